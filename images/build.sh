@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Builds the pinned programs of an image from their source modules and copies them to a folder.
+#
+#   images/build.sh kubernetes|etcd OUTPUT
+#
+# The result is cached outside the repository under a key made of the pin (go.mod, go.sum) and this script, so a build
+# happens once for each pin. A build that is interrupted leaves nothing under the key: the next one starts again.
+set -euo pipefail
+cd "$(dirname "$0")"
+what=${1:-} out=${2:-}
+if [[ ! -f ${what:-none}/go.mod || -z $out ]]; then
+  echo "usage: images/build.sh kubernetes|etcd OUTPUT" >&2
+  exit 2
+fi
+export GOTOOLCHAIN=auto GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false"
+out=$(mkdir -p "$out" && cd "$out" && pwd)
+cache=${QUORATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quorate}/images
+key=$(cat build.sh "$what/go.mod" "$what/go.sum" | sha256sum | cut -c1-16)
+store=$cache/$what-$key
+
+version() { (cd "$what" && go list -m -f '{{.Version}}' "$1"); }
+
+# Kubernetes takes its version from the linker; without it `--version` says v0.0.0-master and every skew check is blind.
+kubernetes_ldflags() {
+  local v minor ld="-s -w" p
+  v=$(version k8s.io/kubernetes)
+  minor=${v#v*.}
+  for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+    ld+=" -X $p.gitVersion=$v -X $p.gitMajor=1 -X $p.gitMinor=${minor%%.*} -X $p.gitTreeState=archive"
+    ld+=" -X $p.gitCommit=source-modules -X $p.buildDate=1970-01-01T00:00:00Z"
+  done
+  echo "$ld"
+}
+
+if [[ ! -d $store ]]; then
+  ld="-s -w"
+  [[ $what == kubernetes ]] && ld=$(kubernetes_ldflags)
+  mkdir -p "$cache"
+  tmp=$(mktemp -d "$cache/.$what-XXXXXX")
+  trap 'rm -rf "$tmp"' EXIT
+  echo "building $what from source modules (once for this pin) ..." >&2
+  # One build command for all programs: the packages that they share are compiled once.
+  (cd "$what" && go build -ldflags "$ld" -o "$tmp/" tool)
+  if [[ -f $tmp/server ]]; then mv "$tmp/server" "$tmp/etcd"; fi # its package is go.etcd.io/etcd/server/v3
+  mv -T "$tmp" "$store" 2>/dev/null || [[ -d $store ]] # a build at the same time may have been first
+fi
+for f in "$store"/*; do
+  cmp -s "$f" "$out/$(basename "$f")" || { cp "$f" "$out/.$(basename "$f").new" && mv "$out/.$(basename "$f").new" "$out/$(basename "$f")"; }
+done

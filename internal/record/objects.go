@@ -1,0 +1,217 @@
+package record
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// Inception is inception.json: the cluster was created on purpose. Without it nobody seeds and nobody makes a CA.
+// `quorate record init` writes it, never an agent.
+type Inception struct {
+	UID           string    `json:"uid"`
+	Name          string    `json:"name"`
+	ProjectNumber string    `json:"projectNumber"`
+	Region        string    `json:"region"`
+	Time          time.Time `json:"time"`
+}
+
+// Claim is epochs/<e>/claim.json: its writer, and nobody else, may form epoch e.
+type Claim struct {
+	// Token is etcd's initial cluster token: random, so two epochs never have one cluster id.
+	Token  string `json:"token"`
+	Seeder Seeder `json:"seeder"`
+	// MaxLearners is fixed for the epoch: members with different values would apply different memberships.
+	MaxLearners int       `json:"maxLearners"`
+	Source      Source    `json:"source"`
+	Time        time.Time `json:"time"`
+}
+
+// Seeder is the VM that claimed an epoch.
+type Seeder struct {
+	replica.Place
+	InstanceID string `json:"instanceID"`
+}
+
+// SourceKind says what an epoch is formed from.
+type SourceKind string
+
+// The kinds of source.
+const (
+	SourceEmpty     SourceKind = "empty"
+	SourceSnapshot  SourceKind = "snapshot"
+	SourceDirectory SourceKind = "directory"
+)
+
+// Source says what an epoch is formed from. Order, Member and DiskID are set for every kind but empty.
+type Source struct {
+	Kind     SourceKind `json:"kind"`
+	Order    uint64     `json:"order,omitempty"`
+	MemberID MemberID   `json:"memberID,omitempty"`
+	DiskID   string     `json:"diskID,omitempty"`
+	// Snapshot is the object's name, for a snapshot.
+	Snapshot string `json:"snapshot,omitempty"`
+}
+
+// Outcome is epochs/<e>/outcome.json: exactly one of the two is set, and because it is one object only one can ever be true.
+type Outcome struct {
+	Formed    *Formed    `json:"formed,omitempty"`
+	Abandoned *Abandoned `json:"abandoned,omitempty"`
+	Time      time.Time  `json:"time"`
+}
+
+// Formed says that the epoch's first member served a linearizable read.
+type Formed struct {
+	ClusterID MemberID `json:"clusterID"`
+	MemberID  MemberID `json:"memberID"`
+}
+
+// Abandoned says that the epoch was given up before anything was acknowledged in it.
+type Abandoned struct {
+	By  string `json:"by"`
+	Why string `json:"why"`
+}
+
+// Closed is epochs/<e>/closed.json: the restorer ended this epoch.
+type Closed struct {
+	By    string    `json:"by"`
+	Order uint64    `json:"order"`
+	Time  time.Time `json:"time"`
+}
+
+// Stopped is epochs/<e>/stopped/<zone>.<name>.<k>.json: that incarnation's etcd and apiserver have exited and stay out.
+// Its agent writes it, whatever its disk holds.
+type Stopped struct {
+	replica.Place
+	Incarnation uint64   `json:"incarnation"`
+	MemberID    MemberID `json:"memberID,omitempty"`
+	Term        uint64   `json:"term,omitempty"`
+	LastIndex   uint64   `json:"lastIndex,omitempty"`
+	CommitIndex uint64   `json:"commitIndex,omitempty"`
+	// Voters and Learners are the applied configuration; Changes are the configuration changes in the log behind it.
+	Voters   []MemberID     `json:"voters,omitempty"`
+	Learners []MemberID     `json:"learners,omitempty"`
+	Changes  []ConfigChange `json:"changes,omitempty"`
+	Time     time.Time      `json:"time"`
+}
+
+// ConfigChange is one membership change in a log, not known to be committed.
+type ConfigChange struct {
+	Index    uint64   `json:"index"`
+	Type     string   `json:"type"` // add-voter (also a promotion), add-learner, remove
+	MemberID MemberID `json:"memberID"`
+}
+
+// Incarnation is replicas/<zone>.<name>/<k>.json: one tenure of one VM in a place.
+type Incarnation struct {
+	replica.Place
+	Number     uint64       `json:"number"`
+	InstanceID string       `json:"instanceID"`
+	BootID     string       `json:"bootID"`
+	Epoch      uint64       `json:"epoch"`
+	MemberID   MemberID     `json:"memberID,omitempty"`
+	DiskID     string       `json:"diskID,omitempty"`
+	Addresses  []netip.Addr `json:"addresses"`
+	Time       time.Time    `json:"time"`
+	// Started is the content of <k>.started.json, which confirms the incarnation; nil while it is pending.
+	Started *Started `json:"-"`
+}
+
+// Started is replicas/<zone>.<name>/<k>.started.json: what the incarnation was when its etcd was about to start.
+type Started struct {
+	Epoch    uint64    `json:"epoch"`
+	MemberID MemberID  `json:"memberID,omitempty"`
+	DiskID   string    `json:"diskID,omitempty"`
+	Time     time.Time `json:"time"`
+}
+
+// Mark is marks/<member id>.json, the only object that is overwritten: how far that member has certainly come. It may
+// only ever make an agent refuse.
+type Mark struct {
+	MemberID MemberID  `json:"memberID"`
+	Epoch    uint64    `json:"epoch"`
+	Term     uint64    `json:"term"`
+	Applied  uint64    `json:"applied"`
+	Time     time.Time `json:"time"`
+}
+
+// OrderKind is what an operator wants.
+type OrderKind string
+
+// The kinds of order; membership.md section 6.
+const (
+	OrderReplicas OrderKind = "replicas"
+	OrderLeave    OrderKind = "leave"
+	OrderPause    OrderKind = "pause"
+	OrderResume   OrderKind = "resume"
+	OrderOverride OrderKind = "override"
+	OrderAdopt    OrderKind = "adopt"
+	OrderRestore  OrderKind = "restore"
+	OrderWithdraw OrderKind = "withdraw"
+)
+
+// Order is orders/<n>.json. The newest word on a subject wins.
+type Order struct {
+	Number uint64    `json:"number"`
+	Time   time.Time `json:"time"`
+	By     string    `json:"by"`
+	Kind   OrderKind `json:"kind"`
+	// Replicas is the wanted number, for replicas.
+	Replicas int `json:"replicas,omitempty"`
+	// Place is whom the order concerns, for leave.
+	Place *replica.Place `json:"place,omitempty"`
+	// Until ends a pause by itself.
+	Until *time.Time `json:"until,omitempty"`
+	// Row, MemberID and Reason are an override's.
+	Row      int      `json:"row,omitempty"`
+	MemberID MemberID `json:"memberID,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+	// Restore is a restore's.
+	Restore *RestoreOrder `json:"restore,omitempty"`
+	// Withdraws is the number of the order that a withdraw takes back.
+	Withdraws uint64 `json:"withdraws,omitempty"`
+	// Done is the content of <n>.done.json; nil while nobody has completed the order.
+	Done *Done `json:"-"`
+}
+
+// RestoreOrder says which epoch a restore ends, from what, and who carries it out.
+type RestoreOrder struct {
+	Ends    uint64        `json:"ends"`
+	From    Source        `json:"from"`
+	Replica replica.Place `json:"replica"`
+	// Term and Commit are how far the source must reach.
+	Term   uint64 `json:"term,omitempty"`
+	Commit uint64 `json:"commit,omitempty"`
+}
+
+// Done is orders/<n>.done.json.
+type Done struct {
+	By   string    `json:"by"`
+	Time time.Time `json:"time"`
+	What string    `json:"what,omitempty"`
+}
+
+// Epoch is all that the record holds of one epoch.
+type Epoch struct {
+	Number  uint64
+	Claim   *Claim // nil: lost, the record is damaged
+	Outcome *Outcome
+	Closed  *Closed
+	Stopped []Stopped
+}
+
+// View is the whole record as one listing found it: the input of every decision. Slices are sorted by number.
+type View struct {
+	// Inception is nil where there is none.
+	Inception *Inception
+	Epochs    []Epoch
+	// Replicas holds the incarnations of each place, pending ones too, oldest first.
+	Replicas map[replica.Place][]Incarnation
+	Marks    map[MemberID]Mark
+	Orders   []Order
+	// Bundle is the newest generation of the sealed bundle; 0: there is none.
+	Bundle uint64
+	// Snapshots are the epochs that have at least one snapshot: proof that they were formed.
+	Snapshots []uint64
+}

@@ -1,0 +1,125 @@
+package replica
+
+import "net/netip"
+
+// APIVersion and Kind head every Cluster document.
+const (
+	APIVersion = "quorate.dev/v1alpha1"
+	Kind       = "Cluster"
+)
+
+// Cluster is the configuration of one cluster: one document, the same for all its replicas. Parse decodes it strictly,
+// SetDefaults fills what is not given, Validate names every fault at once. The yaml tags are the document's field names.
+type Cluster struct {
+	APIVersion string `yaml:"apiVersion" json:"apiVersion"`
+	Kind       string `yaml:"kind" json:"kind"`
+	// Name is part of every DNS name and of the record's object names: a DNS label.
+	Name     string   `yaml:"name" json:"name"`
+	Endpoint Endpoint `yaml:"endpoint" json:"endpoint"`
+	Record   Record   `yaml:"record" json:"record"`
+	Seal     Seal     `yaml:"seal" json:"seal"`
+	Compute  Compute  `yaml:"compute,omitempty" json:"compute,omitempty"`
+	// Replicas is the wanted number of replicas, 1 to 7; 3 where it is not given.
+	Replicas int     `yaml:"replicas,omitempty" json:"replicas,omitempty"`
+	Network  Network `yaml:"network,omitempty" json:"network,omitempty"`
+	Etcd     Etcd    `yaml:"etcd,omitempty" json:"etcd,omitempty"`
+	// Components are keyed by name: kube-apiserver, kube-controller-manager, kube-scheduler, cluster-autoscaler, and any
+	// further one of the operator's own, which must name its binary.
+	Components map[string]Component `yaml:"components,omitempty" json:"components,omitempty"`
+	// Election is the profile of every lease: fast (8/4/1 s, the default) or slow (15/8/2 s).
+	Election string `yaml:"election,omitempty" json:"election,omitempty"`
+	// Restore lets a policy row act without a person: off (the default), latest-snapshot or warm-copy.
+	Restore string `yaml:"restore,omitempty" json:"restore,omitempty"`
+	// EncryptionAtRest encrypts secrets in etcd with the bundle's key: true where it is not given.
+	EncryptionAtRest *bool `yaml:"encryptionAtRest,omitempty" json:"encryptionAtRest,omitempty"`
+	// AuditPolicy is a file with the apiserver's audit policy; empty takes quorate's own, metadata of every request but reads of health.
+	AuditPolicy string `yaml:"auditPolicy,omitempty" json:"auditPolicy,omitempty"`
+}
+
+// Endpoint is the address by which clients reach the cluster. It stays when replicas come and go.
+type Endpoint struct {
+	// ExternalIP is a reserved external address, never an ephemeral one. At least one of the two addresses is given.
+	ExternalIP string `yaml:"externalIP,omitempty" json:"externalIP,omitempty"`
+	// InternalIP is the internal load balancer's address.
+	InternalIP string `yaml:"internalIP,omitempty" json:"internalIP,omitempty"`
+	// DNSNames are further names of the endpoint, for the apiserver's certificates.
+	DNSNames []string `yaml:"dnsNames,omitempty" json:"dnsNames,omitempty"`
+	// Port is the apiserver's port: 443 where it is not given.
+	Port int `yaml:"port,omitempty" json:"port,omitempty"`
+}
+
+// Record says where the write-once record is kept.
+type Record struct {
+	// URL is a bucket, gs://NAME, or a folder, file:///PATH, which serves one machine and tests.
+	URL string `yaml:"url" json:"url"`
+}
+
+// Seal says which key seals the bundle of CA keys and shared secrets.
+type Seal struct {
+	// Key is gcpkms://projects/…/cryptoKeys/…, or base64key://… (32 bytes), which serves one machine and tests.
+	Key string `yaml:"key" json:"key"`
+}
+
+// Compute says where the Compute API is.
+type Compute struct {
+	// Endpoint replaces Google's own, for localgce: http://ADDRESS/compute/v1/.
+	Endpoint string `yaml:"endpoint,omitempty" json:"endpoint,omitempty"`
+}
+
+// Network holds the cluster's address ranges.
+type Network struct {
+	// ServiceCIDRs are one or two ranges (dual stack: one of each family): 10.96.0.0/12 where none is given.
+	ServiceCIDRs []string `yaml:"serviceCIDRs,omitempty" json:"serviceCIDRs,omitempty"`
+	// PodCIDR is the range of the pods: 10.244.0.0/16 where it is not given.
+	PodCIDR string `yaml:"podCIDR,omitempty" json:"podCIDR,omitempty"`
+	// DNSDomain is the cluster's domain: cluster.local where it is not given.
+	DNSDomain string `yaml:"dnsDomain,omitempty" json:"dnsDomain,omitempty"`
+}
+
+// Etcd holds what can be chosen about the member.
+type Etcd struct {
+	// DataDir is on the data disk: /var/lib/quorate where it is not given. etcd's own directory is <DataDir>/etcd.
+	DataDir string `yaml:"dataDir,omitempty" json:"dataDir,omitempty"`
+	// DataDisk is the GCE device name of the disk that must be mounted at DataDir; empty: none is required.
+	DataDisk string `yaml:"dataDisk,omitempty" json:"dataDisk,omitempty"`
+	// QuotaBytes is the database's limit: 8 GiB where it is not given.
+	QuotaBytes int64 `yaml:"quotaBytes,omitempty" json:"quotaBytes,omitempty"`
+	// Heartbeat and Election are etcd's timers: 100ms and 1s where they are not given; election is 5 to 50 heartbeats.
+	Heartbeat Duration `yaml:"heartbeat,omitempty" json:"heartbeat,omitempty"`
+	Election  Duration `yaml:"election,omitempty" json:"election,omitempty"`
+	// CatchUpEntries is how many log entries are kept for a member that was away: 60000 where it is not given.
+	CatchUpEntries uint64 `yaml:"catchUpEntries,omitempty" json:"catchUpEntries,omitempty"`
+}
+
+// Component is one supervised process of the control plane.
+type Component struct {
+	// Enabled starts it: true where it is not given, but for cluster-autoscaler, which is off.
+	Enabled *bool `yaml:"enabled,omitempty" json:"enabled,omitempty"`
+	// Binary is an absolute path: /usr/local/bin/<name> where it is not given.
+	Binary string `yaml:"binary,omitempty" json:"binary,omitempty"`
+	// ExtraArgs are put behind quorate's own flags and win over them, except those that quorate must own.
+	ExtraArgs []string `yaml:"extraArgs,omitempty" json:"extraArgs,omitempty"`
+	// Env is added to the process's environment.
+	Env map[string]string `yaml:"env,omitempty" json:"env,omitempty"`
+	// Probe and Elect are for components that quorate does not know.
+	Probe *Probe `yaml:"probe,omitempty" json:"probe,omitempty"`
+	// Elect says who elects a leader among the replicas' processes: self (the default) or agent.
+	Elect string `yaml:"elect,omitempty" json:"elect,omitempty"`
+}
+
+// Probe is an HTTP(S) check of a component on the replica itself.
+type Probe struct {
+	// URL answers 2xx while the component is well. The host must be a loopback address.
+	URL string `yaml:"url" json:"url"`
+}
+
+// EndpointAddresses are the given addresses of the endpoint, external first. Validate has checked that they parse.
+func (c *Cluster) EndpointAddresses() []netip.Addr {
+	var out []netip.Addr
+	for _, s := range []string{c.Endpoint.ExternalIP, c.Endpoint.InternalIP} {
+		if a, err := netip.ParseAddr(s); err == nil {
+			out = append(out, a)
+		}
+	}
+	return out
+}

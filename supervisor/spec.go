@@ -1,0 +1,68 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+)
+
+// Spec says what one supervised process is. It is a value: a changed process is a new Spec under the same name.
+type Spec struct {
+	// Name is unique in a supervisor: it is in the logs, the status and the name of the process's cgroup.
+	Name string
+	// Path is the program, absolute. Args do not hold the program's name.
+	Path string
+	Args []string
+	// Env is added to the supervisor's own environment, from which what systemd meant for the agent alone is taken out.
+	Env []string
+	// Dir is the working directory; empty: /.
+	Dir string
+	// After names the processes that must be ready before this one starts. They are stopped after it.
+	After []string
+	// Start passes once the process has come up; until then Live is not asked. Live failing restarts it. Ready says
+	// whether others may use it; nil: ready once started. Each may be nil.
+	Start, Live, Ready *Probe
+	// StopTimeout is how long the process may take from SIGTERM, sent once, to its exit; then it is killed. 0: 10 s.
+	StopTimeout time.Duration
+	// ExpectedExit says that an exit is part of normal life, such as a lost lease: no back-off grows. It is given the
+	// exit code (-1 after a signal) and the last lines that the process wrote. nil: no exit is expected.
+	ExpectedExit func(code int, tail string) bool
+}
+
+// Probe is a check that is asked again and again.
+type Probe struct {
+	// Check returns nil while all is well. It must return soon after ctx is done.
+	Check func(ctx context.Context) error
+	// Period is the time between two checks; 0: 1 s. Timeout bounds one check; 0: 1 s.
+	Period, Timeout time.Duration
+	// Failures in a row that count as failed; 0: 3. For Start it is the number after which the process is restarted.
+	Failures int
+}
+
+// State is where a process is in its life; the diagram is at Process.
+type State string
+
+// The states.
+const (
+	Stopped  State = "stopped"
+	Waiting  State = "waiting"
+	Starting State = "starting"
+	Ready    State = "ready"
+	Degraded State = "degraded"
+	Stopping State = "stopping"
+	Backoff  State = "backoff"
+	Parked   State = "parked"
+)
+
+// Status is what a person is told about one process.
+type Status struct {
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	// Since is when the process came into this state.
+	Since time.Time `json:"since"`
+	// Restarts counts starts after the first, of this Spec, since the supervisor began.
+	Restarts int `json:"restarts"`
+	// Reason is why the process is in this state, for a person.
+	Reason string `json:"reason"`
+	// PID is 0 while no process runs.
+	PID int `json:"pid,omitempty"`
+}
