@@ -1,0 +1,167 @@
+package etcdmember
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// Facts is everything that was read before a decision: values only, already read, with no judgement in them. Classify
+// makes an Observation of it.
+type Facts struct {
+	Now time.Time
+	// Me is who this VM is and Cluster the configured name of its cluster.
+	Me      replica.Identity
+	Cluster string
+	// DiskID is the Compute API's id of the data disk that is mounted; empty: not known.
+	DiskID string
+	// Disk is what stands between us and the data disk, Directory what was found on it.
+	Disk      DiskFacts
+	Directory Directory
+	// Agent is agent.json; the zero value where there is none. AgentErr: it is there but cannot be read.
+	Agent    AgentFile
+	AgentErr error
+	// Record is one listing of the record; RecordErr: it could not be read, which is different from an empty View.
+	Record    record.View
+	RecordErr error
+	// Answers has one entry for each address that was asked, the own member's too while it runs.
+	Answers []Answer
+	// Compute is what the Compute API said.
+	Compute Compute
+	// ClusterVersion is etcd's cluster version as a peer said it, EtcdVersion ours: "3.7.3". Empty: not known.
+	ClusterVersion, EtcdVersion string
+	Policy                      Policy
+	// Preflight is why this VM is not fit to seed (room on the disk, ports, binaries); nil: it is.
+	Preflight error
+	// StartAnyway is the operator's word, given as root on this VM, for a record that cannot be read.
+	StartAnyway bool
+	// StrangerSince is Observation.StrangerSince of the observation before this one.
+	StrangerSince time.Time
+}
+
+// DiskFacts is what was found about the data disk before anything on it was read.
+type DiskFacts struct {
+	// Wanted is the configured device name, empty where none is configured. Mounted says that it is mounted at the data directory.
+	Wanted  string
+	Mounted bool
+}
+
+// Directory is what the etcd directory holds. While the own member runs it is not read: only Running and MemberID are set.
+type Directory struct {
+	// Running: the own etcd child has the directory open.
+	Running bool
+	// Exists says that there is a directory with anything in it. An empty one counts as absent.
+	Exists bool
+	// Marker says that a seed or a restore finished making it.
+	Marker bool
+	// OpenErr is why the WAL or the database cannot be opened or is not valid; nil: both are.
+	OpenErr error
+	// ClusterID and MemberID are the WAL's own metadata.
+	ClusterID, MemberID record.MemberID
+	// Term, LastIndex and Commit are where the WAL ends.
+	Term, LastIndex, Commit uint64
+	// Voters and Learners are the applied configuration; Changes are the configuration changes behind it in the log.
+	Voters, Learners []record.MemberID
+	Changes          []record.ConfigChange
+	// Archives are the directories that were archived on this disk.
+	Archives []Archive
+}
+
+// Archive is one archived directory and how far its log reaches.
+type Archive struct {
+	Name         string
+	MemberID     record.MemberID
+	Epoch        uint64
+	Term, Commit uint64
+	// OpenErr is why it cannot be used; nil: its WAL and database are valid.
+	OpenErr error
+}
+
+// Reach says how far a question to one address came.
+type Reach int
+
+// From nothing to a linearizable answer.
+const (
+	// ReachNothing: refused, unreachable, or silent for 2 s.
+	ReachNothing Reach = iota
+	// ReachTCP: the port accepted a connection, which is all that can be known without certificates.
+	ReachTCP
+	// ReachAnswers: it speaks, but gave no linearizable member list.
+	ReachAnswers
+	// ReachLinearizable: it answered a linearizable member list.
+	ReachLinearizable
+)
+
+// Answer is what one address said.
+type Answer struct {
+	// Place and InstanceID are whom the record or the Compute API expects there; Address is what was asked.
+	replica.Place
+	InstanceID string
+	Address    netip.Addr
+	Reach      Reach
+	// ClusterID and Members are the answer. With ReachAnswers, Members is the member's own (serializable) list or nil.
+	ClusterID record.MemberID
+	Members   []Member
+	// Removed: it answered our member's id with 410, gone.
+	Removed bool
+	// Version is its etcd version; empty: not said.
+	Version string
+}
+
+// Member is one entry of etcd's member list.
+type Member struct {
+	ID record.MemberID
+	// Name is <zone>.<name>.<instance id>; empty until the member has started and published it.
+	Name     string
+	PeerURLs []string
+	Learner  bool
+}
+
+// Started says that the member has published its name. That it has not does not prove that it never ran.
+func (m Member) Started() bool { return m.Name != "" }
+
+// Compute is two listings of the cluster's instances and disks, 10 s apart. First is the older one.
+type Compute struct {
+	First, Second Listing
+}
+
+// Listing is one whole answer of the Compute API.
+type Listing struct {
+	Time time.Time
+	// Err: there is no answer, and the slices mean nothing.
+	Err       error
+	Instances []Instance
+	// Disks are the ids of all data disks; DisksErr: they could not be listed.
+	Disks    []string
+	DisksErr error
+}
+
+// Instance is one VM of this cluster as the Compute API lists it.
+type Instance struct {
+	replica.Place
+	InstanceID string
+	// Status is the Compute API's word: RUNNING, TERMINATED, ...
+	Status string
+}
+
+// Policy is what the configuration allows and wants.
+type Policy struct {
+	// Replicas is the wanted number where no order says otherwise.
+	Replicas int
+	// Restore is off, latest-snapshot or warm-copy.
+	Restore string
+	// Survivors turns row 22 on.
+	Survivors bool
+	// Snapshot is the newest verified snapshot of the newest formed epoch; nil: there is none.
+	Snapshot *SnapshotRef
+}
+
+// SnapshotRef names one verified snapshot in the record.
+type SnapshotRef struct {
+	Name     string
+	Epoch    uint64
+	Revision int64
+	Time     time.Time
+}

@@ -1,0 +1,94 @@
+package etcdmember
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// Alarm is etcd's alarm on one member, or on id 0 where no majority says who is corrupt.
+type Alarm struct {
+	MemberID record.MemberID
+	Kind     AlarmKind
+}
+
+// AlarmKind is what an alarm is about.
+type AlarmKind string
+
+// The alarms of etcd.
+const (
+	AlarmCorrupt AlarmKind = "CORRUPT"
+	AlarmNoSpace AlarmKind = "NOSPACE"
+)
+
+// ProgressState is how the leader's raft feeds a follower.
+type ProgressState string
+
+// The states of raft's progress tracker.
+const (
+	ProgressProbe     ProgressState = "probe"
+	ProgressReplicate ProgressState = "replicate"
+	ProgressSnapshot  ProgressState = "snapshot"
+)
+
+// Ring is everything that the agent beside the leader read before one act: the linearizable list with the leader's own
+// view of each member, the record and the Compute API.
+type Ring struct {
+	// Leader is the own member's id. LastIndex is the leader's last log entry.
+	Leader    record.MemberID
+	LastIndex uint64
+	Members   []RingMember
+	// Record is one listing; RecordErr: it could not be read, and nothing is done.
+	Record    record.View
+	RecordErr error
+	Compute   Compute
+	Alarms    []Alarm
+	// Policy is the configuration's; an order may say otherwise.
+	Policy Policy
+	// SnapshotInFlight: the leader is sending its state to somebody, or did less than 30 s ago.
+	SnapshotInFlight bool
+	// CompactedSince: history was compacted since the NOSPACE alarm was seen.
+	CompactedSince bool
+	// SnapshotAt is when the newest verified snapshot was taken; zero: none.
+	SnapshotAt time.Time
+	// WantsHandover: this agent is about to stop or to leave.
+	WantsHandover bool
+}
+
+// RingMember is one member as the leader sees it.
+type RingMember struct {
+	Member
+	// Match, State, RecentActive are the leader's raft progress; PendingSnapshot is the index of a snapshot on its way, 0: none.
+	Match           uint64
+	State           ProgressState
+	RecentActive    bool
+	PendingSnapshot uint64
+	// StreamsActive: both peer streams to it are up.
+	StreamsActive bool
+	// UnreachableSince is when RecentActive or the streams were last lost; zero: it is reachable.
+	UnreachableSince time.Time
+	// MovedAt is when Match last grew.
+	MovedAt time.Time
+	// DBSize, DBInUse and Quota are bytes as the member's status said; 0: not known. DefragmentedAt is when we last did it.
+	DBSize, DBInUse, Quota int64
+	DefragmentedAt         time.Time
+	// Hash is the member's HashKV at HashRevision, the same revision for all; 0: not known.
+	Hash         uint32
+	HashRevision int64
+}
+
+// place is whose member it is: by its name, or by its peer URL's host while it has none.
+func (m Member) place(cluster string, places []replica.Place) (replica.Place, bool) {
+	if p, _, ok := ParseMemberName(m.Name); ok {
+		return p, true
+	}
+	for _, p := range places {
+		for _, u := range m.PeerURLs {
+			if u == PeerURL(p.DNSName(cluster)) {
+				return p, true
+			}
+		}
+	}
+	return replica.Place{}, false
+}
