@@ -48,7 +48,8 @@ type DiskFacts struct {
 	Mounted bool
 }
 
-// Directory is what the etcd directory holds. While the own member runs it is not read: only Running and MemberID are set.
+// Directory is what the etcd directory holds. While the own member runs it is not read: only Running is set, and
+// MemberID, ClusterID, Term, LastIndex, Voters and Learners where the member itself says them.
 type Directory struct {
 	// Running: the own etcd child has the directory open.
 	Running bool
@@ -56,6 +57,8 @@ type Directory struct {
 	Exists bool
 	// Marker says that a seed or a restore finished making it.
 	Marker bool
+	// ReadErr is why it could not even be looked at (an I/O error, a permission), which says nothing of what it holds.
+	ReadErr error
 	// OpenErr is why the WAL or the database cannot be opened or is not valid; nil: both are.
 	OpenErr error
 	// ClusterID and MemberID are the WAL's own metadata.
@@ -71,10 +74,11 @@ type Directory struct {
 
 // Archive is one archived directory and how far its log reaches.
 type Archive struct {
-	Name         string
-	MemberID     record.MemberID
-	Epoch        uint64
-	Term, Commit uint64
+	Name     string
+	MemberID record.MemberID
+	Epoch    uint64
+	// Term and LastIndex are where its log ends.
+	Term, LastIndex uint64
 	// OpenErr is why it cannot be used; nil: its WAL and database are valid.
 	OpenErr error
 }

@@ -133,8 +133,8 @@ type Observation struct {
 	Removed bool
 	// StoppedID: my disk's member id stands in stopped/, or agent.json says `stopped`.
 	StoppedID bool
-	// Unstopped are this place's incarnations of the epoch, confirmed or with a member, that have no stopped/ object and whose etcd cannot
-	// run: mine and lower ones. Row 24 looks at Confirmed ones only, row 8 at all.
+	// Unstopped are this place's incarnations of the newest formed epoch that still need a stopped/ object before they are silent: the
+	// newest one, the newest confirmed one and the disk's. Row 8 writes all of them, rows 24 and 30 not a pending one.
 	Unstopped []OwnIncarnation
 	// Left: the newest order for my place is `leave`. Paused: the newest of pause and resume is a pause that lasts.
 	Left, Paused bool
@@ -184,8 +184,10 @@ const (
 
 // Names are the values that plans carry and reasons mention. No row is chosen by them.
 type Names struct {
-	// Place is my place, PeerName whoever answered first, Seeder the newest claim's.
+	// Place is my place, Answered whoever answered first, Seeder the newest claim's.
 	Place, Answered, Seeder string
+	// NewestInstance is the instance id of my place's newest incarnation.
+	NewestInstance          string
 	RecordErr, DirectoryErr string
 	// DiskEpochNumber, NewestEpoch, FormedEpoch: 0: none. NewestEpoch counts abandoned ones too.
 	DiskEpochNumber, NewestEpoch, FormedEpoch uint64

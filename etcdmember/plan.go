@@ -123,6 +123,9 @@ type Plan struct {
 	OrderNumber uint64
 	Order       *record.RestoreOrder
 	Alarm       Alarm
+	// WithLog: the stopped/ object carries where the directory's log ends and its configuration. Only a valid directory's may:
+	// row 22 takes an object with a log for a survivor.
+	WithLog bool
 	// Reason is a sentence for the log and for the record (`abandoned`, `stopped/`).
 	Reason string
 	// Blocked is set where something is waited for, also while the member runs or starts nevertheless.

@@ -1,0 +1,122 @@
+package etcdmember
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// Classify judges what was read: which class of disk, record and remote side it is, and which of the predicates hold that
+// the rows name. It is pure. The tests of each class stand in the classify_ files.
+func Classify(f Facts) Observation {
+	h := historyOf(f)
+	o := Observation{
+		Fault:       fault(f, h),
+		Running:     f.Directory.Running,
+		Phase:       f.Agent.Phase,
+		SameBoot:    f.Agent.InstanceID == f.Me.InstanceID && f.Agent.BootID == f.Me.BootID,
+		StartAnyway: f.StartAnyway,
+	}
+	o.Names.Place = f.Me.Place.String()
+	o.Names.MemberID, o.Names.ClusterID = h.memberID(), f.Directory.ClusterID
+	if f.Preflight != nil {
+		o.Preflight = f.Preflight.Error()
+	}
+	h.classifyRecord(&o)
+	h.classifyLocal(&o)
+	h.relateDisk(&o)
+	h.classifyRemote(&o)
+	h.findClaim(&o)
+	h.findTenure(&o)
+	h.findOrders(&o)
+	h.findEntries(&o)
+	h.findPolicies(&o)
+	return o
+}
+
+// fault is an error before any row, as a sentence.
+func fault(f Facts, h history) string {
+	if f.Disk.Wanted != "" && !f.Disk.Mounted {
+		return fmt.Sprintf("the configured data disk %q is not mounted at the data directory; attach and mount it", f.Disk.Wanted)
+	}
+	if err := f.Directory.ReadErr; err != nil {
+		return fmt.Sprintf("the etcd directory cannot be looked at: %v", err)
+	}
+	if older(f.EtcdVersion, f.ClusterVersion) {
+		return fmt.Sprintf("etcd here is %s and the cluster's version is %s: this image is too old", f.EtcdVersion, f.ClusterVersion)
+	}
+	in := h.Record.Inception
+	if f.RecordErr != nil || in == nil {
+		return ""
+	}
+	switch {
+	case f.Agent.ClusterUID != "" && f.Agent.ClusterUID != in.UID:
+		return fmt.Sprintf("the data disk belongs to the cluster with uid %s, the record to %s (%s)", f.Agent.ClusterUID, in.Name, in.UID)
+	case in.ProjectNumber != "" && f.Me.ProjectNumber != in.ProjectNumber:
+		return fmt.Sprintf("this instance is in project number %s, the cluster's inception names %s", f.Me.ProjectNumber, in.ProjectNumber)
+	case in.Region != "" && f.Me.Region() != in.Region:
+		return fmt.Sprintf("this instance is in region %s, the cluster's inception names %s", f.Me.Region(), in.Region)
+	case f.Now.Before(in.Time):
+		return fmt.Sprintf("the clock says %s, before the cluster's inception at %s", f.Now.UTC().Format("2006-01-02T15:04:05Z"), in.Time.UTC().Format("2006-01-02T15:04:05Z"))
+	}
+	return ""
+}
+
+// history is the facts with the record's epochs sorted out: the newest of all, and the newest that was formed.
+type history struct {
+	Facts
+	newest, formed *record.Epoch
+	orders         orders
+}
+
+func historyOf(f Facts) history {
+	h := history{Facts: f, orders: ordersOf(f.Record.Orders, f.Now)}
+	for i := range f.Record.Epochs {
+		e := &f.Record.Epochs[i]
+		if h.newest == nil || e.Number > h.newest.Number {
+			h.newest = e
+		}
+		if e.Outcome != nil && e.Outcome.Formed != nil && (h.formed == nil || e.Number > h.formed.Number) {
+			h.formed = e
+		}
+	}
+	return h
+}
+
+// number is an epoch's, or 0 where there is none.
+func number(e *record.Epoch) uint64 {
+	if e == nil {
+		return 0
+	}
+	return e.Number
+}
+
+// epoch is the one with this number, or nil.
+func (h history) epoch(n uint64) *record.Epoch {
+	for i := range h.Record.Epochs {
+		if h.Record.Epochs[i].Number == n {
+			return &h.Record.Epochs[i]
+		}
+	}
+	return nil
+}
+
+// memberID is the disk's: agent.json's, or the WAL's where agent.json does not know it yet.
+func (h history) memberID() record.MemberID {
+	if h.Agent.MemberID != 0 {
+		return h.Agent.MemberID
+	}
+	return h.Directory.MemberID
+}
+
+// older compares two versions "a.b.c" by major and minor, as etcd's own guard does. An unknown version is not older.
+func older(a, b string) bool {
+	var aMajor, aMinor, bMajor, bMinor int
+	if n, _ := fmt.Sscanf(a, "%d.%d", &aMajor, &aMinor); n != 2 {
+		return false
+	}
+	if n, _ := fmt.Sscanf(b, "%d.%d", &bMajor, &bMinor); n != 2 {
+		return false
+	}
+	return aMajor < bMajor || aMajor == bMajor && aMinor < bMinor
+}

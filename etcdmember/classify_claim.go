@@ -1,0 +1,166 @@
+package etcdmember
+
+import (
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// claimIsMine: the newest claim names this instance; or this place, and the disk here carries its token or is the one that
+// the claim names as its source.
+func (h history) claimIsMine() bool {
+	if h.newest == nil || h.newest.Claim == nil || h.newest.Outcome != nil {
+		return false
+	}
+	c := h.newest.Claim
+	if c.Seeder.InstanceID == h.Me.InstanceID {
+		return true
+	}
+	if c.Seeder.Place != h.Me.Place {
+		return false
+	}
+	sourceDisk := c.Source.DiskID != "" && c.Source.DiskID == h.DiskID
+	return sourceDisk || h.holdsToken(c.Token)
+}
+
+// holdsToken: agent.json on this disk, written for this place, carries the newest claim's token. A directory may not be there yet.
+func (h history) holdsToken(token string) bool {
+	return h.AgentErr == nil && h.Agent.Replica == h.Me.Place && h.Agent.Epoch == h.newest.Number && h.Agent.Token == token
+}
+
+// findClaim finds what the rows of Rs ask.
+func (h history) findClaim(o *Observation) {
+	if o.Record != Rs {
+		// A seeder that read `formed` but died before it wrote agent.json still has to be finished: row 17 while it runs.
+		o.HasToken = o.DiskEpoch == DiskCurrent && o.Phase == PhaseSeeding
+		return
+	}
+	c := h.newest.Claim
+	o.Names.Seeder, o.Names.Claimed = c.Seeder.Place.String(), c.Source
+	o.Mine = h.claimIsMine()
+	o.HasSource = c.Source.Kind != record.SourceEmpty
+	o.HasToken = o.Local != L0 && h.holdsToken(c.Token)
+	o.Marked = o.HasToken && (h.Directory.Marker || o.Running)
+	o.SeederGone = h.gone(c.Seeder.Place, c.Seeder.InstanceID)
+	if r := h.orders.restore; r != nil {
+		o.NewerOrderForMe = r.Number > c.Source.Order && r.Restore.Replica == h.Me.Place && r.Restore.Ends == number(h.formed)
+	}
+	if o.HasSource {
+		h.findSource(o, c.Source, h.orders.byNumber(c.Source.Order))
+	}
+}
+
+// findSource looks for the source of a restore on this disk, and compares how far it reaches with what the order demands.
+func (h history) findSource(o *Observation, source record.Source, order *record.Order) {
+	if source.Kind == record.SourceSnapshot {
+		o.SourceHere = true
+		return
+	}
+	var term, commit uint64
+	if order != nil && order.Restore != nil {
+		term, commit = order.Restore.Term, order.Restore.Commit
+	}
+	reaches := func(t, i uint64) bool { return t > term || t == term && i >= commit }
+	d := h.Directory
+	if o.Local == L1 && !o.HasToken && d.MemberID == source.MemberID && reaches(d.Term, d.LastIndex) {
+		o.SourceHere, o.DirectoryIsSource = true, true
+		return
+	}
+	for _, a := range d.Archives {
+		if a.MemberID == source.MemberID && a.OpenErr == nil && reaches(a.Term, a.LastIndex) {
+			o.SourceHere = true
+		}
+	}
+}
+
+// findTenure finds this place's incarnations: mine, the one to take next, and those that still need a stopped/ object.
+func (h history) findTenure(o *Observation) {
+	mine := h.Record.Replicas[h.Me.Place]
+	o.Names.NextIncarnation = 1
+	if h.RecordErr != nil || len(mine) == 0 {
+		return
+	}
+	last := mine[len(mine)-1]
+	o.Names.NewestInstance = last.InstanceID
+	o.Superseded = last.InstanceID != h.Me.InstanceID && h.hadIncarnation(mine)
+	o.Names.NextIncarnation = last.Number + 1
+	here := last.InstanceID == h.Me.InstanceID && last.BootID == h.Me.BootID && last.DiskID == h.DiskID && last.Epoch == h.tenureEpoch(o)
+	if here && last.Started == nil && h.Agent.Incarnation < last.Number {
+		o.Names.NextIncarnation = last.Number // it was created, and agent.json was not written
+	}
+	if here && h.AgentErr == nil && h.Agent.Incarnation == last.Number && h.Agent.Replica == h.Me.Place {
+		o.OwnIncarnation, o.Names.Incarnation = true, last.Number
+		o.Pending = last.Started == nil
+		o.Confirmed = last.Started != nil && last.Started.MemberID == h.memberID() && last.Started.Epoch == last.Epoch
+	}
+	o.Unstopped = h.unstopped(o, mine)
+}
+
+// tenureEpoch is the epoch in which an incarnation is to be taken: the disk's, or the formed one for a join.
+func (h history) tenureEpoch(o *Observation) uint64 {
+	if o.Local != L0 && o.Names.DiskEpochNumber != 0 {
+		return o.Names.DiskEpochNumber
+	}
+	return number(h.formed)
+}
+
+func (h history) hadIncarnation(mine []record.Incarnation) bool {
+	for _, i := range mine {
+		if i.InstanceID == h.Me.InstanceID {
+			return true
+		}
+	}
+	return h.Agent.Incarnation > 0 && h.Agent.InstanceID == h.Me.InstanceID && h.Agent.Replica == h.Me.Place
+}
+
+// unstopped picks, of this place's incarnations of the newest formed epoch, the newest, the newest confirmed and the disk's, where they
+// have no stopped/ object. All others are superseded by the newest, which silences them as well.
+func (h history) unstopped(o *Observation, mine []record.Incarnation) []OwnIncarnation {
+	if h.formed == nil {
+		return nil
+	}
+	var out []OwnIncarnation
+	newest, confirmed := true, true
+	for i := len(mine) - 1; i >= 0; i-- {
+		inc := mine[i]
+		if inc.Epoch != h.formed.Number {
+			continue
+		}
+		onDisk := o.Local != L0 && o.DiskEpoch != DiskNone && h.Agent.Epoch == inc.Epoch && h.Agent.Incarnation == inc.Number
+		wanted := newest || onDisk || confirmed && inc.Started != nil
+		newest, confirmed = false, confirmed && inc.Started == nil
+		if wanted && !isStopped(h.formed, inc.Place, inc.Number) {
+			out = append(out, OwnIncarnation{Number: inc.Number, MemberID: incarnationMember(inc), Confirmed: inc.Started != nil, OnDisk: onDisk})
+		}
+	}
+	return out
+}
+
+// incarnationMember is the etcd member of an incarnation: the confirmed one, or the one it was taken for.
+func incarnationMember(i record.Incarnation) record.MemberID {
+	if i.Started != nil && i.Started.MemberID != 0 {
+		return i.Started.MemberID
+	}
+	return i.MemberID
+}
+
+func isStopped(e *record.Epoch, p replica.Place, k uint64) bool {
+	for _, s := range e.Stopped {
+		if s.Place == p && s.Incarnation == k {
+			return true
+		}
+	}
+	return false
+}
+
+// idStopped: the member id stands in stopped/ of the epoch.
+func idStopped(e *record.Epoch, id record.MemberID) bool {
+	if e == nil || id == 0 {
+		return false
+	}
+	for _, s := range e.Stopped {
+		if s.MemberID == id {
+			return true
+		}
+	}
+	return false
+}

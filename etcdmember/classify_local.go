@@ -1,0 +1,138 @@
+package etcdmember
+
+import "fmt"
+
+// classifyLocal finds the disk's class, tested in the order of the membership table.
+func (h history) classifyLocal(o *Observation) {
+	o.Local = h.localClass(o)
+}
+
+func (h history) localClass(o *Observation) LocalClass {
+	a, d := h.Agent, h.Directory
+	switch {
+	case d.Running:
+		return L1
+	case !d.Exists:
+		return L0
+	case h.AgentErr != nil:
+		o.Names.DirectoryErr = "agent.json cannot be read: " + h.AgentErr.Error()
+		return L2
+	case a.Phase == PhaseArchiving:
+		return L5
+	case a.Phase == "":
+		o.Names.DirectoryErr = "no agent.json says whose directory it is"
+		return L2
+	case a.Replica != h.Me.Place:
+		return LF
+	case h.halfMade():
+		return L5
+	}
+	if o.Names.DirectoryErr = h.corrupt(); o.Names.DirectoryErr != "" {
+		return L2
+	}
+	if o.Names.RolledBack = h.rolledBack(); o.Names.RolledBack != "" {
+		return L3
+	}
+	return L1
+}
+
+// halfMade: a seed or a restore did not reach its marker. Once the epoch is formed the marker has said its word: the directory was
+// whole then, and losing the marker must not make a needed member look worthless. A join is judged by agent.json.
+func (h history) halfMade() bool {
+	switch h.Agent.Phase {
+	case PhaseAdding, PhaseAdded:
+		return true
+	case PhaseSeeding:
+		e := h.epoch(h.Agent.Epoch)
+		formed := e != nil && e.Outcome != nil && e.Outcome.Formed != nil
+		return !h.Directory.Marker && !formed
+	}
+	return false
+}
+
+// corrupt says why the directory cannot be used, or is not the one that agent.json describes.
+func (h history) corrupt() string {
+	a, d := h.Agent, h.Directory
+	if d.OpenErr != nil {
+		return d.OpenErr.Error()
+	}
+	if a.MemberID != 0 && d.MemberID != 0 && a.MemberID != d.MemberID {
+		return fmt.Sprintf("its log is of member %s, agent.json names %s", d.MemberID, a.MemberID)
+	}
+	e := h.epoch(a.Epoch)
+	if e != nil && e.Outcome != nil && e.Outcome.Formed != nil && d.ClusterID != 0 && d.ClusterID != e.Outcome.Formed.ClusterID {
+		return fmt.Sprintf("its log is of etcd cluster %s, epoch %d formed %s", d.ClusterID, a.Epoch, e.Outcome.Formed.ClusterID)
+	}
+	return ""
+}
+
+// rolledBack says by which of its three tests the disk is older than what this replica has been; empty: by none.
+func (h history) rolledBack() string {
+	if h.RecordErr != nil {
+		return ""
+	}
+	for _, i := range h.Record.Replicas[h.Me.Place] {
+		if i.Started != nil && i.Number > h.Agent.Incarnation {
+			return fmt.Sprintf("it is of incarnation %d, and %d is confirmed", h.Agent.Incarnation, i.Number)
+		}
+		disk := i.DiskID
+		if i.Started != nil && i.Started.DiskID != "" {
+			disk = i.Started.DiskID
+		}
+		if i.Number == h.Agent.Incarnation && disk != "" && h.DiskID != "" && disk != h.DiskID {
+			return fmt.Sprintf("incarnation %d was on disk %s, this is disk %s", i.Number, disk, h.DiskID)
+		}
+	}
+	mark, ok := h.Record.Marks[h.memberID()]
+	if ok && mark.Epoch == h.Agent.Epoch && (h.Directory.Term < mark.Term || h.Directory.LastIndex < mark.Applied) {
+		return fmt.Sprintf("its log ends at term %d, index %d, and the member has been at %d, %d",
+			h.Directory.Term, h.Directory.LastIndex, mark.Term, mark.Applied)
+	}
+	return ""
+}
+
+// relateDisk compares the disk with the record: its epoch, and whether it has seen more than the record holds.
+func (h history) relateDisk(o *Observation) {
+	o.DiskEpoch = DiskNone
+	if h.RecordErr != nil || h.AgentErr != nil {
+		return
+	}
+	o.Ahead = h.ahead()
+	if o.Local == L0 || h.Agent.Epoch == 0 {
+		return
+	}
+	n := h.Agent.Epoch
+	o.Names.DiskEpochNumber = n
+	e := h.epoch(n)
+	o.DiskClosed = e != nil && e.Closed != nil
+	switch {
+	case n > number(h.newest):
+		o.DiskEpoch = DiskAbove
+	case e != nil && e.Outcome != nil && e.Outcome.Abandoned != nil:
+		o.DiskEpoch = DiskAbandoned
+	case n < number(h.formed):
+		o.DiskEpoch = DiskBelowFormed
+	case n < number(h.newest) && h.newest.Outcome == nil:
+		o.DiskEpoch = DiskBelowClaimed
+	default:
+		o.DiskEpoch = DiskCurrent
+	}
+}
+
+// ahead: agent.json knows an epoch or an incarnation that the record does not, or another token for the same epoch. The
+// newest epoch seen counts too, also without a directory: a disk that was archived and is to join again must not seed on a record that was rolled back.
+func (h history) ahead() bool {
+	a := h.Agent
+	if max(a.Epoch, a.NewestEpoch) > number(h.newest) {
+		return true
+	}
+	newest := uint64(0)
+	for _, i := range h.Record.Replicas[a.Replica] {
+		newest = max(newest, i.Number)
+	}
+	if a.Incarnation > newest {
+		return true
+	}
+	e := h.epoch(a.Epoch)
+	return e != nil && e.Claim != nil && a.Token != "" && a.Token != e.Claim.Token
+}

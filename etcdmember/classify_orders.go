@@ -1,0 +1,188 @@
+package etcdmember
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// orders is the newest word on each subject. An order that was withdrawn was never given.
+type orders struct {
+	all      []record.Order // in force, newest first
+	restore  *record.Order  // the newest one, not done
+	replicas int            // 0: no word on it
+	paused   bool
+}
+
+// ordersOf sorts the record's orders. A withdrawal is an order too and can be withdrawn.
+func ordersOf(given []record.Order, now time.Time) orders {
+	sorted := slices.Clone(given)
+	slices.SortFunc(sorted, func(a, b record.Order) int { return -int(int64(a.Number) - int64(b.Number)) })
+	var out orders
+	withdrawn := map[uint64]bool{}
+	pauseSaid, restoreSaid := false, false
+	for _, o := range sorted {
+		if withdrawn[o.Number] {
+			continue
+		}
+		out.all = append(out.all, o)
+		switch o.Kind {
+		case record.OrderWithdraw:
+			withdrawn[o.Withdraws] = true
+		case record.OrderReplicas:
+			if out.replicas == 0 {
+				out.replicas = o.Replicas
+			}
+		case record.OrderPause, record.OrderResume:
+			if !pauseSaid {
+				pauseSaid = true
+				out.paused = o.Kind == record.OrderPause && (o.Until == nil || now.Before(*o.Until))
+			}
+		case record.OrderRestore:
+			if !restoreSaid && o.Restore != nil {
+				restoreSaid = true
+				if o.Done == nil {
+					out.restore = &o
+				}
+			}
+		}
+	}
+	return out
+}
+
+// left: the newest order for the place is `leave`. An order for a number of replicas that came later does not call a replica back by
+// name; withdrawing the order does.
+func (o orders) left(p replica.Place) *record.Order {
+	for i := range o.all {
+		if o.all[i].Kind == record.OrderLeave && o.all[i].Place != nil && *o.all[i].Place == p {
+			return &o.all[i]
+		}
+	}
+	return nil
+}
+
+// overrides: the operator gave the override of the row for the member.
+func (o orders) overrides(row int, id record.MemberID) bool {
+	return slices.ContainsFunc(o.all, func(x record.Order) bool {
+		return x.Kind == record.OrderOverride && x.Row == row && x.MemberID == id
+	})
+}
+
+func (o orders) byNumber(n uint64) *record.Order {
+	for i := range o.all {
+		if o.all[i].Number == n {
+			return &o.all[i]
+		}
+	}
+	return nil
+}
+
+// wanted is the number of replicas that is wanted: by order, else by configuration.
+func (h history) wanted() int {
+	if h.orders.replicas > 0 {
+		return h.orders.replicas
+	}
+	return h.Policy.Replicas
+}
+
+// findOrders finds what the orders say of this replica.
+func (h history) findOrders(o *Observation) {
+	o.Paused = h.orders.paused
+	o.Left = h.orders.left(h.Me.Place) != nil
+	r := h.orders.restore
+	if r == nil || h.formed == nil || r.Restore.Ends != h.formed.Number {
+		return
+	}
+	o.Names.RestoreNumber, o.Names.Restore = r.Number, r.Restore
+	o.OrderNamesMe = r.Restore.Replica == h.Me.Place
+	o.EndedByOrder = o.DiskEpoch == DiskNone || o.Names.DiskEpochNumber == r.Restore.Ends
+	o.Loud = h.loud(o)
+	if o.Record != Rs {
+		h.findSource(o, r.Restore.From, r)
+	}
+}
+
+// loud names the incarnations of the newest formed epoch, but this place's, that could still run. Only the newest of a place
+// can: it proves the others gone.
+func (h history) loud(o *Observation) []string {
+	var out []string
+	for p, incarnations := range h.Record.Replicas {
+		if p == h.Me.Place || len(incarnations) == 0 {
+			continue
+		}
+		last := incarnations[len(incarnations)-1]
+		if last.Epoch != h.formed.Number || isStopped(h.formed, p, last.Number) || h.gone(p, last.InstanceID) || h.terminated(last.InstanceID) {
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s (instance %s)", p, last.InstanceID))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// findEntries finds this place's entries in the linearizable member list, and what may be done with them.
+func (h history) findEntries(o *Observation) {
+	id := h.memberID()
+	o.StoppedID = h.Agent.Phase == PhaseStopped && o.Local != L0 || idStopped(h.epoch(h.Agent.Epoch), id)
+	members, ok := h.quorumList()
+	if !ok {
+		return
+	}
+	for _, m := range members {
+		own := h.isOwn(m)
+		if m.ID == id && id != 0 {
+			o.Listed, o.OwnPlace = true, own
+		}
+		switch {
+		case !own:
+		case h.reusable(o, m):
+			o.Reusable = true
+		default:
+			o.Former = append(o.Former, m.ID)
+		}
+	}
+	o.ListedByAll = h.listedByAll(id)
+}
+
+// quorumList is the linearizable member list of the newest formed epoch's cluster.
+func (h history) quorumList() ([]Member, bool) {
+	for _, a := range h.Answers {
+		if h.isQuorum(a) && (a.InstanceID != h.Me.InstanceID || h.Directory.Running) {
+			return a.Members, true
+		}
+	}
+	return nil, false
+}
+
+// isOwn: the entry is of this place, by its name, or by its peer URL while it has no name.
+func (h history) isOwn(m Member) bool {
+	if m.Started() {
+		p, _, ok := ParseMemberName(m.Name)
+		return ok && p == h.Me.Place
+	}
+	return slices.Contains(m.PeerURLs, PeerURL(h.Me.DNSName(h.Cluster)))
+}
+
+// reusable: agent.json on this disk says that this very entry was added for it, and no directory ever existed. That an entry has no name
+// proves nothing: a learner can have acknowledged before it published one.
+func (h history) reusable(o *Observation, m Member) bool {
+	a := h.Agent
+	return o.Local == L0 && h.AgentErr == nil && a.Phase == PhaseAdded && a.Epoch == number(h.formed) && a.Replica == h.Me.Place &&
+		m.ID == a.MemberID && m.Learner && !m.Started() && !o.StoppedID
+}
+
+// listedByAll: every member of the cluster that gave a list shows the id.
+func (h history) listedByAll(id record.MemberID) bool {
+	for _, a := range h.Answers {
+		if h.formed == nil || a.ClusterID != h.formed.Outcome.Formed.ClusterID || a.Members == nil {
+			continue
+		}
+		if !slices.ContainsFunc(a.Members, func(m Member) bool { return m.ID == id }) {
+			return false
+		}
+	}
+	return true
+}

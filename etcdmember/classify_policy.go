@@ -1,0 +1,99 @@
+package etcdmember
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// findPolicies finds what rows 20 to 22 would do, in an open epoch, and the order that they would write.
+func (h history) findPolicies(o *Observation) {
+	if o.Record != Rf || h.orders.restore != nil && h.orders.restore.Restore.Ends == h.formed.Number {
+		return
+	}
+	h.findSnapshotPolicy(o)
+	if o.Local != L1 || o.DiskEpoch != DiskCurrent || o.StoppedID || len(h.Directory.Voters) == 0 {
+		return
+	}
+	h.findWarmCopy(o)
+	h.findSurvivors(o)
+}
+
+// findSnapshotPolicy is row 20's condition: one replica is wanted, no other one of this epoch can hold newer data, and there is
+// a verified snapshot. That one is wanted does not prove that there is only one: the others are asked for by the record.
+func (h history) findSnapshotPolicy(o *Observation) {
+	if h.wanted() != 1 || o.Local != L0 && o.Local != L2 {
+		return
+	}
+	for p, incarnations := range h.Record.Replicas {
+		last := incarnations[len(incarnations)-1]
+		if p != h.Me.Place && last.Epoch == h.formed.Number && !h.gone(p, last.InstanceID) {
+			return
+		}
+	}
+	s := h.Policy.Snapshot
+	if s == nil || s.Epoch != h.formed.Number {
+		return
+	}
+	o.Snapshot20 = offerOrAct(h.Policy.Restore == "latest-snapshot")
+	o.Names.PolicyText = fmt.Sprintf("the newest verified snapshot is %s of %s", s.Name, s.Time.UTC().Format("2006-01-02 15:04:05Z"))
+	o.Names.PolicyOrder = &record.RestoreOrder{Ends: h.formed.Number, Replica: h.Me.Place,
+		From: record.Source{Kind: record.SourceSnapshot, Snapshot: s.Name}}
+}
+
+// findWarmCopy is row 21's condition: one voter, which is gone with its disk, and this replica its learner.
+func (h history) findWarmCopy(o *Observation) {
+	d, id := h.Directory, h.memberID()
+	if len(d.Voters) != 1 || d.Voters[0] == id || !slices.Contains(d.Learners, id) || !h.voterGone(d.Voters[0]) {
+		return
+	}
+	o.WarmCopy21 = offerOrAct(h.Policy.Restore == "warm-copy")
+	o.Names.PolicyText = "the only voter is gone with its disk, and this learner's copy " + h.lag(d.Voters[0])
+	o.Names.PolicyOrder = h.restoreOwn()
+}
+
+// lag says how far the own log is behind the gone voter's newest mark.
+func (h history) lag(voter record.MemberID) string {
+	m, ok := h.Record.Marks[voter]
+	if !ok {
+		return fmt.Sprintf("ends at index %d; the voter left no mark to compare it with", h.Directory.LastIndex)
+	}
+	if m.Applied <= h.Directory.LastIndex {
+		return fmt.Sprintf("reaches beyond the voter's last mark of %s", m.Time.UTC().Format("15:04:05Z"))
+	}
+	return fmt.Sprintf("lacks at least %d entries of the voter's last mark", m.Applied-h.Directory.LastIndex)
+}
+
+// restoreOwn is the order to restore from this replica's own directory.
+func (h history) restoreOwn() *record.RestoreOrder {
+	d := h.Directory
+	return &record.RestoreOrder{Ends: h.formed.Number, Replica: h.Me.Place, Term: d.Term, Commit: d.LastIndex,
+		From: record.Source{Kind: record.SourceDirectory, MemberID: h.memberID(), DiskID: h.DiskID}}
+}
+
+// voterGone: the member's newest incarnation is known, and its VM is proven gone with its disk.
+func (h history) voterGone(id record.MemberID) bool {
+	i, ok := h.incarnationOf(id)
+	return ok && h.goneWithDisk(i)
+}
+
+// incarnationOf is the newest incarnation that carries the member id.
+func (h history) incarnationOf(id record.MemberID) (record.Incarnation, bool) {
+	var found record.Incarnation
+	for _, incarnations := range h.Record.Replicas {
+		for _, i := range incarnations {
+			if incarnationMember(i) == id && i.Epoch == number(h.formed) {
+				found = i
+			}
+		}
+	}
+	return found, found.Number != 0
+}
+
+func offerOrAct(allowed bool) PolicyFinding {
+	if allowed {
+		return PolicyActs
+	}
+	return PolicyOffers
+}

@@ -1,0 +1,124 @@
+package etcdmember
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// listingGap is the least time between the two listings that prove that an instance is gone: one that is being made again
+// under the same name can be missing from one of them.
+const listingGap = 10 * time.Second
+
+// classifyRemote finds what answers. The own member's answer counts while it runs: a lone voter is its own quorum.
+func (h history) classifyRemote(o *Observation) {
+	o.Remote = Nobody
+	stranger := false
+	for _, a := range h.Answers {
+		own := a.InstanceID == h.Me.InstanceID
+		if a.Reach == ReachNothing || own && !h.Directory.Running {
+			continue
+		}
+		if o.Names.Answered == "" && !own {
+			o.Names.Answered = a.Place.String()
+		}
+		stranger = stranger || !own
+		if h.isQuorum(a) {
+			o.Remote = Quorum
+		} else if o.Remote == Nobody {
+			o.Remote = Answers
+		}
+		o.Removed = o.Removed || a.Removed
+	}
+	if o.Record == R0 && o.Remote == Nobody && !h.listsMe(h.Compute.Second) {
+		o.Remote, o.NoList = Answers, true
+	}
+	unformed := o.Record == R0 || o.Record == Rs && h.claimIsMine()
+	if unformed && stranger {
+		o.StrangerSince = h.StrangerSince
+		if o.StrangerSince.IsZero() {
+			o.StrangerSince = h.Now
+		}
+	}
+}
+
+// isQuorum: a member of the newest formed epoch's cluster answered a linearizable list.
+func (h history) isQuorum(a Answer) bool {
+	return h.formed != nil && a.Reach == ReachLinearizable && a.ClusterID == h.formed.Outcome.Formed.ClusterID
+}
+
+// listsMe: the listing is an answer, and it is about our own project: it contains this instance.
+func (h history) listsMe(l Listing) bool {
+	return l.Err == nil && slices.ContainsFunc(l.Instances, func(i Instance) bool { return i.InstanceID == h.Me.InstanceID })
+}
+
+// twoLists: there are two listings, far enough apart, that both contain this instance.
+func (h history) twoLists() bool {
+	c := h.Compute
+	return h.listsMe(c.First) && h.listsMe(c.Second) && c.Second.Time.Sub(c.First.Time) >= listingGap
+}
+
+// gone is the proof that an instance can never run again: a newer incarnation of its place is another's, or two lists lack
+// it. Terminated, suspended, unreachable, an error or an empty list prove nothing.
+func (h history) gone(p replica.Place, instanceID string) bool {
+	if instanceID == "" {
+		return false
+	}
+	if h.succeeded(p, instanceID) {
+		return true
+	}
+	return h.twoLists() && !lists(h.Compute.First, instanceID) && !lists(h.Compute.Second, instanceID)
+}
+
+// succeeded: another instance took an incarnation of the place after this one had taken its newest. An instance that never
+// took one is not known to be older than those that did, unless this very VM stands in its place.
+func (h history) succeeded(p replica.Place, instanceID string) bool {
+	if p == h.Me.Place && instanceID != h.Me.InstanceID {
+		return true
+	}
+	had := false
+	for _, i := range h.Record.Replicas[p] {
+		if i.InstanceID == instanceID {
+			had = true
+		} else if had {
+			return true
+		}
+	}
+	return false
+}
+
+// goneWithDisk: and its disk is not there either, by both lists of disks, or its successor is on another.
+func (h history) goneWithDisk(i record.Incarnation) bool {
+	if !h.gone(i.Place, i.InstanceID) || i.DiskID == "" {
+		return false
+	}
+	for _, later := range h.Record.Replicas[i.Place] {
+		if later.Number > i.Number && later.InstanceID != i.InstanceID {
+			return later.DiskID != "" && later.DiskID != i.DiskID
+		}
+	}
+	c := h.Compute
+	return h.twoLists() && c.First.DisksErr == nil && c.Second.DisksErr == nil &&
+		!slices.Contains(c.First.Disks, i.DiskID) && !slices.Contains(c.Second.Disks, i.DiskID)
+}
+
+// terminated: two lists say that the instance exists and does not run. It can be started again, so this makes it harmless only
+// for a restore, which a newer epoch then keeps it out of.
+func (h history) terminated(instanceID string) bool {
+	return h.twoLists() && status(h.Compute.First, instanceID) == "TERMINATED" && status(h.Compute.Second, instanceID) == "TERMINATED"
+}
+
+func lists(l Listing, instanceID string) bool { return status(l, instanceID) != "" }
+
+// status is the instance's in the listing; empty: it is not in it.
+func status(l Listing, instanceID string) string {
+	for _, i := range l.Instances {
+		if i.InstanceID == instanceID {
+			return cmp.Or(i.Status, "unknown")
+		}
+	}
+	return ""
+}

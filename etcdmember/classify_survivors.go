@@ -1,0 +1,146 @@
+package etcdmember
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// survivor is a place with a valid directory, known by its stopped/ object or because it is this one.
+type survivor struct {
+	place       replica.Place
+	id          record.MemberID
+	disk        string
+	term, index uint64
+	commit      uint64
+	voters      []record.MemberID
+	changes     []record.ConfigChange
+}
+
+// findSurvivors is row 22's condition: quorum is gone for good, but each quorum that can ever have acknowledged a write has a member
+// among the survivors, so the newest log among them holds every acknowledged write.
+func (h history) findSurvivors(o *Observation) {
+	s := h.survivors()
+	now := s[0].certain()
+	alive, back := 0, 0
+	for _, v := range now {
+		switch {
+		case v == h.memberID():
+			alive++
+		case idStopped(h.formed, v) || h.voterGone(v):
+		case h.vmGone(v):
+			back++
+		default:
+			alive++
+		}
+	}
+	switch {
+	case alive >= quorum(len(now)):
+		return
+	case alive+back >= quorum(len(now)):
+		o.Survivors22 = PolicyWaitsForDisk
+		return
+	}
+	if why := h.notEnough(s); why != "" {
+		o.Survivors22, o.Names.PolicyText = PolicyNotEnough, why
+		return
+	}
+	o.Survivors22 = offerOrAct(h.Policy.Survivors)
+	best := newestLog(s)
+	o.Names.PolicyText = fmt.Sprintf("the survivors hold every acknowledged write; the newest log is that of %s, at term %d, index %d", best.place, best.term, best.index)
+	o.Names.PolicyOrder = &record.RestoreOrder{Ends: h.formed.Number, Replica: best.place, Term: best.term, Commit: best.index,
+		From: record.Source{Kind: record.SourceDirectory, MemberID: best.id, DiskID: best.disk}}
+}
+
+// survivors are this replica, first, and those whose stopped/ object carries the end of a log.
+func (h history) survivors() []survivor {
+	d := h.Directory
+	out := []survivor{{place: h.Me.Place, id: h.memberID(), disk: h.DiskID, term: d.Term, index: d.LastIndex, commit: d.Commit,
+		voters: d.Voters, changes: d.Changes}}
+	for _, s := range h.formed.Stopped {
+		if s.LastIndex == 0 || s.MemberID == 0 || s.MemberID == h.memberID() {
+			continue
+		}
+		i, _ := h.incarnationOf(s.MemberID)
+		out = append(out, survivor{place: s.Place, id: s.MemberID, disk: i.DiskID, term: s.Term, index: s.LastIndex, commit: s.CommitIndex,
+			voters: s.Voters, changes: s.Changes})
+	}
+	return out
+}
+
+// notEnough says which possible configuration has a quorum without a survivor in it, or a voter that may still come back.
+func (h history) notEnough(s []survivor) string {
+	for _, one := range s {
+		for _, voters := range one.possible() {
+			held := 0
+			for _, v := range voters {
+				switch {
+				case slices.ContainsFunc(s, func(x survivor) bool { return x.id == v }):
+					held++
+				case !idStopped(h.formed, v) && !h.voterGone(v):
+					return fmt.Sprintf("voter %s is neither proven gone with its disk nor stopped", v)
+				}
+			}
+			if need := len(voters) - quorum(len(voters)) + 1; held < need {
+				return fmt.Sprintf("of %d possible voters %d survive, and %d are needed to hold every acknowledged write", len(voters), held, need)
+			}
+		}
+	}
+	return ""
+}
+
+// vmGone: the voter's VM is proven gone, its disk is not.
+func (h history) vmGone(id record.MemberID) bool {
+	i, ok := h.incarnationOf(id)
+	return ok && h.gone(i.Place, i.InstanceID)
+}
+
+// certain is the configuration that raft will use: the applied one with the changes that are known to be committed.
+func (s survivor) certain() []record.MemberID {
+	v := s.voters
+	for _, c := range s.changes {
+		if c.Index <= s.commit {
+			v = applyChange(v, c)
+		}
+	}
+	return v
+}
+
+// possible are the applied configuration and each that the changes behind it in the log would make.
+func (s survivor) possible() [][]record.MemberID {
+	v := s.voters
+	out := [][]record.MemberID{v}
+	for _, c := range s.changes {
+		v = applyChange(v, c)
+		out = append(out, v)
+	}
+	return out
+}
+
+// applyChange is the set of voters after one change.
+func applyChange(voters []record.MemberID, c record.ConfigChange) []record.MemberID {
+	others := slices.DeleteFunc(slices.Clone(voters), func(v record.MemberID) bool { return v == c.MemberID })
+	switch c.Type {
+	case "add-voter":
+		return append(others, c.MemberID)
+	case "remove":
+		return others
+	}
+	return voters
+}
+
+// newestLog is the survivor that raft would elect.
+func newestLog(s []survivor) survivor {
+	return slices.MaxFunc(s, func(a, b survivor) int {
+		if a.term != b.term {
+			return cmp.Compare(a.term, b.term)
+		}
+		return cmp.Compare(a.index, b.index)
+	})
+}
+
+// quorum of n voters.
+func quorum(n int) int { return n/2 + 1 }
