@@ -8,28 +8,38 @@ const (
 	Kind       = "Cluster"
 )
 
-// Cluster is the configuration of one cluster: one document, the same for all its replicas. Parse decodes it strictly,
-// SetDefaults fills what is not given, Validate names every fault at once. The yaml tags are the document's field names.
+// Cluster is the configuration of one cluster: one document, the same for all its replicas. Load reads it from its
+// sources: Parse decodes each strictly, a later one wins field by field, SetDefaults fills what is not given, Validate
+// names every fault at once. The yaml tags are the document's field names; the comments here are the descriptions that
+// Schema shows, so they are written for the operator.
 type Cluster struct {
-	APIVersion string `yaml:"apiVersion" json:"apiVersion"`
-	Kind       string `yaml:"kind" json:"kind"`
+	// APIVersion is quorate.dev/v1alpha1, in every document.
+	APIVersion string `yaml:"apiVersion" json:"apiVersion" jsonschema:"enum=quorate.dev/v1alpha1"`
+	// Kind is Cluster, in every document.
+	Kind string `yaml:"kind" json:"kind" jsonschema:"enum=Cluster"`
 	// Name is part of every DNS name and of the record's object names: a DNS label.
-	Name     string   `yaml:"name" json:"name"`
+	Name string `yaml:"name" json:"name"`
+	// Endpoint is the address by which clients reach the cluster.
 	Endpoint Endpoint `yaml:"endpoint" json:"endpoint"`
-	Record   Record   `yaml:"record" json:"record"`
-	Seal     Seal     `yaml:"seal" json:"seal"`
-	Compute  Compute  `yaml:"compute,omitempty" json:"compute,omitempty"`
+	// Record says where the write-once record is kept.
+	Record Record `yaml:"record" json:"record"`
+	// Seal says which key seals the bundle of CA keys and shared secrets.
+	Seal Seal `yaml:"seal" json:"seal"`
+	// Compute says where the Compute API is.
+	Compute Compute `yaml:"compute,omitempty" json:"compute,omitempty"`
 	// Replicas is the wanted number of replicas, 1 to 7; 3 where it is not given.
-	Replicas int     `yaml:"replicas,omitempty" json:"replicas,omitempty"`
-	Network  Network `yaml:"network,omitempty" json:"network,omitempty"`
-	Etcd     Etcd    `yaml:"etcd,omitempty" json:"etcd,omitempty"`
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" jsonschema:"minimum=1,maximum=7"`
+	// Network holds the cluster's address ranges.
+	Network Network `yaml:"network,omitempty" json:"network,omitempty"`
+	// Etcd holds what can be chosen about the member.
+	Etcd Etcd `yaml:"etcd,omitempty" json:"etcd,omitempty"`
 	// Components are keyed by name: kube-apiserver, kube-controller-manager, kube-scheduler, cluster-autoscaler, and any
 	// further one of the operator's own, which must name its binary.
 	Components map[string]Component `yaml:"components,omitempty" json:"components,omitempty"`
 	// Election is the profile of every lease: fast (8/4/1 s, the default) or slow (15/8/2 s).
-	Election string `yaml:"election,omitempty" json:"election,omitempty"`
+	Election string `yaml:"election,omitempty" json:"election,omitempty" jsonschema:"enum=fast,enum=slow"`
 	// Restore lets a policy row act without a person: off (the default), latest-snapshot or warm-copy.
-	Restore string `yaml:"restore,omitempty" json:"restore,omitempty"`
+	Restore string `yaml:"restore,omitempty" json:"restore,omitempty" jsonschema:"enum=off,enum=latest-snapshot,enum=warm-copy"`
 	// EncryptionAtRest encrypts secrets in etcd with the bundle's key: true where it is not given.
 	EncryptionAtRest *bool `yaml:"encryptionAtRest,omitempty" json:"encryptionAtRest,omitempty"`
 	// AuditPolicy is a file with the apiserver's audit policy; empty takes quorate's own, metadata of every request but reads of health.
@@ -45,7 +55,7 @@ type Endpoint struct {
 	// DNSNames are further names of the endpoint, for the apiserver's certificates.
 	DNSNames []string `yaml:"dnsNames,omitempty" json:"dnsNames,omitempty"`
 	// Port is the apiserver's port: 443 where it is not given.
-	Port int `yaml:"port,omitempty" json:"port,omitempty"`
+	Port int `yaml:"port,omitempty" json:"port,omitempty" jsonschema:"minimum=1,maximum=65535"`
 }
 
 // Record says where the write-once record is kept.
@@ -84,9 +94,10 @@ type Etcd struct {
 	DataDisk string `yaml:"dataDisk,omitempty" json:"dataDisk,omitempty"`
 	// QuotaBytes is the database's limit: 8 GiB where it is not given.
 	QuotaBytes int64 `yaml:"quotaBytes,omitempty" json:"quotaBytes,omitempty"`
-	// Heartbeat and Election are etcd's timers: 100ms and 1s where they are not given; election is 5 to 50 heartbeats.
+	// Heartbeat is how often the leader is heard, in whole milliseconds: 100ms where it is not given, 10ms at least.
 	Heartbeat Duration `yaml:"heartbeat,omitempty" json:"heartbeat,omitempty"`
-	Election  Duration `yaml:"election,omitempty" json:"election,omitempty"`
+	// Election is how long a silent leader is waited for: 1s where it is not given, 5 heartbeats at least, 50s at most.
+	Election Duration `yaml:"election,omitempty" json:"election,omitempty"`
 	// CatchUpEntries is how many log entries are kept for a member that was away: 60000 where it is not given.
 	CatchUpEntries uint64 `yaml:"catchUpEntries,omitempty" json:"catchUpEntries,omitempty"`
 }
@@ -101,10 +112,11 @@ type Component struct {
 	ExtraArgs []string `yaml:"extraArgs,omitempty" json:"extraArgs,omitempty"`
 	// Env is added to the process's environment.
 	Env map[string]string `yaml:"env,omitempty" json:"env,omitempty"`
-	// Probe and Elect are for components that quorate does not know.
+	// Probe tells whether a component that quorate does not know is well; for such a one it must be given.
 	Probe *Probe `yaml:"probe,omitempty" json:"probe,omitempty"`
-	// Elect says who elects a leader among the replicas' processes: self (the default) or agent.
-	Elect string `yaml:"elect,omitempty" json:"elect,omitempty"`
+	// Elect says who elects a leader among the replicas' processes: self (the default) or agent, which is for components
+	// that quorate does not know.
+	Elect string `yaml:"elect,omitempty" json:"elect,omitempty" jsonschema:"enum=self,enum=agent"`
 }
 
 // Probe is an HTTP(S) check of a component on the replica itself.

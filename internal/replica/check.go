@@ -1,0 +1,166 @@
+package replica
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+var (
+	clusterType  = reflect.TypeFor[Cluster]()
+	durationType = reflect.TypeFor[Duration]()
+)
+
+// checker walks a document beside the type that it must fit and notes every fault with its line. The yaml module's own
+// strict mode stops at less (explicit zeros, anchors), and names Go's types instead of the document's fields.
+type checker struct {
+	source string
+	faults Faults
+}
+
+// check compares one value with the type of its field.
+func (c *checker) check(path string, n *yaml.Node, t reflect.Type) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		c.fault(path, n, "an anchor or alias", "the value itself")
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
+		// The field is not given.
+	case t.Kind() == reflect.Struct:
+		c.mapping(path, n, func(key *yaml.Node) (reflect.Type, string) { return fieldOf(t, key.Value) })
+	case t.Kind() == reflect.Map:
+		c.mapping(path, n, func(*yaml.Node) (reflect.Type, string) { return t.Elem(), "" })
+	case t.Kind() == reflect.Slice:
+		c.list(path, n, t.Elem())
+	default:
+		c.leaf(path, n, t)
+	}
+}
+
+// mapping checks every key and value. typeOf returns the type of a key's value, or nil and the keys that there are.
+func (c *checker) mapping(path string, n *yaml.Node, typeOf func(key *yaml.Node) (reflect.Type, string)) {
+	if n.Kind != yaml.MappingNode {
+		c.fault(path, n, describeAt(path, n), "a mapping of names to values")
+		return
+	}
+	lines := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if key.Kind != yaml.ScalarNode || key.Tag == "!!merge" || key.Anchor != "" {
+			c.fault(path, key, describeAt(path, key)+" as a name", "plain names")
+			continue
+		}
+		field := join(path, key.Value)
+		if first, double := lines[key.Value]; double {
+			c.fault(field, key, "the field a second time", fmt.Sprintf("once; it stands in line %d already", first))
+			continue
+		}
+		lines[key.Value] = key.Line
+		t, known := typeOf(key)
+		if t == nil {
+			c.fault(field, key, "an unknown field", known)
+			continue
+		}
+		c.check(field, value, t)
+	}
+}
+
+func (c *checker) list(path string, n *yaml.Node, element reflect.Type) {
+	if n.Kind != yaml.SequenceNode {
+		c.fault(path, n, describeAt(path, n), "a list")
+		return
+	}
+	for i, value := range n.Content {
+		c.check(fmt.Sprintf("%s[%d]", path, i), value, element)
+	}
+}
+
+// leaf tries the value on its type. An explicit zero is refused, because it could not be told from a field that is not
+// given and would silently take the default.
+func (c *checker) leaf(path string, n *yaml.Node, t reflect.Type) {
+	allowed := allowedFor(t)
+	found := describeAt(path, n)
+	value := reflect.New(t)
+	if n.Kind != yaml.ScalarNode || n.Decode(value.Interface()) != nil {
+		c.fault(path, n, found, allowed)
+		return
+	}
+	if t.Kind() != reflect.String && t.Kind() != reflect.Bool && value.Elem().IsZero() {
+		c.fault(path, n, found, allowed+" above 0; leave the field out to take the default")
+	}
+}
+
+func (c *checker) fault(path string, n *yaml.Node, found, allowed string) {
+	c.faults = append(c.faults, Fault{Source: c.source, Line: n.Line, Field: path, Found: found, Allowed: allowed})
+}
+
+// fieldOf is the type of a struct's field by its name in documents; an unknown one gets nil and the names there are.
+func fieldOf(t reflect.Type, name string) (reflect.Type, string) {
+	var names []string
+	for f := range t.Fields() {
+		tag, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if tag == name {
+			return f.Type, ""
+		}
+		names = append(names, tag)
+	}
+	slices.Sort(names)
+	return nil, strings.Join(names, ", ")
+}
+
+func allowedFor(t reflect.Type) string {
+	switch {
+	case t == durationType:
+		return "a duration such as 100ms, 1s or 15m"
+	case t.Kind() == reflect.String:
+		return "text"
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	default:
+		return "a whole number"
+	}
+}
+
+// describeAt is describe, but for what stands below seal: that may be the key, in whatever wrong shape.
+func describeAt(path string, n *yaml.Node) string {
+	if n.Kind == yaml.ScalarNode && strings.HasPrefix(path, "seal") {
+		return "a value that is not shown"
+	}
+	return describe(n)
+}
+
+// describe says what a node is, for people.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	default:
+		return quote(n.Value)
+	}
+}
+
+// plainName is what a field or component can be called; anything else is quoted, to keep a fault on its line.
+var plainName = regexp.MustCompile(`^[-_.A-Za-z0-9]{1,80}$`)
+
+func join(path, name string) string {
+	switch {
+	case path == "seal" && name != "key":
+		name = "(a name that is not shown)"
+	case !plainName.MatchString(name):
+		name = quote(name)
+	}
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

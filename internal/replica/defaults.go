@@ -1,0 +1,94 @@
+package replica
+
+import (
+	"slices"
+	"time"
+)
+
+// The components that quorate knows: their flags, probes and election are its own (package controlplane).
+const (
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Autoscaler        = "cluster-autoscaler"
+)
+
+// knownComponents are in every defaulted document, in the order in which they start.
+var knownComponents = []string{APIServer, ControllerManager, Scheduler, Autoscaler}
+
+// Known reports whether quorate brings the component's flags, probe and election itself.
+func Known(component string) bool { return slices.Contains(knownComponents, component) }
+
+// Words that the document uses for its choices.
+const (
+	ElectionFast = "fast"
+	ElectionSlow = "slow"
+
+	RestoreOff            = "off"
+	RestoreLatestSnapshot = "latest-snapshot"
+	RestoreWarmCopy       = "warm-copy"
+
+	ElectSelf  = "self"
+	ElectAgent = "agent"
+)
+
+// binaryDir is where an image keeps the components' programs.
+const binaryDir = "/usr/local/bin/"
+
+// SetDefaults fills every field that is not given. It can be repeated, and it never changes a given field, so a fault
+// stays visible to Validate.
+func (c *Cluster) SetDefaults() {
+	orElse(&c.Endpoint.Port, 443)
+	orElse(&c.Replicas, 3)
+	if len(c.Network.ServiceCIDRs) == 0 {
+		c.Network.ServiceCIDRs = []string{"10.96.0.0/12"}
+	}
+	orElse(&c.Network.PodCIDR, "10.244.0.0/16")
+	orElse(&c.Network.DNSDomain, "cluster.local")
+	c.Etcd.setDefaults()
+	orElse(&c.Election, ElectionFast)
+	orElse(&c.Restore, RestoreOff)
+	if c.EncryptionAtRest == nil {
+		c.EncryptionAtRest = new(true)
+	}
+	c.setComponentDefaults()
+}
+
+// setDefaults: a VM that is recreated is away for one to two minutes; 60000 entries cover that at 500 writes a second,
+// where etcd's own 5000 would make every such replica fetch a whole snapshot.
+func (e *Etcd) setDefaults() {
+	orElse(&e.DataDir, "/var/lib/quorate")
+	orElse(&e.QuotaBytes, 8<<30)
+	orElse(&e.Heartbeat, Duration(100*time.Millisecond))
+	orElse(&e.Election, Duration(time.Second))
+	orElse(&e.CatchUpEntries, 60000)
+}
+
+func (c *Cluster) setComponentDefaults() {
+	all := make(map[string]Component, len(c.Components)+len(knownComponents))
+	for _, name := range knownComponents {
+		all[name] = Component{}
+	}
+	for name, component := range c.Components {
+		all[name] = component
+	}
+	for name, component := range all {
+		if component.Enabled == nil {
+			component.Enabled = new(name != Autoscaler)
+		}
+		if Known(name) {
+			orElse(&component.Binary, binaryDir+name)
+		}
+		orElse(&component.Elect, ElectSelf)
+		all[name] = component
+	}
+	c.Components = all
+}
+
+// orElse fills a field that holds its zero value.
+func orElse[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

@@ -1,0 +1,170 @@
+package replica_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+const head = "apiVersion: quorate.dev/v1alpha1\nkind: Cluster\n"
+
+func readExample(t testing.TB) []byte {
+	t.Helper()
+	data, err := os.ReadFile("testdata/cluster.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestExampleDocumentIsValid(t *testing.T) {
+	c, err := replica.Load(replica.Source{Name: "cluster.yaml", Data: readExample(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Name != "prod-1" || c.Etcd.CatchUpEntries != 60000 || !*c.Components["cluster-autoscaler"].Enabled {
+		t.Errorf("the example was read as %+v", c)
+	}
+}
+
+// Each refusal must say the source, the line and the field, and what would be allowed.
+func TestParseRefuses(t *testing.T) {
+	for _, tc := range []struct{ name, doc, want string }{
+		{"an unknown field", head + "etcd:\n  hartbeat: 1s\n", "a.yaml: line 4: etcd.hartbeat: found an unknown field; allowed: catchUpEntries, dataDir, dataDisk, election, heartbeat, quotaBytes"},
+		{"an unknown field in JSON", `{"apiVersion":"quorate.dev/v1alpha1","kind":"Cluster","nam":"x"}`, "a.yaml: line 1: nam: found an unknown field"},
+		{"a field twice", head + "name: a\nname: b\n", "a.yaml: line 4: name: found the field a second time; allowed: once; it stands in line 3 already"},
+		{"a component twice", head + "components:\n  x: {}\n  x: {}\n", "line 5: components.x: found the field a second time"},
+		{"a second document", head + "---\n" + head, "found a second document at line"},
+		{"rubbish behind the document", head + "---\n\t{", "a.yaml: found text that is neither YAML nor JSON (yaml: line 4"},
+		{"no document", "", "a.yaml: found an empty document; allowed: a Cluster document of quorate.dev/v1alpha1"},
+		{"only a comment", "# soon\n", "a.yaml: found an empty document"},
+		{"null", "null\n", "a.yaml: found an empty document"},
+		{"a web page", "<!DOCTYPE html><html><body>sign in</body></html>", "allowed: a Cluster document"},
+		{"a list", "- a\n", "found a list; allowed: a Cluster document"},
+		{"broken YAML", head + "name: [\n", "found text that is neither YAML nor JSON"},
+		{"another version", "apiVersion: quorate.dev/v2\nkind: Cluster\nfuture: 1\n", `a.yaml: line 1: apiVersion: found "quorate.dev/v2"; allowed: quorate.dev/v1alpha1`},
+		{"no version", "kind: Cluster\n", "a.yaml: apiVersion: found nothing; allowed: quorate.dev/v1alpha1"},
+		{"another kind", "apiVersion: quorate.dev/v1alpha1\nkind: Pod\n", `line 2: kind: found "Pod"; allowed: Cluster`},
+		{"text for a number", head + "replicas: three\n", `line 3: replicas: found "three"; allowed: a whole number`},
+		{"a number beyond its type", head + "etcd: {catchUpEntries: -1}\n", `etcd.catchUpEntries: found "-1"; allowed: a whole number`},
+		{"a bare number for a duration", head + "etcd: {heartbeat: 100}\n", `etcd.heartbeat: found "100"; allowed: a duration such as`},
+		{"text for a list", head + "network: {serviceCIDRs: 10.0.0.0/16}\n", "network.serviceCIDRs: found \"10.0.0.0/16\"; allowed: a list"},
+		{"a list for a mapping", head + "etcd: [1]\n", "etcd: found a list; allowed: a mapping"},
+		{"a mapping for text", head + "name: {a: b}\n", "name: found a mapping; allowed: text"},
+		{"an explicit zero", head + "replicas: 0\n", `replicas: found "0"; allowed: a whole number above 0; leave the field out`},
+		{"an explicit zero duration", head + "etcd: {election: 0s}\n", "etcd.election: found \"0s\""},
+		{"an alias", head + "name: &n a\nelection: *n\n", "line 3: name: found an anchor or alias"},
+		{"a merge key", head + "etcd: {<<: {dataDir: /a}}\n", `etcd: found "<<" as a name`},
+		{"a document without end", head + "name: " + strings.Repeat("x", 300<<10), "allowed: at most 262144"},
+		{"a control character in an unknown field", head + "\"a\\nb\": 1\n", `line 3: "a\nb": found an unknown field`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := replica.Parse("a.yaml", []byte(tc.doc))
+			if err == nil {
+				t.Fatal("it was taken")
+			}
+			if !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got  %s\nwant %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestParseNamesEveryFaultAtOnce(t *testing.T) {
+	_, err := replica.Parse("a.yaml", []byte(head+"nam: x\nreplicas: many\netcd:\n  dir: /a\n"))
+	var faults replica.Faults
+	if !errors.As(err, &faults) || len(faults) != 3 {
+		t.Fatalf("got %v, want three faults", err)
+	}
+	if n := strings.Count(err.Error(), "\n"); n != 2 {
+		t.Errorf("three faults stand on %d lines", n+1)
+	}
+}
+
+func TestJSONIsRead(t *testing.T) {
+	c, err := replica.Parse("attribute", []byte(`{"apiVersion":"quorate.dev/v1alpha1","kind":"Cluster","name":"a","etcd":{"heartbeat":"50ms"}}`))
+	if err != nil || c.Name != "a" || c.Etcd.Heartbeat.String() != "50ms" {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
+func TestLaterSourceWinsFieldByField(t *testing.T) {
+	baked := string(readExample(t))
+	over := head + `
+replicas: 5
+network: {serviceCIDRs: [10.97.0.0/16], podCIDR: null}
+election: null
+components:
+  cloud-controller-manager: {env: {GOGC: "50"}}
+  kube-scheduler: {extraArgs: [--v=3]}
+`
+	c, err := replica.Load(replica.Source{Name: "baked", Data: []byte(baked)}, replica.Source{Name: "attribute", Data: []byte(over)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := replica.Load(replica.Source{Name: "baked", Data: []byte(baked)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Replicas = 5
+	want.Network.ServiceCIDRs = []string{"10.97.0.0/16"}
+	ccm := want.Components["cloud-controller-manager"]
+	ccm.Env = map[string]string{"GOMAXPROCS": "2", "GOGC": "50"}
+	want.Components["cloud-controller-manager"] = ccm
+	scheduler := want.Components["kube-scheduler"]
+	scheduler.ExtraArgs = []string{"--v=3"}
+	want.Components["kube-scheduler"] = scheduler
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLoadNamesTheFaultsOfEverySource(t *testing.T) {
+	_, err := replica.Load(replica.Source{Name: "baked", Data: []byte(head + "a: 1\n")}, replica.Source{Name: "attribute", Data: []byte(head + "b: 1\n")})
+	if err == nil || !strings.Contains(err.Error(), "baked: line 3: a:") || !strings.Contains(err.Error(), "attribute: line 3: b:") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := replica.Load(); err == nil {
+		t.Error("no source at all was taken")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(string(readExample(f)))
+	f.Add(head + "components: {x: {env: {A: null}, probe: {url: ''}}}\n")
+	f.Add(head + "a: &a [*a]\n")
+	f.Add(head + "? [a]\n: b\n")
+	f.Add(head + "etcd: !!binary aGk=\n")
+	f.Add("\xff\xfe\x00")
+	f.Fuzz(func(t *testing.T, doc string) {
+		c, err := replica.Parse("fuzz", []byte(doc))
+		if err != nil {
+			if c != nil || err.Error() == "" {
+				t.Fatalf("an error without words, or a document beside it: %+v, %q", c, err)
+			}
+			return
+		}
+		c.SetDefaults()
+		if c.Validate() != nil {
+			return
+		}
+		shown, err := c.Show()
+		if err != nil {
+			t.Fatalf("a valid document cannot be shown: %v", err)
+		}
+		again, err := replica.Parse("shown", shown)
+		if err != nil {
+			t.Fatalf("what is shown does not parse: %v\n%s", err, shown)
+		}
+		again.Seal = c.Seal
+		if diff := cmp.Diff(c, again, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("what is shown reads as another document:\n%s", diff)
+		}
+	})
+}

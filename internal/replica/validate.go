@@ -1,0 +1,110 @@
+package replica
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	dnsLabelRule = "a DNS label: 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit"
+	dnsNameRule  = "a DNS name: labels of a-z, 0-9 and - joined by dots, 253 bytes at most"
+	pathRule     = "an absolute path without .. or doubled slashes"
+)
+
+var (
+	dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	dnsName  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$`)
+	// deviceName is what GCE allows as a disk's device name; it becomes part of a path under /dev/disk/by-id.
+	deviceName = regexp.MustCompile(`^[A-Za-z0-9][-_.A-Za-z0-9]{0,62}$`)
+)
+
+// takenPorts are those that other parts of a replica listen on.
+var takenPorts = map[int]string{2379: "etcd's clients", 2380: "etcd's peers", 10250: "the kubelet", 10257: ControllerManager, 10259: Scheduler}
+
+// Validate checks a defaulted document and names every fault at once; the error is a Faults.
+func (c *Cluster) Validate() error {
+	var f Faults
+	if c.APIVersion != APIVersion {
+		f.add("apiVersion", c.APIVersion, APIVersion)
+	}
+	if c.Kind != Kind {
+		f.add("kind", c.Kind, Kind)
+	}
+	if !dnsLabel.MatchString(c.Name) {
+		f.add("name", c.Name, dnsLabelRule)
+	}
+	c.Endpoint.validate(&f)
+	c.Record.validate(&f)
+	c.Seal.validate(&f)
+	c.Compute.validate(&f)
+	if c.Replicas < 1 || c.Replicas > 7 {
+		f.add("replicas", strconv.Itoa(c.Replicas), "1 to 7")
+	}
+	c.validateNetwork(&f)
+	c.Etcd.validate(&f)
+	for _, name := range sortedKeys(c.Components) {
+		c.Components[name].validate(name, &f)
+	}
+	oneOf(&f, "election", c.Election, ElectionFast, ElectionSlow)
+	oneOf(&f, "restore", c.Restore, RestoreOff, RestoreLatestSnapshot, RestoreWarmCopy)
+	if c.AuditPolicy != "" && !cleanPath(c.AuditPolicy) {
+		f.add("auditPolicy", c.AuditPolicy, pathRule)
+	}
+	return f.errOrNil()
+}
+
+func (e Endpoint) validate(f *Faults) {
+	if e.ExternalIP == "" && e.InternalIP == "" {
+		f.add("endpoint", "", "externalIP, internalIP or both: the reserved address by which clients reach the cluster")
+	}
+	for _, a := range []struct{ field, value string }{{"endpoint.externalIP", e.ExternalIP}, {"endpoint.internalIP", e.InternalIP}} {
+		if a.value == "" {
+			continue
+		}
+		if addr, err := netip.ParseAddr(a.value); err != nil || !reachable(addr) {
+			f.add(a.field, a.value, "an address that clients can reach: not loopback, link-local, multicast or unspecified, and without a zone")
+		}
+	}
+	for i, name := range e.DNSNames {
+		if len(name) > 253 || !dnsName.MatchString(name) {
+			f.add(fmt.Sprintf("endpoint.dnsNames[%d]", i), name, dnsNameRule)
+		}
+	}
+	if owner, taken := takenPorts[e.Port]; taken {
+		f.add("endpoint.port", strconv.Itoa(e.Port), "another port: "+owner+" has this one")
+	} else if e.Port < 1 || e.Port > 65535 {
+		f.add("endpoint.port", strconv.Itoa(e.Port), "1 to 65535")
+	}
+}
+
+// reachable: an IPv4 address in IPv6 clothes is refused too, since it would not compare equal to itself elsewhere.
+func reachable(a netip.Addr) bool {
+	return !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() && !a.IsUnspecified() && !a.Is4In6() && a.Zone() == ""
+}
+
+func oneOf(f *Faults, field, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		f.add(field, value, strings.Join(allowed, ", "))
+	}
+}
+
+// cleanPath refuses what would name another file than it seems to, and control characters.
+func cleanPath(p string) bool {
+	return filepath.IsAbs(p) && filepath.Clean(p) == p && !strings.ContainsFunc(p, isControl)
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,65 @@
+package replica
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// reservedEnv belongs to systemd's talk with the agent; a child that had it could declare the agent ready.
+var reservedEnv = regexp.MustCompile(`^(NOTIFY_SOCKET|WATCHDOG_.*|LISTEN_.*)$`)
+
+func (c Component) validate(name string, f *Faults) {
+	at := join("components", name)
+	if !dnsLabel.MatchString(name) {
+		f.add("components", name, "names that are DNS labels: 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit")
+	}
+	if c.Binary == "" && !Known(name) {
+		f.add(at+".binary", "", pathRule+"; quorate does not know this component")
+	} else if !cleanPath(c.Binary) {
+		f.add(at+".binary", c.Binary, pathRule)
+	}
+	oneOf(f, at+".elect", c.Elect, ElectSelf, ElectAgent)
+	c.validateProbe(name, at, f)
+	for i, arg := range c.ExtraArgs {
+		if len(arg) < 3 || !strings.HasPrefix(arg, "--") || arg[2] == '-' || arg[2] == '=' || strings.ContainsFunc(arg, isControl) {
+			f.add(fmt.Sprintf("%s.extraArgs[%d]", at, i), arg, "one flag each, as --NAME=VALUE or --NAME")
+		}
+	}
+	c.validateEnv(at, f)
+}
+
+// validateProbe: quorate's own probes and elections of the components that it knows are never replaced.
+func (c Component) validateProbe(name, at string, f *Faults) {
+	if c.Probe != nil {
+		c.Probe.validate(at+".probe", f)
+	}
+	if !Known(name) {
+		if c.Probe == nil {
+			f.add(at+".probe", "", "a probe; quorate does not know this component")
+		}
+		return
+	}
+	if c.Probe != nil {
+		f.add(at+".probe", c.Probe.URL, "none: quorate probes "+name+" itself")
+	}
+	if c.Elect == ElectAgent {
+		f.add(at+".elect", c.Elect, "self: quorate knows how "+name+" elects")
+	}
+}
+
+// validateEnv shows names only: a value may be a secret.
+func (c Component) validateEnv(at string, f *Faults) {
+	for _, key := range sortedKeys(c.Env) {
+		switch {
+		case !envName.MatchString(key):
+			f.add(at+".env", key, "names of letters, digits and _, not beginning with a digit")
+		case reservedEnv.MatchString(key):
+			f.add(at+".env", key, "other names: this one is systemd's word to the agent")
+		case strings.ContainsRune(c.Env[key], 0):
+			*f = append(*f, Fault{Field: at + ".env." + key, Found: "a value with a zero byte", Allowed: "text without one"})
+		}
+	}
+}

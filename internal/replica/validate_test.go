@@ -1,0 +1,234 @@
+package replica_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// valid is the smallest document that is complete, defaulted.
+func valid() *replica.Cluster {
+	c := &replica.Cluster{
+		APIVersion: replica.APIVersion, Kind: replica.Kind, Name: "demo",
+		Endpoint: replica.Endpoint{ExternalIP: "203.0.113.10"},
+		Record:   replica.Record{URL: "file:///srv/record"},
+		Seal:     replica.Seal{Key: "base64key://" + secret},
+	}
+	c.SetDefaults()
+	return c
+}
+
+// secret is 32 bytes in URL-safe base64; no error and no output may hold it.
+const secret = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTAxMjM="
+
+func TestSmallestDocumentIsValid(t *testing.T) {
+	if err := valid().Validate(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDefaultsAreThoseOfTheComments(t *testing.T) {
+	c := valid()
+	got := fmt.Sprintf("%v %v %v %v %v %v %v", c.Endpoint.Port, c.Replicas, c.Network, c.Etcd, c.Election, c.Restore, *c.EncryptionAtRest)
+	want := "443 3 {[10.96.0.0/12] 10.244.0.0/16 cluster.local} {/var/lib/quorate  8589934592 100ms 1s 60000} fast off true"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for name, enabled := range map[string]bool{"kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true, "cluster-autoscaler": false} {
+		k := c.Components[name]
+		if *k.Enabled != enabled || k.Binary != "/usr/local/bin/"+name || k.Elect != "self" {
+			t.Errorf("%s got %+v (enabled %v)", name, k, *k.Enabled)
+		}
+	}
+}
+
+func TestElectionProfiles(t *testing.T) {
+	c := valid()
+	if got, want := c.ElectionTimes(), (replica.ElectionTimes{LeaseDuration: 8 * time.Second, RenewDeadline: 4 * time.Second, RetryPeriod: time.Second}); got != want {
+		t.Errorf("fast is %+v", got)
+	}
+	c.Election = "slow"
+	if got, want := c.ElectionTimes(), (replica.ElectionTimes{LeaseDuration: 15 * time.Second, RenewDeadline: 8 * time.Second, RetryPeriod: 2 * time.Second}); got != want {
+		t.Errorf("slow is %+v", got)
+	}
+}
+
+// Each case breaks one thing of a valid document; want is the field that must be named, and only it.
+func TestValidateRefuses(t *testing.T) {
+	long := strings.Repeat("a", 64)
+	component := func(c *replica.Cluster, name string, change func(*replica.Component)) {
+		k := c.Components[name]
+		k.Enabled, k.Elect = new(true), "self"
+		change(&k)
+		c.Components[name] = k
+	}
+	further := func(c *replica.Cluster, change func(*replica.Component)) {
+		component(c, "ccm", func(k *replica.Component) {
+			k.Binary, k.Probe = "/usr/bin/ccm", &replica.Probe{URL: "https://127.0.0.1:10258/healthz"}
+			change(k)
+		})
+	}
+	for _, tc := range []struct {
+		name, want string
+		change     func(*replica.Cluster)
+	}{
+		{"a wrong version", "apiVersion", func(c *replica.Cluster) { c.APIVersion = "v1" }},
+		{"a wrong kind", "kind", func(c *replica.Cluster) { c.Kind = "Clusters" }},
+		{"no name", "name", func(c *replica.Cluster) { c.Name = "" }},
+		{"a name with a dot", "name", func(c *replica.Cluster) { c.Name = "a.b" }},
+		{"a name with a line break", "name", func(c *replica.Cluster) { c.Name = "a\nb" }},
+		{"a name too long", "name", func(c *replica.Cluster) { c.Name = long }},
+		{"no endpoint", "endpoint", func(c *replica.Cluster) { c.Endpoint.ExternalIP = "" }},
+		{"an address that is a name", "endpoint.externalIP", func(c *replica.Cluster) { c.Endpoint.ExternalIP = "api.example.com" }},
+		{"a loopback address", "endpoint.externalIP", func(c *replica.Cluster) { c.Endpoint.ExternalIP = "127.0.0.1" }},
+		{"the metadata server's address", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "169.254.169.254" }},
+		{"the unspecified address", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "::" }},
+		{"an address with a zone", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "fd00::1%eth0" }},
+		{"IPv4 in IPv6", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "::ffff:10.0.0.1" }},
+		{"a wildcard name", "endpoint.dnsNames[0]", func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{"*.example.com"} }},
+		{"a port below", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = -1 }},
+		{"a port above", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 65536 }},
+		{"etcd's port", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 2380 }},
+		{"no record", "record.url", func(c *replica.Cluster) { c.Record.URL = "" }},
+		{"a record elsewhere", "record.url", func(c *replica.Cluster) { c.Record.URL = "s3://bucket" }},
+		{"a record in a relative folder", "record.url", func(c *replica.Cluster) { c.Record.URL = "file://srv/record" }},
+		{"a record with a query", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?prefix=a/" }},
+		{"a bucket with a path", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket/a" }},
+		{"no seal key", "seal.key", func(c *replica.Cluster) { c.Seal.Key = "" }},
+		{"a random seal key", "seal.key", func(c *replica.Cluster) { c.Seal.Key = "base64key://" }},
+		{"a short seal key", "seal.key", func(c *replica.Cluster) { c.Seal.Key = "base64key://" + secret[:40] }},
+		{"a seal key with a line break", "seal.key", func(c *replica.Cluster) { c.Seal.Key = "base64key://" + secret + "\n" }},
+		{"a seal key without scheme", "seal.key", func(c *replica.Cluster) { c.Seal.Key = secret }},
+		{"a KMS key that is none", "seal.key", func(c *replica.Cluster) { c.Seal.Key = "gcpkms://projects/p/keyRings/r" }},
+		{"a Compute endpoint of another version", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "http://10.0.0.1/compute/beta/" }},
+		{"a Compute endpoint without scheme", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "10.0.0.1/compute/v1/" }},
+		{"too many replicas", "replicas", func(c *replica.Cluster) { c.Replicas = 8 }},
+		{"negative replicas", "replicas", func(c *replica.Cluster) { c.Replicas = -1 }},
+		{"a service range that does not parse", "network.serviceCIDRs[0]", func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0"} }},
+		{"a service range that is not canonical", "network.serviceCIDRs[0]", func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.1/12"} }},
+		{"a service range too small", "network.serviceCIDRs[0]", func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0/30"} }},
+		{"an IPv6 service range too large", "network.serviceCIDRs[0]", func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"fd00:10:96::/63"} }},
+		{"three service ranges", "network.serviceCIDRs", func(c *replica.Cluster) {
+			c.Network.ServiceCIDRs = []string{"10.96.0.0/16", "fd00:10:96::/112", "10.97.0.0/16"}
+		}},
+		{"dual stack of one family", "network.serviceCIDRs[1]", func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0/16", "10.97.0.0/16"} }},
+		{"pods among services", "network.podCIDR", func(c *replica.Cluster) { c.Network.PodCIDR = "10.100.0.0/16" }},
+		{"pods around the endpoint", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "10.244.1.1" }},
+		{"the endpoint among services", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "10.96.0.10" }},
+		{"pods around the metadata server", "network.podCIDR", func(c *replica.Cluster) { c.Network.PodCIDR = "169.254.0.0/16" }},
+		{"a DNS domain with capitals", "network.dnsDomain", func(c *replica.Cluster) { c.Network.DNSDomain = "Cluster.Local" }},
+		{"a DNS domain with a final dot", "network.dnsDomain", func(c *replica.Cluster) { c.Network.DNSDomain = "cluster.local." }},
+		{"a relative data folder", "etcd.dataDir", func(c *replica.Cluster) { c.Etcd.DataDir = "var/lib" }},
+		{"a data folder that climbs", "etcd.dataDir", func(c *replica.Cluster) { c.Etcd.DataDir = "/var/../etc" }},
+		{"the root as data folder", "etcd.dataDir", func(c *replica.Cluster) { c.Etcd.DataDir = "/" }},
+		{"a device with a slash", "etcd.dataDisk", func(c *replica.Cluster) { c.Etcd.DataDisk = "../sda" }},
+		{"a quota too small", "etcd.quotaBytes", func(c *replica.Cluster) { c.Etcd.QuotaBytes = 1 << 20 }},
+		{"a quota too large", "etcd.quotaBytes", func(c *replica.Cluster) { c.Etcd.QuotaBytes = 32 << 30 }},
+		{"a heartbeat too fast", "etcd.heartbeat", func(c *replica.Cluster) { c.Etcd.Heartbeat = replica.Duration(9 * time.Millisecond) }},
+		{"a heartbeat of half a millisecond", "etcd.heartbeat", func(c *replica.Cluster) { c.Etcd.Heartbeat = replica.Duration(20500 * time.Microsecond) }},
+		{"an election under five heartbeats", "etcd.election", func(c *replica.Cluster) { c.Etcd.Election = replica.Duration(499 * time.Millisecond) }},
+		{"an election above 50s", "etcd.election", func(c *replica.Cluster) { c.Etcd.Election = replica.Duration(51 * time.Second) }},
+		{"few catch-up entries", "etcd.catchUpEntries", func(c *replica.Cluster) { c.Etcd.CatchUpEntries = 4999 }},
+		{"many catch-up entries", "etcd.catchUpEntries", func(c *replica.Cluster) { c.Etcd.CatchUpEntries = 1000001 }},
+		{"an unknown election profile", "election", func(c *replica.Cluster) { c.Election = "quick" }},
+		{"an unknown restore policy", "restore", func(c *replica.Cluster) { c.Restore = "always" }},
+		{"a relative audit policy", "auditPolicy", func(c *replica.Cluster) { c.AuditPolicy = "policy.yaml" }},
+		{"a relative binary", "components.kube-scheduler.binary", func(c *replica.Cluster) {
+			component(c, "kube-scheduler", func(k *replica.Component) { k.Binary = "kube-scheduler" })
+		}},
+		{"an unknown component without binary", "components.ccm.binary", func(c *replica.Cluster) { further(c, func(k *replica.Component) { k.Binary = "" }) }},
+		{"an unknown component without probe", "components.ccm.probe", func(c *replica.Cluster) { further(c, func(k *replica.Component) { k.Probe = nil }) }},
+		{"a component that is no DNS label", "components", func(c *replica.Cluster) {
+			further(c, func(*replica.Component) {})
+			c.Components["Cloud_CM"] = c.Components["ccm"]
+		}},
+		{"a probe of another machine", "components.ccm.probe.url", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.Probe.URL = "http://10.0.0.1/healthz" })
+		}},
+		{"a probe that is no URL", "components.ccm.probe.url", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.Probe.URL = "127.0.0.1:80" })
+		}},
+		{"a probe for a known component", "components.kube-apiserver.probe", func(c *replica.Cluster) {
+			component(c, "kube-apiserver", func(k *replica.Component) { k.Probe = &replica.Probe{URL: "https://localhost/"} })
+		}},
+		{"an agent's election for a known component", "components.kube-scheduler.elect", func(c *replica.Cluster) {
+			component(c, "kube-scheduler", func(k *replica.Component) { k.Elect = "agent" })
+		}},
+		{"an election by nobody", "components.ccm.elect", func(c *replica.Cluster) { further(c, func(k *replica.Component) { k.Elect = "none" }) }},
+		{"an argument that is no flag", "components.ccm.extraArgs[1]", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.ExtraArgs = []string{"--v=2", "run"} })
+		}},
+		{"a bare --", "components.ccm.extraArgs[0]", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.ExtraArgs = []string{"--"} })
+		}},
+		{"an environment name with =", "components.ccm.env", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.Env = map[string]string{"A=B": "c"} })
+		}},
+		{"the agent's notify socket", "components.ccm.env", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.Env = map[string]string{"NOTIFY_SOCKET": "/run/x"} })
+		}},
+		{"a zero byte in the environment", "components.ccm.env.A", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.Env = map[string]string{"A": "b\x00c"} })
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := valid()
+			tc.change(c)
+			err := c.Validate()
+			var faults replica.Faults
+			if !errors.As(err, &faults) {
+				t.Fatalf("got %v", err)
+			}
+			for _, f := range faults {
+				if f.Field != tc.want || f.Allowed == "" {
+					t.Errorf("unexpected: %s (field %q, want %q)", f, f.Field, tc.want)
+				}
+			}
+			if strings.Contains(err.Error(), secret[:20]) {
+				t.Errorf("the seal key is in %q", err)
+			}
+		})
+	}
+}
+
+func TestValidateAccepts(t *testing.T) {
+	for name, change := range map[string]func(*replica.Cluster){
+		"one replica":         func(c *replica.Cluster) { c.Replicas = 1 },
+		"dual stack":          func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0/16", "fd00:10:96::/112"} },
+		"IPv6 services first": func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"fd00:10:96::/64"} },
+		"a /8 of services": func(c *replica.Cluster) {
+			c.Network.ServiceCIDRs, c.Network.PodCIDR = []string{"10.0.0.0/8"}, "172.16.0.0/16"
+		},
+		"eight service addresses": func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0/29"} },
+		"one address as endpoint": func(c *replica.Cluster) { c.Endpoint.InternalIP = c.Endpoint.ExternalIP },
+		"the shortest timers": func(c *replica.Cluster) {
+			c.Etcd.Heartbeat, c.Etcd.Election = replica.Duration(10*time.Millisecond), replica.Duration(50*time.Millisecond)
+		},
+		"a key in KMS":             func(c *replica.Cluster) { c.Seal.Key = "gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k" },
+		"a local Compute endpoint": func(c *replica.Cluster) { c.Compute.Endpoint = "http://169.254.169.253:8080/compute/v1/" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := valid()
+			change(c)
+			if err := c.Validate(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestValidateNamesEveryFaultAtOnce(t *testing.T) {
+	c := valid()
+	c.Name, c.Replicas, c.Network.PodCIDR, c.Etcd.DataDir, c.Election = "", 9, "x", "y", "z"
+	var faults replica.Faults
+	if err := c.Validate(); !errors.As(err, &faults) || len(faults) != 5 {
+		t.Errorf("got %v, want five faults", err)
+	}
+	if got, want := faults[1].Error(), `replicas: found "9"; allowed: 1 to 7`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

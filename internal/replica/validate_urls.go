@@ -1,0 +1,93 @@
+package replica
+
+import (
+	"encoding/base64"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+const (
+	recordRule = "gs://BUCKET or file:///ABSOLUTE/PATH, without query"
+	sealRule   = "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY, or base64key:// and 32 bytes in URL-safe base64 with padding"
+)
+
+var (
+	bucketName = regexp.MustCompile(`^[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9]$`)
+	kmsKey     = regexp.MustCompile(`^projects/[^/?#\s]+/locations/[^/?#\s]+/keyRings/[^/?#\s]+/cryptoKeys/[^/?#\s]+$`)
+)
+
+func (r Record) validate(f *Faults) {
+	if r.URL == "" {
+		f.add("record.url", "", recordRule)
+		return
+	}
+	bucket, isBucket := strings.CutPrefix(r.URL, "gs://")
+	folder, isFolder := strings.CutPrefix(r.URL, "file://")
+	switch {
+	case isBucket && bucketName.MatchString(bucket):
+	case isFolder && cleanPath(folder) && folder != "/" && !strings.ContainsAny(folder, "?#%"):
+	default:
+		f.add("record.url", withoutUserinfo(r.URL), recordRule)
+	}
+}
+
+// validate never puts the value into a fault: it may be the key itself, also when it is misspelled. An empty
+// base64key:// is refused here because gocloud takes it as "make a random key", which would open nothing ever again.
+func (s Seal) validate(f *Faults) {
+	if s.Key == "" {
+		f.add("seal.key", "", sealRule)
+		return
+	}
+	if key, ok := strings.CutPrefix(s.Key, kmsScheme); ok && kmsKey.MatchString(key) {
+		return
+	}
+	if key, ok := strings.CutPrefix(s.Key, base64Scheme); ok {
+		raw, err := base64.URLEncoding.Strict().DecodeString(key)
+		if err == nil && len(raw) == 32 && !strings.ContainsAny(key, "\r\n") {
+			return
+		}
+	}
+	*f = append(*f, Fault{Field: "seal.key", Found: "a value that is not shown", Allowed: sealRule})
+}
+
+func (c Compute) validate(f *Faults) {
+	if c.Endpoint == "" {
+		return
+	}
+	u, err := url.Parse(c.Endpoint)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil ||
+		u.RawQuery != "" || u.Fragment != "" || !strings.HasSuffix(u.Path, "/compute/v1/") {
+		f.add("compute.endpoint", withoutUserinfo(c.Endpoint), "http(s)://ADDRESS/compute/v1/")
+	}
+}
+
+// validate: the address of a probe must be the replica's own, or one replica's health would decide over another's process.
+func (p Probe) validate(field string, f *Faults) {
+	u, err := url.Parse(p.URL)
+	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && isLoopback(u.Hostname()) {
+		return
+	}
+	f.add(field+".url", withoutUserinfo(p.URL), "http(s)://LOOPBACK ADDRESS:PORT/PATH, such as https://127.0.0.1:10258/healthz")
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.IsLoopback()
+}
+
+// withoutUserinfo keeps a password that somebody put into a URL out of logs.
+func withoutUserinfo(s string) string {
+	scheme, rest, ok := strings.Cut(s, "://")
+	if !ok {
+		return s
+	}
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		return scheme + "://…" + rest[at:]
+	}
+	return s
+}
