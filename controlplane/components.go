@@ -1,0 +1,122 @@
+package controlplane
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/supervisor"
+)
+
+// The ports of the components on loopback. They are upstream's own.
+const (
+	controllerManagerPort = 10257
+	schedulerPort         = 10259
+	autoscalerPort        = 8085
+)
+
+// stopTimeout is enough for all components but the apiserver: kube-controller-manager and cluster-autoscaler exit at once,
+// kube-scheduler when it has released its lease.
+const stopTimeout = 10 * time.Second
+
+// Input is all that decides how the control plane of one replica runs.
+type Input struct {
+	Identity replica.Identity
+	// Cluster has been defaulted and validated.
+	Cluster *replica.Cluster
+	// Files says where certs keeps leaves, authorities, kubeconfigs and keys.
+	Files certs.Files
+	// OtherEtcd are client URLs of other replicas' members, best first; the first two are used, behind the local member,
+	// which needs no mention. One is enough: it lets an apiserver come up while the local client port is late (etcd
+	// publishes a new member up to 7 s after its start). It has a price: etcd's client spreads requests over all members that
+	// it is connected to, whatever their order, so each member named here is one whose silent death stalls some requests.
+	OtherEtcd []string
+	// Signing says that the authority's key is at hand (Files.CASigner, Files.CASignerKey). Without it the
+	// controller-manager runs and signs nothing, which is how a replica comes up while the bundle cannot be opened; with
+	// Signing and no file it would not start its controllers at all. Ask again with true once the files are there.
+	Signing bool
+	// LogDir takes the audit log. RunDir takes the Files that Components returns; it may be lost with the power.
+	LogDir, RunDir string
+}
+
+// Components returns the processes of the control plane in the order of their start, and the files that must be written
+// before they start. An error is a fault of the configuration, every one at once, or of the replica's addresses.
+func Components(in Input) ([]supervisor.Spec, []File, error) {
+	if err := Validate(in.Cluster); err != nil {
+		return nil, nil, err
+	}
+	address, err := in.advertised()
+	if err != nil {
+		return nil, nil, err
+	}
+	files, policy := in.configFiles()
+	specs := []supervisor.Spec{in.apiServer(address, policy)}
+	for _, known := range []struct {
+		name  string
+		build func() supervisor.Spec
+	}{
+		{replica.Scheduler, in.scheduler},
+		{replica.ControllerManager, in.controllerManager},
+		{replica.Autoscaler, in.autoscaler},
+	} {
+		if enabled(in.Cluster, known.name) {
+			specs = append(specs, known.build())
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.Cluster.Components)) {
+		if !replica.Known(name) && enabled(in.Cluster, name) {
+			specs = append(specs, in.declared(name))
+		}
+	}
+	return specs, files, nil
+}
+
+// enabled reports whether the defaulted configuration runs the component.
+func enabled(c *replica.Cluster, name string) bool {
+	on := c.Components[name].Enabled
+	return on != nil && *on
+}
+
+// declared is a process of the operator's own, that quorate knows nothing of: its arguments are the configuration's alone.
+func (in Input) declared(name string) supervisor.Spec {
+	s := in.spec(name, nil)
+	s.Args = slices.Clone(in.Cluster.Components[name].ExtraArgs)
+	if p := in.Cluster.Components[name].Probe; p != nil {
+		check := supervisor.HTTPGet(loopbackClient(), p.URL)
+		s.Start, s.Live = startProbe(check), liveProbe(check)
+	}
+	return s
+}
+
+// spec is what all components have in common; all but the apiserver need the apiserver.
+func (in Input) spec(name string, own flags) supervisor.Spec {
+	c := in.Cluster.Components[name]
+	s := supervisor.Spec{
+		Name:        name,
+		Path:        c.Binary,
+		Args:        own.with(c.ExtraArgs),
+		Env:         environment(c.Env),
+		StopTimeout: stopTimeout,
+	}
+	if name != replica.APIServer {
+		s.After = []string{replica.APIServer}
+	}
+	return s
+}
+
+// environment spells the configuration's map in a stable order.
+func environment(m map[string]string) []string {
+	var env []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		env = append(env, k+"="+m[k])
+	}
+	return env
+}
+
+// loopbackURL is where a component answers on the replica itself.
+func loopbackURL(scheme string, port int, path string) string {
+	return fmt.Sprintf("%s://127.0.0.1:%d%s", scheme, port, path)
+}

@@ -1,0 +1,34 @@
+package controlplane
+
+import (
+	_ "embed" // the two documents
+	"path/filepath"
+)
+
+// File is a configuration file that a process reads. It holds no secret.
+type File struct {
+	Path string
+	Data []byte
+}
+
+//go:embed files/authentication.yaml
+var authentication []byte
+
+//go:embed files/audit-policy.yaml
+var auditPolicy []byte
+
+// authenticationFile is where the AuthenticationConfiguration lies.
+func (in Input) authenticationFile() string {
+	return filepath.Join(in.RunDir, "authentication.yaml")
+}
+
+// configFiles are the files that the apiserver reads, and the path of the audit policy: the configuration's own if it
+// names one.
+func (in Input) configFiles() (files []File, policy string) {
+	files = []File{{Path: in.authenticationFile(), Data: authentication}}
+	if in.Cluster.AuditPolicy != "" {
+		return files, in.Cluster.AuditPolicy
+	}
+	policy = filepath.Join(in.RunDir, "audit-policy.yaml")
+	return append(files, File{Path: policy, Data: auditPolicy}), policy
+}

@@ -1,0 +1,104 @@
+package controlplane
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// realBinary is the path of a program that `make` has built from source; the test is skipped without it.
+func realBinary(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "bin", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("the real %s has not been built: %v", name, err)
+	}
+	return path
+}
+
+// TestFlagsExist asks the real programs which flags they have: a flag that we set and they do not know keeps a replica
+// down, and one that is owned under a wrong name is not owned.
+func TestFlagsExist(t *testing.T) {
+	specs, _, err := Components(representative())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := map[string]bool{"apiserver-count": true} // of older releases; refused still
+	for _, s := range specs {
+		if !hasKubernetesVersion(s.Name) {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			exists := helpFlags(t, realBinary(t, s.Name))
+			for _, arg := range s.Args {
+				if !exists[flagName(arg)] {
+					t.Errorf("%s has no flag for %s", s.Name, arg)
+				}
+			}
+			for _, group := range ownedBy[s.Name] {
+				for _, o := range group {
+					for _, f := range o.flags {
+						if !exists[f] && !gone[f] && f != "h" {
+							t.Errorf("%s has no flag --%s, which is owned", s.Name, f)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestEveryFlagOfOursIsOwnedOrFree names the flags that quorate sets and an operator may replace. A new flag is a choice
+// between the two, made here.
+func TestEveryFlagOfOursIsOwnedOrFree(t *testing.T) {
+	free := map[string]bool{
+		"goaway-chance": true, "tls-min-version": true, "tls-cipher-suites": true, "enable-bootstrap-token-auth": true,
+		"audit-log-path": true, "audit-log-maxage": true, "audit-log-maxbackup": true, "audit-log-maxsize": true,
+		"service-account-issuer": true, "enable-admission-plugins": true, "enable-aggregator-routing": true,
+		"kubelet-certificate-authority": true, "kubelet-preferred-address-types": true, "allow-privileged": true,
+		"profiling": true, "v": true, "controllers": true, "kube-api-qps": true, "kube-api-burst": true, "allocate-node-cidrs": true,
+		"cloud-provider": true, "write-status-configmap": true, "balance-similar-node-groups": true, "expendable-pods-priority-cutoff": true,
+		"nodes": true, // the test's own
+	}
+	specs, _, err := Components(representative())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range specs {
+		if !replica.Known(s.Name) {
+			continue
+		}
+		for _, arg := range s.Args {
+			name := flagName(arg)
+			if isOwned := whyOwned(s.Name, name) != ""; isOwned == free[name] {
+				t.Errorf("%s --%s: owned %t, free %t", s.Name, name, isOwned, free[name])
+			}
+		}
+	}
+}
+
+var helpFlag = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z0-9-]+)`)
+
+func helpFlags(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), path, "--help").Output()
+	if err != nil {
+		t.Fatalf("%s --help: %v", path, err)
+	}
+	names := map[string]bool{}
+	for _, m := range helpFlag.FindAllSubmatch(out, -1) {
+		names[string(m[1])] = true
+	}
+	if len(names) < 20 {
+		t.Fatalf("%s --help names only %d flags", path, len(names))
+	}
+	return names
+}

@@ -1,0 +1,412 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/supervisor"
+)
+
+// insideVariable tells the test that it runs in namespaces of its own.
+const insideVariable = "QUORATE_TEST_INSIDE_NAMESPACES"
+
+// TestRealControlPlane starts the real etcd, kube-apiserver, kube-scheduler and kube-controller-manager with the very
+// command lines that a replica gets, and looks at them from outside. It runs itself again in a network and pid namespace of
+// its own: the ports are those of production, whatever else this machine runs, and no process outlives the test.
+func TestRealControlPlane(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts four real programs; not with -short")
+	}
+	for _, name := range []string{"etcd", replica.APIServer, replica.Scheduler, replica.ControllerManager} {
+		realBinary(t, name)
+	}
+	if os.Getenv(insideVariable) != "" {
+		t.Run("inside", realControlPlane)
+		return
+	}
+	runtime.LockOSThread() // Pdeathsig is the thread's
+	defer runtime.UnlockOSThread()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestRealControlPlane$", "-test.v")
+	cmd.Env = append(os.Environ(), insideVariable+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	if cmd.Process == nil {
+		t.Skipf("this machine gives the test no namespaces: %v", err)
+	}
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plane is the running control plane under test.
+type plane struct {
+	in    Input
+	admin *http.Client // of system:masters
+	base  string
+}
+
+func realControlPlane(t *testing.T) {
+	p := plane{in: realInput(t), base: "https://127.0.0.1:443"}
+	addAddresses(t, p.in.Identity.Addresses)
+	p.admin = ensureCertificates(t, p.in)
+	startEtcd(t, p.in)
+	specs, files, err := Components(p.in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if err := os.WriteFile(f.Path, f.Data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := CheckBinaries(t.Context(), specs, KubernetesMinor); err != nil {
+		t.Fatal(err)
+	}
+	var running []*process
+	for _, s := range specs {
+		running = append(running, startProcess(t, s))
+	}
+	t.Run("anonymous requests reach health and nothing else", p.testAnonymous)
+	t.Run("old TLS is refused", p.testTLS)
+	t.Run("the excluded checks exist", p.testExcludes)
+	t.Run("default/kubernetes lists this replica's own address", p.testEndpoints)
+	t.Run("both elect a leader with the profile's timing", p.testLeases)
+	t.Run("secrets are encrypted in etcd", p.testEncryption)
+	t.Run("the audit log has who did what, and no health", p.testAudit)
+	t.Run("a kubelet's certificate is signed", p.testSigning)
+	for _, r := range slices.Backward(running) {
+		r.stop(t)
+	}
+}
+
+// ensureCertificates makes the replica's files as an agent does, and returns an administrator's client.
+func ensureCertificates(t *testing.T, in Input) *http.Client {
+	now := time.Now()
+	bundle, err := certs.NewBundle("6f1c1c4e-0000-4000-8000-000000000001", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := certs.Ensure(certs.Request{Files: in.Files, Bundle: bundle, Identity: in.Identity, Cluster: in.Cluster, Now: now}); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := certs.AdminKubeconfig(bundle, in.Cluster, "https://127.0.0.1:443", 0, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// realInput is the input of a replica whose folders are the test's.
+func realInput(t *testing.T) Input {
+	dir := t.TempDir()
+	in := representative()
+	in.Identity.Addresses = []netip.Addr{netip.MustParseAddr("10.240.0.12")}
+	in.Files = certs.Files{Dir: filepath.Join(dir, "pki"), Volatile: filepath.Join(dir, "volatile")}
+	in.LogDir, in.RunDir = filepath.Join(dir, "log"), filepath.Join(dir, "run")
+	for _, d := range []string{in.LogDir, in.RunDir} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in.OtherEtcd = nil
+	in.Cluster.Components = map[string]replica.Component{}
+	for _, name := range []string{replica.APIServer, replica.Scheduler, replica.ControllerManager} {
+		in.Cluster.Components[name] = replica.Component{Binary: realBinary(t, name)}
+	}
+	in.Cluster.SetDefaults()
+	return in
+}
+
+// addAddresses brings loopback up and gives the namespace the replica's addresses.
+func addAddresses(t *testing.T, addresses []netip.Addr) {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := netlink.LinkSetUp(lo); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if err := netlink.AddrAdd(lo, &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// startEtcd starts a member that listens where a replica's own does.
+func startEtcd(t *testing.T, in Input) {
+	leaf, ca := in.Files.Leaf(certs.EtcdServer), in.Files.CA(certs.EtcdClient)
+	startProcess(t, supervisor.Spec{
+		Name: "etcd", Path: realBinary(t, "etcd"),
+		Args: []string{
+			"--data-dir=" + t.TempDir(), "--listen-client-urls=" + localEtcd, "--advertise-client-urls=" + localEtcd,
+			"--listen-peer-urls=http://127.0.0.1:2380", "--unsafe-no-fsync", "--log-level=warn",
+			"--cert-file=" + leaf, "--key-file=" + leaf, "--client-cert-auth", "--trusted-ca-file=" + ca, "--enable-grpc-gateway=false",
+		},
+	})
+}
+
+// process is one running program.
+type process struct {
+	spec supervisor.Spec
+	cmd  *exec.Cmd
+	log  string
+}
+
+// startProcess starts a program and waits until its probes pass, as a supervisor would.
+func startProcess(t *testing.T, s supervisor.Spec) *process {
+	t.Helper()
+	p := &process{spec: s, log: filepath.Join(t.TempDir(), s.Name+".log")}
+	f, err := os.Create(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p.cmd = exec.Command(s.Path, s.Args...)
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = append(os.Environ(), s.Env...), f, f
+	begun := time.Now()
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.cmd.Process.Kill()
+		if log, err := os.ReadFile(p.log); t.Failed() && err == nil {
+			t.Logf("the last lines of %s:\n%s", s.Name, log[max(0, len(log)-3000):])
+		}
+	})
+	for _, probe := range []*supervisor.Probe{s.Start, s.Ready, s.Live} {
+		if probe != nil {
+			eventually(t, s.Name, probe.Check)
+		}
+	}
+	t.Logf("%s is ready after %s", s.Name, time.Since(begun).Round(10*time.Millisecond))
+	return p
+}
+
+// stop asks the program to end, which it must do in time and well.
+func (p *process) stop(t *testing.T) {
+	begun := time.Now()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(p.spec.StopTimeout, func() { p.cmd.Process.Kill() })
+	defer timer.Stop()
+	err := p.cmd.Wait()
+	t.Logf("%s has stopped after %s: %v", p.spec.Name, time.Since(begun).Round(10*time.Millisecond), err)
+	if time.Since(begun) >= p.spec.StopTimeout {
+		t.Errorf("%s had to be killed", p.spec.Name)
+	}
+	// kube-controller-manager has no graceful end: SIGTERM kills it.
+	if err != nil && p.spec.Name != replica.ControllerManager {
+		t.Errorf("%s: %v", p.spec.Name, err)
+	}
+}
+
+// eventually asks until the answer is no error, 15 s at most.
+func eventually(t *testing.T, what string, ask func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	for {
+		err := ask(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: %v", what, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (p plane) testAnonymous(t *testing.T) {
+	nobody := p.in.verifiedClient()
+	for path, want := range map[string]int{
+		"/livez": 200, "/readyz": 200, "/healthz": 200, "/readyz?verbose": 200,
+		"/api": 401, "/version": 401, "/livez/ping": 401, "/metrics": 401, "/openapi/v3": 401, "/api/v1/secrets": 401,
+	} {
+		if code, _ := ask(t, nobody, http.MethodGet, p.base+path, ""); code != want {
+			t.Errorf("GET %s: %d, want %d", path, code, want)
+		}
+	}
+	for _, port := range []int{controllerManagerPort, schedulerPort} {
+		if code, _ := ask(t, nobody, http.MethodGet, loopbackURL("https", port, "/metrics"), ""); code != 403 && code != 401 {
+			t.Errorf("GET /metrics on port %d: %d, want 401 or 403", port, code)
+		}
+	}
+}
+
+func (p plane) testTLS(t *testing.T) {
+	for _, port := range []int{443, controllerManagerPort, schedulerPort} {
+		address := fmt.Sprintf("127.0.0.1:%d", port)
+		for name, c := range map[string]*tls.Config{
+			"TLS 1.1":                  {MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10},
+			"TLS 1.2 with a CBC suite": {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}},
+		} {
+			c.InsecureSkipVerify = true // the question is whether the server talks at all
+			conn, err := tls.Dial("tcp", address, c)
+			if err == nil {
+				conn.Close()
+				t.Errorf("%s accepts %s", address, name)
+			}
+		}
+	}
+}
+
+// testExcludes: a name that the apiserver does not know is not excluded, and it says so.
+func (p plane) testExcludes(t *testing.T) {
+	_, body := ask(t, p.admin, http.MethodGet, p.base+"/livez?verbose&exclude=etcd", "")
+	t.Logf("%s", body)
+	if !strings.Contains(body, "[+]etcd excluded") || strings.Contains(body, "cannot be excluded") {
+		t.Errorf("/livez with the exclusions of the probe:\n%s", body)
+	}
+}
+
+func (p plane) testEndpoints(t *testing.T) {
+	var e struct {
+		Endpoints []struct{ Addresses []string }
+		Ports     []struct{ Port int }
+	}
+	eventually(t, "endpoints", func(context.Context) error {
+		return p.get(t, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes", &e)
+	})
+	if len(e.Endpoints) != 1 || !slices.Equal(e.Endpoints[0].Addresses, []string{"10.240.0.12"}) || len(e.Ports) != 1 || e.Ports[0].Port != 443 {
+		t.Errorf("got %+v", e)
+	}
+}
+
+func (p plane) testLeases(t *testing.T) {
+	for _, l := range Leases(p.in.Cluster) {
+		eventually(t, l.Name, func(context.Context) error {
+			var lease struct {
+				Spec struct {
+					HolderIdentity       string
+					LeaseDurationSeconds int
+				}
+			}
+			if err := p.get(t, "/apis/coordination.k8s.io/v1/namespaces/"+l.Namespace+"/leases/"+l.Name, &lease); err != nil {
+				return err
+			}
+			host, _ := os.Hostname()
+			if !strings.HasPrefix(lease.Spec.HolderIdentity, host+"_") || lease.Spec.LeaseDurationSeconds != 8 {
+				return fmt.Errorf("the lease is %+v", lease.Spec)
+			}
+			return nil
+		})
+	}
+}
+
+func (p plane) testEncryption(t *testing.T) {
+	code, body := ask(t, p.admin, http.MethodPost, p.base+"/api/v1/namespaces/default/secrets",
+		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"k":"plain words"}}`)
+	if code != http.StatusCreated {
+		t.Fatalf("create a secret: %d %s", code, body)
+	}
+	stored := p.stored(t, "/registry/secrets/default/s")
+	if !strings.HasPrefix(stored, "k8s:enc:") || strings.Contains(stored, "plain words") {
+		t.Errorf("etcd holds %.40q", stored)
+	}
+}
+
+// stored reads a key from etcd with the certificate that the apiserver itself uses.
+func (p plane) stored(t *testing.T, key string) string {
+	pair, err := tls.LoadX509KeyPair(p.in.Files.Leaf(certs.APIServerEtcd), p.in.Files.Leaf(certs.APIServerEtcd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{localEtcd}, Logger: zap.NewNop(), DialTimeout: 5 * time.Second,
+		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}, // the test's own member
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	resp, err := c.Get(t.Context(), key)
+	if err != nil || len(resp.Kvs) != 1 {
+		t.Fatalf("read %s: %v, %v", key, resp, err)
+	}
+	return string(resp.Kvs[0].Value)
+}
+
+func (p plane) testAudit(t *testing.T) {
+	log, err := os.ReadFile(filepath.Join(p.in.LogDir, "kube-apiserver-audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(log), `"resource":"secrets","namespace":"default","name":"s"`) {
+		t.Error("the creation of the secret is not in it")
+	}
+	for _, not := range []string{"plain words", `"requestURI":"/readyz`, `"requestURI":"/livez`} {
+		if strings.Contains(string(log), not) {
+			t.Errorf("%s is in it", not)
+		}
+	}
+}
+
+// get decodes an object, read by the administrator.
+func (p plane) get(t *testing.T, path string, into any) error {
+	code, body := ask(t, p.admin, http.MethodGet, p.base+path, "")
+	if code != http.StatusOK {
+		return fmt.Errorf("GET %s: %d %s", path, code, body)
+	}
+	return json.Unmarshal([]byte(body), into)
+}
+
+// ask makes one request.
+func ask(t *testing.T, c *http.Client, method, url, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}

@@ -1,0 +1,49 @@
+package controlplane
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// Validate checks what the configuration says of components beyond what Cluster.Validate can know: it is the flags that
+// this package knows. The error is replica.Faults with every fault.
+func Validate(c *replica.Cluster) error {
+	var faults replica.Faults
+	for _, name := range slices.Sorted(maps.Keys(c.Components)) {
+		if !replica.Known(name) {
+			continue // its arguments are its own affair
+		}
+		for i, arg := range c.Components[name].ExtraArgs {
+			if allowed := argFault(name, arg); allowed != "" {
+				faults = append(faults, replica.Fault{
+					Field: fmt.Sprintf("components.%s.extraArgs[%d]", name, i), Found: fmt.Sprintf("%q", arg), Allowed: allowed,
+				})
+			}
+		}
+	}
+	if on := c.Components[replica.APIServer].Enabled; on != nil && !*on {
+		faults = append(faults, replica.Fault{
+			Field: "components." + replica.APIServer + ".enabled", Found: `"false"`, Allowed: "true, since everything else needs it",
+		})
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return faults
+}
+
+// argFault says what would be allowed in place of an argument; empty: the argument is.
+func argFault(component, arg string) string {
+	name := flagName(arg)
+	if !strings.HasPrefix(arg, "--") || name == "" || strings.HasPrefix(arg, "---") {
+		return "--name=value, each flag with its value in one argument"
+	}
+	if why := whyOwned(component, name); why != "" {
+		return fmt.Sprintf("any flag but --%s, which is quorate's: %s", name, why)
+	}
+	return ""
+}
