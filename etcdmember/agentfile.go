@@ -37,7 +37,8 @@ type AgentFile struct {
 	Token string `json:"token,omitempty"`
 	// Replica is the place whose disk this is.
 	Replica replica.Place `json:"replica"`
-	// InstanceID and BootID are of the VM that last wrote the file.
+	// InstanceID and BootID are of the VM and the boot that took the incarnation: together with PhaseStarted they say that etcd
+	// ran on this directory in this very boot, so no other write of the file may change them.
 	InstanceID string `json:"instanceID"`
 	BootID     string `json:"bootID"`
 	// Incarnation is the newest one taken with this disk; 0: none.

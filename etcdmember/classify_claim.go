@@ -29,6 +29,7 @@ func (h history) holdsToken(token string) bool {
 
 // findClaim finds what the rows of Rs ask.
 func (h history) findClaim(o *Observation) {
+	o.Names.SeederMember = h.seederMember()
 	if o.Record != Rs {
 		// A seeder that read `formed` but died before it wrote agent.json still has to be finished: row 17 while it runs.
 		o.HasToken = o.DiskEpoch == DiskCurrent && o.Phase == PhaseSeeding
@@ -47,6 +48,23 @@ func (h history) findClaim(o *Observation) {
 	if o.HasSource {
 		h.findSource(o, c.Source, h.orders.byNumber(c.Source.Order))
 	}
+}
+
+// seederMember is the first member of the disk's epoch; 0 where its incarnation is lost too.
+func (h history) seederMember() record.MemberID {
+	e := h.epoch(h.Agent.Epoch)
+	if e == nil || e.Claim == nil {
+		return 0
+	}
+	if e.Claim.Seeder.InstanceID == h.Me.InstanceID {
+		return h.memberID()
+	}
+	for _, i := range h.Record.Replicas[e.Claim.Seeder.Place] {
+		if i.Epoch == e.Number && incarnationMember(i) != 0 {
+			return incarnationMember(i)
+		}
+	}
+	return 0
 }
 
 // findSource looks for the source of a restore on this disk, and compares how far it reaches with what the order demands.
@@ -99,6 +117,9 @@ func (h history) findTenure(o *Observation) {
 func (h history) tenureEpoch(o *Observation) uint64 {
 	if o.Local != L0 && o.Names.DiskEpochNumber != 0 {
 		return o.Names.DiskEpochNumber
+	}
+	if o.Record == Rs && o.Mine {
+		return h.newest.Number
 	}
 	return number(h.formed)
 }

@@ -5,6 +5,9 @@ import "fmt"
 // classifyLocal finds the disk's class, tested in the order of the membership table.
 func (h history) classifyLocal(o *Observation) {
 	o.Local = h.localClass(o)
+	if o.Local == L0 && h.Agent.Epoch != number(h.formed) {
+		o.Phase = "" // of a join into another epoch, or of a seed whose directory is gone: it says nothing of this one
+	}
 }
 
 func (h history) localClass(o *Observation) LocalClass {
@@ -55,6 +58,9 @@ func (h history) corrupt() string {
 	a, d := h.Agent, h.Directory
 	if d.OpenErr != nil {
 		return d.OpenErr.Error()
+	}
+	if a.Epoch == 0 {
+		return "agent.json names no epoch"
 	}
 	if a.MemberID != 0 && d.MemberID != 0 && a.MemberID != d.MemberID {
 		return fmt.Sprintf("its log is of member %s, agent.json names %s", d.MemberID, a.MemberID)

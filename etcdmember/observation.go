@@ -89,7 +89,7 @@ type Observation struct {
 
 	// Running: the own etcd child runs. Local is L1 then.
 	Running bool
-	// Phase is agent.json's. SameBoot: agent.json was last written by this instance in this boot.
+	// Phase is agent.json's. SameBoot: agent.json's incarnation was taken by this instance in this boot.
 	Phase    Phase
 	SameBoot bool
 	// StartAnyway is the operator's word for row 2.

@@ -1,0 +1,109 @@
+package etcdmember
+
+import (
+	"fmt"
+	"time"
+)
+
+// takeIncarnation is the first half of a tenure: the number stands in the record before it stands on the disk.
+func (o Observation) takeIncarnation(epoch uint64, why string) Plan {
+	return Plan{Act: ActTakeIncarnation, Epoch: epoch, Incarnation: o.Names.NextIncarnation, MemberID: o.Names.MemberID, Reason: why}
+}
+
+// doStartWithTenure is rows 25 and 28: the incarnation is taken and confirmed, then the directory starts.
+func doStartWithTenure(o Observation, _ time.Time) Plan {
+	epoch := o.Names.DiskEpochNumber
+	switch {
+	case o.OwnIncarnation && o.Confirmed:
+		return o.withOffer(Plan{Act: ActStart, Epoch: epoch, Incarnation: o.Names.Incarnation, MemberID: o.Names.MemberID,
+			Reason: "the directory is valid and of the open epoch"})
+	case o.OwnIncarnation && o.Pending:
+		return Plan{Act: ActConfirmIncarnation, Epoch: epoch, Incarnation: o.Names.Incarnation, MemberID: o.Names.MemberID, Reason: "the disk carries the incarnation"}
+	}
+	return o.takeIncarnation(epoch, "another instance, boot or disk than the last one")
+}
+
+// withOffer adds what rows 20-22 have to say where they must not, or cannot, act by themselves.
+func (o Observation) withOffer(p Plan) Plan {
+	text := o.Names.PolicyText
+	command := "A new history can be begun with `quorate restore`, which shows what would be lost, and asks."
+	switch {
+	case o.Remote == Quorum || o.Record != Rf:
+	case o.Snapshot20 == PolicyOffers, o.WarmCopy21 == PolicyOffers, o.Survivors22 == PolicyOffers:
+		return p.blocked("restore-offered", "quorum is gone for good: "+text+".", command)
+	case o.Survivors22 == PolicyWaitsForDisk:
+		return p.blocked("survivor-waits-for-disk", "quorum is gone, but the disk of a voter whose VM is gone still exists.",
+			"Recreate that VM with its disk. "+command)
+	case o.Survivors22 == PolicyNotEnough:
+		return p.blocked("survivors-not-enough", "quorum is gone for good, and the survivors may lack acknowledged writes: "+text+".", command)
+	}
+	return p
+}
+
+// writeStopped is the next stopped/ object that this place owes; false: none. Pending incarnations owe one only to a restore.
+func (o Observation) writeStopped(pendingToo bool, why string) (Plan, bool) {
+	for _, i := range o.Unstopped {
+		if !i.Confirmed && !i.OnDisk && !pendingToo {
+			continue
+		}
+		return Plan{Act: ActWriteStopped, Epoch: o.Names.FormedEpoch, Incarnation: i.Number, MemberID: i.MemberID,
+			WithLog: i.OnDisk && o.Local == L1, Reason: why}, true
+	}
+	return Plan{}, false
+}
+
+func doWaitEmpty(o Observation, _ time.Time) Plan {
+	if p, ok := o.writeStopped(false, "this place's disk is empty, so its confirmed member can never come back"); ok {
+		return p
+	}
+	if o.Left {
+		return doStayOut(o, time.Time{})
+	}
+	return o.withOffer(wait("no-quorum-empty-disk", "the cluster exists and its members do not answer with a quorum, while this replica's disk is empty: seeding now would begin a second history.",
+		"Start the other replicas with their disks; this one joins as soon as they have a quorum. If they are lost, `quorate restore` begins a new history from a snapshot."))
+}
+
+func doStoppedID(o Observation, _ time.Time) Plan {
+	if o.Remote == Quorum {
+		return o.stopFirst(o.replaceOwn("its id stands in stopped/ and never starts"))
+	}
+	if o.Running {
+		return Plan{Act: ActStop, Reason: "its id stands in stopped/: a restore may rely on its silence"}
+	}
+	if p, ok := o.writeStopped(false, "agent.json says stopped"); ok {
+		return p
+	}
+	return o.withOffer(wait("stopped-id", fmt.Sprintf("member %s has stopped for good, and a restore may rely on it.", o.Names.MemberID),
+		"With a quorum it is replaced by itself. Without one, `quorate restore` can begin a new history from this directory."))
+}
+
+// replaceOwn removes the disk's member, only where its entry is of this place, and puts the directory away; then row 23.
+func (o Observation) replaceOwn(why string) Plan {
+	if o.Listed && o.OwnPlace {
+		return Plan{Act: ActRemoveMember, MemberID: o.Names.MemberID, Reason: why}
+	}
+	return o.archive(why)
+}
+
+func doArchiveRemoved(o Observation, _ time.Time) Plan {
+	return o.archive("the member was removed while it was away")
+}
+
+func doWaitRemoved(o Observation, _ time.Time) Plan {
+	return wait("removed", "a peer says that this member was removed, and there is no quorum to confirm it.",
+		"It is put away and joins again as soon as a quorum answers.")
+}
+
+func doReplaceOwn(o Observation, _ time.Time) Plan { return o.replaceOwn(o.brokenText()) }
+
+func doKeepBroken(o Observation, _ time.Time) Plan {
+	if p, ok := o.writeStopped(false, o.brokenText()); ok {
+		return p
+	}
+	return o.withOffer(wait("needed-but-broken", "the cluster has no quorum, and this replica's directory cannot be used: "+o.brokenText()+".",
+		"The bytes are kept. Start the other replicas with their disks; if they are lost, `quorate restore` begins a new history."))
+}
+
+func doKeep(o Observation, _ time.Time) Plan {
+	return o.withOffer(Plan{Act: ActKeep, MemberID: o.Names.MemberID, Reason: "the member runs"})
+}

@@ -1,0 +1,79 @@
+package etcdmember
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The steps of a restore, as section 7 of the page numbers them.
+const (
+	restoreSilence = 1
+	restoreClose   = 2
+	restoreClaim   = 3
+	restoreMake    = 4
+	restoreForm    = 5
+)
+
+// doEnd is row 8: this place falls silent; then the replica that the order names restores, and the others wait.
+func doEnd(o Observation, _ time.Time) Plan {
+	if o.Running {
+		return Plan{Act: ActStop, Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber, Reason: "its epoch has ended, or is ended by order"}
+	}
+	if p, ok := o.writeStopped(true, "its epoch has ended, or is ended by order"); ok {
+		return p
+	}
+	if o.OrderNamesMe && o.Record != Rs {
+		return o.restore()
+	}
+	reason, next := "epoch "+fmt.Sprint(o.Names.FormedEpoch)+" has ended, and no order says from what to go on.", "Give one with `quorate restore`."
+	if r := o.Names.Restore; r != nil {
+		reason = fmt.Sprintf("epoch %d is ended by restore order %d, which %s carries out.", r.Ends, o.Names.RestoreNumber, r.Replica)
+		next = "When the next epoch is formed this replica joins it with an empty disk. If that replica is lost, give an order that names another."
+	}
+	return wait("epoch-closed", reason, next)
+}
+
+// restore is steps 1 to 3, by the replica that the order names. Its own place is silent already.
+func (o Observation) restore() Plan {
+	p := Plan{Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber}
+	switch {
+	case len(o.Loud) > 0:
+		p.Act, p.Step = ActWait, restoreSilence
+		return p.blocked("restore-waits", "these could still serve the old history: "+strings.Join(o.Loud, ", ")+".",
+			"Each must write that it has stopped, or its VM be gone or TERMINATED in two lists. `quorate restore --stop-vms` stops them.")
+	case !o.SourceHere:
+		p.Act, p.Step = ActWait, restoreMake
+		return p.blocked("source-gone", "what the order names as its source is not on this replica, or does not reach as far as the order demands.",
+			"Bring its disk back, or withdraw the order and give another.")
+	case o.Record != Rc:
+		p.Act, p.Step, p.Reason = ActCloseEpoch, restoreClose, "every other incarnation of the epoch is silent"
+		return p
+	}
+	p.Act, p.Step, p.Epoch, p.Reason = ActClaim, restoreClaim, o.Names.NewestEpoch+1, "the old epoch is closed"
+	p.Source = o.Names.Restore.From
+	p.Source.Order = o.Names.RestoreNumber
+	return p
+}
+
+// doRestoreClaimed is row 9: from the claim on, by whoever holds it.
+func doRestoreClaimed(o Observation, now time.Time) Plan {
+	p := Plan{Epoch: o.Names.NewestEpoch, Source: o.Names.Claimed, OrderNumber: o.Names.Claimed.Order, Step: restoreMake}
+	switch {
+	case o.HasToken && o.broken():
+		return doAbandonOwn(o, now)
+	case o.HasToken && o.Local == L5:
+		return doArchiveHalfMade(o, now)
+	case o.HasToken && o.Marked && o.Local == L1:
+		p = doForm(o, now)
+		p.Step = restoreForm
+		return p
+	case !o.SourceHere:
+		p.Act, p.Reason = ActAbandon, "source-gone: the source is not on this replica, or does not reach as far as the order demands"
+	case o.Local != L0 && !o.DirectoryIsSource:
+		return o.archive("it is in the way of the restore and is not its source")
+	default:
+		p.Act, p.Incarnation, p.Reason = ActRestore, o.Names.NextIncarnation, "the epoch is claimed for this source"
+	}
+	return o.stopFirst(p)
+}
