@@ -52,7 +52,9 @@ func (f Files) Leaf(l Leaf) string { return filepath.Join(f.Dir, string(l)+".pem
 func (f Files) CA(a Authority) string { return filepath.Join(f.Dir, string(a)+"-ca.crt") }
 
 // CASigner is the newest certificate of the authority alone, as the controller-manager signs with it.
-func (f Files) CASigner(a Authority) string { return filepath.Join(f.Volatile, string(a)+"-ca-signer.crt") }
+func (f Files) CASigner(a Authority) string {
+	return filepath.Join(f.Volatile, string(a)+"-ca-signer.crt")
+}
 
 // CASignerKey is the authority's key, for the controller-manager, which signs kubelets' certificates.
 func (f Files) CASignerKey(a Authority) string {

@@ -1,0 +1,180 @@
+package certs
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/durable"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// Request says for whom Ensure works and with what.
+type Request struct {
+	Files Files
+	// Bundle is nil where the record or KMS cannot be reached: then Ensure only checks, and writes nothing but kubeconfigs.
+	Bundle *Bundle
+	// ClusterUID is the inception's, where the caller knows it: a folder of another cluster is refused also without a bundle.
+	ClusterUID string
+	Identity   replica.Identity
+	// Cluster is valid and has its defaults.
+	Cluster *replica.Cluster
+	Now     time.Time
+}
+
+// Change is one file and why it was written, or why it has to be.
+type Change struct {
+	Name   string
+	Reason string
+}
+
+// Report is what Ensure did and found. Of the names in Changes those of trust bundles ("etcd-peer-ca"), of service-account
+// keys and of the signer concern processes that read them only at their start; all else is taken up by itself.
+type Report struct {
+	// Generation is that of the bundle which the folder now follows.
+	Generation uint64
+	// Changes are in the order in which they were made.
+	Changes []Change
+	// Pending is what waits for the bundle, though the replica can serve without it for now: renewals that are due, and the
+	// signer of the controller-manager, which is gone after a boot.
+	Pending []Change
+	// Expiries are of all CAs and leaves, in the order of Expiries.
+	Expiries []Expiry
+	// NextRenewal is when the first leaf is due. Ensure has to be called then, and whenever an address, the configuration or
+	// the bundle has changed.
+	NextRenewal time.Time
+}
+
+// Ensure makes the replica's files what they have to be: it keeps each that is right, issues or writes each that is not,
+// and says what it did. It may be called again at any time, also after a crash or an error, but by one caller at a time.
+//
+// The error is ErrOtherCluster, ErrRollback, ErrOtherAuthorities or ErrAuthorityExpired for a bundle that must not be used,
+// ErrBundleNeeded where something unusable cannot be replaced without a bundle, and else what could not be written. The
+// report is valid with an error too.
+func Ensure(r Request) (Report, error) {
+	return ensure(r, disk{write: durable.WriteFile, rename: durable.Rename})
+}
+
+func ensure(r Request, d disk) (Report, error) {
+	k := &keeper{Request: r, disk: d}
+	for _, step := range []func() error{k.plan, k.bind, k.folders, k.writeBinding, k.shareds, k.leaves, k.kubeconfigs} {
+		if err := step(); err != nil {
+			return k.report, fmt.Errorf("ensure certificates: %w", err)
+		}
+	}
+	if len(k.unusable) > 0 {
+		return k.report, fmt.Errorf("ensure certificates: %w: %w", errors.Join(k.unusable...), ErrBundleNeeded)
+	}
+	return k.report, nil
+}
+
+// keeper is one run of Ensure; its methods are the steps, in order.
+type keeper struct {
+	Request
+	disk   disk
+	report Report
+
+	specs    []Spec
+	issuer   *issuer // nil without a bundle
+	bound    binding // what the disk says; zero where it says nothing
+	unusable []error
+}
+
+// plan works out what there has to be, and checks that the bundle may be used, before anything is touched.
+func (k *keeper) plan() (err error) {
+	if k.specs, err = Leaves(k.Identity, k.Cluster); err != nil {
+		return err
+	}
+	if k.Bundle == nil {
+		_, err = newPolicy(k.specs)
+		return err
+	}
+	if k.ClusterUID != "" && k.Bundle.ClusterUID != k.ClusterUID {
+		return fmt.Errorf("bundle of cluster %s, wanted %s: %w", k.Bundle.ClusterUID, k.ClusterUID, ErrOtherCluster)
+	}
+	k.issuer, err = newIssuer(k.Bundle, k.specs, k.Now)
+	return err
+}
+
+// leaves decides on each leaf and acts.
+func (k *keeper) leaves() error {
+	for _, s := range k.specs {
+		want := Want{Spec: s, InstanceID: k.Identity.InstanceID}
+		if want.CA, want.Former = k.trust(s.Authority); want.CA == nil {
+			k.need(string(s.Leaf), "its CA is not there")
+			continue
+		}
+		found := find(k.Files.Leaf(s.Leaf))
+		cert, err := k.act(Decide(k.Now, found, want), s, found.Cert)
+		if err != nil {
+			return err
+		}
+		if cert != nil {
+			k.expires(string(s.Leaf), cert.NotAfter, RenewAt(cert, want.InstanceID))
+		}
+	}
+	return nil
+}
+
+// act carries a decision out and returns the certificate that is there afterwards; nil: none that works.
+func (k *keeper) act(d Decision, s Spec, found *x509.Certificate) (*x509.Certificate, error) {
+	switch {
+	case d.Action == Keep:
+		return found, nil
+	case k.issuer == nil && d.Action == Renew:
+		k.report.Pending = append(k.report.Pending, Change{string(s.Leaf), d.Reason})
+		return found, nil
+	case k.issuer == nil:
+		k.need(string(s.Leaf), d.Reason)
+		return nil, nil
+	}
+	p, err := k.issuer.issue(s)
+	if err != nil {
+		return nil, err
+	}
+	data, err := p.encode()
+	if err != nil {
+		return nil, fmt.Errorf("issue %s: %w", s.Leaf, err)
+	}
+	path := k.Files.Leaf(s.Leaf)
+	if d.Aside {
+		if err := k.disk.aside(path); err != nil {
+			return nil, fmt.Errorf("leaf %s: %w", s.Leaf, err)
+		}
+	}
+	if err := k.disk.write(path, data, secretMode); err != nil {
+		return nil, fmt.Errorf("leaf %s: %w", s.Leaf, err)
+	}
+	k.report.Changes = append(k.report.Changes, Change{string(s.Leaf), d.Reason})
+	return p.cert, nil
+}
+
+// trust is the authority's issuing CA and its former ones: the bundle's, or without one those on disk.
+func (k *keeper) trust(a Authority) (*x509.Certificate, []*x509.Certificate) {
+	if k.Bundle != nil {
+		ca := k.Bundle.authorities[a]
+		return ca.cert, ca.former
+	}
+	data, _, err := readRegular(k.Files.CA(a))
+	if err != nil {
+		return nil, nil // shareds has said so
+	}
+	cs, err := parseCertificates(data)
+	if err != nil {
+		return nil, nil
+	}
+	return cs[0], cs[1:]
+}
+
+// need notes that the replica cannot serve before the bundle is at hand.
+func (k *keeper) need(name, reason string) {
+	k.unusable = append(k.unusable, fmt.Errorf("%s: %s", name, reason))
+}
+
+func (k *keeper) expires(name string, notAfter, renewal time.Time) {
+	k.report.Expiries = append(k.report.Expiries, Expiry{Name: name, NotAfter: notAfter})
+	if !renewal.IsZero() && (k.report.NextRenewal.IsZero() || renewal.Before(k.report.NextRenewal)) {
+		k.report.NextRenewal = renewal
+	}
+}

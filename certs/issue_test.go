@@ -1,0 +1,213 @@
+package certs
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestEachLeafIsIssuedAsTheTableSays(t *testing.T) {
+	b := testBundle(t)
+	serials := map[string]bool{}
+	for _, r := range table {
+		t.Run(string(r.leaf), func(t *testing.T) {
+			s, p := specOf(t, r.leaf), mustIssue(t, b, r.leaf, t0)
+			c := p.cert
+			if c.Subject.CommonName != s.CommonName || strings.Join(c.Subject.Organization, ",") != s.Organization ||
+				len(c.Subject.Names) != len(strings.Fields(s.CommonName+" "+s.Organization)) {
+				t.Errorf("subject %s", c.Subject)
+			}
+			if !slices.Equal(c.DNSNames, s.Names) || !slices.Equal(addressesOf(c), s.Addresses) {
+				t.Errorf("SANs %v %v, want %v %v", c.DNSNames, c.IPAddresses, s.Names, s.Addresses)
+			}
+			if len(c.EmailAddresses)+len(c.URIs)+len(c.UnhandledCriticalExtensions)+len(c.UnknownExtKeyUsage) != 0 {
+				t.Error("it holds more than it should")
+			}
+			if !slices.Equal(c.ExtKeyUsage, extended[s.Usage]) || c.KeyUsage != x509.KeyUsageDigitalSignature || c.IsCA || !c.BasicConstraintsValid {
+				t.Errorf("usage %v, key usage %v, CA %v", c.ExtKeyUsage, c.KeyUsage, c.IsCA)
+			}
+			if !c.NotBefore.Equal(t0.Add(-5*time.Minute)) || !c.NotAfter.Equal(t0.Add(90*24*time.Hour)) {
+				t.Errorf("valid %s to %s", c.NotBefore, c.NotAfter)
+			}
+			if !samePublicKey(c.PublicKey, p.key.Public()) || c.SignatureAlgorithm != x509.ECDSAWithSHA256 {
+				t.Error("key or signature")
+			}
+			for _, a := range Authorities() {
+				if ok := verify(c, t0, b.authorities[a].cert) == nil; ok != (a == s.Authority) {
+					t.Errorf("verifies under the %s CA: %v", a, ok)
+				}
+			}
+			if serials[c.SerialNumber.String()] || c.SerialNumber.BitLen() < 64 {
+				t.Errorf("serial %d", c.SerialNumber)
+			}
+			serials[c.SerialNumber.String()] = true
+		})
+	}
+}
+
+func addressesOf(c *x509.Certificate) []netip.Addr {
+	var out []netip.Addr
+	for _, ip := range c.IPAddresses {
+		out = append(out, canonical(ip))
+	}
+	return out
+}
+
+func TestAuthoritiesAreMadeAlike(t *testing.T) {
+	b := testBundle(t)
+	for _, name := range Authorities() {
+		c := b.authorities[name].cert
+		if want := string(name) + "-ca-g1"; c.Subject.CommonName != want || c.Subject.OrganizationalUnit[0] != "uid-1" {
+			t.Errorf("subject %s, want %s", c.Subject, want)
+		}
+		if !c.MaxPathLenZero || c.MaxPathLen != 0 {
+			t.Errorf("%s: path length %d: it could issue intermediate CAs", name, c.MaxPathLen)
+		}
+		if !c.NotAfter.Equal(t0.Add(3650 * 24 * time.Hour)) {
+			t.Errorf("%s ends at %s", name, c.NotAfter)
+		}
+	}
+}
+
+func TestPolicyRefuses(t *testing.T) {
+	addr := netip.MustParseAddr
+	for _, tc := range []struct {
+		name string
+		leaf Leaf
+		edit func(*Spec)
+		want string
+	}{
+		{"a leaf that is not in the table", Agent, func(s *Spec) { s.Leaf = "administrator" }, "not in the table"},
+		{"an administrator, whose line is in another policy", Agent, func(s *Spec) { s.Leaf = admin }, "not in the table"},
+		{"an unknown profile", Agent, func(s *Spec) { s.Usage = "kubernetes" }, `usage: "kubernetes" is unknown`},
+		{"no profile", Agent, func(s *Spec) { s.Usage = "" }, `usage: "" is unknown`},
+		{"another usage", AgentEtcd, func(s *Spec) { s.Usage = UsagePeer; s.Addresses = []netip.Addr{addr("10.128.0.2")} }, `usage: found "peer"`},
+		{"another CA", APIServerEtcd, func(s *Spec) { s.Authority = EtcdPeer }, `authority: found "etcd-peer"`},
+		{"an unknown CA", APIServerEtcd, func(s *Spec) { s.Authority = "etcd" }, `authority: "etcd" is unknown`},
+		{"another common name", Agent, func(s *Spec) { s.CommonName = "system:kube-controller-manager" }, "common name: found"},
+		{"another node", Kubelet, func(s *Spec) { s.CommonName = "system:node:master-2" }, "common name: found"},
+		{"no common name", Agent, func(s *Spec) { s.CommonName = "" }, "common name: missing"},
+		{"system:masters", Agent, func(s *Spec) { s.Organization = "system:masters" }, "organization: found"},
+		{"no organization where there must be one", Kubelet, func(s *Spec) { s.Organization = "" }, "organization: found"},
+		{"a subject with a control character", Agent, func(s *Spec) { s.CommonName = "quorate:agent\x00" }, "subject"},
+		{"a longer life", Agent, func(s *Spec) { s.Lifetime = LeafLifetime + 1 }, "lifetime"},
+		{"no life", Agent, func(s *Spec) { s.Lifetime = 0 }, "lifetime"},
+		{"names on a client", Agent, func(s *Spec) { s.Names = []string{"localhost"} }, "has no subject alternative names"},
+		{"a server without address", EtcdPeerLeaf, func(s *Spec) { s.Addresses = nil }, "addresses: missing"},
+		{"another replica's address", EtcdPeerLeaf, func(s *Spec) { s.Addresses[0] = addr("10.128.0.3") }, "10.128.0.3 is not this replica's"},
+		{"a stranger's address", APIServer, func(s *Spec) { s.Addresses[0] = addr("8.8.8.8") }, "8.8.8.8 is not this replica's"},
+		{"loopback of a peer", EtcdPeerLeaf, func(s *Spec) { s.Addresses[0] = addr("127.0.0.1") }, "loopback"},
+		{"an address with a zone", APIServer, func(s *Spec) { s.Addresses[0] = addr("fd20::2%eth0") }, "zone"},
+		{"a mapped address", APIServer, func(s *Spec) { s.Addresses[0] = addr("::ffff:10.128.0.2") }, "mapping"},
+		{"link-local: the metadata server", APIServer, func(s *Spec) { s.Addresses[0] = addr("169.254.169.254") }, "no one machine"},
+		{"the unspecified address", APIServer, func(s *Spec) { s.Addresses[0] = addr("0.0.0.0") }, "no one machine"},
+		{"an empty address", APIServer, func(s *Spec) { s.Addresses[0] = netip.Addr{} }, "address: empty"},
+		{"a wildcard", APIServer, func(s *Spec) { s.Names[0] = "*.example.net" }, `name "*.example.net"`},
+		{"another name", APIServer, func(s *Spec) { s.Names[0] = "www.example.net" }, "is not this replica's"},
+		{"an empty name", APIServer, func(s *Spec) { s.Names[0] = "" }, `name ""`},
+		{"a trailing dot", APIServer, func(s *Spec) { s.Names[0] = "master-1." }, `name "master-1."`},
+		{"a trailing space", APIServer, func(s *Spec) { s.Names[0] = "master-1 " }, `name "master-1 "`},
+		{"upper case", APIServer, func(s *Spec) { s.Names[0] = "Master-1" }, `name "Master-1"`},
+		{"an address as name", APIServer, func(s *Spec) { s.Names[0] = "10.128.0.2" }, "looks like an address"},
+		{"an address with a leading zero as name", APIServer, func(s *Spec) { s.Names[0] = "010.0.0.1" }, "looks like an address"},
+		{"a range as name", APIServer, func(s *Spec) { s.Names[0] = "10.0.0.1/24" }, `name "10.0.0.1/24"`},
+		{"a URI", APIServer, func(s *Spec) { s.Names[0] = "/abs/path" }, `name "/abs/path"`},
+		{"an e-mail address", APIServer, func(s *Spec) { s.Names[0] = "a@b.c" }, `name "a@b.c"`},
+		{"a name too long", APIServer, func(s *Spec) { s.Names[0] = strings.Repeat("a.", 127) + "a" }, "name"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := specOf(t, tc.leaf)
+			tc.edit(&s)
+			_, err := testIssuer(t, testBundle(t), t0).issue(s)
+			if err == nil || !strings.Contains(err.Error(), "refused by policy") || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestPolicyRefusesWhatTheConfigurationPutsIntoTheTable(t *testing.T) {
+	for name, edit := range map[string]func(*Request){
+		"wildcard":     func(r *Request) { r.Cluster.Endpoint.DNSNames = []string{"*.example.net"} },
+		"zone":         func(r *Request) { r.Identity.Addresses[0] = netip.MustParseAddr("fe80::1%eth0") },
+		"unspecified":  func(r *Request) { r.Cluster.Endpoint.InternalIP = "0.0.0.0" },
+		"newline":      func(r *Request) { r.Identity.Name = "a\nb" },
+		"domain empty": func(r *Request) { r.Cluster.Network.DNSDomain = "" },
+	} {
+		r := testRequest(t, testBundle(t))
+		edit(&r)
+		if _, err := ensure(r, fastDisk()); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestSignRefusesBadKeys(t *testing.T) {
+	b := testBundle(t)
+	t.Setenv("GODEBUG", "rsa1024min=0")
+	small, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, key := range map[string]crypto.Signer{
+		"P-224":                 weakKey(t),
+		"RSA with 1024 bits":    small,
+		"the leaf's key is the": b.authorities[Kubernetes].key,
+	} {
+		if _, err := testIssuer(t, b, t0).sign(specOf(t, Agent), key); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+func TestALeafNeverOutlivesItsCA(t *testing.T) {
+	b := testBundle(t)
+	end := b.authorities[Kubernetes].cert.NotAfter
+	if got := mustIssue(t, b, Agent, end.Add(-time.Hour)).cert.NotAfter; !got.Equal(end) {
+		t.Errorf("leaf ends %s, its CA %s", got, end)
+	}
+	specs := []Spec{specOf(t, Agent)}
+	if _, err := newIssuer(b, specs, end); !errors.Is(err, ErrAuthorityExpired) {
+		t.Errorf("expired CA: %v", err)
+	}
+	if _, err := newIssuer(b, specs, t0.Add(-time.Hour)); err == nil {
+		t.Error("a bundle from the future was used")
+	}
+}
+
+func TestIssuerRefusesABundleThatDoesNotFitItself(t *testing.T) {
+	b, other := testBundle(t), testBundle(t)
+	ca := b.authorities[Kubernetes]
+	ca.key = other.authorities[Kubernetes].key
+	b.authorities[Kubernetes] = ca
+	if _, err := newIssuer(b, nil, t0); err == nil || !strings.Contains(err.Error(), "authorities.kubernetes.key: does not fit the certificate") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A CA of another maker may be constrained so that cfssl signs what nobody accepts. The read-back finds that.
+func TestIssuedLeafMustVerifyUnderItsCA(t *testing.T) {
+	b := testBundle(t)
+	ca := b.authorities[Kubernetes]
+	template := *ca.cert
+	template.PermittedIPRanges = []*net.IPNet{{IP: net.IP{192, 168, 0, 0}, Mask: net.CIDRMask(16, 32)}}
+	der, err := x509.CreateCertificate(rand.Reader, &template, &template, ca.key.Public(), ca.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ca.cert, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	b.authorities[Kubernetes] = ca
+	if _, err := testIssuer(t, b, t0).issue(specOf(t, APIServer)); err == nil || !strings.Contains(err.Error(), "does not verify") {
+		t.Errorf("error %v", err)
+	}
+}

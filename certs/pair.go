@@ -1,0 +1,100 @@
+package certs
+
+import (
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// pair is a leaf with its key.
+type pair struct {
+	key  crypto.Signer
+	cert *x509.Certificate
+}
+
+// String shows no key.
+func (pair) String() string { return "leaf [key redacted]" }
+
+// Format shows String for every verb.
+func (p pair) Format(f fmt.State, _ rune) { io.WriteString(f, p.String()) }
+
+// encode is the content of a leaf's file: certificate, then key, as kubelet-client-current.pem has them.
+func (p pair) encode() ([]byte, error) {
+	key, err := encodeKey(p.key)
+	if err != nil {
+		return nil, err
+	}
+	return append(encodeCertificates(p.cert), key...), nil
+}
+
+// tls is the pair for use in memory.
+func (p pair) tls() tls.Certificate {
+	return tls.Certificate{Certificate: [][]byte{p.cert.Raw}, PrivateKey: p.key, Leaf: p.cert}
+}
+
+// parsePair reads a leaf's file: certificates and one private key that fits the first of them.
+func parsePair(data []byte) (pair, error) {
+	bs, err := blocks(data)
+	if err != nil {
+		return pair{}, err
+	}
+	var p pair
+	for i, b := range bs {
+		if b.Type == blockCertificate {
+			c, err := x509.ParseCertificate(b.Bytes)
+			if err != nil {
+				return pair{}, fmt.Errorf("PEM block %d: %w", i+1, err)
+			}
+			if p.cert == nil {
+				p.cert = c
+			}
+			continue
+		}
+		if p.key != nil {
+			return pair{}, fmt.Errorf("PEM block %d is a second private key", i+1)
+		}
+		if p.key, err = parseKeyBlock(b); err != nil {
+			return pair{}, fmt.Errorf("PEM block %d: %w", i+1, err)
+		}
+	}
+	switch {
+	case p.cert == nil:
+		return pair{}, errors.New("no certificate")
+	case p.key == nil:
+		return pair{}, errors.New("no private key")
+	case !samePublicKey(p.cert.PublicKey, p.key.Public()):
+		return pair{}, errors.New("the private key does not fit the certificate")
+	}
+	return p, strong(p.cert.PublicKey)
+}
+
+// find reads what stands in a leaf's place. A link or a folder is not a leaf: who writes through it would write elsewhere.
+func find(path string) Found {
+	data, mode, err := readRegular(path)
+	if err != nil {
+		return Found{Err: err}
+	}
+	p, err := parsePair(data)
+	if err != nil {
+		return Found{Err: fmt.Errorf("not a leaf: %w", err), Mode: mode}
+	}
+	return Found{Cert: p.cert, Mode: mode}
+}
+
+// readRegular reads a file that is one.
+func readRegular(path string) ([]byte, fs.FileMode, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is not a regular file", path)
+	}
+	data, err := os.ReadFile(path)
+	return data, info.Mode(), err
+}

@@ -1,0 +1,148 @@
+package certs
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// policy lists the certificates that may be issued. It fails closed: what is not in the list does not exist, and what is
+// in it must be equal in every field, because cfssl itself checks neither organizations, addresses, key strength nor
+// whether a profile is known.
+type policy map[Leaf]Spec
+
+// newPolicy allows the given leaves after a look at their form, which a table made of outside values cannot promise.
+func newPolicy(specs []Spec) (policy, error) {
+	p := policy{}
+	for _, s := range specs {
+		if err := s.wellFormed(); err != nil {
+			return nil, fmt.Errorf("leaf %s: %w", s.Leaf, err)
+		}
+		if _, twice := p[s.Leaf]; twice {
+			return nil, fmt.Errorf("leaf %s: is in the table twice", s.Leaf)
+		}
+		p[s.Leaf] = s
+	}
+	return p, nil
+}
+
+// check refuses all but exactly what the list says; the names and addresses may be fewer, never others.
+func (p policy) check(s Spec) error {
+	allowed, ok := p[s.Leaf]
+	if !ok {
+		return fmt.Errorf("leaf %q is not in the table", s.Leaf)
+	}
+	if err := s.wellFormed(); err != nil {
+		return err
+	}
+	for _, f := range []struct{ field, found, allowed string }{
+		{"authority", string(s.Authority), string(allowed.Authority)},
+		{"common name", s.CommonName, allowed.CommonName},
+		{"organization", s.Organization, allowed.Organization},
+		{"usage", string(s.Usage), string(allowed.Usage)},
+	} {
+		if f.found != f.allowed {
+			return fmt.Errorf("%s: found %q, %q is allowed", f.field, f.found, f.allowed)
+		}
+	}
+	if s.Lifetime > allowed.Lifetime {
+		return fmt.Errorf("lifetime: found %s, at most %s is allowed", s.Lifetime, allowed.Lifetime)
+	}
+	for _, n := range s.Names {
+		if !slices.Contains(allowed.Names, n) {
+			return fmt.Errorf("name %q is not this replica's", n)
+		}
+	}
+	for _, a := range s.Addresses {
+		if !slices.Contains(allowed.Addresses, a) {
+			return fmt.Errorf("address %s is not this replica's", a)
+		}
+	}
+	return nil
+}
+
+// usages spells each usage in cfssl's words. Key encipherment is missing on purpose: an ECDSA key cannot.
+var usages = map[Usage][]string{
+	UsageServer: {"digital signature", "server auth"},
+	UsageClient: {"digital signature", "client auth"},
+	UsagePeer:   {"digital signature", "server auth", "client auth"},
+}
+
+// wellFormed checks what has to hold for any leaf.
+func (s Spec) wellFormed() error {
+	if !slices.Contains(Authorities(), s.Authority) {
+		return fmt.Errorf("authority: %q is unknown", s.Authority)
+	}
+	if _, ok := usages[s.Usage]; !ok {
+		return fmt.Errorf("usage: %q is unknown", s.Usage)
+	}
+	if !printable.MatchString(s.CommonName) || !printable.MatchString(s.Organization) {
+		return fmt.Errorf("subject %q, %q: letters, digits and . : - are allowed", s.CommonName, s.Organization)
+	}
+	if s.Lifetime < time.Second {
+		return fmt.Errorf("lifetime: found %s", s.Lifetime)
+	}
+	if s.Usage == UsageClient {
+		if s.CommonName == "" {
+			return fmt.Errorf("common name: missing on a client's certificate")
+		}
+		if len(s.Names)+len(s.Addresses) > 0 {
+			return fmt.Errorf("a client's certificate has no subject alternative names")
+		}
+		return nil
+	}
+	return s.wellFormedSANs()
+}
+
+func (s Spec) wellFormedSANs() error {
+	if len(s.Addresses) == 0 {
+		return fmt.Errorf("addresses: missing; etcd accepts a peer without any from everywhere")
+	}
+	for _, n := range s.Names {
+		if err := checkName(n); err != nil {
+			return err
+		}
+	}
+	for _, a := range s.Addresses {
+		if err := checkAddress(a, s.Usage); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	// printable is the alphabet of every subject in the table, so that no two spellings look alike.
+	printable = regexp.MustCompile(`^[A-Za-z0-9.:-]*$`)
+	dnsName   = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
+	lastDigit = regexp.MustCompile(`(^|\.)[0-9]+$`)
+)
+
+// checkName accepts canonical host names only. cfssl turns whatever is no address into a DNS, e-mail or URI name: "10.0.0.1 "
+// and "*.x" become DNS names, "*" and "/path" URIs.
+func checkName(n string) error {
+	if len(n) > 253 || !dnsName.MatchString(n) {
+		return fmt.Errorf("name %q: a host name in lower case without wildcard is allowed", n)
+	}
+	if lastDigit.MatchString(n) {
+		return fmt.Errorf("name %q: looks like an address", n)
+	}
+	return nil
+}
+
+// checkAddress accepts addresses that one machine or load balancer can have, in their one spelling.
+func checkAddress(a netip.Addr, u Usage) error {
+	switch {
+	case !a.IsValid():
+		return fmt.Errorf("address: empty")
+	case a.Is4In6(), a.Zone() != "":
+		return fmt.Errorf("address %s: an address without zone and IPv4 mapping is allowed", a)
+	case a.IsUnspecified(), a.IsMulticast(), a.IsLinkLocalUnicast():
+		return fmt.Errorf("address %s: stands for no one machine", a)
+	case a.IsLoopback() && u == UsagePeer:
+		return fmt.Errorf("address %s: loopback is every machine's", a)
+	}
+	return nil
+}

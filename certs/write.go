@@ -1,0 +1,195 @@
+package certs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/quorate/quorate/internal/durable"
+)
+
+// folderMode keeps the names of the files from others, too.
+const folderMode fs.FileMode = 0o700
+
+// badSuffix marks what stood in a managed file's place and was not one. It may hold a key: it keeps its permissions.
+const badSuffix = ".bad"
+
+// disk is how Ensure changes files. Each call takes effect whole or not at all; the tests cut it off before and behind
+// every one of them.
+type disk struct {
+	write  func(path string, data []byte, mode fs.FileMode) error
+	rename func(from, to string) error
+}
+
+func (d disk) aside(path string) error { return d.rename(path, path+badSuffix) }
+
+// bind reads which bundle the folder follows and refuses what may not take it over. It runs before any step that writes.
+func (k *keeper) bind() error {
+	data, _, err := readRegular(k.Files.Binding())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		k.bound, err = parseBinding(data)
+	}
+	if err != nil {
+		k.bound = binding{} // damaged: a bundle writes it anew, and without one bind is among what is needed
+		return nil
+	}
+	if k.ClusterUID != "" && k.bound.ClusterUID != k.ClusterUID {
+		return fmt.Errorf("folder of cluster %s, wanted %s: %w", k.bound.ClusterUID, k.ClusterUID, ErrOtherCluster)
+	}
+	k.report.Generation = k.bound.Generation
+	if k.Bundle == nil {
+		return nil
+	}
+	next, err := k.Bundle.binding()
+	if err != nil {
+		return err
+	}
+	return k.bound.accepts(next)
+}
+
+// folders makes both folders, their owner's alone, and removes what a killed writer left.
+func (k *keeper) folders() error {
+	for _, dir := range []string{k.Files.Dir, k.Files.Volatile} {
+		if err := os.MkdirAll(dir, folderMode); err != nil {
+			return err
+		}
+		info, err := os.Lstat(dir)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("%s is not a folder", dir)
+		}
+		if info.Mode().Perm()&0o077 != 0 {
+			if err := os.Chmod(dir, folderMode); err != nil {
+				return err
+			}
+		}
+		if err := durable.SyncDir(filepath.Dir(dir)); err != nil {
+			return err
+		}
+		if err := durable.CleanTemp(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeBinding comes before every file that follows from the bundle: whatever of them a crash leaves out, an older bundle
+// is refused from here on, and this one completes them.
+func (k *keeper) writeBinding() error {
+	if k.Bundle == nil {
+		if k.bound.Generation == 0 {
+			k.need("binding", "missing or damaged")
+		}
+		return nil
+	}
+	next, err := k.Bundle.binding()
+	if err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(next, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode binding: %w", err)
+	}
+	parse := func(data []byte) error { _, err := parseBinding(data); return err }
+	k.report.Generation = k.Bundle.Generation
+	return k.put(managed{name: "binding", path: k.Files.Binding(), mode: secretMode, parse: parse}, append(data, '\n'))
+}
+
+// shareds writes the files that follow from the bundle or, without one, looks whether they are there.
+func (k *keeper) shareds() error {
+	for _, m := range sharedFiles(k.Files) {
+		if k.Bundle == nil {
+			k.look(m)
+			continue
+		}
+		data, err := m.make(k.Bundle, k.Cluster)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		if err := k.put(m, data); err != nil {
+			return err
+		}
+	}
+	for _, a := range Authorities() {
+		if ca, _ := k.trust(a); ca != nil {
+			k.expires(string(a)+"-ca", ca.NotAfter, time.Time{})
+		}
+	}
+	return nil
+}
+
+// look is what is left of put without a bundle.
+func (k *keeper) look(m managed) {
+	data, _, err := readRegular(m.path)
+	if err == nil {
+		err = m.parse(data)
+	}
+	switch {
+	case err == nil:
+	case m.volatile:
+		k.report.Pending = append(k.report.Pending, Change{m.name, reasonOf(err)})
+	default:
+		k.need(m.name, reasonOf(err))
+	}
+}
+
+// kubeconfigs follow from the configuration alone.
+func (k *keeper) kubeconfigs() error {
+	for _, l := range Kubeconfigs() {
+		data, err := kubeconfig(k.Files, l, k.Cluster)
+		if err != nil {
+			return err
+		}
+		m := managed{name: string(l) + ".kubeconfig", path: k.Files.Kubeconfig(l), mode: secretMode, parse: yamlOnly}
+		if err := k.put(m, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put writes a file unless it holds these very bytes with these permissions. What is not even of the file's kind is kept
+// aside.
+func (k *keeper) put(m managed, data []byte) error {
+	found, mode, err := readRegular(m.path)
+	if err == nil && bytes.Equal(found, data) && mode.Perm() == m.mode {
+		return nil
+	}
+	reason := "out of date"
+	if err == nil && bytes.Equal(found, data) {
+		reason = fmt.Sprintf("mode %#o, not %#o", mode.Perm(), m.mode)
+	}
+	if err == nil {
+		err = m.parse(found)
+	}
+	if err != nil {
+		reason = reasonOf(err)
+		if !errors.Is(err, fs.ErrNotExist) {
+			if err := k.disk.aside(m.path); err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
+			}
+		}
+	}
+	if err := k.disk.write(m.path, data, m.mode); err != nil {
+		return fmt.Errorf("%s: %w", m.name, err)
+	}
+	k.report.Changes = append(k.report.Changes, Change{m.name, reason})
+	return nil
+}
+
+func reasonOf(err error) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return "missing"
+	}
+	return err.Error()
+}
