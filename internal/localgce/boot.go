@@ -1,0 +1,258 @@
+package localgce
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A VM's pid 1 starts as stage one (boot): it builds the root file system in its own mount namespace, pivots into it and executes
+// the same program again as stage two (init), whose threads then all have the new namespaces. The program knows its stage by its
+// argument zero.
+const (
+	bootStage = "localgce-boot"
+	initStage = "localgce-init"
+)
+
+// The file descriptors that both stages find open.
+const (
+	specFD   = 3 // the boot's specification, in memory
+	reportFD = 4 // AgentStatus as JSON lines, to the project
+)
+
+// RunInitIfAsked must be the first call of main, and of TestMain in tests, of every program that calls Start: the
+// project starts that program again as pid 1 of its VMs. There, it does not return.
+func RunInitIfAsked() {
+	switch os.Args[0] {
+	case bootStage:
+		os.Exit(stage(boot))
+	case initStage:
+		os.Exit(stage(runInit))
+	}
+}
+
+func stage(f func(bootSpec) error) int {
+	spec, err := readSpec()
+	if err == nil {
+		err = f(spec)
+	}
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, os.Args[0]+": "+err.Error())
+	_ = json.NewEncoder(os.NewFile(reportFD, "report")).Encode(AgentStatus{Error: err.Error()})
+	return 1
+}
+
+// bootSpec is all that a boot needs to know. Paths are the host's unless said otherwise.
+type bootSpec struct {
+	Name, Zone, Project string
+	// BootID stands in for the kernel's random boot_id, which all VMs of the machine share.
+	BootID, MachineID string
+	// Scratch is an empty folder for the boot disk's file system.
+	Scratch string
+	// Loop is the data disk, mounted at MountPoint in the VM.
+	Loop, DeviceName, MountPoint string
+	// Logs becomes /var/log/quorate.
+	Logs  string
+	Binds []Bind
+	Agent Agent
+}
+
+func readSpec() (spec bootSpec, err error) {
+	f := os.NewFile(specFD, "spec")
+	if _, err = f.Seek(0, io.SeekStart); err == nil {
+		err = json.NewDecoder(f).Decode(&spec)
+	}
+	if err != nil {
+		err = fmt.Errorf("read boot specification: %w", err)
+	}
+	return spec, err
+}
+
+// boot is stage one.
+func boot(s bootSpec) error {
+	// A cgroup namespace is a thread's: only the exec at the end makes it the whole process's.
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return fmt.Errorf("make cgroup namespace: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	if err := unix.Sethostname([]byte(s.Name)); err != nil {
+		return fmt.Errorf("set host name: %w", err)
+	}
+	root, err := s.mountRoot()
+	if err == nil {
+		err = errors.Join(s.mountKernel(root), s.mountDevices(root))
+	}
+	if err == nil {
+		err = errors.Join(s.writeFiles(root), s.mountData(root))
+	}
+	if err == nil {
+		err = pivot(root)
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("execute init: %w", unix.Exec("/proc/self/exe", []string{initStage}, []string{"PATH=" + searchPath}))
+}
+
+// mountRoot makes the boot disk: the host's own tree, with a file system in memory above it that is gone with the boot.
+func (s bootSpec) mountRoot() (string, error) {
+	if err := mount("tmpfs", s.Scratch, "tmpfs", 0, "mode=755"); err != nil {
+		return "", err
+	}
+	upper, work, root := filepath.Join(s.Scratch, "upper"), filepath.Join(s.Scratch, "work"), filepath.Join(s.Scratch, "root")
+	if err := errors.Join(os.Mkdir(upper, 0o755), os.Mkdir(work, 0o755), os.Mkdir(root, 0o755)); err != nil {
+		return "", err
+	}
+	return root, mount("overlay", root, "overlay", 0, "lowerdir=/,upperdir="+upper+",workdir="+work)
+}
+
+// mountKernel mounts what the kernel offers. /tmp is empty: the host's is nobody's business.
+func (s bootSpec) mountKernel(root string) error {
+	const safe = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	return errors.Join(
+		mount("proc", root+"/proc", "proc", safe, ""),
+		mount("sysfs", root+"/sys", "sysfs", safe|unix.MS_RDONLY, ""),
+		mount("cgroup2", root+"/sys/fs/cgroup", "cgroup2", safe, ""),
+		mount("tmpfs", root+"/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"),
+		mount("tmpfs", root+"/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"),
+	)
+}
+
+func (s bootSpec) mountDevices(root string) error {
+	dev := root + "/dev"
+	if err := mount("tmpfs", dev, "tmpfs", unix.MS_NOSUID, "mode=755"); err != nil {
+		return err
+	}
+	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		if err := bind("/dev/"+name, dev+"/"+name, false); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		mount("devpts", dev+"/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620"),
+		mount("tmpfs", dev+"/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"),
+		os.Symlink("pts/ptmx", dev+"/ptmx"),
+		os.Symlink("/proc/self/fd", dev+"/fd"),
+		os.Symlink("/proc/self/fd/0", dev+"/stdin"),
+		os.Symlink("/proc/self/fd/1", dev+"/stdout"),
+		os.Symlink("/proc/self/fd/2", dev+"/stderr"),
+		bind(s.Loop, dev+"/sdb", false),
+		os.MkdirAll(dev+"/disk/by-id", 0o755),
+		os.Symlink("../../sdb", dev+"/disk/by-id/google-"+s.DeviceName),
+	)
+}
+
+// mountData mounts the data disk and what the project shows to the VM.
+func (s bootSpec) mountData(root string) error {
+	if err := mount(s.Loop, filepath.Join(root, s.MountPoint), "ext4", 0, ""); err != nil {
+		return fmt.Errorf("data disk: %w", err)
+	}
+	if err := bind(s.Logs, root+"/var/log/quorate", false); err != nil {
+		return err
+	}
+	for _, b := range s.Binds {
+		if err := bind(b.Host, filepath.Join(root, b.Guest), b.ReadOnly); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFiles gives the VM its identity. There is no name server: a lookup of an unknown name fails at once, on a closed port.
+func (s bootSpec) writeFiles(root string) error {
+	domain := "c." + s.Project + ".internal"
+	bootID := root + "/run/boot_id"
+	files := map[string]string{
+		root + "/etc/hostname":   s.Name + "\n",
+		root + "/etc/machine-id": s.MachineID + "\n",
+		root + "/etc/hosts": "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n" +
+			metadataAddress + " metadata.google.internal metadata # Added by Google\n",
+		root + "/etc/resolv.conf": "search " + s.Zone + "." + domain + " " + domain + " google.internal\nnameserver " + metadataAddress + "\n",
+		bootID:                    s.BootID + "\n",
+	}
+	for path, text := range files {
+		_ = os.Remove(path) // it may be a link into another tree
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return fmt.Errorf("write the VM's files: %w", err)
+		}
+	}
+	return bind(bootID, root+"/proc/sys/kernel/random/boot_id", true)
+}
+
+// pivot makes root the root of the mount namespace and drops the former one, which detaches every mount of the host from it.
+func pivot(root string) error {
+	if err := os.Chdir(root); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot into %s: %w", root, err)
+	}
+	// The former root now lies above the new one at the same place.
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("detach the host's root: %w", err)
+	}
+	return os.Chdir("/")
+}
+
+func mount(source, target, fstype string, flags uintptr, data string) error {
+	if err := os.MkdirAll(target, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount(source, target, fstype, flags, data); err != nil {
+		return fmt.Errorf("mount %s (%s) at %s: %w", source, fstype, target, err)
+	}
+	return nil
+}
+
+// bind shows source, a file or a folder, at target, which is made if absent.
+func bind(source, target string, readOnly bool) error {
+	info, err := os.Stat(source)
+	if err != nil {
+		return fmt.Errorf("bind to %s: %w", target, err)
+	}
+	if err := makeTarget(target, info.IsDir()); err != nil {
+		return fmt.Errorf("bind %s: %w", source, err)
+	}
+	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind %s to %s: %w", source, target, err)
+	}
+	if !readOnly {
+		return nil
+	}
+	if err := unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		return fmt.Errorf("make %s read-only: %w", target, err)
+	}
+	return nil
+}
+
+func makeTarget(target string, folder bool) error {
+	if folder {
+		return os.MkdirAll(target, 0o755)
+	}
+	if strings.HasPrefix(target, "/proc/") || exists(target) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	f, err := os.Create(target)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

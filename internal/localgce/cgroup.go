@@ -1,0 +1,89 @@
+package localgce
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// cgroupRoot is where the machine has cgroup2: /sys/fs/cgroup, or beside version 1 /sys/fs/cgroup/unified.
+func cgroupRoot() (string, error) {
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return "", fmt.Errorf("find the cgroup2 file system: %w", err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if f := strings.Fields(line); len(f) > 2 && f[2] == "cgroup2" {
+			return f[1], nil
+		}
+	}
+	return "", errors.New("find the cgroup2 file system: none is mounted")
+}
+
+// makeCgroup makes the folder and hands down all controllers that the one above has. Controllers are a bonus: machines
+// that still hold them in version 1 have none to give.
+func makeCgroup(path string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return fmt.Errorf("make cgroup: %w", err)
+	}
+	handDown(path)
+	return nil
+}
+
+// handDown enables, for the cgroups below path, every controller that path has. It fails where a process sits in path, which is harmless.
+func handDown(path string) {
+	controllers, err := os.ReadFile(filepath.Join(path, "cgroup.controllers"))
+	if err != nil {
+		return
+	}
+	for _, c := range strings.Fields(string(controllers)) {
+		_ = os.WriteFile(filepath.Join(path, "cgroup.subtree_control"), []byte("+"+c), 0o644)
+	}
+}
+
+// removeCgroup kills whoever is in the cgroup or below and removes it. Absent is fine. The kernel needs a moment
+// between a process's death and a folder that can go.
+func removeCgroup(path string) error {
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		_ = os.WriteFile(filepath.Join(path, "cgroup.freeze"), []byte("0"), 0o644)
+		_ = os.WriteFile(filepath.Join(path, "cgroup.kill"), []byte("1"), 0o644)
+		err := removeFolders(path)
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("remove cgroup: %w", err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// removeFolders removes the cgroup's folders, the deepest first: their files cannot be removed and need not be.
+func removeFolders(path string) error {
+	var folders []string
+	err := filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil && d.IsDir() {
+			folders = append(folders, p)
+		}
+		return err
+	})
+	slices.Reverse(folders)
+	for _, f := range folders {
+		if e := os.Remove(f); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = e
+		}
+	}
+	return err
+}

@@ -1,0 +1,218 @@
+package localgce
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// ComputeFault is a way for the Compute API to fail: Kind is empty (well), forbidden (403 for all), empty (lists without items), stale
+// (answers as of the moment at which the fault was set) or unavailable (503 for all).
+type ComputeFault struct {
+	Kind string `json:"kind"`
+}
+
+// ComputeServer answers the read-only part of compute/v1 that quorate uses: instances and disks, by get, list and aggregatedList with
+// filters, and zones. It is an http.Handler whose paths start with /compute/v1/, and needs no Project. Safe for concurrent use.
+type ComputeServer struct {
+	project   string
+	instances func() []Instance
+	routes    *http.ServeMux
+
+	mu    sync.Mutex
+	fault ComputeFault
+	stale []Instance
+}
+
+// NewComputeServer serves what instances returns at each request.
+func NewComputeServer(project string, instances func() []Instance) *ComputeServer {
+	c := &ComputeServer{project: project, instances: instances, routes: http.NewServeMux()}
+	const root = "GET /compute/v1/projects/{project}/"
+	c.routes.HandleFunc(root+"zones/{zone}/{kind}", c.list)
+	c.routes.HandleFunc(root+"zones/{zone}/{kind}/{name}", c.get)
+	c.routes.HandleFunc(root+"aggregated/{kind}", c.aggregated)
+	c.routes.HandleFunc(root+"zones", c.listZones)
+	c.routes.HandleFunc(root+"zones/{name}", c.getZone)
+	c.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		computeError(w, http.StatusNotFound, "notFound", "The requested URL "+r.URL.Path+" was not found on this server.")
+	})
+	return c
+}
+
+// SetFault makes the server fail, or be well with the zero value.
+func (c *ComputeServer) SetFault(f ComputeFault) error {
+	if !slices.Contains([]string{"", "forbidden", "empty", "stale", "unavailable"}, f.Kind) {
+		return fmt.Errorf("compute fault %q: forbidden, empty, stale, unavailable or none are known", f.Kind)
+	}
+	now := c.instances()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fault, c.stale = f, now
+	return nil
+}
+
+// ServeHTTP implements http.Handler.
+func (c *ComputeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	kind := c.fault.Kind
+	c.mu.Unlock()
+	switch kind {
+	case "forbidden":
+		computeError(w, http.StatusForbidden, "forbidden", "Required 'compute.instances.list' permission for 'projects/"+c.project+"'")
+	case "unavailable":
+		computeError(w, http.StatusServiceUnavailable, "backendError", "The service is currently unavailable.")
+	default:
+		c.routes.ServeHTTP(w, r)
+	}
+}
+
+// current is what there is to show, as the fault lets it be seen.
+func (c *ComputeServer) current(listing bool) []Instance {
+	c.mu.Lock()
+	fault, stale := c.fault, c.stale
+	c.mu.Unlock()
+	switch {
+	case fault.Kind == "stale":
+		return stale
+	case fault.Kind == "empty" && listing:
+		return nil
+	}
+	return c.instances()
+}
+
+// resources are the resources of a kind, or false for a kind that is not served.
+func (c *ComputeServer) resources(r *http.Request, listing bool) (list []resource, ok bool) {
+	base := "http://" + r.Host + "/compute/v1/projects/" + c.project
+	for _, i := range c.current(listing) {
+		switch r.PathValue("kind") {
+		case "instances":
+			list = append(list, instanceResource(base, i))
+		case "disks":
+			list = append(list, diskResources(base, i)...)
+		default:
+			return nil, false
+		}
+	}
+	return list, r.PathValue("kind") == "instances" || r.PathValue("kind") == "disks"
+}
+
+// selected are the resources that a list's filter keeps; it answers itself where it returns false.
+func (c *ComputeServer) selected(w http.ResponseWriter, r *http.Request) ([]resource, bool) {
+	if !c.checkProject(w, r) {
+		return nil, false
+	}
+	all, ok := c.resources(r, true)
+	if !ok {
+		computeError(w, http.StatusNotFound, "notFound", "localgce does not serve "+r.PathValue("kind"))
+		return nil, false
+	}
+	keep, err := parseFilter(r.URL.Query().Get("filter"))
+	if err != nil {
+		computeError(w, http.StatusBadRequest, "invalid", "Invalid value for field 'filter': "+err.Error())
+		return nil, false
+	}
+	return slices.DeleteFunc(all, func(x resource) bool { return !keep(x) }), true
+}
+
+func (c *ComputeServer) checkProject(w http.ResponseWriter, r *http.Request) bool {
+	if r.PathValue("project") == c.project {
+		return true
+	}
+	computeError(w, http.StatusNotFound, "notFound", "The resource 'projects/"+r.PathValue("project")+"' was not found")
+	return false
+}
+
+func (c *ComputeServer) list(w http.ResponseWriter, r *http.Request) {
+	all, ok := c.selected(w, r)
+	if !ok {
+		return
+	}
+	items := slices.DeleteFunc(all, func(x resource) bool { return x.zone() != r.PathValue("zone") })
+	answer(w, map[string]any{"kind": "compute#" + singular(r) + "List", "id": r.URL.Path[1:], "items": items, "selfLink": self(r)})
+}
+
+func (c *ComputeServer) aggregated(w http.ResponseWriter, r *http.Request) {
+	all, ok := c.selected(w, r)
+	if !ok {
+		return
+	}
+	items := map[string]any{}
+	for _, zone := range c.zones() {
+		inZone := slices.DeleteFunc(slices.Clone(all), func(x resource) bool { return x.zone() != zone })
+		if len(inZone) > 0 {
+			items["zones/"+zone] = map[string]any{r.PathValue("kind"): inZone}
+			continue
+		}
+		items["zones/"+zone] = map[string]any{"warning": map[string]any{
+			"code": "NO_RESULTS_ON_PAGE", "message": "There are no results for scope 'zones/" + zone + "' on this page.",
+		}}
+	}
+	answer(w, map[string]any{"kind": "compute#" + singular(r) + "AggregatedList", "id": r.URL.Path[1:], "items": items, "selfLink": self(r)})
+}
+
+func (c *ComputeServer) get(w http.ResponseWriter, r *http.Request) {
+	if !c.checkProject(w, r) {
+		return
+	}
+	all, ok := c.resources(r, false)
+	name, zone := r.PathValue("name"), r.PathValue("zone")
+	for _, x := range all {
+		if ok && x.zone() == zone && (x["name"] == name || x["id"] == name) {
+			answer(w, x)
+			return
+		}
+	}
+	computeError(w, http.StatusNotFound, "notFound",
+		fmt.Sprintf("The resource 'projects/%s/zones/%s/%s/%s' was not found", c.project, zone, r.PathValue("kind"), name))
+}
+
+// zones are those that have VMs.
+func (c *ComputeServer) zones() (zones []string) {
+	for _, i := range c.instances() {
+		if !slices.Contains(zones, i.Zone) {
+			zones = append(zones, i.Zone)
+		}
+	}
+	slices.Sort(zones)
+	return zones
+}
+
+func (c *ComputeServer) listZones(w http.ResponseWriter, r *http.Request) {
+	items := []resource{}
+	for _, z := range c.zones() {
+		items = append(items, zoneResource(self(r), z))
+	}
+	answer(w, map[string]any{"kind": "compute#zoneList", "items": items, "selfLink": self(r)})
+}
+
+func (c *ComputeServer) getZone(w http.ResponseWriter, r *http.Request) {
+	if name := r.PathValue("name"); slices.Contains(c.zones(), name) {
+		answer(w, zoneResource(strings.TrimSuffix(self(r), "/"+name), name))
+		return
+	}
+	computeError(w, http.StatusNotFound, "notFound", "The resource 'projects/"+c.project+"/zones/"+r.PathValue("name")+"' was not found")
+}
+
+func singular(r *http.Request) string { return strings.TrimSuffix(r.PathValue("kind"), "s") }
+func self(r *http.Request) string     { return "http://" + r.Host + r.URL.Path }
+
+func answer(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	_ = json.NewEncoder(w).Encode(body) // the client has gone
+}
+
+// computeError answers as googleapi.Error wants it.
+func computeError(w http.ResponseWriter, code int, reason, message string) {
+	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{
+		"code": code, "message": message,
+		"errors": []any{map[string]any{"message": message, "domain": "global", "reason": reason}},
+	}})
+}
+
+func decimal(id uint64) string { return strconv.FormatUint(id, 10) }

@@ -1,0 +1,204 @@
+package localgce
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// Config describes a project. Only State and VMs have no default.
+type Config struct {
+	// State is the folder that holds the project's files: state.json, disks, logs, the socket. Start makes it absolute.
+	State string `json:"state"`
+	// Project and ProjectNumber are what metadata calls the project: quorate-local and 271828182845 where not given.
+	Project       string `json:"project"`
+	ProjectNumber uint64 `json:"projectNumber"`
+	// Cluster is the value of each VM's label quorate-cluster.
+	Cluster string `json:"cluster"`
+	// Subnet is the VMs' range: 10.240.0.0/24 where not given. The first address is the fabric's; the one after the
+	// range's end, plus one, is the host's (10.240.1.1).
+	Subnet netip.Prefix `json:"subnet"`
+	// Endpoint is the balanced address, inside Subnet: the 100th where not given.
+	Endpoint netip.Addr `json:"endpoint"`
+	// EndpointPort is where the health check asks https://VM:port/readyz: 443 where not given.
+	EndpointPort int `json:"endpointPort"`
+	// NoHostRoute leaves the host's network alone: the project cannot be reached from the host, and needs no free range.
+	NoHostRoute bool `json:"noHostRoute,omitempty"`
+	// VMs are created and started by Start.
+	VMs []VMConfig `json:"vms"`
+	// Attributes are instance attributes of every VM.
+	Attributes map[string]string `json:"attributes,omitempty"`
+	// Agent is the one unit that a VM runs.
+	Agent Agent `json:"agent"`
+	// Binds are shown to every VM.
+	Binds []Bind `json:"binds,omitempty"`
+	// DiskSize is the size of a new data disk in bytes (sparse): 4 GiB where not given.
+	DiskSize int64 `json:"diskSize"`
+	// DeviceName is the data disk's GCE device name: quorate-data where not given.
+	DeviceName string `json:"deviceName"`
+	// MountPoint is where a VM mounts its data disk: /var/lib/quorate where not given.
+	MountPoint string `json:"mountPoint"`
+	// Log gets one line a change; nil discards.
+	Log *slog.Logger `json:"-"`
+	// Progress, if not nil, gets lines for a person while Start works.
+	Progress func(string) `json:"-"`
+}
+
+// VMConfig describes one VM. Name is unique in the project, which GCE asks only within a zone.
+type VMConfig struct {
+	Name string `json:"name"`
+	Zone string `json:"zone"`
+	// Address is in the subnet; the next free one where not given.
+	Address netip.Addr `json:"address,omitzero"`
+	// Attributes are instance attributes of this VM and win over the project's.
+	Attributes map[string]string `json:"attributes,omitempty"`
+}
+
+// Agent is the unit that a VM's init runs, as systemd would.
+type Agent struct {
+	// Command is the program and its arguments: /usr/local/bin/quorate agent where not given.
+	Command []string `json:"command"`
+	// Env is added to PATH, LANG, NOTIFY_SOCKET and, with Watchdog, WATCHDOG_USEC.
+	Env []string `json:"env,omitempty"`
+	// Watchdog is the unit's WatchdogSec: without a ping for so long after READY=1 the agent gets SIGABRT. 0: off.
+	Watchdog time.Duration `json:"watchdog,omitempty"`
+	// StopTimeout is how long the agent may take after SIGTERM: 90 s where not given, as GCE gives a VM.
+	StopTimeout time.Duration `json:"stopTimeout"`
+}
+
+// Bind shows a file or folder of the host at a path in the VM.
+type Bind struct {
+	Host     string `json:"host"`
+	Guest    string `json:"guest"`
+	ReadOnly bool   `json:"readOnly,omitempty"`
+}
+
+// withDefaults fills what is not given. It touches no file.
+func (c Config) withDefaults() (Config, error) {
+	abs, err := filepath.Abs(c.State)
+	if err != nil || c.State == "" {
+		return c, fmt.Errorf("state folder %q: an absolute path cannot be made of it", c.State)
+	}
+	c.State = abs
+	fallback(&c.Project, "quorate-local")
+	fallback(&c.ProjectNumber, 271828182845)
+	fallback(&c.Cluster, "quorate")
+	fallback(&c.Subnet, netip.MustParsePrefix("10.240.0.0/24"))
+	fallback(&c.EndpointPort, 443)
+	fallback(&c.DiskSize, 4<<30)
+	fallback(&c.DeviceName, "quorate-data")
+	fallback(&c.MountPoint, "/var/lib/quorate")
+	fallback(&c.Agent.StopTimeout, 90*time.Second)
+	if len(c.Agent.Command) == 0 {
+		c.Agent.Command = []string{"/usr/local/bin/quorate", "agent"}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Progress == nil {
+		c.Progress = func(string) {}
+	}
+	if c.Subnet.Addr().Is4() {
+		c.Subnet = c.Subnet.Masked()
+		fallback(&c.Endpoint, nth(c.Subnet.Addr(), 100))
+	}
+	return c, nil
+}
+
+func fallback[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// gceName is what GCE allows in names of instances, zones and devices.
+var gceName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// validate names every fault of a defaulted Config at once.
+func (c Config) validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if !c.Subnet.Addr().Is4() || c.Subnet.Bits() > 25 || c.Subnet.Bits() < 16 {
+		fault("subnet %s: an IPv4 range of /16 to /25 is needed", c.Subnet)
+	} else if !c.Subnet.Contains(c.Endpoint) || c.Endpoint == c.gateway() {
+		fault("endpoint %s: it must be an address in %s other than %s, which is the fabric's", c.Endpoint, c.Subnet, c.gateway())
+	}
+	if c.DiskSize < 16<<20 {
+		fault("disk size %d: at least 16 MiB are needed", c.DiskSize)
+	}
+	if !gceName.MatchString(c.DeviceName) {
+		fault("device name %q: lower-case letters, digits and '-' are allowed", c.DeviceName)
+	}
+	if c.Agent.Watchdog < 0 || c.Agent.StopTimeout < 0 {
+		fault("agent: watchdog %s and stop timeout %s must not be negative", c.Agent.Watchdog, c.Agent.StopTimeout)
+	}
+	for _, b := range c.Binds {
+		if !filepath.IsAbs(b.Guest) || b.Host == "" {
+			fault("bind %q to %q: the path in the VM must be absolute", b.Host, b.Guest)
+		}
+	}
+	faults = append(faults, c.vmFaults()...)
+	return errors.Join(faults...)
+}
+
+func (c Config) vmFaults() (faults []error) {
+	var names []string
+	var addresses []netip.Addr
+	for _, v := range c.VMs {
+		switch {
+		case !gceName.MatchString(v.Name) || !gceName.MatchString(v.Zone):
+			faults = append(faults, fmt.Errorf("vm %q in zone %q: names start with a letter and hold lower-case letters, digits and '-'", v.Name, v.Zone))
+		case slices.Contains(names, v.Name):
+			faults = append(faults, fmt.Errorf("vm %s is given twice", v.Name))
+		}
+		names = append(names, v.Name)
+		if !v.Address.IsValid() {
+			continue
+		}
+		if err := c.checkAddress(v.Address); err != nil {
+			faults = append(faults, fmt.Errorf("vm %s: %w", v.Name, err))
+		}
+		if slices.Contains(addresses, v.Address) {
+			faults = append(faults, fmt.Errorf("vm %s: address %s is given twice", v.Name, v.Address))
+		}
+		addresses = append(addresses, v.Address)
+	}
+	return faults
+}
+
+// checkAddress says whether a VM may have the address.
+func (c Config) checkAddress(a netip.Addr) error {
+	if !c.Subnet.Contains(a) || a == c.gateway() || a == c.Endpoint || a == c.Subnet.Addr() || a == lastOf(c.Subnet) {
+		return fmt.Errorf("address %s: it must be a host address in %s other than %s (fabric) and %s (endpoint)", a, c.Subnet, c.gateway(), c.Endpoint)
+	}
+	return nil
+}
+
+// gateway is the fabric's own address.
+func (c Config) gateway() netip.Addr { return nth(c.Subnet.Addr(), 1) }
+
+// hostAddress is the host's end of the one link to the fabric: just outside the range.
+func (c Config) hostAddress() netip.Addr { return nth(lastOf(c.Subnet), 2) }
+
+// computeURL is the Compute API's base, as the Cluster document's compute.endpoint wants it.
+func (c Config) computeURL() string {
+	return fmt.Sprintf("http://%s:%d/compute/v1/", c.gateway(), computePort)
+}
+
+// computePort is where the fabric's address serves the Compute API.
+const computePort = 8080
+
+func nth(a netip.Addr, n int) netip.Addr {
+	b := a.As4()
+	v := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+	v += uint32(n)
+	return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)})
+}
+
+func lastOf(p netip.Prefix) netip.Addr { return nth(p.Addr(), 1<<(32-p.Bits())-1) }

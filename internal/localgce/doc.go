@@ -1,0 +1,25 @@
+// Package localgce is a Google Compute Engine project on one machine, for the demo and for the tests that span replicas.
+//
+//	host ── one veth, one route ──┐
+//	                              │        fabric: a network namespace with the bridge br0
+//	   Compute API :8080 ─────────┤        (subnet's .1), the endpoint's balanced route, nft cuts
+//	   prober ────────────────────┤
+//	                              ├── vm a: net + pid + mount + uts + ipc + cgroup namespace,
+//	                              │        169.254.169.254 on its loopback, overlay of / as boot disk,
+//	                              │        a loop device with ext4 as data disk, localgce's own pid 1
+//	                              ├── vm b
+//	                              └── vm c
+//
+// A Project owns all of it. Start makes it, its methods do what the cloud or fate would do to it (StartVM, KillVM, Freeze, Cut,
+// Partition, Recreate ...), Close leaves no trace. Run serves the same methods on a unix socket in the state folder, for
+// cmd/localgce (Client). A program that calls Start must call RunInitIfAsked first thing in main (or TestMain), because a VM's
+// pid 1 is the same program started again.
+//
+// Guarantees: every name on the machine (namespaces, links, cgroups) is made of a hash of the state folder, so a project
+// that died without a word is swept by the next Start or by Sweep, and two projects with different ranges live side by
+// side; nothing is mounted outside the VMs' own mount namespaces; a VM dies when its project's process dies; a powered-off VM
+// is silent on the network before its processes die.
+//
+// It does not emulate quotas, operations or latency, it does not boot a kernel: all VMs share the machine's kernel and
+// clock, and data written but not synced survives a kill.
+package localgce

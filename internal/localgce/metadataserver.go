@@ -1,0 +1,201 @@
+package localgce
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// MetadataFault is a way for the metadata server to fail.
+type MetadataFault struct {
+	// Kind is empty (well), slow (answers after Delay), away (closes the connection without an answer) or html (answers 200 with a
+	// page of HTML, as a captive portal would).
+	Kind  string        `json:"kind"`
+	Delay time.Duration `json:"delay,omitempty"`
+}
+
+// MetadataServer answers as GCE's at 169.254.169.254 does, for one VM: listings, recursive and JSON answers, ETag,
+// wait_for_change, tokens. It is an http.Handler and needs no Project, so tests can serve it anywhere
+// (GCE_METADATA_HOST). Safe for concurrent use.
+type MetadataServer struct {
+	mu      sync.Mutex
+	tree    map[string]any
+	fault   MetadataFault
+	changed chan struct{} // closed and replaced at each change
+}
+
+// NewMetadataServer serves the instance.
+func NewMetadataServer(i Instance) *MetadataServer {
+	return &MetadataServer{tree: i.tree(), changed: make(chan struct{})}
+}
+
+// Set replaces what is served and wakes those who wait for a change of what they asked for.
+func (m *MetadataServer) Set(i Instance) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tree = i.tree()
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// SetFault makes the server fail, or be well again with the zero value.
+func (m *MetadataServer) SetFault(f MetadataFault) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fault = f
+}
+
+func (m *MetadataServer) snapshot() (map[string]any, MetadataFault, <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tree, m.fault, m.changed
+}
+
+// ServeHTTP implements http.Handler.
+func (m *MetadataServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, fault, _ := m.snapshot()
+	if fault.strike(w, r) {
+		return
+	}
+	w.Header().Set("Server", "Metadata Server for VM")
+	w.Header().Set("Metadata-Flavor", "Google")
+	w.Header().Set("X-Frame-Options", "0")
+	switch r.URL.Path {
+	case "/":
+		fmt.Fprint(w, "computeMetadata/\n")
+		return
+	case "/computeMetadata/":
+		fmt.Fprint(w, "v1/\n")
+		return
+	}
+	if r.Header.Get("Metadata-Flavor") != "Google" || r.Header.Get("X-Forwarded-For") != "" {
+		refuse(w, http.StatusForbidden, "Missing required header \"Metadata-Flavor\": \"Google\", or the request was forwarded")
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		refuse(w, http.StatusMethodNotAllowed, "method not allowed")
+		return
+	}
+	path, ok := strings.CutPrefix(r.URL.Path, "/computeMetadata/v1")
+	if !ok || path != "" && path[0] != '/' {
+		refuse(w, http.StatusNotFound, "not found")
+		return
+	}
+	m.answer(w, r, strings.TrimPrefix(path, "/"))
+}
+
+func (m *MetadataServer) answer(w http.ResponseWriter, r *http.Request, path string) {
+	key, query := strings.TrimSuffix(path, "/"), r.URL.Query()
+	recursive := query.Get("recursive") == "true"
+	node, ok := m.await(r, key)
+	if !ok {
+		refuse(w, http.StatusNotFound, "not found: "+key)
+		return
+	}
+	if isFolder(node) && !recursive && !strings.HasSuffix(r.URL.Path, "/") {
+		w.Header().Set("Location", "http://"+r.Host+r.URL.Path+"/")
+		w.WriteHeader(http.StatusMovedPermanently)
+		return
+	}
+	body, kind := render(node, recursive, query.Get("alt"))
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("ETag", etag(node))
+	fmt.Fprint(w, body)
+}
+
+// await finds the node, after a change of it where the request asks for that.
+func (m *MetadataServer) await(r *http.Request, key string) (any, bool) {
+	query := r.URL.Query()
+	tree, _, changed := m.snapshot()
+	node, ok := lookup(tree, key)
+	if !ok || query.Get("wait_for_change") != "true" {
+		return node, ok
+	}
+	last := query.Get("last_etag")
+	if last == "" {
+		last = etag(node)
+	}
+	var timeout <-chan time.Time // never, where not asked for
+	if s, err := strconv.Atoi(query.Get("timeout_sec")); err == nil && s >= 0 {
+		timeout = time.After(time.Duration(s) * time.Second)
+	}
+	for ok && etag(node) == last {
+		select {
+		case <-changed:
+			tree, _, changed = m.snapshot()
+			node, ok = lookup(tree, key)
+		case <-timeout:
+			return node, ok
+		case <-r.Context().Done():
+			return node, ok
+		}
+	}
+	return node, ok
+}
+
+// render is a node's body and media type.
+func render(node any, recursive bool, alt string) (string, string) {
+	const plain, object = "application/text", "application/json"
+	switch {
+	case isFolder(node) && recursive && alt == "text":
+		return flat(node, ""), plain
+	case isFolder(node) && !recursive && alt != "json":
+		return listing(node), plain
+	case isFolder(node) || alt == "json":
+		out, err := json.Marshal(jsonValue(node))
+		if err != nil {
+			return err.Error(), plain
+		}
+		return string(out), object
+	}
+	if _, ok := node.(accessToken); ok {
+		return text(node), object
+	}
+	return text(node), plain
+}
+
+// etag is a hash of the node's content; a token's is constant.
+func etag(node any) string {
+	if _, ok := node.(accessToken); ok {
+		node = ""
+	}
+	out, err := json.Marshal(jsonValue(node))
+	if err != nil {
+		return "0"
+	}
+	sum := sha256.Sum256(out)
+	return hex.EncodeToString(sum[:8])
+}
+
+// strike lets the fault have its way and says whether the request is done with.
+func (f MetadataFault) strike(w http.ResponseWriter, r *http.Request) bool {
+	switch f.Kind {
+	case "slow":
+		select {
+		case <-time.After(f.Delay):
+		case <-r.Context().Done():
+		}
+	case "away":
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			conn.Close()
+		}
+		return true
+	case "html":
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<!DOCTYPE html>\n<html><title>Welcome</title><p>Please log in to the network.</html>\n")
+		return true
+	}
+	return false
+}
+
+func refuse(w http.ResponseWriter, code int, why string) {
+	w.Header().Set("Content-Type", "text/html; charset=UTF-8")
+	w.WriteHeader(code)
+	fmt.Fprintf(w, "<!DOCTYPE html>\n<html lang=en><title>Error %d</title><p><b>%d.</b> %s</html>\n", code, code, why)
+}

@@ -1,0 +1,260 @@
+package localgce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Project is a GCE project that is up. Its methods may be called concurrently; operations on one VM wait for each other.
+type Project struct {
+	conf     Config
+	names    names
+	fabric   fabric
+	cgroup   string
+	lock     *os.File
+	balancer *balancer
+	compute  *ComputeServer
+
+	tasks  sync.WaitGroup // every goroutine of the project's own
+	cancel context.CancelFunc
+	server *http.Server // the Compute API
+
+	cuts sync.Mutex // orders changes of the filter; taken before mu
+
+	mu         sync.Mutex
+	vms        []*vm // the slice is fixed after Start
+	partitions []direction
+}
+
+// Start makes the project and starts its VMs. What an earlier project of the same state folder left on the machine is
+// removed first; its VMs of the same names come back with their ids and data disks. ctx bounds Start only. If it fails, nothing
+// is left.
+func Start(ctx context.Context, conf Config) (*Project, error) {
+	conf, err := conf.withDefaults()
+	if err == nil {
+		err = conf.validate()
+	}
+	if err != nil {
+		return nil, err
+	}
+	conf.Progress("checking the machine")
+	if err := Preflight(ctx, conf.State); err != nil {
+		return nil, err
+	}
+	p := &Project{conf: conf, names: namesFor(conf.State)}
+	p.fabric = fabric{names: p.names, conf: conf}
+	if p.lock, err = lockState(p.names); err != nil {
+		return nil, err
+	}
+	if err := p.bringUp(ctx); err != nil {
+		return nil, errors.Join(err, p.Close(context.WithoutCancel(ctx)))
+	}
+	return p, nil
+}
+
+func (p *Project) bringUp(ctx context.Context) error {
+	if err := p.names.sweep(ctx); err != nil {
+		return fmt.Errorf("clean up after an earlier project: %w", err)
+	}
+	if !p.conf.NoHostRoute {
+		if err := checkHostRange(ctx, p.conf); err != nil {
+			return err
+		}
+	}
+	if err := p.loadVMs(); err != nil {
+		return err
+	}
+	root, err := cgroupRoot()
+	if err != nil {
+		return err
+	}
+	p.cgroup = filepath.Join(root, p.names.fabric())
+	if err := makeCgroup(p.cgroup); err != nil {
+		return err
+	}
+	p.conf.Progress(fmt.Sprintf("making the network %s", p.conf.Subnet))
+	if err := p.fabric.create(ctx); err != nil {
+		return err
+	}
+	if err := p.runServices(); err != nil {
+		return err
+	}
+	var group errgroup.Group
+	for _, v := range p.vms {
+		group.Go(func() error {
+			err := p.StartVM(ctx, v.Name)
+			if err == nil {
+				p.conf.Progress(fmt.Sprintf("started %s in %s at %s", v.Name, v.Zone, v.Address))
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// loadVMs makes the VMs' records, from state.json where it knows them, and writes it.
+func (p *Project) loadVMs() error {
+	old, err := readSaved(p.names)
+	if err != nil {
+		return err
+	}
+	taken := map[netip.Addr]bool{}
+	for _, c := range p.conf.VMs {
+		taken[c.Address] = true
+	}
+	former := map[string]record{}
+	index := 0
+	for _, r := range old.VMs {
+		former[r.Name], index = r, max(index, r.Index)
+	}
+	for _, c := range p.conf.VMs {
+		r, known := former[c.Name]
+		if !known || r.Zone != c.Zone {
+			index++
+			r = record{Name: c.Name, Zone: c.Zone, Index: index, ID: newID(), Created: time.Now().UTC(), Disk: p.newDisk(c.Name)}
+			if err := os.Remove(p.names.disk(c.Name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("remove a forgotten data disk: %w", err)
+			}
+		}
+		r.Attributes = maps.Clone(p.conf.Attributes)
+		if r.Attributes == nil {
+			r.Attributes = map[string]string{}
+		}
+		maps.Copy(r.Attributes, c.Attributes)
+		if r.Address, err = p.chooseAddress(c.Address, r.Address, taken); err != nil {
+			return fmt.Errorf("vm %s: %w", c.Name, err)
+		}
+		p.vms = append(p.vms, &vm{record: r, status: statusTerminated})
+	}
+	return p.save()
+}
+
+// chooseAddress takes the wanted address, or the former if it still fits, or the next free one.
+func (p *Project) chooseAddress(wanted, former netip.Addr, taken map[netip.Addr]bool) (netip.Addr, error) {
+	if wanted.IsValid() {
+		return wanted, nil
+	}
+	if former.IsValid() && p.conf.checkAddress(former) == nil && !taken[former] {
+		taken[former] = true
+		return former, nil
+	}
+	for a := nth(p.conf.Subnet.Addr(), 2); p.conf.Subnet.Contains(a); a = a.Next() {
+		if !taken[a] && p.conf.checkAddress(a) == nil {
+			taken[a] = true
+			return a, nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("no address is free in %s", p.conf.Subnet)
+}
+
+func (p *Project) newDisk(vm string) Disk {
+	return Disk{ID: newID(), Name: vm + "-data", DeviceName: p.conf.DeviceName, Bytes: p.conf.DiskSize, Created: time.Now().UTC()}
+}
+
+func (p *Project) save() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := saved{PID: os.Getpid(), Started: startTime(os.Getpid()), Config: p.conf}
+	for _, v := range p.vms {
+		s.VMs = append(s.VMs, v.record)
+	}
+	return s.write(p.names)
+}
+
+// runServices starts the Compute API and the load balancer.
+func (p *Project) runServices() error {
+	var listener net.Listener
+	err := inNamespace(p.names.fabric(), func() (err error) {
+		listener, err = net.Listen("tcp4", fmt.Sprintf("%s:%d", p.conf.gateway(), computePort))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("open the Compute API: %w", err)
+	}
+	p.compute = NewComputeServer(p.conf.Project, p.Instances)
+	p.server = &http.Server{Handler: p.compute, ReadHeaderTimeout: 10 * time.Second}
+	p.tasks.Go(func() { _ = p.server.Serve(listener) }) // ends with Close
+
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	p.balancer = newBalancer(p.fabric)
+	p.tasks.Go(func() {
+		p.balancer.run(ctx, p.targets, func(err error) { p.conf.Log.Error("load balancer", "error", err) })
+	})
+	return nil
+}
+
+func (p *Project) targets() (list []target) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, v := range p.vms {
+		list = append(list, target{index: v.Index, name: v.Name, address: v.Address, running: v.status == statusRunning})
+	}
+	return list
+}
+
+// Instances are the project's VMs as Google's APIs show them.
+func (p *Project) Instances() (list []Instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, v := range p.vms {
+		list = append(list, p.instance(v))
+	}
+	return list
+}
+
+// instance is a VM as Google's APIs show it. p.mu is held.
+func (p *Project) instance(v *vm) Instance {
+	return Instance{
+		ID: v.ID, Name: v.Name, Zone: v.Zone, Project: p.conf.Project, ProjectNumber: p.conf.ProjectNumber,
+		Address: v.Address, Endpoint: p.conf.Endpoint, Status: v.status, Attributes: maps.Clone(v.Attributes),
+		Labels: map[string]string{"quorate-cluster": p.conf.Cluster}, Created: v.Created, DataDisk: v.Disk,
+	}
+}
+
+// publish brings a running VM's metadata server up to date. p.mu is held.
+func (p *Project) publish(v *vm) {
+	if v.machine != nil && v.machine.metadata != nil {
+		v.machine.metadata.Set(p.instance(v))
+	}
+}
+
+// SetComputeFault makes the Compute API fail, or be well with the zero value.
+func (p *Project) SetComputeFault(f ComputeFault) error { return p.compute.SetFault(f) }
+
+// Close powers all VMs off and removes every trace of the project from the machine. The files in the state folder stay.
+func (p *Project) Close(ctx context.Context) error {
+	var group errgroup.Group
+	for _, v := range slices.Clone(p.vms) {
+		group.Go(func() error {
+			v.ops.Lock()
+			defer v.ops.Unlock()
+			if v.machine == nil {
+				return nil
+			}
+			return p.powerOff(ctx, v)
+		})
+	}
+	errs := []error{group.Wait()}
+	if p.cancel != nil {
+		p.cancel()
+	}
+	if p.server != nil {
+		_ = p.server.Close()
+	}
+	p.tasks.Wait()
+	errs = append(errs, p.names.sweep(ctx), p.lock.Close())
+	return errors.Join(errs...)
+}
