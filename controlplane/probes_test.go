@@ -136,7 +136,7 @@ func TestProbeURLs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nothing listens on these ports of this machine in the way that a component would, so each check fails and says where.
+	// A check whose context is done asks nobody, and says whom it would have asked.
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("not asked"))
 	want := map[string][3]string{
