@@ -35,6 +35,11 @@ const (
 // Ring is everything that the agent beside the leader read before one act: the linearizable list with the leader's own
 // view of each member, the record and the Compute API.
 type Ring struct {
+	// At is when it was read: rows that need two looks compare it with the one before.
+	At time.Time
+	// Me and Cluster are this replica and its cluster's name: a list of instances counts only where it contains this one.
+	Me      replica.Identity
+	Cluster string
 	// Leader is the own member's id. LastIndex is the leader's last log entry.
 	Leader    record.MemberID
 	LastIndex uint64
@@ -52,8 +57,6 @@ type Ring struct {
 	CompactedSince bool
 	// SnapshotAt is when the newest verified snapshot was taken; zero: none.
 	SnapshotAt time.Time
-	// WantsHandover: this agent is about to stop or to leave.
-	WantsHandover bool
 }
 
 // RingMember is one member as the leader sees it.
@@ -76,19 +79,4 @@ type RingMember struct {
 	// Hash is the member's HashKV at HashRevision, the same revision for all; 0: not known.
 	Hash         uint32
 	HashRevision int64
-}
-
-// place is whose member it is: by its name, or by its peer URL's host while it has none.
-func (m Member) place(cluster string, places []replica.Place) (replica.Place, bool) {
-	if p, _, ok := ParseMemberName(m.Name); ok {
-		return p, true
-	}
-	for _, p := range places {
-		for _, u := range m.PeerURLs {
-			if u == PeerURL(p.DNSName(cluster)) {
-				return p, true
-			}
-		}
-	}
-	return replica.Place{}, false
 }

@@ -1,0 +1,144 @@
+package etcdmember
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+const (
+	// maxLag is how many entries a learner may be behind when it is promoted. etcd's own rule is a tenth of the whole log.
+	maxLag = 1000
+	// pollGap and pollStale bound the time between the two looks that a promotion needs: two ticks of 250 ms, less what a ticker may be early, and
+	// never a look from long ago.
+	pollGap   = 200 * time.Millisecond
+	pollStale = 5 * time.Second
+	// startTime is how long a learner may take from its confirmed incarnation to be heard of; stallTime how long it may be behind without
+	// moving, and how long an entry without a confirmed incarnation may stand.
+	startTime = 2 * time.Minute
+	stallTime = 5 * time.Minute
+)
+
+// stuckLearner is row 43. A learner that is heard of has started, whether it has published its name or not: an idle cluster can hold that
+// back for ever (facts of the field: B and C), and promotion ends it.
+func (v besideView) stuckLearner() (Plan, bool) {
+	for _, m := range v.learners {
+		if why := v.stuck(m); why != "" {
+			return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: title(m) + " " + why + "; its agent joins again"}, true
+		}
+	}
+	return Plan{}, false
+}
+
+func (v besideView) stuck(m RingMember) string {
+	i, known := v.h.incarnationOf(m.ID)
+	if !m.Started() && !v.reachable(m) {
+		if known && i.Started != nil && v.now.Sub(i.Started.Time) >= startTime {
+			return "was confirmed two minutes ago and has not started"
+		}
+		if (!known || i.Started == nil) && v.unreachableFor(m) >= stallTime {
+			return "was added, and its agent never confirmed it"
+		}
+		return ""
+	}
+	sending := m.State == ProgressSnapshot || m.PendingSnapshot != 0 || v.SnapshotInFlight
+	if m.Match < v.LastIndex && !sending && !m.MovedAt.IsZero() && v.now.Sub(m.MovedAt) >= stallTime {
+		return "is behind and has not moved for five minutes"
+	}
+	return ""
+}
+
+// promotable is row 44 with the rule of section 5.
+func (v besideView) promotable() (Plan, bool) {
+	var ready []RingMember
+	why := ""
+	for _, m := range v.learners {
+		if w := v.notReady(m); w == "" {
+			ready = append(ready, m)
+		} else if why == "" {
+			why = title(m) + " " + w
+		}
+	}
+	if len(ready) == 0 {
+		if why == "" {
+			return Plan{}, false
+		}
+		return wait("learner-not-ready", why+".", "It is promoted as soon as it is ready."), true
+	}
+	if w := v.mayGrow(len(ready)); w != "" {
+		if v.h.wanted() <= 2 && len(v.Members) <= 2 {
+			return Plan{}, false // a pair: the learner is where it belongs
+		}
+		return wait("third-replica-missing", w, "Both are promoted as soon as a third replica has caught up."), true
+	}
+	return Plan{Act: ActPromote, MemberID: ready[0].ID, Reason: title(ready[0]) + " has caught up"}, true
+}
+
+// mayGrow is the two-replica rule: one voter becomes two only on the way to three, or to give its place up. It says why not.
+func (v besideView) mayGrow(ready int) string {
+	switch n := len(v.voters); {
+	case n == 1 && ready < 2 && !v.voterLeaves():
+		return "two voters would survive no failure and have two that can fail, so the second replica stays a learner."
+	case n >= maxVoters:
+		return fmt.Sprintf("there are %d voters already.", n)
+	}
+	return ""
+}
+
+// voterLeaves: the only voter is ordered to leave, so its learner takes over.
+func (v besideView) voterLeaves() bool {
+	p, ok := v.placeOf(v.voters[0])
+	return ok && v.h.orders.left(p) != nil
+}
+
+// notReady says what a learner lacks to be promoted; empty: nothing. etcd itself would promote one that has been dead for 8 s.
+func (v besideView) notReady(m RingMember) string {
+	if why := v.lacks(v.Ring, m.ID); why != "" {
+		return why
+	}
+	gap := v.At.Sub(v.previous.At)
+	if gap < pollGap || gap > pollStale || v.lacks(v.previous, m.ID) != "" {
+		return "was not caught up yet at the look before"
+	}
+	i, ok := v.h.incarnationOf(m.ID)
+	switch {
+	case !ok || !v.newestConfirmed(i, m.ID):
+		return "is not the member that its place's newest confirmed incarnation names"
+	case v.h.orders.left(i.Place) != nil:
+		return "is ordered to leave"
+	case slices.ContainsFunc(v.Alarms, func(a Alarm) bool { return a.MemberID == m.ID }):
+		return "has an alarm"
+	case v.connected(0)+1 < quorum(len(v.voters)+1):
+		return "would make a quorum necessary that is not connected"
+	}
+	return ""
+}
+
+// lacks is the part that must hold on two looks.
+func (v besideView) lacks(r Ring, id record.MemberID) string {
+	n := slices.IndexFunc(r.Members, func(m RingMember) bool { return m.ID == id })
+	switch {
+	case n < 0:
+		return "was not there at the look before"
+	case !r.Members[n].RecentActive || !r.Members[n].StreamsActive:
+		return "is not heard of by the leader"
+	case r.Members[n].State == ProgressSnapshot:
+		return "is receiving the state"
+	case r.Members[n].Match+maxLag < r.LastIndex:
+		return fmt.Sprintf("is %d entries behind", r.LastIndex-r.Members[n].Match)
+	}
+	return ""
+}
+
+// newestConfirmed: the newest confirmed incarnation of the place is for this member.
+func (v besideView) newestConfirmed(i record.Incarnation, id record.MemberID) bool {
+	var newest *record.Started
+	for _, x := range v.Record.Replicas[i.Place] {
+		if x.Started != nil {
+			newest = x.Started
+		}
+	}
+	return newest != nil && newest.MemberID == id
+}

@@ -1,0 +1,163 @@
+package etcdmember
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+const (
+	// deadAfter is how long a voter is unreachable before its proven death is acted on: a proof can be about a VM that is being made again.
+	deadAfter = time.Minute
+	// diskWait is how long the disk of a dead voter may take to come back: attached again, it needs a second instead of a copy.
+	diskWait = 10 * time.Minute
+	// snapshotYoung is the age up to which a snapshot counts as taken before a planned change.
+	snapshotYoung = 15 * time.Minute
+	// maxVoters is where more voters only make writes slower.
+	maxVoters = 7
+)
+
+// isDead: unreachable for a minute and proven gone, or declared so by an override; nobody has come back for its id or disk.
+func (v besideView) isDead(m RingMember) (i record.Incarnation, dead bool) {
+	if v.unreachableFor(m) < deadAfter {
+		return i, false
+	}
+	i, ok := v.instance(m)
+	if v.h.orders.overrides(42, m.ID) {
+		return i, true
+	}
+	return i, ok && v.h.gone(i.Place, i.InstanceID) && !v.returning(m, i)
+}
+
+// returning: a newer incarnation of its place claims its id or its disk.
+func (v besideView) returning(m RingMember, i record.Incarnation) bool {
+	return slices.ContainsFunc(v.Record.Replicas[i.Place], func(later record.Incarnation) bool {
+		newer := later.Number > i.Number || later.Number == i.Number && later.InstanceID != i.InstanceID
+		return newer && (incarnationMember(later) == m.ID || later.DiskID != "" && later.DiskID == i.DiskID)
+	})
+}
+
+func (v besideView) removeDead(m RingMember, why string) (Plan, bool) {
+	if !v.restHasQuorum(m.ID) {
+		return wait("no-quorum-without-it", fmt.Sprintf("%s is gone, but the others that are connected would be no quorum without it.", title(m)), "It is removed when enough of the others are back."), true
+	}
+	return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: title(m) + " " + why}, true
+}
+
+// deadVoter is row 40.
+func (v besideView) deadVoter() (Plan, bool) {
+	for _, m := range v.voters {
+		i, dead := v.isDead(m)
+		if !dead {
+			continue
+		}
+		if v.h.orders.overrides(42, m.ID) {
+			return v.removeDead(m, "is unreachable, and an operator's override says that it is gone")
+		}
+		if v.h.goneWithDisk(i) {
+			return v.removeDead(m, "is proven gone with its disk")
+		}
+	}
+	return Plan{}, false
+}
+
+// deadVoterWithDisk is row 41.
+func (v besideView) deadVoterWithDisk() (Plan, bool) {
+	for _, m := range v.voters {
+		i, dead := v.isDead(m)
+		if !dead || v.h.goneWithDisk(i) {
+			continue
+		}
+		if len(v.learners) > 0 || v.unreachableFor(m) >= diskWait {
+			return v.removeDead(m, "is proven gone, and its disk has not come back or a replacement is waiting")
+		}
+		return wait("member-disk-left", fmt.Sprintf("%s is proven gone, and its data disk still exists or is not known.", title(m)),
+			"Recreate the VM with its disk. After ten minutes, or when a replacement joins, the member is removed."), true
+	}
+	return Plan{}, false
+}
+
+// unreachableVoter is row 42.
+func (v besideView) unreachableVoter() (Plan, bool) {
+	for _, m := range v.voters {
+		if _, dead := v.isDead(m); dead || v.unreachableFor(m) < deadAfter {
+			continue
+		}
+		return wait("member-unreachable", fmt.Sprintf("%s has been unreachable for %s, and nothing proves that it is gone.", title(m), v.unreachableFor(m).Round(time.Second)),
+			fmt.Sprintf("Repair or recreate its VM. If it can never come back, `quorate override 42 %s` removes it.", m.ID)), true
+	}
+	return Plan{}, false
+}
+
+// leaving is row 45, and what section 5 says of three to two.
+func (v besideView) leaving() (Plan, bool) {
+	for _, m := range v.Members {
+		p, ok := v.placeOf(m)
+		order := v.h.orders.left(p)
+		if !ok || order == nil {
+			continue
+		}
+		plan, ok := v.leave(m, fmt.Sprintf("order %d says that %s leaves", order.Number, p))
+		plan.OrderNumber = order.Number
+		return plan, ok
+	}
+	return v.threeToTwo()
+}
+
+// leave removes a member by order. A learner counts for nothing, a voter must leave a quorum behind.
+func (v besideView) leave(m RingMember, why string) (Plan, bool) {
+	switch {
+	case m.Learner:
+		return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: why}, true
+	case len(v.voters) == 1:
+		return wait("leave-last-voter", title(m)+" is the only voter.", "Add a replica: it is promoted in its place. To give the whole cluster up, use `quorate delete`."), true
+	case !v.restHasQuorum(m.ID):
+		return wait("leave-needs-quorum", "without "+title(m)+" the voters that are connected would be no quorum.", "Bring the others back, or withdraw the order."), true
+	case m.ID == v.Leader:
+		return v.handOver(why)
+	}
+	return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: why}, true
+}
+
+// handOver moves leadership to the reachable voter that is furthest on.
+func (v besideView) handOver(why string) (Plan, bool) {
+	others := slices.DeleteFunc(slices.Clone(v.voters), func(m RingMember) bool { return m.ID == v.Leader || !v.reachable(m) })
+	if len(others) == 0 {
+		return wait("no-successor", "leadership should be handed over ("+why+"), and no other voter is reachable.", "Bring another voter back."), true
+	}
+	best := slices.MaxFunc(others, func(a, b RingMember) int { return cmp.Compare(a.Match, b.Match) })
+	return Plan{Act: ActMoveLeader, MemberID: best.ID, Reason: why}, true
+}
+
+// threeToTwo: two voters are left, two replicas are wanted by an order's word, and nobody is on the way. The second becomes a warm copy: it is
+// removed and joins again as a learner. Two voters by accident are not asked: nobody ordered two.
+func (v besideView) threeToTwo() (Plan, bool) {
+	if v.h.orders.replicas != 2 || len(v.voters) != 2 || len(v.learners) > 0 || v.connected(0) != 2 {
+		return Plan{}, false
+	}
+	if v.SnapshotAt.IsZero() || v.now.Sub(v.SnapshotAt) > snapshotYoung {
+		return wait("snapshot-first", "two replicas are ordered, and the second voter becomes a learner after a snapshot.", "`quorate snapshot save` takes one now."), true
+	}
+	for _, m := range v.voters {
+		if m.ID != v.Leader {
+			return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: "two replicas are ordered: the second joins again as a learner"}, true
+		}
+	}
+	return Plan{}, false
+}
+
+// evenVoters is row 49.
+func (v besideView) evenVoters() (Plan, bool) {
+	n := len(v.voters)
+	pending := len(v.learners) > 0 || v.connected(0) < n
+	if pending || n%2 == 1 && n <= maxVoters {
+		return Plan{}, false
+	}
+	if n%2 == 0 {
+		return wait("even-voters", fmt.Sprintf("there are %d voters: they survive no more failures than %d would.", n, n-1), "Add or remove a replica."), true
+	}
+	return wait("many-voters", fmt.Sprintf("there are %d voters: more than %d make writes slower and survive too little more.", n, maxVoters), "Remove replicas."), true
+}
