@@ -154,7 +154,7 @@ func (s bootSpec) mountDevices(root string) error {
 
 // mountData mounts the data disk and what the project shows to the VM.
 func (s bootSpec) mountData(root string) error {
-	if err := mount(s.Loop, filepath.Join(root, s.MountPoint), "ext4", 0, ""); err != nil {
+	if err := mount(s.Loop, filepath.Join(root, s.MountPoint), "ext4", 0, "noinit_itable"); err != nil {
 		return fmt.Errorf("data disk: %w", err)
 	}
 	if err := bind(s.Logs, root+"/var/log/quorate", false); err != nil {

@@ -3,6 +3,7 @@ package localgce
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"path/filepath"
 	"strings"
 )
@@ -39,3 +40,13 @@ func (n names) vmLogFolder(vm string) string { return filepath.Join(n.logs(), vm
 func (n names) scratch(vm string) string     { return filepath.Join(n.state, "mnt", vm) }
 func (n names) stateFile() string            { return filepath.Join(n.state, "state.json") }
 func (n names) lockFile() string             { return filepath.Join(n.state, "lock") }
+
+// LogPath is the file with what the init and the agent of a VM print. It stays when the project is down. Beside it, the folder of the
+// VM's name is the VM's /var/log/quorate.
+func LogPath(state, vm string) (string, error) {
+	abs, err := filepath.Abs(state)
+	if err != nil {
+		return "", fmt.Errorf("state folder %s: %w", state, err)
+	}
+	return namesFor(abs).vmLog(vm), nil
+}

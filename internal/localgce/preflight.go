@@ -25,21 +25,15 @@ func (e *PreflightError) Error() string {
 	return "this machine lacks what a local GCE project needs:\n  - " + strings.Join(e.Missing, "\n  - ")
 }
 
-// Preflight tries each thing that a project needs, with names of the state folder, and names each one that is missing and what to do.
-func Preflight(ctx context.Context, state string) error {
-	if os.Geteuid() != 0 {
-		return ErrNotRoot
-	}
-	abs, err := filepath.Abs(state)
-	if err != nil {
-		return fmt.Errorf("state folder %s: %w", state, err)
-	}
+// preflight tries each thing that a project needs, with the project's names, and names each one that is missing and what to do. The
+// caller holds the lock.
+func (n names) preflight(ctx context.Context) error {
 	missing := missingPrograms()
 	missing = append(missing, missingFileSystems()...)
-	if len(missing) == 0 || !slices.ContainsFunc(missing, func(s string) bool { return strings.HasPrefix(s, "program ip ") }) {
-		missing = append(missing, namesFor(abs).missingNetwork(ctx)...)
+	if _, err := exec.LookPath("ip"); err == nil {
+		missing = append(missing, n.missingNetwork(ctx)...)
 	}
-	missing = append(missing, missingKernel(namesFor(abs))...)
+	missing = append(missing, missingKernel(n)...)
 	if len(missing) > 0 {
 		return &PreflightError{Missing: missing}
 	}

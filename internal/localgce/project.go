@@ -49,9 +49,8 @@ func Start(ctx context.Context, conf Config) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	conf.Progress("checking the machine")
-	if err := Preflight(ctx, conf.State); err != nil {
-		return nil, err
+	if os.Geteuid() != 0 {
+		return nil, ErrNotRoot
 	}
 	p := &Project{conf: conf, names: namesFor(conf.State)}
 	p.fabric = fabric{names: p.names, conf: conf}
@@ -65,6 +64,10 @@ func Start(ctx context.Context, conf Config) (*Project, error) {
 }
 
 func (p *Project) bringUp(ctx context.Context) error {
+	p.conf.Progress("checking the machine")
+	if err := p.names.preflight(ctx); err != nil {
+		return err
+	}
 	if err := p.names.sweep(ctx); err != nil {
 		return fmt.Errorf("clean up after an earlier project: %w", err)
 	}

@@ -3,7 +3,6 @@ package localgce
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"net/netip"
 	"os"
@@ -258,9 +257,3 @@ func EnterEnv() []string {
 	}
 	return env
 }
-
-// LogPath is the file with what a VM's init and agent print; the folder beside it, without .log, is the VM's /var/log/quorate.
-func (p *Project) LogPath(name string) string { return p.names.vmLog(name) }
-
-// Log opens a VM's log for reading.
-func (p *Project) Log(name string) (io.ReadCloser, error) { return os.Open(p.LogPath(name)) }

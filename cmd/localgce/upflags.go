@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quorate/quorate/internal/localgce"
+)
+
+// clusterAttribute is the instance attribute from which an agent reads its Cluster document.
+const clusterAttribute = "quorate-cluster"
+
+// upFlags are the flags of `up`.
+type upFlags struct {
+	vms, attributes, binds, agentEnv []string
+	cluster, subnet, endpoint        string
+	project, diskSize, deviceName    string
+	agent                            string
+	endpointPort                     int
+	projectNumber                    uint64
+	watchdog                         time.Duration
+	noHostRoute                      bool
+}
+
+func (f *upFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.vms, "vm", nil, "a VM, NAME@ZONE or NAME@ZONE@ADDRESS; once for each")
+	flags.StringVar(&f.cluster, "cluster", "", "the file with the Cluster document, attribute "+clusterAttribute+" of each VM")
+	flags.StringArrayVar(&f.attributes, "attribute", nil, "an instance attribute of each VM, KEY=FILE")
+	flags.StringArrayVar(&f.binds, "bind", nil, "a file or folder of this machine to show to each VM, HOST:GUEST[:ro]")
+	flags.StringVar(&f.subnet, "subnet", "10.240.0.0/24", "the VMs' address range")
+	flags.StringVar(&f.endpoint, "endpoint", "", "the balanced address, inside the range (default: the Cluster document's, or the range's 100th)")
+	flags.IntVar(&f.endpointPort, "endpoint-port", 443, "the port of the health check https://VM:PORT/readyz")
+	flags.StringVar(&f.project, "project", "quorate-local", "the project's id")
+	flags.Uint64Var(&f.projectNumber, "project-number", 271828182845, "the project's number")
+	flags.StringVar(&f.agent, "agent", "/usr/local/bin/quorate agent", "the command that each VM keeps running")
+	flags.StringArrayVar(&f.agentEnv, "agent-env", nil, "a variable for the agent, KEY=VALUE")
+	flags.DurationVar(&f.watchdog, "watchdog", 0, "the agent's WatchdogSec, 0 for none")
+	flags.StringVar(&f.diskSize, "disk-size", "4GiB", "the size of a new data disk (sparse)")
+	flags.StringVar(&f.deviceName, "device-name", "quorate-data", "the data disk's device name")
+	flags.BoolVar(&f.noHostRoute, "no-host-route", false, "leave this machine's own network alone: the project is reached by `localgce vm exec` only")
+}
+
+// config makes the project's configuration of the flags. Every error is one of usage.
+func (f *upFlags) config(state string) (conf localgce.Config, err error) {
+	defer func() {
+		if err != nil {
+			err = &usageError{err}
+		}
+	}()
+	conf = localgce.Config{
+		State: state, Project: f.project, ProjectNumber: f.projectNumber, EndpointPort: f.endpointPort,
+		DeviceName: f.deviceName, NoHostRoute: f.noHostRoute, Attributes: map[string]string{},
+		Agent: localgce.Agent{Command: strings.Fields(f.agent), Env: f.agentEnv, Watchdog: f.watchdog},
+	}
+	if conf.Subnet, err = netip.ParsePrefix(f.subnet); err != nil {
+		return conf, fmt.Errorf("--subnet %q: a range such as 10.240.0.0/24 is needed", f.subnet)
+	}
+	if conf.DiskSize, err = parseSize(f.diskSize); err != nil {
+		return conf, err
+	}
+	if conf.VMs, err = parseVMs(f.vms); err != nil {
+		return conf, err
+	}
+	if conf.Binds, err = parseBinds(f.binds); err != nil {
+		return conf, err
+	}
+	for _, a := range f.attributes {
+		key, value, err := readAttribute(a)
+		if err != nil {
+			return conf, err
+		}
+		conf.Attributes[key] = value
+	}
+	return conf, f.applyCluster(&conf)
+}
+
+// applyCluster takes in the Cluster document: as it is, but for the two fields that the project itself needs. The document is the
+// agent's to judge.
+func (f *upFlags) applyCluster(conf *localgce.Config) (err error) {
+	var document struct {
+		Name     string `yaml:"name"`
+		Endpoint struct {
+			ExternalIP string `yaml:"externalIP"`
+			InternalIP string `yaml:"internalIP"`
+		} `yaml:"endpoint"`
+	}
+	if f.cluster != "" {
+		text, err := os.ReadFile(f.cluster)
+		if err != nil {
+			return fmt.Errorf("--cluster: %w", err)
+		}
+		conf.Attributes[clusterAttribute] = string(text)
+		_ = yaml.Unmarshal(text, &document) // tests hand broken documents to agents
+		conf.Cluster = document.Name
+	}
+	for _, address := range []string{f.endpoint, document.Endpoint.ExternalIP, document.Endpoint.InternalIP} {
+		if address != "" {
+			conf.Endpoint, err = localgce.ParseAddress(address)
+			return err
+		}
+	}
+	return nil
+}
+
+func parseVMs(flags []string) (list []localgce.VMConfig, err error) {
+	for _, v := range flags {
+		parts := strings.Split(v, "@")
+		if len(parts) < 2 || len(parts) > 3 {
+			return nil, fmt.Errorf("--vm %q: NAME@ZONE or NAME@ZONE@ADDRESS is needed", v)
+		}
+		c := localgce.VMConfig{Name: parts[0], Zone: parts[1]}
+		if len(parts) == 3 {
+			if c.Address, err = localgce.ParseAddress(parts[2]); err != nil {
+				return nil, fmt.Errorf("--vm %q: %w", v, err)
+			}
+		}
+		list = append(list, c)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("no --vm is given: at least one NAME@ZONE is needed")
+	}
+	return list, nil
+}
+
+func parseBinds(flags []string) (list []localgce.Bind, err error) {
+	for _, b := range flags {
+		parts := strings.Split(b, ":")
+		if len(parts) < 2 || len(parts) > 3 || len(parts) == 3 && parts[2] != "ro" {
+			return nil, fmt.Errorf("--bind %q: HOST:GUEST or HOST:GUEST:ro is needed", b)
+		}
+		host, err := filepath.Abs(parts[0])
+		if err == nil {
+			_, err = os.Stat(host)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--bind %q: %w", b, err)
+		}
+		list = append(list, localgce.Bind{Host: host, Guest: parts[1], ReadOnly: len(parts) == 3})
+	}
+	return list, nil
+}
+
+// readAttribute reads KEY=FILE.
+func readAttribute(flag string) (key, value string, err error) {
+	key, file, ok := strings.Cut(flag, "=")
+	if !ok || key == "" || file == "" {
+		return "", "", fmt.Errorf("attribute %q: KEY=FILE is needed", flag)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", "", fmt.Errorf("attribute %s: %w", key, err)
+	}
+	return key, string(b), nil
+}
+
+// parseSize reads a number of bytes, MiB or GiB.
+func parseSize(s string) (int64, error) {
+	number, unit := s, int64(1)
+	for suffix, u := range map[string]int64{"MiB": 1 << 20, "GiB": 1 << 30} {
+		if n, ok := strings.CutSuffix(s, suffix); ok {
+			number, unit = n, u
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n <= 0 || n > 1<<62/unit {
+		return 0, fmt.Errorf("--disk-size %q: a number of bytes, or such as 512MiB or 4GiB, is needed", s)
+	}
+	return n * unit, nil
+}

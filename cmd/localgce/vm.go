@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quorate/quorate/internal/localgce"
+)
+
+// newVM holds what can be done to VMs.
+func newVM() *cobra.Command {
+	return group(&cobra.Command{Use: "vm", Short: "List, start, kill, freeze, recreate VMs, and run commands in them"}, newVMList(),
+		newVMAction("start", "Power VMs on", "is started", (*localgce.Client).StartVM),
+		newVMAction("kill", "Cut the power of VMs", "is off", (*localgce.Client).KillVM),
+		newVMAction("stop", "Stop VMs in order, as GCE does: SIGTERM, 90 s", "is off", (*localgce.Client).StopVM),
+		newVMAction("freeze", "Stall VMs wholly, as when their host hangs", "is frozen", (*localgce.Client).FreezeVM),
+		newVMAction("thaw", "Let frozen VMs go on", "goes on", (*localgce.Client).ThawVM),
+		newRecreate(), newExec(), newLogs())
+}
+
+func newVMList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the VMs", Args: exactly(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			asJSON, err := wantsJSON(cmd)
+			if err != nil {
+				return err
+			}
+			c, err := client(cmd)
+			if err != nil {
+				return err
+			}
+			s, err := c.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), s.VMs)
+			}
+			return printVMs(cmd.OutOrStdout(), s.VMs)
+		},
+	}
+	addOutput(cmd)
+	return cmd
+}
+
+// newVMAction does one thing to each of the named VMs, to all at once.
+func newVMAction(verb, short, done string, act func(*localgce.Client, context.Context, string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " NAME...", Short: short, Args: exactly(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return eachVM(cmd, names, done, act)
+		},
+	}
+}
+
+func eachVM(cmd *cobra.Command, names []string, done string, act func(*localgce.Client, context.Context, string) error) error {
+	c, err := client(cmd)
+	if err != nil {
+		return err
+	}
+	var group errgroup.Group
+	for _, name := range names {
+		group.Go(func() error {
+			started := time.Now()
+			if err := act(c, cmd.Context(), name); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s %s (%.2f s)\n", name, done, time.Since(started).Seconds())
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func newRecreate() *cobra.Command {
+	var wipe bool
+	var address string
+	cmd := &cobra.Command{
+		Use: "recreate NAME...", Short: "Delete VMs and create them again: new instance ids, fresh boot disks", Args: exactly(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			a, err := localgce.ParseAddress(address)
+			if err == nil && address != "" && len(names) > 1 {
+				err = fmt.Errorf("--address is for one vm, %d are named", len(names))
+			}
+			if err != nil {
+				return &usageError{err}
+			}
+			return eachVM(cmd, names, "is recreated", func(c *localgce.Client, ctx context.Context, name string) error {
+				return c.RecreateVM(ctx, name, localgce.Recreation{Wipe: wipe, Address: a})
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&wipe, "wipe", false, "a new empty data disk; without it, the old one is kept")
+	cmd.Flags().StringVar(&address, "address", "", "a new address")
+	return cmd
+}
+
+// newExec becomes the command, inside the VM.
+func newExec() *cobra.Command {
+	return &cobra.Command{
+		Use: "exec NAME -- COMMAND [ARG...]", Short: "Run a command in a VM, as root", Args: exactly(cobra.MinimumNArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := client(cmd)
+			if err != nil {
+				return err
+			}
+			v, err := c.VM(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if v.InitPID == 0 {
+				return &localgce.StateError{Name: v.Name, Is: v.Status, Wanted: "RUNNING"}
+			}
+			enter := localgce.EnterArgs(v.InitPID, args[1:]...)
+			program, err := exec.LookPath(enter[0])
+			if err != nil {
+				return fmt.Errorf("run a command in %s: %w", v.Name, err)
+			}
+			return fmt.Errorf("run a command in %s: %w", v.Name, syscall.Exec(program, enter, localgce.EnterEnv()))
+		},
+	}
+}
+
+func newLogs() *cobra.Command {
+	var followOn bool
+	cmd := &cobra.Command{
+		Use: "logs NAME", Short: "Print what a VM's init and agent have printed", Args: exactly(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := localgce.LogPath(state(cmd), args[0])
+			if err != nil {
+				return err
+			}
+			f, err := os.Open(path)
+			if err != nil {
+				return fmt.Errorf("read the log of %s: %w", args[0], err)
+			}
+			defer f.Close()
+			return copyLog(cmd.Context(), cmd.OutOrStdout(), f, followOn)
+		},
+	}
+	cmd.Flags().BoolVarP(&followOn, "follow", "f", false, "go on as the log grows, until interrupted")
+	return cmd
+}
