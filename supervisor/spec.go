@@ -38,7 +38,7 @@ type Probe struct {
 	Failures int
 }
 
-// State is where a process is in its life; the diagram is at Process.
+// State is where a process is in its life; the diagram is at machine, in machine.go.
 type State string
 
 // The states.

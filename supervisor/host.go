@@ -1,0 +1,166 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// host launches the real processes of one name.
+type host struct {
+	cgroup string // parent; empty: process groups
+	env    []string
+	output *output
+}
+
+func (h *host) close() { h.output.close() }
+
+// launch starts the program inside its group, with a pipe of ours as its output. It is *os.File on both sides, so that no
+// goroutine of os/exec waits for the end of a pipe that a grandchild may hold open for ever.
+func (h *host) launch(spec Spec) (running, error) {
+	g, err := h.group(spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		g.close()
+		return nil, fmt.Errorf("open a pipe for its output: %w", err)
+	}
+	defer writer.Close()
+	cmd := &exec.Cmd{
+		Path:        spec.Path,
+		Args:        append([]string{spec.Path}, spec.Args...),
+		Env:         append(append([]string{}, h.env...), spec.Env...), // not nil: os/exec would take ours
+		Dir:         spec.Dir,
+		Stdout:      writer,
+		Stderr:      writer,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	if cmd.Dir == "" {
+		cmd.Dir = "/"
+	}
+	g.join(cmd.SysProcAttr)
+	if err := cmd.Start(); err != nil {
+		reader.Close()
+		g.close()
+		return nil, explain(err, spec)
+	}
+	g.joined(cmd.Process.Pid)
+	c := &child{
+		cmd: cmd, group: g, reader: h.output.follow(reader),
+		exitLeft: make(chan Exit, 1), exitGone: make(chan Exit, 1),
+	}
+	go c.wait() // ends when the process does, which only the kernel can delay; loop waits for what it sends
+	return c, nil
+}
+
+func (h *host) group(name string) (group, error) {
+	if h.cgroup == "" {
+		return &processGroup{}, nil
+	}
+	return openCgroup(filepath.Join(h.cgroup, name))
+}
+
+// explain says it where the error of execve(2) misleads: it names the program also when something else is missing.
+func explain(err error, spec Spec) error {
+	if dir := spec.Dir; dir != "" {
+		if _, statErr := os.Stat(dir); statErr != nil {
+			return fmt.Errorf("its working directory: %w", statErr)
+		}
+	}
+	return err
+}
+
+// childEnv takes out of the environment what systemd meant for the supervisor alone.
+func childEnv(env []string) []string {
+	var kept []string
+	for _, kv := range env {
+		if strings.HasPrefix(kv, "NOTIFY_SOCKET=") || strings.HasPrefix(kv, "WATCHDOG_") || strings.HasPrefix(kv, "LISTEN_") {
+			continue
+		}
+		kept = append(kept, kv)
+	}
+	return kept
+}
+
+// child is one run of a program.
+type child struct {
+	cmd                *exec.Cmd
+	group              group
+	reader             *follower
+	exitLeft, exitGone chan Exit // room for one each: wait never waits
+
+	mu     sync.Mutex
+	reaped bool // the number of the process may belong to a stranger
+}
+
+// leftNotice is how long what a process has started may outlive it, killed, before that is worth a state.
+const leftNotice = 200 * time.Millisecond
+
+// outputPatience is how long the end of the output is waited for once nothing lives. What is in the pipe is read at once;
+// only a process that has left the group can hold the other end open.
+const outputPatience = 100 * time.Millisecond
+
+func (c *child) pid() int          { return c.cmd.Process.Pid }
+func (c *child) left() <-chan Exit { return c.exitLeft }
+func (c *child) gone() <-chan Exit { return c.exitGone }
+
+// terminate sends SIGTERM to the process alone, as systemd's KillMode=mixed does, and SIGCONT, without which a stopped
+// process would not see it.
+func (c *child) terminate() error {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
+		if err := c.signal(func() error { return c.cmd.Process.Signal(signal) }); err != nil {
+			return fmt.Errorf("send %s: %w", signal, err)
+		}
+	}
+	return nil
+}
+
+func (c *child) kill() error { return c.signal(c.group.kill) }
+
+// signal does it while the process has not been reaped, so that no stranger can have its number. Once it has been, wait has
+// killed the group.
+func (c *child) signal(do func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reaped {
+		return nil
+	}
+	return do()
+}
+
+// wait sees the run to its end: the process, what it started, its output.
+func (c *child) wait() {
+	awaitExit(c.pid())
+	c.mu.Lock()
+	killErr := c.group.kill() // before the zombie is reaped: its number names the group
+	_ = c.cmd.Wait()          // a bad exit is no error here; ProcessState has it
+	c.reaped = true
+	c.mu.Unlock()
+	exit := exitOf(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
+	c.awaitGroup(exit, killErr)
+	exit.OutOfMemory = c.group.close()
+	exit.Tail = c.reader.finish(outputPatience)
+	c.exitGone <- exit
+}
+
+// awaitGroup returns when nothing of the group lives.
+func (c *child) awaitGroup(exit Exit, killErr error) {
+	begin, noticed := time.Now(), false
+	for pause := time.Millisecond; c.group.alive(); pause = min(2*pause, 50*time.Millisecond) {
+		if !noticed && time.Since(begin) > leftNotice {
+			noticed = true
+			if killErr != nil {
+				exit.Tail += "\n" + killErr.Error()
+			}
+			c.exitLeft <- exit
+		}
+		time.Sleep(pause)
+	}
+}

@@ -1,0 +1,368 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// stage is an imitation of the machine's processes for tests in a bubble of synctest: it launches actors, and fails the test if
+// two of one name are there at once, or if one gets SIGTERM twice.
+type stage struct {
+	t      *testing.T
+	mu     sync.Mutex
+	actors map[string]*actor
+	played []string // "etcd start", "etcd term", ...
+	script func(a *actor)
+	fail   map[string]error
+}
+
+type actor struct {
+	stage        *stage
+	name         string
+	number       int
+	terms, kills chan struct{}
+	exitGone     chan Exit
+	ended        bool
+	leftBehind   chan Exit
+}
+
+func newStage(t *testing.T, script func(a *actor)) *stage {
+	return &stage{t: t, actors: map[string]*actor{}, script: script, fail: map[string]error{}}
+}
+
+// supervisor returns one whose processes play on the stage, and what ends it.
+func (g *stage) supervisor() (*Supervisor, func() error) {
+	s := New(Config{})
+	s.newLauncher = func(string) launcher { return g }
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	return s, func() error { cancel(); return <-ended }
+}
+
+func (g *stage) close() {}
+
+func (g *stage) launch(spec Spec) (running, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.fail[spec.Name]; err != nil {
+		return nil, err
+	}
+	former := g.actors[spec.Name]
+	if former != nil && !former.ended {
+		g.t.Errorf("%s is started while it runs", spec.Name)
+	}
+	a := &actor{
+		stage: g, name: spec.Name, number: 1,
+		terms: make(chan struct{}, 9), kills: make(chan struct{}, 9), exitGone: make(chan Exit, 1), leftBehind: make(chan Exit),
+	}
+	if former != nil {
+		a.number = former.number + 1
+	}
+	g.actors[spec.Name] = a
+	g.played = append(g.played, spec.Name+" start")
+	go func() {
+		g.script(a)
+		if len(a.terms) > 0 {
+			g.t.Errorf("%s got a second SIGTERM", a.name)
+		}
+	}()
+	return a, nil
+}
+
+func (g *stage) note(line string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.played = append(g.played, line)
+}
+
+func (a *actor) pid() int          { return a.number }
+func (a *actor) left() <-chan Exit { return a.leftBehind }
+func (a *actor) gone() <-chan Exit { return a.exitGone }
+func (a *actor) terminate() error  { a.stage.note(a.name + " term"); a.terms <- struct{}{}; return nil }
+func (a *actor) kill() error       { a.stage.note(a.name + " kill"); a.kills <- struct{}{}; return nil }
+
+func (a *actor) exit(code int) {
+	a.stage.mu.Lock()
+	a.ended = true
+	a.stage.played = append(a.stage.played, a.name+" gone")
+	a.stage.mu.Unlock()
+	a.exitGone <- Exit{Code: code}
+}
+
+// polite ends when asked.
+func polite(a *actor) { <-a.terms; a.exit(0) }
+
+func play(name string, after ...string) Spec {
+	return Spec{Name: name, Path: "/bin/" + name, After: after}
+}
+
+func TestBackoffOfTheWholeLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var starts []time.Time
+		g := newStage(t, func(a *actor) {
+			starts = append(starts, time.Now())
+			switch {
+			case a.number == 10: // healthy for long: all is forgotten
+				time.Sleep(healthyAfter)
+			case a.number == 13:
+				<-a.terms
+			}
+			a.exit(1)
+		})
+		s, end := g.supervisor()
+		start(t, s, play("it"))
+		time.Sleep(time.Hour)
+		want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60, 0, 1, 2}
+		for i, base := range want {
+			low, high := time.Duration(float64(base*time.Second)*(1-jitterPart)), base*time.Second
+			if i == 9 {
+				low, high = healthyAfter+quickDelay, healthyAfter+quickDelay
+			}
+			if got := starts[i+1].Sub(starts[i]); got < low || got > high {
+				t.Errorf("start %d came %s after the one before, want %s to %s", i+2, got, low, high)
+			}
+		}
+		if st := s.Status()[0]; st.State != Ready || st.Restarts != 12 || st.PID != 13 {
+			t.Errorf("status %+v", st)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestDependantsStartAfterAndStopBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newStage(t, func(a *actor) { <-a.terms; time.Sleep(time.Second); a.exit(0) })
+		s, end := g.supervisor()
+		etcd := play("etcd")
+		begun := time.Now()
+		etcd.Ready = &Probe{Check: func(context.Context) error {
+			if time.Since(begun) < 5*time.Second {
+				return errCheck
+			}
+			return nil
+		}}
+		start(t, s, etcd, play("apiserver", "etcd"), play("scheduler", "apiserver"), play("manager", "apiserver", "etcd"))
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if want := []string{"etcd start"}; !slices.Equal(g.played, want) {
+			t.Fatalf("before etcd is ready: %v", g.played)
+		}
+		if st := status(t, s, "apiserver"); st.State != Waiting || st.Reason != "waits for etcd (starting)" {
+			t.Errorf("apiserver: %+v", st)
+		}
+		ready(t, s, "scheduler", "manager")
+		if took := time.Since(begun); took > 5*time.Second+eagerPeriod {
+			t.Errorf("ready after %s: a boot waits for the ready probe", took)
+		}
+		stopping := time.Now()
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(stopping); took != 3*time.Second {
+			t.Errorf("three layers of a second each took %s", took)
+		}
+		order := func(line string) int { return slices.Index(g.played, line) }
+		for _, pair := range [][2]string{
+			{"apiserver start", "scheduler start"}, {"apiserver start", "manager start"},
+			{"scheduler gone", "apiserver term"}, {"manager gone", "apiserver term"}, {"apiserver gone", "etcd term"},
+		} {
+			if order(pair[0]) < 0 || order(pair[0]) > order(pair[1]) {
+				t.Errorf("%q is not before %q: %v", pair[0], pair[1], g.played)
+			}
+		}
+	})
+}
+
+func TestADependencyThatDegradesStopsNothingButHoldsUpANewStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var sick error
+		g := newStage(t, polite)
+		s, end := g.supervisor()
+		etcd := play("etcd")
+		etcd.Ready = &Probe{Failures: 1, Check: func(context.Context) error { mu.Lock(); defer mu.Unlock(); return sick }}
+		start(t, s, etcd, play("apiserver", "etcd"))
+		ready(t, s, "apiserver")
+		set := func(err error) { mu.Lock(); sick = err; mu.Unlock(); time.Sleep(3 * time.Second) }
+		set(errCheck)
+		if etcd, api := status(t, s, "etcd"), status(t, s, "apiserver"); etcd.State != Degraded || api.State != Ready {
+			t.Errorf("etcd %+v, apiserver %+v", etcd, api)
+		}
+		if err := s.Restart(t.Context(), "apiserver", "new flags"); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if st := status(t, s, "apiserver"); st.State != Waiting || st.Reason != "waits for etcd (degraded)" {
+			t.Errorf("apiserver: %+v", st)
+		}
+		set(nil)
+		if st := status(t, s, "apiserver"); st.State != Ready || st.Restarts != 1 {
+			t.Errorf("apiserver: %+v", st)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestStopIsImmediateInBackoffAndWhileWaiting(t *testing.T) { // fault cases 7 and 8
+	synctest.Test(t, func(t *testing.T) {
+		g := newStage(t, polite)
+		g.fail["broken"] = errors.New("no such file")
+		s, end := g.supervisor()
+		start(t, s, play("broken"), play("waits", "broken"))
+		time.Sleep(10 * time.Second)
+		for name, want := range map[string]State{"broken": Backoff, "waits": Waiting} {
+			if st := status(t, s, name); st.State != want {
+				t.Errorf("%+v, want %s", st, want)
+			}
+			begun := time.Now()
+			stop(t, s, name)
+			if time.Since(begun) != 0 || status(t, s, name).State != Stopped {
+				t.Errorf("stopped after %s: %+v", time.Since(begun), status(t, s, name))
+			}
+		}
+		if err := s.WaitReady(t.Context(), "broken"); !errors.Is(err, ErrStopped) {
+			t.Errorf("wait for a stopped process: %v", err)
+		}
+		if err := s.Restart(t.Context(), "broken", "x"); !errors.Is(err, ErrStopped) {
+			t.Errorf("restart of a stopped process: %v", err)
+		}
+		g.fail["broken"] = nil
+		start(t, s, play("broken"))
+		ready(t, s, "broken")
+		if st := status(t, s, "broken"); st.Restarts != 0 {
+			t.Errorf("a new Spec begins at no restarts: %+v", st)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAProcessBlockedInTheKernelIsParkedAndDoesNotHoldUpTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blocked := make(chan struct{})
+		g := newStage(t, func(a *actor) {
+			<-a.terms
+			if a.name == "blocked" {
+				<-a.kills
+				<-blocked
+			}
+			a.exit(0)
+		})
+		s, end := g.supervisor()
+		start(t, s, play("below"), play("blocked", "below"))
+		ready(t, s, "blocked")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := s.Stop(ctx, "blocked")
+		if st := status(t, s, "blocked"); err == nil || st.State != Parked || st.PID != 1 {
+			t.Errorf("stop: %v; %+v", err, st)
+		}
+		if err := s.Start(play("blocked")); err == nil {
+			t.Error("started beside a process that is still there")
+		}
+		if err := end(); err == nil {
+			t.Error("Run does not tell of a process that it could not end")
+		} else {
+			t.Log(err)
+		}
+		if st := status(t, s, "below"); st.State != Stopped {
+			t.Errorf("what it depended on was not stopped: %+v", st)
+		}
+		close(blocked)
+	})
+}
+
+func TestAnExitIsSeenWithTheStateThatItCaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newStage(t, func(a *actor) {
+			select {
+			case <-a.terms:
+			case <-time.After(time.Minute):
+			}
+			a.exit(40 + a.number)
+		})
+		s, end := g.supervisor()
+		spec := play("etcd")
+		spec.ExpectedExit = func(code int, _ string) bool { return code == 42 }
+		if _, ok := s.Exited("etcd"); ok {
+			t.Error("it has not run")
+		}
+		start(t, s, spec)
+		see := func(run int) string {
+			for {
+				changed := s.Changed()
+				if exit, ok := s.Exited("etcd"); ok && exit.Run == run {
+					return fmt.Sprintf("code %d expected %t asked %t %s", exit.Code, exit.Expected, exit.Asked, s.Status()[0].State)
+				}
+				<-changed
+			}
+		}
+		if got, want := see(1), "code 41 expected false asked false backoff"; got != want {
+			t.Errorf("exit 1: %s, want %s", got, want)
+		}
+		see(2)
+		if exit, _ := s.Exited("etcd"); !exit.Expected {
+			t.Errorf("exit 2: %+v", exit)
+		}
+		if got, want := see(3), "code 43 expected false asked false backoff"; got != want {
+			t.Errorf("exit 3: %s, want %s", got, want)
+		}
+		ready(t, s, "etcd")
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		if got, want := see(4), "code 44 expected false asked true stopped"; got != want {
+			t.Errorf("exit 4: %s, want %s", got, want)
+		}
+	})
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	check := func(context.Context) error { return nil }
+	synctest.Test(t, func(t *testing.T) {
+		g := newStage(t, polite)
+		s, end := g.supervisor()
+		start(t, s, play("a"), play("b", "a"), play("c", "b"))
+		ready(t, s, "c")
+		bad := play("B/ad")
+		bad.Path, bad.Dir, bad.Env, bad.StopTimeout = "bin/x", "etc", []string{"A"}, -1
+		bad.Live, bad.Ready = &Probe{}, &Probe{Check: check, Period: -1}
+		for name, c := range map[string]struct {
+			spec Spec
+			want []string
+		}{
+			"every fault at once": {bad, []string{"name:", "path:", "dir:", "stop timeout:", "env:", "live probe:", "ready probe:"}},
+			"a name that runs":    {play("a"), []string{"start a: the name is taken by a process that is ready"}},
+			"after itself":        {play("d", "d"), []string{`after: "d" names itself`}},
+			"after nobody":        {play("d", "nobody"), []string{"nobody", ErrUnknown.Error()}},
+		} {
+			expectError(t, name, s.Start(c.spec), c.want...)
+		}
+		stop(t, s, "a")
+		expectError(t, "a circle", s.Start(play("a", "c")), "a circle: a after c after b after a")
+		start(t, s, play("a"))
+		expectError(t, "stop of nobody", s.Stop(t.Context(), "nobody"), ErrUnknown.Error())
+		expectError(t, "wait for nobody", s.WaitReady(t.Context(), "nobody"), ErrUnknown.Error())
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		expectError(t, "start at the end", s.Start(play("late")), ErrEnded.Error())
+		expectError(t, "restart at the end", s.Restart(t.Context(), "a", "x"), ErrEnded.Error())
+		if err := s.Stop(t.Context(), "a"); err != nil {
+			t.Errorf("stop of what Run has stopped: %v", err)
+		}
+		expectError(t, "a second run", s.Run(t.Context()), "run before")
+	})
+}

@@ -1,0 +1,207 @@
+package supervisor
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// launcher starts the runs of one process; running is one of them. In the package they are host and child.
+type launcher interface {
+	// launch starts a run. An error means that nothing was started, and nothing of a former run was found alive.
+	launch(spec Spec) (running, error)
+	// close is called once, when nothing runs and nothing will be launched.
+	close()
+}
+
+type running interface {
+	pid() int
+	// terminate asks the process to end. It is called at most once.
+	terminate() error
+	// kill kills the process and all that it started. It may be called when they are gone.
+	kill() error
+	// left gets the exit if the process has ended and something that it started lives on; gone gets it when nothing lives.
+	left() <-chan Exit
+	gone() <-chan Exit
+}
+
+// process is one name. Its goroutine, loop, alone touches the machine and the run, so all that happens to a process happens
+// one after the other, and nothing is started twice.
+type process struct {
+	name     string
+	board    *board
+	voice    *voice
+	launcher launcher
+	machine  machine
+
+	run      running // nil: nothing runs
+	results  chan result
+	hush     context.CancelFunc // ends the probes of the run
+	asking   sync.WaitGroup     // the probes of all runs
+	lastExit *Exit              // not yet on the board
+	waiters  []chan struct{}    // closed once nothing runs
+	final    bool               // no more starts
+
+	asks  chan request
+	quit  chan struct{} // closed by Run: the loop ends
+	ended chan struct{} // closed by the loop at its end
+}
+
+func newProcess(name string, board *board, voice *voice, launcher launcher) *process {
+	p := &process{
+		name: name, board: board, voice: voice, launcher: launcher,
+		asks: make(chan request), quit: make(chan struct{}), ended: make(chan struct{}),
+	}
+	p.machine = machine{state: Stopped, jitter: rand.Float64, moved: p.moved}
+	return p
+}
+
+// loop is the process's life.
+func (p *process) loop() {
+	defer p.leave()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		changed := p.advance()
+		p.arm(timer)
+		select {
+		case r := <-p.asks:
+			p.answer(r)
+		case r := <-p.results:
+			p.do(p.machine.probed(time.Now(), r.question, r.err))
+		case exit := <-p.left():
+			p.machine.left(time.Now(), exit)
+		case exit := <-p.gone():
+			p.bury(exit)
+		case <-timer.C:
+			p.do(p.machine.tick(time.Now()))
+		case <-changed:
+		case <-p.quit:
+			return
+		}
+	}
+}
+
+// advance publishes how things are and launches what may be launched. While it has to wait for others it returns a channel
+// that is closed when something has changed.
+func (p *process) advance() <-chan struct{} {
+	for {
+		p.publish()
+		if p.machine.state != Waiting {
+			return nil
+		}
+		changed := p.board.Changed()
+		p.do(p.machine.depend(time.Now(), p.board.missing(p.machine.spec.After)))
+		if p.machine.state == Waiting {
+			// Publishing may close changed, which costs one more turn in which nothing is different.
+			p.publish()
+			return changed
+		}
+	}
+}
+
+// do carries out what the machine wants.
+func (p *process) do(a act) {
+	var err error
+	switch a {
+	case launch:
+		p.launch()
+	case terminate:
+		p.hush()
+		err = p.run.terminate()
+	case kill:
+		err = p.run.kill()
+	}
+	if err != nil {
+		p.voice.say(slog.LevelWarn, "a process could not be signalled", "process", p.name, "error", err)
+	}
+}
+
+func (p *process) launch() {
+	p.publish()
+	spec := p.machine.spec
+	run, err := p.launcher.launch(spec)
+	if err == nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		p.run, p.hush, p.results = run, cancel, make(chan result)
+		results := p.results
+		p.asking.Go(func() { ask(ctx, spec, results) })
+	}
+	p.do(p.machine.ran(time.Now(), err))
+}
+
+// bury takes note that nothing of the run lives any more.
+func (p *process) bury(exit Exit) {
+	p.hush()
+	spec := p.machine.spec
+	exit.Run, exit.At, exit.Asked = p.machine.starts, time.Now(), p.machine.asked()
+	exit.Expected = !exit.Asked && spec.ExpectedExit != nil && spec.ExpectedExit(exit.Code, exit.Tail)
+	p.run, p.results, p.lastExit = nil, nil, &exit
+	p.machine.gone(exit.At, exit)
+	p.publish()
+}
+
+func (p *process) left() <-chan Exit {
+	if p.run == nil {
+		return nil
+	}
+	return p.run.left()
+}
+
+func (p *process) gone() <-chan Exit {
+	if p.run == nil {
+		return nil
+	}
+	return p.run.gone()
+}
+
+// arm sets the timer to when the machine wants to be called.
+func (p *process) arm(timer *time.Timer) {
+	if p.machine.due.IsZero() {
+		timer.Stop()
+		return
+	}
+	timer.Reset(time.Until(p.machine.due))
+}
+
+// publish shows the state to others, and lets go those who wait for the end of a run.
+func (p *process) publish() {
+	st := Status{
+		Name: p.name, State: p.machine.state, Since: p.machine.since, Reason: p.machine.reason,
+		Restarts: max(0, p.machine.starts-1),
+	}
+	if p.run != nil {
+		st.PID = p.run.pid()
+	}
+	p.board.write(st, p.lastExit)
+	p.lastExit = nil
+	if p.run == nil {
+		for _, waiter := range p.waiters {
+			close(waiter)
+		}
+		p.waiters = nil
+	}
+}
+
+// moved logs a transition.
+func (p *process) moved(from, to State, why string) {
+	level := slog.LevelInfo
+	if to == Degraded || to == Backoff || to == Parked {
+		level = slog.LevelWarn
+	}
+	p.voice.say(level, "process changed state", "process", p.name, "from", string(from), "to", string(to), "reason", why)
+}
+
+// leave ends the loop. If a run is still there, because it is blocked in the kernel, it is left to what ends the supervisor.
+func (p *process) leave() {
+	if p.run == nil {
+		p.launcher.close()
+	}
+	close(p.ended)
+	if p.hush != nil {
+		p.hush()
+	}
+	p.asking.Wait()
+}

@@ -1,0 +1,179 @@
+package supervisor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// journalSocket takes streams of lines; see sd_journal_stream_fd(3).
+const journalSocket = "/run/systemd/journal/stdout"
+
+// openSink chooses where a process's output goes.
+func openSink(logDir, name string) sink {
+	if logDir != "" {
+		return &logFile{path: filepath.Join(logDir, name+".log"), limit: logLimit}
+	}
+	if info, err := os.Stat(journalSocket); err == nil && info.Mode().Type() == fs.ModeSocket {
+		return &journal{socket: journalSocket, identifier: name}
+	}
+	return &prefixed{to: os.Stderr, prefix: name + ": "}
+}
+
+// logLimit is the size at which a log file is put aside; the one put aside before is removed. A chatty apiserver fills it in
+// an hour, and five processes take 320 MiB at most.
+const logLimit = 32 << 20
+
+// logFile is a file and one predecessor. It is opened at the first write and again after an error, so that a disk that is
+// repaired or mounted late is used.
+type logFile struct {
+	path  string
+	limit int64
+	file  *os.File
+	size  int64
+}
+
+func (l *logFile) Write(data []byte) (int, error) {
+	if err := l.open(); err != nil {
+		return 0, err
+	}
+	n, err := l.file.Write(data)
+	l.size += int64(n)
+	if err != nil {
+		return n, errors.Join(err, l.Close())
+	}
+	return n, l.rotate()
+}
+
+func (l *logFile) open() error {
+	if l.file != nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(l.path), 0o750); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	l.file, l.size = file, info.Size()
+	return nil
+}
+
+// rotate puts a full file aside; the next write opens a new one.
+func (l *logFile) rotate() error {
+	if l.size < l.limit {
+		return nil
+	}
+	return errors.Join(l.Close(), os.Rename(l.path, l.path+".1"))
+}
+
+// Close may be called at any time; a later write opens the file again.
+func (l *logFile) Close() error {
+	if l.file == nil {
+		return nil
+	}
+	file := l.file
+	l.file = nil
+	return file.Close()
+}
+
+// journalPatience bounds a write to a journal that has stopped reading.
+const journalPatience = time.Second
+
+// journal is a stream to journald under an identifier of its own, so that `journalctl -t NAME` shows one process.
+type journal struct {
+	socket, identifier string
+	conn               net.Conn
+}
+
+// Write connects if need be: a journal that was started again has closed the stream.
+func (j *journal) Write(data []byte) (int, error) {
+	if j.conn == nil {
+		if err := j.connect(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := j.send(data)
+	if err != nil {
+		return n, errors.Join(err, j.Close())
+	}
+	return n, nil
+}
+
+func (j *journal) send(data []byte) (int, error) {
+	if err := j.conn.SetWriteDeadline(time.Now().Add(journalPatience)); err != nil {
+		return 0, err
+	}
+	return j.conn.Write(data)
+}
+
+// connect sends the header: identifier, unit (none), priority 6 (info), whether lines carry a priority <N>, and whether to
+// forward to syslog, kmsg and console.
+func (j *journal) connect() error {
+	conn, err := net.DialTimeout("unix", j.socket, journalPatience)
+	if err != nil {
+		return err
+	}
+	j.conn = conn
+	if _, err := j.send(fmt.Appendf(nil, "%s\n\n6\n0\n0\n0\n0\n", j.identifier)); err != nil {
+		return errors.Join(err, j.Close())
+	}
+	return nil
+}
+
+func (j *journal) Close() error {
+	if j.conn == nil {
+		return nil
+	}
+	conn := j.conn
+	j.conn = nil
+	return conn.Close()
+}
+
+// prefixed writes whole lines with a prefix, because several processes share the stream.
+type prefixed struct {
+	to     io.Writer
+	prefix string
+	rest   []byte // of a line without its end
+}
+
+func (p *prefixed) Write(data []byte) (int, error) {
+	p.rest = append(p.rest, data...)
+	var out []byte
+	for {
+		line, rest, ok := bytes.Cut(p.rest, []byte("\n"))
+		if !ok && len(line) < chunkSize {
+			break
+		}
+		out = append(append(append(out, p.prefix...), line...), '\n')
+		p.rest = rest
+	}
+	p.rest = append([]byte(nil), p.rest...)
+	if len(out) == 0 {
+		return len(data), nil
+	}
+	if _, err := p.to.Write(out); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// Close writes a last line that has no end. The stream itself is not ours.
+func (p *prefixed) Close() error {
+	if len(p.rest) == 0 {
+		return nil
+	}
+	_, err := p.Write([]byte("\n"))
+	return err
+}

@@ -1,0 +1,188 @@
+// Package supervisor keeps processes running: it starts them when what they need is ready, asks them how they are, starts
+// them again when they end or hang, and stops them in order. It knows nothing of what the processes do.
+//
+//	Start ──► process: one goroutine that alone touches its machine ──► Status, Changed, Exited
+//	              │  ▲
+//	       launch │  │ results of the probes, exit of the whole group
+//	              ▼  │
+//	           child: own cgroup (or process group) ── stdout, stderr ──► output ──► file, journal or stderr
+//
+// Every decision (what follows an exit, a failed check, a deadline) is in machine, which has no clock, no process and no
+// goroutine. Everything around it is thin.
+//
+// Guarantees
+//   - A process is never started while anything of its former run lives. In a cgroup the proof is the kernel's
+//     "populated 0"; in a process group it is that no live process of the group is left.
+//   - SIGTERM is sent once for a run; what has not ended at the deadline is killed, with all that it started.
+//   - Nothing that a process writes, and nothing that goes wrong with writing it down, holds up supervision: output that
+//     cannot be written in time is dropped, and the gap is said in the log.
+//   - A process that fails is tried again for ever, with a growing distance. Giving up would need somebody who notices.
+//   - Each transition has a reason for a person, one log line, and is seen by those who wait on Changed.
+//
+// It does not survive for its children: if the supervisor's own process dies, ending the children is the work of what
+// started it (KillMode=mixed under systemd, or an init that kills the rest). What a former supervisor left in a process's
+// cgroup is killed before the process is started; in process groups nothing can be known about it. A process that leaves
+// its process group with setsid(2) is out of reach without cgroups.
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Config is what a Supervisor needs from its owner. The zero value works: no log, output to stderr or the journal,
+// process groups, and an empty environment.
+type Config struct {
+	// Log gets one line for each transition; nil: nothing is logged. A log that blocks loses lines, it holds up nothing.
+	Log *slog.Logger
+	// LogDir gets NAME.log with what each process writes, and NAME.log.1 with what it wrote before that; it is made if
+	// absent. Empty: the journal with the process's name as identifier or, where no journal runs, stderr.
+	LogDir string
+	// Cgroup is the cgroup2 folder, as of DelegatedCgroup, in which each process gets one of its own. Empty: process groups.
+	Cgroup string
+	// Env is the environment that all processes get, as of os.Environ. NOTIFY_SOCKET, WATCHDOG_* and LISTEN_* are taken
+	// out, because they are meant for the supervisor alone: a child that has them would report itself as its parent.
+	Env []string
+}
+
+// Supervisor runs processes. Its methods may be called by many at once.
+type Supervisor struct {
+	cfg   Config
+	board *board
+	voice *voice
+	// newLauncher makes what starts the processes of one name; tests put an imitation here.
+	newLauncher func(name string) launcher
+
+	starting sync.Mutex // held by Start, so that the check of the dependencies and the change are one step
+
+	mu        sync.Mutex
+	processes []*process // in start order
+	after     map[string][]string
+	running   bool // Run has begun
+	ending    bool // Run is stopping all: no more starts
+
+	loops sync.WaitGroup
+}
+
+// New returns a supervisor without processes. Nothing starts before Run is called.
+func New(cfg Config) *Supervisor {
+	log := cfg.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Supervisor{cfg: cfg, board: newBoard(), voice: newVoice(log), after: map[string][]string{}}
+	s.newLauncher = func(name string) launcher {
+		return &host{
+			cgroup: cfg.Cgroup,
+			env:    childEnv(cfg.Env),
+			output: newOutput(name, openSink(cfg.LogDir, name), s.voice),
+		}
+	}
+	return s
+}
+
+// lingerPatience is how long Run waits, once all processes are gone, for goroutines that may be stuck in a write to a frozen
+// disk or in a check that does not heed its context. They are left behind then: the caller is about to exit.
+const lingerPatience = time.Second
+
+// Run supervises until ctx is done, then stops every process, dependants before what they depend on and those that are
+// independent at the same time, and returns when all are gone. The error names those that could not be ended even by
+// SIGKILL. It is called once.
+func (s *Supervisor) Run(ctx context.Context) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	var speaker sync.WaitGroup
+	speaker.Go(func() { s.voice.speak(ended) })
+	<-ctx.Done()
+	err := s.stopAll()
+	waitAtMost(&s.loops, lingerPatience)
+	close(ended)
+	waitAtMost(&speaker, lingerPatience)
+	return err
+}
+
+// begin starts the goroutines of the processes that were added before Run.
+func (s *Supervisor) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running {
+		return errors.New("run the supervisor: it has been run before")
+	}
+	s.running = true
+	for _, p := range s.processes {
+		s.loops.Go(p.loop)
+	}
+	return nil
+}
+
+// stopAll stops every process once those that come after it are gone.
+func (s *Supervisor) stopAll() error {
+	s.mu.Lock()
+	s.ending = true
+	processes := s.processes
+	gone := map[string]chan struct{}{}
+	dependants := map[string][]string{}
+	for _, p := range processes {
+		gone[p.name] = make(chan struct{})
+		for _, name := range s.after[p.name] {
+			dependants[name] = append(dependants[name], p.name)
+		}
+	}
+	s.mu.Unlock()
+
+	errs := make([]error, len(processes))
+	var all sync.WaitGroup
+	for i, p := range processes {
+		all.Go(func() {
+			defer close(gone[p.name])
+			for _, name := range dependants[p.name] {
+				<-gone[name]
+			}
+			errs[i] = s.stopForGood(p)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// stopForGood stops p and ends its goroutine. It gives up on a process that is parked, so that those it depends on are
+// stopped in order nevertheless.
+func (s *Supervisor) stopForGood(p *process) error {
+	defer close(p.quit)
+	r := newRequest(askEnd, "the supervisor ends")
+	if err := p.ask(context.Background(), r); err != nil {
+		return err
+	}
+	for {
+		changed := s.board.Changed()
+		if st, _ := s.board.get(p.name); st.State == Parked {
+			return fmt.Errorf("stop %s: pid %d is still there: %s", p.name, st.PID, st.Reason)
+		}
+		select {
+		case <-r.gone:
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+// waitAtMost waits for the goroutines of g, but not longer than d.
+func waitAtMost(g *sync.WaitGroup, d time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		g.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}

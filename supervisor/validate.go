@@ -1,0 +1,103 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// validName is what may be the name of a cgroup, of a log file and of a journal identifier at once.
+var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+
+// Validate names every fault of the Spec that can be seen without its supervisor. That the program exists is not asked: it
+// may be put in place later, and until then each start fails with that cause.
+func (spec Spec) Validate() error {
+	var errs []error
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if !validName.MatchString(spec.Name) {
+		fault("name: %q, must be 1 to 63 of a-z 0-9 . _ - and begin with a letter or digit", spec.Name)
+	}
+	if !filepath.IsAbs(spec.Path) {
+		fault("path: %q, must be absolute", spec.Path)
+	}
+	if spec.Dir != "" && !filepath.IsAbs(spec.Dir) {
+		fault("dir: %q, must be absolute", spec.Dir)
+	}
+	if spec.StopTimeout < 0 {
+		fault("stop timeout: %s, must not be negative", spec.StopTimeout)
+	}
+	for _, kv := range spec.Env {
+		if key, _, ok := strings.Cut(kv, "="); !ok || key == "" {
+			fault("env: %q, must be KEY=VALUE", key)
+		}
+	}
+	if slices.Contains(spec.After, spec.Name) {
+		fault("after: %q names itself", spec.Name)
+	}
+	for _, probe := range []struct {
+		name  string
+		probe *Probe
+	}{{"start", spec.Start}, {"live", spec.Live}, {"ready", spec.Ready}} {
+		if probe.probe != nil {
+			errs = append(errs, probe.probe.faults(probe.name)...)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (probe Probe) faults(name string) []error {
+	var errs []error
+	if probe.Check == nil {
+		errs = append(errs, fmt.Errorf("%s probe: it has no check", name))
+	}
+	if probe.Period < 0 || probe.Timeout < 0 || probe.Failures < 0 {
+		errs = append(errs, fmt.Errorf("%s probe: period %s, timeout %s, failures %d, none may be negative",
+			name, probe.Period, probe.Timeout, probe.Failures))
+	}
+	return errs
+}
+
+// validate adds what depends on the other processes: names in After must be known, and no circle may arise, for which it
+// takes a stopped process that comes back with other dependencies.
+func (s *Supervisor) validate(spec Spec) error {
+	errs := []error{spec.Validate()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range spec.After {
+		if _, ok := s.after[name]; !ok && name != spec.Name {
+			errs = append(errs, fmt.Errorf("after: %q: %w", name, ErrUnknown))
+		}
+	}
+	if path := s.pathTo(spec.Name, spec.After); path != nil && !slices.Contains(spec.After, spec.Name) {
+		errs = append(errs, fmt.Errorf("after: a circle: %s", strings.Join(append([]string{spec.Name}, path...), " after ")))
+	}
+	return errors.Join(errs...)
+}
+
+// pathTo returns the names that lead from one of the given, by their After, to the target; nil if none does. mu is held.
+func (s *Supervisor) pathTo(target string, from []string) []string {
+	for _, name := range from {
+		if name == target {
+			return []string{name}
+		}
+		if path := s.pathTo(target, s.after[name]); path != nil {
+			return append([]string{name}, path...)
+		}
+	}
+	return nil
+}
+
+// clone makes the Spec independent of the caller's slices and probes.
+func (spec Spec) clone() Spec {
+	spec.Args, spec.Env, spec.After = slices.Clone(spec.Args), slices.Clone(spec.Env), slices.Clone(spec.After)
+	for _, probe := range []**Probe{&spec.Start, &spec.Live, &spec.Ready} {
+		if *probe != nil {
+			own := **probe
+			*probe = &own
+		}
+	}
+	return spec
+}
