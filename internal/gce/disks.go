@@ -1,0 +1,104 @@
+package gce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/googleapi"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// Disk is a persistent disk of the cluster.
+type Disk struct {
+	// Zone is where it is; a regional disk's region.
+	Zone string
+	Name string
+	// ID is GCE's numeric id, never given twice: a disk that was made anew under the same name has another.
+	ID string
+	// Users are the VMs that it is attached to.
+	Users []replica.Place
+}
+
+// Disks lists every disk that carries the cluster's label, attached or not. It is complete or an error, as Instances.
+func (c *Compute) Disks(ctx context.Context, cluster string) ([]Disk, error) {
+	var out []Disk
+	err := c.pages(ctx, "the disks of cluster "+cluster, func(ctx context.Context, token string) (page, error) {
+		list, err := c.api.Disks.AggregatedList(c.project).Context(ctx).Filter(labelFilter(cluster)).PageToken(token).Do()
+		if err != nil {
+			return page{}, err
+		}
+		found, problems, err := disksOf(list, cluster)
+		return page{next: list.NextPageToken, problems: problems, take: func() { out = append(out, found...) }}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func disksOf(list *compute.DiskAggregatedList, cluster string) ([]Disk, []string, error) {
+	if err := ofKind(list.Kind, "compute#diskAggregatedList"); err != nil {
+		return nil, nil, err
+	}
+	problems := unreachable(list.Unreachables)
+	if w := list.Warning; w != nil {
+		problems = append(problems, warning("all zones", w.Code, w.Message)...)
+	}
+	var out []Disk
+	for _, scope := range sortedKeys(list.Items) {
+		items := list.Items[scope]
+		if w := items.Warning; w != nil {
+			problems = append(problems, warning(scope, w.Code, w.Message)...)
+		}
+		for _, d := range items.Disks {
+			if !labelled(d.Labels, cluster) {
+				continue
+			}
+			if d.Id == 0 || d.Name == "" {
+				return nil, nil, finalError{fmt.Errorf("found a disk %q in %s without name or id", d.Name, scope)}
+			}
+			out = append(out, Disk{Zone: lastPart(scope), Name: d.Name, ID: strconv.FormatUint(d.Id, 10), Users: usersOf(d)})
+		}
+	}
+	return out, problems, nil
+}
+
+// usersOf reads …/zones/ZONE/instances/NAME.
+func usersOf(d *compute.Disk) []replica.Place {
+	var out []replica.Place
+	for _, user := range d.Users {
+		before, name, ok := strings.Cut(user, "/instances/")
+		if ok {
+			out = append(out, replica.Place{Zone: lastPart(before), Name: name})
+		}
+	}
+	return out
+}
+
+// Disk is the id of one zonal disk. found is false only where the API says of this very disk that it does not exist; a
+// missing zone or project, which has the same status, is an error.
+func (c *Compute) Disk(ctx context.Context, zone, name string) (id string, found bool, err error) {
+	asked := fmt.Sprintf("disk %s in %s", name, zone)
+	err = c.ask(ctx, asked, func(ctx context.Context) error {
+		d, err := c.api.Disks.Get(c.project, zone, name).Context(ctx).Do()
+		if err != nil {
+			return err
+		}
+		if d.Id == 0 || d.Name != name {
+			return finalError{fmt.Errorf("found a disk %q with id %d", d.Name, d.Id)}
+		}
+		id = strconv.FormatUint(d.Id, 10)
+		return nil
+	})
+	var status *googleapi.Error
+	if errors.As(err, &status) && status.Code == http.StatusNotFound && strings.Contains(status.Message, "/disks/"+name+"'") {
+		return "", false, nil
+	}
+	return id, err == nil, err
+}

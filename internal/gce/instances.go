@@ -1,0 +1,104 @@
+package gce
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"google.golang.org/api/compute/v1"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// Instance is a VM of the cluster as the Compute API lists it.
+type Instance struct {
+	replica.Place
+	// InstanceID is GCE's numeric id.
+	InstanceID string
+	// Status is GCE's word: PROVISIONING, STAGING, RUNNING, STOPPING, SUSPENDING, SUSPENDED, REPAIRING, TERMINATED.
+	Status string
+	// Addresses are the internal addresses of its interfaces, nic0 first.
+	Addresses []netip.Addr
+	// Disks are attached to it, the boot disk too.
+	Disks []AttachedDisk
+}
+
+// AttachedDisk is a disk as its VM knows it.
+type AttachedDisk struct {
+	// Name is the disk's, DeviceName what the guest sees under /dev/disk/by-id/google-….
+	Name       string
+	DeviceName string
+}
+
+// Instances lists every VM of the cluster, in whatever state, in all zones. The list is complete or it is an error: a
+// zone that did not answer, a warning, a page that is missing. An empty list means only that nothing carries the label.
+func (c *Compute) Instances(ctx context.Context, cluster string) ([]Instance, error) {
+	var out []Instance
+	err := c.pages(ctx, "the instances of cluster "+cluster, func(ctx context.Context, token string) (page, error) {
+		list, err := c.api.Instances.AggregatedList(c.project).Context(ctx).Filter(labelFilter(cluster)).PageToken(token).Do()
+		if err != nil {
+			return page{}, err
+		}
+		found, problems, err := instancesOf(list, cluster)
+		return page{next: list.NextPageToken, problems: problems, take: func() { out = append(out, found...) }}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// instancesOf translates one page and lists what says that it is not whole.
+func instancesOf(list *compute.InstanceAggregatedList, cluster string) ([]Instance, []string, error) {
+	if err := ofKind(list.Kind, "compute#instanceAggregatedList"); err != nil {
+		return nil, nil, err
+	}
+	problems := unreachable(list.Unreachables)
+	if w := list.Warning; w != nil {
+		problems = append(problems, warning("all zones", w.Code, w.Message)...)
+	}
+	var out []Instance
+	for _, scope := range sortedKeys(list.Items) {
+		items := list.Items[scope]
+		if w := items.Warning; w != nil {
+			problems = append(problems, warning(scope, w.Code, w.Message)...)
+		}
+		for _, i := range items.Instances {
+			if !labelled(i.Labels, cluster) {
+				continue
+			}
+			one, err := instanceOf(lastPart(scope), i)
+			if err != nil {
+				return nil, nil, finalError{err}
+			}
+			out = append(out, one)
+		}
+	}
+	return out, problems, nil
+}
+
+func instanceOf(zone string, i *compute.Instance) (Instance, error) {
+	out := Instance{Place: replica.Place{Zone: zone, Name: i.Name}, InstanceID: strconv.FormatUint(i.Id, 10), Status: i.Status}
+	if i.Id == 0 || i.Name == "" || i.Status == "" {
+		return Instance{}, fmt.Errorf("found an instance %q in %s without name, id or status", i.Name, zone)
+	}
+	for _, nic := range i.NetworkInterfaces {
+		for _, text := range []string{nic.NetworkIP, nic.Ipv6Address} {
+			if text == "" {
+				continue
+			}
+			a, err := netip.ParseAddr(text)
+			if err != nil {
+				return Instance{}, fmt.Errorf("found address %q at instance %s", shorten(text), out.Place)
+			}
+			if a.Is4() || a.IsPrivate() {
+				out.Addresses = append(out.Addresses, a)
+			}
+		}
+	}
+	for _, d := range i.Disks {
+		out.Disks = append(out.Disks, AttachedDisk{Name: lastPart(d.Source), DeviceName: d.DeviceName})
+	}
+	return out, nil
+}

@@ -1,0 +1,86 @@
+package gce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// defaultWait is long enough for a metadata server or API front end that restarts, and short enough for a boot.
+	defaultWait = 30 * time.Second
+	// triesPerWait: a server that takes a connection and says nothing is left after this part of the wait.
+	triesPerWait = 6
+
+	firstPause = 100 * time.Millisecond
+	maxPause   = 2 * time.Second
+)
+
+// errNoAnswer stands for a try that ran out of its time, which a context error would not say so plainly.
+var errNoAnswer = errors.New("no answer")
+
+// finalError is an error that another try would meet again.
+type finalError struct{ err error }
+
+func (e finalError) Error() string { return e.err.Error() }
+func (e finalError) Unwrap() error { return e.err }
+
+// retry calls try until it succeeds, fails with a finalError, or the wait is over. asked and server are for the error.
+func retry(ctx context.Context, wait time.Duration, server, asked string, try func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	pause := firstPause
+	for tries := 1; ; tries++ {
+		err := tryOnce(bounded, wait/triesPerWait, try)
+		if err == nil {
+			return nil
+		}
+		if final := (finalError{}); errors.As(err, &final) {
+			return fmt.Errorf("ask %s for %s: %w", server, asked, final.err)
+		}
+		if sleep(bounded, jitter(pause)) == nil {
+			pause = min(2*pause, maxPause)
+			continue
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("ask %s for %s: %w (last try: %w)", server, asked, ctx.Err(), err)
+		}
+		return fmt.Errorf("ask %s for %s: gave up after %s and %d tries: %w", server, asked, wait, tries, err)
+	}
+}
+
+func tryOnce(ctx context.Context, limit time.Duration, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := try(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && !errors.As(err, new(finalError)) {
+		return fmt.Errorf("%w within %s", errNoAnswer, limit)
+	}
+	return err
+}
+
+// jitter keeps replicas that lost a server together from asking it again together.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2) }
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// maxShown keeps a server's page out of our one line.
+const maxShown = 120
+
+func shorten(s string) string {
+	if len(s) > maxShown {
+		return s[:maxShown] + "…"
+	}
+	return s
+}
