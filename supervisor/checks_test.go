@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -36,12 +38,25 @@ func notedCheck(file, words string) func(context.Context) error {
 	}
 }
 
-// noteTime notes when a check was asked.
-func noteTime(times *[]time.Time, check func(context.Context) error) func(context.Context) error {
+// times are when a check was asked.
+type times struct {
+	mu  sync.Mutex
+	all []time.Time
+}
+
+func (ts *times) of(check func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		*times = append(*times, time.Now())
+		ts.mu.Lock()
+		ts.all = append(ts.all, time.Now())
+		ts.mu.Unlock()
 		return check(ctx)
 	}
+}
+
+func (ts *times) list() []time.Time {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return slices.Clone(ts.all)
 }
 
 // getFrom is HTTPGet of an address that is known only when it is asked.

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
@@ -60,9 +59,7 @@ func pester(ctx context.Context, s *Supervisor, specs map[string]Spec, random *r
 			_ = s.Restart(ctx, name, "pestered")
 		case 2:
 			brief, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(20))*time.Millisecond)
-			if err := s.WaitReady(brief, name); errors.Is(err, ErrUnknown) {
-				panic(err)
-			}
+			_ = s.WaitReady(brief, name)
 			cancel()
 		default: // mostly refused: the name is taken
 			_ = s.Start(specs[name])
@@ -81,7 +78,7 @@ func TestEndWhileAllIsAsked(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var callers sync.WaitGroup
 	for i := range 4 {
-		callers.Go(func() { pester(ctx, s, map[string]Spec(specs), rand.New(rand.NewPCG(uint64(i), 2))) })
+		callers.Go(func() { pester(ctx, s, specs, rand.New(rand.NewPCG(uint64(i), 2))) })
 	}
 	start(t, s, spec)
 	end()

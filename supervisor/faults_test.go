@@ -265,17 +265,17 @@ func TestAServerThatAcceptsAndDoesNotAnswerIsRestartedAfterTheThreshold(t *testi
 		return "http://" + append(lines, "unknown")[max(0, len(lines)-1)]
 	}
 	spec.Start = &Probe{Period: 10 * time.Millisecond, Failures: 1000, Check: notedCheck(file, "127.0.0.1")}
-	var asked []time.Time
+	var asks times
 	client := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{}).DialContext}}
 	defer client.CloseIdleConnections()
-	spec.Live = &Probe{Period: 50 * time.Millisecond, Timeout: 100 * time.Millisecond, Check: noteTime(&asked, getFrom(client, address))}
+	spec.Live = &Probe{Period: 50 * time.Millisecond, Timeout: 100 * time.Millisecond, Check: asks.of(getFrom(client, address))}
 	start(t, s, spec)
 	st := await(t, s, "it", "an end", func(st Status) bool { return st.State == Stopping || st.State == Backoff })
 	if want := "not alive in 3 checks in a row: get " + address() + ": no answer in 100ms"; !strings.HasPrefix(st.Reason, want) {
 		t.Errorf("reason %q, want %q", st.Reason, want)
 	}
 	stop(t, s, "it")
-	if len(asked) < 3 || asked[2].Sub(asked[0]) < 300*time.Millisecond {
+	if asked := asks.list(); len(asked) < 3 || asked[2].Sub(asked[0]) < 300*time.Millisecond {
 		t.Errorf("asked %d times; three time-outs and two pauses are at least 300 ms", len(asked))
 	}
 }

@@ -82,6 +82,20 @@ func (g *stage) note(line string) {
 	g.played = append(g.played, line)
 }
 
+// lines returns what was noted so far.
+func (g *stage) lines() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.played)
+}
+
+// refuse makes launches of that name fail, or work again.
+func (g *stage) refuse(name string, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.fail[name] = err
+}
+
 func (a *actor) pid() int          { return a.number }
 func (a *actor) left() <-chan Exit { return a.leftBehind }
 func (a *actor) gone() <-chan Exit { return a.exitGone }
@@ -119,6 +133,7 @@ func TestBackoffOfTheWholeLoop(t *testing.T) {
 		s, end := g.supervisor()
 		start(t, s, play("it"))
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60, 0, 1, 2}
 		for i, base := range want {
 			low, high := time.Duration(float64(base*time.Second)*(1-jitterPart)), base*time.Second
@@ -153,8 +168,8 @@ func TestDependantsStartAfterAndStopBefore(t *testing.T) {
 		start(t, s, etcd, play("apiserver", "etcd"), play("scheduler", "apiserver"), play("manager", "apiserver", "etcd"))
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
-		if want := []string{"etcd start"}; !slices.Equal(g.played, want) {
-			t.Fatalf("before etcd is ready: %v", g.played)
+		if got, want := g.lines(), []string{"etcd start"}; !slices.Equal(got, want) {
+			t.Fatalf("before etcd is ready: %v", got)
 		}
 		if st := status(t, s, "apiserver"); st.State != Waiting || st.Reason != "waits for etcd (starting)" {
 			t.Errorf("apiserver: %+v", st)
@@ -170,13 +185,14 @@ func TestDependantsStartAfterAndStopBefore(t *testing.T) {
 		if took := time.Since(stopping); took != 3*time.Second {
 			t.Errorf("three layers of a second each took %s", took)
 		}
-		order := func(line string) int { return slices.Index(g.played, line) }
+		played := g.lines()
+		order := func(line string) int { return slices.Index(played, line) }
 		for _, pair := range [][2]string{
 			{"apiserver start", "scheduler start"}, {"apiserver start", "manager start"},
 			{"scheduler gone", "apiserver term"}, {"manager gone", "apiserver term"}, {"apiserver gone", "etcd term"},
 		} {
 			if order(pair[0]) < 0 || order(pair[0]) > order(pair[1]) {
-				t.Errorf("%q is not before %q: %v", pair[0], pair[1], g.played)
+				t.Errorf("%q is not before %q: %v", pair[0], pair[1], played)
 			}
 		}
 	})
@@ -217,7 +233,7 @@ func TestADependencyThatDegradesStopsNothingButHoldsUpANewStart(t *testing.T) {
 func TestStopIsImmediateInBackoffAndWhileWaiting(t *testing.T) { // fault cases 7 and 8
 	synctest.Test(t, func(t *testing.T) {
 		g := newStage(t, polite)
-		g.fail["broken"] = errors.New("no such file")
+		g.refuse("broken", errors.New("no such file"))
 		s, end := g.supervisor()
 		start(t, s, play("broken"), play("waits", "broken"))
 		time.Sleep(10 * time.Second)
@@ -237,7 +253,7 @@ func TestStopIsImmediateInBackoffAndWhileWaiting(t *testing.T) { // fault cases 
 		if err := s.Restart(t.Context(), "broken", "x"); !errors.Is(err, ErrStopped) {
 			t.Errorf("restart of a stopped process: %v", err)
 		}
-		g.fail["broken"] = nil
+		g.refuse("broken", nil)
 		start(t, s, play("broken"))
 		ready(t, s, "broken")
 		if st := status(t, s, "broken"); st.Restarts != 0 {

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // TestOutputThatCannotBeWrittenHoldsNothingUp floods logs that fail, hang or are away: the process can write all it wants, is
