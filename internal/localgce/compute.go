@@ -172,7 +172,7 @@ func (c *ComputeServer) get(w http.ResponseWriter, r *http.Request) {
 
 // zones are those that have VMs.
 func (c *ComputeServer) zones() (zones []string) {
-	for _, i := range c.instances() {
+	for _, i := range c.current(false) {
 		if !slices.Contains(zones, i.Zone) {
 			zones = append(zones, i.Zone)
 		}

@@ -65,6 +65,7 @@ type unit struct {
 func runInit(s bootSpec) error {
 	unix.CloseOnExec(specFD)
 	unix.CloseOnExec(reportFD)
+	_ = os.WriteFile("/proc/1/comm", []byte(initStage), 0) // for ps; the kernel would show "exe"
 	if err := enterInitScope(); err != nil {
 		return err
 	}

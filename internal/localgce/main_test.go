@@ -1,10 +1,15 @@
 package localgce_test
 
 import (
+	"context"
+	"crypto/tls"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -16,28 +21,41 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// TestMain is also the VMs' pid 1, their agent, and a project's process of its own.
+// TestMain is also the VMs' pid 1, what runs in them, and a project's process of its own.
 func TestMain(m *testing.M) {
 	localgce.RunInitIfAsked()
-	if len(os.Args) > 1 {
+	if len(os.Args) > 2 {
 		switch os.Args[1] {
-		case "tiny-agent":
-			tinyAgent()
-			return
+		case "tiny":
+			os.Exit(tiny(os.Args[2], os.Args[3:]))
 		case "project":
-			os.Exit(projectProcess(os.Args[2], os.Args[3]))
+			os.Exit(projectProcess(os.Args[2]))
 		}
 	}
 	os.Exit(m.Run())
 }
 
-// tinyAgent does what the tests look at: it says that it is ready, leaves a child, serves /readyz on the endpoint's port, and
-// pings the watchdog until /run/no-pings exists.
+// tiny is the program in the VMs.
+func tiny(verb string, args []string) int {
+	switch verb {
+	case "agent":
+		tinyAgent()
+	case "get":
+		body, err := fetch(args[0])
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		fmt.Print(body)
+	}
+	return 0
+}
+
+// tinyAgent does what the tests look at: it says that it is ready, leaves a child, serves its VM's name and /readyz on the endpoint's
+// port, and pings the watchdog until /run/no-pings exists.
 func tinyAgent() {
-	fmt.Println("tiny agent", os.Getpid())
-	_ = os.WriteFile("/run/environment", []byte(strings.Join(os.Environ(), "\n")), 0o600)
-	child := exec.Command("sleep", "1000")
-	_ = child.Start()
+	_ = os.WriteFile("/run/environment", []byte(strings.Join(os.Environ(), "\n")+"\n"), 0o600)
+	_ = exec.Command("sleep", "1000").Start()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := os.Stat("/run/not-ready"); err == nil {
 			http.Error(w, "not ready", http.StatusInternalServerError)
@@ -46,8 +64,14 @@ func tinyAgent() {
 		name, _ := os.Hostname()
 		fmt.Fprint(w, name)
 	}))
-	server.Listener, _ = net.Listen("tcp", ":443")
+	server.Listener.Close()
+	var err error
+	if server.Listener, err = net.Listen("tcp", ":443"); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
 	server.StartTLS()
+	fmt.Println("the tiny agent is ready")
 	notify("READY=1\nSTATUS=all is well")
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
@@ -72,11 +96,139 @@ func notify(message string) {
 	}
 }
 
-// config is a project with the tiny agent and VMs a, b, c in a range of its own. Each caller's range is 10.243.<n>.0/25.
-func config(t *testing.T, n int, vms ...string) localgce.Config {
+// fetch asks with a connection of its own, for a second at most.
+func fetch(url string) (string, error) {
+	c := http.Client{Timeout: time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}}
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Metadata-Flavor", "Google")
+	resp, err := c.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return string(body), err
+}
+
+// config is a project in 10.243.<n>.0/25 whose VMs run the tiny agent.
+func config(state string, n int, vms ...string) localgce.Config {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	c := localgce.Config{
+		State: state, Subnet: netip.MustParsePrefix(fmt.Sprintf("10.243.%d.0/25", n)), DiskSize: 32 << 20,
+		Agent:      localgce.Agent{Command: []string{"/usr/local/bin/tiny", "tiny", "agent"}, Env: []string{"COLOUR=blue"}, Watchdog: 500 * time.Millisecond},
+		Binds:      []localgce.Bind{{Host: self, Guest: "/usr/local/bin/tiny", ReadOnly: true}},
+		Attributes: map[string]string{"quorate-cluster": "name: demo"},
+	}
+	for i, name := range vms {
+		c.VMs = append(c.VMs, localgce.VMConfig{Name: name, Zone: "us-central1-" + string(rune('a'+i))})
+	}
+	return c
+}
+
+// needRoot skips where no project can be made.
+func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("needs root: namespaces, mounts, loop devices")
+		t.Skip("needs root: network namespaces, mounts, loop devices")
 	}
-	return configIn(t.TempDir(), n, vms...)
+}
+
+// world is a project under test.
+type world struct {
+	*localgce.Project
+	t    *testing.T
+	conf localgce.Config
+}
+
+// start makes a project and, at the test's end, closes it and compares the machine with what it was.
+func start(t *testing.T, conf localgce.Config) world {
+	t.Helper()
+	needRoot(t)
+	before := traces(t)
+	conf.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	p, err := localgce.Start(t.Context(), conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		compareTraces(t, before)
+	})
+	return world{p, t, conf}
+}
+
+// do fails the test where err is one.
+func (w world) do(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// in runs a shell script in a VM.
+func (w world) in(vm, script string) (string, error) {
+	w.t.Helper()
+	cmd, err := w.Command(w.t.Context(), vm, "sh", "-c", script)
+	if err != nil {
+		return "", err
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// must runs a shell script in a VM and wants it to succeed.
+func (w world) must(vm, script string) string {
+	w.t.Helper()
+	out, err := w.in(vm, script)
+	if err != nil {
+		w.t.Fatalf("in %s: %s: %v\n%s", vm, script, err, out)
+	}
+	return out
+}
+
+// reaches says whether a VM's tiny program gets an answer.
+func (w world) reaches(vm, url string) bool {
+	w.t.Helper()
+	_, err := w.in(vm, "/usr/local/bin/tiny tiny get "+url)
+	return err == nil
+}
+
+func (w world) address(vm string) string { return w.vm(vm).Address }
+
+func (w world) vm(name string) localgce.VMStatus {
+	w.t.Helper()
+	for _, v := range w.Status().VMs {
+		if v.Name == name {
+			return v
+		}
+	}
+	w.t.Fatalf("no vm %s", name)
+	return localgce.VMStatus{}
+}
+
+// await polls until ok says so.
+func (w world) await(what string, ok func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%s: not within 10 s; %+v", what, w.Status())
+		}
+	}
+}
+
+func (w world) awaitReady(vms ...string) {
+	w.t.Helper()
+	for _, name := range vms {
+		w.await(name+" is ready", func() bool { return w.vm(name).Agent.State == "ready" })
+	}
 }

@@ -1,0 +1,156 @@
+package localgce_test
+
+import (
+	"errors"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/option"
+
+	"github.com/quorate/quorate/internal/localgce"
+)
+
+// computeAPI is Google's client of a server with master-1 (cluster demo, zone a) and node-1 (cluster other, zone b).
+func computeAPI(t *testing.T) (*localgce.ComputeServer, *compute.Service, *[]localgce.Instance) {
+	node := instance()
+	node.ID, node.Name, node.Zone, node.Status = 99, "node-1", "us-central1-b", "TERMINATED"
+	node.Labels = map[string]string{"quorate-cluster": "other"}
+	node.DataDisk = localgce.Disk{ID: 18, Name: "node-1-data", DeviceName: "quorate-data", Bytes: 4 << 30}
+	all := &[]localgce.Instance{instance(), node}
+	s := localgce.NewComputeServer("demo", func() []localgce.Instance { return *all })
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	c, err := compute.NewService(t.Context(), option.WithEndpoint(h.URL+"/compute/v1/"), option.WithoutAuthentication())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, c, all
+}
+
+func TestGooglesClientReadsAnInstance(t *testing.T) {
+	_, c, _ := computeAPI(t)
+	i, err := c.Instances.Get("demo", "us-central1-a", "master-1").Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i.Id != 4902571698253978401 || i.Status != "RUNNING" || i.NetworkInterfaces[0].NetworkIP != "10.240.0.2" ||
+		i.Labels["quorate-cluster"] != "demo" || i.CreationTimestamp != "2026-11-20T12:00:00.000+00:00" {
+		t.Errorf("instance: %+v", i)
+	}
+	if !slices.ContainsFunc(i.Metadata.Items, func(m *compute.MetadataItems) bool { return m.Key == "quorate-cluster" && *m.Value == "name: demo\n" }) {
+		t.Errorf("metadata: %+v", i.Metadata)
+	}
+	d, err := c.Disks.Get("demo", "us-central1-a", "master-1-data").Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Id != 17 || d.SizeGb != 4 || d.SelfLink != i.Disks[1].Source || i.Disks[1].DeviceName != "quorate-data" {
+		t.Errorf("disk %+v of %+v", d, i.Disks[1])
+	}
+}
+
+func TestGooglesClientFindsInstancesByFilter(t *testing.T) {
+	_, c, _ := computeAPI(t)
+	for filter, want := range map[string][]string{
+		"":                                {"master-1", "node-1"},
+		"labels.quorate-cluster=demo":     {"master-1"},
+		`labels.quorate-cluster = "demo"`: {"master-1"},
+		`(labels.quorate-cluster = "other") (status = TERMINATED)`: {"node-1"},
+		`labels.quorate-cluster = "other" AND status = "RUNNING"`:  nil,
+		"labels.quorate-cluster:* AND name != node-1":              {"master-1"},
+		"labels.absent=x": nil,
+	} {
+		found, err := c.Instances.AggregatedList("demo").Filter(filter).Do()
+		if err != nil {
+			t.Errorf("%s: %v", filter, err)
+			continue
+		}
+		var got []string
+		for zone, items := range found.Items {
+			for _, i := range items.Instances {
+				got = append(got, i.Name)
+				if "zones/"+i.Zone[len(i.Zone)-len("us-central1-x"):] != zone {
+					t.Errorf("%s of %s is listed in %s", i.Name, i.Zone, zone)
+				}
+			}
+			if len(items.Instances) == 0 && (items.Warning == nil || items.Warning.Code != "NO_RESULTS_ON_PAGE") {
+				t.Errorf("%s: the empty %s has no warning", filter, zone)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", filter, got, want)
+		}
+	}
+	inZone, err := c.Instances.List("demo", "us-central1-b").Do()
+	if err != nil || len(inZone.Items) != 1 || inZone.Items[0].Name != "node-1" {
+		t.Errorf("list of a zone: %+v, %v", inZone, err)
+	}
+	disks, err := c.Disks.AggregatedList("demo").Filter("labels.quorate-cluster=demo").Do()
+	if err != nil || len(disks.Items["zones/us-central1-a"].Disks) != 2 {
+		t.Errorf("disks: %+v, %v", disks, err)
+	}
+}
+
+func TestComputeAPIRefuses(t *testing.T) {
+	s, c, _ := computeAPI(t)
+	code := func(err error) int {
+		var e *googleapi.Error
+		if errors.As(err, &e) {
+			return e.Code
+		}
+		t.Errorf("not an error of the API: %v", err)
+		return 0
+	}
+	_, err := c.Instances.Get("demo", "us-central1-b", "master-1").Do()
+	if code(err) != 404 {
+		t.Error("an instance is found in another zone")
+	}
+	_, err = c.Instances.List("other", "us-central1-a").Do()
+	if code(err) != 404 {
+		t.Error("another project is served")
+	}
+	_, err = c.Instances.AggregatedList("demo").Filter("name > 3").Do()
+	if code(err) != 400 {
+		t.Error("a filter that is not understood is accepted")
+	}
+	if err := s.SetFault(localgce.ComputeFault{Kind: "forbidden"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Instances.AggregatedList("demo").Do()
+	if code(err) != 403 {
+		t.Error("forbidden is allowed")
+	}
+	if s.SetFault(localgce.ComputeFault{Kind: "tired"}) == nil {
+		t.Error("an unknown fault is accepted")
+	}
+}
+
+func TestComputeAPIListsWhatIsNotSo(t *testing.T) {
+	s, c, all := computeAPI(t)
+	count := func() (n int) {
+		found, err := c.Instances.AggregatedList("demo").Do()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, items := range found.Items {
+			n += len(items.Instances)
+		}
+		return n
+	}
+	_ = s.SetFault(localgce.ComputeFault{Kind: "stale"})
+	*all = (*all)[:1]
+	if n := count(); n != 2 {
+		t.Errorf("stale: %d instances, want the 2 of before", n)
+	}
+	_ = s.SetFault(localgce.ComputeFault{Kind: "empty"})
+	if n := count(); n != 0 {
+		t.Errorf("empty: %d instances", n)
+	}
+	_ = s.SetFault(localgce.ComputeFault{})
+	if n := count(); n != 1 {
+		t.Errorf("well again: %d instances, want 1", n)
+	}
+}

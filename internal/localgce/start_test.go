@@ -1,0 +1,199 @@
+package localgce_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/localgce"
+)
+
+func TestConfigNamesEveryFault(t *testing.T) {
+	conf := config(t.TempDir(), 1, "a", "a", "B")
+	conf.Endpoint = conf.Subnet.Addr().Next()
+	conf.DiskSize = 1
+	conf.DeviceName = "Data"
+	conf.Binds = append(conf.Binds, localgce.Bind{Host: "/x", Guest: "y"})
+	conf.VMs[0].Address = conf.Endpoint
+	_, err := localgce.Start(t.Context(), conf)
+	for _, want := range []string{"endpoint 10.243.1.1", "disk size 1", `device name "Data"`, `bind "/x" to "y"`, "vm a is given twice", `vm "B"`, "vm a: address 10.243.1.1"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not name %q: %v", want, err)
+		}
+	}
+	if _, err := localgce.Start(t.Context(), localgce.Config{}); err == nil {
+		t.Error("no state folder is accepted")
+	}
+}
+
+func TestStartRefusesWhatIsInUse(t *testing.T) {
+	conf := config(t.TempDir(), 8, "a")
+	w := start(t, conf)
+	if _, err := localgce.Start(t.Context(), conf); !errors.Is(err, localgce.ErrUp) {
+		t.Errorf("a second project in the folder: %v", err)
+	}
+	before := traces(t)
+	_, err := localgce.Start(t.Context(), config(t.TempDir(), 8, "a"))
+	if err == nil || !strings.Contains(err.Error(), "subnet 10.243.8.0/25: the range is in use on this machine: 10.243.8.0/25 on lgce") {
+		t.Errorf("a second project in the range: %v", err)
+	}
+	compareTraces(t, before)
+	w.must("a", "true") // the first has not suffered
+
+	// Without a host route the same range may be used twice.
+	second := config(t.TempDir(), 8, "a")
+	second.NoHostRoute = true
+	p := start(t, second)
+	p.must("a", "true")
+}
+
+func TestStartThatFailsLeavesNothing(t *testing.T) {
+	needRoot(t)
+	before := traces(t)
+	conf := config(t.TempDir(), 9, "a", "b")
+	conf.Binds = append(conf.Binds, localgce.Bind{Host: "/no/such/file", Guest: "/etc/thing"})
+	_, err := localgce.Start(t.Context(), conf)
+	if err == nil || !strings.Contains(err.Error(), "bind to") || !strings.Contains(err.Error(), "/no/such/file") {
+		t.Errorf("a bind of nothing: %v", err)
+	}
+	compareTraces(t, before)
+}
+
+// projectProcess is a project in a process of its own: it says on standard output when it is up.
+func projectProcess(state string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	p, err := localgce.Start(ctx, config(state, 10, "a", "b"))
+	if err == nil {
+		err = p.Run(ctx, func() { fmt.Println("up") })
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+// startProcess starts projectProcess and waits until it is up.
+func startProcess(t *testing.T, state string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "project", state)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	if line, _ := bufio.NewReader(out).ReadString('\n'); line != "up\n" {
+		t.Fatalf("the project's process says %q", line)
+	}
+	return cmd
+}
+
+func TestAClientDrivesAProject(t *testing.T) {
+	needRoot(t)
+	before := traces(t)
+	// A folder whose path is too long for a socket's.
+	state := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	c, err := localgce.NewClient(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Status(t.Context()); !errors.Is(err, localgce.ErrDown) {
+		t.Errorf("before the start: %v", err)
+	}
+	cmd := startProcess(t, state)
+	ctx := t.Context()
+	if err := c.KillVM(ctx, "a"); err != nil {
+		t.Error(err)
+	}
+	if err := c.KillVM(ctx, "a"); err == nil || err.Error() != "vm a is TERMINATED; this needs it to be RUNNING" {
+		t.Errorf("killed twice: %v", err)
+	}
+	if err := errors.Join(c.Cut(ctx, "b"), c.Partition(ctx, "a", "b", true), c.FreezeVM(ctx, "b")); err != nil {
+		t.Error(err)
+	}
+	s, err := c.Status(ctx)
+	if err != nil || s.VMs[0].Status != "TERMINATED" || !s.VMs[1].Cut || !s.VMs[1].Frozen || len(s.Partitions) != 1 {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	if _, err := c.VM(ctx, "c"); err == nil || !strings.Contains(err.Error(), `no vm is named "c"; there are ["a" "b"]`) {
+		t.Errorf("an unknown vm: %v", err)
+	}
+	if wasUp, err := c.Down(ctx); err != nil || !wasUp {
+		t.Errorf("down: %v, %v", wasUp, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the project's process: %v", err)
+	}
+	compareTraces(t, before)
+	if wasUp, err := c.Down(ctx); err != nil || wasUp {
+		t.Errorf("down again: %v, %v", wasUp, err)
+	}
+}
+
+func TestADeadProjectIsSweptAndTakenUp(t *testing.T) {
+	needRoot(t)
+	before := traces(t)
+	state := t.TempDir()
+	c, err := localgce.NewClient(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kill := func(cmd *exec.Cmd) localgce.Status {
+		s, err := c.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A frozen VM cannot follow its project by itself.
+		if err := c.FreezeVM(t.Context(), "b"); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return s
+	}
+	first := kill(startProcess(t, state))
+	if _, err := c.Status(t.Context()); !errors.Is(err, localgce.ErrDown) {
+		t.Errorf("a dead project: %v", err)
+	}
+	if len(traces(t)) == len(before) {
+		t.Error("the dead project left nothing to sweep: this test shows nothing")
+	}
+	// The next start sweeps, and its VMs are the same instances.
+	second := kill(startProcess(t, state))
+	for i, v := range second.VMs {
+		if v.InstanceID != first.VMs[i].InstanceID || v.DiskID != first.VMs[i].DiskID || v.Address != first.VMs[i].Address {
+			t.Errorf("taken up as %+v, was %+v", v, first.VMs[i])
+		}
+	}
+	if err := localgce.Sweep(t.Context(), state); err != nil {
+		t.Error(err)
+	}
+	compareTraces(t, before)
+
+	// One that hangs is killed.
+	hung := startProcess(t, state)
+	_ = hung.Process.Signal(syscall.SIGSTOP)
+	since := time.Now()
+	if err := localgce.Sweep(t.Context(), state); err != nil {
+		t.Error(err)
+	}
+	t.Logf("a hung project was swept in %s", time.Since(since))
+	compareTraces(t, before)
+}
