@@ -191,6 +191,21 @@ func TestAStoppedProcessIsFoundByItsProbeAndKilled(t *testing.T) { // fault case
 	})
 }
 
+func TestAStoppedProcessThatIsAskedToStopCanEndInOrder(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "notes")
+	s := begin(t, Config{})
+	start(t, s, childSpec(t, "it", "polite", file, "it"))
+	eventually(t, "it runs", func() bool { return len(notes(t, file)) == 1 })
+	if err := syscall.Kill(status(t, s, "it").PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, s, "it")
+	if exit, _ := s.Exited("it"); exit.Code != 0 || exit.Signal != "" {
+		t.Errorf("exit %+v", exit)
+	}
+}
+
 func TestAGrandchildIsKilledAndHoldsNothingUp(t *testing.T) { // fault case 6
 	t.Parallel()
 	for _, c := range []struct{ name, mode, ending string }{

@@ -20,6 +20,7 @@ type stage struct {
 	played []string // "etcd start", "etcd term", ...
 	script func(a *actor)
 	fail   map[string]error
+	hang   chan struct{} // launches wait for it, if it is not nil
 }
 
 type actor struct {
@@ -49,6 +50,9 @@ func (g *stage) supervisor() (*Supervisor, func() error) {
 func (g *stage) close() {}
 
 func (g *stage) launch(spec Spec) (running, error) {
+	if g.hang != nil {
+		<-g.hang
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.fail[spec.Name]; err != nil {
@@ -111,7 +115,13 @@ func (a *actor) exit(code int) {
 }
 
 // polite ends when asked.
-func polite(a *actor) { <-a.terms; a.exit(0) }
+func polite(a *actor) {
+	select {
+	case <-a.terms:
+	case <-a.kills:
+	}
+	a.exit(0)
+}
 
 func play(name string, after ...string) Spec {
 	return Spec{Name: name, Path: "/bin/" + name, After: after}
@@ -297,6 +307,40 @@ func TestAProcessBlockedInTheKernelIsParkedAndDoesNotHoldUpTheEnd(t *testing.T) 
 			t.Errorf("what it depended on was not stopped: %+v", st)
 		}
 		close(blocked)
+	})
+}
+
+func TestALaunchThatDoesNotComeBackDoesNotHoldUpTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newStage(t, polite)
+		g.hang = make(chan struct{})
+		s, end := g.supervisor()
+		start(t, s, play("it"))
+		synctest.Wait()
+		expectError(t, "the end", end(), "stop it: its launch has not come back for 10s")
+		close(g.hang)
+		synctest.Wait()
+		if got, want := g.lines(), []string{"it start", "it kill", "it gone"}; !slices.Equal(got, want) {
+			t.Errorf("a launch that comes back too late: %v, want %v", got, want)
+		}
+	})
+}
+
+func TestReadyIsAskedEagerlyButNotForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asks times
+		s, end := newStage(t, polite).supervisor()
+		spec := play("it")
+		spec.Ready = &Probe{Period: 10 * time.Second, Check: asks.of(func(context.Context) error { return errCheck })}
+		start(t, s, spec)
+		time.Sleep(eagerFor + 70*time.Second)
+		synctest.Wait()
+		if got, want := len(asks.list()), int(eagerFor/eagerPeriod)+8; got < want-2 || got > want+2 {
+			t.Errorf("asked %d times, want about %d", got, want)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -11,8 +11,10 @@ const (
 	defaultPeriod  = time.Second
 	defaultTimeout = time.Second
 	// eagerPeriod is the time between two checks of Ready until it has passed for the first time, unless Period is shorter:
-	// others wait for it, and a boot is a chain of such waits.
+	// others wait for it, and a boot is a chain of such waits. What is not ready after eagerFor waits for something that takes
+	// its time, such as a quorum, and is asked at its own Period from then on.
 	eagerPeriod = 50 * time.Millisecond
+	eagerFor    = 30 * time.Second
 )
 
 // result is what one check said.
@@ -28,10 +30,10 @@ func ask(ctx context.Context, spec Spec, results chan<- result) {
 	}
 	var both sync.WaitGroup
 	if spec.Live != nil {
-		both.Go(func() { askForEver(ctx, *spec.Live, liveQuestion, spec.Live.period(), results) })
+		both.Go(func() { askForEver(ctx, *spec.Live, liveQuestion, results) })
 	}
 	if spec.Ready != nil {
-		both.Go(func() { askForEver(ctx, *spec.Ready, readyQuestion, eagerPeriod, results) })
+		both.Go(func() { askForEver(ctx, *spec.Ready, readyQuestion, results) })
 	}
 	both.Wait()
 }
@@ -51,18 +53,20 @@ func askUntilUp(ctx context.Context, probe Probe, results chan<- result) bool {
 	}
 }
 
-// askForEver asks with the period first until the probe passes, and with its own from then on.
-func askForEver(ctx context.Context, probe Probe, q question, first time.Duration, results chan<- result) {
-	period := min(first, probe.period())
-	for {
+// askForEver asks until ctx is done, Ready eagerly at first.
+func askForEver(ctx context.Context, probe Probe, q question, results chan<- result) {
+	period, eager := probe.period(), q == readyQuestion
+	for begin := time.Now(); ; {
 		err := probe.ask(ctx)
 		if !report(ctx, results, result{q, err}) {
 			return
 		}
-		if err == nil {
-			period = probe.period()
+		eager = eager && err != nil && time.Since(begin) < eagerFor
+		wait := period
+		if eager {
+			wait = min(period, eagerPeriod)
 		}
-		if !pause(ctx, period) {
+		if !pause(ctx, wait) {
 			return
 		}
 	}

@@ -194,14 +194,15 @@ func (p *process) moved(from, to State, why string) {
 	p.voice.say(level, "process changed state", "process", p.name, "from", string(from), "to", string(to), "reason", why)
 }
 
-// leave ends the loop. If a run is still there, because it is blocked in the kernel, it is left to what ends the supervisor.
+// leave ends the loop. A run that is still there was blocked in the kernel, or its launch was and has come back too late: it
+// is killed, and what becomes of that is left to whatever ends the supervisor's children after it.
 func (p *process) leave() {
 	if p.run == nil {
 		p.launcher.close()
-	}
-	close(p.ended)
-	if p.hush != nil {
+	} else {
+		p.do(kill)
 		p.hush()
 	}
+	close(p.ended)
 	p.asking.Wait()
 }
