@@ -39,7 +39,8 @@ type Bundle struct {
 // authority is one CA of the bundle.
 type authority struct {
 	cert *x509.Certificate
-	key  crypto.Signer
+	// key is always a pointer, so that fmt shows an address where it meets it in here.
+	key crypto.Signer
 	// former are trusted and issue nothing: what they issued is still in use while a rotation is under way.
 	former []*x509.Certificate
 }
@@ -97,12 +98,6 @@ func (b *Bundle) Format(f fmt.State, _ rune) { io.WriteString(f, b.String()) }
 
 // LogValue is what slog prints.
 func (b *Bundle) LogValue() slog.Value { return slog.StringValue(b.String()) }
-
-// String shows no key.
-func (authority) String() string { return "CA [key redacted]" }
-
-// Format shows String for every verb.
-func (a authority) Format(f fmt.State, _ rune) { io.WriteString(f, a.String()) }
 
 // String shows no key.
 func (k encryptionKey) String() string { return "encryption key " + k.name + " [redacted]" }

@@ -64,7 +64,10 @@ func Decide(now time.Time, found Found, want Want) Decision {
 	if d := want.Spec.differsInKind(c); d != "" {
 		return Decision{Action: Replace, Reason: d}
 	}
-	if err := verify(c, now, append([]*x509.Certificate{want.CA}, want.Former...)...); err != nil {
+	if err := verify(c, now, want.CA); err != nil {
+		if verify(c, now, want.Former...) == nil {
+			return Decision{Action: Renew, Reason: "issued by a former CA"}
+		}
 		return Decision{Action: Replace, Reason: "not issued by the " + string(want.Spec.Authority) + " CA: " + err.Error()}
 	}
 	if reason := renewal(now, found, want); reason != "" {
@@ -73,12 +76,9 @@ func Decide(now time.Time, found Found, want Want) Decision {
 	return Decision{Action: Keep}
 }
 
-// renewal says why a leaf that works should be issued again; empty: it should not.
+// renewal says why a leaf of today's CA that works should be issued again; empty: it should not.
 func renewal(now time.Time, found Found, want Want) string {
 	c := found.Cert
-	if err := verify(c, now, want.CA); err != nil {
-		return "issued by a former CA"
-	}
 	if found.Mode.Perm()&0o077 != 0 {
 		return fmt.Sprintf("mode %#o: others could read the key", found.Mode.Perm())
 	}

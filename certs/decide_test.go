@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,8 @@ func TestDecide(t *testing.T) {
 	moved.Spec.Addresses = sortedAddresses(append([]netip.Addr{netip.MustParseAddr("10.128.0.9")}, want.Spec.Addresses...))
 	fewer := want
 	fewer.Spec.Names = want.Spec.Names[1:]
+	gone := want
+	gone.Spec.Addresses = slices.DeleteFunc(slices.Clone(want.Spec.Addresses), func(a netip.Addr) bool { return a.String() == "fd20::2" })
 	other := want
 	other.Spec.CommonName = "master-2.us-central1-b.prod.quorate.internal"
 
@@ -51,6 +54,7 @@ func TestDecide(t *testing.T) {
 		{"a file that others could read", t0, Found{Cert: own, Mode: 0o640}, want, Renew, "mode 0640", false},
 		{"a new address", t0, here, moved, Renew, "it lacks the address 10.128.0.9", false},
 		{"a name too many", t0, here, fewer, Renew, "it has the name " + want.Spec.Names[0] + " too many", false},
+		{"an address that is another's by now", t0, here, gone, Renew, "it has the address fd20::2 too many", false},
 		{"another replica's leaf", t0, here, other, Replace, "subject", false},
 		{"a client's leaf in a server's place", t0, Found{Cert: mustIssue(t, b, AgentEtcd, t0).cert, Mode: 0o600}, want, Replace, "subject", false},
 		{"a former CA's leaf works on, and is renewed", t0.Add(25 * time.Hour), here, afterRotation, Renew, "issued by a former CA", false},

@@ -170,6 +170,11 @@ func remade(t *testing.T, a authority, edit func(c *x509.Certificate)) authority
 	return a
 }
 
+// endsAt gives a certificate another end.
+func endsAt(end time.Time) func(*x509.Certificate) {
+	return func(c *x509.Certificate) { c.NotAfter = end }
+}
+
 func TestBundleRefusesCertificatesThatAreNoCAs(t *testing.T) {
 	for want, edit := range map[string]func(c *x509.Certificate){
 		"not a CA certificate": func(c *x509.Certificate) { c.IsCA, c.MaxPathLenZero, c.MaxPathLen = false, false, -1 },

@@ -53,7 +53,7 @@ type Report struct {
 // ErrBundleNeeded where something unusable cannot be replaced without a bundle, and else what could not be written. The
 // report is valid with an error too.
 func Ensure(r Request) (Report, error) {
-	return ensure(r, disk{write: durable.WriteFile, rename: durable.Rename})
+	return ensure(r, disk{write: durable.WriteFile, rename: durable.Rename, sync: durable.SyncDir})
 }
 
 func ensure(r Request, d disk) (Report, error) {

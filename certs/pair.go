@@ -6,22 +6,15 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 )
 
-// pair is a leaf with its key.
+// pair is a leaf with its key, which is a pointer: fmt shows an address in its place.
 type pair struct {
 	key  crypto.Signer
 	cert *x509.Certificate
 }
-
-// String shows no key.
-func (pair) String() string { return "leaf [key redacted]" }
-
-// Format shows String for every verb.
-func (p pair) Format(f fmt.State, _ rune) { io.WriteString(f, p.String()) }
 
 // encode is the content of a leaf's file: certificate, then key, as kubelet-client-current.pem has them.
 func (p pair) encode() ([]byte, error) {

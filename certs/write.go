@@ -24,6 +24,8 @@ const badSuffix = ".bad"
 type disk struct {
 	write  func(path string, data []byte, mode fs.FileMode) error
 	rename func(from, to string) error
+	// sync makes a folder's own entries durable.
+	sync func(dir string) error
 }
 
 func (d disk) aside(path string) error { return d.rename(path, path+badSuffix) }
@@ -58,27 +60,30 @@ func (k *keeper) bind() error {
 // folders makes both folders, their owner's alone, and removes what a killed writer left.
 func (k *keeper) folders() error {
 	for _, dir := range []string{k.Files.Dir, k.Files.Volatile} {
-		if err := os.MkdirAll(dir, folderMode); err != nil {
-			return err
-		}
-		info, err := os.Lstat(dir)
-		if err != nil {
-			return err
-		}
-		if !info.IsDir() {
-			return fmt.Errorf("%s is not a folder", dir)
-		}
-		if info.Mode().Perm()&0o077 != 0 {
-			if err := os.Chmod(dir, folderMode); err != nil {
-				return err
-			}
-		}
-		if err := durable.SyncDir(filepath.Dir(dir)); err != nil {
+		if err := k.folder(dir); err != nil {
 			return err
 		}
 		if err := durable.CleanTemp(dir); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (k *keeper) folder(dir string) error {
+	info, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.MkdirAll(dir, folderMode); err != nil {
+			return err
+		}
+		return k.disk.sync(filepath.Dir(dir))
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a folder", dir)
+	case info.Mode().Perm()&0o077 != 0:
+		return os.Chmod(dir, folderMode)
 	}
 	return nil
 }

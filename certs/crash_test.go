@@ -1,0 +1,123 @@
+package certs
+
+import (
+	"crypto/tls"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var errCut = errors.New("cut")
+
+// cutDisk dies within its nth step: the step has not taken effect, and a temporary file is left behind. Dying behind a step
+// leaves the same as dying before the next.
+func cutDisk(n int) disk {
+	real := fastDisk()
+	step := func(path string, do func() error) error {
+		n--
+		if n > 0 {
+			return do()
+		}
+		if n < 0 {
+			panic("Ensure went on after its disk had failed")
+		}
+		return errors.Join(errCut, os.WriteFile(filepath.Join(filepath.Dir(path), ".durable-left"), []byte("half"), 0o600))
+	}
+	return disk{
+		sync: real.sync,
+		write: func(path string, data []byte, mode fs.FileMode) error {
+			return step(path, func() error { return real.write(path, data, mode) })
+		},
+		rename: func(from, to string) error { return step(from, func() error { return real.rename(from, to) }) },
+	}
+}
+
+// Ensure is killed at every one of its steps, in three situations. Each time every leaf that is there must load, no older
+// bundle may be taken any more, and the next run must repair all and keep what was finished.
+func TestKilledAtAnyStepLeavesLoadablePairs(t *testing.T) {
+	first := testBundle(t)
+	second := rotated(t, first, t0)
+	for _, world := range []struct {
+		name    string
+		prepare func(t *testing.T, r *Request)
+	}{
+		{"first boot", func(*testing.T, *Request) {}},
+		{"rotation", func(t *testing.T, r *Request) {
+			r.Bundle = first
+			mustEnsure(t, *r)
+			r.Bundle = second
+		}},
+		{"garbage everywhere", func(t *testing.T, r *Request) {
+			mustEnsure(t, *r)
+			for path := range contents(t, r.Files) {
+				if err := os.WriteFile(path, []byte("<garbage"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}},
+	} {
+		t.Run(world.name, func(t *testing.T) {
+			t.Parallel()
+			for n := 1; ; n++ {
+				r := testRequest(t, second)
+				world.prepare(t, &r)
+				_, err := ensure(r, cutDisk(n))
+				if err == nil && n > len(sharedNames)+len(table) {
+					return
+				}
+				if !errors.Is(err, errCut) {
+					t.Fatalf("step %d: %v", n, err)
+				}
+				checkAfterCut(t, n, r, first, world.name == "garbage everywhere")
+			}
+		})
+	}
+}
+
+func checkAfterCut(t *testing.T, n int, r Request, older *Bundle, garbage bool) {
+	t.Helper()
+	finished := map[Leaf]string{}
+	files := contents(t, r.Files)
+	for _, row := range table {
+		data, there := files[r.Files.Leaf(row.leaf)]
+		if !there || data == "<garbage" {
+			continue
+		}
+		c, err := tls.X509KeyPair([]byte(data), []byte(data))
+		if err != nil {
+			t.Fatalf("step %d: leaf %s: %v", n, row.leaf, err)
+		}
+		if verify(c.Leaf, t0, r.Bundle.authorities[row.authority].cert) == nil {
+			finished[row.leaf] = data
+		}
+	}
+	if bound, ok := files[r.Files.Binding()]; ok && strings.Contains(bound, `"generation": 2`) {
+		old := r
+		old.Bundle = older
+		if _, err := ensure(old, fastDisk()); !errors.Is(err, ErrRollback) {
+			t.Fatalf("step %d: the older bundle: %v", n, err)
+		}
+	} else if n > 3 && !garbage {
+		t.Fatalf("step %d: the binding is not written first", n)
+	}
+	mustEnsure(t, r)
+	after := contents(t, r.Files)
+	for l, data := range finished {
+		if after[r.Files.Leaf(l)] != data {
+			t.Errorf("step %d: leaf %s was finished and is issued again", n, l)
+		}
+	}
+	for path := range after {
+		if strings.Contains(path, ".durable-") {
+			t.Errorf("step %d: %s is left", n, path)
+		}
+	}
+	r.Now = t0.Add(time.Minute)
+	if report := mustEnsure(t, r); len(report.Changes) != 0 {
+		t.Errorf("step %d: not whole after one run: %v", n, report.Changes)
+	}
+}
