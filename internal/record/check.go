@@ -1,0 +1,102 @@
+package record
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Level is how bad a finding is.
+type Level string
+
+// The levels: Fail is a state in which a cluster must not be created or kept so, Warn one that a person should know.
+const (
+	OK   Level = "ok"
+	Warn Level = "warn"
+	Fail Level = "fail"
+)
+
+// Finding is one line of `quorate record check`.
+type Finding struct {
+	Level Level `json:"level"`
+	// Subject is what was looked at: reach, write-once, deletion, extra, content, or a key of the record.
+	Subject string `json:"subject"`
+	What    string `json:"what"`
+}
+
+// String is the line as people see it.
+func (f Finding) String() string { return fmt.Sprintf("%-4s  %s: %s", f.Level, f.Subject, f.What) }
+
+// Check looks at the record as a whole: whether it can be reached, whether its place really keeps objects write-once, what
+// guards it against deletion, and what is missing in it. It is meant for people and for the moment before a cluster is
+// created. It leaves one small object under checks/, because the package cannot delete.
+func (s *Store) Check(ctx context.Context) []Finding {
+	entries, err := s.list(ctx)
+	if err != nil {
+		return []Finding{{Fail, "reach", err.Error()}}
+	}
+	out := []Finding{{OK, "reach", fmt.Sprintf("%s can be listed: %d objects", s, len(entries))}}
+	out = append(out, s.checkWriteOnce(ctx))
+	out = append(out, s.driver.guards(ctx)...)
+	out = append(out, extras(entries)...)
+	view, err := s.View(ctx)
+	if err != nil {
+		return append(out, Finding{Fail, "content", err.Error()})
+	}
+	damage := slices.Concat(checkInception(s.cluster, view), checkEpochs(view), checkMentions(view), checkNumbers(view, entries))
+	if len(damage) == 0 {
+		damage = []Finding{{OK, "content", fmt.Sprintf("%d epochs, %d places, %d orders, bundle generation %d: nothing missing",
+			len(view.Epochs), len(view.Replicas), len(view.Orders), view.Bundle)}}
+	}
+	return append(out, damage...)
+}
+
+// probe is what Check writes.
+type probe struct {
+	Time  time.Time `json:"time"`
+	Nonce string    `json:"nonce"`
+}
+
+// checkWriteOnce creates one object twice with different contents: the second must lose and the first must stay.
+func (s *Store) checkWriteOnce(ctx context.Context) Finding {
+	const subject = "write-once"
+	key := probeKey(rand.Text())
+	var contents [2][]byte
+	for n := range contents {
+		contents[n], _ = json.Marshal(probe{time.Now().UTC(), rand.Text()}) // strings and a time always encode
+	}
+	stored, won, err := s.createBytes(ctx, key, contents[0])
+	if err == nil && !won {
+		err = fmt.Errorf("read back other bytes than were written: %q", stored)
+	}
+	if err != nil {
+		return Finding{Fail, subject, fmt.Sprintf("cannot create an object: %v", err)}
+	}
+	if err := s.driver.create(ctx, key, contents[1]); !errors.Is(err, errExists) {
+		return Finding{Fail, subject, fmt.Sprintf("%s was created twice (second answer: %v): this place cannot hold a record", s.driver.where(key), err)}
+	}
+	stored, err = s.driver.read(ctx, key)
+	if err != nil || !bytes.Equal(stored, contents[0]) {
+		return Finding{Fail, subject, fmt.Sprintf("%s did not stay what it was (%v): this place cannot hold a record", s.driver.where(key), err)}
+	}
+	return Finding{OK, subject, "an object that exists is not overwritten"}
+}
+
+// extras names the objects that are not the record's.
+func extras(entries []entry) []Finding {
+	var out []Finding
+	for _, e := range entries {
+		switch parseKey(e.key).kind {
+		case unknown:
+			out = append(out, Finding{Warn, "extra", e.key + " is not an object of the record: it is passed over"})
+		case misplacedObject:
+			out = append(out, Finding{Fail, "extra", e.key + " is an object where the record has a folder: remove it"})
+		}
+	}
+	return out
+}

@@ -1,0 +1,114 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// content is what an object can hold. fault reports, for an object at key k, what makes it unfit to decide anything. The same
+// check guards the writing, because one unfit object makes every reader's View fail. Fields that a newer version added are
+// passed over: the replicas of a cluster are upgraded one by one.
+type content interface {
+	fault(k object) error
+}
+
+func (i Inception) fault(object) error {
+	return named("uid", i.UID != "", "name", i.Name != "")
+}
+
+func (c Claim) fault(object) error {
+	err := named("token", c.Token != "", "seeder.zone and name", c.Seeder.Zone != "" && c.Seeder.Name != "",
+		"seeder.instanceID", c.Seeder.InstanceID != "", "maxLearners", c.MaxLearners > 0)
+	switch c.Source.Kind {
+	case SourceEmpty, SourceSnapshot, SourceDirectory:
+		return err
+	}
+	return errors.Join(err, fmt.Errorf("source.kind is %q: want empty, snapshot or directory", c.Source.Kind))
+}
+
+func (o Outcome) fault(object) error {
+	if (o.Formed == nil) == (o.Abandoned == nil) {
+		return errors.New("want exactly one of formed and abandoned")
+	}
+	if o.Formed != nil {
+		return named("formed.clusterID", o.Formed.ClusterID != 0, "formed.memberID", o.Formed.MemberID != 0)
+	}
+	return nil
+}
+
+func (c Closed) fault(object) error { return nil }
+
+func (s Stopped) fault(k object) error {
+	return at(s.Place == k.place && s.Incarnation == k.number, fmt.Sprintf("%s.%d", s.Place, s.Incarnation))
+}
+
+func (i Incarnation) fault(k object) error {
+	return errors.Join(at(i.Place == k.place && i.Number == k.number, fmt.Sprintf("%s/%d", i.Place, i.Number)),
+		named("instanceID", i.InstanceID != "", "bootID", i.BootID != ""))
+}
+
+func (s Started) fault(object) error { return named("epoch", s.Epoch != 0) }
+
+func (m Mark) fault(k object) error { return at(m.MemberID == k.member, m.MemberID.String()) }
+
+func (o Order) fault(k object) error {
+	return errors.Join(at(o.Number == k.number, fmt.Sprint(o.Number)), named("kind", o.Kind != ""))
+}
+
+func (d Done) fault(object) error { return nil }
+
+// named reports which of the named fields is missing: name, whether it is there, name, …
+func named(pairs ...any) error {
+	var errs []error
+	for n := 0; n < len(pairs); n += 2 {
+		if !pairs[n+1].(bool) {
+			errs = append(errs, fmt.Errorf("%s is missing", pairs[n]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// at reports an object whose content belongs to another key.
+func at(same bool, found string) error {
+	if same {
+		return nil
+	}
+	return fmt.Errorf("its content is of %s: it does not belong under this name", found)
+}
+
+// decode reads one object of type T strictly enough to decide on it.
+func decode[T content](k object, data []byte) (T, error) {
+	var v T
+	if err := json.Unmarshal(data, &v); err != nil {
+		return v, fmt.Errorf("not the JSON that belongs here: %w", err)
+	}
+	return v, v.fault(k)
+}
+
+// decodeAny decodes the object by its kind.
+func decodeAny(k object, data []byte) (content, error) {
+	switch k.kind {
+	case inceptionObject:
+		return decode[Inception](k, data)
+	case claimObject:
+		return decode[Claim](k, data)
+	case outcomeObject:
+		return decode[Outcome](k, data)
+	case closedObject:
+		return decode[Closed](k, data)
+	case stoppedObject:
+		return decode[Stopped](k, data)
+	case incarnationObject:
+		return decode[Incarnation](k, data)
+	case startedObject:
+		return decode[Started](k, data)
+	case markObject:
+		return decode[Mark](k, data)
+	case orderObject:
+		return decode[Order](k, data)
+	case doneObject:
+		return decode[Done](k, data)
+	}
+	return nil, fmt.Errorf("objects of kind %d hold no JSON", k.kind)
+}

@@ -1,0 +1,264 @@
+package record
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// eachDriver runs one test against every place that a record can be in.
+func eachDriver(t *testing.T, test func(t *testing.T, url string)) {
+	t.Run("folder", func(t *testing.T) { test(t, "file://"+t.TempDir()) })
+	t.Run("bucket", func(t *testing.T) { test(t, newBucket(t).url) })
+}
+
+// eachDriverAndFailing runs it against a bucket that fails, too.
+func eachDriverAndFailing(t *testing.T, test func(t *testing.T, url string)) {
+	eachDriver(t, test)
+	t.Run("bucket that fails", func(t *testing.T) {
+		b := newBucket(t)
+		b.plan = sevenths
+		test(t, b.url)
+	})
+}
+
+// sevenths lets every request but two of seven suffer.
+func sevenths(doing string, n int) fault {
+	if doing == "upload" {
+		return []fault{lied, none, lost, delayed, refused, late, none}[n%7]
+	}
+	return []fault{none, refused, none, late, lost, torn, throttled}[n%7]
+}
+
+func testClaim(name, token string) Claim {
+	return Claim{Token: token, Seeder: Seeder{replica.Place{Zone: "z-a", Name: name}, "17"}, MaxLearners: 4,
+		Source: Source{Kind: SourceEmpty}, Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+}
+
+func TestDriverContract(t *testing.T) {
+	eachDriverAndFailing(t, func(t *testing.T, url string) {
+		ctx, d := t.Context(), openStore(t, url).driver
+		if entries, err := d.list(ctx); err != nil || len(entries) != 0 {
+			t.Fatalf("a record that was never written to: %v, %v: want an empty listing", entries, err)
+		}
+		if _, err := d.read(ctx, "a/b.json"); !errors.Is(err, errAbsent) {
+			t.Fatalf("read of an absent object: %v", err)
+		}
+		// The driver may answer errExists where an earlier try of the same call made the object.
+		if err := d.create(ctx, "a/b.json", []byte("one")); err != nil && !errors.Is(err, errExists) {
+			t.Fatal(err)
+		}
+		if err := d.create(ctx, "a/b.json", []byte("two")); !errors.Is(err, errExists) {
+			t.Fatalf("create of an object that exists: %v", err)
+		}
+		if data, err := d.read(ctx, "a/b.json"); err != nil || string(data) != "one" {
+			t.Fatalf("read: %q, %v: want what the first create wrote", data, err)
+		}
+		before, err := d.list(ctx)
+		if err != nil || len(before) != 1 || before[0].key != "a/b.json" {
+			t.Fatalf("list: %v, %v", before, err)
+		}
+		if err := d.overwrite(ctx, "a/b.json", []byte("six")); err != nil {
+			t.Fatal(err)
+		}
+		if data, err := d.read(ctx, "a/b.json"); err != nil || string(data) != "six" {
+			t.Fatalf("read: %q, %v: want what overwrite wrote", data, err)
+		}
+		if err := d.overwrite(ctx, "a.json", nil); err != nil {
+			t.Fatal(err)
+		}
+		after, err := d.list(ctx)
+		if err != nil || len(after) != 2 || after[0].key != "a.json" || after[1].key != "a/b.json" {
+			t.Fatalf("list: %v, %v: want the two keys in the order of their bytes", after, err)
+		}
+		if after[1].stamp == before[0].stamp {
+			t.Error("the stamp of an object that was written again did not change")
+		}
+	})
+}
+
+// TestClaimRaceOfProcesses is the reason for the whole package.
+func TestClaimRaceOfProcesses(t *testing.T) {
+	const racers = 8
+	eachDriverAndFailing(t, func(t *testing.T, url string) {
+		races := uint64(12)
+		if strings.HasPrefix(url, "file:") {
+			races = 200 // the window of a driver that looks before it renames is some microseconds wide
+		}
+		var all []*racingProcess
+		for n := range racers {
+			all = append(all, startRacer(t, url, fmt.Sprintf("m%d", n)))
+		}
+		for epoch := uint64(1); epoch <= races; epoch++ {
+			checkRace(t, epoch, race(t, all, epoch))
+		}
+		view, err := openStore(t, url).View(t.Context())
+		if err != nil || uint64(len(view.Epochs)) != races {
+			t.Fatalf("view: %d epochs, %v: want %d", len(view.Epochs), err, races)
+		}
+	})
+}
+
+// racingProcess is one process of a race.
+type racingProcess struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func startRacer(t *testing.T, url, name string) *racingProcess {
+	t.Helper()
+	cmd := process(t, "racer", url, name)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		if err := cmd.Wait(); err != nil && !t.Failed() {
+			t.Errorf("racer %s: %v", name, err)
+		}
+	})
+	p := &racingProcess{in: in, out: bufio.NewReader(out)}
+	if line, err := p.out.ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("racer %s: %q, %v", name, line, err)
+	}
+	return p
+}
+
+// race starts all processes on one epoch at the same moment.
+func race(t *testing.T, all []*racingProcess, epoch uint64) []raceResult {
+	t.Helper()
+	results := make([]raceResult, len(all))
+	errs := make([]error, len(all))
+	var group sync.WaitGroup
+	for n, p := range all {
+		group.Go(func() {
+			if _, errs[n] = fmt.Fprintln(p.in, epoch); errs[n] != nil {
+				return
+			}
+			line, err := p.out.ReadBytes('\n')
+			errs[n] = errors.Join(err, json.Unmarshal(line, &results[n]))
+		})
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return results
+}
+
+func checkRace(t *testing.T, epoch uint64, results []raceResult) {
+	t.Helper()
+	var winners []string
+	for _, r := range results {
+		if r.Won {
+			winners = append(winners, r.Mine)
+		}
+		if r.Got == "" || r.Got != results[0].Got {
+			t.Errorf("epoch %d: %s read the winner %q, another read %q; its errors: %q", epoch, r.Mine, r.Got, results[0].Got, r.Errors)
+		}
+	}
+	if len(winners) != 1 || winners[0] != results[0].Got {
+		t.Errorf("epoch %d: winners %q, and all read %q: want exactly one, the one that all read", epoch, winners, results[0].Got)
+	}
+}
+
+func TestWriterWhoseAnswerWasLostLearnsThatItWon(t *testing.T) {
+	for name, f := range map[string]fault{"503 without effect": refused, "429": throttled, "cut connection": lost,
+		"503 that took effect": lied, "late effect": delayed, "late answer": late, "no answer": silent} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBucket(t)
+			b.always("upload", f, 1)
+			checkWins(t, b)
+		})
+		t.Run(name+", also to the reading back", func(t *testing.T) {
+			t.Parallel()
+			b := newBucket(t)
+			b.plan = func(_ string, n int) fault { return []fault{f, none}[min(n, 1)] }
+			checkWins(t, b)
+		})
+	}
+	t.Run("an answer that is never good, with an effect", func(t *testing.T) {
+		b := newBucket(t)
+		b.always("upload", lied, 0)
+		checkWins(t, b)
+		if n := b.count("upload"); n != normalPace.tries+1 {
+			t.Errorf("%d uploads: want %d by the first writer, no retries but ours, and 1 by the second", n, normalPace.tries)
+		}
+	})
+}
+
+// checkWins writes a claim through the faults, then as a second writer without any.
+func checkWins(t *testing.T, b *testBucket) {
+	t.Helper()
+	got, won, err := openStore(t, b.url).CreateClaim(t.Context(), 1, testClaim("m1", "first"))
+	if err != nil || !won || got.Token != "first" {
+		t.Fatalf("first writer: %+v, won %v, %v", got, won, err)
+	}
+	b.always("none", none, 0)
+	got, won, err = openStore(t, b.url).CreateClaim(t.Context(), 1, testClaim("m2", "second"))
+	if err != nil || won || got.Token != "first" {
+		t.Fatalf("second writer: %+v, won %v, %v", got, won, err)
+	}
+}
+
+func TestNobodyWinsWithoutAnAnswer(t *testing.T) {
+	for name, plan := range map[string]func(string, int) fault{
+		"all refused":           func(string, int) fault { return refused },
+		"written, never read":   func(doing string, _ int) fault { return map[string]fault{"read": refused}[doing] },
+		"lost, then never read": func(doing string, _ int) fault { return map[string]fault{"upload": lost, "read": silent}[doing] },
+		"forbidden":             func(string, int) fault { return forbidden },
+		"read back forbidden":   func(doing string, _ int) fault { return map[string]fault{"read": forbidden}[doing] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBucket(t)
+			b.plan = plan
+			if _, won, err := openStore(t, b.url).CreateClaim(t.Context(), 1, testClaim("m1", "first")); err == nil || won {
+				t.Fatalf("won %v, error %v: want an error", won, err)
+			}
+		})
+	}
+}
+
+func TestOrdersGivenAtOnceGetDistinctNumbers(t *testing.T) {
+	const writers = 12
+	eachDriver(t, func(t *testing.T, url string) {
+		numbers := make([]uint64, writers)
+		var group sync.WaitGroup
+		for n := range writers {
+			s := openStore(t, url)
+			group.Go(func() {
+				o, err := s.CreateOrder(t.Context(), Order{By: fmt.Sprint("operator ", n), Kind: OrderReplicas, Replicas: n + 1})
+				if err != nil {
+					t.Error(err)
+				}
+				numbers[n] = o.Number
+			})
+		}
+		group.Wait()
+		slices.Sort(numbers)
+		for n, number := range numbers {
+			if number != uint64(n+1) {
+				t.Fatalf("numbers %v: want 1 to %d", numbers, writers)
+			}
+		}
+	})
+}

@@ -1,0 +1,135 @@
+package record
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// The Create and Confirm methods below share one contract. Each writes one object if it is absent, then reads it back:
+//
+//	got  what the record holds under that name now: the caller's or another's
+//	won  got is the caller's, byte for byte, also where the answer to the write was lost or an earlier call wrote it
+//	err  it is not known what the record holds, or will hold: a write may still take effect. Look again (View).
+//
+// Two writers of identical bytes both win. For a claim that cannot be, its token is random; an incarnation carries its VM's
+// boot id; for the rest it is harmless, since the two say the same. A zero Time is set to now; a caller that may have to call
+// again with the same object sets it itself, or the bytes differ.
+
+// CreateInception writes inception.json.
+func (s *Store) CreateInception(ctx context.Context, i Inception) (got Inception, won bool, err error) {
+	if i.Name != s.cluster {
+		return got, false, fmt.Errorf("create %s: it names cluster %q, the record is of %q", s.driver.where(inceptionKey), i.Name, s.cluster)
+	}
+	stamp(&i.Time)
+	return create(ctx, s, inceptionKey, i)
+}
+
+// CreateClaim writes epochs/<e>/claim.json. The claim's token must be random.
+func (s *Store) CreateClaim(ctx context.Context, epoch uint64, c Claim) (got Claim, won bool, err error) {
+	stamp(&c.Time)
+	return create(ctx, s, claimKey(epoch), c)
+}
+
+// CreateOutcome writes epochs/<e>/outcome.json.
+func (s *Store) CreateOutcome(ctx context.Context, epoch uint64, o Outcome) (got Outcome, won bool, err error) {
+	stamp(&o.Time)
+	return create(ctx, s, outcomeKey(epoch), o)
+}
+
+// CreateClosed writes epochs/<e>/closed.json.
+func (s *Store) CreateClosed(ctx context.Context, epoch uint64, c Closed) (got Closed, won bool, err error) {
+	stamp(&c.Time)
+	return create(ctx, s, closedKey(epoch), c)
+}
+
+// CreateStopped writes epochs/<e>/stopped/<place>.<k>.json for the place and the incarnation that it names.
+func (s *Store) CreateStopped(ctx context.Context, epoch uint64, st Stopped) (got Stopped, won bool, err error) {
+	stamp(&st.Time)
+	return create(ctx, s, stoppedKey(epoch, st.Place, st.Incarnation), st)
+}
+
+// CreateIncarnation writes replicas/<place>/<k>.json, pending, for the place and the number that it names.
+func (s *Store) CreateIncarnation(ctx context.Context, i Incarnation) (got Incarnation, won bool, err error) {
+	stamp(&i.Time)
+	return create(ctx, s, incarnationKey(i.Place, i.Number), i)
+}
+
+// ConfirmIncarnation writes replicas/<place>/<k>.started.json.
+func (s *Store) ConfirmIncarnation(ctx context.Context, p replica.Place, k uint64, st Started) (got Started, won bool, err error) {
+	stamp(&st.Time)
+	return create(ctx, s, startedKey(p, k), st)
+}
+
+// WriteMark overwrites marks/<member id>.json. Only that member's agent may call it.
+func (s *Store) WriteMark(ctx context.Context, m Mark) error {
+	stamp(&m.Time)
+	key := markKey(m.MemberID)
+	data, err := encode(key, m)
+	if err == nil {
+		err = s.driver.overwrite(ctx, key, data)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", s.driver.where(key), err)
+	}
+	return nil
+}
+
+// stamp sets a time that the caller left open.
+func stamp(t *time.Time) {
+	if t.IsZero() {
+		*t = time.Now().UTC()
+	}
+}
+
+// create encodes want, creates it and decodes what the record holds afterwards.
+func create[T content](ctx context.Context, s *Store, key string, want T) (got T, won bool, err error) {
+	data, err := encode(key, want)
+	if err != nil {
+		return got, false, fmt.Errorf("create %s: %w", s.driver.where(key), err)
+	}
+	stored, won, err := s.createBytes(ctx, key, data)
+	if err != nil {
+		return got, false, err
+	}
+	got, err = decode[T](parseKey(key), stored)
+	if err != nil {
+		return got, false, fmt.Errorf("decode %s: %w", s.driver.where(key), err)
+	}
+	return got, won, nil
+}
+
+// createBytes is the write-once rule itself: create, then read back whatever the create answered. The read alone decides who
+// won: a writer whose answer was lost may find its own bytes, and a writer that was told "exists" may have made them in
+// an earlier try.
+func (s *Store) createBytes(ctx context.Context, key string, data []byte) (stored []byte, won bool, err error) {
+	createErr := s.driver.create(ctx, key, data)
+	stored, readErr := s.driver.read(ctx, key)
+	switch {
+	case readErr == nil:
+		return stored, bytes.Equal(stored, data), nil
+	case createErr == nil || errors.Is(createErr, errExists):
+		return nil, false, fmt.Errorf("read back %s: %w", s.driver.where(key), readErr)
+	case errors.Is(readErr, errAbsent):
+		return nil, false, fmt.Errorf("create %s: %w", s.driver.where(key), createErr)
+	}
+	return nil, false, fmt.Errorf("create %s: unknown whether it took effect: %w", s.driver.where(key), errors.Join(createErr, readErr))
+}
+
+// encode refuses what a reader would refuse, and names that would be another object's or nobody's.
+func encode[T content](key string, v T) ([]byte, error) {
+	k := parseKey(key)
+	if k.kind == unknown || k.kind == misplacedObject {
+		return nil, errors.New("no object has this name: numbers start at 1, a place is <zone>.<name>")
+	}
+	if err := v.fault(k); err != nil {
+		return nil, err
+	}
+	data, err := json.MarshalIndent(v, "", "  ")
+	return append(data, '\n'), err
+}

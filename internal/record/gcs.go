@@ -1,0 +1,137 @@
+package record
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/gcsblob"
+	"gocloud.dev/gcp"
+)
+
+// gcs is the driver for a bucket of Google Cloud Storage. GCS lists, reads and creates with strong consistency, which is
+// what the whole record rests on.
+type gcs struct {
+	bucket   string
+	prefix   string   // [PREFIX/]CLUSTER/
+	endpoint *url.URL // nil: Google's own
+	pace     pace
+
+	mu     sync.Mutex
+	opened *blob.Bucket
+	client *gcp.HTTPClient
+}
+
+func (g *gcs) where(key string) string { return "gs://" + g.bucket + "/" + g.prefix + key }
+
+// connect opens the bucket at the first use. A failure is not kept: gocloud's own opener for gs:// URLs would keep one for the
+// life of the process, print it to stdout and go on without credentials.
+func (g *gcs) connect(ctx context.Context) (*blob.Bucket, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opened != nil {
+		return g.opened, nil
+	}
+	client, err := newClient(ctx, g.endpoint)
+	if err != nil {
+		return nil, err
+	}
+	bucket, err := gcsblob.OpenBucket(context.WithoutCancel(ctx), client, g.bucket, nil)
+	if err != nil {
+		return nil, err
+	}
+	g.opened, g.client = bucket, client
+	return bucket, nil
+}
+
+// do runs one call against the bucket with retries and explains its failure.
+func do[T any](ctx context.Context, g *gcs, call func(context.Context, *blob.Bucket, *attempt) (T, error)) (T, error) {
+	bucket, err := g.connect(ctx)
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return retry(ctx, g.pace, func(ctx context.Context, a *attempt) (T, error) {
+		v, err := call(ctx, bucket, a)
+		return v, explain(int(a.status.Load()), g.bucket, err)
+	})
+}
+
+// explain says what to do about answers that trying again does not change.
+func explain(status int, bucket string, err error) error {
+	if err == nil {
+		return nil
+	}
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("access denied (HTTP %d): the service account needs storage.objects.list, get, create and update on bucket %s: %w",
+			status, bucket, err)
+	case http.StatusNotFound:
+		if !errors.Is(err, errAbsent) {
+			return fmt.Errorf("bucket %s does not exist: create it or correct the record's URL: %w", bucket, err)
+		}
+	}
+	return err
+}
+
+func (g *gcs) list(ctx context.Context) ([]entry, error) {
+	return do(ctx, g, func(ctx context.Context, b *blob.Bucket, _ *attempt) ([]entry, error) {
+		var entries []entry
+		it := b.List(&blob.ListOptions{Prefix: g.prefix})
+		for {
+			o, err := it.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				return entries, nil // GCS lists in the order of the bytes of the names
+			}
+			if err != nil {
+				return nil, err
+			}
+			stamp := strconv.FormatInt(o.ModTime.UnixNano(), 36) + "." + strconv.FormatInt(o.Size, 36) + "." + hex.EncodeToString(o.MD5)
+			entries = append(entries, entry{key: strings.TrimPrefix(o.Key, g.prefix), stamp: stamp})
+		}
+	})
+}
+
+func (g *gcs) read(ctx context.Context, key string) ([]byte, error) {
+	return do(ctx, g, func(ctx context.Context, b *blob.Bucket, a *attempt) ([]byte, error) {
+		data, err := b.ReadAll(ctx, g.prefix+key)
+		if err != nil && a.status.Load() == http.StatusNotFound {
+			return nil, errAbsent
+		}
+		return data, err
+	})
+}
+
+func (g *gcs) create(ctx context.Context, key string, data []byte) error {
+	return g.write(ctx, key, data, true)
+}
+
+func (g *gcs) overwrite(ctx context.Context, key string, data []byte) error {
+	return g.write(ctx, key, data, false)
+}
+
+// write uploads in one request. gocloud's IfNotExist is GCS's ifGenerationMatch=0, which answers 412 for an object that
+// exists, also for one that an earlier try of ours made.
+func (g *gcs) write(ctx context.Context, key string, data []byte, onlyIfAbsent bool) error {
+	_, err := do(ctx, g, func(ctx context.Context, b *blob.Bucket, a *attempt) (struct{}, error) {
+		err := b.WriteAll(ctx, g.prefix+key, data, &blob.WriterOptions{
+			IfNotExist:   onlyIfAbsent,
+			ContentType:  "application/octet-stream",
+			CacheControl: "no-store", // or GCS may serve an old mark from a cache
+			BufferSize:   -1,         // no 16 MiB buffer for each object, and no retries of the client's own
+		})
+		if err != nil && onlyIfAbsent && a.status.Load() == http.StatusPreconditionFailed {
+			return struct{}{}, errExists
+		}
+		return struct{}{}, err
+	})
+	return err
+}

@@ -1,0 +1,209 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// kind is what an object is, by its key.
+type kind int
+
+const (
+	unknown kind = iota // nothing of ours: View passes over it, Check names it
+	inceptionObject
+	claimObject
+	outcomeObject
+	closedObject
+	stoppedObject
+	incarnationObject
+	startedObject
+	markObject
+	sealedObject
+	orderObject
+	doneObject
+	snapshotObject
+	probeObject
+	misplacedObject // an object where the layout has a folder: in a folder it would hide all that should be below it
+)
+
+// object is a parsed key. The fields that its kind has not are zero.
+type object struct {
+	kind   kind
+	epoch  uint64
+	place  replica.Place
+	number uint64 // incarnation, order or bundle generation
+	member MemberID
+}
+
+const inceptionKey = "inception.json"
+
+func epochKey(epoch uint64, name string) string { return fmt.Sprintf("epochs/%d/%s", epoch, name) }
+func claimKey(epoch uint64) string              { return epochKey(epoch, "claim.json") }
+func outcomeKey(epoch uint64) string            { return epochKey(epoch, "outcome.json") }
+func closedKey(epoch uint64) string             { return epochKey(epoch, "closed.json") }
+func stoppedKey(epoch uint64, p replica.Place, k uint64) string {
+	return epochKey(epoch, fmt.Sprintf("stopped/%s.%d.json", p, k))
+}
+func incarnationKey(p replica.Place, k uint64) string {
+	return fmt.Sprintf("replicas/%s/%d.json", p, k)
+}
+func startedKey(p replica.Place, k uint64) string {
+	return fmt.Sprintf("replicas/%s/%d.started.json", p, k)
+}
+func markKey(id MemberID) string         { return fmt.Sprintf("marks/%s.json", id) }
+func sealedKey(generation uint64) string { return fmt.Sprintf("bundle/%d.sealed", generation) }
+func orderKey(n uint64) string           { return fmt.Sprintf("orders/%d.json", n) }
+func doneKey(n uint64) string            { return fmt.Sprintf("orders/%d.done.json", n) }
+func probeKey(nonce string) string       { return fmt.Sprintf("checks/%s.json", nonce) }
+
+// parseKey is strict: only a key that the functions above spell is one of ours, so "epochs/01/claim.json" is not.
+func parseKey(key string) object {
+	parts := strings.Split(key, "/")
+	switch {
+	case key == inceptionKey:
+		return object{kind: inceptionObject}
+	case parts[0] == "epochs":
+		return parseEpochKey(parts[1:])
+	case parts[0] == "replicas":
+		return parseReplicaKey(parts[1:])
+	case len(parts) == 1 && slices.Contains([]string{"marks", "bundle", "orders", "snapshots", "checks"}, key):
+		return object{kind: misplacedObject}
+	case parts[0] == "snapshots" && len(parts) > 1:
+		return parseSnapshotKey(parts[1:])
+	case len(parts) == 2:
+		return parseFlatKey(parts[0], parts[1])
+	}
+	return object{}
+}
+
+// parseFlatKey parses the keys of folders that hold objects and no folders.
+func parseFlatKey(folder, name string) object {
+	switch folder {
+	case "marks":
+		return parseMarkName(name)
+	case "bundle":
+		if n, ok := numbered(name, ".sealed"); ok {
+			return object{kind: sealedObject, number: n}
+		}
+	case "orders":
+		if n, ok := numbered(name, ".done.json"); ok {
+			return object{kind: doneObject, number: n}
+		}
+		if n, ok := numbered(name, ".json"); ok {
+			return object{kind: orderObject, number: n}
+		}
+	case "checks":
+		return object{kind: probeObject}
+	}
+	return object{}
+}
+
+func parseEpochKey(parts []string) object {
+	if len(parts) == 0 {
+		return object{kind: misplacedObject}
+	}
+	epoch, ok := parseNumber(parts[0])
+	if !ok {
+		return object{}
+	}
+	switch rest := strings.Join(parts[1:], "/"); rest {
+	case "", "stopped":
+		return object{kind: misplacedObject}
+	case "claim.json":
+		return object{kind: claimObject, epoch: epoch}
+	case "outcome.json":
+		return object{kind: outcomeObject, epoch: epoch}
+	case "closed.json":
+		return object{kind: closedObject, epoch: epoch}
+	default:
+		name, ok := strings.CutPrefix(rest, "stopped/")
+		dot := strings.LastIndexByte(strings.TrimSuffix(name, ".json"), '.')
+		if !ok || dot < 0 {
+			return object{}
+		}
+		place, ok := parsePlace(name[:dot])
+		k, numberOK := numbered(name[dot+1:], ".json")
+		if !ok || !numberOK {
+			return object{}
+		}
+		return object{kind: stoppedObject, epoch: epoch, place: place, number: k}
+	}
+}
+
+func parseReplicaKey(parts []string) object {
+	if len(parts) == 0 {
+		return object{kind: misplacedObject}
+	}
+	place, ok := parsePlace(parts[0])
+	switch {
+	case !ok:
+		return object{}
+	case len(parts) == 1:
+		return object{kind: misplacedObject}
+	case len(parts) == 2:
+		if k, ok := numbered(parts[1], ".started.json"); ok {
+			return object{kind: startedObject, place: place, number: k}
+		}
+		if k, ok := numbered(parts[1], ".json"); ok {
+			return object{kind: incarnationObject, place: place, number: k}
+		}
+	}
+	return object{}
+}
+
+func parseMarkName(name string) object {
+	hex, ok := strings.CutSuffix(name, ".json")
+	id, err := ParseMemberID(hex)
+	if !ok || err != nil || id == 0 || id.String() != hex {
+		return object{}
+	}
+	return object{kind: markObject, member: id}
+}
+
+// parseSnapshotKey parses <e>/<revision>-<time>.db.zst and .json; the time is the writer's affair.
+func parseSnapshotKey(parts []string) object {
+	epoch, ok := parseNumber(parts[0])
+	if !ok {
+		return object{}
+	}
+	if len(parts) == 1 {
+		return object{kind: misplacedObject}
+	}
+	revision, taken, ok := strings.Cut(parts[1], "-")
+	if _, number := parseNumber(revision); !ok || !number || len(parts) != 2 {
+		return object{}
+	}
+	for _, suffix := range []string{".db.zst", ".json"} {
+		if t, ok := strings.CutSuffix(taken, suffix); ok && t != "" {
+			return object{kind: snapshotObject, epoch: epoch}
+		}
+	}
+	return object{}
+}
+
+// numbered parses <number><suffix>.
+func numbered(name, suffix string) (uint64, bool) {
+	s, ok := strings.CutSuffix(name, suffix)
+	if !ok {
+		return 0, false
+	}
+	return parseNumber(s)
+}
+
+// parseNumber accepts what %d writes for numbers from 1 on, and nothing else.
+func parseNumber(s string) (uint64, bool) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	return n, err == nil && n > 0 && strconv.FormatUint(n, 10) == s
+}
+
+// parsePlace is replica.ParsePlace for a part of a key.
+func parsePlace(s string) (replica.Place, bool) {
+	if strings.ContainsAny(s, "/\\ ") {
+		return replica.Place{}, false
+	}
+	return replica.ParsePlace(s)
+}

@@ -1,0 +1,133 @@
+// Package record keeps the few facts about a cluster that must outlive its etcd: that it was created on purpose, who may
+// form which epoch of it, which incarnation of a replica is current, what the operator ordered, and the sealed bundle of
+// its keys. membership.md lists them; objects.go are their types; the agent decides nothing dangerous without reading them.
+//
+//	             CreateClaim, CreateOutcome, …            View, Check
+//	                        |                                 |
+//	Store    create if absent, read back, compare    list until stable, read what is new
+//	                        |                                 |
+//	driver   folder: fsync + link(2)            gs: ifGenerationMatch=0, retried here and nowhere else
+//
+// Guarantees:
+//   - An object but a mark is created or it is not: it is never overwritten, and the package has no call that deletes.
+//   - Of any number of writers of one object, in any number of processes and machines, exactly one wins, and all that get
+//     an answer get the same one. A create whose answer was lost is read back, never assumed.
+//   - "Absent" is concluded from a complete listing only, never from a failed read: gs answers 404 also where the bucket
+//     is gone, and gocloud calls a 403 NotFound.
+//   - A View is the record as it stood at one moment, whole and decoded, or it is an error. A half-read record decides nothing.
+//
+// Who retries: the gs driver, a bounded number of times and only what is transient (a refused or cut connection, no answer
+// in time, 408, 429, 5xx); the KMS client does so by itself. Callers do not retry: they look again at their next turn.
+//
+// It does not decide what the facts mean (etcdmember does), log, or take part in etcd.
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+)
+
+// Store is the record of one cluster. Its methods may be called concurrently.
+type Store struct {
+	driver  driver
+	cluster string
+
+	mu sync.Mutex
+	// seen is the last listing that was found stable, without marks and checks.
+	seen []entry
+	// cache holds the decoded write-once objects by key, each with the stamp that its entry had.
+	cache map[string]cached
+}
+
+// cached is one object that need not be read again while its entry carries the same stamp.
+type cached struct {
+	stamp string
+	value any
+}
+
+// Open opens the record of a cluster in gs://BUCKET[/PREFIX] or file:///FOLDER. It only looks at the form of its
+// arguments: it asks no server and reads no folder, so that an agent can be restarted while the record is out of reach.
+// That is the first call's error then, and View's or Check's are the ones made for people.
+//
+// The folder must exist and be on a local file system; `<cluster>/` below it is made when the first object is. A bucket is
+// reached with the default credentials of the machine (on GCE: the instance's service account). With ?endpoint=http://ADDRESS
+// another server that speaks GCS's API is asked in Google's place, and is never sent credentials.
+func Open(_ context.Context, recordURL, cluster string) (*Store, error) {
+	if cluster == "" || strings.ContainsAny(cluster, "/\\ ") || strings.HasPrefix(cluster, ".") {
+		return nil, fmt.Errorf("open record: cluster name %q: want a DNS label", cluster)
+	}
+	d, err := openDriver(recordURL, cluster)
+	if err != nil {
+		return nil, fmt.Errorf("open record %q: %w", recordURL, err)
+	}
+	return &Store{driver: d, cluster: cluster, cache: map[string]cached{}}, nil
+}
+
+// openDriver picks the driver by the URL's scheme.
+func openDriver(recordURL, cluster string) (driver, error) {
+	u, err := url.Parse(recordURL)
+	if err != nil {
+		return nil, err
+	}
+	if u.User != nil || u.Fragment != "" {
+		return nil, errors.New("a user or a fragment has no meaning here: want gs://BUCKET[/PREFIX] or file:///FOLDER")
+	}
+	switch u.Scheme {
+	case "file":
+		return openFolder(u, cluster)
+	case "gs":
+		return openGCS(u, cluster)
+	case "":
+		return nil, errors.New("no scheme: want gs://BUCKET[/PREFIX] or file:///FOLDER")
+	}
+	return nil, fmt.Errorf("scheme %q is not known: want gs://BUCKET[/PREFIX] or file:///FOLDER", u.Scheme)
+}
+
+// openFolder checks a file URL.
+func openFolder(u *url.URL, cluster string) (driver, error) {
+	if u.Host != "" {
+		return nil, fmt.Errorf("%q stands where a host would: a folder has three slashes, file:///%s%s", u.Host, u.Host, u.Path)
+	}
+	if u.RawQuery != "" {
+		return nil, fmt.Errorf("query %q: a folder takes none", u.RawQuery)
+	}
+	if u.Path == "" || !path.IsAbs(u.Path) {
+		return nil, errors.New("no folder: want file:///FOLDER")
+	}
+	return &folder{root: path.Clean(u.Path), cluster: cluster}, nil
+}
+
+// openGCS checks a gs URL.
+func openGCS(u *url.URL, cluster string) (driver, error) {
+	if u.Host == "" {
+		return nil, errors.New("no bucket: want gs://BUCKET[/PREFIX]")
+	}
+	query := u.Query()
+	endpoint := query.Get("endpoint")
+	query.Del("endpoint")
+	for name := range query {
+		return nil, fmt.Errorf("query parameter %q is not known: a bucket takes endpoint only", name)
+	}
+	prefix := strings.Trim(u.Path, "/")
+	if prefix != "" {
+		prefix += "/"
+	}
+	g := &gcs{bucket: u.Host, prefix: prefix + cluster + "/", pace: normalPace}
+	if endpoint == "" {
+		return g, nil
+	}
+	e, err := url.Parse(endpoint)
+	if err != nil || (e.Scheme != "http" && e.Scheme != "https") || e.Host == "" {
+		return nil, fmt.Errorf("endpoint %q: want http://ADDRESS or https://ADDRESS", endpoint)
+	}
+	g.endpoint = e
+	return g, nil
+}
+
+// String names the place of the record, for messages: gs://BUCKET/PREFIX/CLUSTER/ or FOLDER/CLUSTER/.
+func (s *Store) String() string { return s.driver.where("") }

@@ -1,0 +1,202 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// readers is how many objects are read at once: a record of a thousand objects is read in seconds at 50 ms each, and a
+// machine that just booted is not flooded.
+const readers = 16
+
+// View reads the whole record: the state at one moment between the call and its return, except that marks may be newer. It is
+// complete or an error that names the object that could not be read or understood. Write-once objects are read the first
+// time only: a View of an unchanged record costs one listing and one read for each mark. Objects that are not the record's
+// are passed over; Check names them. The caller may keep the View but must not change what its slices and pointers hold.
+func (s *Store) View(ctx context.Context) (View, error) {
+	entries, err := s.stableList(ctx)
+	if err != nil {
+		return View{}, fmt.Errorf("read record: %w", err)
+	}
+	values, err := s.load(ctx, entries)
+	if err != nil {
+		return View{}, fmt.Errorf("read record: %w", err)
+	}
+	view, err := assemble(entries, values)
+	if err != nil {
+		return View{}, fmt.Errorf("read record: %s: %w", s, err)
+	}
+	return view, nil
+}
+
+// load returns the decoded objects by key, reading those that the cache lacks.
+func (s *Store) load(ctx context.Context, entries []entry) (map[string]any, error) {
+	s.mu.Lock()
+	known := maps.Clone(s.cache)
+	s.mu.Unlock()
+	values := make([]any, len(entries))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for n, e := range entries {
+		k := parseKey(e.key)
+		switch k.kind {
+		case unknown, probeObject, sealedObject, snapshotObject:
+			continue // the name says all that a View holds of it
+		case misplacedObject:
+			return nil, fmt.Errorf("%s is an object where the record has a folder: remove it", s.driver.where(e.key))
+		}
+		if c, ok := known[e.key]; ok && c.stamp == e.stamp && k.kind != markObject {
+			values[n] = c.value
+			continue
+		}
+		group.Go(func() (err error) {
+			values[n], err = s.readObject(ctx, e.key, k)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return s.remember(entries, values), nil
+}
+
+// readObject reads and decodes an object of the listing. That it is not there any more is a failure like another.
+func (s *Store) readObject(ctx context.Context, key string, k object) (any, error) {
+	data, err := s.driver.read(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read %s, which the listing has: %w", s.driver.where(key), err)
+	}
+	v, err := decodeAny(k, data)
+	if err != nil {
+		return nil, fmt.Errorf("decode %s: %w", s.driver.where(key), err)
+	}
+	return v, nil
+}
+
+// remember replaces the cache by what this listing has, so that an object that is gone is forgotten.
+func (s *Store) remember(entries []entry, values []any) map[string]any {
+	cache := make(map[string]cached, len(entries))
+	out := make(map[string]any, len(entries))
+	for n, e := range entries {
+		if values[n] != nil {
+			cache[e.key] = cached{e.stamp, values[n]}
+			out[e.key] = values[n]
+		}
+	}
+	s.mu.Lock()
+	s.cache = cache
+	s.mu.Unlock()
+	return out
+}
+
+// assemble builds the View from the names of all objects and the contents of those that have one.
+func assemble(entries []entry, values map[string]any) (View, error) {
+	a := assembly{
+		view:   View{Replicas: map[replica.Place][]Incarnation{}, Marks: map[MemberID]Mark{}},
+		epochs: map[uint64]*Epoch{},
+		orders: map[uint64]*Order{},
+		places: map[replica.Place]map[uint64]*Incarnation{},
+	}
+	for _, e := range entries {
+		k := parseKey(e.key)
+		switch k.kind {
+		case sealedObject:
+			a.view.Bundle = max(a.view.Bundle, k.number)
+		case snapshotObject:
+			if !slices.Contains(a.view.Snapshots, k.epoch) {
+				a.view.Snapshots = append(a.view.Snapshots, k.epoch)
+			}
+		case startedObject, doneObject: // the object that they complete comes first
+		default:
+			a.add(k, values[e.key])
+		}
+	}
+	for _, e := range entries {
+		if err := a.complete(parseKey(e.key), e.key, values[e.key]); err != nil {
+			return View{}, err
+		}
+	}
+	return a.finish(), nil
+}
+
+// assembly is a View in the making.
+type assembly struct {
+	view   View
+	epochs map[uint64]*Epoch
+	orders map[uint64]*Order
+	places map[replica.Place]map[uint64]*Incarnation
+}
+
+// add takes an object that stands by itself.
+func (a *assembly) add(k object, value any) {
+	switch v := value.(type) {
+	case Inception:
+		a.view.Inception = &v
+	case Claim:
+		a.epoch(k).Claim = &v
+	case Outcome:
+		a.epoch(k).Outcome = &v
+	case Closed:
+		a.epoch(k).Closed = &v
+	case Stopped:
+		a.epoch(k).Stopped = append(a.epoch(k).Stopped, v)
+	case Mark:
+		a.view.Marks[v.MemberID] = v
+	case Order:
+		a.orders[v.Number] = &v
+	case Incarnation:
+		if a.places[v.Place] == nil {
+			a.places[v.Place] = map[uint64]*Incarnation{}
+		}
+		a.places[v.Place][v.Number] = &v
+	}
+}
+
+// complete takes an object that belongs to another one. A started.json whose incarnation is lost fails the View: without
+// the instance id one cannot tell who is superseded, and every answer to that would stop or start the wrong VM.
+func (a *assembly) complete(k object, key string, value any) error {
+	switch v := value.(type) {
+	case Started:
+		i := a.places[k.place][k.number]
+		if i == nil {
+			return fmt.Errorf("%s is there but %s is lost: quorate record rebuild brings it back", key, incarnationKey(k.place, k.number))
+		}
+		i.Started = &v
+	case Done:
+		if o := a.orders[k.number]; o != nil {
+			o.Done = &v
+		}
+	}
+	return nil
+}
+
+// epoch is the epoch of a key, which exists from its first object on, claim or not.
+func (a *assembly) epoch(k object) *Epoch {
+	if a.epochs[k.epoch] == nil {
+		a.epochs[k.epoch] = &Epoch{Number: k.epoch}
+	}
+	return a.epochs[k.epoch]
+}
+
+// finish sorts all by number.
+func (a *assembly) finish() View {
+	for _, n := range slices.Sorted(maps.Keys(a.epochs)) {
+		a.view.Epochs = append(a.view.Epochs, *a.epochs[n])
+	}
+	for _, n := range slices.Sorted(maps.Keys(a.orders)) {
+		a.view.Orders = append(a.view.Orders, *a.orders[n])
+	}
+	for place, incarnations := range a.places {
+		for _, k := range slices.Sorted(maps.Keys(incarnations)) {
+			a.view.Replicas[place] = append(a.view.Replicas[place], *incarnations[k])
+		}
+	}
+	slices.Sort(a.view.Snapshots)
+	return a.view
+}

@@ -1,0 +1,352 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fsouza/fake-gcs-server/fakestorage"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+var (
+	testTime = time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+	placeA   = replica.Place{Zone: "z-a", Name: "m1"}
+	placeB   = replica.Place{Zone: "z-b", Name: "m2"}
+)
+
+// fullView is a record in which every kind of object occurs: epoch 1 was abandoned, epoch 2 formed, stopped and closed,
+// epoch 3 restored from a snapshot by order 2.
+func fullView() View {
+	claim2 := testClaim("m1", "t2")
+	claim3 := testClaim("m2", "t3")
+	claim3.Source = Source{Kind: SourceSnapshot, Order: 2, MemberID: 0xa, DiskID: "d1", Snapshot: "snapshots/2/9-x.db.zst"}
+	claim1 := testClaim("m9", "t1")
+	return View{
+		Inception: &Inception{UID: "u", Name: "c1", ProjectNumber: "1", Region: "z", Time: testTime},
+		Epochs: []Epoch{
+			{Number: 1, Claim: &claim1, Outcome: &Outcome{Abandoned: &Abandoned{By: "z-a.m1.17", Why: "gone"}, Time: testTime}},
+			{Number: 2, Claim: &claim2, Outcome: &Outcome{Formed: &Formed{ClusterID: 0xc, MemberID: 0xa}, Time: testTime},
+				Closed: &Closed{By: "z-b.m2.18", Order: 2, Time: testTime},
+				Stopped: []Stopped{{Place: placeA, Incarnation: 1, MemberID: 0xa, Term: 3, LastIndex: 9, CommitIndex: 8,
+					Voters: []MemberID{0xa}, Learners: []MemberID{0xb}, Changes: []ConfigChange{{9, "add-voter", 0xb}}, Time: testTime}}},
+			{Number: 3, Claim: &claim3},
+		},
+		Replicas: map[replica.Place][]Incarnation{
+			placeA: {incarnation(placeA, 1, 2, true)},
+			placeB: {incarnation(placeB, 1, 2, true), incarnation(placeB, 9, 2, false), incarnation(placeB, 10, 3, false)},
+		},
+		Marks: map[MemberID]Mark{
+			0xa:                {MemberID: 0xa, Epoch: 2, Term: 3, Applied: 7, Time: testTime},
+			0xfedcba9876543210: {MemberID: 0xfedcba9876543210, Epoch: 2, Term: 3, Applied: 1 << 60, Time: testTime},
+		},
+		Orders: []Order{
+			{Number: 1, Time: testTime, By: "eva", Kind: OrderLeave, Place: &placeB, Done: &Done{By: "z-a.m1", Time: testTime, What: "left"}},
+			{Number: 2, Time: testTime, By: "eva", Kind: OrderRestore, Restore: &RestoreOrder{Ends: 2, From: claim3.Source, Replica: placeB, Term: 3, Commit: 8}},
+		},
+		Bundle:    2,
+		Snapshots: []uint64{2},
+	}
+}
+
+func incarnation(p replica.Place, k, epoch uint64, started bool) Incarnation {
+	i := Incarnation{Place: p, Number: k, InstanceID: fmt.Sprint(100 + k), BootID: "b", Epoch: epoch, DiskID: "d1",
+		Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}, Time: testTime}
+	if started {
+		i.Started = &Started{Epoch: epoch, MemberID: 0xa, DiskID: "d1", Time: testTime}
+	}
+	return i
+}
+
+// write puts a View into a record through the Create methods.
+func write(t *testing.T, s *Store, v View) {
+	t.Helper()
+	ctx := t.Context()
+	made := func(_ any, won bool, err error) {
+		t.Helper()
+		if err != nil || !won {
+			t.Fatalf("won %v, %v", won, err)
+		}
+	}
+	if v.Inception != nil {
+		made(s.CreateInception(ctx, *v.Inception))
+	}
+	for _, e := range v.Epochs {
+		writeEpoch(t, s, e, made)
+	}
+	for _, incarnations := range v.Replicas {
+		for _, i := range incarnations {
+			made(s.CreateIncarnation(ctx, i))
+			if i.Started != nil {
+				made(s.ConfirmIncarnation(ctx, i.Place, i.Number, *i.Started))
+			}
+		}
+	}
+	for _, m := range v.Marks {
+		made(m, true, s.WriteMark(ctx, m))
+	}
+	for _, o := range v.Orders {
+		got, err := s.CreateOrder(ctx, o)
+		made(got, got.Number == o.Number, err)
+		if o.Done != nil {
+			made(s.CompleteOrder(ctx, o.Number, *o.Done))
+		}
+	}
+	for g := range v.Bundle {
+		made(s.CreateSealed(ctx, g+1, []byte("sealed")))
+	}
+	for _, e := range v.Snapshots {
+		made(e, true, s.driver.create(ctx, fmt.Sprintf("snapshots/%d/9-x.db.zst", e), []byte("x")))
+	}
+}
+
+func writeEpoch(t *testing.T, s *Store, e Epoch, made func(any, bool, error)) {
+	t.Helper()
+	ctx := t.Context()
+	if e.Claim != nil {
+		made(s.CreateClaim(ctx, e.Number, *e.Claim))
+	}
+	if e.Outcome != nil {
+		made(s.CreateOutcome(ctx, e.Number, *e.Outcome))
+	}
+	if e.Closed != nil {
+		made(s.CreateClosed(ctx, e.Number, *e.Closed))
+	}
+	for _, st := range e.Stopped {
+		made(s.CreateStopped(ctx, e.Number, st))
+	}
+}
+
+func checkView(t *testing.T, s *Store, want View) {
+	t.Helper()
+	got, err := s.View(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestViewIsWhatWasWritten(t *testing.T) {
+	eachDriver(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		checkView(t, s, View{})
+		write(t, s, fullView())
+		checkView(t, s, fullView())
+		checkView(t, s, fullView())
+		checkView(t, openStore(t, url), fullView())
+	})
+}
+
+func TestViewReadsPagesOfABucket(t *testing.T) {
+	var objects []fakestorage.Object
+	for n := 1; n <= 1005; n++ {
+		objects = append(objects, fakestorage.Object{ObjectAttrs: fakestorage.ObjectAttrs{BucketName: "b", Name: "some/prefix/c1/" + orderKey(uint64(n))},
+			Content: fmt.Appendf(nil, `{"number":%d,"kind":"resume"}`, n)})
+	}
+	b := newBucket(t, objects...)
+	view, err := openStore(t, b.url).View(t.Context())
+	if err != nil || len(view.Orders) != 1005 || view.Orders[1004].Number != 1005 {
+		t.Fatalf("%d orders, %v", len(view.Orders), err)
+	}
+	if n := b.count("list"); n != 4 {
+		t.Errorf("%d pages: want two listings of two pages", n)
+	}
+}
+
+func TestViewOfAnUnchangedRecordIsCheap(t *testing.T) {
+	m := newMemory()
+	s := m.store()
+	write(t, s, fullView())
+	checkView(t, s, fullView())
+	m.counted()
+	checkView(t, s, fullView())
+	lists, reads := m.counted()
+	if want := []string{markKey(0xa), markKey(0xfedcba9876543210)}; lists != 1 || !slices.Equal(reads, want) {
+		t.Errorf("%d listings, reads %v: want one and %v", lists, reads, want)
+	}
+	if _, _, err := s.CreateOutcome(t.Context(), 3, Outcome{Formed: &Formed{1, 2}}); err != nil {
+		t.Fatal(err)
+	}
+	m.counted()
+	if v, err := s.View(t.Context()); err != nil || v.Epochs[2].Outcome == nil {
+		t.Fatalf("%+v, %v: want the new outcome", v.Epochs, err)
+	}
+	lists, reads = m.counted()
+	if lists != 2 || len(reads) != 3 || reads[0] != outcomeKey(3) {
+		t.Errorf("%d listings, reads %v: want two, the new outcome and the marks", lists, reads)
+	}
+}
+
+func TestViewForgetsWhatIsGoneAndReadsAgainWhatWasReplaced(t *testing.T) {
+	m := newMemory()
+	s := m.store()
+	write(t, s, fullView())
+	checkView(t, s, fullView())
+	want := fullView()
+	m.remove(outcomeKey(2))
+	want.Epochs[1].Outcome = nil
+	m.put(claimKey(3), strings.ReplaceAll(string(m.objects[claimKey(3)]), "t3", "t4"))
+	want.Epochs[2].Claim.Token = "t4"
+	checkView(t, s, want)
+}
+
+// TestViewIsOneMoment forms an epoch between two pages of a listing: one listing alone would name an epoch that it lacks.
+func TestViewIsOneMoment(t *testing.T) {
+	m := newMemory()
+	s := m.store()
+	m.midList = func(n int) {
+		if n == 1 {
+			write(t, m.store(), View{Epochs: fullView().Epochs[:1], Replicas: map[replica.Place][]Incarnation{placeA: {incarnation(placeA, 1, 1, true)}}})
+			m.mu.Lock()
+			m.lists = n
+			m.mu.Unlock()
+		}
+	}
+	v, err := s.View(t.Context())
+	if err != nil || len(v.Epochs) != 1 || len(v.Replicas[placeA]) != 1 {
+		t.Fatalf("%d epochs, %d incarnations, %v: want both or neither", len(v.Epochs), len(v.Replicas[placeA]), err)
+	}
+}
+
+func TestViewGivesUpOnARecordThatNeverRests(t *testing.T) {
+	m := newMemory()
+	m.onList = func(n int) { m.put(sealedKey(uint64(n)), "x") }
+	if _, err := m.store().View(t.Context()); err == nil || !strings.Contains(err.Error(), "it changed during each of 10 listings") {
+		t.Fatal(err)
+	}
+}
+
+func TestMarksDoNotDisturbTheListing(t *testing.T) {
+	m := newMemory()
+	write(t, m.store(), fullView())
+	m.counted()
+	m.onList = func(n int) { m.put(markKey(1), fmt.Sprintf(`{"memberID":"1","applied":%d}`, n)) }
+	v, err := m.store().View(t.Context())
+	if lists, _ := m.counted(); err != nil || v.Marks[1].Applied != 2 || lists != 2 {
+		t.Fatalf("mark %+v, %d listings, %v", v.Marks[1], lists, err)
+	}
+}
+
+func TestOneUnreadableObjectFailsTheView(t *testing.T) {
+	m := newMemory()
+	write(t, m.store(), fullView())
+	for _, key := range slices.Sorted(maps.Keys(m.objects)) {
+		if k := parseKey(key).kind; k == sealedObject || k == snapshotObject {
+			continue // a View reads only its name
+		}
+		for name, cause := range map[string]error{"injected": errors.New("injected"), "absent though listed": errAbsent} {
+			m.onRead = func(read string) error {
+				if read == key {
+					return cause
+				}
+				return nil
+			}
+			v, err := m.store().View(t.Context())
+			if !errors.Is(err, cause) || !strings.Contains(err.Error(), key) || !cmp.Equal(v, View{}) {
+				t.Errorf("%s, %s: %v: want an error that names it", key, name, err)
+			}
+		}
+	}
+}
+
+func TestOneUndecodableObjectFailsTheView(t *testing.T) {
+	for key, contents := range map[string][]string{
+		inceptionKey:              {"", "{", "null", "{}", `{"uid":"u"}`, `[]`, `{"uid":"u","name":"c1"} x`},
+		claimKey(2):               {"", `{"token":"x"}`, `{"token":"","seeder":{"zone":"z","name":"n","instanceID":"1"},"maxLearners":4,"source":{"kind":"empty"}}`, `{"token":"x","seeder":{"zone":"z","name":"n","instanceID":"1"},"maxLearners":4,"source":{"kind":"other"}}`},
+		outcomeKey(2):             {"", "{}", `{"formed":{"clusterID":"1","memberID":"1"},"abandoned":{"by":"x"}}`, `{"formed":{}}`, `{"formed":{"clusterID":"xyz","memberID":"1"}}`},
+		closedKey(2):              {"", "[]"},
+		stoppedKey(2, placeA, 1):  {"", "{}", `{"zone":"z-b","name":"m2","incarnation":1}`, `{"zone":"z-a","name":"m1","incarnation":2}`},
+		incarnationKey(placeA, 1): {"", "{}", `{"zone":"z-a","name":"m1","number":2,"instanceID":"1","bootID":"b"}`, `{"zone":"z-a","name":"m1","number":1,"bootID":"b"}`},
+		startedKey(placeA, 1):     {"", "{}"},
+		markKey(0xa):              {"", "{}", `{"memberID":"b"}`, `{"memberID":10}`},
+		orderKey(1):               {"", "{}", `{"number":2,"kind":"pause"}`, `{"number":1}`, `{"number":-1,"kind":"pause"}`},
+		doneKey(1):                {"", "1"},
+	} {
+		for _, content := range contents {
+			m := newMemory()
+			write(t, m.store(), fullView())
+			s := m.store()
+			checkView(t, s, fullView())
+			m.put(key, content)
+			if _, err := s.View(t.Context()); err == nil || !strings.Contains(err.Error(), m.where(key)) {
+				t.Errorf("%s holding %q: %v: want an error that names it", key, content, err)
+			}
+		}
+	}
+}
+
+func TestViewPassesOverWhatIsNotItsOwn(t *testing.T) {
+	m := newMemory()
+	write(t, m.store(), fullView())
+	for _, key := range []string{"readme.txt", "epochs/01/claim.json", "epochs/0/claim.json", "orders/x.json", "checks/x.json", "other/inception.json"} {
+		m.put(key, "whatever")
+	}
+	m.put(claimKey(2), strings.Replace(string(m.objects[claimKey(2)]), "{", `{"aFieldOfANewerVersion": 1,`, 1))
+	checkView(t, m.store(), fullView())
+}
+
+func TestViewShowsDamageThatADecisionNeeds(t *testing.T) {
+	m := newMemory()
+	write(t, m.store(), fullView())
+	m.remove(claimKey(2))
+	m.remove(orderKey(1))
+	want := fullView()
+	want.Epochs[1].Claim = nil
+	want.Orders = want.Orders[1:]
+	checkView(t, m.store(), want)
+}
+
+func TestViewRefusesAConfirmationWithoutIncarnation(t *testing.T) {
+	m := newMemory()
+	write(t, m.store(), fullView())
+	m.remove(incarnationKey(placeA, 1))
+	if _, err := m.store().View(t.Context()); err == nil || !strings.Contains(err.Error(), incarnationKey(placeA, 1)+" is lost") {
+		t.Fatal(err)
+	}
+}
+
+func TestViewRefusesAnObjectInAFoldersPlace(t *testing.T) {
+	m := newMemory()
+	m.put("epochs", "x")
+	if _, err := m.store().View(t.Context()); err == nil || !strings.Contains(err.Error(), "memory:epochs is an object where") {
+		t.Fatal(err)
+	}
+}
+
+func TestCreateRefusesWhatNoViewCouldRead(t *testing.T) {
+	m := newMemory()
+	s, ctx := m.store(), t.Context()
+	for name, create := range map[string]func() error{
+		"cluster":     func() error { _, _, err := s.CreateInception(ctx, Inception{UID: "u", Name: "c2"}); return err },
+		"uid":         func() error { _, _, err := s.CreateInception(ctx, Inception{Name: "c1"}); return err },
+		"token":       func() error { _, _, err := s.CreateClaim(ctx, 1, testClaim("m1", "")); return err },
+		"start at 1":  func() error { _, _, err := s.CreateClaim(ctx, 0, testClaim("m1", "t")); return err },
+		"exactly one": func() error { _, _, err := s.CreateOutcome(ctx, 1, Outcome{}); return err },
+		"<zone>.<name>": func() error {
+			_, _, err := s.CreateIncarnation(ctx, incarnation(replica.Place{Zone: "../z", Name: "m"}, 1, 1, false))
+			return err
+		},
+		"instanceID": func() error { _, _, err := s.CreateIncarnation(ctx, Incarnation{Place: placeA, Number: 1}); return err },
+		"epoch":      func() error { _, _, err := s.ConfirmIncarnation(ctx, placeA, 1, Started{}); return err },
+		"kind":       func() error { _, err := s.CreateOrder(ctx, Order{}); return err },
+		"no object":  func() error { return s.WriteMark(ctx, Mark{}) },
+		"not empty":  func() error { _, _, err := s.CreateSealed(ctx, 1, nil); return err },
+	} {
+		if err := create(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v: want an error that speaks of %q", err, name)
+		}
+	}
+	if len(m.objects) != 0 {
+		t.Errorf("%d objects were written", len(m.objects))
+	}
+}
