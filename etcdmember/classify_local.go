@@ -65,6 +65,9 @@ func (h history) corrupt() string {
 	if a.MemberID != 0 && d.MemberID != 0 && a.MemberID != d.MemberID {
 		return fmt.Sprintf("its log is of member %s, agent.json names %s", d.MemberID, a.MemberID)
 	}
+	if h.memberID() == 0 {
+		return "neither its log nor agent.json names the member" // it would look removed in any list
+	}
 	e := h.epoch(a.Epoch)
 	if e != nil && e.Outcome != nil && e.Outcome.Formed != nil && d.ClusterID != 0 && d.ClusterID != e.Outcome.Formed.ClusterID {
 		return fmt.Sprintf("its log is of etcd cluster %s, epoch %d formed %s", d.ClusterID, a.Epoch, e.Outcome.Formed.ClusterID)

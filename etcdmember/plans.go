@@ -56,7 +56,7 @@ func doStartUnread(o Observation, _ time.Time) Plan {
 }
 
 func doWaitUnread(o Observation, _ time.Time) Plan {
-	if o.StartAnyway && o.Local == L1 && o.Phase == PhaseStarted {
+	if o.StartAnyway && o.Local == L1 && o.Phase == PhaseStarted && !o.StoppedID {
 		return o.startAsIs("an operator said start-anyway on this VM").blocked("record-unreadable",
 			"the record cannot be read: "+o.Names.RecordErr+". The member was started by an operator's word.",
 			"Make the bucket readable.")

@@ -1,0 +1,263 @@
+package etcdmember
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// ringOf is the cluster of three with me, a, as leader; voters first, then learners, all reachable and caught up.
+func ringOf(voters, learners []RingMember) Ring {
+	f := three()
+	r := Ring{At: t0, Me: f.Me, Cluster: testCluster, Leader: 0xa1, LastIndex: 5000, Record: f.Record, Compute: f.Compute,
+		Policy: Policy{Replicas: 3}}
+	r.Members = append(append(r.Members, voters...), learners...)
+	return r
+}
+
+func member(p replica.Place, instance string, id record.MemberID) RingMember {
+	return RingMember{Member: entry(p, instance, id), Match: 5000, State: ProgressReplicate, RecentActive: true, StreamsActive: true, MovedAt: t0}
+}
+
+func learner(p replica.Place, instance string, id record.MemberID) RingMember {
+	m := member(p, instance, id)
+	m.Learner = true
+	return m
+}
+
+var (
+	mA, mB, mC = member(pa, "101", 0xa1), member(pb, "102", 0xb1), member(pc, "103", 0xc3)
+	lB, lC     = learner(pb, "102", 0xb1), learner(pc, "103", 0xc3)
+)
+
+func threeVoters() Ring { return ringOf([]RingMember{mA, mB, mC}, nil) }
+
+// quiet makes b unreachable for so long.
+func quietB(d time.Duration) func(*Ring) {
+	return func(r *Ring) {
+		m := &r.Members[1]
+		m.RecentActive, m.StreamsActive, m.UnreachableSince = false, false, t0.Add(-d)
+	}
+}
+
+func goneB(r *Ring) {
+	r.Compute.First.Instances, r.Compute.Second.Instances = instances("101", "103"), instances("101", "103")
+}
+
+func diskGone(r *Ring) {
+	r.Compute.First.Disks, r.Compute.Second.Disks = []string{"d1", "d3"}, []string{"d1", "d3"}
+}
+
+func ringOrder(o record.Order) func(*Ring) {
+	return func(r *Ring) {
+		o.Number = uint64(len(r.Record.Orders) + 1)
+		r.Record.Orders = append(r.Record.Orders, o)
+	}
+}
+
+func alarm(kind AlarmKind, id record.MemberID) func(*Ring) {
+	return func(r *Ring) { r.Alarms = append(r.Alarms, Alarm{MemberID: id, Kind: kind}) }
+}
+
+func hashes(a, b, c uint32) func(*Ring) {
+	return func(r *Ring) {
+		for i, h := range []uint32{a, b, c} {
+			r.Members[i].Hash, r.Members[i].HashRevision = h, 7
+		}
+	}
+}
+
+func db(i int, size, used int64) func(*Ring) {
+	return func(r *Ring) { r.Members[i].DBSize, r.Members[i].DBInUse, r.Members[i].Quota = size, used, 100 }
+}
+
+func allDB(size, used int64) func(*Ring) {
+	return func(r *Ring) {
+		for i := range r.Members {
+			db(i, size, used)(r)
+		}
+	}
+}
+
+func pairRing() Ring   { return ringOf([]RingMember{mA}, []RingMember{lB}) }
+func threeFirst() Ring { return ringOf([]RingMember{mA}, []RingMember{lB, lC}) }
+func twoAndOne() Ring  { return ringOf([]RingMember{mA, mB}, []RingMember{lC}) }
+func compacted(r *Ring) {
+	r.CompactedSince = true
+}
+
+func TestRowsBesideTheLeader(t *testing.T) {
+	leaveB := ringOrder(record.Order{Kind: record.OrderLeave, Place: &pb})
+	leaveA := ringOrder(record.Order{Kind: record.OrderLeave, Place: &pa})
+	paused := ringOrder(record.Order{Kind: record.OrderPause})
+	two := ringOrder(record.Order{Kind: record.OrderReplicas, Replicas: 2})
+	learnerC := func(change func(*RingMember)) func(*Ring) { return func(r *Ring) { change(&r.Members[2]) } }
+	cases := []struct {
+		name    string
+		ring    func() Ring
+		change  []func(*Ring)
+		row     Row
+		act     Act
+		id      record.MemberID
+		blocked string
+	}{
+		{"three healthy voters: nothing", threeVoters, nil, RowQuiet, ActKeep, 0, ""},
+		{"the record cannot be read: nothing is done", twoAndOne, []func(*Ring){func(r *Ring) { r.RecordErr = errors.New("503") }}, RowQuiet, ActWait, 0, "record-unreadable"},
+		{"the record is damaged: nothing is done", twoAndOne, []func(*Ring){func(r *Ring) { r.Record.Inception = nil }}, RowQuiet, ActWait, 0, "record-lost"},
+		{"a restore order ends the epoch: nothing is done", twoAndOne, []func(*Ring){ringOrder(record.Order{Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1}})}, RowQuiet, ActWait, 0, "epoch-closed"},
+
+		{"40: unreachable for 60 s and gone with its disk: remove", threeVoters, []func(*Ring){quietB(time.Minute), goneB, diskGone}, 40, ActRemoveMember, 0xb1, ""},
+		{"40: not before 60 s", threeVoters, []func(*Ring){quietB(59 * time.Second), goneB, diskGone}, RowQuiet, ActKeep, 0, ""},
+		{"40: a newer incarnation on another disk proves both", threeVoters, []func(*Ring){quietB(time.Minute), newerB("d9")}, 40, ActRemoveMember, 0xb1, ""},
+		{"40: a newer incarnation on its disk is its return: not removed", threeVoters, []func(*Ring){quietB(time.Hour), newerB("d2")}, 42, ActWait, 0, "member-unreachable"},
+		{"40: not where the rest would be no quorum", threeVoters, []func(*Ring){quietB(time.Minute), goneB, diskGone, func(r *Ring) {
+			r.Members[2].RecentActive = false
+			r.Members[2].UnreachableSince = t0.Add(-time.Second)
+		}}, 40, ActWait, 0, "no-quorum-without-it"},
+		{"40: not while paused", threeVoters, []func(*Ring){quietB(time.Minute), goneB, diskGone, paused}, 40, ActWait, 0, "paused"},
+		{"41: gone, its disk still there: wait", threeVoters, []func(*Ring){quietB(time.Minute), goneB}, 41, ActWait, 0, "member-disk-left"},
+		{"41: not longer than ten minutes", threeVoters, []func(*Ring){quietB(10 * time.Minute), goneB}, 41, ActRemoveMember, 0xb1, ""},
+		{"41: not while an empty replacement waits", twoVotersDead, []func(*Ring){goneB}, 41, ActRemoveMember, 0xb1, ""},
+		{"42: unreachable, not proven gone: never removed", threeVoters, []func(*Ring){quietB(24 * time.Hour)}, 42, ActWait, 0, "member-unreachable"},
+		{"42: an API that errs proves nothing", threeVoters, []func(*Ring){quietB(24 * time.Hour), goneB, diskGone, func(r *Ring) { r.Compute.First.Err = errors.New("503") }}, 42, ActWait, 0, "member-unreachable"},
+		{"42: an override is a proof", threeVoters, []func(*Ring){quietB(time.Minute), ringOrder(record.Order{Kind: record.OrderOverride, Row: 42, MemberID: 0xb1})}, 40, ActRemoveMember, 0xb1, ""},
+
+		{"43: confirmed for two minutes and never heard of: remove", twoAndOne, []func(*Ring){learnerC(func(m *RingMember) {
+			m.Name, m.RecentActive, m.StreamsActive, m.UnreachableSince, m.Match = "", false, false, t0.Add(-2*time.Minute), 0
+		})}, 43, ActRemoveMember, 0xc3, ""},
+		{"43: heard of but nameless: it started, and is promoted", twoAndOne, []func(*Ring){learnerC(func(m *RingMember) { m.Name = "" })}, 44, ActPromote, 0xc3, ""},
+		{"43: behind and still for five minutes: remove", twoAndOne, []func(*Ring){learnerC(func(m *RingMember) { m.Match, m.MovedAt = 10, t0.Add(-5*time.Minute) })}, 43, ActRemoveMember, 0xc3, ""},
+		{"43: not while a snapshot is on its way", twoAndOne, []func(*Ring){learnerC(func(m *RingMember) { m.Match, m.MovedAt, m.State = 10, t0.Add(-5*time.Minute), ProgressSnapshot })}, 44, ActWait, 0, "learner-not-ready"},
+
+		{"44: caught up on two polls: promote", twoAndOne, nil, 44, ActPromote, 0xc3, ""},
+		{"44: 1000 entries behind: promote", twoAndOne, []func(*Ring){learnerC(func(m *RingMember) { m.Match = 4000 })}, 44, ActPromote, 0xc3, ""},
+		{"44: 1001 behind: not yet", twoAndOne, []func(*Ring){learnerC(func(m *RingMember) { m.Match = 3999 })}, 44, ActWait, 0, "learner-not-ready"},
+		{"44: caught up, but dead for 8 s: etcd would promote it, we do not", twoAndOne, []func(*Ring){learnerC(func(m *RingMember) { m.RecentActive = false })}, 44, ActWait, 0, "learner-not-ready"},
+		{"44: streams down", twoAndOne, []func(*Ring){learnerC(func(m *RingMember) { m.StreamsActive = false })}, 44, ActWait, 0, "learner-not-ready"},
+		{"44: its place's newest confirmed incarnation names another member", twoAndOne, []func(*Ring){func(r *Ring) {
+			i := r.Record.Replicas[pc][0]
+			i.Number, i.Started = 2, &record.Started{Epoch: 1, MemberID: 0xc9}
+			r.Record.Replicas[pc] = append(r.Record.Replicas[pc], i)
+		}}, 44, ActWait, 0, "learner-not-ready"},
+		{"44: an alarm on it", twoAndOne, []func(*Ring){alarm(AlarmNoSpace, 0xc3), compacted}, 44, ActWait, 0, "learner-not-ready"},
+		{"44: not while paused", twoAndOne, []func(*Ring){paused}, 44, ActWait, 0, "paused"},
+
+		{"two replicas: the second stays a learner", pairRing, []func(*Ring){func(r *Ring) { r.Policy.Replicas = 2 }}, RowQuiet, ActKeep, 0, ""},
+		{"two of three wanted: the second waits for the third, and says so", pairRing, nil, 44, ActWait, 0, "third-replica-missing"},
+		{"three first boots: the first of two ready learners is promoted", threeFirst, nil, 44, ActPromote, 0xb1, ""},
+		{"three first boots, one not ready: neither is", threeFirst, []func(*Ring){learnerC(func(m *RingMember) { m.Match = 1 })}, 44, ActWait, 0, "third-replica-missing"},
+		{"three replicas where two were wanted: both are promoted all the same", threeFirst, []func(*Ring){two}, 44, ActPromote, 0xb1, ""},
+		{"the other ready learner follows in the next tick", twoAndOne, []func(*Ring){two}, 44, ActPromote, 0xc3, ""},
+		{"the voter of a pair leaves: its learner is promoted first", pairRing, []func(*Ring){leaveA}, 44, ActPromote, 0xb1, ""},
+		{"then it hands over", func() Ring { return ringOf([]RingMember{mA, mB}, nil) }, []func(*Ring){leaveA}, 45, ActMoveLeader, 0xb1, ""},
+		{"two voters by accident stay two voters", func() Ring { return ringOf([]RingMember{mA, mB}, nil) }, nil, 49, ActWait, 0, "even-voters"},
+		{"two are ordered, two voters are left: a snapshot first", func() Ring { return ringOf([]RingMember{mA, mB}, nil) }, []func(*Ring){two}, 45, ActWait, 0, "snapshot-first"},
+		{"then the second is removed, to join again as a learner", func() Ring { return ringOf([]RingMember{mA, mB}, nil) }, []func(*Ring){two, func(r *Ring) { r.SnapshotAt = t0.Add(-time.Minute) }}, 45, ActRemoveMember, 0xb1, ""},
+
+		{"45: a follower is ordered to leave: remove", threeVoters, []func(*Ring){leaveB}, 45, ActRemoveMember, 0xb1, ""},
+		{"45: a pause does not hold an order back", threeVoters, []func(*Ring){leaveB, paused}, 45, ActRemoveMember, 0xb1, ""},
+		{"45: the leader is ordered to leave: hand over", threeVoters, []func(*Ring){leaveA}, 45, ActMoveLeader, 0xb1, ""},
+		{"45: not where the rest would be no quorum", threeVoters, []func(*Ring){leaveB, func(r *Ring) { r.Members[2].RecentActive = false }}, 45, ActWait, 0, "leave-needs-quorum"},
+		{"45: the last voter stays", func() Ring { return ringOf([]RingMember{mA}, nil) }, []func(*Ring){leaveA}, 45, ActWait, 0, "leave-last-voter"},
+		{"45: a learner is ordered to leave", twoAndOne, []func(*Ring){ringOrder(record.Order{Kind: record.OrderLeave, Place: &pc})}, 45, ActRemoveMember, 0xc3, ""},
+
+		{"46: one of three is corrupt and the others agree: remove it", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xb1), hashes(1, 2, 1)}, 46, ActRemoveMember, 0xb1, ""},
+		{"46: it is the leader: hand over first", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xa1), hashes(2, 1, 1)}, 46, ActMoveLeader, 0xb1, ""},
+		{"46: removed: disarm that id's alarm", twoVotersAB, []func(*Ring){alarm(AlarmCorrupt, 0xc3)}, 46, ActDisarm, 0xc3, ""},
+		{"47: the others differ: everything stands still", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xb1), hashes(1, 2, 3), quietB(time.Minute), goneB, diskGone}, 47, ActHalt, 0, "corrupt"},
+		{"47: the others' hashes are not known", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xb1)}, 47, ActHalt, 0, "corrupt"},
+		{"47: id 0", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0)}, 47, ActHalt, 0, "corrupt"},
+		{"47: two of two", twoVotersAB, []func(*Ring){alarm(AlarmCorrupt, 0xb1)}, 47, ActHalt, 0, "corrupt"},
+		{"47: an override names the wrong one", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xb1), hashes(1, 2, 3), ringOrder(record.Order{Kind: record.OrderOverride, Row: 47, MemberID: 0xb1})}, 46, ActRemoveMember, 0xb1, ""},
+
+		{"48: compact first", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(100, 10)}, 48, ActCompact, 0, ""},
+		{"48: then the followers", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(100, 10), compacted}, 48, ActDefragment, 0xb1, ""},
+		{"48: none while a snapshot is in flight", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(100, 10), compacted, func(r *Ring) { r.SnapshotInFlight = true }}, 48, ActWait, 0, "no-space"},
+		{"48: the leader last, after handing over", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(20, 10), db(0, 100, 10), compacted}, 48, ActMoveLeader, 0xb1, ""},
+		{"48: a lone voter defragments itself", func() Ring { return ringOf([]RingMember{mA}, nil) }, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(100, 10), compacted}, 48, ActDefragment, 0xa1, ""},
+		{"48: room again: disarm", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(20, 10), compacted}, 48, ActDisarm, 0xa1, ""},
+		{"48: full of live data: a person", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(100, 99), compacted}, 48, ActWait, 0, "no-space"},
+		{"49: four voters", func() Ring { return ringOf([]RingMember{mA, mB, mC, member(pc, "113", 0xd1)}, nil) }, nil, 49, ActWait, 0, "even-voters"},
+	}
+	seen := map[Row]bool{}
+	for _, c := range cases {
+		seen[c.row] = true
+		t.Run(c.name, func(t *testing.T) {
+			r := c.ring()
+			for _, change := range c.change {
+				change(&r)
+			}
+			previous := r
+			previous.At = t0.Add(-250 * time.Millisecond)
+			p := DecideBesideLeader(t0, previous, r)
+			blocked := ""
+			if p.Blocked != nil {
+				blocked = p.Blocked.Name
+			}
+			if p.Row != c.row || p.Act != c.act || blocked != c.blocked || c.id != 0 && p.MemberID != c.id {
+				t.Errorf("row %s, %s %s, blocked %q: %s; want row %s, %s %s, %q", p.Row, p.Act, p.MemberID, blocked, p.Reason, c.row, c.act, c.id, c.blocked)
+			}
+		})
+	}
+	for _, r := range besideRows {
+		if !seen[r.number] {
+			t.Errorf("row %s has no case", r.number)
+		}
+	}
+}
+
+func newerB(disk string) func(*Ring) {
+	return func(r *Ring) {
+		r.Record.Replicas[pb] = append(r.Record.Replicas[pb], record.Incarnation{Place: pb, Number: 2, InstanceID: "202", BootID: "x", Epoch: 1, DiskID: disk})
+	}
+}
+
+func twoVotersAB() Ring { return ringOf([]RingMember{mA, mB}, nil) }
+
+// twoVotersDead: b is dead, c is a voter, and a fourth replica waits as a learner.
+func twoVotersDead() Ring {
+	r := ringOf([]RingMember{mA, mB, mC}, []RingMember{learner(replica.Place{Zone: "us-central1-b", Name: "m-d"}, "104", 0xd1)})
+	quietB(time.Minute)(&r)
+	return r
+}
+
+// A promotion needs two looks: the first alone, or one from long ago, is not enough, nor a second at which the learner was not there.
+func TestPromotionNeedsTwoLooks(t *testing.T) {
+	r := twoAndOne()
+	for name, previous := range map[string]func() Ring{
+		"no look before":       func() Ring { return Ring{} },
+		"the same look":        func() Ring { return r },
+		"a look from long ago": func() Ring { p := twoAndOne(); p.At = t0.Add(-time.Minute); return p },
+		"it was not there":     func() Ring { p := twoVotersAB(); p.At = t0.Add(-250 * time.Millisecond); return p },
+		"it was behind at the first": func() Ring {
+			p := twoAndOne()
+			p.At = t0.Add(-250 * time.Millisecond)
+			p.Members[2].Match = 1
+			return p
+		},
+	} {
+		if p := DecideBesideLeader(t0, previous(), r); p.Act != ActWait || p.Row != 44 {
+			t.Errorf("%s: row %s, %s", name, p.Row, p.Act)
+		}
+	}
+}
+
+// Three first boots: two promotions in consecutive ticks, with two voters only in between.
+func TestThreeFirstBootsArePromotedBackToBack(t *testing.T) {
+	before, first := threeFirst(), threeFirst()
+	before.At = t0.Add(-250 * time.Millisecond)
+	p := DecideBesideLeader(t0, before, first)
+	if p.Act != ActPromote || p.MemberID != 0xb1 {
+		t.Fatalf("first tick: %s %s", p.Act, p.MemberID)
+	}
+	second := threeFirst()
+	second.At = t0.Add(250 * time.Millisecond)
+	second.Members[1].Learner = false
+	p = DecideBesideLeader(second.At, first, second)
+	if p.Act != ActPromote || p.MemberID != 0xc3 {
+		t.Fatalf("second tick: %s %s", p.Act, p.MemberID)
+	}
+}

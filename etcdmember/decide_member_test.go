@@ -1,0 +1,198 @@
+package etcdmember
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// joining puts me at some step of a join: my place's former member 0xa1 is gone, incarnation 2 is this VM's.
+func joining(phase Phase, id record.MemberID, confirmed bool) func(*Facts) {
+	return func(f *Facts) {
+		f.wipe()
+		f.recreate("d9")
+		i := record.Incarnation{Place: pa, Number: 2, InstanceID: "201", BootID: "boot2", Epoch: 1, DiskID: "d9"}
+		if confirmed {
+			i.Started = &record.Started{Epoch: 1, MemberID: id, DiskID: "d9"}
+		}
+		f.Record.Replicas[pa] = append(f.Record.Replicas[pa], i)
+		f.Agent = AgentFile{ClusterUID: "uid", Epoch: 1, Token: "t1", Replica: pa, InstanceID: "201", BootID: "boot2", Incarnation: 2, MemberID: id, NewestEpoch: 1, Phase: phase}
+		f.quorum(entry(pb, "102", 0xb1), entry(pc, "103", 0xc3))
+	}
+}
+
+// added is the unstarted learner of my place.
+func added(id record.MemberID) Member {
+	return Member{ID: id, PeerURLs: []string{PeerURL(pa.DNSName(testCluster))}, Learner: true}
+}
+
+func alsoListed(m Member) func(*Facts) {
+	return func(f *Facts) { f.Answers[0].Members = append(f.Answers[0].Members, m) }
+}
+
+func oneWanted(f *Facts) {
+	f.Policy.Replicas, f.Policy.Restore = 1, "latest-snapshot"
+	f.Policy.Snapshot = &SnapshotRef{Name: "s", Epoch: 1, Time: t0}
+	f.Record.Replicas[pb], f.Record.Replicas[pc] = f.Record.Replicas[pb][:0:0], f.Record.Replicas[pc][:0:0]
+	delete(f.Record.Replicas, pb)
+	delete(f.Record.Replicas, pc)
+}
+
+// pair: b is the only voter, I am its learner.
+func pair(f *Facts) {
+	f.Directory.Voters, f.Directory.Learners = []record.MemberID{0xb1}, []record.MemberID{0xa1}
+	delete(f.Record.Replicas, pc)
+}
+
+// bGone: b's VM is proven gone, with its disk.
+func bGone(f *Facts) {
+	f.lists("101", "103")
+	for _, l := range []*Listing{&f.Compute.First, &f.Compute.Second} {
+		l.Disks = []string{"d1", "d3"}
+	}
+}
+
+// twoVoters by accident.
+func twoVoters(f *Facts) {
+	f.Directory.Voters = []record.MemberID{0xa1, 0xb1}
+	delete(f.Record.Replicas, pc)
+}
+
+func leaveMe(f *Facts) { f.order(record.Order{Kind: record.OrderLeave, Place: &pa}) }
+func pause(f *Facts)   { f.order(record.Order{Kind: record.OrderPause}) }
+
+var memberCases = []rowCase{
+	{"20: one wanted, empty, nobody, allowed: order a restore from the newest snapshot", from(three, wiped, oneWanted), 20, ActOrderRestore, ""},
+	{"20: one wanted and corrupt: the same", from(three, corrupted, oneWanted), 20, ActOrderRestore, ""},
+	{"20: not allowed by default: stopped/, wait, show the command", from(three, wiped, oneWanted, func(f *Facts) { f.Policy.Restore = "off" }), 24, ActWriteStopped, ""},
+	{"20: not while another replica of the epoch could hold newer data", from(three, wiped, oneWanted, func(f *Facts) { f.incarnation(pb, 1, "102", "d2", 1, 0xb1) }), 24, ActWriteStopped, ""},
+	{"20: not while paused", from(three, wiped, oneWanted, pause), 24, ActWriteStopped, ""},
+	{"21: the voter is gone with its disk, allowed: the learner orders a restore from its own data", from(three, pair, bGone, func(f *Facts) { f.Policy.Restore = "warm-copy" }), 21, ActOrderRestore, ""},
+	{"21: the same while the learner runs", from(three, pair, bGone, func(f *Facts) { f.Policy.Restore = "warm-copy"; f.Directory.Running = true }), 21, ActOrderRestore, ""},
+	{"21: not allowed by default: it starts and offers", from(three, pair, bGone), 28, ActStart, "restore-offered"},
+	{"21: not while the voter's disk exists", from(three, pair, func(f *Facts) { f.Policy.Restore = "warm-copy"; f.lists("101") }), 28, ActStart, "survivor-waits-for-disk"},
+	{"22: of two voters one is gone with its disk: the other holds everything", from(three, twoVoters, bGone, func(f *Facts) { f.Policy.Survivors = true }), 22, ActOrderRestore, ""},
+	{"22: not turned on: it starts and offers", from(three, twoVoters, bGone), 28, ActStart, "restore-offered"},
+	{"22: not while the gone voter's disk exists: it starts and waits", from(three, twoVoters, func(f *Facts) { f.Policy.Survivors = true; f.lists("101") }), 28, ActStart, "survivor-waits-for-disk"},
+	{"22: not with one of three: two acknowledged without it", from(three, bGone, func(f *Facts) {
+		f.Policy.Survivors = true
+		f.lists("101")
+		f.Compute.First.Disks, f.Compute.Second.Disks = []string{"d1"}, []string{"d1"}
+	}), 28, ActStart, "survivors-not-enough"},
+	{"22: not when a promotion in my log may have committed without me", from(three, twoVoters, bGone, func(f *Facts) {
+		f.Policy.Survivors = true
+		f.incarnation(pc, 1, "103", "d3", 1, 0xc3)
+		f.Directory.Commit = 99
+		f.Directory.Changes = []record.ConfigChange{{Index: 100, Type: "add-voter", MemberID: 0xc3}}
+	}), 28, ActStart, "survivors-not-enough"},
+
+	{"left: an empty disk with a quorum stays out", from(three, wiped, withQuorum, leaveMe), RowLeft, ActWait, "left"},
+	{"left: a first boot that is ordered to leave does not seed", from(blank, leaveMe), RowLeft, ActWait, "left"},
+	{"paused: a join waits", from(three, wiped, withQuorum, pause), RowPaused, ActWait, "paused"},
+	{"paused: a pause that ran out holds nothing back", from(three, wiped, withQuorum, func(f *Facts) {
+		until := t0.Add(-time.Second)
+		f.order(record.Order{Kind: record.OrderPause, Until: &until})
+	}), 23, ActTakeIncarnation, ""},
+	{"paused: a start does not wait", from(three, withQuorum, pause), 25, ActStart, ""},
+
+	{"23: join step 1, a new VM takes an incarnation", from(three, wiped, withQuorum, func(f *Facts) { f.recreate("d9") }), 23, ActTakeIncarnation, ""},
+	{"23: join step 1, a disk emptied in place on the same VM takes a new one", from(three, wiped, withQuorum), 23, ActTakeIncarnation, ""},
+	{"23: join step 2, the former member of my place is removed", from(three, joining("", 0, false), alsoListed(entry(pa, "101", 0xa1))), 23, ActRemoveMember, ""},
+	{"23: join step 2, an entry whose add was not answered is removed", from(three, joining(PhaseAdding, 0, false), alsoListed(added(0xa2))), 23, ActRemoveMember, ""},
+	{"23: join step 2, an added entry that has a name has started: removed", from(three, joining(PhaseAdded, 0xa2, false), alsoListed(entry(pa, "201", 0xa2))), 23, ActRemoveMember, ""},
+	{"23: join step 2, an added entry of an id in stopped/ is removed", from(three, joining(PhaseAdded, 0xa2, false), alsoListed(added(0xa2)), func(f *Facts) { f.stopped(pa, 2, 0xa2, 0) }), 23, ActRemoveMember, ""},
+	{"23: join step 3", from(three, joining("", 0, false)), 23, ActMarkAdding, ""},
+	{"23: join step 3, a phase of another epoch says nothing", from(three, joining(PhaseAdding, 0, false), func(f *Facts) { f.Agent.Epoch = 0 }), 23, ActMarkAdding, ""},
+	{"23: join step 4", from(three, joining(PhaseAdding, 0, false)), 23, ActAddLearner, ""},
+	{"23: join step 6, another member does not list it yet", from(three, joining(PhaseAdded, 0xa2, false), alsoListed(added(0xa2)), func(f *Facts) {
+		f.Answers = append(f.Answers, Answer{Place: pc, InstanceID: "103", Reach: ReachAnswers, ClusterID: 0xc1, Members: []Member{entry(pb, "102", 0xb1)}})
+	}), 23, ActWait, "join-not-seen-by-all"},
+	{"23: join step 7", from(three, joining(PhaseAdded, 0xa2, false), alsoListed(added(0xa2))), 23, ActConfirmIncarnation, ""},
+	{"23: join step 8", from(three, joining(PhaseAdded, 0xa2, true), alsoListed(added(0xa2))), 23, ActStartJoined, ""},
+	{"23: a crash after step 8 before etcd wrote: the incarnation was confirmed for that member, the next member takes the next",
+		from(three, joining(PhaseStarted, 0xa2, true), alsoListed(added(0xa2))), 23, ActTakeIncarnation, ""},
+
+	{"24: empty, no quorum: say that this place's member is gone, never seed", from(three, wiped), 24, ActWriteStopped, ""},
+	{"24: then wait", from(three, wiped, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), 24, ActWait, "no-quorum-empty-disk"},
+	{"24: empty, members answer without a quorum: never seed", from(three, wiped, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0); f.answers(ReachAnswers) }), 24, ActWait, "no-quorum-empty-disk"},
+
+	{"stopped-id: with a quorum it is removed", from(three, withQuorum, meStopped), RowStoppedID, ActRemoveMember, ""},
+	{"stopped-id: without one it waits", from(three, meStopped), RowStoppedID, ActWait, "stopped-id"},
+	{"stopped-id: the phase alone is enough, and the object is written", from(three, func(f *Facts) { f.Agent.Phase = PhaseStopped }), RowStoppedID, ActWriteStopped, ""},
+	{"stopped-id: a member that runs all the same is stopped", from(three, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0); f.Directory.Running = true }), RowStoppedID, ActStop, ""},
+
+	{"25: valid and listed, the agent restarted: start", from(three, withQuorum), 25, ActStart, ""},
+	{"25: after a reboot: a new incarnation first", from(three, withQuorum, reboot), 25, ActTakeIncarnation, ""},
+	{"25: taken: confirm", from(three, withQuorum, reboot, func(f *Facts) {
+		f.Record.Replicas[pa] = append(f.Record.Replicas[pa], record.Incarnation{Place: pa, Number: 2, InstanceID: "101", BootID: "boot2", Epoch: 1, DiskID: "d1"})
+		f.Agent.Incarnation = 2
+	}), 25, ActConfirmIncarnation, ""},
+	{"25: a new VM on the same disk keeps the member", from(three, withQuorum, func(f *Facts) { f.recreate("d1") }), 25, ActTakeIncarnation, ""},
+	{"26: removed while away: archive", from(three, func(f *Facts) { f.quorum(entry(pb, "102", 0xb1), entry(pc, "103", 0xc3)) }), 26, ActArchive, ""},
+	{"27: a peer says removed and there is no quorum: wait", from(three, func(f *Facts) { f.answers(ReachAnswers); f.Answers[0].Removed = true }), 27, ActWait, "removed"},
+	{"28: valid and nobody answers: start, it is needed", three, 28, ActStart, ""},
+	{"28: valid, peers without quorum: start, it is needed", from(three, func(f *Facts) { f.answers(ReachTCP) }), 28, ActStart, ""},
+	{"28: seeded and formed, and the agent died before it wrote started", from(three, func(f *Facts) { f.Agent.Phase = PhaseSeeding; f.Directory.Marker = false }), 28, ActStart, ""},
+	{"29: corrupt, with a quorum: remove the own id", from(three, corrupted, withQuorum), 29, ActRemoveMember, ""},
+	{"29: then archive", from(three, corrupted, func(f *Facts) { f.quorum(entry(pb, "102", 0xb1)) }), 29, ActArchive, ""},
+	{"29: an entry of another place is never removed", from(three, corrupted, func(f *Facts) { f.quorum(entry(pb, "102", 0xa1)) }), 29, ActArchive, ""},
+	{"29: rolled back, with a quorum", from(three, withQuorum, func(f *Facts) { f.Record.Marks[0xa1] = record.Mark{Epoch: 1, Term: 3, Applied: 101} }), 29, ActRemoveMember, ""},
+	{"30: corrupt and no quorum: say that it stays out", from(three, corrupted), 30, ActWriteStopped, ""},
+	{"30: then keep the bytes and wait", from(three, corrupted, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), 30, ActWait, "needed-but-broken"},
+	{"30: a directory without agent.json is kept", from(three, func(f *Facts) { f.Agent = AgentFile{}; f.stopped(pa, 1, 0xa1, 0) }), 30, ActWait, "needed-but-broken"},
+
+	{"running: nothing stops it", from(three, running), RowRunning, ActKeep, ""},
+	{"running: a peer that cannot be read does not matter", from(three, func(f *Facts) { f.Directory.Running = true }), RowRunning, ActKeep, ""},
+}
+
+func TestFaultsComeBeforeAnyRow(t *testing.T) {
+	cases := map[string]func(*Facts){
+		"the data disk is not mounted":             func(f *Facts) { f.Disk.Mounted = false },
+		"a disk of another cluster":                func(f *Facts) { f.Agent.ClusterUID = "other" },
+		"an instance of another project":           func(f *Facts) { f.Me.ProjectNumber = "8" },
+		"an instance of another region":            func(f *Facts) { f.Me.Zone = "europe-west1-b" },
+		"a clock before the inception":             func(f *Facts) { f.Now = t0.Add(-2 * time.Hour) },
+		"an etcd below the cluster's version":      func(f *Facts) { f.EtcdVersion, f.ClusterVersion = "3.6.14", "3.7.3" },
+		"an etcd directory that cannot be read at": func(f *Facts) { f.Directory.ReadErr = errors.New("input/output error") },
+	}
+	for name, change := range cases {
+		f := from(three, change)()
+		p := Decide(f.Now, Classify(f))
+		if p.Row != RowFault || p.Act != ActHalt || p.Blocked == nil || p.Blocked.Reason == "" {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
+// A stopped/ object that carries the end of a log is a survivor to row 22; only a valid directory may speak.
+func TestOnlyAValidDirectoryWritesItsLogIntoStopped(t *testing.T) {
+	if p := decided(from(three, isClosed)()); p.Act != ActWriteStopped || !p.WithLog || p.MemberID != 0xa1 {
+		t.Errorf("valid directory: %+v", p)
+	}
+	if p := decided(from(three, corrupted)()); p.Act != ActWriteStopped || p.WithLog {
+		t.Errorf("corrupt directory: %+v", p)
+	}
+	if p := decided(from(three, wiped)()); p.Act != ActWriteStopped || p.WithLog {
+		t.Errorf("empty disk: %+v", p)
+	}
+}
+
+func TestRow22NamesTheNewestLog(t *testing.T) {
+	f := from(three, bGone, func(f *Facts) {
+		f.Policy.Survivors = true
+		f.Directory.Voters = []record.MemberID{0xa1, 0xb1, 0xc3, 0xd1}
+		f.incarnation(pb, 2, "102", "d2", 1, 0xb1)
+		f.Record.Epochs[0].Stopped = []record.Stopped{
+			{Place: pc, Incarnation: 1, MemberID: 0xc3, Term: 4, LastIndex: 50, Voters: f.Directory.Voters},
+			{Place: pb, Incarnation: 9, MemberID: 0xd1},
+		}
+	})()
+	p := decided(f)
+	if p.Row != 22 || p.Order.Replica != pc || p.Order.Term != 4 || p.Order.Commit != 50 || p.Order.From.MemberID != 0xc3 {
+		t.Errorf("%+v %+v", p, p.Order)
+	}
+}
+
+func decided(f Facts) Plan { return Decide(f.Now, Classify(f)) }

@@ -1,0 +1,227 @@
+package etcdmember
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// rowCase is one sentence of the membership table.
+type rowCase struct {
+	name    string
+	facts   func() Facts
+	row     Row
+	act     Act
+	blocked string // Blocked.Name; empty: nothing is waited for
+}
+
+// from makes a world and changes it.
+func from(base func() Facts, change ...func(*Facts)) func() Facts {
+	return func() Facts {
+		f := base()
+		for _, c := range change {
+			c(&f)
+		}
+		return f
+	}
+}
+
+func unreadable(f *Facts) { f.RecordErr = errors.New("bucket: timeout") }
+func reboot(f *Facts)     { f.Me.BootID = "boot2" }
+func wiped(f *Facts)      { f.wipe() }
+func withQuorum(f *Facts) { f.quorum() }
+func corrupted(f *Facts)  { f.Directory.OpenErr = errors.New("wal: crc mismatch") }
+func running(f *Facts)    { f.Directory.Running = true; f.quorum() }
+func foreign(f *Facts)    { f.Agent.Replica = pb }
+func isClosed(f *Facts)   { f.last().Closed = &record.Closed{} }
+func emptyClaim(f *Facts) { f.claim(1, "t1", pa, "101", record.Source{}) }
+func theirClaim(f *Facts) { f.claim(1, "t1", pb, "102", record.Source{}) }
+func directory() record.Source {
+	return record.Source{Kind: record.SourceDirectory, MemberID: 0xa1, DiskID: "d1", Order: 1}
+}
+func orderMe(f *Facts) { f.restoreOrder(1, pa, directory()) }
+func orderB(f *Facts) {
+	f.restoreOrder(1, pb, record.Source{Kind: record.SourceDirectory, MemberID: 0xb1})
+}
+func meStopped(f *Facts) { f.stopped(pa, 1, 0xa1, 100); f.Agent.Phase = PhaseStopped }
+func othersStopped(f *Facts) {
+	f.stopped(pb, 1, 0xb1, 90)
+	f.stopped(pc, 1, 0xc3, 90)
+}
+func claimRestore(f *Facts) { f.claim(2, "t2", pa, "101", directory()) }
+
+// seeding gives me a directory made for my claim of epoch 1.
+func seeding(f *Facts) {
+	f.incarnation(pa, 1, "101", "d1", 1, 0)
+	f.disk(1, "t1", 1, 0, PhaseSeeding)
+	f.Directory.MemberID = 0xa1
+}
+
+var bootCases = []rowCase{
+	{"0: another instance took my place and I had it: stop", from(three, running, func(f *Facts) { f.incarnation(pa, 2, "201", "d9", 1, 0) }), 0, ActStop, "superseded"},
+	{"0: and once stopped, nothing more", from(three, func(f *Facts) { f.incarnation(pa, 2, "201", "d9", 1, 0) }), 0, ActHalt, "superseded"},
+	{"0: a new VM that never had an incarnation is not superseded", from(three, wiped, withQuorum, func(f *Facts) { f.recreate("d9") }), 23, ActTakeIncarnation, ""},
+
+	{"1: the record cannot be read and the agent was restarted: start as it is", from(three, unreadable), 1, ActStart, "record-unreadable"},
+	{"1: the same while the member runs: keep it", from(three, running, unreadable), 1, ActKeep, "record-unreadable"},
+	{"2: the record cannot be read after a reboot: wait", from(three, unreadable, reboot), 2, ActWait, "record-unreadable"},
+	{"2: the record cannot be read by a new VM on the same disk: wait", from(three, unreadable, func(f *Facts) { f.recreate("d1") }), 2, ActWait, "record-unreadable"},
+	{"2: an operator's start-anyway starts a started directory", from(three, unreadable, reboot, func(f *Facts) { f.StartAnyway = true }), 2, ActStart, "record-unreadable"},
+	{"2: start-anyway does not start an empty disk", from(three, unreadable, wiped, func(f *Facts) { f.StartAnyway = true }), 2, ActWait, "record-unreadable"},
+	{"3: the record lost its claim and the agent was restarted: start as it is", from(three, func(f *Facts) { f.Record.Epochs[0].Claim = nil }), 3, ActStart, "record-lost"},
+	{"3: only the outcome is lost and I hold the token: create formed again", from(three, func(f *Facts) { f.Record.Epochs[0].Outcome = nil }), 3, ActFormedAgain, "record-lost"},
+	{"3: the same while the member runs", from(three, running, func(f *Facts) { f.Record.Epochs[0].Outcome = nil }), 3, ActFormedAgain, "record-lost"},
+	{"4: no inception: wait", from(blank, func(f *Facts) { f.Record.Inception = nil }), 4, ActWait, "record-lost"},
+	{"4: the outcome is lost and the seeder was recreated with an empty disk: nobody abandons, nobody seeds",
+		from(three, func(f *Facts) {
+			f.Record.Epochs[0].Outcome = nil
+			f.Record.Replicas = nil
+			f.Record.Marks[0xb1] = record.Mark{Epoch: 1}
+			f.wipe()
+		}), 4, ActWait, "record-lost"},
+	{"5: the disk's epoch is above the record's: start as it is, never archive", from(three, reboot, rollBackRecord), 5, ActStart, "record-rolled-back"},
+	{"5: the disk's incarnation is above the record's", from(three, reboot, func(f *Facts) { f.Agent.Incarnation = 9 }), 5, ActStart, "record-rolled-back"},
+	{"5: the disk's epoch has another token in the record", from(three, reboot, func(f *Facts) { f.Agent.Token = "other" }), 5, ActStart, "record-rolled-back"},
+	{"5: while the member runs it goes on", from(three, running, rollBackRecord), 5, ActKeep, "record-rolled-back"},
+	{"6: the same with a corrupt directory: keep the bytes", from(three, rollBackRecord, corrupted), 6, ActHalt, "record-rolled-back"},
+	{"6: the same with a directory that was being seeded: it never starts on a record that does not know it", from(three, rollBackRecord, func(f *Facts) { f.Agent.Phase = PhaseSeeding }), 6, ActHalt, "record-rolled-back"},
+	{"6: an empty directory whose agent.json has seen a later epoch does not seed on a record that was rolled back",
+		from(blank, func(f *Facts) { f.Agent = AgentFile{ClusterUID: "uid", NewestEpoch: 1} }), 6, ActHalt, "record-rolled-back"},
+
+	{"7: another replica's disk, with a quorum: archive", from(three, foreign, withQuorum), 7, ActArchive, ""},
+	{"7: another replica's disk, its epoch closed: archive", from(three, foreign, isClosed), 7, ActArchive, ""},
+	{"7: another replica's disk of the open epoch, no quorum: keep it", from(three, foreign), 7, ActWait, "foreign-disk"},
+	{"7: a corrupt clone of another replica's disk is that replica's", from(three, foreign, corrupted), 7, ActWait, "foreign-disk"},
+
+	{"8: the epoch is closed while the member runs: stop", from(three, running, isClosed), 8, ActStop, ""},
+	{"8: then say that it has stopped", from(three, isClosed), 8, ActWriteStopped, ""},
+	{"8: then wait", from(three, isClosed, meStopped), 8, ActWait, "epoch-closed"},
+	{"8: a restore order ends my epoch while the member runs: stop", from(three, running, orderB), 8, ActStop, ""},
+	{"8: an empty disk waits too, when its place is silent", from(three, wiped, orderB, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), 8, ActWait, "epoch-closed"},
+	{"8: a place between join steps 7 and 8 falls silent first", from(three, wiped, orderB, withQuorum, func(f *Facts) {
+		f.incarnation(pa, 2, "101", "d1", 1, 0xa2)
+		f.Agent = AgentFile{ClusterUID: "uid", Epoch: 1, Token: "t1", Replica: pa, InstanceID: "101", BootID: "boot1", Incarnation: 2, MemberID: 0xa2, Phase: PhaseAdded}
+	}), 8, ActWriteStopped, ""},
+	{"8: a pending incarnation is silenced as well", from(three, wiped, orderB, func(f *Facts) { f.incarnation(pa, 2, "101", "d1", 1, 0); f.Agent.Incarnation, f.Agent.Replica = 2, pa }), 8, ActWriteStopped, ""},
+	{"8: an order that was withdrawn stops nobody", from(three, running, orderB, func(f *Facts) { f.order(record.Order{Kind: record.OrderWithdraw, Withdraws: 1}) }), RowRunning, ActKeep, ""},
+	{"8: an order whose restore is formed stops nobody", from(three, orderB, isClosed, func(f *Facts) {
+		f.claim(2, "t2", pb, "102", record.Source{Kind: record.SourceDirectory})
+		f.form(0xc2, 0xb2)
+	}), 12, ActArchive, ""},
+	{"8: the restorer waits for those that could still serve", from(three, orderMe, meStopped), 8, ActWait, "restore-waits"},
+	{"8: the restorer waits although their record is unreadable to them and their agents restart: they wrote nothing", from(three, orderMe, meStopped, func(f *Facts) { f.stopped(pb, 1, 0xb1, 90) }), 8, ActWait, "restore-waits"},
+	{"8: a VM that is TERMINATED in two lists is harmless", from(three, orderMe, meStopped, func(f *Facts) {
+		for _, l := range []*Listing{&f.Compute.First, &f.Compute.Second} {
+			l.Instances[1].Status, l.Instances[2].Status = "TERMINATED", "TERMINATED"
+		}
+	}), 8, ActCloseEpoch, ""},
+	{"8: a VM that is SUSPENDED is not harmless", from(three, orderMe, meStopped, func(f *Facts) {
+		for _, l := range []*Listing{&f.Compute.First, &f.Compute.Second} {
+			l.Instances[1].Status, l.Instances[2].Status = "SUSPENDED", "TERMINATED"
+		}
+	}), 8, ActWait, "restore-waits"},
+	{"8: all silent: the restorer closes the epoch", from(three, orderMe, meStopped, othersStopped), 8, ActCloseEpoch, ""},
+	{"8: closed: it claims the next epoch", from(three, orderMe, meStopped, othersStopped, isClosed), 8, ActClaim, ""},
+	{"8: the source reaches less far than the order demands: nothing is closed", from(three, orderMe, meStopped, othersStopped, func(f *Facts) { f.Record.Orders[0].Restore.Term, f.Record.Orders[0].Restore.Commit = 3, 101 }), 8, ActWait, "source-gone"},
+	{"8: the survivor's VM is recreated right after closed.json, with its disk: it goes on", from(three, orderMe, meStopped, othersStopped, isClosed, func(f *Facts) { f.recreate("d1") }), 8, ActClaim, ""},
+	{"8: the others wait while the restore is claimed", from(three, orderB, meStopped, othersStopped, isClosed, func(f *Facts) {
+		f.claim(2, "t2", pb, "102", record.Source{Kind: record.SourceDirectory, MemberID: 0xb1, Order: 1})
+	}), 8, ActWait, "epoch-closed"},
+
+	{"9: claimed for my directory: restore it", from(three, orderMe, meStopped, othersStopped, isClosed, claimRestore), 9, ActRestore, ""},
+	{"9: the source is gone: abandon", from(three, orderMe, othersStopped, wiped, isClosed, claimRestore, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), 9, ActAbandon, ""},
+	{"9: an archive of the named member will do", from(three, orderMe, othersStopped, wiped, isClosed, claimRestore, func(f *Facts) {
+		f.stopped(pa, 1, 0xa1, 0)
+		f.Directory.Archives = []Archive{{Name: "x", MemberID: 0xa1, Term: 3, LastIndex: 100}}
+	}), 9, ActRestore, ""},
+	{"9: a half-made restore is put away", from(three, orderMe, isClosed, claimRestore, restored, func(f *Facts) { f.Directory.Marker = false }), 9, ActArchive, ""},
+	{"9: restored and marked: form", from(three, orderMe, isClosed, claimRestore, restored), 9, ActForm, ""},
+	{"9: restored and rebooted: a new incarnation first", from(three, orderMe, isClosed, claimRestore, restored, reboot), 9, ActTakeIncarnation, ""},
+	{"9: restored and corrupt: abandon", from(three, orderMe, isClosed, claimRestore, restored, corrupted), 9, ActAbandon, ""},
+
+	{"10: the disk's epoch was abandoned: archive", from(blank, emptyClaim, seeding, func(f *Facts) { f.abandon() }), 10, ActArchive, ""},
+	{"10: while the seeder runs: stop first", from(blank, emptyClaim, seeding, func(f *Facts) { f.abandon(); f.Directory.Running = true }), 10, ActStop, ""},
+	{"11: the seeder is gone from two lists and nobody answers: abandon", from(blank, theirClaim, func(f *Facts) { f.lists("101", "103") }), 11, ActAbandon, ""},
+	{"11: the seeder's VM was recreated, by me: abandon", from(blank, emptyClaim, func(f *Facts) { f.recreate("d9") }), 11, ActAbandon, ""},
+	{"11: not while something answers", from(blank, theirClaim, func(f *Facts) { f.lists("101", "103"); f.answers(ReachTCP) }), 19, ActWait, "seed-in-progress"},
+	{"11: the restorer's VM was recreated between claim and first write: its successor abandons", from(three, orderMe, othersStopped, isClosed, claimRestore, wiped,
+		func(f *Facts) { f.stopped(pa, 1, 0xa1, 0); f.recreate("d9") }), 11, ActAbandon, ""},
+	{"11: a newer restore order names me: abandon the other's claim", from(three, orderB, meStopped, othersStopped, isClosed, func(f *Facts) {
+		f.claim(2, "t2", pb, "102", record.Source{Kind: record.SourceDirectory, MemberID: 0xb1, Order: 1})
+		orderMe(f)
+	}), 11, ActAbandon, ""},
+	{"12: a newer epoch is formed: archive", from(three, isClosed, nextFormed), 12, ActArchive, ""},
+	{"12: the same while running: stop", from(three, running, isClosed, nextFormed), 12, ActStop, ""},
+	{"12: a newer one is claimed: stay stopped", from(three, isClosed, func(f *Facts) { f.claim(2, "t2", pb, "102", record.Source{Kind: record.SourceSnapshot}) }), 12, ActWait, "older-epoch"},
+	{"13: half made by a seed: archive", from(blank, emptyClaim, seeding, func(f *Facts) { f.Directory.Marker = false }), 13, ActArchive, ""},
+	{"13: half archived: archive", from(three, withQuorum, func(f *Facts) { f.Agent = AgentFile{ClusterUID: "uid", Replica: pa, Phase: PhaseArchiving} }), 13, ActArchive, ""},
+
+	{"14: nothing was ever formed, empty, nobody answers: claim", blank, 14, ActClaim, ""},
+	{"14: after an abandoned epoch: claim the next", from(blank, theirClaim, func(f *Facts) { f.abandon() }), 14, ActClaim, ""},
+	{"14: not fit to seed: wait", from(blank, func(f *Facts) { f.Preflight = errors.New("port 2380 is in use") }), 14, ActWait, "preflight"},
+	{"15: somebody answers, first look: look again", from(blank, func(f *Facts) { f.answers(ReachTCP) }), 15, ActWait, "unknown-cluster"},
+	{"15: somebody still answers 5 s later: halt", from(blank, func(f *Facts) { f.answers(ReachTCP); f.StrangerSince = t0.Add(-5 * time.Second) }), 15, ActHalt, "unknown-cluster"},
+	{"15: no list of instances: nobody seeds", from(blank, func(f *Facts) { f.Compute.Second.Err = errors.New("403") }), 15, ActWait, "no-instance-list"},
+	{"15: an empty list of instances: nobody seeds", from(blank, func(f *Facts) { f.Compute.Second.Instances = nil }), 15, ActWait, "no-instance-list"},
+	{"15: my own claim, and somebody answers: no seed", from(blank, emptyClaim, func(f *Facts) { f.answers(ReachAnswers) }), 15, ActWait, "unknown-cluster"},
+	{"16: my claim, empty disk: seed", from(blank, emptyClaim), 16, ActSeed, ""},
+	{"17: my claim, its directory: form", from(blank, emptyClaim, seeding), 17, ActForm, ""},
+	{"17: my place's claim, its disk under a new VM: an incarnation, then form", from(blank, emptyClaim, seeding, func(f *Facts) { f.recreate("d1") }), 17, ActTakeIncarnation, ""},
+	{"17: the seeder runs and has not written started yet", from(three, func(f *Facts) {
+		f.Record.Epochs[0].Claim.Seeder = record.Seeder{Place: pa, InstanceID: "101"}
+		f.Agent.Phase, f.Directory.Running = PhaseSeeding, true
+	}), 17, ActForm, ""},
+	{"18: my claim, its directory corrupt: abandon, one token never seeds twice", from(blank, emptyClaim, seeding, corrupted), 18, ActAbandon, ""},
+	{"19: another's claim: wait", from(blank, theirClaim), 19, ActWait, "seed-in-progress"},
+}
+
+func nextFormed(f *Facts) {
+	f.claim(2, "t2", pb, "102", record.Source{Kind: record.SourceSnapshot})
+	f.form(0xc2, 0xb2)
+}
+
+func rollBackRecord(f *Facts) {
+	f.Record.Epochs, f.Record.Replicas = nil, nil
+}
+
+// restored gives me the directory of a restore into epoch 2.
+func restored(f *Facts) {
+	f.stopped(pa, 1, 0xa1, 100)
+	f.incarnation(pa, 2, "101", "d1", 2, 0)
+	f.disk(2, "t2", 2, 0, PhaseSeeding)
+	f.Directory.MemberID, f.Directory.ClusterID = 0xa2, 0xc2
+}
+
+func (c rowCase) run(t *testing.T) {
+	f := c.facts()
+	o := Classify(f)
+	p := Decide(f.Now, o)
+	blocked := ""
+	if p.Blocked != nil {
+		blocked = p.Blocked.Name
+	}
+	if p.Row != c.row || p.Act != c.act || blocked != c.blocked {
+		t.Errorf("row %s, %s, blocked %q; want row %s, %s, %q\n%s\nreason: %s\n%+v", p.Row, p.Act, blocked, c.row, c.act, c.blocked, o.Cell(), p.Reason, o)
+	}
+}
+
+func TestRowsAtBoot(t *testing.T) {
+	for _, c := range append(bootCases, memberCases...) {
+		t.Run(c.name, c.run)
+	}
+}
+
+// TestEveryRowHasACase keeps the table and the cases together.
+func TestEveryRowHasACase(t *testing.T) {
+	seen := map[Row]bool{}
+	for _, c := range append(bootCases, memberCases...) {
+		seen[c.row] = true
+	}
+	for _, r := range rows {
+		if !seen[r.number] {
+			t.Errorf("row %s has no case", r.number)
+		}
+	}
+}
