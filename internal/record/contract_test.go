@@ -92,7 +92,7 @@ func TestClaimRaceOfProcesses(t *testing.T) {
 	eachDriverAndFailing(t, func(t *testing.T, url string) {
 		races := uint64(12)
 		if strings.HasPrefix(url, "file:") {
-			races = 200 // the window of a driver that looks before it renames is some microseconds wide
+			races = 100 // the window of a driver that looks before it renames is some microseconds wide
 		}
 		var all []*racingProcess
 		for n := range racers {
