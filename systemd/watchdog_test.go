@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,11 +80,11 @@ func TestWatchdogIsWithheldByTheCheckThatFails(t *testing.T) {
 func TestWatchdogIsWithheldByTheCheckThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locked := make(chan struct{})
-		runs := 0
-		d := newDog(Check{"store", func(context.Context) error { runs++; <-locked; return nil }})
+		var runs atomic.Int64
+		d := newDog(Check{"store", func(context.Context) error { runs.Add(1); <-locked; return nil }})
 		d.runFor(t, 31*time.Second)
-		if len(d.pings) != 0 || runs != 1 {
-			t.Errorf("%d pings, %d runs at once", len(d.pings), runs)
+		if len(d.pings) != 0 || runs.Load() != 1 {
+			t.Errorf("%d pings, %d runs at once", len(d.pings), runs.Load())
 		}
 		if log := d.log.String(); !strings.Contains(log, `check=store error="the check has not returned for 7.5s"`) || !strings.Contains(log, "for 22.5s") {
 			t.Errorf("it logged %s", log)
@@ -95,17 +96,17 @@ func TestWatchdogIsWithheldByTheCheckThatHangs(t *testing.T) {
 // The result of a check that was late says nothing about now.
 func TestWatchdogAsksAgainAfterALateCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		runs := 0
+		var runs atomic.Int64
 		d := newDog(Check{"store", func(ctx context.Context) error {
-			if runs++; runs == 1 {
+			if runs.Add(1) == 1 {
 				<-ctx.Done()
 				return ctx.Err()
 			}
 			return nil
 		}})
 		d.runFor(t, 16*time.Second)
-		if len(d.pings) != 1 || d.pings[0] != 15*time.Second || runs != 2 {
-			t.Errorf("pings at %v after %d runs", d.pings, runs)
+		if len(d.pings) != 1 || d.pings[0] != 15*time.Second || runs.Load() != 2 {
+			t.Errorf("pings at %v after %d runs", d.pings, runs.Load())
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/api/compute/v1"
@@ -23,46 +24,81 @@ type ComputeConfig struct {
 	Project string
 	// Endpoint replaces Google's own, as http://ADDRESS/compute/v1/; it is asked without credentials.
 	Endpoint string
+	// Metadata gives the VM's service account (scope compute.readonly is enough). Where it is not given, Google's default
+	// credentials are used: that is for an operator's machine.
+	Metadata *Metadata
 	// Wait is how long one question (a page of a list) is retried; 30 s where it is not given.
 	Wait time.Duration
 }
 
 // Compute asks the Compute API about one project. Its methods may be called concurrently.
 type Compute struct {
-	project string
-	server  string
-	wait    time.Duration
-	api     *compute.Service
+	project  string
+	endpoint string
+	metadata *Metadata
+	wait     time.Duration
+
+	mu  sync.Mutex
+	api *compute.Service // nil until the first question
 }
 
-// NewCompute makes the client. Without an endpoint it looks for the default credentials, which on a VM are those of its
-// service account (scope compute.readonly is enough); that they are missing is an error here, that they are refused is
-// one of the first question.
-func NewCompute(ctx context.Context, cfg ComputeConfig) (*Compute, error) {
+// NewCompute makes the client; it asks nothing yet, not even for credentials, so a restart works while the cloud is away.
+func NewCompute(cfg ComputeConfig) (*Compute, error) {
 	if cfg.Project == "" {
 		return nil, errors.New("make a Compute API client: no project was given")
 	}
-	c := &Compute{project: cfg.Project, server: "the Compute API", wait: cfg.Wait}
+	c := &Compute{project: cfg.Project, endpoint: cfg.Endpoint, metadata: cfg.Metadata, wait: cfg.Wait}
 	if c.wait <= 0 {
 		c.wait = defaultWait
 	}
-	opts := []option.ClientOption{option.WithScopes(compute.ComputeReadonlyScope), option.WithUserAgent("quorate")}
-	if cfg.Endpoint != "" {
-		c.server += " at " + cfg.Endpoint
-		plain := &http.Client{Transport: newPlainTransport(), CheckRedirect: refuseRedirects}
-		opts = []option.ClientOption{option.WithEndpoint(cfg.Endpoint), option.WithHTTPClient(plain), option.WithUserAgent("quorate")}
-	}
-	api, err := compute.NewService(ctx, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for %s: %w", c.server, err)
-	}
-	c.api = api
 	return c, nil
 }
 
+// service connects at the first question. Default credentials are renewed for as long as the client lives, so they must
+// not end with the question that found them.
+func (c *Compute) service(ctx context.Context) (*compute.Service, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.api != nil {
+		return c.api, nil
+	}
+	opts := []option.ClientOption{option.WithUserAgent("quorate")}
+	switch plain := newPlainTransport(); {
+	case c.endpoint != "":
+		opts = append(opts, option.WithEndpoint(c.endpoint), option.WithHTTPClient(direct(plain)))
+	case c.metadata != nil:
+		opts = append(opts, option.WithHTTPClient(direct(&vmCredentials{metadata: c.metadata, next: plain})))
+	default:
+		opts = append(opts, option.WithScopes(compute.ComputeReadonlyScope))
+	}
+	api, err := compute.NewService(context.WithoutCancel(ctx), opts...)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	c.api = api
+	return api, nil
+}
+
+func direct(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: transport, CheckRedirect: refuseRedirects}
+}
+
+func (c *Compute) server() string {
+	if c.endpoint == "" {
+		return "the Compute API"
+	}
+	return "the Compute API at " + c.endpoint
+}
+
 // ask retries one question.
-func (c *Compute) ask(ctx context.Context, asked string, try func(context.Context) error) error {
-	return retry(ctx, c.wait, c.server, asked, func(ctx context.Context) error { return judgeCompute(try(ctx)) })
+func (c *Compute) ask(ctx context.Context, asked string, try func(context.Context, *compute.Service) error) error {
+	return retry(ctx, c.wait, c.server(), asked, func(ctx context.Context) error {
+		api, err := c.service(ctx)
+		if err != nil {
+			return err
+		}
+		return judgeCompute(try(ctx, api))
+	})
 }
 
 // judgeCompute marks the errors that another try would meet again: every refusal but overload and rate limits, and

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -30,7 +31,7 @@ func fakeCompute(t *testing.T, wait time.Duration, answer func(w http.ResponseWr
 		answer(w, r, int(n.Add(1)))
 	}))
 	t.Cleanup(server.Close)
-	c, err := NewCompute(t.Context(), ComputeConfig{Project: "demo", Endpoint: server.URL + "/compute/v1/", Wait: wait})
+	c, err := NewCompute(ComputeConfig{Project: "demo", Endpoint: server.URL + "/compute/v1/", Wait: wait})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,9 @@ func TestInstancesRefusesWhatIsNotWhole(t *testing.T) {
 		{"a project that is not there", "found status 404", always(404, apiError(404, "notFound", "The resource 'projects/demo' was not found"))},
 		{"a web page", "found an answer that is not the Compute API's", always(200, "<html>sign in</html>")},
 		{"JSON of something else", `found an answer of kind ""; allowed: compute#instanceAggregatedList`, always(200, "{}")},
-		{"a redirect", "found status 302", func(w http.ResponseWriter, r *http.Request, _ int) { http.Redirect(w, r, "http://203.0.113.1/", 302) }},
+		{"a redirect", "found status 302", func(w http.ResponseWriter, r *http.Request, _ int) {
+			http.Redirect(w, r, "http://203.0.113.1/", http.StatusFound)
+		}},
 		{"silence", "no answer within 50ms", func(_ http.ResponseWriter, r *http.Request, _ int) { <-r.Context().Done() }},
 		{"a connection cut within the answer", "gave up after 300ms", func(w http.ResponseWriter, _ *http.Request, _ int) {
 			w.Header().Set("Content-Length", "1000")
@@ -224,7 +227,19 @@ func TestDisk(t *testing.T) {
 
 func TestComputeNeedsAProject(t *testing.T) {
 	t.Parallel()
-	if _, err := NewCompute(t.Context(), ComputeConfig{}); err == nil {
+	if _, err := NewCompute(ComputeConfig{}); err == nil {
 		t.Error("a client without project was made")
+	}
+}
+
+// Opening must not need the cloud: an agent restarts while it is away.
+func TestComputeLooksForCredentialsAtTheFirstQuestion(t *testing.T) {
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "absent.json"))
+	c, err := NewCompute(ComputeConfig{Project: "demo", Wait: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Instances(t.Context(), "prod"); got != nil || err == nil || !strings.Contains(err.Error(), "ask the Compute API for the instances of cluster prod: ") || !strings.Contains(err.Error(), "absent.json") {
+		t.Errorf("got %v, %v", got, err)
 	}
 }

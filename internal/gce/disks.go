@@ -28,8 +28,8 @@ type Disk struct {
 // Disks lists every disk that carries the cluster's label, attached or not. It is complete or an error, as Instances.
 func (c *Compute) Disks(ctx context.Context, cluster string) ([]Disk, error) {
 	var out []Disk
-	err := c.pages(ctx, "the disks of cluster "+cluster, func(ctx context.Context, token string) (page, error) {
-		list, err := c.api.Disks.AggregatedList(c.project).Context(ctx).Filter(labelFilter(cluster)).PageToken(token).Do()
+	err := c.pages(ctx, "the disks of cluster "+cluster, func(ctx context.Context, api *compute.Service, token string) (page, error) {
+		list, err := api.Disks.AggregatedList(c.project).Context(ctx).Filter(labelFilter(cluster)).PageToken(token).Do()
 		if err != nil {
 			return page{}, err
 		}
@@ -85,8 +85,8 @@ func usersOf(d *compute.Disk) []replica.Place {
 // missing zone or project, which has the same status, is an error.
 func (c *Compute) Disk(ctx context.Context, zone, name string) (id string, found bool, err error) {
 	asked := fmt.Sprintf("disk %s in %s", name, zone)
-	err = c.ask(ctx, asked, func(ctx context.Context) error {
-		d, err := c.api.Disks.Get(c.project, zone, name).Context(ctx).Do()
+	err = c.ask(ctx, asked, func(ctx context.Context, api *compute.Service) error {
+		d, err := api.Disks.Get(c.project, zone, name).Context(ctx).Do()
 		if err != nil {
 			return err
 		}

@@ -35,8 +35,8 @@ type AttachedDisk struct {
 // zone that did not answer, a warning, a page that is missing. An empty list means only that nothing carries the label.
 func (c *Compute) Instances(ctx context.Context, cluster string) ([]Instance, error) {
 	var out []Instance
-	err := c.pages(ctx, "the instances of cluster "+cluster, func(ctx context.Context, token string) (page, error) {
-		list, err := c.api.Instances.AggregatedList(c.project).Context(ctx).Filter(labelFilter(cluster)).PageToken(token).Do()
+	err := c.pages(ctx, "the instances of cluster "+cluster, func(ctx context.Context, api *compute.Service, token string) (page, error) {
+		list, err := api.Instances.AggregatedList(c.project).Context(ctx).Filter(labelFilter(cluster)).PageToken(token).Do()
 		if err != nil {
 			return page{}, err
 		}

@@ -51,7 +51,7 @@ func NewMetadata(cfg MetadataConfig) *Metadata {
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}
-	m.http = &http.Client{Transport: pinned{host: m.host, next: newPlainTransport()}, CheckRedirect: refuseRedirects}
+	m.http = direct(pinned{host: m.host, next: newPlainTransport()})
 	m.client = metadata.NewWithOptions(&metadata.Options{Client: m.http})
 	return m
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"google.golang.org/api/compute/v1"
 )
 
 // page is one page of a list. take adds its items; it is called only once the page is known to be whole, because a page
@@ -17,13 +19,13 @@ type page struct {
 
 // pages asks for one page after the other, each retried by itself. A page with a problem is asked for again like any
 // passing error, since a zone that is away comes back; one that stays so fails the list.
-func (c *Compute) pages(ctx context.Context, asked string, get func(ctx context.Context, token string) (page, error)) error {
+func (c *Compute) pages(ctx context.Context, asked string, get func(ctx context.Context, api *compute.Service, token string) (page, error)) error {
 	seen := map[string]bool{}
 	for token := ""; ; {
 		var p page
-		err := c.ask(ctx, asked, func(ctx context.Context) error {
+		err := c.ask(ctx, asked, func(ctx context.Context, api *compute.Service) error {
 			var err error
-			p, err = get(ctx, token)
+			p, err = get(ctx, api, token)
 			if err == nil && len(p.problems) > 0 {
 				err = fmt.Errorf("found only part of the list: %s", strings.Join(p.problems, "; "))
 			}
@@ -37,7 +39,7 @@ func (c *Compute) pages(ctx context.Context, asked string, get func(ctx context.
 			return nil
 		}
 		if seen[p.next] {
-			return fmt.Errorf("ask %s for %s: found pages that lead in a circle", c.server, asked)
+			return fmt.Errorf("ask %s for %s: found pages that lead in a circle", c.server(), asked)
 		}
 		seen[p.next], token = true, p.next
 	}
