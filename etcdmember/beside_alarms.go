@@ -79,22 +79,23 @@ func (v besideView) noMajority(id record.MemberID) string {
 // corruptOne is row 46: the one member is removed, its agent puts the directory away and joins again, and then the alarm of the id
 // that is no longer there is disarmed: it blocks writes until then.
 func (v besideView) corruptOne() (Plan, bool) {
-	for _, id := range v.corrupt() {
-		n := slices.IndexFunc(v.Members, func(m RingMember) bool { return m.ID == id })
-		why := fmt.Sprintf("member %s is corrupt, and the others agree", id)
-		switch {
-		case n < 0:
-			return Plan{Act: ActDisarm, Alarm: Alarm{MemberID: id, Kind: AlarmCorrupt}, MemberID: id, Reason: "the corrupt member is removed"}, true
-		case v.Members[n].Learner:
-			return Plan{Act: ActRemoveMember, MemberID: id, Reason: why}, true
-		case id == v.Leader:
-			return v.handOver(why)
-		case !v.restHasQuorum(id):
-			return wait("corrupt-member", why+", but those that are connected would be no quorum without it.", "Bring the others back."), true
-		}
-		return Plan{Act: ActRemoveMember, MemberID: id, Reason: why}, true
+	ids := v.corrupt()
+	if len(ids) == 0 {
+		return Plan{}, false
 	}
-	return Plan{}, false
+	id := ids[0]
+	n := slices.IndexFunc(v.Members, func(m RingMember) bool { return m.ID == id })
+	why := fmt.Sprintf("member %s is corrupt, and the others agree", id)
+	switch {
+	case n < 0:
+		return Plan{Act: ActDisarm, Alarm: Alarm{MemberID: id, Kind: AlarmCorrupt}, MemberID: id, Reason: "the corrupt member is removed"}, true
+	case v.Members[n].Learner:
+	case id == v.Leader:
+		return v.handOver(why)
+	case !v.restHasQuorum(id):
+		return wait("corrupt-member", why+", but those that are connected would be no quorum without it.", "Bring the others back."), true
+	}
+	return Plan{Act: ActRemoveMember, MemberID: id, Reason: why}, true
 }
 
 // noSpace is row 48: compact, defragment the followers and last the leader, disarm.
