@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -22,7 +24,7 @@ func newVM() *cobra.Command {
 		newVMAction("stop", "Stop VMs in order, as GCE does: SIGTERM, 90 s", "is off", (*localgce.Client).StopVM),
 		newVMAction("freeze", "Stall VMs wholly, as when their host hangs", "is frozen", (*localgce.Client).FreezeVM),
 		newVMAction("thaw", "Let frozen VMs go on", "goes on", (*localgce.Client).ThawVM),
-		newRecreate(), newExec(), newLogs())
+		newMaintenance(), newRecreate(), newExec(), newLogs())
 }
 
 func newVMList() *cobra.Command {
@@ -103,6 +105,23 @@ func newRecreate() *cobra.Command {
 	return cmd
 }
 
+func newMaintenance() *cobra.Command {
+	return &cobra.Command{
+		Use: "maintenance NAME EVENT", Short: "Announce a host maintenance in metadata: NONE, MIGRATE_ON_HOST_MAINTENANCE, TERMINATE_ON_HOST_MAINTENANCE",
+		Args: exactly(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := client(cmd)
+			if err == nil {
+				err = c.SetMaintenance(cmd.Context(), args[0], args[1])
+			}
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "maintenance-event of %s: %s\n", args[0], args[1])
+			}
+			return err
+		},
+	}
+}
+
 // newExec becomes the command, inside the VM.
 func newExec() *cobra.Command {
 	return &cobra.Command{
@@ -132,11 +151,15 @@ func newExec() *cobra.Command {
 func newLogs() *cobra.Command {
 	var followOn bool
 	cmd := &cobra.Command{
-		Use: "logs NAME", Short: "Print what a VM's init and agent have printed", Args: exactly(cobra.ExactArgs(1)),
+		Use: "logs NAME [COMPONENT]", Args: exactly(cobra.RangeArgs(1, 2)),
+		Short: "Print what a VM's init and agent have printed, or COMPONENT.log of its /var/log/quorate",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := localgce.LogPath(state(cmd), args[0])
 			if err != nil {
 				return err
+			}
+			if len(args) == 2 {
+				path = filepath.Join(strings.TrimSuffix(path, ".log"), args[1]+".log")
 			}
 			f, err := os.Open(path)
 			if err != nil {

@@ -55,16 +55,17 @@ func (p *Project) admin(down context.CancelFunc) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, p.Status()) })
 	for verb, do := range map[string]func(context.Context, order) error{
-		"vm/start":      func(ctx context.Context, o order) error { return p.StartVM(ctx, o.VM) },
-		"vm/kill":       func(ctx context.Context, o order) error { return p.KillVM(ctx, o.VM) },
-		"vm/stop":       func(ctx context.Context, o order) error { return p.StopVM(ctx, o.VM) },
-		"vm/freeze":     func(ctx context.Context, o order) error { return p.FreezeVM(ctx, o.VM) },
-		"vm/thaw":       func(ctx context.Context, o order) error { return p.ThawVM(ctx, o.VM) },
-		"vm/recreate":   func(ctx context.Context, o order) error { return p.RecreateVM(ctx, o.VM, o.Recreate) },
-		"net/cut":       func(ctx context.Context, o order) error { return p.Cut(ctx, o.VM) },
-		"net/heal":      func(ctx context.Context, o order) error { return p.Heal(ctx, o.VM) },
-		"net/partition": func(ctx context.Context, o order) error { return p.Partition(ctx, o.VM, o.Other, o.OneWay) },
-		"attribute":     func(_ context.Context, o order) error { return p.SetAttribute(o.VM, o.Key, o.Value) },
+		"vm/start":       func(ctx context.Context, o order) error { return p.StartVM(ctx, o.VM) },
+		"vm/kill":        func(ctx context.Context, o order) error { return p.KillVM(ctx, o.VM) },
+		"vm/stop":        func(ctx context.Context, o order) error { return p.StopVM(ctx, o.VM) },
+		"vm/freeze":      func(ctx context.Context, o order) error { return p.FreezeVM(ctx, o.VM) },
+		"vm/thaw":        func(ctx context.Context, o order) error { return p.ThawVM(ctx, o.VM) },
+		"vm/recreate":    func(ctx context.Context, o order) error { return p.RecreateVM(ctx, o.VM, o.Recreate) },
+		"net/cut":        func(ctx context.Context, o order) error { return p.Cut(ctx, o.VM) },
+		"net/heal":       func(ctx context.Context, o order) error { return p.Heal(ctx, o.VM) },
+		"net/partition":  func(ctx context.Context, o order) error { return p.Partition(ctx, o.VM, o.Other, o.OneWay) },
+		"attribute":      func(_ context.Context, o order) error { return p.SetAttribute(o.VM, o.Key, o.Value) },
+		"vm/maintenance": func(_ context.Context, o order) error { return p.SetMaintenance(o.VM, o.Key) },
 		"fault/metadata": func(_ context.Context, o order) error {
 			return p.SetMetadataFault(o.VM, MetadataFault{o.Fault, o.Delay})
 		},

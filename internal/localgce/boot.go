@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -104,7 +103,8 @@ func boot(s bootSpec) error {
 	return fmt.Errorf("execute init: %w", unix.Exec("/proc/self/exe", []string{initStage}, []string{"PATH=" + searchPath}))
 }
 
-// mountRoot makes the boot disk: the host's own tree, with a file system in memory above it that is gone with the boot.
+// mountRoot makes the boot disk: the host's own tree, with a file system in memory above it that is gone with the boot. Other file
+// systems that the host has mounted in its tree are not in it; binds show what is needed of them.
 func (s bootSpec) mountRoot() (string, error) {
 	if err := mount("tmpfs", s.Scratch, "tmpfs", 0, "mode=755"); err != nil {
 		return "", err
@@ -187,72 +187,4 @@ func (s bootSpec) writeFiles(root string) error {
 		}
 	}
 	return bind(bootID, root+"/proc/sys/kernel/random/boot_id", true)
-}
-
-// pivot makes root the root of the mount namespace and drops the former one, which detaches every mount of the host from it.
-func pivot(root string) error {
-	if err := os.Chdir(root); err != nil {
-		return err
-	}
-	if err := unix.PivotRoot(".", "."); err != nil {
-		return fmt.Errorf("pivot into %s: %w", root, err)
-	}
-	// The former root now lies above the new one at the same place.
-	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("detach the host's root: %w", err)
-	}
-	return os.Chdir("/")
-}
-
-func mount(source, target, fstype string, flags uintptr, data string) error {
-	if err := os.MkdirAll(target, 0o755); err != nil {
-		return err
-	}
-	if err := unix.Mount(source, target, fstype, flags, data); err != nil {
-		return fmt.Errorf("mount %s (%s) at %s: %w", source, fstype, target, err)
-	}
-	return nil
-}
-
-// bind shows source, a file or a folder, at target, which is made if absent.
-func bind(source, target string, readOnly bool) error {
-	info, err := os.Stat(source)
-	if err != nil {
-		return fmt.Errorf("bind to %s: %w", target, err)
-	}
-	if err := makeTarget(target, info.IsDir()); err != nil {
-		return fmt.Errorf("bind %s: %w", source, err)
-	}
-	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("bind %s to %s: %w", source, target, err)
-	}
-	if !readOnly {
-		return nil
-	}
-	if err := unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		return fmt.Errorf("make %s read-only: %w", target, err)
-	}
-	return nil
-}
-
-func makeTarget(target string, folder bool) error {
-	if folder {
-		return os.MkdirAll(target, 0o755)
-	}
-	if strings.HasPrefix(target, "/proc/") || exists(target) {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-		return err
-	}
-	f, err := os.Create(target)
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

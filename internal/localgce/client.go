@@ -116,6 +116,11 @@ func (c *Client) SetAttribute(ctx context.Context, name, key string, value *stri
 	return c.order(ctx, "attribute", order{VM: name, Key: key, Value: value})
 }
 
+// SetMaintenance is Project.SetMaintenance.
+func (c *Client) SetMaintenance(ctx context.Context, name, event string) error {
+	return c.order(ctx, "vm/maintenance", order{VM: name, Key: event})
+}
+
 // SetMetadataFault is Project.SetMetadataFault.
 func (c *Client) SetMetadataFault(ctx context.Context, name string, f MetadataFault) error {
 	return c.order(ctx, "fault/metadata", order{VM: name, Fault: f.Kind, Delay: f.Delay})

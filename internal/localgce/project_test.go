@@ -273,6 +273,10 @@ func TestAttributesAndFaultsReachTheVM(t *testing.T) {
 	if got := w.must("a", key); got != "quorate-cluster\n" {
 		t.Errorf("removed: %q", got)
 	}
+	w.do(w.SetMaintenance("a", "TERMINATE_ON_HOST_MAINTENANCE"))
+	if got := w.must("a", "/usr/local/bin/tiny tiny get http://169.254.169.254/computeMetadata/v1/instance/maintenance-event"); got != "TERMINATE_ON_HOST_MAINTENANCE" {
+		t.Errorf("maintenance-event: %q", got)
+	}
 	w.do(w.SetMetadataFault("a", localgce.MetadataFault{Kind: "away"}))
 	if _, err := w.in("a", key); err == nil {
 		t.Error("the metadata server answers while it is away")

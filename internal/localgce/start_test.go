@@ -41,12 +41,12 @@ func TestStartRefusesWhatIsInUse(t *testing.T) {
 	if _, err := localgce.Start(t.Context(), conf); !errors.Is(err, localgce.ErrUp) {
 		t.Errorf("a second project in the folder: %v", err)
 	}
-	before := traces(t)
-	_, err := localgce.Start(t.Context(), config(t.TempDir(), 8, "a"))
+	other := config(t.TempDir(), 8, "a")
+	_, err := localgce.Start(t.Context(), other)
 	if err == nil || !strings.Contains(err.Error(), "subnet 10.243.8.0/25: the range is in use on this machine: 10.243.8.0/25 on lgce") {
 		t.Errorf("a second project in the range: %v", err)
 	}
-	compareTraces(t, before)
+	wantNoTraces(t, other.State)
 	w.must("a", "true") // the first has not suffered
 
 	// Without a host route the same range may be used twice.
@@ -58,14 +58,13 @@ func TestStartRefusesWhatIsInUse(t *testing.T) {
 
 func TestStartThatFailsLeavesNothing(t *testing.T) {
 	needRoot(t)
-	before := traces(t)
 	conf := config(t.TempDir(), 9, "a", "b")
 	conf.Binds = append(conf.Binds, localgce.Bind{Host: "/no/such/file", Guest: "/etc/thing"})
 	_, err := localgce.Start(t.Context(), conf)
 	if err == nil || !strings.Contains(err.Error(), "bind to") || !strings.Contains(err.Error(), "/no/such/file") {
 		t.Errorf("a bind of nothing: %v", err)
 	}
-	compareTraces(t, before)
+	wantNoTraces(t, conf.State)
 }
 
 // projectProcess is a project in a process of its own: it says on standard output when it is up.
@@ -107,7 +106,6 @@ func startProcess(t *testing.T, state string) *exec.Cmd {
 
 func TestAClientDrivesAProject(t *testing.T) {
 	needRoot(t)
-	before := traces(t)
 	// A folder whose path is too long for a socket's.
 	state := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	c, err := localgce.NewClient(state)
@@ -141,7 +139,7 @@ func TestAClientDrivesAProject(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the project's process: %v", err)
 	}
-	compareTraces(t, before)
+	wantNoTraces(t, state)
 	if wasUp, err := c.Down(ctx); err != nil || wasUp {
 		t.Errorf("down again: %v, %v", wasUp, err)
 	}
@@ -149,7 +147,6 @@ func TestAClientDrivesAProject(t *testing.T) {
 
 func TestADeadProjectIsSweptAndTakenUp(t *testing.T) {
 	needRoot(t)
-	before := traces(t)
 	state := t.TempDir()
 	c, err := localgce.NewClient(state)
 	if err != nil {
@@ -172,7 +169,7 @@ func TestADeadProjectIsSweptAndTakenUp(t *testing.T) {
 	if _, err := c.Status(t.Context()); !errors.Is(err, localgce.ErrDown) {
 		t.Errorf("a dead project: %v", err)
 	}
-	if len(traces(t)) == len(before) {
+	if len(traces(t, state)) == 0 {
 		t.Error("the dead project left nothing to sweep: this test shows nothing")
 	}
 	// The next start sweeps, and its VMs are the same instances.
@@ -185,7 +182,7 @@ func TestADeadProjectIsSweptAndTakenUp(t *testing.T) {
 	if err := localgce.Sweep(t.Context(), state); err != nil {
 		t.Error(err)
 	}
-	compareTraces(t, before)
+	wantNoTraces(t, state)
 
 	// One that hangs is killed.
 	hung := startProcess(t, state)
@@ -195,5 +192,5 @@ func TestADeadProjectIsSweptAndTakenUp(t *testing.T) {
 		t.Error(err)
 	}
 	t.Logf("a hung project was swept in %s", time.Since(since))
-	compareTraces(t, before)
+	wantNoTraces(t, state)
 }

@@ -4,18 +4,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quorate/quorate/internal/localgce"
 )
 
-// traces are the things of localgce's that the machine has: named network namespaces, links, cgroups, attached disks, host mounts,
-// processes. Those of other projects come and go while tests run beside each other, so only what a test's own project adds may count:
-// traces are compared by name, and names are made of the state folder.
-func traces(t *testing.T) (list []string) {
+// traces are what the machine has of the project of a state folder: network namespaces, cgroups, links, routes, mounts, attached disks,
+// processes. Other projects come and go while tests run beside each other.
+func traces(t *testing.T, state string) (list []string) {
 	t.Helper()
-	for _, pattern := range []string{"/run/netns/lgce-*", "/sys/fs/cgroup/lgce-*", "/sys/fs/cgroup/unified/lgce-*"} {
-		found, err := filepath.Glob(pattern)
+	fabric, link := localgce.FabricAndLink(state)
+	for _, folder := range []string{"/run/netns/", "/sys/fs/cgroup/", "/sys/fs/cgroup/unified/"} {
+		found, err := filepath.Glob(folder + fabric + "*")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,36 +27,43 @@ func traces(t *testing.T) (list []string) {
 		t.Fatal(err)
 	}
 	for _, l := range links {
-		list = append(list, "link "+l.Name)
-	}
-	list = append(list, fileLines(t, "route ", "/proc/net/route")...)
-	list = append(list, fileLines(t, "mount ", "/proc/self/mounts")...)
-	backing, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
-	for _, f := range backing {
-		if b, err := os.ReadFile(f); err == nil {
-			list = append(list, "disk "+strings.TrimSpace(string(b)))
+		if l.Name == link {
+			list = append(list, "link "+link)
 		}
+	}
+	list = append(list, lines(t, "/proc/net/route", link)...)
+	list = append(list, lines(t, "/proc/self/mounts", state)...)
+	list = append(list, lines(t, "/proc/self/mounts", fabric)...)
+	disks, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, d := range disks {
+		list = append(list, lines(t, d, state)...)
+	}
+	processes, _ := filepath.Glob("/proc/[0-9]*/cgroup")
+	for _, p := range processes {
+		list = append(list, lines(t, p, fabric)...)
 	}
 	return list
 }
 
-func fileLines(t *testing.T, prefix, path string) (list []string) {
+// lines are a file's lines that hold a text. A file that has just vanished has none.
+func lines(t *testing.T, path, text string) (list []string) {
+	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatal(err)
+		return nil
 	}
 	for line := range strings.Lines(string(b)) {
-		list = append(list, prefix+strings.TrimSpace(line))
+		if strings.Contains(line, text) {
+			list = append(list, path+": "+strings.TrimSpace(line))
+		}
 	}
 	return list
 }
 
-// compareTraces fails the test for what is there and was not.
-func compareTraces(t *testing.T, before []string) {
+// wantNoTraces fails the test for each trace.
+func wantNoTraces(t *testing.T, state string) {
 	t.Helper()
-	for _, now := range traces(t) {
-		if !slices.Contains(before, now) {
-			t.Errorf("left behind: %s", now)
-		}
+	for _, trace := range traces(t, state) {
+		t.Errorf("left behind: %s", trace)
 	}
 }

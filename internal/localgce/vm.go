@@ -2,11 +2,10 @@ package localgce
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"time"
@@ -26,6 +25,7 @@ type vm struct {
 	status  string
 	frozen  bool
 	cut     bool
+	event   string // maintenance-event; NONE where empty
 	boots   int
 	agent   AgentStatus
 	machine *machine // nil while powered off
@@ -149,7 +149,7 @@ func (p *Project) RecreateVM(ctx context.Context, name string, r Recreation) err
 			}
 		}
 		if r.Wipe {
-			if err := os.Remove(p.names.disk(name)); err != nil {
+			if err := os.Remove(p.names.disk(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("remove the data disk of %s: %w", name, err)
 			}
 		}
@@ -181,79 +181,4 @@ func (p *Project) checkFree(name string, a netip.Addr) error {
 		}
 	}
 	return nil
-}
-
-// SetAttribute sets an instance attribute of one VM, or with an empty name of all, and wakes who watches. A nil value
-// removes it.
-func (p *Project) SetAttribute(name, key string, value *string) error {
-	if key == "" {
-		return fmt.Errorf("set attribute: the key is empty")
-	}
-	if name != "" {
-		if _, err := p.vm(name); err != nil {
-			return err
-		}
-	}
-	p.mu.Lock()
-	for _, v := range p.vms {
-		if name != "" && v.Name != name {
-			continue
-		}
-		v.Attributes = maps.Clone(v.Attributes)
-		if v.Attributes == nil {
-			v.Attributes = map[string]string{}
-		}
-		if value == nil {
-			delete(v.Attributes, key)
-		} else {
-			v.Attributes[key] = *value
-		}
-		p.publish(v)
-	}
-	p.mu.Unlock()
-	return p.save()
-}
-
-// SetMetadataFault makes the metadata server of a running VM fail, or be well with the zero value.
-func (p *Project) SetMetadataFault(name string, f MetadataFault) error {
-	switch f.Kind {
-	case "", "slow", "away", "html":
-	default:
-		return fmt.Errorf("metadata fault %q: slow, away, html or none are known", f.Kind)
-	}
-	return p.operate(name, statusRunning, func(v *vm) error {
-		v.machine.metadata.SetFault(f)
-		return nil
-	})
-}
-
-// Command prepares a program to be run inside a running VM, as root, in all its namespaces. The caller runs it.
-func (p *Project) Command(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
-	v, err := p.vm(name)
-	if err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if v.machine == nil {
-		return nil, &StateError{Name: name, Is: v.status, Wanted: statusRunning}
-	}
-	enter := EnterArgs(v.machine.cmd.Process.Pid, args...)
-	cmd := exec.CommandContext(ctx, enter[0], enter[1:]...)
-	cmd.Env = EnterEnv()
-	return cmd, nil
-}
-
-// EnterArgs is the command line that runs args in the VM whose init is pid.
-func EnterArgs(pid int, args ...string) []string {
-	return append([]string{"nsenter", "-t", fmt.Sprint(pid), "-m", "-p", "-u", "-i", "-n", "-C", "--"}, args...)
-}
-
-// EnterEnv is the environment of commands that are run in a VM.
-func EnterEnv() []string {
-	env := []string{"PATH=" + searchPath, "HOME=/root", "LANG=C.UTF-8"}
-	if term, ok := os.LookupEnv("TERM"); ok {
-		env = append(env, "TERM="+term)
-	}
-	return env
 }

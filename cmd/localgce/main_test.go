@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quorate/quorate/internal/localgce"
+)
+
+// TestMain is also the command itself, the project's process and the VMs' pid 1: all are this program started again.
+func TestMain(m *testing.M) {
+	localgce.RunInitIfAsked()
+	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Getenv("LOCALGCE_TEST_COMMAND") != "") {
+		os.Exit(run(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// localgceIn runs the command in a process of its own and returns what it printed and its exit code.
+func localgceIn(t *testing.T, dir string, args ...string) (string, int) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "LOCALGCE_TEST_COMMAND=1")
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"status", exitDown, "no project is up in "},
+		{"vm list", exitDown, "no project is up in "},
+		{"dance", exitUsage, `unknown command "dance"`},
+		{"vm dance", exitUsage, `unknown command "dance"`},
+		{"vm kill", exitUsage, "requires at least 1 arg(s)"},
+		{"vm list -o xml", exitUsage, `--output "xml": json is known`},
+		{"up", exitUsage, "no --vm is given"},
+		{"up --vm a", exitUsage, `--vm "a": NAME@ZONE or NAME@ZONE@ADDRESS is needed`},
+		{"up --vm a@b@c", exitUsage, `address "c"`},
+		{"up --vm a@z --subnet ten", exitUsage, `--subnet "ten"`},
+		{"up --vm a@z --disk-size 4TB", exitUsage, `--disk-size "4TB"`},
+		{"up --vm a@z --bind x", exitUsage, `--bind "x"`},
+		{"up --vm a@z --bind absent:/x", exitUsage, "no such file"},
+		{"up --vm a@z --cluster absent", exitUsage, "--cluster: open absent"},
+		{"up --vm a@z --attribute x", exitUsage, `attribute "x": KEY=FILE is needed`},
+		{"up --wm a@z", exitUsage, "unknown flag: --wm (see localgce up --help)"},
+		{"attribute set k=f", exitUsage, "either a vm's name or --all is needed"},
+		{"vm recreate a b --address 10.0.0.1", exitUsage, "--address is for one vm, 2 are named"},
+		{"vm logs a", exitFailure, "read the log of a: open "},
+	} {
+		out, code := localgceIn(t, t.TempDir(), strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(out, c.says) || strings.Count(out, "\n") != 1 {
+			t.Errorf("localgce %s: %d %q; want %d and one line with %q", c.args, code, out, c.code, c.says)
+		}
+	}
+}
+
+func TestUpFlagsBecomeAConfig(t *testing.T) {
+	dir := t.TempDir()
+	document := filepath.Join(dir, "cluster.yaml")
+	text := "name: demo\nendpoint:\n  internalIP: 10.240.0.50\nunknown: kept\n"
+	if err := os.WriteFile(document, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &upFlags{
+		vms: []string{"a@z", "b@y@10.240.0.9"}, cluster: document, attributes: []string{"x=" + document}, binds: []string{dir + ":/srv/bucket:ro"},
+		subnet: "10.240.0.0/24", diskSize: "512MiB", agent: "/bin/agent run", agentEnv: []string{"K=V"},
+	}
+	c, err := f.config("st")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Cluster != "demo" || c.Endpoint.String() != "10.240.0.50" || c.Attributes[clusterAttribute] != text || c.Attributes["x"] != text {
+		t.Errorf("the document: %+v", c)
+	}
+	if len(c.VMs) != 2 || c.VMs[1].Address.String() != "10.240.0.9" || c.VMs[0].Zone != "z" || c.DiskSize != 512<<20 {
+		t.Errorf("vms: %+v", c)
+	}
+	if !c.Binds[0].ReadOnly || c.Binds[0].Guest != "/srv/bucket" || strings.Join(c.Agent.Command, " ") != "/bin/agent run" {
+		t.Errorf("binds and agent: %+v", c)
+	}
+	f.endpoint = "10.240.0.60"
+	if c, err := f.config("st"); err != nil || c.Endpoint.String() != "10.240.0.60" {
+		t.Errorf("the flag does not win over the document: %s, %v", c.Endpoint, err)
+	}
+}
+
+// TestADayOfAProject walks through the commands that a person uses.
+func TestADayOfAProject(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: network namespaces, mounts, loop devices")
+	}
+	dir := t.TempDir()
+	step := func(says string, code int, args ...string) string {
+		t.Helper()
+		out, got := localgceIn(t, dir, args...)
+		if got != code || !strings.Contains(out, says) {
+			t.Errorf("localgce %q: %d\n%s\nwant %d and %q", args, got, out, code, says)
+		}
+		return out
+	}
+	t.Cleanup(func() { localgceIn(t, dir, "down") })
+	up := []string{"up", "--subnet", "10.243.20.0/25", "--vm", "a@us-central1-a", "--vm", "b@us-central1-b", "--agent", "/bin/sleep 1000", "--disk-size", "32MiB"}
+	step("The project is up after", 0, up...)
+	step("the project is up already", exitUp, up...)
+	step("hello\n", 5, "vm", "exec", "a", "--", "sh", "-c", "echo hello; exit 5")
+	step("a is off (", 0, "vm", "kill", "a")
+	step("vm a is TERMINATED; this needs it to be RUNNING", 1, "vm", "exec", "a", "--", "true")
+	step("terminated", 0, "vm", "list")
+	step("a is started (", 0, "vm", "start", "a")
+	step("b is recreated (", 0, "vm", "recreate", "--wipe", "b")
+	step("a does not reach b", 0, "net", "partition", "a", "b", "--one-way")
+	step("a does not reach b", 0, "status")
+	step("the network is whole", 0, "net", "heal")
+	step("started /bin/sleep as pid", 0, "vm", "logs", "a")
+	step("maintenance-event of a: MIGRATE_ON_HOST_MAINTENANCE", 0, "vm", "maintenance", "a", "MIGRATE_ON_HOST_MAINTENANCE")
+	step("Compute API: empty", 0, "fault", "compute", "empty")
+
+	var vms []localgce.VMStatus
+	if err := json.Unmarshal([]byte(step("", 0, "vm", "list", "-o", "json")), &vms); err != nil || len(vms) != 2 || vms[0].Name != "a" {
+		t.Errorf("the list as JSON: %+v, %v", vms, err)
+	}
+	step("The project is down. Its logs and disks stay in _demo.", 0, "down")
+	step("No project was up; nothing of _demo is left on this machine.", 0, "down")
+}
+
+func TestLogsFollow(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out bytes.Buffer
+	if err := copyLog(ctx, &out, strings.NewReader("one\ntwo\n"), true); err != nil || out.String() != "one\ntwo\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}

@@ -1,0 +1,7 @@
+package localgce
+
+// FabricAndLink are the names that all names of a project's on the machine begin with, for the tests that look for traces.
+func FabricAndLink(state string) (fabric, link string) {
+	n := namesFor(state)
+	return n.fabric(), n.hostLink()
+}

@@ -1,0 +1,100 @@
+package localgce
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+)
+
+// SetAttribute sets an instance attribute of one VM, or with an empty name of all, and wakes who watches. A nil value
+// removes it.
+func (p *Project) SetAttribute(name, key string, value *string) error {
+	if key == "" {
+		return fmt.Errorf("set attribute: the key is empty")
+	}
+	if name != "" {
+		if _, err := p.vm(name); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	for _, v := range p.vms {
+		if name != "" && v.Name != name {
+			continue
+		}
+		v.Attributes = maps.Clone(v.Attributes)
+		if v.Attributes == nil {
+			v.Attributes = map[string]string{}
+		}
+		if value == nil {
+			delete(v.Attributes, key)
+		} else {
+			v.Attributes[key] = *value
+		}
+		p.publish(v)
+	}
+	p.mu.Unlock()
+	return p.save()
+}
+
+// SetMaintenance sets a VM's maintenance-event, as GCE does a minute before it moves or ends a VM: NONE, MIGRATE_ON_HOST_MAINTENANCE or
+// TERMINATE_ON_HOST_MAINTENANCE. Nothing else happens to the VM.
+func (p *Project) SetMaintenance(name, event string) error {
+	if !slices.Contains([]string{"NONE", "MIGRATE_ON_HOST_MAINTENANCE", "TERMINATE_ON_HOST_MAINTENANCE"}, event) {
+		return fmt.Errorf("maintenance event %q: NONE, MIGRATE_ON_HOST_MAINTENANCE and TERMINATE_ON_HOST_MAINTENANCE are known", event)
+	}
+	return p.operate(name, "", func(v *vm) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		v.event = event
+		p.publish(v)
+		return nil
+	})
+}
+
+// SetMetadataFault makes the metadata server of a running VM fail, or be well with the zero value.
+func (p *Project) SetMetadataFault(name string, f MetadataFault) error {
+	switch f.Kind {
+	case "", "slow", "away", "html":
+	default:
+		return fmt.Errorf("metadata fault %q: slow, away, html or none are known", f.Kind)
+	}
+	return p.operate(name, statusRunning, func(v *vm) error {
+		v.machine.metadata.SetFault(f)
+		return nil
+	})
+}
+
+// Command prepares a program to be run inside a running VM, as root, in all its namespaces. The caller runs it.
+func (p *Project) Command(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
+	v, err := p.vm(name)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if v.machine == nil {
+		return nil, &StateError{Name: name, Is: v.status, Wanted: statusRunning}
+	}
+	enter := EnterArgs(v.machine.cmd.Process.Pid, args...)
+	cmd := exec.CommandContext(ctx, enter[0], enter[1:]...)
+	cmd.Env = EnterEnv()
+	return cmd, nil
+}
+
+// EnterArgs is the command line that runs args in the VM whose init is pid.
+func EnterArgs(pid int, args ...string) []string {
+	return append([]string{"nsenter", "-t", fmt.Sprint(pid), "-m", "-p", "-u", "-i", "-n", "-C", "--"}, args...)
+}
+
+// EnterEnv is the environment of commands that are run in a VM.
+func EnterEnv() []string {
+	env := []string{"PATH=" + searchPath, "HOME=/root", "LANG=C.UTF-8"}
+	if term, ok := os.LookupEnv("TERM"); ok {
+		env = append(env, "TERM="+term)
+	}
+	return env
+}

@@ -1,0 +1,144 @@
+package localgce
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// spawn starts the VM's pid 1 in its network namespace and cgroup, with the other namespaces new.
+func (p *Project) spawn(v *vm, m *machine) error {
+	if err := errors.Join(makeCgroup(p.vmCgroup(v.Name)), os.MkdirAll(p.names.scratch(v.Name), 0o755), os.MkdirAll(p.names.vmLogFolder(v.Name), 0o755)); err != nil {
+		return err
+	}
+	cgroup, err := os.Open(p.vmCgroup(v.Name))
+	if err != nil {
+		return err
+	}
+	defer cgroup.Close()
+	log, err := os.OpenFile(p.names.vmLog(v.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("open the log: %w", err)
+	}
+	defer log.Close()
+	spec, err := p.specFile(v, m)
+	if err != nil {
+		return err
+	}
+	defer spec.Close()
+	stdin, lifeline, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer stdin.Close()
+	m.lifeline = lifeline
+	reports, reportEnd, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer reportEnd.Close()
+	cmd := initCommand(cgroup, log)
+	cmd.Stdin, cmd.ExtraFiles = stdin, []*os.File{spec, reportEnd} // specFD, reportFD
+	if err := inNamespace(p.names.vm(v.Name), cmd.Start); err != nil {
+		reports.Close()
+		return fmt.Errorf("start init: %w", err)
+	}
+	p.mu.Lock()
+	m.cmd = cmd
+	p.mu.Unlock()
+	p.tasks.Go(func() { p.listen(v, m, reports) })
+	return nil
+}
+
+// initCommand is this program as stage one of a boot.
+func initCommand(cgroup, log *os.File) *exec.Cmd {
+	return &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{bootStage}, Env: []string{"PATH=" + searchPath}, Dir: "/", Stdout: log, Stderr: log,
+		SysProcAttr: &syscall.SysProcAttr{
+			Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
+			Setsid:     true, UseCgroupFD: true, CgroupFD: int(cgroup.Fd()),
+		},
+	}
+}
+
+// specFile hands the boot's specification over in memory, so that there is no file to clean up.
+func (p *Project) specFile(v *vm, m *machine) (*os.File, error) {
+	spec := bootSpec{
+		Name: v.Name, Zone: v.Zone, Project: p.conf.Project,
+		BootID: randomUUID(), MachineID: strings.ReplaceAll(randomUUID(), "-", ""),
+		Scratch: p.names.scratch(v.Name), Loop: m.disk.device, DeviceName: p.conf.DeviceName, MountPoint: p.conf.MountPoint,
+		Logs: p.names.vmLogFolder(v.Name), Binds: p.conf.Binds, Agent: p.conf.Agent,
+	}
+	fd, err := unix.MemfdCreate("localgce-spec", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("write boot specification: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "localgce-spec")
+	if err := json.NewEncoder(f).Encode(spec); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("write boot specification: %w", err)
+	}
+	return f, nil
+}
+
+func randomUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	h := hex.EncodeToString(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+// listen takes in what a VM's init reports, until it is dead.
+func (p *Project) listen(v *vm, m *machine, reports *os.File) {
+	defer reports.Close()
+	decoder := json.NewDecoder(reports)
+	for {
+		var s AgentStatus
+		if err := decoder.Decode(&s); err != nil {
+			break
+		}
+		outcome := error(nil)
+		if s.Error != "" {
+			outcome = errors.New(s.Error)
+		}
+		select {
+		case m.booted <- outcome:
+		default: // it has booted before
+		}
+		p.mu.Lock()
+		if v.machine == m {
+			v.agent = s
+		}
+		p.mu.Unlock()
+	}
+	_ = m.cmd.Wait() // how init ends tells nothing
+	close(m.done)
+	select {
+	case m.booted <- fmt.Errorf("init ended early; see %s", p.names.vmLog(v.Name)):
+	default:
+	}
+	p.endedAlone(v, m)
+}
+
+// endedAlone cleans up after a VM that ended without being asked to.
+func (p *Project) endedAlone(v *vm, m *machine) {
+	v.ops.Lock()
+	defer v.ops.Unlock()
+	if v.machine != m {
+		return
+	}
+	p.conf.Log.Warn("vm ended by itself", "vm", v.Name)
+	if err := p.release(context.Background(), v); err != nil {
+		p.conf.Log.Error("release vm", "vm", v.Name, "error", err)
+	}
+}
