@@ -150,8 +150,8 @@ func (c *Client) awaitEnd(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, downTimeout)
 	defer cancel()
 	for ctx.Err() == nil {
-		if lock, err := lockState(namesFor(c.state)); err == nil {
-			lock.Close()
+		if l, err := takeLock(namesFor(c.state)); err == nil {
+			l.release()
 			return
 		}
 		select {
@@ -198,22 +198,10 @@ func (c *Client) explain(err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("ask the project in %s: %w", c.state, ErrNotRoot)
 	}
-	lock, lockErr := lockIfThere(namesFor(c.state))
-	if errors.Is(lockErr, ErrUp) {
-		return fmt.Errorf("the project in %s does not answer: %w", c.state, err)
-	}
-	if lock != nil {
-		lock.Close()
+	if pid, ok := namesFor(c.state).owner(); ok {
+		return fmt.Errorf("the project in %s (process %d) does not answer: %w", c.state, pid, err)
 	}
 	return fmt.Errorf("%w in %s", ErrDown, c.state)
-}
-
-// lockIfThere is lockState where there is a state folder with a lock file; it makes neither.
-func lockIfThere(n names) (*os.File, error) {
-	if !exists(n.lockFile()) {
-		return nil, nil
-	}
-	return lockState(n)
 }
 
 // ParseAddress reads an address of a flag; empty is the zero value.

@@ -157,8 +157,8 @@ func start(t *testing.T, conf localgce.Config) world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(traces(t, conf.State)) < 8 {
-		t.Errorf("a project that is up shows too little for the comparison at its end: %q", traces(t, conf.State))
+	if seen := traces(t, conf.State); len(seen) < 5 { // two namespaces, a cgroup, a disk, an init
+		t.Errorf("a project that is up shows too little for the look at its end to tell anything: %q", seen)
 	}
 	t.Cleanup(func() {
 		if err := p.Close(context.Background()); err != nil {

@@ -39,7 +39,7 @@ func (n names) vmLog(vm string) string       { return filepath.Join(n.logs(), vm
 func (n names) vmLogFolder(vm string) string { return filepath.Join(n.logs(), vm) }
 func (n names) scratch(vm string) string     { return filepath.Join(n.state, "mnt", vm) }
 func (n names) stateFile() string            { return filepath.Join(n.state, "state.json") }
-func (n names) lockFile() string             { return filepath.Join(n.state, "lock") }
+func (n names) lockFile() string             { return "/run/" + n.fabric() + ".lock" }
 
 // LogPath is the file with what the init and the agent of a VM print. It stays when the project is down. Beside it, the folder of the
 // VM's name is the VM's /var/log/quorate.

@@ -98,15 +98,27 @@ func missingKernel(n names) (missing []string) {
 	} else {
 		f.Close()
 	}
-	root, err := cgroupRoot()
-	if err == nil {
-		err = os.Mkdir(filepath.Join(root, n.vm("preflight")), 0o755)
-		_ = os.Remove(filepath.Join(root, n.vm("preflight")))
-	}
-	if err != nil && !errors.Is(err, os.ErrExist) {
+	if err := tryCgroup(n.vm("preflight")); err != nil {
 		missing = append(missing, fmt.Sprintf("a writable cgroup2 file system (mount -t cgroup2 cgroup2 /sys/fs/cgroup): %v", err))
 	}
 	return missing
+}
+
+// tryCgroup makes a cgroup and looks for what a sweep kills with.
+func tryCgroup(name string) error {
+	root, err := cgroupRoot()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(root, name)
+	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	defer os.Remove(path)
+	if !exists(filepath.Join(path, "cgroup.kill")) {
+		return errors.New("cgroup.kill is absent: Linux 5.14 or newer is needed")
+	}
+	return nil
 }
 
 // tryUnshare makes the namespaces on a thread that ends with the attempt.

@@ -22,7 +22,7 @@ type Project struct {
 	names    names
 	fabric   fabric
 	cgroup   string
-	lock     *os.File
+	lock     *lock
 	balancer *balancer
 	compute  *ComputeServer
 
@@ -53,7 +53,7 @@ func Start(ctx context.Context, conf Config) (*Project, error) {
 	}
 	p := &Project{conf: conf, names: namesFor(conf.State)}
 	p.fabric = fabric{names: p.names, conf: conf}
-	if p.lock, err = lockState(p.names); err != nil {
+	if p.lock, err = takeLock(p.names); err != nil {
 		return nil, err
 	}
 	if err := p.bringUp(ctx); err != nil {
@@ -63,6 +63,9 @@ func Start(ctx context.Context, conf Config) (*Project, error) {
 }
 
 func (p *Project) bringUp(ctx context.Context) error {
+	if err := os.MkdirAll(p.names.state, 0o755); err != nil {
+		return fmt.Errorf("make state folder: %w", err)
+	}
 	p.conf.Progress("checking the machine")
 	if err := p.names.preflight(ctx); err != nil {
 		return err
@@ -188,6 +191,7 @@ func (p *Project) Close(ctx context.Context) error {
 		_ = p.server.Close()
 	}
 	p.tasks.Wait()
-	errs = append(errs, p.names.sweep(ctx), p.lock.Close())
+	errs = append(errs, p.names.sweep(ctx))
+	p.lock.release()
 	return errors.Join(errs...)
 }

@@ -71,7 +71,7 @@ func (p *Project) newDisk(vm string) Disk {
 func (p *Project) save() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := saved{PID: os.Getpid(), Started: startTime(os.Getpid()), Config: p.conf}
+	s := saved{Config: p.conf}
 	for _, v := range p.vms {
 		s.VMs = append(s.VMs, v.record)
 	}

@@ -187,6 +187,9 @@ func TestADeadProjectIsSweptAndTakenUp(t *testing.T) {
 	// One that hangs is killed.
 	hung := startProcess(t, state)
 	_ = hung.Process.Signal(syscall.SIGSTOP)
+	if err := os.RemoveAll(state); err != nil { // somebody was hasty
+		t.Error(err)
+	}
 	since := time.Now()
 	if err := localgce.Sweep(t.Context(), state); err != nil {
 		t.Error(err)

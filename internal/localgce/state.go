@@ -7,11 +7,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // record is what a project remembers of a VM, also over its own death.
@@ -30,34 +26,8 @@ type record struct {
 // saved is state.json. It is written before anything that it tells of is acquired. What a project holds on the machine
 // needs no entry: all names come from the state folder (names), so a sweep finds it without.
 type saved struct {
-	// PID and Started identify the project's process (the kernel's start time of the pid).
-	PID     int      `json:"pid"`
-	Started string   `json:"started"`
-	Config  Config   `json:"config"`
-	VMs     []record `json:"vms"`
-}
-
-// ErrUp is returned by Start for a state folder whose project is up.
-var ErrUp = errors.New("the project is up already")
-
-// lockState makes the state folder and takes its lock, which the kernel frees when the process dies.
-func lockState(n names) (*os.File, error) {
-	if err := os.MkdirAll(n.state, 0o755); err != nil {
-		return nil, fmt.Errorf("make state folder: %w", err)
-	}
-	f, err := os.OpenFile(n.lockFile(), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lock state folder: %w", err)
-	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		return f, nil
-	}
-	f.Close()
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, fmt.Errorf("state folder %s: %w", n.state, ErrUp)
-	}
-	return nil, fmt.Errorf("lock state folder %s: %w", n.state, err)
+	Config Config   `json:"config"`
+	VMs    []record `json:"vms"`
 }
 
 func readSaved(n names) (s saved, err error) {
@@ -87,17 +57,4 @@ func (s saved) write(n names) error {
 		return fmt.Errorf("write %s: %w", n.stateFile(), err)
 	}
 	return nil
-}
-
-// startTime is the kernel's start time of a process; with the pid it names one process for good.
-func startTime(pid int) string {
-	b, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "stat"))
-	if err != nil {
-		return ""
-	}
-	_, rest, _ := strings.Cut(string(b), ") ")
-	if f := strings.Fields(rest); len(f) > 19 {
-		return f[19]
-	}
-	return ""
 }

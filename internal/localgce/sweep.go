@@ -20,44 +20,38 @@ func Sweep(ctx context.Context, state string) error {
 		return fmt.Errorf("state folder %s: %w", state, err)
 	}
 	n := namesFor(abs)
-	if exists(n.lockFile()) {
-		lock, err := lockState(n)
-		if errors.Is(err, ErrUp) {
-			lock, err = n.killOwner(ctx)
-		}
-		if err != nil {
-			return err
-		}
-		defer lock.Close()
+	l, err := takeLock(n)
+	if errors.Is(err, ErrUp) {
+		l, err = n.killOwner(ctx)
 	}
+	if err != nil {
+		return err
+	}
+	defer l.release()
 	return n.sweep(ctx)
 }
 
 // killOwner kills the project's process, which holds the lock but was not heard, and takes the lock.
-func (n names) killOwner(ctx context.Context) (*os.File, error) {
-	s, err := readSaved(n)
-	if err != nil {
-		return nil, err
-	}
-	if s.PID > 1 && s.Started != "" && startTime(s.PID) == s.Started {
-		if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil {
-			return nil, fmt.Errorf("kill the project's process %d: %w", s.PID, err)
+func (n names) killOwner(ctx context.Context) (*lock, error) {
+	if pid, ok := n.owner(); ok {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			return nil, fmt.Errorf("kill the project's process %d: %w", pid, err)
 		}
 	}
 	for {
-		lock, err := lockState(n)
+		l, err := takeLock(n)
 		if !errors.Is(err, ErrUp) {
-			return lock, err
+			return l, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the project's process %d to end: %w", s.PID, ctx.Err())
+			return nil, fmt.Errorf("wait for the project's process to end (%s names it): %w", n.lockFile(), ctx.Err())
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-// sweep removes what carries the project's names. The caller holds the lock, if there is a folder to lock.
+// sweep removes what carries the project's names. The caller holds the lock.
 func (n names) sweep(ctx context.Context) error {
 	var errs []error
 	if root, err := cgroupRoot(); err == nil {
