@@ -53,7 +53,7 @@ type Config struct {
 type VMConfig struct {
 	Name string `json:"name"`
 	Zone string `json:"zone"`
-	// Address is in the subnet; the next free one where not given.
+	// Address is in the subnet; the next free one from the 11th on where not given.
 	Address netip.Addr `json:"address,omitzero"`
 	// Attributes are instance attributes of this VM and win over the project's.
 	Attributes map[string]string `json:"attributes,omitempty"`

@@ -24,7 +24,7 @@ func TestVMsLookLikeGCE(t *testing.T) {
 		"cat /etc/hostname":                                                        "a",
 		meta + "instance/name":                                                     "a",
 		meta + "instance/id":                                                       w.vm("a").InstanceID,
-		meta + "instance/network-interfaces/0/ip":                                  "10.243.1.2",
+		meta + "instance/network-interfaces/0/ip":                                  "10.243.1.11",
 		meta + "instance/attributes/quorate-cluster":                               "name: demo",
 		"readlink -f /dev/disk/by-id/google-quorate-data":                          "/dev/sdb",
 		"grep -c ' /var/lib/quorate ext4 ' /proc/mounts":                           "1",

@@ -46,6 +46,9 @@ func (p *Project) loadVMs() error {
 	return p.save()
 }
 
+// firstAddress is where VMs' own addresses begin in the subnet; the ones before are for those who ask for them.
+const firstAddress = 11
+
 // chooseAddress takes the wanted address, or the former if it still fits, or the next free one.
 func (p *Project) chooseAddress(wanted, former netip.Addr, taken map[netip.Addr]bool) (netip.Addr, error) {
 	if wanted.IsValid() {
@@ -55,7 +58,7 @@ func (p *Project) chooseAddress(wanted, former netip.Addr, taken map[netip.Addr]
 		taken[former] = true
 		return former, nil
 	}
-	for a := nth(p.conf.Subnet.Addr(), 2); p.conf.Subnet.Contains(a); a = a.Next() {
+	for a := nth(p.conf.Subnet.Addr(), firstAddress); p.conf.Subnet.Contains(a); a = a.Next() {
 		if !taken[a] && p.conf.checkAddress(a) == nil {
 			taken[a] = true
 			return a, nil
