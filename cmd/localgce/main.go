@@ -84,6 +84,7 @@ A VM is a set of namespaces, not a booted kernel. "localgce up" leaves the proje
 trace of it from the machine; logs and disks stay in the state folder.`,
 		SilenceUsage: true, SilenceErrors: true,
 	}, newUp(), newServe(), newDown(), newStatus(), newVM(), newNet(), newAttribute(), newFault())
+	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().String("state", "_demo", "the folder with the project's disks, logs and socket")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}

@@ -35,6 +35,9 @@ their instance ids and data disks.`,
 			if err != nil {
 				return err
 			}
+			if os.Geteuid() != 0 {
+				return localgce.ErrNotRoot
+			}
 			started := time.Now()
 			out := cmd.OutOrStdout()
 			if err := detach(cmd.Context(), conf, func(line string) { fmt.Fprintln(out, "  "+line) }); err != nil {

@@ -46,7 +46,7 @@ func (f *upFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&f.watchdog, "watchdog", 0, "the agent's WatchdogSec, 0 for none")
 	flags.StringVar(&f.diskSize, "disk-size", "4GiB", "the size of a new data disk (sparse)")
 	flags.StringVar(&f.deviceName, "device-name", "quorate-data", "the data disk's device name")
-	flags.BoolVar(&f.noHostRoute, "no-host-route", false, "leave this machine's own network alone: the project is reached by `localgce vm exec` only")
+	flags.BoolVar(&f.noHostRoute, "no-host-route", false, "leave this machine's own network alone: the project is reached by vm exec only")
 }
 
 // config makes the project's configuration of the flags. Every error is one of usage.
