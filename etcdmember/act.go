@@ -1,0 +1,184 @@
+package etcdmember
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorate/quorate/internal/durable"
+	"github.com/quorate/quorate/internal/record"
+)
+
+const (
+	// callTimeout bounds one change of the membership. A change that is not answered may have happened: list again.
+	callTimeout = 5 * time.Second
+	// serveTimeout bounds a member's way from its start to a linearizable read.
+	serveTimeout = time.Minute
+	// stopTimeout bounds the way of everything that uses etcd, and of etcd, out.
+	stopTimeout = 75 * time.Second
+)
+
+// errNotYet says that an act belongs to a part of the membership that this version decides but does not carry out.
+var errNotYet = errors.New("this version of quorate decides this step, but does not carry it out")
+
+// act takes the one step of a plan. Every step is safe to take again, and the caller observes again after it whatever it returned.
+func (m *Membership) act(ctx context.Context, f Facts, p Plan) error {
+	m.directory = nil
+	switch p.Act {
+	case ActClaim:
+		return m.claim(ctx, p)
+	case ActSeed, ActForm:
+		return m.form(ctx, f, p)
+	case ActFormedAgain:
+		return m.createFormed(ctx, p.Epoch, p.ClusterID, p.MemberID)
+	case ActAbandon:
+		_, _, err := m.cfg.Record.CreateOutcome(ctx, p.Epoch, record.Outcome{
+			Abandoned: &record.Abandoned{By: m.cfg.Me.MemberName(), Why: p.Reason}, Time: time.Now()})
+		return err
+	case ActArchive:
+		return m.archive()
+	case ActTakeIncarnation:
+		return m.takeIncarnation(ctx, f, p)
+	case ActConfirmIncarnation:
+		return m.confirmIncarnation(ctx, p.Incarnation, p.Epoch, p.MemberID)
+	case ActStart:
+		return m.start(ctx, f, p)
+	case ActStop:
+		return m.stop(ctx)
+	case ActRemoveMember:
+		return m.onQuorum(ctx, f, func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.MemberRemove(ctx, uint64(p.MemberID))
+			return err
+		})
+	case ActMarkAdding:
+		return m.setAgent(func(a *AgentFile) {
+			a.Phase, a.Epoch, a.Token, a.MemberID = PhaseAdding, p.Epoch, tokenOf(f, p.Epoch), 0
+		})
+	case ActAddLearner:
+		return m.addLearner(ctx, f)
+	case ActStartJoined:
+		return m.startJoined(ctx, f)
+	case ActWriteStopped:
+		return m.writeStopped(ctx, f, p)
+	case ActOrderRestore, ActCloseEpoch, ActRestore:
+		return errNotYet
+	default:
+		return fmt.Errorf("act %q is not one of a boot", p.Act)
+	}
+}
+
+// claim races for an epoch. The loser finds the winner's claim at its next look.
+func (m *Membership) claim(ctx context.Context, p Plan) error {
+	token := make([]byte, 16)
+	rand.Read(token) // never fails
+	mine := record.Claim{
+		Token: hex.EncodeToString(token), MaxLearners: maxLearners, Source: p.Source, Time: time.Now(),
+		Seeder: record.Seeder{Place: m.cfg.Me.Place, InstanceID: m.cfg.Me.InstanceID},
+	}
+	got, won, err := m.cfg.Record.CreateClaim(ctx, p.Epoch, mine)
+	if err != nil {
+		return err
+	}
+	m.cfg.Log.Info("claimed an epoch", "epoch", p.Epoch, "won", won, "seeder", got.Seeder.Place.String())
+	return nil
+}
+
+// takeIncarnation creates the next incarnation of this place, or finds that it is there as ours, and only then writes its
+// number to the disk.
+func (m *Membership) takeIncarnation(ctx context.Context, f Facts, p Plan) error {
+	mine := record.Incarnation{
+		Place: m.cfg.Me.Place, Number: p.Incarnation, InstanceID: m.cfg.Me.InstanceID, BootID: m.cfg.Me.BootID,
+		Epoch: p.Epoch, MemberID: p.MemberID, DiskID: m.cfg.DiskID, Addresses: m.cfg.Me.Addresses, Time: f.Now,
+	}
+	got, won, err := m.cfg.Record.CreateIncarnation(ctx, mine)
+	if err != nil {
+		return err
+	}
+	if !won && (got.InstanceID != mine.InstanceID || got.BootID != mine.BootID || got.DiskID != mine.DiskID || got.Epoch != mine.Epoch) {
+		return fmt.Errorf("incarnation %d of this place was taken by instance %s", p.Incarnation, got.InstanceID)
+	}
+	return m.setAgent(func(a *AgentFile) {
+		a.Replica, a.InstanceID, a.BootID = m.cfg.Me.Place, m.cfg.Me.InstanceID, m.cfg.Me.BootID
+		a.Incarnation, a.ClusterUID = p.Incarnation, f.Record.Inception.UID
+	})
+}
+
+func (m *Membership) confirmIncarnation(ctx context.Context, number, epoch uint64, id record.MemberID) error {
+	_, _, err := m.cfg.Record.ConfirmIncarnation(ctx, m.cfg.Me.Place, number,
+		record.Started{Epoch: epoch, MemberID: id, DiskID: m.cfg.DiskID, Time: time.Now()})
+	return err
+}
+
+// archive puts the directory away. agent.json is reset first: a crash before the rename leaves a directory that says so.
+func (m *Membership) archive() error {
+	if err := m.setAgent(func(a *AgentFile) {
+		*a = AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID,
+			NewestEpoch: a.NewestEpoch, Phase: PhaseArchiving}
+	}); err != nil {
+		return err
+	}
+	dir := m.etcdDir()
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	archives := filepath.Join(filepath.Dir(dir), "archive")
+	if err := os.MkdirAll(archives, 0o700); err != nil {
+		return fmt.Errorf("make the archive: %w", err)
+	}
+	to := filepath.Join(archives, "etcd-"+time.Now().UTC().Format("20060102T150405.000"))
+	if err := durable.Rename(dir, to); err != nil {
+		return fmt.Errorf("archive etcd's directory: %w", err)
+	}
+	m.cfg.Log.Info("archived etcd's directory", "to", to)
+	return nil
+}
+
+// stop takes everything that uses etcd out, then etcd, and keeps every byte.
+func (m *Membership) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	if err := HandOver(ctx, m.StatusSocket()); err != nil {
+		m.cfg.Log.Warn("hand over leadership", "err", err.Error())
+	}
+	if m.cfg.StopPlane != nil {
+		if err := m.cfg.StopPlane(ctx); err != nil {
+			return err
+		}
+	}
+	return m.cfg.Child.Stop(ctx)
+}
+
+// writeStopped says that this place's incarnation has stopped for good. The phase is on the disk before the object is in the
+// record.
+func (m *Membership) writeStopped(ctx context.Context, f Facts, p Plan) error {
+	d := f.Directory
+	s := record.Stopped{Place: m.cfg.Me.Place, Incarnation: p.Incarnation, MemberID: p.MemberID, Time: f.Now}
+	if d.Exists && m.agent.Epoch == p.Epoch {
+		if err := m.setAgent(func(a *AgentFile) { a.Phase = PhaseStopped }); err != nil {
+			return err
+		}
+	}
+	if p.WithLog { // a directory that was rolled back must not count as one that holds everything
+		s.Term, s.LastIndex, s.CommitIndex = d.Term, d.LastIndex, d.Commit
+		s.Voters, s.Learners, s.Changes = d.Voters, d.Learners, d.Changes
+	}
+	_, _, err := m.cfg.Record.CreateStopped(ctx, p.Epoch, s)
+	return err
+}
+
+// tokenOf is the token of an epoch's claim.
+func tokenOf(f Facts, epoch uint64) string {
+	for _, e := range f.Record.Epochs {
+		if e.Number == epoch && e.Claim != nil {
+			return e.Claim.Token
+		}
+	}
+	return ""
+}

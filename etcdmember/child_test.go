@@ -1,0 +1,103 @@
+package etcdmember
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// newTestMember makes certificates for a replica on loopback and the configuration of its member.
+func newTestMember(t *testing.T) (MemberConfig, certs.Files) {
+	t.Helper()
+	dir := t.TempDir()
+	c, err := replica.Load(replica.Source{Name: "test", Data: []byte(`
+apiVersion: quorate.dev/v1alpha1
+kind: Cluster
+name: test
+endpoint: {externalIP: 203.0.113.7}
+record: {url: "file:///nowhere"}
+seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
+`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := replica.Identity{Place: replica.Place{Zone: "us-central1-a", Name: "master-a"}, InstanceID: "1",
+		Project: "p", Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.9")}}
+	files := certs.Files{Dir: filepath.Join(dir, "pki"), Volatile: filepath.Join(dir, "volatile")}
+	b, err := certs.NewBundle("uid", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{files.Dir, files.Volatile} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := certs.Ensure(certs.Request{Files: files, Bundle: b, ClusterUID: "uid", Identity: id, Cluster: c, Now: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	m := &Membership{cfg: Config{Me: id, Cluster: c, Files: files, RunDir: dir}}
+	cfg := m.memberConfig()
+	cfg.Address = netip.MustParseAddr("127.0.0.9") // certificates are for a VM's address, the test has loopback
+	cfg.Dir = filepath.Join(dir, "etcd")
+	cfg.New, cfg.Token = true, "token"
+	return cfg, files
+}
+
+func TestAMemberSeedsServesAndGoesOnFromItsDisk(t *testing.T) {
+	cfg, files := newTestMember(t)
+	log := slog.New(slog.DiscardHandler)
+	for round := range 2 {
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		begin := time.Now()
+		go func() { done <- RunMember(ctx, cfg, log) }()
+		s := waitReady(t, cfg.StatusSocket)
+		t.Logf("round %d: ready after %s", round, time.Since(begin))
+		if s.Leader != s.MemberID || s.MemberID == 0 || s.Learner {
+			t.Errorf("a cluster of one has another leader: %+v", s)
+		}
+		tlsConfig, err := certs.EtcdTLS(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := dial(cfg.DNSName, cfg.Address, tlsConfig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, list, err := members(t.Context(), c)
+		c.Close()
+		if err != nil || id != s.ClusterID || len(list) != 1 || list[0].Name != cfg.Name || list[0].PeerURLs[0] != PeerURL(cfg.DNSName) {
+			t.Errorf("members: %v, %v, %v", id, list, err)
+		}
+		if err := HandOver(t.Context(), cfg.StatusSocket); err != nil {
+			t.Errorf("a lone leader has nobody to hand over to, and that is no error: %v", err)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		d, err := readDir(cfg.Dir)
+		if err != nil || !d.Exists || d.OpenErr != nil || d.MemberID != s.MemberID || d.ClusterID != s.ClusterID || d.LastIndex < d.Commit || d.Commit == 0 {
+			t.Errorf("the directory after the stop: %+v, %v", d, err)
+		}
+	}
+}
+
+func waitReady(t *testing.T, socket string) MemberStatus {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if s, err := ReadStatus(t.Context(), socket); err == nil && s.Ready {
+			return s
+		}
+	}
+	t.Fatal("the member did not serve within 20 s")
+	return MemberStatus{}
+}

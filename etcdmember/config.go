@@ -1,0 +1,154 @@
+package etcdmember
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/pkg/v3/featuregate"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/quorate/quorate/internal/durable"
+)
+
+// The ports of every member. They are fixed: peers and clients find a member by its name alone.
+const (
+	ClientPort = 2379
+	PeerPort   = 2380
+	// metricsPort serves /metrics, /livez and /readyz on loopback, without a client certificate.
+	metricsPort = 2381
+)
+
+// Ports are all ports that a member listens on.
+func Ports() []int { return []int{ClientPort, PeerPort, metricsPort} }
+
+// maxLearners is fixed in every claim and is the same on every member: it is checked where a change is applied, so members
+// with different values would apply different memberships.
+const maxLearners = 4
+
+// MemberConfig is all that `quorate run-etcd` needs to run one member: the agent writes it as a file, the child reads it.
+// embedConfig is the only place where it becomes etcd's own configuration.
+type MemberConfig struct {
+	// Name is etcd's member name, <zone>.<name>.<instance id>; DNSName is the host of its peer and client URLs.
+	Name    string `json:"name"`
+	DNSName string `json:"dnsName"`
+	// Dir is etcd's data directory, <data disk>/etcd.
+	Dir string `json:"dir"`
+	// Address is where peers and clients of other replicas come in; clients of this replica use 127.0.0.1.
+	Address netip.Addr `json:"address"`
+	// New forms a new cluster of one with Token. Otherwise the member joins InitialCluster (name -> peer URL) as the
+	// member list shows it, or, where Dir holds a log, goes on from it and neither matters.
+	New            bool              `json:"new"`
+	Token          string            `json:"token,omitempty"`
+	InitialCluster map[string]string `json:"initialCluster,omitempty"`
+	// Files of the two authorities: a leaf's file holds key and certificate.
+	PeerLeaf, PeerCA, ServerLeaf, ClientCA string
+	// Heartbeat and Election are raft's timers.
+	Heartbeat time.Duration `json:"heartbeat"`
+	Election  time.Duration `json:"election"`
+	// QuotaBytes bounds the database; CatchUpEntries are kept in the log for a member that was away.
+	QuotaBytes     int64  `json:"quotaBytes"`
+	CatchUpEntries uint64 `json:"catchUpEntries"`
+	// StatusSocket is the unix socket on which the child tells the agent how the member is (MemberStatus).
+	StatusSocket string `json:"statusSocket"`
+}
+
+// Save writes the configuration where the child will read it.
+func (c MemberConfig) Save(path string) error {
+	b, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode member configuration: %w", err)
+	}
+	return durable.WriteFile(path, b, 0o600)
+}
+
+// LoadMemberConfig is the inverse of Save.
+func LoadMemberConfig(path string) (MemberConfig, error) {
+	var c MemberConfig
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return c, fmt.Errorf("read member configuration: %w", err)
+	}
+	if err := json.Unmarshal(b, &c); err != nil {
+		return c, fmt.Errorf("decode member configuration %s: %w", path, err)
+	}
+	if c.Name == "" || c.DNSName == "" || c.Dir == "" || !c.Address.IsValid() {
+		return c, fmt.Errorf("member configuration %s: name, dnsName, dir and address must be given", path)
+	}
+	return c, nil
+}
+
+// PeerURL is the peer URL of a member with this DNS name.
+func PeerURL(dnsName string) string { return fmt.Sprintf("https://%s:%d", dnsName, PeerPort) }
+
+// ClientURL is the client URL of a member with this DNS name.
+func ClientURL(dnsName string) string { return fmt.Sprintf("https://%s:%d", dnsName, ClientPort) }
+
+// embedConfig builds etcd's configuration. What is not set here is etcd's default, which facts of the field support:
+// pre-vote, strict reconfiguration checks, 10 000 entries between snapshots, compaction left to the apiserver.
+func (c MemberConfig) embedConfig() (*embed.Config, error) {
+	e := embed.NewConfig()
+	e.Name, e.Dir = c.Name, c.Dir
+	e.Logger, e.LogOutputs, e.LogLevel = "zap", []string{"stderr"}, zapcore.InfoLevel.String()
+
+	e.ListenPeerUrls = []url.URL{listenURL("https", c.Address, PeerPort)}
+	e.ListenClientUrls = []url.URL{listenURL("https", c.Address, ClientPort), listenURL("https", loopback, ClientPort)}
+	e.ListenMetricsUrls = []url.URL{listenURL("http", loopback, metricsPort)}
+	e.AdvertisePeerUrls = []url.URL{{Scheme: "https", Host: fmt.Sprintf("%s:%d", c.DNSName, PeerPort)}}
+	e.AdvertiseClientUrls = []url.URL{{Scheme: "https", Host: fmt.Sprintf("%s:%d", c.DNSName, ClientPort)}}
+
+	e.PeerTLSInfo = transport.TLSInfo{CertFile: c.PeerLeaf, KeyFile: c.PeerLeaf, TrustedCAFile: c.PeerCA, ClientCertAuth: true}
+	e.ClientTLSInfo = transport.TLSInfo{CertFile: c.ServerLeaf, KeyFile: c.ServerLeaf, TrustedCAFile: c.ClientCA, ClientCertAuth: true}
+	e.TlsMinVersion = "TLS1.2"
+	// The gateway would use the server's certificate as a client's, which it is not.
+	e.EnableGRPCGateway = false
+
+	e.InitialClusterToken = c.Token
+	e.ClusterState = embed.ClusterStateFlagExisting
+	e.InitialCluster = joinCluster(c.InitialCluster)
+	if c.New {
+		e.ClusterState = embed.ClusterStateFlagNew
+		e.InitialCluster = c.Name + "=" + PeerURL(c.DNSName)
+	}
+
+	e.TickMs = uint(c.Heartbeat.Milliseconds())
+	e.ElectionMs = uint(c.Election.Milliseconds())
+	e.QuotaBackendBytes = c.QuotaBytes
+	e.SnapshotCatchUpEntries = c.CatchUpEntries
+	e.MaxLearners = maxLearners
+	// Kubernetes' consistent reads from its watch cache wait for a progress notification.
+	e.WatchProgressNotifyInterval = 5 * time.Second
+	gates, ok := e.ServerFeatureGate.(featuregate.MutableFeatureGate)
+	if !ok {
+		return nil, errors.New("configure etcd: its feature gates cannot be set")
+	}
+	// A member that differs from its peers must not start, and one that comes to differ must be found.
+	if err := gates.Set("InitialCorruptCheck=true,CompactHashCheck=true"); err != nil {
+		return nil, fmt.Errorf("configure etcd: %w", err)
+	}
+	return e, nil
+}
+
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+func listenURL(scheme string, a netip.Addr, port int) url.URL {
+	return url.URL{Scheme: scheme, Host: netip.AddrPortFrom(a, uint16(port)).String()}
+}
+
+// joinCluster spells an initial cluster as etcd's flag does, in a stable order.
+func joinCluster(members map[string]string) string {
+	parts := make([]string, 0, len(members))
+	for name, peerURL := range members {
+		parts = append(parts, name+"="+peerURL)
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,113 @@
+package etcdmember
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/quorate/quorate/internal/durable"
+	"github.com/quorate/quorate/internal/record"
+)
+
+// form seeds the epoch of our claim, or goes on with a directory that carries its token: both end with `formed`. Until that has been
+// read back nothing may be acknowledged to anybody, because another may still find the epoch abandoned.
+func (m *Membership) form(ctx context.Context, f Facts, p Plan) error {
+	if !m.cfg.Child.Running() {
+		if p.Act == ActSeed {
+			if err := m.takeIncarnation(ctx, f, p); err != nil {
+				return err
+			}
+			token := tokenOf(f, p.Epoch)
+			if err := m.setAgent(func(a *AgentFile) { a.Phase, a.Epoch, a.Token, a.MemberID = PhaseSeeding, p.Epoch, token, 0 }); err != nil {
+				return err
+			}
+		}
+		cfg := m.memberConfig()
+		cfg.New, cfg.Token = true, m.agent.Token
+		if err := m.startChild(ctx, cfg); err != nil {
+			return err
+		}
+	}
+	clusterID, memberID, err := m.waitServing(ctx)
+	if err != nil {
+		return err
+	}
+	if err := durable.WriteFile(filepath.Join(m.etcdDir(), commitMarker), []byte(m.agent.Token+"\n"), 0o600); err != nil {
+		return err
+	}
+	if err := m.confirmIncarnation(ctx, m.agent.Incarnation, p.Epoch, memberID); err != nil {
+		return err
+	}
+	if err := m.createFormed(ctx, p.Epoch, clusterID, memberID); err != nil {
+		return err
+	}
+	return m.setAgent(func(a *AgentFile) { a.Phase, a.MemberID = PhaseStarted, memberID })
+}
+
+// createFormed creates the outcome `formed` and accepts it only as it is read back.
+func (m *Membership) createFormed(ctx context.Context, epoch uint64, clusterID, memberID record.MemberID) error {
+	formed := record.Formed{ClusterID: clusterID, MemberID: memberID}
+	got, _, err := m.cfg.Record.CreateOutcome(ctx, epoch, record.Outcome{Formed: &formed, Time: time.Now()})
+	if err != nil {
+		return err
+	}
+	if got.Formed == nil || *got.Formed != formed {
+		return fmt.Errorf("epoch %d was not formed by this member: the record holds another outcome", epoch)
+	}
+	m.cfg.Log.Info("formed an epoch", "epoch", epoch, "cluster", clusterID.String(), "member", memberID.String())
+	return nil
+}
+
+// waitServing waits for a linearizable read through the own member.
+func (m *Membership) waitServing(ctx context.Context) (clusterID, memberID record.MemberID, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, serveTimeout, fmt.Errorf("no linearizable read within %s", serveTimeout))
+	defer cancel()
+	for {
+		s, err := m.Status(ctx)
+		if err == nil && s.Leader != 0 && s.Ready {
+			break
+		}
+		if !m.cfg.Child.Running() {
+			return 0, 0, errors.New("etcd exited before it served: see its log")
+		}
+		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+			return 0, 0, err
+		}
+	}
+	c, err := dial(m.dnsName(), loopback, m.cfg.TLS())
+	if err != nil {
+		return 0, 0, err
+	}
+	defer c.Close()
+	clusterID, list, err := members(ctx, c)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, e := range list {
+		if e.Name == m.cfg.Me.MemberName() {
+			return clusterID, e.ID, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("member %s is not in its own list", m.cfg.Me.MemberName())
+}
+
+// memberConfig is what every start of the member has in common.
+func (m *Membership) memberConfig() MemberConfig {
+	e, files := m.cfg.Cluster.Etcd, m.cfg.Files
+	return MemberConfig{
+		Name: m.cfg.Me.MemberName(), DNSName: m.dnsName(), Dir: m.etcdDir(), Address: m.cfg.Me.Address(),
+		PeerLeaf: files.Leaf(peerLeaf), PeerCA: files.CA(peerCA), ServerLeaf: files.Leaf(serverLeaf), ClientCA: files.CA(clientCA),
+		Heartbeat: e.Heartbeat.Duration(), Election: e.Election.Duration(),
+		QuotaBytes: e.QuotaBytes, CatchUpEntries: e.CatchUpEntries, StatusSocket: m.StatusSocket(),
+	}
+}
+
+func (m *Membership) startChild(ctx context.Context, cfg MemberConfig) error {
+	if err := cfg.Save(m.configPath()); err != nil {
+		return err
+	}
+	m.directory = nil
+	return m.cfg.Child.Start(ctx, m.configPath())
+}

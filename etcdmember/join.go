@@ -1,0 +1,109 @@
+package etcdmember
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/record"
+)
+
+// The leaves and authorities of etcd's two ports.
+const (
+	peerLeaf, serverLeaf = certs.EtcdPeerLeaf, certs.EtcdServer
+	peerCA, clientCA     = certs.EtcdPeer, certs.EtcdClient
+)
+
+// removedIDPause is how long to wait after etcd refused an id as removed: an added member's id is a hash of its URLs and the
+// time in seconds, so removing and adding within one second gives the same id.
+const removedIDPause = time.Second
+
+// onQuorum calls with a client of one member that answered through quorum.
+func (m *Membership) onQuorum(ctx context.Context, f Facts, call func(context.Context, *clientv3.Client) error) error {
+	for _, a := range f.Answers {
+		if a.Reach != ReachLinearizable {
+			continue
+		}
+		c, err := dial(a.DNSName(m.cfg.Cluster.Name), a.Address, m.cfg.TLS())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		return call(ctx, c)
+	}
+	return errors.New("no member answers through quorum any more")
+}
+
+// addLearner adds this replica to the members, as a learner, and writes its id to the disk: join steps 4 and 5. A time-out is
+// ambiguous: the next look finds the entry, and removes it, because nothing on this disk says that it was added.
+func (m *Membership) addLearner(ctx context.Context, f Facts) error {
+	var id record.MemberID
+	err := m.onQuorum(ctx, f, func(ctx context.Context, c *clientv3.Client) error {
+		resp, err := c.MemberAddAsLearner(ctx, []string{PeerURL(m.dnsName())})
+		if err != nil {
+			return err
+		}
+		id = record.MemberID(resp.Member.GetID())
+		return nil
+	})
+	if errors.Is(err, rpctypes.ErrMemberNotFound) { // etcd's word for a removed id (v3rpc/util.go)
+		if err := sleep(ctx, removedIDPause); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("add learner: %w", err)
+	}
+	return m.setAgent(func(a *AgentFile) { a.Phase, a.MemberID = PhaseAdded, id })
+}
+
+// startJoined starts the member that was added for this disk: join step 8. The child reads the list again right before
+// it starts, because another may join in between.
+func (m *Membership) startJoined(ctx context.Context, f Facts) error {
+	cfg := m.memberConfig()
+	cfg.InitialCluster = map[string]string{}
+	for _, a := range f.Answers {
+		if a.Reach != ReachLinearizable {
+			continue
+		}
+		for _, e := range a.Members {
+			cfg.InitialCluster[initialName(e, m.agent.MemberID, cfg.Name)] = e.PeerURLs[0]
+		}
+		break
+	}
+	if len(cfg.InitialCluster) == 0 {
+		return errors.New("no member answers through quorum any more")
+	}
+	if err := m.setAgent(func(a *AgentFile) { a.Phase = PhaseStarted }); err != nil {
+		return err
+	}
+	return m.startChild(ctx, cfg)
+}
+
+// initialName gives a name to every entry: etcd matches by URL alone, but its configuration wants names.
+func initialName(e Member, own record.MemberID, ownName string) string {
+	switch {
+	case e.ID == own:
+		return ownName
+	case e.Name == "":
+		return "not-started-" + e.ID.String()
+	default:
+		return e.Name
+	}
+}
+
+// start goes on with the directory as it is.
+func (m *Membership) start(ctx context.Context, f Facts, _ Plan) error {
+	id := f.Directory.MemberID
+	if err := m.setAgent(func(a *AgentFile) { a.Phase, a.MemberID = PhaseStarted, id }); err != nil {
+		return err
+	}
+	return m.startChild(ctx, m.memberConfig())
+}

@@ -1,0 +1,111 @@
+package etcdmember
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// MemberStatus is how the member in the child is, from inside: raft's own view, which no client port shows, and which is
+// there before the client port serves.
+type MemberStatus struct {
+	MemberID  record.MemberID `json:"memberID"`
+	ClusterID record.MemberID `json:"clusterID"`
+	// Leader is 0 while the member knows of none.
+	Leader  record.MemberID `json:"leader"`
+	Learner bool            `json:"learner"`
+	// Ready says that the client port serves; Removed that the cluster has removed this member.
+	Ready   bool `json:"ready"`
+	Removed bool `json:"removed"`
+	// Term, Committed and Applied are raft's.
+	Term      uint64 `json:"term"`
+	Committed uint64 `json:"committed"`
+	Applied   uint64 `json:"applied"`
+	// Members are as this member has applied them.
+	Members []Member `json:"members"`
+	// Progress is what the leader knows of each member; empty elsewhere.
+	Progress map[record.MemberID]PeerProgress `json:"progress,omitempty"`
+}
+
+// PeerProgress is the leader's knowledge of one member, go.etcd.io/raft's tracker.Progress.
+type PeerProgress struct {
+	// Match is the newest entry known to be in the member's log.
+	Match uint64 `json:"match"`
+	// State is probe, replicate or snapshot.
+	State string `json:"state"`
+	// RecentActive says that the member was heard of within the last election time-out.
+	RecentActive bool `json:"recentActive"`
+	// StreamsActive says that the connection to the member is up (etcd's gauge etcd_network_active_peers); false where it was not asked for.
+	StreamsActive bool `json:"streamsActive"`
+	Learner       bool `json:"learner"`
+	// PendingSnapshot is the index of a snapshot on its way to the member; 0: none.
+	PendingSnapshot uint64 `json:"pendingSnapshot,omitempty"`
+}
+
+// socketClient asks the child on its unix socket. The child is on this machine: one second is a hang.
+func socketClient(socket string) *http.Client {
+	return &http.Client{
+		Timeout: time.Second,
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				var d net.Dialer
+				return d.DialContext(ctx, "unix", socket)
+			},
+		},
+	}
+}
+
+// ReadStatus asks the child how its member is. An error means that no child answers.
+func ReadStatus(ctx context.Context, socket string) (MemberStatus, error) {
+	return readStatus(ctx, socket, "/status")
+}
+
+// readStreams is ReadStatus with PeerProgress.StreamsActive filled.
+func readStreams(ctx context.Context, socket string) (MemberStatus, error) {
+	return readStatus(ctx, socket, "/status?streams")
+}
+
+func readStatus(ctx context.Context, socket, path string) (MemberStatus, error) {
+	var s MemberStatus
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://member"+path, nil)
+	if err != nil {
+		return s, err
+	}
+	resp, err := socketClient(socket).Do(req)
+	if err != nil {
+		return s, fmt.Errorf("ask the member's status: %w", err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&s); err != nil {
+		return s, fmt.Errorf("decode the member's status: %w", err)
+	}
+	return s, nil
+}
+
+// HandOver asks the child to move the leadership to the best other voter, if it has it. It returns nil when the member is
+// not the leader (any more), or is alone.
+func HandOver(ctx context.Context, socket string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://member/hand-over", nil)
+	if err != nil {
+		return err
+	}
+	client := socketClient(socket)
+	client.Timeout = 0 // ctx bounds it: a transfer takes up to an election time-out
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("hand over leadership: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusNoContent {
+		b, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
+		return fmt.Errorf("hand over leadership: %s", b)
+	}
+	return nil
+}
