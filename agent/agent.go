@@ -1,0 +1,165 @@
+// Package agent is the life of one replica, from the power switch to the power switch.
+//
+//	identity ── who am I, which cluster                     metadata server
+//	   │
+//	record ──── what was ever formed, who may seed          the record, Compute API, peers
+//	   │
+//	certificates ── the bundle, then this replica's leaves  the record, KMS
+//	   │
+//	etcd ────── seed, join, or go on from the disk          etcdmember decides and acts
+//	   │
+//	control plane ── apiserver, then those that elect       controlplane says how, supervisor runs them
+//	   │
+//	keep ────── READY=1; renew, promote, repair, report     until SIGTERM, then back up the same way
+//
+// Guarantees: every phase can be run again at any time, so a crash anywhere is repaired by starting again. A restart of the
+// agent on a running VM needs no cloud service. No child outlives the agent: systemd (KillMode=mixed) or the VM's init sees to that.
+//
+// It does not know GCE, systemd or buckets: what it needs of them it states as interfaces, and cmd/quorate hands it the
+// adapters.
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/supervisor"
+)
+
+// Metadata says who this VM is. Its calls try again until ctx is done; an error is the last word.
+type Metadata interface {
+	Identity(ctx context.Context) (replica.Identity, error)
+	// Attribute returns an attribute of the instance, and whether there is one.
+	Attribute(ctx context.Context, key string) (value string, found bool, err error)
+}
+
+// Bundles is the store of the sealed bundle. Create is write-once: it returns what the record holds afterwards. Newest returns
+// generation 0 and no error where there is none.
+type Bundles interface {
+	Create(ctx context.Context, generation uint64, plaintext []byte) (got []byte, won bool, err error)
+	Newest(ctx context.Context) (generation uint64, plaintext []byte, err error)
+}
+
+// Cloud is what lies outside the VM, opened once the configuration is known. Opening asks nobody.
+type Cloud struct {
+	Record  etcdmember.Record
+	Bundles Bundles
+	Compute etcdmember.ComputeAPI
+	// DiskID asks for the id of the data disk; empty where it cannot be known.
+	DiskID func(ctx context.Context) string
+}
+
+// Notifier tells the service manager how far the replica is. Its calls return at once, with or without a manager.
+type Notifier interface {
+	Ready()
+	Status(text string)
+	Stopping()
+}
+
+// Config is what the agent needs of its VM.
+type Config struct {
+	Log      *slog.Logger
+	Metadata Metadata
+	Open     func(ctx context.Context, self replica.Identity, c *replica.Cluster) (Cloud, error)
+	Notify   Notifier
+	// Baked is the configuration that the image brings, which the instance's attribute overrides; it may not exist.
+	Baked string
+	// RunDir is on a tmpfs: sockets, and what is true of this boot alone. LogDir takes the components' logs.
+	RunDir, LogDir string
+	// HostsFile is /etc/hosts.
+	HostsFile string
+	// Self is this program, which the etcd child runs too.
+	Self string
+	// Env is the environment that the children get; Cgroup the delegated cgroup for them, or empty.
+	Env    []string
+	Cgroup string
+	// StartAnyway lets etcd start although the record cannot be read: the operator's word.
+	StartAnyway bool
+}
+
+// Agent is one running replica.
+type Agent struct {
+	cfg        Config
+	supervisor *supervisor.Supervisor
+
+	mu         sync.Mutex
+	phase      Phase
+	since      time.Time
+	ready      bool
+	self       replica.Identity
+	cluster    *replica.Cluster
+	files      certs.Files
+	membership *etcdmember.Membership
+	leases     *leases
+	binaries   func() error
+}
+
+// Run lives the life of a replica until ctx is done, and then stops what it started, in reverse order. An error says in which
+// phase the boot ended; starting again is the retry.
+func Run(ctx context.Context, cfg Config) (err error) {
+	if err := os.MkdirAll(cfg.RunDir, 0o700); err != nil {
+		return err
+	}
+	a := &Agent{cfg: cfg, since: time.Now()}
+	a.supervisor = supervisor.New(supervisor.Config{Log: cfg.Log, LogDir: cfg.LogDir, Cgroup: cfg.Cgroup, Env: cfg.Env})
+	stopChildren := a.superviseChildren(ctx)
+	defer func() { err = errors.Join(err, stopChildren()) }()
+	stopServing, err := serveStatus(ctx, SocketPath(cfg.RunDir), a.status, a.alive)
+	if err != nil {
+		return err
+	}
+	defer stopServing()
+
+	self, err := enter(ctx, a, PhaseIdentity, nothing{}, a.identify)
+	if err != nil {
+		return err
+	}
+	recorded, err := enter(ctx, a, PhaseRecord, self, a.readRecord)
+	if err != nil {
+		return err
+	}
+	certified, err := enter(ctx, a, PhaseCertificates, recorded, a.certify)
+	if err != nil {
+		return err
+	}
+	joined, err := enter(ctx, a, PhaseEtcd, certified, a.settle)
+	if err != nil {
+		return err
+	}
+	running, err := enter(ctx, a, PhaseControlPlane, joined, a.startPlane)
+	if err != nil {
+		return err
+	}
+	return a.keep(ctx, running)
+}
+
+// nothing is what the first phase needs.
+type nothing struct{}
+
+// superviseChildren runs the supervisor until the returned function stops it: leadership is handed over first, then everything
+// stops in reverse order.
+func (a *Agent) superviseChildren(ctx context.Context) (stop func() error) {
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan error, 1)
+	go func() { done <- a.supervisor.Run(run) }()
+	return func() error {
+		a.cfg.Notify.Stopping()
+		a.leave(run)
+		cancel()
+		return <-done
+	}
+}
+
+func (a *Agent) setPhase(p Phase) {
+	a.mu.Lock()
+	a.phase, a.since = p, time.Now()
+	a.mu.Unlock()
+	a.cfg.Notify.Status(string(p))
+}

@@ -1,0 +1,192 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/durable"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// ClusterAttribute is the instance attribute that holds the Cluster document.
+const ClusterAttribute = "quorate-cluster"
+
+// identified is what the identity phase finds out.
+type identified struct {
+	self    replica.Identity
+	cluster *replica.Cluster
+	cloud   Cloud
+	diskID  string
+}
+
+// identity is what the agent remembers of its identity for the rest of this boot, so that its restart needs no metadata
+// server. It is on a tmpfs: another boot asks again.
+type identity struct {
+	Self     replica.Identity `json:"self"`
+	Document string           `json:"document"`
+	DiskID   string           `json:"diskID"`
+}
+
+// identify asks the metadata server who this is and what it belongs to.
+func (a *Agent) identify(ctx context.Context, _ nothing) (identified, error) {
+	id, err := a.askIdentity(ctx)
+	if err != nil {
+		return identified{}, err
+	}
+	cluster, err := a.loadCluster(id.Document)
+	if err != nil {
+		return identified{}, err
+	}
+	if err := os.MkdirAll(cluster.Etcd.DataDir, 0o700); err != nil {
+		return identified{}, fmt.Errorf("make the data directory: %w", err)
+	}
+	cloud, err := a.cfg.Open(ctx, id.Self, cluster)
+	if err != nil {
+		return identified{}, err
+	}
+	if id.DiskID == "" && cloud.DiskID != nil {
+		id.DiskID = cloud.DiskID(ctx)
+	}
+	if err := a.remember(id); err != nil {
+		return identified{}, err
+	}
+	a.mu.Lock()
+	a.self, a.cluster = id.Self, cluster
+	a.files = certs.Files{Dir: filepath.Join(cluster.Etcd.DataDir, "pki"), Volatile: filepath.Join(a.cfg.RunDir, "pki")}
+	a.mu.Unlock()
+	a.cfg.Log.Info("identified", "replica", id.Self.Place.String(), "instance", id.Self.InstanceID, "cluster", cluster.Name)
+	out := identified{id.Self, cluster, cloud, id.DiskID}
+	a.binaries = a.checkBinaries(context.WithoutCancel(ctx), out)
+	return out, nil
+}
+
+func (a *Agent) askIdentity(ctx context.Context) (identity, error) {
+	if id, ok := a.remembered(); ok {
+		return id, nil
+	}
+	self, err := a.cfg.Metadata.Identity(ctx)
+	if err != nil {
+		return identity{}, err
+	}
+	document, _, err := a.cfg.Metadata.Attribute(ctx, ClusterAttribute)
+	if err != nil {
+		return identity{}, err
+	}
+	return identity{Self: self, Document: document}, nil
+}
+
+func (a *Agent) identityPath() string { return filepath.Join(a.cfg.RunDir, "identity.json") }
+
+// remembered is the identity that an earlier agent of this boot found out.
+func (a *Agent) remembered() (id identity, ok bool) {
+	b, err := os.ReadFile(a.identityPath())
+	if err != nil {
+		return id, false
+	}
+	err = json.Unmarshal(b, &id)
+	return id, err == nil && id.Self.InstanceID != ""
+}
+
+func (a *Agent) remember(id identity) error {
+	b, err := json.Marshal(id)
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(a.identityPath(), b, 0o600)
+}
+
+// ErrNoConfiguration says that neither the image nor the instance brings a Cluster document.
+var ErrNoConfiguration = errors.New("no configuration")
+
+// loadCluster merges the document that the image brings with the instance's.
+func (a *Agent) loadCluster(attribute string) (*replica.Cluster, error) {
+	var sources []replica.Source
+	baked, err := os.ReadFile(a.cfg.Baked)
+	switch {
+	case err == nil:
+		sources = append(sources, replica.Source{Name: a.cfg.Baked, Data: baked})
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	if attribute != "" {
+		sources = append(sources, replica.Source{Name: "instance attribute " + ClusterAttribute, Data: []byte(attribute)})
+	}
+	if len(sources) == 0 {
+		return nil, fmt.Errorf("%w: the instance has no attribute %q and there is no %s; set the one or bake the other",
+			ErrNoConfiguration, ClusterAttribute, a.cfg.Baked)
+	}
+	return replica.Load(sources...)
+}
+
+// recorded is what the record phase finds out: a bundle exists, or this replica is the one to make it.
+type recorded struct {
+	identified
+	membership *etcdmember.Membership
+	makeBundle bool
+}
+
+// readRecord opens the membership and goes as far as is possible without certificates.
+func (a *Agent) readRecord(ctx context.Context, in identified) (recorded, error) {
+	m, err := etcdmember.New(etcdmember.Config{
+		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS,
+		RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile, DiskID: in.diskID, Preflight: a.preflight, StopPlane: a.stopPlane,
+		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self}, StartAnyway: a.cfg.StartAnyway,
+	})
+	if err != nil {
+		return recorded{}, err
+	}
+	a.mu.Lock()
+	a.membership = m
+	a.mu.Unlock()
+	if a.hasLeaves() {
+		return recorded{identified: in, membership: m}, nil // restart or reboot: the disk has all that etcd needs
+	}
+	makeBundle, err := m.Claim(ctx)
+	return recorded{in, m, makeBundle}, err
+}
+
+// hasLeaves reports whether an earlier boot issued this replica's certificates. Whether they are good is the next phase's question.
+func (a *Agent) hasLeaves() bool {
+	_, err := os.Stat(a.files.Leaf(certs.AgentEtcd))
+	return err == nil
+}
+
+// etcdTLS is the agent's client configuration for etcd, nil before there is a certificate.
+func (a *Agent) etcdTLS() *tls.Config {
+	if !a.hasLeaves() {
+		return nil
+	}
+	c, err := certs.EtcdTLS(a.files)
+	if err != nil {
+		a.cfg.Log.Warn("read the etcd client's certificate", "err", err.Error())
+		return nil
+	}
+	return c
+}
+
+// joined is a replica whose member runs.
+type joined struct{ certified }
+
+// promotionPatience is how long a new member waits to become a voter whose client port serves, before its control plane starts with
+// another member beside its own. Promotion takes two polls of 250 ms.
+const promotionPatience = 3 * time.Second
+
+// settle takes this replica's place in etcd.
+func (a *Agent) settle(ctx context.Context, in certified) (joined, error) {
+	if err := in.membership.Settle(ctx); err != nil {
+		return joined{}, err
+	}
+	if in.cluster.Replicas > 2 {
+		in.membership.WaitVoter(ctx, promotionPatience)
+	}
+	return joined{in}, nil
+}

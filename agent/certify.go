@@ -1,0 +1,114 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/quorate/quorate/certs"
+)
+
+// certified is a replica with certificates. The bundle is nil where it was not needed, or could not be read and was not needed
+// for what the disk lacks.
+type certified struct {
+	recorded
+	bundle *certs.Bundle
+}
+
+const (
+	// bundlePause is the time between two tries to read a bundle without which the boot cannot go on.
+	bundlePause = time.Second
+	// optionalBundle is how long a boot waits for a bundle that only the controller-manager's signer needs.
+	optionalBundle = 5 * time.Second
+)
+
+// certify makes sure that the disk has every leaf of this replica. The holder of the newest claim makes the bundle; all read it back.
+func (a *Agent) certify(ctx context.Context, in recorded) (certified, error) {
+	for _, dir := range []string{a.files.Dir, a.files.Volatile} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return certified{}, fmt.Errorf("make the folder for certificates: %w", err)
+		}
+	}
+	out := certified{recorded: in}
+	report, err := certs.Ensure(a.request(in, nil))
+	needed := errors.Is(err, certs.ErrBundleNeeded)
+	if err != nil && !needed {
+		return out, err
+	}
+	if !needed && len(report.Pending) == 0 {
+		return out, nil
+	}
+	if out.bundle, err = a.bundle(ctx, in, needed); err != nil || out.bundle == nil {
+		return out, err
+	}
+	report, err = certs.Ensure(a.request(in, out.bundle))
+	for _, c := range report.Changes {
+		a.cfg.Log.Info("certificate written", "name", c.Name, "reason", c.Reason)
+	}
+	return out, err
+}
+
+func (a *Agent) request(in recorded, b *certs.Bundle) certs.Request {
+	return certs.Request{
+		Files: a.files, Bundle: b, ClusterUID: in.membership.Shown().ClusterUID,
+		Identity: in.self, Cluster: in.cluster, Now: time.Now(),
+	}
+}
+
+// bundle makes or reads the bundle. Where it is not needed to go on, it gives up soon and without an error.
+func (a *Agent) bundle(ctx context.Context, in recorded, needed bool) (*certs.Bundle, error) {
+	if !needed {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, optionalBundle)
+		defer cancel()
+	}
+	for {
+		b, err := a.bundleOnce(ctx, in)
+		if err == nil {
+			return b, nil
+		}
+		a.cfg.Log.Warn("read the bundle", "err", err.Error())
+		select {
+		case <-ctx.Done():
+			if !needed {
+				return nil, nil
+			}
+			return nil, err
+		case <-time.After(bundlePause):
+		}
+	}
+}
+
+func (a *Agent) bundleOnce(ctx context.Context, in recorded) (*certs.Bundle, error) {
+	var plaintext []byte
+	if in.makeBundle {
+		b, err := certs.NewBundle(in.membership.Shown().ClusterUID, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		mine, err := b.Encode()
+		if err != nil {
+			return nil, err
+		}
+		// Another's, if there is one already: what counts is what the record holds.
+		if plaintext, _, err = in.cloud.Bundles.Create(ctx, 1, mine); err != nil {
+			return nil, err
+		}
+	} else {
+		generation, newest, err := in.cloud.Bundles.Newest(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if generation == 0 {
+			return nil, errors.New("the record holds no bundle: it was lost, or this is the wrong bucket; nobody makes a second CA for a cluster that was formed")
+		}
+		plaintext = newest
+	}
+	b, err := certs.DecodeBundle(plaintext)
+	if err != nil {
+		return nil, err
+	}
+	return b, b.Check(time.Now())
+}

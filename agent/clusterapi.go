@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	rbac "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/quorate/quorate/certs"
+)
+
+// leaseNamespace is where the control plane's own elections are.
+const leaseNamespace = "kube-system"
+
+// callTimeout bounds one call to the apiserver on this machine.
+const callTimeout = 5 * time.Second
+
+// agentRole is what the agent may do in the cluster: read and release the leases of the control plane. It is applied at
+// every start with a certificate that exists in memory for a minute, so that no file on the disk is an administrator's.
+const agentRole = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"quorate:agent"},
+"rules":[{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","list","watch","create","update"]},
+{"nonResourceURLs":["/healthz","/livez","/readyz","/livez/*","/readyz/*"],"verbs":["get"]}]}`
+
+const agentBinding = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"quorate:agent"},
+"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"quorate:agent"},
+"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"quorate:agent"}]}`
+
+// kubeletBinding lets the apiserver's client certificate into the kubelets (logs, exec): upstream has the role, not the binding.
+const kubeletBinding = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"quorate:apiserver-kubelet"},
+"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"system:kubelet-api-admin"},
+"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"kube-apiserver-kubelet-client"}]}`
+
+// localAPI is the apiserver of this replica, always by loopback: never the load balancer, which would answer with itself.
+func localAPI(files certs.Files, port int) *rest.Config {
+	return &rest.Config{
+		Host:    "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		Timeout: callTimeout,
+		TLSClientConfig: rest.TLSClientConfig{
+			CAFile: files.CA(certs.Kubernetes), CertFile: files.Leaf(certs.Agent), KeyFile: files.Leaf(certs.Agent),
+		},
+	}
+}
+
+// grantAgent applies the agent's role with a bootstrap certificate.
+func grantAgent(ctx context.Context, files certs.Files, port int, bootstrap tls.Certificate) error {
+	tlsConfig, err := certs.APIServerTLS(files)
+	if err != nil {
+		return fmt.Errorf("grant the agent its role: %w", err)
+	}
+	tlsConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &bootstrap, nil }
+	transport := &http.Transport{TLSClientConfig: tlsConfig, DisableKeepAlives: true}
+	client, err := rbac.NewForConfigAndClient(&rest.Config{Host: localAPI(files, port).Host},
+		&http.Client{Transport: transport, Timeout: callTimeout})
+	if err != nil {
+		return fmt.Errorf("grant the agent its role: %w", err)
+	}
+	force := true
+	opts := metav1.PatchOptions{FieldManager: "quorate", Force: &force}
+	if _, err := client.ClusterRoles().Patch(ctx, "quorate:agent", types.ApplyPatchType, []byte(agentRole), opts); err != nil {
+		return fmt.Errorf("grant the agent its role: %w", err)
+	}
+	for name, binding := range map[string]string{"quorate:agent": agentBinding, "quorate:apiserver-kubelet": kubeletBinding} {
+		if _, err := client.ClusterRoleBindings().Patch(ctx, name, types.ApplyPatchType, []byte(binding), opts); err != nil {
+			return fmt.Errorf("grant the agent its role: %w", err)
+		}
+	}
+	return nil
+}
+
+// leases are the control plane's own, for the status.
+type leases struct {
+	client coordination.LeaseInterface
+}
+
+func newLeases(files certs.Files, port int) (*leases, error) {
+	client, err := coordination.NewForConfig(localAPI(files, port))
+	if err != nil {
+		return nil, fmt.Errorf("open leases: %w", err)
+	}
+	return &leases{client: client.Leases(leaseNamespace)}, nil
+}
+
+// list reads the leases of the components; the apiservers' own identity leases are left out.
+func (l *leases) list(ctx context.Context) ([]LeaseStatus, error) {
+	all, err := l.client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list leases: %w", err)
+	}
+	out := []LeaseStatus{}
+	for _, item := range all.Items {
+		if strings.HasPrefix(item.Name, "apiserver-") {
+			continue
+		}
+		s := LeaseStatus{Name: item.Name}
+		if item.Spec.HolderIdentity != nil {
+			s.Holder = *item.Spec.HolderIdentity
+		}
+		if item.Spec.RenewTime != nil {
+			s.Renewed = item.Spec.RenewTime.Time
+		}
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b LeaseStatus) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// release frees a lease whose holder on this machine has certainly exited, so that another replica need not wait until it
+// runs out. A lease renewed after the exit belongs to somebody else by then and is left alone; so is one that changes
+// between the read and the write.
+func (l *leases) release(ctx context.Context, name, hostname string, exited time.Time) (bool, error) {
+	lease, err := l.client.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("release lease %s: %w", name, err)
+	}
+	spec := &lease.Spec
+	mine := spec.HolderIdentity != nil && (*spec.HolderIdentity == hostname || strings.HasPrefix(*spec.HolderIdentity, hostname+"_"))
+	if !mine || spec.RenewTime == nil || spec.RenewTime.After(exited) {
+		return false, nil
+	}
+	nobody, second := "", int32(1)
+	spec.HolderIdentity, spec.LeaseDurationSeconds = &nobody, &second
+	_, err = l.client.Update(ctx, lease, metav1.UpdateOptions{FieldManager: "quorate"})
+	if apierrors.IsConflict(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("release lease %s: %w", name, err)
+	}
+	return true, nil
+}

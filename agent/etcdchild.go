@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/supervisor"
+)
+
+// etcdName is the child in which the member runs.
+const etcdName = "etcd"
+
+// etcdStopTimeout is enough for a leader to hand over and for the database to be closed.
+const etcdStopTimeout = 15 * time.Second
+
+// etcdChild runs the member as a supervised process: this program as `quorate run-etcd`.
+type etcdChild struct {
+	supervisor *supervisor.Supervisor
+	self       string
+}
+
+// Start starts the member anew with a configuration. One that waits to be started again is forgotten first: it was of an
+// earlier decision.
+func (c *etcdChild) Start(ctx context.Context, configPath string) error {
+	if err := c.Stop(ctx); err != nil {
+		return err
+	}
+	socket := etcdmember.SocketOf(configPath)
+	answers := func(ctx context.Context) error {
+		_, err := etcdmember.ReadStatus(ctx, socket)
+		return err
+	}
+	return c.supervisor.Start(supervisor.Spec{
+		Name: etcdName, Path: c.self, Args: []string{"run-etcd", "--config", configPath}, StopTimeout: etcdStopTimeout,
+		// A member that copies its state, or waits for a quorum, is well: only one that does not answer at all hangs.
+		Start: &supervisor.Probe{Check: answers, Period: 50 * time.Millisecond, Timeout: time.Second, Failures: 1200},
+		Live:  &supervisor.Probe{Check: answers, Period: 5 * time.Second, Timeout: 3 * time.Second, Failures: 4},
+		Ready: &supervisor.Probe{Period: time.Second, Timeout: time.Second, Check: func(ctx context.Context) error {
+			s, err := etcdmember.ReadStatus(ctx, socket)
+			if err == nil && s.Leader == 0 {
+				err = fmt.Errorf("member %s knows of no leader", s.MemberID)
+			}
+			return err
+		}},
+	})
+}
+
+// Stop ends the member, or the wait for its next start. That there is none is no error.
+func (c *etcdChild) Stop(ctx context.Context) error {
+	if _, ok := find(c.supervisor, etcdName); !ok {
+		return nil
+	}
+	return c.supervisor.Stop(ctx, etcdName)
+}
+
+// Running reports whether the process exists.
+func (c *etcdChild) Running() bool {
+	s, ok := find(c.supervisor, etcdName)
+	return ok && s.PID != 0
+}
+
+func find(s *supervisor.Supervisor, name string) (supervisor.Status, bool) {
+	for _, st := range s.Status() {
+		if st.Name == name {
+			return st, true
+		}
+	}
+	return supervisor.Status{}, false
+}

@@ -1,0 +1,171 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/supervisor"
+)
+
+// ErrStartAgain ends an agent whose replica has changed so that only a boot brings it in order again. Boot is the repair: there is
+// no second way.
+var ErrStartAgain = errors.New("starting again")
+
+const (
+	// renewPeriod is the time between two looks at the certificates.
+	renewPeriod = 10 * time.Minute
+	// crashLoop is how many starts without coming up are one too many for an etcd member: its directory has to be looked at.
+	crashLoop = 3
+)
+
+// keep looks after a replica that runs, until ctx is done.
+func (a *Agent) keep(ctx context.Context, in running) error {
+	a.setPhase(PhaseKeep)
+	a.mu.Lock()
+	a.ready = true
+	a.mu.Unlock()
+	a.cfg.Notify.Ready()
+	a.cfg.Log.Info("ready", "replica", in.self.Place.String())
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return in.membership.Keep(gctx) })
+	g.Go(func() error { return a.watchChildren(gctx) })
+	g.Go(func() error { return a.renew(gctx, in) })
+	if in.apart {
+		g.Go(func() error { return a.comeHome(gctx, in) })
+	}
+	err := g.Wait()
+	if ctx.Err() != nil {
+		return nil // asked to stop
+	}
+	return &PhaseError{Phase: PhaseKeep, Err: fmt.Errorf("%w: %w", ErrStartAgain, err)}
+}
+
+// watchChildren frees the lease of a component that has exited, and ends the agent when the member has to be decided on again.
+func (a *Agent) watchChildren(ctx context.Context) error {
+	seen := map[string]time.Time{}
+	begin := time.Now()
+	for {
+		changed := a.supervisor.Changed()
+		if err := a.lookAtEtcd(begin); err != nil {
+			return err
+		}
+		for _, l := range electing(a.cluster) {
+			exit, ok := a.supervisor.Exited(l.Component)
+			if !ok || !exit.At.After(begin) || exit.At.Equal(seen[l.Component]) {
+				continue
+			}
+			seen[l.Component] = exit.At
+			a.releaseLeftBehind(ctx, l.Name, exit)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+// releaseLeftBehind frees a lease whose process has exited, so that nobody waits for it to run out.
+func (a *Agent) releaseLeftBehind(ctx context.Context, lease string, exit supervisor.Exit) {
+	host, err := os.Hostname()
+	if err != nil {
+		return
+	}
+	released, err := a.leases.release(ctx, lease, host, exit.At)
+	if err != nil {
+		a.cfg.Log.Warn("release lease", "lease", lease, "err", err.Error())
+	} else if released {
+		a.cfg.Log.Info("released lease", "lease", lease, "after", exit.String())
+	}
+}
+
+// lookAtEtcd reports a member that was removed, or that does not come up: starting it again and again changes nothing.
+func (a *Agent) lookAtEtcd(begin time.Time) error {
+	exit, ok := a.supervisor.Exited(etcdName)
+	if !ok || !exit.At.After(begin) {
+		return nil
+	}
+	if exit.Code == etcdmember.RemovedExitCode {
+		return etcdmember.ErrRemoved
+	}
+	s, ok := find(a.supervisor, etcdName)
+	if ok && s.State == supervisor.Backoff && exit.Run >= crashLoop {
+		return fmt.Errorf("etcd does not come up: %s", exit)
+	}
+	return nil
+}
+
+// renew renews certificates when they are due, and fetches a bundle that the boot went on without.
+func (a *Agent) renew(ctx context.Context, in running) error {
+	period := renewPeriod
+	if !a.canSign() {
+		period = bundlePause
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(period):
+		}
+		period = renewPeriod
+		report, err := certs.Ensure(a.request(in.recorded, nil))
+		if err == nil && len(report.Pending) == 0 {
+			continue
+		}
+		b, err := a.bundleOnce(ctx, in.recorded)
+		if err != nil {
+			a.cfg.Log.Warn("read the bundle", "err", err.Error())
+			continue
+		}
+		report, err = certs.Ensure(a.request(in.recorded, b))
+		if err != nil {
+			a.cfg.Log.Warn("renew certificates", "err", err.Error())
+			continue
+		}
+		for _, c := range report.Changes {
+			a.cfg.Log.Info("certificate written", "name", c.Name, "reason", c.Reason)
+		}
+		if !signs(in.specs) && a.canSign() {
+			return errors.New("the bundle can be read now: the controller-manager may sign")
+		}
+	}
+}
+
+// signs reports whether the controller-manager was started with the authority's key.
+func signs(specs []supervisor.Spec) bool {
+	for _, s := range specs {
+		if s.Name != replica.ControllerManager {
+			continue
+		}
+		for _, arg := range s.Args {
+			if len(arg) > 27 && arg[:27] == "--cluster-signing-key-file=" {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// comeHome gives the apiserver its own member back as soon as that is a voter: another's silent death would stall it.
+func (a *Agent) comeHome(ctx context.Context, in running) error {
+	for {
+		in.membership.WaitVoter(ctx, time.Minute)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if apart, _ := a.otherEtcd(ctx, in.joined); apart {
+			continue
+		}
+		_, err := a.startPlane(ctx, in.joined)
+		return err
+	}
+}

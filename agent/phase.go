@@ -1,0 +1,61 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Phase is one step of a replica's boot.
+type Phase string
+
+// The phases, in order.
+const (
+	PhaseIdentity     Phase = "identity"
+	PhaseRecord       Phase = "record"
+	PhaseCertificates Phase = "certificates"
+	PhaseEtcd         Phase = "etcd"
+	PhaseControlPlane Phase = "control plane"
+	PhaseKeep         Phase = "keep"
+)
+
+// deadlines bound the phases that nothing but a fault can hold up. A phase that is not here may have to wait for others,
+// for a quorum or for a record that comes back, and says so in the status instead of giving up.
+var deadlines = map[Phase]time.Duration{
+	PhaseIdentity:     2 * time.Minute, // the metadata server is on the same host; its client tries again meanwhile
+	PhaseCertificates: 5 * time.Minute, // KMS may be slow, and is tried again
+	PhaseControlPlane: 10 * time.Minute,
+}
+
+// PhaseError says in which phase the boot ended. cmd gives an exit code to some of its causes.
+type PhaseError struct {
+	Phase Phase
+	Err   error
+}
+
+func (e *PhaseError) Error() string { return string(e.Phase) + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *PhaseError) Unwrap() error { return e.Err }
+
+// enter runs one phase: a log line at its begin and end, a STATUS= line, a deadline, and its name before its error. The
+// phase's result is the next one's input: the types are the arrows of the story that Run tells.
+func enter[In, Out any](ctx context.Context, a *Agent, phase Phase, in In, do func(context.Context, In) (Out, error)) (Out, error) {
+	a.setPhase(phase)
+	begin := time.Now()
+	bounded, cancel := ctx, context.CancelFunc(func() {})
+	if d, ok := deadlines[phase]; ok {
+		bounded, cancel = context.WithTimeoutCause(ctx, d, fmt.Errorf("not done within %s", d))
+	}
+	defer cancel()
+	out, err := do(bounded, in)
+	if err != nil {
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("%w: %w", context.Cause(bounded), err)
+		}
+		return out, &PhaseError{Phase: phase, Err: err}
+	}
+	a.cfg.Log.Info("phase done", "phase", string(phase), "took", time.Since(begin).Round(time.Millisecond).String())
+	return out, nil
+}

@@ -1,0 +1,193 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/controlplane"
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/durable"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/supervisor"
+)
+
+// running is a replica whose control plane runs.
+type running struct {
+	joined
+	specs []supervisor.Spec
+	// apart says that the apiserver also uses another replica's member, because its own was not a voter at the start.
+	apart bool
+}
+
+// startPlane starts the components and waits until the apiserver is ready. The others come after it by themselves.
+func (a *Agent) startPlane(ctx context.Context, in joined) (running, error) {
+	out := running{joined: in}
+	if err := a.binaries(); err != nil {
+		return out, err
+	}
+	var others []string
+	out.apart, others = a.otherEtcd(ctx, in)
+	specs, files, err := controlplane.Components(controlplane.Input{
+		Identity: in.self, Cluster: in.cluster, Files: a.files, OtherEtcd: others,
+		Signing: a.canSign(), LogDir: a.cfg.LogDir, RunDir: a.cfg.RunDir,
+	})
+	if err != nil {
+		return out, err
+	}
+	for _, f := range files {
+		if err := durable.WriteFile(f.Path, f.Data, 0o600); err != nil {
+			return out, err
+		}
+	}
+	for i, spec := range specs {
+		if i == 0 {
+			spec.After = append(slices.Clone(spec.After), etcdName)
+		}
+		if err := a.startComponent(ctx, spec); err != nil {
+			return out, err
+		}
+	}
+	out.specs = specs
+	if err := a.supervisor.WaitReady(ctx, replica.APIServer); err != nil {
+		return out, fmt.Errorf("wait for the apiserver: %w", err)
+	}
+	return out, a.openLeases(ctx, in)
+}
+
+// startComponent starts a component, in place of one that a former round of the boot left.
+func (a *Agent) startComponent(ctx context.Context, spec supervisor.Spec) error {
+	if _, ok := find(a.supervisor, spec.Name); ok {
+		if err := a.supervisor.Stop(ctx, spec.Name); err != nil {
+			return err
+		}
+	}
+	return a.supervisor.Start(spec)
+}
+
+// otherEtcd names other replicas' members for an apiserver whose own member cannot serve it alone: a learner refuses
+// what is not its own, and a member whose client port is late would make the boot wait. A voter's apiserver uses its own
+// member alone, because a member that dies silently stalls every request that went to it.
+func (a *Agent) otherEtcd(ctx context.Context, in joined) (apart bool, urls []string) {
+	s, err := in.membership.Status(ctx)
+	if err == nil && !s.Learner && s.Ready {
+		return false, nil
+	}
+	for _, m := range s.Members {
+		place, _, ok := etcdmember.ParseMemberName(m.Name)
+		if !ok || m.Learner || m.ID == s.MemberID {
+			continue
+		}
+		url := etcdmember.ClientURL(place.DNSName(in.cluster.Name))
+		if m.ID == s.Leader {
+			urls = slices.Insert(urls, 0, url)
+		} else {
+			urls = append(urls, url)
+		}
+	}
+	return len(urls) > 0, urls
+}
+
+// canSign reports whether the authority's key is at hand for the controller-manager.
+func (a *Agent) canSign() bool {
+	_, err := os.Stat(a.files.CASignerKey(certs.Kubernetes))
+	return err == nil
+}
+
+// openLeases grants the agent its role in the cluster and opens the leases. Only the grant needs the bundle; without it the role
+// of an earlier start holds.
+func (a *Agent) openLeases(ctx context.Context, in joined) error {
+	port := in.cluster.Endpoint.Port
+	if in.bundle != nil {
+		cert, err := certs.BootstrapClient(in.bundle, time.Now())
+		if err != nil {
+			return err
+		}
+		if err := grantAgent(ctx, a.files, port, cert); err != nil {
+			a.cfg.Log.Warn("grant the agent its role", "err", err.Error())
+		}
+	}
+	l, err := newLeases(a.files, port)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.leases = l
+	a.mu.Unlock()
+	return nil
+}
+
+// electing are the components that hold a lease, to be stopped first.
+func electing(c *replica.Cluster) []controlplane.Lease { return controlplane.Leases(c) }
+
+// stopPlane stops all that uses etcd on this replica: the components that elect, whose leases are released once they have
+// certainly exited, then the others and the apiserver last.
+func (a *Agent) stopPlane(ctx context.Context) error {
+	a.releaseLeases(ctx)
+	var errs []error
+	status := a.supervisor.Status()
+	for _, s := range slices.Backward(status) {
+		if s.Name != etcdName {
+			errs = append(errs, a.supervisor.Stop(ctx, s.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// releaseLeases stops the components that elect themselves and frees the leases that they left behind.
+func (a *Agent) releaseLeases(ctx context.Context) {
+	a.mu.Lock()
+	cluster, leases := a.cluster, a.leases
+	a.mu.Unlock()
+	if cluster == nil || leases == nil {
+		return
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return
+	}
+	for _, l := range electing(cluster) {
+		if _, ok := find(a.supervisor, l.Component); !ok {
+			continue
+		}
+		if err := a.supervisor.Stop(ctx, l.Component); err != nil {
+			a.cfg.Log.Warn("stop component", "component", l.Component, "err", err.Error())
+			continue
+		}
+		released, err := leases.release(ctx, l.Name, host, time.Now())
+		if err != nil {
+			a.cfg.Log.Warn("release lease", "lease", l.Name, "err", err.Error())
+		} else if released {
+			a.cfg.Log.Info("released lease", "lease", l.Name)
+		}
+	}
+}
+
+// The limits of a planned stop. GCE cuts the power about 90 s after it asked.
+const (
+	handOverTimeout = 2 * time.Second
+	releaseTimeout  = 10 * time.Second
+)
+
+// leave is the first part of a planned stop: etcd's leadership goes to another voter, and leases are freed while there is an
+// apiserver to do it through. What fails here only makes the others wait longer.
+func (a *Agent) leave(ctx context.Context) {
+	a.mu.Lock()
+	m := a.membership
+	a.mu.Unlock()
+	if m == nil {
+		return
+	}
+	handOver, cancel := context.WithTimeout(ctx, handOverTimeout)
+	defer cancel()
+	if err := etcdmember.HandOver(handOver, m.StatusSocket()); err != nil {
+		a.cfg.Log.Info("leadership stays here", "reason", err.Error())
+	}
+	release, cancelRelease := context.WithTimeout(ctx, releaseTimeout)
+	defer cancelRelease()
+	a.releaseLeases(release)
+}

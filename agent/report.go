@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/supervisor"
+)
+
+// SocketPath is where the agent answers `quorate status`.
+func SocketPath(runDir string) string { return filepath.Join(runDir, "agent.sock") }
+
+// alive takes each lock that the agent's work needs: one that is never given back is what a watchdog is for.
+func (a *Agent) alive() bool {
+	a.mu.Lock()
+	m := a.membership
+	a.mu.Unlock()
+	if m != nil {
+		m.Shown()
+	}
+	return len(a.supervisor.Status()) >= 0
+}
+
+// statusTimeout bounds everything that a status asks of others: a person waits.
+const statusTimeout = 3 * time.Second
+
+// status gathers what there is to say at this moment. What cannot be asked is left out.
+func (a *Agent) status(ctx context.Context) Status {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	a.mu.Lock()
+	s := Status{
+		Replica:      ReplicaStatus{Identity: a.self, Phase: string(a.phase), Since: a.since, Ready: a.ready},
+		Etcd:         EtcdStatus{Members: []MemberStatus{}},
+		Leases:       []LeaseStatus{},
+		Certificates: []certs.Expiry{},
+		Blocked:      []Blocked{},
+	}
+	cluster, membership, leases, files := a.cluster, a.membership, a.leases, a.files
+	a.mu.Unlock()
+	s.Components = append([]supervisor.Status{}, a.supervisor.Status()...)
+	if cluster != nil {
+		s.Cluster.Name = cluster.Name
+		if expiries, err := certs.Expiries(files); err == nil {
+			s.Certificates = expiries
+		}
+	}
+	if membership != nil {
+		fillMembership(ctx, &s, membership)
+	}
+	if leases != nil {
+		if l, err := leases.list(ctx); err == nil {
+			s.Leases = l
+		}
+	}
+	return s
+}
+
+func fillMembership(ctx context.Context, s *Status, m *etcdmember.Membership) {
+	shown := m.Shown()
+	s.Cluster.Epoch, s.Replica.Incarnation = shown.Epoch, shown.Incarnation
+	if shown.ClusterID != 0 {
+		s.Cluster.ID = shown.ClusterID.String()
+	}
+	for _, b := range shown.Blocked {
+		s.Blocked = append(s.Blocked, Blocked{Row: b.Row.String(), Name: b.Name, Reason: b.Reason, Since: b.Since, Next: b.Next})
+	}
+	st, err := m.Status(ctx)
+	if err != nil {
+		return
+	}
+	s.Etcd.Member, s.Cluster.ID = st.MemberID.String(), st.ClusterID.String()
+	lags := m.Lags(ctx, st)
+	for _, e := range st.Members {
+		entry := MemberStatus{Name: e.Name, ID: e.ID.String(), Role: "voter", Leader: e.ID == st.Leader, Started: e.Started()}
+		if e.Learner {
+			entry.Role = "learner"
+		}
+		if lag, ok := lags[e.ID]; ok {
+			entry.Lag = &lag
+		}
+		s.Etcd.Members = append(s.Etcd.Members, entry)
+	}
+}

@@ -1,0 +1,150 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/supervisor"
+)
+
+// Status is what `quorate status` prints: how this replica is, in the words of an operator. Its JSON keys are stable.
+type Status struct {
+	Replica      ReplicaStatus       `json:"replica"`
+	Cluster      ClusterStatus       `json:"cluster"`
+	Etcd         EtcdStatus          `json:"etcd"`
+	Components   []supervisor.Status `json:"components"`
+	Leases       []LeaseStatus       `json:"leases"`
+	Certificates []certs.Expiry      `json:"certificates"`
+	// Blocked is empty while nothing waits.
+	Blocked []Blocked `json:"blocked"`
+}
+
+// ReplicaStatus says who this is and how far its boot has come.
+type ReplicaStatus struct {
+	replica.Identity
+	// Phase is the step of the boot that runs, or keep; Since is when it began. Ready says that the boot is done.
+	Phase string    `json:"phase"`
+	Since time.Time `json:"since"`
+	Ready bool      `json:"ready"`
+	// Incarnation is this tenure's number in the record.
+	Incarnation uint64 `json:"incarnation,omitempty"`
+}
+
+// ClusterStatus names the cluster as the record and etcd know it.
+type ClusterStatus struct {
+	Name  string `json:"name"`
+	Epoch uint64 `json:"epoch"`
+	// ID is etcd's cluster id in hexadecimal; empty before the epoch is formed.
+	ID string `json:"id"`
+}
+
+// EtcdStatus is the membership as this replica's member sees it.
+type EtcdStatus struct {
+	// Member is this replica's own member id; empty while it has none.
+	Member  string         `json:"member,omitempty"`
+	Members []MemberStatus `json:"members"`
+}
+
+// MemberStatus is one member of the cluster.
+type MemberStatus struct {
+	Name    string `json:"name"`
+	ID      string `json:"id"`
+	Role    string `json:"role"` // voter or learner
+	Leader  bool   `json:"leader"`
+	Started bool   `json:"started"`
+	// Lag is how many entries the member's log is behind the leader's; nil where this replica cannot tell.
+	Lag *uint64 `json:"lag,omitempty"`
+}
+
+// LeaseStatus is one leader election of the control plane.
+type LeaseStatus struct {
+	Name    string    `json:"name"`
+	Holder  string    `json:"holder"`
+	Renewed time.Time `json:"renewed"`
+}
+
+// Blocked is one wait: which row of the membership's table holds, since when, why, and what ends it.
+type Blocked struct {
+	Row string `json:"row"`
+	// Name is the constant word for alarms and the runbook, such as seed-in-progress.
+	Name   string    `json:"name"`
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
+	Next   string    `json:"next"`
+}
+
+// ErrNoAgent is returned by ReadStatus where no agent answers.
+var ErrNoAgent = errors.New("no agent answers on this machine")
+
+// ReadStatus asks the agent on this machine.
+func ReadStatus(ctx context.Context, socket string) (Status, error) {
+	var s Status
+	err := ask(ctx, socket, "/status", &s)
+	return s, err
+}
+
+// Alive asks the agent whether what it consists of still answers; it is the watchdog's check. It says nothing of the cluster: a
+// quorum that is lost is no reason to kill an agent.
+func Alive(ctx context.Context, socket string) error {
+	var ok bool
+	return ask(ctx, socket, "/alive", &ok)
+}
+
+func ask(ctx context.Context, socket, path string, answer any) error {
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", socket)
+		},
+	}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent"+path, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("%w (%s): %w", ErrNoAgent, socket, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("ask the agent: it answered %s", resp.Status)
+	}
+	if err := json.NewDecoder(resp.Body).Decode(answer); err != nil {
+		return fmt.Errorf("decode the agent's answer: %w", err)
+	}
+	return nil
+}
+
+// serveStatus answers on the unix socket until ctx is done. Only root may ask: the folder is the agent's.
+func serveStatus(ctx context.Context, socket string, status func(context.Context) Status, alive func() bool) (wait func(), err error) {
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("listen for status: %w", err)
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("listen for status: %w", err)
+	}
+	if err := os.Chmod(socket, 0o600); err != nil {
+		return nil, fmt.Errorf("listen for status: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(status(r.Context()))
+	})
+	mux.HandleFunc("GET /alive", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(alive()) })
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+	done := make(chan struct{})
+	go func() { defer close(done); server.Serve(l) }()
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	return func() { stop(); server.Close(); <-done }, nil
+}
