@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/internal/gce"
+	"github.com/quorate/quorate/supervisor"
+	"github.com/quorate/quorate/systemd"
+)
+
+// The places of a master's own files. They are the image's, so there is nothing to choose.
+const (
+	runDir     = "/run/quorate"
+	logDir     = "/var/log/quorate"
+	bakedFile  = "/etc/quorate/cluster.yaml"
+	hostsFile  = "/etc/hosts"
+	agentUnits = "quorate.service"
+)
+
+func newAgent() *cobra.Command {
+	var logs string
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Boot this master and keep it running (what systemd starts)",
+		Long: `Boot this master and keep it running.
+
+It reads who it is and which cluster it belongs to from the metadata server, takes its place in etcd, runs the control plane,
+and stays. It needs no argument: systemd's ` + agentUnits + ` starts it. SIGTERM stops everything in reverse order.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := requireRoot("the agent"); err != nil {
+				return err
+			}
+			return runAgent(cmd.Context(), logs)
+		},
+	}
+	cmd.Flags().StringVar(&logs, "log-dir", logDir, "where the components' logs go")
+	return cmd
+}
+
+func runAgent(ctx context.Context, logs string) error {
+	env, err := systemd.TakeEnvironment()
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{ReplaceAttr: dropTime}))
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cgroup, err := ownCgroup()
+	if err != nil {
+		log.Info("children run in process groups", "reason", err.Error())
+	}
+	notifier := systemd.NewNotifier(env, log)
+	watchdog := systemd.NewWatchdog(notifier, log, systemd.Check{Name: "agent", Run: func(ctx context.Context) error {
+		return agent.Alive(ctx, agent.SocketPath(runDir))
+	}})
+	metadata := gce.NewMetadata(gce.MetadataConfig{Log: log})
+	cfg := agent.Config{
+		Log: log, Metadata: metadata, Open: cloudOpener(metadata), Notify: notifier,
+		Baked: bakedFile, RunDir: runDir, LogDir: filepath.Clean(logs), HostsFile: hostsFile,
+		Self: self, Env: os.Environ(), Cgroup: cgroup,
+	}
+	// The watchdog is fed until the agent has stopped everything, not until it was asked to.
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	var g errgroup.Group
+	g.Go(func() error { return watchdog.Run(watching) })
+	err = agent.Run(ctx, cfg)
+	stopWatching()
+	g.Wait() // it ends because it was told to
+	return err
+}
+
+// ownCgroup is the cgroup that systemd has delegated to this unit, ready to be divided; empty, with the reason, where there is none.
+func ownCgroup() (string, error) {
+	dir, err := supervisor.DelegatedCgroup()
+	if err != nil {
+		return "", err
+	}
+	return dir, supervisor.PrepareCgroup(dir)
+}
+
+// dropTime leaves the time out where the journal or the VM's init stamps each line itself.
+func dropTime(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey && os.Getenv("JOURNAL_STREAM") != "" {
+		return slog.Attr{}
+	}
+	return a
+}

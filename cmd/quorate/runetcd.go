@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/etcdmember"
+)
+
+// newRunEtcd is the child in which the agent runs its etcd member. It is hidden: nobody but the agent starts it, because
+// nobody but the agent knows that it may start.
+func newRunEtcd() *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use: "run-etcd", Short: "Run this replica's etcd member (the agent's child)", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := etcdmember.LoadMemberConfig(path)
+			if err != nil {
+				return err
+			}
+			log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+			err = etcdmember.RunMember(cmd.Context(), cfg, log)
+			if errors.Is(err, etcdmember.ErrStalled) {
+				log.Warn("starting again on the same directory", "reason", err.Error())
+				return execSelf()
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&path, "config", "", "the member's configuration, as the agent wrote it")
+	cobra.CheckErr(cmd.MarkFlagRequired("config"))
+	return cmd
+}
+
+// execSelf starts this program again under the same process id, so that the agent sees one child.
+func execSelf() error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("start again: %w", err)
+	}
+	return fmt.Errorf("start again: %w", syscall.Exec(self, os.Args, os.Environ()))
+}
