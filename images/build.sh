@@ -6,14 +6,14 @@
 # The result is cached outside the repository under a key made of the pin (go.mod, go.sum) and this script, so a build
 # happens once for each pin. A build that is interrupted leaves nothing under the key: the next one starts again.
 set -euo pipefail
-cd "$(dirname "$0")"
 what=${1:-} out=${2:-}
+if [[ -n $out ]]; then out=$(mkdir -p "$out" && cd "$out" && pwd); fi
+cd "$(dirname "$0")"
 if [[ ! -f ${what:-none}/go.mod || -z $out ]]; then
   echo "usage: images/build.sh kubernetes|etcd OUTPUT" >&2
   exit 2
 fi
 export GOTOOLCHAIN=auto GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false"
-out=$(mkdir -p "$out" && cd "$out" && pwd)
 cache=${QUORATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quorate}/images
 key=$(cat build.sh "$what/go.mod" "$what/go.sum" | sha256sum | cut -c1-16)
 store=$cache/$what-$key

@@ -1,0 +1,60 @@
+# Thin targets: what they do is in the packages, in images/build.sh and in test/.
+export GOTOOLCHAIN := auto
+export GOFLAGS := -trimpath -buildvcs=false
+GO ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+PACKAGES := ./...
+STATE := _demo
+
+.DEFAULT_GOAL := help
+
+help: ## Say what the targets do
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: deps build kubernetes etcd ## Three real masters on this machine (root), left running
+	@test/demo.sh up $(STATE)
+
+demo-down: ## Remove every trace of the demo
+	@test/demo.sh down $(STATE)
+
+test: deps build kubernetes etcd ## All tests; those that need root are skipped without it
+	$(GO) test -timeout 15m $(PACKAGES)
+
+check: lint test ## What must pass before a commit
+
+deps: ## Install what this machine lacks (Debian or Ubuntu packages; needs root only if something is missing)
+	@images/deps.sh
+
+build: ## quorate and localgce, into bin/
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o bin/ ./cmd/quorate ./cmd/localgce
+
+kubernetes: ## The real Kubernetes programs from their source modules, cached by pin
+	@images/build.sh kubernetes bin
+
+etcd: ## etcd's own tools from their source modules, cached by pin
+	@images/build.sh etcd bin
+
+race: build kubernetes etcd ## The tests of the packages that run goroutines, with the race detector
+	$(GO) test -race -timeout 20m ./agent/... ./supervisor/... ./etcdmember/... ./certs/... ./internal/...
+
+bench: build kubernetes etcd ## Boot of one and of three replicas against the floor; memory and idle CPU
+	$(GO) run ./test/bench
+
+fuzz: ## Half a minute of each fuzz test
+	$(GO) test -run '^$$' -fuzz FuzzParse -fuzztime 30s ./internal/replica
+
+lint: ## gofmt, vet, staticcheck, a tidy go.mod
+	@test -z "$$(gofmt -s -l $$(git ls-files -co --exclude-standard '*.go'))" || { gofmt -s -d $$(git ls-files -co --exclude-standard '*.go') | head -40; exit 1; }
+	$(GO) vet $(PACKAGES)
+	$(GO) mod tidy -diff
+	$(GO) run $(STATICCHECK) $(PACKAGES)
+
+vuln: ## Known vulnerabilities, where the machine can reach their data
+	$(GO) run $(GOVULNCHECK) $(PACKAGES)
+
+clean: demo-down ## Remove what was built here; the caches outside the repository stay
+	rm -rf bin $(STATE)
+
+.PHONY: help demo demo-down test check deps build kubernetes etcd race bench fuzz lint vuln clean

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Installs the few programs that the demo and the tests call, if they are missing: iproute2 (ip), nftables (nft),
+# util-linux (losetup, nsenter), e2fsprogs (mkfs.ext4), git and a Go that can fetch the one that go.mod asks for.
+set -euo pipefail
+declare -A package=([ip]=iproute2 [nft]=nftables [losetup]=util-linux [nsenter]=util-linux [mount]=mount [mkfs.ext4]=e2fsprogs [git]=git [go]=golang-go)
+export PATH=$PATH:/usr/sbin:/sbin
+missing=()
+for program in "${!package[@]}"; do
+  command -v "$program" >/dev/null || missing+=("${package[$program]}")
+done
+if ((${#missing[@]} == 0)); then exit 0; fi
+if [[ $(id -u) != 0 ]]; then
+  echo "missing here: ${missing[*]}; install them, or run this as root" >&2
+  exit 1
+fi
+if ! command -v apt-get >/dev/null; then
+  echo "missing here: ${missing[*]}; this machine has no apt-get: install them by its own means" >&2
+  exit 1
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -q
+apt-get install -q -y --no-install-recommends "${missing[@]}"

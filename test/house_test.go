@@ -1,0 +1,185 @@
+// Package test holds what spans packages: the rules of the house, and scenarios with several replicas on a local GCE
+// project. Tests of one package stand beside it.
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/quorate/quorate/"
+
+// floors is the floor plan, docs/ARCHITECTURE.md: a package imports only what stands below it.
+var floors = []string{
+	"cmd/quorate", "cmd/localgce",
+	"test/bench", "test",
+	"agent", "controlplane", "etcdmember", "certs", "systemd", "supervisor", "images",
+	"internal/record", "internal/gce", "internal/localgce", "internal/replica", "internal/durable",
+}
+
+// soleImporters say which package alone may import a library, so that its ways stay in one room.
+var soleImporters = map[string]string{
+	"github.com/spf13/cobra":                "cmd",
+	"go.etcd.io/etcd/server/v3":             "etcdmember",
+	"go.etcd.io/etcd/client/v3":             "etcdmember",
+	"github.com/cloudflare/cfssl":           "certs",
+	"github.com/coreos/go-systemd":          "systemd",
+	"gocloud.dev":                           "internal/record",
+	"cloud.google.com/go":                   "internal/gce",
+	"google.golang.org/api":                 "internal/gce",
+	"k8s.io/client-go/kubernetes":           "agent",
+	"k8s.io/client-go/tools/leaderelection": "agent",
+	"github.com/vishvananda/netlink":        "internal/localgce",
+	"github.com/fsouza/fake-gcs-server":     "", // tests alone
+	"github.com/rogpeppe/go-internal":       "",
+}
+
+// strangers are packages that a package must not know, although the floor plan would let it.
+var strangers = map[string][]string{
+	"agent": {"internal/gce", "internal/record", "systemd", "internal/localgce"},
+}
+
+type listed struct {
+	ImportPath, Dir, Name string
+	GoFiles, Imports      []string
+}
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Name,GoFiles,Imports", "./...")
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []listed
+	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
+		var p listed
+		if err := dec.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		p.ImportPath = strings.TrimPrefix(p.ImportPath, module)
+		all = append(all, p)
+	}
+	return all
+}
+
+func TestImportsPointDownTheFloorPlan(t *testing.T) {
+	for _, p := range packages(t) {
+		floor := floorOf(p.ImportPath)
+		if floor < 0 {
+			t.Errorf("%s stands in no room of the floor plan", p.ImportPath)
+		}
+		for _, imported := range p.Imports {
+			below, ours := strings.CutPrefix(imported, module)
+			if !ours {
+				continue
+			}
+			if floorOf(below) <= floor && roomOf(below) != roomOf(p.ImportPath) {
+				t.Errorf("%s imports %s, which does not stand below it", p.ImportPath, below)
+			}
+			if slices.Contains(strangers[p.ImportPath], below) {
+				t.Errorf("%s imports %s, which it must not know: it states what it needs as an interface", p.ImportPath, below)
+			}
+			if below == "internal/localgce" && p.ImportPath != "cmd/localgce" && !strings.HasPrefix(p.ImportPath, "test") {
+				t.Errorf("%s imports internal/localgce, which is for the demo and the tests", p.ImportPath)
+			}
+		}
+	}
+}
+
+func TestEachLibraryHasOneImporter(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, imported := range p.Imports {
+			for library, room := range soleImporters {
+				in := imported == library || strings.HasPrefix(imported, library+"/")
+				if in && (room == "" || !strings.HasPrefix(p.ImportPath, room)) && !strings.HasPrefix(p.ImportPath, "test") {
+					t.Errorf("%s imports %s; only %q may", p.ImportPath, imported, room)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	for _, p := range packages(t) {
+		var doc string
+		for _, file := range p.GoFiles {
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.ParseComments|parser.PackageClauseOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Doc != nil {
+				doc += f.Doc.Text()
+			}
+		}
+		if len(p.GoFiles) > 0 && len(doc) < 40 {
+			t.Errorf("%s has no package comment that says what it is", p.ImportPath)
+		}
+	}
+}
+
+func TestEveryExportedNameHasAComment(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, file := range p.GoFiles {
+			path := filepath.Join(p.Dir, file)
+			fset := token.NewFileSet()
+			f, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range f.Decls {
+				for _, name := range uncommented(d) {
+					t.Errorf("%s/%s: exported %s has no comment", p.ImportPath, file, name)
+				}
+			}
+		}
+	}
+}
+
+// uncommented are the exported names of a declaration that no comment stands above. A method that only fulfils one of the
+// standard library's interfaces needs none.
+func uncommented(d ast.Decl) []string {
+	wellKnown := []string{"Error", "String", "Unwrap", "Read", "Write", "Close", "RoundTrip"}
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() && d.Doc == nil && !(d.Recv != nil && slices.Contains(wellKnown, d.Name.Name)) {
+			return []string{d.Name.Name}
+		}
+	case *ast.GenDecl:
+		var out []string
+		for _, s := range d.Specs {
+			switch s := s.(type) {
+			case *ast.TypeSpec:
+				if s.Name.IsExported() && d.Doc == nil && s.Doc == nil {
+					out = append(out, s.Name.Name)
+				}
+			case *ast.ValueSpec:
+				if s.Names[0].IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
+					out = append(out, s.Names[0].Name)
+				}
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+func floorOf(path string) int {
+	return slices.IndexFunc(floors, func(f string) bool { return path == f || strings.HasPrefix(path, f+"/") })
+}
+
+func roomOf(path string) string {
+	if i := floorOf(path); i >= 0 {
+		return floors[i]
+	}
+	return path
+}
