@@ -91,6 +91,7 @@ func detach(ctx context.Context, conf localgce.Config, progress func(string)) er
 	}
 	defer messages.Close()
 	cmd := exec.Command("/proc/self/exe", "serve", "--state", conf.State)
+	cmd.Args[0] = "localgce" // for ps
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = "/", bytes.NewReader(body), log, log
 	cmd.ExtraFiles = []*os.File{end} // messageFD
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -41,7 +41,7 @@ func tiny(verb string, args []string) int {
 	case "agent":
 		tinyAgent()
 	case "get":
-		body, err := fetch(args[0])
+		body, err := fetch(args[0], time.Second)
 		if err != nil {
 			fmt.Println(err)
 			return 1
@@ -96,9 +96,9 @@ func notify(message string) {
 	}
 }
 
-// fetch asks with a connection of its own, for a second at most.
-func fetch(url string) (string, error) {
-	c := http.Client{Timeout: time.Second, Transport: &http.Transport{
+// fetch asks with a connection of its own.
+func fetch(url string, timeout time.Duration) (string, error) {
+	c := http.Client{Timeout: timeout, Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
 	req, err := http.NewRequest(http.MethodGet, url, nil)
@@ -123,7 +123,7 @@ func config(state string, n int, vms ...string) localgce.Config {
 	}
 	c := localgce.Config{
 		State: state, Subnet: netip.MustParsePrefix(fmt.Sprintf("10.243.%d.0/25", n)), DiskSize: 32 << 20,
-		Agent:      localgce.Agent{Command: []string{"/usr/local/bin/tiny", "tiny", "agent"}, Env: []string{"COLOUR=blue"}, Watchdog: 500 * time.Millisecond},
+		Agent:      localgce.Agent{Command: []string{"/usr/local/bin/tiny", "tiny", "agent"}, Env: []string{"COLOUR=blue"}, Watchdog: 2 * time.Second},
 		Binds:      []localgce.Bind{{Host: self, Guest: "/usr/local/bin/tiny", ReadOnly: true}},
 		Attributes: map[string]string{"quorate-cluster": "name: demo"},
 	}

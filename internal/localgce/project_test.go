@@ -30,7 +30,7 @@ func TestVMsLookLikeGCE(t *testing.T) {
 		"grep -c ' /var/lib/quorate ext4 ' /proc/mounts":                           "1",
 		"ip -o -4 route get 10.243.1.100 | cut -d' ' -f1-2":                        "local 10.243.1.100",
 		"grep COLOUR /run/environment":                                             "COLOUR=blue",
-		"grep WATCHDOG /run/environment":                                           "WATCHDOG_USEC=500000",
+		"grep WATCHDOG /run/environment":                                           "WATCHDOG_USEC=2000000",
 		"mkdir /sys/fs/cgroup/sub && rmdir /sys/fs/cgroup/sub && echo own cgroups": "own cgroups",
 		"grep -c ' /usr/local/bin/tiny .* ro,' /proc/mounts":                       "1",
 		"cat /proc/1/comm":                                                         "localgce-init",
@@ -126,8 +126,10 @@ func TestNetworkFaults(t *testing.T) {
 				if target == "" {
 					target = url(to)
 				}
-				if w.reaches(from, target) != want {
-					t.Errorf("%s: %s to %s: want %v", when, from, to, want)
+				if want { // a busy machine may need a second try
+					w.await(when+": "+pair, func() bool { return w.reaches(from, target) })
+				} else if w.reaches(from, target) {
+					t.Errorf("%s: %s reaches %s", when, from, to)
 				}
 			}
 		}
@@ -136,7 +138,7 @@ func TestNetworkFaults(t *testing.T) {
 
 	w.do(w.Cut(ctx, "a"))
 	expect("a cut off", []string{"a>meta", "b>c"}, []string{"a>b", "b>a", "a>api"})
-	if _, err := fetch(url("a")); err == nil {
+	if _, err := fetch(url("a"), time.Second); err == nil {
 		t.Error("the host reaches a vm that is cut off")
 	}
 	w.do(w.Partition(ctx, "b", "c", true))
@@ -197,7 +199,7 @@ func TestInitKeepsTheAgent(t *testing.T) {
 	w.await("the watchdog bites", func() bool { return w.vm("a").Agent.Restarts == 2 })
 	// Go's runtime turns SIGABRT into stacks on standard error and exit status 2.
 	log, err := os.ReadFile(w.vm("a").Log)
-	if err != nil || !strings.Contains(string(log), "no watchdog ping for 500ms: SIGABRT") || !strings.Contains(string(log), "SIGABRT: abort") {
+	if err != nil || !strings.Contains(string(log), "no watchdog ping for 2s: SIGABRT") || !strings.Contains(string(log), "SIGABRT: abort") {
 		t.Errorf("%v; the log lacks the watchdog's bite:\n%s", err, log)
 	}
 }
@@ -223,7 +225,7 @@ func TestEndpointIsBalancedOverReadyVMs(t *testing.T) {
 	seen := func(n int) (names map[string]int, failed int) {
 		names = map[string]int{}
 		for range n {
-			name, err := fetch("https://10.243.6.100/")
+			name, err := fetch("https://10.243.6.100/", 5*time.Second)
 			if err != nil {
 				failed++
 			}
