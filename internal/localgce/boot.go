@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -77,7 +78,9 @@ func readSpec() (spec bootSpec, err error) {
 
 // boot is stage one.
 func boot(s bootSpec) error {
-	// A cgroup namespace is a thread's: only the exec at the end makes it the whole process's.
+	// A cgroup namespace is a thread's: only the exec at the end makes it the whole process's. On another thread the mount of cgroup2 would
+	// show the host's.
+	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("make cgroup namespace: %w", err)
 	}
