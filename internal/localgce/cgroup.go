@@ -25,17 +25,16 @@ func cgroupRoot() (string, error) {
 	return "", errors.New("find the cgroup2 file system: none is mounted")
 }
 
-// makeCgroup makes the folder and hands down all controllers that the one above has. Controllers are a bonus: machines
-// that still hold them in version 1 have none to give.
+// makeCgroup makes the folder.
 func makeCgroup(path string) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return fmt.Errorf("make cgroup: %w", err)
 	}
-	handDown(path)
 	return nil
 }
 
-// handDown enables, for the cgroups below path, every controller that path has. It fails where a process sits in path, which is harmless.
+// handDown enables, for the cgroups below path, every controller that path has; from then on no process may be in path itself. Controllers
+// are a bonus, so errors are left alone: machines that still hold them in version 1 have none to give.
 func handDown(path string) {
 	controllers, err := os.ReadFile(filepath.Join(path, "cgroup.controllers"))
 	if err != nil {

@@ -71,7 +71,7 @@ func (p *Project) changeCuts(ctx context.Context, change func()) error {
 	return nft(ctx, p.names.fabric(), script)
 }
 
-// cutScript renders the sets of cutTable. p.mu is held.
+// cutScript renders the sets of filterTables. p.mu is held.
 func (p *Project) cutScript() string {
 	var silent, pairs []string
 	address := map[string]string{}

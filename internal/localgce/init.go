@@ -91,7 +91,12 @@ func enterInitScope() error {
 		return fmt.Errorf("enter cgroup: %w", err)
 	}
 	handDown("/sys/fs/cgroup")
-	return makeCgroup(filepath.Dir(unitCgroup))
+	slice := filepath.Dir(unitCgroup)
+	if err := makeCgroup(slice); err != nil {
+		return err
+	}
+	handDown(slice)
+	return nil
 }
 
 // hostGone is closed when the project's process has died: its end of standard input closes.

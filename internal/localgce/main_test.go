@@ -40,6 +40,9 @@ func tiny(verb string, args []string) int {
 	switch verb {
 	case "agent":
 		tinyAgent()
+	case "knock": // how a call ends where nobody answers
+		_, err := net.DialTimeout("tcp", args[0]+":443", 5*time.Second)
+		fmt.Print(err)
 	case "get":
 		body, err := fetch(args[0], time.Second)
 		if err != nil {

@@ -18,14 +18,17 @@ const (
 	guestAgentProto = 66
 )
 
-// cutTable is the fabric's filter: frames of a silent port are dropped in both directions (ARP too; the carrier stays, as with a
-// broken network further away), packets of a cut pair of addresses are dropped one way each.
-const cutTable = `table bridge localgce {
+// filterTables are the fabric's filter. Frames of a silent port are dropped in both directions (the carrier stays, as with a broken network
+// further away), packets of a cut pair of addresses are dropped one way each. And as in Google's network nobody says that a VM is
+// unreachable: who calls a dead one hears nothing.
+const filterTables = `table bridge localgce {
 	set silent { type ifname; }
 	set pairs { type ipv4_addr . ipv4_addr; }
-	chain in { type filter hook prerouting priority 0; policy accept; iifname @silent drop; }
+	chain in { type filter hook prerouting priority 0; policy accept; iifname @silent drop; ip saddr . ip daddr @pairs drop; }
 	chain out { type filter hook postrouting priority 0; policy accept; oifname @silent drop; }
-	chain pass { type filter hook forward priority 0; policy accept; ip saddr . ip daddr @pairs drop; }
+}
+table ip localgce {
+	chain out { type filter hook output priority 0; policy accept; icmp type destination-unreachable drop; }
 }
 `
 
@@ -48,12 +51,12 @@ func (f fabric) create(ctx context.Context) error {
 		return err
 	}
 	if err := ipBatch(ctx, ns, "link set lo up",
-		fmt.Sprintf("link add name br0 mtu %d type bridge", mtu),
+		fmt.Sprintf("link add name br0 mtu %d address %s type bridge", mtu, mac(f.conf.gateway())),
 		fmt.Sprintf("addr add %s/%d dev br0", f.conf.gateway(), f.conf.Subnet.Bits()),
 		"link set br0 up"); err != nil {
 		return err
 	}
-	if err := nft(ctx, ns, cutTable); err != nil {
+	if err := nft(ctx, ns, filterTables); err != nil {
 		return err
 	}
 	if f.conf.NoHostRoute {
@@ -80,7 +83,8 @@ func (f fabric) connectHost(ctx context.Context) error {
 // port is the fabric's end of a VM's link.
 func port(index int) string { return fmt.Sprintf("p%d", index) }
 
-// plug makes a VM's network namespace, its eth0 and what GCE's guest agent would add.
+// plug makes a VM's network namespace, its eth0 and what GCE's guest agent would add. As on GCE the address has no range (/32), all packets
+// go to the gateway, and the gateway's hardware address is always known: a VM never hears from its own kernel that a neighbour is gone.
 func (f fabric) plug(ctx context.Context, v record) error {
 	ns, p := f.names.vm(v.Name), port(v.Index)
 	if _, err := run(ctx, "ip", "netns", "add", ns); err != nil {
@@ -97,9 +101,11 @@ func (f fabric) plug(ctx context.Context, v record) error {
 	}
 	return ipBatch(ctx, ns, "link set lo up",
 		fmt.Sprintf("addr add %s/32 dev lo", metadataAddress),
-		fmt.Sprintf("addr add %s/%d dev eth0", v.Address, f.conf.Subnet.Bits()),
+		fmt.Sprintf("addr add %s/32 dev eth0", v.Address),
 		"link set eth0 up",
-		fmt.Sprintf("route add default via %s", f.conf.gateway()),
+		fmt.Sprintf("neigh add %s lladdr %s dev eth0 nud permanent", f.conf.gateway(), mac(f.conf.gateway())),
+		fmt.Sprintf("route add %s dev eth0 scope link", f.conf.gateway()),
+		fmt.Sprintf("route add default via %s dev eth0", f.conf.gateway()),
 		fmt.Sprintf("route add to local %s/32 dev eth0 proto %d", f.conf.Endpoint, guestAgentProto))
 }
 

@@ -84,7 +84,7 @@ func (n names) missingNetwork(ctx context.Context) []string {
 			"nexthop add id 1 via 192.0.2.2 dev x0", "nexthop add id 2 group 1 type resilient buckets 8 idle_timer 1"))
 	}
 	if _, err := exec.LookPath("nft"); err == nil {
-		try("nft's bridge family (modprobe nf_tables_bridge)", nft(ctx, ns, cutTable))
+		try("nft's bridge and ip families (modprobe nf_tables)", nft(ctx, ns, filterTables))
 	}
 	return missing
 }

@@ -89,6 +89,7 @@ func (p *Project) bringUp(ctx context.Context) error {
 	if err := makeCgroup(p.cgroup); err != nil {
 		return err
 	}
+	handDown(p.cgroup)
 	p.conf.Progress(fmt.Sprintf("making the network %s", p.conf.Subnet))
 	if err := p.fabric.create(ctx); err != nil {
 		return err

@@ -3,10 +3,12 @@ package localgce_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,6 +35,7 @@ func TestVMsLookLikeGCE(t *testing.T) {
 		"grep WATCHDOG /run/environment":                                           "WATCHDOG_USEC=2000000",
 		"mkdir /sys/fs/cgroup/sub && rmdir /sys/fs/cgroup/sub && echo own cgroups": "own cgroups",
 		"grep -c ' /usr/local/bin/tiny .* ro,' /proc/mounts":                       "1",
+		"cat /sys/fs/cgroup/cgroup.procs | wc -w":                                  "0", // so that controllers can be handed down
 		"cat /proc/1/comm":                                                         "localgce-init",
 	} {
 		if got := strings.TrimSpace(w.must("a", script)); got != want {
@@ -161,6 +164,27 @@ func TestNetworkFaults(t *testing.T) {
 	if err := w.Cut(ctx, "d"); !errors.As(err, &absent) {
 		t.Errorf("an unknown vm is cut off: %v", err)
 	}
+}
+
+// TestTheDeadAreSilent: Google's network answers for nobody, so calls of a dead VM, and those of a VM that is cut off, end by the caller's
+// own patience. Linux neighbours would say "no route to host" after 3 s.
+func TestTheDeadAreSilent(t *testing.T) {
+	w := start(t, config(t.TempDir(), 12, "a", "b", "c"))
+	a := w.address("a")
+	w.do(w.KillVM(t.Context(), "a"))
+	w.do(w.Cut(t.Context(), "c"))
+	var wait sync.WaitGroup
+	for caller, called := range map[string]string{"b": a, "c": w.address("b")} {
+		wait.Go(func() {
+			if out, err := w.in(caller, "/usr/local/bin/tiny tiny knock "+called); err != nil || !strings.HasSuffix(out, "i/o timeout") {
+				t.Errorf("%s calls %s: %s, %v", caller, called, out, err)
+			}
+		})
+	}
+	if _, err := net.DialTimeout("tcp", a+":443", 5*time.Second); err == nil || !strings.HasSuffix(err.Error(), "i/o timeout") {
+		t.Errorf("the host calls the dead: %v", err)
+	}
+	wait.Wait()
 }
 
 func TestInitKeepsTheAgent(t *testing.T) {
