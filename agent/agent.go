@@ -133,6 +133,9 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
+	// From here on the membership is looked after: others may be waiting for a promotion while the control plane starts.
+	ctx, stopKeeping := a.keepMembership(ctx, joined)
+	defer stopKeeping()
 	running, err := enter(ctx, a, PhaseControlPlane, joined, a.startPlane)
 	if err != nil {
 		return err

@@ -21,19 +21,35 @@ type etcdChild struct {
 	self       string
 }
 
-// Start starts the member anew with a configuration. One that waits to be started again is forgotten first: it was of an
-// earlier decision.
+// Start starts the member anew with a configuration and returns once its process exists, or could not be made. One that waits to
+// be started again is forgotten first: it was of an earlier decision.
 func (c *etcdChild) Start(ctx context.Context, configPath string) error {
 	if err := c.Stop(ctx); err != nil {
 		return err
 	}
-	socket := etcdmember.SocketOf(configPath)
+	if err := c.supervisor.Start(c.spec(etcdmember.SocketOf(configPath))); err != nil {
+		return err
+	}
+	for {
+		changed := c.supervisor.Changed()
+		if s, ok := find(c.supervisor, etcdName); ok && (s.PID != 0 || s.State == supervisor.Backoff) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-changed:
+		}
+	}
+}
+
+func (c *etcdChild) spec(socket string) supervisor.Spec {
 	answers := func(ctx context.Context) error {
 		_, err := etcdmember.ReadStatus(ctx, socket)
 		return err
 	}
-	return c.supervisor.Start(supervisor.Spec{
-		Name: etcdName, Path: c.self, Args: []string{"run-etcd", "--config", configPath}, StopTimeout: etcdStopTimeout,
+	return supervisor.Spec{
+		Name: etcdName, Path: c.self, Args: []string{"run-etcd", "--config", etcdmember.ConfigOf(socket)}, StopTimeout: etcdStopTimeout,
 		// A member that copies its state, or waits for a quorum, is well: only one that does not answer at all hangs.
 		Start: &supervisor.Probe{Check: answers, Period: 50 * time.Millisecond, Timeout: time.Second, Failures: 1200},
 		Live:  &supervisor.Probe{Check: answers, Period: 5 * time.Second, Timeout: 3 * time.Second, Failures: 4},
@@ -44,7 +60,7 @@ func (c *etcdChild) Start(ctx context.Context, configPath string) error {
 			}
 			return err
 		}},
-	})
+	}
 }
 
 // Stop ends the member, or the wait for its next start. That there is none is no error.
@@ -55,10 +71,10 @@ func (c *etcdChild) Stop(ctx context.Context) error {
 	return c.supervisor.Stop(ctx, etcdName)
 }
 
-// Running reports whether the process exists.
+// Running reports whether the process exists or is being made: its directory is its own then.
 func (c *etcdChild) Running() bool {
 	s, ok := find(c.supervisor, etcdName)
-	return ok && s.PID != 0
+	return ok && (s.PID != 0 || s.State == supervisor.Starting || s.State == supervisor.Stopping)
 }
 
 func find(s *supervisor.Supervisor, name string) (supervisor.Status, bool) {

@@ -26,6 +26,20 @@ const (
 	crashLoop = 3
 )
 
+// keepMembership looks after the membership until the returned function is called. When the membership has to be decided on
+// again, the returned context ends with that as its cause, and with it everything that was built on the member.
+func (a *Agent) keepMembership(ctx context.Context, in joined) (context.Context, func()) {
+	built, end := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := in.membership.Keep(built); err != nil {
+			end(fmt.Errorf("%w: %w", ErrStartAgain, err))
+		}
+	}()
+	return built, func() { end(context.Canceled); <-done }
+}
+
 // keep looks after a replica that runs, until ctx is done.
 func (a *Agent) keep(ctx context.Context, in running) error {
 	a.setPhase(PhaseKeep)
@@ -35,14 +49,16 @@ func (a *Agent) keep(ctx context.Context, in running) error {
 	a.cfg.Notify.Ready()
 	a.cfg.Log.Info("ready", "replica", in.self.Place.String())
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return in.membership.Keep(gctx) })
 	g.Go(func() error { return a.watchChildren(gctx) })
 	g.Go(func() error { return a.renew(gctx, in) })
 	if in.apart {
 		g.Go(func() error { return a.comeHome(gctx, in) })
 	}
 	err := g.Wait()
-	if ctx.Err() != nil {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, ErrStartAgain):
+		return &PhaseError{Phase: PhaseKeep, Err: cause}
+	case ctx.Err() != nil:
 		return nil // asked to stop
 	}
 	return &PhaseError{Phase: PhaseKeep, Err: fmt.Errorf("%w: %w", ErrStartAgain, err)}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -51,7 +50,7 @@ func enter[In, Out any](ctx context.Context, a *Agent, phase Phase, in In, do fu
 	defer cancel()
 	out, err := do(bounded, in)
 	if err != nil {
-		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		if bounded.Err() != nil {
 			err = fmt.Errorf("%w: %w", context.Cause(bounded), err)
 		}
 		return out, &PhaseError{Phase: phase, Err: err}

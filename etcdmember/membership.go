@@ -138,11 +138,14 @@ func (m *Membership) StatusSocket() string { return SocketOf(m.configPath()) }
 // SocketOf is the status socket of the child that runs with the configuration at a path.
 func SocketOf(configPath string) string { return filepath.Join(filepath.Dir(configPath), "etcd.sock") }
 
+// ConfigOf is the inverse of SocketOf.
+func ConfigOf(socket string) string { return filepath.Join(filepath.Dir(socket), "etcd.json") }
+
 func (m *Membership) etcdDir() string { return filepath.Join(m.cfg.Cluster.Etcd.DataDir, "etcd") }
 func (m *Membership) agentPath() string {
 	return filepath.Join(m.cfg.Cluster.Etcd.DataDir, "agent.json")
 }
-func (m *Membership) configPath() string { return filepath.Join(m.cfg.RunDir, "etcd.json") }
+func (m *Membership) configPath() string { return ConfigOf(filepath.Join(m.cfg.RunDir, "etcd.sock")) }
 func (m *Membership) dnsName() string    { return m.cfg.Me.DNSName(m.cfg.Cluster.Name) }
 
 // show brings what the status shows up to date. A wait keeps its beginning as long as its row and name stay.
