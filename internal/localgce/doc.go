@@ -10,8 +10,8 @@
 //	                              ├── vm b
 //	                              └── vm c
 //
-// A Project owns all of it. Start makes it, its methods do what the cloud or fate would do to it (StartVM, KillVM, Freeze, Cut,
-// Partition, Recreate ...), Close leaves no trace. Run serves the same methods on a unix socket in the state folder, for
+// A Project owns all of it. Start makes it, its methods do what the cloud or fate would do to it (StartVM, KillVM, FreezeVM, Cut,
+// Partition, RecreateVM ...), Close leaves no trace. Run serves the same methods on a unix socket in the state folder, for
 // cmd/localgce (Client). A program that calls Start must call RunInitIfAsked first thing in main (or TestMain), because a VM's
 // pid 1 is the same program started again.
 //
