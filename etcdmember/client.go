@@ -39,9 +39,10 @@ func dial(dnsName string, address netip.Addr, tlsConfig *tls.Config) (*clientv3.
 	return c, nil
 }
 
-// members reads the member list through quorum: the answer is the cluster's, not the endpoint's.
+// members reads the member list through quorum: the answer is the cluster's, not the endpoint's. A member that knows of no
+// leader says so at once.
 func members(ctx context.Context, c *clientv3.Client) (clusterID record.MemberID, list []Member, err error) {
-	resp, err := c.MemberList(ctx)
+	resp, err := c.MemberList(clientv3.WithRequireLeader(ctx))
 	if err != nil {
 		return 0, nil, fmt.Errorf("list members: %w", err)
 	}

@@ -21,6 +21,8 @@ import (
 const (
 	// askTimeout is how long one address may take to answer; membership.md section 2.
 	askTimeout = 2 * time.Second
+	// handshakeTimeout is how long a member that accepts connections may take to begin to speak TLS. It takes some 5 ms.
+	handshakeTimeout = 700 * time.Millisecond
 	// enoughGrace is how long the others may still take once one has answered through quorum: nothing that they say
 	// changes what is decided, only what is shown.
 	enoughGrace = 150 * time.Millisecond
@@ -222,12 +224,12 @@ func (m *Membership) askOne(ctx context.Context, t target, tlsConfig *tls.Config
 	if err != nil {
 		return a
 	}
-	conn.Close()
+	defer conn.Close()
 	a.Reach = ReachTCP
-	if tlsConfig == nil {
+	name := t.DNSName(m.cfg.Cluster.Name)
+	if tlsConfig == nil || !m.shakesHands(ctx, conn, named(tlsConfig, name)) {
 		return a
 	}
-	name := t.DNSName(m.cfg.Cluster.Name)
 	c, err := dial(name, t.address, tlsConfig)
 	if err != nil {
 		return a
@@ -241,6 +243,21 @@ func (m *Membership) askOne(ctx context.Context, t target, tlsConfig *tls.Config
 		a.ClusterID, a.Version = record.MemberID(st.Header.GetClusterId()), st.Version
 	}
 	return a
+}
+
+// shakesHands reports whether the member behind an accepted connection serves at all. One that waits for a leader listens, and says
+// nothing: waiting the whole askTimeout for it would make every step of a boot without quorum take that long.
+func (m *Membership) shakesHands(ctx context.Context, conn net.Conn, c *tls.Config) bool {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	return tls.Client(conn, c).HandshakeContext(ctx) == nil
+}
+
+// named is a client configuration for one member: the certificate must be that member's, whatever the address.
+func named(c *tls.Config, dnsName string) *tls.Config {
+	c = c.Clone()
+	c.ServerName = dnsName
+	return c
 }
 
 // diskFacts tells whether the configured data disk is mounted at the data directory.

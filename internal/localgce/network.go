@@ -53,7 +53,9 @@ func (f fabric) create(ctx context.Context) error {
 	if err := ipBatch(ctx, ns, "link set lo up",
 		fmt.Sprintf("link add name br0 mtu %d address %s type bridge", mtu, mac(f.conf.gateway())),
 		fmt.Sprintf("addr add %s/%d dev br0", f.conf.gateway(), f.conf.Subnet.Bits()),
-		"link set br0 up"); err != nil {
+		"link set br0 up",
+		// A port that is never down: without any, the bridge loses its carrier, and with it the kernel forgets the balancer's next hops.
+		"link add name stub0 type veth peer name stub1", "link set stub1 master br0 up", "link set stub0 up"); err != nil {
 		return err
 	}
 	if err := nft(ctx, ns, filterTables); err != nil {
