@@ -37,7 +37,6 @@ var soleImporters = map[string]string{
 	"google.golang.org/api":                 "internal/gce",
 	"k8s.io/client-go/kubernetes":           "agent",
 	"k8s.io/client-go/tools/leaderelection": "agent",
-	"github.com/vishvananda/netlink":        "internal/localgce",
 	"github.com/fsouza/fake-gcs-server":     "", // tests alone
 	"github.com/rogpeppe/go-internal":       "",
 }
