@@ -38,6 +38,7 @@ func (s *Supervisor) Exited(name string) (Exit, bool) {
 	return exit, ok
 }
 
+// Changed is Supervisor.Changed.
 func (b *board) Changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
