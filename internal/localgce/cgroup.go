@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // cgroupRoot is where the machine has cgroup2: /sys/fs/cgroup, or beside version 1 /sys/fs/cgroup/unified.
@@ -29,6 +31,19 @@ func cgroupRoot() (string, error) {
 func makeCgroup(path string) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return fmt.Errorf("make cgroup: %w", err)
+	}
+	return nil
+}
+
+// delegateCgroup makes the folder and marks it as systemd marks that of a unit with Delegate=yes: the agent divides it for its children.
+func delegateCgroup(path string) error {
+	if err := makeCgroup(path); err != nil {
+		return err
+	}
+	for _, mark := range []string{"trusted.delegate", "user.delegate"} {
+		if err := unix.Setxattr(path, mark, []byte("1"), 0); err != nil {
+			return fmt.Errorf("mark cgroup as delegated: %w", err)
+		}
 	}
 	return nil
 }

@@ -142,7 +142,7 @@ func (u *unit) loop(gone <-chan struct{}) {
 }
 
 func (u *unit) start() {
-	if err := makeCgroup(unitCgroup); err != nil {
+	if err := delegateCgroup(unitCgroup); err != nil {
 		u.log.Print(err)
 	}
 	u.interval = u.agent.Watchdog
