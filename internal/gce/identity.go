@@ -42,7 +42,7 @@ func (m *Metadata) Identity(ctx context.Context) (replica.Identity, error) {
 			return replica.Identity{}, fmt.Errorf("read the VM's identity: %w", err)
 		}
 		if *part.field = strings.TrimSpace(value); !part.form.MatchString(*part.field) {
-			return replica.Identity{}, fmt.Errorf("read the VM's identity from %s: %s: found %q; allowed: %s", m.name(), part.key, shorten(*part.field), part.allowed)
+			return replica.Identity{}, metadataError{fmt.Errorf("read the VM's identity from %s: %s: found %q; allowed: %s", m.name(), part.key, shorten(*part.field), part.allowed)}
 		}
 	}
 	id.Zone = zonePath.FindStringSubmatch(zone)[1]
@@ -74,14 +74,14 @@ func (m *Metadata) addresses(ctx context.Context) ([]netip.Addr, error) {
 	}
 	var nics []networkInterface
 	if err := json.Unmarshal([]byte(text), &nics); err != nil {
-		return nil, fmt.Errorf("read the interfaces from %s: instance/network-interfaces/: %w", m.name(), err)
+		return nil, metadataError{fmt.Errorf("read the interfaces from %s: instance/network-interfaces/: %w", m.name(), err)}
 	}
 	var out []netip.Addr
 	for i, nic := range nics {
 		for _, text := range append(nonEmpty(nic.IP), nic.IPv6s...) {
 			a, err := netip.ParseAddr(text)
 			if err != nil || a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast() {
-				return nil, fmt.Errorf("read the interfaces from %s: instance/network-interfaces/%d: found %q; allowed: an internal address", m.name(), i, shorten(text))
+				return nil, metadataError{fmt.Errorf("read the interfaces from %s: instance/network-interfaces/%d: found %q; allowed: an internal address", m.name(), i, shorten(text))}
 			}
 			if a.Is4() || a.IsPrivate() {
 				out = append(out, a)
@@ -89,7 +89,7 @@ func (m *Metadata) addresses(ctx context.Context) ([]netip.Addr, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("read the interfaces from %s: instance/network-interfaces/: found no internal address; allowed: at least nic0's", m.name())
+		return nil, metadataError{fmt.Errorf("read the interfaces from %s: instance/network-interfaces/: found no internal address; allowed: at least nic0's", m.name())}
 	}
 	return out, nil
 }

@@ -14,6 +14,16 @@ import (
 	"cloud.google.com/go/compute/metadata"
 )
 
+// ErrMetadata is in every error of a metadata server that is away, does not answer in time, says what no metadata server says, or
+// is something else.
+var ErrMetadata = errors.New("the metadata server cannot be used")
+
+// metadataError marks an error of the server with ErrMetadata, which does not show in its text.
+type metadataError struct{ error }
+
+// Unwrap returns the sentinel and the error's own causes.
+func (e metadataError) Unwrap() []error { return []error{ErrMetadata, e.error} }
+
 // MetadataConfig says where the metadata server is. The zero value is right on every VM.
 type MetadataConfig struct {
 	// Host replaces 169.254.169.254, as HOST or HOST:PORT.
@@ -91,7 +101,7 @@ func (m *Metadata) get(ctx context.Context, path string) (string, error) {
 		return judge(err)
 	})
 	if err != nil {
-		return "", err
+		return "", metadataError{err}
 	}
 	return value, nil
 }

@@ -2,6 +2,7 @@ package gce
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -162,7 +163,7 @@ func TestIdentityRefuses(t *testing.T) {
 			f := newFakeMetadata(t)
 			f.values[tc.key] = tc.value
 			_, err := f.dial(time.Second).Identity(t.Context())
-			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+			if !errors.Is(err, ErrMetadata) || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
@@ -265,6 +266,9 @@ func TestAttributeWhenTheServerMisbehaves(t *testing.T) {
 			if !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "ask the metadata server at 127.0.0.1:") || !strings.Contains(err.Error(), "instance/attributes/quorate") {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
+			if !errors.Is(err, ErrMetadata) {
+				t.Errorf("%v is not ErrMetadata", err)
+			}
 			if took := time.Since(started); took > 5*time.Second {
 				t.Errorf("it took %s", took)
 			}
@@ -281,7 +285,7 @@ func TestServerThatIsAway(t *testing.T) {
 	l.Close()
 	m := NewMetadata(MetadataConfig{Host: l.Addr().String(), Wait: 300 * time.Millisecond})
 	_, err = m.Identity(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "ask the metadata server at "+l.Addr().String()+" for instance/id: gave up after 300ms") || !strings.Contains(err.Error(), "connection refused") {
+	if !errors.Is(err, ErrMetadata) || !strings.Contains(err.Error(), "ask the metadata server at "+l.Addr().String()+" for instance/id: gave up after 300ms") || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("got %v", err)
 	}
 }

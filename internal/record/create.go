@@ -75,7 +75,7 @@ func (s *Store) WriteMark(ctx context.Context, m Mark) error {
 		err = s.driver.overwrite(ctx, key, data)
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", s.driver.where(key), err)
+		return markRecord(fmt.Errorf("write %s: %w", s.driver.where(key), err))
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func create[T content](ctx context.Context, s *Store, key string, want T) (got T
 	}
 	got, err = decode[T](parseKey(key), stored)
 	if err != nil {
-		return got, false, fmt.Errorf("decode %s: %w", s.driver.where(key), err)
+		return got, false, markRecord(fmt.Errorf("decode %s: %w", s.driver.where(key), err))
 	}
 	return got, won, nil
 }
@@ -114,11 +114,11 @@ func (s *Store) createBytes(ctx context.Context, key string, data []byte) (store
 	case readErr == nil:
 		return stored, bytes.Equal(stored, data), nil
 	case createErr == nil || errors.Is(createErr, errExists):
-		return nil, false, fmt.Errorf("read back %s: %w", s.driver.where(key), readErr)
+		return nil, false, markRecord(fmt.Errorf("read back %s: %w", s.driver.where(key), readErr))
 	case errors.Is(readErr, errAbsent):
-		return nil, false, fmt.Errorf("create %s: %w", s.driver.where(key), createErr)
+		return nil, false, markRecord(fmt.Errorf("create %s: %w", s.driver.where(key), createErr))
 	}
-	return nil, false, fmt.Errorf("create %s: unknown whether it took effect: %w", s.driver.where(key), errors.Join(createErr, readErr))
+	return nil, false, markRecord(fmt.Errorf("create %s: unknown whether it took effect: %w", s.driver.where(key), errors.Join(createErr, readErr)))
 }
 
 // encode refuses what a reader would refuse, and names that would be another object's or nobody's.

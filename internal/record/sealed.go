@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"gocloud.dev/secrets"
@@ -21,7 +22,7 @@ func (s *Store) ReadSealed(ctx context.Context, generation uint64) ([]byte, erro
 	key := sealedKey(generation)
 	data, err := s.driver.read(ctx, key)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", s.driver.where(key), err)
+		return nil, markRecord(fmt.Errorf("read %s: %w", s.driver.where(key), err))
 	}
 	return data, nil
 }
@@ -97,12 +98,15 @@ func (b *Bundles) Newest(ctx context.Context) (generation uint64, plaintext []by
 func (b *Bundles) unseal(ctx context.Context, generation uint64, sealed []byte) ([]byte, error) {
 	object := b.store.driver.where(sealedKey(generation))
 	bound, err := b.key.use(ctx, func(ctx context.Context, k *secrets.Keeper) ([]byte, error) { return k.Decrypt(ctx, sealed) })
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrSealKey):
 		return nil, fmt.Errorf("open %s: the %s key of the configuration (seal.key) does not open it: %w", object, b.key.scheme, err)
+	case err != nil:
+		return nil, fmt.Errorf("open %s: the %s key of the configuration (seal.key) cannot be asked: %w", object, b.key.scheme, err)
 	}
 	plaintext, ok := bytes.CutPrefix(bound, b.binding(generation))
 	if !ok {
-		return nil, fmt.Errorf("open %s: it was sealed for another cluster or generation", object)
+		return nil, markRecord(fmt.Errorf("open %s: it was sealed for another cluster or generation", object))
 	}
 	return plaintext, nil
 }

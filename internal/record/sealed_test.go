@@ -2,7 +2,9 @@ package record
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
+	"errors"
 	"strings"
 	"testing"
 )
@@ -67,6 +69,9 @@ func TestBundleDoesNotOpenWithAnotherKey(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "memory:bundle/1.sealed: the base64key key of the configuration (seal.key) does not open it") {
 			t.Errorf("%v", err)
 		}
+		if !errors.Is(err, ErrSealKey) || errors.Is(err, ErrRecord) {
+			t.Errorf("%v: want ErrSealKey, and not ErrRecord", err)
+		}
 		if strings.Contains(err.Error(), testKey(2)[len("base64key://"):]) {
 			t.Errorf("the error holds the key: %v", err)
 		}
@@ -130,6 +135,23 @@ func TestSealKeyErrorsDoNotHoldTheKey(t *testing.T) {
 		"gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k"} {
 		if _, err := OpenBundles(newMemory().store(), url); err != nil {
 			t.Errorf("OpenBundles(%q): %v", url, err)
+		}
+	}
+}
+
+func TestErrorsSayWhoseFaultTheyAre(t *testing.T) {
+	s, ctx := openStore(t, "file://"+t.TempDir()+"/absent"), t.Context()
+	_, viewErr := s.View(ctx)
+	_, _, newestErr := openBundles(t, s, testKey(1)).Newest(ctx)
+	_, _, createErr := s.CreateInception(ctx, Inception{UID: "u", Name: "c1"})
+	for what, err := range map[string]error{"view": viewErr, "newest": newestErr, "create": createErr} {
+		if !errors.Is(err, ErrRecord) || errors.Is(err, ErrSealKey) {
+			t.Errorf("%s: %v: want ErrRecord, and not ErrSealKey", what, err)
+		}
+	}
+	for _, err := range []error{context.DeadlineExceeded, errors.New("connection refused")} {
+		if got := keyAnswer("gcpkms", err); errors.Is(got, ErrSealKey) {
+			t.Errorf("%v: a key server that did not answer is taken for a wrong key", got)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func openKMS(ctx context.Context, resource string) (*secrets.Keeper, error) {
 	return gcpkms.OpenKeeper(client, resource, nil), nil
 }
 
-// use runs one use of the key within its time.
+// use runs one use of the key within its time. Its error is ErrSealKey where the key itself has answered no.
 func (k *sealKey) use(ctx context.Context, do func(context.Context, *secrets.Keeper) ([]byte, error)) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
 	defer cancel()
@@ -85,7 +85,8 @@ func (k *sealKey) use(ctx context.Context, do func(context.Context, *secrets.Kee
 	if err != nil {
 		return nil, err
 	}
-	return do(ctx, keeper)
+	out, err := do(ctx, keeper)
+	return out, keyAnswer(k.scheme, err)
 }
 
 func (k *sealKey) keeper(ctx context.Context) (*secrets.Keeper, error) {

@@ -22,15 +22,15 @@ const readers = 16
 func (s *Store) View(ctx context.Context) (View, error) {
 	entries, err := s.stableList(ctx)
 	if err != nil {
-		return View{}, fmt.Errorf("read record: %w", err)
+		return View{}, markRecord(fmt.Errorf("read record: %w", err))
 	}
 	values, err := s.load(ctx, entries)
 	if err != nil {
-		return View{}, fmt.Errorf("read record: %w", err)
+		return View{}, markRecord(fmt.Errorf("read record: %w", err))
 	}
 	view, err := assemble(entries, values)
 	if err != nil {
-		return View{}, fmt.Errorf("read record: %s: %w", s, err)
+		return View{}, markRecord(fmt.Errorf("read record: %s: %w", s, err))
 	}
 	return view, nil
 }

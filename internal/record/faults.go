@@ -1,0 +1,50 @@
+package record
+
+import (
+	"errors"
+
+	"gocloud.dev/gcerrors"
+	"gocloud.dev/secrets/localsecrets"
+)
+
+// The sentinels by which a caller tells whose fault an error is. They add nothing to its text.
+var (
+	// ErrRecord is in every error of a record that could not be reached, read, understood or written.
+	ErrRecord = errors.New("the record cannot be used")
+	// ErrSealKey is in every error of a key that answered, and does not open or seal the bundle: trying again changes nothing.
+	ErrSealKey = errors.New("the seal key does not open the bundle")
+)
+
+// marked is an error with a sentinel that does not show in its text.
+type marked struct {
+	error
+	sentinel error
+}
+
+// Unwrap returns the sentinel and the error's own causes.
+func (m marked) Unwrap() []error { return []error{m.sentinel, m.error} }
+
+// markRecord marks an error as the record's; nil stays nil.
+func markRecord(err error) error {
+	if err == nil || errors.Is(err, ErrRecord) {
+		return err
+	}
+	return marked{err, ErrRecord}
+}
+
+// keyAnswer marks what a key has answered itself. A key server that is away, slow or busy has said nothing about the bundle, and
+// nor has a key that could not be asked; a key on this machine always answers.
+func keyAnswer(scheme string, err error) error {
+	if err == nil {
+		return nil
+	}
+	switch code := gcerrors.Code(err); code {
+	case gcerrors.InvalidArgument, gcerrors.NotFound, gcerrors.PermissionDenied, gcerrors.FailedPrecondition:
+		return marked{err, ErrSealKey}
+	default:
+		if scheme == localsecrets.Scheme && code == gcerrors.Unknown {
+			return marked{err, ErrSealKey}
+		}
+		return err
+	}
+}
