@@ -1,0 +1,209 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/internal/localgce"
+)
+
+const (
+	projectNumber = "271828182845"
+	// patience is how long anything may take that has to come by itself. It is generous: machines under test are busy, and what is
+	// measured is logged, not asserted.
+	patience = 3 * time.Minute
+)
+
+// plan says which cluster a scenario wants.
+type plan struct {
+	subnet int      // 10.245.<subnet>.0/25, one for each scenario
+	vms    []string // each in a zone of its own
+	// replicas is what the Cluster document asks for: as many as there are VMs where it is 0.
+	replicas int
+	programs string            // another folder than the common one
+	change   func(doc *string) // changes the Cluster document before it is used
+	noRecord bool              // the operator has not begun the record
+}
+
+// cluster is a GCE project with masters in it, and the operator's view of it: a configuration, the record, a kubeconfig.
+type cluster struct {
+	*localgce.Project
+	plan
+	conf     localgce.Config
+	programs string
+	state    string // the folder of all files
+	document string // the Cluster document
+	told     bool   // see tell
+}
+
+// begin starts a cluster's VMs and takes all of it away at the test's end.
+func begin(t *testing.T, p plan) *cluster {
+	t.Helper()
+	c := &cluster{plan: p, programs: programs(t), state: t.TempDir()}
+	if p.programs != "" {
+		c.programs = p.programs
+	}
+	c.document = c.write(p)
+	if p.change != nil {
+		p.change(&c.document)
+	}
+	c.must(t, os.MkdirAll(c.bucket(), 0o755))
+	c.must(t, os.WriteFile(c.configFile(), []byte(c.document), 0o600))
+	if !p.noRecord {
+		c.initRecord(t)
+	}
+	c.conf = c.project()
+	c.open(t)
+	return c
+}
+
+// open starts the project. It is called again where a scenario has closed it.
+func (c *cluster) open(t *testing.T) {
+	t.Helper()
+	c.conf.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	project, err := localgce.Start(t.Context(), c.conf)
+	c.must(t, err)
+	c.Project = project
+	t.Cleanup(func() {
+		c.tell(t)
+		if err := project.Close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+}
+
+func (c *cluster) write(p plan) string {
+	key := make([]byte, 32)
+	rand.Read(key) // never fails
+	if p.replicas == 0 {
+		p.replicas = len(p.vms)
+	}
+	return fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
+kind: Cluster
+name: test
+replicas: %d
+endpoint:
+  externalIP: 10.245.%d.100
+record:
+  url: file:///srv/bucket
+seal:
+  key: base64key://%s
+compute:
+  endpoint: http://10.245.%d.1:8080/compute/v1/
+etcd:
+  dataDisk: quorate-data
+`, p.replicas, p.subnet, base64.URLEncoding.EncodeToString(key), p.subnet)
+}
+
+func (c *cluster) project() localgce.Config {
+	conf := localgce.Config{
+		State: filepath.Join(c.state, "project"), Cluster: "test", Subnet: netip.MustParsePrefix(fmt.Sprintf("10.245.%d.0/25", c.subnet)),
+		DiskSize: 2 << 30, Attributes: map[string]string{agent.ClusterAttribute: c.document},
+		Agent: localgce.Agent{Watchdog: 30 * time.Second},
+		Binds: []localgce.Bind{
+			{Host: c.programs, Guest: "/usr/local/bin", ReadOnly: true},
+			{Host: c.bucket(), Guest: "/srv/bucket"},
+		},
+	}
+	for i, name := range c.vms {
+		conf.VMs = append(conf.VMs, localgce.VMConfig{Name: name, Zone: "us-central1-" + string(rune('a'+i))})
+	}
+	return conf
+}
+
+func (c *cluster) bucket() string     { return filepath.Join(c.state, "bucket") }
+func (c *cluster) configFile() string { return filepath.Join(c.state, "cluster.yaml") }
+func (c *cluster) kubeconfig() string { return filepath.Join(c.state, "admin.kubeconfig") }
+func (c *cluster) endpoint() string   { return fmt.Sprintf("10.245.%d.100", c.subnet) }
+
+// must ends the test on an error.
+func (c *cluster) must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// quorate runs the operator's command on the host.
+func (c *cluster) quorate(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	args = append(args, "--config", c.configFile(), "--record", "file://"+c.bucket())
+	return run(exec.CommandContext(t.Context(), filepath.Join(c.programs, "quorate"), args...))
+}
+
+// initRecord is the operator's word that this cluster begins here.
+func (c *cluster) initRecord(t *testing.T) {
+	t.Helper()
+	_, err := c.quorate(t, "record", "init", "--region", "us-central1", "--project-number", projectNumber)
+	c.must(t, err)
+}
+
+// kubectl runs kubectl as the administrator; server is an address, or empty for the endpoint.
+func (c *cluster) kubectl(t *testing.T, server string, args ...string) (string, error) {
+	t.Helper()
+	if server == "" {
+		server = c.endpoint()
+	}
+	args = append([]string{"--kubeconfig", c.kubeconfig(), "--server", "https://" + server, "--request-timeout", "10s"}, args...)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(c.programs, "kubectl"), args...)
+	cmd.Env = append(os.Environ(), "HOME="+c.state) // its cache
+	return run(cmd)
+}
+
+// mustKubectl is kubectl that has to succeed.
+func (c *cluster) mustKubectl(t *testing.T, server string, args ...string) string {
+	t.Helper()
+	out, err := c.kubectl(t, server, args...)
+	c.must(t, err)
+	return out
+}
+
+// in runs a shell script in a VM, which has to succeed.
+func (c *cluster) in(t *testing.T, vm, script string) string {
+	t.Helper()
+	cmd, err := c.Command(t.Context(), vm, "sh", "-c", script)
+	c.must(t, err)
+	out, err := run(cmd)
+	c.must(t, err)
+	return out
+}
+
+// run returns what a command prints; its error holds what it complained of.
+func run(cmd *exec.Cmd) (string, error) {
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%s: %w: %s%s", strings.Join(cmd.Args, " "), err, out, complaint.String())
+	}
+	return string(out), err
+}
+
+// await polls until ok returns nil, and fails with its last word.
+func await(t *testing.T, what string, ok func() error) {
+	t.Helper()
+	since := time.Now()
+	for {
+		err := ok()
+		if err == nil {
+			t.Logf("%s: after %s", what, time.Since(since).Round(10*time.Millisecond))
+			return
+		}
+		if time.Since(since) > patience || t.Context().Err() != nil {
+			t.Fatalf("%s: not within %s: %v", what, patience, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}

@@ -1,0 +1,94 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// kinds are the processes that each replica has one of.
+var kinds = append([]string{"agent", "etcd"}, kubernetes...)
+
+// processes are the pids in a VM by kind, as its own /proc shows them. Zombies have no command line and do not count, nor do the runs that
+// ask a program for its version.
+func (c *cluster) processes(name string) map[string][]string {
+	out := map[string][]string{}
+	paths, _ := filepath.Glob(fmt.Sprintf("/proc/%d/root/proc/[0-9]*/cmdline", c.vm(name).InitPID))
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		args := strings.Split(strings.TrimRight(string(b), "\x00"), "\x00")
+		kind := filepath.Base(args[0])
+		if kind == "quorate" && len(args) > 1 {
+			kind = strings.TrimPrefix(args[1], "run-")
+		}
+		if slices.Contains(kinds, kind) && !slices.Contains(args, "--version") {
+			out[kind] = append(out[kind], filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return out
+}
+
+// one says which kind of process a VM has not exactly one of.
+func (c *cluster) one(name string) error {
+	found := c.processes(name)
+	for _, kind := range kinds {
+		if n := len(found[kind]); n != 1 {
+			return fmt.Errorf("%s has %d processes of %s: %v", name, n, kind, found[kind])
+		}
+	}
+	return nil
+}
+
+// duplicateAge is how long two of a kind must be seen to be a fault: between fork and exec a child bears its parent's command line.
+const duplicateAge = time.Second
+
+// watchDuplicates looks at every VM until the returned function is called, which fails the test if two of a kind lived beside each other.
+func (c *cluster) watchDuplicates(t *testing.T) (end func()) {
+	stop := make(chan struct{})
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	seen := map[string]string{}
+	for _, name := range c.vms {
+		wait.Go(func() {
+			since := map[string]time.Time{}
+			for {
+				pairs := map[string]time.Time{}
+				for kind, pids := range c.processes(name) {
+					for i := 1; i < len(pids); i++ {
+						pair := fmt.Sprintf("%s on %s: %s and %s", kind, name, pids[i-1], pids[i])
+						if pairs[pair] = since[pair]; pairs[pair].IsZero() {
+							pairs[pair] = time.Now()
+						}
+						if age := time.Since(pairs[pair]); age > duplicateAge {
+							mu.Lock()
+							seen[pair] = age.String()
+							mu.Unlock()
+						}
+					}
+				}
+				since = pairs
+				select {
+				case <-stop:
+					return
+				case <-time.After(50 * time.Millisecond):
+				}
+			}
+		})
+	}
+	return func() {
+		t.Helper()
+		close(stop)
+		wait.Wait()
+		for pair, age := range seen {
+			t.Errorf("two processes of one kind for %s: %s", age, pair)
+		}
+	}
+}
