@@ -59,6 +59,7 @@ func RunMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) error {
 		return err
 	}
 	defer stop()
+	leadAlone(ctx, e, log)
 	err = watchMember(ctx, e, log)
 	if errors.Is(err, ErrStalled) {
 		// Closing waits for the lost publication. What etcd acknowledged is on the disk: the caller may just start again.
