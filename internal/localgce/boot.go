@@ -65,10 +65,15 @@ type bootSpec struct {
 	Agent Agent
 }
 
+// readSpec reads a duplicate: an os.File of the descriptor itself would close it when it is collected, and stage two would not find it.
 func readSpec() (spec bootSpec, err error) {
-	f := os.NewFile(specFD, "spec")
-	if _, err = f.Seek(0, io.SeekStart); err == nil {
-		err = json.NewDecoder(f).Decode(&spec)
+	fd, err := unix.FcntlInt(specFD, unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		f := os.NewFile(uintptr(fd), "spec")
+		defer f.Close()
+		if _, err = f.Seek(0, io.SeekStart); err == nil {
+			err = json.NewDecoder(f).Decode(&spec)
+		}
 	}
 	if err != nil {
 		err = fmt.Errorf("read boot specification: %w", err)
