@@ -1,0 +1,251 @@
+// Package readme holds the documents to the code: what a program can print or return has its line in them, what they show is
+// run, and nothing in them leads nowhere.
+package readme
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// top is the repository's top folder, seen from this one.
+const top = "../.."
+
+func TestEachBlockedNameHasItsEntryInTheRunbook(t *testing.T) {
+	names := blockedNames(t)
+	if len(names) < 30 {
+		t.Fatalf("found only %v in the code: this test no longer knows how a wait is named", names)
+	}
+	var entries []string
+	for _, m := range regexp.MustCompile("(?m)^### `([a-z0-9-]+)`$").FindAllStringSubmatch(read(t, "docs/runbook.md"), -1) {
+		entries = append(entries, m[1])
+	}
+	for _, n := range names {
+		if !slices.Contains(entries, n) {
+			t.Errorf("docs/runbook.md has no entry ### `%s`, which etcdmember can print", n)
+		}
+	}
+	for _, e := range entries {
+		if !slices.Contains(names, e) {
+			t.Errorf("docs/runbook.md has an entry ### `%s`, which nothing prints", e)
+		}
+	}
+}
+
+// blockedNames are the names that etcdmember gives its waits: the first argument of wait, halt and blocked.
+func blockedNames(t *testing.T) []string {
+	constants, found := map[string]string{}, map[string]bool{}
+	files := parseFolder(t, "etcdmember")
+	for _, f := range files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == len(v.Names) {
+				for i, name := range v.Names {
+					constants[name.Name] = literal(v.Values[i])
+				}
+			}
+			return true
+		})
+	}
+	for _, f := range files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || !slices.Contains([]string{"wait", "halt", "blocked"}, nameOf(call.Fun)) || len(call.Args) != 3 {
+				return true
+			}
+			name := literal(call.Args[0])
+			if id, ok := call.Args[0].(*ast.Ident); ok && name == "" {
+				name = constants[id.Name]
+			}
+			if name != "" {
+				found[name] = true
+			}
+			return true
+		})
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func TestTheExitCodesAreListed(t *testing.T) {
+	declared, used := map[string]int{}, map[string]int{}
+	for _, f := range parseFolder(t, "cmd/quorate") {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				for i, name := range n.Names {
+					if !strings.HasPrefix(name.Name, "exit") || i >= len(n.Values) {
+						continue
+					}
+					if v, ok := n.Values[i].(*ast.BasicLit); ok { // exitQuiet, a negative one, is no code
+						declared[name.Name], _ = strconv.Atoi(v.Value)
+						used[name.Name]-- // the declaration itself
+					}
+				}
+			case *ast.Ident:
+				used[n.Name]++
+			}
+			return true
+		})
+	}
+	if len(declared) < 8 {
+		t.Fatalf("found only %v in cmd/quorate: this test no longer knows how exit codes are named", declared)
+	}
+	for _, doc := range []string{"README.md", "docs/runbook.md"} {
+		listed := exitTable(t, doc)
+		for name, code := range declared {
+			if row, ok := listed[code]; used[name] > 0 != ok {
+				t.Errorf("%s: exit code %d (%s) is used %d times in cmd/quorate; its line in the table: %q", doc, code, name, used[name], row)
+			}
+			delete(listed, code)
+		}
+		for code, row := range listed {
+			t.Errorf("%s: exit code %d does not exist: %q", doc, code, row)
+		}
+	}
+}
+
+// exitTable is the table of exit codes of a document.
+func exitTable(t *testing.T, doc string) map[int]string {
+	out := map[int]string{}
+	for _, m := range regexp.MustCompile(`(?m)^\| (\d+) \| (.+) \|$`).FindAllStringSubmatch(read(t, doc), -1) {
+		code, err := strconv.Atoi(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[code] = m[2]
+	}
+	return out
+}
+
+func TestTheRoomsAreInTheDocuments(t *testing.T) {
+	all := rooms(t)
+	if len(all) < 12 {
+		t.Fatalf("found only %v: this test no longer knows where packages are", all)
+	}
+	for _, doc := range []string{"README.md", "docs/ARCHITECTURE.md"} {
+		text := read(t, doc)
+		for _, room := range all {
+			if !strings.Contains(text, "`"+room+"`") {
+				t.Errorf("%s does not say what %s is", doc, room)
+			}
+		}
+	}
+}
+
+// rooms are the folders of the floor plan: those at the top that hold Go, and one level below cmd and internal.
+func rooms(t *testing.T) []string {
+	found := map[string]bool{}
+	for _, pattern := range []string{"*/*.go", "cmd/*/*.go", "internal/*/*.go"} {
+		files, err := filepath.Glob(filepath.Join(top, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			found[strings.TrimPrefix(filepath.Dir(f), top+"/")] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func TestLinksBetweenDocumentsLead(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	for _, doc := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(read(t, doc), -1) {
+			target := filepath.Join(top, filepath.Dir(doc), m[1])
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", doc, m[1], err)
+				continue
+			}
+			if anchor := strings.TrimPrefix(m[2], "#"); anchor != "" && !slices.Contains(anchors(t, target), anchor) {
+				t.Errorf("%s links to %s: %s has no such heading", doc, m[0], m[1])
+			}
+		}
+	}
+}
+
+// documents are the pages that people read, relative to the repository's top.
+func documents(t *testing.T) []string {
+	var out []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md", "etcdmember/*.md"} {
+		found, err := filepath.Glob(filepath.Join(top, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			out = append(out, strings.TrimPrefix(f, top+"/"))
+		}
+	}
+	return out
+}
+
+// anchors are the headings of a page, as a forge makes links of them.
+func anchors(t *testing.T, path string) []string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drop := regexp.MustCompile(`[^a-z0-9 -]`)
+	var out []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(b), -1) {
+		out = append(out, strings.ReplaceAll(drop.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	return out
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(top, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// parseFolder parses a package's files, without its tests.
+func parseFolder(t *testing.T, folder string) []*ast.File {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(top, folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []*ast.File
+	for _, p := range paths {
+		if strings.HasSuffix(p, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), p, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// nameOf is the last name of what is called.
+func nameOf(fun ast.Expr) string {
+	switch f := fun.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	}
+	return ""
+}
+
+// literal is the text of a string literal; empty for anything else.
+func literal(e ast.Expr) string {
+	if l, ok := e.(*ast.BasicLit); ok && l.Kind == token.STRING {
+		if s, err := strconv.Unquote(l.Value); err == nil {
+			return s
+		}
+	}
+	return ""
+}
