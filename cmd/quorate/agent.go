@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -17,35 +18,49 @@ import (
 
 // The places of a master's own files. They are the image's, so there is nothing to choose.
 const (
-	runDir     = "/run/quorate"
-	logDir     = "/var/log/quorate"
-	bakedFile  = "/etc/quorate/cluster.yaml"
-	hostsFile  = "/etc/hosts"
-	agentUnits = "quorate.service"
+	runDir    = "/run/quorate"
+	logDir    = "/var/log/quorate"
+	bakedFile = "/etc/quorate/cluster.yaml"
+	hostsFile = "/etc/hosts"
+	agentUnit = "quorate.service"
 )
 
 func newAgent() *cobra.Command {
-	var logs string
+	var logs, run string
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Boot this master and keep it running (what systemd starts)",
 		Long: `Boot this master and keep it running.
 
 It reads who it is and which cluster it belongs to from the metadata server, takes its place in etcd, runs the control plane,
-and stays. It needs no argument: systemd's ` + agentUnits + ` starts it. SIGTERM stops everything in reverse order.`,
-		Args: cobra.NoArgs,
+and stays. It needs no argument: systemd's ` + agentUnit + ` starts it. SIGTERM stops everything in reverse order.`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := requireRoot("the agent"); err != nil {
 				return err
 			}
-			return runAgent(cmd.Context(), logs)
+			release, err := beTheOnlyAgent(run)
+			if err != nil {
+				return err
+			}
+			defer release()
+			err = runAgent(cmd.Context(), run, logs)
+			writeLastEnd(run, err, time.Now())
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&logs, "log-dir", logDir, "where the components' logs go")
+	addRunDir(cmd, &run)
 	return cmd
 }
 
-func runAgent(ctx context.Context, logs string) error {
+// addRunDir adds the flag by which the agent and those who ask it find each other. There is nothing to choose on a master.
+func addRunDir(cmd *cobra.Command, run *string) {
+	cmd.Flags().StringVar(run, "run-dir", runDir, "the agent's folder, on a tmpfs: its socket, and what is true of this boot alone")
+	cobra.CheckErr(cmd.Flags().MarkHidden("run-dir"))
+}
+
+func runAgent(ctx context.Context, run, logs string) error {
 	env, err := systemd.TakeEnvironment()
 	if err != nil {
 		return err
@@ -61,12 +76,12 @@ func runAgent(ctx context.Context, logs string) error {
 	}
 	notifier := systemd.NewNotifier(env, log)
 	watchdog := systemd.NewWatchdog(notifier, log, systemd.Check{Name: "agent", Run: func(ctx context.Context) error {
-		return agent.Alive(ctx, agent.SocketPath(runDir))
+		return agent.Alive(ctx, agent.SocketPath(run))
 	}})
 	metadata := gce.NewMetadata(gce.MetadataConfig{Log: log})
 	cfg := agent.Config{
 		Log: log, Metadata: metadata, Open: cloudOpener(metadata), Notify: notifier,
-		Baked: bakedFile, RunDir: runDir, LogDir: filepath.Clean(logs), HostsFile: hostsFile,
+		Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: filepath.Clean(logs), HostsFile: hostsFile,
 		Self: self, Env: os.Environ(), Cgroup: cgroup,
 	}
 	// The watchdog is fed until the agent has stopped everything, not until it was asked to.

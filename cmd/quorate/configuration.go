@@ -6,54 +6,69 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// configError is a Cluster document that cannot be used.
-type configError struct{ err error }
-
-func (e *configError) Error() string { return e.err.Error() }
-func (e *configError) Unwrap() error { return e.err }
-
 func newConfig() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Validate, show or describe a Cluster document", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(
-		&cobra.Command{Use: "validate FILE...", Short: "Name every fault of a document; several are merged, later wins", Args: cobra.MinimumNArgs(1),
-			RunE: func(cmd *cobra.Command, files []string) error {
-				c, err := loadCluster(files...)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "cluster %s: valid\n", c.Name)
-				return nil
-			}},
-		&cobra.Command{Use: "show FILE...", Short: "Print a document with every default filled in, and no secret", Args: cobra.MinimumNArgs(1),
-			RunE: func(cmd *cobra.Command, files []string) error {
-				c, err := loadCluster(files...)
-				if err != nil {
-					return err
-				}
-				out, err := c.Show()
-				if err != nil {
-					return err
-				}
-				_, err = cmd.OutOrStdout().Write(out)
+	return group(&cobra.Command{Use: "config", Short: "Validate, show or describe a Cluster document",
+		Long: `A Cluster document is the configuration of one cluster, the same for all its masters. It is the image's
+/etc/quorate/cluster.yaml, the instance attribute quorate-cluster, or both: where several files are given here, each is a
+whole document and the later wins field by field, as the attribute wins over the image.`},
+		newConfigValidate(), newConfigShow(), newConfigSchema())
+}
+
+func newConfigValidate() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{Use: "validate FILE...", Short: "Name every fault of a document, one a line", Args: someFiles,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			c, err := loadCluster(files...)
+			if err != nil {
 				return err
-			}},
-		&cobra.Command{Use: "schema", Short: "Print the JSON Schema of the document", Args: cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				out, err := replica.Schema()
-				if err != nil {
-					return err
-				}
-				_, err = cmd.OutOrStdout().Write(out)
-				return err
-			}},
-	)
+			}
+			return printAs(cmd.OutOrStdout(), output, map[string]any{"name": c.Name, "valid": true}, textOf("cluster %s: valid\n", c.Name))
+		}}
+	addOutput(cmd, &output)
 	return cmd
+}
+
+func newConfigShow() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{Use: "show FILE...", Short: "Print a document with every default filled in, and no secret", Args: someFiles,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			c, err := loadCluster(files...)
+			if err != nil {
+				return err
+			}
+			document, err := c.Show()
+			if err != nil {
+				return err
+			}
+			var v any
+			if err := yaml.Unmarshal(document, &v); err != nil {
+				return fmt.Errorf("show configuration: %w", err)
+			}
+			if output == "yaml" {
+				output = "" // the document is YAML, in an order that people like
+			}
+			return printAs(cmd.OutOrStdout(), output, v, textOf("%s", document))
+		}}
+	addOutput(cmd, &output)
+	return cmd
+}
+
+func newConfigSchema() *cobra.Command {
+	return &cobra.Command{Use: "schema", Short: "Print the JSON Schema of the document, for editors", Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out, err := replica.Schema()
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(out)
+			return err
+		}}
 }
 
 // loadCluster reads and validates documents as a master would, with the control plane's own rules.
@@ -95,7 +110,7 @@ func (f *clusterFlags) load() (*replica.Cluster, error) {
 	if err == nil && f.record != "" {
 		c.Record.URL = f.record
 		if verr := c.Validate(); verr != nil {
-			return nil, &configError{fmt.Errorf("--record: %w", verr)}
+			return nil, &usageError{fmt.Errorf("--record: %w", verr)}
 		}
 	}
 	return c, err

@@ -2,11 +2,66 @@ package main
 
 import (
 	"errors"
+	"os"
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/gce"
+	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
+
+// The exit codes, for scripts that branch on them. They are part of the interface: docs/runbook.md lists them.
+const (
+	exitOK        = 0
+	exitFailure   = 1  // anything without a code of its own
+	exitUsage     = 2  // a mistake on the command line
+	exitConfig    = 3  // the Cluster document is missing or wrong
+	exitMetadata  = 4  // the metadata server is away, does not answer in time, or is something else
+	exitRecord    = 5  // the record cannot be reached, read or written, or lacks what the command needs
+	exitSeal      = 6  // the seal key does not open the bundle
+	exitPreflight = 7  // this machine lacks something: a program, a port, room on the disk
+	exitNotRoot   = 8  // the command needs root
+	exitNoAgent   = 9  // `status`: no agent answers
+	exitRemoved   = 10 // `run-etcd`: the cluster has removed this member
+	exitRunning   = 11 // `agent`: another agent runs on this machine
+)
+
+// exitCauses are the causes that have an exit code of their own, the first match counting: what a person can put right first
+// comes before what follows from it.
+var exitCauses = []struct {
+	cause error
+	code  int
+}{
+	{etcdmember.ErrRemoved, exitRemoved},
+	{agent.ErrNoAgent, exitNoAgent},
+	{errRunning, exitRunning},
+	{agent.ErrNoConfiguration, exitConfig},
+	{agent.ErrPreflight, exitPreflight},
+	{record.ErrSealKey, exitSeal},
+	{record.ErrRecord, exitRecord},
+	{gce.ErrMetadata, exitMetadata},
+}
+
+// exitCode finds the code of an error.
+func exitCode(err error) int {
+	var usage *usageError
+	var notRoot *notRootError
+	switch {
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &notRoot):
+		return exitNotRoot
+	case isConfigError(err):
+		return exitConfig
+	}
+	for _, c := range exitCauses {
+		if errors.Is(err, c.cause) {
+			return c.code
+		}
+	}
+	return exitFailure
+}
 
 // isConfigError reports whether the Cluster document is at fault: one of ours, or the agent's own reading of it.
 func isConfigError(err error) bool {
@@ -15,14 +70,26 @@ func isConfigError(err error) bool {
 	return errors.As(err, &ours) || errors.As(err, &faults)
 }
 
-// exitCauses are the causes that have an exit code of their own, the first match counting.
-var exitCauses = []struct {
-	cause error
-	code  int
-}{
-	{etcdmember.ErrRemoved, exitRemoved},
-	{agent.ErrNoAgent, exitNoAgent},
-	{agent.ErrNoConfiguration, exitConfig},
-	{agent.ErrPreflight, exitPreflight},
-	{errRecord, exitRecord},
+// configError is a Cluster document that cannot be used.
+type configError struct{ err error }
+
+func (e *configError) Error() string { return e.err.Error() }
+func (e *configError) Unwrap() error { return e.err }
+
+// usageError is a mistake on the command line.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// notRootError says that a command needs root.
+type notRootError struct{ what string }
+
+func (e *notRootError) Error() string { return e.what + " needs root: run it with sudo" }
+
+func requireRoot(what string) error {
+	if os.Geteuid() != 0 {
+		return &notRootError{what}
+	}
+	return nil
 }

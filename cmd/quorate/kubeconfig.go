@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -12,45 +13,31 @@ import (
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 func newKubeconfig() *cobra.Command {
 	var f clusterFlags
 	var server, output string
 	var lifetime time.Duration
-	cmd := &cobra.Command{Use: "kubeconfig", Short: "Issue an administrator's kubeconfig (system:masters)", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "kubeconfig", Short: "Issue an administrator's kubeconfig (system:masters)", Args: noArguments,
 		Long: `Issue an administrator's kubeconfig. It is made from the sealed bundle, so it needs the seal key and no running master. Whoever
 holds the file is an administrator until it expires.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if lifetime <= 0 {
+				return &usageError{fmt.Errorf("--lifetime %s: a time above 0 is needed", lifetime)}
+			}
 			c, err := f.load()
 			if err != nil {
 				return err
 			}
-			store, err := record.Open(cmd.Context(), c.Record.URL, c.Name)
-			if err != nil {
-				return fmt.Errorf("%w: %w", errRecord, err)
+			if server == "" {
+				// Validate has seen to it that there is an address.
+				server = "https://" + net.JoinHostPort(c.EndpointAddresses()[0].String(), strconv.Itoa(c.Endpoint.Port))
 			}
-			bundles, err := record.OpenBundles(store, c.Seal.Key)
-			if err != nil {
-				return fmt.Errorf("%w: %w", errRecord, err)
-			}
-			generation, plaintext, err := bundles.Newest(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("%w: %w", errRecord, err)
-			}
-			if generation == 0 {
-				return fmt.Errorf("%w: it holds no bundle yet; the first master makes it at its first boot", errRecord)
-			}
-			b, err := certs.DecodeBundle(plaintext)
+			b, err := readBundle(cmd.Context(), c)
 			if err != nil {
 				return err
-			}
-			if server == "" {
-				addresses := c.EndpointAddresses()
-				if len(addresses) == 0 {
-					return &usageError{errors.New("the document names no endpoint address: give --server")}
-				}
-				server = "https://" + net.JoinHostPort(addresses[0].String(), strconv.Itoa(c.Endpoint.Port))
 			}
 			text, err := certs.AdminKubeconfig(b, c, server, lifetime, time.Now())
 			if err != nil {
@@ -67,4 +54,31 @@ holds the file is an administrator until it expires.`,
 	cmd.Flags().StringVar(&output, "output", "", "the file to write, with mode 0600; standard output where it is not given")
 	cmd.Flags().DurationVar(&lifetime, "lifetime", certs.AdminLifetime, "how long it is good")
 	return cmd
+}
+
+// errNoBundle says that no master has made the bundle yet.
+var errNoBundle = errors.New("it holds no bundle yet; the first master makes it at its first boot")
+
+// readBundle reads the newest bundle of a cluster from its record.
+func readBundle(ctx context.Context, c *replica.Cluster) (*certs.Bundle, error) {
+	store, err := record.Open(ctx, c.Record.URL, c.Name)
+	if err != nil {
+		return nil, err
+	}
+	bundles, err := record.OpenBundles(store, c.Seal.Key)
+	if err != nil {
+		return nil, err
+	}
+	generation, plaintext, err := bundles.Newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if generation == 0 {
+		return nil, recordError("read the bundle from %s: %w", store, errNoBundle)
+	}
+	b, err := certs.DecodeBundle(plaintext)
+	if err != nil {
+		return nil, recordError("read the bundle from %s: %w", store, err)
+	}
+	return b, nil
 }

@@ -4,23 +4,26 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 )
 
-// addOutput adds the flag that all listing commands share.
+// addOutput adds the flag that all commands with an answer share. A value that is not known is refused before anything is done.
 func addOutput(cmd *cobra.Command, output *string) {
 	cmd.Flags().StringVarP(output, "output", "o", "", "json or yaml; text for people where it is not given")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		switch *output {
+		case "", "json", "yaml":
+			return nil
+		}
+		return &usageError{fmt.Errorf("--output %q: json and yaml are allowed", *output)}
+	}
 }
 
 // printAs prints a value in the wanted form.
 func printAs(w io.Writer, output string, v any, text func(io.Writer)) error {
 	switch output {
-	case "":
-		text(w)
-		return nil
 	case "json":
 		b, err := json.MarshalIndent(v, "", "  ")
 		if err != nil {
@@ -35,9 +38,12 @@ func printAs(w io.Writer, output string, v any, text func(io.Writer)) error {
 		}
 		_, err = w.Write(b)
 		return err
-	default:
-		return &usageError{fmt.Errorf("--output %q: json and yaml are allowed", output)}
 	}
+	text(w)
+	return nil
 }
 
-func cmpText(a, b string) int { return strings.Compare(a, b) }
+// textOf is a text of printAs that is one format.
+func textOf(format string, args ...any) func(io.Writer) {
+	return func(w io.Writer) { fmt.Fprintf(w, format, args...) }
+}

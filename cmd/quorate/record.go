@@ -4,36 +4,57 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
+	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// errRecord is in every error of a record that cannot be used.
-var errRecord = errors.New("the record")
-
 func newRecord() *cobra.Command {
-	cmd := &cobra.Command{Use: "record", Short: "Begin, check or show a cluster's record", Args: cobra.NoArgs,
+	return group(&cobra.Command{Use: "record", Short: "Begin, check or show a cluster's record",
 		Long: `The record holds the write-once facts that must outlive a cluster's etcd: that the cluster was created on purpose, who may
-seed it, which incarnation of a replica is current. Without its inception no master seeds and no master makes a CA.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(newRecordInit(), newRecordCheck(), newRecordShow())
-	return cmd
+seed it, which incarnation of a replica is current. Without its inception no master seeds and no master makes a CA.`},
+		newRecordInit(), newRecordCheck(), newRecordShow())
+}
+
+// recordError is an error of a record that answers, but not with what is needed.
+func recordError(format string, args ...any) error {
+	return &unfitRecord{fmt.Errorf(format, args...)}
+}
+
+type unfitRecord struct{ error }
+
+func (e *unfitRecord) Unwrap() []error { return []error{record.ErrRecord, e.error} }
+
+func (f *clusterFlags) open(ctx context.Context) (*record.Store, error) {
+	c, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	return record.Open(ctx, c.Record.URL, c.Name)
 }
 
 func newRecordInit() *cobra.Command {
 	var f clusterFlags
 	var region, project string
-	cmd := &cobra.Command{Use: "init", Short: "Write the inception: this cluster begins here, on purpose", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "init", Short: "Write the inception: this cluster begins here, on purpose", Args: noArguments,
+		Long: `Write the inception: this cluster begins here, on purpose. The first master that boots afterwards forms the cluster. A master
+of another name, region or project refuses to take part. The inception is written once and never changed.`,
+		Example: `  quorate record init --config cluster.yaml --region us-central1 \
+    --project-number $(gcloud projects describe PROJECT --format='value(projectNumber)')`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := needed(cmd, "region", "project-number"); err != nil {
+				return err
+			}
+			if err := checkPlace(region, project); err != nil {
+				return err
+			}
 			c, err := f.load()
 			if err != nil {
 				return err
@@ -42,131 +63,84 @@ func newRecordInit() *cobra.Command {
 		}}
 	f.add(cmd)
 	cmd.Flags().StringVar(&region, "region", "", "the GCE region that all masters are in, such as us-central1")
-	cmd.Flags().StringVar(&project, "project-number", "", "the number of the GCE project that all masters are in")
-	cobra.CheckErr(cmd.MarkFlagRequired("region"))
-	cobra.CheckErr(cmd.MarkFlagRequired("project-number"))
+	cmd.Flags().StringVar(&project, "project-number", "", "the number of the GCE project that all masters are in, such as 271828182845")
 	return cmd
+}
+
+var (
+	regionForm  = regexp.MustCompile(`^[a-z]+(-[a-z]+)+[0-9]+$`)
+	zoneForm    = regexp.MustCompile(`^[a-z]+(-[a-z]+)+[0-9]+-[a-z]$`)
+	projectForm = regexp.MustCompile(`^[1-9][0-9]{0,19}$`)
+)
+
+// checkPlace refuses what no master would ever match: each compares the inception with its own metadata, and the inception
+// cannot be changed.
+func checkPlace(region, project string) error {
+	switch {
+	case zoneForm.MatchString(region):
+		return &usageError{fmt.Errorf("--region %q is a zone; its region is %s", region, replica.RegionOf(region))}
+	case !regionForm.MatchString(region):
+		return &usageError{fmt.Errorf("--region %q: a region such as us-central1 is needed", region)}
+	case !projectForm.MatchString(project):
+		return &usageError{fmt.Errorf("--project-number %q: the number is needed, not the id: gcloud projects describe PROJECT --format='value(projectNumber)'", project)}
+	}
+	return nil
 }
 
 func initRecord(ctx context.Context, out io.Writer, c *replica.Cluster, region, project string) error {
 	store, err := record.Open(ctx, c.Record.URL, c.Name)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errRecord, err)
+		return err
 	}
 	uid := make([]byte, 16)
 	rand.Read(uid) // never fails
 	got, won, err := store.CreateInception(ctx, record.Inception{
 		UID: hex.EncodeToString(uid), Name: c.Name, ProjectNumber: project, Region: region, Time: time.Now().UTC()})
 	if err != nil {
-		return fmt.Errorf("%w: %w", errRecord, err)
+		return err
 	}
 	if !won {
-		return fmt.Errorf("%w: it began already, on %s, with cluster uid %s; nothing was changed", errRecord, got.Time.Format(time.RFC3339), got.UID)
+		return recordError("%s: the record began already, on %s (uid %s, region %s, project %s); nothing was changed",
+			store, when(got.Time), got.UID, got.Region, got.ProjectNumber)
 	}
 	fmt.Fprintf(out, "The record of cluster %s begins in %s (uid %s).\n", c.Name, store, got.UID)
+	fmt.Fprintf(out, "Next: boot masters in zones of %s with this document as instance attribute %s. One forms the cluster.\n",
+		region, agent.ClusterAttribute)
 	return nil
 }
 
 func newRecordCheck() *cobra.Command {
 	var f clusterFlags
-	cmd := &cobra.Command{Use: "check", Short: "Check that the bucket keeps its promises and that nothing is lost", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := f.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			failed := 0
-			for _, finding := range store.Check(cmd.Context()) {
-				fmt.Fprintln(cmd.OutOrStdout(), finding)
-				if finding.Level == record.Fail {
-					failed++
-				}
-			}
-			if failed > 0 {
-				return fmt.Errorf("%w: %d checks failed", errRecord, failed)
-			}
-			return nil
-		}}
-	f.add(cmd)
-	return cmd
-}
-
-func newRecordShow() *cobra.Command {
-	var f clusterFlags
 	var output string
-	cmd := &cobra.Command{Use: "show", Short: "Show what the record holds", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "check", Short: "Check that the bucket keeps its promises and that nothing is lost", Args: noArguments,
+		Long: `Check that the bucket keeps its promises and that nothing is lost in it. To see that an object is not overwritten it writes one,
+under checks/.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := f.open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			v, err := store.View(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("%w: %w", errRecord, err)
+			findings := store.Check(cmd.Context())
+			err = printAs(cmd.OutOrStdout(), output, findings, func(w io.Writer) {
+				for _, finding := range findings {
+					fmt.Fprintln(w, finding)
+				}
+			})
+			if failed := countFailed(findings); err == nil && failed > 0 {
+				return recordError("%s: %d of %d checks failed", store, failed, len(findings))
 			}
-			return printAs(cmd.OutOrStdout(), output, v, func(w io.Writer) { showRecord(w, v) })
+			return err
 		}}
 	f.add(cmd)
 	addOutput(cmd, &output)
 	return cmd
 }
 
-func (f *clusterFlags) open(ctx context.Context) (*record.Store, error) {
-	c, err := f.load()
-	if err != nil {
-		return nil, err
-	}
-	store, err := record.Open(ctx, c.Record.URL, c.Name)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errRecord, err)
-	}
-	return store, nil
-}
-
-func showRecord(w io.Writer, v record.View) {
-	if v.Inception == nil {
-		fmt.Fprintln(w, "No inception: this cluster has not begun, or this is the wrong bucket.")
-		return
-	}
-	i := v.Inception
-	fmt.Fprintf(w, "cluster %s, uid %s, region %s, project %s, since %s\n", i.Name, i.UID, i.Region, i.ProjectNumber, i.Time.Format(time.RFC3339))
-	fmt.Fprintf(w, "bundle generation %d\n", v.Bundle)
-	for _, e := range v.Epochs {
-		fmt.Fprintf(w, "epoch %d: %s\n", e.Number, epochText(e))
-	}
-	for _, p := range slices.SortedFunc(maps.Keys(v.Replicas), func(a, b replica.Place) int { return cmpText(a.String(), b.String()) }) {
-		for _, n := range v.Replicas[p] {
-			state := "pending"
-			if n.Started != nil {
-				state = "member " + n.Started.MemberID.String()
-			}
-			fmt.Fprintf(w, "%s incarnation %d: instance %s, epoch %d, %s, since %s\n", p, n.Number, n.InstanceID, n.Epoch, state, n.Time.Format(time.RFC3339))
+func countFailed(findings []record.Finding) (n int) {
+	for _, f := range findings {
+		if f.Level == record.Fail {
+			n++
 		}
 	}
-	for _, o := range v.Orders {
-		state := "not done"
-		if o.Done != nil {
-			state = "done by " + o.Done.By
-		}
-		fmt.Fprintf(w, "order %d: %s by %s, %s\n", o.Number, o.Kind, o.By, state)
-	}
-}
-
-func epochText(e record.Epoch) string {
-	text := "its claim is lost"
-	if e.Claim != nil {
-		text = fmt.Sprintf("claimed by %s (from %s)", e.Claim.Seeder.Place, e.Claim.Source.Kind)
-	}
-	switch {
-	case e.Outcome == nil:
-		text += ", no outcome"
-	case e.Outcome.Formed != nil:
-		text += ", formed as etcd cluster " + e.Outcome.Formed.ClusterID.String()
-	case e.Outcome.Abandoned != nil:
-		text += ", abandoned: " + e.Outcome.Abandoned.Why
-	}
-	if e.Closed != nil {
-		text += ", closed"
-	}
-	return text
+	return n
 }

@@ -17,11 +17,14 @@ import (
 func newRunEtcd() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
-		Use: "run-etcd", Short: "Run this replica's etcd member (the agent's child)", Hidden: true, Args: cobra.NoArgs,
+		Use: "run-etcd", Short: "Run this replica's etcd member (the agent's child)", Hidden: true, Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := needed(cmd, "config"); err != nil {
+				return err
+			}
 			cfg, err := etcdmember.LoadMemberConfig(path)
 			if err != nil {
-				return err
+				return fmt.Errorf("%w; only the agent starts this command, with a file that it has written", err)
 			}
 			log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 			err = etcdmember.RunMember(cmd.Context(), cfg, log)
@@ -33,7 +36,6 @@ func newRunEtcd() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", "", "the member's configuration, as the agent wrote it")
-	cobra.CheckErr(cmd.MarkFlagRequired("config"))
 	return cmd
 }
 

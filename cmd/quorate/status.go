@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"text/tabwriter"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,92 +17,49 @@ import (
 const statusTimeout = 5 * time.Second
 
 func newStatus() *cobra.Command {
-	var output string
-	cmd := &cobra.Command{Use: "status", Short: "Say how this master is", Args: cobra.NoArgs,
+	var output, run string
+	cmd := &cobra.Command{Use: "status", Short: "Say how this master is", Args: noArguments,
+		Long: `Say how this master is: how far its boot has come, what it waits for and what ends the wait, the etcd members, the components
+and who leads. It asks the agent on this machine and nobody else. Exit code 9: no agent answers.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := requireRoot("status"); err != nil {
-				return err
-			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), statusTimeout)
 			defer cancel()
-			s, err := agent.ReadStatus(ctx, agent.SocketPath(runDir))
+			s, err := agent.ReadStatus(ctx, agent.SocketPath(run))
 			if err != nil {
-				return err
+				return explainNoAnswer(err, run, time.Now())
 			}
-			return printAs(cmd.OutOrStdout(), output, s, func(w io.Writer) { showStatus(w, s, time.Now()) })
+			shown := shownStatus{Status: s}
+			if !s.Replica.Ready {
+				shown.LastEnd = readLastEnd(run)
+			}
+			return printAs(cmd.OutOrStdout(), output, shown, func(w io.Writer) { showStatus(w, shown, time.Now()) })
 		}}
 	addOutput(cmd, &output)
+	addRunDir(cmd, &run)
 	return cmd
 }
 
-// showStatus prints a status for a person: what is wrong comes first.
-func showStatus(w io.Writer, s agent.Status, now time.Time) {
-	state := "not ready"
-	if s.Replica.Ready {
-		state = "ready"
-	}
-	fmt.Fprintf(w, "replica %s (instance %s): %s, %s for %s\n", s.Replica.Place, s.Replica.InstanceID, state, s.Replica.Phase, age(now, s.Replica.Since))
-	fmt.Fprintf(w, "cluster %s: epoch %d, etcd cluster %s\n", s.Cluster.Name, s.Cluster.Epoch, orNone(s.Cluster.ID))
-	for _, b := range s.Blocked {
-		fmt.Fprintf(w, "blocked %s (row %s) for %s: %s\n  next: %s\n", b.Name, b.Row, age(now, b.Since), b.Reason, b.Next)
-	}
-	table(w, "\nMEMBER\tID\tROLE\tLEADER\tSTARTED\tLAG", len(s.Etcd.Members), func(t io.Writer, i int) {
-		m := s.Etcd.Members[i]
-		lag := "?"
-		if m.Lag != nil {
-			lag = strconv.FormatUint(*m.Lag, 10)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", orNone(m.Name), m.ID, m.Role, yes(m.Leader), yes(m.Started), lag)
-	})
-	table(w, "\nCOMPONENT\tSTATE\tSINCE\tRESTARTS\tREASON", len(s.Components), func(t io.Writer, i int) {
-		c := s.Components[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", c.Name, c.State, age(now, c.Since), c.Restarts, c.Reason)
-	})
-	table(w, "\nLEASE\tHOLDER\tRENEWED", len(s.Leases), func(t io.Writer, i int) {
-		l := s.Leases[i]
-		fmt.Fprintf(t, "%s\t%s\t%s ago\n", l.Name, orNone(l.Holder), age(now, l.Renewed))
-	})
-	if len(s.Certificates) > 0 {
-		first := s.Certificates[0]
-		for _, c := range s.Certificates {
-			if c.NotAfter.Before(first.NotAfter) {
-				first = c
-			}
-		}
-		fmt.Fprintf(w, "\n%d certificates, the first to expire is %s on %s\n", len(s.Certificates), first.Name, first.NotAfter.Format(time.DateOnly))
-	}
+// shownStatus is the agent's status, and why the agent before it ended.
+type shownStatus struct {
+	agent.Status
+	LastEnd *lastEnd `json:"lastEnd,omitempty"`
 }
 
-func table(w io.Writer, head string, rows int, row func(io.Writer, int)) {
-	if rows == 0 {
-		return
+// explainNoAnswer says why no agent answers, and what the last one said when it ended.
+func explainNoAnswer(err error, run string, now time.Time) error {
+	socket := agent.SocketPath(run)
+	switch {
+	case !errors.Is(err, agent.ErrNoAgent):
+		return err
+	case errors.Is(err, os.ErrPermission):
+		return &notRootError{"status"}
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%w: nothing came from %s within %s", agent.ErrNoAgent, socket, statusTimeout)
+	default:
+		err = fmt.Errorf("%w: nothing listens at %s (on a master: systemctl status %s)", agent.ErrNoAgent, socket, agentUnit)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, head)
-	for i := range rows {
-		row(t, i)
+	if end := readLastEnd(run); end != nil {
+		err = fmt.Errorf("%w\nthe last agent ended %s ago with exit code %d: %s", err, age(now, end.Time), end.Code, end.Error)
 	}
-	t.Flush()
-}
-
-func age(now, then time.Time) string {
-	d := max(0, now.Sub(then))
-	if d < time.Minute {
-		return d.Round(time.Second).String()
-	}
-	return d.Round(time.Minute).String()
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-func yes(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
+	return err
 }

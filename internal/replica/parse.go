@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -45,9 +47,22 @@ func Load(sources ...Source) (*Cluster, error) {
 	}
 	c.SetDefaults()
 	if err := c.Validate(); err != nil {
-		return nil, err
+		return nil, stampSources(err, sources)
 	}
 	return c, nil
+}
+
+// stampSources says in faults of the merged document which sources it was made of: what Validate finds has no line.
+func stampSources(err error, sources []Source) error {
+	faults := slices.Clone(asFaults("", err))
+	names := make([]string, len(sources))
+	for i, s := range sources {
+		names[i] = s.Name
+	}
+	for i := range faults {
+		faults[i].Source = strings.Join(names, " + ")
+	}
+	return faults
 }
 
 // Parse decodes one document (YAML, or JSON, which is YAML) strictly: an unknown or doubled field, a value of the wrong

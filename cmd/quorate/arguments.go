@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// group holds commands. By itself it prints its help; a word that is none of its commands is a mistake.
+func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		text := fmt.Sprintf("there is no command %q", cmd.CommandPath()+" "+args[0])
+		if cmd.SuggestionsMinimumDistance <= 0 {
+			cmd.SuggestionsMinimumDistance = 2
+		}
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			text += fmt.Sprintf("; did you mean %q?", cmd.CommandPath()+" "+near[0])
+		}
+		return &usageError{fmt.Errorf("%s (see %s --help)", text, cmd.CommandPath())}
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// noArguments is for commands that are told all by their flags.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return &usageError{fmt.Errorf("%s takes no argument, but %q is given (see %s --help)", cmd.CommandPath(), args[0], cmd.CommandPath())}
+}
+
+// someFiles is for commands that read at least one file.
+func someFiles(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return nil
+	}
+	return &usageError{fmt.Errorf("%s needs a file (usage: %s)", cmd.CommandPath(), cmd.UseLine())}
+}
+
+// needed names every flag of those that is not given, with what it means.
+func needed(cmd *cobra.Command, names ...string) error {
+	var text string
+	for _, name := range names {
+		if f := cmd.Flags().Lookup(name); f.Value.String() == "" {
+			if text != "" {
+				text += "\n"
+			}
+			text += fmt.Sprintf("--%s is needed: %s", name, f.Usage)
+		}
+	}
+	if text == "" {
+		return nil
+	}
+	return &usageError{fmt.Errorf("%s", text)}
+}

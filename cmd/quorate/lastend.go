@@ -1,0 +1,47 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/durable"
+)
+
+// lastEnd is why the agent ended the last time in this boot. An agent that cannot go on ends and is started again a second later,
+// so at most moments nobody could be asked why: `quorate status` reads it here.
+type lastEnd struct {
+	Time  time.Time `json:"time"`
+	Code  int       `json:"code"`
+	Error string    `json:"error"`
+}
+
+func lastEndPath(runDir string) string { return filepath.Join(runDir, "last-end.json") }
+
+// writeLastEnd keeps the error of an agent that ends; nil, an end in order, removes what an earlier one left. What fails here only
+// makes a status poorer.
+func writeLastEnd(runDir string, err error, now time.Time) {
+	if err == nil {
+		_ = os.Remove(lastEndPath(runDir))
+		return
+	}
+	b, encodeErr := json.Marshal(lastEnd{Time: now.UTC(), Code: exitCode(err), Error: strings.TrimSpace(err.Error())})
+	if encodeErr == nil {
+		_ = durable.WriteFile(lastEndPath(runDir), b, 0o600)
+	}
+}
+
+// readLastEnd returns nil where no agent of this boot has ended with an error.
+func readLastEnd(runDir string) *lastEnd {
+	b, err := os.ReadFile(lastEndPath(runDir))
+	if err != nil {
+		return nil
+	}
+	var end lastEnd
+	if json.Unmarshal(b, &end) != nil {
+		return nil
+	}
+	return &end
+}

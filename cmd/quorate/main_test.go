@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/record"
+)
+
+// TestMain makes this program the command itself where a script calls it.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"quorate": main})
+}
+
+// TestScripts runs the command line as a person would; each script is one command's manual.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "as-nobody": asNobody, "bundle": makeBundle, "agent-answers": agentAnswers, "hold-lock": holdLock, "ended": ended,
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, errors.New("unknown condition")
+		},
+	})
+}
+
+// exits CODE COMMAND...: the command must end with this code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// as-nobody CODE TEXT ARG...: quorate run without root ends with this code and says exactly this.
+func asNobody(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: as-nobody CODE TEXT ARG...")
+	}
+	dir, err := os.MkdirTemp("", "quorate-as-nobody") // the script's own folder is closed to others
+	ts.Check(err)
+	ts.Defer(func() { os.RemoveAll(dir) })
+	ts.Check(os.Chmod(dir, 0o755))
+	self, err := os.Executable()
+	ts.Check(err)
+	program := filepath.Join(dir, "quorate")
+	ts.Check(copyFile(program, self))
+	cmd := exec.Command(program, args[2:]...)
+	cmd.Dir = "/"
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		ts.Fatalf("%v", err)
+	}
+	if code := strconv.Itoa(cmd.ProcessState.ExitCode()); code != args[0] || string(out) != args[1]+"\n" {
+		ts.Fatalf("exit code %s, %q; want %s, %q", code, out, args[0], args[1])
+	}
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// bundle FILE: make the cluster's first bundle, as its first master would.
+func makeBundle(ts *testscript.TestScript, _ bool, args []string) {
+	ctx := context.Background()
+	c, err := loadCluster(ts.MkAbs(args[0]))
+	ts.Check(err)
+	store, err := record.Open(ctx, c.Record.URL, c.Name)
+	ts.Check(err)
+	v, err := store.View(ctx)
+	ts.Check(err)
+	bundles, err := record.OpenBundles(store, c.Seal.Key)
+	ts.Check(err)
+	b, err := certs.NewBundle(v.Inception.UID, time.Now())
+	ts.Check(err)
+	plaintext, err := b.Encode()
+	ts.Check(err)
+	_, won, err := bundles.Create(ctx, 1, plaintext)
+	if err != nil || !won {
+		ts.Fatalf("create the bundle: won %v, %v", won, err)
+	}
+}
+
+// agent-answers DIR FILE: an agent whose folder is DIR answers FILE to whoever asks for its status. Without FILE it takes the
+// question and is silent.
+func agentAnswers(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o700))
+	l, err := net.Listen("unix", agent.SocketPath(dir))
+	ts.Check(err)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
+		if len(args) < 2 {
+			<-r.Context().Done()
+			return
+		}
+		http.ServeFile(w, r, ts.MkAbs(args[1]))
+	})
+	server := &http.Server{Handler: mux}
+	done := make(chan struct{})
+	go func() { defer close(done); server.Serve(l) }()
+	ts.Defer(func() { server.Close(); <-done })
+}
+
+// hold-lock DIR: be the agent whose folder is DIR until the script ends.
+func holdLock(ts *testscript.TestScript, _ bool, args []string) {
+	release, err := beTheOnlyAgent(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Defer(release)
+}
+
+// ended DIR CODE TEXT...: an agent whose folder is DIR ended so a moment ago.
+func ended(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o700))
+	writeLastEnd(dir, errors.New(args[1]), time.Now())
+}

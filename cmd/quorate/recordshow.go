@@ -1,0 +1,203 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+func newRecordShow() *cobra.Command {
+	var f clusterFlags
+	var output string
+	var all bool
+	cmd := &cobra.Command{Use: "show", Short: "Show what the record holds", Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := f.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			v, err := store.View(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return printAs(cmd.OutOrStdout(), output, shownOf(v), func(w io.Writer) { showRecord(w, store.String(), v, all) })
+		}}
+	f.add(cmd)
+	addOutput(cmd, &output)
+	cmd.Flags().BoolVar(&all, "all", false, "all incarnations of each replica; without it, the current ones (json and yaml always have all)")
+	return cmd
+}
+
+// shownRecord is a record as JSON and YAML show it: record.View with keys that are stable.
+type shownRecord struct {
+	Inception *record.Inception `json:"inception"`
+	Bundle    uint64            `json:"bundle"`
+	Epochs    []shownEpoch      `json:"epochs"`
+	Replicas  []shownPlace      `json:"replicas"`
+	Orders    []shownOrder      `json:"orders"`
+	Marks     []record.Mark     `json:"marks"`
+	// Snapshots are the epochs that have one.
+	Snapshots []uint64 `json:"snapshots"`
+}
+
+type shownEpoch struct {
+	Number  uint64           `json:"number"`
+	Claim   *record.Claim    `json:"claim"`
+	Outcome *record.Outcome  `json:"outcome"`
+	Closed  *record.Closed   `json:"closed,omitempty"`
+	Stopped []record.Stopped `json:"stopped"`
+}
+
+type shownPlace struct {
+	replica.Place
+	Incarnations []shownIncarnation `json:"incarnations"`
+}
+
+type shownIncarnation struct {
+	record.Incarnation
+	Started *record.Started `json:"started"`
+}
+
+type shownOrder struct {
+	record.Order
+	Done *record.Done `json:"done"`
+}
+
+func shownOf(v record.View) shownRecord {
+	s := shownRecord{Inception: v.Inception, Bundle: v.Bundle, Epochs: []shownEpoch{}, Replicas: []shownPlace{}, Orders: []shownOrder{},
+		Marks: []record.Mark{}, Snapshots: append([]uint64{}, v.Snapshots...)}
+	for _, e := range v.Epochs {
+		s.Epochs = append(s.Epochs, shownEpoch{e.Number, e.Claim, e.Outcome, e.Closed, append([]record.Stopped{}, e.Stopped...)})
+	}
+	for _, p := range places(v) {
+		place := shownPlace{Place: p}
+		for _, n := range v.Replicas[p] {
+			place.Incarnations = append(place.Incarnations, shownIncarnation{n, n.Started})
+		}
+		s.Replicas = append(s.Replicas, place)
+	}
+	for _, o := range v.Orders {
+		s.Orders = append(s.Orders, shownOrder{o, o.Done})
+	}
+	for _, id := range slices.Sorted(maps.Keys(v.Marks)) {
+		s.Marks = append(s.Marks, v.Marks[id])
+	}
+	return s
+}
+
+func places(v record.View) []replica.Place {
+	return slices.SortedFunc(maps.Keys(v.Replicas), func(a, b replica.Place) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// showRecord prints a record for a person.
+func showRecord(w io.Writer, where string, v record.View, all bool) {
+	if v.Inception == nil {
+		printText(w, "", fmt.Sprintf("There is no inception in %s: this cluster has not begun, or this is the wrong place. No master forms "+
+			"a cluster before 'quorate record init'.", where))
+		return
+	}
+	i := v.Inception
+	fmt.Fprintf(w, "cluster %s, since %s, region %s, project %s\n", i.Name, when(i.Time), i.Region, i.ProjectNumber)
+	fmt.Fprintf(w, "uid %s, %s\n", i.UID, bundleText(v.Bundle))
+	var epochs, replicas, orders []row
+	for _, e := range v.Epochs {
+		epochs = append(epochs, epochRow(e))
+	}
+	for _, p := range places(v) {
+		incarnations := v.Replicas[p]
+		if !all {
+			incarnations = current(incarnations)
+		}
+		for _, n := range incarnations {
+			replicas = append(replicas, incarnationRow(p, n))
+		}
+	}
+	for _, o := range v.Orders {
+		orders = append(orders, orderRow(o))
+	}
+	printTable(w, []string{"EPOCH", "STATE", "ETCD CLUSTER", "SEEDER", "FROM", "SINCE"}, epochs)
+	printTable(w, []string{"REPLICA", "INCARNATION", "INSTANCE", "MEMBER", "EPOCH", "SINCE"}, replicas)
+	printTable(w, []string{"ORDER", "WHAT", "BY", "SINCE", "DONE"}, orders)
+}
+
+func bundleText(generation uint64) string {
+	if generation == 0 {
+		return "no bundle yet: the first master makes it"
+	}
+	return fmt.Sprintf("bundle generation %d", generation)
+}
+
+// current are the newest confirmed incarnation of a place and the pending ones after it.
+func current(list []record.Incarnation) []record.Incarnation {
+	for i, n := range slices.Backward(list) {
+		if n.Started != nil {
+			return list[i:]
+		}
+	}
+	return list
+}
+
+func epochRow(e record.Epoch) row {
+	cells := []string{strconv.FormatUint(e.Number, 10), "claimed", "-", "-", "-", "-"}
+	r := row{cells: cells}
+	if c := e.Claim; c != nil {
+		cells[3], cells[4], cells[5] = c.Seeder.Place.String(), string(c.Source.Kind), when(c.Time)
+	} else {
+		r.below = "its claim is lost: see 'quorate record check'"
+	}
+	switch {
+	case e.Outcome == nil:
+	case e.Outcome.Formed != nil:
+		cells[1], cells[2] = "formed", e.Outcome.Formed.ClusterID.String()
+	case e.Outcome.Abandoned != nil:
+		cells[1], r.below = "abandoned", e.Outcome.Abandoned.Why
+	}
+	if e.Closed != nil {
+		cells[1] = "closed"
+	}
+	return r
+}
+
+func incarnationRow(p replica.Place, n record.Incarnation) row {
+	member := "pending"
+	if n.Started != nil {
+		member = n.Started.MemberID.String()
+	}
+	return row{cells: []string{p.String(), strconv.FormatUint(n.Number, 10), n.InstanceID, member, strconv.FormatUint(n.Epoch, 10), when(n.Time)}}
+}
+
+func orderRow(o record.Order) row {
+	done, below := "no", o.Reason
+	if o.Done != nil {
+		done = when(o.Done.Time) + " by " + o.Done.By
+	}
+	return row{cells: []string{strconv.FormatUint(o.Number, 10), orderText(o), o.By, when(o.Time), done}, below: below}
+}
+
+// orderText is an order as the operator gave it.
+func orderText(o record.Order) string {
+	text := string(o.Kind)
+	switch {
+	case o.Kind == record.OrderReplicas:
+		text += " " + strconv.Itoa(o.Replicas)
+	case o.Place != nil:
+		text += " " + o.Place.String()
+	case o.Until != nil:
+		text += " until " + when(*o.Until)
+	case o.Kind == record.OrderOverride:
+		text += fmt.Sprintf(" row %d, member %s", o.Row, o.MemberID)
+	case o.Kind == record.OrderWithdraw:
+		text += " " + strconv.FormatUint(o.Withdraws, 10)
+	case o.Restore != nil:
+		text += fmt.Sprintf(" epoch %d on %s from %s", o.Restore.Ends, o.Restore.Replica, o.Restore.From.Kind)
+	}
+	return text
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/supervisor"
+)
+
+// showStatus prints a status for a person: first whether all is well, then what is not, then everything else.
+func showStatus(w io.Writer, s shownStatus, now time.Time) {
+	printText(w, "", headline(s.Status, now))
+	printText(w, "", cluster(s.Status))
+	for _, b := range s.Blocked {
+		fmt.Fprintf(w, "\nBLOCKED for %s: %s (row %s)\n", age(now, b.Since), b.Name, b.Row)
+		printText(w, "  ", b.Reason)
+		printText(w, "  ", "Next: "+b.Next)
+	}
+	if end := s.LastEnd; end != nil {
+		fmt.Fprintf(w, "\nSTARTED AGAIN: the agent before this one ended %s ago with exit code %d\n", age(now, end.Time), end.Code)
+		printText(w, "  ", end.Error)
+	}
+	showMembers(w, s.Etcd)
+	showComponents(w, s.Components, now)
+	var leases []row
+	for _, l := range s.Leases {
+		leases = append(leases, row{cells: []string{l.Name, orNone(holder(l.Holder)), age(now, l.Renewed) + " ago"}})
+	}
+	printTable(w, []string{"LEASE", "HOLDER", "RENEWED"}, leases)
+	if first, ok := firstToExpire(s.Certificates); ok {
+		fmt.Fprintf(w, "\n%d certificates; the first to expire is %s, %s\n", len(s.Certificates), first.Name, expiry(now, first.NotAfter))
+	}
+}
+
+// doing says what each phase is about, for a person who meets it in the middle of a boot.
+var doing = map[agent.Phase]string{
+	agent.PhaseIdentity:     "it asks the metadata server who it is and which cluster it belongs to",
+	agent.PhaseRecord:       "it reads from the record what was ever formed",
+	agent.PhaseCertificates: "it reads the bundle and issues its certificates",
+	agent.PhaseEtcd:         "it takes its place in etcd",
+	agent.PhaseControlPlane: "it starts the control plane and waits for the apiserver",
+}
+
+func headline(s agent.Status, now time.Time) string {
+	who := "this master"
+	if s.Replica.Name != "" {
+		who = s.Replica.Name + " in " + s.Replica.Zone
+	}
+	if s.Replica.Ready {
+		text := fmt.Sprintf("%s is ready, for %s", who, age(now, s.Replica.Since))
+		if wrong := notWell(s); len(wrong) > 0 {
+			text += ", but not well now: " + strings.Join(wrong, ", ")
+		}
+		return text
+	}
+	text := fmt.Sprintf("%s is not ready: phase %s for %s", who, orNone(s.Replica.Phase), age(now, s.Replica.Since))
+	if what, ok := doing[agent.Phase(s.Replica.Phase)]; ok {
+		text += ", " + what
+	}
+	return text
+}
+
+// notWell names what is wrong with a replica whose boot is done.
+func notWell(s agent.Status) (wrong []string) {
+	for _, c := range s.Components {
+		if c.State != supervisor.Ready {
+			wrong = append(wrong, fmt.Sprintf("%s is %s", c.Name, c.State))
+		}
+	}
+	if len(s.Etcd.Members) == 0 {
+		wrong = append(wrong, "its etcd member does not answer")
+	}
+	for _, b := range s.Blocked {
+		wrong = append(wrong, b.Name)
+	}
+	return wrong
+}
+
+// cluster names the cluster and this replica's tenure in it, as far as they are known.
+func cluster(s agent.Status) string {
+	var parts []string
+	if s.Cluster.Name != "" {
+		parts = append(parts, "cluster "+s.Cluster.Name)
+	}
+	if s.Cluster.Epoch > 0 {
+		parts = append(parts, fmt.Sprintf("epoch %d", s.Cluster.Epoch))
+	}
+	if s.Cluster.ID != "" {
+		parts = append(parts, "etcd cluster "+s.Cluster.ID)
+	}
+	if s.Replica.InstanceID != "" {
+		parts = append(parts, "instance "+s.Replica.InstanceID)
+	}
+	if s.Replica.Incarnation > 0 {
+		parts = append(parts, fmt.Sprintf("incarnation %d", s.Replica.Incarnation))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func showMembers(w io.Writer, e agent.EtcdStatus) {
+	var rows []row
+	members := slices.SortedFunc(slices.Values(e.Members), func(a, b agent.MemberStatus) int { return strings.Compare(a.Name, b.Name) })
+	for _, m := range members {
+		role, lag := m.Role, "-"
+		if m.Leader {
+			role += ", leader"
+		}
+		if m.ID == e.Member {
+			role += ", this one"
+		}
+		if !m.Started {
+			role += ", not started"
+		}
+		if m.Lag != nil {
+			lag = strconv.FormatUint(*m.Lag, 10)
+		}
+		rows = append(rows, row{cells: []string{memberPlace(m.Name), role, lag, m.ID}})
+	}
+	printTable(w, []string{"ETCD MEMBER", "ROLE", "LAG", "ID"}, rows)
+}
+
+// memberPlace is a member's name without the instance id, which says nothing to a person.
+func memberPlace(name string) string {
+	if place, _, ok := etcdmember.ParseMemberName(name); ok {
+		return place.String()
+	}
+	return orNone(name)
+}
+
+// showComponents gives a reason where there is something to explain.
+func showComponents(w io.Writer, list []supervisor.Status, now time.Time) {
+	var rows []row
+	for _, c := range list {
+		r := row{cells: []string{c.Name, string(c.State), age(now, c.Since), strconv.Itoa(c.Restarts)}}
+		if c.State != supervisor.Ready {
+			r.below = c.Reason
+		}
+		rows = append(rows, r)
+	}
+	printTable(w, []string{"COMPONENT", "STATE", "FOR", "RESTARTS"}, rows)
+}
+
+// holder is a lease's holder without the random part that makes it unique.
+func holder(identity string) string {
+	host, _, _ := strings.Cut(identity, "_")
+	return host
+}
+
+func firstToExpire(list []certs.Expiry) (first certs.Expiry, ok bool) {
+	for i, c := range list {
+		if i == 0 || c.NotAfter.Before(first.NotAfter) {
+			first = c
+		}
+	}
+	return first, len(list) > 0
+}
+
+func expiry(now, notAfter time.Time) string {
+	if left := notAfter.Sub(now); left > 0 {
+		return fmt.Sprintf("on %s, in %d days", notAfter.Format(time.DateOnly), int(left.Hours()/24))
+	}
+	return fmt.Sprintf("which expired on %s", notAfter.Format(time.DateOnly))
+}
