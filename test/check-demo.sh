@@ -7,9 +7,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 state=${1:-_demo}
 bin=$PWD/bin
-endpoint=10.240.0.100
-declare -A address=([master-a]=10.240.0.11 [master-b]=10.240.0.12 [master-c]=10.240.0.13)
 vms=(master-a master-b master-c)
+declare -A address=()
 pki=/var/lib/quorate/pki
 # How long may pass, in seconds: until reads and writes go on after a VM was shot, how long they are watched, until a started VM
 # is whole again, and until a controller has done its work.
@@ -52,8 +51,15 @@ leader() {
     awk -F'"' '/"name": "us-/ {split($4, part, ".")} /"leader": true/ {print part[2]; exit}'
 }
 
+# find_addresses reads where the VMs are.
+find_addresses() {
+  local name zone ip rest
+  while read -r name zone ip rest; do address[$name]=$ip; done < <("$bin/localgce" vm list --state "$state" 2>/dev/null)
+  for name in "${vms[@]}"; do [[ -n ${address[$name]:-} ]] || die "localgce vm list does not know $name"; done
+}
+
 check_readyz() {
-  [[ $(kubectl get --raw /readyz) == ok ]] || die "the endpoint $endpoint is not ready"
+  [[ $(kubectl get --raw /readyz) == ok ]] || die "the endpoint is not ready"
   for vm in "${vms[@]}"; do ready "$vm" || die "$vm (${address[$vm]}): its apiserver is not ready"; done
   say "/readyz is ok on the endpoint and on each replica"
 }
@@ -96,7 +102,7 @@ check_readme() {
     out=$(timeout 60 bash -c "$line" 2>&1 </dev/null) || die "README: '$line' fails: $(head -n 3 <<<"$out" | tr '\n' ' ')"
     # A second blow before the first has healed would test something else.
     [[ $line == *"net cut"* ]] || within "$return_limit" "README: '$line': three voters and three ready apiservers after it" whole
-    say "README: $line"
+    say "README: ${line%%  *}"
   done < <(awk '/^```sh demo$/ {on = 1; next} /^```/ {on = 0} on' README.md)
 }
 
@@ -133,6 +139,7 @@ check_shot() {
 }
 
 [[ -s $state/admin.kubeconfig ]] || die "no demo is up: $state/admin.kubeconfig is missing; run 'make demo'"
+find_addresses
 check_readyz
 check_leases
 check_deployment
