@@ -93,6 +93,7 @@ type Agent struct {
 	phase      Phase
 	since      time.Time
 	ready      bool
+	held       *Blocked // what the phase itself waits for, if it knows
 	self       replica.Identity
 	cluster    *replica.Cluster
 	files      certs.Files
@@ -162,7 +163,7 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func() error) {
 
 func (a *Agent) setPhase(p Phase) {
 	a.mu.Lock()
-	a.phase, a.since = p, time.Now()
+	a.phase, a.since, a.held = p, time.Now(), nil
 	a.mu.Unlock()
 	a.cfg.Notify.Status(string(p))
 }

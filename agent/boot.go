@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/replica"
@@ -124,7 +125,11 @@ func (a *Agent) loadCluster(attribute string) (*replica.Cluster, error) {
 		return nil, fmt.Errorf("%w: the instance has no attribute %q and there is no %s; set the one or bake the other",
 			ErrNoConfiguration, ClusterAttribute, a.cfg.Baked)
 	}
-	return replica.Load(sources...)
+	c, err := replica.Load(sources...)
+	if err != nil {
+		return nil, err
+	}
+	return c, controlplane.Validate(c)
 }
 
 // recorded is what the record phase finds out: a bundle exists, or this replica is the one to make it.

@@ -69,10 +69,13 @@ func (a *Agent) bundle(ctx context.Context, in recorded, needed bool) (*certs.Bu
 		if err == nil {
 			return b, nil
 		}
-		a.cfg.Log.Warn("read the bundle", "err", err.Error())
+		if needed {
+			a.hold("bundle-unreadable", err, "Correct seal.key, or make the record readable; the bundle is read again every second.")
+		}
 		select {
 		case <-ctx.Done():
 			if !needed {
+				a.cfg.Log.Warn("go on without the bundle", "err", err.Error())
 				return nil, nil
 			}
 			return nil, err

@@ -39,6 +39,9 @@ func (a *Agent) status(ctx context.Context) Status {
 		Certificates: []certs.Expiry{},
 		Blocked:      []Blocked{},
 	}
+	if a.held != nil {
+		s.Blocked = append(s.Blocked, *a.held)
+	}
 	cluster, membership, leases, files := a.cluster, a.membership, a.leases, a.files
 	a.mu.Unlock()
 	s.Components = append([]supervisor.Status{}, a.supervisor.Status()...)

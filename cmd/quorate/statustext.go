@@ -19,7 +19,7 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 	printText(w, "", headline(s.Status, now))
 	printText(w, "", cluster(s.Status))
 	for _, b := range s.Blocked {
-		fmt.Fprintf(w, "\nBLOCKED for %s: %s (row %s)\n", age(now, b.Since), b.Name, b.Row)
+		fmt.Fprintf(w, "\nBLOCKED for %s: %s%s\n", age(now, b.Since), b.Name, rowText(b.Row))
 		printText(w, "  ", b.Reason)
 		printText(w, "  ", "Next: "+b.Next)
 	}
@@ -37,6 +37,14 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 	if first, ok := firstToExpire(s.Certificates); ok {
 		fmt.Fprintf(w, "\n%d certificates; the first to expire is %s, %s\n", len(s.Certificates), first.Name, expiry(now, first.NotAfter))
 	}
+}
+
+// rowText names the row of the membership's table; what a phase waits for by itself has none.
+func rowText(row string) string {
+	if _, isPhase := doing[agent.Phase(row)]; isPhase || row == "" {
+		return ""
+	}
+	return " (row " + row + ")"
 }
 
 // doing says what each phase is about, for a person who meets it in the middle of a boot.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"gocloud.dev/secrets"
+	"gocloud.dev/secrets/localsecrets"
 )
 
 // CreateSealed writes bundle/<generation>.sealed; its contract is that of the Create methods. Sealed bytes never repeat.
@@ -99,6 +100,8 @@ func (b *Bundles) unseal(ctx context.Context, generation uint64, sealed []byte) 
 	object := b.store.driver.where(sealedKey(generation))
 	bound, err := b.key.use(ctx, func(ctx context.Context, k *secrets.Keeper) ([]byte, error) { return k.Decrypt(ctx, sealed) })
 	switch {
+	case errors.Is(err, ErrSealKey) && b.key.scheme == localsecrets.Scheme: // it has nothing more to say
+		return nil, marked{fmt.Errorf("open %s: the %s key of the configuration (seal.key) does not open it", object, b.key.scheme), ErrSealKey}
 	case errors.Is(err, ErrSealKey):
 		return nil, fmt.Errorf("open %s: the %s key of the configuration (seal.key) does not open it: %w", object, b.key.scheme, err)
 	case err != nil:

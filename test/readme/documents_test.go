@@ -30,7 +30,7 @@ func TestEachBlockedNameHasItsEntryInTheRunbook(t *testing.T) {
 	}
 	for _, n := range names {
 		if !slices.Contains(entries, n) {
-			t.Errorf("docs/runbook.md has no entry ### `%s`, which etcdmember can print", n)
+			t.Errorf("docs/runbook.md has no entry ### `%s`, which `quorate status` can print", n)
 		}
 	}
 	for _, e := range entries {
@@ -40,10 +40,10 @@ func TestEachBlockedNameHasItsEntryInTheRunbook(t *testing.T) {
 	}
 }
 
-// blockedNames are the names that etcdmember gives its waits: the first argument of wait, halt and blocked.
+// blockedNames are the names of all waits: in etcdmember the first argument of wait, halt and blocked, in agent of hold.
 func blockedNames(t *testing.T) []string {
 	constants, found := map[string]string{}, map[string]bool{}
-	files := parseFolder(t, "etcdmember")
+	files := append(parseFolder(t, "etcdmember"), parseFolder(t, "agent")...)
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == len(v.Names) {
@@ -57,7 +57,7 @@ func blockedNames(t *testing.T) []string {
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
-			if !ok || !slices.Contains([]string{"wait", "halt", "blocked"}, nameOf(call.Fun)) || len(call.Args) != 3 {
+			if !ok || !slices.Contains([]string{"wait", "halt", "blocked", "hold"}, nameOf(call.Fun)) || len(call.Args) < 2 {
 				return true
 			}
 			name := literal(call.Args[0])
