@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,13 +75,14 @@ func runAgent(ctx context.Context, run, logs string) error {
 	if err != nil {
 		log.Info("children run in process groups", "reason", err.Error())
 	}
+	debug.SetGCPercent(agentGCPercent)
 	notifier := systemd.NewNotifier(env, log)
 	watchdog := systemd.NewWatchdog(notifier, log, systemd.Check{Name: "agent", Run: func(ctx context.Context) error {
 		return agent.Alive(ctx, agent.SocketPath(run))
 	}})
 	metadata := gce.NewMetadata(gce.MetadataConfig{Log: log})
 	cfg := agent.Config{
-		Log: log, Metadata: metadata, Open: cloudOpener(metadata), Notify: notifier,
+		Log: log, Metadata: metadata, Open: cloudOpener(metadata), Notify: leanNotifier{notifier, log},
 		Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: filepath.Clean(logs), HostsFile: hostsFile,
 		Self: self, Env: os.Environ(), Cgroup: cgroup,
 	}
