@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/controlplane"
+	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// Where quorate's agent keeps its files in a VM; the floor's programs find theirs at the same places.
+const (
+	dataDir = "/var/lib/quorate"
+	runDir  = "/run/quorate"
+	logDir  = "/var/log/quorate"
+	// floorDir shows the floor its arguments and the program that reads them.
+	floorDir = "/srv/floor"
+)
+
+// floorStagger is between the starts of two members of the floor. Members of a cluster that is configured beforehand ask each other
+// whether they have been there before, while none of them answers yet: started at the same moment they waited a second for each
+// of the others (server/etcdserver/cluster_util.go), 2.3 s in all. The floor is the best that can be done by hand.
+const floorStagger = 60 * time.Millisecond
+
+// etcdHealth is answered after a read through the quorum.
+const etcdHealth = "http://127.0.0.1:2381/health"
+
+// vmFiles are the certificates' places in a VM.
+var vmFiles = certs.Files{Dir: filepath.Join(dataDir, "pki"), Volatile: filepath.Join(runDir, "pki")}
+
+// buildFloor compiles the program that starts the floor.
+func (b *bench) buildFloor(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(b.dir, "floor"), "./test/bench/floor")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the floor's program (run this in the repository's root): %w: %s", err, out)
+	}
+	return nil
+}
+
+// floorWorld is the world in which everything is ready-made: each VM finds its certificates, configuration files and command lines.
+func (b *bench) floorWorld(_ context.Context, n int) (*world, error) {
+	w, err := b.newWorld("floor", n)
+	if err != nil {
+		return nil, err
+	}
+	text, err := document(n)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := replica.Load(replica.Source{Name: "floor", Data: []byte(text)})
+	if err != nil {
+		return nil, err
+	}
+	bundle, err := certs.NewBundle("floor", time.Now())
+	if err != nil {
+		return nil, err
+	}
+	files := filepath.Join(w.dir, "floor")
+	for i, p := range places[:n] {
+		dir := filepath.Join(files, p.Name)
+		if err := writeFloor(dir, identityOf(p.Place), cluster, bundle, n); err != nil {
+			return nil, fmt.Errorf("prepare the floor of %s: %w", p.Name, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "delay"), []byte((time.Duration(i) * floorStagger).String()), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(files, "health"), []byte(etcdHealth), 0o600); err != nil {
+		return nil, err
+	}
+	// One link for all VMs: each finds its own folder by its name.
+	w.binds = append(w.binds, localgce.Bind{Host: files, Guest: floorDir, ReadOnly: true}, localgce.Bind{Host: filepath.Join(b.dir, "floor"), Guest: "/srv/floor-start"})
+	w.command = []string{"/srv/floor-start", floorDir}
+	return w, nil
+}
+
+// identityOf is who the VM in a place is. The instance's id is in no certificate and in no flag.
+func identityOf(p replica.Place) replica.Identity {
+	id := replica.Identity{Place: p, InstanceID: "1", Project: "quorate-local", ProjectNumber: projectNumber}
+	for _, known := range places {
+		if known.Place == p {
+			id.Addresses = append(id.Addresses, known.address)
+		}
+	}
+	return id
+}
+
+// writeFloor writes what one VM of the floor needs: certificates, the apiserver's files, and two command lines.
+func writeFloor(dir string, id replica.Identity, cluster *replica.Cluster, bundle *certs.Bundle, n int) error {
+	made := certs.Files{Dir: filepath.Join(dir, "pki"), Volatile: filepath.Join(dir, "volatile")}
+	for _, d := range []string{made.Dir, made.Volatile, filepath.Join(dir, "run")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return err
+		}
+	}
+	if _, err := certs.Ensure(certs.Request{Files: made, Bundle: bundle, Identity: id, Cluster: cluster, Now: time.Now()}); err != nil {
+		return err
+	}
+	// The same flags as quorate's, but for the folders of what is ready-made.
+	here := certs.Files{Dir: filepath.Join(floorDir, id.Name, "pki"), Volatile: filepath.Join(floorDir, id.Name, "volatile")}
+	specs, extra, err := controlplane.Components(controlplane.Input{
+		Identity: id, Cluster: cluster, Files: here, Signing: true, LogDir: logDir, RunDir: filepath.Join(floorDir, id.Name, "run"),
+	})
+	if err != nil {
+		return err
+	}
+	for _, f := range extra {
+		if err := os.WriteFile(filepath.Join(dir, "run", filepath.Base(f.Path)), f.Data, 0o600); err != nil {
+			return err
+		}
+	}
+	apiserver := append([]string{specs[0].Path}, specs[0].Args...)
+	return writeArgs(dir, map[string][]string{"apiserver.args": apiserver, "etcd.args": etcdArgs(id, cluster, here, n)})
+}
+
+func writeArgs(dir string, files map[string][]string) error {
+	for name, args := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(args, "\n")+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// etcdArgs is etcd's command line with the settings of quorate's member (etcdmember.MemberConfig), and a membership that is known
+// beforehand.
+func etcdArgs(id replica.Identity, cluster *replica.Cluster, files certs.Files, n int) []string {
+	address := id.Address().String()
+	var members []string
+	for _, p := range places[:n] {
+		members = append(members, fmt.Sprintf("%s=https://%s:2380", p.Name, p.address))
+	}
+	return []string{"/usr/local/bin/etcd",
+		"--name=" + id.Name, "--data-dir=" + dataDir + "/etcd",
+		"--listen-peer-urls=https://" + address + ":2380", "--initial-advertise-peer-urls=https://" + address + ":2380",
+		"--listen-client-urls=https://" + address + ":2379,https://127.0.0.1:2379", "--advertise-client-urls=https://" + address + ":2379",
+		"--listen-metrics-urls=http://127.0.0.1:2381",
+		"--initial-cluster=" + strings.Join(members, ","), "--initial-cluster-state=new", "--initial-cluster-token=floor",
+		"--peer-cert-file=" + files.Leaf(certs.EtcdPeerLeaf), "--peer-key-file=" + files.Leaf(certs.EtcdPeerLeaf),
+		"--peer-trusted-ca-file=" + files.CA(certs.EtcdPeer), "--peer-client-cert-auth",
+		"--cert-file=" + files.Leaf(certs.EtcdServer), "--key-file=" + files.Leaf(certs.EtcdServer),
+		"--trusted-ca-file=" + files.CA(certs.EtcdClient), "--client-cert-auth",
+		"--tls-min-version=TLS1.2", "--enable-grpc-gateway=false",
+		"--heartbeat-interval=" + strconv.FormatInt(cluster.Etcd.Heartbeat.Duration().Milliseconds(), 10),
+		"--election-timeout=" + strconv.FormatInt(cluster.Etcd.Election.Duration().Milliseconds(), 10),
+		"--quota-backend-bytes=" + strconv.FormatInt(cluster.Etcd.QuotaBytes, 10),
+		"--snapshot-catchup-entries=" + strconv.FormatUint(cluster.Etcd.CatchUpEntries, 10),
+	}
+}

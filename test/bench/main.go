@@ -1,0 +1,151 @@
+// bench measures what issue and README promise of quorate's own cost, on the programs of the demo:
+//
+//	one      one replica, from the agent's start to an apiserver that says "ok" on /readyz
+//	three    three first boots at the same moment, to three voters and three such apiservers
+//	memory   the agent's resident memory and its CPU while nothing happens, without its children
+//
+// The first two are held against a floor: etcd, its health, then kube-apiserver, started by a program of 70 lines (./floor)
+// with certificates and flags that are ready-made, in VMs of the same local GCE project. Rounds of quorate and of the floor
+// take turns, because machines are never quiet for long; the table shows medians and the extremes beside them. Below it
+// stands where quorate's time went, phase by phase.
+//
+//	go run ./test/bench [-rounds 9] [-bin bin] [-only one,three,memory] [-o json] [-strict]
+//
+// It needs root. Its files are in a folder of their own and are gone afterwards, unless -keep says otherwise.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/quorate/quorate/internal/localgce"
+)
+
+// The goals of issue 2.
+const (
+	goalOne    = 1.15 // times the floor
+	goalThree  = 1.3  // times the floor
+	goalMemory = 60.0 // MiB
+	goalCPU    = 1.0  // percent of a core
+)
+
+// The exit codes.
+const (
+	exitFailure = 1 // a round did not end well, or with -strict: a goal was missed
+	exitUsage   = 2
+)
+
+// flags are the command line's.
+type flags struct {
+	rounds         int
+	bin, output    string
+	only           string
+	settle, watch  time.Duration
+	strict, keep   bool
+	one, three, mb bool // parts that run
+}
+
+func main() {
+	localgce.RunInitIfAsked() // this program is also pid 1 of its VMs
+	f, err := parse(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench: "+err.Error())
+		os.Exit(exitUsage)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	missed, err := run(ctx, f)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench: "+err.Error())
+		os.Exit(exitFailure)
+	}
+	if missed && f.strict {
+		os.Exit(exitFailure)
+	}
+}
+
+func parse(args []string) (flags, error) {
+	var f flags
+	set := flag.NewFlagSet("bench", flag.ContinueOnError)
+	set.IntVar(&f.rounds, "rounds", 9, "rounds of quorate, and as many of the floor; raft's random election time-out alone makes a boot of the floor vary by 0.9 s")
+	set.StringVar(&f.bin, "bin", "bin", "the folder with quorate, etcd and the Kubernetes programs")
+	set.StringVar(&f.only, "only", "one,three,memory", "the parts to run")
+	set.StringVar(&f.output, "o", "", "json: print the results as JSON")
+	set.DurationVar(&f.settle, "settle", 30*time.Second, "how long three ready replicas are left alone before their CPU is counted")
+	set.DurationVar(&f.watch, "watch", 60*time.Second, "how long their CPU is counted")
+	set.BoolVar(&f.strict, "strict", false, "exit with 1 if a goal is missed")
+	set.BoolVar(&f.keep, "keep", false, "keep the folder with logs and disks, and say where it is")
+	if err := set.Parse(args); err != nil {
+		return f, err
+	}
+	for _, part := range strings.Split(f.only, ",") {
+		switch part {
+		case "one":
+			f.one = true
+		case "three":
+			f.three = true
+		case "memory":
+			f.mb = true
+		default:
+			return f, fmt.Errorf("-only %q: one, three and memory are known", part)
+		}
+	}
+	switch {
+	case f.rounds < 1:
+		return f, fmt.Errorf("-rounds %d: at least one is needed", f.rounds)
+	case !slices.Contains([]string{"", "json"}, f.output):
+		return f, fmt.Errorf("-o %q: json is known", f.output)
+	case set.NArg() > 0:
+		return f, fmt.Errorf("%q: only flags are known", set.Arg(0))
+	}
+	return f, nil
+}
+
+// run measures all parts and prints them. It reports whether a goal was missed.
+func run(ctx context.Context, f flags) (missed bool, err error) {
+	if os.Geteuid() != 0 {
+		return false, localgce.ErrNotRoot
+	}
+	dir, err := os.MkdirTemp("", "quorate-bench-")
+	if err != nil {
+		return false, err
+	}
+	if f.keep {
+		fmt.Fprintln(os.Stderr, "bench: logs and disks stay in "+dir)
+	} else {
+		defer os.RemoveAll(dir)
+	}
+	if f.bin, err = filepath.Abs(f.bin); err != nil {
+		return false, err
+	}
+	b := &bench{flags: f, dir: dir}
+	if err := b.buildFloor(ctx); err != nil {
+		return false, err
+	}
+	r := results{Started: time.Now().UTC(), Machine: machine()}
+	if f.one {
+		if err := b.compare(ctx, 1, &r.One); err != nil {
+			return false, err
+		}
+	}
+	if f.three {
+		if err := b.compare(ctx, 3, &r.Three); err != nil {
+			return false, err
+		}
+	}
+	if f.mb {
+		if r.Usage, err = b.usage(ctx); err != nil {
+			return false, err
+		}
+	}
+	r.Ended, r.Load = time.Now().UTC(), load()
+	return r.missed(), r.print(os.Stdout, f.output)
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// seconds and mebibytes are the units of the results.
+type (
+	seconds   float64
+	mebibytes float64
+)
+
+// results are everything that one run has measured.
+type results struct {
+	Started time.Time   `json:"started"`
+	Ended   time.Time   `json:"ended"`
+	Machine string      `json:"machine"`
+	Load    string      `json:"load"`
+	One     *comparison `json:"one,omitempty"`
+	Three   *comparison `json:"three,omitempty"`
+	Usage   []usage     `json:"usage,omitempty"`
+	// Rows are the summary.
+	Rows []row `json:"rows"`
+}
+
+// row is one promise: what was measured, against what, and whether it holds.
+type row struct {
+	What    string  `json:"what"`
+	Unit    string  `json:"unit"`
+	Quorate spread  `json:"quorate"`
+	Floor   *spread `json:"floor,omitempty"`
+	// Value is what the goal bounds: the ratio where there is a floor, else the worst of the replicas.
+	Value float64 `json:"value"`
+	Goal  float64 `json:"goal,omitempty"`
+	OK    bool    `json:"ok"`
+}
+
+func (r *results) rows() (out []row) {
+	for _, c := range []struct {
+		what string
+		goal float64
+		*comparison
+	}{
+		{"one replica to /readyz", goalOne, r.One},
+		{"three replicas to three voters, three /readyz", goalThree, r.Three},
+	} {
+		if c.comparison == nil {
+			continue
+		}
+		quorate, floor := took(c.Quorate), took(c.Floor)
+		ratio := quorate.Median / floor.Median
+		out = append(out, row{c.what, "s", quorate, &floor, ratio, c.goal, ratio <= c.goal})
+	}
+	if r.Usage == nil {
+		return out
+	}
+	memory := func(u usage) float64 { return float64(u.RSS) }
+	cpu := func(u usage) float64 { return u.CPU }
+	return append(out,
+		r.used("agent's memory (RSS)", "MiB", "agent", memory, goalMemory),
+		r.used("agent's CPU when idle", "% of a core", "agent", cpu, goalCPU),
+		r.used("etcd child's memory (RSS)", "MiB", "etcd", memory, 0),
+		r.used("etcd child's CPU when idle", "% of a core", "etcd", cpu, 0))
+}
+
+// used is a row about one kind of process; its worst replica is what counts. Goal 0 is none.
+func (r *results) used(what, unit, name string, of func(usage) float64, goal float64) row {
+	var values []float64
+	for _, u := range r.Usage {
+		if u.Name == name {
+			values = append(values, of(u))
+		}
+	}
+	s := spreadOf(values)
+	return row{what, unit, s, nil, s.Max, goal, goal == 0 || s.Max <= goal}
+}
+
+func (r *results) missed() bool {
+	for _, row := range r.rows() {
+		if !row.OK {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *results) print(w io.Writer, format string) error {
+	r.Rows = r.rows()
+	if format == "json" {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	}
+	fmt.Fprintf(w, "\n%s; %s to %s UTC; load at the end %s\n\n", r.Machine, r.Started.Format(time.DateTime), r.Ended.Format(time.TimeOnly), r.Load)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "what\tquorate median (min-max)\tfloor median (min-max)\tratio\tgoal\t")
+	for _, row := range r.Rows {
+		fmt.Fprintln(table, row.cells())
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	printPhases(w, "one replica", r.One)
+	printPhases(w, "the last of three replicas", r.Three)
+	return nil
+}
+
+func (r row) cells() string {
+	show := func(s spread) string {
+		return fmt.Sprintf("%.2f (%.2f-%.2f) %s", s.Median, s.Min, s.Max, r.Unit)
+	}
+	floor, ratio, goal, verdict := "", "", "", ""
+	if r.Floor != nil {
+		floor, ratio, goal = show(*r.Floor), fmt.Sprintf("%.2f", r.Value), fmt.Sprintf("<= %.2f", r.Goal)
+	} else if r.Goal > 0 {
+		goal = fmt.Sprintf("<= %.0f %s", r.Goal, r.Unit)
+	}
+	if r.Goal > 0 {
+		verdict = map[bool]string{true: "ok", false: "MISSED"}[r.OK]
+	}
+	return strings.Join([]string{r.What, show(r.Quorate), floor, ratio, goal, verdict}, "\t")
+}
+
+// printPhases says where the time went.
+func printPhases(w io.Writer, what string, c *comparison) {
+	if c == nil {
+		return
+	}
+	for _, side := range []struct {
+		name   string
+		rounds []round
+	}{{"quorate", c.Quorate}, {"floor", c.Floor}} {
+		var parts []string
+		for _, p := range medianPhases(side.rounds) {
+			parts = append(parts, fmt.Sprintf("%s %.2f", p.Name, p.Took))
+		}
+		fmt.Fprintf(w, "\nwhere the time of %s goes, %s (medians, s): %s", what, side.name, strings.Join(parts, " · "))
+	}
+	fmt.Fprintln(w)
+}
+
+// machine says what the numbers were measured on.
+func machine() string {
+	model := "unknown processor"
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err == nil {
+		for line := range strings.Lines(string(text)) {
+			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+				model = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%d cores, %s", runtime.NumCPU(), model)
+}
+
+// load is the kernel's load average.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Join(strings.Fields(string(text))[:3], " ")
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// The project's numbers. The range is not the demo's, so that a demo may run beside a benchmark.
+const (
+	subnet        = "10.247.0.0/24"
+	gateway       = "10.247.0.1"
+	endpoint      = "10.247.0.100"
+	projectNumber = "271828182845"
+	dataDevice    = "quorate-data"
+)
+
+// places are where the VMs are, and with which addresses.
+var places = []struct {
+	replica.Place
+	address netip.Addr
+}{
+	{replica.Place{Zone: "us-central1-a", Name: "master-a"}, netip.MustParseAddr("10.247.0.11")},
+	{replica.Place{Zone: "us-central1-b", Name: "master-b"}, netip.MustParseAddr("10.247.0.12")},
+	{replica.Place{Zone: "us-central1-c", Name: "master-c"}, netip.MustParseAddr("10.247.0.13")},
+}
+
+// world is one round's project: its folder, what its VMs see, and what they run.
+type world struct {
+	dir     string
+	n       int // replicas
+	binds   []localgce.Bind
+	command []string
+	// attributes are the instance attributes of every VM.
+	attributes map[string]string
+}
+
+// bench is what all rounds share.
+type bench struct {
+	flags
+	dir   string
+	count int // rounds so far, for the names of their folders
+}
+
+// newWorld makes the folder of a round.
+func (b *bench) newWorld(kind string, n int) (*world, error) {
+	b.count++
+	dir := filepath.Join(b.dir, fmt.Sprintf("%02d-%s-%d", b.count, kind, n))
+	if err := os.MkdirAll(filepath.Join(dir, "bucket"), 0o700); err != nil {
+		return nil, err
+	}
+	return &world{dir: dir, n: n, binds: []localgce.Bind{{Host: b.bin, Guest: "/usr/local/bin", ReadOnly: true}}}, nil
+}
+
+// document is the Cluster document of a round.
+func document(n int) (string, error) {
+	key := make([]byte, 32)
+	rand.Read(key) // never fails
+	text := fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
+kind: Cluster
+name: bench
+replicas: %d
+endpoint:
+  externalIP: %s
+record:
+  url: file:///srv/bucket
+seal:
+  key: base64key://%s
+compute:
+  endpoint: http://%s:8080/compute/v1/
+etcd:
+  dataDisk: %s
+`, n, endpoint, base64.URLEncoding.EncodeToString(key), gateway, dataDevice)
+	return text, nil
+}
+
+// quorateWorld is the world of a first boot: a record that has begun, and nothing else.
+func (b *bench) quorateWorld(ctx context.Context, n int) (*world, error) {
+	w, err := b.newWorld("quorate", n)
+	if err != nil {
+		return nil, err
+	}
+	text, err := document(n)
+	if err != nil {
+		return nil, err
+	}
+	file, bucket := filepath.Join(w.dir, "cluster.yaml"), filepath.Join(w.dir, "bucket")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	begin := exec.CommandContext(ctx, filepath.Join(b.bin, "quorate"), "record", "init", "--config", file, "--record", "file://"+bucket,
+		"--region", "us-central1", "--project-number", projectNumber)
+	if out, err := begin.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("begin the record: %w: %s", err, out)
+	}
+	w.command = []string{"/usr/local/bin/quorate", "agent"}
+	w.binds = append(w.binds, localgce.Bind{Host: bucket, Guest: "/srv/bucket"})
+	w.attributes = map[string]string{"quorate-cluster": text}
+	return w, nil
+}
+
+// start boots the VMs of the world.
+func (w *world) start(ctx context.Context) (*localgce.Project, error) {
+	conf := localgce.Config{
+		State: filepath.Join(w.dir, "state"), Cluster: "bench", Subnet: netip.MustParsePrefix(subnet), Endpoint: netip.MustParseAddr(endpoint),
+		DeviceName: dataDevice, Attributes: w.attributes, Agent: localgce.Agent{Command: w.command}, Binds: w.binds,
+	}
+	for _, p := range places[:w.n] {
+		conf.VMs = append(conf.VMs, localgce.VMConfig{Name: p.Name, Zone: p.Zone, Address: p.address})
+	}
+	return localgce.Start(ctx, conf)
+}
