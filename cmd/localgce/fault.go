@@ -25,7 +25,7 @@ func kind(arg string) string {
 func newMetadataFault() *cobra.Command {
 	var delay time.Duration
 	cmd := &cobra.Command{
-		Use: "metadata NAME {none|slow|away|html}", Short: "How a VM's metadata server answers", Args: exactly(cobra.ExactArgs(2)),
+		Use: "metadata NAME {none|slow|away|html}", Short: "How a VM's metadata server answers, from now on and at its next boots", Args: exactly(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := client(cmd)
 			if err == nil {

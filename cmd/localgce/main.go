@@ -85,11 +85,27 @@ trace of it from the machine; logs and disks stay in the state folder.`,
 		SilenceUsage: true, SilenceErrors: true,
 	}, newUp(), newServe(), newDown(), newStatus(), newVM(), newNet(), newAttribute(), newFault())
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetHelpCommand(newHelp())
 	root.PersistentFlags().String("state", "_demo", "the folder with the project's disks, logs and socket")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
 	return root
+}
+
+// newHelp is cobra's help command, but that a command which does not exist is a mistake and not an answer.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND...]", Short: "Say what a command does",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return &usageError{fmt.Errorf("there is no command %q (see localgce --help)", strings.Join(args, " "))}
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
 }
 
 // group holds commands. By itself it prints its help; a word that is none of its commands is a mistake.

@@ -62,7 +62,11 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"up --wm a@z", exitUsage, "unknown flag: --wm (see localgce up --help)"},
 		{"attribute set k=f", exitUsage, "either a vm's name or --all is needed"},
 		{"vm recreate a b --address 10.0.0.1", exitUsage, "--address is for one vm, 2 are named"},
-		{"vm logs a", exitFailure, "read the log of a: open "},
+		{"vm logs a", exitFailure, "there is no log of a; there are: none in "},
+		{"vm logs a etcd", exitFailure, "there is no log of a's etcd; there are: none in "},
+		{"vm exec a", exitUsage, "requires at least 2 arg(s)"},
+		{"vm exec a --", exitUsage, "requires at least 2 arg(s)"},
+		{"help dance", exitUsage, `there is no command "dance"`},
 	} {
 		out, code := localgceIn(t, t.TempDir(), strings.Fields(c.args)...)
 		if code != c.code || !strings.Contains(out, c.says) || strings.Count(out, "\n") != 1 {
@@ -120,6 +124,9 @@ func TestADayOfAProject(t *testing.T) {
 	step("The project is up after", 0, up...)
 	step("the project is up already", exitUp, up...)
 	step("hello\n", 5, "vm", "exec", "a", "--", "sh", "-c", "echo hello; exit 5")
+	step("-n -- x ", 0, "vm", "exec", "a", "printf", "%s ", "-n", "--", "x") // the dashes behind the command's name are its own
+	step("there is no log of a's etcd; there are: none in", 1, "vm", "logs", "a", "etcd")
+	step("there is no log of c; there are: a, b", 1, "vm", "logs", "c")
 	step("a is off (", 0, "vm", "kill", "a")
 	step("vm a is TERMINATED; this needs it to be RUNNING", 1, "vm", "exec", "a", "--", "true")
 	step("terminated", 0, "vm", "list")

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
+	"slices"
 	"syscall"
 	"time"
 
@@ -122,11 +120,16 @@ func newMaintenance() *cobra.Command {
 	}
 }
 
-// newExec becomes the command, inside the VM.
+// newExec becomes the command, inside the VM: its input, its output and its exit code are the command's. What stands behind the VM's
+// name is the command's, flags too.
 func newExec() *cobra.Command {
-	return &cobra.Command{
-		Use: "exec NAME -- COMMAND [ARG...]", Short: "Run a command in a VM, as root", Args: exactly(cobra.MinimumNArgs(2)),
+	cmd := &cobra.Command{
+		Use: "exec [flags] NAME [--] COMMAND [ARG...]", Short: "Run a command in a VM, as root", DisableFlagsInUseLine: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return exactly(cobra.MinimumNArgs(2))(cmd, withoutDashes(args))
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			args = withoutDashes(args)
 			c, err := client(cmd)
 			if err != nil {
 				return err
@@ -146,29 +149,14 @@ func newExec() *cobra.Command {
 			return fmt.Errorf("run a command in %s: %w", v.Name, syscall.Exec(program, enter, localgce.EnterEnv()))
 		},
 	}
+	cmd.Flags().SetInterspersed(false)
+	return cmd
 }
 
-func newLogs() *cobra.Command {
-	var followOn bool
-	cmd := &cobra.Command{
-		Use: "logs NAME [COMPONENT]", Args: exactly(cobra.RangeArgs(1, 2)),
-		Short: "Print what a VM's init and agent have printed, or COMPONENT.log of its /var/log/quorate",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := localgce.LogPath(state(cmd), args[0])
-			if err != nil {
-				return err
-			}
-			if len(args) == 2 {
-				path = filepath.Join(strings.TrimSuffix(path, ".log"), args[1]+".log")
-			}
-			f, err := os.Open(path)
-			if err != nil {
-				return fmt.Errorf("read the log of %s: %w", args[0], err)
-			}
-			defer f.Close()
-			return copyLog(cmd.Context(), cmd.OutOrStdout(), f, followOn)
-		},
+// withoutDashes drops the -- that people put between a VM's name and the command.
+func withoutDashes(args []string) []string {
+	if len(args) > 1 && args[1] == "--" {
+		return slices.Delete(slices.Clone(args), 1, 2)
 	}
-	cmd.Flags().BoolVarP(&followOn, "follow", "f", false, "go on as the log grows, until interrupted")
-	return cmd
+	return args
 }

@@ -63,7 +63,7 @@ func headline(s agent.Status, now time.Time) string {
 	}
 	if s.Replica.Ready {
 		text := fmt.Sprintf("%s is ready, for %s", who, age(now, s.Replica.Since))
-		if wrong := notWell(s); len(wrong) > 0 {
+		if wrong := notWell(s, now); len(wrong) > 0 {
 			text += ", but not well now: " + strings.Join(wrong, ", ")
 		}
 		return text
@@ -75,8 +75,11 @@ func headline(s agent.Status, now time.Time) string {
 	return text
 }
 
+// staleLease is twice the longest lease of any election profile: by then another should have taken it.
+const staleLease = 30 * time.Second
+
 // notWell names what is wrong with a replica whose boot is done.
-func notWell(s agent.Status) (wrong []string) {
+func notWell(s agent.Status, now time.Time) (wrong []string) {
 	for _, c := range s.Components {
 		if c.State != supervisor.Ready {
 			wrong = append(wrong, fmt.Sprintf("%s is %s", c.Name, c.State))
@@ -84,6 +87,11 @@ func notWell(s agent.Status) (wrong []string) {
 	}
 	if len(s.Etcd.Members) == 0 {
 		wrong = append(wrong, "its etcd member does not answer")
+	}
+	for _, l := range s.Leases {
+		if now.Sub(l.Renewed) > staleLease {
+			wrong = append(wrong, fmt.Sprintf("nobody renews the lease %s", l.Name))
+		}
 	}
 	for _, b := range s.Blocked {
 		wrong = append(wrong, b.Name)

@@ -55,15 +55,20 @@ func (p *Project) SetMaintenance(name, event string) error {
 	})
 }
 
-// SetMetadataFault makes the metadata server of a running VM fail, or be well with the zero value.
+// SetMetadataFault makes the metadata server of a VM fail until it is set again, also at the VM's next boots; the zero value is well.
 func (p *Project) SetMetadataFault(name string, f MetadataFault) error {
 	switch f.Kind {
 	case "", "slow", "away", "html":
 	default:
 		return fmt.Errorf("metadata fault %q: slow, away, html or none are known", f.Kind)
 	}
-	return p.operate(name, statusRunning, func(v *vm) error {
-		v.machine.metadata.SetFault(f)
+	return p.operate(name, "", func(v *vm) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		v.fault = f
+		if v.machine != nil {
+			v.machine.metadata.SetFault(f)
+		}
 		return nil
 	})
 }

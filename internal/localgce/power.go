@@ -88,6 +88,7 @@ func (p *Project) serveMetadata(v *vm, m *machine) error {
 	}
 	p.mu.Lock()
 	m.metadata = NewMetadataServer(p.instance(v))
+	m.metadata.SetFault(v.fault)
 	p.mu.Unlock()
 	m.server = &http.Server{Handler: m.metadata, ReadHeaderTimeout: 10 * time.Second}
 	p.tasks.Go(func() { _ = m.server.Serve(listener) }) // ends with Close

@@ -308,6 +308,11 @@ func TestAttributesAndFaultsReachTheVM(t *testing.T) {
 		t.Error("the metadata server answers while it is away")
 	}
 	w.must("b", key)
+	w.do(w.KillVM(t.Context(), "a"))
+	w.do(w.StartVM(t.Context(), "a"))
+	if _, err := w.in("a", key); err == nil {
+		t.Error("the metadata server is back with the VM's next boot")
+	}
 	w.do(w.SetMetadataFault("a", localgce.MetadataFault{}))
 	w.must("a", key)
 	const list = "/usr/local/bin/tiny tiny get http://10.243.7.1:8080/compute/v1/projects/quorate-local/zones/us-central1-a/instances"

@@ -26,6 +26,7 @@ type vm struct {
 	frozen  bool
 	cut     bool
 	event   string // maintenance-event; NONE where empty
+	fault   MetadataFault
 	boots   int
 	agent   AgentStatus
 	machine *machine // nil while powered off
