@@ -42,6 +42,7 @@ func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
 		"Unit.StartLimitIntervalSec": "0", "Unit.RequiresMountsFor": "/var/lib/quorate",
 		"Unit.Wants": "network-online.target time-sync.target", "Unit.After": "network-online.target time-sync.target",
 		"Service.Type": "notify", "Service.NotifyAccess": "main", "Service.KillMode": "mixed", "Service.Delegate": "yes",
+		"Service.RuntimeDirectory": "quorate", "Service.RuntimeDirectoryPreserve": "yes",
 		"Service.OOMPolicy": "continue", "Service.WatchdogSec": "30s", "Service.TimeoutStopSec": "150s",
 		"Service.Restart": "always", "Service.RestartSec": "1s", "Service.ExecStart": "/usr/local/bin/quorate agent",
 		"Install.WantedBy": "multi-user.target",
