@@ -22,6 +22,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -99,29 +100,43 @@ type Agent struct {
 	files      certs.Files
 	membership *etcdmember.Membership
 	leases     *leases
-	binaries   func() error
+
+	// binaries waits for what the check of the programs says.
+	binaries func() error
+	plane    plane
 }
 
 // Run lives the life of a replica until ctx is done, and then stops what it started, in reverse order. An error says in which
-// phase the boot ended; starting again is the retry.
+// phase the boot ended; starting again is the retry. To be told to stop is no error, in no phase.
 func Run(ctx context.Context, cfg Config) (err error) {
 	if err := os.MkdirAll(cfg.RunDir, 0o700); err != nil {
-		return err
+		return fmt.Errorf("make the agent's folder: %w", err)
 	}
 	a := &Agent{cfg: cfg, since: time.Now()}
 	a.supervisor = supervisor.New(supervisor.Config{Log: cfg.Log, LogDir: cfg.LogDir, Cgroup: cfg.Cgroup, Env: cfg.Env})
-	stopChildren := a.superviseChildren(ctx)
-	defer func() { err = errors.Join(err, stopChildren()) }()
-	stopServing, err := serveStatus(ctx, SocketPath(cfg.RunDir), a.status, a.alive)
+	// The status is there from the first to the last moment: a stop takes longer than the watchdog's patience.
+	stopServing, err := serveStatus(SocketPath(cfg.RunDir), a.status, a.alive)
 	if err != nil {
 		return err
 	}
 	defer stopServing()
+	stopChildren := a.superviseChildren(ctx)
+	defer func() { err = errors.Join(err, stopChildren()) }()
+	err = a.live(ctx)
+	if ctx.Err() != nil && !errors.Is(err, ErrStartAgain) {
+		cfg.Log.Info("asked to stop", "phase", string(a.phase))
+		return nil
+	}
+	return err
+}
 
+// live is the boot, phase after phase, and what follows it.
+func (a *Agent) live(ctx context.Context) error {
 	self, err := enter(ctx, a, PhaseIdentity, nothing{}, a.identify)
 	if err != nil {
 		return err
 	}
+	defer a.checkBinaries(ctx, self)()
 	recorded, err := enter(ctx, a, PhaseRecord, self, a.readRecord)
 	if err != nil {
 		return err
@@ -155,6 +170,7 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func() error) {
 	go func() { done <- a.supervisor.Run(run) }()
 	return func() error {
 		a.cfg.Notify.Stopping()
+		a.setPhase(PhaseStopping)
 		a.leave(run)
 		cancel()
 		return <-done
@@ -163,7 +179,7 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func() error) {
 
 func (a *Agent) setPhase(p Phase) {
 	a.mu.Lock()
-	a.phase, a.since, a.held = p, time.Now(), nil
+	a.phase, a.since, a.ready, a.held = p, time.Now(), p == PhaseKeep, nil
 	a.mu.Unlock()
 	a.cfg.Notify.Status(string(p))
 }

@@ -29,8 +29,8 @@ type identified struct {
 	diskID  string
 }
 
-// identity is what the agent remembers of its identity for the rest of this boot, so that its restart needs no metadata
-// server. It is on a tmpfs: another boot asks again.
+// identity is what the agent remembers of its identity for the rest of this boot, so that its restart needs no cloud service. It is on
+// a tmpfs: another boot asks again.
 type identity struct {
 	Self     replica.Identity `json:"self"`
 	Document string           `json:"document"`
@@ -65,15 +65,36 @@ func (a *Agent) identify(ctx context.Context, _ nothing) (identified, error) {
 	a.files = certs.Files{Dir: filepath.Join(cluster.Etcd.DataDir, "pki"), Volatile: filepath.Join(a.cfg.RunDir, "pki")}
 	a.mu.Unlock()
 	a.cfg.Log.Info("identified", "replica", id.Self.Place.String(), "instance", id.Self.InstanceID, "cluster", cluster.Name)
-	out := identified{id.Self, cluster, cloud, id.DiskID}
-	a.binaries = a.checkBinaries(context.WithoutCancel(ctx), out)
-	return out, nil
+	return identified{id.Self, cluster, cloud, id.DiskID}, nil
 }
 
+// restartPatience is how long a restart of the agent waits for a metadata server that its VM's boot has already heard.
+const restartPatience = 3 * time.Second
+
+// askIdentity asks the metadata server, also when it is known who this is: the configuration may have changed, and starting again
+// is how a change comes into force. Only where it does not answer, what was remembered holds.
 func (a *Agent) askIdentity(ctx context.Context) (identity, error) {
-	if id, ok := a.remembered(); ok {
-		return id, nil
+	known, ok := a.remembered()
+	if !ok {
+		return a.askMetadata(ctx)
 	}
+	bounded, cancel := context.WithTimeout(ctx, restartPatience)
+	defer cancel()
+	id, err := a.askMetadata(bounded)
+	switch {
+	case err != nil:
+		if ctx.Err() != nil {
+			return identity{}, err
+		}
+		a.cfg.Log.Warn("the metadata server does not answer: going on as before the restart", "err", err.Error())
+		return known, nil
+	case id.Self.InstanceID == known.Self.InstanceID && id.Self.BootID == known.Self.BootID:
+		id.DiskID = known.DiskID
+	}
+	return id, nil
+}
+
+func (a *Agent) askMetadata(ctx context.Context) (identity, error) {
 	self, err := a.cfg.Metadata.Identity(ctx)
 	if err != nil {
 		return identity{}, err
@@ -139,41 +160,40 @@ type recorded struct {
 	makeBundle bool
 }
 
-// readRecord opens the membership and goes as far as is possible without certificates.
+// readRecord opens the membership and goes as far as is possible without certificates. A disk on which this replica's etcd has run, with
+// certificates that work, has all that it takes: the record is read when etcd is decided on, and a restart may do without.
 func (a *Agent) readRecord(ctx context.Context, in identified) (recorded, error) {
-	m, err := etcdmember.New(etcdmember.Config{
+	m := etcdmember.New(etcdmember.Config{
 		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS,
 		RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile, DiskID: in.diskID, Preflight: a.preflight, StopPlane: a.stopPlane,
 		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self}, StartAnyway: a.cfg.StartAnyway,
 	})
-	if err != nil {
-		return recorded{}, err
-	}
 	a.mu.Lock()
 	a.membership = m
 	a.mu.Unlock()
-	if a.hasLeaves() {
-		return recorded{identified: in, membership: m}, nil // restart or reboot: the disk has all that etcd needs
+	out := recorded{identified: in, membership: m}
+	if m.Established() && a.leavesWork(out) {
+		return out, nil
 	}
 	makeBundle, err := m.Claim(ctx)
 	return recorded{in, m, makeBundle}, err
 }
 
-// hasLeaves reports whether an earlier boot issued this replica's certificates. Whether they are good is the next phase's question.
-func (a *Agent) hasLeaves() bool {
-	_, err := os.Stat(a.files.Leaf(certs.AgentEtcd))
+// leavesWork reports whether the disk has every certificate of this very replica, so that it can serve without the bundle: not those of
+// another replica whose disk this was, nor of another cluster.
+func (a *Agent) leavesWork(in recorded) bool {
+	_, err := certs.Ensure(a.request(in, nil))
 	return err == nil
 }
 
-// etcdTLS is the agent's client configuration for etcd, nil before there is a certificate.
+// etcdTLS is the agent's client configuration for etcd, nil before there is a certificate that can be used.
 func (a *Agent) etcdTLS() *tls.Config {
-	if !a.hasLeaves() {
+	if _, err := os.Stat(a.files.Leaf(certs.AgentEtcd)); err != nil {
 		return nil
 	}
 	c, err := certs.EtcdTLS(a.files)
 	if err != nil {
-		a.cfg.Log.Warn("read the etcd client's certificate", "err", err.Error())
-		return nil
+		return nil // the phase of the certificates says what is wrong with it
 	}
 	return c
 }

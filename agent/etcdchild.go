@@ -15,6 +15,12 @@ const etcdName = "etcd"
 // etcdStopTimeout is enough for a leader to hand over and for the database to be closed.
 const etcdStopTimeout = 15 * time.Second
 
+// How often a member that starts is asked whether it answers, and how long that may take.
+const (
+	startPeriod   = 50 * time.Millisecond
+	startPatience = 10 * time.Minute
+)
+
 // etcdChild runs the member as a supervised process: this program as `quorate run-etcd`.
 type etcdChild struct {
 	supervisor *supervisor.Supervisor
@@ -50,8 +56,9 @@ func (c *etcdChild) spec(socket string) supervisor.Spec {
 	}
 	return supervisor.Spec{
 		Name: etcdName, Path: c.self, Args: []string{"run-etcd", "--config", etcdmember.ConfigOf(socket)}, StopTimeout: etcdStopTimeout,
-		// A member that copies its state, or waits for a quorum, is well: only one that does not answer at all hangs.
-		Start: &supervisor.Probe{Check: answers, Period: 50 * time.Millisecond, Timeout: time.Second, Failures: 1200},
+		// A member that copies its state, or waits for a quorum, is well: only one that does not answer at all hangs. It answers once it
+		// has read its log and its database, which may take minutes on a slow disk: breaking that off would make it begin again.
+		Start: &supervisor.Probe{Check: answers, Period: startPeriod, Timeout: time.Second, Failures: int(startPatience / startPeriod)},
 		Live:  &supervisor.Probe{Check: answers, Period: 5 * time.Second, Timeout: 3 * time.Second, Failures: 4},
 		Ready: &supervisor.Probe{Period: time.Second, Timeout: time.Second, Check: func(ctx context.Context) error {
 			s, err := etcdmember.ReadStatus(ctx, socket)

@@ -16,3 +16,13 @@ func (a *Agent) hold(name string, cause error, next string) {
 		a.cfg.Log.Warn("blocked", "phase", string(a.phase), "name", name, "reason", cause.Error(), "next", next)
 	}
 }
+
+// release ends such a wait where the phase goes on after it.
+func (a *Agent) release(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.held != nil && a.held.Name == name {
+		a.cfg.Log.Info("no longer blocked", "phase", string(a.phase), "name", name)
+		a.held = nil
+	}
+}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
-	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -22,6 +21,8 @@ var ErrStartAgain = errors.New("starting again")
 const (
 	// renewPeriod is the time between two looks at the certificates.
 	renewPeriod = 10 * time.Minute
+	// renewRetry is the time after which it is tried again to read a bundle that is wanted.
+	renewRetry = 30 * time.Second
 	// crashLoop is how many starts without coming up are one too many for an etcd member: its directory has to be looked at.
 	crashLoop = 3
 )
@@ -43,9 +44,6 @@ func (a *Agent) keepMembership(ctx context.Context, in joined) (context.Context,
 // keep looks after a replica that runs, until ctx is done.
 func (a *Agent) keep(ctx context.Context, in running) error {
 	a.setPhase(PhaseKeep)
-	a.mu.Lock()
-	a.ready = true
-	a.mu.Unlock()
 	a.cfg.Notify.Ready()
 	a.cfg.Log.Info("ready", "replica", in.self.Place.String())
 	g, gctx := errgroup.WithContext(ctx)
@@ -132,56 +130,46 @@ func (a *Agent) renew(ctx context.Context, in running) error {
 		case <-time.After(period):
 		}
 		period = renewPeriod
-		report, err := certs.Ensure(a.request(in.recorded, nil))
-		if err == nil && len(report.Pending) == 0 {
+		if err := a.renewOnce(ctx, in); err != nil && ctx.Err() == nil {
+			a.hold("certificates-not-renewed", err, "It is tried again every half minute; what runs goes on until its certificates expire.")
+			period = renewRetry
 			continue
 		}
-		b, err := a.bundleOnce(ctx, in.recorded)
-		if err != nil {
-			a.cfg.Log.Warn("read the bundle", "err", err.Error())
-			continue
-		}
-		report, err = certs.Ensure(a.request(in.recorded, b))
-		if err != nil {
-			a.cfg.Log.Warn("renew certificates", "err", err.Error())
-			continue
-		}
-		for _, c := range report.Changes {
-			a.cfg.Log.Info("certificate written", "name", c.Name, "reason", c.Reason)
-		}
-		if !signs(in.specs) && a.canSign() {
-			return errors.New("the bundle can be read now: the controller-manager may sign")
-		}
+		a.release("certificates-not-renewed")
 	}
 }
 
-// signs reports whether the controller-manager was started with the authority's key.
-func signs(specs []supervisor.Spec) bool {
-	for _, s := range specs {
-		if s.Name != replica.ControllerManager {
-			continue
-		}
-		for _, arg := range s.Args {
-			if len(arg) > 27 && arg[:27] == "--cluster-signing-key-file=" {
-				return true
-			}
-		}
-		return false
+// renewOnce brings the certificates up to date. A controller-manager that was started without the authority's key is started again
+// with it once there is a bundle.
+func (a *Agent) renewOnce(ctx context.Context, in running) error {
+	report, err := certs.Ensure(a.request(in.recorded, nil))
+	if err == nil && len(report.Pending) == 0 {
+		return nil
 	}
-	return true
+	b, err := a.bundleOnce(ctx, in.recorded)
+	if err != nil {
+		return err
+	}
+	report, err = certs.Ensure(a.request(in.recorded, b))
+	for _, c := range report.Changes {
+		a.cfg.Log.Info("certificate written", "name", c.Name, "reason", c.Reason)
+	}
+	if err != nil {
+		return err
+	}
+	return a.fitPlane(ctx, in.joined)
 }
 
 // comeHome gives the apiserver its own member back as soon as that is a voter: another's silent death would stall it.
 func (a *Agent) comeHome(ctx context.Context, in running) error {
-	for {
-		in.membership.WaitVoter(ctx, time.Minute)
+	for !in.membership.WaitVoter(ctx, time.Minute) {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if apart, _ := a.otherEtcd(ctx, in.joined); apart {
-			continue
-		}
-		_, err := a.startPlane(ctx, in.joined)
-		return err
 	}
+	a.plane.mu.Lock()
+	a.plane.otherEtcd = nil
+	a.plane.mu.Unlock()
+	a.cfg.Log.Info("the own member is a voter: the apiserver uses it alone from now on")
+	return a.fitPlane(ctx, in.joined)
 }

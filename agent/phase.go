@@ -17,6 +17,8 @@ const (
 	PhaseEtcd         Phase = "etcd"
 	PhaseControlPlane Phase = "control plane"
 	PhaseKeep         Phase = "keep"
+	// PhaseStopping is the way down, from whichever phase it begins.
+	PhaseStopping Phase = "stopping"
 )
 
 // deadlines bound the phases that nothing but a fault can hold up. A phase that is not here may have to wait for others,

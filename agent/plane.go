@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/certs"
@@ -19,9 +20,15 @@ import (
 // running is a replica whose control plane runs.
 type running struct {
 	joined
-	specs []supervisor.Spec
 	// apart says that the apiserver also uses another replica's member, because its own was not a voter at the start.
 	apart bool
+}
+
+// plane is what the control plane was started with last.
+type plane struct {
+	mu        sync.Mutex // held while it is changed
+	specs     map[string]supervisor.Spec
+	otherEtcd []string
 }
 
 // startPlane starts the components and waits until the apiserver is ready. The others come after it by themselves.
@@ -30,18 +37,32 @@ func (a *Agent) startPlane(ctx context.Context, in joined) (running, error) {
 	if err := a.binaries(); err != nil {
 		return out, err
 	}
-	var others []string
-	out.apart, others = a.otherEtcd(ctx, in)
+	a.plane.otherEtcd = a.otherEtcd(ctx, in)
+	out.apart = len(a.plane.otherEtcd) > 0
+	if err := a.fitPlane(ctx, in); err != nil {
+		return out, err
+	}
+	if err := a.supervisor.WaitReady(ctx, replica.APIServer); err != nil {
+		return out, fmt.Errorf("wait for the apiserver: %w", err)
+	}
+	return out, a.openLeases(ctx, in)
+}
+
+// fitPlane brings the components in line with what the replica is now: which members its apiserver uses, and whether its
+// controller-manager may sign. What runs as it should already is left alone.
+func (a *Agent) fitPlane(ctx context.Context, in joined) error {
+	a.plane.mu.Lock()
+	defer a.plane.mu.Unlock()
 	specs, files, err := controlplane.Components(controlplane.Input{
-		Identity: in.self, Cluster: in.cluster, Files: a.files, OtherEtcd: others,
+		Identity: in.self, Cluster: in.cluster, Files: a.files, OtherEtcd: a.plane.otherEtcd,
 		Signing: a.canSign(), LogDir: a.cfg.LogDir, RunDir: a.cfg.RunDir,
 	})
 	if err != nil {
-		return out, err
+		return err
 	}
 	for _, f := range files {
 		if err := durable.WriteFile(f.Path, f.Data, 0o600); err != nil {
-			return out, err
+			return err
 		}
 	}
 	for i, spec := range specs {
@@ -49,33 +70,45 @@ func (a *Agent) startPlane(ctx context.Context, in joined) (running, error) {
 			spec.After = append(slices.Clone(spec.After), etcdName)
 		}
 		if err := a.startComponent(ctx, spec); err != nil {
-			return out, err
-		}
-	}
-	out.specs = specs
-	if err := a.supervisor.WaitReady(ctx, replica.APIServer); err != nil {
-		return out, fmt.Errorf("wait for the apiserver: %w", err)
-	}
-	return out, a.openLeases(ctx, in)
-}
-
-// startComponent starts a component, in place of one that a former round of the boot left.
-func (a *Agent) startComponent(ctx context.Context, spec supervisor.Spec) error {
-	if _, ok := find(a.supervisor, spec.Name); ok {
-		if err := a.supervisor.Stop(ctx, spec.Name); err != nil {
 			return err
 		}
 	}
-	return a.supervisor.Start(spec)
+	return nil
+}
+
+// startComponent starts a component, in place of the one that runs otherwise than it should. plane.mu is held.
+func (a *Agent) startComponent(ctx context.Context, spec supervisor.Spec) error {
+	if before, ok := a.plane.specs[spec.Name]; ok {
+		if sameProcess(before, spec) {
+			return nil
+		}
+		if err := a.supervisor.Stop(ctx, spec.Name); err != nil {
+			return err
+		}
+		delete(a.plane.specs, spec.Name)
+	}
+	if err := a.supervisor.Start(spec); err != nil {
+		return err
+	}
+	if a.plane.specs == nil {
+		a.plane.specs = map[string]supervisor.Spec{}
+	}
+	a.plane.specs[spec.Name] = spec
+	return nil
+}
+
+// sameProcess: the same program is run in the same way. Probes follow from the rest.
+func sameProcess(a, b supervisor.Spec) bool {
+	return a.Path == b.Path && slices.Equal(a.Args, b.Args) && slices.Equal(a.Env, b.Env) && slices.Equal(a.After, b.After)
 }
 
 // otherEtcd names other replicas' members for an apiserver whose own member cannot serve it alone: a learner refuses
 // what is not its own, and a member whose client port is late would make the boot wait. A voter's apiserver uses its own
 // member alone, because a member that dies silently stalls every request that went to it.
-func (a *Agent) otherEtcd(ctx context.Context, in joined) (apart bool, urls []string) {
+func (a *Agent) otherEtcd(ctx context.Context, in joined) (urls []string) {
 	s, err := in.membership.Status(ctx)
 	if err == nil && !s.Learner && s.Ready {
-		return false, nil
+		return nil
 	}
 	for _, m := range s.Members {
 		place, _, ok := etcdmember.ParseMemberName(m.Name)
@@ -89,7 +122,7 @@ func (a *Agent) otherEtcd(ctx context.Context, in joined) (apart bool, urls []st
 			urls = append(urls, url)
 		}
 	}
-	return len(urls) > 0, urls
+	return urls
 }
 
 // canSign reports whether the authority's key is at hand for the controller-manager.
@@ -179,8 +212,8 @@ func (a *Agent) leave(ctx context.Context) {
 	a.mu.Lock()
 	m := a.membership
 	a.mu.Unlock()
-	if m == nil {
-		return
+	if _, ok := find(a.supervisor, etcdName); m == nil || !ok {
+		return // nothing was ever started
 	}
 	handOver, cancel := context.WithTimeout(ctx, handOverTimeout)
 	defer cancel()

@@ -2,10 +2,11 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
+	"io/fs"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -16,11 +17,18 @@ import (
 // ErrPreflight is in every error that says what this machine lacks.
 var ErrPreflight = errors.New("this machine is not fit to be a master")
 
+// unfit marks an error with ErrPreflight, which does not show in its text: the error says what is lacking.
+type unfit struct{ error }
+
+// Unwrap returns the sentinel and the error's own causes.
+func (u unfit) Unwrap() []error { return []error{ErrPreflight, u.error} }
+
 // leastRoom is what a data disk must have left before a cluster is seeded on it: a log, a database and one snapshot.
 const leastRoom = 512 << 20
 
-// checkBinaries asks the programs for their versions, beside the rest of the boot. The returned function waits for the answer.
-func (a *Agent) checkBinaries(ctx context.Context, in identified) func() error {
+// checkBinaries asks the programs for their versions, beside the rest of the boot; a.binaries waits for the answer.
+// ctx ends it; the function that checkBinaries returns waits for that.
+func (a *Agent) checkBinaries(ctx context.Context, in identified) (wait func()) {
 	done := make(chan struct{})
 	var err error
 	go func() {
@@ -32,15 +40,16 @@ func (a *Agent) checkBinaries(ctx context.Context, in identified) func() error {
 			err = controlplane.CheckBinaries(ctx, specs, controlplane.KubernetesMinor)
 		}
 		if err != nil {
-			err = fmt.Errorf("%w: %w", ErrPreflight, err)
+			err = unfit{err}
 		}
 	}()
-	return func() error { <-done; return err }
+	a.binaries = func() error { <-done; return err }
+	return func() { <-done }
 }
 
 // preflight says why this VM is not fit to seed: a cluster must not be founded where its control plane cannot run.
 func (a *Agent) preflight(context.Context) error {
-	errs := []error{a.binaries(), a.room()}
+	errs := []error{a.binaries(), a.room(), a.leavesOfThisCluster()}
 	if !(&etcdChild{a.supervisor, a.cfg.Self}).Running() {
 		errs = append(errs, a.portsFree())
 	}
@@ -51,10 +60,32 @@ func (a *Agent) room() error {
 	dir := a.cluster.Etcd.DataDir
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return fmt.Errorf("%w: look at the disk of %s: %w", ErrPreflight, dir, err)
+		return unfit{fmt.Errorf("look at the disk of %s: %w", dir, err)}
 	}
 	if free := st.Bavail * uint64(st.Bsize); free < leastRoom {
-		return fmt.Errorf("%w: the disk of %s has %d MiB left; at least %d MiB are needed", ErrPreflight, dir, free>>20, leastRoom>>20)
+		return unfit{fmt.Errorf("the disk of %s has %d MiB left; at least %d MiB are needed", dir, free>>20, leastRoom>>20)}
+	}
+	return nil
+}
+
+// leavesOfThisCluster refuses to found a cluster on a disk with another's certificates: its own could not be put there.
+func (a *Agent) leavesOfThisCluster() error {
+	b, err := os.ReadFile(a.files.Binding())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var bound struct {
+		ClusterUID string `json:"clusterUID"`
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &bound)
+	}
+	if err != nil {
+		return unfit{fmt.Errorf("read whose certificates %s holds: %w", a.files.Dir, err)}
+	}
+	if uid := a.membership.Shown().ClusterUID; bound.ClusterUID != uid {
+		return unfit{fmt.Errorf("%s holds the certificates of the cluster with uid %s, and this is %s; use an empty data disk, or move that folder away",
+			a.files.Dir, bound.ClusterUID, uid)}
 	}
 	return nil
 }
@@ -63,12 +94,24 @@ func (a *Agent) room() error {
 func (a *Agent) portsFree() error {
 	var errs []error
 	for _, port := range append(etcdmember.Ports(), a.cluster.Endpoint.Port) {
-		l, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(port)))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%w: port %d is in use by another program: %w", ErrPreflight, port, err))
-			continue
+		if err := portFree(port); err != nil {
+			errs = append(errs, unfit{fmt.Errorf("port %d is in use by another program: %w", port, err)})
 		}
-		l.Close()
 	}
 	return errors.Join(errs...)
+}
+
+// portFree takes a port and gives it back, without listening on it for a moment: a replica that boots at the same time asks this very
+// port whether somebody is there, and must not be told yes.
+func portFree(port int) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	// As a server does: connections that are closing are no obstacle, one that listens is.
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		return err
+	}
+	return unix.Bind(fd, &unix.SockaddrInet4{Port: port})
 }

@@ -13,7 +13,8 @@ import (
 // SocketPath is where the agent answers `quorate status`.
 func SocketPath(runDir string) string { return filepath.Join(runDir, "agent.sock") }
 
-// alive takes each lock that the agent's work needs: one that is never given back is what a watchdog is for.
+// alive takes each lock that the agent's work needs: one that is never given back, which is what a watchdog is for, keeps the answer
+// back too.
 func (a *Agent) alive() bool {
 	a.mu.Lock()
 	m := a.membership
@@ -21,7 +22,8 @@ func (a *Agent) alive() bool {
 	if m != nil {
 		m.Shown()
 	}
-	return len(a.supervisor.Status()) >= 0
+	a.supervisor.Status()
+	return true
 }
 
 // statusTimeout bounds everything that a status asks of others: a person waits.

@@ -95,7 +95,13 @@ func ReadStatus(ctx context.Context, socket string) (Status, error) {
 // quorum that is lost is no reason to kill an agent.
 func Alive(ctx context.Context, socket string) error {
 	var ok bool
-	return ask(ctx, socket, "/alive", &ok)
+	if err := ask(ctx, socket, "/alive", &ok); err != nil {
+		return err
+	}
+	if !ok {
+		return errors.New("the agent says that it is not well")
+	}
+	return nil
 }
 
 func ask(ctx context.Context, socket, path string, answer any) error {
@@ -124,8 +130,8 @@ func ask(ctx context.Context, socket, path string, answer any) error {
 	return nil
 }
 
-// serveStatus answers on the unix socket until ctx is done. Only root may ask: the folder is the agent's.
-func serveStatus(ctx context.Context, socket string, status func(context.Context) Status, alive func() bool) (wait func(), err error) {
+// serveStatus answers on the unix socket until the returned function is called. Only root may ask: the folder is the agent's.
+func serveStatus(socket string, status func(context.Context) Status, alive func() bool) (stop func(), err error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("listen for status: %w", err)
 	}
@@ -145,6 +151,5 @@ func serveStatus(ctx context.Context, socket string, status func(context.Context
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
 	done := make(chan struct{})
 	go func() { defer close(done); server.Serve(l) }()
-	stop := context.AfterFunc(ctx, func() { server.Close() })
-	return func() { stop(); server.Close(); <-done }, nil
+	return func() { server.Close(); <-done }, nil
 }

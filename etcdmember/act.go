@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -23,10 +23,9 @@ const (
 	serveTimeout = time.Minute
 	// stopTimeout bounds the way of everything that uses etcd, and of etcd, out.
 	stopTimeout = 75 * time.Second
+	// handOverTimeout bounds the attempt to give leadership away before a stop. Without it the others elect after a second or two.
+	handOverTimeout = 2 * time.Second
 )
-
-// errNotYet says that an act belongs to a part of the membership that this version decides but does not carry out.
-var errNotYet = errors.New("this version of quorate decides this step, but does not carry it out")
 
 // act takes the one step of a plan. Every step is safe to take again, and the caller observes again after it whatever it returned.
 func (m *Membership) act(ctx context.Context, f Facts, p Plan) error {
@@ -49,12 +48,15 @@ func (m *Membership) act(ctx context.Context, f Facts, p Plan) error {
 	case ActConfirmIncarnation:
 		return m.confirmIncarnation(ctx, p.Incarnation, p.Epoch, p.MemberID)
 	case ActStart:
-		return m.start(ctx, f, p)
+		return m.start(ctx, p)
 	case ActStop:
 		return m.stop(ctx)
 	case ActRemoveMember:
 		return m.onQuorum(ctx, f, func(ctx context.Context, c *clientv3.Client) error {
 			_, err := c.MemberRemove(ctx, uint64(p.MemberID))
+			if errors.Is(err, rpctypes.ErrMemberNotFound) {
+				return nil // an earlier try took effect after all
+			}
 			return err
 		})
 	case ActMarkAdding:
@@ -67,8 +69,6 @@ func (m *Membership) act(ctx context.Context, f Facts, p Plan) error {
 		return m.startJoined(ctx, f)
 	case ActWriteStopped:
 		return m.writeStopped(ctx, f, p)
-	case ActOrderRestore, ActCloseEpoch, ActRestore:
-		return errNotYet
 	default:
 		return fmt.Errorf("act %q is not one of a boot", p.Act)
 	}
@@ -133,7 +133,7 @@ func (m *Membership) archive() error {
 		return fmt.Errorf("make the archive: %w", err)
 	}
 	to := filepath.Join(archives, "etcd-"+time.Now().UTC().Format("20060102T150405.000"))
-	if err := durable.Rename(dir, to); err != nil {
+	if err := m.disk.rename(dir, to); err != nil {
 		return fmt.Errorf("archive etcd's directory: %w", err)
 	}
 	m.cfg.Log.Info("archived etcd's directory", "to", to)
@@ -144,7 +144,9 @@ func (m *Membership) archive() error {
 func (m *Membership) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
-	if err := HandOver(ctx, m.StatusSocket()); err != nil {
+	handOver, cancelHandOver := context.WithTimeout(ctx, handOverTimeout)
+	defer cancelHandOver()
+	if err := HandOver(handOver, m.StatusSocket()); err != nil {
 		m.cfg.Log.Warn("hand over leadership", "err", err.Error())
 	}
 	if m.cfg.StopPlane != nil {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-
-	"github.com/quorate/quorate/internal/durable"
 )
 
 // loadAgentFile reads agent.json; the zero value where there is none.
@@ -27,20 +25,22 @@ func loadAgentFile(path string) (AgentFile, error) {
 }
 
 // setAgent changes agent.json, with fsync, and only then what this process believes of it. Whose it is changes only where an
-// incarnation is taken: anything else would make another replica's disk, or a disk after a reboot, look like ours.
+// incarnation is taken: anything else would make another replica's disk, or a disk after a reboot, look like ours. After a write that
+// failed the next one is made whatever it holds, because the former may be on the disk or may not last.
 func (m *Membership) setAgent(change func(*AgentFile)) error {
 	a := m.agent
 	change(&a)
-	if a == m.agent {
+	if a == m.agent && !m.unsure {
 		return nil
 	}
 	b, err := json.MarshalIndent(a, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the agent's file: %w", err)
 	}
-	if err := durable.WriteFile(m.agentPath(), b, 0o600); err != nil {
+	m.unsure = true
+	if err := m.disk.write(m.agentPath(), b, 0o600); err != nil {
 		return err
 	}
-	m.agent = a
+	m.agent, m.agentErr, m.unsure = a, nil, false
 	return nil
 }

@@ -2,25 +2,19 @@ package etcdmember
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"expvar"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp"
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/wal"
-	"go.etcd.io/raft/v3"
 	"go.uber.org/zap"
 
 	"github.com/quorate/quorate/internal/record"
@@ -42,15 +36,28 @@ const (
 	stallPatience = 400 * time.Millisecond
 	// statusPeriod is the tick at which the child looks for a stall; the status itself is computed when asked.
 	statusPeriod = 50 * time.Millisecond
+	// maxStalls bounds how often one start is broken off for a stall. Where that does not help, etcd's own second try has to.
+	maxStalls = 5
 )
+
+// errNoLog: a member that has run before is to go on, and its log is not there. Joining or seeding again under the same id would be a
+// member that has forgotten what it acknowledged.
+var errNoLog = errors.New("the directory holds no log, and this member has run before")
 
 // RunMember runs one etcd member in this process until ctx is done, the member is removed (ErrRemoved), stalls
 // (ErrStalled) or fails. A leader hands over before it stops. etcd's own code may exit the process at any time, which is why
 // this is a child of the agent.
 func RunMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) error {
 	net.DefaultResolver = freshHosts(hostsPath)
-	e, err := startMember(cfg, log)
-	if err != nil {
+	e, err := startMember(ctx, cfg, log)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil // told to stop before it ran
+	case err != nil:
+		return err
+	}
+	if err := cfg.keepOnly(); err != nil {
+		e.Close()
 		return err
 	}
 	stop, err := serveStatus(cfg.StatusSocket, e)
@@ -60,20 +67,34 @@ func RunMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) error {
 	}
 	defer stop()
 	leadAlone(ctx, e, log)
-	err = watchMember(ctx, e, log)
+	err = watchMember(ctx, e, cfg.Stalls < maxStalls, log)
 	if errors.Is(err, ErrStalled) {
+		cfg.Stalls++
 		// Closing waits for the lost publication. What etcd acknowledged is on the disk: the caller may just start again.
-		return err
+		return errors.Join(err, cfg.Save(ConfigOf(cfg.StatusSocket)))
 	}
 	e.Close()
 	return err
 }
 
+// keepOnly writes down that the directory exists, so that whoever starts this member again, the supervisor or itself after a stall,
+// can only go on from it. What the agent had written allowed to make one.
+func (c *MemberConfig) keepOnly() error {
+	if !c.New && len(c.InitialCluster) == 0 {
+		return nil
+	}
+	c.New, c.InitialCluster = false, nil
+	return c.Save(ConfigOf(c.StatusSocket))
+}
+
 // watchMember returns when the member has to end, and says why.
-func watchMember(ctx context.Context, e *embed.Etcd, log *slog.Logger) error {
+func watchMember(ctx context.Context, e *embed.Etcd, lookForStalls bool, log *slog.Logger) error {
 	ticker := time.NewTicker(statusPeriod)
 	defer ticker.Stop()
 	ready, tick := e.Server.ReadyNotify(), ticker.C
+	if !lookForStalls {
+		tick = nil
+	}
 	var caughtUp time.Time
 	for {
 		select {
@@ -103,12 +124,19 @@ func watchMember(ctx context.Context, e *embed.Etcd, log *slog.Logger) error {
 // joinTries bounds how often a joining member reads the list again because another joined at the same moment.
 const joinTries = 20
 
-func startMember(cfg MemberConfig, log *slog.Logger) (*embed.Etcd, error) {
+func startMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) (*embed.Etcd, error) {
+	logged := wal.Exist(datadir.ToWALDir(cfg.Dir))
+	if !logged && !cfg.New && len(cfg.InitialCluster) == 0 {
+		return nil, fmt.Errorf("start etcd on %s: %w", cfg.Dir, errNoLog)
+	}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make etcd's directory: %w", err)
 	}
-	joins := !cfg.New && !wal.Exist(datadir.ToWALDir(cfg.Dir))
+	joins := !cfg.New && !logged
 	for try := 1; ; try++ {
+		if ctx.Err() != nil {
+			return nil, interrupted(ctx)
+		}
 		if joins {
 			if err := cfg.refreshCluster(); err != nil {
 				return nil, err
@@ -160,6 +188,10 @@ func (c *MemberConfig) refreshCluster() error {
 		}
 		name := "member-" + m.ID.String()
 		if m.PeerURLs[0] == own {
+			// etcd takes the entry with its URL for itself, whatever its id: another's would be a member that has forgotten everything.
+			if id := record.MemberID(m.ID); c.MemberID != 0 && id != c.MemberID {
+				return fmt.Errorf("read the members: the entry of this place is member %s by now, and %s was added for this disk", id, c.MemberID)
+			}
 			name = c.Name
 		}
 		list[name] = m.PeerURLs[0]
@@ -171,134 +203,4 @@ func (c *MemberConfig) refreshCluster() error {
 // stalled reports whether the member has nothing to wait for but its own publication.
 func stalled(s MemberStatus) bool {
 	return !s.Ready && s.Leader != 0 && s.Applied > 0 && s.Applied == s.Committed
-}
-
-// serveStatus answers the agent on the unix socket.
-func serveStatus(socket string, e *embed.Etcd) (stop func(), err error) {
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("listen for the agent: %w", err)
-	}
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		return nil, fmt.Errorf("listen for the agent: %w", err)
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
-		json.NewEncoder(w).Encode(memberStatus(e, r.URL.Query().Has("streams")))
-	})
-	mux.HandleFunc("POST /hand-over", func(w http.ResponseWriter, r *http.Request) {
-		if err := handOver(r.Context(), e); err != nil {
-			http.Error(w, err.Error(), http.StatusConflict)
-			return
-		}
-		w.WriteHeader(http.StatusNoContent)
-	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
-	done := make(chan struct{})
-	go func() { defer close(done); server.Serve(l) }()
-	return func() { server.Close(); <-done }, nil
-}
-
-// handOver moves the leadership to the voter whose log is longest among those heard of recently.
-func handOver(ctx context.Context, e *embed.Etcd) error {
-	s := memberStatus(e, false)
-	if s.Leader != s.MemberID {
-		return nil
-	}
-	var best record.MemberID
-	others := 0
-	for id, p := range s.Progress {
-		if id == s.MemberID || p.Learner {
-			continue
-		}
-		others++
-		if p.RecentActive && (best == 0 || p.Match > s.Progress[best].Match) {
-			best = id
-		}
-	}
-	if others == 0 {
-		return nil
-	}
-	if best == 0 {
-		return errors.New("no other voter has been heard of within the last election time-out")
-	}
-	return e.Server.MoveLeader(ctx, uint64(s.MemberID), uint64(best))
-}
-
-// memberStatus reads what the server says of itself. Which streams are up costs a gathering of all metrics: only where asked for.
-func memberStatus(e *embed.Etcd, streams bool) MemberStatus {
-	srv := e.Server
-	s := MemberStatus{
-		MemberID: record.MemberID(srv.MemberID()), ClusterID: record.MemberID(srv.Cluster().ID()),
-		Leader: record.MemberID(srv.Leader()), Learner: srv.IsLearner(),
-		Term: srv.Term(), Committed: srv.CommittedIndex(), Applied: srv.AppliedIndex(),
-		Ready: closed(srv.ReadyNotify()), Removed: srv.IsIDRemoved(uint64(srv.MemberID())),
-	}
-	for _, m := range srv.Cluster().Members() {
-		s.Members = append(s.Members, Member{ID: record.MemberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.IsLearner})
-	}
-	if s.Leader == s.MemberID {
-		s.Progress = progress(s.MemberID, streams)
-	}
-	return s
-}
-
-// progress reads raft's status from the variable that etcd publishes (server/etcdserver/raft.go): one server a process.
-func progress(self record.MemberID, streams bool) map[record.MemberID]PeerProgress {
-	f, ok := expvar.Get("raft.status").(expvar.Func)
-	if !ok {
-		return nil
-	}
-	st, ok := f.Value().(raft.Status)
-	if !ok {
-		return nil
-	}
-	var active map[record.MemberID]bool
-	if streams {
-		active = activePeers()
-	}
-	out := make(map[record.MemberID]PeerProgress, len(st.Progress))
-	for id, p := range st.Progress {
-		mid := record.MemberID(id)
-		out[mid] = PeerProgress{
-			Match: p.Match, State: stateName(p.State.String()), Learner: p.IsLearner, PendingSnapshot: p.PendingSnapshot,
-			RecentActive: p.RecentActive || mid == self, StreamsActive: active[mid] || mid == self,
-		}
-	}
-	return out
-}
-
-func stateName(s string) string {
-	return map[string]string{"StateProbe": "probe", "StateReplicate": "replicate", "StateSnapshot": "snapshot"}[s]
-}
-
-// activePeers reads etcd's gauge of the peers whose streams are up; etcd has no call for it.
-func activePeers() map[record.MemberID]bool {
-	families, err := prometheus.DefaultGatherer.Gather()
-	if err != nil {
-		return nil
-	}
-	out := map[record.MemberID]bool{}
-	for _, f := range families {
-		if f.GetName() != "etcd_network_active_peers" {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if id, err := strconv.ParseUint(l.GetValue(), 16, 64); l.GetName() == "Remote" && err == nil {
-					out[record.MemberID(id)] = m.GetGauge().GetValue() > 0
-				}
-			}
-		}
-	}
-	return out
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

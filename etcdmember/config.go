@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/quorate/quorate/internal/durable"
+	"github.com/quorate/quorate/internal/record"
 )
 
 // The ports of every member. They are fixed: peers and clients find a member by its name alone.
@@ -34,7 +35,8 @@ func Ports() []int { return []int{ClientPort, PeerPort, metricsPort} }
 // with different values would apply different memberships.
 const maxLearners = 4
 
-// MemberConfig is all that `quorate run-etcd` needs to run one member: the agent writes it as a file, the child reads it.
+// MemberConfig is all that `quorate run-etcd` needs to run one member: the agent writes it as a file, the child reads it, and takes out
+// of it what allows to make a directory once there is one.
 // embedConfig is the only place where it becomes etcd's own configuration.
 type MemberConfig struct {
 	// Name is etcd's member name, <zone>.<name>.<instance id>; DNSName is the host of its peer and client URLs.
@@ -49,8 +51,15 @@ type MemberConfig struct {
 	New            bool              `json:"new"`
 	Token          string            `json:"token,omitempty"`
 	InitialCluster map[string]string `json:"initialCluster,omitempty"`
+	// MemberID is the id that was added for Dir, where the member joins: its entry in the list must be that one.
+	MemberID record.MemberID `json:"memberID,omitempty"`
+	// Stalls counts the starts that were broken off because the client port did not come up (ErrStalled).
+	Stalls int `json:"stalls,omitempty"`
 	// Files of the two authorities: a leaf's file holds key and certificate.
-	PeerLeaf, PeerCA, ServerLeaf, ClientCA string
+	PeerLeaf   string `json:"peerLeaf"`
+	PeerCA     string `json:"peerCA"`
+	ServerLeaf string `json:"serverLeaf"`
+	ClientCA   string `json:"clientCA"`
 	// Heartbeat and Election are raft's timers.
 	Heartbeat time.Duration `json:"heartbeat"`
 	Election  time.Duration `json:"election"`

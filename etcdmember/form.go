@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -25,16 +24,16 @@ func (m *Membership) form(ctx context.Context, f Facts, p Plan) error {
 			}
 		}
 		cfg := m.memberConfig()
-		cfg.New, cfg.Token = true, m.agent.Token
+		cfg.New, cfg.Token = p.Act == ActSeed, m.agent.Token
 		if err := m.startChild(ctx, cfg); err != nil {
 			return err
 		}
 	}
-	clusterID, memberID, err := m.waitServing(ctx)
+	clusterID, memberID, err := m.served(ctx)
 	if err != nil {
 		return err
 	}
-	if err := durable.WriteFile(filepath.Join(m.etcdDir(), commitMarker), []byte(m.agent.Token+"\n"), 0o600); err != nil {
+	if err := m.disk.write(filepath.Join(m.etcdDir(), commitMarker), []byte(m.agent.Token+"\n"), 0o600); err != nil {
 		return err
 	}
 	if err := m.confirmIncarnation(ctx, m.agent.Incarnation, p.Epoch, memberID); err != nil {
@@ -109,5 +108,6 @@ func (m *Membership) startChild(ctx context.Context, cfg MemberConfig) error {
 		return err
 	}
 	m.directory = nil
+	m.starts.started(time.Now())
 	return m.cfg.Child.Start(ctx, m.configPath())
 }

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -20,20 +23,26 @@ const (
 	hostsEnd   = "# end quorate"
 )
 
-// hostsWith returns the text of a hosts file with the agent's block replaced by one line a peer.
+// hostsDomain ends every name in the block: replica.Place.DNSName.
+const hostsDomain = ".quorate.internal"
+
+// hostsWith returns the text of a hosts file with the agent's block replaced by one line a peer. A line that cannot be ours ends the
+// block, so that one that lost its end does not take the rest of the file with it.
 func hostsWith(text, cluster string, peers []replica.Peer) string {
 	var keep []string
 	inside := false
-	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
-		switch strings.TrimSpace(line) {
-		case hostsBegin:
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case trimmed == hostsBegin:
 			inside = true
-		case hostsEnd:
+		case trimmed == hostsEnd:
 			inside = false
+		case inside && strings.HasSuffix(trimmed, hostsDomain):
 		default:
-			if !inside {
-				keep = append(keep, line)
-			}
+			inside = false
+			keep = append(keep, line)
 		}
 	}
 	sorted := slices.Clone(peers)
@@ -47,8 +56,8 @@ func hostsWith(text, cluster string, peers []replica.Peer) string {
 	return strings.Join(append(keep, hostsEnd), "\n") + "\n"
 }
 
-// writeHosts brings a hosts file up to date and reports whether it changed. It writes in place, not by rename: /etc/hosts
-// may be a mount of its own. A reader may find half a file for a moment, and looks the name up again.
+// writeHosts brings a hosts file up to date and reports whether it changed. The file is replaced whole, because it also holds what is
+// not ours: a power cut must not leave half of it. Where it is a mount of its own it cannot be replaced and is written in place.
 func writeHosts(path, cluster string, peers []replica.Peer) (bool, error) {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +67,11 @@ func writeHosts(path, cluster string, peers []replica.Peer) (bool, error) {
 	if text == string(old) {
 		return false, nil
 	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	err = durable.WriteFile(path, []byte(text), 0o644)
+	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EROFS) { // a mount point, or the only file here that may be written
+		err = os.WriteFile(path, []byte(text), 0o644)
+	}
+	if err != nil {
 		return false, fmt.Errorf("write hosts file: %w", err)
 	}
 	return true, nil

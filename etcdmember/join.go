@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -23,23 +24,36 @@ const (
 // time in seconds, so removing and adding within one second gives the same id.
 const removedIDPause = time.Second
 
+// pauseAfter is how long to wait after a learner was refused. Where there are too many, or too few voters are connected, several
+// replicas may want the same at once: they spread themselves over 1 to 5 s.
+func pauseAfter(err error) time.Duration {
+	switch {
+	case errors.Is(err, rpctypes.ErrMemberNotFound): // etcd's word for a removed id (v3rpc/util.go)
+		return removedIDPause
+	case errors.Is(err, rpctypes.ErrTooManyLearners), errors.Is(err, rpctypes.ErrUnhealthy):
+		return time.Second + rand.N(4*time.Second)
+	}
+	return 0
+}
+
 // onQuorum calls with a client of one member that answered through quorum.
 func (m *Membership) onQuorum(ctx context.Context, f Facts, call func(context.Context, *clientv3.Client) error) error {
-	for _, a := range f.Answers {
-		if a.Reach != ReachLinearizable {
-			continue
-		}
-		c, err := dial(a.DNSName(m.cfg.Cluster.Name), a.Address, m.cfg.TLS())
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		return call(ctx, c)
+	a, ok := quorumAnswer(f)
+	if !ok {
+		return errNoQuorum
 	}
-	return errors.New("no member answers through quorum any more")
+	c, err := dial(a.DNSName(m.cfg.Cluster.Name), a.Address, m.cfg.TLS())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return call(ctx, c)
 }
+
+// errNoQuorum: the plan needed a member that answers through quorum, and none did when it was made.
+var errNoQuorum = errors.New("no member of this epoch answers through quorum")
 
 // addLearner adds this replica to the members, as a learner, and writes its id to the disk: join steps 4 and 5. A time-out is
 // ambiguous: the next look finds the entry, and removes it, because nothing on this disk says that it was added.
@@ -53,13 +67,8 @@ func (m *Membership) addLearner(ctx context.Context, f Facts) error {
 		id = record.MemberID(resp.Member.GetID())
 		return nil
 	})
-	if errors.Is(err, rpctypes.ErrMemberNotFound) { // etcd's word for a removed id (v3rpc/util.go)
-		if err := sleep(ctx, removedIDPause); err != nil {
-			return err
-		}
-	}
 	if err != nil {
-		return fmt.Errorf("add learner: %w", err)
+		return errors.Join(fmt.Errorf("add learner: %w", err), sleep(ctx, pauseAfter(err)))
 	}
 	return m.setAgent(func(a *AgentFile) { a.Phase, a.MemberID = PhaseAdded, id })
 }
@@ -67,19 +76,16 @@ func (m *Membership) addLearner(ctx context.Context, f Facts) error {
 // startJoined starts the member that was added for this disk: join step 8. The child reads the list again right before
 // it starts, because another may join in between.
 func (m *Membership) startJoined(ctx context.Context, f Facts) error {
+	a, ok := quorumAnswer(f)
+	if !ok {
+		return errNoQuorum
+	}
 	cfg := m.memberConfig()
-	cfg.InitialCluster = map[string]string{}
-	for _, a := range f.Answers {
-		if a.Reach != ReachLinearizable {
-			continue
-		}
-		for _, e := range a.Members {
+	cfg.MemberID, cfg.InitialCluster = m.agent.MemberID, map[string]string{}
+	for _, e := range a.Members {
+		if len(e.PeerURLs) > 0 {
 			cfg.InitialCluster[initialName(e, m.agent.MemberID, cfg.Name)] = e.PeerURLs[0]
 		}
-		break
-	}
-	if len(cfg.InitialCluster) == 0 {
-		return errors.New("no member answers through quorum any more")
 	}
 	if err := m.setAgent(func(a *AgentFile) { a.Phase = PhaseStarted }); err != nil {
 		return err
@@ -100,9 +106,8 @@ func initialName(e Member, own record.MemberID, ownName string) string {
 }
 
 // start goes on with the directory as it is.
-func (m *Membership) start(ctx context.Context, f Facts, _ Plan) error {
-	id := f.Directory.MemberID
-	if err := m.setAgent(func(a *AgentFile) { a.Phase, a.MemberID = PhaseStarted, id }); err != nil {
+func (m *Membership) start(ctx context.Context, p Plan) error {
+	if err := m.setAgent(func(a *AgentFile) { a.Phase, a.MemberID = PhaseStarted, p.MemberID }); err != nil {
 		return err
 	}
 	return m.startChild(ctx, m.memberConfig())

@@ -3,7 +3,7 @@ package etcdmember
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -79,21 +80,36 @@ type Config struct {
 // observes again. Nothing in it remembers a decision: after any error, time-out or crash the next observation says where
 // things stand.
 type Membership struct {
-	cfg Config
+	cfg  Config
+	disk disk
+	// served waits for a linearizable read through the own member.
+	served func(ctx context.Context) (clusterID, memberID record.MemberID, err error)
 
 	// Only the loop (Claim, Settle, Keep) touches these.
+	opened        bool // the data disk is there, and agent.json was read from it
 	agent         AgentFile
-	agentErr      error
-	directory     *Directory // nil: to be read again
-	keeping       bool       // Keep has begun: the supervisor starts the child again
+	agentErr      error // agent.json is there and cannot be read
+	unsure        bool  // a write of agent.json failed: what the disk holds is not known
+	directory     *Directory
+	directoryKey  string // of what directory was read from
+	keeping       bool   // Keep has begun: the supervisor starts the child again
 	compute       Compute
-	vms           []VM // of the newest list, with their addresses
+	vms           []VM            // of the newest list, with their addresses
+	instances     map[string]bool // all that the record ever named
 	strangerSince time.Time
+	starts        pacing
+	failure       *failure
 
 	mu    sync.Mutex
 	shown Shown
 	// shownBeside are the waits of the leader's rows, while the leader is here.
 	shownBeside []BlockedSince
+}
+
+// disk is how the membership writes what has to survive a power cut. Tests cut the power at each of its steps.
+type disk struct {
+	write  func(path string, data []byte, perm fs.FileMode) error
+	rename func(from, to string) error
 }
 
 // Shown is what the agent's status shows of the membership.
@@ -111,11 +127,21 @@ type BlockedSince struct {
 	Since time.Time
 }
 
-// New opens the membership of this replica. It reads agent.json and nothing else.
-func New(cfg Config) (*Membership, error) {
-	m := &Membership{cfg: cfg}
-	m.agent, m.agentErr = loadAgentFile(m.agentPath())
-	return m, nil
+// New opens the membership of this replica. It reads agent.json, if the data disk is there, and nothing else.
+func New(cfg Config) *Membership {
+	if cfg.HostsFile == "" {
+		cfg.HostsFile = hostsPath
+	}
+	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename}, instances: map[string]bool{}}
+	m.served = m.waitServing
+	m.openDisk()
+	return m
+}
+
+// Established reports whether etcd has run on this very disk as this replica's member, so that the disk holds all that it needs to run
+// again and the record alone has to be asked, or not even that (rows 1, 25, 28). It is asked before the first of the loops.
+func (m *Membership) Established() bool {
+	return m.agentErr == nil && m.agent.Phase == PhaseStarted && m.agent.Replica == m.cfg.Me.Place
 }
 
 // Shown returns what there is to show. It may be called at any time.
@@ -147,129 +173,3 @@ func (m *Membership) agentPath() string {
 }
 func (m *Membership) configPath() string { return ConfigOf(filepath.Join(m.cfg.RunDir, "etcd.sock")) }
 func (m *Membership) dnsName() string    { return m.cfg.Me.DNSName(m.cfg.Cluster.Name) }
-
-// show brings what the status shows up to date. A wait keeps its beginning as long as its row and name stay.
-func (m *Membership) show(f Facts, plan Plan) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.shown.Incarnation = m.agent.Incarnation
-	if f.RecordErr == nil && f.Record.Inception != nil {
-		m.shown.ClusterUID = f.Record.Inception.UID
-		for _, e := range f.Record.Epochs {
-			m.shown.Epoch = e.Number
-			if e.Outcome != nil && e.Outcome.Formed != nil {
-				m.shown.ClusterID = e.Outcome.Formed.ClusterID
-			}
-		}
-	}
-	m.shown.Blocked = m.follow(m.shown.Blocked, plan.Blocked, f.Now)
-}
-
-func (m *Membership) follow(before []BlockedSince, now *Blocked, at time.Time) []BlockedSince {
-	if now == nil {
-		if len(before) > 0 {
-			m.cfg.Log.Info("no longer blocked", "row", before[0].Row.String(), "name", before[0].Name)
-		}
-		return nil
-	}
-	if len(before) > 0 && before[0].Row == now.Row && before[0].Name == now.Name {
-		return []BlockedSince{{Blocked: *now, Since: before[0].Since}}
-	}
-	m.cfg.Log.Warn("blocked", "row", now.Row.String(), "name", now.Name, "reason", now.Reason, "next", now.Next)
-	return []BlockedSince{{Blocked: *now, Since: at}}
-}
-
-// The pauses of the loop. Boot is a sequence of peers that come up within seconds, so it looks often; listing a bucket ten
-// times a second for longer would cost money, so a long wait looks at the pace of the running replica.
-const (
-	bootPause  = 100 * time.Millisecond
-	longPause  = 2 * time.Second
-	keepPause  = 10 * time.Second
-	bootWindow = 15 * time.Second
-	errorPause = 500 * time.Millisecond
-)
-
-// Claim is the part of the boot before there are certificates: it ends when this replica can have some, because the record
-// has a bundle, or because this replica holds the newest claim and is the one to make it.
-func (m *Membership) Claim(ctx context.Context) (holder bool, err error) {
-	holder = false
-	err = m.loop(ctx, func(f Facts, o Observation) bool {
-		holder = o.Record == Rs && o.Mine
-		return f.RecordErr == nil && (f.Record.Bundle > 0 || holder)
-	})
-	return holder, err
-}
-
-// Settle is the rest of the boot: it ends when the member runs, knows a leader and has applied all that was committed when it
-// looked, as a voter or as the learner that it has to be.
-func (m *Membership) Settle(ctx context.Context) error {
-	return m.loop(ctx, func(f Facts, _ Observation) bool {
-		if !f.Directory.Running || m.agent.Phase != PhaseStarted {
-			return false
-		}
-		s, err := m.Status(ctx)
-		return err == nil && s.Leader != 0 && s.Applied > 0 && s.Applied >= s.Committed
-	})
-}
-
-// WaitVoter waits until the member is a voter whose client port serves, at most for d.
-func (m *Membership) WaitVoter(ctx context.Context, d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); {
-		if s, err := m.Status(ctx); err == nil && !s.Learner && s.Ready {
-			return
-		}
-		if sleep(ctx, 50*time.Millisecond) != nil {
-			return
-		}
-	}
-}
-
-// loop observes, decides and acts until done, asked before each decision, says so.
-func (m *Membership) loop(ctx context.Context, done func(Facts, Observation) bool) error {
-	begin := time.Now()
-	for {
-		f := m.observe(ctx)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		o := Classify(f)
-		if done(f, o) {
-			m.show(f, Plan{})
-			return nil
-		}
-		plan := Decide(f.Now, o)
-		m.strangerSince = o.StrangerSince
-		m.show(f, plan)
-		pause := time.Duration(0)
-		switch plan.Act {
-		case ActKeep, ActWait, ActHalt:
-			pause = bootPause
-			if time.Since(begin) > bootWindow {
-				pause = longPause
-			}
-		default:
-			m.cfg.Log.Info("step", "row", plan.Row.String(), "act", string(plan.Act), "reason", plan.Reason)
-			if err := m.act(ctx, f, plan); err != nil {
-				m.cfg.Log.Warn("step failed", "row", plan.Row.String(), "act", string(plan.Act), "err", err.Error())
-				pause = errorPause
-			}
-		}
-		if err := sleep(ctx, pause); err != nil {
-			return err
-		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("interrupted: %w", context.Cause(ctx))
-	case <-t.C:
-		return nil
-	}
-}

@@ -92,7 +92,16 @@ func readStatus(ctx context.Context, socket, path string) (MemberStatus, error) 
 // HandOver asks the child to move the leadership to the best other voter, if it has it. It returns nil when the member is
 // not the leader (any more), or is alone.
 func HandOver(ctx context.Context, socket string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://member/hand-over", nil)
+	return postHandOver(ctx, socket, "/hand-over")
+}
+
+// handOverTo is HandOver to one member and no other.
+func handOverTo(ctx context.Context, socket string, to record.MemberID) error {
+	return postHandOver(ctx, socket, "/hand-over?to="+to.String())
+}
+
+func postHandOver(ctx context.Context, socket, path string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://member"+path, nil)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,128 @@
+package etcdmember
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+const (
+	// askTimeout is how long one address may take to answer; membership.md section 2.
+	askTimeout = 2 * time.Second
+	// handshakeTimeout is how long a member that accepts connections may take to begin to speak TLS. It takes some 5 ms.
+	handshakeTimeout = 700 * time.Millisecond
+	// enoughGrace is how long the others may still take once one has answered through quorum. What they say after it is only shown,
+	// or, in a join, found out once more by the joining member itself (refreshCluster).
+	enoughGrace = 150 * time.Millisecond
+)
+
+// target is one address to ask, and who should be there.
+type target struct {
+	replica.Place
+	instanceID string
+	address    netip.Addr
+}
+
+// addresses are those of the newest incarnation of each place, the own one only while the own member runs, and, while nothing
+// is formed, of every VM of this cluster that the Compute API lists.
+func (m *Membership) addresses(v record.View, all bool) []target {
+	var out []target
+	for place, incarnations := range v.Replicas {
+		n := len(incarnations)
+		if n == 0 || place == m.cfg.Me.Place || len(incarnations[n-1].Addresses) == 0 {
+			continue
+		}
+		out = append(out, target{place, incarnations[n-1].InstanceID, incarnations[n-1].Addresses[0]})
+	}
+	if m.cfg.Child.Running() {
+		out = append(out, target{m.cfg.Me.Place, m.cfg.Me.InstanceID, m.cfg.Me.Address()})
+	}
+	if !all {
+		return out
+	}
+	for _, vm := range m.vms {
+		if len(vm.Addresses) == 0 || vm.Place == m.cfg.Me.Place {
+			continue
+		}
+		if !slices.ContainsFunc(out, func(t target) bool { return t.address == vm.Addresses[0] }) {
+			out = append(out, target{vm.Place, vm.InstanceID, vm.Addresses[0]})
+		}
+	}
+	return out
+}
+
+// ask asks all addresses at once, each by itself.
+func (m *Membership) ask(ctx context.Context, targets []target) []Answer {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	limit := time.AfterFunc(askTimeout, cancel)
+	defer limit.Stop()
+	var enough sync.Once
+	var tlsConfig *tls.Config
+	if m.cfg.TLS != nil {
+		tlsConfig = m.cfg.TLS()
+	}
+	out := make([]Answer, len(targets))
+	var wg sync.WaitGroup
+	for i, t := range targets {
+		wg.Go(func() {
+			out[i] = m.askOne(ctx, t, tlsConfig)
+			if out[i].Reach == ReachLinearizable {
+				enough.Do(func() { limit.Reset(enoughGrace) })
+			}
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+func (m *Membership) askOne(ctx context.Context, t target, tlsConfig *tls.Config) Answer {
+	a := Answer{Place: t.Place, InstanceID: t.instanceID, Address: t.address}
+	// First a plain connection: gRPC would go on trying a port that refuses.
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(t.address, ClientPort).String())
+	if err != nil {
+		return a
+	}
+	defer conn.Close()
+	a.Reach = ReachTCP
+	name := t.DNSName(m.cfg.Cluster.Name)
+	if tlsConfig == nil || !m.shakesHands(ctx, conn, named(tlsConfig, name)) {
+		return a
+	}
+	c, err := dial(name, t.address, tlsConfig)
+	if err != nil {
+		return a
+	}
+	defer c.Close()
+	if id, list, err := members(ctx, c); err == nil {
+		a.Reach, a.ClusterID, a.Members = ReachLinearizable, id, list
+	}
+	if st, err := c.Status(ctx, ClientURL(name)); err == nil {
+		a.Reach = max(a.Reach, ReachAnswers)
+		a.ClusterID, a.Version = record.MemberID(st.Header.GetClusterId()), st.Version
+	}
+	return a
+}
+
+// shakesHands reports whether the member behind an accepted connection serves at all. One that waits for a leader listens, and says
+// nothing: waiting the whole askTimeout for it would make every step of a boot without quorum take that long.
+func (m *Membership) shakesHands(ctx context.Context, conn net.Conn, c *tls.Config) bool {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	return tls.Client(conn, c).HandshakeContext(ctx) == nil
+}
+
+// named is a client configuration for one member: the certificate must be that member's, whatever the address.
+func named(c *tls.Config, dnsName string) *tls.Config {
+	c = c.Clone()
+	c.ServerName = dnsName
+	return c
+}

@@ -1,0 +1,188 @@
+package etcdmember
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+const (
+	// besidePeriod is the tick beside the leader while a learner is new, and of noticing a new peer everywhere.
+	besidePeriod = 250 * time.Millisecond
+	// slowPeriod is the tick while a learner takes longer than bootWindow, or stays one: each look lists the record. It is
+	// below the age that a promotion allows the look before it (pollStale).
+	slowPeriod = 2 * time.Second
+)
+
+// beside is what the agent beside the leader remembers between two looks. It is of one leadership: what was seen in an earlier one may
+// have changed meanwhile a hundred times.
+type beside struct {
+	*Membership
+	previous    Ring
+	unreachable map[record.MemberID]time.Time
+	moved       map[record.MemberID]movement
+	learners    map[record.MemberID]bool
+	changed     time.Time // when learners last changed
+	quiet       bool      // the last look found nothing to do and nothing to wait for
+	failing     string    // what failed last, as long as nothing has gone well since
+	failed      string    // and how
+}
+
+// movement is how far a member's log reached, and since when.
+type movement struct {
+	match uint64
+	at    time.Time
+}
+
+// forget is for a member that does not lead, or not any more.
+func (b *beside) forget() {
+	b.previous, b.failing, b.failed, b.changed, b.quiet = Ring{}, "", "", time.Time{}, false
+	b.unreachable, b.moved, b.learners = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}, nil
+	b.showWait(time.Now(), Plan{})
+}
+
+// tick takes at most one step of the leader's rows. looked: the record was just read for this replica itself.
+func (b *beside) tick(ctx context.Context, now time.Time, s MemberStatus, looked bool) {
+	if !looked && !b.due(now, s) {
+		return
+	}
+	s, err := readStreams(ctx, b.StatusSocket())
+	if err != nil || s.Leader != s.MemberID {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	c, err := dial(b.dnsName(), loopback, b.cfg.TLS())
+	if err != nil {
+		b.fails(ctx, "look beside the leader", err)
+		return
+	}
+	defer c.Close()
+	ring, err := b.ring(ctx, c, now, s)
+	if err != nil {
+		b.fails(ctx, "look beside the leader", err)
+		return
+	}
+	plan := DecideBesideLeader(now, b.previous, ring)
+	b.previous = ring
+	b.showWait(now, plan)
+	b.quiet = plan.Act == ActKeep
+	if plan.Act == ActKeep || plan.Act == ActWait || plan.Act == ActHalt {
+		b.failing, b.failed = "", ""
+		return
+	}
+	b.take(ctx, c, plan)
+}
+
+// due: a learner is new, or it is time for another look at one that is not.
+func (b *beside) due(now time.Time, s MemberStatus) bool {
+	learners := map[record.MemberID]bool{}
+	for _, e := range s.Members {
+		if e.Learner {
+			learners[e.ID] = true
+		}
+	}
+	if !maps.Equal(learners, b.learners) {
+		b.learners, b.changed = learners, now
+	}
+	switch {
+	case len(learners) == 0 || b.quiet && now.Sub(b.changed) >= bootWindow:
+		return false
+	case now.Sub(b.changed) < bootWindow:
+		return true
+	}
+	return now.Sub(b.previous.At) >= slowPeriod
+}
+
+// ring reads the list, the record and the leader's view of each member.
+func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s MemberStatus) (Ring, error) {
+	r := Ring{At: now, Me: b.cfg.Me, Cluster: b.cfg.Cluster.Name, Leader: s.MemberID, Compute: b.compute,
+		Policy: Policy{Replicas: b.cfg.Cluster.Replicas, Restore: b.cfg.Cluster.Restore}}
+	_, list, err := members(ctx, c)
+	if err != nil {
+		return r, err
+	}
+	r.Record, r.RecordErr = b.cfg.Record.View(ctx)
+	if r.RecordErr == nil {
+		b.noteInstances(r.Record)
+		r.Compute = b.compute
+	}
+	r.LastIndex = s.Progress[s.MemberID].Match
+	for _, e := range list {
+		p, ok := s.Progress[e.ID]
+		if !ok {
+			continue // added since the status was read: the next tick sees it
+		}
+		r.SnapshotInFlight = r.SnapshotInFlight || p.State == string(ProgressSnapshot)
+		r.Members = append(r.Members, b.member(e, p, now))
+	}
+	return r, nil
+}
+
+// member is one member of the ring, with since when it is out of reach and since when its log stands still.
+func (b *beside) member(e Member, p PeerProgress, now time.Time) RingMember {
+	switch {
+	case p.RecentActive && p.StreamsActive:
+		delete(b.unreachable, e.ID)
+	case b.unreachable[e.ID].IsZero():
+		b.unreachable[e.ID] = now
+	}
+	if before, ok := b.moved[e.ID]; !ok || before.match != p.Match {
+		b.moved[e.ID] = movement{p.Match, now}
+	}
+	return RingMember{
+		Member: e, Match: p.Match, State: ProgressState(p.State), RecentActive: p.RecentActive,
+		PendingSnapshot: p.PendingSnapshot, StreamsActive: p.StreamsActive,
+		UnreachableSince: b.unreachable[e.ID], MovedAt: b.moved[e.ID].at,
+	}
+}
+
+// take takes one step of the leader's rows. The list and the record were read right before.
+func (b *beside) take(ctx context.Context, c *clientv3.Client, p Plan) {
+	what := fmt.Sprintf("row %s: %s %s", p.Row, p.Act, p.MemberID)
+	if b.failing != what {
+		b.cfg.Log.Info("step", "row", p.Row.String(), "act", string(p.Act), "member", p.MemberID.String(), "reason", p.Reason)
+	}
+	if err := b.change(ctx, c, p); err != nil {
+		b.fails(ctx, what, err)
+		return
+	}
+	b.failing, b.failed = "", ""
+}
+
+func (b *beside) change(ctx context.Context, c *clientv3.Client, p Plan) error {
+	switch p.Act {
+	case ActPromote:
+		_, err := c.MemberPromote(ctx, uint64(p.MemberID))
+		return err
+	case ActRemoveMember:
+		_, err := c.MemberRemove(ctx, uint64(p.MemberID))
+		return err
+	case ActMoveLeader:
+		return handOverTo(ctx, b.StatusSocket(), p.MemberID)
+	default:
+		return fmt.Errorf("this version of quorate decides to %s, but does not do it", p.Act)
+	}
+}
+
+// fails logs what failed, once as long as it stays the same.
+func (b *beside) fails(ctx context.Context, what string, err error) {
+	if errors.Is(ctx.Err(), context.Canceled) || b.failing == what && b.failed == err.Error() {
+		return
+	}
+	b.failing, b.failed = what, err.Error()
+	b.cfg.Log.Warn("step failed", "step", what, "err", err.Error())
+}
+
+// showWait shows a wait of the leader's rows beside those of this replica itself.
+func (b *beside) showWait(now time.Time, plan Plan) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shownBeside = b.follow(b.shownBeside, plan.Blocked, now)
+}

@@ -1,0 +1,162 @@
+package etcdmember
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"expvar"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/raft/v3"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// serveStatus answers the agent on the unix socket.
+func serveStatus(socket string, e *embed.Etcd) (stop func(), err error) {
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("listen for the agent: %w", err)
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("listen for the agent: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
+		json.NewEncoder(w).Encode(memberStatus(e, r.URL.Query().Has("streams")))
+	})
+	mux.HandleFunc("POST /hand-over", func(w http.ResponseWriter, r *http.Request) {
+		to, err := record.ParseMemberID(r.URL.Query().Get("to"))
+		if r.URL.Query().Has("to") && err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if err := handOver(r.Context(), e, to); err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+	done := make(chan struct{})
+	go func() { defer close(done); server.Serve(l) }()
+	return func() { server.Close(); <-done }, nil
+}
+
+// handOver moves the leadership to a member, or, for 0, to the voter whose log is longest among those heard of recently.
+func handOver(ctx context.Context, e *embed.Etcd, to record.MemberID) error {
+	s := memberStatus(e, false)
+	if s.Leader != s.MemberID {
+		return nil
+	}
+	if to == 0 {
+		var alone bool
+		if to, alone = s.successor(); alone {
+			return nil
+		}
+	}
+	if to == 0 {
+		return errors.New("no other voter has been heard of within the last election time-out")
+	}
+	return e.Server.MoveLeader(ctx, uint64(s.MemberID), uint64(to))
+}
+
+// successor is the best other voter for a leader that stops; 0: none is heard of. alone: there is none.
+func (s MemberStatus) successor() (best record.MemberID, alone bool) {
+	alone = true
+	for id, p := range s.Progress {
+		if id == s.MemberID || p.Learner {
+			continue
+		}
+		alone = false
+		if p.RecentActive && (best == 0 || p.Match > s.Progress[best].Match) {
+			best = id
+		}
+	}
+	return best, alone
+}
+
+// memberStatus reads what the server says of itself. Which streams are up costs a gathering of all metrics: only where asked for.
+func memberStatus(e *embed.Etcd, streams bool) MemberStatus {
+	srv := e.Server
+	s := MemberStatus{
+		MemberID: record.MemberID(srv.MemberID()), ClusterID: record.MemberID(srv.Cluster().ID()),
+		Leader: record.MemberID(srv.Leader()), Learner: srv.IsLearner(),
+		Term: srv.Term(), Committed: srv.CommittedIndex(), Applied: srv.AppliedIndex(),
+		Ready: closed(srv.ReadyNotify()), Removed: srv.IsIDRemoved(uint64(srv.MemberID())),
+	}
+	for _, m := range srv.Cluster().Members() {
+		s.Members = append(s.Members, Member{ID: record.MemberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.IsLearner})
+	}
+	if s.Leader == s.MemberID {
+		s.Progress = progress(s.MemberID, streams)
+	}
+	return s
+}
+
+// progress reads raft's status from the variable that etcd publishes (server/etcdserver/raft.go): one server a process.
+func progress(self record.MemberID, streams bool) map[record.MemberID]PeerProgress {
+	f, ok := expvar.Get("raft.status").(expvar.Func)
+	if !ok {
+		return nil
+	}
+	st, ok := f.Value().(raft.Status)
+	if !ok {
+		return nil
+	}
+	var active map[record.MemberID]bool
+	if streams {
+		active = activePeers()
+	}
+	out := make(map[record.MemberID]PeerProgress, len(st.Progress))
+	for id, p := range st.Progress {
+		mid := record.MemberID(id)
+		out[mid] = PeerProgress{
+			Match: p.Match, State: stateName(p.State.String()), Learner: p.IsLearner, PendingSnapshot: p.PendingSnapshot,
+			RecentActive: p.RecentActive || mid == self, StreamsActive: active[mid] || mid == self,
+		}
+	}
+	return out
+}
+
+func stateName(s string) string {
+	return map[string]string{"StateProbe": "probe", "StateReplicate": "replicate", "StateSnapshot": "snapshot"}[s]
+}
+
+// activePeers reads etcd's gauge of the peers whose streams are up; etcd has no call for it.
+func activePeers() map[record.MemberID]bool {
+	families, err := prometheus.DefaultGatherer.Gather()
+	if err != nil {
+		return nil
+	}
+	out := map[record.MemberID]bool{}
+	for _, f := range families {
+		if f.GetName() != "etcd_network_active_peers" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if id, err := strconv.ParseUint(l.GetValue(), 16, 64); l.GetName() == "Remote" && err == nil {
+					out[record.MemberID(id)] = m.GetGauge().GetValue() > 0
+				}
+			}
+		}
+	}
+	return out
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,129 @@
+package etcdmember
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// openDisk looks whether the data disk is there, and reads agent.json once it is. Until then nothing is read: what lies in the folder
+// beneath the mount point is nobody's, and taken for the disk it would make a valid member look empty or unknown.
+func (m *Membership) openDisk() DiskFacts {
+	d := m.diskFacts()
+	switch {
+	case d.Wanted != "" && !d.Mounted:
+		m.opened, m.directory = false, nil
+		m.agent, m.agentErr = AgentFile{}, nil
+	case !m.opened:
+		m.opened = true
+		m.agent, m.agentErr = loadAgentFile(m.agentPath())
+		if m.agent.Replica == m.cfg.Me.Place {
+			m.mu.Lock()
+			m.shown.ClusterUID, m.shown.Incarnation = m.agent.ClusterUID, m.agent.Incarnation
+			m.mu.Unlock()
+		}
+	}
+	return d
+}
+
+// diskFacts tells whether the configured data disk is mounted at the data directory.
+func (m *Membership) diskFacts() DiskFacts {
+	d := DiskFacts{Wanted: m.cfg.Cluster.Etcd.DataDisk}
+	if d.Wanted == "" {
+		return d
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return d
+	}
+	d.Mounted = mountedAt(string(mounts), m.cfg.Cluster.Etcd.DataDir)
+	return d
+}
+
+// mountinfoEscapes are how proc(5) spells what would break its lines.
+var mountinfoEscapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+// mountedAt looks for a mount point in the format of /proc/self/mountinfo (proc(5)): the fifth field.
+func mountedAt(mountinfo, dir string) bool {
+	for line := range strings.Lines(mountinfo) {
+		if fields := strings.Fields(line); len(fields) > 4 && mountinfoEscapes.Replace(fields[4]) == filepath.Clean(dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// observeDirectory reads the directory, with the member stopped. One that was read is read again only when something was done to it,
+// by us or by a person who put another in its place: reading a log of gigabytes at each look would make every wait slow.
+func (m *Membership) observeDirectory(ctx context.Context) Directory {
+	if m.keeping || m.cfg.Child.Running() { // between two starts of a kept child, the supervisor has the directory in hand
+		m.directory = nil
+		return m.runningDirectory(ctx)
+	}
+	if !m.opened {
+		return Directory{}
+	}
+	key, err := directoryKey(m.etcdDir())
+	if err == nil && key == "" {
+		m.directory = nil
+	}
+	if m.directory != nil && err == nil && key == m.directoryKey {
+		return *m.directory
+	}
+	// One that waits to be started again would write while we read.
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	if err := m.cfg.Child.Stop(ctx); err != nil {
+		return Directory{Exists: true, ReadErr: fmt.Errorf("etcd has to be stopped before that: %w", err)}
+	}
+	d, err := readDir(m.etcdDir())
+	if err != nil {
+		return Directory{Exists: true, ReadErr: err}
+	}
+	m.directory, m.directoryKey = &d, key
+	return d
+}
+
+// runningDirectory is what the running member says of itself.
+func (m *Membership) runningDirectory(ctx context.Context) Directory {
+	d := Directory{Running: true, Exists: true, MemberID: m.agent.MemberID}
+	if s, err := m.Status(ctx); err == nil {
+		d.MemberID, d.ClusterID, d.Term, d.Commit = s.MemberID, s.ClusterID, s.Term, s.Committed
+		for _, e := range s.Members {
+			if e.Learner {
+				d.Learners = append(d.Learners, e.ID)
+			} else {
+				d.Voters = append(d.Voters, e.ID)
+			}
+		}
+	}
+	_, err := os.Stat(filepath.Join(m.etcdDir(), commitMarker))
+	d.Marker = err == nil
+	return d
+}
+
+// directoryKey tells one content of etcd's directory from another without reading it: which folder the log is in, and when its
+// files last changed. Empty: there is no log.
+func directoryKey(dir string) (string, error) {
+	var key strings.Builder
+	for _, sub := range []string{filepath.Join("member", "wal"), filepath.Join("member", "snap")} {
+		info, err := os.Stat(filepath.Join(dir, sub))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		inode := uint64(0)
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			inode = st.Ino
+		}
+		fmt.Fprintf(&key, "%s %d %d;", sub, inode, info.ModTime().UnixNano())
+	}
+	return key.String(), nil
+}

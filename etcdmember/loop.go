@@ -1,0 +1,144 @@
+package etcdmember
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// The pauses of the loop. Boot is a sequence of peers that come up within seconds, so it looks often; listing a bucket ten
+// times a second for longer would cost money, so a long wait looks at the pace of the running replica.
+const (
+	bootPause  = 100 * time.Millisecond
+	longPause  = 2 * time.Second
+	keepPause  = 10 * time.Second
+	bootWindow = 15 * time.Second
+	errorPause = 500 * time.Millisecond
+)
+
+// Claim is the part of the boot before there are certificates: it ends when this replica can have some, because the record
+// has a bundle, or because this replica holds the newest claim and is the one to make it.
+func (m *Membership) Claim(ctx context.Context) (holder bool, err error) {
+	err = m.loop(ctx, func(f Facts, o Observation) bool {
+		holder = o.Record == Rs && o.Mine
+		return f.RecordErr == nil && (f.Record.Bundle > 0 || holder)
+	})
+	return holder, err
+}
+
+// Settle is the rest of the boot: it ends when the member runs, knows a leader and has applied all that was committed when it
+// looked, as a voter or as the learner that it has to be. agent.json says `started` then, which a seeder writes only after it
+// has read `formed`: no apiserver may start before.
+func (m *Membership) Settle(ctx context.Context) error {
+	return m.loop(ctx, func(f Facts, _ Observation) bool {
+		if !f.Directory.Running || m.agent.Phase != PhaseStarted {
+			return false
+		}
+		s, err := m.Status(ctx)
+		return err == nil && s.Leader != 0 && s.Applied > 0 && s.Applied >= s.Committed
+	})
+}
+
+// WaitVoter waits until the member is a voter whose client port serves, at most for d, and reports whether it is. It asks often at
+// first, because a promotion takes two polls of 250 ms.
+func (m *Membership) WaitVoter(ctx context.Context, d time.Duration) bool {
+	begin := time.Now()
+	for {
+		if s, err := m.Status(ctx); err == nil && !s.Learner && s.Ready {
+			return true
+		}
+		pause := 50 * time.Millisecond
+		if time.Since(begin) > bootWindow {
+			pause = time.Second
+		}
+		if time.Since(begin) >= d || sleep(ctx, pause) != nil {
+			return false
+		}
+	}
+}
+
+// loop observes, decides and acts until done, asked before each act, says so. Where there is a fault nothing is done, whatever the
+// rest of the observation looks like.
+func (m *Membership) loop(ctx context.Context, done func(Facts, Observation) bool) error {
+	begin := time.Now()
+	for {
+		f := m.observe(ctx)
+		if ctx.Err() != nil {
+			return interrupted(ctx)
+		}
+		o := Classify(f)
+		m.strangerSince = o.StrangerSince
+		plan := m.hold(f, Decide(f.Now, o))
+		if o.Fault == "" && done(f, o) {
+			if plan.Act != ActKeep {
+				plan = Plan{} // what it would wait for next is the next phase's to show
+			}
+			m.show(f, plan)
+			return nil
+		}
+		m.show(f, plan)
+		pause := bootPause
+		if time.Since(begin) > bootWindow {
+			pause = longPause
+		}
+		switch plan.Act {
+		case ActKeep, ActWait, ActHalt:
+		default:
+			if m.step(ctx, f, plan) {
+				pause = 0
+			} else {
+				pause = max(pause, errorPause)
+			}
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// step takes the plan's step and reports whether it went well. A step that fails again and again is one line and one wait, not many.
+func (m *Membership) step(ctx context.Context, f Facts, p Plan) bool {
+	again := m.failure.same(p)
+	if !again {
+		m.cfg.Log.Info("step", "row", p.Row.String(), "act", string(p.Act), "reason", p.Reason)
+	}
+	err := m.act(ctx, f, p)
+	if err == nil {
+		m.failure = nil
+		return true
+	}
+	if ctx.Err() != nil {
+		return false
+	}
+	if !again {
+		m.failure = &failure{row: p.Row, act: p.Act}
+	}
+	if p.Blocked != nil && !again { // what the plan itself waits for is shown before it
+		m.cfg.Log.Warn("step failed", "row", p.Row.String(), "act", string(p.Act), "err", err.Error())
+	}
+	m.failure.err = err
+	m.failure.tries++
+	m.show(f, m.hold(f, p))
+	return false
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		if ctx.Err() != nil {
+			return interrupted(ctx)
+		}
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return interrupted(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+func interrupted(ctx context.Context) error {
+	return fmt.Errorf("interrupted: %w", context.Cause(ctx))
+}

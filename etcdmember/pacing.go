@@ -1,0 +1,74 @@
+package etcdmember
+
+import (
+	"fmt"
+	"time"
+)
+
+// The distance between two starts of a member that does not stay up while the boot still decides on it: the first one again is at
+// once, then it doubles. Once the boot is done the supervisor has its own.
+const (
+	firstDistance = time.Second
+	mostDistance  = 30 * time.Second
+	// stayedUp is how long a member has to have run for its end to be a new story.
+	stayedUp = time.Minute
+)
+
+// pacing counts the starts that came one soon after the other.
+type pacing struct {
+	last time.Time
+	runs int
+}
+
+// started notes a start.
+func (p *pacing) started(now time.Time) {
+	if now.Sub(p.last) > stayedUp+p.distance() {
+		p.runs = 0
+	}
+	p.last = now
+	p.runs++
+}
+
+// distance is how long after the last start the next one may be.
+func (p *pacing) distance() time.Duration {
+	if p.runs < 2 {
+		return 0
+	}
+	return min(firstDistance<<min(p.runs-2, 10), mostDistance)
+}
+
+// failure is the step that failed last, as long as it is the next one again.
+type failure struct {
+	row   Row
+	act   Act
+	err   error
+	tries int
+}
+
+func (f *failure) same(p Plan) bool { return f != nil && f.row == p.Row && f.act == p.Act }
+
+// hold turns a step that must not be taken now into a wait that says why: one that this version decides but does not carry out, and
+// the start of a member that has just ended, again. A step that has failed is taken again, and shown as what is waited for.
+func (m *Membership) hold(f Facts, p Plan) Plan {
+	if !m.failure.same(p) {
+		m.failure = nil
+	}
+	switch p.Act {
+	case ActOrderRestore, ActCloseEpoch, ActRestore:
+		return Plan{Act: ActWait, Row: p.Row}.blocked("not-carried-out",
+			fmt.Sprintf("the next step would be to %s (%s), and this version of quorate decides that but does not do it.", p.Act, p.Reason),
+			"Nothing was touched. Run a version that can, or restore by hand as the runbook says.")
+	case ActStart, ActStartJoined, ActSeed, ActForm:
+		early := m.starts.last.Add(m.starts.distance()).Sub(f.Now)
+		if f.Directory.Running || early <= 0 {
+			break
+		}
+		return Plan{Act: ActWait, Row: p.Row}.blocked("etcd-does-not-stay-up",
+			fmt.Sprintf("etcd was started %d times, one soon after the other, and has ended each time: its log says why.", m.starts.runs),
+			"It is started again by itself, at most 30 s after its last start.")
+	}
+	if m.failure != nil && p.Blocked == nil {
+		return p.blocked("step-failed", fmt.Sprintf("the step to %s failed: %v.", p.Act, m.failure.err), "It is tried again by itself.")
+	}
+	return p
+}
