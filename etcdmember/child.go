@@ -138,7 +138,7 @@ func startMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) (*embe
 			return nil, interrupted(ctx)
 		}
 		if joins {
-			if err := cfg.refreshCluster(); err != nil {
+			if err := cfg.refreshCluster(ctx, log); err != nil {
 				return nil, err
 			}
 		}
@@ -161,7 +161,7 @@ func startMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) (*embe
 
 // refreshCluster reads the members from the peers, right before etcd compares its list with theirs: several replicas may join
 // at the same moment, and each changes the list.
-func (c *MemberConfig) refreshCluster() error {
+func (c *MemberConfig) refreshCluster(ctx context.Context, log *slog.Logger) error {
 	ec, err := c.embedConfig()
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (c *MemberConfig) refreshCluster() error {
 	}
 	var urls []string
 	for name, u := range c.InitialCluster {
-		if name != c.Name {
+		if name != c.Name && !strings.HasPrefix(name, notStarted) { // those would not answer
 			urls = append(urls, u)
 		}
 	}
@@ -181,23 +181,27 @@ func (c *MemberConfig) refreshCluster() error {
 		return fmt.Errorf("read the members: %w", err)
 	}
 	own := PeerURL(c.DNSName)
+	var ownID record.MemberID
 	list := map[string]string{}
 	for _, m := range cluster.Members() {
 		if len(m.PeerURLs) == 0 {
 			continue
 		}
 		name := "member-" + m.ID.String()
+		if m.Name == "" {
+			name = notStarted + m.ID.String()
+		}
 		if m.PeerURLs[0] == own {
 			// etcd takes the entry with its URL for itself, whatever its id: another's would be a member that has forgotten everything.
 			if id := record.MemberID(m.ID); c.MemberID != 0 && id != c.MemberID {
 				return fmt.Errorf("read the members: the entry of this place is member %s by now, and %s was added for this disk", id, c.MemberID)
 			}
-			name = c.Name
+			name, ownID = c.Name, record.MemberID(m.ID)
 		}
 		list[name] = m.PeerURLs[0]
 	}
 	c.InitialCluster = list
-	return nil
+	return awaitTurn(ctx, goFirst(cluster.Members(), ownID), rt, log)
 }
 
 // stalled reports whether the member has nothing to wait for but its own publication.

@@ -99,7 +99,7 @@ func initialName(e Member, own record.MemberID, ownName string) string {
 	case e.ID == own:
 		return ownName
 	case e.Name == "":
-		return "not-started-" + e.ID.String()
+		return notStarted + e.ID.String()
 	default:
 		return e.Name
 	}
