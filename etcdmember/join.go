@@ -59,7 +59,9 @@ var errNoQuorum = errors.New("no member of this epoch answers through quorum")
 // ambiguous: the next look finds the entry, and removes it, because nothing on this disk says that it was added.
 func (m *Membership) addLearner(ctx context.Context, f Facts) error {
 	var id record.MemberID
-	err := m.onQuorum(ctx, f, func(ctx context.Context, c *clientv3.Client) error {
+	adding, cancel := context.WithTimeout(ctx, m.addTimeout())
+	defer cancel()
+	err := m.onQuorum(adding, f, func(ctx context.Context, c *clientv3.Client) error {
 		resp, err := c.MemberAddAsLearner(ctx, []string{PeerURL(m.dnsName())})
 		if err != nil {
 			return err
@@ -71,6 +73,19 @@ func (m *Membership) addLearner(ctx context.Context, f Facts) error {
 		return errors.Join(fmt.Errorf("add learner: %w", err), sleep(ctx, pauseAfter(err)))
 	}
 	return m.setAgent(func(a *AgentFile) { a.Phase, a.MemberID = PhaseAdded, id })
+}
+
+// firstAddTimeout is for the first try to add this replica. Raft drops a change without a word while another is being applied ("ignoring
+// conf change", raft.go), and replicas that boot together add themselves in the same milliseconds: waiting for the whole callTimeout
+// made such a boot 5.5 s longer. Later tries have all of it, because what takes longer here is a slow cluster.
+const firstAddTimeout = time.Second
+
+func (m *Membership) addTimeout() time.Duration {
+	m.adds++
+	if m.adds == 1 {
+		return firstAddTimeout
+	}
+	return callTimeout
 }
 
 // startJoined starts the member that was added for this disk: join step 8. The child reads the list again right before

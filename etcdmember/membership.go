@@ -99,6 +99,7 @@ type Membership struct {
 	strangerSince time.Time
 	starts        pacing
 	failure       *failure
+	adds          int // tries to add this replica to the members
 
 	mu    sync.Mutex
 	shown Shown
