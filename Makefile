@@ -12,8 +12,11 @@ STATE := _demo
 help: ## Say what the targets do
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: deps build kubernetes etcd ## Three real masters on this machine (root), left running
+demo: demo-check deps build kubernetes etcd ## Three real masters on this machine (root), left running
 	@test/demo.sh up $(STATE)
+
+demo-check:
+	@test/demo.sh check $(STATE)
 
 demo-down: ## Remove every trace of the demo
 	@test/demo.sh down $(STATE)
@@ -57,4 +60,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo demo-down test check deps build kubernetes etcd race bench fuzz lint vuln clean
+.PHONY: help demo demo-check demo-down test check deps build kubernetes etcd race bench fuzz lint vuln clean

@@ -1,41 +1,67 @@
 #!/usr/bin/env bash
 # The demo: three real masters in three zones of a local GCE project.
 #
-#   test/demo.sh up|down [STATE]
+#   test/demo.sh check|up|down [STATE]
 #
-# It does what `quorate create` does against Google: writes the cluster's configuration, begins its record, starts the VMs,
-# and asks for an administrator's kubeconfig. Everything it makes is in STATE (default _demo) and goes with `down`.
+# `up` does what `quorate create` does against Google: writes the cluster's configuration, begins its record, starts the VMs, and asks for
+# an administrator's kubeconfig. Each step is left out where it is done already, so `up` again goes on where it was interrupted, and
+# starts VMs that are off. `check` says whether this machine and this user can have a demo, before anything is built. Everything that it
+# makes is in STATE (default _demo) and goes with `down`. QUORATE_DEMO_NET names another range than 10.240.0 (a /24).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-verb=${1:-up} state=${2:-_demo}
-name=demo endpoint=10.240.0.100
+verb=${1:-up} given=${2:-_demo} net=${QUORATE_DEMO_NET:-10.240.0}
+name=demo endpoint=$net.100 region=us-central1 project_number=271828182845
+declare -A vms=([master-a]=$region-a@$net.11 [master-b]=$region-b@$net.12 [master-c]=$region-c@$net.13)
+names=(master-a master-b master-c)
 bin=$PWD/bin
+state=$(realpath -m "$given")
 export PATH=$bin:$PATH:/usr/sbin:/sbin
+# In seconds: until the first master has made the bundle, and until all is whole on a slow machine.
+bundle_limit=60 whole_limit=300
+# In MiB: what three boots, their logs and a day of tries write.
+room=1024
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "demo: $*"; exit 1; }
+project() { local verb=$1; shift; localgce "$verb" --state "$state" "$@"; }
+vm() { local verb=$1; shift; localgce vm "$verb" --state "$state" "$@"; }
 
-[[ $(id -u) == 0 ]] || die "needs root, because a VM is a set of namespaces with a disk of its own: run it with sudo"
+# ours says whether STATE is a demo's, or nothing: `up` and `down` remove it whole.
+ours() { [[ ! -e $state || -e $state/.demo || -e $state/cluster.yaml || -e $state/logs/localgce.log ]] || rmdir "$state" 2>/dev/null; }
 
-down() { localgce down --state "$state" && rm -rf "$state"; }
+needs_root() { [[ $(id -u) == 0 ]] || die "needs root, because a VM is a set of namespaces with a disk of its own: run it with sudo"; }
 
-case $verb in
-down) if [[ -d $state ]]; then down; fi; exit 0 ;;
-up) ;;
-*) die "$verb: unknown; up and down are what it does" ;;
-esac
+check() {
+  needs_root
+  [[ $net =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || die "QUORATE_DEMO_NET=$net: the first three numbers of a /24 are needed, such as 10.240.0"
+  ours || die "$given exists and is no demo's folder: name another, or remove it"
+  local parent=$state free
+  while [[ ! -d $parent ]]; do parent=$(dirname "$parent"); done
+  free=$(df --output=avail -BM "$parent" | tail -1 | tr -dc 0-9)
+  ((free >= room)) || die "the disk of $parent has $free MiB left; at least $room MiB are needed for three VMs and their logs"
+}
 
-if localgce status --state "$state" >/dev/null 2>&1; then
-  die "it is up already: see 'bin/localgce status', or take it down with 'make demo-down'"
-fi
-begin=$SECONDS
-rm -rf "$state"
-mkdir -p "$state/bucket"
-state=$(cd "$state" && pwd)
+down() {
+  ours || die "$given is no demo's folder: nothing was removed"
+  if [[ ! -x $bin/localgce ]]; then
+    [[ -e $state ]] || return 0
+    die "bin/localgce is needed to take the demo down: make build"
+  fi
+  local code=0
+  project status >/dev/null 2>&1 || code=$?
+  if ((code == 4)) && [[ ! -e $state ]]; then
+    say "No demo is up, and nothing of one is left."
+    return 0
+  fi
+  needs_root
+  project down >/dev/null
+  rm -rf "$state"
+  say "The demo is gone, and nothing of it is left on this machine."
+}
 
-say "· writing the cluster's configuration ($state/cluster.yaml)"
-umask 077
-cat >"$state/cluster.yaml" <<YAML
+configure() {
+  say "· writing the cluster's configuration ($given/cluster.yaml)"
+  (umask 077 && cat >"$state/cluster.yaml.part") <<YAML
 apiVersion: quorate.dev/v1alpha1
 kind: Cluster
 name: $name
@@ -47,53 +73,110 @@ record:
 seal:
   key: base64key://$(head -c 32 /dev/urandom | base64 -w0 | tr '+/' '-_')
 compute:
-  endpoint: http://10.240.0.1:8080/compute/v1/
+  endpoint: http://$net.1:8080/compute/v1/
 etcd:
   dataDisk: quorate-data
 YAML
-host=(--config "$state/cluster.yaml" --record "file://$state/bucket")
+  mv "$state/cluster.yaml.part" "$state/cluster.yaml"
+}
 
-say "· beginning its record ($state/bucket)"
-quorate record init "${host[@]}" --region us-central1 --project-number 271828182845 >/dev/null
+start() {
+  # What an interrupted or dead demo left is of no use: its VMs are gone.
+  project down >/dev/null
+  rm -rf "$state"
+  mkdir -p "$state/bucket"
+  : >"$state/.demo"
+  configure
+  say "· beginning its record ($given/bucket)"
+  quorate record init "${host[@]}" --region "$region" --project-number "$project_number" >/dev/null
+  say "· starting three VMs in three zones"
+  local flags=() n
+  for n in "${names[@]}"; do flags+=(--vm "$n@${vms[$n]}"); done
+  project up --project-number "$project_number" --cluster "$state/cluster.yaml" --subnet "$net.0/24" --endpoint "$endpoint" \
+    --bind "$bin:/usr/local/bin:ro" --bind "$state/bucket:/srv/bucket" "${flags[@]}" >/dev/null ||
+    die "the VMs do not start (see above); where the range is in use, name another: QUORATE_DEMO_NET=10.77.0 make demo"
+}
 
-say "· starting three VMs in three zones"
-localgce up --state "$state" --project-number 271828182845 --cluster "$state/cluster.yaml" --endpoint "$endpoint" \
-  --bind "$bin:/usr/local/bin:ro" --bind "$state/bucket:/srv/bucket" \
-  --vm master-a@us-central1-a@10.240.0.11 --vm master-b@us-central1-b@10.240.0.12 --vm master-c@us-central1-c@10.240.0.13 >/dev/null
+# resume brings back what a person has hurt in a demo that is up.
+resume() {
+  say "· it is up already: starting what is off"
+  local n
+  localgce net heal --state "$state" >/dev/null
+  for n in "${names[@]}"; do
+    vm thaw "$n" >/dev/null 2>&1 || true # refused by a VM that is not frozen
+    vm start "$n" >/dev/null 2>&1 || true # refused by a VM that runs
+  done
+}
 
-say "· asking for an administrator's kubeconfig ($state/admin.kubeconfig)"
-for _ in $(seq 100); do
-  quorate kubeconfig "${host[@]}" --output "$state/admin.kubeconfig" 2>"$state/kubeconfig.err" && break
-  sleep 0.2
-done
-[[ -s $state/admin.kubeconfig ]] || die "no bundle in the record after 20 s: $(cat "$state/kubeconfig.err"); the agents' logs are in $state/logs"
-rm -f "$state/kubeconfig.err"
+kubeconfig() {
+  say "· asking for an administrator's kubeconfig ($given/admin.kubeconfig)"
+  local end=$((SECONDS + bundle_limit)) why
+  until why=$(quorate kubeconfig "${host[@]}" --output "$state/admin.kubeconfig" 2>&1); do
+    ((SECONDS < end)) || die "no kubeconfig after $bundle_limit s: $why; the agents' logs are in $given/logs"
+    sleep 0.2
+  done
+}
 
-voters() { localgce vm exec --state "$state" "$1" -- quorate status -o json 2>/dev/null | grep -c '"role": "voter"' || true; }
+# voters counts what the first VM that answers says.
+voters() {
+  local n status
+  for n in "${names[@]}"; do
+    if status=$(vm exec "$n" quorate status -o json 2>/dev/null); then
+      grep -c '"role": "voter"' <<<"$status" || true
+      return
+    fi
+  done
+  echo 0
+}
+
 ready() { kubectl --kubeconfig "$state/admin.kubeconfig" --request-timeout 2s get --raw /readyz --server "https://$1" >/dev/null 2>&1; }
 
-say "· waiting for three voters and three apiservers"
-last=""
-for _ in $(seq 600); do
-  n=0
-  for a in 10.240.0.11 10.240.0.12 10.240.0.13; do if ready "$a"; then n=$((n + 1)); fi; done
-  now="  $n of 3 apiservers ready, $(voters master-a) voters"
-  [[ $now == "$last" ]] || say "$now"
-  last=$now
-  if [[ $n == 3 && $(voters master-a) == 3 ]] && ready "$endpoint"; then whole=yes; break; fi
-  sleep 0.5
-done
-if [[ ${whole:-} != yes ]]; then
-  localgce vm list --state "$state" >&2 || true
-  die "not whole after five minutes; the agents' logs are in $state/logs"
-fi
+await() {
+  say "· waiting for three voters and three apiservers"
+  local end=$((SECONDS + whole_limit)) last="" now n v apiservers
+  while ((SECONDS < end)); do
+    apiservers=0
+    for n in "${names[@]}"; do if ready "${vms[$n]#*@}"; then apiservers=$((apiservers + 1)); fi; done
+    v=$(voters)
+    now="  $apiservers of 3 apiservers ready, $v of 3 voters"
+    [[ $now == "$last" ]] || say "$now"
+    last=$now
+    if [[ $apiservers == 3 && $v == 3 ]] && ready "$endpoint"; then return 0; fi
+    sleep 0.5
+  done
+  vm list >&2 || true
+  die "not whole after $whole_limit s; 'bin/localgce vm exec master-a quorate status' says why, and the agents' logs are in $given/logs"
+}
 
-say ""
-localgce vm list --state "$state"
-cat <<TEXT
+next() {
+  cat <<TEXT
 
-Three masters run since $((SECONDS - begin)) s. Next:
+Three masters run$1. Next:
   bin/kubectl --kubeconfig _demo/admin.kubeconfig get --raw '/readyz?verbose'
   bin/localgce vm exec master-a -- quorate status
   bin/localgce vm kill master-b; bin/localgce vm start master-b     # shoot a master, and let it come back
 TEXT
+}
+
+up() {
+  check
+  trap 'say ""; say "demo: interrupted; \"make demo\" goes on, \"make demo-down\" removes what is there"; exit 130' INT TERM
+  local begin=$SECONDS since="" host=(--config "$state/cluster.yaml" --record "file://$state/bucket")
+  if project status >/dev/null 2>&1; then
+    resume
+  else
+    start
+    since=yes
+  fi
+  [[ -s $state/admin.kubeconfig ]] || kubeconfig
+  await
+  [[ -z $since ]] || since=" since $((SECONDS - begin)) s"
+  say ""
+  vm list
+  if [[ $given == _demo ]]; then next "$since"; else next "$since" | sed "s#_demo/#$given/#; s#localgce vm [a-z]*#& --state $given#g"; fi
+}
+
+case $verb in
+check | up | down) "$verb" ;;
+*) die "$verb: unknown; check, up and down are what it does" ;;
+esac
