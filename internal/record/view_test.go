@@ -67,7 +67,7 @@ func incarnation(p replica.Place, k, epoch uint64, started bool) Incarnation {
 }
 
 // write puts a View into a record through the Create methods.
-func write(t *testing.T, s *Store, v View) {
+func write(t testing.TB, s *Store, v View) {
 	t.Helper()
 	ctx := t.Context()
 	made := func(_ any, won bool, err error) {
@@ -108,7 +108,7 @@ func write(t *testing.T, s *Store, v View) {
 	}
 }
 
-func writeEpoch(t *testing.T, s *Store, e Epoch, made func(any, bool, error)) {
+func writeEpoch(t testing.TB, s *Store, e Epoch, made func(any, bool, error)) {
 	t.Helper()
 	ctx := t.Context()
 	if e.Claim != nil {
