@@ -75,6 +75,14 @@ func TestMistakesAreNamed(t *testing.T) {
 	}
 }
 
+func TestExecHelpsWithoutAProject(t *testing.T) {
+	for _, args := range []string{"vm exec --help", "vm exec a --help", "vm exec a -h"} {
+		if out, code := localgceIn(t, t.TempDir(), strings.Fields(args)...); code != 0 || !strings.Contains(out, "Run a command in a VM") {
+			t.Errorf("localgce %s: %d %q", args, code, out)
+		}
+	}
+}
+
 func TestUpFlagsBecomeAConfig(t *testing.T) {
 	dir := t.TempDir()
 	document := filepath.Join(dir, "cluster.yaml")

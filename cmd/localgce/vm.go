@@ -129,6 +129,9 @@ func newExec() *cobra.Command {
 			return exactly(cobra.MinimumNArgs(2))(cmd, withoutDashes(args))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[1] == "--help" || args[1] == "-h" { // of this command: no VM has a program of that name
+				return cmd.Help()
+			}
 			args = withoutDashes(args)
 			c, err := client(cmd)
 			if err != nil {
