@@ -24,8 +24,8 @@ const (
 // deadlines bound the phases that nothing but a fault can hold up. A phase that is not here may have to wait for others,
 // for a quorum or for a record that comes back, and says so in the status instead of giving up.
 var deadlines = map[Phase]time.Duration{
-	PhaseIdentity:     2 * time.Minute, // the metadata server is on the same host; its client tries again meanwhile
-	PhaseCertificates: 5 * time.Minute, // KMS may be slow, and is tried again
+	PhaseIdentity:     2 * time.Minute,  // the metadata server is on the same host; its client tries again meanwhile
+	PhaseCertificates: 30 * time.Second, // KMS may be slow, and is tried again; a wrong seal.key is read anew only by the next start
 	PhaseControlPlane: 10 * time.Minute,
 }
 

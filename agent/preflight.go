@@ -26,24 +26,33 @@ func (u unfit) Unwrap() []error { return []error{ErrPreflight, u.error} }
 // leastRoom is what a data disk must have left before a cluster is seeded on it: a log, a database and one snapshot.
 const leastRoom = 512 << 20
 
-// checkBinaries asks the programs for their versions, beside the rest of the boot; a.binaries waits for the answer.
+// checkBinaries asks the programs for their versions, beside the rest of the boot; a.binaries waits for the answer, and asks again while
+// something is wrong: what is repaired ends the wait without a hand. a.binaries is called from one goroutine.
 // ctx ends it; the function that checkBinaries returns waits for that.
 func (a *Agent) checkBinaries(ctx context.Context, in identified) (wait func()) {
-	done := make(chan struct{})
-	var err error
-	go func() {
-		defer close(done)
-		specs, _, cerr := controlplane.Components(controlplane.Input{
+	check := func() error {
+		specs, _, err := controlplane.Components(controlplane.Input{
 			Identity: in.self, Cluster: in.cluster, Files: a.files, LogDir: a.cfg.LogDir, RunDir: a.cfg.RunDir,
 		})
-		if err = cerr; err == nil {
+		if err == nil {
 			err = controlplane.CheckBinaries(ctx, specs, controlplane.KubernetesMinor)
 		}
 		if err != nil {
-			err = unfit{err}
+			return unfit{err}
 		}
-	}()
-	a.binaries = func() error { <-done; return err }
+		return nil
+	}
+	done := make(chan struct{})
+	var err error
+	go func() { defer close(done); err = check() }()
+	asked := false
+	a.binaries = func() error {
+		if <-done; asked && err != nil {
+			err = check()
+		}
+		asked = true
+		return err
+	}
 	return func() { <-done }
 }
 
