@@ -23,18 +23,18 @@ const (
 	projectNumber = "271828182845"
 	// patience is how long anything may take that has to come by itself. It is generous: machines under test are busy, and what is
 	// measured is logged, not asserted.
-	patience = 3 * time.Minute
+	patience = 2 * time.Minute
 )
 
 // plan says which cluster a scenario wants.
 type plan struct {
-	subnet int      // 10.245.<subnet>.0/25, one for each scenario
+	subnet int      // 10.251.<subnet>.0/25, one for each scenario
 	vms    []string // each in a zone of its own
 	// replicas is what the Cluster document asks for: as many as there are VMs where it is 0.
 	replicas int
-	programs string            // another folder than the common one
-	change   func(doc *string) // changes the Cluster document before it is used
-	noRecord bool              // the operator has not begun the record
+	programs string // another folder than the common one
+	// noRecord: the operator has not begun the record. noAttribute: the VMs have no Cluster document yet.
+	noRecord, noAttribute bool
 }
 
 // cluster is a GCE project with masters in it, and the operator's view of it: a configuration, the record, a kubeconfig.
@@ -45,7 +45,7 @@ type cluster struct {
 	programs string
 	state    string // the folder of all files
 	document string // the Cluster document
-	told     bool   // see tell
+	told     bool   // a case has told of its failure
 }
 
 // begin starts a cluster's VMs and takes all of it away at the test's end.
@@ -56,9 +56,6 @@ func begin(t *testing.T, p plan) *cluster {
 		c.programs = p.programs
 	}
 	c.document = c.write(p)
-	if p.change != nil {
-		p.change(&c.document)
-	}
 	c.must(t, os.MkdirAll(c.bucket(), 0o755))
 	c.must(t, os.WriteFile(c.configFile(), []byte(c.document), 0o600))
 	if !p.noRecord {
@@ -77,11 +74,23 @@ func (c *cluster) open(t *testing.T) {
 	c.must(t, err)
 	c.Project = project
 	t.Cleanup(func() {
-		c.tell(t)
-		if err := project.Close(context.Background()); err != nil {
+		if !c.told {
+			c.tell(t)
+		}
+		if err := c.shut(); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	})
+}
+
+// shut closes the project, if it is open.
+func (c *cluster) shut() error {
+	if c.Project == nil {
+		return nil
+	}
+	err := c.Close(context.Background())
+	c.Project = nil
+	return err
 }
 
 func (c *cluster) write(p plan) string {
@@ -95,13 +104,13 @@ kind: Cluster
 name: test
 replicas: %d
 endpoint:
-  externalIP: 10.245.%d.100
+  externalIP: 10.251.%d.100
 record:
   url: file:///srv/bucket
 seal:
   key: base64key://%s
 compute:
-  endpoint: http://10.245.%d.1:8080/compute/v1/
+  endpoint: http://10.251.%d.1:8080/compute/v1/
 etcd:
   dataDisk: quorate-data
 `, p.replicas, p.subnet, base64.URLEncoding.EncodeToString(key), p.subnet)
@@ -109,13 +118,16 @@ etcd:
 
 func (c *cluster) project() localgce.Config {
 	conf := localgce.Config{
-		State: filepath.Join(c.state, "project"), Cluster: "test", Subnet: netip.MustParsePrefix(fmt.Sprintf("10.245.%d.0/25", c.subnet)),
+		State: filepath.Join(c.state, "project"), Cluster: "test", Subnet: netip.MustParsePrefix(fmt.Sprintf("10.251.%d.0/25", c.subnet)),
 		DiskSize: 2 << 30, Attributes: map[string]string{agent.ClusterAttribute: c.document},
 		Agent: localgce.Agent{Watchdog: 30 * time.Second},
 		Binds: []localgce.Bind{
 			{Host: c.programs, Guest: "/usr/local/bin", ReadOnly: true},
 			{Host: c.bucket(), Guest: "/srv/bucket"},
 		},
+	}
+	if c.noAttribute {
+		conf.Attributes = nil
 	}
 	for i, name := range c.vms {
 		conf.VMs = append(conf.VMs, localgce.VMConfig{Name: name, Zone: "us-central1-" + string(rune('a'+i))})
@@ -126,7 +138,7 @@ func (c *cluster) project() localgce.Config {
 func (c *cluster) bucket() string     { return filepath.Join(c.state, "bucket") }
 func (c *cluster) configFile() string { return filepath.Join(c.state, "cluster.yaml") }
 func (c *cluster) kubeconfig() string { return filepath.Join(c.state, "admin.kubeconfig") }
-func (c *cluster) endpoint() string   { return fmt.Sprintf("10.245.%d.100", c.subnet) }
+func (c *cluster) endpoint() string   { return fmt.Sprintf("10.251.%d.100", c.subnet) }
 
 // must ends the test on an error.
 func (c *cluster) must(t *testing.T, err error) {

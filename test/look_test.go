@@ -108,7 +108,7 @@ func (c *cluster) leader(t *testing.T) (name string) {
 			}
 			for _, m := range s.Etcd.Members {
 				if m.Leader {
-					name = strings.Split(m.Name, ".")[1] // zone.name.instance
+					name = placeName(m.Name)
 					return nil
 				}
 			}
@@ -117,6 +117,9 @@ func (c *cluster) leader(t *testing.T) (name string) {
 	})
 	return name
 }
+
+// placeName is the VM's name in a member's, zone.name.instance.
+func placeName(member string) string { return strings.Split(member, ".")[1] }
 
 // member is the member id that a replica has.
 func (c *cluster) member(t *testing.T, name string) string {
@@ -135,10 +138,10 @@ func (c *cluster) logOf(name string) string {
 	return string(b)
 }
 
-// tell prints, once a failed test, what a person needs who looks for the cause.
+// tell prints, where a test has failed, what a person needs who looks for the cause.
 func (c *cluster) tell(t *testing.T) {
 	t.Helper()
-	if !t.Failed() || c.told {
+	if !t.Failed() || c.Project == nil {
 		return
 	}
 	c.told = true

@@ -70,6 +70,16 @@ func (c *cluster) wantOneCluster(t *testing.T) {
 	}
 }
 
+// seeder is the VM that holds the claim of the first epoch.
+func (c *cluster) seeder(t *testing.T) string {
+	t.Helper()
+	var claim struct{ Seeder struct{ Name string } }
+	b, err := os.ReadFile(filepath.Join(c.bucket(), "test", "epochs", "1", "claim.json"))
+	c.must(t, err)
+	c.must(t, json.Unmarshal(b, &claim))
+	return claim.Seeder.Name
+}
+
 // etcdctl asks a replica's own member with the agent's certificate, as an operator on the VM would.
 func (c *cluster) etcdctl(t *testing.T, vm, args string) string {
 	t.Helper()
