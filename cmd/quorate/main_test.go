@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -74,7 +73,9 @@ func asNobody(ts *testscript.TestScript, neg bool, args []string) {
 	self, err := os.Executable()
 	ts.Check(err)
 	program := filepath.Join(dir, "quorate")
-	ts.Check(copyFile(program, self))
+	// By another process: a file that this one has open for writing cannot be run while any of its tests forks.
+	ts.Check(exec.Command("cp", self, program).Run())
+	ts.Check(os.Chmod(program, 0o755))
 	cmd := exec.Command(program, args[2:]...)
 	cmd.Dir = "/"
 	if os.Geteuid() == 0 {
@@ -87,20 +88,6 @@ func asNobody(ts *testscript.TestScript, neg bool, args []string) {
 	if code := strconv.Itoa(cmd.ProcessState.ExitCode()); code != args[0] || string(out) != args[1]+"\n" {
 		ts.Fatalf("exit code %s, %q; want %s, %q", code, out, args[0], args[1])
 	}
-}
-
-func copyFile(to, from string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }
 
 // bundle FILE: make the cluster's first bundle, as its first master would.
