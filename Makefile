@@ -43,6 +43,7 @@ race: build kubernetes etcd ## The tests of the packages that run goroutines, wi
 	$(GO) test -race -timeout 20m ./agent/... ./supervisor/... ./etcdmember/... ./certs/... ./internal/...
 
 bench: build kubernetes etcd ## Boot of one and of three replicas against the floor; memory and idle CPU
+	$(GO) test -run '^$$' -bench . -benchtime 200ms ./certs ./etcdmember ./internal/record
 	$(GO) run ./test/bench
 
 fuzz: ## Half a minute of each fuzz test

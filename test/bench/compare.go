@@ -38,7 +38,12 @@ func (b *bench) once(ctx context.Context, prepare func(context.Context, int) (*w
 	if err != nil {
 		return round{}, err
 	}
+	busy, err := awaitQuiet(ctx)
+	if err != nil {
+		return round{}, err
+	}
 	project, r, err := boot(ctx, w, voters)
+	r.Busy = busy
 	if err != nil {
 		return r, err
 	}
@@ -49,6 +54,19 @@ func (b *bench) once(ctx context.Context, prepare func(context.Context, int) (*w
 		return r, nil
 	}
 	return r, os.RemoveAll(w.dir)
+}
+
+// disturbed counts the rounds that began on a machine that was busy with something else.
+func (c *comparison) disturbed() (n, all int) {
+	if c == nil {
+		return 0, 0
+	}
+	for _, r := range append(slices.Clone(c.Quorate), c.Floor...) {
+		if all++; r.Busy > quietEnough {
+			n++
+		}
+	}
+	return n, all
 }
 
 // say prints progress for a person.

@@ -16,7 +16,7 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// Where quorate's agent keeps its files in a VM; the floor's programs find theirs at the same places.
+// Where quorate's agent keeps its files in a VM. The floor's etcd and logs are there too; what is ready-made is in floorDir.
 const (
 	dataDir = "/var/lib/quorate"
 	runDir  = "/run/quorate"
@@ -32,9 +32,6 @@ const floorStagger = 60 * time.Millisecond
 
 // etcdHealth is answered after a read through the quorum.
 const etcdHealth = "http://127.0.0.1:2381/health"
-
-// vmFiles are the certificates' places in a VM.
-var vmFiles = certs.Files{Dir: filepath.Join(dataDir, "pki"), Volatile: filepath.Join(runDir, "pki")}
 
 // buildFloor compiles the program that starts the floor.
 func (b *bench) buildFloor(ctx context.Context) error {

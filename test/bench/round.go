@@ -29,11 +29,13 @@ const (
 type round struct {
 	// Took is from the first agent's start until everything that was waited for.
 	Took seconds `json:"took"`
-	// Ready is how long the first and the last apiserver took.
+	// First and Last are how long the first and the last apiserver took.
 	First seconds `json:"first"`
 	Last  seconds `json:"last"`
 	// Phases are the durations that the replica which was ready last has logged, in order.
 	Phases []phase `json:"phases"`
+	// Busy is the share of the machine that others used when the round began.
+	Busy float64 `json:"busy"`
 }
 
 // boot starts a world, waits for it and says how long that took. The project stays up: the caller closes it.

@@ -107,6 +107,11 @@ func (r *results) print(w io.Writer, format string) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	one, ones := r.One.disturbed()
+	three, threes := r.Three.disturbed()
+	if one+three > 0 {
+		fmt.Fprintf(w, "\nothers used more than %.0f %% of the machine when %d of %d rounds began: look at the extremes\n", 100*quietEnough, one+three, ones+threes)
+	}
 	printPhases(w, "one replica", r.One)
 	printPhases(w, "the last of three replicas", r.Three)
 	return nil

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quorate/quorate/internal/localgce"
+)
+
+func TestMain(m *testing.M) {
+	localgce.RunInitIfAsked()
+	os.Exit(m.Run())
+}
+
+const agentLog = `time=x level=INFO msg="phase done" phase=identity took=4ms
+time=x level=INFO msg="certificate written" name=etcd-peer reason=missing
+time=x level=INFO msg="phase done" phase=etcd took=1.5s
+time=x level=INFO msg="phase done" phase="control plane" took=2.9s
+time=x level=INFO msg="phase done" phase=identity took=9ms
+`
+
+func TestPhasesAreThoseOfTheFirstBoot(t *testing.T) {
+	got := phasesIn(agentLog)
+	want := []phase{{"identity", 0.004}, {"etcd", 1.5}, {"control plane", 2.9}}
+	if !slices.Equal(got, want) {
+		t.Errorf("phases: %v, want %v", got, want)
+	}
+}
+
+func TestWhatThePhasesLeaveIsTheApiservers(t *testing.T) {
+	got := round{Last: 4}.withRest(phasesIn(agentLog))
+	last := got[len(got)-1]
+	if len(got) != 3 || last.Name != "apiserver" || math.Abs(float64(last.Took)-2.496) > 1e-9 {
+		t.Errorf("phases: %v, want the apiserver's 2.496 s at the end", got)
+	}
+}
+
+func TestSpreads(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   spread
+	}{
+		{nil, spread{}},
+		{[]float64{3, 1, 2}, spread{2, 1, 3}},
+		{[]float64{4, 1, 2, 3}, spread{2.5, 1, 4}},
+	} {
+		if got := spreadOf(c.values); got != c.want {
+			t.Errorf("spread of %v: %v, want %v", c.values, got, c.want)
+		}
+	}
+}
+
+func TestAMissedGoalIsLoud(t *testing.T) {
+	slow := results{One: &comparison{Quorate: []round{{Took: 3}}, Floor: []round{{Took: 2}}}}
+	var out strings.Builder
+	if err := slow.print(&out, ""); err != nil {
+		t.Fatal(err)
+	}
+	if !slow.missed() || !strings.Contains(out.String(), "MISSED") || !strings.Contains(out.String(), "1.50") {
+		t.Errorf("3 s against 2 s: missed %v\n%s", slow.missed(), out.String())
+	}
+	quick := results{Usage: []usage{{Name: "agent", RSS: goalMemory, CPU: goalCPU}}}
+	if quick.missed() {
+		t.Error("exactly the goal is no miss")
+	}
+}
+
+func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
+	for args, says := range map[string]string{
+		"-rounds 0":    "at least one is needed",
+		"-only two":    "one, three and memory are known",
+		"-o yaml":      "json is known",
+		"up":           "only flags are known",
+		"-only one,,x": "one, three and memory are known",
+	} {
+		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", args, err, says)
+		}
+	}
+}
+
+func TestUsageOfThisProcessCanBeRead(t *testing.T) {
+	rss, file, err := memoryOf(os.Getpid())
+	if err != nil || rss < 1 || file <= 0 || file > rss {
+		t.Errorf("%v MiB, of it files %v, %v", rss, file, err)
+	}
+	if _, err := cpuOf(os.Getpid()); err != nil {
+		t.Error(err)
+	}
+	if _, err := descendant(os.Getpid(), "no-such-program", "x"); err == nil {
+		t.Error("a process that is not there was found")
+	}
+}
