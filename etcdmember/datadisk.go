@@ -37,7 +37,7 @@ func (m *Membership) diskFacts() DiskFacts {
 	if d.Wanted == "" {
 		return d
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	mounts, err := os.ReadFile(m.mountinfo)
 	if err != nil {
 		return d
 	}

@@ -82,6 +82,8 @@ type Config struct {
 type Membership struct {
 	cfg  Config
 	disk disk
+	// mountinfo is the kernel's list of mounts.
+	mountinfo string
 	// served waits for a linearizable read through the own member.
 	served func(ctx context.Context) (clusterID, memberID record.MemberID, err error)
 
@@ -133,7 +135,8 @@ func New(cfg Config) *Membership {
 	if cfg.HostsFile == "" {
 		cfg.HostsFile = hostsPath
 	}
-	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename}, instances: map[string]bool{}}
+	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename}, mountinfo: "/proc/self/mountinfo",
+		instances: map[string]bool{}}
 	m.served = m.waitServing
 	m.openDisk()
 	return m

@@ -1,0 +1,504 @@
+package etcdmember
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// seededOnce is the one good end of a first boot, whatever happened on the way.
+func seededOnce(t *testing.T, m *machine, ms *Membership) {
+	t.Helper()
+	v, _ := m.record.copied()
+	if len(v.Epochs) != 1 || v.Epochs[0].Outcome == nil || v.Epochs[0].Outcome.Formed == nil {
+		t.Fatalf("the record's epochs: %+v", v.Epochs)
+	}
+	formed := *v.Epochs[0].Outcome.Formed
+	s, err := ms.Status(t.Context())
+	if err != nil || s.MemberID != formed.MemberID || s.ClusterID != formed.ClusterID {
+		t.Errorf("formed %+v, the member that runs is %s of %s, %v", formed, s.MemberID, s.ClusterID, err)
+	}
+	a, err := loadAgentFile(ms.agentPath())
+	if err != nil || a.Phase != PhaseStarted || a.MemberID != formed.MemberID || a.Token != v.Epochs[0].Claim.Token || a.NewestEpoch != 1 || a != ms.agent {
+		t.Errorf("agent.json: %+v, %v; in memory: %+v", a, err, ms.agent)
+	}
+	last := v.Replicas[m.me.Place][len(v.Replicas[m.me.Place])-1]
+	if last.Number != a.Incarnation || last.Started == nil || last.Started.MemberID != formed.MemberID || last.BootID != m.me.BootID {
+		t.Errorf("the newest incarnation: %+v", last)
+	}
+}
+
+func TestAFirstBootSeeds(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	ms := m.open()
+	if _, err := m.boot(ms); err != nil {
+		t.Fatal(err)
+	}
+	seededOnce(t, m, ms)
+	if blocked := blockedName(ms); blocked != "" || m.child.starts != 1 {
+		t.Errorf("blocked by %q, etcd started %d times", blocked, m.child.starts)
+	}
+}
+
+// Every write of a first boot is one at which the power may go, before it takes effect and after. What follows is another start
+// of the agent, in the same boot or in another.
+func TestASeedSurvivesEveryPowerCut(t *testing.T) {
+	names := map[string]bool{}
+	for _, after := range []bool{false, true} {
+		for _, reboot := range []bool{false, true} {
+			for when := 1; ; when++ {
+				m := newMachine(t, pa, newRecord())
+				m.power.when, m.power.after = when, after
+				wasCut, err := m.boot(m.open())
+				if err != nil {
+					t.Fatalf("write %d: %v", when, err)
+				}
+				if !wasCut {
+					break
+				}
+				names[m.power.name] = true
+				m.power.when = 0
+				if reboot {
+					m.me.BootID = "boot2"
+				}
+				ms := m.open()
+				if _, err := m.boot(ms); err != nil {
+					t.Fatalf("cut at write %d (%s), after %t: %v", when, m.power.name, after, err)
+				}
+				seededOnce(t, m, ms)
+				if t.Failed() {
+					t.Fatalf("cut at write %d (%s), after %t, reboot %t", when, m.power.name, after, reboot)
+				}
+			}
+		}
+	}
+	for _, want := range []string{"claim", "incarnation", "write agent.json", "start etcd", "write quorate-complete", "confirm", "outcome"} {
+		if !names[want] {
+			t.Errorf("no cut at %q: %v", want, names)
+		}
+	}
+}
+
+// A seed whose VM is made again with an empty disk before it formed: the claim is given up, and the next one forms.
+func TestAClaimWhoseVMIsRecreatedIsAbandoned(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	m.record.change(func(v *record.View) {
+		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", Seeder: record.Seeder{Place: pa, InstanceID: "99"}, Source: record.Source{Kind: record.SourceEmpty}}}}
+	})
+	ms := m.open()
+	if _, err := m.boot(ms); err != nil {
+		t.Fatal(err)
+	}
+	v, _ := m.record.copied()
+	if len(v.Epochs) != 2 || v.Epochs[0].Outcome.Abandoned == nil || v.Epochs[1].Outcome.Formed == nil {
+		t.Errorf("epochs: %+v", v.Epochs)
+	}
+}
+
+// inBackground runs a loop until the test ends it.
+func inBackground(t *testing.T, loop func(context.Context) error) (end func() error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- loop(ctx) }()
+	return func() error {
+		cancel()
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(5 * time.Second):
+			t.Fatal("the loop does not heed its context")
+			return nil
+		}
+	}
+}
+
+func TestTheLoserOfAClaimWaitsForTheBundle(t *testing.T) {
+	r := newRecord()
+	r.change(func(v *record.View) {
+		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", Seeder: record.Seeder{Place: pb, InstanceID: "102"}, Source: record.Source{Kind: record.SourceEmpty}}}}
+	})
+	m := newMachine(t, pa, r)
+	ms := m.open()
+	holder := true
+	end := inBackground(t, func(ctx context.Context) (err error) { holder, err = ms.Claim(ctx); return err })
+	eventually(t, "seed-in-progress", func() bool { return blockedName(ms) == "seed-in-progress" })
+	r.change(func(v *record.View) { v.Bundle = 1 })
+	eventually(t, "the wait ends", func() bool { return blockedName(ms) == "" })
+	if err := end(); err != nil || holder || m.child.starts != 0 {
+		t.Errorf("%v, holder %t, etcd started %d times", err, holder, m.child.starts)
+	}
+}
+
+func TestAnUnreadableRecordIsOneLineAndOneWait(t *testing.T) {
+	var log bytes.Buffer
+	m := newMachine(t, pa, newRecord())
+	m.log = slog.New(slog.NewTextHandler(&log, nil))
+	m.record.fail(errors.New("503"))
+	ms := m.open()
+	end := inBackground(t, func(ctx context.Context) error { _, err := ms.Claim(ctx); return err })
+	eventually(t, "record-unreadable", func() bool { return blockedName(ms) == "record-unreadable" })
+	since := ms.Shown().Blocked[0].Since
+	time.Sleep(3 * bootPause)
+	if b := ms.Shown().Blocked; len(b) != 1 || !b[0].Since.Equal(since) {
+		t.Errorf("the wait began again: %+v, was since %s", b, since)
+	}
+	begin := time.Now()
+	if err := end(); !errors.Is(err, context.Canceled) || time.Since(begin) > time.Second {
+		t.Errorf("the end of a waiting boot: %v after %s", err, time.Since(begin))
+	}
+	if n := strings.Count(log.String(), "msg=blocked"); n != 1 {
+		t.Errorf("%d lines:\n%s", n, &log)
+	}
+}
+
+func TestARestartStartsAsItIsWithoutTheRecordAndARebootWaits(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	if _, err := m.boot(m.open()); err != nil {
+		t.Fatal(err)
+	}
+	m.child.Stop(t.Context())
+	m.record.fail(errors.New("503"))
+	ms := m.open()
+	if !ms.Established() || ms.Shown().ClusterUID != "uid" {
+		t.Errorf("a disk on which etcd ran: established %t, cluster %q", ms.Established(), ms.Shown().ClusterUID)
+	}
+	if _, err := m.boot(ms); err != nil {
+		t.Fatal(err)
+	}
+	if got := blockedName(ms); m.child.starts != 2 || got != "record-unreadable" {
+		t.Errorf("etcd started %d times, blocked by %q", m.child.starts, got)
+	}
+	m.child.Stop(t.Context())
+	m.me.BootID = "boot2"
+	ms = m.open()
+	end := inBackground(t, ms.Settle)
+	eventually(t, "record-unreadable", func() bool { return blockedName(ms) == "record-unreadable" })
+	end()
+	if m.child.starts != 2 {
+		t.Error("etcd was started after a reboot without the record")
+	}
+}
+
+// A directory of an epoch that was abandoned is put away, with its bytes, whenever the power goes.
+func TestAnArchiveSurvivesEveryPowerCut(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		for when := 1; ; when++ {
+			m := newMachine(t, pa, newRecord())
+			m.record.change(func(v *record.View) {
+				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", Seeder: record.Seeder{Place: pa, InstanceID: "101"}, Source: record.Source{Kind: record.SourceEmpty}},
+					Outcome: &record.Outcome{Abandoned: &record.Abandoned{By: "x", Why: "y"}}}}
+			})
+			if err := makeDirectory(m.etcdDir(), &MemberStatus{MemberID: 0xa1, ClusterID: 0xc9}); err != nil {
+				t.Fatal(err)
+			}
+			ms := m.open()
+			ms.agent = AgentFile{ClusterUID: "uid", Epoch: 1, Token: "t1", Replica: pa, InstanceID: "101", BootID: "boot1", Phase: PhaseSeeding, NewestEpoch: 1}
+			ms.unsure = true
+			if err := ms.setAgent(func(*AgentFile) {}); err != nil {
+				t.Fatal(err)
+			}
+			m.power.n, m.power.when, m.power.after = 0, when, after
+			wasCut, err := m.boot(ms)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if wasCut {
+				m.power.when = 0
+				ms = m.open()
+				if _, err := m.boot(ms); err != nil {
+					t.Fatalf("cut at write %d (%s), after %t: %v", when, m.power.name, after, err)
+				}
+			}
+			kept, _ := filepath.Glob(filepath.Join(m.dir, "data", "archive", "*"))
+			found := false
+			for _, k := range kept {
+				d, err := readDir(k)
+				found = found || err == nil && d.MemberID == 0xa1
+			}
+			if v, _ := m.record.copied(); !found || len(v.Epochs) != 2 || v.Epochs[1].Outcome.Formed == nil {
+				t.Fatalf("cut at write %d (%s), after %t: archives %v, epochs %+v", when, m.power.name, after, kept, v.Epochs)
+			}
+			if !wasCut {
+				break
+			}
+		}
+	}
+}
+
+// The data disk is mounted a while after the agent started: until then the folder beneath is not the disk.
+func TestADiskThatIsMountedLateIsNotReadBefore(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	if _, err := m.boot(m.open()); err != nil {
+		t.Fatal(err)
+	}
+	m.child.Stop(t.Context())
+	m.me.BootID = "boot2"
+	m.cluster.Etcd.DataDisk = "data"
+	data, beneath := filepath.Join(m.dir, "data"), filepath.Join(m.dir, "disk")
+	if err := os.Rename(data, beneath); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mounts := filepath.Join(m.dir, "mountinfo")
+	if err := os.WriteFile(mounts, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ms := m.open()
+	ms.mountinfo = mounts
+	if ms.Established() {
+		t.Error("a disk that is not there is established")
+	}
+	end := inBackground(t, func(ctx context.Context) error {
+		if _, err := ms.Claim(ctx); err != nil {
+			return err
+		}
+		return ms.Settle(ctx)
+	})
+	eventually(t, "the fault is shown", func() bool { return blockedName(ms) == "fault" })
+	if err := errors.Join(os.Remove(data), os.Rename(beneath, data),
+		os.WriteFile(mounts, []byte("36 35 98:0 / "+data+" rw,noatime - ext4 /dev/sdb rw\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "etcd runs again", func() bool { _, err := ms.Status(t.Context()); return err == nil })
+	eventually(t, "nothing is waited for", func() bool { return blockedName(ms) == "" })
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+	seededOnce(t, m, ms)
+	if v, _ := m.record.copied(); len(v.Epochs[0].Stopped) != 0 {
+		t.Errorf("a valid member was declared stopped: %+v", v.Epochs[0].Stopped)
+	}
+	if archives, _ := filepath.Glob(filepath.Join(data, "archive", "*")); len(archives) != 0 {
+		t.Errorf("a valid directory was put away: %v", archives)
+	}
+}
+
+func TestAFaultHoldsTheClaimBack(t *testing.T) {
+	r := newRecord()
+	r.change(func(v *record.View) { v.Bundle, v.Inception.ProjectNumber = 1, "8" })
+	m := newMachine(t, pa, r)
+	ms := m.open()
+	end := inBackground(t, func(ctx context.Context) error { _, err := ms.Claim(ctx); return err })
+	eventually(t, "the fault is shown", func() bool { return blockedName(ms) == "fault" })
+	if err := end(); err == nil {
+		t.Error("a replica of another project may have certificates")
+	}
+}
+
+// An agent.json that cannot be read is replaced when its directory is put away, and believed again from then on.
+func TestAnUnreadableAgentFileIsReplacedOnce(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	if err := os.WriteFile(filepath.Join(m.dir, "data", "agent.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ms := m.open()
+	if _, err := m.boot(ms); err != nil {
+		t.Fatal(err)
+	}
+	seededOnce(t, m, ms)
+	if v, _ := m.record.copied(); len(v.Replicas[pa]) != 1 {
+		t.Errorf("%d incarnations were taken", len(v.Replicas[pa]))
+	}
+}
+
+func TestAFailedWriteOfAgentFileIsMadeAgain(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	ms := m.open()
+	good, fail, writes := ms.disk.write, true, 0
+	ms.disk.write = func(path string, data []byte, perm os.FileMode) error {
+		writes++
+		if err := good(path, data, perm); err != nil || !fail {
+			return err
+		}
+		return errors.New("sync folder: input/output error")
+	}
+	set := func() error { return ms.setAgent(func(a *AgentFile) { a.NewestEpoch = 1 }) }
+	if set() == nil || ms.agent.NewestEpoch != 0 {
+		t.Error("what may not last is believed")
+	}
+	fail = false
+	// Back to what is believed: the disk may hold the other, so that it has to be written.
+	if err := ms.setAgent(func(*AgentFile) {}); err != nil || writes != 2 {
+		t.Errorf("%v, %d writes", err, writes)
+	}
+	if err := errors.Join(set(), set()); err != nil || writes != 3 {
+		t.Errorf("%v, %d writes", err, writes)
+	}
+}
+
+// A person puts another directory in place while the agent waits: it is read, not remembered.
+func TestADirectoryThatWasReplacedIsReadAgain(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	ms := m.open()
+	see := func() record.MemberID { return ms.observeDirectory(t.Context()).MemberID }
+	if got := see(); got != 0 {
+		t.Errorf("an empty disk holds %s", got)
+	}
+	for _, id := range []record.MemberID{0xa1, 0xa2} {
+		if err := errors.Join(os.RemoveAll(m.etcdDir()), makeDirectory(m.etcdDir(), &MemberStatus{MemberID: id, ClusterID: 0xc1})); err != nil {
+			t.Fatal(err)
+		}
+		if got := see(); got != id {
+			t.Errorf("member %s, want %s", got, id)
+		}
+	}
+	before := ms.directory
+	if see(); ms.directory != before {
+		t.Error("an unchanged directory was read again")
+	}
+}
+
+// A member that ends right after each start is started at once the first time, then slower and slower, and the status says so.
+func TestStartsThatDoNotLastArePaced(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	if _, err := m.boot(m.open()); err != nil {
+		t.Fatal(err)
+	}
+	m.child.Stop(t.Context())
+	m.child.dead, m.child.starts = true, 0
+	ms := m.open()
+	end := inBackground(t, ms.Settle)
+	eventually(t, "the wait is shown", func() bool { return blockedName(ms) == "etcd-does-not-stay-up" })
+	end()
+	if m.child.starts != 2 {
+		t.Errorf("%d starts", m.child.starts)
+	}
+	var p pacing
+	var distances []time.Duration
+	now := t0
+	for range 8 {
+		p.started(now)
+		distances = append(distances, p.distance())
+		now = now.Add(p.distance() + 300*time.Millisecond)
+	}
+	if distances[0] != 0 || distances[1] != time.Second || distances[2] != 2*time.Second || distances[7] != 30*time.Second {
+		t.Errorf("distances: %v", distances)
+	}
+	p.started(now.Add(2 * time.Minute))
+	if p.distance() != 0 {
+		t.Error("one that ran for minutes is a new story")
+	}
+}
+
+// A step that fails is shown with its cause as long as it does, and logged once.
+func TestAFailingStepIsShown(t *testing.T) {
+	var log bytes.Buffer
+	m := newMachine(t, pa, newRecord())
+	m.log = slog.New(slog.NewTextHandler(&log, nil))
+	ms := m.open()
+	good := ms.disk.write
+	broken := make(chan struct{})
+	ms.disk.write = func(path string, data []byte, perm os.FileMode) error {
+		select {
+		case <-broken:
+			return good(path, data, perm)
+		default:
+			return errors.New("no space left on device")
+		}
+	}
+	end := inBackground(t, func(ctx context.Context) error {
+		if _, err := ms.Claim(ctx); err != nil {
+			return err
+		}
+		return ms.Settle(ctx)
+	})
+	eventually(t, "step-failed", func() bool { return blockedName(ms) == "step-failed" })
+	if b := ms.Shown().Blocked[0]; b.Row != 16 || !strings.Contains(b.Reason, "no space left on device") {
+		t.Errorf("%+v", b)
+	}
+	time.Sleep(errorPause + 200*time.Millisecond)
+	close(broken)
+	eventually(t, "it goes on", func() bool { _, err := ms.Status(t.Context()); return err == nil })
+	eventually(t, "nothing is waited for", func() bool { return blockedName(ms) == "" })
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	if n := strings.Count(log.String(), "act=seed"); n != 1 || strings.Count(log.String(), "msg=blocked") != 1 {
+		t.Errorf("%d lines of the step:\n%s", n, &log)
+	}
+}
+
+// What is decided and not carried out yet is a wait, not a loop of failures.
+func TestAStepThatIsNotCarriedOutIsAWait(t *testing.T) {
+	ms := newMachine(t, pa, newRecord()).open()
+	for _, act := range []Act{ActOrderRestore, ActCloseEpoch, ActRestore} {
+		p := ms.hold(Facts{}, Plan{Row: 21, Act: act, Reason: "why"})
+		if p.Act != ActWait || p.Blocked == nil || p.Blocked.Row != 21 || p.Blocked.Name != "not-carried-out" {
+			t.Errorf("%s: %+v", act, p)
+		}
+	}
+}
+
+// Two lists that are older than the first sight of an instance prove nothing of it.
+func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	ms := m.open()
+	ms.compute = Compute{First: Listing{Time: time.Now().Add(-20 * time.Second), Instances: instances("101")},
+		Second: Listing{Time: time.Now().Add(-5 * time.Second), Instances: instances("101")}}
+	m.record.change(func(v *record.View) {
+		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t", Seeder: record.Seeder{Place: pa, InstanceID: "101"}, Source: record.Source{Kind: record.SourceEmpty}}}}
+		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1}}
+	})
+	v, _ := m.record.copied()
+	gone := func() bool {
+		return historyOf(Facts{Me: m.me, Record: v, Compute: ms.compute}).gone(pb, "102")
+	}
+	if !gone() {
+		t.Fatal("the test shows nothing: these lists would prove it gone")
+	}
+	ms.noteInstances(v)
+	if gone() {
+		t.Error("an instance that was made after both lists is taken for gone")
+	}
+	ms.compute = Compute{First: Listing{Time: time.Now()}}
+	ms.noteInstances(v)
+	if ms.compute.First.Time.IsZero() {
+		t.Error("lists from after the first sight were dropped")
+	}
+}
+
+func TestAVMWithoutAnAddressIsNotAsked(t *testing.T) {
+	ms := newMachine(t, pa, newRecord()).open()
+	ms.vms = []VM{{Place: pb, InstanceID: "102"}, {Place: pc, InstanceID: "103", Addresses: ms.cfg.Me.Addresses}, {Place: pa, InstanceID: "101", Addresses: ms.cfg.Me.Addresses}}
+	got := ms.addresses(record.View{}, true)
+	if len(got) != 1 || got[0].Place != pc {
+		t.Errorf("asked: %+v", got)
+	}
+}
+
+// A member of an older epoch has the same authorities. It must not be asked to change anything.
+func TestOnlyTheFormedEpochsClusterIsAskedForChanges(t *testing.T) {
+	f := three()
+	f.quorum()
+	other := f.Answers[0]
+	other.ClusterID = 0xdead
+	f.Answers = append([]Answer{other}, f.Answers...)
+	if a, ok := quorumAnswer(f); !ok || a.ClusterID != 0xc1 {
+		t.Errorf("%+v, %t", a, ok)
+	}
+	f.Answers = f.Answers[:1]
+	if _, ok := quorumAnswer(f); ok {
+		t.Error("another cluster's answer counts")
+	}
+}
+
+func TestMountsAreFoundByTheirPoint(t *testing.T) {
+	const mounts = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n36 22 8:16 / /var/lib/quorate rw - ext4 /dev/sdb rw\n37 22 8:16 / /mnt/with\\040space rw - ext4 /dev/sdc rw\nshort line\n"
+	for dir, want := range map[string]bool{
+		"/var/lib/quorate": true, "/var/lib/quorate/": true, "/var/lib": false, "/var/lib/quorate/etcd": false, "/mnt/with space": true, "/dev/sdb": false,
+	} {
+		if mountedAt(mounts, dir) != want {
+			t.Errorf("%s is mounted: %t", dir, !want)
+		}
+	}
+}

@@ -1,0 +1,469 @@
+package etcdmember
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/storage/datadir"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/quorate/quorate/internal/durable"
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// machine is one VM for the tests of the acting side: its disk, its etcd child, the record that it shares with others, and the power
+// that can be cut at every write. What it checks at each write are the promises of the membership page.
+type machine struct {
+	t       *testing.T
+	me      replica.Identity
+	cluster *replica.Cluster
+	dir     string // the VM's: data disk, run folder, hosts
+	record  *memoryRecord
+	child   *imitation
+	power   *power
+	compute fixedCompute
+	config  func(*Config) // what a test wants otherwise
+	log     *slog.Logger
+}
+
+func newMachine(t *testing.T, p replica.Place, r *memoryRecord) *machine {
+	t.Helper()
+	wal.SegmentSizeBytes = 64 << 10 // 64 MiB of zeros for each imitation take time
+	dir, err := os.MkdirTemp("", "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	me := replica.Identity{Place: p, InstanceID: "101", BootID: "boot1", ProjectNumber: "7", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.10")}}
+	m := &machine{
+		t: t, me: me, dir: dir, record: r, power: &power{}, log: slog.New(slog.DiscardHandler),
+		cluster: &replica.Cluster{Name: testCluster, Replicas: 3, Restore: "off", Etcd: replica.Etcd{DataDir: filepath.Join(dir, "data")}},
+		compute: fixedCompute{{Place: p, InstanceID: me.InstanceID, Status: "RUNNING", Addresses: me.Addresses}},
+	}
+	for _, d := range []string{"data", "run"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.child = &imitation{machine: m}
+	t.Cleanup(func() { m.child.Stop(context.Background()) })
+	return m
+}
+
+func (m *machine) etcdDir() string { return filepath.Join(m.dir, "data", "etcd") }
+
+// open is what the agent does at its start.
+func (m *machine) open() *Membership {
+	cfg := Config{
+		Log: m.log, Me: m.me, Cluster: m.cluster, RunDir: filepath.Join(m.dir, "run"), HostsFile: filepath.Join(m.dir, "hosts"), DiskID: "d1",
+		Record: recordOf{m}, Compute: m.compute, Child: m.child,
+	}
+	if m.config != nil {
+		m.config(&cfg)
+	}
+	ms := New(cfg)
+	ms.disk = disk{
+		write: func(path string, data []byte, perm fs.FileMode) error {
+			return m.power.at("write "+filepath.Base(path), func() error {
+				if filepath.Base(path) == "agent.json" {
+					m.checkAgent(data)
+				}
+				return durable.WriteFile(path, data, perm)
+			})
+		},
+		rename: func(from, to string) error {
+			return m.power.at("rename", func() error { return durable.Rename(from, to) })
+		},
+	}
+	ms.served = func(ctx context.Context) (record.MemberID, record.MemberID, error) {
+		s, err := ms.Status(ctx)
+		return s.ClusterID, s.MemberID, err
+	}
+	return ms
+}
+
+// boot runs the two loops of a boot and reports whether the power was cut in them. The bundle is there once its maker is known.
+func (m *machine) boot(ms *Membership) (wasCut bool, err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case cut:
+			wasCut = true
+			m.child.Stop(context.Background()) // nothing outlives the agent
+		default:
+			panic(p)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(m.t.Context(), 20*time.Second)
+	defer cancel()
+	if !ms.Established() {
+		if _, err := ms.Claim(ctx); err != nil {
+			return false, fmt.Errorf("claim: %w; blocked: %+v", err, ms.Shown().Blocked)
+		}
+	}
+	m.record.change(func(v *record.View) { v.Bundle = 1 })
+	if err := ms.Settle(ctx); err != nil {
+		return false, fmt.Errorf("settle: %w; blocked: %+v", err, ms.Shown().Blocked)
+	}
+	return false, nil
+}
+
+// checkAgent is called before agent.json is written.
+func (m *machine) checkAgent(data []byte) {
+	var a AgentFile
+	if err := json.Unmarshal(data, &a); err != nil {
+		m.t.Errorf("agent.json: %v", err)
+		return
+	}
+	if a.Phase == PhaseStarted && m.record.formed(a.Epoch) == nil {
+		m.t.Errorf("agent.json says started in epoch %d, which the record does not say was formed", a.Epoch)
+	}
+	if a.Incarnation == 0 {
+		return
+	}
+	i := m.record.incarnation(m.me.Place, a.Incarnation)
+	if i == nil || i.InstanceID != a.InstanceID || i.BootID != a.BootID {
+		m.t.Errorf("agent.json names incarnation %d of instance %s, boot %s; the record has %+v", a.Incarnation, a.InstanceID, a.BootID, i)
+	}
+}
+
+// checkStart is called before the child starts: what may be started is what the record and the disk allow.
+func (m *machine) checkStart(c MemberConfig) {
+	a, err := loadAgentFile(filepath.Join(m.dir, "data", "agent.json"))
+	if err != nil {
+		m.t.Errorf("start: %v", err)
+	}
+	i := m.record.incarnation(m.me.Place, a.Incarnation)
+	formed := m.record.formed(a.Epoch)
+	logged := wal.Exist(datadir.ToWALDir(c.Dir))
+	switch {
+	case c.Dir != m.etcdDir():
+		m.t.Errorf("it starts on %s", c.Dir)
+	case a.Phase == PhaseSeeding:
+		if i == nil || formed != nil || !m.record.claimedBy(a.Epoch, a.Token, m.me.InstanceID) || c.New && c.Token != a.Token || !c.New && !logged {
+			m.t.Errorf("it seeds with %+v, agent.json %+v, incarnation %+v, formed %v", c, a, i, formed)
+		}
+	case a.Phase != PhaseStarted || formed == nil || c.New:
+		m.t.Errorf("it starts in phase %q of an epoch that is formed: %v, new: %t", a.Phase, formed != nil, c.New)
+	case i == nil || i.Started == nil || i.Started.MemberID != a.MemberID:
+		m.t.Errorf("it starts member %s without a confirmed incarnation: %+v", a.MemberID, i)
+	case !logged && (c.MemberID != a.MemberID || len(c.InitialCluster) < 2):
+		m.t.Errorf("it joins as %s with %+v, agent.json says %s", c.MemberID, c.InitialCluster, a.MemberID)
+	}
+}
+
+// cut is the panic by which the power goes.
+type cut struct{}
+
+// power counts the writes and goes at one of them, before it takes effect or right after.
+type power struct {
+	when, n int // 0: never
+	after   bool
+	name    string // of the write at which it went
+}
+
+func (p *power) at(name string, do func() error) error {
+	p.n++
+	if p.n == p.when {
+		p.name = name
+		if !p.after {
+			panic(cut{})
+		}
+	}
+	err := do()
+	if p.n == p.when {
+		panic(cut{})
+	}
+	return err
+}
+
+// imitation is an etcd child without etcd: it makes a real log and a real database, and answers on the status socket as a member that
+// leads.
+type imitation struct {
+	machine *machine
+	stop    func()
+	starts  int
+	dead    bool // it exits at once
+}
+
+func (c *imitation) Running() bool { return c.stop != nil }
+
+func (c *imitation) Stop(context.Context) error {
+	if c.stop != nil {
+		c.stop()
+		c.stop = nil
+	}
+	return nil
+}
+
+func (c *imitation) Start(ctx context.Context, path string) error {
+	c.Stop(ctx)
+	return c.machine.power.at("start etcd", func() error {
+		cfg, err := LoadMemberConfig(path)
+		if err != nil {
+			return err
+		}
+		c.machine.checkStart(cfg)
+		c.starts++
+		if c.dead {
+			return nil
+		}
+		return c.run(cfg)
+	})
+}
+
+func (c *imitation) run(cfg MemberConfig) error {
+	s := MemberStatus{MemberID: cfg.MemberID, ClusterID: 0xc1, Ready: true, Term: 2, Committed: 3, Applied: 3}
+	if cfg.New {
+		h := fnv.New64()
+		h.Write([]byte(cfg.Token))
+		s.MemberID = record.MemberID(h.Sum64())
+	}
+	if err := makeDirectory(cfg.Dir, &s); err != nil {
+		return err
+	}
+	s.Leader = s.MemberID
+	os.Remove(cfg.StatusSocket)
+	l, err := net.Listen("unix", cfg.StatusSocket)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		json.NewEncoder(w).Encode(s)
+	})}
+	done := make(chan struct{})
+	go func() { defer close(done); server.Serve(l) }()
+	c.stop = func() { server.Close(); <-done }
+	return nil
+}
+
+// makeDirectory makes etcd's directory with a log of the member, or reads whose it is.
+func makeDirectory(dir string, s *MemberStatus) error {
+	if wal.Exist(datadir.ToWALDir(dir)) {
+		d, err := readDir(dir)
+		s.MemberID, s.ClusterID = d.MemberID, d.ClusterID
+		return errors.Join(err, d.OpenErr)
+	}
+	id, cluster := uint64(s.MemberID), uint64(s.ClusterID)
+	meta, err := proto.Marshal(&etcdserverpb.Metadata{NodeID: &id, ClusterID: &cluster})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(datadir.ToSnapDir(dir), 0o700); err != nil {
+		return err
+	}
+	db, err := bbolt.Open(datadir.ToBackendFileName(dir), 0o600, &bbolt.Options{NoSync: true})
+	if err != nil {
+		return err
+	}
+	w, err := wal.Create(zap.NewNop(), datadir.ToWALDir(dir), meta)
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	return errors.Join(w.Close(), db.Close())
+}
+
+// fixedCompute lists what it is made of.
+type fixedCompute []VM
+
+func (c fixedCompute) VMs(context.Context) ([]VM, error)         { return slices.Clone(c), nil }
+func (c fixedCompute) DiskIDs(context.Context) ([]string, error) { return []string{"d1"}, nil }
+
+// memoryRecord is the record of all machines of a test. Every create is write-once.
+type memoryRecord struct {
+	mu     sync.Mutex
+	view   record.View
+	err    error // every call fails with it
+	marked []record.Mark
+}
+
+func newRecord() *memoryRecord {
+	return &memoryRecord{view: record.View{
+		Inception: &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7", Region: "us-central1"},
+		Replicas:  map[replica.Place][]record.Incarnation{}, Marks: map[record.MemberID]record.Mark{},
+	}}
+}
+
+func (r *memoryRecord) change(f func(v *record.View)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(&r.view)
+}
+
+func (r *memoryRecord) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
+
+// copied is a view that later writes do not change.
+func (r *memoryRecord) copied() (record.View, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := r.view
+	v.Epochs = slices.Clone(v.Epochs)
+	v.Replicas = map[replica.Place][]record.Incarnation{}
+	for p, is := range r.view.Replicas {
+		v.Replicas[p] = slices.Clone(is)
+	}
+	return v, r.err
+}
+
+func (r *memoryRecord) epoch(n uint64) *record.Epoch {
+	for i := range r.view.Epochs {
+		if r.view.Epochs[i].Number == n {
+			return &r.view.Epochs[i]
+		}
+	}
+	return nil
+}
+
+func (r *memoryRecord) formed(n uint64) *record.Formed {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.epoch(n); e != nil && e.Outcome != nil {
+		return e.Outcome.Formed
+	}
+	return nil
+}
+
+func (r *memoryRecord) claimedBy(n uint64, token, instance string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.epoch(n)
+	return e != nil && e.Claim.Token == token && e.Claim.Seeder.InstanceID == instance
+}
+
+func (r *memoryRecord) incarnation(p replica.Place, k uint64) *record.Incarnation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, i := range r.view.Replicas[p] {
+		if i.Number == k {
+			return &i
+		}
+	}
+	return nil
+}
+
+// recordOf is the record as one machine reaches it: through its power.
+type recordOf struct{ m *machine }
+
+// once makes a write-once create of a lookup and a put.
+func once[T any](r recordOf, name string, find func() *T, put func()) (got T, won bool, err error) {
+	err = r.m.power.at(name, func() error {
+		store := r.m.record
+		store.mu.Lock()
+		defer store.mu.Unlock()
+		if store.err != nil {
+			return store.err
+		}
+		if find() == nil {
+			put()
+			won = true
+		}
+		got = *find()
+		return nil
+	})
+	return got, won, err
+}
+
+func (r recordOf) View(context.Context) (record.View, error) { return r.m.record.copied() }
+
+func (r recordOf) CreateClaim(_ context.Context, e uint64, c record.Claim) (record.Claim, bool, error) {
+	s := r.m.record
+	return once(r, "claim", func() *record.Claim {
+		if found := s.epoch(e); found != nil {
+			return found.Claim
+		}
+		return nil
+	}, func() { s.view.Epochs = append(s.view.Epochs, record.Epoch{Number: e, Claim: &c}) })
+}
+
+func (r recordOf) CreateOutcome(_ context.Context, e uint64, o record.Outcome) (record.Outcome, bool, error) {
+	s := r.m.record
+	return once(r, "outcome", func() *record.Outcome { return s.epoch(e).Outcome }, func() { s.epoch(e).Outcome = &o })
+}
+
+func (r recordOf) CreateStopped(_ context.Context, e uint64, st record.Stopped) (record.Stopped, bool, error) {
+	s := r.m.record
+	return once(r, "stopped", func() *record.Stopped {
+		for _, found := range s.epoch(e).Stopped {
+			if found.Place == st.Place && found.Incarnation == st.Incarnation {
+				return &found
+			}
+		}
+		return nil
+	}, func() { s.epoch(e).Stopped = append(s.epoch(e).Stopped, st) })
+}
+
+func (r recordOf) CreateIncarnation(_ context.Context, i record.Incarnation) (record.Incarnation, bool, error) {
+	s := r.m.record
+	return once(r, "incarnation", func() *record.Incarnation {
+		for _, found := range s.view.Replicas[i.Place] {
+			if found.Number == i.Number {
+				return &found
+			}
+		}
+		return nil
+	}, func() { s.view.Replicas[i.Place] = append(s.view.Replicas[i.Place], i) })
+}
+
+func (r recordOf) ConfirmIncarnation(_ context.Context, p replica.Place, k uint64, st record.Started) (record.Started, bool, error) {
+	s := r.m.record
+	at := func() *record.Incarnation {
+		n := slices.IndexFunc(s.view.Replicas[p], func(i record.Incarnation) bool { return i.Number == k })
+		return &s.view.Replicas[p][n]
+	}
+	return once(r, "confirm", func() *record.Started { return at().Started }, func() { at().Started = &st })
+}
+
+func (r recordOf) WriteMark(_ context.Context, m record.Mark) error {
+	r.m.record.mu.Lock()
+	defer r.m.record.mu.Unlock()
+	r.m.record.marked = append(r.m.record.marked, m)
+	return r.m.record.err
+}
+
+// blockedName is the name of the one wait that is shown; empty: there is none.
+func blockedName(ms *Membership) string {
+	var names []string
+	for _, b := range ms.Shown().Blocked {
+		names = append(names, b.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// eventually waits for a condition that another goroutine brings about.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("never: %s", what)
+}
