@@ -54,6 +54,7 @@ var doing = map[agent.Phase]string{
 	agent.PhaseCertificates: "it reads the bundle and issues its certificates",
 	agent.PhaseEtcd:         "it takes its place in etcd",
 	agent.PhaseControlPlane: "it starts the control plane and waits for the apiserver",
+	agent.PhaseStopping:     "it hands over and stops its processes in reverse order",
 }
 
 func headline(s agent.Status, now time.Time) string {
