@@ -12,6 +12,7 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp"
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/wal"
@@ -180,28 +181,35 @@ func (c *MemberConfig) refreshCluster(ctx context.Context, log *slog.Logger) err
 	if err != nil {
 		return fmt.Errorf("read the members: %w", err)
 	}
-	own := PeerURL(c.DNSName)
-	var ownID record.MemberID
-	list := map[string]string{}
-	for _, m := range cluster.Members() {
-		if len(m.PeerURLs) == 0 {
-			continue
-		}
-		name := "member-" + m.ID.String()
-		if m.Name == "" {
-			name = notStarted + m.ID.String()
-		}
-		if m.PeerURLs[0] == own {
-			// etcd takes the entry with its URL for itself, whatever its id: another's would be a member that has forgotten everything.
-			if id := record.MemberID(m.ID); c.MemberID != 0 && id != c.MemberID {
-				return fmt.Errorf("read the members: the entry of this place is member %s by now, and %s was added for this disk", id, c.MemberID)
-			}
-			name, ownID = c.Name, record.MemberID(m.ID)
-		}
-		list[name] = m.PeerURLs[0]
+	ownID, err := c.takeList(cluster.Members())
+	if err != nil {
+		return fmt.Errorf("read the members: %w", err)
 	}
-	c.InitialCluster = list
 	return awaitTurn(ctx, goFirst(cluster.Members(), ownID), rt, log)
+}
+
+// takeList makes the initial cluster of a member list and returns the id of the own entry; 0: there is none. etcd takes the entry with its
+// own URL for itself, whatever its id, and with another's it would be a member that has forgotten everything.
+func (c *MemberConfig) takeList(list []*membership.Member) (own record.MemberID, err error) {
+	taken := map[string]string{}
+	for _, m := range list {
+		id := record.MemberID(m.ID)
+		name := "member-" + id.String()
+		switch {
+		case len(m.PeerURLs) == 0:
+			continue
+		case m.PeerURLs[0] == PeerURL(c.DNSName):
+			if c.MemberID != 0 && id != c.MemberID {
+				return 0, fmt.Errorf("the entry of this place is member %s by now, and %s was added for this disk", id, c.MemberID)
+			}
+			name, own = c.Name, id
+		case m.Name == "":
+			name = notStarted + id.String()
+		}
+		taken[name] = m.PeerURLs[0]
+	}
+	c.InitialCluster = taken
+	return own, nil
 }
 
 // stalled reports whether the member has nothing to wait for but its own publication.

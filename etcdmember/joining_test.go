@@ -1,0 +1,273 @@
+package etcdmember
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// founder is a real member, alone in its cluster, that others join: place b of the world, on an address of loopback.
+type founder struct {
+	cfg    MemberConfig
+	files  certs.Files
+	tls    *tls.Config
+	status MemberStatus
+}
+
+func newFounder(t *testing.T) *founder {
+	t.Helper()
+	cfg, files := newTestMember(t)
+	b := replica.Identity{Place: pb, InstanceID: "102"}
+	cfg.Name, cfg.DNSName = b.MemberName(), pb.DNSName(testCluster)
+	f := &founder{cfg: cfg, files: files}
+	f.issue(t, b)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- RunMember(ctx, f.cfg, slog.New(slog.DiscardHandler)) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	f.status = waitReady(t, f.cfg.StatusSocket)
+	var err error
+	if f.tls, err = certs.EtcdTLS(f.files); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// issue replaces the leaves of the test member by those of another place in the cluster of the world.
+func (f *founder) issue(t *testing.T, id replica.Identity) {
+	t.Helper()
+	c, err := replica.Load(replica.Source{Name: "test", Data: []byte(`
+apiVersion: quorate.dev/v1alpha1
+kind: Cluster
+name: ` + testCluster + `
+endpoint: {externalIP: 203.0.113.7}
+record: {url: "file:///nowhere"}
+seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
+`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	f.files = certs.Files{Dir: filepath.Join(dir, "pki"), Volatile: filepath.Join(dir, "volatile")}
+	bundle, err := certs.NewBundle("uid", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id.Project, id.Addresses = "p", []netip.Addr{netip.MustParseAddr("10.240.0.9")}
+	if _, err := certs.Ensure(certs.Request{Files: f.files, Bundle: bundle, ClusterUID: "uid", Identity: id, Cluster: c, Now: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	f.cfg.PeerLeaf, f.cfg.ServerLeaf = f.files.Leaf(peerLeaf), f.files.Leaf(serverLeaf)
+	f.cfg.PeerCA, f.cfg.ClientCA = f.files.CA(peerCA), f.files.CA(clientCA)
+}
+
+// record is what the founder's agent has written.
+func (f *founder) record() *memoryRecord {
+	r := newRecord()
+	r.change(func(v *record.View) {
+		v.Bundle = 1
+		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: f.cfg.Token, MaxLearners: maxLearners,
+			Seeder: record.Seeder{Place: pb, InstanceID: "102"}, Source: record.Source{Kind: record.SourceEmpty}},
+			Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: f.status.ClusterID, MemberID: f.status.MemberID}}}}
+		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1, MemberID: f.status.MemberID,
+			Addresses: []netip.Addr{f.cfg.Address}, Started: &record.Started{Epoch: 1, MemberID: f.status.MemberID}}}
+	})
+	return r
+}
+
+// list is the founder's member list without itself.
+func (f *founder) list(t *testing.T) []Member {
+	t.Helper()
+	c, err := dial(f.cfg.DNSName, f.cfg.Address, f.tls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+	defer cancel()
+	_, all, err := members(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []Member
+	for _, m := range all {
+		if m.ID != f.status.MemberID {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// clear removes all that joined.
+func (f *founder) clear(t *testing.T) {
+	t.Helper()
+	c, err := dial(f.cfg.DNSName, f.cfg.Address, f.tls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, m := range f.list(t) {
+		ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+		if _, err := c.MemberRemove(ctx, uint64(m.ID)); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+	}
+}
+
+// joiner is a VM that may join the founder.
+func (f *founder) joiner(t *testing.T, p replica.Place) *machine {
+	m := newMachine(t, p, f.record())
+	m.config = func(c *Config) { c.Files, c.TLS = f.files, func() *tls.Config { return f.tls } }
+	return m
+}
+
+// joinedOnce is the one good end of a join.
+func (f *founder) joinedOnce(t *testing.T, m *machine, ms *Membership) {
+	t.Helper()
+	list := f.list(t)
+	a := ms.agent
+	if len(list) != 1 || list[0].ID != a.MemberID || !list[0].Learner || list[0].PeerURLs[0] != PeerURL(m.me.Place.DNSName(testCluster)) {
+		t.Fatalf("the list holds %+v, agent.json says %+v", list, a)
+	}
+	incarnations := m.record.view.Replicas[m.me.Place]
+	last := incarnations[len(incarnations)-1]
+	if a.Phase != PhaseStarted || a.Epoch != 1 || last.Number != a.Incarnation || last.Started == nil || last.Started.MemberID != a.MemberID {
+		t.Errorf("agent.json %+v, newest incarnation %+v", a, last)
+	}
+	if s, err := ms.Status(t.Context()); err != nil || s.MemberID != a.MemberID {
+		t.Errorf("member %s runs, %v", s.MemberID, err)
+	}
+}
+
+// Every write of a join is one at which the power may go; what follows is a restart of the agent or a boot of the VM. The list is
+// a real member's.
+func TestAJoinSurvivesEveryPowerCut(t *testing.T) {
+	f := newFounder(t)
+	names := map[string]bool{}
+	for _, after := range []bool{false, true} {
+		for when := 1; ; when++ {
+			// Each in a place of its own: an id is a hash of the URL and the second, and a removed one never comes back.
+			p := replica.Place{Zone: "us-central1-a", Name: fmt.Sprintf("m-%d-%t", when, after)}
+			m := f.joiner(t, p)
+			m.power.when, m.power.after = when, after
+			wasCut, err := m.boot(m.open())
+			if err != nil {
+				t.Fatalf("write %d: %v", when, err)
+			}
+			if !wasCut {
+				break
+			}
+			names[m.power.name] = true
+			m.power.when = 0
+			if when%2 == 0 {
+				m.me.BootID = "boot2"
+			}
+			ms := m.open()
+			if _, err := m.boot(ms); err != nil {
+				t.Fatalf("cut at write %d (%s), after %t: %v", when, m.power.name, after, err)
+			}
+			f.joinedOnce(t, m, ms)
+			if t.Failed() {
+				t.Fatalf("cut at write %d (%s), after %t", when, m.power.name, after)
+			}
+			m.child.Stop(t.Context())
+			f.clear(t)
+		}
+		f.clear(t)
+	}
+	for _, want := range []string{"incarnation", "write agent.json", "confirm", "start etcd"} {
+		if !names[want] {
+			t.Errorf("no cut at %q: %v", want, names)
+		}
+	}
+}
+
+// A VM that was made again with an empty disk removes its former member at once and joins under a new id.
+func TestARecreatedVMReplacesItsMember(t *testing.T) {
+	f := newFounder(t)
+	first := f.joiner(t, pa)
+	ms := first.open()
+	if _, err := first.boot(ms); err != nil {
+		t.Fatal(err)
+	}
+	former := ms.agent.MemberID
+	first.child.Stop(t.Context())
+	second := f.joiner(t, pa)
+	second.record = first.record
+	second.me.InstanceID, second.me.BootID = "201", "boot2"
+	ms = second.open()
+	begin := time.Now()
+	if _, err := second.boot(ms); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("replaced within %s", time.Since(begin))
+	f.joinedOnce(t, second, ms)
+	if ms.agent.MemberID == former || ms.agent.Incarnation != 2 {
+		t.Errorf("it came back as %+v, was %s", ms.agent, former)
+	}
+	// The former VM, should it still run, finds that it was superseded, and touches nothing.
+	old := first.open()
+	end := inBackground(t, old.Settle)
+	eventually(t, "superseded", func() bool { return blockedName(old) == "superseded" })
+	end()
+	if first.child.starts != 1 {
+		t.Error("a superseded instance started its member")
+	}
+	f.joinedOnce(t, second, ms)
+}
+
+// The child itself refuses to come back without a memory.
+func TestAMemberThatHasRunDoesNotStartOnAnEmptyDirectory(t *testing.T) {
+	f := newFounder(t)
+	saved, err := LoadMemberConfig(ConfigOf(f.cfg.StatusSocket))
+	if err != nil || saved.New || saved.InitialCluster != nil {
+		t.Errorf("the configuration still allows to make a directory: %+v, %v", saved, err)
+	}
+	saved.Dir = filepath.Join(t.TempDir(), "lost")
+	if _, err := startMember(t.Context(), saved, slog.New(slog.DiscardHandler)); !errors.Is(err, errNoLog) {
+		t.Errorf("it started: %v", err)
+	}
+	if _, err := os.Stat(saved.Dir); err == nil {
+		t.Error("it made a directory")
+	}
+}
+
+// Between the agent's look and the child's, the entry of a joining member was replaced: etcd would take the new one for itself.
+func TestAJoiningMemberWantsTheEntryThatWasAddedForIt(t *testing.T) {
+	list := []*membership.Member{
+		{ID: 0xb1, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"https://b:2380"}}, Attributes: membership.Attributes{Name: "b"}},
+		{ID: 0xa2, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{PeerURL("a")}, IsLearner: true}},
+		{ID: 0xc3, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"https://c:2380"}, IsLearner: true}},
+	}
+	cfg := MemberConfig{Name: "me", DNSName: "a", MemberID: 0xa2}
+	own, err := cfg.takeList(list)
+	want := map[string]string{"me": PeerURL("a"), "member-b1": "https://b:2380", notStarted + "c3": "https://c:2380"}
+	if err != nil || own != 0xa2 || !maps.Equal(cfg.InitialCluster, want) {
+		t.Errorf("%s, %v, %v", own, cfg.InitialCluster, err)
+	}
+	cfg = MemberConfig{Name: "me", DNSName: "a", MemberID: 0xa1}
+	if _, err := cfg.takeList(list); err == nil || !strings.Contains(err.Error(), "a1 was added for this disk") || cfg.InitialCluster != nil {
+		t.Errorf("another's entry: %v, %v", err, cfg.InitialCluster)
+	}
+}
