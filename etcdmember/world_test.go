@@ -143,3 +143,11 @@ func (f *Facts) quorum(list ...Member) {
 func (f *Facts) answers(r Reach) {
 	f.Answers = []Answer{{Place: pb, InstanceID: "102", Reach: r}}
 }
+
+func addresses(of ...string) []netip.Addr {
+	var out []netip.Addr
+	for _, a := range of {
+		out = append(out, netip.MustParseAddr(a))
+	}
+	return out
+}

@@ -1,0 +1,237 @@
+package etcdmember
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// kept is a replica that seeded and runs, with the state of Keep.
+func kept(t *testing.T) (*machine, *keeper) {
+	t.Helper()
+	m := newMachine(t, pa, newRecord())
+	ms := m.open()
+	if _, err := m.boot(ms); err != nil {
+		t.Fatal(err)
+	}
+	ms.keeping = true
+	k := &keeper{Membership: ms, beside: beside{Membership: ms}}
+	k.beside.forget()
+	return m, k
+}
+
+func TestKeepEndsWhenAnotherInstanceHasThePlace(t *testing.T) {
+	m, k := kept(t)
+	if err := k.look(t.Context(), MemberStatus{}); err != nil {
+		t.Fatalf("nothing has changed: %v", err)
+	}
+	m.record.change(func(v *record.View) {
+		v.Replicas[pa] = append(v.Replicas[pa], record.Incarnation{Place: pa, Number: 2, InstanceID: "201", BootID: "b", Epoch: 1})
+	})
+	if err := k.look(t.Context(), MemberStatus{}); !errors.Is(err, ErrDecideAgain) {
+		t.Errorf("it goes on: %v", err)
+	}
+	if m.child.stop == nil {
+		t.Error("Keep stopped the member itself: the agent does, in order")
+	}
+}
+
+func TestKeepGoesOnWhileTheRecordIsUnreadable(t *testing.T) {
+	m, k := kept(t)
+	m.record.fail(errors.New("503"))
+	if err := k.look(t.Context(), MemberStatus{}); err != nil || blockedName(k.Membership) != "record-unreadable" {
+		t.Errorf("%v, blocked by %q", err, blockedName(k.Membership))
+	}
+	m.record.fail(nil)
+	if err := k.look(t.Context(), MemberStatus{}); err != nil || blockedName(k.Membership) != "" {
+		t.Errorf("%v, blocked by %q", err, blockedName(k.Membership))
+	}
+}
+
+// All agents of the cluster see the loss at once: none of them may end its member for it.
+func TestALostOutcomeIsCreatedAgainInPlace(t *testing.T) {
+	m, k := kept(t)
+	formed := *m.record.formed(1)
+	m.record.change(func(v *record.View) { v.Epochs[0].Outcome = nil })
+	if err := k.look(t.Context(), MemberStatus{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.record.formed(1); got == nil || *got != formed {
+		t.Errorf("the record says %+v, want %+v", got, formed)
+	}
+}
+
+func TestKeepEndsWithItsContext(t *testing.T) {
+	_, k := kept(t)
+	end := inBackground(t, k.Keep)
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// etcd applies an entry before it is on the disk: a mark is of what an earlier look saw, and only once another came after it.
+func TestAMarkIsNeverAboveTheDisk(t *testing.T) {
+	m, k := kept(t)
+	look := func(applied uint64) { k.mark(t.Context(), MemberStatus{MemberID: 0xa1, Term: 2, Applied: applied}) }
+	for _, applied := range []uint64{10, 10, 10} {
+		look(applied) // its disk hangs: 10 may not be on it
+	}
+	if len(m.record.marked) != 0 {
+		t.Errorf("marked: %+v", m.record.marked)
+	}
+	look(15)
+	look(15)
+	if got := m.record.marked; len(got) != 1 || got[0].Applied != 10 || got[0].MemberID != 0xa1 || got[0].Epoch != 1 || got[0].Term != 2 {
+		t.Errorf("marked: %+v", got)
+	}
+	k.mark(t.Context(), MemberStatus{MemberID: 0xa2, Term: 3, Applied: 20})
+	if len(m.record.marked) != 1 {
+		t.Errorf("another member's beginning was marked: %+v", m.record.marked)
+	}
+}
+
+// A peer that the hosts file does not know is looked for at once, but not four times a second.
+func TestAnUnknownPeerIsLookedForOnce(t *testing.T) {
+	m, k := kept(t)
+	s := MemberStatus{Members: []Member{entry(pa, "101", 0xa1), entry(pb, "102", 0xb1)}}
+	if !k.unknownPeer(s) {
+		t.Fatal("b is known")
+	}
+	if err := k.look(t.Context(), s); err != nil || k.unknownPeer(s) {
+		t.Errorf("it is looked for again at once: %v", err)
+	}
+	m.record.change(func(v *record.View) {
+		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1, Addresses: m.me.Addresses}}
+	})
+	if err := k.look(t.Context(), s); err != nil || len(k.unresolved) != 0 {
+		t.Errorf("%v, unresolved %v", err, k.unresolved)
+	}
+}
+
+func TestTheLeadersTickFollowsItsLearners(t *testing.T) {
+	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
+	b.forget()
+	voter, learner := Member{ID: 0xa1}, Member{ID: 0xb1, Learner: true}
+	pair, alone := MemberStatus{Members: []Member{voter, learner}}, MemberStatus{Members: []Member{voter}}
+	for _, step := range []struct {
+		name  string
+		at    time.Duration
+		s     MemberStatus
+		quiet bool
+		due   bool
+	}{
+		{"no learner", 0, alone, false, false},
+		{"a new learner", time.Second, pair, false, true},
+		{"in every tick, also if the last found nothing", time.Second + besidePeriod, pair, true, true},
+		{"it takes long: the last look was now", 20 * time.Second, pair, false, true},
+		{"it takes long: not in every tick", 20*time.Second + besidePeriod, pair, false, false},
+		{"it takes long: but within what a promotion allows", 22 * time.Second, pair, false, true},
+		{"a pair that is to stay one", 30 * time.Second, pair, true, false},
+		{"another learner", 31 * time.Second, MemberStatus{Members: []Member{voter, learner, {ID: 0xc1, Learner: true}}}, true, true},
+	} {
+		b.quiet = step.quiet
+		due := b.due(t0.Add(step.at), step.s)
+		if due != step.due {
+			t.Errorf("%s: due %t", step.name, due)
+		}
+		if due {
+			b.previous.At = t0.Add(step.at)
+		}
+	}
+}
+
+// What was seen in one leadership says nothing in the next: the member may have been in reach all the time between.
+func TestALostLeadershipIsForgotten(t *testing.T) {
+	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
+	b.forget()
+	quiet := PeerProgress{Match: 7}
+	first := b.member(Member{ID: 0xb1}, quiet, t0)
+	if again := b.member(Member{ID: 0xb1}, quiet, t0.Add(time.Minute)); !again.UnreachableSince.Equal(t0) || !again.MovedAt.Equal(first.MovedAt) {
+		t.Errorf("a minute later: %+v", again)
+	}
+	b.showWait(t0, wait("learner-not-ready", "r", "n"))
+	b.forget()
+	if next := b.member(Member{ID: 0xb1}, quiet, t0.Add(time.Hour)); !next.UnreachableSince.Equal(t0.Add(time.Hour)) {
+		t.Errorf("in the next leadership: %+v", next)
+	}
+	if got := blockedName(b.Membership); got != "" {
+		t.Errorf("a wait of the former leader is shown: %s", got)
+	}
+}
+
+func TestTheSuccessorIsTheBestVoterInReach(t *testing.T) {
+	progress := func(match uint64, active, learner bool) PeerProgress {
+		return PeerProgress{Match: match, RecentActive: active, Learner: learner}
+	}
+	self := progress(100, true, false)
+	for name, c := range map[string]struct {
+		others map[record.MemberID]PeerProgress
+		best   record.MemberID
+		alone  bool
+	}{
+		"alone":                   {nil, 0, true},
+		"a learner is no voter":   {map[record.MemberID]PeerProgress{2: progress(100, true, true)}, 0, true},
+		"the longest log":         {map[record.MemberID]PeerProgress{2: progress(90, true, false), 3: progress(95, true, false)}, 3, false},
+		"not one that is away":    {map[record.MemberID]PeerProgress{2: progress(90, true, false), 3: progress(99, false, false)}, 2, false},
+		"nobody is heard of":      {map[record.MemberID]PeerProgress{2: progress(90, false, false)}, 0, false},
+		"not one without a match": {map[record.MemberID]PeerProgress{2: progress(0, true, false), 3: progress(1, true, false)}, 3, false},
+	} {
+		s := MemberStatus{MemberID: 1, Progress: map[record.MemberID]PeerProgress{1: self}}
+		for id, p := range c.others {
+			s.Progress[id] = p
+		}
+		if best, alone := s.successor(); best != c.best || alone != c.alone {
+			t.Errorf("%s: %s, alone %t", name, best, alone)
+		}
+	}
+}
+
+func TestTheHostsBlockLeavesTheRestAlone(t *testing.T) {
+	peers := []replica.Peer{{Place: pb, Addresses: addresses("10.0.0.2", "10.0.1.2")}, {Place: pa, Addresses: addresses("10.0.0.1")}, {Place: pc}}
+	block := hostsBegin + "\n10.0.0.1 " + pa.DNSName("demo") + "\n10.0.0.2 " + pb.DNSName("demo") + "\n" + hostsEnd + "\n"
+	const local = "127.0.0.1 localhost\n"
+	for name, c := range map[string]struct{ before, want string }{
+		"an empty file":               {"", block},
+		"a file of others":            {local, local + block},
+		"no newline at the end":       {"127.0.0.1 localhost", local + block},
+		"a block of other addresses":  {local + hostsBegin + "\n10.9.9.9 " + pa.DNSName("demo") + "\n" + hostsEnd + "\n# after\n", local + "# after\n" + block},
+		"a block that lost its end":   {hostsBegin + "\n10.9.9.9 " + pa.DNSName("demo") + "\n" + local, local + block},
+		"a block that lost its begin": {local + hostsEnd + "\n", local + block},
+		"as it should be":             {local + block, local + block},
+		"empty lines are somebody's":  {"\n" + local + "\n", "\n" + local + "\n" + block},
+	} {
+		if got := hostsWith(c.before, "demo", peers); got != c.want {
+			t.Errorf("%s:\n%q\nwant\n%q", name, got, c.want)
+		}
+	}
+}
+
+func TestTheHostsFileIsWrittenOnlyWhenItChanges(t *testing.T) {
+	path := t.TempDir() + "/hosts"
+	peers := []replica.Peer{{Place: pa, Addresses: addresses("10.0.0.1")}}
+	for _, want := range []bool{true, false} {
+		if changed, err := writeHosts(path, "demo", peers); err != nil || changed != want {
+			t.Errorf("changed %t, %v", changed, err)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v: every program on the VM reads it", info.Mode(), err)
+	}
+}
+
+// ask gives up on the others soon after one has answered through quorum, and on all at the latest after askTimeout.
+func TestASilentAddressCostsLittle(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	answers := m.open().ask(ctx, []target{{Place: pb, instanceID: "102", address: addresses("192.0.2.1")[0]}})
+	if took := time.Since(begin); took > time.Second || answers[0].Reach != ReachNothing {
+		t.Errorf("%+v after %s", answers, took)
+	}
+}
