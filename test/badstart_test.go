@@ -101,7 +101,7 @@ func TestBadStarts(t *testing.T) {
 		c.must(t, c.SetMetadataFault(only, localgce.MetadataFault{Kind: "away"}))
 		c.must(t, c.SetComputeFault(localgce.ComputeFault{Kind: "unavailable"}))
 		c.hideRecord(t)
-		c.in(t, only, "kill -9 "+c.processes(only)["agent"][0])
+		c.kill(t, only, c.processes(only)["agent"][0])
 		await(t, "ready without the cloud", func() error {
 			s, err := c.status(only)
 			if err == nil && (!s.Replica.Ready || len(voters(s)) != 1 || !names(s, "record-unreadable")) {
@@ -110,6 +110,9 @@ func TestBadStarts(t *testing.T) {
 			return err
 		})
 		c.must(t, c.one(only))
+		if !strings.Contains(c.logOf(only), "going on as before the restart") {
+			t.Error("the agent does not say that it goes on with what it remembers")
+		}
 		c.mustKubectl(t, "", "get", "configmap", "kept")
 		c.showRecord(t)
 		c.must(t, c.SetMetadataFault(only, localgce.MetadataFault{}))

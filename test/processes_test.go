@@ -47,6 +47,14 @@ func (c *cluster) one(name string) error {
 	return nil
 }
 
+// kill ends a process of a VM by SIGKILL. What became of it is for the caller to see: the shell that kills an agent dies with it.
+func (c *cluster) kill(t *testing.T, vm, pid string) {
+	t.Helper()
+	cmd, err := c.Command(t.Context(), vm, "sh", "-c", "kill -9 "+pid)
+	c.must(t, err)
+	_ = cmd.Run()
+}
+
 // duplicateAge is how long two of a kind must be seen to be a fault: between fork and exec a child bears its parent's command line.
 const duplicateAge = time.Second
 

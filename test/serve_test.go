@@ -173,7 +173,7 @@ func statusKeys(t *testing.T, c *cluster) {
 		t.Errorf("the leader knows the lag of %d members, want %d:\n%s", n, len(c.vms), text)
 	}
 	people := c.in(t, "master-a", "quorate status")
-	if !strings.HasPrefix(people, "replica us-central1-a.master-a ") {
+	if !strings.HasPrefix(people, "master-a in us-central1-a is ready") {
 		t.Errorf("for people:\n%s", people)
 	}
 }

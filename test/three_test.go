@@ -141,7 +141,7 @@ func (c *cluster) killOne(t *testing.T, vm, kind string) {
 	t.Helper()
 	before := c.processes(vm)
 	c.must(t, c.one(vm))
-	c.in(t, vm, "kill -9 "+before[kind][0])
+	c.kill(t, vm, before[kind][0])
 	await(t, fmt.Sprintf("%s of %s was killed and is back", kind, vm), func() error {
 		if now := c.processes(vm)[kind]; len(now) != 1 || now[0] == before[kind][0] {
 			return fmt.Errorf("%s on %s: pids %v, before %v", kind, vm, now, before[kind])
@@ -162,16 +162,20 @@ func (c *cluster) killOne(t *testing.T, vm, kind string) {
 	}
 }
 
-// blackouts cut the power of all VMs at once, and start them one after the other and all together.
+// blackouts cut the power of all VMs at once, and start them in turns one after the other and all together.
 func blackouts(t *testing.T, c *cluster) {
-	orders := [][]string{{"master-c", "master-a", "master-b"}, {"master-b", "master-c", "master-a"}}
+	x, y, z := c.vms[0], c.vms[1], c.vms[2]
+	orders := [][]string{{z, x, y}, {y, z, x}}
+	if chaos {
+		orders = append(orders, []string{x, y, z}, []string{x, z, y}, []string{y, x, z}, []string{z, y, x})
+	}
 	for i, order := range orders {
 		l := c.startLoad(t)
 		time.Sleep(2 * time.Second)
 		c.together(t, c.vms, c.KillVM)
 		l.stop()
 		l.wait.Wait()
-		if i == 0 {
+		if i%2 == 0 {
 			for _, vm := range order {
 				c.must(t, c.StartVM(t.Context(), vm))
 				time.Sleep(time.Second)
