@@ -42,6 +42,9 @@ etcd: ## etcd's own tools from their source modules, cached by pin
 race: build kubernetes etcd ## The tests of the packages that run goroutines, with the race detector
 	$(GO) test -race -timeout 20m ./agent/... ./supervisor/... ./etcdmember/... ./certs/... ./internal/...
 
+chaos: build kubernetes etcd ## The scenarios with several replicas in the many rounds that find rare faults (root, about 5 minutes)
+	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 60m -v ./test
+
 bench: build kubernetes etcd ## Boot of one and of three replicas against the floor; memory and idle CPU
 	$(GO) test -run '^$$' -bench . -benchtime 200ms ./certs ./etcdmember ./internal/record
 	$(GO) run ./test/bench
@@ -61,4 +64,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo demo-check demo-down test check deps build kubernetes etcd race bench fuzz lint vuln clean
+.PHONY: help demo demo-check demo-down test check deps build kubernetes etcd race chaos bench fuzz lint vuln clean
