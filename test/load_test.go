@@ -70,10 +70,10 @@ func (c *cluster) clientFor(t *testing.T) *http.Client {
 func (c *cluster) startLoad(t *testing.T) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	t.Cleanup(stop)
 	now := time.Now()
 	l := &load{base: "https://" + c.endpoint() + "/api/v1/namespaces/default/configmaps", client: c.clientFor(t), stop: stop,
 		writes: pulse{last: now}, reads: pulse{last: now}}
+	t.Cleanup(func() { stop(); l.wait.Wait() }) // also where the test ends before end is called
 	prefix := fmt.Sprintf("load-%d", now.UnixNano())
 	l.wait.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {

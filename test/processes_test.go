@@ -1,6 +1,7 @@
 package test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -60,8 +61,9 @@ const duplicateAge = time.Second
 
 // watchDuplicates looks at every VM until the returned function is called, which fails the test if two of a kind lived beside each other.
 func (c *cluster) watchDuplicates(t *testing.T) (end func()) {
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
+	t.Cleanup(func() { stop(); wait.Wait() }) // also where the test ends before end is called
 	var mu sync.Mutex
 	seen := map[string]string{}
 	for _, name := range c.vms {
@@ -84,7 +86,7 @@ func (c *cluster) watchDuplicates(t *testing.T) (end func()) {
 				}
 				since = pairs
 				select {
-				case <-stop:
+				case <-ctx.Done():
 					return
 				case <-time.After(50 * time.Millisecond):
 				}
@@ -93,7 +95,7 @@ func (c *cluster) watchDuplicates(t *testing.T) (end func()) {
 	}
 	return func() {
 		t.Helper()
-		close(stop)
+		stop()
 		wait.Wait()
 		for pair, age := range seen {
 			t.Errorf("two processes of one kind for %s: %s", age, pair)
