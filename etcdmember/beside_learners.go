@@ -65,16 +65,23 @@ func (v besideView) promotable() (Plan, bool) {
 		if why == "" {
 			return Plan{}, false
 		}
-		return wait("learner-not-ready", why+".", "It is promoted as soon as it is ready."), true
+		next := "It is promoted as soon as it is ready."
+		if v.pair() {
+			next = "As one of two replicas it stays a learner; it catches up by itself as soon as it is heard of."
+		}
+		return wait("learner-not-ready", why+".", next), true
 	}
 	if w := v.mayGrow(len(ready)); w != "" {
-		if v.h.wanted() <= 2 && len(v.Members) <= 2 {
-			return Plan{}, false // a pair: the learner is where it belongs
+		if v.pair() {
+			return Plan{}, false // the learner is where it belongs
 		}
 		return wait("third-replica-missing", w, "Both are promoted as soon as a third replica has caught up."), true
 	}
 	return Plan{Act: ActPromote, MemberID: ready[0].ID, Reason: title(ready[0]) + " has caught up"}, true
 }
+
+// pair: two replicas, as wanted.
+func (v besideView) pair() bool { return v.h.wanted() <= 2 && len(v.Members) <= 2 }
 
 // mayGrow is the two-replica rule: one voter becomes two only on the way to three, or to give its place up. It says why not.
 func (v besideView) mayGrow(ready int) string {

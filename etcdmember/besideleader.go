@@ -32,6 +32,8 @@ type beside struct {
 	quiet       bool      // the last look found nothing to do and nothing to wait for
 	failing     string    // what failed last, as long as nothing has gone well since
 	failed      string    // and how
+	// waiting is the wait that the last looks found, and since when.
+	waiting BlockedSince
 }
 
 // movement is how far a member's log reached, and since when.
@@ -184,5 +186,23 @@ func (b *beside) fails(ctx context.Context, what string, err error) {
 func (b *beside) showWait(now time.Time, plan Plan) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.shownBeside = b.follow(b.shownBeside, plan.Blocked, now)
+	b.shownBeside = b.follow(b.shownBeside, b.lasting(plan.Blocked, now), now)
+}
+
+// besidePatience is how long a wait beside the leader must last before it is shown: each join passes through some of them.
+const besidePatience = 3 * time.Second
+
+// lasting is a wait that has lasted; nil for one that has only begun.
+func (b *beside) lasting(now *Blocked, at time.Time) *Blocked {
+	if now == nil {
+		b.waiting = BlockedSince{}
+		return nil
+	}
+	if b.waiting.Row != now.Row || b.waiting.Name != now.Name {
+		b.waiting = BlockedSince{Blocked: *now, Since: at}
+	}
+	if at.Sub(b.waiting.Since) < besidePatience {
+		return nil
+	}
+	return now
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -77,9 +78,7 @@ func runAgent(ctx context.Context, run, logs string) error {
 	}
 	debug.SetGCPercent(agentGCPercent)
 	notifier := systemd.NewNotifier(env, log)
-	watchdog := systemd.NewWatchdog(notifier, log, systemd.Check{Name: "agent", Run: func(ctx context.Context) error {
-		return agent.Alive(ctx, agent.SocketPath(run))
-	}})
+	watchdog := systemd.NewWatchdog(notifier, log, systemd.Check{Name: "agent", Run: alive(agent.SocketPath(run))})
 	metadata := gce.NewMetadata(gce.MetadataConfig{Log: log})
 	cfg := agent.Config{
 		Log: log, Metadata: metadata, Open: cloudOpener(metadata), Notify: leanNotifier{notifier, log},
@@ -94,6 +93,21 @@ func runAgent(ctx context.Context, run, logs string) error {
 	stopWatching()
 	g.Wait() // it ends because it was told to
 	return err
+}
+
+// listenPatience is how long the agent may take to listen for the watchdog's question. It takes some milliseconds.
+const listenPatience = 10 * time.Second
+
+// alive is the watchdog's check. The first ping may come before the agent listens: that nobody answers does not count at once.
+func alive(socket string) func(context.Context) error {
+	begin := time.Now()
+	return func(ctx context.Context) error {
+		err := agent.Alive(ctx, socket)
+		if errors.Is(err, agent.ErrNoAgent) && time.Since(begin) < listenPatience {
+			return nil
+		}
+		return err
+	}
 }
 
 // ownCgroup is the cgroup that systemd has delegated to this unit, ready to be divided; empty, with the reason, where there is none.
