@@ -49,9 +49,8 @@ func (a *Agent) status(ctx context.Context) Status {
 	s.Components = append([]supervisor.Status{}, a.supervisor.Status()...)
 	if cluster != nil {
 		s.Cluster.Name = cluster.Name
-		if expiries, err := certs.Expiries(files); err == nil {
-			s.Certificates = expiries
-		}
+		expiries, _ := certs.Expiries(files) // those that cannot be read are missing in the list, which says it
+		s.Certificates = append(s.Certificates, expiries...)
 	}
 	if membership != nil {
 		fillMembership(ctx, &s, membership)

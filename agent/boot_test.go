@@ -1,0 +1,330 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/supervisor"
+)
+
+func TestABootThatCannotBeginSaysInWhichPhase(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*vm)
+		want   error
+		text   string
+	}{
+		"no configuration": {func(v *vm) { v.metadata.attributes = nil }, ErrNoConfiguration,
+			`identity: no configuration: the instance has no attribute "quorate-cluster" and there is no `},
+		"the metadata server gives up": {func(v *vm) { v.metadata.err = errBroken }, errBroken, "identity: broken"},
+		"a field that is not known": {func(v *vm) { v.metadata.attributes[ClusterAttribute] += "nonsense: 1\n" }, nil,
+			"identity: instance attribute quorate-cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVM(t)
+			c.change(v)
+			err := Run(t.Context(), v.config())
+			var phase *PhaseError
+			if !errors.As(err, &phase) || phase.Phase != PhaseIdentity || c.want != nil && !errors.Is(err, c.want) || !strings.HasPrefix(err.Error(), c.text) {
+				t.Errorf("%v", err)
+			}
+			if got := v.notify.all(); !slices.Equal(got, []string{"identity", "STOPPING", "stopping"}) {
+				t.Errorf("the service manager heard %q", got)
+			}
+		})
+	}
+}
+
+var errBroken = errors.New("broken")
+
+func TestTheBakedDocumentIsEnough(t *testing.T) {
+	v := newVM(t)
+	v.metadata.attributes = nil
+	if err := os.WriteFile(v.config().Baked, []byte(v.document), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, in := v.identified(); in.cluster.Name != "demo" {
+		t.Errorf("cluster %q", in.cluster.Name)
+	}
+}
+
+// A wait of a boot is in the status, and being told to stop in it is an end in order, at once.
+func TestAWaitIsShownAndEndsInOrder(t *testing.T) {
+	v := newVM(t)
+	v.record.err = errors.New("the bucket answers 503")
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Run(ctx, v.config()) }()
+	var s Status
+	eventually(t, "the wait is shown", func() (ok bool) {
+		s, _ = ReadStatus(t.Context(), SocketPath(v.config().RunDir))
+		return len(s.Blocked) > 0
+	})
+	if b := s.Blocked[0]; s.Replica.Phase != "record" || s.Replica.Ready || b.Row != "2" || b.Name != "record-unreadable" ||
+		!strings.Contains(b.Reason, "503") || b.Next == "" || b.Since.IsZero() {
+		t.Errorf("%+v", s)
+	}
+	if err := Alive(t.Context(), SocketPath(v.config().RunDir)); err != nil {
+		t.Errorf("a wait is no reason to be killed: %v", err)
+	}
+	begin := time.Now()
+	stop()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Errorf("being told to stop is no error: %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("it does not stop")
+	}
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+	if got := v.notify.all(); !slices.Equal(got, []string{"identity", "record", "STOPPING", "stopping"}) {
+		t.Errorf("the service manager heard %q", got)
+	}
+	if err := Alive(t.Context(), SocketPath(v.config().RunDir)); !errors.Is(err, ErrNoAgent) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// The status is there until all children have stopped: the watchdog asks meanwhile, and a stop may take longer than its patience.
+func TestTheStatusOutlastsTheStop(t *testing.T) {
+	v := newVM(t)
+	v.record.err = errors.New("503")
+	asked := make(chan error, 1)
+	cfg := v.config()
+	cfg.Notify = &atStop{notifier: v.notify, do: func() { asked <- Alive(context.Background(), SocketPath(cfg.RunDir)) }}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Run(ctx, cfg) }()
+	eventually(t, "it boots", func() bool { return slices.Contains(v.notify.all(), "record") })
+	stop()
+	if err := <-asked; err != nil {
+		t.Errorf("asked while it stops: %v", err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// atStop does something while the agent stops.
+type atStop struct {
+	*notifier
+	do func()
+}
+
+func (s *atStop) Stopping() { s.do() }
+
+func TestARestartAsksForTheConfigurationAgainAndDoesWithoutAnAnswer(t *testing.T) {
+	v := newVM(t)
+	if _, in := v.identified(); in.diskID != "d1" || in.cluster.Replicas != 3 {
+		t.Fatalf("%+v", in)
+	}
+	v.metadata.attributes[ClusterAttribute] = v.document + "replicas: 5\n"
+	if _, in := v.identified(); in.cluster.Replicas != 5 {
+		t.Errorf("a changed configuration is not in force after a restart: %d replicas", in.cluster.Replicas)
+	}
+	v.metadata.err = errBroken
+	if _, in := v.identified(); in.cluster.Replicas != 5 || in.self.InstanceID != "101" || in.diskID != "d1" {
+		t.Errorf("without the metadata server: %+v", in)
+	}
+	os.RemoveAll(v.config().RunDir) // another boot
+	if _, err := v.agent().identify(t.Context(), nothing{}); !errors.Is(err, errBroken) {
+		t.Errorf("another boot goes on as the former: %v", err)
+	}
+}
+
+func TestARestartDoesNotWaitLongForASilentMetadataServer(t *testing.T) {
+	v := newVM(t)
+	v.identified()
+	v.metadata.hangs = true
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		id, err := v.agent().askIdentity(t.Context())
+		if took := time.Since(begin); err != nil || id.Self.InstanceID != "101" || took != restartPatience {
+			t.Errorf("%+v, %v after %s", id, err, took)
+		}
+	})
+}
+
+func TestAPhaseThatOnlyAFaultHoldsUpHasADeadline(t *testing.T) {
+	v := newVM(t)
+	synctest.Test(t, func(t *testing.T) {
+		a := v.agent()
+		begin := time.Now()
+		_, err := enter(t.Context(), a, PhaseIdentity, nothing{}, func(ctx context.Context, in nothing) (nothing, error) {
+			<-ctx.Done()
+			return in, errBroken
+		})
+		if err == nil || err.Error() != "identity: not done within 2m0s: broken" || !errors.Is(err, errBroken) || time.Since(begin) != 2*time.Minute {
+			t.Errorf("%v after %s", err, time.Since(begin))
+		}
+	})
+	for _, p := range []Phase{PhaseRecord, PhaseEtcd, PhaseKeep} {
+		if d, ok := deadlines[p]; ok {
+			t.Errorf("%s waits for others, for as long as it takes, and has a deadline of %s", p, d)
+		}
+	}
+}
+
+// established writes what a boot in which etcd ran left on the disk of a replica.
+func (v *vm) established(place replica.Place, phase string) {
+	v.t.Helper()
+	text := fmt.Sprintf(`{"clusterUID":"uid","epoch":1,"token":"t","replica":{"zone":%q,"name":%q},"instanceID":"101","bootID":"boot1",
+		"incarnation":1,"memberID":"a1","newestEpoch":1,"phase":%q}`, place.Zone, place.Name, phase)
+	if err := os.WriteFile(filepath.Join(v.data(), "agent.json"), []byte(text), 0o600); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// Only a disk on which this replica's etcd ran, with certificates of this replica in this cluster, skips the record.
+func TestOnlyTheOwnEstablishedDiskSkipsTheRecord(t *testing.T) {
+	other := replica.Place{Zone: "us-central1-b", Name: "master-b"}
+	for name, c := range map[string]struct {
+		prepare func(v *vm, a *Agent, in identified)
+		skips   bool
+	}{
+		"its own": {func(v *vm, a *Agent, in identified) {
+			v.established(v.self.Place, "started")
+			v.certify(a, in, v.self, "uid")
+		}, true},
+		"no etcd ran": {func(v *vm, a *Agent, in identified) { v.certify(a, in, v.self, "uid") }, false},
+		"a join was broken off": {func(v *vm, a *Agent, in identified) {
+			v.established(v.self.Place, "added")
+			v.certify(a, in, v.self, "uid")
+		}, false},
+		"no certificates": {func(v *vm, _ *Agent, _ identified) { v.established(v.self.Place, "started") }, false},
+		"another replica's disk": {func(v *vm, a *Agent, in identified) {
+			v.established(other, "started")
+			v.certify(a, in, v.self, "uid")
+		}, false},
+		"another replica's certificates": {func(v *vm, a *Agent, in identified) {
+			v.established(v.self.Place, "started")
+			id := v.self
+			id.Place = other
+			v.certify(a, in, id, "uid")
+		}, false},
+		"another cluster's certificates": {func(v *vm, a *Agent, in identified) {
+			v.established(v.self.Place, "started")
+			v.certify(a, in, v.self, "another")
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVM(t)
+			a, in := v.identified()
+			a.binaries = func() error { return nil }
+			c.prepare(v, a, in)
+			v.record.err = errBroken
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+			defer cancel()
+			_, err := a.readRecord(ctx, in)
+			if c.skips && (err != nil || v.record.views > 0) || !c.skips && (err == nil || v.record.views == 0) {
+				t.Errorf("%v, the record was read %d times", err, v.record.views)
+			}
+		})
+	}
+}
+
+func TestTheHolderOfTheClaimMakesTheBundleAndAllReadItBack(t *testing.T) {
+	v := newVM(t)
+	a, in := v.identified()
+	v.record.view.Bundle = 1
+	rec := recorded{identified: in, makeBundle: true, membership: membershipOf(a, in)}
+	if _, err := rec.membership.Claim(t.Context()); err != nil { // says whose cluster it is
+		t.Fatal(err)
+	}
+	first, err := a.certify(t.Context(), rec)
+	if err != nil || first.bundle == nil || v.bundles.creates != 1 {
+		t.Fatalf("%v, %d creates", err, v.bundles.creates)
+	}
+	if err := os.RemoveAll(a.files.Dir); err != nil {
+		t.Fatal(err)
+	}
+	rec.makeBundle = false
+	second, err := a.certify(t.Context(), rec)
+	if err != nil || second.bundle == nil || v.bundles.creates != 1 {
+		t.Fatalf("%v, %d creates", err, v.bundles.creates)
+	}
+	third, err := a.certify(t.Context(), rec)
+	if err != nil || third.bundle != nil {
+		t.Errorf("a disk with all certificates needs no bundle: %v", err)
+	}
+	if _, err := certs.EtcdTLS(a.files); err != nil {
+		t.Error(err)
+	}
+}
+
+// A bundle without which the boot cannot go on is a wait that says why; one that only the signer lacks is not waited for.
+func TestABundleThatCannotBeReadIsAWait(t *testing.T) {
+	v := newVM(t)
+	a, in := v.identified()
+	rec := recorded{identified: in, membership: membershipOf(a, in)}
+	v.bundles.err = errBroken
+	a.phase = PhaseCertificates
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := a.bundle(ctx, rec, true)
+		if !errors.Is(err, errBroken) || a.held == nil || a.held.Name != "bundle-unreadable" || a.held.Row != "certificates" || time.Since(a.held.Since) < 9*time.Second {
+			t.Errorf("%v, held %+v", err, a.held)
+		}
+		a.setPhase(PhaseEtcd)
+		begin := time.Now()
+		b, err := a.bundle(t.Context(), rec, false)
+		if b != nil || err != nil || time.Since(begin) != optionalBundle || a.held != nil {
+			t.Errorf("%v, %v after %s, held %+v", b, err, time.Since(begin), a.held)
+		}
+	})
+}
+
+func TestPreflightNamesAPortThatIsTaken(t *testing.T) {
+	l := listen(t, "127.0.0.1:0")
+	port := portOf(l)
+	if err := portFree(port); err == nil {
+		t.Errorf("port %d is listened on and free", port)
+	}
+	l.Close()
+	if err := portFree(port); err != nil {
+		t.Errorf("port %d: %v", port, err)
+	}
+}
+
+func TestPreflightRefusesADiskWithAnotherClustersCertificates(t *testing.T) {
+	v := newVM(t)
+	a, in := v.identified()
+	a.membership = membershipOf(a, in)
+	if err := a.leavesOfThisCluster(); err != nil {
+		t.Errorf("an empty disk: %v", err)
+	}
+	v.certify(a, in, v.self, "another")
+	if err := a.leavesOfThisCluster(); !errors.Is(err, ErrPreflight) || !strings.Contains(err.Error(), "another") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTheSameProcessIsLeftAlone(t *testing.T) {
+	spec := supervisor.Spec{Name: "a", Path: "/bin/a", Args: []string{"--x"}, Env: []string{"A=1"}, After: []string{"b"}}
+	if !sameProcess(spec, spec) {
+		t.Error("it differs from itself")
+	}
+	for name, change := range map[string]func(*supervisor.Spec){
+		"program": func(s *supervisor.Spec) { s.Path = "/bin/b" }, "arguments": func(s *supervisor.Spec) { s.Args = nil },
+		"environment": func(s *supervisor.Spec) { s.Env = nil }, "order": func(s *supervisor.Spec) { s.After = nil },
+	} {
+		other := spec
+		change(&other)
+		if sameProcess(spec, other) {
+			t.Errorf("another %s is the same", name)
+		}
+	}
+}

@@ -1,0 +1,336 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/supervisor"
+)
+
+func listen(t *testing.T, address string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
+
+func membershipOf(a *Agent, in identified) *etcdmember.Membership {
+	m := etcdmember.New(etcdmember.Config{
+		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS, RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile,
+		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self},
+	})
+	return m
+}
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// The JSON keys of the status are an interface: scripts and the demo's checks read them.
+func TestTheKeysOfTheStatus(t *testing.T) {
+	lag, now := uint64(3), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	s := Status{
+		Replica: ReplicaStatus{Identity: replica.Identity{Place: replica.Place{Zone: "z", Name: "n"}, InstanceID: "1", BootID: "b", Project: "p", ProjectNumber: "7",
+			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}, Phase: "keep", Since: now, Ready: true, Incarnation: 2},
+		Cluster:      ClusterStatus{Name: "demo", Epoch: 1, ID: "c1"},
+		Etcd:         EtcdStatus{Member: "a1", Members: []MemberStatus{{Name: "z.n.1", ID: "a1", Role: "voter", Leader: true, Started: true, Lag: &lag}}},
+		Components:   []supervisor.Status{{Name: "etcd", State: supervisor.Ready, Since: now, Restarts: 1, Reason: "r", PID: 7}},
+		Leases:       []LeaseStatus{{Name: "kube-scheduler", Holder: "n_1", Renewed: now}},
+		Certificates: []certs.Expiry{{Name: "etcd-peer", NotAfter: now}},
+		Blocked:      []Blocked{{Row: "19", Name: "seed-in-progress", Reason: "r", Since: now, Next: "n"}},
+	}
+	got, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", "status.json")
+	if *update {
+		if err := os.WriteFile(path, append(got, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || strings.TrimSpace(string(want)) != string(got) {
+		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
+	}
+}
+
+// A status without anything in it has lists, not null: `jq '.blocked[]'` must not fail.
+func TestAnEmptyStatusHasLists(t *testing.T) {
+	b, err := json.Marshal(newVM(t).agent().status(t.Context()))
+	for _, list := range []string{"members", "components", "leases", "certificates", "blocked"} {
+		if err != nil || !strings.Contains(string(b), `"`+list+`":[]`) {
+			t.Errorf("%s: %v: %s", list, err, b)
+		}
+	}
+}
+
+// leaseServer answers like an apiserver that has one lease.
+type leaseServer struct {
+	lease    *coordinationv1.Lease
+	conflict bool
+	updates  int
+}
+
+func (s *leaseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case s.lease == nil:
+		w.WriteHeader(http.StatusNotFound)
+		json.NewEncoder(w).Encode(metav1.Status{Status: "Failure", Reason: metav1.StatusReasonNotFound, Code: 404})
+	case r.Method == http.MethodPut && s.conflict:
+		w.WriteHeader(http.StatusConflict)
+		json.NewEncoder(w).Encode(metav1.Status{Status: "Failure", Reason: metav1.StatusReasonConflict, Code: 409})
+	case r.Method == http.MethodPut:
+		s.updates++
+		json.NewDecoder(r.Body).Decode(s.lease)
+		json.NewEncoder(w).Encode(s.lease)
+	case strings.HasSuffix(r.URL.Path, "/leases"):
+		json.NewEncoder(w).Encode(coordinationv1.LeaseList{Items: []coordinationv1.Lease{*s.lease, {ObjectMeta: metav1.ObjectMeta{Name: "apiserver-abc"}}}})
+	default:
+		json.NewEncoder(w).Encode(s.lease)
+	}
+}
+
+func TestALeaseIsReleasedOnlyForAProcessOfThisHostThatHasExited(t *testing.T) {
+	exited := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	held := func(holder string, renewed time.Time) *coordinationv1.Lease {
+		r, d := metav1.NewMicroTime(renewed), int32(8)
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler", ResourceVersion: "5"},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &r, LeaseDurationSeconds: &d}}
+	}
+	for name, c := range map[string]struct {
+		server   leaseServer
+		released bool
+	}{
+		"held by the process that exited":              {leaseServer{lease: held("master-a_123", exited.Add(-time.Second))}, true},
+		"held by the host":                             {leaseServer{lease: held("master-a", exited.Add(-time.Second))}, true},
+		"renewed since: its successor has it":          {leaseServer{lease: held("master-a_456", exited.Add(time.Millisecond))}, false},
+		"another replica's":                            {leaseServer{lease: held("master-b_123", exited.Add(-time.Second))}, false},
+		"another replica's, whose name begins like it": {leaseServer{lease: held("master-a2_123", exited.Add(-time.Second))}, false},
+		"free already":                                 {leaseServer{lease: held("", exited.Add(-time.Second))}, false},
+		"somebody was quicker":                         {leaseServer{lease: held("master-a_123", exited.Add(-time.Second)), conflict: true}, false},
+		"there is none":                                {leaseServer{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(&c.server)
+			defer server.Close()
+			client, err := coordination.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := &leases{client: client.Leases(leaseNamespace)}
+			released, err := l.release(t.Context(), "kube-scheduler", "master-a", exited)
+			if err != nil || released != c.released || (c.server.updates == 1) != c.released {
+				t.Errorf("released %t, %v, %d updates", released, err, c.server.updates)
+			}
+			if c.released && (*c.server.lease.Spec.HolderIdentity != "" || c.server.lease.ResourceVersion != "5") {
+				t.Errorf("%+v", c.server.lease)
+			}
+			if c.server.lease == nil {
+				return
+			}
+			if list, err := l.list(t.Context()); err != nil || len(list) != 1 || list[0].Name != "kube-scheduler" {
+				t.Errorf("listed %+v, %v", list, err)
+			}
+		})
+	}
+}
+
+// supervised runs the agent's supervisor for a test.
+func supervised(t *testing.T, a *Agent) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.supervisor.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// sleeper is a process that does nothing.
+func sleeper(name string, after ...string) supervisor.Spec {
+	return supervisor.Spec{Name: name, Path: "/bin/sleep", Args: []string{"1000"}, After: after}
+}
+
+func TestLeavingHandsLeadershipOverFirst(t *testing.T) {
+	v := newVM(t)
+	a, in := v.identified()
+	supervised(t, a)
+	a.membership = membershipOf(a, in)
+	asked := make(chan string, 4)
+	l, err := net.Listen("unix", a.membership.StatusSocket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method + " " + r.URL.Path
+		w.WriteHeader(http.StatusNoContent)
+	})}
+	go server.Serve(l)
+	defer server.Close()
+	a.leave(t.Context())
+	if len(asked) != 0 {
+		t.Errorf("there is no etcd, and it was asked: %s", <-asked)
+	}
+	if err := a.supervisor.Start(sleeper(etcdName)); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	a.leave(t.Context())
+	if len(asked) != 1 || <-asked != "POST /hand-over" || time.Since(begin) > handOverTimeout {
+		t.Errorf("after %s: %d questions", time.Since(begin), len(asked))
+	}
+}
+
+func TestAMemberThatDoesNotHandOverHoldsTheStopUpForTwoSeconds(t *testing.T) {
+	v := newVM(t)
+	a, in := v.identified()
+	supervised(t, a)
+	a.membership = membershipOf(a, in)
+	l, err := net.Listen("unix", a.membership.StatusSocket()) // accepts and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := a.supervisor.Start(sleeper(etcdName)); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	a.leave(t.Context())
+	if took := time.Since(begin); took < handOverTimeout || took > handOverTimeout+time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// Only what is to run otherwise is started again: an apiserver that comes home costs neither the scheduler nor etcd.
+func TestFittingThePlaneRestartsOnlyWhatDiffers(t *testing.T) {
+	v := newVM(t)
+	a, in := v.identified()
+	supervised(t, a)
+	if err := a.supervisor.Start(sleeper(etcdName)); err != nil {
+		t.Fatal(err)
+	}
+	j := joined{certified{recorded: recorded{identified: in}}}
+	a.plane.otherEtcd = []string{"https://other:2379"}
+	if err := a.fitPlane(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	first := map[string]supervisor.Spec{}
+	for name, s := range a.plane.specs {
+		first[name] = s
+	}
+	before, _ := find(a.supervisor, replica.Scheduler)
+	if err := a.fitPlane(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range a.plane.specs {
+		if !sameProcess(first[name], s) {
+			t.Errorf("%s was started again, and nothing had changed", name)
+		}
+	}
+	a.plane.otherEtcd = nil
+	if err := a.fitPlane(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	if sameProcess(first[replica.APIServer], a.plane.specs[replica.APIServer]) {
+		t.Error("the apiserver still uses the other member")
+	}
+	if now, _ := find(a.supervisor, replica.Scheduler); !now.Since.Equal(before.Since) {
+		t.Errorf("the scheduler was started again: %+v, was %+v", now, before)
+	}
+	if got := a.plane.specs[replica.APIServer].After; len(got) != 1 || got[0] != etcdName {
+		t.Errorf("the apiserver comes after %v: it has to stop before etcd", got)
+	}
+}
+
+// kept is an agent in its last phase, with a membership that keeps as it is told.
+func kept(t *testing.T) (*Agent, running) {
+	t.Helper()
+	v := newVM(t)
+	a, in := v.identified()
+	supervised(t, a)
+	return a, running{joined: joined{certified{recorded: recorded{identified: in, membership: membershipOf(a, in)}}}}
+}
+
+func TestKeepEndsWithoutAnErrorWhenToldTo(t *testing.T) {
+	a, in := kept(t)
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(context.Canceled)
+	if err := a.keep(ctx, in); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKeepEndsWithTheMembershipsReason(t *testing.T) {
+	a, in := kept(t)
+	ctx, end := context.WithCancelCause(t.Context())
+	end(errors.Join(ErrStartAgain, etcdmember.ErrDecideAgain))
+	err := a.keep(ctx, in)
+	var phase *PhaseError
+	if !errors.As(err, &phase) || phase.Phase != PhaseKeep || !errors.Is(err, ErrStartAgain) || !errors.Is(err, etcdmember.ErrDecideAgain) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestARemovedMemberEndsTheAgent(t *testing.T) {
+	a, in := kept(t)
+	begin := time.Now()
+	spec := supervisor.Spec{Name: etcdName, Path: "/bin/sh", Args: []string{"-c", "exit 10"}}
+	if err := a.supervisor.Start(spec); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it has exited", func() bool { _, ok := a.supervisor.Exited(etcdName); return ok })
+	if err := a.lookAtEtcd(begin); !errors.Is(err, etcdmember.ErrRemoved) {
+		t.Errorf("%v", err)
+	}
+	if err := a.lookAtEtcd(time.Now()); err != nil {
+		t.Errorf("an exit from before: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := a.keep(ctx, in); !errors.Is(err, etcdmember.ErrRemoved) || !errors.Is(err, ErrStartAgain) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAWaitOfTheAgentKeepsItsBeginning(t *testing.T) {
+	a := newVM(t).agent()
+	a.setPhase(PhaseKeep)
+	a.hold("certificates-not-renewed", errBroken, "n")
+	since := a.held.Since
+	a.hold("certificates-not-renewed", errors.New("broken otherwise"), "n")
+	if s := a.status(t.Context()); len(s.Blocked) != 1 || !s.Blocked[0].Since.Equal(since) || s.Blocked[0].Reason != "broken otherwise" || s.Blocked[0].Row != "keep" {
+		t.Errorf("%+v", s.Blocked)
+	}
+	a.release("another")
+	a.release("certificates-not-renewed")
+	if s := a.status(t.Context()); len(s.Blocked) != 0 {
+		t.Errorf("%+v", s.Blocked)
+	}
+}
