@@ -49,7 +49,11 @@ var errNoLog = errors.New("the directory holds no log, and this member has run b
 // (ErrStalled) or fails. A leader hands over before it stops. etcd's own code may exit the process at any time, which is why
 // this is a child of the agent.
 func RunMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) error {
-	net.DefaultResolver = freshHosts(hostsPath)
+	net.DefaultResolver = freshHosts(hostsPath) // before anything in this process asks for a name
+	return runMember(ctx, cfg, log)
+}
+
+func runMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) error {
 	e, err := startMember(ctx, cfg, log)
 	switch {
 	case err != nil && ctx.Err() != nil:

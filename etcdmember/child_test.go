@@ -3,9 +3,11 @@ package etcdmember
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,9 +15,13 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
+// onlyHosts is what RunMember does first, for members that run in the test's own process.
+var onlyHosts = sync.OnceFunc(func() { net.DefaultResolver = freshHosts(hostsPath) })
+
 // newTestMember makes certificates for a replica on loopback and the configuration of its member.
 func newTestMember(t *testing.T) (MemberConfig, certs.Files) {
 	t.Helper()
+	onlyHosts()
 	dir := t.TempDir()
 	c, err := replica.Load(replica.Source{Name: "test", Data: []byte(`
 apiVersion: quorate.dev/v1alpha1
@@ -58,7 +64,7 @@ func TestAMemberSeedsServesAndGoesOnFromItsDisk(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		begin := time.Now()
-		go func() { done <- RunMember(ctx, cfg, log) }()
+		go func() { done <- runMember(ctx, cfg, log) }()
 		s := waitReady(t, cfg.StatusSocket)
 		t.Logf("round %d: ready after %s", round, time.Since(begin))
 		if s.Leader != s.MemberID || s.MemberID == 0 || s.Learner {
