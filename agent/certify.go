@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/certs"
@@ -44,10 +45,23 @@ func (a *Agent) certify(ctx context.Context, in recorded) (certified, error) {
 		return out, err
 	}
 	report, err = certs.Ensure(a.request(in, out.bundle))
-	for _, c := range report.Changes {
-		a.cfg.Log.Info("certificate written", "name", c.Name, "reason", c.Reason)
-	}
+	a.logChanges(report)
 	return out, err
+}
+
+// logChanges says what was written, one line a reason: a first boot writes thirty files for one.
+func (a *Agent) logChanges(report certs.Report) {
+	names := map[string][]string{}
+	var reasons []string
+	for _, c := range report.Changes {
+		if names[c.Reason] == nil {
+			reasons = append(reasons, c.Reason)
+		}
+		names[c.Reason] = append(names[c.Reason], c.Name)
+	}
+	for _, reason := range reasons {
+		a.cfg.Log.Info("certificates written", "reason", reason, "names", strings.Join(names[reason], " "))
+	}
 }
 
 func (a *Agent) request(in recorded, b *certs.Bundle) certs.Request {

@@ -151,9 +151,7 @@ func (a *Agent) renewOnce(ctx context.Context, in running) error {
 		return err
 	}
 	report, err = certs.Ensure(a.request(in.recorded, b))
-	for _, c := range report.Changes {
-		a.cfg.Log.Info("certificate written", "name", c.Name, "reason", c.Reason)
-	}
+	a.logChanges(report)
 	if err != nil {
 		return err
 	}
