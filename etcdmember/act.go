@@ -105,8 +105,7 @@ func (m *Membership) takeIncarnation(ctx context.Context, f Facts, p Plan) error
 		return fmt.Errorf("incarnation %d of this place was taken by instance %s", p.Incarnation, got.InstanceID)
 	}
 	return m.setAgent(func(a *AgentFile) {
-		a.Replica, a.InstanceID, a.BootID = m.cfg.Me.Place, m.cfg.Me.InstanceID, m.cfg.Me.BootID
-		a.Incarnation, a.ClusterUID = p.Incarnation, f.Record.Inception.UID
+		a.begin(m.cfg.Me, p.Incarnation, f.Record.Inception.UID)
 	})
 }
 

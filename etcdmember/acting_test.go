@@ -336,6 +336,22 @@ func TestAFailedWriteOfAgentFileIsMadeAgain(t *testing.T) {
 	}
 }
 
+// The disk may be a copy: the VM whose disk it was can have started the member that was added for it.
+func TestANewTenureDoesNotUseAnEntryOfTheOneBefore(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	ms := m.open()
+	ctx := t.Context()
+	f := Facts{Now: t0}
+	f.Record.Inception = &record.Inception{UID: "uid"}
+	take := func(k uint64) error { return ms.act(ctx, f, Plan{Act: ActTakeIncarnation, Epoch: 1, Incarnation: k}) }
+	if err := errors.Join(take(1), ms.setAgent(func(a *AgentFile) { a.Phase, a.MemberID = PhaseAdded, 0xa1 }), take(2)); err != nil {
+		t.Fatal(err)
+	}
+	if ms.agent.Phase != PhaseAdding || ms.agent.MemberID != 0 || ms.agent.Incarnation != 2 {
+		t.Errorf("%+v", ms.agent)
+	}
+}
+
 // A person puts another directory in place while the agent waits: it is read, not remembered.
 func TestADirectoryThatWasReplacedIsReadAgain(t *testing.T) {
 	m := newMachine(t, pa, newRecord())

@@ -49,3 +49,13 @@ type AgentFile struct {
 	NewestEpoch uint64 `json:"newestEpoch,omitempty"`
 	Phase       Phase  `json:"phase,omitempty"`
 }
+
+// begin writes a new tenure into the file. An entry that was added in the one before is given up: this disk may be a copy of the disk that it
+// was added for, and the VM there may have started the member. The join removes it and adds another.
+func (a *AgentFile) begin(me replica.Identity, incarnation uint64, clusterUID string) {
+	a.Replica, a.InstanceID, a.BootID = me.Place, me.InstanceID, me.BootID
+	a.Incarnation, a.ClusterUID = incarnation, clusterUID
+	if a.Phase == PhaseAdded {
+		a.Phase, a.MemberID = PhaseAdding, 0
+	}
+}

@@ -1,6 +1,8 @@
 package etcdmember
 
 import (
+	"slices"
+
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -19,7 +21,15 @@ func (h history) claimIsMine() bool {
 		return false
 	}
 	sourceDisk := c.Source.DiskID != "" && c.Source.DiskID == h.DiskID
-	return sourceDisk || h.holdsToken(c.Token)
+	return sourceDisk || h.holdsToken(c.Token) && (h.Directory.Exists || !h.onAnotherDisk())
+}
+
+// onAnotherDisk: the incarnation that agent.json names was taken on another disk, so this one is a copy. Of a directory that is told by its
+// class; where there is none yet, two VMs would seed with one token.
+func (h history) onAnotherDisk() bool {
+	return slices.ContainsFunc(h.Record.Replicas[h.Me.Place], func(i record.Incarnation) bool {
+		return i.Number == h.Agent.Incarnation && i.DiskID != "" && h.DiskID != "" && i.DiskID != h.DiskID
+	})
 }
 
 // holdsToken: agent.json on this disk, written for this place, carries the newest claim's token. A directory may not be there yet.

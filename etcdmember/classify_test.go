@@ -200,6 +200,7 @@ func TestProvenGoneWithItsDisk(t *testing.T) {
 
 func TestMyClaim(t *testing.T) {
 	recreated := func(disk string) func(*Facts) { return func(f *Facts) { f.recreate(disk) } }
+	noDirectory := func(f *Facts) { f.Directory = Directory{} }
 	source := func(f *Facts) { f.last().Claim.Source = record.Source{Kind: record.SourceDirectory, DiskID: "d1"} }
 	cases := []struct {
 		name string
@@ -209,6 +210,8 @@ func TestMyClaim(t *testing.T) {
 		{"it names my instance", from(blank, emptyClaim), true},
 		{"my place, and the disk with its token", from(blank, emptyClaim, seeding, recreated("d1")), true},
 		{"my place, another disk", from(blank, emptyClaim, recreated("d9")), false},
+		{"my place, its token on the disk, no directory yet", from(blank, emptyClaim, seeding, recreated("d1"), noDirectory), true},
+		{"my place, its token on a copy of the disk, no directory yet", from(blank, emptyClaim, seeding, recreated("d9"), noDirectory), false},
 		{"my place, and the disk that it names as its source", from(three, isClosed, emptyClaim2, source, recreated("d1")), true},
 		{"my place, another disk than its source", from(three, isClosed, emptyClaim2, source, recreated("d9")), false},
 		{"another place's", from(blank, theirClaim), false},
