@@ -1,0 +1,187 @@
+package etcdmember
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// go test -run RandomWalks -walk.seed S -walk.n 1 repeats the one walk that a failure names.
+var (
+	walkSeed = flag.Uint64("walk.seed", 1, "seed of the first random walk; each following has the next number")
+	walkN    = flag.Int("walk.n", 1000, "how many random walks")
+)
+
+// walk goes through one random order of events with at most six faults, ends the faults, and waits for the world to be whole.
+func walk(seed uint64, by variant) (w *world, err error) {
+	w = newWorld(seed, by)
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case broken:
+			err = r
+		default:
+			panic(fmt.Sprintf("walk %d: %v\n%s%s", seed, r, strings.Join(w.history, "\n"), w))
+		}
+	}()
+	if w.chance(70) { // most begin with a cluster that is whole, the others with a first boot
+		w.calm = true
+		for range 40 {
+			w.round(300 * time.Millisecond)
+		}
+		w.calm = false
+		if w.chance(50) {
+			for _, v := range w.vms {
+				w.keepCopy(v.disk)
+			}
+		}
+		w.log("begins")
+	}
+	for range 100 + w.random.IntN(200) {
+		w.event()
+	}
+	w.settle()
+	w.checkEnd()
+	return w, nil
+}
+
+// TestRandomWalks drives the real deciders through random orders of events and looks for a broken invariant.
+func TestRandomWalks(t *testing.T) {
+	rows, besideRows, injected := map[Row]int{}, map[Row]int{}, map[string]int{}
+	whole := 0
+	for n := range *walkN {
+		seed := *walkSeed + uint64(n)
+		w, err := walk(seed, asItIs)
+		if err != nil {
+			t.Fatalf("seed %d, %d places: %v\n%s%s", seed, w.places, err, strings.Join(w.history, "\n"), w)
+		}
+		if w.whole() {
+			whole++
+		}
+		add(rows, w.rows)
+		add(besideRows, w.besideRows)
+		add(injected, w.injected)
+	}
+	t.Logf("%d walks from seed %d, %d whole at the end\nrows %v\nbeside the leader %v\nfaults %v", *walkN, *walkSeed, whole, rows, besideRows, injected)
+	if *walkN >= 1000 {
+		walkedEnough(t, rows, besideRows, injected)
+	}
+}
+
+func add[K comparable](sum, one map[K]int) {
+	for k, n := range one {
+		sum[k] += n
+	}
+}
+
+// walkedEnough: walks that never come to a row or a fault prove nothing of it.
+func walkedEnough(t *testing.T, rows, besideRows map[Row]int, injected map[string]int) {
+	t.Helper()
+	for _, r := range []Row{0, 1, 2, 3, 4, 7, 10, 11, 13, 14, 16, 17, 19, 23, 24, 25, 26, 27, 28, 29, 30, RowRunning} {
+		if rows[r] == 0 {
+			t.Errorf("no walk came to row %s", r)
+		}
+	}
+	for _, r := range []Row{40, 42, 43, 44, RowQuiet} {
+		if besideRows[r] == 0 {
+			t.Errorf("no walk came to row %s beside the leader", r)
+		}
+	}
+	for _, f := range faultsOfWalk {
+		if injected[f.name] == 0 {
+			t.Errorf("no walk had the fault %q", f.name)
+		}
+	}
+}
+
+// TestPlantedFaultsAreFound: each planted fault must break its invariant, or the walks prove nothing.
+func TestPlantedFaultsAreFound(t *testing.T) {
+	for _, c := range planted {
+		t.Run(c.name, func(t *testing.T) {
+			const most = 600
+			for seed := uint64(1); seed <= most; seed++ {
+				if _, err := walk(seed, c.by); err != nil {
+					if !strings.HasPrefix(err.Error(), c.breaks+":") {
+						t.Fatalf("seed %d found %v, want a broken %s", seed, err, c.breaks)
+					}
+					t.Logf("seed %d: %v", seed, err)
+					return
+				}
+			}
+			t.Errorf("%d walks did not find it", most)
+		})
+	}
+}
+
+var planted = []struct {
+	name, breaks string
+	by           variant
+}{
+	{"an empty disk without a quorum seeds instead of waiting (row 24)", "S1", variant{func(now time.Time, o Observation) Plan {
+		p := Decide(now, o)
+		if p.Row == 24 && p.Act == ActWait {
+			return Plan{Row: 24, Act: ActClaim, Epoch: o.Names.NewestEpoch + 1, Source: record.Source{Kind: record.SourceEmpty}}
+		}
+		return p
+	}, DecideBesideLeader}},
+	{"a rolled-back disk starts (L3)", "S2", variant{func(now time.Time, o Observation) Plan {
+		if o.Local == L3 {
+			o.Local = L1
+		}
+		return Decide(now, o)
+	}, DecideBesideLeader}},
+	{"an entry whose directory is gone is used again", "S2", variant{func(now time.Time, o Observation) Plan {
+		if o.Phase == PhaseStarted && o.Local == L0 && o.Record == Rf && o.Remote == Quorum && o.Listed && o.Names.MemberID != 0 {
+			return Plan{Row: 23, Act: ActStartJoined, MemberID: o.Names.MemberID}
+		}
+		return Decide(now, o)
+	}, DecideBesideLeader}},
+	{"a dead learner is promoted", "S3", variant{Decide, func(now time.Time, previous, ring Ring) Plan {
+		for _, m := range ring.Members {
+			if m.Learner && !m.StreamsActive {
+				return Plan{Row: 44, Act: ActPromote, MemberID: m.ID}
+			}
+		}
+		return DecideBesideLeader(now, previous, ring)
+	}}},
+	{"a voter is removed because it is unreachable (row 42)", "S3", variant{Decide, func(now time.Time, previous, ring Ring) Plan {
+		p := DecideBesideLeader(now, previous, ring)
+		for _, m := range ring.Members {
+			if p.Act == ActKeep && !m.Learner && m.ID != ring.Leader && !m.RecentActive {
+				return Plan{Row: 42, Act: ActRemoveMember, MemberID: m.ID}
+			}
+		}
+		return p
+	}}},
+	{"a join stands still without a word", "S5", variant{func(now time.Time, o Observation) Plan {
+		p := Decide(now, o)
+		if p.Act == ActAddLearner {
+			return Plan{Row: 23, Act: ActWait}
+		}
+		return p
+	}, DecideBesideLeader}},
+	{"a caught-up learner is never promoted", "S5", variant{Decide, func(now time.Time, previous, ring Ring) Plan {
+		p := DecideBesideLeader(now, previous, ring)
+		if p.Act == ActPromote {
+			return Plan{Row: RowQuiet, Act: ActKeep}
+		}
+		return p
+	}}},
+}
+
+// TestAWalkIsRepeatable: a seed gives the same events each time.
+func TestAWalkIsRepeatable(t *testing.T) {
+	for seed := range uint64(20) {
+		a, errA := walk(seed, asItIs)
+		b, errB := walk(seed, asItIs)
+		if fmt.Sprint(errA) != fmt.Sprint(errB) || !slices.Equal(a.history, b.history) || !maps.Equal(a.rows, b.rows) {
+			t.Fatalf("seed %d: two walks differ", seed)
+		}
+	}
+}

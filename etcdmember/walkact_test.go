@@ -1,0 +1,268 @@
+package etcdmember
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// act is the writes of an act in their order, as act.go, form.go and join.go make them. A write that returns false ends the act.
+func (w *world) act(v *vm, f Facts, p Plan) []func() bool {
+	set := func(change func(a *AgentFile)) func() bool {
+		return func() bool { change(&v.disk.agent); return true }
+	}
+	token := tokenOf(f, p.Epoch)
+	switch p.Act {
+	case ActClaim:
+		return []func() bool{func() bool { return w.claim(v, p) }}
+	case ActSeed:
+		return slices.Concat(w.takeIncarnation(v, p), []func() bool{
+			set(func(a *AgentFile) {
+				a.Phase, a.Epoch, a.Token, a.MemberID = PhaseSeeding, p.Epoch, token, 0
+			}),
+			func() bool { return w.makeSeed(v, p.Epoch) },
+		}, w.form(v, p.Epoch))
+	case ActForm:
+		return w.form(v, p.Epoch)
+	case ActFormedAgain:
+		return []func() bool{w.write(v, func() bool {
+			return w.outcome(p.Epoch, record.Outcome{Formed: &record.Formed{ClusterID: p.ClusterID, MemberID: p.MemberID}})
+		})}
+	case ActAbandon:
+		return []func() bool{w.write(v, func() bool {
+			return w.outcome(p.Epoch, record.Outcome{Abandoned: &record.Abandoned{By: v.id, Why: p.Reason}})
+		})}
+	case ActArchive:
+		return []func() bool{
+			set(func(a *AgentFile) {
+				*a = AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID, NewestEpoch: a.NewestEpoch, Phase: PhaseArchiving}
+			}),
+			func() bool { v.disk.archives, v.disk.dir = append(v.disk.archives, v.disk.dir), nil; return true },
+		}
+	case ActTakeIncarnation:
+		return w.takeIncarnation(v, p)
+	case ActConfirmIncarnation:
+		return []func() bool{w.write(v, func() bool { return w.confirm(v, p.Incarnation, p.Epoch, p.MemberID) })}
+	case ActStart:
+		return []func() bool{
+			set(func(a *AgentFile) { a.Phase, a.MemberID = PhaseStarted, p.MemberID }),
+			func() bool { return w.start(v) },
+		}
+	case ActStop:
+		return []func() bool{func() bool { v.etcd = nil; return true }}
+	case ActRemoveMember:
+		return []func() bool{func() bool { return w.request(v, logEntry{kind: remove, id: p.MemberID}) }}
+	case ActMarkAdding:
+		return []func() bool{set(func(a *AgentFile) {
+			a.Phase, a.Epoch, a.Token, a.MemberID = PhaseAdding, p.Epoch, token, 0
+		})}
+	case ActAddLearner:
+		id := record.MemberID(v.place+1)<<40 | record.MemberID(w.now.Unix()-t0.Unix())
+		return []func() bool{
+			func() bool { return w.request(v, logEntry{kind: addLearner, id: id, place: v.place}) },
+			set(func(a *AgentFile) { a.Phase, a.MemberID = PhaseAdded, id }),
+		}
+	case ActStartJoined:
+		return []func() bool{
+			set(func(a *AgentFile) { a.Phase = PhaseStarted }),
+			func() bool { return w.startJoined(v, p.MemberID) },
+		}
+	case ActWriteStopped:
+		return w.writeStopped(v, f, p)
+	case ActKeep, ActWait, ActHalt:
+		return nil
+	}
+	panic(fmt.Sprintf("the walk gives no orders, and %s was decided", p.Act))
+}
+
+// write is a create in the record: it may fail before or after it takes effect.
+func (w *world) write(v *vm, create func() bool) func() bool {
+	return func() bool {
+		if w.unreadable(v) != nil {
+			return false
+		}
+		ok := create()
+		return ok && (w.calm || !w.chance(3))
+	}
+}
+
+func (w *world) epoch(n uint64) *record.Epoch {
+	for i := range w.view.Epochs {
+		if w.view.Epochs[i].Number == n {
+			return &w.view.Epochs[i]
+		}
+	}
+	return nil
+}
+
+func (w *world) claim(v *vm, p Plan) bool {
+	return w.write(v, func() bool {
+		if w.epoch(p.Epoch) != nil {
+			return true // lost: the next look shows the winner
+		}
+		w.view.Epochs = append(w.view.Epochs, record.Epoch{Number: p.Epoch, Claim: &record.Claim{
+			Token: fmt.Sprintf("t%d.%d", p.Epoch, w.next()), MaxLearners: maxLearners, Source: p.Source,
+			Seeder: record.Seeder{Place: places[v.place], InstanceID: v.id}}})
+		return true
+	})()
+}
+
+// outcome creates an outcome and reports whether the record holds this very one.
+func (w *world) outcome(n uint64, o record.Outcome) bool {
+	e := w.epoch(n)
+	if e == nil {
+		return false
+	}
+	if e.Outcome == nil {
+		e.Outcome = &o
+		w.checkOutcome(e)
+	}
+	got := e.Outcome
+	return o.Abandoned != nil || got.Formed != nil && *got.Formed == *o.Formed
+}
+
+func (w *world) takeIncarnation(v *vm, p Plan) []func() bool {
+	place := places[v.place]
+	return []func() bool{
+		w.write(v, func() bool {
+			mine := record.Incarnation{Place: place, Number: p.Incarnation, InstanceID: v.id, BootID: w.me(v).BootID, Epoch: p.Epoch,
+				MemberID: p.MemberID, DiskID: v.disk.id, Time: w.now}
+			if got := w.incarnation(v.place, p.Incarnation); got != nil {
+				return got.InstanceID == mine.InstanceID && got.BootID == mine.BootID && got.DiskID == mine.DiskID && got.Epoch == mine.Epoch
+			}
+			w.view.Replicas[place] = append(w.view.Replicas[place], mine)
+			return true
+		}),
+		func() bool {
+			v.disk.agent.begin(w.me(v), p.Incarnation, "uid")
+			return true
+		},
+	}
+}
+
+func (w *world) incarnation(place int, k uint64) *record.Incarnation {
+	for i := range w.view.Replicas[places[place]] {
+		if inc := &w.view.Replicas[places[place]][i]; inc.Number == k {
+			return inc
+		}
+	}
+	return nil
+}
+
+func (w *world) confirm(v *vm, k, epoch uint64, id record.MemberID) bool {
+	i := w.incarnation(v.place, k)
+	if i == nil {
+		return false
+	}
+	if i.Started == nil {
+		i.Started = &record.Started{Epoch: epoch, MemberID: id, DiskID: v.disk.id, Time: w.now}
+	}
+	return true
+}
+
+// makeSeed starts etcd with the token: the same token makes the same cluster and member.
+func (w *world) makeSeed(v *vm, epoch uint64) bool {
+	if v.etcd != nil {
+		return true
+	}
+	if v.disk.dir == nil {
+		token := v.disk.agent.Token
+		if w.tokens[token] == 0 {
+			w.tokens[token] = record.MemberID(0xc000 + len(w.tokens))
+		}
+		d := &dir{cid: w.tokens[token], id: record.MemberID(v.place+1)<<40 | record.MemberID(epoch)<<32, term: 1}
+		d.log = []logEntry{{term: 1, kind: addVoter, id: d.id, place: v.place}}
+		d.commit, d.conf = 1, conf{}.apply(d.log[0])
+		v.disk.dir = d
+	}
+	w.launch(v)
+	return true
+}
+
+// form goes from a directory with the token to `formed`, read back, and only then to `started`.
+func (w *world) form(v *vm, epoch uint64) []func() bool {
+	return []func() bool{
+		func() bool { return v.etcd != nil || w.start(v) },
+		func() bool { return v.etcd != nil && (v.etcd.leads || w.elect(v)) },
+		func() bool {
+			if v.etcd == nil {
+				return false
+			}
+			w.commitAll(v)
+			if !w.linearizable(v) {
+				return false
+			}
+			v.disk.dir.marker = true
+			return true
+		},
+		w.write(v, func() bool { return v.etcd != nil && w.confirm(v, v.disk.agent.Incarnation, epoch, v.etcd.id) }),
+		w.write(v, func() bool {
+			return v.etcd != nil && w.outcome(epoch, record.Outcome{Formed: &record.Formed{ClusterID: v.etcd.cid, MemberID: v.etcd.id}})
+		}),
+		func() bool {
+			if v.etcd == nil {
+				return false
+			}
+			v.disk.agent.Phase, v.disk.agent.MemberID = PhaseStarted, v.etcd.id
+			return true
+		},
+	}
+}
+
+// start goes on with the directory as it is. One whose database is corrupt does not come up.
+func (w *world) start(v *vm) bool {
+	if v.etcd != nil || v.disk.dir == nil || v.disk.dir.corrupt {
+		return v.etcd != nil
+	}
+	w.launch(v)
+	return true
+}
+
+// startJoined makes the directory of the member that was added: the id must never have started (S2).
+func (w *world) startJoined(v *vm, id record.MemberID) bool {
+	formed := historyOf(Facts{Now: w.now, Record: w.view}).formed
+	if formed == nil || v.etcd != nil {
+		return false
+	}
+	v.disk.dir = &dir{cid: formed.Outcome.Formed.ClusterID, id: id}
+	w.launch(v)
+	return true
+}
+
+// request asks any member that answers through quorum for a change. Only a clear yes lets the act go on.
+func (w *world) request(v *vm, e logEntry) bool {
+	formed := historyOf(Facts{Now: w.now, Record: w.view}).formed
+	for _, u := range w.vms {
+		if formed == nil || u.etcd == nil || u.etcd.cid != formed.Outcome.Formed.ClusterID {
+			continue
+		}
+		if l := w.leaderOf(u); w.reach(v, u) && l != nil && slices.Contains(u.etcd.conf.voters, u.etcd.id) && w.linearizable(l) {
+			return w.propose(u, e) == done
+		}
+	}
+	return false
+}
+
+func (w *world) writeStopped(v *vm, f Facts, p Plan) []func() bool {
+	d := f.Directory
+	s := record.Stopped{Place: places[v.place], Incarnation: p.Incarnation, MemberID: p.MemberID, Time: w.now}
+	if p.WithLog {
+		s.Term, s.LastIndex, s.CommitIndex, s.Voters, s.Learners, s.Changes = d.Term, d.LastIndex, d.Commit, d.Voters, d.Learners, d.Changes
+	}
+	return []func() bool{
+		func() bool {
+			if d.Exists && v.disk.agent.Epoch == p.Epoch {
+				v.disk.agent.Phase = PhaseStopped
+			}
+			return true
+		},
+		w.write(v, func() bool {
+			e := w.epoch(p.Epoch)
+			if e != nil && !isStopped(e, s.Place, s.Incarnation) {
+				e.Stopped = append(e.Stopped, s)
+			}
+			return e != nil
+		}),
+	}
+}

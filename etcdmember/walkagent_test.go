@@ -1,0 +1,254 @@
+package etcdmember
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// The agent of the walk: facts are read from the world, the real Classify, Decide and DecideBesideLeader choose, and each act is taken
+// in its writes, one an event, so that anything can happen between two of them.
+
+// variant is what decides in a walk: the real deciders, or ones with a planted fault.
+type variant struct {
+	decide func(now time.Time, o Observation) Plan
+	beside func(now time.Time, previous, ring Ring) Plan
+}
+
+var asItIs = variant{Decide, DecideBesideLeader}
+
+// indexUnit is how many log entries one entry of the model stands for, so that a lag of three is too long for a promotion.
+const indexUnit = 400
+
+var errWalk = errors.New("not now")
+
+func (w *world) me(v *vm) replica.Identity {
+	return replica.Identity{Place: places[v.place], InstanceID: v.id, BootID: fmt.Sprint(v.boot), ProjectNumber: "7"}
+}
+
+func (w *world) facts(v *vm) Facts {
+	w.note(v)
+	w.list(v)
+	f := Facts{Now: w.now, Me: w.me(v), Cluster: testCluster, DiskID: v.disk.id, Disk: DiskFacts{Wanted: "data", Mounted: true},
+		Directory: w.directory(v), Agent: v.disk.agent, Compute: v.compute, Policy: Policy{Replicas: w.places, Restore: "off"},
+		StrangerSince: v.strangerSince}
+	if f.RecordErr = w.unreadable(v); f.RecordErr == nil {
+		f.Record = w.view
+	}
+	f.Answers = w.answers(v)
+	return f
+}
+
+// note is what the agent remembers of the record: the newest epoch, durably, and whom it named.
+func (w *world) note(v *vm) {
+	if w.unreadable(v) != nil {
+		return
+	}
+	a := &v.disk.agent
+	if n := len(w.view.Epochs); n > 0 && a.Replica == places[v.place] && a.ClusterUID == "uid" && w.view.Inception != nil {
+		a.NewestEpoch = max(a.NewestEpoch, w.view.Epochs[n-1].Number)
+	}
+	unknown := false
+	see := func(id string) {
+		unknown = unknown || !v.seen[id]
+		v.seen[id] = true
+	}
+	for _, e := range w.view.Epochs {
+		if e.Claim != nil {
+			see(e.Claim.Seeder.InstanceID)
+		}
+	}
+	for _, incarnations := range w.view.Replicas {
+		for _, i := range incarnations {
+			see(i.InstanceID)
+		}
+	}
+	if unknown {
+		v.compute = Compute{}
+	}
+}
+
+// list asks the Compute API, as the agent paces it.
+func (w *world) list(v *vm) {
+	c := &v.compute
+	if c.Second.Err == nil && w.now.Sub(c.Second.Time) < listPeriod {
+		return
+	}
+	if c.Second.Err == nil && !c.Second.Time.IsZero() {
+		c.First = c.Second
+	}
+	c.Second = w.listing()
+}
+
+func (w *world) directory(v *vm) Directory {
+	d := v.disk.dir
+	if d == nil {
+		return Directory{}
+	}
+	out := Directory{Exists: true, Marker: d.marker, MemberID: d.id, ClusterID: d.cid, Term: d.term, LastIndex: uint64(len(d.log)) * indexUnit,
+		Commit: uint64(d.commit) * indexUnit, Voters: d.conf.voters, Learners: d.conf.learners}
+	if v.etcd != nil {
+		out.Running = true
+		return out
+	}
+	if d.corrupt {
+		out.OpenErr = errWalk
+	}
+	for i, e := range d.log[d.commit:] {
+		if e.isChange() {
+			kind := map[entryKind]string{addLearner: "add-learner", addVoter: "add-voter", remove: "remove"}[e.kind]
+			out.Changes = append(out.Changes, record.ConfigChange{Index: uint64(d.commit+i+1) * indexUnit, Type: kind, MemberID: e.id})
+		}
+	}
+	return out
+}
+
+// answers asks the newest incarnation of each place, and while nothing is formed all that the Compute API lists.
+func (w *world) answers(v *vm) []Answer {
+	var ask []*vm
+	formed := false
+	if w.unreadable(v) == nil {
+		formed = newestOutcomeFormed(w.view)
+		for p, incarnations := range w.view.Replicas {
+			if u := w.byInstance(incarnations[len(incarnations)-1].InstanceID); u != nil && p != places[v.place] {
+				ask = append(ask, u)
+			}
+		}
+	}
+	slices.SortFunc(ask, func(a, b *vm) int { return a.place - b.place })
+	if v.etcd != nil {
+		ask = append(ask, v)
+	}
+	for _, i := range v.compute.Second.Instances {
+		if u := w.byInstance(i.InstanceID); !formed && u != nil && u != v && !slices.Contains(ask, u) {
+			ask = append(ask, u)
+		}
+	}
+	var out []Answer
+	for _, u := range ask {
+		out = append(out, w.ask(v, u))
+	}
+	return out
+}
+
+func (w *world) ask(v, u *vm) Answer {
+	a := Answer{Place: places[u.place], InstanceID: u.id}
+	if !w.reach(v, u) || u.etcd == nil {
+		return a
+	}
+	c := u.etcd.conf
+	a.Reach, a.ClusterID = ReachAnswers, u.etcd.cid
+	a.Removed = v.disk.dir != nil && v.disk.dir.cid == u.etcd.cid && c.removed[v.disk.dir.id]
+	if l := w.leaderOf(u); l != nil && slices.Contains(c.voters, u.etcd.id) && w.linearizable(l) {
+		a.Reach, c = ReachLinearizable, l.etcd.conf
+	}
+	a.Members = listOf(c)
+	return a
+}
+
+func listOf(c conf) []Member {
+	var out []Member
+	for _, id := range slices.Concat(c.voters, c.learners) {
+		out = append(out, Member{ID: id, Name: c.names[id], Learner: slices.Contains(c.learners, id),
+			PeerURLs: []string{PeerURL(places[c.places[id]].DNSName(testCluster))}})
+	}
+	return out
+}
+
+// step is one event of an agent: the next write of the act that it is taking, or a new look and a decision.
+func (w *world) step(v *vm) {
+	if !v.on {
+		return
+	}
+	if len(v.queue) > 0 {
+		next := v.queue[0]
+		v.queue = v.queue[1:]
+		if !next() {
+			v.queue = nil
+		}
+		return
+	}
+	if v.etcd != nil && v.etcd.leads {
+		w.beside(v)
+	} else {
+		v.previous, v.silent = Ring{}, nil
+	}
+	if len(v.queue) == 0 && (v.etcd == nil || w.calm || w.chance(30)) {
+		w.decide(v)
+	}
+}
+
+func (w *world) decide(v *vm) {
+	f := w.facts(v)
+	o := Classify(f)
+	v.strangerSince = o.StrangerSince
+	p := w.by.decide(w.now, o)
+	v.blocked, v.row = p.Blocked, p.Row
+	w.checkSaid(v, p)
+	w.rows[p.Row]++
+	if p.Act == ActRemoveMember {
+		w.checkOwnRemoval(v, p, o)
+	}
+	if p.Act != ActKeep && p.Act != ActWait && p.Act != ActHalt {
+		w.log("%s row %s: %s %s, %s", v.id, p.Row, p.Act, p.MemberID, o.Cell())
+	}
+	v.queue = w.act(v, f, p)
+}
+
+// beside is a tick beside the leader.
+func (w *world) beside(v *vm) {
+	ring := w.ring(v)
+	p := w.by.beside(w.now, v.previous, ring)
+	v.previous = ring
+	w.besideRows[p.Row]++
+	if p.Blocked != nil {
+		v.besideBlocked = p.Blocked
+	}
+	if p.Act != ActPromote && p.Act != ActRemoveMember {
+		return
+	}
+	w.checkChange(v, p)
+	w.log("%s beside row %s: %s %s", v.id, p.Row, p.Act, p.MemberID)
+	kind := map[Act]entryKind{ActPromote: addVoter, ActRemoveMember: remove}[p.Act]
+	v.queue = append(v.queue, func() bool {
+		if v.etcd == nil {
+			return false
+		}
+		return w.propose(v, logEntry{kind: kind, id: p.MemberID}) == done
+	})
+}
+
+func (w *world) ring(v *vm) Ring {
+	w.note(v)
+	w.list(v)
+	e := v.etcd
+	r := Ring{At: w.now, Me: w.me(v), Cluster: testCluster, Leader: e.id, LastIndex: uint64(len(e.log)) * indexUnit, Record: w.view,
+		RecordErr: w.unreadable(v), Compute: v.compute, Policy: Policy{Replicas: w.places, Restore: "off"}}
+	if v.silent == nil {
+		v.silent, v.moved = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}
+	}
+	for _, m := range listOf(e.conf) {
+		match := uint64(e.match[m.ID]) * indexUnit
+		u := w.peer(v, m.ID)
+		heard := u != nil
+		switch {
+		case heard:
+			delete(v.silent, m.ID)
+		case v.silent[m.ID].IsZero():
+			v.silent[m.ID] = w.now
+		}
+		if before, ok := v.moved[m.ID]; !ok || before.match != match {
+			v.moved[m.ID] = movement{match, w.now}
+		}
+		if m.ID == e.id {
+			match = r.LastIndex
+		}
+		r.Members = append(r.Members, RingMember{Member: m, Match: match, State: ProgressReplicate, RecentActive: heard, StreamsActive: heard,
+			UnreachableSince: v.silent[m.ID], MovedAt: v.moved[m.ID].at})
+	}
+	return r
+}

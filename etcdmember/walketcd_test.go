@@ -1,0 +1,271 @@
+package etcdmember
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// The model of etcd in the walk: raft's logs, terms and votes on the disks, and etcd's own rules for changes of the membership. It
+// is a small one: messages are exchanged at once or not at all, a log is never compacted, and there are no leases, so that more elections
+// are possible than etcd would hold.
+
+type entryKind int
+
+const (
+	noOp entryKind = iota
+	write
+	addLearner
+	addVoter // the seed's own, or a promotion
+	remove
+	publish
+)
+
+type logEntry struct {
+	term  uint64
+	kind  entryKind
+	id    record.MemberID
+	place int
+	name  string
+}
+
+func (e logEntry) isChange() bool {
+	return e.kind == addLearner || e.kind == addVoter || e.kind == remove
+}
+
+// conf is the applied configuration. It is never changed in place.
+type conf struct {
+	voters, learners []record.MemberID
+	names            map[record.MemberID]string
+	places           map[record.MemberID]int
+	removed          map[record.MemberID]bool
+}
+
+func without(ids []record.MemberID, id record.MemberID) []record.MemberID {
+	return slices.DeleteFunc(slices.Clone(ids), func(x record.MemberID) bool { return x == id })
+}
+
+func (c conf) apply(e logEntry) conf {
+	switch e.kind {
+	case addLearner, addVoter:
+		c.voters, c.learners = without(c.voters, e.id), without(c.learners, e.id)
+		if e.kind == addVoter {
+			c.voters = append(c.voters, e.id)
+		} else {
+			c.learners = append(c.learners, e.id)
+		}
+		if _, ok := c.places[e.id]; !ok {
+			c.places = maps.Clone(c.places)
+			if c.places == nil {
+				c.places = map[record.MemberID]int{}
+			}
+			c.places[e.id] = e.place
+		}
+	case remove:
+		c.voters, c.learners = without(c.voters, e.id), without(c.learners, e.id)
+		c.removed = maps.Clone(c.removed)
+		if c.removed == nil {
+			c.removed = map[record.MemberID]bool{}
+		}
+		c.removed[e.id] = true
+	case publish:
+		c.names = maps.Clone(c.names)
+		if c.names == nil {
+			c.names = map[record.MemberID]string{}
+		}
+		c.names[e.id] = e.name
+	}
+	return c
+}
+
+func (c conf) has(id record.MemberID) bool {
+	return slices.Contains(c.voters, id) || slices.Contains(c.learners, id)
+}
+
+// dir is an etcd directory. version counts the durable changes of the member: a copy that is put back has an older one.
+type dir struct {
+	cid, id record.MemberID
+	log     []logEntry
+	term    uint64
+	voted   record.MemberID
+	commit  int
+	conf    conf
+	marker  bool
+	corrupt bool
+	version uint64
+}
+
+// etcd is a running process on the directory of its VM's disk.
+type etcd struct {
+	*dir
+	leads bool
+	match map[record.MemberID]int
+}
+
+// identity is whose promises a directory carries.
+type identity struct{ cid, id record.MemberID }
+
+func (d *dir) who() identity { return identity{d.cid, d.id} }
+
+// touch is every durable write of a member.
+func (w *world) touch(d *dir) {
+	w.ever[d.who()]++
+	d.version = w.ever[d.who()]
+}
+
+// launch starts etcd on the VM's directory. This is S2: the id has never started, or this is all that it ever wrote.
+func (w *world) launch(v *vm) {
+	d := v.disk.dir
+	again := d.version == 0 && !w.formedCluster(d.cid) // a seed that was broken off: nothing was acknowledged
+	if d.version != w.ever[d.who()] && !again {
+		w.fail("S2", "member %s starts on a directory at version %d of %d", d.id, d.version, w.ever[d.who()])
+	}
+	if again {
+		delete(w.acked, d.cid)
+	}
+	for _, other := range w.vms {
+		if other != v && other.etcd != nil && other.etcd.who() == d.who() {
+			w.fail("S2", "member %s runs twice", d.id)
+		}
+	}
+	w.touch(d)
+	v.etcd = &etcd{dir: d, match: map[record.MemberID]int{}}
+}
+
+func (w *world) formedCluster(cid record.MemberID) bool {
+	return slices.ContainsFunc(w.view.Epochs, func(e record.Epoch) bool {
+		return e.Outcome != nil && e.Outcome.Formed != nil && e.Outcome.Formed.ClusterID == cid
+	})
+}
+
+// peer is the running process of a member that v reaches.
+func (w *world) peer(v *vm, id record.MemberID) *vm {
+	for _, u := range w.vms {
+		if u.etcd != nil && u.etcd.cid == v.etcd.cid && u.etcd.id == id && w.reach(v, u) {
+			return u
+		}
+	}
+	return nil
+}
+
+func (d *dir) upToDate(than *dir) bool {
+	last := func(d *dir) uint64 {
+		if len(d.log) == 0 {
+			return 0
+		}
+		return d.log[len(d.log)-1].term
+	}
+	return last(d) > last(than) || last(d) == last(than) && len(d.log) >= len(than.log)
+}
+
+// elect lets v stand for leader among those that it reaches.
+func (w *world) elect(v *vm) bool {
+	e := v.etcd
+	if !slices.Contains(e.conf.voters, e.id) || e.leads {
+		return false
+	}
+	e.term++
+	e.voted = e.id
+	w.touch(e.dir)
+	votes := 1
+	for _, id := range e.conf.voters {
+		u := w.peer(v, id)
+		if u == nil || u == v || u.etcd.term > e.term || u.etcd.term == e.term && u.etcd.voted != e.id {
+			continue
+		}
+		if u.etcd.term < e.term {
+			u.etcd.term, u.etcd.voted, u.etcd.leads = e.term, 0, false
+		}
+		if e.upToDate(u.etcd.dir) {
+			u.etcd.voted = e.id
+			votes++
+		}
+		w.touch(u.etcd.dir)
+	}
+	if votes < quorum(len(e.conf.voters)) {
+		return false
+	}
+	w.checkLeader(e)
+	e.leads, e.match = true, map[record.MemberID]int{}
+	w.append(v, logEntry{kind: noOp})
+	return true
+}
+
+func (w *world) append(v *vm, e logEntry) {
+	e.term = v.etcd.term
+	v.etcd.log = append(slices.Clip(v.etcd.log), e)
+	w.touch(v.etcd.dir)
+}
+
+// replicate sends the leader's log up to an index to one member, and its commit index.
+func (w *world) replicate(l *vm, id record.MemberID, upTo int) {
+	u := w.peer(l, id)
+	if u == nil || u == l || !l.etcd.leads {
+		return
+	}
+	from, to := l.etcd, u.etcd
+	if to.term > from.term {
+		from.leads = false
+		return
+	}
+	if to.term < from.term {
+		to.term, to.voted, to.leads = from.term, 0, false
+	}
+	same := 0
+	for same < min(len(to.log), upTo) && to.log[same].term == from.log[same].term {
+		same++
+	}
+	if same < upTo {
+		if same < to.commit {
+			w.fail("S2", "what member %s has committed is overwritten", id)
+		}
+		to.log = append(slices.Clip(to.log[:same]), from.log[same:upTo]...)
+	}
+	from.match[id] = max(from.match[id], upTo)
+	w.touch(to.dir)
+	w.advance(u, min(from.commit, upTo))
+}
+
+// advance applies what is committed. A member that reads of its own removal exits.
+func (w *world) advance(v *vm, commit int) {
+	d := v.etcd.dir
+	for ; d.commit < commit; d.commit++ {
+		d.conf = d.conf.apply(d.log[d.commit])
+	}
+	if d.conf.removed[d.id] {
+		v.etcd = nil
+	}
+}
+
+// commit moves the leader's commit index to what a quorum of voters holds: all that is acknowledged.
+func (w *world) commitAll(l *vm) {
+	e := l.etcd
+	for n := len(e.log); n > e.commit && e.leads; n-- {
+		held := 0
+		for _, id := range e.conf.voters {
+			if id == e.id || e.match[id] >= n {
+				held++
+			}
+		}
+		if held >= quorum(len(e.conf.voters)) && e.log[n-1].term == e.term {
+			w.acknowledge(e, n)
+			w.advance(l, n)
+			return
+		}
+	}
+}
+
+// leads finds the leader that a member would send a request to.
+func (w *world) leaderOf(v *vm) *vm {
+	var best *vm
+	for _, u := range w.vms {
+		if v.etcd == nil || u.etcd == nil || !u.etcd.leads || u.etcd.cid != v.etcd.cid || !w.reach(v, u) {
+			continue
+		}
+		if u.etcd.conf.has(v.etcd.id) && (best == nil || u.etcd.term > best.etcd.term) {
+			best = u
+		}
+	}
+	return best
+}

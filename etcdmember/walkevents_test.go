@@ -1,0 +1,158 @@
+package etcdmember
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// What happens in the walk's world: one event after the other at random, and rounds in which all goes well.
+
+// event is one thing that happens.
+func (w *world) event() {
+	w.pass()
+	v := w.vms[w.random.IntN(len(w.vms))]
+	switch n := w.random.IntN(100); {
+	case n < 4 && w.faults > 0:
+		w.fault()
+	case n < 55:
+		w.step(v)
+	case n < 57:
+		w.ease(v)
+	case v.etcd == nil:
+	case n < 60:
+		w.elect(v)
+	case n < 64:
+		w.mark(v)
+	default:
+		w.raft(v)
+	}
+}
+
+// pass is the time that passes between two events: mostly little, and now and then long enough for every timer.
+func (w *world) pass() {
+	d := time.Duration(20+w.random.IntN(300)) * time.Millisecond
+	switch n := w.random.IntN(200); {
+	case n < 4:
+		d = time.Duration(10+w.random.IntN(10)) * time.Second
+	case n < 5:
+		d = time.Duration(60+w.random.IntN(600)) * time.Second
+	}
+	w.now = w.now.Add(d)
+}
+
+// raft is what a member does by itself: the leader sends and commits, a follower that hears of no leader stands, a client writes.
+func (w *world) raft(v *vm) {
+	if w.expelled(v) {
+		return
+	}
+	l := w.leaderOf(v)
+	switch {
+	case l == nil:
+		w.elect(v)
+	case l != v && w.chance(50):
+		if v.disk.agent.Phase == PhaseStarted && !slices.Contains(l.etcd.conf.learners, v.etcd.id) {
+			w.propose(v, logEntry{kind: write})
+		}
+	default:
+		w.lead(l)
+	}
+}
+
+// lead sends to one or all, and commits.
+func (w *world) lead(l *vm) {
+	for _, id := range slices.Concat(l.etcd.conf.voters, l.etcd.conf.learners) {
+		if l.etcd == nil || !w.calm && w.chance(40) {
+			continue
+		}
+		to := len(l.etcd.log)
+		if !w.calm && w.chance(20) {
+			to = max(l.etcd.commit, to-1-w.random.IntN(3))
+		}
+		w.replicate(l, id, min(to, len(l.etcd.log)))
+	}
+	if l.etcd == nil {
+		return
+	}
+	w.commitAll(l)
+	if l.etcd != nil && w.chance(20) && l.disk.agent.Phase == PhaseStarted {
+		w.propose(l, logEntry{kind: write})
+	}
+	w.publishNames(l)
+}
+
+// publishNames lets members that run, and are heard of, publish their names.
+func (w *world) publishNames(l *vm) {
+	if l.etcd == nil {
+		return
+	}
+	for _, id := range slices.Concat(l.etcd.conf.voters, l.etcd.conf.learners) {
+		if u := w.peer(l, id); u != nil && l.etcd.conf.names[id] == "" && (w.calm || w.chance(50)) {
+			w.propose(l, logEntry{kind: publish, id: id, name: w.me(u).MemberName()})
+			return
+		}
+	}
+}
+
+// expelled: a peer tells a removed member so (410), and it exits.
+func (w *world) expelled(v *vm) bool {
+	for _, u := range w.vms {
+		if u.etcd != nil && v.etcd != nil && u.etcd.cid == v.etcd.cid && w.reach(u, v) && u.etcd.conf.removed[v.etcd.id] {
+			v.etcd = nil
+		}
+	}
+	return v.etcd == nil
+}
+
+// mark is what Keep writes each 30 s.
+func (w *world) mark(v *vm) {
+	a := v.disk.agent
+	if w.unreadable(v) == nil && a.Phase == PhaseStarted && v.etcd.commit > 0 {
+		w.view.Marks[v.etcd.id] = record.Mark{MemberID: v.etcd.id, Epoch: a.Epoch, Term: v.etcd.log[v.etcd.commit-1].term, Applied: uint64(v.etcd.commit) * indexUnit}
+	}
+}
+
+// round lets everything that can go well go well once.
+func (w *world) round(d time.Duration) {
+	w.now = w.now.Add(d)
+	for _, v := range slices.Clone(w.vms) {
+		w.step(v)
+		for i := 0; len(v.queue) > 0 && i < 20; i++ {
+			w.step(v)
+		}
+	}
+	for _, v := range w.vms {
+		if v.etcd != nil && !w.expelled(v) && (w.leaderOf(v) == nil || v.etcd.leads && w.connected(v, 0) < quorum(len(v.etcd.conf.voters))) {
+			v.etcd.leads = false
+			w.elect(v)
+		}
+	}
+	for _, v := range w.vms {
+		if v.etcd != nil && v.etcd.leads {
+			w.lead(v)
+		}
+		if v.etcd != nil && v.etcd.leads {
+			w.lead(v)
+		}
+	}
+}
+
+// settle ends the faults, does what a person is told to do, and lets time pass until the world is whole.
+func (w *world) settle() {
+	w.heal()
+	w.calm = true
+	for i := range 240 {
+		d := 300 * time.Millisecond
+		if i > 60 && i%4 == 0 {
+			d = 15 * time.Second
+		}
+		w.round(d)
+		if i%20 == 19 {
+			w.obey()
+		}
+		if i > 4 && i%4 == 3 && w.whole() {
+			return
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package etcdmember
+
+import (
+	"slices"
+)
+
+// mishap is one thing that goes wrong.
+type mishap struct {
+	name string
+	do   func(w *world, v *vm) bool
+}
+
+var faultsOfWalk = []mishap{
+	{"the agent crashes", func(w *world, v *vm) bool { w.crash(v); return v.on }},
+	{"etcd exits", func(w *world, v *vm) bool { ran := v.etcd != nil; v.etcd = nil; return ran }},
+	{"the VM is reset", func(w *world, v *vm) bool { w.boot(v); return true }},
+	{"the VM is stopped", func(w *world, v *vm) bool { on := v.on; w.off(v); return on }},
+	{"the VM is recreated, its disk kept", func(w *world, v *vm) bool { w.drop(v); w.create(v.place, v.disk); return true }},
+	{"the VM is recreated with an empty disk", func(w *world, v *vm) bool {
+		w.drop(v)
+		delete(w.disks, v.disk.id)
+		w.create(v.place, w.blankDisk())
+		return true
+	}},
+	{"the VM is recreated with an empty disk, the old disk is left", func(w *world, v *vm) bool {
+		w.drop(v)
+		w.keepCopy(v.disk)
+		w.create(v.place, w.blankDisk())
+		return true
+	}},
+	{"the VM is recreated while the old one still runs", func(w *world, v *vm) bool {
+		v.ghost = true
+		w.create(v.place, w.blankDisk())
+		return true
+	}},
+	{"the VM is recreated with a clone while the old one still runs", func(w *world, v *vm) bool {
+		v.ghost = true
+		w.create(v.place, w.clone(v.disk))
+		return true
+	}},
+	{"the disk is emptied in place", func(w *world, v *vm) bool {
+		v.disk = &data{id: v.disk.id}
+		w.boot(v)
+		return true
+	}},
+	{"etcd's directory is deleted, agent.json stays", func(w *world, v *vm) bool {
+		had := v.disk.dir != nil
+		v.disk.dir = nil
+		w.crash(v)
+		return had
+	}},
+	{"the disks of two VMs are swapped", func(w *world, v *vm) bool {
+		u := w.another(v)
+		if u == nil {
+			return false
+		}
+		u.disk, v.disk = v.disk, u.disk
+		w.boot(u)
+		w.boot(v)
+		return true
+	}},
+	{"the disk is cloned to another place's VM", func(w *world, v *vm) bool {
+		u := w.another(v)
+		if u == nil {
+			return false
+		}
+		u.disk = w.clone(v.disk)
+		w.boot(u)
+		return true
+	}},
+	{"a copy of the disk is kept", func(w *world, v *vm) bool { w.keepCopy(v.disk); return true }},
+	{"an older copy is put back, as a new disk", func(w *world, v *vm) bool {
+		c := w.copyOf(v.place)
+		if c == nil {
+			return false
+		}
+		v.disk = w.clone(c)
+		w.boot(v)
+		return true
+	}},
+	{"an older copy is put back in place", (*world).rollBack},
+	{"the directory is corrupt", func(w *world, v *vm) bool {
+		if v.disk.dir == nil {
+			return false
+		}
+		v.disk.dir.corrupt = true
+		w.crash(v)
+		return true
+	}},
+	{"the network is cut", func(w *world, v *vm) bool {
+		for _, u := range w.vms {
+			u.side = w.random.IntN(2)
+		}
+		return true
+	}},
+	{"the record is unreadable for one", func(w *world, v *vm) bool { v.blind = true; return true }},
+	{"the record is unreadable for all", func(w *world, v *vm) bool {
+		for _, u := range w.vms {
+			u.blind = true
+		}
+		return true
+	}},
+	{"an object of the record is lost", (*world).loseObject},
+	{"the Compute API fails", func(w *world, v *vm) bool { w.computeErr = true; return true }},
+	{"the Compute API's list is empty", func(w *world, v *vm) bool { w.computeEmpty = true; return true }},
+	{"the Compute API's list is late", func(w *world, v *vm) bool { w.computeLate = true; return true }},
+}
+
+func (w *world) fault() {
+	v := w.vms[w.random.IntN(len(w.vms))]
+	if v.ghost {
+		return
+	}
+	f := faultsOfWalk[w.random.IntN(len(faultsOfWalk))]
+	w.log("FAULT %s: %s", v.id, f.name)
+	if !f.do(w, v) {
+		w.history = w.history[:len(w.history)-1]
+		return
+	}
+	w.injected[f.name]++
+	w.faults--
+}
+
+func (w *world) clone(d *data) *data {
+	c := d.copied(w.blankDisk().id)
+	return c
+}
+
+func (w *world) keepCopy(d *data) { w.older = append(w.older, d.copied(d.id)) }
+
+func (w *world) another(v *vm) *vm {
+	u := w.vms[w.random.IntN(len(w.vms))]
+	if u == v || u.ghost {
+		return nil
+	}
+	return u
+}
+
+// copyOf is a copy of a disk that was of this place.
+func (w *world) copyOf(place int) *data {
+	for _, c := range w.older {
+		if c.agent.Replica == places[place] && c.dir != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// rollBack puts an older copy back under the same disk id. What ends above the last mark cannot be detected (the page says so),
+// and neither can it where the mark or the incarnation that tell it are lost: those are left out.
+func (w *world) rollBack(v *vm) bool {
+	c := w.copyOf(v.place)
+	if c == nil || c.id != v.disk.id || w.restoreLost != nil {
+		return false
+	}
+	mark := w.view.Marks[c.dir.id]
+	told := mark.Epoch == c.agent.Epoch && (mark.Applied > uint64(len(c.dir.log))*indexUnit || mark.Term > c.dir.term)
+	for _, i := range w.view.Replicas[places[v.place]] {
+		told = told || i.Started != nil && i.Number > c.agent.Incarnation
+	}
+	if !told {
+		return false
+	}
+	v.disk = c.copied(c.id)
+	w.boot(v)
+	return true
+}
+
+// loseObject takes one object out of the record, once in a walk; after a disk was copied that can be the one that tells the copy from
+// the disk, so it is not both.
+func (w *world) loseObject(*vm) bool {
+	n := len(w.view.Epochs)
+	if w.restoreLost != nil || n == 0 || len(w.older) > 0 {
+		return false
+	}
+	e := w.view.Epochs[n-1].Number
+	switch w.random.IntN(3) {
+	case 0:
+		was := w.view.Inception
+		w.view.Inception = nil
+		w.restoreLost = func() { w.view.Inception = was }
+	case 1:
+		was := w.epoch(e).Claim
+		w.epoch(e).Claim = nil
+		w.restoreLost = func() { w.epoch(e).Claim = was }
+	default:
+		was := w.epoch(e).Outcome
+		if was == nil || was.Formed == nil || !w.provenFormed(e) {
+			return false
+		}
+		w.epoch(e).Outcome = nil
+		w.restoreLost = func() {
+			if w.epoch(e).Outcome == nil {
+				w.epoch(e).Outcome = was
+			}
+		}
+	}
+	return true
+}
+
+// provenFormed: something else proves that the epoch was formed. That nothing does, a lone voter without a mark, is the loss that the
+// page says cannot be survived.
+func (w *world) provenFormed(e uint64) bool {
+	for _, m := range w.view.Marks {
+		if m.Epoch == e {
+			return true
+		}
+	}
+	return len(w.epoch(e).Stopped) > 0
+}
+
+// ease ends what does not last.
+func (w *world) ease(v *vm) {
+	switch w.random.IntN(4) {
+	case 0:
+		for _, u := range w.vms {
+			u.side = 0
+		}
+	case 1:
+		v.blind = false
+	case 2:
+		w.computeErr, w.computeEmpty, w.computeLate = false, false, false
+	case 3:
+		if !v.on {
+			w.boot(v)
+		}
+	}
+}
+
+// heal ends every fault and does what the shown waits ask of a person: start what is stopped, delete what is superseded, rebuild the record.
+func (w *world) heal() {
+	w.computeErr, w.computeEmpty, w.computeLate = false, false, false
+	if w.restoreLost != nil {
+		w.restoreLost()
+	}
+	for _, v := range slices.Clone(w.vms) {
+		v.side, v.blind = 0, false
+		if v.ghost {
+			w.drop(v)
+			delete(w.disks, v.disk.id)
+		} else if !v.on {
+			w.boot(v)
+		}
+	}
+	slices.SortFunc(w.vms, func(a, b *vm) int { return a.place - b.place })
+	w.log("faults end")
+}
+
+// obey does what `superseded` says: the VM is deleted, and made again. An old VM of a place that never took an incarnation can take one
+// after its successor did (DESIGN.md, known limits), so the one that stays can be the one that is superseded.
+func (w *world) obey() {
+	for _, v := range slices.Clone(w.vms) {
+		if v.blocked != nil && v.blocked.Name == "superseded" {
+			w.drop(v)
+			w.create(v.place, v.disk)
+			w.log("%s is made again", v.id)
+		}
+	}
+}

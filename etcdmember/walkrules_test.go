@@ -1,0 +1,186 @@
+package etcdmember
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// The invariants of the membership page, section 8, as predicates of the walk's world. S4, that nothing is deleted, holds by what an act can
+// do at all: the archive of a disk only grows.
+
+// broken ends a walk: an invariant does not hold.
+type broken struct{ invariant, what string }
+
+func (b broken) Error() string { return b.invariant + ": " + b.what }
+
+func (w *world) fail(invariant, format string, args ...any) {
+	panic(broken{invariant, fmt.Sprintf(format, args...)})
+}
+
+// acknowledge: what a quorum holds is acknowledged for ever, and in one cluster only (S1).
+func (w *world) acknowledge(e *etcd, upTo int) {
+	held := w.acked[e.cid]
+	for i := range upTo {
+		if i < len(held) {
+			if held[i] != e.log[i].term {
+				w.fail("S1", "two histories at index %d", i+1)
+			}
+			continue
+		}
+		held = append(held, e.log[i].term)
+		if e.log[i].kind == write {
+			w.serving[e.cid] = true
+		}
+	}
+	w.acked[e.cid] = held
+	if len(w.serving) > 1 {
+		w.fail("S1", "two clusters acknowledged writes")
+	}
+}
+
+// checkLeader: who leads holds all that was ever acknowledged.
+func (w *world) checkLeader(e *etcd) {
+	for i, term := range w.acked[e.cid] {
+		if i >= len(e.log) || e.log[i].term != term {
+			w.fail("S2", "member %s leads without the acknowledged write at index %d", e.id, i+1)
+		}
+	}
+}
+
+// checkFormed: an outcome is never another one (S1).
+func (w *world) checkOutcome(e *record.Epoch) {
+	formed := e.Outcome.Formed != nil
+	if before, ok := w.outcomes[e.Number]; ok && before != formed {
+		w.fail("S1", "epoch %d was formed and abandoned", e.Number)
+	}
+	w.outcomes[e.Number] = formed
+}
+
+// checkChange is S3 at the moment of the leader's decision: what happens to the member between that and the act is nobody's fault.
+func (w *world) checkChange(l *vm, p Plan) {
+	c := l.etcd.conf
+	n, alive := len(c.voters), w.connected(l, 0)
+	switch p.Act {
+	case ActPromote:
+		if w.peer(l, p.MemberID) == nil {
+			w.fail("S3", "learner %s is promoted and does not run", p.MemberID)
+		}
+		if alive+1-quorum(n+1) < min(alive-quorum(n), 0) {
+			w.fail("S3", "promoting %s takes the quorum", p.MemberID)
+		}
+	case ActRemoveMember:
+		if !slices.Contains(c.voters, p.MemberID) {
+			return
+		}
+		i, _ := historyOf(Facts{Now: w.now, Record: w.view}).incarnationOf(p.MemberID)
+		if owner := w.byInstance(i.InstanceID); owner != nil && !owner.ghost {
+			w.fail("S3", "voter %s is removed by another, and its VM %s exists", p.MemberID, owner.id)
+		}
+		if w.connected(l, p.MemberID)-quorum(n-1) < alive-quorum(n) {
+			w.fail("S3", "removing %s lowers what is survived", p.MemberID)
+		}
+	}
+}
+
+// checkOwnRemoval: at boot an agent asks only for entries of its own place to be removed (S3).
+func (w *world) checkOwnRemoval(v *vm, p Plan, o Observation) {
+	for _, u := range w.vms {
+		if u.etcd == nil {
+			continue
+		}
+		if place, ok := u.etcd.conf.places[p.MemberID]; ok && place != v.place {
+			w.fail("S3", "%s removes another place's member %s, row %s, %s", v.id, p.MemberID, p.Row, o.Cell())
+		}
+	}
+}
+
+// checkSaid: what waits says so (S5).
+func (w *world) checkSaid(v *vm, p Plan) {
+	if (p.Act == ActWait || p.Act == ActHalt) && (p.Blocked == nil || p.Blocked.Name == "" || p.Blocked.Reason == "" || p.Blocked.Next == "") {
+		w.fail("S5", "%s waits in row %s without a word", v.id, p.Row)
+	}
+	if p.Row == RowHalt {
+		w.fail("S5", "no row covers %s: %s", v.id, p.Reason)
+	}
+}
+
+// whole: every place's VM runs a member that the leader lists and that is as far as it, voters as many as can be.
+func (w *world) whole() bool {
+	l := w.reigning()
+	if l == nil {
+		return false
+	}
+	c := l.etcd.conf
+	if len(c.voters)+len(c.learners) != w.places || w.places != 2 && len(c.learners) > 0 {
+		return false
+	}
+	for _, v := range w.vms {
+		if v.etcd == nil || v.etcd.cid != l.etcd.cid || v.disk.agent.Phase != PhaseStarted || v.etcd.commit != l.etcd.commit {
+			return false
+		}
+	}
+	return len(w.serving) == 0 || w.serving[l.etcd.cid]
+}
+
+// reigning is the leader that a quorum confirms.
+func (w *world) reigning() *vm {
+	for _, v := range w.vms {
+		if v.etcd != nil && v.etcd.leads && w.linearizable(v) {
+			return v
+		}
+	}
+	return nil
+}
+
+// repairable: one of the voters whose VM has, on a disk of its own place, all that it ever wrote could be elected by the others of them.
+// Nobody but a person can help where none could. That a quorum of the newest configuration is left is not enough: one that has the removal
+// of a lost voter, not knowing that it was committed, and one that knows but has a shorter log, elect nobody, in etcd's raft as well.
+func (w *world) repairable() bool {
+	formed := historyOf(Facts{Now: w.now, Record: w.view}).formed
+	if formed == nil {
+		return true
+	}
+	intact := map[record.MemberID]*dir{}
+	for _, v := range w.vms {
+		d := v.disk.dir
+		if d == nil || d.cid != formed.Outcome.Formed.ClusterID || d.corrupt || d.version != w.ever[d.who()] {
+			continue
+		}
+		if v.disk.agent.Replica == w.me(v).Place && !idStopped(formed, d.id) && v.disk.agent.Phase == PhaseStarted {
+			intact[d.id] = d
+		}
+	}
+	for _, c := range intact {
+		votes := 0
+		for _, id := range c.conf.voters {
+			if d := intact[id]; d != nil && c.upToDate(d) {
+				votes++
+			}
+		}
+		if slices.Contains(c.conf.voters, c.id) && votes >= quorum(len(c.conf.voters)) {
+			return true
+		}
+	}
+	return false
+}
+
+// beyondRepair are the waits in which a replica may stay for good where a quorum's disks are lost.
+var beyondRepair = []string{"no-quorum-empty-disk", "needed-but-broken", "stopped-id", "foreign-disk", "restore-offered", "survivor-waits-for-disk",
+	"survivors-not-enough", "removed", "left"}
+
+// checkEnd is S5 once the faults have ended and time has passed.
+func (w *world) checkEnd() {
+	if w.whole() {
+		return
+	}
+	if w.repairable() {
+		w.fail("S5", "it can be whole, and is not: %s", w)
+	}
+	for _, v := range w.vms {
+		if v.etcd == nil && (v.blocked == nil || !slices.Contains(beyondRepair, v.blocked.Name)) {
+			w.fail("S5", "beyond repair, and %s does not say so: %s", v.id, w)
+		}
+	}
+}

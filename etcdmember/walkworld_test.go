@@ -1,0 +1,209 @@
+package etcdmember
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+var places = func() []replica.Place {
+	var out []replica.Place
+	for _, c := range "abcde" {
+		out = append(out, replica.Place{Zone: "us-central1-" + string(c), Name: "m-" + string(c)})
+	}
+	return out
+}()
+
+// vm is one instance and the memory of its agent, which a crash takes.
+type vm struct {
+	place int
+	id    string
+	boot  int
+	on    bool
+	ghost bool // its place has a successor, and it has not been deleted yet
+	disk  *data
+	etcd  *etcd
+
+	side          int  // VMs on one side of a partition reach each other
+	blind         bool // it cannot read or write the record
+	queue         []func() bool
+	compute       Compute
+	seen          map[string]bool
+	previous      Ring
+	silent        map[record.MemberID]time.Time
+	moved         map[record.MemberID]movement
+	row           Row
+	blocked       *Blocked
+	besideBlocked *Blocked
+	strangerSince time.Time
+}
+
+// data is a data disk.
+type data struct {
+	id       string
+	agent    AgentFile
+	dir      *dir
+	archives []*dir
+}
+
+func (d *data) copied(id string) *data {
+	c := *d
+	c.id = id
+	if d.dir != nil {
+		dir := *d.dir
+		c.dir = &dir
+	}
+	return &c
+}
+
+// world is everything, and what really happened beside it: what a walk's invariants ask.
+type world struct {
+	by     variant
+	random *rand.Rand
+	now    time.Time
+	places int
+	vms    []*vm
+	disks  map[string]bool // that exist
+	view   record.View
+	made   int
+	calm   bool // no fault happens, and answers are not lost
+	faults int  // left in this walk
+
+	computeErr   bool
+	computeEmpty bool
+	computeLate  bool
+	lists        []Listing // the newest ones, for a late answer
+	restoreLost  func()    // puts a lost object back
+	older        []*data   // copies of disks
+
+	tokens   map[string]record.MemberID
+	ever     map[identity]uint64
+	acked    map[record.MemberID][]uint64
+	serving  map[record.MemberID]bool
+	outcomes map[uint64]bool
+
+	rows, besideRows map[Row]int
+	injected         map[string]int
+	history          []string
+}
+
+// mostFaults is the most that goes wrong in one walk.
+const mostFaults = 6
+
+func newWorld(seed uint64, by variant) *world {
+	w := &world{by: by, random: rand.New(rand.NewPCG(seed, 3)), now: t0, disks: map[string]bool{},
+		tokens: map[string]record.MemberID{}, ever: map[identity]uint64{}, acked: map[record.MemberID][]uint64{},
+		serving: map[record.MemberID]bool{}, outcomes: map[uint64]bool{}, rows: map[Row]int{}, besideRows: map[Row]int{}, injected: map[string]int{}}
+	w.view = record.View{Inception: &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7", Region: "us-central1", Time: t0.Add(-time.Hour)},
+		Replicas: map[replica.Place][]record.Incarnation{}, Marks: map[record.MemberID]record.Mark{}}
+	w.places, w.faults = 1+w.random.IntN(5), 1+w.random.IntN(mostFaults)
+	for p := range w.places {
+		w.create(p, w.blankDisk())
+	}
+	return w
+}
+
+func (w *world) next() int { w.made++; return w.made }
+
+func (w *world) chance(percent int) bool { return w.random.IntN(100) < percent }
+
+func (w *world) log(format string, args ...any) {
+	w.history = append(w.history, w.now.Sub(t0).String()+" "+fmt.Sprintf(format, args...))
+}
+
+func (w *world) blankDisk() *data {
+	d := &data{id: fmt.Sprintf("d%d", w.next())}
+	w.disks[d.id] = true
+	return d
+}
+
+func (w *world) create(place int, disk *data) *vm {
+	v := &vm{place: place, id: fmt.Sprint(1000*(place+1) + w.next()), disk: disk}
+	w.vms = append(w.vms, v)
+	w.boot(v)
+	return v
+}
+
+// boot turns a VM on. crash ends its agent, and with it etcd: what they only remember is lost.
+func (w *world) boot(v *vm) { v.boot++; w.crash(v); v.on = true }
+
+func (w *world) crash(v *vm) {
+	v.etcd, v.queue, v.compute, v.seen, v.previous, v.silent = nil, nil, Compute{}, map[string]bool{}, Ring{}, nil
+	v.blocked, v.strangerSince = nil, time.Time{}
+}
+
+func (w *world) off(v *vm) { w.crash(v); v.on = false }
+
+func (w *world) drop(v *vm) {
+	w.off(v)
+	w.vms = slices.DeleteFunc(slices.Clone(w.vms), func(u *vm) bool { return u == v })
+}
+
+func (w *world) byInstance(id string) *vm {
+	for _, v := range w.vms {
+		if v.id == id {
+			return v
+		}
+	}
+	return nil
+}
+
+func (w *world) reach(a, b *vm) bool { return a == b || a.on && b.on && a.side == b.side }
+
+func (w *world) unreadable(v *vm) error {
+	if v.blind {
+		return errWalk
+	}
+	return nil
+}
+
+// listing is an answer of the Compute API. One that is late is up to 8 s old.
+func (w *world) listing() Listing {
+	l := Listing{Time: w.now}
+	for _, v := range w.vms {
+		status := "RUNNING"
+		if !v.on {
+			status = "TERMINATED"
+		}
+		l.Instances = append(l.Instances, Instance{Place: places[v.place], InstanceID: v.id, Status: status})
+	}
+	for id := range w.disks {
+		l.Disks = append(l.Disks, id)
+	}
+	slices.Sort(l.Disks)
+	w.lists = append(slices.DeleteFunc(w.lists, func(o Listing) bool { return w.now.Sub(o.Time) > 8*time.Second }), l)
+	switch {
+	case w.computeErr:
+		return Listing{Time: w.now, Err: errWalk}
+	case w.computeEmpty:
+		return Listing{Time: w.now}
+	case w.computeLate:
+		l = w.lists[0]
+		l.Time = w.now
+	}
+	return l
+}
+
+func (w *world) String() string {
+	var b strings.Builder
+	for _, v := range w.vms {
+		name := ""
+		if v.blocked != nil {
+			name = v.blocked.Name
+		}
+		if v.besideBlocked != nil {
+			name += " beside:" + v.besideBlocked.Name
+		}
+		fmt.Fprintf(&b, "\n  %s place %d disk %s on %v row %s %s phase %q", v.id, v.place, v.disk.id, v.on, v.row, name, v.disk.agent.Phase)
+		if d := v.disk.dir; d != nil {
+			fmt.Fprintf(&b, " member %s log %d commit %d term %d running %v version %d/%d voters %v learners %v", d.id, len(d.log), d.commit, d.term,
+				v.etcd != nil, d.version, w.ever[d.who()], d.conf.voters, d.conf.learners)
+		}
+	}
+	return b.String()
+}
