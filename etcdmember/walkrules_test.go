@@ -148,7 +148,7 @@ func (w *world) repairable() bool {
 		if d == nil || d.cid != formed.Outcome.Formed.ClusterID || d.corrupt || d.version != w.ever[d.who()] {
 			continue
 		}
-		if v.disk.agent.Replica == w.me(v).Place && !idStopped(formed, d.id) && v.disk.agent.Phase == PhaseStarted {
+		if v.disk.agent.Replica == w.me(v).Place && !idStopped(formed, d.id) && slices.Contains([]Phase{PhaseStarted, PhaseSeeding}, v.disk.agent.Phase) {
 			intact[d.id] = d
 		}
 	}
