@@ -235,3 +235,32 @@ func TestASilentAddressCostsLittle(t *testing.T) {
 		t.Errorf("%+v after %s", answers, took)
 	}
 }
+
+func TestARunningMemberWithoutQuorumSaysSoOnceThatHasLasted(t *testing.T) {
+	m := &Membership{}
+	keep := Plan{Row: RowRunning, Act: ActKeep}
+	begin := time.Now()
+	look := func(after time.Duration, reach Reach) string {
+		f := Facts{Now: begin.Add(after), Directory: Directory{Running: true, Exists: true}, Answers: []Answer{{Reach: reach}}}
+		if p := m.hold(f, keep); p.Blocked != nil {
+			return p.Blocked.Name
+		}
+		return ""
+	}
+	for _, step := range []struct {
+		after time.Duration
+		reach Reach
+		want  string
+	}{
+		{0, ReachLinearizable, ""},
+		{10 * time.Second, ReachAnswers, ""}, // it may be an election
+		{14 * time.Second, ReachTCP, ""},
+		{15 * time.Second, ReachNothing, "no-quorum"},
+		{25 * time.Second, ReachLinearizable, ""},
+		{26 * time.Second, ReachNothing, ""}, // a new one begins anew
+	} {
+		if got := look(step.after, step.reach); got != step.want {
+			t.Errorf("after %s with reach %d: %q, want %q", step.after, step.reach, got, step.want)
+		}
+	}
+}

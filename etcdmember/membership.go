@@ -101,7 +101,8 @@ type Membership struct {
 	strangerSince time.Time
 	starts        pacing
 	failure       *failure
-	adds          int // tries to add this replica to the members
+	alone         time.Time // since when the running member has had no quorum; zero: it has one
+	adds          int       // tries to add this replica to the members
 
 	mu    sync.Mutex
 	shown Shown

@@ -2,6 +2,7 @@ package etcdmember
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -70,5 +71,25 @@ func (m *Membership) hold(f Facts, p Plan) Plan {
 	if m.failure != nil && p.Blocked == nil {
 		return p.blocked("step-failed", fmt.Sprintf("the step to %s failed: %v.", p.Act, m.failure.err), "It is tried again by itself.")
 	}
+	if m.aloneFor(f) >= quorumPatience && p.Act == ActKeep && p.Blocked == nil {
+		return p.blocked("no-quorum", "this member runs, and no majority of the voters answers it: nothing can be written.",
+			"Start the other replicas with their disks, or heal the network; if they are lost, `quorate restore` begins a new history.")
+	}
 	return p
+}
+
+// quorumPatience is longer than any election.
+const quorumPatience = 5 * time.Second
+
+// aloneFor is how long the member has run without that anybody, itself included, answered through a quorum.
+func (m *Membership) aloneFor(f Facts) time.Duration {
+	linearizable := slices.ContainsFunc(f.Answers, func(a Answer) bool { return a.Reach == ReachLinearizable })
+	if !f.Directory.Running || linearizable {
+		m.alone = time.Time{}
+		return 0
+	}
+	if m.alone.IsZero() {
+		m.alone = f.Now
+	}
+	return f.Now.Sub(m.alone)
 }

@@ -170,8 +170,8 @@ func (w *world) repairable() bool {
 var beyondRepair = []string{"no-quorum-empty-disk", "needed-but-broken", "stopped-id", "foreign-disk", "restore-offered", "survivor-waits-for-disk",
 	"survivors-not-enough", "removed", "left"}
 
-// checkEnd is S5 once the faults have ended and time has passed. A member that runs without a quorum is not asked for a word: it has
-// none (DESIGN.md, known limits).
+// checkEnd is S5 once the faults have ended and time has passed. A member that runs without a quorum is not asked for a word: the
+// acting side says it (no-quorum), once it has lasted.
 func (w *world) checkEnd() {
 	if w.whole() {
 		return
