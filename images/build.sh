@@ -40,7 +40,7 @@ store=$cache/$what-$key
 
 if [[ ! -d $store ]]; then
   mkdir -p "$cache"
-  tmp=$(mktemp -d "$cache/.$what-XXXXXX")
+  tmp=$(mktemp -d -p "$cache")
   trap 'rm -rf "$tmp"' EXIT
   echo "building $what from its source modules, once for this pin (kubernetes: 4 to 8 minutes on two cores)" >&2
   # One build command for all programs: the packages that they share are compiled once.
