@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/supervisor"
 )
@@ -66,18 +66,19 @@ func (a *Agent) keep(ctx context.Context, in running) error {
 func (a *Agent) watchChildren(ctx context.Context) error {
 	seen := map[string]time.Time{}
 	begin := time.Now()
+	ends := etcdEnds{last: begin}
 	for {
 		changed := a.supervisor.Changed()
-		if err := a.lookAtEtcd(begin); err != nil {
+		if err := a.lookAtEtcd(&ends); err != nil {
 			return err
 		}
-		for _, l := range electing(a.cluster) {
+		for _, l := range controlplane.Leases(a.cluster) {
 			exit, ok := a.supervisor.Exited(l.Component)
 			if !ok || !exit.At.After(begin) || exit.At.Equal(seen[l.Component]) {
 				continue
 			}
 			seen[l.Component] = exit.At
-			a.releaseLeftBehind(ctx, l.Name, exit)
+			a.releaseLease(ctx, a.leases, l.Name, exit.At)
 		}
 		select {
 		case <-ctx.Done():
@@ -87,31 +88,26 @@ func (a *Agent) watchChildren(ctx context.Context) error {
 	}
 }
 
-// releaseLeftBehind frees a lease whose process has exited, so that nobody waits for it to run out.
-func (a *Agent) releaseLeftBehind(ctx context.Context, lease string, exit supervisor.Exit) {
-	host, err := os.Hostname()
-	if err != nil {
-		return
-	}
-	released, err := a.leases.release(ctx, lease, host, exit.At)
-	if err != nil {
-		a.cfg.Log.Warn("release lease", "lease", lease, "err", err.Error())
-	} else if released {
-		a.cfg.Log.Info("released lease", "lease", lease, "after", exit.String())
-	}
+// etcdEnds are the ends of the member that watchChildren has seen.
+type etcdEnds struct {
+	last   time.Time // when the newest was; older ones are of a story that the boot has ended
+	failed int       // how many there were since the member was last ready
 }
 
 // lookAtEtcd reports a member that was removed, or that does not come up: starting it again and again changes nothing.
-func (a *Agent) lookAtEtcd(begin time.Time) error {
+func (a *Agent) lookAtEtcd(ends *etcdEnds) error {
+	if s, ok := find(a.supervisor, etcdName); ok && s.State == supervisor.Ready {
+		ends.failed = 0
+	}
 	exit, ok := a.supervisor.Exited(etcdName)
-	if !ok || !exit.At.After(begin) {
+	if !ok || !exit.At.After(ends.last) {
 		return nil
 	}
+	ends.last = exit.At
 	if exit.Code == etcdmember.RemovedExitCode {
 		return etcdmember.ErrRemoved
 	}
-	s, ok := find(a.supervisor, etcdName)
-	if ok && s.State == supervisor.Backoff && exit.Run >= crashLoop {
+	if ends.failed++; ends.failed >= crashLoop {
 		return fmt.Errorf("etcd does not come up: %s", exit)
 	}
 	return nil

@@ -306,16 +306,39 @@ func TestARemovedMemberEndsTheAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it has exited", func() bool { _, ok := a.supervisor.Exited(etcdName); return ok })
-	if err := a.lookAtEtcd(begin); !errors.Is(err, etcdmember.ErrRemoved) {
+	if err := a.lookAtEtcd(&etcdEnds{last: begin}); !errors.Is(err, etcdmember.ErrRemoved) {
 		t.Errorf("%v", err)
 	}
-	if err := a.lookAtEtcd(time.Now()); err != nil {
+	if err := a.lookAtEtcd(&etcdEnds{last: time.Now()}); err != nil {
 		t.Errorf("an exit from before: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if err := a.keep(ctx, in); !errors.Is(err, etcdmember.ErrRemoved) || !errors.Is(err, ErrStartAgain) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestAMemberThatDoesNotComeUpIsDecidedOnAgain(t *testing.T) {
+	a := newVM(t).agent()
+	defer a.superviseChildren(t.Context())()
+	ends := etcdEnds{last: time.Now()}
+	if err := a.supervisor.Start(supervisor.Spec{Name: etcdName, Path: "/bin/sh", Args: []string{"-c", "exit 1"},
+		Start: &supervisor.Probe{Check: func(context.Context) error { return errBroken }, Failures: 1000}}); err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n < crashLoop; n++ {
+		eventually(t, "it has exited", func() bool { e, ok := a.supervisor.Exited(etcdName); return ok && e.At.After(ends.last) })
+		if err := a.lookAtEtcd(&ends); err != nil {
+			t.Fatalf("after %d ends: %v", n, err)
+		}
+	}
+	if err := a.lookAtEtcd(&ends); err != nil {
+		t.Fatalf("an end counts once: %v", err)
+	}
+	eventually(t, "it has exited again", func() bool { e, _ := a.supervisor.Exited(etcdName); return e.At.After(ends.last) })
+	if err := a.lookAtEtcd(&ends); err == nil {
+		t.Errorf("%d ends without coming up are borne", crashLoop)
 	}
 }
 

@@ -154,9 +154,6 @@ func (a *Agent) openLeases(ctx context.Context, in joined) error {
 	return nil
 }
 
-// electing are the components that hold a lease, to be stopped first.
-func electing(c *replica.Cluster) []controlplane.Lease { return controlplane.Leases(c) }
-
 // stopPlane stops all that uses etcd on this replica: the components that elect, whose leases are released once they have
 // certainly exited, then the others and the apiserver last.
 func (a *Agent) stopPlane(ctx context.Context) error {
@@ -179,11 +176,7 @@ func (a *Agent) releaseLeases(ctx context.Context) {
 	if cluster == nil || leases == nil {
 		return
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return
-	}
-	for _, l := range electing(cluster) {
+	for _, l := range controlplane.Leases(cluster) {
 		if _, ok := find(a.supervisor, l.Component); !ok {
 			continue
 		}
@@ -191,12 +184,23 @@ func (a *Agent) releaseLeases(ctx context.Context) {
 			a.cfg.Log.Warn("stop component", "component", l.Component, "err", err.Error())
 			continue
 		}
-		released, err := leases.release(ctx, l.Name, host, time.Now())
-		if err != nil {
-			a.cfg.Log.Warn("release lease", "lease", l.Name, "err", err.Error())
-		} else if released {
-			a.cfg.Log.Info("released lease", "lease", l.Name)
-		}
+		a.releaseLease(ctx, leases, l.Name, time.Now())
+	}
+}
+
+// releaseLease frees a lease whose process on this machine had exited at a time, so that nobody waits for it to run out. What fails here
+// only makes the others wait.
+func (a *Agent) releaseLease(ctx context.Context, leases *leases, name string, exited time.Time) {
+	host, err := os.Hostname()
+	released := false
+	if err == nil {
+		released, err = leases.release(ctx, name, host, exited)
+	}
+	switch {
+	case err != nil:
+		a.cfg.Log.Warn("release lease", "lease", name, "err", err.Error())
+	case released:
+		a.cfg.Log.Info("released lease", "lease", name)
 	}
 }
 

@@ -241,7 +241,12 @@ func TestARunningMemberWithoutQuorumSaysSoOnceThatHasLasted(t *testing.T) {
 	keep := Plan{Row: RowRunning, Act: ActKeep}
 	begin := time.Now()
 	look := func(after time.Duration, reach Reach) string {
-		f := Facts{Now: begin.Add(after), Directory: Directory{Running: true, Exists: true}, Answers: []Answer{{Reach: reach}}}
+		f := three()
+		running(&f)
+		f.Now = begin.Add(after)
+		for i := range f.Answers {
+			f.Answers[i].Reach = reach
+		}
 		if p := m.hold(f, keep); p.Blocked != nil {
 			return p.Blocked.Name
 		}

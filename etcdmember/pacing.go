@@ -2,7 +2,6 @@ package etcdmember
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -81,10 +80,9 @@ func (m *Membership) hold(f Facts, p Plan) Plan {
 // quorumPatience is longer than any election.
 const quorumPatience = 5 * time.Second
 
-// aloneFor is how long the member has run without that anybody, itself included, answered through a quorum.
+// aloneFor is how long the member has run without that anybody, itself included, answered through its quorum.
 func (m *Membership) aloneFor(f Facts) time.Duration {
-	linearizable := slices.ContainsFunc(f.Answers, func(a Answer) bool { return a.Reach == ReachLinearizable })
-	if !f.Directory.Running || linearizable {
+	if !f.Directory.Running || answersQuorum(f) {
 		m.alone = time.Time{}
 		return 0
 	}

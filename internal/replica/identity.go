@@ -7,7 +7,6 @@ package replica
 
 import (
 	"net/netip"
-	"slices"
 	"strings"
 )
 
@@ -94,9 +93,4 @@ type Peer struct {
 	Place
 	InstanceID string       `json:"instanceID"`
 	Addresses  []netip.Addr `json:"addresses"`
-}
-
-// Equal reports whether two peers are the same VM at the same addresses.
-func (p Peer) Equal(q Peer) bool {
-	return p.Place == q.Place && p.InstanceID == q.InstanceID && slices.Equal(p.Addresses, q.Addresses)
 }
