@@ -81,8 +81,6 @@ type Config struct {
 	// Env is the environment that the children get; Cgroup the delegated cgroup for them, or empty.
 	Env    []string
 	Cgroup string
-	// StartAnyway lets etcd start although the record cannot be read: the operator's word.
-	StartAnyway bool
 }
 
 // Agent is one running replica.

@@ -166,7 +166,7 @@ func (a *Agent) readRecord(ctx context.Context, in identified) (recorded, error)
 	m := etcdmember.New(etcdmember.Config{
 		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS,
 		RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile, DiskID: in.diskID, Preflight: a.preflight, StopPlane: a.stopPlane,
-		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self}, StartAnyway: a.cfg.StartAnyway,
+		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self},
 	})
 	a.mu.Lock()
 	a.membership = m

@@ -84,7 +84,7 @@ func (a *Agent) bundle(ctx context.Context, in recorded, needed bool) (*certs.Bu
 			return b, nil
 		}
 		if needed {
-			a.hold("bundle-unreadable", err, "Correct seal.key, or make the record readable; the bundle is read again every second.")
+			a.hold("bundle-unreadable", err, "Make the record readable: it is read again every second. A corrected seal.key counts from the agent's next start, within half a minute.")
 		}
 		select {
 		case <-ctx.Done():

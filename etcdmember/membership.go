@@ -72,8 +72,6 @@ type Config struct {
 	Record    Record
 	Compute   ComputeAPI
 	Child     Child
-	// StartAnyway is the operator's word, given on this VM, for a record that cannot be read.
-	StartAnyway bool
 }
 
 // Membership looks after this replica's place in the etcd cluster: it observes, decides (Decide) and takes one step, and then

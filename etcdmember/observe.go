@@ -16,7 +16,7 @@ func (m *Membership) observe(ctx context.Context) Facts {
 	disk := m.openDisk()
 	f := Facts{
 		Now: time.Now(), Me: m.cfg.Me, Cluster: m.cfg.Cluster.Name, DiskID: m.cfg.DiskID, Disk: disk,
-		EtcdVersion: version.Version, StartAnyway: m.cfg.StartAnyway, StrangerSince: m.strangerSince,
+		EtcdVersion: version.Version, StrangerSince: m.strangerSince,
 		Policy: Policy{Replicas: m.cfg.Cluster.Replicas, Restore: m.cfg.Cluster.Restore},
 	}
 	f.Directory = m.observeDirectory(ctx)
