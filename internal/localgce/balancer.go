@@ -169,10 +169,20 @@ func (b *balancer) apply(ctx context.Context, targets []target) error {
 		return nil
 	}
 	if err := ipBatch(ctx, b.fabric.names.fabric(), b.commands(want, open)...); err != nil {
+		b.forget(ctx)
 		return fmt.Errorf("balance the endpoint: %w", err)
 	}
 	b.current, b.open = want, open
 	return nil
+}
+
+// forget takes out whatever the kernel has, because a batch that failed may have taken effect in part: the next look begins anew. Each may
+// be absent, so errors say nothing. b.mu is held.
+func (b *balancer) forget(ctx context.Context) {
+	for _, line := range []string{fmt.Sprintf("route del %s/32", b.fabric.conf.Endpoint), fmt.Sprintf("nexthop del id %d", groupID)} {
+		_ = ipBatch(ctx, b.fabric.names.fabric(), line)
+	}
+	b.current, b.open = nil, false
 }
 
 // commands change the kernel's state from current to want. Where the former members were only guesses the group is made anew, and
