@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -116,6 +117,26 @@ func inBackground(t *testing.T, loop func(context.Context) error) (end func() er
 		case <-time.After(5 * time.Second):
 			t.Fatal("the loop does not heed its context")
 			return nil
+		}
+	}
+}
+
+// boots runs the boot beside the test; the returned function waits until it has ended by itself.
+func boots(t *testing.T, ms *Membership) (wait func() error) {
+	done := make(chan error, 1)
+	go func() {
+		_, err := ms.Claim(t.Context())
+		if err == nil {
+			err = ms.Settle(t.Context())
+		}
+		done <- err
+	}()
+	return func() error {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(10 * time.Second):
+			return fmt.Errorf("the boot does not end; blocked: %+v", ms.Shown().Blocked)
 		}
 	}
 }
@@ -258,21 +279,14 @@ func TestADiskThatIsMountedLateIsNotReadBefore(t *testing.T) {
 	if ms.Established() {
 		t.Error("a disk that is not there is established")
 	}
-	end := inBackground(t, func(ctx context.Context) error {
-		if _, err := ms.Claim(ctx); err != nil {
-			return err
-		}
-		return ms.Settle(ctx)
-	})
+	booted := boots(t, ms)
 	eventually(t, "the fault is shown", func() bool { return blockedName(ms) == "fault" })
 	if err := errors.Join(os.Remove(data), os.Rename(beneath, data),
 		os.WriteFile(mounts, []byte("36 35 98:0 / "+data+" rw,noatime - ext4 /dev/sdb rw\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "etcd runs again", func() bool { _, err := ms.Status(t.Context()); return err == nil })
-	eventually(t, "nothing is waited for", func() bool { return blockedName(ms) == "" })
-	if err := end(); err != nil {
-		t.Fatal(err)
+	if err := booted(); err != nil || blockedName(ms) != "" {
+		t.Fatalf("%v; it waits for %q", err, blockedName(ms))
 	}
 	seededOnce(t, m, ms)
 	if v, _ := m.record.copied(); len(v.Epochs[0].Stopped) != 0 {
@@ -422,22 +436,15 @@ func TestAFailingStepIsShown(t *testing.T) {
 			return errors.New("no space left on device")
 		}
 	}
-	end := inBackground(t, func(ctx context.Context) error {
-		if _, err := ms.Claim(ctx); err != nil {
-			return err
-		}
-		return ms.Settle(ctx)
-	})
+	booted := boots(t, ms)
 	eventually(t, "step-failed", func() bool { return blockedName(ms) == "step-failed" })
 	if b := ms.Shown().Blocked[0]; b.Row != 16 || !strings.Contains(b.Reason, "no space left on device") {
 		t.Errorf("%+v", b)
 	}
 	time.Sleep(errorPause + 200*time.Millisecond)
 	close(broken)
-	eventually(t, "it goes on", func() bool { _, err := ms.Status(t.Context()); return err == nil })
-	eventually(t, "nothing is waited for", func() bool { return blockedName(ms) == "" })
-	if err := end(); err != nil {
-		t.Error(err)
+	if err := booted(); err != nil || blockedName(ms) != "" {
+		t.Errorf("%v; it waits for %q", err, blockedName(ms))
 	}
 	if n := strings.Count(log.String(), "act=seed"); n != 1 || strings.Count(log.String(), "msg=blocked") != 1 {
 		t.Errorf("%d lines of the step:\n%s", n, &log)
