@@ -81,6 +81,8 @@ type Config struct {
 	// Env is the environment that the children get; Cgroup the delegated cgroup for them, or empty.
 	Env    []string
 	Cgroup string
+	// AtStep is etcdmember.Config.AtStep: nil in production.
+	AtStep func(s etcdmember.Step, m etcdmember.Moment)
 }
 
 // Agent is one running replica.

@@ -167,6 +167,7 @@ func (a *Agent) readRecord(ctx context.Context, in identified) (recorded, error)
 		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS,
 		RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile, DiskID: in.diskID, Preflight: a.preflight, StopPlane: a.stopPlane,
 		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self},
+		AtStep: a.cfg.AtStep,
 	})
 	a.mu.Lock()
 	a.membership = m

@@ -38,9 +38,7 @@ func (m *Membership) act(ctx context.Context, f Facts, p Plan) error {
 	case ActFormedAgain:
 		return m.createFormed(ctx, p.Epoch, p.ClusterID, p.MemberID)
 	case ActAbandon:
-		_, _, err := m.cfg.Record.CreateOutcome(ctx, p.Epoch, record.Outcome{
-			Abandoned: &record.Abandoned{By: m.cfg.Me.MemberName(), Why: p.Reason}, Time: time.Now()})
-		return err
+		return m.abandon(ctx, p)
 	case ActArchive:
 		return m.archive()
 	case ActTakeIncarnation:
@@ -52,15 +50,9 @@ func (m *Membership) act(ctx context.Context, f Facts, p Plan) error {
 	case ActStop:
 		return m.stop(ctx)
 	case ActRemoveMember:
-		return m.onQuorum(ctx, f, func(ctx context.Context, c *clientv3.Client) error {
-			_, err := c.MemberRemove(ctx, uint64(p.MemberID))
-			if errors.Is(err, rpctypes.ErrMemberNotFound) {
-				return nil // an earlier try took effect after all
-			}
-			return err
-		})
+		return m.removeFormer(ctx, f, p)
 	case ActMarkAdding:
-		return m.setAgent(func(a *AgentFile) {
+		return m.setAgentAt(StepMarkAdding, func(a *AgentFile) {
 			a.Phase, a.Epoch, a.Token, a.MemberID = PhaseAdding, p.Epoch, tokenOf(f, p.Epoch), 0
 		})
 	case ActAddLearner:
@@ -74,6 +66,28 @@ func (m *Membership) act(ctx context.Context, f Facts, p Plan) error {
 	}
 }
 
+// abandon gives the epoch up. That it has an outcome already, either one, is no error: the next look sees which.
+func (m *Membership) abandon(ctx context.Context, p Plan) error {
+	return m.at(StepAbandon, func() error {
+		_, _, err := m.cfg.Record.CreateOutcome(ctx, p.Epoch, record.Outcome{
+			Abandoned: &record.Abandoned{By: m.cfg.Me.MemberName(), Why: p.Reason}, Time: time.Now()})
+		return err
+	})
+}
+
+// removeFormer removes an entry of this place's own past from the member list.
+func (m *Membership) removeFormer(ctx context.Context, f Facts, p Plan) error {
+	return m.at(StepRemoveFormer, func() error {
+		return m.onQuorum(ctx, f, func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.MemberRemove(ctx, uint64(p.MemberID))
+			if errors.Is(err, rpctypes.ErrMemberNotFound) {
+				return nil // an earlier try took effect after all
+			}
+			return err
+		})
+	})
+}
+
 // claim races for an epoch. The loser finds the winner's claim at its next look.
 func (m *Membership) claim(ctx context.Context, p Plan) error {
 	token := make([]byte, 16)
@@ -82,7 +96,12 @@ func (m *Membership) claim(ctx context.Context, p Plan) error {
 		Token: hex.EncodeToString(token), MaxLearners: maxLearners, Source: p.Source, Time: time.Now(),
 		Seeder: record.Seeder{Place: m.cfg.Me.Place, InstanceID: m.cfg.Me.InstanceID},
 	}
-	got, won, err := m.cfg.Record.CreateClaim(ctx, p.Epoch, mine)
+	var got record.Claim
+	var won bool
+	err := m.at(StepClaim, func() (err error) {
+		got, won, err = m.cfg.Record.CreateClaim(ctx, p.Epoch, mine)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -97,27 +116,34 @@ func (m *Membership) takeIncarnation(ctx context.Context, f Facts, p Plan) error
 		Place: m.cfg.Me.Place, Number: p.Incarnation, InstanceID: m.cfg.Me.InstanceID, BootID: m.cfg.Me.BootID,
 		Epoch: p.Epoch, MemberID: p.MemberID, DiskID: m.cfg.DiskID, Addresses: m.cfg.Me.Addresses, Time: f.Now,
 	}
-	got, won, err := m.cfg.Record.CreateIncarnation(ctx, mine)
+	var got record.Incarnation
+	var won bool
+	err := m.at(StepIncarnation, func() (err error) {
+		got, won, err = m.cfg.Record.CreateIncarnation(ctx, mine)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	if !won && (got.InstanceID != mine.InstanceID || got.BootID != mine.BootID || got.DiskID != mine.DiskID || got.Epoch != mine.Epoch) {
 		return fmt.Errorf("incarnation %d of this place was taken by instance %s", p.Incarnation, got.InstanceID)
 	}
-	return m.setAgent(func(a *AgentFile) {
+	return m.setAgentAt(StepTenureOnDisk, func(a *AgentFile) {
 		a.begin(m.cfg.Me, p.Incarnation, f.Record.Inception.UID)
 	})
 }
 
 func (m *Membership) confirmIncarnation(ctx context.Context, number, epoch uint64, id record.MemberID) error {
-	_, _, err := m.cfg.Record.ConfirmIncarnation(ctx, m.cfg.Me.Place, number,
-		record.Started{Epoch: epoch, MemberID: id, DiskID: m.cfg.DiskID, Time: time.Now()})
-	return err
+	return m.at(StepConfirm, func() error {
+		_, _, err := m.cfg.Record.ConfirmIncarnation(ctx, m.cfg.Me.Place, number,
+			record.Started{Epoch: epoch, MemberID: id, DiskID: m.cfg.DiskID, Time: time.Now()})
+		return err
+	})
 }
 
 // archive puts the directory away. agent.json is reset first: a crash before the rename leaves a directory that says so.
 func (m *Membership) archive() error {
-	if err := m.setAgent(func(a *AgentFile) {
+	if err := m.setAgentAt(StepArchiveOnDisk, func(a *AgentFile) {
 		*a = AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID,
 			NewestEpoch: a.NewestEpoch, Phase: PhaseArchiving}
 	}); err != nil {
@@ -132,7 +158,7 @@ func (m *Membership) archive() error {
 		return fmt.Errorf("make the archive: %w", err)
 	}
 	to := filepath.Join(archives, "etcd-"+time.Now().UTC().Format("20060102T150405.000"))
-	if err := m.disk.rename(dir, to); err != nil {
+	if err := m.at(StepArchive, func() error { return m.disk.rename(dir, to) }); err != nil {
 		return fmt.Errorf("archive etcd's directory: %w", err)
 	}
 	m.cfg.Log.Info("archived etcd's directory", "to", to)
@@ -149,11 +175,11 @@ func (m *Membership) stop(ctx context.Context) error {
 		m.cfg.Log.Warn("hand over leadership", "err", err.Error())
 	}
 	if m.cfg.StopPlane != nil {
-		if err := m.cfg.StopPlane(ctx); err != nil {
+		if err := m.at(StepStopPlane, func() error { return m.cfg.StopPlane(ctx) }); err != nil {
 			return err
 		}
 	}
-	return m.cfg.Child.Stop(ctx)
+	return m.at(StepStopEtcd, func() error { return m.cfg.Child.Stop(ctx) })
 }
 
 // writeStopped says that this place's incarnation has stopped for good. The phase is on the disk before the object is in the
@@ -162,7 +188,7 @@ func (m *Membership) writeStopped(ctx context.Context, f Facts, p Plan) error {
 	d := f.Directory
 	s := record.Stopped{Place: m.cfg.Me.Place, Incarnation: p.Incarnation, MemberID: p.MemberID, Time: f.Now}
 	if d.Exists && m.agent.Epoch == p.Epoch {
-		if err := m.setAgent(func(a *AgentFile) { a.Phase = PhaseStopped }); err != nil {
+		if err := m.setAgentAt(StepStoppedOnDisk, func(a *AgentFile) { a.Phase = PhaseStopped }); err != nil {
 			return err
 		}
 	}
@@ -170,8 +196,10 @@ func (m *Membership) writeStopped(ctx context.Context, f Facts, p Plan) error {
 		s.Term, s.LastIndex, s.CommitIndex = d.Term, d.LastIndex, d.Commit
 		s.Voters, s.Learners, s.Changes = d.Voters, d.Learners, d.Changes
 	}
-	_, _, err := m.cfg.Record.CreateStopped(ctx, p.Epoch, s)
-	return err
+	return m.at(StepStopped, func() error {
+		_, _, err := m.cfg.Record.CreateStopped(ctx, p.Epoch, s)
+		return err
+	})
 }
 
 // tokenOf is the token of an epoch's claim.

@@ -76,7 +76,7 @@ func (m *machine) etcdDir() string { return filepath.Join(m.dir, "data", "etcd")
 func (m *machine) open() *Membership {
 	cfg := Config{
 		Log: m.log, Me: m.me, Cluster: m.cluster, RunDir: filepath.Join(m.dir, "run"), HostsFile: filepath.Join(m.dir, "hosts"), DiskID: "d1",
-		Record: recordOf{m}, Compute: m.compute, Child: m.child,
+		Record: recordOf{m}, Compute: m.compute, Child: m.child, AtStep: m.power.atStep,
 	}
 	if m.config != nil {
 		m.config(&cfg)
@@ -104,7 +104,9 @@ func (m *machine) open() *Membership {
 
 // boot runs the two loops of a boot and reports whether the power was cut in them. The bundle is there once its maker is known.
 func (m *machine) boot(ms *Membership) (wasCut bool, err error) {
+	m.power.booting = true
 	defer func() {
+		m.power.booting = false
 		switch p := recover().(type) {
 		case nil:
 		case cut:
@@ -180,9 +182,26 @@ type power struct {
 	when, n int // 0: never
 	after   bool
 	name    string // of the write at which it went
+	step    Step   // the step that is being taken
+	seen    map[Step]bool
+	booting bool // every write belongs to a step
+}
+
+// atStep is the hook: it notes the step, for which every write must be made.
+func (p *power) atStep(s Step, when Moment) {
+	if p.seen == nil {
+		p.seen = map[Step]bool{}
+	}
+	p.step, p.seen[s] = s, true
+	if when == After {
+		p.step = ""
+	}
 }
 
 func (p *power) at(name string, do func() error) error {
+	if p.booting && p.step == "" {
+		panic("a write outside of every step: " + name)
+	}
 	p.n++
 	if p.n == p.when {
 		p.name = name

@@ -161,13 +161,11 @@ func (b *beside) take(ctx context.Context, c *clientv3.Client, p Plan) {
 func (b *beside) change(ctx context.Context, c *clientv3.Client, p Plan) error {
 	switch p.Act {
 	case ActPromote:
-		_, err := c.MemberPromote(ctx, uint64(p.MemberID))
-		return err
+		return b.at(StepPromote, func() error { _, err := c.MemberPromote(ctx, uint64(p.MemberID)); return err })
 	case ActRemoveMember:
-		_, err := c.MemberRemove(ctx, uint64(p.MemberID))
-		return err
+		return b.at(StepRemove, func() error { _, err := c.MemberRemove(ctx, uint64(p.MemberID)); return err })
 	case ActMoveLeader:
-		return handOverTo(ctx, b.StatusSocket(), p.MemberID)
+		return b.at(StepMoveLeader, func() error { return handOverTo(ctx, b.StatusSocket(), p.MemberID) })
 	default:
 		return fmt.Errorf("this version of quorate decides to %s, but does not do it", p.Act)
 	}

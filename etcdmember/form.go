@@ -19,13 +19,13 @@ func (m *Membership) form(ctx context.Context, f Facts, p Plan) error {
 				return err
 			}
 			token := tokenOf(f, p.Epoch)
-			if err := m.setAgent(func(a *AgentFile) { a.Phase, a.Epoch, a.Token, a.MemberID = PhaseSeeding, p.Epoch, token, 0 }); err != nil {
+			if err := m.setAgentAt(StepSeedOnDisk, func(a *AgentFile) { a.Phase, a.Epoch, a.Token, a.MemberID = PhaseSeeding, p.Epoch, token, 0 }); err != nil {
 				return err
 			}
 		}
 		cfg := m.memberConfig()
 		cfg.New, cfg.Token = p.Act == ActSeed, m.agent.Token
-		if err := m.startChild(ctx, cfg); err != nil {
+		if err := m.startChild(ctx, StepSeedStart, cfg); err != nil {
 			return err
 		}
 	}
@@ -33,7 +33,9 @@ func (m *Membership) form(ctx context.Context, f Facts, p Plan) error {
 	if err != nil {
 		return err
 	}
-	if err := m.disk.write(filepath.Join(m.etcdDir(), commitMarker), []byte(m.agent.Token+"\n"), 0o600); err != nil {
+	if err := m.at(StepSeedMarker, func() error {
+		return m.disk.write(filepath.Join(m.etcdDir(), commitMarker), []byte(m.agent.Token+"\n"), 0o600)
+	}); err != nil {
 		return err
 	}
 	if err := m.confirmIncarnation(ctx, m.agent.Incarnation, p.Epoch, memberID); err != nil {
@@ -42,13 +44,17 @@ func (m *Membership) form(ctx context.Context, f Facts, p Plan) error {
 	if err := m.createFormed(ctx, p.Epoch, clusterID, memberID); err != nil {
 		return err
 	}
-	return m.setAgent(func(a *AgentFile) { a.Phase, a.MemberID = PhaseStarted, memberID })
+	return m.setAgentAt(StepSeedDone, func(a *AgentFile) { a.Phase, a.MemberID = PhaseStarted, memberID })
 }
 
 // createFormed creates the outcome `formed` and accepts it only as it is read back.
 func (m *Membership) createFormed(ctx context.Context, epoch uint64, clusterID, memberID record.MemberID) error {
 	formed := record.Formed{ClusterID: clusterID, MemberID: memberID}
-	got, _, err := m.cfg.Record.CreateOutcome(ctx, epoch, record.Outcome{Formed: &formed, Time: time.Now()})
+	var got record.Outcome
+	err := m.at(StepFormed, func() (err error) {
+		got, _, err = m.cfg.Record.CreateOutcome(ctx, epoch, record.Outcome{Formed: &formed, Time: time.Now()})
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -103,11 +109,12 @@ func (m *Membership) memberConfig() MemberConfig {
 	}
 }
 
-func (m *Membership) startChild(ctx context.Context, cfg MemberConfig) error {
+// startChild starts the child as one step: it returns once the process runs.
+func (m *Membership) startChild(ctx context.Context, s Step, cfg MemberConfig) error {
 	if err := cfg.Save(m.configPath()); err != nil {
 		return err
 	}
 	m.directory = nil
 	m.starts.started(time.Now())
-	return m.cfg.Child.Start(ctx, m.configPath())
+	return m.at(s, func() error { return m.cfg.Child.Start(ctx, m.configPath()) })
 }

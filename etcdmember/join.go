@@ -61,18 +61,20 @@ func (m *Membership) addLearner(ctx context.Context, f Facts) error {
 	var id record.MemberID
 	adding, cancel := context.WithTimeout(ctx, m.addTimeout())
 	defer cancel()
-	err := m.onQuorum(adding, f, func(ctx context.Context, c *clientv3.Client) error {
-		resp, err := c.MemberAddAsLearner(ctx, []string{PeerURL(m.dnsName())})
-		if err != nil {
-			return err
-		}
-		id = record.MemberID(resp.Member.GetID())
-		return nil
+	err := m.at(StepAddLearner, func() error {
+		return m.onQuorum(adding, f, func(ctx context.Context, c *clientv3.Client) error {
+			resp, err := c.MemberAddAsLearner(ctx, []string{PeerURL(m.dnsName())})
+			if err != nil {
+				return err
+			}
+			id = record.MemberID(resp.Member.GetID())
+			return nil
+		})
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("add learner: %w", err), sleep(ctx, pauseAfter(err)))
 	}
-	return m.setAgent(func(a *AgentFile) { a.Phase, a.MemberID = PhaseAdded, id })
+	return m.setAgentAt(StepMarkAdded, func(a *AgentFile) { a.Phase, a.MemberID = PhaseAdded, id })
 }
 
 // firstAddTimeout is for the first try to add this replica. Raft drops a change without a word while another is being applied ("ignoring
@@ -102,10 +104,10 @@ func (m *Membership) startJoined(ctx context.Context, f Facts) error {
 			cfg.InitialCluster[initialName(e, m.agent.MemberID, cfg.Name)] = e.PeerURLs[0]
 		}
 	}
-	if err := m.setAgent(func(a *AgentFile) { a.Phase = PhaseStarted }); err != nil {
+	if err := m.setAgentAt(StepMarkStarted, func(a *AgentFile) { a.Phase = PhaseStarted }); err != nil {
 		return err
 	}
-	return m.startChild(ctx, cfg)
+	return m.startChild(ctx, StepStartJoined, cfg)
 }
 
 // initialName gives a name to every entry: etcd matches by URL alone, but its configuration wants names.
@@ -122,8 +124,8 @@ func initialName(e Member, own record.MemberID, ownName string) string {
 
 // start goes on with the directory as it is.
 func (m *Membership) start(ctx context.Context, p Plan) error {
-	if err := m.setAgent(func(a *AgentFile) { a.Phase, a.MemberID = PhaseStarted, p.MemberID }); err != nil {
+	if err := m.setAgentAt(StepStartOnDisk, func(a *AgentFile) { a.Phase, a.MemberID = PhaseStarted, p.MemberID }); err != nil {
 		return err
 	}
-	return m.startChild(ctx, m.memberConfig())
+	return m.startChild(ctx, StepStart, m.memberConfig())
 }

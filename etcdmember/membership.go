@@ -69,9 +69,11 @@ type Config struct {
 	Preflight func(ctx context.Context) error
 	// StopPlane stops all that uses etcd on this replica, before etcd itself stops for good.
 	StopPlane func(ctx context.Context) error
-	Record    Record
-	Compute   ComputeAPI
-	Child     Child
+	// AtStep is called before and after each step of an act, for tests that end the agent there; nil in production.
+	AtStep  func(s Step, m Moment)
+	Record  Record
+	Compute ComputeAPI
+	Child   Child
 }
 
 // Membership looks after this replica's place in the etcd cluster: it observes, decides (Decide) and takes one step, and then

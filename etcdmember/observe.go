@@ -56,7 +56,7 @@ func (m *Membership) noteEpoch(v record.View) {
 	}
 	newest := v.Epochs[len(v.Epochs)-1].Number
 	if newest > m.agent.NewestEpoch {
-		if err := m.setAgent(func(a *AgentFile) { a.NewestEpoch = newest }); err != nil {
+		if err := m.setAgentAt(StepNoteNewestEpoch, func(a *AgentFile) { a.NewestEpoch = newest }); err != nil {
 			m.cfg.Log.Warn("note the newest epoch", "err", err.Error())
 		}
 	}

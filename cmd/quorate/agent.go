@@ -83,7 +83,7 @@ func runAgent(ctx context.Context, run, logs string) error {
 	cfg := agent.Config{
 		Log: log, Metadata: metadata, Open: cloudOpener(metadata), Notify: leanNotifier{notifier, log},
 		Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: filepath.Clean(logs), HostsFile: hostsFile,
-		Self: self, Env: os.Environ(), Cgroup: cgroup,
+		Self: self, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
 	}
 	// The watchdog is fed until the agent has stopped everything, not until it was asked to.
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))

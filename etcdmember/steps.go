@@ -1,0 +1,73 @@
+package etcdmember
+
+// Step names one write of an act: what it belongs to, its number there, and what it does. A step is the smallest thing that can have happened or
+// not have happened when the power goes. Every act is made of steps, and every step can be taken again.
+type Step string
+
+// The steps, in the order in which an act takes them. Those of a join have the numbers of the membership page.
+const (
+	StepClaim           Step = "claim-1-create-claim"
+	StepIncarnation     Step = "tenure-1-create-incarnation"
+	StepTenureOnDisk    Step = "tenure-2-write-agent-file"
+	StepConfirm         Step = "tenure-3-confirm-incarnation"
+	StepSeedOnDisk      Step = "seed-1-write-agent-file"
+	StepSeedStart       Step = "seed-2-start-etcd"
+	StepSeedMarker      Step = "seed-3-write-marker"
+	StepFormed          Step = "seed-4-create-formed"
+	StepSeedDone        Step = "seed-5-write-agent-file"
+	StepAbandon         Step = "abandon-1-create-abandoned"
+	StepRemoveFormer    Step = "join-2-remove-former"
+	StepMarkAdding      Step = "join-3-write-adding"
+	StepAddLearner      Step = "join-4-add-learner"
+	StepMarkAdded       Step = "join-5-write-added"
+	StepMarkStarted     Step = "join-8-write-started"
+	StepStartJoined     Step = "join-9-start-etcd"
+	StepStartOnDisk     Step = "start-1-write-agent-file"
+	StepStart           Step = "start-2-start-etcd"
+	StepStopPlane       Step = "stop-1-stop-what-uses-etcd"
+	StepStopEtcd        Step = "stop-2-stop-etcd"
+	StepStoppedOnDisk   Step = "silence-1-write-agent-file"
+	StepStopped         Step = "silence-2-create-stopped"
+	StepArchiveOnDisk   Step = "archive-1-reset-agent-file"
+	StepArchive         Step = "archive-2-rename"
+	StepPromote         Step = "beside-1-promote"
+	StepRemove          Step = "beside-2-remove"
+	StepMoveLeader      Step = "beside-3-move-leader"
+	StepNoteNewestEpoch Step = "note-1-newest-epoch"
+)
+
+// Steps are all of them, for the tests that end the agent at each.
+var Steps = []Step{
+	StepClaim, StepIncarnation, StepTenureOnDisk, StepConfirm, StepSeedOnDisk, StepSeedStart, StepSeedMarker, StepFormed, StepSeedDone, StepAbandon,
+	StepRemoveFormer, StepMarkAdding, StepAddLearner, StepMarkAdded, StepMarkStarted, StepStartJoined, StepStartOnDisk, StepStart,
+	StepStopPlane, StepStopEtcd, StepStoppedOnDisk, StepStopped, StepArchiveOnDisk, StepArchive, StepPromote, StepRemove, StepMoveLeader,
+	StepNoteNewestEpoch,
+}
+
+// Moment says when a hook is called.
+type Moment string
+
+// The moments of a step.
+const (
+	Before Moment = "before"
+	After  Moment = "after"
+)
+
+// at takes one step. The hook is nil in production; a test's ends the agent there. After a step that failed it is not called: whether it
+// took effect is not known, and both are tested.
+func (m *Membership) at(s Step, do func() error) error {
+	if m.cfg.AtStep == nil {
+		return do()
+	}
+	m.cfg.AtStep(s, Before)
+	err := do()
+	if err == nil {
+		m.cfg.AtStep(s, After)
+	}
+	return err
+}
+
+// setAgentAt is setAgent as a step.
+func (m *Membership) setAgentAt(s Step, change func(*AgentFile)) error {
+	return m.at(s, func() error { return m.setAgent(change) })
+}
