@@ -1,6 +1,7 @@
 package etcdmember
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -19,12 +20,10 @@ type orders struct {
 
 // ordersOf sorts the record's orders. A withdrawal is an order too and can be withdrawn.
 func ordersOf(given []record.Order, now time.Time) orders {
-	sorted := slices.Clone(given)
-	slices.SortFunc(sorted, func(a, b record.Order) int { return -int(int64(a.Number) - int64(b.Number)) })
 	var out orders
 	withdrawn := map[uint64]bool{}
 	pauseSaid, restoreSaid := false, false
-	for _, o := range sorted {
+	for _, o := range newestFirst(given) {
 		if withdrawn[o.Number] {
 			continue
 		}
@@ -51,6 +50,10 @@ func ordersOf(given []record.Order, now time.Time) orders {
 		}
 	}
 	return out
+}
+
+func newestFirst(given []record.Order) []record.Order {
+	return slices.SortedFunc(slices.Values(given), func(a, b record.Order) int { return cmp.Compare(b.Number, a.Number) })
 }
 
 // left: the newest order for the place is `leave`. An order for a number of replicas that came later does not call a replica back by

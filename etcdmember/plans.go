@@ -129,7 +129,7 @@ func doArchiveHalfMade(o Observation, _ time.Time) Plan {
 }
 
 func doStayOut(o Observation, _ time.Time) Plan {
-	return wait("left", "an operator ordered "+o.Names.Place+" to leave.", "Withdraw the order with `quorate orders` if it is to come back, or delete the VM.")
+	return wait("left", "an operator ordered "+o.Names.Place+" to leave.", "Delete the VM; or `quorate orders` lists the order's number, and `quorate orders withdraw N` brings it back by itself.")
 }
 
 func doClaim(o Observation, _ time.Time) Plan {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -57,4 +58,15 @@ func needed(cmd *cobra.Command, names ...string) error {
 		return nil
 	}
 	return &usageError{fmt.Errorf("%s", text)}
+}
+
+// exactly is for commands whose arguments have names.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		return &usageError{fmt.Errorf("%s needs %s, and %d arguments are given (usage: %s)",
+			cmd.CommandPath(), strings.Join(names, " and "), len(args), cmd.UseLine())}
+	}
 }

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// confirm says what a step risks and asks for the word yes. Where nobody can be asked, the flag --yes must be given.
+func confirm(cmd *cobra.Command, risk, question string, yes bool) error {
+	out := cmd.ErrOrStderr()
+	printText(out, "", risk)
+	if yes {
+		return nil
+	}
+	in, ok := cmd.InOrStdin().(*os.File)
+	if !ok || !isTerminal(in) {
+		return &usageError{fmt.Errorf("%s: there is no terminal to ask on; add --yes if you are sure; nothing was changed", question)}
+	}
+	fmt.Fprintf(out, "%s Type yes: ", question)
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil || strings.TrimSpace(answer) != "yes" {
+		return errNotConfirmed
+	}
+	return nil
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// addYes adds the flag that answers the question beforehand.
+func addYes(cmd *cobra.Command, yes *bool) {
+	cmd.Flags().BoolVar(yes, "yes", false, "do not ask: you know what it risks")
+}
+
+// errNotConfirmed says that a person was asked and did not say yes.
+var errNotConfirmed = errors.New("not confirmed; nothing was changed")

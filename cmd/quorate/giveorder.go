@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/record"
+)
+
+// orderFlags are what every command that gives an order takes.
+type orderFlags struct {
+	clusterFlags
+	output string
+}
+
+func (f *orderFlags) add(cmd *cobra.Command) {
+	f.clusterFlags.add(cmd)
+	addOutput(cmd, &f.output)
+}
+
+// book is the record as an order is checked against it.
+type book struct {
+	record.View
+	states map[uint64]etcdmember.OrderStatus
+	now    time.Time
+}
+
+func newBook(v record.View, now time.Time) book {
+	return book{View: v, states: etcdmember.OrderStates(v.Orders, now), now: now}
+}
+
+// inForce finds the order that is in force, or done, and of which is says that it is wanted.
+func (b book) inForce(is func(record.Order) bool) (o record.Order, found bool) {
+	for _, o := range slices.Backward(b.Orders) {
+		if s := b.states[o.Number].State; is(o) && (s == etcdmember.OrderInForce || s == etcdmember.OrderDone) {
+			return o, true
+		}
+	}
+	return o, false
+}
+
+func kindIs(k record.OrderKind) func(record.Order) bool {
+	return func(o record.Order) bool { return o.Kind == k }
+}
+
+// draft is an order that has been checked and is about to be written.
+type draft struct {
+	order record.Order
+	// already says why nothing has to be written, as a sentence; empty: it must be.
+	already string
+	// means says what the agents do about it, and back how it is taken back; %d in it is the order's number.
+	means, back string
+	// confirm is asked after means, unless it is empty.
+	confirm string
+	yes     bool
+}
+
+// give reads the record, has the order checked against it, and writes it. Where the check fails nothing is written.
+func give(cmd *cobra.Command, f *orderFlags, check func(book) (draft, error)) error {
+	store, err := f.open(cmd.Context())
+	if err != nil {
+		return err
+	}
+	v, err := store.View(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if v.Inception == nil {
+		return recordError("%s: no cluster has begun here, so there is nobody to give an order to; nothing was written", store)
+	}
+	b := newBook(v, time.Now())
+	d, err := check(b)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if d.already != "" {
+		return printAs(out, f.output, map[string]any{"written": false, "why": d.already}, textOf("%s Nothing was written.\n", d.already))
+	}
+	if d.confirm != "" {
+		if err := confirm(cmd, d.means, d.confirm, d.yes); err != nil {
+			return err
+		}
+	}
+	d.order.By = givenBy()
+	written, err := store.CreateOrder(cmd.Context(), d.order)
+	if err != nil {
+		return fmt.Errorf("%w\nwhether the order was written is not known: look with 'quorate orders' before giving it again", err)
+	}
+	after := newBook(v, b.now)
+	after.Orders = append(slices.Clone(v.Orders), written)
+	after.states = etcdmember.OrderStates(after.Orders, b.now)
+	return printAs(out, f.output, listed(written, after), func(w io.Writer) { sayGiven(w, d, written, b, after) })
+}
+
+// followedWithin is how soon the agents follow: each lists the record that often.
+const followedWithin = 10 * time.Second
+
+// sayGiven says what was ordered, what follows, and how it is taken back.
+func sayGiven(w io.Writer, d draft, o record.Order, before, after book) {
+	fmt.Fprintf(w, "Order %d, given by %s: %s.\n", o.Number, o.By, orderText(o))
+	printText(w, "", fmt.Sprintf("The agents read it within %s. %s", followedWithin, d.means))
+	for _, other := range before.Orders {
+		if now := after.states[other.Number]; now != before.states[other.Number] {
+			fmt.Fprintf(w, "Order %d (%s) is %s now.\n", other.Number, orderText(other), stateText(now))
+		}
+	}
+	printText(w, "", "To take it back: "+strings.ReplaceAll(d.back, "%d", strconv.FormatUint(o.Number, 10)))
+}
+
+// withdrawIt is how most orders are taken back.
+const withdrawIt = "quorate orders withdraw %d"
+
+// givenBy names the person in front of this machine, for the audit: the operating system's word, not a proof.
+func givenBy() string {
+	who, where := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		who = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		where = h
+	}
+	return who + "@" + where
+}
+
+// refused is an order that does not fit what the record holds: a mistake on the command line, of which nothing was written.
+func refused(format string, args ...any) error {
+	return &usageError{fmt.Errorf("%w; nothing was written", fmt.Errorf(format, args...))}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/record"
+)
+
+func newOrders() *cobra.Command {
+	var f orderFlags
+	cmd := group(&cobra.Command{Use: "orders", Short: "List the orders that were given; give or withdraw one",
+		Long: `List the orders that were given, and how each stands. What an operator wants reaches the agents through the record: an order is
+written once and never changed, the newest word on a subject wins, and every agent reads it within 10 s. "quorate pause",
+"quorate resume" and "quorate override" are orders too.`},
+		newOrdersGive(), newOrdersWithdraw())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		store, err := f.open(cmd.Context())
+		if err != nil {
+			return err
+		}
+		v, err := store.View(cmd.Context())
+		if err != nil {
+			return err
+		}
+		b := newBook(v, time.Now())
+		list := []listedOrder{}
+		for _, o := range v.Orders {
+			list = append(list, listed(o, b))
+		}
+		return printAs(cmd.OutOrStdout(), f.output, list, func(w io.Writer) { showOrders(w, store.String(), list) })
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// listedOrder is an order as JSON and YAML show it.
+type listedOrder struct {
+	shownOrder
+	// What is the order as it was given, State how it stands, and StateBy the order that withdrew or superseded it.
+	What    string                `json:"what"`
+	State   etcdmember.OrderState `json:"state"`
+	StateBy uint64                `json:"stateBy,omitempty"`
+}
+
+func listed(o record.Order, b book) listedOrder {
+	s := b.states[o.Number]
+	return listedOrder{shownOrder{o, o.Done}, orderText(o), s.State, s.By}
+}
+
+func showOrders(w io.Writer, where string, list []listedOrder) {
+	if len(list) == 0 {
+		fmt.Fprintf(w, "No order was ever given in %s.\n", where)
+		return
+	}
+	var rows []row
+	for _, o := range list {
+		r := row{cells: []string{strconv.FormatUint(o.Number, 10), when(o.Time), o.By, o.What, stateText(etcdmember.OrderStatus{State: o.State, By: o.StateBy})}}
+		if o.Reason != "" {
+			r.below = "Reason: " + o.Reason
+		}
+		if o.Done != nil {
+			r.below += fmt.Sprintf("\nDone at %s by %s: %s", when(o.Done.Time), o.Done.By, o.Done.What)
+		}
+		rows = append(rows, r)
+	}
+	printTable(w, []string{"ORDER", "GIVEN", "BY", "WHAT", "STATE"}, rows)
+}
+
+// stateText is how an order stands, for a person.
+func stateText(s etcdmember.OrderStatus) string {
+	if s.By != 0 {
+		return fmt.Sprintf("%s by order %d", s.State, s.By)
+	}
+	return string(s.State)
+}

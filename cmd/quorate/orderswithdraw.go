@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/record"
+)
+
+func newOrdersWithdraw() *cobra.Command {
+	var f orderFlags
+	cmd := &cobra.Command{Use: "withdraw N", Short: "Take an order back: it counts as never given",
+		Long: `Take an order back, by its number: it counts as never given. A replica that left by it joins again by itself. What else was done by
+an order stays done. A withdrawal is an order too, and can be withdrawn.`,
+		Args: exactly("N"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return give(cmd, &f, func(b book) (draft, error) { return checkWithdraw(b, args[0]) })
+		}}
+	f.add(cmd)
+	return cmd
+}
+
+func checkWithdraw(b book, text string) (draft, error) {
+	if len(b.Orders) == 0 {
+		return draft{}, refused("order %q: no order was ever given", text)
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	i := slices.IndexFunc(b.Orders, func(o record.Order) bool { return o.Number == n })
+	if err != nil || i < 0 {
+		return draft{}, refused("order %q: there is no such order; 'quorate orders' lists those up to %d", text, b.Orders[len(b.Orders)-1].Number)
+	}
+	o := b.Orders[i]
+	switch s := b.states[n]; {
+	case s.State == etcdmember.OrderWithdrawn:
+		return draft{}, refused("order %d (%s) was withdrawn by order %d already", n, orderText(o), s.By)
+	case s.State == etcdmember.OrderDone && o.Kind != record.OrderLeave:
+		return draft{}, refused("order %d (%s) is done: what was done by it stays done, so it cannot be withdrawn", n, orderText(o))
+	}
+	means := "From then on it counts as never given."
+	if o.Kind == record.OrderLeave {
+		means = fmt.Sprintf("Then %s joins again by itself.", o.Place)
+	}
+	return draft{order: record.Order{Kind: record.OrderWithdraw, Withdraws: n}, means: means, back: withdrawIt}, nil
+}

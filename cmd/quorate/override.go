@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+func newOverride() *cobra.Command {
+	var f orderFlags
+	var reason string
+	var yes bool
+	cmd := &cobra.Command{Use: "override ROW MEMBER", Short: "Let the agents do what only a person can answer for",
+		Long: `Let the agents do what only a person can answer for. Two rows of the membership's table can be overridden, each for one member,
+which is named by its id as "quorate status" prints it:
+
+  42  the member is unreachable, and nothing proves that its VM is gone: it is removed all the same
+  47  the members' data differ, and no majority says who is wrong: this member is, and it is replaced
+
+It says what that risks, and asks.`,
+		Example: `  quorate override 42 8e9e05c52164694d --reason "the zone is lost, ticket 4711"`,
+		Args:    exactly("ROW", "MEMBER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := needed(cmd, "reason"); err != nil {
+				return err
+			}
+			return give(cmd, &f, func(b book) (draft, error) {
+				d, err := checkOverride(b, args[0], args[1], reason)
+				d.yes = yes
+				return d, err
+			})
+		}}
+	f.add(cmd)
+	addYes(cmd, &yes)
+	cmd.Flags().StringVar(&reason, "reason", "", "why you are sure, for those who read the orders later")
+	return cmd
+}
+
+// risks says what an override of a row means and risks, of member %[1]s of %[2]s.
+var risks = map[int]string{
+	42: "Member %[1]s of %[2]s is removed as soon as it has been unreachable for a minute and the others that are connected are a quorum " +
+		"without it, although nothing proves that its VM is gone. The risk: until another replica has joined, the cluster survives one failure " +
+		"fewer; and if the VM still runs, cut off, it serves old reads to whoever reaches it until it learns of its removal. When it comes back " +
+		"its directory is archived and it joins anew.",
+	47: "You say that member %[1]s of %[2]s is the one whose data is wrong. It is removed, its directory is archived, it joins anew with a copy " +
+		"from the others, and its alarm is disarmed. The risk: what the others hold becomes the truth, and if it is they that are wrong, the only " +
+		"right copy is the archived one.",
+}
+
+func checkOverride(b book, row, member, reason string) (draft, error) {
+	var d draft
+	number, risk := 0, ""
+	switch row {
+	case "30":
+		return d, refused("row 30 cannot be overridden: a directory that cannot be used has said so in the record before an order could " +
+			"reach it; 'quorate restore' can begin a new history from it")
+	case "42", "47":
+		fmt.Sscan(row, &number)
+		risk = risks[number]
+	default:
+		return d, refused("row %q: 42 and 47 can be overridden", row)
+	}
+	id, err := record.ParseMemberID(member)
+	known := members(b.View)
+	place, ok := known[id]
+	if err != nil || !ok {
+		return d, refused("member %q: the record knows no such member; it knows %s", member, memberList(known))
+	}
+	d.order = record.Order{Kind: record.OrderOverride, Row: number, MemberID: id, Reason: reason}
+	d.means, d.back = fmt.Sprintf(risk, id, place), withdrawIt+", before it is carried out"
+	d.confirm = fmt.Sprintf("Override row %d for member %s of %s?", number, id, place)
+	if o, ok := b.inForce(func(o record.Order) bool {
+		return o.Kind == record.OrderOverride && o.Row == number && o.MemberID == id
+	}); ok {
+		d.already = fmt.Sprintf("Order %d says so already, given by %s at %s; it is %s.", o.Number, o.By, when(o.Time), stateText(b.states[o.Number]))
+	}
+	return d, nil
+}
+
+// members are the ids that may stand in etcd's list by the record: of each place, the newest confirmed incarnation of the newest formed
+// epoch and the pending ones after it. An older id was removed before its successor was confirmed.
+func members(v record.View) map[record.MemberID]replica.Place {
+	formed := uint64(0)
+	for _, e := range v.Epochs {
+		if e.Outcome != nil && e.Outcome.Formed != nil {
+			formed = e.Number
+		}
+	}
+	out := map[record.MemberID]replica.Place{}
+	for place, all := range v.Replicas {
+		for _, i := range current(all) {
+			id := i.MemberID
+			if i.Started != nil {
+				id = i.Started.MemberID
+			}
+			if id != 0 && i.Epoch == formed {
+				out[id] = place
+			}
+		}
+	}
+	return out
+}
+
+func memberList(known map[record.MemberID]replica.Place) string {
+	if len(known) == 0 {
+		return "none"
+	}
+	ids := slices.SortedFunc(maps.Keys(known), func(a, b record.MemberID) int {
+		return strings.Compare(known[a].String(), known[b].String())
+	})
+	var text []string
+	for _, id := range ids {
+		text = append(text, fmt.Sprintf("%s (%s)", id, known[id]))
+	}
+	return strings.Join(text, ", ")
+}
