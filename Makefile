@@ -45,7 +45,7 @@ race: build kubernetes etcd ## The tests of the packages that run goroutines, wi
 chaos: build kubernetes etcd ## The scenarios with several replicas in the many rounds that find rare faults (root, about 5 minutes)
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 60m -v ./test
 
-bench: build kubernetes etcd ## Boot of one and of three replicas against the floor; memory and idle CPU
+bench: build kubernetes etcd ## Boots, repairs and write stalls against the floor; memory and idle CPU (root, about 25 minutes)
 	$(GO) test -run '^$$' -bench . -benchtime 200ms ./certs ./etcdmember ./internal/record
 	$(GO) run ./test/bench
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/internal/localgce"
 )
@@ -71,10 +72,10 @@ func TestAMissedGoalIsLoud(t *testing.T) {
 func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 	for args, says := range map[string]string{
 		"-rounds 0":    "at least one is needed",
-		"-only two":    "one, three and memory are known",
+		"-only two":    "one, three, memory and repair are known",
 		"-o yaml":      "json is known",
 		"up":           "only flags are known",
-		"-only one,,x": "one, three and memory are known",
+		"-only one,,x": "one, three, memory and repair are known",
 	} {
 		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", args, err, says)
@@ -92,5 +93,43 @@ func TestUsageOfThisProcessCanBeRead(t *testing.T) {
 	}
 	if _, err := descendant(os.Getpid(), "no-such-program", "x"); err == nil {
 		t.Error("a process that is not there was found")
+	}
+}
+
+func TestTheLongestGapCountsBothEnds(t *testing.T) {
+	begin := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	at := func(ms ...int) (out []time.Time) {
+		for _, m := range ms {
+			out = append(out, begin.Add(time.Duration(m)*time.Millisecond))
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name string
+		at   []time.Time
+		want seconds
+	}{
+		{"nothing is acknowledged", nil, 1},
+		{"the gap in the middle", at(100, 700, 900), 0.6},
+		{"the gap that the fault begins", at(-10, 500, 600, 700, 990), 0.5},
+		{"the gap that lasts at the end", at(100, 200, 300), 0.7},
+		{"in any order, and after the end nothing counts", at(900, 300, 600, 1500), 0.3},
+	} {
+		if got := longestGap(c.at, begin, begin.Add(time.Second)); math.Abs(float64(got-c.want)) > 1e-9 {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestARepairIsBoundedInSecondsAndShownBesideTheFloor(t *testing.T) {
+	r := results{Repair: &repairs{Quorate: []repair{{EmptyVoter: 1.2, LeaderLost: 1.9}}, Floor: []repair{{EmptyVoter: 2.4, LeaderLost: 1}}}}
+	var out strings.Builder
+	if err := r.print(&out, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"1.20 (1.20-1.20) s", "0.50", "<= 1.00 s", "MISSED", "<= 2.00 s  ok"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
 	}
 }

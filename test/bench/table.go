@@ -26,6 +26,7 @@ type results struct {
 	One     *comparison `json:"one,omitempty"`
 	Three   *comparison `json:"three,omitempty"`
 	Usage   []usage     `json:"usage,omitempty"`
+	Repair  *repairs    `json:"repair,omitempty"`
 	// Rows are the summary.
 	Rows []row `json:"rows"`
 }
@@ -36,10 +37,12 @@ type row struct {
 	Unit    string  `json:"unit"`
 	Quorate spread  `json:"quorate"`
 	Floor   *spread `json:"floor,omitempty"`
-	// Value is what the goal bounds: the ratio where there is a floor, else the worst of the replicas.
-	Value float64 `json:"value"`
-	Goal  float64 `json:"goal,omitempty"`
-	OK    bool    `json:"ok"`
+	// Value is what the goal bounds: the ratio where there is a floor, else the worst of the replicas. Where Absolute, it is the median, and the
+	// floor stands there to compare with.
+	Value    float64 `json:"value"`
+	Goal     float64 `json:"goal,omitempty"`
+	Absolute bool    `json:"absolute,omitempty"`
+	OK       bool    `json:"ok"`
 }
 
 func (r *results) rows() (out []row) {
@@ -56,8 +59,9 @@ func (r *results) rows() (out []row) {
 		}
 		quorate, floor := took(c.Quorate), took(c.Floor)
 		ratio := quorate.Median / floor.Median
-		out = append(out, row{c.what, "s", quorate, &floor, ratio, c.goal, ratio <= c.goal})
+		out = append(out, row{c.what, "s", quorate, &floor, ratio, c.goal, false, ratio <= c.goal})
 	}
+	out = append(out, r.Repair.rows()...)
 	if r.Usage == nil {
 		return out
 	}
@@ -79,7 +83,7 @@ func (r *results) used(what, unit, name string, of func(usage) float64, goal flo
 		}
 	}
 	s := spreadOf(values)
-	return row{what, unit, s, nil, s.Max, goal, goal == 0 || s.Max <= goal}
+	return row{what, unit, s, nil, s.Max, goal, false, goal == 0 || s.Max <= goal}
 }
 
 func (r *results) missed() bool {
@@ -109,8 +113,9 @@ func (r *results) print(w io.Writer, format string) error {
 	}
 	one, ones := r.One.disturbed()
 	three, threes := r.Three.disturbed()
-	if one+three > 0 {
-		fmt.Fprintf(w, "\nothers used more than %.0f %% of the machine when %d of %d rounds began: look at the extremes\n", 100*quietEnough, one+three, ones+threes)
+	repaired, all := r.Repair.disturbed()
+	if n := one + three + repaired; n > 0 {
+		fmt.Fprintf(w, "\nothers used more than %.0f %% of the machine when %d of %d rounds began: look at the extremes\n", 100*quietEnough, n, ones+threes+all)
 	}
 	printPhases(w, "one replica", r.One)
 	printPhases(w, "the last of three replicas", r.Three)
@@ -123,7 +128,10 @@ func (r row) cells() string {
 	}
 	floor, ratio, goal, verdict := "", "", "", ""
 	if r.Floor != nil {
-		floor, ratio, goal = show(*r.Floor), fmt.Sprintf("%.2f", r.Value), fmt.Sprintf("<= %.2f", r.Goal)
+		floor, ratio, goal = show(*r.Floor), fmt.Sprintf("%.2f", r.Quorate.Median/r.Floor.Median), fmt.Sprintf("<= %.2f", r.Goal)
+		if r.Absolute {
+			goal += " " + r.Unit
+		}
 	} else if r.Goal > 0 {
 		goal = fmt.Sprintf("<= %.0f %s", r.Goal, r.Unit)
 	}
