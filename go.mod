@@ -4,6 +4,7 @@ go 1.27
 
 require (
 	cloud.google.com/go/compute/metadata v0.10.0
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/cloudflare/cfssl v1.7.1
 	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/fsouza/fake-gcs-server v1.56.1

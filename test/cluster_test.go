@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/base64"
 	"fmt"
 	"log/slog"
@@ -33,6 +34,8 @@ type plan struct {
 	// replicas is what the Cluster document asks for: as many as there are VMs where it is 0.
 	replicas int
 	programs string // another folder than the common one
+	// bare: the cluster is about its members alone. A stand-in takes the apiserver's place, and nothing else runs.
+	bare bool
 	// noRecord: the operator has not begun the record. noAttribute: the VMs have no Cluster document yet.
 	noRecord, noAttribute bool
 }
@@ -46,14 +49,19 @@ type cluster struct {
 	state    string // the folder of all files
 	document string // the Cluster document
 	told     bool   // a case has told of its failure
+
+	clientTLS *tls.Config // of clients of etcd, once there is one
 }
 
 // begin starts a cluster's VMs and takes all of it away at the test's end.
 func begin(t *testing.T, p plan) *cluster {
 	t.Helper()
-	c := &cluster{plan: p, programs: programs(t), state: t.TempDir()}
-	if p.programs != "" {
-		c.programs = p.programs
+	c := &cluster{plan: p, programs: p.programs, state: t.TempDir()}
+	switch {
+	case p.bare:
+		c.programs = casePrograms(t)
+	case p.programs == "":
+		c.programs = programs(t)
 	}
 	c.document = c.write(p)
 	c.must(t, os.MkdirAll(c.bucket(), 0o755))
@@ -99,6 +107,10 @@ func (c *cluster) write(p plan) string {
 	if p.replicas == 0 {
 		p.replicas = len(p.vms)
 	}
+	components := ""
+	if p.bare {
+		components = "components: {kube-scheduler: {enabled: false}, kube-controller-manager: {enabled: false}}\n"
+	}
 	return fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
 kind: Cluster
 name: test
@@ -113,7 +125,7 @@ compute:
   endpoint: http://10.251.%d.1:8080/compute/v1/
 etcd:
   dataDisk: quorate-data
-`, p.replicas, p.subnet, base64.URLEncoding.EncodeToString(key), p.subnet)
+%s`, p.replicas, p.subnet, base64.URLEncoding.EncodeToString(key), p.subnet, components)
 }
 
 func (c *cluster) project() localgce.Config {

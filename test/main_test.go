@@ -9,18 +9,22 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // chaos lets the scenarios take the many rounds that find rare faults: QUORATE_CHAOS=1, which `make chaos` sets. Without it each takes as
 // few rounds as show that the scenario works at all.
 var chaos = os.Getenv("QUORATE_CHAOS") == "1"
 
-// TestMain is also the pid 1 of the scenarios' VMs.
+// TestMain is also the pid 1 of the scenarios' VMs, and the apiserver of the cases.
 func TestMain(m *testing.M) {
 	localgce.RunInitIfAsked()
+	standInIfAsked()
 	code := m.Run()
-	if built.dir != "" {
-		os.RemoveAll(built.dir)
+	for _, b := range []*builtFolder{&built, &builtForCases} {
+		if b.dir != "" {
+			os.RemoveAll(b.dir)
+		}
 	}
 	os.Exit(code)
 }
@@ -31,12 +35,30 @@ var (
 	tools      = []string{"etcdctl", "kubectl"}
 )
 
-// built is the folder with the programs under test, made once a run: quorate from the tree as it is, so that no old one is
-// tested, and the Kubernetes programs from bin/.
-var built struct {
+// builtFolder is a folder with programs under test, made once a run.
+type builtFolder struct {
 	once sync.Once
 	dir  string
 	err  error
+}
+
+// built holds quorate from the tree as it is, so that no old one is tested, and the Kubernetes programs from bin/. builtForCases holds a
+// quorate that can be made to end at a step, and this program as the apiserver.
+var built, builtForCases builtFolder
+
+// quorate builds it into a new folder.
+func (b *builtFolder) quorate(flags ...string) error {
+	b.dir, b.err = os.MkdirTemp("", "quorate-programs-")
+	if b.err != nil {
+		return b.err
+	}
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", filepath.Join(b.dir, "quorate")}, flags...)
+	cmd := exec.Command("go", append(args, "../cmd/quorate")...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.err = fmt.Errorf("build quorate: %w\n%s", err, out)
+	}
+	return b.err
 }
 
 // programs makes, or finds made, the folder with the programs. It skips where a scenario cannot run.
@@ -50,35 +72,56 @@ func programs(t *testing.T) string {
 			t.Skipf("needs bin/%s: run `make build kubernetes etcd` first", name)
 		}
 	}
-	built.once.Do(func() { built.dir, built.err = build() })
+	built.once.Do(func() {
+		if built.quorate() == nil {
+			built.err = share(filepath.Join("..", "bin"), built.dir, append(kubernetes, tools...)...)
+		}
+	})
 	if built.err != nil {
 		t.Fatal(built.err)
 	}
 	return built.dir
 }
 
-func build() (string, error) {
-	dir, err := os.MkdirTemp("", "quorate-programs-")
-	if err != nil {
-		return "", err
+// casePrograms is the folder with the programs of a cluster that is about its members alone. It needs nothing but root.
+func casePrograms(t *testing.T) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a VM is a set of namespaces with a disk of its own")
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", filepath.Join(dir, "quorate"), "../cmd/quorate")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return dir, fmt.Errorf("build quorate: %w\n%s", err, out)
+	b := &builtForCases
+	b.once.Do(func() {
+		self, err := os.Executable()
+		if err == nil {
+			err = b.quorate("-tags", "atstep")
+		}
+		if err == nil {
+			err = copyFile(self, filepath.Join(b.dir, replica.APIServer))
+		}
+		b.err = err
+	})
+	if b.err != nil {
+		t.Fatal(b.err)
 	}
-	return dir, share(filepath.Join("..", "bin"), dir, append(kubernetes, tools...)...)
+	return b.dir
 }
 
 // share shows programs of one folder in another, without a copy where the file system allows.
 func share(from, to string, names ...string) error {
 	for _, name := range names {
-		if os.Link(filepath.Join(from, name), filepath.Join(to, name)) == nil {
-			continue
+		if err := copyFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+			return err
 		}
-		if out, err := exec.Command("cp", filepath.Join(from, name), to).CombinedOutput(); err != nil {
-			return fmt.Errorf("copy %s: %w\n%s", name, err, out)
-		}
+	}
+	return nil
+}
+
+func copyFile(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	if out, err := exec.Command("cp", from, to).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy %s: %w\n%s", from, err, out)
 	}
 	return nil
 }
