@@ -34,7 +34,7 @@ func (f Finding) String() string { return fmt.Sprintf("%-4s  %s: %s", f.Level, f
 
 // Check looks at the record as a whole: whether it can be reached, whether its place really keeps objects write-once, what
 // guards it against deletion, and what is missing in it. It is meant for people and for the moment before a cluster is
-// created. It leaves one small object under checks/, because the package cannot delete.
+// created. It leaves one small object under checks/, because the package deletes nothing but snapshots.
 func (s *Store) Check(ctx context.Context) []Finding {
 	entries, err := s.list(ctx)
 	if err != nil {
@@ -44,6 +44,7 @@ func (s *Store) Check(ctx context.Context) []Finding {
 	out = append(out, s.checkWriteOnce(ctx))
 	out = append(out, s.driver.guards(ctx)...)
 	out = append(out, extras(entries)...)
+	out = append(out, s.checkSnapshots(ctx, entries)...)
 	view, err := s.View(ctx)
 	if err != nil {
 		return append(out, Finding{Fail, "content", err.Error()})
@@ -96,6 +97,21 @@ func extras(entries []entry) []Finding {
 			out = append(out, Finding{Warn, "extra", e.key + " is not an object of the record: it is passed over"})
 		case misplacedObject:
 			out = append(out, Finding{Fail, "extra", e.key + " is an object where the record has a folder: remove it"})
+		}
+	}
+	return out
+}
+
+// checkSnapshots names the snapshots that do not count though both of their objects are there.
+func (s *Store) checkSnapshots(ctx context.Context, entries []entry) []Finding {
+	var out []Finding
+	for _, e := range counting(entries) {
+		data, err := s.driver.read(ctx, e.key)
+		if err == nil {
+			_, err = decode[Snapshot](parseKey(e.key), data)
+		}
+		if err != nil && !errors.Is(err, errAbsent) {
+			out = append(out, Finding{Warn, e.key, fmt.Sprintf("this snapshot does not count: %v", err)})
 		}
 	}
 	return out

@@ -56,6 +56,11 @@ func (o Order) fault(k object) error {
 	return errors.Join(at(o.Number == k.number, fmt.Sprint(o.Number)), named("kind", o.Kind != ""))
 }
 
+func (s Snapshot) fault(k object) error {
+	return errors.Join(at(s.Name == k.name && s.Epoch == k.epoch, s.Name),
+		named("revision", s.Revision > 0, "time", !s.Time.IsZero(), "sha256", len(s.SHA256) == 64, "size", s.Size > 0, "stored", s.Stored > 0))
+}
+
 func (d Done) fault(object) error { return nil }
 
 // named reports which of the named fields is missing: name, whether it is there, name, …
@@ -109,6 +114,8 @@ func decodeAny(k object, data []byte) (content, error) {
 		return decode[Order](k, data)
 	case doneObject:
 		return decode[Done](k, data)
+	case snapshotInfoObject:
+		return decode[Snapshot](k, data)
 	}
 	return nil, fmt.Errorf("objects of kind %d hold no JSON", k.kind)
 }

@@ -3,10 +3,14 @@ package record
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
 )
 
-// driver is a place that holds objects under keys relative to `<cluster>/`. It has no call that deletes. Whatever is
-// transient it has already retried. Methods may be called concurrently, also by other processes and machines.
+// driver is a place that holds objects under keys relative to `<cluster>/`. Whatever is transient it has already retried.
+// Only what is under snapshots/ can be deleted. Methods may be called concurrently, also by other processes and machines.
 type driver interface {
 	// list returns all keys, sorted. An empty listing is an answer, "nothing was ever written"; a place that cannot be
 	// listed completely is an error.
@@ -19,6 +23,15 @@ type driver interface {
 	create(ctx context.Context, key string, data []byte) error
 	// overwrite writes an object whether it exists or not.
 	overwrite(ctx context.Context, key string, data []byte) error
+	// createStream is create for an object of any size: fill writes its bytes, once. An error of fill is returned, and then there is
+	// no such object. nil: all bytes are there, compared with what was written, and durable.
+	createStream(ctx context.Context, key string, fill func(io.Writer) error) error
+	// readStream is read for an object of any size. An object that breaks off in the middle is an error of the reader. Close it.
+	readStream(ctx context.Context, key string) (io.ReadCloser, error)
+	// deleteSnapshot removes an object under snapshots/, and refuses any other. One that is not there is no error.
+	deleteSnapshot(ctx context.Context, key string) error
+	// sweep removes what writers that died before a moment left under snapshots/ without making an object of it.
+	sweep(ctx context.Context, before time.Time) error
 	// guards reports what protects the objects from being deleted, as far as that can be told.
 	guards(ctx context.Context) []Finding
 	// where spells a key with its place, for messages.
@@ -30,6 +43,14 @@ type entry struct {
 	key string
 	// stamp changes when the object is written again.
 	stamp string
+}
+
+// onlySnapshots is the one guard of every deletion.
+func onlySnapshots(key string) error {
+	if strings.HasPrefix(key, snapshotsFolder) && parseKey(key).isSnapshot() {
+		return nil
+	}
+	return fmt.Errorf("delete %s: only snapshots are ever deleted", key)
 }
 
 var (

@@ -25,7 +25,8 @@ const (
 	sealedObject
 	orderObject
 	doneObject
-	snapshotObject
+	snapshotObject     // the compressed database
+	snapshotInfoObject // what it is; a database without it does not count
 	probeObject
 	misplacedObject // an object where the layout has a folder: in a folder it would hide all that should be below it
 )
@@ -37,9 +38,16 @@ type object struct {
 	place  replica.Place
 	number uint64 // incarnation, order or bundle generation
 	member MemberID
+	name   string // a snapshot's: <epoch>/<revision>-<time>
 }
 
-const inceptionKey = "inception.json"
+// isSnapshot reports whether the object may be deleted by retention.
+func (k object) isSnapshot() bool { return k.kind == snapshotObject || k.kind == snapshotInfoObject }
+
+const (
+	inceptionKey    = "inception.json"
+	snapshotsFolder = "snapshots/"
+)
 
 func epochKey(epoch uint64, name string) string { return fmt.Sprintf("epochs/%d/%s", epoch, name) }
 func claimKey(epoch uint64) string              { return epochKey(epoch, "claim.json") }
@@ -58,6 +66,8 @@ func markKey(id MemberID) string         { return fmt.Sprintf("marks/%s.json", i
 func sealedKey(generation uint64) string { return fmt.Sprintf("bundle/%d.sealed", generation) }
 func orderKey(n uint64) string           { return fmt.Sprintf("orders/%d.json", n) }
 func doneKey(n uint64) string            { return fmt.Sprintf("orders/%d.done.json", n) }
+func snapshotKey(name string) string     { return snapshotsFolder + name + databaseSuffix }
+func snapshotInfoKey(name string) string { return snapshotsFolder + name + ".json" }
 func probeKey(nonce string) string       { return fmt.Sprintf("checks/%s.json", nonce) }
 
 // parseKey is strict: only a key that the functions above spell is one of ours, so "epochs/01/claim.json" is not.
@@ -177,9 +187,9 @@ func parseSnapshotKey(parts []string) object {
 	if _, number := parseNumber(revision); !ok || !number || len(parts) != 2 {
 		return object{}
 	}
-	for _, suffix := range []string{".db.zst", ".json"} {
+	for suffix, kind := range map[string]kind{databaseSuffix: snapshotObject, ".json": snapshotInfoObject} {
 		if t, ok := strings.CutSuffix(taken, suffix); ok && t != "" {
-			return object{kind: snapshotObject, epoch: epoch}
+			return object{kind: kind, epoch: epoch, name: strings.TrimSuffix(strings.Join(parts, "/"), suffix)}
 		}
 	}
 	return object{}

@@ -31,10 +31,7 @@ func (s *Store) stableList(ctx context.Context) ([]entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		now := slices.DeleteFunc(slices.Clone(all), func(e entry) bool {
-			k := parseKey(e.key).kind
-			return k == markObject || k == probeObject // overwritten all the time; of no consequence
-		})
+		now := steady(all)
 		if before != nil && slices.Equal(before, now) {
 			return all, nil
 		}
@@ -44,4 +41,24 @@ func (s *Store) stableList(ctx context.Context) ([]entry, error) {
 		s.mu.Unlock()
 	}
 	return nil, fmt.Errorf("list %s: it changed during each of %d listings", s, stableTries)
+}
+
+// steady is what two listings are compared by: all but marks and checks, which are overwritten all the time and of no
+// consequence. Snapshots come and go by the hundred when retention works; what a View concludes from them is that their epoch was
+// formed, so each epoch stands there once.
+func steady(all []entry) []entry {
+	var now []entry
+	last := uint64(0)
+	for _, e := range all {
+		k := parseKey(e.key)
+		switch {
+		case k.kind == markObject || k.kind == probeObject:
+		case !k.isSnapshot():
+			now = append(now, e)
+		case k.epoch != last: // a listing is sorted, so the snapshots of an epoch stand together
+			now = append(now, entry{key: fmt.Sprintf("%s%d/", snapshotsFolder, k.epoch)})
+			last = k.epoch
+		}
+	}
+	return now
 }

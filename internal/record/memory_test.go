@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 )
 
 // memory is a driver in memory that counts its calls, keeps the write-once rule by itself, and does what a test tells it to
@@ -110,6 +112,26 @@ func (m *memory) overwrite(_ context.Context, key string, data []byte) error {
 	m.put(key, string(data))
 	return nil
 }
+
+func (m *memory) createStream(ctx context.Context, key string, fill func(io.Writer) error) error {
+	var b bytes.Buffer
+	if err := fill(&b); err != nil {
+		return err
+	}
+	return m.create(ctx, key, b.Bytes())
+}
+
+func (m *memory) readStream(ctx context.Context, key string) (io.ReadCloser, error) {
+	data, err := m.read(ctx, key)
+	return io.NopCloser(bytes.NewReader(data)), err
+}
+
+func (m *memory) deleteSnapshot(_ context.Context, key string) error {
+	m.remove(key)
+	return onlySnapshots(key)
+}
+
+func (m *memory) sweep(context.Context, time.Time) error { return nil }
 
 func (m *memory) guards(context.Context) []Finding { return nil }
 func (m *memory) where(key string) string          { return "memory:" + key }

@@ -214,4 +214,6 @@ type View struct {
 	Bundle uint64
 	// Snapshots are the epochs that have at least one snapshot: proof that they were formed.
 	Snapshots []uint64
+	// Taken are the snapshots that count, oldest first, as far as their names tell: no object is read for them.
+	Taken []Taken
 }

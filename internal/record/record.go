@@ -9,7 +9,7 @@
 //	driver   folder: fsync + link(2)            gs: ifGenerationMatch=0, retried here and nowhere else
 //
 // Guarantees:
-//   - An object but a mark is created or it is not: it is never overwritten, and the package has no call that deletes.
+//   - An object but a mark is created or it is not: it is never overwritten, and nothing but a snapshot is ever deleted.
 //   - Of any number of writers of one object, in any number of processes and machines, exactly one wins, and all that get
 //     an answer get the same one. A create whose answer was lost is read back, never assumed.
 //   - "Absent" is concluded from a complete listing only, never from a failed read: gs answers 404 also where the bucket
@@ -42,6 +42,8 @@ type Store struct {
 	seen []entry
 	// cache holds the decoded write-once objects by key, each with the stamp that its entry had.
 	cache map[string]cached
+	// snapshots is the same for what Snapshots reads.
+	snapshots map[string]cached
 }
 
 // cached is one object that need not be read again while its entry carries the same stamp.

@@ -35,6 +35,8 @@ type attempt struct {
 	fail func(error)
 	// status is the last answer's HTTP status. gocloud's codes do not serve: it calls a 403 NotFound.
 	status atomic.Int32
+	// retriesItself leaves the tries to Google's client: a transfer of parts cannot begin again from its start.
+	retriesItself bool
 }
 
 type attemptKey struct{}

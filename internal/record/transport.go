@@ -47,6 +47,13 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("request to %s outside a try: a bug in package record", req.URL.Host)
 	}
 	resp, err := t.base.RoundTrip(t.redirect(req))
+	if a.retriesItself {
+		if err != nil {
+			return nil, brokenOff{err}
+		}
+		a.status.Store(int32(resp.StatusCode))
+		return resp, nil
+	}
 	if err != nil {
 		if req.Context().Err() == nil {
 			a.fail(err)
@@ -82,6 +89,15 @@ func (t *transport) redirect(req *http.Request) *http.Request {
 func transientStatus(code int) bool {
 	return code == http.StatusRequestTimeout || code == http.StatusTooManyRequests || code >= 500
 }
+
+// brokenOff tells Google's client, which does not try a part again after every way in which a connection ends, that it may.
+type brokenOff struct{ error }
+
+// Temporary is what the client asks.
+func (b brokenOff) Temporary() bool { return true }
+
+// Unwrap returns the cause.
+func (b brokenOff) Unwrap() error { return b.error }
 
 // body ends the try when an answer breaks off in the middle.
 type body struct {

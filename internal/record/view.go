@@ -46,7 +46,7 @@ func (s *Store) load(ctx context.Context, entries []entry) (map[string]any, erro
 	for n, e := range entries {
 		k := parseKey(e.key)
 		switch k.kind {
-		case unknown, probeObject, sealedObject, snapshotObject:
+		case unknown, probeObject, sealedObject, snapshotObject, snapshotInfoObject:
 			continue // the name says all that a View holds of it
 		case misplacedObject:
 			return nil, fmt.Errorf("%s is an object where the record has a folder: remove it", s.driver.where(e.key))
@@ -108,7 +108,7 @@ func assemble(entries []entry, values map[string]any) (View, error) {
 		switch k.kind {
 		case sealedObject:
 			a.view.Bundle = max(a.view.Bundle, k.number)
-		case snapshotObject:
+		case snapshotObject, snapshotInfoObject:
 			if !slices.Contains(a.view.Snapshots, k.epoch) {
 				a.view.Snapshots = append(a.view.Snapshots, k.epoch)
 			}
@@ -122,6 +122,7 @@ func assemble(entries []entry, values map[string]any) (View, error) {
 			return View{}, err
 		}
 	}
+	a.view.Taken = taken(entries)
 	return a.finish(), nil
 }
 
