@@ -460,6 +460,19 @@ func (r recordOf) ConfirmIncarnation(_ context.Context, p replica.Place, k uint6
 	return once(r, "confirm", func() *record.Started { return at().Started }, func() { at().Started = &st })
 }
 
+func (r recordOf) CompleteOrder(_ context.Context, n uint64, d record.Done) (record.Done, bool, error) {
+	s := r.m.record
+	order := func() *record.Order {
+		for i := range s.view.Orders {
+			if s.view.Orders[i].Number == n {
+				return &s.view.Orders[i]
+			}
+		}
+		return &record.Order{}
+	}
+	return once(r, "done", func() *record.Done { return order().Done }, func() { order().Done = &d })
+}
+
 func (r recordOf) WriteMark(_ context.Context, m record.Mark) error {
 	r.m.record.mu.Lock()
 	defer r.m.record.mu.Unlock()

@@ -52,6 +52,7 @@ var besideRows = []besideRow{
 	{47, false, besideView.corruptUnknown},
 	{46, true, besideView.corruptOne},
 	{45, false, besideView.leaving},
+	{45, true, besideView.threeToTwo},
 	{40, true, besideView.deadVoter},
 	{41, true, besideView.deadVoterWithDisk},
 	{42, true, besideView.unreachableVoter},
@@ -59,6 +60,7 @@ var besideRows = []besideRow{
 	{44, true, besideView.promotable},
 	{48, false, besideView.noSpace},
 	{49, false, besideView.evenVoters},
+	{45, false, besideView.carriedOut},
 }
 
 // besideView is a ring with its members sorted out and the record's orders read.

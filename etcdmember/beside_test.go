@@ -158,6 +158,21 @@ func TestRowsBesideTheLeader(t *testing.T) {
 		{"then the second is removed, to join again as a learner", func() Ring { return ringOf([]RingMember{mA, mB}, nil) }, []func(*Ring){two, func(r *Ring) { r.SnapshotAt = t0.Add(-time.Minute) }}, 45, ActRemoveMember, 0xb1, ""},
 
 		{"45: a follower is ordered to leave: remove", threeVoters, []func(*Ring){leaveB}, 45, ActRemoveMember, 0xb1, ""},
+		{"45: b has left: the order is done", twoVotersAC, []func(*Ring){leaveB}, 45, ActCompleteOrder, 0, ""},
+		{"45: b has left, while paused: the order is done", twoVotersAC, []func(*Ring){leaveB, paused}, 45, ActCompleteOrder, 0, ""},
+		{"45: an entry of nobody known may be b's", func() Ring {
+			return ringOf([]RingMember{mA, mC, {Member: Member{ID: 0xd1}, RecentActive: true, StreamsActive: true}}, nil)
+		},
+			[]func(*Ring){leaveB}, RowQuiet, ActKeep, 0, ""},
+		{"45: it is done once", twoVotersAC, []func(*Ring){ringOrder(record.Order{Kind: record.OrderLeave, Place: &pb, Done: &record.Done{}})}, 49, ActWait, 0, "even-voters"},
+		{"45: b has left and joins again all the same: remove it", twoAndOne, []func(*Ring){ringOrder(record.Order{Kind: record.OrderLeave, Place: &pc, Done: &record.Done{}})}, 45, ActRemoveMember, 0xc3, ""},
+		{"45: withdrawn: b joins again", twoAndOne, []func(*Ring){ringOrder(record.Order{Kind: record.OrderLeave, Place: &pc, Done: &record.Done{}}),
+			ringOrder(record.Order{Kind: record.OrderWithdraw, Withdraws: 1})}, 44, ActPromote, 0xc3, ""},
+		{"45: what was overridden is gone: the order is done", twoVotersAC, []func(*Ring){ringOrder(record.Order{Kind: record.OrderOverride, Row: 42, MemberID: 0xb1})}, 45, ActCompleteOrder, 0, ""},
+		{"45: what was overridden is there", threeVoters, []func(*Ring){ringOrder(record.Order{Kind: record.OrderOverride, Row: 42, MemberID: 0xb1})}, RowQuiet, ActKeep, 0, ""},
+		{"45: its alarm is disarmed first", twoVotersAC, []func(*Ring){alarm(AlarmCorrupt, 0xb1), ringOrder(record.Order{Kind: record.OrderOverride, Row: 47, MemberID: 0xb1})}, 46, ActDisarm, 0, ""},
+		{"45: two are ordered while paused: nobody is removed", func() Ring { return ringOf([]RingMember{mA, mB}, nil) },
+			[]func(*Ring){two, paused, func(r *Ring) { r.SnapshotAt = t0.Add(-time.Minute) }}, 45, ActWait, 0, "paused"},
 		{"45: a pause does not hold an order back", threeVoters, []func(*Ring){leaveB, paused}, 45, ActRemoveMember, 0xb1, ""},
 		{"45: the leader is ordered to leave: hand over", threeVoters, []func(*Ring){leaveA}, 45, ActMoveLeader, 0xb1, ""},
 		{"45: not where the rest would be no quorum", threeVoters, []func(*Ring){leaveB, func(r *Ring) { r.Members[2].RecentActive = false }}, 45, ActWait, 0, "leave-needs-quorum"},
@@ -216,6 +231,7 @@ func newerB(disk string) func(*Ring) {
 }
 
 func twoVotersAB() Ring { return ringOf([]RingMember{mA, mB}, nil) }
+func twoVotersAC() Ring { return ringOf([]RingMember{mA, mC}, nil) }
 
 // twoVotersDead: b is dead, c is a voter, and a fourth replica waits as a learner.
 func twoVotersDead() Ring {

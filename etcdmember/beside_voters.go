@@ -92,7 +92,7 @@ func (v besideView) unreachableVoter() (Plan, bool) {
 	return Plan{}, false
 }
 
-// leaving is row 45, and what section 5 says of three to two.
+// leaving is row 45. What section 5 says of three to two is a row of its own below it: a pause holds that back.
 func (v besideView) leaving() (Plan, bool) {
 	for _, m := range v.Members {
 		p, ok := v.placeOf(m)
@@ -104,7 +104,7 @@ func (v besideView) leaving() (Plan, bool) {
 		plan.OrderNumber = order.Number
 		return plan, ok
 	}
-	return v.threeToTwo()
+	return Plan{}, false
 }
 
 // leave removes a member by order. A learner counts for nothing, a voter must leave a quorum behind.

@@ -30,6 +30,8 @@ type beside struct {
 	learners    map[record.MemberID]bool
 	changed     time.Time // when learners last changed
 	quiet       bool      // the last look found nothing to do and nothing to wait for
+	again       bool      // look again in the next tick: the last look did something, or the leadership is new
+	since       time.Time // when this leadership was first seen
 	failing     string    // what failed last, as long as nothing has gone well since
 	failed      string    // and how
 	// waiting is the wait that the last looks found, and since when.
@@ -44,7 +46,7 @@ type movement struct {
 
 // forget is for a member that does not lead, or not any more.
 func (b *beside) forget() {
-	b.previous, b.failing, b.failed, b.changed, b.quiet = Ring{}, "", "", time.Time{}, false
+	b.previous, b.failing, b.failed, b.changed, b.quiet, b.again, b.since = Ring{}, "", "", time.Time{}, false, true, time.Time{}
 	b.unreachable, b.moved, b.learners = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}, nil
 	b.showWait(time.Now(), Plan{})
 }
@@ -77,13 +79,19 @@ func (b *beside) tick(ctx context.Context, now time.Time, s MemberStatus, looked
 	b.quiet = plan.Act == ActKeep
 	if plan.Act == ActKeep || plan.Act == ActWait || plan.Act == ActHalt {
 		b.failing, b.failed = "", ""
+		// A leader that is new has not heard of everybody yet.
+		b.again = plan.Act == ActWait && now.Sub(b.since) < besidePatience
 		return
 	}
-	b.take(ctx, c, plan)
+	b.again = b.take(ctx, c, plan)
 }
 
-// due: a learner is new, or it is time for another look at one that is not.
+// due: there was something to do a moment ago, a learner is new, or it is time for another look at one that is not. A new leader looks at once:
+// the one before it may have handed over in the middle of an order.
 func (b *beside) due(now time.Time, s MemberStatus) bool {
+	if b.since.IsZero() {
+		b.since = now
+	}
 	learners := map[record.MemberID]bool{}
 	for _, e := range s.Members {
 		if e.Learner {
@@ -94,6 +102,8 @@ func (b *beside) due(now time.Time, s MemberStatus) bool {
 		b.learners, b.changed = learners, now
 	}
 	switch {
+	case b.again:
+		return true
 	case len(learners) == 0 || b.quiet && now.Sub(b.changed) >= bootWindow:
 		return false
 	case now.Sub(b.changed) < bootWindow:
@@ -145,17 +155,18 @@ func (b *beside) member(e Member, p PeerProgress, now time.Time) RingMember {
 	}
 }
 
-// take takes one step of the leader's rows. The list and the record were read right before.
-func (b *beside) take(ctx context.Context, c *clientv3.Client, p Plan) {
+// take takes one step of the leader's rows, and reports whether it went well. The list and the record were read right before.
+func (b *beside) take(ctx context.Context, c *clientv3.Client, p Plan) bool {
 	what := fmt.Sprintf("row %s: %s %s", p.Row, p.Act, p.MemberID)
 	if b.failing != what {
 		b.cfg.Log.Info("step", "row", p.Row.String(), "act", string(p.Act), "member", p.MemberID.String(), "reason", p.Reason)
 	}
 	if err := b.change(ctx, c, p); err != nil {
 		b.fails(ctx, what, err)
-		return
+		return false
 	}
 	b.failing, b.failed = "", ""
+	return true
 }
 
 func (b *beside) change(ctx context.Context, c *clientv3.Client, p Plan) error {
@@ -166,6 +177,8 @@ func (b *beside) change(ctx context.Context, c *clientv3.Client, p Plan) error {
 		return b.at(StepRemove, func() error { _, err := c.MemberRemove(ctx, uint64(p.MemberID)); return err })
 	case ActMoveLeader:
 		return b.at(StepMoveLeader, func() error { return handOverTo(ctx, b.StatusSocket(), p.MemberID) })
+	case ActCompleteOrder:
+		return b.at(StepCompleteOrder, func() error { return b.completeOrder(ctx, p) })
 	default:
 		return fmt.Errorf("this version of quorate decides to %s, but does not do it", p.Act)
 	}

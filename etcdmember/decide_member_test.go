@@ -67,8 +67,9 @@ func twoVoters(f *Facts) {
 	delete(f.Record.Replicas, pc)
 }
 
-func leaveMe(f *Facts) { f.order(record.Order{Kind: record.OrderLeave, Place: &pa}) }
-func pause(f *Facts)   { f.order(record.Order{Kind: record.OrderPause}) }
+func leaveMe(f *Facts)   { f.order(record.Order{Kind: record.OrderLeave, Place: &pa}) }
+func removedMe(f *Facts) { f.quorum(entry(pb, "102", 0xb1), entry(pc, "103", 0xc3)) }
+func pause(f *Facts)     { f.order(record.Order{Kind: record.OrderPause}) }
 
 var memberCases = []rowCase{
 	{"20: one wanted, empty, nobody, allowed: order a restore from the newest snapshot", from(three, wiped, oneWanted), 20, ActOrderRestore, ""},
@@ -102,6 +103,9 @@ var memberCases = []rowCase{
 		until := t0.Add(-time.Second)
 		f.order(record.Order{Kind: record.OrderPause, Until: &until})
 	}), 23, ActTakeIncarnation, ""},
+	{"paused: without that order it waits", from(three, removedMe, pause), RowPaused, ActWait, "paused"},
+	{"paused: what was removed by order is put away all the same", from(three, removedMe, leaveMe, pause), 26, ActArchive, ""},
+	{"paused: then it stays out", from(three, wiped, withQuorum, leaveMe, pause), RowLeft, ActWait, "left"},
 	{"paused: a start does not wait", from(three, withQuorum, pause), 25, ActStart, ""},
 
 	{"23: join step 1, a new VM takes an incarnation", from(three, wiped, withQuorum, func(f *Facts) { f.recreate("d9") }), 23, ActTakeIncarnation, ""},
@@ -137,7 +141,7 @@ var memberCases = []rowCase{
 		f.Agent.Incarnation = 2
 	}), 25, ActConfirmIncarnation, ""},
 	{"25: a new VM on the same disk keeps the member", from(three, withQuorum, func(f *Facts) { f.recreate("d1") }), 25, ActTakeIncarnation, ""},
-	{"26: removed while away: archive", from(three, func(f *Facts) { f.quorum(entry(pb, "102", 0xb1), entry(pc, "103", 0xc3)) }), 26, ActArchive, ""},
+	{"26: removed while away: archive", from(three, removedMe), 26, ActArchive, ""},
 	{"27: a peer says removed and there is no quorum: wait", from(three, func(f *Facts) { f.answers(ReachAnswers); f.Answers[0].Removed = true }), 27, ActWait, "removed"},
 	{"28: valid and nobody answers: start, it is needed", three, 28, ActStart, ""},
 	{"28: valid, peers without quorum: start, it is needed", from(three, func(f *Facts) { f.answers(ReachTCP) }), 28, ActStart, ""},

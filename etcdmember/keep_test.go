@@ -116,6 +116,7 @@ func TestAnUnknownPeerIsLookedForOnce(t *testing.T) {
 func TestTheLeadersTickFollowsItsLearners(t *testing.T) {
 	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
 	b.forget()
+	b.again = false // it has looked at once, when the leadership was new
 	voter, learner := Member{ID: 0xa1}, Member{ID: 0xb1, Learner: true}
 	pair, alone := MemberStatus{Members: []Member{voter, learner}}, MemberStatus{Members: []Member{voter}}
 	for _, step := range []struct {
@@ -142,6 +143,24 @@ func TestTheLeadersTickFollowsItsLearners(t *testing.T) {
 		if due {
 			b.previous.At = t0.Add(step.at)
 		}
+	}
+}
+
+// A leader that handed over in the middle of an order has left the rest of it to the next, and one act follows the other.
+func TestTheLeaderLooksAgainWhereThereWasSomethingToDo(t *testing.T) {
+	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
+	alone := MemberStatus{Members: []Member{{ID: 0xa1}}}
+	b.forget()
+	if !b.due(t0, alone) {
+		t.Error("a new leader does not look")
+	}
+	b.again = false
+	if b.due(t0.Add(time.Second), alone) {
+		t.Error("it looks four times a second though there is nothing to do")
+	}
+	b.forget()
+	if !b.due(t0.Add(time.Minute), alone) || !b.since.Equal(t0.Add(time.Minute)) {
+		t.Errorf("the next leadership does not look, or is not new: %s", b.since)
 	}
 }
 

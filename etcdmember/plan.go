@@ -105,6 +105,8 @@ const (
 	ActCompact Act = "compact"
 	// ActDefragment defragments Plan.MemberID.
 	ActDefragment Act = "defragment"
+	// ActCompleteOrder creates <Plan.OrderNumber>.done.json: what the order wanted has come true.
+	ActCompleteOrder Act = "complete order"
 )
 
 // Plan is one step, why it is taken, and whom it concerns. Fields that an act does not name are zero.

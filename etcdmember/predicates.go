@@ -118,9 +118,9 @@ func (o Observation) validWithoutQuorum() bool {
 	return o.Record == Rf && o.Local == L1 && o.Remote != Quorum
 }
 
-// paused: the next step would change the membership, or put away what only that makes superfluous.
+// paused: the next step would change the membership, or put away what only that makes superfluous. A pause does not hold `leave` back.
 func (o Observation) pausedBeforeChange() bool {
-	return o.Paused && (o.mayJoin() || o.removedWhileAway() || o.brokenWithQuorum() || o.stoppedID() && o.Remote == Quorum)
+	return o.Paused && (o.mayJoin() || o.removedWhileAway() && !o.Left || o.brokenWithQuorum() || o.stoppedID() && o.Remote == Quorum)
 }
 
 // row 23

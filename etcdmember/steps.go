@@ -33,6 +33,7 @@ const (
 	StepPromote         Step = "beside-1-promote"
 	StepRemove          Step = "beside-2-remove"
 	StepMoveLeader      Step = "beside-3-move-leader"
+	StepCompleteOrder   Step = "order-1-create-done"
 	StepNoteNewestEpoch Step = "note-1-newest-epoch"
 )
 
@@ -41,7 +42,7 @@ var Steps = []Step{
 	StepClaim, StepIncarnation, StepTenureOnDisk, StepConfirm, StepSeedOnDisk, StepSeedStart, StepSeedMarker, StepFormed, StepSeedDone, StepAbandon,
 	StepRemoveFormer, StepMarkAdding, StepAddLearner, StepMarkAdded, StepMarkStarted, StepStartJoined, StepStartOnDisk, StepStart,
 	StepStopPlane, StepStopEtcd, StepStoppedOnDisk, StepStopped, StepArchiveOnDisk, StepArchive, StepPromote, StepRemove, StepMoveLeader,
-	StepNoteNewestEpoch,
+	StepCompleteOrder, StepNoteNewestEpoch,
 }
 
 // Moment says when a hook is called.

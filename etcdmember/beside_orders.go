@@ -1,0 +1,47 @@
+package etcdmember
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// carriedOut is the end of row 45, and of what an override let rows 40 and 46 do: the order has come true, and the record says so. It is the last
+// of the rows, because nothing waits for it. An order that is done stays in force: a replica that left stays out.
+func (v besideView) carriedOut() (Plan, bool) {
+	for _, o := range slices.Backward(v.h.orders.all) {
+		if o.Done != nil {
+			continue
+		}
+		if why, ok := v.cameTrue(o); ok {
+			return Plan{Act: ActCompleteOrder, OrderNumber: o.Number, Reason: why}, true
+		}
+	}
+	return Plan{}, false
+}
+
+// cameTrue says of an order that can be done what proves that it is. A number of replicas, a pause and its end are words that last.
+func (v besideView) cameTrue(o record.Order) (string, bool) {
+	switch {
+	case o.Kind == record.OrderLeave && o.Place != nil:
+		for _, m := range v.Members {
+			if p, known := v.placeOf(m); !known || p == *o.Place {
+				return "", false // an entry that is nobody's may be its
+			}
+		}
+		return fmt.Sprintf("no member of %s is in the list", o.Place), true
+	case o.Kind == record.OrderOverride:
+		alarmed := slices.ContainsFunc(v.Alarms, func(a Alarm) bool { return a.MemberID == o.MemberID })
+		return fmt.Sprintf("member %s is not in the list", o.MemberID), !v.isMember(o.MemberID) && !alarmed
+	}
+	return "", false
+}
+
+// completeOrder writes that an order has been carried out. Another leader may have written it first, which is as good.
+func (b *beside) completeOrder(ctx context.Context, p Plan) error {
+	_, _, err := b.cfg.Record.CompleteOrder(ctx, p.OrderNumber, record.Done{By: b.cfg.Me.MemberName(), Time: time.Now(), What: p.Reason})
+	return err
+}
