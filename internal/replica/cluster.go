@@ -98,7 +98,7 @@ type Etcd struct {
 	Heartbeat Duration `yaml:"heartbeat,omitempty" json:"heartbeat,omitempty"`
 	// Election is how long a silent leader is waited for: 1s where it is not given, 5 heartbeats at least, 50s at most.
 	Election Duration `yaml:"election,omitempty" json:"election,omitempty"`
-	// CatchUpEntries is how many log entries are kept for a member that was away: 60000 where it is not given.
+	// CatchUpEntries is how many log entries are kept for a member that was away: 75000 where it is not given.
 	CatchUpEntries uint64 `yaml:"catchUpEntries,omitempty" json:"catchUpEntries,omitempty"`
 }
 

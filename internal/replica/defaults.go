@@ -54,14 +54,15 @@ func (c *Cluster) SetDefaults() {
 	c.setComponentDefaults()
 }
 
-// setDefaults: a VM that is recreated is away for one to two minutes; 60000 entries cover that at 500 writes a second,
-// where etcd's own 5000 would make every such replica fetch a whole snapshot.
+// setDefaults: a VM that is recreated is away for one to two minutes, in which 60 000 entries are written at 500 a second. 75000 leaves room
+// beside the clients' writes for what the cluster writes itself: with exactly as many as were missed, the first of them may be gone. etcd's own 5000 would make
+// every such replica fetch a whole snapshot.
 func (e *Etcd) setDefaults() {
 	orElse(&e.DataDir, "/var/lib/quorate")
 	orElse(&e.QuotaBytes, 8<<30)
 	orElse(&e.Heartbeat, Duration(100*time.Millisecond))
 	orElse(&e.Election, Duration(time.Second))
-	orElse(&e.CatchUpEntries, 60000)
+	orElse(&e.CatchUpEntries, 75000)
 }
 
 func (c *Cluster) setComponentDefaults() {

@@ -28,7 +28,7 @@ func TestExampleDocumentIsValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Name != "prod-1" || c.Etcd.CatchUpEntries != 60000 || !*c.Components["cluster-autoscaler"].Enabled {
+	if c.Name != "prod-1" || c.Etcd.CatchUpEntries != 75000 || !*c.Components["cluster-autoscaler"].Enabled {
 		t.Errorf("the example was read as %+v", c)
 	}
 }

@@ -52,7 +52,7 @@ seal: {key: base64key://c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTAxMjM=}
 	//     quotaBytes: 8589934592
 	//     heartbeat: 100ms
 	//     election: 1s
-	//     catchUpEntries: 60000
+	//     catchUpEntries: 75000
 	// components:
 	//     cluster-autoscaler:
 	//         enabled: false

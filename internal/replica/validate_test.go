@@ -34,7 +34,7 @@ func TestSmallestDocumentIsValid(t *testing.T) {
 func TestDefaultsAreThoseOfTheComments(t *testing.T) {
 	c := valid()
 	got := fmt.Sprintf("%v %v %v %v %v %v %v", c.Endpoint.Port, c.Replicas, c.Network, c.Etcd, c.Election, c.Restore, *c.EncryptionAtRest)
-	want := "443 3 {[10.96.0.0/12] 10.244.0.0/16 cluster.local} {/var/lib/quorate  8589934592 100ms 1s 60000} fast off true"
+	want := "443 3 {[10.96.0.0/12] 10.244.0.0/16 cluster.local} {/var/lib/quorate  8589934592 100ms 1s 75000} fast off true"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/internal/localgce"
@@ -164,8 +165,30 @@ func (t trial) recreate(ctx context.Context, wipe bool) (voter, ready seconds, e
 	if err != nil {
 		return 0, 0, err
 	}
-	vm, other := m.vms[followers[0]], m.clients[leader]
-	s, err := m.clients[followers[0]].Status(ctx, m.clients[followers[0]].Endpoints()[0])
+	if wipe {
+		return t.replaceFollower(ctx, m, leader, followers[0])
+	}
+	vm := m.vms[followers[0]]
+	if err := t.project.KillVM(ctx, vm.Name); err != nil {
+		return 0, 0, err
+	}
+	if err := t.project.RecreateVM(ctx, vm.Name, localgce.Recreation{}); err != nil {
+		return 0, 0, err
+	}
+	begin, err := t.began(ctx, vm.Name)
+	if err != nil {
+		return 0, 0, err
+	}
+	at, readyAt, err := t.awaitBack(ctx, m.vms[followers[0]], func(ctx context.Context) (time.Time, error) {
+		return t.awaitServing(ctx, vm, m.vms[leader])
+	})
+	return seconds(at.Sub(begin).Seconds()), seconds(readyAt.Sub(begin).Seconds()), err
+}
+
+// replaceFollower gives a follower a new VM with an empty disk.
+func (t trial) replaceFollower(ctx context.Context, m members, leader, i int) (voter, ready seconds, err error) {
+	vm, other := m.vms[i], m.clients[leader]
+	s, err := m.clients[i].Status(ctx, m.clients[i].Endpoints()[0])
 	if err != nil {
 		return 0, 0, err
 	}
@@ -173,13 +196,11 @@ func (t trial) recreate(ctx context.Context, wipe bool) (voter, ready seconds, e
 	if err := t.project.KillVM(ctx, vm.Name); err != nil {
 		return 0, 0, err
 	}
-	var before time.Duration
-	if wipe {
-		if before, err = t.replace(ctx, other, vm, former); err != nil {
-			return 0, 0, err
-		}
+	before, err := t.replace(ctx, other, vm, former)
+	if err != nil {
+		return 0, 0, err
 	}
-	if err := t.project.RecreateVM(ctx, vm.Name, localgce.Recreation{Wipe: wipe}); err != nil {
+	if err := t.project.RecreateVM(ctx, vm.Name, localgce.Recreation{Wipe: true}); err != nil {
 		return 0, 0, err
 	}
 	begin, err := t.began(ctx, vm.Name)
@@ -187,39 +208,34 @@ func (t trial) recreate(ctx context.Context, wipe bool) (voter, ready seconds, e
 		return 0, 0, err
 	}
 	begin = begin.Add(-before)
-	at, readyAt, err := t.awaitBack(ctx, m, followers[0], leader, former, wipe)
+	at, readyAt, err := t.awaitBack(ctx, vm, func(ctx context.Context) (time.Time, error) {
+		if err := t.promote(ctx, other, vm); err != nil {
+			return time.Time{}, err
+		}
+		return awaitPromoted(ctx, other, t.peerURL(vm), former)
+	})
 	return seconds(at.Sub(begin).Seconds()), seconds(readyAt.Sub(begin).Seconds()), err
 }
 
 // awaitBack waits for the voter and for the apiserver at the same time: the one does not wait for the other's clock.
-func (t trial) awaitBack(ctx context.Context, m members, i, other int, former uint64, wipe bool) (voter, ready time.Time, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, roundLimit, fmt.Errorf("not back within %s", roundLimit))
+func (t trial) awaitBack(ctx context.Context, vm localgce.VMStatus, awaitVoter func(context.Context) (time.Time, error)) (voter, ready time.Time, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, backLimit, fmt.Errorf("not back within %s", backLimit))
 	defer cancel()
-	type result struct {
-		at  time.Time
-		err error
-	}
-	readyAt := make(chan result, 1)
-	go func() {
-		at, err := awaitReady(ctx, m.vms[i].Address)
-		readyAt <- result{at, err}
-	}()
-	if wipe {
-		if err = t.promote(ctx, m.clients[other], m.vms[i]); err == nil {
-			voter, err = awaitPromoted(ctx, m.clients[other], t.peerURL(m.vms[i]), former)
-		}
-	} else {
-		voter, err = t.awaitServing(ctx, m.vms[i], m.vms[other])
-	}
-	if err != nil {
-		cancel()
-	}
-	r := <-readyAt
-	if err == nil {
-		err = r.err
-	}
-	return voter, r.at, err
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		ready, err = awaitReady(ctx, vm.Address)
+		return err
+	})
+	g.Go(func() (err error) {
+		voter, err = awaitVoter(ctx)
+		return err
+	})
+	err = g.Wait()
+	return voter, ready, err
 }
+
+// backLimit bounds a repair: a copy of 8 GB takes a minute.
+const backLimit = 10 * time.Minute
 
 // awaitServing asks over a connection of its own: those from before the VM was lost are dead and nobody says so.
 func (t trial) awaitServing(ctx context.Context, vm, other localgce.VMStatus) (time.Time, error) {

@@ -35,10 +35,11 @@ var places = []struct {
 
 // world is one round's project: its folder, what its VMs see, and what they run.
 type world struct {
-	dir     string
-	n       int // replicas
-	binds   []localgce.Bind
-	command []string
+	dir      string
+	n        int // replicas
+	binds    []localgce.Bind
+	command  []string
+	diskSize int64 // of each data disk, in bytes; 0: localgce's own
 	// attributes are the instance attributes of every VM.
 	attributes map[string]string
 }
@@ -111,7 +112,7 @@ func (b *bench) quorateWorld(ctx context.Context, n int) (*world, error) {
 func (w *world) start(ctx context.Context) (*localgce.Project, error) {
 	conf := localgce.Config{
 		State: filepath.Join(w.dir, "state"), Cluster: "bench", Subnet: netip.MustParsePrefix(subnet), Endpoint: netip.MustParseAddr(endpoint),
-		DeviceName: dataDevice, Attributes: w.attributes, Agent: localgce.Agent{Command: w.command}, Binds: w.binds,
+		DiskSize: w.diskSize, DeviceName: dataDevice, Attributes: w.attributes, Agent: localgce.Agent{Command: w.command}, Binds: w.binds,
 	}
 	for _, p := range places[:w.n] {
 		conf.VMs = append(conf.VMs, localgce.VMConfig{Name: p.Name, Zone: p.Zone, Address: p.address})
