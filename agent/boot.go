@@ -43,7 +43,7 @@ func (a *Agent) identify(ctx context.Context, _ nothing) (identified, error) {
 	if err != nil {
 		return identified{}, err
 	}
-	cluster, err := a.loadCluster(id.Document)
+	cluster, err := loadCluster(a.cfg.Baked, id.Document)
 	if err != nil {
 		return identified{}, err
 	}
@@ -74,7 +74,7 @@ const restartPatience = 3 * time.Second
 // askIdentity asks the metadata server, also when it is known who this is: the configuration may have changed, and starting again
 // is how a change comes into force. Only where it does not answer, what was remembered holds.
 func (a *Agent) askIdentity(ctx context.Context) (identity, error) {
-	known, ok := a.remembered()
+	known, ok := remembered(a.cfg.RunDir)
 	if !ok {
 		return a.askMetadata(ctx)
 	}
@@ -106,11 +106,11 @@ func (a *Agent) askMetadata(ctx context.Context) (identity, error) {
 	return identity{Self: self, Document: document}, nil
 }
 
-func (a *Agent) identityPath() string { return filepath.Join(a.cfg.RunDir, "identity.json") }
+func identityPath(runDir string) string { return filepath.Join(runDir, "identity.json") }
 
 // remembered is the identity that an earlier agent of this boot found out.
-func (a *Agent) remembered() (id identity, ok bool) {
-	b, err := os.ReadFile(a.identityPath())
+func remembered(runDir string) (id identity, ok bool) {
+	b, err := os.ReadFile(identityPath(runDir))
 	if err != nil {
 		return id, false
 	}
@@ -118,24 +118,35 @@ func (a *Agent) remembered() (id identity, ok bool) {
 	return id, err == nil && id.Self.InstanceID != ""
 }
 
+// Remembered is what the agent with this run folder found out in this boot: who the VM is, the cluster's document, and the id of the data disk. A
+// command on the VM uses it in place of asking again. ok is false where no agent has come so far yet.
+func Remembered(runDir, baked string) (self replica.Identity, c *replica.Cluster, diskID string, ok bool, err error) {
+	id, ok := remembered(runDir)
+	if !ok {
+		return self, nil, "", false, nil
+	}
+	c, err = loadCluster(baked, id.Document)
+	return id.Self, c, id.DiskID, true, err
+}
+
 func (a *Agent) remember(id identity) error {
 	b, err := json.Marshal(id)
 	if err != nil {
 		return err
 	}
-	return durable.WriteFile(a.identityPath(), b, 0o600)
+	return durable.WriteFile(identityPath(a.cfg.RunDir), b, 0o600)
 }
 
 // ErrNoConfiguration says that neither the image nor the instance brings a Cluster document.
 var ErrNoConfiguration = errors.New("no configuration")
 
 // loadCluster merges the document that the image brings with the instance's.
-func (a *Agent) loadCluster(attribute string) (*replica.Cluster, error) {
+func loadCluster(bakedFile, attribute string) (*replica.Cluster, error) {
 	var sources []replica.Source
-	baked, err := os.ReadFile(a.cfg.Baked)
+	baked, err := os.ReadFile(bakedFile)
 	switch {
 	case err == nil:
-		sources = append(sources, replica.Source{Name: a.cfg.Baked, Data: baked})
+		sources = append(sources, replica.Source{Name: bakedFile, Data: baked})
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
@@ -144,7 +155,7 @@ func (a *Agent) loadCluster(attribute string) (*replica.Cluster, error) {
 	}
 	if len(sources) == 0 {
 		return nil, fmt.Errorf("%w: the instance has no attribute %q and there is no %s; set the one or bake the other",
-			ErrNoConfiguration, ClusterAttribute, a.cfg.Baked)
+			ErrNoConfiguration, ClusterAttribute, bakedFile)
 	}
 	c, err := replica.Load(sources...)
 	if err != nil {

@@ -309,14 +309,7 @@ func makeDirectory(dir string, s *MemberStatus) error {
 // fixedCompute lists what it is made of.
 type fixedCompute []VM
 
-func (c fixedCompute) VMs(context.Context) ([]VM, error) { return slices.Clone(c), nil }
-func (c fixedCompute) VM(_ context.Context, p replica.Place) (VM, bool, error) {
-	n := slices.IndexFunc(c, func(vm VM) bool { return vm.Place == p })
-	if n < 0 {
-		return VM{}, false, nil
-	}
-	return c[n], true, nil
-}
+func (c fixedCompute) VMs(context.Context) ([]VM, error)         { return slices.Clone(c), nil }
 func (c fixedCompute) DiskIDs(context.Context) ([]string, error) { return []string{"d1"}, nil }
 
 // memoryRecord is the record of all machines of a test. Every create is write-once.
@@ -324,7 +317,6 @@ type memoryRecord struct {
 	mu     sync.Mutex
 	view   record.View
 	err    error // every call fails with it
-	silent bool  // a look waits until its caller gives up
 	marked []record.Mark
 }
 
@@ -418,13 +410,7 @@ func once[T any](r recordOf, name string, find func() *T, put func()) (got T, wo
 	return got, won, err
 }
 
-func (r recordOf) View(ctx context.Context) (record.View, error) {
-	if r.m.record.silent {
-		<-ctx.Done()
-		return record.View{}, context.Cause(ctx)
-	}
-	return r.m.record.copied()
-}
+func (r recordOf) View(context.Context) (record.View, error) { return r.m.record.copied() }
 
 func (r recordOf) CreateClaim(_ context.Context, e uint64, c record.Claim) (record.Claim, bool, error) {
 	s := r.m.record

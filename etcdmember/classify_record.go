@@ -83,28 +83,34 @@ func (h history) gaps() []damage {
 func (h history) unknownEpochs() []damage {
 	var out []damage
 	last := number(h.newest)
-	see := func(n uint64, object string) {
+	for n, object := range h.namedEpochs() {
 		if n > last {
 			out = append(out, damage{what: fmt.Sprintf("%s names epoch %d, which epochs/ lacks", object, n)})
 		}
 	}
+	return out
+}
+
+// namedEpochs are the epochs that objects outside of epochs/ name, each with one that does.
+func (h history) namedEpochs() map[uint64]string {
+	out := map[uint64]string{}
 	for place, incarnations := range h.Record.Replicas {
 		for _, i := range incarnations {
-			see(i.Epoch, fmt.Sprintf("replicas/%s/%d.json", place, i.Number))
+			out[i.Epoch] = fmt.Sprintf("replicas/%s/%d.json", place, i.Number)
 			if i.Started != nil {
-				see(i.Started.Epoch, fmt.Sprintf("replicas/%s/%d.started.json", place, i.Number))
+				out[i.Started.Epoch] = fmt.Sprintf("replicas/%s/%d.started.json", place, i.Number)
 			}
 		}
 	}
 	for id, m := range h.Record.Marks {
-		see(m.Epoch, fmt.Sprintf("marks/%s.json", id))
+		out[m.Epoch] = fmt.Sprintf("marks/%s.json", id)
 	}
 	for _, n := range h.Record.Snapshots {
-		see(n, fmt.Sprintf("snapshots/%d", n))
+		out[n] = fmt.Sprintf("snapshots/%d", n)
 	}
 	for _, order := range h.Record.Orders {
 		if order.Restore != nil {
-			see(order.Restore.Ends, fmt.Sprintf("orders/%d.json", order.Number))
+			out[order.Restore.Ends] = fmt.Sprintf("orders/%d.json", order.Number)
 		}
 	}
 	return out

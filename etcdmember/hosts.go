@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -27,9 +28,11 @@ const (
 const hostsDomain = ".quorate.internal"
 
 // hostsWith returns the text of a hosts file with the agent's block replaced by one line a peer. A line that cannot be ours ends the
-// block, so that one that lost its end does not take the rest of the file with it.
+// block, so that one that lost its end does not take the rest of the file with it. A master that the block has and the peers lack keeps its
+// line: nothing is ever deleted in the record, so it was lost there, and the member that runs still has to find its peers.
 func hostsWith(text, cluster string, peers []replica.Peer) string {
 	var keep []string
+	addresses := map[string]string{} // by name
 	inside := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -40,18 +43,22 @@ func hostsWith(text, cluster string, peers []replica.Peer) string {
 		case trimmed == hostsEnd:
 			inside = false
 		case inside && strings.HasSuffix(trimmed, hostsDomain):
+			if f := strings.Fields(trimmed); len(f) == 2 && strings.HasSuffix(f[1], "."+cluster+hostsDomain) {
+				addresses[f[1]] = f[0]
+			}
 		default:
 			inside = false
 			keep = append(keep, line)
 		}
 	}
-	sorted := slices.Clone(peers)
-	slices.SortFunc(sorted, func(a, b replica.Peer) int { return strings.Compare(a.Place.String(), b.Place.String()) })
-	keep = append(keep, hostsBegin)
-	for _, p := range sorted {
+	for _, p := range peers {
 		if len(p.Addresses) > 0 {
-			keep = append(keep, p.Addresses[0].String()+" "+p.DNSName(cluster))
+			addresses[p.DNSName(cluster)] = p.Addresses[0].String()
 		}
+	}
+	keep = append(keep, hostsBegin)
+	for _, name := range slices.Sorted(maps.Keys(addresses)) {
+		keep = append(keep, addresses[name]+" "+name)
 	}
 	return strings.Join(append(keep, hostsEnd), "\n") + "\n"
 }

@@ -2,7 +2,6 @@ package etcdmember
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/version"
@@ -21,7 +20,7 @@ func (m *Membership) observe(ctx context.Context) Facts {
 		Policy: Policy{Replicas: m.cfg.Cluster.Replicas, Restore: m.cfg.Cluster.Restore},
 	}
 	f.Directory = m.observeDirectory(ctx)
-	f.Record, f.RecordErr = m.readRecord(ctx)
+	f.Record, f.RecordErr = m.cfg.Record.View(ctx)
 	if f.RecordErr == nil {
 		m.note(f.Record)
 		m.noteEpoch(f.Record)
@@ -31,11 +30,11 @@ func (m *Membership) observe(ctx context.Context) Facts {
 	f.Agent, f.AgentErr = m.agent, m.agentErr
 	formed := f.RecordErr == nil && newestOutcomeFormed(f.Record)
 	if !formed {
-		m.listCompute(ctx, f.Record) // says whom to ask
+		m.listCompute(ctx) // says whom to ask
 	}
 	f.Answers = m.ask(ctx, m.addresses(f.Record, !formed))
 	if formed && !f.Directory.Running && m.agent.Phase != PhaseStarted && !answersQuorum(f) {
-		m.listCompute(ctx, f.Record) // a reboot with a disk, and a join, need no cloud service
+		m.listCompute(ctx) // a reboot with a disk, and a join, need no cloud service
 	}
 	f.Compute = m.compute
 	for _, a := range f.Answers {
@@ -47,21 +46,6 @@ func (m *Membership) observe(ctx context.Context) Facts {
 		f.Preflight = m.cfg.Preflight(ctx)
 	}
 	return f
-}
-
-// restartPatience is how long a restart of the agent waits for the record, which takes some 0.1 s where it answers. Row 1 goes on without it, and
-// the looks of the running replica, which wait for as long as the adapter tries, make up for what it might have said.
-const restartPatience = 1500 * time.Millisecond
-
-// readRecord reads the record, patiently wherever the table cannot go on without it.
-func (m *Membership) readRecord(ctx context.Context) (record.View, error) {
-	a := m.agent
-	if !m.keeping && m.Established() && a.InstanceID == m.cfg.Me.InstanceID && a.BootID == m.cfg.Me.BootID {
-		bounded, cancel := context.WithTimeoutCause(ctx, restartPatience, fmt.Errorf("no answer within %s", restartPatience))
-		defer cancel()
-		return m.cfg.Record.View(bounded)
-	}
-	return m.cfg.Record.View(ctx)
 }
 
 // noteEpoch writes the newest epoch that was seen into agent.json: a record that is later found below it has been rolled back.

@@ -150,7 +150,7 @@ func doUnknownCluster(o Observation, now time.Time) Plan {
 		return wait("unknown-cluster", text, "It looks again: somebody may have formed the cluster just now.")
 	}
 	return halt("unknown-cluster", text,
-		"Nothing is seeded beside it. Stop what answers there if it does not belong to this cluster; adopting it is an order.")
+		"Nothing is seeded beside it. If it is this cluster, its record was lost or rolled back: `quorate record rebuild` brings it back. Else stop what answers there.")
 }
 
 func doSeed(o Observation, _ time.Time) Plan {

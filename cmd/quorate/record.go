@@ -17,10 +17,10 @@ import (
 )
 
 func newRecord() *cobra.Command {
-	return group(&cobra.Command{Use: "record", Short: "Begin, check or show a cluster's record",
+	return group(&cobra.Command{Use: "record", Short: "Begin, check, show or rebuild a cluster's record",
 		Long: `The record holds the write-once facts that must outlive a cluster's etcd: that the cluster was created on purpose, who may
 seed it, which incarnation of a replica is current. Without its inception no master seeds and no master makes a CA.`},
-		newRecordInit(), newRecordCheck(), newRecordShow())
+		newRecordInit(), newRecordCheck(), newRecordShow(), newRecordRebuild())
 }
 
 // recordError is an error of a record that answers, but not with what is needed.

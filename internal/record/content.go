@@ -21,10 +21,10 @@ func (c Claim) fault(object) error {
 	err := named("token", c.Token != "", "seeder.zone and name", c.Seeder.Zone != "" && c.Seeder.Name != "",
 		"seeder.instanceID", c.Seeder.InstanceID != "", "maxLearners", c.MaxLearners > 0)
 	switch c.Source.Kind {
-	case SourceEmpty, SourceSnapshot, SourceDirectory:
+	case SourceEmpty, SourceSnapshot, SourceDirectory, SourceRebuilt:
 		return err
 	}
-	return errors.Join(err, fmt.Errorf("source.kind is %q: want empty, snapshot or directory", c.Source.Kind))
+	return errors.Join(err, fmt.Errorf("source.kind is %q: want empty, snapshot, directory or rebuilt", c.Source.Kind))
 }
 
 func (o Outcome) fault(object) error {

@@ -38,7 +38,7 @@ func checkEpochs(v View) []Finding {
 		formed := e.Outcome != nil && e.Outcome.Formed != nil
 		if e.Claim == nil {
 			add(Fail, e.Number, "claim.json is lost")
-		} else if e.Claim.Source.Kind != SourceEmpty && !hasOrder(v, e.Claim.Source.Order) {
+		} else if e.Claim.Source.Order != 0 && !hasOrder(v, e.Claim.Source.Order) {
 			add(Fail, e.Number, "its claim follows orders/%d.json, which is lost", e.Claim.Source.Order)
 		}
 		switch {

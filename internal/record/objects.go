@@ -42,9 +42,11 @@ const (
 	SourceEmpty     SourceKind = "empty"
 	SourceSnapshot  SourceKind = "snapshot"
 	SourceDirectory SourceKind = "directory"
+	// SourceRebuilt: the claim was lost, and written again from what disks say, which do not hold its source. Nothing is ever formed from it.
+	SourceRebuilt SourceKind = "rebuilt"
 )
 
-// Source says what an epoch is formed from. Order, Member and DiskID are set for every kind but empty.
+// Source says what an epoch is formed from. Order, Member and DiskID are set for every kind but empty and rebuilt.
 type Source struct {
 	Kind     SourceKind `json:"kind"`
 	Order    uint64     `json:"order,omitempty"`
@@ -146,7 +148,6 @@ const (
 	OrderPause    OrderKind = "pause"
 	OrderResume   OrderKind = "resume"
 	OrderOverride OrderKind = "override"
-	OrderAdopt    OrderKind = "adopt"
 	OrderRestore  OrderKind = "restore"
 	OrderWithdraw OrderKind = "withdraw"
 )

@@ -20,19 +20,14 @@ const readers = 16
 // time only: a View of an unchanged record costs one listing and one read for each mark. Objects that are not the record's
 // are passed over; Check names them. The caller may keep the View but must not change what its slices and pointers hold.
 func (s *Store) View(ctx context.Context) (View, error) {
-	entries, err := s.stableList(ctx)
-	if err != nil {
-		return View{}, markRecord(fmt.Errorf("read record: %w", err))
+	r, err := s.Remains(ctx)
+	if err == nil && len(r.Orphans) > 0 {
+		err = markRecord(fmt.Errorf("read record: %s: %w", s, r.Orphans[0].lost()))
 	}
-	values, err := s.load(ctx, entries)
 	if err != nil {
-		return View{}, markRecord(fmt.Errorf("read record: %w", err))
+		return View{}, err
 	}
-	view, err := assemble(entries, values)
-	if err != nil {
-		return View{}, markRecord(fmt.Errorf("read record: %s: %w", s, err))
-	}
-	return view, nil
+	return r.View, nil
 }
 
 // load returns the decoded objects by key, reading those that the cache lacks.
@@ -96,7 +91,7 @@ func (s *Store) remember(entries []entry, values []any) map[string]any {
 }
 
 // assemble builds the View from the names of all objects and the contents of those that have one.
-func assemble(entries []entry, values map[string]any) (View, error) {
+func assemble(entries []entry, values map[string]any) Remains {
 	a := assembly{
 		view:   View{Replicas: map[replica.Place][]Incarnation{}, Marks: map[MemberID]Mark{}},
 		epochs: map[uint64]*Epoch{},
@@ -118,12 +113,10 @@ func assemble(entries []entry, values map[string]any) (View, error) {
 		}
 	}
 	for _, e := range entries {
-		if err := a.complete(parseKey(e.key), e.key, values[e.key]); err != nil {
-			return View{}, err
-		}
+		a.complete(parseKey(e.key), values[e.key])
 	}
 	a.view.Taken = taken(entries)
-	return a.finish(), nil
+	return Remains{View: a.finish(), Orphans: a.orphans}
 }
 
 // assembly is a View in the making.
@@ -132,6 +125,8 @@ type assembly struct {
 	epochs map[uint64]*Epoch
 	orders map[uint64]*Order
 	places map[replica.Place]map[uint64]*Incarnation
+	// orphans are the confirmations without an incarnation.
+	orphans []Orphan
 }
 
 // add takes an object that stands by itself.
@@ -159,22 +154,20 @@ func (a *assembly) add(k object, value any) {
 	}
 }
 
-// complete takes an object that belongs to another one. A started.json whose incarnation is lost fails the View: without
-// the instance id one cannot tell who is superseded, and every answer to that would stop or start the wrong VM.
-func (a *assembly) complete(k object, key string, value any) error {
+// complete takes an object that belongs to another one.
+func (a *assembly) complete(k object, value any) {
 	switch v := value.(type) {
 	case Started:
-		i := a.places[k.place][k.number]
-		if i == nil {
-			return fmt.Errorf("%s is there but %s is lost: quorate record rebuild brings it back", key, incarnationKey(k.place, k.number))
+		if i := a.places[k.place][k.number]; i != nil {
+			i.Started = &v
+		} else {
+			a.orphans = append(a.orphans, Orphan{Place: k.place, Number: k.number, Started: v})
 		}
-		i.Started = &v
 	case Done:
 		if o := a.orders[k.number]; o != nil {
 			o.Done = &v
 		}
 	}
-	return nil
 }
 
 // epoch is the epoch of a key, which exists from its first object on, claim or not.

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/durable"
+)
+
+// collect is the first half of `quorate record rebuild`: what this master's disk and member say. It changes nothing on them.
+func collect(cmd *cobra.Command, f rebuildFlags) error {
+	if err := requireRoot("record rebuild --collect"); err != nil {
+		return err
+	}
+	t, err := testify(cmd, f)
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(t, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	if f.collect == "-" {
+		_, err = cmd.OutOrStdout().Write(text)
+		return err
+	}
+	if err := durable.CreateFile(f.collect, text, 0o600); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("write what this master says: %s exists and is not overwritten", f.collect)
+		}
+		return fmt.Errorf("write what this master says: %w", err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: phase %s, epoch %d, member %s; in %s.\n", t, orNone(string(t.Agent.Phase)), t.Agent.Epoch, t.Agent.MemberID, f.collect)
+	return nil
+}
+
+// testify asks the disk. On a master the agent knows which one that is; a disk that is mounted elsewhere is named by --data-dir, and then nothing is
+// known of the VM that it belongs to.
+func testify(cmd *cobra.Command, f rebuildFlags) (t etcdmember.Testimony, err error) {
+	if f.dataDir != "" {
+		c, err := f.cluster.load()
+		if err != nil {
+			return t, err
+		}
+		t, err = etcdmember.Testify(cmd.Context(), f.dataDir, filepath.Join(f.dataDir, "no-member-runs-here.sock"))
+		t.Cluster = c.Name
+		return t, whatDiskSays(f.dataDir, err)
+	}
+	self, c, disk, ok, err := agent.Remembered(f.run, bakedFile)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: no agent has begun in %s in this boot, so it is not known which disk is meant: name it with --data-dir, and the document with --config",
+			agent.ErrNoAgent, f.run)
+	}
+	if err != nil {
+		return t, err
+	}
+	t, err = etcdmember.Testify(cmd.Context(), c.Etcd.DataDir, etcdmember.SocketOf(etcdmember.ConfigOf(filepath.Join(f.run, "etcd.sock"))))
+	t.Cluster, t.Identity, t.DiskID = c.Name, &self, disk
+	return t, whatDiskSays(c.Etcd.DataDir, err)
+}
+
+func whatDiskSays(dir string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("read the data disk at %s: %w", dir, err)
+}

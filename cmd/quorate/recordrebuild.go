@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// rebuildFlags are those of `quorate record rebuild`.
+type rebuildFlags struct {
+	cluster clusterFlags
+	collect string
+	dataDir string
+	run     string
+	project string
+	without []string
+	seeder  string
+	yes     bool
+}
+
+func newRecordRebuild() *cobra.Command {
+	var f rebuildFlags
+	cmd := &cobra.Command{Use: "rebuild FILE...", Short: "Bring lost objects back, from what the replicas' disks and members say",
+		Long: `Bring lost objects of the record back, from what the replicas' disks and members say: the inception, the newest epoch's claim and
+outcome, each replica's incarnation. First, on every master that has a data disk, as root:
+
+  quorate record rebuild --collect /tmp/$(hostname).json
+
+Then, from anywhere, with all of those files. The command shows each object that it would create, and why, and asks. It refuses
+what contradicts itself, such as two tokens for one epoch. An object that is there is never replaced, so the command can be run again.
+Masters that run go on meanwhile, and each leaves its wait by itself, within ten seconds.
+
+The bundle, orders and snapshots are not on the disks: bring the bundle back with quorate bundle import.`,
+		Example: `  quorate record rebuild --collect master-a.json                       # on each master
+  quorate record rebuild --config cluster.yaml master-a.json master-b.json master-c.json`,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			switch {
+			case f.collect != "" && len(files) > 0:
+				return &usageError{fmt.Errorf("--collect writes %s, and %q is given too: collect on each master, rebuild with all of the files", f.collect, files[0])}
+			case f.collect != "":
+				return collect(cmd, f)
+			case len(files) == 0:
+				return &usageError{errors.New("files are needed, one of each master that has a data disk: quorate record rebuild --collect FILE, on the master, writes one")}
+			}
+			return rebuild(cmd, f, files)
+		}}
+	f.cluster.add(cmd)
+	addRunDir(cmd, &f.run)
+	flags := cmd.Flags()
+	flags.StringVar(&f.collect, "collect", "", "write what this master's disk and member say to this new file, mode 0600, or to standard output (-)")
+	flags.StringVar(&f.dataDir, "data-dir", "", "with --collect: where the data disk is mounted, if that is another master's disk or this is no master")
+	flags.StringVar(&f.project, "project-number", "", "the number of the masters' GCE project, if no file says it")
+	flags.StringSliceVar(&f.without, "without", nil, "a member whose disk is lost for good, by its id; may be given again")
+	flags.StringVar(&f.seeder, "seeder", "", "the master that formed the epoch, ZONE.NAME, if it is gone; it is checked")
+	addYes(cmd, &f.yes)
+	return cmd
+}
+
+// rebuild is the second half: from the files to the record.
+func rebuild(cmd *cobra.Command, f rebuildFlags, files []string) error {
+	c, err := f.cluster.load()
+	if err != nil {
+		return err
+	}
+	wish, err := f.wish(c)
+	if err != nil {
+		return err
+	}
+	said, err := readTestimonies(cmd.InOrStdin(), files)
+	if err != nil {
+		return err
+	}
+	store, err := record.Open(cmd.Context(), c.Record.URL, c.Name)
+	if err != nil {
+		return err
+	}
+	remains, err := store.Remains(cmd.Context())
+	if err != nil {
+		return err
+	}
+	found, err := etcdmember.Rebuild(remains, said, wish)
+	if err != nil {
+		return recordError("%w\nnothing was changed", err)
+	}
+	out := cmd.OutOrStdout()
+	showRebuilding(out, store.String(), found)
+	if len(found.Lost) == 0 {
+		return nil
+	}
+	question := fmt.Sprintf("Create what is lost (%d objects)?", len(found.Lost))
+	if err := confirm(cmd, "", question, f.yes); err != nil {
+		return err
+	}
+	return createLost(cmd.Context(), out, store, found.Lost)
+}
+
+// wish is what the flags say.
+func (f rebuildFlags) wish(c *replica.Cluster) (w etcdmember.Wish, err error) {
+	w = etcdmember.Wish{Cluster: c.Name, ProjectNumber: f.project, Now: time.Now().UTC()}
+	if f.project != "" && !projectForm.MatchString(f.project) {
+		return w, &usageError{fmt.Errorf("--project-number %q: the number is needed, not the id", f.project)}
+	}
+	for _, text := range f.without {
+		id, err := record.ParseMemberID(text)
+		if err != nil || id == 0 {
+			return w, &usageError{fmt.Errorf("--without %q: a member's id is needed, in hexadecimal, such as 8e9e05c52164694d", text)}
+		}
+		w.Without = append(w.Without, id)
+	}
+	if f.seeder != "" {
+		p, ok := replica.ParsePlace(f.seeder)
+		if !ok {
+			return w, &usageError{fmt.Errorf("--seeder %q: ZONE.NAME is needed, such as us-central1-a.master-a", f.seeder)}
+		}
+		w.Seeder = &p
+	}
+	return w, nil
+}
+
+// readTestimonies reads the files; each, and standard input (-), may hold several, one after the other.
+func readTestimonies(in io.Reader, files []string) ([]etcdmember.Testimony, error) {
+	var out []etcdmember.Testimony
+	for _, name := range files {
+		said, err := readTestimonyFile(in, name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, said...)
+	}
+	return out, nil
+}
+
+func readTestimonyFile(in io.Reader, name string) ([]etcdmember.Testimony, error) {
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("read what a master said: %w", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	var out []etcdmember.Testimony
+	dec := json.NewDecoder(in)
+	dec.DisallowUnknownFields()
+	for {
+		var t etcdmember.Testimony
+		switch err := dec.Decode(&t); {
+		case errors.Is(err, io.EOF) && len(out) > 0:
+			return out, nil
+		case errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("read what a master said: %s is empty", name)
+		case err != nil:
+			return nil, fmt.Errorf("read what a master said: %s is not whole, or not what --collect writes: %w", name, err)
+		}
+		out = append(out, t)
+	}
+}
+
+// showRebuilding says what would be created, and what else there is to know.
+func showRebuilding(w io.Writer, where string, r etcdmember.Rebuilding) {
+	if len(r.Lost) == 0 {
+		fmt.Fprintf(w, "%s: nothing is lost that these files know of. Nothing was changed.\n", where)
+	} else {
+		fmt.Fprintf(w, "%s lacks:\n", where)
+	}
+	for _, l := range r.Lost {
+		fmt.Fprintf(w, "\n  %s\n", l.Key)
+		printText(w, "    ", "because "+l.Why)
+		text, err := json.Marshal(l.Object)
+		if err == nil {
+			fmt.Fprintf(w, "    %s\n", text)
+		}
+	}
+	if len(r.Notes) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, n := range r.Notes {
+		printText(w, "", n)
+	}
+	if len(r.Lost) > 0 {
+		fmt.Fprintln(w)
+	}
+}
+
+// createLost creates the objects in their order. After an error the rest stays lost, which every agent can see.
+func createLost(ctx context.Context, w io.Writer, store *record.Store, lost []etcdmember.Lost) error {
+	for n, l := range lost {
+		if err := l.Create(ctx, store); err != nil {
+			return recordError("%w\n%d of %d objects were created; the record stays damaged, and the command can be run again", err, n, len(lost))
+		}
+		fmt.Fprintf(w, "created %s\n", l.Key)
+	}
+	v, err := store.View(ctx)
+	if err != nil {
+		return err
+	}
+	text := "The record is whole again: each agent finds that by itself, within ten seconds."
+	if v.Bundle == 0 {
+		text += " It still has no bundle: quorate bundle import."
+	}
+	fmt.Fprintln(w, strings.TrimSpace(text))
+	return nil
+}
