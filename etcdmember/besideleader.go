@@ -124,6 +124,9 @@ func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s 
 	if r.RecordErr == nil {
 		b.noteInstances(r.Record)
 		r.Compute = b.compute
+		if r.Policy.Snapshot = newestOfFormed(r.Record); r.Policy.Snapshot != nil {
+			r.SnapshotAt = r.Policy.Snapshot.Time
+		}
 	}
 	r.LastIndex = s.Progress[s.MemberID].Match
 	for _, e := range list {

@@ -107,6 +107,8 @@ type Membership struct {
 
 	mu    sync.Mutex
 	shown Shown
+	// seen is the record as it was last read; nil: not yet.
+	seen *record.View
 	// shownBeside are the waits of the leader's rows, while the leader is here.
 	shownBeside []BlockedSince
 }

@@ -22,6 +22,10 @@ func (m *Membership) observe(ctx context.Context) Facts {
 	f.Directory = m.observeDirectory(ctx)
 	f.Record, f.RecordErr = m.cfg.Record.View(ctx)
 	if f.RecordErr == nil {
+		f.Policy.Snapshot = newestOfFormed(f.Record)
+		m.mu.Lock()
+		m.seen = new(f.Record)
+		m.mu.Unlock()
 		m.note(f.Record)
 		m.noteEpoch(f.Record)
 		m.noteInstances(f.Record)

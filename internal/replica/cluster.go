@@ -100,6 +100,18 @@ type Etcd struct {
 	Election Duration `yaml:"election,omitempty" json:"election,omitempty"`
 	// CatchUpEntries is how many log entries are kept for a member that was away: 75000 where it is not given.
 	CatchUpEntries uint64 `yaml:"catchUpEntries,omitempty" json:"catchUpEntries,omitempty"`
+	// Snapshots says how often the database is saved to the record, and how long what was saved stays there.
+	Snapshots Snapshots `yaml:"snapshots,omitempty" json:"snapshots,omitempty"`
+}
+
+// Snapshots says how often the database is saved to the record, and how long what was saved stays there.
+type Snapshots struct {
+	// Interval is the time between two snapshots: 1h where it is not given, 5m at least, 24h at most.
+	Interval Duration `yaml:"interval,omitempty" json:"interval,omitempty"`
+	// Hourly is how long one snapshot for each hour stays: 168h (7 days) where it is not given, 1h at least.
+	Hourly Duration `yaml:"hourly,omitempty" json:"hourly,omitempty"`
+	// Daily is how long one snapshot for each day stays: 2160h (90 days) where it is not given, not shorter than Hourly.
+	Daily Duration `yaml:"daily,omitempty" json:"daily,omitempty"`
 }
 
 // Component is one supervised process of the control plane.

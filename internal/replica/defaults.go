@@ -63,6 +63,9 @@ func (e *Etcd) setDefaults() {
 	orElse(&e.Heartbeat, Duration(100*time.Millisecond))
 	orElse(&e.Election, Duration(time.Second))
 	orElse(&e.CatchUpEntries, 75000)
+	orElse(&e.Snapshots.Interval, Duration(time.Hour))
+	orElse(&e.Snapshots.Hourly, Duration(7*24*time.Hour))
+	orElse(&e.Snapshots.Daily, Duration(90*24*time.Hour))
 }
 
 func (c *Cluster) setComponentDefaults() {

@@ -36,7 +36,7 @@ func TestExampleDocumentIsValid(t *testing.T) {
 // Each refusal must say the source, the line and the field, and what would be allowed.
 func TestParseRefuses(t *testing.T) {
 	for _, tc := range []struct{ name, doc, want string }{
-		{"an unknown field", head + "etcd:\n  hartbeat: 1s\n", "a.yaml: line 4: etcd.hartbeat: found an unknown field; allowed: catchUpEntries, dataDir, dataDisk, election, heartbeat, quotaBytes"},
+		{"an unknown field", head + "etcd:\n  hartbeat: 1s\n", "a.yaml: line 4: etcd.hartbeat: found an unknown field; allowed: catchUpEntries, dataDir, dataDisk, election, heartbeat, quotaBytes, snapshots"},
 		{"an unknown field in JSON", `{"apiVersion":"quorate.dev/v1alpha1","kind":"Cluster","nam":"x"}`, "a.yaml: line 1: nam: found an unknown field"},
 		{"a field twice", head + "name: a\nname: b\n", "a.yaml: line 4: name: found the field a second time; allowed: once; it stands in line 3 already"},
 		{"a component twice", head + "components:\n  x: {}\n  x: {}\n", "line 5: components.x: found the field a second time"},

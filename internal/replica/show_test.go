@@ -53,6 +53,10 @@ seal: {key: base64key://c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTAxMjM=}
 	//     heartbeat: 100ms
 	//     election: 1s
 	//     catchUpEntries: 75000
+	//     snapshots:
+	//         interval: 1h0m0s
+	//         hourly: 168h0m0s
+	//         daily: 2160h0m0s
 	// components:
 	//     cluster-autoscaler:
 	//         enabled: false

@@ -37,8 +37,30 @@ func (e Etcd) validate(f *Faults) {
 		f.add("etcd.quotaBytes", strconv.FormatInt(e.QuotaBytes, 10), fmt.Sprintf("%d (16 MiB) to %d (16 GiB)", int64(minQuota), int64(maxQuota)))
 	}
 	e.validateTimers(f)
+	e.Snapshots.validate(f)
 	if e.CatchUpEntries < minCatchUp || e.CatchUpEntries > maxCatchUp {
 		f.add("etcd.catchUpEntries", strconv.FormatUint(e.CatchUpEntries, 10), fmt.Sprintf("%d to %d", minCatchUp, maxCatchUp))
+	}
+}
+
+// The bounds of the snapshots' times.
+const (
+	// minInterval: a database of gigabytes takes minutes to save.
+	minInterval = 5 * time.Minute
+	maxInterval = 24 * time.Hour
+	// maxRetention is some ten years: beyond it somebody has mistyped.
+	maxRetention = 90000 * time.Hour
+)
+
+func (s Snapshots) validate(f *Faults) {
+	if i := s.Interval.Duration(); i < minInterval || i > maxInterval {
+		f.add("etcd.snapshots.interval", s.Interval.String(), fmt.Sprintf("%s to %s", minInterval, maxInterval))
+	}
+	if h := s.Hourly.Duration(); h < time.Hour || h > maxRetention {
+		f.add("etcd.snapshots.hourly", s.Hourly.String(), fmt.Sprintf("%s to %s", time.Hour, maxRetention))
+	}
+	if d := s.Daily.Duration(); d < s.Hourly.Duration() || d > maxRetention {
+		f.add("etcd.snapshots.daily", s.Daily.String(), fmt.Sprintf("at least etcd.snapshots.hourly (%s), at most %s", s.Hourly, maxRetention))
 	}
 }
 

@@ -34,7 +34,7 @@ func TestSmallestDocumentIsValid(t *testing.T) {
 func TestDefaultsAreThoseOfTheComments(t *testing.T) {
 	c := valid()
 	got := fmt.Sprintf("%v %v %v %v %v %v %v", c.Endpoint.Port, c.Replicas, c.Network, c.Etcd, c.Election, c.Restore, *c.EncryptionAtRest)
-	want := "443 3 {[10.96.0.0/12] 10.244.0.0/16 cluster.local} {/var/lib/quorate  8589934592 100ms 1s 75000} fast off true"
+	want := "443 3 {[10.96.0.0/12] 10.244.0.0/16 cluster.local} {/var/lib/quorate  8589934592 100ms 1s 75000 {1h0m0s 168h0m0s 2160h0m0s}} fast off true"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -132,6 +132,10 @@ func TestValidateRefuses(t *testing.T) {
 		{"a heartbeat of half a millisecond", "etcd.heartbeat", func(c *replica.Cluster) { c.Etcd.Heartbeat = replica.Duration(20500 * time.Microsecond) }},
 		{"an election under five heartbeats", "etcd.election", func(c *replica.Cluster) { c.Etcd.Election = replica.Duration(499 * time.Millisecond) }},
 		{"an election above 50s", "etcd.election", func(c *replica.Cluster) { c.Etcd.Election = replica.Duration(51 * time.Second) }},
+		{"snapshots every minute", "etcd.snapshots.interval", func(c *replica.Cluster) { c.Etcd.Snapshots.Interval = replica.Duration(time.Minute) }},
+		{"snapshots every two days", "etcd.snapshots.interval", func(c *replica.Cluster) { c.Etcd.Snapshots.Interval = replica.Duration(48 * time.Hour) }},
+		{"hourly snapshots for minutes", "etcd.snapshots.hourly", func(c *replica.Cluster) { c.Etcd.Snapshots.Hourly = replica.Duration(10 * time.Minute) }},
+		{"daily snapshots shorter than hourly ones", "etcd.snapshots.daily", func(c *replica.Cluster) { c.Etcd.Snapshots.Daily = replica.Duration(24 * time.Hour) }},
 		{"few catch-up entries", "etcd.catchUpEntries", func(c *replica.Cluster) { c.Etcd.CatchUpEntries = 4999 }},
 		{"many catch-up entries", "etcd.catchUpEntries", func(c *replica.Cluster) { c.Etcd.CatchUpEntries = 1000001 }},
 		{"an unknown election profile", "election", func(c *replica.Cluster) { c.Election = "quick" }},

@@ -1,0 +1,139 @@
+package etcdmember
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+const (
+	// firstSnapshot is how long after its epoch was formed the first snapshot is taken, where the interval is not shorter still.
+	firstSnapshot = 10 * time.Minute
+	// scheduleStep is how long each further replica waits for those whose turn comes before its own: longer than a saving takes.
+	scheduleStep = 10 * time.Minute
+	// orderStep is the same where a planned change waits for the snapshot.
+	orderStep = time.Minute
+)
+
+// SnapshotFacts are what the duty of saving snapshots is decided on.
+type SnapshotFacts struct {
+	Now      time.Time
+	Interval time.Duration
+	Record   record.View
+	// Me and Leader are member ids; Members the applied list.
+	Me, Leader record.MemberID
+	Members    []Member
+}
+
+// SnapshotTurn says when this replica saves the next snapshot.
+type SnapshotTurn struct {
+	// At is when its turn comes, if nobody has saved one before; zero: it has none.
+	At time.Time
+	// Due is when the first replica's turn comes.
+	Due time.Time
+	// Why is WhySchedule, or the order that a snapshot goes before.
+	Why string
+	// Newest is the newest snapshot of the open epoch; its Name is empty where there is none.
+	Newest record.Taken
+}
+
+// DecideSnapshot needs no lease, and so no apiserver: the record says when the newest snapshot was taken, and all replicas read it. The voters
+// take turns in the order of their ids, the leader last. One whose turn comes and who finds no newer snapshot saves one. Two that
+// save at once, because one took longer than a turn or knows another leader, do double work and no harm: their names differ.
+func DecideSnapshot(f SnapshotFacts) SnapshotTurn {
+	epoch, ok := openEpoch(f.Record)
+	if !ok || f.Leader == 0 {
+		return SnapshotTurn{}
+	}
+	t := SnapshotTurn{Why: WhySchedule, Newest: newestSnapshot(f.Record, epoch.Number)}
+	t.Due = t.Newest.Time.Add(f.Interval)
+	if t.Newest.Name == "" {
+		t.Due = epoch.Outcome.Time.Add(min(firstSnapshot, f.Interval))
+	}
+	step := scheduleStep
+	if o, ok := f.orderBefore(t.Newest.Time); ok && o.Time.Before(t.Due) {
+		t.Due, t.Why, step = o.Time, fmt.Sprintf("before order %d (%s)", o.Number, o.Kind), orderStep
+	}
+	rank := slices.Index(turns(f.Members, f.Leader), f.Me)
+	if rank < 0 {
+		return t
+	}
+	t.At = t.Due.Add(time.Duration(rank) * step)
+	return t
+}
+
+// turns are the voters in the order of their turns.
+func turns(members []Member, leader record.MemberID) (out []record.MemberID) {
+	for _, m := range members {
+		if !m.Learner && m.Started() && m.ID != leader {
+			out = append(out, m.ID)
+		}
+	}
+	slices.Sort(out)
+	return append(out, leader)
+}
+
+// orderBefore is the newest planned change that a snapshot goes before and that the newest one is too old for.
+func (f SnapshotFacts) orderBefore(newest time.Time) (out record.Order, ok bool) {
+	withdrawn := map[uint64]bool{}
+	for _, o := range f.Record.Orders {
+		withdrawn[o.Withdraws] = true
+	}
+	for _, o := range f.Record.Orders {
+		planned := o.Kind == record.OrderLeave || o.Kind == record.OrderReplicas && o.Replicas < len(f.Members)
+		if planned && o.Done == nil && !withdrawn[o.Number] && o.Time.Sub(newest) > snapshotYoung {
+			out, ok = o, true
+		}
+	}
+	return out, ok
+}
+
+// openEpoch is the newest epoch, if it is formed and not closed.
+func openEpoch(v record.View) (record.Epoch, bool) {
+	if !newestOutcomeFormed(v) {
+		return record.Epoch{}, false
+	}
+	e := v.Epochs[len(v.Epochs)-1]
+	return e, e.Closed == nil
+}
+
+// newestSnapshot is the newest snapshot of an epoch.
+func newestSnapshot(v record.View, epoch uint64) (newest record.Taken) {
+	for _, t := range v.Taken {
+		if t.Epoch == epoch && t.Time.After(newest.Time) {
+			newest = t
+		}
+	}
+	return newest
+}
+
+// newestOfFormed is the newest snapshot of the newest formed epoch, as the rows want it; nil: there is none.
+func newestOfFormed(v record.View) *SnapshotRef {
+	for _, e := range slices.Backward(v.Epochs) {
+		if e.Outcome == nil || e.Outcome.Formed == nil {
+			continue
+		}
+		if t := newestSnapshot(v, e.Number); t.Name != "" {
+			return &SnapshotRef{Name: t.Name, Epoch: t.Epoch, Revision: t.Revision, Time: t.Time}
+		}
+		return nil
+	}
+	return nil
+}
+
+// SnapshotTurn decides the duty on what the membership saw last. ok is false where there is nothing to decide on: no member runs, or the record was
+// not read yet.
+func (m *Membership) SnapshotTurn(ctx context.Context, now time.Time) (turn SnapshotTurn, ok bool) {
+	m.mu.Lock()
+	seen := m.seen
+	m.mu.Unlock()
+	s, err := m.Status(ctx)
+	if err != nil || seen == nil || s.MemberID == 0 {
+		return SnapshotTurn{}, false
+	}
+	return DecideSnapshot(SnapshotFacts{Now: now, Interval: m.cfg.Cluster.Etcd.Snapshots.Interval.Duration(), Record: *seen,
+		Me: s.MemberID, Leader: s.Leader, Members: s.Members}), true
+}

@@ -1,0 +1,139 @@
+package etcdmember
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// shot is a snapshot of an epoch, some time before t0.
+func shot(epoch uint64, ago time.Duration, why string) record.Snapshot {
+	at := t0.Add(-ago)
+	return record.Snapshot{Name: fmt.Sprintf("%d/%s", epoch, at.Format(time.RFC3339)), Epoch: epoch, Time: at, Why: why}
+}
+
+// agos spells which of a list are there, by their age.
+func agos(list []record.Snapshot) string {
+	var out []string
+	for _, s := range list {
+		out = append(out, fmt.Sprintf("%d:%s", s.Epoch, t0.Sub(s.Time)))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestExpired(t *testing.T) {
+	week := Retention{Hourly: 7 * 24 * time.Hour, Daily: 90 * 24 * time.Hour}
+	const day, h, m = 24 * time.Hour, time.Hour, time.Minute
+	s := func(agos ...time.Duration) (out []record.Snapshot) {
+		for _, ago := range agos {
+			out = append(out, shot(1, ago, WhySchedule))
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		list []record.Snapshot
+		r    Retention
+		held string
+		want []record.Snapshot
+	}{
+		"none": {},
+		// t0 is 12:00.
+		"the last one of each hour stays":                      {list: s(3*h+10*m, 2*h+50*m, 2*h+20*m, 2*h+10*m, 10*m), r: week, want: s(2*h+50*m, 2*h+20*m)},
+		"of hours a week ago too":                              {list: s(6*day+50*m, 6*day+10*m, 0), r: week, want: s(6*day + 50*m)},
+		"after a week, the last one of each day":               {list: s(9*day, 8*day+11*h, 8*day+5*h, 8*day-11*h, 0), r: week, want: s(8*day+11*h, 8*day+5*h)},
+		"after the days, none":                                 {list: s(91*day, 90*day+m, 89*day, 0), r: week, want: s(91*day, 90*day+m)},
+		"the newest stays, however old":                        {list: s(400*day, 300*day), r: week, want: s(400 * day)},
+		"one of the future stays":                              {list: s(30*m, -2*h), r: week},
+		"what is not of the schedule stays with its hour full": {list: []record.Snapshot{shot(1, 50*m, "by hand"), shot(1, 40*m, WhySchedule), shot(1, 20*m, "order 3"), shot(1, 10*m, WhySchedule)}, r: week, want: s(40 * m)},
+		"but not for ever":                                     {list: []record.Snapshot{shot(1, 8*day+5*h, "by hand"), shot(1, 8*day+4*h, "by hand"), shot(1, 0, WhySchedule)}, r: week, want: []record.Snapshot{shot(1, 8*day+5*h, "by hand")}},
+		"the last of the newest two epochs stay, whatever is newest": {
+			list: []record.Snapshot{shot(1, 300*day, WhySchedule), shot(2, 200*day, WhySchedule), shot(2, 199*day, WhySchedule), shot(3, 150*day, WhySchedule), shot(3, 140*day, WhySchedule)},
+			r:    week, want: []record.Snapshot{shot(1, 300*day, WhySchedule), shot(2, 200*day, WhySchedule), shot(3, 150*day, WhySchedule)}},
+		"the newest of all stays, also of an old epoch": {
+			list: []record.Snapshot{shot(1, 100*day, WhySchedule), shot(2, 200*day, WhySchedule), shot(3, 300*day, WhySchedule)}, r: week},
+		"epochs do not share an hour":    {list: []record.Snapshot{shot(1, 50*m, WhySchedule), shot(2, 40*m, WhySchedule), shot(3, 30*m, WhySchedule)}, r: week},
+		"the source of a restore stays":  {list: s(400*day, 300*day, 0), r: week, held: shot(1, 400*day, "").Name, want: s(300 * day)},
+		"a short retention":              {list: s(5*h, 3*h, 90*m, 0), r: Retention{Hourly: 2 * h, Daily: 2 * h}, want: s(5*h, 3*h)},
+		"retention of nothing keeps one": {list: s(5*h, 3*h, 0), r: Retention{}, want: s(5*h, 3*h)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Expired(t0, c.list, c.r, func(name string) bool { return name == c.held })
+			if agos(got) != agos(c.want) {
+				t.Errorf("expired %s\nwant    %s", agos(got), agos(c.want))
+			}
+		})
+	}
+}
+
+// TestExpiredOfAYear: a year of hourly snapshots is thinned out as the words say, and what stays now stays if asked again.
+func TestExpiredOfAYear(t *testing.T) {
+	var list []record.Snapshot
+	for ago := 365 * 24 * time.Hour; ago >= 0; ago -= time.Hour {
+		list = append(list, shot(1, ago, WhySchedule))
+	}
+	r := Retention{Hourly: 7 * 24 * time.Hour, Daily: 90 * 24 * time.Hour}
+	none := func(string) bool { return false }
+	kept := keptOf(list, Expired(t0, list, r, none))
+	if len(kept) != 169+83 { // 168 hours and the one at the edge, from 13 November on; 22 August to 12 November
+		t.Errorf("%d stay: want 252", len(kept))
+	}
+	if again := Expired(t0, kept, r, none); len(again) != 0 {
+		t.Errorf("asked again: %s", agos(again))
+	}
+}
+
+func keptOf(list, expired []record.Snapshot) []record.Snapshot {
+	return slices.DeleteFunc(slices.Clone(list), func(s record.Snapshot) bool { return slices.Contains(expired, s) })
+}
+
+// shelf is a record's snapshots in memory.
+type shelf struct {
+	list    []record.Snapshot
+	view    record.View
+	deleted []string
+	swept   time.Time
+	err     error
+}
+
+func (s *shelf) View(context.Context) (record.View, error)            { return s.view, s.err }
+func (s *shelf) Snapshots(context.Context) ([]record.Snapshot, error) { return s.list, nil }
+func (s *shelf) DeleteSnapshot(_ context.Context, name string) error {
+	s.deleted = append(s.deleted, name)
+	return nil
+}
+func (s *shelf) SweepSnapshots(_ context.Context, before time.Time) (int, error) {
+	s.swept = before
+	return 0, nil
+}
+
+func TestRetentionKeepsTheSourceOfARestore(t *testing.T) {
+	old, older, newest := shot(1, 300*24*time.Hour, WhySchedule), shot(1, 400*24*time.Hour, WhySchedule), shot(1, 0, WhySchedule)
+	from := func(name string) record.Source { return record.Source{Kind: record.SourceSnapshot, Snapshot: name} }
+	for name, c := range map[string]struct {
+		view record.View
+		want []string
+	}{
+		"no restore":       {record.View{}, []string{older.Name, old.Name}},
+		"an order":         {record.View{Orders: []record.Order{{Restore: &record.RestoreOrder{From: from(old.Name)}}}}, []string{older.Name}},
+		"an order is done": {record.View{Orders: []record.Order{{Restore: &record.RestoreOrder{From: from(old.Name)}, Done: &record.Done{}}}}, []string{older.Name, old.Name}},
+		"a claim":          {record.View{Epochs: []record.Epoch{{Claim: &record.Claim{Source: from(older.Name)}}}}, []string{old.Name}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &shelf{list: []record.Snapshot{older, old, newest}, view: c.view}
+			got, err := KeepRetention(t.Context(), s, t0, Retention{time.Hour, time.Hour})
+			if err != nil || !slices.Equal(got, c.want) || !slices.Equal(s.deleted, c.want) || !s.swept.Equal(t0.Add(-sweepAge)) {
+				t.Errorf("deleted %v (%v), swept before %s, %v: want %v", got, s.deleted, s.swept, err, c.want)
+			}
+		})
+	}
+	s := &shelf{list: []record.Snapshot{older, old, newest}, err: errors.New("away")}
+	if _, err := KeepRetention(t.Context(), s, t0, Retention{}); err == nil || len(s.deleted) > 0 {
+		t.Errorf("without knowing the restores: deleted %v, %v", s.deleted, err)
+	}
+}
