@@ -31,6 +31,7 @@ var soleImporters = map[string]string{
 	"go.etcd.io/etcd/server/v3":             "etcdmember",
 	"go.etcd.io/etcd/client/v3":             "etcdmember",
 	"github.com/cloudflare/cfssl":           "certs",
+	"filippo.io/age":                        "certs",
 	"github.com/coreos/go-systemd":          "systemd",
 	"gocloud.dev":                           "internal/record",
 	"cloud.google.com/go":                   "internal/gce",

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+func newBundleImport() *cobra.Command {
+	var f clusterFlags
+	var passphraseFile string
+	var yes bool
+	cmd := &cobra.Command{Use: "import FILE", Short: "Bring the bundle back from escrow into the record", Args: exactly("FILE"),
+		Long: `Bring the bundle back from escrow into the record, sealed with the seal key. It must be of this very cluster (by the uid of its
+inception, which "quorate record rebuild" brings back too), whole, and good enough to issue every certificate of a master. A generation
+that is there is never replaced; a newer one must trust what the present one issued. The command shows the CAs and asks.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.load()
+			if err != nil {
+				return err
+			}
+			b, err := readEscrow(cmd, args[0], passphraseFile)
+			if err != nil {
+				return err
+			}
+			if err := b.Prove(c, time.Now()); err != nil {
+				return fmt.Errorf("import %s: %w\nnothing was changed", args[0], err)
+			}
+			return importBundle(cmd, c, b, yes)
+		}}
+	f.add(cmd)
+	addYes(cmd, &yes)
+	cmd.Flags().StringVar(&passphraseFile, "passphrase-file", "", "a file with the passphrase in one line; it is asked for where this is not given")
+	return cmd
+}
+
+// readEscrow reads either form of an exported bundle.
+func readEscrow(cmd *cobra.Command, path, passphraseFile string) (*certs.Bundle, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the escrow: %w", err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, certs.MaxEscrow+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the escrow: %w", err)
+	}
+	var b *certs.Bundle
+	switch {
+	case len(data) > certs.MaxEscrow:
+		return nil, fmt.Errorf("read the escrow: %s has more than %d bytes: that is no bundle", path, certs.MaxEscrow)
+	case certs.Encrypted(data):
+		passphrase, err := passphraseFrom(cmd, passphraseFile, false)
+		if err != nil {
+			return nil, err
+		}
+		b, err = certs.OpenEscrow(data, passphrase)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w\nnothing was changed", path, err)
+		}
+		return b, nil
+	case passphraseFile != "":
+		return nil, fmt.Errorf("read the escrow: %s is not encrypted, and --passphrase-file is given: it is not the file that export wrote", path)
+	}
+	if b, err = certs.DecodeBundle(data); err != nil {
+		return nil, fmt.Errorf("read %s: %w\nnothing was changed", path, err)
+	}
+	return b, nil
+}
+
+// importBundle compares the bundle with the record, asks, and creates it.
+func importBundle(cmd *cobra.Command, c *replica.Cluster, b *certs.Bundle, yes bool) error {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	store, err := record.Open(ctx, c.Record.URL, c.Name)
+	if err != nil {
+		return err
+	}
+	bundles, err := record.OpenBundles(store, c.Seal.Key)
+	if err != nil {
+		return err
+	}
+	there, err := mayImport(ctx, store, bundles, b)
+	if err != nil {
+		return fmt.Errorf("%w\nnothing was changed", err)
+	}
+	if err := showFingerprints(out, b); err != nil {
+		return err
+	}
+	if there {
+		fmt.Fprintf(out, "\n%s holds this very bundle already. Nothing was changed.\n", store)
+		return nil
+	}
+	fmt.Fprintln(out)
+	if err := confirm(cmd, "", fmt.Sprintf("Create bundle generation %d in %s?", b.Generation, store), yes); err != nil {
+		return err
+	}
+	plaintext, err := b.Encode()
+	if err != nil {
+		return err
+	}
+	got, _, err := bundles.Create(ctx, b.Generation, plaintext)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(got, plaintext) {
+		return recordError("import into %s: somebody created another bundle of generation %d meanwhile; it stays", store, b.Generation)
+	}
+	fmt.Fprintf(out, "%s holds bundle generation %d. Masters that wait for it go on by themselves.\n", store, b.Generation)
+	return nil
+}
+
+// mayImport says why the record may not take the bundle; there: it has it already.
+func mayImport(ctx context.Context, store *record.Store, bundles *record.Bundles, b *certs.Bundle) (there bool, err error) {
+	v, err := store.View(ctx)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case v.Inception == nil:
+		return false, recordError("import into %s: there is no inception: bring the record back first (quorate record rebuild)", store)
+	case v.Inception.UID != b.ClusterUID:
+		return false, recordError("import into %s: the bundle is of the cluster with uid %s, the record of %s", store, b.ClusterUID, v.Inception.UID)
+	case v.Bundle == 0:
+		return false, nil
+	case b.Generation < v.Bundle:
+		return false, recordError("import into %s: the record has generation %d, and this is %d: an older one would bring dropped CAs and keys back", store, v.Bundle, b.Generation)
+	}
+	plaintext, err := bundles.Read(ctx, v.Bundle)
+	if err != nil {
+		return false, err
+	}
+	if b.Generation > v.Bundle {
+		former, err := certs.DecodeBundle(plaintext)
+		if err == nil {
+			err = b.Continues(former)
+		}
+		if err != nil {
+			return false, recordError("import into %s: %w", store, err)
+		}
+		return false, nil
+	}
+	mine, err := b.Encode()
+	if err != nil {
+		return false, err
+	}
+	if !bytes.Equal(mine, plaintext) {
+		return false, recordError("import into %s: %w", store, errOtherBundle)
+	}
+	return true, nil
+}
+
+// errOtherBundle: two bundles of one generation were made, and a cluster can have one.
+var errOtherBundle = errors.New("the record holds another bundle of this generation; it stays")
