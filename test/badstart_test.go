@@ -232,9 +232,7 @@ func (c *cluster) wantNothingMade(t *testing.T) {
 }
 
 // disk is a path on the one VM's data disk, as the host reaches it.
-func (c *cluster) disk(path string) string {
-	return fmt.Sprintf("/proc/%d/root/var/lib/quorate/%s", c.vm(only).InitPID, path)
-}
+func (c *cluster) disk(path string) string { return c.diskOf(only, path) }
 
 // hideRecord puts a file where the record's folder is: it can neither be listed nor read. showRecord puts the folder back.
 func (c *cluster) hideRecord(t *testing.T) {

@@ -36,6 +36,8 @@ type plan struct {
 	programs string // another folder than the common one
 	// bare: the cluster is about its members alone. A stand-in takes the apiserver's place, and nothing else runs.
 	bare bool
+	// etcd is a further line for the document's etcd section.
+	etcd string
 	// noRecord: the operator has not begun the record. noAttribute: the VMs have no Cluster document yet.
 	noRecord, noAttribute bool
 }
@@ -107,7 +109,10 @@ func (c *cluster) write(p plan) string {
 	if p.replicas == 0 {
 		p.replicas = len(p.vms)
 	}
-	components := ""
+	etcd, components := "", ""
+	if p.etcd != "" {
+		etcd = "  " + p.etcd + "\n"
+	}
 	if p.bare {
 		components = "components: {kube-scheduler: {enabled: false}, kube-controller-manager: {enabled: false}}\n"
 	}
@@ -125,7 +130,7 @@ compute:
   endpoint: http://10.251.%d.1:8080/compute/v1/
 etcd:
   dataDisk: quorate-data
-%s`, p.replicas, p.subnet, base64.URLEncoding.EncodeToString(key), p.subnet, components)
+%s%s`, p.replicas, p.subnet, base64.URLEncoding.EncodeToString(key), p.subnet, etcd, components)
 }
 
 func (c *cluster) project() localgce.Config {
@@ -146,6 +151,12 @@ func (c *cluster) project() localgce.Config {
 	}
 	return conf
 }
+
+// guest is a path in a VM that runs, as the host reaches it; diskOf is one on its data disk.
+func (c *cluster) guest(vm, path string) string {
+	return fmt.Sprintf("/proc/%d/root%s", c.vm(vm).InitPID, path)
+}
+func (c *cluster) diskOf(vm, path string) string { return c.guest(vm, "/var/lib/quorate/"+path) }
 
 func (c *cluster) bucket() string     { return filepath.Join(c.state, "bucket") }
 func (c *cluster) configFile() string { return filepath.Join(c.state, "cluster.yaml") }

@@ -16,6 +16,14 @@ import (
 // few rounds as show that the scenario works at all.
 var chaos = os.Getenv("QUORATE_CHAOS") == "1"
 
+// onlyInChaos skips what takes too long for every change.
+func onlyInChaos(t *testing.T, takes string) {
+	t.Helper()
+	if !chaos {
+		t.Skip(takes + "; with QUORATE_CHAOS=1")
+	}
+}
+
 // TestMain is also the pid 1 of the scenarios' VMs, and the apiserver of the cases.
 func TestMain(m *testing.M) {
 	localgce.RunInitIfAsked()

@@ -80,7 +80,7 @@ func (c *cluster) wantOne(t *testing.T, vms ...string) {
 			if err != nil {
 				return err
 			}
-			if found := fmt.Sprintf("%016x", list.Header.ClusterId); found != id {
+			if found := strconv.FormatUint(list.Header.ClusterId, 16); found != id {
 				t.Errorf("the member on %s answers as cluster %s; the record says %s", vm, found, id)
 			}
 			for _, m := range list.Members {

@@ -1,0 +1,135 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/localgce"
+)
+
+// This file holds the cases in which more is lost than a quorum bears for a while, and those in which what stands around the cluster is away.
+
+// wipe recreates a VM with an empty disk; keep does so with its disk kept.
+func wipe(c *cluster) act {
+	return func(ctx context.Context, vm string) error {
+		return c.RecreateVM(ctx, vm, localgce.Recreation{Wipe: true})
+	}
+}
+
+func keep(c *cluster) act {
+	return func(ctx context.Context, vm string) error { return c.RecreateVM(ctx, vm, localgce.Recreation{}) }
+}
+
+func TestCase21TwoOfThreeDieAndReturn(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	type back struct {
+		name          string
+		first, second func(*cluster) act
+	}
+	ways := []back{{"both with their disks", keep, keep}, {"the first with an empty disk", wipe, keep}}
+	if chaos {
+		ways = append(ways, back{"the second with an empty disk", keep, wipe})
+		ways = append(ways, ways...) // in both orders
+	}
+	for i, way := range ways {
+		x, y := c.leader(t), c.follower(t)
+		if i >= len(ways)/2 {
+			x, y = y, x
+		}
+		c.together(t, []string{x, y}, c.KillVM)
+		third := c.others(x, y)[0]
+		if i == 0 {
+			await(t, third+" says that there is no quorum", func() error { return c.blocked(third, "no-quorum") })
+		}
+		c.must(t, way.first(c)(t.Context(), x))
+		time.Sleep(2 * time.Second)
+		c.must(t, way.second(c)(t.Context(), y))
+		await(t, fmt.Sprintf("%s and %s are back, %s", x, y, way.name), c.membersWhole)
+	}
+	c.invariants(t, l)
+}
+
+func TestCase21TwoOfThreeReturnWithEmptyDisksAndNobodySeeds(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	x, y := c.leader(t), c.follower(t)
+	third := c.others(x, y)[0]
+	l.stop()
+	c.together(t, []string{x, y}, wipe(c))
+	for _, vm := range []string{x, y} {
+		await(t, vm+" waits", func() error { return c.blocked(vm, "no-quorum-empty-disk") })
+	}
+	await(t, third+" waits", func() error { return c.blocked(third, "survivors-not-enough") })
+	time.Sleep(12 * time.Second) // more than one look at the record
+	if epoch, _ := c.newestEpoch(t); epoch != 1 {
+		t.Errorf("epoch %d was begun", epoch)
+	}
+	if _, err := os.Stat(c.diskOf(third, "etcd/member")); err != nil {
+		t.Errorf("the survivor's data: %v", err)
+	}
+	for _, vm := range []string{x, y} {
+		if n := len(c.processes(vm)["etcd"]); n != 0 {
+			t.Errorf("%d etcd processes on the empty disk of %s", n, vm)
+		}
+	}
+}
+
+func TestCase24RepairsWhileTheCloudIsAway(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	kinds := []string{"empty", "stale"}
+	if chaos {
+		kinds = append(kinds, "unavailable", "forbidden")
+	}
+	for _, kind := range kinds {
+		c.must(t, c.SetComputeFault(localgce.ComputeFault{Kind: kind}))
+		vm := c.leader(t)
+		before := c.member(t, vm)
+		c.must(t, wipe(c)(t.Context(), vm))
+		await(t, fmt.Sprintf("%s is replaced while the Compute API is %s", vm, kind), c.membersWhole)
+		c.wantMember(t, vm, before, false)
+	}
+	c.must(t, c.SetComputeFault(localgce.ComputeFault{}))
+
+	vm := c.follower(t)
+	c.must(t, c.SetMetadataFault(vm, localgce.MetadataFault{Kind: "away"}))
+	c.must(t, wipe(c)(t.Context(), vm))
+	time.Sleep(2 * time.Second)
+	c.must(t, c.SetMetadataFault(vm, localgce.MetadataFault{}))
+	await(t, "replaced once metadata is back", c.membersWhole)
+
+	c.hideRecord(t)
+	c.must(t, wipe(c)(t.Context(), vm))
+	await(t, "without the record it waits", func() error { return c.blocked(vm, "record-unreadable") })
+	since := time.Now()
+	await(t, "clients go on", func() error { return l.goOn(since) })
+	c.showRecord(t)
+	await(t, "replaced once the record is back", c.membersWhole)
+	c.invariants(t, l)
+}
+
+func TestCase24AnUnreachableVMIsNeverRemovedOnAListThatLies(t *testing.T) {
+	t.Parallel()
+	onlyInChaos(t, "5 minutes")
+	c, l := threeMembers(t)
+	vm := c.follower(t)
+	before := c.member(t, vm)
+	for _, kind := range []string{"empty", "forbidden", ""} {
+		c.must(t, c.SetComputeFault(localgce.ComputeFault{Kind: kind}))
+		c.must(t, c.Cut(t.Context(), vm))
+		time.Sleep(90 * time.Second) // a voter may be removed after 60 s, if it is proven gone
+		s, err := c.status(c.leader(t))
+		c.must(t, err)
+		if n := len(voters(s)); n != 3 {
+			t.Errorf("with the Compute API %q and %s cut off there are %d voters", kind, vm, n)
+		}
+		c.must(t, c.Heal(t.Context(), vm))
+		await(t, "whole", c.membersWhole)
+	}
+	c.wantMember(t, vm, before, true)
+	c.invariants(t, l)
+}

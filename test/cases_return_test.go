@@ -1,0 +1,216 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/localgce"
+)
+
+// The cases are what can befall a member, on real agents and real etcd in VMs of their own, under a load whose history is checked; each ends with the
+// same invariants. They have the numbers of the list by which they are known. This file holds those in which a replica comes
+// back, with its disk or without.
+
+var threeVMs = []string{"master-a", "master-b", "master-c"}
+
+// threeMembers is a whole cluster of three under load.
+func threeMembers(t *testing.T) (*cluster, *clients) { return membersOf(t, threeVMs...) }
+
+// cases counts the clusters of the cases, two of which run at a time: most of their time they wait.
+var cases atomic.Int32
+
+// bare starts the VMs of a cluster that is about its members alone, beside others.
+func bare(t *testing.T, p plan) *cluster {
+	t.Helper()
+	p.bare, p.subnet = true, 10+int(cases.Add(1))%200
+	return begin(t, p)
+}
+
+// membersOf is a whole cluster under load.
+func membersOf(t *testing.T, vms ...string) (*cluster, *clients) {
+	t.Helper()
+	c := bare(t, plan{vms: vms})
+	await(t, "whole", c.membersWhole)
+	l := c.startWriters(t)
+	time.Sleep(time.Second)
+	return c, l
+}
+
+// others are the VMs but some.
+func (c *cluster) others(but ...string) []string {
+	return slices.DeleteFunc(slices.Clone(c.vms), func(vm string) bool { return slices.Contains(but, vm) })
+}
+
+// follower is a VM whose member does not lead.
+func (c *cluster) follower(t *testing.T) string {
+	t.Helper()
+	return c.others(c.leader(t))[0]
+}
+
+// free are addresses that no VM has had.
+func (c *cluster) free(n int) netip.Addr {
+	return netip.MustParseAddr(fmt.Sprintf("10.251.%d.%d", c.subnet, 40+n))
+}
+
+// wantMember wants a replica to have the member it had, or another.
+func (c *cluster) wantMember(t *testing.T, vm, before string, same bool) {
+	t.Helper()
+	if now := c.member(t, vm); (now == before) != same {
+		t.Errorf("%s has member %s, before %s; the same is wanted: %t", vm, now, before, same)
+	}
+}
+
+func TestCase01ThreeFirstBootsAtTheSameMomentGiveOneCluster(t *testing.T) {
+	t.Parallel()
+	c := bare(t, plan{vms: threeVMs})
+	l := c.startWriters(t)
+	c.invariants(t, l)
+	if epoch, _ := c.newestEpoch(t); epoch != 1 {
+		t.Errorf("epoch %d", epoch)
+	}
+}
+
+func TestCase03SameNameEmptyDiskSameAddress(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	for _, vm := range []string{c.follower(t), c.leader(t)} {
+		before := c.member(t, vm)
+		c.must(t, c.RecreateVM(t.Context(), vm, localgce.Recreation{Wipe: true}))
+		await(t, vm+" is whole again", c.membersWhole)
+		c.wantMember(t, vm, before, false)
+		t.Logf("writes stalled %s", l.stall())
+	}
+	c.invariants(t, l)
+}
+
+func TestCase04SameNameEmptyDiskNewAddress(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	for i, vm := range []string{c.follower(t), c.leader(t)} {
+		before := c.member(t, vm)
+		c.must(t, c.RecreateVM(t.Context(), vm, localgce.Recreation{Wipe: true, Address: c.free(i)}))
+		await(t, vm+" is whole again", c.membersWhole)
+		c.wantMember(t, vm, before, false)
+	}
+	c.invariants(t, l)
+}
+
+func TestCase06SurvivingDiskGapWithinAndBeyondTheLog(t *testing.T) {
+	t.Parallel()
+	c := bare(t, plan{vms: threeVMs, etcd: "catchUpEntries: 5000"})
+	await(t, "whole", c.membersWhole)
+	l := c.startWriters(t)
+	for _, gap := range []struct {
+		entries  int
+		snapshot bool
+	}{{1000, false}, {17000, true}} { // etcd cuts its log every 10 000 entries, and keeps 5000 of them here
+		vm := c.follower(t)
+		before := c.member(t, vm)
+		c.must(t, c.KillVM(t.Context(), vm))
+		c.fill(t, c.leader(t), gap.entries)
+		c.must(t, c.StartVM(t.Context(), vm))
+		await(t, vm+" is whole again", c.membersWhole)
+		c.wantMember(t, vm, before, true)
+		if got := c.receivedSnapshot(t, vm); got != gap.snapshot {
+			t.Errorf("with %d entries missed a snapshot was received: %t", gap.entries, got)
+		}
+	}
+	c.invariants(t, l)
+}
+
+// fill writes as many small entries as are wanted, as fast as the cluster takes them.
+func (c *cluster) fill(t *testing.T, vm string, entries int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	client, err := dial(ctx, c.vm(vm).Address, c.etcdTLS(t))
+	c.must(t, err)
+	defer client.Close()
+	const writers = 50
+	var wait sync.WaitGroup
+	errs := make([]error, writers)
+	for w := range writers {
+		wait.Go(func() {
+			for n := w; n < entries && errs[w] == nil; n += writers {
+				_, errs[w] = client.Put(ctx, fmt.Sprintf("fill/%d", n%100), strings.Repeat("x", 100))
+			}
+		})
+	}
+	wait.Wait()
+	for _, err := range errs {
+		c.must(t, err)
+	}
+}
+
+// receivedSnapshot says whether the member that runs in a VM got the database from the leader in this boot.
+func (c *cluster) receivedSnapshot(t *testing.T, vm string) bool {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(c.vm(vm).LogFolder, "etcd.log"))
+	c.must(t, err)
+	return strings.Contains(string(b), "received and saved database snapshot")
+}
+
+func TestCase07SurvivingDiskNewAddress(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	vm := c.leader(t)
+	before := c.member(t, vm)
+	c.must(t, c.RecreateVM(t.Context(), vm, localgce.Recreation{Address: c.free(0)}))
+	await(t, "one is whole again at a new address", c.membersWhole)
+	c.wantMember(t, vm, before, true)
+	c.together(t, c.vms, func(ctx context.Context, vm string) error {
+		return c.RecreateVM(ctx, vm, localgce.Recreation{Address: c.free(1 + slices.Index(c.vms, vm))})
+	})
+	await(t, "all are whole again at new addresses", c.membersWhole)
+	c.wantMember(t, vm, before, true)
+	c.invariants(t, l)
+}
+
+func TestCase08RemovedWhileDownAndTheDiskReturns(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	vm := c.follower(t)
+	before := c.member(t, vm)
+	c.must(t, c.KillVM(t.Context(), vm))
+	leader := c.leader(t)
+	await(t, "it is removed", func() error { return c.removeMember(t, leader, vm) }) // refused until the others have been connected for 5 s
+	c.must(t, c.StartVM(t.Context(), vm))
+	await(t, "the removed replica is whole again", c.membersWhole)
+	c.wantMember(t, vm, before, false)
+	if archived, _ := filepath.Glob(c.diskOf(vm, "archive/*")); len(archived) != 1 {
+		t.Errorf("archived: %q, want the directory of the removed member", archived)
+	}
+	c.invariants(t, l)
+}
+
+// removeMember removes the member of a VM by another's, as an operator with etcdctl would.
+func (c *cluster) removeMember(t *testing.T, by, vm string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	client, err := dial(ctx, c.vm(by).Address, c.etcdTLS(t))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	list, err := client.MemberList(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range list.Members {
+		if m.Name != "" && placeName(m.Name) == vm {
+			_, err = client.MemberRemove(ctx, m.ID)
+			return err
+		}
+	}
+	return fmt.Errorf("%s is not in the list", vm)
+}

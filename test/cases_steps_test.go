@@ -1,0 +1,164 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/localgce"
+)
+
+// This file holds the cases in which an agent ends in the middle of what it does.
+
+// formedAt are the moments of a seed from which on the record says that the epoch was formed: who loses the only disk then has lost what
+// may have been acknowledged, and nobody may begin anew.
+var formedAt = []moment{
+	{etcdmember.StepFormed, etcdmember.After}, {etcdmember.StepSeedDone, etcdmember.Before}, {etcdmember.StepSeedDone, etcdmember.After},
+}
+
+func TestCase02SeederKilledAtEachStepDiskKeptAndLost(t *testing.T) {
+	t.Parallel()
+	type round struct {
+		moment
+		wipe bool
+	}
+	rounds := []round{
+		{moment{etcdmember.StepSeedStart, etcdmember.After}, false}, {moment{etcdmember.StepFormed, etcdmember.Before}, false},
+		{moment{etcdmember.StepClaim, etcdmember.After}, true}, {moment{etcdmember.StepSeedMarker, etcdmember.After}, true},
+		{moment{etcdmember.StepFormed, etcdmember.After}, true},
+	}
+	if chaos {
+		rounds = nil
+		for _, step := range []etcdmember.Step{etcdmember.StepClaim, etcdmember.StepSeedOnDisk, etcdmember.StepSeedStart,
+			etcdmember.StepSeedMarker, etcdmember.StepFormed, etcdmember.StepSeedDone} {
+			for _, when := range []etcdmember.Moment{etcdmember.Before, etcdmember.After} {
+				rounds = append(rounds, round{moment{step, when}, false}, round{moment{step, when}, true})
+			}
+		}
+	}
+	for _, r := range rounds {
+		t.Run(fmt.Sprintf("%s, disk lost: %t", r.moment, r.wipe), func(t *testing.T) { seederKilled(t, r.moment, r.wipe) })
+	}
+}
+
+// seederKilled lets three VMs boot and cuts the power of the one that comes to the moment first.
+func seederKilled(t *testing.T, m moment, wipe bool) {
+	c := bare(t, plan{vms: threeVMs, noAttribute: true})
+	for _, vm := range c.vms {
+		c.arm(t, vm, m)
+	}
+	c.setDocument(t, c.document)
+	seeder := c.awaitEnd(t, m, c.vms...)
+	if wipe {
+		c.must(t, c.RecreateVM(t.Context(), seeder, localgce.Recreation{Wipe: true}))
+	} else {
+		c.must(t, c.KillVM(t.Context(), seeder))
+		c.must(t, c.StartVM(t.Context(), seeder))
+	}
+	if wipe && slices.Contains(formedAt, m) {
+		await(t, "the seeder waits", func() error { return c.blocked(seeder, "no-quorum-empty-disk") })
+		if epoch, _ := c.newestEpoch(t); epoch != 1 {
+			t.Errorf("a second history was begun: epoch %d", epoch)
+		}
+		return
+	}
+	await(t, "whole", c.membersWhole)
+	c.invariants(t, c.startWriters(t))
+}
+
+// blocked says whether a replica does not wait under a name.
+func (c *cluster) blocked(vm, name string) error {
+	s, err := c.status(vm)
+	if err == nil && !names(s, name) {
+		err = fmt.Errorf("%s is in phase %s, blocked %+v", vm, s.Replica.Phase, s.Blocked)
+	}
+	return err
+}
+
+func TestCase17AgentKilledWhileAMemberIsReplaced(t *testing.T) {
+	t.Parallel()
+	joiner := []moment{
+		{etcdmember.StepRemoveFormer, etcdmember.After}, {etcdmember.StepAddLearner, etcdmember.After},
+		{etcdmember.StepStartJoined, etcdmember.After}, // while the copy of the state is on its way
+	}
+	leader := []moment{{etcdmember.StepPromote, etcdmember.Before}, {etcdmember.StepPromote, etcdmember.After}}
+	if chaos {
+		joiner = nil
+		for _, step := range []etcdmember.Step{etcdmember.StepIncarnation, etcdmember.StepTenureOnDisk, etcdmember.StepRemoveFormer, etcdmember.StepMarkAdding,
+			etcdmember.StepAddLearner, etcdmember.StepMarkAdded, etcdmember.StepConfirm, etcdmember.StepMarkStarted, etcdmember.StepStartJoined} {
+			joiner = append(joiner, moment{step, etcdmember.Before}, moment{step, etcdmember.After})
+		}
+	}
+	c, l := threeMembers(t)
+	replace := func(m moment, armed func(vm, leader string) string) {
+		t.Helper()
+		vm := c.follower(t)
+		before := c.member(t, vm)
+		ended := c.awaitEnd(t, m, armed(vm, c.leader(t)))
+		await(t, fmt.Sprintf("%s ended at %s, and it is whole again", ended, m), c.membersWhole)
+		c.wantMember(t, vm, before, false)
+	}
+	for _, m := range joiner {
+		replace(m, func(vm, _ string) string { c.recreateArmed(t, vm, localgce.Recreation{Wipe: true}, m); return vm })
+	}
+	for _, m := range leader {
+		replace(m, func(vm, leader string) string {
+			c.arm(t, leader, m)
+			c.must(t, c.RecreateVM(t.Context(), vm, localgce.Recreation{Wipe: true}))
+			return leader
+		})
+	}
+	c.invariants(t, l)
+}
+
+func TestCase17AgentKilledWhileAReturningMemberIsStarted(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	moments := []moment{{etcdmember.StepStartOnDisk, etcdmember.After}, {etcdmember.StepStart, etcdmember.After}}
+	if chaos {
+		moments = nil
+		for _, step := range []etcdmember.Step{etcdmember.StepIncarnation, etcdmember.StepTenureOnDisk, etcdmember.StepConfirm,
+			etcdmember.StepStartOnDisk, etcdmember.StepStart} {
+			moments = append(moments, moment{step, etcdmember.Before}, moment{step, etcdmember.After})
+		}
+	}
+	for _, m := range moments {
+		vm := c.leader(t)
+		before := c.member(t, vm)
+		c.recreateArmed(t, vm, localgce.Recreation{}, m)
+		c.awaitEnd(t, m, vm)
+		await(t, fmt.Sprintf("%s ended at %s, and it is whole again", vm, m), c.membersWhole)
+		c.wantMember(t, vm, before, true)
+	}
+	c.invariants(t, l)
+}
+
+func TestCase17AgentKilledWhileARemovedDirectoryIsArchived(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	moments := []moment{{etcdmember.StepArchiveOnDisk, etcdmember.After}}
+	if chaos {
+		moments = append(moments, moment{etcdmember.StepArchiveOnDisk, etcdmember.Before}, moment{etcdmember.StepArchive, etcdmember.Before},
+			moment{etcdmember.StepArchive, etcdmember.After})
+	}
+	for i, m := range moments {
+		vm := c.vms[2]
+		leader := c.others(vm)[0]
+		before := c.member(t, vm)
+		c.arm(t, vm, m)
+		await(t, "it is removed", func() error { return c.removeMember(t, leader, vm) })
+		c.awaitEnd(t, m, vm)
+		await(t, fmt.Sprintf("%s ended at %s, and it is whole again", vm, m), c.membersWhole)
+		c.wantMember(t, vm, before, false)
+		if list, err := filepath.Glob(c.diskOf(vm, "archive/*")); err != nil || len(list) != i+1 {
+			t.Errorf("archived after %d rounds: %q, %v", i+1, list, err)
+		}
+		if _, err := os.Stat(c.diskOf(vm, "etcd/member")); err != nil {
+			t.Error(err)
+		}
+	}
+	c.invariants(t, l)
+}
