@@ -83,7 +83,7 @@ data disks, a network that can be cut, and a load balancer. It needs root.
 A VM is a set of namespaces, not a booted kernel. "localgce up" leaves the project running, "localgce down" removes every
 trace of it from the machine; logs and disks stay in the state folder.`,
 		SilenceUsage: true, SilenceErrors: true,
-	}, newUp(), newServe(), newDown(), newStatus(), newVM(), newNet(), newAttribute(), newFault())
+	}, newUp(), newServe(), newDown(), newStatus(), newVM(), newDisk(), newNet(), newAttribute(), newFault())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp())
 	root.PersistentFlags().String("state", "_demo", "the folder with the project's disks, logs and socket")

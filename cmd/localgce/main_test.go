@@ -62,6 +62,10 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"up --wm a@z", exitUsage, "unknown flag: --wm (see localgce up --help)"},
 		{"attribute set k=f", exitUsage, "either a vm's name or --all is needed"},
 		{"vm recreate a b --address 10.0.0.1", exitUsage, "--address is for one vm, 2 are named"},
+		{"vm create a", exitUsage, `"a": NAME@ZONE or NAME@ZONE@ADDRESS is needed`},
+		{"disk fill a --leave much", exitUsage, `--leave "much": a number of bytes`},
+		{"disk clone a", exitUsage, "--to is needed"},
+		{"disk swap a", exitUsage, "accepts 2 arg(s), received 1"},
 		{"vm logs a", exitFailure, "there is no log of a; there are: none in "},
 		{"vm logs a etcd", exitFailure, "there is no log of a's etcd; there are: none in "},
 		{"vm exec a", exitUsage, "requires at least 2 arg(s)"},
@@ -140,6 +144,24 @@ func TestADayOfAProject(t *testing.T) {
 	step("terminated", 0, "vm", "list")
 	step("a is started (", 0, "vm", "start", "a")
 	step("b is recreated (", 0, "vm", "recreate", "--wipe", "b")
+	step("the disk of a is full", 0, "disk", "fill", "a", "--leave", "1MiB")
+	step("the disk of a has space again", 0, "disk", "free", "a")
+	step("the disk of a is frozen", 0, "disk", "freeze", "a", "--for", "5s")
+	step("the disk of a takes writes again", 0, "disk", "thaw", "a")
+	step("the disk of a is kept", 0, "disk", "snapshot", "a", "s")
+	step("the disk of a is torn, and its vm is off", 0, "disk", "tear", "a")
+	step("the disk of a is as it was", 0, "disk", "restore", "a", "s", "--same-id")
+	step("no file of the disk fits", 1, "disk", "corrupt", "a", "x")
+	step("a is started (", 0, "vm", "start", "a")
+	step("c is created (", 0, "vm", "create", "c@us-central1-c")
+	step("vm c is RUNNING; this needs it to be TERMINATED", 1, "disk", "clone", "a", "--to", "c")
+	step("c is off (", 0, "vm", "kill", "c")
+	step("the disk of a is cloned", 0, "disk", "clone", "a", "--to", "c")
+	step("c is deleted (", 0, "vm", "delete", "c")
+	step("the disk of c-data is deleted", 0, "disk", "delete", "c-data", "us-central1-c")
+	step("b is recreated (", 0, "vm", "recreate", "--leave-old-running", "--address", "auto", "b")
+	step("b.1", 0, "vm", "list")
+	step("b.1 is deleted (", 0, "vm", "delete", "b.1")
 	step("a does not reach b", 0, "net", "partition", "a", "b", "--one-way")
 	step("a does not reach b", 0, "status")
 	step("the network is whole", 0, "net", "heal")

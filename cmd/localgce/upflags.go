@@ -64,7 +64,7 @@ func (f *upFlags) config(state string) (conf localgce.Config, err error) {
 	if conf.Subnet, err = netip.ParsePrefix(f.subnet); err != nil {
 		return conf, fmt.Errorf("--subnet %q: a range such as 10.240.0.0/24 is needed", f.subnet)
 	}
-	if conf.DiskSize, err = parseSize(f.diskSize); err != nil {
+	if conf.DiskSize, err = parseSize("--disk-size", f.diskSize); err != nil {
 		return conf, err
 	}
 	if conf.VMs, err = parseVMs(f.vms); err != nil {
@@ -111,17 +111,12 @@ func (f *upFlags) applyCluster(conf *localgce.Config) (err error) {
 	return nil
 }
 
+// parseVMs reads the flags --vm.
 func parseVMs(flags []string) (list []localgce.VMConfig, err error) {
 	for _, v := range flags {
-		parts := strings.Split(v, "@")
-		if len(parts) < 2 || len(parts) > 3 {
-			return nil, fmt.Errorf("--vm %q: NAME@ZONE or NAME@ZONE@ADDRESS is needed", v)
-		}
-		c := localgce.VMConfig{Name: parts[0], Zone: parts[1]}
-		if len(parts) == 3 {
-			if c.Address, err = localgce.ParseAddress(parts[2]); err != nil {
-				return nil, fmt.Errorf("--vm %q: %w", v, err)
-			}
+		c, err := parseVM(v)
+		if err != nil {
+			return nil, fmt.Errorf("--vm %w", err)
 		}
 		list = append(list, c)
 	}
@@ -129,6 +124,21 @@ func parseVMs(flags []string) (list []localgce.VMConfig, err error) {
 		return nil, fmt.Errorf("no --vm is given: at least one NAME@ZONE is needed")
 	}
 	return list, nil
+}
+
+// parseVM reads NAME@ZONE or NAME@ZONE@ADDRESS.
+func parseVM(v string) (c localgce.VMConfig, err error) {
+	parts := strings.Split(v, "@")
+	if len(parts) < 2 || len(parts) > 3 {
+		return c, fmt.Errorf("%q: NAME@ZONE or NAME@ZONE@ADDRESS is needed", v)
+	}
+	c.Name, c.Zone = parts[0], parts[1]
+	if len(parts) == 3 {
+		if c.Address, err = localgce.ParseAddress(parts[2]); err != nil {
+			return c, fmt.Errorf("%q: %w", v, err)
+		}
+	}
+	return c, nil
 }
 
 func parseBinds(flags []string) (list []localgce.Bind, err error) {
@@ -162,8 +172,8 @@ func readAttribute(flag string) (key, value string, err error) {
 	return key, string(b), nil
 }
 
-// parseSize reads a number of bytes, MiB or GiB.
-func parseSize(s string) (int64, error) {
+// parseSize reads a flag with a number of bytes, MiB or GiB.
+func parseSize(flag, s string) (int64, error) {
 	number, unit := s, int64(1)
 	for suffix, u := range map[string]int64{"MiB": 1 << 20, "GiB": 1 << 30} {
 		if n, ok := strings.CutSuffix(s, suffix); ok {
@@ -172,7 +182,7 @@ func parseSize(s string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n <= 0 || n > 1<<62/unit {
-		return 0, fmt.Errorf("--disk-size %q: a number of bytes, or such as 512MiB or 4GiB, is needed", s)
+		return 0, fmt.Errorf("%s %q: a number of bytes, or such as 512MiB or 4GiB, is needed", flag, s)
 	}
 	return n * unit, nil
 }

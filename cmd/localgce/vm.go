@@ -16,13 +16,13 @@ import (
 
 // newVM holds what can be done to VMs.
 func newVM() *cobra.Command {
-	return group(&cobra.Command{Use: "vm", Short: "List, start, kill, freeze, recreate VMs, and run commands in them"}, newVMList(),
+	return group(&cobra.Command{Use: "vm", Short: "List, create, start, kill, freeze, recreate, delete VMs, and run commands in them"}, newVMList(),
 		newVMAction("start", "Power VMs on", "is started", (*localgce.Client).StartVM),
 		newVMAction("kill", "Cut the power of VMs", "is off", (*localgce.Client).KillVM),
 		newVMAction("stop", "Stop VMs in order, as GCE does: SIGTERM, 90 s", "is off", (*localgce.Client).StopVM),
 		newVMAction("freeze", "Stall VMs wholly, as when their host hangs", "is frozen", (*localgce.Client).FreezeVM),
 		newVMAction("thaw", "Let frozen VMs go on", "goes on", (*localgce.Client).ThawVM),
-		newMaintenance(), newRecreate(), newExec(), newLogs())
+		newMaintenance(), newCreate(), newRecreate(), newDelete(), newExec(), newLogs())
 }
 
 func newVMList() *cobra.Command {
@@ -78,29 +78,6 @@ func eachVM(cmd *cobra.Command, names []string, done string, act func(*localgce.
 		})
 	}
 	return group.Wait()
-}
-
-func newRecreate() *cobra.Command {
-	var wipe bool
-	var address string
-	cmd := &cobra.Command{
-		Use: "recreate NAME...", Short: "Delete VMs and create them again: new instance ids, fresh boot disks", Args: exactly(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			a, err := localgce.ParseAddress(address)
-			if err == nil && address != "" && len(names) > 1 {
-				err = fmt.Errorf("--address is for one vm, %d are named", len(names))
-			}
-			if err != nil {
-				return &usageError{err}
-			}
-			return eachVM(cmd, names, "is recreated", func(c *localgce.Client, ctx context.Context, name string) error {
-				return c.RecreateVM(ctx, name, localgce.Recreation{Wipe: wipe, Address: a})
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&wipe, "wipe", false, "a new empty data disk; without it, the old one is kept")
-	cmd.Flags().StringVar(&address, "address", "", "a new address")
-	return cmd
 }
 
 func newMaintenance() *cobra.Command {

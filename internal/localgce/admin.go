@@ -25,6 +25,8 @@ type order struct {
 	Value    *string       `json:"value,omitempty"`
 	Fault    string        `json:"fault,omitempty"`
 	Delay    time.Duration `json:"delay,omitempty"`
+	Create   VMConfig      `json:"create,omitzero"`
+	Disk     diskOrder     `json:"disk,omitzero"`
 }
 
 // Run serves the project's methods to Clients on a socket in the state folder until ctx ends or a client asks for the end, and then
@@ -54,7 +56,10 @@ func (p *Project) Run(ctx context.Context, up func()) error {
 func (p *Project) admin(down context.CancelFunc) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, p.Status()) })
+	p.routeDisks(mux)
 	for verb, do := range map[string]func(context.Context, order) error{
+		"vm/create":      func(ctx context.Context, o order) error { return p.CreateVM(ctx, o.Create, o.Disk.Name) },
+		"vm/delete":      func(ctx context.Context, o order) error { return p.DeleteVM(ctx, o.VM, o.Disk.Delete) },
 		"vm/start":       func(ctx context.Context, o order) error { return p.StartVM(ctx, o.VM) },
 		"vm/kill":        func(ctx context.Context, o order) error { return p.KillVM(ctx, o.VM) },
 		"vm/stop":        func(ctx context.Context, o order) error { return p.StopVM(ctx, o.VM) },
@@ -72,24 +77,35 @@ func (p *Project) admin(down context.CancelFunc) http.Handler {
 		"fault/compute": func(_ context.Context, o order) error { return p.SetComputeFault(ComputeFault{o.Fault}) },
 		"down":          func(context.Context, order) error { down(); return nil },
 	} {
-		mux.HandleFunc("POST /v1/"+verb, func(w http.ResponseWriter, r *http.Request) { carryOut(w, r, do) })
+		route(mux, verb, func(ctx context.Context, o order) (string, error) { return "", do(ctx, o) })
 	}
 	return mux
 }
 
 // carryOut does not stop half-way when the client goes: a VM is better whole.
-func carryOut(w http.ResponseWriter, r *http.Request, do func(context.Context, order) error) {
+func carryOut(w http.ResponseWriter, r *http.Request, do func(context.Context, order) (string, error)) {
 	var o order
 	if err := json.NewDecoder(r.Body).Decode(&o); err != nil {
 		http.Error(w, "read order: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	if err := do(context.WithoutCancel(r.Context()), o); err != nil {
+	said, err := do(context.WithoutCancel(r.Context()), o)
+	if err != nil {
 		w.WriteHeader(http.StatusConflict)
 		answer(w, map[string]string{"error": err.Error()})
 		return
 	}
-	answer(w, map[string]string{})
+	answer(w, reply{Said: said})
+}
+
+// reply is the answer to an order that was carried out: with the little that some say.
+type reply struct {
+	Said string `json:"said,omitempty"`
+}
+
+// route serves a verb.
+func route(mux *http.ServeMux, verb string, do func(context.Context, order) (string, error)) {
+	mux.HandleFunc("POST /v1/"+verb, func(w http.ResponseWriter, r *http.Request) { carryOut(w, r, do) })
 }
 
 // listenIn opens the admin socket. Its path is reached through a descriptor of the folder, because a socket's path

@@ -91,6 +91,16 @@ func (c *Client) ThawVM(ctx context.Context, name string) error {
 	return c.order(ctx, "vm/thaw", order{VM: name})
 }
 
+// CreateVM is Project.CreateVM.
+func (c *Client) CreateVM(ctx context.Context, v VMConfig, disk string) error {
+	return c.order(ctx, "vm/create", order{Create: v, Disk: diskOrder{Name: disk}})
+}
+
+// DeleteVM is Project.DeleteVM.
+func (c *Client) DeleteVM(ctx context.Context, name string, withDisk bool) error {
+	return c.order(ctx, "vm/delete", order{VM: name, Disk: diskOrder{Delete: withDisk}})
+}
+
 // RecreateVM is Project.RecreateVM.
 func (c *Client) RecreateVM(ctx context.Context, name string, r Recreation) error {
 	return c.order(ctx, "vm/recreate", order{VM: name, Recreate: r})
@@ -162,8 +172,19 @@ func (c *Client) awaitEnd(ctx context.Context) {
 }
 
 func (c *Client) order(ctx context.Context, verb string, o order) error {
-	_, err := c.call(ctx, http.MethodPost, verb, &o)
+	_, err := c.ask(ctx, verb, o)
 	return err
+}
+
+// ask is an order whose answer says something.
+func (c *Client) ask(ctx context.Context, verb string, o order) (string, error) {
+	body, err := c.call(ctx, http.MethodPost, verb, &o)
+	if err != nil {
+		return "", err
+	}
+	var r reply
+	err = json.Unmarshal(body, &r)
+	return r.Said, err
 }
 
 func (c *Client) call(ctx context.Context, method, verb string, o *order) ([]byte, error) {

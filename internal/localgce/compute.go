@@ -22,10 +22,12 @@ type ComputeServer struct {
 	project   string
 	instances func() []Instance
 	routes    *http.ServeMux
+	// unattached returns the disks that no VM has, as instances without a name; nil is none.
+	unattached func() []Instance
 
 	mu    sync.Mutex
 	fault ComputeFault
-	stale []Instance
+	stale []Instance // instances and unattached disks
 }
 
 // NewComputeServer serves what instances returns at each request.
@@ -48,7 +50,7 @@ func (c *ComputeServer) SetFault(f ComputeFault) error {
 	if !slices.Contains([]string{"", "forbidden", "empty", "stale", "unavailable"}, f.Kind) {
 		return fmt.Errorf("compute fault %q: forbidden, empty, stale, unavailable or none are known", f.Kind)
 	}
-	now := c.instances()
+	now := c.all()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fault, c.stale = f, now
@@ -81,7 +83,15 @@ func (c *ComputeServer) current(listing bool) []Instance {
 	case fault.Kind == "empty" && listing:
 		return nil
 	}
-	return c.instances()
+	return c.all()
+}
+
+func (c *ComputeServer) all() []Instance {
+	all := c.instances()
+	if c.unattached != nil {
+		all = append(slices.Clone(all), c.unattached()...)
+	}
+	return all
 }
 
 // resources are the resources of a kind, or false for a kind that is not served.
@@ -90,7 +100,9 @@ func (c *ComputeServer) resources(r *http.Request, listing bool) (list []resourc
 	for _, i := range c.current(listing) {
 		switch r.PathValue("kind") {
 		case "instances":
-			list = append(list, instanceResource(base, i))
+			if i.Name != "" {
+				list = append(list, instanceResource(base, i))
+			}
 		case "disks":
 			list = append(list, diskResources(base, i)...)
 		default:

@@ -48,21 +48,26 @@ func instanceResource(base string, i Instance) resource {
 	}
 }
 
-// diskResources are an instance's boot disk, as old as the instance, and its data disk.
+// diskResources are an instance's boot disk, as old as the instance, and its data disk; without a name, the data disk alone.
 func diskResources(base string, i Instance) []resource {
 	zone := base + "/zones/" + i.Zone
+	users := []string{}
+	if i.Name != "" {
+		users = append(users, zone+"/instances/"+i.Name)
+	}
 	disk := func(id uint64, name string, bytes int64, created time.Time) resource {
 		return resource{
 			"kind": "compute#disk", "id": decimal(id), "name": name, "zone": zone, "status": "READY",
 			"selfLink": zone + "/disks/" + name, "type": zone + "/diskTypes/pd-balanced", "labels": i.Labels,
 			"sizeGb": strconv.FormatInt(max(1, bytes>>30), 10), "creationTimestamp": timestamp(created),
-			"users": []string{zone + "/instances/" + i.Name},
+			"users": users,
 		}
 	}
-	return []resource{
-		disk(i.ID-1, i.Name, 10<<30, i.Created),
-		disk(i.DataDisk.ID, i.DataDisk.Name, i.DataDisk.Bytes, i.DataDisk.Created),
+	data := disk(i.DataDisk.ID, i.DataDisk.Name, i.DataDisk.Bytes, i.DataDisk.Created)
+	if i.Name == "" {
+		return []resource{data}
 	}
+	return []resource{disk(i.ID-1, i.Name, 10<<30, i.Created), data}
 }
 
 func zoneResource(zones, name string) resource {

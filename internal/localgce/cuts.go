@@ -31,7 +31,7 @@ func (p *Project) Heal(ctx context.Context, name string) error {
 	}
 	return p.changeCuts(ctx, func() {
 		for _, v := range p.vms {
-			if name == "" || v.Name == name {
+			if name == "" || v.key() == name {
 				v.cut = false
 			}
 		}
@@ -76,7 +76,7 @@ func (p *Project) cutScript() string {
 	var silent, pairs []string
 	address := map[string]string{}
 	for _, v := range p.vms {
-		address[v.Name] = v.Address.String()
+		address[v.key()] = v.Address.String()
 		if v.cut || v.frozen {
 			silent = append(silent, `"`+port(v.Index)+`"`)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // SetAttribute sets an instance attribute of one VM, or with an empty name of all, and wakes who watches. A nil value
-// removes it.
+// removes it. VMs that are created later have what was set for all.
 func (p *Project) SetAttribute(name, key string, value *string) error {
 	if key == "" {
 		return fmt.Errorf("set attribute: the key is empty")
@@ -22,22 +22,30 @@ func (p *Project) SetAttribute(name, key string, value *string) error {
 	}
 	p.mu.Lock()
 	for _, v := range p.vms {
-		if name != "" && v.Name != name {
+		if name != "" && v.key() != name {
 			continue
 		}
 		v.Attributes = maps.Clone(v.Attributes)
 		if v.Attributes == nil {
 			v.Attributes = map[string]string{}
 		}
-		if value == nil {
-			delete(v.Attributes, key)
-		} else {
-			v.Attributes[key] = *value
-		}
+		setOrDelete(v.Attributes, key, value)
 		p.publish(v)
+	}
+	if name == "" {
+		p.attributes = maps.Clone(p.attributes)
+		setOrDelete(p.attributes, key, value)
 	}
 	p.mu.Unlock()
 	return p.save()
+}
+
+func setOrDelete(m map[string]string, key string, value *string) {
+	if value == nil {
+		delete(m, key)
+		return
+	}
+	m[key] = *value
 }
 
 // SetMaintenance sets a VM's maintenance-event, as GCE does a minute before it moves or ends a VM: NONE, MIGRATE_ON_HOST_MAINTENANCE or

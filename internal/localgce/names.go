@@ -21,8 +21,8 @@ func namesFor(state string) names {
 // fabric is the network namespace of the bridge, and the cgroup above the VMs'.
 func (n names) fabric() string { return "lgce-" + n.hash }
 
-// vm is the network namespace of one VM.
-func (n names) vm(name string) string { return n.fabric() + "-" + name }
+// vm is the network namespace of the VM in a slot.
+func (n names) vm(slot string) string { return n.fabric() + "-" + slot }
 
 // owns says whether a network namespace is the project's.
 func (n names) owns(namespace string) bool {
@@ -33,11 +33,11 @@ func (n names) owns(namespace string) bool {
 func (n names) hostLink() string { return "lgce" + n.hash }
 
 func (n names) disks() string                { return filepath.Join(n.state, "disks") }
-func (n names) disk(vm string) string        { return filepath.Join(n.disks(), vm+".img") }
+func (n names) image(file string) string     { return filepath.Join(n.disks(), file) }
 func (n names) logs() string                 { return filepath.Join(n.state, "logs") }
 func (n names) vmLog(vm string) string       { return filepath.Join(n.logs(), vm+".log") }
 func (n names) vmLogFolder(vm string) string { return filepath.Join(n.logs(), vm) }
-func (n names) scratch(vm string) string     { return filepath.Join(n.state, "mnt", vm) }
+func (n names) scratch(slot string) string   { return filepath.Join(n.state, "mnt", slot) }
 func (n names) stateFile() string            { return filepath.Join(n.state, "state.json") }
 func (n names) lockFile() string             { return "/run/" + n.fabric() + ".lock" }
 

@@ -88,7 +88,7 @@ func port(index int) string { return fmt.Sprintf("p%d", index) }
 // plug makes a VM's network namespace, its eth0 and what GCE's guest agent would add. As on GCE the address has no range (/32), all packets
 // go to the gateway, and the gateway's hardware address is always known: a VM never hears from its own kernel that a neighbour is gone.
 func (f fabric) plug(ctx context.Context, v record) error {
-	ns, p := f.names.vm(v.Name), port(v.Index)
+	ns, p := f.names.vm(v.Slot), port(v.Index)
 	if _, err := run(ctx, "ip", "netns", "add", ns); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (f fabric) unplug(ctx context.Context, v record) error {
 	if f.linkExists(port(v.Index)) {
 		linkErr = ipBatch(ctx, f.names.fabric(), fmt.Sprintf("link del %s", port(v.Index)))
 	}
-	return errors.Join(linkErr, deleteNamespace(ctx, f.names.vm(v.Name)))
+	return errors.Join(linkErr, deleteNamespace(ctx, f.names.vm(v.Slot)))
 }
 
 func (f fabric) linkExists(link string) bool {

@@ -23,6 +23,7 @@ type machine struct {
 	booted   chan error    // one value: the boot's outcome
 	done     chan struct{} // closed when init, and so every process of the VM, is dead
 	disk     *loop
+	stall    *stall // nil but while the data disk takes no writes
 	metadata *MetadataServer
 	server   *http.Server
 }
@@ -37,16 +38,16 @@ func (p *Project) powerOn(ctx context.Context, v *vm) error {
 	err := p.boot(ctx, v, m)
 	if err == nil {
 		p.setStatus(v, statusRunning)
-		p.conf.Log.Info("vm started", "vm", v.Name, "instance", v.ID, "pid", m.cmd.Process.Pid)
+		p.conf.Log.Info("vm started", "vm", v.key(), "instance", v.ID, "pid", m.cmd.Process.Pid)
 		return nil
 	}
-	err = fmt.Errorf("start %s: %w", v.Name, err)
+	err = fmt.Errorf("start %s: %w", v.key(), err)
 	return errors.Join(err, p.powerOff(context.WithoutCancel(ctx), v))
 }
 
 // boot acquires in order: disk, network, metadata server, processes.
 func (p *Project) boot(ctx context.Context, v *vm, m *machine) error {
-	image := p.names.disk(v.Name)
+	image := p.names.image(v.Disk.Image)
 	if err := ensureDisk(ctx, image, v.Disk.Bytes); err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (p *Project) boot(ctx context.Context, v *vm, m *machine) error {
 	case err := <-m.booted:
 		return err
 	case <-time.After(bootTimeout):
-		return fmt.Errorf("init did not report within %s; see %s", bootTimeout, p.names.vmLog(v.Name))
+		return fmt.Errorf("init did not report within %s; see %s", bootTimeout, p.names.vmLog(v.key()))
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -79,7 +80,7 @@ func (p *Project) boot(ctx context.Context, v *vm, m *machine) error {
 // serveMetadata opens the VM's 169.254.169.254.
 func (p *Project) serveMetadata(v *vm, m *machine) error {
 	var listener net.Listener
-	err := inNamespace(p.names.vm(v.Name), func() (err error) {
+	err := inNamespace(p.names.vm(v.Slot), func() (err error) {
 		listener, err = net.Listen("tcp4", metadataAddress+":80")
 		return err
 	})
@@ -98,9 +99,12 @@ func (p *Project) serveMetadata(v *vm, m *machine) error {
 // powerOff is the cut of the power. v.ops is held.
 func (p *Project) powerOff(ctx context.Context, v *vm) error {
 	m := v.machine
+	if m.stall != nil {
+		m.stall.cutPower()
+	}
 	if m.cmd != nil {
 		if err := p.fabric.silence(ctx, v.record); err != nil {
-			p.conf.Log.Warn("silence vm", "vm", v.Name, "error", err)
+			p.conf.Log.Warn("silence vm", "vm", v.key(), "error", err)
 		}
 		_ = m.cmd.Process.Kill() // its only error is that it is dead already
 		<-m.done
@@ -123,20 +127,23 @@ func (m *machine) shutDown(ctx context.Context) error {
 func (p *Project) release(ctx context.Context, v *vm) error {
 	m := v.machine
 	var errs []error
+	if m.stall != nil {
+		errs = append(errs, m.stall.end())
+	}
 	if m.server != nil {
 		_ = m.server.Close()
 	}
 	if m.lifeline != nil {
 		m.lifeline.Close()
 	}
-	errs = append(errs, removeCgroup(p.vmCgroup(v.Name)), p.fabric.unplug(ctx, v.record))
+	errs = append(errs, removeCgroup(p.vmCgroup(v.Slot)), p.fabric.unplug(ctx, v.record))
 	if m.disk != nil {
-		errs = append(errs, m.disk.detach(p.names.disk(v.Name)))
+		errs = append(errs, m.disk.detach(p.names.image(v.Disk.Image)))
 	}
 	p.mu.Lock()
 	v.machine, v.frozen, v.agent, v.status = nil, false, AgentStatus{}, statusTerminated
 	p.mu.Unlock()
-	p.conf.Log.Info("vm is off", "vm", v.Name)
+	p.conf.Log.Info("vm is off", "vm", v.key())
 	return errors.Join(errs...)
 }
 
@@ -146,4 +153,4 @@ func (p *Project) setStatus(v *vm, status string) {
 	v.status = status
 }
 
-func (p *Project) vmCgroup(name string) string { return filepath.Join(p.cgroup, name) }
+func (p *Project) vmCgroup(slot string) string { return filepath.Join(p.cgroup, slot) }

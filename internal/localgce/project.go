@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -33,7 +32,11 @@ type Project struct {
 	cuts sync.Mutex // orders changes of the filter; taken before mu
 
 	mu         sync.Mutex
-	vms        []*vm // the slice is fixed after Start
+	vms        []*vm             // replaced as a whole where VMs come and go
+	index      int               // the last that a VM got
+	attributes map[string]string // of the VMs to come
+	disks      []volume          // that no VM has
+	snapshots  []snapshot
 	partitions []direction
 }
 
@@ -121,6 +124,7 @@ func (p *Project) runServices() error {
 		return fmt.Errorf("open the Compute API: %w", err)
 	}
 	p.compute = NewComputeServer(p.conf.Project, p.Instances)
+	p.compute.unattached = p.unattached
 	p.server = &http.Server{Handler: p.compute, ReadHeaderTimeout: 10 * time.Second}
 	p.tasks.Go(func() { _ = p.server.Serve(listener) }) // ends with Close
 
@@ -137,17 +141,22 @@ func (p *Project) targets() (list []target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, v := range p.vms {
+		if v.Left > 0 {
+			continue
+		}
 		list = append(list, target{index: v.Index, name: v.Name, address: v.Address, running: v.status == statusRunning})
 	}
 	return list
 }
 
-// Instances are the project's VMs as Google's APIs show them.
+// Instances are the project's VMs as Google's APIs show them. VMs that were left running are not among them.
 func (p *Project) Instances() (list []Instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, v := range p.vms {
-		list = append(list, p.instance(v))
+		if v.Left == 0 {
+			list = append(list, p.instance(v))
+		}
 	}
 	return list
 }
@@ -157,8 +166,18 @@ func (p *Project) instance(v *vm) Instance {
 	return Instance{
 		ID: v.ID, Name: v.Name, Zone: v.Zone, Project: p.conf.Project, ProjectNumber: p.conf.ProjectNumber,
 		Address: v.Address, Endpoint: p.conf.Endpoint, Status: v.status, Attributes: maps.Clone(v.Attributes),
-		Labels: map[string]string{"quorate-cluster": p.conf.Cluster}, Created: v.Created, DataDisk: v.Disk, Maintenance: v.event,
+		Labels: map[string]string{"quorate-cluster": p.conf.Cluster}, Created: v.Created, DataDisk: v.Disk.Disk, Maintenance: v.event,
 	}
+}
+
+// unattached are the disks that no VM has, each as the only disk of an instance without a name.
+func (p *Project) unattached() (list []Instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range p.disks {
+		list = append(list, Instance{Zone: d.Zone, Labels: map[string]string{"quorate-cluster": p.conf.Cluster}, DataDisk: d.Disk})
+	}
+	return list
 }
 
 // publish brings a running VM's metadata server up to date. p.mu is held.
@@ -173,8 +192,11 @@ func (p *Project) SetComputeFault(f ComputeFault) error { return p.compute.SetFa
 
 // Close powers all VMs off and removes every trace of the project from the machine. The files in the state folder stay.
 func (p *Project) Close(ctx context.Context) error {
+	p.mu.Lock()
+	vms := p.vms
+	p.mu.Unlock()
 	var group errgroup.Group
-	for _, v := range slices.Clone(p.vms) {
+	for _, v := range vms {
 		group.Go(func() error {
 			v.ops.Lock()
 			defer v.ops.Unlock()

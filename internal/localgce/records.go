@@ -1,11 +1,10 @@
 package localgce
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
-	"os"
+	"slices"
 	"time"
 )
 
@@ -15,35 +14,67 @@ func (p *Project) loadVMs() error {
 	if err != nil {
 		return err
 	}
+	p.attributes = maps.Clone(p.conf.Attributes)
+	if p.attributes == nil {
+		p.attributes = map[string]string{}
+	}
 	taken := map[netip.Addr]bool{}
 	for _, c := range p.conf.VMs {
 		taken[c.Address] = true
 	}
-	former := map[string]record{}
-	index := 0
-	for _, r := range old.VMs {
-		former[r.Name], index = r, max(index, r.Index)
-	}
+	former := p.recall(old)
 	for _, c := range p.conf.VMs {
 		r, known := former[c.Name]
-		if !known || r.Zone != c.Zone {
-			index++
-			r = record{Name: c.Name, Zone: c.Zone, Index: index, ID: newID(), Created: time.Now().UTC(), Disk: p.newDisk(c.Name)}
-			if err := os.Remove(p.names.disk(c.Name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("remove a forgotten data disk: %w", err)
-			}
+		if !known {
+			p.index++
+			r = record{Name: c.Name, Zone: c.Zone, Index: p.index, Slot: c.Name, ID: newID(), Created: time.Now().UTC(), Disk: p.dataDisk(c)}
 		}
-		r.Attributes = maps.Clone(p.conf.Attributes)
-		if r.Attributes == nil {
-			r.Attributes = map[string]string{}
-		}
+		r.Attributes = maps.Clone(p.attributes)
 		maps.Copy(r.Attributes, c.Attributes)
 		if r.Address, err = p.chooseAddress(c.Address, r.Address, taken); err != nil {
 			return fmt.Errorf("vm %s: %w", c.Name, err)
 		}
 		p.vms = append(p.vms, &vm{record: r, status: statusTerminated})
 	}
-	return p.save()
+	if err := p.save(); err != nil {
+		return err
+	}
+	return p.removeStrayImages()
+}
+
+// recall takes over what an earlier project knew: the records of the VMs that are wanted again, and as disks that no VM has those of the
+// others. A VM that was left running is gone, with its disk.
+func (p *Project) recall(old saved) map[string]record {
+	zones := map[string]string{}
+	for _, c := range p.conf.VMs {
+		zones[c.Name] = c.Zone
+	}
+	former := map[string]record{}
+	p.disks, p.snapshots = old.Disks, old.Snapshots
+	for _, r := range old.VMs {
+		p.index = max(p.index, r.Index)
+		fallback(&r.Slot, r.Name)
+		fallback(&r.Disk.Zone, r.Zone)
+		fallback(&r.Disk.Image, r.Name+".img") // what a state.json of before named by the VM
+		switch {
+		case r.Left > 0:
+		case zones[r.Name] == r.Zone:
+			former[r.Name] = r
+		default:
+			p.disks = append(p.disks, r.Disk)
+		}
+	}
+	return former
+}
+
+// dataDisk is the disk of a VM that was not known: one of its usual name that no VM has, else a new one.
+func (p *Project) dataDisk(c VMConfig) volume {
+	d := p.newVolume(c.Name, c.Zone)
+	if i := p.diskNamed(d.Name, c.Zone); i >= 0 {
+		d = p.disks[i]
+		p.disks = slices.Delete(p.disks, i, i+1)
+	}
+	return d
 }
 
 // firstAddress is where VMs' own addresses begin in the subnet; the ones before are for those who ask for them.
@@ -67,14 +98,10 @@ func (p *Project) chooseAddress(wanted, former netip.Addr, taken map[netip.Addr]
 	return netip.Addr{}, fmt.Errorf("no address is free in %s", p.conf.Subnet)
 }
 
-func (p *Project) newDisk(vm string) Disk {
-	return Disk{ID: newID(), Name: vm + "-data", DeviceName: p.conf.DeviceName, Bytes: p.conf.DiskSize, Created: time.Now().UTC()}
-}
-
 func (p *Project) save() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := saved{Config: p.conf}
+	s := saved{Config: p.conf, Disks: p.disks, Snapshots: p.snapshots}
 	for _, v := range p.vms {
 		s.VMs = append(s.VMs, v.record)
 	}

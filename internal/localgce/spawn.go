@@ -17,15 +17,15 @@ import (
 
 // spawn starts the VM's pid 1 in its network namespace and cgroup, with the other namespaces new.
 func (p *Project) spawn(v *vm, m *machine) error {
-	if err := errors.Join(makeCgroup(p.vmCgroup(v.Name)), os.MkdirAll(p.names.scratch(v.Name), 0o755), os.MkdirAll(p.names.vmLogFolder(v.Name), 0o755)); err != nil {
+	if err := errors.Join(makeCgroup(p.vmCgroup(v.Slot)), os.MkdirAll(p.names.scratch(v.Slot), 0o755), os.MkdirAll(p.names.vmLogFolder(v.key()), 0o755)); err != nil {
 		return err
 	}
-	cgroup, err := os.Open(p.vmCgroup(v.Name))
+	cgroup, err := os.Open(p.vmCgroup(v.Slot))
 	if err != nil {
 		return err
 	}
 	defer cgroup.Close()
-	log, err := os.OpenFile(p.names.vmLog(v.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(p.names.vmLog(v.key()), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return fmt.Errorf("open the log: %w", err)
 	}
@@ -48,7 +48,7 @@ func (p *Project) spawn(v *vm, m *machine) error {
 	defer reportEnd.Close()
 	cmd := initCommand(cgroup, log)
 	cmd.Stdin, cmd.ExtraFiles = stdin, []*os.File{spec, reportEnd} // specFD, reportFD
-	if err := inNamespace(p.names.vm(v.Name), cmd.Start); err != nil {
+	if err := inNamespace(p.names.vm(v.Slot), cmd.Start); err != nil {
 		reports.Close()
 		return fmt.Errorf("start init: %w", err)
 	}
@@ -75,8 +75,8 @@ func (p *Project) specFile(v *vm, m *machine) (*os.File, error) {
 	spec := bootSpec{
 		Name: v.Name, Zone: v.Zone, Project: p.conf.Project,
 		BootID: randomUUID(), MachineID: strings.ReplaceAll(randomUUID(), "-", ""),
-		Scratch: p.names.scratch(v.Name), Loop: m.disk.device, DeviceName: p.conf.DeviceName, MountPoint: p.conf.MountPoint,
-		Logs: p.names.vmLogFolder(v.Name), Binds: p.conf.Binds, Agent: p.conf.Agent,
+		Scratch: p.names.scratch(v.Slot), Loop: m.disk.device, DeviceName: p.conf.DeviceName, MountPoint: p.conf.MountPoint,
+		Logs: p.names.vmLogFolder(v.key()), Binds: p.conf.Binds, Agent: p.conf.Agent,
 	}
 	fd, err := unix.MemfdCreate("localgce-spec", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -124,7 +124,7 @@ func (p *Project) listen(v *vm, m *machine, reports *os.File) {
 	_ = m.cmd.Wait() // how init ends tells nothing
 	close(m.done)
 	select {
-	case m.booted <- fmt.Errorf("init ended early; see %s", p.names.vmLog(v.Name)):
+	case m.booted <- fmt.Errorf("init ended early; see %s", p.names.vmLog(v.key())):
 	default:
 	}
 	p.endedAlone(v, m)
@@ -137,8 +137,8 @@ func (p *Project) endedAlone(v *vm, m *machine) {
 	if v.machine != m {
 		return
 	}
-	p.conf.Log.Warn("vm ended by itself", "vm", v.Name)
+	p.conf.Log.Warn("vm ended by itself", "vm", v.key())
 	if err := p.release(context.Background(), v); err != nil {
-		p.conf.Log.Error("release vm", "vm", v.Name, "error", err)
+		p.conf.Log.Error("release vm", "vm", v.key(), "error", err)
 	}
 }

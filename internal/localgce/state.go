@@ -15,12 +15,24 @@ type record struct {
 	Name  string `json:"name"`
 	Zone  string `json:"zone"`
 	Index int    `json:"index"` // names its port and its next hop; never given twice
+	// Slot names what the VM has on the machine: its name, or where a VM of that name was left running, one with the index.
+	Slot string `json:"slot"`
+	// Left is not 0 for a VM that runs on after it was recreated: its ordinal among those of its name.
+	Left int `json:"left,omitempty"`
 	// ID is the instance id: a new one for each recreation.
 	ID         uint64            `json:"id"`
 	Address    netip.Addr        `json:"address"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Created    time.Time         `json:"created"`
-	Disk       Disk              `json:"disk"`
+	Disk       volume            `json:"disk"`
+}
+
+// key is how commands call the VM: its name, or name.1 for the first VM of that name that was left running. No name of GCE's has a dot.
+func (r record) key() string {
+	if r.Left > 0 {
+		return fmt.Sprintf("%s.%d", r.Name, r.Left)
+	}
+	return r.Name
 }
 
 // saved is state.json. It is written before anything that it tells of is acquired. What a project holds on the machine
@@ -28,6 +40,9 @@ type record struct {
 type saved struct {
 	Config Config   `json:"config"`
 	VMs    []record `json:"vms"`
+	// Disks are those that no VM has; Snapshots are copies of disks.
+	Disks     []volume   `json:"disks,omitempty"`
+	Snapshots []snapshot `json:"snapshots,omitempty"`
 }
 
 func readSaved(n names) (s saved, err error) {

@@ -62,10 +62,10 @@ func (p *Project) Status() Status {
 // vmStatus looks at one VM. p.mu is held.
 func (p *Project) vmStatus(v *vm) VMStatus {
 	s := VMStatus{
-		Name: v.Name, Zone: v.Zone, Address: v.Address.String(),
+		Name: v.key(), Zone: v.Zone, Address: v.Address.String(),
 		InstanceID: strconv.FormatUint(v.ID, 10), DiskID: strconv.FormatUint(v.Disk.ID, 10),
 		Status: v.status, Frozen: v.frozen, Cut: v.cut, Boots: v.boots, Agent: v.agent,
-		Log: p.names.vmLog(v.Name), LogFolder: p.names.vmLogFolder(v.Name),
+		Log: p.names.vmLog(v.key()), LogFolder: p.names.vmLogFolder(v.key()),
 	}
 	if v.machine != nil && v.machine.cmd != nil {
 		s.InitPID = v.machine.cmd.Process.Pid

@@ -53,6 +53,7 @@ func (n names) killOwner(ctx context.Context) (*lock, error) {
 
 // sweep removes what carries the project's names. The caller holds the lock.
 func (n names) sweep(ctx context.Context) error {
+	n.thawLoops() // who waits for a frozen disk cannot be killed
 	var errs []error
 	if root, err := cgroupRoot(); err == nil {
 		errs = append(errs, removeCgroup(filepath.Join(root, n.fabric()))) // with it all processes of all VMs

@@ -2,13 +2,11 @@ package localgce
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 )
 
 // The states of a VM, in the Compute API's words.
@@ -16,20 +14,22 @@ const (
 	statusRunning    = "RUNNING"
 	statusStopping   = "STOPPING"
 	statusTerminated = "TERMINATED"
+	statusDeleted    = "deleted" // nobody hears of it but who waited to operate on it
 )
 
 // vm is one VM. Its record and flags are guarded by Project.mu; ops lets one operation at a time have it.
 type vm struct {
 	ops sync.Mutex
 	record
-	status  string
-	frozen  bool
-	cut     bool
-	event   string // maintenance-event; NONE where empty
-	fault   MetadataFault
-	boots   int
-	agent   AgentStatus
-	machine *machine // nil while powered off
+	status   string
+	frozen   bool
+	cut      bool
+	promised netip.Addr // its next address, while it is recreated
+	event    string     // maintenance-event; NONE where empty
+	fault    MetadataFault
+	boots    int
+	agent    AgentStatus
+	machine  *machine // nil while powered off
 }
 
 // vm finds a VM by name.
@@ -38,10 +38,10 @@ func (p *Project) vm(name string) (*vm, error) {
 	defer p.mu.Unlock()
 	var known []string
 	for _, v := range p.vms {
-		if v.Name == name {
+		if v.key() == name {
 			return v, nil
 		}
-		known = append(known, v.Name)
+		known = append(known, v.key())
 	}
 	return nil, &NotFoundError{Name: name, Known: known}
 }
@@ -76,7 +76,7 @@ func (p *Project) operate(name, wanted string, f func(*vm) error) error {
 	p.mu.Lock()
 	is := v.status
 	p.mu.Unlock()
-	if wanted != "" && is != wanted {
+	if is == statusDeleted || wanted != "" && is != wanted {
 		return &StateError{Name: name, Is: is, Wanted: wanted}
 	}
 	return f(v)
@@ -97,6 +97,9 @@ func (p *Project) StopVM(ctx context.Context, name string) error {
 	return p.operate(name, statusRunning, func(v *vm) error {
 		if v.frozen {
 			return &StateError{Name: name, Is: "frozen", Wanted: "thawed"}
+		}
+		if v.machine.stall != nil {
+			return &StateError{Name: name, Is: "without a disk that takes writes", Wanted: "whole"}
 		}
 		p.setStatus(v, statusStopping)
 		if err := v.machine.shutDown(ctx); err != nil {
@@ -122,64 +125,8 @@ func (p *Project) setFrozen(ctx context.Context, v *vm, frozen bool) error {
 	if err := p.changeCuts(ctx, func() { v.frozen = frozen }); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(p.vmCgroup(v.Name), "cgroup.freeze"), []byte(value), 0o644); err != nil {
-		return fmt.Errorf("freeze or thaw %s: %w", v.Name, err)
-	}
-	return nil
-}
-
-// Recreation says what a recreated VM keeps.
-type Recreation struct {
-	// Wipe replaces the data disk by a new empty one.
-	Wipe bool `json:"wipe,omitempty"`
-	// Address, if valid, is the VM's new address.
-	Address netip.Addr `json:"address,omitzero"`
-}
-
-// RecreateVM deletes a VM and creates one of the same name in the same zone: a new instance id, a fresh boot disk. It is started.
-func (p *Project) RecreateVM(ctx context.Context, name string, r Recreation) error {
-	return p.operate(name, "", func(v *vm) error {
-		if r.Address.IsValid() {
-			if err := p.checkFree(name, r.Address); err != nil {
-				return err
-			}
-		}
-		if v.machine != nil {
-			if err := p.powerOff(ctx, v); err != nil {
-				return err
-			}
-		}
-		if r.Wipe {
-			if err := os.Remove(p.names.disk(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("remove the data disk of %s: %w", name, err)
-			}
-		}
-		p.mu.Lock()
-		v.ID, v.Created, v.boots = newID(), time.Now().UTC(), 0
-		if r.Wipe {
-			v.Disk = p.newDisk(name)
-		}
-		if r.Address.IsValid() {
-			v.Address = r.Address
-		}
-		p.mu.Unlock()
-		if err := p.save(); err != nil {
-			return err
-		}
-		return p.powerOn(ctx, v)
-	})
-}
-
-func (p *Project) checkFree(name string, a netip.Addr) error {
-	if err := p.conf.checkAddress(a); err != nil {
-		return fmt.Errorf("recreate %s: %w", name, err)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, v := range p.vms {
-		if v.Address == a && v.Name != name {
-			return fmt.Errorf("recreate %s: address %s belongs to %s", name, a, v.Name)
-		}
+	if err := os.WriteFile(filepath.Join(p.vmCgroup(v.Slot), "cgroup.freeze"), []byte(value), 0o644); err != nil {
+		return fmt.Errorf("freeze or thaw %s: %w", v.key(), err)
 	}
 	return nil
 }
