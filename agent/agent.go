@@ -115,7 +115,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	a := &Agent{cfg: cfg, since: time.Now()}
 	a.supervisor = supervisor.New(supervisor.Config{Log: cfg.Log, LogDir: cfg.LogDir, Cgroup: cfg.Cgroup, Env: cfg.Env})
 	// The status is there from the first to the last moment: a stop takes longer than the watchdog's patience.
-	stopServing, err := serveStatus(SocketPath(cfg.RunDir), a.status, a.alive)
+	stopServing, err := a.serve(SocketPath(cfg.RunDir))
 	if err != nil {
 		return err
 	}

@@ -43,12 +43,26 @@ func (a *Agent) identify(ctx context.Context, _ nothing) (identified, error) {
 	if err != nil {
 		return identified{}, err
 	}
-	cluster, err := loadCluster(a.cfg.Baked, id.Document)
+	in, err := a.open(ctx, id)
 	if err != nil {
 		return identified{}, err
 	}
-	if err := os.MkdirAll(cluster.Etcd.DataDir, 0o700); err != nil {
+	if err := os.MkdirAll(in.cluster.Etcd.DataDir, 0o700); err != nil {
 		return identified{}, fmt.Errorf("make the data directory: %w", err)
+	}
+	id.DiskID = in.diskID
+	if err := a.remember(id); err != nil {
+		return identified{}, err
+	}
+	a.cfg.Log.Info("identified", "replica", id.Self.Place.String(), "instance", id.Self.InstanceID, "cluster", in.cluster.Name)
+	return in, nil
+}
+
+// open reads the configuration and opens what lies outside the VM. It writes nothing.
+func (a *Agent) open(ctx context.Context, id identity) (identified, error) {
+	cluster, err := loadCluster(a.cfg.Baked, id.Document)
+	if err != nil {
+		return identified{}, err
 	}
 	cloud, err := a.cfg.Open(ctx, id.Self, cluster)
 	if err != nil {
@@ -57,14 +71,10 @@ func (a *Agent) identify(ctx context.Context, _ nothing) (identified, error) {
 	if id.DiskID == "" && cloud.DiskID != nil {
 		id.DiskID = cloud.DiskID(ctx)
 	}
-	if err := a.remember(id); err != nil {
-		return identified{}, err
-	}
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.self, a.cluster = id.Self, cluster
 	a.files = certs.Files{Dir: filepath.Join(cluster.Etcd.DataDir, "pki"), Volatile: filepath.Join(a.cfg.RunDir, "pki")}
-	a.mu.Unlock()
-	a.cfg.Log.Info("identified", "replica", id.Self.Place.String(), "instance", id.Self.InstanceID, "cluster", cluster.Name)
 	return identified{id.Self, cluster, cloud, id.DiskID}, nil
 }
 
@@ -174,12 +184,7 @@ type recorded struct {
 // readRecord opens the membership and goes as far as is possible without certificates. A disk on which this replica's etcd has run, with
 // certificates that work, has all that it takes: the record is read when etcd is decided on, and a restart may do without.
 func (a *Agent) readRecord(ctx context.Context, in identified) (recorded, error) {
-	m := etcdmember.New(etcdmember.Config{
-		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS,
-		RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile, DiskID: in.diskID, Preflight: a.preflight, StopPlane: a.stopPlane,
-		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self},
-		AtStep: a.cfg.AtStep,
-	})
+	m := etcdmember.New(a.memberConfig(in))
 	a.mu.Lock()
 	a.membership = m
 	a.mu.Unlock()
@@ -189,6 +194,15 @@ func (a *Agent) readRecord(ctx context.Context, in identified) (recorded, error)
 	}
 	makeBundle, err := m.Claim(ctx)
 	return recorded{in, m, makeBundle}, err
+}
+
+func (a *Agent) memberConfig(in identified) etcdmember.Config {
+	return etcdmember.Config{
+		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS,
+		RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile, DiskID: in.diskID, Preflight: a.preflight, StopPlane: a.stopPlane,
+		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self},
+		StartAnyway: a.saidStartAnyway, AtStep: a.cfg.AtStep,
+	}
 }
 
 // leavesWork reports whether the disk has every certificate of this very replica, so that it can serve without the bundle: not those of

@@ -2,12 +2,8 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/quorate/quorate/certs"
@@ -87,7 +83,7 @@ var ErrNoAgent = errors.New("no agent answers on this machine")
 // ReadStatus asks the agent on this machine.
 func ReadStatus(ctx context.Context, socket string) (Status, error) {
 	var s Status
-	err := ask(ctx, socket, "/status", &s)
+	err := ask(ctx, socket, http.MethodGet, "/status", &s)
 	return s, err
 }
 
@@ -95,61 +91,11 @@ func ReadStatus(ctx context.Context, socket string) (Status, error) {
 // quorum that is lost is no reason to kill an agent.
 func Alive(ctx context.Context, socket string) error {
 	var ok bool
-	if err := ask(ctx, socket, "/alive", &ok); err != nil {
+	if err := ask(ctx, socket, http.MethodGet, "/alive", &ok); err != nil {
 		return err
 	}
 	if !ok {
 		return errors.New("the agent says that it is not well")
 	}
 	return nil
-}
-
-func ask(ctx context.Context, socket, path string, answer any) error {
-	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", socket)
-		},
-	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent"+path, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return fmt.Errorf("%w (%s): %w", ErrNoAgent, socket, err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("ask the agent: it answered %s", resp.Status)
-	}
-	if err := json.NewDecoder(resp.Body).Decode(answer); err != nil {
-		return fmt.Errorf("decode the agent's answer: %w", err)
-	}
-	return nil
-}
-
-// serveStatus answers on the unix socket until the returned function is called. Only root may ask: the folder is the agent's.
-func serveStatus(socket string, status func(context.Context) Status, alive func() bool) (stop func(), err error) {
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("listen for status: %w", err)
-	}
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		return nil, fmt.Errorf("listen for status: %w", err)
-	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		return nil, fmt.Errorf("listen for status: %w", err)
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(status(r.Context()))
-	})
-	mux.HandleFunc("GET /alive", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(alive()) })
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
-	done := make(chan struct{})
-	go func() { defer close(done); server.Serve(l) }()
-	return func() { server.Close(); <-done }, nil
 }

@@ -28,6 +28,9 @@ func loadAgentFile(path string) (AgentFile, error) {
 // incarnation is taken: anything else would make another replica's disk, or a disk after a reboot, look like ours. After a write that
 // failed the next one is made whatever it holds, because the former may be on the disk or may not last.
 func (m *Membership) setAgent(change func(*AgentFile)) error {
+	if m.cfg.ReadOnly {
+		return errReadOnly
+	}
 	a := m.agent
 	change(&a)
 	if a == m.agent && !m.unsure {

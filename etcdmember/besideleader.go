@@ -49,6 +49,7 @@ func (b *beside) forget() {
 	b.previous, b.failing, b.failed, b.changed, b.quiet, b.again, b.since = Ring{}, "", "", time.Time{}, false, true, time.Time{}
 	b.unreachable, b.moved, b.learners = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}, nil
 	b.showWait(time.Now(), Plan{})
+	b.sawBeside(time.Time{}, Ring{}, Ring{})
 }
 
 // tick takes at most one step of the leader's rows. looked: the record was just read for this replica itself.
@@ -74,6 +75,7 @@ func (b *beside) tick(ctx context.Context, now time.Time, s MemberStatus, looked
 		return
 	}
 	plan := DecideBesideLeader(now, b.previous, ring)
+	b.sawBeside(now, b.previous, ring)
 	b.previous = ring
 	b.showWait(now, plan)
 	b.quiet = plan.Act == ActKeep

@@ -110,7 +110,10 @@ func (k *keeper) look(ctx context.Context, s MemberStatus) error {
 		return nil
 	}
 	k.unresolved = k.unnamed(s)
-	plan := k.hold(f, Decide(f.Now, Classify(f)))
+	o := Classify(f)
+	decided := Decide(f.Now, o)
+	plan := k.hold(f, decided)
+	k.saw(f, o, decided, plan)
 	k.show(f, plan)
 	switch plan.Act {
 	case ActKeep, ActWait, ActHalt:

@@ -68,7 +68,9 @@ func (m *Membership) loop(ctx context.Context, done func(Facts, Observation) boo
 		}
 		o := Classify(f)
 		m.strangerSince = o.StrangerSince
-		plan := m.hold(f, Decide(f.Now, o))
+		decided := Decide(f.Now, o)
+		plan := m.hold(f, decided)
+		m.saw(f, o, decided, plan)
 		if o.Fault == "" && done(f, o) {
 			if plan.Act != ActKeep {
 				plan = Plan{} // what it would wait for next is the next phase's to show

@@ -75,6 +75,10 @@ type Config struct {
 	Record  Record
 	Compute ComputeAPI
 	Child   Child
+	// StartAnyway reports whether a person said so, as root on this VM and for this boot; nil: nobody can.
+	StartAnyway func() bool
+	// ReadOnly is for a look: nothing is written, on the disk or in the hosts file.
+	ReadOnly bool
 }
 
 // Membership looks after this replica's place in the etcd cluster: it observes, decides (Decide) and takes one step, and then
@@ -109,6 +113,7 @@ type Membership struct {
 	shown Shown
 	// seen is the record as it was last read; nil: not yet.
 	seen *record.View
+	told told
 	// shownBeside are the waits of the leader's rows, while the leader is here.
 	shownBeside []BlockedSince
 }

@@ -27,10 +27,13 @@ func (m *Membership) observe(ctx context.Context) Facts {
 		m.seen = new(f.Record)
 		m.mu.Unlock()
 		m.note(f.Record)
-		m.noteEpoch(f.Record)
 		m.noteInstances(f.Record)
-		m.keepHosts(f.Record)
+		if !m.cfg.ReadOnly {
+			m.noteEpoch(f.Record)
+			m.keepHosts(f.Record)
+		}
 	}
+	f.StartAnyway = m.cfg.StartAnyway != nil && m.cfg.StartAnyway()
 	f.Agent, f.AgentErr = m.agent, m.agentErr
 	formed := f.RecordErr == nil && newestOutcomeFormed(f.Record)
 	if !formed {

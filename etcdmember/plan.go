@@ -1,6 +1,7 @@
 package etcdmember
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/quorate/quorate/internal/record"
@@ -42,6 +43,22 @@ func (r Row) String() string {
 
 // MarshalText spells the row as String does.
 func (r Row) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (r *Row) UnmarshalText(text []byte) error {
+	for row, name := range rowNames {
+		if name == string(text) {
+			*r = row
+			return nil
+		}
+	}
+	n, err := strconv.Atoi(string(text))
+	if err != nil {
+		return fmt.Errorf("parse row: %q is neither a number nor the name of a rule", text)
+	}
+	*r = Row(n)
+	return nil
+}
 
 // Act is the one step of a plan.
 type Act string

@@ -111,17 +111,21 @@ func makeBundle(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// agent-answers DIR FILE: an agent whose folder is DIR answers FILE to whoever asks for its status. Without FILE it takes the
-// question and is silent.
+// agent-answers DIR FILE: an agent whose folder is DIR answers FILE, whatever it is asked. Without FILE it takes the question and is silent;
+// with a TEXT after FILE it refuses with that.
 func agentAnswers(ts *testscript.TestScript, _ bool, args []string) {
 	dir := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(dir, 0o700))
 	l, err := net.Listen("unix", agent.SocketPath(dir))
 	ts.Check(err)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
-		if len(args) < 2 {
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		switch len(args) {
+		case 1:
 			<-r.Context().Done()
+			return
+		case 3:
+			http.Error(w, args[2], http.StatusConflict)
 			return
 		}
 		http.ServeFile(w, r, ts.MkAbs(args[1]))

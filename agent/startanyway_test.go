@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+)
+
+// The record cannot be read after a reboot: an agent that waits takes a person's word, keeps it over its own restart, and forgets it with the boot.
+func TestStartAnywayIsForThisBootAlone(t *testing.T) {
+	v := newVM(t)
+	socket := SocketPath(v.config().RunDir)
+	a, in := v.identified()
+	stop, err := a.serve(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if err := SayStartAnyway(t.Context(), socket); !errors.Is(err, ErrRefused) {
+		t.Errorf("before it knows anything: %v", err)
+	}
+	if _, err := ReadExplanation(t.Context(), socket); !errors.Is(err, ErrRefused) {
+		t.Errorf("it explains what it has not seen: %v", err)
+	}
+	a.binaries = func() error { return nil }
+	v.established(v.self.Place, "started")
+	v.record.err = errBroken
+	go a.readRecord(t.Context(), in)
+	eventually(t, "it looks", func() bool { _, err := ReadExplanation(t.Context(), socket); return err == nil })
+	e, err := ReadExplanation(t.Context(), socket)
+	if err != nil || e.Plan.Row != 2 && e.Plan.Row != 1 || e.Record.Class != "R!" {
+		t.Errorf("%v %+v", err, e)
+	}
+	// There is no directory on this disk: nothing could be started.
+	if err := SayStartAnyway(t.Context(), socket); !errors.Is(err, ErrRefused) || a.saidStartAnyway() {
+		t.Errorf("without a directory: %v", err)
+	}
+	if err := os.WriteFile(a.startAnywayPath(), []byte(v.self.BootID), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !a.saidStartAnyway() {
+		t.Error("the word of this boot does not count")
+	}
+	a.self.BootID = "another boot"
+	if a.saidStartAnyway() {
+		t.Error("the word of another boot counts")
+	}
+}
+
+// Where no agent runs the look is the command's own; it leaves no trace.
+func TestALookByItselfLeavesNothing(t *testing.T) {
+	v := newVM(t)
+	cfg := v.config()
+	e, err := Explain(t.Context(), cfg)
+	if err != nil || e.ByAgent || e.Replica != v.self.Place.String() || e.Disk.Class != "L0" || e.Plan.Row == 0 {
+		t.Errorf("%v %+v", err, e)
+	}
+	entries, err := os.ReadDir(v.dir)
+	if err != nil || len(entries) != 0 {
+		t.Errorf("%v %v", entries, err)
+	}
+	if time.Since(e.At) > time.Minute {
+		t.Errorf("it is of %s", e.At)
+	}
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/agent"
+)
+
+// startAnywayRisk is what the word risks: what the record would have said cannot be known.
+const startAnywayRisk = `The record cannot be read, so nobody knows what it says of this replica. If its VM was recreated meanwhile, if its member was removed,
+if a restore has ended this epoch, or if this disk is a copy or an older state of another, then starting etcd now can serve a history that
+has ended, and writes that it acknowledges can be lost. Say it only if you know that none of this happened, and the record cannot be made
+readable.`
+
+func newEtcdStartAnyway() *cobra.Command {
+	var run string
+	var yes bool
+	cmd := &cobra.Command{Use: "start-anyway", Short: "Start etcd although the record cannot be read (row 2)", Args: noArguments,
+		Long: `Start etcd on this master although the record cannot be read: row 2 of the membership's table. It says what that risks, and asks. The
+word reaches the agent that runs here and is good for this boot of this VM only. Where it would change nothing, it is refused.
+
+` + startAnywayRisk,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := requireRoot("etcd start-anyway"); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), statusTimeout)
+			err := agent.MayStartAnyway(ctx, agent.SocketPath(run))
+			cancel()
+			if err != nil {
+				return explainNoAnswer(err, run, time.Now())
+			}
+			if err := confirm(cmd, startAnywayRisk, "Start etcd on this master?", yes); err != nil {
+				return err
+			}
+			ctx, cancel = context.WithTimeout(cmd.Context(), statusTimeout)
+			defer cancel()
+			if err := agent.SayStartAnyway(ctx, agent.SocketPath(run)); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "The agent starts etcd within some seconds; 'quorate status' says how it goes. The word is good until the next boot.")
+			return nil
+		}}
+	addYes(cmd, &yes)
+	addRunDir(cmd, &run)
+	return cmd
+}

@@ -1,0 +1,163 @@
+package etcdmember
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Explanation is what a person is told about one look: what was observed, which row holds, and what would be done next. Its JSON keys are
+// stable.
+type Explanation struct {
+	// At is when it was looked. ByAgent: the running agent looked, and acts by it; else it was a look for this alone, of which nothing follows.
+	At      time.Time `json:"at"`
+	ByAgent bool      `json:"byAgent"`
+	Replica string    `json:"replica"`
+	Running bool      `json:"running"`
+	// Disk, DiskEpoch, Record and Remote are the classes of the membership's table.
+	Disk      ClassInWords `json:"disk"`
+	DiskEpoch ClassInWords `json:"diskEpoch"`
+	Record    ClassInWords `json:"record"`
+	Remote    ClassInWords `json:"remote"`
+	// Found are the predicates of the rows that hold, as sentences.
+	Found []string `json:"found"`
+	// Plan is what the table says, Waits what is waited for; nil: nothing. It may be more than the table's: a step that failed is waited for, too.
+	Plan  PlanInWords `json:"plan"`
+	Waits *Blocked    `json:"waits"`
+	// Leader is what the leader's rows say; nil where this member does not lead.
+	Leader *LeaderExplanation `json:"leader"`
+}
+
+// ClassInWords is a class of the observation, and what it means.
+type ClassInWords struct {
+	Class string `json:"class"`
+	Means string `json:"means"`
+}
+
+// PlanInWords is a row that holds, what the row is about, and its one step.
+type PlanInWords struct {
+	Row    Row      `json:"row"`
+	About  string   `json:"about"`
+	Act    Act      `json:"act"`
+	Step   int      `json:"step,omitempty"`
+	Member string   `json:"member,omitempty"`
+	Reason string   `json:"reason"`
+	Waits  *Blocked `json:"waits"`
+}
+
+// LeaderExplanation is what the rows beside the leader say of the last look: Plan is the step, Rows are all rows that have something to say,
+// in the order in which they are tested.
+type LeaderExplanation struct {
+	At   time.Time     `json:"at"`
+	Plan PlanInWords   `json:"plan"`
+	Rows []PlanInWords `json:"rows"`
+}
+
+// told is the last look of this replica, and the last two beside the leader, as Explain tells them.
+type told struct {
+	at             time.Time
+	observation    Observation
+	plan, held     Plan
+	besideAt       time.Time // zero: this member does not lead
+	previous, ring Ring
+}
+
+// saw keeps a look for Explain.
+func (m *Membership) saw(f Facts, o Observation, plan, held Plan) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.told.at, m.told.observation, m.told.plan, m.told.held = f.Now, o, plan, held
+}
+
+// sawBeside keeps a look beside the leader; a zero time: this member does not lead.
+func (m *Membership) sawBeside(at time.Time, previous, ring Ring) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.told.besideAt, m.told.previous, m.told.ring = at, previous, ring
+}
+
+// Explain tells the last look, which is at most some seconds old. It asks nobody and touches nothing; false: there was none yet.
+func (m *Membership) Explain() (Explanation, bool) {
+	m.mu.Lock()
+	s := m.told
+	m.mu.Unlock()
+	if s.at.IsZero() {
+		return Explanation{}, false
+	}
+	e := explain(s.at, s.observation, s.plan, s.held)
+	e.ByAgent = true
+	if !s.besideAt.IsZero() {
+		e.Leader = explainBeside(s.besideAt, s.previous, s.ring)
+	}
+	return e, true
+}
+
+// Look observes once, for a machine on which no agent runs, and acts on nothing; Config.ReadOnly is set. Where nothing runs there is no member of
+// ours to lead.
+func (m *Membership) Look(ctx context.Context) Explanation {
+	f := m.observe(ctx)
+	o := Classify(f)
+	plan := Decide(f.Now, o)
+	return explain(f.Now, o, plan, plan)
+}
+
+// MayStartAnyway says why a person's word start-anyway would change nothing by the last look; nil: the member would start.
+func (m *Membership) MayStartAnyway() error {
+	m.mu.Lock()
+	s := m.told
+	m.mu.Unlock()
+	o := s.observation
+	switch {
+	case s.at.IsZero():
+		return errors.New("the agent has not looked yet; ask again in a moment")
+	case s.plan.Row != 2:
+		return fmt.Errorf("row %s holds (%s); the word is for row 2, where etcd does not start because the record cannot be read", s.plan.Row, rowsInWords[s.plan.Row])
+	case o.Running:
+		return errors.New("etcd runs already")
+	case o.Local != L1:
+		return fmt.Errorf("there is nothing that could be started: %s", o.diskInWords())
+	case o.Phase != PhaseStarted:
+		return fmt.Errorf("etcd never served from this directory: agent.json says %q", o.Phase)
+	case o.StoppedID:
+		return errors.New("the member on this disk has stopped for good, and a restore may rely on that")
+	}
+	return nil
+}
+
+func explain(at time.Time, o Observation, plan, held Plan) Explanation {
+	return Explanation{
+		At: at, Replica: o.Names.Place, Running: o.Running,
+		Disk:      ClassInWords{string(o.Local), o.diskInWords()},
+		DiskEpoch: ClassInWords{string(o.DiskEpoch), diskEpochWords[o.DiskEpoch]},
+		Record:    ClassInWords{string(o.Record), o.recordInWords()},
+		Remote:    ClassInWords{string(o.Remote), remoteWords[o.Remote]},
+		Found:     o.found(), Plan: inWords(plan), Waits: held.Blocked,
+	}
+}
+
+func explainBeside(at time.Time, previous, ring Ring) *LeaderExplanation {
+	l := &LeaderExplanation{At: at, Plan: inWords(DecideBesideLeader(at, previous, ring)), Rows: []PlanInWords{}}
+	v := besideViewOf(at, previous, ring)
+	if _, stop := v.stands(); stop {
+		return l
+	}
+	for _, r := range besideRows {
+		if p, ok := r.find(v); ok {
+			p.Row = r.number
+			l.Rows = append(l.Rows, inWords(p))
+		}
+	}
+	return l
+}
+
+func inWords(p Plan) PlanInWords {
+	w := PlanInWords{Row: p.Row, About: rowsInWords[p.Row], Act: p.Act, Step: p.Step, Reason: p.Reason, Waits: p.Blocked}
+	if p.MemberID != 0 {
+		w.Member = p.MemberID.String()
+	}
+	return w
+}
+
+// errReadOnly: a look must not write. Whoever meets it found a step that is taken outside of the plans.
+var errReadOnly = errors.New("this is a look: nothing is written")

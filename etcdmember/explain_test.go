@@ -1,0 +1,135 @@
+package etcdmember
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+func TestEachRowAndClassHasItsWords(t *testing.T) {
+	for _, r := range rows {
+		if rowsInWords[r.number] == "" {
+			t.Errorf("row %s has no words", r.number)
+		}
+	}
+	for _, r := range besideRows {
+		if rowsInWords[r.number] == "" {
+			t.Errorf("row %s beside the leader has no words", r.number)
+		}
+	}
+	for _, o := range []Observation{{Local: L0}, {Local: LF}, {Local: L5}, {Local: L2}, {Local: L3}, {Local: L1}} {
+		if o.diskInWords() == "" {
+			t.Errorf("disk %s has no words", o.Local)
+		}
+	}
+}
+
+func TestTheLastLookIsExplained(t *testing.T) {
+	m, k := kept(t)
+	if err := k.look(t.Context(), MemberStatus{}); err != nil {
+		t.Fatal(err)
+	}
+	e, ok := k.Explain()
+	if !ok || !e.ByAgent || !e.Running || e.Plan.Row != RowRunning || e.Disk.Class != "L1" || e.Record.Means != "epoch 1 is formed and open" || e.Leader != nil {
+		t.Errorf("%t %+v", ok, e)
+	}
+	m.record.change(func(v *record.View) { v.Orders = []record.Order{{Number: 1, Kind: record.OrderPause}} })
+	if err := k.look(t.Context(), MemberStatus{}); err != nil {
+		t.Fatal(err)
+	}
+	if e, _ := k.Explain(); !slices.Contains(e.Found, "Changes of the membership are paused by order.") {
+		t.Errorf("found: %q", e.Found)
+	}
+}
+
+func TestBesideTheLeaderEveryRowThatSpeaksIsExplained(t *testing.T) {
+	r := threeVoters()
+	quietB(time.Minute)(&r)
+	ringOrder(record.Order{Kind: record.OrderLeave, Place: &pc})(&r)
+	l := explainBeside(t0, Ring{}, r)
+	var rows []string
+	for _, p := range l.Rows {
+		rows = append(rows, p.Row.String()+" "+string(p.Act))
+	}
+	if got := strings.Join(rows, ", "); got != "45 wait, 42 wait" || l.Plan.Row != 45 {
+		t.Errorf("%s; the plan is row %s", got, l.Plan.Row)
+	}
+}
+
+// A look by itself reads what a boot would, and leaves every byte as it is.
+func TestALookWritesNothing(t *testing.T) {
+	m, k := kept(t)
+	if err := k.Membership.cfg.Child.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m.record.change(func(v *record.View) { // something that a boot would note, on the disk and in the hosts file
+		v.Epochs = append(v.Epochs, record.Epoch{Number: 2, Claim: &record.Claim{Token: "t2", Seeder: record.Seeder{Place: pb, InstanceID: "102"}}})
+		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 2, Addresses: m.me.Addresses}}
+	})
+	before := contents(t, m.dir)
+	m.config = func(c *Config) { c.ReadOnly = true }
+	e := m.open().Look(t.Context())
+	if e.ByAgent || e.Running || e.Plan.Row == 0 || e.Disk.Class != "L1" || e.Record.Class != "Rs" {
+		t.Errorf("%+v", e)
+	}
+	if after := contents(t, m.dir); after != before {
+		t.Errorf("it wrote:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+// contents are the files below a folder that an agent writes, with what they hold.
+func contents(t *testing.T, dir string) string {
+	t.Helper()
+	var out strings.Builder
+	for _, name := range []string{"data/agent.json", "hosts", "run/etcd.json"} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		out.WriteString(name + ": " + string(b))
+		if err != nil {
+			out.WriteString(err.Error())
+		}
+	}
+	return out.String()
+}
+
+// After a reboot without a record only a person's word starts a member that has run; nothing else does, and the word is of no use elsewhere.
+func TestAPersonsWordStartsAMemberWithoutTheRecord(t *testing.T) {
+	m, k := kept(t)
+	if err := k.look(t.Context(), MemberStatus{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.MayStartAnyway(); err == nil {
+		t.Error("the word is taken where nothing waits for it")
+	}
+	if err := m.child.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m.me.BootID = "boot2"
+	m.record.fail(errors.New("503"))
+	var word atomic.Bool
+	m.config = func(c *Config) { c.StartAnyway = word.Load }
+	ms := m.open()
+	if err := ms.MayStartAnyway(); err == nil {
+		t.Error("the word is taken before anything was looked at")
+	}
+	settled := make(chan error, 1)
+	go func() { settled <- ms.Settle(t.Context()) }()
+	eventually(t, "it waits for the word", func() bool { return ms.MayStartAnyway() == nil })
+	if m.child.Running() || blockedName(ms) != "record-unreadable" {
+		t.Errorf("it runs: %t, blocked by %q", m.child.Running(), blockedName(ms))
+	}
+	word.Store(true)
+	eventually(t, "it runs", m.child.Running)
+	if err := <-settled; err != nil {
+		t.Error(err)
+	}
+	if blockedName(ms) != "record-unreadable" {
+		t.Errorf("blocked by %q: the record still cannot be read", blockedName(ms))
+	}
+}
