@@ -186,7 +186,7 @@ func (m *Membership) stop(ctx context.Context) error {
 // record.
 func (m *Membership) writeStopped(ctx context.Context, f Facts, p Plan) error {
 	d := f.Directory
-	s := record.Stopped{Place: m.cfg.Me.Place, Incarnation: p.Incarnation, MemberID: p.MemberID, Time: f.Now}
+	s := record.Stopped{Place: m.cfg.Me.Place, Incarnation: p.Incarnation, InstanceID: m.cfg.Me.InstanceID, MemberID: p.MemberID, Time: f.Now}
 	if d.Exists && m.agent.Epoch == p.Epoch {
 		if err := m.setAgentAt(StepStoppedOnDisk, func(a *AgentFile) { a.Phase = PhaseStopped }); err != nil {
 			return err

@@ -123,13 +123,14 @@ func (h history) findTenure(o *Observation) {
 	o.Unstopped = h.unstopped(o, mine)
 }
 
-// tenureEpoch is the epoch in which an incarnation is to be taken: the disk's, or the formed one for a join.
+// tenureEpoch is the epoch in which an incarnation is to be taken: the claimed one where the claim is mine, whatever the disk still holds; the
+// disk's; or the formed one for a join.
 func (h history) tenureEpoch(o *Observation) uint64 {
-	if o.Local != L0 && o.Names.DiskEpochNumber != 0 {
-		return o.Names.DiskEpochNumber
-	}
 	if o.Record == Rs && o.Mine {
 		return h.newest.Number
+	}
+	if o.Local != L0 && o.Names.DiskEpochNumber != 0 {
+		return o.Names.DiskEpochNumber
 	}
 	return number(h.formed)
 }
@@ -144,7 +145,8 @@ func (h history) hadIncarnation(mine []record.Incarnation) bool {
 }
 
 // unstopped picks, of this place's incarnations of the newest formed epoch, the newest, the newest confirmed and the disk's, where they
-// have no stopped/ object. All others are superseded by the newest, which silences them as well.
+// have no stopped/ object; the disk's also where a successor wrote it, until agent.json says so too: a restart without a record asks nothing else.
+// All others are superseded by the newest, which silences them as well.
 func (h history) unstopped(o *Observation, mine []record.Incarnation) []OwnIncarnation {
 	if h.formed == nil {
 		return nil
@@ -159,7 +161,8 @@ func (h history) unstopped(o *Observation, mine []record.Incarnation) []OwnIncar
 		onDisk := o.Local != L0 && o.DiskEpoch != DiskNone && h.Agent.Epoch == inc.Epoch && h.Agent.Incarnation == inc.Number
 		wanted := newest || onDisk || confirmed && inc.Started != nil
 		newest, confirmed = false, confirmed && inc.Started == nil
-		if wanted && !isStopped(h.formed, inc.Place, inc.Number) {
+		said := isStopped(h.formed, inc.Place, inc.Number) && (!onDisk || h.Agent.Phase == PhaseStopped)
+		if wanted && !said {
 			out = append(out, OwnIncarnation{Number: inc.Number, MemberID: incarnationMember(inc), Confirmed: inc.Started != nil, OnDisk: onDisk})
 		}
 	}

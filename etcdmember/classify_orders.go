@@ -102,28 +102,37 @@ func (h history) findOrders(o *Observation) {
 	o.Names.RestoreNumber, o.Names.Restore = r.Number, r.Restore
 	o.OrderNamesMe = r.Restore.Replica == h.Me.Place
 	o.EndedByOrder = o.DiskEpoch == DiskNone || o.Names.DiskEpochNumber == r.Restore.Ends
-	o.Loud = h.loud(o)
+	o.Loud = h.loud()
 	if o.Record != Rs {
 		h.findSource(o, r.Restore.From, r)
 	}
 }
 
-// loud names the incarnations of the newest formed epoch, but this place's, that could still run. Only the newest of a place
-// can: it proves the others gone.
-func (h history) loud(o *Observation) []string {
+// loud names the instances that took an incarnation of the newest formed epoch and could still run: all but this one. An instance is silent by
+// its own word alone, or by two lists. A newer incarnation does not prove the former instance silent here, as it does for a join, which
+// asks the quorum that the former one would need: a lone voter whose VM is made again runs on until it hears of that.
+func (h history) loud() []string {
 	var out []string
 	for p, incarnations := range h.Record.Replicas {
-		if p == h.Me.Place || len(incarnations) == 0 {
-			continue
+		for n, i := range incarnations {
+			again := slices.ContainsFunc(incarnations[n+1:], func(later record.Incarnation) bool { return later.InstanceID == i.InstanceID })
+			if again || i.Epoch != h.formed.Number || i.InstanceID == h.Me.InstanceID {
+				continue
+			}
+			if !saysStopped(h.formed, i) && !h.unlisted(i.InstanceID) && !h.terminated(i.InstanceID) {
+				out = append(out, fmt.Sprintf("%s (instance %s)", p, i.InstanceID))
+			}
 		}
-		last := incarnations[len(incarnations)-1]
-		if last.Epoch != h.formed.Number || isStopped(h.formed, p, last.Number) || h.gone(p, last.InstanceID) || h.terminated(last.InstanceID) {
-			continue
-		}
-		out = append(out, fmt.Sprintf("%s (instance %s)", p, last.InstanceID))
 	}
 	slices.Sort(out)
 	return out
+}
+
+// saysStopped: the incarnation's instance wrote its stopped/ object, and not a successor that found the place's disk empty.
+func saysStopped(e *record.Epoch, i record.Incarnation) bool {
+	return slices.ContainsFunc(e.Stopped, func(s record.Stopped) bool {
+		return s.Place == i.Place && s.Incarnation == i.Number && (s.InstanceID == i.InstanceID || s.InstanceID == "")
+	})
 }
 
 // findEntries finds this place's entries in the linearizable member list, and what may be done with them.

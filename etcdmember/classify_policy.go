@@ -13,7 +13,7 @@ func (h history) findPolicies(o *Observation) {
 		return
 	}
 	h.findSnapshotPolicy(o)
-	if o.Local != L1 || o.DiskEpoch != DiskCurrent || o.StoppedID || len(h.Directory.Voters) == 0 {
+	if o.Local != L1 || o.DiskEpoch != DiskCurrent || o.StoppedID || len(h.me().certain()) == 0 {
 		return
 	}
 	h.findWarmCopy(o)
@@ -44,13 +44,29 @@ func (h history) findSnapshotPolicy(o *Observation) {
 
 // findWarmCopy is row 21's condition: one voter, which is gone with its disk, and this replica its learner.
 func (h history) findWarmCopy(o *Observation) {
-	d, id := h.Directory, h.memberID()
-	if len(d.Voters) != 1 || d.Voters[0] == id || !slices.Contains(d.Learners, id) || !h.voterGone(d.Voters[0]) {
+	id, voters := h.memberID(), h.me().certain()
+	if len(voters) != 1 || voters[0] == id || !h.isLearner(id) || !h.voterGone(voters[0]) {
 		return
 	}
+	for _, v := range slices.Concat(h.me().possible()...) {
+		if v != id && v != voters[0] {
+			return // another may hold more
+		}
+	}
 	o.WarmCopy21 = offerOrAct(h.Policy.Restore == "warm-copy")
-	o.Names.PolicyText = "the only voter is gone with its disk, and this learner's copy " + h.lag(d.Voters[0])
+	o.Names.PolicyText = "the only voter is gone with its disk, and this learner's copy " + h.lag(voters[0])
 	o.Names.PolicyOrder = h.restoreOwn()
+}
+
+// isLearner: the id was added as a learner and, as far as is certain, neither promoted nor removed.
+func (h history) isLearner(id record.MemberID) bool {
+	is := slices.Contains(h.Directory.Learners, id)
+	for _, c := range h.Directory.Changes {
+		if c.MemberID == id && c.Index <= h.Directory.Commit {
+			is = c.Type == "add-learner"
+		}
+	}
+	return is
 }
 
 // lag says how far the own log is behind the gone voter's newest mark.

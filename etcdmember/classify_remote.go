@@ -70,6 +70,11 @@ func (h history) gone(p replica.Place, instanceID string) bool {
 	if h.succeeded(p, instanceID) {
 		return true
 	}
+	return h.unlisted(instanceID)
+}
+
+// unlisted: two lists that could name the instance do not.
+func (h history) unlisted(instanceID string) bool {
 	return h.twoLists() && !lists(h.Compute.First, instanceID) && !lists(h.Compute.Second, instanceID)
 }
 

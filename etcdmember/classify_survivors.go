@@ -55,11 +55,16 @@ func (h history) findSurvivors(o *Observation) {
 		From: record.Source{Kind: record.SourceDirectory, MemberID: best.id, DiskID: best.disk}}
 }
 
+// me is this replica as a survivor.
+func (h history) me() survivor {
+	d := h.Directory
+	return survivor{place: h.Me.Place, id: h.memberID(), disk: h.DiskID, term: d.Term, index: d.LastIndex, commit: d.Commit,
+		voters: d.Voters, changes: d.Changes}
+}
+
 // survivors are this replica, first, and those whose stopped/ object carries the end of a log.
 func (h history) survivors() []survivor {
-	d := h.Directory
-	out := []survivor{{place: h.Me.Place, id: h.memberID(), disk: h.DiskID, term: d.Term, index: d.LastIndex, commit: d.Commit,
-		voters: d.Voters, changes: d.Changes}}
+	out := []survivor{h.me()}
 	for _, s := range h.formed.Stopped {
 		if s.LastIndex == 0 || s.MemberID == 0 || s.MemberID == h.memberID() {
 			continue
@@ -98,26 +103,32 @@ func (h history) vmGone(id record.MemberID) bool {
 	return ok && h.gone(i.Place, i.InstanceID)
 }
 
-// certain is the configuration that raft will use: the applied one with the changes that are known to be committed.
+// certain is the configuration that raft will use: the one before the log with the changes that are known to be committed.
 func (s survivor) certain() []record.MemberID {
-	v := s.voters
-	for _, c := range s.changes {
-		if c.Index <= s.commit {
-			v = applyChange(v, c)
-		}
-	}
-	return v
+	configurations, at := s.configurations()
+	return configurations[at]
 }
 
-// possible are the applied configuration and each that the changes behind it in the log would make.
+// possible are the configurations by which an entry that this log may lack can have been acknowledged: the certain one, each that the
+// changes behind it would make, and the one before its last change, because etcd uses a configuration from when it is applied: what comes right after
+// a change in the log can be committed together with it, by a quorum of the configuration before.
 func (s survivor) possible() [][]record.MemberID {
+	configurations, at := s.configurations()
+	return configurations[max(at-1, 0):]
+}
+
+// configurations are all that the log knows of, and which of them is the certain one.
+func (s survivor) configurations() (all [][]record.MemberID, certain int) {
 	v := s.voters
-	out := [][]record.MemberID{v}
+	all = append(all, v)
 	for _, c := range s.changes {
 		v = applyChange(v, c)
-		out = append(out, v)
+		all = append(all, v)
+		if c.Index <= s.commit {
+			certain = len(all) - 1
+		}
 	}
-	return out
+	return all, certain
 }
 
 // applyChange is the set of voters after one change.

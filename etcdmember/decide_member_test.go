@@ -78,7 +78,16 @@ var memberCases = []rowCase{
 	{"20: not while another replica of the epoch could hold newer data", from(three, wiped, oneWanted, func(f *Facts) { f.incarnation(pb, 1, "102", "d2", 1, 0xb1) }), 24, ActWriteStopped, ""},
 	{"20: not while paused", from(three, wiped, oneWanted, pause), 24, ActWriteStopped, ""},
 	{"21: the voter is gone with its disk, allowed: the learner orders a restore from its own data", from(three, pair, bGone, func(f *Facts) { f.Policy.Restore = "warm-copy" }), 21, ActOrderRestore, ""},
-	{"21: the same while the learner runs", from(three, pair, bGone, func(f *Facts) { f.Policy.Restore = "warm-copy"; f.Directory.Running = true }), 21, ActOrderRestore, ""},
+	{"21: the same while the learner runs: it stops first, and then knows how far its log reaches", from(three, pair, bGone, func(f *Facts) { f.Policy.Restore = "warm-copy"; f.Directory.Running = true }), 21, ActStop, ""},
+	{"21: not where the log says that another voter was promoted", from(three, pair, bGone, func(f *Facts) {
+		f.Policy.Restore = "warm-copy"
+		f.Directory.Changes = []record.ConfigChange{{Index: 90, Type: "add-voter", MemberID: 0xc3}}
+	}), 28, ActStart, "survivors-not-enough"},
+	{"21: a young cluster's log begins without a configuration: the changes in it tell", from(three, pair, bGone, func(f *Facts) {
+		f.Policy.Restore = "warm-copy"
+		f.Directory.Voters, f.Directory.Learners = nil, nil
+		f.Directory.Changes = []record.ConfigChange{{Index: 1, Type: "add-voter", MemberID: 0xb1}, {Index: 5, Type: "add-learner", MemberID: 0xa1}}
+	}), 21, ActOrderRestore, ""},
 	{"21: not allowed by default: it starts and offers", from(three, pair, bGone), 28, ActStart, "restore-offered"},
 	{"21: not while the voter's disk exists", from(three, pair, func(f *Facts) { f.Policy.Restore = "warm-copy"; f.lists("101") }), 28, ActStart, "survivor-waits-for-disk"},
 	{"22: of two voters one is gone with its disk: the other holds everything", from(three, twoVoters, bGone, func(f *Facts) { f.Policy.Survivors = true }), 22, ActOrderRestore, ""},
@@ -89,6 +98,21 @@ var memberCases = []rowCase{
 		f.lists("101")
 		f.Compute.First.Disks, f.Compute.Second.Disks = []string{"d1"}, []string{"d1"}
 	}), 28, ActStart, "survivors-not-enough"},
+	{"22: the same while it runs: it stops first, and then knows which changes its log holds", from(three, twoVoters, bGone, func(f *Facts) { f.Policy.Survivors = true; f.Directory.Running = true }), 22, ActStop, ""},
+	{"22: not right after a change: what follows it can have been acknowledged by a quorum of the configuration before", from(three, bGone, func(f *Facts) {
+		f.Policy.Survivors = true
+		f.lists("101", "103")
+		f.Compute.First.Disks, f.Compute.Second.Disks = []string{"d1", "d3"}, []string{"d1", "d3"}
+		f.stopped(pc, 1, 0xc3, 0)
+		f.Directory.Changes = []record.ConfigChange{{Index: 100, Type: "remove", MemberID: 0xc3}}
+	}), 28, ActStart, "survivors-not-enough"},
+	{"22: changes of long ago are no configuration any more", from(three, bGone, func(f *Facts) {
+		f.Policy.Survivors = true
+		f.Directory.Voters = []record.MemberID{0xc3}
+		f.stopped(pc, 1, 0xc3, 0)
+		f.Directory.Changes = []record.ConfigChange{{Index: 1, Type: "add-voter", MemberID: 0xa1}, {Index: 2, Type: "add-voter", MemberID: 0xb1},
+			{Index: 3, Type: "remove", MemberID: 0xc3}, {Index: 4, Type: "add-learner", MemberID: 0xd1}, {Index: 5, Type: "remove", MemberID: 0xd1}}
+	}), 22, ActOrderRestore, ""},
 	{"22: not when a promotion in my log may have committed without me", from(three, twoVoters, bGone, func(f *Facts) {
 		f.Policy.Survivors = true
 		f.incarnation(pc, 1, "103", "d3", 1, 0xc3)
@@ -151,7 +175,8 @@ var memberCases = []rowCase{
 	{"29: an entry of another place is never removed", from(three, corrupted, func(f *Facts) { f.quorum(entry(pb, "102", 0xa1)) }), 29, ActArchive, ""},
 	{"29: rolled back, with a quorum", from(three, withQuorum, func(f *Facts) { f.Record.Marks[0xa1] = record.Mark{Epoch: 1, Term: 3, Applied: 101} }), 29, ActRemoveMember, ""},
 	{"30: corrupt and no quorum: say that it stays out", from(three, corrupted), 30, ActWriteStopped, ""},
-	{"30: then keep the bytes and wait", from(three, corrupted, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), 30, ActWait, "needed-but-broken"},
+	{"30: also where a successor said it: agent.json must know too", from(three, corrupted, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), 30, ActWriteStopped, ""},
+	{"30: then keep the bytes and wait", from(three, corrupted, meStopped), 30, ActWait, "needed-but-broken"},
 	{"30: a directory without agent.json is kept", from(three, func(f *Facts) { f.Agent = AgentFile{}; f.stopped(pa, 1, 0xa1, 0) }), 30, ActWait, "needed-but-broken"},
 
 	{"running: nothing stops it", from(three, running), RowRunning, ActKeep, ""},

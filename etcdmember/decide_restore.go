@@ -42,6 +42,8 @@ func (o Observation) restore() Plan {
 		p.Act, p.Step = ActWait, restoreSilence
 		return p.blocked("restore-waits", "these could still serve the old history: "+strings.Join(o.Loud, ", ")+".",
 			"Each must write that it has stopped, or its VM be gone or TERMINATED in two lists. `quorate restore --stop-vms` stops them.")
+	case o.Local == L5:
+		return doArchiveHalfMade(o, time.Time{}) // it may be the source itself, put away halfway
 	case !o.SourceHere:
 		p.Act, p.Step = ActWait, restoreMake
 		return p.blocked("source-gone", "what the order names as its source is not on this replica, or does not reach as far as the order demands.",
@@ -62,7 +64,7 @@ func doRestoreClaimed(o Observation, now time.Time) Plan {
 	switch {
 	case o.HasToken && o.broken():
 		return doAbandonOwn(o, now)
-	case o.HasToken && o.Local == L5:
+	case o.Local == L5: // before the source is judged: it may be that, put away halfway
 		return doArchiveHalfMade(o, now)
 	case o.HasToken && o.Marked && o.Local == L1:
 		p = doForm(o, now)

@@ -122,6 +122,31 @@ var bootCases = []rowCase{
 			l.Instances[1].Status, l.Instances[2].Status = "SUSPENDED", "TERMINATED"
 		}
 	}), 8, ActWait, "restore-waits"},
+	{"8: the former VM of a place is not silent by its successor's word: an old VM may still run", from(three, orderMe, meStopped, othersStopped, func(f *Facts) {
+		f.last().Stopped[1].InstanceID = "202" // b's successor, which took no incarnation
+	}), 8, ActWait, "restore-waits"},
+	{"8: nor by its successor's incarnation", from(three, orderMe, meStopped, func(f *Facts) {
+		f.stopped(pc, 1, 0xc3, 90)
+		f.incarnation(pb, 2, "202", "d9", 1, 0)
+		f.stopped(pb, 2, 0, 0)
+		f.lists("101", "102", "103")
+	}), 8, ActWait, "restore-waits"},
+	{"8: it is silent once two lists lack it", from(three, orderMe, meStopped, func(f *Facts) {
+		f.stopped(pc, 1, 0xc3, 90)
+		f.incarnation(pb, 2, "202", "d9", 1, 0)
+		f.stopped(pb, 2, 0, 0)
+		f.lists("101", "202", "103")
+	}), 8, ActCloseEpoch, ""},
+	{"8: nor is the former VM of my own place", from(three, orderMe, othersStopped, wiped, func(f *Facts) {
+		f.recreate("d9")
+		f.lists("101", "201", "102", "103")
+		f.stopped(pa, 1, 0xa1, 0)
+		f.Record.Epochs[0].Stopped[2].InstanceID = "201"
+	}), 8, ActWait, "restore-waits"},
+	{"8: my successor wrote that I stopped: agent.json must say so too, or a restart without a record starts me", from(three, orderMe, othersStopped, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), 8, ActWriteStopped, ""},
+	{"8: the source was being put away when the power was cut: put it away, and restore from the archive", from(three, orderMe, meStopped, othersStopped, isClosed, func(f *Facts) {
+		f.Agent = AgentFile{ClusterUID: "uid", Replica: pa, Phase: PhaseArchiving}
+	}), 8, ActArchive, ""},
 	{"8: all silent: the restorer closes the epoch", from(three, orderMe, meStopped, othersStopped), 8, ActCloseEpoch, ""},
 	{"8: closed: it claims the next epoch", from(three, orderMe, meStopped, othersStopped, isClosed), 8, ActClaim, ""},
 	{"8: the source reaches less far than the order demands: nothing is closed", from(three, orderMe, meStopped, othersStopped, func(f *Facts) { f.Record.Orders[0].Restore.Term, f.Record.Orders[0].Restore.Commit = 3, 101 }), 8, ActWait, "source-gone"},
@@ -136,6 +161,9 @@ var bootCases = []rowCase{
 		f.stopped(pa, 1, 0xa1, 0)
 		f.Directory.Archives = []Archive{{Name: "x", MemberID: 0xa1, Term: 3, LastIndex: 100}}
 	}), 9, ActRestore, ""},
+	{"9: the source was being put away when the power was cut: put it away before it is judged", from(three, orderMe, meStopped, othersStopped, isClosed, claimRestore, func(f *Facts) {
+		f.Agent = AgentFile{ClusterUID: "uid", Replica: pa, Phase: PhaseArchiving}
+	}), 9, ActArchive, ""},
 	{"9: a half-made restore is put away", from(three, orderMe, isClosed, claimRestore, restored, func(f *Facts) { f.Directory.Marker = false }), 9, ActArchive, ""},
 	{"9: restored and marked: form", from(three, orderMe, isClosed, claimRestore, restored), 9, ActForm, ""},
 	{"9: restored and rebooted: a new incarnation first", from(three, orderMe, isClosed, claimRestore, restored, reboot), 9, ActTakeIncarnation, ""},
@@ -148,6 +176,12 @@ var bootCases = []rowCase{
 	{"11: not while something answers", from(blank, theirClaim, func(f *Facts) { f.lists("101", "103"); f.answers(ReachTCP) }), 19, ActWait, "seed-in-progress"},
 	{"11: the restorer's VM was recreated between claim and first write: its successor abandons", from(three, orderMe, othersStopped, isClosed, claimRestore, wiped,
 		func(f *Facts) { f.stopped(pa, 1, 0xa1, 0); f.recreate("d9") }), 11, ActAbandon, ""},
+	{"11: also with a directory that was being put away for the claim", from(three, orderMe, othersStopped, isClosed, claimRestore, func(f *Facts) {
+		f.last().Claim.Source = record.Source{Kind: record.SourceSnapshot, Order: 1}
+		f.stopped(pa, 1, 0xa1, 0)
+		f.recreate("d1")
+		f.Agent = AgentFile{ClusterUID: "uid", Replica: pa, Phase: PhaseArchiving}
+	}), 11, ActAbandon, ""},
 	{"11: a newer restore order names me: abandon the other's claim", from(three, orderB, meStopped, othersStopped, isClosed, func(f *Facts) {
 		f.claim(2, "t2", pb, "102", record.Source{Kind: record.SourceDirectory, MemberID: 0xb1, Order: 1})
 		orderMe(f)
@@ -223,5 +257,17 @@ func TestEveryRowHasACase(t *testing.T) {
 		if !seen[r.number] {
 			t.Errorf("row %s has no case", r.number)
 		}
+	}
+}
+
+// A boot takes incarnation 2 of epoch 1, its agent is ended before agent.json says so, and then the restore of epoch 2 takes one: under 2 it
+// would find the one of epoch 1, for ever.
+func TestARestoreTakesAnIncarnationOfItsOwnEpoch(t *testing.T) {
+	f := from(three, orderMe, meStopped, othersStopped, isClosed, claimRestore, func(f *Facts) {
+		f.incarnation(pa, 2, "101", "d1", 1, 0)
+		f.stopped(pa, 2, 0, 0)
+	})()
+	if p := decided(f); p.Act != ActRestore || p.Incarnation != 3 {
+		t.Errorf("%+v", p)
 	}
 }

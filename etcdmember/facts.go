@@ -65,7 +65,8 @@ type Directory struct {
 	ClusterID, MemberID record.MemberID
 	// Term, LastIndex and Commit are where the WAL ends.
 	Term, LastIndex, Commit uint64
-	// Voters and Learners are the applied configuration; Changes are the configuration changes behind it in the log.
+	// Voters and Learners are the configuration where the log begins, which is the newest snapshot of etcd's own; Changes are all that the log
+	// holds, committed or not. Of a running member Voters and Learners are the applied ones, and the rest is not known.
 	Voters, Learners []record.MemberID
 	Changes          []record.ConfigChange
 	// Archives are the directories that were archived on this disk.

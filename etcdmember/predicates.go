@@ -53,9 +53,9 @@ func (o Observation) olderEpoch() bool {
 	return o.DiskEpoch == DiskBelowFormed || o.DiskEpoch == DiskBelowClaimed
 }
 
-// row 11
+// row 11, also where a directory was being put away for the claim when its holder was lost.
 func (o Observation) mayAbandon() bool {
-	if o.Record != Rs || o.Mine || o.Local != L0 && !o.olderEpoch() {
+	if o.Record != Rs || o.Mine || o.Local != L0 && o.Local != L5 && !o.olderEpoch() {
 		return false
 	}
 	return o.Remote == Nobody && o.SeederGone || o.NewerOrderForMe

@@ -296,7 +296,7 @@ func unsafe(o Observation, p Plan) string {
 		return "acts on a record that was rolled back"
 	case is(ActArchive) && o.Record == Rf && o.Remote != Quorum && o.DiskEpoch == DiskCurrent && o.Local != L5 && !o.DiskClosed:
 		return "puts away a directory that may be needed"
-	case o.Running && !is(ActKeep, ActWait, ActHalt, ActStop, ActForm, ActFormedAgain, ActOrderRestore, ActRemoveMember):
+	case o.Running && !is(ActKeep, ActWait, ActHalt, ActStop, ActForm, ActFormedAgain, ActRemoveMember):
 		return "touches what a running member uses"
 	case o.Running && is(ActRemoveMember):
 		return "removes the member that runs here"

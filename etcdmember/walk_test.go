@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // go test -run RandomWalks -walk.seed S -walk.n 1 repeats the one walk that a failure names.
@@ -104,7 +105,7 @@ func walkedEnough(t *testing.T, rows, besideRows map[Row]int, injected map[strin
 func TestPlantedFaultsAreFound(t *testing.T) {
 	for _, c := range planted {
 		t.Run(c.name, func(t *testing.T) {
-			const most = 600
+			const most = 3000
 			for seed := uint64(1); seed <= most; seed++ {
 				if _, err := walk(seed, c.by); err != nil {
 					if !strings.HasPrefix(err.Error(), c.breaks+":") {
@@ -123,26 +124,26 @@ var planted = []struct {
 	name, breaks string
 	by           variant
 }{
-	{"an empty disk without a quorum seeds instead of waiting (row 24)", "S1", variant{func(now time.Time, o Observation) Plan {
+	{"an empty disk without a quorum seeds instead of waiting (row 24)", "S1", variant{decide: func(now time.Time, o Observation) Plan {
 		p := Decide(now, o)
 		if p.Row == 24 && p.Act == ActWait {
 			return Plan{Row: 24, Act: ActClaim, Epoch: o.Names.NewestEpoch + 1, Source: record.Source{Kind: record.SourceEmpty}}
 		}
 		return p
-	}, DecideBesideLeader}},
-	{"a rolled-back disk starts (L3)", "S2", variant{func(now time.Time, o Observation) Plan {
+	}, beside: DecideBesideLeader}},
+	{"a rolled-back disk starts (L3)", "S2", variant{decide: func(now time.Time, o Observation) Plan {
 		if o.Local == L3 {
 			o.Local = L1
 		}
 		return Decide(now, o)
-	}, DecideBesideLeader}},
-	{"an entry whose directory is gone is used again", "S2", variant{func(now time.Time, o Observation) Plan {
+	}, beside: DecideBesideLeader}},
+	{"an entry whose directory is gone is used again", "S2", variant{decide: func(now time.Time, o Observation) Plan {
 		if o.Phase == PhaseStarted && o.Local == L0 && o.Record == Rf && o.Remote == Quorum && o.Listed && o.Names.MemberID != 0 {
 			return Plan{Row: 23, Act: ActStartJoined, MemberID: o.Names.MemberID}
 		}
 		return Decide(now, o)
-	}, DecideBesideLeader}},
-	{"a dead learner is promoted", "S3", variant{Decide, func(now time.Time, previous, ring Ring) Plan {
+	}, beside: DecideBesideLeader}},
+	{"a dead learner is promoted", "S3", variant{decide: Decide, beside: func(now time.Time, previous, ring Ring) Plan {
 		for _, m := range ring.Members {
 			if m.Learner && !m.StreamsActive {
 				return Plan{Row: 44, Act: ActPromote, MemberID: m.ID}
@@ -150,7 +151,7 @@ var planted = []struct {
 		}
 		return DecideBesideLeader(now, previous, ring)
 	}}},
-	{"a voter is removed because it is unreachable (row 42)", "S3", variant{Decide, func(now time.Time, previous, ring Ring) Plan {
+	{"a voter is removed because it is unreachable (row 42)", "S3", variant{decide: Decide, beside: func(now time.Time, previous, ring Ring) Plan {
 		p := DecideBesideLeader(now, previous, ring)
 		for _, m := range ring.Members {
 			if p.Act == ActKeep && !m.Learner && m.ID != ring.Leader && !m.RecentActive {
@@ -159,20 +160,46 @@ var planted = []struct {
 		}
 		return p
 	}}},
-	{"a join stands still without a word", "S5", variant{func(now time.Time, o Observation) Plan {
+	{"a join stands still without a word", "S5", variant{decide: func(now time.Time, o Observation) Plan {
 		p := Decide(now, o)
 		if p.Act == ActAddLearner {
 			return Plan{Row: 23, Act: ActWait}
 		}
 		return p
-	}, DecideBesideLeader}},
-	{"a caught-up learner is never promoted", "S5", variant{Decide, func(now time.Time, previous, ring Ring) Plan {
+	}, beside: DecideBesideLeader}},
+	{"a restore reads a surviving directory up to the commit index that was saved", "S2", variant{decide: Decide, beside: DecideBesideLeader,
+		reads: func(commit, _ int) int { return commit }}},
+	{"a restore loses the end of its snapshot", "S2", variant{decide: Decide, beside: DecideBesideLeader,
+		reads: func(_, last int) int { return last * 9 / 10 }}},
+	{"an epoch is closed while others could still serve", "S1", variant{decide: func(now time.Time, o Observation) Plan {
+		o.Loud = nil
+		return Decide(now, o)
+	}, beside: DecideBesideLeader}},
+	{"an id in stopped/ starts again, and so does an epoch that was closed", "S1", variant{decide: func(now time.Time, o Observation) Plan {
+		if o.Record == Rc && o.Local == L1 && o.Remote != Quorum {
+			return Plan{Row: 28, Act: ActStart, Epoch: o.Names.DiskEpochNumber, MemberID: o.Names.MemberID}
+		}
+		return Decide(now, o)
+	}, beside: DecideBesideLeader}},
+	{"row 22 takes any directory for enough", "S2", variant{decide: func(now time.Time, o Observation) Plan {
+		if o.Survivors22 == PolicyNotEnough && !o.Running {
+			return Plan{Row: 22, Act: ActOrderRestore, Order: &record.RestoreOrder{Ends: o.Names.FormedEpoch, Replica: placeNamed(o.Names.Place),
+				From: record.Source{Kind: record.SourceDirectory, MemberID: o.Names.MemberID}}}
+		}
+		return Decide(now, o)
+	}, beside: DecideBesideLeader}},
+	{"a caught-up learner is never promoted", "S5", variant{decide: Decide, beside: func(now time.Time, previous, ring Ring) Plan {
 		p := DecideBesideLeader(now, previous, ring)
 		if p.Act == ActPromote {
 			return Plan{Row: RowQuiet, Act: ActKeep}
 		}
 		return p
 	}}},
+}
+
+func placeNamed(name string) replica.Place {
+	i := slices.IndexFunc(places, func(p replica.Place) bool { return p.String() == name })
+	return places[i]
 }
 
 // TestAWalkIsRepeatable: a seed gives the same events each time.

@@ -36,9 +36,14 @@ func (w *world) act(v *vm, f Facts, p Plan) []func() bool {
 	case ActArchive:
 		return []func() bool{
 			set(func(a *AgentFile) {
-				*a = AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID, NewestEpoch: a.NewestEpoch, Phase: PhaseArchiving}
+				a.reset()
 			}),
-			func() bool { v.disk.archives, v.disk.dir = append(v.disk.archives, v.disk.dir), nil; return true },
+			func() bool {
+				if v.disk.dir != nil {
+					v.disk.archives, v.disk.dir = append(slices.Clip(v.disk.archives), v.disk.dir), nil
+				}
+				return true
+			},
 		}
 	case ActTakeIncarnation:
 		return w.takeIncarnation(v, p)
@@ -70,10 +75,20 @@ func (w *world) act(v *vm, f Facts, p Plan) []func() bool {
 		}
 	case ActWriteStopped:
 		return w.writeStopped(v, f, p)
+	case ActOrderRestore:
+		shown := w.shows(p.Order, p.Row == 22)
+		return []func() bool{w.write(v, func() bool {
+			w.order(record.Order{Kind: record.OrderRestore, By: "row " + p.Row.String(), Restore: p.Order}, shown)
+			return true
+		})}
+	case ActCloseEpoch:
+		return []func() bool{w.closeEpoch(v, p)}
+	case ActRestore:
+		return w.restore(v, f, p)
 	case ActKeep, ActWait, ActHalt:
 		return nil
 	}
-	panic(fmt.Sprintf("the walk gives no orders, and %s was decided", p.Act))
+	panic(fmt.Sprintf("the walk does not know how to %s", p.Act))
 }
 
 // write is a create in the record: it may fail before or after it takes effect.
@@ -168,10 +183,7 @@ func (w *world) makeSeed(v *vm, epoch uint64) bool {
 	}
 	if v.disk.dir == nil {
 		token := v.disk.agent.Token
-		if w.tokens[token] == 0 {
-			w.tokens[token] = record.MemberID(0xc000 + len(w.tokens))
-		}
-		d := &dir{cid: w.tokens[token], id: record.MemberID(v.place+1)<<40 | record.MemberID(epoch)<<32, term: 1}
+		d := &dir{cid: w.clusterOf(token), id: record.MemberID(v.place+1)<<40 | record.MemberID(epoch)<<32, term: 1}
 		d.log = []logEntry{{term: 1, kind: addVoter, id: d.id, place: v.place}}
 		d.commit, d.conf = 1, conf{}.apply(d.log[0])
 		v.disk.dir = d
@@ -198,7 +210,11 @@ func (w *world) form(v *vm, epoch uint64) []func() bool {
 		},
 		w.write(v, func() bool { return v.etcd != nil && w.confirm(v, v.disk.agent.Incarnation, epoch, v.etcd.id) }),
 		w.write(v, func() bool {
-			return v.etcd != nil && w.outcome(epoch, record.Outcome{Formed: &record.Formed{ClusterID: v.etcd.cid, MemberID: v.etcd.id}})
+			if v.etcd == nil || !w.outcome(epoch, record.Outcome{Formed: &record.Formed{ClusterID: v.etcd.cid, MemberID: v.etcd.id}}) {
+				return false
+			}
+			w.checkRestored(w.epoch(epoch), v.etcd.dir)
+			return true
 		}),
 		func() bool {
 			if v.etcd == nil {
@@ -246,7 +262,7 @@ func (w *world) request(v *vm, e logEntry) bool {
 
 func (w *world) writeStopped(v *vm, f Facts, p Plan) []func() bool {
 	d := f.Directory
-	s := record.Stopped{Place: places[v.place], Incarnation: p.Incarnation, MemberID: p.MemberID, Time: w.now}
+	s := record.Stopped{Place: places[v.place], Incarnation: p.Incarnation, InstanceID: v.id, MemberID: p.MemberID, Time: w.now}
 	if p.WithLog {
 		s.Term, s.LastIndex, s.CommitIndex, s.Voters, s.Learners, s.Changes = d.Term, d.LastIndex, d.Commit, d.Voters, d.Learners, d.Changes
 	}

@@ -17,9 +17,11 @@ import (
 type variant struct {
 	decide func(now time.Time, o Observation) Plan
 	beside func(now time.Time, previous, ring Ring) Plan
+	facts  func(f *Facts)             // what is wrong with the facts; nil: nothing
+	reads  func(commit, last int) int // how much of its source a restore reads; nil: all
 }
 
-var asItIs = variant{Decide, DecideBesideLeader}
+var asItIs = variant{decide: Decide, beside: DecideBesideLeader}
 
 // indexUnit is how many log entries one entry of the model stands for, so that a lag of three is too long for a promotion.
 const indexUnit = 400
@@ -34,12 +36,15 @@ func (w *world) facts(v *vm) Facts {
 	w.note(v)
 	w.list(v)
 	f := Facts{Now: w.now, Me: w.me(v), Cluster: testCluster, DiskID: v.disk.id, Disk: DiskFacts{Wanted: "data", Mounted: true},
-		Directory: w.directory(v), Agent: v.disk.agent, Compute: v.compute, Policy: Policy{Replicas: w.places, Restore: "off"},
+		Directory: w.directory(v), Agent: v.disk.agent, Compute: v.compute, Policy: w.policy(),
 		StrangerSince: v.strangerSince}
 	if f.RecordErr = w.unreadable(v); f.RecordErr == nil {
 		f.Record = w.view
 	}
 	f.Answers = w.answers(v)
+	if w.by.facts != nil {
+		w.by.facts(&f)
+	}
 	return f
 }
 
@@ -86,22 +91,32 @@ func (w *world) list(v *vm) {
 
 func (w *world) directory(v *vm) Directory {
 	d := v.disk.dir
+	var archives []Archive
+	for _, a := range v.disk.archives {
+		old := Archive{MemberID: a.id, Term: a.term, LastIndex: uint64(len(a.log)) * indexUnit}
+		if a.corrupt {
+			old.OpenErr = errWalk
+		}
+		archives = append(archives, old)
+	}
 	if d == nil {
-		return Directory{}
+		return Directory{Archives: archives}
 	}
 	out := Directory{Exists: true, Marker: d.marker, MemberID: d.id, ClusterID: d.cid, Term: d.term, LastIndex: uint64(len(d.log)) * indexUnit,
 		Commit: uint64(d.commit) * indexUnit, Voters: d.conf.voters, Learners: d.conf.learners}
-	if v.etcd != nil {
-		out.Running = true
+	began := d.began()
+	if v.etcd != nil { // it does not say where its log ends
+		out.Running, out.LastIndex = true, 0
 		return out
 	}
+	out.Archives, out.Voters, out.Learners = archives, began.voters, began.learners
 	if d.corrupt {
 		out.OpenErr = errWalk
 	}
-	for i, e := range d.log[d.commit:] {
+	for i, e := range d.log[d.snapAt:] {
 		if e.isChange() {
 			kind := map[entryKind]string{addLearner: "add-learner", addVoter: "add-voter", remove: "remove"}[e.kind]
-			out.Changes = append(out.Changes, record.ConfigChange{Index: uint64(d.commit+i+1) * indexUnit, Type: kind, MemberID: e.id})
+			out.Changes = append(out.Changes, record.ConfigChange{Index: uint64(d.snapAt+i+1) * indexUnit, Type: kind, MemberID: e.id})
 		}
 	}
 	return out
@@ -227,7 +242,7 @@ func (w *world) ring(v *vm) Ring {
 	w.list(v)
 	e := v.etcd
 	r := Ring{At: w.now, Me: w.me(v), Cluster: testCluster, Leader: e.id, LastIndex: uint64(len(e.log)) * indexUnit, Record: w.view,
-		RecordErr: w.unreadable(v), Compute: v.compute, Policy: Policy{Replicas: w.places, Restore: "off"}}
+		RecordErr: w.unreadable(v), Compute: v.compute, Policy: w.policy()}
 	if v.silent == nil {
 		v.silent, v.moved = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}
 	}

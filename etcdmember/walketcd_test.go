@@ -94,6 +94,27 @@ type dir struct {
 	marker  bool
 	corrupt bool
 	version uint64
+	snapAt  int   // etcd's own snapshot, where a reader of the directory begins
+	birth   birth // of the first member of a restored cluster
+}
+
+// began is the configuration at the directory's own snapshot.
+func (d *dir) began() conf {
+	var c conf
+	for _, e := range d.log[:d.snapAt] {
+		c = c.apply(e)
+	}
+	return c
+}
+
+// snap is etcd's own snapshot, one in 10 000 entries: not right after a change, which is left out (DESIGN.md, known limits).
+func (d *dir) snap() {
+	for _, e := range d.log[max(0, d.commit-8):d.commit] {
+		if e.isChange() {
+			return
+		}
+	}
+	d.snapAt = d.commit
 }
 
 // etcd is a running process on the directory of its VM's disk.

@@ -23,6 +23,9 @@ func (w *world) connected(l *vm, besides record.MemberID) int {
 func (w *world) linearizable(l *vm) bool {
 	e := l.etcd
 	ok := e.commit > 0 && e.log[e.commit-1].term == e.term && w.connected(l, 0) >= quorum(len(e.conf.voters))
+	if ok && w.closed(e.cid) {
+		w.fail("S1", "member %s serves after its epoch was closed", e.id)
+	}
 	if ok && e.commit < len(w.acked[e.cid]) {
 		w.fail("S2", "a linearizable read through %s lacks an acknowledged write", e.id)
 	}

@@ -13,6 +13,9 @@ import (
 func (w *world) event() {
 	w.pass()
 	v := w.vms[w.random.IntN(len(w.vms))]
+	if w.random.IntN(1000) < 12 {
+		w.person(v)
+	}
 	switch n := w.random.IntN(100); {
 	case n < 4 && w.faults > 0:
 		w.fault()
@@ -46,6 +49,9 @@ func (w *world) pass() {
 func (w *world) raft(v *vm) {
 	if w.expelled(v) {
 		return
+	}
+	if w.chance(3) {
+		v.etcd.snap()
 	}
 	l := w.leaderOf(v)
 	switch {
@@ -142,6 +148,14 @@ func (w *world) round(d time.Duration) {
 func (w *world) settle() {
 	w.heal()
 	w.calm = true
+	w.rounds()
+	for i := 0; i < 3 && !w.whole() && !w.repairable() && w.rescue(); i++ {
+		w.rounds()
+	}
+}
+
+// rounds lets time pass until the world is whole.
+func (w *world) rounds() {
 	for i := range 240 {
 		d := 300 * time.Millisecond
 		if i > 60 && i%4 == 0 {

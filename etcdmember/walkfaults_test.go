@@ -2,6 +2,7 @@ package etcdmember
 
 import (
 	"slices"
+	"strings"
 )
 
 // mishap is one thing that goes wrong.
@@ -254,6 +255,21 @@ func (w *world) obey() {
 			w.drop(v)
 			w.create(v.place, v.disk)
 			w.log("%s is made again", v.id)
+		}
+	}
+	w.stopNamed()
+}
+
+// stopNamed does what `restore-waits` says: the VMs that it names are stopped, and started again when the restore is done.
+func (w *world) stopNamed() {
+	waits := slices.IndexFunc(w.vms, func(v *vm) bool { return v.blocked != nil && v.blocked.Name == "restore-waits" })
+	for _, v := range w.vms {
+		switch {
+		case waits >= 0 && strings.Contains(w.vms[waits].blocked.Reason, "(instance "+v.id+")"):
+			w.off(v)
+			w.log("%s is stopped for the restore", v.id)
+		case !v.on && !w.ending():
+			w.boot(v)
 		}
 	}
 }

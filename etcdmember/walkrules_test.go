@@ -31,11 +31,20 @@ func (w *world) acknowledge(e *etcd, upTo int) {
 		}
 		held = append(held, e.log[i].term)
 		if e.log[i].kind == write {
+			if w.closed(e.cid) {
+				w.fail("S1", "member %s acknowledges a write after its epoch was closed", e.id)
+			}
 			w.serving[e.cid] = true
 		}
 	}
 	w.acked[e.cid] = held
-	if len(w.serving) > 1 {
+	open := 0
+	for cid := range w.serving {
+		if !w.closed(cid) {
+			open++
+		}
+	}
+	if open > 1 {
 		w.fail("S1", "two clusters acknowledged writes")
 	}
 }
@@ -112,6 +121,9 @@ func (w *world) whole() bool {
 	if l == nil {
 		return false
 	}
+	if f := historyOf(Facts{Now: w.now, Record: w.view}).formed; f == nil || f.Outcome.Formed.ClusterID != l.etcd.cid || w.ending() {
+		return false
+	}
 	c := l.etcd.conf
 	if len(c.voters)+len(c.learners) != w.places || w.places != 2 && len(c.learners) > 0 {
 		return false
@@ -142,6 +154,9 @@ func (w *world) repairable() bool {
 	if formed == nil {
 		return true
 	}
+	if w.ending() {
+		return w.sourceHolds()
+	}
 	intact := map[record.MemberID]*dir{}
 	for _, v := range w.vms {
 		d := v.disk.dir
@@ -168,7 +183,7 @@ func (w *world) repairable() bool {
 
 // beyondRepair are the waits in which a replica may stay for good where a quorum's disks are lost.
 var beyondRepair = []string{"no-quorum-empty-disk", "needed-but-broken", "stopped-id", "foreign-disk", "restore-offered", "survivor-waits-for-disk",
-	"survivors-not-enough", "removed", "left"}
+	"survivors-not-enough", "removed", "left", "source-gone", "epoch-closed"}
 
 // checkEnd is S5 once the faults have ended and time has passed. A member that runs without a quorum is not asked for a word: the
 // acting side says it (no-quorum), once it has lasted.
@@ -180,7 +195,7 @@ func (w *world) checkEnd() {
 		w.fail("S5", "it can be whole, and is not: %s", w)
 	}
 	for _, v := range w.vms {
-		if v.etcd == nil && (v.blocked == nil || !slices.Contains(beyondRepair, v.blocked.Name)) {
+		if v.on && v.etcd == nil && (v.blocked == nil || !slices.Contains(beyondRepair, v.blocked.Name)) {
 			w.fail("S5", "beyond repair, and %s does not say so: %s", v.id, w)
 		}
 	}

@@ -48,7 +48,7 @@ type data struct {
 	id       string
 	agent    AgentFile
 	dir      *dir
-	archives []*dir
+	archives []*dir // never changed
 }
 
 func (d *data) copied(id string) *data {
@@ -81,6 +81,12 @@ type world struct {
 	restoreLost  func()    // puts a lost object back
 	older        []*data   // copies of disks
 
+	restorePolicy string // of the configuration
+	survivors     bool   // policy 22
+	asks          int    // orders that a person still gives
+	snapshots     []saved
+	promises      map[uint64]promise
+
 	tokens   map[string]record.MemberID
 	ever     map[identity]uint64
 	acked    map[record.MemberID][]uint64
@@ -97,11 +103,13 @@ const mostFaults = 6
 
 func newWorld(seed uint64, by variant) *world {
 	w := &world{by: by, random: rand.New(rand.NewPCG(seed, 3)), now: t0, disks: map[string]bool{},
-		tokens: map[string]record.MemberID{}, ever: map[identity]uint64{}, acked: map[record.MemberID][]uint64{},
+		promises: map[uint64]promise{}, tokens: map[string]record.MemberID{}, ever: map[identity]uint64{}, acked: map[record.MemberID][]uint64{},
 		serving: map[record.MemberID]bool{}, outcomes: map[uint64]bool{}, rows: map[Row]int{}, besideRows: map[Row]int{}, injected: map[string]int{}}
 	w.view = record.View{Inception: &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7", Region: "us-central1", Time: t0.Add(-time.Hour)},
 		Replicas: map[replica.Place][]record.Incarnation{}, Marks: map[record.MemberID]record.Mark{}}
 	w.places, w.faults = 1+w.random.IntN(5), 1+w.random.IntN(mostFaults)
+	w.restorePolicy = []string{"off", "off", "latest-snapshot", "warm-copy"}[w.random.IntN(4)]
+	w.survivors, w.asks = w.chance(60), max(0, w.random.IntN(5)-1)
 	for p := range w.places {
 		w.create(p, w.blankDisk())
 	}
@@ -113,7 +121,10 @@ func (w *world) next() int { w.made++; return w.made }
 func (w *world) chance(percent int) bool { return w.random.IntN(100) < percent }
 
 func (w *world) log(format string, args ...any) {
-	w.history = append(w.history, w.now.Sub(t0).String()+" "+fmt.Sprintf(format, args...))
+	line := fmt.Sprintf(format, args...)
+	if n := len(w.history); n == 0 || !strings.HasSuffix(w.history[n-1], line) { // what is tried again and again is said once
+		w.history = append(w.history, w.now.Sub(t0).String()+" "+line)
+	}
 }
 
 func (w *world) blankDisk() *data {
@@ -192,6 +203,9 @@ func (w *world) listing() Listing {
 func (w *world) String() string {
 	var b strings.Builder
 	for _, v := range w.vms {
+		for _, a := range v.disk.archives {
+			fmt.Fprintf(&b, "\n  archive on %s: member %s log %d commit %d conf %v", v.disk.id, a.id, len(a.log), a.commit, a.conf.voters)
+		}
 		name := ""
 		if v.blocked != nil {
 			name = v.blocked.Name

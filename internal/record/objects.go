@@ -86,7 +86,9 @@ type Closed struct {
 // Its agent writes it, whatever its disk holds.
 type Stopped struct {
 	replica.Place
-	Incarnation uint64   `json:"incarnation"`
+	Incarnation uint64 `json:"incarnation"`
+	// InstanceID is the writer's: a successor may write the object of an incarnation that was another instance's.
+	InstanceID  string   `json:"instanceID,omitempty"`
 	MemberID    MemberID `json:"memberID,omitempty"`
 	Term        uint64   `json:"term,omitempty"`
 	LastIndex   uint64   `json:"lastIndex,omitempty"`

@@ -1,0 +1,143 @@
+package etcdmember
+
+import (
+	"slices"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// What a person does in the walk: snapshots (the duty's work), orders, and at the end what the waits ask for.
+
+// person gives an order, or the snapshot duty has its turn.
+func (w *world) person(v *vm) {
+	f := historyOf(Facts{Now: w.now, Record: w.view})
+	switch n := w.random.IntN(10); {
+	case n < 5:
+		w.save(v)
+	case w.asks == 0 || f.formed == nil:
+	case n < 7:
+		w.orderFrom(v)
+	case n < 8:
+		if len(w.snapshots) > 0 {
+			w.orderSnapshot(v, w.snapshots[w.random.IntN(len(w.snapshots))])
+		}
+	case n < 9:
+		w.obeyOffer(v)
+	default:
+		if r := f.orders.restore; r != nil {
+			w.asks--
+			w.order(record.Order{Kind: record.OrderWithdraw, By: "person", Withdraws: r.Number}, promise{})
+		}
+	}
+}
+
+// orderFrom orders a restore from a VM's directory, as `quorate restore` would show it.
+func (w *world) orderFrom(v *vm) bool {
+	f := historyOf(Facts{Now: w.now, Record: w.view}).formed
+	d := v.disk.dir
+	if d == nil || d.cid != f.Outcome.Formed.ClusterID || v.ghost || !v.on || d.commit == 0 || v.blind || Classify(w.facts(v)).Local != L1 {
+		return false
+	}
+	r := &record.RestoreOrder{Ends: f.Number, Replica: places[v.place], Term: d.term, Commit: uint64(d.commit) * indexUnit,
+		From: record.Source{Kind: record.SourceDirectory, MemberID: d.id, DiskID: v.disk.id}}
+	w.asks--
+	w.order(record.Order{Kind: record.OrderRestore, By: "person", Restore: r}, w.shows(r, false))
+	return true
+}
+
+// orderSnapshot orders a restore from a snapshot of the newest formed epoch on a VM.
+func (w *world) orderSnapshot(v *vm, s saved) bool {
+	f := historyOf(Facts{Now: w.now, Record: w.view}).formed
+	if s.Epoch != f.Number || v.ghost {
+		return false
+	}
+	r := &record.RestoreOrder{Ends: f.Number, Replica: places[v.place], From: record.Source{Kind: record.SourceSnapshot, Snapshot: s.Name}}
+	w.asks--
+	w.order(record.Order{Kind: record.OrderRestore, By: "person", Restore: r}, w.shows(r, false))
+	return true
+}
+
+// obeyOffer gives the order that a replica offers: where it says that the survivors hold everything, that must be so.
+func (w *world) obeyOffer(v *vm) {
+	if !v.on || v.etcd != nil || w.unreadable(v) != nil || len(v.queue) > 0 {
+		return
+	}
+	o := Classify(w.facts(v))
+	if o.Record == Rf && o.Remote != Quorum && o.Names.PolicyOrder != nil && o.Survivors22 == PolicyOffers {
+		w.asks--
+		w.order(record.Order{Kind: record.OrderRestore, By: "person, as offered", Restore: o.Names.PolicyOrder}, w.shows(o.Names.PolicyOrder, true))
+	}
+}
+
+// ending: the newest formed epoch ends, or has ended, and no newer one is formed.
+func (w *world) ending() bool {
+	h := historyOf(Facts{Now: w.now, Record: w.view})
+	return h.formed != nil && (h.formed.Closed != nil || h.orders.restore != nil && h.orders.restore.Restore.Ends == h.formed.Number)
+}
+
+// sourceHolds: a restore is ordered, and its source is where the order says, so that it must come to its end without another word.
+func (w *world) sourceHolds() bool {
+	h := historyOf(Facts{Now: w.now, Record: w.view})
+	r := h.orders.restore
+	if h.formed == nil || r == nil || r.Restore.Ends != h.formed.Number {
+		return false
+	}
+	v := w.inPlace(r.Restore)
+	if v == nil || w.foreign(v) {
+		return false
+	}
+	if r.Restore.From.Kind == record.SourceSnapshot {
+		return true
+	}
+	if l := Classify(w.facts(v)).Local; l == L2 || l == L3 {
+		return false
+	}
+	for _, d := range append(slices.Clone(v.disk.archives), v.disk.dir) {
+		if d != nil && d.id == r.Restore.From.MemberID && !d.corrupt && d.version == w.ever[d.who()] && v.disk.id == r.Restore.From.DiskID {
+			return true
+		}
+	}
+	return false
+}
+
+// foreign: it waits with another replica's disk, and can do nothing before that is put right.
+func (w *world) foreign(v *vm) bool {
+	return v.disk.dir != nil && v.disk.agent.Replica != places[v.place]
+}
+
+func (w *world) inPlace(r *record.RestoreOrder) *vm {
+	for _, v := range w.vms {
+		if places[v.place] == r.Replica && !v.ghost {
+			return v
+		}
+	}
+	return nil
+}
+
+// rescue is what a person does when nothing else helps: the newest snapshot, or the directory that reaches furthest.
+func (w *world) rescue() bool {
+	h := historyOf(Facts{Now: w.now, Record: w.view})
+	if h.formed == nil || w.sourceHolds() {
+		return false
+	}
+	var best *vm
+	for _, v := range w.vms {
+		d := v.disk.dir
+		if d == nil || d.cid != h.formed.Outcome.Formed.ClusterID || d.commit == 0 || Classify(w.facts(v)).Local != L1 {
+			continue
+		}
+		if best == nil || d.upToDate(best.disk.dir) {
+			best = v
+		}
+	}
+	if best != nil {
+		return w.orderFrom(best)
+	}
+	for _, s := range slices.Backward(w.snapshots) {
+		on := slices.IndexFunc(w.vms, func(v *vm) bool { return !w.foreign(v) })
+		if s.Epoch == h.formed.Number && on >= 0 {
+			return w.orderSnapshot(w.vms[on], s)
+		}
+	}
+	return false
+}

@@ -1,0 +1,227 @@
+package etcdmember
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// Restores in the walk: the agent's writes of section 7, and what a restored history holds of the one before it.
+
+// birth is what a restored directory was made of: a cluster, and the terms of the entries of its log that it holds.
+type birth struct {
+	from  record.MemberID
+	terms []uint64
+	order uint64 // by which
+}
+
+// saved is a verified snapshot.
+type saved struct {
+	SnapshotRef
+	birth
+}
+
+// promise is what an order showed to whoever gave it: what a restore by it holds at least.
+type promise struct {
+	birth
+	all bool // everything that was ever acknowledged
+}
+
+// terms of the first n entries of a log.
+func (d *dir) terms(n int) []uint64 {
+	var out []uint64
+	for _, e := range d.log[:n] {
+		out = append(out, e.term)
+	}
+	return out
+}
+
+// order writes an order under the next number.
+func (w *world) order(o record.Order, p promise) {
+	o.Number, o.Time = uint64(len(w.view.Orders)+1), w.now
+	w.view.Orders = append(w.view.Orders, o)
+	w.promises[o.Number] = p
+	w.log("order %d by %s: %s %s", o.Number, o.By, o.Kind, spell(o))
+}
+
+func spell(o record.Order) string {
+	if r := o.Restore; r != nil {
+		return fmt.Sprintf("ends %d from %s %s%s on %s term %d commit %d", r.Ends, r.From.Kind, r.From.Snapshot, r.From.MemberID, r.Replica, r.Term, r.Commit)
+	}
+	return fmt.Sprint(o.Withdraws, o.Replicas, o.Place, o.MemberID)
+}
+
+// shows is what an order to restore shows: the snapshot, or the log of the directory as it is now.
+func (w *world) shows(r *record.RestoreOrder, all bool) promise {
+	p := promise{all: all}
+	if r.From.Kind == record.SourceSnapshot {
+		p.birth = w.snapshot(r.From.Snapshot).birth
+		return p
+	}
+	for _, v := range w.vms {
+		if d := v.disk.dir; d != nil && places[v.place] == r.Replica && d.id == r.From.MemberID && len(d.log) > len(p.terms) {
+			p.birth = birth{from: d.cid, terms: d.terms(min(len(d.log), int(r.Commit/indexUnit)))}
+		}
+	}
+	return p
+}
+
+func (w *world) snapshot(name string) saved {
+	i := slices.IndexFunc(w.snapshots, func(s saved) bool { return s.Name == name })
+	if i < 0 {
+		return saved{}
+	}
+	return w.snapshots[i]
+}
+
+// save takes a snapshot of a member: what it has applied.
+func (w *world) save(v *vm) {
+	f := historyOf(Facts{Now: w.now, Record: w.view}).formed
+	if f == nil || v.etcd == nil || v.etcd.cid != f.Outcome.Formed.ClusterID || v.etcd.commit == 0 || w.unreadable(v) != nil {
+		return
+	}
+	s := saved{SnapshotRef{Name: fmt.Sprintf("s%d", w.next()), Epoch: f.Number, Revision: int64(v.etcd.commit), Time: w.now},
+		birth{from: v.etcd.cid, terms: v.etcd.terms(v.etcd.commit)}}
+	w.snapshots = append(w.snapshots, s)
+	if !slices.Contains(w.view.Snapshots, f.Number) {
+		w.view.Snapshots = append(w.view.Snapshots, f.Number)
+	}
+}
+
+// policy is the configuration, with the newest snapshot of the newest formed epoch.
+func (w *world) policy() Policy {
+	p := Policy{Replicas: w.places, Restore: w.restorePolicy, Survivors: w.survivors}
+	f := historyOf(Facts{Now: w.now, Record: w.view}).formed
+	for i := range w.snapshots {
+		if s := &w.snapshots[i]; s.Epoch == number(f) && (p.Snapshot == nil || s.Revision > p.Snapshot.Revision) {
+			p.Snapshot = &s.SnapshotRef
+		}
+	}
+	return p
+}
+
+// closeEpoch is step 2 of a restore.
+func (w *world) closeEpoch(v *vm, p Plan) func() bool {
+	return w.write(v, func() bool {
+		if e := w.epoch(p.Epoch); e.Closed == nil {
+			e.Closed = &record.Closed{By: v.id, Order: p.OrderNumber, Time: w.now}
+		}
+		return true
+	})
+}
+
+// restore is step 4: the new directory is made beside the old one, which is put away before the token stands in agent.json, so that the
+// token never names a directory that is not its own; the marker is last.
+func (w *world) restore(v *vm, f Facts, p Plan) []func() bool {
+	var made *dir
+	token := tokenOf(f, p.Epoch)
+	archive := func() bool {
+		if v.disk.dir != nil {
+			v.disk.archives, v.disk.dir = append(slices.Clip(v.disk.archives), v.disk.dir), nil
+		}
+		return true
+	}
+	return slices.Concat(w.takeIncarnation(v, p), []func() bool{
+		func() bool { made = w.restored(v, p); return made != nil },
+		func() bool { v.disk.agent.reset(); return true },
+		archive,
+		func() bool {
+			a := &v.disk.agent
+			a.Phase, a.Epoch, a.Token, a.MemberID, a.Incarnation = PhaseSeeding, p.Epoch, token, 0, p.Incarnation
+			made.cid = w.clusterOf(token)
+			return true
+		},
+		func() bool { v.disk.dir = made; return true },
+		func() bool { v.disk.dir.marker = true; return true },
+	})
+}
+
+func (a *AgentFile) reset() {
+	*a = AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID, NewestEpoch: a.NewestEpoch, Phase: PhaseArchiving}
+}
+
+// restored reads the source, a surviving directory whole: its commit index is raised to its last entry.
+func (w *world) restored(v *vm, p Plan) *dir {
+	d := &dir{id: record.MemberID(v.place+1)<<40 | record.MemberID(p.Epoch)<<32, term: 1}
+	d.log = []logEntry{{term: 1, kind: addVoter, id: d.id, place: v.place}}
+	d.commit, d.conf = 1, conf{}.apply(d.log[0])
+	if p.Source.Kind == record.SourceSnapshot {
+		d.birth = w.snapshot(p.Source.Snapshot).birth
+		d.birth.order = p.OrderNumber
+		d.birth.terms = d.birth.terms[:w.by.read(len(d.birth.terms), len(d.birth.terms))]
+		return d
+	}
+	for _, from := range append(slices.Clone(v.disk.archives), v.disk.dir) {
+		if from == nil || from.id != p.Source.MemberID || from.corrupt {
+			continue
+		}
+		n := w.by.read(from.commit, len(from.log))
+		if n > len(d.birth.terms) {
+			d.birth = birth{from.cid, from.terms(n), p.OrderNumber}
+		}
+	}
+	if d.birth.from == 0 {
+		return nil
+	}
+	return d
+}
+
+// read is how much of its source a restore reads.
+func (v variant) read(commit, last int) int {
+	if v.reads == nil {
+		return last
+	}
+	return v.reads(commit, last)
+}
+
+// clusterOf is the id of the cluster that a token makes.
+func (w *world) clusterOf(token string) record.MemberID {
+	if w.tokens[token] == 0 {
+		w.tokens[token] = record.MemberID(0xc000 + len(w.tokens))
+	}
+	return w.tokens[token]
+}
+
+// checkRestored compares a restored history, once it is formed, with what was acknowledged in the one before and with what its order showed.
+func (w *world) checkRestored(e *record.Epoch, d *dir) {
+	before := w.formedBelow(e.Number)
+	if before == 0 {
+		if d.birth.from != 0 {
+			w.fail("S1", "epoch %d is restored from nothing that was formed", e.Number)
+		}
+		return
+	}
+	if d.birth.from != before {
+		w.fail("S1", "epoch %d goes on from cluster %s, and not from %s", e.Number, d.birth.from, before)
+	}
+	p := w.promises[d.birth.order]
+	n := len(w.acked[before])
+	if !p.all {
+		n = min(n, len(p.terms))
+	}
+	for i, term := range w.acked[before][:n] {
+		shown := p.all || p.terms[i] == term
+		if shown && (i >= len(d.birth.terms) || d.birth.terms[i] != term) {
+			w.fail("S2", "the restore of epoch %d by order %d lacks the acknowledged entry %d, which it was to hold", e.Number, d.birth.order, i+1)
+		}
+	}
+}
+
+// formedBelow is the cluster of the newest formed epoch below this one; 0: there is none.
+func (w *world) formedBelow(n uint64) record.MemberID {
+	var id record.MemberID
+	for _, e := range w.view.Epochs {
+		if e.Number < n && e.Outcome != nil && e.Outcome.Formed != nil {
+			id = e.Outcome.Formed.ClusterID
+		}
+	}
+	return id
+}
+
+// closed: the epoch of this cluster has ended.
+func (w *world) closed(cid record.MemberID) bool {
+	return slices.ContainsFunc(w.view.Epochs, func(e record.Epoch) bool {
+		return e.Closed != nil && e.Outcome != nil && e.Outcome.Formed != nil && e.Outcome.Formed.ClusterID == cid
+	})
+}
