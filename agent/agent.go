@@ -121,7 +121,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	}
 	defer stopServing()
 	stopChildren := a.superviseChildren(ctx)
-	defer func() { err = errors.Join(err, stopChildren()) }()
+	defer func() { err = errors.Join(err, stopChildren(err)) }()
 	err = a.live(ctx)
 	if ctx.Err() != nil && !errors.Is(err, ErrStartAgain) {
 		cfg.Log.Info("asked to stop", "phase", string(a.phase))
@@ -162,16 +162,20 @@ func (a *Agent) live(ctx context.Context) error {
 // nothing is what the first phase needs.
 type nothing struct{}
 
-// superviseChildren runs the supervisor until the returned function stops it: leadership is handed over first, then everything
+// superviseChildren runs the supervisor until the returned function stops it, for a reason: leadership is handed over first, then everything
 // stops in reverse order.
-func (a *Agent) superviseChildren(ctx context.Context) (stop func() error) {
+func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) error) {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
 	go func() { done <- a.supervisor.Run(run) }()
-	return func() error {
+	return func(why error) error {
 		a.cfg.Notify.Stopping()
 		a.setPhase(PhaseStopping)
-		a.leave(run)
+		if errors.Is(why, etcdmember.ErrRemoved) {
+			a.giveUpPlane(run)
+		} else {
+			a.leave(run)
+		}
 		cancel()
 		return <-done
 	}

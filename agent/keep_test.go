@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"flag"
 	"net"
 	"net/http"
@@ -319,9 +320,29 @@ func TestARemovedMemberEndsTheAgent(t *testing.T) {
 	}
 }
 
+// A member that was removed must not be started again and again while the rest stops, and nobody waits for its apiserver.
+func TestWhatUsedARemovedMemberStopsSoon(t *testing.T) {
+	a := newVM(t).agent()
+	stop := a.superviseChildren(t.Context())
+	for name, script := range map[string]string{etcdName: "exit 10", replica.APIServer: "sleep 1000"} {
+		if err := a.supervisor.Start(supervisor.Spec{Name: name, Path: "/bin/sh", Args: []string{"-c", script}, StopTimeout: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "it was removed", func() bool { _, ok := a.supervisor.Exited(etcdName); return ok })
+	if err := stop(fmt.Errorf("keep: %w", etcdmember.ErrRemoved)); err != nil {
+		t.Error(err)
+	}
+	for _, s := range a.supervisor.Status() {
+		if s.State != supervisor.Stopped || s.Name == replica.APIServer && !strings.Contains(s.Reason, "asked to stop within "+orphanTimeout.String()) {
+			t.Errorf("%s is %s: %s", s.Name, s.State, s.Reason)
+		}
+	}
+}
+
 func TestAMemberThatDoesNotComeUpIsDecidedOnAgain(t *testing.T) {
 	a := newVM(t).agent()
-	defer a.superviseChildren(t.Context())()
+	defer a.superviseChildren(t.Context())(nil)
 	ends := etcdEnds{last: time.Now()}
 	if err := a.supervisor.Start(supervisor.Spec{Name: etcdName, Path: "/bin/sh", Args: []string{"-c", "exit 1"},
 		Start: &supervisor.Probe{Check: func(context.Context) error { return errBroken }, Failures: 1000}}); err != nil {

@@ -228,3 +228,26 @@ func (a *Agent) leave(ctx context.Context) {
 	defer cancelRelease()
 	a.releaseLeases(release)
 }
+
+// orphanTimeout is how long an apiserver may take to stop whose member was removed: it can answer nobody any more, and waits in vain for etcd
+// until its own limit of 35 s. Within this much load balancers see that it is not ready.
+const orphanTimeout = 6 * time.Second
+
+// giveUpPlane stops what uses a member that the cluster has removed. There is nothing to hand over, and no apiserver here to free leases through.
+func (a *Agent) giveUpPlane(ctx context.Context) {
+	if err := a.supervisor.Stop(ctx, etcdName); err != nil {
+		a.cfg.Log.Warn("stop component", "component", etcdName, "err", err.Error())
+	}
+	var all sync.WaitGroup
+	for _, s := range a.supervisor.Status() {
+		if s.Name == etcdName {
+			continue
+		}
+		all.Go(func() {
+			if err := a.supervisor.StopWithin(ctx, s.Name, orphanTimeout); err != nil {
+				a.cfg.Log.Warn("stop component", "component", s.Name, "err", err.Error())
+			}
+		})
+	}
+	all.Wait()
+}

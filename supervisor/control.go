@@ -77,6 +77,13 @@ func (s *Supervisor) Stop(ctx context.Context, name string) error {
 	return s.askAndWait(ctx, "stop", name, newRequest(askStop, "asked to stop"))
 }
 
+// StopWithin is Stop for a process whose work is lost anyway: it is killed after that time, if its Spec does not say so earlier.
+func (s *Supervisor) StopWithin(ctx context.Context, name string, limit time.Duration) error {
+	r := newRequest(askStop, "asked to stop within "+limit.String())
+	r.within = limit
+	return s.askAndWait(ctx, "stop", name, r)
+}
+
 // Restart stops the process and starts it again without back-off, and returns when the former one is gone; WaitReady tells
 // when the new one is ready. A process that waits for its back-off starts at once. The reason is shown in status and log.
 // A stopped process stays stopped: ErrStopped.

@@ -22,6 +22,13 @@ func (m *machine) stopTimeout() time.Duration {
 	return m.spec.StopTimeout
 }
 
+// hurry brings the kill of a process that is being ended forward. One that is killed already is left to that.
+func (m *machine) hurry(now time.Time, within time.Duration) {
+	if due := now.Add(within); within > 0 && m.state == Stopping && !m.killed && due.Before(m.due) {
+		m.due = due
+	}
+}
+
 // asked says whether an end that comes now is the supervisor's own doing.
 func (m *machine) asked() bool {
 	return (m.state == Stopping || m.state == Parked) && m.cause != byItself
@@ -83,13 +90,14 @@ func (m *machine) tick(now time.Time) act {
 	if m.due.IsZero() || now.Before(m.due) {
 		return nothing
 	}
+	due := m.due
 	m.due = time.Time{}
 	switch {
 	case m.state == Backoff:
 		m.to(now, Waiting, "time for start "+fmt.Sprint(m.starts+1))
 	case m.state == Stopping && !m.killed:
 		m.killed, m.due = true, now.Add(killPatience)
-		m.reason = fmt.Sprintf("%s; killed because it had not ended after %s", m.reason, m.stopTimeout())
+		m.reason = fmt.Sprintf("%s; killed because it had not ended after %s", m.reason, due.Sub(m.since))
 		return kill
 	case m.state == Stopping:
 		m.to(now, Parked, fmt.Sprintf("%s; killed, but not gone after %s: it is blocked in the kernel", m.reason, killPatience))

@@ -159,6 +159,24 @@ func TestStopKillsAtTheDeadlineAndParksWhatCannotBeKilled(t *testing.T) {
 	l.is(Stopped, "")
 }
 
+func TestAStopInAHurryIsKilledEarlier(t *testing.T) {
+	l := newLife(t, Spec{StopTimeout: 35 * time.Second}).launched()
+	l.want(terminate, l.m.stop(l.now, "asked"))
+	l.after(time.Second).m.hurry(l.now, 6*time.Second)
+	l.dueIn(6 * time.Second)
+	l.m.hurry(l.now, 20*time.Second) // it does not get more time by being asked again
+	l.m.hurry(l.now, 0)
+	l.dueIn(6 * time.Second)
+	l.want(kill, l.after(6*time.Second).m.tick(l.now))
+	l.is(Stopping, "killed because it had not ended after 7s")
+	l.m.hurry(l.now, time.Millisecond)
+	l.dueIn(killPatience)
+	l.want(nothing, l.after(killPatience).m.tick(l.now))
+	l.is(Parked, "blocked in the kernel")
+	l.m.hurry(l.now, time.Second)
+	l.is(Parked, "blocked in the kernel")
+}
+
 func TestWhatFollowsAnExit(t *testing.T) {
 	expected := Exit{Code: 1, Expected: true, Tail: "leaderelection lost\n"}
 	for _, c := range []struct {

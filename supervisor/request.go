@@ -8,8 +8,9 @@ import (
 // request is what a caller wants of a process. Its goroutine carries requests out one after the other.
 type request struct {
 	kind   kind
-	spec   Spec   // for askStart
-	reason string // for the others
+	spec   Spec          // for askStart
+	reason string        // for the others
+	within time.Duration // for askStop: the process is killed this much later, if that is earlier than its spec says; 0: as the spec says
 	// answered gets whether the request is valid; it has room, so that the process never waits for the caller.
 	answered chan error
 	// gone is closed once nothing of the run that there was lives any more.
@@ -64,6 +65,7 @@ func (p *process) obey(r request) error {
 	case r.kind == askEnd || r.kind == askStop:
 		p.final = p.final || r.kind == askEnd
 		p.do(p.machine.stop(now, r.reason))
+		p.machine.hurry(now, r.within)
 	case p.final:
 		return ErrEnded
 	case r.kind == askStart:
