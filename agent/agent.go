@@ -81,6 +81,8 @@ type Config struct {
 	// Env is the environment that the children get; Cgroup the delegated cgroup for them, or empty.
 	Env    []string
 	Cgroup string
+	// SaveSnapshot saves a snapshot of the own member's database to the record and returns once it counts; why is written down with it.
+	SaveSnapshot func(ctx context.Context, why string) error
 	// AtStep is etcdmember.Config.AtStep: nil in production.
 	AtStep func(s etcdmember.Step, m etcdmember.Moment)
 }
@@ -95,6 +97,7 @@ type Agent struct {
 	since      time.Time
 	ready      bool
 	held       *Blocked // what the phase itself waits for, if it knows
+	snapshots  snapshots
 	self       replica.Identity
 	cluster    *replica.Cluster
 	files      certs.Files

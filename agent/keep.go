@@ -49,6 +49,7 @@ func (a *Agent) keep(ctx context.Context, in running) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.watchChildren(gctx) })
 	g.Go(func() error { return a.renew(gctx, in) })
+	g.Go(func() error { return a.keepSnapshots(gctx, in.membership) })
 	if in.apart {
 		g.Go(func() error { return a.comeHome(gctx, in) })
 	}

@@ -44,6 +44,10 @@ func (a *Agent) status(ctx context.Context) Status {
 	if a.held != nil {
 		s.Blocked = append(s.Blocked, *a.held)
 	}
+	if b := a.snapshots.blocked; b != nil {
+		s.Blocked = append(s.Blocked, *b)
+	}
+	s.Snapshots = a.snapshots.shown
 	cluster, membership, leases, files := a.cluster, a.membership, a.leases, a.files
 	a.mu.Unlock()
 	s.Components = append([]supervisor.Status{}, a.supervisor.Status()...)

@@ -19,6 +19,8 @@ type Status struct {
 	Components   []supervisor.Status `json:"components"`
 	Leases       []LeaseStatus       `json:"leases"`
 	Certificates []certs.Expiry      `json:"certificates"`
+	// Snapshots is nil until the member runs.
+	Snapshots *SnapshotStatus `json:"snapshots,omitempty"`
 	// Blocked is empty while nothing waits.
 	Blocked []Blocked `json:"blocked"`
 }
@@ -65,6 +67,18 @@ type LeaseStatus struct {
 	Name    string    `json:"name"`
 	Holder  string    `json:"holder"`
 	Renewed time.Time `json:"renewed"`
+}
+
+// SnapshotStatus says how old the newest verified snapshot is, and when there will be another.
+type SnapshotStatus struct {
+	// Newest is the name of the newest snapshot of the open epoch, Time when it was taken; nothing where there is none.
+	Newest string     `json:"newest,omitempty"`
+	Time   *time.Time `json:"time,omitempty"`
+	// Due is when the next one is; Turn when it is this replica's turn, nothing where it has none.
+	Due  time.Time  `json:"due"`
+	Turn *time.Time `json:"turn,omitempty"`
+	// Saving says that this replica saves one now.
+	Saving bool `json:"saving"`
 }
 
 // Blocked is one wait: which row of the membership's table holds, since when, why, and what ends it.

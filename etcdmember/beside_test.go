@@ -158,6 +158,10 @@ func TestRowsBesideTheLeader(t *testing.T) {
 		{"then the second is removed, to join again as a learner", func() Ring { return ringOf([]RingMember{mA, mB}, nil) }, []func(*Ring){two, func(r *Ring) { r.SnapshotAt = t0.Add(-time.Minute) }}, 45, ActRemoveMember, 0xb1, ""},
 
 		{"45: a follower is ordered to leave: remove", threeVoters, []func(*Ring){leaveB}, 45, ActRemoveMember, 0xb1, ""},
+		{"45: a snapshot goes before, for a minute", threeVoters, []func(*Ring){ringOrder(record.Order{Kind: record.OrderLeave, Place: &pb, Time: t0.Add(-59 * time.Second)})}, 45, ActWait, 0, "snapshot-first"},
+		{"45: and not longer", threeVoters, []func(*Ring){ringOrder(record.Order{Kind: record.OrderLeave, Place: &pb, Time: t0.Add(-61 * time.Second)})}, 45, ActRemoveMember, 0xb1, ""},
+		{"45: a young snapshot is enough", threeVoters, []func(*Ring){ringOrder(record.Order{Kind: record.OrderLeave, Place: &pb, Time: t0}), func(r *Ring) { r.SnapshotAt = t0.Add(-14 * time.Minute) }}, 45, ActRemoveMember, 0xb1, ""},
+		{"45: a learner leaves without one", twoAndOne, []func(*Ring){ringOrder(record.Order{Kind: record.OrderLeave, Place: &pc, Time: t0})}, 45, ActRemoveMember, 0xc3, ""},
 		{"45: b has left: the order is done", twoVotersAC, []func(*Ring){leaveB}, 45, ActCompleteOrder, 0, ""},
 		{"45: b has left, while paused: the order is done", twoVotersAC, []func(*Ring){leaveB, paused}, 45, ActCompleteOrder, 0, ""},
 		{"45: an entry of nobody known may be b's", func() Ring {

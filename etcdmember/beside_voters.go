@@ -16,6 +16,9 @@ const (
 	diskWait = 10 * time.Minute
 	// snapshotYoung is the age up to which a snapshot counts as taken before a planned change.
 	snapshotYoung = 15 * time.Minute
+	// leavePatience is how long an order to leave waits for a snapshot: no snapshot may hold back what an operator wants for longer. A voter
+	// sees the order within 10 s, and a small database is saved within one.
+	leavePatience = time.Minute
 	// maxVoters is where more voters only make writes slower.
 	maxVoters = 7
 )
@@ -101,10 +104,19 @@ func (v besideView) leaving() (Plan, bool) {
 			continue
 		}
 		plan, ok := v.leave(m, fmt.Sprintf("order %d says that %s leaves", order.Number, p))
+		if waited := v.now.Sub(order.Time); plan.Act != ActWait && !m.Learner && v.snapshotOld() && waited < leavePatience {
+			plan, ok = wait("snapshot-first", fmt.Sprintf("order %d says that %s leaves, and a snapshot is saved before.", order.Number, p),
+				fmt.Sprintf("A voter saves one by itself. Without one %s leaves %s after the order was given.", p, leavePatience)), true
+		}
 		plan.OrderNumber = order.Number
 		return plan, ok
 	}
 	return Plan{}, false
+}
+
+// snapshotOld reports that there is no snapshot young enough to go before a planned change.
+func (v besideView) snapshotOld() bool {
+	return v.SnapshotAt.IsZero() || v.now.Sub(v.SnapshotAt) > snapshotYoung
 }
 
 // leave removes a member by order. A learner counts for nothing, a voter must leave a quorum behind.
@@ -138,8 +150,8 @@ func (v besideView) threeToTwo() (Plan, bool) {
 	if v.h.orders.replicas != 2 || len(v.voters) != 2 || len(v.learners) > 0 || v.connected(0) != 2 {
 		return Plan{}, false
 	}
-	if v.SnapshotAt.IsZero() || v.now.Sub(v.SnapshotAt) > snapshotYoung {
-		return wait("snapshot-first", "two replicas are ordered, and the second voter becomes a learner after a snapshot.", "`quorate snapshot save` takes one now."), true
+	if v.snapshotOld() {
+		return wait("snapshot-first", "two replicas are ordered, and the second voter becomes a learner after a snapshot.", "A voter saves one by itself; `quorate snapshot save` on one saves one now."), true
 	}
 	for _, m := range v.voters {
 		if m.ID != v.Leader {

@@ -84,6 +84,7 @@ func runAgent(ctx context.Context, run, logs string) error {
 		Log: log, Metadata: metadata, Open: cloudOpener(metadata), Notify: leanNotifier{notifier, log},
 		Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: filepath.Clean(logs), HostsFile: hostsFile,
 		Self: self, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
+		SaveSnapshot: saverChild(log, self, filepath.Clean(run)),
 	}
 	// The watchdog is fed until the agent has stopped everything, not until it was asked to.
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))

@@ -30,7 +30,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "as-nobody": asNobody, "bundle": makeBundle, "agent-answers": agentAnswers, "hold-lock": holdLock, "ended": ended,
+			"exits": exits, "as-nobody": asNobody, "bundle": makeBundle, "agent-answers": agentAnswers, "hold-lock": holdLock, "ended": ended, "snapshot": storeSnapshot, "damage": damage,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {

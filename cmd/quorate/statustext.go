@@ -37,6 +37,26 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 	if first, ok := firstToExpire(s.Certificates); ok {
 		fmt.Fprintf(w, "\n%d certificates; the first to expire is %s, %s\n", len(s.Certificates), first.Name, expiry(now, first.NotAfter))
 	}
+	if s.Snapshots != nil {
+		fmt.Fprintf(w, "\n%s\n", snapshotText(s.Snapshots, now))
+	}
+}
+
+// snapshotText says how old the newest snapshot is and when the next one is due.
+func snapshotText(s *agent.SnapshotStatus, now time.Time) string {
+	text := "no snapshot of this epoch yet"
+	if s.Time != nil {
+		text = fmt.Sprintf("the newest snapshot is %s, %s old", s.Newest, age(now, *s.Time))
+	}
+	switch {
+	case s.Saving:
+		return text + "; one is being saved here"
+	case s.Due.IsZero():
+		return text
+	case now.Before(s.Due):
+		return text + "; the next is due in " + age(s.Due, now)
+	}
+	return text + "; the next has been due for " + age(now, s.Due)
 }
 
 // rowText names the row of the membership's table; what a phase waits for by itself has none.

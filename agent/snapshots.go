@@ -1,0 +1,129 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/etcdmember"
+)
+
+const (
+	// snapshotPeriod is the time between two looks at whose turn it is, at what the membership read from the record anyway: an order that waits for a
+	// snapshot should not wait for the look.
+	snapshotPeriod = 2 * time.Second
+	// snapshotRetry is the time after a saving that failed; it doubles up to snapshotRetryMost. After one that did not, it is the time that
+	// the record is given to show it.
+	snapshotRetry     = time.Minute
+	snapshotRetryMost = 30 * time.Minute
+	// snapshotPatience is how long after its time a snapshot is called overdue: by then each of three replicas has had its turn.
+	snapshotPatience = 45 * time.Minute
+)
+
+// snapshotOverdue is the name of the wait for a snapshot that is not taken.
+const snapshotOverdue = "snapshot-overdue"
+
+// snapshots is what the duty shows, and what it remembers between two looks.
+type snapshots struct {
+	shown   *SnapshotStatus
+	blocked *Blocked
+
+	begun  time.Time // the first look: what was due before counts from then on
+	failed error
+	retry  time.Duration // the pause after the last failure; 0: none failed since the last success
+	next   time.Time     // nothing is tried before
+}
+
+// snapshotTurns says whose turn it is; etcdmember.Membership implements it.
+type snapshotTurns interface {
+	SnapshotTurn(ctx context.Context, now time.Time) (turn etcdmember.SnapshotTurn, ok bool)
+}
+
+// keepSnapshots saves a snapshot whenever it is this replica's turn, until ctx is done. It blocks nothing, and nothing but ctx ends it: a saving that fails
+// is tried again, later and later, while the other replicas' turns come.
+func (a *Agent) keepSnapshots(ctx context.Context, m snapshotTurns) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(snapshotPeriod):
+		}
+		if turn, ok := m.SnapshotTurn(ctx, time.Now()); ok {
+			a.snapshotLook(ctx, turn, time.Now())
+		}
+	}
+}
+
+// snapshotLook is one look: it shows how things stand, and saves if it is time.
+func (a *Agent) snapshotLook(ctx context.Context, turn etcdmember.SnapshotTurn, now time.Time) {
+	if a.snapshots.begun.IsZero() {
+		a.snapshots.begun = now
+	}
+	mine := !turn.At.IsZero() && !now.Before(turn.At) && !now.Before(a.snapshots.next)
+	if turn.At.IsZero() || now.Before(turn.At) {
+		a.snapshots.failed, a.snapshots.retry = nil, 0 // another has saved one, or it is not this replica's affair any more
+	}
+	a.showSnapshots(turn, now, mine)
+	if !mine {
+		return
+	}
+	err := a.cfg.SaveSnapshot(ctx, turn.Why)
+	if ctx.Err() != nil {
+		return
+	}
+	end := time.Now()
+	a.snapshots.failed = err
+	a.snapshots.retry = min(max(snapshotRetry, 2*a.snapshots.retry), snapshotRetryMost)
+	a.snapshots.next = end.Add(a.snapshots.retry)
+	if err == nil {
+		a.snapshots.retry, a.snapshots.next = 0, end.Add(snapshotRetry)
+	}
+	a.showSnapshots(turn, end, false)
+}
+
+// showSnapshots says how things stand; the log hears each reason once.
+func (a *Agent) showSnapshots(turn etcdmember.SnapshotTurn, now time.Time, saving bool) {
+	shown := &SnapshotStatus{Newest: turn.Newest.Name, Due: turn.Due, Saving: saving}
+	if shown.Newest != "" {
+		shown.Time = &turn.Newest.Time
+	}
+	if !turn.At.IsZero() {
+		shown.Turn = &turn.At
+	}
+	wait := a.snapshots.overdue(turn, now)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before := a.snapshots.blocked
+	a.snapshots.shown, a.snapshots.blocked = shown, wait
+	switch {
+	case wait == nil && before != nil:
+		a.cfg.Log.Info("no longer blocked", "name", snapshotOverdue)
+	case wait != nil && (before == nil || before.Reason != wait.Reason):
+		a.cfg.Log.Warn("blocked", "name", snapshotOverdue, "reason", wait.Reason, "next", wait.Next)
+	}
+}
+
+// overdue is the wait for a snapshot that this replica fails to save, or that nobody has saved for too long.
+func (s *snapshots) overdue(turn etcdmember.SnapshotTurn, now time.Time) *Blocked {
+	since := turn.Due
+	if since.Before(s.begun) {
+		since = s.begun
+	}
+	newest := "there is none of this epoch yet"
+	if turn.Newest.Name != "" {
+		newest = "the newest is " + turn.Newest.Name
+	}
+	switch {
+	case s.failed != nil:
+		return blocked(snapshotOverdue, fmt.Sprintf("this replica could not save a snapshot: %s; %s", s.failed, newest), since)
+	case !turn.Due.IsZero() && now.Sub(since) > snapshotPatience:
+		return blocked(snapshotOverdue, "a snapshot is due and nobody has saved one; "+newest, since)
+	}
+	return nil
+}
+
+// blocked is a wait that ends by itself once a snapshot is saved.
+func blocked(name, reason string, since time.Time) *Blocked {
+	return &Blocked{Name: name, Reason: reason, Since: since,
+		Next: "It is tried again by itself, here and on the other voters; `quorate snapshot save` on one of them tries now."}
+}

@@ -1,0 +1,129 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/record"
+)
+
+// schedule is a record that says an hour after each snapshot that the next one is due, and whose turn comes some time after that.
+type schedule struct {
+	begin  time.Time
+	newest time.Time
+	after  time.Duration // until this replica's turn; negative: it has none
+	away   bool          // nothing can be decided
+}
+
+func (s *schedule) SnapshotTurn(context.Context, time.Time) (etcdmember.SnapshotTurn, bool) {
+	t := etcdmember.SnapshotTurn{Due: s.begin.Add(time.Hour), Why: etcdmember.WhySchedule}
+	if !s.newest.IsZero() {
+		t.Due, t.Newest = s.newest.Add(time.Hour), record.Taken{Name: "1/5-x", Time: s.newest}
+	}
+	if s.after >= 0 {
+		t.At = t.Due.Add(s.after)
+	}
+	return t, !s.away
+}
+
+// keeping runs the duty in a bubble for some time. save is what happens at each saving.
+func keeping(t *testing.T, run time.Duration, s *schedule, save func(n int) error, look func(t *testing.T, a *Agent)) (at []time.Duration) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		s.begin = begin
+		a := newVM(t).agent()
+		a.cfg.SaveSnapshot = func(_ context.Context, why string) error {
+			at = append(at, time.Since(begin).Round(time.Minute))
+			if why != etcdmember.WhySchedule {
+				t.Errorf("why %q", why)
+			}
+			err := save(len(at))
+			if err == nil {
+				s.newest = time.Now()
+			}
+			return err
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), run)
+		defer cancel()
+		if err := a.keepSnapshots(ctx, s); err != nil {
+			t.Error(err)
+		}
+		if look != nil {
+			look(t, a)
+		}
+	})
+	return at
+}
+
+func TestASnapshotIsSavedWheneverItIsTheReplicasTurn(t *testing.T) {
+	at := keeping(t, 200*time.Minute, &schedule{}, func(int) error { return nil }, func(t *testing.T, a *Agent) {
+		s := a.status(t.Context())
+		if s.Snapshots == nil || s.Snapshots.Newest != "1/5-x" || s.Snapshots.Turn == nil || s.Snapshots.Saving || len(s.Blocked) != 0 {
+			t.Errorf("status %+v, %+v", s.Snapshots, s.Blocked)
+		}
+	})
+	if want := []time.Duration{60 * time.Minute, 120 * time.Minute, 180 * time.Minute}; !slices.Equal(at, want) {
+		t.Errorf("saved at %v, want %v", at, want)
+	}
+}
+
+func TestAReplicaWithoutATurnSavesNothing(t *testing.T) {
+	for name, s := range map[string]*schedule{"no turn": {after: -1}, "no member": {away: true}} {
+		t.Run(name, func(t *testing.T) {
+			if at := keeping(t, 200*time.Minute, s, func(int) error { return nil }, nil); len(at) > 0 {
+				t.Errorf("saved at %v", at)
+			}
+		})
+	}
+}
+
+func TestASavingThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
+	broken := errors.New("the bucket is away")
+	at := keeping(t, 200*time.Minute, &schedule{}, func(n int) error { return broken }, func(t *testing.T, a *Agent) {
+		blocked := a.status(t.Context()).Blocked
+		if len(blocked) != 1 || blocked[0].Name != snapshotOverdue || !strings.Contains(blocked[0].Reason, broken.Error()) {
+			t.Errorf("blocked %+v", blocked)
+		}
+	})
+	want := []time.Duration{60 * time.Minute, 61 * time.Minute, 63 * time.Minute, 67 * time.Minute, 75 * time.Minute, 92 * time.Minute, 122 * time.Minute, 152 * time.Minute, 182 * time.Minute}
+	if len(at) != len(want) {
+		t.Fatalf("tried at %v, want about %v", at, want)
+	}
+	for n := range at {
+		if d := at[n] - want[n]; d < -2*time.Minute || d > 2*time.Minute {
+			t.Errorf("try %d at %s, want about %s", n+1, at[n], want[n])
+		}
+	}
+}
+
+func TestTheWaitForASnapshotEndsWithOne(t *testing.T) {
+	at := keeping(t, 90*time.Minute, &schedule{}, func(n int) error {
+		if n < 3 {
+			return errors.New("no room")
+		}
+		return nil
+	}, func(t *testing.T, a *Agent) {
+		if blocked := a.status(t.Context()).Blocked; len(blocked) != 0 {
+			t.Errorf("blocked %+v", blocked)
+		}
+	})
+	if len(at) != 3 {
+		t.Errorf("tried at %v", at)
+	}
+}
+
+func TestASnapshotThatNobodySavesIsSaid(t *testing.T) {
+	for minutes, want := range map[int]int{60 + 44: 0, 60 + 46: 1} {
+		keeping(t, time.Duration(minutes)*time.Minute, &schedule{after: -1}, nil, func(t *testing.T, a *Agent) {
+			if blocked := a.status(t.Context()).Blocked; len(blocked) != want {
+				t.Errorf("after %d minutes: blocked %+v, want %d", minutes, blocked, want)
+			}
+		})
+	}
+}

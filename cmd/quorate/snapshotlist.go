@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+func newSnapshotList() *cobra.Command {
+	var f shelfFlags
+	var output string
+	cmd := &cobra.Command{Use: "list", Short: "List the snapshots in the record, the newest last", Args: noArguments,
+		Example: `  quorate snapshot list --config cluster.yaml
+  quorate snapshot list --record gs://example-quorate --cluster prod-1 -o json`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := f.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			list, err := store.Snapshots(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return printAs(cmd.OutOrStdout(), output, append([]record.Snapshot{}, list...), func(w io.Writer) { showSnapshots(w, store.String(), list) })
+		}}
+	f.add(cmd)
+	addOutput(cmd, &output)
+	return cmd
+}
+
+func showSnapshots(w io.Writer, where string, list []record.Snapshot) {
+	if len(list) == 0 {
+		fmt.Fprintf(w, "There is no snapshot in %s.\n", where)
+		return
+	}
+	var rows []row
+	for _, s := range list {
+		rows = append(rows, row{cells: []string{s.Name, when(s.Time), strconv.FormatInt(s.Revision, 10), mebibytes(s.Size), mebibytes(s.Stored),
+			orNone(s.EtcdVersion), orNone(s.By), orNone(s.Why)}})
+	}
+	fmt.Fprintf(w, "%d in %s\n", len(list), where)
+	printTable(w, []string{"SNAPSHOT", "TAKEN", "REVISION", "SIZE", "STORED", "ETCD", "BY", "WHY"}, rows)
+}
