@@ -525,3 +525,27 @@ func TestMountsAreFoundByTheirPoint(t *testing.T) {
 		}
 	}
 }
+
+// A record that does not even refuse holds a restart of the agent up for a moment only: row 1 needs none.
+func TestARestartDoesNotWaitForASilentRecord(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	if _, err := m.boot(m.open()); err != nil {
+		t.Fatal(err)
+	}
+	m.child.Stop(t.Context())
+	m.record.silent = true
+	ms := m.open()
+	if _, err := m.boot(ms); err != nil {
+		t.Fatal(err)
+	}
+	if m.child.starts != 2 || ms.agent.Phase != PhaseStarted {
+		t.Errorf("etcd started %d times, phase %s", m.child.starts, ms.agent.Phase)
+	}
+	m.me.BootID = "boot2" // after a reboot the record must be read: the wait has no end of its own
+	ms = m.open()
+	ctx, cancel := context.WithTimeout(t.Context(), restartPatience+500*time.Millisecond)
+	defer cancel()
+	if err := ms.Settle(ctx); !errors.Is(err, context.DeadlineExceeded) || m.child.starts != 2 {
+		t.Errorf("after a reboot: %v, etcd started %d times", err, m.child.starts)
+	}
+}

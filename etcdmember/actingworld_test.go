@@ -317,6 +317,7 @@ type memoryRecord struct {
 	mu     sync.Mutex
 	view   record.View
 	err    error // every call fails with it
+	silent bool  // a look waits until its caller gives up
 	marked []record.Mark
 }
 
@@ -410,7 +411,13 @@ func once[T any](r recordOf, name string, find func() *T, put func()) (got T, wo
 	return got, won, err
 }
 
-func (r recordOf) View(context.Context) (record.View, error) { return r.m.record.copied() }
+func (r recordOf) View(ctx context.Context) (record.View, error) {
+	if r.m.record.silent {
+		<-ctx.Done()
+		return record.View{}, context.Cause(ctx)
+	}
+	return r.m.record.copied()
+}
 
 func (r recordOf) CreateClaim(_ context.Context, e uint64, c record.Claim) (record.Claim, bool, error) {
 	s := r.m.record

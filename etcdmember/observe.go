@@ -2,6 +2,7 @@ package etcdmember
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/version"
@@ -20,7 +21,7 @@ func (m *Membership) observe(ctx context.Context) Facts {
 		Policy: Policy{Replicas: m.cfg.Cluster.Replicas, Restore: m.cfg.Cluster.Restore},
 	}
 	f.Directory = m.observeDirectory(ctx)
-	f.Record, f.RecordErr = m.cfg.Record.View(ctx)
+	f.Record, f.RecordErr = m.readRecord(ctx)
 	if f.RecordErr == nil {
 		f.Policy.Snapshot = newestOfFormed(f.Record)
 		m.mu.Lock()
@@ -53,6 +54,21 @@ func (m *Membership) observe(ctx context.Context) Facts {
 		f.Preflight = m.cfg.Preflight(ctx)
 	}
 	return f
+}
+
+// restartPatience is how long a restart of the agent waits for the record, which takes some 0.1 s where it answers. Row 1 goes on without it, and
+// the looks of the running replica, which wait for as long as the adapter tries, make up for what it might have said.
+const restartPatience = 1500 * time.Millisecond
+
+// readRecord reads the record, patiently wherever the table cannot go on without it.
+func (m *Membership) readRecord(ctx context.Context) (record.View, error) {
+	a := m.agent
+	if !m.keeping && m.Established() && a.InstanceID == m.cfg.Me.InstanceID && a.BootID == m.cfg.Me.BootID {
+		bounded, cancel := context.WithTimeoutCause(ctx, restartPatience, fmt.Errorf("no answer within %s", restartPatience))
+		defer cancel()
+		return m.cfg.Record.View(bounded)
+	}
+	return m.cfg.Record.View(ctx)
 }
 
 // noteEpoch writes the newest epoch that was seen into agent.json: a record that is later found below it has been rolled back.
