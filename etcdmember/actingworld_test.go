@@ -309,7 +309,14 @@ func makeDirectory(dir string, s *MemberStatus) error {
 // fixedCompute lists what it is made of.
 type fixedCompute []VM
 
-func (c fixedCompute) VMs(context.Context) ([]VM, error)         { return slices.Clone(c), nil }
+func (c fixedCompute) VMs(context.Context) ([]VM, error) { return slices.Clone(c), nil }
+func (c fixedCompute) VM(_ context.Context, p replica.Place) (VM, bool, error) {
+	n := slices.IndexFunc(c, func(vm VM) bool { return vm.Place == p })
+	if n < 0 {
+		return VM{}, false, nil
+	}
+	return c[n], true, nil
+}
 func (c fixedCompute) DiskIDs(context.Context) ([]string, error) { return []string{"d1"}, nil }
 
 // memoryRecord is the record of all machines of a test. Every create is write-once.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -21,7 +20,7 @@ const (
 )
 
 // beside is what the agent beside the leader remembers between two looks. It is of one leadership: what was seen in an earlier one may
-// have changed meanwhile a hundred times.
+// have changed meanwhile a hundred times. The revisions alone are the history's, whoever leads.
 type beside struct {
 	*Membership
 	previous    Ring
@@ -29,13 +28,17 @@ type beside struct {
 	moved       map[record.MemberID]movement
 	learners    map[record.MemberID]bool
 	changed     time.Time // when learners last changed
+	trouble     string    // the alarms and the voters out of reach
+	troubled    time.Time // when trouble last changed
 	quiet       bool      // the last look found nothing to do and nothing to wait for
 	again       bool      // look again in the next tick: the last look did something, or the leadership is new
 	since       time.Time // when this leadership was first seen
 	failing     string    // what failed last, as long as nothing has gone well since
 	failed      string    // and how
 	// waiting is the wait that the last looks found, and since when.
-	waiting BlockedSince
+	waiting   BlockedSince
+	alarms    alarmWork
+	revisions revisions
 }
 
 // movement is how far a member's log reached, and since when.
@@ -47,29 +50,33 @@ type movement struct {
 // forget is for a member that does not lead, or not any more.
 func (b *beside) forget() {
 	b.previous, b.failing, b.failed, b.changed, b.quiet, b.again, b.since = Ring{}, "", "", time.Time{}, false, true, time.Time{}
+	b.trouble, b.troubled = "", time.Time{}
 	b.unreachable, b.moved, b.learners = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}, nil
+	b.alarms.forget()
 	b.showWait(time.Now(), Plan{})
 	b.sawBeside(time.Time{}, Ring{}, Ring{})
 }
 
 // tick takes at most one step of the leader's rows. looked: the record was just read for this replica itself.
 func (b *beside) tick(ctx context.Context, now time.Time, s MemberStatus, looked bool) {
-	if !looked && !b.due(now, s) {
+	if due := b.due(now, s); !due && !looked {
 		return
 	}
 	s, err := readStreams(ctx, b.StatusSocket())
 	if err != nil || s.Leader != s.MemberID {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	c, err := dial(b.dnsName(), loopback, b.cfg.TLS())
+	b.listGone(ctx, now, s) // before the members and the record, which have to be fresh when a step is taken
+	c, err := dial(b.dnsName(), b.local, b.cfg.TLS())
 	if err != nil {
 		b.fails(ctx, "look beside the leader", err)
 		return
 	}
 	defer c.Close()
-	ring, err := b.ring(ctx, c, now, s)
+	b.finishErrand(ctx, now)
+	looking, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	ring, err := b.ring(looking, c, now, s)
 	if err != nil {
 		b.fails(ctx, "look beside the leader", err)
 		return
@@ -85,38 +92,16 @@ func (b *beside) tick(ctx context.Context, now time.Time, s MemberStatus, looked
 		b.again = plan.Act == ActWait && now.Sub(b.since) < besidePatience
 		return
 	}
+	if b.alarms.errand.runs() && (plan.Act == ActCompact || plan.Act == ActDefragment) {
+		b.again = false // one at a time: its end makes the next look due
+		return
+	}
 	b.again = b.take(ctx, c, plan)
-}
-
-// due: there was something to do a moment ago, a learner is new, or it is time for another look at one that is not. A new leader looks at once:
-// the one before it may have handed over in the middle of an order.
-func (b *beside) due(now time.Time, s MemberStatus) bool {
-	if b.since.IsZero() {
-		b.since = now
-	}
-	learners := map[record.MemberID]bool{}
-	for _, e := range s.Members {
-		if e.Learner {
-			learners[e.ID] = true
-		}
-	}
-	if !maps.Equal(learners, b.learners) {
-		b.learners, b.changed = learners, now
-	}
-	switch {
-	case b.again:
-		return true
-	case len(learners) == 0 || b.quiet && now.Sub(b.changed) >= bootWindow:
-		return false
-	case now.Sub(b.changed) < bootWindow:
-		return true
-	}
-	return now.Sub(b.previous.At) >= slowPeriod
 }
 
 // ring reads the list, the record and the leader's view of each member.
 func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s MemberStatus) (Ring, error) {
-	r := Ring{At: now, Me: b.cfg.Me, Cluster: b.cfg.Cluster.Name, Leader: s.MemberID, Compute: b.compute,
+	r := Ring{At: now, Me: b.cfg.Me, Cluster: b.cfg.Cluster.Name, Leader: s.MemberID, Compute: b.compute, Alarms: s.Alarms,
 		Policy: Policy{Replicas: b.cfg.Cluster.Replicas, Restore: b.cfg.Cluster.Restore}}
 	_, list, err := members(ctx, c)
 	if err != nil {
@@ -139,6 +124,7 @@ func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s 
 		r.SnapshotInFlight = r.SnapshotInFlight || p.State == string(ProgressSnapshot)
 		r.Members = append(r.Members, b.member(e, p, now))
 	}
+	b.lookAtAlarms(ctx, now, s, &r)
 	return r, nil
 }
 
@@ -147,8 +133,8 @@ func (b *beside) member(e Member, p PeerProgress, now time.Time) RingMember {
 	switch {
 	case p.RecentActive && p.StreamsActive:
 		delete(b.unreachable, e.ID)
-	case b.unreachable[e.ID].IsZero():
-		b.unreachable[e.ID] = now
+	default:
+		b.loses(e.ID, now)
 	}
 	if before, ok := b.moved[e.ID]; !ok || before.match != p.Match {
 		b.moved[e.ID] = movement{p.Match, now}
@@ -166,7 +152,9 @@ func (b *beside) take(ctx context.Context, c *clientv3.Client, p Plan) bool {
 	if b.failing != what {
 		b.cfg.Log.Info("step", "row", p.Row.String(), "act", string(p.Act), "member", p.MemberID.String(), "reason", p.Reason)
 	}
-	if err := b.change(ctx, c, p); err != nil {
+	changing, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := b.change(changing, c, p); err != nil {
 		b.fails(ctx, what, err)
 		return false
 	}
@@ -184,8 +172,14 @@ func (b *beside) change(ctx context.Context, c *clientv3.Client, p Plan) error {
 		return b.at(StepMoveLeader, func() error { return handOverTo(ctx, b.StatusSocket(), p.MemberID) })
 	case ActCompleteOrder:
 		return b.at(StepCompleteOrder, func() error { return b.completeOrder(ctx, p) })
+	case ActDisarm:
+		return b.disarm(ctx, c, p.Alarm)
+	case ActCompact:
+		return b.compact()
+	case ActDefragment:
+		return b.defragment(p.MemberID)
 	default:
-		return fmt.Errorf("this version of quorate decides to %s, but does not do it", p.Act)
+		return fmt.Errorf("act %q is not one beside the leader", p.Act)
 	}
 }
 

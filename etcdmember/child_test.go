@@ -49,7 +49,7 @@ seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
 	if _, err := certs.Ensure(certs.Request{Files: files, Bundle: b, ClusterUID: "uid", Identity: id, Cluster: c, Now: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	m := &Membership{cfg: Config{Me: id, Cluster: c, Files: files, RunDir: dir}}
+	m := &Membership{cfg: Config{Me: id, Cluster: c, Files: files, RunDir: dir}, local: loopback}
 	cfg := m.memberConfig()
 	cfg.Address = netip.MustParseAddr("127.0.0.9") // certificates are for a VM's address, the test has loopback
 	cfg.Dir = filepath.Join(dir, "etcd")

@@ -91,6 +91,10 @@ func memberStatus(e *embed.Etcd, streams bool) MemberStatus {
 		Leader: record.MemberID(srv.Leader()), Learner: srv.IsLearner(),
 		Term: srv.Term(), Committed: srv.CommittedIndex(), Applied: srv.AppliedIndex(),
 		Ready: closed(srv.ReadyNotify()), Removed: srv.IsIDRemoved(uint64(srv.MemberID())),
+		Revision: srv.KV().Rev(),
+	}
+	for _, a := range srv.Alarms() {
+		s.Alarms = append(s.Alarms, Alarm{MemberID: record.MemberID(a.GetMemberID()), Kind: AlarmKind(a.GetAlarm().String())})
 	}
 	for _, m := range srv.Cluster().Members() {
 		s.Members = append(s.Members, Member{ID: record.MemberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.IsLearner})

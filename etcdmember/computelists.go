@@ -2,9 +2,11 @@ package etcdmember
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 const (
@@ -16,7 +18,7 @@ const (
 
 // listCompute lists what exists, at most once a listPeriod. A list that failed is asked for again at once: while nothing is formed it
 // says whom to ask, and nobody seeds without.
-func (m *Membership) listCompute(ctx context.Context) {
+func (m *Membership) listCompute(ctx context.Context, v record.View) {
 	if m.compute.Second.Err == nil && time.Since(m.compute.Second.Time) < listPeriod {
 		return
 	}
@@ -28,12 +30,71 @@ func (m *Membership) listCompute(ctx context.Context) {
 	for _, vm := range vms {
 		l.Instances = append(l.Instances, Instance{Place: vm.Place, InstanceID: vm.InstanceID, Status: vm.Status})
 	}
+	if err == nil {
+		l.Instances = append(l.Instances, m.notListed(ctx, v, l)...)
+	}
 	l.Disks, l.DisksErr = m.cfg.Compute.DiskIDs(ctx)
 	if m.compute.Second.Err == nil && !m.compute.Second.Time.IsZero() {
 		m.compute.First = m.compute.Second
 	}
 	m.compute.Second = l
 	m.vms = vms
+}
+
+// statusUnknown is the status of an instance that no answer shows and no answer denies.
+const statusUnknown = "unknown"
+
+// notListed are the instances of the record that the list by label lacks and that may exist nevertheless: a label can be lost, and a list
+// can be late. Each is asked for by its name, and counts as listed unless the API says of this very name that it does not exist, or
+// has another instance under it. An API that does not find this very VM by its name either knows nothing.
+func (m *Membership) notListed(ctx context.Context, v record.View, l Listing) []Instance {
+	var out []Instance
+	trusted, asked := false, false
+	for _, want := range currentInstances(v) {
+		if want.InstanceID == m.cfg.Me.InstanceID || lists(l, want.InstanceID) {
+			continue // a list that lacks this very VM is none, and stays none
+		}
+		if !asked {
+			asked = true
+			me, found, err := m.cfg.Compute.VM(ctx, m.cfg.Me.Place)
+			trusted = err == nil && found && me.InstanceID == m.cfg.Me.InstanceID
+		}
+		if trusted {
+			vm, found, err := m.cfg.Compute.VM(ctx, want.Place)
+			another := err == nil && found && vm.InstanceID != want.InstanceID && !hadPlace(v, want.Place, vm.InstanceID)
+			if err == nil && !found || another {
+				continue
+			}
+			if err == nil && vm.InstanceID == want.InstanceID {
+				want.Status = vm.Status
+			}
+		}
+		out = append(out, want)
+	}
+	return out
+}
+
+// currentInstances are the newest of each place by the record, and the seeder of the newest claim.
+func currentInstances(v record.View) []Instance {
+	var out []Instance
+	for p, incarnations := range v.Replicas {
+		if n := len(incarnations); n > 0 {
+			out = append(out, Instance{p, incarnations[n-1].InstanceID, statusUnknown})
+		}
+	}
+	if n := len(v.Epochs); n > 0 && v.Epochs[n-1].Claim != nil {
+		s := v.Epochs[n-1].Claim.Seeder
+		known := slices.ContainsFunc(out, func(i Instance) bool { return i.InstanceID == s.InstanceID })
+		if !known {
+			out = append(out, Instance{s.Place, s.InstanceID, statusUnknown})
+		}
+	}
+	return out
+}
+
+// hadPlace: the record knows the instance as one that had the place. Where the API shows it instead of its successor, it is late.
+func hadPlace(v record.View, p replica.Place, instanceID string) bool {
+	return slices.ContainsFunc(v.Replicas[p], func(i record.Incarnation) bool { return i.InstanceID == instanceID })
 }
 
 // noteInstances forgets both lists when the record names an instance that it did not name before. Two lists that lack an instance prove

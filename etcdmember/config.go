@@ -44,8 +44,9 @@ type MemberConfig struct {
 	DNSName string `json:"dnsName"`
 	// Dir is etcd's data directory, <data disk>/etcd.
 	Dir string `json:"dir"`
-	// Address is where peers and clients of other replicas come in; clients of this replica use 127.0.0.1.
+	// Address is where peers and clients of other replicas come in; Local, a loopback address, is where those of this replica do.
 	Address netip.Addr `json:"address"`
+	Local   netip.Addr `json:"local"`
 	// New forms a new cluster of one with Token. Otherwise the member joins InitialCluster (name -> peer URL) as the
 	// member list shows it, or, where Dir holds a log, goes on from it and neither matters.
 	New            bool              `json:"new"`
@@ -89,8 +90,8 @@ func LoadMemberConfig(path string) (MemberConfig, error) {
 	if err := json.Unmarshal(b, &c); err != nil {
 		return c, fmt.Errorf("decode member configuration %s: %w", path, err)
 	}
-	if c.Name == "" || c.DNSName == "" || c.Dir == "" || !c.Address.IsValid() {
-		return c, fmt.Errorf("member configuration %s: name, dnsName, dir and address must be given", path)
+	if c.Name == "" || c.DNSName == "" || c.Dir == "" || !c.Address.IsValid() || !c.Local.IsLoopback() {
+		return c, fmt.Errorf("member configuration %s: name, dnsName, dir, address and a loopback address must be given", path)
 	}
 	return c, nil
 }
@@ -109,8 +110,8 @@ func (c MemberConfig) embedConfig() (*embed.Config, error) {
 	e.Logger, e.LogOutputs, e.LogLevel = "zap", []string{"stderr"}, zapcore.InfoLevel.String()
 
 	e.ListenPeerUrls = []url.URL{listenURL("https", c.Address, PeerPort)}
-	e.ListenClientUrls = []url.URL{listenURL("https", c.Address, ClientPort), listenURL("https", loopback, ClientPort)}
-	e.ListenMetricsUrls = []url.URL{listenURL("http", loopback, metricsPort)}
+	e.ListenClientUrls = []url.URL{listenURL("https", c.Address, ClientPort), listenURL("https", c.Local, ClientPort)}
+	e.ListenMetricsUrls = []url.URL{listenURL("http", c.Local, metricsPort)}
 	e.AdvertisePeerUrls = []url.URL{{Scheme: "https", Host: fmt.Sprintf("%s:%d", c.DNSName, PeerPort)}}
 	e.AdvertiseClientUrls = []url.URL{{Scheme: "https", Host: fmt.Sprintf("%s:%d", c.DNSName, ClientPort)}}
 
@@ -139,13 +140,18 @@ func (c MemberConfig) embedConfig() (*embed.Config, error) {
 	if !ok {
 		return nil, errors.New("configure etcd: its feature gates cannot be set")
 	}
-	// A member that comes to differ from its peers is found within a minute. InitialCorruptCheck would look before the start, but it
+	// A member that comes to differ from its peers is found within a minute of a compaction, and at the latest by the hash of everything. InitialCorruptCheck would look before the start, but it
 	// asks one peer after the other with 7 s for each: three members that came back at once waited 14.5 s for one another.
 	if err := gates.Set("CompactHashCheck=true"); err != nil {
 		return nil, fmt.Errorf("configure etcd: %w", err)
 	}
+	e.CorruptCheckTime = corruptCheckTime
 	return e, nil
 }
+
+// corruptCheckTime is the time between two comparisons of the members' whole data: each reads every member's database once. The check with
+// each compaction finds nearly all, and this one what changed in a cluster that nobody compacts.
+const corruptCheckTime = 8 * time.Hour
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 

@@ -81,7 +81,7 @@ func (m *Membership) waitServing(ctx context.Context) (clusterID, memberID recor
 			return 0, 0, err
 		}
 	}
-	c, err := dial(m.dnsName(), loopback, m.cfg.TLS())
+	c, err := dial(m.dnsName(), m.local, m.cfg.TLS())
 	if err != nil {
 		return 0, 0, err
 	}
@@ -105,7 +105,7 @@ func (m *Membership) memberConfig() MemberConfig {
 		Name: m.cfg.Me.MemberName(), DNSName: m.dnsName(), Dir: m.etcdDir(), Address: m.cfg.Me.Address(),
 		PeerLeaf: files.Leaf(peerLeaf), PeerCA: files.CA(peerCA), ServerLeaf: files.Leaf(serverLeaf), ClientCA: files.CA(clientCA),
 		Heartbeat: e.Heartbeat.Duration(), Election: e.Election.Duration(),
-		QuotaBytes: e.QuotaBytes, CatchUpEntries: e.CatchUpEntries, StatusSocket: m.StatusSocket(),
+		Local: m.local, QuotaBytes: e.QuotaBytes, CatchUpEntries: e.CatchUpEntries, StatusSocket: m.StatusSocket(),
 	}
 }
 

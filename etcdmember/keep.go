@@ -35,6 +35,7 @@ func (m *Membership) Keep(ctx context.Context) error {
 	k := &keeper{Membership: m}
 	k.beside = beside{Membership: m}
 	k.beside.forget()
+	defer k.beside.alarms.forget()
 	tick := time.NewTicker(besidePeriod)
 	defer tick.Stop()
 	for {
@@ -67,6 +68,7 @@ func (k *keeper) tick(ctx context.Context) error {
 		k.nextMark = now.Add(markPeriod)
 		k.mark(ctx, s)
 	}
+	k.beside.revisions.note(now, s.Revision)
 	if s.MemberID != 0 && s.Leader == s.MemberID {
 		k.beside.tick(ctx, now, s, looked)
 	} else {

@@ -165,6 +165,46 @@ func TestTheLeaderLooksAgainWhereThereWasSomethingToDo(t *testing.T) {
 	}
 }
 
+// What the member itself says makes a look due: an alarm, a voter that is not heard of. A whole cluster is left alone.
+func TestTroubleIsLookedAtSoonAndThenAtThePaceOfTheRecord(t *testing.T) {
+	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
+	b.forget()
+	b.again = false // it has led for long
+	list := []Member{{ID: 0xa1}, {ID: 0xb1}}
+	status := func(active bool, alarms ...Alarm) MemberStatus {
+		return MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: list, Alarms: alarms,
+			Progress: map[record.MemberID]PeerProgress{0xa1: {RecentActive: true}, 0xb1: {RecentActive: active}}}
+	}
+	full := Alarm{MemberID: 0xb1, Kind: AlarmNoSpace}
+	for _, step := range []struct {
+		name string
+		at   time.Duration
+		s    MemberStatus
+		due  bool
+	}{
+		{"all is well", 0, status(true), false},
+		{"and stays so", time.Hour, status(true), false},
+		{"an alarm", time.Hour + time.Second, status(true, full), true},
+		{"not in every tick", time.Hour + 2*time.Second, status(true, full), false},
+		{"every two seconds", time.Hour + 3*time.Second, status(true, full), true},
+		{"not for ever", time.Hour + 4*time.Minute, status(true, full), false},
+		{"a voter is not heard of", 2 * time.Hour, status(false, full), true},
+		{"for a minute and more", 2*time.Hour + 100*time.Second, status(false, full), true},
+		{"later with the record", 2*time.Hour + 3*time.Minute, status(false, full), false},
+	} {
+		due := b.due(t0.Add(step.at), step.s)
+		if due != step.due {
+			t.Errorf("%s: due %t", step.name, due)
+		}
+		if due {
+			b.previous.At = t0.Add(step.at)
+		}
+	}
+	if since := b.unreachable[0xb1]; !since.Equal(t0.Add(2 * time.Hour)) {
+		t.Errorf("out of reach since %s", since)
+	}
+}
+
 // What was seen in one leadership says nothing in the next: the member may have been in reach all the time between.
 func TestALostLeadershipIsForgotten(t *testing.T) {
 	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}

@@ -42,6 +42,8 @@ type VM struct {
 // ComputeAPI lists what exists in the project. An error is never taken for an empty list. It is called from one goroutine.
 type ComputeAPI interface {
 	VMs(ctx context.Context) ([]VM, error)
+	// VM is the one that has a place's name, whatever it is labelled; found is false only where the API says so of this very name.
+	VM(ctx context.Context, p replica.Place) (vm VM, found bool, err error)
 	DiskIDs(ctx context.Context) ([]string, error)
 }
 
@@ -89,6 +91,8 @@ type Membership struct {
 	disk disk
 	// mountinfo is the kernel's list of mounts.
 	mountinfo string
+	// local is where the own member's clients of this machine come in.
+	local netip.Addr
 	// served waits for a linearizable read through the own member.
 	served func(ctx context.Context) (clusterID, memberID record.MemberID, err error)
 
@@ -144,7 +148,7 @@ func New(cfg Config) *Membership {
 	if cfg.HostsFile == "" {
 		cfg.HostsFile = hostsPath
 	}
-	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename}, mountinfo: "/proc/self/mountinfo",
+	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename}, mountinfo: "/proc/self/mountinfo", local: loopback,
 		instances: map[string]bool{}}
 	m.served = m.waitServing
 	m.openDisk()

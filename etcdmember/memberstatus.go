@@ -27,6 +27,9 @@ type MemberStatus struct {
 	Term      uint64 `json:"term"`
 	Committed uint64 `json:"committed"`
 	Applied   uint64 `json:"applied"`
+	// Revision is the newest of the member's history. Alarms are those that stand.
+	Revision int64   `json:"revision,omitempty"`
+	Alarms   []Alarm `json:"alarms,omitempty"`
 	// Members are as this member has applied them.
 	Members []Member `json:"members"`
 	// Progress is what the leader knows of each member; empty elsewhere.

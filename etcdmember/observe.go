@@ -38,11 +38,11 @@ func (m *Membership) observe(ctx context.Context) Facts {
 	f.Agent, f.AgentErr = m.agent, m.agentErr
 	formed := f.RecordErr == nil && newestOutcomeFormed(f.Record)
 	if !formed {
-		m.listCompute(ctx) // says whom to ask
+		m.listCompute(ctx, f.Record) // says whom to ask
 	}
 	f.Answers = m.ask(ctx, m.addresses(f.Record, !formed))
 	if formed && !f.Directory.Running && m.agent.Phase != PhaseStarted && !answersQuorum(f) {
-		m.listCompute(ctx) // a reboot with a disk, and a join, need no cloud service
+		m.listCompute(ctx, f.Record) // a reboot with a disk, and a join, need no cloud service
 	}
 	f.Compute = m.compute
 	for _, a := range f.Answers {

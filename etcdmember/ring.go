@@ -9,8 +9,8 @@ import (
 
 // Alarm is etcd's alarm on one member, or on id 0 where no majority says who is corrupt.
 type Alarm struct {
-	MemberID record.MemberID
-	Kind     AlarmKind
+	MemberID record.MemberID `json:"memberID"`
+	Kind     AlarmKind       `json:"kind"`
 }
 
 // AlarmKind is what an alarm is about.
@@ -53,7 +53,7 @@ type Ring struct {
 	Policy Policy
 	// SnapshotInFlight: the leader is sending its state to somebody, or did less than 30 s ago.
 	SnapshotInFlight bool
-	// CompactedSince: history was compacted since the NOSPACE alarm was seen.
+	// CompactedSince: history was compacted a moment ago, so that doing it again would give nothing up.
 	CompactedSince bool
 	// SnapshotAt is when the newest verified snapshot was taken; zero: none.
 	SnapshotAt time.Time
@@ -76,7 +76,7 @@ type RingMember struct {
 	// DBSize, DBInUse and Quota are bytes as the member's status said; 0: not known. DefragmentedAt is when we last did it.
 	DBSize, DBInUse, Quota int64
 	DefragmentedAt         time.Time
-	// Hash is the member's HashKV at HashRevision, the same revision for all; 0: not known.
+	// Hash is the member's HashKV at HashRevision, the same revision for all, of the same compacted history; 0: not known.
 	Hash         uint32
 	HashRevision int64
 }

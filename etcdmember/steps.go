@@ -34,6 +34,9 @@ const (
 	StepRemove          Step = "beside-2-remove"
 	StepMoveLeader      Step = "beside-3-move-leader"
 	StepCompleteOrder   Step = "order-1-create-done"
+	StepDisarm          Step = "beside-4-disarm"
+	StepCompact         Step = "beside-5-compact"
+	StepDefragment      Step = "beside-6-defragment"
 	StepNoteNewestEpoch Step = "note-1-newest-epoch"
 )
 
@@ -42,7 +45,7 @@ var Steps = []Step{
 	StepClaim, StepIncarnation, StepTenureOnDisk, StepConfirm, StepSeedOnDisk, StepSeedStart, StepSeedMarker, StepFormed, StepSeedDone, StepAbandon,
 	StepRemoveFormer, StepMarkAdding, StepAddLearner, StepMarkAdded, StepMarkStarted, StepStartJoined, StepStartOnDisk, StepStart,
 	StepStopPlane, StepStopEtcd, StepStoppedOnDisk, StepStopped, StepArchiveOnDisk, StepArchive, StepPromote, StepRemove, StepMoveLeader,
-	StepCompleteOrder, StepNoteNewestEpoch,
+	StepDisarm, StepCompact, StepDefragment, StepCompleteOrder, StepNoteNewestEpoch,
 }
 
 // Moment says when a hook is called.

@@ -56,6 +56,12 @@ func (a *computeAPI) VMs(ctx context.Context) ([]etcdmember.VM, error) {
 	return out, nil
 }
 
+// VM finds the VM of a place by its name.
+func (a *computeAPI) VM(ctx context.Context, p replica.Place) (etcdmember.VM, bool, error) {
+	vm, found, err := a.compute.Instance(ctx, p)
+	return etcdmember.VM{Place: vm.Place, InstanceID: vm.InstanceID, Status: vm.Status, Addresses: vm.Addresses}, found, err
+}
+
 // DiskIDs lists the ids of the cluster's disks.
 func (a *computeAPI) DiskIDs(ctx context.Context) ([]string, error) {
 	list, err := a.compute.Disks(ctx, a.cluster)

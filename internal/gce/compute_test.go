@@ -225,6 +225,39 @@ func TestDisk(t *testing.T) {
 	}
 }
 
+func TestInstanceByItsName(t *testing.T) {
+	t.Parallel()
+	c := fakeCompute(t, 300*time.Millisecond, func(w http.ResponseWriter, r *http.Request, _ int) {
+		switch path := strings.TrimPrefix(r.URL.Path, "/compute/v1/projects/demo/zones/"); path {
+		case "us-central1-a/instances/m1":
+			send(w, 200, instance("m1", "another-label", 5))
+		case "us-central1-a/instances/gone":
+			send(w, 404, apiError(404, "notFound", "The resource 'projects/demo/zones/us-central1-a/instances/gone' was not found"))
+		case "nowhere/instances/gone":
+			send(w, 404, apiError(404, "notFound", "The resource 'projects/demo/zones/nowhere' was not found"))
+		case "us-central1-a/instances/secret":
+			send(w, 403, apiError(403, "forbidden", "Required 'compute.instances.get' permission for 'projects/demo/zones/us-central1-a/instances/secret'"))
+		default:
+			send(w, 200, `{}`)
+		}
+	})
+	for _, tc := range []struct {
+		zone, name, id string
+		found, fails   bool
+	}{
+		{"us-central1-a", "m1", "5", true, false},
+		{"us-central1-a", "gone", "", false, false},
+		{"nowhere", "gone", "", false, true},
+		{"us-central1-a", "secret", "", false, true},
+		{"us-central1-a", "strange", "", false, true},
+	} {
+		vm, found, err := c.Instance(t.Context(), replica.Place{Zone: tc.zone, Name: tc.name})
+		if vm.InstanceID != tc.id || found != tc.found || (err != nil) != tc.fails {
+			t.Errorf("%s in %s: got %+v, %v, %v", tc.name, tc.zone, vm, found, err)
+		}
+	}
+}
+
 func TestComputeNeedsAProject(t *testing.T) {
 	t.Parallel()
 	if _, err := NewCompute(ComputeConfig{}); err == nil {

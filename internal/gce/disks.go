@@ -96,9 +96,14 @@ func (c *Compute) Disk(ctx context.Context, zone, name string) (id string, found
 		id = strconv.FormatUint(d.Id, 10)
 		return nil
 	})
-	var status *googleapi.Error
-	if errors.As(err, &status) && status.Code == http.StatusNotFound && strings.Contains(status.Message, "/disks/"+name+"'") {
+	if isMissing(err, "disks", name) {
 		return "", false, nil
 	}
 	return id, err == nil, err
+}
+
+// isMissing: the API says of this very resource that it does not exist.
+func isMissing(err error, kind, name string) bool {
+	var status *googleapi.Error
+	return errors.As(err, &status) && status.Code == http.StatusNotFound && strings.Contains(status.Message, "/"+kind+"/"+name+"'")
 }

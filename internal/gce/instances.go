@@ -102,3 +102,25 @@ func instanceOf(zone string, i *compute.Instance) (Instance, error) {
 	}
 	return out, nil
 }
+
+// Instance is one VM by its name, whatever its labels. found is false only where the API says of this very instance that it does not exist; a
+// missing zone or project, which has the same status, is an error.
+func (c *Compute) Instance(ctx context.Context, p replica.Place) (vm Instance, found bool, err error) {
+	err = c.ask(ctx, fmt.Sprintf("instance %s in %s", p.Name, p.Zone), func(ctx context.Context, api *compute.Service) error {
+		i, err := api.Instances.Get(c.project, p.Zone, p.Name).Context(ctx).Do()
+		if err != nil {
+			return err
+		}
+		if i.Name != p.Name {
+			return finalError{fmt.Errorf("found an instance %q", i.Name)}
+		}
+		if vm, err = instanceOf(p.Zone, i); err != nil {
+			return finalError{err}
+		}
+		return nil
+	})
+	if isMissing(err, "instances", p.Name) {
+		return Instance{}, false, nil
+	}
+	return vm, err == nil, err
+}

@@ -1,0 +1,232 @@
+package etcdmember
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+const (
+	// errandTimeout bounds a compaction, a defragmentation, or the hashes of all members: 8 GB take half a minute on a slow disk.
+	errandTimeout = 5 * time.Minute
+	// compactAgain is how long one compaction counts. As time passes more of the history becomes old.
+	compactAgain = time.Minute
+	// hashCounts is how long the members' hashes count.
+	hashCounts = time.Minute
+	// sizeTimeout bounds the question for one member's size.
+	sizeTimeout = time.Second
+)
+
+// alarmWork is what is done, and was found out, for alarms in this leadership.
+type alarmWork struct {
+	errand       *errand
+	compacted    time.Time
+	defragmented map[record.MemberID]time.Time
+	hashes       map[record.MemberID]hash
+	hashed       time.Time
+}
+
+// hash is a member's HashKV.
+type hash struct {
+	value               uint32
+	revision, compacted int64
+}
+
+func (w *alarmWork) forget() {
+	w.errand.drop()
+	*w = alarmWork{defragmented: map[record.MemberID]time.Time{}}
+}
+
+// lookAtAlarms finds out what the rows of the alarms want to know: nothing where none stands.
+func (b *beside) lookAtAlarms(ctx context.Context, now time.Time, s MemberStatus, r *Ring) {
+	has := func(k AlarmKind) bool {
+		return slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Kind == k })
+	}
+	if has(AlarmNoSpace) {
+		r.CompactedSince = now.Sub(b.alarms.compacted) < compactAgain
+		b.findSizes(ctx, r)
+	}
+	if has(AlarmCorrupt) {
+		b.findHashes(now, s.Revision, r)
+	}
+}
+
+// findSizes asks each member for its database's size, its use and its quota. One that does not answer has none.
+func (b *beside) findSizes(ctx context.Context, r *Ring) {
+	var wg sync.WaitGroup
+	for i := range r.Members {
+		m := &r.Members[i]
+		m.DefragmentedAt = b.alarms.defragmented[m.ID]
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, sizeTimeout)
+			defer cancel()
+			b.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
+				st, err := c.Status(ctx, endpoint)
+				if err == nil {
+					m.DBSize, m.DBInUse, m.Quota = st.DbSize, st.DbSizeInUse, st.DbSizeQuota
+				}
+				return err
+			})
+		})
+	}
+	wg.Wait()
+}
+
+// findHashes gives each member the hash that it told last, and asks for all of them again where that is long ago.
+func (b *beside) findHashes(now time.Time, revision int64, r *Ring) {
+	w := &b.alarms
+	if now.Sub(w.hashed) >= hashCounts {
+		if !w.errand.runs() {
+			b.askHashes(r.Members, revision)
+		}
+		return
+	}
+	leader := w.hashes[r.Leader]
+	for i := range r.Members {
+		h := w.hashes[r.Members[i].ID]
+		if h.revision == leader.revision && h.compacted == leader.compacted {
+			r.Members[i].Hash, r.Members[i].HashRevision = h.value, h.revision
+		}
+	}
+}
+
+// askHashes asks all members for their hash at the leader's revision, which all of them reach: a CORRUPT alarm refuses writes.
+func (b *beside) askHashes(members []RingMember, revision int64) {
+	var mu sync.Mutex
+	found := map[record.MemberID]hash{}
+	members = slices.Clone(members)
+	b.alarms.errand = startErrand("compare the members' data", func(ctx context.Context) error {
+		var wg sync.WaitGroup
+		errs := make([]error, len(members))
+		for i, m := range members {
+			wg.Go(func() {
+				errs[i] = b.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
+					resp, err := c.HashKV(ctx, endpoint, revision)
+					if err != nil {
+						return fmt.Errorf("ask %s for its hash at revision %d: %w", title(m), revision, err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					found[m.ID] = hash{resp.Hash, revision, resp.CompactRevision}
+					return nil
+				})
+			})
+		}
+		wg.Wait()
+		return errors.Join(errs...)
+	}, func(now time.Time, _ error) {
+		b.alarms.hashes, b.alarms.hashed = found, now // also where one did not answer: the others count
+		for _, m := range members {
+			h := found[m.ID]
+			b.cfg.Log.Info("hash of a member's data", "member", title(m), "id", m.ID.String(), "hash", h.value, "revision", h.revision, "compacted", h.compacted)
+		}
+	})
+}
+
+// finishErrand takes the result of an errand that has ended.
+func (b *beside) finishErrand(ctx context.Context, now time.Time) {
+	e := b.alarms.errand
+	if !e.ended() {
+		return
+	}
+	b.alarms.errand = nil
+	e.cancel()
+	if e.err != nil {
+		b.fails(ctx, e.step, e.err)
+	}
+	e.finish(now, e.err)
+}
+
+// onMember calls with a client of one member.
+func (b *beside) onMember(e Member, call func(c *clientv3.Client, endpoint string) error) error {
+	if len(e.PeerURLs) == 0 {
+		return fmt.Errorf("member %s has no peer URL", e.ID)
+	}
+	u, err := url.Parse(e.PeerURLs[0])
+	if err != nil {
+		return fmt.Errorf("member %s: %w", e.ID, err)
+	}
+	address, ok := lookupHosts(b.cfg.HostsFile, u.Hostname())
+	if !ok {
+		return fmt.Errorf("%s is not in %s", u.Hostname(), b.cfg.HostsFile)
+	}
+	c, err := dial(u.Hostname(), address, b.cfg.TLS())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return call(c, ClientURL(u.Hostname()))
+}
+
+// disarm takes one alarm of one member back, and no other: etcd takes "no member, no kind" for all of them.
+func (b *beside) disarm(ctx context.Context, c *clientv3.Client, a Alarm) error {
+	kind, ok := etcdserverpb.AlarmType_value[string(a.Kind)]
+	if !ok || kind == 0 || a.MemberID == 0 {
+		return fmt.Errorf("disarm %q of member %s: only a known alarm of one member is disarmed", a.Kind, a.MemberID)
+	}
+	return b.at(StepDisarm, func() error {
+		_, err := c.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: uint64(a.MemberID), Alarm: etcdserverpb.AlarmType(kind)})
+		return err
+	})
+}
+
+// compact gives up the history that nobody needs any more, and waits until its pages are free.
+func (b *beside) compact() error {
+	revision := b.revisions.old()
+	if revision == 0 {
+		return errors.New("how far the history had come five minutes ago is not known yet")
+	}
+	b.alarms.errand = startErrand("compact", func(ctx context.Context) error {
+		c, err := dial(b.dnsName(), b.local, b.cfg.TLS())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return b.at(StepCompact, func() error {
+			_, err := c.Compact(ctx, revision, clientv3.WithCompactPhysical())
+			if errors.Is(err, rpctypes.ErrCompacted) {
+				return nil // the apiserver was there first
+			}
+			return err
+		})
+	}, func(now time.Time, err error) {
+		b.alarms.compacted = now
+		if err == nil {
+			b.cfg.Log.Info("compacted the history", "revision", revision)
+		}
+	})
+	return nil
+}
+
+// defragment lets one member give its free pages back. It serves nothing meanwhile, so it is done one member at a time.
+func (b *beside) defragment(id record.MemberID) error {
+	n := slices.IndexFunc(b.previous.Members, func(m RingMember) bool { return m.ID == id })
+	if n < 0 {
+		return nil // removed since
+	}
+	m := b.previous.Members[n]
+	b.alarms.errand = startErrand("defragment "+title(m), func(ctx context.Context) error {
+		return b.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
+			return b.at(StepDefragment, func() error {
+				_, err := c.Defragment(ctx, endpoint)
+				return err
+			})
+		})
+	}, func(now time.Time, err error) {
+		b.alarms.defragmented[id] = now // also where it failed: the others come first
+		if err == nil {
+			b.cfg.Log.Info("defragmented a member", "member", title(m), "bytes", m.DBSize, "used", m.DBInUse)
+		}
+	})
+	return nil
+}

@@ -1,0 +1,114 @@
+package etcdmember
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// countedCompute is a Compute API whose lists and single answers a test sets, and which counts its questions.
+type countedCompute struct {
+	list  []VM
+	names map[replica.Place]VM
+	err   error // of the single answers
+	lists int
+	asked int
+}
+
+func (c *countedCompute) VMs(context.Context) ([]VM, error)         { c.lists++; return c.list, nil }
+func (c *countedCompute) DiskIDs(context.Context) ([]string, error) { return nil, nil }
+func (c *countedCompute) VM(_ context.Context, p replica.Place) (VM, bool, error) {
+	c.asked++
+	vm, found := c.names[p]
+	return vm, found, c.err
+}
+
+// A label can be lost and a list can be late: an instance is gone only where the API says so of its very name as well.
+func TestAnInstanceThatIsNotListedIsAskedForByName(t *testing.T) {
+	me := VM{Place: pa, InstanceID: "101", Status: "RUNNING"}
+	b := func(id string) VM { return VM{Place: pb, InstanceID: id, Status: "TERMINATED"} }
+	named := func(vms ...VM) map[replica.Place]VM {
+		out := map[replica.Place]VM{}
+		for _, vm := range vms {
+			out[vm.Place] = vm
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		api  countedCompute
+		gone bool
+	}{
+		"neither listed nor found by its name":           {countedCompute{list: []VM{me}, names: named(me)}, true},
+		"another instance has its name":                  {countedCompute{list: []VM{me}, names: named(me, b("202"))}, true},
+		"it lost its label":                              {countedCompute{list: []VM{me}, names: named(me, b("102"))}, false},
+		"it is shown with the instance before it":        {countedCompute{list: []VM{me}, names: named(me, b("92"))}, false},
+		"no name is found, not even this very VM's":      {countedCompute{list: []VM{me}}, false},
+		"names may not be asked for":                     {countedCompute{list: []VM{me}, names: named(me), err: errors.New("403")}, false},
+		"the list lacks this very VM, and it is no list": {countedCompute{list: []VM{b("999")}, names: named(me)}, false},
+		"it is listed":                                   {countedCompute{list: []VM{me, b("102")}, names: named(me, b("102"))}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t, pa, newRecord())
+			m.config = func(cfg *Config) { cfg.Compute = &c.api }
+			ms := m.open()
+			v := record.View{Replicas: map[replica.Place][]record.Incarnation{
+				pa: {{Place: pa, Number: 1, InstanceID: "101"}},
+				pb: {{Place: pb, Number: 1, InstanceID: "92"}, {Place: pb, Number: 2, InstanceID: "102"}},
+			}}
+			ms.listCompute(t.Context(), v)
+			ms.compute.Second.Time = ms.compute.Second.Time.Add(-listPeriod)
+			ms.listCompute(t.Context(), v)
+			if c.api.lists != 2 || ms.compute.First.Time.IsZero() {
+				t.Fatalf("%d lists", c.api.lists)
+			}
+			gone := historyOf(Facts{Me: m.me, Record: v, Compute: ms.compute}).gone(pb, "102")
+			if gone != c.gone {
+				t.Errorf("gone: %t; the second list: %+v", gone, ms.compute.Second)
+			}
+			if gone && c.api.asked == 0 {
+				t.Error("it was not asked for by its name")
+			}
+		})
+	}
+}
+
+// The Compute API is asked only while a voter has been away for so long that its death matters, and ever less often.
+func TestTheComputeAPIIsAskedOnlyWhenAVoterIsAway(t *testing.T) {
+	api := &countedCompute{list: []VM{{Place: pa, InstanceID: "101"}}}
+	m := newMachine(t, pa, newRecord())
+	m.config = func(cfg *Config) { cfg.Compute = api }
+	b := &beside{Membership: m.open()}
+	b.forget()
+	s := MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []Member{{ID: 0xa1}, {ID: 0xb1}, {ID: 0xc1, Learner: true}}}
+	now := time.Now()
+	b.unreachable[0xc1] = now.Add(-time.Hour) // a learner's end is no voter's
+	for _, step := range []struct {
+		name string
+		away time.Duration // of b; 0: it is in reach
+		ago  time.Duration // of the newest list
+		asks bool
+	}{
+		{"nobody is away", 0, time.Hour, false},
+		{"it may be booting", 20 * time.Second, time.Hour, false},
+		{"the first list", 30 * time.Second, time.Hour, true},
+		{"not at once again", 32 * time.Second, 2 * time.Second, false},
+		{"the second", 41 * time.Second, 10 * time.Second, true},
+		{"it has been away for long: not every ten seconds", time.Hour, 30 * time.Second, false},
+		{"but every minute", time.Hour, time.Minute, true},
+	} {
+		delete(b.unreachable, 0xb1)
+		if step.away > 0 {
+			b.unreachable[0xb1] = now.Add(-step.away)
+		}
+		b.compute.Second = Listing{Time: now.Add(-step.ago)}
+		before := api.lists
+		b.listGone(t.Context(), now, s)
+		if asks := api.lists > before; asks != step.asks {
+			t.Errorf("%s: asked %t", step.name, asks)
+		}
+	}
+}
