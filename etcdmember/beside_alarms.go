@@ -11,7 +11,11 @@ import (
 const (
 	// fullAt is the part of its quota, in percent, from which a database is worth defragmenting; below it an alarm may be disarmed.
 	fullAt = 90
-	// defragAgain is how long one defragmentation counts: a second one at once would find nothing more.
+	// freePart is the part of its quota, in percent, that a database must have to give back to be defragmented again.
+	freePart = 10
+	// defragPause and defragAgain are how long after a defragmentation the next may follow, where a compaction has freed that much since,
+	// and where it has not. One that failed lets the others go first.
+	defragPause = 10 * time.Second
 	defragAgain = 10 * time.Minute
 )
 
@@ -140,5 +144,7 @@ func full(m RingMember) bool { return m.Quota > 0 && m.DBSize*100 >= m.Quota*ful
 
 // worthDefrag: full, with free pages to give back, reachable, and not just done.
 func (v besideView) worthDefrag(m RingMember) bool {
-	return full(m) && v.reachable(m) && m.DBInUse*100 < m.Quota*fullAt && v.now.Sub(m.DefragmentedAt) > defragAgain
+	since := v.now.Sub(m.DefragmentedAt)
+	again := since > defragAgain || since > defragPause && (m.DBSize-m.DBInUse)*100 >= m.Quota*freePart
+	return full(m) && v.reachable(m) && m.DBInUse*100 < m.Quota*fullAt && again
 }

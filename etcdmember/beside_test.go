@@ -74,6 +74,14 @@ func db(i int, size, used int64) func(*Ring) {
 	return func(r *Ring) { r.Members[i].DBSize, r.Members[i].DBInUse, r.Members[i].Quota = size, used, 100 }
 }
 
+func defragmented(ago time.Duration) func(*Ring) {
+	return func(r *Ring) {
+		for i := range r.Members {
+			r.Members[i].DefragmentedAt = t0.Add(-ago)
+		}
+	}
+}
+
 func allDB(size, used int64) func(*Ring) {
 	return func(r *Ring) {
 		for i := range r.Members {
@@ -198,6 +206,8 @@ func TestRowsBesideTheLeader(t *testing.T) {
 		{"48: the leader last, after handing over", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(20, 10), db(0, 100, 10), compacted}, 48, ActMoveLeader, 0xb1, ""},
 		{"48: a lone voter defragments itself", func() Ring { return ringOf([]RingMember{mA}, nil) }, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(100, 10), compacted}, 48, ActDefragment, 0xa1, ""},
 		{"48: room again: disarm", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(20, 10), compacted}, 48, ActDisarm, 0xa1, ""},
+		{"48: defragmented a minute ago, and nothing freed since: not again", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(95, 86), compacted, defragmented(time.Minute)}, 48, ActWait, 0, "no-space"},
+		{"48: much was freed since: again", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(95, 80), compacted, defragmented(time.Minute)}, 48, ActDefragment, 0xb1, ""},
 		{"48: full of live data: a person", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(100, 99), compacted}, 48, ActWait, 0, "no-space"},
 		{"49: four voters", func() Ring { return ringOf([]RingMember{mA, mB, mC, member(pc, "113", 0xd1)}, nil) }, nil, 49, ActWait, 0, "even-voters"},
 	}

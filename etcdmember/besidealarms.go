@@ -19,8 +19,8 @@ import (
 const (
 	// errandTimeout bounds a compaction, a defragmentation, or the hashes of all members: 8 GB take half a minute on a slow disk.
 	errandTimeout = 5 * time.Minute
-	// compactAgain is how long one compaction counts. As time passes more of the history becomes old.
-	compactAgain = time.Minute
+	// compactShare is the part of the historyWindow for which one compaction counts. As time passes more of the history becomes old.
+	compactShare = 5
 	// hashCounts is how long the members' hashes count.
 	hashCounts = time.Minute
 	// sizeTimeout bounds the question for one member's size.
@@ -32,12 +32,12 @@ type alarmWork struct {
 	errand       *errand
 	compacted    time.Time
 	defragmented map[record.MemberID]time.Time
-	hashes       map[record.MemberID]hash
+	hashes       map[record.MemberID]dataHash
 	hashed       time.Time
 }
 
-// hash is a member's HashKV.
-type hash struct {
+// dataHash is a member's HashKV.
+type dataHash struct {
 	value               uint32
 	revision, compacted int64
 }
@@ -53,7 +53,7 @@ func (b *beside) lookAtAlarms(ctx context.Context, now time.Time, s MemberStatus
 		return slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Kind == k })
 	}
 	if has(AlarmNoSpace) {
-		r.CompactedSince = now.Sub(b.alarms.compacted) < compactAgain
+		r.CompactedSince = now.Sub(b.alarms.compacted) < b.history/compactShare
 		b.findSizes(ctx, r)
 	}
 	if has(AlarmCorrupt) {
@@ -103,7 +103,7 @@ func (b *beside) findHashes(now time.Time, revision int64, r *Ring) {
 // askHashes asks all members for their hash at the leader's revision, which all of them reach: a CORRUPT alarm refuses writes.
 func (b *beside) askHashes(members []RingMember, revision int64) {
 	var mu sync.Mutex
-	found := map[record.MemberID]hash{}
+	found := map[record.MemberID]dataHash{}
 	members = slices.Clone(members)
 	b.alarms.errand = startErrand("compare the members' data", func(ctx context.Context) error {
 		var wg sync.WaitGroup
@@ -117,7 +117,7 @@ func (b *beside) askHashes(members []RingMember, revision int64) {
 					}
 					mu.Lock()
 					defer mu.Unlock()
-					found[m.ID] = hash{resp.Hash, revision, resp.CompactRevision}
+					found[m.ID] = dataHash{resp.Hash, revision, resp.CompactRevision}
 					return nil
 				})
 			})
@@ -184,7 +184,7 @@ func (b *beside) disarm(ctx context.Context, c *clientv3.Client, a Alarm) error 
 func (b *beside) compact() error {
 	revision := b.revisions.old()
 	if revision == 0 {
-		return errors.New("how far the history had come five minutes ago is not known yet")
+		return errors.New("how far the history has come is not known yet")
 	}
 	b.alarms.errand = startErrand("compact", func(ctx context.Context) error {
 		c, err := dial(b.dnsName(), b.local, b.cfg.TLS())

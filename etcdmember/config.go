@@ -67,6 +67,9 @@ type MemberConfig struct {
 	// QuotaBytes bounds the database; CatchUpEntries are kept in the log for a member that was away.
 	QuotaBytes     int64  `json:"quotaBytes"`
 	CatchUpEntries uint64 `json:"catchUpEntries"`
+	// HashCheck is the time between two comparisons of what compactions have hashed, DataCheck between two of everything. 0: etcd's own.
+	HashCheck time.Duration `json:"hashCheck,omitempty"`
+	DataCheck time.Duration `json:"dataCheck,omitempty"`
 	// StatusSocket is the unix socket on which the child tells the agent how the member is (MemberStatus).
 	StatusSocket string `json:"statusSocket"`
 }
@@ -90,8 +93,11 @@ func LoadMemberConfig(path string) (MemberConfig, error) {
 	if err := json.Unmarshal(b, &c); err != nil {
 		return c, fmt.Errorf("decode member configuration %s: %w", path, err)
 	}
-	if c.Name == "" || c.DNSName == "" || c.Dir == "" || !c.Address.IsValid() || !c.Local.IsLoopback() {
-		return c, fmt.Errorf("member configuration %s: name, dnsName, dir, address and a loopback address must be given", path)
+	if c.Name == "" || c.DNSName == "" || c.Dir == "" || !c.Address.IsValid() {
+		return c, fmt.Errorf("member configuration %s: name, dnsName, dir and address must be given", path)
+	}
+	if !c.Local.IsValid() {
+		c.Local = loopback
 	}
 	return c, nil
 }
@@ -145,13 +151,16 @@ func (c MemberConfig) embedConfig() (*embed.Config, error) {
 	if err := gates.Set("CompactHashCheck=true"); err != nil {
 		return nil, fmt.Errorf("configure etcd: %w", err)
 	}
-	e.CorruptCheckTime = corruptCheckTime
+	e.CorruptCheckTime = c.DataCheck
+	if c.HashCheck > 0 {
+		e.CompactHashCheckTime = c.HashCheck
+	}
 	return e, nil
 }
 
-// corruptCheckTime is the time between two comparisons of the members' whole data: each reads every member's database once. The check with
+// dataCheck is the time between two comparisons of the members' whole data: each reads every member's database once. The check with
 // each compaction finds nearly all, and this one what changed in a cluster that nobody compacts.
-const corruptCheckTime = 8 * time.Hour
+const dataCheck = 8 * time.Hour
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 

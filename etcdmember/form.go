@@ -105,7 +105,7 @@ func (m *Membership) memberConfig() MemberConfig {
 		Name: m.cfg.Me.MemberName(), DNSName: m.dnsName(), Dir: m.etcdDir(), Address: m.cfg.Me.Address(),
 		PeerLeaf: files.Leaf(peerLeaf), PeerCA: files.CA(peerCA), ServerLeaf: files.Leaf(serverLeaf), ClientCA: files.CA(clientCA),
 		Heartbeat: e.Heartbeat.Duration(), Election: e.Election.Duration(),
-		Local: m.local, QuotaBytes: e.QuotaBytes, CatchUpEntries: e.CatchUpEntries, StatusSocket: m.StatusSocket(),
+		Local: m.local, DataCheck: dataCheck, QuotaBytes: e.QuotaBytes, CatchUpEntries: e.CatchUpEntries, StatusSocket: m.StatusSocket(),
 	}
 }
 

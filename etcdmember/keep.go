@@ -33,7 +33,7 @@ type keeper struct {
 func (m *Membership) Keep(ctx context.Context) error {
 	m.keeping = true
 	k := &keeper{Membership: m}
-	k.beside = beside{Membership: m}
+	k.beside = beside{Membership: m, revisions: revisions{window: m.history}}
 	k.beside.forget()
 	defer k.beside.alarms.forget()
 	tick := time.NewTicker(besidePeriod)

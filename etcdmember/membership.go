@@ -93,6 +93,8 @@ type Membership struct {
 	mountinfo string
 	// local is where the own member's clients of this machine come in.
 	local netip.Addr
+	// history is how much of it a compaction leaves.
+	history time.Duration
 	// served waits for a linearizable read through the own member.
 	served func(ctx context.Context) (clusterID, memberID record.MemberID, err error)
 
@@ -148,7 +150,7 @@ func New(cfg Config) *Membership {
 	if cfg.HostsFile == "" {
 		cfg.HostsFile = hostsPath
 	}
-	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename}, mountinfo: "/proc/self/mountinfo", local: loopback,
+	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename}, mountinfo: "/proc/self/mountinfo", local: loopback, history: historyWindow,
 		instances: map[string]bool{}}
 	m.served = m.waitServing
 	m.openDisk()

@@ -6,12 +6,15 @@ const (
 	// historyWindow is the history that a compaction leaves: the apiserver itself keeps the last five minutes for lists that go on page
 	// by page and for watches that fell behind.
 	historyWindow = 5 * time.Minute
-	// revisionPeriod is the time between two samples of the history's revision.
-	revisionPeriod = 30 * time.Second
+	// revisionShare is the part of the window after which another sample is taken.
+	revisionShare = 10
 )
 
-// revisions are samples of how far the history had come, oldest first, over a little more than the historyWindow.
-type revisions []revisionAt
+// revisions are samples of how far the history had come, oldest first, over a little more than the window.
+type revisions struct {
+	window  time.Duration
+	samples []revisionAt
+}
 
 type revisionAt struct {
 	at       time.Time
@@ -20,21 +23,21 @@ type revisionAt struct {
 
 // note takes a sample, if it is time for one.
 func (r *revisions) note(now time.Time, revision int64) {
-	n := len(*r)
-	if revision == 0 || n > 0 && now.Sub((*r)[n-1].at) < revisionPeriod {
+	n := len(r.samples)
+	if revision == 0 || n > 0 && now.Sub(r.samples[n-1].at) < r.window/revisionShare {
 		return
 	}
-	*r = append(*r, revisionAt{now, revision})
-	for len(*r) > 1 && now.Sub((*r)[1].at) >= historyWindow {
-		*r = (*r)[1:]
+	r.samples = append(r.samples, revisionAt{now, revision})
+	for len(r.samples) > 1 && now.Sub(r.samples[1].at) >= r.window {
+		r.samples = r.samples[1:]
 	}
 }
 
-// old is the newest revision that is known to be older than the historyWindow. Where this agent has not run for so long it is the oldest that
+// old is the newest revision that is known to be older than the window. Where this agent has not run for so long it is the oldest that
 // it knows: a NOSPACE alarm refuses writes, so whoever watches has seen them all by then. 0: none is known.
-func (r revisions) old() int64 {
-	if len(r) == 0 {
+func (r *revisions) old() int64 {
+	if len(r.samples) == 0 {
 		return 0
 	}
-	return r[0].revision
+	return r.samples[0].revision
 }

@@ -1,0 +1,190 @@
+package etcdmember
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/server/v3/storage/datadir"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// corrupt changes one value in a stopped member's database, as a bad disk would.
+func corrupt(t *testing.T, dir, payload string) {
+	t.Helper()
+	db, err := bbolt.Open(datadir.ToBackendFileName(dir), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := 0
+	err = db.Update(func(tx *bbolt.Tx) error {
+		keys := tx.Bucket([]byte("key"))
+		return keys.ForEach(func(k, v []byte) error {
+			if n := bytes.Index(v, []byte(payload)); n >= 0 && changed == 0 {
+				changed++
+				other := slices.Clone(v)
+				other[n] ^= 1
+				return keys.Put(slices.Clone(k), other)
+			}
+			return nil
+		})
+	})
+	if err = errors.Join(err, db.Close()); err != nil || changed != 1 {
+		t.Fatalf("%d values changed, %v", changed, err)
+	}
+}
+
+func TestACorruptMemberIsReplacedAndItsAlarmDisarmed(t *testing.T) {
+	if !inOwnNetwork(t) {
+		return
+	}
+	r := newRealRing(t, pa, pb, pc)
+	r.change = func(c *MemberConfig) { c.HashCheck = 300 * time.Millisecond }
+	r.begin(pa, pb, pc)
+	victim := pc
+	if r.leader() == victim {
+		victim = pb
+	}
+	c := r.client(pa)
+	for i := range 20 {
+		if err := r.put(c, fmt.Sprintf("k%d", i), fmt.Sprintf("payload-%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, err := r.status(victim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.agents[victim].end()
+	corrupt(t, r.agents[victim].etcdDir(), "payload-7")
+	r.agents[victim].begin()
+	r.await("the corrupt member is back", func() error { return r.voters(pa, pb, pc) })
+	s, _ := r.status(pa)
+	if _, err := c.Compact(t.Context(), s.Revision-2); err != nil {
+		t.Fatal(err)
+	}
+	r.await("etcd raises the alarm", func() error {
+		if s, err := r.status(r.leader()); err != nil || len(s.Alarms) != 1 || s.Alarms[0] != (Alarm{before.MemberID, AlarmCorrupt}) {
+			return fmt.Errorf("alarms %+v, %w", s.Alarms, err)
+		}
+		return nil
+	})
+	if err := r.put(c, "refused", "x"); !errors.Is(err, rpctypes.ErrCorrupt) {
+		t.Errorf("a write while the alarm stands: %v", err)
+	}
+	r.await("the member was replaced, and the alarm is gone", func() error {
+		now, err := r.status(victim)
+		if err != nil || now.MemberID == before.MemberID || len(now.Alarms) > 0 {
+			return fmt.Errorf("%+v, %w", now, err)
+		}
+		return r.voters(pa, pb, pc)
+	})
+	if err := r.put(r.client(victim), "after", "x"); err != nil {
+		t.Errorf("a write after it: %v", err)
+	}
+	got, err := r.client(victim).Get(t.Context(), "k7")
+	if err != nil || len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "payload-7" {
+		t.Errorf("the value is %v, %v", got, err)
+	}
+	if archived, err := filepath.Glob(filepath.Join(r.agents[victim].dir, "data", "archive", "*")); err != nil || len(archived) != 1 {
+		t.Errorf("archived: %v, %v", archived, err)
+	}
+}
+
+// Each step of the repair is also where an agent ends, before it and after it.
+func TestAFullClusterHealsOnceThereIsHistoryToGiveUp(t *testing.T) {
+	if !inOwnNetwork(t) {
+		return
+	}
+	r := newRealRing(t, pa, pb, pc)
+	r.change = func(c *MemberConfig) { c.QuotaBytes = 6 << 20 }
+	r.history = 5 * time.Second
+	r.begin(pa, pb, pc)
+	c := r.client(pa)
+	big := strings.Repeat("x", 100<<10)
+	writes := 0
+	r.await("the quota is reached", func() error {
+		for range 10 {
+			if err := r.put(c, fmt.Sprintf("k%d", writes%4), big+fmt.Sprint(writes)); err != nil {
+				if errors.Is(err, rpctypes.ErrNoSpace) {
+					return nil
+				}
+				return err
+			}
+			writes++
+		}
+		return errors.New("there is room")
+	})
+	r.mu.Lock()
+	r.cuts = map[string]bool{}
+	for _, s := range []Step{StepCompact, StepDefragment, StepDisarm} {
+		r.cuts[string(Before)+" "+string(s)], r.cuts[string(After)+" "+string(s)] = true, true
+	}
+	r.mu.Unlock()
+	r.await("writes go on", func() error { return r.put(c, "after", "x") })
+	r.await("no alarm is left", func() error {
+		if left := r.cutsLeft(); len(left) > 0 {
+			return fmt.Errorf("no agent ended %v", left)
+		}
+		for p := range r.agents {
+			if s, err := r.status(p); err != nil || len(s.Alarms) > 0 {
+				return fmt.Errorf("%s: %+v, %w", p, s.Alarms, err)
+			}
+		}
+		return nil
+	})
+}
+
+func TestTwoMembersThatDifferAreLeftAlone(t *testing.T) {
+	if !inOwnNetwork(t) {
+		return
+	}
+	r := newRealRing(t, pa, pb, pc)
+	r.change = func(c *MemberConfig) { c.HashCheck = 300 * time.Millisecond }
+	r.begin(pa, pb, pc)
+	r.record.change(func(v *record.View) {
+		v.Orders = append(v.Orders, record.Order{Number: 1, Kind: record.OrderLeave, Place: &pc})
+	})
+	r.await("c has left by order", func() error {
+		if got := r.blocked(pc); !slices.Contains(got, "left") {
+			return fmt.Errorf("c is blocked by %v", got)
+		}
+		return r.voters(pa, pb)
+	})
+	c := r.client(pa)
+	for i := range 20 {
+		if err := r.put(c, fmt.Sprintf("k%d", i), fmt.Sprintf("payload-%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.agents[pb].end()
+	corrupt(t, r.agents[pb].etcdDir(), "payload-7")
+	r.agents[pb].begin()
+	r.await("the corrupt member is back", func() error { return r.voters(pa, pb) })
+	s, _ := r.status(pa)
+	if _, err := c.Compact(t.Context(), s.Revision-2); err != nil {
+		t.Fatal(err)
+	}
+	r.await("etcd raises the alarm, and all stands still", func() error {
+		if got := r.blocked(r.leader()); !slices.Contains(got, "corrupt") {
+			return fmt.Errorf("the leader is blocked by %v", got)
+		}
+		return nil
+	})
+	alarmed, _ := r.status(pa)
+	time.Sleep(5 * time.Second) // two looks and more
+	if s, err := r.status(pa); err != nil || !slices.Equal(s.Alarms, alarmed.Alarms) || len(s.Alarms) == 0 || r.voters(pa, pb) != nil {
+		t.Errorf("%+v, %v; the alarms were %+v", s, err, alarmed.Alarms)
+	}
+	if err := r.put(c, "refused", "x"); !errors.Is(err, rpctypes.ErrCorrupt) {
+		t.Errorf("a write while nobody knows who is right: %v", err)
+	}
+}

@@ -1,0 +1,461 @@
+package etcdmember
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// The environment by which a test's own program is told to be one member.
+const (
+	memberEnv = "QUORATE_TEST_MEMBER" // the member's configuration
+	hostsEnv  = "QUORATE_TEST_HOSTS"  // its hosts file
+	ringEnv   = "QUORATE_TEST_RING"   // the test is in the network of its own
+)
+
+// ringAddress is the i-th replica's.
+func ringAddress(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 251, 127, byte(10 + i)}) }
+
+// ringSize is how many replicas a ring can have.
+const ringSize = 5
+
+// inOwnNetwork runs the test again in a network namespace with the members' addresses, and reports whether this is already that run.
+// Members of other tests, and of others on this machine, have the same ports.
+func inOwnNetwork(t *testing.T) bool {
+	t.Helper()
+	t.Parallel()
+	if os.Getenv(ringEnv) != "" {
+		for _, args := range ringNetwork() {
+			if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+				t.Fatalf("ip %v: %v: %s", args, err, out)
+			}
+		}
+		return true
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), ringEnv+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: gid, Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, syscall.EPERM) {
+		t.Skip("a network of its own is not allowed here")
+	}
+	if t.Logf("%s", out); err != nil {
+		t.Error(err)
+	}
+	return false
+}
+
+func ringNetwork() [][]string {
+	out := [][]string{{"link", "set", "lo", "up"}}
+	for i := range ringSize {
+		out = append(out, []string{"address", "add", ringAddress(i).String() + "/32", "dev", "lo"})
+	}
+	return out
+}
+
+// TestAMemberInAProcessOfItsOwn is no test: it is `quorate run-etcd` for the members of a realRing.
+func TestAMemberInAProcessOfItsOwn(t *testing.T) {
+	path := os.Getenv(memberEnv)
+	if path == "" {
+		t.Skip("it is started by the tests that need real members")
+	}
+	net.DefaultResolver = freshHosts(os.Getenv(hostsEnv))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	cfg, err := LoadMemberConfig(path)
+	if err == nil {
+		err = runMember(ctx, cfg, slog.New(slog.DiscardHandler))
+	}
+	if errors.Is(err, ErrStalled) {
+		err = syscall.Exec(os.Args[0], os.Args, os.Environ()) // as run-etcd does: etcd of a stalled member cannot be closed
+	}
+	switch {
+	case errors.Is(err, ErrRemoved):
+		os.Exit(RemovedExitCode)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// realRing is a cluster of real members, each in a process of its own on an address of loopback, and of their real agents, which share a
+// record in memory. There is no VM and no disk of its own.
+type realRing struct {
+	t       *testing.T
+	dir     string
+	hosts   string
+	record  *memoryRecord
+	vms     fixedCompute
+	change  func(*MemberConfig) // what a test wants otherwise
+	history time.Duration
+	agents  map[replica.Place]*realAgent
+	bundle  *certs.Bundle
+
+	mu   sync.Mutex
+	cuts map[string]bool // the steps at which an agent has yet to end, once each
+}
+
+// realAgent is one replica's agent, which a test begins and ends.
+type realAgent struct {
+	*machine
+	ring  *realRing
+	files certs.Files
+	tls   *tls.Config
+	local netip.Addr
+	child *processChild
+	end   func()
+	cut   func() // ends this life
+
+	mu sync.Mutex
+	ms *Membership
+}
+
+func newRealRing(t *testing.T, places ...replica.Place) *realRing {
+	t.Helper()
+	r := &realRing{t: t, record: newRecord(), agents: map[replica.Place]*realAgent{}, history: historyWindow}
+	dir, err := os.MkdirTemp("", "ring")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	r.dir, r.hosts = dir, filepath.Join(dir, "hosts")
+	if r.bundle, err = certs.NewBundle("uid", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range places {
+		r.add(p, i)
+	}
+	return r
+}
+
+// add makes a replica; it does not run yet.
+func (r *realRing) add(p replica.Place, i int) {
+	r.t.Helper()
+	a := &realAgent{machine: newMachine(r.t, p, r.record), ring: r}
+	a.me.InstanceID = fmt.Sprint(101 + i)
+	a.me.Project = "p"
+	a.me.Addresses = []netip.Addr{ringAddress(i)}
+	for j := range ringSize {
+		// On one machine a connection comes from the address that it goes to, and etcd compares that with the certificate.
+		if j != i {
+			a.me.Addresses = append(a.me.Addresses, ringAddress(j))
+		}
+	}
+	a.local = netip.AddrFrom4([4]byte{127, 0, 2, byte(10 + i)})
+	a.log = slog.New(slog.NewTextHandler(r.t.Output(), nil)).With("replica", p.Name)
+	a.cluster.Replicas = 3
+	a.cluster.Etcd.Heartbeat, a.cluster.Etcd.Election = replica.Duration(100*time.Millisecond), replica.Duration(time.Second)
+	a.cluster.Etcd.QuotaBytes, a.cluster.Etcd.CatchUpEntries = 2<<30, 5000
+	a.child = &processChild{agent: a}
+	a.issue()
+	r.agents[p] = a
+	r.vms = append(r.vms, VM{Place: p, InstanceID: a.me.InstanceID, Status: "RUNNING", Addresses: a.me.Addresses[:1]})
+}
+
+// issue makes the replica's leaves.
+func (a *realAgent) issue() {
+	t := a.ring.t
+	c, err := replica.Load(replica.Source{Name: "test", Data: []byte(`
+apiVersion: quorate.dev/v1alpha1
+kind: Cluster
+name: ` + testCluster + `
+endpoint: {externalIP: 203.0.113.7}
+record: {url: "file:///nowhere"}
+seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
+`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.files = certs.Files{Dir: filepath.Join(a.dir, "pki"), Volatile: filepath.Join(a.dir, "volatile")}
+	for _, d := range []string{a.files.Dir, a.files.Volatile} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := certs.Ensure(certs.Request{Files: a.files, Bundle: a.ring.bundle, ClusterUID: "uid", Identity: a.me, Cluster: c, Now: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if a.tls, err = certs.EtcdTLS(a.files); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// begin runs the agent: boot, keep, and again when it ends, as systemd would.
+func (a *realAgent) begin() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if err := a.life(ctx); err != nil && ctx.Err() == nil {
+				a.ring.t.Logf("agent of %s: %v", a.me.Place, err)
+			}
+			a.child.Stop(context.Background())
+		}
+	}()
+	a.end = sync.OnceFunc(func() { cancel(); <-done })
+	a.ring.t.Cleanup(func() { a.child.kill(); a.end() }) // members that stop in order wait for a quorum
+}
+
+// life is one of the agent's.
+func (a *realAgent) life(ctx context.Context) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case cut:
+			err = errCut
+		default:
+			panic(p)
+		}
+	}()
+	ms := New(Config{
+		Log: a.log, Me: a.me, Cluster: a.cluster, RunDir: filepath.Join(a.dir, "run"), HostsFile: a.ring.hosts, DiskID: "d1",
+		Files: a.files, TLS: func() *tls.Config { return a.tls },
+		Record: recordOf{a.machine}, Compute: a.ring.vms, Child: a.child, AtStep: func(s Step, when Moment) { a.ring.cutAt(s, when, a) },
+	})
+	ms.local, ms.history = a.local, a.ring.history
+	a.mu.Lock()
+	a.ms = ms
+	a.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	a.child.removed, a.cut = func() { cancel(ErrRemoved) }, func() { cancel(errCut) }
+	if !ms.Established() {
+		if _, err := ms.Claim(ctx); err != nil {
+			return err
+		}
+	}
+	a.record.change(func(v *record.View) { v.Bundle = 1 })
+	if err := ms.Settle(ctx); err != nil {
+		return err
+	}
+	if err := ms.Keep(ctx); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// errCut ends an agent at a step.
+var errCut = errors.New("cut at a step")
+
+// cutAt ends the agent where a test wants it: at once, with nothing done after it. What runs beside the ticks ends with its goroutine.
+func (r *realRing) cutAt(s Step, when Moment, a *realAgent) {
+	key := string(when) + " " + string(s)
+	r.mu.Lock()
+	wanted := r.cuts[key]
+	delete(r.cuts, key)
+	r.mu.Unlock()
+	switch {
+	case !wanted:
+	case s == StepCompact || s == StepDefragment:
+		a.cut()
+		runtime.Goexit()
+	default:
+		panic(cut{})
+	}
+}
+
+func (r *realRing) cutsLeft() (left []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.cuts))
+}
+
+func (a *realAgent) membership() *Membership {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ms
+}
+
+// begin starts agents and waits until all are voters.
+func (r *realRing) begin(places ...replica.Place) {
+	r.t.Helper()
+	for _, p := range places {
+		r.agents[p].begin()
+	}
+	r.await("all are voters", func() error { return r.voters(places...) })
+}
+
+// voters says why the members are not these places, all of them voters that serve.
+func (r *realRing) voters(places ...replica.Place) error {
+	for _, p := range places {
+		s, err := r.status(p)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", p, err)
+		case s.Leader == 0 || s.Learner || !s.Ready || len(s.Members) != len(places):
+			return fmt.Errorf("%s: %+v", p, s)
+		}
+	}
+	return nil
+}
+
+func (r *realRing) status(p replica.Place) (MemberStatus, error) {
+	return ReadStatus(r.t.Context(), filepath.Join(r.agents[p].dir, "run", "etcd.sock"))
+}
+
+// leader is the place that leads; the zero value: none is known.
+func (r *realRing) leader() replica.Place {
+	for p := range r.agents {
+		if s, err := r.status(p); err == nil && s.Leader == s.MemberID && s.Leader != 0 {
+			return p
+		}
+	}
+	return replica.Place{}
+}
+
+// client is one of one member.
+func (r *realRing) client(p replica.Place) *clientv3.Client {
+	r.t.Helper()
+	a := r.agents[p]
+	c, err := dial(a.me.DNSName(testCluster), a.me.Address(), a.tls)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// put writes through one member.
+func (r *realRing) put(c *clientv3.Client, key, value string) error {
+	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Second)
+	defer cancel()
+	_, err := c.Put(ctx, key, value)
+	return err
+}
+
+// blocked are the waits that a place shows.
+func (r *realRing) blocked(p replica.Place) (names []string) {
+	if ms := r.agents[p].membership(); ms != nil {
+		for _, b := range ms.Shown().Blocked {
+			names = append(names, b.Name)
+		}
+	}
+	return names
+}
+
+func (r *realRing) await(what string, ok func() error) {
+	r.t.Helper()
+	begin := time.Now()
+	var err error
+	for time.Since(begin) < time.Minute {
+		if err = ok(); err == nil {
+			r.t.Logf("%s: after %s", what, time.Since(begin).Round(10*time.Millisecond))
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	for p := range r.agents {
+		s, err := r.status(p)
+		r.t.Logf("%s: %+v, %v, blocked by %v", p, s, err, r.blocked(p))
+	}
+	r.t.Fatalf("%s: never: %v", what, err)
+}
+
+// processChild runs a member in a process, and starts it again when it exits, as the supervisor does.
+type processChild struct {
+	agent   *realAgent
+	removed func() // the member was removed
+
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+func (c *processChild) Running() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cmd != nil && !closed(c.done)
+}
+
+func (c *processChild) Start(ctx context.Context, path string) error {
+	if err := c.Stop(ctx); err != nil {
+		return err
+	}
+	cfg, err := LoadMemberConfig(path)
+	if err != nil {
+		return err
+	}
+	if c.agent.ring.change != nil {
+		c.agent.ring.change(&cfg)
+	}
+	if err := cfg.Save(path); err != nil {
+		return err
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestAMemberInAProcessOfItsOwn$")
+	cmd.Env = append(os.Environ(), memberEnv+"="+path, hostsEnv+"="+c.agent.ring.hosts)
+	log, err := os.OpenFile(filepath.Join(c.agent.dir, "etcd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	done, removed := make(chan struct{}), c.removed
+	go func() {
+		defer close(done)
+		if cmd.Wait(); cmd.ProcessState.ExitCode() == RemovedExitCode {
+			removed()
+		}
+	}()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cmd, c.done = cmd, done
+	return nil
+}
+
+// kill makes a running member exit at once.
+func (c *processChild) kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cmd != nil {
+		c.cmd.Process.Kill()
+	}
+}
+
+func (c *processChild) Stop(context.Context) error {
+	c.mu.Lock()
+	cmd, done := c.cmd, c.done
+	c.mu.Unlock()
+	if cmd == nil {
+		return nil
+	}
+	cmd.Process.Signal(syscall.SIGTERM) // it may have exited
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		cmd.Process.Kill()
+		<-done
+	}
+	return nil
+}
