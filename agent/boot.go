@@ -201,7 +201,7 @@ func (a *Agent) memberConfig(in identified) etcdmember.Config {
 		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS,
 		RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile, DiskID: in.diskID, Preflight: a.preflight, StopPlane: a.stopPlane,
 		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self},
-		StartAnyway: a.saidStartAnyway, AtStep: a.cfg.AtStep,
+		StartAnyway: a.saidStartAnyway, MakeDirectory: a.makeDirectory, AtStep: a.cfg.AtStep,
 	}
 }
 

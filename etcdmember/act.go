@@ -61,6 +61,12 @@ func (m *Membership) act(ctx context.Context, f Facts, p Plan) error {
 		return m.startJoined(ctx, f)
 	case ActWriteStopped:
 		return m.writeStopped(ctx, f, p)
+	case ActOrderRestore:
+		return m.orderRestore(ctx, p)
+	case ActCloseEpoch:
+		return m.closeEpoch(ctx, p)
+	case ActRestore:
+		return m.restore(ctx, f, p)
 	default:
 		return fmt.Errorf("act %q is not one of a boot", p.Act)
 	}
@@ -153,11 +159,10 @@ func (m *Membership) archive() error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	archives := filepath.Join(filepath.Dir(dir), "archive")
-	if err := os.MkdirAll(archives, 0o700); err != nil {
+	if err := os.MkdirAll(m.archivesDir(), 0o700); err != nil {
 		return fmt.Errorf("make the archive: %w", err)
 	}
-	to := filepath.Join(archives, "etcd-"+time.Now().UTC().Format("20060102T150405.000"))
+	to := filepath.Join(m.archivesDir(), "etcd-"+time.Now().UTC().Format("20060102T150405.000"))
 	if err := m.at(StepArchive, func() error { return m.disk.rename(dir, to) }); err != nil {
 		return fmt.Errorf("archive etcd's directory: %w", err)
 	}

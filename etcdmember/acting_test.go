@@ -451,17 +451,6 @@ func TestAFailingStepIsShown(t *testing.T) {
 	}
 }
 
-// What is decided and not carried out yet is a wait, not a loop of failures.
-func TestAStepThatIsNotCarriedOutIsAWait(t *testing.T) {
-	ms := newMachine(t, pa, newRecord()).open()
-	for _, act := range []Act{ActOrderRestore, ActCloseEpoch, ActRestore} {
-		p := ms.hold(Facts{}, Plan{Row: 21, Act: act, Reason: "why"})
-		if p.Act != ActWait || p.Blocked == nil || p.Blocked.Row != 21 || p.Blocked.Name != "not-carried-out" {
-			t.Errorf("%s: %+v", act, p)
-		}
-	}
-}
-
 // Two lists that are older than the first sight of an instance prove nothing of it.
 func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 	m := newMachine(t, pa, newRecord())

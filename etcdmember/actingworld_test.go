@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -23,6 +22,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
@@ -42,13 +42,14 @@ type machine struct {
 	child   *imitation
 	power   *power
 	compute fixedCompute
+	made    Making        // the last directory that was made for a restore
 	config  func(*Config) // what a test wants otherwise
 	log     *slog.Logger
 }
 
 func newMachine(t *testing.T, p replica.Place, r *memoryRecord) *machine {
 	t.Helper()
-	wal.SegmentSizeBytes = 64 << 10 // 64 MiB of zeros for each imitation take time
+	smallLogs()
 	dir, err := os.MkdirTemp("", "q")
 	if err != nil {
 		t.Fatal(err)
@@ -72,11 +73,15 @@ func newMachine(t *testing.T, p replica.Place, r *memoryRecord) *machine {
 
 func (m *machine) etcdDir() string { return filepath.Join(m.dir, "data", "etcd") }
 
+// smallLogs keeps the files of a log small: 64 MiB of zeros for each take time.
+var smallLogs = sync.OnceFunc(func() { wal.SegmentSizeBytes = 64 << 10 })
+
 // open is what the agent does at its start.
 func (m *machine) open() *Membership {
 	cfg := Config{
 		Log: m.log, Me: m.me, Cluster: m.cluster, RunDir: filepath.Join(m.dir, "run"), HostsFile: filepath.Join(m.dir, "hosts"), DiskID: "d1",
 		Record: recordOf{m}, Compute: m.compute, Child: m.child, AtStep: m.power.atStep,
+		MakeDirectory: m.makeDirectory,
 	}
 	if m.config != nil {
 		m.config(&cfg)
@@ -162,7 +167,7 @@ func (m *machine) checkStart(c MemberConfig) {
 	case c.Dir != m.etcdDir():
 		m.t.Errorf("it starts on %s", c.Dir)
 	case a.Phase == PhaseSeeding:
-		if i == nil || formed != nil || !m.record.claimedBy(a.Epoch, a.Token, m.me.InstanceID) || c.New && c.Token != a.Token || !c.New && !logged {
+		if i == nil || formed != nil || !m.record.claimedBy(a.Epoch, a.Token, m.me.Place) || c.New && c.Token != a.Token || !c.New && !logged {
 			m.t.Errorf("it seeds with %+v, agent.json %+v, incarnation %+v, formed %v", c, a, i, formed)
 		}
 	case a.Phase != PhaseStarted || formed == nil || c.New:
@@ -254,9 +259,7 @@ func (c *imitation) Start(ctx context.Context, path string) error {
 func (c *imitation) run(cfg MemberConfig) error {
 	s := MemberStatus{MemberID: cfg.MemberID, ClusterID: 0xc1, Ready: true, Term: 2, Committed: 3, Applied: 3}
 	if cfg.New {
-		h := fnv.New64()
-		h.Write([]byte(cfg.Token))
-		s.MemberID = record.MemberID(h.Sum64())
+		s.MemberID = idOf(cfg.Token)
 	}
 	if err := makeDirectory(cfg.Dir, &s); err != nil {
 		return err
@@ -303,7 +306,9 @@ func makeDirectory(dir string, s *MemberStatus) error {
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
-	return errors.Join(w.Close(), db.Close())
+	term, index := uint64(2), uint64(1)
+	entry := &raftpb.Entry{Type: raftpb.EntryNormal.Enum(), Term: &term, Index: &index}
+	return errors.Join(w.Save(&raftpb.HardState{Term: &term, Commit: &index}, []*raftpb.Entry{entry}), w.Close(), db.Close())
 }
 
 // fixedCompute lists what it is made of.
@@ -352,7 +357,7 @@ func (r *memoryRecord) copied() (record.View, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v := r.view
-	v.Epochs = slices.Clone(v.Epochs)
+	v.Epochs, v.Orders = slices.Clone(v.Epochs), slices.Clone(v.Orders)
 	v.Replicas = map[replica.Place][]record.Incarnation{}
 	for p, is := range r.view.Replicas {
 		v.Replicas[p] = slices.Clone(is)
@@ -378,11 +383,11 @@ func (r *memoryRecord) formed(n uint64) *record.Formed {
 	return nil
 }
 
-func (r *memoryRecord) claimedBy(n uint64, token, instance string) bool {
+func (r *memoryRecord) claimedBy(n uint64, token string, p replica.Place) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.epoch(n)
-	return e != nil && e.Claim.Token == token && e.Claim.Seeder.InstanceID == instance
+	return e != nil && e.Claim.Token == token && e.Claim.Seeder.Place == p
 }
 
 func (r *memoryRecord) incarnation(p replica.Place, k uint64) *record.Incarnation {

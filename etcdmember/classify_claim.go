@@ -80,7 +80,8 @@ func (h history) seederMember() record.MemberID {
 // findSource looks for the source of a restore on this disk, and compares how far it reaches with what the order demands.
 func (h history) findSource(o *Observation, source record.Source, order *record.Order) {
 	if source.Kind == record.SourceSnapshot {
-		o.SourceHere = true
+		// A list that failed proves nothing: whoever reads the snapshot finds out.
+		o.SourceHere = h.SnapshotsErr != nil || slices.ContainsFunc(h.Snapshots, func(s record.Snapshot) bool { return s.Name == source.Snapshot })
 		return
 	}
 	var term, commit uint64
@@ -95,7 +96,7 @@ func (h history) findSource(o *Observation, source record.Source, order *record.
 	}
 	for _, a := range d.Archives {
 		if a.MemberID == source.MemberID && a.OpenErr == nil && reaches(a.Term, a.LastIndex) {
-			o.SourceHere = true
+			o.SourceHere, o.Names.SourceArchive = true, a.Name
 		}
 	}
 }

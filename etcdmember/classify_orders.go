@@ -103,9 +103,25 @@ func (h history) findOrders(o *Observation) {
 	o.OrderNamesMe = r.Restore.Replica == h.Me.Place
 	o.EndedByOrder = o.DiskEpoch == DiskNone || o.Names.DiskEpochNumber == r.Restore.Ends
 	o.Loud = h.loud()
+	o.Better = h.betterSource(r)
 	if o.Record != Rs {
 		h.findSource(o, r.Restore.From, r)
 	}
+}
+
+// betterSource is the order for the replica that stopped with a longer log than the named one, where the order leaves that open.
+func (h history) betterSource(r *record.Order) *record.RestoreOrder {
+	if !r.Restore.Newest || r.Restore.From.Kind != record.SourceDirectory {
+		return nil
+	}
+	stopped := h.stoppedSurvivors()
+	if !slices.ContainsFunc(stopped, func(s survivor) bool { return s.id == r.Restore.From.MemberID }) {
+		return nil // how far it reaches is not known yet
+	}
+	if best := newestLog(stopped); best.id != r.Restore.From.MemberID && best.disk != "" {
+		return best.order(h.formed.Number)
+	}
+	return nil
 }
 
 // loud names the instances that took an incarnation of the newest formed epoch and could still run: all but this one. An instance is silent by

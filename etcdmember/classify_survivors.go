@@ -51,8 +51,13 @@ func (h history) findSurvivors(o *Observation) {
 	o.Survivors22 = offerOrAct(h.Policy.Survivors)
 	best := newestLog(s)
 	o.Names.PolicyText = fmt.Sprintf("the survivors hold every acknowledged write; the newest log is that of %s, at term %d, index %d", best.place, best.term, best.index)
-	o.Names.PolicyOrder = &record.RestoreOrder{Ends: h.formed.Number, Replica: best.place, Term: best.term, Commit: best.index,
-		From: record.Source{Kind: record.SourceDirectory, MemberID: best.id, DiskID: best.disk}}
+	o.Names.PolicyOrder = best.order(h.formed.Number)
+}
+
+// order is the order to restore from the survivor's directory, or from that of one that turns out to reach further.
+func (s survivor) order(ends uint64) *record.RestoreOrder {
+	return &record.RestoreOrder{Ends: ends, Replica: s.place, Term: s.term, Commit: s.index, Newest: true,
+		From: record.Source{Kind: record.SourceDirectory, MemberID: s.id, DiskID: s.disk}}
 }
 
 // me is this replica as a survivor.
@@ -65,8 +70,18 @@ func (h history) me() survivor {
 // survivors are this replica, first, and those whose stopped/ object carries the end of a log.
 func (h history) survivors() []survivor {
 	out := []survivor{h.me()}
+	for _, s := range h.stoppedSurvivors() {
+		if s.id != h.memberID() {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// stoppedSurvivors are those whose stopped/ object carries the end of a log.
+func (h history) stoppedSurvivors() (out []survivor) {
 	for _, s := range h.formed.Stopped {
-		if s.LastIndex == 0 || s.MemberID == 0 || s.MemberID == h.memberID() {
+		if s.LastIndex == 0 || s.MemberID == 0 {
 			continue
 		}
 		i, _ := h.incarnationOf(s.MemberID)

@@ -41,9 +41,12 @@ func (o Observation) restore() Plan {
 	case len(o.Loud) > 0:
 		p.Act, p.Step = ActWait, restoreSilence
 		return p.blocked("restore-waits", "these could still serve the old history: "+strings.Join(o.Loud, ", ")+".",
-			"Each must write that it has stopped, or its VM be gone or TERMINATED in two lists. `quorate restore --stop-vms` stops them.")
+			"Each must write that it has stopped, or its VM be gone or TERMINATED in two lists. Stop or delete a VM that cannot be reached.")
 	case o.Local == L5:
 		return doArchiveHalfMade(o, time.Time{}) // it may be the source itself, put away halfway
+	case o.Better != nil:
+		p.Act, p.Order, p.Reason = ActOrderRestore, o.Better, fmt.Sprintf("%s has stopped with a longer log than the source of order %d", o.Better.Replica, o.Names.RestoreNumber)
+		return p
 	case !o.SourceHere:
 		p.Act, p.Step = ActWait, restoreMake
 		return p.blocked("source-gone", "what the order names as its source is not on this replica, or does not reach as far as the order demands.",
@@ -62,6 +65,8 @@ func (o Observation) restore() Plan {
 func doRestoreClaimed(o Observation, now time.Time) Plan {
 	p := Plan{Epoch: o.Names.NewestEpoch, Source: o.Names.Claimed, OrderNumber: o.Names.Claimed.Order, Step: restoreMake}
 	switch {
+	case o.NewerOrderForMe:
+		p.Act, p.Reason = ActAbandon, fmt.Sprintf("restore order %d is newer than the claim", o.Names.RestoreNumber)
 	case o.HasToken && o.broken():
 		return doAbandonOwn(o, now)
 	case o.Local == L5: // before the source is judged: it may be that, put away halfway
@@ -76,6 +81,12 @@ func doRestoreClaimed(o Observation, now time.Time) Plan {
 		return o.archive("it is in the way of the restore and is not its source")
 	default:
 		p.Act, p.Incarnation, p.Reason = ActRestore, o.Names.NextIncarnation, "the epoch is claimed for this source"
+		if o.OwnIncarnation && o.Pending && o.Local == L0 {
+			p.Incarnation = o.Names.Incarnation // a restore that was broken off goes on with what it took
+		}
+		if !o.DirectoryIsSource {
+			p.Archive = o.Names.SourceArchive
+		}
 	}
 	return o.stopFirst(p)
 }

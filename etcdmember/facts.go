@@ -26,6 +26,9 @@ type Facts struct {
 	// Record is one listing of the record; RecordErr: it could not be read, which is different from an empty View.
 	Record    record.View
 	RecordErr error
+	// Snapshots are those in the record, oldest first, listed only where a restore is in sight; SnapshotsErr: they could not be listed.
+	Snapshots    []record.Snapshot
+	SnapshotsErr error
 	// Answers has one entry for each address that was asked, the own member's too while it runs.
 	Answers []Answer
 	// Compute is what the Compute API said.
@@ -69,7 +72,7 @@ type Directory struct {
 	// holds, committed or not. Of a running member Voters and Learners are the applied ones, and the rest is not known.
 	Voters, Learners []record.MemberID
 	Changes          []record.ConfigChange
-	// Archives are the directories that were archived on this disk.
+	// Archives are the directories that were archived on this disk, read only where a restore is in sight.
 	Archives []Archive
 }
 

@@ -117,10 +117,11 @@ func (k *keeper) look(ctx context.Context, s MemberStatus) error {
 	plan := k.hold(f, decided)
 	k.saw(f, o, decided, plan)
 	k.show(f, plan)
+	k.completeRestores(ctx, f)
 	switch plan.Act {
 	case ActKeep, ActWait, ActHalt:
 		return nil
-	case ActFormedAgain:
+	case ActFormedAgain, ActOrderRestore:
 		k.step(ctx, f, plan) // touches the record alone: no reason to end a member, let alone every replica's at once
 		return nil
 	default:

@@ -50,6 +50,9 @@ func readDir(dir string) (Directory, error) {
 	return d, nil
 }
 
+// errNoStart: no snapshot that the log names, not even the one at its beginning, is valid.
+var errNoStart = errors.New("it holds no valid starting point")
+
 func (d *Directory) readWAL(dir string) error {
 	lg := zap.NewNop()
 	snaps, err := wal.ValidSnapshotEntries(lg, dir)
@@ -57,7 +60,7 @@ func (d *Directory) readWAL(dir string) error {
 		return err
 	}
 	if len(snaps) == 0 {
-		return errors.New("it holds no valid starting point")
+		return errNoStart
 	}
 	newest := snaps[len(snaps)-1]
 	w, err := wal.OpenForRead(lg, dir, &walpb.Snapshot{Index: newest.Index, Term: newest.Term})

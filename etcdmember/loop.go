@@ -72,6 +72,7 @@ func (m *Membership) loop(ctx context.Context, done func(Facts, Observation) boo
 		plan := m.hold(f, decided)
 		m.saw(f, o, decided, plan)
 		if o.Fault == "" && done(f, o) {
+			m.completeRestores(ctx, f)
 			if plan.Act != ActKeep {
 				plan = Plan{} // what it would wait for next is the next phase's to show
 			}

@@ -3,6 +3,7 @@ package etcdmember
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/netip"
@@ -29,6 +30,12 @@ type Record interface {
 	ConfirmIncarnation(ctx context.Context, p replica.Place, number uint64, s record.Started) (record.Started, bool, error)
 	CompleteOrder(ctx context.Context, number uint64, d record.Done) (record.Done, bool, error)
 	WriteMark(ctx context.Context, m record.Mark) error
+	CreateClosed(ctx context.Context, epoch uint64, c record.Closed) (record.Closed, bool, error)
+	// CreateOrder takes the next free number. After an error the order may be there all the same.
+	CreateOrder(ctx context.Context, o record.Order) (record.Order, error)
+	// Snapshots lists what is whole, oldest first; ReadSnapshot writes one as etcd sent it, and fails where it is not that.
+	Snapshots(ctx context.Context) ([]record.Snapshot, error)
+	ReadSnapshot(ctx context.Context, name string, to io.Writer) (record.Snapshot, error)
 }
 
 // VM is one instance of this cluster as the Compute API lists it.
@@ -72,6 +79,8 @@ type Config struct {
 	Preflight func(ctx context.Context) error
 	// StopPlane stops all that uses etcd on this replica, before etcd itself stops for good.
 	StopPlane func(ctx context.Context) error
+	// MakeDirectory does the work in a process of its own, which etcd's code may end (Making.Make).
+	MakeDirectory func(ctx context.Context, work Making) error
 	// AtStep is called before and after each step of an act, for tests that end the agent there; nil in production.
 	AtStep  func(s Step, m Moment)
 	Record  Record
@@ -104,8 +113,9 @@ type Membership struct {
 	agentErr      error // agent.json is there and cannot be read
 	unsure        bool  // a write of agent.json failed: what the disk holds is not known
 	directory     *Directory
-	directoryKey  string // of what directory was read from
-	keeping       bool   // Keep has begun: the supervisor starts the child again
+	directoryKey  string             // of what directory was read from
+	keeping       bool               // Keep has begun: the supervisor starts the child again
+	archives      map[string]Archive // those that were read: an archive never changes
 	compute       Compute
 	vms           []VM            // of the newest list, with their addresses
 	instances     map[string]bool // all that the record ever named
@@ -187,6 +197,9 @@ func SocketOf(configPath string) string { return filepath.Join(filepath.Dir(conf
 func ConfigOf(socket string) string { return filepath.Join(filepath.Dir(socket), "etcd.json") }
 
 func (m *Membership) etcdDir() string { return filepath.Join(m.cfg.Cluster.Etcd.DataDir, "etcd") }
+func (m *Membership) archivesDir() string {
+	return filepath.Join(m.cfg.Cluster.Etcd.DataDir, "archive")
+}
 func (m *Membership) agentPath() string {
 	return filepath.Join(m.cfg.Cluster.Etcd.DataDir, "agent.json")
 }

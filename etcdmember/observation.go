@@ -123,6 +123,9 @@ type Observation struct {
 	EndedByOrder, OrderNamesMe bool
 	// Loud names the incarnations of the epoch to be ended that could still run, as sentences' subjects.
 	Loud []string
+	// Better is the order that names the replica whose log, by its stopped/ object, reaches further than the named one's; nil: there is none, or
+	// the order wants this very source.
+	Better *record.RestoreOrder
 	// SourceHere: the order's source can be used by this replica and reaches what the order demands. DirectoryIsSource: it
 	// is the etcd directory itself.
 	SourceHere, DirectoryIsSource bool
@@ -200,8 +203,9 @@ type Names struct {
 	// RestoreNumber and Restore are the newest restore order that is in force.
 	RestoreNumber uint64
 	Restore       *record.RestoreOrder
-	// Claimed is the newest claim's source.
-	Claimed record.Source
+	// Claimed is the newest claim's source; SourceArchive is the archived directory that is the source, where it is one.
+	Claimed       record.Source
+	SourceArchive string
 	// PolicyOrder is what the policy row that acts would write; PolicyText what it has to say.
 	PolicyOrder *record.RestoreOrder
 	PolicyText  string

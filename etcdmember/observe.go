@@ -36,6 +36,7 @@ func (m *Membership) observe(ctx context.Context) Facts {
 	}
 	f.StartAnyway = m.cfg.StartAnyway != nil && m.cfg.StartAnyway()
 	f.Agent, f.AgentErr = m.agent, m.agentErr
+	m.observeSources(ctx, &f)
 	formed := f.RecordErr == nil && newestOutcomeFormed(f.Record)
 	if !formed {
 		m.listCompute(ctx, f.Record) // says whom to ask

@@ -47,17 +47,12 @@ type failure struct {
 
 func (f *failure) same(p Plan) bool { return f != nil && f.row == p.Row && f.act == p.Act }
 
-// hold turns a step that must not be taken now into a wait that says why: one that this version decides but does not carry out, and
-// the start of a member that has just ended, again. A step that has failed is taken again, and shown as what is waited for.
+// hold turns a step that must not be taken now into a wait that says why: the start of a member that has just ended, again. A step that has failed is taken again, and shown as what is waited for.
 func (m *Membership) hold(f Facts, p Plan) Plan {
 	if !m.failure.same(p) {
 		m.failure = nil
 	}
 	switch p.Act {
-	case ActOrderRestore, ActCloseEpoch, ActRestore:
-		return Plan{Act: ActWait, Row: p.Row}.blocked("not-carried-out",
-			fmt.Sprintf("the next step would be to %s (%s), and this version of quorate decides that but does not do it.", p.Act, p.Reason),
-			"Nothing was touched. Run a version that can, or restore by hand as the runbook says.")
 	case ActStart, ActStartJoined, ActSeed, ActForm:
 		early := m.starts.last.Add(m.starts.distance()).Sub(f.Now)
 		if f.Directory.Running || early <= 0 {

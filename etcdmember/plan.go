@@ -108,8 +108,8 @@ const (
 	ActOrderRestore Act = "order restore"
 	// ActCloseEpoch creates closed.json of Plan.Epoch for the order Plan.OrderNumber.
 	ActCloseEpoch Act = "close epoch"
-	// ActRestore takes an incarnation and makes a new directory with the claim's token from Plan.Source: marker last. A
-	// directory that is in the way and is not the source was archived before.
+	// ActRestore makes a new directory with the claim's token from Plan.Source, beside the old one; then it archives that, takes an
+	// incarnation, writes agent.json `seeding` and puts the new one in place with its marker.
 	ActRestore Act = "restore"
 
 	// ActPromote makes the learner Plan.MemberID a voter.
@@ -138,6 +138,8 @@ type Plan struct {
 	MemberID    record.MemberID
 	ClusterID   record.MemberID
 	Source      record.Source
+	// Archive names the archived directory that is the source of ActRestore; empty: it is the directory itself, or no directory.
+	Archive string
 	// OrderNumber is the order that the act carries out; Order is the one that ActOrderRestore writes.
 	OrderNumber uint64
 	Order       *record.RestoreOrder

@@ -26,6 +26,12 @@ const (
 	StepStart           Step = "start-2-start-etcd"
 	StepStopPlane       Step = "stop-1-stop-what-uses-etcd"
 	StepStopEtcd        Step = "stop-2-stop-etcd"
+	StepOrder           Step = "restore-0-create-order"
+	StepClose           Step = "restore-2-create-closed"
+	StepRestoreMake     Step = "restore-4-make-directory"
+	StepRestoreOnDisk   Step = "restore-5-write-agent-file"
+	StepRestoreMarker   Step = "restore-6-write-marker"
+	StepRestoreRename   Step = "restore-7-rename"
 	StepStoppedOnDisk   Step = "silence-1-write-agent-file"
 	StepStopped         Step = "silence-2-create-stopped"
 	StepArchiveOnDisk   Step = "archive-1-reset-agent-file"
@@ -44,6 +50,7 @@ const (
 var Steps = []Step{
 	StepClaim, StepIncarnation, StepTenureOnDisk, StepConfirm, StepSeedOnDisk, StepSeedStart, StepSeedMarker, StepFormed, StepSeedDone, StepAbandon,
 	StepRemoveFormer, StepMarkAdding, StepAddLearner, StepMarkAdded, StepMarkStarted, StepStartJoined, StepStartOnDisk, StepStart,
+	StepOrder, StepClose, StepRestoreMake, StepRestoreOnDisk, StepRestoreMarker, StepRestoreRename,
 	StepStopPlane, StepStopEtcd, StepStoppedOnDisk, StepStopped, StepArchiveOnDisk, StepArchive, StepPromote, StepRemove, StepMoveLeader,
 	StepDisarm, StepCompact, StepDefragment, StepCompleteOrder, StepNoteNewestEpoch,
 }

@@ -36,7 +36,7 @@ func (w *world) facts(v *vm) Facts {
 	w.note(v)
 	w.list(v)
 	f := Facts{Now: w.now, Me: w.me(v), Cluster: testCluster, DiskID: v.disk.id, Disk: DiskFacts{Wanted: "data", Mounted: true},
-		Directory: w.directory(v), Agent: v.disk.agent, Compute: v.compute, Policy: w.policy(),
+		Directory: w.directory(v), Agent: v.disk.agent, Compute: v.compute, Policy: w.policy(), Snapshots: w.listed(),
 		StrangerSince: v.strangerSince}
 	if f.RecordErr = w.unreadable(v); f.RecordErr == nil {
 		f.Record = w.view

@@ -101,6 +101,14 @@ func (w *world) policy() Policy {
 	return p
 }
 
+// listed are the snapshots as the record lists them.
+func (w *world) listed() (out []record.Snapshot) {
+	for _, s := range w.snapshots {
+		out = append(out, record.Snapshot{Name: s.Name, Epoch: s.Epoch, Revision: s.Revision, Time: s.Time})
+	}
+	return out
+}
+
 // closeEpoch is step 2 of a restore.
 func (w *world) closeEpoch(v *vm, p Plan) func() bool {
 	return w.write(v, func() bool {
@@ -112,7 +120,7 @@ func (w *world) closeEpoch(v *vm, p Plan) func() bool {
 }
 
 // restore is step 4: the new directory is made beside the old one, which is put away before the token stands in agent.json, so that the
-// token never names a directory that is not its own; the marker is last.
+// token never names a directory that is not its own; it comes with its marker.
 func (w *world) restore(v *vm, f Facts, p Plan) []func() bool {
 	var made *dir
 	token := tokenOf(f, p.Epoch)
@@ -122,18 +130,18 @@ func (w *world) restore(v *vm, f Facts, p Plan) []func() bool {
 		}
 		return true
 	}
-	return slices.Concat(w.takeIncarnation(v, p), []func() bool{
+	return slices.Concat([]func() bool{
 		func() bool { made = w.restored(v, p); return made != nil },
 		func() bool { v.disk.agent.reset(); return true },
 		archive,
+	}, w.takeIncarnation(v, p), []func() bool{
 		func() bool {
 			a := &v.disk.agent
 			a.Phase, a.Epoch, a.Token, a.MemberID, a.Incarnation = PhaseSeeding, p.Epoch, token, 0, p.Incarnation
 			made.cid = w.clusterOf(token)
 			return true
 		},
-		func() bool { v.disk.dir = made; return true },
-		func() bool { v.disk.dir.marker = true; return true },
+		func() bool { v.disk.dir, made.marker = made, true; return true }, // by one rename
 	})
 }
 

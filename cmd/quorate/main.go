@@ -46,7 +46,8 @@ On a master, systemd runs "quorate agent" at boot, and "quorate status" says how
 recreating its VM. The other commands are run from anywhere that reaches the cluster's record.`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: versionText(),
-	}, newAgent(), newStatus(), newEtcd(), newConfig(), newRecord(), newOrders(), newPause(), newResume(), newOverride(), newBundle(), newKubeconfig(), newSnapshot(), newVersion(), newRunEtcd())
+	}, newAgent(), newStatus(), newEtcd(), newConfig(), newRecord(), newOrders(), newPause(), newResume(), newOverride(), newBundle(), newKubeconfig(), newSnapshot(), newVersion(), newRunEtcd(),
+		newMakeDirectory())
 	root.SetVersionTemplate("quorate {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp())

@@ -186,6 +186,8 @@ type RestoreOrder struct {
 	// Term and Commit are how far the source must reach.
 	Term   uint64 `json:"term,omitempty"`
 	Commit uint64 `json:"commit,omitempty"`
+	// Newest: a replica that turns out, once it has stopped, to have a longer log than the named one is to be named instead.
+	Newest bool `json:"newest,omitempty"`
 }
 
 // Done is orders/<n>.done.json.

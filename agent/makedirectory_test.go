@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/etcdmember"
+)
+
+// program is a script in the place of quorate.
+func program(t *testing.T, script string) (*Agent, etcdmember.Making) {
+	t.Helper()
+	dir := t.TempDir()
+	self := filepath.Join(dir, "quorate")
+	if err := os.WriteFile(self, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	work := etcdmember.Making{Snapshot: "s", Scratch: dir, Out: filepath.Join(dir, "new"), Name: "m", DNSName: "d", Token: "t"}
+	return &Agent{cfg: Config{Self: self, LogDir: dir, Env: os.Environ()}}, work
+}
+
+func TestADirectoryIsMadeByAProcessOfItsOwn(t *testing.T) {
+	a, work := program(t, `[ "$1 $2" = "make-directory --config" ] && grep -q '"token": "t"' "$3" && mkdir new`)
+	if err := a.makeDirectory(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(work.Out); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatTheMakingComplainedOfIsTold(t *testing.T) {
+	a, work := program(t, "echo first >&2; echo 'quorate: it is broken' >&2; exit 1")
+	if err := a.makeDirectory(t.Context(), work); err == nil || !strings.Contains(err.Error(), "exit status 1: quorate: it is broken (") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAMakingEndsWhenTheAgentIsToldToStop(t *testing.T) {
+	a, work := program(t, "exec sleep 60")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	if err := a.makeDirectory(ctx, work); !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "terminated") || time.Since(begin) > makingStop {
+		t.Errorf("%v after %s", err, time.Since(begin))
+	}
+}

@@ -1,0 +1,99 @@
+package etcdmember
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.uber.org/zap"
+
+	"github.com/quorate/quorate/internal/durable"
+)
+
+// revisionBump is what a restore adds to the newest revision. Kubernetes' clients keep what they have seen by its revision: one that came
+// back would make them keep stale objects for ever (etcd#16028). It is more than any cluster writes between a snapshot and its loss, and
+// together with the compaction mark it makes every watch begin anew.
+const revisionBump = 1_000_000_000
+
+// Making is all that the process needs that makes the directory of a new epoch. etcd's code may end its process at any time, and what decides
+// must outlive that, so this is a child of the agent.
+type Making struct {
+	// Snapshot is a database file as etcd's own snapshot call sends it, or Directory a member's directory, which is only read: one of the two.
+	Snapshot  string `json:"snapshot,omitempty"`
+	Directory string `json:"directory,omitempty"`
+	// Scratch is a folder for copies, on the file system of Out. Out is the directory to make; it must not exist.
+	Scratch string `json:"scratch"`
+	Out     string `json:"out"`
+	// Name and DNSName are the new member's, Token is its epoch's: member and cluster get new ids by them.
+	Name    string `json:"name"`
+	DNSName string `json:"dnsName"`
+	Token   string `json:"token"`
+}
+
+// Save writes the work where the child will read it.
+func (k Making) Save(path string) error {
+	b, err := json.MarshalIndent(k, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the making of a directory: %w", err)
+	}
+	return durable.WriteFile(path, b, 0o600)
+}
+
+// LoadMaking is the inverse of Save.
+func LoadMaking(path string) (Making, error) {
+	var k Making
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return k, fmt.Errorf("read the making of a directory: %w", err)
+	}
+	if err := json.Unmarshal(b, &k); err != nil {
+		return k, fmt.Errorf("decode the making of a directory %s: %w", path, err)
+	}
+	if (k.Snapshot == "") == (k.Directory == "") || k.Scratch == "" || k.Out == "" || k.Name == "" || k.DNSName == "" || k.Token == "" {
+		return k, fmt.Errorf("making of a directory %s: one of snapshot and directory, and scratch, out, name, dnsName and token must be given", path)
+	}
+	return k, nil
+}
+
+// Make makes the directory Out of the source, on the disk when it returns: a cluster of one with a new id, every key of the source, its revision
+// bumped and all before that compacted. What it leaves in Scratch is of no use. A part of Out may be there after an error.
+func (k Making) Make(ctx context.Context, log *slog.Logger) error {
+	source, hashed := k.Snapshot, true
+	if k.Directory != "" {
+		var err error
+		if source, err = k.extract(ctx, log); err != nil {
+			return fmt.Errorf("read the directory %s: %w", k.Directory, err)
+		}
+		hashed = false
+	}
+	peerURL := PeerURL(k.DNSName)
+	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+		SnapshotPath: source, SkipHashCheck: !hashed, OutputDataDir: k.Out,
+		Name: k.Name, PeerURLs: []string{peerURL}, InitialCluster: k.Name + "=" + peerURL, InitialClusterToken: k.Token,
+		RevisionBump: revisionBump, MarkCompacted: true, // the one without the other does nothing at all
+	})
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", source, err)
+	}
+	log.Info("made the directory of a new epoch", "source", source)
+	return syncTree(k.Out)
+}
+
+// syncTree writes everything below a folder, and the folder, to the disk.
+func syncTree(root string) error {
+	return filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
+}

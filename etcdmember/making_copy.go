@@ -1,0 +1,86 @@
+package etcdmember
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// copyTree copies a directory's files and folders. Where the file system can, the copy shares its blocks with the original until one of the two
+// is written to, so a copy of gigabytes takes no room and no time.
+func copyTree(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		switch {
+		case d.IsDir():
+			return os.MkdirAll(target, 0o700)
+		case !d.Type().IsRegular():
+			return nil // a socket or a lock of a process that is gone
+		}
+		return copyFile(path, target)
+	})
+}
+
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	if unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) == nil {
+		return nil
+	}
+	_, err = io.Copy(out, in)
+	return err
+}
+
+// makingReserve is left free on the data disk by a restore, whatever it copies: etcd needs room for its log.
+const makingReserve = 256 << 20
+
+// errNoRoom says that the data disk has too little room for a restore.
+var errNoRoom = errors.New("too little room on the data disk")
+
+// checkRoom refuses what would fill the data disk.
+func checkRoom(dir string, need int64, what string) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return fmt.Errorf("look how much room %s has: %w", dir, err)
+	}
+	if free := int64(st.Bavail) * st.Bsize; free < need+makingReserve {
+		return fmt.Errorf("%w: %s needs %d MiB and %d MiB of reserve, %s has %d MiB; make the disk larger, or take old directories out of its archive",
+			errNoRoom, what, need>>20, makingReserve>>20, dir, free>>20)
+	}
+	return nil
+}
+
+// sizeOf is the size of all files below a folder.
+func sizeOf(root string) (size int64, err error) {
+	err = filepath.WalkDir(root, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			size += info.Size()
+		}
+		return err
+	})
+	return size, err
+}

@@ -1,0 +1,165 @@
+package etcdmember
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// closeEpoch ends the epoch: the record is never of no epoch again, and the next claim must name a source.
+func (m *Membership) closeEpoch(ctx context.Context, p Plan) error {
+	return m.at(StepClose, func() error {
+		_, _, err := m.cfg.Record.CreateClosed(ctx, p.Epoch, record.Closed{By: m.cfg.Me.MemberName(), Order: p.OrderNumber, Time: time.Now()})
+		return err
+	})
+}
+
+// orderRestore writes the order that a policy wants. Another agent may write one at the same moment: the newest counts, and all see the same
+// one. Whether a write that failed took effect, the next look sees: there is an order then, and no policy acts.
+func (m *Membership) orderRestore(ctx context.Context, p Plan) error {
+	return m.at(StepOrder, func() error {
+		o, err := m.cfg.Record.CreateOrder(ctx, record.Order{
+			Kind: record.OrderRestore, By: policyName + m.cfg.Me.MemberName(), Reason: p.Reason, Restore: p.Order, Time: time.Now()})
+		if err == nil {
+			m.cfg.Log.Info("ordered a restore", "order", o.Number, "replica", p.Order.Replica.String(), "reason", p.Reason)
+		}
+		return err
+	})
+}
+
+// policyName begins the name of the writer of an order that no person gave.
+const policyName = "policy of "
+
+// restore makes the directory of the claimed epoch, step 4 of a restore. It is made beside the one that it is made of, which is only read, and
+// takes its place once it is whole: until then whatever fails leaves everything where it was.
+func (m *Membership) restore(ctx context.Context, f Facts, p Plan) error {
+	work, err := m.makeBeside(ctx, f, p)
+	if err != nil {
+		return err
+	}
+	if f.Directory.Exists {
+		if err := m.archive(); err != nil {
+			return err
+		}
+	}
+	if err := m.takeIncarnation(ctx, f, p); err != nil {
+		return err
+	}
+	if err := m.setAgentAt(StepRestoreOnDisk, func(a *AgentFile) {
+		a.Phase, a.Epoch, a.Token, a.MemberID = PhaseSeeding, p.Epoch, work.Token, 0
+	}); err != nil {
+		return err
+	}
+	if err := m.at(StepRestoreMarker, func() error {
+		return m.disk.write(filepath.Join(work.Out, commitMarker), []byte(work.Token+"\n"), 0o600)
+	}); err != nil {
+		return err
+	}
+	if err := m.at(StepRestoreRename, func() error { return m.disk.rename(work.Out, m.etcdDir()) }); err != nil {
+		return fmt.Errorf("put the restored directory in place: %w", err)
+	}
+	m.cfg.Log.Info("restored", "epoch", p.Epoch, "from", string(p.Source.Kind), "order", p.OrderNumber)
+	return nil
+}
+
+// scratchDir holds copies that a restore works on, and nothing else: it may be emptied at any time.
+func (m *Membership) scratchDir() string { return filepath.Join(m.cfg.Cluster.Etcd.DataDir, "restore") }
+
+// makeBeside makes the new directory in the scratch folder. What an attempt that was broken off has left there goes first.
+func (m *Membership) makeBeside(ctx context.Context, f Facts, p Plan) (Making, error) {
+	work := Making{
+		Scratch: m.scratchDir(), Out: filepath.Join(m.scratchDir(), "etcd"),
+		Name: m.cfg.Me.MemberName(), DNSName: m.dnsName(), Token: tokenOf(f, p.Epoch),
+	}
+	err := m.at(StepRestoreMake, func() error {
+		if err := errors.Join(os.RemoveAll(work.Scratch), os.MkdirAll(work.Scratch, 0o700)); err != nil {
+			return fmt.Errorf("make room for the restore: %w", err)
+		}
+		if err := m.fetchSource(ctx, p, &work); err != nil {
+			return err
+		}
+		begin := time.Now()
+		if err := m.cfg.MakeDirectory(ctx, work); err != nil {
+			return err
+		}
+		m.cfg.Log.Info("made the directory of the restore", "took", time.Since(begin).Round(time.Millisecond).String())
+		return nil
+	})
+	return work, err
+}
+
+// fetchSource brings the source within reach: a snapshot is read from the record to a file, a directory stays where it is.
+func (m *Membership) fetchSource(ctx context.Context, p Plan, work *Making) error {
+	if p.Source.Kind == record.SourceSnapshot {
+		work.Snapshot = filepath.Join(work.Scratch, "snapshot.db")
+		return m.fetchSnapshot(ctx, p.Source.Snapshot, work.Snapshot)
+	}
+	work.Directory = m.etcdDir()
+	if p.Archive != "" {
+		work.Directory = filepath.Join(m.archivesDir(), p.Archive)
+	}
+	size, err := sizeOf(work.Directory)
+	if err != nil {
+		return fmt.Errorf("look how large the source is: %w", err)
+	}
+	return checkRoom(work.Scratch, 2*size, "a restore from "+work.Directory) // the copy and its database; then that and the new one
+}
+
+func (m *Membership) fetchSnapshot(ctx context.Context, name, file string) (err error) {
+	list, err := m.cfg.Record.Snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		if s.Name == name {
+			if err := checkRoom(filepath.Dir(file), 2*s.Size, "a restore from snapshot "+name); err != nil {
+				return err
+			}
+		}
+	}
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("fetch snapshot %s: %w", name, err)
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	_, err = m.cfg.Record.ReadSnapshot(ctx, name, out)
+	return err
+}
+
+func (m *Membership) dropScratch() {
+	if err := os.RemoveAll(m.scratchDir()); err != nil {
+		m.cfg.Log.Warn("give the room of a restore back", "err", err.Error())
+	}
+}
+
+// completeRestores is the end of a restore, once the new epoch's member serves: the room of the making is given back, and the record says that the
+// restore orders of epochs before it are done with. The replica that formed the epoch says so, again until it is written.
+func (m *Membership) completeRestores(ctx context.Context, f Facts) {
+	h := historyOf(f)
+	if f.RecordErr != nil || h.formed == nil || h.formed.Claim == nil || h.formed.Claim.Seeder.Place != m.cfg.Me.Place ||
+		m.agent.Phase != PhaseStarted || m.agent.Epoch != h.formed.Number || !f.Directory.Running {
+		return
+	}
+	m.dropScratch()
+	for _, o := range h.orders.all {
+		if o.Restore == nil || o.Done != nil || o.Restore.Ends >= h.formed.Number {
+			continue
+		}
+		what := fmt.Sprintf("epoch %d was formed by order %d instead", h.formed.Number, h.formed.Claim.Source.Order)
+		if o.Number == h.formed.Claim.Source.Order {
+			what = fmt.Sprintf("epoch %d is formed", h.formed.Number)
+		}
+		err := m.at(StepCompleteOrder, func() error {
+			_, _, err := m.cfg.Record.CompleteOrder(ctx, o.Number, record.Done{By: m.cfg.Me.MemberName(), Time: time.Now(), What: what})
+			return err
+		})
+		if err != nil {
+			m.cfg.Log.Warn("complete the order", "order", o.Number, "err", err.Error())
+		}
+	}
+}

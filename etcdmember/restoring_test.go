@@ -1,0 +1,344 @@
+package etcdmember
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// damaged is a machine whose cluster had another voter, which has stopped for good, and an order to restore from what there is.
+func damaged(t *testing.T, order record.RestoreOrder) *machine {
+	t.Helper()
+	m := newMachine(t, pa, newRecord())
+	if _, err := m.boot(m.open()); err != nil {
+		t.Fatal(err)
+	}
+	m.child.Stop(t.Context())
+	m.record.change(func(v *record.View) {
+		order.Ends, order.Replica = 1, pa
+		if order.From.Kind == record.SourceDirectory {
+			order.From.MemberID, order.From.DiskID = v.Epochs[0].Outcome.Formed.MemberID, "d1"
+		}
+		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1, Started: &record.Started{Epoch: 1, MemberID: 0xb1}}}
+		v.Epochs[0].Stopped = []record.Stopped{{Place: pb, Incarnation: 1, MemberID: 0xb1}}
+		v.Orders = []record.Order{{Number: 1, Kind: record.OrderRestore, By: "x", Restore: &order}}
+	})
+	m.power.n, m.power.seen, m.child.starts = 0, nil, 0
+	return m
+}
+
+// endsRestored is the one good end, whatever happened on the way: epoch 1 is closed, one newer one is formed by this replica from the source, the old
+// directory is kept whole, and the order is done.
+func endsRestored(t *testing.T, m *machine, ms *Membership, wantArchived bool) {
+	t.Helper()
+	v, _ := m.record.copied()
+	if v.Epochs[0].Closed == nil || v.Epochs[0].Closed.Order != 1 {
+		t.Errorf("epoch 1 is not closed: %+v", v.Epochs[0])
+	}
+	var formed []record.Epoch
+	for _, e := range v.Epochs[1:] {
+		if e.Outcome != nil && e.Outcome.Formed != nil {
+			formed = append(formed, e)
+		}
+	}
+	if len(formed) != 1 || formed[0].Number != v.Epochs[len(v.Epochs)-1].Number {
+		t.Fatalf("formed: %+v", formed)
+	}
+	e := formed[0]
+	if e.Claim.Source.Order != 1 || e.Outcome.Formed.MemberID != idOf(e.Claim.Token) || e.Outcome.Formed.ClusterID == v.Epochs[0].Outcome.Formed.ClusterID {
+		t.Errorf("epoch %d: claim %+v, formed %+v", e.Number, e.Claim, e.Outcome.Formed)
+	}
+	a, err := loadAgentFile(ms.agentPath())
+	if err != nil || a.Phase != PhaseStarted || a.Epoch != e.Number || a.Token != e.Claim.Token || a.MemberID != e.Outcome.Formed.MemberID {
+		t.Errorf("agent.json: %+v, %v", a, err)
+	}
+	if d, err := readDir(m.etcdDir()); err != nil || !d.Marker || d.MemberID != a.MemberID {
+		t.Errorf("the directory: %+v, %v", d, err)
+	}
+	last := v.Replicas[pa][len(v.Replicas[pa])-1]
+	if last.Epoch != e.Number || last.Started == nil || last.Started.MemberID != a.MemberID || last.InstanceID != m.me.InstanceID {
+		t.Errorf("the newest incarnation: %+v", last)
+	}
+	if v.Orders[0].Done == nil {
+		t.Error("the order is not completed")
+	}
+	if kept := archived(t, m); slices.Contains(kept, v.Epochs[0].Outcome.Formed.MemberID) != wantArchived {
+		t.Errorf("archived: %v, want the old member there: %t", kept, wantArchived)
+	}
+	if _, err := os.Stat(ms.scratchDir()); !os.IsNotExist(err) {
+		t.Errorf("the restore's scratch folder is still there: %v", err)
+	}
+}
+
+// archived are the members whose directories were put away.
+func archived(t *testing.T, m *machine) (ids []record.MemberID) {
+	t.Helper()
+	kept, _ := filepath.Glob(filepath.Join(m.dir, "data", "archive", "*"))
+	for _, k := range kept {
+		if d, err := readDir(k); err == nil && d.OpenErr == nil {
+			ids = append(ids, d.MemberID)
+		}
+	}
+	return ids
+}
+
+var (
+	fromDirectory = record.RestoreOrder{From: record.Source{Kind: record.SourceDirectory}}
+	fromSnapshot  = record.RestoreOrder{From: record.Source{Kind: record.SourceSnapshot, Snapshot: oneSnapshot}}
+)
+
+// Every write of a restore is one at which the power may go, before it takes effect and after. What follows is another start of the agent, in the
+// same boot, after a reboot, or on a VM that was made again with the disk.
+func TestARestoreSurvivesEveryPowerCut(t *testing.T) {
+	t.Parallel()
+	seen := map[Step]bool{}
+	for _, order := range []record.RestoreOrder{fromDirectory, fromSnapshot} {
+		thens := []string{"restart", "reboot", "recreate"}
+		if order.From.Kind == record.SourceSnapshot {
+			thens = thens[2:] // a new instance has no claim that names it
+		}
+		for _, then := range thens {
+			for _, after := range []bool{false, true} {
+				for when := 1; ; when++ {
+					m := damaged(t, order)
+					m.power.when, m.power.after = when, after
+					ms := m.open()
+					wasCut, err := m.boot(ms)
+					if err != nil {
+						t.Fatalf("write %d: %v", when, err)
+					}
+					for s := range m.power.seen {
+						seen[s] = true
+					}
+					if wasCut {
+						m.power.when = 0
+						m.after(then)
+						ms = m.openAfter(then)
+						if _, err := m.boot(ms); err != nil {
+							t.Fatalf("%s, cut at write %d (%s), after %t, %s: %v", order.From.Kind, when, m.power.name, after, then, err)
+						}
+					}
+					endsRestored(t, m, ms, true)
+					if t.Failed() {
+						t.Fatalf("%s, cut at write %d (%s), after %t, %s", order.From.Kind, when, m.power.name, after, then)
+					}
+					if !wasCut {
+						break
+					}
+				}
+			}
+		}
+	}
+	for _, want := range []Step{StepStoppedOnDisk, StepStopped, StepClose, StepClaim, StepRestoreMake, StepArchiveOnDisk, StepArchive, StepIncarnation,
+		StepTenureOnDisk, StepRestoreOnDisk, StepRestoreMarker, StepRestoreRename, StepSeedStart, StepConfirm, StepFormed, StepSeedDone, StepCompleteOrder} {
+		if !seen[want] {
+			t.Errorf("no cut at %s", want)
+		}
+	}
+}
+
+// after is what a person or the cloud does with a VM whose power went.
+func (m *machine) after(what string) {
+	switch what {
+	case "reboot":
+		m.me.BootID = "boot2"
+	case "recreate":
+		m.me.BootID, m.me.InstanceID = "boot2", "201"
+		m.compute[0].InstanceID = "201"
+	}
+}
+
+// openAfter is open, where two lists of instances have proven the former one gone already: they take 10 s.
+func (m *machine) openAfter(what string) *Membership {
+	ms := m.open()
+	if what == "recreate" {
+		for _, id := range []string{"101", "102", "201"} {
+			ms.instances[id] = true
+		}
+		now := time.Now()
+		ms.compute = Compute{First: Listing{Time: now.Add(-11 * time.Second), Instances: instances("201")}, Second: Listing{Time: now, Instances: instances("201")}}
+	}
+	return ms
+}
+
+// The VM of the restorer is made again with an empty disk at any moment of a restore from a snapshot: the claim is given up, and the next one forms.
+func TestARestorerThatIsRecreatedEmptyBeginsAgain(t *testing.T) {
+	t.Parallel()
+	for _, after := range []bool{false, true} {
+		for when := 1; ; when++ {
+			m := damaged(t, fromSnapshot)
+			m.power.when, m.power.after = when, after
+			ms := m.open()
+			wasCut, err := m.boot(ms)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !wasCut {
+				break
+			}
+			if v, _ := m.record.copied(); v.Epochs[len(v.Epochs)-1].Number > 1 && v.Epochs[len(v.Epochs)-1].Outcome != nil {
+				continue // it is formed: this is a lost voter, and another restore
+			}
+			m.power.when = 0
+			m.after("recreate")
+			if err := os.RemoveAll(filepath.Join(m.dir, "data")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(filepath.Join(m.dir, "data"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			ms = m.openAfter("recreate")
+			if _, err := m.boot(ms); err != nil {
+				t.Fatalf("cut at write %d (%s), after %t: %v", when, m.power.name, after, err)
+			}
+			endsRestored(t, m, ms, false)
+			if t.Failed() {
+				t.Fatalf("cut at write %d (%s), after %t", when, m.power.name, after)
+			}
+		}
+	}
+}
+
+// The survivor's VM is recreated with an empty disk right after it closed the epoch: nothing is left to restore from, and it says so; an order for a
+// snapshot then goes on.
+func TestASurvivorThatLosesItsDiskAfterClosingSaysSo(t *testing.T) {
+	t.Parallel()
+	for when := 1; ; when++ {
+		m := damaged(t, fromDirectory)
+		m.power.when, m.power.after = when, true
+		if wasCut, err := m.boot(m.open()); !wasCut || err != nil {
+			t.Fatalf("no cut after closing: %v", err)
+		}
+		if m.power.name != "closed" && m.power.name != "claim" {
+			continue
+		}
+		m.power.when = 0
+		m.after("recreate")
+		data := filepath.Join(m.dir, "data")
+		if err := os.RemoveAll(data); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(data, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		m.record.change(func(v *record.View) { v.Bundle = 1 })
+		m.config = func(c *Config) { c.DiskID = "d2" }
+		ms := m.openAfter("recreate")
+		booted := boots(t, ms)
+		eventually(t, "source-gone", func() bool { return blockedName(ms) == "source-gone" })
+		m.record.change(func(v *record.View) {
+			o := fromSnapshot
+			o.Ends, o.Replica = 1, pa
+			v.Orders = append(v.Orders, record.Order{Number: 2, Kind: record.OrderRestore, By: "x", Restore: &o})
+		})
+		if err := booted(); err != nil {
+			t.Fatalf("cut after %s: %v", m.power.name, err)
+		}
+		v, _ := m.record.copied()
+		last := v.Epochs[len(v.Epochs)-1]
+		if last.Outcome == nil || last.Outcome.Formed == nil || last.Claim.Source.Order != 2 || v.Orders[0].Done == nil || v.Orders[1].Done == nil {
+			t.Errorf("the newest epoch: %+v, orders: %+v", last, v.Orders)
+		}
+		if m.power.name == "claim" {
+			break
+		}
+	}
+}
+
+// While anybody could still serve the old history the epoch is not closed, and the wait names who.
+func TestARestoreWaitsForTheOthersSilence(t *testing.T) {
+	t.Parallel()
+	m := damaged(t, fromDirectory)
+	m.record.change(func(v *record.View) { v.Epochs[0].Stopped, v.Bundle = nil, 1 })
+	ms := m.open()
+	booted := boots(t, ms)
+	eventually(t, "restore-waits", func() bool { return blockedName(ms) == "restore-waits" })
+	if b := ms.Shown().Blocked[0]; !strings.Contains(b.Reason, pb.String()) || b.Row != 8 {
+		t.Errorf("%+v", b)
+	}
+	if v, _ := m.record.copied(); v.Epochs[0].Closed != nil || len(v.Epochs) != 1 {
+		t.Errorf("it went on: %+v", v.Epochs)
+	}
+	m.record.change(func(v *record.View) {
+		v.Epochs[0].Stopped = append(slices.Clone(v.Epochs[0].Stopped), record.Stopped{Place: pb, Incarnation: 1, MemberID: 0xb1})
+	})
+	if err := booted(); err != nil {
+		t.Fatal(err)
+	}
+	endsRestored(t, m, ms, true)
+}
+
+// A replica that stopped with a longer log than the named one is named by the next order, unless the order wants this very source.
+func TestALongerLogThatTurnsUpIsNamedNext(t *testing.T) {
+	t.Parallel()
+	for _, newest := range []bool{true, false} {
+		order := fromDirectory
+		order.Newest = newest
+		m := damaged(t, order)
+		m.record.change(func(v *record.View) {
+			v.Bundle = 1
+			v.Replicas[pb][0].DiskID = "d7"
+			v.Epochs[0].Stopped = []record.Stopped{{Place: pb, Incarnation: 1, MemberID: 0xb1, Term: 9, LastIndex: 9, CommitIndex: 9}}
+		})
+		ms := m.open()
+		if !newest {
+			if _, err := m.boot(ms); err != nil {
+				t.Fatal(err)
+			}
+			endsRestored(t, m, ms, true)
+			continue
+		}
+		end := inBackground(t, ms.Settle)
+		eventually(t, "it waits for the other", func() bool { return blockedName(ms) == "epoch-closed" })
+		end()
+		v, _ := m.record.copied()
+		if len(v.Orders) != 2 || v.Epochs[0].Closed != nil {
+			t.Fatalf("orders: %+v; closed: %v", v.Orders, v.Epochs[0].Closed)
+		}
+		got := v.Orders[1].Restore
+		want := record.RestoreOrder{Ends: 1, Replica: pb, Term: 9, Commit: 9, Newest: true, From: record.Source{Kind: record.SourceDirectory, MemberID: 0xb1, DiskID: "d7"}}
+		if *got != want || !strings.HasPrefix(v.Orders[1].By, policyName) {
+			t.Errorf("%+v by %s", got, v.Orders[1].By)
+		}
+	}
+}
+
+// A making that fails changes nothing, is shown, and is made again.
+func TestAMakingThatFailsLeavesTheSourceInPlace(t *testing.T) {
+	t.Parallel()
+	m := damaged(t, fromDirectory)
+	m.record.change(func(v *record.View) { v.Bundle = 1 })
+	fails := make(chan struct{})
+	m.config = func(c *Config) {
+		good := c.MakeDirectory
+		c.MakeDirectory = func(ctx context.Context, w Making) error {
+			select {
+			case <-fails:
+				return good(ctx, w)
+			default:
+				return fmt.Errorf("%w: it is full", errNoRoom)
+			}
+		}
+	}
+	ms := m.open()
+	booted := boots(t, ms)
+	eventually(t, "step-failed", func() bool { return blockedName(ms) == "step-failed" })
+	if d, err := readDir(m.etcdDir()); err != nil || !d.Exists || d.OpenErr != nil {
+		t.Errorf("the source: %+v, %v", d, err)
+	}
+	if v, _ := m.record.copied(); len(v.Replicas[pa]) != 1 {
+		t.Errorf("incarnations were taken: %+v", v.Replicas[pa])
+	}
+	close(fails)
+	if err := booted(); err != nil {
+		t.Fatal(err)
+	}
+	endsRestored(t, m, ms, true)
+}
