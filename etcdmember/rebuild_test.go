@@ -122,6 +122,13 @@ func TestRebuildFindsWhatIsLost(t *testing.T) {
 				w.said[i].Members = w.said[i].Members[1:]
 			}
 		}, strings.TrimPrefix(keysOfAll, keysOfA) + " inception.json"},
+		"all of a second epoch, which one disk has missed": {func(w *lostWorld) {
+			w.loseAll()
+			for i := range w.said[:2] {
+				w.said[i].Agent.Epoch, w.said[i].Agent.NewestEpoch, w.said[i].Members = 2, 2, w.said[i].Members[:2]
+			}
+			w.said[2].Running, w.said[2].ClusterID, w.said[2].Agent.Token = false, 0xdead, "t0" // of epoch 1
+		}, strings.ReplaceAll(keysOfAll, "epochs/1/", "epochs/2/") + " inception.json"},
 		"all, and one was about to join": {func(w *lostWorld) {
 			w.loseAll()
 			w.said[2].Agent.Phase, w.said[2].Agent.MemberID, w.said[2].Running, w.said[2].MemberID, w.said[2].ClusterID = PhaseAdding, 0, false, 0, 0
@@ -329,4 +336,60 @@ func TestALostObjectIsCreatedOnce(t *testing.T) {
 			t.Errorf("%s is another by now: %v", l.Key, err)
 		}
 	}
+}
+
+// Whatever part of the record is lost, with all three to speak it comes back: every replica goes on without a word, and nothing else is lost
+// by then. The parts are lost in every combination.
+func TestEveryCombinationOfLossesIsRebuilt(t *testing.T) {
+	losses := []func(*lostWorld){
+		func(w *lostWorld) { w.remains.Inception = nil },
+		func(w *lostWorld) { w.epoch().Claim = nil },
+		func(w *lostWorld) { w.epoch().Outcome = nil },
+		func(w *lostWorld) { w.remains.Replicas[pa][0].Started = nil },
+		func(w *lostWorld) { w.remains.Replicas[pb][1].Started = nil },
+		func(w *lostWorld) { w.forget(pa, 1) },
+		func(w *lostWorld) { w.forget(pb, 1) },
+		func(w *lostWorld) { w.forget(pb, 2) },
+		func(w *lostWorld) { w.forget(pc, 1) },
+		func(w *lostWorld) { // the epoch's folder, where nothing is left in it
+			if e := w.epoch(); e.Claim == nil && e.Outcome == nil {
+				w.remains.Epochs = nil
+			}
+		},
+	}
+	for set := range 1 << len(losses) {
+		w := threeThatRun()
+		for n, lose := range losses {
+			if set&(1<<n) != 0 {
+				lose(w)
+			}
+		}
+		got, err := Rebuild(w.remains, w.said, w.wish)
+		if err != nil {
+			t.Fatalf("losses %b: %v", set, err)
+		}
+		b := rebuilder{Remains: w.remains, epoch: 1, lost: got.Lost}
+		w.lookAs(t, b.after(), true)
+		for _, o := range w.remains.Orphans {
+			if !slices.ContainsFunc(b.after().Replicas[o.Place], func(i record.Incarnation) bool { return i.Number == o.Number && i.Started != nil }) {
+				t.Errorf("incarnation %d of %s stays an orphan, which nobody can read past", o.Number, o.Place)
+			}
+		}
+		if again, err := Rebuild(record.Remains{View: b.after()}, w.said, w.wish); err != nil || len(again.Lost) > 0 {
+			t.Fatalf("losses %b: after it %v is lost, %v", set, keysOf(again.Lost), err)
+		}
+		if t.Failed() {
+			t.Fatalf("losses %b, brought back: %v", set, keysOf(got.Lost))
+		}
+	}
+}
+
+// forget loses an incarnation: without its confirmation whole, else as an orphan.
+func (w *lostWorld) forget(p replica.Place, k uint64) {
+	list := w.remains.Replicas[p]
+	if i := slices.IndexFunc(list, func(i record.Incarnation) bool { return i.Number == k }); list[i].Started == nil {
+		w.remains.Replicas[p] = slices.Delete(list, i, i+1)
+		return
+	}
+	w.orphan(p, k)
 }

@@ -67,11 +67,22 @@ func TestCheckFindsDamage(t *testing.T) {
 		subject string
 		want    string
 	}{
-		"inception lost":                   {func(m *memory) { m.remove(inceptionKey) }, inceptionKey, "fail  inception.json: it is lost"},
-		"claim lost":                       {func(m *memory) { m.remove(claimKey(2)) }, "epochs/2", "fail  epochs/2: claim.json is lost"},
-		"outcome lost, but it was closed":  {func(m *memory) { m.remove(outcomeKey(2)) }, "epochs/2", "fail  epochs/2: outcome.json is lost"},
-		"closed lost":                      {func(m *memory) { m.remove(closedKey(2)) }, "epochs/2", "fail  epochs/2: closed.json is lost"},
-		"a whole epoch lost":               {func(m *memory) { m.remove(claimKey(1)); m.remove(outcomeKey(1)) }, "epochs/1", "fail  epochs/1: lost"},
+		"inception lost":                  {func(m *memory) { m.remove(inceptionKey) }, inceptionKey, "fail  inception.json: it is lost"},
+		"claim lost":                      {func(m *memory) { m.remove(claimKey(2)) }, "epochs/2", "fail  epochs/2: claim.json is lost"},
+		"outcome lost, but it was closed": {func(m *memory) { m.remove(outcomeKey(2)) }, "epochs/2", "fail  epochs/2: outcome.json is lost"},
+		"closed lost":                     {func(m *memory) { m.remove(closedKey(2)) }, "epochs/2", "fail  epochs/2: closed.json is lost"},
+		"a whole epoch lost":              {func(m *memory) { m.remove(claimKey(1)); m.remove(outcomeKey(1)) }, "epochs/1", "warn  epochs/1: lost, up to and with epochs/1; nothing is decided by it any more"},
+		"what a formed epoch follows lost": {func(m *memory) {
+			m.remove(claimKey(2))
+			m.remove(outcomeKey(2))
+			m.remove(closedKey(2))
+			m.put(outcomeKey(3), `{"formed":{"clusterID":"1","memberID":"1"}}`)
+		}, "epochs/2", "warn  epochs/2: claim.json is lost; nothing is decided by it any more"},
+		"a former epoch lost, but mentioned": {func(m *memory) {
+			m.remove(claimKey(1))
+			m.remove(outcomeKey(1))
+			m.put(markKey(1), `{"memberID":"1","epoch":1}`)
+		}, markKey(1), "warn  marks/1.json: it names epoch 1"},
 		"newest epoch lost, but mentioned": {func(m *memory) { m.remove(claimKey(3)) }, incarnationKey(placeB, 10), "it names epoch 3"},
 		"mark of an unknown epoch":         {func(m *memory) { m.put(markKey(1), `{"memberID":"1","epoch":9}`) }, markKey(1), "it names epoch 9"},
 		"snapshot of an unknown epoch":     {func(m *memory) { m.put("snapshots/9/1-t.json", "{}") }, "snapshots/9/", "it names epoch 9"},

@@ -22,10 +22,26 @@ func checkInception(cluster string, v View) []Finding {
 	return nil
 }
 
+// newestFormed is the number of the newest epoch that was formed; 0: none was. What is lost below it decides nothing any more: a rebuilt
+// record has nothing there, and etcdmember does not look.
+func newestFormed(v View) (n uint64) {
+	for _, e := range v.Epochs {
+		if e.Outcome != nil && e.Outcome.Formed != nil {
+			n = max(n, e.Number)
+		}
+	}
+	return n
+}
+
 // checkEpochs looks at each epoch by itself and at its successor.
 func checkEpochs(v View) []Finding {
 	var out []Finding
+	decides := newestFormed(v)
 	add := func(level Level, epoch uint64, format string, args ...any) {
+		if level == Fail && epoch < decides {
+			level = Warn
+			format += "; nothing is decided by it any more"
+		}
 		out = append(out, Finding{level, fmt.Sprintf("epochs/%d", epoch), fmt.Sprintf(format, args...)})
 	}
 	last := uint64(0)
@@ -89,8 +105,13 @@ func checkMentions(v View) []Finding {
 		known[e.Number] = true
 	}
 	var out []Finding
+	decides := newestFormed(v)
 	mention := func(key string, epoch uint64) {
-		if !known[epoch] {
+		switch {
+		case known[epoch]:
+		case epoch < decides:
+			out = append(out, Finding{Warn, key, fmt.Sprintf("it names epoch %d, which epochs/ lacks; nothing is decided by it any more", epoch)})
+		default:
 			out = append(out, Finding{Fail, key, fmt.Sprintf("it names epoch %d, which epochs/ lacks: lost, or the wrong bucket", epoch)})
 		}
 	}
