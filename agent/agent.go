@@ -76,6 +76,8 @@ type Config struct {
 	RunDir, LogDir string
 	// HostsFile is /etc/hosts.
 	HostsFile string
+	// MetricsAddress is where Prometheus' text is served, without authentication: an address on loopback. Empty: on the socket alone.
+	MetricsAddress string
 	// Self is this program, which the etcd child runs too.
 	Self string
 	// Env is the environment that the children get; Cgroup the delegated cgroup for them, or empty.
@@ -123,6 +125,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	defer stopServing()
+	defer a.serveMetrics()()
 	stopChildren := a.superviseChildren(ctx)
 	defer func() { err = errors.Join(err, stopChildren(err)) }()
 	err = a.live(ctx)

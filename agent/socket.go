@@ -72,6 +72,7 @@ func (a *Agent) serve(socket string) (stop func(), err error) {
 func (a *Agent) answers() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) { answer(w, a.status(r.Context()), nil) })
+	mux.Handle("GET /metrics", a.metrics())
 	mux.HandleFunc("GET /alive", func(w http.ResponseWriter, _ *http.Request) { answer(w, a.alive(), nil) })
 	mux.HandleFunc("GET /explain", func(w http.ResponseWriter, _ *http.Request) {
 		e, err := a.explain()

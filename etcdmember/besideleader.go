@@ -54,7 +54,7 @@ func (b *beside) forget() {
 	b.unreachable, b.moved, b.learners = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}, nil
 	b.alarms.forget()
 	b.showWait(time.Now(), Plan{})
-	b.sawBeside(time.Time{}, Ring{}, Ring{})
+	b.sawBeside(time.Time{}, Ring{}, Ring{}, Plan{})
 }
 
 // tick takes at most one step of the leader's rows. looked: the record was just read for this replica itself.
@@ -82,7 +82,7 @@ func (b *beside) tick(ctx context.Context, now time.Time, s MemberStatus, looked
 		return
 	}
 	plan := DecideBesideLeader(now, b.previous, ring)
-	b.sawBeside(now, b.previous, ring)
+	b.sawBeside(now, b.previous, ring, plan)
 	b.previous = ring
 	b.showWait(now, plan)
 	b.quiet = plan.Act == ActKeep
@@ -154,7 +154,9 @@ func (b *beside) take(ctx context.Context, c *clientv3.Client, p Plan) bool {
 	}
 	changing, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := b.change(changing, c, p); err != nil {
+	err := b.change(changing, c, p)
+	b.count(p.Act, err)
+	if err != nil {
 		b.fails(ctx, what, err)
 		return false
 	}

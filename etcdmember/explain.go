@@ -61,6 +61,7 @@ type told struct {
 	plan, held     Plan
 	besideAt       time.Time // zero: this member does not lead
 	previous, ring Ring
+	besidePlan     Plan
 }
 
 // saw keeps a look for Explain.
@@ -71,10 +72,10 @@ func (m *Membership) saw(f Facts, o Observation, plan, held Plan) {
 }
 
 // sawBeside keeps a look beside the leader; a zero time: this member does not lead.
-func (m *Membership) sawBeside(at time.Time, previous, ring Ring) {
+func (m *Membership) sawBeside(at time.Time, previous, ring Ring, plan Plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.told.besideAt, m.told.previous, m.told.ring = at, previous, ring
+	m.told.besideAt, m.told.previous, m.told.ring, m.told.besidePlan = at, previous, ring, plan
 }
 
 // Explain tells the last look, which is at most some seconds old. It asks nobody and touches nothing; false: there was none yet.

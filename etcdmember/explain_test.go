@@ -133,3 +133,28 @@ func TestAPersonsWordStartsAMemberWithoutTheRecord(t *testing.T) {
 		t.Errorf("blocked by %q: the record still cannot be read", blockedName(ms))
 	}
 }
+
+func TestTheFiguresCountWhatWasDone(t *testing.T) {
+	m, k := kept(t)
+	if f := k.Figures(); f.RecordRead.IsZero() || f.Steps[StepOutcome{Act: ActSeed}] != 1 || f.Steps[StepOutcome{ActSeed, true}] != 0 || f.LeaderRow != nil {
+		t.Errorf("after a first boot: %+v", f)
+	}
+	before := k.Figures().RecordRead
+	m.record.fail(errors.New("503"))
+	if err := k.look(t.Context(), MemberStatus{}); err != nil {
+		t.Fatal(err)
+	}
+	k.step(t.Context(), Facts{Now: time.Now()}, Plan{Row: 11, Act: ActAbandon, Epoch: 1})
+	f := k.Figures()
+	if *f.Row != 1 || !f.RecordRead.Equal(before) || f.Steps[StepOutcome{ActAbandon, true}] != 1 {
+		t.Errorf("with a record that fails: row %s, %+v", f.Row, f)
+	}
+	k.beside.sawBeside(t0, Ring{}, threeVoters(), Plan{Row: 45})
+	if f := k.Figures(); f.LeaderRow == nil || *f.LeaderRow != 45 {
+		t.Errorf("beside the leader: %+v", f)
+	}
+	k.beside.forget()
+	if f := k.Figures(); f.LeaderRow != nil {
+		t.Errorf("it leads no more: %+v", f)
+	}
+}

@@ -2,7 +2,10 @@ package etcdmember
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/quorate/quorate/internal/record"
 )
 
 // diskInWords says what the disk's class means, with what proves it.
@@ -91,7 +94,8 @@ func (o Observation) found() []string {
 	say(o.Remote == Quorum && n.MemberID != 0 && !o.Listed, "The member list does not have the disk's member.")
 	say(o.Listed && !o.OwnPlace, "Its entry is of another place.")
 	say(o.Removed, "A peer says that the disk's member was removed.")
-	say(len(o.Former) > 0, "Entries of this place's past are in the member list: %v.", o.Former)
+	former := slices.DeleteFunc(slices.Clone(o.Former), func(id record.MemberID) bool { return o.Local == L1 && id == n.MemberID })
+	say(len(former) > 0, "Entries of this place's past are in the member list: %v.", former)
 	say(o.Reusable, "The member list has the entry that was added for this disk.")
 	say(o.OwnIncarnation, "Incarnation %d is this tenure's, and is %s.", n.Incarnation, map[bool]string{true: "confirmed", false: "not confirmed for this member"}[o.Confirmed])
 	say(n.PolicyText != "", "A policy: %s.", n.PolicyText)

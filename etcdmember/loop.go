@@ -106,6 +106,7 @@ func (m *Membership) step(ctx context.Context, f Facts, p Plan) bool {
 		m.cfg.Log.Info("step", "row", p.Row.String(), "act", string(p.Act), "reason", p.Reason)
 	}
 	err := m.act(ctx, f, p)
+	m.count(p.Act, err)
 	if err == nil {
 		m.failure = nil
 		return true

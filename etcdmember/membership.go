@@ -130,6 +130,9 @@ type Membership struct {
 	// seen is the record as it was last read; nil: not yet.
 	seen *record.View
 	told told
+	// recordRead is when the record was last read, steps the acts that were taken.
+	recordRead time.Time
+	steps      map[StepOutcome]uint64
 	// shownBeside are the waits of the leader's rows, while the leader is here.
 	shownBeside []BlockedSince
 }

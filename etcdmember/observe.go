@@ -25,7 +25,7 @@ func (m *Membership) observe(ctx context.Context) Facts {
 	if f.RecordErr == nil {
 		f.Policy.Snapshot = newestOfFormed(f.Record)
 		m.mu.Lock()
-		m.seen = new(f.Record)
+		m.seen, m.recordRead = new(f.Record), f.Now
 		m.mu.Unlock()
 		m.note(f.Record)
 		m.noteInstances(f.Record)

@@ -25,6 +25,8 @@ const (
 	bakedFile = "/etc/quorate/cluster.yaml"
 	hostsFile = "/etc/hosts"
 	agentUnit = "quorate.service"
+	// metricsAddress is beside the scheduler's and the controller-manager's, on loopback as etcd's.
+	metricsAddress = "127.0.0.1:10270"
 )
 
 func newAgent() *cobra.Command {
@@ -83,7 +85,8 @@ func runAgent(ctx context.Context, run, logs string) error {
 	cfg := agent.Config{
 		Log: log, Metadata: metadata, Open: cloudOpener(metadata), Notify: leanNotifier{notifier, log},
 		Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: filepath.Clean(logs), HostsFile: hostsFile,
-		Self: self, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
+		MetricsAddress: metricsAddress,
+		Self:           self, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
 		SaveSnapshot: saverChild(log, self, filepath.Clean(run)),
 	}
 	// The watchdog is fed until the agent has stopped everything, not until it was asked to.

@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// scraped is what a scrape shows now.
+func scraped(t *testing.T, a *Agent) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	a.metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if w.Code != http.StatusOK {
+		t.Fatalf("%d: %s", w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+func TestTheMetricsSayWhatIsWaitedFor(t *testing.T) {
+	v := newVM(t)
+	a := v.agent()
+	a.setPhase(PhaseIdentity)
+	want := func(lines ...string) {
+		t.Helper()
+		got := scraped(t, a)
+		for _, l := range lines {
+			if ok, err := regexp.MatchString("(?m)^"+l+"$", got); err != nil || !ok {
+				t.Errorf("no line %q in\n%s", l, got)
+			}
+		}
+	}
+	want(`quorate_ready 0`, `quorate_phase\{phase="identity"\} 1`, `quorate_member\{state="none"\} 1`, `quorate_member\{state="voter"\} 0`)
+	if got := scraped(t, a); strings.Contains(got, "quorate_row{") || strings.Contains(got, "quorate_record_age_seconds") {
+		t.Errorf("it shows what it cannot know:\n%s", got)
+	}
+	a, in := v.identified()
+	a.binaries = func() error { return nil }
+	v.established(v.self.Place, "added")
+	v.record.err = errBroken
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); a.readRecord(ctx, in) }()
+	eventually(t, "it waits", func() bool { return strings.Contains(scraped(t, a), "record-unreadable") })
+	want(`quorate_wait_seconds\{name="record-unreadable",row="2"\} \S+`, `quorate_row\{row="2",table="replica"\} 1`, `quorate_incarnation 1`)
+	a.hold("bundle-unreadable", errBroken, "n")
+	a.held.Row, a.held.Name = "2", "record-unreadable" // the same series from both sides must not fail the scrape
+	want(`quorate_wait_seconds\{name="record-unreadable",row="2"\} \S+`)
+	cancel()
+	<-ended
+}
+
+func TestMetricsAreOnTheSocketAndOnLoopback(t *testing.T) {
+	v := newVM(t)
+	a := v.agent()
+	stop, err := a.serve(SocketPath(a.cfg.RunDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	a.cfg.MetricsAddress = "127.0.0.1:39271"
+	defer a.serveMetrics()()
+	resp, err := http.Get("http://" + a.cfg.MetricsAddress + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if b, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(b), "\nquorate_ready 0\n") {
+		t.Errorf("%v\n%s", err, b)
+	}
+	for _, path := range []string{"/status", "/start-anyway"} {
+		if resp, err := http.Get("http://" + a.cfg.MetricsAddress + path); err != nil || resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%s is on the network: %v %v", path, resp, err)
+		}
+	}
+	other := v.agent()
+	other.cfg.MetricsAddress = a.cfg.MetricsAddress
+	other.serveMetrics()() // a port that is taken must not end anything
+}
+
+// README.md lists every metric, and none that there is not.
+func TestTheReadmeListsTheMetrics(t *testing.T) {
+	b, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(quorate_[a-z_]+)").FindAllStringSubmatch(string(b), -1) {
+		listed[m[1]] = true
+	}
+	for _, d := range metrics {
+		name := regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(d.String())[1]
+		if !listed[name] {
+			t.Errorf("README.md does not list %s", name)
+		}
+		delete(listed, name)
+	}
+	for name := range listed {
+		t.Errorf("README.md lists %s, which nothing shows", name)
+	}
+}
