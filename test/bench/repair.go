@@ -17,6 +17,9 @@ import (
 // for 5 s (HealthInterval), and the clusters that are repaired have been up for longer.
 const repairSettle = 6 * time.Second
 
+// pauseBetween is between two losses. No loss touches a member that the change after it counts on: it is the same follower that goes.
+const pauseBetween = time.Second
+
 // repair is one round: what it took one cluster to get over each kind of loss. Repairs count from the start of the recreated VM's agent.
 type repair struct {
 	EmptyVoter    seconds `json:"emptyVoter"`
@@ -88,7 +91,7 @@ func (b *bench) repairOnce(ctx context.Context, w *world, h hands, voters bool) 
 		}
 	}()
 	t := trial{project: project, hands: h}
-	if err := t.settle(ctx); err != nil {
+	if err := t.settle(ctx, repairSettle); err != nil {
 		return r, err
 	}
 	if r.Busy, err = awaitQuiet(ctx); err != nil {
@@ -98,7 +101,7 @@ func (b *bench) repairOnce(ctx context.Context, w *world, h hands, voters bool) 
 		if err := step(ctx, &r); err != nil {
 			return r, fmt.Errorf("%w; the logs are in %s", err, w.dir)
 		}
-		if err := t.settle(ctx); err != nil {
+		if err := t.settle(ctx, pauseBetween); err != nil {
 			return r, err
 		}
 	}
@@ -121,8 +124,8 @@ func (t trial) connect() (members, error) {
 	return dialAll(vms, c)
 }
 
-// settle waits until all members serve, and leaves them alone.
-func (t trial) settle(ctx context.Context) error {
+// settle waits until all members serve, and leaves them alone for a while.
+func (t trial) settle(ctx context.Context, pause time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, roundLimit, fmt.Errorf("not whole within %s", roundLimit))
 	defer cancel()
 	for _, vm := range t.project.Status().VMs {
@@ -140,7 +143,7 @@ func (t trial) settle(ctx context.Context) error {
 			return err
 		}
 	}
-	return sleep(ctx, repairSettle)
+	return sleep(ctx, pause)
 }
 
 // roles are the index of the leader's VM and of two followers.

@@ -87,7 +87,7 @@ func (b *bench) copySize(ctx context.Context, size int64, out *copies) (err erro
 	if err := t.fill(ctx, size); err != nil {
 		return err
 	}
-	if err := t.settle(ctx); err != nil {
+	if err := t.settle(ctx, repairSettle); err != nil {
 		return err
 	}
 	for i := range b.rounds {
@@ -97,7 +97,7 @@ func (b *bench) copySize(ctx context.Context, size int64, out *copies) (err erro
 		}
 		out.Copies = append(out.Copies, c)
 		b.say("copy of %.2f GB, round %d of %d: voter after %.1f s, a plain copy %.1f s; writes %s, before %s", float64(c.Bytes)/1e9, i+1, b.rounds, c.Voter, c.Plain, c.During, c.Before)
-		if err := t.settle(ctx); err != nil {
+		if err := t.settle(ctx, repairSettle); err != nil {
 			return err
 		}
 	}
