@@ -198,7 +198,7 @@ func (m *Membership) writeStopped(ctx context.Context, f Facts, p Plan) error {
 		}
 	}
 	if p.WithLog { // a directory that was rolled back must not count as one that holds everything
-		s.Term, s.LastIndex, s.CommitIndex = d.Term, d.LastIndex, d.Commit
+		s.Term, s.LastIndex, s.CommitIndex = d.LastTerm, d.LastIndex, d.Commit
 		s.Voters, s.Learners, s.Changes = d.Voters, d.Learners, d.Changes
 	}
 	return m.at(StepStopped, func() error {

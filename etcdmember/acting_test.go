@@ -477,6 +477,11 @@ func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 	if ms.compute.First.Time.IsZero() {
 		t.Error("lists from after the first sight were dropped")
 	}
+	v.Orders = []record.Order{{Number: 1, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1}}}
+	ms.noteInstances(v)
+	if !ms.compute.First.Time.IsZero() {
+		t.Error("lists from before a restore was ordered still say who is TERMINATED")
+	}
 }
 
 func TestAVMWithoutAnAddressIsNotAsked(t *testing.T) {

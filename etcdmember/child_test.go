@@ -91,7 +91,7 @@ func TestAMemberSeedsServesAndGoesOnFromItsDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		d, err := readDir(cfg.Dir)
-		if err != nil || !d.Exists || d.OpenErr != nil || d.MemberID != s.MemberID || d.ClusterID != s.ClusterID || d.LastIndex < d.Commit || d.Commit == 0 {
+		if err != nil || !d.Exists || d.OpenErr != nil || d.MemberID != s.MemberID || d.ClusterID != s.ClusterID || d.LastIndex < d.Commit || d.Commit == 0 || d.LastTerm == 0 || d.LastTerm > d.Term {
 			t.Errorf("the directory after the stop: %+v, %v", d, err)
 		}
 	}

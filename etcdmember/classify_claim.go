@@ -90,7 +90,7 @@ func (h history) findSource(o *Observation, source record.Source, order *record.
 	}
 	reaches := func(t, i uint64) bool { return t > term || t == term && i >= commit }
 	d := h.Directory
-	if o.Local == L1 && !o.HasToken && d.MemberID == source.MemberID && reaches(d.Term, d.LastIndex) {
+	if o.Local == L1 && !o.HasToken && d.MemberID == source.MemberID && reaches(d.LastTerm, d.LastIndex) {
 		o.SourceHere, o.DirectoryIsSource = true, true
 		return
 	}

@@ -84,7 +84,7 @@ func (h history) lag(voter record.MemberID) string {
 // restoreOwn is the order to restore from this replica's own directory.
 func (h history) restoreOwn() *record.RestoreOrder {
 	d := h.Directory
-	return &record.RestoreOrder{Ends: h.formed.Number, Replica: h.Me.Place, Term: d.Term, Commit: d.LastIndex, Newest: true,
+	return &record.RestoreOrder{Ends: h.formed.Number, Replica: h.Me.Place, Term: d.LastTerm, Commit: d.LastIndex, Newest: true,
 		From: record.Source{Kind: record.SourceDirectory, MemberID: h.memberID(), DiskID: h.DiskID}}
 }
 

@@ -63,7 +63,7 @@ func (s survivor) order(ends uint64) *record.RestoreOrder {
 // me is this replica as a survivor.
 func (h history) me() survivor {
 	d := h.Directory
-	return survivor{place: h.Me.Place, id: h.memberID(), disk: h.DiskID, term: d.Term, index: d.LastIndex, commit: d.Commit,
+	return survivor{place: h.Me.Place, id: h.memberID(), disk: h.DiskID, term: d.LastTerm, index: d.LastIndex, commit: d.Commit,
 		voters: d.Voters, changes: d.Changes}
 }
 
@@ -158,7 +158,8 @@ func applyChange(voters []record.MemberID, c record.ConfigChange) []record.Membe
 	return voters
 }
 
-// newestLog is the survivor that raft would elect.
+// newestLog is the survivor that raft would elect: by its last entry. The term that a member has seen says nothing: one that nobody votes for
+// raises it with each try.
 func newestLog(s []survivor) survivor {
 	return slices.MaxFunc(s, func(a, b survivor) int {
 		if a.term != b.term {

@@ -2,6 +2,7 @@ package etcdmember
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -99,7 +100,8 @@ func hadPlace(v record.View, p replica.Place, instanceID string) bool {
 
 // noteInstances forgets both lists when the record names an instance that it did not name before. Two lists that lack an instance prove
 // it gone only if it had been made when they were: lists from before that would let a replica that boots later, and is then out of
-// reach for a minute, be taken for one that was deleted.
+// reach for a minute, be taken for one that was deleted. And when it names a restore that it did not: a VM that was TERMINATED in lists from before the
+// order may have been started since, without having seen it.
 func (m *Membership) noteInstances(v record.View) {
 	unknown := false
 	see := func(id string) {
@@ -114,6 +116,11 @@ func (m *Membership) noteInstances(v record.View) {
 	for _, incarnations := range v.Replicas {
 		for _, i := range incarnations {
 			see(i.InstanceID)
+		}
+	}
+	for _, o := range v.Orders {
+		if o.Restore != nil {
+			see(fmt.Sprintf("order %d", o.Number))
 		}
 	}
 	if unknown {

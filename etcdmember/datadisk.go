@@ -7,8 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/quorate/quorate/internal/record"
 )
 
 // openDisk looks whether the data disk is there, and reads agent.json once it is. Until then nothing is read: what lies in the folder
@@ -85,7 +88,7 @@ func (m *Membership) observeDirectory(ctx context.Context) Directory {
 	if err != nil {
 		return Directory{Exists: true, ReadErr: err}
 	}
-	m.directory, m.directoryKey = &d, key
+	m.directory, m.directoryKey, m.lastRead = &d, key, d
 	return d
 }
 
@@ -104,6 +107,17 @@ func (m *Membership) runningDirectory(ctx context.Context) Directory {
 	}
 	_, err := os.Stat(filepath.Join(m.etcdDir(), commitMarker))
 	d.Marker = err == nil
+	return d.asRead(m.lastRead)
+}
+
+// asRead adds to what a running member says what was read of its directory when it was stopped, as long as that explains the configuration that it
+// applies now. What it has written since is not known, so this may only ever keep a policy from acting: one that acts stops it and reads again.
+func (d Directory) asRead(before Directory) Directory {
+	s := survivor{voters: before.Voters, changes: before.Changes, commit: d.Commit}
+	sorted := func(ids []record.MemberID) []record.MemberID { return slices.Sorted(slices.Values(ids)) }
+	if before.MemberID == d.MemberID && before.ClusterID == d.ClusterID && slices.Equal(sorted(s.certain()), sorted(d.Voters)) {
+		d.Voters, d.Learners, d.Changes = before.Voters, before.Learners, before.Changes
+	}
 	return d
 }
 

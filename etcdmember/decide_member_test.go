@@ -231,4 +231,42 @@ func TestRow22NamesTheNewestLog(t *testing.T) {
 	}
 }
 
+// A member that nobody votes for raises its term with each try, and does not hold more by that.
+func TestRow22DoesNotTakeAHigherTermForALongerLog(t *testing.T) {
+	f := from(three, bGone, func(f *Facts) {
+		f.Policy.Survivors = true
+		f.Directory.Term, f.Directory.Voters = 9, []record.MemberID{0xa1, 0xb1, 0xc3, 0xd1}
+		f.Record.Epochs[0].Stopped = []record.Stopped{
+			{Place: pc, Incarnation: 1, MemberID: 0xc3, Term: 3, LastIndex: 101, Voters: f.Directory.Voters},
+			{Place: pb, Incarnation: 9, MemberID: 0xd1},
+		}
+	})()
+	if p := decided(f); p.Row != 22 || p.Order.Replica != pc || p.Order.Term != 3 || p.Order.Commit != 101 {
+		t.Errorf("%+v %+v", p, p.Order)
+	}
+}
+
+// A running member whose log, as it was read before the start, says that survivors are not enough is not stopped to find that out again.
+func TestRow22RemembersWhatWasReadOfARunningMember(t *testing.T) {
+	f := from(three, twoVoters, bGone, func(f *Facts) {
+		f.Policy.Survivors = true
+		f.incarnation(pc, 1, "103", "d3", 1, 0xc3)
+	})()
+	stopped := f.Directory
+	stopped.Commit, stopped.Changes = 99, []record.ConfigChange{{Index: 100, Type: "add-voter", MemberID: 0xc3}}
+	says := Directory{Running: true, Exists: true, MemberID: stopped.MemberID, ClusterID: stopped.ClusterID, Term: 3, Commit: 99, Voters: stopped.Voters}
+	f.Directory = says
+	if p := decided(f); p.Act != ActStop {
+		t.Errorf("nothing was read: %+v", p)
+	}
+	f.Directory = says.asRead(stopped)
+	if p := decided(f); p.Act != ActKeep || p.Blocked == nil || p.Blocked.Name != "survivors-not-enough" {
+		t.Errorf("read: %+v", p)
+	}
+	says.Voters = append(says.Voters, 0xd1) // what it applied since is not in what was read
+	if d := says.asRead(stopped); d.Changes != nil {
+		t.Errorf("%+v", d)
+	}
+}
+
 func decided(f Facts) Plan { return Decide(f.Now, Classify(f)) }

@@ -66,8 +66,9 @@ type Directory struct {
 	OpenErr error
 	// ClusterID and MemberID are the WAL's own metadata.
 	ClusterID, MemberID record.MemberID
-	// Term, LastIndex and Commit are where the WAL ends.
-	Term, LastIndex, Commit uint64
+	// Term is the newest one that the member has seen, which a member that nobody votes for raises by itself; LastTerm and LastIndex are of the
+	// last entry: they say who holds more. Commit is the index that was known to be committed.
+	Term, LastTerm, LastIndex, Commit uint64
 	// Voters and Learners are the configuration where the log begins, which is the newest snapshot of etcd's own; Changes are all that the log
 	// holds, committed or not. Of a running member Voters and Learners are the applied ones, and the rest is not known.
 	Voters, Learners []record.MemberID
@@ -81,7 +82,7 @@ type Archive struct {
 	Name     string
 	MemberID record.MemberID
 	Epoch    uint64
-	// Term and LastIndex are where its log ends.
+	// Term and LastIndex are of its last entry.
 	Term, LastIndex uint64
 	// OpenErr is why it cannot be used; nil: its WAL and database are valid.
 	OpenErr error

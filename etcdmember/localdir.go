@@ -79,9 +79,9 @@ func (d *Directory) readWAL(dir string) error {
 	}
 	d.MemberID, d.ClusterID = record.MemberID(m.GetNodeID()), record.MemberID(m.GetClusterID())
 	d.Term, d.Commit = state.GetTerm(), state.GetCommit()
-	d.LastIndex = newest.GetIndex()
+	d.LastIndex, d.LastTerm = newest.GetIndex(), newest.GetTerm()
 	if n := len(entries); n > 0 {
-		d.LastIndex = entries[n-1].GetIndex()
+		d.LastIndex, d.LastTerm = entries[n-1].GetIndex(), entries[n-1].GetTerm()
 	}
 	if cs := newest.GetConfState(); cs != nil {
 		d.Voters, d.Learners = memberIDs(cs.GetVoters()), memberIDs(cs.GetLearners())

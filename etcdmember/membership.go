@@ -114,6 +114,7 @@ type Membership struct {
 	unsure        bool  // a write of agent.json failed: what the disk holds is not known
 	directory     *Directory
 	directoryKey  string             // of what directory was read from
+	lastRead      Directory          // what it was, when the member was last stopped
 	keeping       bool               // Keep has begun: the supervisor starts the child again
 	archives      map[string]Archive // those that were read: an archive never changes
 	compute       Compute

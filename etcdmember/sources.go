@@ -46,7 +46,7 @@ func (m *Membership) readArchives() (out []Archive) {
 			if err != nil || !d.Exists {
 				continue
 			}
-			a = Archive{Name: e.Name(), MemberID: d.MemberID, Term: d.Term, LastIndex: d.LastIndex, OpenErr: d.OpenErr}
+			a = Archive{Name: e.Name(), MemberID: d.MemberID, Term: d.LastTerm, LastIndex: d.LastIndex, OpenErr: d.OpenErr}
 			m.archives[e.Name()] = a
 		}
 		out = append(out, a)

@@ -38,12 +38,7 @@ func (w *world) act(v *vm, f Facts, p Plan) []func() bool {
 			set(func(a *AgentFile) {
 				a.reset()
 			}),
-			func() bool {
-				if v.disk.dir != nil {
-					v.disk.archives, v.disk.dir = append(slices.Clip(v.disk.archives), v.disk.dir), nil
-				}
-				return true
-			},
+			func() bool { v.disk.archive(); return true },
 		}
 	case ActTakeIncarnation:
 		return w.takeIncarnation(v, p)
@@ -264,7 +259,7 @@ func (w *world) writeStopped(v *vm, f Facts, p Plan) []func() bool {
 	d := f.Directory
 	s := record.Stopped{Place: places[v.place], Incarnation: p.Incarnation, InstanceID: v.id, MemberID: p.MemberID, Time: w.now}
 	if p.WithLog {
-		s.Term, s.LastIndex, s.CommitIndex, s.Voters, s.Learners, s.Changes = d.Term, d.LastIndex, d.Commit, d.Voters, d.Learners, d.Changes
+		s.Term, s.LastIndex, s.CommitIndex, s.Voters, s.Learners, s.Changes = d.LastTerm, d.LastIndex, d.Commit, d.Voters, d.Learners, d.Changes
 	}
 	return []func() bool{
 		func() bool {

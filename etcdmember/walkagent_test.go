@@ -72,6 +72,11 @@ func (w *world) note(v *vm) {
 			see(i.InstanceID)
 		}
 	}
+	for _, o := range w.view.Orders {
+		if o.Restore != nil {
+			see(fmt.Sprintf("order %d", o.Number))
+		}
+	}
 	if unknown {
 		v.compute = Compute{}
 	}
@@ -93,7 +98,7 @@ func (w *world) directory(v *vm) Directory {
 	d := v.disk.dir
 	var archives []Archive
 	for _, a := range v.disk.archives {
-		old := Archive{MemberID: a.id, Term: a.term, LastIndex: uint64(len(a.log)) * indexUnit}
+		old := Archive{MemberID: a.id, Term: a.lastTerm(), LastIndex: uint64(len(a.log)) * indexUnit}
 		if a.corrupt {
 			old.OpenErr = errWalk
 		}
@@ -102,12 +107,12 @@ func (w *world) directory(v *vm) Directory {
 	if d == nil {
 		return Directory{Archives: archives}
 	}
-	out := Directory{Exists: true, Marker: d.marker, MemberID: d.id, ClusterID: d.cid, Term: d.term, LastIndex: uint64(len(d.log)) * indexUnit,
+	out := Directory{Exists: true, Marker: d.marker, MemberID: d.id, ClusterID: d.cid, Term: d.term, LastTerm: d.lastTerm(), LastIndex: uint64(len(d.log)) * indexUnit,
 		Commit: uint64(d.commit) * indexUnit, Voters: d.conf.voters, Learners: d.conf.learners}
 	began := d.began()
 	if v.etcd != nil { // it does not say where its log ends
-		out.Running, out.LastIndex = true, 0
-		return out
+		out.Running, out.LastIndex, out.LastTerm, out.Changes = true, 0, 0, nil
+		return out.asRead(v.read)
 	}
 	out.Archives, out.Voters, out.Learners = archives, began.voters, began.learners
 	if d.corrupt {
@@ -119,6 +124,7 @@ func (w *world) directory(v *vm) Directory {
 			out.Changes = append(out.Changes, record.ConfigChange{Index: uint64(d.snapAt+i+1) * indexUnit, Type: kind, MemberID: e.id})
 		}
 	}
+	v.read = out
 	return out
 }
 
@@ -202,7 +208,7 @@ func (w *world) decide(v *vm) {
 	o := Classify(f)
 	v.strangerSince = o.StrangerSince
 	p := w.by.decide(w.now, o)
-	v.blocked, v.row = p.Blocked, p.Row
+	v.blocked, v.row, v.act = p.Blocked, p.Row, p.Act
 	w.checkSaid(v, p)
 	w.rows[p.Row]++
 	if p.Act == ActRemoveMember {

@@ -170,14 +170,15 @@ func (w *world) peer(v *vm, id record.MemberID) *vm {
 	return nil
 }
 
-func (d *dir) upToDate(than *dir) bool {
-	last := func(d *dir) uint64 {
-		if len(d.log) == 0 {
-			return 0
-		}
-		return d.log[len(d.log)-1].term
+func (d *dir) lastTerm() uint64 {
+	if len(d.log) == 0 {
+		return 0
 	}
-	return last(d) > last(than) || last(d) == last(than) && len(d.log) >= len(than.log)
+	return d.log[len(d.log)-1].term
+}
+
+func (d *dir) upToDate(than *dir) bool {
+	return d.lastTerm() > than.lastTerm() || d.lastTerm() == than.lastTerm() && len(d.log) >= len(than.log)
 }
 
 // elect lets v stand for leader among those that it reaches.

@@ -38,7 +38,7 @@ func (w *world) orderFrom(v *vm) bool {
 	if d == nil || d.cid != f.Outcome.Formed.ClusterID || v.ghost || !v.on || d.commit == 0 || v.blind || Classify(w.facts(v)).Local != L1 {
 		return false
 	}
-	r := &record.RestoreOrder{Ends: f.Number, Replica: places[v.place], Term: d.term, Commit: uint64(d.commit) * indexUnit,
+	r := &record.RestoreOrder{Ends: f.Number, Replica: places[v.place], Term: d.log[d.commit-1].term, Commit: uint64(d.commit) * indexUnit,
 		From: record.Source{Kind: record.SourceDirectory, MemberID: d.id, DiskID: v.disk.id}}
 	w.asks--
 	w.order(record.Order{Kind: record.OrderRestore, By: "person", Restore: r}, w.shows(r, false))

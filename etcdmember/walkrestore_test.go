@@ -120,29 +120,30 @@ func (w *world) closeEpoch(v *vm, p Plan) func() bool {
 }
 
 // restore is step 4: the new directory is made beside the old one, which is put away before the token stands in agent.json, so that the
-// token never names a directory that is not its own; it comes with its marker.
+// token never names a directory that is not its own; it comes into its place with its marker.
 func (w *world) restore(v *vm, f Facts, p Plan) []func() bool {
 	var made *dir
 	token := tokenOf(f, p.Epoch)
-	archive := func() bool {
-		if v.disk.dir != nil {
-			v.disk.archives, v.disk.dir = append(slices.Clip(v.disk.archives), v.disk.dir), nil
-		}
-		return true
+	steps := []func() bool{func() bool { made = w.restored(v, p); return made != nil }}
+	if f.Directory.Exists {
+		steps = append(steps, func() bool { v.disk.agent.reset(); return true }, func() bool { v.disk.archive(); return true })
 	}
-	return slices.Concat([]func() bool{
-		func() bool { made = w.restored(v, p); return made != nil },
-		func() bool { v.disk.agent.reset(); return true },
-		archive,
-	}, w.takeIncarnation(v, p), []func() bool{
+	return slices.Concat(steps, w.takeIncarnation(v, p), []func() bool{
 		func() bool {
 			a := &v.disk.agent
-			a.Phase, a.Epoch, a.Token, a.MemberID, a.Incarnation = PhaseSeeding, p.Epoch, token, 0, p.Incarnation
-			made.cid = w.clusterOf(token)
+			a.Phase, a.Epoch, a.Token, a.MemberID = PhaseSeeding, p.Epoch, token, 0
+			made.cid, made.marker = w.clusterOf(token), true
 			return true
 		},
-		func() bool { v.disk.dir, made.marker = made, true; return true }, // by one rename
+		func() bool { v.disk.dir = made; return true },
 	})
+}
+
+// archive renames the directory away.
+func (d *data) archive() {
+	if d.dir != nil {
+		d.archives, d.dir = append(slices.Clip(d.archives), d.dir), nil
+	}
 }
 
 func (a *AgentFile) reset() {

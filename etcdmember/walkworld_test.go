@@ -33,11 +33,13 @@ type vm struct {
 	blind         bool // it cannot read or write the record
 	queue         []func() bool
 	compute       Compute
+	read          Directory // when it was last read, with etcd stopped
 	seen          map[string]bool
 	previous      Ring
 	silent        map[record.MemberID]time.Time
 	moved         map[record.MemberID]movement
 	row           Row
+	act           Act // of the last decision
 	blocked       *Blocked
 	besideBlocked *Blocked
 	strangerSince time.Time
@@ -101,13 +103,19 @@ type world struct {
 // mostFaults is the most that goes wrong in one walk.
 const mostFaults = 6
 
-func newWorld(seed uint64, by variant) *world {
+func newWorld(seed uint64, by variant) *world { return newWorldOf(seed, by, 0) }
+
+// newWorldOf has so many places; 0: any number.
+func newWorldOf(seed uint64, by variant, n int) *world {
 	w := &world{by: by, random: rand.New(rand.NewPCG(seed, 3)), now: t0, disks: map[string]bool{},
 		promises: map[uint64]promise{}, tokens: map[string]record.MemberID{}, ever: map[identity]uint64{}, acked: map[record.MemberID][]uint64{},
 		serving: map[record.MemberID]bool{}, outcomes: map[uint64]bool{}, rows: map[Row]int{}, besideRows: map[Row]int{}, injected: map[string]int{}}
 	w.view = record.View{Inception: &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7", Region: "us-central1", Time: t0.Add(-time.Hour)},
 		Replicas: map[replica.Place][]record.Incarnation{}, Marks: map[record.MemberID]record.Mark{}}
 	w.places, w.faults = 1+w.random.IntN(5), 1+w.random.IntN(mostFaults)
+	if n > 0 {
+		w.places = n
+	}
 	w.restorePolicy = []string{"off", "off", "latest-snapshot", "warm-copy"}[w.random.IntN(4)]
 	w.survivors, w.asks = w.chance(60), max(0, w.random.IntN(5)-1)
 	for p := range w.places {
@@ -144,7 +152,7 @@ func (w *world) create(place int, disk *data) *vm {
 func (w *world) boot(v *vm) { v.boot++; w.crash(v); v.on = true }
 
 func (w *world) crash(v *vm) {
-	v.etcd, v.queue, v.compute, v.seen, v.previous, v.silent = nil, nil, Compute{}, map[string]bool{}, Ring{}, nil
+	v.etcd, v.queue, v.compute, v.read, v.seen, v.previous, v.silent = nil, nil, Compute{}, Directory{}, map[string]bool{}, Ring{}, nil
 	v.blocked, v.strangerSince = nil, time.Time{}
 }
 

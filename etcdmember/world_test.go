@@ -114,7 +114,7 @@ func three() Facts {
 func (f *Facts) disk(epoch uint64, token string, k uint64, member record.MemberID, phase Phase) {
 	f.Agent = AgentFile{ClusterUID: "uid", Epoch: epoch, Token: token, Replica: pa, InstanceID: "101", BootID: "boot1", Incarnation: k,
 		MemberID: member, NewestEpoch: epoch, Phase: phase}
-	f.Directory = Directory{Exists: true, Marker: phase == PhaseSeeding, MemberID: member, ClusterID: 0xc1, Term: 3, LastIndex: 100, Commit: 100,
+	f.Directory = Directory{Exists: true, Marker: phase == PhaseSeeding, MemberID: member, ClusterID: 0xc1, Term: 3, LastTerm: 3, LastIndex: 100, Commit: 100,
 		Voters: []record.MemberID{0xa1, 0xb1, 0xc3}}
 }
 

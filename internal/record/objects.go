@@ -90,6 +90,7 @@ type Stopped struct {
 	// InstanceID is the writer's: a successor may write the object of an incarnation that was another instance's.
 	InstanceID  string   `json:"instanceID,omitempty"`
 	MemberID    MemberID `json:"memberID,omitempty"`
+	// Term and LastIndex are of the last entry of its log.
 	Term        uint64   `json:"term,omitempty"`
 	LastIndex   uint64   `json:"lastIndex,omitempty"`
 	CommitIndex uint64   `json:"commitIndex,omitempty"`
@@ -183,7 +184,7 @@ type RestoreOrder struct {
 	Ends    uint64        `json:"ends"`
 	From    Source        `json:"from"`
 	Replica replica.Place `json:"replica"`
-	// Term and Commit are how far the source must reach.
+	// Term and Commit are how far the source must reach: the term and the index of an entry.
 	Term   uint64 `json:"term,omitempty"`
 	Commit uint64 `json:"commit,omitempty"`
 	// Newest: a replica that turns out, once it has stopped, to have a longer log than the named one is to be named instead.
