@@ -166,7 +166,7 @@ func TestTheReadmesOperatorCommandsRun(t *testing.T) {
 	}
 	for _, c := range commands(t, "README.md", "operator") {
 		line := words(t, c)
-		if slices.Contains([]string{"record", "pause", "resume", "orders"}, line[1]) {
+		if slices.Contains([]string{"record", "pause", "resume", "orders", "snapshot"}, line[1]) {
 			line = append(line, "--record", bucket) // the document's is Google's
 		}
 		out := run(t, dir, filepath.Join(programs(t), line[0]), line[1:]...)
