@@ -11,7 +11,7 @@ import (
 
 // newFault makes Google's own services fail.
 func newFault() *cobra.Command {
-	return group(&cobra.Command{Use: "fault", Short: "Make the metadata server or the Compute API fail, or be well again"}, newMetadataFault(), newComputeFault())
+	return group(&cobra.Command{Use: "fault", Short: "Make the metadata server, the Compute API or a shown folder fail, or be well again"}, newMetadataFault(), newComputeFault(), newBindFault())
 }
 
 // kind spells "none" as the zero value.
@@ -25,11 +25,11 @@ func kind(arg string) string {
 func newMetadataFault() *cobra.Command {
 	var delay time.Duration
 	cmd := &cobra.Command{
-		Use: "metadata NAME {none|slow|away|html}", Short: "How a VM's metadata server answers, from now on and at its next boots", Args: exactly(cobra.ExactArgs(2)),
+		Use: "metadata {NAME|all} {none|slow|away|html}", Short: "How the metadata server answers, from now on and at its next boots", Args: exactly(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := client(cmd)
 			if err == nil {
-				err = c.SetMetadataFault(cmd.Context(), args[0], localgce.MetadataFault{Kind: kind(args[1]), Delay: delay})
+				err = c.SetMetadataFault(cmd.Context(), all(args[0]), localgce.MetadataFault{Kind: kind(args[1]), Delay: delay})
 			}
 			if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "metadata server of %s: %s\n", args[0], args[1])
@@ -42,12 +42,16 @@ func newMetadataFault() *cobra.Command {
 }
 
 func newComputeFault() *cobra.Command {
-	return &cobra.Command{
-		Use: "compute {none|forbidden|empty|stale|unavailable}", Short: "How the Compute API answers", Args: exactly(cobra.ExactArgs(1)),
+	var f localgce.ComputeFault
+	cmd := &cobra.Command{
+		Use: "compute {none|forbidden|notfound|unavailable|empty|stale|missing}", Short: "How the Compute API answers", Args: exactly(cobra.ExactArgs(1)),
+		Long: "How the Compute API answers: 403, 404 or 503 to every request; lists without items; as of now, whatever comes; without some VMs and\n" +
+			"their disks. none without --caller heals all.",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.Kind = kind(args[0])
 			c, err := client(cmd)
 			if err == nil {
-				err = c.SetComputeFault(cmd.Context(), localgce.ComputeFault{Kind: kind(args[0])})
+				err = c.SetComputeFault(cmd.Context(), f)
 			}
 			if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "Compute API: %s\n", args[0])
@@ -55,4 +59,32 @@ func newComputeFault() *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&f.Caller, "caller", "", "only as this VM hears it")
+	cmd.Flags().StringSliceVar(&f.VMs, "vm", nil, "a VM that is missing")
+	return cmd
+}
+
+func newBindFault() *cobra.Command {
+	return &cobra.Command{
+		Use: "bind {NAME|all} PATH {none|unreadable|hang|empty|readonly}", Short: "How a folder that VMs are shown answers, such as the record's, from now on and at the next boots",
+		Args: exactly(cobra.ExactArgs(3)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := client(cmd)
+			if err == nil {
+				err = c.SetBindFault(cmd.Context(), all(args[0]), args[1], kind(args[2]))
+			}
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s of %s: %s\n", args[1], args[0], args[2])
+			}
+			return err
+		},
+	}
+}
+
+// all spells "all" as the empty name.
+func all(arg string) string {
+	if arg == "all" {
+		return ""
+	}
+	return arg
 }

@@ -144,6 +144,13 @@ func TestADayOfAProject(t *testing.T) {
 	step("terminated", 0, "vm", "list")
 	step("a is started (", 0, "vm", "start", "a")
 	step("b is recreated (", 0, "vm", "recreate", "--wipe", "b")
+	step("a is paused", 0, "vm", "pause", "a")
+	step("running, paused", 0, "vm", "list")
+	step("a goes on", 0, "vm", "resume", "a")
+	step("STOP to 1 of a", 0, "vm", "signal", "a", "sleep", "STOP")
+	step("the link of a: bandwidth 50MiB", 0, "net", "limit", "a", "--bandwidth", "50MiB")
+	step("0 connections between a and b are broken", 0, "net", "reset", "a", "b")
+	step("is no folder that is shown", 1, "fault", "bind", "all", "/srv", "hang")
 	step("the disk of a is full", 0, "disk", "fill", "a", "--leave", "1MiB")
 	step("the disk of a has space again", 0, "disk", "free", "a")
 	step("the disk of a is frozen", 0, "disk", "freeze", "a", "--for", "5s")
@@ -167,6 +174,8 @@ func TestADayOfAProject(t *testing.T) {
 	step("the network is whole", 0, "net", "heal")
 	step("started /bin/sleep as pid", 0, "vm", "logs", "a")
 	step("maintenance-event of a: MIGRATE_ON_HOST_MAINTENANCE", 0, "vm", "maintenance", "a", "MIGRATE_ON_HOST_MAINTENANCE")
+	step("Compute API: missing", 0, "fault", "compute", "missing", "--vm", "b", "--caller", "a")
+	step("metadata server of all: away", 0, "fault", "metadata", "all", "away")
 	step("Compute API: empty", 0, "fault", "compute", "empty")
 
 	var vms []localgce.VMStatus

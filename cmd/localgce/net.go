@@ -4,11 +4,13 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/internal/localgce"
 )
 
 // newNet holds what can be done to the network.
 func newNet() *cobra.Command {
-	return group(&cobra.Command{Use: "net", Short: "Cut VMs off, partition them, heal"}, newCut(), newPartition(), newHeal())
+	return group(&cobra.Command{Use: "net", Short: "Cut VMs off, partition them, limit and reset, heal"}, newCut(), newPartition(), newLimit(), newReset(), newHeal())
 }
 
 func newCut() *cobra.Command {
@@ -47,6 +49,49 @@ func newPartition() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&oneWay, "one-way", false, "drop only what A sends to B")
 	return cmd
+}
+
+func newLimit() *cobra.Command {
+	var bandwidth string
+	var l localgce.Link
+	cmd := &cobra.Command{
+		Use: "limit NAME", Short: "Limit a VM's link in each direction; without flags, no more", Args: exactly(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if bandwidth != "" {
+				if l.Bandwidth, err = parseSize("--bandwidth", bandwidth); err != nil {
+					return &usageError{err}
+				}
+			}
+			c, err := client(cmd)
+			if err == nil {
+				err = c.SetLink(cmd.Context(), args[0], l)
+			}
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "the link of %s: bandwidth %s, delay %s\n", args[0], bandwidth, l.Delay)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&bandwidth, "bandwidth", "", "bytes a second, such as 50MiB")
+	cmd.Flags().DurationVar(&l.Delay, "delay", 0, "how much later each packet arrives (needs netem in the kernel)")
+	return cmd
+}
+
+func newReset() *cobra.Command {
+	return &cobra.Command{
+		Use: "reset A B", Short: "Break the TCP connections between two VMs; new ones work", Args: exactly(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := client(cmd)
+			if err != nil {
+				return err
+			}
+			n, err := c.ResetConnections(cmd.Context(), args[0], args[1])
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "%d connections between %s and %s are broken\n", n, args[0], args[1])
+			}
+			return err
+		},
+	}
 }
 
 func newHeal() *cobra.Command {

@@ -25,6 +25,8 @@ type order struct {
 	Value    *string       `json:"value,omitempty"`
 	Fault    string        `json:"fault,omitempty"`
 	Delay    time.Duration `json:"delay,omitempty"`
+	Compute  ComputeFault  `json:"compute,omitzero"`
+	Link     Link          `json:"link,omitzero"`
 	Create   VMConfig      `json:"create,omitzero"`
 	Disk     diskOrder     `json:"disk,omitzero"`
 }
@@ -57,6 +59,14 @@ func (p *Project) admin(down context.CancelFunc) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, p.Status()) })
 	p.routeDisks(mux)
+	route(mux, "vm/signal", func(_ context.Context, o order) (string, error) {
+		n, err := p.SignalProcess(o.VM, o.Other, o.Key)
+		return fmt.Sprint(n), err
+	})
+	route(mux, "net/reset", func(ctx context.Context, o order) (string, error) {
+		n, err := p.ResetConnections(ctx, o.VM, o.Other)
+		return fmt.Sprint(n), err
+	})
 	for verb, do := range map[string]func(context.Context, order) error{
 		"vm/create":      func(ctx context.Context, o order) error { return p.CreateVM(ctx, o.Create, o.Disk.Name) },
 		"vm/delete":      func(ctx context.Context, o order) error { return p.DeleteVM(ctx, o.VM, o.Disk.Delete) },
@@ -65,6 +75,10 @@ func (p *Project) admin(down context.CancelFunc) http.Handler {
 		"vm/stop":        func(ctx context.Context, o order) error { return p.StopVM(ctx, o.VM) },
 		"vm/freeze":      func(ctx context.Context, o order) error { return p.FreezeVM(ctx, o.VM) },
 		"vm/thaw":        func(ctx context.Context, o order) error { return p.ThawVM(ctx, o.VM) },
+		"vm/pause":       func(ctx context.Context, o order) error { return p.PauseVM(ctx, o.VM) },
+		"vm/resume":      func(ctx context.Context, o order) error { return p.ResumeVM(ctx, o.VM) },
+		"net/limit":      func(ctx context.Context, o order) error { return p.SetLink(ctx, o.VM, o.Link) },
+		"fault/bind":     func(_ context.Context, o order) error { return p.SetBindFault(o.VM, o.Key, o.Fault) },
 		"vm/recreate":    func(ctx context.Context, o order) error { return p.RecreateVM(ctx, o.VM, o.Recreate) },
 		"net/cut":        func(ctx context.Context, o order) error { return p.Cut(ctx, o.VM) },
 		"net/heal":       func(ctx context.Context, o order) error { return p.Heal(ctx, o.VM) },
@@ -74,7 +88,7 @@ func (p *Project) admin(down context.CancelFunc) http.Handler {
 		"fault/metadata": func(_ context.Context, o order) error {
 			return p.SetMetadataFault(o.VM, MetadataFault{o.Fault, o.Delay})
 		},
-		"fault/compute": func(_ context.Context, o order) error { return p.SetComputeFault(ComputeFault{o.Fault}) },
+		"fault/compute": func(_ context.Context, o order) error { return p.SetComputeFault(o.Compute) },
 		"down":          func(context.Context, order) error { down(); return nil },
 	} {
 		route(mux, verb, func(ctx context.Context, o order) (string, error) { return "", do(ctx, o) })

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 )
 
@@ -106,6 +107,36 @@ func (c *Client) RecreateVM(ctx context.Context, name string, r Recreation) erro
 	return c.order(ctx, "vm/recreate", order{VM: name, Recreate: r})
 }
 
+// PauseVM is Project.PauseVM.
+func (c *Client) PauseVM(ctx context.Context, name string) error {
+	return c.order(ctx, "vm/pause", order{VM: name})
+}
+
+// ResumeVM is Project.ResumeVM.
+func (c *Client) ResumeVM(ctx context.Context, name string) error {
+	return c.order(ctx, "vm/resume", order{VM: name})
+}
+
+// SignalProcess is Project.SignalProcess.
+func (c *Client) SignalProcess(ctx context.Context, name, process, signal string) (int, error) {
+	return c.count(ctx, "vm/signal", order{VM: name, Other: process, Key: signal})
+}
+
+// SetLink is Project.SetLink.
+func (c *Client) SetLink(ctx context.Context, name string, l Link) error {
+	return c.order(ctx, "net/limit", order{VM: name, Link: l})
+}
+
+// ResetConnections is Project.ResetConnections.
+func (c *Client) ResetConnections(ctx context.Context, a, b string) (int, error) {
+	return c.count(ctx, "net/reset", order{VM: a, Other: b})
+}
+
+// SetBindFault is Project.SetBindFault.
+func (c *Client) SetBindFault(ctx context.Context, name, guest, kind string) error {
+	return c.order(ctx, "fault/bind", order{VM: name, Key: guest, Fault: kind})
+}
+
 // Cut is Project.Cut.
 func (c *Client) Cut(ctx context.Context, name string) error {
 	return c.order(ctx, "net/cut", order{VM: name})
@@ -138,7 +169,7 @@ func (c *Client) SetMetadataFault(ctx context.Context, name string, f MetadataFa
 
 // SetComputeFault is Project.SetComputeFault.
 func (c *Client) SetComputeFault(ctx context.Context, f ComputeFault) error {
-	return c.order(ctx, "fault/compute", order{Fault: f.Kind})
+	return c.order(ctx, "fault/compute", order{Compute: f})
 }
 
 // downTimeout is how long a project may take to close before it is swept by force.
@@ -174,6 +205,15 @@ func (c *Client) awaitEnd(ctx context.Context) {
 func (c *Client) order(ctx context.Context, verb string, o order) error {
 	_, err := c.ask(ctx, verb, o)
 	return err
+}
+
+// count is an order that says how many it met.
+func (c *Client) count(ctx context.Context, verb string, o order) (int, error) {
+	said, err := c.ask(ctx, verb, o)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(said)
 }
 
 // ask is an order whose answer says something.

@@ -4,16 +4,32 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 )
 
-// ComputeFault is a way for the Compute API to fail: Kind is empty (well), forbidden (403 for all), empty (lists without items), stale
-// (answers as of the moment at which the fault was set) or unavailable (503 for all).
+// ComputeFault is a way for the Compute API to fail.
 type ComputeFault struct {
+	// Kind is empty (well), forbidden (403 to every request), notfound (404 to every request), unavailable (503 to every request), empty
+	// (lists have no items, while each resource is still found by its name), stale (answers as of the moment at which the fault was set) or
+	// missing (VMs and their disks are in no answer).
 	Kind string `json:"kind"`
+	// Caller is the VM that the API fails for; empty for all that have no fault of their own. To be well without a caller heals all.
+	Caller string `json:"caller,omitempty"`
+	// VMs are those that are missing.
+	VMs []string `json:"vms,omitempty"`
+}
+
+// computeFaults are the kinds.
+var computeFaults = []string{"", "forbidden", "notfound", "unavailable", "empty", "stale", "missing"}
+
+// setFault is a fault and what the API showed when it was set.
+type setFault struct {
+	ComputeFault
+	then []Instance // instances and unattached disks
 }
 
 // ComputeServer answers the read-only part of compute/v1 that quorate uses: instances and disks, by get, list and aggregatedList with
@@ -25,14 +41,13 @@ type ComputeServer struct {
 	// unattached returns the disks that no VM has, as instances without a name; nil is none.
 	unattached func() []Instance
 
-	mu    sync.Mutex
-	fault ComputeFault
-	stale []Instance // instances and unattached disks
+	mu     sync.Mutex
+	faults map[string]setFault // by caller; "" is for all others
 }
 
 // NewComputeServer serves what instances returns at each request.
 func NewComputeServer(project string, instances func() []Instance) *ComputeServer {
-	c := &ComputeServer{project: project, instances: instances, routes: http.NewServeMux()}
+	c := &ComputeServer{project: project, instances: instances, routes: http.NewServeMux(), faults: map[string]setFault{}}
 	const root = "GET /compute/v1/projects/{project}/"
 	c.routes.HandleFunc(root+"zones/{zone}/{kind}", c.list)
 	c.routes.HandleFunc(root+"zones/{zone}/{kind}/{name}", c.get)
@@ -47,24 +62,51 @@ func NewComputeServer(project string, instances func() []Instance) *ComputeServe
 
 // SetFault makes the server fail, or be well with the zero value.
 func (c *ComputeServer) SetFault(f ComputeFault) error {
-	if !slices.Contains([]string{"", "forbidden", "empty", "stale", "unavailable"}, f.Kind) {
-		return fmt.Errorf("compute fault %q: forbidden, empty, stale, unavailable or none are known", f.Kind)
+	if !slices.Contains(computeFaults, f.Kind) {
+		return fmt.Errorf("compute fault %q: %q or none are known", f.Kind, computeFaults[1:])
+	}
+	if (f.Kind == "missing") != (len(f.VMs) > 0) {
+		return fmt.Errorf("compute fault %q with %d vms: missing needs some, and nothing else does", f.Kind, len(f.VMs))
 	}
 	now := c.all()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fault, c.stale = f, now
+	switch {
+	case f.Kind != "":
+		c.faults[f.Caller] = setFault{f, now}
+	case f.Caller != "":
+		delete(c.faults, f.Caller)
+	default:
+		clear(c.faults)
+	}
 	return nil
+}
+
+// faultFor is the fault that a request meets: its sender's own, or the one for all.
+func (c *ComputeServer) faultFor(r *http.Request) setFault {
+	caller := ""
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		for _, i := range c.instances() {
+			if i.Address == from.Addr().Unmap() {
+				caller = i.Name
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f, ok := c.faults[caller]; ok {
+		return f
+	}
+	return c.faults[""]
 }
 
 // ServeHTTP implements http.Handler.
 func (c *ComputeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c.mu.Lock()
-	kind := c.fault.Kind
-	c.mu.Unlock()
-	switch kind {
+	switch c.faultFor(r).Kind {
 	case "forbidden":
 		computeError(w, http.StatusForbidden, "forbidden", "Required 'compute.instances.list' permission for 'projects/"+c.project+"'")
+	case "notfound":
+		computeError(w, http.StatusNotFound, "notFound", "The resource 'projects/"+c.project+"' was not found")
 	case "unavailable":
 		computeError(w, http.StatusServiceUnavailable, "backendError", "The service is currently unavailable.")
 	default:
@@ -73,13 +115,13 @@ func (c *ComputeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // current is what there is to show, as the fault lets it be seen.
-func (c *ComputeServer) current(listing bool) []Instance {
-	c.mu.Lock()
-	fault, stale := c.fault, c.stale
-	c.mu.Unlock()
+func (c *ComputeServer) current(r *http.Request, listing bool) []Instance {
+	fault := c.faultFor(r)
 	switch {
 	case fault.Kind == "stale":
-		return stale
+		return fault.then
+	case fault.Kind == "missing":
+		return slices.DeleteFunc(slices.Clone(c.all()), func(i Instance) bool { return i.Name != "" && slices.Contains(fault.VMs, i.Name) })
 	case fault.Kind == "empty" && listing:
 		return nil
 	}
@@ -97,7 +139,7 @@ func (c *ComputeServer) all() []Instance {
 // resources are the resources of a kind, or false for a kind that is not served.
 func (c *ComputeServer) resources(r *http.Request, listing bool) (list []resource, ok bool) {
 	base := "http://" + r.Host + "/compute/v1/projects/" + c.project
-	for _, i := range c.current(listing) {
+	for _, i := range c.current(r, listing) {
 		switch r.PathValue("kind") {
 		case "instances":
 			if i.Name != "" {
@@ -153,7 +195,7 @@ func (c *ComputeServer) aggregated(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	items := map[string]any{}
-	for _, zone := range c.zones() {
+	for _, zone := range c.zones(r) {
 		inZone := slices.DeleteFunc(slices.Clone(all), func(x resource) bool { return x.zone() != zone })
 		if len(inZone) > 0 {
 			items["zones/"+zone] = map[string]any{r.PathValue("kind"): inZone}
@@ -183,8 +225,8 @@ func (c *ComputeServer) get(w http.ResponseWriter, r *http.Request) {
 }
 
 // zones are those that have VMs.
-func (c *ComputeServer) zones() (zones []string) {
-	for _, i := range c.current(false) {
+func (c *ComputeServer) zones(r *http.Request) (zones []string) {
+	for _, i := range c.current(r, false) {
 		if !slices.Contains(zones, i.Zone) {
 			zones = append(zones, i.Zone)
 		}
@@ -195,14 +237,14 @@ func (c *ComputeServer) zones() (zones []string) {
 
 func (c *ComputeServer) listZones(w http.ResponseWriter, r *http.Request) {
 	items := []resource{}
-	for _, z := range c.zones() {
+	for _, z := range c.zones(r) {
 		items = append(items, zoneResource(self(r), z))
 	}
 	answer(w, map[string]any{"kind": "compute#zoneList", "items": items, "selfLink": self(r)})
 }
 
 func (c *ComputeServer) getZone(w http.ResponseWriter, r *http.Request) {
-	if name := r.PathValue("name"); slices.Contains(c.zones(), name) {
+	if name := r.PathValue("name"); slices.Contains(c.zones(r), name) {
 		answer(w, zoneResource(strings.TrimSuffix(self(r), "/"+name), name))
 		return
 	}

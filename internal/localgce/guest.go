@@ -63,14 +63,15 @@ func (p *Project) SetMaintenance(name, event string) error {
 	})
 }
 
-// SetMetadataFault makes the metadata server of a VM fail until it is set again, also at the VM's next boots; the zero value is well.
+// SetMetadataFault makes the metadata server of a VM, or with an empty name of each, fail until it is set again, also at the next
+// boots; the zero value is well.
 func (p *Project) SetMetadataFault(name string, f MetadataFault) error {
 	switch f.Kind {
 	case "", "slow", "away", "html":
 	default:
 		return fmt.Errorf("metadata fault %q: slow, away, html or none are known", f.Kind)
 	}
-	return p.operate(name, "", func(v *vm) error {
+	return p.eachOf(name, func(v *vm) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		v.fault = f

@@ -3,6 +3,7 @@ package localgce_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -43,6 +44,22 @@ func tiny(verb string, args []string) int {
 	case "knock": // how a call ends where nobody answers
 		_, err := net.DialTimeout("tcp", args[0]+":443", 5*time.Second)
 		fmt.Print(err)
+	case "sink": // takes in what pour sends
+		if l, err := net.Listen("tcp", ":9000"); err == nil {
+			if c, err := l.Accept(); err == nil {
+				_, _ = io.Copy(io.Discard, c)
+				c.Close()
+			}
+		}
+	case "pour": // how long 2 MiB take until the other end has them
+		fmt.Println(pour(args[0]))
+	case "hold": // how a connection ends
+		if c, err := tls.Dial("tcp", args[0]+":443", &tls.Config{InsecureSkipVerify: true}); err == nil {
+			fmt.Println("connected")
+			if _, err := c.Read(make([]byte, 1)); err != nil && !errors.Is(err, io.EOF) {
+				fmt.Println("broken")
+			}
+		}
 	case "get":
 		body, err := fetch(args[0], time.Second)
 		if err != nil {
@@ -52,6 +69,18 @@ func tiny(verb string, args []string) int {
 		fmt.Print(body)
 	}
 	return 0
+}
+
+func pour(to string) time.Duration {
+	var c net.Conn
+	for err := io.EOF; err != nil; time.Sleep(10 * time.Millisecond) { // it may not listen yet
+		c, err = net.DialTimeout("tcp", to+":9000", time.Second)
+	}
+	began := time.Now()
+	_, _ = c.Write(make([]byte, 2<<20))
+	_ = c.(*net.TCPConn).CloseWrite()
+	_, _ = c.Read(make([]byte, 1))
+	return time.Since(began)
 }
 
 // tinyAgent does what the tests look at: it says that it is ready, leaves a child, serves its VM's name and /readyz on the endpoint's

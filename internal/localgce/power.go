@@ -32,7 +32,7 @@ type machine struct {
 func (p *Project) powerOn(ctx context.Context, v *vm) error {
 	m := &machine{booted: make(chan error, 1), done: make(chan struct{})}
 	p.mu.Lock()
-	v.machine, v.frozen, v.agent = m, false, AgentStatus{}
+	v.machine, v.frozen, v.paused, v.agent = m, false, false, AgentStatus{}
 	v.boots++
 	p.mu.Unlock()
 	err := p.boot(ctx, v, m)
@@ -56,6 +56,9 @@ func (p *Project) boot(ctx context.Context, v *vm, m *machine) error {
 		return err
 	}
 	if err := p.fabric.plug(ctx, v.record); err != nil {
+		return err
+	}
+	if err := p.fabric.shape(ctx, v.record, v.link, Link{}); err != nil {
 		return err
 	}
 	if err := p.changeCuts(ctx, func() {}); err != nil { // a recreated VM may have another address
@@ -141,7 +144,7 @@ func (p *Project) release(ctx context.Context, v *vm) error {
 		errs = append(errs, m.disk.detach(p.names.image(v.Disk.Image)))
 	}
 	p.mu.Lock()
-	v.machine, v.frozen, v.agent, v.status = nil, false, AgentStatus{}, statusTerminated
+	v.machine, v.frozen, v.paused, v.agent, v.status = nil, false, false, AgentStatus{}, statusTerminated
 	p.mu.Unlock()
 	p.conf.Log.Info("vm is off", "vm", v.key())
 	return errors.Join(errs...)

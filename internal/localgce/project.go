@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -188,7 +189,17 @@ func (p *Project) publish(v *vm) {
 }
 
 // SetComputeFault makes the Compute API fail, or be well with the zero value.
-func (p *Project) SetComputeFault(f ComputeFault) error { return p.compute.SetFault(f) }
+func (p *Project) SetComputeFault(f ComputeFault) error {
+	for _, name := range append(slices.Clone(f.VMs), f.Caller) {
+		if name == "" {
+			continue
+		}
+		if _, err := p.vm(name); err != nil {
+			return err
+		}
+	}
+	return p.compute.SetFault(f)
+}
 
 // Close powers all VMs off and removes every trace of the project from the machine. The files in the state folder stay.
 func (p *Project) Close(ctx context.Context) error {
@@ -200,6 +211,9 @@ func (p *Project) Close(ctx context.Context) error {
 		group.Go(func() error {
 			v.ops.Lock()
 			defer v.ops.Unlock()
+			for _, f := range v.binds {
+				f.release()
+			}
 			if v.machine == nil {
 				return nil
 			}

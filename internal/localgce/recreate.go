@@ -100,7 +100,7 @@ func (p *Project) succeed(ctx context.Context, v *vm, r Recreation) error {
 			return err
 		}
 	}
-	next := &vm{status: statusTerminated, fault: v.fault}
+	next := &vm{status: statusTerminated, fault: v.fault, link: v.link, binds: v.copyBinds()}
 	var former, left string
 	if err := p.changeCuts(ctx, func() {
 		former = v.key()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -192,12 +191,7 @@ func (n names) withMount(device string, f func(folder string) error) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and with it its namespace
-		done <- mountAside(device, folder, f)
-	}()
-	return <-done
+	return onOwnThread(func() error { return mountAside(device, folder, f) })
 }
 
 func mountAside(device, folder string, f func(string) error) error {

@@ -161,6 +161,10 @@ func TestADeadProjectIsSweptAndTakenUp(t *testing.T) {
 		if err := c.FreezeVM(t.Context(), "b"); err != nil {
 			t.Fatal(err)
 		}
+		// Nobody thaws a's disk.
+		if err := c.FreezeDisk(t.Context(), "a", time.Minute); err != nil {
+			t.Fatal(err)
+		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		return s

@@ -2,6 +2,7 @@ package localgce
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -23,6 +24,9 @@ type vm struct {
 	record
 	status   string
 	frozen   bool
+	paused   bool
+	link     Link
+	binds    []*bindFault // guarded by ops alone
 	cut      bool
 	promised netip.Addr // its next address, while it is recreated
 	event    string     // maintenance-event; NONE where empty
@@ -82,6 +86,24 @@ func (p *Project) operate(name, wanted string, f func(*vm) error) error {
 	return f(v)
 }
 
+// eachOf is operate for one VM, or with an empty name for each in turn, in any state.
+func (p *Project) eachOf(name string, f func(*vm) error) error {
+	names := []string{name}
+	if name == "" {
+		names = nil
+		p.mu.Lock()
+		for _, v := range p.vms {
+			names = append(names, v.key())
+		}
+		p.mu.Unlock()
+	}
+	var errs []error
+	for _, n := range names {
+		errs = append(errs, p.operate(n, "", f))
+	}
+	return errors.Join(errs...)
+}
+
 // StartVM powers a VM on: the same instance id and data disk, a fresh boot disk, a new boot id. It returns when the agent is started.
 func (p *Project) StartVM(ctx context.Context, name string) error {
 	return p.operate(name, statusTerminated, func(v *vm) error { return p.powerOn(ctx, v) })
@@ -95,8 +117,8 @@ func (p *Project) KillVM(ctx context.Context, name string) error {
 // StopVM ends a VM in order: SIGTERM to the agent, and after Agent.StopTimeout SIGKILL.
 func (p *Project) StopVM(ctx context.Context, name string) error {
 	return p.operate(name, statusRunning, func(v *vm) error {
-		if v.frozen {
-			return &StateError{Name: name, Is: "frozen", Wanted: "thawed"}
+		if v.frozen || v.paused {
+			return &StateError{Name: name, Is: "frozen or paused", Wanted: "neither"}
 		}
 		if v.machine.stall != nil {
 			return &StateError{Name: name, Is: "without a disk that takes writes", Wanted: "whole"}

@@ -1,0 +1,179 @@
+package localgce_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/localgce"
+)
+
+func TestProcessesArePausedAndSignalled(t *testing.T) {
+	conf := config(t.TempDir(), 18, "a")
+	conf.Agent.Watchdog = 0
+	w := start(t, conf)
+	w.awaitReady("a")
+	ctx := t.Context()
+	url := "https://" + w.address("a") + "/"
+	w.do(w.PauseVM(ctx, "a"))
+	w.refused("vm a is paused", w.PauseVM(ctx, "a"))
+	w.refused("vm a is frozen or paused", w.StopVM(ctx, "a"))
+	if _, err := fetch(url, 300*time.Millisecond); err == nil {
+		t.Error("a paused VM answers")
+	}
+	if !w.vm("a").Paused {
+		t.Error("the status says nothing of the pause")
+	}
+	w.do(w.ResumeVM(ctx, "a"))
+	w.await("it goes on", func() bool { _, err := fetch(url, time.Second); return err == nil })
+	w.do(w.PauseVM(ctx, "a"))
+	w.do(w.KillVM(ctx, "a"))
+	w.do(w.StartVM(ctx, "a"))
+	w.awaitReady("a")
+
+	if n, err := w.SignalProcess("a", "sleep", "KILL"); n != 1 || err != nil {
+		t.Errorf("killed %d, %v", n, err)
+	}
+	w.await("the child is dead", func() bool { return !strings.Contains(w.must("a", "cat /proc/[0-9]*/stat"), "(sleep) S") })
+	_, err := w.SignalProcess("a", "sleepless", "KILL")
+	w.refused(`no process of a is named "sleepless"`, err)
+	_, err = w.SignalProcess("a", "sleep", "HURT")
+	w.refused(`signal "HURT"`, err)
+	if n, err := w.SignalProcess("a", "agent", "KILL"); n != 1 || err != nil {
+		t.Errorf("killed %d agents, %v", n, err)
+	}
+	w.await("the agent is restarted", func() bool { return w.vm("a").Agent.Restarts == 1 })
+}
+
+func TestBindsFail(t *testing.T) {
+	conf := config(t.TempDir(), 19, "a", "b")
+	folder := t.TempDir()
+	if err := os.WriteFile(folder+"/object", []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	conf.Binds = append(conf.Binds, localgce.Bind{Host: folder, Guest: "/srv/bucket"})
+	w := start(t, conf)
+	ctx := t.Context()
+	w.refused(`bind fault "dull"`, w.SetBindFault("a", "/srv/bucket", "dull"))
+	w.refused(`"/srv" is no folder that is shown to the vms; there are ["/srv/bucket"]`, w.SetBindFault("a", "/srv", "empty"))
+	w.refused("no vm is named", w.SetBindFault("c", "/srv/bucket", "empty"))
+	const read = "cat /srv/bucket/object 2>&1; true"
+	look := func(when, kind, vm, script, want string) {
+		t.Helper()
+		if got := w.must(vm, script); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s %s: %q, want %q", kind, when, got, want)
+		}
+	}
+	for kind, see := range map[string][2]string{
+		"unreadable": {read, "Transport endpoint is not connected"},
+		"empty":      {"ls -A /srv/bucket", ""},
+		"hang":       {"timeout -s KILL 0.2 cat /srv/bucket/object 2>&1; echo $?", "137"},
+		"readonly":   {"touch /srv/bucket/x 2>&1; true", "Read-only file system"},
+	} {
+		w.do(w.SetBindFault("a", "/srv/bucket", kind))
+		look("while it runs", kind, "a", see[0], see[1])
+		look("at another VM", kind, "b", read, "content")
+		w.do(w.KillVM(ctx, "a"))
+		w.do(w.StartVM(ctx, "a"))
+		look("after a boot", kind, "a", see[0], see[1])
+		w.do(w.SetBindFault("a", "/srv/bucket", ""))
+		look("healed", kind, "a", read+"; touch /srv/bucket/new && rm /srv/bucket/new && echo writes", "content")
+		look("healed", kind, "a", "touch /srv/bucket/new && rm /srv/bucket/new && echo writes", "writes")
+	}
+	w.do(w.SetBindFault("", "/srv/bucket", "unreadable"))
+	look("for all", "unreadable", "b", read, "not connected")
+	w.do(w.SetBindFault("", "/srv/bucket", ""))
+	look("for all", "healed", "b", read, "content")
+	w.do(w.SetBindFault("", "/srv/bucket", "hang")) // and down with it
+}
+
+func TestLinksAreLimitedAndReset(t *testing.T) {
+	w := start(t, config(t.TempDir(), 21, "a", "b"))
+	ctx := t.Context()
+	w.awaitReady("a", "b")
+	w.refused("bandwidth 5", w.SetLink(ctx, "a", localgce.Link{Bandwidth: 5}))
+	w.refused("delay 1h0m0s", w.SetLink(ctx, "a", localgce.Link{Delay: time.Hour}))
+	send := func() time.Duration {
+		t.Helper()
+		receiver, err := w.Command(ctx, "b", "/usr/local/bin/tiny", "tiny", "sink")
+		w.do(err)
+		w.do(receiver.Start())
+		out := w.must("a", "/usr/local/bin/tiny tiny pour "+w.address("b"))
+		_ = receiver.Wait()
+		took, err := time.ParseDuration(strings.TrimSpace(out))
+		w.do(err)
+		return took
+	}
+	free := send()
+	w.do(w.SetLink(ctx, "a", localgce.Link{Bandwidth: 2 << 20}))
+	limited := send()
+	w.do(w.KillVM(ctx, "a"))
+	w.do(w.StartVM(ctx, "a"))
+	booted := send()
+	w.do(w.SetLink(ctx, "a", localgce.Link{}))
+	w.do(w.SetLink(ctx, "a", localgce.Link{}))
+	again := send()
+	t.Logf("2 MiB: %s, limited to 2 MiB a second %s, after a boot %s, then %s", free, limited, booted, again)
+	if limited < 800*time.Millisecond || booted < 800*time.Millisecond || again > 500*time.Millisecond {
+		t.Error("the limit is not as it should be")
+	}
+	if err := w.SetLink(ctx, "a", localgce.Link{Delay: 50 * time.Millisecond}); err != nil {
+		w.refused("delay needs netem, which this kernel lacks", err) // and where it has it, the next line is slow, not wrong
+	}
+	w.must("a", "true")
+
+	if n, err := w.ResetConnections(ctx, "a", "b"); n != 0 || err != nil {
+		t.Errorf("reset %d of none, %v", n, err)
+	}
+	hold, err := w.Command(ctx, "a", "/usr/local/bin/tiny", "tiny", "hold", w.address("b"))
+	w.do(err)
+	out, err := hold.StdoutPipe()
+	w.do(err)
+	w.do(hold.Start())
+	var said string
+	_, _ = fmt.Fscanln(out, &said)
+	if n, err := w.ResetConnections(ctx, "a", "b"); n != 1 || err != nil {
+		t.Errorf("reset %d of 1, %v", n, err)
+	}
+	_, _ = fmt.Fscanln(out, &said)
+	if _ = hold.Wait(); said != "broken" {
+		t.Errorf("the connection is %q", said)
+	}
+}
+
+func TestComputeAPIFailsForOneCaller(t *testing.T) {
+	w := start(t, config(t.TempDir(), 22, "a", "b"))
+	base := "/usr/local/bin/tiny tiny get " + w.Status().ComputeEndpoint + "projects/quorate-local/"
+	list, get := base+"aggregated/instances", base+"zones/us-central1-b/instances/b"
+	w.refused("no vm is named", w.SetComputeFault(localgce.ComputeFault{Kind: "forbidden", Caller: "c"}))
+	w.refused("missing needs some", w.SetComputeFault(localgce.ComputeFault{Kind: "missing"}))
+	w.do(w.SetComputeFault(localgce.ComputeFault{Kind: "notfound", Caller: "a"}))
+	if a, b := w.must("a", list), w.must("b", list); !strings.Contains(a, `"code":404`) || !strings.Contains(b, `"name":"a"`) {
+		t.Errorf("a hears %s; b hears %s", a, b)
+	}
+	w.do(w.SetComputeFault(localgce.ComputeFault{Kind: "missing", VMs: []string{"b"}, Caller: "a"}))
+	if a, disks := w.must("a", list), w.diskIDs("a"); strings.Contains(a, `"name":"b"`) || !strings.Contains(a, `"name":"a"`) || len(disks) != 2 || !strings.Contains(w.must("a", get), `"code":404`) {
+		t.Errorf("b is not missing: %s, disks %q", a, disks)
+	}
+	w.do(w.SetComputeFault(localgce.ComputeFault{Kind: "stale"}))
+	w.do(w.SetComputeFault(localgce.ComputeFault{Caller: "a"}))
+	id := w.vm("b").InstanceID
+	w.do(w.RecreateVM(t.Context(), "b", localgce.Recreation{Wipe: true}))
+	for _, script := range []string{list, get} {
+		if a := w.must("a", script); !strings.Contains(a, `"id":"`+id+`"`) {
+			t.Errorf("what is stale knows more than it should: %s", a)
+		}
+	}
+	w.do(w.SetComputeFault(localgce.ComputeFault{}))
+	if a := w.must("a", get); strings.Contains(a, id) || !strings.Contains(a, w.vm("b").InstanceID) {
+		t.Errorf("well again: %s", a)
+	}
+	w.do(w.SetMetadataFault("", localgce.MetadataFault{Kind: "away"}))
+	for _, vm := range []string{"a", "b"} {
+		if w.reaches(vm, "http://169.254.169.254/") {
+			t.Errorf("the metadata server of %s answers", vm)
+		}
+	}
+}
