@@ -39,6 +39,9 @@ kubernetes: ## The real Kubernetes programs from their source modules, cached by
 etcd: ## etcd's own tools from their source modules, cached by pin
 	@images/build.sh etcd bin
 
+etcd-former: ## etcd of the minor version before ours, for the tests of what is refused, in bin/former/
+	@images/build.sh etcd-former bin/former
+
 race: build kubernetes etcd ## The tests of the packages that run goroutines, with the race detector
 	$(GO) test -race -timeout 20m ./agent/... ./supervisor/... ./etcdmember/... ./certs/... ./internal/...
 
@@ -64,4 +67,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo demo-check demo-down test check deps build kubernetes etcd race chaos bench fuzz lint vuln clean
+.PHONY: help demo demo-check demo-down test check deps build kubernetes etcd etcd-former race chaos bench fuzz lint vuln clean

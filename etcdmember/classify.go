@@ -42,8 +42,8 @@ func fault(f Facts, h history) string {
 	if err := f.Directory.ReadErr; err != nil {
 		return fmt.Sprintf("the etcd directory cannot be looked at: %v", err)
 	}
-	if older(f.EtcdVersion, f.ClusterVersion) {
-		return fmt.Sprintf("etcd here is %s and the cluster's version is %s: this image is too old", f.EtcdVersion, f.ClusterVersion)
+	if text := versionFault(f, h.formed != nil); text != "" {
+		return text
 	}
 	in := h.Record.Inception
 	if f.RecordErr != nil || in == nil {

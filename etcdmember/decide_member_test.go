@@ -165,6 +165,9 @@ var memberCases = []rowCase{
 		f.Agent.Incarnation = 2
 	}), 25, ActConfirmIncarnation, ""},
 	{"25: a new VM on the same disk keeps the member", from(three, withQuorum, func(f *Facts) { f.recreate("d1") }), 25, ActTakeIncarnation, ""},
+	{"25: in a cluster of the minor version before, which is how members are upgraded", from(three, withQuorum, func(f *Facts) {
+		f.EtcdVersion, f.ClusterVersion, f.MemberVersion = "3.7.3", "3.6.0", "3.6.16"
+	}), 25, ActStart, ""},
 	{"26: removed while away: archive", from(three, removedMe), 26, ActArchive, ""},
 	{"27: a peer says removed and there is no quorum: wait", from(three, func(f *Facts) { f.answers(ReachAnswers); f.Answers[0].Removed = true }), 27, ActWait, "removed"},
 	{"28: valid and nobody answers: start, it is needed", three, 28, ActStart, ""},
@@ -185,11 +188,19 @@ var memberCases = []rowCase{
 
 func TestFaultsComeBeforeAnyRow(t *testing.T) {
 	cases := map[string]func(*Facts){
-		"the data disk is not mounted":             func(f *Facts) { f.Disk.Mounted = false },
-		"a disk of another cluster":                func(f *Facts) { f.Agent.ClusterUID = "other" },
-		"an instance of another project":           func(f *Facts) { f.Me.ProjectNumber = "8" },
-		"an instance of another region":            func(f *Facts) { f.Me.Zone = "europe-west1-b" },
-		"a clock before the inception":             func(f *Facts) { f.Now = t0.Add(-2 * time.Hour) },
+		"the data disk is not mounted":   func(f *Facts) { f.Disk.Mounted = false },
+		"a disk of another cluster":      func(f *Facts) { f.Agent.ClusterUID = "other" },
+		"an instance of another project": func(f *Facts) { f.Me.ProjectNumber = "8" },
+		"an instance of another region":  func(f *Facts) { f.Me.Zone = "europe-west1-b" },
+		"a clock before the inception":   func(f *Facts) { f.Now = t0.Add(-2 * time.Hour) },
+		"a joiner of a newer minor version than the cluster": func(f *Facts) {
+			wiped(f)
+			f.EtcdVersion, f.ClusterVersion, f.MemberVersion = "3.7.3", "3.6.0", "3.6.16"
+		},
+		"a joiner of an older minor version than the members, whose cluster has not agreed on theirs yet": func(f *Facts) {
+			wiped(f)
+			f.EtcdVersion, f.ClusterVersion, f.MemberVersion = "3.6.16", "3.0.0", "3.7.3"
+		},
 		"an etcd below the cluster's version":      func(f *Facts) { f.EtcdVersion, f.ClusterVersion = "3.6.14", "3.7.3" },
 		"an etcd directory that cannot be read at": func(f *Facts) { f.Directory.ReadErr = errors.New("input/output error") },
 	}

@@ -33,8 +33,9 @@ type Facts struct {
 	Answers []Answer
 	// Compute is what the Compute API said.
 	Compute Compute
-	// ClusterVersion is etcd's cluster version as a peer said it, EtcdVersion ours: "3.7.3". Empty: not known.
-	ClusterVersion, EtcdVersion string
+	// ClusterVersion is etcd's cluster version as a peer said it, MemberVersion the lowest of the members that answered, EtcdVersion ours: "3.7.3".
+	// Empty: not known.
+	ClusterVersion, MemberVersion, EtcdVersion string
 	Policy                      Policy
 	// Preflight is why this VM is not fit to seed (room on the disk, ports, binaries); nil: it is.
 	Preflight error
@@ -115,8 +116,8 @@ type Answer struct {
 	Members   []Member
 	// Removed: it answered our member's id with 410, gone.
 	Removed bool
-	// Version is its etcd version; empty: not said.
-	Version string
+	// Version is its etcd version, ClusterVersion the one that its cluster has agreed on; empty: not said.
+	Version, ClusterVersion string
 }
 
 // Member is one entry of etcd's member list.

@@ -42,15 +42,12 @@ func (m *Membership) observe(ctx context.Context) Facts {
 		m.listCompute(ctx, f.Record) // says whom to ask
 	}
 	f.Answers = m.ask(ctx, m.addresses(f.Record, !formed))
+	m.askPeers(ctx, &f)
 	if formed && !f.Directory.Running && m.agent.Phase != PhaseStarted && !answersQuorum(f) {
 		m.listCompute(ctx, f.Record) // a reboot with a disk, and a join, need no cloud service
 	}
 	f.Compute = m.compute
-	for _, a := range f.Answers {
-		if a.Version != "" {
-			f.ClusterVersion = a.Version
-		}
-	}
+	f.findVersions()
 	if !formed && m.cfg.Preflight != nil && !f.Directory.Running {
 		f.Preflight = m.cfg.Preflight(ctx)
 	}

@@ -384,9 +384,16 @@ type processChild struct {
 	agent   *realAgent
 	removed func() // the member was removed
 
-	mu   sync.Mutex
-	cmd  *exec.Cmd
-	done chan struct{}
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	done  chan struct{}
+	begun int // times that it was started
+}
+
+func (c *processChild) starts() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.begun
 }
 
 func (c *processChild) Running() bool {
@@ -431,6 +438,7 @@ func (c *processChild) Start(ctx context.Context, path string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cmd, c.done = cmd, done
+	c.begun++
 	return nil
 }
 

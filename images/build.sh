@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the pinned programs of an image from their source modules and copies them to a folder.
 #
-#   images/build.sh kubernetes|etcd OUTPUT
+#   images/build.sh kubernetes|etcd|etcd-former OUTPUT
 #
 # The result is cached outside the repository under a key made of the pin (go.mod, go.sum) and the flags, so a build happens
 # once for each pin. A build that is interrupted leaves nothing under the key: the next one starts again.
@@ -10,7 +10,7 @@ what=${1:-} out=${2:-}
 if [[ -n $out ]]; then out=$(mkdir -p "$out" && cd "$out" && pwd); fi
 cd "$(dirname "$0")"
 if [[ ! -f ${what:-none}/go.mod || -z $out ]]; then
-  echo "usage: images/build.sh kubernetes|etcd OUTPUT" >&2
+  echo "usage: images/build.sh kubernetes|etcd|etcd-former OUTPUT" >&2
   exit 2
 fi
 export GOTOOLCHAIN=auto GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false"
