@@ -31,7 +31,7 @@ func TestSnapshots(t *testing.T) {
 
 	// As if it had been saved long ago: a replica that leaves wants a younger one.
 	c.must(t, os.RemoveAll(filepath.Join(c.bucket(), "test", "snapshots")))
-	_, err := c.quorate(t, "orders", "give", "leave", "master-c", "--yes")
+	_, err := c.quorate(t, "orders", "give", "leave", "master-c")
 	c.must(t, err)
 	begin := time.Now()
 	var list []record.Snapshot

@@ -72,7 +72,7 @@ func explain(status int, bucket string, err error) error {
 	}
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("access denied (HTTP %d): the service account needs storage.objects.list, get, create and update on bucket %s: %w",
+		return fmt.Errorf("access denied (HTTP %d): the service account needs storage.objects.list, get, create and update on bucket %s, and delete to retire snapshots: %w",
 			status, bucket, err)
 	case http.StatusNotFound:
 		if !errors.Is(err, errAbsent) {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -368,4 +369,32 @@ func TestUploadThatLostItsNameToAnotherDoesNotCount(t *testing.T) {
 		}
 		checkTaken(t, s)
 	})
+}
+
+// TestAFullDiskLeavesNothingThatCounts stores into a file system that has room for the record and not for the snapshot.
+func TestAFullDiskLeavesNothingThatCounts(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a small file system is mounted")
+	}
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("mount a small file system: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	s := openStore(t, "file://"+dir)
+	_, err := s.CreateSnapshot(t.Context(), snapshotAt(1, 7, 1), bytes.NewReader(incompressible(4<<20)))
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("error %v: want a full disk", err)
+	}
+	checkNoTemp(t, "file://"+dir)
+	checkTaken(t, s)
+	made, err := s.CreateSnapshot(t.Context(), snapshotAt(1, 8, 2), bytes.NewReader(incompressible(100<<10)))
+	if err != nil {
+		t.Fatalf("one that has room: %v", err)
+	}
+	checkTaken(t, s, made.Name)
 }
