@@ -25,10 +25,11 @@ var (
 	metricEpoch = describe("quorate_epoch", "The newest epoch in the record.")
 	metricTerm  = describe("quorate_incarnation", "The number of this tenure in the record; 0: none was taken yet.")
 	metricAge   = describe("quorate_record_age_seconds", "How long ago the record was last read. No series: it was not read yet.")
+	metricSaved = describe("quorate_snapshot_age_seconds", "How long ago the newest verified snapshot of this epoch was taken. No series: there is none, or it is not known yet.")
 	metricSteps = describe("quorate_steps_total", "Steps of the membership that this agent took; outcome is done or failed.", "act", "outcome")
 )
 
-var metrics = []*prometheus.Desc{metricReady, metricPhase, metricRow, metricWait, metricState, metricLeads, metricEpoch, metricTerm, metricAge, metricSteps}
+var metrics = []*prometheus.Desc{metricReady, metricPhase, metricRow, metricWait, metricState, metricLeads, metricEpoch, metricTerm, metricAge, metricSaved, metricSteps}
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
@@ -53,7 +54,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	c.mu.Lock()
-	m, phase, ready, held := c.membership, c.phase, c.ready, c.held
+	m, phase, ready, held, snapshots := c.membership, c.phase, c.ready, c.held, c.snapshots
 	c.mu.Unlock()
 	now := time.Now()
 	gauge(metricReady, one(ready))
@@ -61,6 +62,12 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	waits := map[[2]string]time.Time{} // a series that is given twice would fail the whole scrape
 	if held != nil {
 		waits[[2]string{held.Row, held.Name}] = held.Since
+	}
+	if b := snapshots.blocked; b != nil {
+		waits[[2]string{b.Row, b.Name}] = b.Since
+	}
+	if s := snapshots.shown; s != nil && s.Time != nil {
+		gauge(metricSaved, now.Sub(*s.Time).Seconds())
 	}
 	state, leads := "none", false
 	if m != nil {

@@ -67,6 +67,9 @@ func TestASnapshotIsSavedWheneverItIsTheReplicasTurn(t *testing.T) {
 		if s.Snapshots == nil || s.Snapshots.Newest != "1/5-x" || s.Snapshots.Turn == nil || s.Snapshots.Saving || len(s.Blocked) != 0 {
 			t.Errorf("status %+v, %+v", s.Snapshots, s.Blocked)
 		}
+		if got := scraped(t, a); !strings.Contains(got, "\nquorate_snapshot_age_seconds 1") || strings.Contains(got, "quorate_wait_seconds{") { // 1200 or so: 20 minutes
+			t.Errorf("metrics\n%s", got)
+		}
 	})
 	if want := []time.Duration{60 * time.Minute, 120 * time.Minute, 180 * time.Minute}; !slices.Equal(at, want) {
 		t.Errorf("saved at %v, want %v", at, want)
@@ -89,6 +92,9 @@ func TestASavingThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 		blocked := a.status(t.Context()).Blocked
 		if len(blocked) != 1 || blocked[0].Name != snapshotOverdue || !strings.Contains(blocked[0].Reason, broken.Error()) {
 			t.Errorf("blocked %+v", blocked)
+		}
+		if got := scraped(t, a); strings.Contains(got, "\nquorate_snapshot_age_seconds") || !strings.Contains(got, `quorate_wait_seconds{name="snapshot-overdue",row=""}`) {
+			t.Errorf("metrics\n%s", got)
 		}
 	})
 	want := []time.Duration{60 * time.Minute, 61 * time.Minute, 63 * time.Minute, 67 * time.Minute, 75 * time.Minute, 92 * time.Minute, 122 * time.Minute, 152 * time.Minute, 182 * time.Minute}
