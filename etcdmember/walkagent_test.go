@@ -229,11 +229,15 @@ func (w *world) beside(v *vm) {
 	if p.Blocked != nil {
 		v.besideBlocked = p.Blocked
 	}
-	if p.Act != ActPromote && p.Act != ActRemoveMember {
+	if p.Act != ActPromote && p.Act != ActRemoveMember && p.Act != ActMoveLeader {
 		return
 	}
 	w.checkChange(v, p)
 	w.log("%s beside row %s: %s %s", v.id, p.Row, p.Act, p.MemberID)
+	if p.Act == ActMoveLeader {
+		v.queue = append(v.queue, func() bool { return w.moveLeader(v, p.MemberID) })
+		return
+	}
 	kind := map[Act]entryKind{ActPromote: addVoter, ActRemoveMember: remove}[p.Act]
 	v.queue = append(v.queue, func() bool {
 		if v.etcd == nil {
@@ -249,6 +253,9 @@ func (w *world) ring(v *vm) Ring {
 	e := v.etcd
 	r := Ring{At: w.now, Me: w.me(v), Cluster: testCluster, Leader: e.id, LastIndex: uint64(len(e.log)) * indexUnit, Record: w.view,
 		RecordErr: w.unreadable(v), Compute: v.compute, Policy: w.policy()}
+	for _, s := range w.snapshots {
+		r.SnapshotAt = s.Time
+	}
 	if v.silent == nil {
 		v.silent, v.moved = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}
 	}

@@ -244,6 +244,7 @@ func (w *world) heal() {
 		}
 	}
 	slices.SortFunc(w.vms, func(a, b *vm) int { return a.place - b.place })
+	w.resume()
 	w.log("faults end")
 }
 

@@ -11,7 +11,13 @@ import (
 // person gives an order, or the snapshot duty has its turn.
 func (w *world) person(v *vm) {
 	f := historyOf(Facts{Now: w.now, Record: w.view})
-	switch n := w.random.IntN(10); {
+	n := w.random.IntN(10)
+	if w.sizes {
+		n -= w.random.IntN(2) * 4 // fewer restores
+	}
+	switch {
+	case w.sizes && n < 2 && w.asks > 0 && f.formed != nil:
+		w.orderSize()
 	case n < 5:
 		w.save(v)
 	case w.asks == 0 || f.formed == nil:

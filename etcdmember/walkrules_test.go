@@ -70,11 +70,25 @@ func (w *world) checkOutcome(e *record.Epoch) {
 // checkChange is S3 at the moment of the leader's decision: what happens to the member between that and the act is nobody's fault.
 func (w *world) checkChange(l *vm, p Plan) {
 	c := l.etcd.conf
+	for _, id := range c.voters {
+		if u := w.peer(l, id); u != nil && u.etcd.term > l.etcd.term {
+			return // deposed, and it hears so with its next message
+		}
+	}
 	n, alive := len(c.voters), w.connected(l, 0)
 	switch p.Act {
 	case ActPromote:
 		if w.peer(l, p.MemberID) == nil {
 			w.fail("S3", "learner %s is promoted and does not run", p.MemberID)
+		}
+		learners := 0
+		for _, id := range c.learners {
+			if w.peer(l, id) != nil {
+				learners++
+			}
+		}
+		if n == 1 && learners < 2 && !w.leaves(c.places[c.voters[0]]) {
+			w.fail("S3", "promoting %s makes a pair of voters, which survives nothing and has two that can fail", p.MemberID)
 		}
 		if alive+1-quorum(n+1) < min(alive-quorum(n), 0) {
 			w.fail("S3", "promoting %s takes the quorum", p.MemberID)
@@ -84,7 +98,14 @@ func (w *world) checkChange(l *vm, p Plan) {
 			return
 		}
 		i, _ := historyOf(Facts{Now: w.now, Record: w.view}).incarnationOf(p.MemberID)
-		if owner := w.byInstance(i.InstanceID); owner != nil && !owner.ghost {
+		owner := w.byInstance(i.InstanceID)
+		if w.ordered(c.places[p.MemberID], p.MemberID) {
+			if w.connected(l, p.MemberID) < quorum(n-1) {
+				w.fail("S3", "removing %s, by order, takes the quorum", p.MemberID)
+			}
+			return
+		}
+		if owner != nil && !owner.ghost {
 			w.fail("S3", "voter %s is removed by another, and its VM %s exists", p.MemberID, owner.id)
 		}
 		if w.connected(l, p.MemberID)-quorum(n-1) < alive-quorum(n) {
@@ -125,10 +146,13 @@ func (w *world) whole() bool {
 		return false
 	}
 	c := l.etcd.conf
-	if len(c.voters)+len(c.learners) != w.places || w.places != 2 && len(c.learners) > 0 {
+	if members := len(c.voters) + len(c.learners); members != w.staying() || members != 2 && len(c.learners) > 0 {
 		return false
 	}
 	for _, v := range w.vms {
+		if w.leaves(v.place) && v.etcd == nil && v.row == RowLeft {
+			continue
+		}
 		if v.etcd == nil || v.etcd.cid != l.etcd.cid || v.disk.agent.Phase != PhaseStarted || v.etcd.commit != l.etcd.commit {
 			return false
 		}

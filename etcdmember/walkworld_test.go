@@ -86,6 +86,7 @@ type world struct {
 	restorePolicy string // of the configuration
 	survivors     bool   // policy 22
 	asks          int    // orders that a person still gives
+	sizes         bool   // some of which are not restores
 	snapshots     []saved
 	promises      map[uint64]promise
 
@@ -118,6 +119,9 @@ func newWorldOf(seed uint64, by variant, n int) *world {
 	}
 	w.restorePolicy = []string{"off", "off", "latest-snapshot", "warm-copy"}[w.random.IntN(4)]
 	w.survivors, w.asks = w.chance(60), max(0, w.random.IntN(5)-1)
+	if w.sizes = w.chance(30); w.sizes {
+		w.asks += 3
+	}
 	for p := range w.places {
 		w.create(p, w.blankDisk())
 	}
