@@ -11,7 +11,7 @@ import (
 const (
 	bootPause  = 100 * time.Millisecond
 	longPause  = 2 * time.Second
-	keepPause  = 9 * time.Second // orders are followed within 10 s, and a look itself takes a moment
+	keepPause  = 8 * time.Second // orders are followed within 10 s: what is read has to be acted on, too
 	bootWindow = 15 * time.Second
 	errorPause = 500 * time.Millisecond
 )

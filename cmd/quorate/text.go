@@ -64,6 +64,13 @@ func printText(w io.Writer, indent, text string) {
 	}
 }
 
+// wrapped is a text broken as printText does.
+func wrapped(text string) string {
+	var b strings.Builder
+	printText(&b, "", text)
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
 // age is how long ago something was, in its two largest units.
 func age(now, then time.Time) string {
 	d := max(0, now.Sub(then)).Truncate(time.Second)
