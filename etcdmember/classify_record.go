@@ -123,6 +123,8 @@ func (h history) wasFormed(e *record.Epoch) string {
 		return "agent.json on this disk says started"
 	case e.Closed != nil:
 		return "it was closed"
+	case e.Claim != nil && e.Claim.Source.Kind == record.SourceRebuilt:
+		return "its claim was rebuilt, which comes after the outcome"
 	case len(e.Stopped) > 0:
 		return "stopped/ names " + e.Stopped[0].Place.String()
 	}

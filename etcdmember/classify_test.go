@@ -48,6 +48,7 @@ func TestEachProofOfDamage(t *testing.T) {
 		{"a snapshot", from(unformed, func(f *Facts) { f.Record.Snapshots = []uint64{1} }), "snapshot"},
 		{"stopped/", from(unformed, func(f *Facts) { f.stopped(pb, 1, 0xb1, 9) }), "stopped/"},
 		{"closed.json", from(unformed, isClosed), "closed"},
+		{"a claim that was rebuilt", from(blank, func(f *Facts) { f.claim(1, "t1", pa, "unknown", record.Source{Kind: record.SourceRebuilt}) }), "rebuilt"},
 		{"a started.json of another place than the seeder's", from(unformed, func(f *Facts) { f.incarnation(pc, 1, "103", "d3", 1, 0xc3) }), "started.json"},
 		{"abandoned, although a mark proves that it was formed", from(unformed, func(f *Facts) { f.abandon(); f.Record.Marks[0xb1] = record.Mark{Epoch: 1} }), "mark"},
 		{"an incarnation names an epoch that epochs/ lacks", from(blank, func(f *Facts) { f.incarnation(pb, 1, "102", "d2", 1, 0) }), "replicas/"},

@@ -54,6 +54,9 @@ func TestTheRecordIsRebuilt(t *testing.T) {
 		{"the claim and one incarnation are lost", func(t *testing.T) {
 			c.must(t, os.Remove(filepath.Join(c.record(), "epochs", "1", "claim.json")))
 			c.must(t, os.Remove(c.newestIncarnation(t, "master-b")))
+			for _, vm := range c.vms {
+				c.within(t, found, vm+" says that it waits", func() error { return c.waitsFor(vm, "record-unreadable") })
+			}
 			out := c.rebuild(t, c.vms)
 			wantWords(t, out, "created epochs/1/claim.json", "created replicas/us-central1-b.master-b/")
 			if n := strings.Count(out, "created "); n != 2 {

@@ -97,10 +97,14 @@ func TestCheckFindsDamage(t *testing.T) {
 			m.put(outcomeKey(3), `{"formed":{"clusterID":"1","memberID":"1"}}`)
 		}, "epochs/3", "bundle/ has no generation"},
 		"newest formed by a mark, no outcome": {func(m *memory) { m.put(markKey(1), `{"memberID":"1","epoch":3}`) }, "epochs/3", "fail  epochs/3: outcome.json is lost"},
-		"closed though abandoned":             {func(m *memory) { m.put(closedKey(1), `{}`) }, "epochs/1", "it is closed but was not formed"},
-		"stranger":                            {func(m *memory) { m.put("epochs/02/claim.json", `{}`) }, "extra", "warn  extra: epochs/02/claim.json"},
-		"object in a folder's place":          {func(m *memory) { m.put("marks", `{}`) }, "extra", "fail  extra: marks"},
-		"undecodable":                         {func(m *memory) { m.put(orderKey(1), `{`) }, "content", "fail  content: read record: decode memory:orders/1.json"},
+		"newest formed by a rebuilt claim, no outcome": {func(m *memory) {
+			m.remove(claimKey(3))
+			m.put(claimKey(3), `{"token":"t","seeder":{"zone":"z","name":"m","instanceID":"unknown"},"maxLearners":4,"source":{"kind":"rebuilt"}}`)
+		}, "epochs/3", "fail  epochs/3: outcome.json is lost"},
+		"closed though abandoned":    {func(m *memory) { m.put(closedKey(1), `{}`) }, "epochs/1", "it is closed but was not formed"},
+		"stranger":                   {func(m *memory) { m.put("epochs/02/claim.json", `{}`) }, "extra", "warn  extra: epochs/02/claim.json"},
+		"object in a folder's place": {func(m *memory) { m.put("marks", `{}`) }, "extra", "fail  extra: marks"},
+		"undecodable":                {func(m *memory) { m.put(orderKey(1), `{`) }, "content", "fail  content: read record: decode memory:orders/1.json"},
 	} {
 		m := newMemory()
 		write(t, m.store(), fullView())

@@ -80,7 +80,8 @@ func hasOrder(v View, n uint64) bool {
 // provedFormed reports whether something but its outcome proves that the epoch was formed. The seeder's own started.json
 // does not: it is written before.
 func provedFormed(v View, e Epoch) bool {
-	if e.Closed != nil || len(e.Stopped) > 0 || slices.Contains(v.Snapshots, e.Number) {
+	rebuilt := e.Claim != nil && e.Claim.Source.Kind == SourceRebuilt // written after the outcome
+	if e.Closed != nil || rebuilt || len(e.Stopped) > 0 || slices.Contains(v.Snapshots, e.Number) {
 		return true
 	}
 	for _, m := range v.Marks {

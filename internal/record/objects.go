@@ -42,7 +42,8 @@ const (
 	SourceEmpty     SourceKind = "empty"
 	SourceSnapshot  SourceKind = "snapshot"
 	SourceDirectory SourceKind = "directory"
-	// SourceRebuilt: the claim was lost, and written again from what disks say, which do not hold its source. Nothing is ever formed from it.
+	// SourceRebuilt: the claim was lost, and written again from what disks say, which do not hold its source. Nothing is ever formed from it: it is written
+	// after its outcome, so it proves that the epoch was formed.
 	SourceRebuilt SourceKind = "rebuilt"
 )
 
