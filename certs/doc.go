@@ -18,6 +18,8 @@
 //   - A bundle older than the one that the disk has seen, of another cluster, or with other CAs in the same generation is
 //     refused.
 //   - Keys do not reach logs: Bundle prints as its generation and nothing more.
+//   - An escrow (Escrow, OpenEscrow) is the whole bundle under a passphrase. What comes back is decoded as strictly, and proved by issuing
+//     every leaf from it (Prove) before anything is written.
 //
 // It does not fetch, seal or store the bundle (internal/record), does not watch the clock (the agent calls Ensure again),
 // and restarts nobody: every reader of the leaf files takes a renewed certificate from the file. A changed trust bundle or
