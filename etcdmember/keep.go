@@ -22,6 +22,8 @@ type keeper struct {
 	nextLook, nextMark time.Time
 	// unresolved are the peers' names that the last look did not find: another look right away would not either.
 	unresolved map[string]bool
+	// listed are the ids of the list as the last look found it.
+	listed map[record.MemberID]bool
 	// marked is the status of the former tick that was to be marked.
 	marked MemberStatus
 	beside beside
@@ -57,7 +59,7 @@ func (k *keeper) tick(ctx context.Context) error {
 		s = MemberStatus{} // the supervisor starts it again; the record is looked at all the same
 	}
 	looked := false
-	if !now.Before(k.nextLook) || k.unknownPeer(s) {
+	if !now.Before(k.nextLook) || k.unknownPeer(s) || k.newMember(s) {
 		looked = true
 		if err := k.look(ctx, s); err != nil {
 			return err
@@ -88,6 +90,17 @@ func (k *keeper) unknownPeer(s MemberStatus) bool {
 	return false
 }
 
+// newMember reports whether the list has an id that the last look did not know. A replica that is made anew has a known name and may have another
+// address, which is in the record before the id is in the list.
+func (k *keeper) newMember(s MemberStatus) bool {
+	for _, e := range s.Members {
+		if !k.listed[e.ID] {
+			return true
+		}
+	}
+	return false
+}
+
 // unnamed are the hosts of the peer URLs that the hosts file does not know.
 func (k *keeper) unnamed(s MemberStatus) map[string]bool {
 	out := map[string]bool{}
@@ -111,7 +124,10 @@ func (k *keeper) look(ctx context.Context, s MemberStatus) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	k.unresolved = k.unnamed(s)
+	k.unresolved, k.listed = k.unnamed(s), map[record.MemberID]bool{}
+	for _, e := range s.Members {
+		k.listed[e.ID] = true
+	}
 	o := Classify(f)
 	decided := Decide(f.Now, o)
 	plan := k.hold(f, decided)

@@ -3,6 +3,7 @@ package etcdmember
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -111,6 +112,30 @@ func TestAnUnknownPeerIsLookedForOnce(t *testing.T) {
 	})
 	if err := k.look(t.Context(), s); err != nil || len(k.unresolved) != 0 {
 		t.Errorf("%v, unresolved %v", err, k.unresolved)
+	}
+}
+
+// A replica that is made anew has a name that is known, and may have another address: its new id in the list makes every replica look.
+func TestANewMemberOfAKnownPlaceIsLookedForOnce(t *testing.T) {
+	m, k := kept(t)
+	at := func(k uint64, address string) record.Incarnation {
+		return record.Incarnation{Place: pb, Number: k, InstanceID: "102", BootID: "b", Epoch: 1, Addresses: []netip.Addr{netip.MustParseAddr(address)}}
+	}
+	m.record.change(func(v *record.View) { v.Replicas[pb] = []record.Incarnation{at(1, "127.0.0.21")} })
+	s := MemberStatus{Members: []Member{entry(pa, "101", 0xa1), entry(pb, "102", 0xb1)}}
+	if err := k.look(t.Context(), s); err != nil || k.newMember(s) || k.unknownPeer(s) {
+		t.Fatalf("nothing is new: %v", err)
+	}
+	m.record.change(func(v *record.View) { v.Replicas[pb] = append(v.Replicas[pb], at(2, "127.0.0.22")) })
+	s.Members[1] = Member{ID: 0xb2, PeerURLs: s.Members[1].PeerURLs, Learner: true}
+	if k.unknownPeer(s) || !k.newMember(s) {
+		t.Fatal("its name is unknown, or its id is not new")
+	}
+	if err := k.look(t.Context(), s); err != nil || k.newMember(s) {
+		t.Errorf("it is looked for again at once: %v", err)
+	}
+	if got, _ := lookupHosts(k.cfg.HostsFile, pb.DNSName(testCluster)); got.String() != "127.0.0.22" {
+		t.Errorf("the hosts file has %s", got)
 	}
 }
 
