@@ -37,6 +37,14 @@ type damage struct {
 	outcome uint64
 }
 
+// Damage is the most telling proof that objects of the record are lost, as a sentence; empty: there is none.
+func Damage(v record.View) string {
+	if d := historyOf(Facts{Record: v}).damages(); len(d) > 0 {
+		return d[0].what
+	}
+	return ""
+}
+
 // damages lists every proof, the most telling first.
 func (h history) damages() []damage {
 	if h.Record.Inception == nil {

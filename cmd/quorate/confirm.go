@@ -13,8 +13,15 @@ import (
 
 // confirm says what a step risks and asks for the word yes. Where nobody can be asked, the flag --yes must be given.
 func confirm(cmd *cobra.Command, risk, question string, yes bool) error {
+	return confirmWord(cmd, risk, question, "yes", yes)
+}
+
+// confirmWord is confirm where another word is asked for.
+func confirmWord(cmd *cobra.Command, risk, question, word string, yes bool) error {
 	out := cmd.ErrOrStderr()
-	printText(out, "", risk)
+	if risk != "" {
+		printText(out, "", risk)
+	}
 	if yes {
 		return nil
 	}
@@ -22,9 +29,9 @@ func confirm(cmd *cobra.Command, risk, question string, yes bool) error {
 	if !ok || !isTerminal(in) {
 		return &usageError{fmt.Errorf("%s: there is no terminal to ask on; add --yes if you are sure; nothing was changed", question)}
 	}
-	fmt.Fprintf(out, "%s Type yes: ", question)
+	fmt.Fprintf(out, "%s Type %s: ", question, word)
 	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil || strings.TrimSpace(answer) != "yes" {
+	if err != nil || strings.TrimSpace(answer) != word {
 		return errNotConfirmed
 	}
 	return nil

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/record"
+)
+
+// restoreFlags are what an operator says of a restore.
+type restoreFlags struct {
+	clusterFlags
+	from, on                       string
+	exact, yes, noWait, endsLiving bool
+}
+
+func newRestore() *cobra.Command {
+	var f restoreFlags
+	cmd := &cobra.Command{Use: "restore", Short: "Begin a new history from a surviving disk or a snapshot, after quorum is lost for good", Args: noArguments,
+		Long: `Begin a new history from a surviving disk or a snapshot, after quorum is lost for good.
+
+It shows what is there to restore from, what will be lost, and who could still serve the old history; it asks; and it writes the
+order that the agents carry out: the old epoch ends, the replica that the order names forms the next one, and the others join it
+empty. Nothing is deleted: each replica archives its directory. It can be run again at any time: where an order is in force it
+goes on showing how far that has come.
+
+Keep every disk until it is done. A disk that survived holds more than any snapshot.`,
+		Example: `  quorate restore --config cluster.yaml
+  quorate restore --config cluster.yaml --from directory=us-central1-a.master-a
+  quorate restore --config cluster.yaml --from snapshot --on master-a`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) }}
+	f.add(cmd)
+	cmd.Flags().StringVar(&f.from, "from", "", "snapshot, snapshot=NAME, directory=REPLICA or learner=REPLICA; the best there is where it is not given")
+	cmd.Flags().StringVar(&f.on, "on", "", "the replica that restores a snapshot; it may be one that is made again with an empty disk")
+	cmd.Flags().BoolVar(&f.exact, "exact", false, "use this very directory, also where another replica stops with a longer log")
+	cmd.Flags().BoolVar(&f.endsLiving, "end-living-cluster", false, "end the epoch although its members have served within the last minute")
+	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "return once the order is written")
+	addYes(cmd, &f.yes)
+	return cmd
+}
+
+// livingFor is how long after its newest mark a cluster counts as living. A member that goes on writes one each 30 s.
+const livingFor = time.Minute
+
+func (f *restoreFlags) run(cmd *cobra.Command) error {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	store, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	w, err := readWreck(ctx, store, time.Now())
+	if err != nil {
+		return err
+	}
+	if o, ok := w.orderInForce(); ok && f.from == "" {
+		printText(out, "", fmt.Sprintf("Order %d is in force, given by %s at %s: %s. A newer order, with --from, would take its place.", o.Number, o.By, when(o.Time), orderText(o)))
+		return f.follow(ctx, out, store, w.epoch.Number)
+	}
+	if living := w.living(); living != "" && !f.endsLiving {
+		return errors.New(living)
+	}
+	c, err := w.choose(f)
+	if err != nil {
+		return err
+	}
+	if err := verifySource(ctx, out, store, c.order.From); err != nil {
+		return err
+	}
+	w.show(out, c)
+	question := fmt.Sprintf("End epoch %d of cluster %s and begin another?", w.epoch.Number, w.Inception.Name)
+	if err := confirmWord(cmd, "", question, w.Inception.Name, f.yes); err != nil {
+		return err
+	}
+	o, err := store.CreateOrder(ctx, record.Order{Kind: record.OrderRestore, By: givenBy(), Restore: &c.order})
+	if err != nil {
+		return fmt.Errorf("%w\nwhether the order was written is not known: run the command again, it looks first", err)
+	}
+	fmt.Fprintf(out, "Order %d: %s.\n", o.Number, orderText(o))
+	return f.follow(ctx, out, store, w.epoch.Number)
+}
+
+// wreck is a record as a restore looks at it: its newest formed epoch, and what is left of it.
+type wreck struct {
+	record.View
+	epoch     record.Epoch
+	snapshots []record.Snapshot
+	now       time.Time
+}
+
+// readWreck reads the record and refuses one that is lost or in which nothing was ever formed.
+func readWreck(ctx context.Context, store *record.Store, now time.Time) (wreck, error) {
+	v, err := store.View(ctx)
+	if err != nil {
+		return wreck{}, err
+	}
+	if v.Inception == nil {
+		return wreck{}, recordError("%s: no cluster has begun here, or its record is lost; nothing was written", store)
+	}
+	if lost := etcdmember.Damage(v); lost != "" {
+		return wreck{}, recordError("%s: %s: bring that back first (quorate record rebuild); nothing was written", store, lost)
+	}
+	w := wreck{View: v, now: now}
+	for _, e := range v.Epochs {
+		if e.Outcome != nil && e.Outcome.Formed != nil {
+			w.epoch = e
+		}
+	}
+	if w.epoch.Number == 0 {
+		return wreck{}, recordError("%s: no epoch was ever formed, so there is nothing to restore; nothing was written", store)
+	}
+	w.snapshots, err = store.Snapshots(ctx)
+	return w, err
+}
+
+// orderInForce is the newest order to restore that ends the newest formed epoch.
+func (w wreck) orderInForce() (record.Order, bool) {
+	o, ok := newBook(w.View, w.now).inForce(kindIs(record.OrderRestore))
+	return o, ok && o.Done == nil && o.Restore != nil && o.Restore.Ends == w.epoch.Number
+}
+
+// living says that members of the epoch served a moment ago; empty: nothing shows it.
+func (w wreck) living() string {
+	const how = "If it has lost its quorum since, wait a minute. To end a cluster that lives, add --end-living-cluster; nothing was written"
+	if w.epoch.Closed != nil {
+		return ""
+	}
+	if since := w.now.Sub(w.epoch.Outcome.Time); since < 2*livingFor {
+		return fmt.Sprintf("epoch %d was formed %s ago, and so has a quorum.\n%s", w.epoch.Number, since.Round(time.Second), how)
+	}
+	for _, m := range w.Marks {
+		if m.Epoch != w.epoch.Number || w.now.Sub(m.Time) >= livingFor {
+			continue
+		}
+		return fmt.Sprintf("the cluster lives: member %s went on %s ago, which takes a quorum.\n%s", m.MemberID, w.now.Sub(m.Time).Round(time.Second), how)
+	}
+	return ""
+}
+
+// furthestMark is how far the epoch's quorum is known to have come.
+func (w wreck) furthestMark() (furthest record.Mark, ok bool) {
+	for _, m := range w.Marks {
+		if m.Epoch == w.epoch.Number && (!ok || m.Applied > furthest.Applied) {
+			furthest, ok = m, true
+		}
+	}
+	return furthest, ok
+}
+
+// verifySource reads a snapshot whole, and checks what it holds against what was saved. A directory is checked by its own replica, before anything ends.
+func verifySource(ctx context.Context, out io.Writer, store *record.Store, s record.Source) error {
+	if s.Kind != record.SourceSnapshot {
+		return nil
+	}
+	if _, err := store.ReadSnapshot(ctx, s.Snapshot, io.Discard); err != nil {
+		return fmt.Errorf("verify snapshot %s: %w; nothing was written", s.Snapshot, err)
+	}
+	fmt.Fprintf(out, "Snapshot %s was read whole, and its hash is right.\n", s.Snapshot)
+	return nil
+}

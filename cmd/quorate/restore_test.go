@@ -1,0 +1,159 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+var (
+	placeA = replica.Place{Zone: "us-central1-a", Name: "master-a"}
+	placeB = replica.Place{Zone: "us-central1-b", Name: "master-b"}
+	placeC = replica.Place{Zone: "us-central1-c", Name: "master-c"}
+	now    = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+)
+
+// wrecked is a cluster of three that went silent ten minutes ago, with a snapshot an hour old.
+func wrecked() wreck {
+	w := wreck{now: now, View: record.View{Inception: &record.Inception{Name: "demo"}, Replicas: map[replica.Place][]record.Incarnation{}, Marks: map[record.MemberID]record.Mark{}}}
+	w.epoch = record.Epoch{Number: 1, Claim: &record.Claim{Token: "t"}, Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: 0xc1, MemberID: 0xa1}, Time: now.Add(-24 * time.Hour)}}
+	for i, p := range []replica.Place{placeA, placeB, placeC} {
+		id := record.MemberID(0xa1 + 0x10*i)
+		w.Replicas[p] = []record.Incarnation{{Place: p, Number: 1, InstanceID: "10" + string(rune('1'+i)), Epoch: 1, MemberID: id, DiskID: "d" + string(rune('1'+i)),
+			Started: &record.Started{Epoch: 1, MemberID: id}}}
+		w.Marks[id] = record.Mark{MemberID: id, Epoch: 1, Term: 3, Applied: uint64(1000 + 10*i), Time: now.Add(-10 * time.Minute)}
+	}
+	w.snapshots = []record.Snapshot{{Name: "1/77-x", Epoch: 1, Revision: 77, Index: 400, Time: now.Add(-70 * time.Minute)}}
+	return w
+}
+
+func (w *wreck) stop(p replica.Place, term, index uint64, at time.Duration) {
+	i := w.Replicas[p][0]
+	w.epoch.Stopped = append(w.epoch.Stopped, record.Stopped{Place: p, Incarnation: 1, MemberID: i.MemberID, Term: term, LastIndex: index, Time: now.Add(at)})
+}
+
+func TestTheSourceOfARestoreIsChosen(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		flags restoreFlags
+		say   func(*wreck)
+		want  string // the source and the replica, or what is refused
+		loses string
+	}{
+		{"of nobody it is known whether his disk survives: a person must say", restoreFlags{}, nil, "--from directory=us-central1-c.master-c, --from directory=us-central1-b.master-b", ""},
+		{"one has said that its disk is whole", restoreFlags{}, func(w *wreck) { w.stop(placeB, 3, 1015, 0) }, "directory b1 d2 us-central1-b.master-b 3/1015 newest", "5 entries beyond that (2026-11-21 11:50:00): at least these are LOST"},
+		{"of two that are whole the longer log", restoreFlags{}, func(w *wreck) { w.stop(placeB, 3, 1015, 0); w.stop(placeA, 4, 900, 0) }, "directory a1 d1 us-central1-a.master-a 4/900 newest", ""},
+		{"two have lost their disks: the third is what is left", restoreFlags{}, func(w *wreck) { w.stop(placeA, 0, 0, 0); w.stop(placeB, 0, 0, 0) },
+			"directory c1 d3 us-central1-c.master-c 3/1020 newest", "not behind the cluster's last mark"},
+		{"all have lost their disks: the newest snapshot, by whoever spoke last", restoreFlags{},
+			func(w *wreck) { w.stop(placeC, 0, 0, time.Minute); w.stop(placeA, 0, 0, 0); w.stop(placeB, 0, 0, 0) },
+			"snapshot 1/77-x us-central1-c.master-c", "Everything after 2026-11-21 10:50:00, revision 77, is LOST. The cluster's last mark is of 2026-11-21 11:50:00, 1h0m later and some 620 entries further."},
+		{"nothing is left", restoreFlags{}, func(w *wreck) {
+			w.stop(placeA, 0, 0, 0)
+			w.stop(placeB, 0, 0, 0)
+			w.stop(placeC, 0, 0, 0)
+			w.snapshots = nil
+		}, "nothing to restore from", ""},
+		{"a named directory", restoreFlags{from: "directory=master-a", exact: true}, nil, "directory a1 d1 us-central1-a.master-a 3/1000", "20 entries beyond that (2026-11-21 11:50:00): so much may be lost, or nothing"},
+		{"a learner is a directory", restoreFlags{from: "learner=master-b"}, nil, "directory b1 d2 us-central1-b.master-b 3/1010 newest", ""},
+		{"a directory that is lost by its own word", restoreFlags{from: "directory=master-a"}, func(w *wreck) { w.stop(placeA, 0, 0, 0) }, "is lost or cannot be used", ""},
+		{"a snapshot, and nobody who has spoken", restoreFlags{from: "snapshot"}, nil, "--on is needed", ""},
+		{"a snapshot on a named replica", restoreFlags{from: "snapshot=1/77-x", on: "master-b"}, nil, "snapshot 1/77-x us-central1-b.master-b", ""},
+		{"a snapshot that is not there", restoreFlags{from: "snapshot=1/78-x", on: "master-b"}, nil, "there is no snapshot 1/78-x", ""},
+		{"a directory on another replica", restoreFlags{from: "directory=master-a", on: "master-b"}, nil, "by the replica whose it is", ""},
+		{"no replica", restoreFlags{from: "directory"}, nil, "which replica's?", ""},
+		{"another kind", restoreFlags{from: "tape"}, nil, "want snapshot, snapshot=NAME", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := wrecked()
+			if tc.say != nil {
+				tc.say(&w)
+			}
+			c, err := w.choose(&tc.flags)
+			if err != nil {
+				if !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "nothing was written") {
+					t.Errorf("refused: %v, want %s", err, tc.want)
+				}
+				return
+			}
+			o := c.order
+			got := "snapshot " + o.From.Snapshot + " " + o.Replica.String()
+			if o.From.Kind == record.SourceDirectory {
+				got = "directory " + o.From.MemberID.String() + " " + o.From.DiskID + " " + o.Replica.String() + " " + position(o)
+			}
+			if got != tc.want || !strings.Contains(c.loses, tc.loses) || o.Ends != 1 {
+				t.Errorf("%s, want %s; loses %q, want %q", got, tc.want, c.loses, tc.loses)
+			}
+		})
+	}
+}
+
+func position(o record.RestoreOrder) string {
+	text := fmt.Sprint(o.Term) + "/" + fmt.Sprint(o.Commit)
+	if o.Newest {
+		text += " newest"
+	}
+	return text
+}
+
+func TestALivingClusterIsNotEnded(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		say  func(*wreck)
+		want string
+	}{
+		{"silent for ten minutes", func(*wreck) {}, ""},
+		{"a mark of half a minute ago", func(w *wreck) { m := w.Marks[0xa1]; m.Time = now.Add(-30 * time.Second); w.Marks[0xa1] = m }, "member a1 went on 30s ago"},
+		{"a mark of another epoch", func(w *wreck) { w.Marks[0xff] = record.Mark{MemberID: 0xff, Epoch: 7, Time: now} }, ""},
+		{"formed just now", func(w *wreck) { w.epoch.Outcome.Time = now.Add(-time.Minute) }, "epoch 1 was formed 1m0s ago"},
+		{"closed already", func(w *wreck) { w.epoch.Outcome.Time, w.epoch.Closed = now, &record.Closed{} }, ""},
+	} {
+		w := wrecked()
+		tc.say(&w)
+		if got := w.living(); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestTheProgressOfARestoreIsTold(t *testing.T) {
+	w := wrecked()
+	order := record.Order{Number: 4, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1, Replica: placeA}}
+	at := func(change func(*record.View)) string {
+		v := w.View
+		v.Epochs, v.Orders = []record.Epoch{w.epoch}, []record.Order{order}
+		change(&v)
+		text, formed := progress(v, 1, now)
+		if formed {
+			text += " (formed)"
+		}
+		return text
+	}
+	silent := func(v *record.View) {
+		v.Epochs[0].Stopped = []record.Stopped{{Place: placeB, Incarnation: 1}, {Place: placeC, Incarnation: 1}}
+	}
+	next := record.Epoch{Number: 2, Claim: &record.Claim{Seeder: record.Seeder{Place: placeA}}}
+	for _, tc := range []struct {
+		want   string
+		change func(*record.View)
+	}{
+		{"waits until these have stopped, or their VMs are gone or TERMINATED: us-central1-b.master-b (instance 102), us-central1-c.master-c (instance 103).", func(*record.View) {}},
+		{"Order 4: everybody says that they have stopped.", silent},
+		{"Epoch 1 has ended. us-central1-a.master-a claims the next.", func(v *record.View) { v.Epochs[0].Closed = &record.Closed{} }},
+		{"us-central1-a.master-a makes the directory of epoch 2.", func(v *record.View) { v.Epochs = append(v.Epochs, next) }},
+		{"Epoch 2 is formed: etcd cluster c2. The other replicas join it by themselves. (formed)", func(v *record.View) {
+			done := next
+			done.Outcome = &record.Outcome{Formed: &record.Formed{ClusterID: 0xc2, MemberID: 1}}
+			v.Epochs = append(v.Epochs, done)
+		}},
+		{"", func(v *record.View) { v.Orders = nil }},
+	} {
+		if got := at(tc.change); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+			t.Errorf("%q, want %q", got, tc.want)
+		}
+	}
+}

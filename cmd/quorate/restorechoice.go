@@ -1,0 +1,269 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// choice is what a restore will be made of.
+type choice struct {
+	order record.RestoreOrder
+	// what names the source, loses says what will be lost, as sentences.
+	what  string
+	loses string
+}
+
+// remains is what the record knows of one replica's directory of the epoch.
+type remains struct {
+	place       replica.Place
+	incarnation record.Incarnation
+	// stopped is its last word: with a log where its disk is whole, without where it is lost or broken; nil: it has not said any.
+	stopped *record.Stopped
+	mark    *record.Mark
+}
+
+// holds: its disk is whole by its own word.
+func (r remains) holds() bool { return r.stopped != nil && r.stopped.LastIndex > 0 }
+
+// reaches is how far its log reaches, at the least.
+func (r remains) reaches() (term, index uint64) {
+	switch {
+	case r.holds():
+		return r.stopped.Term, r.stopped.LastIndex
+	case r.mark != nil:
+		return r.mark.Term, r.mark.Applied
+	}
+	return 0, 0
+}
+
+// remains lists each place that had a member in the epoch, those that stopped with the longest log first, then those that have not said a word.
+func (w wreck) remains() (out []remains) {
+	for _, p := range places(w.View) {
+		for _, i := range slices.Backward(w.Replicas[p]) {
+			if i.Epoch != w.epoch.Number || i.Started == nil || i.Started.MemberID == 0 {
+				continue
+			}
+			r := remains{place: p, incarnation: i}
+			if m, ok := w.Marks[i.Started.MemberID]; ok && m.Epoch == w.epoch.Number {
+				r.mark = &m
+			}
+			for n := range w.epoch.Stopped {
+				if s := &w.epoch.Stopped[n]; s.Place == p && s.MemberID == i.Started.MemberID && (r.stopped == nil || s.LastIndex > r.stopped.LastIndex) {
+					r.stopped = s
+				}
+			}
+			out = append(out, r)
+			break
+		}
+	}
+	rank := func(r remains) int {
+		switch {
+		case r.holds():
+			return 0
+		case r.stopped == nil:
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(out, func(a, b remains) int {
+		at, ai := a.reaches()
+		bt, bi := b.reaches()
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(bt, at), cmp.Compare(bi, ai))
+	})
+	return out
+}
+
+// choose finds the source that the flags name, or the best that the record knows of.
+func (w wreck) choose(f *restoreFlags) (choice, error) {
+	kind, name, _ := strings.Cut(f.from, "=")
+	switch kind {
+	case "":
+		return w.best(f)
+	case "snapshot":
+		return w.fromSnapshot(name, f.on)
+	case "directory", "learner":
+		if name == "" {
+			return choice{}, refused("--from %s: which replica's? %s=REPLICA", kind, kind)
+		}
+		if f.on != "" {
+			return choice{}, refused("--on: a directory is restored by the replica whose it is")
+		}
+		p, err := findPlace(w.View, name)
+		if err != nil {
+			return choice{}, err
+		}
+		for _, r := range w.remains() {
+			if r.place == p {
+				return w.fromDirectory(r, f.exact)
+			}
+		}
+		return choice{}, refused("replica %s never had a member in epoch %d", p, w.epoch.Number)
+	}
+	return choice{}, refused("--from %q: want snapshot, snapshot=NAME, directory=REPLICA or learner=REPLICA", f.from)
+}
+
+// best is a disk that is whole by its replica's own word; or the only one of which nothing bad is known; or, where all disks are known to be lost, the newest snapshot.
+func (w wreck) best(f *restoreFlags) (choice, error) {
+	left := slices.DeleteFunc(w.remains(), func(r remains) bool { return r.stopped != nil && !r.holds() })
+	switch {
+	case len(left) == 0:
+		return w.fromSnapshot("", f.on)
+	case left[0].holds() || len(left) == 1:
+		return w.fromDirectory(left[0], f.exact)
+	}
+	var names []string
+	for _, r := range left {
+		names = append(names, "--from directory="+r.place.String())
+	}
+	return choice{}, refused("the record does not say whose disks survive: name one that does (%s), or --from snapshot", strings.Join(names, ", "))
+}
+
+func (w wreck) fromDirectory(r remains, exact bool) (choice, error) {
+	if r.stopped != nil && !r.holds() {
+		return choice{}, refused("replica %s has said that its disk of epoch %d is lost or cannot be used", r.place, w.epoch.Number)
+	}
+	c := choice{what: fmt.Sprintf("the directory of %s (member %s)", r.place, r.incarnation.Started.MemberID)}
+	disk := r.incarnation.Started.DiskID
+	if disk == "" {
+		disk = r.incarnation.DiskID
+	}
+	c.order = record.RestoreOrder{Ends: w.epoch.Number, Replica: r.place, Newest: !exact,
+		From: record.Source{Kind: record.SourceDirectory, MemberID: r.incarnation.Started.MemberID, DiskID: disk}}
+	c.order.Term, c.order.Commit = r.reaches()
+	c.loses = w.directoryLoses(r)
+	return c, nil
+}
+
+// directoryLoses compares how far a log reaches with how far the cluster was known to be.
+func (w wreck) directoryLoses(r remains) string {
+	term, index := r.reaches()
+	reach := fmt.Sprintf("Its log ends at term %d, index %d.", term, index)
+	switch {
+	case index == 0:
+		return "How far its log reaches is not known before it has stopped: it left no mark."
+	case !r.holds():
+		reach = fmt.Sprintf("It has not stopped yet; its log ends at or beyond term %d, index %d, its own last mark.", term, index)
+	}
+	last, ok := w.furthestMark()
+	switch {
+	case !ok:
+		return reach + " No mark says how far the others were."
+	case last.Applied <= index:
+		return fmt.Sprintf("%s That is not behind the cluster's last mark (%s, index %d). Lost is at most what the other replicas alone acknowledged after it.", reach, when(last.Time), last.Applied)
+	case !r.holds():
+		return fmt.Sprintf("%s The cluster's last mark is %d entries beyond that (%s): so much may be lost, or nothing.", reach, last.Applied-index, when(last.Time))
+	}
+	return fmt.Sprintf("%s The cluster's last mark is %d entries beyond that (%s): at least these are LOST.", reach, last.Applied-index, when(last.Time))
+}
+
+func (w wreck) fromSnapshot(name, on string) (choice, error) {
+	var s *record.Snapshot
+	for i := range w.snapshots {
+		if x := &w.snapshots[i]; name == x.Name || name == "" && x.Epoch == w.epoch.Number {
+			s = x
+		}
+	}
+	switch {
+	case s == nil && name != "":
+		return choice{}, refused("there is no snapshot %s; 'quorate snapshot list' names those that there are", name)
+	case s == nil:
+		return choice{}, recordError("there is no snapshot of epoch %d, and no disk of it is known to be whole: there is nothing to restore from; nothing was written", w.epoch.Number)
+	}
+	p, err := w.restorer(on)
+	if err != nil {
+		return choice{}, err
+	}
+	return choice{what: fmt.Sprintf("snapshot %s, on %s", s.Name, p), loses: w.snapshotLoses(*s),
+		order: record.RestoreOrder{Ends: w.epoch.Number, Replica: p, From: record.Source{Kind: record.SourceSnapshot, Snapshot: s.Name}}}, nil
+}
+
+// restorer is the replica that restores a snapshot: the named one, the only one, or the one that spoke last.
+func (w wreck) restorer(on string) (replica.Place, error) {
+	if on != "" {
+		return findPlace(w.View, on)
+	}
+	known := places(w.View)
+	if len(known) == 1 {
+		return known[0], nil
+	}
+	if n := len(w.epoch.Stopped); n > 0 {
+		last := slices.MaxFunc(w.epoch.Stopped, func(a, b record.Stopped) int { return a.Time.Compare(b.Time) })
+		return last.Place, nil
+	}
+	return replica.Place{}, refused("--on is needed: the replica that restores the snapshot, one of %s", placeList(known))
+}
+
+func (w wreck) snapshotLoses(s record.Snapshot) string {
+	text := fmt.Sprintf("Everything after %s, revision %d, is LOST.", when(s.Time), s.Revision)
+	if m, ok := w.furthestMark(); ok && m.Time.After(s.Time) {
+		text += fmt.Sprintf(" The cluster's last mark is of %s, %s later", when(m.Time), age(m.Time, s.Time))
+		if s.Epoch == w.epoch.Number && m.Applied > s.Index {
+			text += fmt.Sprintf(" and some %d entries further", m.Applied-s.Index)
+		}
+		text += "."
+	}
+	if s.Epoch != w.epoch.Number {
+		text += fmt.Sprintf(" It is of epoch %d: all of epoch %d is lost too.", s.Epoch, w.epoch.Number)
+	}
+	return text
+}
+
+// loud are the instances that had a member in the epoch and have not said themselves that it stopped, but the restorer's newest. The agents also take
+// two lists of instances for an answer, which the record does not hold.
+func (w wreck) loud(restorer replica.Place) (out []string) {
+	for _, p := range places(w.View) {
+		seen := map[string]bool{}
+		for n, i := range slices.Backward(w.Replicas[p]) {
+			again := seen[i.InstanceID]
+			seen[i.InstanceID] = true
+			restores := p == restorer && i.InstanceID == w.Replicas[p][len(w.Replicas[p])-1].InstanceID
+			if again || restores || i.Epoch != w.epoch.Number || w.saysStopped(w.Replicas[p][n]) {
+				continue
+			}
+			out = append(out, fmt.Sprintf("%s (instance %s)", p, i.InstanceID))
+		}
+	}
+	return out
+}
+
+// saysStopped: the incarnation's own instance wrote its stopped/ object; a successor's word is none.
+func (w wreck) saysStopped(i record.Incarnation) bool {
+	return slices.ContainsFunc(w.epoch.Stopped, func(s record.Stopped) bool {
+		return s.Place == i.Place && s.Incarnation == i.Number && (s.InstanceID == i.InstanceID || s.InstanceID == "")
+	})
+}
+
+// show says what there is, what was chosen, and what it costs.
+func (w wreck) show(out io.Writer, c choice) {
+	var rows []row
+	for _, r := range w.remains() {
+		state, reach := "has not stopped", "unknown"
+		switch {
+		case r.holds():
+			state = "stopped, whole"
+		case r.stopped != nil:
+			state = "lost or broken"
+		}
+		if _, index := r.reaches(); index > 0 && (r.stopped == nil || r.holds()) {
+			reach = fmt.Sprintf("index %d", index)
+			if r.stopped == nil {
+				reach += " or more"
+			}
+		}
+		rows = append(rows, row{cells: []string{"directory=" + r.place.String(), state, reach, when(r.incarnation.Time)}})
+	}
+	for _, s := range w.snapshots[max(0, len(w.snapshots)-3):] {
+		rows = append(rows, row{cells: []string{"snapshot=" + s.Name, "verified when saved", fmt.Sprintf("index %d", s.Index), when(s.Time)}})
+	}
+	printTable(out, []string{"SOURCE", "STATE", "REACHES", "SINCE"}, rows)
+	printText(out, "", fmt.Sprintf("Epoch %d ends, and the next begins from %s. %s", w.epoch.Number, c.what, c.loses))
+	if loud := w.loud(c.order.Replica); len(loud) > 0 {
+		printText(out, "", "These have not said that they have stopped: "+strings.Join(loud, ", ")+". The agents wait until each has, or its VM is gone or TERMINATED in two lists.")
+	}
+}

@@ -1,0 +1,171 @@
+package test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/localgce"
+)
+
+// TestRestores takes one cluster of three beyond what it survives, twice, and has one command bring it back: from the disk that survived, with nothing
+// lost, and from a snapshot when none did.
+func TestRestores(t *testing.T) {
+	c := begin(t, plan{subnet: 21, vms: []string{"master-a", "master-b", "master-c"}})
+	c.awaitWhole(t)
+	if !t.Run("two of three are lost with their disks: nothing is lost from the third's", func(t *testing.T) {
+		t.Cleanup(func() { c.tell(t) })
+		fromTheSurvivor(t, c)
+	}) {
+		return
+	}
+	t.Run("all are lost with their disks: what the snapshot holds is back", func(t *testing.T) {
+		t.Cleanup(func() { c.tell(t) })
+		fromASnapshot(t, c)
+	})
+}
+
+func fromTheSurvivor(t *testing.T, c *cluster) {
+	c.note(t, "before")
+	before := c.clusterID(t, "master-a")
+	c.in(t, "master-a", "quorate snapshot save")
+	c.note(t, "after-the-snapshot")
+	_, err := c.quorate(t, "restore", "--from", "directory=master-a", "--yes")
+	if err == nil || !strings.Contains(err.Error(), "the cluster lives") && !strings.Contains(err.Error(), "and so has a quorum") {
+		t.Fatalf("a restore of a living cluster: %v", err)
+	}
+	c.lose(t, "master-b", "master-c")
+	await(t, "the survivor and the new ones wait", func() error { return c.allBlocked("no-quorum-empty-disk", "master-b", "master-c") })
+	c.restore(t, "--from", "directory=master-a")
+	c.sameHistoryFor(t, before)
+	c.sees(t, "before", "after-the-snapshot")
+	s := c.archives(t, "master-a")
+	if len(s) != 1 {
+		t.Errorf("archived on the survivor: %q", s)
+	}
+}
+
+func fromASnapshot(t *testing.T, c *cluster) {
+	before := c.clusterID(t, "master-b")
+	c.in(t, "master-b", "quorate snapshot save")
+	c.note(t, "lost")
+	c.lose(t, c.vms...)
+	await(t, "all wait with empty disks", func() error { return c.allBlocked("no-quorum-empty-disk", c.vms...) })
+	c.restore(t, "--from", "snapshot", "--on", "master-c")
+	c.sameHistoryFor(t, before)
+	c.sees(t, "before", "after-the-snapshot")
+	if _, err := c.kubectl(t, "", "get", "configmap", "lost"); err == nil || !strings.Contains(err.Error(), "NotFound") {
+		t.Errorf("what was written after the snapshot: %v", err)
+	}
+}
+
+// note writes an object that is looked for later.
+func (c *cluster) note(t *testing.T, name string) {
+	t.Helper()
+	c.mustKubectl(t, "", "create", "configmap", name, "--from-literal", "is="+name)
+}
+
+// lose deletes VMs with their disks and makes them again with empty ones.
+func (c *cluster) lose(t *testing.T, vms ...string) {
+	t.Helper()
+	for _, vm := range vms {
+		c.must(t, c.KillVM(t.Context(), vm))
+	}
+	for _, vm := range vms {
+		c.must(t, c.RecreateVM(t.Context(), vm, localgce.Recreation{Wipe: true}))
+	}
+}
+
+// allBlocked says which of the VMs does not wait under a name.
+func (c *cluster) allBlocked(name string, vms ...string) error {
+	for _, vm := range vms {
+		if err := c.blocked(vm, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restore is the one command, and the wait for a whole cluster.
+func (c *cluster) restore(t *testing.T, args ...string) {
+	t.Helper()
+	begin := time.Now()
+	out, err := c.quorate(t, append([]string{"restore", "--yes", "--end-living-cluster"}, args...)...)
+	t.Logf("%s", out)
+	c.must(t, err)
+	t.Logf("the next epoch was formed %s after the command", time.Since(begin).Round(10*time.Millisecond))
+	await(t, "whole again", c.whole)
+}
+
+// clusterID is etcd's cluster id as a replica's agent knows it.
+func (c *cluster) clusterID(t *testing.T, vm string) string {
+	t.Helper()
+	s, err := c.status(vm)
+	c.must(t, err)
+	return s.Cluster.ID
+}
+
+// sameHistoryFor fails unless all replicas are of one etcd cluster, which is not the one before, and the order is done.
+func (c *cluster) sameHistoryFor(t *testing.T, before string) {
+	t.Helper()
+	now := c.clusterID(t, c.vms[0])
+	for _, vm := range c.vms {
+		if id := c.clusterID(t, vm); id != now || id == before {
+			t.Errorf("%s is of etcd cluster %s, %s of %s, before %s", vm, id, c.vms[0], now, before)
+		}
+	}
+	out, err := c.quorate(t, "record", "show", "-o", "json")
+	c.must(t, err)
+	var v struct {
+		Epochs []struct {
+			Number  int
+			Outcome struct{ Formed *struct{} }
+			Closed  *struct{}
+		}
+		Orders []struct{ Done *struct{} }
+	}
+	c.must(t, json.Unmarshal([]byte(out), &v))
+	open := 0
+	for _, e := range v.Epochs {
+		if e.Outcome.Formed != nil && e.Closed == nil {
+			open++
+		}
+	}
+	if open != 1 || slices.ContainsFunc(v.Orders, func(o struct{ Done *struct{} }) bool { return o.Done == nil }) {
+		t.Errorf("%d open epochs, or an order that is not done: %s", open, out)
+	}
+}
+
+// sees fails unless every apiserver has the objects, both by a read of etcd and from its watch cache, and passes on what is written now.
+func (c *cluster) sees(t *testing.T, names ...string) {
+	t.Helper()
+	fresh := fmt.Sprintf("fresh-%d", time.Now().UnixNano())
+	c.note(t, fresh)
+	for _, vm := range c.vms {
+		server := c.vm(vm).Address
+		for _, name := range append(slices.Clone(names), fresh) {
+			c.mustKubectl(t, server, "get", "configmap", name)
+		}
+		await(t, "the watch cache of "+vm, func() error {
+			cached, err := c.kubectl(t, server, "get", "--raw", "/api/v1/namespaces/default/configmaps?resourceVersion=0")
+			if err != nil {
+				return err
+			}
+			for _, name := range append(slices.Clone(names), fresh) {
+				if !strings.Contains(cached, `"name":"`+name+`"`) {
+					return fmt.Errorf("it lacks %s: %s", name, cached)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// archives are the directories that a replica has put away.
+func (c *cluster) archives(t *testing.T, vm string) []string {
+	t.Helper()
+	return strings.Fields(c.in(t, vm, "ls /var/lib/quorate/archive"))
+}
