@@ -36,7 +36,7 @@ type Facts struct {
 	// ClusterVersion is etcd's cluster version as a peer said it, MemberVersion the lowest of the members that answered, EtcdVersion ours: "3.7.3".
 	// Empty: not known.
 	ClusterVersion, MemberVersion, EtcdVersion string
-	Policy                      Policy
+	Policy                                     Policy
 	// Preflight is why this VM is not fit to seed (room on the disk, ports, binaries); nil: it is.
 	Preflight error
 	// StartAnyway is the operator's word, given as root on this VM, for a record that cannot be read.

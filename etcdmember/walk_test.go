@@ -177,7 +177,7 @@ var planted = []struct {
 		}
 		return p
 	}}},
-	{"a voter leaves by order although the rest would be no quorum", "S3", 0, variant{decide: Decide, beside: func(now time.Time, previous, ring Ring) Plan {
+	{"a voter leaves by order although the rest would be no quorum", "S3", 150, variant{decide: Decide, beside: func(now time.Time, previous, ring Ring) Plan {
 		p := DecideBesideLeader(now, previous, ring)
 		v := besideViewOf(now, previous, ring)
 		for _, m := range ring.Members {
@@ -200,7 +200,7 @@ var planted = []struct {
 		reads: func(commit, _ int) int { return commit }}},
 	{"a restore loses the end of its snapshot", "S2", 0, variant{decide: Decide, beside: DecideBesideLeader,
 		reads: func(_, last int) int { return last * 9 / 10 }}},
-	{"an epoch is closed while others could still serve", "S1", 0, variant{decide: func(now time.Time, o Observation) Plan {
+	{"an epoch is closed while others could still serve", "S1", 340, variant{decide: func(now time.Time, o Observation) Plan {
 		o.Loud = nil
 		return Decide(now, o)
 	}, beside: DecideBesideLeader}},

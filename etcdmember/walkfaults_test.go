@@ -94,6 +94,13 @@ var faultsOfWalk = []mishap{
 		}
 		return true
 	}},
+	{"the network is cut from one VM to another", func(w *world, v *vm) bool {
+		u := w.another(v)
+		if u != nil {
+			w.cuts[[2]*vm{v, u}] = true
+		}
+		return u != nil
+	}},
 	{"the record is unreadable for one", func(w *world, v *vm) bool { v.blind = true; return true }},
 	{"the record is unreadable for all", func(w *world, v *vm) bool {
 		for _, u := range w.vms {
@@ -214,6 +221,7 @@ func (w *world) provenFormed(e uint64) bool {
 func (w *world) ease(v *vm) {
 	switch w.random.IntN(4) {
 	case 0:
+		clear(w.cuts)
 		for _, u := range w.vms {
 			u.side = 0
 		}
@@ -231,6 +239,7 @@ func (w *world) ease(v *vm) {
 // heal ends every fault and does what the shown waits ask of a person: start what is stopped, delete what is superseded, rebuild the record.
 func (w *world) heal() {
 	w.computeErr, w.computeEmpty, w.computeLate = false, false, false
+	clear(w.cuts)
 	if w.restoreLost != nil {
 		w.restoreLost()
 	}

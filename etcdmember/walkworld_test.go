@@ -79,9 +79,10 @@ type world struct {
 	computeErr   bool
 	computeEmpty bool
 	computeLate  bool
-	lists        []Listing // the newest ones, for a late answer
-	restoreLost  func()    // puts a lost object back
-	older        []*data   // copies of disks
+	lists        []Listing       // the newest ones, for a late answer
+	restoreLost  func()          // puts a lost object back
+	older        []*data         // copies of disks
+	cuts         map[[2]*vm]bool // from the first to the second
 
 	restorePolicy string // of the configuration
 	survivors     bool   // policy 22
@@ -108,7 +109,7 @@ func newWorld(seed uint64, by variant) *world { return newWorldOf(seed, by, 0) }
 
 // newWorldOf has so many places; 0: any number.
 func newWorldOf(seed uint64, by variant, n int) *world {
-	w := &world{by: by, random: rand.New(rand.NewPCG(seed, 3)), now: t0, disks: map[string]bool{},
+	w := &world{by: by, random: rand.New(rand.NewPCG(seed, 3)), now: t0, disks: map[string]bool{}, cuts: map[[2]*vm]bool{},
 		promises: map[uint64]promise{}, tokens: map[string]record.MemberID{}, ever: map[identity]uint64{}, acked: map[record.MemberID][]uint64{},
 		serving: map[record.MemberID]bool{}, outcomes: map[uint64]bool{}, rows: map[Row]int{}, besideRows: map[Row]int{}, injected: map[string]int{}}
 	w.view = record.View{Inception: &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7", Region: "us-central1", Time: t0.Add(-time.Hour)},
@@ -176,7 +177,10 @@ func (w *world) byInstance(id string) *vm {
 	return nil
 }
 
-func (w *world) reach(a, b *vm) bool { return a == b || a.on && b.on && a.side == b.side }
+// reach: a connection needs both directions, so one that is cut is enough.
+func (w *world) reach(a, b *vm) bool {
+	return a == b || a.on && b.on && a.side == b.side && !w.cuts[[2]*vm{a, b}] && !w.cuts[[2]*vm{b, a}]
+}
 
 func (w *world) unreadable(v *vm) error {
 	if v.blind {
