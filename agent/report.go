@@ -76,6 +76,13 @@ func fillMembership(ctx context.Context, s *Status, m *etcdmember.Membership) {
 	for _, b := range shown.Blocked {
 		s.Blocked = append(s.Blocked, Blocked{Row: b.Row.String(), Name: b.Name, Reason: b.Reason, Since: b.Since, Next: b.Next})
 	}
+	figures := m.Figures()
+	if figures.Row != nil {
+		s.Etcd.Row = figures.Row.String()
+	}
+	if figures.LeaderRow != nil {
+		s.Etcd.LeaderRow = figures.LeaderRow.String()
+	}
 	st, err := m.Status(ctx)
 	if err != nil {
 		return

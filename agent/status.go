@@ -47,8 +47,12 @@ type ClusterStatus struct {
 // EtcdStatus is the membership as this replica's member sees it.
 type EtcdStatus struct {
 	// Member is this replica's own member id; empty while it has none.
-	Member  string         `json:"member,omitempty"`
-	Members []MemberStatus `json:"members"`
+	Member string `json:"member,omitempty"`
+	// Row is the row of the membership's table that the last look found to hold, LeaderRow what it found beside the leader; empty where there was
+	// no such look. `quorate etcd explain` says more.
+	Row       string         `json:"row,omitempty"`
+	LeaderRow string         `json:"leaderRow,omitempty"`
+	Members   []MemberStatus `json:"members"`
 }
 
 // MemberStatus is one member of the cluster.

@@ -138,6 +138,12 @@ func cluster(s agent.Status) string {
 	if s.Replica.Incarnation > 0 {
 		parts = append(parts, fmt.Sprintf("incarnation %d", s.Replica.Incarnation))
 	}
+	if s.Etcd.Row != "" {
+		parts = append(parts, "membership row "+s.Etcd.Row)
+	}
+	if s.Etcd.LeaderRow != "" {
+		parts = append(parts, "beside the leader row "+s.Etcd.LeaderRow)
+	}
 	return strings.Join(parts, ", ")
 }
 
