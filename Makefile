@@ -46,6 +46,7 @@ race: build kubernetes etcd ## The tests of the packages that run goroutines, wi
 	$(GO) test -race -timeout 20m ./agent/... ./supervisor/... ./etcdmember/... ./certs/... ./internal/...
 
 chaos: build kubernetes etcd ## The scenarios with several replicas in the many rounds that find rare faults (root, about 5 minutes)
+	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 10m -v -run ByOrders ./etcdmember
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 60m -v ./test
 
 bench: build kubernetes etcd ## Boots, repairs and write stalls against the floor; memory and idle CPU (root, about 25 minutes)

@@ -209,6 +209,8 @@ func TestRowsBesideTheLeader(t *testing.T) {
 		{"48: defragmented a minute ago, and nothing freed since: not again", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(95, 86), compacted, defragmented(time.Minute)}, 48, ActWait, 0, "no-space"},
 		{"48: much was freed since: again", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(95, 80), compacted, defragmented(time.Minute)}, 48, ActDefragment, 0xb1, ""},
 		{"48: full of live data: a person", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(100, 99), compacted}, 48, ActWait, 0, "no-space"},
+		{"49: fewer replicas are ordered than there are, and nobody was told to leave: it says so", threeVoters, []func(*Ring){two}, 49, ActWait, 0, "replicas-above-wanted"},
+		{"49: somebody was told to leave", threeVoters, []func(*Ring){two, leaveB}, 45, ActRemoveMember, 0xb1, ""},
 		{"49: four voters", func() Ring { return ringOf([]RingMember{mA, mB, mC, member(pc, "113", 0xd1)}, nil) }, nil, 49, ActWait, 0, "even-voters"},
 	}
 	seen := map[Row]bool{}

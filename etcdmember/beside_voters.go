@@ -161,9 +161,13 @@ func (v besideView) threeToTwo() (Plan, bool) {
 	return Plan{}, false
 }
 
-// evenVoters is row 49.
+// evenVoters is row 49, and what a number of replicas that was ordered lacks: it names nobody, so it takes nobody out.
 func (v besideView) evenVoters() (Plan, bool) {
 	n := len(v.voters)
+	if wanted := v.h.orders.replicas; wanted > 0 && len(v.Members) > wanted {
+		return wait("replicas-above-wanted", fmt.Sprintf("%d replicas are ordered, and %d are members.", wanted, len(v.Members)),
+			"Say which one leaves: `quorate orders give leave REPLICA`."), true
+	}
 	pending := len(v.learners) > 0 || v.connected(0) < n
 	if pending || n%2 == 1 && n <= maxVoters {
 		return Plan{}, false
