@@ -26,6 +26,7 @@ const (
 	throttled       // 429, and it has no effect
 	forbidden       // 403
 	torn            // the answer breaks off in the middle of its body
+	cut             // the connection breaks, and it has no effect
 )
 
 // testBucket is a bucket on a real GCS-speaking server, with faults in front.
@@ -106,6 +107,8 @@ func (b *testBucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case forbidden:
 		http.Error(w, "injected", http.StatusForbidden)
 		return
+	case cut:
+		panic(http.ErrAbortHandler)
 	case delayed:
 		time.Sleep(slowness)
 	}

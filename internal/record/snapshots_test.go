@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,7 +36,7 @@ func snapshotAt(epoch uint64, revision int64, hour int) Snapshot {
 // parts is what happens to the requests of an upload of four parts: its beginning, each part, the last one's answer lost. The test's
 // server appends a part that comes twice, where GCS knows it: so no answer to another part is lost.
 func parts(doing string, n int) fault {
-	if faults := []fault{refused, none, throttled, delayed, refused, late, none, lost}; doing == "upload" && n < len(faults) {
+	if faults := []fault{refused, none, throttled, delayed, cut, late, none, lost}; doing == "upload" && n < len(faults) {
 		return faults[n]
 	}
 	return sevenths(doing, n)
@@ -397,4 +398,25 @@ func TestAFullDiskLeavesNothingThatCounts(t *testing.T) {
 		t.Fatalf("one that has room: %v", err)
 	}
 	checkTaken(t, s, made.Name)
+}
+
+// failing is a network on which every request ends in one way.
+type failing struct{ err error }
+
+func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
+
+// TestAPartIsTriedAgainHoweverItsConnectionEnded: Google's client knows some of the ways by their text; for the others it asks the error.
+func TestAPartIsTriedAgainHoweverItsConnectionEnded(t *testing.T) {
+	lost := errors.New("http2: client connection lost")
+	_, a, _, end := (&gcs{}).stream(t.Context())
+	defer end()
+	req, err := http.NewRequestWithContext(context.WithValue(t.Context(), attemptKey{}, a), http.MethodPut, "http://b/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = (&transport{base: failing{lost}}).RoundTrip(req)
+	var temporary interface{ Temporary() bool }
+	if !errors.Is(err, lost) || !errors.As(err, &temporary) || !temporary.Temporary() {
+		t.Errorf("error %v: want one that may be tried again", err)
+	}
 }
