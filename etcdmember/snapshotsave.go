@@ -43,7 +43,7 @@ type Saved struct {
 	record.Snapshot
 	// Local is the copy on the data disk; empty where there was no room for one.
 	Local string `json:"local,omitempty"`
-	// Took is all of it, in seconds; Sent how long the member sent, Verified and Stored the other two parts.
+	// Took is all of it, in seconds: Sent until the member had sent it, then Verified, then Uploaded.
 	Took     float64 `json:"tookSeconds"`
 	Sent     float64 `json:"sentSeconds"`
 	Verified float64 `json:"verifiedSeconds"`

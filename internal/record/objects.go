@@ -89,12 +89,12 @@ type Stopped struct {
 	replica.Place
 	Incarnation uint64 `json:"incarnation"`
 	// InstanceID is the writer's: a successor may write the object of an incarnation that was another instance's.
-	InstanceID  string   `json:"instanceID,omitempty"`
-	MemberID    MemberID `json:"memberID,omitempty"`
+	InstanceID string   `json:"instanceID,omitempty"`
+	MemberID   MemberID `json:"memberID,omitempty"`
 	// Term and LastIndex are of the last entry of its log.
-	Term        uint64   `json:"term,omitempty"`
-	LastIndex   uint64   `json:"lastIndex,omitempty"`
-	CommitIndex uint64   `json:"commitIndex,omitempty"`
+	Term        uint64 `json:"term,omitempty"`
+	LastIndex   uint64 `json:"lastIndex,omitempty"`
+	CommitIndex uint64 `json:"commitIndex,omitempty"`
 	// Voters and Learners are the applied configuration; Changes are the configuration changes in the log behind it.
 	Voters   []MemberID     `json:"voters,omitempty"`
 	Learners []MemberID     `json:"learners,omitempty"`

@@ -25,7 +25,7 @@ type Snapshot struct {
 	Size   int64  `json:"size"`
 	// Stored is the size of the compressed object, in bytes.
 	Stored int64 `json:"stored"`
-	// Keys is the number of entries in all its buckets, as etcdutl counts them.
+	// Keys is the number of key revisions in it, deletions too: not of living keys.
 	Keys int `json:"keys,omitempty"`
 	// EtcdVersion is the version of the member that sent it.
 	EtcdVersion string `json:"etcdVersion,omitempty"`
