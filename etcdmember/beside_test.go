@@ -99,6 +99,7 @@ func compacted(r *Ring) {
 
 func TestRowsBesideTheLeader(t *testing.T) {
 	leaveB := ringOrder(record.Order{Kind: record.OrderLeave, Place: &pb})
+	leaveC := ringOrder(record.Order{Kind: record.OrderLeave, Place: &pc})
 	leaveA := ringOrder(record.Order{Kind: record.OrderLeave, Place: &pa})
 	paused := ringOrder(record.Order{Kind: record.OrderPause})
 	two := ringOrder(record.Order{Kind: record.OrderReplicas, Replicas: 2})
@@ -170,6 +171,10 @@ func TestRowsBesideTheLeader(t *testing.T) {
 		{"45: and not longer", threeVoters, []func(*Ring){ringOrder(record.Order{Kind: record.OrderLeave, Place: &pb, Time: t0.Add(-61 * time.Second)})}, 45, ActRemoveMember, 0xb1, ""},
 		{"45: a young snapshot is enough", threeVoters, []func(*Ring){ringOrder(record.Order{Kind: record.OrderLeave, Place: &pb, Time: t0}), func(r *Ring) { r.SnapshotAt = t0.Add(-14 * time.Minute) }}, 45, ActRemoveMember, 0xb1, ""},
 		{"45: a learner leaves without one", twoAndOne, []func(*Ring){ringOrder(record.Order{Kind: record.OrderLeave, Place: &pc, Time: t0})}, 45, ActRemoveMember, 0xc3, ""},
+		{"45: of two that leave, the one that is away goes first: without the other first it could not", threeVoters, []func(*Ring){leaveB, leaveC, func(r *Ring) {
+			m := &r.Members[2]
+			m.RecentActive, m.StreamsActive, m.UnreachableSince = false, false, t0.Add(-time.Hour)
+		}}, 45, ActRemoveMember, 0xc3, ""},
 		{"45: b has left: the order is done", twoVotersAC, []func(*Ring){leaveB}, 45, ActCompleteOrder, 0, ""},
 		{"45: b has left, while paused: the order is done", twoVotersAC, []func(*Ring){leaveB, paused}, 45, ActCompleteOrder, 0, ""},
 		{"45: an entry of nobody known may be b's", func() Ring {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 const (
@@ -95,23 +96,45 @@ func (v besideView) unreachableVoter() (Plan, bool) {
 	return Plan{}, false
 }
 
-// leaving is row 45. What section 5 says of three to two is a row of its own below it: a pause holds that back.
-func (v besideView) leaving() (Plan, bool) {
-	for _, m := range v.Members {
+// leaving is row 45. What section 5 says of three to two is a row of its own below it: a pause holds that back. Of several that are to leave, those
+// that are away go first, because the others count on them in vain; and one that has to wait holds no other up.
+func (v besideView) leaving() (waits Plan, found bool) {
+	members := slices.Clone(v.Members)
+	slices.SortStableFunc(members, func(a, b RingMember) int { return cmp.Compare(away(v, a), away(v, b)) })
+	for _, m := range members {
 		p, ok := v.placeOf(m)
 		order := v.h.orders.left(p)
 		if !ok || order == nil {
 			continue
 		}
-		plan, ok := v.leave(m, fmt.Sprintf("order %d says that %s leaves", order.Number, p))
-		if waited := v.now.Sub(order.Time); plan.Act != ActWait && !m.Learner && v.snapshotOld() && waited < leavePatience {
-			plan, ok = wait("snapshot-first", fmt.Sprintf("order %d says that %s leaves, and a snapshot is saved before.", order.Number, p),
-				fmt.Sprintf("A voter saves one by itself. Without one %s leaves %s after the order was given.", p, leavePatience)), true
+		plan := v.leaveByOrder(m, p, *order)
+		if plan.Act != ActWait {
+			return plan, true
 		}
-		plan.OrderNumber = order.Number
-		return plan, ok
+		if !found {
+			waits, found = plan, true
+		}
 	}
-	return Plan{}, false
+	return waits, found
+}
+
+// away sorts those that the leader does not hear of before the others.
+func away(v besideView, m RingMember) int {
+	if v.reachable(m) {
+		return 1
+	}
+	return 0
+}
+
+// leaveByOrder is what is done for one member that is ordered to leave: a voter leaves after a snapshot, if one can be had.
+func (v besideView) leaveByOrder(m RingMember, p replica.Place, order record.Order) Plan {
+	plan, _ := v.leave(m, fmt.Sprintf("order %d says that %s leaves", order.Number, p))
+	if waited := v.now.Sub(order.Time); plan.Act != ActWait && !m.Learner && v.snapshotOld() && waited < leavePatience {
+		plan = wait("snapshot-first", fmt.Sprintf("order %d says that %s leaves, and a snapshot is saved before.", order.Number, p),
+			fmt.Sprintf("A voter saves one by itself. Without one %s leaves %s after the order was given.", p, leavePatience))
+	}
+	plan.OrderNumber = order.Number
+	return plan
 }
 
 // snapshotOld reports that there is no snapshot young enough to go before a planned change.
