@@ -22,6 +22,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
@@ -309,6 +310,31 @@ func makeDirectory(dir string, s *MemberStatus) error {
 	term, index := uint64(2), uint64(1)
 	entry := &raftpb.Entry{Type: raftpb.EntryNormal.Enum(), Term: &term, Index: &index}
 	return errors.Join(w.Save(&raftpb.HardState{Term: &term, Commit: &index}, []*raftpb.Entry{entry}), w.Close(), db.Close())
+}
+
+// addVoters appends entries to a stopped member's log that made members voters, all committed.
+func addVoters(dir string, ids ...record.MemberID) error {
+	w, err := wal.Open(zap.NewNop(), datadir.ToWALDir(dir), &walpb.Snapshot{Index: new(uint64), Term: new(uint64)})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	_, state, entries, err := w.ReadAll()
+	if err != nil {
+		return err
+	}
+	term, last := state.GetTerm(), entries[len(entries)-1].GetIndex()
+	var more []*raftpb.Entry
+	for _, id := range ids {
+		last++
+		index, node := last, uint64(id)
+		data, err := proto.Marshal(&raftpb.ConfChange{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: &node})
+		if err != nil {
+			return err
+		}
+		more = append(more, &raftpb.Entry{Type: raftpb.EntryConfChange.Enum(), Term: &term, Index: &index, Data: data})
+	}
+	return w.Save(&raftpb.HardState{Term: &term, Commit: &last}, more)
 }
 
 // fixedCompute lists what it is made of.

@@ -83,6 +83,13 @@ func (o orders) byNumber(n uint64) *record.Order {
 	return nil
 }
 
+// withdrawnRestore: an order to restore that ends the epoch was given and withdrawn. A policy would else give it again at once.
+func (o orders) withdrawnRestore(given []record.Order, ends uint64) bool {
+	return slices.ContainsFunc(given, func(x record.Order) bool {
+		return x.Kind == record.OrderRestore && x.Restore != nil && x.Restore.Ends == ends && o.byNumber(x.Number) == nil
+	})
+}
+
 // wanted is the number of replicas that is wanted: by order, else by configuration.
 func (h history) wanted() int {
 	if h.orders.replicas > 0 {

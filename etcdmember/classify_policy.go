@@ -12,6 +12,9 @@ func (h history) findPolicies(o *Observation) {
 	if o.Record != Rf || h.orders.restore != nil && h.orders.restore.Restore.Ends == h.formed.Number {
 		return
 	}
+	if h.orders.withdrawnRestore(h.Record.Orders, h.formed.Number) {
+		h.Policy.Restore, h.Policy.Survivors = "off", false // a person said no
+	}
 	h.findSnapshotPolicy(o)
 	if o.Local != L1 || o.DiskEpoch != DiskCurrent || o.StoppedID || len(h.me().certain()) == 0 {
 		return

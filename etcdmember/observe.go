@@ -18,7 +18,8 @@ func (m *Membership) observe(ctx context.Context) Facts {
 	f := Facts{
 		Now: time.Now(), Me: m.cfg.Me, Cluster: m.cfg.Cluster.Name, DiskID: m.cfg.DiskID, Disk: disk,
 		EtcdVersion: version.Version, StrangerSince: m.strangerSince,
-		Policy: Policy{Replicas: m.cfg.Cluster.Replicas, Restore: m.cfg.Cluster.Restore},
+		Policy: Policy{Replicas: m.cfg.Cluster.Replicas, Restore: m.cfg.Cluster.Restore,
+			Survivors: m.cfg.Cluster.Survivors == replica.SurvivorsRestore},
 	}
 	f.Directory = m.observeDirectory(ctx)
 	f.Record, f.RecordErr = m.readRecord(ctx)
@@ -43,8 +44,8 @@ func (m *Membership) observe(ctx context.Context) Facts {
 	}
 	f.Answers = m.ask(ctx, m.addresses(f.Record, !formed))
 	m.askPeers(ctx, &f)
-	if formed && !f.Directory.Running && m.agent.Phase != PhaseStarted && !answersQuorum(f) {
-		m.listCompute(ctx, f.Record) // a reboot with a disk, and a join, need no cloud service
+	if formed && m.needsLists(f) {
+		m.listCompute(ctx, f.Record)
 	}
 	f.Compute = m.compute
 	f.findVersions()
@@ -120,4 +121,16 @@ func (m *Membership) keepHosts(v record.View) {
 	} else if changed {
 		m.cfg.Log.Info("hosts file changed", "peers", len(peers))
 	}
+}
+
+// needsLists: nobody answers through a quorum, and it may be gone for good. A reboot with a disk, and a join, need no cloud service: a member that
+// started here has been alone for longer than an election before the API is asked, and then also while it is stopped to be judged.
+func (m *Membership) needsLists(f Facts) bool {
+	switch {
+	case answersQuorum(f):
+		return false
+	case f.Directory.Running:
+		return !m.alone.IsZero() && f.Now.Sub(m.alone) >= quorumPatience
+	}
+	return m.agent.Phase != PhaseStarted || !m.compute.Second.Time.IsZero()
 }

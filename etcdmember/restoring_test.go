@@ -342,3 +342,108 @@ func TestAMakingThatFailsLeavesTheSourceInPlace(t *testing.T) {
 	}
 	endsRestored(t, m, ms, true)
 }
+
+// ordered is a machine that is left alone after quorum was lost, with the lists of instances that prove the others gone.
+func (m *machine) ordered(disks ...string) *Membership {
+	ms := m.open()
+	now := time.Now()
+	for _, id := range []string{"101", "102", m.me.InstanceID, "order 1"} {
+		ms.instances[id] = true
+	}
+	list := Listing{Time: now, Instances: instances(m.me.InstanceID), Disks: disks}
+	before := list
+	before.Time = now.Add(-11 * time.Second)
+	ms.compute = Compute{First: before, Second: list}
+	return ms
+}
+
+// byPolicy fails unless a policy gave the one order, and it was carried out.
+func byPolicy(t *testing.T, m *machine, kind record.SourceKind) {
+	t.Helper()
+	v, _ := m.record.copied()
+	last := v.Epochs[len(v.Epochs)-1]
+	if len(v.Orders) != 1 || !strings.HasPrefix(v.Orders[0].By, policyName) || v.Orders[0].Restore.From.Kind != kind || v.Orders[0].Done == nil {
+		t.Fatalf("orders: %+v", v.Orders)
+	}
+	if v.Epochs[0].Closed == nil || last.Number != 2 || last.Outcome == nil || last.Outcome.Formed == nil {
+		t.Errorf("epochs: %+v", v.Epochs)
+	}
+}
+
+// pairOfVoters is a replica that is one of two voters; the other is gone with its disk.
+func pairOfVoters(t *testing.T, survivors string) *machine {
+	t.Helper()
+	m := newMachine(t, pa, newRecord())
+	if _, err := m.boot(m.open()); err != nil {
+		t.Fatal(err)
+	}
+	m.child.Stop(t.Context())
+	v, _ := m.record.copied()
+	if err := addVoters(m.etcdDir(), v.Epochs[0].Outcome.Formed.MemberID, 0xb1); err != nil {
+		t.Fatal(err)
+	}
+	m.cluster.Survivors = survivors
+	m.record.change(func(v *record.View) {
+		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1, DiskID: "d2", Started: &record.Started{Epoch: 1, MemberID: 0xb1, DiskID: "d2"}}}
+	})
+	return m
+}
+
+func TestASurvivorThatHoldsEverythingGoesOnByItself(t *testing.T) {
+	t.Parallel()
+	m := pairOfVoters(t, "restore")
+	ms := m.ordered("d1")
+	if _, err := m.boot(ms); err != nil {
+		t.Fatal(err)
+	}
+	byPolicy(t, m, record.SourceDirectory)
+	endsRestored(t, m, ms, true)
+}
+
+// Nothing is ordered while the lost disk exists, where the document says wait, or where a person has withdrawn such an order.
+func TestASurvivorWaitsWhereItMayNotGoOn(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, survivors, disk, want string
+		orders                      []record.Order
+	}{
+		{"the disk exists", "restore", "d2", "survivor-waits-for-disk", nil},
+		{"the document says wait", "wait", "d1", "restore-offered", nil},
+		{"a person withdrew it", "restore", "d1", "restore-offered", []record.Order{
+			{Number: 1, Kind: record.OrderRestore, By: policyName + "x", Restore: &record.RestoreOrder{Ends: 1, Replica: pa}}, {Number: 2, Kind: record.OrderWithdraw, Withdraws: 1}}},
+	} {
+		m := pairOfVoters(t, tc.survivors)
+		m.record.change(func(v *record.View) { v.Orders = tc.orders })
+		ms := m.ordered(tc.disk)
+		f := ms.observe(t.Context())
+		if p := Decide(f.Now, Classify(f)); p.Act == ActOrderRestore || p.Blocked != nil && p.Blocked.Name != tc.want || p.Blocked == nil && Classify(f).Survivors22 == PolicyActs {
+			t.Errorf("%s: %+v, blocked %+v", tc.name, p, p.Blocked)
+		}
+		o := Classify(f)
+		if blocked := o.withOffer(Plan{}).Blocked; blocked == nil || blocked.Name != tc.want {
+			t.Errorf("%s: it says %+v, want %s", tc.name, blocked, tc.want)
+		}
+	}
+}
+
+func TestALoneReplicaThatLostItsDiskComesBackFromTheSnapshot(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, pa, newRecord())
+	m.cluster.Replicas, m.cluster.Restore = 1, "latest-snapshot"
+	if _, err := m.boot(m.open()); err != nil {
+		t.Fatal(err)
+	}
+	m.child.Stop(t.Context())
+	m.after("recreate")
+	data := filepath.Join(m.dir, "data")
+	if err := os.RemoveAll(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.boot(m.ordered("d2")); err != nil {
+		t.Fatal(err)
+	}
+	byPolicy(t, m, record.SourceSnapshot)
+}

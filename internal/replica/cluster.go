@@ -40,6 +40,9 @@ type Cluster struct {
 	Election string `yaml:"election,omitempty" json:"election,omitempty" jsonschema:"enum=fast,enum=slow"`
 	// Restore lets a policy row act without a person: off (the default), latest-snapshot or warm-copy.
 	Restore string `yaml:"restore,omitempty" json:"restore,omitempty" jsonschema:"enum=off,enum=latest-snapshot,enum=warm-copy"`
+	// Survivors says what happens where quorum is gone for good and the replicas that are left hold every acknowledged write: restore (the
+	// default) goes on from the newest log among them without a person, wait only offers it.
+	Survivors string `yaml:"survivors,omitempty" json:"survivors,omitempty" jsonschema:"enum=restore,enum=wait"`
 	// EncryptionAtRest encrypts secrets in etcd with the bundle's key: true where it is not given.
 	EncryptionAtRest *bool `yaml:"encryptionAtRest,omitempty" json:"encryptionAtRest,omitempty"`
 	// AuditPolicy is a file with the apiserver's audit policy; empty takes quorate's own, metadata of every request but reads of health.

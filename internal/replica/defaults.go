@@ -28,6 +28,9 @@ const (
 	RestoreLatestSnapshot = "latest-snapshot"
 	RestoreWarmCopy       = "warm-copy"
 
+	SurvivorsRestore = "restore"
+	SurvivorsWait    = "wait"
+
 	ElectSelf  = "self"
 	ElectAgent = "agent"
 )
@@ -48,6 +51,7 @@ func (c *Cluster) SetDefaults() {
 	c.Etcd.setDefaults()
 	orElse(&c.Election, ElectionFast)
 	orElse(&c.Restore, RestoreOff)
+	orElse(&c.Survivors, SurvivorsRestore)
 	if c.EncryptionAtRest == nil {
 		c.EncryptionAtRest = new(true)
 	}

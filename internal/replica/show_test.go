@@ -76,6 +76,7 @@ seal: {key: base64key://c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTAxMjM=}
 	//         elect: self
 	// election: fast
 	// restore: "off"
+	// survivors: restore
 	// encryptionAtRest: true
 	// <nil>
 }
