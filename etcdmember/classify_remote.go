@@ -15,7 +15,7 @@ const listingGap = 10 * time.Second
 
 // classifyRemote finds what answers. The own member's answer counts while it runs: a lone voter is its own quorum.
 func (h history) classifyRemote(o *Observation) {
-	o.Remote = Nobody
+	o.Remote, o.Removed = Nobody, h.removedByOwnLog()
 	stranger := false
 	for _, a := range h.Answers {
 		own := a.InstanceID == h.Me.InstanceID
@@ -43,6 +43,14 @@ func (h history) classifyRemote(o *Observation) {
 			o.StrangerSince = h.Now
 		}
 	}
+}
+
+// removedByOwnLog: the own log has the own removal, and that it was committed. etcd would read that and exit, again and again.
+func (h history) removedByOwnLog() bool {
+	d := h.Directory
+	return slices.ContainsFunc(d.Changes, func(c record.ConfigChange) bool {
+		return c.Type == "remove" && c.MemberID == d.MemberID && c.Index <= d.Commit
+	})
 }
 
 // isQuorum: a member of the newest formed epoch's cluster answered a linearizable list.

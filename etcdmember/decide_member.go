@@ -90,7 +90,7 @@ func doArchiveRemoved(o Observation, _ time.Time) Plan {
 }
 
 func doWaitRemoved(o Observation, _ time.Time) Plan {
-	return wait("removed", "a peer says that this member was removed, and there is no quorum to confirm it.",
+	return wait("removed", "a peer, or its own log, says that this member was removed, and no quorum answers.",
 		"It is put away and joins again as soon as a quorum answers.")
 }
 

@@ -169,6 +169,14 @@ var memberCases = []rowCase{
 		f.EtcdVersion, f.ClusterVersion, f.MemberVersion = "3.7.3", "3.6.0", "3.6.16"
 	}), 25, ActStart, ""},
 	{"26: removed while away: archive", from(three, removedMe), 26, ActArchive, ""},
+	{"27: its own log says that its removal was committed: wait", from(three, func(f *Facts) {
+		f.answers(ReachAnswers)
+		f.Directory.Changes = []record.ConfigChange{{Index: f.Directory.Commit, Type: "remove", MemberID: f.Directory.MemberID}}
+	}), 27, ActWait, "removed"},
+	{"28: a removal of it that may not have been committed, or of another, says nothing", from(three, func(f *Facts) {
+		f.answers(ReachAnswers)
+		f.Directory.Changes = []record.ConfigChange{{Index: f.Directory.Commit, Type: "remove", MemberID: 0xb1}, {Index: f.Directory.Commit + 1, Type: "remove", MemberID: f.Directory.MemberID}}
+	}), 28, ActStart, ""},
 	{"27: a peer says removed and there is no quorum: wait", from(three, func(f *Facts) { f.answers(ReachAnswers); f.Answers[0].Removed = true }), 27, ActWait, "removed"},
 	{"28: valid and nobody answers: start, it is needed", three, 28, ActStart, ""},
 	{"28: valid, peers without quorum: start, it is needed", from(three, func(f *Facts) { f.answers(ReachTCP) }), 28, ActStart, ""},

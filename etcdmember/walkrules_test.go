@@ -194,7 +194,7 @@ func (w *world) repairable() bool {
 	for _, c := range intact {
 		votes := 0
 		for _, id := range c.conf.voters {
-			if d := intact[id]; d != nil && c.upToDate(d) {
+			if d := intact[id]; d != nil && slices.Contains(d.conf.voters, id) && c.upToDate(d) { // one that knows of its removal does not run
 				votes++
 			}
 		}
