@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -186,6 +187,9 @@ func (c *MemberConfig) refreshCluster(ctx context.Context, log *slog.Logger) err
 		return fmt.Errorf("read the members: %w", err)
 	}
 	ownID, err := c.takeList(cluster.Members())
+	if err == nil {
+		err = c.apart(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("read the members: %w", err)
 	}
@@ -214,6 +218,29 @@ func (c *MemberConfig) takeList(list []*membership.Member) (own record.MemberID,
 	}
 	c.InitialCluster = taken
 	return own, nil
+}
+
+// apart wants the names in the list to lead to different addresses: etcd compares peer URLs by address, and would take one member's id
+// for another's.
+func (c *MemberConfig) apart(ctx context.Context) error {
+	owner := map[string]string{}
+	for _, raw := range c.InitialCluster {
+		u, err := url.Parse(raw)
+		if err != nil {
+			return err
+		}
+		addresses, err := net.DefaultResolver.LookupHost(ctx, u.Hostname())
+		if err != nil {
+			continue // etcd asks again and again, and gives up by itself
+		}
+		for _, a := range addresses {
+			if other, ok := owner[a]; ok && other != u.Hostname() {
+				return fmt.Errorf("%s and %s have one address, %s: a member of one would take the id of the other", other, u.Hostname(), a)
+			}
+			owner[a] = u.Hostname()
+		}
+	}
+	return nil
 }
 
 // stalled reports whether the member has nothing to wait for but its own publication.

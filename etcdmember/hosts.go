@@ -29,7 +29,8 @@ const hostsDomain = ".quorate.internal"
 
 // hostsWith returns the text of a hosts file with the agent's block replaced by one line a peer. A line that cannot be ours ends the
 // block, so that one that lost its end does not take the rest of the file with it. A master that the block has and the peers lack keeps its
-// line: nothing is ever deleted in the record, so it was lost there, and the member that runs still has to find its peers.
+// line: nothing is ever deleted in the record, so it was lost there, and the member that runs still has to find its peers. Of two that claim one
+// address the first of peers has it, before one that only the block has.
 func hostsWith(text, cluster string, peers []replica.Peer) string {
 	var keep []string
 	addresses := map[string]string{} // by name
@@ -51,17 +52,32 @@ func hostsWith(text, cluster string, peers []replica.Peer) string {
 			keep = append(keep, line)
 		}
 	}
+	owner := map[string]string{} // of each address, its name
 	for _, p := range peers {
-		if len(p.Addresses) > 0 {
-			addresses[p.DNSName(cluster)] = p.Addresses[0].String()
+		if len(p.Addresses) == 0 {
+			continue
+		}
+		name, address := p.DNSName(cluster), p.Addresses[0].String()
+		addresses[name] = address
+		if owner[address] == "" {
+			owner[address] = name
 		}
 	}
 	keep = append(keep, hostsBegin)
-	for _, name := range slices.Sorted(maps.Keys(addresses)) {
-		keep = append(keep, addresses[name]+" "+name)
+	for i, name := range slices.Sorted(maps.Keys(addresses)) {
+		address := addresses[name]
+		if other := owner[address]; other != "" && other != name {
+			address = nobodys(i)
+		}
+		keep = append(keep, address+" "+name)
 	}
 	return strings.Join(append(keep, hostsEnd), "\n") + "\n"
 }
+
+// nobodys is an address that leads nowhere (192.0.2.0/24 is for documentation, RFC 5737), for a name whose own now belongs to another. Two names must
+// never have one: a member that joins finds its own entry by comparing the addresses of the peer URLs (netutil.URLStringsEqual), and
+// took the id of a deleted master whose address its VM had been given.
+func nobodys(i int) string { return fmt.Sprintf("192.0.2.%d", 1+i%254) }
 
 // writeHosts brings a hosts file up to date and reports whether it changed. The file is replaced whole, because it also holds what is
 // not ours: a power cut must not leave half of it. Where it is a mount of its own it cannot be replaced and is written in place.

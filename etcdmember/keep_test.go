@@ -298,6 +298,39 @@ func TestTheHostsBlockLeavesTheRestAlone(t *testing.T) {
 	}
 }
 
+// A VM is given the address of one that was deleted: the older name leads nowhere then, also where only the block knows it.
+func TestTwoNamesNeverHaveOneAddress(t *testing.T) {
+	a, b, c := pa.DNSName("demo"), pb.DNSName("demo"), pc.DNSName("demo")
+	peers := []replica.Peer{{Place: pb, Addresses: addresses("10.0.0.1")}, {Place: pa, Addresses: addresses("10.0.0.1")}}
+	before := hostsBegin + "\n10.0.0.1 " + c + "\n" + hostsEnd + "\n"
+	want := hostsBegin + "\n192.0.2.1 " + a + "\n10.0.0.1 " + b + "\n192.0.2.3 " + c + "\n" + hostsEnd + "\n"
+	if got := hostsWith(before, "demo", peers); got != want {
+		t.Errorf("%q\nwant\n%q", got, want)
+	}
+}
+
+func TestTheNewestIncarnationHasTheAddress(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	ms := m.open()
+	begin := time.Now()
+	incarnation := func(p replica.Place, age time.Duration) record.Incarnation {
+		return record.Incarnation{Place: p, Number: 1, Addresses: addresses("10.0.0.9"), Time: begin.Add(-age)}
+	}
+	for _, ages := range [][2]time.Duration{{time.Hour, time.Minute}, {time.Minute, time.Hour}} {
+		ms.keepHosts(record.View{Replicas: map[replica.Place][]record.Incarnation{pb: {incarnation(pb, ages[0])}, pc: {incarnation(pc, ages[1])}}})
+		younger := pb
+		if ages[1] < ages[0] {
+			younger = pc
+		}
+		for _, p := range []replica.Place{pb, pc} {
+			address, _ := lookupHosts(ms.cfg.HostsFile, p.DNSName(ms.cfg.Cluster.Name))
+			if (address.String() == "10.0.0.9") != (p == younger) {
+				t.Errorf("%s is at %s; the younger is %s", p, address, younger)
+			}
+		}
+	}
+}
+
 func TestTheHostsFileIsWrittenOnlyWhenItChanges(t *testing.T) {
 	path := t.TempDir() + "/hosts"
 	peers := []replica.Peer{{Place: pa, Addresses: addresses("10.0.0.1")}}

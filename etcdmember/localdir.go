@@ -90,13 +90,27 @@ func (d *Directory) readWAL(dir string) error {
 	return nil
 }
 
-// openDatabase opens the database read-only: its magic, version and checksums are checked by that.
+// openDatabase opens the database read-only: its magic, version and checksums are checked by that, and that it is not shorter than the
+// pages that it says it has, on which etcd would panic.
 func openDatabase(path string) error {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
 	if err != nil {
 		return err
 	}
-	return db.Close()
+	return errors.Join(wholeDatabase(db), db.Close())
+}
+
+func wholeDatabase(db *bbolt.DB) error {
+	info, err := os.Stat(db.Path())
+	if err != nil {
+		return err
+	}
+	return db.View(func(tx *bbolt.Tx) error {
+		if info.Size() < tx.Size() {
+			return fmt.Errorf("it has %d bytes, and its pages go up to %d", info.Size(), tx.Size())
+		}
+		return nil
+	})
 }
 
 func configChanges(entries []*raftpb.Entry) []record.ConfigChange {

@@ -3,6 +3,7 @@ package etcdmember
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/version"
@@ -107,13 +108,19 @@ func quorumAnswer(f Facts) (Answer, bool) {
 	return Answer{}, false
 }
 
-// keepHosts writes the peers' names into /etc/hosts: the newest incarnation of each place says where it is.
+// keepHosts writes the peers' names into /etc/hosts: the newest incarnation of each place says where it is. Where two claim one address,
+// it is this replica's, or the younger one's.
 func (m *Membership) keepHosts(v record.View) {
-	peers := []replica.Peer{{Place: m.cfg.Me.Place, InstanceID: m.cfg.Me.InstanceID, Addresses: m.cfg.Me.Addresses}}
+	var newest []record.Incarnation
 	for place, incarnations := range v.Replicas {
 		if n := len(incarnations); n > 0 && place != m.cfg.Me.Place {
-			peers = append(peers, replica.Peer{Place: place, Addresses: incarnations[n-1].Addresses})
+			newest = append(newest, incarnations[n-1])
 		}
+	}
+	slices.SortFunc(newest, func(a, b record.Incarnation) int { return b.Time.Compare(a.Time) })
+	peers := []replica.Peer{{Place: m.cfg.Me.Place, InstanceID: m.cfg.Me.InstanceID, Addresses: m.cfg.Me.Addresses}}
+	for _, i := range newest {
+		peers = append(peers, replica.Peer{Place: i.Place, Addresses: i.Addresses})
 	}
 	changed, err := writeHosts(m.cfg.HostsFile, m.cfg.Cluster.Name, peers)
 	if err != nil {
