@@ -94,6 +94,8 @@ func (v besideView) stands() (Plan, bool) {
 		p = wait("record-unreadable", "the record cannot be read: "+v.RecordErr.Error()+".", "Nobody is promoted or removed until it can be read.")
 	case len(v.h.damages()) > 0:
 		p = wait("record-lost", "the record is damaged: "+v.h.damages()[0].what+".", "Nobody is promoted or removed. Run `quorate record rebuild`.")
+	case v.Ahead:
+		p = wait("record-rolled-back", "the record was rolled back: this replica has seen more than it holds.", "Nobody is promoted or removed by what is past. Run `quorate record rebuild`.")
 	case v.h.formed == nil || v.h.newest != v.h.formed && v.h.newest.Outcome == nil || v.h.formed.Closed != nil,
 		v.h.orders.restore != nil && v.h.orders.restore.Restore.Ends == v.h.formed.Number:
 		p = wait("epoch-closed", "the epoch has ended, is being ended by order, or is not formed yet.", "Nobody is promoted or removed.")

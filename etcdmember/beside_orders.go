@@ -33,11 +33,19 @@ func (v besideView) cameTrue(o record.Order) (string, bool) {
 			}
 		}
 		return fmt.Sprintf("no member of %s is in the list", o.Place), true
+	case o.Kind == record.OrderOverride && o.Row == 42 && v.cameBack(o):
+		return fmt.Sprintf("member %s is heard of again, so the word that it is gone holds no more", o.MemberID), true
 	case o.Kind == record.OrderOverride:
 		alarmed := slices.ContainsFunc(v.Alarms, func(a Alarm) bool { return a.MemberID == o.MemberID })
 		return fmt.Sprintf("member %s is not in the list", o.MemberID), !v.isMember(o.MemberID) && !alarmed
 	}
 	return "", false
+}
+
+// cameBack: the member of an override of row 42 is heard of. Its word was about the time that it was away: years later it would remove a live voter
+// that is slow to reboot. One that has only just gone may still look alive, so a fresh order waits.
+func (v besideView) cameBack(o record.Order) bool {
+	return v.now.Sub(o.Time) >= deadAfter && slices.ContainsFunc(v.Members, func(m RingMember) bool { return m.ID == o.MemberID && v.reachable(m) })
 }
 
 // completeOrder writes that an order has been carried out. Another leader may have written it first, which is as good.

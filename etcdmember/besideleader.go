@@ -110,6 +110,7 @@ func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s 
 	r.Record, r.RecordErr = b.cfg.Record.View(ctx)
 	if r.RecordErr == nil {
 		b.noteInstances(r.Record)
+		r.Ahead = b.agentErr == nil && historyOf(Facts{Record: r.Record, Agent: b.agent}).ahead()
 		b.keepHosts(r.Record) // a voter that is out of reach may be back at another address
 		r.Compute = b.compute
 		if r.Policy.Snapshot = newestOfFormed(r.Record); r.Policy.Snapshot != nil {

@@ -110,7 +110,7 @@ func (h history) findTenure(o *Observation) {
 	}
 	last := mine[len(mine)-1]
 	o.Names.NewestInstance = last.InstanceID
-	o.Superseded = last.InstanceID != h.Me.InstanceID && h.hadIncarnation(mine)
+	o.Superseded = last.InstanceID != h.Me.InstanceID && h.hadIncarnation(mine) && !h.tookLater(last.Number)
 	o.Names.NextIncarnation = last.Number + 1
 	here := last.InstanceID == h.Me.InstanceID && last.BootID == h.Me.BootID && last.DiskID == h.DiskID && last.Epoch == h.tenureEpoch(o)
 	if here && last.Started == nil && h.Agent.Incarnation < last.Number {
@@ -134,6 +134,13 @@ func (h history) tenureEpoch(o *Observation) uint64 {
 		return o.Names.DiskEpochNumber
 	}
 	return number(h.formed)
+}
+
+// tookLater: this very instance took an incarnation of this place above the newest that the record has. So the record was rolled back to before that,
+// and what it holds of the place is the past: a replica that was made again would else stop its member for its own predecessor.
+func (h history) tookLater(newest uint64) bool {
+	a := h.Agent
+	return h.AgentErr == nil && a.Incarnation > newest && a.InstanceID == h.Me.InstanceID && a.Replica == h.Me.Place
 }
 
 func (h history) hadIncarnation(mine []record.Incarnation) bool {

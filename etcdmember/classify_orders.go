@@ -67,10 +67,10 @@ func (o orders) left(p replica.Place) *record.Order {
 	return nil
 }
 
-// overrides: the operator gave the override of the row for the member.
+// overrides: the operator gave the override of the row for the member, and it is not done: of a member that came back it says nothing any more.
 func (o orders) overrides(row int, id record.MemberID) bool {
 	return slices.ContainsFunc(o.all, func(x record.Order) bool {
-		return x.Kind == record.OrderOverride && x.Row == row && x.MemberID == id
+		return x.Kind == record.OrderOverride && x.Row == row && x.MemberID == id && x.Done == nil
 	})
 }
 
@@ -110,25 +110,44 @@ func (h history) findOrders(o *Observation) {
 	o.OrderNamesMe = r.Restore.Replica == h.Me.Place
 	o.EndedByOrder = o.DiskEpoch == DiskNone || o.Names.DiskEpochNumber == r.Restore.Ends
 	o.Loud = h.loud()
-	o.Better = h.betterSource(r)
 	if o.Record != Rs {
 		h.findSource(o, r.Restore.From, r)
+		o.Better = h.betterSource(o, r)
 	}
 }
 
 // betterSource is the order for the replica that stopped with a longer log than the named one, where the order leaves that open.
-func (h history) betterSource(r *record.Order) *record.RestoreOrder {
+func (h history) betterSource(o *Observation, r *record.Order) *record.RestoreOrder {
 	if !r.Restore.Newest || r.Restore.From.Kind != record.SourceDirectory {
 		return nil
 	}
 	stopped := h.stoppedSurvivors()
-	if !slices.ContainsFunc(stopped, func(s survivor) bool { return s.id == r.Restore.From.MemberID }) {
+	named, known := h.namedSource(o, r.Restore.From.MemberID, stopped)
+	if !known {
 		return nil // how far it reaches is not known yet
 	}
-	if best := newestLog(stopped); best.id != r.Restore.From.MemberID && best.disk != "" {
+	best := newestLog(append([]survivor{named}, stopped...)) // of two that reach as far, the named one
+	if best.id != named.id && best.disk != "" {
 		return best.order(h.formed.Number)
 	}
 	return nil
+}
+
+// namedSource is how far the source that an order names reaches: by its stopped/ object, or, where that carries no log because a successor wrote it
+// or the directory had been put away before, by what is on this disk.
+func (h history) namedSource(o *Observation, id record.MemberID, stopped []survivor) (survivor, bool) {
+	if n := slices.IndexFunc(stopped, func(s survivor) bool { return s.id == id }); n >= 0 {
+		return stopped[n], true
+	}
+	if o.DirectoryIsSource {
+		return survivor{id: id, term: h.Directory.LastTerm, index: h.Directory.LastIndex}, true
+	}
+	for _, a := range h.Directory.Archives {
+		if o.SourceHere && a.Name == o.Names.SourceArchive {
+			return survivor{id: id, term: a.Term, index: a.LastIndex}, true
+		}
+	}
+	return survivor{}, false
 }
 
 // loud names the instances that took an incarnation of the newest formed epoch and could still run: all but this one. An instance is silent by

@@ -78,10 +78,10 @@ func (h history) survivors() []survivor {
 	return out
 }
 
-// stoppedSurvivors are those whose stopped/ object carries the end of a log.
+// stoppedSurvivors are those whose stopped/ object carries the end of a log, and whose disk has not gone since.
 func (h history) stoppedSurvivors() (out []survivor) {
 	for _, s := range h.formed.Stopped {
-		if s.LastIndex == 0 || s.MemberID == 0 {
+		if s.LastIndex == 0 || s.MemberID == 0 || h.voterGone(s.MemberID) {
 			continue
 		}
 		i, _ := h.incarnationOf(s.MemberID)

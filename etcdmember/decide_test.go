@@ -42,6 +42,20 @@ func directory() record.Source {
 	return record.Source{Kind: record.SourceDirectory, MemberID: 0xa1, DiskID: "d1", Order: 1}
 }
 func orderMe(f *Facts) { f.restoreOrder(1, pa, directory()) }
+func orderNewest(f *Facts) {
+	orderMe(f)
+	f.Record.Orders[0].Restore.Newest = true
+}
+
+// longerB lets b's stopped/ object reach further than my log.
+func longerB(f *Facts) {
+	for i := range f.last().Stopped {
+		if s := &f.last().Stopped[i]; s.Place == pb {
+			s.LastIndex = 120
+		}
+	}
+}
+
 func orderB(f *Facts) {
 	f.restoreOrder(1, pb, record.Source{Kind: record.SourceDirectory, MemberID: 0xb1})
 }
@@ -62,6 +76,8 @@ func seeding(f *Facts) {
 var bootCases = []rowCase{
 	{"0: another instance took my place and I had it: stop", from(three, running, func(f *Facts) { f.incarnation(pa, 2, "201", "d9", 1, 0) }), 0, ActStop, "superseded"},
 	{"0: and once stopped, nothing more", from(three, func(f *Facts) { f.incarnation(pa, 2, "201", "d9", 1, 0) }), 0, ActHalt, "superseded"},
+	{"0: not by the one before me, where the record was rolled back to its time", from(three, running, succeededBefore), 5, ActKeep, "record-rolled-back"},
+	{"0: the same after a reboot", from(three, succeededBefore), 5, ActStart, "record-rolled-back"},
 	{"0: a new VM that never had an incarnation is not superseded", from(three, wiped, withQuorum, func(f *Facts) { f.recreate("d9") }), 23, ActTakeIncarnation, ""},
 
 	{"1: the record cannot be read and the agent was restarted: start as it is", from(three, unreadable), 1, ActStart, "record-unreadable"},
@@ -112,6 +128,13 @@ var bootCases = []rowCase{
 	}), 12, ActArchive, ""},
 	{"8: the restorer waits for those that could still serve", from(three, orderMe, meStopped), 8, ActWait, "restore-waits"},
 	{"8: the restorer waits although their record is unreadable to them and their agents restart: they wrote nothing", from(three, orderMe, meStopped, func(f *Facts) { f.stopped(pb, 1, 0xb1, 90) }), 8, ActWait, "restore-waits"},
+	{"8: another stopped with a longer log: the next order names it", from(three, orderNewest, meStopped, othersStopped, longerB), 8, ActOrderRestore, ""},
+	{"8: the same where my successor's word of me carries no log", from(three, orderNewest, othersStopped, longerB, func(f *Facts) {
+		f.stopped(pa, 1, 0xa1, 0)
+		f.Agent.Phase = PhaseStopped
+	}), 8, ActOrderRestore, ""},
+	{"8: another stopped with as long a log: the named one goes on", from(three, orderNewest, othersStopped, meStopped, func(f *Facts) { f.last().Stopped[0].LastIndex = 100 }), 8, ActCloseEpoch, ""},
+	{"8: one that stopped with a longer log has gone with its disk since", from(three, orderNewest, meStopped, othersStopped, longerB, bGone), 8, ActCloseEpoch, ""},
 	{"8: a VM that is TERMINATED in two lists is harmless", from(three, orderMe, meStopped, func(f *Facts) {
 		for _, l := range []*Listing{&f.Compute.First, &f.Compute.Second} {
 			l.Instances[1].Status, l.Instances[2].Status = "TERMINATED", "TERMINATED"
@@ -218,6 +241,13 @@ func nextFormed(f *Facts) {
 
 func rollBackRecord(f *Facts) {
 	f.Record.Epochs, f.Record.Replicas = nil, nil
+}
+
+// succeededBefore: I had taken incarnation 3 in the place of instance 99, and the record went back to when that one was the newest.
+func succeededBefore(f *Facts) {
+	f.Record.Replicas[pa] = nil
+	f.incarnation(pa, 2, "99", "d1", 1, 0xa1)
+	f.Agent.Incarnation = 3
 }
 
 // restored gives me the directory of a restore into epoch 2.

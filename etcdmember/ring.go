@@ -47,8 +47,10 @@ type Ring struct {
 	// Record is one listing; RecordErr: it could not be read, and nothing is done.
 	Record    record.View
 	RecordErr error
-	Compute   Compute
-	Alarms    []Alarm
+	// Ahead: agent.json here has seen more than the record holds, so the record was rolled back: what it says of orders and replicas is the past.
+	Ahead   bool
+	Compute Compute
+	Alarms  []Alarm
 	// Policy is the configuration's; an order may say otherwise.
 	Policy Policy
 	// SnapshotInFlight: the leader is sending its state to somebody, or did less than 30 s ago.
