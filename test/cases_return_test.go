@@ -56,9 +56,9 @@ func (c *cluster) follower(t *testing.T) string {
 	return c.others(c.leader(t))[0]
 }
 
-// free are addresses that no VM has had.
-func (c *cluster) free(n int) netip.Addr {
-	return netip.MustParseAddr(fmt.Sprintf("10.251.%d.%d", c.subnet, 40+n))
+// nextFree is an address that no VM has had for long.
+func (c *cluster) nextFree() netip.Addr {
+	return netip.MustParseAddr(fmt.Sprintf("10.251.%d.%d", c.subnet, 30+c.moves.Add(1)%60))
 }
 
 // wantMember wants a replica to have the member it had, or another.
@@ -95,9 +95,9 @@ func TestCase03SameNameEmptyDiskSameAddress(t *testing.T) {
 func TestCase04SameNameEmptyDiskNewAddress(t *testing.T) {
 	t.Parallel()
 	c, l := threeMembers(t)
-	for i, vm := range []string{c.follower(t), c.leader(t)} {
+	for _, vm := range []string{c.follower(t), c.leader(t)} {
 		before := c.member(t, vm)
-		c.must(t, c.RecreateVM(t.Context(), vm, localgce.Recreation{Wipe: true, Address: c.free(i)}))
+		c.must(t, c.RecreateVM(t.Context(), vm, localgce.Recreation{Wipe: true, Address: c.nextFree()}))
 		await(t, vm+" is whole again", c.membersWhole)
 		c.wantMember(t, vm, before, false)
 	}
@@ -164,11 +164,11 @@ func TestCase07SurvivingDiskNewAddress(t *testing.T) {
 	c, l := threeMembers(t)
 	vm := c.leader(t)
 	before := c.member(t, vm)
-	c.must(t, c.RecreateVM(t.Context(), vm, localgce.Recreation{Address: c.free(0)}))
+	c.must(t, c.RecreateVM(t.Context(), vm, localgce.Recreation{Address: c.nextFree()}))
 	await(t, "one is whole again at a new address", c.membersWhole)
 	c.wantMember(t, vm, before, true)
 	c.together(t, c.vms, func(ctx context.Context, vm string) error {
-		return c.RecreateVM(ctx, vm, localgce.Recreation{Address: c.free(1 + slices.Index(c.vms, vm))})
+		return c.RecreateVM(ctx, vm, localgce.Recreation{Address: c.nextFree()})
 	})
 	await(t, "all are whole again at new addresses", c.membersWhole)
 	c.wantMember(t, vm, before, true)

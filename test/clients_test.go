@@ -1,9 +1,11 @@
 package test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -114,6 +116,23 @@ func (l *clients) stall() time.Duration {
 	longest := max(l.writes.longest, time.Since(l.writes.last))
 	l.writes.longest = 0
 	return longest.Round(time.Millisecond)
+}
+
+// gaps are the times without a successful write that were at least so long.
+func (l *clients) gaps(least time.Duration) (gaps spread) {
+	var last time.Duration
+	history := l.history.whole()
+	slices.SortFunc(history, func(a, b operation) int { return cmp.Compare(a.end, b.end) })
+	for _, o := range history {
+		if o.kind == opRead || o.outcome == unknown {
+			continue
+		}
+		if o.end-last >= least {
+			gaps = append(gaps, o.end-last)
+		}
+		last = o.end
+	}
+	return gaps
 }
 
 // goOn says what is missing to a write and a read that succeeded after a moment.

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,7 +53,8 @@ type cluster struct {
 	document string // the Cluster document
 	told     bool   // a case has told of its failure
 
-	clientTLS *tls.Config // of clients of etcd, once there is one
+	clientTLS *tls.Config  // of clients of etcd, once there is one
+	moves     atomic.Int32 // addresses that VMs were given
 }
 
 // begin starts a cluster's VMs and takes all of it away at the test's end.

@@ -107,7 +107,7 @@ func (c *cluster) leader(t *testing.T) (name string) {
 				continue
 			}
 			for _, m := range s.Etcd.Members {
-				if m.Leader {
+				if m.Leader && m.Name != "" {
 					name = placeName(m.Name)
 					return nil
 				}
@@ -118,8 +118,12 @@ func (c *cluster) leader(t *testing.T) (name string) {
 	return name
 }
 
-// placeName is the VM's name in a member's, zone.name.instance.
-func placeName(member string) string { return strings.Split(member, ".")[1] }
+// placeName is the VM's name in a member's, zone.name.instance; empty for a member that has none yet.
+func placeName(member string) string {
+	_, rest, _ := strings.Cut(member, ".")
+	name, _, _ := strings.Cut(rest, ".")
+	return name
+}
 
 // member is the member id that a replica has.
 func (c *cluster) member(t *testing.T, name string) string {

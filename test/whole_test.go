@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -166,4 +167,33 @@ func (c *cluster) invariants(t *testing.T, l *clients) {
 	await(t, "clients go on", func() error { return l.goOn(since) })
 	c.wantOne(t, c.vms...)
 	c.check(t, l, c.vms...)
+}
+
+// members are the cluster's members, as a quorum of them says through whichever answers first.
+func (c *cluster) members(ctx context.Context) (list []*etcdserverpb.Member, err error) {
+	err = errors.New("no VM runs")
+	for _, v := range c.Status().VMs {
+		if v.InitPID == 0 {
+			continue
+		}
+		if list, err = c.membersBy(ctx, v.Address); err == nil {
+			return list, nil
+		}
+	}
+	return nil, err
+}
+
+func (c *cluster) membersBy(ctx context.Context, address string) ([]*etcdserverpb.Member, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	client, err := dial(ctx, address, c.clientTLS)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	resp, err := client.MemberList(clientv3.WithRequireLeader(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return resp.Members, nil
 }

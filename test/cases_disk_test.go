@@ -1,0 +1,325 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorate/quorate/internal/localgce"
+)
+
+// This file holds the cases in which a disk is not what it was, or not where.
+
+// The new VM is given the address of the deleted one, whose member is still in the list.
+func TestCase05AnotherNameReplacesADeletedVM(t *testing.T) {
+	t.Parallel()
+	onlyInChaos(t, "70 seconds: a voter is removed after one minute")
+	c, l := threeMembers(t)
+	gone := c.follower(t)
+	c.must(t, c.DeleteVM(t.Context(), gone, true))
+	c.vms = append(c.others(gone), "master-x")
+	c.must(t, c.CreateVM(t.Context(), localgce.VMConfig{Name: "master-x", Zone: "us-central1-f"}, ""))
+	await(t, "master-x has taken the place of "+gone, c.membersWhole)
+	c.invariants(t, l)
+}
+
+// archived wants a replica to have put away so many directories.
+func (c *cluster) archived(t *testing.T, vm string, want int) {
+	t.Helper()
+	if list, err := filepath.Glob(c.diskOf(vm, "archive/*")); err != nil || len(list) != want {
+		t.Errorf("%s has archived %q, want %d directories: %v", vm, list, want, err)
+	}
+}
+
+func TestCase09DiskRolledBack(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	for _, vm := range []string{c.follower(t), c.leader(t)} {
+		before := c.member(t, vm)
+		c.must(t, c.SnapshotDisk(vm, "earlier"))
+		time.Sleep(2 * time.Second)
+		c.must(t, c.KillVM(t.Context(), vm))
+		c.must(t, c.RestoreDisk(vm, "earlier", false))
+		c.must(t, c.DeleteSnapshot("earlier"))
+		c.must(t, c.StartVM(t.Context(), vm))
+		await(t, vm+" is whole again", c.membersWhole)
+		c.wantMember(t, vm, before, false)
+		c.archived(t, vm, 1)
+	}
+	c.invariants(t, l)
+}
+
+func TestCase09DiskRolledBackUnderTheSameIDBelowItsMark(t *testing.T) {
+	t.Parallel()
+	onlyInChaos(t, "two minutes: marks are 30 s apart")
+	c, l := threeMembers(t)
+	vm := c.follower(t)
+	before := c.member(t, vm)
+	c.must(t, c.SnapshotDisk(vm, "earlier"))
+	time.Sleep(70 * time.Second)
+	c.must(t, c.KillVM(t.Context(), vm))
+	c.must(t, c.RestoreDisk(vm, "earlier", true))
+	c.must(t, c.StartVM(t.Context(), vm))
+	await(t, vm+" is whole again", c.membersWhole)
+	c.wantMember(t, vm, before, false)
+	c.archived(t, vm, 1)
+	c.invariants(t, l)
+}
+
+func TestCase10AnotherReplicasDiskIsCloned(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	from, to := c.leader(t), c.follower(t)
+	original := c.member(t, from)
+	c.must(t, c.KillVM(t.Context(), to))
+	c.must(t, c.CloneDisk(from, to))
+	c.must(t, c.StartVM(t.Context(), to))
+	await(t, to+", on a copy of the disk of "+from+", is whole again", c.membersWhole)
+	c.wantMember(t, from, original, true)
+	c.wantMember(t, to, original, false)
+	c.archived(t, to, 1)
+
+	x, y := c.vms[0], c.vms[1]
+	c.together(t, []string{x, y}, c.KillVM)
+	c.must(t, c.SwapDisks(x, y))
+	c.together(t, []string{x, y}, c.StartVM)
+	await(t, "both say that the disks are others'", func() error {
+		for _, vm := range []string{x, y} {
+			if err := c.blocked(vm, "foreign-disk"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	c.together(t, []string{x, y}, c.KillVM)
+	c.must(t, c.SwapDisks(x, y))
+	c.together(t, []string{x, y}, c.StartVM)
+	await(t, "swapped back", c.membersWhole)
+	c.invariants(t, l)
+}
+
+// The former VM runs on: Google says that it is gone, and its host has not heard of it.
+func TestCase10AnOldVMOfTheSameNameStillRuns(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	for _, vm := range []string{c.follower(t), c.leader(t)} {
+		former := vm + ".1"
+		c.must(t, c.RecreateVM(t.Context(), vm, localgce.Recreation{Wipe: true, Address: c.nextFree(), LeaveRunning: true}))
+		await(t, vm+" is whole beside its former self", c.membersWhole)
+		await(t, "the former one has stopped", func() error {
+			if n := len(c.processes(former)["etcd"]); n != 0 {
+				return fmt.Errorf("%d members run on it", n)
+			}
+			return c.blocked(former, "superseded")
+		})
+		time.Sleep(2 * time.Second)
+		c.must(t, c.DeleteVM(t.Context(), former, true))
+	}
+	c.invariants(t, l)
+}
+
+func TestCase11TornAndFlippedLog(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	for _, vm := range []string{c.follower(t), c.leader(t)} {
+		before := c.member(t, vm)
+		c.must(t, c.TearDisk(t.Context(), vm))
+		c.must(t, c.StartVM(t.Context(), vm))
+		await(t, vm+" lost what was not synced, and is whole again", c.membersWhole)
+		c.wantMember(t, vm, before, true)
+	}
+	vm := c.leader(t)
+	before := c.member(t, vm)
+	c.must(t, c.KillVM(t.Context(), vm))
+	_, err := c.CorruptDisk(t.Context(), vm, localgce.Corruption{Path: "etcd/member/wal/*.wal", Offset: 5000, Bits: 3})
+	c.must(t, err)
+	c.must(t, c.StartVM(t.Context(), vm))
+	await(t, vm+" had bits flipped in its log, and is whole again", c.membersWhole)
+	c.wantMember(t, vm, before, false)
+	c.archived(t, vm, 1)
+	c.invariants(t, l)
+}
+
+func TestCase12TruncatedDatabase(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	for _, vm := range []string{c.follower(t), c.leader(t)} {
+		before := c.member(t, vm)
+		c.must(t, c.KillVM(t.Context(), vm))
+		_, err := c.TruncateDisk(t.Context(), vm, "etcd/member/snap/db", 8192)
+		c.must(t, err)
+		c.must(t, c.StartVM(t.Context(), vm))
+		await(t, vm+" had its database cut, and is whole again", c.membersWhole)
+		c.wantMember(t, vm, before, false)
+		c.archived(t, vm, 1)
+	}
+	c.invariants(t, l)
+}
+
+// A value is changed in the database, where no checksum is: only the comparison with the others finds it, after a compaction, once a minute.
+func TestCase12FlippedValueRaisesTheAlarmAndIsRepaired(t *testing.T) {
+	t.Parallel()
+	onlyInChaos(t, "two minutes: members are compared once a minute")
+	c, l := threeMembers(t)
+	vm := c.follower(t)
+	before := c.member(t, vm)
+	const canary = "the-canary-sings-in-the-coal-mine"
+	var revision int64
+	c.withMember(t, vm, func(ctx context.Context, client *clientv3.Client) error {
+		put, err := client.Put(ctx, "canary", canary)
+		if err == nil {
+			revision = put.Header.Revision
+		}
+		return err
+	})
+	time.Sleep(time.Second) // etcd commits its database every 100 ms
+	c.must(t, c.StopVM(t.Context(), vm))
+	c.must(t, c.StartVM(t.Context(), vm))
+	await(t, "whole", c.membersWhole)
+	b, err := os.ReadFile(c.diskOf(vm, "etcd/member/snap/db"))
+	c.must(t, err)
+	offset := bytes.Index(b, []byte(canary))
+	if offset < 0 {
+		t.Fatal("the value is not in the database")
+	}
+	c.must(t, c.StopVM(t.Context(), vm))
+	_, err = c.CorruptDisk(t.Context(), vm, localgce.Corruption{Path: "etcd/member/snap/db", Offset: int64(offset), Bits: 1})
+	c.must(t, err)
+	c.must(t, c.StartVM(t.Context(), vm))
+	await(t, "it runs on the changed database", c.membersWhole)
+	c.wantMember(t, vm, before, true)
+	await(t, "the change is found, the member replaced", func() error {
+		c.withMember(t, c.others(vm)[0], func(ctx context.Context, client *clientv3.Client) error {
+			revision++
+			_, _ = client.Compact(ctx, revision) // refused where it was done already
+			return nil
+		})
+		if c.member(t, vm) == before {
+			return fmt.Errorf("%s still has member %s", vm, before)
+		}
+		return c.membersWhole()
+	})
+	c.invariants(t, l)
+}
+
+func TestCase13FullDisk(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	for _, vm := range []string{c.follower(t), c.leader(t)} {
+		before := c.member(t, vm)
+		c.must(t, c.FillDisk(t.Context(), vm, 0))
+		await(t, "the member of "+vm+" ends for want of room", func() error {
+			if b, err := os.ReadFile(filepath.Join(c.vm(vm).LogFolder, "etcd.log")); err != nil || !bytes.Contains(b, []byte("no space left on device")) {
+				return fmt.Errorf("its log does not say so: %v", err)
+			}
+			return nil
+		})
+		time.Sleep(inChaos(3*time.Second, 20*time.Second))
+		since := time.Now()
+		await(t, "clients go on", func() error { return l.goOn(since) })
+		c.must(t, c.FreeDisk(t.Context(), vm))
+		await(t, "the disk of "+vm+" has room again", c.membersWhole)
+		c.wantMember(t, vm, before, true)
+	}
+	c.invariants(t, l)
+}
+
+func TestCase13DatabaseAboveItsQuota(t *testing.T) {
+	t.Parallel()
+	c := bare(t, plan{vms: threeVMs, etcd: "quotaBytes: 67108864"})
+	await(t, "whole", c.membersWhole)
+	l := c.startWriters(t)
+	vm := c.leader(t)
+	full := false
+	c.withMember(t, vm, func(ctx context.Context, client *clientv3.Client) error {
+		value := strings.Repeat("x", 1<<20)
+		for n := 0; n < 100 && !full; n++ {
+			_, err := client.Put(ctx, "big", value)
+			full = err != nil && strings.Contains(err.Error(), "space exceeded")
+			if err != nil && !full {
+				return err
+			}
+		}
+		return nil
+	})
+	if !full {
+		t.Fatal("100 MiB fit in a quota of 64 MiB")
+	}
+	c.withMember(t, vm, func(ctx context.Context, client *clientv3.Client) error { // as an apiserver does every five minutes
+		resp, err := client.Get(ctx, "big", clientv3.WithKeysOnly())
+		if err == nil {
+			_, err = client.Compact(ctx, resp.Header.Revision)
+		}
+		return err
+	})
+	since := time.Now()
+	await(t, "defragmented and disarmed: clients go on", func() error { return l.goOn(since) })
+	c.invariants(t, l)
+}
+
+func TestCase14StalledSync(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	for _, vm := range []string{c.follower(t), c.leader(t)} {
+		before := c.member(t, vm)
+		l.stall()
+		c.must(t, c.FreezeDisk(vm, 10*time.Second))
+		time.Sleep(11 * time.Second)
+		await(t, "whole", c.membersWhole)
+		c.wantMember(t, vm, before, true)
+		t.Logf("the disk of %s stood still for 10 s: writes stalled %s", vm, l.stall())
+	}
+	c.invariants(t, l)
+}
+
+func TestCase20ConnectionsAreCutInTheMiddleOfACopy(t *testing.T) {
+	t.Parallel()
+	c, l := threeMembers(t)
+	size := 100
+	if chaos {
+		size = 1000
+	}
+	c.fillMegabytes(t, c.leader(t), size)
+	leader, vm := c.leader(t), c.follower(t)
+	before := c.member(t, vm)
+	c.must(t, wipe(c)(t.Context(), vm))
+	await(t, "the copy is on its way", func() error {
+		list, _ := filepath.Glob(c.diskOf(vm, "etcd/member/snap/tmp*"))
+		if !slices.ContainsFunc(list, func(path string) bool {
+			info, err := os.Stat(path)
+			return err == nil && info.Size() > int64(size)<<20/3
+		}) {
+			return fmt.Errorf("in %q is less than a third", list)
+		}
+		return nil
+	})
+	c.must(t, c.Cut(t.Context(), leader))
+	time.Sleep(7 * time.Second) // longer than the transport waits for a byte
+	c.must(t, c.Heal(t.Context(), leader))
+	await(t, "whole", c.membersWhole)
+	c.wantMember(t, vm, before, false)
+	c.invariants(t, l)
+}
+
+// fillMegabytes writes so much in values of 1 MB.
+func (c *cluster) fillMegabytes(t *testing.T, vm string, megabytes int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	client, err := dial(ctx, c.vm(vm).Address, c.etcdTLS(t))
+	c.must(t, err)
+	defer client.Close()
+	value := strings.Repeat("x", 1<<20)
+	for n := range megabytes {
+		_, err := client.Put(ctx, fmt.Sprintf("big/%d", n), value)
+		c.must(t, err)
+	}
+}
