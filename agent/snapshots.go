@@ -83,13 +83,7 @@ func (a *Agent) snapshotLook(ctx context.Context, turn etcdmember.SnapshotTurn, 
 
 // showSnapshots says how things stand; the log hears each reason once.
 func (a *Agent) showSnapshots(turn etcdmember.SnapshotTurn, now time.Time, saving bool) {
-	shown := &SnapshotStatus{Newest: turn.Newest.Name, Due: turn.Due, Saving: saving}
-	if shown.Newest != "" {
-		shown.Time = &turn.Newest.Time
-	}
-	if !turn.At.IsZero() {
-		shown.Turn = &turn.At
-	}
+	shown := shownTurn(turn, saving)
 	wait := a.snapshots.overdue(turn, now)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,6 +95,21 @@ func (a *Agent) showSnapshots(turn etcdmember.SnapshotTurn, now time.Time, savin
 	case wait != nil && (before == nil || before.Reason != wait.Reason):
 		a.cfg.Log.Warn("blocked", "name", snapshotOverdue, "reason", wait.Reason, "next", wait.Next)
 	}
+}
+
+// shownTurn is a turn as the status has it; nil where the record shows no open epoch, so that nothing can be said of its snapshots.
+func shownTurn(turn etcdmember.SnapshotTurn, saving bool) *SnapshotStatus {
+	if turn.Why == "" {
+		return nil
+	}
+	shown := &SnapshotStatus{Newest: turn.Newest.Name, Due: turn.Due, Saving: saving}
+	if shown.Newest != "" {
+		shown.Time = &turn.Newest.Time
+	}
+	if !turn.At.IsZero() {
+		shown.Turn = &turn.At
+	}
+	return shown
 }
 
 // overdue is the wait for a snapshot that this replica fails to save, or that nobody has saved for too long.

@@ -86,6 +86,16 @@ func TestAReplicaWithoutATurnSavesNothing(t *testing.T) {
 	}
 }
 
+// While the record is lost nothing is known of an epoch's snapshots, so that "none" would be a lie.
+func TestWithoutAnOpenEpochNothingIsSaidOfSnapshots(t *testing.T) {
+	if got := shownTurn(etcdmember.SnapshotTurn{}, false); got != nil {
+		t.Errorf("got %+v", got)
+	}
+	if got := shownTurn(etcdmember.SnapshotTurn{Why: etcdmember.WhySchedule}, false); got == nil {
+		t.Error("an epoch without a snapshot is not shown")
+	}
+}
+
 func TestASavingThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 	broken := errors.New("the bucket is away")
 	at := keeping(t, 200*time.Minute, &schedule{}, func(n int) error { return broken }, func(t *testing.T, a *Agent) {

@@ -19,7 +19,7 @@ type Status struct {
 	Components   []supervisor.Status `json:"components"`
 	Leases       []LeaseStatus       `json:"leases"`
 	Certificates []certs.Expiry      `json:"certificates"`
-	// Snapshots is nil until the member runs.
+	// Snapshots is nil until the member runs, and while the record shows no open epoch.
 	Snapshots *SnapshotStatus `json:"snapshots,omitempty"`
 	// Blocked is empty while nothing waits.
 	Blocked []Blocked `json:"blocked"`

@@ -45,10 +45,13 @@ type SnapshotTurn struct {
 // save at once, because one took longer than a turn or knows another leader, do double work and no harm: their names differ.
 func DecideSnapshot(f SnapshotFacts) SnapshotTurn {
 	epoch, ok := openEpoch(f.Record)
-	if !ok || f.Leader == 0 {
+	if !ok {
 		return SnapshotTurn{}
 	}
 	t := SnapshotTurn{Why: WhySchedule, Newest: newestSnapshot(f.Record, epoch.Number)}
+	if f.Leader == 0 {
+		return t // nobody can save one, and what there is matters most now
+	}
 	t.Due = t.Newest.Time.Add(f.Interval)
 	if t.Newest.Name == "" {
 		t.Due = epoch.Outcome.Time.Add(min(firstSnapshot, f.Interval))

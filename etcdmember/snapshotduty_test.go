@@ -48,7 +48,7 @@ func TestDecideSnapshot(t *testing.T) {
 			f.Members[1].Learner = true
 		}), at: 10 * m, why: WhySchedule},
 		"a member that never started has no turn": {f: change(as(due(50*m), 0xc3), func(f *SnapshotFacts) { f.Members[2].Name = "" }), at: 10 * m, why: WhySchedule},
-		"no leader, no turn":                      {f: change(due(50*m), func(f *SnapshotFacts) { f.Leader = 0 }), none: true},
+		"no leader, no turn":                      {f: change(due(50*m), func(f *SnapshotFacts) { f.Leader = 0 }), none: true, why: WhySchedule},
 		"no formed epoch":                         {f: change(due(50*m), func(f *SnapshotFacts) { f.Record.Epochs[0].Outcome = nil }), none: true},
 		"a closed epoch":                          {f: change(due(50*m), func(f *SnapshotFacts) { f.Record.Epochs[0].Closed = &record.Closed{} }), none: true},
 
@@ -69,6 +69,15 @@ func TestDecideSnapshot(t *testing.T) {
 				t.Errorf("at %s after t0, why %q: want %s, none %v, why %q", got.At.Sub(t0), got.Why, c.at, c.none, c.why)
 			}
 		})
+	}
+}
+
+// Without a quorum nobody saves one, and what there is is what a person asks the status for.
+func TestTheNewestSnapshotIsKnownWithoutALeader(t *testing.T) {
+	f := due(50 * time.Minute)
+	f.Leader = 0
+	if got := DecideSnapshot(f); got.Newest != DecideSnapshot(due(50*time.Minute)).Newest || got.Newest.Name == "" || !got.At.IsZero() || !got.Due.IsZero() {
+		t.Errorf("got %+v", got)
 	}
 }
 
