@@ -53,7 +53,7 @@ func (v besideView) corruptUnknown() (Plan, bool) {
 			return Plan{}, false
 		}
 	}
-	return halt("corrupt", text, "All automation stands still, and the alarm is not disarmed. Compare the members, then `quorate override 47 MEMBER` or `quorate restore`."), true
+	return halt("corrupt", text, "All automation stands still, and the alarm is not disarmed. Compare the members, then `quorate override 47 MEMBER --reason TEXT` or `quorate restore`."), true
 }
 
 // noMajority says why the others cannot outvote the corrupt one; empty: they can.

@@ -91,7 +91,7 @@ func (v besideView) unreachableVoter() (Plan, bool) {
 			continue
 		}
 		return wait("member-unreachable", fmt.Sprintf("%s has been unreachable for %s, and nothing proves that it is gone.", title(m), v.unreachableFor(m).Round(time.Second)),
-			fmt.Sprintf("Repair or recreate its VM. If it can never come back, `quorate override 42 %s` removes it.", m.ID)), true
+			fmt.Sprintf("Repair or recreate its VM. If it can never come back, `quorate override 42 %s --reason TEXT` removes it.", m.ID)), true
 	}
 	return Plan{}, false
 }
@@ -148,9 +148,9 @@ func (v besideView) leave(m RingMember, why string) (Plan, bool) {
 	case m.Learner:
 		return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: why}, true
 	case len(v.voters) == 1:
-		return wait("leave-last-voter", title(m)+" is the only voter.", "Add a replica: it is promoted in its place. To give the whole cluster up, use `quorate delete`."), true
+		return wait("leave-last-voter", title(m)+" is the only voter.", "Add a replica: it is promoted in its place. Or take the order back: `quorate orders withdraw N`."), true
 	case !v.restHasQuorum(m.ID):
-		return wait("leave-needs-quorum", "without "+title(m)+" the voters that are connected would be no quorum.", "Bring the others back, or withdraw the order."), true
+		return wait("leave-needs-quorum", "without "+title(m)+" the voters that are connected would be no quorum.", "Bring the others back, or take the order back: `quorate orders withdraw N`."), true
 	case m.ID == v.Leader:
 		return v.handOver(why)
 	}

@@ -60,7 +60,7 @@ func doWaitEmpty(o Observation, _ time.Time) Plan {
 		return doStayOut(o, time.Time{})
 	}
 	return o.withOffer(wait("no-quorum-empty-disk", "the cluster exists and its members do not answer with a quorum, while this replica's disk is empty: seeding now would begin a second history.",
-		"Start the other replicas with their disks; this one joins as soon as they have a quorum. If they are lost, `quorate restore` begins a new history from a snapshot."))
+		"Start the other replicas with their disks; this one joins as soon as they have a quorum. If they are lost, `quorate restore` begins a new history from what is left."))
 }
 
 func doStoppedID(o Observation, _ time.Time) Plan {

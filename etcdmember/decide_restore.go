@@ -29,7 +29,7 @@ func doEnd(o Observation, _ time.Time) Plan {
 	reason, next := "epoch "+fmt.Sprint(o.Names.FormedEpoch)+" has ended, and no order says from what to go on.", "Give one with `quorate restore`."
 	if r := o.Names.Restore; r != nil {
 		reason = fmt.Sprintf("epoch %d is ended by restore order %d, which %s carries out.", r.Ends, o.Names.RestoreNumber, r.Replica)
-		next = "When the next epoch is formed this replica joins it with an empty disk. If that replica is lost, give an order that names another."
+		next = "When the next epoch is formed this replica joins it with an empty disk. If that replica is lost, `quorate restore --from SOURCE` orders it of another."
 	}
 	return wait("epoch-closed", reason, next)
 }
@@ -50,7 +50,7 @@ func (o Observation) restore() Plan {
 	case !o.SourceHere:
 		p.Act, p.Step = ActWait, restoreMake
 		return p.blocked("source-gone", "what the order names as its source is not on this replica, or does not reach as far as the order demands.",
-			"Bring its disk back, or withdraw the order and give another.")
+			"Bring its disk back, or give a newer order: `quorate restore --from SOURCE`.")
 	case o.Record != Rc:
 		p.Act, p.Step, p.Reason = ActCloseEpoch, restoreClose, "every other incarnation of the epoch is silent"
 		return p

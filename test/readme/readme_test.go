@@ -101,6 +101,18 @@ func commandExists(t *testing.T, line []string) {
 	default:
 		t.Fatalf("the README calls %s, which this test does not know", program)
 	}
+	out := helpOf(t, program, args)
+	if strings.Contains(out, "\nAvailable Commands:\n") && !strings.Contains(out, "--config") { // `quorate orders` does both
+		t.Errorf("%q is no whole command: its help lists commands", line)
+	}
+	if len(inner) > 0 {
+		commandExists(t, inner)
+	}
+}
+
+// helpOf asks a program of ours for the help of a command line, and checks that the usage is that of the command that the line names.
+func helpOf(t *testing.T, program string, args []string) string {
+	t.Helper()
 	out := run(t, top, filepath.Join(programs(t), program), append(slices.Clone(args), "--help")...)
 	_, usage, _ := strings.Cut(out, "Usage:\n  ")
 	usage, _, _ = strings.Cut(usage, "\n")
@@ -112,12 +124,7 @@ func commandExists(t *testing.T, line []string) {
 			t.Errorf("the usage is %q, which is not the command of %q", usage, given)
 		}
 	}
-	if strings.Contains(out, "\nAvailable Commands:\n") && !strings.Contains(out, "--config") { // `quorate orders` does both
-		t.Errorf("%q is no whole command: its help lists commands", line)
-	}
-	if len(inner) > 0 {
-		commandExists(t, inner)
-	}
+	return out
 }
 
 func firstWord(args []string) string {

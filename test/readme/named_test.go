@@ -1,0 +1,86 @@
+package readme
+
+import (
+	"go/ast"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a wait, an error or a page tells a person to run exists, with the flags that the text gives it: it is read at three in the morning.
+func TestCommandsThatTextsNameExist(t *testing.T) {
+	named := namedCommands(t)
+	if len(named) < 30 {
+		t.Fatalf("found only %v: this test no longer knows how a text names a command", slices.Sorted(maps.Keys(named)))
+	}
+	for _, command := range slices.Sorted(maps.Keys(named)) {
+		t.Run(command, func(t *testing.T) {
+			args := strings.Fields(command)[1:]
+			out := helpOf(t, "quorate", args)
+			// A word that is no command of a group is an error, but --help hides that.
+			if word := firstUnused(out, args); strings.Contains(out, "\nAvailable Commands:\n") && word != "" {
+				t.Errorf("%s: there is no command %q (%s)", named[command], command, word)
+			}
+			if args = append(args, ""); args[0] == "override" && args[1] != "" && !slices.Contains(args, "--reason") {
+				t.Errorf("%s: %q lacks --reason, which it needs", named[command], command)
+			}
+		})
+	}
+}
+
+// firstUnused is the first word of a command line that is neither a flag nor in the usage of the command that was found.
+func firstUnused(out string, args []string) string {
+	_, usage, _ := strings.Cut(out, "Usage:\n  quorate")
+	usage, _, _ = strings.Cut(usage, "\n")
+	for _, a := range args {
+		if strings.HasPrefix(a, "-") {
+			return ""
+		}
+		if !slices.Contains(strings.Fields(usage), a) {
+			return a
+		}
+	}
+	return ""
+}
+
+var (
+	// inText is how Next texts and pages name a command, inPhrase how errors do, whose back-quotes would be awkward in Go.
+	inText   = regexp.MustCompile("`(quorate [^`\n]+)`")
+	inPhrase = regexp.MustCompile(`[('](quorate [a-z][^'),;:\n]*)['),;:]`)
+	// substitution is what a shell would put into a command line.
+	substitution = regexp.MustCompile(`\$\([^)]*\)`)
+)
+
+// namedCommands are the command lines that texts of the program and pages name, with where.
+func namedCommands(t *testing.T) map[string]string {
+	out := map[string]string{}
+	note := func(where string, found [][]string) {
+		for _, m := range found {
+			command, _, _ := strings.Cut(substitution.ReplaceAllString(m[1], "x"), " #")
+			if !strings.Contains(command, "|") { // several commands at once
+				out[strings.ReplaceAll(command, "…", "x")] = where
+			}
+		}
+	}
+	for _, page := range documents(t) {
+		if page == "docs/from-kube-up.md" {
+			continue // it names what is not there yet, and says so
+		}
+		note(page, inText.FindAllStringSubmatch(read(t, page), -1))
+	}
+	for _, folder := range []string{"etcdmember", "agent", "cmd/quorate", "internal/record"} {
+		for _, f := range parseFolder(t, folder) {
+			ast.Inspect(f, func(n ast.Node) bool {
+				if l, ok := n.(*ast.BasicLit); ok {
+					text := literal(l)
+					note(folder, inText.FindAllStringSubmatch(text, -1))
+					note(folder, inPhrase.FindAllStringSubmatch(text, -1))
+				}
+				return true
+			})
+		}
+	}
+	return out
+}
