@@ -17,7 +17,7 @@ func (h history) claimIsMine() bool {
 	if c.Seeder.InstanceID == h.Me.InstanceID {
 		return true
 	}
-	if c.Seeder.Place != h.Me.Place {
+	if c.Seeder.Place != h.Me.Place || h.maySucceedMe(c.Seeder.InstanceID) {
 		return false
 	}
 	sourceDisk := c.Source.DiskID != "" && c.Source.DiskID == h.DiskID

@@ -90,7 +90,7 @@ func (h history) unlisted(instanceID string) bool {
 // took one is not known to be older than those that did, unless this very VM stands in its place.
 func (h history) succeeded(p replica.Place, instanceID string) bool {
 	if p == h.Me.Place && instanceID != h.Me.InstanceID {
-		return true
+		return !h.maySucceedMe(instanceID)
 	}
 	had := false
 	for _, i := range h.Record.Replicas[p] {
@@ -101,6 +101,13 @@ func (h history) succeeded(p replica.Place, instanceID string) bool {
 		}
 	}
 	return false
+}
+
+// maySucceedMe: this very VM has stood in its place, and the other instance of it is not known to have stood there before. A VM that is new here is
+// the newest, because the cloud has one instance of a name; one that has been here may be the old one, which still runs.
+func (h history) maySucceedMe(instanceID string) bool {
+	first := slices.IndexFunc(h.Record.Replicas[h.Me.Place], func(i record.Incarnation) bool { return i.InstanceID == h.Me.InstanceID })
+	return first >= 0 && !slices.ContainsFunc(h.Record.Replicas[h.Me.Place][:first], func(i record.Incarnation) bool { return i.InstanceID == instanceID })
 }
 
 // goneWithDisk: and its disk is not there either, by both lists of disks, or its successor is on another.

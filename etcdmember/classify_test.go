@@ -214,6 +214,7 @@ func TestMyClaim(t *testing.T) {
 		{"my place, its token on the disk, no directory yet", from(blank, emptyClaim, seeding, recreated("d1"), noDirectory), true},
 		{"my place, its token on a copy of the disk, no directory yet", from(blank, emptyClaim, seeding, recreated("d9"), noDirectory), false},
 		{"my place, and the disk that it names as its source", from(three, isClosed, emptyClaim2, source, recreated("d1")), true},
+		{"the same, but I was here before the one that claimed: it is my successor", from(three, isClosed, func(f *Facts) { f.claim(2, "t2", pa, "109", record.Source{}) }, source), false},
 		{"my place, another disk than its source", from(three, isClosed, emptyClaim2, source, recreated("d9")), false},
 		{"another place's", from(blank, theirClaim), false},
 		{"another place's, and I hold a disk with its token", from(blank, theirClaim, seeding), false},

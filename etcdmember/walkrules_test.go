@@ -194,7 +194,8 @@ func (w *world) repairable() bool {
 	for _, c := range intact {
 		votes := 0
 		for _, id := range c.conf.voters {
-			if d := intact[id]; d != nil && slices.Contains(d.conf.voters, id) && c.upToDate(d) { // one that knows of its removal does not run
+			// One that knows of its removal does not run, and one that knows of the other's does not listen to it.
+			if d := intact[id]; d != nil && !d.conf.removed[id] && !d.conf.removed[c.id] && c.upToDate(d) {
 				votes++
 			}
 		}
