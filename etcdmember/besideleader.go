@@ -113,7 +113,7 @@ func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s 
 		r.Ahead = b.agentErr == nil && historyOf(Facts{Record: r.Record, Agent: b.agent}).ahead()
 		b.keepHosts(r.Record) // a voter that is out of reach may be back at another address
 		r.Compute = b.compute
-		if r.Policy.Snapshot = newestOfFormed(r.Record); r.Policy.Snapshot != nil {
+		if r.Policy.Snapshot = newestOfFormed(r.Record, now); r.Policy.Snapshot != nil {
 			r.SnapshotAt = r.Policy.Snapshot.Time
 		}
 	}

@@ -25,7 +25,7 @@ func (m *Membership) observe(ctx context.Context) Facts {
 	f.Directory = m.observeDirectory(ctx)
 	f.Record, f.RecordErr = m.readRecord(ctx)
 	if f.RecordErr == nil {
-		f.Policy.Snapshot = newestOfFormed(f.Record)
+		f.Policy.Snapshot = newestOfFormed(f.Record, f.Now)
 		m.mu.Lock()
 		m.seen, m.recordRead = new(f.Record), f.Now
 		m.mu.Unlock()

@@ -42,6 +42,8 @@ type Wish struct {
 	// Seeder is the place that seeded the epoch, where it is none of those that are known; nil: not said. It is checked.
 	Seeder *replica.Place
 	Now    time.Time
+	// Replicas is how many the document names.
+	Replicas int
 }
 
 // Rebuild finds the objects that a record has lost, by what the replicas' disks and members say. It is pure. An error names every
@@ -54,6 +56,7 @@ func Rebuild(r record.Remains, said []Testimony, w Wish) (Rebuilding, error) {
 	}
 	b.agreeOnCluster()
 	b.findEpoch()
+	b.hearTheAbsent()
 	if err := errors.Join(b.faults...); err != nil {
 		return Rebuilding{}, err
 	}
@@ -164,6 +167,18 @@ func (b *rebuilder) findEpoch() {
 	}
 }
 
+// livingMark is how young a mark is whose member runs: it writes one each markPeriod while there are writes.
+const livingMark = 4 * markPeriod
+
+// hearTheAbsent refuses to take a disk for lost whose member has just spoken. It would find another instance in its place, and stop.
+func (b *rebuilder) hearTheAbsent() {
+	for _, id := range b.wish.Without {
+		if m, ok := b.Marks[id]; ok && b.wish.Now.Sub(m.Time) < livingMark {
+			b.fault("--without %s: its member wrote a mark %s ago, so it seems to run: give its file, or wait two minutes", id, b.wish.Now.Sub(m.Time).Round(time.Second))
+		}
+	}
+}
+
 // named are the epochs that the record's objects name, each with one of them.
 func (b *rebuilder) named() map[uint64]string {
 	h := historyOf(Facts{Record: b.View})
@@ -190,12 +205,21 @@ func (b *rebuilder) tell() {
 			b.note("%s: its directory cannot be used (%s): only its agent.json was heard.", t, t.Problem)
 		}
 	}
+	if n := len(b.said) + len(b.wish.Without); n < b.wish.Replicas && b.forms() {
+		b.note("You speak for %d of %d replicas, and by these disks epoch %d is the newest. A disk that nobody has asked may have a newer one: with this record "+
+			"the members here would serve an older history beside it. Say yes only if there is no other disk.", n, b.wish.Replicas, b.epoch)
+	}
 	if b.Bundle == 0 {
 		b.note("The record has no bundle: without it no certificate can be issued and no replica can join. Import the escrow: quorate bundle import.")
 	}
 	if len(b.lost) > 0 && b.Inception == nil {
 		b.note("Orders and marks are not brought back: give a pause, a leave or a number of replicas again. The agents write the marks by themselves.")
 	}
+}
+
+// forms: the outcome is among what is lost, so nothing but the disks says which epoch is the newest.
+func (b *rebuilder) forms() bool {
+	return slices.ContainsFunc(b.lost, func(l Lost) bool { _, is := l.Object.(record.Outcome); return is })
 }
 
 // prove looks at the record as it will be, the way each agent will.

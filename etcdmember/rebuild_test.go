@@ -194,6 +194,12 @@ func TestRebuildRefuses(t *testing.T) {
 			"marks/7.json is of epoch 3"},
 		"a disk that has seen a newer epoch": {func(w *lostWorld) { w.loseAll(); w.said[0].Agent.NewestEpoch = 2 },
 			"us-central1-a.m-a has seen epoch 2, and no disk here has a member that ran in it"},
+		"a disk that is said to be lost, and whose member has just written its mark": {func(w *lostWorld) {
+			w.loseAll()
+			w.said = w.said[:2]
+			w.wish.Without = []record.MemberID{0xc1}
+			w.remains.Marks = map[record.MemberID]record.Mark{0xc1: {MemberID: 0xc1, Epoch: 1, Time: t0.Add(-30 * time.Second)}}
+		}, "--without c1: its member wrote a mark 30s ago, so it seems to run: give its file, or wait two minutes"},
 		"a member that nobody speaks for": {func(w *lostWorld) { w.loseAll(); w.said = w.said[:2] },
 			"member c1, us-central1-c.m-c, is in the list of us-central1-a.m-a, and nobody speaks for it"},
 		"an incarnation that another took": {func(w *lostWorld) { w.remains.Epochs = nil; w.remains.Replicas[pa][0].InstanceID = "999" },

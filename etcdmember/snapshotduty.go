@@ -48,7 +48,7 @@ func DecideSnapshot(f SnapshotFacts) SnapshotTurn {
 	if !ok {
 		return SnapshotTurn{}
 	}
-	t := SnapshotTurn{Why: WhySchedule, Newest: newestSnapshot(f.Record, epoch.Number)}
+	t := SnapshotTurn{Why: WhySchedule, Newest: newestSnapshot(f.Record, epoch.Number, f.Now)}
 	if f.Leader == 0 {
 		return t // nobody can save one, and what there is matters most now
 	}
@@ -103,10 +103,14 @@ func openEpoch(v record.View) (record.Epoch, bool) {
 	return e, e.Closed == nil
 }
 
-// newestSnapshot is the newest snapshot of an epoch.
-func newestSnapshot(v record.View, epoch uint64) (newest record.Taken) {
+// clockSkew is how far a saver's clock may be ahead of this one's.
+const clockSkew = 5 * time.Minute
+
+// newestSnapshot is the newest snapshot of an epoch that was taken by now. One of the future was saved by a VM whose clock was wrong: it must not
+// keep everybody from saving until its time has come.
+func newestSnapshot(v record.View, epoch uint64, now time.Time) (newest record.Taken) {
 	for _, t := range v.Taken {
-		if t.Epoch == epoch && t.Time.After(newest.Time) {
+		if t.Epoch == epoch && t.Time.After(newest.Time) && t.Time.Sub(now) <= clockSkew {
 			newest = t
 		}
 	}
@@ -114,12 +118,12 @@ func newestSnapshot(v record.View, epoch uint64) (newest record.Taken) {
 }
 
 // newestOfFormed is the newest snapshot of the newest formed epoch, as the rows want it; nil: there is none.
-func newestOfFormed(v record.View) *SnapshotRef {
+func newestOfFormed(v record.View, now time.Time) *SnapshotRef {
 	for _, e := range slices.Backward(v.Epochs) {
 		if e.Outcome == nil || e.Outcome.Formed == nil {
 			continue
 		}
-		if t := newestSnapshot(v, e.Number); t.Name != "" {
+		if t := newestSnapshot(v, e.Number, now); t.Name != "" {
 			return &SnapshotRef{Name: t.Name, Epoch: t.Epoch, Revision: t.Revision, Time: t.Time}
 		}
 		return nil

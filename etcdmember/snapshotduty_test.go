@@ -42,7 +42,10 @@ func TestDecideSnapshot(t *testing.T) {
 		"the first of an epoch, soon":                      {f: due(0), at: -170 * m, why: WhySchedule},
 		"the first of an epoch, by a shorter interval":     {f: change(due(0), func(f *SnapshotFacts) { f.Interval = 5 * m }), at: -175 * m, why: WhySchedule},
 		"one of an older epoch does not count":             {f: change(due(10*m), func(f *SnapshotFacts) { f.Record.Taken[0].Epoch = 9 }), at: -170 * m, why: WhySchedule},
-		"a learner has no turn":                            {f: change(due(50*m), func(f *SnapshotFacts) { f.Members[2].Learner = true }), none: true, why: WhySchedule},
+		"one of the future does not count": {f: change(due(50*m), func(f *SnapshotFacts) {
+			f.Record.Taken = append(f.Record.Taken, record.Taken{Name: "1/6-x", Epoch: 1, Revision: 6, Time: t0.AddDate(1, 0, 0)})
+		}), at: 10 * m, why: WhySchedule},
+		"a learner has no turn": {f: change(due(50*m), func(f *SnapshotFacts) { f.Members[2].Learner = true }), none: true, why: WhySchedule},
 		"a pair: the voter itself": {f: change(as(due(50*m), 0xa1), func(f *SnapshotFacts) {
 			f.Members = f.Members[:2]
 			f.Members[1].Learner = true
@@ -100,20 +103,20 @@ func TestOneReplicaSavesAtATime(t *testing.T) {
 
 func TestTheRowsGetTheNewestSnapshot(t *testing.T) {
 	f := three()
-	if got := newestOfFormed(f.Record); got != nil {
+	if got := newestOfFormed(f.Record, t0); got != nil {
 		t.Errorf("without any: %+v", got)
 	}
 	f.Record.Taken = []record.Taken{{Name: "1/9-a", Epoch: 1, Revision: 9, Time: t0.Add(-time.Hour)}, {Name: "1/8-b", Epoch: 1, Revision: 8, Time: t0.Add(-2 * time.Hour)}}
 	want := SnapshotRef{Name: "1/9-a", Epoch: 1, Revision: 9, Time: t0.Add(-time.Hour)}
-	if got := newestOfFormed(f.Record); got == nil || *got != want {
+	if got := newestOfFormed(f.Record, t0); got == nil || *got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	f.claim(2, "t2", pa, "101", record.Source{Kind: record.SourceSnapshot, Order: 1})
-	if got := newestOfFormed(f.Record); got == nil || *got != want {
+	if got := newestOfFormed(f.Record, t0); got == nil || *got != want {
 		t.Errorf("with a claim: got %+v, want %+v", got, want)
 	}
 	f.form(0xc2, 0xa2)
-	if got := newestOfFormed(f.Record); got != nil {
+	if got := newestOfFormed(f.Record, t0); got != nil {
 		t.Errorf("of a new epoch: %+v, want none", got)
 	}
 }

@@ -107,7 +107,7 @@ func rebuild(cmd *cobra.Command, f rebuildFlags, files []string) error {
 
 // wish is what the flags say.
 func (f rebuildFlags) wish(c *replica.Cluster) (w etcdmember.Wish, err error) {
-	w = etcdmember.Wish{Cluster: c.Name, ProjectNumber: f.project, Now: time.Now().UTC()}
+	w = etcdmember.Wish{Cluster: c.Name, ProjectNumber: f.project, Replicas: c.Replicas, Now: time.Now().UTC()}
 	if f.project != "" && !projectForm.MatchString(f.project) {
 		return w, &usageError{fmt.Errorf("--project-number %q: the number is needed, not the id", f.project)}
 	}
