@@ -47,7 +47,7 @@ var risks = map[int]string{
 	42: "Member %[1]s of %[2]s is removed as soon as it has been unreachable for a minute and the others that are connected are a quorum " +
 		"without it, although nothing proves that its VM is gone. The risk: until another replica has joined, the cluster survives one failure " +
 		"fewer; and if the VM still runs, cut off, it serves old reads to whoever reaches it until it learns of its removal. When it comes back " +
-		"its directory is archived and it joins anew.",
+		"after that, its directory is archived and it joins anew. If it is heard of before that, the order is done.",
 	47: "You say that member %[1]s of %[2]s is the one whose data is wrong. It is removed, its directory is archived, it joins anew with a copy " +
 		"from the others, and its alarm is disarmed. The risk: what the others hold becomes the truth, and if it is they that are wrong, the only " +
 		"right copy is the archived one.",
@@ -76,7 +76,7 @@ func checkOverride(b book, row, member, reason string) (draft, error) {
 	d.means, d.back = fmt.Sprintf(risk, id, place), withdrawIt+", before it is carried out"
 	d.confirm = fmt.Sprintf("Override row %d for member %s of %s?", number, id, place)
 	if o, ok := b.inForce(func(o record.Order) bool {
-		return o.Kind == record.OrderOverride && o.Row == number && o.MemberID == id
+		return o.Kind == record.OrderOverride && o.Row == number && o.MemberID == id && o.Done == nil // done: it was about another time
 	}); ok {
 		d.already = fmt.Sprintf("Order %d says so already, given by %s at %s; it is %s.", o.Number, o.By, when(o.Time), stateText(b.states[o.Number]))
 	}
