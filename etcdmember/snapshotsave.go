@@ -1,6 +1,7 @@
 package etcdmember
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -119,7 +120,7 @@ func (job SnapshotJob) ask(ctx context.Context, c *clientv3.Client) (info record
 	defer cancel()
 	st, err := c.Status(ctx, ClientURL(job.DNSName))
 	if err != nil {
-		return info, 0, fmt.Errorf("ask the member on this machine: %w", errors.Join(err, context.Cause(ctx)))
+		return info, 0, fmt.Errorf("ask the member on this machine (`quorate status` says whether one runs): %w", cmp.Or(context.Cause(ctx), err))
 	}
 	if st.IsLearner {
 		return info, 0, errors.New("the member on this machine is a learner, which may be behind: save the snapshot on a voter")

@@ -66,7 +66,25 @@ func exactly(names ...string) cobra.PositionalArgs {
 		if len(args) == len(names) {
 			return nil
 		}
-		return &usageError{fmt.Errorf("%s needs %s, and %d arguments are given (usage: %s)",
-			cmd.CommandPath(), strings.Join(names, " and "), len(args), cmd.UseLine())}
+		return &usageError{fmt.Errorf("%s needs %s, and got %s (usage: %s)",
+			cmd.CommandPath(), strings.Join(names, " and "), counted(len(args)), cmd.UseLine())}
 	}
+}
+
+func counted(arguments int) string {
+	switch arguments {
+	case 0:
+		return "no argument"
+	case 1:
+		return "one argument"
+	}
+	return fmt.Sprintf("%d arguments", arguments)
+}
+
+// flagFault is a flag that is not known, or its value. Of a group that is asked for a word which it does not have, the word is what is wrong.
+func flagFault(cmd *cobra.Command, err error) error {
+	if words := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(words) > 0 {
+		return cmd.ValidateArgs(words)
+	}
+	return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 }

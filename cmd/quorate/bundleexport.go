@@ -45,7 +45,11 @@ the cluster: keep them apart.`,
 				}
 				return err
 			}
-			return showFingerprints(cmd.OutOrStdout(), b)
+			if err := showFingerprints(cmd.OutOrStdout(), b); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "\nWritten to %s.\n", args[0])
+			return err
 		}}
 	f.add(cmd)
 	cmd.Flags().StringVar(&passphraseFile, "passphrase-file", "", "a file with the passphrase in one line; it is asked for where this is not given")

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -95,17 +96,23 @@ func loadCluster(files ...string) (*replica.Cluster, error) {
 type clusterFlags struct {
 	config string
 	record string
+	// named reports that the document was named; nil: it was not asked for.
+	named func() bool
 }
 
 func (f *clusterFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.config, "config", bakedFile, "the Cluster document")
+	cmd.Flags().StringVar(&f.config, "config", bakedFile, "the Cluster document; on a master, as root, its own where this is not given")
+	f.named = func() bool { return cmd.Flags().Changed("config") }
 	cmd.Flags().StringVar(&f.record, "record", "", "the record's URL as it is reached from here, where the document says another")
 }
 
 func (f *clusterFlags) load() (*replica.Cluster, error) {
-	c, err := loadCluster(f.config)
-	if errors.Is(err, os.ErrNotExist) {
+	c, err := f.document(runDir)
+	switch {
+	case errors.Is(err, os.ErrNotExist) && f.isNamed():
 		return nil, fmt.Errorf("%w; name the document with --config", err)
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("%w; name the document with --config; on a master it is known to root", err)
 	}
 	if err == nil && f.record != "" {
 		c.Record.URL = f.record
@@ -114,4 +121,20 @@ func (f *clusterFlags) load() (*replica.Cluster, error) {
 		}
 	}
 	return c, err
+}
+
+func (f *clusterFlags) isNamed() bool { return f.named != nil && f.named() }
+
+// document is the one that was named; where none was, on a master, what its agent runs with: the image's file and the instance's attribute,
+// as they were at this boot. So what a status tells a person to run can be run where it was read.
+func (f *clusterFlags) document(run string) (*replica.Cluster, error) {
+	if !f.isNamed() {
+		if _, c, _, ok, err := agent.Remembered(run, bakedFile); ok {
+			if err != nil {
+				return nil, &configError{err}
+			}
+			return c, nil
+		}
+	}
+	return loadCluster(f.config)
 }

@@ -27,7 +27,7 @@ func confirmWord(cmd *cobra.Command, risk, question, word string, yes bool) erro
 	}
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !isTerminal(in) {
-		return &usageError{fmt.Errorf("%s: there is no terminal to ask on; add --yes if you are sure; nothing was changed", question)}
+		return &usageError{fmt.Errorf("%s There is no terminal to ask on; add --yes if you are sure; nothing was changed", question)}
 	}
 	fmt.Fprintf(out, "%s Type %s: ", question, word)
 	answer, err := bufio.NewReader(in).ReadString('\n')

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"syscall"
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/etcdmember"
@@ -41,6 +42,7 @@ var exitCauses = []struct {
 	{record.ErrSealKey, exitSeal},
 	{record.ErrRecord, exitRecord},
 	{gce.ErrMetadata, exitMetadata},
+	{syscall.ENOSPC, exitPreflight},
 }
 
 // exitCode finds the code of an error.

@@ -108,7 +108,11 @@ const followedWithin = 10 * time.Second
 // sayGiven says what was ordered, what follows, and how it is taken back.
 func sayGiven(w io.Writer, d draft, o record.Order, before, after book) {
 	fmt.Fprintf(w, "Order %d, given by %s: %s.\n", o.Number, o.By, orderText(o))
-	printText(w, "", fmt.Sprintf("The agents read it within %s. %s", followedWithin, d.means))
+	means := d.means
+	if d.confirm != "" {
+		means = "" // it was told before the order was written
+	}
+	printText(w, "", fmt.Sprintf("The agents read it within %s. %s", followedWithin, means))
 	for _, other := range before.Orders {
 		if now := after.states[other.Number]; now != before.states[other.Number] {
 			fmt.Fprintf(w, "Order %d (%s) is %s now.\n", other.Number, orderText(other), stateText(now))

@@ -51,9 +51,7 @@ recreating its VM. The other commands are run from anywhere that reaches the clu
 	root.SetVersionTemplate("quorate {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp())
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
-	})
+	root.SetFlagErrorFunc(flagFault)
 	return root
 }
 

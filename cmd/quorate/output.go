@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -39,8 +40,9 @@ func printAs(w io.Writer, output string, v any, text func(io.Writer)) error {
 		_, err = w.Write(b)
 		return err
 	}
-	text(w)
-	return nil
+	buffered := bufio.NewWriter(w)
+	text(buffered)
+	return buffered.Flush()
 }
 
 // textOf is a text of printAs that is one format.

@@ -106,7 +106,7 @@ func showRecord(w io.Writer, where string, v record.View, all bool) {
 	}
 	i := v.Inception
 	fmt.Fprintf(w, "cluster %s, since %s, region %s, project %s\n", i.Name, when(i.Time), i.Region, i.ProjectNumber)
-	fmt.Fprintf(w, "uid %s, %s\n", i.UID, bundleText(v.Bundle))
+	fmt.Fprintf(w, "uid %s, %s\n", i.UID, bundleText(v.Bundle, len(v.Replicas)))
 	var epochs, replicas, orders []row
 	for _, e := range v.Epochs {
 		epochs = append(epochs, epochRow(e))
@@ -128,8 +128,11 @@ func showRecord(w io.Writer, where string, v record.View, all bool) {
 	printTable(w, []string{"ORDER", "WHAT", "BY", "SINCE", "DONE"}, orders)
 }
 
-func bundleText(generation uint64) string {
-	if generation == 0 {
+func bundleText(generation uint64, masters int) string {
+	switch {
+	case generation == 0 && masters > 0:
+		return "no bundle: unless the first master is making it now, it is lost, and 'quorate bundle import' brings it back from escrow"
+	case generation == 0:
 		return "no bundle yet: the first master makes it"
 	}
 	return fmt.Sprintf("bundle generation %d", generation)
@@ -197,7 +200,15 @@ func orderText(o record.Order) string {
 	case o.Kind == record.OrderWithdraw:
 		text += " " + strconv.FormatUint(o.Withdraws, 10)
 	case o.Restore != nil:
-		text += fmt.Sprintf(" epoch %d on %s from %s", o.Restore.Ends, o.Restore.Replica, o.Restore.From.Kind)
+		text += fmt.Sprintf(" on %s from %s, which ends epoch %d", o.Restore.Replica, sourceText(o.Restore.From), o.Restore.Ends)
 	}
 	return text
+}
+
+// sourceText names what a restore is made of.
+func sourceText(s record.Source) string {
+	if s.Snapshot != "" {
+		return "snapshot " + s.Snapshot
+	}
+	return fmt.Sprintf("the %s of member %s", s.Kind, s.MemberID)
 }

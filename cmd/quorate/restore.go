@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,6 +52,9 @@ const livingFor = time.Minute
 
 func (f *restoreFlags) run(cmd *cobra.Command) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	if err := f.check(); err != nil {
+		return err
+	}
 	store, err := f.open(ctx)
 	if err != nil {
 		return err
@@ -83,6 +88,20 @@ func (f *restoreFlags) run(cmd *cobra.Command) error {
 	}
 	fmt.Fprintf(out, "Order %d: %s.\n", o.Number, orderText(o))
 	return f.follow(ctx, out, store, w.epoch.Number)
+}
+
+// check refuses what cannot be meant, whatever the record holds.
+func (f *restoreFlags) check() error {
+	kind, name, named := strings.Cut(f.from, "=")
+	switch {
+	case !slices.Contains([]string{"", "snapshot", "directory", "learner"}, kind) || named && name == "":
+		return refused("--from %q: want snapshot, snapshot=NAME, directory=REPLICA or learner=REPLICA", f.from)
+	case (kind == "directory" || kind == "learner") && !named:
+		return refused("--from %s: which replica's? %s=REPLICA", kind, kind)
+	case (kind == "directory" || kind == "learner") && f.on != "":
+		return refused("--on: a directory is restored by the replica whose it is")
+	}
+	return nil
 }
 
 // wreck is a record as a restore looks at it: its newest formed epoch, and what is left of it.
@@ -126,18 +145,19 @@ func (w wreck) orderInForce() (record.Order, bool) {
 
 // living says that members of the epoch served a moment ago; empty: nothing shows it.
 func (w wreck) living() string {
-	const how = "If it has lost its quorum since, wait a minute. To end a cluster that lives, add --end-living-cluster; nothing was written"
+	const how = "If it has lost its quorum since, try again in %s. To end a cluster that lives, add --end-living-cluster; nothing was written"
+	left := func(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 	if w.epoch.Closed != nil {
 		return ""
 	}
 	if since := w.now.Sub(w.epoch.Outcome.Time); since < 2*livingFor {
-		return fmt.Sprintf("epoch %d was formed %s ago, and so has a quorum.\n%s", w.epoch.Number, since.Round(time.Second), how)
+		return fmt.Sprintf("epoch %d was formed, or its record rebuilt, %s ago, so it may well have a quorum.\n"+how, w.epoch.Number, since.Truncate(time.Second), left(2*livingFor-since))
 	}
 	for _, m := range w.Marks {
 		if m.Epoch != w.epoch.Number || w.now.Sub(m.Time) >= livingFor {
 			continue
 		}
-		return fmt.Sprintf("the cluster lives: member %s went on %s ago, which takes a quorum.\n%s", m.MemberID, w.now.Sub(m.Time).Round(time.Second), how)
+		return fmt.Sprintf("the cluster lives: member %s went on %s ago, which takes a quorum.\n"+how, m.MemberID, w.now.Sub(m.Time).Truncate(time.Second), left(livingFor-w.now.Sub(m.Time)))
 	}
 	return ""
 }

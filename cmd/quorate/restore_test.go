@@ -73,7 +73,11 @@ func TestTheSourceOfARestoreIsChosen(t *testing.T) {
 			if tc.say != nil {
 				tc.say(&w)
 			}
-			c, err := w.choose(&tc.flags)
+			var c choice
+			err := tc.flags.check()
+			if err == nil {
+				c, err = w.choose(&tc.flags)
+			}
 			if err != nil {
 				if !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "nothing was written") {
 					t.Errorf("refused: %v, want %s", err, tc.want)
@@ -109,7 +113,7 @@ func TestALivingClusterIsNotEnded(t *testing.T) {
 		{"silent for ten minutes", func(*wreck) {}, ""},
 		{"a mark of half a minute ago", func(w *wreck) { m := w.Marks[0xa1]; m.Time = now.Add(-30 * time.Second); w.Marks[0xa1] = m }, "member a1 went on 30s ago"},
 		{"a mark of another epoch", func(w *wreck) { w.Marks[0xff] = record.Mark{MemberID: 0xff, Epoch: 7, Time: now} }, ""},
-		{"formed just now", func(w *wreck) { w.epoch.Outcome.Time = now.Add(-time.Minute) }, "epoch 1 was formed 1m0s ago"},
+		{"formed just now", func(w *wreck) { w.epoch.Outcome.Time = now.Add(-time.Minute) }, "epoch 1 was formed, or its record rebuilt, 1m0s ago, so it may well have a quorum.\nIf it has lost its quorum since, try again in 1m0s."},
 		{"closed already", func(w *wreck) { w.epoch.Outcome.Time, w.epoch.Closed = now, &record.Closed{} }, ""},
 	} {
 		w := wrecked()

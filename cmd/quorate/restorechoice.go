@@ -87,13 +87,7 @@ func (w wreck) choose(f *restoreFlags) (choice, error) {
 		return w.best(f)
 	case "snapshot":
 		return w.fromSnapshot(name, f.on)
-	case "directory", "learner":
-		if name == "" {
-			return choice{}, refused("--from %s: which replica's? %s=REPLICA", kind, kind)
-		}
-		if f.on != "" {
-			return choice{}, refused("--on: a directory is restored by the replica whose it is")
-		}
+	default: // directory, learner
 		p, err := findPlace(w.View, name)
 		if err != nil {
 			return choice{}, err
@@ -105,7 +99,6 @@ func (w wreck) choose(f *restoreFlags) (choice, error) {
 		}
 		return choice{}, refused("replica %s never had a member in epoch %d", p, w.epoch.Number)
 	}
-	return choice{}, refused("--from %q: want snapshot, snapshot=NAME, directory=REPLICA or learner=REPLICA", f.from)
 }
 
 // best is a disk that is whole by its replica's own word; or the only one of which nothing bad is known; or, where all disks are known to be lost, the newest snapshot.

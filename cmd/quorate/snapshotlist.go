@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -25,11 +26,26 @@ func newSnapshotList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printAs(cmd.OutOrStdout(), output, append([]record.Snapshot{}, list...), func(w io.Writer) { showSnapshots(w, store.String(), list) })
+			where := store.String()
+			if len(list) == 0 && output == "" {
+				if where, err = whereNothingIs(cmd.Context(), store); err != nil {
+					return err
+				}
+			}
+			return printAs(cmd.OutOrStdout(), output, append([]record.Snapshot{}, list...), func(w io.Writer) { showSnapshots(w, where, list) })
 		}}
 	f.add(cmd)
 	addOutput(cmd, &output)
 	return cmd
+}
+
+// whereNothingIs names a place without snapshots, and says so where there is no cluster either: a name that was mistyped looks like a disaster.
+func whereNothingIs(ctx context.Context, store *record.Store) (string, error) {
+	v, err := store.View(ctx)
+	if err != nil || v.Inception != nil {
+		return store.String(), err
+	}
+	return store.String() + ", where no cluster has begun either, or its record is lost: check the record's URL and the cluster's name", nil
 }
 
 func showSnapshots(w io.Writer, where string, list []record.Snapshot) {
