@@ -29,7 +29,7 @@ type guestFault struct {
 // An empty kind heals it. Files that the VM has open are not touched. It holds over the VM's boots.
 func (p *Project) SetBindFault(name, guest, kind string) error {
 	if kind != "" && !slices.Contains(bindFaults, kind) {
-		return fmt.Errorf("bind fault %q: %q or none are known", kind, bindFaults)
+		return fmt.Errorf("bind fault %q: %s or none are known", kind, listed(bindFaults))
 	}
 	if err := p.checkBind(guest); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (p *Project) checkBind(guest string) error {
 			known = append(known, b.Guest)
 		}
 	}
-	return fmt.Errorf("%q is no folder that is shown to the vms; there are %q", guest, known)
+	return fmt.Errorf("%q is no folder that is shown to the vms; there are %s", guest, listed(known))
 }
 
 // changeBind heals what is set and sets what is wanted. v.ops is held.

@@ -63,7 +63,7 @@ func NewComputeServer(project string, instances func() []Instance) *ComputeServe
 // SetFault makes the server fail, or be well with the zero value.
 func (c *ComputeServer) SetFault(f ComputeFault) error {
 	if !slices.Contains(computeFaults, f.Kind) {
-		return fmt.Errorf("compute fault %q: %q or none are known", f.Kind, computeFaults[1:])
+		return fmt.Errorf("compute fault %q: %s or none are known", f.Kind, listed(computeFaults[1:]))
 	}
 	if (f.Kind == "missing") != (len(f.VMs) > 0) {
 		return fmt.Errorf("compute fault %q with %d vms: missing needs some, and nothing else does", f.Kind, len(f.VMs))

@@ -93,7 +93,7 @@ func TestDisksAreSnapshotClonedSwappedEmptied(t *testing.T) {
 	w.refused("vm a is RUNNING; this needs it to be TERMINATED", w.RestoreDisk("a", "before", false))
 	id := w.vm("a").DiskID
 	w.do(w.KillVM(ctx, "a"))
-	w.refused(`no snapshot is named "after"; there are ["before"]`, w.RestoreDisk("a", "after", false))
+	w.refused(`no snapshot is named "after"; there are before`, w.RestoreDisk("a", "after", false))
 	w.do(w.RestoreDisk("a", "before", true))
 	w.do(w.StartVM(ctx, "a"))
 	if read("a") != "old" || w.vm("a").DiskID != id {

@@ -63,7 +63,7 @@ func (p *Project) snapshot(name string) (snapshot, error) {
 		}
 		known = append(known, s.Name)
 	}
-	return snapshot{}, fmt.Errorf("no snapshot is named %q; there are %q", name, known)
+	return snapshot{}, fmt.Errorf("no snapshot is named %q; there are %s", name, listed(known))
 }
 
 // DeleteSnapshot deletes a snapshot.

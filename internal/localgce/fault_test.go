@@ -57,7 +57,7 @@ func TestBindsFail(t *testing.T) {
 	w := start(t, conf)
 	ctx := t.Context()
 	w.refused(`bind fault "dull"`, w.SetBindFault("a", "/srv/bucket", "dull"))
-	w.refused(`"/srv" is no folder that is shown to the vms; there are ["/srv/bucket"]`, w.SetBindFault("a", "/srv", "empty"))
+	w.refused(`"/srv" is no folder that is shown to the vms; there are /srv/bucket`, w.SetBindFault("a", "/srv", "empty"))
 	w.refused("no vm is named", w.SetBindFault("c", "/srv/bucket", "empty"))
 	const read = "cat /srv/bucket/object 2>&1; true"
 	look := func(when, kind, vm, script, want string) {

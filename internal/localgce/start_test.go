@@ -130,7 +130,7 @@ func TestAClientDrivesAProject(t *testing.T) {
 	if err != nil || s.VMs[0].Status != "TERMINATED" || !s.VMs[1].Cut || !s.VMs[1].Frozen || len(s.Partitions) != 1 {
 		t.Errorf("status %+v, %v", s, err)
 	}
-	if _, err := c.VM(ctx, "c"); err == nil || !strings.Contains(err.Error(), `no vm is named "c"; there are ["a" "b"]`) {
+	if _, err := c.VM(ctx, "c"); err == nil || !strings.Contains(err.Error(), `no vm is named "c"; there are a, b`) {
 		t.Errorf("an unknown vm: %v", err)
 	}
 	if wasUp, err := c.Down(ctx); err != nil || !wasUp {

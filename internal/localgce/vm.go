@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 )
 
@@ -58,7 +59,15 @@ type NotFoundError struct {
 
 // Error implements error.
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("no vm is named %q; there are %q", e.Name, e.Known)
+	return fmt.Sprintf("no vm is named %q; there are %s", e.Name, listed(e.Known))
+}
+
+// listed names what there is, for an error.
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 // StateError says that a VM is in a state in which what was asked makes no sense.
