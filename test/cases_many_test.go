@@ -78,6 +78,30 @@ func TestCase21TwoOfThreeReturnWithEmptyDisksAndNobodySeeds(t *testing.T) {
 	}
 }
 
+// A member of the ended epoch was off while the others were lost and restored: its disk is put away, and it joins.
+func TestCase22AStaleMemberReturnsAfterARestore(t *testing.T) {
+	t.Parallel()
+	onlyInChaos(t, "a minute")
+	c, l := threeMembers(t)
+	stale, lost, survivor := c.vms[0], c.vms[1], c.vms[2]
+	c.must(t, c.StopVM(t.Context(), stale))
+	time.Sleep(2 * time.Second)
+	l.stop()
+	c.must(t, wipe(c)(t.Context(), lost))
+	await(t, lost+" waits", func() error { return c.blocked(lost, "no-quorum-empty-disk") })
+	out, err := c.quorate(t, "restore", "--yes", "--end-living-cluster", "--from", "directory="+survivor)
+	t.Logf("%s", out)
+	c.must(t, err)
+	c.must(t, c.StartVM(t.Context(), stale))
+	await(t, "whole, with the one that was away", c.membersWhole)
+	c.archived(t, stale, 1)
+	c.wantOne(t, c.vms...)
+	c.check(t, l, c.vms...)
+	if epoch, _ := c.newestEpoch(t); epoch != 2 {
+		t.Errorf("epoch %d", epoch)
+	}
+}
+
 func TestCase24RepairsWhileTheCloudIsAway(t *testing.T) {
 	t.Parallel()
 	c, l := threeMembers(t)

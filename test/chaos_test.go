@@ -44,8 +44,53 @@ func TestChaos(t *testing.T) {
 				u.segment(t, min(segment, *chaosLosses-u.losses))
 			}
 			u.tell(t)
+			if !t.Failed() {
+				c.beyond(t)
+			}
 		})
 	}
+}
+
+// beyond loses more disks at once than the cluster bears. It ends blocked, every replica with the right row, and one command brings it back: with all that
+// was acknowledged while one disk is left, and with all that a snapshot holds when none is.
+func (c *cluster) beyond(t *testing.T) {
+	t.Helper()
+	most := c.vms[:len(c.vms)/2+1]
+	survivor := c.vms[len(c.vms)-1]
+	for _, r := range []struct {
+		lost []string
+		from []string
+	}{{most, []string{"--from", "directory=" + survivor}}, {c.vms, []string{"--from", "snapshot", "--on", survivor}}} {
+		l := c.startWriters(t)
+		time.Sleep(3 * time.Second)
+		l.stop()
+		c.in(t, c.leader(t), "quorate snapshot save")
+		before, _ := c.newestEpoch(t)
+		c.together(t, r.lost, wipe(c))
+		for _, vm := range r.lost {
+			await(t, vm+" waits", func() error { return c.blocked(vm, "no-quorum-empty-disk") })
+		}
+		for _, vm := range c.others(r.lost...) {
+			await(t, vm+" waits", func() error { return c.blocked(vm, "survivors-not-enough") })
+		}
+		c.restoreMembers(t, r.from...)
+		if now, _ := c.newestEpoch(t); now != before+1 {
+			t.Errorf("epoch %d after %d", now, before)
+		}
+		c.wantOne(t, c.vms...)
+		c.check(t, l, c.vms...)
+	}
+}
+
+// restoreMembers is the one command, and the wait for a whole cluster.
+func (c *cluster) restoreMembers(t *testing.T, from ...string) {
+	t.Helper()
+	begin := time.Now()
+	out, err := c.quorate(t, append([]string{"restore", "--yes", "--end-living-cluster"}, from...)...)
+	t.Logf("%s", out)
+	c.must(t, err)
+	t.Logf("the next epoch was formed %s after the command", time.Since(begin).Round(10*time.Millisecond))
+	await(t, "whole", c.membersWhole)
 }
 
 // unrest is chaos in one cluster.
