@@ -177,7 +177,7 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) err
 	return func(why error) error {
 		a.cfg.Notify.Stopping()
 		a.setPhase(PhaseStopping)
-		if errors.Is(why, etcdmember.ErrRemoved) {
+		if errors.Is(why, etcdmember.ErrRemoved) || a.leaderless(run) {
 			a.giveUpPlane(run)
 		} else {
 			a.leave(run)

@@ -229,11 +229,24 @@ func (a *Agent) leave(ctx context.Context) {
 	a.releaseLeases(release)
 }
 
-// orphanTimeout is how long an apiserver may take to stop whose member was removed: it can answer nobody any more, and waits in vain for etcd
+// orphanTimeout is how long an apiserver may take to stop whose member was removed or has no quorum: it can answer nobody any more, and waits in vain for etcd
 // until its own limit of 35 s. Within this much load balancers see that it is not ready.
 const orphanTimeout = 6 * time.Second
 
-// giveUpPlane stops what uses a member that the cluster has removed. There is nothing to hand over, and no apiserver here to free leases through.
+// leaderless: the member runs and knows of no leader. Nothing can be handed over or written, and the apiserver answers nobody.
+func (a *Agent) leaderless(ctx context.Context) bool {
+	a.mu.Lock()
+	m := a.membership
+	a.mu.Unlock()
+	if _, ok := find(a.supervisor, etcdName); m == nil || !ok {
+		return false
+	}
+	s, err := m.Status(ctx)
+	return err == nil && s.MemberID != 0 && s.Leader == 0
+}
+
+// giveUpPlane stops what uses a member that the cluster has removed, or that has no quorum. There is nothing to hand over, and no apiserver
+// here to free leases through.
 func (a *Agent) giveUpPlane(ctx context.Context) {
 	if err := a.supervisor.Stop(ctx, etcdName); err != nil {
 		a.cfg.Log.Warn("stop component", "component", etcdName, "err", err.Error())

@@ -14,6 +14,8 @@ const (
 	keepPause  = 8 * time.Second // orders are followed within 10 s: what is read has to be acted on, too
 	bootWindow = 15 * time.Second
 	errorPause = 500 * time.Millisecond
+	// restorePause is the longest pause after a restore whose making failed.
+	restorePause = 30 * time.Second
 )
 
 // Claim is the part of the boot before there are certificates: it ends when this replica can have some, because the record
@@ -90,13 +92,22 @@ func (m *Membership) loop(ctx context.Context, done func(Facts, Observation) boo
 			if m.step(ctx, f, plan) {
 				pause = 0
 			} else {
-				pause = max(pause, errorPause)
+				pause = max(pause, pauseAfterFailed(m.failure))
 			}
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
+}
+
+// pauseAfterFailed is how long a step that failed is not tried again. A restore fetches and makes gigabytes each time, so its pause
+// doubles up to half a minute.
+func pauseAfterFailed(f *failure) time.Duration {
+	if f != nil && f.act == ActRestore {
+		return min(errorPause<<min(f.tries, 10), restorePause)
+	}
+	return errorPause
 }
 
 // step takes the plan's step and reports whether it went well. A step that fails again and again is one line and one wait, not many.

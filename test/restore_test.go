@@ -1,12 +1,16 @@
 package test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/quorate/quorate/internal/localgce"
 )
@@ -25,6 +29,54 @@ func TestRestores(t *testing.T) {
 	t.Run("all are lost with their disks: what the snapshot holds is back", func(t *testing.T) {
 		t.Cleanup(func() { c.tell(t) })
 		fromASnapshot(t, c)
+	})
+}
+
+// TestASurvivorGoesOnByItself deletes one VM of three, which leaves two voters, and then another with its disk: all that was acknowledged is on the third's.
+func TestASurvivorGoesOnByItself(t *testing.T) {
+	onlyInChaos(t, "3 minutes")
+	c := begin(t, plan{subnet: 22, vms: []string{"master-a", "master-b", "master-c"}})
+	c.awaitWhole(t)
+	c.must(t, c.DeleteVM(t.Context(), "master-c", true))
+	await(t, "two voters are left", func() error { return c.seesWhole("master-a", 2) })
+	// Until etcd's own next snapshot the logs have the change, and before a change is applied the third can have acknowledged: the survivor cannot know.
+	for range 8 {
+		c.writeMany(t, "master-a", etcdSnapshotCount/7)
+	}
+	before := c.clusterID(t, "master-a")
+	c.note(t, "by-two")
+	c.must(t, c.DeleteVM(t.Context(), "master-b", true))
+	c.vms = []string{"master-a"}
+	await(t, "the epoch is ended without a person", func() error {
+		out, err := c.quorate(t, "record", "show")
+		if err == nil && !strings.Contains(out, "policy of") {
+			err = fmt.Errorf("nobody ordered a restore: %s", out)
+		}
+		return err
+	})
+	await(t, "the last one serves alone", func() error { return c.seesWhole("master-a", 1) })
+	if now := c.clusterID(t, "master-a"); now == before {
+		t.Errorf("master-a is still of etcd cluster %s", now)
+	}
+	c.sees(t, "by-two")
+}
+
+// etcdSnapshotCount is after how many entries etcd takes its own snapshot.
+const etcdSnapshotCount = 10000
+
+// writeMany puts so many small values through a member.
+func (c *cluster) writeMany(t *testing.T, vm string, n int) {
+	t.Helper()
+	c.withMember(t, vm, func(ctx context.Context, client *clientv3.Client) error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.SetLimit(64)
+		for i := range n {
+			g.Go(func() error {
+				_, err := client.Put(ctx, fmt.Sprintf("many/%d", i%100), "x")
+				return err
+			})
+		}
+		return g.Wait()
 	})
 }
 
