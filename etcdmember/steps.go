@@ -46,15 +46,6 @@ const (
 	StepNoteNewestEpoch Step = "note-1-newest-epoch"
 )
 
-// Steps are all of them, for the tests that end the agent at each.
-var Steps = []Step{
-	StepClaim, StepIncarnation, StepTenureOnDisk, StepConfirm, StepSeedOnDisk, StepSeedStart, StepSeedMarker, StepFormed, StepSeedDone, StepAbandon,
-	StepRemoveFormer, StepMarkAdding, StepAddLearner, StepMarkAdded, StepMarkStarted, StepStartJoined, StepStartOnDisk, StepStart,
-	StepOrder, StepClose, StepRestoreMake, StepRestoreOnDisk, StepRestoreMarker, StepRestoreRename,
-	StepStopPlane, StepStopEtcd, StepStoppedOnDisk, StepStopped, StepArchiveOnDisk, StepArchive, StepPromote, StepRemove, StepMoveLeader,
-	StepDisarm, StepCompact, StepDefragment, StepCompleteOrder, StepNoteNewestEpoch,
-}
-
 // Moment says when a hook is called.
 type Moment string
 
