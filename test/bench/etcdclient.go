@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -25,10 +26,19 @@ const (
 	callLimit = time.Second
 )
 
-// clientTLS is what an agent's client of etcd uses; the files are the VM's, seen from the host.
+// clientTLS is what an agent's client of etcd uses; the files are the VM's, seen from the host. They are read once: with the VM they are gone.
 func clientTLS(f certs.Files) (*tls.Config, error) {
-	leaf := f.Leaf(certs.AgentEtcd)
-	return transport.TLSInfo{CertFile: leaf, KeyFile: leaf, TrustedCAFile: f.CA(certs.EtcdClient)}.ClientConfig()
+	pair, err := tls.LoadX509KeyPair(f.Leaf(certs.AgentEtcd), f.Leaf(certs.AgentEtcd))
+	if err != nil {
+		return nil, fmt.Errorf("read the client certificate: %w", err)
+	}
+	ca, err := os.ReadFile(f.CA(certs.EtcdClient))
+	if err != nil {
+		return nil, fmt.Errorf("read etcd's authority: %w", err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool}, nil
 }
 
 // dialMember connects to one member at its address, and to no other.
