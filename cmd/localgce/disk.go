@@ -16,8 +16,7 @@ func newDisk() *cobra.Command {
 	return group(&cobra.Command{Use: "disk", Short: "Fill, freeze, tear, corrupt, copy, roll back, swap and empty data disks"},
 		newFill(), diskAction("free", "NAME", "End a fill", "has space again", func(c *localgce.Client, ctx context.Context, a []string) error { return c.FreeDisk(ctx, a[0]) }),
 		newFreezeDisk(), diskAction("thaw", "NAME", "End a freeze", "takes writes again", func(c *localgce.Client, ctx context.Context, a []string) error { return c.ThawDisk(ctx, a[0]) }),
-		diskAction("tear", "NAME", "Cut a VM's power and lose what it had not synced", "is torn, and its vm is off",
-			func(c *localgce.Client, ctx context.Context, a []string) error { return c.TearDisk(ctx, a[0]) }),
+		newTear(),
 		diskAction("snapshot", "NAME SNAPSHOT", "Keep a VM's disk as it is now", "is kept",
 			func(c *localgce.Client, ctx context.Context, a []string) error {
 				return c.SnapshotDisk(ctx, a[0], a[1])
@@ -81,6 +80,19 @@ func newFreezeDisk() *cobra.Command {
 	cmd := diskAction("freeze", "NAME", "Make all writes to a VM's disk wait (fsfreeze), until thaw or the limit", "is frozen",
 		func(c *localgce.Client, ctx context.Context, a []string) error { return c.FreezeDisk(ctx, a[0], limit) })
 	cmd.Flags().DurationVar(&limit, "for", time.Minute, "thaw by itself after so long; "+localgce.MaxStall.String()+" at most")
+	return cmd
+}
+
+func newTear() *cobra.Command {
+	var byCopy bool
+	cmd := diskAction("tear", "NAME", "Cut a VM's power and lose what it had not synced", "is torn, and its vm is off",
+		func(c *localgce.Client, ctx context.Context, a []string) error {
+			if byCopy {
+				return c.TearDiskByCopy(ctx, a[0])
+			}
+			return c.TearDisk(ctx, a[0])
+		})
+	cmd.Flags().BoolVar(&byCopy, "by-copy", false, "leave what was written at one instant, also in the middle of a sync; it needs up --reflink")
 	return cmd
 }
 

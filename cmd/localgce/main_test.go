@@ -132,7 +132,7 @@ func TestADayOfAProject(t *testing.T) {
 		return out
 	}
 	t.Cleanup(func() { localgceIn(t, dir, "down") })
-	up := []string{"up", "--subnet", "10.243.20.0/25", "--vm", "a@us-central1-a", "--vm", "b@us-central1-b", "--agent", "/bin/sleep 1000", "--disk-size", "32MiB"}
+	up := []string{"up", "--subnet", "10.243.20.0/25", "--vm", "a@us-central1-a", "--vm", "b@us-central1-b", "--agent", "/bin/sleep 1000", "--disk-size", "32MiB", "--reflink"}
 	step("The project is up after", 0, up...)
 	step("the project is up already", exitUp, up...)
 	step("hello\n", 5, "vm", "exec", "a", "--", "sh", "-c", "echo hello; exit 5")
@@ -156,6 +156,8 @@ func TestADayOfAProject(t *testing.T) {
 	step("the disk of a is frozen", 0, "disk", "freeze", "a", "--for", "5s")
 	step("the disk of a takes writes again", 0, "disk", "thaw", "a")
 	step("the disk of a is kept", 0, "disk", "snapshot", "a", "s")
+	step("the disk of a is torn, and its vm is off", 0, "disk", "tear", "--by-copy", "a")
+	step("a is started (", 0, "vm", "start", "a")
 	step("the disk of a is torn, and its vm is off", 0, "disk", "tear", "a")
 	step("the disk of a is as it was", 0, "disk", "restore", "a", "s", "--same-id")
 	step("no file of the disk fits", 1, "disk", "corrupt", "a", "x")

@@ -27,7 +27,7 @@ type upFlags struct {
 	endpointPort                     int
 	projectNumber                    uint64
 	watchdog                         time.Duration
-	noHostRoute                      bool
+	noHostRoute, reflink             bool
 }
 
 func (f *upFlags) register(cmd *cobra.Command) {
@@ -46,6 +46,7 @@ func (f *upFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&f.watchdog, "watchdog", 0, "the agent's WatchdogSec, 0 for none")
 	flags.StringVar(&f.diskSize, "disk-size", "4GiB", "the size of a new data disk (sparse)")
 	flags.StringVar(&f.deviceName, "device-name", "quorate-data", "the data disk's device name")
+	flags.BoolVar(&f.reflink, "reflink", false, "keep the data disks where a file is copied at one instant: in an XFS of the project's own, if need be")
 	flags.BoolVar(&f.noHostRoute, "no-host-route", false, "leave this machine's own network alone: the project is reached by vm exec only")
 }
 
@@ -58,7 +59,7 @@ func (f *upFlags) config(state string) (conf localgce.Config, err error) {
 	}()
 	conf = localgce.Config{
 		State: state, Project: f.project, ProjectNumber: f.projectNumber, EndpointPort: f.endpointPort,
-		DeviceName: f.deviceName, NoHostRoute: f.noHostRoute, Attributes: map[string]string{},
+		DeviceName: f.deviceName, NoHostRoute: f.noHostRoute, Reflink: f.reflink, Attributes: map[string]string{},
 		Agent: localgce.Agent{Command: strings.Fields(f.agent), Env: f.agentEnv, Watchdog: f.watchdog},
 	}
 	if conf.Subnet, err = netip.ParsePrefix(f.subnet); err != nil {

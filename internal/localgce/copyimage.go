@@ -30,7 +30,7 @@ func cloneImage(from, to string) error {
 }
 
 // errNoReflink says that the file system of the state folder shares no blocks between files.
-var errNoReflink = errors.New("the file system of the state folder knows no reflink")
+var errNoReflink = errors.New("the disks lie where files cannot be cloned")
 
 // copyImage copies a file that nobody writes to, without its holes.
 func copyImage(from, to string) (err error) {

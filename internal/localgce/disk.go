@@ -51,6 +51,7 @@ func isBlank(ctx context.Context, image string) (bool, error) {
 // loop is a data disk that is attached to the machine.
 type loop struct {
 	device string // /dev/loopN
+	shown  string // the image's path as the kernel shows it
 	hold   *os.File
 }
 
@@ -93,14 +94,24 @@ func configure(control, backing *os.File, image string) (*loop, error) {
 		hold.Close()
 		return nil, fmt.Errorf("attach %s to %s: %w", image, device, err)
 	}
-	return &loop{device: device, hold: hold}, nil
+	shown, err := os.ReadFile(backingFile(device))
+	if err != nil {
+		hold.Close()
+		return nil, fmt.Errorf("attach %s to %s: %w", image, device, err)
+	}
+	return &loop{device: device, shown: strings.TrimSpace(string(shown)), hold: hold}, nil
 }
 
 // detach lets the device go and waits until the kernel has: the unmount of a dead VM's disk, which also writes what was not yet
 // written, takes a moment.
-func (l *loop) detach(image string) error {
+func (l *loop) detach() error {
 	l.hold.Close()
-	return waitDetached(func(device, file string) bool { return device == filepath.Base(l.device) && file == image })
+	return waitDetached(func(device, file string) bool { return device == filepath.Base(l.device) && file == l.shown })
+}
+
+// backingFile is where the kernel shows the path of the file that is attached to a device, also as a pattern for all.
+func backingFile(device string) string {
+	return filepath.Join("/sys/block", filepath.Base(device), "loop/backing_file")
 }
 
 // waitDetached waits until no loop device fits.
@@ -108,7 +119,7 @@ func waitDetached(fits func(device, file string) bool) error {
 	const limit = 20 * time.Second // a slow machine may have much to write
 	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
 		busy := ""
-		files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+		files, _ := filepath.Glob(backingFile("loop*"))
 		for _, f := range files {
 			device := filepath.Base(filepath.Dir(filepath.Dir(f)))
 			if b, err := os.ReadFile(f); err == nil && fits(device, strings.TrimSpace(string(b))) {

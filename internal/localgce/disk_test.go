@@ -85,7 +85,7 @@ func TestDisksAreSnapshotClonedSwappedEmptied(t *testing.T) {
 	w := start(t, config(t.TempDir(), 14, "a", "b"))
 	ctx := t.Context()
 	read := func(vm string) string { t.Helper(); return strings.TrimSpace(w.must(vm, "cat "+data+"file")) }
-	w.must("a", "echo old > "+data+"file")
+	w.must("a", "echo old > "+data+"file; sync "+data+"file")
 	w.do(w.SnapshotDisk("a", "before"))
 	w.refused("there is one of that name", w.SnapshotDisk("b", "before"))
 	w.must("a", "echo new > "+data+"file; sync "+data+"file")

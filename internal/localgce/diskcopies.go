@@ -12,7 +12,7 @@ import (
 // copyDisk copies a VM's data disk to a new file. Of one that is in use it takes what a power cut would leave, by reflink; where the file
 // system has none, it freezes the disk for the copy, which then also holds what was not synced. v.ops is held.
 func (p *Project) copyDisk(v *vm, to string) error {
-	from, target := p.names.image(v.Disk.Image), p.names.image(to)
+	from, target := p.image(v.Disk.Image), p.image(to)
 	if v.machine == nil {
 		if err := ensureDisk(context.Background(), from, v.Disk.Bytes); err != nil {
 			return err
@@ -86,7 +86,7 @@ func (p *Project) RestoreDisk(name, snap string, sameID bool) error {
 		if err != nil {
 			return fmt.Errorf("restore the disk of %s: %w", name, err)
 		}
-		return p.replaceDisk(v, sameID, func(to string) error { return copyImage(p.names.image(s.Image), p.names.image(to)) })
+		return p.replaceDisk(v, sameID, func(to string) error { return copyImage(p.image(s.Image), p.image(to)) })
 	})
 }
 
@@ -99,6 +99,11 @@ func (p *Project) replaceDisk(v *vm, sameID bool, make func(file string) error) 
 	if err := make(next.Image); err != nil {
 		return fmt.Errorf("replace the disk of %s: %w", v.key(), err)
 	}
+	return p.putDisk(v, next)
+}
+
+// putDisk puts a disk in the place of a VM's that is off, and removes the former one's file. v.ops is held.
+func (p *Project) putDisk(v *vm, next volume) error {
 	former := v.Disk.Image
 	p.mu.Lock()
 	v.Disk = next

@@ -27,7 +27,7 @@ func (p *Project) withData(ctx context.Context, v *vm, f func(*os.Root) error) (
 		}
 		return open(p.dataFolder(v))
 	}
-	image := p.names.image(v.Disk.Image)
+	image := p.image(v.Disk.Image)
 	if err := ensureDisk(ctx, image, v.Disk.Bytes); err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (p *Project) withData(ctx context.Context, v *vm, f func(*os.Root) error) (
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.detach(image)) }()
+	defer func() { err = errors.Join(err, l.detach()) }()
 	return p.names.withMount(l.device, open)
 }
 

@@ -26,6 +26,7 @@ func (p *Project) routeDisks(mux *http.ServeMux) {
 		"disk/freeze":          func(_ context.Context, o order) error { return p.FreezeDisk(o.VM, o.Disk.Limit) },
 		"disk/thaw":            func(_ context.Context, o order) error { return p.ThawDisk(o.VM) },
 		"disk/tear":            func(ctx context.Context, o order) error { return p.TearDisk(ctx, o.VM) },
+		"disk/tear-by-copy":    func(ctx context.Context, o order) error { return p.TearDiskByCopy(ctx, o.VM) },
 		"disk/snapshot":        func(_ context.Context, o order) error { return p.SnapshotDisk(o.VM, o.Disk.Snapshot) },
 		"disk/restore":         func(_ context.Context, o order) error { return p.RestoreDisk(o.VM, o.Disk.Snapshot, o.Disk.SameID) },
 		"disk/delete-snapshot": func(_ context.Context, o order) error { return p.DeleteSnapshot(o.Disk.Snapshot) },
@@ -65,6 +66,11 @@ func (c *Client) ThawDisk(ctx context.Context, name string) error {
 // TearDisk is Project.TearDisk.
 func (c *Client) TearDisk(ctx context.Context, name string) error {
 	return c.order(ctx, "disk/tear", order{VM: name})
+}
+
+// TearDiskByCopy is Project.TearDiskByCopy.
+func (c *Client) TearDiskByCopy(ctx context.Context, name string) error {
+	return c.order(ctx, "disk/tear-by-copy", order{VM: name})
 }
 
 // SnapshotDisk is Project.SnapshotDisk.

@@ -15,14 +15,15 @@
 // cmd/localgce (Client). A program that calls Start must call RunInitIfAsked first thing in main (or TestMain), because a VM's
 // pid 1 is the same program started again.
 //
-// Faults are real ones: disks that are full, frozen, torn, copied or corrupt (FillDisk, FreezeDisk, TearDisk, CloneDisk, CorruptDisk ...), VMs that
-// are deleted, or left running behind their successors (RecreateVM), stopped processes, broken links, services that fail or lie.
+// Faults are real ones: disks that are full, frozen, torn, copied or corrupt (FillDisk, FreezeDisk, TearDisk, TearDiskByCopy, CloneDisk,
+// CorruptDisk ...), VMs that are deleted, or left running behind their successors (RecreateVM), stopped processes, broken links, services
+// that fail or lie.
 //
 // Guarantees: every name on the machine (namespaces, links, cgroups) is made of a hash of the state folder, so a project
 // that died without a word is swept by the next Start or by Sweep, and two projects with different ranges live side by
-// side; nothing is mounted outside the VMs' own mount namespaces; a VM dies when its project's process dies; a powered-off VM
-// is silent on the network before its processes die.
+// side; nothing is mounted outside the VMs' own mount namespaces (with Config.Reflink one thing is, in no namespace at all); a VM dies when
+// its project's process dies; a powered-off VM is silent on the network before its processes die.
 //
 // It does not emulate quotas, operations or latency, it does not boot a kernel: all VMs share the machine's kernel and
-// clock, and data written but not synced survives a kill (TearDisk loses it).
+// clock, and data written but not synced survives a kill (TearDisk and TearDiskByCopy lose it).
 package localgce

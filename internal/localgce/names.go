@@ -33,7 +33,7 @@ func (n names) owns(namespace string) bool {
 func (n names) hostLink() string { return "lgce" + n.hash }
 
 func (n names) disks() string                { return filepath.Join(n.state, "disks") }
-func (n names) image(file string) string     { return filepath.Join(n.disks(), file) }
+func (n names) diskFile(file string) string  { return filepath.Join(n.disks(), file) }
 func (n names) logs() string                 { return filepath.Join(n.state, "logs") }
 func (n names) vmLog(vm string) string       { return filepath.Join(n.logs(), vm+".log") }
 func (n names) vmLogFolder(vm string) string { return filepath.Join(n.logs(), vm) }

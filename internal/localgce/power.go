@@ -47,7 +47,7 @@ func (p *Project) powerOn(ctx context.Context, v *vm) error {
 
 // boot acquires in order: disk, network, metadata server, processes.
 func (p *Project) boot(ctx context.Context, v *vm, m *machine) error {
-	image := p.names.image(v.Disk.Image)
+	image := p.image(v.Disk.Image)
 	if err := ensureDisk(ctx, image, v.Disk.Bytes); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (p *Project) release(ctx context.Context, v *vm) error {
 	}
 	errs = append(errs, removeCgroup(p.vmCgroup(v.Slot)), p.fabric.unplug(ctx, v.record))
 	if m.disk != nil {
-		errs = append(errs, m.disk.detach(p.names.image(v.Disk.Image)))
+		errs = append(errs, m.disk.detach())
 	}
 	p.mu.Lock()
 	v.machine, v.frozen, v.paused, v.agent, v.status = nil, false, false, AgentStatus{}, statusTerminated

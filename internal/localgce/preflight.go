@@ -28,7 +28,7 @@ func (e *PreflightError) Error() string {
 // caller holds the lock.
 func (n names) preflight(ctx context.Context) error {
 	missing := missingPrograms()
-	missing = append(missing, missingFileSystems()...)
+	missing = append(missing, missingFileSystems("overlay", "tmpfs", "ext4", "cgroup2")...)
 	if _, err := exec.LookPath("ip"); err == nil {
 		missing = append(missing, n.missingNetwork(ctx)...)
 	}
@@ -48,8 +48,8 @@ func missingPrograms() (missing []string) {
 	return missing
 }
 
-func missingFileSystems() (missing []string) {
-	for _, name := range []string{"overlay", "tmpfs", "ext4", "cgroup2"} {
+func missingFileSystems(wanted ...string) (missing []string) {
+	for _, name := range wanted {
 		if !hasFileSystem(name) && exec.Command("modprobe", name).Run() != nil && !hasFileSystem(name) {
 			missing = append(missing, fmt.Sprintf("file system %s in the kernel (modprobe %s, or another kernel)", name, name))
 		}

@@ -23,6 +23,7 @@ type Project struct {
 	fabric   fabric
 	cgroup   string
 	lock     *lock
+	depot    depot
 	balancer *balancer
 	compute  *ComputeServer
 
@@ -66,7 +67,7 @@ func Start(ctx context.Context, conf Config) (*Project, error) {
 	return p, nil
 }
 
-func (p *Project) bringUp(ctx context.Context) error {
+func (p *Project) bringUp(ctx context.Context) (err error) {
 	if err := os.MkdirAll(p.names.state, 0o755); err != nil {
 		return fmt.Errorf("make state folder: %w", err)
 	}
@@ -81,6 +82,9 @@ func (p *Project) bringUp(ctx context.Context) error {
 		if err := checkHostRange(ctx, p.conf); err != nil {
 			return err
 		}
+	}
+	if p.depot, err = p.names.openDepot(ctx, p.conf.Reflink); err != nil {
+		return err
 	}
 	if err := p.loadVMs(); err != nil {
 		return err
@@ -228,6 +232,7 @@ func (p *Project) Close(ctx context.Context) error {
 		_ = p.server.Close()
 	}
 	p.tasks.Wait()
+	p.depot.close()
 	errs = append(errs, p.names.sweep(ctx))
 	p.lock.release()
 	return errors.Join(errs...)

@@ -1,24 +1,19 @@
 package localgce
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// The requests of ioctl that golang.org/x/sys/unix does not name: linux/fs.h and ext4.
+// The requests of ioctl that golang.org/x/sys/unix does not name: linux/fs.h.
 const (
 	freezeFS = 0xc0045877 // FIFREEZE
 	thawFS   = 0xc0045878 // FITHAW
-	shutFS   = 0x8004587d // FS_IOC_SHUTDOWN
-	// withoutLog (FS_SHUTDOWN_FLAGS_NOLOGFLUSH) writes nothing more, not even the journal: what was synced is on the disk, the rest is not.
-	withoutLog = 2
 )
 
 // MaxStall is how long a data disk may take no writes at most.
@@ -69,14 +64,6 @@ func (s *stall) cutPower() {
 	_ = shutFileSystem(s.root) // the thaw alone is right enough: writes that waited then reach the disk, as if the power had stayed
 	_ = unix.IoctlSetInt(int(s.root.Fd()), thawFS, 0)
 	s.off = true
-}
-
-// shutFileSystem makes every later access fail, and writes nothing more.
-func shutFileSystem(root *os.File) error {
-	if err := unix.IoctlSetPointerInt(int(root.Fd()), shutFS, withoutLog); err != nil {
-		return fmt.Errorf("shut file system: %w", err)
-	}
-	return nil
 }
 
 // dataFolder is where the host sees the data disk of a VM that runs.
@@ -131,46 +118,12 @@ func (p *Project) endStall(v *vm, m *machine, s *stall) {
 	}
 }
 
-// TearDisk cuts a VM's power and loses what was not synced: the processes stand still, the file system writes nothing more, the VM is off.
-func (p *Project) TearDisk(ctx context.Context, name string) error {
-	return p.operate(name, statusRunning, func(v *vm) error {
-		root, err := os.Open(p.dataFolder(v))
-		if err != nil {
-			return fmt.Errorf("tear the disk of %s: %w", name, err)
-		}
-		if err = p.stopProcesses(ctx, v); err == nil {
-			err = shutFileSystem(root)
-		}
-		root.Close()
-		if err != nil {
-			return errors.Join(fmt.Errorf("tear the disk of %s: %w", name, err), p.setFrozen(ctx, v, false))
-		}
-		return p.powerOff(ctx, v)
-	})
-}
-
-// stopProcesses freezes a VM and waits a moment for all its processes to stand: one that waits for the disk does not, nor does it matter.
-func (p *Project) stopProcesses(ctx context.Context, v *vm) error {
-	if err := p.setFrozen(ctx, v, true); err != nil {
-		return err
-	}
-	events := filepath.Join(p.vmCgroup(v.Slot), "cgroup.events")
-	for range 100 {
-		if b, err := os.ReadFile(events); err != nil || strings.Contains(string(b), "frozen 1") {
-			return err
-		}
-		time.Sleep(time.Millisecond)
-	}
-	return nil
-}
-
 // thawLoops thaws what a dead project left frozen. Nobody may have the file system mounted any more, and still it holds its loop device: a
 // second mount of the device finds it.
 func (n names) thawLoops() {
-	prefix := n.disks() + string(filepath.Separator)
-	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	files, _ := filepath.Glob(backingFile("loop*"))
 	for _, f := range files {
-		if b, err := os.ReadFile(f); err == nil && strings.HasPrefix(string(b), prefix) {
+		if b, err := os.ReadFile(f); err == nil && n.holds(string(b)) {
 			device := "/dev/" + filepath.Base(filepath.Dir(filepath.Dir(f)))
 			_ = n.withMount(device, func(folder string) error { // a mount fails where the device has gone meanwhile
 				root, err := os.Open(folder)

@@ -68,10 +68,12 @@ func TestStartThatFailsLeavesNothing(t *testing.T) {
 }
 
 // projectProcess is a project in a process of its own: it says on standard output when it is up.
-func projectProcess(state string) int {
+func projectProcess(state string, reflink bool) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	p, err := localgce.Start(ctx, config(state, 10, "a", "b"))
+	conf := config(state, 10, "a", "b")
+	conf.Reflink = reflink
+	p, err := localgce.Start(ctx, conf)
 	if err == nil {
 		err = p.Run(ctx, func() { fmt.Println("up") })
 	}
@@ -83,13 +85,13 @@ func projectProcess(state string) int {
 }
 
 // startProcess starts projectProcess and waits until it is up.
-func startProcess(t *testing.T, state string) *exec.Cmd {
+func startProcess(t *testing.T, state string, more ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "project", state)
+	cmd := exec.Command(self, append([]string{"project", state}, more...)...)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -147,6 +149,11 @@ func TestAClientDrivesAProject(t *testing.T) {
 
 func TestADeadProjectIsSweptAndTakenUp(t *testing.T) {
 	needRoot(t)
+	t.Run("plain disks", func(t *testing.T) { dieAndSweep(t) })
+	t.Run("disks on a volume", func(t *testing.T) { dieAndSweep(t, "reflink") })
+}
+
+func dieAndSweep(t *testing.T, more ...string) {
 	state := t.TempDir()
 	c, err := localgce.NewClient(state)
 	if err != nil {
@@ -169,7 +176,7 @@ func TestADeadProjectIsSweptAndTakenUp(t *testing.T) {
 		_ = cmd.Wait()
 		return s
 	}
-	first := kill(startProcess(t, state))
+	first := kill(startProcess(t, state, more...))
 	if _, err := c.Status(t.Context()); !errors.Is(err, localgce.ErrDown) {
 		t.Errorf("a dead project: %v", err)
 	}
@@ -177,7 +184,7 @@ func TestADeadProjectIsSweptAndTakenUp(t *testing.T) {
 		t.Error("the dead project left nothing to sweep: this test shows nothing")
 	}
 	// The next start sweeps, and its VMs are the same instances.
-	second := kill(startProcess(t, state))
+	second := kill(startProcess(t, state, more...))
 	for i, v := range second.VMs {
 		if v.InstanceID != first.VMs[i].InstanceID || v.DiskID != first.VMs[i].DiskID || v.Address != first.VMs[i].Address {
 			t.Errorf("taken up as %+v, was %+v", v, first.VMs[i])
@@ -189,7 +196,7 @@ func TestADeadProjectIsSweptAndTakenUp(t *testing.T) {
 	wantNoTraces(t, state)
 
 	// One that hangs is killed.
-	hung := startProcess(t, state)
+	hung := startProcess(t, state, more...)
 	_ = hung.Process.Signal(syscall.SIGSTOP)
 	if err := os.RemoveAll(state); err != nil { // somebody was hasty
 		t.Error(err)

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -70,7 +69,6 @@ func (n names) sweep(ctx context.Context) error {
 			errs = append(errs, deleteNamespace(ctx, e.Name()))
 		}
 	}
-	prefix := n.disks() + string(filepath.Separator)
-	errs = append(errs, waitDetached(func(_, file string) bool { return strings.HasPrefix(file, prefix) }))
+	errs = append(errs, waitDetached(func(_, file string) bool { return n.holds(file) }))
 	return errors.Join(errs...)
 }

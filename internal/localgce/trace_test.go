@@ -37,6 +37,7 @@ func traces(t *testing.T, state string) (list []string) {
 	disks, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	for _, d := range disks {
 		list = append(list, lines(t, d, state)...)
+		list = append(list, lines(t, d, "/"+fabric+"/")...)
 	}
 	processes, _ := filepath.Glob("/proc/[0-9]*/cgroup")
 	for _, p := range processes {

@@ -82,7 +82,7 @@ func (p *Project) forgetImage(file string) error {
 	if err := p.save(); err != nil {
 		return err
 	}
-	if err := os.Remove(p.names.image(file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(p.image(file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove a disk's file: %w", err)
 	}
 	return nil
@@ -100,7 +100,7 @@ func (p *Project) removeStrayImages() error {
 	for _, s := range p.snapshots {
 		known[s.Image] = true
 	}
-	files, _ := filepath.Glob(p.names.image("*.img")) // its only error is a bad pattern
+	files, _ := filepath.Glob(p.image("*.img")) // its only error is a bad pattern
 	for _, f := range files {
 		if known[filepath.Base(f)] {
 			continue
