@@ -151,6 +151,7 @@ func (a *Agent) live(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer a.keepCertificates(ctx, certified)()
 	joined, err := enter(ctx, a, PhaseEtcd, certified, a.settle)
 	if err != nil {
 		return err

@@ -12,10 +12,11 @@ import (
 )
 
 // certified is a replica with certificates. The bundle is nil where it was not needed, or could not be read and was not needed
-// for what the disk lacks.
+// for what the disk lacks. The report is of the last look at the certificates.
 type certified struct {
 	recorded
 	bundle *certs.Bundle
+	report certs.Report
 }
 
 const (
@@ -33,19 +34,20 @@ func (a *Agent) certify(ctx context.Context, in recorded) (certified, error) {
 		}
 	}
 	out := certified{recorded: in}
-	report, err := certs.Ensure(a.request(in, nil))
+	var err error
+	out.report, err = certs.Ensure(a.request(in, nil))
 	needed := errors.Is(err, certs.ErrBundleNeeded)
 	if err != nil && !needed {
 		return out, err
 	}
-	if !needed && len(report.Pending) == 0 {
+	if !needed && len(out.report.Pending) == 0 {
 		return out, nil
 	}
 	if out.bundle, err = a.bundle(ctx, in, needed); err != nil || out.bundle == nil {
 		return out, err
 	}
-	report, err = certs.Ensure(a.request(in, out.bundle))
-	a.logChanges(report)
+	out.report, err = certs.Ensure(a.request(in, out.bundle))
+	a.logChanges(out.report)
 	return out, err
 }
 

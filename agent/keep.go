@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/supervisor"
@@ -18,14 +17,8 @@ import (
 // no second way.
 var ErrStartAgain = errors.New("starting again")
 
-const (
-	// renewPeriod is the time between two looks at the certificates.
-	renewPeriod = 10 * time.Minute
-	// renewRetry is the time after which it is tried again to read a bundle that is wanted.
-	renewRetry = 30 * time.Second
-	// crashLoop is how many starts without coming up are one too many for an etcd member: its directory has to be looked at.
-	crashLoop = 3
-)
+// crashLoop is how many starts without coming up are one too many for an etcd member: its directory has to be looked at.
+const crashLoop = 3
 
 // keepMembership looks after the membership until the returned function is called. When the membership has to be decided on
 // again, the returned context ends with that as its cause, and with it everything that was built on the member.
@@ -48,7 +41,6 @@ func (a *Agent) keep(ctx context.Context, in running) error {
 	a.cfg.Log.Info("ready", "replica", in.self.Place.String())
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.watchChildren(gctx) })
-	g.Go(func() error { return a.renew(gctx, in) })
 	g.Go(func() error { return a.keepSnapshots(gctx, in.membership) })
 	if in.apart {
 		g.Go(func() error { return a.comeHome(gctx, in) })
@@ -112,47 +104,6 @@ func (a *Agent) lookAtEtcd(ends *etcdEnds) error {
 		return fmt.Errorf("etcd does not come up: %s", exit)
 	}
 	return nil
-}
-
-// renew renews certificates when they are due, and fetches a bundle that the boot went on without.
-func (a *Agent) renew(ctx context.Context, in running) error {
-	period := renewPeriod
-	if !a.canSign() {
-		period = bundlePause
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(period):
-		}
-		period = renewPeriod
-		if err := a.renewOnce(ctx, in); err != nil && ctx.Err() == nil {
-			a.hold("certificates-not-renewed", err, "It is tried again every half minute; what runs goes on until its certificates expire.")
-			period = renewRetry
-			continue
-		}
-		a.release("certificates-not-renewed")
-	}
-}
-
-// renewOnce brings the certificates up to date. A controller-manager that was started without the authority's key is started again
-// with it once there is a bundle.
-func (a *Agent) renewOnce(ctx context.Context, in running) error {
-	report, err := certs.Ensure(a.request(in.recorded, nil))
-	if err == nil && len(report.Pending) == 0 {
-		return nil
-	}
-	b, err := a.bundleOnce(ctx, in.recorded)
-	if err != nil {
-		return err
-	}
-	report, err = certs.Ensure(a.request(in.recorded, b))
-	a.logChanges(report)
-	if err != nil {
-		return err
-	}
-	return a.fitPlane(ctx, in.joined)
 }
 
 // comeHome gives the apiserver its own member back as soon as that is a voter: another's silent death would stall it.

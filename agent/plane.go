@@ -76,6 +76,13 @@ func (a *Agent) fitPlane(ctx context.Context, in joined) error {
 	return nil
 }
 
+// planeBegun reports whether the components were started in this life of the agent.
+func (a *Agent) planeBegun() bool {
+	a.plane.mu.Lock()
+	defer a.plane.mu.Unlock()
+	return a.plane.specs != nil
+}
+
 // startComponent starts a component, in place of the one that runs otherwise than it should. plane.mu is held.
 func (a *Agent) startComponent(ctx context.Context, spec supervisor.Spec) error {
 	if before, ok := a.plane.specs[spec.Name]; ok {

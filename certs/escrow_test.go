@@ -92,20 +92,25 @@ func indexOf(a Authority) int {
 
 func TestOnlyABundleThatTrustsTheFormerContinuesIt(t *testing.T) {
 	b := testBundle(t)
-	if err := rotated(t, b, t0).Continues(b); err != nil {
+	trusts, issues := inTwo(t, b, t0)
+	if err := trusts.Continues(b); err != nil {
+		t.Error(err)
+	}
+	if err := issues.Continues(trusts); err != nil {
 		t.Error(err)
 	}
 	for name, c := range map[string]struct {
 		change func(*Bundle)
 		want   string
 	}{
-		"another CA":                  {func(n *Bundle) { a := n.authorities[EtcdPeer]; a.former = nil; n.authorities[EtcdPeer] = a }, "does not trust the etcd-peer CA that issues now"},
+		"a CA that nobody trusts yet": {func(n *Bundle) { *n = *rotated(t, b, t0) }, "issues with a new kubernetes CA, which the masters do not trust yet"},
+		"another CA":                  {func(n *Bundle) { n.authorities[EtcdPeer] = testBundle(t).authorities[EtcdPeer] }, "does not trust the etcd-peer CA that issues now"},
 		"another service-account key": {func(n *Bundle) { n.serviceAccount = n.serviceAccount[:1] }, "lacks the service-account key that signs now"},
 		"another encryption key":      {func(n *Bundle) { n.encryption = n.encryption[:1] }, "lacks encryption key g1"},
 		"the same generation":         {func(n *Bundle) { n.Generation = 1 }, "a higher generation"},
 		"another cluster":             {func(n *Bundle) { n.ClusterUID = "uid-2" }, "the same cluster"},
 	} {
-		next := rotated(t, b, t0)
+		next, _ := inTwo(t, b, t0)
 		c.change(next)
 		if err := next.Continues(b); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

@@ -52,8 +52,9 @@ func (b *Bundle) Prove(c *replica.Cluster, now time.Time) error {
 	return nil
 }
 
-// Continues checks that a bundle can take the place of a former generation in a running cluster: everything that the former issued is still
-// trusted, its tokens verify, and what it encrypted can be read. Without that half of the cluster would refuse the other.
+// Continues checks that a bundle can take the place of a former generation in a running cluster, whose replicas take it up one after the other: each side
+// trusts what the other issues, its tokens verify, and what it encrypted can be read. Without that half of the cluster would refuse the other. So
+// a new CA comes in two generations: one that trusts it, and issues with the CA of before, and one that issues with it.
 func (b *Bundle) Continues(former *Bundle) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%s does not continue %s: %s", b, former, fmt.Sprintf(format, args...))
@@ -62,9 +63,12 @@ func (b *Bundle) Continues(former *Bundle) error {
 		return refuse("want the same cluster and a higher generation")
 	}
 	for _, name := range Authorities() {
-		was := former.authorities[name].cert
-		if !slices.ContainsFunc(b.authorities[name].trust(), was.Equal) {
+		was, is := former.authorities[name], b.authorities[name]
+		if !slices.ContainsFunc(is.trust(), was.cert.Equal) {
 			return refuse("it does not trust the %s CA that issues now", name)
+		}
+		if !slices.ContainsFunc(was.trust(), is.cert.Equal) {
+			return refuse("it issues with a new %s CA, which the masters do not trust yet: first import a generation that lists it as former, and start every master again", name)
 		}
 	}
 	signs := former.serviceAccount[0].Public()

@@ -69,6 +69,19 @@ func rotated(t testing.TB, b *Bundle, now time.Time) *Bundle {
 	return next
 }
 
+// inTwo is a rotation as a running cluster can take it: the next generation trusts new CAs, and the one after it issues with them.
+func inTwo(t testing.TB, b *Bundle, now time.Time) (trusts, issues *Bundle) {
+	t.Helper()
+	issues = rotated(t, b, now)
+	first := *issues
+	first.authorities = map[Authority]authority{}
+	for name, a := range b.authorities {
+		first.authorities[name] = authority{cert: a.cert, key: a.key, former: []*x509.Certificate{issues.authorities[name].cert}}
+	}
+	issues.Generation++
+	return &first, issues
+}
+
 func testRequest(t testing.TB, b *Bundle) Request {
 	t.Helper()
 	dir := t.TempDir()

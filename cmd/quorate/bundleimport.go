@@ -23,7 +23,8 @@ func newBundleImport() *cobra.Command {
 	cmd := &cobra.Command{Use: "import FILE", Short: "Bring the bundle back from escrow into the record", Args: exactly("FILE"),
 		Long: `Bring the bundle back from escrow into the record, sealed with the seal key. It must be of this very cluster (by the uid of its
 inception, which "quorate record rebuild" brings back too), whole, and good enough to issue every certificate of a master. A generation
-that is there is never replaced; a newer one must trust what the present one issued. The command shows the CAs and asks.`,
+that is there is never replaced; a newer one must trust what the present one issued, and issue with CAs that the present one trusts: a
+master takes a new generation up when its VM boots, one after the other. The command shows the CAs and asks.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.load()
 			if err != nil {
