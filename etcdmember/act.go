@@ -63,6 +63,8 @@ func (m *Membership) act(ctx context.Context, f Facts, p Plan) error {
 		return m.writeStopped(ctx, f, p)
 	case ActOrderRestore:
 		return m.orderRestore(ctx, p)
+	case ActAccept:
+		return m.accept(ctx, f, p)
 	case ActCloseEpoch:
 		return m.closeEpoch(ctx, p)
 	case ActRestore:

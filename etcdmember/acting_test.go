@@ -482,6 +482,12 @@ func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 	if !ms.compute.First.Time.IsZero() {
 		t.Error("lists from before a restore was ordered still say who is TERMINATED")
 	}
+	ms.compute = Compute{First: Listing{Time: time.Now()}}
+	v.Orders[0].Accepted = &record.Accepted{}
+	ms.noteInstances(v)
+	if !ms.compute.First.Time.IsZero() {
+		t.Error("lists from before a restore was accepted, when it stopped nobody yet, still say who is TERMINATED")
+	}
 }
 
 func TestAVMWithoutAnAddressIsNotAsked(t *testing.T) {

@@ -506,16 +506,20 @@ func (r recordOf) ConfirmIncarnation(_ context.Context, p replica.Place, k uint6
 }
 
 func (r recordOf) CompleteOrder(_ context.Context, n uint64, d record.Done) (record.Done, bool, error) {
-	s := r.m.record
-	order := func() *record.Order {
-		for i := range s.view.Orders {
-			if s.view.Orders[i].Number == n {
-				return &s.view.Orders[i]
-			}
+	return once(r, "done", func() *record.Done { return r.order(n).Done }, func() { r.order(n).Done = &d })
+}
+
+func (r recordOf) AcceptOrder(_ context.Context, n uint64, a record.Accepted) (record.Accepted, bool, error) {
+	return once(r, "accepted", func() *record.Accepted { return r.order(n).Accepted }, func() { r.order(n).Accepted = &a })
+}
+
+func (r recordOf) order(n uint64) *record.Order {
+	for i := range r.m.record.view.Orders {
+		if r.m.record.view.Orders[i].Number == n {
+			return &r.m.record.view.Orders[i]
 		}
-		return &record.Order{}
 	}
-	return once(r, "done", func() *record.Done { return order().Done }, func() { order().Done = &d })
+	return &record.Order{}
 }
 
 func (r recordOf) WriteMark(_ context.Context, m record.Mark) error {

@@ -116,7 +116,8 @@ func TestRowsBesideTheLeader(t *testing.T) {
 		{"three healthy voters: nothing", threeVoters, nil, RowQuiet, ActKeep, 0, ""},
 		{"the record cannot be read: nothing is done", twoAndOne, []func(*Ring){func(r *Ring) { r.RecordErr = errors.New("503") }}, RowQuiet, ActWait, 0, "record-unreadable"},
 		{"the record is damaged: nothing is done", twoAndOne, []func(*Ring){func(r *Ring) { r.Record.Inception = nil }}, RowQuiet, ActWait, 0, "record-lost"},
-		{"a restore order ends the epoch: nothing is done", twoAndOne, []func(*Ring){ringOrder(record.Order{Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1}})}, RowQuiet, ActWait, 0, "epoch-closed"},
+		{"a restore order ends the epoch: nothing is done", twoAndOne, []func(*Ring){ringOrder(record.Order{Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1}, Accepted: &record.Accepted{}})}, RowQuiet, ActWait, 0, "epoch-closed"},
+		{"a restore order that nobody has accepted ends nothing", twoAndOne, []func(*Ring){ringOrder(record.Order{Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1}})}, 44, ActPromote, 0xc3, ""},
 
 		{"40: unreachable for 60 s and gone with its disk: remove", threeVoters, []func(*Ring){quietB(time.Minute), goneB, diskGone}, 40, ActRemoveMember, 0xb1, ""},
 		{"40: not before 60 s", threeVoters, []func(*Ring){quietB(59 * time.Second), goneB, diskGone}, RowQuiet, ActKeep, 0, ""},

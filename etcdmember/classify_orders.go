@@ -74,6 +74,13 @@ func (o orders) overrides(row int, id record.MemberID) bool {
 	})
 }
 
+// accepted: a restore that ends the epoch can be carried out, by the word of the replica that it names. A newer order does not undo that.
+func (o orders) accepted(ends uint64) bool {
+	return slices.ContainsFunc(o.all, func(x record.Order) bool {
+		return x.Restore != nil && x.Restore.Ends == ends && x.Accepted != nil
+	})
+}
+
 func (o orders) byNumber(n uint64) *record.Order {
 	for i := range o.all {
 		if o.all[i].Number == n {
@@ -108,7 +115,9 @@ func (h history) findOrders(o *Observation) {
 	}
 	o.Names.RestoreNumber, o.Names.Restore = r.Number, r.Restore
 	o.OrderNamesMe = r.Restore.Replica == h.Me.Place
-	o.EndedByOrder = o.DiskEpoch == DiskNone || o.Names.DiskEpochNumber == r.Restore.Ends
+	concerned := o.DiskEpoch == DiskNone || o.Names.DiskEpochNumber == r.Restore.Ends
+	o.EndedByOrder = concerned && (h.formed.Closed != nil || h.orders.accepted(r.Restore.Ends))
+	o.ToAccept = concerned && o.OrderNamesMe && o.Record == Rf && r.Accepted == nil
 	o.Loud = h.loud()
 	if o.Record != Rs {
 		h.findSource(o, r.Restore.From, r)

@@ -101,7 +101,7 @@ func hadPlace(v record.View, p replica.Place, instanceID string) bool {
 // noteInstances forgets both lists when the record names an instance that it did not name before. Two lists that lack an instance prove
 // it gone only if it had been made when they were: lists from before that would let a replica that boots later, and is then out of
 // reach for a minute, be taken for one that was deleted. And when it names a restore that it did not: a VM that was TERMINATED in lists from before the
-// order may have been started since, without having seen it.
+// order, or from before it was accepted, which is when it begins to stop anybody, may have been started since, without having seen that.
 func (m *Membership) noteInstances(v record.View) {
 	unknown := false
 	see := func(id string) {
@@ -120,7 +120,7 @@ func (m *Membership) noteInstances(v record.View) {
 	}
 	for _, o := range v.Orders {
 		if o.Restore != nil {
-			see(fmt.Sprintf("order %d", o.Number))
+			see(fmt.Sprintf("order %d, accepted %t", o.Number, o.Accepted != nil))
 		}
 	}
 	if unknown {

@@ -8,6 +8,7 @@ import (
 
 // The steps of a restore, as section 7 of the page numbers them.
 const (
+	restoreAccept  = 0 // not on the page: see DESIGN.md
 	restoreSilence = 1
 	restoreClose   = 2
 	restoreClaim   = 3
@@ -17,6 +18,9 @@ const (
 
 // doEnd is row 8: this place falls silent; then the replica that the order names restores, and the others wait.
 func doEnd(o Observation, _ time.Time) Plan {
+	if o.ToAccept {
+		return o.accept()
+	}
 	if o.Running {
 		return Plan{Act: ActStop, Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber, Reason: "its epoch has ended, or is ended by order"}
 	}
@@ -34,6 +38,24 @@ func doEnd(o Observation, _ time.Time) Plan {
 	return wait("epoch-closed", reason, next)
 }
 
+// accept comes before anything stops: the replica that the order names finds out whether it can carry it out. A member that runs goes on.
+func (o Observation) accept() Plan {
+	switch {
+	case !o.Running && o.Local == L5:
+		return doArchiveHalfMade(o, time.Time{}) // it may be the source itself, put away halfway
+	case !o.Running && !o.SourceHere:
+		return o.sourceGone()
+	}
+	return Plan{Act: ActAccept, Step: restoreAccept, Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber, Source: o.Names.Restore.From,
+		Reason: "the restore order names this replica, and ends nothing before it is known that it can be carried out"}
+}
+
+func (o Observation) sourceGone() Plan {
+	return Plan{Act: ActWait, Step: restoreMake, Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber}.blocked("source-gone",
+		"what the order names as its source is not on this replica, or does not reach as far as the order demands.",
+		"Bring its disk back, or give a newer order: `quorate restore --from SOURCE`.")
+}
+
 // restore is steps 1 to 3, by the replica that the order names. Its own place is silent already.
 func (o Observation) restore() Plan {
 	p := Plan{Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber}
@@ -48,9 +70,7 @@ func (o Observation) restore() Plan {
 		p.Act, p.Order, p.Reason = ActOrderRestore, o.Better, fmt.Sprintf("%s has stopped with a longer log than the source of order %d", o.Better.Replica, o.Names.RestoreNumber)
 		return p
 	case !o.SourceHere:
-		p.Act, p.Step = ActWait, restoreMake
-		return p.blocked("source-gone", "what the order names as its source is not on this replica, or does not reach as far as the order demands.",
-			"Bring its disk back, or give a newer order: `quorate restore --from SOURCE`.")
+		return o.sourceGone()
 	case o.Record != Rc:
 		p.Act, p.Step, p.Reason = ActCloseEpoch, restoreClose, "every other incarnation of the epoch is silent"
 		return p

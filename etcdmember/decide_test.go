@@ -41,7 +41,8 @@ func theirClaim(f *Facts) { f.claim(1, "t1", pb, "102", record.Source{}) }
 func directory() record.Source {
 	return record.Source{Kind: record.SourceDirectory, MemberID: 0xa1, DiskID: "d1", Order: 1}
 }
-func orderMe(f *Facts) { f.restoreOrder(1, pa, directory()) }
+func orderMe(f *Facts)    { f.restoreOrder(1, pa, directory()) }
+func unaccepted(f *Facts) { f.Record.Orders[0].Accepted = nil }
 func orderNewest(f *Facts) {
 	orderMe(f)
 	f.Record.Orders[0].Restore.Newest = true
@@ -115,6 +116,18 @@ var bootCases = []rowCase{
 	{"8: then say that it has stopped", from(three, isClosed), 8, ActWriteStopped, ""},
 	{"8: then wait", from(three, isClosed, meStopped), 8, ActWait, "epoch-closed"},
 	{"8: a restore order ends my epoch while the member runs: stop", from(three, running, orderB), 8, ActStop, ""},
+	{"8: a restore order that the replica it names has not accepted stops nobody", from(three, running, orderB, unaccepted), RowRunning, ActKeep, ""},
+	{"8: the replica that it names accepts it first, while its member runs", from(three, running, orderMe, unaccepted), 8, ActAccept, ""},
+	{"8: and also where its member is stopped", from(three, orderMe, unaccepted), 8, ActAccept, ""},
+	{"8: it does not accept what it does not have", from(three, wiped, orderMe, unaccepted), 8, ActWait, "source-gone"},
+	{"8: a newer order does not undo that an older one was accepted", from(three, running, orderB, func(f *Facts) {
+		f.restoreOrder(1, pc, directory())
+		f.Record.Orders[1].Accepted = nil
+	}), 8, ActStop, ""},
+	{"8: the newer order's replica looks before it closes", from(three, orderB, othersStopped, meStopped, func(f *Facts) {
+		orderMe(f)
+		f.Record.Orders[1].Accepted = nil
+	}), 8, ActAccept, ""},
 	{"8: an empty disk waits too, when its place is silent", from(three, wiped, orderB, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), 8, ActWait, "epoch-closed"},
 	{"8: a place between join steps 7 and 8 falls silent first", from(three, wiped, orderB, withQuorum, func(f *Facts) {
 		f.incarnation(pa, 2, "101", "d1", 1, 0xa2)

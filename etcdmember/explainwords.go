@@ -85,6 +85,7 @@ func (o Observation) found() []string {
 	say(o.NoList, "The Compute API gave no list that says whom to ask.")
 	say(o.Preflight != "", "This VM is not fit to seed: %s.", o.Preflight)
 	say(o.EndedByOrder, "Restore order %d ends the epoch.", n.RestoreNumber)
+	say(o.ToAccept, "Restore order %d ends nothing before this replica has found that it can carry it out.", n.RestoreNumber)
 	say(o.OrderNamesMe, "It names this replica.")
 	say(len(o.Loud) > 0, "These could still serve the epoch that is to end: %s.", strings.Join(o.Loud, ", "))
 	say(o.Left, "The newest order for this replica is leave.")

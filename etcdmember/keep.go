@@ -137,7 +137,7 @@ func (k *keeper) look(ctx context.Context, s MemberStatus) error {
 	switch plan.Act {
 	case ActKeep, ActWait, ActHalt:
 		return nil
-	case ActFormedAgain, ActOrderRestore:
+	case ActFormedAgain, ActOrderRestore, ActAccept:
 		k.step(ctx, f, plan) // touches the record alone: no reason to end a member, let alone every replica's at once
 		return nil
 	default:

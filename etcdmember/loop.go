@@ -104,7 +104,7 @@ func (m *Membership) loop(ctx context.Context, done func(Facts, Observation) boo
 // pauseAfterFailed is how long a step that failed is not tried again. A restore fetches and makes gigabytes each time, so its pause
 // doubles up to half a minute.
 func pauseAfterFailed(f *failure) time.Duration {
-	if f != nil && f.act == ActRestore {
+	if f != nil && (f.act == ActRestore || f.act == ActAccept) {
 		return min(errorPause<<min(f.tries, 10), restorePause)
 	}
 	return errorPause

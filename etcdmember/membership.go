@@ -28,6 +28,7 @@ type Record interface {
 	CreateStopped(ctx context.Context, epoch uint64, s record.Stopped) (record.Stopped, bool, error)
 	CreateIncarnation(ctx context.Context, i record.Incarnation) (record.Incarnation, bool, error)
 	ConfirmIncarnation(ctx context.Context, p replica.Place, number uint64, s record.Started) (record.Started, bool, error)
+	AcceptOrder(ctx context.Context, number uint64, a record.Accepted) (record.Accepted, bool, error)
 	CompleteOrder(ctx context.Context, number uint64, d record.Done) (record.Done, bool, error)
 	WriteMark(ctx context.Context, m record.Mark) error
 	CreateClosed(ctx context.Context, epoch uint64, c record.Closed) (record.Closed, bool, error)

@@ -118,9 +118,10 @@ type Observation struct {
 	// Preflight is why this VM is not fit to seed; empty: it is.
 	Preflight string
 
-	// EndedByOrder: the newest restore order, not withdrawn, not done, ends the newest formed epoch, and my disk is of that
-	// epoch or of none. OrderNamesMe: it names my place.
-	EndedByOrder, OrderNamesMe bool
+	// EndedByOrder: a restore order, not withdrawn, not done, ends the newest formed epoch and was accepted by the replica that it names, and my
+	// disk is of that epoch or of none. OrderNamesMe: the newest one names my place. ToAccept: and this replica has to find out
+	// first whether it can carry it out.
+	EndedByOrder, OrderNamesMe, ToAccept bool
 	// Loud names the incarnations of the epoch to be ended that could still run, as sentences' subjects.
 	Loud []string
 	// Better is the order that names the replica whose log, by its stopped/ object, reaches further than the named one's; nil: there is none, or

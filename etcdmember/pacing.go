@@ -62,6 +62,10 @@ func (m *Membership) hold(f Facts, p Plan) Plan {
 			fmt.Sprintf("etcd was started %d times, one soon after the other, and has ended each time: its log says why.", m.starts.runs),
 			"It is started again by itself, at most 30 s after its last start.")
 	}
+	if m.failure != nil && p.Act == ActAccept {
+		return p.blocked("restore-unfit", fmt.Sprintf("restore order %d cannot be carried out here: %v.", p.OrderNumber, m.failure.err),
+			"Nothing was ended for it. It is tried again by itself; or `quorate restore --from SOURCE` orders it of another, and `quorate orders withdraw` takes it back.")
+	}
 	if m.failure != nil && p.Blocked == nil {
 		return p.blocked("step-failed", fmt.Sprintf("the step to %s failed: %v.", p.Act, m.failure.err), "It is tried again by itself.")
 	}

@@ -106,6 +106,9 @@ const (
 	ActWriteStopped Act = "write stopped"
 	// ActOrderRestore writes Plan.Order as an order of the policy.
 	ActOrderRestore Act = "order restore"
+	// ActAccept looks whether the restore order Plan.OrderNumber can be carried out here, and creates its accepted.json. A member that
+	// runs goes on.
+	ActAccept Act = "accept the restore"
 	// ActCloseEpoch creates closed.json of Plan.Epoch for the order Plan.OrderNumber.
 	ActCloseEpoch Act = "close epoch"
 	// ActRestore makes a new directory with the claim's token from Plan.Source, beside the old one; then it archives that, takes an

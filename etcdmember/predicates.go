@@ -32,7 +32,7 @@ func (o Observation) foreignDisk() bool { return o.Local == LF }
 
 // row 8: until this place is silent; then the replica that restores goes on with the claim in rows 9 and 11.
 func (o Observation) epochEnds() bool {
-	if o.Record != Rc && !o.EndedByOrder {
+	if o.Record != Rc && !o.EndedByOrder && !o.ToAccept {
 		return false
 	}
 	goesOn := o.Record == Rs && (o.Mine && o.HasSource || o.OrderNamesMe && o.mayAbandon())

@@ -53,6 +53,11 @@ var predicates = []predicate{
 	{"no list", func(o *Observation) { o.NoList = o.Record == R0 && o.Remote == Answers }},
 	{"not fit", func(o *Observation) { o.Preflight = "no room" }},
 	{"ended by order", func(o *Observation) { o.endedByOrder() }},
+	{"order to accept", func(o *Observation) {
+		o.endedByOrder()
+		o.OrderNamesMe = o.Names.Restore != nil
+		o.ToAccept, o.EndedByOrder = o.EndedByOrder && o.Record == Rf, o.EndedByOrder && o.Record != Rf
+	}},
 	{"order names me", func(o *Observation) { o.endedByOrder(); o.OrderNamesMe = o.Names.Restore != nil }},
 	{"others could still run", func(o *Observation) { o.Loud = []string{"m-b"} }},
 	{"source here", func(o *Observation) { o.SourceHere = true }},
@@ -276,6 +281,8 @@ func unsafe(o Observation, p Plan) string {
 		return "claims a restore before the old epoch is closed and silent"
 	case is(ActCloseEpoch) && (!o.OrderNamesMe || len(o.Loud) > 0 || !o.SourceHere || !o.silent()):
 		return "closes an epoch that is not silent"
+	case is(ActCloseEpoch, ActStop) && o.ToAccept && p.Row == 8:
+		return "ends an epoch before the order is accepted"
 	case is(ActStart, ActStartJoined) && (o.StoppedID || o.Superseded):
 		return "starts an id that stands in stopped/, or a superseded instance"
 	case is(ActStart) && o.Local != L1:
@@ -296,7 +303,7 @@ func unsafe(o Observation, p Plan) string {
 		return "acts on a record that was rolled back"
 	case is(ActArchive) && o.Record == Rf && o.Remote != Quorum && o.DiskEpoch == DiskCurrent && o.Local != L5 && !o.DiskClosed:
 		return "puts away a directory that may be needed"
-	case o.Running && !is(ActKeep, ActWait, ActHalt, ActStop, ActForm, ActFormedAgain, ActRemoveMember):
+	case o.Running && !is(ActKeep, ActWait, ActHalt, ActStop, ActForm, ActFormedAgain, ActRemoveMember, ActAccept):
 		return "touches what a running member uses"
 	case o.Running && is(ActRemoveMember):
 		return "removes the member that runs here"

@@ -103,24 +103,12 @@ func (m *Membership) fetchSource(ctx context.Context, p Plan, work *Making) erro
 	if p.Archive != "" {
 		work.Directory = filepath.Join(m.archivesDir(), p.Archive)
 	}
-	size, err := sizeOf(work.Directory)
-	if err != nil {
-		return fmt.Errorf("look how large the source is: %w", err)
-	}
-	return checkRoom(work.Scratch, 2*size, "a restore from "+work.Directory) // the copy and its database; then that and the new one
+	return m.roomForDirectory(work.Scratch, work.Directory)
 }
 
 func (m *Membership) fetchSnapshot(ctx context.Context, name, file string) (err error) {
-	list, err := m.cfg.Record.Snapshots(ctx)
-	if err != nil {
+	if err := m.roomForSnapshot(ctx, filepath.Dir(file), name); err != nil {
 		return err
-	}
-	for _, s := range list {
-		if s.Name == name {
-			if err := checkRoom(filepath.Dir(file), 2*s.Size, "a restore from snapshot "+name); err != nil {
-				return err
-			}
-		}
 	}
 	out, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -136,7 +136,7 @@ func TestARestoreSurvivesEveryPowerCut(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []Step{StepStoppedOnDisk, StepStopped, StepClose, StepClaim, StepRestoreMake, StepArchiveOnDisk, StepArchive, StepIncarnation,
+	for _, want := range []Step{StepAccept, StepStoppedOnDisk, StepStopped, StepClose, StepClaim, StepRestoreMake, StepArchiveOnDisk, StepArchive, StepIncarnation,
 		StepTenureOnDisk, StepRestoreOnDisk, StepRestoreMarker, StepRestoreRename, StepSeedStart, StepConfirm, StepFormed, StepSeedDone, StepCompleteOrder} {
 		if !seen[want] {
 			t.Errorf("no cut at %s", want)
@@ -347,7 +347,7 @@ func TestAMakingThatFailsLeavesTheSourceInPlace(t *testing.T) {
 func (m *machine) ordered(disks ...string) *Membership {
 	ms := m.open()
 	now := time.Now()
-	for _, id := range []string{"101", "102", m.me.InstanceID, "order 1"} {
+	for _, id := range []string{"101", "102", m.me.InstanceID, "order 1, accepted false", "order 1, accepted true"} {
 		ms.instances[id] = true
 	}
 	list := Listing{Time: now, Instances: instances(m.me.InstanceID), Disks: disks}

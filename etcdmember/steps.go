@@ -27,6 +27,7 @@ const (
 	StepStopPlane       Step = "stop-1-stop-what-uses-etcd"
 	StepStopEtcd        Step = "stop-2-stop-etcd"
 	StepOrder           Step = "restore-0-create-order"
+	StepAccept          Step = "restore-1-create-accepted"
 	StepClose           Step = "restore-2-create-closed"
 	StepRestoreMake     Step = "restore-4-make-directory"
 	StepRestoreOnDisk   Step = "restore-5-write-agent-file"

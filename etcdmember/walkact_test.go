@@ -76,6 +76,15 @@ func (w *world) act(v *vm, f Facts, p Plan) []func() bool {
 			w.order(record.Order{Kind: record.OrderRestore, By: "row " + p.Row.String(), Restore: p.Order}, shown)
 			return true
 		})}
+	case ActAccept:
+		return []func() bool{w.write(v, func() bool {
+			for i := range w.view.Orders {
+				if o := &w.view.Orders[i]; o.Number == p.OrderNumber && o.Accepted == nil {
+					o.Accepted = &record.Accepted{By: "agent", Time: w.now}
+				}
+			}
+			return true
+		})}
 	case ActCloseEpoch:
 		return []func() bool{w.closeEpoch(v, p)}
 	case ActRestore:

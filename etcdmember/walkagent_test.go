@@ -74,7 +74,7 @@ func (w *world) note(v *vm) {
 	}
 	for _, o := range w.view.Orders {
 		if o.Restore != nil {
-			see(fmt.Sprintf("order %d", o.Number))
+			see(fmt.Sprintf("order %d, accepted %t", o.Number, o.Accepted != nil))
 		}
 	}
 	if unknown {

@@ -86,7 +86,7 @@ func (f *Facts) order(o record.Order) {
 }
 
 func (f *Facts) restoreOrder(ends uint64, p replica.Place, from record.Source) {
-	f.order(record.Order{Kind: record.OrderRestore, By: "op", Restore: &record.RestoreOrder{Ends: ends, Replica: p, From: from}})
+	f.order(record.Order{Kind: record.OrderRestore, By: "op", Restore: &record.RestoreOrder{Ends: ends, Replica: p, From: from}, Accepted: &record.Accepted{By: "r"}})
 }
 
 func (f *Facts) stopped(p replica.Place, k uint64, id record.MemberID, index uint64) {

@@ -126,7 +126,7 @@ func TestALivingClusterIsNotEnded(t *testing.T) {
 
 func TestTheProgressOfARestoreIsTold(t *testing.T) {
 	w := wrecked()
-	order := record.Order{Number: 4, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1, Replica: placeA}}
+	order := record.Order{Number: 4, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1, Replica: placeA}, Accepted: &record.Accepted{}}
 	at := func(change func(*record.View)) string {
 		v := w.View
 		v.Epochs, v.Orders = []record.Epoch{w.epoch}, []record.Order{order}
@@ -145,6 +145,7 @@ func TestTheProgressOfARestoreIsTold(t *testing.T) {
 		want   string
 		change func(*record.View)
 	}{
+		{"Order 4: us-central1-a.master-a looks first whether it can carry it out; nobody stops before that.", func(v *record.View) { v.Orders[0].Accepted = nil }},
 		{"waits until these have stopped, or their VMs are gone or TERMINATED: us-central1-b.master-b (instance 102), us-central1-c.master-c (instance 103).", func(*record.View) {}},
 		{"Order 4: everybody says that they have stopped.", silent},
 		{"Epoch 1 has ended. us-central1-a.master-a claims the next.", func(v *record.View) { v.Epochs[0].Closed = &record.Closed{} }},

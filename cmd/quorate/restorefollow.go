@@ -73,6 +73,9 @@ func progress(v record.View, ends uint64, now time.Time) (text string, formed bo
 	case w.epoch.Closed != nil:
 		return fmt.Sprintf("Epoch %d has ended. %s claims the next.", ends, o.Restore.Replica), false
 	}
+	if o.Accepted == nil && w.epoch.Closed == nil {
+		return fmt.Sprintf("Order %d: %s looks first whether it can carry it out; nobody stops before that. If this stays, its agent does not run or its status says why.", o.Number, o.Restore.Replica), false
+	}
 	if loud := w.loud(o.Restore.Replica); len(loud) > 0 {
 		return fmt.Sprintf("Order %d: %s waits until these have stopped, or their VMs are gone or TERMINATED: %s.", o.Number, o.Restore.Replica, strings.Join(loud, ", ")), false
 	}

@@ -88,7 +88,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		"snapshot of an unknown epoch":     {func(m *memory) { m.put("snapshots/9/1-t.json", "{}") }, "snapshots/9/", "it names epoch 9"},
 		"order that a claim follows lost":  {func(m *memory) { m.remove(orderKey(2)) }, "epochs/3", "follows orders/2.json, which is lost"},
 		"order lost":                       {func(m *memory) { m.remove(orderKey(1)) }, orderKey(1), "order 1 is lost (1 lost below 2)"},
-		"order lost after it was done":     {func(m *memory) { m.remove(orderKey(1)) }, doneKey(1), "the order that it completes is lost"},
+		"order lost after it was done":     {func(m *memory) { m.remove(orderKey(1)) }, doneKey(1), "the order that it speaks of is lost"},
 		"incarnations lost":                {func(*memory) {}, incarnationKey(placeB, 2), "warn  replicas/z-b.m2/2.json: incarnation 2 is lost (7 lost below 10)"},
 		"bundle generation lost":           {func(m *memory) { m.remove(sealedKey(1)) }, sealedKey(1), "bundle generation 1 is lost"},
 		"formed without a bundle": {func(m *memory) {

@@ -63,6 +63,8 @@ func (s Snapshot) fault(k object) error {
 
 func (d Done) fault(object) error { return nil }
 
+func (a Accepted) fault(object) error { return nil }
+
 // named reports which of the named fields is missing: name, whether it is there, name, …
 func named(pairs ...any) error {
 	var errs []error
@@ -114,6 +116,8 @@ func decodeAny(k object, data []byte) (content, error) {
 		return decode[Order](k, data)
 	case doneObject:
 		return decode[Done](k, data)
+	case acceptedObject:
+		return decode[Accepted](k, data)
 	case snapshotInfoObject:
 		return decode[Snapshot](k, data)
 	}

@@ -144,21 +144,21 @@ func compareFindings(a, b Finding) int { return strings.Compare(a.Subject, b.Sub
 
 // checkNumbers finds gaps in what is numbered without one.
 func checkNumbers(v View, entries []entry) []Finding {
-	orders, done, bundles := map[uint64]bool{}, map[uint64]bool{}, map[uint64]bool{}
+	orders, bundles, said := map[uint64]bool{}, map[uint64]bool{}, map[string]uint64{}
 	for _, e := range entries {
 		switch k := parseKey(e.key); k.kind {
 		case orderObject:
 			orders[k.number] = true
-		case doneObject:
-			done[k.number] = true
+		case doneObject, acceptedObject:
+			said[e.key] = k.number
 		case sealedObject:
 			bundles[k.number] = true
 		}
 	}
 	out := slices.Concat(gaps(Fail, "order", orders, orderKey), gaps(Warn, "bundle generation", bundles, sealedKey))
-	for n := range done {
+	for key, n := range said {
 		if !orders[n] {
-			out = append(out, Finding{Fail, doneKey(n), "the order that it completes is lost"})
+			out = append(out, Finding{Fail, key, "the order that it speaks of is lost"})
 		}
 	}
 	for place, incarnations := range v.Replicas {

@@ -25,6 +25,7 @@ const (
 	sealedObject
 	orderObject
 	doneObject
+	acceptedObject
 	snapshotObject     // the compressed database
 	snapshotInfoObject // what it is; a database without it does not count
 	probeObject
@@ -66,6 +67,7 @@ func markKey(id MemberID) string         { return fmt.Sprintf("marks/%s.json", i
 func sealedKey(generation uint64) string { return fmt.Sprintf("bundle/%d.sealed", generation) }
 func orderKey(n uint64) string           { return fmt.Sprintf("orders/%d.json", n) }
 func doneKey(n uint64) string            { return fmt.Sprintf("orders/%d.done.json", n) }
+func acceptedKey(n uint64) string        { return fmt.Sprintf("orders/%d.accepted.json", n) }
 func snapshotKey(name string) string     { return snapshotsFolder + name + databaseSuffix }
 func snapshotInfoKey(name string) string { return snapshotsFolder + name + ".json" }
 func probeKey(nonce string) string       { return fmt.Sprintf("checks/%s.json", nonce) }
@@ -102,6 +104,9 @@ func parseFlatKey(folder, name string) object {
 	case "orders":
 		if n, ok := numbered(name, ".done.json"); ok {
 			return object{kind: doneObject, number: n}
+		}
+		if n, ok := numbered(name, ".accepted.json"); ok {
+			return object{kind: acceptedObject, number: n}
 		}
 		if n, ok := numbered(name, ".json"); ok {
 			return object{kind: orderObject, number: n}

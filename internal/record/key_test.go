@@ -20,6 +20,7 @@ func TestParseKeyIsTheInverseOfTheKeys(t *testing.T) {
 		sealedKey(3):                   {kind: sealedObject, number: 3},
 		orderKey(18446744073709551615): {kind: orderObject, number: 18446744073709551615},
 		doneKey(4):                     {kind: doneObject, number: 4},
+		acceptedKey(4):                 {kind: acceptedObject, number: 4},
 		probeKey("x"):                  {kind: probeObject},
 		"snapshots/2/1234-20260102T030405Z.db.zst": {kind: snapshotObject, epoch: 2, name: "2/1234-20260102T030405Z"},
 		"snapshots/2/1234-20260102T030405Z.json":   {kind: snapshotInfoObject, epoch: 2, name: "2/1234-20260102T030405Z"},

@@ -178,6 +178,9 @@ type Order struct {
 	Withdraws uint64 `json:"withdraws,omitempty"`
 	// Done is the content of <n>.done.json; nil while nobody has completed the order.
 	Done *Done `json:"-"`
+	// Accepted is the content of <n>.accepted.json, which only orders to restore get; nil while the replica that the order names has not found
+	// that it can carry it out.
+	Accepted *Accepted `json:"-"`
 }
 
 // RestoreOrder says which epoch a restore ends, from what, and who carries it out.
@@ -197,6 +200,13 @@ type Done struct {
 	By   string    `json:"by"`
 	Time time.Time `json:"time"`
 	What string    `json:"what,omitempty"`
+}
+
+// Accepted is orders/<n>.accepted.json: the replica that an order to restore names has read the source and has room for it. Until then the
+// order ends nothing.
+type Accepted struct {
+	By   string    `json:"by"`
+	Time time.Time `json:"time"`
 }
 
 // Epoch is all that the record holds of one epoch.

@@ -19,7 +19,7 @@ func (s *Store) CreateOrder(ctx context.Context, o Order) (Order, error) {
 	o.Number = 0
 	for _, e := range entries {
 		// A done order counts too: should its order be lost, its number must not come back.
-		if k := parseKey(e.key); k.kind == orderObject || k.kind == doneObject {
+		if k := parseKey(e.key); k.kind == orderObject || k.kind == doneObject || k.kind == acceptedObject {
 			o.Number = max(o.Number, k.number)
 		}
 	}
@@ -34,6 +34,12 @@ func (s *Store) CreateOrder(ctx context.Context, o Order) (Order, error) {
 		}
 	}
 	return Order{}, fmt.Errorf("create order: others took %d numbers in a row, up to %s", orderTries, s.driver.where(orderKey(o.Number)))
+}
+
+// AcceptOrder writes orders/<n>.accepted.json; its contract is that of the Create methods.
+func (s *Store) AcceptOrder(ctx context.Context, n uint64, a Accepted) (got Accepted, won bool, err error) {
+	stamp(&a.Time)
+	return create(ctx, s, acceptedKey(n), a)
 }
 
 // CompleteOrder writes orders/<n>.done.json; its contract is that of the Create methods.

@@ -107,7 +107,7 @@ func assemble(entries []entry, values map[string]any) Remains {
 			if !slices.Contains(a.view.Snapshots, k.epoch) {
 				a.view.Snapshots = append(a.view.Snapshots, k.epoch)
 			}
-		case startedObject, doneObject: // the object that they complete comes first
+		case startedObject, doneObject, acceptedObject: // the object that they complete comes first
 		default:
 			a.add(k, values[e.key])
 		}
@@ -166,6 +166,10 @@ func (a *assembly) complete(k object, value any) {
 	case Done:
 		if o := a.orders[k.number]; o != nil {
 			o.Done = &v
+		}
+	case Accepted:
+		if o := a.orders[k.number]; o != nil {
+			o.Accepted = &v
 		}
 	}
 }

@@ -96,6 +96,9 @@ func write(t testing.TB, s *Store, v View) {
 	for _, o := range v.Orders {
 		got, err := s.CreateOrder(ctx, o)
 		made(got, got.Number == o.Number, err)
+		if o.Accepted != nil {
+			made(s.AcceptOrder(ctx, o.Number, *o.Accepted))
+		}
 		if o.Done != nil {
 			made(s.CompleteOrder(ctx, o.Number, *o.Done))
 		}

@@ -1,0 +1,78 @@
+package etcdmember
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// accept looks whether the order can be carried out here, and says so in the record. Before that nobody stops for it: a restore that finds the disk
+// too small, or its snapshot damaged, after the epoch was closed has ended the old history and cannot begin the next.
+func (m *Membership) accept(ctx context.Context, f Facts, p Plan) error {
+	if err := m.trySource(ctx, f, p.Source); err != nil {
+		return err
+	}
+	return m.at(StepAccept, func() error {
+		_, _, err := m.cfg.Record.AcceptOrder(ctx, p.OrderNumber, record.Accepted{By: m.cfg.Me.MemberName(), Time: time.Now()})
+		return err
+	})
+}
+
+// trySource looks for room first, which costs nothing. A snapshot is then read whole; of a directory that nobody has open the observation has
+// read the log and the database, and the one of a running member is as good as that member is.
+func (m *Membership) trySource(ctx context.Context, f Facts, s record.Source) error {
+	m.dropScratch() // what an attempt that was broken off has left takes room
+	if s.Kind == record.SourceSnapshot {
+		if err := m.roomForSnapshot(ctx, m.cfg.Cluster.Etcd.DataDir, s.Snapshot); err != nil {
+			return err
+		}
+		_, err := m.cfg.Record.ReadSnapshot(ctx, s.Snapshot, io.Discard)
+		return err
+	}
+	dir, err := m.findDirectory(f, s)
+	if err != nil {
+		return err
+	}
+	return m.roomForDirectory(m.cfg.Cluster.Etcd.DataDir, dir)
+}
+
+// findDirectory finds the directory of the member that an order names: the one in place, or an archive.
+func (m *Membership) findDirectory(f Facts, s record.Source) (string, error) {
+	if f.Directory.Exists && f.Directory.MemberID == s.MemberID {
+		return m.etcdDir(), nil
+	}
+	for _, a := range m.readArchives() {
+		if a.MemberID == s.MemberID && a.OpenErr == nil {
+			return filepath.Join(m.archivesDir(), a.Name), nil
+		}
+	}
+	return "", fmt.Errorf("no directory of member %s is on this disk: %w", s.MemberID, os.ErrNotExist)
+}
+
+// roomForSnapshot refuses a snapshot that is not there or too large for the disk: its database and the new directory.
+func (m *Membership) roomForSnapshot(ctx context.Context, dir, name string) error {
+	list, err := m.cfg.Record.Snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		if s.Name == name {
+			return checkRoom(dir, 2*s.Size, "a restore from snapshot "+name)
+		}
+	}
+	return fmt.Errorf("snapshot %s is not in the record: %w", name, os.ErrNotExist)
+}
+
+// roomForDirectory refuses a directory that is too large for the disk: the copy and its database; then that and the new one.
+func (m *Membership) roomForDirectory(dir, source string) error {
+	size, err := sizeOf(source)
+	if err != nil {
+		return fmt.Errorf("look how large the source is: %w", err)
+	}
+	return checkRoom(dir, 2*size, "a restore from "+source)
+}
