@@ -92,7 +92,7 @@ func TestCase18SevenFirstBootsWithFourLearnersAtMost(t *testing.T) {
 
 func TestCase19TheLeadersVMIsLostDuringAnothersJoin(t *testing.T) {
 	t.Parallel()
-	c, l := membersOf(t, "master-a", "master-b", "master-c", "master-d", "master-e")
+	c, l := membersOf(t, plan{vms: []string{"master-a", "master-b", "master-c", "master-d", "master-e"}})
 	leader, vm := c.leader(t), c.follower(t)
 	c.together(t, []string{vm, leader}, wipe(c))
 	await(t, "two of five with empty disks, the leader among them", c.membersWhole)

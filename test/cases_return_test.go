@@ -23,7 +23,7 @@ import (
 var threeVMs = []string{"master-a", "master-b", "master-c"}
 
 // threeMembers is a whole cluster of three under load.
-func threeMembers(t *testing.T) (*cluster, *clients) { return membersOf(t, threeVMs...) }
+func threeMembers(t *testing.T) (*cluster, *clients) { return membersOf(t, plan{vms: threeVMs}) }
 
 // cases counts the clusters of the cases, two of which run at a time: most of their time they wait.
 var cases atomic.Int32
@@ -36,9 +36,9 @@ func bare(t *testing.T, p plan) *cluster {
 }
 
 // membersOf is a whole cluster under load.
-func membersOf(t *testing.T, vms ...string) (*cluster, *clients) {
+func membersOf(t *testing.T, p plan) (*cluster, *clients) {
 	t.Helper()
-	c := bare(t, plan{vms: vms})
+	c := bare(t, p)
 	await(t, "whole", c.membersWhole)
 	l := c.startWriters(t)
 	time.Sleep(time.Second)

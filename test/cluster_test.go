@@ -2,6 +2,7 @@ package test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -37,6 +38,9 @@ type plan struct {
 	programs string // another folder than the common one
 	// bare: the cluster is about its members alone. A stand-in takes the apiserver's place, and nothing else runs.
 	bare bool
+	// reflink: disks can be torn by a copy. diskSize is in bytes: 2 GiB where it is 0.
+	reflink  bool
+	diskSize int64
 	// etcd is a further line for the document's etcd section.
 	etcd string
 	// noRecord: the operator has not begun the record. noAttribute: the VMs have no Cluster document yet.
@@ -138,7 +142,7 @@ etcd:
 func (c *cluster) project() localgce.Config {
 	conf := localgce.Config{
 		State: filepath.Join(c.state, "project"), Cluster: "test", Subnet: netip.MustParsePrefix(fmt.Sprintf("10.251.%d.0/25", c.subnet)),
-		DiskSize: 2 << 30, Attributes: map[string]string{agent.ClusterAttribute: c.document},
+		DiskSize: cmp.Or(c.diskSize, 2<<30), Reflink: c.reflink, Attributes: map[string]string{agent.ClusterAttribute: c.document},
 		Agent: localgce.Agent{Watchdog: 30 * time.Second},
 		Binds: []localgce.Bind{
 			{Host: c.programs, Guest: "/usr/local/bin", ReadOnly: true},
@@ -231,6 +235,11 @@ func run(cmd *exec.Cmd) (string, error) {
 // await polls until ok returns nil, and fails with its last word.
 func await(t *testing.T, what string, ok func() error) {
 	t.Helper()
+	awaitWithin(t, patience, what, ok)
+}
+
+func awaitWithin(t *testing.T, limit time.Duration, what string, ok func() error) {
+	t.Helper()
 	since := time.Now()
 	for {
 		err := ok()
@@ -238,8 +247,8 @@ func await(t *testing.T, what string, ok func() error) {
 			t.Logf("%s: after %s", what, time.Since(since).Round(10*time.Millisecond))
 			return
 		}
-		if time.Since(since) > patience || t.Context().Err() != nil {
-			t.Fatalf("%s: not within %s: %v", what, patience, err)
+		if time.Since(since) > limit || t.Context().Err() != nil {
+			t.Fatalf("%s: not within %s: %v", what, limit, err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -33,6 +33,7 @@ func recreated(r localgce.Recreation, moved bool) func(context.Context, *cluster
 }
 
 func torn(ctx context.Context, c *cluster, vm, _ string) error    { return c.TearDisk(ctx, vm) }
+func copied(ctx context.Context, c *cluster, vm, _ string) error  { return c.TearDiskByCopy(ctx, vm) }
 func killed(ctx context.Context, c *cluster, vm, _ string) error  { return c.KillVM(ctx, vm) }
 func stopped(ctx context.Context, c *cluster, vm, _ string) error { return c.StopVM(ctx, vm) }
 func started(ctx context.Context, c *cluster, vm, _ string) error { return c.StartVM(ctx, vm) }
@@ -50,7 +51,8 @@ func parted(oneWay bool) func(context.Context, *cluster, string, string) error {
 // lossKinds are all that chaos does to a VM.
 var lossKinds = []lossKind{
 	{name: "power cut, started again", weight: 4, lose: killed, back: started, hold: 4 * time.Second},
-	{name: "power cut, unsynced data lost, started again", weight: 3, lose: torn, back: started, hold: 4 * time.Second},
+	{name: "power cut, unsynced data lost, started again", weight: 2, lose: torn, back: started, hold: 4 * time.Second},
+	{name: "power cut in the middle of what was written, started again", weight: 3, lose: copied, back: started, hold: 4 * time.Second},
 	{name: "stopped in order, started again", weight: 1, lose: stopped, back: started, hold: 2 * time.Second},
 	{name: "power cut, recreated, disk kept", weight: 3, lose: killed, back: recreated(localgce.Recreation{}, false), hold: 4 * time.Second},
 	{name: "recreated at once, disk kept, new address", weight: 2, lose: nothing, back: recreated(localgce.Recreation{}, true)},
