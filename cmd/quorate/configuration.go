@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -98,15 +99,23 @@ type clusterFlags struct {
 	record string
 	// named reports that the document was named; nil: it was not asked for.
 	named func() bool
+	// emptied reports that the flag was given with nothing in it; nil: it was not asked for.
+	emptied func(flag string) bool
 }
 
 func (f *clusterFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.config, "config", bakedFile, "the Cluster document; on a master, as root, its own where this is not given")
 	f.named = func() bool { return cmd.Flags().Changed("config") }
+	f.emptied = func(flag string) bool { return cmd.Flags().Changed(flag) && cmd.Flag(flag).Value.String() == "" }
 	cmd.Flags().StringVar(&f.record, "record", "", "the record's URL as it is reached from here, where the document says another")
 }
 
 func (f *clusterFlags) load() (*replica.Cluster, error) {
+	for flag, want := range map[string]string{"config": "the file of the Cluster document", "record": "the record's URL, such as gs://BUCKET"} {
+		if f.emptied != nil && f.emptied(flag) {
+			return nil, &usageError{fmt.Errorf("--%s is empty: want %s, or leave the flag out", flag, want)}
+		}
+	}
 	c, err := f.document(runDir)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && f.isNamed():
@@ -121,6 +130,27 @@ func (f *clusterFlags) load() (*replica.Cluster, error) {
 		}
 	}
 	return c, err
+}
+
+// again is a command for the same cluster, reached in the same way: what a person is told to run must not go to another one.
+func (f *clusterFlags) again(command string) string {
+	if f.isNamed() {
+		command += " --config " + quoted(f.config)
+	}
+	if f.record != "" {
+		command += " --record " + quoted(f.record)
+	}
+	return command
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	if strings.ContainsFunc(word, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-", r)
+	}) {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
 }
 
 func (f *clusterFlags) isNamed() bool { return f.named != nil && f.named() }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -45,5 +47,42 @@ func TestOnAMasterTheDocumentIsItsOwn(t *testing.T) {
 				t.Errorf("got %+v, %v; want cluster %q", c, err, tc.want)
 			}
 		})
+	}
+}
+
+// What a person is told to run reaches the cluster in the way in which this command did.
+func TestAHintNamesWhatWasGiven(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "quorate resume"},
+		{[]string{"--config", "a.yaml"}, "quorate resume --config a.yaml"},
+		{[]string{"--config", "it's a.yaml", "--record", "gs://b"}, `quorate resume --config 'it'\''s a.yaml' --record gs://b`},
+	} {
+		var f clusterFlags
+		cmd := &cobra.Command{}
+		f.add(cmd)
+		if err := cmd.ParseFlags(tc.args); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.again("quorate resume"); got != tc.want {
+			t.Errorf("%v: %s, want %s", tc.args, got, tc.want)
+		}
+	}
+}
+
+func TestAnEmptyFlagIsRefused(t *testing.T) {
+	for _, flag := range []string{"config", "record"} {
+		var f clusterFlags
+		cmd := &cobra.Command{}
+		f.add(cmd)
+		if err := cmd.ParseFlags([]string{"--" + flag + "="}); err != nil {
+			t.Fatal(err)
+		}
+		var usage *usageError
+		if _, err := f.load(); !errors.As(err, &usage) || !strings.Contains(err.Error(), "--"+flag+" is empty") {
+			t.Errorf("--%s=: %v", flag, err)
+		}
 	}
 }

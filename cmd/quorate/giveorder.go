@@ -57,8 +57,8 @@ type draft struct {
 	order record.Order
 	// already says why nothing has to be written, as a sentence; empty: it must be.
 	already string
-	// means says what the agents do about it, and back how it is taken back; %d in it is the order's number.
-	means, back string
+	// means says what the agents do about it, back is the command that takes it back, in which %d is the order's number, and then what follows.
+	means, back, then string
 	// confirm is asked after means, unless it is empty.
 	confirm string
 	yes     bool
@@ -94,19 +94,19 @@ func give(cmd *cobra.Command, f *orderFlags, check func(book) (draft, error)) er
 	d.order.By = givenBy()
 	written, err := store.CreateOrder(cmd.Context(), d.order)
 	if err != nil {
-		return fmt.Errorf("%w\nwhether the order was written is not known: look with 'quorate orders' before giving it again", err)
+		return fmt.Errorf("%w\nwhether the order was written is not known: look with '%s' before giving it again", err, f.again("quorate orders"))
 	}
 	after := newBook(v, b.now)
 	after.Orders = append(slices.Clone(v.Orders), written)
 	after.states = etcdmember.OrderStates(after.Orders, b.now)
-	return printAs(out, f.output, listed(written, after), func(w io.Writer) { sayGiven(w, d, written, b, after) })
+	return printAs(out, f.output, listed(written, after), func(w io.Writer) { sayGiven(w, f, d, written, b, after) })
 }
 
 // followedWithin is how soon the agents follow: each lists the record that often.
 const followedWithin = 10 * time.Second
 
 // sayGiven says what was ordered, what follows, and how it is taken back.
-func sayGiven(w io.Writer, d draft, o record.Order, before, after book) {
+func sayGiven(w io.Writer, f *orderFlags, d draft, o record.Order, before, after book) {
 	fmt.Fprintf(w, "Order %d, given by %s: %s.\n", o.Number, o.By, orderText(o))
 	means := d.means
 	if d.confirm != "" {
@@ -118,7 +118,8 @@ func sayGiven(w io.Writer, d draft, o record.Order, before, after book) {
 			fmt.Fprintf(w, "Order %d (%s) is %s now.\n", other.Number, orderText(other), stateText(now))
 		}
 	}
-	printText(w, "", "To take it back: "+strings.ReplaceAll(d.back, "%d", strconv.FormatUint(o.Number, 10)))
+	fmt.Fprintln(w, "To take it back: "+f.again( // in one line, which can be copied
+		strings.ReplaceAll(d.back, "%d", strconv.FormatUint(o.Number, 10)))+d.then)
 }
 
 // withdrawIt is how most orders are taken back.

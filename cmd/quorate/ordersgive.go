@@ -69,7 +69,7 @@ func checkLeave(b book, name string) (draft, error) {
 	if err != nil {
 		return draft{}, err
 	}
-	d := draft{order: record.Order{Kind: record.OrderLeave, Place: &p}, back: withdrawIt + "; it joins again by itself",
+	d := draft{order: record.Order{Kind: record.OrderLeave, Place: &p}, back: withdrawIt, then: "; it joins again by itself",
 		means: "Its etcd member is removed as soon as the others are a quorum without it, its apiserver stops, and its directory is archived."}
 	if o, ok := b.inForce(leaves(p)); ok {
 		d.already = fmt.Sprintf("Order %d says so already, given by %s at %s; it is %s.", o.Number, o.By, when(o.Time), stateText(b.states[o.Number]))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,7 @@ func newOrdersWithdraw() *cobra.Command {
 	var f orderFlags
 	cmd := &cobra.Command{Use: "withdraw N", Short: "Take an order back: it counts as never given",
 		Long: `Take an order back, by its number: it counts as never given. A replica that left by it joins again by itself. What else was done by
-an order stays done. A withdrawal is an order too, and can be withdrawn.`,
+an order stays done: members that a restore has stopped never start again. A withdrawal is an order too, and can be withdrawn.`,
 		Args: exactly("N"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return give(cmd, &f, func(b book) (draft, error) { return checkWithdraw(b, args[0]) })
@@ -41,8 +42,42 @@ func checkWithdraw(b book, text string) (draft, error) {
 		return draft{}, refused("order %d (%s) is done: what was done by it stays done, so it cannot be withdrawn", n, orderText(o))
 	}
 	means := "From then on it counts as never given."
-	if o.Kind == record.OrderLeave {
+	switch o.Kind {
+	case record.OrderRestore:
+		means += " " + b.leftBy(o)
+	case record.OrderLeave:
 		means = fmt.Sprintf("Then %s joins again by itself.", o.Place)
 	}
 	return draft{order: record.Order{Kind: record.OrderWithdraw, Withdraws: n}, means: means, back: withdrawIt}, nil
+}
+
+// leftBy says what is left of the epoch that a restore was to end, where the order is taken back.
+func (b book) leftBy(o record.Order) string {
+	w := wreck{View: b.View, now: b.now, epoch: newestFormed(b.View)}
+	if o.Restore == nil || o.Restore.Ends != w.epoch.Number {
+		return ""
+	}
+	const again = "Give the restore again: `quorate restore --from SOURCE`."
+	if w.epoch.Closed != nil {
+		return fmt.Sprintf("But epoch %d has ended, and nothing brings it back: no etcd starts before there is another order. %s", w.epoch.Number, again)
+	}
+	var stopped []string
+	all := 0
+	for _, r := range w.remains() {
+		if _, left := b.inForce(leaves(r.place)); left {
+			continue
+		}
+		all++
+		if r.stopped != nil {
+			stopped = append(stopped, r.place.String())
+		}
+	}
+	switch {
+	case len(stopped) == 0:
+		return "No member has stopped for it."
+	case all-len(stopped) > all/2:
+		return fmt.Sprintf("These have stopped, and join again by themselves as long as the others are a quorum: %s.", strings.Join(stopped, ", "))
+	}
+	return fmt.Sprintf("But %d of %d members have stopped (%s), and one that has stopped never starts again: the others are no quorum, and without an order "+
+		"nothing can be written for ever. %s", len(stopped), all, strings.Join(stopped, ", "), again)
 }

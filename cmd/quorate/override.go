@@ -73,7 +73,7 @@ func checkOverride(b book, row, member, reason string) (draft, error) {
 		return d, refused("member %q: the record knows no such member; it knows %s", member, memberList(known))
 	}
 	d.order = record.Order{Kind: record.OrderOverride, Row: number, MemberID: id, Reason: reason}
-	d.means, d.back = fmt.Sprintf(risk, id, place), withdrawIt+", before it is carried out"
+	d.means, d.back, d.then = fmt.Sprintf(risk, id, place), withdrawIt, ", before it is carried out"
 	d.confirm = fmt.Sprintf("Override row %d for member %s of %s?", number, id, place)
 	if o, ok := b.inForce(func(o record.Order) bool {
 		return o.Kind == record.OrderOverride && o.Row == number && o.MemberID == id && o.Done == nil // done: it was about another time

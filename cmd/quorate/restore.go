@@ -125,16 +125,22 @@ func readWreck(ctx context.Context, store *record.Store, now time.Time) (wreck, 
 		return wreck{}, recordError("%s: %s: bring that back first (quorate record rebuild); nothing was written", store, lost)
 	}
 	w := wreck{View: v, now: now}
-	for _, e := range v.Epochs {
-		if e.Outcome != nil && e.Outcome.Formed != nil {
-			w.epoch = e
-		}
-	}
+	w.epoch = newestFormed(v)
 	if w.epoch.Number == 0 {
 		return wreck{}, recordError("%s: no epoch was ever formed, so there is nothing to restore; nothing was written", store)
 	}
 	w.snapshots, err = store.Snapshots(ctx)
 	return w, err
+}
+
+// newestFormed is the newest epoch that was formed; the zero value: none was.
+func newestFormed(v record.View) (newest record.Epoch) {
+	for _, e := range v.Epochs {
+		if e.Outcome != nil && e.Outcome.Formed != nil {
+			newest = e
+		}
+	}
+	return newest
 }
 
 // orderInForce is the newest order to restore that ends the newest formed epoch.
@@ -151,7 +157,12 @@ func (w wreck) living() string {
 		return ""
 	}
 	if since := w.now.Sub(w.epoch.Outcome.Time); since < 2*livingFor {
-		return fmt.Sprintf("epoch %d was formed, or its record rebuilt, %s ago, so it may well have a quorum.\n"+how, w.epoch.Number, since.Truncate(time.Second), left(2*livingFor-since))
+		what := fmt.Sprintf("epoch %d was formed %s ago", w.epoch.Number, since.Truncate(time.Second))
+		if c := w.epoch.Claim; c != nil && c.Source.Kind == record.SourceRebuilt {
+			what = fmt.Sprintf("the record of epoch %d was rebuilt %s ago, and its members' marks with it are gone", w.epoch.Number, since.Truncate(time.Second))
+		}
+		return fmt.Sprintf("%s, so it may well have a quorum: a member that serves writes its first mark only up to a minute after its control plane has started, and that takes a while, too.\n"+how,
+			what, left(2*livingFor-since))
 	}
 	for _, m := range w.Marks {
 		if m.Epoch != w.epoch.Number || w.now.Sub(m.Time) >= livingFor {

@@ -113,7 +113,10 @@ func TestALivingClusterIsNotEnded(t *testing.T) {
 		{"silent for ten minutes", func(*wreck) {}, ""},
 		{"a mark of half a minute ago", func(w *wreck) { m := w.Marks[0xa1]; m.Time = now.Add(-30 * time.Second); w.Marks[0xa1] = m }, "member a1 went on 30s ago"},
 		{"a mark of another epoch", func(w *wreck) { w.Marks[0xff] = record.Mark{MemberID: 0xff, Epoch: 7, Time: now} }, ""},
-		{"formed just now", func(w *wreck) { w.epoch.Outcome.Time = now.Add(-time.Minute) }, "epoch 1 was formed, or its record rebuilt, 1m0s ago, so it may well have a quorum.\nIf it has lost its quorum since, try again in 1m0s."},
+		{"formed just now", func(w *wreck) { w.epoch.Outcome.Time = now.Add(-time.Minute) }, "epoch 1 was formed 1m0s ago, so it may well have a quorum: a member that serves writes its first mark only up to a minute after its control plane has started, and that takes a while, too.\nIf it has lost its quorum since, try again in 1m0s."},
+		{"rebuilt just now", func(w *wreck) {
+			w.epoch.Outcome.Time, w.epoch.Claim.Source.Kind = now.Add(-time.Minute), record.SourceRebuilt
+		}, "the record of epoch 1 was rebuilt 1m0s ago, and its members' marks with it are gone, so it may"},
 		{"closed already", func(w *wreck) { w.epoch.Outcome.Time, w.epoch.Closed = now, &record.Closed{} }, ""},
 	} {
 		w := wrecked()
@@ -159,6 +162,49 @@ func TestTheProgressOfARestoreIsTold(t *testing.T) {
 	} {
 		if got := at(tc.change); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
 			t.Errorf("%q, want %q", got, tc.want)
+		}
+	}
+}
+
+// Places in which many VMs have followed one another are named once; those before count.
+func TestEarlierVMsAreCounted(t *testing.T) {
+	w := wrecked()
+	for n := range 5 {
+		next := w.Replicas[placeB][0]
+		next.Number, next.InstanceID = uint64(n+2), fmt.Sprint(200+n)
+		w.Replicas[placeB] = append(w.Replicas[placeB], next)
+	}
+	want := "us-central1-b.master-b (instance 204), us-central1-c.master-c (instance 103), 5 earlier VMs of these places"
+	if got := strings.Join(w.loud(placeA), ", "); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := w.loud(placeB); !strings.HasSuffix(strings.Join(got, ", "), ", 5 earlier VMs of these places") {
+		t.Errorf("the restorer's own place had others before: %s", got)
+	}
+}
+
+func TestAWithdrawnRestoreSaysWhatIsLeft(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		say  func(*wreck)
+		want string
+	}{
+		{"nobody has stopped", func(*wreck) {}, "No member has stopped for it."},
+		{"one of three", func(w *wreck) { w.stop(placeB, 3, 1015, 0) }, "These have stopped, and join again by themselves as long as the others are a quorum: us-central1-b.master-b."},
+		{"two of three", func(w *wreck) { w.stop(placeB, 3, 1015, 0); w.stop(placeC, 3, 1015, 0) }, "But 2 of 3 members have stopped (us-central1-b.master-b, us-central1-c.master-c)"},
+		{"closed", func(w *wreck) { w.epoch.Closed = &record.Closed{} }, "But epoch 1 has ended, and nothing brings it back"},
+		{"another epoch's", func(w *wreck) { w.epoch.Number = 2 }, "counts as never given."},
+	} {
+		w := wrecked()
+		tc.say(&w)
+		w.Epochs = []record.Epoch{w.epoch}
+		w.Orders = []record.Order{{Number: 1, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1, Replica: placeA}}}
+		d, err := checkWithdraw(newBook(w.View, now), "1")
+		if err != nil || !strings.Contains(d.means, tc.want) {
+			t.Errorf("%s: %q, %v; want %q", tc.name, d.means, err, tc.want)
+		}
+		if again := strings.Contains(d.means, "Give the restore again"); again != strings.HasPrefix(tc.want, "But") {
+			t.Errorf("%s: says to give it again: %t", tc.name, again)
 		}
 	}
 }

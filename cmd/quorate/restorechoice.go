@@ -208,8 +208,10 @@ func (w wreck) snapshotLoses(s record.Snapshot) string {
 }
 
 // loud are the instances that had a member in the epoch and have not said themselves that it stopped, but the restorer's newest. The agents also take
-// two lists of instances for an answer, which the record does not hold.
+// two lists of instances for an answer, which the record does not hold. Of the instances that a place has had, the newest is named and the earlier
+// ones, most of which were deleted long ago, are counted.
 func (w wreck) loud(restorer replica.Place) (out []string) {
+	earlier := 0
 	for _, p := range places(w.View) {
 		seen := map[string]bool{}
 		for n, i := range slices.Backward(w.Replicas[p]) {
@@ -219,8 +221,18 @@ func (w wreck) loud(restorer replica.Place) (out []string) {
 			if again || restores || i.Epoch != w.epoch.Number || w.saysStopped(w.Replicas[p][n]) {
 				continue
 			}
+			if i.InstanceID != w.Replicas[p][len(w.Replicas[p])-1].InstanceID {
+				earlier++
+				continue
+			}
 			out = append(out, fmt.Sprintf("%s (instance %s)", p, i.InstanceID))
 		}
+	}
+	switch {
+	case earlier == 1:
+		out = append(out, "1 earlier VM of these places")
+	case earlier > 1:
+		out = append(out, fmt.Sprintf("%d earlier VMs of these places", earlier))
 	}
 	return out
 }
