@@ -35,7 +35,7 @@ func exitOf(status syscall.WaitStatus) Exit {
 	return Exit{Code: status.ExitStatus()}
 }
 
-// String says it for a person, with the last line that the process wrote.
+// String says it for a person, with the last line that the process wrote, or with the one that a Go program's panic begins with.
 func (e Exit) String() string {
 	text := fmt.Sprintf("exited with code %d", e.Code)
 	if e.Signal != "" {
@@ -44,7 +44,7 @@ func (e Exit) String() string {
 	if e.OutOfMemory {
 		text += " (out of memory)"
 	}
-	if line := lastLine(e.Tail); line != "" {
+	if line := tellingLine(e.Tail); line != "" {
 		text += ": " + line
 	}
 	return text
@@ -53,9 +53,17 @@ func (e Exit) String() string {
 // lineLimit keeps a reason on a person's screen.
 const lineLimit = 300
 
-// lastLine returns the last line that holds something.
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	text = strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
-	return strings.ToValidUTF8(text[:min(len(text), lineLimit)], "")
+// tellingLine returns the line that says why a process ended: the last that holds something, but of a Go program that ended in a panic
+// or by a fault of its runtime that would be a place in the source, far behind what went wrong.
+func tellingLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	line := lines[len(lines)-1]
+	for i := len(lines) - 1; i >= 0; i-- {
+		if strings.HasPrefix(lines[i], "panic: ") || strings.HasPrefix(lines[i], "fatal error: ") {
+			line = lines[i]
+			break
+		}
+	}
+	line = strings.TrimSpace(line)
+	return strings.ToValidUTF8(line[:min(len(line), lineLimit)], "")
 }

@@ -225,6 +225,21 @@ func TestTailBeginsWithAWholeLine(t *testing.T) {
 	}
 	tail := f.finish(0)
 	if len(tail) > tailSize || len(tail) < tailSize-20 || !strings.HasPrefix(tail, "line ") || !strings.HasSuffix(tail, "00009999\n") {
-		t.Errorf("%d bytes: %.20q ... %q", len(tail), tail, lastLine(tail))
+		t.Errorf("%d bytes: %.20q ... %q", len(tail), tail, tellingLine(tail))
+	}
+}
+
+func TestAPanicsFirstLineIsTheReason(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":             "",
+		"one\ntwo\n\n": "two",
+		"log\npanic: no such member\n\ngoroutine 1 [running]:\nmain.main()\n\tmain.go:18 +0x5e\n": "panic: no such member",
+		"fatal error: all goroutines are asleep - deadlock!\n\ngoroutine 1 [select]:\n":           "fatal error: all goroutines are asleep - deadlock!",
+		"don't panic: all is well\nlast": "last",
+	} {
+		if got := tellingLine(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }
