@@ -25,10 +25,10 @@ func leadAlone(ctx context.Context, e *embed.Etcd, log *slog.Logger) {
 	self := uint64(e.Server.MemberID())
 	for end := time.Now().Add(alonePatience); time.Now().Before(end); {
 		s := memberStatus(e, false)
-		if s.Leader != 0 || len(s.Members) != 1 || s.Members[0].Learner {
+		if s.Leader != 0 || len(s.Members) > 1 || s.Learner {
 			return
 		}
-		if s.Committed > 0 && s.Applied == s.Committed {
+		if len(s.Members) == 1 && s.Committed > 0 && s.Applied == s.Committed { // before, it still reads its log
 			now := &raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: &self, To: &self}
 			if err := e.Server.Process(ctx, now); err != nil {
 				log.Warn("campaign at once", "err", err.Error())

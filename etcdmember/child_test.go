@@ -7,9 +7,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/storage/datadir"
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/internal/replica"
@@ -94,6 +98,57 @@ func TestAMemberSeedsServesAndGoesOnFromItsDisk(t *testing.T) {
 		if err != nil || !d.Exists || d.OpenErr != nil || d.MemberID != s.MemberID || d.ClusterID != s.ClusterID || d.LastIndex < d.Commit || d.Commit == 0 || d.LastTerm == 0 || d.LastTerm > d.Term {
 			t.Errorf("the directory after the stop: %+v, %v", d, err)
 		}
+	}
+}
+
+// TestAMemberKilledBeforeItsDatabaseWasWritten: the database is written each tenth of a second, the log at once. Killed in between, a
+// seed's log holds its own entry and its database does not.
+func TestAMemberKilledBeforeItsDatabaseWasWritten(t *testing.T) {
+	cfg, _ := newTestMember(t)
+	for round := range 6 { // one start in two is too early to have read its own entry
+		e, err := startMember(t.Context(), cfg, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		leadAlone(t.Context(), e, slog.New(slog.DiscardHandler))
+		for memberStatus(e, false).Leader == 0 && time.Since(begin) < 10*time.Second {
+			time.Sleep(time.Millisecond)
+		}
+		s := memberStatus(e, false)
+		t.Logf("round %d: leads after %s", round, time.Since(begin))
+		if s.Leader != s.MemberID || s.Learner || len(s.Members) != 1 {
+			t.Errorf("round %d: %+v", round, s)
+		}
+		e.Close()
+		cfg.New = false
+		emptyDatabase(t, datadir.ToBackendFileName(cfg.Dir))
+	}
+}
+
+// emptyDatabase leaves the buckets and nothing in them.
+func emptyDatabase(t *testing.T, path string) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.Update(func(tx *bbolt.Tx) error {
+		var names [][]byte
+		_ = tx.ForEach(func(name []byte, _ *bbolt.Bucket) error { names = append(names, slices.Clone(name)); return nil })
+		for _, name := range names {
+			if err := tx.DeleteBucket(name); err != nil {
+				return err
+			}
+			if _, err := tx.CreateBucket(name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -88,8 +88,8 @@ func memberStatus(e *embed.Etcd, streams bool) MemberStatus {
 	srv := e.Server
 	s := MemberStatus{
 		MemberID: record.MemberID(srv.MemberID()), ClusterID: record.MemberID(srv.Cluster().ID()),
-		Leader: record.MemberID(srv.Leader()), Learner: srv.IsLearner(),
-		Term: srv.Term(), Committed: srv.CommittedIndex(), Applied: srv.AppliedIndex(),
+		Leader: record.MemberID(srv.Leader()),
+		Term:   srv.Term(), Committed: srv.CommittedIndex(), Applied: srv.AppliedIndex(),
 		Ready: closed(srv.ReadyNotify()), Removed: srv.IsIDRemoved(uint64(srv.MemberID())),
 		Revision: srv.KV().Rev(),
 	}
@@ -98,6 +98,9 @@ func memberStatus(e *embed.Etcd, streams bool) MemberStatus {
 	}
 	for _, m := range srv.Cluster().Members() {
 		s.Members = append(s.Members, Member{ID: record.MemberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.IsLearner})
+		// Not by the server's IsLearner, which panics until the member has applied its own entry: one that was killed before its
+		// database was first written has to read it from its log again.
+		s.Learner = s.Learner || m.ID == srv.MemberID() && m.IsLearner
 	}
 	if s.Leader == s.MemberID {
 		s.Progress = progress(s.MemberID, streams)
