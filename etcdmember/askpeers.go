@@ -17,6 +17,9 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
+// undecided is what a member says of its cluster's version before there is one.
+const undecided = "not_decided"
+
 // peerTimeout bounds one question to a peer's port. It answers from memory, also where there is no quorum.
 const peerTimeout = time.Second
 
@@ -118,7 +121,7 @@ func etcdID(id record.MemberID) string { return fmt.Sprintf("%x", uint64(id)) }
 // findVersions finds the cluster's version, which is undecided for a moment after a seed, and the lowest of its members.
 func (f *Facts) findVersions() {
 	for _, a := range f.Answers {
-		if older(f.ClusterVersion, a.ClusterVersion) || f.ClusterVersion == "" && a.ClusterVersion != "not_decided" {
+		if older(f.ClusterVersion, a.ClusterVersion) || f.ClusterVersion == "" && a.ClusterVersion != undecided {
 			f.ClusterVersion = a.ClusterVersion
 		}
 		if a.Version != "" && (f.MemberVersion == "" || older(a.Version, f.MemberVersion)) {

@@ -54,14 +54,21 @@ func (v besideView) stuck(m RingMember) string {
 func (v besideView) promotable() (Plan, bool) {
 	var ready []RingMember
 	why := ""
+	var other []RingMember
 	for _, m := range v.learners {
-		if w := v.notReady(m); w == "" {
+		switch w := v.notReady(m); {
+		case w == "" && !v.sameVersion(m):
+			other = append(other, m)
+		case w == "":
 			ready = append(ready, m)
-		} else if why == "" {
+		case why == "":
 			why = title(m) + " " + w
 		}
 	}
 	if len(ready) == 0 {
+		if len(other) > 0 {
+			return v.otherVersion(other[0]), true
+		}
 		if why == "" {
 			return Plan{}, false
 		}
@@ -74,6 +81,9 @@ func (v besideView) promotable() (Plan, bool) {
 	if w := v.mayGrow(len(ready)); w != "" {
 		if v.pair() {
 			return Plan{}, false // the learner is where it belongs
+		}
+		if len(other) > 0 {
+			return v.otherVersion(other[0]), true
 		}
 		return wait("third-replica-missing", w, "Both are promoted as soon as a third replica has caught up."), true
 	}

@@ -90,6 +90,11 @@ func allDB(size, used int64) func(*Ring) {
 	}
 }
 
+// versions are the cluster's and that of the third member.
+func versions(cluster, third string) func(*Ring) {
+	return func(r *Ring) { r.ClusterVersion, r.Members[2].Version = cluster, third }
+}
+
 func pairRing() Ring   { return ringOf([]RingMember{mA}, []RingMember{lB}) }
 func threeFirst() Ring { return ringOf([]RingMember{mA}, []RingMember{lB, lC}) }
 func twoAndOne() Ring  { return ringOf([]RingMember{mA, mB}, []RingMember{lC}) }
@@ -153,6 +158,13 @@ func TestRowsBesideTheLeader(t *testing.T) {
 			r.Record.Replicas[pc] = append(r.Record.Replicas[pc], i)
 		}}, 44, ActWait, 0, "learner-not-ready"},
 		{"44: an alarm on it", twoAndOne, []func(*Ring){alarm(AlarmNoSpace, 0xc3), compacted}, 44, ActWait, 0, "learner-not-ready"},
+		{"44: of the cluster's minor version: promote", twoAndOne, []func(*Ring){versions("3.7.0", "3.7.9")}, 44, ActPromote, 0xc3, ""},
+		{"44: of the minor version after: etcd would promote it, we do not", twoAndOne, []func(*Ring){versions("3.7.0", "3.8.1")}, 44, ActWait, 0, "learner-other-version"},
+		{"44: of the minor version before", twoAndOne, []func(*Ring){versions("3.7.0", "3.6.16")}, 44, ActWait, 0, "learner-other-version"},
+		{"44: nobody knows of which version", twoAndOne, []func(*Ring){versions("3.7.0", "")}, 44, ActWait, 0, "learner-other-version"},
+		{"44: the cluster has none yet", twoAndOne, []func(*Ring){versions("", "3.7.3")}, 44, ActWait, 0, "learner-other-version"},
+		{"44: of another version and behind: what it lacks first is said", twoAndOne, []func(*Ring){versions("3.7.0", "3.8.1"), learnerC(func(m *RingMember) { m.Match = 3999 })}, 44, ActWait, 0, "learner-not-ready"},
+		{"44: three first boots, one of another version: neither is", threeFirst, []func(*Ring){versions("3.7.0", "3.8.1"), func(r *Ring) { r.Members[1].Version = "3.7.3" }}, 44, ActWait, 0, "learner-other-version"},
 		{"44: not while paused", twoAndOne, []func(*Ring){paused}, 44, ActWait, 0, "paused"},
 
 		{"two replicas: the second stays a learner", pairRing, []func(*Ring){func(r *Ring) { r.Policy.Replicas = 2 }}, RowQuiet, ActKeep, 0, ""},

@@ -27,14 +27,16 @@ type beside struct {
 	unreachable map[record.MemberID]time.Time
 	moved       map[record.MemberID]movement
 	learners    map[record.MemberID]bool
-	changed     time.Time // when learners last changed
-	trouble     string    // the alarms and the voters out of reach
-	troubled    time.Time // when trouble last changed
-	quiet       bool      // the last look found nothing to do and nothing to wait for
-	again       bool      // look again in the next tick: the last look did something, or the leadership is new
-	since       time.Time // when this leadership was first seen
-	failing     string    // what failed last, as long as nothing has gone well since
-	failed      string    // and how
+	versions    map[record.MemberID]string // of learners, while they are heard of
+	version     string                     // the cluster's, when a learner was last asked for its own
+	changed     time.Time                  // when learners last changed
+	trouble     string                     // the alarms and the voters out of reach
+	troubled    time.Time                  // when trouble last changed
+	quiet       bool                       // the last look found nothing to do and nothing to wait for
+	again       bool                       // look again in the next tick: the last look did something, or the leadership is new
+	since       time.Time                  // when this leadership was first seen
+	failing     string                     // what failed last, as long as nothing has gone well since
+	failed      string                     // and how
 	// waiting is the wait that the last looks found, and since when.
 	waiting   BlockedSince
 	alarms    alarmWork
@@ -52,6 +54,7 @@ func (b *beside) forget() {
 	b.previous, b.failing, b.failed, b.changed, b.quiet, b.again, b.since = Ring{}, "", "", time.Time{}, false, true, time.Time{}
 	b.trouble, b.troubled = "", time.Time{}
 	b.unreachable, b.moved, b.learners = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}, nil
+	b.versions = map[record.MemberID]string{}
 	b.alarms.forget()
 	b.showWait(time.Now(), Plan{})
 	b.sawBeside(time.Time{}, Ring{}, Ring{}, Plan{})
@@ -126,6 +129,7 @@ func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s 
 		r.SnapshotInFlight = r.SnapshotInFlight || p.State == string(ProgressSnapshot)
 		r.Members = append(r.Members, b.member(e, p, now))
 	}
+	b.askLearners(ctx, &r)
 	b.lookAtAlarms(ctx, now, s, &r)
 	return r, nil
 }

@@ -1,6 +1,7 @@
 package etcdmember
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/version"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/certs"
@@ -32,6 +34,7 @@ const (
 	memberEnv = "QUORATE_TEST_MEMBER" // the member's configuration
 	hostsEnv  = "QUORATE_TEST_HOSTS"  // its hosts file
 	ringEnv   = "QUORATE_TEST_RING"   // the test is in the network of its own
+	otherEnv  = "QUORATE_TEST_OTHER"  // the version that the member says it is; empty: its own
 )
 
 // ringAddress is the i-th replica's.
@@ -86,6 +89,7 @@ func TestAMemberInAProcessOfItsOwn(t *testing.T) {
 		t.Skip("it is started by the tests that need real members")
 	}
 	net.DefaultResolver = freshHosts(os.Getenv(hostsEnv))
+	version.Version = cmp.Or(os.Getenv(otherEnv), version.Version)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	cfg, err := LoadMemberConfig(path)
@@ -382,6 +386,7 @@ func (r *realRing) await(what string, ok func() error) {
 // processChild runs a member in a process, and starts it again when it exits, as the supervisor does.
 type processChild struct {
 	agent   *realAgent
+	version string // what its member says it is; empty: what it is
 	removed func() // the member was removed
 
 	mu    sync.Mutex
@@ -417,7 +422,7 @@ func (c *processChild) Start(ctx context.Context, path string) error {
 		return err
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestAMemberInAProcessOfItsOwn$")
-	cmd.Env = append(os.Environ(), memberEnv+"="+path, hostsEnv+"="+c.agent.ring.hosts)
+	cmd.Env = append(os.Environ(), memberEnv+"="+path, hostsEnv+"="+c.agent.ring.hosts, otherEnv+"="+c.version)
 	log, err := os.OpenFile(filepath.Join(c.agent.dir, "etcd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 func TestARemovedMemberThatComesBackWithoutAQuorumWaits(t *testing.T) {
@@ -56,7 +57,7 @@ func TestARemovedMemberThatComesBackWithoutAQuorumWaits(t *testing.T) {
 	})
 }
 
-// otherEtcd is a member of another version, in place b.
+// otherEtcd is a member of another version, in the place of an agent that does not run.
 type otherEtcd struct{ agent *realAgent }
 
 // formed is the record of a cluster that b formed.
@@ -134,7 +135,7 @@ func needFormerEtcd(t *testing.T) {
 	}
 }
 
-// run starts etcd of the former version in place b.
+// run starts etcd of the former version in its place, with the names that the others' agents keep as its /etc/hosts.
 func (o *otherEtcd) run(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	a := o.agent
@@ -145,18 +146,32 @@ func (o *otherEtcd) run(t *testing.T, args ...string) *exec.Cmd {
 		"--cert-file", a.files.Leaf(serverLeaf), "--key-file", a.files.Leaf(serverLeaf), "--trusted-ca-file", a.files.CA(clientCA), "--client-cert-auth",
 		"--peer-cert-file", a.files.Leaf(peerLeaf), "--peer-key-file", a.files.Leaf(peerLeaf), "--peer-trusted-ca-file", a.files.CA(peerCA), "--peer-client-cert-auth",
 	}, args...)
-	cmd := exec.Command(formerEtcd, args...)
+	cmd := exec.Command("sh", append([]string{"-c", `mount --bind "$0" /etc/hosts && exec "$@"`, o.hosts(t), formerEtcd}, args...)...)
 	log, err := os.Create(filepath.Join(a.dir, "etcd.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, &syscall.SysProcAttr{Setpgid: true, Unshareflags: syscall.CLONE_NEWNS}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	return cmd
+}
+
+// hosts is a file with the names of all replicas of the ring.
+func (o *otherEtcd) hosts(t *testing.T) string {
+	t.Helper()
+	var peers []replica.Peer
+	for p, a := range o.agent.ring.agents {
+		peers = append(peers, replica.Peer{Place: p, Addresses: a.me.Addresses[:1]})
+	}
+	path := filepath.Join(o.agent.dir, "hosts")
+	if err := os.WriteFile(path, []byte(hostsWith("", testCluster, peers)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func TestAJoinerIsRefusedByAnOlderCluster(t *testing.T) {

@@ -43,7 +43,9 @@ type Ring struct {
 	// Leader is the own member's id. LastIndex is the leader's last log entry.
 	Leader    record.MemberID
 	LastIndex uint64
-	Members   []RingMember
+	// ClusterVersion is the one that etcd's members have agreed on, the lowest of their own; empty: none yet.
+	ClusterVersion string
+	Members        []RingMember
 	// Record is one listing; RecordErr: it could not be read, and nothing is done.
 	Record    record.View
 	RecordErr error
@@ -69,6 +71,8 @@ type RingMember struct {
 	State           ProgressState
 	RecentActive    bool
 	PendingSnapshot uint64
+	// Version is a learner's own, as its peer port says it; empty: not known. It is not asked of voters.
+	Version string
 	// StreamsActive: both peer streams to it are up.
 	StreamsActive bool
 	// UnreachableSince is when RecentActive or the streams were last lost; zero: it is reachable.
