@@ -124,6 +124,8 @@ type realRing struct {
 
 	mu   sync.Mutex
 	cuts map[string]bool // the steps at which an agent has yet to end, once each
+	hold *heldStep       // the step at which an agent is held up, once
+	took []string        // the places that took hold's step, and it went well
 }
 
 // realAgent is one replica's agent, which a test begins and ends.
@@ -275,7 +277,12 @@ func (r *realRing) cutAt(s Step, when Moment, a *realAgent) {
 	r.mu.Lock()
 	wanted := r.cuts[key]
 	delete(r.cuts, key)
+	hold := r.hold
+	if hold != nil && hold.step == s && when == After {
+		r.took = append(r.took, a.me.Place.Name)
+	}
 	r.mu.Unlock()
+	hold.here(s, when)
 	switch {
 	case !wanted:
 	case s == StepCompact || s == StepDefragment:
