@@ -1,8 +1,10 @@
 package etcdmember
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/record"
@@ -23,7 +25,10 @@ const sweepAge = 24 * time.Hour
 // Expired returns the snapshots whose time has come, out of all that count, in their order. Of each hour and each day in UTC the last one stays.
 // Whatever their age, the newest snapshot stays, and the last one of each of the two newest epochs: after a restore, the newest state of the
 // history that it ended. So does what held names: the source of a restore that has not come to its end.
-func Expired(now time.Time, list []record.Snapshot, r Retention, held func(name string) bool) (out []record.Snapshot) {
+// No clock of a saver makes anything expire early: see storeTime, believed and ageOf.
+func Expired(now time.Time, all []record.Snapshot, r Retention, held func(name string) bool) (out []record.Snapshot) {
+	now = storeTime(now, all)
+	list := believed(all)
 	lasting := lastOfEpochs(list)
 	type slot struct {
 		epoch uint64
@@ -34,7 +39,7 @@ func Expired(now time.Time, list []record.Snapshot, r Retention, held func(name 
 	expired := map[string]bool{}
 	for n := len(list) - 1; n >= 0; n-- {
 		s := list[n]
-		age := now.Sub(s.Time)
+		age := ageOf(s, now)
 		hour := slot{s.Epoch, s.Time.UTC().Truncate(time.Hour)}
 		day := slot{s.Epoch, s.Time.UTC().Truncate(24 * time.Hour)}
 		keep := age <= r.Hourly && (s.Why != WhySchedule || !hours[hour]) || age <= r.Daily && !days[day]
@@ -44,12 +49,54 @@ func Expired(now time.Time, list []record.Snapshot, r Retention, held func(name 
 		}
 		expired[s.Name] = true
 	}
-	for _, s := range list {
+	for _, s := range all {
 		if expired[s.Name] {
 			out = append(out, s)
 		}
 	}
 	return out
+}
+
+// storeTime is the time by which snapshots age: this machine's, but not later than the newest one was written by the store's clock. Retention runs
+// after a saving, so that is now. A machine whose clock is a month ahead would else find all but the newest ones a month older than they are.
+func storeTime(now time.Time, list []record.Snapshot) time.Time {
+	var newest time.Time
+	for _, s := range list {
+		if s.Written.After(newest) {
+			newest = s.Written
+		}
+	}
+	if !newest.IsZero() && newest.Before(now) {
+		return newest
+	}
+	return now
+}
+
+// clockSlack is how far ahead of the store's clock a saver's may be and is still believed.
+const clockSlack = 5 * time.Minute
+
+// believed is the list by times that can be: a snapshot cannot have been taken after it was stored. One that says so was taken by a clock
+// that was ahead, and would be the last of hours and days in which others are.
+func believed(all []record.Snapshot) []record.Snapshot {
+	list := slices.Clone(all)
+	for n := range list {
+		if s := &list[n]; !s.Written.IsZero() && s.Time.After(s.Written.Add(clockSlack)) {
+			s.Time = s.Written
+		}
+	}
+	slices.SortStableFunc(list, func(a, b record.Snapshot) int {
+		return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), a.Time.Compare(b.Time))
+	})
+	return list
+}
+
+// ageOf is the younger of a snapshot's two ages: since it was taken, by its saver's clock, and since it was stored. A clock that was behind makes the
+// first too high, a bucket that was copied the second too low.
+func ageOf(s record.Snapshot, now time.Time) time.Duration {
+	if s.Written.IsZero() {
+		return now.Sub(s.Time)
+	}
+	return min(now.Sub(s.Time), now.Sub(s.Written))
 }
 
 // lastOfEpochs are the newest snapshot of all, and the last of the two newest epochs that have one. The list is sorted by epoch and time.
@@ -95,7 +142,7 @@ func KeepRetention(ctx context.Context, shelf SnapshotShelf, now time.Time, r Re
 		}
 		deleted = append(deleted, s.Name)
 	}
-	if _, err := shelf.SweepSnapshots(ctx, now.Add(-sweepAge)); err != nil {
+	if _, err := shelf.SweepSnapshots(ctx, storeTime(now, list).Add(-sweepAge)); err != nil {
 		return deleted, fmt.Errorf("keep the retention of snapshots: %w", err)
 	}
 	return deleted, nil

@@ -88,6 +88,45 @@ func TestExpiredOfAYear(t *testing.T) {
 	}
 }
 
+// No saver's clock makes anything expire early. Each case has a week of hourly snapshots, stored when they were taken, and one more by a saver
+// whose clock is wrong, which then keeps the retention.
+func TestAWrongClockDeletesNothing(t *testing.T) {
+	r := Retention{Hourly: 7 * 24 * time.Hour, Daily: 90 * 24 * time.Hour}
+	var list []record.Snapshot
+	for ago := 6 * 24 * time.Hour; ago > 0; ago -= time.Hour {
+		s := shot(1, ago, WhySchedule)
+		s.Written = s.Time
+		list = append(list, s)
+	}
+	for name, ahead := range map[string]time.Duration{"an hour ahead": time.Hour, "a month ahead": 30 * 24 * time.Hour, "a year ahead": 365 * 24 * time.Hour, "a year behind": -365 * 24 * time.Hour} {
+		wrong := shot(1, -ahead, WhySchedule)
+		wrong.Written = t0
+		all := append(slices.Clone(list), wrong)
+		slices.SortFunc(all, func(a, b record.Snapshot) int { return a.Time.Compare(b.Time) })
+		if got := Expired(t0.Add(ahead), all, r, func(string) bool { return false }); len(got) > 0 {
+			t.Errorf("%s: %d of %d expired, such as %s", name, len(got), len(all), agos(got[:1]))
+		}
+		// A day later, by a saver whose clock is right.
+		right := shot(1, -24*time.Hour, WhySchedule)
+		right.Written = right.Time
+		all = append(all, right)
+		slices.SortFunc(all, func(a, b record.Snapshot) int { return a.Time.Compare(b.Time) })
+		if got := Expired(right.Time, all, r, func(string) bool { return false }); len(got) > 0 {
+			t.Errorf("%s, and a day later: %s expired", name, agos(got))
+		}
+	}
+}
+
+// A snapshot by a clock that was ahead is not the last one of an hour that had not begun.
+func TestAWrongClockTakesNobodysHour(t *testing.T) {
+	wrong, right := shot(1, -90*time.Minute, WhySchedule), shot(1, -65*time.Minute, WhySchedule)
+	wrong.Written, right.Written = t0.Add(30*time.Minute), right.Time
+	got := Expired(right.Time, []record.Snapshot{right, wrong}, Retention{Hourly: 24 * time.Hour}, func(string) bool { return false })
+	if len(got) > 0 {
+		t.Errorf("expired %s", agos(got))
+	}
+}
+
 func keptOf(list, expired []record.Snapshot) []record.Snapshot {
 	return slices.DeleteFunc(slices.Clone(list), func(s record.Snapshot) bool { return slices.Contains(expired, s) })
 }

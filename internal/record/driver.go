@@ -43,6 +43,8 @@ type entry struct {
 	key string
 	// stamp changes when the object is written again.
 	stamp string
+	// written is when the object was written, by the place's own clock; zero: it does not say.
+	written time.Time
 }
 
 // onlySnapshots is the one guard of every deletion.

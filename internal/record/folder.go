@@ -92,7 +92,7 @@ func fileEntry(top, name string, d fs.DirEntry) (entry, error) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		stamp += "." + strconv.FormatUint(st.Ino, 36)
 	}
-	return entry{key: filepath.ToSlash(key), stamp: stamp}, nil
+	return entry{key: filepath.ToSlash(key), stamp: stamp, written: info.ModTime().UTC()}, nil
 }
 
 func (f *folder) read(_ context.Context, key string) ([]byte, error) {

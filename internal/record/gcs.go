@@ -95,7 +95,7 @@ func (g *gcs) list(ctx context.Context) ([]entry, error) {
 				return nil, err
 			}
 			stamp := strconv.FormatInt(o.ModTime.UnixNano(), 36) + "." + strconv.FormatInt(o.Size, 36) + "." + hex.EncodeToString(o.MD5)
-			entries = append(entries, entry{key: strings.TrimPrefix(o.Key, g.prefix), stamp: stamp})
+			entries = append(entries, entry{key: strings.TrimPrefix(o.Key, g.prefix), stamp: stamp, written: o.ModTime.UTC()})
 		}
 	})
 }

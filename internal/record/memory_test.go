@@ -75,7 +75,7 @@ func (m *memory) page(from, to string) (out []entry) {
 	defer m.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(m.objects)) {
 		if from <= key && key < to {
-			out = append(out, entry{key, fmt.Sprint(m.version[key])})
+			out = append(out, entry{key: key, stamp: fmt.Sprint(m.version[key])})
 		}
 	}
 	return out

@@ -39,6 +39,8 @@ type Snapshot struct {
 	// By is the replica that saved it, Why what for: "schedule", an order, "by hand".
 	By  string `json:"by,omitempty"`
 	Why string `json:"why,omitempty"`
+	// Written is when the store says that this was written, by its own clock; zero: it does not say. Only Snapshots sets it.
+	Written time.Time `json:"-"`
 }
 
 // CreateSnapshot stores a database that was verified, compressed, and then what it is. Time, if zero, is now; the rest of what is
@@ -105,7 +107,9 @@ func (s *Store) rememberSnapshots(infos []entry, found []cached) (out []Snapshot
 	for n, e := range infos {
 		cache[e.key] = found[n]
 		if info := found[n].value.(*Snapshot); info != nil {
-			out = append(out, *info)
+			s := *info
+			s.Written = e.written
+			out = append(out, s)
 		}
 	}
 	s.mu.Lock()
