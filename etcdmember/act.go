@@ -169,7 +169,7 @@ func (m *Membership) archive() error {
 		return fmt.Errorf("archive etcd's directory: %w", err)
 	}
 	m.cfg.Log.Info("archived etcd's directory", "to", to)
-	return nil
+	return forgetEnd(m.StatusSocket())
 }
 
 // stop takes everything that uses etcd out, then etcd, and keeps every byte.

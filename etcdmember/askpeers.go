@@ -23,13 +23,15 @@ const undecided = "not_decided"
 // peerTimeout bounds one question to a peer's port. It answers from memory, also where there is no quorum.
 const peerTimeout = time.Second
 
-// askPeers asks the peer ports of those that answered for what their client ports do not say: the cluster's version, and, where this disk
-// holds a member and no quorum answers, whether it was removed. A running member asks neither: etcd tells it both.
+// askPeers asks the peer ports of those that answered for what a client's call does not say: the cluster's version, and, where this disk
+// holds a member, what that has acknowledged, or, where no quorum answers, whether it was removed. A running member asks nothing: etcd tells it all.
 func (m *Membership) askPeers(ctx context.Context, f *Facts) {
 	if f.Directory.Running || m.cfg.TLS == nil || m.cfg.TLS() == nil {
 		return
 	}
-	removed := f.Directory.Exists && m.agent.Phase == PhaseStarted && m.agent.MemberID != 0 && !answersQuorum(*f)
+	hasRun := f.Directory.Exists && m.agent.Phase == PhaseStarted && m.agent.MemberID != 0
+	quorum := answersQuorum(*f)
+	removed := hasRun && !quorum
 	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -37,6 +39,9 @@ func (m *Membership) askPeers(ctx context.Context, f *Facts) {
 		a := &f.Answers[i]
 		if a.Reach == ReachNothing || a.InstanceID == m.cfg.Me.InstanceID {
 			continue
+		}
+		if hasRun && quorum {
+			wg.Go(func() { m.findAcknowledged(ctx, a) })
 		}
 		wg.Go(func() {
 			client, err := m.peerClient(a.Address)

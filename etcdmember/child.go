@@ -60,6 +60,7 @@ func runMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) error {
 	case err != nil && ctx.Err() != nil:
 		return nil // told to stop before it ran
 	case err != nil:
+		writeEnd(cfg.StatusSocket, cfg.Dir, err.Error(), time.Now())
 		return err
 	}
 	if err := cfg.keepOnly(); err != nil {

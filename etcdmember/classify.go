@@ -17,6 +17,9 @@ func Classify(f Facts) Observation {
 		SameBoot:    f.Agent.InstanceID == f.Me.InstanceID && f.Agent.BootID == f.Me.BootID,
 		StartAnyway: f.StartAnyway,
 	}
+	if !f.Directory.Running {
+		o.Unusable = f.Directory.End.unusable()
+	}
 	o.Names.Place = f.Me.Place.String()
 	o.Names.MemberID, o.Names.ClusterID = h.memberID(), f.Directory.ClusterID
 	if f.Preflight != nil {

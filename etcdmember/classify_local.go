@@ -75,7 +75,7 @@ func (h history) corrupt() string {
 	return ""
 }
 
-// rolledBack says by which of its three tests the disk is older than what this replica has been; empty: by none.
+// rolledBack says by which of its four tests the disk is older than what this replica has been; empty: by none.
 func (h history) rolledBack() string {
 	if h.RecordErr != nil {
 		return ""
@@ -97,7 +97,7 @@ func (h history) rolledBack() string {
 		return fmt.Sprintf("its log ends at term %d, index %d, and the member has been at %d, %d",
 			h.Directory.Term, h.Directory.LastIndex, mark.Term, mark.Applied)
 	}
-	return ""
+	return h.forgotten()
 }
 
 // relateDisk compares the disk with the record: its epoch, and whether it has seen more than the record holds.

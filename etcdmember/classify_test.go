@@ -111,6 +111,14 @@ func TestLocalClasses(t *testing.T) {
 		{"rolled back: the log ends below the mark's index", from(three, func(f *Facts) { f.Record.Marks[0xa1] = record.Mark{Epoch: 1, Term: 3, Applied: 101} }), L3},
 		{"rolled back: the log ends below the mark's term", from(three, func(f *Facts) { f.Record.Marks[0xa1] = record.Mark{Epoch: 1, Term: 4, Applied: 1} }), L3},
 		{"not rolled back: at the mark", from(three, func(f *Facts) { f.Record.Marks[0xa1] = record.Mark{Epoch: 1, Term: 3, Applied: 100} }), L1},
+		{"rolled back: the leader has its word for more", from(three, withQuorum, acknowledged(101)), L3},
+		{"not rolled back: the leader has its word for just that", from(three, withQuorum, acknowledged(100)), L1},
+		{"not rolled back: nobody answers through a quorum", from(three, withQuorum, acknowledged(101), func(f *Facts) { f.Answers[0].Reach = ReachAnswers }), L1},
+		{"rolled back: the leader has its word, and another answered through the quorum", from(three, withQuorum, acknowledged(101), func(f *Facts) {
+			f.Answers[0].Reach = ReachAnswers
+			f.Answers = append(f.Answers, Answer{Place: pc, InstanceID: "103", Reach: ReachLinearizable, ClusterID: 0xc1})
+		}), L3},
+		{"not rolled back: whoever says so is of another cluster", from(three, withQuorum, acknowledged(101), func(f *Facts) { f.Answers[0].ClusterID = 0xc9 }), L1},
 		{"corrupt comes before rolled back", from(three, corrupted, func(f *Facts) { f.DiskID = "d7" }), L2},
 	}
 	for _, c := range cases {

@@ -127,6 +127,9 @@ func (c MemberConfig) embedConfig() (*embed.Config, error) {
 	// The gateway would use the server's certificate as a client's, which it is not.
 	e.EnableGRPCGateway = false
 
+	if err := logWithLastWords(e, c.StatusSocket); err != nil {
+		return nil, err
+	}
 	e.InitialClusterToken = c.Token
 	e.ClusterState = embed.ClusterStateFlagExisting
 	e.InitialCluster = joinCluster(c.InitialCluster)

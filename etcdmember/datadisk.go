@@ -76,7 +76,7 @@ func (m *Membership) observeDirectory(ctx context.Context) Directory {
 		m.directory = nil
 	}
 	if m.directory != nil && err == nil && key == m.directoryKey {
-		return *m.directory
+		return m.withEnd(*m.directory)
 	}
 	// One that waits to be started again would write while we read.
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
@@ -89,6 +89,14 @@ func (m *Membership) observeDirectory(ctx context.Context) Directory {
 		return Directory{Exists: true, ReadErr: err}
 	}
 	m.directory, m.directoryKey, m.lastRead = &d, key, d
+	return m.withEnd(d)
+}
+
+// withEnd adds how etcd ended on the directory.
+func (m *Membership) withEnd(d Directory) Directory {
+	if d.Exists {
+		d.End = readEnd(m.StatusSocket(), m.etcdDir())
+	}
 	return d
 }
 

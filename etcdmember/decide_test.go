@@ -34,6 +34,15 @@ func wiped(f *Facts)      { f.wipe() }
 func withQuorum(f *Facts) { f.quorum() }
 func corrupted(f *Facts)  { f.Directory.OpenErr = errors.New("wal: crc mismatch") }
 func running(f *Facts)    { f.Directory.Running = true; f.quorum() }
+func acknowledged(n uint64) func(*Facts) {
+	return func(f *Facts) { f.Answers[0].Acknowledged = n }
+}
+
+// ended lets etcd have ended by itself so often, each time with these words.
+func ended(times int, text string) func(*Facts) {
+	return func(f *Facts) { f.Directory.End = MemberEnd{Text: text, Times: times} }
+}
+
 func foreign(f *Facts)    { f.Agent.Replica = pb }
 func isClosed(f *Facts)   { f.last().Closed = &record.Closed{} }
 func emptyClaim(f *Facts) { f.claim(1, "t1", pa, "101", record.Source{}) }

@@ -76,6 +76,7 @@ func (o Observation) found() []string {
 	say(o.Fault != "", "Before any row: %s.", o.Fault)
 	say(o.Phase != "", "agent.json says %s%s.", o.Phase, map[bool]string{true: ", in this boot of this instance"}[o.SameBoot])
 	say(n.MemberID != 0, "The disk's member is %s.", n.MemberID)
+	say(o.Unusable != "", "etcd ends by itself, again and again, and says of the directory: %s.", o.Unusable)
 	say(o.Superseded, "Instance %s has taken this place.", n.NewestInstance)
 	say(o.StartAnyway, "A person said start-anyway in this boot.")
 	say(o.Ahead, "The disk has seen more than the record holds.")

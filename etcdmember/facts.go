@@ -74,6 +74,8 @@ type Directory struct {
 	// holds, committed or not. Of a running member Voters and Learners are the applied ones, and the rest is not known.
 	Voters, Learners []record.MemberID
 	Changes          []record.ConfigChange
+	// End is how etcd has ended on this directory in this boot, where it did so by itself.
+	End MemberEnd
 	// Archives are the directories that were archived on this disk, read only where a restore is in sight.
 	Archives []Archive
 }
@@ -116,6 +118,8 @@ type Answer struct {
 	Members   []Member
 	// Removed: it answered our member's id with 410, gone.
 	Removed bool
+	// Acknowledged is the newest log entry that this disk's member is known to have acknowledged, where this is the leader; 0: not known.
+	Acknowledged uint64
 	// Version is its etcd version, ClusterVersion the one that its cluster has agreed on; empty: not said.
 	Version, ClusterVersion string
 }

@@ -95,6 +95,9 @@ type Observation struct {
 	// StartAnyway is the operator's word for row 2.
 	StartAnyway bool
 
+	// Unusable is what etcd has said each time it ended, one soon after the other, and what only the directory can be the cause of; empty: it has not.
+	Unusable string
+
 	// Superseded: the newest incarnation of my place carries another instance id, and I have had one.
 	Superseded bool
 	// OnlyOutcomeMissing: all that is lost is the outcome of the disk's epoch, and I hold its token.

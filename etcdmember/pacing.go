@@ -58,8 +58,12 @@ func (m *Membership) hold(f Facts, p Plan) Plan {
 		if f.Directory.Running || early <= 0 {
 			break
 		}
+		said := "its log says why"
+		if text := f.Directory.End.Text; text != "" {
+			said = fmt.Sprintf("its last word was %q", text)
+		}
 		return Plan{Act: ActWait, Row: p.Row}.blocked("etcd-does-not-stay-up",
-			fmt.Sprintf("etcd was started %d times, one soon after the other, and has ended each time: its log says why.", m.starts.runs),
+			fmt.Sprintf("etcd was started %d times, one soon after the other, and has ended each time: %s.", m.starts.runs, said),
 			"It is started again by itself, at most 30 s after its last start.")
 	}
 	if m.failure != nil && p.Act == ActAccept {

@@ -187,8 +187,11 @@ func doPause(o Observation, _ time.Time) Plan {
 }
 
 func (o Observation) brokenText() string {
-	if o.Local == L3 {
+	switch {
+	case o.Local == L3:
 		return "it is rolled back: " + o.Names.RolledBack
+	case o.Unusable != "":
+		return "etcd cannot run on it: " + o.Unusable
 	}
 	return "it is corrupt: " + o.Names.DirectoryErr
 }

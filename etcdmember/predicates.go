@@ -141,7 +141,7 @@ func (o Observation) ofThisEpoch() bool {
 
 // row 25: the entry must be of this place; a valid directory whose id belongs to another place's entry is for a person.
 func (o Observation) listedAndValid() bool {
-	return o.ofThisEpoch() && o.Remote == Quorum && o.Listed && o.OwnPlace
+	return o.ofThisEpoch() && o.Remote == Quorum && o.Listed && o.OwnPlace && o.Unusable == ""
 }
 
 // row 26
@@ -155,9 +155,11 @@ func (o Observation) toldRemoved() bool { return o.neededAndValid() && o.Removed
 // row 28
 func (o Observation) neededAndValid() bool { return o.ofThisEpoch() && o.Remote != Quorum }
 
-// row 29
+// row 29, and where etcd itself says, again and again, that it cannot run on the directory. Without a quorum that is no reason to keep it out:
+// what it lacks is what another leader wants of it, and it may be needed.
 func (o Observation) brokenWithQuorum() bool {
-	return o.Record == Rf && o.broken() && o.Remote == Quorum
+	refused := o.ofThisEpoch() && o.Unusable != ""
+	return o.Record == Rf && o.Remote == Quorum && (o.broken() || refused)
 }
 
 // row 30

@@ -37,6 +37,11 @@ var predicates = []predicate{
 	{"phase adding", func(o *Observation) { o.Phase = PhaseAdding }},
 	{"phase added", func(o *Observation) { o.Phase = PhaseAdded }},
 	{"phase started", func(o *Observation) { o.Phase = PhaseStarted }},
+	{"etcd says that it is unusable", func(o *Observation) {
+		if !o.Running {
+			o.Unusable = "tocommit is out of range"
+		}
+	}},
 	{"stopped id", func(o *Observation) { o.StoppedID = true }},
 	{"same boot", func(o *Observation) { o.SameBoot = true }},
 	{"start-anyway", func(o *Observation) { o.StartAnyway = true }},
@@ -285,6 +290,8 @@ func unsafe(o Observation, p Plan) string {
 		return "ends an epoch before the order is accepted"
 	case is(ActStart, ActStartJoined) && (o.StoppedID || o.Superseded):
 		return "starts an id that stands in stopped/, or a superseded instance"
+	case is(ActStart) && p.Row == 25 && o.Unusable != "":
+		return "starts again beside a quorum what etcd says is unusable"
 	case is(ActStart) && o.Local != L1:
 		return "starts a directory that is not valid"
 	case is(ActStartJoined) && (o.Local != L0 || !o.Reusable || !o.Confirmed):

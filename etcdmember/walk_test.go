@@ -27,6 +27,8 @@ func walk(seed uint64, by variant) (w *world, err error) {
 		case nil:
 		case broken:
 			err = r
+		case limit:
+			w.limited = true
 		default:
 			panic(fmt.Sprintf("walk %d: %v\n%s%s", seed, r, strings.Join(w.history, "\n"), w))
 		}
@@ -55,21 +57,25 @@ func walk(seed uint64, by variant) (w *world, err error) {
 // TestRandomWalks drives the real deciders through random orders of events and looks for a broken invariant.
 func TestRandomWalks(t *testing.T) {
 	rows, besideRows, injected := map[Row]int{}, map[Row]int{}, map[string]int{}
-	whole := 0
+	whole, limited, forgetful := 0, 0, 0
 	for n := range *walkN {
 		seed := *walkSeed + uint64(n)
 		w, err := walk(seed, asItIs)
 		if err != nil {
 			t.Fatalf("seed %d, %d places: %v\n%s%s", seed, w.places, err, strings.Join(w.history, "\n"), w)
 		}
-		if w.whole() {
+		switch {
+		case w.limited:
+			limited++
+		case w.whole():
 			whole++
 		}
+		forgetful += w.forgetful
 		add(rows, w.rows)
 		add(besideRows, w.besideRows)
 		add(injected, w.injected)
 	}
-	t.Logf("%d walks from seed %d, %d whole at the end\nrows %v\nbeside the leader %v\nfaults %v", *walkN, *walkSeed, whole, rows, besideRows, injected)
+	t.Logf("%d walks from seed %d, %d whole at the end, %d at a known limit, %d starts of an older copy that lost nothing\nrows %v\nbeside the leader %v\nfaults %v", *walkN, *walkSeed, whole, limited, forgetful, rows, besideRows, injected)
 	if *walkN >= 1000 {
 		walkedEnough(t, rows, besideRows, injected)
 	}
@@ -138,6 +144,11 @@ var planted = []struct {
 		}
 		return Decide(now, o)
 	}, beside: DecideBesideLeader}},
+	{"what the leader says of an older copy is not heard", "S2", 0, variant{decide: Decide, beside: DecideBesideLeader, facts: func(f *Facts) {
+		for i := range f.Answers {
+			f.Answers[i].Acknowledged = 0
+		}
+	}}},
 	{"an entry whose directory is gone is used again", "S2", 0, variant{decide: func(now time.Time, o Observation) Plan {
 		if o.Phase == PhaseStarted && o.Local == L0 && o.Record == Rf && o.Remote == Quorum && o.Listed && o.Names.MemberID != 0 {
 			return Plan{Row: 23, Act: ActStartJoined, MemberID: o.Names.MemberID}

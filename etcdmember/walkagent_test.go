@@ -167,8 +167,20 @@ func (w *world) ask(v, u *vm) Answer {
 	if l := w.leaderOf(u); l != nil && slices.Contains(c.voters, u.etcd.id) && w.linearizable(l) {
 		a.Reach, c = ReachLinearizable, l.etcd.conf
 	}
+	if u.etcd.leads && v.disk.dir != nil && v.etcd == nil {
+		a.Acknowledged = w.acknowledged(u, v.disk.dir.id, a.Reach) * indexUnit
+	}
 	a.Members = listOf(c)
 	return a
+}
+
+// acknowledged is what a leader knows a member to have acknowledged; one that does not answer through quorum is believed in what is committed.
+func (w *world) acknowledged(l *vm, id record.MemberID, r Reach) uint64 {
+	n := l.etcd.match[id]
+	if r != ReachLinearizable {
+		n = min(n, l.etcd.commit)
+	}
+	return uint64(n)
 }
 
 func listOf(c conf) []Member {
@@ -209,6 +221,7 @@ func (w *world) decide(v *vm) {
 	v.strangerSince = o.StrangerSince
 	p := w.by.decide(w.now, o)
 	v.blocked, v.row, v.act = p.Blocked, p.Row, p.Act
+	w.checkEarlier(v, f, p)
 	w.checkSaid(v, p)
 	w.rows[p.Row]++
 	if p.Act == ActRemoveMember {

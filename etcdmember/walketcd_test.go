@@ -96,6 +96,7 @@ type dir struct {
 	version uint64
 	snapAt  int   // etcd's own snapshot, where a reader of the directory begins
 	birth   birth // of the first member of a restored cluster
+	earlier bool  // an older copy, put back in place, that nothing on the disk or in the record tells from the disk; not started since
 }
 
 // began is the configuration at the directory's own snapshot.
@@ -139,7 +140,10 @@ func (w *world) touch(d *dir) {
 func (w *world) launch(v *vm) {
 	d := v.disk.dir
 	again := d.version == 0 && !w.formedCluster(d.cid) // a seed that was broken off: nothing was acknowledged
-	if d.version != w.ever[d.who()] && !again {
+	if d.earlier {                                     // only row 25 comes here with one (checkEarlier): a quorum of the others has all that was ever acknowledged
+		d.earlier = false
+		w.forgetful++
+	} else if d.version != w.ever[d.who()] && !again {
 		w.fail("S2", "member %s starts on a directory at version %d of %d", d.id, d.version, w.ever[d.who()])
 	}
 	if again {
@@ -233,6 +237,9 @@ func (w *world) replicate(l *vm, id record.MemberID, upTo int) {
 	}
 	if to.term < from.term {
 		to.term, to.voted, to.leads = from.term, 0, false
+	}
+	if min(from.match[id], from.commit) > len(to.log) {
+		w.fail("S2", "member %s runs, and the leader has its word for more than its log holds", id) // etcd panics: tocommit is out of range
 	}
 	same := 0
 	for same < min(len(to.log), upTo) && to.log[same].term == from.log[same].term {

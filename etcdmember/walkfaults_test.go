@@ -154,8 +154,8 @@ func (w *world) copyOf(place int) *data {
 	return nil
 }
 
-// rollBack puts an older copy back under the same disk id. What ends above the last mark cannot be detected (the page says so),
-// and neither can it where the mark or the incarnation that tell it are lost: those are left out.
+// rollBack puts an older copy back under the same disk id. What ends above the last mark is told by the leader, if it is there to be asked (checkEarlier);
+// where the mark or the incarnation that tell it are lost is left out.
 func (w *world) rollBack(v *vm) bool {
 	c := w.copyOf(v.place)
 	if c == nil || c.id != v.disk.id || w.restoreLost != nil {
@@ -166,10 +166,8 @@ func (w *world) rollBack(v *vm) bool {
 	for _, i := range w.view.Replicas[places[v.place]] {
 		told = told || i.Started != nil && i.Number > c.agent.Incarnation
 	}
-	if !told {
-		return false
-	}
 	v.disk = c.copied(c.id)
+	v.disk.dir.earlier = !told && v.disk.dir.version != w.ever[v.disk.dir.who()]
 	w.boot(v)
 	return true
 }

@@ -97,6 +97,9 @@ type world struct {
 	serving  map[record.MemberID]bool
 	outcomes map[uint64]bool
 
+	limited   bool // it came to what nothing can detect
+	forgetful int  // starts of an older copy beside a quorum that does not need what it lost
+
 	rows, besideRows map[Row]int
 	injected         map[string]int
 	history          []string

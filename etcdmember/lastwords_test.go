@@ -1,0 +1,150 @@
+package etcdmember
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+)
+
+const outOfRange = "tocommit(120) is out of range [lastIndex(100)]. Was the raft log corrupted, truncated, or lost?"
+
+// endingLog is etcd's own log, as the child makes it, over a directory with a log folder.
+func endingLog(t *testing.T) (log *zap.Logger, socket, dir string) {
+	t.Helper()
+	run := t.TempDir()
+	socket, dir = filepath.Join(run, "etcd.sock"), filepath.Join(run, "etcd")
+	if err := os.MkdirAll(filepath.Join(dir, "member", "wal"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	e := embed.NewConfig()
+	e.Dir, e.LogOutputs, e.LogLevel = dir, []string{filepath.Join(run, "log")}, "info"
+	if err := logWithLastWords(e, socket); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.ZapLoggerBuilder(e); err != nil {
+		t.Fatal(err)
+	}
+	return e.GetLogger(), socket, dir
+}
+
+// panics lets f end as a process would.
+func panics(t *testing.T, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Error("it did not panic")
+		}
+	}()
+	f()
+}
+
+// amnesiac is a member of raft that begins anew on a log and is told by its leader that more is committed than it holds. The words are raft's own, of the
+// version that is built in.
+func amnesiac(t *testing.T, log *zap.Logger, hard *raftpb.HardState, commit uint64) {
+	t.Helper()
+	storage := raft.NewMemoryStorage()
+	for _, err := range []error{
+		storage.ApplySnapshot(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: proto.Uint64(1), Term: proto.Uint64(1),
+			ConfState: &raftpb.ConfState{Voters: []uint64{1, 2, 3}}}}),
+		storage.Append([]*raftpb.Entry{{Index: proto.Uint64(2), Term: proto.Uint64(1)}}),
+		storage.SetHardState(hard),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	node, err := raft.NewRawNode(&raft.Config{ID: 1, ElectionTick: 10, HeartbeatTick: 1, Storage: storage, Logger: etcdserver.NewRaftLoggerZap(log),
+		MaxSizePerMsg: 1 << 20, MaxInflightMsgs: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = node.Step(&raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: proto.Uint64(2), To: proto.Uint64(1), Term: proto.Uint64(5), Commit: proto.Uint64(commit)})
+}
+
+func TestRaftsOwnWordsAboutADirectoryAreHeard(t *testing.T) {
+	cases := map[string]struct {
+		hard   *raftpb.HardState
+		commit uint64
+	}{
+		"the leader has its word for more than the log holds": {&raftpb.HardState{Term: proto.Uint64(1), Commit: proto.Uint64(2)}, 9},
+		"the commit index lies beyond the log":                {&raftpb.HardState{Term: proto.Uint64(1), Commit: proto.Uint64(9)}, 2},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, socket, dir := endingLog(t)
+			for n := 1; n <= unusableEnds; n++ {
+				if said := readEnd(socket, dir).unusable(); said != "" {
+					t.Errorf("believed after %d ends: %s", n-1, said)
+				}
+				panics(t, func() { amnesiac(t, log, c.hard, c.commit) })
+			}
+			end := readEnd(socket, dir)
+			if end.Times != unusableEnds || end.unusable() == "" {
+				t.Errorf("not heard: %+v", end)
+			}
+			if err := os.Rename(dir, dir+".archived"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Join(dir, "member", "wal"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if end := readEnd(socket, dir); end != (MemberEnd{}) {
+				t.Errorf("it is said of another directory: %+v", end)
+			}
+		})
+	}
+}
+
+func TestEndsAreCountedOnlyWhereTheyAreOneStory(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	again := outOfRange[:len("tocommit(12")] + "7) is out of range [lastIndex(100)]"
+	first := MemberEnd{}.after(outOfRange, "1:2", now)
+	cases := []struct {
+		name string
+		end  MemberEnd
+		want int
+	}{
+		{"the first", first, 1},
+		{"soon after, of another index", first.after(again, "1:2", now.Add(time.Minute)), 2},
+		{"long after", first.after(outOfRange, "1:2", now.Add(time.Hour)), 1},
+		{"of another directory", first.after(outOfRange, "1:3", now.Add(time.Second)), 1},
+		{"another reason", first.after("listen: address already in use", "1:2", now.Add(time.Second)), 1},
+		{"after another reason", first.after("listen: address already in use", "1:2", now).after(outOfRange, "1:2", now), 1},
+	}
+	for _, c := range cases {
+		if c.end.Times != c.want {
+			t.Errorf("%s: %d times, want %d", c.name, c.end.Times, c.want)
+		}
+	}
+}
+
+func TestLastWordsSayTheErrorAndWhatIsNoEndIsNotKept(t *testing.T) {
+	log, socket, dir := endingLog(t)
+	log.Error("failed to publish", zap.Error(errors.New("timeout")))
+	if end := readEnd(socket, dir); end.Text != "" {
+		t.Errorf("kept: %+v", end)
+	}
+	panics(t, func() { log.Panic("failed to open the database", zap.Error(errors.New("no space left on device"))) })
+	if end := readEnd(socket, dir); end.Text != "failed to open the database: no space left on device" || end.unusable() != "" {
+		t.Errorf("kept: %+v", end)
+	}
+	written, err := os.ReadFile(filepath.Join(filepath.Dir(socket), "log"))
+	if err != nil || len(written) == 0 {
+		t.Errorf("the log itself: %q, %v", written, err)
+	}
+	if err := errors.Join(forgetEnd(socket), forgetEnd(socket)); err != nil {
+		t.Error(err)
+	}
+	if end := readEnd(socket, dir); end.Text != "" {
+		t.Errorf("not forgotten: %+v", end)
+	}
+}
