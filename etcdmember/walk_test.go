@@ -131,7 +131,7 @@ var planted = []struct {
 	from         uint64 // a seed shortly before the first walk that finds it
 	by           variant
 }{
-	{"an empty disk without a quorum seeds instead of waiting (row 24)", "S1", 0, variant{decide: func(now time.Time, o Observation) Plan {
+	{"an empty disk without a quorum seeds instead of waiting (row 24)", "S1", 6, variant{decide: func(now time.Time, o Observation) Plan {
 		p := Decide(now, o)
 		if p.Row == 24 && p.Act == ActWait {
 			return Plan{Row: 24, Act: ActClaim, Epoch: o.Names.NewestEpoch + 1, Source: record.Source{Kind: record.SourceEmpty}}
