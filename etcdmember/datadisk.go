@@ -105,6 +105,7 @@ func (m *Membership) runningDirectory(ctx context.Context) Directory {
 	d := Directory{Running: true, Exists: true, MemberID: m.agent.MemberID}
 	if s, err := m.Status(ctx); err == nil {
 		d.MemberID, d.ClusterID, d.Term, d.Commit = s.MemberID, s.ClusterID, s.Term, s.Committed
+		d.Leaderless = s.MemberID != 0 && s.Leader == 0
 		for _, e := range s.Members {
 			if e.Learner {
 				d.Learners = append(d.Learners, e.ID)

@@ -389,3 +389,36 @@ func TestARunningMemberWithoutQuorumSaysSoOnceThatHasLasted(t *testing.T) {
 		}
 	}
 }
+
+func TestAMemberThatItsPeersDoNotConnectWithSaysSo(t *testing.T) {
+	m := &Membership{}
+	begin := time.Now()
+	for _, step := range []struct {
+		after      time.Duration
+		leaderless bool
+		reach      Reach
+		want       string
+	}{
+		{0, true, ReachLinearizable, ""}, // it may have been started just now
+		{4 * time.Second, true, ReachLinearizable, ""},
+		{5 * time.Second, true, ReachLinearizable, "peers-do-not-connect"},
+		{6 * time.Second, false, ReachLinearizable, ""},
+		{7 * time.Second, true, ReachLinearizable, ""}, // another one
+		{8 * time.Second, true, ReachNothing, ""},      // nobody has a leader: that is another wait
+		{13 * time.Second, true, ReachNothing, "no-quorum"},
+	} {
+		f := three()
+		running(&f)
+		f.Now, f.Directory.Leaderless = begin.Add(step.after), step.leaderless
+		for i := range f.Answers {
+			f.Answers[i].Reach = step.reach
+		}
+		got := ""
+		if p := m.hold(f, Plan{Row: RowRunning, Act: ActKeep}); p.Blocked != nil {
+			got = p.Blocked.Name
+		}
+		if got != step.want {
+			t.Errorf("after %s: %q, want %q", step.after, got, step.want)
+		}
+	}
+}

@@ -125,6 +125,7 @@ type Membership struct {
 	starts        pacing
 	failure       *failure
 	alone         time.Time // since when the running member has had no quorum; zero: it has one
+	unheard       time.Time // since when it has heard of no leader, while there was a quorum; zero: it has one, or there was none
 	adds          int       // tries to add this replica to the members
 
 	mu    sync.Mutex

@@ -73,9 +73,14 @@ func (m *Membership) hold(f Facts, p Plan) Plan {
 	if m.failure != nil && p.Blocked == nil {
 		return p.blocked("step-failed", fmt.Sprintf("the step to %s failed: %v.", p.Act, m.failure.err), "It is tried again by itself.")
 	}
-	if m.aloneFor(f) >= quorumPatience && p.Act == ActKeep && p.Blocked == nil {
+	alone, unheard := m.aloneFor(f), m.unheardFor(f)
+	switch keeps := p.Act == ActKeep && p.Blocked == nil; {
+	case keeps && alone >= quorumPatience:
 		return p.blocked("no-quorum", "this member runs, and no majority of the voters answers it: nothing can be written.",
 			"Start the other replicas with their disks, or heal the network; if they are lost, `quorate restore` begins a new history.")
+	case keeps && unheard >= quorumPatience:
+		return p.blocked("peers-do-not-connect", "a majority of the voters answers this replica on their client ports, and its own member hears no leader: it and its peers do not connect.",
+			fmt.Sprintf("Open port %d between the masters, in both directions; if it is open, etcd's log says which certificate is refused.", PeerPort))
 	}
 	return p
 }
@@ -85,12 +90,22 @@ const quorumPatience = 5 * time.Second
 
 // aloneFor is how long the member has run without that anybody, itself included, answered through its quorum.
 func (m *Membership) aloneFor(f Facts) time.Duration {
-	if !f.Directory.Running || answersQuorum(f) {
-		m.alone = time.Time{}
+	return lasts(&m.alone, f.Directory.Running && !answersQuorum(f), f.Now)
+}
+
+// unheardFor is how long the member has heard of no leader while there was one.
+func (m *Membership) unheardFor(f Facts) time.Duration {
+	return lasts(&m.unheard, f.Directory.Leaderless && answersQuorum(f), f.Now)
+}
+
+// lasts is how long something has been so at each look. since is when it was first seen; zero: it was not so at the last look.
+func lasts(since *time.Time, so bool, now time.Time) time.Duration {
+	if !so {
+		*since = time.Time{}
 		return 0
 	}
-	if m.alone.IsZero() {
-		m.alone = f.Now
+	if since.IsZero() {
+		*since = now
 	}
-	return f.Now.Sub(m.alone)
+	return now.Sub(*since)
 }

@@ -184,6 +184,9 @@ func TestCase23LeavesForAnotherNameAndAddress(t *testing.T) {
 	})
 	since := time.Now()
 	await(t, "clients go on without it", func() error { return l.goOn(since) })
+	if chaos {
+		await(t, "it says so", func() error { return c.blocked(vm, "peers-do-not-connect") })
+	}
 
 	// It comes back at another address, and before its etcd starts it has a leaf for that.
 	begun := len(c.logOf(vm))
