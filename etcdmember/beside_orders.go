@@ -35,6 +35,8 @@ func (v besideView) cameTrue(o record.Order) (string, bool) {
 		return fmt.Sprintf("no member of %s is in the list", o.Place), true
 	case o.Kind == record.OrderOverride && o.Row == 42 && v.cameBack(o):
 		return fmt.Sprintf("member %s is heard of again, so the word that it is gone holds no more", o.MemberID), true
+	case o.Kind == record.OrderOverride && o.Row == 47:
+		return "no member is corrupt by etcd's word", len(v.corrupt()) == 0 && (!v.isMember(o.MemberID) || v.now.Sub(o.Time) >= deadAfter)
 	case o.Kind == record.OrderOverride:
 		alarmed := slices.ContainsFunc(v.Alarms, func(a Alarm) bool { return a.MemberID == o.MemberID })
 		return fmt.Sprintf("member %s is not in the list", o.MemberID), !v.isMember(o.MemberID) && !alarmed

@@ -70,6 +70,21 @@ func hashes(a, b, c uint32) func(*Ring) {
 	}
 }
 
+func hashes1(r *Ring) { r.Members[0].Hash, r.Members[0].HashRevision = 1, 7 }
+
+func hashes2(a, b uint32) func(*Ring) {
+	return func(r *Ring) {
+		for i, h := range []uint32{a, b} {
+			r.Members[i].Hash, r.Members[i].HashRevision = h, 7
+		}
+	}
+}
+
+// wrong is a person's fresh word on whose data is wrong.
+func wrong(id record.MemberID) func(*Ring) {
+	return ringOrder(record.Order{Kind: record.OrderOverride, Row: 47, MemberID: id, Time: t0.Add(-time.Second)})
+}
+
 func db(i int, size, used int64) func(*Ring) {
 	return func(r *Ring) { r.Members[i].DBSize, r.Members[i].DBInUse, r.Members[i].Quota = size, used, 100 }
 }
@@ -220,6 +235,23 @@ func TestRowsBesideTheLeader(t *testing.T) {
 		{"47: id 0", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0)}, 47, ActHalt, 0, "corrupt"},
 		{"47: two of two", twoVotersAB, []func(*Ring){alarm(AlarmCorrupt, 0xb1)}, 47, ActHalt, 0, "corrupt"},
 		{"47: an override names the wrong one", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xb1), hashes(1, 2, 3), ringOrder(record.Order{Kind: record.OrderOverride, Row: 47, MemberID: 0xb1})}, 46, ActRemoveMember, 0xb1, ""},
+
+		{"46: an override names the leader, and the alarm is another's: hand over", twoVotersAB, []func(*Ring){alarm(AlarmCorrupt, 0xb1), wrong(0xa1)}, 46, ActMoveLeader, 0xb1, ""},
+		{"46: an override names one of two that etcd names", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xb1), alarm(AlarmCorrupt, 0xc3), wrong(0xc3)}, 46, ActRemoveMember, 0xc3, ""},
+		{"46: an override where etcd names nobody", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0), wrong(0xb1)}, 46, ActRemoveMember, 0xb1, ""},
+		{"46: the one that an override named is gone, and the others agree", twoVotersAC, []func(*Ring){alarm(AlarmCorrupt, 0), hashes2(1, 1), wrong(0xb1)}, 46, ActDisarm, 0, ""},
+		{"46: the alarmed one agrees with all: what differed is gone", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xb1), hashes(1, 1, 1)}, 46, ActDisarm, 0xb1, ""},
+		{"46: two that agree", twoVotersAB, []func(*Ring){alarm(AlarmCorrupt, 0), hashes2(1, 1)}, 46, ActDisarm, 0, ""},
+		{"46: a learner that differs is replaced", twoAndOne, []func(*Ring){alarm(AlarmCorrupt, 0xc3), hashes(1, 1, 2)}, 46, ActRemoveMember, 0xc3, ""},
+		{"46: an alarmed learner that has not told its hash is replaced", twoAndOne, []func(*Ring){alarm(AlarmCorrupt, 0xc3), hashes2(1, 1)}, 46, ActRemoveMember, 0xc3, ""},
+		{"46: an override without an alarm removes nobody", threeVoters, []func(*Ring){wrong(0xb1)}, RowQuiet, ActKeep, 0, ""},
+		{"47: the one that an override named is gone, and the others differ too", twoVotersAC, []func(*Ring){alarm(AlarmCorrupt, 0), hashes2(1, 2), wrong(0xb1)}, 47, ActHalt, 0, "corrupt"},
+		{"46: the one out of reach is not waited for where a quorum of all agrees", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xa1), hashes(1, 0, 1), quietB(time.Minute)}, 46, ActDisarm, 0xa1, ""},
+		{"47: one that is reachable is waited for", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xa1), hashes(1, 0, 1)}, 47, ActHalt, 0, "corrupt"},
+		{"47: one out of reach, and the rest is no quorum that agrees", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xa1), hashes(2, 0, 1), quietB(time.Minute)}, 47, ActHalt, 0, "corrupt"},
+		{"47: an override of the only voter", func() Ring { return ringOf([]RingMember{mA}, nil) }, []func(*Ring){alarm(AlarmCorrupt, 0), wrong(0xa1)}, 47, ActHalt, 0, "corrupt"},
+		{"47: a single voter agrees only with itself", func() Ring { return ringOf([]RingMember{mA}, nil) }, []func(*Ring){alarm(AlarmCorrupt, 0), hashes1}, 47, ActHalt, 0, "corrupt"},
+		{"45: nobody differs any more: the override of row 47 is done", threeVoters, []func(*Ring){ringOrder(record.Order{Kind: record.OrderOverride, Row: 47, MemberID: 0xb1, Time: t0.Add(-time.Hour)})}, 45, ActCompleteOrder, 0, ""},
 
 		{"48: compact first", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(100, 10)}, 48, ActCompact, 0, ""},
 		{"48: then the followers", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(100, 10), compacted}, 48, ActDefragment, 0xb1, ""},

@@ -168,10 +168,10 @@ func (b *beside) onMember(e Member, call func(c *clientv3.Client, endpoint strin
 	return call(c, ClientURL(u.Hostname()))
 }
 
-// disarm takes one alarm of one member back, and no other: etcd takes "no member, no kind" for all of them.
+// disarm takes one alarm of one member back, and no other, or the one of id 0, which is about a difference: etcd takes "no member, no kind" for all of them.
 func (b *beside) disarm(ctx context.Context, c *clientv3.Client, a Alarm) error {
 	kind, ok := etcdserverpb.AlarmType_value[string(a.Kind)]
-	if !ok || kind == 0 || a.MemberID == 0 {
+	if !ok || kind == 0 || a.MemberID == 0 && a.Kind != AlarmCorrupt {
 		return fmt.Errorf("disarm %q of member %s: only a known alarm of one member is disarmed", a.Kind, a.MemberID)
 	}
 	return b.at(StepDisarm, func() error {

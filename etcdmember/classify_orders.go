@@ -136,7 +136,7 @@ func (h history) betterSource(o *Observation, r *record.Order) *record.RestoreOr
 		return nil // how far it reaches is not known yet
 	}
 	best := newestLog(append([]survivor{named}, stopped...)) // of two that reach as far, the named one
-	if best.id != named.id && best.disk != "" {
+	if best.id != named.id {                                 // also where its disk is not known by an id, as after a boot without the Compute API: what it acknowledged counts
 		return best.order(h.formed.Number)
 	}
 	return nil

@@ -156,6 +156,15 @@ var bootCases = []rowCase{
 		f.Agent.Phase = PhaseStopped
 	}), 8, ActOrderRestore, ""},
 	{"8: another stopped with as long a log: the named one goes on", from(three, orderNewest, othersStopped, meStopped, func(f *Facts) { f.last().Stopped[0].LastIndex = 100 }), 8, ActCloseEpoch, ""},
+	{"8: the same where its disk's id is not known", from(three, orderNewest, meStopped, othersStopped, longerB, func(f *Facts) {
+		mine := f.Record.Replicas[pb]
+		for i := range mine {
+			mine[i].DiskID = ""
+			if mine[i].Started != nil {
+				mine[i].Started.DiskID = ""
+			}
+		}
+	}), 8, ActOrderRestore, ""},
 	{"8: one that stopped with a longer log has gone with its disk since", from(three, orderNewest, meStopped, othersStopped, longerB, bGone), 8, ActCloseEpoch, ""},
 	{"8: a VM that is TERMINATED in two lists is harmless", from(three, orderMe, meStopped, func(f *Facts) {
 		for _, l := range []*Listing{&f.Compute.First, &f.Compute.Second} {

@@ -8,8 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
+	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.etcd.io/etcd/server/v3/storage/datadir"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.uber.org/zap"
 
 	"github.com/quorate/quorate/internal/durable"
@@ -80,8 +84,32 @@ func (k Making) Make(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", source, err)
 	}
+	if err := dropAlarms(datadir.ToBackendFileName(k.Out)); err != nil {
+		return fmt.Errorf("take the old members' alarms out of %s: %w", k.Out, err)
+	}
 	log.Info("made the directory of a new epoch", "source", source)
 	return syncTree(k.Out)
+}
+
+// dropAlarms takes the alarms out of a database. They are about members of the old epoch, and etcd keeps them: CORRUPT of id 0 would hold up
+// the new one, which has a single member and nothing to differ from, for good. A database that is full raises NOSPACE again by itself.
+func dropAlarms(file string) (err error) {
+	db, err := bbolt.Open(file, 0o600, &bbolt.Options{Timeout: time.Second})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return db.Update(func(tx *bbolt.Tx) error {
+		name := schema.Alarm.Name()
+		if tx.Bucket(name) == nil {
+			return nil
+		}
+		if err := tx.DeleteBucket(name); err != nil {
+			return err
+		}
+		_, err := tx.CreateBucket(name)
+		return err
+	})
 }
 
 // syncTree writes everything below a folder, and the folder, to the disk.

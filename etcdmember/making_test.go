@@ -196,6 +196,36 @@ func TestADirectoryIsReadToTheLastEntryOfItsLog(t *testing.T) {
 	}
 }
 
+// An alarm of the old members, CORRUPT of id 0 above all, would refuse the new one's writes, and nobody could ever disarm it.
+func TestADirectoryIsMadeWithoutTheAlarmsOfItsSource(t *testing.T) {
+	t.Parallel()
+	smallLogs()
+	dir := filepath.Join(t.TempDir(), "old")
+	e := serving(t, realMember(t, onDir(dir)))
+	putReal(t, e, "k", "v")
+	for _, a := range []etcdserverpb.AlarmType{etcdserverpb.AlarmType_NOSPACE, etcdserverpb.AlarmType_CORRUPT} {
+		if _, err := e.Server.Alarm(t.Context(), &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, Alarm: a}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(e.Server.Alarms()) != 2 {
+		t.Fatalf("alarms of the source: %v", e.Server.Alarms())
+	}
+	e.Close()
+	k := makingFrom(dir, t.TempDir())
+	if err := k.Make(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	made := serving(t, realMember(t, onDir(k.Out)))
+	if left := made.Server.Alarms(); len(left) > 0 {
+		t.Errorf("alarms: %v", left)
+	}
+	putReal(t, made, "after", "v")
+	if got, _ := realKeys(t, made); got != "after=v k=v" {
+		t.Errorf("it holds %s", got)
+	}
+}
+
 func TestATornEndOfASourceIsCutOffInTheCopy(t *testing.T) {
 	t.Parallel()
 	smallLogs()

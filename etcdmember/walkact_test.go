@@ -22,6 +22,7 @@ func (w *world) act(v *vm, f Facts, p Plan) []func() bool {
 				a.Phase, a.Epoch, a.Token, a.MemberID = PhaseSeeding, p.Epoch, token, 0
 			}),
 			func() bool { return w.makeSeed(v, p.Epoch) },
+			func() bool { return w.finish(v) },
 		}, w.form(v, p.Epoch))
 	case ActForm:
 		return w.form(v, p.Epoch)
@@ -67,6 +68,7 @@ func (w *world) act(v *vm, f Facts, p Plan) []func() bool {
 		return []func() bool{
 			set(func(a *AgentFile) { a.Phase = PhaseStarted }),
 			func() bool { return w.startJoined(v, p.MemberID) },
+			func() bool { return w.finish(v) },
 		}
 	case ActWriteStopped:
 		return w.writeStopped(v, f, p)
@@ -180,7 +182,7 @@ func (w *world) confirm(v *vm, k, epoch uint64, id record.MemberID) bool {
 	return true
 }
 
-// makeSeed starts etcd with the token: the same token makes the same cluster and member.
+// makeSeed begins the directory of a seed: the same token makes the same cluster and member. Until it is finished, etcd cannot start on it.
 func (w *world) makeSeed(v *vm, epoch uint64) bool {
 	if v.etcd != nil {
 		return true
@@ -189,9 +191,21 @@ func (w *world) makeSeed(v *vm, epoch uint64) bool {
 		token := v.disk.agent.Token
 		d := &dir{cid: w.clusterOf(token), id: record.MemberID(v.place+1)<<40 | record.MemberID(epoch)<<32, term: 1}
 		d.log = []logEntry{{term: 1, kind: addVoter, id: d.id, place: v.place}}
-		d.commit, d.conf = 1, conf{}.apply(d.log[0])
+		d.commit, d.conf, d.corrupt = 1, conf{}.apply(d.log[0]), true
 		v.disk.dir = d
 	}
+	return true
+}
+
+// finish ends the making of a directory, which the power can be cut in: etcd runs.
+func (w *world) finish(v *vm) bool {
+	if v.etcd != nil {
+		return true
+	}
+	if v.disk.dir == nil {
+		return false
+	}
+	v.disk.dir.corrupt = false
 	w.launch(v)
 	return true
 }
@@ -245,8 +259,7 @@ func (w *world) startJoined(v *vm, id record.MemberID) bool {
 	if formed == nil || v.etcd != nil {
 		return false
 	}
-	v.disk.dir = &dir{cid: formed.Outcome.Formed.ClusterID, id: id}
-	w.launch(v)
+	v.disk.dir = &dir{cid: formed.Outcome.Formed.ClusterID, id: id, corrupt: true}
 	return true
 }
 

@@ -19,6 +19,8 @@ type variant struct {
 	beside func(now time.Time, previous, ring Ring) Plan
 	facts  func(f *Facts)             // what is wrong with the facts; nil: nothing
 	reads  func(commit, last int) int // how much of its source a restore reads; nil: all
+	// keepsAlarms: a restore takes over the alarms of its source, whose members are gone.
+	keepsAlarms bool
 }
 
 var asItIs = variant{decide: Decide, beside: DecideBesideLeader}
@@ -208,7 +210,7 @@ func (w *world) step(v *vm) {
 	if v.etcd != nil && v.etcd.leads {
 		w.beside(v)
 	} else {
-		v.previous, v.silent = Ring{}, nil
+		v.previous, v.silent, v.compacted, v.defragmented = Ring{}, nil, time.Time{}, nil
 	}
 	if len(v.queue) == 0 && (v.etcd == nil || w.calm || w.chance(30)) {
 		w.decide(v)
@@ -239,16 +241,22 @@ func (w *world) beside(v *vm) {
 	p := w.by.beside(w.now, v.previous, ring)
 	v.previous = ring
 	w.besideRows[p.Row]++
-	if p.Blocked != nil {
-		v.besideBlocked = p.Blocked
-	}
-	if p.Act != ActPromote && p.Act != ActRemoveMember && p.Act != ActMoveLeader {
+	v.besideBlocked = p.Blocked
+	if p.Act == ActKeep || p.Act == ActWait || p.Act == ActHalt {
 		return
 	}
 	w.checkChange(v, p)
+	w.checkAlarmAct(v, p)
 	w.log("%s beside row %s: %s %s", v.id, p.Row, p.Act, p.MemberID)
-	if p.Act == ActMoveLeader {
+	switch p.Act {
+	case ActMoveLeader:
 		v.queue = append(v.queue, func() bool { return w.moveLeader(v, p.MemberID) })
+		return
+	case ActDisarm, ActCompact, ActDefragment:
+		v.queue = append(v.queue, w.actOnAlarm(v, p))
+		return
+	case ActCompleteOrder:
+		v.queue = append(v.queue, w.write(v, func() bool { return w.complete(p) }))
 		return
 	}
 	kind := map[Act]entryKind{ActPromote: addVoter, ActRemoveMember: remove}[p.Act]
@@ -270,7 +278,7 @@ func (w *world) ring(v *vm) Ring {
 		r.SnapshotAt = s.Time
 	}
 	if v.silent == nil {
-		v.silent, v.moved = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}
+		v.silent, v.moved, v.defragmented = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}, map[record.MemberID]time.Time{}
 	}
 	for _, m := range listOf(e.conf) {
 		match := uint64(e.match[m.ID]) * indexUnit
@@ -288,8 +296,11 @@ func (w *world) ring(v *vm) Ring {
 		if m.ID == e.id {
 			match = r.LastIndex
 		}
-		r.Members = append(r.Members, RingMember{Member: m, Match: match, State: ProgressReplicate, RecentActive: heard, StreamsActive: heard,
+		state, pending := e.progress(m.ID)
+		r.SnapshotInFlight = r.SnapshotInFlight || pending != 0
+		r.Members = append(r.Members, RingMember{Member: m, Match: match, State: state, PendingSnapshot: pending, RecentActive: heard, StreamsActive: heard,
 			UnreachableSince: v.silent[m.ID], MovedAt: v.moved[m.ID].at})
 	}
+	w.alarmed(v, &r)
 	return r
 }

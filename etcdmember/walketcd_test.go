@@ -8,8 +8,8 @@ import (
 )
 
 // The model of etcd in the walk: raft's logs, terms and votes on the disks, and etcd's own rules for changes of the membership. It
-// is a small one: messages are exchanged at once or not at all, a log is never compacted, and there are no leases, so that more elections
-// are possible than etcd would hold.
+// is a small one: messages are exchanged at once or not at all, only a copy of the state takes its time (walkcopies_test.go), and there are no
+// leases, so that more elections are possible than etcd would hold.
 
 type entryKind int
 
@@ -20,6 +20,9 @@ const (
 	addVoter // the seed's own, or a promotion
 	remove
 	publish
+	raise   // an alarm
+	disarm  // it is taken back
+	compact // the keys' history is given up
 )
 
 type logEntry struct {
@@ -28,6 +31,7 @@ type logEntry struct {
 	id    record.MemberID
 	place int
 	name  string
+	alarm AlarmKind
 }
 
 func (e logEntry) isChange() bool {
@@ -40,6 +44,8 @@ type conf struct {
 	names            map[record.MemberID]string
 	places           map[record.MemberID]int
 	removed          map[record.MemberID]bool
+	alarms           []Alarm
+	compactions      int
 }
 
 func without(ids []record.MemberID, id record.MemberID) []record.MemberID {
@@ -75,6 +81,13 @@ func (c conf) apply(e logEntry) conf {
 			c.names = map[record.MemberID]string{}
 		}
 		c.names[e.id] = e.name
+	case raise, disarm:
+		c.alarms = slices.DeleteFunc(slices.Clone(c.alarms), func(a Alarm) bool { return a == e.about() })
+		if e.kind == raise {
+			c.alarms = append(c.alarms, e.about())
+		}
+	case compact:
+		c.compactions++
 	}
 	return c
 }
@@ -95,8 +108,11 @@ type dir struct {
 	corrupt bool
 	version uint64
 	snapAt  int   // etcd's own snapshot, where a reader of the directory begins
+	first   int   // what is below it in the log was given up: who lacks it gets a copy of the state
 	birth   birth // of the first member of a restored cluster
 	earlier bool  // an older copy, put back in place, that nothing on the disk or in the record tells from the disk; not started since
+	space         // of its database
+	flipped int   // another than the others': its data is not what the log made of it
 }
 
 // began is the configuration at the directory's own snapshot.
@@ -116,13 +132,15 @@ func (d *dir) snap() {
 		}
 	}
 	d.snapAt = d.commit
+	d.first = max(d.first, d.snapAt-keptEntries)
 }
 
 // etcd is a running process on the directory of its VM's disk.
 type etcd struct {
 	*dir
-	leads bool
-	match map[record.MemberID]int
+	leads  bool
+	match  map[record.MemberID]int
+	copies map[record.MemberID]*stateCopy // on their way
 }
 
 // identity is whose promises a directory carries.
@@ -213,7 +231,7 @@ func (w *world) elect(v *vm) bool {
 		return false
 	}
 	w.checkLeader(e)
-	e.leads, e.match = true, map[record.MemberID]int{}
+	e.leads, e.match, e.copies = true, map[record.MemberID]int{}, map[record.MemberID]*stateCopy{}
 	w.append(v, logEntry{kind: noOp})
 	return true
 }
@@ -228,6 +246,7 @@ func (w *world) append(v *vm, e logEntry) {
 func (w *world) replicate(l *vm, id record.MemberID, upTo int) {
 	u := w.peer(l, id)
 	if u == nil || u == l || !l.etcd.leads {
+		delete(l.etcd.copies, id) // its connection ends
 		return
 	}
 	from, to := l.etcd, u.etcd
@@ -245,6 +264,11 @@ func (w *world) replicate(l *vm, id record.MemberID, upTo int) {
 	for same < min(len(to.log), upTo) && to.log[same].term == from.log[same].term {
 		same++
 	}
+	if same < from.first {
+		w.copyState(l, u)
+		return
+	}
+	delete(from.copies, id)
 	if same < upTo {
 		if same < to.commit {
 			w.fail("S2", "what member %s has committed is overwritten", id)
@@ -262,6 +286,7 @@ func (w *world) advance(v *vm, commit int) {
 	for ; d.commit < commit; d.commit++ {
 		d.conf = d.conf.apply(d.log[d.commit])
 	}
+	maps.DeleteFunc(v.etcd.copies, func(id record.MemberID, _ *stateCopy) bool { return !d.conf.has(id) })
 	if d.conf.removed[d.id] {
 		v.etcd = nil
 	}

@@ -50,6 +50,8 @@ func (w *world) refuses(l *vm, e logEntry) bool {
 		return true
 	}
 	switch e.kind {
+	case write:
+		return len(c.alarms) > 0
 	case addLearner:
 		return c.removed[e.id] || c.has(e.id) || len(c.learners) >= maxLearners || w.connected(l, 0) < len(c.voters)
 	case addVoter: // on Match alone, whether the learner lives or not

@@ -86,6 +86,9 @@ func (w *world) lead(l *vm) {
 		w.propose(l, logEntry{kind: write})
 	}
 	w.publishNames(l)
+	if l.etcd != nil && (w.calm || w.chance(10)) {
+		w.raiseAlarms(l)
+	}
 }
 
 // publishNames lets members that run, and are heard of, publish their names.

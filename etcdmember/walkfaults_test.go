@@ -69,6 +69,13 @@ var faultsOfWalk = []mishap{
 		w.boot(u)
 		return true
 	}},
+	{"the power is cut while a directory is made", func(w *world, v *vm) bool {
+		making := v.on && v.etcd == nil && v.disk.dir != nil && v.disk.dir.corrupt && len(v.queue) > 0
+		if making {
+			w.boot(v)
+		}
+		return making
+	}},
 	{"a copy of the disk is kept", func(w *world, v *vm) bool { w.keepCopy(v.disk); return true }},
 	{"an older copy is put back, as a new disk", func(w *world, v *vm) bool {
 		c := w.copyOf(v.place)
@@ -87,6 +94,21 @@ var faultsOfWalk = []mishap{
 		v.disk.dir.corrupt = true
 		w.crash(v)
 		return true
+	}},
+	{"a byte of the database flips", func(w *world, v *vm) bool {
+		if v.disk.dir == nil || v.disk.dir.first == 0 { // who joins would have it right from the log, again and again
+			return false
+		}
+		v.disk.dir.flipped = w.next()
+		return true
+	}},
+	{"a database is full", func(w *world, v *vm) bool { return v.fill() }},
+	{"all databases are full", func(w *world, v *vm) bool {
+		any := false
+		for _, u := range w.vms {
+			any = u.fill() || any
+		}
+		return any
 	}},
 	{"the network is cut", func(w *world, v *vm) bool {
 		for _, u := range w.vms {
@@ -127,6 +149,16 @@ func (w *world) fault() {
 	}
 	w.injected[f.name]++
 	w.faults--
+}
+
+// fill lets the database reach its quota.
+func (v *vm) fill() bool {
+	d := v.disk.dir
+	if d == nil || d.full {
+		return false
+	}
+	d.space = space{true, d.conf.compactions}
+	return true
 }
 
 func (w *world) clone(d *data) *data {
@@ -266,6 +298,7 @@ func (w *world) obey() {
 		}
 	}
 	w.stopNamed()
+	w.nameWrong()
 }
 
 // stopNamed does what `restore-waits` says: the VMs that it names are stopped, and started again when the restore is done.

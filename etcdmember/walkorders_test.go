@@ -1,6 +1,7 @@
 package etcdmember
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -8,7 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// Orders other than restores in the walk: who leaves, how many are wanted, pauses, and an override of row 42.
+// Orders other than restores in the walk: who leaves, how many are wanted, pauses, and overrides.
 
 // orderSize gives one of them.
 func (w *world) orderSize() {
@@ -36,6 +37,91 @@ func (w *world) orderSize() {
 	}
 	w.asks--
 	w.order(o, promise{})
+}
+
+// overrideUnusable gives an override of row 30, which is no way to start what cannot be used.
+func (w *world) overrideUnusable() {
+	if id := w.unusable(); id != 0 && !ordersOf(w.view.Orders, w.now).overrides(30, id) {
+		w.order(record.Order{Kind: record.OrderOverride, Row: 30, MemberID: id, By: "person"}, promise{})
+	}
+}
+
+// unusable is a member whose directory cannot be used; 0: there is none.
+func (w *world) unusable() record.MemberID {
+	for _, v := range w.vms {
+		if v.row == 30 && v.disk.dir != nil {
+			return v.disk.dir.id
+		}
+	}
+	return 0
+}
+
+// wrong is a member that differs from what most voters hold, where etcd says that members differ; 0: there is none. Voters first: who leads
+// sends its data to those that join.
+func (w *world) wrong() record.MemberID {
+	l := w.reigning()
+	if l == nil || len(l.etcd.conf.alarmed(AlarmCorrupt)) == 0 {
+		return 0
+	}
+	held, data := map[int]int{}, map[record.MemberID]int{}
+	for _, v := range w.vms {
+		if v.etcd == nil || v.etcd.cid != l.etcd.cid || !l.etcd.conf.has(v.etcd.id) {
+			continue
+		}
+		data[v.etcd.id] = v.etcd.flipped
+		if slices.Contains(l.etcd.conf.voters, v.etcd.id) {
+			held[v.etcd.flipped]++
+		}
+	}
+	right := 0
+	for _, d := range slices.Sorted(maps.Keys(held)) {
+		if held[d] > held[right] {
+			right = d
+		}
+	}
+	for _, id := range slices.Concat(l.etcd.conf.voters, l.etcd.conf.learners) {
+		if d, runs := data[id]; runs && d != right {
+			return id
+		}
+	}
+	return 0
+}
+
+// nameWrong is a person's word on members that differ (row 47): which one is wrong, or, where that has not helped, a restore from one that is right.
+func (w *world) nameWrong() {
+	id := w.wrong()
+	if !slices.ContainsFunc(w.vms, func(v *vm) bool { return v.besideBlocked != nil && v.besideBlocked.Name == "corrupt" }) {
+		return
+	}
+	l, given := w.reigning(), ordersOf(w.view.Orders, w.now)
+	if l == nil {
+		return
+	}
+	n := len(l.etcd.conf.voters)
+	switch {
+	case id == 0 && n > 1:
+		return
+	case !given.overrides(47, id) && n > 1:
+		w.order(record.Order{Kind: record.OrderOverride, Row: 47, MemberID: id, By: "person"}, promise{})
+		return
+	case n > 1 && w.connected(l, id) >= quorum(n-1) && !given.paused:
+		w.fail("S5", "a person named member %s, and it is not replaced", id)
+	}
+	for _, v := range w.vms {
+		if v.etcd != nil && v.etcd.id != id && w.orderFrom(v) {
+			return
+		}
+	}
+}
+
+// complete writes that an order has been carried out.
+func (w *world) complete(p Plan) bool {
+	for i := range w.view.Orders {
+		if o := &w.view.Orders[i]; o.Number == p.OrderNumber && o.Done == nil {
+			o.Done = &record.Done{Time: w.now, What: p.Reason}
+		}
+	}
+	return true
 }
 
 // staying counts the places that are not ordered to leave.
@@ -77,10 +163,10 @@ func (w *world) resume() {
 	}
 }
 
-// ordered: a person's word removes the member: its place is to leave, two replicas are wanted, or it is declared gone.
+// ordered: a person's word removes the member: its place is to leave, two replicas are wanted, or it is declared gone or wrong.
 func (w *world) ordered(place int, id record.MemberID) bool {
 	given := ordersOf(w.view.Orders, w.now)
-	return given.left(places[place]) != nil || given.replicas == 2 || given.overrides(42, id)
+	return given.left(places[place]) != nil || given.replicas == 2 || given.overrides(42, id) || given.overrides(47, id)
 }
 
 // moveLeader hands leadership to a voter that has everything.

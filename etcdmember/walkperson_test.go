@@ -11,6 +11,7 @@ import (
 // person gives an order, or the snapshot duty has its turn.
 func (w *world) person(v *vm) {
 	f := historyOf(Facts{Now: w.now, Record: w.view})
+	w.overrideUnusable()
 	n := w.random.IntN(10)
 	if w.sizes {
 		n -= w.random.IntN(2) * 4 // fewer restores

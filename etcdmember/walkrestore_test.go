@@ -155,6 +155,7 @@ func (w *world) restored(v *vm, p Plan) *dir {
 	d := &dir{id: record.MemberID(v.place+1)<<40 | record.MemberID(p.Epoch)<<32, term: 1}
 	d.log = []logEntry{{term: 1, kind: addVoter, id: d.id, place: v.place}}
 	d.commit, d.conf = 1, conf{}.apply(d.log[0])
+	d.snapAt, d.first = 1, 1 // it begins with a database, and no log says what is in that
 	if p.Source.Kind == record.SourceSnapshot {
 		d.birth = w.snapshot(p.Source.Snapshot).birth
 		d.birth.order = p.OrderNumber
@@ -167,7 +168,10 @@ func (w *world) restored(v *vm, p Plan) *dir {
 		}
 		n := w.by.read(from.commit, len(from.log))
 		if n > len(d.birth.terms) {
-			d.birth = birth{from.cid, from.terms(n), p.OrderNumber}
+			d.birth, d.flipped = birth{from.cid, from.terms(n), p.OrderNumber}, from.flipped
+			if w.by.keepsAlarms {
+				d.conf.alarms = from.conf.alarms
+			}
 		}
 	}
 	if d.birth.from == 0 {

@@ -75,9 +75,15 @@ func (w *world) checkChange(l *vm, p Plan) {
 			return // deposed, and it hears so with its next message
 		}
 	}
+	if alarmed := c.alarmed(AlarmCorrupt); slices.Contains(alarmed, 0) && !w.said47() && !w.oneTruth(l) {
+		w.fail("S2", "row %s: %s %s while the members' data differ and nobody said who is right", p.Row, p.Act, p.MemberID)
+	}
 	n, alive := len(c.voters), w.connected(l, 0)
 	switch p.Act {
 	case ActPromote:
+		if u := w.peer(l, p.MemberID); u != nil && (l.etcd.copying(p.MemberID) || (len(l.etcd.log)-len(u.etcd.log))*indexUnit > maxLag) {
+			w.fail("S3", "learner %s is promoted, and lacks what the cluster has written", p.MemberID)
+		}
 		if w.peer(l, p.MemberID) == nil {
 			w.fail("S3", "learner %s is promoted and does not run", p.MemberID)
 		}
@@ -95,6 +101,9 @@ func (w *world) checkChange(l *vm, p Plan) {
 		}
 	case ActRemoveMember:
 		if !slices.Contains(c.voters, p.MemberID) {
+			if p.Row == 43 && l.etcd.copying(p.MemberID) {
+				w.fail("S3", "learner %s is removed while a copy of the state is on its way to it", p.MemberID)
+			}
 			return
 		}
 		i, _ := historyOf(Facts{Now: w.now, Record: w.view}).incarnationOf(p.MemberID)
@@ -104,6 +113,9 @@ func (w *world) checkChange(l *vm, p Plan) {
 				w.fail("S3", "removing %s, by order, takes the quorum", p.MemberID)
 			}
 			return
+		}
+		if w.outvoted(l, p.MemberID) {
+			return // it counts as failed
 		}
 		if owner != nil && !owner.ghost {
 			w.fail("S3", "voter %s is removed by another, and its VM %s exists", p.MemberID, owner.id)
@@ -182,6 +194,9 @@ func (w *world) whole() bool {
 		return false
 	}
 	c := l.etcd.conf
+	if len(c.alarms) > 0 {
+		return false
+	}
 	if members := len(c.voters) + len(c.learners); members != w.staying() || members != 2 && len(c.learners) > 0 {
 		return false
 	}
@@ -189,7 +204,7 @@ func (w *world) whole() bool {
 		if w.leaves(v.place) && v.etcd == nil && v.row == RowLeft {
 			continue
 		}
-		if v.etcd == nil || v.etcd.cid != l.etcd.cid || v.disk.agent.Phase != PhaseStarted || v.etcd.commit != l.etcd.commit {
+		if v.etcd == nil || v.etcd.cid != l.etcd.cid || v.disk.agent.Phase != PhaseStarted || v.etcd.commit != l.etcd.commit || v.etcd.flipped != l.etcd.flipped || v.etcd.full {
 			return false
 		}
 	}

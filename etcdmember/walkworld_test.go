@@ -38,6 +38,8 @@ type vm struct {
 	previous      Ring
 	silent        map[record.MemberID]time.Time
 	moved         map[record.MemberID]movement
+	compacted     time.Time // by this leader's agent
+	defragmented  map[record.MemberID]time.Time
 	row           Row
 	act           Act // of the last decision
 	blocked       *Blocked
@@ -97,9 +99,9 @@ type world struct {
 	serving  map[record.MemberID]bool
 	outcomes map[uint64]bool
 
-	limited   bool // it came to what nothing can detect
-	forgetful int  // starts of an older copy beside a quorum that does not need what it lost
-
+	limited          bool // it came to what nothing can detect
+	forgetful        int  // starts of an older copy beside a quorum that does not need what it lost
+	copied, stale    int  // copies of the state, and how many arrived too late
 	rows, besideRows map[Row]int
 	injected         map[string]int
 	history          []string
@@ -161,7 +163,7 @@ func (w *world) boot(v *vm) { v.boot++; w.crash(v); v.on = true }
 
 func (w *world) crash(v *vm) {
 	v.etcd, v.queue, v.compute, v.read, v.seen, v.previous, v.silent = nil, nil, Compute{}, Directory{}, map[string]bool{}, Ring{}, nil
-	v.blocked, v.strangerSince = nil, time.Time{}
+	v.blocked, v.strangerSince, v.compacted, v.defragmented = nil, time.Time{}, time.Time{}, nil
 }
 
 func (w *world) off(v *vm) { w.crash(v); v.on = false }
@@ -236,6 +238,7 @@ func (w *world) String() string {
 		if d := v.disk.dir; d != nil {
 			fmt.Fprintf(&b, " member %s log %d commit %d term %d running %v version %d/%d voters %v learners %v", d.id, len(d.log), d.commit, d.term,
 				v.etcd != nil, d.version, w.ever[d.who()], d.conf.voters, d.conf.learners)
+			fmt.Fprintf(&b, " first %d flipped %d space %+v alarms %v", d.first, d.flipped, d.space, d.conf.alarms)
 		}
 	}
 	return b.String()

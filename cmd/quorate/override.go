@@ -49,7 +49,7 @@ var risks = map[int]string{
 		"fewer; and if the VM still runs, cut off, it serves old reads to whoever reaches it until it learns of its removal. When it comes back " +
 		"after that, its directory is archived and it joins anew. If it is heard of before that, the order is done.",
 	47: "You say that member %[1]s of %[2]s is the one whose data is wrong. It is removed, its directory is archived, it joins anew with a copy " +
-		"from the others, and its alarm is disarmed. The risk: what the others hold becomes the truth, and if it is they that are wrong, the only " +
+		"from the others, and the alarms are disarmed once the voters that are left agree. The risk: what the others hold becomes the truth, and if it is they that are wrong, the only " +
 		"right copy is the archived one.",
 }
 

@@ -1,0 +1,213 @@
+package etcdmember
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// Alarms in the walk: databases that are full, and data that differs. Etcd raises an alarm with an entry in its log, and refuses writes while
+// one stands. Compaction, defragmentation and the members' hashes are as much of them as the rows 46 to 48 see.
+
+// space is the room of a member's database.
+type space struct {
+	full   bool
+	before int // the compactions before it was full: a later one lets a defragmentation give its pages back
+}
+
+func (e logEntry) about() Alarm { return Alarm{MemberID: e.id, Kind: e.alarm} }
+
+func (c conf) alarmed(k AlarmKind) []record.MemberID {
+	var out []record.MemberID
+	for _, a := range c.alarms {
+		if a.Kind == k {
+			out = append(out, a.MemberID)
+		}
+	}
+	return out
+}
+
+// defragment gives back what a compaction has freed.
+func (d *dir) defragment() {
+	if d.conf.compactions > d.before {
+		d.full = false
+	}
+}
+
+// sizes of a database as its member's status says them, of a quota of 100.
+func (d *dir) sizes() (size, inUse, quota int64) {
+	switch {
+	case !d.full:
+		return 20, 10, 100
+	case d.conf.compactions > d.before:
+		return 100, 10, 100
+	}
+	return 100, 99, 100
+}
+
+// hash of a member's data at the leader's revision: the same for all whose data is what the log made of it.
+func (d *dir) hash() uint32 { return uint32(1 + d.flipped) }
+
+// raiseAlarms is what etcd finds by itself: each member its own full database, the leader members that differ.
+func (w *world) raiseAlarms(l *vm) {
+	e := l.etcd
+	for _, id := range slices.Concat(e.conf.voters, e.conf.learners) {
+		if u := w.peer(l, id); l.etcd != nil && u != nil && u.etcd.full {
+			w.raise(l, id, AlarmNoSpace)
+		}
+	}
+	if l.etcd == nil || len(e.conf.voters) == 1 && len(e.conf.learners) == 0 {
+		return
+	}
+	for _, id := range w.differing(l) {
+		w.raise(l, id, AlarmCorrupt)
+	}
+}
+
+func (w *world) raise(l *vm, id record.MemberID, k AlarmKind) {
+	if l.etcd == nil || slices.Contains(l.etcd.conf.alarms, Alarm{id, k}) {
+		return
+	}
+	if w.propose(l, logEntry{kind: raise, id: id, alarm: k}) != refused {
+		w.log("alarm %s of member %s", k, id)
+	}
+}
+
+// differing are the members for which etcd raises CORRUPT: by its one check those that differ from the leader, which it takes to be right;
+// by the other those that differ from a majority, and 0 where there is none.
+func (w *world) differing(l *vm) (out []record.MemberID) {
+	hashes, of := map[uint32]int{}, map[record.MemberID]uint32{}
+	for _, id := range slices.Concat(l.etcd.conf.voters, l.etcd.conf.learners) {
+		if u := w.peer(l, id); u != nil && u.etcd.commit == l.etcd.commit {
+			of[id] = u.etcd.hash()
+			if slices.Contains(l.etcd.conf.voters, id) {
+				hashes[of[id]]++
+			}
+		}
+	}
+	right := l.etcd.hash()
+	if byMajority := w.chance(50); byMajority && len(hashes) > 1 {
+		right = 0
+		for h, n := range hashes {
+			if n >= quorum(len(l.etcd.conf.voters)) {
+				right = h
+			}
+		}
+		if right == 0 {
+			return []record.MemberID{0}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(of)) {
+		if of[id] != right {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// alarmed finds what the leader's agent asks the members for, where an alarm stands.
+func (w *world) alarmed(v *vm, r *Ring) {
+	r.Alarms = v.etcd.conf.alarms
+	r.CompactedSince = !v.compacted.IsZero() && w.now.Sub(v.compacted) < historyWindow/compactShare
+	for i := range r.Members {
+		m := &r.Members[i]
+		u := w.peer(v, m.ID)
+		if u == nil {
+			continue
+		}
+		if len(v.etcd.conf.alarmed(AlarmNoSpace)) > 0 {
+			m.DBSize, m.DBInUse, m.Quota = u.etcd.sizes()
+			m.DefragmentedAt = v.defragmented[m.ID]
+		}
+		if len(v.etcd.conf.alarmed(AlarmCorrupt)) > 0 && u.etcd.commit >= v.etcd.lastWrite() {
+			m.Hash, m.HashRevision = u.etcd.hash(), int64(v.etcd.lastWrite())
+		}
+	}
+}
+
+// lastWrite is the leader's revision: the last entry that wrote.
+func (d *dir) lastWrite() int {
+	for n := d.commit; n > 0; n-- {
+		if d.log[n-1].kind == write {
+			return n
+		}
+	}
+	return 1
+}
+
+// actOnAlarm takes one act of the alarms' rows.
+func (w *world) actOnAlarm(v *vm, p Plan) func() bool {
+	return func() bool {
+		if v.etcd == nil {
+			return false
+		}
+		switch u := w.peer(v, p.MemberID); p.Act {
+		case ActDisarm:
+			return w.propose(v, logEntry{kind: disarm, id: p.Alarm.MemberID, alarm: p.Alarm.Kind}) == done
+		case ActCompact:
+			v.compacted = w.now
+			return w.propose(v, logEntry{kind: compact}) == done
+		case ActDefragment:
+			v.defragmented[p.MemberID] = w.now
+			if u != nil {
+				u.etcd.defragment()
+			}
+		}
+		return true
+	}
+}
+
+// checkAlarmAct is what no act for an alarm may do, at the moment of its decision.
+func (w *world) checkAlarmAct(l *vm, p Plan) {
+	c := l.etcd.conf
+	switch {
+	case p.Act == ActDefragment && p.MemberID == l.etcd.id && len(c.voters) > 1:
+		w.fail("S3", "the leader %s is defragmented, and serves nothing meanwhile", p.MemberID)
+	case p.Act == ActDefragment && len(l.etcd.copies) > 0:
+		w.fail("S3", "%s is defragmented while a copy of the state is on its way", p.MemberID)
+	case p.Act == ActDisarm && p.Alarm.Kind == AlarmNoSpace:
+		for _, v := range w.vms {
+			if v.etcd != nil && v.etcd.cid == l.etcd.cid && c.has(v.etcd.id) && v.etcd.full {
+				w.fail("S5", "NOSPACE is disarmed while the database of %s is full", v.etcd.id)
+			}
+		}
+	case p.Act == ActDisarm && (p.Alarm.MemberID == 0 || c.has(p.Alarm.MemberID)):
+		if !w.oneTruth(l) {
+			w.fail("S2", "CORRUPT of %s is disarmed, and the members differ", p.Alarm.MemberID)
+		}
+	}
+}
+
+// said47: a person named a member that is wrong.
+func (w *world) said47() bool {
+	return slices.ContainsFunc(ordersOf(w.view.Orders, w.now).all, func(o record.Order) bool {
+		return o.Kind == record.OrderOverride && o.Row == 47
+	})
+}
+
+// oneTruth: all voters that the leader reaches hold the same data.
+func (w *world) oneTruth(l *vm) bool {
+	return !slices.ContainsFunc(l.etcd.conf.voters, func(id record.MemberID) bool {
+		u := w.peer(l, id)
+		return u != nil && u.etcd.flipped != l.etcd.flipped
+	})
+}
+
+// outvoted: etcd says that the member is corrupt, and the others, at least two, agree with each other and differ from it.
+func (w *world) outvoted(l *vm, id record.MemberID) bool {
+	c := l.etcd.conf
+	own, others := -1, map[int]bool{} // its directory may have been put away already
+	for _, v := range w.vms {
+		d := v.disk.dir // its member may not run at this moment
+		if d == nil || d.cid != l.etcd.cid || !slices.Contains(c.voters, d.id) {
+			continue
+		}
+		if d.id == id {
+			own = d.flipped
+		} else {
+			others[d.flipped] = true
+		}
+	}
+	return slices.Contains(c.alarmed(AlarmCorrupt), id) && len(c.voters) >= 3 && len(others) == 1 && !others[own]
+}
