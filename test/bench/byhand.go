@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/certs"
@@ -43,10 +45,21 @@ func (h byHand) files(vm localgce.VMStatus) certs.Files {
 
 func (h byHand) peerURL(vm localgce.VMStatus) string { return "https://" + vm.Address + ":2380" }
 
+// handPatience is how long the hand tries again what etcd refuses for now.
+const handPatience = 20 * time.Second
+
 // replace removes the member that is lost, adds a learner in its place, and tells the VM's etcd that it joins.
 func (h byHand) replace(ctx context.Context, c *clientv3.Client, vm localgce.VMStatus, former uint64) (time.Duration, error) {
 	begin := time.Now()
-	if _, err := c.MemberRemove(ctx, former); err != nil {
+	_, err := c.MemberRemove(ctx, former)
+	for errors.Is(err, rpctypes.ErrUnhealthy) && time.Since(begin) < handPatience {
+		// The others have not been connected for the 5 s that etcd asks for.
+		if err := sleep(ctx, dialPause); err != nil {
+			return 0, err
+		}
+		_, err = c.MemberRemove(ctx, former)
+	}
+	if err != nil {
 		return 0, fmt.Errorf("remove by hand: %w", err)
 	}
 	if _, err := c.MemberAddAsLearner(ctx, []string{h.peerURL(vm)}); err != nil {
