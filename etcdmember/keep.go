@@ -22,6 +22,8 @@ type keeper struct {
 	nextLook, nextMark time.Time
 	// unresolved are the peers' names that the last look did not find: another look right away would not either.
 	unresolved map[string]bool
+	// leaderless: the member knew no leader at the former tick.
+	leaderless bool
 	// listed are the ids of the list as the last look found it.
 	listed map[record.MemberID]bool
 	// marked is the status of the former tick that was to be marked.
@@ -59,12 +61,12 @@ func (k *keeper) tick(ctx context.Context) error {
 		s = MemberStatus{} // the supervisor starts it again; the record is looked at all the same
 	}
 	looked := false
-	if !now.Before(k.nextLook) || k.unknownPeer(s) || k.newMember(s) {
+	if lost := k.lostLeader(s); lost || !now.Before(k.nextLook) || k.unknownPeer(s) || k.newMember(s) {
 		looked = true
 		if err := k.look(ctx, s); err != nil {
 			return err
 		}
-		k.nextLook = now.Add(keepPause)
+		k.nextLook = k.afterLook(now)
 	}
 	if s.MemberID != 0 && !now.Before(k.nextMark) {
 		k.nextMark = now.Add(markPeriod)
@@ -77,6 +79,23 @@ func (k *keeper) tick(ctx context.Context) error {
 		k.beside.forget()
 	}
 	return nil
+}
+
+// lostLeader reports, once, that the member has just lost its leader: what follows from that is shown by the looks after it.
+func (k *keeper) lostLeader(s MemberStatus) bool {
+	before := k.leaderless
+	k.leaderless = s.MemberID != 0 && s.Leader == 0
+	return k.leaderless && !before
+}
+
+// afterLook is when the next look is due. One that found no quorum is followed by one that may say so: with the usual pause alone the loss was shown
+// two pauses and the time-outs of both looks after it.
+func (k *keeper) afterLook(now time.Time) time.Time {
+	next := now.Add(keepPause)
+	if patient := k.alone.Add(quorumPatience); !k.alone.IsZero() && patient.After(now) && patient.Before(next) {
+		return patient
+	}
+	return next
 }
 
 // unknownPeer reports whether the list names a peer that the hosts file does not know: a replica that joins is in the record

@@ -43,6 +43,30 @@ func TestKeepEndsWhenAnotherInstanceHasThePlace(t *testing.T) {
 	}
 }
 
+// The first look follows the loss of the leader, the next one is due when the loss may be shown; an election or a lasting loss brings no more.
+func TestALostQuorumIsLookedAtSoon(t *testing.T) {
+	k := &keeper{Membership: &Membership{}}
+	for n, c := range []struct {
+		s    MemberStatus
+		want bool
+	}{{MemberStatus{}, false}, {MemberStatus{MemberID: 1, Leader: 2}, false}, {MemberStatus{MemberID: 1}, true}, {MemberStatus{MemberID: 1}, false},
+		{MemberStatus{MemberID: 1, Leader: 1}, false}, {MemberStatus{MemberID: 1}, true}} {
+		if got := k.lostLeader(c.s); got != c.want {
+			t.Errorf("tick %d: a look is due: %t, want %t", n, got, c.want)
+		}
+	}
+	for _, c := range []struct{ alone, want time.Duration }{{-2 * time.Second, 3 * time.Second}, {-6 * time.Second, keepPause}, {0, quorumPatience}} {
+		k.alone = t0.Add(c.alone)
+		if got := k.afterLook(t0).Sub(t0); got != c.want {
+			t.Errorf("alone for %s: the next look is in %s, want %s", -c.alone, got, c.want)
+		}
+	}
+	k.alone = time.Time{}
+	if got := k.afterLook(t0).Sub(t0); got != keepPause {
+		t.Errorf("with a quorum: the next look is in %s", got)
+	}
+}
+
 func TestKeepGoesOnWhileTheRecordIsUnreadable(t *testing.T) {
 	m, k := kept(t)
 	m.record.fail(errors.New("503"))
