@@ -193,7 +193,8 @@ func (noCompute) VMs(context.Context) ([]etcdmember.VM, error) { return nil, err
 func (noCompute) VM(context.Context, replica.Place) (etcdmember.VM, bool, error) {
 	return etcdmember.VM{}, false, errors.New("no API")
 }
-func (noCompute) DiskIDs(context.Context) ([]string, error) { return nil, errors.New("no API") }
+func (noCompute) DiskIDs(context.Context) ([]string, error)     { return nil, errors.New("no API") }
+func (noCompute) HasDisk(context.Context, string) (bool, error) { return false, errors.New("no API") }
 
 // eventually waits for a condition that another goroutine brings about.
 func eventually(t *testing.T, what string, ok func() bool) {

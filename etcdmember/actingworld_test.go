@@ -348,7 +348,8 @@ func (c fixedCompute) VM(_ context.Context, p replica.Place) (VM, bool, error) {
 	}
 	return c[n], true, nil
 }
-func (c fixedCompute) DiskIDs(context.Context) ([]string, error) { return []string{"d1"}, nil }
+func (c fixedCompute) DiskIDs(context.Context) ([]string, error)          { return []string{"d1"}, nil }
+func (c fixedCompute) HasDisk(_ context.Context, id string) (bool, error) { return id == "d1", nil }
 
 // memoryRecord is the record of all machines of a test. Every create is write-once.
 type memoryRecord struct {

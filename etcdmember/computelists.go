@@ -35,6 +35,9 @@ func (m *Membership) listCompute(ctx context.Context, v record.View) {
 		l.Instances = append(l.Instances, m.notListed(ctx, v, l)...)
 	}
 	l.Disks, l.DisksErr = m.cfg.Compute.DiskIDs(ctx)
+	if l.DisksErr == nil {
+		l.Disks = append(l.Disks, m.disksNotListed(ctx, v, l)...)
+	}
 	if m.compute.Second.Err == nil && !m.compute.Second.Time.IsZero() {
 		m.compute.First = m.compute.Second
 	}
@@ -126,4 +129,31 @@ func (m *Membership) noteInstances(v record.View) {
 	if unknown {
 		m.compute = Compute{}
 	}
+}
+
+// disksNotListed is notListed for the data disks of the places' newest incarnations: one that lost its label looks deleted, and with it the last
+// copy of what only its member acknowledged. Whoever does not find this VM's own disk by its id knows nothing.
+func (m *Membership) disksNotListed(ctx context.Context, v record.View, l Listing) (out []string) {
+	trusted, asked := false, false
+	for p, incarnations := range v.Replicas {
+		if len(incarnations) == 0 || p == m.cfg.Me.Place {
+			continue
+		}
+		want := incarnations[len(incarnations)-1].DiskID
+		if want == "" || slices.Contains(l.Disks, want) {
+			continue
+		}
+		if !asked {
+			asked = true
+			found, err := m.cfg.Compute.HasDisk(ctx, m.cfg.DiskID)
+			trusted = err == nil && found
+		}
+		if trusted {
+			if found, err := m.cfg.Compute.HasDisk(ctx, want); err == nil && !found {
+				continue
+			}
+		}
+		out = append(out, want)
+	}
+	return out
 }

@@ -3,6 +3,7 @@ package etcdmember
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,10 +18,50 @@ type countedCompute struct {
 	err   error // of the single answers
 	lists int
 	asked int
+	// disks are those of the list, unlabelled those that are found by their ids.
+	disks, unlabelled []string
 }
 
 func (c *countedCompute) VMs(context.Context) ([]VM, error)         { c.lists++; return c.list, nil }
-func (c *countedCompute) DiskIDs(context.Context) ([]string, error) { return nil, nil }
+func (c *countedCompute) DiskIDs(context.Context) ([]string, error) { return c.disks, nil }
+
+func (c *countedCompute) HasDisk(_ context.Context, id string) (bool, error) {
+	return slices.Contains(c.unlabelled, id), c.err
+}
+
+// A data disk is gone only if the API says so of its id, and finds this VM's own: a label can be lost.
+func TestADiskThatLostItsLabelIsNotGone(t *testing.T) {
+	me := VM{Place: pa, InstanceID: "101", Status: "RUNNING"}
+	for name, c := range map[string]struct {
+		api  countedCompute
+		gone bool
+	}{
+		"neither listed nor found by its id":       {countedCompute{disks: []string{"d1"}, unlabelled: []string{"d1"}}, true},
+		"it lost its label":                        {countedCompute{disks: []string{"d1"}, unlabelled: []string{"d1", "d2"}}, false},
+		"it is listed":                             {countedCompute{disks: []string{"d1", "d2"}}, false},
+		"all lost their labels":                    {countedCompute{unlabelled: []string{"d1", "d2"}}, false},
+		"no id is found, not even this VM's own's": {countedCompute{disks: []string{"d1"}}, false},
+		"ids may not be asked for":                 {countedCompute{disks: []string{"d1"}, err: errors.New("403")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.api.list, c.api.names = []VM{me}, map[replica.Place]VM{pa: me}
+			m := newMachine(t, pa, newRecord())
+			m.config = func(cfg *Config) { cfg.Compute = &c.api }
+			ms := m.open()
+			lost := record.Incarnation{Place: pb, Number: 1, InstanceID: "102", DiskID: "d2"}
+			v := record.View{Replicas: map[replica.Place][]record.Incarnation{pa: {{Place: pa, Number: 1, InstanceID: "101", DiskID: "d1"}}, pb: {lost}}}
+			ms.listCompute(t.Context(), v)
+			ms.compute.Second.Time = ms.compute.Second.Time.Add(-listPeriod)
+			ms.listCompute(t.Context(), v)
+			for _, l := range []*Listing{&ms.compute.First, &ms.compute.Second} { // of the instance it is known
+				l.Instances = instances("101")
+			}
+			if gone := historyOf(Facts{Me: m.me, Record: v, Compute: ms.compute}).goneWithDisk(lost); gone != c.gone {
+				t.Errorf("gone with its disk: %t; the second list: %+v", gone, ms.compute.Second)
+			}
+		})
+	}
+}
 func (c *countedCompute) VM(_ context.Context, p replica.Place) (VM, bool, error) {
 	c.asked++
 	vm, found := c.names[p]

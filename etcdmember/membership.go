@@ -53,6 +53,8 @@ type ComputeAPI interface {
 	// VM is the one that has a place's name, whatever it is labelled; found is false only where the API says so of this very name.
 	VM(ctx context.Context, p replica.Place) (vm VM, found bool, err error)
 	DiskIDs(ctx context.Context) ([]string, error)
+	// HasDisk finds a disk by its id, whatever it is labelled; false is the API's word about this very id.
+	HasDisk(ctx context.Context, id string) (bool, error)
 }
 
 // Child is the process in which the member runs. Start returns once the process runs with the configuration at path; Stop

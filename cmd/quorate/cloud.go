@@ -75,6 +75,11 @@ func (a *computeAPI) DiskIDs(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
+// HasDisk finds a disk of the project by its id.
+func (a *computeAPI) HasDisk(ctx context.Context, id string) (bool, error) {
+	return a.compute.HasDisk(ctx, id)
+}
+
 // diskTimeout bounds the question for the data disk's id. Without an answer the boot goes on: a disk that was rolled back is then
 // found by its incarnation and its marks.
 const diskTimeout = 2 * time.Second

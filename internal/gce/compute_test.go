@@ -195,6 +195,30 @@ func TestDisks(t *testing.T) {
 	}
 }
 
+func TestHasDisk(t *testing.T) {
+	t.Parallel()
+	c := fakeCompute(t, 300*time.Millisecond, func(w http.ResponseWriter, r *http.Request, _ int) {
+		items := noResults
+		switch filter := r.URL.Query().Get("filter"); filter {
+		case "id=78":
+			items = `{"disks":[{"name":"other","id":"78"}]}`
+		case "id=80": // the filter is passed over
+			items = `{"disks":[{"name":"other","id":"78"}]}`
+		case "id=81":
+			items = strings.Replace(noResults, "NO_RESULTS_ON_PAGE", "UNREACHABLE", 1)
+		}
+		send(w, 200, `{"kind":"compute#diskAggregatedList","items":{"zones/us-central1-a":`+items+`}}`)
+	})
+	for _, tc := range []struct {
+		id           string
+		found, fails bool
+	}{{"78", true, false}, {"79", false, false}, {"80", false, false}, {"81", false, true}, {"", false, true}, {"a", false, true}} {
+		if found, err := c.HasDisk(t.Context(), tc.id); found != tc.found || (err != nil) != tc.fails {
+			t.Errorf("id %q: %t, %v", tc.id, found, err)
+		}
+	}
+}
+
 func TestDisk(t *testing.T) {
 	t.Parallel()
 	c := fakeCompute(t, 300*time.Millisecond, func(w http.ResponseWriter, r *http.Request, _ int) {
