@@ -92,6 +92,10 @@ func TestGooglesClientFindsInstancesByFilter(t *testing.T) {
 	if err != nil || len(disks.Items["zones/us-central1-a"].Disks) != 2 {
 		t.Errorf("disks: %+v, %v", disks, err)
 	}
+	one, err := c.Disks.AggregatedList("demo").Filter("id=18").Do()
+	if err != nil || len(one.Items["zones/us-central1-b"].Disks) != 1 || len(one.Items["zones/us-central1-a"].Disks) != 0 {
+		t.Errorf("a disk by its id: %+v, %v", one, err)
+	}
 }
 
 func TestComputeAPIRefuses(t *testing.T) {
