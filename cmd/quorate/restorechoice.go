@@ -269,6 +269,6 @@ func (w wreck) show(out io.Writer, c choice) {
 	printTable(out, []string{"SOURCE", "STATE", "REACHES", "SINCE"}, rows)
 	printText(out, "", fmt.Sprintf("Epoch %d ends, and the next begins from %s. %s", w.epoch.Number, c.what, c.loses))
 	if loud := w.loud(c.order.Replica); len(loud) > 0 {
-		printText(out, "", "These have not said that they have stopped: "+strings.Join(loud, ", ")+". The agents wait until each has, or its VM is gone or TERMINATED in two lists.")
+		printText(out, "", "These have not said that they have stopped: "+strings.Join(loud, ", ")+". The agents wait until each has, or its VM is gone or TERMINATED in two lists. One that cannot be reached is stopped by hand: gcloud compute instances stop NAME --zone ZONE.")
 	}
 }
