@@ -21,7 +21,7 @@ import (
 // a newer leader cannot have cut its log after it, and a leader that a quorum confirmed then was the newest there was. One that was slower
 // than the others, or believes to lead and does not, is believed in what it knows to be committed: that was never cut from any log.
 func (m *Membership) findAcknowledged(ctx context.Context, a *Answer) {
-	status, err := m.raftStatus(ctx, *a)
+	status, err := m.raft(ctx, *a)
 	if err != nil {
 		m.cfg.Log.Info("ask what this member acknowledged", "of", a.Place.String(), "err", err.Error())
 		return

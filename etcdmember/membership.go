@@ -110,6 +110,9 @@ type Membership struct {
 	// served waits for a linearizable read through the own member.
 	served func(ctx context.Context) (clusterID, memberID record.MemberID, err error)
 
+	// raft asks a member for what it publishes of raft.
+	raft func(ctx context.Context, a Answer) (raftStatus, error)
+
 	// Only the loop (Claim, Settle, Keep) touches these.
 	opened        bool // the data disk is there, and agent.json was read from it
 	agent         AgentFile
@@ -170,7 +173,7 @@ func New(cfg Config) *Membership {
 	}
 	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename}, mountinfo: "/proc/self/mountinfo", local: loopback, history: historyWindow,
 		instances: map[string]bool{}}
-	m.served = m.waitServing
+	m.served, m.raft = m.waitServing, m.raftStatus
 	m.openDisk()
 	return m
 }

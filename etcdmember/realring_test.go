@@ -138,6 +138,7 @@ type realAgent struct {
 	child *processChild
 	end   func()
 	cut   func() // ends this life
+	deaf  bool   // it is not told what its member acknowledged
 
 	mu sync.Mutex
 	ms *Membership
@@ -247,6 +248,9 @@ func (a *realAgent) life(ctx context.Context) (err error) {
 		Record: recordOf{a.machine}, Compute: a.ring.vms, Child: a.child, AtStep: func(s Step, when Moment) { a.ring.cutAt(s, when, a) },
 	})
 	ms.local, ms.history = a.local, a.ring.history
+	if a.deaf {
+		ms.raft = func(context.Context, Answer) (raftStatus, error) { return raftStatus{}, errWalk }
+	}
 	a.mu.Lock()
 	a.ms = ms
 	a.mu.Unlock()
