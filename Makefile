@@ -22,7 +22,7 @@ demo-down: ## Remove every trace of the demo
 	@test/demo.sh down $(STATE)
 
 test: deps build kubernetes etcd ## All tests; those that need root are skipped without it
-	$(GO) test -timeout 15m $(PACKAGES)
+	$(GO) test -timeout 45m $(PACKAGES)
 
 check: lint test ## What must pass before a commit
 
