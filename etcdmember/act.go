@@ -122,7 +122,7 @@ func (m *Membership) claim(ctx context.Context, p Plan) error {
 func (m *Membership) takeIncarnation(ctx context.Context, f Facts, p Plan) error {
 	mine := record.Incarnation{
 		Place: m.cfg.Me.Place, Number: p.Incarnation, InstanceID: m.cfg.Me.InstanceID, BootID: m.cfg.Me.BootID,
-		Epoch: p.Epoch, MemberID: p.MemberID, DiskID: m.cfg.DiskID, Addresses: m.cfg.Me.Addresses, Time: f.Now,
+		Epoch: p.Epoch, MemberID: p.MemberID, DiskID: m.cfg.DiskID, Addresses: m.cfg.Me.Addresses, Time: afterOthers(f.Record, m.cfg.Me, f.Now),
 	}
 	var got record.Incarnation
 	var won bool

@@ -18,7 +18,10 @@ const (
 	// startTime is how long a learner may take from its confirmed incarnation to be heard of; stallTime how long it may be behind without
 	// moving, and how long an entry without a confirmed incarnation may stand.
 	startTime = 2 * time.Minute
-	stallTime = 5 * time.Minute
+	// unheardTime is how long the leader itself must not have heard of a learner that is taken for never started. One that starts is heard of within seconds, before it
+	// has the state; what its VM's clock said may be an hour wrong.
+	unheardTime = 30 * time.Second
+	stallTime   = 5 * time.Minute
 )
 
 // stuckLearner is row 43. A learner that is heard of has started, whether it has published its name or not: an idle cluster can hold that
@@ -35,10 +38,14 @@ func (v besideView) stuckLearner() (Plan, bool) {
 func (v besideView) stuck(m RingMember) string {
 	i, known := v.h.incarnationOf(m.ID)
 	if !m.Started() && !v.reachable(m) {
-		if known && i.Started != nil && v.now.Sub(i.Started.Time) >= startTime {
+		// When it was confirmed is told by the clock of its VM, which may be an hour wrong: this replica's own has to agree, and is enough in the end.
+		away := v.unreachableFor(m)
+		switch confirmed := known && i.Started != nil; {
+		case confirmed && away >= unheardTime && v.now.Sub(i.Started.Time) >= startTime:
 			return "was confirmed two minutes ago and has not started"
-		}
-		if (!known || i.Started == nil) && v.unreachableFor(m) >= stallTime {
+		case confirmed && away >= stallTime:
+			return "was confirmed, and has not been heard of for five minutes"
+		case !confirmed && away >= stallTime:
 			return "was added, and its agent never confirmed it"
 		}
 		return ""

@@ -47,7 +47,14 @@ func (v besideView) cameTrue(o record.Order) (string, bool) {
 // cameBack: the member of an override of row 42 is heard of. Its word was about the time that it was away: years later it would remove a live voter
 // that is slow to reboot. One that has only just gone may still look alive, so a fresh order waits.
 func (v besideView) cameBack(o record.Order) bool {
-	return v.now.Sub(o.Time) >= deadAfter && slices.ContainsFunc(v.Members, func(m RingMember) bool { return m.ID == o.MemberID && v.reachable(m) })
+	return longAgo(v.now, o.Time, deadAfter) && slices.ContainsFunc(v.Members, func(m RingMember) bool { return m.ID == o.MemberID && v.reachable(m) })
+}
+
+// longAgo: a word was given so long ago or longer. One of the future is as old as can be: the clock of the person's machine, or this one, is wrong, and
+// nobody waits for an hour for its time to come.
+func longAgo(now, given time.Time, d time.Duration) bool {
+	since := now.Sub(given)
+	return since >= d || since <= -d
 }
 
 // completeOrder writes that an order has been carried out. Another leader may have written it first, which is as good.

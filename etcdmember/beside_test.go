@@ -2,6 +2,7 @@ package etcdmember
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -105,6 +106,17 @@ func allDB(size, used int64) func(*Ring) {
 	}
 }
 
+// confirmedC: the incarnation of c says that it was confirmed so long from now.
+func confirmedC(d time.Duration) func(*Ring) {
+	return func(r *Ring) {
+		i := slices.Clone(r.Record.Replicas[pc])
+		started := *i[0].Started
+		started.Time = t0.Add(d)
+		i[0].Started = &started
+		r.Record.Replicas[pc] = i
+	}
+}
+
 // versions are the cluster's and that of the third member.
 func versions(cluster, third string) func(*Ring) {
 	return func(r *Ring) { r.ClusterVersion, r.Members[2].Version = cluster, third }
@@ -157,6 +169,12 @@ func TestRowsBesideTheLeader(t *testing.T) {
 
 		{"43: confirmed for two minutes and never heard of: remove", twoAndOne, []func(*Ring){learnerC(func(m *RingMember) {
 			m.Name, m.RecentActive, m.StreamsActive, m.UnreachableSince, m.Match = "", false, false, t0.Add(-2*time.Minute), 0
+		})}, 43, ActRemoveMember, 0xc3, ""},
+		{"43: confirmed a moment ago by a VM whose clock is an hour behind: it may start", twoAndOne, []func(*Ring){confirmedC(-time.Hour), learnerC(func(m *RingMember) {
+			m.Name, m.RecentActive, m.StreamsActive, m.UnreachableSince, m.Match = "", false, false, t0.Add(-time.Second), 0
+		})}, 44, ActWait, 0, "learner-not-ready"},
+		{"43: confirmed by a VM whose clock is an hour ahead, and never heard of: remove after five minutes", twoAndOne, []func(*Ring){confirmedC(time.Hour), learnerC(func(m *RingMember) {
+			m.Name, m.RecentActive, m.StreamsActive, m.UnreachableSince, m.Match = "", false, false, t0.Add(-5*time.Minute), 0
 		})}, 43, ActRemoveMember, 0xc3, ""},
 		{"43: heard of but nameless: it started, and is promoted", twoAndOne, []func(*Ring){learnerC(func(m *RingMember) { m.Name = "" })}, 44, ActPromote, 0xc3, ""},
 		{"43: behind and still for five minutes: remove", twoAndOne, []func(*Ring){learnerC(func(m *RingMember) { m.Match, m.MovedAt = 10, t0.Add(-5*time.Minute) })}, 43, ActRemoveMember, 0xc3, ""},

@@ -129,7 +129,7 @@ func away(v besideView, m RingMember) int {
 // leaveByOrder is what is done for one member that is ordered to leave: a voter leaves after a snapshot, if one can be had.
 func (v besideView) leaveByOrder(m RingMember, p replica.Place, order record.Order) Plan {
 	plan, _ := v.leave(m, fmt.Sprintf("order %d says that %s leaves", order.Number, p))
-	if waited := v.now.Sub(order.Time); plan.Act != ActWait && !m.Learner && v.snapshotOld() && waited < leavePatience {
+	if plan.Act != ActWait && !m.Learner && v.snapshotOld() && !longAgo(v.now, order.Time, leavePatience) {
 		plan = wait("snapshot-first", fmt.Sprintf("order %d says that %s leaves, and a snapshot is saved before.", order.Number, p),
 			fmt.Sprintf("A voter saves one by itself. Without one %s leaves %s after the order was given.", p, leavePatience))
 	}

@@ -3,6 +3,7 @@ package etcdmember
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -128,6 +129,20 @@ func (m *Membership) keepHosts(v record.View) {
 	} else if changed {
 		m.cfg.Log.Info("hosts file changed", "peers", len(peers))
 	}
+}
+
+// afterOthers is now, or a moment after every incarnation of another place that had one of this VM's addresses: the younger of two has the address in
+// the hosts files (keepHosts), and this VM has it, whatever the clocks of the two said.
+func afterOthers(v record.View, me replica.Identity, now time.Time) time.Time {
+	for place, all := range v.Replicas {
+		for _, i := range all {
+			shared := slices.ContainsFunc(i.Addresses, func(a netip.Addr) bool { return slices.Contains(me.Addresses, a) })
+			if place != me.Place && shared && !now.After(i.Time) {
+				now = i.Time.Add(time.Millisecond)
+			}
+		}
+	}
+	return now
 }
 
 // needsLists: nobody answers through a quorum, and it may be gone for good. A reboot with a disk, and a join, need no cloud service: a member that

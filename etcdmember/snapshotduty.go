@@ -87,6 +87,9 @@ func (f SnapshotFacts) orderBefore(newest time.Time) (out record.Order, ok bool)
 	}
 	for _, o := range f.Record.Orders {
 		planned := o.Kind == record.OrderLeave || o.Kind == record.OrderReplicas && o.Replicas < len(f.Members)
+		if o.Time.After(f.Now) {
+			o.Time = f.Now // by the clock of a person's machine
+		}
 		if planned && o.Done == nil && !withdrawn[o.Number] && o.Time.Sub(newest) > snapshotYoung {
 			out, ok = o, true
 		}

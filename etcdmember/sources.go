@@ -23,8 +23,11 @@ func (m *Membership) observeSources(ctx context.Context, f *Facts) {
 	if ordered || claimed || h.formed != nil && f.Agent.Phase != PhaseStarted && h.wanted() == 1 {
 		f.Snapshots, f.SnapshotsErr = m.cfg.Record.Snapshots(ctx)
 	}
+	// The newest is the one of the highest revision, which is the history's own: a time is by the clock of the VM that saved it.
+	var newest record.Snapshot
 	for _, s := range f.Snapshots {
-		if h.formed != nil && s.Epoch == h.formed.Number {
+		if h.formed != nil && s.Epoch == h.formed.Number && s.Revision >= newest.Revision {
+			newest = s
 			f.Policy.Snapshot = &SnapshotRef{Name: s.Name, Epoch: s.Epoch, Revision: s.Revision, Time: s.Time}
 		}
 	}

@@ -52,6 +52,14 @@ func TestTheSourceOfARestoreIsChosen(t *testing.T) {
 		{"all have lost their disks: the newest snapshot, by whoever spoke last", restoreFlags{},
 			func(w *wreck) { w.stop(placeC, 0, 0, time.Minute); w.stop(placeA, 0, 0, 0); w.stop(placeB, 0, 0, 0) },
 			"snapshot 1/77-x us-central1-c.master-c", "Everything after 2026-11-21 10:50:00, revision 77, is LOST. The cluster's last mark is of 2026-11-21 11:50:00, 1h0m later and some 620 entries further."},
+		{"the newest snapshot by its revision: the VM that saved it was an hour behind", restoreFlags{}, func(w *wreck) {
+			w.stop(placeC, 0, 0, time.Minute)
+			w.stop(placeA, 0, 0, 0)
+			w.stop(placeB, 0, 0, 0)
+			behind := w.snapshots[0]
+			behind.Name, behind.Revision, behind.Time = "1/90-x", 90, behind.Time.Add(-time.Hour)
+			w.snapshots = append([]record.Snapshot{behind}, w.snapshots...)
+		}, "snapshot 1/90-x us-central1-c.master-c", "revision 90, is LOST"},
 		{"nothing is left", restoreFlags{}, func(w *wreck) {
 			w.stop(placeA, 0, 0, 0)
 			w.stop(placeB, 0, 0, 0)

@@ -158,7 +158,8 @@ func (w wreck) directoryLoses(r remains) string {
 func (w wreck) fromSnapshot(name, on string) (choice, error) {
 	var s *record.Snapshot
 	for i := range w.snapshots {
-		if x := &w.snapshots[i]; name == x.Name || name == "" && x.Epoch == w.epoch.Number {
+		// The newest by its revision, which is the history's own: its time is by the clock of the VM that saved it.
+		if x := &w.snapshots[i]; name == x.Name || name == "" && x.Epoch == w.epoch.Number && (s == nil || x.Revision >= s.Revision) {
 			s = x
 		}
 	}

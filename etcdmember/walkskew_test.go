@@ -1,0 +1,75 @@
+package etcdmember
+
+import (
+	"hash/fnv"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// skewOf is how far a VM's clock is from the true time: an hour behind, right, or an hour ahead.
+func skewOf(instanceID string) time.Duration {
+	h := fnv.New32a()
+	h.Write([]byte(instanceID)) // never fails
+	return time.Duration(int(h.Sum32()%3)-1) * time.Hour
+}
+
+// skewed is the agents as they are, each reading its own clock; what the record holds is of the true time.
+func skewed() variant {
+	var clock time.Duration // of the replica whose facts were read last
+	return variant{
+		facts: func(f *Facts) {
+			clock = skewOf(f.Me.InstanceID)
+			f.Now = f.Now.Add(clock)
+			f.Compute = f.Compute.skewed(clock)
+		},
+		decide: func(now time.Time, o Observation) Plan { return Decide(now.Add(clock), o) },
+		beside: func(now time.Time, previous, ring Ring) Plan {
+			d := skewOf(ring.Me.InstanceID)
+			return DecideBesideLeader(now.Add(d), previous.skewed(d), ring.skewed(d))
+		},
+	}
+}
+
+func (c Compute) skewed(d time.Duration) Compute {
+	c.First.Time, c.Second.Time = shifted(c.First.Time, d), shifted(c.Second.Time, d)
+	return c
+}
+
+// skewed is what the same replica's clock says of what it saw itself. When a snapshot was taken is the record's word.
+func (r Ring) skewed(d time.Duration) Ring {
+	r.At, r.Compute, r.Members = shifted(r.At, d), r.Compute.skewed(d), slices.Clone(r.Members)
+	for i := range r.Members {
+		m := &r.Members[i]
+		m.UnreachableSince, m.MovedAt, m.DefragmentedAt = shifted(m.UnreachableSince, d), shifted(m.MovedAt, d), shifted(m.DefragmentedAt, d)
+	}
+	return r
+}
+
+func shifted(t time.Time, d time.Duration) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(d)
+}
+
+// Case 16: with clocks an hour apart no invariant is broken, and the world still becomes whole, or says why not.
+func TestRandomWalksWithClocksAnHourApart(t *testing.T) {
+	whole := 0
+	most := max(1, *walkN/4)
+	for n := range most {
+		seed := *walkSeed + uint64(n)
+		w, err := walk(seed, skewed())
+		if err != nil {
+			t.Fatalf("seed %d, %d places: %v\n%s%s", seed, w.places, err, strings.Join(w.history, "\n"), w)
+		}
+		if w.whole() {
+			whole++
+		}
+	}
+	t.Logf("%d walks, %d whole at the end", most, whole)
+	if whole == 0 {
+		t.Error("no walk ended whole")
+	}
+}
