@@ -21,7 +21,7 @@ demo-check:
 demo-down: ## Remove every trace of the demo
 	@test/demo.sh down $(STATE)
 
-test: deps build kubernetes etcd ## All tests; those that need root are skipped without it
+test: deps build kubernetes etcd etcd-former ## All tests; those that need root are skipped without it
 	$(GO) test -timeout 45m $(PACKAGES)
 
 check: lint test ## What must pass before a commit
@@ -42,10 +42,10 @@ etcd: ## etcd's own tools from their source modules, cached by pin
 etcd-former: ## etcd of the minor version before ours, for the tests of what is refused, in bin/former/
 	@images/build.sh etcd-former bin/former
 
-race: build kubernetes etcd ## The tests of the packages that run goroutines, with the race detector
+race: build kubernetes etcd etcd-former ## The tests of the packages that run goroutines, with the race detector
 	$(GO) test -race -timeout 20m ./agent/... ./supervisor/... ./etcdmember/... ./certs/... ./internal/...
 
-chaos: build kubernetes etcd ## 110 random VM losses under load, and every case in the rounds that find rare faults (root, about an hour)
+chaos: build kubernetes etcd etcd-former ## 110 random VM losses under load, and every case in the rounds that find rare faults (root, about an hour)
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 10m -v -run ByOrders ./etcdmember
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 120m -v ./test
 
