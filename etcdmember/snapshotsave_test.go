@@ -126,8 +126,12 @@ func TestASnapshotOfARealMemberIsSavedAndVerified(t *testing.T) {
 		t.Errorf("local copies %v: want the newest alone", files)
 	}
 	list, err := s.store.Snapshots(ctx)
-	if err != nil || len(list) != 2 || list[1] != second.Snapshot {
-		t.Errorf("list %+v, %v", list, err)
+	if err != nil || len(list) != 2 || list[1].Written.IsZero() {
+		t.Fatalf("list %+v, %v: want two, and when the store wrote them", list, err)
+	}
+	second.Written = list[1].Written // a list alone knows it
+	if list[1] != second.Snapshot {
+		t.Errorf("list %+v: want %+v at its end", list, second.Snapshot)
 	}
 }
 
