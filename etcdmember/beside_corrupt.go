@@ -132,9 +132,10 @@ func (v besideView) corruptOne() (Plan, bool) {
 	return v.replaceCorrupt(v.Members[n], fmt.Sprintf("member %s is corrupt, and the others agree", id))
 }
 
-// agrees: where the voters agree, it is one of them, or its hash is theirs.
+// agrees: its hash is the voters'. One that has not told it is not known to agree: it may be the one that differs, out of reach for a moment. A
+// single voter has only itself to agree with.
 func (v besideView) agrees(m RingMember) bool {
-	return !m.Learner || m.Hash != 0 && slices.ContainsFunc(v.voters, func(x RingMember) bool { return x.Hash == m.Hash && x.HashRevision == m.HashRevision })
+	return !m.Learner && len(v.voters) == 1 || m.Hash != 0 && slices.ContainsFunc(v.voters, func(x RingMember) bool { return x.Hash == m.Hash && x.HashRevision == m.HashRevision })
 }
 
 func (v besideView) disarmCorrupt(id record.MemberID, why string) (Plan, bool) {
