@@ -74,7 +74,7 @@ func runMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) error {
 	}
 	defer stop()
 	leadAlone(ctx, e, log)
-	err = watchMember(ctx, e, cfg.Stalls < maxStalls, log)
+	err = watchMember(ctx, e, cfg, log)
 	if errors.Is(err, ErrStalled) {
 		cfg.Stalls++
 		// Closing waits for the lost publication. What etcd acknowledged is on the disk: the caller may just start again.
@@ -95,11 +95,11 @@ func (c *MemberConfig) keepOnly() error {
 }
 
 // watchMember returns when the member has to end, and says why.
-func watchMember(ctx context.Context, e *embed.Etcd, lookForStalls bool, log *slog.Logger) error {
+func watchMember(ctx context.Context, e *embed.Etcd, cfg MemberConfig, log *slog.Logger) error {
 	ticker := time.NewTicker(statusPeriod)
 	defer ticker.Stop()
 	ready, tick := e.Server.ReadyNotify(), ticker.C
-	if !lookForStalls {
+	if cfg.Stalls >= maxStalls {
 		tick = nil
 	}
 	var caughtUp time.Time
@@ -115,6 +115,9 @@ func watchMember(ctx context.Context, e *embed.Etcd, lookForStalls bool, log *sl
 		case <-ready:
 			log.Info("the member serves", "member", record.MemberID(e.Server.MemberID()).String())
 			ready, tick = nil, nil // both have said all they have to say
+			if err := forgetEnd(cfg.StatusSocket); err != nil {
+				log.Warn("the member serves", "err", err.Error())
+			}
 		case now := <-tick:
 			switch {
 			case !stalled(memberStatus(e, false)):

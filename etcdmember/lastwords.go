@@ -20,7 +20,8 @@ import (
 )
 
 // MemberEnd is etcd's last word when it ended itself, by a panic or a fatal error, and how often it came to the same. The child writes it on a tmpfs before it dies,
-// so it is of this boot; the agent takes it away with the directory that it was about.
+// so it is of this boot; the agent takes it away with the directory that it was about, and the child once it serves: then it has caught up with its
+// leader on that directory, and what it said before has healed. A year later, at the next start of the agent, it would put a voter away that lacks nothing.
 type MemberEnd struct {
 	// Text is what etcd said; empty: it has not ended so.
 	Text string `json:"text"`
@@ -111,7 +112,7 @@ func writeEnd(socket, dir, text string, now time.Time) {
 	}
 }
 
-// forgetEnd takes the last word away: the directory that it was about is gone.
+// forgetEnd takes the last word away: the directory that it was about is gone, or the member serves on it.
 func forgetEnd(socket string) error {
 	if err := os.Remove(endPath(socket)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("forget how etcd ended: %w", err)
