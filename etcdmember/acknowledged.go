@@ -16,20 +16,21 @@ import (
 // disk. A directory whose log ends before that has lost what it acknowledged: it is an older copy of the disk, put back in its place, or the
 // disk lied. Started, it would be asked to commit what it does not have, and etcd panics ("tocommit is out of range").
 
-// findAcknowledged asks a member what this disk's member had acknowledged to it, and leaves 0 where it is not the leader. A leader that has just answered
+// findAcknowledged asks a member what this disk's member had acknowledged to it; 0 where it is not the leader. A leader that has just answered
 // through quorum is believed in everything. The order of the two questions makes that a proof: the own member has not run since before the first one, so
 // a newer leader cannot have cut its log after it, and a leader that a quorum confirmed then was the newest there was. One that was slower
 // than the others, or believes to lead and does not, is believed in what it knows to be committed: that was never cut from any log.
-func (m *Membership) findAcknowledged(ctx context.Context, a *Answer) {
-	status, err := m.raft(ctx, *a)
+func (m *Membership) findAcknowledged(ctx context.Context, a Answer) uint64 {
+	status, err := m.raft(ctx, a)
 	if err != nil {
 		m.cfg.Log.Info("ask what this member acknowledged", "of", a.Place.String(), "err", err.Error())
-		return
+		return 0
 	}
-	a.Acknowledged = status.acknowledged(m.agent.MemberID)
+	acknowledged := status.acknowledged(m.agent.MemberID)
 	if a.Reach != ReachLinearizable {
-		a.Acknowledged = min(a.Acknowledged, status.Commit)
+		acknowledged = min(acknowledged, status.Commit)
 	}
+	return acknowledged
 }
 
 // raftStatus is what a member publishes of raft on its client port (etcdhttp, /debug/vars; go.etcd.io/raft's Status.MarshalJSON).

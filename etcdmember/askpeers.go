@@ -41,7 +41,8 @@ func (m *Membership) askPeers(ctx context.Context, f *Facts) {
 			continue
 		}
 		if hasRun && quorum {
-			wg.Go(func() { m.findAcknowledged(ctx, a) })
+			of := *a // the other question writes into the answer meanwhile
+			wg.Go(func() { a.Acknowledged = m.findAcknowledged(ctx, of) })
 		}
 		wg.Go(func() {
 			client, err := m.peerClient(a.Address)

@@ -132,7 +132,8 @@ func (m *Membership) noteInstances(v record.View) {
 }
 
 // disksNotListed is notListed for the data disks of the places' newest incarnations: one that lost its label looks deleted, and with it the last
-// copy of what only its member acknowledged. Whoever does not find this VM's own disk by its id knows nothing.
+// copy of what only its member acknowledged. Whoever does not find this VM's own disk by its id, or, where that is not known, the first that was just
+// listed, knows nothing.
 func (m *Membership) disksNotListed(ctx context.Context, v record.View, l Listing) (out []string) {
 	trusted, asked := false, false
 	for p, incarnations := range v.Replicas {
@@ -145,8 +146,12 @@ func (m *Membership) disksNotListed(ctx context.Context, v record.View, l Listin
 		}
 		if !asked {
 			asked = true
-			found, err := m.cfg.Compute.HasDisk(ctx, m.cfg.DiskID)
-			trusted = err == nil && found
+			exists := m.cfg.DiskID
+			if exists == "" && len(l.Disks) > 0 {
+				exists = l.Disks[0]
+			}
+			found, err := m.cfg.Compute.HasDisk(ctx, exists)
+			trusted = exists != "" && err == nil && found
 		}
 		if trusted {
 			if found, err := m.cfg.Compute.HasDisk(ctx, want); err == nil && !found {

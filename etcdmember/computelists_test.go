@@ -35,18 +35,22 @@ func TestADiskThatLostItsLabelIsNotGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		api  countedCompute
 		gone bool
+		own  string
 	}{
-		"neither listed nor found by its id":       {countedCompute{disks: []string{"d1"}, unlabelled: []string{"d1"}}, true},
-		"it lost its label":                        {countedCompute{disks: []string{"d1"}, unlabelled: []string{"d1", "d2"}}, false},
-		"it is listed":                             {countedCompute{disks: []string{"d1", "d2"}}, false},
-		"all lost their labels":                    {countedCompute{unlabelled: []string{"d1", "d2"}}, false},
-		"no id is found, not even this VM's own's": {countedCompute{disks: []string{"d1"}}, false},
-		"ids may not be asked for":                 {countedCompute{disks: []string{"d1"}, err: errors.New("403")}, false},
+		"neither listed nor found by its id":       {countedCompute{disks: []string{"d1"}, unlabelled: []string{"d1"}}, true, "d1"},
+		"it lost its label":                        {countedCompute{disks: []string{"d1"}, unlabelled: []string{"d1", "d2"}}, false, "d1"},
+		"it is listed":                             {countedCompute{disks: []string{"d1", "d2"}}, false, "d1"},
+		"all lost their labels":                    {countedCompute{unlabelled: []string{"d1", "d2"}}, false, "d1"},
+		"no id is found, not even this VM's own's": {countedCompute{disks: []string{"d1"}}, false, "d1"},
+		"ids may not be asked for":                 {countedCompute{disks: []string{"d1"}, err: errors.New("403")}, false, "d1"},
+		"its own disk is not known, and one that is listed is found by its id":     {countedCompute{disks: []string{"d1"}, unlabelled: []string{"d1"}}, true, ""},
+		"its own disk is not known, and one that is listed is not found by its id": {countedCompute{disks: []string{"d1"}}, false, ""},
+		"its own disk is not known, and none is listed":                            {countedCompute{}, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.api.list, c.api.names = []VM{me}, map[replica.Place]VM{pa: me}
 			m := newMachine(t, pa, newRecord())
-			m.config = func(cfg *Config) { cfg.Compute = &c.api }
+			m.config = func(cfg *Config) { cfg.Compute, cfg.DiskID = &c.api, c.own }
 			ms := m.open()
 			lost := record.Incarnation{Place: pb, Number: 1, InstanceID: "102", DiskID: "d2"}
 			v := record.View{Replicas: map[replica.Place][]record.Incarnation{pa: {{Place: pa, Number: 1, InstanceID: "101", DiskID: "d1"}}, pb: {lost}}}
