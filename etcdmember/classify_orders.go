@@ -118,6 +118,7 @@ func (h history) findOrders(o *Observation) {
 	concerned := o.DiskEpoch == DiskNone || o.Names.DiskEpochNumber == r.Restore.Ends
 	o.EndedByOrder = concerned && (h.formed.Closed != nil || h.orders.accepted(r.Restore.Ends))
 	o.ToAccept = concerned && o.OrderNamesMe && o.Record == Rf && r.Accepted == nil
+	o.Unfit = o.ToAccept && h.Unfit == r.Number
 	o.Loud = h.loud()
 	if o.Record != Rs {
 		h.findSource(o, r.Restore.From, r)

@@ -29,6 +29,8 @@ type Facts struct {
 	// Snapshots are those in the record, oldest first, listed only where a restore is in sight; SnapshotsErr: they could not be listed.
 	Snapshots    []record.Snapshot
 	SnapshotsErr error
+	// Unfit is the order to restore that could not be accepted when it was last tried; 0: none.
+	Unfit uint64
 	// Answers has one entry for each address that was asked, the own member's too while it runs.
 	Answers []Answer
 	// Compute is what the Compute API said.

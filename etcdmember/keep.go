@@ -157,7 +157,9 @@ func (k *keeper) look(ctx context.Context, s MemberStatus) error {
 	case ActKeep, ActWait, ActHalt:
 		return nil
 	case ActFormedAgain, ActOrderRestore, ActAccept:
-		k.step(ctx, f, plan) // touches the record alone: no reason to end a member, let alone every replica's at once
+		if !k.acceptRests(plan) {
+			k.step(ctx, f, plan) // touches the record alone: no reason to end a member, let alone every replica's at once
+		}
 		return nil
 	default:
 		return fmt.Errorf("%w: row %s wants to %s: %s", ErrDecideAgain, plan.Row, plan.Act, plan.Reason)

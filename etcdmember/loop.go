@@ -86,8 +86,8 @@ func (m *Membership) loop(ctx context.Context, done func(Facts, Observation) boo
 		if time.Since(begin) > bootWindow {
 			pause = longPause
 		}
-		switch plan.Act {
-		case ActKeep, ActWait, ActHalt:
+		switch {
+		case plan.Act == ActKeep, plan.Act == ActWait, plan.Act == ActHalt, m.acceptRests(plan):
 		default:
 			if m.step(ctx, f, plan) {
 				pause = 0

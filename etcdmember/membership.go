@@ -132,6 +132,9 @@ type Membership struct {
 	alone         time.Time // since when the running member has had no quorum; zero: it has one
 	unheard       time.Time // since when it has heard of no leader, while there was a quorum; zero: it has one, or there was none
 	adds          int       // tries to add this replica to the members
+	unfit         uint64    // the order to restore that could not be accepted when it was last tried; 0: none
+	unfitWhy      error     // why
+	acceptAt      time.Time // when that is tried again
 
 	mu    sync.Mutex
 	shown Shown

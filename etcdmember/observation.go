@@ -125,6 +125,8 @@ type Observation struct {
 	// disk is of that epoch or of none. OrderNamesMe: the newest one names my place. ToAccept: and this replica has to find out
 	// first whether it can carry it out.
 	EndedByOrder, OrderNamesMe, ToAccept bool
+	// Unfit: that was tried, and it cannot.
+	Unfit bool
 	// Loud names the incarnations of the epoch to be ended that could still run, as sentences' subjects.
 	Loud []string
 	// Better is the order that names the replica whose log, by its stopped/ object, reaches further than the named one's; nil: there is none, or

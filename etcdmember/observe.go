@@ -38,7 +38,7 @@ func (m *Membership) observe(ctx context.Context) Facts {
 		}
 	}
 	f.StartAnyway = m.cfg.StartAnyway != nil && m.cfg.StartAnyway()
-	f.Agent, f.AgentErr = m.agent, m.agentErr
+	f.Agent, f.AgentErr, f.Unfit = m.agent, m.agentErr, m.unfit
 	m.observeSources(ctx, &f)
 	formed := f.RecordErr == nil && newestOutcomeFormed(f.Record)
 	if !formed {

@@ -66,8 +66,8 @@ func (m *Membership) hold(f Facts, p Plan) Plan {
 			fmt.Sprintf("etcd was started %d times, one soon after the other, and has ended each time: %s.", m.starts.runs, said),
 			"It is started again by itself, at most 30 s after its last start.")
 	}
-	if m.failure != nil && p.Act == ActAccept {
-		return p.blocked("restore-unfit", fmt.Sprintf("restore order %d cannot be carried out here: %v.", p.OrderNumber, m.failure.err),
+	if p.Act == ActAccept && p.OrderNumber == m.unfit {
+		return p.blocked("restore-unfit", fmt.Sprintf("restore order %d cannot be carried out here: %v.", p.OrderNumber, m.unfitWhy),
 			"Nothing was ended for it. It is tried again by itself; or `quorate restore --from SOURCE` orders it of another, and `quorate orders withdraw` takes it back.")
 	}
 	if m.failure != nil && p.Blocked == nil {

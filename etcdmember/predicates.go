@@ -32,11 +32,22 @@ func (o Observation) foreignDisk() bool { return o.Local == LF }
 
 // row 8: until this place is silent; then the replica that restores goes on with the claim in rows 9 and 11.
 func (o Observation) epochEnds() bool {
-	if o.Record != Rc && !o.EndedByOrder && !o.ToAccept {
+	if o.Record != Rc && !o.EndedByOrder && (!o.ToAccept || o.goesOnAllTheSame()) {
 		return false
 	}
 	goesOn := o.Record == Rs && (o.Mine && o.HasSource || o.OrderNamesMe && o.mayAbandon())
 	return !goesOn || !o.silent()
+}
+
+// goesOnAllTheSame: the order names this replica, which cannot carry it out, and which has a member that starts, or joins beside a quorum. What ends
+// nothing keeps nobody out: a VM that is booted again meanwhile would else be one voter less. The order is looked at again while the member runs.
+func (o Observation) goesOnAllTheSame() bool {
+	if o.Running || !o.Unfit && o.SourceHere {
+		return false
+	}
+	starts := !o.StoppedID && (o.listedAndValid() || o.neededAndValid() && !o.Removed)
+	joins := o.Remote == Quorum && !o.Left && !o.Paused
+	return starts || joins
 }
 
 // silent: etcd does not run, and each incarnation of this place that the restorer looks at has its stopped/ object.

@@ -63,6 +63,7 @@ var predicates = []predicate{
 		o.OrderNamesMe = o.Names.Restore != nil
 		o.ToAccept, o.EndedByOrder = o.EndedByOrder && o.Record == Rf, o.EndedByOrder && o.Record != Rf
 	}},
+	{"an order that was found unfit", func(o *Observation) { o.Unfit = o.ToAccept }},
 	{"order names me", func(o *Observation) { o.endedByOrder(); o.OrderNamesMe = o.Names.Restore != nil }},
 	{"others could still run", func(o *Observation) { o.Loud = []string{"m-b"} }},
 	{"source here", func(o *Observation) { o.SourceHere = true }},

@@ -14,13 +14,51 @@ import (
 // accept looks whether the order can be carried out here, and says so in the record. Before that nobody stops for it: a restore that finds the disk
 // too small, or its snapshot damaged, after the epoch was closed has ended the old history and cannot begin the next.
 func (m *Membership) accept(ctx context.Context, f Facts, p Plan) error {
+	begin := time.Now()
+	err := m.tryAccept(ctx, f, p)
+	m.unfit, m.unfitWhy = 0, err
+	if err != nil {
+		m.unfit, m.acceptAt = p.OrderNumber, time.Now().Add(min(acceptRest*time.Since(begin), mostAcceptRest))
+	}
+	return err
+}
+
+// A try that failed rests for acceptRest times as long as it took, and for mostAcceptRest at most. That a snapshot is damaged is found out by reading all of
+// it: without a rest a replica would do nothing else, and with it the rows beside the leader, which wait for that.
+const (
+	acceptRest     = 10
+	mostAcceptRest = 5 * time.Minute
+)
+
+// acceptRests: the plan is to try once more what has just failed.
+func (m *Membership) acceptRests(p Plan) bool {
+	return p.Act == ActAccept && p.OrderNumber == m.unfit && time.Now().Before(m.acceptAt)
+}
+
+func (m *Membership) tryAccept(ctx context.Context, f Facts, p Plan) error {
 	if err := m.trySource(ctx, f, p.Source); err != nil {
+		return err
+	}
+	if err := m.stillOrdered(ctx, p.OrderNumber); err != nil {
 		return err
 	}
 	return m.at(StepAccept, func() error {
 		_, _, err := m.cfg.Record.AcceptOrder(ctx, p.OrderNumber, record.Accepted{By: m.cfg.Me.MemberName(), Time: time.Now()})
 		return err
 	})
+}
+
+// stillOrdered looks at the orders once more: a snapshot of gigabytes takes minutes to read. One that was taken back, or followed by another, must
+// not begin to stop everybody now: the newer one may turn out to be unfit, and nobody would restore.
+func (m *Membership) stillOrdered(ctx context.Context, number uint64) error {
+	v, err := m.cfg.Record.View(ctx)
+	if err != nil {
+		return err
+	}
+	if o := ordersOf(v.Orders, time.Now()).restore; o == nil || o.Number != number {
+		return fmt.Errorf("restore order %d was taken back or followed by another meanwhile", number)
+	}
+	return nil
 }
 
 // trySource looks for room first, which costs nothing. A snapshot is then read whole; of a directory that nobody has open the observation has

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/internal/record"
 )
@@ -32,7 +33,8 @@ func (p *poorSource) ReadSnapshot(ctx context.Context, name string, to io.Writer
 	return p.Record.ReadSnapshot(ctx, name, to)
 }
 
-// A restore that cannot be carried out ends nothing: neither does this place fall silent, nor does the order count for the others.
+// A restore that cannot be carried out ends nothing: neither does this place fall silent, where its VM is booted meanwhile, too, nor does the order count
+// for the others. Once it can be carried out, the running member accepts it, and the next boot carries it out.
 func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -48,8 +50,15 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 		tc.spoil(source, true)
 		m.config = func(c *Config) { source.Record, c.Record = c.Record, source }
 		ms := m.open()
-		booted := boots(t, ms)
-		eventually(t, "restore-unfit", func() bool { return blockedName(ms) == "restore-unfit" })
+		if err := boots(t, ms)(); err != nil || !m.child.Running() {
+			t.Fatalf("%s: the member does not run: %v", tc.want, err)
+		}
+		ms.keeping = true
+		k := &keeper{Membership: ms}
+		k.acceptAt = time.Time{}
+		if err := k.look(t.Context(), MemberStatus{}); err != nil || blockedName(ms) != "restore-unfit" {
+			t.Errorf("%s: %v, blocked by %q", tc.want, err, blockedName(ms))
+		}
 		if b := ms.Shown().Blocked[0]; !strings.Contains(b.Reason, tc.want) || !strings.Contains(b.Reason, "order 1") {
 			t.Errorf("%+v", b)
 		}
@@ -63,9 +72,57 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 			t.Errorf("%s: another replica stops for it: %+v", tc.want, o)
 		}
 		tc.spoil(source, false)
-		if err := booted(); err != nil {
+		k.acceptAt = time.Now().Add(time.Hour)
+		if err := k.look(t.Context(), MemberStatus{}); err != nil || accepted(m) || blockedName(ms) != "restore-unfit" {
+			t.Errorf("%s: it was tried again at once, or is not shown while that rests: %v, %q", tc.want, err, blockedName(ms))
+		}
+		k.acceptAt = time.Now()
+		if err := k.look(t.Context(), MemberStatus{}); err != nil || !accepted(m) {
+			t.Errorf("%s: not accepted: %v, %q", tc.want, err, blockedName(ms))
+		}
+		if err := k.look(t.Context(), MemberStatus{}); !errors.Is(err, ErrDecideAgain) {
+			t.Errorf("%s: it goes on: %v", tc.want, err)
+		}
+		m.child.Stop(t.Context())
+		ms = m.open()
+		if err := boots(t, ms)(); err != nil {
 			t.Fatal(err)
 		}
 		endsRestored(t, m, ms, true)
+	}
+}
+
+func accepted(m *machine) bool {
+	v, _ := m.record.copied()
+	return v.Orders[0].Accepted != nil
+}
+
+// slowSource is a record in which something happens while the snapshot is read.
+type slowSource struct {
+	Record
+	meanwhile func()
+}
+
+func (s *slowSource) ReadSnapshot(ctx context.Context, name string, to io.Writer) (record.Snapshot, error) {
+	s.meanwhile()
+	return s.Record.ReadSnapshot(ctx, name, to)
+}
+
+// The snapshot takes minutes to read: an order that is not the newest any more by then must not begin to stop everybody.
+func TestAnOrderThatIsNotTheNewestAnyMoreIsNotAccepted(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]record.Order{
+		"taken back":  {Number: 2, Kind: record.OrderWithdraw, Withdraws: 1},
+		"followed up": {Number: 2, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1, Replica: pb, From: record.Source{Kind: record.SourceSnapshot, Snapshot: oneSnapshot}}},
+	} {
+		m := damaged(t, fromSnapshot)
+		m.record.change(func(v *record.View) { v.Bundle = 1 })
+		m.config = func(c *Config) {
+			c.Record = &slowSource{c.Record, func() { m.record.change(func(v *record.View) { v.Orders = append(v.Orders[:1], next) }) }}
+		}
+		ms := m.open()
+		if err := boots(t, ms)(); err != nil || !m.child.Running() || accepted(m) {
+			t.Errorf("%s: accepted %t, the member runs %t: %v", name, accepted(m), m.child.Running(), err)
+		}
 	}
 }
