@@ -100,11 +100,16 @@ func (b *beside) findHashes(now time.Time, revision int64, r *Ring) {
 	}
 }
 
-// askHashes asks all members for their hash at the leader's revision, which all of them reach: a CORRUPT alarm refuses writes.
+// heardOf are the members that the leader hears of. A call to one that is out of reach waits for it to come back, to the end of the errand.
+func heardOf(members []RingMember) []RingMember {
+	return slices.DeleteFunc(slices.Clone(members), func(m RingMember) bool { return !m.RecentActive || !m.StreamsActive })
+}
+
+// askHashes asks all that are heard of for their hash at the leader's revision, which all of them reach: a CORRUPT alarm refuses writes.
 func (b *beside) askHashes(members []RingMember, revision int64) {
 	var mu sync.Mutex
 	found := map[record.MemberID]dataHash{}
-	members = slices.Clone(members)
+	members = heardOf(members)
 	b.alarms.errand = startErrand("compare the members' data", func(ctx context.Context) error {
 		var wg sync.WaitGroup
 		errs := make([]error, len(members))
