@@ -18,13 +18,16 @@ func (m *Membership) accept(ctx context.Context, f Facts, p Plan) error {
 	err := m.tryAccept(ctx, f, p)
 	m.unfit, m.unfitWhy = 0, err
 	if err != nil {
-		m.unfit, m.acceptAt = p.OrderNumber, time.Now().Add(min(acceptRest*time.Since(begin), mostAcceptRest))
+		m.unfit, m.acceptAt = p.OrderNumber, time.Now()
+		if f.Directory.Running && answersQuorum(f) { // without one a restore is what everybody waits for
+			m.acceptAt = m.acceptAt.Add(min(acceptRest*time.Since(begin), mostAcceptRest))
+		}
 	}
 	return err
 }
 
-// A try that failed rests for acceptRest times as long as it took, and for mostAcceptRest at most. That a snapshot is damaged is found out by reading all of
-// it: without a rest a replica would do nothing else, and with it the rows beside the leader, which wait for that.
+// Beside a quorum a try that failed rests for acceptRest times as long as it took, and for mostAcceptRest at most. That a snapshot is damaged is found out by reading all of
+// it: without a rest the replica would do nothing else, and with it the rows beside the leader, which wait for that.
 const (
 	acceptRest     = 10
 	mostAcceptRest = 5 * time.Minute

@@ -126,3 +126,37 @@ func TestAnOrderThatIsNotTheNewestAnyMoreIsNotAccepted(t *testing.T) {
 		}
 	}
 }
+
+// Beside a quorum there is time; without one everybody waits for the restore.
+func TestATryThatFailedRestsBesideAQuorum(t *testing.T) {
+	t.Parallel()
+	m := damaged(t, fromSnapshot)
+	m.record.change(func(v *record.View) { v.Bundle = 1 })
+	m.config = func(c *Config) {
+		c.Record = &slowSource{c.Record, func() {
+			time.Sleep(20 * time.Millisecond)
+			m.record.change(func(v *record.View) { v.Orders = nil })
+		}}
+	}
+	ms := m.open()
+	plan := Plan{Act: ActAccept, OrderNumber: 1, Source: fromSnapshot.From}
+	try := func(f Facts) (rests bool) {
+		if err := ms.accept(t.Context(), f, plan); err == nil {
+			t.Error("an order that was taken back is accepted")
+		}
+		return ms.acceptRests(plan)
+	}
+	f := ms.observe(t.Context())
+	if f.Directory.Running || try(f) {
+		t.Error("a replica that does not run rests")
+	}
+	f.Directory.Running = true
+	if try(f) {
+		t.Error("it rests without a quorum")
+	}
+	formed := *m.record.formed(1)
+	f.Answers = []Answer{{Place: pa, InstanceID: m.me.InstanceID, Reach: ReachLinearizable, ClusterID: formed.ClusterID}}
+	if !try(f) {
+		t.Error("it does not rest beside a quorum")
+	}
+}
