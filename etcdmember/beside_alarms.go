@@ -39,11 +39,12 @@ func (v besideView) noSpace() (Plan, bool) {
 		}
 	}
 	for _, m := range v.Members {
-		if m.Quota == 0 || full(m) {
+		// One that is out of reach must not keep the cluster from writing until it is back: if it is full then, etcd raises the alarm again.
+		if v.reachable(m) && (m.Quota == 0 || full(m)) {
 			return wait("no-space", title(m)+"'s database is at its quota, or its size is not known, and writes are refused.", "Raise etcd.quotaBytes, or delete what fills it."), true
 		}
 	}
-	return Plan{Act: ActDisarm, Alarm: alarms[0], MemberID: alarms[0].MemberID, Reason: "every database has room again"}, true
+	return Plan{Act: ActDisarm, Alarm: alarms[0], MemberID: alarms[0].MemberID, Reason: "every database in reach has room again"}, true
 }
 
 func (v besideView) defragment(m RingMember) (Plan, bool) {

@@ -278,6 +278,7 @@ func TestRowsBesideTheLeader(t *testing.T) {
 		{"48: the leader last, after handing over", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(20, 10), db(0, 100, 10), compacted}, 48, ActMoveLeader, 0xb1, ""},
 		{"48: a lone voter defragments itself", func() Ring { return ringOf([]RingMember{mA}, nil) }, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(100, 10), compacted}, 48, ActDefragment, 0xa1, ""},
 		{"48: room again: disarm", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(20, 10), compacted}, 48, ActDisarm, 0xa1, ""},
+		{"48: the only full one is out of reach: writes go on without it", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xb1), allDB(20, 10), db(1, 100, 99), compacted, quietB(time.Second)}, 48, ActDisarm, 0xb1, ""},
 		{"48: defragmented a minute ago, and nothing freed since: not again", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(95, 86), compacted, defragmented(time.Minute)}, 48, ActWait, 0, "no-space"},
 		{"48: much was freed since: again", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(95, 80), compacted, defragmented(time.Minute)}, 48, ActDefragment, 0xb1, ""},
 		{"48: full of live data: a person", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(100, 99), compacted}, 48, ActWait, 0, "no-space"},

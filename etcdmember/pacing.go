@@ -68,7 +68,7 @@ func (m *Membership) hold(f Facts, p Plan) Plan {
 	}
 	if p.Act == ActAccept && p.OrderNumber == m.unfit {
 		return p.blocked("restore-unfit", fmt.Sprintf("restore order %d cannot be carried out here: %v.", p.OrderNumber, m.unfitWhy),
-			"Nothing was ended for it. It is tried again by itself; or `quorate restore --from SOURCE` orders it of another, and `quorate orders withdraw` takes it back.")
+			"This order has ended nothing. It is tried again by itself; or `quorate restore --from SOURCE` orders it of another, and `quorate orders withdraw` takes it back.")
 	}
 	if m.failure != nil && p.Blocked == nil {
 		return p.blocked("step-failed", fmt.Sprintf("the step to %s failed: %v.", p.Act, m.failure.err), "It is tried again by itself.")

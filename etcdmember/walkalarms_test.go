@@ -168,8 +168,8 @@ func (w *world) checkAlarmAct(l *vm, p Plan) {
 		w.fail("S3", "%s is defragmented while a copy of the state is on its way", p.MemberID)
 	case p.Act == ActDisarm && p.Alarm.Kind == AlarmNoSpace:
 		for _, v := range w.vms {
-			if v.etcd != nil && v.etcd.cid == l.etcd.cid && c.has(v.etcd.id) && v.etcd.full {
-				w.fail("S5", "NOSPACE is disarmed while the database of %s is full", v.etcd.id)
+			if v.etcd != nil && v.etcd.cid == l.etcd.cid && c.has(v.etcd.id) && v.etcd.full && w.peer(l, v.etcd.id) != nil {
+				w.fail("S5", "NOSPACE is disarmed while the database of %s, which is in reach, is full", v.etcd.id)
 			}
 		}
 	case p.Act == ActDisarm && (p.Alarm.MemberID == 0 || c.has(p.Alarm.MemberID)):
