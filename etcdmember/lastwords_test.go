@@ -1,6 +1,7 @@
 package etcdmember
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
@@ -49,14 +52,14 @@ func panics(t *testing.T, f func()) {
 
 // amnesiac is a member of raft that begins anew on a log and is told by its leader that more is committed than it holds. The words are raft's own, of the
 // version that is built in.
-func amnesiac(t *testing.T, log *zap.Logger, hard *raftpb.HardState, commit uint64) {
+func amnesiac(t *testing.T, log *zap.Logger, l savedLog, commit uint64) {
 	t.Helper()
 	storage := raft.NewMemoryStorage()
 	for _, err := range []error{
 		storage.ApplySnapshot(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: proto.Uint64(1), Term: proto.Uint64(1),
 			ConfState: &raftpb.ConfState{Voters: []uint64{1, 2, 3}}}}),
-		storage.Append([]*raftpb.Entry{{Index: proto.Uint64(2), Term: proto.Uint64(1)}}),
-		storage.SetHardState(hard),
+		storage.Append(l.entries),
+		storage.SetHardState(l.hard),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -70,13 +73,62 @@ func amnesiac(t *testing.T, log *zap.Logger, hard *raftpb.HardState, commit uint
 	_ = node.Step(&raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: proto.Uint64(2), To: proto.Uint64(1), Term: proto.Uint64(5), Commit: proto.Uint64(commit)})
 }
 
+// savedLog is what etcd reads from a log: behind the snapshot at index 1.
+type savedLog struct {
+	hard    *raftpb.HardState
+	entries []*raftpb.Entry
+}
+
+// logOf writes entries 2 and 3 with etcd's own code, the second after the state, changes a byte, and reads what it holds then.
+func logOf(t *testing.T, change func(file []byte)) savedLog {
+	t.Helper()
+	dir, start := filepath.Join(t.TempDir(), "wal"), &walpb.Snapshot{Index: proto.Uint64(1), Term: proto.Uint64(1), ConfState: &raftpb.ConfState{Voters: []uint64{1, 2, 3}}}
+	w, err := wal.Create(zap.NewNop(), dir, []byte("member"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hard := &raftpb.HardState{Term: proto.Uint64(1), Commit: proto.Uint64(2)}
+	entry := func(i uint64) []*raftpb.Entry {
+		return []*raftpb.Entry{{Type: raftpb.EntryNormal.Enum(), Index: proto.Uint64(i), Term: proto.Uint64(1)}}
+	}
+	if err := errors.Join(w.SaveSnapshot(start), w.Save(hard, entry(2)), w.Save(&raftpb.HardState{}, entry(3)), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.wal"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(b)
+	if err := os.WriteFile(files[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if w, err = wal.Open(zap.NewNop(), dir, start); err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	_, state, entries, err := w.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return savedLog{state, entries}
+}
+
+// entryAsState makes a state of the last entry: of what is before a record's data, which the checksum is of, the type comes first.
+func entryAsState(file []byte) {
+	file[bytes.LastIndex(file, []byte{0x08, byte(wal.EntryType), 0x10})+1] = byte(wal.StateType)
+}
+
 func TestRaftsOwnWordsAboutADirectoryAreHeard(t *testing.T) {
 	cases := map[string]struct {
-		hard   *raftpb.HardState
+		log    savedLog
 		commit uint64
 	}{
-		"the leader has its word for more than the log holds": {&raftpb.HardState{Term: proto.Uint64(1), Commit: proto.Uint64(2)}, 9},
-		"the commit index lies beyond the log":                {&raftpb.HardState{Term: proto.Uint64(1), Commit: proto.Uint64(9)}, 2},
+		"the leader has its word for more than the log holds": {logOf(t, func([]byte) {}), 9},
+		"the commit index lies beyond the log":                {logOf(t, entryAsState), 2},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +137,7 @@ func TestRaftsOwnWordsAboutADirectoryAreHeard(t *testing.T) {
 				if said := readEnd(socket, dir).unusable(); said != "" {
 					t.Errorf("believed after %d ends: %s", n-1, said)
 				}
-				panics(t, func() { amnesiac(t, log, c.hard, c.commit) })
+				panics(t, func() { amnesiac(t, log, c.log, c.commit) })
 			}
 			end := readEnd(socket, dir)
 			if end.Times != unusableEnds || end.unusable() == "" {
