@@ -59,6 +59,8 @@ type draft struct {
 	already string
 	// means says what the agents do about it, back is the command that takes it back, in which %d is the order's number, and then what follows.
 	means, back, then string
+	// redo is a restore that has to be ordered anew, as a command; empty: none has to be.
+	redo string
 	// confirm is asked after means, unless it is empty.
 	confirm string
 	yes     bool
@@ -118,7 +120,11 @@ func sayGiven(w io.Writer, f *orderFlags, d draft, o record.Order, before, after
 			fmt.Fprintf(w, "Order %d (%s) is %s now.\n", other.Number, orderText(other), stateText(now))
 		}
 	}
-	fmt.Fprintln(w, "To take it back: "+f.again( // in one line, which can be copied
+	// Commands are in one line, which can be copied.
+	if d.redo != "" {
+		fmt.Fprintln(w, "To give the restore again: "+f.again(d.redo))
+	}
+	fmt.Fprintln(w, "To take it back: "+f.again(
 		strings.ReplaceAll(d.back, "%d", strconv.FormatUint(o.Number, 10)))+d.then)
 }
 

@@ -41,25 +41,27 @@ func checkWithdraw(b book, text string) (draft, error) {
 	case s.State == etcdmember.OrderDone && o.Kind != record.OrderLeave:
 		return draft{}, refused("order %d (%s) is done: what was done by it stays done, so it cannot be withdrawn", n, orderText(o))
 	}
-	means := "From then on it counts as never given."
+	d := draft{order: record.Order{Kind: record.OrderWithdraw, Withdraws: n}, means: "From then on it counts as never given.", back: withdrawIt}
 	switch o.Kind {
 	case record.OrderRestore:
-		means += " " + b.leftBy(o)
+		left, enough := b.leftBy(o)
+		if d.means += " " + left; !enough {
+			d.redo = "quorate restore --from SOURCE"
+		}
 	case record.OrderLeave:
-		means = fmt.Sprintf("Then %s joins again by itself.", o.Place)
+		d.means = fmt.Sprintf("Then %s joins again by itself.", o.Place)
 	}
-	return draft{order: record.Order{Kind: record.OrderWithdraw, Withdraws: n}, means: means, back: withdrawIt}, nil
+	return d, nil
 }
 
-// leftBy says what is left of the epoch that a restore was to end, where the order is taken back.
-func (b book) leftBy(o record.Order) string {
+// leftBy says what is left of the epoch that a restore was to end, where the order is taken back, and whether that is enough to go on without another.
+func (b book) leftBy(o record.Order) (left string, enough bool) {
 	w := wreck{View: b.View, now: b.now, epoch: newestFormed(b.View)}
 	if o.Restore == nil || o.Restore.Ends != w.epoch.Number {
-		return ""
+		return "", true
 	}
-	const again = "Give the restore again: `quorate restore --from SOURCE`."
 	if w.epoch.Closed != nil {
-		return fmt.Sprintf("But epoch %d has ended, and nothing brings it back: no etcd starts before there is another order. %s", w.epoch.Number, again)
+		return fmt.Sprintf("But epoch %d has ended, and nothing brings it back: no etcd starts before there is another order.", w.epoch.Number), false
 	}
 	var stopped []string
 	all := 0
@@ -74,10 +76,10 @@ func (b book) leftBy(o record.Order) string {
 	}
 	switch {
 	case len(stopped) == 0:
-		return "No member has stopped for it."
+		return "No member has stopped for it.", true
 	case all-len(stopped) > all/2:
-		return fmt.Sprintf("These have stopped, and join again by themselves as long as the others are a quorum: %s.", strings.Join(stopped, ", "))
+		return fmt.Sprintf("These have stopped, and join again by themselves as long as the others are a quorum: %s.", strings.Join(stopped, ", ")), true
 	}
 	return fmt.Sprintf("But %d of %d members have stopped (%s), and one that has stopped never starts again: the others are no quorum, and without an order "+
-		"nothing can be written for ever. %s", len(stopped), all, strings.Join(stopped, ", "), again)
+		"nothing can be written for ever.", len(stopped), all, strings.Join(stopped, ", ")), false
 }
