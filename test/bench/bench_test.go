@@ -133,3 +133,35 @@ func TestARepairIsBoundedInSecondsAndShownBesideTheFloor(t *testing.T) {
 		}
 	}
 }
+
+// titles are of what each part prints.
+var titles = map[string]string{"summary": "floor median", "phases": "where the time of", "copies": "plain copy"}
+
+func TestOnlyWhatRanIsPrinted(t *testing.T) {
+	both := comparison{Quorate: []round{{Took: 1}}, Floor: []round{{Took: 1}}}
+	for name, c := range map[string]struct {
+		results
+		want string
+	}{
+		"copy":   {results{Copy: &copies{Copies: []stateCopy{{Bytes: 1e9, Voter: 2, Plain: 1}}}}, "copies"},
+		"one":    {results{One: &both}, "phases summary"},
+		"three":  {results{Three: &both}, "phases summary"},
+		"memory": {results{Usage: []usage{{Name: "agent"}}}, "summary"},
+		"repair": {results{Repair: &repairs{Quorate: []repair{{}}, Floor: []repair{{}}}}, "summary"},
+	} {
+		var out strings.Builder
+		if err := c.print(&out, ""); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for what, title := range titles {
+			if strings.Contains(out.String(), title) {
+				got = append(got, what)
+			}
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != c.want || strings.Contains(out.String(), "\n\n\n") {
+			t.Errorf("%s prints %v, want %s\n%s", name, got, c.want, out.String())
+		}
+	}
+}

@@ -28,8 +28,8 @@ type results struct {
 	Usage   []usage     `json:"usage,omitempty"`
 	Repair  *repairs    `json:"repair,omitempty"`
 	Copy    *copies     `json:"copy,omitempty"`
-	// Rows are the summary.
-	Rows []row `json:"rows"`
+	// Rows are the summary; copies have none.
+	Rows []row `json:"rows,omitempty"`
 }
 
 // row is one promise: what was measured, against what, and whether it holds.
@@ -103,13 +103,8 @@ func (r *results) print(w io.Writer, format string) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(r)
 	}
-	fmt.Fprintf(w, "\n%s; %s to %s UTC; load at the end %s\n\n", r.Machine, r.Started.Format(time.DateTime), r.Ended.Format(time.TimeOnly), r.Load)
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "what\tquorate median (min-max)\tfloor median (min-max)\tratio\tgoal\t")
-	for _, row := range r.Rows {
-		fmt.Fprintln(table, row.cells())
-	}
-	if err := table.Flush(); err != nil {
+	fmt.Fprintf(w, "\n%s; %s to %s UTC; load at the end %s\n", r.Machine, r.Started.Format(time.DateTime), r.Ended.Format(time.TimeOnly), r.Load)
+	if err := printRows(w, r.Rows); err != nil {
 		return err
 	}
 	one, ones := r.One.disturbed()
@@ -122,6 +117,20 @@ func (r *results) print(w io.Writer, format string) error {
 	printPhases(w, "the last of three replicas", r.Three)
 	r.Copy.print(w)
 	return nil
+}
+
+// printRows prints the summary; none where nothing that ran has rows.
+func printRows(w io.Writer, rows []row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "what\tquorate median (min-max)\tfloor median (min-max)\tratio\tgoal\t")
+	for _, row := range rows {
+		fmt.Fprintln(table, row.cells())
+	}
+	return table.Flush()
 }
 
 func (r row) cells() string {
