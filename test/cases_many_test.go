@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,6 +101,38 @@ func TestCase22AStaleMemberReturnsAfterARestore(t *testing.T) {
 	if epoch, _ := c.newestEpoch(t); epoch != 2 {
 		t.Errorf("epoch %d", epoch)
 	}
+}
+
+// One of three is off and its disk lost, another's host hangs: it is RUNNING and says nothing, so the third's restore waits for it until the command
+// stops it. Once it is started again it joins like any other.
+func TestARestoreStopsAVMThatHangs(t *testing.T) {
+	t.Parallel()
+	onlyInChaos(t, "a minute")
+	c, l := threeMembers(t)
+	off, hangs, survivor := c.vms[0], c.vms[1], c.vms[2]
+	l.stop()
+	c.must(t, c.FreezeVM(t.Context(), hangs))
+	c.must(t, c.KillVM(t.Context(), off))
+	c.must(t, c.SetComputeFault(localgce.ComputeFault{Kind: "forbidden"}))
+	if out, err := c.quorate(t, "restore", "--yes", "--stop-vms", "--end-living-cluster", "--from", "directory="+survivor); err == nil || !strings.Contains(err.Error(), "--stop-vms: ") || !strings.Contains(err.Error(), "nothing was written") {
+		t.Errorf("a restore that may not stop VMs: %v\n%s", err, out)
+	}
+	c.must(t, c.SetComputeFault(localgce.ComputeFault{}))
+	out, err := c.quorate(t, "restore", "--yes", "--stop-vms", "--end-living-cluster", "--from", "directory="+survivor)
+	t.Logf("%s", out)
+	c.must(t, err)
+	if text := strings.Join(strings.Fields(out), " "); strings.Count(text, "Stopping ") != 1 || !strings.Contains(text, hangs+" (instance "+c.vm(hangs).InstanceID+") is stopped.") {
+		t.Errorf("stopped are not %s alone", hangs)
+	}
+	if is := c.vm(hangs).Status; is != "TERMINATED" {
+		t.Errorf("%s is %s", hangs, is)
+	}
+	c.must(t, c.StartVM(t.Context(), hangs))
+	c.must(t, c.RecreateVM(t.Context(), off, localgce.Recreation{Wipe: true}))
+	await(t, "whole, the one that hung among them", c.membersWhole)
+	c.archived(t, hangs, 1)
+	c.wantOne(t, c.vms...)
+	c.check(t, l, c.vms...)
 }
 
 func TestCase24RepairsWhileTheCloudIsAway(t *testing.T) {

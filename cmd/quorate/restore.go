@@ -18,8 +18,8 @@ import (
 // restoreFlags are what an operator says of a restore.
 type restoreFlags struct {
 	clusterFlags
-	from, on                       string
-	exact, yes, noWait, endsLiving bool
+	from, on                                string
+	exact, yes, noWait, endsLiving, stopVMs bool
 }
 
 func newRestore() *cobra.Command {
@@ -35,13 +35,15 @@ goes on showing how far that has come.
 Keep every disk until it is done. A disk that survived holds more than any snapshot.`,
 		Example: `  quorate restore --config cluster.yaml
   quorate restore --config cluster.yaml --from directory=us-central1-a.master-a
-  quorate restore --config cluster.yaml --from snapshot --on master-a`,
+  quorate restore --config cluster.yaml --from snapshot --on master-a
+  quorate restore --config cluster.yaml --stop-vms`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) }}
 	f.add(cmd)
 	cmd.Flags().StringVar(&f.from, "from", "", "snapshot, snapshot=NAME, directory=REPLICA or learner=REPLICA; the best there is where it is not given")
 	cmd.Flags().StringVar(&f.on, "on", "", "the replica that restores a snapshot; it may be one that is made again with an empty disk")
 	cmd.Flags().BoolVar(&f.exact, "exact", false, "use this very directory, also where another replica stops with a longer log")
 	cmd.Flags().BoolVar(&f.endsLiving, "end-living-cluster", false, "end the epoch although its members have served within the last minute")
+	cmd.Flags().BoolVar(&f.stopVMs, "stop-vms", false, "stop, through the Compute API, the VMs that keep the restore waiting; needs the permission compute.instances.stop")
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "return once the order is written")
 	addYes(cmd, &f.yes)
 	return cmd
@@ -63,9 +65,13 @@ func (f *restoreFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	stops, err := f.stops(ctx, w)
+	if err != nil {
+		return err
+	}
 	if o, ok := w.orderInForce(); ok && f.from == "" {
 		printText(out, "", fmt.Sprintf("Order %d is in force, given by %s at %s: %s. A newer order, with --from, would take its place.", o.Number, o.By, when(o.Time), orderText(o)))
-		return f.follow(ctx, out, store, w.epoch.Number)
+		return f.follow(ctx, out, store, w.epoch.Number, stops)
 	}
 	if living := w.living(); living != "" && !f.endsLiving {
 		return errors.New(living)
@@ -77,7 +83,7 @@ func (f *restoreFlags) run(cmd *cobra.Command) error {
 	if err := verifySource(ctx, out, store, c.order.From); err != nil {
 		return err
 	}
-	w.show(out, c)
+	w.show(out, c, f.stopVMs)
 	question := fmt.Sprintf("End epoch %d of cluster %s and begin another?", w.epoch.Number, w.Inception.Name)
 	if err := confirmWord(cmd, "", question, w.Inception.Name, f.yes); err != nil {
 		return err
@@ -87,7 +93,7 @@ func (f *restoreFlags) run(cmd *cobra.Command) error {
 		return fmt.Errorf("%w\nwhether the order was written is not known: run the command again, it looks first", err)
 	}
 	fmt.Fprintf(out, "Order %d: %s.\n", o.Number, orderText(o))
-	return f.follow(ctx, out, store, w.epoch.Number)
+	return f.follow(ctx, out, store, w.epoch.Number, stops)
 }
 
 // check refuses what cannot be meant, whatever the record holds.
@@ -100,6 +106,8 @@ func (f *restoreFlags) check() error {
 		return refused("--from %s: which replica's? %s=REPLICA", kind, kind)
 	case (kind == "directory" || kind == "learner") && f.on != "":
 		return refused("--on: a directory is restored by the replica whose it is")
+	case f.stopVMs && f.noWait:
+		return refused("--stop-vms with --no-wait: VMs are stopped only once the order is accepted, which has to be waited for")
 	}
 	return nil
 }

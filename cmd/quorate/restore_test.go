@@ -74,6 +74,7 @@ func TestTheSourceOfARestoreIsChosen(t *testing.T) {
 		{"a snapshot that is not there", restoreFlags{from: "snapshot=1/78-x", on: "master-b"}, nil, "there is no snapshot 1/78-x", ""},
 		{"a directory on another replica", restoreFlags{from: "directory=master-a", on: "master-b"}, nil, "by the replica whose it is", ""},
 		{"no replica", restoreFlags{from: "directory"}, nil, "which replica's?", ""},
+		{"VMs stopped by nobody", restoreFlags{stopVMs: true, noWait: true}, nil, "--stop-vms with --no-wait", ""},
 		{"another kind", restoreFlags{from: "tape"}, nil, "want snapshot, snapshot=NAME", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -183,10 +184,10 @@ func TestEarlierVMsAreCounted(t *testing.T) {
 		w.Replicas[placeB] = append(w.Replicas[placeB], next)
 	}
 	want := "us-central1-b.master-b (instance 204), us-central1-c.master-c (instance 103), 5 earlier VMs of these places"
-	if got := strings.Join(w.loud(placeA), ", "); got != want {
+	if got := strings.Join(w.loudNames(placeA), ", "); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got := w.loud(placeB); !strings.HasSuffix(strings.Join(got, ", "), ", 5 earlier VMs of these places") {
+	if got := w.loudNames(placeB); !strings.HasSuffix(strings.Join(got, ", "), ", 5 earlier VMs of these places") {
 		t.Errorf("the restorer's own place had others before: %s", got)
 	}
 }

@@ -208,25 +208,38 @@ func (w wreck) snapshotLoses(s record.Snapshot) string {
 	return text
 }
 
-// loud are the instances that had a member in the epoch and have not said themselves that it stopped, but the restorer's newest. The agents also take
-// two lists of instances for an answer, which the record does not hold. Of the instances that a place has had, the newest is named and the earlier
-// ones, most of which were deleted long ago, are counted.
-func (w wreck) loud(restorer replica.Place) (out []string) {
-	earlier := 0
+// loud are the instances that had a member in the epoch and have not said themselves that it stopped, but the restorer's newest; each as its last
+// incarnation, those of a place from the newest on. The agents also take two lists of instances for an answer, which the record does not hold.
+func (w wreck) loud(restorer replica.Place) (out []record.Incarnation) {
 	for _, p := range places(w.View) {
 		seen := map[string]bool{}
-		for n, i := range slices.Backward(w.Replicas[p]) {
+		for _, i := range slices.Backward(w.Replicas[p]) {
 			again := seen[i.InstanceID]
 			seen[i.InstanceID] = true
-			restores := p == restorer && i.InstanceID == w.Replicas[p][len(w.Replicas[p])-1].InstanceID
-			if again || restores || i.Epoch != w.epoch.Number || w.saysStopped(w.Replicas[p][n]) {
-				continue
+			restores := p == restorer && w.isNewest(i)
+			if !again && !restores && i.Epoch == w.epoch.Number && !w.saysStopped(i) {
+				out = append(out, i)
 			}
-			if i.InstanceID != w.Replicas[p][len(w.Replicas[p])-1].InstanceID {
-				earlier++
-				continue
-			}
-			out = append(out, fmt.Sprintf("%s (instance %s)", p, i.InstanceID))
+		}
+	}
+	return out
+}
+
+// isNewest: no other instance has followed at its place.
+func (w wreck) isNewest(i record.Incarnation) bool {
+	all := w.Replicas[i.Place]
+	return i.InstanceID == all[len(all)-1].InstanceID
+}
+
+// loudNames tells of the loud ones. Of the instances that a place has had, the newest is named and the earlier ones, most of which were deleted long
+// ago, are counted.
+func (w wreck) loudNames(restorer replica.Place) (out []string) {
+	earlier := 0
+	for _, i := range w.loud(restorer) {
+		if w.isNewest(i) {
+			out = append(out, instanceText(i))
+		} else {
+			earlier++
 		}
 	}
 	switch {
@@ -238,6 +251,10 @@ func (w wreck) loud(restorer replica.Place) (out []string) {
 	return out
 }
 
+func instanceText(i record.Incarnation) string {
+	return fmt.Sprintf("%s (instance %s)", i.Place, i.InstanceID)
+}
+
 // saysStopped: the incarnation's own instance wrote its stopped/ object; a successor's word is none.
 func (w wreck) saysStopped(i record.Incarnation) bool {
 	return slices.ContainsFunc(w.epoch.Stopped, func(s record.Stopped) bool {
@@ -245,8 +262,8 @@ func (w wreck) saysStopped(i record.Incarnation) bool {
 	})
 }
 
-// show says what there is, what was chosen, and what it costs.
-func (w wreck) show(out io.Writer, c choice) {
+// show says what there is, what was chosen, and what it costs; stops: that VMs will be stopped for it.
+func (w wreck) show(out io.Writer, c choice, stops bool) {
 	var rows []row
 	for _, r := range w.remains() {
 		state, reach := "has not stopped", "unknown"
@@ -269,7 +286,12 @@ func (w wreck) show(out io.Writer, c choice) {
 	}
 	printTable(out, []string{"SOURCE", "STATE", "REACHES", "SINCE"}, rows)
 	printText(out, "", fmt.Sprintf("Epoch %d ends, and the next begins from %s. %s", w.epoch.Number, c.what, c.loses))
-	if loud := w.loud(c.order.Replica); len(loud) > 0 {
-		printText(out, "", "These have not said that they have stopped: "+strings.Join(loud, ", ")+". The agents wait until each has, or its VM is gone or TERMINATED in two lists. One that cannot be reached is stopped by hand: gcloud compute instances stop NAME --zone ZONE.")
+	if loud := w.loudNames(c.order.Replica); len(loud) > 0 {
+		printText(out, "", "These have not said that they have stopped: "+strings.Join(loud, ", ")+". The agents wait until each has, or its VM is gone or TERMINATED in two lists.")
+		if stops {
+			printText(out, "", fmt.Sprintf("Those of them that still run and have not said so %s after %s has accepted the order are stopped through the Compute API.", stopAfter, c.order.Replica))
+		} else {
+			printText(out, "", "To have those that cannot be reached stopped through the Compute API add --stop-vms; or stop them by hand: gcloud compute instances stop NAME --zone ZONE.")
+		}
 	}
 }

@@ -20,13 +20,15 @@ const ClusterLabel = "quorate-cluster"
 
 // ComputeConfig says which project is asked, and where.
 type ComputeConfig struct {
-	// Project is the project's id.
+	// Project is the project's id or number.
 	Project string
 	// Endpoint replaces Google's own, as http://ADDRESS/compute/v1/; it is asked without credentials.
 	Endpoint string
 	// Metadata gives the VM's service account (scope compute.readonly is enough). Where it is not given, Google's default
 	// credentials are used: that is for an operator's machine.
 	Metadata *Metadata
+	// Stops: Google's default credentials are asked for with the scope that stopping a VM needs. Agents only read.
+	Stops bool
 	// Wait is how long one question (a page of a list) is retried; 30 s where it is not given.
 	Wait time.Duration
 }
@@ -36,6 +38,7 @@ type Compute struct {
 	project  string
 	endpoint string
 	metadata *Metadata
+	scope    string
 	wait     time.Duration
 
 	mu  sync.Mutex
@@ -47,7 +50,10 @@ func NewCompute(cfg ComputeConfig) (*Compute, error) {
 	if cfg.Project == "" {
 		return nil, errors.New("make a Compute API client: no project was given")
 	}
-	c := &Compute{project: cfg.Project, endpoint: cfg.Endpoint, metadata: cfg.Metadata, wait: cfg.Wait}
+	c := &Compute{project: cfg.Project, endpoint: cfg.Endpoint, metadata: cfg.Metadata, scope: compute.ComputeReadonlyScope, wait: cfg.Wait}
+	if cfg.Stops {
+		c.scope = compute.ComputeScope
+	}
 	if c.wait <= 0 {
 		c.wait = defaultWait
 	}
@@ -69,7 +75,7 @@ func (c *Compute) service(ctx context.Context) (*compute.Service, error) {
 	case c.metadata != nil:
 		opts = append(opts, option.WithHTTPClient(direct(&vmCredentials{metadata: c.metadata, next: plain})))
 	default:
-		opts = append(opts, option.WithScopes(compute.ComputeReadonlyScope))
+		opts = append(opts, option.WithScopes(c.scope))
 	}
 	api, err := compute.NewService(context.WithoutCancel(ctx), opts...)
 	if err != nil {

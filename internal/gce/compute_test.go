@@ -17,14 +17,22 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// fakeCompute answers each path with what the test says, and counts.
+// fakeCompute is a fakeAPI that is only read.
 func fakeCompute(t *testing.T, wait time.Duration, answer func(w http.ResponseWriter, r *http.Request, n int)) *Compute {
 	t.Helper()
-	var n atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return fakeAPI(t, wait, func(w http.ResponseWriter, r *http.Request, n int) {
 		if r.Method != http.MethodGet {
 			t.Errorf("a client that only reads sent %s", r.Method)
 		}
+		answer(w, r, n)
+	})
+}
+
+// fakeAPI answers each path with what the test says, and counts.
+func fakeAPI(t *testing.T, wait time.Duration, answer func(w http.ResponseWriter, r *http.Request, n int)) *Compute {
+	t.Helper()
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if auth := r.Header.Get("Authorization"); auth != "" {
 			t.Error("credentials were sent to an endpoint of another's")
 		}

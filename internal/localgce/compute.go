@@ -32,25 +32,34 @@ type setFault struct {
 	then []Instance // instances and unattached disks
 }
 
-// ComputeServer answers the read-only part of compute/v1 that quorate uses: instances and disks, by get, list and aggregatedList with
-// filters, and zones. It is an http.Handler whose paths start with /compute/v1/, and needs no Project. Safe for concurrent use.
+// ComputeServer answers the part of compute/v1 that quorate uses: instances and disks, by get, list and aggregatedList with filters, and
+// zones; instances.stop, and the operation that it begins. It is an http.Handler whose paths start with /compute/v1/, and needs no Project.
+// Safe for concurrent use.
 type ComputeServer struct {
 	project   string
 	instances func() []Instance
 	routes    *http.ServeMux
 	// unattached returns the disks that no VM has, as instances without a name; nil is none.
 	unattached func() []Instance
+	// number is the project's, which its paths may name instead of its id; 0: only the id is known.
+	number uint64
+	// stop begins to stop the instance with an id, and calls done when that is over; nil: nobody may.
+	stop func(id uint64, done func(error))
 
-	mu     sync.Mutex
-	faults map[string]setFault // by caller; "" is for all others
+	mu         sync.Mutex
+	faults     map[string]setFault // by caller; "" is for all others
+	operations []*operation
 }
 
 // NewComputeServer serves what instances returns at each request.
 func NewComputeServer(project string, instances func() []Instance) *ComputeServer {
 	c := &ComputeServer{project: project, instances: instances, routes: http.NewServeMux(), faults: map[string]setFault{}}
-	const root = "GET /compute/v1/projects/{project}/"
+	const scope = "/compute/v1/projects/{project}/"
+	const root = "GET " + scope
 	c.routes.HandleFunc(root+"zones/{zone}/{kind}", c.list)
 	c.routes.HandleFunc(root+"zones/{zone}/{kind}/{name}", c.get)
+	c.routes.HandleFunc(root+"zones/{zone}/operations/{name}", c.getOperation)
+	c.routes.HandleFunc("POST "+scope+"zones/{zone}/instances/{name}/stop", c.stopInstance)
 	c.routes.HandleFunc(root+"aggregated/{kind}", c.aggregated)
 	c.routes.HandleFunc(root+"zones", c.listZones)
 	c.routes.HandleFunc(root+"zones/{name}", c.getZone)
@@ -84,20 +93,25 @@ func (c *ComputeServer) SetFault(f ComputeFault) error {
 
 // faultFor is the fault that a request meets: its sender's own, or the one for all.
 func (c *ComputeServer) faultFor(r *http.Request) setFault {
-	caller := ""
-	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		for _, i := range c.instances() {
-			if i.Address == from.Addr().Unmap() {
-				caller = i.Name
-			}
-		}
-	}
+	caller := c.caller(r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f, ok := c.faults[caller]; ok {
 		return f
 	}
 	return c.faults[""]
+}
+
+// caller is the VM that sent a request; empty: it came from elsewhere.
+func (c *ComputeServer) caller(r *http.Request) (name string) {
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		for _, i := range c.instances() {
+			if i.Address == from.Addr().Unmap() {
+				name = i.Name
+			}
+		}
+	}
+	return name
 }
 
 // ServeHTTP implements http.Handler.
@@ -173,7 +187,7 @@ func (c *ComputeServer) selected(w http.ResponseWriter, r *http.Request) ([]reso
 }
 
 func (c *ComputeServer) checkProject(w http.ResponseWriter, r *http.Request) bool {
-	if r.PathValue("project") == c.project {
+	if named := r.PathValue("project"); named == c.project || c.number != 0 && named == decimal(c.number) {
 		return true
 	}
 	computeError(w, http.StatusNotFound, "notFound", "The resource 'projects/"+r.PathValue("project")+"' was not found")
@@ -220,8 +234,11 @@ func (c *ComputeServer) get(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	computeError(w, http.StatusNotFound, "notFound",
-		fmt.Sprintf("The resource 'projects/%s/zones/%s/%s/%s' was not found", c.project, zone, r.PathValue("kind"), name))
+	c.missing(w, zone, r.PathValue("kind"), name)
+}
+
+func (c *ComputeServer) missing(w http.ResponseWriter, zone, kind, name string) {
+	computeError(w, http.StatusNotFound, "notFound", fmt.Sprintf("The resource 'projects/%s/zones/%s/%s/%s' was not found", c.project, zone, kind, name))
 }
 
 // zones are those that have VMs.

@@ -158,3 +158,12 @@ func TestComputeAPIListsWhatIsNotSo(t *testing.T) {
 		t.Errorf("well again: %d instances, want 1", n)
 	}
 }
+
+func TestAnOrderToStopIsRefusedWhereNobodyMay(t *testing.T) {
+	_, c, _ := computeAPI(t)
+	_, err := c.Instances.Stop("demo", "us-central1-a", "master-1").Do()
+	var e *googleapi.Error
+	if !errors.As(err, &e) || e.Code != 403 {
+		t.Errorf("stopped: %v", err)
+	}
+}

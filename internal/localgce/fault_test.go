@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/option"
+
 	"github.com/quorate/quorate/internal/localgce"
 )
 
@@ -140,6 +143,46 @@ func TestLinksAreLimitedAndReset(t *testing.T) {
 	_, _ = fmt.Fscanln(out, &said)
 	if _ = hold.Wait(); said != "broken" {
 		t.Errorf("the connection is %q", said)
+	}
+}
+
+func TestComputeAPIStopsVMs(t *testing.T) {
+	w := start(t, config(t.TempDir(), 26, "a", "b"))
+	w.awaitReady("a", "b")
+	api, err := compute.NewService(t.Context(), option.WithEndpoint(w.Status().ComputeEndpoint), option.WithoutAuthentication())
+	w.do(err)
+	requests := 0
+	stop := func(name string) {
+		t.Helper()
+		requests++
+		request := fmt.Sprint("request-", requests)
+		op, err := api.Instances.Stop("quorate-local", w.vm(name).Zone, w.vm(name).InstanceID).RequestId(request).Do()
+		w.do(err)
+		again, err := api.Instances.Stop("271828182845", w.vm(name).Zone, name).RequestId(request).Do()
+		w.do(err)
+		if again.Name != op.Name || op.OperationType != "stop" || fmt.Sprint(op.TargetId) != w.vm(name).InstanceID {
+			t.Errorf("one request began %s (%s of %d) and %s", op.Name, op.OperationType, op.TargetId, again.Name)
+		}
+		w.await("the operation is over", func() bool {
+			op, err := api.ZoneOperations.Get("quorate-local", w.vm(name).Zone, op.Name).Do()
+			w.do(err)
+			return op.Status == "DONE" && op.Error == nil
+		})
+		if is := w.vm(name).Status; is != "TERMINATED" {
+			t.Errorf("%s is %s", name, is)
+		}
+	}
+	stop("a")
+	w.do(w.FreezeVM(t.Context(), "b"))
+	stop("b")
+	w.do(w.StartVM(t.Context(), "a"))
+	w.must("a", "test -f /var/lib/quorate/stopped-in-order")
+	stop("a") // while the other is off
+	stop("a") // although it is off
+	w.do(w.StartVM(t.Context(), "b"))
+	path := fmt.Sprintf("projects/quorate-local/zones/%s/instances/a/stop", w.vm("a").Zone)
+	if out := w.must("b", "/usr/local/bin/tiny tiny post "+w.Status().ComputeEndpoint+path); !strings.Contains(out, "Required 'compute.instances.stop' permission") {
+		t.Errorf("a VM may stop another: %s", out)
 	}
 }
 

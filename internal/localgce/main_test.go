@@ -60,8 +60,8 @@ func tiny(verb string, args []string) int {
 				fmt.Println("broken")
 			}
 		}
-	case "get":
-		body, err := fetch(args[0], time.Second)
+	case "get", "post":
+		body, err := ask(strings.ToUpper(verb), args[0], time.Second)
 		if err != nil {
 			fmt.Println(err)
 			return 1
@@ -130,10 +130,14 @@ func notify(message string) {
 
 // fetch asks with a connection of its own.
 func fetch(url string, timeout time.Duration) (string, error) {
+	return ask(http.MethodGet, url, timeout)
+}
+
+func ask(method, url string, timeout time.Duration) (string, error) {
 	c := http.Client{Timeout: timeout, Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
-	req, err := http.NewRequest(http.MethodGet, url, nil)
+	req, err := http.NewRequest(method, url, nil)
 	if err != nil {
 		return "", err
 	}

@@ -129,7 +129,7 @@ func (p *Project) runServices() error {
 		return fmt.Errorf("open the Compute API: %w", err)
 	}
 	p.compute = NewComputeServer(p.conf.Project, p.Instances)
-	p.compute.unattached = p.unattached
+	p.compute.unattached, p.compute.number, p.compute.stop = p.unattached, p.conf.ProjectNumber, p.stopForAPI
 	p.server = &http.Server{Handler: p.compute, ReadHeaderTimeout: 10 * time.Second}
 	p.tasks.Go(func() { _ = p.server.Serve(listener) }) // ends with Close
 

@@ -132,13 +132,18 @@ func (p *Project) StopVM(ctx context.Context, name string) error {
 		if v.machine.stall != nil {
 			return &StateError{Name: name, Is: "without a disk that takes writes", Wanted: "whole"}
 		}
-		p.setStatus(v, statusStopping)
-		if err := v.machine.shutDown(ctx); err != nil {
-			p.setStatus(v, statusRunning)
-			return fmt.Errorf("stop %s: %w", name, err)
-		}
-		return p.release(ctx, v)
+		return p.stopInOrder(ctx, v)
 	})
+}
+
+// stopInOrder ends a VM that is well. v.ops is held.
+func (p *Project) stopInOrder(ctx context.Context, v *vm) error {
+	p.setStatus(v, statusStopping)
+	if err := v.machine.shutDown(ctx); err != nil {
+		p.setStatus(v, statusRunning)
+		return fmt.Errorf("stop %s: %w", v.key(), err)
+	}
+	return p.release(ctx, v)
 }
 
 // FreezeVM stops a VM's processes and silences its network, as when its host hangs. ThawVM lets it go on.

@@ -20,10 +20,16 @@ type latency struct {
 	Max float64 `json:"max"`
 	// Failed counts puts that were not acknowledged within a second.
 	Failed int `json:"failed"`
+	// Failure is what the first of them met, and how long after the measurement began.
+	Failure string `json:"failure,omitempty"`
 }
 
 func (l latency) String() string {
-	return fmt.Sprintf("p50 %.1f p99 %.0f max %.0f ms, %d failed", l.P50, l.P99, l.Max, l.Failed)
+	text := fmt.Sprintf("p50 %.1f p99 %.0f max %.0f ms, %d failed", l.P50, l.P99, l.Max, l.Failed)
+	if l.Failed > 0 {
+		text += " (the first " + l.Failure + ")"
+	}
+	return text
 }
 
 // latencyWriter puts one small value after the other.
@@ -31,14 +37,16 @@ type latencyWriter struct {
 	stop context.CancelFunc
 	wait sync.WaitGroup
 
-	mu     sync.Mutex
-	took   []float64
-	failed int
+	mu      sync.Mutex
+	since   time.Time
+	took    []float64
+	failed  int
+	failure string
 }
 
 func startWriter(ctx context.Context, c *clientv3.Client) *latencyWriter {
 	ctx, stop := context.WithCancel(ctx)
-	w := &latencyWriter{stop: stop}
+	w := &latencyWriter{stop: stop, since: time.Now()}
 	w.wait.Go(func() {
 		for sleep(ctx, latencyPeriod) == nil {
 			begin := time.Now()
@@ -55,6 +63,9 @@ func (w *latencyWriter) note(took time.Duration, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
+		if w.failed == 0 {
+			w.failure = fmt.Sprintf("after %.1f s: %v", time.Since(w.since).Seconds(), err)
+		}
 		w.failed++
 		return
 	}
@@ -65,12 +76,12 @@ func (w *latencyWriter) note(took time.Duration, err error) {
 func (w *latencyWriter) cut() latency {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l := latency{Failed: w.failed}
+	l := latency{Failed: w.failed, Failure: w.failure}
 	if n := len(w.took); n > 0 {
 		slices.Sort(w.took)
 		l.P50, l.P99, l.Max = w.took[n/2], w.took[n*99/100], w.took[n-1]
 	}
-	w.took, w.failed = nil, 0
+	w.since, w.took, w.failed, w.failure = time.Now(), nil, 0, ""
 	return l
 }
 

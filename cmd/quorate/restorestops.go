@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/gce"
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+const (
+	// stopAfter is how long a VM that a restore waits for may still say itself that it stopped: its agent reads orders within 10 s.
+	stopAfter = 20 * time.Second
+	// stopAgainAfter is the time between two tries to stop a VM, where the first failed.
+	stopAgainAfter = 30 * time.Second
+)
+
+// instanceStops is what stopping VMs needs of the Compute API.
+type instanceStops interface {
+	Instances(ctx context.Context, cluster string) ([]gce.Instance, error)
+	StopInstance(ctx context.Context, p replica.Place, instanceID string) error
+}
+
+// vmStops stops the VMs whose silence a restore waits for: those that run by the Compute API's word and have had the time to stop by themselves. A VM is
+// known by its instance id, so neither one that has followed under its name nor the restorer's own is touched.
+type vmStops struct {
+	api     instanceStops
+	cluster string
+	// due is when each instance that is waited for may be stopped, by its id.
+	due map[string]time.Time
+	// running are the ids of those that are being stopped; ended is where each says how that went.
+	running []string
+	ended   chan stopEnd
+	// said is the last trouble that was told, so that it is told once.
+	said string
+}
+
+type stopEnd struct {
+	record.Incarnation
+	err error
+}
+
+// stops opens the Compute API where the flag asks for it, and looks whether it answers, so that nothing is ordered in vain; nil: it does not ask.
+func (f *restoreFlags) stops(ctx context.Context, w wreck) (*vmStops, error) {
+	if !f.stopVMs {
+		return nil, nil
+	}
+	c, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	compute, err := gce.NewCompute(gce.ComputeConfig{Project: w.Inception.ProjectNumber, Endpoint: c.Compute.Endpoint, Stops: true})
+	if err == nil {
+		_, err = compute.Instances(ctx, c.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--stop-vms: %w; nothing was written", err)
+	}
+	return newVMStops(compute, c.Name), nil
+}
+
+func newVMStops(api instanceStops, cluster string) *vmStops {
+	return &vmStops{api: api, cluster: cluster, due: map[string]time.Time{}, ended: make(chan stopEnd)}
+}
+
+// look takes those that are waited for, begins to stop those that are due, and tells of those that have ended.
+func (s *vmStops) look(ctx context.Context, out io.Writer, waited []record.Incarnation, now time.Time) {
+	s.tell(out, now)
+	var due []record.Incarnation
+	for _, i := range waited {
+		at, known := s.due[i.InstanceID]
+		switch {
+		case !known:
+			s.due[i.InstanceID] = now.Add(stopAfter)
+		case !now.Before(at) && !slices.Contains(s.running, i.InstanceID):
+			due = append(due, i)
+		}
+	}
+	if len(due) == 0 {
+		return
+	}
+	list, err := s.api.Instances(ctx, s.cluster)
+	if err != nil {
+		s.trouble(out, fmt.Sprintf("Which VMs still run is not known: %s.", err))
+		return
+	}
+	for _, i := range due {
+		n := slices.IndexFunc(list, func(vm gce.Instance) bool { return vm.InstanceID == i.InstanceID })
+		if n < 0 || list[n].Status == "TERMINATED" || list[n].Status == "STOPPING" {
+			continue
+		}
+		printText(out, "", fmt.Sprintf("Stopping %s, which is %s.", instanceText(i), list[n].Status))
+		s.running = append(s.running, i.InstanceID)
+		go func() {
+			err := s.api.StopInstance(ctx, list[n].Place, i.InstanceID)
+			select {
+			case s.ended <- stopEnd{i, err}:
+			case <-ctx.Done():
+			}
+		}()
+	}
+}
+
+// tell says how the stops that have ended meanwhile went.
+func (s *vmStops) tell(out io.Writer, now time.Time) {
+	for {
+		select {
+		case e := <-s.ended:
+			s.running = slices.DeleteFunc(s.running, func(id string) bool { return id == e.InstanceID })
+			s.due[e.InstanceID] = now.Add(stopAgainAfter)
+			if e.err != nil {
+				s.trouble(out, fmt.Sprintf("%s was not stopped: %s. It is tried again.", instanceText(e.Incarnation), e.err))
+				continue
+			}
+			printText(out, "", fmt.Sprintf("%s is stopped. Once the next epoch is formed, start it: gcloud compute instances start %s --zone %s; it puts its directory away and joins empty.",
+				instanceText(e.Incarnation), e.Place.Name, e.Place.Zone))
+		default:
+			return
+		}
+	}
+}
+
+func (s *vmStops) trouble(out io.Writer, text string) {
+	if text != s.said {
+		printText(out, "", text)
+	}
+	s.said = text
+}
