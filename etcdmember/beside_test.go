@@ -14,7 +14,7 @@ import (
 func ringOf(voters, learners []RingMember) Ring {
 	f := three()
 	r := Ring{At: t0, Me: f.Me, Cluster: testCluster, Leader: 0xa1, LastIndex: 5000, Record: f.Record, Compute: f.Compute,
-		Policy: Policy{Replicas: 3}}
+		Policy: Policy{Replicas: 3}, ClusterVersion: "3.7.0"}
 	r.Members = append(append(r.Members, voters...), learners...)
 	return r
 }
@@ -25,7 +25,7 @@ func member(p replica.Place, instance string, id record.MemberID) RingMember {
 
 func learner(p replica.Place, instance string, id record.MemberID) RingMember {
 	m := member(p, instance, id)
-	m.Learner = true
+	m.Learner, m.Version = true, "3.7.3"
 	return m
 }
 
@@ -195,6 +195,8 @@ func TestRowsBesideTheLeader(t *testing.T) {
 		{"44: of the minor version after: etcd would promote it, we do not", twoAndOne, []func(*Ring){versions("3.7.0", "3.8.1")}, 44, ActWait, 0, "learner-other-version"},
 		{"44: of the minor version before", twoAndOne, []func(*Ring){versions("3.7.0", "3.6.16")}, 44, ActWait, 0, "learner-other-version"},
 		{"44: nobody knows of which version", twoAndOne, []func(*Ring){versions("3.7.0", "")}, 44, ActWait, 0, "learner-other-version"},
+		{"44: nobody knows of which version anybody is", twoAndOne, []func(*Ring){versions("", "")}, 44, ActWait, 0, "learner-other-version"},
+		{"44: what it says is no version", twoAndOne, []func(*Ring){versions("3.7.0", "unknown")}, 44, ActWait, 0, "learner-other-version"},
 		{"44: the cluster has none yet", twoAndOne, []func(*Ring){versions("", "3.7.3")}, 44, ActWait, 0, "learner-other-version"},
 		{"44: of another version and behind: what it lacks first is said", twoAndOne, []func(*Ring){versions("3.7.0", "3.8.1"), learnerC(func(m *RingMember) { m.Match = 3999 })}, 44, ActWait, 0, "learner-not-ready"},
 		{"44: three first boots, one of another version: neither is", threeFirst, []func(*Ring){versions("3.7.0", "3.8.1"), func(r *Ring) { r.Members[1].Version = "3.7.3" }}, 44, ActWait, 0, "learner-other-version"},

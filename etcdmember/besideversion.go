@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"sync"
 
 	"go.etcd.io/etcd/api/v3/version"
 )
@@ -13,7 +14,12 @@ import (
 // let a newer one become a voter: that would begin an upgrade with the one member that has no past.
 func (v besideView) sameVersion(m RingMember) bool { return sameMinor(m.Version, v.ClusterVersion) }
 
-func sameMinor(a, b string) bool { return !older(a, b) && !older(b, a) && (a == "") == (b == "") }
+// sameMinor: both are known, and of one minor version. Of two that nobody knows, nothing is the same.
+func sameMinor(a, b string) bool {
+	aMajor, aMinor, ok := minorOf(a)
+	bMajor, bMinor, bOK := minorOf(b)
+	return ok && bOK && aMajor == bMajor && aMinor == bMinor
+}
 
 func (v besideView) otherVersion(m RingMember) Plan {
 	says, cluster := "runs etcd "+m.Version, "the cluster's version is "+v.ClusterVersion
@@ -30,24 +36,39 @@ func (v besideView) otherVersion(m RingMember) Plan {
 // askLearners finds the versions of the learners that are heard of, and the cluster's. Where they are the same, neither is asked for again for as
 // long as the learner is heard of: what comes back may be another program.
 func (b *beside) askLearners(ctx context.Context, r *Ring) {
-	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
-	defer cancel()
-	asked := false
+	var ask []*RingMember
 	for i := range r.Members {
 		m := &r.Members[i]
-		switch known := b.versions[m.ID]; {
+		switch {
 		case !m.RecentActive || !m.StreamsActive:
 			delete(b.versions, m.ID)
-		case m.Learner && (known == "" || !sameMinor(known, b.version)):
-			if !asked {
-				asked = true
-				b.version = b.memberVersions(ctx, r.own()).Cluster
-			}
-			b.versions[m.ID] = b.memberVersions(ctx, m.Member).Server
+		case m.Learner && !sameMinor(b.versions[m.ID], b.version):
+			ask = append(ask, m)
 		}
-		m.Version = b.versions[m.ID]
+	}
+	if len(ask) > 0 {
+		b.askVersions(ctx, r.own(), ask)
+	}
+	for i := range r.Members {
+		r.Members[i].Version = b.versions[r.Members[i].ID]
 	}
 	r.ClusterVersion = b.version
+}
+
+// askVersions asks the leader's own member for the cluster's version and the learners for theirs, all at once: one that hangs takes no time from the others.
+func (b *beside) askVersions(ctx context.Context, own Member, learners []*RingMember) {
+	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
+	defer cancel()
+	says := make([]string, len(learners))
+	var wg sync.WaitGroup
+	wg.Go(func() { b.version = b.memberVersions(ctx, own).Cluster })
+	for i, m := range learners {
+		wg.Go(func() { says[i] = b.memberVersions(ctx, m.Member).Server })
+	}
+	wg.Wait()
+	for i, m := range learners {
+		b.versions[m.ID] = says[i]
+	}
 }
 
 // own is the leader's entry.

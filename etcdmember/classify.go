@@ -114,12 +114,13 @@ func (h history) memberID() record.MemberID {
 
 // older compares two versions "a.b.c" by major and minor, as etcd's own guard does. An unknown version is not older.
 func older(a, b string) bool {
-	var aMajor, aMinor, bMajor, bMinor int
-	if n, _ := fmt.Sscanf(a, "%d.%d", &aMajor, &aMinor); n != 2 {
-		return false
-	}
-	if n, _ := fmt.Sscanf(b, "%d.%d", &bMajor, &bMinor); n != 2 {
-		return false
-	}
-	return aMajor < bMajor || aMajor == bMajor && aMinor < bMinor
+	aMajor, aMinor, ok := minorOf(a)
+	bMajor, bMinor, bOK := minorOf(b)
+	return ok && bOK && (aMajor < bMajor || aMajor == bMajor && aMinor < bMinor)
+}
+
+// minorOf are the first two numbers of a version; not ok: it is unknown.
+func minorOf(version string) (major, minor int, ok bool) {
+	n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor)
+	return major, minor, n == 2
 }

@@ -93,6 +93,25 @@ func wantRefused(t *testing.T, r *realRing, reason string) {
 	}
 }
 
+// says answers what the peer port is asked.
+func (o *otherEtcd) says(t *testing.T, answer http.HandlerFunc) {
+	t.Helper()
+	files := o.agent.files
+	info := transport.TLSInfo{CertFile: files.Leaf(peerLeaf), KeyFile: files.Leaf(peerLeaf), TrustedCAFile: files.CA(peerCA), ClientCertAuth: true}
+	tlsConfig, err := info.ServerConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tlsConfig.NextProtos = nil
+	peers, err := net.Listen("tcp", netip.AddrPortFrom(o.agent.me.Address(), PeerPort).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: answer}
+	go server.Serve(tls.NewListener(peers, tlsConfig))
+	t.Cleanup(func() { server.Close() })
+}
+
 func TestAJoinerIsRefusedByAPeerThatSaysANewerVersion(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
@@ -100,29 +119,39 @@ func TestAJoinerIsRefusedByAPeerThatSaysANewerVersion(t *testing.T) {
 	r := newRealRing(t, pa, pb)
 	b := &otherEtcd{agent: r.agents[pb]}
 	b.formed(0xc1, 0xb1)
-	info := transport.TLSInfo{CertFile: b.agent.files.Leaf(peerLeaf), KeyFile: b.agent.files.Leaf(peerLeaf), TrustedCAFile: b.agent.files.CA(peerCA), ClientCertAuth: true}
-	tlsConfig, err := info.ServerConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tlsConfig.NextProtos = nil
-	peers, err := net.Listen("tcp", netip.AddrPortFrom(b.agent.me.Address(), PeerPort).String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	clients, err := net.Listen("tcp", netip.AddrPortFrom(b.agent.me.Address(), ClientPort).String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	b.says(t, func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path != "/version" {
 			t.Errorf("asked %s", req.URL.Path)
 		}
 		fmt.Fprint(w, `{"etcdserver":"3.8.1","etcdcluster":"3.8.0"}`)
-	})}
-	go server.Serve(tls.NewListener(peers, tlsConfig))
-	t.Cleanup(func() { server.Close(); clients.Close() })
+	})
+	clients, err := net.Listen("tcp", netip.AddrPortFrom(b.agent.me.Address(), ClientPort).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer clients.Close()
 	wantRefused(t, r, "the cluster's version is 3.8.0: this image is too old")
+}
+
+func TestALearnerThatHangsKeepsNoOtherFromBeingAsked(t *testing.T) {
+	if !inOwnNetwork(t) {
+		return
+	}
+	r := newRealRing(t, pa, pb, pc)
+	version := func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"etcdserver":"3.7.3","etcdcluster":"3.7.0"}`)
+	}
+	a, b, c := &otherEtcd{r.agents[pa]}, &otherEtcd{r.agents[pb]}, &otherEtcd{r.agents[pc]}
+	a.says(t, version)
+	b.says(t, func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() })
+	c.says(t, version)
+	ring := ringOf([]RingMember{mA}, []RingMember{lB, lC})
+	ring.ClusterVersion, ring.Members[1].Version, ring.Members[2].Version = "", "", ""
+	leader := &beside{Membership: &Membership{cfg: Config{HostsFile: a.hosts(t), Files: a.agent.files}}, versions: map[record.MemberID]string{}}
+	leader.askLearners(t.Context(), &ring)
+	if b, c := ring.Members[1].Version, ring.Members[2].Version; b != "" || c != "3.7.3" || ring.ClusterVersion != "3.7.0" {
+		t.Errorf("b %q, c %q, the cluster %q", b, c, ring.ClusterVersion)
+	}
 }
 
 // formerEtcd is etcd of the minor version before ours, which `make etcd-former` builds.

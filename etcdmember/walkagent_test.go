@@ -273,7 +273,7 @@ func (w *world) ring(v *vm) Ring {
 	w.list(v)
 	e := v.etcd
 	r := Ring{At: w.now, Me: w.me(v), Cluster: testCluster, Leader: e.id, LastIndex: uint64(len(e.log)) * indexUnit, Record: w.view,
-		RecordErr: w.unreadable(v), Compute: v.compute, Policy: w.policy()}
+		RecordErr: w.unreadable(v), Compute: v.compute, Policy: w.policy(), ClusterVersion: "3.7.0"}
 	for _, s := range w.snapshots {
 		r.SnapshotAt = s.Time
 	}
@@ -298,7 +298,7 @@ func (w *world) ring(v *vm) Ring {
 		}
 		state, pending := e.progress(m.ID)
 		r.SnapshotInFlight = r.SnapshotInFlight || pending != 0
-		r.Members = append(r.Members, RingMember{Member: m, Match: match, State: state, PendingSnapshot: pending, RecentActive: heard, StreamsActive: heard,
+		r.Members = append(r.Members, RingMember{Member: m, Version: "3.7.3", Match: match, State: state, PendingSnapshot: pending, RecentActive: heard, StreamsActive: heard,
 			UnreachableSince: v.silent[m.ID], MovedAt: v.moved[m.ID].at})
 	}
 	w.alarmed(v, &r)
