@@ -21,9 +21,9 @@ import (
 // rotation helps. cfssl would go on signing.
 var ErrAuthorityExpired = errors.New("the CA has expired: rotate it")
 
-// clockSlack is how far ahead of this machine's clock a bundle's creation may be. Beyond it one of two clocks is wrong, and
-// leaves made by a wrong clock are not valid anywhere else.
-const clockSlack = 10 * time.Minute
+// clockSlack is how far ahead of this machine's clock a bundle's creation may be. Beyond it one of two clocks is so wrong that leaves made by
+// the one are not valid by the other.
+const clockSlack = backdate
 
 // encryptionName is what a key may be called; the apiserver stores the name before each value.
 var encryptionName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)

@@ -19,8 +19,11 @@ import (
 const (
 	// authorityLifetime is that of kubeadm's CAs.
 	authorityLifetime = 3650 * 24 * time.Hour
-	// backdate lets a machine whose clock is a little behind accept a certificate that was made just now.
-	backdate = 5 * time.Minute
+	// backdate is from how long before its making on a certificate is valid. With less than the difference of two clocks, two replicas do not hear
+	// each other: the one that is behind finds the other's leaf not valid yet, so that a VM whose clock was an hour ahead could not come back
+	// before that hour was over. A day is more than a clock that is kept in another time zone is wrong by. It costs nothing: a key
+	// that did not exist yet signed nothing.
+	backdate = 24 * time.Hour
 )
 
 // quiet sets cfssl's log level before its first use: it prints each key and each serial to the standard logger, and its
@@ -152,11 +155,20 @@ func signWithCFSSL(ca authority, s Spec, key crypto.Signer, now time.Time) ([]by
 		hosts = append(hosts, a.String())
 	}
 	text, err := sg.Sign(signer.SignRequest{Request: string(request), Hosts: hosts, Subject: subject, Profile: string(s.Usage),
-		NotBefore: now.Add(-backdate), NotAfter: endOf(s, ca.cert, now)})
+		NotBefore: beginOf(ca.cert, now), NotAfter: endOf(s, ca.cert, now)})
 	if err != nil {
 		return nil, fmt.Errorf("sign: %w", err)
 	}
 	return text, nil
+}
+
+// beginOf is when a leaf issued now begins: never before its CA.
+func beginOf(ca *x509.Certificate, now time.Time) time.Time {
+	begin := now.Add(-backdate).Truncate(time.Second)
+	if begin.Before(ca.NotBefore) {
+		return ca.NotBefore
+	}
+	return begin
 }
 
 // endOf is when a leaf issued now ends: never after its CA, which cfssl would allow.

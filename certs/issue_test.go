@@ -34,7 +34,7 @@ func TestEachLeafIsIssuedAsTheTableSays(t *testing.T) {
 			if !slices.Equal(c.ExtKeyUsage, extended[s.Usage]) || c.KeyUsage != x509.KeyUsageDigitalSignature || c.IsCA || !c.BasicConstraintsValid {
 				t.Errorf("usage %v, key usage %v, CA %v", c.ExtKeyUsage, c.KeyUsage, c.IsCA)
 			}
-			if !c.NotBefore.Equal(t0.Add(-5*time.Minute)) || !c.NotAfter.Equal(t0.Add(90*24*time.Hour)) {
+			if !c.NotBefore.Equal(t0.Add(-24*time.Hour)) || !c.NotAfter.Equal(t0.Add(90*24*time.Hour)) {
 				t.Errorf("valid %s to %s", c.NotBefore, c.NotAfter)
 			}
 			if !samePublicKey(c.PublicKey, p.key.Public()) || c.SignatureAlgorithm != x509.ECDSAWithSHA256 {
@@ -178,8 +178,30 @@ func TestALeafNeverOutlivesItsCA(t *testing.T) {
 	if _, err := newIssuer(b, specs, end); !errors.Is(err, ErrAuthorityExpired) {
 		t.Errorf("expired CA: %v", err)
 	}
-	if _, err := newIssuer(b, specs, t0.Add(-time.Hour)); err == nil {
+	if _, err := newIssuer(b, specs, t0.Add(-25*time.Hour)); err == nil {
 		t.Error("a bundle from the future was used")
+	}
+}
+
+// Of three replicas one makes the bundle; each issues its leaf, and believes the others', by a clock of its own.
+func TestReplicasWhoseClocksAreHoursApartBelieveEachOther(t *testing.T) {
+	clocks := map[string]time.Time{"right": t0, "an hour ahead": t0.Add(time.Hour), "an hour behind": t0.Add(-time.Hour), "in another time zone": t0.Add(-12 * time.Hour)}
+	for maker, made := range clocks {
+		b, err := NewBundle("uid-1", made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for issuer, issued := range clocks {
+			leaf := mustIssue(t, b, EtcdPeerLeaf, issued).cert
+			if ca := b.authorities[EtcdPeer].cert; leaf.NotBefore.Before(ca.NotBefore) {
+				t.Errorf("the leaf begins at %s, its CA at %s", leaf.NotBefore, ca.NotBefore)
+			}
+			for reader, now := range clocks {
+				if err := verify(leaf, now, b.authorities[EtcdPeer].cert); err != nil {
+					t.Errorf("bundle made by a clock that is %s, leaf by one that is %s, read by one that is %s: %v", maker, issuer, reader, err)
+				}
+			}
+		}
 	}
 }
 
