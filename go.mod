@@ -4,6 +4,7 @@ go 1.27
 
 require (
 	cloud.google.com/go/compute/metadata v0.10.0
+	cloud.google.com/go/storage v1.65.0
 	filippo.io/age v1.3.2
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/cloudflare/cfssl v1.7.1
@@ -51,7 +52,6 @@ require (
 	cloud.google.com/go/longrunning v1.2.0 // indirect
 	cloud.google.com/go/monitoring v1.30.0 // indirect
 	cloud.google.com/go/pubsub/v2 v2.6.2 // indirect
-	cloud.google.com/go/storage v1.65.0 // indirect
 	filippo.io/hpke v0.4.0 // indirect
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/detectors/gcp v1.34.0 // indirect
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/exporter/metric v0.57.0 // indirect

@@ -86,6 +86,21 @@ func TestDriverContract(t *testing.T) {
 	})
 }
 
+// A mark is read again only where its stamp says so: also where it is as long as before and both were written in one moment.
+func TestEveryOverwritingShows(t *testing.T) {
+	eachDriver(t, func(t *testing.T, url string) {
+		s, reader := openStore(t, url), openStore(t, url)
+		for n := range uint64(30) {
+			if err := s.WriteMark(t.Context(), Mark{MemberID: 1, Epoch: 1, Applied: 100 + n}); err != nil {
+				t.Fatal(err)
+			}
+			if v, err := reader.View(t.Context()); err != nil || v.Marks[1].Applied != 100+n {
+				t.Fatalf("mark %+v, %v: want applied %d", v.Marks[1], err, 100+n)
+			}
+		}
+	})
+}
+
 // TestClaimRaceOfProcesses is the reason for the whole package.
 func TestClaimRaceOfProcesses(t *testing.T) {
 	const racers = 8

@@ -43,6 +43,9 @@ type entry struct {
 	key string
 	// stamp changes when the object is written again.
 	stamp string
+	// young says that it may not: the object was written so short a while before the listing that the place could give the same stamp to what
+	// overwrites it. Only marks are overwritten.
+	young bool
 	// written is when the object was written, by the place's own clock; zero: it does not say.
 	written time.Time
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/quorate/quorate/internal/durable"
 )
@@ -60,6 +61,7 @@ func (f *folder) list(ctx context.Context) ([]entry, error) {
 		return nil, err
 	}
 	var entries []entry
+	begun := time.Now()
 	err = filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
@@ -68,6 +70,7 @@ func (f *folder) list(ctx context.Context) ([]entry, error) {
 			return nil
 		}
 		e, err := fileEntry(top, name, d)
+		e.young = begun.Sub(e.written) < stampTick
 		entries = append(entries, e)
 		return err
 	})
@@ -78,7 +81,11 @@ func (f *folder) list(ctx context.Context) ([]entry, error) {
 	return entries, nil
 }
 
-// fileEntry describes one file. A file that was replaced has another inode even within one tick of the clock.
+// stampTick is longer than a tick of any file system's clock: ext4's and xfs' is a few milliseconds, that of ext4 with small inodes a second.
+const stampTick = 2 * time.Second
+
+// fileEntry describes one file. What replaces it has another inode, because both are there at once; but what replaces that may have the
+// first one's again, and within one tick of the clock its time, too. It was begun after the listing, so a file that is older than a tick is safe.
 func fileEntry(top, name string, d fs.DirEntry) (entry, error) {
 	info, err := d.Info()
 	if err != nil {

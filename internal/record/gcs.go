@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"cloud.google.com/go/storage"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/gcsblob"
 	"gocloud.dev/gcp"
@@ -94,10 +94,23 @@ func (g *gcs) list(ctx context.Context) ([]entry, error) {
 			if err != nil {
 				return nil, err
 			}
-			stamp := strconv.FormatInt(o.ModTime.UnixNano(), 36) + "." + strconv.FormatInt(o.Size, 36) + "." + hex.EncodeToString(o.MD5)
+			stamp, err := stampOf(o)
+			if err != nil {
+				return nil, err
+			}
 			entries = append(entries, entry{key: strings.TrimPrefix(o.Key, g.prefix), stamp: stamp, written: o.ModTime.UTC()})
 		}
 	})
+}
+
+// stampOf is GCS's generation, which is another one after each write. Time and size may stay the same, and with a key of the customer's
+// own a listing has no hash.
+func stampOf(o *blob.ListObject) (string, error) {
+	var attrs storage.ObjectAttrs
+	if !o.As(&attrs) || attrs.Generation == 0 {
+		return "", fmt.Errorf("the listing does not say which generation of %s it has", o.Key)
+	}
+	return strconv.FormatInt(attrs.Generation, 36), nil
 }
 
 func (g *gcs) read(ctx context.Context, key string) ([]byte, error) {

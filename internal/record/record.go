@@ -40,7 +40,7 @@ type Store struct {
 	mu sync.Mutex
 	// seen is the last listing that was found stable, without marks and checks.
 	seen []entry
-	// cache holds the decoded write-once objects by key, each with the stamp that its entry had.
+	// cache holds the decoded objects by key, each with the stamp that its entry had.
 	cache map[string]cached
 	// snapshots is the same for what Snapshots reads.
 	snapshots map[string]cached

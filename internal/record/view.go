@@ -16,9 +16,9 @@ import (
 const readers = 16
 
 // View reads the whole record: the state at one moment between the call and its return, except that marks may be newer. It is
-// complete or an error that names the object that could not be read or understood. Write-once objects are read the first
-// time only: a View of an unchanged record costs one listing and one read for each mark. Objects that are not the record's
-// are passed over; Check names them. The caller may keep the View but must not change what its slices and pointers hold.
+// complete or an error that names the object that could not be read or understood. An object is read the first time only, and a
+// mark again once it was overwritten: a View of an unchanged record costs one listing. The marks of dead members stay for ever, so
+// a read of each would be thousands. Objects that are not the record's are passed over; Check names them. The caller may keep the View but must not change what its slices and pointers hold.
 func (s *Store) View(ctx context.Context) (View, error) {
 	r, err := s.Remains(ctx)
 	if err == nil && len(r.Orphans) > 0 {
@@ -30,7 +30,8 @@ func (s *Store) View(ctx context.Context) (View, error) {
 	return r.View, nil
 }
 
-// load returns the decoded objects by key, reading those that the cache lacks.
+// load returns the decoded objects by key, reading those that the cache lacks. What was read before one failed, or time was up, is kept: the
+// first View of a large record then comes to its end in several tries.
 func (s *Store) load(ctx context.Context, entries []entry) (map[string]any, error) {
 	s.mu.Lock()
 	known := maps.Clone(s.cache)
@@ -46,7 +47,7 @@ func (s *Store) load(ctx context.Context, entries []entry) (map[string]any, erro
 		case misplacedObject:
 			return nil, fmt.Errorf("%s is an object where the record has a folder: remove it", s.driver.where(e.key))
 		}
-		if c, ok := known[e.key]; ok && c.stamp == e.stamp && k.kind != markObject {
+		if c, ok := known[e.key]; ok && c.stamp == e.stamp {
 			values[n] = c.value
 			continue
 		}
@@ -55,10 +56,12 @@ func (s *Store) load(ctx context.Context, entries []entry) (map[string]any, erro
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
+	err := group.Wait()
+	read := s.remember(entries, values)
+	if err != nil {
 		return nil, err
 	}
-	return s.remember(entries, values), nil
+	return read, nil
 }
 
 // readObject reads and decodes an object of the listing. That it is not there any more is a failure like another.
@@ -74,14 +77,18 @@ func (s *Store) readObject(ctx context.Context, key string, k object) (any, erro
 	return v, nil
 }
 
-// remember replaces the cache by what this listing has, so that an object that is gone is forgotten.
+// remember replaces the cache by what this listing has, so that an object that is gone is forgotten. A mark that could be overwritten without
+// that its stamp shows it is read again.
 func (s *Store) remember(entries []entry, values []any) map[string]any {
 	cache := make(map[string]cached, len(entries))
 	out := make(map[string]any, len(entries))
 	for n, e := range entries {
-		if values[n] != nil {
+		if values[n] == nil {
+			continue
+		}
+		out[e.key] = values[n]
+		if !e.young || parseKey(e.key).kind != markObject {
 			cache[e.key] = cached{e.stamp, values[n]}
-			out[e.key] = values[n]
 		}
 	}
 	s.mu.Lock()
