@@ -79,18 +79,16 @@ func turns(members []Member, leader record.MemberID) (out []record.MemberID) {
 	return append(out, leader)
 }
 
-// orderBefore is the newest planned change that a snapshot goes before and that the newest one is too old for.
+// orderBefore is the newest planned change that a snapshot goes before and that the newest one is too old for. Only an order in force is
+// planned: not one that was withdrawn, unless the withdrawal was, nor one that a newer word on the subject took back.
 func (f SnapshotFacts) orderBefore(newest time.Time) (out record.Order, ok bool) {
-	withdrawn := map[uint64]bool{}
-	for _, o := range f.Record.Orders {
-		withdrawn[o.Withdraws] = true
-	}
+	states := OrderStates(f.Record.Orders, f.Now)
 	for _, o := range f.Record.Orders {
 		planned := o.Kind == record.OrderLeave || o.Kind == record.OrderReplicas && o.Replicas < len(f.Members)
 		if o.Time.After(f.Now) {
 			o.Time = f.Now // by the clock of a person's machine
 		}
-		if planned && o.Done == nil && !withdrawn[o.Number] && o.Time.Sub(newest) > snapshotYoung {
+		if planned && states[o.Number].State == OrderInForce && o.Time.Sub(newest) > snapshotYoung {
 			out, ok = o, true
 		}
 	}

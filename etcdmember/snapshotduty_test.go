@@ -26,6 +26,7 @@ func order(o record.Order, number uint64, ago time.Duration) record.Order {
 func TestDecideSnapshot(t *testing.T) {
 	const m = time.Minute
 	leave, shrink := record.Order{Kind: record.OrderLeave, Place: &pc}, record.Order{Kind: record.OrderReplicas, Replicas: 2}
+	withdraw := func(n uint64) record.Order { return record.Order{Kind: record.OrderWithdraw, Withdraws: n} }
 	orders := func(f SnapshotFacts, list ...record.Order) SnapshotFacts { f.Record.Orders = list; return f }
 	as := func(f SnapshotFacts, id record.MemberID) SnapshotFacts { f.Me = id; return f }
 	change := func(f SnapshotFacts, c func(*SnapshotFacts)) SnapshotFacts { c(&f); return f }
@@ -55,16 +56,18 @@ func TestDecideSnapshot(t *testing.T) {
 		"no formed epoch":                         {f: change(due(50*m), func(f *SnapshotFacts) { f.Record.Epochs[0].Outcome = nil }), none: true},
 		"a closed epoch":                          {f: change(due(50*m), func(f *SnapshotFacts) { f.Record.Epochs[0].Closed = &record.Closed{} }), none: true},
 
-		"before a replica leaves":                     {f: orders(due(20*m), order(leave, 1, m)), at: -1 * m, why: "before order 1 (leave)"},
-		"before a replica leaves, second follower":    {f: as(orders(due(20*m), order(leave, 1, m)), 0xc3), at: 0, why: "before order 1 (leave)"},
-		"before there are fewer":                      {f: orders(due(20*m), order(shrink, 4, m)), at: -1 * m, why: "before order 4 (replicas)"},
-		"not where the newest is young enough":        {f: orders(due(14*m), order(leave, 1, 0)), at: 46 * m, why: WhySchedule},
-		"not where it was taken after the order":      {f: orders(due(2*m), order(leave, 1, 30*m)), at: 58 * m, why: WhySchedule},
-		"not before there are more":                   {f: orders(due(20*m), order(record.Order{Kind: record.OrderReplicas, Replicas: 5}, 1, m)), at: 40 * m, why: WhySchedule},
-		"not before a pause":                          {f: orders(due(20*m), order(record.Order{Kind: record.OrderPause}, 1, m)), at: 40 * m, why: WhySchedule},
-		"not before what is done":                     {f: orders(due(20*m), func() record.Order { o := order(leave, 1, m); o.Done = &record.Done{}; return o }()), at: 40 * m, why: WhySchedule},
-		"not before what was withdrawn":               {f: orders(due(20*m), order(leave, 1, m), order(record.Order{Kind: record.OrderWithdraw, Withdraws: 1}, 2, 0)), at: 40 * m, why: WhySchedule},
-		"an order does not put off what is due since": {f: orders(due(90*m), order(leave, 1, m)), at: -30 * m, why: WhySchedule},
+		"before a replica leaves":                        {f: orders(due(20*m), order(leave, 1, m)), at: -1 * m, why: "before order 1 (leave)"},
+		"before a replica leaves, second follower":       {f: as(orders(due(20*m), order(leave, 1, m)), 0xc3), at: 0, why: "before order 1 (leave)"},
+		"before there are fewer":                         {f: orders(due(20*m), order(shrink, 4, m)), at: -1 * m, why: "before order 4 (replicas)"},
+		"not where the newest is young enough":           {f: orders(due(14*m), order(leave, 1, 0)), at: 46 * m, why: WhySchedule},
+		"not where it was taken after the order":         {f: orders(due(2*m), order(leave, 1, 30*m)), at: 58 * m, why: WhySchedule},
+		"not before there are more":                      {f: orders(due(20*m), order(record.Order{Kind: record.OrderReplicas, Replicas: 5}, 1, m)), at: 40 * m, why: WhySchedule},
+		"not before a pause":                             {f: orders(due(20*m), order(record.Order{Kind: record.OrderPause}, 1, m)), at: 40 * m, why: WhySchedule},
+		"not before what is done":                        {f: orders(due(20*m), func() record.Order { o := order(leave, 1, m); o.Done = &record.Done{}; return o }()), at: 40 * m, why: WhySchedule},
+		"not before what was withdrawn":                  {f: orders(due(20*m), order(leave, 1, m), order(withdraw(1), 2, 0)), at: 40 * m, why: WhySchedule},
+		"before a leave whose withdrawal was withdrawn":  {f: orders(due(20*m), order(leave, 1, m), order(withdraw(1), 2, m), order(withdraw(2), 3, 0)), at: -1 * m, why: "before order 1 (leave)"},
+		"not before a number that a newer one took back": {f: orders(due(20*m), order(shrink, 1, 2*m), order(record.Order{Kind: record.OrderReplicas, Replicas: 3}, 2, m)), at: 40 * m, why: WhySchedule},
+		"an order does not put off what is due since":    {f: orders(due(90*m), order(leave, 1, m)), at: -30 * m, why: WhySchedule},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := DecideSnapshot(c.f)

@@ -136,7 +136,7 @@ func KeepRetention(ctx context.Context, shelf SnapshotShelf, now time.Time, r Re
 	if err != nil {
 		return nil, fmt.Errorf("keep the retention of snapshots: %w", err)
 	}
-	for _, s := range Expired(now, list, r, heldByRestore(view)) {
+	for _, s := range Expired(now, list, r, heldByRestore(view, now)) {
 		if err := shelf.DeleteSnapshot(ctx, s.Name); err != nil {
 			return deleted, fmt.Errorf("keep the retention of snapshots: %w", err)
 		}
@@ -148,11 +148,14 @@ func KeepRetention(ctx context.Context, shelf SnapshotShelf, now time.Time, r Re
 	return deleted, nil
 }
 
-// heldByRestore finds the sources of restores: of orders that are not done, and of the newest epoch while it is not formed.
-func heldByRestore(v record.View) func(name string) bool {
+// heldByRestore finds the sources of restores: of the order in force, as long as the epoch that it ends is the newest formed one, and of each
+// epoch while it is claimed and has no outcome. An order that was withdrawn or superseded never gets its `.done.json`, nor need one whose epoch was ended by
+// another: each would hold its snapshot for ever.
+func heldByRestore(v record.View, now time.Time) func(name string) bool {
 	names := map[string]bool{}
+	formed, states := newestFormed(v), OrderStates(v.Orders, now)
 	for _, o := range v.Orders {
-		if o.Restore != nil && o.Done == nil {
+		if o.Restore != nil && states[o.Number].State == OrderInForce && o.Restore.Ends >= formed {
 			names[o.Restore.From.Snapshot] = true
 		}
 	}
@@ -162,4 +165,14 @@ func heldByRestore(v record.View) func(name string) bool {
 		}
 	}
 	return func(name string) bool { return names[name] }
+}
+
+// newestFormed is the number of the newest epoch that was formed; 0: none was.
+func newestFormed(v record.View) uint64 {
+	for _, e := range slices.Backward(v.Epochs) {
+		if e.Outcome != nil && e.Outcome.Formed != nil {
+			return e.Number
+		}
+	}
+	return 0
 }

@@ -154,14 +154,37 @@ func (s *shelf) SweepSnapshots(_ context.Context, before time.Time) (int, error)
 func TestRetentionKeepsTheSourceOfARestore(t *testing.T) {
 	old, older, newest := shot(1, 300*24*time.Hour, WhySchedule), shot(1, 400*24*time.Hour, WhySchedule), shot(1, 0, WhySchedule)
 	from := func(name string) record.Source { return record.Source{Kind: record.SourceSnapshot, Snapshot: name} }
+	formed := func(upTo uint64) (out []record.Epoch) {
+		for n := uint64(1); n <= upTo; n++ {
+			out = append(out, record.Epoch{Number: n, Claim: &record.Claim{Source: from("gone")}, Outcome: &record.Outcome{Formed: &record.Formed{}}})
+		}
+		return out
+	}
+	claimed := append(formed(1), record.Epoch{Number: 2, Claim: &record.Claim{Source: from(older.Name)}})
+	restore := func(number uint64, name string) record.Order {
+		return record.Order{Number: number, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1, From: from(name)}}
+	}
+	withdraw := func(number, n uint64) record.Order {
+		return record.Order{Number: number, Kind: record.OrderWithdraw, Withdraws: n}
+	}
+	done := restore(1, old.Name)
+	done.Done = &record.Done{}
+	none := []string{older.Name, old.Name}
 	for name, c := range map[string]struct {
 		view record.View
 		want []string
 	}{
-		"no restore":       {record.View{}, []string{older.Name, old.Name}},
-		"an order":         {record.View{Orders: []record.Order{{Restore: &record.RestoreOrder{From: from(old.Name)}}}}, []string{older.Name}},
-		"an order is done": {record.View{Orders: []record.Order{{Restore: &record.RestoreOrder{From: from(old.Name)}, Done: &record.Done{}}}}, []string{older.Name, old.Name}},
-		"a claim":          {record.View{Epochs: []record.Epoch{{Claim: &record.Claim{Source: from(older.Name)}}}}, []string{old.Name}},
+		"no restore":               {record.View{Epochs: formed(1)}, none},
+		"an order":                 {record.View{Epochs: formed(1), Orders: []record.Order{restore(1, old.Name)}}, []string{older.Name}},
+		"an order is done":         {record.View{Epochs: formed(1), Orders: []record.Order{done}}, none},
+		"an order was withdrawn":   {record.View{Epochs: formed(1), Orders: []record.Order{restore(1, old.Name), withdraw(2, 1)}}, none},
+		"its withdrawal was":       {record.View{Epochs: formed(1), Orders: []record.Order{restore(1, old.Name), withdraw(2, 1), withdraw(3, 2)}}, []string{older.Name}},
+		"a newer order":            {record.View{Epochs: formed(1), Orders: []record.Order{restore(1, older.Name), restore(2, old.Name)}}, []string{older.Name}},
+		"a newer one is withdrawn": {record.View{Epochs: formed(1), Orders: []record.Order{restore(1, older.Name), restore(2, old.Name), withdraw(3, 2)}}, []string{old.Name}},
+		"its epoch has ended":      {record.View{Epochs: formed(2), Orders: []record.Order{restore(1, old.Name)}}, none},
+		"a claim":                  {record.View{Epochs: claimed}, []string{old.Name}},
+		"a claim whose order was withdrawn": {record.View{Epochs: claimed,
+			Orders: []record.Order{restore(1, older.Name), withdraw(2, 1)}}, []string{old.Name}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &shelf{list: []record.Snapshot{older, old, newest}, view: c.view}
