@@ -11,8 +11,8 @@ import (
 const (
 	// maxLag is how many entries a learner may be behind when it is promoted. etcd's own rule is a tenth of the whole log.
 	maxLag = 1000
-	// pollGap and pollStale bound the time between the two looks that a promotion needs: two ticks of 250 ms, less what a ticker may be early, and
-	// never a look from long ago.
+	// pollGap and pollStale bound the time between the two looks that a promotion needs: what two ticks of 250 ms are, less what a ticker may be
+	// early, and never a look from long ago.
 	pollGap   = 200 * time.Millisecond
 	pollStale = 5 * time.Second
 	// startTime is how long a learner may take from its confirmed incarnation to be heard of; stallTime how long it may be behind without
@@ -143,15 +143,21 @@ func (v besideView) notReady(m RingMember) string {
 // lacks is the part that must hold on two looks.
 func (v besideView) lacks(r Ring, id record.MemberID) string {
 	n := slices.IndexFunc(r.Members, func(m RingMember) bool { return m.ID == id })
-	switch {
-	case n < 0:
+	if n < 0 {
 		return "was not there at the look before"
-	case !r.Members[n].RecentActive || !r.Members[n].StreamsActive:
+	}
+	return r.Members[n].lacks(r.LastIndex)
+}
+
+// lacks is what the leader's raft says of a learner, whose own log ends at last.
+func (m RingMember) lacks(last uint64) string {
+	switch {
+	case !m.RecentActive || !m.StreamsActive:
 		return "is not heard of by the leader"
-	case r.Members[n].State == ProgressSnapshot:
+	case m.State == ProgressSnapshot:
 		return "is receiving the state"
-	case r.Members[n].Match+maxLag < r.LastIndex:
-		return fmt.Sprintf("is %d entries behind", r.LastIndex-r.Members[n].Match)
+	case m.Match+maxLag < last:
+		return fmt.Sprintf("is %d entries behind", last-m.Match)
 	}
 	return ""
 }

@@ -23,14 +23,29 @@ const (
 	slowListPeriod = time.Minute
 )
 
+// period is how soon the next tick is to come.
+func (b *beside) period(now time.Time) time.Duration {
+	if b.awaits() && now.Sub(b.changed) < bootWindow {
+		return learnerPeriod
+	}
+	return besidePeriod
+}
+
+// awaits: a learner is on its way to be a voter, or may be.
+func (b *beside) awaits() bool { return len(b.learners) > 0 && !b.quiet }
+
 // due: there was something to do a moment ago, something is new that the leader's rows may act on, or it is time for another look at what
 // stays. A new leader looks at once: the one before it may have handed over in the middle of an order. Where everybody is well nothing is
 // due: the looks that follow the record are enough to find an order.
 func (b *beside) due(now time.Time, s MemberStatus) bool {
 	b.since = cmp.Or(b.since, now)
-	b.notice(now, s)
+	arrives := b.notice(now, s)
 	age := now.Sub(b.previous.At)
 	switch {
+	case arrives: // the first of the two looks that its promotion needs
+		return true
+	case age < pollGap: // a look in between would only be the one before the next, and too near to it
+		return false
 	case b.again || b.alarms.errand.ended():
 		return true
 	case len(b.learners) > 0 && now.Sub(b.changed) < bootWindow:
@@ -41,13 +56,16 @@ func (b *beside) due(now time.Time, s MemberStatus) bool {
 	return b.trouble != "" && now.Sub(b.troubled) < troubleWindow && age >= slowPeriod
 }
 
-// notice follows what the member itself says, which costs nothing: its learners, its alarms, and whom it does not hear of.
-func (b *beside) notice(now time.Time, s MemberStatus) {
+// notice follows what the member itself says, which costs nothing: its learners, its alarms, and whom it does not hear of. It reports that a learner
+// has just caught up, where none had: where one waits for its second look already, another is seen by that.
+func (b *beside) notice(now time.Time, s MemberStatus) (arrives bool) {
 	learners := map[record.MemberID]bool{}
 	var trouble []string
+	arrived := false
 	for _, e := range s.Members {
 		if e.Learner {
 			learners[e.ID] = true
+			arrived = arrived || ringMember(e, s.Progress[e.ID]).lacks(s.Progress[s.MemberID].Match) == ""
 			continue
 		}
 		if p, ok := s.Progress[e.ID]; ok && !p.RecentActive {
@@ -60,13 +78,15 @@ func (b *beside) notice(now time.Time, s MemberStatus) {
 	for _, a := range s.Alarms {
 		trouble = append(trouble, fmt.Sprintf("%s %s", a.Kind, a.MemberID))
 	}
-	if !maps.Equal(learners, b.learners) {
+	arrives, b.arrived = arrived && !b.arrived, arrived
+	if arrives || !maps.Equal(learners, b.learners) {
 		b.learners, b.changed = learners, now
 	}
 	slices.Sort(trouble)
 	if all := strings.Join(trouble, ", "); all != b.trouble {
 		b.trouble, b.troubled = all, now
 	}
+	return arrives
 }
 
 // loses notes since when a member is out of reach.

@@ -12,8 +12,11 @@ import (
 )
 
 const (
-	// besidePeriod is the tick beside the leader while a learner is new, and of noticing a new peer everywhere.
+	// besidePeriod is the tick of noticing everywhere: a new peer, a learner, a member without a leader.
 	besidePeriod = 250 * time.Millisecond
+	// learnerPeriod is the tick beside the leader while a learner is on its way. Each asks the child on this machine, and nobody else: the
+	// look follows once the learner has caught up.
+	learnerPeriod = 50 * time.Millisecond
 	// slowPeriod is the tick while a learner takes longer than bootWindow, or stays one: each look lists the record. It is
 	// below the age that a promotion allows the look before it (pollStale).
 	slowPeriod = 2 * time.Second
@@ -27,9 +30,10 @@ type beside struct {
 	unreachable map[record.MemberID]time.Time
 	moved       map[record.MemberID]movement
 	learners    map[record.MemberID]bool
+	arrived     bool                       // some learner had caught up at the last tick
 	versions    map[record.MemberID]string // of learners, while they are heard of
 	version     string                     // the cluster's, when a learner was last asked for its own
-	changed     time.Time                  // when learners last changed
+	changed     time.Time                  // when learners last changed, or the first of them caught up
 	trouble     string                     // the alarms and the voters out of reach
 	troubled    time.Time                  // when trouble last changed
 	quiet       bool                       // the last look found nothing to do and nothing to wait for
@@ -52,7 +56,7 @@ type movement struct {
 // forget is for a member that does not lead, or not any more.
 func (b *beside) forget() {
 	b.previous, b.failing, b.failed, b.changed, b.quiet, b.again, b.since = Ring{}, "", "", time.Time{}, false, true, time.Time{}
-	b.trouble, b.troubled = "", time.Time{}
+	b.trouble, b.troubled, b.arrived = "", time.Time{}, false
 	b.unreachable, b.moved, b.learners = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}, nil
 	b.versions = map[record.MemberID]string{}
 	b.alarms.forget()
@@ -145,11 +149,15 @@ func (b *beside) member(e Member, p PeerProgress, now time.Time) RingMember {
 	if before, ok := b.moved[e.ID]; !ok || before.match != p.Match {
 		b.moved[e.ID] = movement{p.Match, now}
 	}
-	return RingMember{
-		Member: e, Match: p.Match, State: ProgressState(p.State), RecentActive: p.RecentActive,
-		PendingSnapshot: p.PendingSnapshot, StreamsActive: p.StreamsActive,
-		UnreachableSince: b.unreachable[e.ID], MovedAt: b.moved[e.ID].at,
-	}
+	m := ringMember(e, p)
+	m.UnreachableSince, m.MovedAt = b.unreachable[e.ID], b.moved[e.ID].at
+	return m
+}
+
+// ringMember is what the leader's raft says of a member at this moment.
+func ringMember(e Member, p PeerProgress) RingMember {
+	return RingMember{Member: e, Match: p.Match, State: ProgressState(p.State), RecentActive: p.RecentActive,
+		PendingSnapshot: p.PendingSnapshot, StreamsActive: p.StreamsActive}
 }
 
 // take takes one step of the leader's rows, and reports whether it went well. The list and the record were read right before.

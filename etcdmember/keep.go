@@ -40,11 +40,16 @@ func (m *Membership) Keep(ctx context.Context) error {
 	k.beside = beside{Membership: m, revisions: revisions{window: m.history}}
 	k.beside.forget()
 	defer k.beside.alarms.forget()
-	tick := time.NewTicker(besidePeriod)
+	period := besidePeriod
+	tick := time.NewTicker(period)
 	defer tick.Stop()
 	for {
 		if err := k.tick(ctx); err != nil {
 			return err
+		}
+		if next := k.beside.period(time.Now()); next != period {
+			period = next
+			tick.Reset(period)
 		}
 		select {
 		case <-ctx.Done():
@@ -56,7 +61,7 @@ func (m *Membership) Keep(ctx context.Context) error {
 
 func (k *keeper) tick(ctx context.Context) error {
 	now := time.Now()
-	s, err := k.Status(ctx)
+	s, err := k.ask(ctx)
 	if err != nil {
 		s = MemberStatus{} // the supervisor starts it again; the record is looked at all the same
 	}
@@ -79,6 +84,14 @@ func (k *keeper) tick(ctx context.Context) error {
 		k.beside.forget()
 	}
 	return nil
+}
+
+// ask asks the child how its member is. While a learner is on its way it is asked for the streams, too: its being caught up makes a look due.
+func (k *keeper) ask(ctx context.Context) (MemberStatus, error) {
+	if k.beside.awaits() {
+		return readStreams(ctx, k.StatusSocket())
+	}
+	return k.Status(ctx)
 }
 
 // lostLeader reports, once, that the member has just lost its leader: what follows from that is shown by the looks after it.

@@ -196,6 +196,69 @@ func TestTheLeadersTickFollowsItsLearners(t *testing.T) {
 	}
 }
 
+// A learner is waited for by asking the member on this machine alone. The look at everything comes when it has caught up, and the second one that a
+// promotion needs not before that means anything.
+func TestTheLeaderLooksWhenALearnerHasCaughtUp(t *testing.T) {
+	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
+	b.forget()
+	b.again = false
+	status := func(b, c uint64) MemberStatus {
+		s := MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []Member{{ID: 0xa1}}, Progress: map[record.MemberID]PeerProgress{0xa1: {Match: 5000, RecentActive: true}}}
+		for id, match := range map[record.MemberID]uint64{0xb1: b, 0xc1: c} {
+			if match != 0 {
+				s.Members = append(s.Members, Member{ID: id, Learner: true})
+				s.Progress[id] = PeerProgress{Match: match, RecentActive: true, StreamsActive: true, Learner: true}
+			}
+		}
+		return s
+	}
+	for _, step := range []struct {
+		name   string
+		at     time.Duration
+		s      MemberStatus
+		due    bool
+		period time.Duration
+	}{
+		{"no learner", 0, status(0, 0), false, besidePeriod},
+		{"a new one", time.Second, status(1, 0), true, learnerPeriod},
+		{"it is behind", 1050 * time.Millisecond, status(1, 0), false, learnerPeriod},
+		{"it has caught up", 1100 * time.Millisecond, status(4000, 0), true, learnerPeriod},
+		{"too soon for the second look", 1150 * time.Millisecond, status(4000, 0), false, learnerPeriod},
+		{"the second look", 1300 * time.Millisecond, status(4000, 0), true, learnerPeriod},
+		{"another is added", 1350 * time.Millisecond, status(5000, 1), false, learnerPeriod},
+		{"and caught up, while the first is looked at", 1400 * time.Millisecond, status(5000, 5000), false, learnerPeriod},
+		{"both are looked at", 1500 * time.Millisecond, status(5000, 5000), true, learnerPeriod},
+		{"they are voters", 2 * time.Second, status(0, 0), false, besidePeriod},
+		{"one is given a large database", time.Minute, status(0, 1), true, learnerPeriod},
+		{"that takes long", 80 * time.Second, status(0, 1), true, besidePeriod},
+		{"and is not looked at in every tick", 80*time.Second + besidePeriod, status(0, 1), false, besidePeriod},
+		{"until it is there", 80*time.Second + 2*besidePeriod, status(0, 5000), true, learnerPeriod},
+		{"and has its second look", 80*time.Second + 2*besidePeriod + pollGap, status(0, 5000), true, learnerPeriod},
+	} {
+		due := b.due(t0.Add(step.at), step.s)
+		if due != step.due {
+			t.Errorf("%s: due %t", step.name, due)
+		}
+		if due {
+			b.previous.At = t0.Add(step.at)
+		}
+		if got := b.period(t0.Add(step.at)); got != step.period {
+			t.Errorf("%s: the next tick is in %s", step.name, got)
+		}
+	}
+}
+
+// A pair whose learner is to stay one costs what a cluster without learners does.
+func TestALearnerThatStaysOneIsNotWaitedFor(t *testing.T) {
+	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
+	b.forget()
+	b.due(t0, MemberStatus{Members: []Member{{ID: 0xa1}, {ID: 0xb1, Learner: true}}})
+	b.quiet = true
+	if b.awaits() || b.period(t0) != besidePeriod {
+		t.Errorf("awaited %t, the next tick is in %s", b.awaits(), b.period(t0))
+	}
+}
+
 // A leader that handed over in the middle of an order has left the rest of it to the next, and one act follows the other.
 func TestTheLeaderLooksAgainWhereThereWasSomethingToDo(t *testing.T) {
 	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
