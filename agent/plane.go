@@ -37,8 +37,11 @@ func (a *Agent) startPlane(ctx context.Context, in joined) (running, error) {
 	if err := a.binaries(); err != nil {
 		return out, err
 	}
-	a.plane.otherEtcd = a.otherEtcd(ctx, in)
-	out.apart = len(a.plane.otherEtcd) > 0
+	others := a.otherEtcd(ctx, in)
+	out.apart = len(others) > 0
+	a.plane.mu.Lock()
+	a.plane.otherEtcd = others
+	a.plane.mu.Unlock()
 	if err := a.fitPlane(ctx, in); err != nil {
 		return out, err
 	}

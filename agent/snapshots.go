@@ -23,11 +23,14 @@ const (
 // snapshotOverdue is the name of the wait for a snapshot that is not taken.
 const snapshotOverdue = "snapshot-overdue"
 
-// snapshots is what the duty shows, and what it remembers between two looks.
+// snapshots is what the duty shows; the agent's mutex guards it. What the two pointers lead to is never written again.
 type snapshots struct {
 	shown   *SnapshotStatus
 	blocked *Blocked
+}
 
+// snapshotDuty is what the duty remembers between two looks. Its one goroutine has it to itself.
+type snapshotDuty struct {
 	begun  time.Time // the first look: what was due before counts from then on
 	failed error
 	retry  time.Duration // the pause after the last failure; 0: none failed since the last success
@@ -42,6 +45,7 @@ type snapshotTurns interface {
 // keepSnapshots saves a snapshot whenever it is this replica's turn, until ctx is done. It blocks nothing, and nothing but ctx ends it: a saving that fails
 // is tried again, later and later, while the other replicas' turns come.
 func (a *Agent) keepSnapshots(ctx context.Context, m snapshotTurns) error {
+	var d snapshotDuty
 	for {
 		select {
 		case <-ctx.Done():
@@ -49,21 +53,21 @@ func (a *Agent) keepSnapshots(ctx context.Context, m snapshotTurns) error {
 		case <-time.After(snapshotPeriod):
 		}
 		if turn, ok := m.SnapshotTurn(ctx, time.Now()); ok {
-			a.snapshotLook(ctx, turn, time.Now())
+			a.snapshotLook(ctx, &d, turn, time.Now())
 		}
 	}
 }
 
 // snapshotLook is one look: it shows how things stand, and saves if it is time.
-func (a *Agent) snapshotLook(ctx context.Context, turn etcdmember.SnapshotTurn, now time.Time) {
-	if a.snapshots.begun.IsZero() {
-		a.snapshots.begun = now
+func (a *Agent) snapshotLook(ctx context.Context, d *snapshotDuty, turn etcdmember.SnapshotTurn, now time.Time) {
+	if d.begun.IsZero() {
+		d.begun = now
 	}
-	mine := !turn.At.IsZero() && !now.Before(turn.At) && !now.Before(a.snapshots.next)
+	mine := !turn.At.IsZero() && !now.Before(turn.At) && !now.Before(d.next)
 	if turn.At.IsZero() || now.Before(turn.At) {
-		a.snapshots.failed, a.snapshots.retry = nil, 0 // another has saved one, or it is not this replica's affair any more
+		d.failed, d.retry = nil, 0 // another has saved one, or it is not this replica's affair any more
 	}
-	a.showSnapshots(turn, now, mine)
+	a.showSnapshots(shownTurn(turn, mine), d.overdue(turn, now))
 	if !mine {
 		return
 	}
@@ -72,19 +76,17 @@ func (a *Agent) snapshotLook(ctx context.Context, turn etcdmember.SnapshotTurn, 
 		return
 	}
 	end := time.Now()
-	a.snapshots.failed = err
-	a.snapshots.retry = min(max(snapshotRetry, 2*a.snapshots.retry), snapshotRetryMost)
-	a.snapshots.next = end.Add(a.snapshots.retry)
+	d.failed = err
+	d.retry = min(max(snapshotRetry, 2*d.retry), snapshotRetryMost)
+	d.next = end.Add(d.retry)
 	if err == nil {
-		a.snapshots.retry, a.snapshots.next = 0, end.Add(snapshotRetry)
+		d.retry, d.next = 0, end.Add(snapshotRetry)
 	}
-	a.showSnapshots(turn, end, false)
+	a.showSnapshots(shownTurn(turn, false), d.overdue(turn, end))
 }
 
 // showSnapshots says how things stand; the log hears each reason once.
-func (a *Agent) showSnapshots(turn etcdmember.SnapshotTurn, now time.Time, saving bool) {
-	shown := shownTurn(turn, saving)
-	wait := a.snapshots.overdue(turn, now)
+func (a *Agent) showSnapshots(shown *SnapshotStatus, wait *Blocked) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before := a.snapshots.blocked
@@ -113,18 +115,18 @@ func shownTurn(turn etcdmember.SnapshotTurn, saving bool) *SnapshotStatus {
 }
 
 // overdue is the wait for a snapshot that this replica fails to save, or that nobody has saved for too long.
-func (s *snapshots) overdue(turn etcdmember.SnapshotTurn, now time.Time) *Blocked {
+func (d *snapshotDuty) overdue(turn etcdmember.SnapshotTurn, now time.Time) *Blocked {
 	since := turn.Due
-	if since.Before(s.begun) {
-		since = s.begun
+	if since.Before(d.begun) {
+		since = d.begun
 	}
 	newest := "there is none of this epoch yet"
 	if turn.Newest.Name != "" {
 		newest = "the newest is " + turn.Newest.Name
 	}
 	switch {
-	case s.failed != nil:
-		return blocked(snapshotOverdue, fmt.Sprintf("this replica could not save a snapshot: %s; %s", s.failed, newest), since)
+	case d.failed != nil:
+		return blocked(snapshotOverdue, fmt.Sprintf("this replica could not save a snapshot: %s; %s", d.failed, newest), since)
 	case !turn.Due.IsZero() && now.Sub(since) > snapshotPatience:
 		return blocked(snapshotOverdue, "a snapshot is due and nobody has saved one; "+newest, since)
 	}

@@ -143,3 +143,30 @@ func TestASnapshotThatNobodySavesIsSaid(t *testing.T) {
 		})
 	}
 }
+
+// A scrape and a status come at any moment of a look, and read what it has found. (Under the race detector this fails where a look shares more.)
+func TestAScrapeMayComeInTheMiddleOfALook(t *testing.T) {
+	a := newVM(t).agent()
+	a.cfg.SaveSnapshot = func(context.Context, string) error { return errBroken }
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		s, d := schedule{begin: time.Now().Add(-2 * time.Hour)}, snapshotDuty{}
+		for range 200 {
+			turn, _ := s.SnapshotTurn(t.Context(), time.Now())
+			a.snapshotLook(t.Context(), &d, turn, time.Now())
+			d.next = time.Time{} // the next one tries again at once
+		}
+	}()
+	for going := true; going; {
+		select {
+		case <-looked:
+			going = false
+		default:
+		}
+		got, status := scraped(t, a), a.status(t.Context())
+		if !going && (!strings.Contains(got, `name="snapshot-overdue"`) || len(status.Blocked) != 1) {
+			t.Errorf("blocked %+v; metrics\n%s", status.Blocked, got)
+		}
+	}
+}
