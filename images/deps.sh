@@ -2,8 +2,11 @@
 # Installs the few programs that the demo and the tests call, if they are missing: iproute2 (ip), nftables (nft),
 # util-linux (losetup, nsenter), e2fsprogs (mkfs.ext4), xfsprogs (mkfs.xfs), curl and git. Go itself is the one thing that must be there before: 1.21 or
 # newer, which fetches the version that go.mod asks for.
+#
+#   images/deps.sh [guest]        guest: qemu as well, for the one test in `make chaos` that emulates a machine
 set -euo pipefail
 declare -A package=([ip]=iproute2 [nft]=nftables [losetup]=util-linux [nsenter]=util-linux [mount]=mount [mkfs.ext4]=e2fsprogs [mkfs.xfs]=xfsprogs [git]=git [curl]=curl)
+if [[ ${1:-} == guest ]]; then package[qemu-system-x86_64]=qemu-system-x86; fi
 export PATH=$PATH:/usr/sbin:/sbin
 export GOTOOLCHAIN=local
 if ! go version 2>/dev/null | awk '{ split(substr($3, 3), v, "."); exit !(v[1] > 1 || v[2] >= 21) }'; then

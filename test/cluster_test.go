@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -43,8 +44,12 @@ type plan struct {
 	diskSize int64
 	// etcd is a further line for the document's etcd section.
 	etcd string
+	// machine: one of the VMs has a kernel and a clock of its own.
+	machine *machine
 	// noRecord: the operator has not begun the record. noAttribute: the VMs have no Cluster document yet.
 	noRecord, noAttribute bool
+	// age: the record was begun so long ago.
+	age time.Duration
 }
 
 // cluster is a GCE project with masters in it, and the operator's view of it: a configuration, the record, a kubeconfig.
@@ -152,6 +157,10 @@ func (c *cluster) project() localgce.Config {
 	if c.noAttribute {
 		conf.Attributes = nil
 	}
+	if c.machine != nil {
+		conf.Agent.Command = []string{machineFolder + "/start"}
+		conf.Binds = append(conf.Binds, localgce.Bind{Host: c.machine.folder, Guest: machineFolder, ReadOnly: true})
+	}
 	for i, name := range c.vms {
 		conf.VMs = append(conf.VMs, localgce.VMConfig{Name: name, Zone: "us-central1-" + string(rune('a'+i))})
 	}
@@ -189,6 +198,23 @@ func (c *cluster) initRecord(t *testing.T) {
 	t.Helper()
 	_, err := c.quorate(t, "record", "init", "--region", "us-central1", "--project-number", projectNumber)
 	c.must(t, err)
+	if c.age > 0 {
+		c.ageRecord(t)
+	}
+}
+
+// ageRecord makes a record that has just begun one that has existed for a while.
+func (c *cluster) ageRecord(t *testing.T) {
+	t.Helper()
+	path := filepath.Join(c.bucket(), "test", "inception.json")
+	b, err := os.ReadFile(path)
+	c.must(t, err)
+	var inception map[string]any
+	c.must(t, json.Unmarshal(b, &inception))
+	inception["time"] = time.Now().Add(-c.age).UTC().Truncate(time.Second)
+	b, err = json.Marshal(inception)
+	c.must(t, err)
+	c.must(t, os.WriteFile(path, b, 0o644))
 }
 
 // kubectl runs kubectl as the administrator; server is an address, or empty for the endpoint.

@@ -24,10 +24,11 @@ func onlyInChaos(t *testing.T, takes string) {
 	}
 }
 
-// TestMain is also the pid 1 of the scenarios' VMs, and the apiserver of the cases.
+// TestMain is also the pid 1 of the scenarios' VMs, the apiserver of the cases, and a machine's relay.
 func TestMain(m *testing.M) {
 	localgce.RunInitIfAsked()
 	standInIfAsked()
+	relayIfAsked()
 	code := m.Run()
 	for _, b := range []*builtFolder{&built, &builtForCases} {
 		if b.dir != "" {
