@@ -59,7 +59,7 @@ func (c *etcdChild) spec(socket string) supervisor.Spec {
 		// A member that copies its state, or waits for a quorum, is well: only one that does not answer at all hangs. It answers once it
 		// has read its log and its database, which may take minutes on a slow disk: breaking that off would make it begin again.
 		Start: &supervisor.Probe{Check: answers, Period: startPeriod, Timeout: time.Second, Failures: int(startPatience / startPeriod)},
-		Live:  &supervisor.Probe{Check: answers, Period: 5 * time.Second, Timeout: 3 * time.Second, Failures: 4},
+		Live:  &supervisor.Probe{Check: func(ctx context.Context) error { return etcdmember.Alive(ctx, socket) }, Period: 5 * time.Second, Timeout: 3 * time.Second, Failures: 4},
 		Ready: &supervisor.Probe{Period: time.Second, Timeout: time.Second, Check: func(ctx context.Context) error {
 			s, err := etcdmember.ReadStatus(ctx, socket)
 			if err == nil && s.Leader == 0 {

@@ -28,9 +28,12 @@ func serveStatus(socket string, e *embed.Etcd) (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the agent: %w", err)
 	}
-	mux := http.NewServeMux()
+	mux, storage := http.NewServeMux(), &storageWatch{rev: e.Server.KV().Rev}
+	mux.HandleFunc("GET /alive", storage.serveAlive)
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
-		json.NewEncoder(w).Encode(memberStatus(e, r.URL.Query().Has("streams")))
+		s := memberStatus(e, r.URL.Query().Has("streams"))
+		s.Revision, _ = storage.ask()
+		json.NewEncoder(w).Encode(s)
 	})
 	mux.HandleFunc("POST /hand-over", func(w http.ResponseWriter, r *http.Request) {
 		to, err := record.ParseMemberID(r.URL.Query().Get("to"))
@@ -83,7 +86,7 @@ func (s MemberStatus) successor() (best record.MemberID, alone bool) {
 	return best, alone
 }
 
-// memberStatus reads what the server says of itself. Which streams are up costs a gathering of all metrics: only where asked for.
+// memberStatus reads what the server says of itself, without its storage's revision. Which streams are up costs a gathering of all metrics: only where asked for.
 func memberStatus(e *embed.Etcd, streams bool) MemberStatus {
 	srv := e.Server
 	s := MemberStatus{
@@ -91,7 +94,6 @@ func memberStatus(e *embed.Etcd, streams bool) MemberStatus {
 		Leader: record.MemberID(srv.Leader()),
 		Term:   srv.Term(), Committed: srv.CommittedIndex(), Applied: srv.AppliedIndex(),
 		Ready: closed(srv.ReadyNotify()), Removed: srv.IsIDRemoved(uint64(srv.MemberID())),
-		Revision: srv.KV().Rev(),
 	}
 	for _, a := range srv.Alarms() {
 		s.Alarms = append(s.Alarms, Alarm{MemberID: record.MemberID(a.GetMemberID()), Kind: AlarmKind(a.GetAlarm().String())})
@@ -108,13 +110,17 @@ func memberStatus(e *embed.Etcd, streams bool) MemberStatus {
 	return s
 }
 
-// progress reads raft's status from the variable that etcd publishes (server/etcdserver/raft.go): one server a process.
-func progress(self record.MemberID, streams bool) map[record.MemberID]PeerProgress {
-	f, ok := expvar.Get("raft.status").(expvar.Func)
-	if !ok {
-		return nil
+// askRaft asks raft's loop, by the variable that etcd publishes (server/etcdserver/raft.go): one server a process.
+func askRaft() (st raft.Status, ok bool) {
+	if f, published := expvar.Get("raft.status").(expvar.Func); published {
+		st, ok = f.Value().(raft.Status)
 	}
-	st, ok := f.Value().(raft.Status)
+	return st, ok
+}
+
+// progress is what raft knows of each member, on the leader.
+func progress(self record.MemberID, streams bool) map[record.MemberID]PeerProgress {
+	st, ok := askRaft()
 	if !ok {
 		return nil
 	}

@@ -27,7 +27,7 @@ type MemberStatus struct {
 	Term      uint64 `json:"term"`
 	Committed uint64 `json:"committed"`
 	Applied   uint64 `json:"applied"`
-	// Revision is the newest of the member's history. Alarms are those that stand.
+	// Revision is the newest that the member's storage has told of: while it commits to a slow disk, an earlier one. Alarms are those that stand.
 	Revision int64   `json:"revision,omitempty"`
 	Alarms   []Alarm `json:"alarms,omitempty"`
 	// Members are as this member has applied them.
@@ -73,6 +73,26 @@ func ReadStatus(ctx context.Context, socket string) (MemberStatus, error) {
 // readStreams is ReadStatus with PeerProgress.StreamsActive filled.
 func readStreams(ctx context.Context, socket string) (MemberStatus, error) {
 	return readStatus(ctx, socket, "/status?streams")
+}
+
+// Alive asks the child whether its member could do without another start, for as long as ctx lets it. A slow disk is no reason for one.
+func Alive(ctx context.Context, socket string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://member/alive", nil)
+	if err != nil {
+		return err
+	}
+	client := socketClient(socket)
+	client.Timeout = 0
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask the member whether it is alive: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		b, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
+		return fmt.Errorf("the member is stuck: %s", b)
+	}
+	return nil
 }
 
 func readStatus(ctx context.Context, socket, path string) (MemberStatus, error) {

@@ -1,0 +1,59 @@
+package etcdmember
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A status must not wait for a storage that commits to a slow disk, and a member must not be ended for it.
+func TestASlowDiskIsNoReasonToEndAMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var revision int64
+		commit := make(chan struct{}) // closed: no commit goes on
+		close(commit)
+		questions := 0
+		w := &storageWatch{rev: func() int64 { questions++; <-commit; return revision }}
+		want := func(revision int64, open time.Duration) {
+			t.Helper()
+			begin := time.Now()
+			if r, o := w.ask(); r != revision || o != open {
+				t.Errorf("revision %d, open for %s; want %d, %s", r, o, revision, open)
+			}
+			if took := time.Since(begin); took > storageAnswers {
+				t.Errorf("it took %s", took)
+			}
+		}
+		alive := func() (int, string) {
+			rec := httptest.NewRecorder()
+			w.serveAlive(rec, nil)
+			return rec.Code, rec.Body.String()
+		}
+		revision = 7
+		want(7, 0)
+		commit = make(chan struct{})
+		want(7, storageAnswers)
+		time.Sleep(time.Minute)
+		want(7, time.Minute+2*storageAnswers)
+		if questions != 2 {
+			t.Errorf("%d questions, want one more while it is open", questions)
+		}
+		if code, text := alive(); code != http.StatusOK {
+			t.Errorf("not alive after a minute: %d %s", code, text)
+		}
+		time.Sleep(storagePatience)
+		if code, text := alive(); code != http.StatusServiceUnavailable || !strings.Contains(text, "the storage has not answered for 3m0s") {
+			t.Errorf("alive although it is stuck: %d %s", code, text)
+		}
+		revision = 9
+		close(commit)
+		synctest.Wait()
+		want(9, 0)
+		if code, text := alive(); code != http.StatusOK {
+			t.Errorf("not alive although it answers: %d %s", code, text)
+		}
+	})
+}
