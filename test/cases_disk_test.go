@@ -48,18 +48,24 @@ func (c *cluster) agentLog(t *testing.T, vm string) string {
 	return string(b)
 }
 
+// rollBack cuts a VM's power and starts it on its disk as it was so long ago, under the same id or as another disk; then the cluster becomes whole.
+func (c *cluster) rollBack(t *testing.T, vm string, by time.Duration, sameID bool) {
+	t.Helper()
+	c.must(t, c.SnapshotDisk(vm, "earlier"))
+	time.Sleep(by)
+	c.must(t, c.KillVM(t.Context(), vm))
+	c.must(t, c.RestoreDisk(vm, "earlier", sameID))
+	c.must(t, c.DeleteSnapshot("earlier"))
+	c.must(t, c.StartVM(t.Context(), vm))
+	await(t, vm+", on an older disk, is whole again", c.membersWhole)
+}
+
 func TestCase09DiskRolledBack(t *testing.T) {
 	t.Parallel()
 	c, l := threeMembers(t)
 	for _, vm := range []string{c.follower(t), c.leader(t)} {
 		before := c.member(t, vm)
-		c.must(t, c.SnapshotDisk(vm, "earlier"))
-		time.Sleep(2 * time.Second)
-		c.must(t, c.KillVM(t.Context(), vm))
-		c.must(t, c.RestoreDisk(vm, "earlier", false))
-		c.must(t, c.DeleteSnapshot("earlier"))
-		c.must(t, c.StartVM(t.Context(), vm))
-		await(t, vm+" is whole again", c.membersWhole)
+		c.rollBack(t, vm, 2*time.Second, false)
 		c.wantMember(t, vm, before, false)
 		c.archived(t, vm, 1)
 	}
@@ -72,12 +78,7 @@ func TestCase09DiskRolledBackUnderTheSameIDBelowItsMark(t *testing.T) {
 	c, l := threeMembers(t)
 	vm := c.follower(t)
 	before := c.member(t, vm)
-	c.must(t, c.SnapshotDisk(vm, "earlier"))
-	time.Sleep(70 * time.Second)
-	c.must(t, c.KillVM(t.Context(), vm))
-	c.must(t, c.RestoreDisk(vm, "earlier", true))
-	c.must(t, c.StartVM(t.Context(), vm))
-	await(t, vm+" is whole again", c.membersWhole)
+	c.rollBack(t, vm, 70*time.Second, true)
 	c.wantMember(t, vm, before, false)
 	c.archived(t, vm, 1)
 	c.invariants(t, l)
@@ -91,13 +92,7 @@ func TestCase09DiskRolledBackUnderTheSameIDAboveItsMark(t *testing.T) {
 	told := 0
 	for _, vm := range c.others(c.leader(t)) {
 		before := c.member(t, vm)
-		c.must(t, c.SnapshotDisk(vm, "earlier"))
-		time.Sleep(2 * time.Second)
-		c.must(t, c.KillVM(t.Context(), vm))
-		c.must(t, c.RestoreDisk(vm, "earlier", true))
-		c.must(t, c.DeleteSnapshot("earlier"))
-		c.must(t, c.StartVM(t.Context(), vm))
-		await(t, vm+" is whole again", c.membersWhole)
+		c.rollBack(t, vm, 2*time.Second, true)
 		c.wantMember(t, vm, before, false)
 		c.archived(t, vm, 1)
 		if strings.Contains(c.agentLog(t, vm), "has its word for everything up to") {
@@ -107,13 +102,8 @@ func TestCase09DiskRolledBackUnderTheSameIDAboveItsMark(t *testing.T) {
 	if told == 0 { // one of them may have written a mark in these two seconds
 		t.Error("no replica was told by the leader what it had acknowledged")
 	}
-	vm := c.leader(t) // whoever leads next has heard nothing of it: it goes on from the copy, and a quorum of the others has all that it ever acknowledged
-	c.must(t, c.SnapshotDisk(vm, "earlier"))
-	time.Sleep(2 * time.Second)
-	c.must(t, c.KillVM(t.Context(), vm))
-	c.must(t, c.RestoreDisk(vm, "earlier", true))
-	c.must(t, c.StartVM(t.Context(), vm))
-	await(t, vm+", which led, is whole again", c.membersWhole)
+	// Whoever leads next has heard nothing of this one: it goes on from the copy, and a quorum of the others has all that it ever acknowledged.
+	c.rollBack(t, c.leader(t), 2*time.Second, true)
 	c.invariants(t, l)
 }
 
