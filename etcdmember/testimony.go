@@ -2,6 +2,10 @@ package etcdmember
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -36,11 +40,19 @@ type Testimony struct {
 	Problem string `json:"problem,omitempty"`
 }
 
+// ErrNoDisk is in every error of a data directory that is not there, or of one that is empty where a disk should be mounted: a path that was mistyped, or
+// a disk that was not mounted, must not become a testimony that the disk is empty.
+var ErrNoDisk = errors.New("no data disk is there")
+
 // Testify reads a data directory without changing a byte, and asks the member whose status socket it is given, if it runs: its directory is
-// its own then. The caller adds Cluster, Identity and DiskID. An error means that there is nothing to be told.
-func Testify(ctx context.Context, dataDir, socket string) (Testimony, error) {
+// its own then. wanted is the disk that the document wants mounted; empty: none. An empty directory speaks for it only if it is a mount point. The
+// caller adds Cluster, Identity and DiskID. An error means that there is nothing to be told.
+func Testify(ctx context.Context, dataDir, wanted, socket string) (Testimony, error) {
 	t := Testimony{Format: testimonyFormat, Time: time.Now().UTC()}
-	var err error
+	err := findDisk(dataDir, wanted)
+	if err != nil {
+		return t, err
+	}
 	if t.Agent, err = loadAgentFile(filepath.Join(dataDir, "agent.json")); err != nil {
 		return t, err
 	}
@@ -60,6 +72,44 @@ func Testify(ctx context.Context, dataDir, socket string) (Testimony, error) {
 		t.Members = append(t.Members, Member{ID: id})
 	}
 	return t, nil
+}
+
+// findDisk tells a data directory from a folder that just has its name. One that holds what a member wrote speaks for itself, wherever it lies: it may be a
+// copy that somebody has saved from a disk.
+func findDisk(dataDir, wanted string) error {
+	switch info, err := os.Stat(dataDir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: there is no such folder", ErrNoDisk)
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%w: it is not a folder", ErrNoDisk)
+	case wanted == "":
+		return nil
+	}
+	for _, name := range []string{"agent.json", "etcd"} {
+		if _, err := os.Lstat(filepath.Join(dataDir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	mounted, err := isMountPoint(dataDir)
+	if err == nil && !mounted {
+		err = fmt.Errorf("%w: the folder has neither agent.json nor etcd in it, and the disk %s is not mounted at it", ErrNoDisk, wanted)
+	}
+	return err
+}
+
+// isMountPoint asks the kernel, which knows mount points by their full names.
+func isMountPoint(dir string) (bool, error) {
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return false, err
+	}
+	if full, err = filepath.EvalSymlinks(full); err != nil {
+		return false, err
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	return mountedAt(string(mounts), full), err
 }
 
 // configuration is every member, learners too, that the end of the log knows, whether the last changes were committed or not.

@@ -50,8 +50,11 @@ func testify(cmd *cobra.Command, f rebuildFlags) (t etcdmember.Testimony, err er
 		if err != nil {
 			return t, err
 		}
-		t, err = etcdmember.Testify(cmd.Context(), f.dataDir, filepath.Join(f.dataDir, "no-member-runs-here.sock"))
+		t, err = etcdmember.Testify(cmd.Context(), f.dataDir, c.Etcd.DataDisk, filepath.Join(f.dataDir, "no-member-runs-here.sock"))
 		t.Cluster = c.Name
+		if errors.Is(err, etcdmember.ErrNoDisk) {
+			return t, &usageError{fmt.Errorf("--data-dir %s: %w: name the folder at which the data disk is mounted; nothing was written", f.dataDir, err)}
+		}
 		return t, whatDiskSays(f.dataDir, err)
 	}
 	self, c, disk, ok, err := agent.Remembered(f.run, bakedFile)
@@ -62,8 +65,11 @@ func testify(cmd *cobra.Command, f rebuildFlags) (t etcdmember.Testimony, err er
 	if err != nil {
 		return t, err
 	}
-	t, err = etcdmember.Testify(cmd.Context(), c.Etcd.DataDir, etcdmember.SocketOf(etcdmember.ConfigOf(filepath.Join(f.run, "etcd.sock"))))
+	t, err = etcdmember.Testify(cmd.Context(), c.Etcd.DataDir, c.Etcd.DataDisk, etcdmember.SocketOf(etcdmember.ConfigOf(filepath.Join(f.run, "etcd.sock"))))
 	t.Cluster, t.Identity, t.DiskID = c.Name, &self, disk
+	if errors.Is(err, etcdmember.ErrNoDisk) {
+		err = fmt.Errorf("%w: mount it, or name with --data-dir where it is mounted, and the document with --config; nothing was written", err)
+	}
 	return t, whatDiskSays(c.Etcd.DataDir, err)
 }
 
