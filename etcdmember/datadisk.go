@@ -75,7 +75,7 @@ func (m *Membership) observeDirectory(ctx context.Context) Directory {
 	if err == nil && key == "" {
 		m.directory = nil
 	}
-	if m.directory != nil && err == nil && key == m.directoryKey {
+	if m.directory != nil && err == nil && key == m.directoryKey && (m.directory.OpenErr != nil || !m.checkDue()) {
 		return m.withEnd(*m.directory)
 	}
 	// One that waits to be started again would write while we read.
@@ -88,6 +88,7 @@ func (m *Membership) observeDirectory(ctx context.Context) Directory {
 	if err != nil {
 		return Directory{Exists: true, ReadErr: err}
 	}
+	m.lookForDamage(ctx, &d)
 	m.directory, m.directoryKey, m.lastRead = &d, key, d
 	return m.withEnd(d)
 }

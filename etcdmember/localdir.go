@@ -25,7 +25,7 @@ import (
 // was being seeded or restored without it is half made.
 const commitMarker = "quorate-complete"
 
-// readDir reads the log and the head of the database without changing a byte. An error means that the directory could not be
+// readDir reads the log and the head of the database, and what is known of the rest of it (readDamage), without changing a byte. An error means that the directory could not be
 // looked at, which is not the same as Directory.OpenErr.
 func readDir(dir string) (Directory, error) {
 	var d Directory
@@ -46,7 +46,9 @@ func readDir(dir string) (Directory, error) {
 	}
 	if err := openDatabase(datadir.ToBackendFileName(dir)); err != nil {
 		d.OpenErr = fmt.Errorf("open the database: %w", err)
+		return d, nil
 	}
+	d.OpenErr = readDamage(dir).error()
 	return d, nil
 }
 

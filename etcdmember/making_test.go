@@ -176,6 +176,9 @@ func TestADirectoryIsReadToTheLastEntryOfItsLog(t *testing.T) {
 	if err != nil || d.OpenErr != nil || d.Marker {
 		t.Fatalf("%+v, %v", d, err)
 	}
+	if err := checkPages(t.Context(), datadir.ToBackendFileName(k.Out)); err != nil { // it has a list of free pages
+		t.Errorf("its database: %v", err)
+	}
 	made := serving(t, realMember(t, onDir(k.Out)))
 	got, revision := realKeys(t, made)
 	if !strings.Contains(got, "k00=v") || !strings.Contains(got, "late1=acknowledged late2=acknowledged") || strings.Count(got, "=") != 22 {

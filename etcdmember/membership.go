@@ -128,6 +128,8 @@ type Membership struct {
 	instances     map[string]bool // all that the record ever named
 	strangerSince time.Time
 	starts        pacing
+	checkedAt     int    // after how many starts the database was last read whole; 0: not in this story
+	checked       string // what that found, where it was no damage
 	failure       *failure
 	alone         time.Time // since when the running member has had no quorum; zero: it has one
 	unheard       time.Time // since when it has heard of no leader, while there was a quorum; zero: it has one, or there was none

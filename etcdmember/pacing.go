@@ -62,6 +62,9 @@ func (m *Membership) hold(f Facts, p Plan) Plan {
 		if text := f.Directory.End.Text; text != "" {
 			said = fmt.Sprintf("its last word was %q", text)
 		}
+		if m.checked != "" {
+			said += "; " + m.checked
+		}
 		return Plan{Act: ActWait, Row: p.Row}.blocked("etcd-does-not-stay-up",
 			fmt.Sprintf("etcd was started %d times, one soon after the other, and has ended each time: %s.", m.starts.runs, said),
 			"It is started again by itself, at most 30 s after its last start.")

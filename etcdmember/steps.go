@@ -45,6 +45,7 @@ const (
 	StepCompact         Step = "beside-5-compact"
 	StepDefragment      Step = "beside-6-defragment"
 	StepNoteNewestEpoch Step = "note-1-newest-epoch"
+	StepNoteDamage      Step = "note-2-write-damage"
 )
 
 // Moment says when a hook is called.

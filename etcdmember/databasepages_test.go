@@ -1,0 +1,247 @@
+package etcdmember
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// databaseOf writes a database as etcd does: revisions in order, in many commits, some with a value of many pages, some deleted again, and small buckets.
+func databaseOf(t *testing.T, freelist bool) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "db")
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: !freelist})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func(i int) []byte {
+		k := binary.BigEndian.AppendUint64(nil, uint64(i))
+		return binary.BigEndian.AppendUint64(append(k, '_'), 0)
+	}
+	for commit := range 30 {
+		err = errors.Join(err, db.Update(func(tx *bbolt.Tx) error {
+			b, err := tx.CreateBucketIfNotExists(keyBucket)
+			m, metaErr := tx.CreateBucketIfNotExists(metaBucket)
+			_, emptyErr := tx.CreateBucketIfNotExists([]byte("alarm"))
+			err = errors.Join(err, metaErr, emptyErr)
+			for i := commit * 40; i < commit*40+40 && err == nil; i++ {
+				size := 300
+				if i%400 == 7 {
+					size = 20000
+				}
+				value, _ := proto.Marshal(&mvccpb.KeyValue{Key: fmt.Appendf(nil, "/registry/%d", i), Value: make([]byte, size), ModRevision: int64(i)})
+				err = errors.Join(b.Put(key(i), value), m.Put(consistentIndex, key(i)[:8]))
+				if i > 100 && i%3 == 0 {
+					err = errors.Join(err, b.Delete(key(i-60)))
+				}
+			}
+			return err
+		}))
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// pagesOf are the pages of a kind that are in use, by bbolt's own word: those that its tree has and that say of themselves what they are.
+func pagesOf(t *testing.T, path, kind string) (out []int) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.View(func(tx *bbolt.Tx) error {
+		for i := 0; ; i++ {
+			p, err := tx.Page(i)
+			if p == nil || err != nil {
+				return err
+			}
+			if p.Type == kind {
+				out = append(out, i)
+			}
+			i += p.OverflowCount
+		}
+	})
+	if err != nil || len(out) == 0 {
+		t.Fatalf("%s pages: %v, %v", kind, out, err)
+	}
+	return out
+}
+
+// damagePage changes a page of a database file.
+func damagePage(t *testing.T, path string, page int, change func(page []byte)) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(b[page*os.Getpagesize():][:os.Getpagesize()])
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDamagedPagesAreFound(t *testing.T) {
+	zeroed := func(p []byte) { clear(p) }
+	random := func(p []byte) {
+		r := rand.NewChaCha8([32]byte{7})
+		io.ReadFull(r, p)
+	}
+	put16 := func(at int, v uint16) func([]byte) {
+		return func(p []byte) { binary.LittleEndian.PutUint16(p[at:], v) }
+	}
+	put32 := func(at int, v uint32) func([]byte) {
+		return func(p []byte) { binary.LittleEndian.PutUint32(p[at:], v) }
+	}
+	put64 := func(at int, v uint64) func([]byte) {
+		return func(p []byte) { binary.LittleEndian.PutUint64(p[at:], v) }
+	}
+	cases := []struct {
+		name, kind string
+		change     func(page []byte)
+		says       string
+	}{
+		{"a leaf is zeroed", "leaf", zeroed, "says that it is page 0"},
+		{"a leaf is noise", "leaf", random, "says that it is page"},
+		{"a leaf's flag is flipped", "leaf", func(p []byte) { p[8] ^= 0x08 }, "is of no kind that a tree has (flags a)"},
+		{"a leaf has more elements than it has room", "leaf", put16(10, 0xfff0), "has nothing where its element"},
+		{"a leaf goes on beyond the file", "leaf", put32(12, 1<<31), "says that it goes on for 2147483648 pages"},
+		{"a leaf's element points beyond it", "leaf", put32(pageHead+4, 1<<20), "has nothing where its element 0"},
+		{"a leaf's key is of no size", "leaf", put32(pageHead+8, 0), "has nothing where its element 0"},
+		{"a leaf's key is changed", "leaf", func(p []byte) { p[pageHead+int(binary.LittleEndian.Uint32(p[pageHead+4:]))] = 0xff }, "out of order"},
+		{"a leaf's value is none of etcd's", "leaf", func(p []byte) { p[pageHead+int(binary.LittleEndian.Uint32(p[pageHead+4:]))+revisionBytes] = 0 }, "holds no key and value at revision"},
+		{"a branch is zeroed", "branch", zeroed, "says that it is page 0"},
+		{"a branch is noise", "branch", random, "says that it is page"},
+		{"a branch has no children", "branch", put16(10, 0), "is a branch to nowhere"},
+		{"a branch's child is not there", "branch", put64(pageHead+8, 1<<40), "names page 1099511627776"},
+		{"a branch's two children are one", "branch", func(p []byte) { copy(p[pageHead+8:pageHead+16], p[pageHead+elementSize+8:]) }, "out of order"},
+		{"the list of free pages is zeroed", "freelist", zeroed, "says that it is page 0"},
+		{"the list of free pages is a leaf", "freelist", put16(8, leafFlag), "is no list of free pages"},
+		{"the list of free pages is too long", "freelist", put16(10, 0xfff0), "pages are free, and is too short"},
+		{"a free page is in use", "freelist", put64(pageHead, 0), "says that page 0 is free"},
+		{"a page is free twice", "freelist", func(p []byte) { copy(p[pageHead:], p[pageHead+8:pageHead+16]) }, "named twice"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			path := databaseOf(t, c.kind == "freelist")
+			if err := checkPages(t.Context(), path); err != nil {
+				t.Fatalf("as it was written: %v", err)
+			}
+			list := pagesOf(t, path, c.kind)
+			damagePage(t, path, list[len(list)/2], c.change)
+			if err := openDatabase(path); err != nil {
+				t.Errorf("a look at its head finds it: %v", err)
+			}
+			err := checkPages(t.Context(), path)
+			if page := (*damagedPage)(nil); !errors.As(err, &page) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want %q", err, c.says)
+			}
+		})
+	}
+}
+
+// What bbolt cannot read is found, whatever it is; and what is changed in pages that nobody uses is no damage.
+func TestWhatBboltCannotReadIsFound(t *testing.T) {
+	path, r := databaseOf(t, true), rand.New(rand.NewPCG(1, 2))
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := os.Getpagesize()
+	unread, found, clean := 0, 0, 0
+	for range 400 {
+		b := slices.Clone(whole)
+		page := b[(2+r.IntN(len(b)/size-2))*size:][:size]
+		switch r.IntN(4) {
+		case 0:
+			clear(page)
+		case 1:
+			page[r.IntN(pageHead)] ^= 1 << r.IntN(8)
+		case 2:
+			page[r.IntN(pageHead+8*elementSize)] ^= 1 << r.IntN(8)
+		default:
+			copy(page, whole[(2+r.IntN(len(b)/size-2))*size:][:size])
+		}
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		theirs, ours := readByBbolt(t, path), checkPages(t.Context(), path)
+		if page := (*damagedPage)(nil); ours != nil && !errors.As(ours, &page) {
+			t.Fatalf("not the pages' fault: %v", ours)
+		}
+		switch {
+		case theirs != nil && ours == nil:
+			t.Fatalf("bbolt cannot read it, and it counts as sound: %v", theirs)
+		case theirs != nil:
+			unread++
+		case ours != nil:
+			found++
+		default:
+			clean++
+		}
+	}
+	if t.Logf("bbolt could not read %d, %d more were damaged, %d were sound", unread, found, clean); unread < 50 || clean < 20 {
+		t.Error("the damage is not of all kinds")
+	}
+}
+
+// readByBbolt reads every bucket through bbolt.
+func readByBbolt(t *testing.T, path string) error {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	return db.View(func(tx *bbolt.Tx) error { return walkDatabase(t.Context(), tx, new(Database)) })
+}
+
+// An error of the kernel, or the end of the agent, says nothing of what a database holds.
+func TestADatabaseThatCannotBeReadIsNotDamaged(t *testing.T) {
+	path := databaseOf(t, false)
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	bad := pagesOf(t, path, "leaf")[3]
+	size, err := pageSize(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := &pageTree{ctx: t.Context(), file: badSector{f, int64(bad * os.Getpagesize())}, size: size}
+	err = tree.check(1 << 40)
+	if page := (*damagedPage)(nil); !errors.Is(err, errBadSector) || errors.As(err, &page) {
+		t.Errorf("a bad sector: %v", err)
+	}
+	if err := checkPages(t.Context(), filepath.Join(t.TempDir(), "db")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+var errBadSector = errors.New("input/output error")
+
+// badSector is a file that cannot be read at one place.
+type badSector struct {
+	io.ReaderAt
+	at int64
+}
+
+func (b badSector) ReadAt(p []byte, off int64) (int, error) {
+	if off <= b.at && b.at < off+int64(len(p)) {
+		return 0, errBadSector
+	}
+	return b.ReaderAt.ReadAt(p, off)
+}

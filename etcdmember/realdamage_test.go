@@ -1,0 +1,135 @@
+package etcdmember
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/storage/datadir"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// A third of the leaf pages of a member's database are zeroed while its agent is away. bbolt panics on them in etcd's own goroutine at each start, so that etcd
+// leaves no last word. The agent reads the database whole, also where it ends before or after it has written down what it found, and the member is replaced;
+// nothing is lost.
+func TestADamagedDatabaseIsReplaced(t *testing.T) {
+	if !inOwnNetwork(t) {
+		return
+	}
+	r := newRealRing(t, pa, pb, pc)
+	r.begin(pa, pb, pc)
+	victim := r.follower()
+	before, want := r.ids(victim)[victim], r.writeMany(victim)
+	a := r.agents[victim]
+	starts := a.child.starts()
+	a.end()
+	if err := checkPages(t.Context(), datadir.ToBackendFileName(a.etcdDir())); err != nil {
+		t.Fatalf("as etcd left it: %v", err)
+	}
+	zeroThirdOfLeaves(t, a.etcdDir())
+	if d, err := readDir(a.etcdDir()); err != nil || d.OpenErr != nil {
+		t.Fatalf("its head already says so: %v, %v", d.OpenErr, err)
+	}
+	r.mu.Lock()
+	r.cuts = map[string]bool{"before " + string(StepNoteDamage): true, "after " + string(StepNoteDamage): true}
+	r.mu.Unlock()
+	a.begin()
+	r.await("the member is replaced", func() error {
+		if s, err := r.status(victim); err != nil || s.MemberID == before {
+			return fmt.Errorf("%s: %+v, %w", victim, s, err)
+		}
+		return r.voters(pa, pb, pc)
+	})
+	if left := r.cutsLeft(); len(left) != 0 {
+		t.Errorf("its agent has not ended at %v", left)
+	}
+	// Three starts for each time that the database is read, which is once again after what was found was not written down, and one of the new member.
+	if n := a.child.starts() - starts; n != 2*startsBeforeCheck+1 {
+		t.Errorf("etcd was started %d times", n)
+	}
+	archived, err := filepath.Glob(filepath.Join(filepath.Dir(a.etcdDir()), "archive", "*"))
+	if err != nil || len(archived) != 1 {
+		t.Fatalf("archived: %v, %v", archived, err)
+	}
+	if d, err := readDir(archived[0]); err != nil || d.OpenErr == nil {
+		t.Errorf("what was archived counts as whole: %v", err)
+	}
+	r.holds(victim, want)
+}
+
+// Without a quorum a damaged directory is all that there may be: it stays where it is, and its replica says what it needs.
+func TestADamagedDatabaseIsKeptWithoutAQuorum(t *testing.T) {
+	if !inOwnNetwork(t) {
+		return
+	}
+	r := newRealRing(t, pa)
+	r.agents[pa].cluster.Replicas = 1
+	r.begin(pa)
+	r.writeMany(pa)
+	a := r.agents[pa]
+	a.end()
+	zeroThirdOfLeaves(t, a.etcdDir())
+	database, err := os.ReadFile(datadir.ToBackendFileName(a.etcdDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.begin()
+	r.await("it waits", func() error {
+		if names := r.blocked(pa); !slices.Equal(names, []string{"restore-offered"}) { // row 30, and there is a snapshot
+			return fmt.Errorf("blocked by %v", names)
+		}
+		return nil
+	})
+	a.end()
+	after, err := os.ReadFile(datadir.ToBackendFileName(a.etcdDir()))
+	if err != nil || !slices.Equal(database, after) {
+		t.Errorf("its database is not as it was: %v", err)
+	}
+}
+
+// writeMany writes keys through a member, for a database of many pages.
+func (r *realRing) writeMany(p replica.Place) map[string]string {
+	r.t.Helper()
+	c, want := r.client(p), map[string]string{}
+	for i := range 400 {
+		key, value := fmt.Sprintf("k/%d", i), fmt.Sprintf("%0500d", i)
+		if err := r.put(c, key, value); err != nil {
+			r.t.Fatal(err)
+		}
+		want[key] = value
+	}
+	return want
+}
+
+// holds wants all keys to be read through a member.
+func (r *realRing) holds(p replica.Place, want map[string]string) {
+	r.t.Helper()
+	resp, err := r.client(p).Get(r.t.Context(), "k/", clientv3.WithPrefix())
+	if err != nil || len(resp.Kvs) != len(want) {
+		r.t.Fatalf("%s has %d keys of %d: %v", p, len(resp.Kvs), len(want), err)
+	}
+	for _, kv := range resp.Kvs {
+		if want[string(kv.Key)] != string(kv.Value) {
+			r.t.Errorf("%s has %q as %s", p, kv.Value, kv.Key)
+		}
+	}
+}
+
+// zeroThirdOfLeaves zeroes every third leaf of a stopped member's database that is in use.
+func zeroThirdOfLeaves(t *testing.T, dir string) {
+	t.Helper()
+	path, n := datadir.ToBackendFileName(dir), 0
+	for i, page := range pagesOf(t, path, "leaf") {
+		if i%3 == 1 {
+			damagePage(t, path, page, func(p []byte) { clear(p) })
+			n++
+		}
+	}
+	if n < 3 {
+		t.Fatal("a database of a few pages")
+	}
+}
