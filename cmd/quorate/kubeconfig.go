@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -56,9 +55,6 @@ holds the file is an administrator until it expires.`,
 	return cmd
 }
 
-// errNoBundle says that no master has made the bundle yet.
-var errNoBundle = errors.New("it holds no bundle yet; the first master makes it at its first boot")
-
 // readBundle reads the newest bundle of a cluster from its record.
 func readBundle(ctx context.Context, c *replica.Cluster) (*certs.Bundle, error) {
 	store, err := record.Open(ctx, c.Record.URL, c.Name)
@@ -74,11 +70,20 @@ func readBundle(ctx context.Context, c *replica.Cluster) (*certs.Bundle, error) 
 		return nil, err
 	}
 	if generation == 0 {
-		return nil, recordError("read the bundle from %s: %w", store, errNoBundle)
+		return nil, noBundle(ctx, store)
 	}
 	b, err := certs.DecodeBundle(plaintext)
 	if err != nil {
 		return nil, recordError("read the bundle from %s: %w", store, err)
 	}
 	return b, nil
+}
+
+// noBundle says of a record without a bundle what `record show` says: whether it is to be made, or is lost.
+func noBundle(ctx context.Context, store *record.Store) error {
+	v, err := store.View(ctx)
+	if err != nil {
+		return err
+	}
+	return recordError("read the bundle from %s: it holds %s", store, bundleText(0, len(v.Replicas)))
 }

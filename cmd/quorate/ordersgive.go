@@ -25,6 +25,12 @@ whether a second replica stays a warm learner (1 and 2) or is promoted with the 
 			return give(cmd, &f, func(b book) (draft, error) { return checkReplicas(b, args[0]) })
 		}}
 	f.add(cmd)
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if text, ok := negativeNumber(err); ok {
+			return notReplicas(text)
+		}
+		return flagFault(cmd, err)
+	})
 	return cmd
 }
 
@@ -34,7 +40,7 @@ const mostReplicas = 7
 func checkReplicas(b book, text string) (draft, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > mostReplicas {
-		return draft{}, refused("replicas %q: a number from 1 to %d is needed", text, mostReplicas)
+		return draft{}, notReplicas(text)
 	}
 	d := draft{order: record.Order{Kind: record.OrderReplicas, Replicas: n}, back: withdrawIt}
 	d.means = "No VM is made or deleted by it."
@@ -48,6 +54,10 @@ func checkReplicas(b book, text string) (draft, error) {
 		d.already = fmt.Sprintf("Order %d says so already, given by %s at %s.", o.Number, o.By, when(o.Time))
 	}
 	return d, nil
+}
+
+func notReplicas(text string) error {
+	return refused("replicas %q: a number from 1 to %d is needed", text, mostReplicas)
 }
 
 func newGiveLeave() *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,11 +28,15 @@ It says what that risks, and asks.`,
 		Example: `  quorate override 42 8e9e05c52164694d --reason "the zone is lost, ticket 4711"`,
 		Args:    exactly("ROW", "MEMBER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			row, err := checkRow(args[0])
+			if err != nil {
+				return err
+			}
 			if err := needed(cmd, "reason"); err != nil {
 				return err
 			}
 			return give(cmd, &f, func(b book) (draft, error) {
-				d, err := checkOverride(b, args[0], args[1], reason)
+				d, err := checkOverride(b, row, args[1], reason)
 				d.yes = yes
 				return d, err
 			})
@@ -53,19 +58,22 @@ var risks = map[int]string{
 		"right copy is the archived one.",
 }
 
-func checkOverride(b book, row, member, reason string) (draft, error) {
-	var d draft
-	number, risk := 0, ""
-	switch row {
-	case "30":
-		return d, refused("row 30 cannot be overridden: a directory that cannot be used has said so in the record before an order could " +
+// checkRow finds the row that is to be overridden. It comes before what else is wrong with the command: of another row nothing else matters.
+func checkRow(text string) (int, error) {
+	number, err := strconv.Atoi(text)
+	switch _, ok := risks[number]; {
+	case err == nil && ok:
+		return number, nil
+	case number == 30:
+		return 0, refused("row 30 cannot be overridden: a directory that cannot be used has said so in the record before an order could " +
 			"reach it; 'quorate restore' can begin a new history from it")
-	case "42", "47":
-		fmt.Sscan(row, &number)
-		risk = risks[number]
-	default:
-		return d, refused("row %q: 42 and 47 can be overridden", row)
 	}
+	return 0, refused("row %q: 42 and 47 can be overridden", text)
+}
+
+func checkOverride(b book, number int, member, reason string) (draft, error) {
+	var d draft
+	risk := risks[number]
 	id, err := record.ParseMemberID(member)
 	known := members(b.View)
 	place, ok := known[id]

@@ -72,15 +72,19 @@ func parseUntil(text string, now time.Time) (time.Time, error) {
 
 func newResume() *cobra.Command {
 	var f orderFlags
+	var reason string
 	cmd := &cobra.Command{Use: "resume", Short: "End a pause", Args: noArguments,
 		Long: `End a pause: what it held back goes on.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return give(cmd, &f, checkResume) }}
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return give(cmd, &f, func(b book) (draft, error) { return checkResume(b, reason) })
+		}}
 	f.add(cmd)
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who read the orders later")
 	return cmd
 }
 
-func checkResume(b book) (draft, error) {
-	d := draft{order: record.Order{Kind: record.OrderResume}, back: "quorate pause", means: "What the pause held back goes on by itself."}
+func checkResume(b book, reason string) (draft, error) {
+	d := draft{order: record.Order{Kind: record.OrderResume, Reason: reason}, back: "quorate pause", means: "What the pause held back goes on by itself."}
 	if _, ok := pausedBy(b); !ok {
 		d.already = "The membership is not paused."
 	}
