@@ -83,6 +83,13 @@ func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
+// The goals are said of medians of ten.
+func TestTenRoundsAreMeasuredUnlessOtherwiseTold(t *testing.T) {
+	if f, err := parse(nil); err != nil || f.rounds != 10 {
+		t.Errorf("%d rounds, %v", f.rounds, err)
+	}
+}
+
 func TestUsageOfThisProcessCanBeRead(t *testing.T) {
 	rss, file, err := memoryOf(os.Getpid())
 	if err != nil || rss < 1 || file <= 0 || file > rss {

@@ -13,7 +13,7 @@
 // take turns, because machines are never quiet for long; the table shows medians and the extremes beside them. Below it
 // stands where quorate's time went, phase by phase.
 //
-//	go run ./test/bench [-rounds 9] [-sizes 100,1000,4000] [-bin bin] [-only one,three,memory,repair,copy] [-o json] [-strict]
+//	go run ./test/bench [-rounds 10] [-sizes 100,1000,4000] [-bin bin] [-only one,three,memory,repair,copy] [-o json] [-strict]
 //
 // It needs root. Its files are in a folder of their own and are gone afterwards, unless -keep says otherwise.
 package main
@@ -90,7 +90,7 @@ func main() {
 func parse(args []string) (flags, error) {
 	var f flags
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
-	set.IntVar(&f.rounds, "rounds", 9, "rounds of quorate, and as many of the floor; raft's random election time-out alone makes a boot of the floor vary by 0.9 s")
+	set.IntVar(&f.rounds, "rounds", 10, "rounds of quorate, and as many of the floor: the goals are medians of ten; raft's random election time-out alone makes a boot of the floor vary by 0.9 s")
 	set.StringVar(&f.bin, "bin", "bin", "the folder with quorate, etcd and the Kubernetes programs")
 	set.StringVar(&f.only, "only", "one,three,memory,repair", "the parts to run")
 	set.StringVar(&f.output, "o", "", "json: print the results as JSON")
