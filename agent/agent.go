@@ -85,7 +85,7 @@ type Config struct {
 	Cgroup string
 	// SaveSnapshot saves a snapshot of the own member's database to the record and returns once it counts; why is written down with it.
 	SaveSnapshot func(ctx context.Context, why string) error
-	// AtStep is etcdmember.Config.AtStep: nil in production.
+	// AtStep is etcdmember.Config.AtStep, and called at StepBundle as well: nil in production.
 	AtStep func(s etcdmember.Step, m etcdmember.Moment)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember"
 )
 
 // certified is a replica with certificates. The bundle is nil where it was not needed, or could not be read and was not needed
@@ -112,7 +113,11 @@ func (a *Agent) bundleOnce(ctx context.Context, in recorded) (*certs.Bundle, err
 			return nil, err
 		}
 		// Another's, if there is one already: what counts is what the record holds.
-		if plaintext, _, err = in.cloud.Bundles.Create(ctx, 1, mine); err != nil {
+		err = etcdmember.StepBundle.Take(a.cfg.AtStep, func() (err error) {
+			plaintext, _, err = in.cloud.Bundles.Create(ctx, 1, mine)
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 	} else {

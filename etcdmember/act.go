@@ -178,7 +178,7 @@ func (m *Membership) stop(ctx context.Context) error {
 	defer cancel()
 	handOver, cancelHandOver := context.WithTimeout(ctx, handOverTimeout)
 	defer cancelHandOver()
-	if err := HandOver(handOver, m.StatusSocket()); err != nil {
+	if err := m.at(StepHandOver, func() error { return HandOver(handOver, m.StatusSocket()) }); err != nil {
 		m.cfg.Log.Warn("hand over leadership", "err", err.Error())
 	}
 	if m.cfg.StopPlane != nil {

@@ -49,10 +49,10 @@ func TestAFirstBootSeeds(t *testing.T) {
 	}
 }
 
-// Every write of a first boot is one at which the power may go, before it takes effect and after. What follows is another start
+// Every step of a first boot is one at which the power may go, before it takes effect and after. What follows is another start
 // of the agent, in the same boot or in another.
 func TestASeedSurvivesEveryPowerCut(t *testing.T) {
-	names := map[string]bool{}
+	cuts := cutLog{}
 	for _, after := range []bool{false, true} {
 		for _, reboot := range []bool{false, true} {
 			for when := 1; ; when++ {
@@ -60,48 +60,61 @@ func TestASeedSurvivesEveryPowerCut(t *testing.T) {
 				m.power.when, m.power.after = when, after
 				wasCut, err := m.boot(m.open())
 				if err != nil {
-					t.Fatalf("write %d: %v", when, err)
+					t.Fatalf("step %d: %v", when, err)
 				}
 				if !wasCut {
 					break
 				}
-				names[m.power.name] = true
+				cuts[m.power.moment()] = true
 				m.power.when = 0
 				if reboot {
 					m.me.BootID = "boot2"
 				}
 				ms := m.open()
 				if _, err := m.boot(ms); err != nil {
-					t.Fatalf("cut at write %d (%s), after %t: %v", when, m.power.name, after, err)
+					t.Fatalf("cut %d, %s: %v", when, m.power.moment(), err)
 				}
 				seededOnce(t, m, ms)
 				if t.Failed() {
-					t.Fatalf("cut at write %d (%s), after %t, reboot %t", when, m.power.name, after, reboot)
+					t.Fatalf("cut %d, %s, reboot %t", when, m.power.moment(), reboot)
 				}
 			}
 		}
 	}
-	for _, want := range []string{"claim", "incarnation", "write agent.json", "start etcd", "write quorate-complete", "confirm", "outcome"} {
-		if !names[want] {
-			t.Errorf("no cut at %q: %v", want, names)
-		}
-	}
+	cuts.want(t, seedSteps)
 }
 
-// A seed whose VM is made again with an empty disk before it formed: the claim is given up, and the next one forms.
+// A seed whose VM is made again with an empty disk before it formed: the claim is given up, and the next one forms, whenever the power goes.
 func TestAClaimWhoseVMIsRecreatedIsAbandoned(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
-	m.record.change(func(v *record.View) {
-		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", Seeder: record.Seeder{Place: pa, InstanceID: "99"}, Source: record.Source{Kind: record.SourceEmpty}}}}
-	})
-	ms := m.open()
-	if _, err := m.boot(ms); err != nil {
-		t.Fatal(err)
+	cuts := cutLog{}
+	for _, after := range []bool{false, true} {
+		for when := 1; ; when++ {
+			m := newMachine(t, pa, newRecord())
+			m.record.change(func(v *record.View) {
+				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", Seeder: record.Seeder{Place: pa, InstanceID: "99"}, Source: record.Source{Kind: record.SourceEmpty}}}}
+			})
+			m.power.when, m.power.after = when, after
+			wasCut, err := m.boot(m.open())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if wasCut {
+				cuts[m.power.moment()] = true
+				m.power.when = 0
+				if _, err := m.boot(m.open()); err != nil {
+					t.Fatalf("cut %d, %s: %v", when, m.power.moment(), err)
+				}
+			}
+			v, _ := m.record.copied()
+			if len(v.Epochs) != 2 || v.Epochs[0].Outcome.Abandoned == nil || v.Epochs[1].Outcome.Formed == nil {
+				t.Fatalf("cut %d, %s: epochs: %+v", when, m.power.moment(), v.Epochs)
+			}
+			if !wasCut || m.power.at == StepClaim {
+				break // what follows is any other seed
+			}
+		}
 	}
-	v, _ := m.record.copied()
-	if len(v.Epochs) != 2 || v.Epochs[0].Outcome.Abandoned == nil || v.Epochs[1].Outcome.Formed == nil {
-		t.Errorf("epochs: %+v", v.Epochs)
-	}
+	cuts.want(t, abandonSteps)
 }
 
 // inBackground runs a loop until the test ends it.
@@ -210,6 +223,7 @@ func TestARestartStartsAsItIsWithoutTheRecordAndARebootWaits(t *testing.T) {
 
 // A directory of an epoch that was abandoned is put away, with its bytes, whenever the power goes.
 func TestAnArchiveSurvivesEveryPowerCut(t *testing.T) {
+	cuts := cutLog{}
 	for _, after := range []bool{false, true} {
 		for when := 1; ; when++ {
 			m := newMachine(t, pa, newRecord())
@@ -232,10 +246,11 @@ func TestAnArchiveSurvivesEveryPowerCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			if wasCut {
+				cuts[m.power.moment()] = true
 				m.power.when = 0
 				ms = m.open()
 				if _, err := m.boot(ms); err != nil {
-					t.Fatalf("cut at write %d (%s), after %t: %v", when, m.power.name, after, err)
+					t.Fatalf("cut %d, %s: %v", when, m.power.moment(), err)
 				}
 			}
 			kept, _ := filepath.Glob(filepath.Join(m.dir, "data", "archive", "*"))
@@ -245,13 +260,14 @@ func TestAnArchiveSurvivesEveryPowerCut(t *testing.T) {
 				found = found || err == nil && d.MemberID == 0xa1
 			}
 			if v, _ := m.record.copied(); !found || len(v.Epochs) != 2 || v.Epochs[1].Outcome.Formed == nil {
-				t.Fatalf("cut at write %d (%s), after %t: archives %v, epochs %+v", when, m.power.name, after, kept, v.Epochs)
+				t.Fatalf("cut %d, %s: archives %v, epochs %+v", when, m.power.moment(), kept, v.Epochs)
 			}
 			if !wasCut {
 				break
 			}
 		}
 	}
+	cuts.want(t, archiveSteps)
 }
 
 // The data disk is mounted a while after the agent started: until then the folder beneath is not the disk.

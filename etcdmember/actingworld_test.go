@@ -33,7 +33,7 @@ import (
 )
 
 // machine is one VM for the tests of the acting side: its disk, its etcd child, the record that it shares with others, and the power
-// that can be cut at every write. What it checks at each write are the promises of the membership page.
+// that can be cut at every step. What it checks at each write are the promises of the membership page.
 type machine struct {
 	t       *testing.T
 	me      replica.Identity
@@ -90,7 +90,7 @@ func (m *machine) open() *Membership {
 	ms := New(cfg)
 	ms.disk = disk{
 		write: func(path string, data []byte, perm fs.FileMode) error {
-			return m.power.at("write "+filepath.Base(path), func() error {
+			return m.power.write("write "+filepath.Base(path), func() error {
 				if filepath.Base(path) == "agent.json" {
 					m.checkAgent(data)
 				}
@@ -98,7 +98,7 @@ func (m *machine) open() *Membership {
 			})
 		},
 		rename: func(from, to string) error {
-			return m.power.at("rename", func() error { return durable.Rename(from, to) })
+			return m.power.write("rename", func() error { return durable.Rename(from, to) })
 		},
 	}
 	ms.served = func(ctx context.Context) (record.MemberID, record.MemberID, error) {
@@ -183,43 +183,51 @@ func (m *machine) checkStart(c MemberConfig) {
 // cut is the panic by which the power goes.
 type cut struct{}
 
-// power counts the writes and goes at one of them, before it takes effect or right after.
+// power counts the steps and goes at one of them, before it takes effect or right after. A step whose write fails has no after: it goes at the next one then.
 type power struct {
 	when, n int // 0: never
 	after   bool
-	name    string // of the write at which it went
-	step    Step   // the step that is being taken
+	at      Step // at which it went
+	step    Step // that is being taken
+	writes  int  // of this step
 	seen    map[Step]bool
-	booting bool // every write belongs to a step
+	booting bool // every write belongs to a step, and is its only one
 }
 
-// atStep is the hook: it notes the step, for which every write must be made.
+// atStep is the hook.
 func (p *power) atStep(s Step, when Moment) {
 	if p.seen == nil {
 		p.seen = map[Step]bool{}
 	}
 	p.step, p.seen[s] = s, true
-	if when == After {
+	if when == Before {
+		p.n, p.writes = p.n+1, 0
+	} else {
 		p.step = ""
+	}
+	if p.when > 0 && p.n >= p.when && p.after == (when == After) {
+		p.at, p.step = s, ""
+		panic(cut{})
 	}
 }
 
-func (p *power) at(name string, do func() error) error {
+// write is how all that lasts is written.
+func (p *power) write(name string, do func() error) error {
 	if p.booting && p.step == "" {
 		panic("a write outside of every step: " + name)
 	}
-	p.n++
-	if p.n == p.when {
-		p.name = name
-		if !p.after {
-			panic(cut{})
-		}
+	if p.writes++; p.booting && p.writes > 1 {
+		panic("a second write in step " + string(p.step) + ": " + name)
 	}
-	err := do()
-	if p.n == p.when {
-		panic(cut{})
+	return do()
+}
+
+// moment is where it went.
+func (p *power) moment() cutAt {
+	if p.after {
+		return cutAt{p.at, After}
 	}
-	return err
+	return cutAt{p.at, Before}
 }
 
 // imitation is an etcd child without etcd: it makes a real log and a real database, and answers on the status socket as a member that
@@ -228,7 +236,8 @@ type imitation struct {
 	machine *machine
 	stop    func()
 	starts  int
-	dead    bool // it exits at once
+	dead    bool     // it exits at once
+	alone   []Member // it is one of these, and knows no leader; none: it leads itself alone
 }
 
 func (c *imitation) Running() bool { return c.stop != nil }
@@ -243,7 +252,7 @@ func (c *imitation) Stop(context.Context) error {
 
 func (c *imitation) Start(ctx context.Context, path string) error {
 	c.Stop(ctx)
-	return c.machine.power.at("start etcd", func() error {
+	return c.machine.power.write("start etcd", func() error {
 		cfg, err := LoadMemberConfig(path)
 		if err != nil {
 			return err
@@ -265,7 +274,9 @@ func (c *imitation) run(cfg MemberConfig) error {
 	if err := makeDirectory(cfg.Dir, &s); err != nil {
 		return err
 	}
-	s.Leader = s.MemberID
+	if s.Members = c.alone; c.alone == nil {
+		s.Leader = s.MemberID
+	}
 	os.Remove(cfg.StatusSocket)
 	l, err := net.Listen("unix", cfg.StatusSocket)
 	if err != nil {
@@ -433,7 +444,7 @@ type recordOf struct{ m *machine }
 
 // once makes a write-once create of a lookup and a put.
 func once[T any](r recordOf, name string, find func() *T, put func()) (got T, won bool, err error) {
-	err = r.m.power.at(name, func() error {
+	err = r.m.power.write(name, func() error {
 		store := r.m.record
 		store.mu.Lock()
 		defer store.mu.Unlock()

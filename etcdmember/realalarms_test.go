@@ -123,16 +123,11 @@ func TestAFullClusterHealsOnceThereIsHistoryToGiveUp(t *testing.T) {
 		}
 		return errors.New("there is room")
 	})
-	r.mu.Lock()
-	r.cuts = map[string]bool{}
-	for _, s := range []Step{StepCompact, StepDefragment, StepDisarm} {
-		r.cuts[string(Before)+" "+string(s)], r.cuts[string(After)+" "+string(s)] = true, true
-	}
-	r.mu.Unlock()
+	r.cutAll(roomSteps)
 	r.await("writes go on", func() error { return r.put(c, "after", "x") })
 	r.await("no alarm is left", func() error {
-		if left := r.cutsLeft(); len(left) > 0 {
-			return fmt.Errorf("no agent ended %v", left)
+		if err := r.allCut(); err != nil {
+			return err
 		}
 		for p := range r.agents {
 			if s, err := r.status(p); err != nil || len(s.Alarms) > 0 {

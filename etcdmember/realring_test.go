@@ -277,7 +277,7 @@ var errCut = errors.New("cut at a step")
 
 // cutAt ends the agent where a test wants it: at once, with nothing done after it. What runs beside the ticks ends with its goroutine.
 func (r *realRing) cutAt(s Step, when Moment, a *realAgent) {
-	key := string(when) + " " + string(s)
+	key := cutAt{s, when}.String()
 	r.mu.Lock()
 	wanted := r.cuts[key]
 	delete(r.cuts, key)
@@ -297,10 +297,31 @@ func (r *realRing) cutAt(s Step, when Moment, a *realAgent) {
 	}
 }
 
-func (r *realRing) cutsLeft() (left []string) {
+// cutAll makes an agent end before and after each of the steps, once each: whoever comes there first.
+func (r *realRing) cutAll(steps []Step) {
+	r.cut(Before, steps...)
+	r.cut(After, steps...)
+}
+
+func (r *realRing) cut(when Moment, steps ...Step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Sorted(maps.Keys(r.cuts))
+	if r.cuts == nil {
+		r.cuts = map[string]bool{}
+	}
+	for _, s := range steps {
+		r.cuts[cutAt{s, when}.String()] = true
+	}
+}
+
+// allCut says at which of them no agent has ended yet.
+func (r *realRing) allCut() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if left := slices.Sorted(maps.Keys(r.cuts)); len(left) > 0 {
+		return fmt.Errorf("no agent ended %v", left)
+	}
+	return nil
 }
 
 func (a *realAgent) membership() *Membership {

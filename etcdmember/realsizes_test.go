@@ -150,7 +150,15 @@ func TestTheClusterGrowsAndShrinksByOrdersWhileItIsWrittenTo(t *testing.T) {
 	if err != nil || last.ClusterID != first.ClusterID {
 		t.Errorf("cluster %s, at first %s, %v", last.ClusterID, first.ClusterID, err)
 	}
-	got, err := r.client(other).Get(t.Context(), "w", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	r.wantWrites(other, w)
+}
+
+// wantWrites fails for an acknowledged write that a place's member does not hold.
+func (r *realRing) wantWrites(p replica.Place, w *writer) {
+	t := r.t
+	t.Helper()
+	w.stop()
+	got, err := r.client(p).Get(t.Context(), "w", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func (r recordOf) CreateClosed(_ context.Context, e uint64, c record.Closed) (re
 }
 
 func (r recordOf) CreateOrder(_ context.Context, o record.Order) (record.Order, error) {
-	err := r.m.power.at("order", func() error {
+	err := r.m.power.write("order", func() error {
 		s := r.m.record
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func idOf(token string) record.MemberID {
 
 // makeDirectory is the process that makes a directory: it looks at the source and makes a real log of another cluster.
 func (m *machine) makeDirectory(_ context.Context, work Making) error {
-	return m.power.at("make directory", func() error {
+	return m.power.write("make directory", func() error {
 		m.made = work
 		if work.Directory != "" {
 			d, err := readDir(work.Directory)

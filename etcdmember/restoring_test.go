@@ -94,11 +94,11 @@ var (
 	fromSnapshot  = record.RestoreOrder{From: record.Source{Kind: record.SourceSnapshot, Snapshot: oneSnapshot}}
 )
 
-// Every write of a restore is one at which the power may go, before it takes effect and after. What follows is another start of the agent, in the
+// Every step of a restore is one at which the power may go, before it takes effect and after. What follows is another start of the agent, in the
 // same boot, after a reboot, or on a VM that was made again with the disk.
 func TestARestoreSurvivesEveryPowerCut(t *testing.T) {
 	t.Parallel()
-	seen := map[Step]bool{}
+	cuts := cutLog{}
 	for _, order := range []record.RestoreOrder{fromDirectory, fromSnapshot} {
 		thens := []string{"restart", "reboot", "recreate"}
 		if order.From.Kind == record.SourceSnapshot {
@@ -112,22 +112,20 @@ func TestARestoreSurvivesEveryPowerCut(t *testing.T) {
 					ms := m.open()
 					wasCut, err := m.boot(ms)
 					if err != nil {
-						t.Fatalf("write %d: %v", when, err)
-					}
-					for s := range m.power.seen {
-						seen[s] = true
+						t.Fatalf("step %d: %v", when, err)
 					}
 					if wasCut {
+						cuts[m.power.moment()] = true
 						m.power.when = 0
 						m.after(then)
 						ms = m.openAfter(then)
 						if _, err := m.boot(ms); err != nil {
-							t.Fatalf("%s, cut at write %d (%s), after %t, %s: %v", order.From.Kind, when, m.power.name, after, then, err)
+							t.Fatalf("%s, cut %d, %s, %s: %v", order.From.Kind, when, m.power.moment(), then, err)
 						}
 					}
 					endsRestored(t, m, ms, true)
 					if t.Failed() {
-						t.Fatalf("%s, cut at write %d (%s), after %t, %s", order.From.Kind, when, m.power.name, after, then)
+						t.Fatalf("%s, cut %d, %s, %s", order.From.Kind, when, m.power.moment(), then)
 					}
 					if !wasCut {
 						break
@@ -136,12 +134,7 @@ func TestARestoreSurvivesEveryPowerCut(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []Step{StepAccept, StepStoppedOnDisk, StepStopped, StepClose, StepClaim, StepRestoreMake, StepArchiveOnDisk, StepArchive, StepIncarnation,
-		StepTenureOnDisk, StepRestoreOnDisk, StepRestoreMarker, StepRestoreRename, StepSeedStart, StepConfirm, StepFormed, StepSeedDone, StepCompleteOrder} {
-		if !seen[want] {
-			t.Errorf("no cut at %s", want)
-		}
-	}
+	cuts.want(t, restoreSteps)
 }
 
 // after is what a person or the cloud does with a VM whose power went.
@@ -196,11 +189,11 @@ func TestARestorerThatIsRecreatedEmptyBeginsAgain(t *testing.T) {
 			}
 			ms = m.openAfter("recreate")
 			if _, err := m.boot(ms); err != nil {
-				t.Fatalf("cut at write %d (%s), after %t: %v", when, m.power.name, after, err)
+				t.Fatalf("cut %d, %s: %v", when, m.power.moment(), err)
 			}
 			endsRestored(t, m, ms, false)
 			if t.Failed() {
-				t.Fatalf("cut at write %d (%s), after %t", when, m.power.name, after)
+				t.Fatalf("cut %d, %s", when, m.power.moment())
 			}
 		}
 	}
@@ -216,7 +209,7 @@ func TestASurvivorThatLosesItsDiskAfterClosingSaysSo(t *testing.T) {
 		if wasCut, err := m.boot(m.open()); !wasCut || err != nil {
 			t.Fatalf("no cut after closing: %v", err)
 		}
-		if m.power.name != "closed" && m.power.name != "claim" {
+		if m.power.at != StepClose && m.power.at != StepClaim {
 			continue
 		}
 		m.power.when = 0
@@ -239,14 +232,14 @@ func TestASurvivorThatLosesItsDiskAfterClosingSaysSo(t *testing.T) {
 			v.Orders = append(v.Orders, record.Order{Number: 2, Kind: record.OrderRestore, By: "x", Restore: &o})
 		})
 		if err := booted(); err != nil {
-			t.Fatalf("cut after %s: %v", m.power.name, err)
+			t.Fatalf("cut after %s: %v", m.power.at, err)
 		}
 		v, _ := m.record.copied()
 		last := v.Epochs[len(v.Epochs)-1]
 		if last.Outcome == nil || last.Outcome.Formed == nil || last.Claim.Source.Order != 2 || v.Orders[0].Done == nil || v.Orders[1].Done == nil {
 			t.Errorf("the newest epoch: %+v, orders: %+v", last, v.Orders)
 		}
-		if m.power.name == "claim" {
+		if m.power.at == StepClaim {
 			break
 		}
 	}
@@ -398,6 +391,51 @@ func TestASurvivorThatHoldsEverythingGoesOnByItself(t *testing.T) {
 	}
 	byPolicy(t, m, record.SourceDirectory)
 	endsRestored(t, m, ms, true)
+}
+
+// A survivor runs without a quorum when its policy finds out that it holds everything: it stops, orders the restore and takes it, whenever the power goes.
+func TestASurvivorThatStopsAndOrdersSurvivesEveryPowerCut(t *testing.T) {
+	t.Parallel()
+	cuts := cutLog{}
+	for _, after := range []bool{false, true} {
+		for when := 1; ; when++ {
+			m := pairOfVoters(t, "restore")
+			plane := true // the apiserver runs
+			m.config = func(c *Config) { c.StopPlane = func(context.Context) error { plane = false; return nil } }
+			ms := m.ordered("d1")
+			m.child.alone = []Member{{ID: ms.agent.MemberID}, {ID: 0xb1}}
+			if err := ms.start(t.Context(), Plan{MemberID: ms.agent.MemberID}); err != nil {
+				t.Fatal(err)
+			}
+			m.child.alone, m.power.n, m.power.when, m.power.after = nil, 0, when, after
+			wasCut, err := m.boot(ms)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if wasCut {
+				cuts[m.power.moment()] = true
+				m.power.when = 0
+				if when%2 == 0 {
+					m.me.BootID = "boot2"
+				}
+				ms = m.ordered("d1")
+				if _, err := m.boot(ms); err != nil {
+					t.Fatalf("cut %d, %s: %v", when, m.power.moment(), err)
+				}
+			} else if plane {
+				t.Error("the apiserver outlives its epoch")
+			}
+			byPolicy(t, m, record.SourceDirectory)
+			endsRestored(t, m, ms, true)
+			if t.Failed() {
+				t.Fatalf("cut %d, %s", when, m.power.moment())
+			}
+			if !wasCut || m.power.at == StepAccept {
+				break // what follows is any other restore
+			}
+		}
+	}
+	cuts.want(t, survivorSteps)
 }
 
 // Nothing is ordered while the lost disk exists, where the document says wait, or where a person has withdrawn such an order.

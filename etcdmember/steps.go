@@ -4,12 +4,14 @@ package etcdmember
 // not have happened when the power goes. Every act is made of steps, and every step can be taken again.
 type Step string
 
-// The steps, in the order in which an act takes them. Those of a join have the numbers of the membership page.
+// The steps, in the order in which an act takes them. Those of a join have the numbers of the membership page. Marks and the hosts file have none: each is
+// one write, which is made again at the next look, and nothing waits for it.
 const (
 	StepClaim           Step = "claim-1-create-claim"
 	StepIncarnation     Step = "tenure-1-create-incarnation"
 	StepTenureOnDisk    Step = "tenure-2-write-agent-file"
 	StepConfirm         Step = "tenure-3-confirm-incarnation"
+	StepBundle          Step = "bundle-1-create-first"
 	StepSeedOnDisk      Step = "seed-1-write-agent-file"
 	StepSeedStart       Step = "seed-2-start-etcd"
 	StepSeedMarker      Step = "seed-3-write-marker"
@@ -24,8 +26,9 @@ const (
 	StepStartJoined     Step = "join-9-start-etcd"
 	StepStartOnDisk     Step = "start-1-write-agent-file"
 	StepStart           Step = "start-2-start-etcd"
-	StepStopPlane       Step = "stop-1-stop-what-uses-etcd"
-	StepStopEtcd        Step = "stop-2-stop-etcd"
+	StepHandOver        Step = "stop-1-hand-over"
+	StepStopPlane       Step = "stop-2-stop-what-uses-etcd"
+	StepStopEtcd        Step = "stop-3-stop-etcd"
 	StepOrder           Step = "restore-0-create-order"
 	StepAccept          Step = "restore-1-create-accepted"
 	StepClose           Step = "restore-2-create-closed"
@@ -57,19 +60,22 @@ const (
 	After  Moment = "after"
 )
 
-// at takes one step. The hook is nil in production; a test's ends the agent there. After a step that failed it is not called: whether it
+// Take takes one step. The hook is nil in production; a test's ends the agent there. After a step that failed it is not called: whether it
 // took effect is not known, and both are tested.
-func (m *Membership) at(s Step, do func() error) error {
-	if m.cfg.AtStep == nil {
+func (s Step) Take(hook func(Step, Moment), do func() error) error {
+	if hook == nil {
 		return do()
 	}
-	m.cfg.AtStep(s, Before)
+	hook(s, Before)
 	err := do()
 	if err == nil {
-		m.cfg.AtStep(s, After)
+		hook(s, After)
 	}
 	return err
 }
+
+// at takes one step of this membership.
+func (m *Membership) at(s Step, do func() error) error { return s.Take(m.cfg.AtStep, do) }
 
 // setAgentAt is setAgent as a step.
 func (m *Membership) setAgentAt(s Step, change func(*AgentFile)) error {

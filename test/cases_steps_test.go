@@ -27,12 +27,12 @@ func TestCase02SeederKilledAtEachStepDiskKeptAndLost(t *testing.T) {
 	}
 	rounds := []round{
 		{moment{etcdmember.StepSeedStart, etcdmember.After}, false}, {moment{etcdmember.StepFormed, etcdmember.Before}, false},
-		{moment{etcdmember.StepClaim, etcdmember.After}, true}, {moment{etcdmember.StepSeedMarker, etcdmember.After}, true},
+		{moment{etcdmember.StepClaim, etcdmember.After}, true}, {moment{etcdmember.StepBundle, etcdmember.After}, true}, {moment{etcdmember.StepSeedMarker, etcdmember.After}, true},
 		{moment{etcdmember.StepFormed, etcdmember.After}, true},
 	}
 	if chaos {
 		rounds = nil
-		for _, step := range []etcdmember.Step{etcdmember.StepClaim, etcdmember.StepSeedOnDisk, etcdmember.StepSeedStart,
+		for _, step := range []etcdmember.Step{etcdmember.StepClaim, etcdmember.StepBundle, etcdmember.StepSeedOnDisk, etcdmember.StepSeedStart,
 			etcdmember.StepSeedMarker, etcdmember.StepFormed, etcdmember.StepSeedDone} {
 			for _, when := range []etcdmember.Moment{etcdmember.Before, etcdmember.After} {
 				rounds = append(rounds, round{moment{step, when}, false}, round{moment{step, when}, true})
