@@ -45,6 +45,7 @@ var (
 		StepTenureOnDisk, StepRestoreOnDisk, StepRestoreMarker, StepRestoreRename, StepSeedStart, StepConfirm, StepFormed, StepSeedDone, StepCompleteOrder}
 	survivorSteps = []Step{StepHandOver, StepStopPlane, StepStopEtcd, StepOrder}
 	// Of real members and their agents in a ring.
+	damageSteps   = []Step{StepNoteDamage}
 	roomSteps     = []Step{StepCompact, StepDefragment, StepDisarm}
 	realJoinSteps = []Step{StepIncarnation, StepTenureOnDisk, StepMarkAdding, StepAddLearner, StepMarkAdded, StepConfirm, StepMarkStarted, StepStartJoined}
 	returnSteps   = []Step{StepIncarnation, StepTenureOnDisk, StepConfirm, StepStartOnDisk, StepStart}
@@ -58,7 +59,7 @@ var cutElsewhere = map[Step]string{StepBundle: "../agent/bundle_test.go"}
 // A step that is new needs a test that ends the agent there.
 func TestEveryStepIsCut(t *testing.T) {
 	cut := map[Step]bool{}
-	for _, list := range [][]Step{seedSteps, abandonSteps, archiveSteps, joinSteps, restoreSteps, survivorSteps, roomSteps, realJoinSteps, returnSteps, leaderSteps, leaveSteps} {
+	for _, list := range [][]Step{seedSteps, abandonSteps, archiveSteps, joinSteps, restoreSteps, survivorSteps, damageSteps, roomSteps, realJoinSteps, returnSteps, leaderSteps, leaveSteps} {
 		for _, s := range list {
 			cut[s] = true
 		}

@@ -34,9 +34,7 @@ func TestADamagedDatabaseIsReplaced(t *testing.T) {
 	if d, err := readDir(a.etcdDir()); err != nil || d.OpenErr != nil {
 		t.Fatalf("its head already says so: %v, %v", d.OpenErr, err)
 	}
-	r.mu.Lock()
-	r.cuts = map[string]bool{"before " + string(StepNoteDamage): true, "after " + string(StepNoteDamage): true}
-	r.mu.Unlock()
+	r.cutAll(damageSteps)
 	a.begin()
 	r.await("the member is replaced", func() error {
 		if s, err := r.status(victim); err != nil || s.MemberID == before {
@@ -44,8 +42,8 @@ func TestADamagedDatabaseIsReplaced(t *testing.T) {
 		}
 		return r.voters(pa, pb, pc)
 	})
-	if left := r.cutsLeft(); len(left) != 0 {
-		t.Errorf("its agent has not ended at %v", left)
+	if err := r.allCut(); err != nil {
+		t.Error(err)
 	}
 	// Three starts for each time that the database is read, which is once again after what was found was not written down, and one of the new member.
 	if n := a.child.starts() - starts; n != 2*startsBeforeCheck+1 {
