@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/storage/datadir"
+
+	"github.com/quorate/quorate/internal/record"
 )
 
 // endedOften is the membership of a stopped member on whose directory etcd has ended so many times.
@@ -106,5 +108,17 @@ func TestADamageThatCannotBeNotedCounts(t *testing.T) {
 	}
 	if d, err := readDir(m.etcdDir()); err != nil || d.OpenErr != nil {
 		t.Errorf("it was noted: %v, %v", d.OpenErr, err)
+	}
+}
+
+// A directory whose database nobody can read is no source of a restore: that is found out before anybody stops for it.
+func TestADamagedDirectoryIsNotAcceptedAsASource(t *testing.T) {
+	for want, change := range map[string]func(string){"says that it is page 0": zeroALeaf(t), "": func(string) {}} {
+		ms, _ := endedOften(t, 0, change)
+		f := ms.observe(t.Context())
+		err := ms.trySource(t.Context(), f, record.Source{Kind: record.SourceDirectory, MemberID: f.Directory.MemberID})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"go.etcd.io/etcd/server/v3/storage/datadir"
+
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -64,8 +66,8 @@ func (m *Membership) stillOrdered(ctx context.Context, number uint64) error {
 	return nil
 }
 
-// trySource looks for room first, which costs nothing. A snapshot is then read whole; of a directory that nobody has open the observation has
-// read the log and the database, and the one of a running member is as good as that member is.
+// trySource looks for room first, which costs nothing. A snapshot is then read whole; so is the database of a directory that nobody has open, whose log the
+// observation has read; and the directory of a running member is as good as that member is.
 func (m *Membership) trySource(ctx context.Context, f Facts, s record.Source) error {
 	m.dropScratch() // what an attempt that was broken off has left takes room
 	if s.Kind == record.SourceSnapshot {
@@ -79,7 +81,13 @@ func (m *Membership) trySource(ctx context.Context, f Facts, s record.Source) er
 	if err != nil {
 		return err
 	}
-	return m.roomForDirectory(m.cfg.Cluster.Etcd.DataDir, dir)
+	if err := m.roomForDirectory(m.cfg.Cluster.Etcd.DataDir, dir); err != nil || f.Directory.Running && dir == m.etcdDir() {
+		return err
+	}
+	if err := checkPages(ctx, datadir.ToBackendFileName(dir)); err != nil {
+		return fmt.Errorf("read the database of %s: %w", dir, err)
+	}
+	return nil
 }
 
 // findDirectory finds the directory of the member that an order names: the one in place, or an archive.
