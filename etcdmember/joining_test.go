@@ -200,6 +200,30 @@ func TestAJoinSurvivesEveryPowerCut(t *testing.T) {
 	cuts.want(t, joinSteps)
 }
 
+// Case 18, seven first boots: as many learners as etcd takes are on their way. The next replica says so, goes on asking, and is the next as soon as there is room.
+func TestAJoinWaitsWhileThereAreTooManyLearners(t *testing.T) {
+	f := newFounder(t)
+	for i := range maxLearners {
+		f.former(t, f.joiner(t, replica.Place{Zone: "us-central1-a", Name: fmt.Sprintf("other-%d", i)}))
+	}
+	m := f.joiner(t, pa)
+	ms := m.open()
+	booted := boots(t, ms)
+	refused := func() bool {
+		b := ms.Shown().Blocked
+		return len(b) == 1 && b[0].Name == "step-failed" && strings.Contains(b[0].Reason, "too many learner members in cluster")
+	}
+	eventually(t, "it is refused as one learner too many", refused)
+	if list := f.list(t); len(list) != maxLearners {
+		t.Errorf("the list holds %+v", list)
+	}
+	f.clear(t)
+	if err := booted(); err != nil {
+		t.Fatal(err)
+	}
+	f.joinedOnce(t, m, ms)
+}
+
 // former adds the entry of the VM that had a machine's place before it. A second URL gives it an id that the machine itself is not given within the same second.
 func (f *founder) former(t *testing.T, m *machine) {
 	t.Helper()
@@ -211,7 +235,7 @@ func (f *founder) former(t *testing.T, m *machine) {
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
 	p := m.me.Place
-	resp, err := c.MemberAddAsLearner(ctx, []string{PeerURL(p.DNSName(testCluster)), "https://former.invalid:2380"})
+	resp, err := c.MemberAddAsLearner(ctx, []string{PeerURL(p.DNSName(testCluster)), "https://former." + p.Name + ".invalid:2380"})
 	if err != nil {
 		t.Fatal(err)
 	}
