@@ -282,6 +282,9 @@ func (t copyTrial) catchUp(ctx context.Context) (c catchUp, err error) {
 	at, err := t.awaitServing(ctx, m.vms[followers[0]], m.vms[leader])
 	c.Took, c.Snapshots = seconds(at.Sub(begin).Seconds()), t.snapshotsSent()-before
 	t.b.say("a member that missed %d writes serves after %.2f s, %d snapshots sent", c.Missed, c.Took, c.Snapshots)
+	if err == nil && c.Snapshots > 0 {
+		err = fmt.Errorf("%d snapshots were sent to a member that missed %d writes: it has to catch up from the log alone", c.Snapshots, c.Missed)
+	}
 	return c, err
 }
 
