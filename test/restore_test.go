@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -89,10 +90,12 @@ func fromTheSurvivor(t *testing.T, c *cluster) {
 	if err == nil || !strings.Contains(err.Error(), "add --end-living-cluster; nothing was written") {
 		t.Fatalf("a restore of a living cluster: %v", err)
 	}
+	last := c.resourceVersion(t)
 	c.lose(t, "master-b", "master-c")
 	await(t, "the survivor and the new ones wait", func() error { return c.allBlocked("no-quorum-empty-disk", "master-b", "master-c") })
 	c.restore(t, "--from", "directory=master-a")
 	c.sameHistoryFor(t, before)
+	c.wantAnotherHistory(t, last, last)
 	c.sees(t, "before", "after-the-snapshot")
 	s := c.archives(t, "master-a")
 	if len(s) != 1 {
@@ -102,12 +105,15 @@ func fromTheSurvivor(t *testing.T, c *cluster) {
 
 func fromASnapshot(t *testing.T, c *cluster) {
 	before := c.clusterID(t, "master-b")
+	saved := c.resourceVersion(t)
 	c.in(t, "master-b", "quorate snapshot save")
 	c.note(t, "lost")
+	last := c.resourceVersion(t)
 	c.lose(t, c.vms...)
 	await(t, "all wait with empty disks", func() error { return c.allBlocked("no-quorum-empty-disk", c.vms...) })
 	c.restore(t, "--from", "snapshot", "--on", "master-c")
 	c.sameHistoryFor(t, before)
+	c.wantAnotherHistory(t, saved, last)
 	c.sees(t, "before", "after-the-snapshot")
 	if _, err := c.kubectl(t, "", "get", "configmap", "lost"); err == nil || !strings.Contains(err.Error(), "NotFound") {
 		t.Errorf("what was written after the snapshot: %v", err)
@@ -213,6 +219,38 @@ func (c *cluster) sees(t *testing.T, names ...string) {
 			}
 			return nil
 		})
+	}
+}
+
+// revisionBump is what a restore adds to the revision of its source.
+const revisionBump = 1_000_000_000
+
+// resourceVersion is that of a list which is read from etcd.
+func (c *cluster) resourceVersion(t *testing.T) (version int64) {
+	t.Helper()
+	out := c.mustKubectl(t, "", "get", "--raw", "/api/v1/namespaces/default/configmaps?limit=1")
+	var list struct {
+		Metadata struct{ ResourceVersion string }
+	}
+	c.must(t, json.Unmarshal([]byte(out), &list))
+	version, err := strconv.ParseInt(list.Metadata.ResourceVersion, 10, 64)
+	c.must(t, err)
+	return version
+}
+
+// wantAnotherHistory fails unless every resourceVersion from before a restore is one that no apiserver can go on from: the source's was at least saved, and last is
+// the newest that a client can have seen.
+func (c *cluster) wantAnotherHistory(t *testing.T, saved, last int64) {
+	t.Helper()
+	if now := c.resourceVersion(t); now < saved+revisionBump {
+		t.Errorf("the resourceVersion is %d after the restore, %d before: it has to be %d greater", now, saved, revisionBump)
+	}
+	for _, vm := range c.vms {
+		path := fmt.Sprintf("/api/v1/namespaces/default/configmaps?watch=1&resourceVersion=%d&timeoutSeconds=5", last)
+		out, err := c.kubectl(t, c.vm(vm).Address, "get", "--raw", path)
+		if told := fmt.Sprint(out, err); !strings.Contains(told, `"code":410`) && !strings.Contains(told, "too old resource version") {
+			t.Errorf("a watch from resourceVersion %d through %s goes on: %s", last, vm, told)
+		}
 	}
 }
 
