@@ -14,17 +14,17 @@ import (
 // ComputeFault is a way for the Compute API to fail.
 type ComputeFault struct {
 	// Kind is empty (well), forbidden (403 to every request), notfound (404 to every request), unavailable (503 to every request), empty
-	// (lists have no items, while each resource is still found by its name), stale (answers as of the moment at which the fault was set) or
-	// missing (VMs and their disks are in no answer).
+	// (lists have no items, while each resource is still found by its name), stale (answers as of the moment at which the fault was set),
+	// missing (VMs and their disks are in no answer) or unlisted (they are in no list, as without their labels, while each is still found by its name).
 	Kind string `json:"kind"`
 	// Caller is the VM that the API fails for; empty for all that have no fault of their own. To be well without a caller heals all.
 	Caller string `json:"caller,omitempty"`
-	// VMs are those that are missing.
+	// VMs are those that are missing or unlisted.
 	VMs []string `json:"vms,omitempty"`
 }
 
 // computeFaults are the kinds.
-var computeFaults = []string{"", "forbidden", "notfound", "unavailable", "empty", "stale", "missing"}
+var computeFaults = []string{"", "forbidden", "notfound", "unavailable", "empty", "stale", "missing", "unlisted"}
 
 // setFault is a fault and what the API showed when it was set.
 type setFault struct {
@@ -74,8 +74,8 @@ func (c *ComputeServer) SetFault(f ComputeFault) error {
 	if !slices.Contains(computeFaults, f.Kind) {
 		return fmt.Errorf("compute fault %q: %s or none are known", f.Kind, listed(computeFaults[1:]))
 	}
-	if (f.Kind == "missing") != (len(f.VMs) > 0) {
-		return fmt.Errorf("compute fault %q with %d vms: missing needs some, and nothing else does", f.Kind, len(f.VMs))
+	if (f.Kind == "missing" || f.Kind == "unlisted") != (len(f.VMs) > 0) {
+		return fmt.Errorf("compute fault %q with %d vms: missing and unlisted need some, and nothing else does", f.Kind, len(f.VMs))
 	}
 	now := c.all()
 	c.mu.Lock()
@@ -134,7 +134,7 @@ func (c *ComputeServer) current(r *http.Request, listing bool) []Instance {
 	switch {
 	case fault.Kind == "stale":
 		return fault.then
-	case fault.Kind == "missing":
+	case fault.Kind == "missing", fault.Kind == "unlisted" && listing:
 		return slices.DeleteFunc(slices.Clone(c.all()), func(i Instance) bool { return i.Name != "" && slices.Contains(fault.VMs, i.Name) })
 	case fault.Kind == "empty" && listing:
 		return nil

@@ -191,7 +191,8 @@ func TestComputeAPIFailsForOneCaller(t *testing.T) {
 	base := "/usr/local/bin/tiny tiny get " + w.Status().ComputeEndpoint + "projects/quorate-local/"
 	list, get := base+"aggregated/instances", base+"zones/us-central1-b/instances/b"
 	w.refused("no vm is named", w.SetComputeFault(localgce.ComputeFault{Kind: "forbidden", Caller: "c"}))
-	w.refused("missing needs some", w.SetComputeFault(localgce.ComputeFault{Kind: "missing"}))
+	w.refused("missing and unlisted need some", w.SetComputeFault(localgce.ComputeFault{Kind: "missing"}))
+	w.refused("missing and unlisted need some", w.SetComputeFault(localgce.ComputeFault{Kind: "unlisted"}))
 	w.do(w.SetComputeFault(localgce.ComputeFault{Kind: "notfound", Caller: "a"}))
 	if a, b := w.must("a", list), w.must("b", list); !strings.Contains(a, `"code":404`) || !strings.Contains(b, `"name":"a"`) {
 		t.Errorf("a hears %s; b hears %s", a, b)
@@ -199,6 +200,10 @@ func TestComputeAPIFailsForOneCaller(t *testing.T) {
 	w.do(w.SetComputeFault(localgce.ComputeFault{Kind: "missing", VMs: []string{"b"}, Caller: "a"}))
 	if a, disks := w.must("a", list), w.diskIDs("a"); strings.Contains(a, `"name":"b"`) || !strings.Contains(a, `"name":"a"`) || len(disks) != 2 || !strings.Contains(w.must("a", get), `"code":404`) {
 		t.Errorf("b is not missing: %s, disks %q", a, disks)
+	}
+	w.do(w.SetComputeFault(localgce.ComputeFault{Kind: "unlisted", VMs: []string{"b"}, Caller: "a"}))
+	if a, disks := w.must("a", list), w.diskIDs("a"); strings.Contains(a, `"name":"b"`) || !strings.Contains(a, `"name":"a"`) || len(disks) != 2 || !strings.Contains(w.must("a", get), `"name":"b"`) {
+		t.Errorf("b is not in no list alone: %s, disks %q", a, disks)
 	}
 	w.do(w.SetComputeFault(localgce.ComputeFault{Kind: "stale"}))
 	w.do(w.SetComputeFault(localgce.ComputeFault{Caller: "a"}))
