@@ -127,6 +127,26 @@ func TestCase06SurvivingDiskGapWithinAndBeyondTheLog(t *testing.T) {
 	c.invariants(t, l)
 }
 
+// With the product's own catchUpEntries.
+func TestCase06SixtyThousandMissedWritesComeFromTheLogAlone(t *testing.T) {
+	t.Parallel()
+	onlyInChaos(t, "2 minutes")
+	c, l := threeMembers(t)
+	vm := c.follower(t)
+	before := c.member(t, vm)
+	c.must(t, c.KillVM(t.Context(), vm))
+	for range 6 {
+		c.fill(t, c.leader(t), 10_000)
+	}
+	c.must(t, c.StartVM(t.Context(), vm))
+	await(t, vm+" is whole again", c.membersWhole)
+	c.wantMember(t, vm, before, true)
+	if c.receivedSnapshot(t, vm) {
+		t.Error("a snapshot was received")
+	}
+	c.invariants(t, l)
+}
+
 // fill writes as many small entries as are wanted, as fast as the cluster takes them.
 func (c *cluster) fill(t *testing.T, vm string, entries int) {
 	t.Helper()
