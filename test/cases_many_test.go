@@ -171,18 +171,19 @@ func TestCase24RepairsWhileTheCloudIsAway(t *testing.T) {
 
 func TestCase24AnUnreachableVMIsNeverRemovedOnAListThatLies(t *testing.T) {
 	t.Parallel()
-	onlyInChaos(t, "5 minutes")
+	onlyInChaos(t, "9 minutes")
 	c, l := threeMembers(t)
 	vm := c.follower(t)
 	before := c.member(t, vm)
-	for _, kind := range []string{"empty", "forbidden", ""} {
-		c.must(t, c.SetComputeFault(localgce.ComputeFault{Kind: kind}))
+	// Two of them look like a proof: all that there is is denied, or a list has everybody but a VM whose label is gone.
+	for _, fault := range []localgce.ComputeFault{{Kind: "empty"}, {Kind: "forbidden"}, {Kind: "notfound"}, {Kind: "unlisted", VMs: []string{vm}}, {}} {
+		c.must(t, c.SetComputeFault(fault))
 		c.must(t, c.Cut(t.Context(), vm))
 		time.Sleep(90 * time.Second) // a voter may be removed after 60 s, if it is proven gone
 		s, err := c.status(c.leader(t))
 		c.must(t, err)
 		if n := len(voters(s)); n != 3 {
-			t.Errorf("with the Compute API %q and %s cut off there are %d voters", kind, vm, n)
+			t.Errorf("with the Compute API %q and %s cut off there are %d voters", fault.Kind, vm, n)
 		}
 		c.must(t, c.Heal(t.Context(), vm))
 		await(t, "whole", c.membersWhole)
