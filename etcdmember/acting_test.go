@@ -91,7 +91,7 @@ func TestAClaimWhoseVMIsRecreatedIsAbandoned(t *testing.T) {
 		for when := 1; ; when++ {
 			m := newMachine(t, pa, newRecord())
 			m.record.change(func(v *record.View) {
-				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", Seeder: record.Seeder{Place: pa, InstanceID: "99"}, Source: record.Source{Kind: record.SourceEmpty}}}}
+				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: maxLearners, Seeder: record.Seeder{Place: pa, InstanceID: "99"}, Source: record.Source{Kind: record.SourceEmpty}}}}
 			})
 			m.power.when, m.power.after = when, after
 			wasCut, err := m.boot(m.open())
@@ -157,7 +157,7 @@ func boots(t *testing.T, ms *Membership) (wait func() error) {
 func TestTheLoserOfAClaimWaitsForTheBundle(t *testing.T) {
 	r := newRecord()
 	r.change(func(v *record.View) {
-		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", Seeder: record.Seeder{Place: pb, InstanceID: "102"}, Source: record.Source{Kind: record.SourceEmpty}}}}
+		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: maxLearners, Seeder: record.Seeder{Place: pb, InstanceID: "102"}, Source: record.Source{Kind: record.SourceEmpty}}}}
 	})
 	m := newMachine(t, pa, r)
 	ms := m.open()
@@ -228,7 +228,7 @@ func TestAnArchiveSurvivesEveryPowerCut(t *testing.T) {
 		for when := 1; ; when++ {
 			m := newMachine(t, pa, newRecord())
 			m.record.change(func(v *record.View) {
-				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", Seeder: record.Seeder{Place: pa, InstanceID: "101"}, Source: record.Source{Kind: record.SourceEmpty}},
+				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: maxLearners, Seeder: record.Seeder{Place: pa, InstanceID: "101"}, Source: record.Source{Kind: record.SourceEmpty}},
 					Outcome: &record.Outcome{Abandoned: &record.Abandoned{By: "x", Why: "y"}}}}
 			})
 			if err := makeDirectory(m.etcdDir(), &MemberStatus{MemberID: 0xa1, ClusterID: 0xc9}); err != nil {
@@ -474,7 +474,7 @@ func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 	ms.compute = Compute{First: Listing{Time: time.Now().Add(-20 * time.Second), Instances: instances("101")},
 		Second: Listing{Time: time.Now().Add(-5 * time.Second), Instances: instances("101")}}
 	m.record.change(func(v *record.View) {
-		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t", Seeder: record.Seeder{Place: pa, InstanceID: "101"}, Source: record.Source{Kind: record.SourceEmpty}}}}
+		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t", MaxLearners: maxLearners, Seeder: record.Seeder{Place: pa, InstanceID: "101"}, Source: record.Source{Kind: record.SourceEmpty}}}}
 		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1}}
 	})
 	v, _ := m.record.copied()

@@ -62,6 +62,18 @@ func fault(f Facts, h history) string {
 	case f.Now.Before(in.Time):
 		return fmt.Sprintf("the clock says %s, before the cluster's inception at %s", f.Now.UTC().Format("2006-01-02T15:04:05Z"), in.Time.UTC().Format("2006-01-02T15:04:05Z"))
 	}
+	return learnersFault(h)
+}
+
+// learnersFault: etcd checks the number of learners where a change is applied, so a member that allows another number than the others would come to another
+// list than they have.
+func learnersFault(h history) string {
+	for _, e := range []*record.Epoch{h.formed, h.newest} {
+		if e != nil && e.Claim != nil && e.Claim.MaxLearners != maxLearners && (e.Outcome == nil || e.Outcome.Formed != nil) {
+			return fmt.Sprintf("epoch %d was claimed for at most %d learners at a time, and this quorate allows %d: run the release that the others run",
+				e.Number, e.Claim.MaxLearners, maxLearners)
+		}
+	}
 	return ""
 }
 

@@ -31,8 +31,9 @@ const (
 // Ports are all ports that a member listens on.
 func Ports() []int { return []int{ClientPort, PeerPort, metricsPort} }
 
-// maxLearners is fixed in every claim and is the same on every member: it is checked where a change is applied, so members
-// with different values would apply different memberships.
+// maxLearners is written into every claim and is the same on every member: it is checked where a change is applied, so members
+// with different values would apply different memberships. A member starts without the record, too, so it does not read the number there: one
+// whose claim has another is a fault.
 const maxLearners = 4
 
 // MemberConfig is all that `quorate run-etcd` needs to run one member: the agent writes it as a file, the child reads it, and takes out

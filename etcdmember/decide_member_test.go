@@ -219,6 +219,12 @@ func TestFaultsComeBeforeAnyRow(t *testing.T) {
 			wiped(f)
 			f.EtcdVersion, f.ClusterVersion, f.MemberVersion = "3.6.16", "3.0.0", "3.7.3"
 		},
+		"an epoch for another number of learners": func(f *Facts) { f.Record.Epochs[0].Claim.MaxLearners = 5 },
+		"a claim for another number of learners": func(f *Facts) {
+			f.Record.Epochs[0].Closed = &record.Closed{}
+			f.claim(2, "t2", pb, "102", record.Source{Kind: record.SourceSnapshot, Order: 1})
+			f.last().Claim.MaxLearners = 3
+		},
 		"an etcd below the cluster's version":      func(f *Facts) { f.EtcdVersion, f.ClusterVersion = "3.6.14", "3.7.3" },
 		"an etcd directory that cannot be read at": func(f *Facts) { f.Directory.ReadErr = errors.New("input/output error") },
 	}

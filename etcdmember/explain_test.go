@@ -70,7 +70,7 @@ func TestALookWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.record.change(func(v *record.View) { // something that a boot would note, on the disk and in the hosts file
-		v.Epochs = append(v.Epochs, record.Epoch{Number: 2, Claim: &record.Claim{Token: "t2", Seeder: record.Seeder{Place: pb, InstanceID: "102"}}})
+		v.Epochs = append(v.Epochs, record.Epoch{Number: 2, Claim: &record.Claim{Token: "t2", MaxLearners: maxLearners, Seeder: record.Seeder{Place: pb, InstanceID: "102"}}})
 		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 2, Addresses: m.me.Addresses}}
 	})
 	before := contents(t, m.dir)
