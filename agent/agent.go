@@ -100,6 +100,7 @@ type Agent struct {
 	ready      bool
 	held       *Blocked // what the phase itself waits for, if it knows
 	snapshots  snapshots
+	archives   *ArchiveStatus
 	self       replica.Identity
 	cluster    *replica.Cluster
 	files      certs.Files

@@ -42,6 +42,7 @@ func (a *Agent) keep(ctx context.Context, in running) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.watchChildren(gctx) })
 	g.Go(func() error { return a.keepSnapshots(gctx, in.membership) })
+	g.Go(func() error { return a.keepArchives(gctx, in.membership) })
 	if in.apart {
 		g.Go(func() error { return a.comeHome(gctx, in) })
 	}

@@ -26,10 +26,11 @@ var (
 	metricTerm  = describe("quorate_incarnation", "The number of this tenure in the record; 0: none was taken yet.")
 	metricAge   = describe("quorate_record_age_seconds", "How long ago the record was last read. No series: it was not read yet.")
 	metricSaved = describe("quorate_snapshot_age_seconds", "How long ago the newest verified snapshot of this epoch was taken. No series: there is none, or it is not known yet.")
+	metricStash = describe("quorate_archive_bytes", "What the archived directories of former members take on the data disk. No series: it was not looked at yet.")
 	metricSteps = describe("quorate_steps_total", "Steps of the membership that this agent took; outcome is done or failed.", "act", "outcome")
 )
 
-var metrics = []*prometheus.Desc{metricReady, metricPhase, metricRow, metricWait, metricState, metricLeads, metricEpoch, metricTerm, metricAge, metricSaved, metricSteps}
+var metrics = []*prometheus.Desc{metricReady, metricPhase, metricRow, metricWait, metricState, metricLeads, metricEpoch, metricTerm, metricAge, metricSaved, metricStash, metricSteps}
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
@@ -54,7 +55,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	c.mu.Lock()
-	m, phase, ready, held, snapshots := c.membership, c.phase, c.ready, c.held, c.snapshots
+	m, phase, ready, held, snapshots, archives := c.membership, c.phase, c.ready, c.held, c.snapshots, c.archives
 	c.mu.Unlock()
 	now := time.Now()
 	gauge(metricReady, one(ready))
@@ -68,6 +69,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if s := snapshots.shown; s != nil && s.Time != nil {
 		gauge(metricSaved, now.Sub(*s.Time).Seconds())
+	}
+	if archives != nil {
+		gauge(metricStash, float64(archives.Bytes))
 	}
 	state, leads := "none", false
 	if m != nil {

@@ -47,7 +47,7 @@ func (a *Agent) status(ctx context.Context) Status {
 	if b := a.snapshots.blocked; b != nil {
 		s.Blocked = append(s.Blocked, *b)
 	}
-	s.Snapshots = a.snapshots.shown
+	s.Snapshots, s.Archives = a.snapshots.shown, a.archives
 	cluster, membership, leases, files := a.cluster, a.membership, a.leases, a.files
 	a.mu.Unlock()
 	s.Components = append([]supervisor.Status{}, a.supervisor.Status()...)

@@ -21,6 +21,8 @@ type Status struct {
 	Certificates []certs.Expiry      `json:"certificates"`
 	// Snapshots is nil until the member runs, and while the record shows no open epoch.
 	Snapshots *SnapshotStatus `json:"snapshots,omitempty"`
+	// Archives is nil until the boot is done.
+	Archives *ArchiveStatus `json:"archives,omitempty"`
 	// Blocked is empty while nothing waits.
 	Blocked []Blocked `json:"blocked"`
 }
@@ -83,6 +85,15 @@ type SnapshotStatus struct {
 	Turn *time.Time `json:"turn,omitempty"`
 	// Saving says that this replica saves one now.
 	Saving bool `json:"saving"`
+}
+
+// ArchiveStatus says what the archived directories of former members take on this replica's data disk.
+type ArchiveStatus struct {
+	Count int `json:"count"`
+	// Bytes is what their files have.
+	Bytes int64 `json:"bytes"`
+	// Kept is why none is purged although one is a day old or space is short; empty: none is due.
+	Kept string `json:"kept,omitempty"`
 }
 
 // Blocked is one wait: which row of the membership's table holds, since when, why, and what ends it.

@@ -164,7 +164,7 @@ func (m *Membership) archive() error {
 	if err := os.MkdirAll(m.archivesDir(), 0o700); err != nil {
 		return fmt.Errorf("make the archive: %w", err)
 	}
-	to := filepath.Join(m.archivesDir(), "etcd-"+time.Now().UTC().Format("20060102T150405.000"))
+	to := filepath.Join(m.archivesDir(), archiveName(time.Now()))
 	if err := m.at(StepArchive, func() error { return m.disk.rename(dir, to) }); err != nil {
 		return fmt.Errorf("archive etcd's directory: %w", err)
 	}

@@ -100,6 +100,9 @@ func (m *machine) open() *Membership {
 		rename: func(from, to string) error {
 			return m.power.write("rename", func() error { return durable.Rename(from, to) })
 		},
+		remove: func(path string) error {
+			return m.power.write("remove "+filepath.Base(path), func() error { return os.Remove(path) })
+		},
 	}
 	ms.served = func(ctx context.Context) (record.MemberID, record.MemberID, error) {
 		s, err := ms.Status(ctx)
@@ -236,8 +239,9 @@ type imitation struct {
 	machine *machine
 	stop    func()
 	starts  int
-	dead    bool     // it exits at once
-	alone   []Member // it is one of these, and knows no leader; none: it leads itself alone
+	dead    bool                // it exits at once
+	alone   []Member            // it is one of these, and knows no leader; none: it leads itself alone
+	say     func(*MemberStatus) // what it says of itself beside that
 }
 
 func (c *imitation) Running() bool { return c.stop != nil }
@@ -287,7 +291,11 @@ func (c *imitation) run(cfg MemberConfig) error {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		json.NewEncoder(w).Encode(s)
+		said := s
+		if c.say != nil {
+			c.say(&said)
+		}
+		json.NewEncoder(w).Encode(said)
 	})}
 	done := make(chan struct{})
 	go func() { defer close(done); server.Serve(l) }()
@@ -302,7 +310,24 @@ func makeDirectory(dir string, s *MemberStatus) error {
 		s.MemberID, s.ClusterID = d.MemberID, d.ClusterID
 		return errors.Join(err, d.OpenErr)
 	}
-	id, cluster := uint64(s.MemberID), uint64(s.ClusterID)
+	if err := makeLog(dir, s.MemberID, s.ClusterID); err != nil {
+		return err
+	}
+	w, err := wal.Open(zap.NewNop(), datadir.ToWALDir(dir), &walpb.Snapshot{Index: new(uint64), Term: new(uint64)})
+	if err != nil {
+		return err
+	}
+	if _, _, _, err := w.ReadAll(); err != nil {
+		return errors.Join(err, w.Close())
+	}
+	term, index := uint64(2), uint64(1)
+	entry := &raftpb.Entry{Type: raftpb.EntryNormal.Enum(), Term: &term, Index: &index}
+	return errors.Join(w.Save(&raftpb.HardState{Term: &term, Commit: &index}, []*raftpb.Entry{entry}), w.Close())
+}
+
+// makeLog makes a directory with an empty database and a log without an entry.
+func makeLog(dir string, member, of record.MemberID) error {
+	id, cluster := uint64(member), uint64(of)
 	meta, err := proto.Marshal(&etcdserverpb.Metadata{NodeID: &id, ClusterID: &cluster})
 	if err != nil {
 		return err
@@ -318,9 +343,7 @@ func makeDirectory(dir string, s *MemberStatus) error {
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
-	term, index := uint64(2), uint64(1)
-	entry := &raftpb.Entry{Type: raftpb.EntryNormal.Enum(), Term: &term, Index: &index}
-	return errors.Join(w.Save(&raftpb.HardState{Term: &term, Commit: &index}, []*raftpb.Entry{entry}), w.Close(), db.Close())
+	return errors.Join(w.Close(), db.Close())
 }
 
 // addVoters appends entries to a stopped member's log that made members voters, all committed.
@@ -369,6 +392,7 @@ type memoryRecord struct {
 	err    error // every call fails with it
 	silent bool  // a look waits until its caller gives up
 	marked []record.Mark
+	stored []record.Snapshot // nil: oneSnapshot
 }
 
 func newRecord() *memoryRecord {

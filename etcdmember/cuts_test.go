@@ -43,6 +43,7 @@ var (
 	joinSteps    = []Step{StepIncarnation, StepTenureOnDisk, StepRemoveFormer, StepMarkAdding, StepAddLearner, StepMarkAdded, StepConfirm, StepMarkStarted, StepStartJoined}
 	restoreSteps = []Step{StepAccept, StepStoppedOnDisk, StepStopped, StepClose, StepClaim, StepRestoreMake, StepArchiveOnDisk, StepArchive, StepIncarnation,
 		StepTenureOnDisk, StepRestoreOnDisk, StepRestoreMarker, StepRestoreRename, StepSeedStart, StepConfirm, StepFormed, StepSeedDone, StepCompleteOrder}
+	purgeSteps    = []Step{StepPurgeMark, StepPurgeRemove}
 	survivorSteps = []Step{StepHandOver, StepStopPlane, StepStopEtcd, StepOrder}
 	// Of real members and their agents in a ring.
 	damageSteps   = []Step{StepNoteDamage}
@@ -59,7 +60,7 @@ var cutElsewhere = map[Step]string{StepBundle: "../agent/bundle_test.go"}
 // A step that is new needs a test that ends the agent there.
 func TestEveryStepIsCut(t *testing.T) {
 	cut := map[Step]bool{}
-	for _, list := range [][]Step{seedSteps, abandonSteps, archiveSteps, joinSteps, restoreSteps, survivorSteps, damageSteps, roomSteps, realJoinSteps, returnSteps, leaderSteps, leaveSteps} {
+	for _, list := range [][]Step{seedSteps, abandonSteps, archiveSteps, joinSteps, restoreSteps, survivorSteps, purgeSteps, damageSteps, roomSteps, realJoinSteps, returnSteps, leaderSteps, leaveSteps} {
 		for _, s := range list {
 			cut[s] = true
 		}

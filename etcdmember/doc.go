@@ -11,7 +11,7 @@
 //
 // Guarantees: a new cluster forms only with an inception in the record and the newest claim in hand; a member id starts only on
 // the directory that holds all it ever acknowledged; a voter is removed only by its own successor, by order, or once it is
-// proven gone; no directory is deleted, it is archived; every wait has a row, a name and a reason.
+// proven gone; no directory is deleted that may be needed, it is archived; every wait has a row, a name and a reason.
 //
 // It does not issue certificates, run the apiserver, or talk to GCE: what it needs of those are interfaces (Record, ComputeAPI,
 // Child).

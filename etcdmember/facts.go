@@ -84,17 +84,6 @@ type Directory struct {
 	Archives []Archive
 }
 
-// Archive is one archived directory and how far its log reaches.
-type Archive struct {
-	Name     string
-	MemberID record.MemberID
-	Epoch    uint64
-	// Term and LastIndex are of its last entry.
-	Term, LastIndex uint64
-	// OpenErr is why it cannot be used; nil: its WAL and database are valid.
-	OpenErr error
-}
-
 // Reach says how far a question to one address came.
 type Reach int
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -112,6 +113,8 @@ type Membership struct {
 
 	// raft asks a member for what it publishes of raft.
 	raft func(ctx context.Context, a Answer) (raftStatus, error)
+	// room asks how full the data disk is.
+	room func(dir string) (Room, error)
 
 	// Only the loop (Claim, Settle, Keep) touches these.
 	opened        bool // the data disk is there, and agent.json was read from it
@@ -119,10 +122,9 @@ type Membership struct {
 	agentErr      error // agent.json is there and cannot be read
 	unsure        bool  // a write of agent.json failed: what the disk holds is not known
 	directory     *Directory
-	directoryKey  string             // of what directory was read from
-	lastRead      Directory          // what it was, when the member was last stopped
-	keeping       bool               // Keep has begun: the supervisor starts the child again
-	archives      map[string]Archive // those that were read: an archive never changes
+	directoryKey  string    // of what directory was read from
+	lastRead      Directory // what it was, when the member was last stopped
+	keeping       bool      // Keep has begun: the supervisor starts the child again
 	compute       Compute
 	vms           []VM            // of the newest list, with their addresses
 	instances     map[string]bool // all that the record ever named
@@ -137,6 +139,11 @@ type Membership struct {
 	unfit         uint64    // the order to restore that could not be accepted when it was last tried; 0: none
 	unfitWhy      error     // why
 	acceptAt      time.Time // when that is tried again
+
+	shelf    sync.Mutex         // guards archives: Keep and PurgeArchives read them
+	archives map[string]Archive // those that were read: an archive never changes
+	// choosing keeps an archive from being accepted as the source of a restore and purged at once.
+	choosing sync.Mutex
 
 	mu    sync.Mutex
 	shown Shown
@@ -154,6 +161,7 @@ type Membership struct {
 type disk struct {
 	write  func(path string, data []byte, perm fs.FileMode) error
 	rename func(from, to string) error
+	remove func(path string) error
 }
 
 // Shown is what the agent's status shows of the membership.
@@ -176,9 +184,9 @@ func New(cfg Config) *Membership {
 	if cfg.HostsFile == "" {
 		cfg.HostsFile = hostsPath
 	}
-	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename}, mountinfo: "/proc/self/mountinfo", local: loopback, history: historyWindow,
+	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename, os.Remove}, mountinfo: "/proc/self/mountinfo", local: loopback, history: historyWindow,
 		instances: map[string]bool{}}
-	m.served, m.raft = m.waitServing, m.raftStatus
+	m.served, m.raft, m.room = m.waitServing, m.raftStatus, m.roomOf
 	m.openDisk()
 	return m
 }

@@ -41,6 +41,8 @@ func (m *Membership) acceptRests(p Plan) bool {
 }
 
 func (m *Membership) tryAccept(ctx context.Context, f Facts, p Plan) error {
+	m.choosing.Lock()
+	defer m.choosing.Unlock()
 	if err := m.trySource(ctx, f, p.Source); err != nil {
 		return err
 	}

@@ -33,6 +33,11 @@ func (r recordOf) CreateOrder(_ context.Context, o record.Order) (record.Order, 
 const oneSnapshot = "1/500-20261121T010203Z"
 
 func (r recordOf) Snapshots(context.Context) ([]record.Snapshot, error) {
+	r.m.record.mu.Lock()
+	defer r.m.record.mu.Unlock()
+	if r.m.record.err != nil || r.m.record.stored != nil {
+		return r.m.record.stored, r.m.record.err
+	}
 	return []record.Snapshot{{Name: oneSnapshot, Epoch: 1, Revision: 500, Size: 11}}, nil
 }
 

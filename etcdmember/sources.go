@@ -2,8 +2,6 @@ package etcdmember
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 
 	"github.com/quorate/quorate/internal/record"
 )
@@ -31,28 +29,4 @@ func (m *Membership) observeSources(ctx context.Context, f *Facts) {
 			f.Policy.Snapshot = &SnapshotRef{Name: s.Name, Epoch: s.Epoch, Revision: s.Revision, Time: s.Time}
 		}
 	}
-}
-
-// readArchives reads the archived directories. Each is read once: nothing writes to an archive.
-func (m *Membership) readArchives() (out []Archive) {
-	entries, err := os.ReadDir(m.archivesDir())
-	if err != nil {
-		return nil
-	}
-	if m.archives == nil {
-		m.archives = map[string]Archive{}
-	}
-	for _, e := range entries {
-		a, ok := m.archives[e.Name()]
-		if !ok {
-			d, err := readDir(filepath.Join(m.archivesDir(), e.Name()))
-			if err != nil || !d.Exists {
-				continue
-			}
-			a = Archive{Name: e.Name(), MemberID: d.MemberID, Term: d.LastTerm, LastIndex: d.LastIndex, OpenErr: d.OpenErr}
-			m.archives[e.Name()] = a
-		}
-		out = append(out, a)
-	}
-	return out
 }

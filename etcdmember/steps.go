@@ -40,6 +40,8 @@ const (
 	StepStopped         Step = "silence-2-create-stopped"
 	StepArchiveOnDisk   Step = "archive-1-reset-agent-file"
 	StepArchive         Step = "archive-2-rename"
+	StepPurgeMark       Step = "purge-1-rename"
+	StepPurgeRemove     Step = "purge-2-remove"
 	StepPromote         Step = "beside-1-promote"
 	StepRemove          Step = "beside-2-remove"
 	StepMoveLeader      Step = "beside-3-move-leader"

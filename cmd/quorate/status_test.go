@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/quorate/quorate/agent"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -55,5 +57,11 @@ func compareGolden(t *testing.T, file, got string) {
 	}
 	if got != string(want) {
 		t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
+	}
+}
+
+func TestTheStatusSaysWhatTheArchiveTakes(t *testing.T) {
+	if got := archiveText(&agent.ArchiveStatus{Count: 2, Bytes: 300 << 20, Kept: "no archive is purged: a restore is in force"}); got != "2 archived directories take 300 MiB; no archive is purged: a restore is in force" {
+		t.Error(got)
 	}
 }

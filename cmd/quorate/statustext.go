@@ -40,6 +40,9 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 	if s.Snapshots != nil {
 		fmt.Fprintf(w, "\n%s\n", snapshotText(s.Snapshots, now))
 	}
+	if s.Archives != nil && s.Archives.Count > 0 {
+		fmt.Fprintf(w, "\n%s\n", archiveText(s.Archives))
+	}
 }
 
 // snapshotText says how old the newest snapshot is and when the next one is due.
@@ -57,6 +60,15 @@ func snapshotText(s *agent.SnapshotStatus, now time.Time) string {
 		return text + "; the next is due in " + age(s.Due, now)
 	}
 	return text + "; the next has been due for " + age(now, s.Due)
+}
+
+// archiveText says what former members' directories take, and why they stay where something is due.
+func archiveText(s *agent.ArchiveStatus) string {
+	text := fmt.Sprintf("%d archived directories take %d MiB", s.Count, s.Bytes>>20)
+	if s.Kept != "" {
+		text += "; " + s.Kept
+	}
+	return text
 }
 
 // rowText names the row of the membership's table; what a phase waits for by itself has none.

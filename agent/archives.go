@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorate/quorate/etcdmember"
+)
+
+// archivesPeriod is the time between two looks at the archived directories. Room is wanted before the next replacement, which nobody can foresee; a look where
+// nothing is due asks the data disk alone.
+const archivesPeriod = time.Minute
+
+// archivePurge deletes the archives whose time has come; etcdmember.Membership implements it.
+type archivePurge interface {
+	PurgeArchives(ctx context.Context) (etcdmember.ArchiveShelf, error)
+}
+
+// keepArchives purges the archived directories until ctx is done. Nothing waits for it and nothing but ctx ends it: what fails is tried again at the next look.
+func (a *Agent) keepArchives(ctx context.Context, m archivePurge) error {
+	said := ""
+	for {
+		shelf, err := m.PurgeArchives(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		said = a.showArchives(shelf, err, said)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(archivesPeriod):
+		}
+	}
+}
+
+// showArchives shows what there is; the log hears each failure once.
+func (a *Agent) showArchives(shelf etcdmember.ArchiveShelf, err error, said string) (says string) {
+	a.mu.Lock()
+	a.archives = &ArchiveStatus{Count: shelf.Count, Bytes: shelf.Bytes, Kept: shelf.Kept}
+	a.mu.Unlock()
+	if err == nil {
+		return ""
+	}
+	if says = err.Error(); says != said {
+		a.cfg.Log.Warn("look after the archived directories", "err", says)
+	}
+	return says
+}

@@ -1,0 +1,399 @@
+package etcdmember
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// attic is a replica that is a voter, with real archives on its disk. Each test changes one thing in it.
+type attic struct {
+	*machine
+	t      *testing.T
+	ms     *Membership
+	look   Observation
+	lookAt time.Time
+	row    Row
+	status MemberStatus
+	room   []Room // one for each look, and the last for all after it
+	names  map[string]string
+}
+
+// plenty is room for anything.
+var plenty = Room{Free: 90 << 30, Total: 100 << 30, Database: 1 << 30}
+
+// newAttic has three archives, put away 72, 48 and 1 hours ago, of members d1, d2 and d3, and a snapshot of half an hour ago.
+func newAttic(t *testing.T) *attic {
+	t.Helper()
+	a := &attic{machine: newMachine(t, pa, newRecord()), t: t, lookAt: time.Now(), row: RowRunning, room: []Room{plenty}, names: map[string]string{}}
+	a.ms = a.open()
+	if _, err := a.boot(a.ms); err != nil {
+		t.Fatal(err)
+	}
+	s, err := a.ms.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Members = []Member{{ID: s.MemberID, Name: "x"}, {ID: 0xb1, Name: "y"}}
+	a.status = s
+	a.child.say = func(out *MemberStatus) { *out = a.status }
+	a.look = Observation{Record: Rf, Remote: Quorum, Phase: PhaseStarted, Running: true}
+	a.look.Names.DiskEpochNumber = 1
+	a.put("d1", 72*time.Hour, 0xd1, 0xc1)
+	a.put("d2", 48*time.Hour, 0xd2, 0xc1)
+	a.put("d3", time.Hour, 0xd3, 0xc1)
+	a.record.stored = []record.Snapshot{{Name: "1/9-x", Epoch: 1, Term: 2, Index: 9, Time: time.Now().Add(-30 * time.Minute), Written: time.Now().Add(-29 * time.Minute)}}
+	return a
+}
+
+// put makes an archive of some age.
+func (a *attic) put(short string, age time.Duration, id, cluster record.MemberID) {
+	a.t.Helper()
+	name := archiveName(time.Now().Add(-age))
+	if err := makeDirectory(filepath.Join(a.ms.archivesDir(), name), &MemberStatus{MemberID: id, ClusterID: cluster}); err != nil {
+		a.t.Fatal(err)
+	}
+	if old, ok := a.names[short]; ok {
+		if err := os.RemoveAll(filepath.Join(a.ms.archivesDir(), old)); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	a.names[short] = name
+}
+
+// path is an archive's.
+func (a *attic) path(short string) string { return filepath.Join(a.ms.archivesDir(), a.names[short]) }
+
+// purge is one look at the archive, as the agent takes it.
+func (a *attic) purge() (ArchiveShelf, error) {
+	rooms := a.room
+	a.ms.room = func(string) (Room, error) {
+		now := rooms[0]
+		rooms = rooms[min(1, len(rooms)-1):]
+		return now, nil
+	}
+	a.ms.saw(Facts{Now: a.lookAt}, a.look, Plan{Row: a.row}, Plan{})
+	return a.ms.PurgeArchives(context.Background())
+}
+
+// left are the archives that are there.
+func (a *attic) left() string {
+	a.t.Helper()
+	entries, err := os.ReadDir(a.ms.archivesDir())
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		name := e.Name()
+		for short, n := range a.names {
+			if n == e.Name() {
+				name = short
+			}
+		}
+		out = append(out, name)
+	}
+	return strings.Join(out, " ")
+}
+
+// order gives the record orders.
+func (a *attic) order(orders ...record.Order) {
+	a.record.change(func(v *record.View) { v.Orders = orders })
+}
+
+var restoreOrder = record.Order{Number: 1, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1, Replica: pb, From: record.Source{Kind: record.SourceDirectory, MemberID: 0xd1}}}
+
+// Each condition of the rule is missing once: then nothing is deleted, and it is said why.
+func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
+	const none, voter, settled, snapshot = "", "not a voter|not run as a member|not serve|too long ago|data differ", "not of the newest epoch|in force|paused", "no verified snapshot"
+	for _, tc := range []struct {
+		name string
+		do   func(a *attic)
+		kept string // what is said; alternatives
+	}{
+		{"the member is a learner", func(a *attic) { a.status.Learner = true }, voter},
+		{"the list has it as a learner", func(a *attic) { a.status.Members[0].Learner = true }, voter},
+		{"the list does not have it", func(a *attic) { a.status.Members = a.status.Members[1:] }, voter},
+		{"its client port does not serve", func(a *attic) { a.status.Ready = false }, voter},
+		{"it knows no leader", func(a *attic) { a.status.Leader = 0 }, voter},
+		{"it was removed", func(a *attic) { a.status.Removed = true }, voter},
+		{"it does not answer", func(a *attic) { a.child.Stop(context.Background()) }, "ask the member's status"},
+		{"members' data differ", func(a *attic) { a.status.Alarms = []Alarm{{MemberID: 0xb1, Kind: AlarmCorrupt}} }, voter},
+		{"no quorum answered the last look", func(a *attic) { a.look.Remote = Nobody }, voter},
+		{"the last look could not read the record", func(a *attic) { a.look.Record = RUnreadable }, voter},
+		{"another row holds", func(a *attic) { a.row = 5 }, voter},
+		{"there is a fault", func(a *attic) { a.look.Fault = "x" }, voter},
+		{"the member has not started for good", func(a *attic) { a.look.Phase = PhaseSeeding }, voter},
+		{"there was no look for two minutes", func(a *attic) { a.lookAt = time.Now().Add(-2 * time.Minute) }, voter},
+		{"there was no look yet", func(a *attic) { a.lookAt = time.Time{} }, voter},
+		{"the record cannot be read", func(a *attic) { a.record.fail(errors.New("the bucket is away")) }, "the bucket is away"},
+		{"the epoch has ended", func(a *attic) { a.record.change(func(v *record.View) { v.Epochs[0].Closed = &record.Closed{} }) }, settled},
+		{"a newer epoch is claimed", func(a *attic) {
+			a.record.change(func(v *record.View) { v.Epochs = append(v.Epochs, record.Epoch{Number: 2, Claim: &record.Claim{}}) })
+		}, settled},
+		{"the record's epoch is another cluster's", func(a *attic) { a.status.ClusterID = 0xc9 }, settled},
+		{"the disk is of another epoch", func(a *attic) { a.look.Names.DiskEpochNumber = 2 }, settled},
+		{"a restore is ordered", func(a *attic) { a.order(restoreOrder) }, settled},
+		{"a restore is ordered, and a newer one is done", func(a *attic) {
+			done := record.Order{Number: 2, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1}, Done: &record.Done{}}
+			a.order(restoreOrder, done)
+		}, settled},
+		{"changes are paused", func(a *attic) { a.order(record.Order{Number: 1, Kind: record.OrderPause}) }, settled},
+		{"there is no snapshot", func(a *attic) { a.record.stored = []record.Snapshot{} }, snapshot},
+		{"the snapshot is of an epoch before", func(a *attic) { a.record.stored[0].Epoch = 9 }, snapshot},
+		{"the snapshot was taken before", func(a *attic) { a.record.stored[0].Time = time.Now().Add(-100 * time.Hour) }, snapshot},
+		{"the snapshot was stored before", func(a *attic) { a.record.stored[0].Written = time.Now().Add(-100 * time.Hour) }, snapshot},
+		{"the snapshot is of the future", func(a *attic) {
+			a.record.stored[0].Time, a.record.stored[0].Written = time.Now().Add(time.Hour), time.Time{}
+		}, snapshot},
+		{"the snapshot does not reach as far, by its term", func(a *attic) { a.record.stored[0].Term = 1 }, snapshot},
+		{"the snapshot does not reach as far, by its index", func(a *attic) { a.record.stored[0].Index = 0 }, snapshot},
+		{"both are of members in the list", func(a *attic) {
+			a.status.Members = append(a.status.Members, Member{ID: 0xd1}, Member{ID: 0xd2})
+		}, "is of a member that is in the list"},
+		{"they are younger than a day and there is room", func(a *attic) {
+			a.put("d1", 23*time.Hour, 0xd1, 0xc1)
+			a.put("d2", 22*time.Hour, 0xd2, 0xc1)
+		}, none},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			a := newAttic(t)
+			tc.do(a)
+			shelf, err := a.purge()
+			if left := a.left(); left != "d1 d2 d3" || err != nil {
+				t.Errorf("left %q, error %v", left, err)
+			}
+			said := tc.kept == none && shelf.Kept == "" || tc.kept != none && slices.ContainsFunc(strings.Split(tc.kept, "|"), func(w string) bool { return strings.Contains(shelf.Kept, w) })
+			if !said || shelf.Count != 3 || shelf.Bytes < 3*(64<<10) {
+				t.Errorf("it says %+v", shelf)
+			}
+		})
+	}
+}
+
+func TestWhichArchivesGo(t *testing.T) {
+	short := Room{Free: 5 << 30, Total: 20 << 30, Database: 8 << 30}
+	young := func(a *attic) {
+		a.put("d1", 3*time.Hour, 0xd1, 0xc1)
+		a.put("d2", 2*time.Hour, 0xd2, 0xc1)
+	}
+	for _, tc := range []struct {
+		name string
+		do   func(a *attic)
+		left string
+	}{
+		{"the last one always stays", func(*attic) {}, "d3"},
+		{"also where it is old", func(a *attic) { a.put("d3", 40*time.Hour, 0xd3, 0xc1) }, "d3"},
+		{"one that is a day old goes, a younger one stays", func(a *attic) { a.put("d2", 20*time.Hour, 0xd2, 0xc1) }, "d2 d3"},
+		{"young ones go where a replacement would not fit", func(a *attic) { young(a); a.room = []Room{short} }, "d3"},
+		{"young ones go where less than a tenth is free", func(a *attic) { young(a); a.room = []Room{{Free: 9 << 30, Total: 100 << 30}} }, "d3"},
+		{"no more go than are needed, the oldest first", func(a *attic) { young(a); a.room = []Room{short, plenty} }, "d2 d3"},
+		{"an archive of a member in the list stays", func(a *attic) { a.status.Members = append(a.status.Members, Member{ID: 0xd1}) }, "d1 d3"},
+		{"a person's is left alone", func(a *attic) {
+			if err := os.Rename(a.path("d1"), filepath.Join(a.ms.archivesDir(), "mine")); err != nil {
+				a.t.Fatal(err)
+			}
+		}, "d3 mine"},
+		{"beside an empty one the last that holds anything stays", func(a *attic) {
+			if err := os.RemoveAll(a.path("d3")); err != nil {
+				a.t.Fatal(err)
+			}
+			a.putEmpty("d3", time.Hour)
+		}, "d2 d3"},
+		{"an empty one goes as any other", func(a *attic) {
+			if err := os.RemoveAll(a.path("d1")); err != nil {
+				a.t.Fatal(err)
+			}
+			a.putEmpty("d1", 72*time.Hour)
+			a.record.stored[0].Index = 0 // which is not far enough for d2
+		}, "d2 d3"},
+		{"one that cannot be read goes by a snapshot that is a day younger", func(a *attic) { a.breakLog("d1") }, "d3"},
+		{"and else stays", func(a *attic) {
+			a.breakLog("d1")
+			a.record.stored[0].Time = time.Now().Add(-49 * time.Hour) // 23 h after d1, before d2
+		}, "d1 d2 d3"},
+		{"so does one of a history that the record does not know", func(a *attic) {
+			a.put("d1", 72*time.Hour, 0xd1, 0xcc)
+			a.record.stored[0].Time = time.Now().Add(-49 * time.Hour)
+		}, "d1 d2 d3"},
+		{"one of an epoch before goes by a snapshot of the epoch that runs", func(a *attic) {
+			a.put("d1", 72*time.Hour, 0xd1, 0xc0)
+			a.secondEpoch()
+			a.record.stored[0].Epoch, a.record.stored[0].Term, a.record.stored[0].Index = 2, 1, 1
+		}, "d2 d3"},
+		{"and by one of its own that reaches as far", func(a *attic) {
+			a.put("d1", 72*time.Hour, 0xd1, 0xc0)
+			a.secondEpoch()
+		}, "d2 d3"},
+		{"a restore that is done holds nothing back", func(a *attic) {
+			done := restoreOrder
+			done.Done = &record.Done{}
+			a.order(done)
+		}, "d3"},
+		{"nor one of an epoch before, which nobody said was done", func(a *attic) { a.secondEpoch(); a.order(restoreOrder); a.record.stored[0].Epoch = 2 }, "d3"},
+		{"nor one that was withdrawn", func(a *attic) {
+			a.order(restoreOrder, record.Order{Number: 2, Kind: record.OrderWithdraw, Withdraws: 1})
+		}, "d3"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			a := newAttic(t)
+			tc.do(a)
+			_, err := a.purge()
+			if left := a.left(); left != tc.left || err != nil {
+				t.Errorf("left %q, error %v: want %q", left, err, tc.left)
+			}
+		})
+	}
+}
+
+// secondEpoch makes the running epoch the second, after one of cluster 0xc0.
+func (a *attic) secondEpoch() {
+	a.record.change(func(v *record.View) {
+		first := record.Epoch{Number: 1, Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: 0xc0}}, Closed: &record.Closed{}}
+		v.Epochs[0].Number = 2
+		v.Epochs = append([]record.Epoch{first}, v.Epochs...)
+	})
+	a.look.Names.DiskEpochNumber = 2
+}
+
+// putEmpty archives what a learner leaves that never got the state: a log without an entry.
+func (a *attic) putEmpty(short string, age time.Duration) {
+	a.t.Helper()
+	name := archiveName(time.Now().Add(-age))
+	if err := makeLog(filepath.Join(a.ms.archivesDir(), name), 0xd9, 0xc1); err != nil {
+		a.t.Fatal(err)
+	}
+	a.names[short] = name
+}
+
+// breakLog makes an archive's log unreadable.
+func (a *attic) breakLog(short string) {
+	a.t.Helper()
+	logs, err := filepath.Glob(filepath.Join(a.path(short), "member/wal/*.wal"))
+	if err != nil || len(logs) == 0 {
+		a.t.Fatal(logs, err)
+	}
+	if err := os.WriteFile(logs[0], []byte(strings.Repeat("x", 4096)), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// The power goes at every step of a purge, before it takes effect and after. What is left of an archive is then never read as one, and the next look ends it.
+func TestAPurgeSurvivesEveryPowerCut(t *testing.T) {
+	cuts := cutLog{}
+	for _, after := range []bool{false, true} {
+		for when := 1; ; when++ {
+			a := newAttic(t)
+			a.power.n, a.power.when, a.power.after = 0, when, after
+			if !a.cutPurge() {
+				if a.power.n < 8 {
+					t.Fatalf("a purge of two archives is %d steps", a.power.n)
+				}
+				break
+			}
+			cuts[a.power.moment()] = true
+			a.nextLife()
+		}
+	}
+	cuts.want(t, purgeSteps)
+}
+
+// cutPurge purges until the power goes, and reports whether it did. Every write belongs to a step, and is its only one.
+func (a *attic) cutPurge() (wasCut bool) {
+	a.power.booting = true
+	defer func() {
+		a.power.booting = false
+		if p := recover(); p != nil {
+			if _, ok := p.(cut); !ok {
+				panic(p)
+			}
+			wasCut = true
+		}
+	}()
+	if _, err := a.purge(); err != nil {
+		a.t.Error(err)
+	}
+	return false
+}
+
+// nextLife is the next process on the same disk: it reads no archive that is not whole, not even before it has looked, and ends what was begun.
+func (a *attic) nextLife() {
+	a.t.Helper()
+	where := a.power.moment()
+	a.power.when, a.power.step = 0, ""
+	a.ms = a.open()
+	whole := map[record.MemberID]bool{}
+	for _, r := range a.ms.readArchives() {
+		if r.OpenErr != nil || r.LastIndex == 0 {
+			a.t.Errorf("cut at %s: %s is read: %+v", where, r.Name, r)
+		}
+		whole[r.MemberID] = true
+	}
+	if !whole[0xd3] {
+		a.t.Errorf("cut at %s: only %v are whole", where, slices.Collect(maps.Keys(whole)))
+	}
+	status := a.status
+	a.child.say = func(out *MemberStatus) { *out = status }
+	if _, err := a.purge(); err != nil || a.left() != "d3" {
+		a.t.Errorf("cut at %s: left %q, %v", where, a.left(), err)
+	}
+}
+
+// A purge that was begun is ended whatever holds by then: nobody can use what is left. A look writes nothing.
+func TestWhatAPurgeHasBegunIsEnded(t *testing.T) {
+	a := newAttic(t)
+	a.status.Learner = true
+	if err := os.Rename(a.path("d1"), a.path("d1")+purgingSuffix); err != nil {
+		t.Fatal(err)
+	}
+	a.ms.cfg.ReadOnly = true
+	if _, err := a.purge(); err != nil || !strings.Contains(a.left(), purgingSuffix) {
+		t.Errorf("a look left %q, %v", a.left(), err)
+	}
+	a.ms.cfg.ReadOnly = false
+	if shelf, err := a.purge(); err != nil || a.left() != "d2 d3" || shelf.Count != 2 {
+		t.Errorf("left %q, %+v, %v", a.left(), shelf, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := os.Rename(a.path("d2"), a.path("d2")+purgingSuffix); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.ms.PurgeArchives(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a stop: %v", err)
+	}
+}
+
+// Where the data disk is not mounted nothing beneath its mount point is touched.
+func TestNothingIsPurgedBeneathAMountPoint(t *testing.T) {
+	a := newAttic(t)
+	a.cluster.Etcd.DataDisk = "data"
+	a.ms.mountinfo = filepath.Join(a.dir, "no-mounts")
+	if _, err := a.purge(); err != nil || a.left() != "d1 d2 d3" {
+		t.Errorf("left %q, %v", a.left(), err)
+	}
+}
+
+func TestTheRoomIsAskedOfTheDisk(t *testing.T) {
+	a := newAttic(t)
+	r, err := a.ms.roomOf(a.ms.cfg.Cluster.Etcd.DataDir)
+	if err != nil || r.Total == 0 || r.Free == 0 || r.Free > r.Total || r.Database == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := a.ms.roomOf("/does-not-exist"); err == nil {
+		t.Error("no error")
+	}
+	if (Room{}).short() != "" {
+		t.Error("what is not known is short")
+	}
+}

@@ -1,0 +1,171 @@
+package etcdmember
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/storage/datadir"
+	"golang.org/x/sys/unix"
+)
+
+// ArchiveShelf is what the archive of this replica's data disk holds.
+type ArchiveShelf struct {
+	// Count and Bytes are of all directories in it, those that are being deleted too.
+	Count int
+	Bytes int64
+	// Kept is why nothing is purged although something is old or space is short; empty: nothing is due.
+	Kept string
+}
+
+// PurgeArchives deletes the archives that DecidePurge says may go, one after the other, each by what was read right before it, and ends what a purge before
+// it has left half done. It is for a replica whose boot is done, beside Keep. It ends early with ctx, between two files.
+func (m *Membership) PurgeArchives(ctx context.Context) (ArchiveShelf, error) {
+	if d := m.diskFacts(); m.cfg.ReadOnly || d.Wanted != "" && !d.Mounted {
+		return ArchiveShelf{}, nil // what lies in the folder beneath the mount point is nobody's
+	}
+	err := m.finishPurges(ctx)
+	kept := ""
+	for err == nil {
+		var purged bool
+		if purged, err = m.purgeOne(ctx); !purged {
+			break
+		}
+	}
+	if errors.Is(err, errKept) {
+		kept, err = err.Error(), nil
+	}
+	shelf, sizeErr := m.archiveShelf()
+	shelf.Kept = kept
+	return shelf, errors.Join(err, sizeErr)
+}
+
+// purgeOne looks, decides and deletes one archive. While it decides no order to restore is accepted here: that would name an archive that goes.
+func (m *Membership) purgeOne(ctx context.Context) (purged bool, err error) {
+	m.choosing.Lock()
+	p, err := m.nextPurge(ctx)
+	if p == nil || err != nil {
+		m.choosing.Unlock()
+		return false, err
+	}
+	from := filepath.Join(m.archivesDir(), p.Archive.Name)
+	size, err := sizeOf(from)
+	if err == nil {
+		err = m.at(StepPurgeMark, func() error { return m.disk.rename(from, from+purgingSuffix) })
+	}
+	m.choosing.Unlock()
+	if err != nil {
+		return false, fmt.Errorf("purge %s: %w", from, err)
+	}
+	m.cfg.Log.Info("purging an archive", "name", p.Archive.Name, "bytes", size, "member", p.Archive.MemberID.String(), "reason", p.Reason)
+	return true, m.finishPurges(ctx)
+}
+
+// nextPurge reads what the decision needs; the record only where something is due.
+func (m *Membership) nextPurge(ctx context.Context) (*Purge, error) {
+	f := PurgeFacts{Now: time.Now()}
+	var err error
+	if f.Archives, err = m.datedArchives(); err != nil || len(f.Archives) < 2 {
+		return nil, err
+	}
+	if f.Room, err = m.room(m.cfg.Cluster.Etcd.DataDir); err != nil {
+		return nil, err
+	}
+	if len(f.due()) == 0 {
+		return nil, nil
+	}
+	m.mu.Lock()
+	f.Look, f.LookAt, f.Keeps = m.told.observation, m.told.at, m.told.plan.Row == RowRunning
+	m.mu.Unlock()
+	if f.Member, err = m.Status(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %w", errKept, err)
+	}
+	if f.Snapshots, err = m.cfg.Record.Snapshots(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %w", errKept, err)
+	}
+	if f.Record, err = m.cfg.Record.View(ctx); err != nil { // after the snapshots: an order that names an archive is in it
+		return nil, fmt.Errorf("%w: %w", errKept, err)
+	}
+	return DecidePurge(f)
+}
+
+// datedArchives are the archives whose names are ours. One that a person has put there or renamed is a person's.
+func (m *Membership) datedArchives() (out []Archive, err error) {
+	names, err := m.archiveNames(func(name string) bool { _, ok := archivedAt(name); return ok })
+	if err != nil || len(names) < 2 {
+		return nil, err
+	}
+	read := m.readArchives()
+	for _, name := range names {
+		a := Archive{Name: name}
+		if n := slices.IndexFunc(read, func(a Archive) bool { return a.Name == name }); n >= 0 {
+			a = read[n]
+		}
+		a.Time, _ = archivedAt(name)
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// roomOf asks how full the data disk is, and how large the member's database.
+func (m *Membership) roomOf(dir string) (Room, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return Room{}, fmt.Errorf("look how much room %s has: %w", dir, err)
+	}
+	r := Room{Free: int64(st.Bavail) * st.Bsize, Total: int64(st.Blocks) * st.Bsize}
+	if info, err := os.Stat(datadir.ToBackendFileName(m.etcdDir())); err == nil {
+		r.Database = info.Size()
+	}
+	return r, nil
+}
+
+// finishPurges deletes what carries the name of a purge, whatever is left of it.
+func (m *Membership) finishPurges(ctx context.Context) error {
+	names, err := m.archiveNames(func(name string) bool { return strings.HasSuffix(name, purgingSuffix) })
+	for _, name := range names {
+		if err == nil {
+			err = m.removeTree(ctx, filepath.Join(m.archivesDir(), name))
+		}
+	}
+	return err
+}
+
+// removeTree deletes a folder file by file, each a step, so that a stop of the agent waits for one file at most.
+func (m *Membership) removeTree(ctx context.Context, root string) error {
+	var all []string
+	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		all = append(all, path)
+		return err
+	})
+	for _, path := range slices.Backward(all) { // what is in a folder comes after it
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
+			err = m.at(StepPurgeRemove, func() error { return m.disk.remove(path) })
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("delete a purged archive: %w", err)
+	}
+	m.cfg.Log.Info("purged an archive", "path", root)
+	return nil
+}
+
+// archiveShelf is what the archive holds now.
+func (m *Membership) archiveShelf() (s ArchiveShelf, err error) {
+	names, err := m.archiveNames(func(string) bool { return true })
+	if err != nil || len(names) == 0 {
+		return s, err
+	}
+	s.Count = len(names)
+	s.Bytes, err = sizeOf(m.archivesDir())
+	return s, err
+}

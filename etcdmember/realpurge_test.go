@@ -1,0 +1,73 @@
+package etcdmember
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/storage/datadir"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// A member's database is damaged twice, and it is replaced each time. Its disk has no room for a third time: once a snapshot is newer than the first archive that
+// one is purged, and the second stays. What a look of a real member says is enough for the purge.
+func TestAReplacedMemberPurgesAllArchivesButTheLast(t *testing.T) {
+	if !inOwnNetwork(t) {
+		return
+	}
+	r := newRealRing(t, pa, pb, pc)
+	r.begin(pa, pb, pc)
+	p := r.follower()
+	a := r.agents[p]
+	archives := filepath.Join(filepath.Dir(a.etcdDir()), "archive")
+	for range 2 {
+		before := r.ids(p)[p]
+		a.end()
+		if err := os.Truncate(datadir.ToBackendFileName(a.etcdDir()), 8192); err != nil {
+			t.Fatal(err)
+		}
+		a.begin()
+		r.await("it is another member", func() error {
+			if s, err := r.status(p); err != nil || s.MemberID == before {
+				return fmt.Errorf("%+v, %w", s, err)
+			}
+			return r.voters(pa, pb, pc)
+		})
+	}
+	all, err := os.ReadDir(archives)
+	if err != nil || len(all) != 2 {
+		t.Fatal(all, err)
+	}
+	ms := a.membership()
+	ms.room = func(string) (Room, error) { return Room{Free: 5 << 30, Total: 20 << 30, Database: 8 << 30}, nil }
+	taken := record.Snapshot{Name: "1/9-x", Epoch: 1, Term: 1 << 20, Index: 1 << 40, Time: time.Now().Add(-time.Hour)}
+	store := func(s record.Snapshot) {
+		r.record.mu.Lock()
+		defer r.record.mu.Unlock()
+		r.record.stored = []record.Snapshot{s}
+	}
+	store(taken)
+	if shelf, err := ms.PurgeArchives(t.Context()); err != nil || shelf.Count != 2 || !strings.Contains(shelf.Kept, "no verified snapshot") {
+		t.Errorf("with an old snapshot: %+v, %v", shelf, err)
+	}
+	taken.Time = time.Now()
+	store(taken)
+	r.await("it is purged", func() error {
+		shelf, err := ms.PurgeArchives(t.Context())
+		if err != nil || shelf.Count != 1 || shelf.Kept != "" {
+			return fmt.Errorf("%+v, %w", shelf, err)
+		}
+		return nil
+	})
+	left, err := os.ReadDir(archives)
+	if err != nil || len(left) != 1 || left[0].Name() != all[1].Name() {
+		t.Errorf("left %v of %v, %v", left, all, err)
+	}
+	if err := r.voters(pa, pb, pc); err != nil {
+		t.Error(err)
+	}
+}
