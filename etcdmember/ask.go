@@ -108,6 +108,7 @@ func (m *Membership) askOne(ctx context.Context, t target, tlsConfig *tls.Config
 	if st, err := c.Status(ctx, ClientURL(name)); err == nil {
 		a.Reach = max(a.Reach, ReachAnswers)
 		a.ClusterID, a.Version = record.MemberID(st.Header.GetClusterId()), st.Version
+		a.Database, a.Leads = st.DbSize, st.Leader != 0 && st.Leader == st.Header.GetMemberId()
 	}
 	return a
 }

@@ -33,6 +33,7 @@ func Classify(f Facts) Observation {
 	h.findTenure(&o)
 	h.findOrders(&o)
 	h.findEntries(&o)
+	h.findRoom(&o)
 	h.findPolicies(&o)
 	return o
 }

@@ -24,6 +24,10 @@ func doJoin(o Observation, _ time.Time) Plan {
 		p = Plan{Act: ActTakeIncarnation, Epoch: epoch, Incarnation: o.Names.NextIncarnation, Step: joinPending, Reason: "before anything is changed for this tenure"}
 	case len(o.Former) > 0:
 		p = Plan{Act: ActRemoveMember, MemberID: o.Former[0], Step: joinFormer, Reason: "an entry of this place's own past, whose disk is gone"}
+	case o.NoRoom != "" && !o.Reusable:
+		p.Act = ActWait
+		p = p.blocked("no-room", "a copy of the cluster's state does not fit on the data disk: "+o.NoRoom+".",
+			"Make the data disk larger, or move the oldest directories in `archive/` on it to another disk: they are purged only once this replica is a voter again. It goes on by itself.")
 	case o.Reusable && !o.ListedByAll:
 		p.Act, p.Step = ActWait, joinSeen
 		p = p.blocked(joinWaitsName, "not every connected member lists the new learner yet.", "It goes on by itself.")

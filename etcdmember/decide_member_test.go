@@ -67,6 +67,16 @@ func twoVoters(f *Facts) {
 	delete(f.Record.Replicas, pc)
 }
 
+// room is a data disk of 20 GiB, and the size of the database of whoever answers.
+func room(free, database int64) func(*Facts) {
+	return func(f *Facts) {
+		f.Room = Room{Free: free, Total: 20 << 30}
+		for i := range f.Answers {
+			f.Answers[i].Database = database
+		}
+	}
+}
+
 func leaveMe(f *Facts)   { f.order(record.Order{Kind: record.OrderLeave, Place: &pa}) }
 func removedMe(f *Facts) { f.quorum(entry(pb, "102", 0xb1), entry(pc, "103", 0xc3)) }
 func pause(f *Facts)     { f.order(record.Order{Kind: record.OrderPause}) }
@@ -141,6 +151,22 @@ var memberCases = []rowCase{
 	{"23: join step 3", from(three, joining("", 0, false)), 23, ActMarkAdding, ""},
 	{"23: join step 3, a phase of another epoch says nothing", from(three, joining(PhaseAdding, 0, false), func(f *Facts) { f.Agent.Epoch = 0 }), 23, ActMarkAdding, ""},
 	{"23: join step 4", from(three, joining(PhaseAdding, 0, false)), 23, ActAddLearner, ""},
+	{"23: join step 3, not where a copy of the state does not fit", from(three, joining("", 0, false), room(1<<30, 20<<30)), 23, ActWait, "no-room"},
+	{"23: join step 4, nor there", from(three, joining(PhaseAdding, 0, false), room(1<<30, 20<<30)), 23, ActWait, "no-room"},
+	{"23: join step 4, the leader's database counts", from(three, joining(PhaseAdding, 0, false), room(1<<30, 20<<30), func(f *Facts) {
+		f.Answers = append(f.Answers, Answer{Place: pc, Reach: ReachAnswers, ClusterID: 0xc1, Database: 512 << 20, Leads: true})
+	}), 23, ActAddLearner, ""},
+	{"23: join step 4, without the leader's the smallest", from(three, joining(PhaseAdding, 0, false), room(1<<30, 20<<30), func(f *Facts) {
+		f.Answers = append(f.Answers, Answer{Place: pc, Reach: ReachAnswers, ClusterID: 0xc1, Database: 512 << 20})
+	}), 23, ActAddLearner, ""},
+	{"23: join step 4, what a member of another cluster has says nothing", from(three, joining(PhaseAdding, 0, false), room(1<<30, 0), func(f *Facts) {
+		f.Answers = append(f.Answers, Answer{Place: pc, Reach: ReachAnswers, ClusterID: 0xc9, Database: 20 << 30, Leads: true})
+	}), 23, ActAddLearner, ""},
+	{"23: join step 4, where it fits", from(three, joining(PhaseAdding, 0, false), room(1<<30, 1<<30-joinSpare)), 23, ActAddLearner, ""},
+	{"23: join step 4, where it does not by a byte", from(three, joining(PhaseAdding, 0, false), room(1<<30, 1<<30-joinSpare+1)), 23, ActWait, "no-room"},
+	{"23: join step 4, where the disk's room is not known", from(three, joining(PhaseAdding, 0, false), room(0, 20<<30), func(f *Facts) { f.Room = Room{} }), 23, ActAddLearner, ""},
+	{"23: join step 2, a former member is removed all the same", from(three, joining("", 0, false), alsoListed(entry(pa, "101", 0xa1)), room(1<<30, 20<<30)), 23, ActRemoveMember, ""},
+	{"23: join step 7, one that was added goes on", from(three, joining(PhaseAdded, 0xa2, false), alsoListed(added(0xa2)), room(1<<30, 20<<30)), 23, ActConfirmIncarnation, ""},
 	{"23: join step 6, another member does not list it yet", from(three, joining(PhaseAdded, 0xa2, false), alsoListed(added(0xa2)), func(f *Facts) {
 		f.Answers = append(f.Answers, Answer{Place: pc, InstanceID: "103", Reach: ReachAnswers, ClusterID: 0xc1, Members: []Member{entry(pb, "102", 0xb1)}})
 	}), 23, ActWait, "join-not-seen-by-all"},

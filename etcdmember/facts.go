@@ -35,6 +35,8 @@ type Facts struct {
 	Answers []Answer
 	// Compute is what the Compute API said.
 	Compute Compute
+	// Room is how full the data disk is, looked at only where no member runs here.
+	Room Room
 	// ClusterVersion is etcd's cluster version as a peer said it, MemberVersion the lowest of the members that answered, EtcdVersion ours: "3.7.3".
 	// Empty: not known.
 	ClusterVersion, MemberVersion, EtcdVersion string
@@ -115,6 +117,9 @@ type Answer struct {
 	Acknowledged uint64
 	// Version is its etcd version, ClusterVersion the one that its cluster has agreed on; empty: not said.
 	Version, ClusterVersion string
+	// Database is the size of its database in bytes; 0: not said. Leads: it says that it leads.
+	Database int64
+	Leads    bool
 }
 
 // Member is one entry of etcd's member list.

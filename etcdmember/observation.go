@@ -158,6 +158,8 @@ type Observation struct {
 	Reusable bool
 	// ListedByAll: every member that gave a list shows the entry.
 	ListedByAll bool
+	// NoRoom is why a copy of the state does not fit on the data disk; empty: it may.
+	NoRoom string
 
 	// Snapshot20, WarmCopy21 and Survivors22 are the policies' conditions, but for Local, Record and Remote.
 	Snapshot20, WarmCopy21, Survivors22 PolicyFinding

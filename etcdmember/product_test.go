@@ -81,6 +81,7 @@ var predicates = []predicate{
 	{"confirmed incarnation", func(o *Observation) { o.OwnIncarnation, o.Pending, o.Confirmed = true, false, true }},
 	{"a former entry", func(o *Observation) { o.Former = []record.MemberID{0xa0} }},
 	{"a reusable entry", func(o *Observation) { o.Reusable = o.Local == L0 }},
+	{"too little room", func(o *Observation) { o.NoRoom = "1 MiB" }},
 	{"listed by all", func(o *Observation) { o.ListedByAll = true }},
 	{"row 20 acts", func(o *Observation) { o.Snapshot20 = PolicyActs }},
 	{"row 21 acts", func(o *Observation) { o.WarmCopy21 = PolicyActs }},
