@@ -73,6 +73,7 @@ func runMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) error {
 		return err
 	}
 	defer stop()
+	defer watchPeers(ctx, log)()
 	leadAlone(ctx, e, log)
 	err = watchMember(ctx, e, cfg, log)
 	if errors.Is(err, ErrStalled) {
