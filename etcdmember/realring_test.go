@@ -277,6 +277,9 @@ var errCut = errors.New("cut at a step")
 
 // cutAt ends the agent where a test wants it: at once, with nothing done after it. What runs beside the ticks ends with its goroutine.
 func (r *realRing) cutAt(s Step, when Moment, a *realAgent) {
+	if s == StepRemove && when == Before {
+		r.letEnd(cutAt{StepMoveLeader, After})
+	}
 	key := cutAt{s, when}.String()
 	r.mu.Lock()
 	wanted := r.cuts[key]
@@ -294,6 +297,19 @@ func (r *realRing) cutAt(s Step, when Moment, a *realAgent) {
 		runtime.Goexit()
 	default:
 		panic(cut{})
+	}
+}
+
+// letEnd lets an agent come to where it is to end, while another, which would take that from it, waits. It comes there or never does: the test says so.
+func (r *realRing) letEnd(at cutAt) {
+	for range 100 {
+		r.mu.Lock()
+		left := r.cuts[at.String()]
+		r.mu.Unlock()
+		if !left {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 

@@ -49,7 +49,6 @@ func TestAgentsThatEndAtEachStepMakeAWholeCluster(t *testing.T) {
 		t.Errorf("%s came back as member %s on an empty disk", back, after[back])
 	}
 
-	time.Sleep(6 * time.Second) // etcd removes nobody before the others have been connected for 5 s
 	r.cut(After, StepMoveLeader)
 	r.cutAll([]Step{StepRemove, StepCompleteOrder})
 	two := r.leaderLeaves(all...)
@@ -67,7 +66,7 @@ func TestAgentsThatEndAtEachStepMakeAWholeCluster(t *testing.T) {
 // leaderLeaves lets the leader of the places leave by order, and returns the others.
 func (r *realRing) leaderLeaves(places ...replica.Place) []replica.Place {
 	r.t.Helper()
-	leaves := r.leader()
+	leaves := r.settledLeader(places)
 	rest := slices.DeleteFunc(slices.Clone(places), func(p replica.Place) bool { return p == leaves })
 	r.snapshot()
 	r.order(record.Order{Kind: record.OrderLeave, Place: &leaves})
@@ -79,6 +78,22 @@ func (r *realRing) leaderLeaves(places ...replica.Place) []replica.Place {
 		return errors.Join(r.allCut(), r.voterCount(len(rest), rest...))
 	})
 	return rest
+}
+
+// settledLeader waits until the places have had the same leader for some seconds: an agent that has just ended and comes back moves it.
+func (r *realRing) settledLeader(places []replica.Place) (leader replica.Place) {
+	r.t.Helper()
+	since := time.Now()
+	r.await("one leads for a while", func() error {
+		if now := r.leader(); now != leader || r.voterCount(len(places), places...) != nil {
+			leader, since = now, time.Now()
+		}
+		if leads := time.Since(since); leader == (replica.Place{}) || leads < 5*time.Second {
+			return fmt.Errorf("%s leads for %s", leader, leads)
+		}
+		return nil
+	})
+	return leader
 }
 
 // wantCut waits until an agent has ended at each step that was to be cut, and all places are voters that serve.
