@@ -34,13 +34,17 @@ const RemovedExitCode = 10
 var ErrStalled = errors.New("the member has caught up, but its client port does not serve")
 
 const (
-	// stallPatience is how long a member may have a leader and all committed entries without serving.
-	stallPatience = 400 * time.Millisecond
+	// firstStallPatience is how long a member may have a leader and all committed entries without serving, the first time.
+	firstStallPatience = 400 * time.Millisecond
 	// statusPeriod is the tick at which the child looks for a stall; the status itself is computed when asked.
 	statusPeriod = 50 * time.Millisecond
 	// maxStalls bounds how often one start is broken off for a stall. Where that does not help, etcd's own second try has to.
 	maxStalls = 5
 )
+
+// stallPatience is that of a start before which so many were broken off. It doubles: on a slow machine, where publishing alone takes a second, five
+// starts with the same patience were broken off in vain (seen in an emulated one).
+func stallPatience(stalls int) time.Duration { return firstStallPatience << stalls }
 
 // errNoLog: a member that has run before is to go on, and its log is not there. Joining or seeding again under the same id would be a
 // member that has forgotten what it acknowledged.
@@ -125,7 +129,7 @@ func watchMember(ctx context.Context, e *embed.Etcd, cfg MemberConfig, log *slog
 				caughtUp = time.Time{}
 			case caughtUp.IsZero():
 				caughtUp = now
-			case now.Sub(caughtUp) > stallPatience:
+			case now.Sub(caughtUp) > stallPatience(cfg.Stalls):
 				return ErrStalled
 			}
 		}

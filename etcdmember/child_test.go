@@ -169,3 +169,16 @@ func waitReady(t *testing.T, socket string) MemberStatus {
 	t.Fatal("the member did not serve within 20 s")
 	return MemberStatus{}
 }
+
+// etcd's own second try comes 5 s and two election time-outs after the first. To break off a start that waits for it would gain nothing.
+func TestAStartIsBrokenOffLaterEachTimeButNeverAfterEtcdsOwnSecondTry(t *testing.T) {
+	const secondTry = 7 * time.Second
+	if first := stallPatience(0); first != firstStallPatience {
+		t.Errorf("the first time after %s", first)
+	}
+	for n := 1; n < maxStalls; n++ {
+		if p := stallPatience(n); p != 2*stallPatience(n-1) || p >= secondTry {
+			t.Errorf("after %d stalls %s, after one less %s", n, p, stallPatience(n-1))
+		}
+	}
+}
