@@ -42,7 +42,7 @@ var predicates = []predicate{
 			o.Unusable = "tocommit is out of range"
 		}
 	}},
-	{"stopped id", func(o *Observation) { o.StoppedID = true }},
+	{"stopped id", func(o *Observation) { o.StoppedID, o.Reusable = true, false }},
 	{"same boot", func(o *Observation) { o.SameBoot = true }},
 	{"start-anyway", func(o *Observation) { o.StartAnyway = true }},
 	{"superseded", func(o *Observation) { o.Superseded = o.Record != RUnreadable }},
@@ -80,7 +80,7 @@ var predicates = []predicate{
 	{"pending incarnation", func(o *Observation) { o.OwnIncarnation, o.Pending, o.Confirmed = true, true, false }},
 	{"confirmed incarnation", func(o *Observation) { o.OwnIncarnation, o.Pending, o.Confirmed = true, false, true }},
 	{"a former entry", func(o *Observation) { o.Former = []record.MemberID{0xa0} }},
-	{"a reusable entry", func(o *Observation) { o.Reusable = o.Local == L0 }},
+	{"a reusable entry", func(o *Observation) { o.Reusable = o.Local == L0 && !o.StoppedID }},
 	{"too little room", func(o *Observation) { o.NoRoom = "1 MiB" }},
 	{"listed by all", func(o *Observation) { o.ListedByAll = true }},
 	{"row 20 acts", func(o *Observation) { o.Snapshot20 = PolicyActs }},
