@@ -65,7 +65,7 @@ func (m *Membership) notListed(ctx context.Context, v record.View, l Listing) []
 		}
 		if trusted {
 			vm, found, err := m.cfg.Compute.VM(ctx, want.Place)
-			another := err == nil && found && vm.InstanceID != want.InstanceID && !hadPlace(v, want.Place, vm.InstanceID)
+			another := err == nil && found && vm.InstanceID != want.InstanceID && !mayPrecede(v, want.Place, vm.InstanceID, want.InstanceID)
 			if err == nil && !found || another {
 				continue
 			}
@@ -96,9 +96,13 @@ func currentInstances(v record.View) []Instance {
 	return out
 }
 
-// hadPlace: the record knows the instance as one that had the place. Where the API shows it instead of its successor, it is late.
-func hadPlace(v record.View, p replica.Place, instanceID string) bool {
-	return slices.ContainsFunc(v.Replicas[p], func(i record.Incarnation) bool { return i.InstanceID == instanceID })
+// mayPrecede: the record knows the instance as one that had the place, and not as one that took it after the wanted one had taken its last
+// incarnation. Where the API shows it under the name, instead of its successor, it is late.
+func mayPrecede(v record.View, p replica.Place, instanceID, wanted string) bool {
+	all := v.Replicas[p]
+	first := slices.IndexFunc(all, func(i record.Incarnation) bool { return i.InstanceID == instanceID })
+	had := slices.ContainsFunc(all, func(i record.Incarnation) bool { return i.InstanceID == wanted })
+	return first >= 0 && (!had || slices.ContainsFunc(all[first:], func(i record.Incarnation) bool { return i.InstanceID == wanted }))
 }
 
 // noteInstances forgets both lists when the record names an instance that it did not name before. Two lists that lack an instance prove

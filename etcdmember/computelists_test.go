@@ -157,3 +157,38 @@ func TestTheComputeAPIIsAskedOnlyWhenAVoterIsAway(t *testing.T) {
 		}
 	}
 }
+
+// The seeder of the newest claim is asked for, too. Where its place has had other instances since, the API shows one of those under its name, and it is
+// gone; a restore of an epoch whose seeder had been recreated waited for it for ever.
+func TestASeederWhosePlaceHasAnotherInstanceIsGone(t *testing.T) {
+	me := VM{Place: pa, InstanceID: "103", Status: "RUNNING"}
+	before := VM{Place: pa, InstanceID: "91", Status: "RUNNING"}
+	for name, c := range map[string]struct {
+		taken []string // the instances of the incarnations of the place
+		shown VM
+		gone  bool
+	}{
+		"this very VM is its successor":                           {[]string{"101", "102", "103"}, me, true},
+		"an instance from before it is shown: the answer is late": {[]string{"91", "101", "103"}, before, false},
+		"it took the place again, after its successor":            {[]string{"101", "103", "101", "103"}, me, false},
+		"it never took an incarnation":                            {[]string{"103"}, me, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t, pa, newRecord())
+			m.me.InstanceID = "103"
+			api := &countedCompute{list: []VM{me}, names: map[replica.Place]VM{pa: c.shown}}
+			m.config = func(cfg *Config) { cfg.Compute = api }
+			ms := m.open()
+			v := record.View{Replicas: map[replica.Place][]record.Incarnation{}, Epochs: []record.Epoch{{Number: 1, Claim: &record.Claim{Seeder: record.Seeder{Place: pa, InstanceID: "101"}}}}}
+			for n, id := range c.taken {
+				v.Replicas[pa] = append(v.Replicas[pa], record.Incarnation{Place: pa, Number: uint64(n + 1), InstanceID: id})
+			}
+			ms.listCompute(t.Context(), v)
+			ms.compute.Second.Time = ms.compute.Second.Time.Add(-listPeriod)
+			ms.listCompute(t.Context(), v)
+			if gone := historyOf(Facts{Me: m.me, Record: v, Compute: ms.compute}).unlisted("101"); gone != c.gone {
+				t.Errorf("gone: %t; the second list: %+v", gone, ms.compute.Second)
+			}
+		})
+	}
+}
