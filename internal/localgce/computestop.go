@@ -1,8 +1,6 @@
 package localgce
 
 import (
-	"context"
-	"fmt"
 	"net/http"
 	"time"
 )
@@ -90,33 +88,4 @@ func (c *ComputeServer) operationResource(r *http.Request, o operation) resource
 		out["error"] = map[string]any{"errors": []any{map[string]any{"code": "INTERNAL_ERROR", "message": o.err.Error()}}}
 	}
 	return out
-}
-
-// stopForAPI begins what instances.stop asks for, and says when it is over.
-func (p *Project) stopForAPI(id uint64, done func(error)) {
-	p.tasks.Go(func() { done(p.stopInstance(id)) })
-}
-
-// stopInstance ends a VM in order where it hears that, and cuts its power where it does not, as Google does after some 90 s. One that is off stays so.
-func (p *Project) stopInstance(id uint64) error {
-	name := ""
-	p.mu.Lock()
-	for _, v := range p.vms {
-		if v.ID == id && v.Left == 0 {
-			name = v.key()
-		}
-	}
-	p.mu.Unlock()
-	return p.operate(name, "", func(v *vm) error {
-		switch {
-		case v.ID != id:
-			return fmt.Errorf("instance %d is no more: %s was made again meanwhile", id, name)
-		case v.machine == nil:
-			return nil
-		case v.frozen, v.paused, v.machine.stall != nil:
-			p.setStatus(v, statusStopping)
-			return p.powerOff(context.Background(), v)
-		}
-		return p.stopInOrder(context.Background(), v)
-	})
 }
