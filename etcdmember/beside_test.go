@@ -368,20 +368,3 @@ func TestThreeFirstBootsArePromotedBackToBack(t *testing.T) {
 		t.Fatalf("second tick: %s %s", p.Act, p.MemberID)
 	}
 }
-
-// A member that is out of reach would keep the hashes of all from being known until the errand's time is up.
-func TestHashesAreAskedOfThoseThatAreHeardOf(t *testing.T) {
-	for name, silence := range map[string]func(*RingMember){
-		"not heard of":         func(m *RingMember) { m.RecentActive = false },
-		"its streams are down": func(m *RingMember) { m.StreamsActive = false },
-	} {
-		r := threeVoters()
-		silence(&r.Members[1])
-		if got := heardOf(r.Members); len(got) != 2 || got[0].ID != 0xa1 || got[1].ID != 0xc3 || len(r.Members) != 3 || r.Members[1].ID != 0xb1 {
-			t.Errorf("%s: asked %+v of %+v", name, got, r.Members)
-		}
-	}
-	if got := heardOf(threeVoters().Members); len(got) != 3 {
-		t.Errorf("all are heard of: asked %+v", got)
-	}
-}

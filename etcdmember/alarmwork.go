@@ -23,6 +23,8 @@ const (
 	compactShare = 5
 	// hashCounts is how long the members' hashes count.
 	hashCounts = time.Minute
+	// hashAgain is after how long they are asked again where one of those that are heard of has not told a hash that can be compared.
+	hashAgain = 10 * time.Second
 	// sizeTimeout bounds the question for one member's size.
 	sizeTimeout = time.Second
 )
@@ -82,13 +84,18 @@ func (b *beside) findSizes(ctx context.Context, r *Ring) {
 	wg.Wait()
 }
 
-// findHashes gives each member the hash that it told last, and asks for all of them again where that is long ago.
+// findHashes gives each voter the hash that it told last, and asks for all of them again where that is due.
 func (b *beside) findHashes(now time.Time, revision int64, r *Ring) {
 	w := &b.alarms
+	w.giveHashes(now, r)
+	if !w.errand.runs() && w.hashesDue(now, *r) {
+		b.askHashes(r.Members, revision)
+	}
+}
+
+// giveHashes gives each voter the hash that it told last, where that still counts and can be compared with the leader's.
+func (w *alarmWork) giveHashes(now time.Time, r *Ring) {
 	if now.Sub(w.hashed) >= hashCounts {
-		if !w.errand.runs() {
-			b.askHashes(r.Members, revision)
-		}
 		return
 	}
 	leader := w.hashes[r.Leader]
@@ -100,16 +107,23 @@ func (b *beside) findHashes(now time.Time, revision int64, r *Ring) {
 	}
 }
 
-// heardOf are the members that the leader hears of. A call to one that is out of reach waits for it to come back, to the end of the errand.
-func heardOf(members []RingMember) []RingMember {
-	return slices.DeleteFunc(slices.Clone(members), func(m RingMember) bool { return !m.RecentActive || !m.StreamsActive })
+// hashesDue: what was told counts no longer, or lacks a voter that is heard of now: it was restarting when it was asked, or had not compacted as
+// far as the leader.
+func (w *alarmWork) hashesDue(now time.Time, r Ring) bool {
+	lacks := slices.ContainsFunc(r.Members, func(m RingMember) bool { return asked(m) && m.HashRevision == 0 })
+	since := now.Sub(w.hashed)
+	return since >= hashCounts || lacks && since >= hashAgain
 }
 
-// askHashes asks all that are heard of for their hash at the leader's revision, which all of them reach: a CORRUPT alarm refuses writes.
+// asked: a member is one of those whose hash is asked for. A learner refuses the question, and a call to one that is out of reach waits for it to
+// come back, to the end of the errand.
+func asked(m RingMember) bool { return !m.Learner && m.RecentActive && m.StreamsActive }
+
+// askHashes asks the voters that are heard of for their hash at the leader's revision, which all of them reach: a CORRUPT alarm refuses writes.
 func (b *beside) askHashes(members []RingMember, revision int64) {
 	var mu sync.Mutex
 	found := map[record.MemberID]dataHash{}
-	members = heardOf(members)
+	members = slices.DeleteFunc(slices.Clone(members), func(m RingMember) bool { return !asked(m) })
 	b.alarms.errand = startErrand("compare the members' data", func(ctx context.Context) error {
 		var wg sync.WaitGroup
 		errs := make([]error, len(members))
