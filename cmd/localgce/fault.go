@@ -11,7 +11,8 @@ import (
 
 // newFault makes Google's own services fail.
 func newFault() *cobra.Command {
-	return group(&cobra.Command{Use: "fault", Short: "Make the metadata server, the Compute API or a shown folder fail, or be well again"}, newMetadataFault(), newComputeFault(), newBindFault())
+	return group(&cobra.Command{Use: "fault", Short: "Make the metadata server, the name server, the Compute API or a shown folder fail, or be well again"},
+		newMetadataFault(), newNameServerFault(), newComputeFault(), newBindFault())
 }
 
 // kind spells "none" as the zero value.
@@ -41,10 +42,27 @@ func newMetadataFault() *cobra.Command {
 	return cmd
 }
 
+func newNameServerFault() *cobra.Command {
+	return &cobra.Command{
+		Use: "names {NAME|all} {none|silent}", Short: "How the name server answers, from now on and at the next boots: silent, or as ever that there is none",
+		Args: exactly(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := client(cmd)
+			if err == nil {
+				err = c.SetNameServerFault(cmd.Context(), all(args[0]), kind(args[1]))
+			}
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "name server of %s: %s\n", args[0], args[1])
+			}
+			return err
+		},
+	}
+}
+
 func newComputeFault() *cobra.Command {
 	var f localgce.ComputeFault
 	cmd := &cobra.Command{
-		Use: "compute {none|forbidden|notfound|unavailable|empty|stale|missing}", Short: "How the Compute API answers", Args: exactly(cobra.ExactArgs(1)),
+		Use: "compute {none|forbidden|notfound|unavailable|empty|stale|missing|unlisted}", Short: "How the Compute API answers", Args: exactly(cobra.ExactArgs(1)),
 		Long: "How the Compute API answers: 403, 404 or 503 to every request; lists without items; as of now, whatever comes; without some VMs and\n" +
 			"their disks. none without --caller heals all.",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -178,6 +178,7 @@ func TestADayOfAProject(t *testing.T) {
 	step("maintenance-event of a: MIGRATE_ON_HOST_MAINTENANCE", 0, "vm", "maintenance", "a", "MIGRATE_ON_HOST_MAINTENANCE")
 	step("Compute API: missing", 0, "fault", "compute", "missing", "--vm", "b", "--caller", "a")
 	step("metadata server of all: away", 0, "fault", "metadata", "all", "away")
+	step("name server of a: silent", 0, "fault", "names", "a", "silent")
 	step("Compute API: empty", 0, "fault", "compute", "empty")
 
 	var vms []localgce.VMStatus

@@ -88,6 +88,7 @@ func (p *Project) admin(down context.CancelFunc) http.Handler {
 		"fault/metadata": func(_ context.Context, o order) error {
 			return p.SetMetadataFault(o.VM, MetadataFault{o.Fault, o.Delay})
 		},
+		"fault/names":   func(ctx context.Context, o order) error { return p.SetNameServerFault(ctx, o.VM, o.Fault) },
 		"fault/compute": func(_ context.Context, o order) error { return p.SetComputeFault(o.Compute) },
 		"down":          func(context.Context, order) error { down(); return nil },
 	} {

@@ -167,6 +167,11 @@ func (c *Client) SetMetadataFault(ctx context.Context, name string, f MetadataFa
 	return c.order(ctx, "fault/metadata", order{VM: name, Fault: f.Kind, Delay: f.Delay})
 }
 
+// SetNameServerFault is Project.SetNameServerFault.
+func (c *Client) SetNameServerFault(ctx context.Context, name, kind string) error {
+	return c.order(ctx, "fault/names", order{VM: name, Fault: kind})
+}
+
 // SetComputeFault is Project.SetComputeFault.
 func (c *Client) SetComputeFault(ctx context.Context, f ComputeFault) error {
 	return c.order(ctx, "fault/compute", order{Compute: f})

@@ -92,6 +92,35 @@ func TestBindsFail(t *testing.T) {
 	w.do(w.SetBindFault("", "/srv/bucket", "hang")) // and down with it
 }
 
+func TestNameServersAreSilent(t *testing.T) {
+	w := start(t, config(t.TempDir(), 27, "a", "b"))
+	ctx := t.Context()
+	w.refused(`name server fault "dull": silent or none are known`, w.SetNameServerFault(ctx, "a", "dull"))
+	w.refused("no vm is named", w.SetNameServerFault(ctx, "c", localgce.NameServerSilent))
+	look := func(when, vm, want string) {
+		t.Helper()
+		if got := w.must(vm, "timeout 2 getent hosts nowhere.example; echo $?"); strings.TrimSpace(got) != want {
+			t.Errorf("%s, %s: a lookup ends with %q, want %s", when, vm, got, want)
+		}
+	}
+	const refused, silent = "2", "124"
+	look("at first", "a", refused)
+	w.do(w.SetNameServerFault(ctx, "a", localgce.NameServerSilent))
+	w.do(w.SetNameServerFault(ctx, "a", localgce.NameServerSilent))
+	look("silent", "a", silent)
+	look("another's is silent", "b", refused)
+	w.awaitReady("a") // its metadata server answers
+	w.do(w.KillVM(ctx, "a"))
+	w.do(w.StartVM(ctx, "a"))
+	look("after a boot", "a", silent)
+	w.do(w.SetNameServerFault(ctx, "a", ""))
+	look("healed", "a", refused)
+	w.do(w.KillVM(ctx, "b"))
+	w.do(w.SetNameServerFault(ctx, "", localgce.NameServerSilent)) // b is off
+	w.do(w.StartVM(ctx, "b"))
+	look("all are silent", "b", silent)
+}
+
 func TestLinksAreLimitedAndReset(t *testing.T) {
 	w := start(t, config(t.TempDir(), 21, "a", "b"))
 	ctx := t.Context()

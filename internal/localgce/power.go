@@ -61,6 +61,11 @@ func (p *Project) boot(ctx context.Context, v *vm, m *machine) error {
 	if err := p.fabric.shape(ctx, v.record, v.link, Link{}); err != nil {
 		return err
 	}
+	if v.nameless {
+		if err := p.fabric.silenceNames(ctx, v.record, true); err != nil {
+			return err
+		}
+	}
 	if err := p.changeCuts(ctx, func() {}); err != nil { // a recreated VM may have another address
 		return err
 	}

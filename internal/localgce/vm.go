@@ -32,6 +32,7 @@ type vm struct {
 	promised netip.Addr // its next address, while it is recreated
 	event    string     // maintenance-event; NONE where empty
 	fault    MetadataFault
+	nameless bool // its name server is silent
 	boots    int
 	agent    AgentStatus
 	machine  *machine // nil while powered off
