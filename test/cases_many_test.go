@@ -159,6 +159,13 @@ func TestCase24RepairsWhileTheCloudIsAway(t *testing.T) {
 	c.must(t, c.SetMetadataFault(vm, localgce.MetadataFault{}))
 	await(t, "replaced once metadata is back", c.membersWhole)
 
+	c.must(t, c.SetNameServerFault(t.Context(), "", localgce.NameServerSilent))
+	before := c.member(t, vm)
+	c.must(t, wipe(c)(t.Context(), vm))
+	await(t, "replaced while no name server answers", c.membersWhole)
+	c.wantMember(t, vm, before, false)
+	c.must(t, c.SetNameServerFault(t.Context(), "", ""))
+
 	c.hideRecord(t)
 	c.must(t, wipe(c)(t.Context(), vm))
 	await(t, "without the record it waits", func() error { return c.blocked(vm, "record-unreadable") })

@@ -181,9 +181,11 @@ func blackouts(t *testing.T, c *cluster) {
 				time.Sleep(time.Second)
 			}
 		} else {
+			c.must(t, c.SetNameServerFault(t.Context(), "", localgce.NameServerSilent)) // what took the power took them, too
 			c.together(t, order, c.StartVM)
 		}
 		await(t, "whole again", c.whole)
+		c.must(t, c.SetNameServerFault(t.Context(), "", ""))
 		l.end(t, c)
 	}
 }
