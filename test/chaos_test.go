@@ -99,14 +99,13 @@ type unrest struct {
 	rand   *rand.Rand
 	losses int
 
-	wait sync.WaitGroup
-	mu   sync.Mutex
-	busy map[string]bool   // VMs that are lost, or not yet repaired
-	lost map[string]string // VMs whose disks were lost, with the ids of the members that were on them
-	// injected counts the losses by kind; repairs are from a VM's return to its replica's.
-	injected map[string]int
-	repairs  spread
-	stalls   spread
+	wait     sync.WaitGroup
+	mu       sync.Mutex
+	busy     map[string]bool   // VMs that are lost, or not yet repaired
+	lost     map[string]string // VMs whose disks were lost, with the ids of the members that were on them
+	injected map[string]int    // the losses by kind
+	absences absences
+	stalls   []gap
 	errs     []error
 }
 
@@ -141,19 +140,21 @@ func (u *unrest) lose(t *testing.T) {
 	t.Logf("loss %d: %s: %s, for %s (from %s)", u.losses, vm, kind.name, hold.Round(time.Millisecond), other)
 	u.wait.Go(func() {
 		ctx := context.WithoutCancel(t.Context())
+		a := absence{vm: vm, kind: kind.name, lost: time.Now()}
 		err := kind.lose(ctx, u.cluster, vm, other)
 		if err == nil {
 			time.Sleep(hold)
 			err = kind.back(ctx, u.cluster, vm, other)
 		}
-		since := time.Now()
+		a.back = time.Now()
 		if err == nil {
 			err = u.awaitRepair(vm)
 		}
+		a.whole = time.Now()
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.busy[vm] = false
-		u.repairs = append(u.repairs, time.Since(since))
+		u.absences = append(u.absences, a)
 		if err != nil {
 			u.errs = append(u.errs, fmt.Errorf("%s: %s: %w", vm, kind.name, err))
 		}
@@ -235,6 +236,5 @@ func (u *unrest) tell(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(u.injected)) {
 		lines = append(lines, fmt.Sprintf("%4d %s", u.injected[name], name))
 	}
-	t.Logf("%d losses:\n%s\nrepairs, from the VM's return to a voter that waits for nothing: %s\ntimes of %s and more without a write: %s",
-		u.losses, strings.Join(lines, "\n"), u.repairs, stallFrom, u.stalls)
+	t.Logf("%d losses:\n%s\n%s", u.losses, strings.Join(lines, "\n"), u.absences.tell((len(u.vms)-1)/2, u.stalls))
 }

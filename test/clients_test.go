@@ -119,7 +119,7 @@ func (l *clients) stall() time.Duration {
 }
 
 // gaps are the times without a successful write that were at least so long.
-func (l *clients) gaps(least time.Duration) (gaps spread) {
+func (l *clients) gaps(least time.Duration) (gaps []gap) {
 	var last time.Duration
 	history := l.history.whole()
 	slices.SortFunc(history, func(a, b operation) int { return cmp.Compare(a.end, b.end) })
@@ -128,7 +128,7 @@ func (l *clients) gaps(least time.Duration) (gaps spread) {
 			continue
 		}
 		if o.end-last >= least {
-			gaps = append(gaps, o.end-last)
+			gaps = append(gaps, gap{l.history.begin.Add(last), l.history.begin.Add(o.end)})
 		}
 		last = o.end
 	}
