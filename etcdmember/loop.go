@@ -101,13 +101,17 @@ func (m *Membership) loop(ctx context.Context, done func(Facts, Observation) boo
 	}
 }
 
-// pauseAfterFailed is how long a step that failed is not tried again. A restore fetches and makes gigabytes each time, so its pause
-// doubles up to half a minute.
+// pauseAfterFailed is how long a step that failed is not tried again. The first times are soon: a place that is lost again within 5 s of its
+// return cannot remove its former member before the leader has noticed that it is gone ("unhealthy cluster"), which takes it some 0.2 s. A
+// restore fetches and makes gigabytes each time, so its pause doubles up to half a minute.
 func pauseAfterFailed(f *failure) time.Duration {
-	if f != nil && (f.act == ActRestore || f.act == ActAccept) {
+	switch {
+	case f == nil:
+		return errorPause
+	case f.act == ActRestore || f.act == ActAccept:
 		return min(errorPause<<min(f.tries, 10), restorePause)
 	}
-	return errorPause
+	return min(bootPause<<min(f.tries-1, 10), errorPause)
 }
 
 // step takes the plan's step and reports whether it went well. A step that fails again and again is one line and one wait, not many.
