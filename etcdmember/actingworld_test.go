@@ -237,6 +237,7 @@ func (p *power) moment() cutAt {
 // leads.
 type imitation struct {
 	machine *machine
+	mu      sync.Mutex // tests look whether it runs while an agent starts it
 	stop    func()
 	starts  int
 	dead    bool                // it exits at once
@@ -244,9 +245,15 @@ type imitation struct {
 	say     func(*MemberStatus) // what it says of itself beside that
 }
 
-func (c *imitation) Running() bool { return c.stop != nil }
+func (c *imitation) Running() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stop != nil
+}
 
 func (c *imitation) Stop(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.stop != nil {
 		c.stop()
 		c.stop = nil
@@ -299,6 +306,8 @@ func (c *imitation) run(cfg MemberConfig) error {
 	})}
 	done := make(chan struct{})
 	go func() { defer close(done); server.Serve(l) }()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.stop = func() { server.Close(); <-done }
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,11 +13,10 @@ import (
 // A status must not wait for a storage that commits to a slow disk, and a member must not be ended for it.
 func TestASlowDiskIsNoReasonToEndAMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var revision int64
+		var revision, questions atomic.Int64
 		commit := make(chan struct{}) // closed: no commit goes on
 		close(commit)
-		questions := 0
-		w := &storageWatch{rev: func() int64 { questions++; <-commit; return revision }}
+		w := &storageWatch{rev: func() int64 { questions.Add(1); <-commit; return revision.Load() }}
 		want := func(revision int64, open time.Duration) {
 			t.Helper()
 			begin := time.Now()
@@ -32,14 +32,14 @@ func TestASlowDiskIsNoReasonToEndAMember(t *testing.T) {
 			w.serveAlive(rec, nil)
 			return rec.Code, rec.Body.String()
 		}
-		revision = 7
+		revision.Store(7)
 		want(7, 0)
 		commit = make(chan struct{})
 		want(7, storageAnswers)
 		time.Sleep(time.Minute)
 		want(7, time.Minute+2*storageAnswers)
-		if questions != 2 {
-			t.Errorf("%d questions, want one more while it is open", questions)
+		if n := questions.Load(); n != 2 {
+			t.Errorf("%d questions, want one more while it is open", n)
 		}
 		if code, text := alive(); code != http.StatusOK {
 			t.Errorf("not alive after a minute: %d %s", code, text)
@@ -48,7 +48,7 @@ func TestASlowDiskIsNoReasonToEndAMember(t *testing.T) {
 		if code, text := alive(); code != http.StatusServiceUnavailable || !strings.Contains(text, "the storage has not answered for 3m0s") {
 			t.Errorf("alive although it is stuck: %d %s", code, text)
 		}
-		revision = 9
+		revision.Store(9)
 		close(commit)
 		synctest.Wait()
 		want(9, 0)

@@ -38,7 +38,7 @@ func TestKeepEndsWhenAnotherInstanceHasThePlace(t *testing.T) {
 	if err := k.look(t.Context(), MemberStatus{}); !errors.Is(err, ErrDecideAgain) {
 		t.Errorf("it goes on: %v", err)
 	}
-	if m.child.stop == nil {
+	if !m.child.Running() {
 		t.Error("Keep stopped the member itself: the agent does, in order")
 	}
 }
