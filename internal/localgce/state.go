@@ -28,7 +28,7 @@ type record struct {
 }
 
 // key is how commands call the VM: its name, or name.1 for the first VM of that name that was left running. No name of GCE's has a dot.
-func (r record) key() string {
+func (r *record) key() string { // not a copy: the other fields change meanwhile
 	if r.Left > 0 {
 		return fmt.Sprintf("%s.%d", r.Name, r.Left)
 	}
