@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -82,26 +81,38 @@ func explain(status int, bucket string, err error) error {
 	return err
 }
 
+// list asks page by page, each with the tries and the time of a call: a record that has grown for years is listed in as many pages as it takes. GCS lists
+// in the order of the bytes of the names.
 func (g *gcs) list(ctx context.Context) ([]entry, error) {
-	return do(ctx, g, func(ctx context.Context, b *blob.Bucket, _ *attempt) ([]entry, error) {
-		var entries []entry
-		it := b.List(&blob.ListOptions{Prefix: g.prefix})
-		for {
-			o, err := it.Next(ctx)
-			if errors.Is(err, io.EOF) {
-				return entries, nil // GCS lists in the order of the bytes of the names
-			}
-			if err != nil {
-				return nil, err
-			}
+	var entries []entry
+	for token := blob.FirstPageToken; len(token) > 0; {
+		page, err := do(ctx, g, func(ctx context.Context, b *blob.Bucket, _ *attempt) (p listPage, err error) {
+			p.objects, p.next, err = b.ListPage(ctx, token, mostPerPage, &blob.ListOptions{Prefix: g.prefix})
+			return p, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range page.objects {
 			stamp, err := stampOf(o)
 			if err != nil {
 				return nil, err
 			}
 			entries = append(entries, entry{key: strings.TrimPrefix(o.Key, g.prefix), stamp: stamp, written: o.ModTime.UTC()})
 		}
-	})
+		token = page.next
+	}
+	return entries, nil
 }
+
+// listPage is a part of a listing, and the token of the next; none: it was the last.
+type listPage struct {
+	objects []*blob.ListObject
+	next    []byte
+}
+
+// mostPerPage is how many objects GCS puts into a page, at most.
+const mostPerPage = 1000
 
 // stampOf is GCS's generation, which is another one after each write. Time and size may stay the same, and with a key of the customer's
 // own a listing has no hash.

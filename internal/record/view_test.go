@@ -168,6 +168,19 @@ func TestViewReadsPagesOfABucket(t *testing.T) {
 	if n := b.count("list"); n != 4 {
 		t.Errorf("%d pages: want two listings of two pages", n)
 	}
+	// Each page has the tries of a call, however many there are.
+	begin := b.count("list")
+	b.mu.Lock()
+	b.plan = func(doing string, n int) fault {
+		if doing == "list" && (n-begin)%fastPace.tries != fastPace.tries-1 {
+			return refused
+		}
+		return none
+	}
+	b.mu.Unlock()
+	if view, err := hurry(openStore(t, b.url)).View(t.Context()); err != nil || len(view.Orders) != 1005 {
+		t.Errorf("with pages that come at the last try: %d orders, %v", len(view.Orders), err)
+	}
 }
 
 func TestViewOfAnUnchangedRecordIsCheap(t *testing.T) {
