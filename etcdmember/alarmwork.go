@@ -36,6 +36,9 @@ type alarmWork struct {
 	defragmented map[record.MemberID]time.Time
 	hashes       map[record.MemberID]dataHash
 	hashed       time.Time
+	// about are the members that have an alarm CORRUPT. When these change, what was told before is no answer any more: the data of a member whose alarm
+	// is new may have changed since it told its hash.
+	about []record.MemberID
 }
 
 // dataHash is a member's HashKV.
@@ -58,8 +61,22 @@ func (b *beside) lookAtAlarms(ctx context.Context, now time.Time, s MemberStatus
 		r.CompactedSince = now.Sub(b.alarms.compacted) < b.history/compactShare
 		b.findSizes(ctx, r)
 	}
-	if has(AlarmCorrupt) {
+	if b.alarms.isAbout(r.Alarms); has(AlarmCorrupt) {
 		b.findHashes(now, s.Revision, r)
+	}
+}
+
+// isAbout notes whose alarms stand, and forgets the hashes that were told for others.
+func (w *alarmWork) isAbout(alarms []Alarm) {
+	var about []record.MemberID
+	for _, a := range alarms {
+		if a.Kind == AlarmCorrupt {
+			about = append(about, a.MemberID)
+		}
+	}
+	slices.Sort(about)
+	if !slices.Equal(about, w.about) {
+		w.about, w.hashes, w.hashed = about, nil, time.Time{}
 	}
 }
 
@@ -123,6 +140,7 @@ func asked(m RingMember) bool { return !m.Learner && m.RecentActive && m.Streams
 func (b *beside) askHashes(members []RingMember, revision int64) {
 	var mu sync.Mutex
 	found := map[record.MemberID]dataHash{}
+	about := b.alarms.about
 	members = slices.DeleteFunc(slices.Clone(members), func(m RingMember) bool { return !asked(m) })
 	b.alarms.errand = startErrand("compare the members' data", func(ctx context.Context) error {
 		var wg sync.WaitGroup
@@ -144,7 +162,9 @@ func (b *beside) askHashes(members []RingMember, revision int64) {
 		wg.Wait()
 		return errors.Join(errs...)
 	}, func(now time.Time, _ error) {
-		b.alarms.hashes, b.alarms.hashed = found, now // also where one did not answer: the others count
+		if slices.Equal(about, b.alarms.about) {
+			b.alarms.hashes, b.alarms.hashed = found, now // also where one did not answer: the others count
+		}
 		for _, m := range members {
 			h := found[m.ID]
 			b.cfg.Log.Info("hash of a member's data", "member", title(m), "id", m.ID.String(), "hash", h.value, "revision", h.revision, "compacted", h.compacted)

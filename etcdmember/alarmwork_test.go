@@ -69,3 +69,22 @@ func TestHashesAreAskedAgain(t *testing.T) {
 		}
 	}
 }
+
+// A second member is found corrupt within the minute for which the hashes count that showed who the first one is: they say nothing of the second.
+func TestHashesCountForTheAlarmsThatTheyWereToldFor(t *testing.T) {
+	of := func(ids ...record.MemberID) (out []Alarm) {
+		for _, id := range ids {
+			out = append(out, Alarm{MemberID: id, Kind: AlarmCorrupt})
+		}
+		return append(out, Alarm{MemberID: 0xa1, Kind: AlarmNoSpace})
+	}
+	var w alarmWork
+	w.isAbout(of(0xb1))
+	w.hashes, w.hashed = map[record.MemberID]dataHash{0xa1: {7, 100, 50}}, t0
+	if w.isAbout(of(0xb1)); w.hashes == nil {
+		t.Error("the same alarms, and the hashes are forgotten")
+	}
+	if w.isAbout(of(0xc1, 0xb1)); w.hashes != nil || !w.hashesDue(t0, threeVoters()) {
+		t.Errorf("another alarm, and the hashes count: %+v", w)
+	}
+}
