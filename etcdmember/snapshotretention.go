@@ -137,6 +137,12 @@ func KeepRetention(ctx context.Context, shelf SnapshotShelf, now time.Time, r Re
 		return nil, fmt.Errorf("keep the retention of snapshots: %w", err)
 	}
 	for _, s := range Expired(now, list, r, heldByRestore(view, now)) {
+		if view, err = shelf.View(ctx); err != nil { // many deletes take long, and an order may be given meanwhile
+			return deleted, fmt.Errorf("keep the retention of snapshots: %w", err)
+		}
+		if heldByRestore(view, now)(s.Name) {
+			continue
+		}
 		if err := shelf.DeleteSnapshot(ctx, s.Name); err != nil {
 			return deleted, fmt.Errorf("keep the retention of snapshots: %w", err)
 		}

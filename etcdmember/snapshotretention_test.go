@@ -138,12 +138,17 @@ type shelf struct {
 	deleted []string
 	swept   time.Time
 	err     error
+	// after happens once one was deleted.
+	after func()
 }
 
 func (s *shelf) View(context.Context) (record.View, error)            { return s.view, s.err }
 func (s *shelf) Snapshots(context.Context) ([]record.Snapshot, error) { return s.list, nil }
 func (s *shelf) DeleteSnapshot(_ context.Context, name string) error {
 	s.deleted = append(s.deleted, name)
+	if s.after != nil {
+		s.after()
+	}
 	return nil
 }
 func (s *shelf) SweepSnapshots(_ context.Context, before time.Time) (int, error) {
@@ -193,6 +198,11 @@ func TestRetentionKeepsTheSourceOfARestore(t *testing.T) {
 				t.Errorf("deleted %v (%v), swept before %s, %v: want %v", got, s.deleted, s.swept, err, c.want)
 			}
 		})
+	}
+	late := &shelf{list: []record.Snapshot{older, old, newest}, view: record.View{Epochs: formed(1)}}
+	late.after = func() { late.view.Orders = []record.Order{restore(1, old.Name)} }
+	if got, err := KeepRetention(t.Context(), late, t0, Retention{time.Hour, time.Hour}); err != nil || !slices.Equal(got, []string{older.Name}) {
+		t.Errorf("an order was given while it deleted: deleted %v, %v", got, err)
 	}
 	s := &shelf{list: []record.Snapshot{older, old, newest}, err: errors.New("away")}
 	if _, err := KeepRetention(t.Context(), s, t0, Retention{}); err == nil || len(s.deleted) > 0 {
