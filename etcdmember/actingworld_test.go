@@ -251,6 +251,13 @@ func (c *imitation) Running() bool {
 	return c.stop != nil
 }
 
+// started is how often it was.
+func (c *imitation) started() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.starts
+}
+
 func (c *imitation) Stop(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -269,7 +276,9 @@ func (c *imitation) Start(ctx context.Context, path string) error {
 			return err
 		}
 		c.machine.checkStart(cfg)
+		c.mu.Lock()
 		c.starts++
+		c.mu.Unlock()
 		if c.dead {
 			return nil
 		}
@@ -459,6 +468,13 @@ func (r *memoryRecord) claimedBy(n uint64, token string, p replica.Place) bool {
 	defer r.mu.Unlock()
 	e := r.epoch(n)
 	return e != nil && e.Claim.Token == token && e.Claim.Seeder.Place == p
+}
+
+// incarnations are those of a place.
+func (r *memoryRecord) incarnations(p replica.Place) []record.Incarnation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.view.Replicas[p])
 }
 
 func (r *memoryRecord) incarnation(p replica.Place, k uint64) *record.Incarnation {

@@ -48,8 +48,9 @@ func archivedAt(name string) (time.Time, bool) {
 	return t, ok && err == nil
 }
 
-// readArchives reads the archived directories. Each is read once: nothing writes to an archive.
-func (m *Membership) readArchives() (out []Archive) {
+// readArchives reads the archived directories. Each is read once: nothing writes to an archive. An error is of those that could not be looked at, of which
+// nothing can be said.
+func (m *Membership) readArchives() (out []Archive, err error) {
 	m.shelf.Lock()
 	defer m.shelf.Unlock()
 	names, _ := m.archiveNames(func(name string) bool { return !strings.HasSuffix(name, purgingSuffix) })
@@ -59,8 +60,12 @@ func (m *Membership) readArchives() (out []Archive) {
 	for _, name := range names {
 		a, ok := m.archives[name]
 		if !ok {
-			d, err := readDir(filepath.Join(m.archivesDir(), name))
-			if err != nil || !d.Exists {
+			d, unread := readDir(filepath.Join(m.archivesDir(), name))
+			if unread != nil {
+				err = errors.Join(err, fmt.Errorf("archive %s: %w", name, unread))
+				continue
+			}
+			if !d.Exists {
 				continue
 			}
 			a = Archive{Name: name, ClusterID: d.ClusterID, MemberID: d.MemberID, Term: d.LastTerm, LastIndex: d.LastIndex, OpenErr: d.OpenErr}
@@ -69,7 +74,7 @@ func (m *Membership) readArchives() (out []Archive) {
 		}
 		out = append(out, a)
 	}
-	return out
+	return out, err
 }
 
 // archiveNames lists the archive's folder; no folder: nothing was ever archived.

@@ -32,6 +32,7 @@ func (m *Membership) askPeers(ctx context.Context, f *Facts) {
 	hasRun := f.Directory.Exists && m.agent.Phase == PhaseStarted && m.agent.MemberID != 0
 	quorum := answersQuorum(*f)
 	removed := hasRun && !quorum
+	f.PeersAsked = true
 	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
 	defer cancel()
 	var wg sync.WaitGroup

@@ -1,6 +1,7 @@
 package etcdmember
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/quorate/quorate/internal/record"
@@ -98,6 +99,9 @@ func (h history) findSource(o *Observation, source record.Source, order *record.
 		if a.MemberID == source.MemberID && a.OpenErr == nil && reaches(a.Term, a.LastIndex) {
 			o.SourceHere, o.Names.SourceArchive = true, a.Name
 		}
+	}
+	if !o.SourceHere && d.ArchivesErr != nil && o.Fault == "" { // it may be the source: no epoch is given up for want of it
+		o.Fault = fmt.Sprintf("what a restore is to be made of is not found, and not all archives can be looked at: %v", d.ArchivesErr)
 	}
 }
 

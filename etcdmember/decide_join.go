@@ -1,6 +1,9 @@
 package etcdmember
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // The steps of a join, as the page numbers them. Step 5 (agent.json `added`) belongs to the act of step 4, step 9 (caught up) is
 // seen by the leader.
@@ -15,11 +18,16 @@ const (
 	joinWaitsName = "join-not-seen-by-all"
 )
 
-// doJoin is row 23: the next step of a join, found from the record, agent.json and the member list alone.
+// doJoin is row 23: the next step of a join, found from the record, agent.json and the member list alone. It begins only where a member could start: each
+// try that comes to nothing leaves an incarnation in the record for ever.
 func doJoin(o Observation, _ time.Time) Plan {
 	epoch := o.Names.FormedEpoch
 	p := Plan{Epoch: epoch, Incarnation: o.Names.Incarnation, MemberID: o.Names.MemberID}
 	switch {
+	case o.PeersSilent:
+		p.Act = ActWait
+		p = p.blocked("peers-do-not-connect", "the members answer this replica on their client ports, and none on its peer port, where a member that joins begins.",
+			fmt.Sprintf("Open port %d between the masters, in both directions; if it is open, etcd's logs say which certificate is refused.", PeerPort))
 	case !o.tenureForJoin():
 		p = Plan{Act: ActTakeIncarnation, Epoch: epoch, Incarnation: o.Names.NextIncarnation, Step: joinPending, Reason: "before anything is changed for this tenure"}
 	case len(o.Former) > 0:

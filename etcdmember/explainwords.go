@@ -99,6 +99,7 @@ func (o Observation) found() []string {
 	former := slices.DeleteFunc(slices.Clone(o.Former), func(id record.MemberID) bool { return o.Local == L1 && id == n.MemberID })
 	say(len(former) > 0, "Entries of this place's past are in the member list: %v.", former)
 	say(o.Reusable, "The member list has the entry that was added for this disk.")
+	say(o.PeersSilent, "No member answers on its peer port.")
 	say(o.NoRoom != "", "A copy of the state does not fit here: %s.", o.NoRoom)
 	say(o.OwnIncarnation, "Incarnation %d is this tenure's, and is %s.", n.Incarnation, map[bool]string{true: "confirmed", false: "not confirmed for this member"}[o.Confirmed])
 	say(n.PolicyText != "", "A policy: %s.", n.PolicyText)

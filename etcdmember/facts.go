@@ -40,7 +40,9 @@ type Facts struct {
 	// ClusterVersion is etcd's cluster version as a peer said it, MemberVersion the lowest of the members that answered, EtcdVersion ours: "3.7.3".
 	// Empty: not known.
 	ClusterVersion, MemberVersion, EtcdVersion string
-	Policy                                     Policy
+	// PeersAsked: those that answered were asked on their peer ports too, and say their ClusterVersion where that went well.
+	PeersAsked bool
+	Policy     Policy
 	// Preflight is why this VM is not fit to seed (room on the disk, ports, binaries); nil: it is.
 	Preflight error
 	// StartAnyway is the operator's word, given as root on this VM, for a record that cannot be read.
@@ -82,8 +84,9 @@ type Directory struct {
 	Changes          []record.ConfigChange
 	// End is how etcd has ended on this directory in this boot, where it did so by itself.
 	End MemberEnd
-	// Archives are the directories that were archived on this disk, read only where a restore is in sight.
-	Archives []Archive
+	// Archives are the directories that were archived on this disk, read only where a restore is in sight; ArchivesErr is why some could not be looked at.
+	Archives    []Archive
+	ArchivesErr error
 }
 
 // Reach says how far a question to one address came.

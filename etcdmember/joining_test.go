@@ -2,11 +2,17 @@ package etcdmember
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/big"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -23,10 +29,12 @@ import (
 
 // founder is a real member, alone in its cluster, that others join: place b of the world, on an address of loopback.
 type founder struct {
-	cfg    MemberConfig
-	files  certs.Files
-	tls    *tls.Config
-	status MemberStatus
+	cfg   MemberConfig
+	files certs.Files
+	// joiners are those who call from loopback, of which no leaf of ours may speak, and a peer refuses a leaf that is not of its caller's address.
+	joiners certs.Files
+	tls     *tls.Config
+	status  MemberStatus
 }
 
 func newFounder(t *testing.T) *founder {
@@ -77,8 +85,50 @@ seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
 	if _, err := certs.Ensure(certs.Request{Files: f.files, Bundle: bundle, ClusterUID: "uid", Identity: id, Cluster: c, Now: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
+	f.joiners = withPeerLeaf(t, f.files, anywhere(t, f.files.CA(peerCA)))
 	f.cfg.PeerLeaf, f.cfg.ServerLeaf = f.files.Leaf(peerLeaf), f.files.Leaf(serverLeaf)
 	f.cfg.PeerCA, f.cfg.ClientCA = f.files.CA(peerCA), f.files.CA(clientCA)
+}
+
+// anywhere makes a leaf for callers from any address, as one that names none is for, and adds it to those that an authority's file trusts.
+func anywhere(t *testing.T, ca string) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, cert, cert, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	trusted, err := os.ReadFile(ca)
+	if err == nil {
+		err = os.WriteFile(ca, append(trusted, public...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(public, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...)
+}
+
+// withPeerLeaf are the files of another with a peer leaf of its own.
+func withPeerLeaf(t *testing.T, of certs.Files, leaf []byte) certs.Files {
+	t.Helper()
+	files := certs.Files{Dir: t.TempDir(), Volatile: of.Volatile}
+	if err := os.CopyFS(files.Dir, os.DirFS(of.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files.Leaf(peerLeaf), leaf, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // record is what the founder's agent has written.
@@ -138,7 +188,7 @@ func (f *founder) clear(t *testing.T) {
 // joiner is a VM that may join the founder.
 func (f *founder) joiner(t *testing.T, p replica.Place) *machine {
 	m := newMachine(t, p, f.record())
-	m.config = func(c *Config) { c.Files, c.TLS = f.files, func() *tls.Config { return f.tls } }
+	m.config = func(c *Config) { c.Files, c.TLS = f.joiners, func() *tls.Config { return f.tls } }
 	return m
 }
 
@@ -222,6 +272,39 @@ func TestAJoinWaitsWhileThereAreTooManyLearners(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.joinedOnce(t, m, ms)
+}
+
+// Each try of a join that comes to nothing leaves an incarnation in the record for ever: none is taken where no peer port answers, nor before the
+// member that does not stay up may be started again. What a restore that another replica made instead has left on this disk goes first.
+func TestAJoinThatCannotStartTakesNoIncarnations(t *testing.T) {
+	f := newFounder(t)
+	m := f.joiner(t, pa)
+	other := *f
+	other.issue(t, m.me) // of another CA, which the peers refuse
+	m.config = func(c *Config) { c.Files, c.TLS = other.joiners, func() *tls.Config { return f.tls } }
+	ms := m.open()
+	end := inBackground(t, ms.Settle)
+	eventually(t, "it says that the peers do not answer", func() bool { return blockedName(ms) == "peers-do-not-connect" })
+	end()
+	if n, list := len(m.record.incarnations(pa)), f.list(t); n > 0 || len(list) > 0 {
+		t.Errorf("%d incarnations, and the list has %+v", n, list)
+	}
+
+	m = f.joiner(t, pa)
+	m.child.dead = true
+	ms = m.open()
+	if err := os.MkdirAll(filepath.Join(ms.scratchDir(), "etcd"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	end = inBackground(t, ms.Settle)
+	eventually(t, "it is started thrice, and waits", func() bool { return blockedName(ms) == "etcd-does-not-stay-up" && m.child.started() == 3 })
+	end()
+	if n := len(m.record.incarnations(pa)); n != m.child.starts {
+		t.Errorf("%d incarnations for %d starts", n, m.child.starts)
+	}
+	if _, err := os.Stat(ms.scratchDir()); !os.IsNotExist(err) {
+		t.Errorf("the scratch folder of a restore: %v", err)
+	}
 }
 
 // former adds the entry of the VM that had a machine's place before it. A second URL gives it an id that the machine itself is not given within the same second.

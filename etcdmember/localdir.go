@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/wal"
@@ -26,7 +28,7 @@ import (
 const commitMarker = "quorate-complete"
 
 // readDir reads the log and the head of the database, and what is known of the rest of it (readDamage), without changing a byte. An error means that the directory could not be
-// looked at, which is not the same as Directory.OpenErr.
+// looked at, which is not the same as Directory.OpenErr: that says what the files hold, and is written to the record for good where there is no quorum.
 func readDir(dir string) (Directory, error) {
 	var d Directory
 	entries, err := os.ReadDir(filepath.Join(dir, "member"))
@@ -42,14 +44,29 @@ func readDir(dir string) (Directory, error) {
 	}
 	if err := d.readWAL(datadir.ToWALDir(dir)); err != nil {
 		d.OpenErr = fmt.Errorf("read the write-ahead log: %w", err)
-		return d, nil
-	}
-	if err := openDatabase(datadir.ToBackendFileName(dir)); err != nil {
+	} else if err := openDatabase(datadir.ToBackendFileName(dir)); err != nil {
 		d.OpenErr = fmt.Errorf("open the database: %w", err)
-		return d, nil
+	} else {
+		d.OpenErr = readDamage(dir).error()
 	}
-	d.OpenErr = readDamage(dir).error()
+	if mayPass(d.OpenErr) {
+		return d, d.OpenErr
+	}
 	return d, nil
+}
+
+// mayPass: it is the machine that says no, and not the files: an I/O error, no memory, no permission, a lock that somebody has. A disk that is
+// attached again may read what it could not. Of what the system says, only that a file is not there, or is no file, is about the files.
+func mayPass(err error) bool {
+	var said syscall.Errno
+	if !errors.As(err, &said) {
+		return errors.Is(err, bbolterrors.ErrTimeout)
+	}
+	switch said {
+	case syscall.ENOENT, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP:
+		return false
+	}
+	return true
 }
 
 // errNoStart: no snapshot that the log names, not even the one at its beginning, is valid.
@@ -95,11 +112,32 @@ func (d *Directory) readWAL(dir string) error {
 // openDatabase opens the database read-only: its magic, version and checksums are checked by that, and that it is not shorter than the
 // pages that it says it has, on which etcd would panic.
 func openDatabase(path string) error {
+	if err := readHead(path); err != nil {
+		return err
+	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
 	if err != nil {
 		return err
 	}
 	return errors.Join(wholeDatabase(db), db.Close())
+}
+
+// readHead reads what bbolt begins with, by read(2): bbolt maps the file, where a disk that fails is a signal that ends the process, and takes a head that
+// it could not read for one that is no database's. It would also begin to fill an empty file, and fail at that by what the system says.
+func readHead(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	n, err := io.ReadFull(f, make([]byte, 2*os.Getpagesize())) // its two meta pages
+	switch {
+	case n == 0 && errors.Is(err, io.EOF):
+		return errors.New("it is empty")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil // that is bbolt's to say
+	}
+	return err
 }
 
 func wholeDatabase(db *bbolt.DB) error {

@@ -1,11 +1,19 @@
 package etcdmember
 
 import (
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
+	"go.etcd.io/etcd/server/v3/storage/datadir"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 )
 
 // A database that lost its end opens, read-only: etcd panics on it at every start, so it must not count as one that can be started.
@@ -36,6 +44,64 @@ func TestADatabaseThatLostItsEndIsFound(t *testing.T) {
 	}
 	if err := openDatabase(path); err == nil {
 		t.Error("cut to two pages it counts as a database")
+	}
+}
+
+// What the machine says is no damage: without a quorum damage is written to the record for good, and beside one a good member is replaced.
+func TestAnErrorThatMayPassIsNoDamage(t *testing.T) {
+	for err, want := range map[error]bool{
+		nil: false,
+		&fs.PathError{Op: "read", Err: syscall.EIO}:                           true,
+		fmt.Errorf("wal: %w", &fs.PathError{Op: "open", Err: syscall.EACCES}): true,
+		&os.SyscallError{Syscall: "mmap", Err: syscall.ENOMEM}:                true,
+		bbolterrors.ErrTimeout:                                                true,
+		&fs.PathError{Op: "open", Err: syscall.ENOENT}:                        false,
+		&fs.PathError{Op: "read", Err: syscall.EISDIR}:                        false,
+		fmt.Errorf("open the database: %w", bbolterrors.ErrInvalid):           false,
+		fmt.Errorf("read the write-ahead log: %w", walpb.ErrCRCMismatch):      false,
+		fmt.Errorf("read the write-ahead log: %w", wal.ErrFileNotFound):       false,
+	} {
+		if got := mayPass(err); got != want {
+			t.Errorf("%v: may pass: %t", err, got)
+		}
+	}
+	empty := filepath.Join(t.TempDir(), "db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := openDatabase(empty); err == nil || mayPass(err) {
+		t.Errorf("an empty database: %v", err)
+	}
+}
+
+// A lone voter boots while somebody else has its database open: it waits, writes nothing, and starts once it can look.
+func TestALockedDatabaseIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, pa, newRecord())
+	if _, err := m.boot(m.open()); err != nil {
+		t.Fatal(err)
+	}
+	m.child.Stop(t.Context())
+	m.me.BootID = "boot2"
+	db, err := bbolt.Open(datadir.ToBackendFileName(m.etcdDir()), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ms := m.open()
+	booted := boots(t, ms)
+	eventually(t, "it says what it waits for", func() bool {
+		b := ms.Shown().Blocked
+		return len(b) == 1 && b[0].Name == "fault" && strings.Contains(b[0].Reason, "timeout")
+	})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := booted(); err != nil {
+		t.Error(err)
+	}
+	v, err := m.record.copied()
+	if err != nil || len(v.Epochs[0].Stopped) > 0 {
+		t.Errorf("the record says that it has stopped: %+v, %v", v.Epochs[0].Stopped, err)
 	}
 }
 

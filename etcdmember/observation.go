@@ -158,6 +158,8 @@ type Observation struct {
 	Reusable bool
 	// ListedByAll: every member that gave a list shows the entry.
 	ListedByAll bool
+	// PeersSilent: members answer on their client ports, and none on its peer port, where one that joins begins.
+	PeersSilent bool
 	// NoRoom is why a copy of the state does not fit on the data disk; empty: it may.
 	NoRoom string
 

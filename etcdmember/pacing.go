@@ -10,6 +10,8 @@ import (
 const (
 	firstDistance = time.Second
 	mostDistance  = 30 * time.Second
+	// mostJoinDistance is for joins: each try takes an incarnation, which stays in the record for ever, and an entry in the list of members.
+	mostJoinDistance = 10 * time.Minute
 	// stayedUp is how long a member has to have run for its end to be a new story.
 	stayedUp = time.Minute
 )
@@ -18,14 +20,16 @@ const (
 type pacing struct {
 	last time.Time
 	runs int
+	// joined: the last start was a join's.
+	joined bool
 }
 
 // started notes a start.
-func (p *pacing) started(now time.Time) {
+func (p *pacing) started(now time.Time, joined bool) {
 	if now.Sub(p.last) > stayedUp+p.distance() {
 		p.runs = 0
 	}
-	p.last = now
+	p.last, p.joined = now, joined
 	p.runs++
 }
 
@@ -34,7 +38,15 @@ func (p *pacing) distance() time.Duration {
 	if p.runs < 2 {
 		return 0
 	}
-	return min(firstDistance<<min(p.runs-2, 10), mostDistance)
+	return min(firstDistance<<min(p.runs-2, 10), p.most())
+}
+
+// most is how long a distance becomes.
+func (p *pacing) most() time.Duration {
+	if p.joined {
+		return mostJoinDistance
+	}
+	return mostDistance
 }
 
 // failure is the step that failed last, as long as it is the next one again.
@@ -47,13 +59,14 @@ type failure struct {
 
 func (f *failure) same(p Plan) bool { return f != nil && f.row == p.Row && f.act == p.Act }
 
-// hold turns a step that must not be taken now into a wait that says why: the start of a member that has just ended, again. A step that has failed is taken again, and shown as what is waited for.
+// hold turns a step that must not be taken now into a wait that says why: the start of a member that has just ended, again, or the incarnation that is taken
+// first. A step that has failed is taken again, and shown as what is waited for.
 func (m *Membership) hold(f Facts, p Plan) Plan {
 	if !m.failure.same(p) {
 		m.failure = nil
 	}
 	switch p.Act {
-	case ActStart, ActStartJoined, ActSeed, ActForm:
+	case ActStart, ActStartJoined, ActSeed, ActForm, ActTakeIncarnation:
 		early := m.starts.last.Add(m.starts.distance()).Sub(f.Now)
 		if f.Directory.Running || early <= 0 {
 			break
@@ -67,7 +80,7 @@ func (m *Membership) hold(f Facts, p Plan) Plan {
 		}
 		return Plan{Act: ActWait, Row: p.Row}.blocked("etcd-does-not-stay-up",
 			fmt.Sprintf("etcd was started %d times, one soon after the other, and has ended each time: %s.", m.starts.runs, said),
-			"It is started again by itself, at most 30 s after its last start.")
+			fmt.Sprintf("It is started again by itself, at most %s after its last start.", m.starts.most()))
 	}
 	if p.Act == ActAccept && p.OrderNumber == m.unfit {
 		return p.blocked("restore-unfit", fmt.Sprintf("restore order %d cannot be carried out here: %v.", p.OrderNumber, m.unfitWhy),

@@ -333,7 +333,11 @@ func (a *attic) nextLife() {
 	a.power.when, a.power.step = 0, ""
 	a.ms = a.open()
 	whole := map[record.MemberID]bool{}
-	for _, r := range a.ms.readArchives() {
+	archives, err := a.ms.readArchives()
+	if err != nil {
+		a.t.Error(err)
+	}
+	for _, r := range archives {
 		if r.OpenErr != nil || r.LastIndex == 0 {
 			a.t.Errorf("cut at %s: %s is read: %+v", where, r.Name, r)
 		}

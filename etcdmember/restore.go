@@ -119,6 +119,7 @@ func (m *Membership) fetchSnapshot(ctx context.Context, name, file string) (err 
 	return err
 }
 
+// dropScratch gives the room of a making back.
 func (m *Membership) dropScratch() {
 	if err := os.RemoveAll(m.scratchDir()); err != nil {
 		m.cfg.Log.Warn("give the room of a restore back", "err", err.Error())

@@ -97,10 +97,14 @@ func (m *Membership) findDirectory(f Facts, s record.Source) (string, error) {
 	if f.Directory.Exists && f.Directory.MemberID == s.MemberID {
 		return m.etcdDir(), nil
 	}
-	for _, a := range m.readArchives() {
+	archives, err := m.readArchives()
+	for _, a := range archives {
 		if a.MemberID == s.MemberID && a.OpenErr == nil {
 			return filepath.Join(m.archivesDir(), a.Name), nil
 		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for the directory of member %s on this disk: %w", s.MemberID, err)
 	}
 	return "", fmt.Errorf("no directory of member %s is on this disk: %w", s.MemberID, os.ErrNotExist)
 }

@@ -6,6 +6,12 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
+// restoreInSight: one is ordered of the newest formed epoch, or an epoch is claimed for one.
+func (h history) restoreInSight() bool {
+	ordered := h.orders.restore != nil && h.formed != nil && h.orders.restore.Restore.Ends == h.formed.Number
+	return ordered || h.newest != nil && h.newest.Outcome == nil && h.newest.Claim != nil && h.newest.Claim.Source.Kind != record.SourceEmpty
+}
+
 // observeSources looks for what a restore can be made of: the snapshots in the record, and the archives on this disk. Both take long, so it does
 // only where a restore is ordered or claimed, or where a policy could order one.
 func (m *Membership) observeSources(ctx context.Context, f *Facts) {
@@ -13,12 +19,11 @@ func (m *Membership) observeSources(ctx context.Context, f *Facts) {
 		return
 	}
 	h := historyOf(*f)
-	ordered := h.orders.restore != nil && h.formed != nil && h.orders.restore.Restore.Ends == h.formed.Number
-	claimed := h.newest != nil && h.newest.Outcome == nil && h.newest.Claim != nil && h.newest.Claim.Source.Kind != record.SourceEmpty
-	if ordered || claimed {
-		f.Directory.Archives = m.readArchives()
+	inSight := h.restoreInSight()
+	if inSight {
+		f.Directory.Archives, f.Directory.ArchivesErr = m.readArchives()
 	}
-	if ordered || claimed || h.formed != nil && f.Agent.Phase != PhaseStarted && h.wanted() == 1 {
+	if inSight || h.formed != nil && f.Agent.Phase != PhaseStarted && h.wanted() == 1 {
 		f.Snapshots, f.SnapshotsErr = m.cfg.Record.Snapshots(ctx)
 	}
 	// The newest is the one of the highest revision, which is the history's own: a time is by the clock of the VM that saved it.
