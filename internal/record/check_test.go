@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/fsouza/fake-gcs-server/fakestorage"
+
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // find returns the findings about a subject as one text.
@@ -58,6 +60,32 @@ func TestCheckOfAnEmptyRecord(t *testing.T) {
 	findings := newMemory().store().Check(t.Context())
 	if got := find(findings, inceptionKey); !strings.HasPrefix(got, "warn") || len(worst(findings)) != 1 {
 		t.Errorf("%v", findings)
+	}
+}
+
+// Each object is written after the inception: whichever is there, a cluster had begun.
+func TestAnyObjectProvesThatThereWasAnInception(t *testing.T) {
+	for name, v := range map[string]View{
+		"an epoch":     {Epochs: []Epoch{{Number: 1}}},
+		"a replica":    {Replicas: map[replica.Place][]Incarnation{placeA: {incarnation(placeA, 1, 1, false)}}},
+		"a mark":       {Marks: map[MemberID]Mark{1: {MemberID: 1}}},
+		"an order":     {Orders: []Order{{Number: 1}}},
+		"a bundle":     {Bundle: 1},
+		"a snapshot":   {Snapshots: []uint64{1}},
+		"all together": {Epochs: []Epoch{{Number: 1}}, Bundle: 1},
+	} {
+		if got := checkInception("c1", v); !v.LostInception() || len(got) != 1 || got[0].Level != Fail {
+			t.Errorf("%s: lost %t, %v", name, v.LostInception(), got)
+		}
+		if v.Inception = (&Inception{Name: "c1"}); v.LostInception() {
+			t.Errorf("%s and the inception: lost", name)
+		}
+	}
+	if !(Remains{Orphans: []Orphan{{Number: 1}}}).LostInception() {
+		t.Error("an orphan: not lost")
+	}
+	if (View{}).LostInception() || (Remains{}).LostInception() {
+		t.Error("nothing at all: lost")
 	}
 }
 

@@ -12,10 +12,10 @@ import (
 
 func checkInception(cluster string, v View) []Finding {
 	switch {
-	case v.Inception == nil && len(v.Epochs) == 0 && len(v.Replicas) == 0:
-		return []Finding{{Warn, inceptionKey, "no cluster was ever created here: quorate record init does it"}}
-	case v.Inception == nil:
+	case v.LostInception():
 		return []Finding{{Fail, inceptionKey, "it is lost, though the record has other objects: quorate record rebuild"}}
+	case v.Inception == nil:
+		return []Finding{{Warn, inceptionKey, "no cluster was ever created here: quorate record init does it"}}
 	case v.Inception.Name != cluster:
 		return []Finding{{Fail, inceptionKey, fmt.Sprintf("it names cluster %q, the record is of %q", v.Inception.Name, cluster)}}
 	}

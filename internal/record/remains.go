@@ -28,6 +28,11 @@ func (o Orphan) lost() error {
 		startedKey(o.Place, o.Number), incarnationKey(o.Place, o.Number))
 }
 
+// LostInception is View's; an orphan is such an object, too.
+func (r Remains) LostInception() bool {
+	return r.View.LostInception() || r.Inception == nil && len(r.Orphans) > 0
+}
+
 // Remains is View for a record that is known to be damaged, and it is as strict but for the orphans. Only what brings lost objects back
 // may use it: nothing may be decided from it.
 func (s *Store) Remains(ctx context.Context) (Remains, error) {
