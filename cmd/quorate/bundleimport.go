@@ -127,8 +127,10 @@ func mayImport(ctx context.Context, store *record.Store, bundles *record.Bundles
 		return false, err
 	}
 	switch {
+	case v.LostInception():
+		return false, recordError("import into %s: %s, and the bundle comes after it", store, inceptionLost)
 	case v.Inception == nil:
-		return false, recordError("import into %s: there is no inception: bring the record back first (quorate record rebuild)", store)
+		return false, recordError("import into %s: no cluster has begun here, or all of its record is lost: check the record's URL and the cluster's name; a record that is lost is brought back first (quorate record rebuild)", store)
 	case v.Inception.UID != b.ClusterUID:
 		return false, recordError("import into %s: the bundle is of the cluster with uid %s, the record of %s", store, b.ClusterUID, v.Inception.UID)
 	case v.Bundle == 0:

@@ -76,7 +76,10 @@ func give(cmd *cobra.Command, f *orderFlags, check func(book) (draft, error)) er
 	if err != nil {
 		return err
 	}
-	if v.Inception == nil {
+	switch {
+	case v.LostInception():
+		return recordError("%s: %s; nothing was written", store, inceptionLost)
+	case v.Inception == nil:
 		return recordError("%s: no cluster has begun here, so there is nobody to give an order to; nothing was written", store)
 	}
 	b := newBook(v, time.Now())

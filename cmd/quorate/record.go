@@ -32,6 +32,9 @@ type unfitRecord struct{ error }
 
 func (e *unfitRecord) Unwrap() []error { return []error{record.ErrRecord, e.error} }
 
+// inceptionLost is what a command says of a record that has all but its inception, where it would else say that no cluster has begun.
+const inceptionLost = "the inception is lost, though the record has other objects: 'quorate record rebuild' brings it back"
+
 func (f *clusterFlags) open(ctx context.Context) (*record.Store, error) {
 	c, err := f.load()
 	if err != nil {
@@ -91,6 +94,14 @@ func initRecord(ctx context.Context, out io.Writer, c *replica.Cluster, region, 
 	store, err := record.Open(ctx, c.Record.URL, c.Name)
 	if err != nil {
 		return err
+	}
+	// An inception is never changed: another cluster's, in a record that has lost its own, would be there for good.
+	r, err := store.Remains(ctx)
+	if err != nil {
+		return fmt.Errorf("%w; nothing was written", err)
+	}
+	if r.LostInception() {
+		return recordError("%s: %s; nothing was changed", store, inceptionLost)
 	}
 	uid := make([]byte, 16)
 	rand.Read(uid) // never fails

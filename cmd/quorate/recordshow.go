@@ -99,14 +99,18 @@ func places(v record.View) []replica.Place {
 
 // showRecord prints a record for a person.
 func showRecord(w io.Writer, where string, v record.View, all bool) {
-	if v.Inception == nil {
+	switch i := v.Inception; {
+	case v.LostInception():
+		printText(w, "", fmt.Sprintf("%s: %s. Until then no master forms or joins a cluster.", where, inceptionLost))
+		fmt.Fprintln(w, bundleText(v.Bundle, len(v.Replicas)))
+	case i == nil:
 		printText(w, "", fmt.Sprintf("There is no inception in %s: this cluster has not begun, or this is the wrong place. No master forms "+
 			"a cluster before 'quorate record init'.", where))
 		return
+	default:
+		fmt.Fprintf(w, "cluster %s, since %s, region %s, project %s\n", i.Name, when(i.Time), i.Region, i.ProjectNumber)
+		fmt.Fprintf(w, "uid %s, %s\n", i.UID, bundleText(v.Bundle, len(v.Replicas)))
 	}
-	i := v.Inception
-	fmt.Fprintf(w, "cluster %s, since %s, region %s, project %s\n", i.Name, when(i.Time), i.Region, i.ProjectNumber)
-	fmt.Fprintf(w, "uid %s, %s\n", i.UID, bundleText(v.Bundle, len(v.Replicas)))
 	var epochs, replicas, orders []row
 	for _, e := range v.Epochs {
 		epochs = append(epochs, epochRow(e))

@@ -126,7 +126,10 @@ func readWreck(ctx context.Context, store *record.Store, now time.Time) (wreck, 
 	if err != nil {
 		return wreck{}, err
 	}
-	if v.Inception == nil {
+	switch {
+	case v.LostInception():
+		return wreck{}, recordError("%s: %s; nothing was written", store, inceptionLost)
+	case v.Inception == nil:
 		return wreck{}, recordError("%s: no cluster has begun here, or its record is lost; nothing was written", store)
 	}
 	if lost := etcdmember.Damage(v); lost != "" {

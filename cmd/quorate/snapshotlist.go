@@ -42,8 +42,11 @@ func newSnapshotList() *cobra.Command {
 // whereNothingIs names a place without snapshots, and says so where there is no cluster either: a name that was mistyped looks like a disaster.
 func whereNothingIs(ctx context.Context, store *record.Store) (string, error) {
 	v, err := store.View(ctx)
-	if err != nil || v.Inception != nil {
+	switch {
+	case err != nil || v.Inception != nil:
 		return store.String(), err
+	case v.LostInception():
+		return store.String() + ", and " + inceptionLost, nil
 	}
 	return store.String() + ", where no cluster has begun either, or its record is lost: check the record's URL and the cluster's name", nil
 }
