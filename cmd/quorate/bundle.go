@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/quorate/quorate/certs"
 )
@@ -66,11 +65,19 @@ func passphraseFrom(cmd *cobra.Command, file string, isNew bool) (string, error)
 
 // askHidden reads a line of the terminal without showing it.
 func askHidden(cmd *cobra.Command, in *os.File, prompt string) (string, error) {
+	show, err := hideInput(in)
+	if err != nil {
+		return "", fmt.Errorf("read the passphrase: hide what is typed: %w", err)
+	}
+	defer show()
 	fmt.Fprint(cmd.ErrOrStderr(), prompt)
-	text, err := term.ReadPassword(int(in.Fd()))
+	text, err := readLine(cmd.Context(), in)
 	fmt.Fprintln(cmd.ErrOrStderr())
 	if err != nil {
-		return "", fmt.Errorf("read the passphrase: %w", err)
+		return "", errNoPassphrase
 	}
-	return string(text), nil
+	return text, nil
 }
+
+// errNoPassphrase says that a person was asked for one and ended the command.
+var errNoPassphrase = errors.New("read the passphrase: none was given; nothing was changed")

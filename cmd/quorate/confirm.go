@@ -1,17 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 )
 
-// confirm says what a step risks and asks for the word yes. Where nobody can be asked, the flag --yes must be given.
+// confirm says what a step risks and asks for the word yes. Where nobody can be asked, the flag --yes must be given. A ^C, or another end of the
+// command, is a no.
 func confirm(cmd *cobra.Command, risk, question string, yes bool) error {
 	return confirmWord(cmd, risk, question, "yes", yes)
 }
@@ -30,16 +29,14 @@ func confirmWord(cmd *cobra.Command, risk, question, word string, yes bool) erro
 		return &usageError{fmt.Errorf("%s There is no terminal to ask on; add --yes if you are sure; nothing was changed", question)}
 	}
 	fmt.Fprintf(out, "%s Type %s: ", question, word)
-	answer, err := bufio.NewReader(in).ReadString('\n')
+	answer, err := readLine(cmd.Context(), in)
+	if err != nil {
+		fmt.Fprintln(out) // the question's line has no end
+	}
 	if err != nil || strings.TrimSpace(answer) != word {
 		return errNotConfirmed
 	}
 	return nil
-}
-
-func isTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
 }
 
 // addYes adds the flag that answers the question beforehand.
