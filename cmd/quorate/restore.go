@@ -70,6 +70,9 @@ func (f *restoreFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if o, ok := w.orderInForce(); ok && f.from == "" {
+		if flags := f.ofANewOrder(); flags != "" {
+			return refused("%s: order %d is in force, and without --from it is only followed: say --from, too, for a newer order, or leave it out", flags, o.Number)
+		}
 		printText(out, "", fmt.Sprintf("Order %d is in force, given by %s at %s: %s. A newer order, with --from, would take its place.", o.Number, o.By, when(o.Time), orderText(o)))
 		return f.follow(ctx, out, store, w.epoch.Number, stops)
 	}
@@ -96,6 +99,21 @@ func (f *restoreFlags) run(cmd *cobra.Command) error {
 	return f.follow(ctx, out, store, w.epoch.Number, stops)
 }
 
+// ofANewOrder names the flags that say something of an order that is to be written.
+func (f *restoreFlags) ofANewOrder() string {
+	var given []string
+	if f.on != "" {
+		given = append(given, "--on")
+	}
+	if f.exact {
+		given = append(given, "--exact")
+	}
+	if f.endsLiving {
+		given = append(given, "--end-living-cluster")
+	}
+	return strings.Join(given, ", ")
+}
+
 // check refuses what cannot be meant, whatever the record holds.
 func (f *restoreFlags) check() error {
 	kind, name, named := strings.Cut(f.from, "=")
@@ -106,6 +124,8 @@ func (f *restoreFlags) check() error {
 		return refused("--from %s: which replica's? %s=REPLICA", kind, kind)
 	case (kind == "directory" || kind == "learner") && f.on != "":
 		return refused("--on: a directory is restored by the replica whose it is")
+	case kind == "snapshot" && f.exact:
+		return refused("--exact: it is about the directories of the others; a snapshot is used as it is")
 	case f.stopVMs && f.noWait:
 		return refused("--stop-vms with --no-wait: VMs are stopped only once the order is accepted, which has to be waited for")
 	}

@@ -72,6 +72,20 @@ func TestTheSourceOfARestoreIsChosen(t *testing.T) {
 		{"a snapshot, and nobody who has spoken", restoreFlags{from: "snapshot"}, nil, "--on is needed", ""},
 		{"a snapshot on a named replica", restoreFlags{from: "snapshot=1/77-x", on: "master-b"}, nil, "snapshot 1/77-x us-central1-b.master-b", ""},
 		{"a snapshot that is not there", restoreFlags{from: "snapshot=1/78-x", on: "master-b"}, nil, "there is no snapshot 1/78-x", ""},
+		{"a directory is the best, and a replica is named for a snapshot", restoreFlags{on: "master-c"}, func(w *wreck) { w.stop(placeB, 3, 1015, 0) },
+			"--on master-c: the best there is to restore from is the directory of us-central1-b.master-b, and a directory is restored by the replica whose it is: " +
+				"for that leave --on out or say --from directory=us-central1-b.master-b; for a snapshot say --from snapshot, too", ""},
+		{"the only disk that may be whole, and a replica is named for a snapshot", restoreFlags{on: "master-c"},
+			func(w *wreck) { w.stop(placeA, 0, 0, 0); w.stop(placeB, 0, 0, 0) }, "or say --from directory=us-central1-c.master-c;", ""},
+		{"no snapshot, and disks of which nothing bad is known", restoreFlags{from: "snapshot", on: "master-a"}, func(w *wreck) { w.stop(placeC, 0, 0, 0); w.snapshots = nil },
+			"no snapshot of epoch 1, but disks that are not known to be lost: name one that survives (--from directory=us-central1-b.master-b, --from directory=us-central1-a.master-a)", ""},
+		{"no disk, and the newest snapshot is of an older epoch", restoreFlags{}, func(w *wreck) {
+			w.epoch.Number = 3
+			w.snapshots = append(w.snapshots, record.Snapshot{Name: "2/9-x", Epoch: 2, Revision: 9}, record.Snapshot{Name: "2/8-x", Epoch: 2, Revision: 8})
+		}, "The newest snapshot of an older epoch is --from snapshot=2/9-x: all of epoch 3 is lost with it", ""},
+		{"this very directory, and a snapshot", restoreFlags{from: "snapshot", exact: true}, nil, "--exact: it is about the directories of the others", ""},
+		{"this very directory, and none is left", restoreFlags{exact: true}, func(w *wreck) { w.stop(placeA, 0, 0, 0); w.stop(placeB, 0, 0, 0); w.stop(placeC, 0, 0, 0) },
+			"--exact: the disks of epoch 1 are all lost", ""},
 		{"a directory on another replica", restoreFlags{from: "directory=master-a", on: "master-b"}, nil, "by the replica whose it is", ""},
 		{"no replica", restoreFlags{from: "directory"}, nil, "which replica's?", ""},
 		{"VMs stopped by nobody", restoreFlags{stopVMs: true, noWait: true}, nil, "--stop-vms with --no-wait", ""},

@@ -103,18 +103,33 @@ func (w wreck) choose(f *restoreFlags) (choice, error) {
 
 // best is a disk that is whole by its replica's own word; or the only one of which nothing bad is known; or, where all disks are known to be lost, the newest snapshot.
 func (w wreck) best(f *restoreFlags) (choice, error) {
-	left := slices.DeleteFunc(w.remains(), func(r remains) bool { return r.stopped != nil && !r.holds() })
+	left := w.notLost()
 	switch {
+	case len(left) == 0 && f.exact:
+		return choice{}, refused("--exact: the disks of epoch %d are all lost, and a snapshot is used as it is: leave it out", w.epoch.Number)
 	case len(left) == 0:
 		return w.fromSnapshot("", f.on)
-	case left[0].holds() || len(left) == 1:
-		return w.fromDirectory(left[0], f.exact)
+	case !left[0].holds() && len(left) > 1:
+		return choice{}, refused("the record does not say whose disks survive: name one that does (%s), or --from snapshot", directories(left))
+	case f.on != "":
+		return choice{}, refused("--on %s: the best there is to restore from is the directory of %s, and a directory is restored by the replica whose it is: "+
+			"for that leave --on out or say %s; for a snapshot say --from snapshot, too", f.on, left[0].place, directories(left[:1]))
 	}
+	return w.fromDirectory(left[0], f.exact)
+}
+
+// notLost are the remains of which nothing bad is known.
+func (w wreck) notLost() []remains {
+	return slices.DeleteFunc(w.remains(), func(r remains) bool { return r.stopped != nil && !r.holds() })
+}
+
+// directories says how remains are named on the command line.
+func directories(list []remains) string {
 	var names []string
-	for _, r := range left {
+	for _, r := range list {
 		names = append(names, "--from directory="+r.place.String())
 	}
-	return choice{}, refused("the record does not say whose disks survive: name one that does (%s), or --from snapshot", strings.Join(names, ", "))
+	return strings.Join(names, ", ")
 }
 
 func (w wreck) fromDirectory(r remains, exact bool) (choice, error) {
@@ -167,7 +182,7 @@ func (w wreck) fromSnapshot(name, on string) (choice, error) {
 	case s == nil && name != "":
 		return choice{}, refused("there is no snapshot %s; 'quorate snapshot list' names those that there are", name)
 	case s == nil:
-		return choice{}, recordError("there is no snapshot of epoch %d, and no disk of it is known to be whole: there is nothing to restore from; nothing was written", w.epoch.Number)
+		return choice{}, w.noSnapshot()
 	}
 	p, err := w.restorer(on)
 	if err != nil {
@@ -175,6 +190,21 @@ func (w wreck) fromSnapshot(name, on string) (choice, error) {
 	}
 	return choice{what: fmt.Sprintf("snapshot %s, on %s", s.Name, p), loses: w.snapshotLoses(*s),
 		order: record.RestoreOrder{Ends: w.epoch.Number, Replica: p, From: record.Source{Kind: record.SourceSnapshot, Snapshot: s.Name}}}, nil
+}
+
+// noSnapshot says what else there is where the epoch has no snapshot: disks that may be whole, or an older epoch's snapshot.
+func (w wreck) noSnapshot() error {
+	if left := w.notLost(); len(left) > 0 {
+		return refused("there is no snapshot of epoch %d, but disks that are not known to be lost: name one that survives (%s)", w.epoch.Number, directories(left))
+	}
+	if len(w.snapshots) > 0 {
+		older := slices.MaxFunc(w.snapshots, func(a, b record.Snapshot) int {
+			return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Revision, b.Revision))
+		})
+		return refused("there is no snapshot of epoch %d, and no disk of it is known to be whole. The newest snapshot of an older epoch is --from snapshot=%s: all of epoch %d is lost with it",
+			w.epoch.Number, older.Name, w.epoch.Number)
+	}
+	return recordError("there is no snapshot, and no disk of epoch %d is known to be whole: there is nothing to restore from; nothing was written", w.epoch.Number)
 }
 
 // restorer is the replica that restores a snapshot: the named one, the only one, or the one that spoke last.
