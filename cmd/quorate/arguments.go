@@ -44,11 +44,11 @@ func someFiles(cmd *cobra.Command, args []string) error {
 	return &usageError{fmt.Errorf("%s needs a file (usage: %s)", cmd.CommandPath(), cmd.UseLine())}
 }
 
-// needed names every flag of those that is not given, with what it means.
+// needed names every flag of those that is not given, or is blank, with what it means.
 func needed(cmd *cobra.Command, names ...string) error {
 	var text string
 	for _, name := range names {
-		if f := cmd.Flags().Lookup(name); f.Value.String() == "" {
+		if f := cmd.Flags().Lookup(name); strings.TrimSpace(f.Value.String()) == "" {
 			if text != "" {
 				text += "\n"
 			}

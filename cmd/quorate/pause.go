@@ -19,6 +19,9 @@ the time that --until gives. What runs goes on, members start and restart, and o
 		Example: `  quorate pause --until 2h --reason "network maintenance"
   quorate pause --until 2026-12-01T06:00:00Z`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.emptied("until") {
+				return refused("--until is empty: a time or how long is needed; for a pause until 'quorate resume' leave it out")
+			}
 			return give(cmd, &f, func(b book) (draft, error) { return checkPause(b, until, reason) })
 		}}
 	f.add(cmd)
@@ -64,6 +67,9 @@ func parseUntil(text string, now time.Time) (time.Time, error) {
 			text, now.Add(2*time.Hour).UTC().Truncate(time.Minute).Format(time.RFC3339))
 	}
 	end = end.UTC().Truncate(time.Second)
+	if end.Year() > 9999 {
+		return end, refused("--until %s: in UTC that is after the year 9999, which cannot be written down; for a pause until 'quorate resume' leave it out", text)
+	}
 	if !end.After(now) {
 		return end, refused("--until %s: that is %s, which has passed: it is %s now", text, when(end), when(now))
 	}

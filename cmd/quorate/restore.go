@@ -37,7 +37,14 @@ Keep every disk until it is done. A disk that survived holds more than any snaps
   quorate restore --config cluster.yaml --from directory=us-central1-a.master-a
   quorate restore --config cluster.yaml --from snapshot --on master-a
   quorate restore --config cluster.yaml --stop-vms`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) }}
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, flag := range []string{"from", "on"} {
+				if f.emptied(flag) {
+					return refused("--%s is empty: name what is meant, or leave it out", flag)
+				}
+			}
+			return f.run(cmd)
+		}}
 	f.add(cmd)
 	cmd.Flags().StringVar(&f.from, "from", "", "snapshot, snapshot=NAME, directory=REPLICA or learner=REPLICA; the best there is where it is not given")
 	cmd.Flags().StringVar(&f.on, "on", "", "the replica that restores a snapshot; it may be one that is made again with an empty disk")
