@@ -38,6 +38,32 @@ func newBook(v record.View, now time.Time) book {
 	return book{View: v, states: etcdmember.OrderStates(v.Orders, now), now: now}
 }
 
+// with is the book once another order is written.
+func (b book) with(o record.Order) book {
+	b.Orders = append(slices.Clone(b.Orders), o)
+	b.states = etcdmember.OrderStates(b.Orders, b.now)
+	return b
+}
+
+// next is a draft with the number that it would have.
+func (b book) next(o record.Order) record.Order {
+	o.Number = 1
+	if n := len(b.Orders); n > 0 {
+		o.Number = b.Orders[n-1].Number + 1
+	}
+	return o
+}
+
+// nobodyStays: every replica was ordered to leave.
+func (b book) nobodyStays() bool {
+	for p := range b.Replicas {
+		if _, left := b.inForce(leaves(p)); !left {
+			return false
+		}
+	}
+	return true
+}
+
 // inForce finds the order that is in force, or done, and of which is says that it is wanted.
 func (b book) inForce(is func(record.Order) bool) (o record.Order, found bool) {
 	for _, o := range slices.Backward(b.Orders) {
@@ -101,9 +127,7 @@ func give(cmd *cobra.Command, f *orderFlags, check func(book) (draft, error)) er
 	if err != nil {
 		return fmt.Errorf("%w\nwhether the order was written is not known: look with '%s' before giving it again", err, f.again("quorate orders"))
 	}
-	after := newBook(v, b.now)
-	after.Orders = append(slices.Clone(v.Orders), written)
-	after.states = etcdmember.OrderStates(after.Orders, b.now)
+	after := b.with(written)
 	return printAs(out, f.output, listed(written, after), func(w io.Writer) { sayGiven(w, f, d, written, b, after) })
 }
 

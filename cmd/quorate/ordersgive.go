@@ -85,12 +85,10 @@ func checkLeave(b book, name string) (draft, error) {
 		d.already = fmt.Sprintf("Order %d says so already, given by %s at %s; it is %s.", o.Number, o.By, when(o.Time), stateText(b.states[o.Number]))
 		return d, nil
 	}
-	for other := range b.Replicas {
-		if _, left := b.inForce(leaves(other)); other != p && !left {
-			return d, nil
-		}
+	if b.with(b.next(d.order)).nobodyStays() {
+		return d, refused("%s is the last replica: the record knows no other that was not ordered to leave, so add one first", p)
 	}
-	return d, refused("%s is the last replica: the record knows no other that was not ordered to leave, so add one first", p)
+	return d, nil
 }
 
 func leaves(p replica.Place) func(record.Order) bool {

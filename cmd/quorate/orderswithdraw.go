@@ -22,6 +22,12 @@ an order stays done: members that a restore has stopped never start again. A wit
 			return give(cmd, &f, func(b book) (draft, error) { return checkWithdraw(b, args[0]) })
 		}}
 	f.add(cmd)
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if text, ok := negativeNumber(err); ok {
+			return refused("order %q: there is no such order; 'quorate orders' lists those that there are", text)
+		}
+		return flagFault(cmd, err)
+	})
 	return cmd
 }
 
@@ -50,6 +56,10 @@ func checkWithdraw(b book, text string) (draft, error) {
 		}
 	case record.OrderLeave:
 		d.means = fmt.Sprintf("Then %s joins again by itself.", o.Place)
+	case record.OrderWithdraw: // what it withdrew is in force again
+		if !b.nobodyStays() && b.with(b.next(d.order)).nobodyStays() {
+			return draft{}, refused("order %d (%s): without it every replica that the record knows would be ordered to leave, so add one first", n, orderText(o))
+		}
 	}
 	return d, nil
 }
