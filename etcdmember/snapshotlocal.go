@@ -56,6 +56,12 @@ func freeSpace(dir string) (int64, error) {
 	return int64(st.Bavail) * st.Bsize, nil
 }
 
+// noRoom marks an error with syscall.ENOSPC, which does not show in its text: the error says how much is missing.
+type noRoom struct{ error }
+
+// Unwrap returns the mark.
+func (noRoom) Unwrap() error { return syscall.ENOSPC }
+
 // makeRoom clears away what a saving that died has left and, where that is not enough, the local copy; then there is room for a
 // database and something to spare, or it says how much is missing.
 func (job SnapshotJob) makeRoom(size int64) error {
@@ -74,8 +80,8 @@ func (job SnapshotJob) makeRoom(size int64) error {
 		return err
 	}
 	if free < need {
-		return fmt.Errorf("%s has %d MiB free: a database of %d MiB is verified there before it counts, and %d MiB stay free for etcd",
-			job.Dir, free>>20, size>>20, int64(spare)>>20)
+		return noRoom{fmt.Errorf("%s has %d MiB free: a database of %d MiB is verified there before it counts, and %d MiB stay free for etcd",
+			job.Dir, free>>20, size>>20, int64(spare)>>20)}
 	}
 	return nil
 }

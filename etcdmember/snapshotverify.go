@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/quorate/quorate/internal/record"
 )
@@ -17,7 +19,8 @@ type SnapshotReader interface {
 }
 
 // FetchSnapshot brings a stored snapshot into a file that does not exist, verified in every way: the stored hash and size, the hash that etcd
-// appended, all pages of the database, and the revision that its name says. After an error there is no file. The folder needs room for the
+// appended, all pages of the database, and the revision that its name says. What is wrong with it is record.ErrRecord, too little room
+// syscall.ENOSPC. After an error there is no file. The folder needs room for the
 // uncompressed database.
 func FetchSnapshot(ctx context.Context, store SnapshotReader, s record.Snapshot, path string) (d Database, err error) {
 	free, err := freeSpace(filepath.Dir(path))
@@ -25,7 +28,7 @@ func FetchSnapshot(ctx context.Context, store SnapshotReader, s record.Snapshot,
 		return d, err
 	}
 	if free < s.Size {
-		return d, fmt.Errorf("%s has %d MiB free: snapshot %s needs %d MiB there", filepath.Dir(path), free>>20, s.Name, s.Size>>20+1)
+		return d, noRoom{fmt.Errorf("%s has %d MiB free: snapshot %s needs %d MiB there", filepath.Dir(path), free>>20, s.Name, s.Size>>20+1)}
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
@@ -43,13 +46,30 @@ func FetchSnapshot(ctx context.Context, store SnapshotReader, s record.Snapshot,
 		return d, err
 	}
 	if err := checkSeal(ctx, path); err != nil {
-		return d, fmt.Errorf("snapshot %s: %w", s.Name, err)
+		return d, foundIn(s, err)
 	}
 	if d, err = checkDatabase(ctx, path); err != nil {
-		return d, fmt.Errorf("snapshot %s: %w", s.Name, err)
+		return d, foundIn(s, err)
 	}
 	if d.Revision != s.Revision {
-		return d, fmt.Errorf("snapshot %s: it holds revision %d, and not %d", s.Name, d.Revision, s.Revision)
+		return d, foundIn(s, fmt.Errorf("it holds revision %d, and not %d", d.Revision, s.Revision))
 	}
 	return d, nil
 }
+
+// foundIn is what is wrong with a stored snapshot, which is the record's affair, unless this machine could not read its own copy, or was not to.
+func foundIn(s record.Snapshot, err error) error {
+	err = fmt.Errorf("snapshot %s: %w", s.Name, err)
+	var file *fs.PathError
+	var errno syscall.Errno
+	if errors.As(err, &file) || errors.As(err, &errno) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return ofRecord{err}
+}
+
+// ofRecord marks an error with record.ErrRecord, which does not show in its text.
+type ofRecord struct{ error }
+
+// Unwrap returns the mark and the error's own causes.
+func (e ofRecord) Unwrap() []error { return []error{record.ErrRecord, e.error} }
