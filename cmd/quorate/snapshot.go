@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 func newSnapshot() *cobra.Command {
@@ -30,11 +31,16 @@ func (f *shelfFlags) add(cmd *cobra.Command) {
 }
 
 func (f *shelfFlags) open(ctx context.Context) (*record.Store, error) {
-	if f.cluster == "" {
+	switch {
+	case f.emptied("cluster"):
+		return nil, &usageError{errors.New("--cluster is empty: want the cluster's name, or leave the flag out")}
+	case f.cluster == "":
 		return f.clusterFlags.open(ctx)
-	}
-	if f.record == "" {
+	case f.record == "":
 		return nil, &usageError{errors.New("--cluster needs --record: the two take the place of the document")}
+	}
+	if err := replica.CheckName(f.cluster); err != nil {
+		return nil, &usageError{fmt.Errorf("--cluster: %w", err)}
 	}
 	store, err := record.Open(ctx, f.record, f.cluster)
 	if err != nil {

@@ -27,9 +27,12 @@ func newSnapshotList() *cobra.Command {
 				return err
 			}
 			where := store.String()
-			if len(list) == 0 && output == "" {
+			if len(list) == 0 {
 				if where, err = whereNothingIs(cmd.Context(), store); err != nil {
 					return err
+				}
+				if output != "" && where != store.String() {
+					fmt.Fprintf(cmd.ErrOrStderr(), "quorate: there is no snapshot in %s\n", where)
 				}
 			}
 			return printAs(cmd.OutOrStdout(), output, append([]record.Snapshot{}, list...), func(w io.Writer) { showSnapshots(w, where, list) })

@@ -26,6 +26,19 @@ var (
 // takenPorts are those that other parts of a replica listen on.
 var takenPorts = map[int]string{2379: "etcd's clients", 2380: "etcd's peers", 10250: "the kubelet", 10257: ControllerManager, 10259: Scheduler}
 
+// CheckName says why no cluster can have a name, where a document is not there to be validated; the error is a Faults.
+func CheckName(name string) error {
+	var f Faults
+	checkName(name, &f)
+	return f.errOrNil()
+}
+
+func checkName(name string, f *Faults) {
+	if !dnsLabel.MatchString(name) {
+		f.add("name", name, dnsLabelRule)
+	}
+}
+
 // Validate checks a defaulted document and names every fault at once; the error is a Faults.
 func (c *Cluster) Validate() error {
 	var f Faults
@@ -35,9 +48,7 @@ func (c *Cluster) Validate() error {
 	if c.Kind != Kind {
 		f.add("kind", c.Kind, Kind)
 	}
-	if !dnsLabel.MatchString(c.Name) {
-		f.add("name", c.Name, dnsLabelRule)
-	}
+	checkName(c.Name, &f)
 	c.Endpoint.validate(&f)
 	c.Record.validate(&f)
 	c.Seal.validate(&f)
