@@ -24,12 +24,18 @@ the cluster: keep them apart.`,
 			if plain && passphraseFile != "" {
 				return &usageError{errors.New("--plain encrypts nothing, and --passphrase-file is given too: one of them")}
 			}
+			if args[0] == "-" {
+				return &usageError{errors.New("bundle export writes a new file, and - is none: name one; the cluster's keys do not go to standard output")}
+			}
 			c, err := f.load()
 			if err != nil {
 				return err
 			}
 			if _, err := os.Lstat(args[0]); err == nil {
 				return errEscrowExists(args[0])
+			}
+			if err := checkTarget(args[0]); err != nil {
+				return err
 			}
 			b, err := readBundle(cmd.Context(), c)
 			if err != nil {

@@ -128,7 +128,10 @@ func give(cmd *cobra.Command, f *orderFlags, check func(book) (draft, error)) er
 		return fmt.Errorf("%w\nwhether the order was written is not known: look with '%s' before giving it again", err, f.again("quorate orders"))
 	}
 	after := b.with(written)
-	return printAs(out, f.output, listed(written, after), func(w io.Writer) { sayGiven(w, f, d, written, b, after) })
+	if err := printAs(out, f.output, listed(written, after), func(w io.Writer) { sayGiven(w, f, d, written, b, after) }); err != nil {
+		return fmt.Errorf("order %d was written, and only what was to be said of it is lost ('%s' shows it): %w", written.Number, f.again("quorate orders"), err)
+	}
+	return nil
 }
 
 // followedWithin is how soon the agents follow: each lists the record that often.

@@ -30,6 +30,11 @@ holds the file is an administrator until it expires.`,
 			if err != nil {
 				return err
 			}
+			if output != "" {
+				if err := checkTarget(output); err != nil {
+					return err
+				}
+			}
 			if server == "" {
 				// Validate has seen to it that there is an address.
 				server = "https://" + net.JoinHostPort(c.EndpointAddresses()[0].String(), strconv.Itoa(c.Endpoint.Port))

@@ -19,6 +19,11 @@ func collect(cmd *cobra.Command, f rebuildFlags) error {
 	if err := requireRoot("record rebuild --collect"); err != nil {
 		return err
 	}
+	if f.collect != "-" {
+		if err := checkTarget(f.collect); err != nil {
+			return err
+		}
+	}
 	t, err := testify(cmd, f)
 	if err != nil {
 		return err
