@@ -45,6 +45,11 @@ func (f *folder) checkRoot() error {
 	return nil
 }
 
+// notThere: there is no such file, nor can there be one where something else stands for a folder above it.
+func notThere(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
 func (f *folder) list(ctx context.Context) ([]entry, error) {
 	if err := f.checkRoot(); err != nil {
 		return nil, err
@@ -104,7 +109,7 @@ func fileEntry(top, name string, d fs.DirEntry) (entry, error) {
 
 func (f *folder) read(_ context.Context, key string) ([]byte, error) {
 	data, err := os.ReadFile(f.where(key))
-	if errors.Is(err, fs.ErrNotExist) {
+	if notThere(err) {
 		return nil, errors.Join(errAbsent, f.checkRoot())
 	}
 	return data, err

@@ -27,7 +27,7 @@ func (f *folder) createStream(ctx context.Context, key string, fill func(io.Writ
 
 func (f *folder) readStream(_ context.Context, key string) (io.ReadCloser, error) {
 	file, err := os.Open(f.where(key))
-	if errors.Is(err, fs.ErrNotExist) {
+	if notThere(err) {
 		return nil, errors.Join(errAbsent, f.checkRoot())
 	}
 	return file, err
