@@ -19,7 +19,7 @@ const (
 	exitUsage     = 2  // a mistake on the command line
 	exitConfig    = 3  // the Cluster document is missing or wrong
 	exitMetadata  = 4  // the metadata server is away, does not answer in time, or is something else
-	exitRecord    = 5  // the record cannot be reached, read or written, or lacks what the command needs
+	exitRecord    = 5  // the record cannot be reached, read or written, lacks what the command needs, or holds what is damaged
 	exitSeal      = 6  // the seal key does not open the bundle
 	exitPreflight = 7  // this machine lacks something: a program, a port, room on the disk
 	exitNotRoot   = 8  // the command needs root
