@@ -23,6 +23,11 @@ func (a *Agent) makeDirectory(ctx context.Context, work etcdmember.Making) error
 	if err := work.Save(path); err != nil {
 		return err
 	}
+	// On a new boot disk nothing has logged yet: the supervisor makes the folder for the first child, and none has run.
+	err := os.MkdirAll(a.cfg.LogDir, 0o750)
+	if err != nil {
+		return fmt.Errorf("make the directory of a restore: %w", err)
+	}
 	log, err := os.OpenFile(filepath.Join(a.cfg.LogDir, "make-directory.log"), os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("make the directory of a restore: %w", err)
