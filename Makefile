@@ -43,7 +43,7 @@ etcd-former: ## etcd of the minor version before ours, for the tests of what is 
 	@images/build.sh etcd-former bin/former
 
 race: build kubernetes etcd etcd-former ## The tests of the packages that run goroutines, with the race detector
-	$(GO) test -race -timeout 20m ./agent/... ./supervisor/... ./etcdmember/... ./certs/... ./internal/...
+	$(GO) test -race -timeout 20m ./agent/... ./cmd/... ./supervisor/... ./etcdmember/... ./certs/... ./internal/...
 
 guest: ## For one case of chaos, a machine with a clock of its own: qemu, and Debian's kernel, not installed, in bin/guest/
 	@images/deps.sh guest && test/guest/make.sh bin/guest || echo "without a machine of its own: the case that needs it will be skipped" >&2

@@ -51,7 +51,9 @@ func hideInput(terminal *os.File) (show func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	mode.Lflag &^= unix.ECHO
+	// A line is read, ^C is a signal and Enter ends the line, also on a terminal that somebody has left raw.
+	mode.Lflag = mode.Lflag&^unix.ECHO | unix.ICANON | unix.ISIG
+	mode.Iflag |= unix.ICRNL
 	if err := unix.IoctlSetTermios(fd, unix.TCSETS, mode); err != nil {
 		return nil, err
 	}

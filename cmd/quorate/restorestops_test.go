@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 // stoppable is a project whose VMs can be stopped, which takes 5 s.
 type stoppable struct {
+	mu      sync.Mutex // VMs are stopped at the same time
 	list    []gce.Instance
 	stopped []string // by id, in order
 	refuses error    // to stop
@@ -24,10 +26,14 @@ type stoppable struct {
 }
 
 func (s *stoppable) Instances(context.Context, string) ([]gce.Instance, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return slices.Clone(s.list), s.silent
 }
 
 func (s *stoppable) StopInstance(_ context.Context, p replica.Place, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	n := slices.IndexFunc(s.list, func(i gce.Instance) bool { return i.InstanceID == id && i.Place == p })
 	if n < 0 || s.list[n].Status == "TERMINATED" {
 		return fmt.Errorf("stopped %s in %s, which does not run: %v", id, p, s.list)
@@ -36,7 +42,9 @@ func (s *stoppable) StopInstance(_ context.Context, p replica.Place, id string) 
 		return s.refuses
 	}
 	s.list[n].Status = "STOPPING"
+	s.mu.Unlock()
 	time.Sleep(5 * time.Second)
+	s.mu.Lock()
 	s.list[n].Status = "TERMINATED"
 	s.stopped = append(s.stopped, id)
 	return nil
