@@ -128,9 +128,15 @@ func (m *machine) boot(ms *Membership) (wasCut bool, err error) {
 	ctx, cancel := context.WithTimeout(m.t.Context(), 20*time.Second)
 	defer cancel()
 	if !ms.Established() {
-		if _, err := ms.Claim(ctx); err != nil {
+		makesBundle, err := ms.Claim(ctx)
+		if err != nil {
 			return false, fmt.Errorf("claim: %w; blocked: %+v", err, ms.Shown().Blocked)
 		}
+		m.record.change(func(v *record.View) {
+			if formed := newestFormed(*v); makesBundle && (v.Bundle > 0 || formed > 0) {
+				m.t.Errorf("it is to make a bundle, the record has generation %d, and epoch %d was formed", v.Bundle, formed)
+			}
+		})
 	}
 	m.record.change(func(v *record.View) { v.Bundle = 1 })
 	if err := ms.Settle(ctx); err != nil {

@@ -19,13 +19,15 @@ const (
 )
 
 // Claim is the part of the boot before there are certificates: it ends when this replica can have some, because the record
-// has a bundle, or because this replica holds the newest claim and is the one to make it.
-func (m *Membership) Claim(ctx context.Context) (holder bool, err error) {
+// has a bundle, or because this replica holds the newest claim. It is the one to make the bundle where there is none and never was: a
+// cluster that was formed has one, and who restores it takes the newest.
+func (m *Membership) Claim(ctx context.Context) (makesBundle bool, err error) {
 	err = m.loop(ctx, func(f Facts, o Observation) bool {
-		holder = o.Record == Rs && o.Mine
+		holder := o.Record == Rs && o.Mine
+		makesBundle = holder && f.Record.Bundle == 0 && historyOf(f).formed == nil
 		return f.RecordErr == nil && (f.Record.Bundle > 0 || holder)
 	})
-	return holder, err
+	return makesBundle, err
 }
 
 // Settle is the rest of the boot: it ends when the member runs, knows a leader and has applied all that was committed when it
