@@ -267,6 +267,7 @@ func TestRowsBesideTheLeader(t *testing.T) {
 		{"46: an override without an alarm removes nobody", threeVoters, []func(*Ring){wrong(0xb1)}, RowQuiet, ActKeep, 0, ""},
 		{"47: the one that an override named is gone, and the others differ too", twoVotersAC, []func(*Ring){alarm(AlarmCorrupt, 0), hashes2(1, 2), wrong(0xb1)}, 47, ActHalt, 0, "corrupt"},
 		{"46: the one out of reach is not waited for where a quorum of all agrees", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xa1), hashes(1, 0, 1), quietB(time.Minute)}, 46, ActDisarm, 0xa1, ""},
+		{"47: but where the alarm names nobody: it may be the one that differs", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0), hashes(1, 0, 1), quietB(time.Minute)}, 47, ActHalt, 0, "corrupt"},
 		{"46: the alarmed one is out of reach and has not told its hash: it may be the one that differs", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xb1), hashes(1, 0, 1), quietB(time.Minute)}, 46, ActRemoveMember, 0xb1, ""},
 		{"47: one that is reachable is waited for", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xa1), hashes(1, 0, 1)}, 47, ActHalt, 0, "corrupt"},
 		{"47: one out of reach, and the rest is no quorum that agrees", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xa1), hashes(2, 0, 1), quietB(time.Minute)}, 47, ActHalt, 0, "corrupt"},
