@@ -225,10 +225,7 @@ func TestRebuildRefuses(t *testing.T) {
 		}, "name it with --project-number"},
 		"the newest incarnation's instance": {func(w *lostWorld) {
 			w.orphan(pc, 1)
-			w.said = w.said[:2]
-			for i := range w.said {
-				w.said[i].Members = w.said[i].Members[:2]
-			}
+			w.said = w.said[:2] // etcd's list names an instance, and neither whether it is the newest nor its addresses
 		}, "replicas/us-central1-c.m-c/1.json is lost, and no file says which instance it was"},
 	} {
 		t.Run(name, func(t *testing.T) {

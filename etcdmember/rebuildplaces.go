@@ -63,7 +63,8 @@ func (b *rebuilder) orphan(p replica.Place, k uint64) bool {
 }
 
 // findOrphans gives back the incarnation to each confirmation that has none. An instance that nobody knows may be missing only where it decides
-// nothing: below the newest of its place, or where the member's disk is lost for good. Else the VM that runs would look superseded.
+// nothing: below the newest of its place, or where the member's disk is lost for good. Else the VM that runs would look superseded; and without its
+// addresses nobody who joins could find it. Etcd's list does not do: the name there is the last that the member published, which may be its former VM's.
 func (b *rebuilder) findOrphans() {
 	for _, o := range b.Orphans {
 		if slices.ContainsFunc(b.lost, func(l Lost) bool {
@@ -73,13 +74,8 @@ func (b *rebuilder) findOrphans() {
 			continue
 		}
 		key := fmt.Sprintf("replicas/%s/%d.json", o.Place, o.Number)
-		instance, why := rebuiltInstance, "its confirmation is there; a newer incarnation of the place makes its instance of no consequence"
-		if m := b.member(o.Started.MemberID); m != nil {
-			if p, id, ok := ParseMemberName(m.Name); ok && p == o.Place {
-				instance, why = id, "etcd's member list names the instance of member "+m.ID.String()
-			}
-		}
-		if instance == rebuiltInstance && o.Number >= b.newest(o.Place) {
+		why := "its confirmation is there; a newer incarnation of the place makes its instance of no consequence"
+		if o.Number >= b.newest(o.Place) {
 			if !slices.Contains(b.wish.Without, o.Started.MemberID) {
 				b.fault("%s is lost, and no file says which instance it was: give the file of %s, or, if its disk is lost for good, --without %s",
 					key, o.Place, o.Started.MemberID)
@@ -88,7 +84,7 @@ func (b *rebuilder) findOrphans() {
 			why = "its confirmation is there, and its disk is lost for good by your word"
 		}
 		b.lose(Lost{Key: key, Why: why, Place: o.Place, Number: o.Number, Object: record.Incarnation{Place: o.Place, Number: o.Number,
-			InstanceID: instance, BootID: rebuiltInstance, Epoch: o.Started.Epoch, MemberID: o.Started.MemberID, DiskID: o.Started.DiskID, Time: b.wish.Now}})
+			InstanceID: rebuiltInstance, BootID: rebuiltInstance, Epoch: o.Started.Epoch, MemberID: o.Started.MemberID, DiskID: o.Started.DiskID, Time: b.wish.Now}})
 	}
 }
 
@@ -103,22 +99,6 @@ func (b *rebuilder) newest(p replica.Place) (k uint64) {
 		}
 	}
 	return k
-}
-
-// member is an entry that the members of the epoch list.
-func (b *rebuilder) member(id record.MemberID) *Member {
-	var found *Member
-	for _, t := range b.said {
-		if !t.settled() || t.Agent.Epoch != b.epoch {
-			continue
-		}
-		for i, m := range t.Members {
-			if m.ID == id && (found == nil || m.Name != "") {
-				found = &t.Members[i]
-			}
-		}
-	}
-	return found
 }
 
 // accountForMembers: each member's place is in the record as it will be, or the person says that its disk is lost. A member that nobody spoke
