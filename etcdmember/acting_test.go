@@ -423,22 +423,26 @@ func TestStartsThatDoNotLastArePaced(t *testing.T) {
 	var distances []time.Duration
 	now := t0
 	for range 8 {
-		p.started(now, false)
-		distances = append(distances, p.distance())
-		now = now.Add(p.distance() + 300*time.Millisecond)
+		p.started(now)
+		distances = append(distances, p.early(now, mostDistance))
+		now = now.Add(p.waits + 300*time.Millisecond)
 	}
 	if distances[0] != 0 || distances[1] != time.Second || distances[2] != 2*time.Second || distances[7] != 30*time.Second {
 		t.Errorf("distances: %v", distances)
 	}
-	p.started(now.Add(2*time.Minute), false)
-	if p.distance() != 0 {
+	p.started(now.Add(2 * time.Minute))
+	if p.distance(mostDistance) != 0 {
 		t.Error("one that ran for minutes is a new story")
 	}
 	day := now.Add(24 * time.Hour)
 	joins := 0
 	for ; now.Before(day); joins++ {
-		p.started(now, true)
-		now = now.Add(p.distance() + 300*time.Millisecond)
+		p.started(now)
+		p.early(now, mostJoinDistance)
+		now = now.Add(p.waits + 300*time.Millisecond)
+	}
+	if d := p.distance(mostDistance); d != mostDistance {
+		t.Errorf("a start that is no join's waits %s", d)
 	}
 	if joins > 160 {
 		t.Errorf("%d joins in a day, each of which stays in the record", joins)

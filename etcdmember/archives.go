@@ -31,6 +31,8 @@ type Archive struct {
 	Term, LastIndex uint64
 	// OpenErr is why it cannot be used; nil: its WAL and database are valid.
 	OpenErr error
+	// ReadErr is why it could not be looked at, which says nothing of what it holds.
+	ReadErr error
 }
 
 // unread: nothing is known of what it holds.
@@ -48,9 +50,8 @@ func archivedAt(name string) (time.Time, bool) {
 	return t, ok && err == nil
 }
 
-// readArchives reads the archived directories. Each is read once: nothing writes to an archive. An error is of those that could not be looked at, of which
-// nothing can be said.
-func (m *Membership) readArchives() (out []Archive, err error) {
+// readArchives reads the archived directories. Each is read once, nothing writes to an archive, but for one that could not be looked at.
+func (m *Membership) readArchives() (out []Archive) {
 	m.shelf.Lock()
 	defer m.shelf.Unlock()
 	names, _ := m.archiveNames(func(name string) bool { return !strings.HasSuffix(name, purgingSuffix) })
@@ -60,21 +61,19 @@ func (m *Membership) readArchives() (out []Archive, err error) {
 	for _, name := range names {
 		a, ok := m.archives[name]
 		if !ok {
-			d, unread := readDir(filepath.Join(m.archivesDir(), name))
-			if unread != nil {
-				err = errors.Join(err, fmt.Errorf("archive %s: %w", name, unread))
+			d, err := readDir(filepath.Join(m.archivesDir(), name))
+			if err == nil && !d.Exists {
 				continue
 			}
-			if !d.Exists {
-				continue
-			}
-			a = Archive{Name: name, ClusterID: d.ClusterID, MemberID: d.MemberID, Term: d.LastTerm, LastIndex: d.LastIndex, OpenErr: d.OpenErr}
+			a = Archive{Name: name, ClusterID: d.ClusterID, MemberID: d.MemberID, Term: d.LastTerm, LastIndex: d.LastIndex, OpenErr: d.OpenErr, ReadErr: err}
 			a.Time, _ = archivedAt(name)
-			m.archives[name] = a
+			if err == nil {
+				m.archives[name] = a
+			}
 		}
 		out = append(out, a)
 	}
-	return out, err
+	return out
 }
 
 // archiveNames lists the archive's folder; no folder: nothing was ever archived.

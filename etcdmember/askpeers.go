@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,8 +21,12 @@ import (
 // undecided is what a member says of its cluster's version before there is one.
 const undecided = "not_decided"
 
-// peerTimeout bounds one question to a peer's port. It answers from memory, also where there is no quorum.
-const peerTimeout = time.Second
+// peerTimeout bounds one question to a peer's port. It answers from memory, also where there is no quorum. Where none has answered in time the next
+// question has twice as long, up to mostPeerTimeout: a join waits for an answer, and etcd itself waits that long for one.
+const (
+	peerTimeout     = time.Second
+	mostPeerTimeout = 8 * time.Second
+)
 
 // askPeers asks the peer ports of those that answered for what a client's call does not say: the cluster's version, and, where this disk
 // holds a member, what that has acknowledged, or, where no quorum answers, whether it was removed. A running member asks nothing: etcd tells it all.
@@ -33,7 +38,8 @@ func (m *Membership) askPeers(ctx context.Context, f *Facts) {
 	quorum := answersQuorum(*f)
 	removed := hasRun && !quorum
 	f.PeersAsked = true
-	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
+	m.peerPatience = max(m.peerPatience, peerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, m.peerPatience)
 	defer cancel()
 	var wg sync.WaitGroup
 	for i := range f.Answers {
@@ -60,6 +66,14 @@ func (m *Membership) askPeers(ctx context.Context, f *Facts) {
 		})
 	}
 	wg.Wait()
+	if m.peerPatience = min(2*m.peerPatience, mostPeerTimeout); f.peersAnswered() {
+		m.peerPatience = peerTimeout
+	}
+}
+
+// peersAnswered: one that was asked on its peer port has answered there.
+func (f *Facts) peersAnswered() bool {
+	return slices.ContainsFunc(f.Answers, func(a Answer) bool { return a.ClusterVersion != "" })
 }
 
 // peerClient speaks to one peer port with this replica's own peer leaf.

@@ -96,12 +96,12 @@ func (h history) findSource(o *Observation, source record.Source, order *record.
 		return
 	}
 	for _, a := range d.Archives {
-		if a.MemberID == source.MemberID && a.OpenErr == nil && reaches(a.Term, a.LastIndex) {
+		switch {
+		case a.ReadErr != nil:
+			o.SourceUnread = fmt.Sprintf("archive/%s: %v", a.Name, a.ReadErr)
+		case a.MemberID == source.MemberID && a.OpenErr == nil && reaches(a.Term, a.LastIndex):
 			o.SourceHere, o.Names.SourceArchive = true, a.Name
 		}
-	}
-	if !o.SourceHere && d.ArchivesErr != nil && o.Fault == "" { // it may be the source: no epoch is given up for want of it
-		o.Fault = fmt.Sprintf("what a restore is to be made of is not found, and not all archives can be looked at: %v", d.ArchivesErr)
 	}
 }
 

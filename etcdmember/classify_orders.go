@@ -209,7 +209,7 @@ func (h history) findEntries(o *Observation) {
 		}
 	}
 	o.ListedByAll = h.listedByAll(id)
-	o.PeersSilent = h.PeersAsked && !slices.ContainsFunc(h.Answers, func(a Answer) bool { return a.ClusterVersion != "" })
+	o.PeersSilent = h.PeersAsked && !h.peersAnswered()
 }
 
 // quorumList is the linearizable member list of the newest formed epoch's cluster.

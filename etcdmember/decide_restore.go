@@ -95,6 +95,10 @@ func doRestoreClaimed(o Observation, now time.Time) Plan {
 		p = doForm(o, now)
 		p.Step = restoreForm
 		return p
+	case !o.SourceHere && o.SourceUnread != "": // it may be the source: no epoch is given up for want of it
+		p.Act = ActWait
+		return p.blocked("source-gone", fmt.Sprintf("the source of restore order %d is not found on this disk, and not every archive can be looked at: %s.", o.Names.Claimed.Order, o.SourceUnread),
+			"Repair what is named, and it goes on by itself; or `quorate restore --from SOURCE` orders it of another.")
 	case !o.SourceHere:
 		p.Act, p.Reason = ActAbandon, "source-gone: the source is not on this replica, or does not reach as far as the order demands"
 	case o.Local != L0 && !o.DirectoryIsSource:

@@ -2,6 +2,7 @@ package etcdmember
 
 import (
 	"errors"
+	"syscall"
 	"testing"
 	"time"
 
@@ -73,6 +74,9 @@ func meStopped(f *Facts) { f.stopped(pa, 1, 0xa1, 100); f.Agent.Phase = PhaseSto
 func othersStopped(f *Facts) {
 	f.stopped(pb, 1, 0xb1, 90)
 	f.stopped(pc, 1, 0xc3, 90)
+}
+func unreadArchive(f *Facts) {
+	f.Directory.Archives = []Archive{{Name: "x", ReadErr: syscall.EIO}}
 }
 func claimRestore(f *Facts) { f.claim(2, "t2", pa, "101", directory()) }
 
@@ -211,6 +215,12 @@ var bootCases = []rowCase{
 
 	{"9: claimed for my directory: restore it", from(three, orderMe, meStopped, othersStopped, isClosed, claimRestore), 9, ActRestore, ""},
 	{"9: the source is gone: abandon", from(three, orderMe, othersStopped, wiped, isClosed, claimRestore, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), 9, ActAbandon, ""},
+	{"9: it may be in an archive that cannot be looked at: wait", from(three, orderMe, othersStopped, wiped, isClosed, claimRestore, unreadArchive, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), 9, ActWait, "source-gone"},
+	{"9: the same, and a newer order wants another source: abandon", from(three, orderMe, othersStopped, wiped, isClosed, claimRestore, unreadArchive, func(f *Facts) {
+		f.stopped(pa, 1, 0xa1, 0)
+		f.restoreOrder(1, pa, record.Source{Kind: record.SourceSnapshot, Snapshot: "1/1-x"})
+	}), 9, ActAbandon, ""},
+	{"8: an archive that cannot be looked at keeps nobody from saying that it has stopped", from(three, orderB, isClosed, unreadArchive), 8, ActWriteStopped, ""},
 	{"9: an archive of the named member will do", from(three, orderMe, othersStopped, wiped, isClosed, claimRestore, func(f *Facts) {
 		f.stopped(pa, 1, 0xa1, 0)
 		f.Directory.Archives = []Archive{{Name: "x", MemberID: 0xa1, Term: 3, LastIndex: 100}}

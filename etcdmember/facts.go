@@ -84,9 +84,8 @@ type Directory struct {
 	Changes          []record.ConfigChange
 	// End is how etcd has ended on this directory in this boot, where it did so by itself.
 	End MemberEnd
-	// Archives are the directories that were archived on this disk, read only where a restore is in sight; ArchivesErr is why some could not be looked at.
-	Archives    []Archive
-	ArchivesErr error
+	// Archives are the directories that were archived on this disk, read only where a restore is in sight.
+	Archives []Archive
 }
 
 // Reach says how far a question to one address came.

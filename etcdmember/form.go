@@ -115,6 +115,6 @@ func (m *Membership) startChild(ctx context.Context, s Step, cfg MemberConfig) e
 		return err
 	}
 	m.directory = nil
-	m.starts.started(time.Now(), s == StepStartJoined)
+	m.starts.started(time.Now())
 	return m.at(s, func() error { return m.cfg.Child.Start(ctx, m.configPath()) })
 }

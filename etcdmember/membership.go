@@ -129,16 +129,18 @@ type Membership struct {
 	vms           []VM            // of the newest list, with their addresses
 	instances     map[string]bool // all that the record ever named
 	strangerSince time.Time
-	starts        pacing
-	checkedAt     int    // after how many starts the database was last read whole; 0: not in this story
-	checked       string // what that found, where it was no damage
-	failure       *failure
-	alone         time.Time // since when the running member has had no quorum; zero: it has one
-	unheard       time.Time // since when it has heard of no leader, while there was a quorum; zero: it has one, or there was none
-	adds          int       // tries to add this replica to the members
-	unfit         uint64    // the order to restore that could not be accepted when it was last tried; 0: none
-	unfitWhy      error     // why
-	acceptAt      time.Time // when that is tried again
+	// peerPatience is how long the next question to the peers' ports may take.
+	peerPatience time.Duration
+	starts       pacing
+	checkedAt    int    // after how many starts the database was last read whole; 0: not in this story
+	checked      string // what that found, where it was no damage
+	failure      *failure
+	alone        time.Time // since when the running member has had no quorum; zero: it has one
+	unheard      time.Time // since when it has heard of no leader, while there was a quorum; zero: it has one, or there was none
+	adds         int       // tries to add this replica to the members
+	unfit        uint64    // the order to restore that could not be accepted when it was last tried; 0: none
+	unfitWhy     error     // why
+	acceptAt     time.Time // when that is tried again
 
 	shelf    sync.Mutex         // guards archives: Keep and PurgeArchives read them
 	archives map[string]Archive // those that were read: an archive never changes

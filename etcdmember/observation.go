@@ -135,6 +135,8 @@ type Observation struct {
 	// SourceHere: the order's source can be used by this replica and reaches what the order demands. DirectoryIsSource: it
 	// is the etcd directory itself.
 	SourceHere, DirectoryIsSource bool
+	// SourceUnread names an archive that may be the source and cannot be looked at; empty: there is none.
+	SourceUnread string
 
 	// Listed: the linearizable list has an entry with my disk's member id. OwnPlace: that entry is of my own place.
 	Listed, OwnPlace bool

@@ -20,33 +20,31 @@ const (
 type pacing struct {
 	last time.Time
 	runs int
-	// joined: the last start was a join's.
-	joined bool
+	// waits is the distance that the next start is held to.
+	waits time.Duration
 }
 
 // started notes a start.
-func (p *pacing) started(now time.Time, joined bool) {
-	if now.Sub(p.last) > stayedUp+p.distance() {
+func (p *pacing) started(now time.Time) {
+	if now.Sub(p.last) > stayedUp+p.waits {
 		p.runs = 0
 	}
-	p.last, p.joined = now, joined
+	p.last = now
 	p.runs++
 }
 
 // distance is how long after the last start the next one may be.
-func (p *pacing) distance() time.Duration {
+func (p *pacing) distance(most time.Duration) time.Duration {
 	if p.runs < 2 {
 		return 0
 	}
-	return min(firstDistance<<min(p.runs-2, 10), p.most())
+	return min(firstDistance<<min(p.runs-2, 10), most)
 }
 
-// most is how long a distance becomes.
-func (p *pacing) most() time.Duration {
-	if p.joined {
-		return mostJoinDistance
-	}
-	return mostDistance
+// early is how long the next start has to wait still, where distances grow to most.
+func (p *pacing) early(now time.Time, most time.Duration) time.Duration {
+	p.waits = p.distance(most)
+	return p.last.Add(p.waits).Sub(now)
 }
 
 // failure is the step that failed last, as long as it is the next one again.
@@ -67,8 +65,11 @@ func (m *Membership) hold(f Facts, p Plan) Plan {
 	}
 	switch p.Act {
 	case ActStart, ActStartJoined, ActSeed, ActForm, ActTakeIncarnation:
-		early := m.starts.last.Add(m.starts.distance()).Sub(f.Now)
-		if f.Directory.Running || early <= 0 {
+		most := mostDistance
+		if p.Act == ActStartJoined || p.Act == ActTakeIncarnation && p.Row == 23 { // joins
+			most = mostJoinDistance
+		}
+		if f.Directory.Running || m.starts.early(f.Now, most) <= 0 {
 			break
 		}
 		said := "its log says why"
@@ -80,7 +81,7 @@ func (m *Membership) hold(f Facts, p Plan) Plan {
 		}
 		return Plan{Act: ActWait, Row: p.Row}.blocked("etcd-does-not-stay-up",
 			fmt.Sprintf("etcd was started %d times, one soon after the other, and has ended each time: %s.", m.starts.runs, said),
-			fmt.Sprintf("It is started again by itself, at most %s after its last start.", m.starts.most()))
+			fmt.Sprintf("It is started again by itself, at most %s after its last start.", most))
 	}
 	if p.Act == ActAccept && p.OrderNumber == m.unfit {
 		return p.blocked("restore-unfit", fmt.Sprintf("restore order %d cannot be carried out here: %v.", p.OrderNumber, m.unfitWhy),

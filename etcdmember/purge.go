@@ -80,7 +80,9 @@ func DecidePurge(f PurgeFacts) (*Purge, error) {
 		return nil, fmt.Errorf("%w: %s", errKept, why)
 	}
 	for _, p := range due {
-		if f.listed(p.Archive.MemberID) {
+		if p.Archive.ReadErr != nil {
+			why = fmt.Sprintf("%s cannot be looked at: %v", p.Archive.Name, p.Archive.ReadErr)
+		} else if f.listed(p.Archive.MemberID) {
 			why = p.Archive.Name + " is of a member that is in the list"
 		} else if s, ok := f.newerSnapshot(p.Archive, epoch.Number); ok {
 			p.Reason += ", and snapshot " + s.Name + " is newer"

@@ -101,7 +101,7 @@ func (m *Membership) datedArchives() (out []Archive, err error) {
 	if err != nil || len(names) < 2 {
 		return nil, err
 	}
-	read, _ := m.readArchives() // one that could not be looked at is unread
+	read := m.readArchives()
 	for _, name := range names {
 		a := Archive{Name: name}
 		if n := slices.IndexFunc(read, func(a Archive) bool { return a.Name == name }); n >= 0 {

@@ -2,6 +2,7 @@ package etcdmember
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -97,14 +98,17 @@ func (m *Membership) findDirectory(f Facts, s record.Source) (string, error) {
 	if f.Directory.Exists && f.Directory.MemberID == s.MemberID {
 		return m.etcdDir(), nil
 	}
-	archives, err := m.readArchives()
-	for _, a := range archives {
-		if a.MemberID == s.MemberID && a.OpenErr == nil {
+	var unread error
+	for _, a := range m.readArchives() {
+		switch {
+		case a.ReadErr != nil:
+			unread = errors.Join(unread, fmt.Errorf("archive %s: %w", a.Name, a.ReadErr))
+		case a.MemberID == s.MemberID && a.OpenErr == nil:
 			return filepath.Join(m.archivesDir(), a.Name), nil
 		}
 	}
-	if err != nil {
-		return "", fmt.Errorf("look for the directory of member %s on this disk: %w", s.MemberID, err)
+	if unread != nil {
+		return "", fmt.Errorf("look for the directory of member %s on this disk: %w", s.MemberID, unread)
 	}
 	return "", fmt.Errorf("no directory of member %s is on this disk: %w", s.MemberID, os.ErrNotExist)
 }

@@ -21,7 +21,7 @@ func (m *Membership) observeSources(ctx context.Context, f *Facts) {
 	h := historyOf(*f)
 	inSight := h.restoreInSight()
 	if inSight {
-		f.Directory.Archives, f.Directory.ArchivesErr = m.readArchives()
+		f.Directory.Archives = m.readArchives()
 	}
 	if inSight || h.formed != nil && f.Agent.Phase != PhaseStarted && h.wanted() == 1 {
 		f.Snapshots, f.SnapshotsErr = m.cfg.Record.Snapshots(ctx)

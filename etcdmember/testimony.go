@@ -61,10 +61,12 @@ func Testify(ctx context.Context, dataDir, wanted, socket string) (Testimony, er
 		return t, nil
 	}
 	d, err := readDir(filepath.Join(dataDir, "etcd"))
-	if err != nil {
+	switch {
+	case err != nil && d.MemberID == 0:
 		return t, err
-	}
-	if d.OpenErr != nil {
+	case err != nil: // its log was read, which says whose it is
+		t.Problem = err.Error()
+	case d.OpenErr != nil:
 		t.Problem = d.OpenErr.Error()
 	}
 	t.ClusterID, t.MemberID = d.ClusterID, d.MemberID
