@@ -27,7 +27,7 @@ const (
 	optionalBundle = 5 * time.Second
 )
 
-// certify makes sure that the disk has every leaf of this replica. The holder of the newest claim makes the bundle; all read it back.
+// certify makes sure that the disk has every leaf of this replica. The holder of the first epoch's claim makes the bundle; all read it back.
 func (a *Agent) certify(ctx context.Context, in recorded) (certified, error) {
 	for _, dir := range []string{a.files.Dir, a.files.Volatile} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
