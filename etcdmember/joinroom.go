@@ -10,9 +10,6 @@ func (m *Membership) observeRoom(f *Facts) {
 	if f.Directory.Running || !m.opened {
 		return
 	}
-	if h := historyOf(*f); f.RecordErr == nil && !m.cfg.ReadOnly && fault(*f, h) == "" && h.formed != nil && !h.restoreInSight() {
-		m.dropScratch() // of a restore that another replica has made instead
-	}
 	if r, err := m.room(m.cfg.Cluster.Etcd.DataDir); err == nil {
 		f.Room = r
 	}

@@ -46,6 +46,9 @@ func (m *Membership) observe(ctx context.Context) Facts {
 	}
 	f.Answers = m.ask(ctx, m.addresses(f.Record, !formed))
 	m.askPeers(ctx, &f)
+	if !m.cfg.ReadOnly {
+		m.clearOvertaken(f)
+	}
 	m.observeRoom(&f)
 	if formed && m.needsLists(f) {
 		m.listCompute(ctx, f.Record)

@@ -126,6 +126,14 @@ func (m *Membership) dropScratch() {
 	}
 }
 
+// clearOvertaken gives back the room of a restore that another replica has made instead: a join needs it.
+func (m *Membership) clearOvertaken(f Facts) {
+	h := historyOf(f)
+	if m.opened && !f.Directory.Running && f.RecordErr == nil && fault(f, h) == "" && h.formed != nil && !h.restoreInSight() {
+		m.dropScratch()
+	}
+}
+
 // completeRestores is the end of a restore, once the new epoch's member serves: the room of the making is given back, and the record says that the
 // restore orders of epochs before it are done with. The replica that formed the epoch says so, again until it is written.
 func (m *Membership) completeRestores(ctx context.Context, f Facts) {
