@@ -65,6 +65,17 @@ func (d Done) fault(object) error { return nil }
 
 func (a Accepted) fault(object) error { return nil }
 
+func (v Verdict) fault(object) error {
+	if v.Closing == v.Withdrawn {
+		return errors.New("want exactly one of closing and withdrawn")
+	}
+	return nil
+}
+
+func (v VMStop) fault(k object) error { return at(v.InstanceID == k.name, "instance "+v.InstanceID) }
+
+func (d DataDisk) fault(object) error { return named("diskID", d.DiskID != "") }
+
 // named reports which of the named fields is missing: name, whether it is there, name, …
 func named(pairs ...any) error {
 	var errs []error
@@ -118,6 +129,12 @@ func decodeAny(k object, data []byte) (content, error) {
 		return decode[Done](k, data)
 	case acceptedObject:
 		return decode[Accepted](k, data)
+	case verdictObject:
+		return decode[Verdict](k, data)
+	case vmStopObject:
+		return decode[VMStop](k, data)
+	case diskObject:
+		return decode[DataDisk](k, data)
 	case snapshotInfoObject:
 		return decode[Snapshot](k, data)
 	}

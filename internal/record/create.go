@@ -66,6 +66,12 @@ func (s *Store) ConfirmIncarnation(ctx context.Context, p replica.Place, k uint6
 	return create(ctx, s, startedKey(p, k), st)
 }
 
+// NoteDisk writes replicas/<place>/<k>.disk.json.
+func (s *Store) NoteDisk(ctx context.Context, p replica.Place, k uint64, d DataDisk) (got DataDisk, won bool, err error) {
+	stamp(&d.Time)
+	return create(ctx, s, diskKey(p, k), d)
+}
+
 // WriteMark overwrites marks/<member id>.json. Only that member's agent may call it.
 func (s *Store) WriteMark(ctx context.Context, m Mark) error {
 	stamp(&m.Time)

@@ -149,7 +149,7 @@ func checkNumbers(v View, entries []entry) []Finding {
 		switch k := parseKey(e.key); k.kind {
 		case orderObject:
 			orders[k.number] = true
-		case doneObject, acceptedObject:
+		case doneObject, acceptedObject, verdictObject, vmStopObject:
 			said[e.key] = k.number
 		case sealedObject:
 			bundles[k.number] = true

@@ -26,6 +26,9 @@ const (
 	orderObject
 	doneObject
 	acceptedObject
+	verdictObject
+	vmStopObject
+	diskObject
 	snapshotObject     // the compressed database
 	snapshotInfoObject // what it is; a database without it does not count
 	probeObject
@@ -39,7 +42,7 @@ type object struct {
 	place  replica.Place
 	number uint64 // incarnation, order or bundle generation
 	member MemberID
-	name   string // a snapshot's: <epoch>/<revision>-<time>
+	name   string // a snapshot's: <epoch>/<revision>-<time>; a VM stop's: the instance id
 }
 
 // isSnapshot reports whether the object may be deleted by retention.
@@ -63,11 +66,18 @@ func incarnationKey(p replica.Place, k uint64) string {
 func startedKey(p replica.Place, k uint64) string {
 	return fmt.Sprintf("replicas/%s/%d.started.json", p, k)
 }
+func diskKey(p replica.Place, k uint64) string {
+	return fmt.Sprintf("replicas/%s/%d.disk.json", p, k)
+}
 func markKey(id MemberID) string         { return fmt.Sprintf("marks/%s.json", id) }
 func sealedKey(generation uint64) string { return fmt.Sprintf("bundle/%d.sealed", generation) }
 func orderKey(n uint64) string           { return fmt.Sprintf("orders/%d.json", n) }
 func doneKey(n uint64) string            { return fmt.Sprintf("orders/%d.done.json", n) }
 func acceptedKey(n uint64) string        { return fmt.Sprintf("orders/%d.accepted.json", n) }
+func verdictKey(n uint64) string         { return fmt.Sprintf("orders/%d.verdict.json", n) }
+func vmStopKey(n uint64, instanceID string) string {
+	return fmt.Sprintf("orders/%d.vm-stopped.%s.json", n, instanceID)
+}
 func snapshotKey(name string) string     { return snapshotsFolder + name + databaseSuffix }
 func snapshotInfoKey(name string) string { return snapshotsFolder + name + ".json" }
 func probeKey(nonce string) string       { return fmt.Sprintf("checks/%s.json", nonce) }
@@ -108,6 +118,12 @@ func parseFlatKey(folder, name string) object {
 		if n, ok := numbered(name, ".accepted.json"); ok {
 			return object{kind: acceptedObject, number: n}
 		}
+		if n, ok := numbered(name, ".verdict.json"); ok {
+			return object{kind: verdictObject, number: n}
+		}
+		if k := parseVMStopName(name); k.kind != unknown {
+			return k
+		}
 		if n, ok := numbered(name, ".json"); ok {
 			return object{kind: orderObject, number: n}
 		}
@@ -115,6 +131,17 @@ func parseFlatKey(folder, name string) object {
 		return object{kind: probeObject}
 	}
 	return object{}
+}
+
+// parseVMStopName parses <n>.vm-stopped.<instance id>.json.
+func parseVMStopName(name string) object {
+	number, rest, _ := strings.Cut(name, ".vm-stopped.")
+	id, ok := strings.CutSuffix(rest, ".json")
+	n, isNumber := parseNumber(number)
+	if _, isID := parseNumber(id); !ok || !isNumber || !isID {
+		return object{}
+	}
+	return object{kind: vmStopObject, number: n, name: id}
 }
 
 func parseEpochKey(parts []string) object {
@@ -162,6 +189,9 @@ func parseReplicaKey(parts []string) object {
 	case len(parts) == 2:
 		if k, ok := numbered(parts[1], ".started.json"); ok {
 			return object{kind: startedObject, place: place, number: k}
+		}
+		if k, ok := numbered(parts[1], ".disk.json"); ok {
+			return object{kind: diskObject, place: place, number: k}
 		}
 		if k, ok := numbered(parts[1], ".json"); ok {
 			return object{kind: incarnationObject, place: place, number: k}

@@ -83,14 +83,16 @@ type Closed struct {
 	Time  time.Time `json:"time"`
 }
 
-// Stopped is epochs/<e>/stopped/<zone>.<name>.<k>.json: that incarnation's etcd and apiserver have exited and stay out.
-// Its agent writes it, whatever its disk holds.
+// Stopped is epochs/<e>/stopped/<zone>.<name>.<k>.json: incarnation k has ended. Its etcd and apiserver have exited, and nothing runs under
+// this number again; the replica may go on under a later one. The instance that took the incarnation writes it, and nobody else.
 type Stopped struct {
 	replica.Place
 	Incarnation uint64 `json:"incarnation"`
-	// InstanceID is the writer's: a successor may write the object of an incarnation that was another instance's.
-	InstanceID string   `json:"instanceID,omitempty"`
-	MemberID   MemberID `json:"memberID,omitempty"`
+	// InstanceID is the writer's. Earlier versions let a successor write the object of another instance's incarnation: such an object
+	// says nothing (Epoch.StoppedBy).
+	InstanceID string `json:"instanceID,omitempty"`
+	// MemberID and the log below are set where the disk held a valid directory of the epoch.
+	MemberID MemberID `json:"memberID,omitempty"`
 	// Term and LastIndex are of the last entry of its log.
 	Term        uint64 `json:"term,omitempty"`
 	LastIndex   uint64 `json:"lastIndex,omitempty"`
@@ -112,14 +114,17 @@ type ConfigChange struct {
 // Incarnation is replicas/<zone>.<name>/<k>.json: one tenure of one VM in a place.
 type Incarnation struct {
 	replica.Place
-	Number     uint64       `json:"number"`
-	InstanceID string       `json:"instanceID"`
-	BootID     string       `json:"bootID"`
-	Epoch      uint64       `json:"epoch"`
-	MemberID   MemberID     `json:"memberID,omitempty"`
-	DiskID     string       `json:"diskID,omitempty"`
-	Addresses  []netip.Addr `json:"addresses"`
-	Time       time.Time    `json:"time"`
+	Number     uint64   `json:"number"`
+	InstanceID string   `json:"instanceID"`
+	BootID     string   `json:"bootID"`
+	Epoch      uint64   `json:"epoch"`
+	MemberID   MemberID `json:"memberID,omitempty"`
+	// DiskID is the Compute API's id of the data disk. Where it was not known yet, <k>.disk.json says it later.
+	DiskID    string       `json:"diskID,omitempty"`
+	Addresses []netip.Addr `json:"addresses"`
+	Time      time.Time    `json:"time"`
+	// EmptyDisk: the data disk held no etcd directory when the incarnation was taken. It decides nothing: the former disk may come back.
+	EmptyDisk bool `json:"emptyDisk,omitempty"`
 	// Started is the content of <k>.started.json, which confirms the incarnation; nil while it is pending.
 	Started *Started `json:"-"`
 }
@@ -132,14 +137,26 @@ type Started struct {
 	Time     time.Time `json:"time"`
 }
 
-// Mark is marks/<member id>.json, the only object that is overwritten: how far that member has certainly come. It may
-// only ever make an agent refuse.
+// DataDisk is replicas/<zone>.<name>/<k>.disk.json: the id of the incarnation's data disk, learned after the incarnation was taken.
+type DataDisk struct {
+	DiskID string    `json:"diskID"`
+	Time   time.Time `json:"time"`
+}
+
+// Mark is marks/<member id>.json, the only object that is overwritten: how far that member has certainly come, and, because it is written
+// each 30 s, that its agent lives. It may only ever make an agent refuse.
 type Mark struct {
-	MemberID MemberID  `json:"memberID"`
-	Epoch    uint64    `json:"epoch"`
-	Term     uint64    `json:"term"`
-	Applied  uint64    `json:"applied"`
-	Time     time.Time `json:"time"`
+	MemberID MemberID `json:"memberID"`
+	Epoch    uint64   `json:"epoch"`
+	// BootID is of the boot that wrote it: one instance id can have two living boots after a host error.
+	BootID string `json:"bootID,omitempty"`
+	// Term and Applied are how far it has come; Time is when that was last more than before, by the writer's clock.
+	Term    uint64    `json:"term"`
+	Applied uint64    `json:"applied"`
+	Time    time.Time `json:"time"`
+	// Beat is when this very mark was written, by the writer's clock; Written is the same by the store's.
+	Beat    time.Time `json:"beat,omitzero"`
+	Written time.Time `json:"-"`
 }
 
 // OrderKind is what an operator wants.
@@ -181,6 +198,10 @@ type Order struct {
 	// Accepted is the content of <n>.accepted.json, which only orders to restore get; nil while the replica that the order names has not found
 	// that it can carry it out.
 	Accepted *Accepted `json:"-"`
+	// Verdict is the content of <n>.verdict.json, which only orders to restore get; nil while it is open whether the order is carried out.
+	Verdict *Verdict `json:"-"`
+	// VMStops are the contents of <n>.vm-stopped.<instance id>.json, by instance id.
+	VMStops map[string]VMStop `json:"-"`
 }
 
 // RestoreOrder says which epoch a restore ends, from what, and who carries it out.
@@ -193,6 +214,8 @@ type RestoreOrder struct {
 	Commit uint64 `json:"commit,omitempty"`
 	// Newest: a replica that turns out, once it has stopped, to have a longer log than the named one is to be named instead.
 	Newest bool `json:"newest,omitempty"`
+	// Silent are the ids of instances of which a person says that they run nothing any more, though no witness does.
+	Silent []string `json:"silent,omitempty"`
 }
 
 // Done is orders/<n>.done.json.
@@ -209,6 +232,26 @@ type Accepted struct {
 	Time time.Time `json:"time"`
 }
 
+// Verdict is orders/<n>.verdict.json: one object, so an order to restore is either carried out or taken back, and everybody reads the same.
+// The restorer writes Closing before it closes the epoch; Withdrawn is written by whoever takes the order back, and by agents that find a
+// withdrawal. Nobody closes an epoch, and nobody that stopped for the order starts again, before it has read the verdict back.
+type Verdict struct {
+	Closing   bool      `json:"closing,omitempty"`
+	Withdrawn bool      `json:"withdrawn,omitempty"`
+	By        string    `json:"by"`
+	Time      time.Time `json:"time"`
+}
+
+// VMStop is orders/<n>.vm-stopped.<instance id>.json: an operation of the Compute API that stopped the instance has ended without an error.
+// `quorate restore --stop-vms` writes it for the operation that it has given itself.
+type VMStop struct {
+	InstanceID string    `json:"instanceID"`
+	By         string    `json:"by"`
+	Time       time.Time `json:"time"`
+	// Written is when the object was written, by the store's clock.
+	Written time.Time `json:"-"`
+}
+
 // Epoch is all that the record holds of one epoch.
 type Epoch struct {
 	Number  uint64
@@ -216,6 +259,19 @@ type Epoch struct {
 	Outcome *Outcome
 	Closed  *Closed
 	Stopped []Stopped
+}
+
+// StoppedBy is the stopped/ object that the incarnation's own instance wrote; nil: there is none. An object that another instance wrote for
+// it, as earlier versions did, is none: its writer never ran under the incarnation. One without a writer is from before that was noted,
+// when only the instance itself wrote.
+func (e *Epoch) StoppedBy(i Incarnation) *Stopped {
+	for n := range e.Stopped {
+		s := &e.Stopped[n]
+		if s.Place == i.Place && s.Incarnation == i.Number && (s.InstanceID == i.InstanceID || s.InstanceID == "") {
+			return s
+		}
+	}
+	return nil
 }
 
 // View is the whole record as one listing found it: the input of every decision. Slices are sorted by number.

@@ -120,13 +120,17 @@ func assemble(entries []entry, values map[string]any) Remains {
 			if !slices.Contains(a.view.Snapshots, k.epoch) {
 				a.view.Snapshots = append(a.view.Snapshots, k.epoch)
 			}
-		case startedObject, doneObject, acceptedObject: // the object that they complete comes first
+		case startedObject, diskObject, doneObject, acceptedObject, verdictObject, vmStopObject: // the object that they complete comes first
+		case markObject:
+			m, _ := values[e.key].(Mark)
+			m.Written = e.written
+			a.add(k, m)
 		default:
 			a.add(k, values[e.key])
 		}
 	}
 	for _, e := range entries {
-		a.complete(parseKey(e.key), values[e.key])
+		a.complete(e, values[e.key])
 	}
 	a.view.Taken = taken(entries)
 	return Remains{View: a.finish(), Orphans: a.orphans}
@@ -168,7 +172,8 @@ func (a *assembly) add(k object, value any) {
 }
 
 // complete takes an object that belongs to another one.
-func (a *assembly) complete(k object, value any) {
+func (a *assembly) complete(e entry, value any) {
+	k := parseKey(e.key)
 	switch v := value.(type) {
 	case Started:
 		if i := a.places[k.place][k.number]; i != nil {
@@ -183,6 +188,22 @@ func (a *assembly) complete(k object, value any) {
 	case Accepted:
 		if o := a.orders[k.number]; o != nil {
 			o.Accepted = &v
+		}
+	case Verdict:
+		if o := a.orders[k.number]; o != nil {
+			o.Verdict = &v
+		}
+	case VMStop:
+		if o := a.orders[k.number]; o != nil {
+			if o.VMStops == nil {
+				o.VMStops = map[string]VMStop{}
+			}
+			v.Written = e.written
+			o.VMStops[v.InstanceID] = v
+		}
+	case DataDisk:
+		if i := a.places[k.place][k.number]; i != nil && i.DiskID == "" {
+			i.DiskID = v.DiskID
 		}
 	}
 }
