@@ -65,6 +65,8 @@ func (m *Membership) act(ctx context.Context, f Facts, p Plan) error {
 		return m.orderRestore(ctx, p)
 	case ActAccept:
 		return m.accept(ctx, f, p)
+	case ActSettle:
+		return m.settle(ctx, p)
 	case ActCloseEpoch:
 		return m.closeEpoch(ctx, p)
 	case ActRestore:
@@ -123,6 +125,7 @@ func (m *Membership) takeIncarnation(ctx context.Context, f Facts, p Plan) error
 	mine := record.Incarnation{
 		Place: m.cfg.Me.Place, Number: p.Incarnation, InstanceID: m.cfg.Me.InstanceID, BootID: m.cfg.Me.BootID,
 		Epoch: p.Epoch, MemberID: p.MemberID, DiskID: m.cfg.DiskID, Addresses: m.cfg.Me.Addresses, Time: afterOthers(f.Record, m.cfg.Me, f.Now),
+		EmptyDisk: !f.Directory.Exists,
 	}
 	var got record.Incarnation
 	var won bool
@@ -189,13 +192,13 @@ func (m *Membership) stop(ctx context.Context) error {
 	return m.at(StepStopEtcd, func() error { return m.cfg.Child.Stop(ctx) })
 }
 
-// writeStopped says that this place's incarnation has stopped for good. The phase is on the disk before the object is in the
-// record.
+// writeStopped says that this replica's incarnation has ended. The phase is on the disk before the object is in the record, with the order for
+// which it ended: only the end of that order lets the directory go on.
 func (m *Membership) writeStopped(ctx context.Context, f Facts, p Plan) error {
 	d := f.Directory
 	s := record.Stopped{Place: m.cfg.Me.Place, Incarnation: p.Incarnation, InstanceID: m.cfg.Me.InstanceID, MemberID: p.MemberID, Time: f.Now}
-	if d.Exists && m.agent.Epoch == p.Epoch {
-		if err := m.setAgentAt(StepStoppedOnDisk, func(a *AgentFile) { a.Phase = PhaseStopped }); err != nil {
+	if d.Exists && m.agentErr == nil && m.agent.Epoch == p.Epoch {
+		if err := m.setAgentAt(StepStoppedOnDisk, func(a *AgentFile) { a.Phase, a.StoppedFor = PhaseStopped, p.OrderNumber }); err != nil {
 			return err
 		}
 	}

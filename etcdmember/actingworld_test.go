@@ -576,6 +576,11 @@ func (r recordOf) CompleteOrder(_ context.Context, n uint64, d record.Done) (rec
 	return once(r, "done", func() *record.Done { return r.order(n).Done }, func() { r.order(n).Done = &d })
 }
 
+func (r recordOf) SettleOrder(_ context.Context, n uint64, v record.Verdict) (record.Verdict, bool, error) {
+	o := &r.m.record.view.Orders[n-1]
+	return once(r, "settle", func() *record.Verdict { return o.Verdict }, func() { o.Verdict = &v })
+}
+
 func (r recordOf) AcceptOrder(_ context.Context, n uint64, a record.Accepted) (record.Accepted, bool, error) {
 	return once(r, "accepted", func() *record.Accepted { return r.order(n).Accepted }, func() { r.order(n).Accepted = &a })
 }

@@ -19,7 +19,8 @@ const (
 	// PhaseStarted: etcd may have started on this directory. A seeder writes it only after it has read `formed`, so it
 	// proves that the epoch was formed.
 	PhaseStarted Phase = "started"
-	// PhaseStopped: etcd has exited and never starts on this directory again. Written before the stopped/ object.
+	// PhaseStopped: the incarnation has ended, and etcd has exited. It starts on this directory again only under a later incarnation, once the
+	// order StoppedFor was taken back. Written before the stopped/ object.
 	PhaseStopped Phase = "stopped"
 	// PhaseArchiving: the directory is being renamed away. It is what "reset" leaves: epoch, token, member and incarnation
 	// are cleared with it, so a crash before the rename cannot be taken for a directory whose agent.json was lost.
@@ -48,6 +49,8 @@ type AgentFile struct {
 	// NewestEpoch is the newest epoch that this agent has ever seen in the record. It survives archiving.
 	NewestEpoch uint64 `json:"newestEpoch,omitempty"`
 	Phase       Phase  `json:"phase,omitempty"`
+	// StoppedFor is the order to restore for which Phase is PhaseStopped; 0: none, or not noted by an earlier version.
+	StoppedFor uint64 `json:"stoppedFor,omitempty"`
 }
 
 // begin writes a new tenure into the file. An entry that was added in the one before is given up: this disk may be a copy of the disk that it

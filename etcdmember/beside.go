@@ -97,7 +97,7 @@ func (v besideView) stands() (Plan, bool) {
 	case v.Ahead:
 		p = wait("record-rolled-back", "the record was rolled back: this replica has seen more than it holds.", "Nobody is promoted or removed by what is past. Run `quorate record rebuild`.")
 	case v.h.formed == nil || v.h.newest != v.h.formed && v.h.newest.Outcome == nil || v.h.formed.Closed != nil,
-		v.h.orders.accepted(v.h.formed.Number):
+		v.h.orders.accepted(v.h.formed.Number) != 0:
 		p = wait("epoch-closed", "the epoch has ended, is being ended by order, or is not formed yet.", "Nobody is promoted or removed.")
 	default:
 		return p, false

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/internal/record"
-	"github.com/quorate/quorate/internal/replica"
 )
 
 // claimIsMine: the newest claim names this instance; or this place, and the disk here carries its token or is the one that
@@ -91,7 +90,7 @@ func (h history) findSource(o *Observation, source record.Source, order *record.
 	}
 	reaches := func(t, i uint64) bool { return t > term || t == term && i >= commit }
 	d := h.Directory
-	if o.Local == L1 && !o.HasToken && d.MemberID == source.MemberID && reaches(d.LastTerm, d.LastIndex) {
+	if h.directoryCanBeRestored(o) && d.MemberID == source.MemberID && reaches(d.LastTerm, d.LastIndex) {
 		o.SourceHere, o.DirectoryIsSource = true, true
 		return
 	}
@@ -105,18 +104,33 @@ func (h history) findSource(o *Observation, source record.Source, order *record.
 	}
 }
 
+// directoryCanBeRestored: the directory opens and is of the epoch that ends, by the log's own word where agent.json is lost, or says that it was
+// rolled back: a person has named it, and knows how far it reaches.
+func (h history) directoryCanBeRestored(o *Observation) bool {
+	d := h.Directory
+	switch {
+	case !d.Exists || o.HasToken && o.Record == Rs || d.OpenErr != nil || o.Local == LF || o.Local == L5:
+		return false
+	case o.Local == L1:
+		return true
+	}
+	return h.formed != nil && d.ClusterID == h.formed.Outcome.Formed.ClusterID
+}
+
 // findTenure finds this place's incarnations: mine, the one to take next, and those that still need a stopped/ object.
 func (h history) findTenure(o *Observation) {
 	mine := h.Record.Replicas[h.Me.Place]
 	o.Names.NextIncarnation = 1
+	o.Superseded = h.Superseded // for as long as this boot lasts, also while the record cannot be read
 	if h.RecordErr != nil || len(mine) == 0 {
 		return
 	}
 	last := mine[len(mine)-1]
 	o.Names.NewestInstance = last.InstanceID
-	o.Superseded = last.InstanceID != h.Me.InstanceID && h.hadIncarnation(mine) && !h.tookLater(last.Number)
+	o.Names.LaterBoot = h.laterBoot(mine)
+	o.Superseded = o.Superseded || last.InstanceID != h.Me.InstanceID && h.hadIncarnation(mine) && !h.tookLater(last.Number) || o.Names.LaterBoot
 	o.Names.NextIncarnation = last.Number + 1
-	here := last.InstanceID == h.Me.InstanceID && last.BootID == h.Me.BootID && last.DiskID == h.DiskID && last.Epoch == h.tenureEpoch(o)
+	here := h.isHere(last) && last.Epoch == h.tenureEpoch(o)
 	if here && last.Started == nil && h.Agent.Incarnation < last.Number {
 		o.Names.NextIncarnation = last.Number // it was created, and agent.json was not written
 	}
@@ -125,7 +139,29 @@ func (h history) findTenure(o *Observation) {
 		o.Pending = last.Started == nil
 		o.Confirmed = last.Started != nil && last.Started.MemberID == h.memberID() && last.Started.Epoch == last.Epoch
 	}
-	o.Unstopped = h.unstopped(o, mine)
+	h.findWord(o, mine)
+	o.FormerSilent = last.InstanceID == h.Me.InstanceID || h.formed != nil && last.Epoch == h.formed.Number && h.speaks(last, nil) == ""
+}
+
+// isHere: the incarnation was taken by this instance in this boot on this disk, and has not ended. An id of the disk that is not known, or was
+// not known then, is not another one.
+func (h history) isHere(i record.Incarnation) bool {
+	sameDisk := i.DiskID == h.DiskID || i.DiskID == "" || h.DiskID == ""
+	return i.InstanceID == h.Me.InstanceID && i.BootID == h.Me.BootID && sameDisk && !h.hasEnded(i)
+}
+
+// hasEnded: the incarnation has ended by its own word, so nothing runs under it again.
+func (h history) hasEnded(i record.Incarnation) bool {
+	e := h.epoch(i.Epoch)
+	return e != nil && e.StoppedBy(i) != nil
+}
+
+// laterBoot: this boot took an incarnation, and another boot of this very instance took a later one: the cloud has started the instance on
+// another host. One instance id has one living boot, the newest. The record's own objects say so, because agent.json may be the other boot's.
+func (h history) laterBoot(mine []record.Incarnation) bool {
+	own := func(i record.Incarnation) bool { return i.InstanceID == h.Me.InstanceID && i.BootID == h.Me.BootID }
+	first := slices.IndexFunc(mine, own)
+	return first >= 0 && slices.ContainsFunc(mine[first:], func(i record.Incarnation) bool { return i.InstanceID == h.Me.InstanceID && !own(i) })
 }
 
 // tenureEpoch is the epoch in which an incarnation is to be taken: the claimed one where the claim is mine, whatever the disk still holds; the
@@ -156,57 +192,10 @@ func (h history) hadIncarnation(mine []record.Incarnation) bool {
 	return h.Agent.Incarnation > 0 && h.Agent.InstanceID == h.Me.InstanceID && h.Agent.Replica == h.Me.Place
 }
 
-// unstopped picks, of this place's incarnations of the newest formed epoch, the newest, the newest confirmed and the disk's, where they
-// have no stopped/ object; the disk's also where a successor wrote it, until agent.json says so too: a restart without a record asks nothing else.
-// All others are superseded by the newest, which silences them as well.
-func (h history) unstopped(o *Observation, mine []record.Incarnation) []OwnIncarnation {
-	if h.formed == nil {
-		return nil
-	}
-	var out []OwnIncarnation
-	newest, confirmed := true, true
-	for i := len(mine) - 1; i >= 0; i-- {
-		inc := mine[i]
-		if inc.Epoch != h.formed.Number {
-			continue
-		}
-		onDisk := o.Local != L0 && o.DiskEpoch != DiskNone && h.Agent.Epoch == inc.Epoch && h.Agent.Incarnation == inc.Number
-		wanted := newest || onDisk || confirmed && inc.Started != nil
-		newest, confirmed = false, confirmed && inc.Started == nil
-		said := isStopped(h.formed, inc.Place, inc.Number) && (!onDisk || h.Agent.Phase == PhaseStopped)
-		if wanted && !said {
-			out = append(out, OwnIncarnation{Number: inc.Number, MemberID: incarnationMember(inc), Confirmed: inc.Started != nil, OnDisk: onDisk})
-		}
-	}
-	return out
-}
-
 // incarnationMember is the etcd member of an incarnation: the confirmed one, or the one it was taken for.
 func incarnationMember(i record.Incarnation) record.MemberID {
 	if i.Started != nil && i.Started.MemberID != 0 {
 		return i.Started.MemberID
 	}
 	return i.MemberID
-}
-
-func isStopped(e *record.Epoch, p replica.Place, k uint64) bool {
-	for _, s := range e.Stopped {
-		if s.Place == p && s.Incarnation == k {
-			return true
-		}
-	}
-	return false
-}
-
-// idStopped: the member id stands in stopped/ of the epoch.
-func idStopped(e *record.Epoch, id record.MemberID) bool {
-	if e == nil || id == 0 {
-		return false
-	}
-	for _, s := range e.Stopped {
-		if s.MemberID == id {
-			return true
-		}
-	}
-	return false
 }

@@ -106,6 +106,7 @@ func (h history) relateDisk(o *Observation) {
 	if h.RecordErr != nil || h.AgentErr != nil {
 		return
 	}
+	o.OtherHistory = h.otherHistory()
 	o.Ahead = h.ahead()
 	if o.Local == L0 || h.Agent.Epoch == 0 {
 		return
@@ -142,6 +143,11 @@ func (h history) ahead() bool {
 	if a.Incarnation > newest {
 		return true
 	}
-	e := h.epoch(a.Epoch)
-	return e != nil && e.Claim != nil && a.Token != "" && a.Token != e.Claim.Token
+	return h.otherHistory()
+}
+
+// otherHistory: agent.json names another token for its epoch than the claim does.
+func (h history) otherHistory() bool {
+	e := h.epoch(h.Agent.Epoch)
+	return e != nil && e.Claim != nil && h.Agent.Token != "" && h.Agent.Token != e.Claim.Token
 }

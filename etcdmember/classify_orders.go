@@ -2,7 +2,6 @@ package etcdmember
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -16,16 +15,22 @@ type orders struct {
 	restore  *record.Order  // the newest one, not done
 	replicas int            // 0: no word on it
 	paused   bool
+	// withdrawing is an accepted order to restore that is to be taken back, and has no verdict; 0: none.
+	withdrawing uint64
 }
 
-// ordersOf sorts the record's orders. A withdrawal is an order too and can be withdrawn.
+// ordersOf sorts the record's orders. A withdrawal is an order too and can be withdrawn. An order to restore that was accepted is withdrawn by its
+// verdict alone: without one the epoch may be closed at any moment.
 func ordersOf(given []record.Order, now time.Time) orders {
 	var out orders
 	withdrawn := map[uint64]bool{}
 	pauseSaid, restoreSaid := false, false
 	for _, o := range newestFirst(given) {
-		if withdrawn[o.Number] {
+		if v := o.Verdict; v != nil && v.Withdrawn || withdrawn[o.Number] && !bound(o) {
 			continue
+		}
+		if withdrawn[o.Number] && o.Verdict == nil {
+			out.withdrawing = o.Number
 		}
 		out.all = append(out.all, o)
 		switch o.Kind {
@@ -52,6 +57,11 @@ func ordersOf(given []record.Order, now time.Time) orders {
 	return out
 }
 
+// bound: the order to restore was accepted, or its verdict is that it is carried out, so a withdrawal alone ends nothing.
+func bound(o record.Order) bool {
+	return o.Kind == record.OrderRestore && (o.Accepted != nil || o.Verdict != nil)
+}
+
 func newestFirst(given []record.Order) []record.Order {
 	return slices.SortedFunc(slices.Values(given), func(a, b record.Order) int { return cmp.Compare(b.Number, a.Number) })
 }
@@ -74,11 +84,15 @@ func (o orders) overrides(row int, id record.MemberID) bool {
 	})
 }
 
-// accepted: a restore that ends the epoch can be carried out, by the word of the replica that it names. A newer order does not undo that.
-func (o orders) accepted(ends uint64) bool {
-	return slices.ContainsFunc(o.all, func(x record.Order) bool {
-		return x.Restore != nil && x.Restore.Ends == ends && x.Accepted != nil
-	})
+// accepted is the newest order that ends the epoch and can be carried out, by the word of the replica that it names; 0: there is none. A newer
+// order does not undo that.
+func (o orders) accepted(ends uint64) uint64 {
+	for _, x := range o.all {
+		if x.Restore != nil && x.Restore.Ends == ends && x.Accepted != nil {
+			return x.Number
+		}
+	}
+	return 0
 }
 
 func (o orders) byNumber(n uint64) *record.Order {
@@ -109,6 +123,10 @@ func (h history) wanted() int {
 func (h history) findOrders(o *Observation) {
 	o.Paused = h.orders.paused
 	o.Left = h.orders.left(h.Me.Place) != nil
+	h.findEnd(o)
+	if h.formed != nil && h.formed.Closed == nil {
+		o.Withdrawing = h.orders.withdrawing
+	}
 	r := h.orders.restore
 	if r == nil || h.formed == nil || r.Restore.Ends != h.formed.Number {
 		return
@@ -116,10 +134,12 @@ func (h history) findOrders(o *Observation) {
 	o.Names.RestoreNumber, o.Names.Restore = r.Number, r.Restore
 	o.OrderNamesMe = r.Restore.Replica == h.Me.Place
 	concerned := o.DiskEpoch == DiskNone || o.Names.DiskEpochNumber == r.Restore.Ends
-	o.EndedByOrder = concerned && (h.formed.Closed != nil || h.orders.accepted(r.Restore.Ends))
-	o.ToAccept = concerned && o.OrderNamesMe && o.Record == Rf && r.Accepted == nil
+	o.EndedByOrder = concerned && (h.formed.Closed != nil || h.orders.accepted(r.Restore.Ends) != 0)
+	o.ToAccept = concerned && o.OrderNamesMe && o.Record == Rf && r.Accepted == nil && r.Verdict == nil
 	o.Unfit = o.ToAccept && h.Unfit == r.Number
-	o.Loud = h.loud()
+	o.Closing = r.Verdict != nil && r.Verdict.Closing
+	o.Names.EndOrder = h.orders.accepted(r.Restore.Ends)
+	o.Unproven = h.unproven()
 	if o.Record != Rs {
 		h.findSource(o, r.Restore.From, r)
 		o.Better = h.betterSource(o, r)
@@ -143,12 +163,8 @@ func (h history) betterSource(o *Observation, r *record.Order) *record.RestoreOr
 	return nil
 }
 
-// namedSource is how far the source that an order names reaches: by its stopped/ object, or, where that carries no log because a successor wrote it
-// or the directory had been put away before, by what is on this disk.
+// namedSource is how far the source that an order names reaches: what is on this disk, or else the end of the log by its stopped/ object.
 func (h history) namedSource(o *Observation, id record.MemberID, stopped []survivor) (survivor, bool) {
-	if n := slices.IndexFunc(stopped, func(s survivor) bool { return s.id == id }); n >= 0 {
-		return stopped[n], true
-	}
 	if o.DirectoryIsSource {
 		return survivor{id: id, term: h.Directory.LastTerm, index: h.Directory.LastIndex}, true
 	}
@@ -157,40 +173,15 @@ func (h history) namedSource(o *Observation, id record.MemberID, stopped []survi
 			return survivor{id: id, term: a.Term, index: a.LastIndex}, true
 		}
 	}
-	return survivor{}, false
-}
-
-// loud names the instances that took an incarnation of the newest formed epoch and could still run: all but this one. An instance is silent by
-// its own word alone, or by two lists. A newer incarnation does not prove the former instance silent here, as it does for a join, which
-// asks the quorum that the former one would need: a lone voter whose VM is made again runs on until it hears of that.
-func (h history) loud() []string {
-	var out []string
-	for p, incarnations := range h.Record.Replicas {
-		for n, i := range incarnations {
-			again := slices.ContainsFunc(incarnations[n+1:], func(later record.Incarnation) bool { return later.InstanceID == i.InstanceID })
-			if again || i.Epoch != h.formed.Number || i.InstanceID == h.Me.InstanceID {
-				continue
-			}
-			if !saysStopped(h.formed, i) && !h.unlisted(i.InstanceID) && !h.terminated(i.InstanceID) {
-				out = append(out, fmt.Sprintf("%s (instance %s)", p, i.InstanceID))
-			}
-		}
+	if n := slices.IndexFunc(stopped, func(s survivor) bool { return s.id == id }); n >= 0 {
+		return stopped[n], true
 	}
-	slices.Sort(out)
-	return out
-}
-
-// saysStopped: the incarnation's instance wrote its stopped/ object, and not a successor that found the place's disk empty.
-func saysStopped(e *record.Epoch, i record.Incarnation) bool {
-	return slices.ContainsFunc(e.Stopped, func(s record.Stopped) bool {
-		return s.Place == i.Place && s.Incarnation == i.Number && (s.InstanceID == i.InstanceID || s.InstanceID == "")
-	})
+	return survivor{}, false
 }
 
 // findEntries finds this place's entries in the linearizable member list, and what may be done with them.
 func (h history) findEntries(o *Observation) {
 	id := h.memberID()
-	o.StoppedID = h.Agent.Phase == PhaseStopped && o.Local != L0 || idStopped(h.epoch(h.Agent.Epoch), id)
 	members, ok := h.quorumList()
 	if !ok {
 		return
@@ -200,8 +191,12 @@ func (h history) findEntries(o *Observation) {
 		if m.ID == id && id != 0 {
 			o.Listed, o.OwnPlace = true, own
 		}
+		successor, unknown := h.unknownOwner(m)
+		if own && unknown {
+			o.Successor = successor
+		}
 		switch {
-		case !own:
+		case !own || unknown:
 		case h.reusable(o, m):
 			o.Reusable = true
 		default:
@@ -231,12 +226,28 @@ func (h history) isOwn(m Member) bool {
 	return slices.Contains(m.PeerURLs, PeerURL(h.Me.DNSName(h.Cluster)))
 }
 
+// unknownOwner: an entry of this place is of an instance that the record does not know, or is a voter that no incarnation in it names. Where the
+// record was read before the list, whoever has taken the place in between has its member there, which is no former one of ours. An entry that
+// an earlier list had already is older than the record.
+func (h history) unknownOwner(m Member) (instance string, unknown bool) {
+	if name, listed := h.ListedBefore[m.ID]; listed && name == m.Name {
+		return "", false
+	}
+	if !m.Started() {
+		_, named := h.incarnationOf(m.ID)
+		return "unknown", !m.Learner && !named
+	}
+	_, instance, _ = ParseMemberName(m.Name)
+	known := slices.ContainsFunc(h.Record.Replicas[h.Me.Place], func(i record.Incarnation) bool { return i.InstanceID == instance })
+	return instance, !known
+}
+
 // reusable: agent.json on this disk says that this very entry was added for it, and no directory ever existed. That an entry has no name
 // proves nothing: a learner can have acknowledged before it published one.
 func (h history) reusable(o *Observation, m Member) bool {
 	a := h.Agent
 	return o.Local == L0 && h.AgentErr == nil && a.Phase == PhaseAdded && a.Epoch == number(h.formed) && a.Replica == h.Me.Place &&
-		m.ID == a.MemberID && m.Learner && !m.Started() && !o.StoppedID
+		m.ID == a.MemberID && m.Learner && !m.Started() && !o.Ended
 }
 
 // listedByAll: every member of the cluster that gave a list shows the id.

@@ -16,7 +16,7 @@ func (h history) findPolicies(o *Observation) {
 		h.Policy.Restore, h.Policy.Survivors = "off", false // a person said no
 	}
 	h.findSnapshotPolicy(o)
-	if o.Local != L1 || o.DiskEpoch != DiskCurrent || o.StoppedID || len(h.me().certain()) == 0 {
+	if o.Local != L1 || o.DiskEpoch != DiskCurrent || o.Ended || len(h.me().certain()) == 0 {
 		return
 	}
 	h.findWarmCopy(o)
@@ -29,11 +29,8 @@ func (h history) findSnapshotPolicy(o *Observation) {
 	if h.wanted() != 1 || o.Local != L0 && o.Local != L2 {
 		return
 	}
-	for p, incarnations := range h.Record.Replicas {
-		last := incarnations[len(incarnations)-1]
-		if p != h.Me.Place && last.Epoch == h.formed.Number && !h.gone(p, last.InstanceID) {
-			return
-		}
+	if !h.nothingNewer() {
+		return
 	}
 	s := h.Policy.Snapshot
 	if s == nil || s.Epoch != h.formed.Number {
@@ -45,10 +42,34 @@ func (h history) findSnapshotPolicy(o *Observation) {
 		From: record.Source{Kind: record.SourceSnapshot, Snapshot: s.Name}}
 }
 
+// nothingNewer: every disk that a confirmed incarnation of this epoch was on, of this place too, is proven gone, but for the one that is here; and
+// every other instance is silent. A disk that is detached may come back with everything.
+func (h history) nothingNewer() bool {
+	for _, incarnations := range h.Record.Replicas {
+		for n, i := range incarnations {
+			if i.Epoch != h.formed.Number || i.Started == nil {
+				continue
+			}
+			here := i.Place == h.Me.Place && i.DiskID == h.DiskID && (i.DiskID != "" || i.InstanceID == h.Me.InstanceID)
+			if !here && !h.diskGone(i) || h.speaks(i, incarnations[n+1:]) != "" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// diskGone: both lists of disks lack the incarnation's.
+func (h history) diskGone(i record.Incarnation) bool {
+	c := h.Compute
+	return i.DiskID != "" && h.twoLists() && c.First.DisksErr == nil && c.Second.DisksErr == nil &&
+		!slices.Contains(c.First.Disks, i.DiskID) && !slices.Contains(c.Second.Disks, i.DiskID)
+}
+
 // findWarmCopy is row 21's condition: one voter, which is gone with its disk, and this replica its learner.
 func (h history) findWarmCopy(o *Observation) {
 	id, voters := h.memberID(), h.me().certain()
-	if len(voters) != 1 || voters[0] == id || !h.isLearner(id) || !h.voterGone(voters[0]) {
+	if len(voters) != 1 || voters[0] == id || !h.isLearner(id) || !h.voterLost(voters[0]) {
 		return
 	}
 	for _, v := range slices.Concat(h.me().possible()...) {
@@ -95,6 +116,12 @@ func (h history) restoreOwn() *record.RestoreOrder {
 func (h history) voterGone(id record.MemberID) bool {
 	i, ok := h.incarnationOf(id)
 	return ok && h.goneWithDisk(i)
+}
+
+// voterLost: and the disk is in no list, also where a successor stands on another one, and the VM is silent.
+func (h history) voterLost(id record.MemberID) bool {
+	i, ok := h.incarnationOf(id)
+	return ok && h.voterGone(id) && h.diskGone(i) && h.speaks(i, nil) == ""
 }
 
 // incarnationOf is the newest incarnation that carries the member id.

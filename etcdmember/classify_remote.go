@@ -120,15 +120,7 @@ func (h history) goneWithDisk(i record.Incarnation) bool {
 			return later.DiskID != "" && later.DiskID != i.DiskID
 		}
 	}
-	c := h.Compute
-	return h.twoLists() && c.First.DisksErr == nil && c.Second.DisksErr == nil &&
-		!slices.Contains(c.First.Disks, i.DiskID) && !slices.Contains(c.Second.Disks, i.DiskID)
-}
-
-// terminated: two lists say that the instance exists and does not run. It can be started again, so this makes it harmless only
-// for a restore, which a newer epoch then keeps it out of.
-func (h history) terminated(instanceID string) bool {
-	return h.twoLists() && status(h.Compute.First, instanceID) == "TERMINATED" && status(h.Compute.Second, instanceID) == "TERMINATED"
+	return h.diskGone(i)
 }
 
 func lists(l Listing, instanceID string) bool { return status(l, instanceID) != "" }

@@ -30,7 +30,7 @@ func (h history) findSurvivors(o *Observation) {
 		switch {
 		case v == h.memberID():
 			alive++
-		case idStopped(h.formed, v) || h.voterGone(v):
+		case h.memberEnded(v) || h.voterGone(v):
 		case h.vmGone(v):
 			back++
 		default:
@@ -78,17 +78,26 @@ func (h history) survivors() []survivor {
 	return out
 }
 
-// stoppedSurvivors are those whose stopped/ object carries the end of a log, and whose disk has not gone since.
+// stoppedSurvivors are the members whose newest incarnation has ended by its own word, with the end of its log, and whose disk has not gone since.
 func (h history) stoppedSurvivors() (out []survivor) {
 	for _, s := range h.formed.Stopped {
 		if s.LastIndex == 0 || s.MemberID == 0 || h.voterGone(s.MemberID) {
 			continue
 		}
-		i, _ := h.incarnationOf(s.MemberID)
+		i, ok := h.incarnationOf(s.MemberID)
+		if !ok || i.Place != s.Place || i.Number != s.Incarnation || h.formed.StoppedBy(i) == nil {
+			continue
+		}
 		out = append(out, survivor{place: s.Place, id: s.MemberID, disk: i.DiskID, term: s.Term, index: s.LastIndex, commit: s.CommitIndex,
 			voters: s.Voters, changes: s.Changes})
 	}
 	return out
+}
+
+// memberEnded: the newest incarnation that carries the member has ended by its own word.
+func (h history) memberEnded(id record.MemberID) bool {
+	i, ok := h.incarnationOf(id)
+	return ok && h.formed.StoppedBy(i) != nil
 }
 
 // notEnough says which possible configuration has a quorum without a survivor in it, or a voter that may still come back.
@@ -100,7 +109,7 @@ func (h history) notEnough(s []survivor) string {
 				switch {
 				case slices.ContainsFunc(s, func(x survivor) bool { return x.id == v }):
 					held++
-				case !idStopped(h.formed, v) && !h.voterGone(v):
+				case !h.memberEnded(v) && !h.voterGone(v):
 					return fmt.Sprintf("voter %s is neither proven gone with its disk nor stopped", v)
 				}
 			}

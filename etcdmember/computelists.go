@@ -43,6 +43,7 @@ func (m *Membership) listCompute(ctx context.Context, v record.View) {
 	}
 	m.compute.Second = l
 	m.vms = vms
+	noteRuns(m.runs, l, v, m.cfg.Me.InstanceID)
 }
 
 // statusUnknown is the status of an instance that no answer shows and no answer denies.
@@ -83,14 +84,14 @@ func currentInstances(v record.View) []Instance {
 	var out []Instance
 	for p, incarnations := range v.Replicas {
 		if n := len(incarnations); n > 0 {
-			out = append(out, Instance{p, incarnations[n-1].InstanceID, statusUnknown})
+			out = append(out, Instance{Place: p, InstanceID: incarnations[n-1].InstanceID, Status: statusUnknown})
 		}
 	}
 	if n := len(v.Epochs); n > 0 && v.Epochs[n-1].Claim != nil {
 		s := v.Epochs[n-1].Claim.Seeder
 		known := slices.ContainsFunc(out, func(i Instance) bool { return i.InstanceID == s.InstanceID })
 		if !known {
-			out = append(out, Instance{s.Place, s.InstanceID, statusUnknown})
+			out = append(out, Instance{Place: s.Place, InstanceID: s.InstanceID, Status: statusUnknown})
 		}
 	}
 	return out
@@ -132,6 +133,7 @@ func (m *Membership) noteInstances(v record.View) {
 	}
 	if unknown {
 		m.compute = Compute{}
+		forgetStops(m.runs)
 	}
 }
 

@@ -41,7 +41,7 @@ var (
 	abandonSteps = []Step{StepAbandon}
 	archiveSteps = []Step{StepArchiveOnDisk, StepArchive}
 	joinSteps    = []Step{StepIncarnation, StepTenureOnDisk, StepRemoveFormer, StepMarkAdding, StepAddLearner, StepMarkAdded, StepConfirm, StepMarkStarted, StepStartJoined}
-	restoreSteps = []Step{StepAccept, StepStoppedOnDisk, StepStopped, StepClose, StepClaim, StepRestoreMake, StepArchiveOnDisk, StepArchive, StepIncarnation,
+	restoreSteps = []Step{StepAccept, StepStoppedOnDisk, StepStopped, StepSettle, StepClose, StepClaim, StepRestoreMake, StepArchiveOnDisk, StepArchive, StepIncarnation,
 		StepTenureOnDisk, StepRestoreOnDisk, StepRestoreMarker, StepRestoreRename, StepSeedStart, StepConfirm, StepFormed, StepSeedDone, StepCompleteOrder}
 	purgeSteps    = []Step{StepPurgeMark, StepPurgeRemove}
 	survivorSteps = []Step{StepHandOver, StepStopPlane, StepStopEtcd, StepOrder}

@@ -41,10 +41,12 @@ var rows = []row{
 	{2, true, inRecord(RUnreadable), doWaitUnread},
 	{3, true, is(Observation.lostButStarted), doStartLost},
 	{4, true, inRecord(RLost), doWaitLost},
+	{RowEndAhead, true, is(Observation.endsAhead), doEndAhead},
 	{5, true, is(Observation.recordBehindValidDisk), doStartAhead},
 	{6, true, is(Observation.recordBehind), doKeepAhead},
 
 	{7, false, is(Observation.foreignDisk), doForeign},
+	{RowWithdrawing, true, is(Observation.withdraws), doSettleWithdrawal},
 	{8, true, is(Observation.epochEnds), doEnd},
 	{9, true, is(Observation.restoring), doRestoreClaimed},
 	{10, true, is(Observation.diskAbandoned), doArchiveAbandoned},

@@ -28,6 +28,8 @@ func doJoin(o Observation, _ time.Time) Plan {
 		p.Act = ActWait
 		p = p.blocked("peers-do-not-connect", "the members answer this replica on their client ports, and none on its peer port, where a member that joins begins.",
 			fmt.Sprintf("Open port %d between the masters, in both directions; if it is open, etcd's logs say which certificate is refused.", PeerPort))
+	case o.Successor != "":
+		return o.waitForRecord()
 	case !o.tenureForJoin():
 		p = Plan{Act: ActTakeIncarnation, Epoch: epoch, Incarnation: o.Names.NextIncarnation, Step: joinPending, Reason: "before anything is changed for this tenure"}
 	case len(o.Former) > 0:

@@ -40,49 +40,54 @@ func (o Observation) withOffer(p Plan) Plan {
 	return p
 }
 
-// writeStopped is the next stopped/ object that this place owes; false: none. Pending incarnations owe one only to a restore.
-func (o Observation) writeStopped(pendingToo bool, why string) (Plan, bool) {
-	for _, i := range o.Unstopped {
-		if !i.Confirmed && !i.OnDisk && !pendingToo {
-			continue
-		}
-		return Plan{Act: ActWriteStopped, Epoch: o.Names.FormedEpoch, Incarnation: i.Number, MemberID: i.MemberID,
-			WithLog: i.OnDisk && o.Local == L1, Reason: why}, true
+// sayStopped is the next step towards this replica's word that it has stopped; false: it has said all.
+func (o Observation) sayStopped(why string) (Plan, bool) {
+	w, epoch := o.Word, o.Names.FormedEpoch
+	switch {
+	case !w.Owed:
+		return Plan{}, false
+	case w.Incarnation == 0:
+		return Plan{Act: ActTakeIncarnation, Epoch: epoch, Incarnation: w.Next, MemberID: w.MemberID, Reason: "to say under it that this replica has stopped"}, true
 	}
-	return Plan{}, false
+	return Plan{Act: ActWriteStopped, Epoch: epoch, Incarnation: w.Incarnation, MemberID: w.MemberID, WithLog: w.WithLog, OrderNumber: o.Names.EndOrder, Reason: why}, true
 }
 
+// doWaitEmpty is row 24. The former disk of this place may come back whole, so nothing is said of its member. The incarnation shows who stands in the
+// place now, and that its disk is empty. It stops a former VM that still runs, which may be needed, so that one has to be silent first.
 func doWaitEmpty(o Observation, _ time.Time) Plan {
-	if p, ok := o.writeStopped(false, "this place's disk is empty, so its confirmed member can never come back"); ok {
-		return p
-	}
-	if o.Left {
+	switch {
+	case o.Left:
 		return doStayOut(o, time.Time{})
+	case !o.OwnIncarnation && o.FormerSilent && !o.Paused:
+		return o.takeIncarnation(o.Names.FormedEpoch, "the disk is empty, and no quorum answers to join")
 	}
 	return o.withOffer(wait("no-quorum-empty-disk", "the cluster exists and its members do not answer with a quorum, while this replica's disk is empty: seeding now would begin a second history.",
-		"Start the other replicas with their disks; this one joins as soon as they have a quorum. If they are lost, `quorate restore` begins a new history from what is left."))
+		"Start the other replicas with their disks; this one joins as soon as they have a quorum. If this replica's own disk still exists, attach it again and restart the VM. If they are lost, `quorate restore` begins a new history from what is left."))
 }
 
 func doStoppedID(o Observation, _ time.Time) Plan {
 	if o.Remote == Quorum {
-		return o.stopFirst(o.replaceOwn("its id stands in stopped/ and never starts"))
+		return o.stopFirst(o.replaceOwn("it has ended for a restore, and nothing shows that this was taken back"))
 	}
-	if o.Running {
-		return Plan{Act: ActStop, Reason: "its id stands in stopped/: a restore may rely on its silence"}
-	}
-	if p, ok := o.writeStopped(false, "agent.json says stopped"); ok {
-		return p
-	}
-	return o.withOffer(wait("stopped-id", fmt.Sprintf("member %s has stopped for good, and a restore may rely on it.", o.Names.MemberID),
-		"With a quorum it is replaced by itself. Without one, `quorate restore` can begin a new history from this directory."))
+	return o.stopFirst(o.withOffer(wait("stopped-id", fmt.Sprintf("member %s has stopped for a restore, and the record shows neither that order nor its end.", o.Names.MemberID),
+		"With a quorum it is replaced by itself. Without one, `quorate restore` can begin a new history from this directory.")))
 }
 
 // replaceOwn removes the disk's member, only where its entry is of this place, and puts the directory away; then row 23.
 func (o Observation) replaceOwn(why string) Plan {
+	if o.Successor != "" {
+		return o.waitForRecord()
+	}
 	if o.Listed && o.OwnPlace {
 		return Plan{Act: ActRemoveMember, MemberID: o.Names.MemberID, Reason: why}
 	}
 	return o.archive(why)
+}
+
+// waitForRecord: the list names a successor that the record, read a moment before, does not know. The next observation has a newer record.
+func (o Observation) waitForRecord() Plan {
+	return wait("list-newer-than-record", fmt.Sprintf("the member list names instance %s for this place, and the record that was read before it does not know it.", o.Successor),
+		"The record is read again by itself.")
 }
 
 func doArchiveRemoved(o Observation, _ time.Time) Plan {
@@ -97,9 +102,6 @@ func doWaitRemoved(o Observation, _ time.Time) Plan {
 func doReplaceOwn(o Observation, _ time.Time) Plan { return o.replaceOwn(o.brokenText()) }
 
 func doKeepBroken(o Observation, _ time.Time) Plan {
-	if p, ok := o.writeStopped(false, o.brokenText()); ok {
-		return p
-	}
 	return o.withOffer(wait("needed-but-broken", "the cluster has no quorum, and this replica's directory cannot be used: "+o.brokenText()+".",
 		"The bytes are kept. Start the other replicas with their disks; if they are lost, `quorate restore` begins a new history."))
 }

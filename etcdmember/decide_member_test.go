@@ -61,6 +61,16 @@ func bGone(f *Facts) {
 	}
 }
 
+// tookEmpty: this boot has taken an incarnation on the empty disk.
+func tookEmpty(f *Facts) {
+	f.incarnation(pa, 2, "101", "d1", 1, 0)
+	f.Record.Replicas[pa][1].EmptyDisk = true
+	f.Agent.ClusterUID, f.Agent.Replica, f.Agent.InstanceID, f.Agent.BootID, f.Agent.Incarnation = "uid", pa, "101", "boot1", 2
+}
+
+// endedByNoOrder: agent.json says stopped, as an earlier version wrote it, and neither an order nor the record shows why.
+func endedByNoOrder(f *Facts) { f.Agent.Phase = PhaseStopped }
+
 // twoVoters by accident.
 func twoVoters(f *Facts) {
 	f.Directory.Voters = []record.MemberID{0xa1, 0xb1}
@@ -84,9 +94,9 @@ func pause(f *Facts)     { f.order(record.Order{Kind: record.OrderPause}) }
 var memberCases = []rowCase{
 	{"20: one wanted, empty, nobody, allowed: order a restore from the newest snapshot", from(three, wiped, oneWanted), 20, ActOrderRestore, ""},
 	{"20: one wanted and corrupt: the same", from(three, corrupted, oneWanted), 20, ActOrderRestore, ""},
-	{"20: not allowed by default: stopped/, wait, show the command", from(three, wiped, oneWanted, func(f *Facts) { f.Policy.Restore = "off" }), 24, ActWriteStopped, ""},
-	{"20: not while another replica of the epoch could hold newer data", from(three, wiped, oneWanted, func(f *Facts) { f.incarnation(pb, 1, "102", "d2", 1, 0xb1) }), 24, ActWriteStopped, ""},
-	{"20: not while paused", from(three, wiped, oneWanted, pause), 24, ActWriteStopped, ""},
+	{"20: not allowed by default: wait, show the command", from(three, wiped, oneWanted, tookEmpty, func(f *Facts) { f.Policy.Restore = "off" }), 24, ActWait, "restore-offered"},
+	{"20: not while another replica of the epoch could hold newer data", from(three, wiped, oneWanted, func(f *Facts) { f.incarnation(pb, 1, "102", "d2", 1, 0xb1) }), 24, ActTakeIncarnation, ""},
+	{"20: not while paused", from(three, wiped, oneWanted, pause), 24, ActWait, "no-quorum-empty-disk"},
 	{"21: the voter is gone with its disk, allowed: the learner orders a restore from its own data", from(three, pair, bGone, func(f *Facts) { f.Policy.Restore = "warm-copy" }), 21, ActOrderRestore, ""},
 	{"21: the same while the learner runs: it stops first, and then knows how far its log reaches", from(three, pair, bGone, func(f *Facts) { f.Policy.Restore = "warm-copy"; f.Directory.Running = true }), 21, ActStop, ""},
 	{"21: not where the log says that another voter was promoted", from(three, pair, bGone, func(f *Facts) {
@@ -147,7 +157,7 @@ var memberCases = []rowCase{
 	{"23: join step 2, the former member of my place is removed", from(three, joining("", 0, false), alsoListed(entry(pa, "101", 0xa1))), 23, ActRemoveMember, ""},
 	{"23: join step 2, an entry whose add was not answered is removed", from(three, joining(PhaseAdding, 0, false), alsoListed(added(0xa2))), 23, ActRemoveMember, ""},
 	{"23: join step 2, an added entry that has a name has started: removed", from(three, joining(PhaseAdded, 0xa2, false), alsoListed(namedLearner())), 23, ActRemoveMember, ""},
-	{"23: join step 2, an added entry of an id in stopped/ is removed", from(three, joining(PhaseAdded, 0xa2, false), alsoListed(added(0xa2)), func(f *Facts) { f.stopped(pa, 2, 0xa2, 0) }), 23, ActRemoveMember, ""},
+	{"23: join step 2, an incarnation that has ended is not used for the entry that it added", from(three, joining(PhaseAdded, 0xa2, false), alsoListed(added(0xa2)), func(f *Facts) { f.stopped(pa, 2, 0xa2, 0) }), 23, ActTakeIncarnation, ""},
 	{"23: join step 3", from(three, joining("", 0, false)), 23, ActMarkAdding, ""},
 	{"23: join step 3, a phase of another epoch says nothing", from(three, joining(PhaseAdding, 0, false), func(f *Facts) { f.Agent.Epoch = 0 }), 23, ActMarkAdding, ""},
 	{"23: join step 4", from(three, joining(PhaseAdding, 0, false)), 23, ActAddLearner, ""},
@@ -175,14 +185,20 @@ var memberCases = []rowCase{
 	{"23: a crash after step 8 before etcd wrote: the incarnation was confirmed for that member, the next member takes the next",
 		from(three, joining(PhaseStarted, 0xa2, true), alsoListed(added(0xa2))), 23, ActTakeIncarnation, ""},
 
-	{"24: empty, no quorum: say that this place's member is gone, never seed", from(three, wiped), 24, ActWriteStopped, ""},
-	{"24: then wait", from(three, wiped, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), 24, ActWait, "no-quorum-empty-disk"},
-	{"24: empty, members answer without a quorum: never seed", from(three, wiped, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0); f.answers(ReachAnswers) }), 24, ActWait, "no-quorum-empty-disk"},
-
-	{"stopped-id: with a quorum it is removed", from(three, withQuorum, meStopped), RowStoppedID, ActRemoveMember, ""},
-	{"stopped-id: without one it waits", from(three, meStopped), RowStoppedID, ActWait, "stopped-id"},
-	{"stopped-id: the phase alone is enough, and the object is written", from(three, func(f *Facts) { f.Agent.Phase = PhaseStopped }), RowStoppedID, ActWriteStopped, ""},
-	{"stopped-id: a member that runs all the same is stopped", from(three, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0); f.Directory.Running = true }), RowStoppedID, ActStop, ""},
+	{"24: empty, no quorum: an incarnation shows who stands here, and nothing is said of the member", from(three, wiped), 24, ActTakeIncarnation, ""},
+	{"24: then wait", from(three, wiped, tookEmpty), 24, ActWait, "no-quorum-empty-disk"},
+	{"24: empty, members answer without a quorum: never seed", from(three, wiped, tookEmpty, func(f *Facts) { f.answers(ReachAnswers) }), 24, ActWait, "no-quorum-empty-disk"},
+	{"24: none is taken before the former VM is silent: it would stop, and may be needed", from(three, wiped, func(f *Facts) { f.recreate("d9"); f.lists("101", "201", "102", "103") }), 24, ActWait, "no-quorum-empty-disk"},
+	{"24: the disk that comes back after that goes on", from(three, tookEmpty, func(f *Facts) {
+		f.Agent.Incarnation, f.Me.BootID = 1, "boot3"
+	}), 28, ActTakeIncarnation, ""},
+	{"stopped-id: with a quorum it is removed", from(three, withQuorum, endedByNoOrder), RowStoppedID, ActRemoveMember, ""},
+	{"stopped-id: without one it waits", from(three, endedByNoOrder), RowStoppedID, ActWait, "stopped-id"},
+	{"stopped-id: what an earlier version said, and the record has, is shown: it goes on", from(three, endedByNoOrder, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), 28, ActTakeIncarnation, ""},
+	{"stopped-id: a successor's word, by an earlier version, is none", from(three, func(f *Facts) {
+		f.stopped(pa, 1, 0xa1, 0)
+		f.last().Stopped[0].InstanceID = "201"
+	}), 28, ActStart, ""},
 
 	{"25: valid and listed, the agent restarted: start", from(three, withQuorum), 25, ActStart, ""},
 	{"25: after a reboot: a new incarnation first", from(three, withQuorum, reboot), 25, ActTakeIncarnation, ""},
@@ -221,9 +237,7 @@ var memberCases = []rowCase{
 	{"28: without a quorum it is started again: it may be needed", from(three, ended(9, outOfRange)), 28, ActStart, ""},
 	{"29: an entry of another place is not removed for it", from(three, ended(3, outOfRange), func(f *Facts) { f.quorum(entry(pb, "102", 0xa1)) }), 29, ActArchive, ""},
 	{"29: not while it is paused", from(three, withQuorum, ended(3, outOfRange), func(f *Facts) { f.order(record.Order{Kind: record.OrderPause}) }), RowPaused, ActWait, "paused"},
-	{"30: corrupt and no quorum: say that it stays out", from(three, corrupted), 30, ActWriteStopped, ""},
-	{"30: also where a successor said it: agent.json must know too", from(three, corrupted, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), 30, ActWriteStopped, ""},
-	{"30: then keep the bytes and wait", from(three, corrupted, meStopped), 30, ActWait, "needed-but-broken"},
+	{"30: corrupt and no quorum: keep the bytes, say nothing of the member, and wait", from(three, corrupted), 30, ActWait, "needed-but-broken"},
 	{"30: a directory without agent.json is kept", from(three, func(f *Facts) { f.Agent = AgentFile{}; f.stopped(pa, 1, 0xa1, 0) }), 30, ActWait, "needed-but-broken"},
 
 	{"running: nothing stops it", from(three, running), RowRunning, ActKeep, ""},
@@ -268,10 +282,10 @@ func TestOnlyAValidDirectoryWritesItsLogIntoStopped(t *testing.T) {
 	if p := decided(from(three, isClosed)()); p.Act != ActWriteStopped || !p.WithLog || p.MemberID != 0xa1 {
 		t.Errorf("valid directory: %+v", p)
 	}
-	if p := decided(from(three, corrupted)()); p.Act != ActWriteStopped || p.WithLog {
+	if p := decided(from(three, isClosed, corrupted)()); p.Act != ActWriteStopped || p.WithLog || p.MemberID != 0 {
 		t.Errorf("corrupt directory: %+v", p)
 	}
-	if p := decided(from(three, wiped)()); p.Act != ActWriteStopped || p.WithLog {
+	if p := decided(from(three, isClosed, wiped, tookEmpty)()); p.Act != ActWriteStopped || p.WithLog || p.MemberID != 0 || p.Incarnation != 2 {
 		t.Errorf("empty disk: %+v", p)
 	}
 }
@@ -281,9 +295,10 @@ func TestRow22NamesTheNewestLog(t *testing.T) {
 		f.Policy.Survivors = true
 		f.Directory.Voters = []record.MemberID{0xa1, 0xb1, 0xc3, 0xd1}
 		f.incarnation(pb, 2, "102", "d2", 1, 0xb1)
+		f.incarnation(pb, 9, "109", "d9", 1, 0xd1)
 		f.Record.Epochs[0].Stopped = []record.Stopped{
 			{Place: pc, Incarnation: 1, MemberID: 0xc3, Term: 4, LastIndex: 50, Voters: f.Directory.Voters},
-			{Place: pb, Incarnation: 9, MemberID: 0xd1},
+			{Place: pb, Incarnation: 9, MemberID: 0xd1, InstanceID: "109"},
 		}
 	})()
 	p := decided(f)
@@ -297,9 +312,10 @@ func TestRow22DoesNotTakeAHigherTermForALongerLog(t *testing.T) {
 	f := from(three, bGone, func(f *Facts) {
 		f.Policy.Survivors = true
 		f.Directory.Term, f.Directory.Voters = 9, []record.MemberID{0xa1, 0xb1, 0xc3, 0xd1}
+		f.incarnation(pb, 9, "109", "d9", 1, 0xd1)
 		f.Record.Epochs[0].Stopped = []record.Stopped{
 			{Place: pc, Incarnation: 1, MemberID: 0xc3, Term: 3, LastIndex: 101, Voters: f.Directory.Voters},
-			{Place: pb, Incarnation: 9, MemberID: 0xd1},
+			{Place: pb, Incarnation: 9, MemberID: 0xd1, InstanceID: "109"},
 		}
 	})()
 	if p := decided(f); p.Row != 22 || p.Order.Replica != pc || p.Order.Term != 3 || p.Order.Commit != 101 {

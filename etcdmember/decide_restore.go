@@ -24,7 +24,7 @@ func doEnd(o Observation, _ time.Time) Plan {
 	if o.Running {
 		return Plan{Act: ActStop, Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber, Reason: "its epoch has ended, or is ended by order"}
 	}
-	if p, ok := o.writeStopped(true, "its epoch has ended, or is ended by order"); ok {
+	if p, ok := o.sayStopped("its epoch has ended, or is ended by order"); ok {
 		return p
 	}
 	if o.OrderNamesMe && o.Record != Rs {
@@ -56,14 +56,23 @@ func (o Observation) sourceGone() Plan {
 		"Bring its disk back, or give a newer order: `quorate restore --from SOURCE`.")
 }
 
+func (o Observation) unprovenText() string {
+	var texts []string
+	for _, u := range o.Unproven {
+		texts = append(texts, u.String())
+	}
+	return strings.Join(texts, "; ")
+}
+
 // restore is steps 1 to 3, by the replica that the order names. Its own place is silent already.
 func (o Observation) restore() Plan {
 	p := Plan{Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber}
 	switch {
-	case len(o.Loud) > 0:
+	case len(o.Unproven) > 0:
 		p.Act, p.Step = ActWait, restoreSilence
-		return p.blocked("restore-waits", "these could still serve the old history: "+strings.Join(o.Loud, ", ")+".",
-			"Each must write that it has stopped, or its VM be gone or TERMINATED in two lists. Stop or delete a VM that cannot be reached.")
+		return p.blocked("restore-waits", "these could still serve the old history: "+o.unprovenText()+".",
+			"Each must write that it has stopped, or be proven silent. `quorate restore --stop-vms` stops VMs that cannot be reached; "+
+				"`quorate restore --silent INSTANCE` is your word that one runs nothing any more.")
 	case o.Local == L5:
 		return doArchiveHalfMade(o, time.Time{}) // it may be the source itself, put away halfway
 	case o.Better != nil:
@@ -71,6 +80,9 @@ func (o Observation) restore() Plan {
 		return p
 	case !o.SourceHere:
 		return o.sourceGone()
+	case o.Record != Rc && !o.Closing:
+		p.Act, p.Step, p.Closing, p.Reason = ActSettle, restoreClose, true, "every other incarnation of the epoch is silent"
+		return p
 	case o.Record != Rc:
 		p.Act, p.Step, p.Reason = ActCloseEpoch, restoreClose, "every other incarnation of the epoch is silent"
 		return p

@@ -70,10 +70,20 @@ func longerB(f *Facts) {
 func orderB(f *Facts) {
 	f.restoreOrder(1, pb, record.Source{Kind: record.SourceDirectory, MemberID: 0xb1})
 }
-func meStopped(f *Facts) { f.stopped(pa, 1, 0xa1, 100); f.Agent.Phase = PhaseStopped }
+func meStopped(f *Facts) {
+	f.stopped(pa, 1, 0xa1, 100)
+	f.Agent.Phase, f.Agent.StoppedFor = PhaseStopped, 1
+}
+func closing(f *Facts)  { f.Record.Orders[0].Verdict = &record.Verdict{Closing: true} }
+func withdraw(f *Facts) { f.order(record.Order{Kind: record.OrderWithdraw, Withdraws: 1}) }
+func tookBack(f *Facts) { f.Record.Orders[0].Verdict = &record.Verdict{Withdrawn: true} }
 func othersStopped(f *Facts) {
 	f.stopped(pb, 1, 0xb1, 90)
 	f.stopped(pc, 1, 0xc3, 90)
+}
+func othersTerminated(f *Facts) {
+	f.status("102", "TERMINATED")
+	f.status("103", "STOPPED")
 }
 func unreadArchive(f *Facts) {
 	f.Directory.Archives = []Archive{{Name: "x", ReadErr: syscall.EIO}}
@@ -147,7 +157,48 @@ var bootCases = []rowCase{
 		f.Agent = AgentFile{ClusterUID: "uid", Epoch: 1, Token: "t1", Replica: pa, InstanceID: "101", BootID: "boot1", Incarnation: 2, MemberID: 0xa2, Phase: PhaseAdded}
 	}), 8, ActWriteStopped, ""},
 	{"8: a pending incarnation is silenced as well", from(three, wiped, orderB, func(f *Facts) { f.incarnation(pa, 2, "101", "d1", 1, 0); f.Agent.Incarnation, f.Agent.Replica = 2, pa }), 8, ActWriteStopped, ""},
-	{"8: an order that was withdrawn stops nobody", from(three, running, orderB, func(f *Facts) { f.order(record.Order{Kind: record.OrderWithdraw, Withdraws: 1}) }), RowRunning, ActKeep, ""},
+	{"8: an order that was withdrawn before it was accepted stops nobody", from(three, running, orderB, unaccepted, withdraw), RowRunning, ActKeep, ""},
+	{"8: one that was taken back by its verdict stops nobody, also without the withdrawal", from(three, running, orderB, tookBack), RowRunning, ActKeep, ""},
+	{"8: a withdrawal of an accepted order needs a verdict first, before anybody stops", from(three, running, orderB, withdraw), RowWithdrawing, ActSettle, ""},
+	{"8: the same where this replica has stopped for it", from(three, meStopped, orderB, withdraw), RowWithdrawing, ActSettle, ""},
+	{"8: a withdrawal that came too late is none", from(three, running, orderB, withdraw, closing), 8, ActStop, ""},
+	{"8: nor is one of an order that has closed the epoch, by an earlier version without a verdict", from(three, meStopped, orderB, withdraw, isClosed), 8, ActWait, "epoch-closed"},
+	{"8: who stopped for an order that was taken back goes on under the next incarnation", from(three, meStopped, orderB, tookBack, func(f *Facts) { f.quorum() }), 25, ActTakeIncarnation, ""},
+	{"8: the same without a quorum: all may have stopped, and all go on", from(three, meStopped, orderB, tookBack), 28, ActTakeIncarnation, ""},
+	{"8: a record that lacks the order for which this replica stopped was rolled back", from(three, meStopped), 6, ActHalt, "record-rolled-back"},
+	{"8: so was one in which that order was not accepted", from(three, meStopped, orderB, unaccepted), 6, ActHalt, "record-rolled-back"},
+	{"8: a pending incarnation that has ended is not used again", from(three, wiped, func(f *Facts) {
+		f.incarnation(pa, 2, "101", "d1", 1, 0)
+		f.Agent = AgentFile{ClusterUID: "uid", Replica: pa, InstanceID: "101", BootID: "boot1", Incarnation: 2, NewestEpoch: 1, Phase: PhaseAdding, Epoch: 1, Token: "t1"}
+		f.stopped(pa, 2, 0, 0)
+		f.quorum(entry(pb, "102", 0xb1), entry(pc, "103", 0xc3))
+	}), 23, ActTakeIncarnation, ""},
+	{"8: a disk that comes back for an order says where its log ends under an incarnation of its own", from(three, orderB, func(f *Facts) { f.recreate("d1") }), 8, ActTakeIncarnation, ""},
+	{"8: and then says it", from(three, orderB, func(f *Facts) {
+		f.recreate("d1")
+		f.incarnation(pa, 2, "201", "d1", 1, 0)
+		f.Record.Replicas[pa][1].BootID = "boot2"
+		f.Agent.InstanceID, f.Agent.BootID, f.Agent.Incarnation = "201", "boot2", 2
+	}), 8, ActWriteStopped, ""},
+	{"8: an empty disk of a VM that had a member says that it runs nothing, and nothing of the member", from(three, orderB, wiped), 8, ActTakeIncarnation, ""},
+	{"8: a disk that cannot carry a new incarnation speaks for the newest of its instance", from(three, orderB, corrupted, reboot), 8, ActWriteStopped, ""},
+	{"end-ahead: a record that was rolled back ends the epoch of a running member: it stops", from(three, running, orderB, func(f *Facts) { f.Agent.Incarnation = 2 }), RowEndAhead, ActStop, "record-rolled-back"},
+	{"end-ahead: and says nothing", from(three, orderB, func(f *Facts) { f.Agent.Incarnation = 2 }), RowEndAhead, ActHalt, "record-rolled-back"},
+	{"end-ahead: an order about another history stops nobody", from(three, running, orderB, func(f *Facts) { f.Agent.Token = "t0" }), 5, ActKeep, "record-rolled-back"},
+	{"0: this instance runs on another host by now", from(three, running, func(f *Facts) {
+		f.incarnation(pa, 2, "101", "d1", 1, 0xa1)
+		f.Record.Replicas[pa][1].BootID = "boot2"
+	}), 0, ActStop, "superseded"},
+	{"0: also after its agent was restarted, with an agent.json that the other boot wrote", from(three, func(f *Facts) {
+		f.incarnation(pa, 2, "101", "d1", 1, 0xa1)
+		f.Record.Replicas[pa][1].BootID = "boot2"
+		f.Agent.BootID, f.Agent.Incarnation = "boot2", 2
+	}), 0, ActHalt, "superseded"},
+	{"0: a reboot is the newest boot", from(three, func(f *Facts) {
+		f.incarnation(pa, 2, "101", "d1", 1, 0xa1)
+		f.Record.Replicas[pa][1].BootID = "boot2"
+		f.Me.BootID, f.Agent.BootID, f.Agent.Incarnation = "boot2", "boot2", 2
+	}), 28, ActStart, ""},
 	{"8: an order whose restore is formed stops nobody", from(three, orderB, isClosed, func(f *Facts) {
 		f.claim(2, "t2", pb, "102", record.Source{Kind: record.SourceDirectory})
 		f.form(0xc2, 0xb2)
@@ -155,11 +206,7 @@ var bootCases = []rowCase{
 	{"8: the restorer waits for those that could still serve", from(three, orderMe, meStopped), 8, ActWait, "restore-waits"},
 	{"8: the restorer waits although their record is unreadable to them and their agents restart: they wrote nothing", from(three, orderMe, meStopped, func(f *Facts) { f.stopped(pb, 1, 0xb1, 90) }), 8, ActWait, "restore-waits"},
 	{"8: another stopped with a longer log: the next order names it", from(three, orderNewest, meStopped, othersStopped, longerB), 8, ActOrderRestore, ""},
-	{"8: the same where my successor's word of me carries no log", from(three, orderNewest, othersStopped, longerB, func(f *Facts) {
-		f.stopped(pa, 1, 0xa1, 0)
-		f.Agent.Phase = PhaseStopped
-	}), 8, ActOrderRestore, ""},
-	{"8: another stopped with as long a log: the named one goes on", from(three, orderNewest, othersStopped, meStopped, func(f *Facts) { f.last().Stopped[0].LastIndex = 100 }), 8, ActCloseEpoch, ""},
+	{"8: another stopped with as long a log: the named one goes on", from(three, orderNewest, othersStopped, meStopped, func(f *Facts) { f.last().Stopped[0].LastIndex = 100 }), 8, ActSettle, ""},
 	{"8: the same where its disk's id is not known", from(three, orderNewest, meStopped, othersStopped, longerB, func(f *Facts) {
 		mine := f.Record.Replicas[pb]
 		for i := range mine {
@@ -169,17 +216,8 @@ var bootCases = []rowCase{
 			}
 		}
 	}), 8, ActOrderRestore, ""},
-	{"8: one that stopped with a longer log has gone with its disk since", from(three, orderNewest, meStopped, othersStopped, longerB, bGone), 8, ActCloseEpoch, ""},
-	{"8: a VM that is TERMINATED in two lists is harmless", from(three, orderMe, meStopped, func(f *Facts) {
-		for _, l := range []*Listing{&f.Compute.First, &f.Compute.Second} {
-			l.Instances[1].Status, l.Instances[2].Status = "TERMINATED", "TERMINATED"
-		}
-	}), 8, ActCloseEpoch, ""},
-	{"8: a VM that is SUSPENDED is not harmless", from(three, orderMe, meStopped, func(f *Facts) {
-		for _, l := range []*Listing{&f.Compute.First, &f.Compute.Second} {
-			l.Instances[1].Status, l.Instances[2].Status = "SUSPENDED", "TERMINATED"
-		}
-	}), 8, ActWait, "restore-waits"},
+	{"8: one that stopped with a longer log has gone with its disk since", from(three, orderNewest, meStopped, othersStopped, longerB, bGone), 8, ActSettle, ""},
+	{"8: a VM that is TERMINATED in two lists, long since, and writes no marks is silent", from(three, orderMe, meStopped, othersTerminated), 8, ActSettle, ""},
 	{"8: the former VM of a place is not silent by its successor's word: an old VM may still run", from(three, orderMe, meStopped, othersStopped, func(f *Facts) {
 		f.last().Stopped[1].InstanceID = "202" // b's successor, which took no incarnation
 	}), 8, ActWait, "restore-waits"},
@@ -194,18 +232,18 @@ var bootCases = []rowCase{
 		f.incarnation(pb, 2, "202", "d9", 1, 0)
 		f.stopped(pb, 2, 0, 0)
 		f.lists("101", "202", "103")
-	}), 8, ActCloseEpoch, ""},
+	}), 8, ActSettle, ""},
 	{"8: nor is the former VM of my own place", from(three, orderMe, othersStopped, wiped, func(f *Facts) {
 		f.recreate("d9")
 		f.lists("101", "201", "102", "103")
 		f.stopped(pa, 1, 0xa1, 0)
 		f.Record.Epochs[0].Stopped[2].InstanceID = "201"
 	}), 8, ActWait, "restore-waits"},
-	{"8: my successor wrote that I stopped: agent.json must say so too, or a restart without a record starts me", from(three, orderMe, othersStopped, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), 8, ActWriteStopped, ""},
 	{"8: the source was being put away when the power was cut: put it away, and restore from the archive", from(three, orderMe, meStopped, othersStopped, isClosed, func(f *Facts) {
 		f.Agent = AgentFile{ClusterUID: "uid", Replica: pa, Phase: PhaseArchiving}
 	}), 8, ActArchive, ""},
-	{"8: all silent: the restorer closes the epoch", from(three, orderMe, meStopped, othersStopped), 8, ActCloseEpoch, ""},
+	{"8: all silent: the record says first that the order is carried out", from(three, orderMe, meStopped, othersStopped), 8, ActSettle, ""},
+	{"8: then the restorer closes the epoch", from(three, orderMe, meStopped, othersStopped, closing), 8, ActCloseEpoch, ""},
 	{"8: closed: it claims the next epoch", from(three, orderMe, meStopped, othersStopped, isClosed), 8, ActClaim, ""},
 	{"8: the source reaches less far than the order demands: nothing is closed", from(three, orderMe, meStopped, othersStopped, func(f *Facts) { f.Record.Orders[0].Restore.Term, f.Record.Orders[0].Restore.Commit = 3, 101 }), 8, ActWait, "source-gone"},
 	{"8: the survivor's VM is recreated right after closed.json, with its disk: it goes on", from(three, orderMe, meStopped, othersStopped, isClosed, func(f *Facts) { f.recreate("d1") }), 8, ActClaim, ""},

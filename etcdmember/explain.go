@@ -120,8 +120,8 @@ func (m *Membership) MayStartAnyway() error {
 		return fmt.Errorf("there is nothing that could be started: %s", o.diskInWords())
 	case o.Phase != PhaseStarted:
 		return fmt.Errorf("etcd never served from this directory: agent.json says %q", o.Phase)
-	case o.StoppedID:
-		return errors.New("the member on this disk has stopped for good, and a restore may rely on that")
+	case o.Ended:
+		return errors.New("the member on this disk has stopped for a restore, which may rely on that")
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package etcdmember
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/quorate/quorate/internal/record"
 )
@@ -88,10 +87,10 @@ func (o Observation) found() []string {
 	say(o.EndedByOrder, "Restore order %d ends the epoch.", n.RestoreNumber)
 	say(o.ToAccept, "Restore order %d ends nothing before this replica has found that it can carry it out.", n.RestoreNumber)
 	say(o.OrderNamesMe, "It names this replica.")
-	say(len(o.Loud) > 0, "These could still serve the epoch that is to end: %s.", strings.Join(o.Loud, ", "))
+	say(len(o.Unproven) > 0, "These could still serve the epoch that is to end: %s.", o.unprovenText())
 	say(o.Left, "The newest order for this replica is leave.")
 	say(o.Paused, "Changes of the membership are paused by order.")
-	say(o.StoppedID, "The disk's member has stopped for good.")
+	say(o.Ended, "The disk's incarnation has ended by its own word.")
 	say(o.Remote == Quorum && n.MemberID != 0 && o.Listed, "The member list has the disk's member.")
 	say(o.Remote == Quorum && n.MemberID != 0 && !o.Listed, "The member list does not have the disk's member.")
 	say(o.Listed && !o.OwnPlace, "Its entry is of another place.")
@@ -121,6 +120,7 @@ var rowsInWords = map[Row]string{
 	30: "broken, without a quorum", 40: "a voter is gone with its disk", 41: "a voter is gone, its disk is left", 42: "a voter cannot be reached",
 	43: "a learner does not come up, or stands still", 44: "promote a learner", 45: "orders: who leaves, and two of three",
 	46: "one member is corrupt and the others agree", 47: "members differ, and nobody can say who is wrong", 48: "a database is full",
-	49: "the number of voters", RowHalt: "no row covers it", RowFault: "an error before any row", RowStoppedID: "the disk's member has stopped for good",
-	RowLeft: "ordered to leave", RowPaused: "paused by order", RowRunning: "the member runs", RowQuiet: "nothing needs to be done",
+	49: "the number of voters", RowHalt: "no row covers it", RowFault: "an error before any row", RowStoppedID: "the disk's member has stopped for an order that nothing shows", RowEndAhead: "the record was rolled back, and by it the epoch ends",
+	RowWithdrawing: "an order to restore is being taken back",
+	RowLeft:        "ordered to leave", RowPaused: "paused by order", RowRunning: "the member runs", RowQuiet: "nothing needs to be done",
 }

@@ -31,6 +31,11 @@ type Facts struct {
 	SnapshotsErr error
 	// Unfit is the order to restore that could not be accepted when it was last tried; 0: none.
 	Unfit uint64
+	// Beats are the newest marks that were observed, by member and by the boot that wrote them.
+	Beats map[BeatKey]Beat
+	// ListedBefore are the entries of the linearizable list of the observation before this one, by id, with their names: that list is older than
+	// Record is.
+	ListedBefore map[record.MemberID]string
 	// Answers has one entry for each address that was asked, the own member's too while it runs.
 	Answers []Answer
 	// Compute is what the Compute API said.
@@ -47,6 +52,8 @@ type Facts struct {
 	Preflight error
 	// StartAnyway is the operator's word, given as root on this VM, for a record that cannot be read.
 	StartAnyway bool
+	// Superseded: an earlier observation of this boot found that this replica is superseded.
+	Superseded bool
 	// StrangerSince is Observation.StrangerSince of the observation before this one.
 	StrangerSince time.Time
 }
@@ -139,17 +146,22 @@ func (m Member) Started() bool { return m.Name != "" }
 // Compute is two listings of the cluster's instances and disks, 10 s apart. First is the older one.
 type Compute struct {
 	First, Second Listing
+	// Runs says, by instance id, since which listing all of them say the same that no running VM is said to be: that it is absent, or stopped.
+	Runs map[string]Run
 }
 
 // Listing is one whole answer of the Compute API.
 type Listing struct {
-	Time time.Time
+	// Time is by this replica's clock, ServerTime by the API's, in which it says when a VM was stopped; zero: it did not say.
+	Time, ServerTime time.Time
 	// Err: there is no answer, and the slices mean nothing.
 	Err       error
 	Instances []Instance
 	// Disks are the ids of all data disks; DisksErr: they could not be listed.
 	Disks    []string
 	DisksErr error
+	// Users are the VMs that each of these disks is attached to, by its id. A disk that is gone has none.
+	Users map[string][]replica.Place
 }
 
 // Instance is one VM of this cluster as the Compute API lists it.
@@ -158,6 +170,8 @@ type Instance struct {
 	InstanceID string
 	// Status is the Compute API's word: RUNNING, TERMINATED, ...
 	Status string
+	// LastStop is when the VM was last stopped, by the API's clock; zero: not said.
+	LastStop time.Time
 }
 
 // Policy is what the configuration allows and wants.

@@ -26,9 +26,10 @@ type keeper struct {
 	leaderless bool
 	// listed are the ids of the list as the last look found it.
 	listed map[record.MemberID]bool
-	// marked is the status of the former tick that was to be marked.
-	marked MemberStatus
-	beside beside
+	// marked is the status of the former tick that was to be marked, certain the newest mark that follows from two of them.
+	marked  MemberStatus
+	certain record.Mark
+	beside  beside
 }
 
 // Keep looks after the membership while the replica runs: it observes as the boot does and ends when a row wants more than to
@@ -161,6 +162,7 @@ func (k *keeper) look(ctx context.Context, s MemberStatus) error {
 		k.listed[e.ID] = true
 	}
 	o := Classify(f)
+	k.noteSuperseded(o)
 	decided := Decide(f.Now, o)
 	plan := k.hold(f, decided)
 	k.saw(f, o, decided, plan)
@@ -169,7 +171,7 @@ func (k *keeper) look(ctx context.Context, s MemberStatus) error {
 	switch plan.Act {
 	case ActKeep, ActWait, ActHalt:
 		return nil
-	case ActFormedAgain, ActOrderRestore, ActAccept:
+	case ActFormedAgain, ActOrderRestore, ActAccept, ActSettle:
 		if !k.acceptRests(plan) {
 			k.step(ctx, f, plan) // touches the record alone: no reason to end a member, let alone every replica's at once
 		}
@@ -179,18 +181,39 @@ func (k *keeper) look(ctx context.Context, s MemberStatus) error {
 	}
 }
 
-// mark writes how far this member's disk has certainly come. etcd applies an entry while it is still being written to the log
-// (server/etcdserver/raft.go: to apply first, then Save), and begins with the next only after that: so what the former look saw applied is
-// on the disk once this look sees more. A mark that is above the disk would make a valid directory look rolled back.
+// mark writes how far this member's disk has certainly come, and that its agent lives. etcd applies an entry while it is still being written to the
+// log (server/etcdserver/raft.go: to apply first, then Save), and begins with the next only after that: so what the former observation saw
+// applied is on the disk once this one sees more. A mark that is above the disk would make a valid directory look rolled back.
 func (k *keeper) mark(ctx context.Context, s MemberStatus) {
 	before := k.marked
 	k.marked = s
-	if before.MemberID != s.MemberID || before.Applied == 0 || s.Applied <= before.Applied || k.agent.Epoch == 0 {
+	if k.agent.Epoch == 0 {
 		return
 	}
-	err := k.cfg.Record.WriteMark(ctx, record.Mark{
-		MemberID: s.MemberID, Epoch: k.agent.Epoch, Term: before.Term, Applied: before.Applied, Time: time.Now()})
-	if err != nil {
+	now := time.Now()
+	if before.MemberID == s.MemberID && before.Applied != 0 && s.Applied > before.Applied {
+		k.certain = record.Mark{MemberID: s.MemberID, Term: before.Term, Applied: before.Applied, Time: now}
+	}
+	m := k.newestMark(s.MemberID)
+	m.MemberID, m.Epoch, m.BootID, m.Beat = s.MemberID, k.agent.Epoch, k.cfg.Me.BootID, now
+	if err := k.cfg.Record.WriteMark(ctx, m); err != nil {
 		k.cfg.Log.Warn("write the mark", "err", err.Error())
 	}
+}
+
+// newestMark is what is certain: by this agent, or by an earlier one of this member, whose mark must not be overwritten by less.
+func (k *keeper) newestMark(id record.MemberID) record.Mark {
+	var certain record.Mark
+	if k.certain.MemberID == id {
+		certain = k.certain
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.seen == nil {
+		return certain
+	}
+	if there, ok := k.seen.Marks[id]; ok && there.Epoch == k.agent.Epoch && there.Applied >= certain.Applied {
+		return there
+	}
+	return certain
 }

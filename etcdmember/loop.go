@@ -72,6 +72,7 @@ func (m *Membership) loop(ctx context.Context, done func(Facts, Observation) boo
 		}
 		o := Classify(f)
 		m.strangerSince = o.StrangerSince
+		m.noteSuperseded(o)
 		decided := Decide(f.Now, o)
 		plan := m.hold(f, decided)
 		m.saw(f, o, decided, plan)

@@ -19,9 +19,10 @@ import (
 	"github.com/quorate/quorate/internal/durable"
 )
 
-// revisionBump is what a restore adds to the newest revision. Kubernetes' clients keep what they have seen by its revision: one that came
-// back would make them keep stale objects for ever (etcd#16028). It is more than any cluster writes between a snapshot and its loss, and
-// together with the compaction mark it makes every watch begin anew.
+// revisionBump is what a restore adds to the newest revision, for each epoch between the source's and the new one. Kubernetes' clients keep what they
+// have seen by its revision: one that came back would make them keep stale objects for ever (etcd#16028). It is more than any cluster writes
+// between a snapshot and its loss, and together with the compaction mark it makes every watch begin anew. A second restore of one source
+// begins above what the first one has handed out, because it makes a later epoch.
 const revisionBump = 1_000_000_000
 
 // Making is all that the process needs that makes the directory of a new epoch. etcd's code may end its process at any time, and what decides
@@ -37,6 +38,8 @@ type Making struct {
 	Name    string `json:"name"`
 	DNSName string `json:"dnsName"`
 	Token   string `json:"token"`
+	// Epochs is how many epochs the new one is after that of the source: 1 where the source is of the epoch before.
+	Epochs uint64 `json:"epochs"`
 }
 
 // Save writes the work where the child will read it.
@@ -58,8 +61,8 @@ func LoadMaking(path string) (Making, error) {
 	if err := json.Unmarshal(b, &k); err != nil {
 		return k, fmt.Errorf("decode the making of a directory %s: %w", path, err)
 	}
-	if (k.Snapshot == "") == (k.Directory == "") || k.Scratch == "" || k.Out == "" || k.Name == "" || k.DNSName == "" || k.Token == "" {
-		return k, fmt.Errorf("making of a directory %s: one of snapshot and directory, and scratch, out, name, dnsName and token must be given", path)
+	if (k.Snapshot == "") == (k.Directory == "") || k.Scratch == "" || k.Out == "" || k.Name == "" || k.DNSName == "" || k.Token == "" || k.Epochs == 0 {
+		return k, fmt.Errorf("making of a directory %s: one of snapshot and directory, and scratch, out, name, dnsName, token and epochs must be given", path)
 	}
 	return k, nil
 }
@@ -79,7 +82,7 @@ func (k Making) Make(ctx context.Context, log *slog.Logger) error {
 	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 		SnapshotPath: source, SkipHashCheck: !hashed, OutputDataDir: k.Out,
 		Name: k.Name, PeerURLs: []string{peerURL}, InitialCluster: k.Name + "=" + peerURL, InitialClusterToken: k.Token,
-		RevisionBump: revisionBump, MarkCompacted: true, // the one without the other does nothing at all
+		RevisionBump: revisionBump * k.Epochs, MarkCompacted: true, // the one without the other does nothing at all
 	})
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", source, err)

@@ -149,7 +149,7 @@ func fingerprint(t *testing.T, dir string) string {
 }
 
 func makingFrom(dir string, scratch string) Making {
-	return Making{Directory: dir, Scratch: scratch, Out: filepath.Join(scratch, "new"), Name: "zone.new.7", DNSName: "new.zone.c.quorate.internal", Token: "t2"}
+	return Making{Directory: dir, Scratch: scratch, Out: filepath.Join(scratch, "new"), Name: "zone.new.7", DNSName: "new.zone.c.quorate.internal", Token: "t2", Epochs: 1}
 }
 
 func TestADirectoryIsReadToTheLastEntryOfItsLog(t *testing.T) {
@@ -337,7 +337,7 @@ func TestADirectoryIsMadeOfASnapshot(t *testing.T) {
 	}
 	for _, damage := range []bool{true, false} {
 		write(damage)
-		k := Making{Snapshot: file, Scratch: root, Out: filepath.Join(root, fmt.Sprint("new", damage)), Name: "m", DNSName: "m.z.c.quorate.internal", Token: "t2"}
+		k := Making{Snapshot: file, Scratch: root, Out: filepath.Join(root, fmt.Sprint("new", damage)), Name: "m", DNSName: "m.z.c.quorate.internal", Token: "t2", Epochs: 1}
 		err := k.Make(t.Context(), slog.New(slog.DiscardHandler))
 		if damage != (err != nil) {
 			t.Fatalf("damaged %t: %v", damage, err)

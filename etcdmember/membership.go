@@ -30,6 +30,7 @@ type Record interface {
 	CreateIncarnation(ctx context.Context, i record.Incarnation) (record.Incarnation, bool, error)
 	ConfirmIncarnation(ctx context.Context, p replica.Place, number uint64, s record.Started) (record.Started, bool, error)
 	AcceptOrder(ctx context.Context, number uint64, a record.Accepted) (record.Accepted, bool, error)
+	SettleOrder(ctx context.Context, number uint64, v record.Verdict) (record.Verdict, bool, error)
 	CompleteOrder(ctx context.Context, number uint64, d record.Done) (record.Done, bool, error)
 	WriteMark(ctx context.Context, m record.Mark) error
 	CreateClosed(ctx context.Context, epoch uint64, c record.Closed) (record.Closed, bool, error)
@@ -128,6 +129,10 @@ type Membership struct {
 	compute       Compute
 	vms           []VM            // of the newest list, with their addresses
 	instances     map[string]bool // all that the record ever named
+	runs          map[string]Run  // of lists that say of an instance that it is absent, or stopped
+	beats         map[BeatKey]Beat
+	superseded    bool                       // in this boot
+	listed        map[record.MemberID]string // the newest linearizable list, with the names
 	strangerSince time.Time
 	// peerPatience is how long the next question to the peers' ports may take.
 	peerPatience time.Duration
@@ -187,8 +192,9 @@ func New(cfg Config) *Membership {
 		cfg.HostsFile = hostsPath
 	}
 	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename, os.Remove}, mountinfo: "/proc/self/mountinfo", local: loopback, history: historyWindow,
-		instances: map[string]bool{}}
+		instances: map[string]bool{}, runs: map[string]Run{}, beats: map[BeatKey]Beat{}}
 	m.served, m.raft, m.room = m.waitServing, m.raftStatus, m.roomOf
+	m.superseded = m.wasSuperseded()
 	m.openDisk()
 	return m
 }

@@ -104,6 +104,8 @@ type Observation struct {
 	OnlyOutcomeMissing bool
 	// Ahead: the disk's epoch or incarnation is above the record's, or its epoch is the record's with another token.
 	Ahead bool
+	// OtherHistory: the disk's epoch is the record's with another token.
+	OtherHistory bool
 	// DiskClosed: the disk's epoch has ended.
 	DiskClosed bool
 
@@ -127,8 +129,12 @@ type Observation struct {
 	EndedByOrder, OrderNamesMe, ToAccept bool
 	// Unfit: that was tried, and it cannot.
 	Unfit bool
-	// Loud names the incarnations of the epoch to be ended that could still run, as sentences' subjects.
-	Loud []string
+	// Unproven are the instances that took an incarnation of the epoch to be ended and are not proven to run nothing any more.
+	Unproven []UnprovenStop
+	// Closing: the verdict on the newest order to restore is that it is carried out. Withdrawing is an accepted order that a person takes back and
+	// that has no verdict yet; 0: none.
+	Closing     bool
+	Withdrawing uint64
 	// Better is the order that names the replica whose log, by its stopped/ object, reaches further than the named one's; nil: there is none, or
 	// the order wants this very source.
 	Better *record.RestoreOrder
@@ -142,11 +148,13 @@ type Observation struct {
 	Listed, OwnPlace bool
 	// Removed: a peer answered my member's id with 410.
 	Removed bool
-	// StoppedID: my disk's member id stands in stopped/, or agent.json says `stopped`.
-	StoppedID bool
-	// Unstopped are this place's incarnations of the newest formed epoch that still need a stopped/ object before they are silent: the
-	// newest one, the newest confirmed one and the disk's. Row 8 writes all of them, rows 24 and 30 not a pending one.
-	Unstopped []OwnIncarnation
+	// Ended: the disk's incarnation has ended by its own word: agent.json says `stopped`, or its stopped/ object is there. EndUnproven: and the
+	// order for which it ended is not noted, and the record does not show its end.
+	Ended, EndUnproven bool
+	// FormerSilent: the newest incarnation of my place is this instance's, or its instance is proven silent.
+	FormerSilent bool
+	// Word is what this replica still has to say in stopped/ before a restore may take it for silent.
+	Word Word
 	// Left: the newest order for my place is `leave`. Paused: the newest of pause and resume is a pause that lasts.
 	Left, Paused bool
 
@@ -156,6 +164,9 @@ type Observation struct {
 	OwnIncarnation, Confirmed, Pending bool
 	// Former are the entries of my place in the linearizable list that must be removed before a join, in order.
 	Former []record.MemberID
+	// Successor is an instance that the list names for my place and the record, as it was read, does not know; empty: there is none. The
+	// record was read before that instance took its incarnation.
+	Successor string
 	// Reusable: the one entry of my place is the one that was added for this disk, has never started, and is a learner.
 	Reusable bool
 	// ListedByAll: every member that gave a list shows the entry.
@@ -171,13 +182,14 @@ type Observation struct {
 	Names Names
 }
 
-// OwnIncarnation is one incarnation of my place.
-type OwnIncarnation struct {
-	Number    uint64
-	MemberID  record.MemberID
-	Confirmed bool
-	// OnDisk: it is the one whose directory the disk holds.
-	OnDisk bool
+// Word is a stopped/ object that this replica has to write: about an incarnation of its own instance, and about the log on its disk.
+type Word struct {
+	Owed bool
+	// Incarnation is the one that it is written for; 0: Next has to be taken first, because none of this boot and this disk is open.
+	Incarnation, Next uint64
+	MemberID          record.MemberID
+	// WithLog: the disk holds a valid directory of the epoch, and the object says where its log ends.
+	WithLog bool
 }
 
 // PolicyFinding is what one of the policy rows 20-22 found.
@@ -201,8 +213,9 @@ const (
 type Names struct {
 	// Place is my place, Answered whoever answered first, Seeder the newest claim's.
 	Place, Answered, Seeder string
-	// NewestInstance is the instance id of my place's newest incarnation.
+	// NewestInstance is the instance id of my place's newest incarnation. LaterBoot: this instance's own later boot took it.
 	NewestInstance          string
+	LaterBoot               bool
 	RecordErr, DirectoryErr string
 	// DiskEpochNumber, NewestEpoch, FormedEpoch: 0: none. NewestEpoch counts abandoned ones too.
 	DiskEpochNumber, NewestEpoch, FormedEpoch uint64
@@ -215,6 +228,8 @@ type Names struct {
 	// RestoreNumber and Restore are the newest restore order that is in force.
 	RestoreNumber uint64
 	Restore       *record.RestoreOrder
+	// EndOrder is the newest order that was accepted and ends the newest formed epoch; 0: none.
+	EndOrder uint64
 	// Claimed is the newest claim's source; SourceArchive is the archived directory that is the source, where it is one.
 	Claimed       record.Source
 	SourceArchive string

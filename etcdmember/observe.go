@@ -3,6 +3,7 @@ package etcdmember
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -32,19 +33,22 @@ func (m *Membership) observe(ctx context.Context) Facts {
 		m.mu.Unlock()
 		m.note(f.Record)
 		m.noteInstances(f.Record)
+		m.noteBeats(f.Record, f.Now)
 		if !m.cfg.ReadOnly {
 			m.noteEpoch(f.Record)
 			m.keepHosts(f.Record)
 		}
 	}
 	f.StartAnyway = m.cfg.StartAnyway != nil && m.cfg.StartAnyway()
-	f.Agent, f.AgentErr, f.Unfit = m.agent, m.agentErr, m.unfit
+	f.Agent, f.AgentErr, f.Unfit, f.Superseded = m.agent, m.agentErr, m.unfit, m.superseded
 	m.observeSources(ctx, &f)
 	formed := f.RecordErr == nil && newestOutcomeFormed(f.Record)
 	if !formed {
 		m.listCompute(ctx, f.Record) // says whom to ask
 	}
+	f.Beats, f.ListedBefore = maps.Clone(m.beats), m.listed
 	f.Answers = m.ask(ctx, m.addresses(f.Record, !formed))
+	m.noteList(f)
 	m.askPeers(ctx, &f)
 	if !m.cfg.ReadOnly {
 		m.clearOvertaken(f)
@@ -54,6 +58,7 @@ func (m *Membership) observe(ctx context.Context) Facts {
 		m.listCompute(ctx, f.Record)
 	}
 	f.Compute = m.compute
+	f.Compute.Runs = maps.Clone(m.runs)
 	f.findVersions()
 	if !formed && m.cfg.Preflight != nil && !f.Directory.Running {
 		f.Preflight = m.cfg.Preflight(ctx)

@@ -16,7 +16,7 @@ const (
 	RowHalt Row = 100 + iota
 	// RowFault: an error before any row; nothing is touched.
 	RowFault
-	// RowStoppedID: an id that stands in stopped/ never starts.
+	// RowStoppedID: agent.json says `stopped`, and neither an order nor the record shows why.
 	RowStoppedID
 	// RowLeft: the newest order for this replica is `leave`.
 	RowLeft
@@ -26,11 +26,15 @@ const (
 	RowRunning
 	// RowQuiet: beside the leader, nothing needs to be done.
 	RowQuiet
+	// RowEndAhead: the record was rolled back, and by it the epoch of the running member ends.
+	RowEndAhead
+	// RowWithdrawing: an accepted order to restore is to be taken back.
+	RowWithdrawing
 )
 
 var rowNames = map[Row]string{
 	RowHalt: "halt", RowFault: "fault", RowStoppedID: "stopped-id", RowLeft: "left", RowPaused: "paused",
-	RowRunning: "running", RowQuiet: "quiet",
+	RowRunning: "running", RowQuiet: "quiet", RowEndAhead: "end-ahead", RowWithdrawing: "withdrawing",
 }
 
 // String is the row's number, or the rule's name.
@@ -101,14 +105,17 @@ const (
 	ActAddLearner Act = "add learner"
 	// ActStartJoined writes agent.json `started` and starts etcd, `existing`, with the list as just read: join step 8.
 	ActStartJoined Act = "start joined"
-	// ActWriteStopped writes agent.json `stopped` where the directory is of Plan.Epoch, then creates the stopped/ object of
-	// Plan.Incarnation. etcd must have exited.
+	// ActWriteStopped writes agent.json `stopped`, for the order Plan.OrderNumber, where the directory is of Plan.Epoch, then creates the stopped/
+	// object of Plan.Incarnation. etcd must have exited.
 	ActWriteStopped Act = "write stopped"
 	// ActOrderRestore writes Plan.Order as an order of the policy.
 	ActOrderRestore Act = "order restore"
 	// ActAccept looks whether the restore order Plan.OrderNumber can be carried out here, and creates its accepted.json. A member that
 	// runs goes on.
 	ActAccept Act = "accept the restore"
+	// ActSettle creates the verdict of the order Plan.OrderNumber: closing where Plan.Closing says so, else withdrawn. That the other one is there
+	// already is no error.
+	ActSettle Act = "settle the restore"
 	// ActCloseEpoch creates closed.json of Plan.Epoch for the order Plan.OrderNumber.
 	ActCloseEpoch Act = "close epoch"
 	// ActRestore makes a new directory with the claim's token from Plan.Source, beside the old one; then it archives that, takes an
@@ -146,7 +153,9 @@ type Plan struct {
 	// OrderNumber is the order that the act carries out; Order is the one that ActOrderRestore writes.
 	OrderNumber uint64
 	Order       *record.RestoreOrder
-	Alarm       Alarm
+	// Closing: the verdict of ActSettle is that the order is carried out.
+	Closing bool
+	Alarm   Alarm
 	// WithLog: the stopped/ object carries where the directory's log ends and its configuration. Only a valid directory's may:
 	// row 22 takes an object with a log for a survivor.
 	WithLog bool

@@ -44,6 +44,11 @@ func (o Observation) archive(reason string) Plan {
 }
 
 func doSuperseded(o Observation, _ time.Time) Plan {
+	if o.Names.LaterBoot {
+		return o.stopFirst(halt("superseded",
+			fmt.Sprintf("this very instance, %s, was started again on another host and runs there as %s.", o.Names.NewestInstance, o.Names.Place),
+			"The newest boot is the one that counts. Nothing is started here, and no byte is changed; this boot ends with its host."))
+	}
 	return o.stopFirst(halt("superseded",
 		fmt.Sprintf("instance %s has taken this place, %s, and this instance had it before.", o.Names.NewestInstance, o.Names.Place),
 		"Delete this instance. Its disk is kept as it is, and no member is removed from here."))
@@ -56,7 +61,7 @@ func doStartUnread(o Observation, _ time.Time) Plan {
 }
 
 func doWaitUnread(o Observation, _ time.Time) Plan {
-	if o.StartAnyway && o.Local == L1 && o.Phase == PhaseStarted && !o.StoppedID {
+	if o.StartAnyway && o.Local == L1 && o.Phase == PhaseStarted && !o.Ended {
 		return o.startAsIs("an operator said start-anyway on this VM").blocked("record-unreadable",
 			"the record cannot be read: "+o.Names.RecordErr+". The member was started by an operator's word.",
 			"Make the bucket readable.")
@@ -88,6 +93,18 @@ func doStartAhead(o Observation, _ time.Time) Plan {
 func doKeepAhead(o Observation, _ time.Time) Plan {
 	return halt("record-rolled-back", o.aheadText(),
 		"Nothing is started, and the bytes are kept. Bring the record's newer objects back, or run `quorate record rebuild`.")
+}
+
+// doEndAhead is of a member on a record that was rolled back, whose epoch ends by that record: it stops, and says nothing, because what it would
+// say is about an incarnation that the record has lost.
+func doEndAhead(o Observation, _ time.Time) Plan {
+	return o.stopFirst(halt("record-rolled-back", o.aheadText()+" By the record its epoch ends, so it stops all the same.",
+		"The bytes are kept. Bring the record's newer objects back, or run `quorate record rebuild`."))
+}
+
+// doSettleWithdrawal lets the record say that the order was taken back, before anybody starts again: the restorer may be closing the epoch.
+func doSettleWithdrawal(o Observation, _ time.Time) Plan {
+	return Plan{Act: ActSettle, Epoch: o.Names.FormedEpoch, OrderNumber: o.Withdrawing, Reason: "an operator takes the order to restore back"}
 }
 
 func (o Observation) aheadText() string {

@@ -9,7 +9,7 @@ func (o Observation) superseded() bool { return o.Superseded }
 
 // startedHere: the agent was restarted, not the VM, and the directory is valid.
 func (o Observation) startedHere() bool {
-	return o.Local == L1 && o.Phase == PhaseStarted && o.SameBoot && !o.StoppedID
+	return o.Local == L1 && o.Phase == PhaseStarted && o.SameBoot && !o.Ended
 }
 
 // row 1
@@ -20,8 +20,16 @@ func (o Observation) lostButStarted() bool { return o.Record == RLost && o.start
 
 // row 5: never a directory that was being seeded, which may start only towards `formed`.
 func (o Observation) recordBehindValidDisk() bool {
-	return o.Ahead && o.Local == L1 && o.Phase == PhaseStarted && !o.StoppedID
+	return o.Ahead && o.Local == L1 && o.Phase == PhaseStarted && !o.Ended
 }
+
+// end-ahead: before row 5, which would let it run on after the epoch is closed.
+func (o Observation) endsAhead() bool {
+	return o.Ahead && !o.OtherHistory && o.Local == L1 && o.DiskEpoch == DiskCurrent && (o.Record == Rc || o.EndedByOrder)
+}
+
+// withdrawing: before row 8, which would stop the members for an order that is being taken back.
+func (o Observation) withdraws() bool { return o.Withdrawing != 0 }
 
 // row 6, and also without a directory where agent.json has seen more than the record holds: a record that was rolled back to its
 // inception must not look like a new cluster to a replica that is about to join again.
@@ -45,13 +53,13 @@ func (o Observation) goesOnAllTheSame() bool {
 	if o.Running || !o.Unfit && o.SourceHere {
 		return false
 	}
-	starts := !o.StoppedID && (o.listedAndValid() || o.neededAndValid() && !o.Removed)
+	starts := !o.EndUnproven && (o.listedAndValid() || o.neededAndValid() && !o.Removed)
 	joins := o.Remote == Quorum && !o.Left && !o.Paused
 	return starts || joins
 }
 
-// silent: etcd does not run, and each incarnation of this place that the restorer looks at has its stopped/ object.
-func (o Observation) silent() bool { return !o.Running && len(o.Unstopped) == 0 }
+// silent: etcd does not run, and this replica has said so.
+func (o Observation) silent() bool { return !o.Running && !o.Word.Owed }
 
 // row 9
 func (o Observation) restoring() bool { return o.Record == Rs && o.Mine && o.HasSource }
@@ -142,8 +150,10 @@ func (o Observation) emptyWithoutQuorum() bool {
 	return o.Record == Rf && o.Local == L0 && o.Remote != Quorum
 }
 
-// stopped-id: an id that stands in stopped/ never starts.
-func (o Observation) stoppedID() bool { return o.ofThisEpoch() && o.StoppedID && !o.removedWhileAway() }
+// stopped-id: it has ended, and nothing shows for which order: that order may have been carried out, in what a record that was rolled back has lost.
+func (o Observation) stoppedID() bool {
+	return o.ofThisEpoch() && o.EndUnproven && !o.removedWhileAway()
+}
 
 // ofThisEpoch: a valid directory of the open epoch.
 func (o Observation) ofThisEpoch() bool {

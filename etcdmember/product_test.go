@@ -42,7 +42,6 @@ var predicates = []predicate{
 			o.Unusable = "tocommit is out of range"
 		}
 	}},
-	{"stopped id", func(o *Observation) { o.StoppedID, o.Reusable = true, false }},
 	{"same boot", func(o *Observation) { o.SameBoot = true }},
 	{"start-anyway", func(o *Observation) { o.StartAnyway = true }},
 	{"superseded", func(o *Observation) { o.Superseded = o.Record != RUnreadable }},
@@ -65,22 +64,38 @@ var predicates = []predicate{
 	}},
 	{"an order that was found unfit", func(o *Observation) { o.Unfit = o.ToAccept }},
 	{"order names me", func(o *Observation) { o.endedByOrder(); o.OrderNamesMe = o.Names.Restore != nil }},
-	{"others could still run", func(o *Observation) { o.Loud = []string{"m-b"} }},
+	{"others could still run", func(o *Observation) { o.Unproven = []UnprovenStop{{pb, "102", "it runs"}} }},
+	{"the verdict is closing", func(o *Observation) { o.Closing = o.EndedByOrder || o.Record == Rc }},
+	{"an order is being withdrawn", func(o *Observation) {
+		if o.endedByOrder(); o.EndedByOrder && o.Record == Rf {
+			o.Withdrawing = 1
+		}
+	}},
 	{"source here", func(o *Observation) { o.SourceHere = true }},
 	{"the directory is the source", func(o *Observation) { o.SourceHere, o.DirectoryIsSource = true, o.Local == L1 }},
 	{"listed", func(o *Observation) { o.Listed, o.OwnPlace = o.Remote == Quorum, true }},
 	{"listed for another place", func(o *Observation) { o.Listed, o.OwnPlace = o.Remote == Quorum, false }},
 	{"a peer says removed", func(o *Observation) { o.Removed = o.Remote != Nobody }},
-	{"owes stopped/", func(o *Observation) {
-		o.owes(OwnIncarnation{Number: 1, MemberID: 0xa1, Confirmed: true, OnDisk: o.Local != L0})
+	{"owes its word, and the end of its log", func(o *Observation) {
+		o.owes(Word{Incarnation: 1, MemberID: 0xa1, WithLog: o.Local == L1})
 	}},
-	{"owes stopped/ for a pending one", func(o *Observation) { o.owes(OwnIncarnation{Number: 2}) }},
+	{"owes its word, under an incarnation to be taken", func(o *Observation) { o.owes(Word{Next: 2}) }},
+	{"its incarnation has ended", func(o *Observation) { o.Ended = o.Local != L0 }},
+	{"and nothing shows why", func(o *Observation) {
+		o.Ended, o.EndUnproven = o.Local != L0, o.Local != L0 && o.Record != RUnreadable
+	}},
+	{"the former VM is silent", func(o *Observation) { o.FormerSilent = true }},
+	{"the list names a successor", func(o *Observation) {
+		if o.Remote == Quorum {
+			o.Successor = "201"
+		}
+	}},
 	{"left", func(o *Observation) { o.Left = o.Record != RUnreadable }},
 	{"paused", func(o *Observation) { o.Paused = o.Record != RUnreadable }},
 	{"pending incarnation", func(o *Observation) { o.OwnIncarnation, o.Pending, o.Confirmed = true, true, false }},
 	{"confirmed incarnation", func(o *Observation) { o.OwnIncarnation, o.Pending, o.Confirmed = true, false, true }},
 	{"a former entry", func(o *Observation) { o.Former = []record.MemberID{0xa0} }},
-	{"a reusable entry", func(o *Observation) { o.Reusable = o.Local == L0 && !o.StoppedID }},
+	{"a reusable entry", func(o *Observation) { o.Reusable = o.Local == L0 && !o.Ended }},
 	{"too little room", func(o *Observation) { o.NoRoom = "1 MiB" }},
 	{"listed by all", func(o *Observation) { o.ListedByAll = true }},
 	{"row 20 acts", func(o *Observation) { o.Snapshot20 = PolicyActs }},
@@ -107,9 +122,10 @@ func (o *Observation) endedByOrder() {
 	o.Names.RestoreNumber, o.Names.Restore = 1, &record.RestoreOrder{Ends: 1, Replica: pb}
 }
 
-func (o *Observation) owes(i OwnIncarnation) {
+func (o *Observation) owes(w Word) {
 	if o.hasFormed() {
-		o.Unstopped = append(o.Unstopped, i)
+		o.Word = w
+		o.Word.Owed = true
 	}
 }
 
@@ -284,14 +300,28 @@ func unsafe(o Observation, p Plan) string {
 		return "seeds without its own claim of an empty source, an empty disk and silence"
 	case is(ActClaim) && p.Row == 14 && (o.Record != R0 || o.Local != L0 || o.Remote != Nobody || o.Left):
 		return "claims a first epoch where something may exist"
-	case is(ActClaim) && p.Row != 14 && (o.Record != Rc || !o.OrderNamesMe || len(o.Loud) > 0 || !o.SourceHere || !o.silent()):
+	case is(ActClaim) && p.Row != 14 && (o.Record != Rc || !o.OrderNamesMe || len(o.Unproven) > 0 || !o.SourceHere || !o.silent()):
 		return "claims a restore before the old epoch is closed and silent"
-	case is(ActCloseEpoch) && (!o.OrderNamesMe || len(o.Loud) > 0 || !o.SourceHere || !o.silent()):
+	case is(ActCloseEpoch) && (!o.OrderNamesMe || len(o.Unproven) > 0 || !o.SourceHere || !o.silent()):
 		return "closes an epoch that is not silent"
+	case is(ActCloseEpoch) && !o.Closing:
+		return "closes an epoch before the record says that its order is carried out"
+	case is(ActSettle) && p.Closing && (!o.OrderNamesMe || len(o.Unproven) > 0 || !o.SourceHere || !o.silent() || o.Record == Rc):
+		return "settles an order for an epoch that is not silent"
+	case is(ActSettle) && !p.Closing && o.Withdrawing == 0:
+		return "takes back an order that nobody takes back"
+	case is(ActStart) && (o.Record == RUnreadable || o.Record == RLost || o.Ahead) && o.Phase != PhaseStarted:
+		return "starts, without a record that says it was formed, what may never have been"
 	case is(ActCloseEpoch, ActStop) && o.ToAccept && p.Row == 8:
 		return "ends an epoch before the order is accepted"
-	case is(ActStart, ActStartJoined) && (o.StoppedID || o.Superseded):
-		return "starts an id that stands in stopped/, or a superseded instance"
+	case is(ActStart, ActStartJoined) && (o.EndUnproven && o.Record == Rf || o.Superseded):
+		return "starts what has ended for no reason that is known, or a superseded instance"
+	case is(ActStart) && o.Ended && (!o.OwnIncarnation || o.Record != Rf):
+		return "starts under an incarnation that has ended"
+	case is(ActRemoveMember) && o.Successor != "" && p.Row != RowRunning:
+		return "removes a member while the list is newer than the record"
+	case p.WithLog && !o.Word.WithLog:
+		return "says where a log ends that it does not hold"
 	case is(ActStart) && p.Row == 25 && o.Unusable != "":
 		return "starts again beside a quorum what etcd says is unusable"
 	case is(ActStart) && o.Local != L1:
@@ -312,7 +342,7 @@ func unsafe(o Observation, p Plan) string {
 		return "acts on a record that was rolled back"
 	case is(ActArchive) && o.Record == Rf && o.Remote != Quorum && o.DiskEpoch == DiskCurrent && o.Local != L5 && !o.DiskClosed:
 		return "puts away a directory that may be needed"
-	case o.Running && !is(ActKeep, ActWait, ActHalt, ActStop, ActForm, ActFormedAgain, ActRemoveMember, ActAccept):
+	case o.Running && !is(ActKeep, ActWait, ActHalt, ActStop, ActForm, ActFormedAgain, ActRemoveMember, ActAccept, ActSettle):
 		return "touches what a running member uses"
 	case o.Running && is(ActRemoveMember):
 		return "removes the member that runs here"

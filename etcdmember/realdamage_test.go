@@ -68,6 +68,7 @@ func TestADamagedDatabaseIsKeptWithoutAQuorum(t *testing.T) {
 	r.agents[pa].cluster.Replicas = 1
 	r.begin(pa)
 	r.writeMany(pa)
+	r.snapshot()
 	a := r.agents[pa]
 	a.end()
 	zeroThirdOfLeaves(t, a.etcdDir())

@@ -6,10 +6,24 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/record"
 )
+
+// settle lets the record say whether the order to restore is carried out. Whichever of the two verdicts was there first counts, and the next
+// observation reads it back: nobody closes the epoch, or starts again, before that.
+func (m *Membership) settle(ctx context.Context, p Plan) error {
+	v := record.Verdict{Closing: p.Closing, Withdrawn: !p.Closing, By: m.cfg.Me.MemberName(), Time: time.Now()}
+	return m.at(StepSettle, func() error {
+		got, _, err := m.cfg.Record.SettleOrder(ctx, p.OrderNumber, v)
+		if err == nil {
+			m.cfg.Log.Info("settled an order to restore", "order", p.OrderNumber, "closing", got.Closing)
+		}
+		return err
+	})
+}
 
 // closeEpoch ends the epoch: the record is never of no epoch again, and the next claim must name a source.
 func (m *Membership) closeEpoch(ctx context.Context, p Plan) error {
@@ -75,6 +89,7 @@ func (m *Membership) makeBeside(ctx context.Context, f Facts, p Plan) (Making, e
 	work := Making{
 		Scratch: m.scratchDir(), Out: filepath.Join(m.scratchDir(), "etcd"),
 		Name: m.cfg.Me.MemberName(), DNSName: m.dnsName(), Token: tokenOf(f, p.Epoch),
+		Epochs: p.Epoch - sourceEpoch(f, p),
 	}
 	err := m.at(StepRestoreMake, func() error {
 		if err := errors.Join(os.RemoveAll(work.Scratch), os.MkdirAll(work.Scratch, 0o700)); err != nil {
@@ -91,6 +106,29 @@ func (m *Membership) makeBeside(ctx context.Context, f Facts, p Plan) (Making, e
 		return nil
 	})
 	return work, err
+}
+
+// sourceEpoch is the epoch whose history the source holds: a snapshot's by its name, a directory's by its cluster. Where neither is known it is taken for
+// the first, so that the revisions grow by more than they have to.
+func sourceEpoch(f Facts, p Plan) uint64 {
+	cluster := f.Directory.ClusterID
+	if p.Source.Kind == record.SourceSnapshot {
+		if n := slices.IndexFunc(f.Snapshots, func(s record.Snapshot) bool { return s.Name == p.Source.Snapshot }); n >= 0 {
+			return f.Snapshots[n].Epoch
+		}
+		return 0
+	}
+	for _, a := range f.Directory.Archives {
+		if p.Archive != "" && a.Name == p.Archive {
+			cluster = a.ClusterID
+		}
+	}
+	for _, e := range f.Record.Epochs {
+		if e.Outcome != nil && e.Outcome.Formed != nil && e.Outcome.Formed.ClusterID == cluster {
+			return e.Number
+		}
+	}
+	return 0
 }
 
 // fetchSource brings the source within reach: a snapshot is read from the record to a file, a directory stays where it is.

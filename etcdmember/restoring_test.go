@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -152,13 +153,23 @@ func (m *machine) after(what string) {
 func (m *machine) openAfter(what string) *Membership {
 	ms := m.open()
 	if what == "recreate" {
-		for _, id := range []string{"101", "102", "201"} {
+		for _, id := range []string{"101", "102", "201", "order 1, accepted false", "order 1, accepted true"} {
 			ms.instances[id] = true
 		}
 		now := time.Now()
 		ms.compute = Compute{First: Listing{Time: now.Add(-11 * time.Second), Instances: instances("201")}, Second: Listing{Time: now, Instances: instances("201")}}
+		ms.longGone(now, "101", "102")
 	}
 	return ms
+}
+
+// longGone lets an agent have seen lists without these instances for an hour, and no mark of theirs.
+func (m *Membership) longGone(now time.Time, ids ...string) {
+	for _, id := range ids {
+		if id != m.cfg.Me.InstanceID {
+			m.runs[id] = Run{RunAbsent, now.Add(-time.Hour)}
+		}
+	}
 }
 
 // The VM of the restorer is made again with an empty disk at any moment of a restore from a snapshot: the claim is given up, and the next one forms.
@@ -297,7 +308,7 @@ func TestALongerLogThatTurnsUpIsNamedNext(t *testing.T) {
 		}
 		got := v.Orders[1].Restore
 		want := record.RestoreOrder{Ends: 1, Replica: pb, Term: 9, Commit: 9, Newest: true, From: record.Source{Kind: record.SourceDirectory, MemberID: 0xb1, DiskID: "d7"}}
-		if *got != want || !strings.HasPrefix(v.Orders[1].By, policyName) {
+		if !reflect.DeepEqual(*got, want) || !strings.HasPrefix(v.Orders[1].By, policyName) {
 			t.Errorf("%+v by %s", got, v.Orders[1].By)
 		}
 	}
@@ -347,6 +358,7 @@ func (m *machine) ordered(disks ...string) *Membership {
 	before := list
 	before.Time = now.Add(-11 * time.Second)
 	ms.compute = Compute{First: before, Second: list}
+	ms.longGone(now, "101", "102")
 	return ms
 }
 

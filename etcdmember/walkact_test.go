@@ -10,7 +10,7 @@ import (
 // act is the writes of an act in their order, as act.go, form.go and join.go make them. A write that returns false ends the act.
 func (w *world) act(v *vm, f Facts, p Plan) []func() bool {
 	set := func(change func(a *AgentFile)) func() bool {
-		return func() bool { change(&v.disk.agent); return true }
+		return func() bool { return v.setAgent(change) }
 	}
 	token := tokenOf(f, p.Epoch)
 	switch p.Act {
@@ -47,7 +47,7 @@ func (w *world) act(v *vm, f Facts, p Plan) []func() bool {
 		return []func() bool{w.write(v, func() bool { return w.confirm(v, p.Incarnation, p.Epoch, p.MemberID) })}
 	case ActStart:
 		return []func() bool{
-			set(func(a *AgentFile) { a.Phase, a.MemberID = PhaseStarted, p.MemberID }),
+			set(func(a *AgentFile) { a.Phase, a.MemberID, a.StoppedFor = PhaseStarted, p.MemberID, 0 }),
 			func() bool { return w.start(v) },
 		}
 	case ActStop:
@@ -87,6 +87,8 @@ func (w *world) act(v *vm, f Facts, p Plan) []func() bool {
 			}
 			return true
 		})}
+	case ActSettle:
+		return []func() bool{w.write(v, func() bool { w.writeVerdict(v, p.OrderNumber, p.Closing); return true })}
 	case ActCloseEpoch:
 		return []func() bool{w.closeEpoch(v, p)}
 	case ActRestore:
@@ -148,7 +150,7 @@ func (w *world) takeIncarnation(v *vm, p Plan) []func() bool {
 	return []func() bool{
 		w.write(v, func() bool {
 			mine := record.Incarnation{Place: place, Number: p.Incarnation, InstanceID: v.id, BootID: w.me(v).BootID, Epoch: p.Epoch,
-				MemberID: p.MemberID, DiskID: v.disk.id, Time: w.now}
+				MemberID: p.MemberID, DiskID: v.disk.id, Time: w.now, Written: w.now, EmptyDisk: v.disk.dir == nil}
 			if got := w.incarnation(v.place, p.Incarnation); got != nil {
 				return got.InstanceID == mine.InstanceID && got.BootID == mine.BootID && got.DiskID == mine.DiskID && got.Epoch == mine.Epoch
 			}
@@ -156,8 +158,7 @@ func (w *world) takeIncarnation(v *vm, p Plan) []func() bool {
 			return true
 		}),
 		func() bool {
-			v.disk.agent.begin(w.me(v), p.Incarnation, "uid")
-			return true
+			return v.setAgent(func(a *AgentFile) { a.begin(w.me(v), p.Incarnation, "uid") })
 		},
 	}
 }
@@ -244,10 +245,24 @@ func (w *world) form(v *vm, epoch uint64) []func() bool {
 	}
 }
 
+// setAgent replaces agent.json, which fails on a disk that another host has.
+func (v *vm) setAgent(change func(a *AgentFile)) bool {
+	if v.fenced {
+		return false
+	}
+	change(&v.disk.agent)
+	v.disk.agentErr = nil
+	return true
+}
+
 // start goes on with the directory as it is. One whose database is corrupt does not come up.
 func (w *world) start(v *vm) bool {
-	if v.etcd != nil || v.disk.dir == nil || v.disk.dir.corrupt {
+	if v.etcd != nil || v.disk.dir == nil || v.disk.dir.corrupt || v.fenced {
 		return v.etcd != nil
+	}
+	if v.disk.dir.page { // etcd opens it, and ends
+		v.starts++
+		return false
 	}
 	w.launch(v)
 	return true
@@ -285,14 +300,15 @@ func (w *world) writeStopped(v *vm, f Facts, p Plan) []func() bool {
 	}
 	return []func() bool{
 		func() bool {
-			if d.Exists && v.disk.agent.Epoch == p.Epoch {
-				v.disk.agent.Phase = PhaseStopped
+			if d.Exists && v.disk.agentErr == nil && v.disk.agent.Epoch == p.Epoch {
+				return v.setAgent(func(a *AgentFile) { a.Phase, a.StoppedFor = PhaseStopped, p.OrderNumber })
 			}
 			return true
 		},
 		w.write(v, func() bool {
 			e := w.epoch(p.Epoch)
-			if e != nil && !isStopped(e, s.Place, s.Incarnation) {
+			there := e != nil && slices.ContainsFunc(e.Stopped, func(x record.Stopped) bool { return x.Place == s.Place && x.Incarnation == s.Incarnation })
+			if e != nil && !there {
 				e.Stopped = append(e.Stopped, s)
 			}
 			return e != nil

@@ -3,6 +3,7 @@ package etcdmember
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,10 +16,11 @@ import (
 
 // variant is what decides in a walk: the real deciders, or ones with a planted fault.
 type variant struct {
-	decide func(now time.Time, o Observation) Plan
-	beside func(now time.Time, previous, ring Ring) Plan
-	facts  func(f *Facts)             // what is wrong with the facts; nil: nothing
-	reads  func(commit, last int) int // how much of its source a restore reads; nil: all
+	classify func(f Facts) Observation // nil: Classify
+	decide   func(now time.Time, o Observation) Plan
+	beside   func(now time.Time, previous, ring Ring) Plan
+	facts    func(f *Facts)             // what is wrong with the facts; nil: nothing
+	reads    func(commit, last int) int // how much of its source a restore reads; nil: all
 	// keepsAlarms: a restore takes over the alarms of its source, whose members are gone.
 	keepsAlarms bool
 }
@@ -35,28 +37,61 @@ func (w *world) me(v *vm) replica.Identity {
 }
 
 func (w *world) facts(v *vm) Facts {
-	w.note(v)
+	if v.view == nil {
+		w.readRecord(v)
+	}
 	w.list(v)
 	f := Facts{Now: w.now, Me: w.me(v), Cluster: testCluster, DiskID: v.disk.id, Disk: DiskFacts{Wanted: "data", Mounted: true},
 		Directory: w.directory(v), Agent: v.disk.agent, Compute: v.compute, Policy: w.policy(), Snapshots: w.listed(),
-		StrangerSince: v.strangerSince}
-	if f.RecordErr = w.unreadable(v); f.RecordErr == nil {
-		f.Record = w.view
+		StrangerSince: v.strangerSince, AgentErr: v.disk.agentErr, Superseded: v.superseded, RecordErr: v.viewErr, Record: *v.view, Beats: maps.Clone(v.beats), ListedBefore: v.listed}
+	if f.AgentErr != nil {
+		f.Agent = AgentFile{}
 	}
-	f.Answers = w.answers(v)
+	f.Compute.Runs = maps.Clone(v.runs)
+	v.view = nil
+	f.Answers = w.answers(v, f)
+	if a, ok := quorumAnswer(f); ok {
+		v.listed = map[record.MemberID]string{}
+		for _, m := range a.Members {
+			v.listed[m.ID] = m.Name
+		}
+	}
 	if w.by.facts != nil {
 		w.by.facts(&f)
 	}
 	return f
 }
 
-// note is what the agent remembers of the record: the newest epoch, durably, and whom it named.
+// readRecord reads the record for the next decision. What is read after it, the answers above all, may be younger.
+func (w *world) readRecord(v *vm) {
+	v.view = new(record.View)
+	if v.viewErr = w.unreadable(v); v.viewErr != nil {
+		return
+	}
+	*v.view = w.copyOfView()
+	w.note(v)
+}
+
+// copyOfView is the record as it is now. What the world changes in place is copied.
+func (w *world) copyOfView() record.View {
+	v := w.view
+	v.Epochs, v.Orders = slices.Clone(v.Epochs), slices.Clone(v.Orders)
+	v.Marks, v.Replicas = maps.Clone(v.Marks), maps.Clone(v.Replicas)
+	for p, incarnations := range v.Replicas {
+		v.Replicas[p] = slices.Clone(incarnations)
+	}
+	return v
+}
+
+// note is what the agent remembers of the record: the newest epoch, durably, whom it named, and when a mark was written anew.
 func (w *world) note(v *vm) {
 	if w.unreadable(v) != nil {
 		return
 	}
+	m := &Membership{beats: v.beats}
+	m.noteBeats(w.view, w.now)
 	a := &v.disk.agent
-	if n := len(w.view.Epochs); n > 0 && a.Replica == places[v.place] && a.ClusterUID == "uid" && w.view.Inception != nil {
+	if n := len(w.view.Epochs); n > 0 && !v.fenced && v.disk.agentErr == nil && a.Replica == places[v.place] && a.ClusterUID == "uid" && w.view.Inception != nil {
 		a.NewestEpoch = max(a.NewestEpoch, w.view.Epochs[n-1].Number)
 	}
 	unknown := false
@@ -81,6 +116,7 @@ func (w *world) note(v *vm) {
 	}
 	if unknown {
 		v.compute = Compute{}
+		forgetStops(v.runs)
 	}
 }
 
@@ -94,13 +130,16 @@ func (w *world) list(v *vm) {
 		c.First = c.Second
 	}
 	c.Second = w.listing()
+	if w.unreadable(v) == nil {
+		noteRuns(v.runs, c.Second, w.view, v.id)
+	}
 }
 
 func (w *world) directory(v *vm) Directory {
 	d := v.disk.dir
 	var archives []Archive
 	for _, a := range v.disk.archives {
-		old := Archive{MemberID: a.id, Term: a.lastTerm(), LastIndex: uint64(len(a.log)) * indexUnit}
+		old := Archive{MemberID: a.id, ClusterID: a.cid, Term: a.lastTerm(), LastIndex: uint64(len(a.log)) * indexUnit}
 		if a.corrupt {
 			old.OpenErr = errWalk
 		}
@@ -117,7 +156,7 @@ func (w *world) directory(v *vm) Directory {
 		return out.asRead(v.read)
 	}
 	out.Archives, out.Voters, out.Learners = archives, began.voters, began.learners
-	if d.corrupt {
+	if d.corrupt || d.page && v.starts >= 3 { // after three starts that came to nothing the database is read whole
 		out.OpenErr = errWalk
 	}
 	for i, e := range d.log[d.snapAt:] {
@@ -131,12 +170,12 @@ func (w *world) directory(v *vm) Directory {
 }
 
 // answers asks the newest incarnation of each place, and while nothing is formed all that the Compute API lists.
-func (w *world) answers(v *vm) []Answer {
+func (w *world) answers(v *vm, f Facts) []Answer {
 	var ask []*vm
 	formed := false
-	if w.unreadable(v) == nil {
-		formed = newestOutcomeFormed(w.view)
-		for p, incarnations := range w.view.Replicas {
+	if f.RecordErr == nil {
+		formed = newestOutcomeFormed(f.Record)
+		for p, incarnations := range f.Record.Replicas {
 			if u := w.byInstance(incarnations[len(incarnations)-1].InstanceID); u != nil && p != places[v.place] {
 				ask = append(ask, u)
 			}
@@ -196,7 +235,7 @@ func listOf(c conf) []Member {
 
 // step is one event of an agent: the next write of the act that it is taking, or a new look and a decision.
 func (w *world) step(v *vm) {
-	if !v.on {
+	if !v.on || v.suspended {
 		return
 	}
 	if len(v.queue) > 0 {
@@ -207,7 +246,11 @@ func (w *world) step(v *vm) {
 		}
 		return
 	}
-	if v.etcd != nil && v.etcd.leads {
+	if !w.calm && v.view == nil && w.chance(30) { // the record now, and who answers only at its next event
+		w.readRecord(v)
+		return
+	}
+	if v.etcd != nil && v.etcd.leads && !v.fenced {
 		w.beside(v)
 	} else {
 		v.previous, v.silent, v.compacted, v.defragmented = Ring{}, nil, time.Time{}, nil
@@ -217,14 +260,23 @@ func (w *world) step(v *vm) {
 	}
 }
 
+// observe is what the variant makes of the facts.
+func (v variant) observe(f Facts) Observation {
+	if v.classify != nil {
+		return v.classify(f)
+	}
+	return Classify(f)
+}
+
 func (w *world) decide(v *vm) {
 	f := w.facts(v)
-	o := Classify(f)
-	v.strangerSince = o.StrangerSince
+	o := w.by.observe(f)
+	v.strangerSince, v.superseded = o.StrangerSince, v.superseded || o.Superseded
 	p := w.by.decide(w.now, o)
 	v.blocked, v.row, v.act = p.Blocked, p.Row, p.Act
 	w.checkEarlier(v, f, p)
 	w.checkSaid(v, p)
+	w.checkLivingBoot(v, f, p)
 	w.rows[p.Row]++
 	if p.Act == ActRemoveMember {
 		w.checkOwnRemoval(v, p, o)
@@ -271,6 +323,7 @@ func (w *world) beside(v *vm) {
 func (w *world) ring(v *vm) Ring {
 	w.note(v)
 	w.list(v)
+	v.view = nil
 	e := v.etcd
 	r := Ring{At: w.now, Me: w.me(v), Cluster: testCluster, Leader: e.id, LastIndex: uint64(len(e.log)) * indexUnit, Record: w.view,
 		RecordErr: w.unreadable(v), Compute: v.compute, Policy: w.policy(), ClusterVersion: "3.7.0"}

@@ -168,7 +168,7 @@ func (w *world) checkAlarmAct(l *vm, p Plan) {
 		w.fail("S3", "%s is defragmented while a copy of the state is on its way", p.MemberID)
 	case p.Act == ActDisarm && p.Alarm.Kind == AlarmNoSpace:
 		for _, v := range w.vms {
-			if v.etcd != nil && v.etcd.cid == l.etcd.cid && c.has(v.etcd.id) && v.etcd.full && w.peer(l, v.etcd.id) != nil {
+			if v.etcd != nil && v.etcd.cid == l.etcd.cid && c.has(v.etcd.id) && v.etcd.full && w.peer(l, v.etcd.id) == v {
 				w.fail("S5", "NOSPACE is disarmed while the database of %s, which is in reach, is full", v.etcd.id)
 			}
 		}

@@ -106,6 +106,8 @@ type dir struct {
 	conf    conf
 	marker  bool
 	corrupt bool
+	left    bool // it is a copy on a host that was left behind
+	page    bool // one of its database is damaged: it opens, and etcd ends on it
 	version uint64
 	snapAt  int   // etcd's own snapshot, where a reader of the directory begins
 	first   int   // what is below it in the log was given up: who lacks it gets a copy of the state
@@ -150,6 +152,9 @@ func (d *dir) who() identity { return identity{d.cid, d.id} }
 
 // touch is every durable write of a member.
 func (w *world) touch(d *dir) {
+	if d.left {
+		return // what a host writes that was left behind reaches nobody
+	}
 	w.ever[d.who()]++
 	d.version = w.ever[d.who()]
 }
@@ -157,8 +162,8 @@ func (w *world) touch(d *dir) {
 // launch starts etcd on the VM's directory. This is S2: the id has never started, or this is all that it ever wrote.
 func (w *world) launch(v *vm) {
 	d := v.disk.dir
-	again := d.version == 0 && !w.formedCluster(d.cid) // a seed that was broken off: nothing was acknowledged
-	if d.earlier {                                     // only row 25 comes here with one (checkEarlier): a quorum of the others has all that was ever acknowledged
+	again := !w.formedCluster(d.cid) // a seed that was broken off, maybe on another disk: nothing was acknowledged
+	if d.earlier {                   // only row 25 comes here with one (checkEarlier): a quorum of the others has all that was ever acknowledged
 		d.earlier = false
 		w.forgetful++
 	} else if d.version != w.ever[d.who()] && !again {
@@ -168,7 +173,9 @@ func (w *world) launch(v *vm) {
 		delete(w.acked, d.cid)
 	}
 	for _, other := range w.vms {
-		if other != v && other.etcd != nil && other.etcd.who() == d.who() {
+		// The cloud starts an instance again while its former host may still run it; that one hears of it with its next reading of the record.
+		leftBehind := other.newer != nil
+		if other != v && other.etcd != nil && other.etcd.who() == d.who() && !leftBehind {
 			w.fail("S2", "member %s runs twice", d.id)
 		}
 	}
@@ -206,7 +213,7 @@ func (d *dir) upToDate(than *dir) bool {
 // elect lets v stand for leader among those that it reaches.
 func (w *world) elect(v *vm) bool {
 	e := v.etcd
-	if !slices.Contains(e.conf.voters, e.id) || e.leads {
+	if !slices.Contains(e.conf.voters, e.id) || e.leads || v.fenced {
 		return false
 	}
 	e.term++

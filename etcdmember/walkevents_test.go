@@ -1,6 +1,7 @@
 package etcdmember
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,6 +17,9 @@ func (w *world) event() {
 	if w.random.IntN(1000) < 12 {
 		w.person(v)
 	}
+	if w.takeBacks > 0 && w.random.IntN(1000) < 20 {
+		w.takeBack()
+	}
 	switch n := w.random.IntN(100); {
 	case n < 4 && w.faults > 0:
 		w.fault()
@@ -23,7 +27,9 @@ func (w *world) event() {
 		w.step(v)
 	case n < 57:
 		w.ease(v)
-	case v.etcd == nil:
+	case n < 58:
+		w.purge(v)
+	case v.etcd == nil || v.suspended:
 	case n < 60:
 		w.elect(v)
 	case n < 64:
@@ -42,12 +48,37 @@ func (w *world) pass() {
 	case n < 5:
 		d = time.Duration(60+w.random.IntN(600)) * time.Second
 	}
+	w.goOn(d)
+}
+
+// goOn lets time pass. What does not stop for it: agents write marks, and a host that has lost its way fails in the end.
+func (w *world) goOn(d time.Duration) {
 	w.now = w.now.Add(d)
+	for _, v := range w.vms {
+		if !v.fails.IsZero() && w.now.After(v.fails) {
+			w.off(v)
+			v.fails, v.said = time.Time{}, ""
+			w.log("the host of %s fails for good", v.id)
+		}
+		a := v.disk.agent
+		if w.noMarks || !v.on || v.suspended || v.etcd == nil || a.Phase != PhaseStarted || w.unreadable(v) != nil {
+			continue
+		}
+		m, ok := w.view.Marks[v.etcd.id]
+		if ok && m.BootID == w.me(v).BootID && w.now.Sub(m.Written) < markPeriod {
+			continue
+		}
+		if m.Epoch != a.Epoch {
+			m = record.Mark{}
+		}
+		m.MemberID, m.Epoch, m.BootID, m.Written, m.Beat = v.etcd.id, a.Epoch, w.me(v).BootID, w.now, w.now
+		w.view.Marks[v.etcd.id] = m
+	}
 }
 
 // raft is what a member does by itself: the leader sends and commits, a follower that hears of no leader stands, a client writes.
 func (w *world) raft(v *vm) {
-	if w.expelled(v) {
+	if v.fenced || w.expelled(v) {
 		return
 	}
 	if w.chance(3) {
@@ -68,6 +99,9 @@ func (w *world) raft(v *vm) {
 
 // lead sends to one or all, and commits.
 func (w *world) lead(l *vm) {
+	if l.fenced {
+		return
+	}
 	for _, id := range slices.Concat(l.etcd.conf.voters, l.etcd.conf.learners) {
 		if l.etcd == nil || !w.calm && w.chance(40) {
 			continue
@@ -118,13 +152,14 @@ func (w *world) expelled(v *vm) bool {
 func (w *world) mark(v *vm) {
 	a := v.disk.agent
 	if w.unreadable(v) == nil && a.Phase == PhaseStarted && v.etcd.commit > 0 {
-		w.view.Marks[v.etcd.id] = record.Mark{MemberID: v.etcd.id, Epoch: a.Epoch, Term: v.etcd.log[v.etcd.commit-1].term, Applied: uint64(v.etcd.commit) * indexUnit}
+		w.view.Marks[v.etcd.id] = record.Mark{MemberID: v.etcd.id, Epoch: a.Epoch, Term: v.etcd.log[v.etcd.commit-1].term, Applied: uint64(v.etcd.commit) * indexUnit,
+			BootID: w.me(v).BootID, Written: w.now, Beat: w.now}
 	}
 }
 
 // round lets everything that can go well go well once.
 func (w *world) round(d time.Duration) {
-	w.now = w.now.Add(d)
+	w.goOn(d)
 	for _, v := range slices.Clone(w.vms) {
 		w.step(v)
 		for i := 0; len(v.queue) > 0 && i < 20; i++ {
@@ -132,16 +167,16 @@ func (w *world) round(d time.Duration) {
 		}
 	}
 	for _, v := range w.vms {
-		if v.etcd != nil && !w.expelled(v) && (w.leaderOf(v) == nil || v.etcd.leads && w.connected(v, 0) < quorum(len(v.etcd.conf.voters))) {
+		if v.etcd != nil && !v.fenced && !v.suspended && !w.expelled(v) && (w.leaderOf(v) == nil || v.etcd.leads && w.connected(v, 0) < quorum(len(v.etcd.conf.voters))) {
 			v.etcd.leads = false
 			w.elect(v)
 		}
 	}
 	for _, v := range w.vms {
-		if v.etcd != nil && v.etcd.leads {
+		if v.etcd != nil && v.etcd.leads && !v.suspended {
 			w.lead(v)
 		}
-		if v.etcd != nil && v.etcd.leads {
+		if v.etcd != nil && v.etcd.leads && !v.suspended {
 			w.lead(v)
 		}
 	}
@@ -172,4 +207,34 @@ func (w *world) rounds() {
 			return
 		}
 	}
+}
+
+// purge is the purge of archives, whose room is often short. Nothing goes that holds what nobody else does (S4).
+func (w *world) purge(v *vm) {
+	if v.etcd == nil || len(v.disk.archives) < 2 || w.unreadable(v) != nil || len(v.queue) > 0 {
+		return
+	}
+	f := w.facts(v)
+	o := w.by.observe(f)
+	p := w.by.decide(w.now, o)
+	c := v.etcd.conf
+	s := MemberStatus{MemberID: v.etcd.id, Ready: true, Learner: slices.Contains(c.learners, v.etcd.id), Members: listOf(c)}
+	if l := w.leaderOf(v); l != nil {
+		s.Leader = l.etcd.id
+	}
+	facts := PurgeFacts{Now: w.now, Room: Room{Free: 1, Total: 1 << 40}, Look: o, LookAt: w.now, Keeps: p.Act == ActKeep && p.Blocked == nil, Member: s,
+		Record: f.Record, Snapshots: w.listed()}
+	for n, d := range v.disk.archives {
+		facts.Archives = append(facts.Archives, Archive{Name: fmt.Sprint(n), MemberID: d.id, ClusterID: d.cid, Term: d.lastTerm(), LastIndex: uint64(len(d.log)) * indexUnit,
+			Time: w.now.Add(time.Duration(n-len(v.disk.archives)) * time.Hour)})
+	}
+	purged, err := DecidePurge(facts)
+	if err != nil || purged == nil {
+		return
+	}
+	n := slices.IndexFunc(facts.Archives, func(a Archive) bool { return a.Name == purged.Archive.Name })
+	w.checkPurge(v.disk.archives[n])
+	w.log("%s purges archive %d: %s", v.id, n, purged.Reason)
+	v.disk.archives = slices.Delete(slices.Clone(v.disk.archives), n, n+1)
+	w.purged++
 }

@@ -1,8 +1,12 @@
 package etcdmember
 
 import (
+	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
 )
 
 // mishap is one thing that goes wrong.
@@ -69,13 +73,45 @@ var faultsOfWalk = []mishap{
 		w.boot(u)
 		return true
 	}},
-	{"the power is cut while a directory is made", func(w *world, v *vm) bool {
-		making := v.on && v.etcd == nil && v.disk.dir != nil && v.disk.dir.corrupt && len(v.queue) > 0
+	{cutWhileMaking, func(w *world, v *vm) bool {
+		making := v.making()
 		if making {
 			w.boot(v)
 		}
 		return making
 	}},
+	{"the VM boots once with a blank disk", func(w *world, v *vm) bool { return w.park(v, w.chance(50)) }},
+	{"all VMs boot once with blank disks", func(w *world, v *vm) bool {
+		again, any := w.chance(50), false
+		for _, u := range slices.Clone(w.vms) {
+			any = w.park(u, again) || any
+		}
+		return any
+	}},
+	{"agent.json is lost", func(w *world, v *vm) bool {
+		if v.disk.dir == nil || v.disk.agentErr != nil || v.disk.agent.Phase == PhaseSeeding || !w.formedCluster(v.disk.dir.cid) {
+			return false // where nothing was formed such a directory halts its replica: it may be the wrong bucket (DESIGN.md, known limits)
+		}
+		v.disk.agentErr = errWalk
+		w.crash(v)
+		return true
+	}},
+	{"a page of the database is damaged", func(w *world, v *vm) bool {
+		if v.disk.dir == nil || v.disk.dir.page {
+			return false
+		}
+		v.disk.dir.page = true
+		w.crash(v)
+		return true
+	}},
+	{"the VM is suspended", func(w *world, v *vm) bool {
+		was := v.suspended
+		v.suspended = v.on
+		return v.on && !was
+	}},
+	{"the host fails, and the instance is started on another one", (*world).hostError},
+	{"the Compute API lacks a VM that runs", func(w *world, v *vm) bool { return w.lost(v, "ABSENT") }},
+	{"the Compute API calls a VM stopped that runs", func(w *world, v *vm) bool { return w.lost(v, "TERMINATED") }},
 	{"a copy of the disk is kept", func(w *world, v *vm) bool { w.keepCopy(v.disk); return true }},
 	{"an older copy is put back, as a new disk", func(w *world, v *vm) bool {
 		c := w.copyOf(v.place)
@@ -136,12 +172,22 @@ var faultsOfWalk = []mishap{
 	{"the Compute API's list is late", func(w *world, v *vm) bool { w.computeLate = true; return true }},
 }
 
+const cutWhileMaking = "the power is cut while a directory is made"
+
+// making: its act has begun a directory and not finished it.
+func (v *vm) making() bool {
+	return v.on && v.etcd == nil && v.disk.dir != nil && v.disk.dir.corrupt && len(v.queue) > 0
+}
+
 func (w *world) fault() {
 	v := w.vms[w.random.IntN(len(w.vms))]
 	if v.ghost {
 		return
 	}
 	f := faultsOfWalk[w.random.IntN(len(faultsOfWalk))]
+	if v.making() && w.chance(20) { // that moment is short
+		f = faultsOfWalk[slices.IndexFunc(faultsOfWalk, func(m mishap) bool { return m.name == cutWhileMaking })]
+	}
 	w.log("FAULT %s: %s", v.id, f.name)
 	if !f.do(w, v) {
 		w.history = w.history[:len(w.history)-1]
@@ -158,6 +204,77 @@ func (v *vm) fill() bool {
 		return false
 	}
 	d.space = space{true, d.conf.compactions}
+	return true
+}
+
+// park takes the disk of a VM out of its place for a while: the VM is started again, or made again, with a blank one.
+func (w *world) park(v *vm, again bool) bool {
+	if v.ghost || w.parked[v.place] != nil || v.fenced {
+		return false
+	}
+	w.parked[v.place] = v.disk
+	if again {
+		w.drop(v)
+		w.create(v.place, w.blankDisk())
+		return true
+	}
+	v.disk = w.blankDisk()
+	w.boot(v)
+	return true
+}
+
+// unpark brings a disk back into its place. The blank one stays where it is, attached to nobody.
+func (w *world) unpark(place int) {
+	d := w.parked[place]
+	v := w.inPlace(&record.RestoreOrder{Replica: places[place]})
+	if d == nil || v == nil || v.newer != nil {
+		return
+	}
+	delete(w.parked, place)
+	w.log("disk %s comes back to place %d", d.id, place)
+	if w.chance(50) {
+		w.drop(v)
+		w.create(place, d)
+		return
+	}
+	v.disk = d
+	w.boot(v)
+}
+
+// hostError is GCE's: the cloud gives a VM's host up and starts the same instance on another one, with its disk and its address. The former one may run
+// on, with nobody but the bucket in its reach. Mostly its writes reach no disk any more; else its disk is a copy, as nothing that Google promises excludes, and
+// then it is one of several voters: a voter that is alone could go on without anybody to tell it.
+func (w *world) hostError(v *vm) bool {
+	if !v.on || v.newer != nil || v.suspended {
+		return false
+	}
+	u := &vm{place: v.place, id: v.id, disk: v.disk.copied(v.disk.id)}
+	several := v.disk.dir != nil && v.disk.agent.Phase == PhaseStarted && len(v.disk.dir.conf.voters) > 1 && slices.Contains(v.disk.dir.conf.voters, v.disk.dir.id)
+	v.ghost, v.newer, v.fenced = true, u, !several || w.chance(60)
+	v.blind = v.fenced && w.chance(50)
+	if v.disk.dir != nil {
+		v.disk.dir.left = true
+	}
+	v.queue = nil
+	w.vms = append(w.vms, u)
+	w.boot(u)
+	return true
+}
+
+// lost is a host that has lost its way to Google's control plane. A VM that is no user of its disk any more cannot write to it. A host that is said to have
+// stopped is noticed, and ended, within 330 s.
+func (w *world) lost(v *vm, said string) bool {
+	if !v.on || v.newer != nil || v.said != "" {
+		return false
+	}
+	v.said, v.stoppedAt = said, w.now
+	v.blind = w.chance(50)
+	if said == "TERMINATED" {
+		v.fails = w.now.Add(time.Duration(w.random.IntN(330)) * time.Second)
+		return true
+	}
+	v.noUser = w.chance(50)
+	v.fenced, v.queue = v.noUser, nil
 	return true
 }
 
@@ -249,7 +366,13 @@ func (w *world) provenFormed(e uint64) bool {
 
 // ease ends what does not last.
 func (w *world) ease(v *vm) {
-	switch w.random.IntN(4) {
+	switch w.random.IntN(6) {
+	case 4:
+		for p := range w.places {
+			w.unpark(p)
+		}
+	case 5:
+		v.suspended = false
 	case 0:
 		clear(w.cuts)
 		for _, u := range w.vms {
@@ -260,7 +383,7 @@ func (w *world) ease(v *vm) {
 	case 2:
 		w.computeErr, w.computeEmpty, w.computeLate = false, false, false
 	case 3:
-		if !v.on {
+		if !v.on && !v.ghost && v.said == "" {
 			w.boot(v)
 		}
 	}
@@ -274,13 +397,22 @@ func (w *world) heal() {
 		w.restoreLost()
 	}
 	for _, v := range slices.Clone(w.vms) {
-		v.side, v.blind = 0, false
-		if v.ghost {
+		v.side, v.blind, v.suspended, v.said, v.noUser, v.fails = 0, false, false, "", false, time.Time{}
+		switch {
+		case v.newer != nil:
+			w.drop(v)
+		case v.ghost:
 			w.drop(v)
 			delete(w.disks, v.disk.id)
-		} else if !v.on {
+		case v.fenced: // its host is given up, and the VM started elsewhere
+			v.fenced = false
+			w.boot(v)
+		case !v.on:
 			w.boot(v)
 		}
+	}
+	for p := range w.places {
+		w.unpark(p)
 	}
 	slices.SortFunc(w.vms, func(a, b *vm) int { return a.place - b.place })
 	w.resume()
@@ -306,11 +438,27 @@ func (w *world) stopNamed() {
 	waits := slices.IndexFunc(w.vms, func(v *vm) bool { return v.blocked != nil && v.blocked.Name == "restore-waits" })
 	for _, v := range w.vms {
 		switch {
-		case waits >= 0 && strings.Contains(w.vms[waits].blocked.Reason, "(instance "+v.id+")"):
+		case waits >= 0 && v.on && v != w.vms[waits] && strings.Contains(w.vms[waits].blocked.Reason, "(instance "+v.id+")"):
 			w.off(v)
 			w.log("%s is stopped for the restore", v.id)
+			w.noteStop(v)
 		case !v.on && !w.ending():
 			w.boot(v)
 		}
+	}
+}
+
+// noteStop is what `quorate restore --stop-vms` writes once its operation has ended.
+func (w *world) noteStop(v *vm) {
+	for i := range w.view.Orders {
+		o := &w.view.Orders[i]
+		if o.Restore == nil {
+			continue
+		}
+		o.VMStops = maps.Clone(o.VMStops)
+		if o.VMStops == nil {
+			o.VMStops = map[string]record.VMStop{}
+		}
+		o.VMStops[v.id] = record.VMStop{InstanceID: v.id, By: "person", Written: w.now}
 	}
 }

@@ -65,7 +65,7 @@ func (w *world) wrong() record.MemberID {
 	}
 	held, data := map[int]int{}, map[record.MemberID]int{}
 	for _, v := range w.vms {
-		if v.etcd == nil || v.etcd.cid != l.etcd.cid || !l.etcd.conf.has(v.etcd.id) {
+		if v.etcd == nil || v.newer != nil || v.etcd.cid != l.etcd.cid || !l.etcd.conf.has(v.etcd.id) {
 			continue
 		}
 		data[v.etcd.id] = v.etcd.flipped

@@ -31,10 +31,7 @@ func (w *world) person(v *vm) {
 	case n < 9:
 		w.obeyOffer(v)
 	default:
-		if r := f.orders.restore; r != nil {
-			w.asks--
-			w.order(record.Order{Kind: record.OrderWithdraw, By: "person", Withdraws: r.Number}, promise{})
-		}
+		w.takeBack()
 	}
 }
 
@@ -42,7 +39,7 @@ func (w *world) person(v *vm) {
 func (w *world) orderFrom(v *vm) bool {
 	f := historyOf(Facts{Now: w.now, Record: w.view}).formed
 	d := v.disk.dir
-	if d == nil || d.cid != f.Outcome.Formed.ClusterID || v.ghost || !v.on || d.commit == 0 || v.blind || Classify(w.facts(v)).Local != L1 {
+	if !w.restorable(v, f) || v.ghost || !v.on || v.suspended || v.blind {
 		return false
 	}
 	r := &record.RestoreOrder{Ends: f.Number, Replica: places[v.place], Term: d.log[d.commit-1].term, Commit: uint64(d.commit) * indexUnit,
@@ -50,6 +47,29 @@ func (w *world) orderFrom(v *vm) bool {
 	w.asks--
 	w.order(record.Order{Kind: record.OrderRestore, By: "person", Restore: r}, w.shows(r, false))
 	return true
+}
+
+// restorable: a person would restore from the VM's directory: it is valid, or holds all that the member ever wrote, though agent.json is lost or the disk is a
+// copy, which nobody but that person can know.
+func (w *world) restorable(v *vm, f *record.Epoch) bool {
+	d := v.disk.dir
+	if d == nil || d.cid != f.Outcome.Formed.ClusterID || d.commit == 0 || d.corrupt || d.page {
+		return false
+	}
+	return d.version == w.ever[d.who()] || Classify(w.facts(v)).Local == L1
+}
+
+// takeBack withdraws the newest order to restore, accepted or not, unless it is carried out already.
+func (w *world) takeBack() {
+	r := historyOf(Facts{Now: w.now, Record: w.view}).orders.restore
+	if r == nil || r.Verdict != nil || r.By != "person" {
+		return
+	}
+	w.takeBacks--
+	w.order(record.Order{Kind: record.OrderWithdraw, By: "person", Withdraws: r.Number}, promise{})
+	if w.chance(50) { // the command writes the verdict, too, where it is not interrupted
+		w.writeVerdict(nil, r.Number, false)
+	}
 }
 
 // orderSnapshot orders a restore from a snapshot of the newest formed epoch on a VM.
@@ -96,7 +116,7 @@ func (w *world) sourceHolds() bool {
 	if r.Restore.From.Kind == record.SourceSnapshot {
 		return true
 	}
-	if l := Classify(w.facts(v)).Local; l == L2 || l == L3 {
+	if o := w.by.observe(w.facts(v)); o.Local == L2 && (v.disk.agentErr == nil || v.disk.dir.page) {
 		return false
 	}
 	for _, d := range append(slices.Clone(v.disk.archives), v.disk.dir) {
@@ -130,7 +150,7 @@ func (w *world) rescue() bool {
 	var best *vm
 	for _, v := range w.vms {
 		d := v.disk.dir
-		if d == nil || d.cid != h.formed.Outcome.Formed.ClusterID || d.commit == 0 || Classify(w.facts(v)).Local != L1 {
+		if d == nil || !w.restorable(v, h.formed) {
 			continue
 		}
 		if best == nil || d.upToDate(best.disk.dir) {

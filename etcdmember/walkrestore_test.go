@@ -112,11 +112,37 @@ func (w *world) listed() (out []record.Snapshot) {
 // closeEpoch is step 2 of a restore.
 func (w *world) closeEpoch(v *vm, p Plan) func() bool {
 	return w.write(v, func() bool {
+		w.checkSilence(v, p.Epoch)
 		if e := w.epoch(p.Epoch); e.Closed == nil {
 			e.Closed = &record.Closed{By: v.id, Order: p.OrderNumber, Time: w.now}
 		}
 		return true
 	})
+}
+
+// writeVerdict writes the verdict on an order to restore; the first one stays.
+func (w *world) writeVerdict(v *vm, n uint64, closing bool) {
+	for i := range w.view.Orders {
+		o := &w.view.Orders[i]
+		if o.Number != n || o.Verdict != nil {
+			continue
+		}
+		if closing {
+			w.checkSilence(v, o.Restore.Ends)
+		}
+		o.Verdict = &record.Verdict{Closing: closing, Withdrawn: !closing, Time: w.now}
+		w.log("order %d is settled, closing %v", n, closing)
+	}
+}
+
+// checkSilence: whoever counts as silent runs nothing that could acknowledge anything, when it counts (S1).
+func (w *world) checkSilence(v *vm, epoch uint64) {
+	e := w.epoch(epoch)
+	for _, u := range w.vms {
+		if u != v && u.etcd != nil && !u.fenced && u.etcd.cid == e.Outcome.Formed.ClusterID {
+			w.fail("S1", "epoch %d is to be closed while %s runs member %s", epoch, u.id, u.etcd.id)
+		}
+	}
 }
 
 // restore is step 4: the new directory is made beside the old one, which is put away before the token stands in agent.json, so that the
@@ -126,7 +152,7 @@ func (w *world) restore(v *vm, f Facts, p Plan) []func() bool {
 	token := tokenOf(f, p.Epoch)
 	steps := []func() bool{func() bool { made = w.restored(v, p); return made != nil }}
 	if f.Directory.Exists {
-		steps = append(steps, func() bool { v.disk.agent.reset(); return true }, func() bool { v.disk.archive(); return true })
+		steps = append(steps, func() bool { return v.setAgent((*AgentFile).reset) }, func() bool { v.disk.archive(); return true })
 	}
 	return slices.Concat(steps, w.takeIncarnation(v, p), []func() bool{
 		func() bool {

@@ -114,10 +114,11 @@ func (w *world) checkChange(l *vm, p Plan) {
 			}
 			return
 		}
-		if w.outvoted(l, p.MemberID) {
-			return // it counts as failed
+		named := slices.Contains(c.alarmed(AlarmCorrupt), p.MemberID) && w.peer(l, p.MemberID) == nil
+		if named || w.outvoted(l, p.MemberID) {
+			return // it counts as failed; one that etcd has named and that is out of reach, too, whatever its disk is by now
 		}
-		if owner != nil && !owner.ghost {
+		if owner != nil && !owner.ghost && owner.said != "ABSENT" { // a host that the cloud has given up counts as failed
 			w.fail("S3", "voter %s is removed by another, and its VM %s exists", p.MemberID, owner.id)
 		}
 		if w.connected(l, p.MemberID)-quorum(n-1) < alive-quorum(n) {
@@ -171,6 +172,42 @@ func (w *world) checkEarlier(v *vm, f Facts, p Plan) {
 			w.fail("S2", "member %s starts on an older copy, and the leader, %s, had its word for more", d.id, l.id)
 		}
 		panic(limit{})
+	}
+}
+
+// checkLivingBoot: one instance id has one living boot. A boot that has taken an incarnation, and reads of a later one of its own instance, runs nothing (S1).
+func (w *world) checkLivingBoot(v *vm, f Facts, p Plan) {
+	took := false
+	for _, i := range f.Record.Replicas[places[v.place]] {
+		switch own := i.InstanceID == v.id; {
+		case own && i.BootID == f.Me.BootID:
+			took = true
+		case own && took && p.Act != ActStop && p.Act != ActHalt && p.Act != ActWait:
+			w.fail("S1", "%s goes on, row %s: %s, though its boot %s has a successor", v.id, p.Row, p.Act, f.Me.BootID)
+		}
+	}
+}
+
+// checkPurge: of the archive's own history everything that was acknowledged and stands in it is in a snapshot, or in the log of a leader that a
+// quorum confirms (S4).
+func (w *world) checkPurge(d *dir) {
+	held := 0
+	for _, s := range w.snapshots {
+		if s.birth.from == d.cid {
+			held = max(held, len(s.birth.terms))
+		}
+	}
+	if l := w.reigning(); l != nil && l.etcd.cid == d.cid {
+		held = max(held, len(l.etcd.log))
+	}
+	later := slices.ContainsFunc(w.view.Epochs, func(e record.Epoch) bool { // and a snapshot of a later epoch holds what was to be kept of this one
+		return e.Outcome != nil && e.Outcome.Formed != nil && e.Outcome.Formed.ClusterID != d.cid && slices.Contains(w.view.Snapshots, e.Number)
+	})
+	if n := min(len(d.log), len(w.acked[d.cid])); n > held && !later {
+		w.fail("S4", "an archive goes with %d acknowledged entries, and %d are elsewhere", n, held)
+	}
+	if r := historyOf(Facts{Now: w.now, Record: w.view}).orders.restore; r != nil && r.Done == nil && r.Restore.From.MemberID == d.id {
+		w.fail("S4", "the source of order %d is purged", r.Number)
 	}
 }
 
@@ -238,7 +275,10 @@ func (w *world) repairable() bool {
 		if d == nil || d.cid != formed.Outcome.Formed.ClusterID || d.corrupt || d.version != w.ever[d.who()] {
 			continue
 		}
-		if v.disk.agent.Replica == w.me(v).Place && !idStopped(formed, d.id) && slices.Contains([]Phase{PhaseStarted, PhaseSeeding}, v.disk.agent.Phase) {
+		if d.page || v.disk.agentErr != nil || Classify(w.facts(v)).Local == L3 {
+			continue // no member, but what a person may restore from: rescue
+		}
+		if v.disk.agent.Replica == w.me(v).Place && slices.Contains([]Phase{PhaseStarted, PhaseSeeding, PhaseStopped}, v.disk.agent.Phase) {
 			intact[d.id] = d
 		}
 	}

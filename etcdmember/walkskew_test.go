@@ -2,6 +2,7 @@ package etcdmember
 
 import (
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,9 @@ func skewed() variant {
 			clock = skewOf(f.Me.InstanceID)
 			f.Now = f.Now.Add(clock)
 			f.Compute = f.Compute.skewed(clock)
+			for key, b := range f.Beats { // a copy: when the store wrote it is the store's word
+				f.Beats[key] = Beat{b.Written, shifted(b.Seen, clock)}
+			}
 		},
 		decide: func(now time.Time, o Observation) Plan { return Decide(now.Add(clock), o) },
 		beside: func(now time.Time, previous, ring Ring) Plan {
@@ -34,6 +38,10 @@ func skewed() variant {
 
 func (c Compute) skewed(d time.Duration) Compute {
 	c.First.Time, c.Second.Time = shifted(c.First.Time, d), shifted(c.Second.Time, d)
+	c.Runs = maps.Clone(c.Runs)
+	for id, r := range c.Runs {
+		c.Runs[id] = Run{r.Kind, shifted(r.Since, d)}
+	}
 	return c
 }
 

@@ -33,8 +33,22 @@ type vm struct {
 	blind         bool // it cannot read or write the record
 	queue         []func() bool
 	compute       Compute
+	runs          map[string]Run
+	beats         map[BeatKey]Beat
+	listed        map[record.MemberID]string
+	view          *record.View // as it was read for the next decision; nil: it is read with the rest
+	viewErr       error
 	read          Directory // when it was last read, with etcd stopped
 	seen          map[string]bool
+	starts        int       // that came to nothing, on a directory with a damaged page
+	suspended     bool      // nothing of it runs until it is resumed
+	fenced        bool      // its disk takes no write any more: another host has it
+	newer         *vm       // this very instance, started again on another host, which left this one behind; nil: it was not
+	said          string    // what the Compute API says of it, whatever is true; empty: what is true
+	superseded    bool      // it was found so in this boot
+	noUser        bool      // and it is no user of its disk, by the API
+	fails         time.Time // when its host fails for good; zero: it does not
+	stoppedAt     time.Time
 	previous      Ring
 	silent        map[record.MemberID]time.Time
 	moved         map[record.MemberID]movement
@@ -51,6 +65,7 @@ type vm struct {
 type data struct {
 	id       string
 	agent    AgentFile
+	agentErr error // agent.json cannot be read
 	dir      *dir
 	archives []*dir // never changed
 }
@@ -84,6 +99,8 @@ type world struct {
 	lists        []Listing       // the newest ones, for a late answer
 	restoreLost  func()          // puts a lost object back
 	older        []*data         // copies of disks
+	parked       map[int]*data   // disks that are out of their place for a while, by place
+	takeBacks    int             // withdrawals that may still be given
 	cuts         map[[2]*vm]bool // from the first to the second
 
 	restorePolicy string // of the configuration
@@ -99,6 +116,8 @@ type world struct {
 	serving  map[record.MemberID]bool
 	outcomes map[uint64]bool
 
+	noMarks          bool // the bucket takes none
+	purged           int  // archives
 	limited          bool // it came to what nothing can detect
 	forgetful        int  // starts of an older copy beside a quorum that does not need what it lost
 	copied, stale    int  // copies of the state, and how many arrived too late
@@ -114,7 +133,7 @@ func newWorld(seed uint64, by variant) *world { return newWorldOf(seed, by, 0) }
 
 // newWorldOf has so many places; 0: any number.
 func newWorldOf(seed uint64, by variant, n int) *world {
-	w := &world{by: by, random: rand.New(rand.NewPCG(seed, 3)), now: t0, disks: map[string]bool{}, cuts: map[[2]*vm]bool{},
+	w := &world{by: by, random: rand.New(rand.NewPCG(seed, 3)), now: t0, disks: map[string]bool{}, parked: map[int]*data{}, cuts: map[[2]*vm]bool{},
 		promises: map[uint64]promise{}, tokens: map[string]record.MemberID{}, ever: map[identity]uint64{}, acked: map[record.MemberID][]uint64{},
 		serving: map[record.MemberID]bool{}, outcomes: map[uint64]bool{}, rows: map[Row]int{}, besideRows: map[Row]int{}, injected: map[string]int{}}
 	w.view = record.View{Inception: &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7", Region: "us-central1", Time: t0.Add(-time.Hour)},
@@ -124,7 +143,7 @@ func newWorldOf(seed uint64, by variant, n int) *world {
 		w.places = n
 	}
 	w.restorePolicy = []string{"off", "off", "latest-snapshot", "warm-copy"}[w.random.IntN(4)]
-	w.survivors, w.asks = w.chance(60), max(0, w.random.IntN(5)-1)
+	w.survivors, w.asks, w.takeBacks = w.chance(60), max(0, w.random.IntN(5)-1), w.random.IntN(3)
 	if w.sizes = w.chance(30); w.sizes {
 		w.asks += 3
 	}
@@ -159,14 +178,20 @@ func (w *world) create(place int, disk *data) *vm {
 }
 
 // boot turns a VM on. crash ends its agent, and with it etcd: what they only remember is lost.
-func (w *world) boot(v *vm) { v.boot++; w.crash(v); v.on = true }
+func (w *world) boot(v *vm) {
+	w.made++
+	v.boot = w.made
+	w.crash(v)
+	v.on, v.suspended, v.superseded = true, false, false
+}
 
 func (w *world) crash(v *vm) {
 	v.etcd, v.queue, v.compute, v.read, v.seen, v.previous, v.silent = nil, nil, Compute{}, Directory{}, map[string]bool{}, Ring{}, nil
+	v.runs, v.beats, v.listed, v.view, v.starts = map[string]Run{}, map[BeatKey]Beat{}, nil, nil, 0
 	v.blocked, v.strangerSince, v.compacted, v.defragmented = nil, time.Time{}, time.Time{}, nil
 }
 
-func (w *world) off(v *vm) { w.crash(v); v.on = false }
+func (w *world) off(v *vm) { w.crash(v); v.on, v.stoppedAt = false, w.now }
 
 func (w *world) drop(v *vm) {
 	w.off(v)
@@ -175,7 +200,7 @@ func (w *world) drop(v *vm) {
 
 func (w *world) byInstance(id string) *vm {
 	for _, v := range w.vms {
-		if v.id == id {
+		if v.id == id && v.newer == nil {
 			return v
 		}
 	}
@@ -184,7 +209,7 @@ func (w *world) byInstance(id string) *vm {
 
 // reach: a connection needs both directions, so one that is cut is enough.
 func (w *world) reach(a, b *vm) bool {
-	return a == b || a.on && b.on && a.side == b.side && !w.cuts[[2]*vm{a, b}] && !w.cuts[[2]*vm{b, a}]
+	return a == b || a.on && b.on && !a.suspended && !b.suspended && a.newer == nil && b.newer == nil && a.side == b.side && !w.cuts[[2]*vm{a, b}] && !w.cuts[[2]*vm{b, a}]
 }
 
 func (w *world) unreadable(v *vm) error {
@@ -196,13 +221,26 @@ func (w *world) unreadable(v *vm) error {
 
 // listing is an answer of the Compute API. One that is late is up to 8 s old.
 func (w *world) listing() Listing {
-	l := Listing{Time: w.now}
+	l := Listing{Time: w.now, ServerTime: w.now, Users: map[string][]replica.Place{}}
 	for _, v := range w.vms {
+		if v.newer != nil {
+			continue // the API knows one VM of an id
+		}
+		if !v.noUser {
+			l.Users[v.disk.id] = append(l.Users[v.disk.id], places[v.place])
+		}
 		status := "RUNNING"
-		if !v.on {
+		switch {
+		case v.said != "":
+			status = v.said
+		case v.suspended:
+			status = "SUSPENDED"
+		case !v.on:
 			status = "TERMINATED"
 		}
-		l.Instances = append(l.Instances, Instance{Place: places[v.place], InstanceID: v.id, Status: status})
+		if status != "ABSENT" {
+			l.Instances = append(l.Instances, Instance{Place: places[v.place], InstanceID: v.id, Status: status, LastStop: v.stoppedAt})
+		}
 	}
 	for id := range w.disks {
 		l.Disks = append(l.Disks, id)

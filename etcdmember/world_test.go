@@ -2,6 +2,7 @@ package etcdmember
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/record"
@@ -36,6 +37,28 @@ func instances(ids ...string) []Instance {
 func (f *Facts) lists(ids ...string) {
 	f.Compute.First = Listing{Time: t0.Add(-12 * time.Second), Instances: instances(ids...), Disks: []string{"d1", "d2", "d3"}}
 	f.Compute.Second = Listing{Time: t0.Add(-2 * time.Second), Instances: instances(ids...), Disks: []string{"d1", "d2", "d3"}}
+	f.Compute.Runs = map[string]Run{}
+	for _, id := range []string{"101", "102", "103", "201", "202", "203"} {
+		if !slices.Contains(ids, id) {
+			f.Compute.Runs[id] = Run{RunAbsent, t0.Add(-time.Hour)}
+		}
+	}
+}
+
+// status makes both lists call an instance something, for an hour.
+func (f *Facts) status(id, status string) {
+	for _, l := range []*Listing{&f.Compute.First, &f.Compute.Second} {
+		l.ServerTime = l.Time
+		for i := range l.Instances {
+			if l.Instances[i].InstanceID == id {
+				l.Instances[i].Status, l.Instances[i].LastStop = status, t0.Add(-time.Hour)
+			}
+		}
+	}
+	delete(f.Compute.Runs, id)
+	if kind := runKind(status); kind != "" {
+		f.Compute.Runs[id] = Run{kind, t0.Add(-time.Hour)}
+	}
 }
 
 // blank is a first boot: an inception, an empty disk, nobody else.

@@ -125,6 +125,8 @@ type Incarnation struct {
 	Time      time.Time    `json:"time"`
 	// EmptyDisk: the data disk held no etcd directory when the incarnation was taken. It decides nothing: the former disk may come back.
 	EmptyDisk bool `json:"emptyDisk,omitempty"`
+	// Written is when the object was written, by the store's clock.
+	Written time.Time `json:"-"`
 	// Started is the content of <k>.started.json, which confirms the incarnation; nil while it is pending.
 	Started *Started `json:"-"`
 }

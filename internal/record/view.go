@@ -125,6 +125,10 @@ func assemble(entries []entry, values map[string]any) Remains {
 			m, _ := values[e.key].(Mark)
 			m.Written = e.written
 			a.add(k, m)
+		case incarnationObject:
+			i, _ := values[e.key].(Incarnation)
+			i.Written = e.written
+			a.add(k, i)
 		default:
 			a.add(k, values[e.key])
 		}

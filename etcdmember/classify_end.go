@@ -1,0 +1,83 @@
+package etcdmember
+
+import (
+	"slices"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// stopped/ says one thing: an incarnation has ended, by the word of the instance that took it. Nothing runs under that incarnation again. The
+// replica, and the member whose directory it holds, may go on under a later one: once the order for which it stopped was taken back.
+
+// findEnd finds whether the disk's incarnation has ended, and whether the record shows why. agent.json notes the order for which the replica stopped. A
+// record in which that order is missing, or not accepted, is older than the disk.
+func (h history) findEnd(o *Observation) {
+	a := h.Agent
+	if o.Local == L0 || h.AgentErr != nil {
+		return
+	}
+	said := slices.ContainsFunc(h.Record.Replicas[h.Me.Place], func(i record.Incarnation) bool {
+		return i.Number == a.Incarnation && a.Replica == h.Me.Place && h.hasEnded(i)
+	})
+	o.Ended = a.Phase == PhaseStopped || said
+	if a.Phase != PhaseStopped || h.RecordErr != nil || a.Epoch != number(h.formed) || h.formed == nil || h.formed.Closed != nil {
+		return
+	}
+	n := slices.IndexFunc(h.Record.Orders, func(x record.Order) bool { return x.Number == a.StoppedFor })
+	switch {
+	case a.StoppedFor == 0: // noted by an earlier version, which did not note the order
+		o.EndUnproven = !said
+	case n < 0 || h.Record.Orders[n].Accepted == nil:
+		o.Ahead = true
+	}
+}
+
+// findWord finds what this replica has to say before a restore may take it for silent: that the newest incarnation of its instance has ended, and
+// where the log ends that its disk holds. Each is said under an incarnation of this very boot and disk; of a disk that cannot carry a new
+// one, under the newest that the instance took.
+func (h history) findWord(o *Observation, mine []record.Incarnation) {
+	if h.formed == nil {
+		return
+	}
+	var newest *record.Incarnation
+	for n := range mine {
+		if i := &mine[n]; i.InstanceID == h.Me.InstanceID && i.Epoch == h.formed.Number {
+			newest = i
+		}
+	}
+	holds := o.Local == L1 && h.Agent.Epoch == h.formed.Number
+	silent := newest == nil || h.hasEnded(*newest)
+	if silent && (!holds || h.logSaid() && h.Agent.Phase == PhaseStopped) {
+		return
+	}
+	o.Word.Owed, o.Word.Next = true, mine[len(mine)-1].Number+1
+	open := newest != nil && newest.Number == mine[len(mine)-1].Number && h.isHere(*newest)
+	carries := h.AgentErr == nil && h.Agent.Replica == h.Me.Place
+	switch {
+	case open && carries && h.Agent.Incarnation == newest.Number:
+		o.Word.Incarnation, o.Word.WithLog = newest.Number, holds
+	case open && newest.Started == nil && h.Agent.Incarnation < newest.Number && h.takesIncarnation(o):
+		o.Word.Next = newest.Number // it was created, and agent.json was not written
+	case h.takesIncarnation(o):
+	case newest != nil:
+		o.Word.Incarnation = newest.Number
+	}
+	if holds {
+		o.Word.MemberID = h.memberID()
+	}
+}
+
+// takesIncarnation: agent.json may carry a new incarnation. On a disk that was rolled back the number tells what is missing, and beside a directory
+// of an unknown owner there must be none.
+func (h history) takesIncarnation(o *Observation) bool {
+	return h.AgentErr == nil && (o.Local == L0 || o.Local == L1 || o.Local == L5)
+}
+
+// logSaid: some instance of this place has said where the log ends that the disk holds.
+func (h history) logSaid() bool {
+	d := h.Directory
+	return slices.ContainsFunc(h.Record.Replicas[h.Me.Place], func(i record.Incarnation) bool {
+		s := h.formed.StoppedBy(i)
+		return s != nil && i.Epoch == h.formed.Number && s.MemberID == h.memberID() && s.Term == d.LastTerm && s.LastIndex == d.LastIndex
+	})
+}
