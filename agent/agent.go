@@ -41,11 +41,12 @@ type Metadata interface {
 	Attribute(ctx context.Context, key string) (value string, found bool, err error)
 }
 
-// Bundles is the store of the sealed bundle. Create is write-once: it returns what the record holds afterwards. Newest returns
-// generation 0 and no error where there is none.
+// Bundles is the store of the sealed bundle. Create is write-once: it returns what the record holds afterwards.
+// Generations lists what is there, oldest first; nothing is no error. Read opens one of them.
 type Bundles interface {
 	Create(ctx context.Context, generation uint64, plaintext []byte) (got []byte, won bool, err error)
-	Newest(ctx context.Context) (generation uint64, plaintext []byte, err error)
+	Generations(ctx context.Context) ([]uint64, error)
+	Read(ctx context.Context, generation uint64) ([]byte, error)
 }
 
 // Cloud is what lies outside the VM, opened once the configuration is known. Opening asks nobody.
@@ -99,6 +100,7 @@ type Agent struct {
 	since      time.Time
 	ready      bool
 	held       *Blocked // what the phase itself waits for, if it knows
+	refused    *Blocked // a generation of the bundle that is not taken, until a later one is
 	snapshots  snapshots
 	archives   *ArchiveStatus
 	self       replica.Identity

@@ -208,7 +208,7 @@ func (a *Agent) memberConfig(in identified) etcdmember.Config {
 // leavesWork reports whether the disk has every certificate of this very replica, so that it can serve without the bundle: not those of
 // another replica whose disk this was, nor of another cluster.
 func (a *Agent) leavesWork(in recorded) bool {
-	_, err := certs.Ensure(a.request(in, nil))
+	_, err := certs.Ensure(a.request(in, generations{}))
 	return err == nil
 }
 

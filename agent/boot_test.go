@@ -274,14 +274,14 @@ func TestABundleThatCannotBeReadIsAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		_, err := a.bundle(ctx, rec, true)
+		_, err := a.bundle(ctx, rec, 0, true)
 		if !errors.Is(err, errBroken) || a.held == nil || a.held.Name != "bundle-unreadable" || a.held.Row != "certificates" || time.Since(a.held.Since) < 9*time.Second {
 			t.Errorf("%v, held %+v", err, a.held)
 		}
 		a.setPhase(PhaseEtcd)
 		begin := time.Now()
-		b, err := a.bundle(t.Context(), rec, false)
-		if b != nil || err != nil || time.Since(begin) != optionalBundle || a.held != nil {
+		b, err := a.bundle(t.Context(), rec, 0, false)
+		if b.bundle != nil || err != nil || time.Since(begin) != optionalBundle || a.held != nil {
 			t.Errorf("%v, %v after %s, held %+v", b, err, time.Since(begin), a.held)
 		}
 	})

@@ -36,7 +36,7 @@ func (a *Agent) certify(ctx context.Context, in recorded) (certified, error) {
 	}
 	out := certified{recorded: in}
 	var err error
-	out.report, err = certs.Ensure(a.request(in, nil))
+	out.report, err = certs.Ensure(a.request(in, generations{}))
 	needed := errors.Is(err, certs.ErrBundleNeeded)
 	if err != nil && !needed {
 		return out, err
@@ -44,10 +44,12 @@ func (a *Agent) certify(ctx context.Context, in recorded) (certified, error) {
 	if !needed && len(out.report.Pending) == 0 {
 		return out, nil
 	}
-	if out.bundle, err = a.bundle(ctx, in, needed); err != nil || out.bundle == nil {
+	found, err := a.bundle(ctx, in, out.report.Generation, needed)
+	if err != nil || found.bundle == nil {
 		return out, err
 	}
-	out.report, err = certs.Ensure(a.request(in, out.bundle))
+	out.bundle = found.bundle
+	out.report, err = certs.Ensure(a.request(in, found))
 	a.logChanges(out.report)
 	return out, err
 }
@@ -67,22 +69,30 @@ func (a *Agent) logChanges(report certs.Report) {
 	}
 }
 
-func (a *Agent) request(in recorded, b *certs.Bundle) certs.Request {
+// generations is the bundle that this replica takes, and those before it, from the one on that its disk has seen. Both
+// are empty where none is at hand.
+type generations struct {
+	bundle *certs.Bundle
+	former []*certs.Bundle
+}
+
+func (a *Agent) request(in recorded, g generations) certs.Request {
 	return certs.Request{
-		Files: a.files, Bundle: b, ClusterUID: in.membership.Shown().ClusterUID,
+		Files: a.files, Bundle: g.bundle, Former: g.former, ClusterUID: in.membership.Shown().ClusterUID,
 		Identity: in.self, Cluster: in.cluster, Now: time.Now(),
 	}
 }
 
-// bundle makes or reads the bundle. Where it is not needed to go on, it gives up soon and without an error.
-func (a *Agent) bundle(ctx context.Context, in recorded, needed bool) (*certs.Bundle, error) {
+// bundle makes or reads the bundle. The disk has seen a generation of it, or none: 0. Where the bundle is not needed to
+// go on, this gives up soon and without an error.
+func (a *Agent) bundle(ctx context.Context, in recorded, seen uint64, needed bool) (generations, error) {
 	if !needed {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, optionalBundle)
 		defer cancel()
 	}
 	for {
-		b, err := a.bundleOnce(ctx, in)
+		b, err := a.bundleOnce(ctx, in, seen)
 		if err == nil {
 			return b, nil
 		}
@@ -93,46 +103,38 @@ func (a *Agent) bundle(ctx context.Context, in recorded, needed bool) (*certs.Bu
 		case <-ctx.Done():
 			if !needed {
 				a.cfg.Log.Warn("go on without the bundle", "err", err.Error())
-				return nil, nil
+				return generations{}, nil
 			}
-			return nil, err
+			return generations{}, err
 		case <-time.After(bundlePause):
 		}
 	}
 }
 
-func (a *Agent) bundleOnce(ctx context.Context, in recorded) (*certs.Bundle, error) {
-	var plaintext []byte
-	if in.makeBundle {
-		b, err := certs.NewBundle(in.membership.Shown().ClusterUID, time.Now())
-		if err != nil {
-			return nil, err
-		}
-		mine, err := b.Encode()
-		if err != nil {
-			return nil, err
-		}
-		// Another's, if there is one already: what counts is what the record holds.
-		err = etcdmember.StepBundle.Take(a.cfg.AtStep, func() (err error) {
-			plaintext, _, err = in.cloud.Bundles.Create(ctx, 1, mine)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	} else {
-		generation, newest, err := in.cloud.Bundles.Newest(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if generation == 0 {
-			return nil, errors.New("the record holds no bundle: it was lost, or this is the wrong bucket; nobody makes a second CA for a cluster that was formed")
-		}
-		plaintext = newest
+// bundleOnce makes the bundle where that is this replica's to do, and else reads it.
+func (a *Agent) bundleOnce(ctx context.Context, in recorded, seen uint64) (generations, error) {
+	if !in.makeBundle {
+		return a.readBundle(ctx, in.cloud.Bundles, seen)
 	}
-	b, err := certs.DecodeBundle(plaintext)
+	b, err := certs.NewBundle(in.membership.Shown().ClusterUID, time.Now())
 	if err != nil {
-		return nil, err
+		return generations{}, err
 	}
-	return b, b.Check(time.Now())
+	mine, err := b.Encode()
+	if err != nil {
+		return generations{}, err
+	}
+	// Another's, if there is one already: what counts is what the record holds.
+	var plaintext []byte
+	err = etcdmember.StepBundle.Take(a.cfg.AtStep, func() (err error) {
+		plaintext, _, err = in.cloud.Bundles.Create(ctx, 1, mine)
+		return err
+	})
+	if err != nil {
+		return generations{}, err
+	}
+	if b, err = certs.DecodeBundle(plaintext); err != nil {
+		return generations{}, err
+	}
+	return generations{bundle: b}, b.Check(time.Now())
 }

@@ -55,7 +55,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	c.mu.Lock()
-	m, phase, ready, held, snapshots, archives := c.membership, c.phase, c.ready, c.held, c.snapshots, c.archives
+	m, phase, ready, held, refused := c.membership, c.phase, c.ready, c.held, c.refused
+	snapshots, archives := c.snapshots, c.archives
 	c.mu.Unlock()
 	now := time.Now()
 	gauge(metricReady, one(ready))
@@ -63,6 +64,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	waits := map[[2]string]time.Time{} // a series that is given twice would fail the whole scrape
 	if held != nil {
 		waits[[2]string{held.Row, held.Name}] = held.Since
+	}
+	if refused != nil {
+		waits[[2]string{refused.Row, refused.Name}] = refused.Since
 	}
 	if b := snapshots.blocked; b != nil {
 		waits[[2]string{b.Row, b.Name}] = b.Since

@@ -62,15 +62,15 @@ func untilRenewal(report certs.Report, now time.Time) time.Duration {
 // renewOnce brings the certificates up to date. A controller-manager that was started without the authority's key is started again
 // with it once there is a bundle.
 func (a *Agent) renewOnce(ctx context.Context, in certified) (certs.Report, error) {
-	report, err := certs.Ensure(a.request(in.recorded, nil))
+	report, err := certs.Ensure(a.request(in.recorded, generations{}))
 	if err == nil && len(report.Pending) == 0 {
 		return report, nil
 	}
-	b, err := a.bundleOnce(ctx, in.recorded)
+	found, err := a.bundleOnce(ctx, in.recorded, report.Generation)
 	if err != nil {
 		return report, err
 	}
-	report, err = certs.Ensure(a.request(in.recorded, b))
+	report, err = certs.Ensure(a.request(in.recorded, found))
 	a.logChanges(report)
 	if err != nil || !a.planeBegun() {
 		return report, err

@@ -44,6 +44,9 @@ func (a *Agent) status(ctx context.Context) Status {
 	if a.held != nil {
 		s.Blocked = append(s.Blocked, *a.held)
 	}
+	if a.refused != nil {
+		s.Blocked = append(s.Blocked, *a.refused)
+	}
 	if b := a.snapshots.blocked; b != nil {
 		s.Blocked = append(s.Blocked, *b)
 	}

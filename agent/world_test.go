@@ -159,7 +159,8 @@ func (r *fixedRecord) View(context.Context) (record.View, error) {
 
 type bundles struct {
 	mu      sync.Mutex
-	held    []byte
+	held    []byte   // generation 1
+	later   [][]byte // from generation 2 on
 	err     error
 	creates int
 }
@@ -178,13 +179,25 @@ func (b *bundles) Create(_ context.Context, _ uint64, plaintext []byte) ([]byte,
 	return b.held, won, nil
 }
 
-func (b *bundles) Newest(context.Context) (uint64, []byte, error) {
+func (b *bundles) Generations(context.Context) (out []uint64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.held == nil || b.err != nil {
-		return 0, nil, b.err
+		return nil, b.err
 	}
-	return 1, b.held, nil
+	for n := range len(b.later) + 1 {
+		out = append(out, uint64(n+1))
+	}
+	return out, nil
+}
+
+func (b *bundles) Read(_ context.Context, generation uint64) ([]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil || generation == 1 {
+		return b.held, b.err
+	}
+	return b.later[generation-2], nil
 }
 
 type noCompute struct{}

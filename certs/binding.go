@@ -15,6 +15,9 @@ var (
 	ErrRollback = errors.New("older than what this disk has seen")
 	// ErrOtherAuthorities: same generation, other CAs. Two bundles were made; mixing them would split the cluster.
 	ErrOtherAuthorities = errors.New("not the CAs that this disk has seen in the same generation")
+	// ErrNotContinued: a newer generation does not continue the one that this disk has seen, or nothing shows that it
+	// does. With it half of the cluster would refuse the other.
+	ErrNotContinued = errors.New("does not continue what this disk has seen")
 	// ErrBundleNeeded: something must be issued, and no bundle was given.
 	ErrBundleNeeded = errors.New("the bundle is needed")
 )
@@ -53,7 +56,8 @@ func parseBinding(data []byte) (binding, error) {
 	return b, nil
 }
 
-// accepts says whether files bound to b may be taken over by a bundle that is bound to next.
+// accepts says whether files bound to b may be taken over by a bundle that is bound to next. Whether a newer generation
+// continues this one is checked by follows.
 func (b binding) accepts(next binding) error {
 	switch {
 	case b.ClusterUID != next.ClusterUID:
@@ -69,4 +73,23 @@ func (b binding) accepts(next binding) error {
 		}
 	}
 	return nil
+}
+
+// follows says whether files bound to b may be taken over by the last of these generations. The first must be the one
+// that b is bound to, by its pins, and each one must continue the one before.
+func (b binding) follows(generations []*Bundle) error {
+	first := generations[0]
+	if first.Generation != b.Generation {
+		return fmt.Errorf("%s is to follow generation %d, which is not there to compare it with: %w",
+			generations[len(generations)-1], b.Generation, ErrNotContinued)
+	}
+	same, err := first.binding()
+	if err != nil {
+		return err
+	}
+	if err := b.accepts(same); err != nil {
+		return err
+	}
+	_, err = Continued(generations)
+	return err
 }

@@ -40,7 +40,7 @@ func cutDisk(n int) disk {
 // bundle may be taken any more, and the next run must repair all and keep what was finished.
 func TestKilledAtAnyStepLeavesLoadablePairs(t *testing.T) {
 	first := testBundle(t)
-	second := rotated(t, first, t0)
+	trusts, second := inTwo(t, first, t0)
 	for _, world := range []struct {
 		name    string
 		stride  int // garbage makes two steps of each file: every third is enough to meet both kinds
@@ -50,7 +50,7 @@ func TestKilledAtAnyStepLeavesLoadablePairs(t *testing.T) {
 		{"rotation", 1, func(t *testing.T, r *Request) {
 			r.Bundle = first
 			mustEnsure(t, *r)
-			r.Bundle = second
+			r.Bundle, r.Former = second, []*Bundle{first, trusts}
 		}},
 		{"garbage everywhere", 3, func(t *testing.T, r *Request) {
 			mustEnsure(t, *r)
@@ -96,7 +96,7 @@ func checkAfterCut(t *testing.T, n int, r Request, older *Bundle, garbage bool) 
 			finished[row.leaf] = data
 		}
 	}
-	if bound, ok := files[r.Files.Binding()]; ok && strings.Contains(bound, `"generation": 2`) {
+	if bound, ok := files[r.Files.Binding()]; ok && strings.Contains(bound, `"generation": 3`) {
 		old := r
 		old.Bundle = older
 		if _, err := ensure(old, fastDisk()); !errors.Is(err, ErrRollback) {

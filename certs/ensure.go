@@ -15,6 +15,10 @@ type Request struct {
 	Files Files
 	// Bundle is nil where the record or KMS cannot be reached: then Ensure only checks, and writes nothing but kubeconfigs.
 	Bundle *Bundle
+	// Former are the generations before Bundle, oldest first, from the one on that the folder follows
+	// (Report.Generation). They are needed where the folder follows an older generation than Bundle's: one that does
+	// not continue it is not taken.
+	Former []*Bundle
 	// ClusterUID is the inception's, where the caller knows it: a folder of another cluster is refused also without a bundle.
 	ClusterUID string
 	Identity   replica.Identity
@@ -49,9 +53,9 @@ type Report struct {
 // Ensure makes the replica's files what they have to be: it keeps each that is right, issues or writes each that is not,
 // and says what it did. It may be called again at any time, also after a crash or an error, but by one caller at a time.
 //
-// The error is ErrOtherCluster, ErrRollback, ErrOtherAuthorities or ErrAuthorityExpired for a bundle that must not be used,
-// ErrBundleNeeded where something unusable cannot be replaced without a bundle, and else what could not be written. The
-// report is valid with an error too.
+// The error is ErrOtherCluster, ErrRollback, ErrOtherAuthorities, ErrNotContinued or ErrAuthorityExpired for a bundle
+// that must not be used, ErrBundleNeeded where something unusable cannot be replaced without a bundle, and else what could
+// not be written. The report is valid with an error too.
 func Ensure(r Request) (Report, error) {
 	return ensure(r, disk{write: durable.WriteFile, rename: durable.Rename, sync: durable.SyncDir})
 }

@@ -284,27 +284,36 @@ func TestBundlesThatMustNotBeTakenTouchNothing(t *testing.T) {
 	}
 	twin := testBundle(t)
 	twin.Generation = 2
+	unrelated := testBundle(t)
+	unrelated.Generation = 3
+	_, skips := inTwo(t, second, t0)
+	skips.encryption[0].name = "g4"
 	ended := testBundle(t)
 	ended.Generation = 3
 	ended.authorities[EtcdPeer] = remade(t, ended.authorities[EtcdPeer], endsAt(t0))
 	for _, tc := range []struct {
 		name   string
+		former []*Bundle
 		bundle *Bundle
 		uid    string
 		want   error
 	}{
-		{"an older generation", b, "", ErrRollback},
-		{"another cluster's bundle", foreign, "", ErrOtherCluster},
-		{"another cluster's bundle, by the record", foreign, "uid-1", ErrOtherCluster},
-		{"another cluster's folder, by the record", nil, "uid-2", ErrOtherCluster},
-		{"other CAs in the same generation", twin, "", ErrOtherAuthorities},
-		{"an expired CA", ended, "", ErrAuthorityExpired},
+		{"an older generation", nil, b, "", ErrRollback},
+		{"another cluster's bundle", nil, foreign, "", ErrOtherCluster},
+		{"another cluster's bundle, by the record", nil, foreign, "uid-1", ErrOtherCluster},
+		{"another cluster's folder, by the record", nil, nil, "uid-2", ErrOtherCluster},
+		{"other CAs in the same generation", nil, twin, "", ErrOtherAuthorities},
+		{"an expired CA", nil, ended, "", ErrAuthorityExpired},
+		{"an unrelated newer generation", []*Bundle{second}, unrelated, "", ErrNotContinued},
+		{"a newer generation without what it is to continue", nil, unrelated, "", ErrNotContinued},
+		{"a newer generation without the one between", []*Bundle{second}, skips, "", ErrNotContinued},
+		{"a newer generation beside another former one", []*Bundle{twin}, unrelated, "", ErrOtherAuthorities},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := testRequest(t, second)
 			mustEnsure(t, r)
 			before := contents(t, r.Files)
-			r.Bundle, r.ClusterUID, r.Now = tc.bundle, tc.uid, t0.Add(time.Hour)
+			r.Former, r.Bundle, r.ClusterUID, r.Now = tc.former, tc.bundle, tc.uid, t0.Add(time.Hour)
 			if _, err := ensure(r, fastDisk()); !errors.Is(err, tc.want) {
 				t.Errorf("error %v, want %v", err, tc.want)
 			}
@@ -319,13 +328,14 @@ func TestARotationKeepsTheFormerTrustAndIssuesAnew(t *testing.T) {
 	b := testBundle(t)
 	r := testRequest(t, b)
 	mustEnsure(t, r)
-	r.Bundle = rotated(t, b, t0.Add(time.Hour))
+	trusts, issues := inTwo(t, b, t0.Add(time.Hour)) // it was off while the others took up the first of them
+	r.Bundle, r.Former = issues, []*Bundle{b, trusts}
 	r.Now = t0.Add(time.Hour)
 	report := mustEnsure(t, r)
 	if d := cmp.Diff(slices.Concat(sharedNames, leafNames()), names(report.Changes)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	if report.Generation != 2 {
+	if report.Generation != 3 {
 		t.Errorf("generation %d", report.Generation)
 	}
 	files := contents(t, r.Files)

@@ -82,3 +82,14 @@ func (b *Bundle) Continues(former *Bundle) error {
 	}
 	return nil
 }
+
+// Continued is how many of these generations, oldest first, continue one another from the first on: a replica that has
+// the first may take the last of them. The error says why not all do; it is ErrNotContinued.
+func Continued(generations []*Bundle) (n int, err error) {
+	for n = 1; n < len(generations); n++ {
+		if err := generations[n].Continues(generations[n-1]); err != nil {
+			return n, fmt.Errorf("%w: %w", ErrNotContinued, err)
+		}
+	}
+	return len(generations), nil
+}

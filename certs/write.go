@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/durable"
@@ -54,7 +55,10 @@ func (k *keeper) bind() error {
 	if err != nil {
 		return err
 	}
-	return k.bound.accepts(next)
+	if err := k.bound.accepts(next); err != nil || next.Generation == k.bound.Generation {
+		return err
+	}
+	return k.bound.follows(append(slices.Clone(k.Former), k.Bundle))
 }
 
 // folders makes both folders, their owner's alone, and removes what a killed writer left.

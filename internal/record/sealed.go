@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"gocloud.dev/secrets"
 	"gocloud.dev/secrets/localsecrets"
@@ -77,20 +78,28 @@ func (b *Bundles) Read(ctx context.Context, generation uint64) ([]byte, error) {
 	return b.unseal(ctx, generation, sealed)
 }
 
-// Newest opens the newest generation. Generation 0 without an error: the record has none.
-func (b *Bundles) Newest(ctx context.Context) (generation uint64, plaintext []byte, err error) {
+// Generations lists the generations that the record holds, oldest first. Nothing is opened.
+func (b *Bundles) Generations(ctx context.Context) (out []uint64, err error) {
 	entries, err := b.store.list(ctx)
 	if err != nil {
-		return 0, nil, fmt.Errorf("find newest bundle: %w", err)
+		return nil, fmt.Errorf("list bundles: %w", err)
 	}
 	for _, e := range entries {
 		if k := parseKey(e.key); k.kind == sealedObject {
-			generation = max(generation, k.number)
+			out = append(out, k.number)
 		}
 	}
-	if generation == 0 {
-		return 0, nil, nil
+	slices.Sort(out) // a listing has 10 before 2
+	return out, nil
+}
+
+// Newest opens the newest generation. Generation 0 without an error: the record has none.
+func (b *Bundles) Newest(ctx context.Context) (generation uint64, plaintext []byte, err error) {
+	all, err := b.Generations(ctx)
+	if err != nil || len(all) == 0 {
+		return 0, nil, err
 	}
+	generation = all[len(all)-1]
 	plaintext, err = b.Read(ctx, generation)
 	return generation, plaintext, err
 }

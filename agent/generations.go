@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/certs"
+)
+
+const (
+	bundleRefused = "bundle-refused"
+	bundleNext    = "Find out who wrote that generation: `quorate bundle import` refuses it. Remove the object from the bucket; " +
+		"this replica keeps its certificates."
+)
+
+// readBundle finds the generation that this replica takes: the last that continues what its disk has seen or, on a disk
+// that has seen none, the oldest that the record holds. One that does not continue the one before is refused: the others
+// would refuse a replica that has its CAs.
+func (a *Agent) readBundle(ctx context.Context, from Bundles, seen uint64) (generations, error) {
+	all, err := readGenerations(ctx, from, seen)
+	if err != nil {
+		return generations{}, err
+	}
+	n, refused := certs.Continued(all)
+	a.refuse(refused)
+	took := generations{bundle: all[n-1], former: all[:n-1]}
+	return took, took.bundle.Check(time.Now())
+}
+
+// readGenerations opens the generations from the one on that the disk has seen, oldest first: at least one, or an error.
+func readGenerations(ctx context.Context, from Bundles, seen uint64) ([]*certs.Bundle, error) {
+	numbers, err := from.Generations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(numbers) == 0 {
+		return nil, errors.New("the record holds no bundle: it was lost, or this is the wrong bucket; " +
+			"nobody makes a second CA for a cluster that was formed")
+	}
+	newest := numbers[len(numbers)-1]
+	// A newest one that is older than what was seen stays: certs.Ensure refuses it.
+	numbers = slices.DeleteFunc(numbers, func(n uint64) bool { return n < min(seen, newest) })
+	if numbers[0] > seen && seen > 0 {
+		return nil, fmt.Errorf("the record lacks bundle generation %d, which this disk has: nothing shows that generation %d continues it",
+			seen, newest)
+	}
+	var out []*certs.Bundle
+	for _, n := range numbers {
+		b, err := readGeneration(ctx, from, n)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+func readGeneration(ctx context.Context, from Bundles, n uint64) (*certs.Bundle, error) {
+	plaintext, err := from.Read(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	b, err := certs.DecodeBundle(plaintext)
+	if err == nil && b.Generation != n {
+		err = fmt.Errorf("%s stands as generation %d in the record", b, n)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bundle generation %d: %w", n, err)
+	}
+	return b, nil
+}
+
+// refuse says in the status and in the log which generation is not taken, and why; nil: none is refused any more. It
+// stays until the bundle is read again, also when the phase is over: the replica goes on with what it has.
+func (a *Agent) refuse(why error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before := a.refused
+	a.refused = nil
+	if why == nil {
+		return
+	}
+	a.refused = &Blocked{Row: string(PhaseCertificates), Name: bundleRefused, Reason: why.Error(), Since: time.Now(), Next: bundleNext}
+	if before != nil && before.Reason == why.Error() {
+		a.refused.Since = before.Since
+		return
+	}
+	a.cfg.Log.Warn("blocked", "name", bundleRefused, "reason", why.Error(), "next", bundleNext)
+}
