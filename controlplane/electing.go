@@ -27,6 +27,8 @@ func (in Input) controllerManager() supervisor.Spec {
 			// and fairness bounds what one client takes.
 			{"kube-api-qps", "100"},
 			{"kube-api-burst", "200"},
+			// Upstream's own is a year.
+			{"cluster-signing-duration", certs.LeafLifetime.String()},
 			{"root-ca-file", in.Files.CA(certs.Kubernetes)},
 			{"service-account-private-key-file", in.Files.ServiceAccountKey()},
 			{"allocate-node-cidrs", "true"},
@@ -49,8 +51,7 @@ func (in Input) controllerManager() supervisor.Spec {
 	return s
 }
 
-// scheduler is the process of kube-scheduler. An operator's --config must name clientConnection.kubeconfig itself:
-// upstream then ignores --kubeconfig.
+// scheduler is the process of kube-scheduler. An operator's --config is refused: upstream then ignores --kubeconfig.
 func (in Input) scheduler() supervisor.Spec {
 	s := in.spec(replica.Scheduler, concat(
 		in.clientFlags(certs.Scheduler),

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/quorate/quorate/internal/replica"
@@ -43,6 +44,11 @@ func TestFlagsExist(t *testing.T) {
 					t.Errorf("%s has no flag for %s", s.Name, arg)
 				}
 			}
+			for _, j := range judgedBy[s.Name] {
+				if !exists[j.flag] {
+					t.Errorf("%s has no flag --%s, which is judged", s.Name, j.flag)
+				}
+			}
 			for _, group := range ownedBy[s.Name] {
 				for _, o := range group {
 					for _, f := range o.flags {
@@ -56,15 +62,15 @@ func TestFlagsExist(t *testing.T) {
 	}
 }
 
-// TestEveryFlagOfOursIsOwnedOrFree names the flags that quorate sets and an operator may replace. A new flag is a choice
-// between the two, made here.
-func TestEveryFlagOfOursIsOwnedOrFree(t *testing.T) {
+// TestEveryFlagOfOursIsOwnedOrJudgedOrFree names the flags that quorate sets and an operator may replace by any value. A
+// new flag is a choice between the three, made here.
+func TestEveryFlagOfOursIsOwnedOrJudgedOrFree(t *testing.T) {
 	free := map[string]bool{
-		"goaway-chance": true, "tls-min-version": true, "tls-cipher-suites": true, "enable-bootstrap-token-auth": true,
-		"audit-log-path": true, "audit-log-maxage": true, "audit-log-maxbackup": true, "audit-log-maxsize": true,
+		"goaway-chance": true, "tls-cipher-suites": true, "enable-bootstrap-token-auth": true,
+		"audit-log-maxage": true, "audit-log-maxbackup": true, "audit-log-maxsize": true,
 		"service-account-issuer": true, "enable-admission-plugins": true, "enable-aggregator-routing": true,
-		"kubelet-certificate-authority": true, "kubelet-preferred-address-types": true, "allow-privileged": true,
-		"profiling": true, "v": true, "controllers": true, "kube-api-qps": true, "kube-api-burst": true, "allocate-node-cidrs": true,
+		"kubelet-preferred-address-types": true, "allow-privileged": true,
+		"v": true, "controllers": true, "kube-api-qps": true, "kube-api-burst": true, "allocate-node-cidrs": true,
 		"cloud-provider": true, "write-status-configmap": true, "balance-similar-node-groups": true, "expendable-pods-priority-cutoff": true,
 		"nodes": true, // the test's own
 	}
@@ -78,11 +84,21 @@ func TestEveryFlagOfOursIsOwnedOrFree(t *testing.T) {
 		}
 		for _, arg := range s.Args {
 			name := flagName(arg)
-			if isOwned := whyOwned(s.Name, name) != ""; isOwned == free[name] {
-				t.Errorf("%s --%s: owned %t, free %t", s.Name, name, isOwned, free[name])
+			kinds := 0
+			for _, is := range []bool{whyOwned(s.Name, name) != "", isJudged(s.Name, name), free[name]} {
+				if is {
+					kinds++
+				}
+			}
+			if kinds != 1 {
+				t.Errorf("%s --%s is owned, judged or free in %d ways, want one", s.Name, name, kinds)
 			}
 		}
 	}
+}
+
+func isJudged(component, flag string) bool {
+	return slices.ContainsFunc(judgedBy[component], func(j judged) bool { return j.flag == flag })
 }
 
 var helpFlag = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z0-9-]+)`)

@@ -45,5 +45,5 @@ func argFault(component, arg string) string {
 	if why := whyOwned(component, name); why != "" {
 		return fmt.Sprintf("any flag but --%s, which is quorate's: %s", name, why)
 	}
-	return ""
+	return judge(component, arg)
 }
