@@ -69,7 +69,8 @@ type Record struct {
 
 // Seal says which key seals the bundle of CA keys and shared secrets.
 type Seal struct {
-	// Key is gcpkms://projects/…/cryptoKeys/…, or base64key://… (32 bytes), which serves one machine and tests.
+	// Key is gcpkms://projects/…/cryptoKeys/…, or base64key://… (32 bytes), which serves one machine and tests: it is
+	// refused where the record is a bucket, beside which it would stand.
 	Key string `yaml:"key" json:"key"`
 }
 

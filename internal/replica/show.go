@@ -7,8 +7,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The schemes of a seal key. Only the second holds the key itself.
+// The schemes of a record in a bucket and of a seal key. Only the last holds the key itself.
 const (
+	gsScheme     = "gs://"
 	kmsScheme    = "gcpkms://"
 	base64Scheme = "base64key://"
 )

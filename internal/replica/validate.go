@@ -51,7 +51,7 @@ func (c *Cluster) Validate() error {
 	checkName(c.Name, &f)
 	c.Endpoint.validate(&f)
 	c.Record.validate(&f)
-	c.Seal.validate(&f)
+	c.Seal.validate(c.Record, &f)
 	c.Compute.validate(&f)
 	if c.Replicas < 1 || c.Replicas > 7 {
 		f.add("replicas", strconv.Itoa(c.Replicas), "1 to 7")

@@ -98,6 +98,9 @@ func TestValidateRefuses(t *testing.T) {
 		{"a record in a relative folder", "record.url", func(c *replica.Cluster) { c.Record.URL = "file://srv/record" }},
 		{"a record with a query", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?prefix=a/" }},
 		{"a bucket with a path", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket/a" }},
+		{"an endpoint that is none", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=here" }},
+		{"an endpoint and more", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://h&x=1" }},
+		{"a seal key beside the bucket", "seal.key", func(c *replica.Cluster) { c.Record.URL = "gs://bucket" }},
 		{"no seal key", "seal.key", func(c *replica.Cluster) { c.Seal.Key = "" }},
 		{"a random seal key", "seal.key", func(c *replica.Cluster) { c.Seal.Key = "base64key://" }},
 		{"a short seal key", "seal.key", func(c *replica.Cluster) { c.Seal.Key = "base64key://" + secret[:40] }},
@@ -234,5 +237,37 @@ func TestValidateNamesEveryFaultAtOnce(t *testing.T) {
 	}
 	if got, want := faults[1].Error(), `replicas: found "9"; allowed: 1 to 7`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A key that stands in the document is read by whoever reads the metadata, and the bucket is read by the same ones.
+func TestASealKeyInTheDocumentIsRefusedBesideABucket(t *testing.T) {
+	for record, refused := range map[string]bool{
+		"gs://bucket":                           true,
+		"gs://bucket?endpoint=http://127.0.0.1": false, // a stand-in of Google's on this machine
+		"file:///srv/record":                    false,
+	} {
+		c := valid()
+		c.Record.URL = record
+		err := c.Validate()
+		if (err != nil) != refused {
+			t.Errorf("%s: %v", record, err)
+		}
+		if err == nil {
+			continue
+		}
+		for _, part := range []string{"seal.key", "gcpkms://", "in the metadata or in the image"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %v does not say %q", record, err, part)
+			}
+		}
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: it holds the key: %v", record, err)
+		}
+	}
+	c := valid()
+	c.Record.URL, c.Seal.Key = "gs://bucket", "gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k"
+	if err := c.Validate(); err != nil {
+		t.Errorf("a key of Cloud KMS beside a bucket: %v", err)
 	}
 }

@@ -9,8 +9,12 @@ import (
 )
 
 const (
-	recordRule = "gs://BUCKET or file:///ABSOLUTE/PATH, without query"
+	recordRule = "gs://BUCKET or file:///ABSOLUTE/PATH, without query but a bucket's endpoint=http(s)://ADDRESS"
 	sealRule   = "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY, or base64key:// and 32 bytes in URL-safe base64 with padding"
+	// localKeyRule says why the key must not stand in the document where the record is a bucket.
+	localKeyRule = "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY beside a gs:// record: " +
+		"a base64key is in the metadata or in the image, beside the bucket whose bundle it should protect, " +
+		"so whoever reads both has the CA keys"
 )
 
 var (
@@ -23,19 +27,36 @@ func (r Record) validate(f *Faults) {
 		f.add("record.url", "", recordRule)
 		return
 	}
-	bucket, isBucket := strings.CutPrefix(r.URL, "gs://")
+	bucket, isBucket := strings.CutPrefix(r.URL, gsScheme)
+	bucket, query, hasQuery := strings.Cut(bucket, "?")
 	folder, isFolder := strings.CutPrefix(r.URL, "file://")
 	switch {
-	case isBucket && bucketName.MatchString(bucket):
+	case isBucket && bucketName.MatchString(bucket) && (!hasQuery || standIn(query)):
 	case isFolder && cleanPath(folder) && folder != "/" && !strings.ContainsAny(folder, "?#%"):
 	default:
 		f.add("record.url", withoutUserinfo(r.URL), recordRule)
 	}
 }
 
+// standIn reports whether a bucket's query names another server in Google's place, and nothing else.
+func standIn(query string) bool {
+	values, err := url.ParseQuery(query)
+	if err != nil || len(values) != 1 || len(values["endpoint"]) != 1 {
+		return false
+	}
+	u, err := url.Parse(values.Get("endpoint"))
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
+}
+
+// inGoogle reports whether the record is a bucket of Google's, and not of a stand-in on this machine.
+func (r Record) inGoogle() bool {
+	bucket, isBucket := strings.CutPrefix(r.URL, gsScheme)
+	return isBucket && bucketName.MatchString(bucket)
+}
+
 // validate never puts the value into a fault: it may be the key itself, also when it is misspelled. An empty
 // base64key:// is refused here because gocloud takes it as "make a random key", which would open nothing ever again.
-func (s Seal) validate(f *Faults) {
+func (s Seal) validate(record Record, f *Faults) {
 	if s.Key == "" {
 		f.add("seal.key", "", sealRule)
 		return
@@ -44,6 +65,10 @@ func (s Seal) validate(f *Faults) {
 		return
 	}
 	if key, ok := strings.CutPrefix(s.Key, base64Scheme); ok {
+		if record.inGoogle() {
+			*f = append(*f, Fault{Field: "seal.key", Found: "a base64key:// key that is not shown", Allowed: localKeyRule})
+			return
+		}
 		raw, err := base64.URLEncoding.Strict().DecodeString(key)
 		if err == nil && len(raw) == 32 && !strings.ContainsAny(key, "\r\n") {
 			return
