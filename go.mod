@@ -2,6 +2,8 @@ module github.com/quorate/quorate
 
 go 1.27
 
+toolchain go1.27.4
+
 require (
 	cloud.google.com/go/compute/metadata v0.10.0
 	cloud.google.com/go/storage v1.65.0

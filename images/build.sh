@@ -3,8 +3,8 @@
 #
 #   images/build.sh kubernetes|etcd|etcd-former OUTPUT
 #
-# The result is cached outside the repository under a key made of the pin (go.mod, go.sum) and the flags, so a build happens
-# once for each pin. A build that is interrupted leaves nothing under the key: the next one starts again.
+# The result is cached outside the repository under a key made of the pin (go.mod, go.sum), the toolchain and the flags,
+# so a build happens once for each pin. A build that is interrupted leaves nothing under the key: the next one starts again.
 set -euo pipefail
 what=${1:-} out=${2:-}
 if [[ -n $out ]]; then out=$(mkdir -p "$out" && cd "$out" && pwd); fi
@@ -13,7 +13,13 @@ if [[ ! -f ${what:-none}/go.mod || -z $out ]]; then
   echo "usage: images/build.sh kubernetes|etcd|etcd-former OUTPUT" >&2
   exit 2
 fi
-export GOTOOLCHAIN=auto GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false"
+# The toolchain is the one that go.mod names, also where this machine has a newer one: the pin decides what is built.
+toolchain=$(awk '$1 == "toolchain" { print $2 }' "$what/go.mod")
+if [[ -z $toolchain ]]; then
+  echo "images/build.sh: images/$what/go.mod has no toolchain line: want toolchain goX.Y.Z" >&2
+  exit 2
+fi
+export GOTOOLCHAIN=$toolchain GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false"
 cache=${QUORATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quorate}/images
 version() { (cd "$what" && go list -m -f '{{.Version}}' "$1"); }
 
@@ -35,7 +41,7 @@ progress() {
 
 ld="-s -w"
 [[ $what == kubernetes ]] && ld=$(kubernetes_ldflags)
-key=$({ echo "$ld $GOFLAGS"; cat "$what/go.mod" "$what/go.sum"; } | sha256sum | cut -c1-16)
+key=$({ echo "$ld $GOFLAGS"; go version; cat "$what/go.mod" "$what/go.sum"; } | sha256sum | cut -c1-16)
 store=$cache/$what-$key
 
 if [[ ! -d $store ]]; then

@@ -3,6 +3,8 @@ module github.com/quorate/quorate/images/etcd-former
 
 go 1.26.0
 
+toolchain go1.26.11
+
 tool go.etcd.io/etcd/server/v3
 
 require (

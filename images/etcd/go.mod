@@ -3,6 +3,8 @@ module github.com/quorate/quorate/images/etcd
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	github.com/VividCortex/ewma v1.2.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -4,6 +4,8 @@ module github.com/quorate/quorate/images/kubernetes
 
 go 1.26.0
 
+toolchain go1.26.11
+
 godebug default=go1.26
 
 require (
