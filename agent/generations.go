@@ -17,8 +17,8 @@ const (
 )
 
 // readBundle finds the generation that this replica takes: the last that continues what its disk has seen or, on a disk
-// that has seen none, the oldest that the record holds. One that does not continue the one before is refused: the others
-// would refuse a replica that has its CAs.
+// that has seen none, the oldest that the record holds. One that does not continue the one before is refused: other
+// replicas would refuse one that has its CAs.
 func (a *Agent) readBundle(ctx context.Context, from Bundles, seen uint64) (generations, error) {
 	all, err := readGenerations(ctx, from, seen)
 	if err != nil {
@@ -30,7 +30,7 @@ func (a *Agent) readBundle(ctx context.Context, from Bundles, seen uint64) (gene
 	return took, took.bundle.Check(time.Now())
 }
 
-// readGenerations opens the generations from the one on that the disk has seen, oldest first: at least one, or an error.
+// readGenerations opens the generations from the one that the disk has seen, oldest first: at least one, or an error.
 func readGenerations(ctx context.Context, from Bundles, seen uint64) ([]*certs.Bundle, error) {
 	numbers, err := from.Generations(ctx)
 	if err != nil {

@@ -41,8 +41,8 @@ func unrelated(t *testing.T, generation uint64) []byte {
 	return out
 }
 
-// A replica whose VM boots again, or whose disk is new, takes the last generation of the unbroken line from the one that it
-// has, and says which one it refuses.
+// A replica whose VM boots again, or whose disk is new, takes the last generation of the unbroken line from the one
+// that it has, and says which one it refuses.
 func TestAGenerationThatDoesNotContinueTheOneBeforeIsNotTaken(t *testing.T) {
 	for name, c := range map[string]struct {
 		later   func(t *testing.T, first []byte) [][]byte

@@ -54,8 +54,8 @@ type Report struct {
 // and says what it did. It may be called again at any time, also after a crash or an error, but by one caller at a time.
 //
 // The error is ErrOtherCluster, ErrRollback, ErrOtherAuthorities, ErrNotContinued or ErrAuthorityExpired for a bundle
-// that must not be used, ErrBundleNeeded where something unusable cannot be replaced without a bundle, and else what could
-// not be written. The report is valid with an error too.
+// that must not be used, ErrBundleNeeded where something unusable cannot be replaced without a bundle, and else what
+// could not be written. The report is valid with an error too.
 func Ensure(r Request) (Report, error) {
 	return ensure(r, disk{write: durable.WriteFile, rename: durable.Rename, sync: durable.SyncDir})
 }
