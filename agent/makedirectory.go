@@ -24,7 +24,7 @@ func (a *Agent) makeDirectory(ctx context.Context, work etcdmember.Making) error
 		return err
 	}
 	// On a new boot disk nothing has logged yet: the supervisor makes the folder for the first child, and none has run.
-	err := os.MkdirAll(a.cfg.LogDir, 0o750)
+	err := os.MkdirAll(a.cfg.LogDir, 0o700)
 	if err != nil {
 		return fmt.Errorf("make the directory of a restore: %w", err)
 	}

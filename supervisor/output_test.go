@@ -243,3 +243,34 @@ func TestAPanicsFirstLineIsTheReason(t *testing.T) {
 		}
 	}
 }
+
+// A log may say what a client asked for: root alone reads it, also one that an older version has made, and the one put aside.
+func TestLogsAreRootsAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	l := &logFile{path: filepath.Join(dir, "it.log"), limit: 4}
+	defer l.Close()
+	write := func() {
+		t.Helper()
+		if _, err := l.Write([]byte("four")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write()
+	if err := os.WriteFile(l.path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(l.path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	l.limit = logLimit
+	write()
+	for path, want := range map[string]os.FileMode{dir: 0o700, l.path: 0o600, l.path + ".1": 0o600} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %#o, want %#o", filepath.Base(path), got, want)
+		}
+	}
+}

@@ -30,6 +30,12 @@ func openSink(logDir, name string) sink {
 // an hour, and five processes take 320 MiB at most.
 const logLimit = 32 << 20
 
+// Root alone reads the logs: what a component prints may say who asked it for what.
+const (
+	logFolderMode fs.FileMode = 0o700
+	logFileMode   fs.FileMode = 0o600
+)
+
 // logFile is a file and one predecessor. It is opened at the first write and again after an error, so that a disk that is
 // repaired or mounted late is used.
 type logFile struct {
@@ -55,14 +61,17 @@ func (l *logFile) open() error {
 	if l.file != nil {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(l.path), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Dir(l.path), logFolderMode); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
+	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, logFileMode)
 	if err != nil {
 		return err
 	}
 	info, err := file.Stat()
+	if err == nil && info.Mode().IsRegular() && info.Mode().Perm() != logFileMode {
+		err = file.Chmod(logFileMode) // an older version made it readable for a group
+	}
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
