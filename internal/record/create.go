@@ -114,6 +114,9 @@ func create[T content](ctx context.Context, s *Store, key string, want T) (got T
 // won: a writer whose answer was lost may find its own bytes, and a writer that was told "exists" may have made them in
 // an earlier try.
 func (s *Store) createBytes(ctx context.Context, key string, data []byte) (stored []byte, won bool, err error) {
+	if err := withinLimit(key, int64(len(data))); err != nil { // nobody could read it
+		return nil, false, fmt.Errorf("create %s: %w", s.driver.where(key), err)
+	}
 	createErr := s.driver.create(ctx, key, data)
 	stored, readErr := s.driver.read(ctx, key)
 	switch {

@@ -16,7 +16,7 @@ type driver interface {
 	// listed completely is an error.
 	list(ctx context.Context) ([]entry, error)
 	// read returns an object's bytes, errAbsent where the place answers that there is none, another error where it could
-	// not be read. errAbsent does not prove absence: only a listing does.
+	// not be read, errTooLarge where it is larger than limitOf. errAbsent does not prove absence: only a listing does.
 	read(ctx context.Context, key string) ([]byte, error)
 	// create writes an object that must not exist. nil: it exists now and is durable. errExists: it existed, or an earlier
 	// try of this very call made it. Any other error: unknown, it may exist now or later. Never a part of it.

@@ -108,11 +108,19 @@ func fileEntry(top, name string, d fs.DirEntry) (entry, error) {
 }
 
 func (f *folder) read(_ context.Context, key string) ([]byte, error) {
-	data, err := os.ReadFile(f.where(key))
+	file, err := os.Open(f.where(key))
 	if notThere(err) {
 		return nil, errors.Join(errAbsent, f.checkRoot())
 	}
-	return data, err
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return readLimited(key, file, info.Size())
 }
 
 func (f *folder) create(_ context.Context, key string, data []byte) error {

@@ -126,11 +126,15 @@ func stampOf(o *blob.ListObject) (string, error) {
 
 func (g *gcs) read(ctx context.Context, key string) ([]byte, error) {
 	return do(ctx, g, func(ctx context.Context, b *blob.Bucket, a *attempt) ([]byte, error) {
-		data, err := b.ReadAll(ctx, g.prefix+key)
-		if err != nil && a.status.Load() == http.StatusNotFound {
-			return nil, errAbsent
+		r, err := b.NewReader(ctx, g.prefix+key, nil)
+		if err != nil {
+			if a.status.Load() == http.StatusNotFound {
+				err = errAbsent
+			}
+			return nil, err
 		}
-		return data, err
+		defer r.Close()
+		return readLimited(key, r, r.Size())
 	})
 }
 

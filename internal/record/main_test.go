@@ -117,6 +117,6 @@ func crasher(url string) {
 	if err != nil {
 		die(err)
 	}
-	_, _, err = s.CreateSealed(context.Background(), 1, make([]byte, 1<<20))
+	_, _, err = s.CreateSealed(context.Background(), 1, make([]byte, maxSealed))
 	die(fmt.Errorf("create: %w", err))
 }

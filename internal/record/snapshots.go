@@ -122,7 +122,7 @@ func (s *Store) rememberSnapshots(infos []entry, found []cached) (out []Snapshot
 // readSnapshotInfo reads what one snapshot is: nil where it was deleted meanwhile, or is not to be understood.
 func (s *Store) readSnapshotInfo(ctx context.Context, key string) (*Snapshot, error) {
 	data, err := s.driver.read(ctx, key)
-	if errors.Is(err, errAbsent) {
+	if errors.Is(err, errAbsent) || errors.Is(err, errTooLarge) {
 		return nil, nil
 	}
 	if err != nil {
