@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
+
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // content is what an object can hold. fault reports, for an object at key k, what makes it unfit to decide anything. The same
@@ -18,8 +21,8 @@ func (i Inception) fault(object) error {
 }
 
 func (c Claim) fault(object) error {
-	err := named("token", c.Token != "", "seeder.zone and name", c.Seeder.Zone != "" && c.Seeder.Name != "",
-		"seeder.instanceID", c.Seeder.InstanceID != "", "maxLearners", c.MaxLearners > 0)
+	err := errors.Join(placed("seeder", c.Seeder.Place),
+		named("token", c.Token != "", "seeder.instanceID", c.Seeder.InstanceID != "", "maxLearners", c.MaxLearners > 0))
 	switch c.Source.Kind {
 	case SourceEmpty, SourceSnapshot, SourceDirectory, SourceRebuilt:
 		return err
@@ -45,7 +48,7 @@ func (s Stopped) fault(k object) error {
 
 func (i Incarnation) fault(k object) error {
 	return errors.Join(at(i.Place == k.place && i.Number == k.number, fmt.Sprintf("%s/%d", i.Place, i.Number)),
-		named("instanceID", i.InstanceID != "", "bootID", i.BootID != ""))
+		named("instanceID", i.InstanceID != "", "bootID", i.BootID != ""), addressed(i.Addresses))
 }
 
 func (s Started) fault(object) error { return named("epoch", s.Epoch != 0) }
@@ -53,7 +56,14 @@ func (s Started) fault(object) error { return named("epoch", s.Epoch != 0) }
 func (m Mark) fault(k object) error { return at(m.MemberID == k.member, m.MemberID.String()) }
 
 func (o Order) fault(k object) error {
-	return errors.Join(at(o.Number == k.number, fmt.Sprint(o.Number)), named("kind", o.Kind != ""))
+	err := errors.Join(at(o.Number == k.number, fmt.Sprint(o.Number)), named("kind", o.Kind != ""))
+	if o.Place != nil {
+		err = errors.Join(err, placed("place", *o.Place))
+	}
+	if o.Restore != nil {
+		err = errors.Join(err, placed("restore.replica", o.Restore.Replica))
+	}
+	return err
 }
 
 func (s Snapshot) fault(k object) error {
@@ -87,12 +97,30 @@ func named(pairs ...any) error {
 	return errors.Join(errs...)
 }
 
+// placed reports a place that no VM can have. One that the key names as well is compared with the key, which has a valid one.
+func placed(field string, p replica.Place) error {
+	if p.Valid() {
+		return nil
+	}
+	return fmt.Errorf("%s is zone %q, name %q: want both as GCE has them, a-z, 0-9 and - with a letter first", field, p.Zone, p.Name)
+}
+
+// addressed reports an address that no interface of a VM has. A zone may hold any text, which would stand in the hosts file.
+func addressed(list []netip.Addr) error {
+	for _, a := range list {
+		if !a.IsValid() || a.Zone() != "" {
+			return fmt.Errorf("addresses has %q: want addresses without a zone", a)
+		}
+	}
+	return nil
+}
+
 // at reports an object whose content belongs to another key.
 func at(same bool, found string) error {
 	if same {
 		return nil
 	}
-	return fmt.Errorf("its content is of %s: it does not belong under this name", found)
+	return fmt.Errorf("its content is of %q: it does not belong under this name", found)
 }
 
 // decode reads one object of type T strictly enough to decide on it.

@@ -167,7 +167,7 @@ func parseEpochKey(parts []string) object {
 		if !ok || dot < 0 {
 			return object{}
 		}
-		place, ok := parsePlace(name[:dot])
+		place, ok := replica.ParsePlace(name[:dot])
 		k, numberOK := numbered(name[dot+1:], ".json")
 		if !ok || !numberOK {
 			return object{}
@@ -180,7 +180,7 @@ func parseReplicaKey(parts []string) object {
 	if len(parts) == 0 {
 		return object{kind: misplacedObject}
 	}
-	place, ok := parsePlace(parts[0])
+	place, ok := replica.ParsePlace(parts[0])
 	switch {
 	case !ok:
 		return object{}
@@ -243,12 +243,4 @@ func numbered(name, suffix string) (uint64, bool) {
 func parseNumber(s string) (uint64, bool) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	return n, err == nil && n > 0 && strconv.FormatUint(n, 10) == s
-}
-
-// parsePlace is replica.ParsePlace for a part of a key.
-func parsePlace(s string) (replica.Place, bool) {
-	if strings.ContainsAny(s, "/\\ ") {
-		return replica.Place{}, false
-	}
-	return replica.ParsePlace(s)
 }

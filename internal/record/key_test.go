@@ -50,6 +50,9 @@ func TestParseKeyRefusesWhatItWouldNotSpell(t *testing.T) {
 		"marks/1.json.json", "marks/12345678901234567.json", "bundle/1", "bundle/0.sealed", "orders/1", "orders/1.done", "orders/x.json", "orders/1.vm-stopped.x.json", "orders/1.vm-stopped..json",
 		"orders/0.vm-stopped.7.json", "orders/1.vm-stopped.7", "replicas/z-a.m/0.disk.json",
 		"snapshots/1/x-y.json", "snapshots/1/1-.json", "snapshots/1/1.json", "snapshots/1/1-t.db", "snapshots/1/2/1-t.json", "other/1.json",
+		"replicas/us-central1-a.m\t1/1.json", "replicas/z-a.m 1/1.json", "replicas/z-a.M1/1.json", "replicas/z-a.m_1/1.json", "replicas/z-a.1m/1.json",
+		"replicas/z-a.m-/1.json", "replicas/-a.m/1.json", "replicas/z\n-a.m/1.started.json", "replicas/z-a.m\u00e4/1.json", "replicas/.m/1.json",
+		"epochs/1/stopped/z-a.m\t1.2.json", "epochs/1/stopped/z-a.m\x1b[2J.2.json",
 	} {
 		if got := parseKey(key); got.kind != unknown {
 			t.Errorf("parseKey(%q) = %+v, want unknown", key, got)

@@ -436,16 +436,22 @@ func TestOneUnreadableObjectFailsTheView(t *testing.T) {
 
 func TestOneUndecodableObjectFailsTheView(t *testing.T) {
 	for key, contents := range map[string][]string{
-		inceptionKey:              {"", "{", "null", "{}", `{"uid":"u"}`, `[]`, `{"uid":"u","name":"c1"} x`},
-		claimKey(2):               {"", `{"token":"x"}`, `{"token":"","seeder":{"zone":"z","name":"n","instanceID":"1"},"maxLearners":4,"source":{"kind":"empty"}}`, `{"token":"x","seeder":{"zone":"z","name":"n","instanceID":"1"},"maxLearners":4,"source":{"kind":"other"}}`},
-		outcomeKey(2):             {"", "{}", `{"formed":{"clusterID":"1","memberID":"1"},"abandoned":{"by":"x"}}`, `{"formed":{}}`, `{"formed":{"clusterID":"xyz","memberID":"1"}}`},
-		closedKey(2):              {"", "[]"},
-		stoppedKey(2, placeA, 1):  {"", "{}", `{"zone":"z-b","name":"m2","incarnation":1}`, `{"zone":"z-a","name":"m1","incarnation":2}`},
-		incarnationKey(placeA, 1): {"", "{}", `{"zone":"z-a","name":"m1","number":2,"instanceID":"1","bootID":"b"}`, `{"zone":"z-a","name":"m1","number":1,"bootID":"b"}`},
-		startedKey(placeA, 1):     {"", "{}"},
-		markKey(0xa):              {"", "{}", `{"memberID":"b"}`, `{"memberID":10}`},
-		orderKey(1):               {"", "{}", `{"number":2,"kind":"pause"}`, `{"number":1}`, `{"number":-1,"kind":"pause"}`},
-		doneKey(1):                {"", "1"},
+		inceptionKey: {"", "{", "null", "{}", `{"uid":"u"}`, `[]`, `{"uid":"u","name":"c1"} x`},
+		claimKey(2): {"", `{"token":"x"}`, `{"token":"","seeder":{"zone":"z","name":"n","instanceID":"1"},"maxLearners":4,"source":{"kind":"empty"}}`, `{"token":"x","seeder":{"zone":"z","name":"n","instanceID":"1"},"maxLearners":4,"source":{"kind":"other"}}`,
+			`{"token":"x","seeder":{"zone":"z","name":"n\tm","instanceID":"1"},"maxLearners":4,"source":{"kind":"empty"}}`},
+		outcomeKey(2):            {"", "{}", `{"formed":{"clusterID":"1","memberID":"1"},"abandoned":{"by":"x"}}`, `{"formed":{}}`, `{"formed":{"clusterID":"xyz","memberID":"1"}}`},
+		closedKey(2):             {"", "[]"},
+		stoppedKey(2, placeA, 1): {"", "{}", `{"zone":"z-b","name":"m2","incarnation":1}`, `{"zone":"z-a","name":"m1","incarnation":2}`},
+		incarnationKey(placeA, 1): {"", "{}", `{"zone":"z-a","name":"m1","number":2,"instanceID":"1","bootID":"b"}`, `{"zone":"z-a","name":"m1","number":1,"bootID":"b"}`,
+			`{"zone":"z-a","name":"m1\tm2","number":1,"instanceID":"1","bootID":"b"}`,
+			`{"zone":"z-a","name":"m1","number":1,"instanceID":"1","bootID":"b","addresses":["fe80::1%x\n10.0.0.1 m2"]}`,
+			`{"zone":"z-a","name":"m1","number":1,"instanceID":"1","bootID":"b","addresses":[""]}`},
+		startedKey(placeA, 1): {"", "{}"},
+		markKey(0xa):          {"", "{}", `{"memberID":"b"}`, `{"memberID":10}`},
+		orderKey(1): {"", "{}", `{"number":2,"kind":"pause"}`, `{"number":1}`, `{"number":-1,"kind":"pause"}`,
+			`{"number":1,"kind":"leave","place":{"zone":"z-a","name":"m1\tm2"}}`, `{"number":1,"kind":"leave","place":{}}`,
+			`{"number":1,"kind":"restore","restore":{"ends":1,"replica":{"zone":"z-a","name":"M1"}}}`},
+		doneKey(1): {"", "1"},
 	} {
 		for _, content := range contents {
 			m := newMemory()
@@ -509,6 +515,21 @@ func TestCreateRefusesWhatNoViewCouldRead(t *testing.T) {
 		"exactly one": func() error { _, _, err := s.CreateOutcome(ctx, 1, Outcome{}); return err },
 		"<zone>.<name>": func() error {
 			_, _, err := s.CreateIncarnation(ctx, incarnation(replica.Place{Zone: "../z", Name: "m"}, 1, 1, false))
+			return err
+		},
+		"addresses has": func() error {
+			i := incarnation(placeA, 1, 1, false)
+			i.Addresses = []netip.Addr{netip.MustParseAddr("fe80::1%eth0")}
+			_, _, err := s.CreateIncarnation(ctx, i)
+			return err
+		},
+		"seeder is zone": func() error {
+			c := testClaim("m\t1", "t")
+			_, _, err := s.CreateClaim(ctx, 1, c)
+			return err
+		},
+		"place is zone": func() error {
+			_, err := s.CreateOrder(ctx, Order{Kind: OrderLeave, Place: &replica.Place{Zone: "z-a", Name: "m1 m2"}})
 			return err
 		},
 		"instanceID": func() error { _, _, err := s.CreateIncarnation(ctx, Incarnation{Place: placeA, Number: 1}); return err },

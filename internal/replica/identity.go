@@ -7,6 +7,7 @@ package replica
 
 import (
 	"net/netip"
+	"regexp"
 	"strings"
 )
 
@@ -21,13 +22,22 @@ type Place struct {
 // instance names hold a dot.
 func (p Place) String() string { return p.Zone + "." + p.Name }
 
-// ParsePlace is the inverse of Place.String. It reports false for anything that String cannot have written.
+// gceName is what GCE allows as the name of an instance and of a zone (RFC 1035).
+var gceName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// Valid reports whether GCE can have a VM in this place. A place becomes a line of the hosts file, a path of the record and a
+// member's name: with a blank in it, it would be several.
+func (p Place) Valid() bool { return gceName.MatchString(p.Zone) && gceName.MatchString(p.Name) }
+
+// ParsePlace is the inverse of Place.String. It reports false for anything that String cannot have written for a place that
+// is valid.
 func ParsePlace(s string) (Place, bool) {
-	zone, name, ok := strings.Cut(s, ".")
-	if !ok || zone == "" || name == "" || strings.Contains(name, ".") {
+	zone, name, _ := strings.Cut(s, ".")
+	p := Place{Zone: zone, Name: name}
+	if !p.Valid() {
 		return Place{}, false
 	}
-	return Place{Zone: zone, Name: name}, true
+	return p, true
 }
 
 // DNSName is the name by which peers and clients reach the replica in this place, whatever its address:
