@@ -19,19 +19,26 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run is main without the exit.
 func run(args []string, stdout, stderr io.Writer) int {
+	return execute(newRoot(), args, stdout, stderr)
+}
+
+// execute runs a command. All that it prints passes a visibleWriter, its error too.
+func execute(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	// SIGTERM ends the agent in order; a second one is ignored while it does: the unit's TimeoutStopSec is the limit.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := newRoot()
+	out, errs := &visibleWriter{to: stdout}, &visibleWriter{to: stderr}
+	defer out.Close()
+	defer errs.Close()
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(out)
+	root.SetErr(errs)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
 	}
 	for line := range strings.Lines(strings.TrimSpace(err.Error())) {
-		fmt.Fprintln(stderr, "quorate: "+strings.TrimRight(line, "\n"))
+		fmt.Fprintln(errs, "quorate: "+strings.TrimRight(line, "\n"))
 	}
 	return exitCode(err)
 }

@@ -25,7 +25,7 @@ func printTable(w io.Writer, head []string, rows []row) {
 	widths := make([]int, len(head))
 	for _, r := range append([]row{{cells: head}}, rows...) {
 		for i, cell := range r.cells {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], utf8.RuneCountInString(visible(cell)))
 		}
 	}
 	fmt.Fprintln(w)
@@ -39,6 +39,7 @@ func printTable(w io.Writer, head []string, rows []row) {
 func printCells(w io.Writer, cells []string, widths []int) {
 	var b strings.Builder
 	for i, cell := range cells {
+		cell = visible(cell)
 		b.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
 	}
 	fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
@@ -49,6 +50,7 @@ func printText(w io.Writer, indent, text string) {
 	for paragraph := range strings.Lines(text) {
 		line := indent
 		for _, word := range strings.Fields(paragraph) {
+			word = visible(word)
 			if line != indent && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > lineWidth {
 				fmt.Fprintln(w, line)
 				line = indent

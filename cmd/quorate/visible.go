@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// visible is a text whose control characters, ANSI sequences and directional marks are spelled out. Names and reasons come
+// out of the record, where whoever may write can put what moves the cursor, hides a line or retitles a terminal. Line
+// breaks and tabs are escaped as well: in a cell they would look like another row.
+func visible(s string) string {
+	if !strings.ContainsFunc(s, hidden) && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		writeVisible(&b, r, s[:size])
+		s = s[size:]
+	}
+	return b.String()
+}
+
+// hidden reports whether a terminal shows something else than the character itself.
+func hidden(r rune) bool { return !unicode.IsPrint(r) }
+
+// writeVisible writes a character, or the escape that JSON and YAML have for it.
+func writeVisible(b *strings.Builder, r rune, encoded string) {
+	switch {
+	case r == utf8.RuneError && len(encoded) == 1:
+		fmt.Fprintf(b, `\x%02x`, encoded[0])
+	case !hidden(r):
+		b.WriteString(encoded)
+	case r > 0xffff:
+		fmt.Fprintf(b, `\U%08x`, r)
+	default:
+		fmt.Fprintf(b, `\u%04x`, r)
+	}
+}
+
+// visibleWriter stands before the terminal, whatever a command prints: it passes on line breaks and tabs, which our own
+// texts have, and spells out what is hidden.
+type visibleWriter struct {
+	to io.Writer
+	// rest is the begin of a character whose end comes with the next write.
+	rest string
+}
+
+// Write implements io.Writer.
+func (v *visibleWriter) Write(p []byte) (int, error) {
+	text := v.rest + string(p)
+	v.rest = ""
+	var b strings.Builder
+	for len(text) > 0 {
+		if !utf8.FullRuneInString(text) {
+			v.rest = text
+			break
+		}
+		r, size := utf8.DecodeRuneInString(text)
+		if r == '\n' || r == '\t' {
+			b.WriteRune(r)
+		} else {
+			writeVisible(&b, r, text[:size])
+		}
+		text = text[size:]
+	}
+	if _, err := io.WriteString(v.to, b.String()); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Close writes the begin of a character that never ended. The stream stays open.
+func (v *visibleWriter) Close() error {
+	_, err := io.WriteString(v.to, visible(v.rest))
+	v.rest = ""
+	return err
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// attacks are texts that an object of the record can hold, and what a person is to see of them.
+var attacks = map[string]string{
+	"plain, ünïcödé ✓":     "plain, ünïcödé ✓",
+	"\x1b[2J\x1b[1;1Hgone": `\u001b[2J\u001b[1;1Hgone`,
+	"\x1b]0;title\a":       `\u001b]0;title\u0007`,
+	"over\rwritten":        `over\u000dwritten`,
+	"erased\b\b":           `erased\u0008\u0008`,
+	"\u009b31m":            `\u009b31m`, // the one-character form of ESC [
+	"a\u202ekcats":         `a\u202ekcats`,
+	"zero\u200bwidth":      `zero\u200bwidth`,
+	"\xff\xfe":             `\xff\xfe`,
+	"tag\U000e0041":        `tag\U000e0041`,
+	"nul\x00 del\x7f":      `nul\u0000 del\u007f`,
+}
+
+func TestWhatATerminalWouldObeyIsSpelledOut(t *testing.T) {
+	for text, want := range attacks {
+		if got := visible(text); got != want {
+			t.Errorf("visible(%q) = %q, want %q", text, got, want)
+		}
+		var table, paragraph bytes.Buffer
+		printTable(&table, []string{"NAME", "NEXT"}, []row{{cells: []string{text, "x"}, below: text}})
+		printText(&paragraph, "", text)
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("a table with %q: %q", text, table.String())
+		}
+		for what, out := range map[string]string{"a table": table.String(), "a text": paragraph.String()} {
+			if strings.ContainsFunc(strings.ReplaceAll(out, "\n", ""), hidden) {
+				t.Errorf("%s with %q: %q", what, text, out)
+			}
+		}
+	}
+}
+
+func TestACellIsOneLine(t *testing.T) {
+	var b bytes.Buffer
+	printTable(&b, []string{"NAME", "NEXT"}, []row{{cells: []string{"m-1\nm-2  fine\ta", "x"}}})
+	if want := "\nNAME                       NEXT\nm-1\\u000am-2  fine\\u0009a  x\n"; b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+// Whatever command prints it, and however the text is cut into writes.
+func TestTheStreamsOfEveryCommandAreVisible(t *testing.T) {
+	for text, want := range attacks {
+		for _, step := range []int{1, 2, 3, 1000} {
+			var b bytes.Buffer
+			v := &visibleWriter{to: &b}
+			for rest := "line\n\t" + text; rest != ""; {
+				n, err := v.Write([]byte(rest[:min(step, len(rest))]))
+				if err != nil || n != min(step, len(rest)) {
+					t.Fatal(n, err)
+				}
+				rest = rest[n:]
+			}
+			if err := v.Close(); err != nil || b.String() != "line\n\t"+want {
+				t.Errorf("%q in steps of %d: %q, want %q: %v", text, step, b.String(), want, err)
+			}
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	root := &cobra.Command{Use: "quorate", SilenceErrors: true, SilenceUsage: true, RunE: func(cmd *cobra.Command, _ []string) error {
+		cmd.Print("on stderr \x1b[31m")
+		cmd.OutOrStdout().Write([]byte("on stdout \x1b[31m"))
+		return errors.New("an error \x1b[31m")
+	}}
+	if code := execute(root, nil, &stdout, &stderr); code != exitFailure {
+		t.Errorf("code %d", code)
+	}
+	if got := stdout.String() + stderr.String(); strings.Contains(got, "\x1b") || strings.Count(got, `\u001b[31m`) != 3 {
+		t.Errorf("got %q", got)
+	}
+}
