@@ -83,7 +83,7 @@ func (a *Agent) refuse(why error) {
 	if why == nil {
 		return
 	}
-	a.refused = &Blocked{Row: string(PhaseCertificates), Name: bundleRefused, Reason: why.Error(), Since: time.Now(), Next: bundleNext}
+	a.refused = blocked(bundleRefused, why.Error(), bundleNext, time.Now())
 	if before != nil && before.Reason == why.Error() {
 		a.refused.Since = before.Since
 		return
