@@ -12,8 +12,8 @@ import (
 
 const (
 	bundleRefused = "bundle-refused"
-	bundleNext    = "Find out who wrote that generation: `quorate bundle import` refuses it. Remove the object from the bucket; " +
-		"this replica keeps its certificates."
+	bundleNext    = "Find out who wrote that generation: `quorate bundle import` refuses it. Remove the object from " +
+		"the bucket; this replica keeps its certificates."
 )
 
 // readBundle finds the generation that this replica takes: the last that continues what its disk has seen or, on a disk
@@ -44,8 +44,8 @@ func readGenerations(ctx context.Context, from Bundles, seen uint64) ([]*certs.B
 	// A newest one that is older than what was seen stays: certs.Ensure refuses it.
 	numbers = slices.DeleteFunc(numbers, func(n uint64) bool { return n < min(seen, newest) })
 	if numbers[0] > seen && seen > 0 {
-		return nil, fmt.Errorf("the record lacks bundle generation %d, which this disk has: nothing shows that generation %d continues it",
-			seen, newest)
+		return nil, fmt.Errorf("the record lacks bundle generation %d, which this disk has: "+
+			"nothing shows that generation %d continues it", seen, newest)
 	}
 	var out []*certs.Bundle
 	for _, n := range numbers {

@@ -49,9 +49,13 @@ func TestAGenerationThatDoesNotContinueTheOneBeforeIsNotTaken(t *testing.T) {
 		takes   uint64
 		refuses bool
 	}{
-		"none is newer":             {func(*testing.T, []byte) [][]byte { return nil }, 1, false},
-		"the next one continues it": {func(t *testing.T, first []byte) [][]byte { return [][]byte{continuing(t, first, 2)} }, 2, false},
-		"the next one is unrelated": {func(t *testing.T, first []byte) [][]byte { return [][]byte{unrelated(t, 2)} }, 1, true},
+		"none is newer": {func(*testing.T, []byte) [][]byte { return nil }, 1, false},
+		"the next one continues it": {func(t *testing.T, first []byte) [][]byte {
+			return [][]byte{continuing(t, first, 2)}
+		}, 2, false},
+		"the next one is unrelated": {func(t *testing.T, first []byte) [][]byte {
+			return [][]byte{unrelated(t, 2)}
+		}, 1, true},
 		"the one after the next is": {func(t *testing.T, first []byte) [][]byte {
 			return [][]byte{continuing(t, first, 2), unrelated(t, 3)}
 		}, 2, true},
@@ -83,7 +87,8 @@ func TestAGenerationThatDoesNotContinueTheOneBeforeIsNotTaken(t *testing.T) {
 			}
 			a.setPhase(PhaseEtcd) // it is no wait of the phase: the replica goes on, and still says it
 			blocked := a.status(t.Context()).Blocked
-			said := len(blocked) == 1 && blocked[0].Name == bundleRefused && strings.Contains(blocked[0].Reason, "does not continue")
+			said := len(blocked) == 1 && blocked[0].Name == bundleRefused &&
+				strings.Contains(blocked[0].Reason, "does not continue")
 			if said != c.refuses {
 				t.Errorf("%s, emptied %t: blocked %+v", name, emptied, blocked)
 			}
@@ -125,7 +130,8 @@ func (w withoutFirst) Generations(ctx context.Context) ([]uint64, error) {
 func TestABundleUnderAnotherNumberIsNotTaken(t *testing.T) {
 	v, a, _ := renewing(t)
 	v.bundles.later = [][]byte{continuing(t, v.bundles.held, 3)}
-	if _, err := a.readBundle(t.Context(), v.bundles, 1); err == nil || !strings.Contains(err.Error(), "stands as generation 2") {
+	_, err := a.readBundle(t.Context(), v.bundles, 1)
+	if err == nil || !strings.Contains(err.Error(), "stands as generation 2") {
 		t.Error(err)
 	}
 }

@@ -126,7 +126,8 @@ func (d *snapshotDuty) overdue(turn etcdmember.SnapshotTurn, now time.Time) *Blo
 	}
 	switch {
 	case d.failed != nil:
-		return blocked(snapshotOverdue, fmt.Sprintf("this replica could not save a snapshot: %s; %s", d.failed, newest), snapshotNext, since)
+		reason := fmt.Sprintf("this replica could not save a snapshot: %s; %s", d.failed, newest)
+		return blocked(snapshotOverdue, reason, snapshotNext, since)
 	case !turn.Due.IsZero() && now.Sub(since) > snapshotPatience:
 		return blocked(snapshotOverdue, "a snapshot is due and nobody has saved one; "+newest, snapshotNext, since)
 	}
@@ -134,7 +135,8 @@ func (d *snapshotDuty) overdue(turn etcdmember.SnapshotTurn, now time.Time) *Blo
 }
 
 // snapshotNext: the wait ends by itself once a snapshot is saved.
-const snapshotNext = "It is tried again by itself, here and on the other voters; `quorate snapshot save` on one of them tries now."
+const snapshotNext = "It is tried again by itself, here and on the other voters; " +
+	"`quorate snapshot save` on one of them tries now."
 
 // blocked is a wait of no phase: the replica goes on.
 func blocked(name, reason, next string, since time.Time) *Blocked {

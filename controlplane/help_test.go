@@ -62,8 +62,8 @@ func TestFlagsExist(t *testing.T) {
 	}
 }
 
-// TestEveryFlagOfOursIsOwnedOrJudgedOrFree names the flags that quorate sets and an operator may replace by any value. A
-// new flag is a choice between the three, made here.
+// TestEveryFlagOfOursIsOwnedOrJudgedOrFree names the flags that quorate sets and an operator may replace by any value.
+// A new flag is a choice between the three, made here.
 func TestEveryFlagOfOursIsOwnedOrJudgedOrFree(t *testing.T) {
 	free := map[string]bool{
 		"goaway-chance": true, "tls-cipher-suites": true, "enable-bootstrap-token-auth": true,

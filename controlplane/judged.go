@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// judged is a flag that an extra argument may set to what is at least as strict as quorate's own value. docs/ARCHITECTURE.md
-// has the guarantees that the others would weaken.
+// judged is a flag that an extra argument may set to what is at least as strict as quorate's own value.
+// docs/ARCHITECTURE.md has the guarantees that other values would weaken.
 type judged struct {
 	flag string
 	// allowed says which values are taken; empty: none is.
@@ -32,12 +32,15 @@ const (
 	whyOldPlugins = "it replaces the admission plugins, NodeRestriction too; --enable-admission-plugins adds to them"
 )
 
-// neededPlugins are the admission plugins on which a guarantee rests: without the first a kubelet changes any node, without
-// the others whoever may ask for a certificate can approve it, sign it, or ask for one of the administrators' group.
-var neededPlugins = []string{"NodeRestriction", "CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction"}
+// neededPlugins are the admission plugins on which a guarantee rests. Without the first a kubelet changes any node.
+// Without the others whoever may ask for a certificate can approve it, sign it, or ask for one of the administrators' group.
+var neededPlugins = []string{
+	"NodeRestriction", "CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction",
+}
 
 var (
-	judgedTLS       = judged{"tls-min-version", "VersionTLS12 or VersionTLS13", oneOf("VersionTLS12", "VersionTLS13"), whyTLS}
+	judgedTLS = judged{"tls-min-version", "VersionTLS12 or VersionTLS13",
+		oneOf("VersionTLS12", "VersionTLS13"), whyTLS}
 	judgedProfiling = judged{"profiling", "false", isBool(false), whyProfiling}
 	judgedLookup    = judged{"authentication-skip-lookup", "false", isBool(false), whyAnonymous}
 )
@@ -52,13 +55,16 @@ var judgedBy = map[string][]judged{
 			"nothing is issued or changed for a node but by that node, and nothing for administrators"},
 		{"token-auth-file", "", nil, "a token in a file never expires, and is no leaf of the bundle's CAs"},
 		{"service-account-lookup", "true", isBool(true), "a token must end with its service account"},
-		{"kubelet-certificate-authority", "", nil, "the bundle's CA issues the kubelets' certificates; with another one any host could be a kubelet"},
-		{"etcd-servers-overrides", "", nil, "all of the apiserver's data must be in the replica's own member, or a snapshot lacks it"},
+		{"kubelet-certificate-authority", "", nil,
+			"the bundle's CA issues the kubelets' certificates; with another one any host could be a kubelet"},
+		{"etcd-servers-overrides", "", nil,
+			"all of the apiserver's data must be in the replica's own member, or a snapshot lacks it"},
 		{"audit-log-path", "", nil, whyAuditLog},
 	},
 	replica.ControllerManager: {
 		judgedTLS, judgedProfiling, judgedLookup,
-		{"cluster-signing-duration", "1m to " + certs.LeafLifetime.String(), lasts(time.Minute, certs.LeafLifetime), whySigning},
+		{"cluster-signing-duration", "1m to " + certs.LeafLifetime.String(),
+			lasts(time.Minute, certs.LeafLifetime), whySigning},
 	},
 	replica.Scheduler: {
 		judgedTLS, judgedProfiling, judgedLookup,
@@ -107,14 +113,16 @@ func lasts(shortest, longest time.Duration) func(string) bool {
 	}
 }
 
-// withoutAny takes lists that have none of these. A list is read as the components do, as one line of CSV: quotes are not
-// part of a name.
+// withoutAny takes lists that have none of these. A list is read as the components do, as one line of CSV: quotes are
+// not part of a name.
 func withoutAny(names []string) func(string) bool {
 	return func(value string) bool {
 		if value == "" {
 			return true
 		}
 		list, err := csv.NewReader(strings.NewReader(value)).Read()
-		return err == nil && !slices.ContainsFunc(list, func(s string) bool { return slices.Contains(names, strings.TrimSpace(s)) })
+		return err == nil && !slices.ContainsFunc(list, func(s string) bool {
+			return slices.Contains(names, strings.TrimSpace(s))
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -62,12 +63,14 @@ func TestWhatWeakensAGuaranteeIsRefused(t *testing.T) {
 		{serving[1:2], "--audit-log-path=-", ok}, // it is no flag of that component: the component says so
 	} {
 		for _, component := range tc.components {
-			err := Validate(&replica.Cluster{Components: map[string]replica.Component{component: {ExtraArgs: []string{tc.arg}}}})
+			components := map[string]replica.Component{component: {ExtraArgs: []string{tc.arg}}}
+			said := fmt.Sprint(Validate(&replica.Cluster{Components: components}))
+			named := strings.Contains(said, tc.why) && strings.Contains(said, "--"+flagName(tc.arg))
 			switch {
-			case tc.why == ok && err != nil:
-				t.Errorf("%s %s: %v, want taken", component, tc.arg, err)
-			case tc.why != ok && (err == nil || !strings.Contains(err.Error(), tc.why) || !strings.Contains(err.Error(), "--"+flagName(tc.arg))):
-				t.Errorf("%s %s: %v, want refused with %q", component, tc.arg, err, tc.why)
+			case tc.why == ok && said != "<nil>":
+				t.Errorf("%s %s: %s, want taken", component, tc.arg, said)
+			case tc.why != ok && !named:
+				t.Errorf("%s %s: %s, want refused with %q", component, tc.arg, said, tc.why)
 			}
 			seen[component+" "+flagName(tc.arg)] = true
 		}

@@ -244,7 +244,7 @@ func TestAPanicsFirstLineIsTheReason(t *testing.T) {
 	}
 }
 
-// A log may say what a client asked for: root alone reads it, also one that an older version has made, and the one put aside.
+// A log may say what a client asked for: root alone reads it, also one that an older version has made, or one put aside.
 func TestLogsAreRootsAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
 	l := &logFile{path: filepath.Join(dir, "it.log"), limit: 4}

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// visible is a text whose control characters, ANSI sequences and directional marks are spelled out. Names and reasons come
-// out of the record, where whoever may write can put what moves the cursor, hides a line or retitles a terminal. Line
+// visible is a text whose control characters, ANSI sequences and directional marks are spelled out. Names and reasons
+// come out of the record, and whoever may write there could move the cursor, hide a line or retitle a terminal. Line
 // breaks and tabs are escaped as well: in a cell they would look like another row.
 func visible(s string) string {
 	if !strings.ContainsFunc(s, hidden) && utf8.ValidString(s) {

@@ -97,15 +97,16 @@ func named(pairs ...any) error {
 	return errors.Join(errs...)
 }
 
-// placed reports a place that no VM can have. One that the key names as well is compared with the key, which has a valid one.
+// placed reports a place that no VM can have. One that the key names as well is compared with the key's, which is valid.
 func placed(field string, p replica.Place) error {
 	if p.Valid() {
 		return nil
 	}
-	return fmt.Errorf("%s is zone %q, name %q: want both as GCE has them, a-z, 0-9 and - with a letter first", field, p.Zone, p.Name)
+	return fmt.Errorf("%s is zone %q, name %q: want both as GCE has them, a-z, 0-9 and - with a letter first",
+		field, p.Zone, p.Name)
 }
 
-// addressed reports an address that no interface of a VM has. A zone may hold any text, which would stand in the hosts file.
+// addressed reports an address that no interface of a VM has. A zone may be any text, which the hosts file would hold.
 func addressed(list []netip.Addr) error {
 	for _, a := range list {
 		if !a.IsValid() || a.Zone() != "" {

@@ -7,10 +7,10 @@ import (
 )
 
 // The most bytes that are read of an object, and written as one. Whoever may write into the bucket must not be able to
-// take an agent's memory: a View reads 16 objects at once. A snapshot's database has no limit here, since it is streamed.
+// take an agent's memory: a View reads 16 objects at once. A snapshot's database has no limit, since it is streamed.
 const (
-	// maxJSON is for all objects that hold JSON but a snapshot's. The largest is stopped/PLACE.K.json, with 100 bytes for
-	// each change of the membership in a log that was not applied: a few, where 10,000 would still fit.
+	// maxJSON is for all objects that hold JSON but a snapshot's. The largest is stopped/PLACE.K.json, with 100 bytes
+	// for each change of the membership in a log that was not applied: a few, where 10,000 would still fit.
 	maxJSON = 1 << 20
 	// maxSnapshotInfo is for snapshots/E/NAME.json, which has a fixed number of short fields: 600 bytes.
 	maxSnapshotInfo = 64 << 10
@@ -49,7 +49,8 @@ func readLimited(key string, r io.Reader, said int64) ([]byte, error) {
 	limit := limitOf(key)
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		return nil, fmt.Errorf("it has more than the %d bytes that are allowed, though its place says %d: %w", limit, said, errTooLarge)
+		return nil, fmt.Errorf("it has more than the %d bytes that are allowed, though its place says %d: %w",
+			limit, said, errTooLarge)
 	}
 	return data, err
 }

@@ -14,7 +14,7 @@
 //     an answer get the same one. A create whose answer was lost is read back, never assumed.
 //   - "Absent" is concluded from a complete listing only, never from a failed read: gs answers 404 also where the bucket
 //     is gone, and gocloud calls a 403 NotFound.
-//   - No more of an object than the limit of its kind is read into memory (limits.go), whatever its place says of its size.
+//   - No more of an object than the limit of its kind is read into memory (limits.go), whatever size its place names.
 //   - A View is the record as it stood at one moment, whole and decoded, or it is an error. A half-read record decides nothing.
 //
 // Who retries: the gs driver, a bounded number of times and only what is transient (a refused or cut connection, no answer

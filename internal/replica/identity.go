@@ -25,12 +25,12 @@ func (p Place) String() string { return p.Zone + "." + p.Name }
 // gceName is what GCE allows as the name of an instance and of a zone (RFC 1035).
 var gceName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// Valid reports whether GCE can have a VM in this place. A place becomes a line of the hosts file, a path of the record and a
-// member's name: with a blank in it, it would be several.
+// Valid reports whether GCE can have a VM in this place. A place becomes a line of the hosts file, a path of the record
+// and a member's name: with a blank in it, it would be several.
 func (p Place) Valid() bool { return gceName.MatchString(p.Zone) && gceName.MatchString(p.Name) }
 
-// ParsePlace is the inverse of Place.String. It reports false for anything that String cannot have written for a place that
-// is valid.
+// ParsePlace is the inverse of Place.String. It reports false for anything that String cannot have written for a valid
+// place.
 func ParsePlace(s string) (Place, bool) {
 	zone, name, _ := strings.Cut(s, ".")
 	p := Place{Zone: zone, Name: name}
