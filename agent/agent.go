@@ -54,8 +54,8 @@ type Cloud struct {
 	Record  etcdmember.Record
 	Bundles Bundles
 	Compute etcdmember.ComputeAPI
-	// DiskID asks for the id of the data disk; empty where it cannot be known.
-	DiskID func(ctx context.Context) string
+	// DiskID asks for the id of the data disk; an error may pass. Nil: this VM has no data disk of its own.
+	DiskID func(ctx context.Context) (string, error)
 }
 
 // Notifier tells the service manager how far the replica is. Its calls return at once, with or without a manager.
@@ -108,6 +108,7 @@ type Agent struct {
 	files      certs.Files
 	membership *etcdmember.Membership
 	leases     *leases
+	disk       dataDisk
 
 	// binaries waits for what the check of the programs says.
 	binaries func() error
@@ -146,6 +147,7 @@ func (a *Agent) live(ctx context.Context) error {
 		return err
 	}
 	defer a.checkBinaries(ctx, self)()
+	defer a.learnDisk(ctx, self, a.remember)()
 	recorded, err := enter(ctx, a, PhaseRecord, self, a.readRecord)
 	if err != nil {
 		return err

@@ -26,7 +26,8 @@ type identified struct {
 	self    replica.Identity
 	cluster *replica.Cluster
 	cloud   Cloud
-	diskID  string
+	// identity is what is remembered of it for the rest of this boot.
+	identity identity
 }
 
 // identity is what the agent remembers of its identity for the rest of this boot, so that its restart needs no cloud service. It is on
@@ -50,7 +51,6 @@ func (a *Agent) identify(ctx context.Context, _ nothing) (identified, error) {
 	if err := os.MkdirAll(in.cluster.Etcd.DataDir, 0o700); err != nil {
 		return identified{}, fmt.Errorf("make the data directory: %w", err)
 	}
-	id.DiskID = in.diskID
 	if err := a.remember(id); err != nil {
 		return identified{}, err
 	}
@@ -68,14 +68,12 @@ func (a *Agent) open(ctx context.Context, id identity) (identified, error) {
 	if err != nil {
 		return identified{}, err
 	}
-	if id.DiskID == "" && cloud.DiskID != nil {
-		id.DiskID = cloud.DiskID(ctx)
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.self, a.cluster = id.Self, cluster
+	a.disk = dataDisk{exists: cloud.DiskID != nil, id: id.DiskID}
 	a.files = certs.Files{Dir: filepath.Join(cluster.Etcd.DataDir, "pki"), Volatile: filepath.Join(a.cfg.RunDir, "pki")}
-	return identified{id.Self, cluster, cloud, id.DiskID}, nil
+	return identified{id.Self, cluster, cloud, id}, nil
 }
 
 // restartPatience is how long a restart of the agent waits for a metadata server that its VM's boot has already heard.
@@ -199,7 +197,7 @@ func (a *Agent) readRecord(ctx context.Context, in identified) (recorded, error)
 func (a *Agent) memberConfig(in identified) etcdmember.Config {
 	return etcdmember.Config{
 		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS,
-		RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile, DiskID: in.diskID, Preflight: a.preflight, StopPlane: a.stopPlane,
+		RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile, DiskID: a.diskID, Preflight: a.preflight, StopPlane: a.stopPlane,
 		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self},
 		StartAnyway: a.saidStartAnyway, MakeDirectory: a.makeDirectory, AtStep: a.cfg.AtStep,
 	}

@@ -41,6 +41,7 @@ func Explain(ctx context.Context, cfg Config) (etcdmember.Explanation, error) {
 		return etcdmember.Explanation{}, err
 	}
 	defer a.checkBinaries(ctx, in)()
+	defer a.learnDisk(ctx, in, func(identity) error { return nil })()
 	member := a.memberConfig(in)
 	member.ReadOnly = true
 	a.membership = etcdmember.New(member)

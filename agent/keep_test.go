@@ -54,7 +54,7 @@ func TestTheKeysOfTheStatus(t *testing.T) {
 	lag, now := uint64(3), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s := Status{
 		Replica: ReplicaStatus{Identity: replica.Identity{Place: replica.Place{Zone: "z", Name: "n"}, InstanceID: "1", BootID: "b", Project: "p", ProjectNumber: "7",
-			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}, Phase: "keep", Since: now, Ready: true, Incarnation: 2},
+			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}, Phase: "keep", Since: now, Ready: true, Incarnation: 2, DiskID: "d1", DiskIDUnknown: true},
 		Cluster:      ClusterStatus{Name: "demo", Epoch: 1, ID: "c1"},
 		Etcd:         EtcdStatus{Member: "a1", Row: "running", LeaderRow: "44", Members: []MemberStatus{{Name: "z.n.1", ID: "a1", Role: "voter", Leader: true, Started: true, Lag: &lag}}},
 		Components:   []supervisor.Status{{Name: "etcd", State: supervisor.Ready, Since: now, Restarts: 1, Reason: "r", PID: 7}},

@@ -51,6 +51,7 @@ func (a *Agent) status(ctx context.Context) Status {
 		s.Blocked = append(s.Blocked, *b)
 	}
 	s.Snapshots, s.Archives = a.snapshots.shown, a.archives
+	s.Replica.DiskID, s.Replica.DiskIDUnknown = a.disk.id, a.disk.exists && a.disk.id == ""
 	cluster, membership, leases, files := a.cluster, a.membership, a.leases, a.files
 	a.mu.Unlock()
 	s.Components = append([]supervisor.Status{}, a.supervisor.Status()...)

@@ -36,6 +36,10 @@ type ReplicaStatus struct {
 	Ready bool      `json:"ready"`
 	// Incarnation is this tenure's number in the record.
 	Incarnation uint64 `json:"incarnation,omitempty"`
+	// DiskID is the Compute API's id of the data disk. DiskIDUnknown: there is such a disk, and the API has not yet
+	// said its id.
+	DiskID        string `json:"diskID,omitempty"`
+	DiskIDUnknown bool   `json:"diskIDUnknown,omitempty"`
 }
 
 // ClusterStatus names the cluster as the record and etcd know it.

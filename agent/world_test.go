@@ -29,6 +29,8 @@ type vm struct {
 	record   *fixedRecord
 	bundles  *bundles
 	notify   *notifier
+	// diskID answers for the Compute API; newVM's knows the disk.
+	diskID func(context.Context) (string, error)
 }
 
 func newVM(t *testing.T) *vm {
@@ -41,6 +43,7 @@ func newVM(t *testing.T) *vm {
 	self := replica.Identity{Place: replica.Place{Zone: "us-central1-a", Name: "master-a"}, InstanceID: "101", BootID: "boot1",
 		Project: "p", ProjectNumber: "7", Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.11")}}
 	v := &vm{t: t, dir: dir, self: self, record: &fixedRecord{}, bundles: &bundles{}, notify: &notifier{}}
+	v.diskID = func(context.Context) (string, error) { return "d1", nil }
 	v.document = `
 apiVersion: quorate.dev/v1alpha1
 kind: Cluster
@@ -61,7 +64,7 @@ func (v *vm) config() Config {
 	return Config{
 		Log: slog.New(slog.DiscardHandler), Metadata: v.metadata, Notify: v.notify, Self: "/bin/false",
 		Open: func(context.Context, replica.Identity, *replica.Cluster) (Cloud, error) {
-			return Cloud{Record: v.record, Bundles: v.bundles, Compute: noCompute{}, DiskID: func(context.Context) string { return "d1" }}, nil
+			return Cloud{Record: v.record, Bundles: v.bundles, Compute: noCompute{}, DiskID: v.diskID}, nil
 		},
 		Baked: filepath.Join(v.dir, "cluster.yaml"), RunDir: filepath.Join(v.dir, "run"), LogDir: filepath.Join(v.dir, "log"),
 		HostsFile: filepath.Join(v.dir, "hosts"),
@@ -202,12 +205,18 @@ func (b *bundles) Read(_ context.Context, generation uint64) ([]byte, error) {
 
 type noCompute struct{}
 
-func (noCompute) VMs(context.Context) ([]etcdmember.VM, error) { return nil, errors.New("no API") }
+func (noCompute) VMs(context.Context) ([]etcdmember.VM, time.Time, error) {
+	return nil, time.Time{}, errors.New("no API")
+}
 func (noCompute) VM(context.Context, replica.Place) (etcdmember.VM, bool, error) {
 	return etcdmember.VM{}, false, errors.New("no API")
 }
-func (noCompute) DiskIDs(context.Context) ([]string, error)     { return nil, errors.New("no API") }
-func (noCompute) HasDisk(context.Context, string) (bool, error) { return false, errors.New("no API") }
+func (noCompute) Disks(context.Context) ([]etcdmember.DataDisk, error) {
+	return nil, errors.New("no API")
+}
+func (noCompute) Disk(context.Context, string) (etcdmember.DataDisk, bool, error) {
+	return etcdmember.DataDisk{}, false, errors.New("no API")
+}
 
 // eventually waits for a condition that another goroutine brings about.
 func eventually(t *testing.T, what string, ok func() bool) {

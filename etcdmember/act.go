@@ -124,7 +124,7 @@ func (m *Membership) claim(ctx context.Context, p Plan) error {
 func (m *Membership) takeIncarnation(ctx context.Context, f Facts, p Plan) error {
 	mine := record.Incarnation{
 		Place: m.cfg.Me.Place, Number: p.Incarnation, InstanceID: m.cfg.Me.InstanceID, BootID: m.cfg.Me.BootID,
-		Epoch: p.Epoch, MemberID: p.MemberID, DiskID: m.cfg.DiskID, Addresses: m.cfg.Me.Addresses, Time: afterOthers(f.Record, m.cfg.Me, f.Now),
+		Epoch: p.Epoch, MemberID: p.MemberID, DiskID: f.DiskID, Addresses: m.cfg.Me.Addresses, Time: afterOthers(f.Record, m.cfg.Me, f.Now),
 		EmptyDisk: !f.Directory.Exists,
 	}
 	var got record.Incarnation
@@ -136,7 +136,8 @@ func (m *Membership) takeIncarnation(ctx context.Context, f Facts, p Plan) error
 	if err != nil {
 		return err
 	}
-	if !won && (got.InstanceID != mine.InstanceID || got.BootID != mine.BootID || got.DiskID != mine.DiskID || got.Epoch != mine.Epoch) {
+	otherDisk := got.DiskID != "" && mine.DiskID != "" && got.DiskID != mine.DiskID // one that is not known is no other
+	if !won && (got.InstanceID != mine.InstanceID || got.BootID != mine.BootID || otherDisk || got.Epoch != mine.Epoch) {
 		return fmt.Errorf("incarnation %d of this place was taken by instance %s", p.Incarnation, got.InstanceID)
 	}
 	return m.setAgentAt(StepTenureOnDisk, func(a *AgentFile) {
@@ -147,7 +148,7 @@ func (m *Membership) takeIncarnation(ctx context.Context, f Facts, p Plan) error
 func (m *Membership) confirmIncarnation(ctx context.Context, number, epoch uint64, id record.MemberID) error {
 	return m.at(StepConfirm, func() error {
 		_, _, err := m.cfg.Record.ConfirmIncarnation(ctx, m.cfg.Me.Place, number,
-			record.Started{Epoch: epoch, MemberID: id, DiskID: m.cfg.DiskID, Time: time.Now()})
+			record.Started{Epoch: epoch, MemberID: id, DiskID: m.diskID(), Time: time.Now()})
 		return err
 	})
 }

@@ -80,7 +80,7 @@ var smallLogs = sync.OnceFunc(func() { wal.SegmentSizeBytes = 64 << 10 })
 // open is what the agent does at its start.
 func (m *machine) open() *Membership {
 	cfg := Config{
-		Log: m.log, Me: m.me, Cluster: m.cluster, RunDir: filepath.Join(m.dir, "run"), HostsFile: filepath.Join(m.dir, "hosts"), DiskID: "d1",
+		Log: m.log, Me: m.me, Cluster: m.cluster, RunDir: filepath.Join(m.dir, "run"), HostsFile: filepath.Join(m.dir, "hosts"), DiskID: onDisk("d1"),
 		Record: recordOf{m}, Compute: m.compute, Child: m.child, AtStep: m.power.atStep,
 		MakeDirectory: m.makeDirectory,
 	}
@@ -395,10 +395,15 @@ func addVoters(dir string, ids ...record.MemberID) error {
 	return w.Save(&raftpb.HardState{Term: &term, Commit: &last}, more)
 }
 
+// onDisk is the id of the data disk; empty: it is not known.
+func onDisk(id string) func() string { return func() string { return id } }
+
 // fixedCompute lists what it is made of.
 type fixedCompute []VM
 
-func (c fixedCompute) VMs(context.Context) ([]VM, error) { return slices.Clone(c), nil }
+func (c fixedCompute) VMs(context.Context) ([]VM, time.Time, error) {
+	return slices.Clone(c), time.Time{}, nil
+}
 func (c fixedCompute) VM(_ context.Context, p replica.Place) (VM, bool, error) {
 	n := slices.IndexFunc(c, func(vm VM) bool { return vm.Place == p })
 	if n < 0 {
@@ -406,8 +411,10 @@ func (c fixedCompute) VM(_ context.Context, p replica.Place) (VM, bool, error) {
 	}
 	return c[n], true, nil
 }
-func (c fixedCompute) DiskIDs(context.Context) ([]string, error)          { return []string{"d1"}, nil }
-func (c fixedCompute) HasDisk(_ context.Context, id string) (bool, error) { return id == "d1", nil }
+func (c fixedCompute) Disks(context.Context) ([]DataDisk, error) { return []DataDisk{{ID: "d1"}}, nil }
+func (c fixedCompute) Disk(_ context.Context, id string) (DataDisk, bool, error) {
+	return DataDisk{ID: id}, id == "d1", nil
+}
 
 // memoryRecord is the record of all machines of a test. Every create is write-once.
 type memoryRecord struct {
@@ -570,6 +577,22 @@ func (r recordOf) ConfirmIncarnation(_ context.Context, p replica.Place, k uint6
 		return &s.view.Replicas[p][n]
 	}
 	return once(r, "confirm", func() *record.Started { return at().Started }, func() { at().Started = &st })
+}
+
+// NoteDisk completes the incarnation as View does: what it says itself comes first.
+func (r recordOf) NoteDisk(_ context.Context, p replica.Place, k uint64, d record.DataDisk) (record.DataDisk, bool, error) {
+	s := r.m.record
+	at := func() *record.Incarnation {
+		n := slices.IndexFunc(s.view.Replicas[p], func(i record.Incarnation) bool { return i.Number == k })
+		return &s.view.Replicas[p][n]
+	}
+	noted := func() *record.DataDisk {
+		if id := at().DiskID; id != "" {
+			return &record.DataDisk{DiskID: id}
+		}
+		return nil
+	}
+	return once(r, "disk", noted, func() { at().DiskID = d.DiskID })
 }
 
 func (r recordOf) CompleteOrder(_ context.Context, n uint64, d record.Done) (record.Done, bool, error) {

@@ -26,18 +26,19 @@ func (m *Membership) listCompute(ctx context.Context, v record.View) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	l := Listing{Time: time.Now()}
-	vms, err := m.cfg.Compute.VMs(ctx)
+	vms, at, err := m.cfg.Compute.VMs(ctx)
 	l.Err = err
+	if err == nil {
+		l.ServerTime = at
+	}
 	for _, vm := range vms {
-		l.Instances = append(l.Instances, Instance{Place: vm.Place, InstanceID: vm.InstanceID, Status: vm.Status})
+		i := Instance{Place: vm.Place, InstanceID: vm.InstanceID, Status: vm.Status, LastStop: vm.LastStop}
+		l.Instances = append(l.Instances, i)
 	}
 	if err == nil {
 		l.Instances = append(l.Instances, m.notListed(ctx, v, l)...)
 	}
-	l.Disks, l.DisksErr = m.cfg.Compute.DiskIDs(ctx)
-	if l.DisksErr == nil {
-		l.Disks = append(l.Disks, m.disksNotListed(ctx, v, l)...)
-	}
+	m.listDisks(ctx, v, &l)
 	if m.compute.Second.Err == nil && !m.compute.Second.Time.IsZero() {
 		m.compute.First = m.compute.Second
 	}
@@ -71,7 +72,7 @@ func (m *Membership) notListed(ctx context.Context, v record.View, l Listing) []
 				continue
 			}
 			if err == nil && vm.InstanceID == want.InstanceID {
-				want.Status = vm.Status
+				want.Status, want.LastStop = vm.Status, vm.LastStop
 			}
 		}
 		out = append(out, want)
@@ -135,36 +136,4 @@ func (m *Membership) noteInstances(v record.View) {
 		m.compute = Compute{}
 		forgetStops(m.runs)
 	}
-}
-
-// disksNotListed is notListed for the data disks of the places' newest incarnations: one that lost its label looks deleted, and with it the last
-// copy of what only its member acknowledged. Whoever does not find this VM's own disk by its id, or, where that is not known, the first that was just
-// listed, knows nothing.
-func (m *Membership) disksNotListed(ctx context.Context, v record.View, l Listing) (out []string) {
-	trusted, asked := false, false
-	for p, incarnations := range v.Replicas {
-		if len(incarnations) == 0 || p == m.cfg.Me.Place {
-			continue
-		}
-		want := incarnations[len(incarnations)-1].DiskID
-		if want == "" || slices.Contains(l.Disks, want) {
-			continue
-		}
-		if !asked {
-			asked = true
-			exists := m.cfg.DiskID
-			if exists == "" && len(l.Disks) > 0 {
-				exists = l.Disks[0]
-			}
-			found, err := m.cfg.Compute.HasDisk(ctx, exists)
-			trusted = exists != "" && err == nil && found
-		}
-		if trusted {
-			if found, err := m.cfg.Compute.HasDisk(ctx, want); err == nil && !found {
-				continue
-			}
-		}
-		out = append(out, want)
-	}
-	return out
 }

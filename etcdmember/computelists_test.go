@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -18,15 +20,26 @@ type countedCompute struct {
 	err   error // of the single answers
 	lists int
 	asked int
-	// disks are those of the list, unlabelled those that are found by their ids.
+	// disks are those of the list, unlabelled those that are found by their ids; users is what each is attached to.
 	disks, unlabelled []string
+	users             map[string][]replica.Place
+	at                time.Time // when it says that it answers
 }
 
-func (c *countedCompute) VMs(context.Context) ([]VM, error)         { c.lists++; return c.list, nil }
-func (c *countedCompute) DiskIDs(context.Context) ([]string, error) { return c.disks, nil }
+func (c *countedCompute) VMs(context.Context) ([]VM, time.Time, error) {
+	c.lists++
+	return c.list, c.at, nil
+}
 
-func (c *countedCompute) HasDisk(_ context.Context, id string) (bool, error) {
-	return slices.Contains(c.unlabelled, id), c.err
+func (c *countedCompute) Disks(context.Context) (out []DataDisk, err error) {
+	for _, id := range c.disks {
+		out = append(out, DataDisk{ID: id, Users: c.users[id]})
+	}
+	return out, nil
+}
+
+func (c *countedCompute) Disk(_ context.Context, id string) (DataDisk, bool, error) {
+	return DataDisk{ID: id, Users: c.users[id]}, slices.Contains(c.unlabelled, id), c.err
 }
 
 // A data disk is gone only if the API says so of its id, and finds this VM's own: a label can be lost.
@@ -50,7 +63,7 @@ func TestADiskThatLostItsLabelIsNotGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.api.list, c.api.names = []VM{me}, map[replica.Place]VM{pa: me}
 			m := newMachine(t, pa, newRecord())
-			m.config = func(cfg *Config) { cfg.Compute, cfg.DiskID = &c.api, c.own }
+			m.config = func(cfg *Config) { cfg.Compute, cfg.DiskID = &c.api, onDisk(c.own) }
 			ms := m.open()
 			lost := record.Incarnation{Place: pb, Number: 1, InstanceID: "102", DiskID: "d2"}
 			v := record.View{Replicas: map[replica.Place][]record.Incarnation{pa: {{Place: pa, Number: 1, InstanceID: "101", DiskID: "d1"}}, pb: {lost}}}
@@ -66,6 +79,63 @@ func TestADiskThatLostItsLabelIsNotGone(t *testing.T) {
 		})
 	}
 }
+
+// What a decision asks of a list beside who is in it: the API's clock, when a VM was stopped, and whom a disk is
+// attached to.
+func TestAListSaysWhenItWasAnsweredWhoWasStoppedAndWhoHasWhichDisk(t *testing.T) {
+	at, stop, named := t0.Add(time.Hour), t0.Add(30*time.Minute), t0.Add(20*time.Minute)
+	me, b := VM{Place: pa, InstanceID: "101", Status: "RUNNING"}, VM{Place: pb, InstanceID: "102", Status: "TERMINATED", LastStop: stop}
+	c := VM{Place: pc, InstanceID: "103", Status: "STOPPED", LastStop: named}
+	view := record.View{
+		Epochs: []record.Epoch{{Number: 2, Outcome: &record.Outcome{Formed: &record.Formed{}}}},
+		Replicas: map[replica.Place][]record.Incarnation{
+			pa: {{Place: pa, Number: 1, InstanceID: "101", DiskID: "d1", Epoch: 2}},
+			pb: {{Place: pb, Number: 1, InstanceID: "92", DiskID: "d0", Epoch: 1}, {Place: pb, Number: 2, InstanceID: "102", DiskID: "d2", Epoch: 2}},
+			pc: {{Place: pc, Number: 1, InstanceID: "93", DiskID: "d4", Epoch: 2}, {Place: pc, Number: 2, InstanceID: "103", DiskID: "d3", Epoch: 2}},
+		},
+	}
+	users := map[string][]replica.Place{"d1": {pa}, "d2": {}, "d3": {pc}}
+	for name, tc := range map[string]struct {
+		api   countedCompute
+		disks []string // sorted
+		users map[string][]replica.Place
+	}{
+		"all disks are listed": {countedCompute{disks: []string{"d1", "d2", "d3", "d4"}}, []string{"d1", "d2", "d3", "d4"},
+			map[string][]replica.Place{"d1": {pa}, "d2": {}, "d3": {pc}, "d4": nil}},
+		"some are found by their ids, one is gone": {countedCompute{disks: []string{"d2"}, unlabelled: []string{"d1", "d3"}}, []string{"d1", "d2", "d3"},
+			map[string][]replica.Place{"d1": {pa}, "d2": {}, "d3": {pc}}},
+		"what cannot be asked for counts as attached": {countedCompute{disks: []string{"d1", "d2"}, err: errors.New("403")}, []string{"d1", "d2", "d3", "d4"},
+			map[string][]replica.Place{"d1": {pa}, "d2": {}, "d3": {pc}, "d4": {pc}}},
+		"an API that finds no id knows nothing": {countedCompute{disks: []string{"d2"}}, []string{"d1", "d2", "d3", "d4"},
+			map[string][]replica.Place{"d1": {pa}, "d2": {}, "d3": {pc}, "d4": {pc}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t, pa, newRecord())
+			tc.api.list, tc.api.at, tc.api.users = []VM{me, b}, at, users
+			tc.api.names = map[replica.Place]VM{pa: me, pc: c}
+			m.config = func(cfg *Config) { cfg.Compute = &tc.api }
+			ms := m.open()
+			ms.listCompute(t.Context(), view)
+			l := ms.compute.Second
+			slices.Sort(l.Disks)
+			if diff := cmp.Diff(tc.users, l.Users); !l.ServerTime.Equal(at) || !slices.Equal(l.Disks, tc.disks) || diff != "" {
+				t.Errorf("answered at %s, disks %v, users:\n%s", l.ServerTime, l.Disks, diff)
+			}
+			stops := map[string]time.Time{}
+			for _, i := range l.Instances {
+				stops[i.InstanceID] = i.LastStop
+			}
+			want := map[string]time.Time{"101": {}, "102": stop, "103": named}
+			if tc.api.err != nil {
+				want["103"] = time.Time{}
+			}
+			if diff := cmp.Diff(want, stops); diff != "" {
+				t.Errorf("last stops:\n%s", diff)
+			}
+		})
+	}
+}
+
 func (c *countedCompute) VM(_ context.Context, p replica.Place) (VM, bool, error) {
 	c.asked++
 	vm, found := c.names[p]

@@ -157,6 +157,7 @@ func (k *keeper) look(ctx context.Context, s MemberStatus) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+	k.noteDisk(ctx, f)
 	k.unresolved, k.listed = k.unnamed(s), map[record.MemberID]bool{}
 	for _, e := range s.Members {
 		k.listed[e.ID] = true

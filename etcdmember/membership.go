@@ -29,6 +29,9 @@ type Record interface {
 	CreateStopped(ctx context.Context, epoch uint64, s record.Stopped) (record.Stopped, bool, error)
 	CreateIncarnation(ctx context.Context, i record.Incarnation) (record.Incarnation, bool, error)
 	ConfirmIncarnation(ctx context.Context, p replica.Place, number uint64, s record.Started) (record.Started, bool, error)
+	// NoteDisk says the id of an incarnation's data disk that was not known when it was taken; View then has it in the
+	// incarnation.
+	NoteDisk(ctx context.Context, p replica.Place, number uint64, d record.DataDisk) (record.DataDisk, bool, error)
 	AcceptOrder(ctx context.Context, number uint64, a record.Accepted) (record.Accepted, bool, error)
 	SettleOrder(ctx context.Context, number uint64, v record.Verdict) (record.Verdict, bool, error)
 	CompleteOrder(ctx context.Context, number uint64, d record.Done) (record.Done, bool, error)
@@ -47,16 +50,26 @@ type VM struct {
 	InstanceID string
 	Status     string
 	Addresses  []netip.Addr
+	// LastStop is when it was last stopped, by the API's clock; zero: not said.
+	LastStop time.Time
+}
+
+// DataDisk is one data disk of this cluster as the Compute API lists it.
+type DataDisk struct {
+	ID string
+	// Users are the VMs that it is attached to.
+	Users []replica.Place
 }
 
 // ComputeAPI lists what exists in the project. An error is never taken for an empty list. It is called from one goroutine.
 type ComputeAPI interface {
-	VMs(ctx context.Context) ([]VM, error)
+	// VMs lists the cluster's VMs. at is when the API answered, by its own clock; zero: it did not say.
+	VMs(ctx context.Context) (vms []VM, at time.Time, err error)
 	// VM is the one that has a place's name, whatever it is labelled; found is false only where the API says so of this very name.
 	VM(ctx context.Context, p replica.Place) (vm VM, found bool, err error)
-	DiskIDs(ctx context.Context) ([]string, error)
-	// HasDisk finds a disk by its id, whatever it is labelled; false is the API's word about this very id.
-	HasDisk(ctx context.Context, id string) (bool, error)
+	Disks(ctx context.Context) ([]DataDisk, error)
+	// Disk finds a disk by its id, whatever it is labelled; found false is the API's word about this very id.
+	Disk(ctx context.Context, id string) (d DataDisk, found bool, err error)
 }
 
 // Child is the process in which the member runs. Start returns once the process runs with the configuration at path; Stop
@@ -78,8 +91,9 @@ type Config struct {
 	TLS   func() *tls.Config
 	// RunDir is a tmpfs: the child's configuration and its status socket. HostsFile is /etc/hosts where it is empty.
 	RunDir, HostsFile string
-	// DiskID is the Compute API's id of the data disk; empty where it is not known.
-	DiskID string
+	// DiskID returns the Compute API's id of the data disk; nil, or empty: it is not known yet. Once known it stays the
+	// same.
+	DiskID func() string
 	// Preflight returns why this VM is not fit to seed; nil: it is.
 	Preflight func(ctx context.Context) error
 	// StopPlane stops all that uses etcd on this replica, before etcd itself stops for good.

@@ -19,7 +19,7 @@ import (
 func (m *Membership) observe(ctx context.Context) Facts {
 	disk := m.openDisk()
 	f := Facts{
-		Now: time.Now(), Me: m.cfg.Me, Cluster: m.cfg.Cluster.Name, DiskID: m.cfg.DiskID, Disk: disk,
+		Now: time.Now(), Me: m.cfg.Me, Cluster: m.cfg.Cluster.Name, DiskID: m.diskID(), Disk: disk,
 		EtcdVersion: version.Version, StrangerSince: m.strangerSince,
 		Policy: Policy{Replicas: m.cfg.Cluster.Replicas, Restore: m.cfg.Cluster.Restore,
 			Survivors: m.cfg.Cluster.Survivors == replica.SurvivorsRestore},

@@ -243,7 +243,7 @@ func (a *realAgent) life(ctx context.Context) (err error) {
 		}
 	}()
 	ms := New(Config{
-		Log: a.log, Me: a.me, Cluster: a.cluster, RunDir: filepath.Join(a.dir, "run"), HostsFile: a.ring.hosts, DiskID: "d1",
+		Log: a.log, Me: a.me, Cluster: a.cluster, RunDir: filepath.Join(a.dir, "run"), HostsFile: a.ring.hosts, DiskID: onDisk("d1"),
 		Files: a.files, TLS: func() *tls.Config { return a.tls },
 		Record: recordOf{a.machine}, Compute: a.ring.vms, Child: a.child, AtStep: func(s Step, when Moment) { a.ring.cutAt(s, when, a) },
 	})

@@ -233,7 +233,7 @@ func TestASurvivorThatLosesItsDiskAfterClosingSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.record.change(func(v *record.View) { v.Bundle = 1 })
-		m.config = func(c *Config) { c.DiskID = "d2" }
+		m.config = func(c *Config) { c.DiskID = onDisk("d2") }
 		ms := m.openAfter("recreate")
 		booted := boots(t, ms)
 		eventually(t, "source-gone", func() bool { return blockedName(ms) == "source-gone" })

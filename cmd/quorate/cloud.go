@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/quorate/quorate/agent"
@@ -32,9 +33,11 @@ func openCloud(ctx context.Context, metadata *gce.Metadata, self replica.Identit
 		return agent.Cloud{}, err
 	}
 	api := &computeAPI{compute: compute, cluster: c.Name}
-	return agent.Cloud{Record: store, Bundles: bundles, Compute: api, DiskID: func(ctx context.Context) string {
-		return api.diskID(ctx, self, c.Etcd.DataDisk)
-	}}, nil
+	out := agent.Cloud{Record: store, Bundles: bundles, Compute: api}
+	if c.Etcd.DataDisk != "" {
+		out.DiskID = func(ctx context.Context) (string, error) { return api.diskID(ctx, self, c.Etcd.DataDisk) }
+	}
+	return out, nil
 }
 
 // computeAPI speaks the membership's words to the Compute API.
@@ -44,69 +47,68 @@ type computeAPI struct {
 }
 
 // VMs lists the VMs of the cluster.
-func (a *computeAPI) VMs(ctx context.Context) ([]etcdmember.VM, error) {
-	list, err := a.compute.Instances(ctx, a.cluster)
+func (a *computeAPI) VMs(ctx context.Context) ([]etcdmember.VM, time.Time, error) {
+	list, at, err := a.compute.Instances(ctx, a.cluster)
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	out := make([]etcdmember.VM, len(list))
 	for i, vm := range list {
-		out[i] = etcdmember.VM{Place: vm.Place, InstanceID: vm.InstanceID, Status: vm.Status, Addresses: vm.Addresses}
+		out[i] = vmOf(vm)
 	}
-	return out, nil
+	return out, at, nil
 }
 
 // VM finds the VM of a place by its name.
 func (a *computeAPI) VM(ctx context.Context, p replica.Place) (etcdmember.VM, bool, error) {
 	vm, found, err := a.compute.Instance(ctx, p)
-	return etcdmember.VM{Place: vm.Place, InstanceID: vm.InstanceID, Status: vm.Status, Addresses: vm.Addresses}, found, err
+	return vmOf(vm), found, err
 }
 
-// DiskIDs lists the ids of the cluster's disks.
-func (a *computeAPI) DiskIDs(ctx context.Context) ([]string, error) {
+func vmOf(i gce.Instance) etcdmember.VM {
+	return etcdmember.VM{
+		Place: i.Place, InstanceID: i.InstanceID, Status: i.Status, Addresses: i.Addresses, LastStop: i.LastStop,
+	}
+}
+
+// Disks lists the cluster's disks.
+func (a *computeAPI) Disks(ctx context.Context) ([]etcdmember.DataDisk, error) {
 	list, err := a.compute.Disks(ctx, a.cluster)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]string, len(list))
+	out := make([]etcdmember.DataDisk, len(list))
 	for i, d := range list {
-		out[i] = d.ID
+		out[i] = etcdmember.DataDisk{ID: d.ID, Users: d.Users}
 	}
 	return out, nil
 }
 
-// HasDisk finds a disk of the project by its id.
-func (a *computeAPI) HasDisk(ctx context.Context, id string) (bool, error) {
-	return a.compute.HasDisk(ctx, id)
+// Disk finds a disk of the project by its id.
+func (a *computeAPI) Disk(ctx context.Context, id string) (etcdmember.DataDisk, bool, error) {
+	d, found, err := a.compute.Disk(ctx, id)
+	return etcdmember.DataDisk{ID: d.ID, Users: d.Users}, found, err
 }
 
-// diskTimeout bounds the question for the data disk's id. Without an answer the boot goes on: a disk that was rolled back is then
-// found by its incarnation and its marks.
-const diskTimeout = 2 * time.Second
-
-// diskID is the Compute API's id of the disk that this VM knows under a device name; empty where it cannot be known.
-func (a *computeAPI) diskID(ctx context.Context, self replica.Identity, device string) string {
-	if device == "" {
-		return ""
+// diskID is the Compute API's id of the disk that this VM knows under a device name. The VM is asked for by its name,
+// so that no zone but its own has to answer, and the disk by the URL that its VM has for it, which is a regional disk's
+// region.
+func (a *computeAPI) diskID(ctx context.Context, self replica.Identity, device string) (string, error) {
+	vm, found, err := a.compute.Instance(ctx, self.Place)
+	switch {
+	case err != nil:
+		return "", err
+	case !found:
+		return "", fmt.Errorf("the Compute API has no instance %s", self.Place)
+	case vm.InstanceID != self.InstanceID:
+		return "", fmt.Errorf("the Compute API shows instance %s as %s; this is %s",
+			vm.InstanceID, self.Place, self.InstanceID)
 	}
-	ctx, cancel := context.WithTimeout(ctx, diskTimeout)
-	defer cancel()
-	list, err := a.compute.Instances(ctx, a.cluster)
-	if err != nil {
-		return ""
-	}
-	for _, vm := range list {
-		if vm.Place != self.Place || vm.InstanceID != self.InstanceID {
-			continue
-		}
-		for _, d := range vm.Disks {
-			if d.DeviceName != device {
-				continue
-			}
-			if id, found, err := a.compute.Disk(ctx, self.Zone, d.Name); err == nil && found {
-				return id
-			}
+	for _, d := range vm.Disks {
+		if d.DeviceName == device {
+			disk, err := a.compute.Attached(ctx, d)
+			return disk.ID, err
 		}
 	}
-	return ""
+	return "", fmt.Errorf("the Compute API shows no disk with the device name %q at %s", device, self.Place)
 }

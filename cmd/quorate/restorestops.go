@@ -21,7 +21,7 @@ const (
 
 // instanceStops is what stopping VMs needs of the Compute API.
 type instanceStops interface {
-	Instances(ctx context.Context, cluster string) ([]gce.Instance, error)
+	Instances(ctx context.Context, cluster string) ([]gce.Instance, time.Time, error)
 	StopInstance(ctx context.Context, p replica.Place, instanceID string) error
 }
 
@@ -55,7 +55,7 @@ func (f *restoreFlags) stops(ctx context.Context, w wreck) (*vmStops, error) {
 	}
 	compute, err := gce.NewCompute(gce.ComputeConfig{Project: w.Inception.ProjectNumber, Endpoint: c.Compute.Endpoint, Stops: true})
 	if err == nil {
-		_, err = compute.Instances(ctx, c.Name)
+		_, _, err = compute.Instances(ctx, c.Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--stop-vms: %w; nothing was written", err)
@@ -83,7 +83,7 @@ func (s *vmStops) look(ctx context.Context, out io.Writer, waited []record.Incar
 	if len(due) == 0 {
 		return
 	}
-	list, err := s.api.Instances(ctx, s.cluster)
+	list, _, err := s.api.Instances(ctx, s.cluster)
 	if err != nil {
 		s.trouble(out, fmt.Sprintf("Which VMs still run is not known: %s.", err))
 		return

@@ -25,10 +25,10 @@ type stoppable struct {
 	silent  error    // to list
 }
 
-func (s *stoppable) Instances(context.Context, string) ([]gce.Instance, error) {
+func (s *stoppable) Instances(context.Context, string) ([]gce.Instance, time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.list), s.silent
+	return slices.Clone(s.list), time.Time{}, s.silent
 }
 
 func (s *stoppable) StopInstance(_ context.Context, p replica.Place, id string) error {

@@ -150,6 +150,9 @@ func cluster(s agent.Status) string {
 	if s.Replica.Incarnation > 0 {
 		parts = append(parts, fmt.Sprintf("incarnation %d", s.Replica.Incarnation))
 	}
+	if s.Replica.DiskIDUnknown {
+		parts = append(parts, "disk id unknown")
+	}
 	if s.Etcd.Row != "" {
 		parts = append(parts, "membership row "+s.Etcd.Row)
 	}

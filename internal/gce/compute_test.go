@@ -82,12 +82,19 @@ func TestInstancesOfAllPagesAndZones(t *testing.T) {
 		}
 		send(w, 200, instanceList(`"zones/us-central1-c":{"instances":[`+instance("m2", "prod", 2)+`]}`, ""))
 	})
-	got, err := c.Instances(t.Context(), "prod")
+	got, at, err := c.Instances(t.Context(), "prod")
+	if time.Since(at).Abs() > 5*time.Second {
+		t.Errorf("answered at %s", at)
+	}
+	const source = "https://www.googleapis.com/compute/v1/projects/demo/zones/us-central1-a/disks/"
 	vm := func(zone, name, id string) Instance {
 		return Instance{
 			Place: replica.Place{Zone: zone, Name: name}, InstanceID: id, Status: "RUNNING",
 			Addresses: []netip.Addr{netip.MustParseAddr("10.240.0." + id)},
-			Disks:     []AttachedDisk{{Name: name, DeviceName: "boot"}, {Name: name + "-pd", DeviceName: "master-pd"}},
+			Disks: []AttachedDisk{
+				{Name: name, DeviceName: "boot", Source: source + name},
+				{Name: name + "-pd", DeviceName: "master-pd", Source: source + name + "-pd"},
+			},
 		}
 	}
 	want := []Instance{vm("us-central1-a", "m1", "1"), vm("us-central1-c", "m2", "2")}
@@ -101,7 +108,7 @@ func TestNoInstanceIsAnEmptyList(t *testing.T) {
 	c := fakeCompute(t, time.Second, func(w http.ResponseWriter, _ *http.Request, _ int) {
 		send(w, 200, instanceList(`"zones/us-central1-a":`+noResults, `,"warning":{"code":"NO_RESULTS_ON_PAGE"}`))
 	})
-	if got, err := c.Instances(t.Context(), "prod"); len(got) != 0 || err != nil {
+	if got, _, err := c.Instances(t.Context(), "prod"); len(got) != 0 || err != nil {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
@@ -147,9 +154,9 @@ func TestInstancesRefusesWhatIsNotWhole(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			c := fakeCompute(t, 300*time.Millisecond, tc.answer)
-			got, err := c.Instances(t.Context(), "prod")
-			if err == nil || got != nil {
-				t.Fatalf("got %v, %v", got, err)
+			got, at, err := c.Instances(t.Context(), "prod")
+			if err == nil || got != nil || !at.IsZero() {
+				t.Fatalf("got %v at %s, %v", got, at, err)
 			}
 			if !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "for the instances of cluster prod: ") || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want %q", err, tc.want)
@@ -174,7 +181,7 @@ func TestPassingFaultsAreRetried(t *testing.T) {
 			send(w, 200, instanceList(m1, ""))
 		}
 	})
-	if got, err := c.Instances(t.Context(), "prod"); len(got) != 1 || err != nil {
+	if got, _, err := c.Instances(t.Context(), "prod"); len(got) != 1 || err != nil {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
@@ -203,56 +210,132 @@ func TestDisks(t *testing.T) {
 	}
 }
 
-func TestHasDisk(t *testing.T) {
+func TestDiskByItsID(t *testing.T) {
 	t.Parallel()
 	c := fakeCompute(t, 300*time.Millisecond, func(w http.ResponseWriter, r *http.Request, _ int) {
 		items := noResults
 		switch filter := r.URL.Query().Get("filter"); filter {
 		case "id=78":
-			items = `{"disks":[{"name":"other","id":"78"}]}`
+			items = `{"disks":[{"name":"other","id":"78","users":["https://x/projects/demo/zones/us-central1-b/instances/m2"]}]}`
 		case "id=80": // the filter is passed over
 			items = `{"disks":[{"name":"other","id":"78"}]}`
 		case "id=81":
 			items = strings.Replace(noResults, "NO_RESULTS_ON_PAGE", "UNREACHABLE", 1)
+		case "id=82":
+			items = `{"disks":[{"name":"other","id":"82","users":["m2"]}]}`
 		}
 		send(w, 200, `{"kind":"compute#diskAggregatedList","items":{"zones/us-central1-a":`+items+`}}`)
 	})
 	for _, tc := range []struct {
 		id           string
 		found, fails bool
-	}{{"78", true, false}, {"79", false, false}, {"80", false, false}, {"81", false, true}, {"", false, true}, {"a", false, true}} {
-		if found, err := c.HasDisk(t.Context(), tc.id); found != tc.found || (err != nil) != tc.fails {
-			t.Errorf("id %q: %t, %v", tc.id, found, err)
+	}{
+		{"78", true, false}, {"79", false, false}, {"80", false, false}, {"81", false, true}, {"82", false, true},
+		{"", false, true}, {"a", false, true},
+	} {
+		d, found, err := c.Disk(t.Context(), tc.id)
+		whole := d.ID == tc.id && fmt.Sprint(d.Users) == "[us-central1-b.m2]"
+		if found != tc.found || (err != nil) != tc.fails || found != whole {
+			t.Errorf("id %q: %+v, %t, %v", tc.id, d, found, err)
 		}
 	}
 }
 
-func TestDisk(t *testing.T) {
+// A regional disk is no zone's: its URL says so, and it is another resource.
+func TestAnAttachedDiskIsReadWhereItsURLSays(t *testing.T) {
 	t.Parallel()
 	c := fakeCompute(t, 300*time.Millisecond, func(w http.ResponseWriter, r *http.Request, _ int) {
-		switch path := strings.TrimPrefix(r.URL.Path, "/compute/v1/projects/demo/zones/"); path {
-		case "us-central1-a/disks/m1-pd":
+		switch path := strings.TrimPrefix(r.URL.Path, "/compute/v1/projects/demo/"); path {
+		case "zones/us-central1-a/disks/m1-pd":
 			send(w, 200, `{"kind":"compute#disk","name":"m1-pd","id":"77"}`)
-		case "us-central1-a/disks/gone":
+		case "regions/us-central1/disks/m1-pd":
+			send(w, 200, `{"kind":"compute#disk","name":"m1-pd","id":"78","users":["https://x/zones/us-central1-a/instances/m1"]}`)
+		case "zones/us-central1-a/disks/gone":
 			send(w, 404, apiError(404, "notFound", "The resource 'projects/demo/zones/us-central1-a/disks/gone' was not found"))
-		case "nowhere/disks/gone":
-			send(w, 404, apiError(404, "notFound", "The resource 'projects/demo/zones/nowhere' was not found"))
 		default:
 			send(w, 200, `{}`)
 		}
 	})
-	for _, tc := range []struct {
-		zone, name, id string
-		found, fails   bool
-	}{
-		{"us-central1-a", "m1-pd", "77", true, false},
-		{"us-central1-a", "gone", "", false, false},
-		{"nowhere", "gone", "", false, true},
-		{"us-central1-a", "strange", "", false, true},
+	const base = "https://www.googleapis.com/compute/v1/projects/demo/"
+	for _, tc := range []struct{ source, name, want string }{
+		{base + "zones/us-central1-a/disks/m1-pd", "m1-pd", "{us-central1-a m1-pd 77 []}"},
+		{base + "regions/us-central1/disks/m1-pd", "m1-pd", "{us-central1 m1-pd 78 [us-central1-a.m1]}"},
+		{base + "zones/us-central1-a/disks/gone", "gone", ""},
+		{base + "zones/us-central1-a/disks/strange", "strange", ""},
+		{base + "global/us-central1/disks/m1-pd", "m1-pd", ""},
+		{base + "zones/us-central1-a/images/m1-pd", "m1-pd", ""},
+		{"", "", ""},
 	} {
-		id, found, err := c.Disk(t.Context(), tc.zone, tc.name)
-		if id != tc.id || found != tc.found || (err != nil) != tc.fails {
-			t.Errorf("%s in %s: got %q, %v, %v", tc.name, tc.zone, id, found, err)
+		got, err := c.Attached(t.Context(), AttachedDisk{Name: tc.name, Source: tc.source})
+		if (err == nil) != (tc.want != "") || err == nil && fmt.Sprint(got) != tc.want {
+			t.Errorf("%q: got %+v, %v, want %s", tc.source, got, err, tc.want)
+		}
+	}
+}
+
+// The API's clock is that of the oldest page. A clock that it does not show is not made up.
+func TestWhenAListWasAnswered(t *testing.T) {
+	t.Parallel()
+	early, late := "Sun, 22 Nov 2026 12:00:00 GMT", "Sun, 22 Nov 2026 12:00:07 GMT"
+	for name, tc := range map[string]struct {
+		dates [2]string
+		want  string
+	}{
+		"the first page is the older":     {[2]string{early, late}, early},
+		"the second page is the older":    {[2]string{late, early}, early},
+		"the first page does not say":     {[2]string{"", late}, ""},
+		"the second page does not say":    {[2]string{early, ""}, ""},
+		"a date that is none":             {[2]string{early, "yesterday"}, ""},
+		"a time without a zone of HTTP's": {[2]string{early, "2026-11-22T12:00:07Z"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := fakeCompute(t, time.Second, func(w http.ResponseWriter, r *http.Request, _ int) {
+				page, next := 0, `,"nextPageToken":"two"`
+				if r.FormValue("pageToken") != "" {
+					page, next = 1, ""
+				}
+				w.Header()["Date"] = nil
+				if tc.dates[page] != "" {
+					w.Header().Set("Date", tc.dates[page])
+				}
+				send(w, 200, instanceList(`"zones/us-central1-a":`+noResults, next))
+			})
+			_, at, err := c.Instances(t.Context(), "prod")
+			got := ""
+			if !at.IsZero() {
+				got = at.UTC().Format(http.TimeFormat)
+			}
+			if err != nil || got != tc.want {
+				t.Errorf("got %q, %v, want %q", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhenAVMWasLastStopped(t *testing.T) {
+	t.Parallel()
+	for stamp, want := range map[string]string{
+		`"lastStopTimestamp":"2026-11-22T05:00:00.123-07:00",`: "2026-11-22T12:00:00.123Z",
+		`"lastStopTimestamp":"last night",`:                    "0001-01-01T00:00:00Z",
+		`"lastStopTimestamp":"",`:                              "0001-01-01T00:00:00Z",
+		``:                                                     "0001-01-01T00:00:00Z",
+	} {
+		vm := strings.Replace(instance("m1", "prod", 1), `"status"`, stamp+`"status"`, 1)
+		c := fakeCompute(t, time.Second, func(w http.ResponseWriter, r *http.Request, _ int) {
+			if strings.HasSuffix(r.URL.Path, "/aggregated/instances") {
+				send(w, 200, instanceList(`"zones/us-central1-a":{"instances":[`+vm+`]}`, ""))
+				return
+			}
+			send(w, 200, vm)
+		})
+		list, _, err := c.Instances(t.Context(), "prod")
+		one, found, errOne := c.Instance(t.Context(), replica.Place{Zone: "us-central1-a", Name: "m1"})
+		if err != nil || errOne != nil || !found || len(list) != 1 {
+			t.Fatalf("%s: listed %v, %v; by its name %v, %v", stamp, list, err, one, errOne)
+		}
+		if at := list[0].LastStop; at.UTC().Format(time.RFC3339Nano) != want || !one.LastStop.Equal(at) {
+			t.Errorf("%s: listed %v, by its name %v, want %s", stamp, at, one.LastStop, want)
 		}
 	}
 }
@@ -304,7 +387,7 @@ func TestComputeLooksForCredentialsAtTheFirstQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := c.Instances(t.Context(), "prod"); got != nil || err == nil || !strings.Contains(err.Error(), "ask the Compute API for the instances of cluster prod: ") || !strings.Contains(err.Error(), "absent.json") {
+	if got, _, err := c.Instances(t.Context(), "prod"); got != nil || err == nil || !strings.Contains(err.Error(), "ask the Compute API for the instances of cluster prod: ") || !strings.Contains(err.Error(), "absent.json") {
 		t.Errorf("got %v, %v", got, err)
 	}
 }

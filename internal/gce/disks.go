@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -29,7 +28,7 @@ type Disk struct {
 // Disks lists every disk that carries the cluster's label, attached or not. It is complete or an error, as Instances.
 func (c *Compute) Disks(ctx context.Context, cluster string) ([]Disk, error) {
 	var out []Disk
-	err := c.pages(ctx, "the disks of cluster "+cluster, func(ctx context.Context, api *compute.Service, token string) (page, error) {
+	_, err := c.pages(ctx, "the disks of cluster "+cluster, func(ctx context.Context, api *compute.Service, token string) (page, error) {
 		list, err := api.Disks.AggregatedList(c.project).Context(ctx).Filter(labelFilter(cluster)).PageToken(token).Do()
 		if err != nil {
 			return page{}, err
@@ -49,21 +48,28 @@ func disksOf(list *compute.DiskAggregatedList, cluster string) ([]Disk, []string
 		if !labelled(d.Labels, cluster) {
 			return nil
 		}
-		if d.Id == 0 || d.Name == "" {
-			return finalError{fmt.Errorf("found a disk %q in %s without name or id", d.Name, scope)}
-		}
-		out = append(out, Disk{Zone: lastPart(scope), Name: d.Name, ID: strconv.FormatUint(d.Id, 10), Users: usersOf(d)})
-		return nil
+		one, err := diskOf(lastPart(scope), d)
+		out = append(out, one)
+		return err
 	})
 	return out, problems, err
 }
 
-func idsOf(list *compute.DiskAggregatedList) (ids, problems []string, err error) {
-	problems, err = eachDisk(list, func(_ string, d *compute.Disk) error {
-		ids = append(ids, strconv.FormatUint(d.Id, 10))
-		return nil
-	})
-	return ids, problems, err
+// diskOf translates one disk. A user that cannot be read is an error: the disk would look as if that VM had let go of
+// it.
+func diskOf(zone string, d *compute.Disk) (Disk, error) {
+	if d.Id == 0 || d.Name == "" {
+		return Disk{}, finalError{fmt.Errorf("found a disk %q in %s without name or id", d.Name, zone)}
+	}
+	out := Disk{Zone: zone, Name: d.Name, ID: strconv.FormatUint(d.Id, 10)}
+	for _, user := range d.Users { // …/zones/ZONE/instances/NAME
+		before, name, ok := strings.Cut(user, "/instances/")
+		if !ok || name == "" || strings.Contains(name, "/") {
+			return Disk{}, finalError{fmt.Errorf("found user %q at disk %s in %s", shorten(user), d.Name, zone)}
+		}
+		out.Users = append(out.Users, replica.Place{Zone: lastPart(before), Name: name})
+	}
+	return out, nil
 }
 
 // eachDisk goes through one page, and names what makes it incomplete.
@@ -89,54 +95,85 @@ func eachDisk(list *compute.DiskAggregatedList, take func(scope string, d *compu
 	return problems, nil
 }
 
-// HasDisk finds a disk of the project by its id, whatever it is labelled. It is false only where a complete answer lacks it; whether the API
-// filters by id as expected a caller finds out with an id that it knows to exist.
-func (c *Compute) HasDisk(ctx context.Context, id string) (found bool, err error) {
+// Disk finds a disk of the project by its id, whatever it is labelled. found is false only where a complete answer
+// lacks it; whether the API filters by id as expected a caller finds out with an id that it knows to exist.
+func (c *Compute) Disk(ctx context.Context, id string) (disk Disk, found bool, err error) {
 	if n, err := strconv.ParseUint(id, 10, 64); err != nil || n == 0 {
-		return false, fmt.Errorf("find the disk with id %q: a disk's id is a number", id)
+		return Disk{}, false, fmt.Errorf("find the disk with id %q: a disk's id is a number", id)
 	}
-	err = c.pages(ctx, "the disk with id "+id, func(ctx context.Context, api *compute.Service, token string) (page, error) {
+	_, err = c.pages(ctx, "the disk with id "+id, func(ctx context.Context, api *compute.Service, token string) (page, error) {
 		list, err := api.Disks.AggregatedList(c.project).Context(ctx).Filter("id=" + id).PageToken(token).Do()
 		if err != nil {
 			return page{}, err
 		}
-		ids, problems, err := idsOf(list)
-		return page{next: list.NextPageToken, problems: problems, take: func() { found = found || slices.Contains(ids, id) }}, err
+		var here *Disk
+		problems, err := eachDisk(list, func(scope string, d *compute.Disk) error {
+			if strconv.FormatUint(d.Id, 10) != id {
+				return nil
+			}
+			one, err := diskOf(lastPart(scope), d)
+			here = &one
+			return err
+		})
+		return page{next: list.NextPageToken, problems: problems, take: func() {
+			if here != nil {
+				disk, found = *here, true
+			}
+		}}, err
 	})
-	return found && err == nil, err
-}
-
-// usersOf reads …/zones/ZONE/instances/NAME.
-func usersOf(d *compute.Disk) []replica.Place {
-	var out []replica.Place
-	for _, user := range d.Users {
-		before, name, ok := strings.Cut(user, "/instances/")
-		if ok {
-			out = append(out, replica.Place{Zone: lastPart(before), Name: name})
-		}
+	if err != nil {
+		return Disk{}, false, err
 	}
-	return out
+	return disk, found, nil
 }
 
-// Disk is the id of one zonal disk. found is false only where the API says of this very disk that it does not exist; a
-// missing zone or project, which has the same status, is an error.
-func (c *Compute) Disk(ctx context.Context, zone, name string) (id string, found bool, err error) {
-	asked := fmt.Sprintf("disk %s in %s", name, zone)
-	err = c.ask(ctx, asked, func(ctx context.Context, api *compute.Service) error {
-		d, err := api.Disks.Get(c.project, zone, name).Context(ctx).Do()
+// Attached reads a disk by the URL under which its VM names it: a zone's, or a region's, whose disks have other
+// resources. A disk that does not exist is an error: its VM has just said that it does.
+func (c *Compute) Attached(ctx context.Context, a AttachedDisk) (disk Disk, err error) {
+	get, where, err := c.getter(a.Source)
+	if err != nil {
+		return Disk{}, err
+	}
+	err = c.ask(ctx, fmt.Sprintf("disk %s in %s", a.Name, where), func(ctx context.Context, api *compute.Service) error {
+		d, err := get(ctx, api)
 		if err != nil {
 			return err
 		}
-		if d.Id == 0 || d.Name != name {
+		if d.Name != a.Name {
 			return finalError{fmt.Errorf("found a disk %q with id %d", d.Name, d.Id)}
 		}
-		id = strconv.FormatUint(d.Id, 10)
-		return nil
+		disk, err = diskOf(where, d)
+		return err
 	})
-	if isMissing(err, "disks", name) {
-		return "", false, nil
+	if err != nil {
+		return Disk{}, err
 	}
-	return id, err == nil, err
+	return disk, nil
+}
+
+// diskGet is the question for one disk.
+type diskGet func(context.Context, *compute.Service) (*compute.Disk, error)
+
+// getter is the question that a disk's URL leads to. It ends with /zones/ZONE/disks/NAME or /regions/REGION/disks/NAME.
+func (c *Compute) getter(source string) (get diskGet, where string, err error) {
+	parts := strings.Split(source, "/")
+	n := len(parts)
+	if n < 4 || parts[n-2] != "disks" || parts[n-1] == "" || parts[n-3] == "" {
+		return nil, "", fmt.Errorf("find the disk at %q: the URL ends with /zones/ZONE/disks/NAME "+
+			"or /regions/REGION/disks/NAME", shorten(source))
+	}
+	where, name := parts[n-3], parts[n-1]
+	switch parts[n-4] {
+	case "zones":
+		return func(ctx context.Context, api *compute.Service) (*compute.Disk, error) {
+			return api.Disks.Get(c.project, where, name).Context(ctx).Do()
+		}, where, nil
+	case "regions":
+		return func(ctx context.Context, api *compute.Service) (*compute.Disk, error) {
+			return api.RegionDisks.Get(c.project, where, name).Context(ctx).Do()
+		}, where, nil
+	}
+	return nil, "", fmt.Errorf("find the disk at %q: found %q; zones or regions is allowed", shorten(source), parts[n-4])
 }
 
 // isMissing: the API says of this very resource that it does not exist.

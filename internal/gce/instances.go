@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"google.golang.org/api/compute/v1"
 
@@ -16,8 +17,11 @@ type Instance struct {
 	replica.Place
 	// InstanceID is GCE's numeric id.
 	InstanceID string
-	// Status is GCE's word: PROVISIONING, STAGING, RUNNING, STOPPING, SUSPENDING, SUSPENDED, REPAIRING, TERMINATED.
+	// Status is GCE's word: PROVISIONING, STAGING, RUNNING, STOPPING, SUSPENDING, SUSPENDED, REPAIRING, STOPPED,
+	// TERMINATED.
 	Status string
+	// LastStop is when it was last stopped, by GCE's clock; zero: GCE does not say, or not in RFC 3339.
+	LastStop time.Time
 	// Addresses are the internal addresses of its interfaces, nic0 first.
 	Addresses []netip.Addr
 	// Disks are attached to it, the boot disk too.
@@ -29,24 +33,28 @@ type AttachedDisk struct {
 	// Name is the disk's, DeviceName what the guest sees under /dev/disk/by-id/google-….
 	Name       string
 	DeviceName string
+	// Source is the disk's URL, of a zone or of a region.
+	Source string
 }
 
 // Instances lists every VM of the cluster, in whatever state, in all zones. The list is complete or it is an error: a
 // zone that did not answer, a warning, a page that is missing. An empty list means only that nothing carries the label.
-func (c *Compute) Instances(ctx context.Context, cluster string) ([]Instance, error) {
+// at is when the API answered, by its own clock: with the oldest of the pages; zero where it does not say.
+func (c *Compute) Instances(ctx context.Context, cluster string) (list []Instance, at time.Time, err error) {
 	var out []Instance
-	err := c.pages(ctx, "the instances of cluster "+cluster, func(ctx context.Context, api *compute.Service, token string) (page, error) {
+	at, err = c.pages(ctx, "the instances of cluster "+cluster, func(ctx context.Context, api *compute.Service, token string) (page, error) {
 		list, err := api.Instances.AggregatedList(c.project).Context(ctx).Filter(labelFilter(cluster)).PageToken(token).Do()
 		if err != nil {
 			return page{}, err
 		}
 		found, problems, err := instancesOf(list, cluster)
-		return page{next: list.NextPageToken, problems: problems, take: func() { out = append(out, found...) }}, err
+		take := func() { out = append(out, found...) }
+		return page{next: list.NextPageToken, problems: problems, take: take, at: answeredAt(list.ServerResponse)}, err
 	})
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
-	return out, nil
+	return out, at, nil
 }
 
 // instancesOf translates one page and lists what says that it is not whole.
@@ -83,6 +91,9 @@ func instanceOf(zone string, i *compute.Instance) (Instance, error) {
 	if i.Id == 0 || i.Name == "" || i.Status == "" {
 		return Instance{}, fmt.Errorf("found an instance %q in %s without name, id or status", i.Name, zone)
 	}
+	if stop, err := time.Parse(time.RFC3339, i.LastStopTimestamp); err == nil {
+		out.LastStop = stop
+	}
 	for _, nic := range i.NetworkInterfaces {
 		for _, text := range []string{nic.NetworkIP, nic.Ipv6Address} {
 			if text == "" {
@@ -98,7 +109,8 @@ func instanceOf(zone string, i *compute.Instance) (Instance, error) {
 		}
 	}
 	for _, d := range i.Disks {
-		out.Disks = append(out.Disks, AttachedDisk{Name: lastPart(d.Source), DeviceName: d.DeviceName})
+		one := AttachedDisk{Name: lastPart(d.Source), DeviceName: d.DeviceName, Source: d.Source}
+		out.Disks = append(out.Disks, one)
 	}
 	return out, nil
 }

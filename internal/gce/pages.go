@@ -3,10 +3,13 @@ package gce
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/googleapi"
 )
 
 // page is one page of a list. take adds its items; it is called only once the page is known to be whole, because a page
@@ -15,11 +18,26 @@ type page struct {
 	next     string
 	problems []string
 	take     func()
+	// at is when the server says that it answered; zero: it does not say.
+	at time.Time
+}
+
+// answeredAt reads the Date header of an answer. What it does not say, or not in HTTP's form, is zero and never
+// guessed.
+func answeredAt(r googleapi.ServerResponse) time.Time {
+	at, err := http.ParseTime(r.Header.Get("Date"))
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // pages asks for one page after the other, each retried by itself. A page with a problem is asked for again like any
-// passing error, since a zone that is away comes back; one that stays so fails the list.
-func (c *Compute) pages(ctx context.Context, asked string, get func(ctx context.Context, api *compute.Service, token string) (page, error)) error {
+// passing error, since a zone that is away comes back; one that stays so fails the list. oldest is when the server
+// answered with the first of them; zero where one of the pages does not say.
+func (c *Compute) pages(ctx context.Context, asked string,
+	get func(ctx context.Context, api *compute.Service, token string) (page, error),
+) (oldest time.Time, err error) {
 	seen := map[string]bool{}
 	for token := ""; ; {
 		var p page
@@ -32,14 +50,17 @@ func (c *Compute) pages(ctx context.Context, asked string, get func(ctx context.
 			return err
 		})
 		if err != nil {
-			return err
+			return time.Time{}, err
 		}
 		p.take()
+		if token == "" || p.at.Before(oldest) { // zero is before all others, and stays
+			oldest = p.at
+		}
 		if p.next == "" {
-			return nil
+			return oldest, nil
 		}
 		if seen[p.next] {
-			return fmt.Errorf("ask %s for %s: found pages that lead in a circle", c.server(), asked)
+			return time.Time{}, fmt.Errorf("ask %s for %s: found pages that lead in a circle", c.server(), asked)
 		}
 		seen[p.next], token = true, p.next
 	}

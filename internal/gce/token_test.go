@@ -73,7 +73,7 @@ func TestComputeWithoutServiceAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Instances(t.Context(), "prod")
+	got, _, err := c.Instances(t.Context(), "prod")
 	if got != nil || err == nil || !strings.Contains(fmt.Sprint(err), `"instance/service-accounts/default/token" not defined`) {
 		t.Errorf("got %v, %v", got, err)
 	}

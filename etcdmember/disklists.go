@@ -1,0 +1,105 @@
+package etcdmember
+
+import (
+	"context"
+	"slices"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// listDisks lists the data disks and what each is attached to: first those with the cluster's label, then those that
+// the record names beside them.
+func (m *Membership) listDisks(ctx context.Context, v record.View, l *Listing) {
+	disks, err := m.cfg.Compute.Disks(ctx)
+	if l.DisksErr = err; err != nil {
+		return
+	}
+	l.Users = map[string][]replica.Place{}
+	for _, d := range disks {
+		l.addDisk(d)
+	}
+	for _, d := range m.disksNotListed(ctx, v, *l) {
+		l.addDisk(d)
+	}
+}
+
+func (l *Listing) addDisk(d DataDisk) {
+	l.Disks, l.Users[d.ID] = append(l.Disks, d.ID), d.Users
+}
+
+// disksNotListed is notListed for the data disks of the record: one that lost its label looks deleted, and with it the
+// last copy of what only its member acknowledged, or the last hold of a VM that still runs. A disk counts as listed,
+// and as attached to the VM that had it, unless the API says otherwise of this very id. Whoever does not find this VM's
+// own disk by its id, or, where that is not known, the first that was just listed, knows nothing.
+func (m *Membership) disksNotListed(ctx context.Context, v record.View, l Listing) (out []DataDisk) {
+	trusted, asked := false, false
+	for _, want := range recordedDisks(v) {
+		if slices.Contains(l.Disks, want.ID) {
+			continue
+		}
+		if !asked {
+			asked = true
+			trusted = m.findsByID(ctx, l)
+		}
+		if trusted {
+			switch d, found, err := m.cfg.Compute.Disk(ctx, want.ID); {
+			case err == nil && !found:
+				continue
+			case err == nil:
+				want = d
+			}
+		}
+		out = append(out, want)
+	}
+	return out
+}
+
+// findsByID reports whether the API finds a disk by its id that is known to exist.
+func (m *Membership) findsByID(ctx context.Context, l Listing) bool {
+	exists := m.diskID()
+	if exists == "" && len(l.Disks) > 0 {
+		exists = l.Disks[0]
+	}
+	if exists == "" {
+		return false
+	}
+	_, found, err := m.cfg.Compute.Disk(ctx, exists)
+	return err == nil && found
+}
+
+// recordedDisks are the disks that a decision may ask about: those of the places' newest incarnations, and then those
+// of all incarnations of the newest epoch that was formed, whose VMs have to be silent before a restore. Their users
+// are the VMs that the record saw with them.
+func recordedDisks(v record.View) []DataDisk {
+	var newest, older []DataDisk
+	for p, incarnations := range v.Replicas {
+		for n, i := range incarnations {
+			switch d := (DataDisk{ID: i.DiskID, Users: []replica.Place{p}}); {
+			case i.DiskID == "":
+			case n == len(incarnations)-1:
+				newest = append(newest, d)
+			case i.Epoch == newestFormed(v):
+				older = append(older, d)
+			}
+		}
+	}
+	var out []DataDisk
+	for _, d := range append(newest, older...) {
+		n := slices.IndexFunc(out, func(have DataDisk) bool { return have.ID == d.ID })
+		if n < 0 {
+			out = append(out, d)
+		} else if !slices.Contains(out[n].Users, d.Users[0]) {
+			out[n].Users = append(out[n].Users, d.Users[0])
+		}
+	}
+	return out
+}
+
+// diskID is the Compute API's id of this VM's data disk; empty while it is not known.
+func (m *Membership) diskID() string {
+	if m.cfg.DiskID == nil {
+		return ""
+	}
+	return m.cfg.DiskID()
+}
