@@ -61,12 +61,18 @@ func newNameServerFault() *cobra.Command {
 
 func newComputeFault() *cobra.Command {
 	var f localgce.ComputeFault
+	var stoppedFor time.Duration
 	cmd := &cobra.Command{
-		Use: "compute {none|forbidden|notfound|unavailable|empty|stale|missing|unlisted}", Short: "How the Compute API answers", Args: exactly(cobra.ExactArgs(1)),
-		Long: "How the Compute API answers: 403, 404 or 503 to every request; lists without items; as of now, whatever comes; without some VMs and\n" +
-			"their disks. none without --caller heals all.",
+		Use:   "compute {none|forbidden|notfound|unavailable|empty|stale|missing|unlisted|absent|terminated|stopped}",
+		Short: "How the Compute API answers", Args: exactly(cobra.ExactArgs(1)),
+		Long: "How the Compute API answers: 403, 404 or 503 to every request; lists without items; as of now, whatever\n" +
+			"comes. The VMs of --vm are missing with their disks; unlisted, and still found by name; absent, while their\n" +
+			"disks are listed; terminated or stopped, while they run. none without --caller heals all.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Kind = kind(args[0])
+			if stoppedFor != 0 {
+				f.LastStop = time.Now().Add(-stoppedFor)
+			}
 			c, err := client(cmd)
 			if err == nil {
 				err = c.SetComputeFault(cmd.Context(), f)
@@ -78,7 +84,10 @@ func newComputeFault() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&f.Caller, "caller", "", "only as this VM hears it")
-	cmd.Flags().StringSliceVar(&f.VMs, "vm", nil, "a VM that is missing")
+	cmd.Flags().StringSliceVar(&f.VMs, "vm", nil, "a VM that it is about")
+	cmd.Flags().DurationVar(&stoppedFor, "stopped-for", 0,
+		"how long those that are terminated or stopped have been so; from now on where not given")
+	cmd.Flags().BoolVar(&f.Detached, "detached", false, "the disks of those that are absent are attached to nobody")
 	return cmd
 }
 

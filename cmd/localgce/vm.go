@@ -16,7 +16,8 @@ import (
 
 // newVM holds what can be done to VMs.
 func newVM() *cobra.Command {
-	return group(&cobra.Command{Use: "vm", Short: "List, create, start, kill, freeze, pause, recreate, delete VMs, and run commands in them"}, newVMList(),
+	return group(&cobra.Command{Use: "vm", Short: "List, create, start, kill, freeze, pause, recreate, delete VMs, lose their hosts, " +
+		"and run commands in them"}, newVMList(),
 		newVMAction("start", "Power VMs on", "is started", (*localgce.Client).StartVM),
 		newVMAction("kill", "Cut the power of VMs", "is off", (*localgce.Client).KillVM),
 		newVMAction("stop", "Stop VMs in order, as GCE does: SIGTERM, 90 s", "is off", (*localgce.Client).StopVM),
@@ -24,7 +25,7 @@ func newVM() *cobra.Command {
 		newVMAction("thaw", "Let frozen VMs go on", "goes on", (*localgce.Client).ThawVM),
 		newVMAction("pause", "Stop all processes of VMs (SIGSTOP): connections stay", "is paused", (*localgce.Client).PauseVM),
 		newVMAction("resume", "Let paused VMs go on", "goes on", (*localgce.Client).ResumeVM),
-		newSignal(), newMaintenance(), newCreate(), newRecreate(), newDelete(), newExec(), newLogs())
+		newSignal(), newMaintenance(), newCreate(), newRecreate(), newHostError(), newDelete(), newExec(), newLogs())
 }
 
 func newVMList() *cobra.Command {

@@ -59,6 +59,27 @@ func newDelete() *cobra.Command {
 	return cmd
 }
 
+func newHostError() *cobra.Command {
+	var h localgce.HostError
+	reach := true
+	cmd := &cobra.Command{
+		Use: "host-error NAME...", Short: "Start VMs on another host, as GCE does after a host error, while the former host lives",
+		Args: exactly(cobra.MinimumNArgs(1)),
+		Long: "Start VMs on another host, as GCE does after a host error, with the same instance id, name, address and disk\n" +
+			"id and a new boot id. The former boot runs on as NAME.1, off the network, until it is killed or deleted.",
+		RunE: func(cmd *cobra.Command, names []string) error {
+			h.HideRecord = !reach
+			lose := func(c *localgce.Client, ctx context.Context, name string) error { return c.HostError(ctx, name, h) }
+			return eachVM(cmd, names, "is on another host", lose)
+		},
+	}
+	cmd.Flags().StringVar(&h.Disk, "disk", "fenced",
+		"fenced: the successor gets the disk, and what the former boot writes to it fails; copy: it gets a copy as of now")
+	cmd.Flags().BoolVar(&reach, "reach-record", true,
+		"the former boot still reaches the folders that are shown to it, such as the record")
+	return cmd
+}
+
 func newRecreate() *cobra.Command {
 	var r localgce.Recreation
 	var address string

@@ -28,6 +28,7 @@ type order struct {
 	Compute  ComputeFault  `json:"compute,omitzero"`
 	Link     Link          `json:"link,omitzero"`
 	Create   VMConfig      `json:"create,omitzero"`
+	Host     HostError     `json:"host,omitzero"`
 	Disk     diskOrder     `json:"disk,omitzero"`
 }
 
@@ -80,6 +81,7 @@ func (p *Project) admin(down context.CancelFunc) http.Handler {
 		"net/limit":      func(ctx context.Context, o order) error { return p.SetLink(ctx, o.VM, o.Link) },
 		"fault/bind":     func(_ context.Context, o order) error { return p.SetBindFault(o.VM, o.Key, o.Fault) },
 		"vm/recreate":    func(ctx context.Context, o order) error { return p.RecreateVM(ctx, o.VM, o.Recreate) },
+		"vm/host-error":  func(ctx context.Context, o order) error { return p.HostError(ctx, o.VM, o.Host) },
 		"net/cut":        func(ctx context.Context, o order) error { return p.Cut(ctx, o.VM) },
 		"net/heal":       func(ctx context.Context, o order) error { return p.Heal(ctx, o.VM) },
 		"net/partition":  func(ctx context.Context, o order) error { return p.Partition(ctx, o.VM, o.Other, o.OneWay) },

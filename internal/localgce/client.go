@@ -107,6 +107,11 @@ func (c *Client) RecreateVM(ctx context.Context, name string, r Recreation) erro
 	return c.order(ctx, "vm/recreate", order{VM: name, Recreate: r})
 }
 
+// HostError is Project.HostError.
+func (c *Client) HostError(ctx context.Context, name string, h HostError) error {
+	return c.order(ctx, "vm/host-error", order{VM: name, Host: h})
+}
+
 // PauseVM is Project.PauseVM.
 func (c *Client) PauseVM(ctx context.Context, name string) error {
 	return c.order(ctx, "vm/pause", order{VM: name})

@@ -9,22 +9,33 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // ComputeFault is a way for the Compute API to fail.
 type ComputeFault struct {
-	// Kind is empty (well), forbidden (403 to every request), notfound (404 to every request), unavailable (503 to every request), empty
-	// (lists have no items, while each resource is still found by its name), stale (answers as of the moment at which the fault was set),
-	// missing (VMs and their disks are in no answer) or unlisted (they are in no list, as without their labels, while each is still found by its name).
+	// Kind is empty (well), or of all that is asked: forbidden (403), notfound (404), unavailable (503), empty (lists
+	// have no items, while each resource is still found by its name), stale (answers as of the moment at which the
+	// fault was set). Of VMs, whatever they really are: missing (they and their disks are in no answer), unlisted (they
+	// are in no list, as without their labels, while each is still found by its name), absent (they are in no answer,
+	// while their data disks are), terminated or stopped (they are called so, and their disks are attached to them).
 	Kind string `json:"kind"`
 	// Caller is the VM that the API fails for; empty for all that have no fault of their own. To be well without a caller heals all.
 	Caller string `json:"caller,omitempty"`
-	// VMs are those that are missing or unlisted.
+	// VMs are those that a kind is about.
 	VMs []string `json:"vms,omitempty"`
+	// LastStop is when those that are terminated or stopped were stopped: the moment at which the fault was set where
+	// it is zero.
+	LastStop time.Time `json:"lastStop,omitzero"`
+	// Detached: the disks of those that are absent are attached to nobody.
+	Detached bool `json:"detached,omitempty"`
 }
 
-// computeFaults are the kinds.
-var computeFaults = []string{"", "forbidden", "notfound", "unavailable", "empty", "stale", "missing", "unlisted"}
+// computeFaults are the kinds; those of some VMs are vmFaults.
+var (
+	computeFaults = append([]string{"", "forbidden", "notfound", "unavailable", "empty", "stale"}, vmFaults...)
+	vmFaults      = []string{"missing", "unlisted", "absent", "terminated", "stopped"}
+)
 
 // setFault is a fault and what the API showed when it was set.
 type setFault struct {
@@ -74,8 +85,16 @@ func (c *ComputeServer) SetFault(f ComputeFault) error {
 	if !slices.Contains(computeFaults, f.Kind) {
 		return fmt.Errorf("compute fault %q: %s or none are known", f.Kind, listed(computeFaults[1:]))
 	}
-	if (f.Kind == "missing" || f.Kind == "unlisted") != (len(f.VMs) > 0) {
-		return fmt.Errorf("compute fault %q with %d vms: missing and unlisted need some, and nothing else does", f.Kind, len(f.VMs))
+	if slices.Contains(vmFaults, f.Kind) != (len(f.VMs) > 0) {
+		return fmt.Errorf("compute fault %q with %d vms: %s need some, and nothing else does",
+			f.Kind, len(f.VMs), listed(vmFaults))
+	}
+	stops := f.Kind == "terminated" || f.Kind == "stopped"
+	if f.Detached && f.Kind != "absent" || !f.LastStop.IsZero() && !stops {
+		return fmt.Errorf("compute fault %q: detached is for absent, a last stop for terminated and stopped", f.Kind)
+	}
+	if stops && f.LastStop.IsZero() {
+		f.LastStop = time.Now()
 	}
 	now := c.all()
 	c.mu.Lock()
@@ -138,8 +157,29 @@ func (c *ComputeServer) current(r *http.Request, listing bool) []Instance {
 		return slices.DeleteFunc(slices.Clone(c.all()), func(i Instance) bool { return i.Name != "" && slices.Contains(fault.VMs, i.Name) })
 	case fault.Kind == "empty" && listing:
 		return nil
+	case slices.Contains(vmFaults, fault.Kind) && fault.Kind != "unlisted":
+		all := slices.Clone(c.all())
+		for n, i := range all {
+			if i.Name != "" && slices.Contains(fault.VMs, i.Name) {
+				all[n] = fault.disguise(i)
+			}
+		}
+		return all
 	}
 	return c.all()
+}
+
+// disguise is one of the fault's VMs as the API shows it.
+func (f ComputeFault) disguise(i Instance) Instance {
+	switch {
+	case f.Kind == "absent" && f.Detached:
+		i.Name = ""
+	case f.Kind == "absent":
+		i.hidden = true
+	default:
+		i.Status, i.LastStop = strings.ToUpper(f.Kind), f.LastStop
+	}
+	return i
 }
 
 func (c *ComputeServer) all() []Instance {
@@ -156,7 +196,7 @@ func (c *ComputeServer) resources(r *http.Request, listing bool) (list []resourc
 	for _, i := range c.current(r, listing) {
 		switch r.PathValue("kind") {
 		case "instances":
-			if i.Name != "" {
+			if i.Name != "" && !i.hidden {
 				list = append(list, instanceResource(base, i))
 			}
 		case "disks":

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/googleapi"
@@ -165,5 +167,87 @@ func TestAnOrderToStopIsRefusedWhereNobodyMay(t *testing.T) {
 	var e *googleapi.Error
 	if !errors.As(err, &e) || e.Code != 403 {
 		t.Errorf("stopped: %v", err)
+	}
+}
+
+// A VM may be called stopped, or be in no answer, while it runs: what the API says of its disk is another matter.
+func TestComputeAPICallsARunningVMStoppedOrAbsent(t *testing.T) {
+	s, c, _ := computeAPI(t)
+	const stamp, user = "2026-11-22T12:00:00.000+00:00", "/zones/us-central1-a/instances/master-1"
+	stop := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		fault  localgce.ComputeFault
+		status string   // of master-1; empty: it is absent
+		stop   string   // lastStopTimestamp
+		users  []string // of its data disk; nil: that is absent
+	}{
+		"well":                  {localgce.ComputeFault{}, "RUNNING", "", []string{"master-1"}},
+		"terminated":            {localgce.ComputeFault{Kind: "terminated", LastStop: stop}, "TERMINATED", stamp, []string{"master-1"}},
+		"stopped":               {localgce.ComputeFault{Kind: "stopped", LastStop: stop}, "STOPPED", stamp, []string{"master-1"}},
+		"absent, disk attached": {localgce.ComputeFault{Kind: "absent"}, "", "", []string{"master-1"}},
+		"absent, disk detached": {localgce.ComputeFault{Kind: "absent", Detached: true}, "", "", []string{}},
+		"absent with its disk":  {localgce.ComputeFault{Kind: "missing"}, "", "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.fault.Kind != "" {
+				tc.fault.VMs = []string{"master-1"}
+			}
+			if err := s.SetFault(tc.fault); err != nil {
+				t.Fatal(err)
+			}
+			list, err := c.Instances.AggregatedList("demo").Filter("labels.quorate-cluster=demo").Do()
+			if err != nil || list.Header.Get("Date") == "" {
+				t.Fatalf("%v, answered at %q", err, list.Header.Get("Date"))
+			}
+			one, errOne := c.Instances.Get("demo", "us-central1-a", "master-1").Do()
+			listed := list.Items["zones/us-central1-a"].Instances
+			if tc.status == "" && (len(listed) != 0 || errOne == nil) {
+				t.Errorf("it is there: listed %+v, by its name %+v", listed, one)
+			}
+			if tc.status != "" {
+				listed = append(listed, one)
+			}
+			if tc.status != "" && len(listed) != 2 {
+				t.Errorf("listed %d times", len(listed)-1)
+			}
+			for _, i := range listed {
+				if errOne != nil || i.Status != tc.status || i.LastStopTimestamp != tc.stop {
+					t.Errorf("shown as %s since %q, %v", i.Status, i.LastStopTimestamp, errOne)
+				}
+			}
+			disks, err := c.Disks.AggregatedList("demo").Filter("id=17").Do()
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := disks.Items["zones/us-central1-a"].Disks
+			if len(found) != map[bool]int{true: 1, false: 0}[tc.users != nil] {
+				t.Fatalf("its disk: %+v", found)
+			}
+			for _, d := range found {
+				if len(d.Users) != len(tc.users) || len(d.Users) == 1 && !strings.HasSuffix(d.Users[0], user) {
+					t.Errorf("its disk's users: %q", d.Users)
+				}
+			}
+		})
+	}
+	now := time.Now()
+	if err := s.SetFault(localgce.ComputeFault{Kind: "terminated", VMs: []string{"master-1"}}); err != nil {
+		t.Fatal(err)
+	}
+	i, err := c.Instances.Get("demo", "us-central1-a", "master-1").Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at, err := time.Parse(time.RFC3339, i.LastStopTimestamp); err != nil || at.Sub(now).Abs() > time.Second {
+		t.Errorf("stopped at %s, %v", i.LastStopTimestamp, err)
+	}
+	for _, f := range []localgce.ComputeFault{
+		{Kind: "absent"},
+		{Kind: "terminated", VMs: []string{"x"}, Detached: true},
+		{Kind: "absent", VMs: []string{"x"}, LastStop: stop},
+	} {
+		if s.SetFault(f) == nil {
+			t.Errorf("accepted: %+v", f)
+		}
 	}
 }

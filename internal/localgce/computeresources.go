@@ -35,7 +35,7 @@ func instanceResource(base string, i Instance) resource {
 		items = append(items, map[string]any{"key": k, "value": v})
 	}
 	slices.SortFunc(items, func(a, b map[string]any) int { return strings.Compare(a["key"].(string), b["key"].(string)) })
-	return resource{
+	out := resource{
 		"kind": "compute#instance", "id": decimal(i.ID), "name": i.Name, "zone": zone, "status": i.Status,
 		"selfLink": zone + "/instances/" + i.Name, "machineType": zone + "/machineTypes/" + machineType,
 		"creationTimestamp": timestamp(i.Created), "labels": i.Labels, "canIpForward": true,
@@ -46,9 +46,14 @@ func instanceResource(base string, i Instance) resource {
 		}},
 		"serviceAccounts": []any{map[string]any{"email": i.serviceAccount(), "scopes": []string{"https://www.googleapis.com/auth/cloud-platform"}}},
 	}
+	if !i.LastStop.IsZero() {
+		out["lastStopTimestamp"] = timestamp(i.LastStop)
+	}
+	return out
 }
 
-// diskResources are an instance's boot disk, as old as the instance, and its data disk; without a name, the data disk alone.
+// diskResources are an instance's boot disk, as old as the instance, and its data disk; without a name, or where it is
+// hidden, the data disk alone.
 func diskResources(base string, i Instance) []resource {
 	zone := base + "/zones/" + i.Zone
 	users := []string{}
@@ -64,7 +69,7 @@ func diskResources(base string, i Instance) []resource {
 		}
 	}
 	data := disk(i.DataDisk.ID, i.DataDisk.Name, i.DataDisk.Bytes, i.DataDisk.Created)
-	if i.Name == "" {
+	if i.Name == "" || i.hidden {
 		return []resource{data}
 	}
 	return []resource{disk(i.ID-1, i.Name, 10<<30, i.Created), data}

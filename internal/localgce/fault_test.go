@@ -220,8 +220,8 @@ func TestComputeAPIFailsForOneCaller(t *testing.T) {
 	base := "/usr/local/bin/tiny tiny get " + w.Status().ComputeEndpoint + "projects/quorate-local/"
 	list, get := base+"aggregated/instances", base+"zones/us-central1-b/instances/b"
 	w.refused("no vm is named", w.SetComputeFault(localgce.ComputeFault{Kind: "forbidden", Caller: "c"}))
-	w.refused("missing and unlisted need some", w.SetComputeFault(localgce.ComputeFault{Kind: "missing"}))
-	w.refused("missing and unlisted need some", w.SetComputeFault(localgce.ComputeFault{Kind: "unlisted"}))
+	w.refused("terminated, stopped need some", w.SetComputeFault(localgce.ComputeFault{Kind: "missing"}))
+	w.refused("terminated, stopped need some", w.SetComputeFault(localgce.ComputeFault{Kind: "unlisted"}))
 	w.do(w.SetComputeFault(localgce.ComputeFault{Kind: "notfound", Caller: "a"}))
 	if a, b := w.must("a", list), w.must("b", list); !strings.Contains(a, `"code":404`) || !strings.Contains(b, `"name":"a"`) {
 		t.Errorf("a hears %s; b hears %s", a, b)

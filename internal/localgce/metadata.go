@@ -18,14 +18,19 @@ type Instance struct {
 	Address       netip.Addr
 	// Endpoint, if valid, is the balanced address that is forwarded to the VM.
 	Endpoint netip.Addr
-	// Status is the Compute API's: RUNNING, STOPPING, TERMINATED.
+	// Status is the Compute API's: RUNNING, STOPPING, STOPPED, TERMINATED. LastStop is when it was last stopped; zero:
+	// never.
 	Status     string
+	LastStop   time.Time
 	Attributes map[string]string
 	Labels     map[string]string
 	Created    time.Time
 	DataDisk   Disk
 	// Maintenance is the maintenance-event key: NONE where empty.
 	Maintenance string
+
+	// hidden: the Compute API does not show the VM, and its data disk as attached to it all the same.
+	hidden bool
 }
 
 // Disk is a data disk as Google's APIs show it.

@@ -150,6 +150,7 @@ func (p *Project) release(ctx context.Context, v *vm) error {
 	}
 	p.mu.Lock()
 	v.machine, v.frozen, v.paused, v.agent, v.status = nil, false, false, AgentStatus{}, statusTerminated
+	v.LastStop = time.Now().UTC()
 	p.mu.Unlock()
 	p.conf.Log.Info("vm is off", "vm", v.key())
 	return errors.Join(errs...)

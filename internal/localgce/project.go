@@ -172,6 +172,7 @@ func (p *Project) instance(v *vm) Instance {
 		ID: v.ID, Name: v.Name, Zone: v.Zone, Project: p.conf.Project, ProjectNumber: p.conf.ProjectNumber,
 		Address: v.Address, Endpoint: p.conf.Endpoint, Status: v.status, Attributes: maps.Clone(v.Attributes),
 		Labels: map[string]string{"quorate-cluster": p.conf.Cluster}, Created: v.Created, DataDisk: v.Disk.Disk, Maintenance: v.event,
+		LastStop: v.LastStop,
 	}
 }
 

@@ -100,22 +100,36 @@ func (p *Project) succeed(ctx context.Context, v *vm, r Recreation) error {
 			return err
 		}
 	}
-	next := &vm{status: statusTerminated, fault: v.fault, link: v.link, binds: v.copyBinds()}
+	next := p.successor(v)
+	return p.follow(ctx, v, next, func() {
+		former, left := v.Name, fmt.Sprintf("%s.%d", v.Name, p.ordinal(v.Name))
+		next.Disk, next.ID, next.Created, next.Address = disk, newID(), time.Now().UTC(), v.promised
+		v.promised = v.Address
+		for i, d := range p.partitions { // what is broken is the former's way
+			p.partitions[i] = direction{rename(d.From, former, left), rename(d.To, former, left)}
+		}
+	})
+}
+
+// successor is a VM that is off and has another's place, but nothing on the machine yet. v.ops is held.
+func (p *Project) successor(v *vm) *vm {
+	return &vm{status: statusTerminated, fault: v.fault, link: v.link, nameless: v.nameless, binds: v.copyBinds()}
+}
+
+// follow makes the VM one that was left running, and starts its successor; change says what else is different. v.ops is
+// held.
+func (p *Project) follow(ctx context.Context, v, next *vm, change func()) error {
 	var former, left string
 	if err := p.changeCuts(ctx, func() {
 		former = v.key()
 		p.index++
 		next.record = v.record
-		next.Index, next.Slot, next.Disk = p.index, fmt.Sprintf("%s.%d", v.Name, p.index), disk
-		next.ID, next.Created, next.Address = newID(), time.Now().UTC(), v.promised
-		v.promised = v.Address
+		next.Index, next.Slot = p.index, fmt.Sprintf("%s.%d", v.Name, p.index)
+		change()
 		v.Left = p.ordinal(v.Name)
 		left = v.key()
 		p.vms = append(slices.Clone(p.vms), v)
 		p.vms[slices.Index(p.vms, v)] = next // the first of the two
-		for i, d := range p.partitions {     // what is broken is the former's way
-			p.partitions[i] = direction{rename(d.From, former, left), rename(d.To, former, left)}
-		}
 	}); err != nil {
 		return err
 	}

@@ -19,12 +19,16 @@ type record struct {
 	Slot string `json:"slot"`
 	// Left is not 0 for a VM that runs on after it was recreated: its ordinal among those of its name.
 	Left int `json:"left,omitempty"`
+	// Lost: and it cannot be started again, because its instance runs on another host.
+	Lost bool `json:"lost,omitempty"`
 	// ID is the instance id: a new one for each recreation.
 	ID         uint64            `json:"id"`
 	Address    netip.Addr        `json:"address"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Created    time.Time         `json:"created"`
 	Disk       volume            `json:"disk"`
+	// LastStop is when it was last powered off; zero: never.
+	LastStop time.Time `json:"lastStop,omitzero"`
 }
 
 // key is how commands call the VM: its name, or name.1 for the first VM of that name that was left running. No name of GCE's has a dot.

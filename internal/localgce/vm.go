@@ -116,7 +116,12 @@ func (p *Project) eachOf(name string, f func(*vm) error) error {
 
 // StartVM powers a VM on: the same instance id and data disk, a fresh boot disk, a new boot id. It returns when the agent is started.
 func (p *Project) StartVM(ctx context.Context, name string) error {
-	return p.operate(name, statusTerminated, func(v *vm) error { return p.powerOn(ctx, v) })
+	return p.operate(name, statusTerminated, func(v *vm) error {
+		if v.Lost {
+			return fmt.Errorf("start %s: its instance runs on another host, as %s; it can be deleted", name, v.Name)
+		}
+		return p.powerOn(ctx, v)
+	})
 }
 
 // KillVM cuts a VM's power. First the network link goes, so that nobody hears it die.
