@@ -29,8 +29,8 @@ func (h history) findSnapshotPolicy(o *Observation) {
 	if h.wanted() != 1 || o.Local != L0 && o.Local != L2 {
 		return
 	}
-	if !h.nothingNewer() {
-		return
+	if h.directoryCanBeRestored(o) || !h.nothingNewer() {
+		return // agent.json alone is lost: the directory holds more than any snapshot, and a person can restore from it
 	}
 	s := h.Policy.Snapshot
 	if s == nil || s.Epoch != h.formed.Number {

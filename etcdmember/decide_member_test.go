@@ -96,6 +96,8 @@ var memberCases = []rowCase{
 	{"20: one wanted and corrupt: the same", from(three, corrupted, oneWanted), 20, ActOrderRestore, ""},
 	{"20: not allowed by default: wait, show the command", from(three, wiped, oneWanted, tookEmpty, func(f *Facts) { f.Policy.Restore = "off" }), 24, ActWait, "restore-offered"},
 	{"20: not while another replica of the epoch could hold newer data", from(three, wiped, oneWanted, func(f *Facts) { f.incarnation(pb, 1, "102", "d2", 1, 0xb1) }), 24, ActTakeIncarnation, ""},
+	{"20: not while the own disk that held everything is left, detached", from(three, wiped, oneWanted, func(f *Facts) { f.recreate("d9"); f.lists("201") }), 24, ActTakeIncarnation, ""},
+	{"20: not where only agent.json is lost: the directory holds more than any snapshot", from(three, oneWanted, func(f *Facts) { f.Agent = AgentFile{} }), 30, ActWait, "needed-but-broken"},
 	{"20: not while paused", from(three, wiped, oneWanted, pause), 24, ActWait, "no-quorum-empty-disk"},
 	{"21: the voter is gone with its disk, allowed: the learner orders a restore from its own data", from(three, pair, bGone, func(f *Facts) { f.Policy.Restore = "warm-copy" }), 21, ActOrderRestore, ""},
 	{"21: the same while the learner runs: it stops first, and then knows how far its log reaches", from(three, pair, bGone, func(f *Facts) { f.Policy.Restore = "warm-copy"; f.Directory.Running = true }), 21, ActStop, ""},

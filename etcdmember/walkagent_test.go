@@ -238,7 +238,19 @@ func (w *world) step(v *vm) {
 	if !v.on || v.suspended {
 		return
 	}
+	if v.paused--; v.paused > 0 && !w.calm {
+		return
+	}
 	if len(v.queue) > 0 {
+		if often, long := 4, 15; !w.calm && v.paused < 0 { // its machine stands still for a while, with the act decided and not taken
+			if v.closes() {
+				often, long = 30, 40 // what is decided by then cannot be taken back: let much happen
+			}
+			if w.chance(often) {
+				v.paused = w.random.IntN(long)
+				return
+			}
+		}
 		next := v.queue[0]
 		v.queue = v.queue[1:]
 		if !next() {
@@ -246,8 +258,12 @@ func (w *world) step(v *vm) {
 		}
 		return
 	}
-	if !w.calm && v.view == nil && w.chance(30) { // the record now, and who answers only at its next event
+	if !w.calm && v.view == nil && w.chance(30) { // the record now, and who answers only later
 		w.readRecord(v)
+		v.slow = w.random.IntN(3) * w.random.IntN(4)
+		return
+	}
+	if v.slow--; v.slow > 0 && !w.calm {
 		return
 	}
 	if v.etcd != nil && v.etcd.leads && !v.fenced {
@@ -259,6 +275,9 @@ func (w *world) step(v *vm) {
 		w.decide(v)
 	}
 }
+
+// closes: it is about to settle an order to restore, or to close an epoch.
+func (v *vm) closes() bool { return len(v.queue) > 0 && (v.act == ActSettle || v.act == ActCloseEpoch) }
 
 // observe is what the variant makes of the facts.
 func (v variant) observe(f Facts) Observation {

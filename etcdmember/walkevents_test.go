@@ -14,10 +14,26 @@ import (
 func (w *world) event() {
 	w.pass()
 	v := w.vms[w.random.IntN(len(w.vms))]
-	if w.random.IntN(1000) < 12 {
+	often := 1
+	if w.restless {
+		often = 5
+	}
+	if w.random.IntN(1000) < 12*often {
 		w.person(v)
 	}
-	if w.takeBacks > 0 && w.random.IntN(1000) < 20 {
+	if w.takeBacks > 0 && w.random.IntN(1000) < 20*often {
+		w.takeBack()
+	}
+	if w.restless && w.takeBacks > 0 && slices.ContainsFunc(w.vms, (*vm).closes) && w.chance(20) {
+		w.takeBack() // at the last moment
+	}
+	if n := len(w.view.Orders); w.restless && w.asks > 0 && n > 0 && w.view.Orders[n-1].Kind == record.OrderWithdraw && w.chance(2) {
+		w.orderFrom(v) // and then it is given again
+	}
+	if w.restless && w.joins() && w.chance(8) {
+		w.orderFrom(v)
+	}
+	if w.restless && w.takeBacks > 0 && w.stoppedEmpty() && w.chance(10) {
 		w.takeBack()
 	}
 	switch n := w.random.IntN(100); {
@@ -37,6 +53,17 @@ func (w *world) event() {
 	default:
 		w.raft(v)
 	}
+}
+
+// joins: somebody has taken an incarnation for a join, and no more.
+func (w *world) joins() bool {
+	return w.asks > 0 && slices.ContainsFunc(w.vms, func(v *vm) bool { return v.on && v.disk.dir == nil && v.disk.agent.Incarnation > 0 })
+}
+
+// stoppedEmpty: somebody has stopped for a restore before it had a member.
+func (w *world) stoppedEmpty() bool {
+	f := historyOf(Facts{Now: w.now, Record: w.view}).formed
+	return f != nil && f.Closed == nil && slices.ContainsFunc(f.Stopped, func(s record.Stopped) bool { return s.MemberID == 0 })
 }
 
 // pass is the time that passes between two events: mostly little, and now and then long enough for every timer.

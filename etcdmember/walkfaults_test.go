@@ -38,6 +38,17 @@ var faultsOfWalk = []mishap{
 		w.create(v.place, w.blankDisk())
 		return true
 	}},
+	{"the VM is recreated while the old one is about to join with an empty disk", func(w *world, v *vm) bool {
+		if v.newer != nil || w.unreadable(v) != nil {
+			return false
+		}
+		v.disk = &data{id: v.disk.id}
+		w.boot(v)
+		w.readRecord(v)
+		v.ghost, v.slow = true, 5+w.random.IntN(20)
+		w.create(v.place, w.blankDisk())
+		return true
+	}},
 	{"the VM is recreated with a clone while the old one still runs", func(w *world, v *vm) bool {
 		v.ghost = true
 		w.create(v.place, w.clone(v.disk))
@@ -397,6 +408,9 @@ func (w *world) heal() {
 		w.restoreLost()
 	}
 	for _, v := range slices.Clone(w.vms) {
+		if v.said == "ABSENT" {
+			v.foundAgain = w.now
+		}
 		v.side, v.blind, v.suspended, v.said, v.noUser, v.fails = 0, false, false, "", false, time.Time{}
 		switch {
 		case v.newer != nil:

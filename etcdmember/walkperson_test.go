@@ -39,7 +39,7 @@ func (w *world) person(v *vm) {
 func (w *world) orderFrom(v *vm) bool {
 	f := historyOf(Facts{Now: w.now, Record: w.view}).formed
 	d := v.disk.dir
-	if !w.restorable(v, f) || v.ghost || !v.on || v.suspended || v.blind {
+	if f == nil || !w.restorable(v, f) || v.ghost || !v.on || v.suspended || v.blind {
 		return false
 	}
 	r := &record.RestoreOrder{Ends: f.Number, Replica: places[v.place], Term: d.log[d.commit-1].term, Commit: uint64(d.commit) * indexUnit,

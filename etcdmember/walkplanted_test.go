@@ -13,7 +13,7 @@ import (
 // TestPlantedFaultsAreFound: each planted fault must break its invariant, whatever else it breaks, or the walks prove nothing. With -walk.seed and
 // -walk.n it looks for a walk that finds one of them, from that seed on.
 func TestPlantedFaultsAreFound(t *testing.T) {
-	for _, c := range planted {
+	for _, c := range slices.Concat(planted, reverted) {
 		t.Run(c.name, func(t *testing.T) {
 			most := uint64(3000)
 			if *walkSeed > 1 {
@@ -31,11 +31,14 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	}
 }
 
-var planted = []struct {
+// plantedFault is one thing that is wrong with the deciders, and the invariant that it breaks.
+type plantedFault struct {
 	name, breaks string
 	from         uint64 // a seed shortly before the first walk that finds it
 	by           variant
-}{
+}
+
+var planted = []plantedFault{
 	{"an empty disk without a quorum seeds instead of waiting (row 24)", "S1", 0, variant{decide: func(now time.Time, o Observation) Plan {
 		p := Decide(now, o)
 		if p.Row == 24 && p.Act == ActWait {

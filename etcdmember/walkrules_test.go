@@ -3,6 +3,7 @@ package etcdmember
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/quorate/quorate/internal/record"
 )
@@ -118,7 +119,7 @@ func (w *world) checkChange(l *vm, p Plan) {
 		if named || w.outvoted(l, p.MemberID) {
 			return // it counts as failed; one that etcd has named and that is out of reach, too, whatever its disk is by now
 		}
-		if owner != nil && !owner.ghost && owner.said != "ABSENT" { // a host that the cloud has given up counts as failed
+		if owner != nil && !owner.ghost && owner.said != "ABSENT" && w.now.Sub(owner.foundAgain) > 2*time.Minute { // a host that the cloud has given up counts as failed
 			w.fail("S3", "voter %s is removed by another, and its VM %s exists", p.MemberID, owner.id)
 		}
 		if w.connected(l, p.MemberID)-quorum(n-1) < alive-quorum(n) {
@@ -129,6 +130,11 @@ func (w *world) checkChange(l *vm, p Plan) {
 
 // checkOwnRemoval: at boot an agent asks only for entries of its own place to be removed (S3).
 func (w *world) checkOwnRemoval(v *vm, p Plan, o Observation) {
+	for _, u := range w.vms {
+		if v.ghost && v.newer == nil && !u.ghost && u.place == v.place && u.etcd != nil && u.etcd.id == p.MemberID && slices.Contains(u.etcd.conf.voters, p.MemberID) {
+			w.fail("S3", "%s removes member %s of its successor %s, row %s", v.id, p.MemberID, u.id, p.Row)
+		}
+	}
 	for _, u := range w.vms {
 		if u.etcd == nil {
 			continue
@@ -165,7 +171,7 @@ func (w *world) checkEarlier(v *vm, f Facts, p Plan) {
 		panic(limit{})
 	}
 	for _, l := range w.vms {
-		if l.etcd == nil || !l.etcd.leads || l.etcd.cid != d.cid || l.etcd.match[d.id] <= len(d.log) {
+		if l.etcd == nil || l.newer != nil || !l.etcd.leads || l.etcd.cid != d.cid || l.etcd.match[d.id] <= len(d.log) {
 			continue
 		}
 		if slices.ContainsFunc(f.Answers, func(a Answer) bool { return a.InstanceID == l.id && a.Reach == ReachLinearizable }) {
@@ -184,6 +190,27 @@ func (w *world) checkLivingBoot(v *vm, f Facts, p Plan) {
 			took = true
 		case own && took && p.Act != ActStop && p.Act != ActHalt && p.Act != ActWait:
 			w.fail("S1", "%s goes on, row %s: %s, though its boot %s has a successor", v.id, p.Row, p.Act, f.Me.BootID)
+		}
+	}
+}
+
+// checkPolicy: row 20 restores a snapshot by itself only where no disk is left that holds what was acknowledged after it (S2).
+func (w *world) checkPolicy(p Plan) {
+	if p.Row != 20 {
+		return
+	}
+	disks := slices.Clone(w.older)
+	for _, v := range w.vms {
+		disks = append(disks, v.disk)
+	}
+	for _, d := range w.parked {
+		disks = append(disks, d)
+	}
+	held := len(w.snapshot(p.Order.From.Snapshot).birth.terms)
+	for _, d := range disks {
+		if d.dir != nil && w.disks[d.id] && !d.dir.corrupt && !d.dir.page && d.dir.version == w.ever[d.dir.who()] && min(len(w.acked[d.dir.cid]), d.dir.commit) > held &&
+			d.dir.cid == w.snapshot(p.Order.From.Snapshot).birth.from {
+			w.fail("S2", "row 20 restores a snapshot of %d entries, and disk %s holds %d", held, d.id, d.dir.commit)
 		}
 	}
 }

@@ -38,6 +38,8 @@ type vm struct {
 	listed        map[record.MemberID]string
 	view          *record.View // as it was read for the next decision; nil: it is read with the rest
 	viewErr       error
+	paused        int       // as many events of it pass before its next write
+	slow          int       // as many events of it pass before it asks who answers
 	read          Directory // when it was last read, with etcd stopped
 	seen          map[string]bool
 	starts        int       // that came to nothing, on a directory with a damaged page
@@ -49,6 +51,7 @@ type vm struct {
 	noUser        bool      // and it is no user of its disk, by the API
 	fails         time.Time // when its host fails for good; zero: it does not
 	stoppedAt     time.Time
+	foundAgain    time.Time // when the API listed it again; a leader that waits asks once a minute
 	previous      Ring
 	silent        map[record.MemberID]time.Time
 	moved         map[record.MemberID]movement
@@ -106,6 +109,7 @@ type world struct {
 	restorePolicy string // of the configuration
 	survivors     bool   // policy 22
 	asks          int    // orders that a person still gives
+	restless      bool   // and changes its mind again and again
 	sizes         bool   // some of which are not restores
 	snapshots     []saved
 	promises      map[uint64]promise
@@ -146,6 +150,9 @@ func newWorldOf(seed uint64, by variant, n int) *world {
 	w.survivors, w.asks, w.takeBacks = w.chance(60), max(0, w.random.IntN(5)-1), w.random.IntN(3)
 	if w.sizes = w.chance(30); w.sizes {
 		w.asks += 3
+	}
+	if w.restless = w.chance(15); w.restless {
+		w.asks, w.takeBacks = w.asks+8, w.takeBacks+4
 	}
 	for p := range w.places {
 		w.create(p, w.blankDisk())
