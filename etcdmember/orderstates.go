@@ -16,6 +16,10 @@ const (
 	OrderDone       OrderState = "done"
 	OrderWithdrawn  OrderState = "withdrawn"
 	OrderSuperseded OrderState = "superseded"
+	// OrderBeingWithdrawn is an accepted order to restore with a withdrawal and without a verdict: the agents write one.
+	OrderBeingWithdrawn OrderState = "being withdrawn"
+	// OrderTooLate is a withdrawal of an order to restore that is carried out, by its verdict.
+	OrderTooLate OrderState = "too late"
 )
 
 // OrderStatus is the state of one order. By is the order that withdrew or superseded it; 0: none did.
@@ -25,25 +29,30 @@ type OrderStatus struct {
 }
 
 // OrderStates says of each order, by its number, how it stands: by the same rules by which the agents follow them. A pause whose time has
-// passed is done.
+// passed is done. A verdict is final, whatever was ordered after it.
 func OrderStates(given []record.Order, now time.Time) map[uint64]OrderStatus {
 	out := make(map[uint64]OrderStatus, len(given))
-	newest := map[string]uint64{}
+	withdrawn, newest := map[uint64]uint64{}, map[string]uint64{}
 	for _, o := range newestFirst(given) {
-		if _, said := out[o.Number]; said {
-			continue // a newer order withdrew it
+		by := withdrawn[o.Number]
+		switch v := o.Verdict; {
+		case v != nil && v.Withdrawn, by != 0 && !bound(o):
+			out[o.Number] = OrderStatus{OrderWithdrawn, by}
+			continue
+		case by != 0 && v != nil:
+			out[by] = OrderStatus{State: OrderTooLate}
 		}
-		if o.Kind == record.OrderWithdraw && o.Withdraws < o.Number {
-			if _, said := out[o.Withdraws]; !said {
-				out[o.Withdraws] = OrderStatus{OrderWithdrawn, o.Number}
-			}
+		if o.Kind == record.OrderWithdraw && o.Withdraws < o.Number && withdrawn[o.Withdraws] == 0 {
+			withdrawn[o.Withdraws] = o.Number
 		}
 		subject := subjectOf(o)
-		switch by := newest[subject]; {
+		switch newer := newest[subject]; {
 		case o.Done != nil, o.Kind == record.OrderPause && o.Until != nil && !now.Before(*o.Until):
 			out[o.Number] = OrderStatus{State: OrderDone}
-		case by != 0:
-			out[o.Number] = OrderStatus{OrderSuperseded, by}
+		case by != 0 && o.Verdict == nil:
+			out[o.Number] = OrderStatus{OrderBeingWithdrawn, by}
+		case newer != 0:
+			out[o.Number] = OrderStatus{OrderSuperseded, newer}
 		default:
 			out[o.Number] = OrderStatus{State: OrderInForce}
 		}

@@ -21,6 +21,10 @@ func TestHowAnOrderStands(t *testing.T) {
 		return record.Order{Kind: record.OrderOverride, Row: row, MemberID: id}
 	}
 	done := func(o record.Order) record.Order { o.Done = &record.Done{By: "x"}; return o }
+	restore := record.Order{Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1, Replica: pa}}
+	accepted := func(o record.Order) record.Order { o.Accepted = &record.Accepted{}; return o }
+	closing := func(o record.Order) record.Order { o.Verdict = &record.Verdict{Closing: true}; return o }
+	takenBack := func(o record.Order) record.Order { o.Verdict = &record.Verdict{Withdrawn: true}; return o }
 	for name, c := range map[string]struct {
 		given []record.Order
 		want  string
@@ -39,6 +43,16 @@ func TestHowAnOrderStands(t *testing.T) {
 		"done, then withdrawn":                   {[]record.Order{done(leaveB), withdraw(1)}, "withdrawn 2, in force"},
 		"overrides of different members":         {[]record.Order{override(42, 1), override(42, 2)}, "in force, in force"},
 		"overrides of different rows":            {[]record.Order{override(42, 1), override(47, 1)}, "in force, in force"},
+		"a restore that nobody has accepted":     {[]record.Order{restore, withdraw(1)}, "withdrawn 2, in force"},
+		"a restore that was accepted":            {[]record.Order{accepted(restore), withdraw(1)}, "being withdrawn 2, in force"},
+		"and the withdrawal of that withdrawn":   {[]record.Order{accepted(restore), withdraw(1), withdraw(2)}, "in force, withdrawn 3, in force"},
+		"a restore that is withdrawn by verdict": {[]record.Order{takenBack(accepted(restore)), withdraw(1)}, "withdrawn 2, in force"},
+		"by its verdict alone":                   {[]record.Order{takenBack(accepted(restore))}, "withdrawn"},
+		"by its verdict, which is final":         {[]record.Order{takenBack(restore), withdraw(1), withdraw(2)}, "withdrawn, withdrawn 3, in force"},
+		"a withdrawal that came too late":        {[]record.Order{closing(accepted(restore)), withdraw(1)}, "in force, too late"},
+		"too late, and the restore is done":      {[]record.Order{done(closing(accepted(restore))), withdraw(1)}, "done, too late"},
+		"a newer restore of one in withdrawal":   {[]record.Order{accepted(restore), withdraw(1), restore}, "being withdrawn 2, in force, in force"},
+		"a newer restore":                        {[]record.Order{accepted(restore), restore}, "superseded 2, in force"},
 		"nothing withdraws itself or what comes": {[]record.Order{withdraw(1), withdraw(3), pause}, "in force, in force, in force"},
 	} {
 		var got []string
@@ -58,8 +72,12 @@ func TestHowAnOrderStands(t *testing.T) {
 
 // What people are told and what the agents do follow from the same orders.
 func TestAnOrderInForceIsFollowed(t *testing.T) {
+	restore := &record.RestoreOrder{Ends: 1, Replica: pa}
 	kinds := []record.Order{{Kind: record.OrderPause}, {Kind: record.OrderResume}, {Kind: record.OrderLeave, Place: &pb},
-		{Kind: record.OrderReplicas, Replicas: 5}, {Kind: record.OrderWithdraw, Withdraws: 1}, {Kind: record.OrderWithdraw, Withdraws: 2}}
+		{Kind: record.OrderReplicas, Replicas: 5}, {Kind: record.OrderWithdraw, Withdraws: 1}, {Kind: record.OrderWithdraw, Withdraws: 2},
+		{Kind: record.OrderRestore, Restore: restore}, {Kind: record.OrderRestore, Restore: restore, Accepted: &record.Accepted{}},
+		{Kind: record.OrderRestore, Restore: restore, Accepted: &record.Accepted{}, Verdict: &record.Verdict{Closing: true}},
+		{Kind: record.OrderRestore, Restore: restore, Accepted: &record.Accepted{}, Verdict: &record.Verdict{Withdrawn: true}}}
 	for n := range len(kinds) * len(kinds) * len(kinds) * len(kinds) {
 		var given []record.Order
 		for i, rest := 1, n; i <= 4; i, rest = i+1, rest/len(kinds) {
@@ -74,6 +92,19 @@ func TestAnOrderInForceIsFollowed(t *testing.T) {
 		if inForce(record.OrderPause) != followed.paused || inForce(record.OrderLeave) != (followed.left(pb) != nil) ||
 			inForce(record.OrderReplicas) != (followed.replicas != 0) {
 			t.Fatalf("%+v: told %+v, followed: paused %t, left %v, replicas %d", given, states, followed.paused, followed.left(pb), followed.replicas)
+		}
+		var newest uint64
+		for _, o := range given {
+			s := states[o.Number].State
+			if o.Kind == record.OrderRestore && (s == OrderInForce || s == OrderBeingWithdrawn) {
+				newest = o.Number
+			}
+			if s == OrderBeingWithdrawn && followed.withdrawing == 0 {
+				t.Fatalf("%+v: told %+v, and no agent withdraws", given, states)
+			}
+		}
+		if (followed.restore != nil) != (newest != 0) || newest != 0 && followed.restore.Number != newest {
+			t.Fatalf("%+v: told %+v, followed: %+v", given, states, followed.restore)
 		}
 	}
 }
