@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -84,9 +85,12 @@ type draft struct {
 	// already says why nothing has to be written, as a sentence; empty: it must be.
 	already string
 	// means says what the agents do about it, back is the command that takes it back, in which %d is the order's number, and then what follows.
+	// Without back nothing takes it back.
 	means, back, then string
-	// redo is a restore that has to be ordered anew, as a command; empty: none has to be.
-	redo string
+	// settles is the order to restore whose verdict is written first, as withdrawn; 0: there is none. completes, as a sentence, says that
+	// nothing but that verdict was missing.
+	settles   uint64
+	completes string
 	// confirm is asked after means, unless it is empty.
 	confirm string
 	yes     bool
@@ -123,15 +127,45 @@ func give(cmd *cobra.Command, f *orderFlags, check func(book) (draft, error)) er
 		}
 	}
 	d.order.By = givenBy()
+	settled := b
+	if d.settles != 0 {
+		if settled, err = b.settle(cmd.Context(), store, d); err != nil {
+			return err
+		}
+	}
+	if d.completes != "" {
+		return printAs(out, f.output, map[string]any{"written": true, "why": d.completes}, func(w io.Writer) { printText(w, "", d.completes) })
+	}
 	written, err := store.CreateOrder(cmd.Context(), d.order)
-	if err != nil {
+	switch {
+	case err != nil && d.settles != 0:
+		return fmt.Errorf("%w\norder %d is withdrawn by its verdict all the same; run the command again, so that the orders show who withdrew it", err, d.settles)
+	case err != nil:
 		return fmt.Errorf("%w\nwhether the order was written is not known: look with '%s' before giving it again", err, f.again("quorate orders"))
 	}
-	after := b.with(written)
+	after := settled.with(written)
 	if err := printAs(out, f.output, listed(written, after), func(w io.Writer) { sayGiven(w, f, d, written, b, after) }); err != nil {
 		return fmt.Errorf("order %d was written, and only what was to be said of it is lost ('%s' shows it): %w", written.Number, f.again("quorate orders"), err)
 	}
 	return nil
+}
+
+// settle writes that an order to restore is withdrawn, and reads back which of the two verdicts it has. The book that it returns has it.
+func (b book) settle(ctx context.Context, store *record.Store, d draft) (book, error) {
+	v, _, err := store.SettleOrder(ctx, d.settles, record.Verdict{Withdrawn: true, By: givenBy()})
+	switch {
+	case err != nil:
+		return b, fmt.Errorf("%w\nwhether order %d was withdrawn is not known: run the command again", err, d.settles)
+	case v.Closing:
+		return b, tooLate(d.settles, v.By, v.Time)
+	}
+	b.Orders = slices.Clone(b.Orders)
+	for n := range b.Orders {
+		if b.Orders[n].Number == d.settles {
+			b.Orders[n].Verdict = &v
+		}
+	}
+	return b, nil
 }
 
 // followedWithin is how soon the agents follow: each lists the record that often.
@@ -150,12 +184,10 @@ func sayGiven(w io.Writer, f *orderFlags, d draft, o record.Order, before, after
 			fmt.Fprintf(w, "Order %d (%s) is %s now.\n", other.Number, orderText(other), stateText(now))
 		}
 	}
-	// Commands are in one line, which can be copied.
-	if d.redo != "" {
-		fmt.Fprintln(w, "To give the restore again: "+f.again(d.redo))
+	if d.back != "" { // a command is in one line, which can be copied
+		fmt.Fprintln(w, "To take it back: "+f.again(
+			strings.ReplaceAll(d.back, "%d", strconv.FormatUint(o.Number, 10)))+d.then)
 	}
-	fmt.Fprintln(w, "To take it back: "+f.again(
-		strings.ReplaceAll(d.back, "%d", strconv.FormatUint(o.Number, 10)))+d.then)
 }
 
 // withdrawIt is how most orders are taken back.

@@ -50,7 +50,7 @@ type listedOrder struct {
 
 func listed(o record.Order, b book) listedOrder {
 	s := b.states[o.Number]
-	return listedOrder{shownOrder{o, o.Done}, orderText(o), s.State, s.By}
+	return listedOrder{shownOrderOf(o), orderText(o), s.State, s.By}
 }
 
 func showOrders(w io.Writer, where string, list []listedOrder) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,8 +16,11 @@ import (
 func newOrdersWithdraw() *cobra.Command {
 	var f orderFlags
 	cmd := &cobra.Command{Use: "withdraw N", Short: "Take an order back: it counts as never given",
-		Long: `Take an order back, by its number: it counts as never given. A replica that left by it joins again by itself. What else was done by
-an order stays done: members that a restore has stopped never start again. A withdrawal is an order too, and can be withdrawn.`,
+		Long: `Take an order back, by its number: it counts as never given. A replica that left by it joins again by itself. A withdrawal is an
+order too, and can be withdrawn.
+
+An order to restore is taken back by its verdict, which is final: either the restorer ends the epoch, or the order is withdrawn, and
+members that have stopped for it start again by themselves. If the command is interrupted, run it again: it completes what is missing.`,
 		Args: exactly("N"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return give(cmd, &f, func(b book) (draft, error) { return checkWithdraw(b, args[0]) })
@@ -42,54 +46,97 @@ func checkWithdraw(b book, text string) (draft, error) {
 	}
 	o := b.Orders[i]
 	switch s := b.states[n]; {
-	case s.State == etcdmember.OrderWithdrawn:
-		return draft{}, refused("order %d (%s) was withdrawn by order %d already", n, orderText(o), s.By)
 	case s.State == etcdmember.OrderDone && o.Kind != record.OrderLeave:
 		return draft{}, refused("order %d (%s) is done: what was done by it stays done, so it cannot be withdrawn", n, orderText(o))
+	case o.Kind == record.OrderRestore:
+		return b.withdrawRestore(o)
+	case s.State == etcdmember.OrderWithdrawn:
+		return draft{}, refused("order %d (%s) was withdrawn by order %d already", n, orderText(o), s.By)
+	case s.State == etcdmember.OrderTooLate:
+		return draft{}, refused("order %d (%s) came too late, and withdraws nothing", n, orderText(o))
 	}
 	d := draft{order: record.Order{Kind: record.OrderWithdraw, Withdraws: n}, means: "From then on it counts as never given.", back: withdrawIt}
 	switch o.Kind {
-	case record.OrderRestore:
-		left, enough := b.leftBy(o)
-		if d.means += " " + left; !enough {
-			d.redo = "quorate restore --from SOURCE"
-		}
 	case record.OrderLeave:
 		d.means = fmt.Sprintf("Then %s joins again by itself.", o.Place)
 	case record.OrderWithdraw: // what it withdrew is in force again
-		if !b.nobodyStays() && b.with(b.next(d.order)).nobodyStays() {
-			return draft{}, refused("order %d (%s): without it every replica that the record knows would be ordered to leave, so add one first", n, orderText(o))
+		return b.withdrawWithdrawal(d, o)
+	}
+	return d, nil
+}
+
+// withdrawWithdrawal checks the withdrawal of a withdrawal: what that one withdrew is in force again.
+func (b book) withdrawWithdrawal(d draft, o record.Order) (draft, error) {
+	if n := slices.IndexFunc(b.Orders, func(x record.Order) bool { return x.Number == o.Withdraws }); n >= 0 && b.Orders[n].Verdict != nil {
+		return draft{}, refused("order %d withdraws order %d, whose verdict is final; 'quorate restore' orders another restore", o.Number, o.Withdraws)
+	}
+	after := b.with(b.next(d.order))
+	if !b.nobodyStays() && after.nobodyStays() {
+		return draft{}, refused("order %d (%s): without it every replica that the record knows would be ordered to leave, so add one first", o.Number, orderText(o))
+	}
+	for _, x := range b.Orders {
+		if now := after.states[x.Number].State; x.Kind == record.OrderRestore && now != b.states[x.Number].State &&
+			(now == etcdmember.OrderWithdrawn || now == etcdmember.OrderBeingWithdrawn) {
+			d.settles = x.Number
 		}
 	}
 	return d, nil
 }
 
-// leftBy says what is left of the epoch that a restore was to end, where the order is taken back, and whether that is enough to go on without another.
-func (b book) leftBy(o record.Order) (left string, enough bool) {
-	w := wreck{View: b.View, now: b.now, epoch: newestFormed(b.View)}
-	if o.Restore == nil || o.Restore.Ends != w.epoch.Number {
-		return "", true
+// withdrawRestore checks the withdrawal of an order to restore. Its verdict is written before the withdrawal, which is for the audit: a withdrawal
+// alone withdraws nothing once the order is accepted. So an interrupted command has withdrawn the order or done nothing.
+func (b book) withdrawRestore(o record.Order) (draft, error) {
+	if since, by, carried := b.carriedOut(o); carried {
+		return draft{}, tooLate(o.Number, by, since)
 	}
-	if w.epoch.Closed != nil {
-		return fmt.Sprintf("But epoch %d has ended, and nothing brings it back: no etcd starts before there is another order.", w.epoch.Number), false
+	s, settled := b.states[o.Number], o.Verdict != nil
+	switch {
+	case settled && s.By != 0:
+		return draft{}, refused("order %d (%s) was withdrawn by order %d already", o.Number, orderText(o), s.By)
+	case s.By != 0 && s.State != etcdmember.OrderSuperseded: // the withdrawal was written, its verdict was not
+		return draft{settles: o.Number, completes: fmt.Sprintf("Order %d withdrew order %d, and had no verdict yet; it has one now. %s", s.By, o.Number, b.startsAgain(o))}, nil
+	}
+	return draft{order: record.Order{Kind: record.OrderWithdraw, Withdraws: o.Number}, settles: o.Number,
+		means: b.startsAgain(o) + " That is final: to restore after all, give another order with 'quorate restore'."}, nil
+}
+
+// carriedOut says since when, and by whom, an order to restore is being carried out: by its verdict, or because the epoch has ended.
+func (b book) carriedOut(o record.Order) (since time.Time, by string, carried bool) {
+	if v := o.Verdict; v != nil {
+		return v.Time, v.By, v.Closing
+	}
+	for _, e := range b.Epochs {
+		if o.Restore != nil && e.Number == o.Restore.Ends && e.Closed != nil {
+			return e.Closed.Time, e.Closed.By, true
+		}
+	}
+	return time.Time{}, "", false
+}
+
+func tooLate(n uint64, by string, since time.Time) error {
+	return refused("too late: order %d is being carried out since %s, by %s, and cannot be withdrawn any more; the way on is 'quorate restore'", n, when(since), by)
+}
+
+// startsAgain says what follows where an order to restore is taken back.
+func (b book) startsAgain(o record.Order) string {
+	const nobody = "Nobody stops for it any more."
+	w := wreck{View: b.View, now: b.now, epoch: newestFormed(b.View)}
+	if o.Restore == nil || o.Restore.Ends != w.epoch.Number || w.epoch.Closed != nil { // by another order, where it is closed
+		return nobody
+	}
+	for _, x := range slices.Backward(b.Orders) {
+		if x.Number != o.Number && x.Restore != nil && x.Restore.Ends == o.Restore.Ends && b.states[x.Number].State != etcdmember.OrderWithdrawn {
+			return fmt.Sprintf("%s But order %d ends epoch %d, too: to go on without a restore, withdraw that as well.", nobody, x.Number, w.epoch.Number)
+		}
 	}
 	var stopped []string
-	all := 0
 	for _, r := range w.remains() {
-		if _, left := b.inForce(leaves(r.place)); left {
-			continue
-		}
-		all++
-		if r.stopped != nil {
+		if _, left := b.inForce(leaves(r.place)); !left && r.stopped != nil {
 			stopped = append(stopped, r.place.String())
 		}
 	}
-	switch {
-	case len(stopped) == 0:
-		return "No member has stopped for it.", true
-	case all-len(stopped) > all/2:
-		return fmt.Sprintf("These have stopped, and join again by themselves as long as the others are a quorum: %s.", strings.Join(stopped, ", ")), true
+	if len(stopped) == 0 {
+		return nobody + " No member has stopped for it."
 	}
-	return fmt.Sprintf("But %d of %d members have stopped (%s), and one that has stopped never starts again: the others are no quorum, and without an order "+
-		"nothing can be written for ever.", len(stopped), all, strings.Join(stopped, ", ")), false
+	return fmt.Sprintf("%s Members that have stopped start again by themselves: %s.", nobody, strings.Join(stopped, ", "))
 }

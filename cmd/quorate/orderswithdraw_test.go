@@ -3,36 +3,68 @@ package main
 import (
 	"strings"
 	"testing"
-
-	"github.com/spf13/cobra"
+	"time"
 
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// The restore that has to be given again is one of the same cluster, reached in the same way.
-func TestAWithdrawnRestoreIsGivenAgainForTheSameCluster(t *testing.T) {
-	w := wrecked()
-	w.epoch.Closed = &record.Closed{}
-	w.Epochs = []record.Epoch{w.epoch}
-	w.Orders = []record.Order{{Number: 1, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1, Replica: placeA}}}
-	b := newBook(w.View, now)
-	d, err := checkWithdraw(b, "1")
-	if err != nil {
-		t.Fatal(err)
+func TestAnOrderToRestoreIsTakenBackByItsVerdict(t *testing.T) {
+	restore := func(o record.Order) record.Order {
+		o.Number, o.Kind, o.Restore = 1, record.OrderRestore, &record.RestoreOrder{Ends: 1, Replica: placeA}
+		return o
 	}
-	var f orderFlags
-	cmd := &cobra.Command{}
-	f.add(cmd)
-	if err := cmd.ParseFlags([]string{"--config", "a.yaml", "--record", "gs://b"}); err != nil {
-		t.Fatal(err)
+	withdraw := func(n, what uint64) record.Order {
+		return record.Order{Number: n, Kind: record.OrderWithdraw, Withdraws: what}
 	}
-	d.order.Number = 2
-	var out strings.Builder
-	sayGiven(&out, &f, d, d.order, b, b)
-	const want = "\nTo give the restore again: quorate restore --from SOURCE --config a.yaml --record gs://b\nTo take it back: quorate orders withdraw 2 --config"
-	if !strings.Contains(out.String(), want) {
-		t.Errorf("no %q in\n%s", want, out.String())
+	accepted := &record.Accepted{By: "a"}
+	closing := &record.Verdict{Closing: true, By: "us-central1-a.master-a.101", Time: now.Add(-time.Minute)}
+	withdrawn := &record.Verdict{Withdrawn: true, By: "x"}
+	for _, tc := range []struct {
+		name   string
+		orders []record.Order
+		number string
+		say    func(*wreck)
+		// settles is the order whose verdict is written; means what is said, or why it is refused.
+		settles uint64
+		means   string
+	}{
+		{"nobody has stopped", []record.Order{restore(record.Order{})}, "1", nil, 1, "Nobody stops for it any more. No member has stopped for it. That is final"},
+		{"two have stopped", []record.Order{restore(record.Order{Accepted: accepted})}, "1", func(w *wreck) { w.stop(placeB, 3, 1015, 0); w.stop(placeC, 3, 1015, 0) }, 1,
+			"Members that have stopped start again by themselves: us-central1-b.master-b, us-central1-c.master-c."},
+		{"another epoch's", []record.Order{restore(record.Order{})}, "1", func(w *wreck) { w.epoch.Number = 2 }, 1, "Nobody stops for it any more. That is final"},
+		{"it is being carried out", []record.Order{restore(record.Order{Accepted: accepted, Verdict: closing})}, "1", nil, 0,
+			"too late: order 1 is being carried out since 2026-11-21 11:59:00, by us-central1-a.master-a.101, and cannot be withdrawn any more; the way on is 'quorate restore'; nothing was written"},
+		{"the epoch is closed, by a version without verdicts", []record.Order{restore(record.Order{Accepted: accepted})}, "1",
+			func(w *wreck) { w.epoch.Closed = &record.Closed{By: "a", Time: now} }, 0, "too late: order 1 is being carried out since 2026-11-21 12:00:00, by a,"},
+		{"its verdict was written, the withdrawal was not", []record.Order{restore(record.Order{Accepted: accepted, Verdict: withdrawn})}, "1", nil, 1, "Nobody stops for it"},
+		{"the withdrawal was written, its verdict was not", []record.Order{restore(record.Order{Accepted: accepted}), withdraw(2, 1)}, "1", nil, 1,
+			"Order 2 withdrew order 1, and had no verdict yet; it has one now. Nobody stops for it any more."},
+		{"and nobody has accepted it", []record.Order{restore(record.Order{}), withdraw(2, 1)}, "1", nil, 1, "it has one now"},
+		{"both were written", []record.Order{restore(record.Order{Verdict: withdrawn}), withdraw(2, 1)}, "1", nil, 0, "was withdrawn by order 2 already; nothing was written"},
+		{"a newer order is in force", []record.Order{restore(record.Order{Accepted: accepted}), {Number: 2, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1}}}, "1", nil, 1,
+			"Nobody stops for it any more. But order 2 ends epoch 1, too: to go on without a restore, withdraw that as well. That is final"},
+		{"a withdrawal whose order has a verdict", []record.Order{restore(record.Order{Verdict: withdrawn}), withdraw(2, 1)}, "2", nil, 0,
+			"order 2 withdraws order 1, whose verdict is final; 'quorate restore' orders another restore; nothing was written"},
+		{"one that came too late", []record.Order{restore(record.Order{Accepted: accepted, Verdict: closing}), withdraw(2, 1)}, "2", nil, 0, "came too late, and withdraws nothing"},
+		{"a withdrawal whose order has none", []record.Order{restore(record.Order{}), withdraw(2, 1)}, "2", nil, 0, "counts as never given"},
+		{"a withdrawal without which another is in force", []record.Order{restore(record.Order{}), withdraw(2, 1), withdraw(3, 2)}, "3", nil, 1, "counts as never given"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := wrecked()
+			if tc.say != nil {
+				tc.say(&w)
+			}
+			w.Epochs, w.Orders = []record.Epoch{w.epoch}, tc.orders
+			d, err := checkWithdraw(newBook(w.View, now), tc.number)
+			said := d.means + d.completes
+			if err != nil {
+				said = err.Error()
+			}
+			if !strings.Contains(said, tc.means) || d.settles != tc.settles {
+				t.Errorf("%q, settles %d; want %q, %d", said, d.settles, tc.means, tc.settles)
+			}
+		})
 	}
 }
 

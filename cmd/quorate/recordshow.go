@@ -68,7 +68,18 @@ type shownIncarnation struct {
 
 type shownOrder struct {
 	record.Order
-	Done *record.Done `json:"done"`
+	Done     *record.Done     `json:"done"`
+	Accepted *record.Accepted `json:"accepted,omitempty"`
+	Verdict  *record.Verdict  `json:"verdict,omitempty"`
+	VMStops  []record.VMStop  `json:"vmStops,omitempty"`
+}
+
+func shownOrderOf(o record.Order) shownOrder {
+	s := shownOrder{Order: o, Done: o.Done, Accepted: o.Accepted, Verdict: o.Verdict}
+	for _, id := range slices.Sorted(maps.Keys(o.VMStops)) {
+		s.VMStops = append(s.VMStops, o.VMStops[id])
+	}
+	return s
 }
 
 func shownOf(v record.View) shownRecord {
@@ -85,7 +96,7 @@ func shownOf(v record.View) shownRecord {
 		s.Replicas = append(s.Replicas, place)
 	}
 	for _, o := range v.Orders {
-		s.Orders = append(s.Orders, shownOrder{o, o.Done})
+		s.Orders = append(s.Orders, shownOrderOf(o))
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.Marks)) {
 		s.Marks = append(s.Marks, v.Marks[id])
@@ -205,6 +216,9 @@ func orderText(o record.Order) string {
 		text += " " + strconv.FormatUint(o.Withdraws, 10)
 	case o.Restore != nil:
 		text += fmt.Sprintf(" on %s from %s, which ends epoch %d", o.Restore.Replica, sourceText(o.Restore.From), o.Restore.Ends)
+		if len(o.Restore.Silent) > 0 {
+			text += ", silent: " + strings.Join(o.Restore.Silent, ", ")
+		}
 	}
 	return text
 }

@@ -36,6 +36,11 @@ func (w *wreck) stop(p replica.Place, term, index uint64, at time.Duration) {
 	w.epoch.Stopped = append(w.epoch.Stopped, record.Stopped{Place: p, Incarnation: 1, MemberID: i.MemberID, Term: term, LastIndex: index, Time: now.Add(at)})
 }
 
+// empty gives a place another VM, on an empty disk.
+func (w *wreck) empty(p replica.Place, at time.Duration) {
+	w.Replicas[p] = append(w.Replicas[p], record.Incarnation{Place: p, Number: 2, InstanceID: "2" + w.Replicas[p][0].InstanceID, Epoch: 1, DiskID: "e", EmptyDisk: true, Time: now.Add(at)})
+}
+
 func TestTheSourceOfARestoreIsChosen(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -47,28 +52,38 @@ func TestTheSourceOfARestoreIsChosen(t *testing.T) {
 		{"of nobody it is known whether his disk survives: a person must say", restoreFlags{}, nil, "--from directory=us-central1-c.master-c, --from directory=us-central1-b.master-b", ""},
 		{"one has said that its disk is whole", restoreFlags{}, func(w *wreck) { w.stop(placeB, 3, 1015, 0) }, "directory b1 d2 us-central1-b.master-b 3/1015 newest", "5 entries beyond that (2026-11-21 11:50:00): at least these are LOST"},
 		{"of two that are whole the longer log", restoreFlags{}, func(w *wreck) { w.stop(placeB, 3, 1015, 0); w.stop(placeA, 4, 900, 0) }, "directory a1 d1 us-central1-a.master-a 4/900 newest", ""},
-		{"two have lost their disks: the third is what is left", restoreFlags{}, func(w *wreck) { w.stop(placeA, 0, 0, 0); w.stop(placeB, 0, 0, 0) },
+		{"two have lost their disks: the third is what is left", restoreFlags{}, func(w *wreck) { w.empty(placeA, 0); w.empty(placeB, 0) },
 			"directory c1 d3 us-central1-c.master-c 3/1020 newest", "not behind the cluster's last mark"},
 		{"all have lost their disks: the newest snapshot, by whoever spoke last", restoreFlags{},
-			func(w *wreck) { w.stop(placeC, 0, 0, time.Minute); w.stop(placeA, 0, 0, 0); w.stop(placeB, 0, 0, 0) },
+			func(w *wreck) { w.empty(placeC, time.Minute); w.empty(placeA, 0); w.empty(placeB, 0) },
 			"snapshot 1/77-x us-central1-c.master-c", "Everything after 2026-11-21 10:50:00, revision 77, is LOST. The cluster's last mark is of 2026-11-21 11:50:00, 1h0m later and some 620 entries further."},
 		{"the newest snapshot by its revision: the VM that saved it was an hour behind", restoreFlags{}, func(w *wreck) {
-			w.stop(placeC, 0, 0, time.Minute)
-			w.stop(placeA, 0, 0, 0)
-			w.stop(placeB, 0, 0, 0)
+			w.empty(placeC, time.Minute)
+			w.empty(placeA, 0)
+			w.empty(placeB, 0)
 			behind := w.snapshots[0]
 			behind.Name, behind.Revision, behind.Time = "1/90-x", 90, behind.Time.Add(-time.Hour)
 			w.snapshots = append([]record.Snapshot{behind}, w.snapshots...)
 		}, "snapshot 1/90-x us-central1-c.master-c", "revision 90, is LOST"},
 		{"nothing is left", restoreFlags{}, func(w *wreck) {
-			w.stop(placeA, 0, 0, 0)
-			w.stop(placeB, 0, 0, 0)
-			w.stop(placeC, 0, 0, 0)
+			w.empty(placeA, 0)
+			w.empty(placeB, 0)
+			w.empty(placeC, 0)
 			w.snapshots = nil
 		}, "nothing to restore from", ""},
 		{"a named directory", restoreFlags{from: "directory=master-a", exact: true}, nil, "directory a1 d1 us-central1-a.master-a 3/1000", "20 entries beyond that (2026-11-21 11:50:00): so much may be lost, or nothing"},
 		{"a learner is a directory", restoreFlags{from: "learner=master-b"}, nil, "directory b1 d2 us-central1-b.master-b 3/1010 newest", ""},
-		{"a directory that is lost by its own word", restoreFlags{from: "directory=master-a"}, func(w *wreck) { w.stop(placeA, 0, 0, 0) }, "is lost or cannot be used", ""},
+		{"a directory whose place stands on an empty disk, by name", restoreFlags{from: "directory=master-a"}, func(w *wreck) { w.empty(placeA, 0) }, "directory a1 d1 us-central1-a.master-a 3/1000 newest", ""},
+		{"one that was whole, and whose disk is another now", restoreFlags{}, func(w *wreck) { w.stop(placeB, 3, 1015, 0); w.stop(placeC, 3, 1010, 0); w.empty(placeB, 0) }, "directory c1 d3 us-central1-c.master-c 3/1010 newest", ""},
+		{"one that stopped and went on under a later incarnation", restoreFlags{}, func(w *wreck) {
+			w.stop(placeB, 3, 1015, 0)
+			later := w.Replicas[placeB][0]
+			later.Number = 2
+			w.Replicas[placeB] = append(w.Replicas[placeB], later)
+		}, "the record does not say whose disks survive", ""},
+		{"another wrote its object for it", restoreFlags{}, func(w *wreck) { w.stop(placeB, 3, 1015, 0); w.epoch.Stopped[0].InstanceID = "999" }, "the record does not say whose disks survive", ""},
+		{"one has stopped without a log, which says nothing of its disk", restoreFlags{}, func(w *wreck) { w.stop(placeB, 0, 0, 0); w.empty(placeA, 0); w.empty(placeC, 0) },
+			"directory b1 d2 us-central1-b.master-b 3/1010 newest", ""},
 		{"a snapshot, and nobody who has spoken", restoreFlags{from: "snapshot"}, nil, "--on is needed", ""},
 		{"a snapshot on a named replica", restoreFlags{from: "snapshot=1/77-x", on: "master-b"}, nil, "snapshot 1/77-x us-central1-b.master-b", ""},
 		{"a snapshot that is not there", restoreFlags{from: "snapshot=1/78-x", on: "master-b"}, nil, "there is no snapshot 1/78-x", ""},
@@ -76,16 +91,16 @@ func TestTheSourceOfARestoreIsChosen(t *testing.T) {
 			"--on master-c: the best there is to restore from is the directory of us-central1-b.master-b, and a directory is restored by the replica whose it is: " +
 				"for that leave --on out or say --from directory=us-central1-b.master-b; for a snapshot say --from snapshot, too", ""},
 		{"the only disk that may be whole, and a replica is named for a snapshot", restoreFlags{on: "master-c"},
-			func(w *wreck) { w.stop(placeA, 0, 0, 0); w.stop(placeB, 0, 0, 0) }, "or say --from directory=us-central1-c.master-c;", ""},
-		{"no snapshot, and disks of which nothing bad is known", restoreFlags{from: "snapshot", on: "master-a"}, func(w *wreck) { w.stop(placeC, 0, 0, 0); w.snapshots = nil },
+			func(w *wreck) { w.empty(placeA, 0); w.empty(placeB, 0) }, "or say --from directory=us-central1-c.master-c;", ""},
+		{"no snapshot, and disks of which nothing bad is known", restoreFlags{from: "snapshot", on: "master-a"}, func(w *wreck) { w.empty(placeC, 0); w.snapshots = nil },
 			"no snapshot of epoch 1, but disks that are not known to be lost: name one that survives (--from directory=us-central1-b.master-b, --from directory=us-central1-a.master-a)", ""},
 		{"no disk, and the newest snapshot is of an older epoch", restoreFlags{}, func(w *wreck) {
 			w.epoch.Number = 3
 			w.snapshots = append(w.snapshots, record.Snapshot{Name: "2/9-x", Epoch: 2, Revision: 9}, record.Snapshot{Name: "2/8-x", Epoch: 2, Revision: 8})
 		}, "The newest snapshot of an older epoch is --from snapshot=2/9-x: all of epoch 3 is lost with it", ""},
 		{"this very directory, and a snapshot", restoreFlags{from: "snapshot", exact: true}, nil, "--exact: it is about the directories of the others", ""},
-		{"this very directory, and none is left", restoreFlags{exact: true}, func(w *wreck) { w.stop(placeA, 0, 0, 0); w.stop(placeB, 0, 0, 0); w.stop(placeC, 0, 0, 0) },
-			"--exact: the disks of epoch 1 are all lost", ""},
+		{"this very directory, and none is left", restoreFlags{exact: true}, func(w *wreck) { w.empty(placeA, 0); w.empty(placeB, 0); w.empty(placeC, 0) },
+			"--exact: no disk of epoch 1 is known to survive", ""},
 		{"a directory on another replica", restoreFlags{from: "directory=master-a", on: "master-b"}, nil, "by the replica whose it is", ""},
 		{"no replica", restoreFlags{from: "directory"}, nil, "which replica's?", ""},
 		{"VMs stopped by nobody", restoreFlags{stopVMs: true, noWait: true}, nil, "--stop-vms with --no-wait", ""},
@@ -206,28 +221,22 @@ func TestEarlierVMsAreCounted(t *testing.T) {
 	}
 }
 
-func TestAWithdrawnRestoreSaysWhatIsLeft(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		say  func(*wreck)
-		want string
-	}{
-		{"nobody has stopped", func(*wreck) {}, "No member has stopped for it."},
-		{"one of three", func(w *wreck) { w.stop(placeB, 3, 1015, 0) }, "These have stopped, and join again by themselves as long as the others are a quorum: us-central1-b.master-b."},
-		{"two of three", func(w *wreck) { w.stop(placeB, 3, 1015, 0); w.stop(placeC, 3, 1015, 0) }, "But 2 of 3 members have stopped (us-central1-b.master-b, us-central1-c.master-c)"},
-		{"closed", func(w *wreck) { w.epoch.Closed = &record.Closed{} }, "But epoch 1 has ended, and nothing brings it back"},
-		{"another epoch's", func(w *wreck) { w.epoch.Number = 2 }, "counts as never given."},
-	} {
-		w := wrecked()
-		tc.say(&w)
-		w.Epochs = []record.Epoch{w.epoch}
-		w.Orders = []record.Order{{Number: 1, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1, Replica: placeA}}}
-		d, err := checkWithdraw(newBook(w.View, now), "1")
-		if err != nil || !strings.Contains(d.means, tc.want) {
-			t.Errorf("%s: %q, %v; want %q", tc.name, d.means, err, tc.want)
-		}
-		if again := d.redo != ""; again != strings.HasPrefix(tc.want, "But") {
-			t.Errorf("%s: says to give it again: %t", tc.name, again)
+func TestTheStatesOfTheSourcesAreShown(t *testing.T) {
+	w := wrecked()
+	w.stop(placeB, 3, 1015, 0)
+	w.stop(placeC, 0, 0, 0)
+	w.empty(placeA, 0)
+	c, err := w.choose(&restoreFlags{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	w.show(&out, c, false)
+	text := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{"directory=us-central1-b.master-b stopped, whole index 1015 ", "directory=us-central1-c.master-c stopped, log not known index 1020 or more ",
+		"directory=us-central1-a.master-a its disk is empty now index 1000 or more ", "The former disks of these may come back, and hold more than any snapshot: us-central1-a.master-a."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
 		}
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -23,13 +25,33 @@ type choice struct {
 type remains struct {
 	place       replica.Place
 	incarnation record.Incarnation
-	// stopped is its last word: with a log where its disk is whole, without where it is lost or broken; nil: it has not said any.
+	// stopped is its own word that it has ended, with the end of its log where that was known; nil: it has not said so.
 	stopped *record.Stopped
 	mark    *record.Mark
+	// emptied is the pending incarnation that stands on another, empty disk now; nil: none does. The former disk may come back.
+	emptied *record.Incarnation
 }
 
 // holds: its disk is whole by its own word.
 func (r remains) holds() bool { return r.stopped != nil && r.stopped.LastIndex > 0 }
+
+// state says how it stands, for a table.
+func (r remains) state() string {
+	switch {
+	case r.emptied != nil:
+		return "its disk is empty now"
+	case r.holds():
+		return "stopped, whole"
+	case r.stopped != nil:
+		return "stopped, log not known"
+	}
+	return "has not stopped"
+}
+
+// rank orders remains by what is known of them.
+func (r remains) rank() int {
+	return slices.Index([]string{"stopped, whole", "has not stopped", "stopped, log not known", "its disk is empty now"}, r.state())
+}
 
 // reaches is how far its log reaches, at the least.
 func (r remains) reaches() (term, index uint64) {
@@ -42,41 +64,70 @@ func (r remains) reaches() (term, index uint64) {
 	return 0, 0
 }
 
-// remains lists each place that had a member in the epoch, those that stopped with the longest log first, then those that have not said a word.
+// remains lists each place that had a member in the epoch, those that stopped with the longest log first, then those that have not stopped, and last
+// those whose disk is another one now.
 func (w wreck) remains() (out []remains) {
 	for _, p := range places(w.View) {
-		for _, i := range slices.Backward(w.Replicas[p]) {
+		all := w.Replicas[p]
+		for n, i := range slices.Backward(all) {
 			if i.Epoch != w.epoch.Number || i.Started == nil || i.Started.MemberID == 0 {
 				continue
 			}
-			r := remains{place: p, incarnation: i}
+			r := remains{place: p, incarnation: i, stopped: w.lastWord(all[n:]), emptied: emptied(all[n:])}
 			if m, ok := w.Marks[i.Started.MemberID]; ok && m.Epoch == w.epoch.Number {
 				r.mark = &m
-			}
-			for n := range w.epoch.Stopped {
-				if s := &w.epoch.Stopped[n]; s.Place == p && s.MemberID == i.Started.MemberID && (r.stopped == nil || s.LastIndex > r.stopped.LastIndex) {
-					r.stopped = s
-				}
 			}
 			out = append(out, r)
 			break
 		}
 	}
-	rank := func(r remains) int {
-		switch {
-		case r.holds():
-			return 0
-		case r.stopped == nil:
-			return 1
-		}
-		return 2
-	}
 	slices.SortStableFunc(out, func(a, b remains) int {
 		at, ai := a.reaches()
 		bt, bi := b.reaches()
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(bt, at), cmp.Compare(bi, ai))
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(bt, at), cmp.Compare(bi, ai))
 	})
 	return out
+}
+
+// lastWord is what the first of the incarnations, or one that followed it with the same member, has said of its end; nil: nothing. What was said
+// under an earlier incarnation is no longer true of a member that went on.
+func (w wreck) lastWord(incarnations []record.Incarnation) (word *record.Stopped) {
+	first := incarnations[0]
+	for _, i := range incarnations {
+		s := w.epoch.StoppedBy(i)
+		if s == nil || i.Epoch != first.Epoch || s.MemberID != first.Started.MemberID && i.InstanceID != first.InstanceID {
+			continue
+		}
+		if word == nil || s.MemberID == first.Started.MemberID && s.LastIndex >= word.LastIndex {
+			word = s
+		}
+	}
+	return word
+}
+
+// emptied is the newest of the incarnations of an epoch where it is pending, and on an empty disk that is not the first one's.
+func emptied(incarnations []record.Incarnation) *record.Incarnation {
+	first := incarnations[0]
+	for _, i := range slices.Backward(incarnations[1:]) {
+		if i.Epoch != first.Epoch {
+			continue
+		}
+		disk := diskOf(first)
+		other := i.InstanceID != first.InstanceID || i.DiskID != "" && disk != "" && i.DiskID != disk
+		if i.Started == nil && i.EmptyDisk && other {
+			return &i
+		}
+		return nil
+	}
+	return nil
+}
+
+// diskOf is the id of the disk that an incarnation was confirmed on, or else taken on; empty: not known.
+func diskOf(i record.Incarnation) string {
+	if i.Started != nil && i.Started.DiskID != "" {
+		return i.Started.DiskID
+	}
+	return i.DiskID
 }
 
 // choose finds the source that the flags name, or the best that the record knows of.
@@ -101,12 +152,13 @@ func (w wreck) choose(f *restoreFlags) (choice, error) {
 	}
 }
 
-// best is a disk that is whole by its replica's own word; or the only one of which nothing bad is known; or, where all disks are known to be lost, the newest snapshot.
+// best is a disk that is whole by its replica's own word; or the only one of which nothing bad is known; or, where every place stands on another,
+// empty disk, the newest snapshot.
 func (w wreck) best(f *restoreFlags) (choice, error) {
 	left := w.notLost()
 	switch {
 	case len(left) == 0 && f.exact:
-		return choice{}, refused("--exact: the disks of epoch %d are all lost, and a snapshot is used as it is: leave it out", w.epoch.Number)
+		return choice{}, refused("--exact: no disk of epoch %d is known to survive, and a snapshot is used as it is: leave it out", w.epoch.Number)
 	case len(left) == 0:
 		return w.fromSnapshot("", f.on)
 	case !left[0].holds() && len(left) > 1:
@@ -120,7 +172,7 @@ func (w wreck) best(f *restoreFlags) (choice, error) {
 
 // notLost are the remains of which nothing bad is known.
 func (w wreck) notLost() []remains {
-	return slices.DeleteFunc(w.remains(), func(r remains) bool { return r.stopped != nil && !r.holds() })
+	return slices.DeleteFunc(w.remains(), func(r remains) bool { return r.emptied != nil })
 }
 
 // directories says how remains are named on the command line.
@@ -133,16 +185,9 @@ func directories(list []remains) string {
 }
 
 func (w wreck) fromDirectory(r remains, exact bool) (choice, error) {
-	if r.stopped != nil && !r.holds() {
-		return choice{}, refused("replica %s has said that its disk of epoch %d is lost or cannot be used", r.place, w.epoch.Number)
-	}
 	c := choice{what: fmt.Sprintf("the directory of %s (member %s)", r.place, r.incarnation.Started.MemberID)}
-	disk := r.incarnation.Started.DiskID
-	if disk == "" {
-		disk = r.incarnation.DiskID
-	}
 	c.order = record.RestoreOrder{Ends: w.epoch.Number, Replica: r.place, Newest: !exact,
-		From: record.Source{Kind: record.SourceDirectory, MemberID: r.incarnation.Started.MemberID, DiskID: disk}}
+		From: record.Source{Kind: record.SourceDirectory, MemberID: r.incarnation.Started.MemberID, DiskID: diskOf(r.incarnation)}}
 	c.order.Term, c.order.Commit = r.reaches()
 	c.loses = w.directoryLoses(r)
 	return c, nil
@@ -207,7 +252,7 @@ func (w wreck) noSnapshot() error {
 	return recordError("there is no snapshot, and no disk of epoch %d is known to be whole: there is nothing to restore from; nothing was written", w.epoch.Number)
 }
 
-// restorer is the replica that restores a snapshot: the named one, the only one, or the one that spoke last.
+// restorer is the replica that restores a snapshot: the named one, the only one, or the one that wrote last that it stopped, or that it is empty.
 func (w wreck) restorer(on string) (replica.Place, error) {
 	if on != "" {
 		return findPlace(w.View, on)
@@ -216,9 +261,23 @@ func (w wreck) restorer(on string) (replica.Place, error) {
 	if len(known) == 1 {
 		return known[0], nil
 	}
-	if n := len(w.epoch.Stopped); n > 0 {
-		last := slices.MaxFunc(w.epoch.Stopped, func(a, b record.Stopped) int { return a.Time.Compare(b.Time) })
-		return last.Place, nil
+	var last replica.Place
+	var at time.Time
+	wrote := func(p replica.Place, t time.Time) {
+		if t.After(at) {
+			last, at = p, t
+		}
+	}
+	for _, s := range w.epoch.Stopped {
+		wrote(s.Place, s.Time)
+	}
+	for _, r := range w.remains() {
+		if r.emptied != nil {
+			wrote(r.place, r.emptied.Time)
+		}
+	}
+	if !at.IsZero() {
+		return last, nil
 	}
 	return replica.Place{}, refused("--on is needed: the replica that restores the snapshot, one of %s", placeList(known))
 }
@@ -238,21 +297,35 @@ func (w wreck) snapshotLoses(s record.Snapshot) string {
 	return text
 }
 
-// loud are the instances that had a member in the epoch and have not said themselves that it stopped, but the restorer's newest; each as its last
-// incarnation, those of a place from the newest on. The agents also take two lists of instances for an answer, which the record does not hold.
+// loud are the instances that took an incarnation of the epoch, and of which neither they nor a person have said that it ended, but the restorer's
+// newest; each as its last incarnation, those of a place from the newest on. The agents also ask witnesses, which the record does not hold.
 func (w wreck) loud(restorer replica.Place) (out []record.Incarnation) {
+	silent := w.saidSilent()
 	for _, p := range places(w.View) {
 		seen := map[string]bool{}
 		for _, i := range slices.Backward(w.Replicas[p]) {
-			again := seen[i.InstanceID]
+			if i.Epoch != w.epoch.Number || seen[i.InstanceID] {
+				continue
+			}
 			seen[i.InstanceID] = true
 			restores := p == restorer && w.isNewest(i)
-			if !again && !restores && i.Epoch == w.epoch.Number && !w.saysStopped(i) {
+			if !restores && w.epoch.StoppedBy(i) == nil && !slices.Contains(silent, i.InstanceID) {
 				out = append(out, i)
 			}
 		}
 	}
 	return out
+}
+
+// saidSilent are the instances of which a person has said, in an order to restore the epoch, that they run nothing any more.
+func (w wreck) saidSilent() (ids []string) {
+	states := etcdmember.OrderStates(w.Orders, w.now)
+	for _, o := range w.Orders {
+		if o.Restore != nil && o.Restore.Ends == w.epoch.Number && states[o.Number].State != etcdmember.OrderWithdrawn {
+			ids = append(ids, o.Restore.Silent...)
+		}
+	}
+	return ids
 }
 
 // isNewest: no other instance has followed at its place.
@@ -285,36 +358,30 @@ func instanceText(i record.Incarnation) string {
 	return fmt.Sprintf("%s (instance %s)", i.Place, i.InstanceID)
 }
 
-// saysStopped: the incarnation's own instance wrote its stopped/ object; a successor's word is none.
-func (w wreck) saysStopped(i record.Incarnation) bool {
-	return slices.ContainsFunc(w.epoch.Stopped, func(s record.Stopped) bool {
-		return s.Place == i.Place && s.Incarnation == i.Number && (s.InstanceID == i.InstanceID || s.InstanceID == "")
-	})
-}
-
 // show says what there is, what was chosen, and what it costs; stops: that VMs will be stopped for it.
 func (w wreck) show(out io.Writer, c choice, stops bool) {
 	var rows []row
+	var former []string
 	for _, r := range w.remains() {
-		state, reach := "has not stopped", "unknown"
-		switch {
-		case r.holds():
-			state = "stopped, whole"
-		case r.stopped != nil:
-			state = "lost or broken"
-		}
-		if _, index := r.reaches(); index > 0 && (r.stopped == nil || r.holds()) {
+		reach := "unknown"
+		if _, index := r.reaches(); index > 0 {
 			reach = fmt.Sprintf("index %d", index)
-			if r.stopped == nil {
+			if !r.holds() {
 				reach += " or more"
 			}
 		}
-		rows = append(rows, row{cells: []string{"directory=" + r.place.String(), state, reach, when(r.incarnation.Time)}})
+		rows = append(rows, row{cells: []string{"directory=" + r.place.String(), r.state(), reach, when(r.incarnation.Time)}})
+		if r.emptied != nil {
+			former = append(former, r.place.String())
+		}
 	}
 	for _, s := range w.snapshots[max(0, len(w.snapshots)-3):] {
 		rows = append(rows, row{cells: []string{"snapshot=" + s.Name, "verified when saved", fmt.Sprintf("index %d", s.Index), when(s.Time)}})
 	}
 	printTable(out, []string{"SOURCE", "STATE", "REACHES", "SINCE"}, rows)
+	if len(former) > 0 {
+		printText(out, "", "The former disks of these may come back, and hold more than any snapshot: "+strings.Join(former, ", ")+".")
+	}
 	printText(out, "", fmt.Sprintf("Epoch %d ends, and the next begins from %s. %s", w.epoch.Number, c.what, c.loses))
 	if loud := w.loudNames(c.order.Replica); len(loud) > 0 {
 		printText(out, "", "These have not said that they have stopped: "+strings.Join(loud, ", ")+". The agents wait until each has, or its VM is gone or TERMINATED in two lists.")
