@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -20,6 +19,8 @@ type restoreFlags struct {
 	clusterFlags
 	from, on                                string
 	exact, yes, noWait, endsLiving, stopVMs bool
+	// silent are the instances that count as silent on the operator's word.
+	silent []string
 }
 
 func newRestore() *cobra.Command {
@@ -27,16 +28,21 @@ func newRestore() *cobra.Command {
 	cmd := &cobra.Command{Use: "restore", Short: "Begin a new history from a surviving disk or a snapshot, after quorum is lost for good", Args: noArguments,
 		Long: `Begin a new history from a surviving disk or a snapshot, after quorum is lost for good.
 
-It shows what is there to restore from, what will be lost, and who could still serve the old history; it asks; and it writes the
-order that the agents carry out: the old epoch ends, the replica that the order names forms the next one, and the others join it
-empty. Nothing is deleted: each replica archives its directory. It can be run again at any time: where an order is in force it
-goes on showing how far that has come.
+It waits until no member has gone on for a minute. It shows what is there to restore from, what will be lost, and who could still
+serve the old history; it asks; and it writes the order that the agents carry out: the old epoch ends, the replica that the order
+names forms the next one, and the others join it empty. Nothing is deleted: each replica archives its directory. It can be run
+again at any time: where an order is in force it goes on showing how far that has come.
+
+The epoch ends once every other instance has said that it has stopped, or is proven silent. Those that cannot be reached are stopped
+with --stop-vms; of one that the Compute API cannot stop either, --silent says that it runs nothing any more.
+'quorate orders withdraw' takes the order back until the epoch begins to end.
 
 Keep every disk until it is done. A disk that survived holds more than any snapshot.`,
 		Example: `  quorate restore --config cluster.yaml
   quorate restore --config cluster.yaml --from directory=us-central1-a.master-a
   quorate restore --config cluster.yaml --from snapshot --on master-a
-  quorate restore --config cluster.yaml --stop-vms`,
+  quorate restore --config cluster.yaml --stop-vms
+  quorate restore --config cluster.yaml --silent 4711`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, flag := range []string{"from", "on"} {
 				if f.emptied(flag) {
@@ -51,13 +57,12 @@ Keep every disk until it is done. A disk that survived holds more than any snaps
 	cmd.Flags().BoolVar(&f.exact, "exact", false, "use this very directory, also where another replica stops with a longer log")
 	cmd.Flags().BoolVar(&f.endsLiving, "end-living-cluster", false, "end the epoch although its members have served within the last minute")
 	cmd.Flags().BoolVar(&f.stopVMs, "stop-vms", false, "stop, through the Compute API, the VMs that keep the restore waiting; needs the permission compute.instances.stop")
-	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "return once the order is written")
+	cmd.Flags().StringArrayVar(&f.silent, "silent", nil, "the id of an instance that runs nothing any more, on your word; may be given more than once. "+
+		"If it still runs, what it acknowledges is lost")
+	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait for a cluster that served within the last minute, and return once the order is written")
 	addYes(cmd, &f.yes)
 	return cmd
 }
-
-// livingFor is how long after its newest mark a cluster counts as living. A member that goes on writes one each 30 s.
-const livingFor = time.Minute
 
 func (f *restoreFlags) run(cmd *cobra.Command) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
@@ -72,38 +77,34 @@ func (f *restoreFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	stops, err := f.stops(ctx, w)
+	stops, err := f.stops(ctx, store, w)
 	if err != nil {
 		return err
 	}
-	if o, ok := w.orderInForce(); ok && f.from == "" {
-		if flags := f.ofANewOrder(); flags != "" {
-			return refused("%s: order %d is in force, and without --from it is only followed: say --from, too, for a newer order, or leave it out", flags, o.Number)
-		}
-		printText(out, "", fmt.Sprintf("Order %d is in force, given by %s at %s: %s. A newer order, with --from, would take its place.", o.Number, o.By, when(o.Time), orderText(o)))
-		return f.follow(ctx, out, store, w.epoch.Number, stops)
+	if w, err = f.untilSilent(ctx, out, store, w); err != nil {
+		return err
 	}
-	if living := w.living(); living != "" && !f.endsLiving {
-		return errors.New(living)
+	if o, ok := w.orderInForce(); ok && f.from == "" {
+		return f.goOn(cmd, store, w, o, stops)
 	}
 	c, err := w.choose(f)
 	if err != nil {
 		return err
 	}
+	risk, err := w.silentRisk(f.silent, c.order.Replica)
+	if err != nil {
+		return err
+	}
+	c.order.Silent = f.silent
 	if err := verifySource(ctx, out, store, c.order.From); err != nil {
 		return err
 	}
 	w.show(out, c, f.stopVMs)
 	question := fmt.Sprintf("End epoch %d of cluster %s and begin another?", w.epoch.Number, w.Inception.Name)
-	if err := confirmWord(cmd, "", question, w.Inception.Name, f.yes); err != nil {
+	if err := confirmWord(cmd, risk, question, w.Inception.Name, f.yes); err != nil {
 		return err
 	}
-	o, err := store.CreateOrder(ctx, record.Order{Kind: record.OrderRestore, By: givenBy(), Restore: &c.order})
-	if err != nil {
-		return fmt.Errorf("%w\nwhether the order was written is not known: run the command again, it looks first", err)
-	}
-	fmt.Fprintf(out, "Order %d: %s.\n", o.Number, orderText(o))
-	return f.follow(ctx, out, store, w.epoch.Number, stops)
+	return f.order(ctx, out, store, c.order, stops)
 }
 
 // ofANewOrder names the flags that say something of an order that is to be written.
@@ -185,30 +186,6 @@ func newestFormed(v record.View) (newest record.Epoch) {
 func (w wreck) orderInForce() (record.Order, bool) {
 	o, ok := newBook(w.View, w.now).inForce(kindIs(record.OrderRestore))
 	return o, ok && o.Done == nil && o.Restore != nil && o.Restore.Ends == w.epoch.Number
-}
-
-// living says that members of the epoch served a moment ago; empty: nothing shows it.
-func (w wreck) living() string {
-	const how = "If it has lost its quorum since, try again in %s. To end a cluster that lives, add --end-living-cluster; nothing was written"
-	left := func(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
-	if w.epoch.Closed != nil {
-		return ""
-	}
-	if since := w.now.Sub(w.epoch.Outcome.Time); since < 2*livingFor {
-		what := fmt.Sprintf("epoch %d was formed %s ago", w.epoch.Number, since.Truncate(time.Second))
-		if c := w.epoch.Claim; c != nil && c.Source.Kind == record.SourceRebuilt {
-			what = fmt.Sprintf("the record of epoch %d was rebuilt %s ago, and its members' marks with it are gone", w.epoch.Number, since.Truncate(time.Second))
-		}
-		return fmt.Sprintf("%s, so it may well have a quorum: a member that serves writes its first mark only up to a minute after its control plane has started, and that takes a while, too.\n"+how,
-			what, left(2*livingFor-since))
-	}
-	for _, m := range w.Marks {
-		if m.Epoch != w.epoch.Number || w.now.Sub(m.Time) >= livingFor {
-			continue
-		}
-		return fmt.Sprintf("the cluster lives: member %s went on %s ago, which takes a quorum.\n"+how, m.MemberID, w.now.Sub(m.Time).Truncate(time.Second), left(livingFor-w.now.Sub(m.Time)))
-	}
-	return ""
 }
 
 // furthestMark is how far the epoch's quorum is known to have come.

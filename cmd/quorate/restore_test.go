@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,13 @@ func (w *wreck) stop(p replica.Place, term, index uint64, at time.Duration) {
 // empty gives a place another VM, on an empty disk.
 func (w *wreck) empty(p replica.Place, at time.Duration) {
 	w.Replicas[p] = append(w.Replicas[p], record.Incarnation{Place: p, Number: 2, InstanceID: "2" + w.Replicas[p][0].InstanceID, Epoch: 1, DiskID: "e", EmptyDisk: true, Time: now.Add(at)})
+}
+
+// mark lets a member have come further some time ago.
+func (w *wreck) mark(id record.MemberID, ago time.Duration) {
+	m := w.Marks[id]
+	m.Time = now.Add(-ago)
+	w.Marks[id] = m
 }
 
 func TestTheSourceOfARestoreIsChosen(t *testing.T) {
@@ -147,20 +155,27 @@ func TestALivingClusterIsNotEnded(t *testing.T) {
 		name string
 		say  func(*wreck)
 		want string
+		left time.Duration
 	}{
-		{"silent for ten minutes", func(*wreck) {}, ""},
-		{"a mark of half a minute ago", func(w *wreck) { m := w.Marks[0xa1]; m.Time = now.Add(-30 * time.Second); w.Marks[0xa1] = m }, "member a1 went on 30s ago"},
-		{"a mark of another epoch", func(w *wreck) { w.Marks[0xff] = record.Mark{MemberID: 0xff, Epoch: 7, Time: now} }, ""},
-		{"formed just now", func(w *wreck) { w.epoch.Outcome.Time = now.Add(-time.Minute) }, "epoch 1 was formed 1m0s ago, so it may well have a quorum: a member that serves writes its first mark only up to a minute after its control plane has started, and that takes a while, too.\nIf it has lost its quorum since, try again in 1m0s."},
+		{"silent for ten minutes", func(*wreck) {}, "", 0},
+		{"a mark of half a minute ago", func(w *wreck) { w.mark(0xa1, 30*time.Second) }, "the cluster lives: member a1 went on 30s ago, which takes a quorum.", 30 * time.Second},
+		{"the newest of two", func(w *wreck) {
+			w.mark(0xa1, 30*time.Second)
+			w.mark(0xb1, 20*time.Second)
+		}, "member b1 went on 20s ago", 40 * time.Second},
+		{"a heartbeat of a member that does not come further", func(w *wreck) { m := w.Marks[0xa1]; m.Beat, m.Written = now, now; w.Marks[0xa1] = m }, "", 0},
+		{"a mark of another epoch", func(w *wreck) { w.Marks[0xff] = record.Mark{MemberID: 0xff, Epoch: 7, Time: now} }, "", 0},
+		{"formed just now", func(w *wreck) { w.epoch.Outcome.Time = now.Add(-time.Minute) }, "epoch 1 was formed 1m0s ago, so it may well have a quorum: a member that serves writes its first mark only up to a minute after its control plane has started, and that takes a while, too.", time.Minute},
 		{"rebuilt just now", func(w *wreck) {
 			w.epoch.Outcome.Time, w.epoch.Claim.Source.Kind = now.Add(-time.Minute), record.SourceRebuilt
-		}, "the record of epoch 1 was rebuilt 1m0s ago, and its members' marks with it are gone, so it may"},
-		{"closed already", func(w *wreck) { w.epoch.Outcome.Time, w.epoch.Closed = now, &record.Closed{} }, ""},
+		}, "the record of epoch 1 was rebuilt 1m0s ago, and its members' marks with it are gone, so it may", time.Minute},
+		{"closed already", func(w *wreck) { w.epoch.Outcome.Time, w.epoch.Closed = now, &record.Closed{} }, "", 0},
 	} {
 		w := wrecked()
 		tc.say(&w)
-		if got := w.living(); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
-			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		got, left := w.living()
+		if !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") || left != tc.left {
+			t.Errorf("%s: %q for %s, want %q for %s", tc.name, got, left, tc.want, tc.left)
 		}
 	}
 }
@@ -172,7 +187,8 @@ func TestTheProgressOfARestoreIsTold(t *testing.T) {
 		v := w.View
 		v.Epochs, v.Orders = []record.Epoch{w.epoch}, []record.Order{order}
 		change(&v)
-		text, formed := progress(v, 1, now)
+		text, detail, formed := progress(v, 1, now)
+		text = strings.TrimSpace(text + " " + detail)
 		if formed {
 			text += " (formed)"
 		}
@@ -187,7 +203,19 @@ func TestTheProgressOfARestoreIsTold(t *testing.T) {
 		change func(*record.View)
 	}{
 		{"Order 4: us-central1-a.master-a looks first whether it can carry it out; nobody stops before that.", func(v *record.View) { v.Orders[0].Accepted = nil }},
-		{"waits until these have stopped, or their VMs are gone or TERMINATED: us-central1-b.master-b (instance 102), us-central1-c.master-c (instance 103).", func(*record.View) {}},
+		{"waits until each of these has said that it has stopped, or is proven silent: us-central1-b.master-b (instance 102), us-central1-c.master-c (instance 103). " +
+			"Last heartbeats, by the store's clock: us-central1-b.master-b 34s ago, us-central1-c.master-c 10m0s ago (its VM is stopped). " +
+			"'quorate status' on us-central1-a.master-a names the witness that is awaited, and for how long.", func(v *record.View) {
+			v.Marks = maps.Clone(v.Marks)
+			v.Marks[0xb1] = record.Mark{MemberID: 0xb1, Epoch: 1, Time: now.Add(-time.Hour), Beat: now.Add(-time.Minute), Written: now.Add(-34 * time.Second)}
+			v.Orders[0].VMStops = map[string]record.VMStop{"103": {InstanceID: "103"}}
+		}},
+		{"proven silent: us-central1-b.master-b (instance 102). Last heartbeats", func(v *record.View) { r := *order.Restore; r.Silent = []string{"103"}; v.Orders[0].Restore = &r }},
+		{"Order 4: us-central1-a.master-a ends the epoch. It cannot be withdrawn any more.", func(v *record.View) { v.Orders[0].Verdict = &record.Verdict{Closing: true} }},
+		{"Order 4 is being withdrawn by order 5: the agents settle whether it was in time.", func(v *record.View) {
+			v.Orders = append(v.Orders, record.Order{Number: 5, Kind: record.OrderWithdraw, Withdraws: 4})
+		}},
+		{"", func(v *record.View) { v.Orders[0].Verdict = &record.Verdict{Withdrawn: true} }},
 		{"Order 4: everybody says that they have stopped.", silent},
 		{"Epoch 1 has ended. us-central1-a.master-a claims the next.", func(v *record.View) { v.Epochs[0].Closed = &record.Closed{} }},
 		{"us-central1-a.master-a makes the directory of epoch 2.", func(v *record.View) { v.Epochs = append(v.Epochs, next) }},

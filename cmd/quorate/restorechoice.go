@@ -384,9 +384,10 @@ func (w wreck) show(out io.Writer, c choice, stops bool) {
 	}
 	printText(out, "", fmt.Sprintf("Epoch %d ends, and the next begins from %s. %s", w.epoch.Number, c.what, c.loses))
 	if loud := w.loudNames(c.order.Replica); len(loud) > 0 {
-		printText(out, "", "These have not said that they have stopped: "+strings.Join(loud, ", ")+". The agents wait until each has, or its VM is gone or TERMINATED in two lists.")
+		printText(out, "", "These have not said that they have stopped: "+strings.Join(loud, ", ")+". The agents wait until each has, or is proven silent: "+
+			"its VM is gone or stopped, and it has written no heartbeat for two minutes.")
 		if stops {
-			printText(out, "", fmt.Sprintf("Those of them that still run and have not said so %s after %s has accepted the order are stopped through the Compute API.", stopAfter, c.order.Replica))
+			printText(out, "", fmt.Sprintf("Those of them that have not said so %s after %s has accepted the order are stopped through the Compute API.", stopAfter, c.order.Replica))
 		} else {
 			printText(out, "", "To have those that cannot be reached stopped through the Compute API add --stop-vms; or stop them by hand: gcloud compute instances stop NAME --zone ZONE.")
 		}

@@ -25,16 +25,25 @@ type instanceStops interface {
 	StopInstance(ctx context.Context, p replica.Place, instanceID string) error
 }
 
-// vmStops stops the VMs whose silence a restore waits for: those that run by the Compute API's word and have had the time to stop by themselves. A VM is
+// stopNotes is where it is noted that a VM was stopped: an agent takes that for a proof, and waits for no other.
+type stopNotes interface {
+	NoteVMStop(ctx context.Context, order uint64, v record.VMStop) (got record.VMStop, won bool, err error)
+}
+
+// vmStops stops the VMs whose silence a restore waits for: those that have had the time to stop by themselves. One that is stopped already,
+// by another, is stopped once more, which is over at once: the end of an operation of ours is the proof. A VM is
 // known by its instance id, so neither one that has followed under its name nor the restorer's own is touched.
 type vmStops struct {
 	api     instanceStops
+	notes   stopNotes
 	cluster string
 	// due is when each instance that is waited for may be stopped, by its id.
 	due map[string]time.Time
 	// running are the ids of those that are being stopped; ended is where each says how that went.
 	running []string
 	ended   chan stopEnd
+	// unnoted are those whose operation has ended without an error, and of which that is not noted yet.
+	unnoted []record.Incarnation
 	// said is the last trouble that was told, so that it is told once.
 	said string
 }
@@ -45,7 +54,7 @@ type stopEnd struct {
 }
 
 // stops opens the Compute API where the flag asks for it, and looks whether it answers, so that nothing is ordered in vain; nil: it does not ask.
-func (f *restoreFlags) stops(ctx context.Context, w wreck) (*vmStops, error) {
+func (f *restoreFlags) stops(ctx context.Context, store *record.Store, w wreck) (*vmStops, error) {
 	if !f.stopVMs {
 		return nil, nil
 	}
@@ -60,18 +69,19 @@ func (f *restoreFlags) stops(ctx context.Context, w wreck) (*vmStops, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--stop-vms: %w; nothing was written", err)
 	}
-	return newVMStops(compute, c.Name), nil
+	return newVMStops(compute, store, c.Name), nil
 }
 
-func newVMStops(api instanceStops, cluster string) *vmStops {
-	return &vmStops{api: api, cluster: cluster, due: map[string]time.Time{}, ended: make(chan stopEnd)}
+func newVMStops(api instanceStops, notes stopNotes, cluster string) *vmStops {
+	return &vmStops{api: api, notes: notes, cluster: cluster, due: map[string]time.Time{}, ended: make(chan stopEnd)}
 }
 
-// look takes those that are waited for, begins to stop those that are due, and tells of those that have ended.
-func (s *vmStops) look(ctx context.Context, out io.Writer, waited []record.Incarnation, now time.Time) {
+// look takes those that are waited for, begins to stop those that are due, and tells and notes which have ended.
+func (s *vmStops) look(ctx context.Context, out io.Writer, w waiting, now time.Time) {
 	s.tell(out, now)
+	s.note(ctx, out, w.order)
 	var due []record.Incarnation
-	for _, i := range waited {
+	for _, i := range w.instances {
 		at, known := s.due[i.InstanceID]
 		switch {
 		case !known:
@@ -90,10 +100,17 @@ func (s *vmStops) look(ctx context.Context, out io.Writer, waited []record.Incar
 	}
 	for _, i := range due {
 		n := slices.IndexFunc(list, func(vm gce.Instance) bool { return vm.InstanceID == i.InstanceID })
-		if n < 0 || list[n].Status == "TERMINATED" || list[n].Status == "STOPPING" {
+		if n < 0 || list[n].Status == "STOPPING" {
 			continue
 		}
-		printText(out, "", fmt.Sprintf("Stopping %s, which is %s.", instanceText(i), list[n].Status))
+		text := fmt.Sprintf("Stopping %s, which is %s.", instanceText(i), list[n].Status)
+		if isStopped(list[n]) {
+			if slices.Contains(w.stopped, i.InstanceID) {
+				continue
+			}
+			text = fmt.Sprintf("%s is %s already, and not by this command. It is stopped once more: that ends at once, and proves it.", instanceText(i), list[n].Status)
+		}
+		printText(out, "", text)
 		s.running = append(s.running, i.InstanceID)
 		go func() {
 			err := s.api.StopInstance(ctx, list[n].Place, i.InstanceID)
@@ -116,6 +133,7 @@ func (s *vmStops) tell(out io.Writer, now time.Time) {
 				s.trouble(out, fmt.Sprintf("%s was not stopped: %s. It is tried again.", instanceText(e.Incarnation), e.err))
 				continue
 			}
+			s.unnoted = append(s.unnoted, e.Incarnation)
 			printText(out, "", fmt.Sprintf("%s is stopped. Once the next epoch is formed, start it: gcloud compute instances start %s --zone %s; it puts its directory away and joins empty.",
 				instanceText(e.Incarnation), e.Place.Name, e.Place.Zone))
 		default:
@@ -123,6 +141,23 @@ func (s *vmStops) tell(out io.Writer, now time.Time) {
 		}
 	}
 }
+
+// note writes of each stop that has ended that it has, for the order that is followed; again until it is written.
+func (s *vmStops) note(ctx context.Context, out io.Writer, order uint64) {
+	if order == 0 {
+		return
+	}
+	s.unnoted = slices.DeleteFunc(s.unnoted, func(i record.Incarnation) bool {
+		_, _, err := s.notes.NoteVMStop(ctx, order, record.VMStop{InstanceID: i.InstanceID, By: givenBy()})
+		if err != nil {
+			s.trouble(out, fmt.Sprintf("That %s is stopped could not be noted: %s. It is tried again.", instanceText(i), err))
+		}
+		return err == nil
+	})
+}
+
+// isStopped: the Compute API calls the VM stopped; it has two words for that.
+func isStopped(vm gce.Instance) bool { return vm.Status == "TERMINATED" || vm.Status == "STOPPED" }
 
 func (s *vmStops) trouble(out io.Writer, text string) {
 	if text != s.said {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,23 @@ type stoppable struct {
 	stopped []string // by id, in order
 	refuses error    // to stop
 	silent  error    // to list
+	noted   []string // in the record, as order and id
+	unnoted error    // why it cannot be noted
+}
+
+func (s *stoppable) NoteVMStop(_ context.Context, order uint64, v record.VMStop) (record.VMStop, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unnoted != nil {
+		err := s.unnoted
+		s.unnoted = nil // it is found the next time
+		return v, false, err
+	}
+	if !slices.Contains(s.stopped, v.InstanceID) || v.By == "" {
+		return v, false, fmt.Errorf("%s was not stopped", v.InstanceID)
+	}
+	s.noted = append(s.noted, fmt.Sprint(order, " ", v.InstanceID))
+	return v, true, nil
 }
 
 func (s *stoppable) Instances(context.Context, string) ([]gce.Instance, time.Time, error) {
@@ -35,11 +53,14 @@ func (s *stoppable) StopInstance(_ context.Context, p replica.Place, id string) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := slices.IndexFunc(s.list, func(i gce.Instance) bool { return i.InstanceID == id && i.Place == p })
-	if n < 0 || s.list[n].Status == "TERMINATED" {
-		return fmt.Errorf("stopped %s in %s, which does not run: %v", id, p, s.list)
-	}
-	if s.refuses != nil {
+	switch {
+	case n < 0:
+		return fmt.Errorf("stopped %s in %s, which is not there: %v", id, p, s.list)
+	case s.refuses != nil:
 		return s.refuses
+	case s.list[n].Status == "TERMINATED" || s.list[n].Status == "STOPPED": // the operation ends at once
+		s.stopped = append(s.stopped, id)
+		return nil
 	}
 	s.list[n].Status = "STOPPING"
 	s.mu.Unlock()
@@ -80,7 +101,18 @@ func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
 			v.Epochs[0].Stopped = []record.Stopped{{Place: placeB, Incarnation: 1}}
 		}, "103", 60, nil},
 		{"not one that has followed under the name", func(_ *record.View, s *stoppable) { s.list[1].InstanceID = "200" }, "103", 60, nil},
-		{"not what is off already", func(_ *record.View, s *stoppable) { s.list[1].Status = "TERMINATED" }, "103", 60, nil},
+		{"what another has stopped once more, so that it is proven", func(_ *record.View, s *stoppable) { s.list[1].Status, s.list[2].Status = "TERMINATED", "STOPPED" }, "102 103", 24,
+			[]string{"us-central1-b.master-b (instance 102) is TERMINATED already, and not by this command.", "us-central1-c.master-c (instance 103) is STOPPED already"}},
+		{"not what was stopped for an order before", func(v *record.View, s *stoppable) {
+			s.list[1].Status = "TERMINATED"
+			v.Orders[0].VMStops = map[string]record.VMStop{"102": {InstanceID: "102"}}
+		}, "103", 60, nil},
+		{"what was, and runs again", func(v *record.View, _ *stoppable) {
+			v.Orders[0].VMStops = map[string]record.VMStop{"102": {InstanceID: "102"}}
+		}, "102 103", 60, nil},
+		{"nobody once the verdict is there", func(v *record.View, _ *stoppable) { v.Orders[0].Verdict = &record.Verdict{Closing: true} }, "", 120, nil},
+		{"a note that fails is written again", func(_ *record.View, s *stoppable) { s.unnoted = errors.New("no answer") }, "102 103", 60,
+			[]string{"is stopped could not be noted: no answer. It is tried again."}},
 		{"an earlier VM of the restorer's place that still runs", func(v *record.View, s *stoppable) {
 			later := v.Replicas[placeA][0]
 			later.Number, later.InstanceID = 2, "301"
@@ -98,12 +130,25 @@ func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
 				api := &stoppable{list: []gce.Instance{running(placeA, "101"), running(placeB, "102"), running(placeC, "103")}}
 				tc.change(&v, api)
 				var out strings.Builder
-				s := newVMStops(api, "demo")
+				s := newVMStops(api, api, "demo")
 				for begin := time.Now(); time.Since(begin) < time.Duration(tc.seconds)*time.Second; time.Sleep(followPeriod) {
 					s.look(t.Context(), &out, waitsFor(v, 1, now), time.Now())
 					synctest.Wait()
+					for _, id := range api.stopped { // as the record has it then
+						if slices.Contains(api.noted, "4 "+id) {
+							v.Orders[0].VMStops = maps.Clone(v.Orders[0].VMStops)
+							if v.Orders[0].VMStops == nil {
+								v.Orders[0].VMStops = map[string]record.VMStop{}
+							}
+							v.Orders[0].VMStops[id] = record.VMStop{InstanceID: id}
+						}
+					}
 				}
 				slices.Sort(api.stopped)
+				slices.Sort(api.noted)
+				if got := strings.ReplaceAll(strings.Join(api.noted, " "), "4 ", ""); got != tc.stopped {
+					t.Errorf("noted %q, want %q", got, tc.stopped)
+				}
 				if got := strings.Join(api.stopped, " "); got != tc.stopped {
 					t.Errorf("stopped %q, want %q", got, tc.stopped)
 				}
@@ -113,7 +158,7 @@ func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
 						t.Errorf("told %d times: %q in %q", strings.Count(text, want), want, text)
 					}
 				}
-				if strings.Contains(text, "which does not run") {
+				if strings.Contains(text, "which is not there") {
 					t.Error(text)
 				}
 			})

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// countdownPeriod is the time between two lines of a countdown that nobody sees on a terminal.
+const countdownPeriod = 10 * time.Second
+
+// countdown is one line that changes with time: written over on a terminal, and elsewhere a line each countdownPeriod.
+type countdown struct {
+	out  io.Writer
+	told time.Time // when the last line was printed, where there is no terminal
+	open bool      // the terminal's line has no end yet
+}
+
+// show shows the line as it is now.
+func (c *countdown) show(now time.Time, line string) {
+	if v, ok := c.out.(*visibleWriter); ok && v.overwrite(line) {
+		c.open = true
+		return
+	}
+	if now.Sub(c.told) >= countdownPeriod {
+		fmt.Fprintln(c.out, visible(line))
+		c.told = now
+	}
+}
+
+// end ends the line. It may be called more than once.
+func (c *countdown) end() {
+	if c.open {
+		fmt.Fprintln(c.out)
+	}
+	c.open = false
+}
+
+// overwrite writes a line over the one in which the cursor is; false: this is no terminal, and nothing was written. A terminal that is narrower than
+// the line shows more than one of it, which is not worth asking for its width.
+func (v *visibleWriter) overwrite(line string) bool {
+	f, ok := v.to.(*os.File)
+	if !ok || !isTerminal(f) {
+		return false
+	}
+	_, err := io.WriteString(f, "\r\x1b[K"+visible(line))
+	return err == nil
+}
