@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/certs"
@@ -63,12 +64,24 @@ func (a *Agent) status(ctx context.Context) Status {
 	if membership != nil {
 		fillMembership(ctx, &s, membership)
 	}
+	roomFirst(s.Blocked)
 	if leases != nil {
 		if l, err := leases.list(ctx); err == nil {
 			s.Leases = l
 		}
 	}
 	return s
+}
+
+// roomFirst puts the wait for room on the data disk before all others: they may well follow from it.
+func roomFirst(waits []Blocked) {
+	rank := func(b Blocked) int {
+		if b.Name == etcdmember.NoRoom {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(waits, func(a, b Blocked) int { return rank(a) - rank(b) })
 }
 
 func fillMembership(ctx context.Context, s *Status, m *etcdmember.Membership) {

@@ -156,6 +156,7 @@ type Membership struct {
 	failure      *failure
 	alone        time.Time // since when the running member has had no quorum; zero: it has one
 	unheard      time.Time // since when it has heard of no leader, while there was a quorum; zero: it has one, or there was none
+	portsSilent  time.Time // since when a join waits for the peers' ports; zero: it does not
 	adds         int       // tries to add this replica to the members
 	unfit        uint64    // the order to restore that could not be accepted when it was last tried; 0: none
 	unfitWhy     error     // why

@@ -63,25 +63,16 @@ func (m *Membership) hold(f Facts, p Plan) Plan {
 	if !m.failure.same(p) {
 		m.failure = nil
 	}
-	switch p.Act {
-	case ActStart, ActStartJoined, ActSeed, ActForm, ActTakeIncarnation:
-		most := mostDistance
-		if p.Act == ActStartJoined || p.Act == ActTakeIncarnation && p.Row == 23 { // joins
-			most = mostJoinDistance
+	if silent := m.portsSilentFor(f, p); waitsForPorts(p) && silent < portPatience {
+		p.Blocked = nil // most often it passes, and the join goes on
+	}
+	if startsMember(p) && !f.Directory.Running {
+		if wait, held := m.pace(f, p); held {
+			return wait
 		}
-		if f.Directory.Running || m.starts.early(f.Now, most) <= 0 {
-			break
-		}
-		said := "its log says why"
-		if text := f.Directory.End.Text; text != "" {
-			said = fmt.Sprintf("its last word was %q", text)
-		}
-		if m.checked != "" {
-			said += "; " + m.checked
-		}
-		return Plan{Act: ActWait, Row: p.Row}.blocked("etcd-does-not-stay-up",
-			fmt.Sprintf("etcd was started %d times, one soon after the other, and has ended each time: %s.", m.starts.runs, said),
-			fmt.Sprintf("It is started again by itself, at most %s after its last start.", most))
+	}
+	if p, full := m.noRoom(f, p, false); full {
+		return p
 	}
 	if p.Act == ActAccept && p.OrderNumber == m.unfit {
 		return p.blocked("restore-unfit", fmt.Sprintf("restore order %d cannot be carried out here: %v.", p.OrderNumber, m.unfitWhy),
@@ -100,6 +91,44 @@ func (m *Membership) hold(f Facts, p Plan) Plan {
 			fmt.Sprintf("Open port %d between the masters, in both directions; if it is open, etcd's log says which certificate is refused.", PeerPort))
 	}
 	return p
+}
+
+// pace turns the start of a member that has just ended, again, into a wait.
+func (m *Membership) pace(f Facts, p Plan) (Plan, bool) {
+	most := mostDistance
+	if p.Act == ActStartJoined || p.Act == ActTakeIncarnation && p.Row == 23 { // joins
+		most = mostJoinDistance
+	}
+	if m.starts.early(f.Now, most) <= 0 {
+		return p, false
+	}
+	if full, ok := m.noRoom(f, p, true); ok {
+		full.Act = ActWait
+		return full, true
+	}
+	said := "its log says why"
+	if text := f.Directory.End.Text; text != "" {
+		said = fmt.Sprintf("its last word was %q", text)
+	}
+	if m.checked != "" {
+		said += "; " + m.checked
+	}
+	return Plan{Act: ActWait, Row: p.Row}.blocked("etcd-does-not-stay-up",
+		fmt.Sprintf("etcd was started %d times, one soon after the other, and has ended each time: %s.", m.starts.runs, said),
+		fmt.Sprintf("It is started again by itself, at most %s after its last start.", most)), true
+}
+
+// portPatience is how long no peer's port may have answered before a joining replica says so: a member that is started again listens within two or
+// three seconds, and a person must not be sent to the firewall for that.
+const portPatience = 5 * time.Second
+
+// portsSilentFor is how long a join has waited for the peers' ports.
+func (m *Membership) portsSilentFor(f Facts, p Plan) time.Duration {
+	return lasts(&m.portsSilent, waitsForPorts(p), f.Now)
+}
+
+func waitsForPorts(p Plan) bool {
+	return p.Act == ActWait && p.Blocked != nil && p.Blocked.Name == "peers-do-not-connect"
 }
 
 // quorumPatience is longer than any election.

@@ -1,0 +1,136 @@
+package etcdmember
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// smallDisk puts a file system of one MiB in the place of a machine's data disk.
+func (m *machine) smallDisk() {
+	m.t.Helper()
+	if os.Geteuid() != 0 {
+		m.t.Skip("needs root, to mount a file system that can be filled")
+	}
+	data := filepath.Join(m.dir, "data")
+	if err := unix.Mount("tmpfs", data, "tmpfs", 0, "size=1m"); err != nil {
+		m.t.Skip("cannot mount: ", err)
+	}
+	m.t.Cleanup(func() { _ = unix.Unmount(data, unix.MNT_DETACH) })
+}
+
+// fill takes all the room on a machine's data disk; empty gives it back.
+func (m *machine) fill() (empty func()) {
+	m.t.Helper()
+	path := filepath.Join(m.dir, "data", "ballast")
+	f, err := os.Create(path)
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	f.Close()
+	if !errors.Is(err, unix.ENOSPC) {
+		m.t.Fatal(err)
+	}
+	return func() { os.Remove(path) }
+}
+
+// A step that fails because the disk is full is a wait for room, and goes on once there is some.
+func TestAFullDiskIsAWaitForRoom(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	m.smallDisk()
+	empty := m.fill()
+	ms := m.open()
+	booted := boots(t, ms)
+	eventually(t, "no-room", func() bool { return blockedName(ms) == NoRoom })
+	b := ms.Shown().Blocked[0]
+	if !strings.Contains(b.Reason, "it has 0 MiB free, and etcd needs 128 MiB to go on; the step to seed failed: ") || !strings.Contains(b.Reason, "no space left on device") ||
+		!strings.Contains(b.Next, "Free at least 128 MiB in "+filepath.Join(m.dir, "data")+", or make the disk larger") {
+		t.Errorf("%+v", b)
+	}
+	empty()
+	if err := booted(); err != nil || blockedName(ms) != "" {
+		t.Errorf("%v; it waits for %q", err, blockedName(ms))
+	}
+}
+
+// What a full disk is told from: what happened, and not the room alone.
+func TestAFullDiskIsToldFromWhatHappened(t *testing.T) {
+	const said = "failed to save Raft hard state and entries: write /data/etcd/member/wal/0.wal: no space left on device"
+	start, keep := Plan{Act: ActStart, Row: 28}, Plan{Act: ActKeep, Row: 1}
+	for _, tc := range []struct {
+		name    string
+		plan    Plan
+		free    int64 // MiB
+		end     string
+		failed  error
+		early   bool
+		running bool
+		roomErr error
+		want    string // of what is said; empty: it is no wait for room
+	}{
+		{"a start on a disk that is nearly full", start, 1, "", nil, false, false, nil, ""},
+		{"etcd ended for want of space", start, 1, said, nil, false, false, nil, "it has 1 MiB free, and etcd needs 128 MiB to go on; etcd ended for want of space."},
+		{"and there is room again", start, 128, said, nil, false, false, nil, ""},
+		{"and its room is not known", start, 1, said, nil, false, false, errors.New("no answer"), ""},
+		{"and it runs again", keep, 1, said, nil, false, true, nil, ""},
+		{"it does not stay up, and there is not one file's room", start, 63, "", nil, true, false, nil, "etcd was started 3 times"},
+		{"it does not stay up, and there is", start, 64, "", nil, true, false, nil, ""},
+		{"a step failed for want of space", keep, 1, "", fmt.Errorf("write: %w", unix.ENOSPC), false, true, nil, "the step to keep failed: write: no space left on device"},
+		{"another process's step did", start, 1, "", errors.New("make: copy: no space left on device"), false, false, nil, "no space left on device"},
+		{"a step failed for something else", start, 1, "", errors.New("broken"), false, false, nil, ""},
+	} {
+		ms := newMachine(t, pa, newRecord()).open()
+		ms.room = func(string) (Room, error) { return Room{Free: tc.free << 20, Total: 1 << 40}, tc.roomErr }
+		ms.starts.runs = 3
+		if tc.failed != nil {
+			ms.failure = &failure{row: tc.plan.Row, act: tc.plan.Act, err: tc.failed}
+		}
+		f := Facts{Now: t0}
+		f.Directory.Running, f.Directory.End.Text = tc.running, tc.end
+		p, full := ms.noRoom(f, tc.plan, tc.early)
+		if full != (tc.want != "") || full && (!strings.Contains(p.Blocked.Reason, tc.want) || p.Act != tc.plan.Act) {
+			t.Errorf("%s: %t, %+v", tc.name, full, p.Blocked)
+		}
+	}
+}
+
+// A member that ends again and again on a full disk is started at its pace, and the wait for room stays.
+func TestAMemberThatEndsOnAFullDiskWaitsForRoom(t *testing.T) {
+	ms := newMachine(t, pa, newRecord()).open()
+	ms.room = func(string) (Room, error) { return Room{Free: 1 << 20, Total: 1 << 30}, nil }
+	f := Facts{Now: t0}
+	f.Directory.End.Text = "failed to commit tx: no space left on device"
+	for n, want := range []Act{ActStart, ActStart, ActWait} {
+		p := ms.hold(f, Plan{Act: ActStart, Row: 28})
+		if p.Act != want || p.Blocked == nil || p.Blocked.Name != NoRoom {
+			t.Errorf("start %d: %s, %+v", n, p.Act, p.Blocked)
+		}
+		ms.starts.started(f.Now)
+	}
+}
+
+// A peer's port that is silent for a moment is not shown: its member is being started again.
+func TestSilentPortsAreShownAfterAWhile(t *testing.T) {
+	ms := newMachine(t, pa, newRecord()).open()
+	waits := Plan{Act: ActWait, Row: 23}.blocked("peers-do-not-connect", "none answers.", "Open the port.")
+	f := Facts{Now: t0}
+	for _, step := range []struct {
+		after time.Duration
+		plan  Plan
+		shown bool
+	}{
+		{0, waits, false}, {portPatience - time.Second, waits, false}, {time.Second, waits, true},
+		{time.Second, Plan{Act: ActMarkAdding, Row: 23}, false}, {time.Second, waits, false}, {portPatience, waits, true},
+	} {
+		f.Now = f.Now.Add(step.after)
+		if p := ms.hold(f, step.plan); (p.Blocked != nil) != step.shown || p.Act != step.plan.Act {
+			t.Errorf("at %s: %s, %+v, want it shown: %t", f.Now.Sub(t0), p.Act, p.Blocked, step.shown)
+		}
+	}
+}
