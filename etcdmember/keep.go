@@ -65,6 +65,7 @@ func (k *keeper) tick(ctx context.Context) error {
 	s, err := k.ask(ctx)
 	if err != nil {
 		s = MemberStatus{} // the supervisor starts it again; the record is looked at all the same
+		k.showFull(now)
 	}
 	looked := false
 	if lost := k.lostLeader(s); lost || !now.Before(k.nextLook) || k.unknownPeer(s) || k.newMember(s) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // NoRoom is the name of the wait for room on the data disk.
@@ -59,4 +60,17 @@ func (m *Membership) noRoom(f Facts, p Plan, early bool) (Plan, bool) {
 	return p.blocked(NoRoom, fmt.Sprintf("the data disk is full: it has %d MiB free, and etcd needs %d MiB to go on; %s.", room.Free>>20, int64(runRoom)>>20, what),
 		fmt.Sprintf("Free at least %d MiB in %s, or make the disk larger; then it goes on by itself. The oldest directories in its `archive/` can be moved to another disk; "+
 			"delete one only when this replica is a voter again. Leave `etcd/` alone.", (runRoom-room.Free+1<<20-1)>>20, dir)), true
+}
+
+// showFull shows at once that the member of a running replica has ended because the disk is full. The next observation may be seconds away, and
+// after a few such ends the agent stops everything, which takes a minute in which nothing is observed.
+func (m *Membership) showFull(now time.Time) {
+	if m.cfg.Child.Running() {
+		return
+	}
+	f := Facts{Now: now}
+	f.Directory.End = readEnd(m.StatusSocket(), m.etcdDir())
+	if p, full := m.noRoom(f, Plan{Act: ActStart, Row: RowRunning}, false); full {
+		m.show(f, p)
+	}
 }

@@ -134,3 +134,27 @@ func TestSilentPortsAreShownAfterAWhile(t *testing.T) {
 		}
 	}
 }
+
+// A running replica whose member has ended on a full disk says so before the next observation.
+func TestAMemberThatEndedOnAFullDiskIsShownAtOnce(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	if _, err := m.boot(m.open()); err != nil {
+		t.Fatal(err)
+	}
+	ms := m.open()
+	ms.room = func(string) (Room, error) { return Room{Free: 0, Total: 1 << 30}, nil }
+	writeEnd(ms.StatusSocket(), ms.etcdDir(), "failed to commit tx: no space left on device", t0)
+	if ms.showFull(t0); blockedName(ms) != "" {
+		t.Errorf("it runs, and waits for %s", blockedName(ms))
+	}
+	m.child.Stop(t.Context())
+	if ms.showFull(t0); blockedName(ms) != NoRoom {
+		t.Errorf("it waits for %q", blockedName(ms))
+	}
+	f := Facts{Now: t0.Add(time.Minute)}
+	f.Directory.End.Text = "no space left on device"
+	ms.show(f, ms.hold(f, Plan{Act: ActStart, Row: 28}))
+	if b := ms.Shown().Blocked[0]; b.Name != NoRoom || b.Row != 28 || !b.Since.Equal(t0) {
+		t.Errorf("the wait goes on since %s: %+v", t0, b)
+	}
+}

@@ -22,7 +22,8 @@ func (m *Membership) note(v record.View) {
 	}
 }
 
-// show brings the waits that the status shows up to date. A wait keeps its beginning as long as its row and name stay.
+// show brings the waits that the status shows up to date. A wait keeps its beginning as long as its row and name stay; one for
+// room as long as it is one, whatever the disk is too full for.
 func (m *Membership) show(f Facts, plan Plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -37,7 +38,7 @@ func (m *Membership) follow(before []BlockedSince, now *Blocked, at time.Time) [
 		}
 		return nil
 	}
-	if len(before) > 0 && before[0].Row == now.Row && before[0].Name == now.Name {
+	if len(before) > 0 && before[0].Name == now.Name && (before[0].Row == now.Row || now.Name == NoRoom) {
 		return []BlockedSince{{Blocked: *now, Since: before[0].Since}}
 	}
 	m.cfg.Log.Warn("blocked", "row", now.Row.String(), "name", now.Name, "reason", now.Reason, "next", now.Next)
