@@ -12,13 +12,16 @@ import (
 const NoRoom = "no-room"
 
 const (
-	// runRoom is what has to be free on the data disk for a member to go on: two files of its log, of which it makes the next one ahead.
+	// runRoom is what has to be free on the data disk for a member to go on: two files of its log, of which it makes
+	// the next one ahead.
 	runRoom = joinSpare
-	// leastRoom is less than one file of the log. A member that does not stay up has no other reason to be named where there is less.
+	// leastRoom is less than one file of the log. A member that does not stay up has no other reason to be named
+	// where there is less.
 	leastRoom = runRoom / 2
 )
 
-// outOfSpace reports whether a step failed because the disk is full. Of a step that another process takes only the text is left.
+// outOfSpace reports whether a step failed because the disk is full. Of a step that another process takes only the
+// text is left.
 func outOfSpace(err error) bool {
 	return err != nil && (errors.Is(err, syscall.ENOSPC) || saysOutOfSpace(err.Error()))
 }
@@ -34,9 +37,10 @@ func startsMember(p Plan) bool {
 	return false
 }
 
-// noRoom is the wait for room on a full data disk, which stands before any other: what else fails there fails because of it. It is told from what
-// happened, and never from the room alone: a member runs on a disk that is nearly full for as long as its log and its database fit. The plan's
-// act stays, and is tried again. early: the member has just ended, again.
+// noRoom is the wait for room on a full data disk, which stands before any other: what else fails there fails because
+// of it. It is told from what happened, and never from the room alone: a member runs on a disk that is nearly full
+// for as long as its log and its database fit. The plan's act stays, and is tried again. early: the member has just
+// ended, again.
 func (m *Membership) noRoom(f Facts, p Plan, early bool) (Plan, bool) {
 	what, least := "", int64(runRoom)
 	end := f.Directory.End.Text
@@ -47,7 +51,8 @@ func (m *Membership) noRoom(f Facts, p Plan, early bool) (Plan, bool) {
 	case saysOutOfSpace(end):
 		what = "etcd ended for want of space"
 	case early:
-		what, least = fmt.Sprintf("etcd was started %d times, one soon after the other, and has ended each time", m.starts.runs), leastRoom
+		what, least = fmt.Sprintf("etcd was started %d times, one soon after the other, and has ended each time",
+			m.starts.runs), leastRoom
 	}
 	if what == "" {
 		return p, false
@@ -57,13 +62,16 @@ func (m *Membership) noRoom(f Facts, p Plan, early bool) (Plan, bool) {
 	if err != nil || room.Free >= least {
 		return p, false
 	}
-	return p.blocked(NoRoom, fmt.Sprintf("the data disk is full: it has %d MiB free, and etcd needs %d MiB to go on; %s.", room.Free>>20, int64(runRoom)>>20, what),
-		fmt.Sprintf("Free at least %d MiB in %s, or make the disk larger; then it goes on by itself. The oldest directories in its `archive/` can be moved to another disk; "+
-			"delete one only when this replica is a voter again. Leave `etcd/` alone.", (runRoom-room.Free+1<<20-1)>>20, dir)), true
+	return p.blocked(NoRoom, fmt.Sprintf("the data disk is full: it has %d MiB free, and etcd needs %d MiB to go on; "+
+		"%s.", room.Free>>20, int64(runRoom)>>20, what),
+		fmt.Sprintf("Free at least %d MiB in %s, or make the disk larger; then it goes on by itself. "+
+			"The oldest directories in its `archive/` can be moved to another disk; delete one only when this "+
+			"replica is a voter again. Leave `etcd/` alone.", (runRoom-room.Free+1<<20-1)>>20, dir)), true
 }
 
-// showFull shows at once that the member of a running replica has ended because the disk is full. The next observation may be seconds away, and
-// after a few such ends the agent stops everything, which takes a minute in which nothing is observed.
+// showFull shows at once that the member of a running replica has ended because the disk is full. The next
+// observation may be seconds away, and after a few such ends the agent stops everything, which takes a minute in
+// which nothing is observed.
 func (m *Membership) showFull(now time.Time) {
 	if m.cfg.Child.Running() {
 		return

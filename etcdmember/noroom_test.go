@@ -49,8 +49,10 @@ func TestAFullDiskIsAWaitForRoom(t *testing.T) {
 	booted := boots(t, ms)
 	eventually(t, "no-room", func() bool { return blockedName(ms) == NoRoom })
 	b := ms.Shown().Blocked[0]
-	if !strings.Contains(b.Reason, "it has 0 MiB free, and etcd needs 128 MiB to go on; the step to seed failed: ") || !strings.Contains(b.Reason, "no space left on device") ||
-		!strings.Contains(b.Next, "Free at least 128 MiB in "+filepath.Join(m.dir, "data")+", or make the disk larger") {
+	data := filepath.Join(m.dir, "data")
+	if !strings.Contains(b.Reason, "it has 0 MiB free, and etcd needs 128 MiB to go on; the step to seed failed: ") ||
+		!strings.Contains(b.Reason, "no space left on device") ||
+		!strings.Contains(b.Next, "Free at least 128 MiB in "+data+", or make the disk larger") {
 		t.Errorf("%+v", b)
 	}
 	empty()
@@ -61,7 +63,7 @@ func TestAFullDiskIsAWaitForRoom(t *testing.T) {
 
 // What a full disk is told from: what happened, and not the room alone.
 func TestAFullDiskIsToldFromWhatHappened(t *testing.T) {
-	const said = "failed to save Raft hard state and entries: write /data/etcd/member/wal/0.wal: no space left on device"
+	const said = "failed to save Raft hard state and entries: write 0.wal: no space left on device"
 	start, keep := Plan{Act: ActStart, Row: 28}, Plan{Act: ActKeep, Row: 1}
 	for _, tc := range []struct {
 		name    string
@@ -75,14 +77,18 @@ func TestAFullDiskIsToldFromWhatHappened(t *testing.T) {
 		want    string // of what is said; empty: it is no wait for room
 	}{
 		{"a start on a disk that is nearly full", start, 1, "", nil, false, false, nil, ""},
-		{"etcd ended for want of space", start, 1, said, nil, false, false, nil, "it has 1 MiB free, and etcd needs 128 MiB to go on; etcd ended for want of space."},
+		{"etcd ended for want of space", start, 1, said, nil, false, false, nil,
+			"it has 1 MiB free, and etcd needs 128 MiB to go on; etcd ended for want of space."},
 		{"and there is room again", start, 128, said, nil, false, false, nil, ""},
 		{"and its room is not known", start, 1, said, nil, false, false, errors.New("no answer"), ""},
 		{"and it runs again", keep, 1, said, nil, false, true, nil, ""},
-		{"it does not stay up, and there is not one file's room", start, 63, "", nil, true, false, nil, "etcd was started 3 times"},
+		{"it does not stay up, and there is not one file's room", start, 63, "", nil, true, false, nil,
+			"etcd was started 3 times"},
 		{"it does not stay up, and there is", start, 64, "", nil, true, false, nil, ""},
-		{"a step failed for want of space", keep, 1, "", fmt.Errorf("write: %w", unix.ENOSPC), false, true, nil, "the step to keep failed: write: no space left on device"},
-		{"another process's step did", start, 1, "", errors.New("make: copy: no space left on device"), false, false, nil, "no space left on device"},
+		{"a step failed for want of space", keep, 1, "", fmt.Errorf("write: %w", unix.ENOSPC), false, true, nil,
+			"the step to keep failed: write: no space left on device"},
+		{"another process's step did", start, 1, "", errors.New("make: copy: no space left on device"), false, false,
+			nil, "no space left on device"},
 		{"a step failed for something else", start, 1, "", errors.New("broken"), false, false, nil, ""},
 	} {
 		ms := newMachine(t, pa, newRecord()).open()
@@ -126,7 +132,8 @@ func TestSilentPortsAreShownAfterAWhile(t *testing.T) {
 		shown bool
 	}{
 		{0, waits, false}, {portPatience - time.Second, waits, false}, {time.Second, waits, true},
-		{time.Second, Plan{Act: ActMarkAdding, Row: 23}, false}, {time.Second, waits, false}, {portPatience, waits, true},
+		{time.Second, Plan{Act: ActMarkAdding, Row: 23}, false}, {time.Second, waits, false},
+		{portPatience, waits, true},
 	} {
 		f.Now = f.Now.Add(step.after)
 		if p := ms.hold(f, step.plan); (p.Blocked != nil) != step.shown || p.Act != step.plan.Act {

@@ -16,7 +16,8 @@ const (
 	OrderDone       OrderState = "done"
 	OrderWithdrawn  OrderState = "withdrawn"
 	OrderSuperseded OrderState = "superseded"
-	// OrderBeingWithdrawn is an accepted order to restore with a withdrawal and without a verdict: the agents write one.
+	// OrderBeingWithdrawn is an accepted order to restore with a withdrawal and without a verdict: the agents write
+	// one.
 	OrderBeingWithdrawn OrderState = "being withdrawn"
 	// OrderTooLate is a withdrawal of an order to restore that is carried out, by its verdict.
 	OrderTooLate OrderState = "too late"

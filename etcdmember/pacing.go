@@ -114,12 +114,13 @@ func (m *Membership) pace(f Facts, p Plan) (Plan, bool) {
 		said += "; " + m.checked
 	}
 	return Plan{Act: ActWait, Row: p.Row}.blocked("etcd-does-not-stay-up",
-		fmt.Sprintf("etcd was started %d times, one soon after the other, and has ended each time: %s.", m.starts.runs, said),
+		fmt.Sprintf("etcd was started %d times, one soon after the other, and has ended each time: %s.",
+			m.starts.runs, said),
 		fmt.Sprintf("It is started again by itself, at most %s after its last start.", most)), true
 }
 
-// portPatience is how long no peer's port may have answered before a joining replica says so: a member that is started again listens within two or
-// three seconds, and a person must not be sent to the firewall for that.
+// portPatience is how long no peer's port may have answered before a joining replica says so: a member that is
+// started again listens within two or three seconds, and a person must not be sent to the firewall for that.
 const portPatience = 5 * time.Second
 
 // portsSilentFor is how long a join has waited for the peers' ports.

@@ -22,8 +22,8 @@ func (m *Membership) note(v record.View) {
 	}
 }
 
-// show brings the waits that the status shows up to date. A wait keeps its beginning as long as its row and name stay; one for
-// room as long as it is one, whatever the disk is too full for.
+// show brings the waits that the status shows up to date. A wait keeps its beginning as long as its row and name
+// stay; one for room as long as it is one, whatever the disk is too full for.
 func (m *Membership) show(f Facts, plan Plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -86,7 +86,7 @@ func fromTheSurvivor(t *testing.T, c *cluster) {
 	before := c.clusterID(t, "master-a")
 	c.in(t, "master-a", "quorate snapshot save")
 	c.note(t, "after-the-snapshot")
-	_, err := c.quorate(t, "restore", "--from", "directory=master-a", "--yes")
+	_, err := c.quorate(t, "restore", "--from", "directory=master-a", "--yes", "--no-wait")
 	if err == nil || !strings.Contains(err.Error(), "add --end-living-cluster; nothing was written") {
 		t.Fatalf("a restore of a living cluster: %v", err)
 	}

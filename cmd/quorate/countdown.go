@@ -37,8 +37,8 @@ func (c *countdown) end() {
 	c.open = false
 }
 
-// overwrite writes a line over the one in which the cursor is; false: this is no terminal, and nothing was written. A terminal that is narrower than
-// the line shows more than one of it, which is not worth asking for its width.
+// overwrite writes a line over the one in which the cursor is; false: this is no terminal, and nothing was written. A
+// terminal that is narrower than the line shows more than one of it, which is not worth asking for its width.
 func (v *visibleWriter) overwrite(line string) bool {
 	f, ok := v.to.(*os.File)
 	if !ok || !isTerminal(f) {

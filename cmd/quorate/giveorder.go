@@ -87,8 +87,8 @@ type draft struct {
 	// means says what the agents do about it, back is the command that takes it back, in which %d is the order's number, and then what follows.
 	// Without back nothing takes it back.
 	means, back, then string
-	// settles is the order to restore whose verdict is written first, as withdrawn; 0: there is none. completes, as a sentence, says that
-	// nothing but that verdict was missing.
+	// settles is the order to restore whose verdict is written first, as withdrawn; 0: there is none. completes, as a
+	// sentence, says that nothing but that verdict was missing.
 	settles   uint64
 	completes string
 	// confirm is asked after means, unless it is empty.
@@ -134,12 +134,14 @@ func give(cmd *cobra.Command, f *orderFlags, check func(book) (draft, error)) er
 		}
 	}
 	if d.completes != "" {
-		return printAs(out, f.output, map[string]any{"written": true, "why": d.completes}, func(w io.Writer) { printText(w, "", d.completes) })
+		return printAs(out, f.output, map[string]any{"written": true, "why": d.completes},
+			func(w io.Writer) { printText(w, "", d.completes) })
 	}
 	written, err := store.CreateOrder(cmd.Context(), d.order)
 	switch {
 	case err != nil && d.settles != 0:
-		return fmt.Errorf("%w\norder %d is withdrawn by its verdict all the same; run the command again, so that the orders show who withdrew it", err, d.settles)
+		return fmt.Errorf("%w\norder %d is withdrawn by its verdict all the same; run the command again, so that the "+
+			"orders show who withdrew it", err, d.settles)
 	case err != nil:
 		return fmt.Errorf("%w\nwhether the order was written is not known: look with '%s' before giving it again", err, f.again("quorate orders"))
 	}
@@ -150,7 +152,8 @@ func give(cmd *cobra.Command, f *orderFlags, check func(book) (draft, error)) er
 	return nil
 }
 
-// settle writes that an order to restore is withdrawn, and reads back which of the two verdicts it has. The book that it returns has it.
+// settle writes that an order to restore is withdrawn, and reads back which of the two verdicts it has. The book that
+// it returns has it.
 func (b book) settle(ctx context.Context, store *record.Store, d draft) (book, error) {
 	v, _, err := store.SettleOrder(ctx, d.settles, record.Verdict{Withdrawn: true, By: givenBy()})
 	switch {

@@ -16,11 +16,12 @@ import (
 func newOrdersWithdraw() *cobra.Command {
 	var f orderFlags
 	cmd := &cobra.Command{Use: "withdraw N", Short: "Take an order back: it counts as never given",
-		Long: `Take an order back, by its number: it counts as never given. A replica that left by it joins again by itself. A withdrawal is an
-order too, and can be withdrawn.
+		Long: `Take an order back, by its number: it counts as never given. A replica that left by it joins again by
+itself. A withdrawal is an order too, and can be withdrawn.
 
-An order to restore is taken back by its verdict, which is final: either the restorer ends the epoch, or the order is withdrawn, and
-members that have stopped for it start again by themselves. If the command is interrupted, run it again: it completes what is missing.`,
+An order to restore is taken back by its verdict, which is final: either the restorer ends the epoch, or the order is
+withdrawn, and members that have stopped for it start again by themselves. If the command is interrupted, run it again:
+it completes what is missing.`,
 		Args: exactly("N"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return give(cmd, &f, func(b book) (draft, error) { return checkWithdraw(b, args[0]) })
@@ -67,12 +68,15 @@ func checkWithdraw(b book, text string) (draft, error) {
 
 // withdrawWithdrawal checks the withdrawal of a withdrawal: what that one withdrew is in force again.
 func (b book) withdrawWithdrawal(d draft, o record.Order) (draft, error) {
-	if n := slices.IndexFunc(b.Orders, func(x record.Order) bool { return x.Number == o.Withdraws }); n >= 0 && b.Orders[n].Verdict != nil {
-		return draft{}, refused("order %d withdraws order %d, whose verdict is final; 'quorate restore' orders another restore", o.Number, o.Withdraws)
+	n := slices.IndexFunc(b.Orders, func(x record.Order) bool { return x.Number == o.Withdraws })
+	if n >= 0 && b.Orders[n].Verdict != nil {
+		return draft{}, refused("order %d withdraws order %d, whose verdict is final; 'quorate restore' orders "+
+			"another restore", o.Number, o.Withdraws)
 	}
 	after := b.with(b.next(d.order))
 	if !b.nobodyStays() && after.nobodyStays() {
-		return draft{}, refused("order %d (%s): without it every replica that the record knows would be ordered to leave, so add one first", o.Number, orderText(o))
+		return draft{}, refused("order %d (%s): without it every replica that the record knows would be ordered to "+
+			"leave, so add one first", o.Number, orderText(o))
 	}
 	for _, x := range b.Orders {
 		if now := after.states[x.Number].State; x.Kind == record.OrderRestore && now != b.states[x.Number].State &&
@@ -83,8 +87,9 @@ func (b book) withdrawWithdrawal(d draft, o record.Order) (draft, error) {
 	return d, nil
 }
 
-// withdrawRestore checks the withdrawal of an order to restore. Its verdict is written before the withdrawal, which is for the audit: a withdrawal
-// alone withdraws nothing once the order is accepted. So an interrupted command has withdrawn the order or done nothing.
+// withdrawRestore checks the withdrawal of an order to restore. Its verdict is written before the withdrawal, which
+// is for the audit: a withdrawal alone withdraws nothing once the order is accepted. So an interrupted command has
+// withdrawn the order or done nothing.
 func (b book) withdrawRestore(o record.Order) (draft, error) {
 	if since, by, carried := b.carriedOut(o); carried {
 		return draft{}, tooLate(o.Number, by, since)
@@ -94,13 +99,16 @@ func (b book) withdrawRestore(o record.Order) (draft, error) {
 	case settled && s.By != 0:
 		return draft{}, refused("order %d (%s) was withdrawn by order %d already", o.Number, orderText(o), s.By)
 	case s.By != 0 && s.State != etcdmember.OrderSuperseded: // the withdrawal was written, its verdict was not
-		return draft{settles: o.Number, completes: fmt.Sprintf("Order %d withdrew order %d, and had no verdict yet; it has one now. %s", s.By, o.Number, b.startsAgain(o))}, nil
+		return draft{settles: o.Number, completes: fmt.Sprintf("Order %d withdrew order %d, and had no verdict yet; "+
+			"it has one now. %s", s.By, o.Number, b.startsAgain(o))}, nil
 	}
 	return draft{order: record.Order{Kind: record.OrderWithdraw, Withdraws: o.Number}, settles: o.Number,
-		means: b.startsAgain(o) + " That is final: to restore after all, give another order with 'quorate restore'."}, nil
+		means: b.startsAgain(o) +
+			" That is final: to restore after all, give another order with 'quorate restore'."}, nil
 }
 
-// carriedOut says since when, and by whom, an order to restore is being carried out: by its verdict, or because the epoch has ended.
+// carriedOut says since when, and by whom, an order to restore is being carried out: by its verdict, or because the
+// epoch has ended.
 func (b book) carriedOut(o record.Order) (since time.Time, by string, carried bool) {
 	if v := o.Verdict; v != nil {
 		return v.Time, v.By, v.Closing
@@ -114,19 +122,22 @@ func (b book) carriedOut(o record.Order) (since time.Time, by string, carried bo
 }
 
 func tooLate(n uint64, by string, since time.Time) error {
-	return refused("too late: order %d is being carried out since %s, by %s, and cannot be withdrawn any more; the way on is 'quorate restore'", n, when(since), by)
+	return refused("too late: order %d is being carried out since %s, by %s, and cannot be withdrawn any more; the "+
+		"way on is 'quorate restore'", n, when(since), by)
 }
 
 // startsAgain says what follows where an order to restore is taken back.
 func (b book) startsAgain(o record.Order) string {
 	const nobody = "Nobody stops for it any more."
 	w := wreck{View: b.View, now: b.now, epoch: newestFormed(b.View)}
-	if o.Restore == nil || o.Restore.Ends != w.epoch.Number || w.epoch.Closed != nil { // by another order, where it is closed
+	if o.Restore == nil || o.Restore.Ends != w.epoch.Number || w.epoch.Closed != nil { // closed by another order
 		return nobody
 	}
 	for _, x := range slices.Backward(b.Orders) {
-		if x.Number != o.Number && x.Restore != nil && x.Restore.Ends == o.Restore.Ends && b.states[x.Number].State != etcdmember.OrderWithdrawn {
-			return fmt.Sprintf("%s But order %d ends epoch %d, too: to go on without a restore, withdraw that as well.", nobody, x.Number, w.epoch.Number)
+		if x.Number != o.Number && x.Restore != nil && x.Restore.Ends == o.Restore.Ends &&
+			b.states[x.Number].State != etcdmember.OrderWithdrawn {
+			return fmt.Sprintf("%s But order %d ends epoch %d, too: to go on without a restore, withdraw that as "+
+				"well.", nobody, x.Number, w.epoch.Number)
 		}
 	}
 	var stopped []string
@@ -138,5 +149,6 @@ func (b book) startsAgain(o record.Order) string {
 	if len(stopped) == 0 {
 		return nobody + " No member has stopped for it."
 	}
-	return fmt.Sprintf("%s Members that have stopped start again by themselves: %s.", nobody, strings.Join(stopped, ", "))
+	return fmt.Sprintf("%s Members that have stopped start again by themselves: %s.", nobody,
+		strings.Join(stopped, ", "))
 }

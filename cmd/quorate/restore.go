@@ -28,13 +28,14 @@ func newRestore() *cobra.Command {
 	cmd := &cobra.Command{Use: "restore", Short: "Begin a new history from a surviving disk or a snapshot, after quorum is lost for good", Args: noArguments,
 		Long: `Begin a new history from a surviving disk or a snapshot, after quorum is lost for good.
 
-It waits until no member has gone on for a minute. It shows what is there to restore from, what will be lost, and who could still
-serve the old history; it asks; and it writes the order that the agents carry out: the old epoch ends, the replica that the order
-names forms the next one, and the others join it empty. Nothing is deleted: each replica archives its directory. It can be run
-again at any time: where an order is in force it goes on showing how far that has come.
+It waits until no member has gone on for a minute. It shows what is there to restore from, what will be lost, and who
+could still serve the old history; it asks; and it writes the order that the agents carry out: the old epoch ends, the
+replica that the order names forms the next one, and the others join it empty. Nothing is deleted: each replica archives
+its directory. It can be run again at any time: where an order is in force it goes on showing how far that has come.
 
-The epoch ends once every other instance has said that it has stopped, or is proven silent. Those that cannot be reached are stopped
-with --stop-vms; of one that the Compute API cannot stop either, --silent says that it runs nothing any more.
+The epoch ends once every other instance has said that it has stopped, or is proven silent. Those that cannot be
+reached are stopped with --stop-vms; of one that the Compute API cannot stop either, --silent says that it runs nothing
+any more.
 'quorate orders withdraw' takes the order back until the epoch begins to end.
 
 Keep every disk until it is done. A disk that survived holds more than any snapshot.`,
@@ -57,9 +58,11 @@ Keep every disk until it is done. A disk that survived holds more than any snaps
 	cmd.Flags().BoolVar(&f.exact, "exact", false, "use this very directory, also where another replica stops with a longer log")
 	cmd.Flags().BoolVar(&f.endsLiving, "end-living-cluster", false, "end the epoch although its members have served within the last minute")
 	cmd.Flags().BoolVar(&f.stopVMs, "stop-vms", false, "stop, through the Compute API, the VMs that keep the restore waiting; needs the permission compute.instances.stop")
-	cmd.Flags().StringArrayVar(&f.silent, "silent", nil, "the id of an instance that runs nothing any more, on your word; may be given more than once. "+
+	cmd.Flags().StringArrayVar(&f.silent, "silent", nil, "the id of an instance that runs nothing any more, on your "+
+		"word; may be given more than once. "+
 		"If it still runs, what it acknowledges is lost")
-	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait for a cluster that served within the last minute, and return once the order is written")
+	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait for a cluster that served within the last minute, "+
+		"and return once the order is written")
 	addYes(cmd, &f.yes)
 	return cmd
 }

@@ -39,7 +39,8 @@ func (w *wreck) stop(p replica.Place, term, index uint64, at time.Duration) {
 
 // empty gives a place another VM, on an empty disk.
 func (w *wreck) empty(p replica.Place, at time.Duration) {
-	w.Replicas[p] = append(w.Replicas[p], record.Incarnation{Place: p, Number: 2, InstanceID: "2" + w.Replicas[p][0].InstanceID, Epoch: 1, DiskID: "e", EmptyDisk: true, Time: now.Add(at)})
+	w.Replicas[p] = append(w.Replicas[p], record.Incarnation{Place: p, Number: 2,
+		InstanceID: "2" + w.Replicas[p][0].InstanceID, Epoch: 1, DiskID: "e", EmptyDisk: true, Time: now.Add(at)})
 }
 
 // mark lets a member have come further some time ago.
@@ -60,7 +61,8 @@ func TestTheSourceOfARestoreIsChosen(t *testing.T) {
 		{"of nobody it is known whether his disk survives: a person must say", restoreFlags{}, nil, "--from directory=us-central1-c.master-c, --from directory=us-central1-b.master-b", ""},
 		{"one has said that its disk is whole", restoreFlags{}, func(w *wreck) { w.stop(placeB, 3, 1015, 0) }, "directory b1 d2 us-central1-b.master-b 3/1015 newest", "5 entries beyond that (2026-11-21 11:50:00): at least these are LOST"},
 		{"of two that are whole the longer log", restoreFlags{}, func(w *wreck) { w.stop(placeB, 3, 1015, 0); w.stop(placeA, 4, 900, 0) }, "directory a1 d1 us-central1-a.master-a 4/900 newest", ""},
-		{"two have lost their disks: the third is what is left", restoreFlags{}, func(w *wreck) { w.empty(placeA, 0); w.empty(placeB, 0) },
+		{"two have lost their disks: the third is what is left", restoreFlags{},
+			func(w *wreck) { w.empty(placeA, 0); w.empty(placeB, 0) },
 			"directory c1 d3 us-central1-c.master-c 3/1020 newest", "not behind the cluster's last mark"},
 		{"all have lost their disks: the newest snapshot, by whoever spoke last", restoreFlags{},
 			func(w *wreck) { w.empty(placeC, time.Minute); w.empty(placeA, 0); w.empty(placeB, 0) },
@@ -81,16 +83,24 @@ func TestTheSourceOfARestoreIsChosen(t *testing.T) {
 		}, "nothing to restore from", ""},
 		{"a named directory", restoreFlags{from: "directory=master-a", exact: true}, nil, "directory a1 d1 us-central1-a.master-a 3/1000", "20 entries beyond that (2026-11-21 11:50:00): so much may be lost, or nothing"},
 		{"a learner is a directory", restoreFlags{from: "learner=master-b"}, nil, "directory b1 d2 us-central1-b.master-b 3/1010 newest", ""},
-		{"a directory whose place stands on an empty disk, by name", restoreFlags{from: "directory=master-a"}, func(w *wreck) { w.empty(placeA, 0) }, "directory a1 d1 us-central1-a.master-a 3/1000 newest", ""},
-		{"one that was whole, and whose disk is another now", restoreFlags{}, func(w *wreck) { w.stop(placeB, 3, 1015, 0); w.stop(placeC, 3, 1010, 0); w.empty(placeB, 0) }, "directory c1 d3 us-central1-c.master-c 3/1010 newest", ""},
+		{"a directory whose place stands on an empty disk, by name", restoreFlags{from: "directory=master-a"},
+			func(w *wreck) { w.empty(placeA, 0) }, "directory a1 d1 us-central1-a.master-a 3/1000 newest", ""},
+		{"one that was whole, and whose disk is another now", restoreFlags{},
+			func(w *wreck) { w.stop(placeB, 3, 1015, 0); w.stop(placeC, 3, 1010, 0); w.empty(placeB, 0) },
+			"directory c1 d3 us-central1-c.master-c 3/1010 newest", ""},
 		{"one that stopped and went on under a later incarnation", restoreFlags{}, func(w *wreck) {
 			w.stop(placeB, 3, 1015, 0)
 			later := w.Replicas[placeB][0]
 			later.Number = 2
 			w.Replicas[placeB] = append(w.Replicas[placeB], later)
 		}, "the record does not say whose disks survive", ""},
-		{"another wrote its object for it", restoreFlags{}, func(w *wreck) { w.stop(placeB, 3, 1015, 0); w.epoch.Stopped[0].InstanceID = "999" }, "the record does not say whose disks survive", ""},
-		{"one has stopped without a log, which says nothing of its disk", restoreFlags{}, func(w *wreck) { w.stop(placeB, 0, 0, 0); w.empty(placeA, 0); w.empty(placeC, 0) },
+		{"another wrote its object for it", restoreFlags{}, func(w *wreck) {
+			w.stop(placeB, 3, 1015,
+				0)
+			w.epoch.Stopped[0].InstanceID = "999"
+		}, "the record does not say whose disks survive", ""},
+		{"one has stopped without a log, which says nothing of its disk", restoreFlags{},
+			func(w *wreck) { w.stop(placeB, 0, 0, 0); w.empty(placeA, 0); w.empty(placeC, 0) },
 			"directory b1 d2 us-central1-b.master-b 3/1010 newest", ""},
 		{"a snapshot, and nobody who has spoken", restoreFlags{from: "snapshot"}, nil, "--on is needed", ""},
 		{"a snapshot on a named replica", restoreFlags{from: "snapshot=1/77-x", on: "master-b"}, nil, "snapshot 1/77-x us-central1-b.master-b", ""},
@@ -99,15 +109,18 @@ func TestTheSourceOfARestoreIsChosen(t *testing.T) {
 			"--on master-c: the best there is to restore from is the directory of us-central1-b.master-b, and a directory is restored by the replica whose it is: " +
 				"for that leave --on out or say --from directory=us-central1-b.master-b; for a snapshot say --from snapshot, too", ""},
 		{"the only disk that may be whole, and a replica is named for a snapshot", restoreFlags{on: "master-c"},
-			func(w *wreck) { w.empty(placeA, 0); w.empty(placeB, 0) }, "or say --from directory=us-central1-c.master-c;", ""},
-		{"no snapshot, and disks of which nothing bad is known", restoreFlags{from: "snapshot", on: "master-a"}, func(w *wreck) { w.empty(placeC, 0); w.snapshots = nil },
+			func(w *wreck) { w.empty(placeA, 0); w.empty(placeB, 0) },
+			"or say --from directory=us-central1-c.master-c;", ""},
+		{"no snapshot, and disks of which nothing bad is known", restoreFlags{from: "snapshot", on: "master-a"},
+			func(w *wreck) { w.empty(placeC, 0); w.snapshots = nil },
 			"no snapshot of epoch 1, but disks that are not known to be lost: name one that survives (--from directory=us-central1-b.master-b, --from directory=us-central1-a.master-a)", ""},
 		{"no disk, and the newest snapshot is of an older epoch", restoreFlags{}, func(w *wreck) {
 			w.epoch.Number = 3
 			w.snapshots = append(w.snapshots, record.Snapshot{Name: "2/9-x", Epoch: 2, Revision: 9}, record.Snapshot{Name: "2/8-x", Epoch: 2, Revision: 8})
 		}, "The newest snapshot of an older epoch is --from snapshot=2/9-x: all of epoch 3 is lost with it", ""},
 		{"this very directory, and a snapshot", restoreFlags{from: "snapshot", exact: true}, nil, "--exact: it is about the directories of the others", ""},
-		{"this very directory, and none is left", restoreFlags{exact: true}, func(w *wreck) { w.empty(placeA, 0); w.empty(placeB, 0); w.empty(placeC, 0) },
+		{"this very directory, and none is left", restoreFlags{exact: true},
+			func(w *wreck) { w.empty(placeA, 0); w.empty(placeB, 0); w.empty(placeC, 0) },
 			"--exact: no disk of epoch 1 is known to survive", ""},
 		{"a directory on another replica", restoreFlags{from: "directory=master-a", on: "master-b"}, nil, "by the replica whose it is", ""},
 		{"no replica", restoreFlags{from: "directory"}, nil, "which replica's?", ""},
@@ -158,17 +171,29 @@ func TestALivingClusterIsNotEnded(t *testing.T) {
 		left time.Duration
 	}{
 		{"silent for ten minutes", func(*wreck) {}, "", 0},
-		{"a mark of half a minute ago", func(w *wreck) { w.mark(0xa1, 30*time.Second) }, "the cluster lives: member a1 went on 30s ago, which takes a quorum.", 30 * time.Second},
+		{"a mark of half a minute ago", func(w *wreck) { w.mark(0xa1, 30*time.Second) },
+			"the cluster lives: member a1 went on 30s ago, which takes a quorum.", 30 * time.Second},
 		{"the newest of two", func(w *wreck) {
 			w.mark(0xa1, 30*time.Second)
 			w.mark(0xb1, 20*time.Second)
 		}, "member b1 went on 20s ago", 40 * time.Second},
-		{"a heartbeat of a member that does not come further", func(w *wreck) { m := w.Marks[0xa1]; m.Beat, m.Written = now, now; w.Marks[0xa1] = m }, "", 0},
-		{"a mark of another epoch", func(w *wreck) { w.Marks[0xff] = record.Mark{MemberID: 0xff, Epoch: 7, Time: now} }, "", 0},
-		{"formed just now", func(w *wreck) { w.epoch.Outcome.Time = now.Add(-time.Minute) }, "epoch 1 was formed 1m0s ago, so it may well have a quorum: a member that serves writes its first mark only up to a minute after its control plane has started, and that takes a while, too.", time.Minute},
+		{"a heartbeat of a member that does not come further", func(w *wreck) {
+			m := w.Marks[0xa1]
+			m.Beat,
+				m.Written = now, now
+			w.Marks[0xa1] = m
+		}, "", 0},
+		{"a mark of another epoch", func(w *wreck) {
+			w.Marks[0xff] = record.Mark{MemberID: 0xff, Epoch: 7,
+				Time: now}
+		}, "", 0},
+		{"formed just now", func(w *wreck) { w.epoch.Outcome.Time = now.Add(-time.Minute) },
+			"epoch 1 was formed 1m0s ago, so it may well have a quorum: a member that serves writes its first mark " +
+				"only up to a minute after its control plane has started, and that takes a while, too.", time.Minute},
 		{"rebuilt just now", func(w *wreck) {
 			w.epoch.Outcome.Time, w.epoch.Claim.Source.Kind = now.Add(-time.Minute), record.SourceRebuilt
-		}, "the record of epoch 1 was rebuilt 1m0s ago, and its members' marks with it are gone, so it may", time.Minute},
+		}, "the record of epoch 1 was rebuilt 1m0s ago, and its members' marks with it are gone, so it may",
+			time.Minute},
 		{"closed already", func(w *wreck) { w.epoch.Outcome.Time, w.epoch.Closed = now, &record.Closed{} }, "", 0},
 	} {
 		w := wrecked()
@@ -203,15 +228,21 @@ func TestTheProgressOfARestoreIsTold(t *testing.T) {
 		change func(*record.View)
 	}{
 		{"Order 4: us-central1-a.master-a looks first whether it can carry it out; nobody stops before that.", func(v *record.View) { v.Orders[0].Accepted = nil }},
-		{"waits until each of these has said that it has stopped, or is proven silent: us-central1-b.master-b (instance 102), us-central1-c.master-c (instance 103). " +
-			"Last heartbeats, by the store's clock: us-central1-b.master-b 34s ago, us-central1-c.master-c 10m0s ago (its VM is stopped). " +
-			"'quorate status' on us-central1-a.master-a names the witness that is awaited, and for how long.", func(v *record.View) {
-			v.Marks = maps.Clone(v.Marks)
-			v.Marks[0xb1] = record.Mark{MemberID: 0xb1, Epoch: 1, Time: now.Add(-time.Hour), Beat: now.Add(-time.Minute), Written: now.Add(-34 * time.Second)}
-			v.Orders[0].VMStops = map[string]record.VMStop{"103": {InstanceID: "103"}}
-		}},
-		{"proven silent: us-central1-b.master-b (instance 102). Last heartbeats", func(v *record.View) { r := *order.Restore; r.Silent = []string{"103"}; v.Orders[0].Restore = &r }},
-		{"Order 4: us-central1-a.master-a ends the epoch. It cannot be withdrawn any more.", func(v *record.View) { v.Orders[0].Verdict = &record.Verdict{Closing: true} }},
+		{"waits until each of these has said that it has stopped, or is proven silent: us-central1-b.master-b " +
+			"(instance 102), us-central1-c.master-c (instance 103). " +
+			"Last heartbeats, by the store's clock: us-central1-b.master-b 34s ago, us-central1-c.master-c 10m0s ago " +
+			"(its VM is stopped). " +
+			"'quorate status' on us-central1-a.master-a names the witness that is awaited, and for how long.",
+			func(v *record.View) {
+				v.Marks = maps.Clone(v.Marks)
+				v.Marks[0xb1] = record.Mark{MemberID: 0xb1, Epoch: 1, Time: now.Add(-time.Hour),
+					Beat: now.Add(-time.Minute), Written: now.Add(-34 * time.Second)}
+				v.Orders[0].VMStops = map[string]record.VMStop{"103": {InstanceID: "103"}}
+			}},
+		{"proven silent: us-central1-b.master-b (instance 102). Last heartbeats",
+			func(v *record.View) { r := *order.Restore; r.Silent = []string{"103"}; v.Orders[0].Restore = &r }},
+		{"Order 4: us-central1-a.master-a ends the epoch. It cannot be withdrawn any more.",
+			func(v *record.View) { v.Orders[0].Verdict = &record.Verdict{Closing: true} }},
 		{"Order 4 is being withdrawn by order 5: the agents settle whether it was in time.", func(v *record.View) {
 			v.Orders = append(v.Orders, record.Order{Number: 5, Kind: record.OrderWithdraw, Withdraws: 4})
 		}},
@@ -261,8 +292,10 @@ func TestTheStatesOfTheSourcesAreShown(t *testing.T) {
 	var out strings.Builder
 	w.show(&out, c, false)
 	text := strings.Join(strings.Fields(out.String()), " ")
-	for _, want := range []string{"directory=us-central1-b.master-b stopped, whole index 1015 ", "directory=us-central1-c.master-c stopped, log not known index 1020 or more ",
-		"directory=us-central1-a.master-a its disk is empty now index 1000 or more ", "The former disks of these may come back, and hold more than any snapshot: us-central1-a.master-a."} {
+	for _, want := range []string{"directory=us-central1-b.master-b stopped, whole index 1015 ",
+		"directory=us-central1-c.master-c stopped, log not known index 1020 or more ",
+		"directory=us-central1-a.master-a its disk is empty now index 1000 or more ",
+		"The former disks of these may come back, and hold more than any snapshot: us-central1-a.master-a."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}

@@ -28,7 +28,8 @@ type remains struct {
 	// stopped is its own word that it has ended, with the end of its log where that was known; nil: it has not said so.
 	stopped *record.Stopped
 	mark    *record.Mark
-	// emptied is the pending incarnation that stands on another, empty disk now; nil: none does. The former disk may come back.
+	// emptied is the pending incarnation that stands on another, empty disk now; nil: none does. The former disk may
+	// come back.
 	emptied *record.Incarnation
 }
 
@@ -50,7 +51,8 @@ func (r remains) state() string {
 
 // rank orders remains by what is known of them.
 func (r remains) rank() int {
-	return slices.Index([]string{"stopped, whole", "has not stopped", "stopped, log not known", "its disk is empty now"}, r.state())
+	return slices.Index([]string{"stopped, whole", "has not stopped", "stopped, log not known",
+		"its disk is empty now"}, r.state())
 }
 
 // reaches is how far its log reaches, at the least.
@@ -64,8 +66,8 @@ func (r remains) reaches() (term, index uint64) {
 	return 0, 0
 }
 
-// remains lists each place that had a member in the epoch, those that stopped with the longest log first, then those that have not stopped, and last
-// those whose disk is another one now.
+// remains lists each place that had a member in the epoch, those that stopped with the longest log first, then those
+// that have not stopped, and last those whose disk is another one now.
 func (w wreck) remains() (out []remains) {
 	for _, p := range places(w.View) {
 		all := w.Replicas[p]
@@ -89,23 +91,26 @@ func (w wreck) remains() (out []remains) {
 	return out
 }
 
-// lastWord is what the first of the incarnations, or one that followed it with the same member, has said of its end; nil: nothing. What was said
-// under an earlier incarnation is no longer true of a member that went on.
+// lastWord is what the first of the incarnations, or one that followed it with the same member, has said of its end;
+// nil: nothing. What was said under an earlier incarnation is no longer true of a member that went on.
 func (w wreck) lastWord(incarnations []record.Incarnation) (word *record.Stopped) {
 	first := incarnations[0]
 	for _, i := range incarnations {
 		s := w.epoch.StoppedBy(i)
-		if s == nil || i.Epoch != first.Epoch || s.MemberID != first.Started.MemberID && i.InstanceID != first.InstanceID {
+		if s == nil || i.Epoch != first.Epoch {
 			continue
 		}
-		if word == nil || s.MemberID == first.Started.MemberID && s.LastIndex >= word.LastIndex {
+		same := s.MemberID == first.Started.MemberID
+		own := i.InstanceID == first.InstanceID && s.MemberID == 0 // where the log ends was not known
+		if word == nil && own || same && (word == nil || s.LastIndex >= word.LastIndex) {
 			word = s
 		}
 	}
 	return word
 }
 
-// emptied is the newest of the incarnations of an epoch where it is pending, and on an empty disk that is not the first one's.
+// emptied is the newest of the incarnations of an epoch where it is pending, and on an empty disk that is not the
+// first one's.
 func emptied(incarnations []record.Incarnation) *record.Incarnation {
 	first := incarnations[0]
 	for _, i := range slices.Backward(incarnations[1:]) {
@@ -152,13 +157,14 @@ func (w wreck) choose(f *restoreFlags) (choice, error) {
 	}
 }
 
-// best is a disk that is whole by its replica's own word; or the only one of which nothing bad is known; or, where every place stands on another,
-// empty disk, the newest snapshot.
+// best is a disk that is whole by its replica's own word; or the only one of which nothing bad is known; or, where
+// every place stands on another, empty disk, the newest snapshot.
 func (w wreck) best(f *restoreFlags) (choice, error) {
 	left := w.notLost()
 	switch {
 	case len(left) == 0 && f.exact:
-		return choice{}, refused("--exact: no disk of epoch %d is known to survive, and a snapshot is used as it is: leave it out", w.epoch.Number)
+		return choice{}, refused("--exact: no disk of epoch %d is known to survive, and a snapshot is used as it is: "+
+			"leave it out", w.epoch.Number)
 	case len(left) == 0:
 		return w.fromSnapshot("", f.on)
 	case !left[0].holds() && len(left) > 1:
@@ -187,7 +193,8 @@ func directories(list []remains) string {
 func (w wreck) fromDirectory(r remains, exact bool) (choice, error) {
 	c := choice{what: fmt.Sprintf("the directory of %s (member %s)", r.place, r.incarnation.Started.MemberID)}
 	c.order = record.RestoreOrder{Ends: w.epoch.Number, Replica: r.place, Newest: !exact,
-		From: record.Source{Kind: record.SourceDirectory, MemberID: r.incarnation.Started.MemberID, DiskID: diskOf(r.incarnation)}}
+		From: record.Source{Kind: record.SourceDirectory, MemberID: r.incarnation.Started.MemberID,
+			DiskID: diskOf(r.incarnation)}}
 	c.order.Term, c.order.Commit = r.reaches()
 	c.loses = w.directoryLoses(r)
 	return c, nil
@@ -252,7 +259,8 @@ func (w wreck) noSnapshot() error {
 	return recordError("there is no snapshot, and no disk of epoch %d is known to be whole: there is nothing to restore from; nothing was written", w.epoch.Number)
 }
 
-// restorer is the replica that restores a snapshot: the named one, the only one, or the one that wrote last that it stopped, or that it is empty.
+// restorer is the replica that restores a snapshot: the named one, the only one, or the one that wrote last that it
+// stopped, or that it is empty.
 func (w wreck) restorer(on string) (replica.Place, error) {
 	if on != "" {
 		return findPlace(w.View, on)
@@ -297,8 +305,9 @@ func (w wreck) snapshotLoses(s record.Snapshot) string {
 	return text
 }
 
-// loud are the instances that took an incarnation of the epoch, and of which neither they nor a person have said that it ended, but the restorer's
-// newest; each as its last incarnation, those of a place from the newest on. The agents also ask witnesses, which the record does not hold.
+// loud are the instances that took an incarnation of the epoch, and of which neither they nor a person have said that
+// it ended, but the restorer's newest; each as its last incarnation, those of a place from the newest on. The agents
+// also ask witnesses, which the record does not hold.
 func (w wreck) loud(restorer replica.Place) (out []record.Incarnation) {
 	silent := w.saidSilent()
 	for _, p := range places(w.View) {
@@ -317,7 +326,8 @@ func (w wreck) loud(restorer replica.Place) (out []record.Incarnation) {
 	return out
 }
 
-// saidSilent are the instances of which a person has said, in an order to restore the epoch, that they run nothing any more.
+// saidSilent are the instances of which a person has said, in an order to restore the epoch, that they run nothing
+// any more.
 func (w wreck) saidSilent() (ids []string) {
 	states := etcdmember.OrderStates(w.Orders, w.now)
 	for _, o := range w.Orders {
@@ -370,7 +380,8 @@ func (w wreck) show(out io.Writer, c choice, stops bool) {
 				reach += " or more"
 			}
 		}
-		rows = append(rows, row{cells: []string{"directory=" + r.place.String(), r.state(), reach, when(r.incarnation.Time)}})
+		rows = append(rows, row{cells: []string{"directory=" + r.place.String(), r.state(), reach,
+			when(r.incarnation.Time)}})
 		if r.emptied != nil {
 			former = append(former, r.place.String())
 		}
@@ -380,14 +391,17 @@ func (w wreck) show(out io.Writer, c choice, stops bool) {
 	}
 	printTable(out, []string{"SOURCE", "STATE", "REACHES", "SINCE"}, rows)
 	if len(former) > 0 {
-		printText(out, "", "The former disks of these may come back, and hold more than any snapshot: "+strings.Join(former, ", ")+".")
+		printText(out, "", fmt.Sprintf("The former disks of these may come back, and hold more than any snapshot: %s.",
+			strings.Join(former, ", ")))
 	}
 	printText(out, "", fmt.Sprintf("Epoch %d ends, and the next begins from %s. %s", w.epoch.Number, c.what, c.loses))
 	if loud := w.loudNames(c.order.Replica); len(loud) > 0 {
-		printText(out, "", "These have not said that they have stopped: "+strings.Join(loud, ", ")+". The agents wait until each has, or is proven silent: "+
-			"its VM is gone or stopped, and it has written no heartbeat for two minutes.")
+		printText(out, "", fmt.Sprintf("These have not said that they have stopped: %s. The agents wait until each "+
+			"has, or is proven silent: its VM is gone or stopped, and it has written no heartbeat for two minutes.",
+			strings.Join(loud, ", ")))
 		if stops {
-			printText(out, "", fmt.Sprintf("Those of them that have not said so %s after %s has accepted the order are stopped through the Compute API.", stopAfter, c.order.Replica))
+			printText(out, "", fmt.Sprintf("Those of them that have not said so %s after %s has accepted the order "+
+				"are stopped through the Compute API.", stopAfter, c.order.Replica))
 		} else {
 			printText(out, "", "To have those that cannot be reached stopped through the Compute API add --stop-vms; or stop them by hand: gcloud compute instances stop NAME --zone ZONE.")
 		}

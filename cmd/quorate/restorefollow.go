@@ -59,14 +59,15 @@ const detailPeriod = 30 * time.Second
 // errNoOrder says that what was followed is no longer ordered.
 var errNoOrder = errors.New("no order to restore is in force any more: it was withdrawn before anything ended")
 
-// progress says where the end of an epoch and the beginning of the next stand; nothing where no order wants them any more. detail is what changes
-// while the text does not.
+// progress says where the end of an epoch and the beginning of the next stand; nothing where no order wants them any
+// more. detail is what changes while the text does not.
 func progress(v record.View, ends uint64, now time.Time) (text, detail string, formed bool) {
 	w, next := split(v, ends, now)
 	o, ordered := w.orderInForce()
 	switch {
 	case next.Outcome != nil:
-		return fmt.Sprintf("Epoch %d is formed: etcd cluster %s. The other replicas join it by themselves.", next.Number, next.Outcome.Formed.ClusterID), "", true
+		return fmt.Sprintf("Epoch %d is formed: etcd cluster %s. The other replicas join it by themselves.",
+			next.Number, next.Outcome.Formed.ClusterID), "", true
 	case next.Claim != nil:
 		return fmt.Sprintf("%s makes the directory of epoch %d.", next.Claim.Seeder.Place, next.Number), "", false
 	case !ordered:
@@ -74,30 +75,36 @@ func progress(v record.View, ends uint64, now time.Time) (text, detail string, f
 	case w.epoch.Closed != nil:
 		return fmt.Sprintf("Epoch %d has ended. %s claims the next.", ends, o.Restore.Replica), "", false
 	case o.Verdict != nil && o.Verdict.Closing:
-		return fmt.Sprintf("Order %d: %s ends the epoch. It cannot be withdrawn any more.", o.Number, o.Restore.Replica), "", false
+		return fmt.Sprintf("Order %d: %s ends the epoch. It cannot be withdrawn any more.", o.Number,
+			o.Restore.Replica), "", false
 	case o.Accepted == nil:
-		return fmt.Sprintf("Order %d: %s looks first whether it can carry it out; nobody stops before that. If this stays, its agent does not run or its status says why.", o.Number, o.Restore.Replica), "", false
+		return fmt.Sprintf("Order %d: %s looks first whether it can carry it out; nobody stops before that. If this "+
+			"stays, its agent does not run or its status says why.", o.Number, o.Restore.Replica), "", false
 	}
 	if loud := w.loudNames(o.Restore.Replica); len(loud) > 0 {
-		return fmt.Sprintf("Order %d: %s waits until each of these has said that it has stopped, or is proven silent: %s.", o.Number, o.Restore.Replica, strings.Join(loud, ", ")),
+		return fmt.Sprintf("Order %d: %s waits until each of these has said that it has stopped, or is proven silent: "+
+				"%s.", o.Number, o.Restore.Replica, strings.Join(loud, ", ")),
 			w.heartbeats(o), false
 	}
-	return fmt.Sprintf("Order %d: everybody says that they have stopped. %s ends the epoch.", o.Number, o.Restore.Replica), "", false
+	return fmt.Sprintf("Order %d: everybody says that they have stopped. %s ends the epoch.", o.Number,
+		o.Restore.Replica), "", false
 }
 
 // beingWithdrawn says that the order that was followed is being taken back; empty: none is.
 func (w wreck) beingWithdrawn() string {
 	states := etcdmember.OrderStates(w.Orders, w.now)
 	for _, o := range w.Orders {
-		if s := states[o.Number]; o.Restore != nil && o.Restore.Ends == w.epoch.Number && s.State == etcdmember.OrderBeingWithdrawn {
-			return fmt.Sprintf("Order %d is being withdrawn by order %d: the agents settle whether it was in time.", o.Number, s.By)
+		if s := states[o.Number]; o.Restore != nil && o.Restore.Ends == w.epoch.Number &&
+			s.State == etcdmember.OrderBeingWithdrawn {
+			return fmt.Sprintf("Order %d is being withdrawn by order %d: the agents settle whether it was in time.",
+				o.Number, s.By)
 		}
 	}
 	return ""
 }
 
-// heartbeats says when each of those that are waited for last wrote a mark, and who knows what is awaited: the lists of VMs and disks, which are witnesses
-// too, are not in the record.
+// heartbeats says when each of those that are waited for last wrote a mark, and who knows what is awaited: the lists
+// of VMs and disks, which are witnesses too, are not in the record.
 func (w wreck) heartbeats(o record.Order) string {
 	var texts []string
 	for _, i := range w.loud(o.Restore.Replica) {
@@ -118,7 +125,8 @@ func (w wreck) heartbeats(o record.Order) string {
 	if len(texts) > 0 {
 		texts = []string{"Last heartbeats, by the store's clock: " + strings.Join(texts, ", ") + "."}
 	}
-	return strings.Join(append(texts, fmt.Sprintf("'quorate status' on %s names the witness that is awaited, and for how long.", o.Restore.Replica)), " ")
+	return strings.Join(append(texts, fmt.Sprintf("'quorate status' on %s names the witness that is awaited, and for "+
+		"how long.", o.Restore.Replica)), " ")
 }
 
 // vmStopped: `quorate restore --stop-vms` has noted that it stopped the instance for an order that ends the epoch.
@@ -132,12 +140,14 @@ func (w wreck) vmStopped(id string) bool {
 // waiting is whom an accepted order to restore waits for.
 type waiting struct {
 	order uint64
-	// instances may still serve; stopped are the ids of those of which the record has that they were stopped for a restore of the epoch.
+	// instances may still serve; stopped are the ids of those of which the record has that they were stopped for a
+	// restore of the epoch.
 	instances []record.Incarnation
 	stopped   []string
 }
 
-// waitsFor are the instances for whose silence an accepted order to restore waits; none before it is accepted and once the epoch is being ended.
+// waitsFor are the instances for whose silence an accepted order to restore waits; none before it is accepted and
+// once the epoch is being ended.
 func waitsFor(v record.View, ends uint64, now time.Time) (out waiting) {
 	w, next := split(v, ends, now)
 	o, ordered := w.orderInForce()

@@ -13,24 +13,28 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// silentRisk checks the instances of --silent against the record, and says what it means where one of them still runs; empty: none is named.
+// silentRisk checks the instances of --silent against the record, and says what it means where one of them still
+// runs; empty: none is named.
 func (w wreck) silentRisk(ids []string, restorer replica.Place) (string, error) {
 	var names []string
 	for _, id := range ids {
 		i, known := w.instance(id)
 		switch {
 		case !known:
-			return "", refused("--silent %q: the record knows no such instance in epoch %d; not proven to have stopped: %s",
+			return "", refused("--silent %q: the record knows no such instance in epoch %d; not proven to have "+
+				"stopped: %s",
 				id, w.epoch.Number, orNone(strings.Join(w.loudInstances(restorer), ", ")))
 		case i.Place == restorer && w.isNewest(i):
-			return "", refused("--silent %s: this is the instance of %s, which restores: it says itself that it has stopped, so leave it out", id, restorer)
+			return "", refused("--silent %s: this is the instance of %s, which restores: it says itself that it has "+
+				"stopped, so leave it out", id, restorer)
 		}
 		names = append(names, instanceText(i))
 	}
 	if len(names) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("On your word, these count as silent: %s. If it still runs, what it acknowledges from now on is lost, and its clients see two histories.",
+	return fmt.Sprintf("On your word, these count as silent: %s. If it still runs, what it acknowledges from now on "+
+		"is lost, and its clients see two histories.",
 		strings.Join(names, ", ")), nil
 }
 
@@ -54,16 +58,19 @@ func (w wreck) loudInstances(restorer replica.Place) (out []string) {
 	return out
 }
 
-// goOn follows the order that is in force. With --silent it first writes a newer one of the same source, which says so: the word of an order is never
-// changed.
+// goOn follows the order that is in force. With --silent it first writes a newer one of the same source, which says
+// so: the word of an order is never changed.
 func (f *restoreFlags) goOn(cmd *cobra.Command, store *record.Store, w wreck, o record.Order, stops *vmStops) error {
 	out := cmd.OutOrStdout()
 	if flags := f.ofANewOrder(); flags != "" {
-		return refused("%s: order %d is in force, and without --from it is only followed: say --from, too, for a newer order, or leave it out", flags, o.Number)
+		return refused("%s: order %d is in force, and without --from it is only followed: say --from, too, for a "+
+			"newer order, or leave it out", flags, o.Number)
 	}
-	more := slices.DeleteFunc(slices.Clone(f.silent), func(id string) bool { return slices.Contains(w.saidSilent(), id) })
+	said := w.saidSilent()
+	more := slices.DeleteFunc(slices.Clone(f.silent), func(id string) bool { return slices.Contains(said, id) })
 	if len(more) == 0 {
-		printText(out, "", fmt.Sprintf("Order %d is in force, given by %s at %s: %s. A newer order, with --from, would take its place.", o.Number, o.By, when(o.Time), orderText(o)))
+		printText(out, "", fmt.Sprintf("Order %d is in force, given by %s at %s: %s. A newer order, with --from, "+
+			"would take its place.", o.Number, o.By, when(o.Time), orderText(o)))
 		return f.follow(cmd.Context(), out, store, w.epoch.Number, stops)
 	}
 	if w.epoch.Closed != nil || o.Verdict != nil && o.Verdict.Closing {
@@ -83,7 +90,8 @@ func (f *restoreFlags) goOn(cmd *cobra.Command, store *record.Store, w wreck, o 
 }
 
 // order writes an order to restore and follows it.
-func (f *restoreFlags) order(ctx context.Context, out io.Writer, store *record.Store, r record.RestoreOrder, stops *vmStops) error {
+func (f *restoreFlags) order(ctx context.Context, out io.Writer, store *record.Store, r record.RestoreOrder,
+	stops *vmStops) error {
 	o, err := store.CreateOrder(ctx, record.Order{Kind: record.OrderRestore, By: givenBy(), Restore: &r})
 	if err != nil {
 		return fmt.Errorf("%w\nwhether the order was written is not known: run the command again, it looks first", err)

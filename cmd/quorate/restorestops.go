@@ -30,9 +30,10 @@ type stopNotes interface {
 	NoteVMStop(ctx context.Context, order uint64, v record.VMStop) (got record.VMStop, won bool, err error)
 }
 
-// vmStops stops the VMs whose silence a restore waits for: those that have had the time to stop by themselves. One that is stopped already,
-// by another, is stopped once more, which is over at once: the end of an operation of ours is the proof. A VM is
-// known by its instance id, so neither one that has followed under its name nor the restorer's own is touched.
+// vmStops stops the VMs whose silence a restore waits for: those that have had the time to stop by themselves. One
+// that is stopped already, by another, is stopped once more, which is over at once: the end of an operation of ours
+// is the proof. A VM is known by its instance id, so neither one that has followed under its name nor the restorer's
+// own is touched.
 type vmStops struct {
 	api     instanceStops
 	notes   stopNotes
@@ -108,7 +109,8 @@ func (s *vmStops) look(ctx context.Context, out io.Writer, w waiting, now time.T
 			if slices.Contains(w.stopped, i.InstanceID) {
 				continue
 			}
-			text = fmt.Sprintf("%s is %s already, and not by this command. It is stopped once more: that ends at once, and proves it.", instanceText(i), list[n].Status)
+			text = fmt.Sprintf("%s is %s already, and not by this command. It is stopped once more: that ends at "+
+				"once, and proves it.", instanceText(i), list[n].Status)
 		}
 		printText(out, "", text)
 		s.running = append(s.running, i.InstanceID)
@@ -150,7 +152,8 @@ func (s *vmStops) note(ctx context.Context, out io.Writer, order uint64) {
 	s.unnoted = slices.DeleteFunc(s.unnoted, func(i record.Incarnation) bool {
 		_, _, err := s.notes.NoteVMStop(ctx, order, record.VMStop{InstanceID: i.InstanceID, By: givenBy()})
 		if err != nil {
-			s.trouble(out, fmt.Sprintf("That %s is stopped could not be noted: %s. It is tried again.", instanceText(i), err))
+			s.trouble(out, fmt.Sprintf("That %s is stopped could not be noted: %s. It is tried again.",
+				instanceText(i), err))
 		}
 		return err == nil
 	})

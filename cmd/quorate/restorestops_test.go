@@ -101,8 +101,11 @@ func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
 			v.Epochs[0].Stopped = []record.Stopped{{Place: placeB, Incarnation: 1}}
 		}, "103", 60, nil},
 		{"not one that has followed under the name", func(_ *record.View, s *stoppable) { s.list[1].InstanceID = "200" }, "103", 60, nil},
-		{"what another has stopped once more, so that it is proven", func(_ *record.View, s *stoppable) { s.list[1].Status, s.list[2].Status = "TERMINATED", "STOPPED" }, "102 103", 24,
-			[]string{"us-central1-b.master-b (instance 102) is TERMINATED already, and not by this command.", "us-central1-c.master-c (instance 103) is STOPPED already"}},
+		{"what another has stopped once more, so that it is proven",
+			func(_ *record.View, s *stoppable) { s.list[1].Status, s.list[2].Status = "TERMINATED", "STOPPED" },
+			"102 103", 24,
+			[]string{"us-central1-b.master-b (instance 102) is TERMINATED already, and not by this command.",
+				"us-central1-c.master-c (instance 103) is STOPPED already"}},
 		{"not what was stopped for an order before", func(v *record.View, s *stoppable) {
 			s.list[1].Status = "TERMINATED"
 			v.Orders[0].VMStops = map[string]record.VMStop{"102": {InstanceID: "102"}}
@@ -110,8 +113,14 @@ func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
 		{"what was, and runs again", func(v *record.View, _ *stoppable) {
 			v.Orders[0].VMStops = map[string]record.VMStop{"102": {InstanceID: "102"}}
 		}, "102 103", 60, nil},
-		{"nobody once the verdict is there", func(v *record.View, _ *stoppable) { v.Orders[0].Verdict = &record.Verdict{Closing: true} }, "", 120, nil},
-		{"a note that fails is written again", func(_ *record.View, s *stoppable) { s.unnoted = errors.New("no answer") }, "102 103", 60,
+		{"nobody once the verdict is there", func(v *record.View,
+			_ *stoppable) {
+			v.Orders[0].Verdict = &record.Verdict{Closing: true}
+		}, "", 120, nil},
+		{"a note that fails is written again", func(_ *record.View,
+			s *stoppable) {
+			s.unnoted = errors.New("no answer")
+		}, "102 103", 60,
 			[]string{"is stopped could not be noted: no answer. It is tried again."}},
 		{"an earlier VM of the restorer's place that still runs", func(v *record.View, s *stoppable) {
 			later := v.Replicas[placeA][0]

@@ -10,11 +10,12 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// livingFor is how long after a member last came further a cluster counts as living. A member that goes on writes a mark each 30 s.
+// livingFor is how long after a member last came further a cluster counts as living. A member that goes on writes a
+// mark each 30 s.
 const livingFor = time.Minute
 
-// untilSilent waits until nothing shows any more that members of the epoch serve, which takes a minute after a loss; not where that is not asked, or an
-// order is in force. Nothing is written meanwhile.
+// untilSilent waits until nothing shows any more that members of the epoch serve, which takes a minute after a loss;
+// not where that is not asked, or an order is in force. Nothing is written meanwhile.
 func (f *restoreFlags) untilSilent(ctx context.Context, out io.Writer, store *record.Store, w wreck) (wreck, error) {
 	why, left := f.heldBack(w)
 	switch {
@@ -26,12 +27,14 @@ func (f *restoreFlags) untilSilent(ctx context.Context, out io.Writer, store *re
 	if err := f.refusedAnyway(w); err != nil {
 		return w, err
 	}
-	printText(out, "", why+" If it has lost its quorum since, that is sure once no member has gone on for a minute: this command waits for it. Nothing is written before.")
+	printText(out, "", why+" If it has lost its quorum since, that is sure once no member has gone on for a minute: "+
+		"this command waits for it. Nothing is written before.")
 	line := &countdown{out: out}
 	defer line.end()
 	advances := newAdvances(w)
 	for begin := time.Now(); why != ""; {
-		line.show(time.Now(), fmt.Sprintf("Waiting: another %s without a sign of life. ^C ends this with nothing written.", left))
+		line.show(time.Now(), fmt.Sprintf("Waiting: another %s without a sign of life. ^C ends this with nothing "+
+			"written.", left))
 		select {
 		case <-ctx.Done():
 			return w, fmt.Errorf("no longer waiting: %w; nothing was written", context.Cause(ctx))
@@ -73,8 +76,9 @@ func (f *restoreFlags) heldBack(w wreck) (why string, left time.Duration) {
 	return w.living()
 }
 
-// living says that members of the epoch served a moment ago, and how long that keeps a restore back; empty: nothing shows it. A mark that is written anew
-// is a heartbeat and shows nothing; that its member came further takes a quorum.
+// living says that members of the epoch served a moment ago, and how long that keeps a restore back; empty: nothing
+// shows it. A mark that is written anew is a heartbeat and shows nothing; that its member came further takes a
+// quorum.
 func (w wreck) living() (why string, left time.Duration) {
 	up := func(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 	if w.epoch.Closed != nil {
@@ -83,21 +87,23 @@ func (w wreck) living() (why string, left time.Duration) {
 	if since := w.now.Sub(w.epoch.Outcome.Time); since < 2*livingFor {
 		what := fmt.Sprintf("epoch %d was formed %s ago", w.epoch.Number, since.Truncate(time.Second))
 		if c := w.epoch.Claim; c != nil && c.Source.Kind == record.SourceRebuilt {
-			what = fmt.Sprintf("the record of epoch %d was rebuilt %s ago, and its members' marks with it are gone", w.epoch.Number, since.Truncate(time.Second))
+			what = fmt.Sprintf("the record of epoch %d was rebuilt %s ago, and its members' marks with it are gone",
+				w.epoch.Number, since.Truncate(time.Second))
 		}
-		return what + ", so it may well have a quorum: a member that serves writes its first mark only up to a minute after its control plane has started, " +
-			"and that takes a while, too.", up(2*livingFor - since)
+		return what + ", so it may well have a quorum: a member that serves writes its first mark only up to " +
+			"a minute after its control plane has started, and that takes a while, too.", up(2*livingFor - since)
 	}
 	for _, m := range w.Marks {
 		if d := livingFor - w.now.Sub(m.Time); m.Epoch == w.epoch.Number && d > 0 && up(d) > left {
-			why, left = fmt.Sprintf("the cluster lives: member %s went on %s ago, which takes a quorum.", m.MemberID, w.now.Sub(m.Time).Truncate(time.Second)), up(d)
+			why, left = fmt.Sprintf("the cluster lives: member %s went on %s ago, which takes a quorum.", m.MemberID,
+				w.now.Sub(m.Time).Truncate(time.Second)), up(d)
 		}
 	}
 	return why, left
 }
 
-// advances counts how often the mark of each member is found to have come further. The first time may show what was acknowledged before the loss; from
-// the second on the cluster lives.
+// advances counts how often the mark of each member is found to have come further. The first time may show what was
+// acknowledged before the loss; from the second on the cluster lives.
 type advances struct {
 	seen  map[record.MemberID]time.Time
 	count map[record.MemberID]int
@@ -126,5 +132,6 @@ func (a *advances) see(w wreck) record.MemberID {
 }
 
 func (a *advances) living(id record.MemberID) string {
-	return fmt.Sprintf("the cluster lives: member %s goes on while this command waits, which takes a quorum.\n%s", id, endLiving)
+	return fmt.Sprintf("the cluster lives: member %s goes on while this command waits, which takes a quorum.\n%s",
+		id, endLiving)
 }

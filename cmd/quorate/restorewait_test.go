@@ -11,7 +11,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// formedRecord is a record in a folder, of a cluster that was formed a day ago and whose member a1 came further a while ago.
+// formedRecord is a record in a folder, of a cluster that was formed a day ago and whose member a1 came further a
+// while ago.
 func formedRecord(t *testing.T, ago time.Duration) *record.Store {
 	t.Helper()
 	store, err := record.Open(t.Context(), "file://"+t.TempDir(), "demo")
@@ -25,16 +26,19 @@ func formedRecord(t *testing.T, ago time.Duration) *record.Store {
 		}
 	}
 	began := time.Now().Add(-24 * time.Hour)
-	_, _, err = store.CreateInception(t.Context(), record.Inception{UID: "u", Name: "demo", ProjectNumber: "1", Region: "us-central1", Time: began})
+	_, _, err = store.CreateInception(t.Context(), record.Inception{UID: "u", Name: "demo", ProjectNumber: "1",
+		Region: "us-central1", Time: began})
 	must(err)
 	_, _, err = store.CreateClaim(t.Context(), 1, record.Claim{Token: "t", MaxLearners: 4, Time: began,
 		Seeder: record.Seeder{Place: placeA, InstanceID: "101"}, Source: record.Source{Kind: record.SourceEmpty}})
 	must(err)
-	_, _, err = store.CreateIncarnation(t.Context(), record.Incarnation{Place: placeA, Number: 1, InstanceID: "101", BootID: "b", Epoch: 1, DiskID: "d1", Time: began})
+	_, _, err = store.CreateIncarnation(t.Context(), record.Incarnation{Place: placeA, Number: 1, InstanceID: "101",
+		BootID: "b", Epoch: 1, DiskID: "d1", Time: began})
 	must(err)
 	_, _, err = store.ConfirmIncarnation(t.Context(), placeA, 1, record.Started{Epoch: 1, MemberID: 0xa1, Time: began})
 	must(err)
-	_, _, err = store.CreateOutcome(t.Context(), 1, record.Outcome{Formed: &record.Formed{ClusterID: 0xc1, MemberID: 0xa1}, Time: began})
+	_, _, err = store.CreateOutcome(t.Context(), 1, record.Outcome{Formed: &record.Formed{ClusterID: 0xc1,
+		MemberID: 0xa1}, Time: began})
 	must(err)
 	must(goesOn(t.Context(), store, time.Now().Add(-ago)))
 	return store
@@ -58,16 +62,22 @@ func TestARestoreWaitsUntilTheClusterIsSilent(t *testing.T) {
 		{"silent for a minute", restoreFlags{}, time.Minute, nil, 0, "", nil},
 		{"silent for less", restoreFlags{}, 36 * time.Second, nil, 24, "", []string{
 			"the cluster lives: member a1 went on 36s ago, which takes a quorum. If it has lost its quorum since,",
-			"Waiting: another 24s without a sign of life. ^C ends this with nothing written.", "Waiting: another 14s", "Waiting: another 4s"}},
+			"Waiting: another 24s without a sign of life. ^C ends this with nothing written.",
+			"Waiting: another 14s", "Waiting: another 4s"}},
 		{"not asked to wait", restoreFlags{noWait: true}, 36 * time.Second, nil, 0,
-			"which takes a quorum.\nIf it has lost its quorum since, try again in 24s. To end a cluster that lives, add --end-living-cluster; nothing was written", nil},
+			"which takes a quorum.\nIf it has lost its quorum since, try again in 24s. To end a cluster that lives, " +
+				"add --end-living-cluster; nothing was written", nil},
 		{"asked to end what lives", restoreFlags{endsLiving: true}, 0, nil, 0, "", nil},
-		{"a refusal does not wait", restoreFlags{from: "snapshot=1/2-x"}, 36 * time.Second, nil, 0, "there is no snapshot 1/2-x", nil},
-		{"nor does an instance that is not known", restoreFlags{silent: []string{"999"}}, 36 * time.Second, nil, 0, `--silent "999"`, nil},
-		{"its last mark before the loss comes late", restoreFlags{}, 30 * time.Second, func(ctx context.Context, store *record.Store, _ context.CancelFunc) {
-			_ = goesOn(ctx, store, time.Now())
-		}, 60, "", nil},
-		{"it goes on", restoreFlags{}, 10 * time.Second, func(ctx context.Context, store *record.Store, _ context.CancelFunc) {
+		{"a refusal does not wait", restoreFlags{from: "snapshot=1/2-x"}, 36 * time.Second, nil, 0,
+			"there is no snapshot 1/2-x", nil},
+		{"nor does an instance that is not known", restoreFlags{silent: []string{"999"}}, 36 * time.Second, nil, 0,
+			`--silent "999"`, nil},
+		{"its last mark before the loss comes late", restoreFlags{}, 30 * time.Second,
+			func(ctx context.Context, store *record.Store, _ context.CancelFunc) {
+				_ = goesOn(ctx, store, time.Now())
+			}, 60, "", nil},
+		{"it goes on", restoreFlags{}, 10 * time.Second, func(ctx context.Context, store *record.Store,
+			_ context.CancelFunc) {
 			for ctx.Err() == nil {
 				select {
 				case <-ctx.Done():
@@ -75,13 +85,20 @@ func TestARestoreWaitsUntilTheClusterIsSilent(t *testing.T) {
 					_ = goesOn(ctx, store, time.Now())
 				}
 			}
-		}, 42, "the cluster lives: member a1 goes on while this command waits, which takes a quorum.\nTo end a cluster that lives, add --end-living-cluster; nothing was written", nil},
-		{"^C", restoreFlags{}, 0, func(_ context.Context, _ *record.Store, stop context.CancelFunc) { time.Sleep(5 * time.Second); stop() }, 5,
-			"no longer waiting: context canceled; nothing was written", nil},
-		{"another gives an order", restoreFlags{}, 0, func(ctx context.Context, store *record.Store, _ context.CancelFunc) {
+		}, 42, "the cluster lives: member a1 goes on while this command waits, which takes a quorum.\nTo end a " +
+			"cluster that lives, add --end-living-cluster; nothing was written", nil},
+		{"^C", restoreFlags{}, 0, func(_ context.Context, _ *record.Store,
+			stop context.CancelFunc) {
 			time.Sleep(5 * time.Second)
-			_, _ = store.CreateOrder(ctx, record.Order{Kind: record.OrderRestore, By: "x", Restore: &record.RestoreOrder{Ends: 1, Replica: placeA,
-				From: record.Source{Kind: record.SourceDirectory, MemberID: 0xa1}}})
+			stop()
+		}, 5,
+			"no longer waiting: context canceled; nothing was written", nil},
+		{"another gives an order", restoreFlags{}, 0, func(ctx context.Context, store *record.Store,
+			_ context.CancelFunc) {
+			time.Sleep(5 * time.Second)
+			_, _ = store.CreateOrder(ctx, record.Order{Kind: record.OrderRestore, By: "x",
+				Restore: &record.RestoreOrder{Ends: 1, Replica: placeA,
+					From: record.Source{Kind: record.SourceDirectory, MemberID: 0xa1}}})
 		}, 6, "", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -100,7 +117,8 @@ func TestARestoreWaitsUntilTheClusterIsSilent(t *testing.T) {
 				_, err = tc.flags.untilSilent(ctx, &out, store, w)
 				stop()
 				synctest.Wait()
-				if got := time.Since(begin); got > time.Duration(tc.seconds+2)*time.Second || got < time.Duration(tc.seconds)*time.Second {
+				if got := time.Since(begin); got > time.Duration(tc.seconds+2)*time.Second ||
+					got < time.Duration(tc.seconds)*time.Second {
 					t.Errorf("went on after %s, want %d s", got, tc.seconds)
 				}
 				if err == nil {
