@@ -116,3 +116,30 @@ func TestTheLastReplicaIsNotOrderedToLeaveByAWithdrawal(t *testing.T) {
 		}
 	}
 }
+
+// Between the record's being read and the verdict's being written the restorer may have written its own, which counts.
+func TestAWithdrawalThatLosesTheRaceIsTooLate(t *testing.T) {
+	store := formedRecord(t, time.Hour)
+	o, err := store.CreateOrder(t.Context(), record.Order{Kind: record.OrderRestore, By: "x",
+		Restore: &record.RestoreOrder{Ends: 1, Replica: placeA}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := store.View(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBook(v, now)
+	d, err := checkWithdraw(b, "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := store.SettleOrder(t.Context(), o.Number, record.Verdict{Closing: true, By: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.settle(t.Context(), store, d)
+	if err == nil || !strings.Contains(err.Error(), "too late: order 1 is being carried out since ") ||
+		exitCode(err) == exitOK {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestACountdownIsOneLineOnATerminal(t *testing.T) {
+	k := newTerminal(t)
+	c := &countdown{out: &visibleWriter{to: k.terminal}}
+	for n := 3; n > 0; n-- {
+		c.show(now, fmt.Sprintf("another %d s\x1b[31m", n))
+	}
+	c.end()
+	c.end()
+	fmt.Fprintln(k.terminal, "next")
+	var got strings.Builder
+	for b := make([]byte, 1024); !strings.Contains(got.String(), "next"); {
+		n, err := k.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Write(b[:n])
+	}
+	const line = "\r\x1b[Kanother %d s\\u001b[31m"
+	want := fmt.Sprintf(line+line+line, 3, 2, 1) + "\r\nnext\r\n"
+	if got.String() != want {
+		t.Errorf("%q, want %q", got.String(), want)
+	}
+}
+
+func TestACountdownIsALineEachTenSecondsElsewhere(t *testing.T) {
+	var out strings.Builder
+	c := &countdown{out: &visibleWriter{to: &out}}
+	for n := range 25 {
+		c.show(now.Add(time.Duration(n)*time.Second), fmt.Sprint(n))
+	}
+	c.end()
+	if out.String() != "0\n10\n20\n" {
+		t.Errorf("%q", out.String())
+	}
+}
