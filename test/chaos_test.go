@@ -79,7 +79,23 @@ func (c *cluster) beyond(t *testing.T) {
 		}
 		c.wantOne(t, c.vms...)
 		c.check(t, l, c.vms...)
+		if r.from[1] == "snapshot" {
+			c.again(t, "--from", "snapshot="+c.snapshotBefore(t, before+1), "--on", survivor)
+		}
+		c.takeBack(t)
+		c.blankOnce(t)
 	}
+}
+
+// snapshotBefore is the newest snapshot of the epochs before one.
+func (c *cluster) snapshotBefore(t *testing.T, epoch int) (name string) {
+	t.Helper()
+	for _, s := range c.snapshots(t) {
+		if s.Epoch < uint64(epoch) {
+			name = s.Name
+		}
+	}
+	return name
 }
 
 // restoreMembers is the one command, and the wait for a whole cluster.

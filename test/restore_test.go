@@ -27,9 +27,20 @@ func TestRestores(t *testing.T) {
 	}) {
 		return
 	}
-	t.Run("all are lost with their disks: what the snapshot holds is back", func(t *testing.T) {
+	if !t.Run("all are lost with their disks: what the snapshot holds is back", func(t *testing.T) {
 		t.Cleanup(func() { c.tell(t) })
 		fromASnapshot(t, c)
+	}) {
+		return
+	}
+	t.Run("the same snapshot once more: no resourceVersion goes back", func(t *testing.T) {
+		t.Cleanup(func() { c.tell(t) })
+		epoch, before := c.newestEpoch(t)
+		c.note(t, "lost-again")
+		last := c.resourceVersion(t)
+		c.restore(t, "--from", "snapshot="+c.snapshotBefore(t, epoch), "--on", "master-b")
+		c.sameHistoryFor(t, before)
+		c.wantAnotherHistory(t, last, last)
 	})
 }
 
