@@ -71,6 +71,11 @@ func tookEmpty(f *Facts) {
 // endedByNoOrder: agent.json says stopped, as an earlier version wrote it, and neither an order nor the record shows why.
 func endedByNoOrder(f *Facts) { f.Agent.Phase = PhaseStopped }
 
+// successorListed: the list has a voter of this place whose instance the record does not know.
+func successorListed(f *Facts) {
+	f.quorum(entry(pb, "102", 0xb1), entry(pc, "103", 0xc3), entry(pa, "201", 0xa9))
+}
+
 // twoVoters by accident.
 func twoVoters(f *Facts) {
 	f.Directory.Voters = []record.MemberID{0xa1, 0xb1}
@@ -187,6 +192,13 @@ var memberCases = []rowCase{
 	{"23: a crash after step 8 before etcd wrote: the incarnation was confirmed for that member, the next member takes the next",
 		from(three, joining(PhaseStarted, 0xa2, true), alsoListed(added(0xa2))), 23, ActTakeIncarnation, ""},
 
+	{"23: an entry of this place that the record does not know yet is its successor's, and stays", from(three, wiped, successorListed), 23, ActWait, "list-newer-than-record"},
+	{"23: the same once a list was read before the record: it is of the past", from(three, wiped, successorListed, func(f *Facts) {
+		f.ListedBefore = map[record.MemberID]string{0xa9: pa.String() + ".201"}
+	}), 23, ActTakeIncarnation, ""},
+	{"29: nor does a broken disk remove what runs under its id on another", from(three, corrupted, func(f *Facts) {
+		f.quorum(entry(pa, "201", 0xa1), entry(pb, "102", 0xb1), entry(pc, "103", 0xc3))
+	}), 29, ActWait, "list-newer-than-record"},
 	{"24: empty, no quorum: an incarnation shows who stands here, and nothing is said of the member", from(three, wiped), 24, ActTakeIncarnation, ""},
 	{"24: then wait", from(three, wiped, tookEmpty), 24, ActWait, "no-quorum-empty-disk"},
 	{"24: empty, members answer without a quorum: never seed", from(three, wiped, tookEmpty, func(f *Facts) { f.answers(ReachAnswers) }), 24, ActWait, "no-quorum-empty-disk"},

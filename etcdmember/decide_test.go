@@ -245,6 +245,14 @@ var bootCases = []rowCase{
 	{"8: all silent: the record says first that the order is carried out", from(three, orderMe, meStopped, othersStopped), 8, ActSettle, ""},
 	{"8: then the restorer closes the epoch", from(three, orderMe, meStopped, othersStopped, closing), 8, ActCloseEpoch, ""},
 	{"8: closed: it claims the next epoch", from(three, orderMe, meStopped, othersStopped, isClosed), 8, ActClaim, ""},
+	{"8: a directory whose agent.json is lost is the source that the order names", from(three, orderMe, othersStopped, closing, func(f *Facts) {
+		f.Agent = AgentFile{}
+		f.stopped(pa, 1, 0, 0)
+	}), 8, ActCloseEpoch, ""},
+	{"8: not where it is of another cluster", from(three, orderMe, othersStopped, closing, func(f *Facts) {
+		f.Agent, f.Directory.ClusterID = AgentFile{}, 0xc9
+		f.stopped(pa, 1, 0, 0)
+	}), 8, ActWait, "source-gone"},
 	{"8: the source reaches less far than the order demands: nothing is closed", from(three, orderMe, meStopped, othersStopped, func(f *Facts) { f.Record.Orders[0].Restore.Term, f.Record.Orders[0].Restore.Commit = 3, 101 }), 8, ActWait, "source-gone"},
 	{"8: the survivor's VM is recreated right after closed.json, with its disk: it goes on", from(three, orderMe, meStopped, othersStopped, isClosed, func(f *Facts) { f.recreate("d1") }), 8, ActClaim, ""},
 	{"8: the others wait while the restore is claimed", from(three, orderB, meStopped, othersStopped, isClosed, func(f *Facts) {

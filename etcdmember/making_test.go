@@ -27,6 +27,8 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/quorate/quorate/internal/record"
 )
 
 // realEtcd is etcd in this process.
@@ -381,4 +383,56 @@ func freeURL(t *testing.T) url.URL {
 	}
 	defer l.Close()
 	return url.URL{Scheme: "http", Host: l.Addr().String()}
+}
+
+// Two restores of one source: the second history begins above every revision that the first one has handed out.
+func TestRevisionsNeverGoBack(t *testing.T) {
+	t.Parallel()
+	smallLogs()
+	dir := filepath.Join(t.TempDir(), "old")
+	e := serving(t, realMember(t, onDir(dir)))
+	putReal(t, e, "k", "v")
+	e.Close()
+	var before int64
+	for n := range uint64(3) {
+		k := makingFrom(dir, t.TempDir())
+		k.Token, k.Epochs = fmt.Sprint("t", n), n+1
+		if err := k.Make(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+		made := serving(t, realMember(t, onDir(k.Out)))
+		if _, first := realKeys(t, made); first <= before {
+			t.Errorf("restore %d begins at revision %d, and clients have seen %d", n+1, first, before)
+		}
+		for range 50 {
+			putReal(t, made, "k", "later")
+		}
+		_, before = realKeys(t, made)
+		made.Close()
+	}
+}
+
+func TestASourcesEpochIsWhatItsLogOrItsNameSays(t *testing.T) {
+	f := three()
+	f.last().Closed = &record.Closed{}
+	f.claim(2, "t2", pa, "101", record.Source{})
+	f.form(0xc2, 0xa2)
+	f.Directory.ClusterID = 0xc2
+	f.Directory.Archives = []Archive{{Name: "x", ClusterID: 0xc1}}
+	f.Snapshots = []record.Snapshot{{Name: "1/7-t", Epoch: 1}}
+	directory := record.Source{Kind: record.SourceDirectory}
+	for name, c := range map[string]struct {
+		p    Plan
+		want uint64
+	}{
+		"the directory":          {Plan{Source: directory}, 2},
+		"an archive":             {Plan{Source: directory, Archive: "x"}, 1},
+		"an archive of no epoch": {Plan{Source: directory, Archive: "y"}, 0},
+		"a snapshot":             {Plan{Source: record.Source{Kind: record.SourceSnapshot, Snapshot: "1/7-t"}}, 1},
+		"one that is not listed": {Plan{Source: record.Source{Kind: record.SourceSnapshot, Snapshot: "x"}}, 0},
+	} {
+		if got := sourceEpoch(f, c.p); got != c.want {
+			t.Errorf("%s: epoch %d, want %d", name, got, c.want)
+		}
+	}
 }

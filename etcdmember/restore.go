@@ -118,6 +118,9 @@ func sourceEpoch(f Facts, p Plan) uint64 {
 		}
 		return 0
 	}
+	if p.Archive != "" {
+		cluster = 0
+	}
 	for _, a := range f.Directory.Archives {
 		if p.Archive != "" && a.Name == p.Archive {
 			cluster = a.ClusterID

@@ -48,7 +48,11 @@ func walk(seed uint64, by variant) (w *world, err error) {
 		}
 		w.log("begins")
 	}
-	for range 100 + w.random.IntN(200) {
+	events := 100 + w.random.IntN(200)
+	if w.restless { // who gives orders and takes them back needs time to see what they did
+		events *= 3
+	}
+	for range events {
 		w.event()
 	}
 	w.settle()

@@ -27,7 +27,7 @@ func (w *world) event() {
 	if w.restless && w.takeBacks > 0 && slices.ContainsFunc(w.vms, (*vm).closes) && w.chance(20) {
 		w.takeBack() // at the last moment
 	}
-	if n := len(w.view.Orders); w.restless && w.asks > 0 && n > 0 && w.view.Orders[n-1].Kind == record.OrderWithdraw && w.chance(2) {
+	if n := len(w.view.Orders); w.restless && w.asks > 0 && n > 0 && w.view.Orders[n-1].Kind == record.OrderWithdraw && w.random.IntN(1000) < 8 {
 		w.orderFrom(v) // and then it is given again
 	}
 	if w.restless && w.joins() && w.chance(8) {
