@@ -157,7 +157,7 @@ func (m *Membership) confirmIncarnation(ctx context.Context, number, epoch uint6
 func (m *Membership) archive() error {
 	if err := m.setAgentAt(StepArchiveOnDisk, func(a *AgentFile) {
 		*a = AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID,
-			NewestEpoch: a.NewestEpoch, Phase: PhaseArchiving}
+			NewestEpoch: a.NewestEpoch, Phase: PhaseArchiving, Ended: a.Ended}
 	}); err != nil {
 		return err
 	}
@@ -197,9 +197,10 @@ func (m *Membership) stop(ctx context.Context) error {
 // which it ended: only the end of that order lets the directory go on.
 func (m *Membership) writeStopped(ctx context.Context, f Facts, p Plan) error {
 	d := f.Directory
-	s := record.Stopped{Place: m.cfg.Me.Place, Incarnation: p.Incarnation, InstanceID: m.cfg.Me.InstanceID, MemberID: p.MemberID, Time: f.Now}
-	if d.Exists && m.agentErr == nil && m.agent.Epoch == p.Epoch {
-		if err := m.setAgentAt(StepStoppedOnDisk, func(a *AgentFile) { a.Phase, a.StoppedFor = PhaseStopped, p.OrderNumber }); err != nil {
+	s := record.Stopped{Place: m.cfg.Me.Place, Incarnation: p.Incarnation, InstanceID: m.cfg.Me.InstanceID, BootID: m.cfg.Me.BootID, MemberID: p.MemberID, Time: f.Now}
+	if m.agentErr == nil && m.agent.Replica == m.cfg.Me.Place {
+		err := m.setAgentAt(StepStoppedOnDisk, func(a *AgentFile) { a.end(p, d.Exists) })
+		if err != nil {
 			return err
 		}
 	}
@@ -208,7 +209,10 @@ func (m *Membership) writeStopped(ctx context.Context, f Facts, p Plan) error {
 		s.Voters, s.Learners, s.Changes = d.Voters, d.Learners, d.Changes
 	}
 	return m.at(StepStopped, func() error {
-		_, _, err := m.cfg.Record.CreateStopped(ctx, p.Epoch, s)
+		got, _, err := m.cfg.Record.CreateStopped(ctx, p.Epoch, s)
+		if err == nil && got.InstanceID != "" && got.InstanceID != s.InstanceID {
+			err = fmt.Errorf("instance %s has spoken for incarnation %d of this place", got.InstanceID, p.Incarnation)
+		}
 		return err
 	})
 }

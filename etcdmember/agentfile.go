@@ -51,6 +51,9 @@ type AgentFile struct {
 	Phase       Phase  `json:"phase,omitempty"`
 	// StoppedFor is the order to restore for which Phase is PhaseStopped; 0: none, or not noted by an earlier version.
 	StoppedFor uint64 `json:"stoppedFor,omitempty"`
+	// Ended is the newest incarnation that has ended by this disk's word; 0: none. It is written before the stopped/ object, whose creation may
+	// take effect long after it has failed: nothing goes on under this number. It survives archiving.
+	Ended uint64 `json:"ended,omitempty"`
 }
 
 // begin writes a new tenure into the file. An entry that was added in the one before is given up: this disk may be a copy of the disk that it
@@ -60,5 +63,13 @@ func (a *AgentFile) begin(me replica.Identity, incarnation uint64, clusterUID st
 	a.Incarnation, a.ClusterUID = incarnation, clusterUID
 	if a.Phase == PhaseAdded {
 		a.Phase, a.MemberID = PhaseAdding, 0
+	}
+}
+
+// end writes that the plan's incarnation has ended, and, where the directory is of the plan's epoch, for which order.
+func (a *AgentFile) end(p Plan, directory bool) {
+	a.Ended = max(a.Ended, p.Incarnation)
+	if directory && a.Epoch == p.Epoch {
+		a.Phase, a.StoppedFor = PhaseStopped, p.OrderNumber
 	}
 }

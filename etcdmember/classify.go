@@ -96,6 +96,9 @@ func historyOf(f Facts) history {
 			h.formed = e
 		}
 	}
+	if h.formed != nil {
+		h.orders.restore = h.orders.restoreOf(h.formed.Number)
+	}
 	return h
 }
 

@@ -146,8 +146,19 @@ func (h history) findTenure(o *Observation) {
 // isHere: the incarnation was taken by this instance in this boot on this disk, and has not ended. An id of the disk that is not known, or was
 // not known then, is not another one.
 func (h history) isHere(i record.Incarnation) bool {
+	return h.takenHere(i) && !h.hasEnded(i) && i.Number > h.Agent.Ended
+}
+
+// takenHere: and whether or not it has ended.
+func (h history) takenHere(i record.Incarnation) bool {
 	sameDisk := i.DiskID == h.DiskID || i.DiskID == "" || h.DiskID == ""
-	return i.InstanceID == h.Me.InstanceID && i.BootID == h.Me.BootID && sameDisk && !h.hasEnded(i)
+	return i.InstanceID == h.Me.InstanceID && i.BootID == h.Me.BootID && sameDisk
+}
+
+// spoken: there is a stopped/ object of the incarnation, whoever wrote it: its name is taken.
+func (h history) spoken(i record.Incarnation) bool {
+	e := h.epoch(i.Epoch)
+	return e != nil && slices.ContainsFunc(e.Stopped, func(s record.Stopped) bool { return s.Place == i.Place && s.Incarnation == i.Number })
 }
 
 // hasEnded: the incarnation has ended by its own word, so nothing runs under it again.

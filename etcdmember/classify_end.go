@@ -27,6 +27,8 @@ func (h history) findEnd(o *Observation) {
 	switch {
 	case a.StoppedFor == 0: // noted by an earlier version, which did not note the order
 		o.EndUnproven = !said
+	case n < 0 && h.formed.Claim != nil && h.formed.Claim.Source.Kind == record.SourceRebuilt:
+		o.EndUnproven = true // orders are not brought back
 	case n < 0 || h.Record.Orders[n].Accepted == nil:
 		o.Ahead = true
 	}
@@ -51,7 +53,7 @@ func (h history) findWord(o *Observation, mine []record.Incarnation) {
 		return
 	}
 	o.Word.Owed, o.Word.Next = true, mine[len(mine)-1].Number+1
-	open := newest != nil && newest.Number == mine[len(mine)-1].Number && h.isHere(*newest)
+	open := newest != nil && newest.Number == mine[len(mine)-1].Number && h.takenHere(*newest) && !h.spoken(*newest)
 	carries := h.AgentErr == nil && h.Agent.Replica == h.Me.Place
 	switch {
 	case open && carries && h.Agent.Incarnation == newest.Number:
@@ -59,8 +61,11 @@ func (h history) findWord(o *Observation, mine []record.Incarnation) {
 	case open && newest.Started == nil && h.Agent.Incarnation < newest.Number && h.takesIncarnation(o):
 		o.Word.Next = newest.Number // it was created, and agent.json was not written
 	case h.takesIncarnation(o):
-	case newest != nil:
+	case newest != nil && !h.spoken(*newest):
 		o.Word.Incarnation = newest.Number
+	default:
+		o.Word = Word{} // an earlier version's successor has taken the name: others wait until this VM is stopped
+		return
 	}
 	if holds {
 		o.Word.MemberID = h.memberID()

@@ -62,6 +62,20 @@ func bound(o record.Order) bool {
 	return o.Kind == record.OrderRestore && (o.Accepted != nil || o.Verdict != nil)
 }
 
+// restoreOf is the newest order to restore that ends the epoch, as long as it is not done. One about another epoch was written by somebody who had
+// read an older record: it says nothing of this one.
+func (o orders) restoreOf(ends uint64) *record.Order {
+	for i := range o.all {
+		if x := &o.all[i]; x.Kind == record.OrderRestore && x.Restore != nil && x.Restore.Ends == ends {
+			if x.Done != nil {
+				return nil
+			}
+			return x
+		}
+	}
+	return nil
+}
+
 func newestFirst(given []record.Order) []record.Order {
 	return slices.SortedFunc(slices.Values(given), func(a, b record.Order) int { return cmp.Compare(b.Number, a.Number) })
 }
@@ -158,7 +172,9 @@ func (h history) betterSource(o *Observation, r *record.Order) *record.RestoreOr
 	}
 	best := newestLog(append([]survivor{named}, stopped...)) // of two that reach as far, the named one
 	if best.id != named.id {                                 // also where its disk is not known by an id, as after a boot without the Compute API: what it acknowledged counts
-		return best.order(h.formed.Number)
+		better := best.order(h.formed.Number)
+		better.Silent = r.Restore.Silent
+		return better
 	}
 	return nil
 }

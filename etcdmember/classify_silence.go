@@ -89,10 +89,22 @@ func (h history) speaks(i record.Incarnation, later []record.Incarnation) string
 	if n := slices.IndexFunc(later, same); n >= 0 { // the newest of them speaks for the instance, but not for a boot that does not heed it
 		return h.olderBootSpeaks(i, later[n])
 	}
-	if i.InstanceID == h.Me.InstanceID || h.formed.StoppedBy(i) != nil || h.saidSilent(i.InstanceID) {
+	if s := h.formed.StoppedBy(i); s != nil {
+		return h.spokenForSpeaks(i, *s)
+	}
+	if i.InstanceID == h.Me.InstanceID || h.saidSilent(i.InstanceID) {
 		return ""
 	}
 	return h.witness(i)
+}
+
+// spokenForSpeaks: a later boot, whose disk could carry no incarnation of its own, has spoken for an older one, which still writes marks.
+func (h history) spokenForSpeaks(i record.Incarnation, s record.Stopped) string {
+	b, ok := h.Beats[BeatKey{incarnationMember(i), i.BootID}]
+	if !ok || s.BootID == "" || s.BootID == i.BootID || h.Now.Sub(b.Seen) >= markSilence {
+		return ""
+	}
+	return "a later boot of it has said that it stopped, and an older one has written a mark; " + left("no further mark", markSilence-h.Now.Sub(b.Seen))
 }
 
 // olderBootSpeaks: the instance was started on another host, and its older boot has written a mark since the newer one took its incarnation.
@@ -104,11 +116,11 @@ func (h history) olderBootSpeaks(i, next record.Incarnation) string {
 	return "an older boot of it has written a mark since the newer one began; " + left("no further mark", markSilence-h.Now.Sub(b.Seen))
 }
 
-// saidSilent: a person has said of the instance, in an order to restore this epoch, that it runs nothing any more.
+// saidSilent: a person has said of the instance, in the very order that is to be carried out, that it runs nothing any more. The word of an earlier
+// order is about an earlier day.
 func (h history) saidSilent(instanceID string) bool {
-	return slices.ContainsFunc(h.orders.all, func(o record.Order) bool {
-		return o.Restore != nil && o.Restore.Ends == h.formed.Number && slices.Contains(o.Restore.Silent, instanceID)
-	})
+	r := h.orders.restore
+	return r != nil && r.Restore.Ends == h.formed.Number && slices.Contains(r.Restore.Silent, instanceID)
 }
 
 // witness asks the three that can know: the lists of the Compute API; the bucket, where a living member's mark is written anew each markPeriod; and
@@ -169,7 +181,7 @@ func (h history) stopSpeaks(i record.Incarnation) string {
 func (h history) weStopped(i record.Incarnation) bool {
 	return slices.ContainsFunc(h.orders.all, func(o record.Order) bool {
 		stop, ok := o.VMStops[i.InstanceID]
-		ours := ok && o.Restore != nil && o.Restore.Ends == h.formed.Number
+		ours := ok && o.Restore != nil && o.Restore.Ends == h.formed.Number && !i.Written.After(stop.Written)
 		return ours && !slices.ContainsFunc(h.beatsOf(i), func(b Beat) bool { return b.Written.After(stop.Written) })
 	})
 }

@@ -66,6 +66,9 @@ func doWaitEmpty(o Observation, _ time.Time) Plan {
 }
 
 func doStoppedID(o Observation, _ time.Time) Plan {
+	if o.Running && !o.EndUnproven {
+		return Plan{Act: ActStop, Reason: "its incarnation has ended: it goes on under the next"}
+	}
 	if o.Remote == Quorum {
 		return o.stopFirst(o.replaceOwn("it has ended for a restore, and nothing shows that this was taken back"))
 	}

@@ -181,6 +181,16 @@ var bootCases = []rowCase{
 		f.Agent.InstanceID, f.Agent.BootID, f.Agent.Incarnation = "201", "boot2", 2
 	}), 8, ActWriteStopped, ""},
 	{"8: an empty disk of a VM that had a member says that it runs nothing, and nothing of the member", from(three, orderB, wiped), 8, ActTakeIncarnation, ""},
+	{"8: what an earlier version's successor has spoken for is said under the next", from(three, orderB, func(f *Facts) {
+		f.stopped(pa, 1, 0, 0)
+		f.last().Stopped[0].InstanceID = "201"
+	}), 8, ActTakeIncarnation, ""},
+	{"8: nothing goes on under what has ended on the disk: the object may still come", from(three, orderB, tookBack, func(f *Facts) { f.Agent.Ended = 1 }), 28, ActTakeIncarnation, ""},
+	{"8: a member that runs under what has ended stops, and goes on under the next", from(three, running, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), RowStoppedID, ActStop, ""},
+	{"8: after a rebuild of the record it is not known for what a replica had stopped", from(three, meStopped, func(f *Facts) {
+		f.last().Claim.Source.Kind = record.SourceRebuilt
+		f.last().Stopped = nil
+	}), RowStoppedID, ActWait, "stopped-id"},
 	{"8: a disk that cannot carry a new incarnation speaks for the newest of its instance", from(three, orderB, corrupted, reboot), 8, ActWriteStopped, ""},
 	{"end-ahead: a record that was rolled back ends the epoch of a running member: it stops", from(three, running, orderB, func(f *Facts) { f.Agent.Incarnation = 2 }), RowEndAhead, ActStop, "record-rolled-back"},
 	{"end-ahead: and says nothing", from(three, orderB, func(f *Facts) { f.Agent.Incarnation = 2 }), RowEndAhead, ActHalt, "record-rolled-back"},

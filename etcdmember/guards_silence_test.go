@@ -216,7 +216,7 @@ func TestSilenceHasWitnesses(t *testing.T) {
 		{"a person said so in an order that was taken back", from(bAbsent, bListed, saysSilent, tookBack, orderMe), lists},
 		{"a person said so in an order to end another epoch",
 			from(bAbsent, bListed, orderMe, saysSilent, ofAnotherEpoch), lists},
-		{"a newer order does not take the word back", from(bAbsent, bListed, saysSilent, orderMe), ""},
+		{"a newer order without the word: it is about another day", from(bAbsent, bListed, saysSilent, orderMe), "it has not said"},
 
 		{"its own word", from(bAbsent, bListed, func(f *Facts) { f.stopped(pb, 1, 0xb1, 90) }), ""},
 		{"the same with its name", from(bAbsent, bListed, func(f *Facts) {

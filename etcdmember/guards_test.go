@@ -124,8 +124,7 @@ func TestGuardsOfTheLastWord(t *testing.T) {
 		{"agent.json cannot be read while the member runs", from(three, running1, noAgentFile),
 			Word{Owed: true, Incarnation: 1, Next: 2, MemberID: 0xa1}},
 		{"agent.json cannot be read, and another instance's member runs",
-			from(three, running1, noAgentFile, func(f *Facts) { f.recreate("d1") }),
-			Word{Owed: true, Next: 2, MemberID: 0xa1}},
+			from(three, running1, noAgentFile, func(f *Facts) { f.recreate("d1") }), Word{}},
 		{"agent.json cannot be read, after a reboot",
 			from(three, emptied, noAgentFile, reboot), Word{Owed: true, Incarnation: 1, Next: 2}},
 	}
@@ -587,6 +586,22 @@ func TestGuardsOfTheOwnEntry(t *testing.T) {
 		o := Classify(c.f())
 		if got := (finds{o.Listed, o.OwnPlace, o.ListedByAll, o.PeersSilent}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// An order about another epoch was written by somebody who had read an older record: it takes the place of none, done or not.
+func TestGuardsOfAnOrderAboutAnotherEpoch(t *testing.T) {
+	for _, done := range []*record.Done{nil, {}} {
+		f := three()
+		f.last().Closed = &record.Closed{}
+		f.claim(2, "t2", pa, "101", record.Source{})
+		f.form(0xc2, 0xa2)
+		f.restoreOrder(2, pb, directory())
+		f.restoreOrder(1, pc, directory())
+		f.Record.Orders[1].Done = done
+		if r := historyOf(f).orders.restore; r == nil || r.Number != 1 {
+			t.Errorf("%+v, want order 1", r)
 		}
 	}
 }

@@ -74,7 +74,8 @@ func (o Observation) olderEpoch() bool {
 
 // row 11, also where a directory was being put away for the claim when its holder was lost.
 func (o Observation) mayAbandon() bool {
-	if o.Record != Rs || o.Mine || o.Local != L0 && o.Local != L5 && !o.olderEpoch() {
+	unknown := o.Local == L2 && o.DiskEpoch == DiskNone // its agent.json is lost: it may be the source of the next claim
+	if o.Record != Rs || o.Mine || o.Local != L0 && o.Local != L5 && !unknown && !o.olderEpoch() {
 		return false
 	}
 	return o.Remote == Nobody && o.SeederGone || o.NewerOrderForMe
@@ -151,8 +152,9 @@ func (o Observation) emptyWithoutQuorum() bool {
 }
 
 // stopped-id: it has ended, and nothing shows for which order: that order may have been carried out, in what a record that was rolled back has lost.
+// Nor does a member run on under an incarnation that has ended: it stops, and starts under the next.
 func (o Observation) stoppedID() bool {
-	return o.ofThisEpoch() && o.EndUnproven && !o.removedWhileAway()
+	return o.ofThisEpoch() && (o.EndUnproven || o.Running && o.Ended) && !o.removedWhileAway()
 }
 
 // ofThisEpoch: a valid directory of the open epoch.

@@ -63,7 +63,7 @@ func (m *Membership) stillOrdered(ctx context.Context, number uint64) error {
 	if err != nil {
 		return err
 	}
-	if o := ordersOf(v.Orders, time.Now()).restore; o == nil || o.Number != number {
+	if o := historyOf(Facts{Now: time.Now(), Record: v}).orders.restore; o == nil || o.Number != number {
 		return fmt.Errorf("restore order %d was taken back or followed by another meanwhile", number)
 	}
 	return nil

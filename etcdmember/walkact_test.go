@@ -73,7 +73,7 @@ func (w *world) act(v *vm, f Facts, p Plan) []func() bool {
 	case ActWriteStopped:
 		return w.writeStopped(v, f, p)
 	case ActOrderRestore:
-		w.checkPolicy(p)
+		w.checkPolicy(v, p)
 		shown := w.shows(p.Order, p.Row == 22)
 		return []func() bool{w.write(v, func() bool {
 			w.order(record.Order{Kind: record.OrderRestore, By: "row " + p.Row.String(), Restore: p.Order}, shown)
@@ -295,14 +295,14 @@ func (w *world) request(v *vm, e logEntry) bool {
 
 func (w *world) writeStopped(v *vm, f Facts, p Plan) []func() bool {
 	d := f.Directory
-	s := record.Stopped{Place: places[v.place], Incarnation: p.Incarnation, InstanceID: v.id, MemberID: p.MemberID, Time: w.now}
+	s := record.Stopped{Place: places[v.place], Incarnation: p.Incarnation, InstanceID: v.id, BootID: w.me(v).BootID, MemberID: p.MemberID, Time: w.now}
 	if p.WithLog {
 		s.Term, s.LastIndex, s.CommitIndex, s.Voters, s.Learners, s.Changes = d.LastTerm, d.LastIndex, d.Commit, d.Voters, d.Learners, d.Changes
 	}
 	return []func() bool{
 		func() bool {
-			if d.Exists && v.disk.agentErr == nil && v.disk.agent.Epoch == p.Epoch {
-				return v.setAgent(func(a *AgentFile) { a.Phase, a.StoppedFor = PhaseStopped, p.OrderNumber })
+			if v.disk.agentErr == nil && v.disk.agent.Replica == places[v.place] {
+				return v.setAgent(func(a *AgentFile) { a.end(p, d.Exists) })
 			}
 			return true
 		},

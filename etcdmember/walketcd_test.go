@@ -302,6 +302,9 @@ func (w *world) advance(v *vm, commit int) {
 // commit moves the leader's commit index to what a quorum of voters holds: all that is acknowledged.
 func (w *world) commitAll(l *vm) {
 	e := l.etcd
+	if l.fenced {
+		return
+	}
 	for n := len(e.log); n > e.commit && e.leads; n-- {
 		held := 0
 		for _, id := range e.conf.voters {

@@ -39,13 +39,18 @@ var faultsOfWalk = []mishap{
 		return true
 	}},
 	{"the VM is recreated while the old one is about to join with an empty disk", func(w *world, v *vm) bool {
-		if v.newer != nil || w.unreadable(v) != nil {
+		f := historyOf(Facts{Now: w.now, Record: w.view}).formed
+		if v.newer != nil || w.unreadable(v) != nil || f == nil {
 			return false
 		}
 		v.disk = &data{id: v.disk.id}
 		w.boot(v)
+		taken := len(w.view.Replicas[places[v.place]])
+		for _, write := range w.takeIncarnation(v, Plan{Epoch: f.Number, Incarnation: uint64(taken + 1)}) {
+			write()
+		}
 		w.readRecord(v)
-		v.ghost, v.slow = true, 5+w.random.IntN(20)
+		v.ghost, v.slow = true, 8+w.random.IntN(15)
 		w.create(v.place, w.blankDisk())
 		return true
 	}},

@@ -173,7 +173,7 @@ func (d *data) archive() {
 }
 
 func (a *AgentFile) reset() {
-	*a = AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID, NewestEpoch: a.NewestEpoch, Phase: PhaseArchiving}
+	*a = AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID, NewestEpoch: a.NewestEpoch, Phase: PhaseArchiving, Ended: a.Ended}
 }
 
 // restored reads the source, a surviving directory whole: its commit index is raised to its last entry.

@@ -12,6 +12,7 @@ import (
 
 // withoutOwnStops is the facts of a replica that does not know what its own place has said in stopped/ of the newest formed epoch.
 func withoutOwnStops(f Facts) Facts {
+	f.Agent.Ended = 0
 	f.Record.Epochs = slices.Clone(f.Record.Epochs)
 	for n := range f.Record.Epochs {
 		e := &f.Record.Epochs[n]
@@ -23,6 +24,7 @@ func withoutOwnStops(f Facts) Facts {
 // classifyH1 goes on with a join under an incarnation that has ended: after a restore was withdrawn, its member counts as silent for ever.
 func classifyH1(f Facts) Observation {
 	o := Classify(f)
+	o.Ended = o.Ended && !o.Running
 	if o.Local == L0 && o.Record == Rf && !o.EndedByOrder {
 		again := Classify(withoutOwnStops(f))
 		o.OwnIncarnation, o.Pending, o.Confirmed, o.Names.Incarnation = again.OwnIncarnation, again.Pending, again.Confirmed, again.Names.Incarnation
@@ -126,12 +128,12 @@ func factsS2(f *Facts) {
 
 // reverted are the rules that the walks must miss.
 var reverted = []plantedFault{
-	{"H1: a join goes on under an incarnation that has ended", "S1", 0, variant{classify: classifyH1, decide: Decide, beside: DecideBesideLeader}},
+	{"H1: a join goes on under an incarnation that has ended", "S1", 9646, variant{classify: classifyH1, decide: Decide, beside: DecideBesideLeader}},
 	{"H2: an empty disk speaks for the member of the disk that was there before", "S5", 0, variant{classify: classifyH2, decide: decideH2, beside: DecideBesideLeader}},
-	{"H4: row 20 restores a snapshot while the disk that holds everything exists", "S2", 0, variant{decide: Decide, beside: DecideBesideLeader, facts: factsH4}},
+	{"H4: row 20 restores a snapshot while the disk that holds everything exists", "S2", 1711, variant{decide: Decide, beside: DecideBesideLeader, facts: factsH4}},
 	{"H5: a directory without agent.json is no source", "S5", 0, variant{classify: classifyH5, decide: Decide, beside: DecideBesideLeader}},
-	{"H6: a former VM removes its successor's voter", "S3", 0, variant{decide: Decide, beside: DecideBesideLeader, facts: factsH6}},
-	{"the race of withdrawing with closing", "S1", 0, variant{decide: decideRace, beside: DecideBesideLeader, facts: factsRace}},
+	{"H6: a former VM removes its successor's voter", "S3", 7547, variant{decide: Decide, beside: DecideBesideLeader, facts: factsH6}},
+	{"the race of withdrawing with closing", "S1", 7729, variant{decide: decideRace, beside: DecideBesideLeader, facts: factsRace}},
 	{"S1: an older boot of an instance goes on", "S1", 0, variant{classify: classifyS1, decide: Decide, beside: DecideBesideLeader}},
 	{"S2: silence needs no other witness than the lists of VMs", "S1", 0, variant{decide: Decide, beside: DecideBesideLeader, facts: factsS2}},
 }

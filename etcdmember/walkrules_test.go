@@ -131,7 +131,7 @@ func (w *world) checkChange(l *vm, p Plan) {
 // checkOwnRemoval: at boot an agent asks only for entries of its own place to be removed (S3).
 func (w *world) checkOwnRemoval(v *vm, p Plan, o Observation) {
 	for _, u := range w.vms {
-		if v.ghost && v.newer == nil && !u.ghost && u.place == v.place && u.etcd != nil && u.etcd.id == p.MemberID && slices.Contains(u.etcd.conf.voters, p.MemberID) {
+		if v.ghost && v.newer == nil && !u.ghost && u.place == v.place && u.etcd != nil && u.etcd.id == p.MemberID && slices.Contains(u.etcd.conf.voters, p.MemberID) && u.etcd.conf.names[p.MemberID] == w.me(u).MemberName() {
 			w.fail("S3", "%s removes member %s of its successor %s, row %s", v.id, p.MemberID, u.id, p.Row)
 		}
 	}
@@ -195,13 +195,18 @@ func (w *world) checkLivingBoot(v *vm, f Facts, p Plan) {
 }
 
 // checkPolicy: row 20 restores a snapshot by itself only where no disk is left that holds what was acknowledged after it (S2).
-func (w *world) checkPolicy(p Plan) {
-	if p.Row != 20 {
+func (w *world) checkPolicy(v *vm, p Plan) {
+	switch {
+	case p.Row != 20:
 		return
+	case v.newer != nil: // an older boot that has taken no incarnation cannot know that it is one
+		panic(limit{})
 	}
 	disks := slices.Clone(w.older)
 	for _, v := range w.vms {
-		disks = append(disks, v.disk)
+		if v.newer == nil { // what a host holds that was left behind is nobody's disk
+			disks = append(disks, v.disk)
+		}
 	}
 	for _, d := range w.parked {
 		disks = append(disks, d)

@@ -36,6 +36,7 @@ func (c *cluster) blankOnce(t *testing.T) {
 	for _, vm := range c.vms {
 		c.must(t, c.KillVM(t.Context(), vm))
 		c.must(t, c.RestoreDisk(vm, "own-"+vm, true))
+		c.must(t, c.DeleteSnapshot("own-"+vm))
 		c.must(t, c.StartVM(t.Context(), vm))
 	}
 	await(t, "whole, without a hand", c.membersWhole)

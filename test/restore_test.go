@@ -40,7 +40,7 @@ func TestRestores(t *testing.T) {
 		last := c.resourceVersion(t)
 		c.restore(t, "--from", "snapshot="+c.snapshotBefore(t, epoch), "--on", "master-b")
 		c.sameHistoryFor(t, before)
-		c.wantAnotherHistory(t, last, last)
+		c.wantAnotherHistory(t, last+1-revisionBump, last)
 	})
 }
 

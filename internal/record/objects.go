@@ -91,6 +91,8 @@ type Stopped struct {
 	// InstanceID is the writer's. Earlier versions let a successor write the object of another instance's incarnation: such an object
 	// says nothing (Epoch.StoppedBy).
 	InstanceID string `json:"instanceID,omitempty"`
+	// BootID is the writer's boot; empty: not said by an earlier version.
+	BootID string `json:"bootID,omitempty"`
 	// MemberID and the log below are set where the disk held a valid directory of the epoch.
 	MemberID MemberID `json:"memberID,omitempty"`
 	// Term and LastIndex are of the last entry of its log.
