@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -326,16 +325,13 @@ func (w wreck) loud(restorer replica.Place) (out []record.Incarnation) {
 	return out
 }
 
-// saidSilent are the instances of which a person has said, in an order to restore the epoch, that they run nothing
-// any more.
-func (w wreck) saidSilent() (ids []string) {
-	states := etcdmember.OrderStates(w.Orders, w.now)
-	for _, o := range w.Orders {
-		if o.Restore != nil && o.Restore.Ends == w.epoch.Number && states[o.Number].State != etcdmember.OrderWithdrawn {
-			ids = append(ids, o.Restore.Silent...)
-		}
+// saidSilent are the instances of which a person has said that they run nothing any more, in the order that is in force:
+// the agents do not hear what an earlier order says.
+func (w wreck) saidSilent() []string {
+	if o, ok := w.orderInForce(); ok {
+		return o.Restore.Silent
 	}
-	return ids
+	return nil
 }
 
 // isNewest: no other instance has followed at its place.

@@ -85,7 +85,7 @@ func TestARestoreWaitsUntilTheClusterIsSilent(t *testing.T) {
 					_ = goesOn(ctx, store, time.Now())
 				}
 			}
-		}, 42, "the cluster lives: member a1 goes on while this command waits, which takes a quorum.\nTo end a " +
+		}, 40, "the cluster lives: member a1 goes on while this command waits, which takes a quorum.\nTo end a " +
 			"cluster that lives, add --end-living-cluster; nothing was written", nil},
 		{"^C", restoreFlags{}, 0, func(_ context.Context, _ *record.Store,
 			stop context.CancelFunc) {
