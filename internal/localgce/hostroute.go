@@ -7,22 +7,45 @@ import (
 	"net/netip"
 )
 
-// checkHostRange refuses a range that any route or address of the host touches: two owners of one range would take each other's
-// packets.
-func checkHostRange(ctx context.Context, c Config) error {
+// freeHostRange refuses a range that any route or address of the host touches: two owners of one range would take each
+// other's packets. A project whose process died is no owner: what it left on the range is removed, and its files stay.
+func freeHostRange(ctx context.Context, c Config) error {
+	taken, err := hostRangeTaken(ctx, c)
+	if err != nil || taken == nil {
+		return err
+	}
+	state, ok := namedByLink(taken.device)
+	if ok {
+		if err := sweepDead(ctx, state); err != nil {
+			return fmt.Errorf("clean up after the project of %s, whose process has died: %w", state, err)
+		}
+		if taken, err = hostRangeTaken(ctx, c); err != nil || taken == nil {
+			return err
+		}
+	}
+	err = fmt.Errorf("subnet %s: the range is in use on this machine: %s on %s; choose a free one with --subnet",
+		c.Subnet, taken.prefix, taken.device)
+	if ok {
+		err = fmt.Errorf("%w, or end the project of %s", err, state)
+	}
+	return err
+}
+
+// hostRangeTaken is a route of the host that touches the range, or nil.
+func hostRangeTaken(ctx context.Context, c Config) (*hostPrefix, error) {
 	routes, err := hostPrefixes(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	mine := []netip.Prefix{c.Subnet, netip.PrefixFrom(c.hostAddress(), 32)}
 	for _, r := range routes {
 		for _, m := range mine {
 			if r.prefix.Bits() > 0 && r.prefix.Overlaps(m) {
-				return fmt.Errorf("subnet %s: the range is in use on this machine: %s on %s; choose a free one with --subnet", c.Subnet, r.prefix, r.device)
+				return &r, nil
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 type hostPrefix struct {

@@ -32,7 +32,7 @@ func takeLock(n names) (*lock, error) {
 			return nil, fmt.Errorf("lock the project of %s: %w", n.state, err)
 		}
 		if sameFile(f) {
-			return &lock{f}, writeOwner(f)
+			return &lock{f}, writeOwner(f, n.state)
 		}
 		f.Close() // its owner removed it between our open and our lock
 	}
@@ -54,12 +54,13 @@ func (l *lock) release() {
 	l.file.Close()
 }
 
-// writeOwner tells who holds the lock: pid and the kernel's start time of it, which name one process for good.
-func writeOwner(f *os.File) error {
+// writeOwner tells who holds the lock: pid and the kernel's start time of it, which name one process for good, and the
+// state folder, by which another project can clean up when that process has died.
+func writeOwner(f *os.File, state string) error {
 	if err := f.Truncate(0); err != nil {
 		return fmt.Errorf("write lock file: %w", err)
 	}
-	if _, err := f.WriteAt(fmt.Appendf(nil, "%d %s\n", os.Getpid(), startTime(os.Getpid())), 0); err != nil {
+	if _, err := f.WriteAt(fmt.Appendf(nil, "%d %s\n%s\n", os.Getpid(), startTime(os.Getpid()), state), 0); err != nil {
 		return fmt.Errorf("write lock file: %w", err)
 	}
 	return nil
@@ -76,6 +77,20 @@ func (n names) owner() (pid int, ok bool) {
 		return 0, false
 	}
 	return pid, startTime(pid) == started
+}
+
+// namedByLink is the state folder of the project whose host link has this name, by what its lock file says.
+func namedByLink(link string) (state string, ok bool) {
+	hash, ours := strings.CutPrefix(link, names{}.hostLink())
+	if !ours {
+		return "", false
+	}
+	b, err := os.ReadFile(names{hash: hash}.lockFile())
+	if err != nil {
+		return "", false
+	}
+	_, state, _ = strings.Cut(strings.TrimSuffix(string(b), "\n"), "\n")
+	return state, state != "" && namesFor(state).hostLink() == link
 }
 
 // startTime is the kernel's start time of a process; with the pid it names one process for good.

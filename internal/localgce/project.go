@@ -79,7 +79,7 @@ func (p *Project) bringUp(ctx context.Context) (err error) {
 		return fmt.Errorf("clean up after an earlier project: %w", err)
 	}
 	if !p.conf.NoHostRoute {
-		if err := checkHostRange(ctx, p.conf); err != nil {
+		if err := freeHostRange(ctx, p.conf); err != nil {
 			return err
 		}
 	}

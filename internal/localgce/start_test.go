@@ -46,6 +46,9 @@ func TestStartRefusesWhatIsInUse(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "subnet 10.243.8.0/25: the range is in use on this machine: 10.243.8.0/25 on lgce") {
 		t.Errorf("a second project in the range: %v", err)
 	}
+	if err == nil || !strings.Contains(err.Error(), "or end the project of "+conf.State) {
+		t.Errorf("the error does not name the project that has the range: %v", err)
+	}
 	wantNoTraces(t, other.State)
 	w.must("a", "true") // the first has not suffered
 
@@ -151,6 +154,30 @@ func TestADeadProjectIsSweptAndTakenUp(t *testing.T) {
 	needRoot(t)
 	t.Run("plain disks", func(t *testing.T) { dieAndSweep(t) })
 	t.Run("disks on a volume", func(t *testing.T) { dieAndSweep(t, "reflink") })
+}
+
+// A test run that was killed, or a machine's owner who removed the folder, must not bar the range for good.
+func TestTheRangeOfADeadProjectIsFree(t *testing.T) {
+	needRoot(t)
+	for _, folder := range []string{"stays", "is removed"} {
+		t.Run("its folder "+folder, func(t *testing.T) {
+			dead := t.TempDir()
+			cmd := startProcess(t, dead)
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			if folder == "is removed" {
+				if err := os.RemoveAll(filepath.Join(dead, "state.json")); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Rename(filepath.Join(dead, "disks"), filepath.Join(t.TempDir(), "disks")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w := start(t, config(t.TempDir(), 10, "a"))
+			w.must("a", "true")
+			wantNoTraces(t, dead)
+		})
+	}
 }
 
 func dieAndSweep(t *testing.T, more ...string) {

@@ -30,6 +30,21 @@ func Sweep(ctx context.Context, state string) error {
 	return n.sweep(ctx)
 }
 
+// sweepDead removes what the project of a state folder left behind when its process died. A project that is up is left
+// alone.
+func sweepDead(ctx context.Context, state string) error {
+	n := namesFor(state)
+	l, err := takeLock(n)
+	if errors.Is(err, ErrUp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	return n.sweep(ctx)
+}
+
 // killOwner kills the project's process, which holds the lock but was not heard, and takes the lock.
 func (n names) killOwner(ctx context.Context) (*lock, error) {
 	if pid, ok := n.owner(); ok {
