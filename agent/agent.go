@@ -99,9 +99,7 @@ type Agent struct {
 	phase      Phase
 	since      time.Time
 	ready      bool
-	held       *Blocked // what the phase itself waits for, if it knows
-	refused    *Blocked // a generation of the bundle that is not taken, until a later one is
-	snapshots  snapshots
+	snapshots  *SnapshotStatus // what it leads to is never written again
 	archives   *ArchiveStatus
 	self       replica.Identity
 	cluster    *replica.Cluster
@@ -109,6 +107,8 @@ type Agent struct {
 	membership *etcdmember.Membership
 	leases     *leases
 	disk       dataDisk
+
+	waits waits
 
 	// binaries waits for what the check of the programs says.
 	binaries func() error
@@ -195,7 +195,7 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) err
 
 func (a *Agent) setPhase(p Phase) {
 	a.mu.Lock()
-	a.phase, a.since, a.ready, a.held = p, time.Now(), p == PhaseKeep, nil
+	a.phase, a.since, a.ready = p, time.Now(), p == PhaseKeep
 	a.mu.Unlock()
 	a.cfg.Notify.Status(string(p))
 }

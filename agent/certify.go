@@ -94,6 +94,7 @@ func (a *Agent) bundle(ctx context.Context, in recorded, seen uint64, needed boo
 	for {
 		b, err := a.bundleOnce(ctx, in, seen)
 		if err == nil {
+			a.release("bundle-unreadable")
 			return b, nil
 		}
 		if needed {

@@ -76,17 +76,9 @@ func readGeneration(ctx context.Context, from Bundles, n uint64) (*certs.Bundle,
 // refuse says in the status and in the log which generation is not taken, and why; nil: none is refused any more. It
 // stays until the bundle is read again, also when the phase is over: the replica goes on with what it has.
 func (a *Agent) refuse(why error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	before := a.refused
-	a.refused = nil
 	if why == nil {
+		a.release(bundleRefused)
 		return
 	}
-	a.refused = blocked(bundleRefused, why.Error(), bundleNext, time.Now())
-	if before != nil && before.Reason == why.Error() {
-		a.refused.Since = before.Since
-		return
-	}
-	a.cfg.Log.Warn("blocked", "name", bundleRefused, "reason", why.Error(), "next", bundleNext)
+	a.holdWait(*blocked(bundleRefused, why.Error(), bundleNext, time.Now()))
 }

@@ -362,19 +362,3 @@ func TestAMemberThatDoesNotComeUpIsDecidedOnAgain(t *testing.T) {
 		t.Errorf("%d ends without coming up are borne", crashLoop)
 	}
 }
-
-func TestAWaitOfTheAgentKeepsItsBeginning(t *testing.T) {
-	a := newVM(t).agent()
-	a.setPhase(PhaseKeep)
-	a.hold("certificates-not-renewed", errBroken, "n")
-	since := a.held.Since
-	a.hold("certificates-not-renewed", errors.New("broken otherwise"), "n")
-	if s := a.status(t.Context()); len(s.Blocked) != 1 || !s.Blocked[0].Since.Equal(since) || s.Blocked[0].Reason != "broken otherwise" || s.Blocked[0].Row != "keep" {
-		t.Errorf("%+v", s.Blocked)
-	}
-	a.release("another")
-	a.release("certificates-not-renewed")
-	if s := a.status(t.Context()); len(s.Blocked) != 0 {
-		t.Errorf("%+v", s.Blocked)
-	}
-}

@@ -55,24 +55,18 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	c.mu.Lock()
-	m, phase, ready, held, refused := c.membership, c.phase, c.ready, c.held, c.refused
+	m, phase, ready := c.membership, c.phase, c.ready
 	snapshots, archives := c.snapshots, c.archives
 	c.mu.Unlock()
 	now := time.Now()
 	gauge(metricReady, one(ready))
 	gauge(metricPhase, 1, string(phase))
 	waits := map[[2]string]time.Time{} // a series that is given twice would fail the whole scrape
-	if held != nil {
-		waits[[2]string{held.Row, held.Name}] = held.Since
-	}
-	if refused != nil {
-		waits[[2]string{refused.Row, refused.Name}] = refused.Since
-	}
-	if b := snapshots.blocked; b != nil {
+	for _, b := range c.waits.all() {
 		waits[[2]string{b.Row, b.Name}] = b.Since
 	}
-	if s := snapshots.shown; s != nil && s.Time != nil {
-		gauge(metricSaved, now.Sub(*s.Time).Seconds())
+	if snapshots != nil && snapshots.Time != nil {
+		gauge(metricSaved, now.Sub(*snapshots.Time).Seconds())
 	}
 	if archives != nil {
 		gauge(metricStash, float64(archives.Bytes))

@@ -48,8 +48,7 @@ func TestTheMetricsSayWhatIsWaitedFor(t *testing.T) {
 	go func() { defer close(ended); a.readRecord(ctx, in) }()
 	eventually(t, "it waits", func() bool { return strings.Contains(scraped(t, a), "record-unreadable") })
 	want(`quorate_wait_seconds\{name="record-unreadable",row="2"\} \S+`, `quorate_row\{row="2",table="replica"\} 1`, `quorate_incarnation 1`)
-	a.hold("bundle-unreadable", errBroken, "n")
-	a.held.Row, a.held.Name = "2", "record-unreadable" // the same series from both sides must not fail the scrape
+	a.holdWait(Blocked{Row: "2", Name: "record-unreadable"}) // the same series from both sides must not fail the scrape
 	want(`quorate_wait_seconds\{name="record-unreadable",row="2"\} \S+`)
 	cancel()
 	<-ended

@@ -40,18 +40,9 @@ func (a *Agent) status(ctx context.Context) Status {
 		Etcd:         EtcdStatus{Members: []MemberStatus{}},
 		Leases:       []LeaseStatus{},
 		Certificates: []certs.Expiry{},
-		Blocked:      []Blocked{},
+		Blocked:      append([]Blocked{}, a.waits.all()...),
 	}
-	if a.held != nil {
-		s.Blocked = append(s.Blocked, *a.held)
-	}
-	if a.refused != nil {
-		s.Blocked = append(s.Blocked, *a.refused)
-	}
-	if b := a.snapshots.blocked; b != nil {
-		s.Blocked = append(s.Blocked, *b)
-	}
-	s.Snapshots, s.Archives = a.snapshots.shown, a.archives
+	s.Snapshots, s.Archives = a.snapshots, a.archives
 	s.Replica.DiskID, s.Replica.DiskIDUnknown = a.disk.id, a.disk.exists && a.disk.id == ""
 	cluster, membership, leases, files := a.cluster, a.membership, a.leases, a.files
 	a.mu.Unlock()

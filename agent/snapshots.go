@@ -23,12 +23,6 @@ const (
 // snapshotOverdue is the name of the wait for a snapshot that is not taken.
 const snapshotOverdue = "snapshot-overdue"
 
-// snapshots is what the duty shows; the agent's mutex guards it. What the two pointers lead to is never written again.
-type snapshots struct {
-	shown   *SnapshotStatus
-	blocked *Blocked
-}
-
 // snapshotDuty is what the duty remembers between two looks. Its one goroutine has it to itself.
 type snapshotDuty struct {
 	begun  time.Time // the first look: what was due before counts from then on
@@ -85,18 +79,16 @@ func (a *Agent) snapshotLook(ctx context.Context, d *snapshotDuty, turn etcdmemb
 	a.showSnapshots(shownTurn(turn, false), d.overdue(turn, end))
 }
 
-// showSnapshots says how things stand; the log hears each reason once.
+// showSnapshots says how things stand.
 func (a *Agent) showSnapshots(shown *SnapshotStatus, wait *Blocked) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	before := a.snapshots.blocked
-	a.snapshots.shown, a.snapshots.blocked = shown, wait
-	switch {
-	case wait == nil && before != nil:
-		a.cfg.Log.Info("no longer blocked", "name", snapshotOverdue)
-	case wait != nil && (before == nil || before.Reason != wait.Reason):
-		a.cfg.Log.Warn("blocked", "name", snapshotOverdue, "reason", wait.Reason, "next", wait.Next)
+	a.snapshots = shown
+	a.mu.Unlock()
+	if wait == nil {
+		a.release(snapshotOverdue)
+		return
 	}
+	a.holdWait(*wait)
 }
 
 // shownTurn is a turn as the status has it; nil where the record shows no open epoch, so that nothing can be said of its snapshots.
@@ -137,8 +129,3 @@ func (d *snapshotDuty) overdue(turn etcdmember.SnapshotTurn, now time.Time) *Blo
 // snapshotNext: the wait ends by itself once a snapshot is saved.
 const snapshotNext = "It is tried again by itself, here and on the other voters; " +
 	"`quorate snapshot save` on one of them tries now."
-
-// blocked is a wait of no phase: the replica goes on.
-func blocked(name, reason, next string, since time.Time) *Blocked {
-	return &Blocked{Name: name, Reason: reason, Next: next, Since: since}
-}
