@@ -86,7 +86,7 @@ type history struct {
 }
 
 func historyOf(f Facts) history {
-	h := history{Facts: f, orders: ordersOf(f.Record.Orders, f.Now)}
+	h := history{Facts: f}
 	for i := range f.Record.Epochs {
 		e := &f.Record.Epochs[i]
 		if h.newest == nil || e.Number > h.newest.Number {
@@ -96,9 +96,7 @@ func historyOf(f Facts) history {
 			h.formed = e
 		}
 	}
-	if h.formed != nil {
-		h.orders.restore = h.orders.restoreOf(h.formed.Number)
-	}
+	h.orders = ordersOf(f.Record.Orders, number(h.formed), f.Now)
 	return h
 }
 

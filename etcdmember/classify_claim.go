@@ -53,7 +53,7 @@ func (h history) findClaim(o *Observation) {
 	o.Marked = o.HasToken && (h.Directory.Marker || o.Running)
 	o.SeederGone = h.gone(c.Seeder.Place, c.Seeder.InstanceID)
 	if r := h.orders.restore; r != nil {
-		o.NewerOrderForMe = r.Number > c.Source.Order && r.Restore.Replica == h.Me.Place && r.Restore.Ends == number(h.formed)
+		o.NewerOrderForMe = r.Number > c.Source.Order && r.Restore.Replica == h.Me.Place
 	}
 	if o.HasSource {
 		h.findSource(o, c.Source, h.orders.byNumber(c.Source.Order))

@@ -12,16 +12,17 @@ import (
 // orders is the newest word on each subject. An order that was withdrawn was never given.
 type orders struct {
 	all      []record.Order // in force, newest first
-	restore  *record.Order  // the newest one, not done
+	restore  *record.Order  // the newest one that ends the epoch, unless it is done
 	replicas int            // 0: no word on it
 	paused   bool
 	// withdrawing is an accepted order to restore that is to be taken back, and has no verdict; 0: none.
 	withdrawing uint64
 }
 
-// ordersOf sorts the record's orders. A withdrawal is an order too and can be withdrawn. An order to restore that was accepted is withdrawn by its
-// verdict alone: without one the epoch may be closed at any moment.
-func ordersOf(given []record.Order, now time.Time) orders {
+// ordersOf sorts the record's orders. A withdrawal is an order too and can be withdrawn. An order to restore that was
+// accepted is withdrawn by its verdict alone: without one the epoch may be closed at any moment. One that ends another
+// epoch than the given one (0: none) was written by somebody who had read an older record, and says nothing of this one.
+func ordersOf(given []record.Order, ends uint64, now time.Time) orders {
 	var out orders
 	withdrawn := map[uint64]bool{}
 	pauseSaid, restoreSaid := false, false
@@ -46,7 +47,7 @@ func ordersOf(given []record.Order, now time.Time) orders {
 				out.paused = o.Kind == record.OrderPause && (o.Until == nil || now.Before(*o.Until))
 			}
 		case record.OrderRestore:
-			if !restoreSaid && o.Restore != nil {
+			if !restoreSaid && ends != 0 && o.Restore != nil && o.Restore.Ends == ends {
 				restoreSaid = true
 				if o.Done == nil {
 					out.restore = &o
@@ -60,20 +61,6 @@ func ordersOf(given []record.Order, now time.Time) orders {
 // bound: the order to restore was accepted, or its verdict is that it is carried out, so a withdrawal alone ends nothing.
 func bound(o record.Order) bool {
 	return o.Kind == record.OrderRestore && (o.Accepted != nil || o.Verdict != nil)
-}
-
-// restoreOf is the newest order to restore that ends the epoch, as long as it is not done. One about another epoch was written by somebody who had
-// read an older record: it says nothing of this one.
-func (o orders) restoreOf(ends uint64) *record.Order {
-	for i := range o.all {
-		if x := &o.all[i]; x.Kind == record.OrderRestore && x.Restore != nil && x.Restore.Ends == ends {
-			if x.Done != nil {
-				return nil
-			}
-			return x
-		}
-	}
-	return nil
 }
 
 func newestFirst(given []record.Order) []record.Order {
@@ -142,7 +129,7 @@ func (h history) findOrders(o *Observation) {
 		o.Withdrawing = h.orders.withdrawing
 	}
 	r := h.orders.restore
-	if r == nil || h.formed == nil || r.Restore.Ends != h.formed.Number {
+	if r == nil {
 		return
 	}
 	o.Names.RestoreNumber, o.Names.Restore = r.Number, r.Restore

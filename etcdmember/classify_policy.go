@@ -9,7 +9,7 @@ import (
 
 // findPolicies finds what rows 20 to 22 would do, in an open epoch, and the order that they would write.
 func (h history) findPolicies(o *Observation) {
-	if o.Record != Rf || h.orders.restore != nil && h.orders.restore.Restore.Ends == h.formed.Number {
+	if o.Record != Rf || h.orders.restore != nil {
 		return
 	}
 	if h.orders.withdrawnRestore(h.Record.Orders, h.formed.Number) {

@@ -120,7 +120,7 @@ func (h history) olderBootSpeaks(i, next record.Incarnation) string {
 // order is about an earlier day.
 func (h history) saidSilent(instanceID string) bool {
 	r := h.orders.restore
-	return r != nil && r.Restore.Ends == h.formed.Number && slices.Contains(r.Restore.Silent, instanceID)
+	return r != nil && slices.Contains(r.Restore.Silent, instanceID)
 }
 
 // witness asks the three that can know: the lists of the Compute API; the bucket, where a living member's mark is written anew each markPeriod; and

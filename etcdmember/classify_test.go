@@ -249,17 +249,17 @@ func TestOrders(t *testing.T) {
 		{Number: 8, Kind: record.OrderWithdraw, Withdraws: 5},
 		{Number: 9, Kind: record.OrderOverride, Row: 42, MemberID: 0xb1},
 	}
-	o := ordersOf(given, t0)
+	o := ordersOf(given, 1, t0)
 	if o.replicas != 3 {
 		t.Errorf("replicas %d: the withdrawal of order 2 was itself withdrawn", o.replicas)
 	}
 	if !o.paused || o.left(pb) == nil || o.left(pa) != nil || o.restore != nil || !o.overrides(42, 0xb1) || o.overrides(42, 0xc1) {
 		t.Errorf("%+v", o)
 	}
-	if ordersOf(append(given, record.Order{Number: 10, Kind: record.OrderResume}), t0).paused {
+	if ordersOf(append(given, record.Order{Number: 10, Kind: record.OrderResume}), 1, t0).paused {
 		t.Error("resume is the newest word")
 	}
-	if ordersOf(append(given, record.Order{Number: 10, Kind: record.OrderPause, Until: &until}), t0).paused {
+	if ordersOf(append(given, record.Order{Number: 10, Kind: record.OrderPause, Until: &until}), 1, t0).paused {
 		t.Error("the newest pause has run out")
 	}
 }

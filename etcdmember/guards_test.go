@@ -356,7 +356,7 @@ func TestGuardsOfOrders(t *testing.T) {
 		for _, o := range c.given {
 			f.order(o)
 		}
-		if o := ordersOf(f.Record.Orders, t0); !c.holds(o, f.Record.Orders) {
+		if o := ordersOf(f.Record.Orders, 1, t0); !c.holds(o, f.Record.Orders) {
 			t.Errorf("%s: %+v", c.name, o)
 		}
 	}

@@ -97,7 +97,7 @@ func TestAnOrderInForceIsFollowed(t *testing.T) {
 			o.Number = uint64(i)
 			given = append(given, o)
 		}
-		states, followed := OrderStates(given, t0), ordersOf(given, t0)
+		states, followed := OrderStates(given, t0), ordersOf(given, 1, t0)
 		inForce := func(k record.OrderKind) bool {
 			return slices.ContainsFunc(given, func(o record.Order) bool { return o.Kind == k && states[o.Number].State == OrderInForce })
 		}

@@ -141,7 +141,7 @@ func (f PurgeFacts) notVoter() string {
 // epoch. An order that a newer one has superseded counts too, because it may have been accepted; one of an epoch before may never be said to be done.
 func (f PurgeFacts) unsettled() (epoch record.Epoch, why string) {
 	epoch, open := openEpoch(f.Record)
-	orders := ordersOf(f.Record.Orders, f.Now)
+	orders := ordersOf(f.Record.Orders, epoch.Number, f.Now)
 	restores := slices.ContainsFunc(orders.all, func(o record.Order) bool { return o.Restore != nil && o.Done == nil && o.Restore.Ends >= epoch.Number })
 	switch {
 	case !open || epoch.Outcome.Formed.ClusterID != f.Member.ClusterID || epoch.Number != f.Look.Names.DiskEpochNumber:

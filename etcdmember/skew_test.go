@@ -70,7 +70,7 @@ func TestOrdersOfAnotherClock(t *testing.T) {
 	until := t0.Add(10 * time.Minute)
 	for name, d := range clocks {
 		t.Run(name, func(t *testing.T) {
-			paused := ordersOf([]record.Order{{Number: 1, Kind: record.OrderPause, Until: &until}}, t0.Add(d)).paused
+			paused := ordersOf([]record.Order{{Number: 1, Kind: record.OrderPause, Until: &until}}, 1, t0.Add(d)).paused
 			if paused != (d <= 0) {
 				t.Errorf("paused: %t", paused)
 			}

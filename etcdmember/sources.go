@@ -8,8 +8,7 @@ import (
 
 // restoreInSight: one is ordered of the newest formed epoch, or an epoch is claimed for one.
 func (h history) restoreInSight() bool {
-	ordered := h.orders.restore != nil && h.formed != nil && h.orders.restore.Restore.Ends == h.formed.Number
-	return ordered || h.newest != nil && h.newest.Outcome == nil && h.newest.Claim != nil && h.newest.Claim.Source.Kind != record.SourceEmpty
+	return h.orders.restore != nil || h.newest != nil && h.newest.Outcome == nil && h.newest.Claim != nil && h.newest.Claim.Source.Kind != record.SourceEmpty
 }
 
 // observeSources looks for what a restore can be made of: the snapshots in the record, and the archives on this disk. Both take long, so it does

@@ -181,7 +181,7 @@ func (w *world) checkAlarmAct(l *vm, p Plan) {
 
 // said47: a person named a member that is wrong.
 func (w *world) said47() bool {
-	return slices.ContainsFunc(ordersOf(w.view.Orders, w.now).all, func(o record.Order) bool {
+	return slices.ContainsFunc(ordersOf(w.view.Orders, 0, w.now).all, func(o record.Order) bool {
 		return o.Kind == record.OrderOverride && o.Row == 47
 	})
 }
@@ -197,16 +197,24 @@ func (w *world) oneTruth(l *vm) bool {
 // outvoted: etcd says that the member is corrupt, and the others, at least two, agree with each other and differ from it.
 func (w *world) outvoted(l *vm, id record.MemberID) bool {
 	c := l.etcd.conf
-	own, others := -1, map[int]bool{} // its directory may have been put away already
+	flipped := map[record.MemberID]int{}
 	for _, v := range w.vms {
 		d := v.disk.dir // its member may not run at this moment
 		if d == nil || d.cid != l.etcd.cid || !slices.Contains(c.voters, d.id) {
 			continue
 		}
-		if d.id == id {
-			own = d.flipped
-		} else {
-			others[d.flipped] = true
+		if _, seen := flipped[d.id]; v.etcd != nil || !seen { // of a disk and its copy, the one that runs is the member
+			flipped[d.id] = d.flipped
+		}
+	}
+	own, ok := flipped[id]
+	if !ok {
+		own = -1 // its directory may have been put away already
+	}
+	others := map[int]bool{}
+	for other, n := range flipped {
+		if other != id {
+			others[n] = true
 		}
 	}
 	return slices.Contains(c.alarmed(AlarmCorrupt), id) && len(c.voters) >= 3 && len(others) == 1 && !others[own]

@@ -13,7 +13,7 @@ import (
 
 // orderSize gives one of them.
 func (w *world) orderSize() {
-	given := ordersOf(w.view.Orders, w.now)
+	given := ordersOf(w.view.Orders, 0, w.now)
 	o := record.Order{By: "person"}
 	switch w.random.IntN(6) {
 	case 0, 1:
@@ -41,7 +41,7 @@ func (w *world) orderSize() {
 
 // overrideUnusable gives an override of row 30, which is no way to start what cannot be used.
 func (w *world) overrideUnusable() {
-	if id := w.unusable(); id != 0 && !ordersOf(w.view.Orders, w.now).overrides(30, id) {
+	if id := w.unusable(); id != 0 && !ordersOf(w.view.Orders, 0, w.now).overrides(30, id) {
 		w.order(record.Order{Kind: record.OrderOverride, Row: 30, MemberID: id, By: "person"}, promise{})
 	}
 }
@@ -93,7 +93,7 @@ func (w *world) nameWrong() {
 	if !slices.ContainsFunc(w.vms, func(v *vm) bool { return v.besideBlocked != nil && v.besideBlocked.Name == "corrupt" }) {
 		return
 	}
-	l, given := w.reigning(), ordersOf(w.view.Orders, w.now)
+	l, given := w.reigning(), ordersOf(w.view.Orders, 0, w.now)
 	if l == nil {
 		return
 	}
@@ -126,13 +126,13 @@ func (w *world) complete(p Plan) bool {
 
 // staying counts the places that are not ordered to leave.
 func (w *world) staying() int {
-	given := ordersOf(w.view.Orders, w.now)
+	given := ordersOf(w.view.Orders, 0, w.now)
 	return len(slices.DeleteFunc(slices.Clone(places[:w.places]), func(p replica.Place) bool { return given.left(p) != nil }))
 }
 
 // leaves: the place is ordered to leave.
 func (w *world) leaves(place int) bool {
-	return ordersOf(w.view.Orders, w.now).left(places[place]) != nil
+	return ordersOf(w.view.Orders, 0, w.now).left(places[place]) != nil
 }
 
 // unreachable is a voter that the leader has not heard of for the time that row 42 waits; 0: there is none.
@@ -152,7 +152,7 @@ func (w *world) unreachable() record.MemberID {
 
 // resume ends a pause, as the waits ask for, and calls back some of those that were to leave.
 func (w *world) resume() {
-	given := ordersOf(w.view.Orders, w.now)
+	given := ordersOf(w.view.Orders, 0, w.now)
 	if given.paused {
 		w.order(record.Order{Kind: record.OrderResume, By: "person"}, promise{})
 	}
@@ -165,7 +165,7 @@ func (w *world) resume() {
 
 // ordered: a person's word removes the member: its place is to leave, two replicas are wanted, or it is declared gone or wrong.
 func (w *world) ordered(place int, id record.MemberID) bool {
-	given := ordersOf(w.view.Orders, w.now)
+	given := ordersOf(w.view.Orders, 0, w.now)
 	return given.left(places[place]) != nil || given.replicas == 2 || given.overrides(42, id) || given.overrides(47, id)
 }
 

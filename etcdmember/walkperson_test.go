@@ -99,14 +99,14 @@ func (w *world) obeyOffer(v *vm) {
 // ending: the newest formed epoch ends, or has ended, and no newer one is formed.
 func (w *world) ending() bool {
 	h := historyOf(Facts{Now: w.now, Record: w.view})
-	return h.formed != nil && (h.formed.Closed != nil || h.orders.restore != nil && h.orders.restore.Restore.Ends == h.formed.Number)
+	return h.formed != nil && (h.formed.Closed != nil || h.orders.restore != nil)
 }
 
 // sourceHolds: a restore is ordered, and its source is where the order says, so that it must come to its end without another word.
 func (w *world) sourceHolds() bool {
 	h := historyOf(Facts{Now: w.now, Record: w.view})
 	r := h.orders.restore
-	if h.formed == nil || r == nil || r.Restore.Ends != h.formed.Number {
+	if r == nil {
 		return false
 	}
 	v := w.inPlace(r.Restore)
