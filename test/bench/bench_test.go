@@ -72,10 +72,10 @@ func TestAMissedGoalIsLoud(t *testing.T) {
 func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 	for args, says := range map[string]string{
 		"-rounds 0":    "at least one is needed",
-		"-only two":    "one, three, memory, repair and copy are known",
+		"-only two":    "one, three, memory and repair are known",
 		"-o yaml":      "json is known",
 		"up":           "only flags are known",
-		"-only one,,x": "one, three, memory, repair and copy are known",
+		"-only one,,x": "one, three, memory and repair are known",
 	} {
 		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", args, err, says)
@@ -142,7 +142,7 @@ func TestARepairIsBoundedInSecondsAndShownBesideTheFloor(t *testing.T) {
 }
 
 // titles are of what each part prints.
-var titles = map[string]string{"summary": "floor median", "phases": "where the time of", "copies": "plain copy"}
+var titles = map[string]string{"summary": "floor median", "phases": "where the time of"}
 
 func TestOnlyWhatRanIsPrinted(t *testing.T) {
 	both := comparison{Quorate: []round{{Took: 1}}, Floor: []round{{Took: 1}}}
@@ -150,7 +150,6 @@ func TestOnlyWhatRanIsPrinted(t *testing.T) {
 		results
 		want string
 	}{
-		"copy":   {results{Copy: &copies{Copies: []stateCopy{{Bytes: 1e9, Voter: 2, Plain: 1}}}}, "copies"},
 		"one":    {results{One: &both}, "phases summary"},
 		"three":  {results{Three: &both}, "phases summary"},
 		"memory": {results{Usage: []usage{{Name: "agent"}}}, "summary"},

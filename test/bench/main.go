@@ -5,15 +5,13 @@
 //	memory   the agent's resident memory and its CPU while nothing happens, without its children
 //	repair   a recreated VM, with its disk and with an empty one, to a voter and to /readyz; and how long writes stall when a
 //	         follower is lost, when the leader is lost, and when the leader is stopped as planned
-//	copy     the state of a large database to an empty disk, next to a plain copy of the same file; the log to a disk that missed
-//	         60 000 writes. It fills gigabytes, so it runs only where it is asked for, with -sizes
 //
 // All but memory are held against a floor: etcd, its health, then kube-apiserver, started by a program of 70 lines (./floor)
 // with certificates and flags that are ready-made, in VMs of the same local GCE project. Rounds of quorate and of the floor
 // take turns, because machines are never quiet for long; the table shows medians and the extremes beside them. Below it
 // stands where quorate's time went, phase by phase.
 //
-//	go run ./test/bench [-rounds 10] [-sizes 100,1000,4000] [-bin bin] [-only one,three,memory,repair,copy] [-o json] [-strict]
+//	go run ./test/bench [-rounds 10] [-bin bin] [-only one,three,memory,repair] [-o json] [-strict]
 //
 // It needs root. Its files are in a folder of their own and are gone afterwards, unless -keep says otherwise.
 package main
@@ -26,7 +24,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -64,8 +61,7 @@ type flags struct {
 	settle, watch  time.Duration
 	strict, keep   bool
 	one, three, mb bool // parts that run
-	repair, copy   bool
-	sizes          []int64 // of the databases that are copied, in bytes
+	repair         bool
 }
 
 func main() {
@@ -98,16 +94,8 @@ func parse(args []string) (flags, error) {
 	set.DurationVar(&f.watch, "watch", 60*time.Second, "how long their CPU is counted")
 	set.BoolVar(&f.strict, "strict", false, "exit with 1 if a goal is missed")
 	set.BoolVar(&f.keep, "keep", false, "keep the folder with logs and disks, and say where it is")
-	sizes := set.String("sizes", "100,1000,4000", "the sizes of the databases that are copied, in MB")
 	if err := set.Parse(args); err != nil {
 		return f, err
-	}
-	for _, text := range strings.Split(*sizes, ",") {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 1 || n > 8000 {
-			return f, fmt.Errorf("-sizes %q: whole numbers of MB from 1 to 8000 are allowed", text)
-		}
-		f.sizes = append(f.sizes, n<<20)
 	}
 	for _, part := range strings.Split(f.only, ",") {
 		switch part {
@@ -119,10 +107,8 @@ func parse(args []string) (flags, error) {
 			f.mb = true
 		case "repair":
 			f.repair = true
-		case "copy":
-			f.copy = true
 		default:
-			return f, fmt.Errorf("-only %q: one, three, memory, repair and copy are known", part)
+			return f, fmt.Errorf("-only %q: one, three, memory and repair are known", part)
 		}
 	}
 	switch {
@@ -175,11 +161,6 @@ func run(ctx context.Context, f flags) (missed bool, err error) {
 	}
 	if f.repair {
 		if r.Repair, err = b.repairs(ctx); err != nil {
-			return false, err
-		}
-	}
-	if f.copy {
-		if r.Copy, err = b.copies(ctx); err != nil {
 			return false, err
 		}
 	}

@@ -27,8 +27,7 @@ type results struct {
 	Three   *comparison `json:"three,omitempty"`
 	Usage   []usage     `json:"usage,omitempty"`
 	Repair  *repairs    `json:"repair,omitempty"`
-	Copy    *copies     `json:"copy,omitempty"`
-	// Rows are the summary; copies have none.
+	// Rows are the summary.
 	Rows []row `json:"rows,omitempty"`
 }
 
@@ -115,7 +114,6 @@ func (r *results) print(w io.Writer, format string) error {
 	}
 	printPhases(w, "one replica", r.One)
 	printPhases(w, "the last of three replicas", r.Three)
-	r.Copy.print(w)
 	return nil
 }
 

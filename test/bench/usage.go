@@ -151,26 +151,3 @@ func sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
-
-// processUse is what a process has used when it was looked at.
-type processUse struct {
-	pid int
-	cpu time.Duration
-	rss mebibytes
-	at  time.Time
-}
-
-func usageOf(pid int) (u processUse, err error) {
-	u.pid, u.at = pid, time.Now()
-	if u.cpu, err = cpuOf(pid); err != nil {
-		return u, err
-	}
-	u.rss, _, err = memoryOf(pid)
-	return u, err
-}
-
-// since is the process's CPU in percent of a core, and what its memory grew by, since it was looked at.
-func (u processUse) since() (cpu float64, grown mebibytes, err error) {
-	now, err := usageOf(u.pid)
-	return 100 * (now.cpu - u.cpu).Seconds() / now.at.Sub(u.at).Seconds(), now.rss - u.rss, err
-}
