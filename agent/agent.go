@@ -107,6 +107,7 @@ type Agent struct {
 	membership *etcdmember.Membership
 	leases     *leases
 	disk       dataDisk
+	encryption *certs.Encryption // what the apiserver does since its start; nil before
 
 	waits waits
 

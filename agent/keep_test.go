@@ -60,6 +60,7 @@ func TestTheKeysOfTheStatus(t *testing.T) {
 		Components:   []supervisor.Status{{Name: "etcd", State: supervisor.Ready, Since: now, Restarts: 1, Reason: "r", PID: 7}},
 		Leases:       []LeaseStatus{{Name: "kube-scheduler", Holder: "n_1", Renewed: now}},
 		Certificates: []certs.Expiry{{Name: "etcd-peer", NotAfter: now}},
+		Encryption:   &certs.Encryption{Resources: []string{"secrets"}, WritesWith: "g1", ReadsWith: []string{"g1"}},
 		Blocked:      []Blocked{{Row: "19", Name: "seed-in-progress", Reason: "r", Since: now, Next: "n"}},
 	}
 	got, err := json.MarshalIndent(s, "", "  ")
@@ -233,6 +234,7 @@ func TestAMemberThatDoesNotHandOverHoldsTheStopUpForTwoSeconds(t *testing.T) {
 func TestFittingThePlaneRestartsOnlyWhatDiffers(t *testing.T) {
 	v := newVM(t)
 	a, in := v.identified()
+	v.certify(a, in, v.self, "uid")
 	supervised(t, a)
 	if err := a.supervisor.Start(sleeper(etcdName)); err != nil {
 		t.Fatal(err)

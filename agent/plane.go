@@ -29,6 +29,8 @@ type plane struct {
 	mu        sync.Mutex // held while it is changed
 	specs     map[string]supervisor.Spec
 	otherEtcd []string
+	// encryption is the apiserver's EncryptionConfiguration, which holds keys; nil until it is decided.
+	encryption []byte
 }
 
 // startPlane starts the components and waits until the apiserver is ready. The others come after it by themselves.
@@ -56,8 +58,11 @@ func (a *Agent) startPlane(ctx context.Context, in joined) (running, error) {
 func (a *Agent) fitPlane(ctx context.Context, in joined) error {
 	a.plane.mu.Lock()
 	defer a.plane.mu.Unlock()
+	if err := a.decideEncryption(in.cluster); err != nil {
+		return err
+	}
 	specs, files, err := controlplane.Components(controlplane.Input{
-		Identity: in.self, Cluster: in.cluster, Files: a.files, OtherEtcd: a.plane.otherEtcd,
+		Identity: in.self, Cluster: in.cluster, Files: a.files, OtherEtcd: a.plane.otherEtcd, Encryption: a.plane.encryption,
 		Signing: a.canSign(), LogDir: a.cfg.LogDir, RunDir: a.cfg.RunDir,
 	})
 	if err != nil {

@@ -42,7 +42,7 @@ func (a *Agent) status(ctx context.Context) Status {
 		Certificates: []certs.Expiry{},
 		Blocked:      append([]Blocked{}, a.waits.all()...),
 	}
-	s.Snapshots, s.Archives = a.snapshots, a.archives
+	s.Snapshots, s.Archives, s.Encryption = a.snapshots, a.archives, a.encryption
 	s.Replica.DiskID, s.Replica.DiskIDUnknown = a.disk.id, a.disk.exists && a.disk.id == ""
 	cluster, membership, leases, files := a.cluster, a.membership, a.leases, a.files
 	a.mu.Unlock()

@@ -19,6 +19,9 @@ type Status struct {
 	Components   []supervisor.Status `json:"components"`
 	Leases       []LeaseStatus       `json:"leases"`
 	Certificates []certs.Expiry      `json:"certificates"`
+	// Encryption is what this replica's apiserver is started with, whatever the document and the disk say by now; nil
+	// before its first start.
+	Encryption *certs.Encryption `json:"encryption,omitempty"`
 	// Snapshots is nil until the member runs, and while the record shows no open epoch.
 	Snapshots *SnapshotStatus `json:"snapshots,omitempty"`
 	// Archives is nil until the boot is done.

@@ -1,7 +1,6 @@
 package certs
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -12,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"time"
 )
@@ -24,9 +22,6 @@ var ErrAuthorityExpired = errors.New("the CA has expired: rotate it")
 // clockSlack is how far ahead of this machine's clock a bundle's creation may be. Beyond it one of two clocks is so wrong that leaves made by
 // the one are not valid by the other.
 const clockSlack = backdate
-
-// encryptionName is what a key may be called; the apiserver stores the name before each value.
-var encryptionName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // validate checks all that does not depend on the time. Its errors begin with the field.
 func (b *Bundle) validate() error {
@@ -55,7 +50,7 @@ func (b *Bundle) validate() error {
 	if err := b.validateServiceAccount(); err != nil {
 		return err
 	}
-	if err := b.validateEncryption(); err != nil {
+	if err := validateEncryption(b.encryption); err != nil {
 		return err
 	}
 	return b.validateDistinct()
@@ -119,27 +114,6 @@ func (b *Bundle) validateServiceAccount() error {
 		if err := strong(k.Public()); err != nil {
 			return fmt.Errorf("serviceAccountKeys[%d]: %w", i, err)
 		}
-	}
-	return nil
-}
-
-func (b *Bundle) validateEncryption() error {
-	if len(b.encryption) == 0 {
-		return errors.New("encryptionKeys: missing")
-	}
-	seen := map[string]bool{}
-	for i, k := range b.encryption {
-		switch {
-		case !encryptionName.MatchString(k.name):
-			return fmt.Errorf("encryptionKeys[%d].name: found %q; lower-case letters, digits and - are allowed", i, k.name)
-		case seen[k.name]:
-			return fmt.Errorf("encryptionKeys[%d].name: %q is there twice", i, k.name)
-		case len(k.secret) != encryptionKeyBytes:
-			return fmt.Errorf("encryptionKeys[%d].secret: found %d bytes, %d are allowed", i, len(k.secret), encryptionKeyBytes)
-		case bytes.Equal(k.secret, make([]byte, encryptionKeyBytes)):
-			return fmt.Errorf("encryptionKeys[%d].secret: is all zero", i)
-		}
-		seen[k.name] = true
 	}
 	return nil
 }

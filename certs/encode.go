@@ -1,7 +1,6 @@
 package certs
 
 import (
-	"encoding/base64"
 	"encoding/json/jsontext"
 	"encoding/json/v2"
 	"errors"
@@ -32,11 +31,6 @@ type authorityDoc struct {
 	Former      []string `json:"former,omitempty"`
 }
 
-type encryptionDoc struct {
-	Name   string `json:"name"`
-	Secret string `json:"secret"` // base64
-}
-
 // Encode writes the bundle, secrets in the clear, for the record to seal. The same bundle gives the same bytes.
 func (b *Bundle) Encode() ([]byte, error) {
 	if err := b.validate(); err != nil {
@@ -62,9 +56,7 @@ func (b *Bundle) Encode() ([]byte, error) {
 		}
 		doc.ServiceAccount = append(doc.ServiceAccount, string(key))
 	}
-	for _, k := range b.encryption {
-		doc.Encryption = append(doc.Encryption, encryptionDoc{Name: k.name, Secret: base64.StdEncoding.EncodeToString(k.secret)})
-	}
+	doc.Encryption = encodeEncryption(b.encryption)
 	return json.Marshal(doc, json.Deterministic(true))
 }
 
@@ -122,14 +114,9 @@ func (d bundleDoc) decodeKeys(b *Bundle) error {
 		}
 		b.serviceAccount = append(b.serviceAccount, key)
 	}
-	for i, e := range d.Encryption {
-		secret, err := base64.StdEncoding.Strict().DecodeString(e.Secret)
-		if err != nil {
-			return fmt.Errorf("encryptionKeys[%d].secret: not base64", i)
-		}
-		b.encryption = append(b.encryption, encryptionKey{name: e.Name, secret: secret})
-	}
-	return nil
+	var err error
+	b.encryption, err = decodeEncryption(d.Encryption)
+	return err
 }
 
 // withoutValues keeps the place of a decoding error and drops the value, which may be a key.

@@ -34,7 +34,8 @@ type Change struct {
 }
 
 // Report is what Ensure did and found. Of the names in Changes those of trust bundles ("etcd-peer-ca"), of service-account
-// keys and of the signer concern processes that read them only at their start; all else is taken up by itself.
+// keys, of the encryption config and of the signer concern processes that read them only at their start; all else is
+// taken up by itself.
 type Report struct {
 	// Generation is that of the bundle which the folder now follows.
 	Generation uint64

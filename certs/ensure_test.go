@@ -1,7 +1,6 @@
 package certs
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/netip"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/yaml"
 )
 
 // sharedNames are the files that follow from the bundle, in the order in which they must be written.
@@ -426,39 +424,6 @@ func TestDamagedLeafWithoutABundleStaysWhereItIs(t *testing.T) {
 	}
 	if got := contents(t, r.Files)[r.Files.Leaf(Agent)]; got != "x" {
 		t.Errorf("the leaf's file holds %q", got)
-	}
-}
-
-func TestEncryptionConfigEncryptsFirstAndReadsBoth(t *testing.T) {
-	r := testRequest(t, rotated(t, testBundle(t), t0))
-	providers := func() []map[string]json.RawMessage {
-		var doc struct {
-			APIVersion, Kind string
-			Resources        []struct {
-				Resources []string
-				Providers []map[string]json.RawMessage
-			}
-		}
-		mustEnsure(t, r)
-		if err := yaml.UnmarshalStrict([]byte(contents(t, r.Files)[r.Files.EncryptionConfig()]), &doc); err != nil {
-			t.Fatal(err)
-		}
-		if doc.APIVersion != "apiserver.config.k8s.io/v1" || doc.Kind != "EncryptionConfiguration" || len(doc.Resources) != 1 || !slices.Equal(doc.Resources[0].Resources, []string{"secrets"}) {
-			t.Errorf("document %+v", doc)
-		}
-		return doc.Resources[0].Providers
-	}
-	on := providers()
-	if len(on) != 2 || on[0]["secretbox"] == nil || on[1]["identity"] == nil {
-		t.Errorf("on: %v", on)
-	}
-	if box := string(on[0]["secretbox"]); strings.Index(box, `"g2"`) > strings.Index(box, `"g1"`) || !strings.Contains(box, `"g1"`) {
-		t.Error("the newest key is not the first")
-	}
-	off := false
-	r.Cluster.EncryptionAtRest = &off
-	if p := providers(); len(p) != 2 || p[0]["identity"] == nil || p[1]["secretbox"] == nil {
-		t.Errorf("off: %v", p)
 	}
 }
 

@@ -67,8 +67,9 @@ func (f Files) ServiceAccountKey() string { return filepath.Join(f.Dir, "service
 // ServiceAccountPublicKeys are all public keys that verify service-account tokens.
 func (f Files) ServiceAccountPublicKeys() string { return filepath.Join(f.Dir, "service-account.pub") }
 
-// EncryptionConfig is the apiserver's EncryptionConfiguration.
-func (f Files) EncryptionConfig() string { return filepath.Join(f.Dir, "encryption-config.yaml") }
+// EncryptionKeys are the keys that encrypt objects in etcd, from which the function EncryptionConfig makes what an
+// apiserver reads. The name is of the time when the apiserver read this very file.
+func (f Files) EncryptionKeys() string { return filepath.Join(f.Dir, "encryption-config.yaml") }
 
 // Kubeconfig is a leaf's kubeconfig. It names files, never data: client-go reads a renewed certificate only from files.
 func (f Files) Kubeconfig(l Leaf) string { return filepath.Join(f.Dir, string(l)+".kubeconfig") }

@@ -121,7 +121,7 @@ func (k *keeper) shareds() error {
 			k.look(m)
 			continue
 		}
-		data, err := m.make(k.Bundle, k.Cluster)
+		data, err := m.make(k.Bundle)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}

@@ -104,22 +104,18 @@ func (in Input) authenticationFlags() flags {
 	}
 }
 
-// etcdFlags say where the data is, and with which key secrets are encrypted in it. A changed key is read without a restart.
+// etcdFlags say where the data is, and how secrets are encrypted in it. The file is always given: an apiserver that does
+// not encrypt reads what others encrypt, or itself did before. It is read at the start alone: a reload would make what the
+// process does differ from what the agent started it with, and tells.
 func (in Input) etcdFlags() flags {
 	servers := append([]string{localEtcd}, in.OtherEtcd[:min(2, len(in.OtherEtcd))]...)
-	f := flags{
+	return flags{
 		{"etcd-servers", strings.Join(servers, ",")},
 		{"etcd-cafile", in.Files.CA(certs.EtcdClient)},
 		{"etcd-certfile", in.Files.Leaf(certs.APIServerEtcd)},
 		{"etcd-keyfile", in.Files.Leaf(certs.APIServerEtcd)},
+		{"encryption-provider-config", in.encryptionFile()},
 	}
-	if on := in.Cluster.EncryptionAtRest; on == nil || *on {
-		f = append(f, flags{
-			{"encryption-provider-config", in.Files.EncryptionConfig()},
-			{"encryption-provider-config-automatic-reload", "true"},
-		}...)
-	}
-	return f
 }
 
 // auditFlags bound the audit log at 11 files of 100 MiB and 30 days.

@@ -36,11 +36,13 @@ type Input struct {
 	// link cut: writes hung for 10.3 s and failed; with none, nothing was noticed (7 s for those in flight if it led).
 	// What it buys a voter is a start while the local client port is up to 7 s late.
 	OtherEtcd []string
+	// Encryption is the EncryptionConfiguration (certs.EncryptionConfig). It holds keys.
+	Encryption []byte
 	// Signing says that the authority's key is at hand (Files.CASigner, Files.CASignerKey). Without it the
 	// controller-manager runs and signs nothing, which is how a replica comes up while the bundle cannot be opened; with
 	// Signing and no file it would not start its controllers at all. Ask again with true once the files are there.
 	Signing bool
-	// LogDir takes the audit log. RunDir takes the Files that Components returns; it may be lost with the power.
+	// LogDir takes the audit log. RunDir takes the Files that Components returns; it is on a tmpfs, since they hold keys.
 	LogDir, RunDir string
 }
 

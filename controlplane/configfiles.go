@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// File is a configuration file that a process reads. It holds no secret.
+// File is a configuration file that a process reads. It may hold keys: write it for its owner alone.
 type File struct {
 	Path string
 	Data []byte
@@ -22,10 +22,19 @@ func (in Input) authenticationFile() string {
 	return filepath.Join(in.RunDir, "authentication.yaml")
 }
 
+// encryptionFile is where the EncryptionConfiguration lies: on a tmpfs, beside those keys that are on the disk, so that an
+// apiserver that crashed starts again with what it was started with, whatever was written to the disk meanwhile.
+func (in Input) encryptionFile() string {
+	return filepath.Join(in.RunDir, "encryption-config.yaml")
+}
+
 // configFiles are the files that the apiserver reads, and the path of the audit policy: the configuration's own if it
 // names one.
 func (in Input) configFiles() (files []File, policy string) {
-	files = []File{{Path: in.authenticationFile(), Data: authentication}}
+	files = []File{
+		{Path: in.authenticationFile(), Data: authentication},
+		{Path: in.encryptionFile(), Data: in.Encryption},
+	}
 	if in.Cluster.AuditPolicy != "" {
 		return files, in.Cluster.AuditPolicy
 	}

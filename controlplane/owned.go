@@ -44,7 +44,7 @@ var ownedBy = map[string][][]owned{
 		{"anonymous requests reach the health paths and nothing else; for OpenID Connect there are the --oidc flags", []string{"anonymous-auth", "authentication-config"}},
 		{whyCertificates, []string{"proxy-client-cert-file", "proxy-client-key-file", "kubelet-client-certificate", "kubelet-client-key", "requestheader-username-headers", "requestheader-group-headers", "requestheader-uid-headers", "requestheader-extra-headers-prefix"}},
 		{"the bundle holds the keys of service accounts", []string{"service-account-signing-key-file", "service-account-key-file", "service-account-signing-endpoint"}},
-		{"the bundle holds the keys; the field encryptionAtRest says whether they are used", []string{"encryption-provider-config", "encryption-provider-config-automatic-reload"}},
+		{"the bundle holds the keys; the field encryptionAtRest says whether secrets are written with them", []string{"encryption-provider-config", "encryption-provider-config-automatic-reload"}},
 		{"the field auditPolicy names the policy's file", []string{"audit-policy-file"}},
 		{whyServices, []string{"service-cluster-ip-range"}},
 		{"the whole replica must have stopped before GCE cuts the power", []string{"shutdown-delay-duration", "shutdown-watch-termination-grace-period", "shutdown-send-retry-after"}},

@@ -27,22 +27,27 @@ import (
 const insideVariable = "QUORATE_TEST_INSIDE_NAMESPACES"
 
 // TestRealControlPlane starts the real etcd, kube-apiserver, kube-scheduler and kube-controller-manager with the very
-// command lines that a replica gets, and looks at them from outside. It runs itself again in a network and pid namespace of
-// its own: the ports are those of production, whatever else this machine runs, and no process outlives the test.
+// command lines that a replica gets, and looks at them from outside.
 func TestRealControlPlane(t *testing.T) {
+	withRealPrograms(t, realControlPlane, "etcd", replica.APIServer, replica.Scheduler, replica.ControllerManager)
+}
+
+// withRealPrograms runs the calling test again in a network and pid namespace of its own, and there what is inside: the ports
+// are those of production, whatever else this machine runs, and no process outlives the test.
+func withRealPrograms(t *testing.T, inside func(*testing.T), names ...string) {
 	if testing.Short() {
-		t.Skip("starts four real programs; not with -short")
+		t.Skip("starts real programs; not with -short")
 	}
-	for _, name := range []string{"etcd", replica.APIServer, replica.Scheduler, replica.ControllerManager} {
+	for _, name := range names {
 		realBinary(t, name)
 	}
 	if os.Getenv(insideVariable) != "" {
-		t.Run("inside", realControlPlane)
+		t.Run("inside", inside)
 		return
 	}
 	runtime.LockOSThread() // Pdeathsig is the thread's
 	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestRealControlPlane$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), insideVariable+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
@@ -72,15 +77,7 @@ func realControlPlane(t *testing.T) {
 	addAddresses(t, p.in.Identity.Addresses)
 	p.admin = ensureCertificates(t, p.in)
 	startEtcd(t, p.in)
-	specs, files, err := Components(p.in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if err := os.WriteFile(f.Path, f.Data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	specs := p.specs(t, true)
 	if err := CheckBinaries(t.Context(), specs, KubernetesMinor); err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +96,26 @@ func realControlPlane(t *testing.T) {
 	for _, r := range slices.Backward(running) {
 		r.stop(t)
 	}
+}
+
+// specs are the components of a replica that encrypts or does not, their files written.
+func (p plane) specs(t *testing.T, encrypt bool) []supervisor.Spec {
+	t.Helper()
+	p.in.Cluster.EncryptionAtRest = &encrypt
+	var err error
+	if p.in.Encryption, _, err = certs.EncryptionConfig(p.in.Files, encrypt); err != nil {
+		t.Fatal(err)
+	}
+	specs, files, err := Components(p.in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if err := os.WriteFile(f.Path, f.Data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return specs
 }
 
 // ensureCertificates makes the replica's files as an agent does, and returns an administrator's client.
@@ -211,6 +228,12 @@ func startProcess(t *testing.T, s supervisor.Spec) *process {
 	}
 	t.Logf("%s is ready after %s", s.Name, time.Since(begun).Round(10*time.Millisecond))
 	return p
+}
+
+// kill ends the program at once.
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	_ = p.cmd.Wait() // it was killed
 }
 
 // stop asks the program to end, which it must do in time and well.

@@ -98,14 +98,26 @@ func (p plane) testLeases(t *testing.T) {
 }
 
 func (p plane) testEncryption(t *testing.T) {
+	p.createSecret(t, "s")
+	p.wantStored(t, "s", true)
+}
+
+// createSecret creates one that holds "plain words".
+func (p plane) createSecret(t *testing.T, name string) {
+	t.Helper()
 	code, body := ask(t, p.admin, http.MethodPost, p.base+"/api/v1/namespaces/default/secrets",
-		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"k":"plain words"}}`)
+		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"`+name+`"},"stringData":{"k":"plain words"}}`)
 	if code != http.StatusCreated {
-		t.Fatalf("create a secret: %d %s", code, body)
+		t.Fatalf("create secret %s: %d %s", name, code, body)
 	}
-	stored := p.stored(t, "/registry/secrets/default/s")
-	if !strings.HasPrefix(stored, "k8s:enc:") || strings.Contains(stored, "plain words") {
-		t.Errorf("etcd holds %.40q", stored)
+}
+
+// wantStored looks at the bytes that etcd holds of a secret.
+func (p plane) wantStored(t *testing.T, name string, encrypted bool) {
+	t.Helper()
+	stored := p.stored(t, "/registry/secrets/default/"+name)
+	if strings.HasPrefix(stored, "k8s:enc:secretbox:v1:g1:") != encrypted || strings.Contains(stored, "plain words") == encrypted {
+		t.Errorf("etcd holds secret %s as %.40q, want it encrypted: %t", name, stored, encrypted)
 	}
 }
 

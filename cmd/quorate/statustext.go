@@ -37,12 +37,25 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 	if first, ok := firstToExpire(s.Certificates); ok {
 		fmt.Fprintf(w, "\n%d certificates; the first to expire is %s, %s\n", len(s.Certificates), first.Name, expiry(now, first.NotAfter))
 	}
+	if s.Encryption != nil {
+		fmt.Fprintln(w)
+		printText(w, "", encryptionText(s.Encryption))
+	}
 	if s.Snapshots != nil {
 		fmt.Fprintf(w, "\n%s\n", snapshotText(s.Snapshots, now))
 	}
 	if s.Archives != nil && s.Archives.Count > 0 {
 		fmt.Fprintf(w, "\n%s\n", archiveText(s.Archives))
 	}
+}
+
+// encryptionText says how the apiserver writes, and what it reads besides.
+func encryptionText(e *certs.Encryption) string {
+	what, keys := strings.Join(e.Resources, ", "), strings.Join(e.ReadsWith, ", ")
+	if e.WritesWith == "" {
+		return fmt.Sprintf("%s are written in the clear; keys for reading encrypted ones: %s", what, keys)
+	}
+	return fmt.Sprintf("%s are written encrypted with key %s; keys for reading: %s", what, e.WritesWith, keys)
 }
 
 // snapshotText says how old the newest snapshot is and when the next one is due.

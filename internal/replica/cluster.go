@@ -43,7 +43,8 @@ type Cluster struct {
 	// Survivors says what happens where quorum is gone for good and the replicas that are left hold every acknowledged write: restore (the
 	// default) goes on from the newest log among them without a person, wait only offers it.
 	Survivors string `yaml:"survivors,omitempty" json:"survivors,omitempty" jsonschema:"enum=restore,enum=wait"`
-	// EncryptionAtRest encrypts secrets in etcd with the bundle's key: true where it is not given.
+	// EncryptionAtRest says whether secrets are written to etcd encrypted, with the bundle's key: true where it is not given. What was
+	// written otherwise stays readable. A change counts from the agent's next start.
 	EncryptionAtRest *bool `yaml:"encryptionAtRest,omitempty" json:"encryptionAtRest,omitempty"`
 	// AuditPolicy is a file with the apiserver's audit policy; empty takes quorate's own, metadata of every request but reads of health.
 	AuditPolicy string `yaml:"auditPolicy,omitempty" json:"auditPolicy,omitempty"`

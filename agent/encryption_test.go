@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// encryptionFile is what the apiserver is started with.
+func encryptionFile(t *testing.T, a *Agent) string {
+	t.Helper()
+	for _, arg := range a.plane.specs[replica.APIServer].Args {
+		if path, ok := strings.CutPrefix(arg, "--encryption-provider-config="); ok {
+			config, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(config)
+		}
+	}
+	t.Error("the apiserver is started without a file: it cannot read what is encrypted")
+	return ""
+}
+
+// startedAgain is an agent on a VM whose document says this of encryption. It has started its control plane, with no
+// bundle but what is on the disk.
+func startedAgain(t *testing.T, v *vm, encryptionAtRest string) *Agent {
+	t.Helper()
+	v.metadata.attributes[ClusterAttribute] = v.document + "encryptionAtRest: " + encryptionAtRest + "\n"
+	a, in := v.identified()
+	supervised(t, a)
+	if err := a.supervisor.Start(sleeper(etcdName)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(a.files.EncryptionKeys()); err != nil {
+		v.certify(a, in, v.self, "uid")
+	}
+	out, err := a.certify(t.Context(), recorded{identified: in, membership: membershipOf(a, in)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.fitPlane(t.Context(), joined{out}); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// Each start of the agent carries out what the document says, also while the record cannot be read. The status says it.
+func TestEncryptionIsSwitchedByAStartOfTheAgent(t *testing.T) {
+	v := newVM(t)
+	v.bundles.err = errors.New("the record is away")
+	for _, tc := range []struct {
+		document, writesWith string
+	}{{"false", ""}, {"true", "g1"}, {"false", ""}, {"true", "g1"}} {
+		a := startedAgain(t, v, tc.document)
+		config := encryptionFile(t, a)
+		box, clear := strings.Index(config, "secretbox:"), strings.Index(config, "identity:")
+		if box < 0 || clear < 0 {
+			t.Errorf("the apiserver cannot read what others write: secretbox at %d, identity at %d", box, clear)
+		}
+		if encrypts := box < clear; encrypts != (tc.writesWith != "") {
+			t.Errorf("encryptionAtRest %s: the apiserver encrypts: %t", tc.document, encrypts)
+		}
+		does := a.status(t.Context()).Encryption
+		if does == nil || does.WritesWith != tc.writesWith || !slices.Equal(does.ReadsWith, []string{"g1"}) {
+			t.Errorf("encryptionAtRest %s: the status says %+v", tc.document, does)
+		}
+	}
+}
+
+// What the disk holds later is not what the running apiserver has read, nor what it reads after a crash.
+func TestTheStatusSaysWhatTheApiserverWasStartedWith(t *testing.T) {
+	v := newVM(t)
+	a, _ := v.identified()
+	if s := a.status(t.Context()); s.Encryption != nil {
+		t.Errorf("before the apiserver is started: %+v", s.Encryption)
+	}
+	a = startedAgain(t, v, "true")
+	before := encryptionFile(t, a)
+	if err := os.Remove(a.files.EncryptionKeys()); err != nil {
+		t.Fatal(err)
+	}
+	a.cluster.EncryptionAtRest = new(false)
+	in := identified{self: a.self, cluster: a.cluster}
+	if err := a.fitPlane(t.Context(), joined{certified{recorded: recorded{identified: in}}}); err != nil {
+		t.Fatal(err)
+	}
+	if encryptionFile(t, a) != before {
+		t.Error("the file of a running apiserver has changed")
+	}
+	if s := a.status(t.Context()); s.Encryption == nil || s.Encryption.WritesWith != "g1" {
+		t.Errorf("the status says %+v", s.Encryption)
+	}
+}
