@@ -56,8 +56,9 @@ func (w *world) unusable() record.MemberID {
 	return 0
 }
 
-// wrong is a member that differs from what most voters hold, where etcd says that members differ; 0: there is none. Voters first: who leads
-// sends its data to those that join.
+// wrong is a member that differs from what most voters hold, where etcd says that members differ; 0: there is none. Voters
+// first: who leads sends its data to those that join. Where all that run agree, and are a quorum, it is the one that does
+// not run.
 func (w *world) wrong() record.MemberID {
 	l := w.reigning()
 	if l == nil || len(l.etcd.conf.alarmed(AlarmCorrupt)) == 0 {
@@ -81,6 +82,11 @@ func (w *world) wrong() record.MemberID {
 	}
 	for _, id := range slices.Concat(l.etcd.conf.voters, l.etcd.conf.learners) {
 		if d, runs := data[id]; runs && d != right {
+			return id
+		}
+	}
+	for _, id := range l.etcd.conf.voters {
+		if _, runs := data[id]; !runs && held[right] >= quorum(len(l.etcd.conf.voters)) {
 			return id
 		}
 	}
