@@ -13,6 +13,9 @@ var (
 	ErrUnknown = errors.New("no such process")
 	// ErrStopped says that the process is stopped and will not start by itself.
 	ErrStopped = errors.New("the process is stopped")
+	// ErrParked says that the process is still there although it was killed. It ends when it can, and nothing is started
+	// beside it: a later Stop may succeed.
+	ErrParked = errors.New("the process does not end")
 	// ErrEnded says that the supervisor stops everything or has done so.
 	ErrEnded = errors.New("the supervisor ends")
 )
@@ -53,8 +56,10 @@ func (s *Supervisor) enlist(spec Spec) (*process, error) {
 		return nil, ErrEnded
 	}
 	if p := s.find(spec.Name); p != nil {
-		if !s.running {
-			return nil, errors.New("the name is taken")
+		// Only Start takes a process out of Stopped, and starting is held: what is Stopped here answers at once. Any other
+		// may be inside a launch that hangs, and is not asked.
+		if st, _ := s.board.get(spec.Name); st.State != Stopped {
+			return nil, nameTaken(st.State)
 		}
 		return p, nil
 	}
@@ -72,7 +77,7 @@ func (s *Supervisor) enlist(spec Spec) (*process, error) {
 }
 
 // Stop stops the process, which stays stopped, and returns when it and all that it started are gone. What comes after it is
-// left alone. When ctx is done first the stop goes on without the caller.
+// left alone. When ctx is done first, or when it returns ErrParked, the stop goes on without the caller.
 func (s *Supervisor) Stop(ctx context.Context, name string) error {
 	return s.askAndWait(ctx, "stop", name, newRequest(askStop, "asked to stop"))
 }
@@ -86,7 +91,7 @@ func (s *Supervisor) StopWithin(ctx context.Context, name string, limit time.Dur
 
 // Restart stops the process and starts it again without back-off, and returns when the former one is gone; WaitReady tells
 // when the new one is ready. A process that waits for its back-off starts at once. The reason is shown in status and log.
-// A stopped process stays stopped: ErrStopped.
+// A stopped process stays stopped: ErrStopped. ctx and ErrParked are as in Stop.
 func (s *Supervisor) Restart(ctx context.Context, name, reason string) error {
 	return s.askAndWait(ctx, "restart", name, newRequest(askRestart, reason))
 }
@@ -100,13 +105,7 @@ func (s *Supervisor) askAndWait(ctx context.Context, verb, name string, r reques
 	}
 	err := p.ask(ctx, r)
 	if err == nil {
-		select {
-		case <-r.gone:
-		case <-p.ended:
-			err = ErrEnded
-		case <-ctx.Done():
-			err = s.notYet(ctx, name)
-		}
+		err = s.awaitGone(ctx, p, r)
 	}
 	if st, _ := s.board.get(name); errors.Is(err, ErrEnded) && r.kind == askStop && st.State == Stopped {
 		return nil // Run has done it
@@ -115,6 +114,25 @@ func (s *Supervisor) askAndWait(ctx context.Context, verb, name string, r reques
 		return fmt.Errorf("%s %s: %w", verb, name, err)
 	}
 	return nil
+}
+
+// awaitGone returns nil once nothing of the run that r was about lives, and does not wait for a process that is parked.
+func (s *Supervisor) awaitGone(ctx context.Context, p *process, r request) error {
+	for {
+		changed := s.board.Changed()
+		if st, _ := s.board.get(p.name); st.State == Parked {
+			return fmt.Errorf("%w: pid %d is still there: %s", ErrParked, st.PID, st.Reason)
+		}
+		select {
+		case <-r.gone:
+			return nil
+		case <-p.ended:
+			return ErrEnded
+		case <-ctx.Done():
+			return s.notYet(ctx, p.name)
+		case <-changed:
+		}
+	}
 }
 
 // WaitReady returns nil as soon as the process is ready, ErrStopped if it is stopped, and an error that says in which state

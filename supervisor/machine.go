@@ -105,11 +105,15 @@ func (m *machine) alive() bool {
 // start begins the life of a Spec. All that was remembered of a former one is forgotten.
 func (m *machine) start(now time.Time, spec Spec) error {
 	if m.state != Stopped {
-		return fmt.Errorf("the name is taken by a process that is %s", m.state)
+		return nameTaken(m.state)
 	}
 	*m = machine{spec: spec, jitter: m.jitter, moved: m.moved, state: Stopped, wanted: true}
 	m.to(now, Waiting, "asked to start")
 	return nil
+}
+
+func nameTaken(state State) error {
+	return fmt.Errorf("the name is taken by a process that is %s", state)
 }
 
 // depend is told, while the process waits, which of those it comes after are not ready.

@@ -44,7 +44,7 @@ type process struct {
 	waiters  []chan struct{}    // closed once nothing runs
 	final    bool               // no more starts
 
-	asks  chan request
+	inbox *inbox
 	quit  chan struct{} // closed by Run: the loop ends
 	ended chan struct{} // closed by the loop at its end
 }
@@ -52,7 +52,7 @@ type process struct {
 func newProcess(name string, board *board, voice *voice, launcher launcher) *process {
 	p := &process{
 		name: name, board: board, voice: voice, launcher: launcher,
-		asks: make(chan request), quit: make(chan struct{}), ended: make(chan struct{}),
+		inbox: newInbox(), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 	p.machine = machine{state: Stopped, jitter: rand.Float64, moved: p.moved}
 	return p
@@ -66,9 +66,14 @@ func (p *process) loop() {
 	for {
 		changed := p.advance()
 		p.arm(timer)
+		if p.quitting() {
+			return
+		}
 		select {
-		case r := <-p.asks:
-			p.answer(r)
+		case <-p.inbox.filled:
+			for _, r := range p.inbox.take() {
+				p.answer(r)
+			}
 		case r := <-p.results:
 			p.do(p.machine.probed(time.Now(), r.question, r.err))
 		case exit := <-p.left():
@@ -81,6 +86,16 @@ func (p *process) loop() {
 		case <-p.quit:
 			return
 		}
+	}
+}
+
+// quitting comes before all else: a launch that comes back when Run has given it up finds requests that nobody waits for.
+func (p *process) quitting() bool {
+	select {
+	case <-p.quit:
+		return true
+	default:
+		return false
 	}
 }
 

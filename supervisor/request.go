@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -30,15 +31,38 @@ func newRequest(k kind, reason string) request {
 	return request{kind: k, reason: reason, answered: make(chan error, 1), gone: make(chan struct{})}
 }
 
-// ask hands the request over and returns whether it is valid. That something is gone is said by request.gone.
-func (p *process) ask(ctx context.Context, r request) error {
+// inbox holds what was asked of a process until its goroutine takes it. Nobody waits to put something in: that goroutine
+// may be inside a launch that hangs, and a request must outlive the caller who has no time for that.
+type inbox struct {
+	mu       sync.Mutex
+	requests []request
+	filled   chan struct{} // has room for one
+}
+
+func newInbox() *inbox { return &inbox{filled: make(chan struct{}, 1)} }
+
+func (b *inbox) put(r request) {
+	b.mu.Lock()
+	b.requests = append(b.requests, r)
+	b.mu.Unlock()
 	select {
-	case p.asks <- r:
-	case <-p.ended:
-		return ErrEnded
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	case b.filled <- struct{}{}:
+	default:
 	}
+}
+
+func (b *inbox) take() []request {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	taken := b.requests
+	b.requests = nil
+	return taken
+}
+
+// ask hands the request over and returns whether it is valid. That something is gone is said by request.gone. When ctx is
+// done first the request is carried out without the caller.
+func (p *process) ask(ctx context.Context, r request) error {
+	p.inbox.put(r)
 	select {
 	case err := <-r.answered:
 		return err

@@ -166,17 +166,10 @@ func (s *Supervisor) stopForGood(p *process) error {
 	if err := p.ask(ctx, r); err != nil {
 		return fmt.Errorf("stop %s: %w", p.name, err)
 	}
-	for {
-		changed := s.board.Changed()
-		if st, _ := s.board.get(p.name); st.State == Parked {
-			return fmt.Errorf("stop %s: pid %d is still there: %s", p.name, st.PID, st.Reason)
-		}
-		select {
-		case <-r.gone:
-			return nil
-		case <-changed:
-		}
+	if err := s.awaitGone(context.Background(), p, r); err != nil {
+		return fmt.Errorf("stop %s: %w", p.name, err)
 	}
+	return nil
 }
 
 // waitAtMost waits for the goroutines of g, but not longer than d.
