@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -88,14 +87,4 @@ func flagFault(cmd *cobra.Command, err error) error {
 		return cmd.ValidateArgs(words)
 	}
 	return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
-}
-
-// negativeNumber finds the argument in the error of a flag: the command line takes -1 for one. No flag's letter is a digit.
-func negativeNumber(err error) (text string, ok bool) {
-	var flag interface{ GetSpecifiedShortnames() string }
-	if !errors.As(err, &flag) {
-		return "", false
-	}
-	letters := flag.GetSpecifiedShortnames()
-	return "-" + letters, letters != "" && letters[0] >= '0' && letters[0] <= '9'
 }

@@ -25,12 +25,6 @@ whether a second replica stays a warm learner (1 and 2) or is promoted with the 
 			return give(cmd, &f, func(b book) (draft, error) { return checkReplicas(b, args[0]) })
 		}}
 	f.add(cmd)
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if text, ok := negativeNumber(err); ok {
-			return notReplicas(text)
-		}
-		return flagFault(cmd, err)
-	})
 	return cmd
 }
 

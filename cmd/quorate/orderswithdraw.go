@@ -27,12 +27,6 @@ it completes what is missing.`,
 			return give(cmd, &f, func(b book) (draft, error) { return checkWithdraw(b, args[0]) })
 		}}
 	f.add(cmd)
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if text, ok := negativeNumber(err); ok {
-			return refused("order %q: there is no such order; 'quorate orders' lists those that there are", text)
-		}
-		return flagFault(cmd, err)
-	})
 	return cmd
 }
 
