@@ -119,7 +119,9 @@ func (w *world) checkChange(l *vm, p Plan) {
 		if named || w.outvoted(l, p.MemberID) {
 			return // it counts as failed; one that etcd has named and that is out of reach, too, whatever its disk is by now
 		}
-		if owner != nil && !owner.ghost && owner.said != "ABSENT" && w.now.Sub(owner.foundAgain) > 2*time.Minute { // a host that the cloud has given up counts as failed
+		// A host that the cloud has given up counts as failed, and so does one that an older VM of its place has superseded.
+		superseded := owner != nil && owner.etcd == nil && owner.blocked != nil && owner.blocked.Name == "superseded"
+		if owner != nil && !owner.ghost && !superseded && owner.said != "ABSENT" && w.now.Sub(owner.foundAgain) > 2*time.Minute {
 			w.fail("S3", "voter %s is removed by another, and its VM %s exists", p.MemberID, owner.id)
 		}
 		if w.connected(l, p.MemberID)-quorum(n-1) < alive-quorum(n) {
