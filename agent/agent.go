@@ -12,7 +12,8 @@
 //	   │
 //	keep ────── READY=1; renew, promote, repair, report     until SIGTERM, then back up the same way
 //
-// Guarantees: every phase can be run again at any time, so a crash anywhere is repaired by starting again. A restart of the
+// Guarantees: once the member runs, nothing but its own state or a person's word ends the agent, and with it the member; a control plane
+// that cannot run is a wait. Every phase can be run again at any time, so a crash anywhere is repaired by starting again. A restart of the
 // agent on a running VM needs no cloud service. No child outlives the agent: systemd (KillMode=mixed) or the VM's init sees to that.
 //
 // It does not know GCE, systemd or buckets: what it needs of them it states as interfaces, and cmd/quorate hands it the
@@ -109,11 +110,14 @@ type Agent struct {
 	disk       dataDisk
 	encryption *certs.Encryption // what the apiserver does since its start; nil before
 
-	waits waits
+	waits    *waits
+	programs programs
+	// fitWanted asks for a comparison of what runs with what has to run.
+	fitWanted chan struct{}
+}
 
-	// binaries waits for what the check of the programs says.
-	binaries func() error
-	plane    plane
+func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
+	return &Agent{cfg: cfg, supervisor: children, since: time.Now(), waits: &waits{log: cfg.Log}, fitWanted: make(chan struct{}, 1)}
 }
 
 // Run lives the life of a replica until ctx is done, and then stops what it started, in reverse order. An error says in which
@@ -122,8 +126,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err := os.MkdirAll(cfg.RunDir, 0o700); err != nil {
 		return fmt.Errorf("make the agent's folder: %w", err)
 	}
-	a := &Agent{cfg: cfg, since: time.Now()}
-	a.supervisor = supervisor.New(supervisor.Config{Log: cfg.Log, LogDir: cfg.LogDir, Cgroup: cfg.Cgroup, Env: cfg.Env})
+	a := newAgent(cfg, supervisor.New(supervisor.Config{Log: cfg.Log, LogDir: cfg.LogDir, Cgroup: cfg.Cgroup, Env: cfg.Env}))
 	// The status is there from the first to the last moment: a stop takes longer than the watchdog's patience.
 	stopServing, err := a.serve(SocketPath(cfg.RunDir))
 	if err != nil {
@@ -147,7 +150,7 @@ func (a *Agent) live(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer a.checkBinaries(ctx, self)()
+	a.readPrograms(ctx, self)
 	defer a.learnDisk(ctx, self, a.remember)()
 	recorded, err := enter(ctx, a, PhaseRecord, self, a.readRecord)
 	if err != nil {
@@ -162,14 +165,14 @@ func (a *Agent) live(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// From here on the membership is looked after: others may be waiting for a promotion while the control plane starts.
-	ctx, stopKeeping := a.keepMembership(ctx, joined)
+	// From here on only the member's own state, or a word, ends the agent.
+	ctx, stopKeeping := a.keepMember(ctx, joined)
 	defer stopKeeping()
-	running, err := enter(ctx, a, PhaseControlPlane, joined, a.startPlane)
-	if err != nil {
+	defer a.keepControlPlane(ctx, joined)()
+	if _, err = enter(ctx, a, PhaseControlPlane, joined, a.awaitAPIServer); err != nil {
 		return err
 	}
-	return a.keep(ctx, running)
+	return a.keep(ctx, joined)
 }
 
 // nothing is what the first phase needs.
@@ -185,7 +188,7 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) err
 		a.cfg.Notify.Stopping()
 		a.setPhase(PhaseStopping)
 		if errors.Is(why, etcdmember.ErrRemoved) || a.leaderless(run) {
-			a.giveUpPlane(run)
+			a.giveUp(run)
 		} else {
 			a.leave(run)
 		}
@@ -198,5 +201,6 @@ func (a *Agent) setPhase(p Phase) {
 	a.mu.Lock()
 	a.phase, a.since, a.ready = p, time.Now(), p == PhaseKeep
 	a.mu.Unlock()
+	a.waits.enter(p)
 	a.cfg.Notify.Status(string(p))
 }

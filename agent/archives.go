@@ -17,17 +17,17 @@ type archivePurge interface {
 }
 
 // keepArchives purges the archived directories until ctx is done. Nothing waits for it and nothing but ctx ends it: what fails is tried again at the next look.
-func (a *Agent) keepArchives(ctx context.Context, m archivePurge) error {
+func (a *Agent) keepArchives(ctx context.Context, m archivePurge) {
 	said := ""
 	for {
 		shelf, err := m.PurgeArchives(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return
 		}
 		said = a.showArchives(shelf, err, said)
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-time.After(archivesPeriod):
 		}
 	}

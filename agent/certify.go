@@ -94,11 +94,11 @@ func (a *Agent) bundle(ctx context.Context, in recorded, seen uint64, needed boo
 	for {
 		b, err := a.bundleOnce(ctx, in, seen)
 		if err == nil {
-			a.release("bundle-unreadable")
+			a.waits.release("bundle-unreadable")
 			return b, nil
 		}
 		if needed {
-			a.hold("bundle-unreadable", err, "Make the record readable: it is read again every second. A corrected seal.key counts from the agent's next start, within half a minute.")
+			a.waits.hold("bundle-unreadable", err, "Make the record readable: it is read again every second. A corrected seal.key counts from the agent's next start, within half a minute.")
 		}
 		select {
 		case <-ctx.Done():

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,20 +30,28 @@ const leaseNamespace = "kube-system"
 // callTimeout bounds one call to the apiserver on this machine.
 const callTimeout = 5 * time.Second
 
-// agentRole is what the agent may do in the cluster: read and release the leases of the control plane. It is applied at
-// every start with a certificate that exists in memory for a minute, so that no file on the disk is an administrator's.
+// agentName is the user that the agent is in the cluster, its role and its binding.
+const agentName = "quorate:agent"
+
+// agentRole is what the agent may do in the cluster: read and release the leases of the control plane, and see that these
+// very roles are granted. They are granted with a certificate that exists in memory for a minute, so that no file on the disk is an
+// administrator's.
 const agentRole = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"quorate:agent"},
 "rules":[{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","list","watch","create","update"]},
+{"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles","clusterrolebindings"],
+"resourceNames":["quorate:agent","quorate:apiserver-kubelet"],"verbs":["get"]},
 {"nonResourceURLs":["/healthz","/livez","/readyz","/livez/*","/readyz/*"],"verbs":["get"]}]}`
 
-const agentBinding = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"quorate:agent"},
+// roleBindings are by name. The second lets the apiserver's client certificate into the kubelets (logs, exec): upstream has the role, not the
+// binding.
+var roleBindings = map[string]string{
+	agentName: `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"quorate:agent"},
 "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"quorate:agent"},
-"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"quorate:agent"}]}`
-
-// kubeletBinding lets the apiserver's client certificate into the kubelets (logs, exec): upstream has the role, not the binding.
-const kubeletBinding = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"quorate:apiserver-kubelet"},
+"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"quorate:agent"}]}`,
+	"quorate:apiserver-kubelet": `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"quorate:apiserver-kubelet"},
 "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"system:kubelet-api-admin"},
-"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"kube-apiserver-kubelet-client"}]}`
+"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"kube-apiserver-kubelet-client"}]}`,
+}
 
 // localAPI is the apiserver of this replica, always by loopback: never the load balancer, which would answer with itself.
 func localAPI(files certs.Files, port int) *rest.Config {
@@ -53,8 +64,43 @@ func localAPI(files certs.Files, port int) *rest.Config {
 	}
 }
 
-// grantAgent applies the agent's role with a bootstrap certificate.
-func grantAgent(ctx context.Context, files certs.Files, port int, bootstrap tls.Certificate) error {
+// rolesGranted reports whether the roles are there as they have to be, by the agent's own eyes: who is refused lacks them.
+func rolesGranted(ctx context.Context, files certs.Files, port int) (bool, error) {
+	client, err := rbac.NewForConfig(localAPI(files, port))
+	same := false
+	if err == nil {
+		same, err = sameRoles(ctx, client)
+	}
+	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("look for the agent's role: %w", err)
+	}
+	return same, nil
+}
+
+func sameRoles(ctx context.Context, client rbac.RbacV1Interface) (bool, error) {
+	var role rbacv1.ClusterRole
+	if err := json.Unmarshal([]byte(agentRole), &role); err != nil {
+		return false, err
+	}
+	found, err := client.ClusterRoles().Get(ctx, agentName, metav1.GetOptions{})
+	if err != nil || !equality.Semantic.DeepEqual(found.Rules, role.Rules) {
+		return false, err
+	}
+	for name, text := range roleBindings {
+		var binding rbacv1.ClusterRoleBinding
+		if err := json.Unmarshal([]byte(text), &binding); err != nil {
+			return false, err
+		}
+		found, err := client.ClusterRoleBindings().Get(ctx, name, metav1.GetOptions{})
+		if err != nil || found.RoleRef != binding.RoleRef || !equality.Semantic.DeepEqual(found.Subjects, binding.Subjects) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// grantRoles applies the roles with a bootstrap certificate.
+func grantRoles(ctx context.Context, files certs.Files, port int, bootstrap tls.Certificate) error {
 	tlsConfig, err := certs.APIServerTLS(files)
 	if err != nil {
 		return fmt.Errorf("grant the agent its role: %w", err)
@@ -68,12 +114,12 @@ func grantAgent(ctx context.Context, files certs.Files, port int, bootstrap tls.
 	}
 	force := true
 	opts := metav1.PatchOptions{FieldManager: "quorate", Force: &force}
-	if _, err := client.ClusterRoles().Patch(ctx, "quorate:agent", types.ApplyPatchType, []byte(agentRole), opts); err != nil {
+	if _, err := client.ClusterRoles().Patch(ctx, agentName, types.ApplyPatchType, []byte(agentRole), opts); err != nil {
 		return fmt.Errorf("grant the agent its role: %w", err)
 	}
-	for name, binding := range map[string]string{"quorate:agent": agentBinding, "quorate:apiserver-kubelet": kubeletBinding} {
+	for name, binding := range roleBindings {
 		if _, err := client.ClusterRoleBindings().Patch(ctx, name, types.ApplyPatchType, []byte(binding), opts); err != nil {
-			return fmt.Errorf("grant the agent its role: %w", err)
+			return fmt.Errorf("grant the role of %s: %w", name, err)
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 )
 
@@ -56,7 +55,8 @@ func (a *Agent) learnDisk(ctx context.Context, in identified, remember func(iden
 // askDisk asks until there is an answer, or ctx is done. Each new reason of a failure is logged once.
 func (a *Agent) askDisk(ctx context.Context, cloud Cloud) (id string, ok bool) {
 	said := ""
-	for pause := firstDiskPause; ; pause = min(2*pause, lastDiskPause) {
+	retry := backoff{first: firstDiskPause, most: lastDiskPause}
+	for {
 		bounded, cancel := context.WithTimeout(ctx, diskTimeout)
 		id, err := cloud.DiskID(bounded)
 		cancel()
@@ -70,7 +70,7 @@ func (a *Agent) askDisk(ctx context.Context, cloud Cloud) (id string, ok bool) {
 		select {
 		case <-ctx.Done():
 			return "", false
-		case <-time.After(pause/2 + rand.N(pause/2)):
+		case <-time.After(retry.next()):
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 )
 
 // encryptionFile is what the apiserver is started with.
-func encryptionFile(t *testing.T, a *Agent) string {
+func encryptionFile(t *testing.T, c *components) string {
 	t.Helper()
-	for _, arg := range a.plane.specs[replica.APIServer].Args {
+	for _, arg := range c.started[replica.APIServer].spec.Args {
 		if path, ok := strings.CutPrefix(arg, "--encryption-provider-config="); ok {
 			config, err := os.ReadFile(path)
 			if err != nil {
@@ -28,14 +28,10 @@ func encryptionFile(t *testing.T, a *Agent) string {
 
 // startedAgain is an agent on a VM whose document says this of encryption. It has started its control plane, with no
 // bundle but what is on the disk.
-func startedAgain(t *testing.T, v *vm, encryptionAtRest string) *Agent {
+func startedAgain(t *testing.T, v *vm, encryptionAtRest string) (*Agent, *components) {
 	t.Helper()
 	v.metadata.attributes[ClusterAttribute] = v.document + "encryptionAtRest: " + encryptionAtRest + "\n"
 	a, in := v.identified()
-	supervised(t, a)
-	if err := a.supervisor.Start(sleeper(etcdName)); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := os.Stat(a.files.EncryptionKeys()); err != nil {
 		v.certify(a, in, v.self, "uid")
 	}
@@ -43,10 +39,9 @@ func startedAgain(t *testing.T, v *vm, encryptionAtRest string) *Agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.fitPlane(t.Context(), joined{out}); err != nil {
-		t.Fatal(err)
-	}
-	return a
+	c := newFitting(t, a, out).components()
+	c.fit(t.Context())
+	return a, c
 }
 
 // Each start of the agent carries out what the document says, also while the record cannot be read. The status says it.
@@ -56,8 +51,8 @@ func TestEncryptionIsSwitchedByAStartOfTheAgent(t *testing.T) {
 	for _, tc := range []struct {
 		document, writesWith string
 	}{{"false", ""}, {"true", "g1"}, {"false", ""}, {"true", "g1"}} {
-		a := startedAgain(t, v, tc.document)
-		config := encryptionFile(t, a)
+		a, c := startedAgain(t, v, tc.document)
+		config := encryptionFile(t, c)
 		box, clear := strings.Index(config, "secretbox:"), strings.Index(config, "identity:")
 		if box < 0 || clear < 0 {
 			t.Errorf("the apiserver cannot read what others write: secretbox at %d, identity at %d", box, clear)
@@ -79,17 +74,14 @@ func TestTheStatusSaysWhatTheApiserverWasStartedWith(t *testing.T) {
 	if s := a.status(t.Context()); s.Encryption != nil {
 		t.Errorf("before the apiserver is started: %+v", s.Encryption)
 	}
-	a = startedAgain(t, v, "true")
-	before := encryptionFile(t, a)
+	a, c := startedAgain(t, v, "true")
+	before := encryptionFile(t, c)
 	if err := os.Remove(a.files.EncryptionKeys()); err != nil {
 		t.Fatal(err)
 	}
 	a.cluster.EncryptionAtRest = new(false)
-	in := identified{self: a.self, cluster: a.cluster}
-	if err := a.fitPlane(t.Context(), joined{certified{recorded: recorded{identified: in}}}); err != nil {
-		t.Fatal(err)
-	}
-	if encryptionFile(t, a) != before {
+	c.fit(t.Context())
+	if encryptionFile(t, c) != before {
 		t.Error("the file of a running apiserver has changed")
 	}
 	if s := a.status(t.Context()); s.Encryption == nil || s.Encryption.WritesWith != "g1" {

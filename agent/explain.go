@@ -31,7 +31,7 @@ func (a *Agent) explain() (etcdmember.Explanation, error) {
 
 // Explain looks by itself, for a machine on which no agent runs: it reads what a boot would read, and touches nothing.
 func Explain(ctx context.Context, cfg Config) (etcdmember.Explanation, error) {
-	a := &Agent{cfg: cfg, supervisor: supervisor.New(supervisor.Config{Log: cfg.Log, LogDir: cfg.LogDir})}
+	a := newAgent(cfg, supervisor.New(supervisor.Config{Log: cfg.Log, LogDir: cfg.LogDir}))
 	id, err := a.askIdentity(ctx)
 	if err != nil {
 		return etcdmember.Explanation{}, fmt.Errorf("find out who this VM is: %w", err)
@@ -40,7 +40,6 @@ func Explain(ctx context.Context, cfg Config) (etcdmember.Explanation, error) {
 	if err != nil {
 		return etcdmember.Explanation{}, err
 	}
-	defer a.checkBinaries(ctx, in)()
 	defer a.learnDisk(ctx, in, func(identity) error { return nil })()
 	member := a.memberConfig(in)
 	member.ReadOnly = true

@@ -77,8 +77,8 @@ func readGeneration(ctx context.Context, from Bundles, n uint64) (*certs.Bundle,
 // stays until the bundle is read again, also when the phase is over: the replica goes on with what it has.
 func (a *Agent) refuse(why error) {
 	if why == nil {
-		a.release(bundleRefused)
+		a.waits.release(bundleRefused)
 		return
 	}
-	a.holdWait(*blocked(bundleRefused, why.Error(), bundleNext, time.Now()))
+	a.waits.add(*blocked(bundleRefused, why.Error(), bundleNext, time.Now()))
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/supervisor"
 )
@@ -20,59 +18,43 @@ var ErrStartAgain = errors.New("starting again")
 // crashLoop is how many starts without coming up are one too many for an etcd member: its directory has to be looked at.
 const crashLoop = 3
 
-// keepMembership looks after the membership until the returned function is called. When the membership has to be decided on
-// again, the returned context ends with that as its cause, and with it everything that was built on the member.
-func (a *Agent) keepMembership(ctx context.Context, in joined) (context.Context, func()) {
+// keepMember looks after the member, its snapshots and its archives until the returned function is called. When the membership has to be decided
+// on again, the returned context ends with that as its cause, and with it everything that was built on the member. Nothing else ends it:
+// a control plane beside it that cannot run does not.
+func (a *Agent) keepMember(ctx context.Context, in joined) (context.Context, func()) {
 	built, end := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := in.membership.Keep(built); err != nil {
+	decideAgain := func(err error) {
+		if err != nil {
 			end(fmt.Errorf("%w: %w", ErrStartAgain, err))
 		}
-	}()
-	return built, func() { end(context.Canceled); <-done }
+	}
+	var duties sync.WaitGroup
+	duties.Go(func() { decideAgain(in.membership.Keep(built)) })
+	duties.Go(func() { decideAgain(a.watchEtcd(built)) })
+	duties.Go(func() { a.keepSnapshots(built, in.membership) })
+	duties.Go(func() { a.keepArchives(built, in.membership) })
+	return built, func() { end(context.Canceled); duties.Wait() }
 }
 
-// keep looks after a replica that runs, until ctx is done.
-func (a *Agent) keep(ctx context.Context, in running) error {
+// keep says that the boot is done, and waits for the end of what the replica runs on.
+func (a *Agent) keep(ctx context.Context, in joined) error {
 	a.setPhase(PhaseKeep)
 	a.cfg.Notify.Ready()
 	a.cfg.Log.Info("ready", "replica", in.self.Place.String())
-	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return a.watchChildren(gctx) })
-	g.Go(func() error { return a.keepSnapshots(gctx, in.membership) })
-	g.Go(func() error { return a.keepArchives(gctx, in.membership) })
-	if in.apart {
-		g.Go(func() error { return a.comeHome(gctx, in) })
-	}
-	err := g.Wait()
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, ErrStartAgain):
+	<-ctx.Done()
+	if cause := context.Cause(ctx); errors.Is(cause, ErrStartAgain) {
 		return &PhaseError{Phase: PhaseKeep, Err: cause}
-	case ctx.Err() != nil:
-		return nil // asked to stop
 	}
-	return &PhaseError{Phase: PhaseKeep, Err: fmt.Errorf("%w: %w", ErrStartAgain, err)}
+	return nil // asked to stop
 }
 
-// watchChildren frees the lease of a component that has exited, and ends the agent when the member has to be decided on again.
-func (a *Agent) watchChildren(ctx context.Context) error {
-	seen := map[string]time.Time{}
-	begin := time.Now()
-	ends := etcdEnds{last: begin}
+// watchEtcd returns an error when the member has to be decided on again.
+func (a *Agent) watchEtcd(ctx context.Context) error {
+	ends := etcdEnds{last: time.Now()}
 	for {
 		changed := a.supervisor.Changed()
 		if err := a.lookAtEtcd(&ends); err != nil {
 			return err
-		}
-		for _, l := range controlplane.Leases(a.cluster) {
-			exit, ok := a.supervisor.Exited(l.Component)
-			if !ok || !exit.At.After(begin) || exit.At.Equal(seen[l.Component]) {
-				continue
-			}
-			seen[l.Component] = exit.At
-			a.releaseLease(ctx, a.leases, l.Name, exit.At)
 		}
 		select {
 		case <-ctx.Done():
@@ -82,7 +64,7 @@ func (a *Agent) watchChildren(ctx context.Context) error {
 	}
 }
 
-// etcdEnds are the ends of the member that watchChildren has seen.
+// etcdEnds are the ends of the member that watchEtcd has seen.
 type etcdEnds struct {
 	last   time.Time // when the newest was; older ones are of a story that the boot has ended
 	failed int       // how many there were since the member was last ready
@@ -105,18 +87,4 @@ func (a *Agent) lookAtEtcd(ends *etcdEnds) error {
 		return fmt.Errorf("etcd does not come up: %s", exit)
 	}
 	return nil
-}
-
-// comeHome gives the apiserver its own member back as soon as that is a voter: another's silent death would stall it.
-func (a *Agent) comeHome(ctx context.Context, in running) error {
-	for !in.membership.WaitVoter(ctx, time.Minute) {
-		if ctx.Err() != nil {
-			return nil
-		}
-	}
-	a.plane.mu.Lock()
-	a.plane.otherEtcd = nil
-	a.plane.mu.Unlock()
-	a.cfg.Log.Info("the own member is a voter: the apiserver uses it alone from now on")
-	return a.fitPlane(ctx, in.joined)
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -230,55 +231,13 @@ func TestAMemberThatDoesNotHandOverHoldsTheStopUpForTwoSeconds(t *testing.T) {
 	}
 }
 
-// Only what is to run otherwise is started again: an apiserver that comes home costs neither the scheduler nor etcd.
-func TestFittingThePlaneRestartsOnlyWhatDiffers(t *testing.T) {
-	v := newVM(t)
-	a, in := v.identified()
-	v.certify(a, in, v.self, "uid")
-	supervised(t, a)
-	if err := a.supervisor.Start(sleeper(etcdName)); err != nil {
-		t.Fatal(err)
-	}
-	j := joined{certified{recorded: recorded{identified: in}}}
-	a.plane.otherEtcd = []string{"https://other:2379"}
-	if err := a.fitPlane(t.Context(), j); err != nil {
-		t.Fatal(err)
-	}
-	first := map[string]supervisor.Spec{}
-	for name, s := range a.plane.specs {
-		first[name] = s
-	}
-	before, _ := find(a.supervisor, replica.Scheduler)
-	if err := a.fitPlane(t.Context(), j); err != nil {
-		t.Fatal(err)
-	}
-	for name, s := range a.plane.specs {
-		if !sameProcess(first[name], s) {
-			t.Errorf("%s was started again, and nothing had changed", name)
-		}
-	}
-	a.plane.otherEtcd = nil
-	if err := a.fitPlane(t.Context(), j); err != nil {
-		t.Fatal(err)
-	}
-	if sameProcess(first[replica.APIServer], a.plane.specs[replica.APIServer]) {
-		t.Error("the apiserver still uses the other member")
-	}
-	if now, _ := find(a.supervisor, replica.Scheduler); !now.Since.Equal(before.Since) {
-		t.Errorf("the scheduler was started again: %+v, was %+v", now, before)
-	}
-	if got := a.plane.specs[replica.APIServer].After; len(got) != 1 || got[0] != etcdName {
-		t.Errorf("the apiserver comes after %v: it has to stop before etcd", got)
-	}
-}
-
-// kept is an agent in its last phase, with a membership that keeps as it is told.
-func kept(t *testing.T) (*Agent, running) {
+// kept is an agent whose member runs.
+func kept(t *testing.T) (*Agent, joined) {
 	t.Helper()
 	v := newVM(t)
 	a, in := v.identified()
 	supervised(t, a)
-	return a, running{joined: joined{certified{recorded: recorded{identified: in, membership: membershipOf(a, in)}}}}
+	return a, joined{certified{recorded: recorded{identified: in, membership: membershipOf(a, in)}}}
 }
 
 func TestKeepEndsWithoutAnErrorWhenToldTo(t *testing.T) {
@@ -315,9 +274,12 @@ func TestARemovedMemberEndsTheAgent(t *testing.T) {
 	if err := a.lookAtEtcd(&etcdEnds{last: time.Now()}); err != nil {
 		t.Errorf("an exit from before: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	if err := a.keep(ctx, in); !errors.Is(err, etcdmember.ErrRemoved) || !errors.Is(err, ErrStartAgain) {
+	ctx, stop := a.keepMember(t.Context(), in)
+	defer stop()
+	// It is started again, and ends again, beside a control plane that is not there yet.
+	defer a.keepControlPlane(ctx, in)()
+	_, err := enter(ctx, a, PhaseControlPlane, in, a.awaitAPIServer)
+	if !errors.Is(err, etcdmember.ErrRemoved) || !errors.Is(err, ErrStartAgain) {
 		t.Errorf("%v", err)
 	}
 }
@@ -339,6 +301,32 @@ func TestWhatUsedARemovedMemberStopsSoon(t *testing.T) {
 		if s.State != supervisor.Stopped || s.Name == replica.APIServer && !strings.Contains(s.Reason, "asked to stop within "+orphanTimeout.String()) {
 			t.Errorf("%s is %s: %s", s.Name, s.State, s.Reason)
 		}
+	}
+}
+
+// A frozen disk blocks etcd in the kernel, so that it does not end however it is told to. What has clients must not wait for that.
+func TestAnEtcdThatDoesNotEndHoldsNoOrphanUp(t *testing.T) {
+	a := newVM(t).agent()
+	stop := a.superviseChildren(t.Context())
+	for name, script := range map[string]string{etcdName: "trap '' TERM; while :; do sleep 0.1; done", replica.APIServer: "sleep 1000"} {
+		if err := a.supervisor.Start(supervisor.Spec{Name: name, Path: "/bin/sh", Args: []string{"-c", script}, StopTimeout: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stopped := make(chan error, 1)
+	pid := 0
+	eventually(t, "etcd runs", func() bool { s, _ := find(a.supervisor, etcdName); pid = s.PID; return pid != 0 })
+	time.Sleep(100 * time.Millisecond) // until its shell has come to the trap
+	go func() { stopped <- stop(etcdmember.ErrRemoved) }()
+	eventually(t, "the apiserver has ended", func() bool { s, _ := find(a.supervisor, replica.APIServer); return s.State == supervisor.Stopped })
+	if s, _ := find(a.supervisor, etcdName); s.State != supervisor.Stopping {
+		t.Errorf("etcd is %s: this test shows nothing", s.State)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
 	}
 }
 

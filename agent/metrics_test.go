@@ -40,7 +40,6 @@ func TestTheMetricsSayWhatIsWaitedFor(t *testing.T) {
 		t.Errorf("it shows what it cannot know:\n%s", got)
 	}
 	a, in := v.identified()
-	a.binaries = func() error { return nil }
 	v.established(v.self.Place, "added")
 	v.record.err = errBroken
 	ctx, cancel := context.WithCancel(t.Context())
@@ -48,7 +47,7 @@ func TestTheMetricsSayWhatIsWaitedFor(t *testing.T) {
 	go func() { defer close(ended); a.readRecord(ctx, in) }()
 	eventually(t, "it waits", func() bool { return strings.Contains(scraped(t, a), "record-unreadable") })
 	want(`quorate_wait_seconds\{name="record-unreadable",row="2"\} \S+`, `quorate_row\{row="2",table="replica"\} 1`, `quorate_incarnation 1`)
-	a.holdWait(Blocked{Row: "2", Name: "record-unreadable"}) // the same series from both sides must not fail the scrape
+	a.waits.add(Blocked{Row: "2", Name: "record-unreadable"}) // the same series from both sides must not fail the scrape
 	want(`quorate_wait_seconds\{name="record-unreadable",row="2"\} \S+`)
 	cancel()
 	<-ended

@@ -26,7 +26,6 @@ const (
 var deadlines = map[Phase]time.Duration{
 	PhaseIdentity:     2 * time.Minute,  // the metadata server is on the same host; its client tries again meanwhile
 	PhaseCertificates: 30 * time.Second, // KMS may be slow, and is tried again; a wrong seal.key is read anew only by the next start
-	PhaseControlPlane: 10 * time.Minute,
 }
 
 // PhaseError says in which phase the boot ended. cmd gives an exit code to some of its causes.

@@ -14,65 +14,40 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 )
 
-// ErrPreflight is in every error that says what this machine lacks.
-var ErrPreflight = errors.New("this machine is not fit to be a master")
-
-// unfit marks an error with ErrPreflight, which does not show in its text: the error says what is lacking.
-type unfit struct{ error }
-
-// Unwrap returns the sentinel and the error's own causes.
-func (u unfit) Unwrap() []error { return []error{ErrPreflight, u.error} }
-
 // leastRoom is what a data disk must have left before a cluster is seeded on it: a log, a database and one snapshot.
 const leastRoom = 512 << 20
 
-// checkBinaries asks the programs for their versions, beside the rest of the boot; a.binaries waits for the answer, and asks again while
-// something is wrong: what is repaired ends the wait without a hand. a.binaries is called from one goroutine.
-// ctx ends it; the function that checkBinaries returns waits for that.
-func (a *Agent) checkBinaries(ctx context.Context, in identified) (wait func()) {
-	check := func() error {
-		specs, _, err := controlplane.Components(controlplane.Input{
-			Identity: in.self, Cluster: in.cluster, Files: a.files, LogDir: a.cfg.LogDir, RunDir: a.cfg.RunDir,
-		})
-		if err == nil {
-			err = controlplane.CheckBinaries(ctx, specs, controlplane.KubernetesMinor)
-		}
-		if err != nil {
-			return unfit{err}
-		}
-		return nil
-	}
-	done := make(chan struct{})
-	var err error
-	go func() { defer close(done); err = check() }()
-	asked := false
-	a.binaries = func() error {
-		if <-done; asked && err != nil {
-			err = check()
-		}
-		asked = true
-		return err
-	}
-	return func() { <-done }
-}
-
 // preflight says why this VM is not fit to seed: a cluster must not be founded where its control plane cannot run.
-func (a *Agent) preflight(context.Context) error {
-	errs := []error{a.binaries(), a.room(), a.leavesOfThisCluster()}
+func (a *Agent) preflight(ctx context.Context, in identified) error {
+	errs := []error{a.programsUsable(ctx, in), a.room(), a.leavesOfThisCluster()}
 	if !(&etcdChild{a.supervisor, a.cfg.Self}).Running() {
 		errs = append(errs, a.portsFree())
 	}
 	return errors.Join(errs...)
 }
 
+// readPrograms asks the programs for their versions beside the rest of the boot: that reads them from the disk before they are needed.
+func (a *Agent) readPrograms(ctx context.Context, in identified) {
+	specs, _, _ := controlplane.Components(a.componentsInput(in)) // who needs them says what is wrong with them
+	for _, s := range specs {
+		a.programs.ask(ctx, s)
+	}
+}
+
+// programsUsable names every program that the control plane could not be started with.
+func (a *Agent) programsUsable(ctx context.Context, in identified) error {
+	specs, _, err := controlplane.Components(a.componentsInput(in))
+	return errors.Join(append(a.programs.check(ctx, specs), err)...)
+}
+
 func (a *Agent) room() error {
 	dir := a.cluster.Etcd.DataDir
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return unfit{fmt.Errorf("look at the disk of %s: %w", dir, err)}
+		return fmt.Errorf("look at the disk of %s: %w", dir, err)
 	}
 	if free := st.Bavail * uint64(st.Bsize); free < leastRoom {
-		return unfit{fmt.Errorf("the disk of %s has %d MiB left; at least %d MiB are needed", dir, free>>20, leastRoom>>20)}
+		return fmt.Errorf("the disk of %s has %d MiB left; at least %d MiB are needed", dir, free>>20, leastRoom>>20)
 	}
 	return nil
 }
@@ -90,11 +65,11 @@ func (a *Agent) leavesOfThisCluster() error {
 		err = json.Unmarshal(b, &bound)
 	}
 	if err != nil {
-		return unfit{fmt.Errorf("read whose certificates %s holds: %w", a.files.Dir, err)}
+		return fmt.Errorf("read whose certificates %s holds: %w", a.files.Dir, err)
 	}
 	if uid := a.membership.Shown().ClusterUID; bound.ClusterUID != uid {
-		return unfit{fmt.Errorf("%s holds the certificates of the cluster with uid %s, and this is %s; use an empty data disk, or move that folder away",
-			a.files.Dir, bound.ClusterUID, uid)}
+		return fmt.Errorf("%s holds the certificates of the cluster with uid %s, and this is %s; use an empty data disk, or move that folder away",
+			a.files.Dir, bound.ClusterUID, uid)
 	}
 	return nil
 }
@@ -104,7 +79,7 @@ func (a *Agent) portsFree() error {
 	var errs []error
 	for _, port := range append(etcdmember.Ports(), a.cluster.Endpoint.Port) {
 		if err := portFree(port); err != nil {
-			errs = append(errs, unfit{fmt.Errorf("port %d is in use by another program: %w", port, err)})
+			errs = append(errs, fmt.Errorf("port %d is in use by another program: %w", port, err))
 		}
 	}
 	return errors.Join(errs...)

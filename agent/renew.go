@@ -39,11 +39,11 @@ func (a *Agent) renew(ctx context.Context, in certified) {
 		}
 		report, err := a.renewOnce(ctx, in)
 		if err != nil && ctx.Err() == nil {
-			a.hold("certificates-not-renewed", err, "It is tried again every half minute; what runs goes on until its certificates expire.")
+			a.waits.hold("certificates-not-renewed", err, "It is tried again every half minute; what runs goes on until its certificates expire.")
 			pause = renewRetry
 			continue
 		}
-		a.release("certificates-not-renewed")
+		a.waits.release("certificates-not-renewed")
 		pause = untilRenewal(report, time.Now())
 	}
 }
@@ -60,7 +60,7 @@ func untilRenewal(report certs.Report, now time.Time) time.Duration {
 }
 
 // renewOnce brings the certificates up to date. A controller-manager that was started without the authority's key is started again
-// with it once there is a bundle.
+// with it once it is there.
 func (a *Agent) renewOnce(ctx context.Context, in certified) (certs.Report, error) {
 	report, err := certs.Ensure(a.request(in.recorded, generations{}))
 	if err == nil && len(report.Pending) == 0 {
@@ -72,8 +72,6 @@ func (a *Agent) renewOnce(ctx context.Context, in certified) (certs.Report, erro
 	}
 	report, err = certs.Ensure(a.request(in.recorded, found))
 	a.logChanges(report)
-	if err != nil || !a.planeBegun() {
-		return report, err
-	}
-	return report, a.fitPlane(ctx, joined{in})
+	a.wantFit()
+	return report, err
 }

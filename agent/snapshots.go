@@ -38,12 +38,12 @@ type snapshotTurns interface {
 
 // keepSnapshots saves a snapshot whenever it is this replica's turn, until ctx is done. It blocks nothing, and nothing but ctx ends it: a saving that fails
 // is tried again, later and later, while the other replicas' turns come.
-func (a *Agent) keepSnapshots(ctx context.Context, m snapshotTurns) error {
+func (a *Agent) keepSnapshots(ctx context.Context, m snapshotTurns) {
 	var d snapshotDuty
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-time.After(snapshotPeriod):
 		}
 		if turn, ok := m.SnapshotTurn(ctx, time.Now()); ok {
@@ -85,10 +85,10 @@ func (a *Agent) showSnapshots(shown *SnapshotStatus, wait *Blocked) {
 	a.snapshots = shown
 	a.mu.Unlock()
 	if wait == nil {
-		a.release(snapshotOverdue)
+		a.waits.release(snapshotOverdue)
 		return
 	}
-	a.holdWait(*wait)
+	a.waits.add(*wait)
 }
 
 // shownTurn is a turn as the status has it; nil where the record shows no open epoch, so that nothing can be said of its snapshots.

@@ -23,7 +23,6 @@ func TestStartAnywayIsForThisBootAlone(t *testing.T) {
 	if _, err := ReadExplanation(t.Context(), socket); !errors.Is(err, ErrRefused) {
 		t.Errorf("it explains what it has not seen: %v", err)
 	}
-	a.binaries = func() error { return nil }
 	v.established(v.self.Place, "started")
 	v.record.err = errBroken
 	go a.readRecord(t.Context(), in)

@@ -1,19 +1,47 @@
 package agent
 
 import (
+	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
-// waits are what this replica waits for beside the rows of the membership's table, in the order in which they began.
+// waits are what this replica waits for beside the rows of the membership's table, in the order in which they began. The log hears
+// each reason once, and no line is written under the lock: a log that is stuck keeps no answer back.
 type waits struct {
-	mu   sync.Mutex
-	list []Blocked
+	log *slog.Logger
+
+	mu    sync.Mutex
+	phase Phase
+	list  []Blocked
 }
 
-// begin notes a wait, or a new reason of one, and reports whether that is news. A wait keeps its beginning and its row.
-func (w *waits) begin(b Blocked) (news bool) {
+// enter notes the phase: it is the row of the waits that begin in it.
+func (w *waits) enter(p Phase) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.phase = p
+}
+
+// hold says what is waited for, until release is called.
+func (w *waits) hold(name string, cause error, next string) {
+	w.mu.Lock()
+	row := string(w.phase)
+	w.mu.Unlock()
+	w.add(Blocked{Row: row, Name: name, Reason: cause.Error(), Since: time.Now(), Next: next})
+}
+
+// add is hold for a wait whose row and beginning are known. A wait keeps both while its reason changes.
+func (w *waits) add(b Blocked) {
+	if w.put(b) {
+		w.log.Warn("blocked", "phase", b.Row, "name", b.Name, "reason", b.Reason, "next", b.Next)
+	}
+}
+
+func (w *waits) put(b Blocked) (news bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := w.index(b.Name)
@@ -27,8 +55,14 @@ func (w *waits) begin(b Blocked) (news bool) {
 	return news
 }
 
-// end forgets a wait, and reports whether there was one.
-func (w *waits) end(name string) bool {
+// release ends a wait, if there is one of that name.
+func (w *waits) release(name string) {
+	if w.remove(name) {
+		w.log.Info("no longer blocked", "name", name)
+	}
+}
+
+func (w *waits) remove(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := w.index(name)
@@ -48,29 +82,21 @@ func (w *waits) index(name string) int {
 	return slices.IndexFunc(w.list, func(b Blocked) bool { return b.Name == name })
 }
 
-// hold says what is waited for, until release is called. Its row is the phase in which the wait began.
-func (a *Agent) hold(name string, cause error, next string) {
-	a.mu.Lock()
-	phase := a.phase
-	a.mu.Unlock()
-	a.holdWait(Blocked{Row: string(phase), Name: name, Reason: cause.Error(), Since: time.Now(), Next: next})
-}
-
-// holdWait is hold for a wait whose row and beginning are known. The log hears each reason once, and no line is written under a lock.
-func (a *Agent) holdWait(b Blocked) {
-	if a.waits.begin(b) {
-		a.cfg.Log.Warn("blocked", "phase", b.Row, "name", b.Name, "reason", b.Reason, "next", b.Next)
-	}
-}
-
-// release ends a wait, if there is one of that name.
-func (a *Agent) release(name string) {
-	if a.waits.end(name) {
-		a.cfg.Log.Info("no longer blocked", "name", name)
-	}
-}
-
 // blocked is a wait of no phase.
 func blocked(name, reason, next string, since time.Time) *Blocked {
 	return &Blocked{Name: name, Reason: reason, Next: next, Since: since}
+}
+
+// oneLine is all faults in one; nil: there is none.
+func oneLine(faults []error) error {
+	var texts []string
+	for _, err := range faults {
+		if err != nil {
+			texts = append(texts, err.Error())
+		}
+	}
+	if texts == nil {
+		return nil
+	}
+	return errors.New(strings.Join(texts, "; "))
 }

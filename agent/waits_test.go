@@ -11,14 +11,14 @@ import (
 func TestAWaitOfTheAgentKeepsItsBeginning(t *testing.T) {
 	a := newVM(t).agent()
 	a.setPhase(PhaseKeep)
-	a.hold("certificates-not-renewed", errBroken, "n")
+	a.waits.hold("certificates-not-renewed", errBroken, "n")
 	since := a.waits.all()[0].Since
-	a.hold("certificates-not-renewed", errors.New("broken otherwise"), "n")
+	a.waits.hold("certificates-not-renewed", errors.New("broken otherwise"), "n")
 	if s := a.status(t.Context()); len(s.Blocked) != 1 || !s.Blocked[0].Since.Equal(since) || s.Blocked[0].Reason != "broken otherwise" || s.Blocked[0].Row != "keep" {
 		t.Errorf("%+v", s.Blocked)
 	}
-	a.release("another")
-	a.release("certificates-not-renewed")
+	a.waits.release("another")
+	a.waits.release("certificates-not-renewed")
 	if s := a.status(t.Context()); len(s.Blocked) != 0 {
 		t.Errorf("%+v", s.Blocked)
 	}
@@ -36,16 +36,16 @@ func (l *stuckLog) Write(p []byte) (int, error) {
 // The watchdog's question takes the agent's locks: a line that is written under one of them makes a log that is stuck the agent's death.
 func TestALogThatIsStuckKeepsTheWatchdogsAnswerNotBack(t *testing.T) {
 	for name, do := range map[string]func(a *Agent){
-		"a wait":              func(a *Agent) { a.hold("certificates-not-renewed", errBroken, "n") },
+		"a wait":              func(a *Agent) { a.waits.hold("certificates-not-renewed", errBroken, "n") },
 		"a snapshot":          func(a *Agent) { a.showSnapshots(nil, blocked(snapshotOverdue, "r", "n", time.Now())) },
 		"a refused bundle":    func(a *Agent) { a.refuse(errBroken) },
-		"the end of a wait":   func(a *Agent) { a.waits.begin(Blocked{Name: "w"}); a.release("w") },
-		"a snapshot that was": func(a *Agent) { a.waits.begin(Blocked{Name: snapshotOverdue}); a.showSnapshots(nil, nil) },
+		"the end of a wait":   func(a *Agent) { a.waits.put(Blocked{Name: "w"}); a.waits.release("w") },
+		"a snapshot that was": func(a *Agent) { a.waits.put(Blocked{Name: snapshotOverdue}); a.showSnapshots(nil, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log stuckLog
 			a := newVM(t).agent()
-			a.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+			a.waits.log = slog.New(slog.NewTextHandler(&log, nil))
 			log.Lock()
 			said := make(chan struct{})
 			go func() { defer close(said); do(a) }()

@@ -77,7 +77,7 @@ func (v *vm) agent() *Agent {
 	if err := os.MkdirAll(cfg.RunDir, 0o700); err != nil {
 		v.t.Fatal(err)
 	}
-	return &Agent{cfg: cfg, supervisor: supervisor.New(supervisor.Config{LogDir: cfg.LogDir})}
+	return newAgent(cfg, supervisor.New(supervisor.Config{LogDir: cfg.LogDir}))
 }
 
 // identified is an agent behind its first phase.

@@ -26,7 +26,7 @@ func program(t *testing.T, script string, perm os.FileMode) string {
 	return path
 }
 
-func TestCheckBinaries(t *testing.T) {
+func TestCheckBinary(t *testing.T) {
 	dir := t.TempDir()
 	for _, tc := range []struct {
 		name, component, path string
@@ -45,7 +45,7 @@ func TestCheckBinaries(t *testing.T) {
 		{"a program that fails", replica.APIServer, program(t, "exit 3", 0o755), []string{"--version: exit status 3"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			err := CheckBinaries(t.Context(), []supervisor.Spec{{Name: tc.component, Path: tc.path}}, KubernetesMinor)
+			err := CheckBinary(t.Context(), supervisor.Spec{Name: tc.component, Path: tc.path}, KubernetesMinor)
 			if len(tc.want) == 0 {
 				if err != nil {
 					t.Fatal(err)
@@ -64,18 +64,11 @@ func TestCheckBinaries(t *testing.T) {
 	}
 }
 
-func TestCheckBinariesNamesEveryFault(t *testing.T) {
-	err := CheckBinaries(t.Context(), []supervisor.Spec{{Name: "one", Path: "/absent/one"}, {Name: "two", Path: "/absent/two"}}, KubernetesMinor)
-	if err == nil || !strings.Contains(err.Error(), "/absent/one") || !strings.Contains(err.Error(), "/absent/two") {
-		t.Errorf("got %v, want both", err)
-	}
-}
-
-// TestCheckBinariesEnds: a hung program holds nobody up longer than the caller allows, and is not called unusable.
-func TestCheckBinariesEnds(t *testing.T) {
+// TestCheckBinaryEnds: a hung program holds nobody up longer than the caller allows, and is not called unusable.
+func TestCheckBinaryEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	err := CheckBinaries(ctx, []supervisor.Spec{{Name: replica.APIServer, Path: program(t, "exec sleep 60", 0o755)}}, KubernetesMinor)
+	err := CheckBinary(ctx, supervisor.Spec{Name: replica.APIServer, Path: program(t, "exec sleep 60", 0o755)}, KubernetesMinor)
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrBinary) {
 		t.Errorf("got %v, want the deadline", err)
 	}

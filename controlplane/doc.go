@@ -10,7 +10,7 @@
 //
 // Components is pure: the same input gives the same command lines, byte for byte, so that the agent can compare two of
 // them and know whether a process must be restarted. It writes nothing; the agent writes the files before it starts the
-// processes. CheckBinaries alone touches the machine.
+// processes. CheckBinary alone touches the machine.
 //
 // Guarantees: nobody anonymous reaches more than /livez, /readyz and /healthz of the apiserver; every connection is TLS 1.2
 // or newer; every component has a client certificate of its own; no private key is on a command line; an extra argument of

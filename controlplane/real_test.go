@@ -78,8 +78,10 @@ func realControlPlane(t *testing.T) {
 	p.admin = ensureCertificates(t, p.in)
 	startEtcd(t, p.in)
 	specs := p.specs(t, true)
-	if err := CheckBinaries(t.Context(), specs, KubernetesMinor); err != nil {
-		t.Fatal(err)
+	for _, s := range specs {
+		if err := CheckBinary(t.Context(), s, KubernetesMinor); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var running []*process
 	for _, s := range specs {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,7 +80,7 @@ func TestAgentEndsWithACodeOfItsOwn(t *testing.T) {
 
 func TestCausesInsideAPhaseKeepTheirCode(t *testing.T) {
 	for cause, code := range map[error]int{
-		record.ErrRecord: exitRecord, record.ErrSealKey: exitSeal, gce.ErrMetadata: exitMetadata, agent.ErrPreflight: exitPreflight,
+		record.ErrRecord: exitRecord, record.ErrSealKey: exitSeal, gce.ErrMetadata: exitMetadata, syscall.ENOSPC: exitNoRoom,
 		etcdmember.ErrRemoved: exitRemoved, errors.New("anything else"): exitFailure,
 	} {
 		err := &agent.PhaseError{Phase: agent.PhaseCertificates, Err: fmt.Errorf("not done within 5m: %w", errors.Join(errors.New("other"), cause))}

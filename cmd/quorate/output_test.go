@@ -16,8 +16,8 @@ func TestWhatCannotBePrintedIsAnError(t *testing.T) {
 	defer full.Close()
 	for _, output := range []string{"", "json", "yaml"} {
 		err := printAs(full, output, map[string]int{"a": 1}, func(w io.Writer) { fmt.Fprintln(w, "a 1") })
-		if err == nil || exitCode(err) != exitPreflight {
-			t.Errorf("-o %q: %v, exit code %d; want that the disk is full, and %d", output, err, exitCode(err), exitPreflight)
+		if err == nil || exitCode(err) != exitNoRoom {
+			t.Errorf("-o %q: %v, exit code %d; want that the disk is full, and %d", output, err, exitCode(err), exitNoRoom)
 		}
 	}
 }

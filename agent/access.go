@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/certs"
+)
+
+const (
+	// roleNotGranted is the wait for what this replica may do in the cluster.
+	roleNotGranted = "role-not-granted"
+	roleNext       = "It is tried again by itself, at most half a minute later. What runs goes on; `kubectl logs` and `exec` may be refused."
+	// A request that fails while other replicas join is answered a moment later.
+	firstAccessRetry, lastAccessRetry = 500 * time.Millisecond, 30 * time.Second
+	// accessTimeout bounds one try: some requests to the apiserver on this machine and, at most, one bundle that is read.
+	accessTimeout = time.Minute
+)
+
+// keepAccess opens the leases and sees that the agent's role and the kubelets' binding are there, once the apiserver is ready. It tries until
+// that is done: without them leases are not released, and the apiserver is refused by kubelets.
+func (a *Agent) keepAccess(ctx context.Context, in joined) {
+	if _, err := a.awaitAPIServer(ctx, in); err != nil {
+		return // the replica stops
+	}
+	in.makeBundle = false // there is one by now
+	retry := backoff{first: firstAccessRetry, most: lastAccessRetry}
+	for {
+		err := a.openAccess(ctx, in)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			a.waits.release(roleNotGranted)
+			return
+		}
+		a.waits.hold(roleNotGranted, err, roleNext)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retry.next()):
+		}
+	}
+}
+
+func (a *Agent) openAccess(ctx context.Context, in joined) error {
+	ctx, cancel := context.WithTimeout(ctx, accessTimeout)
+	defer cancel()
+	l, err := newLeases(a.files, in.cluster.Endpoint.Port)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.leases = l
+	a.mu.Unlock()
+	return a.grantRoles(ctx, in)
+}
+
+// grantRoles grants what is not granted. Only that needs the bundle: a boot without one asks first, and reads it where it is needed.
+func (a *Agent) grantRoles(ctx context.Context, in joined) error {
+	port, bundle := in.cluster.Endpoint.Port, in.bundle
+	if bundle == nil {
+		granted, err := rolesGranted(ctx, a.files, port)
+		if granted || err != nil {
+			return err
+		}
+		found, err := a.bundleOnce(ctx, in.recorded, in.report.Generation)
+		if err != nil {
+			return fmt.Errorf("grant the agent its role: read the bundle: %w", err)
+		}
+		bundle = found.bundle
+	}
+	cert, err := certs.BootstrapClient(bundle, time.Now())
+	if err != nil {
+		return err
+	}
+	return grantRoles(ctx, a.files, port, cert)
+}

@@ -1,0 +1,168 @@
+package agent
+
+import (
+	"crypto/tls"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/supervisor"
+)
+
+// clusterAPI is an apiserver that has objects by path. It refuses the agent until its role is there, and fails the first requests.
+type clusterAPI struct {
+	mu       sync.Mutex
+	objects  map[string][]byte
+	fails    int
+	requests []string
+}
+
+func (s *clusterAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+	w.Header().Set("Content-Type", "application/json")
+	status := func(code int, reason string) {
+		w.WriteHeader(code)
+		io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"`+reason+`"}`)
+	}
+	b, _ := io.ReadAll(r.Body)
+	switch {
+	case s.fails > 0:
+		s.fails--
+		status(http.StatusInternalServerError, "InternalError")
+	case r.Method == http.MethodPatch:
+		s.objects[r.URL.Path] = b
+		w.Write(b)
+	case s.objects[rolePath] == nil:
+		status(http.StatusForbidden, "Forbidden")
+	case s.objects[r.URL.Path] == nil:
+		status(http.StatusNotFound, "NotFound")
+	default:
+		w.Write(s.objects[r.URL.Path])
+	}
+}
+
+func (s *clusterAPI) count(method string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.requests {
+		if r[:len(method)] == method {
+			n++
+		}
+	}
+	return n
+}
+
+const (
+	rbacPath    = "/apis/rbac.authorization.k8s.io/v1/"
+	rolePath    = rbacPath + "clusterroles/quorate:agent"
+	kubeletPath = rbacPath + "clusterrolebindings/quorate:apiserver-kubelet"
+)
+
+// serving has an apiserver answer where the replica's is, with the replica's own certificate.
+func serving(t *testing.T, a *Agent, in *certified) *clusterAPI {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(a.files.Leaf(certs.APIServer), a.files.Leaf(certs.APIServer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := &clusterAPI{objects: map[string][]byte{}}
+	l := listen(t, "127.0.0.1:0")
+	server := httptest.NewUnstartedServer(api)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	server.Listener.Close()
+	server.Listener = l
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	in.cluster.Endpoint.Port = portOf(l)
+	supervised(t, a)
+	if err := a.supervisor.Start(sleeper("kube-apiserver")); err != nil {
+		t.Fatal(err)
+	}
+	return api
+}
+
+// The roles are granted however often that fails at first: without them nobody frees leases, and kubelets refuse the apiserver.
+func TestTheRolesAreGrantedUntilThatIsDone(t *testing.T) {
+	_, a, in := renewing(t)
+	api := serving(t, a, &in)
+	api.fails = 2
+	done := make(chan struct{})
+	go func() { defer close(done); a.keepAccess(t.Context(), joined{in}) }()
+	eventually(t, "the failure is said", func() bool {
+		return slices.ContainsFunc(a.waits.all(), func(b Blocked) bool { return b.Name == roleNotGranted })
+	})
+	<-done
+	if len(api.objects) != 3 || api.objects[kubeletPath] == nil || len(a.waits.all()) != 0 || a.leases == nil {
+		t.Errorf("granted %d, waits %+v", len(api.objects), a.waits.all())
+	}
+}
+
+// A boot that has not read the bundle asks whether the roles are there, and reads it where they are not.
+func TestABootWithoutTheBundleGrantsWhatIsNotGranted(t *testing.T) {
+	v, a, in := renewing(t)
+	api := serving(t, a, &in)
+	in.bundle = nil
+	without := func() (patches int) {
+		t.Helper()
+		api.mu.Lock()
+		api.requests = nil
+		api.mu.Unlock()
+		a.keepAccess(t.Context(), joined{in})
+		return api.count(http.MethodPatch)
+	}
+	if n := without(); n != 3 || len(api.objects) != 3 {
+		t.Errorf("nothing is granted: %d patches", n)
+	}
+	v.bundles.err = errBroken // it is not needed from here on
+	if n := without(); n != 0 || api.count(http.MethodGet) != 3 {
+		t.Errorf("all is granted: %d patches, %q", n, api.requests)
+	}
+	v.bundles.err = nil
+	other := []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"x"}}`)
+	for _, c := range []struct {
+		name, path string
+		is         []byte
+	}{
+		{"another role", rolePath, other},
+		{"another binding", kubeletPath, other},
+		{"a binding that was taken away", kubeletPath, nil},
+		{"a role that was taken away", rolePath, nil},
+	} {
+		api.objects[c.path] = c.is
+		if n := without(); n != 3 {
+			t.Errorf("%s: %d patches", c.name, n)
+		}
+	}
+}
+
+// Nothing is asked of an apiserver that is not ready, for as long as it takes.
+func TestTheRolesWaitForTheAPIServer(t *testing.T) {
+	_, a, in := renewing(t)
+	api := serving(t, a, &in)
+	if err := a.supervisor.Stop(t.Context(), "kube-apiserver"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); a.keepAccess(t.Context(), joined{in}) }()
+	select {
+	case <-done:
+		t.Error("granted by whom?")
+	default:
+	}
+	if n := api.count(""); n != 0 || len(a.waits.all()) != 0 {
+		t.Errorf("%d requests, waits %+v", n, a.waits.all())
+	}
+	if err := a.supervisor.Start(supervisor.Spec{Name: "kube-apiserver", Path: "/bin/sleep", Args: []string{"1000"}}); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if len(api.objects) != 3 {
+		t.Errorf("granted %d", len(api.objects))
+	}
+}

@@ -1,0 +1,300 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/controlplane"
+	"github.com/quorate/quorate/internal/durable"
+	"github.com/quorate/quorate/supervisor"
+)
+
+const (
+	// fitPeriod is the longest time between two fits: what has to run may have changed without a word.
+	fitPeriod = time.Minute
+	// fitHurry is the time between two fits while a component is not ready: its program may be put right at any moment.
+	fitHurry = time.Second
+	// A fit that failed is tried again after firstFitRetry, and later and later, up to lastFitRetry: what a person repairs is taken up
+	// within that.
+	firstFitRetry, lastFitRetry = time.Second, 10 * time.Second
+	// componentPatience is how long a component may be not ready before that is a wait. A restart after a crash takes less.
+	componentPatience = 5 * time.Second
+	// stopMargin is what a process may take to be gone beyond its own time to stop: one that is not gone by then is blocked in the kernel.
+	stopMargin = 15 * time.Second
+	// defaultStop is the supervisor's own, of a spec that gives none.
+	defaultStop = 10 * time.Second
+)
+
+// The waits of the control plane. None of them ends the agent, and the member beside it votes on.
+const (
+	programUnusable   = "program-unusable"
+	componentNotReady = "component-not-ready"
+	notFitted         = "control-plane-not-fitted"
+)
+
+// components brings the processes of the control plane in line with what they have to be, again and again: at the start, when the own
+// member is a voter, when the authority's key is there, when a program is put right. It compares what runs with what has to run and
+// remembers nothing else, so a fit that failed is simply tried again. Its one goroutine has it to itself.
+type components struct {
+	log        *slog.Logger
+	logDir     string
+	supervisor *supervisor.Supervisor
+	programs   *programs
+	waits      *waits
+	// input says what they have to be, but for encryption and the other members that the apiserver uses.
+	input  func() controlplane.Input
+	others []string
+	// encryption is the apiserver's EncryptionConfiguration, which holds keys; nil until it is decided.
+	encryption       []byte
+	decideEncryption func() ([]byte, error)
+	// wanted asks for a fit now. home is closed once the apiserver needs no other member any more.
+	wanted, home <-chan struct{}
+
+	started map[string]started
+	down    map[string]down
+	retry   backoff
+	pause   time.Duration // after the last fit; 0: that went well
+	fitted  time.Time
+}
+
+// started is what a component was started with.
+type started struct {
+	spec supervisor.Spec
+	file fileID
+}
+
+// down is a component that is not ready.
+type down struct {
+	since time.Time
+	why   string
+	ended bool // why is the reason for which it ended last
+}
+
+// keep fits the components until ctx is done.
+func (c *components) keep(ctx context.Context) {
+	for {
+		changed := c.supervisor.Changed()
+		if !time.Now().Before(c.next()) {
+			c.fit(ctx)
+		}
+		c.observe(time.Now())
+		wake := time.NewTimer(c.rest(time.Now()))
+		select {
+		case <-ctx.Done():
+			wake.Stop()
+			return
+		case <-changed:
+		case <-c.wanted:
+			c.fitted = time.Time{}
+		case <-c.home:
+			c.log.Info("the own member is a voter: the apiserver uses it alone from now on")
+			c.home, c.others, c.fitted = nil, nil, time.Time{}
+		case <-wake.C:
+		}
+		wake.Stop()
+	}
+}
+
+// next is when the next fit is due.
+func (c *components) next() time.Time {
+	switch {
+	case c.pause > 0:
+		return c.fitted.Add(c.pause)
+	case len(c.down) > 0:
+		return c.fitted.Add(fitHurry)
+	}
+	return c.fitted.Add(fitPeriod)
+}
+
+// rest is how long nothing has to be done unless something changes.
+func (c *components) rest(now time.Time) time.Duration {
+	rest := c.next().Sub(now)
+	if len(c.down) > 0 {
+		rest = min(rest, fitHurry) // the patience with one of them ends
+	}
+	return max(rest, 0)
+}
+
+// fit starts what does not run, and starts anew what runs otherwise than it should. What cannot be done is a wait, and is tried again;
+// what runs meanwhile goes on.
+func (c *components) fit(ctx context.Context) {
+	unusable, failed := c.fitOnce(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	c.wait(programUnusable, unusable, "Put a program of the right version there: it is looked at again within ten seconds, and started.")
+	c.wait(notFitted, failed, "It is tried again within ten seconds; what runs goes on as it is.")
+	c.fitted, c.pause = time.Now(), 0
+	if unusable == nil && failed == nil {
+		c.retry.reset()
+		return
+	}
+	c.pause = c.retry.next()
+}
+
+// wait holds a wait while there is a cause for it.
+func (c *components) wait(name string, cause error, next string) {
+	if cause == nil {
+		c.waits.release(name)
+		return
+	}
+	c.waits.hold(name, cause, next)
+}
+
+func (c *components) fitOnce(ctx context.Context) (unusable, failed error) {
+	specs, err := c.specs()
+	if err != nil {
+		return nil, err
+	}
+	specs = slices.DeleteFunc(specs, c.runs)
+	faults := c.programs.check(ctx, specs)
+	var errs []error
+	for i, spec := range specs {
+		if faults[i] != nil {
+			errs = append(errs, c.withdraw(ctx, spec, faults[i]))
+		} else if c.hasBegun(spec.After) {
+			errs = append(errs, c.start(ctx, spec))
+		}
+	}
+	return oneLine(faults), oneLine(errs)
+}
+
+// specs are the components as they have to run, in the order of their start. The files that they read are written.
+func (c *components) specs() ([]supervisor.Spec, error) {
+	if c.encryption == nil {
+		config, err := c.decideEncryption()
+		if err != nil {
+			return nil, err
+		}
+		c.encryption = config
+	}
+	in := c.input()
+	in.OtherEtcd, in.Encryption = c.others, c.encryption
+	specs, files, err := controlplane.Components(in)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if err := writeChanged(f); err != nil {
+			return nil, err
+		}
+	}
+	specs[0].After = append(slices.Clone(specs[0].After), etcdName)
+	return specs, nil
+}
+
+// writeChanged leaves a file alone that is as it has to be: a folder without room is no reason to wait then.
+func writeChanged(f controlplane.File) error {
+	if there, err := os.ReadFile(f.Path); err == nil && bytes.Equal(there, f.Data) {
+		return nil
+	}
+	return durable.WriteFile(f.Path, f.Data, 0o600)
+}
+
+// runs says that a component was started as it has to be, and that its program is still the one that was found usable, or does not
+// matter: a process that is up has its program in memory, however its file changes.
+func (c *components) runs(spec supervisor.Spec) bool {
+	before, ok := c.started[spec.Name]
+	return ok && sameProcess(before.spec, spec) && (c.isUp(spec.Name) || before.file == identifyFile(spec.Path))
+}
+
+// isUp says that a component's process has come up and not ended since.
+func (c *components) isUp(name string) bool {
+	s, _ := find(c.supervisor, name)
+	return s.State == supervisor.Ready || s.State == supervisor.Degraded
+}
+
+// hasBegun says that the processes of those names were started, so that others may be started after them.
+func (c *components) hasBegun(names []string) bool {
+	for _, name := range names {
+		if _, ok := find(c.supervisor, name); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// withdraw stops a component that is not up and whose program has become one that cannot be used: it would be launched.
+func (c *components) withdraw(ctx context.Context, spec supervisor.Spec, fault error) error {
+	if _, ok := c.started[spec.Name]; !ok || c.isUp(spec.Name) || !errors.Is(fault, controlplane.ErrBinary) {
+		return nil
+	}
+	return c.stop(ctx, spec.Name)
+}
+
+// start starts a component, in place of the one that runs otherwise than it should.
+func (c *components) start(ctx context.Context, spec supervisor.Spec) error {
+	if _, ok := c.started[spec.Name]; ok {
+		if err := c.stop(ctx, spec.Name); err != nil {
+			return err
+		}
+	}
+	if err := c.supervisor.Start(spec); err != nil {
+		return err
+	}
+	c.started[spec.Name] = started{spec, c.programs.file(spec.Path)}
+	return nil
+}
+
+// stop stops a component that was started here. One that does not end even when it is killed is waited for the next time.
+func (c *components) stop(ctx context.Context, name string) error {
+	limit := c.started[name].spec.StopTimeout
+	if limit == 0 {
+		limit = defaultStop
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit+stopMargin, errors.New("it does not end"))
+	defer cancel()
+	if err := c.supervisor.Stop(ctx, name); err != nil {
+		return err
+	}
+	delete(c.started, name)
+	return nil
+}
+
+// sameProcess: the same program is run in the same way. Probes follow from the rest.
+func sameProcess(a, b supervisor.Spec) bool {
+	return a.Path == b.Path && slices.Equal(a.Args, b.Args) && slices.Equal(a.Env, b.Env) && slices.Equal(a.After, b.After)
+}
+
+// observe notes which components are not ready, and says so of those that have not been for a while. What waits for another component is
+// not named: that one is.
+func (c *components) observe(now time.Time) {
+	var late []error
+	for _, s := range c.supervisor.Status() {
+		if s.Name == etcdName || s.State == supervisor.Waiting {
+			continue
+		}
+		if s.State == supervisor.Ready || s.State == supervisor.Stopped {
+			delete(c.down, s.Name)
+			continue
+		}
+		d := c.down[s.Name].with(s, now)
+		c.down[s.Name] = d
+		if now.Sub(d.since) >= componentPatience {
+			late = append(late, fmt.Errorf("%s (%s): %s", s.Name, c.started[s.Name].spec.Path, d.why))
+		}
+	}
+	c.wait(componentNotReady, oneLine(late), "It is started again by itself. What it says is in "+c.logDir+", in the log of its name.")
+}
+
+// with adds what a component is now. Why it ended stays the reason while it is started again: that it does not answer yet says less.
+func (d down) with(s supervisor.Status, now time.Time) down {
+	if d.since.IsZero() {
+		d.since = now
+	}
+	ended, _, backoff := strings.Cut(s.Reason, "; next start in ")
+	switch {
+	case backoff:
+		d.why, d.ended = ended, true
+	case !d.ended || s.State != supervisor.Starting:
+		d.why = string(s.State) + ": " + s.Reason
+	}
+	return d
+}

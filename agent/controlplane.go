@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/controlplane"
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/supervisor"
+)
+
+// keepControlPlane runs the control plane until the returned function is called. Nothing of it ends the agent: what cannot be done is a wait.
+func (a *Agent) keepControlPlane(ctx context.Context, in joined) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	home := make(chan struct{})
+	c := a.newComponents(in, a.otherEtcd(ctx, in), home)
+	var duties sync.WaitGroup
+	if len(c.others) > 0 {
+		duties.Go(func() { comeHome(ctx, in, home) })
+	}
+	duties.Go(func() { c.keep(ctx) })
+	duties.Go(func() { a.keepAccess(ctx, in) })
+	duties.Go(func() { a.releaseExited(ctx) })
+	return func() { cancel(); duties.Wait() }
+}
+
+func (a *Agent) newComponents(in joined, others []string, home <-chan struct{}) *components {
+	return &components{
+		log: a.cfg.Log, logDir: a.cfg.LogDir, supervisor: a.supervisor, programs: &a.programs, waits: a.waits,
+		input:            func() controlplane.Input { return a.componentsInput(in.identified) },
+		decideEncryption: func() ([]byte, error) { return a.decideEncryption(in.cluster) },
+		others:           others, wanted: a.fitWanted, home: home,
+		started: map[string]started{}, down: map[string]down{}, retry: backoff{first: firstFitRetry, most: lastFitRetry},
+	}
+}
+
+// awaitAPIServer waits until the apiserver is ready for the first time. The others come after it by themselves.
+func (a *Agent) awaitAPIServer(ctx context.Context, in joined) (joined, error) {
+	for {
+		changed := a.supervisor.Changed()
+		if s, ok := find(a.supervisor, replica.APIServer); ok && s.State == supervisor.Ready {
+			return in, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return in, errors.New("the apiserver was not ready yet")
+		}
+	}
+}
+
+// componentsInput says how the control plane has to run, as far as the disk and the configuration say it.
+func (a *Agent) componentsInput(in identified) controlplane.Input {
+	return controlplane.Input{
+		Identity: in.self, Cluster: in.cluster, Files: a.files, Signing: a.canSign(), LogDir: a.cfg.LogDir, RunDir: a.cfg.RunDir,
+	}
+}
+
+// canSign reports whether the authority's key is at hand for the controller-manager.
+func (a *Agent) canSign() bool {
+	_, err := os.Stat(a.files.CASignerKey(certs.Kubernetes))
+	return err == nil
+}
+
+// wantFit has the components compared with what they have to be, if they run.
+func (a *Agent) wantFit() {
+	select {
+	case a.fitWanted <- struct{}{}:
+	default: // one is wanted already
+	}
+}
+
+// otherEtcd names other replicas' members for an apiserver whose own member cannot serve it alone: a learner refuses
+// what is not its own, and a member whose client port is late would make the boot wait. A voter's apiserver uses its own
+// member alone, because a member that dies silently stalls every request that went to it.
+func (a *Agent) otherEtcd(ctx context.Context, in joined) (urls []string) {
+	s, err := in.membership.Status(ctx)
+	if err == nil && !s.Learner && s.Ready {
+		return nil
+	}
+	for _, m := range s.Members {
+		place, _, ok := etcdmember.ParseMemberName(m.Name)
+		if !ok || m.Learner || m.ID == s.MemberID {
+			continue
+		}
+		url := etcdmember.ClientURL(place.DNSName(in.cluster.Name))
+		if m.ID == s.Leader {
+			urls = slices.Insert(urls, 0, url)
+		} else {
+			urls = append(urls, url)
+		}
+	}
+	return urls
+}
+
+// comeHome says so once the own member is a voter: another's silent death would stall an apiserver that uses it.
+func comeHome(ctx context.Context, in joined, home chan<- struct{}) {
+	for !in.membership.WaitVoter(ctx, time.Minute) {
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	close(home)
+}
+
+// releaseExited frees the lease of each component that has exited, so that nobody waits for it to run out.
+func (a *Agent) releaseExited(ctx context.Context) {
+	seen := map[string]time.Time{}
+	begin := time.Now()
+	for {
+		changed := a.supervisor.Changed()
+		for _, l := range controlplane.Leases(a.cluster) {
+			exit, ok := a.supervisor.Exited(l.Component)
+			if !ok || !exit.At.After(begin) || exit.At.Equal(seen[l.Component]) {
+				continue
+			}
+			seen[l.Component] = exit.At
+			a.releaseLease(ctx, l.Name, exit.At)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
