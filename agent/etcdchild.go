@@ -15,10 +15,12 @@ const etcdName = "etcd"
 // etcdStopTimeout is enough for a leader to hand over and for the database to be closed.
 const etcdStopTimeout = 15 * time.Second
 
-// How often a member that starts is asked whether it answers, and how long that may take.
+// How the member's process is asked whether it answers: how often, how long one answer may take, and for how long it may fail
+// to until it is started again. A start reads the log and the database, which may take minutes on a slow disk: breaking that off
+// would make it begin again.
 const (
-	startPeriod   = 50 * time.Millisecond
-	startPatience = 10 * time.Minute
+	startPeriod, startTimeout, startLimit = 50 * time.Millisecond, 1 * time.Second, 10 * time.Minute
+	livePeriod, liveTimeout, liveLimit    = 5 * time.Second, 3 * time.Second, 20 * time.Second
 )
 
 // etcdChild runs the member as a supervised process: this program as `quorate run-etcd`.
@@ -54,12 +56,12 @@ func (c *etcdChild) spec(socket string) supervisor.Spec {
 		_, err := etcdmember.ReadStatus(ctx, socket)
 		return err
 	}
+	alive := func(ctx context.Context) error { return etcdmember.Alive(ctx, socket) }
 	return supervisor.Spec{
 		Name: etcdName, Path: c.self, Args: []string{"run-etcd", "--config", etcdmember.ConfigOf(socket)}, StopTimeout: etcdStopTimeout,
-		// A member that copies its state, or waits for a quorum, is well: only one that does not answer at all hangs. It answers once it
-		// has read its log and its database, which may take minutes on a slow disk: breaking that off would make it begin again.
-		Start: &supervisor.Probe{Check: answers, Period: startPeriod, Timeout: time.Second, Failures: int(startPatience / startPeriod)},
-		Live:  &supervisor.Probe{Check: func(ctx context.Context) error { return etcdmember.Alive(ctx, socket) }, Period: 5 * time.Second, Timeout: 3 * time.Second, Failures: 4},
+		// A member that copies its state, or waits for a quorum, is well: only one that does not answer at all hangs.
+		Start: &supervisor.Probe{Period: startPeriod, Timeout: startTimeout, Limit: startLimit, Check: answers},
+		Live:  &supervisor.Probe{Period: livePeriod, Timeout: liveTimeout, Limit: liveLimit, Check: alive},
 		Ready: &supervisor.Probe{Period: time.Second, Timeout: time.Second, Check: func(ctx context.Context) error {
 			s, err := etcdmember.ReadStatus(ctx, socket)
 			if err == nil && s.Leader == 0 {
@@ -81,7 +83,7 @@ func (c *etcdChild) Stop(ctx context.Context) error {
 // Running reports whether the process exists or is being made: its directory is its own then.
 func (c *etcdChild) Running() bool {
 	s, ok := find(c.supervisor, etcdName)
-	return ok && (s.PID != 0 || s.State == supervisor.Starting || s.State == supervisor.Stopping)
+	return ok && (s.PID != 0 || s.State == supervisor.Starting)
 }
 
 func find(s *supervisor.Supervisor, name string) (supervisor.Status, bool) {

@@ -335,7 +335,7 @@ func TestAMemberThatDoesNotComeUpIsDecidedOnAgain(t *testing.T) {
 	defer a.superviseChildren(t.Context())(nil)
 	ends := etcdEnds{last: time.Now()}
 	if err := a.supervisor.Start(supervisor.Spec{Name: etcdName, Path: "/bin/sh", Args: []string{"-c", "exit 1"},
-		Start: &supervisor.Probe{Check: func(context.Context) error { return errBroken }, Failures: 1000}}); err != nil {
+		Start: &supervisor.Probe{Check: func(context.Context) error { return errBroken }, Limit: time.Hour}}); err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n < crashLoop; n++ {

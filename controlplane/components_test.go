@@ -85,7 +85,7 @@ func describe(specs []supervisor.Spec, files []File) string {
 			probe *supervisor.Probe
 		}{{"start", s.Start}, {"live", s.Live}, {"ready", s.Ready}} {
 			if p.probe != nil {
-				fmt.Fprintf(&b, "%s every %s within %s, %d times\n", p.name, p.probe.Period, p.probe.Timeout, p.probe.Failures)
+				fmt.Fprintf(&b, "%s every %s within %s, fails after %s\n", p.name, p.probe.Period, p.probe.Timeout, p.probe.Limit)
 			}
 		}
 		b.WriteString("\n")

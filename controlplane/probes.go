@@ -15,33 +15,32 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// How components are asked. kubeadm gives a start 4 minutes and a live process 8 misses at 10 s; kube-up 3 misses at 10 s
-// with time-outs of 15 s. A replica that is alone should be back sooner, and one that is slow must not be shot: a refused answer
-// restarts after 20 s, a hang after 60 s.
+// How components are asked. All limits are times, so that checks that hang give a process no more than checks that are refused.
 const (
 	startPeriod, startTimeout = 50 * time.Millisecond, 2 * time.Second
-	// startLimit is the least time that a start may take.
-	startLimit              = 4 * time.Minute
-	livePeriod, liveTimeout = 5 * time.Second, 10 * time.Second
-	liveFailures            = 4
-	// readyTimeout is above the 2 s that the apiserver itself gives etcd to answer.
-	readyPeriod, readyTimeout = 1 * time.Second, 3 * time.Second
-	readyFailures             = 2
+	// startLimit is how long a start may take, from the launch. kubeadm gives as much.
+	startLimit = 4 * time.Minute
+	// A process is restarted about a minute after it last answered well: a replica that is alone should be back soon, and one
+	// that is slow must not be shot. kube-up gave 30 to 45 s (3 misses at 10 s with time-outs of 15 s), kubeadm gives 80 s (8 at
+	// 10 s).
+	livePeriod, liveTimeout, liveLimit = 5 * time.Second, 10 * time.Second, 45 * time.Second
+	// readyTimeout is above the 2 s that the apiserver itself gives etcd to answer. Two checks in a row must fail.
+	readyPeriod, readyTimeout, readyLimit = 1 * time.Second, 3 * time.Second, 1 * time.Second
 )
 
 // check is the shape of a probe's question.
 type check = func(context.Context) error
 
 func startProbe(c check) *supervisor.Probe {
-	return &supervisor.Probe{Check: c, Period: startPeriod, Timeout: startTimeout, Failures: int(startLimit / startPeriod)}
+	return &supervisor.Probe{Check: c, Period: startPeriod, Timeout: startTimeout, Limit: startLimit}
 }
 
 func liveProbe(c check) *supervisor.Probe {
-	return &supervisor.Probe{Check: c, Period: livePeriod, Timeout: liveTimeout, Failures: liveFailures}
+	return &supervisor.Probe{Check: c, Period: livePeriod, Timeout: liveTimeout, Limit: liveLimit}
 }
 
 func readyProbe(c check) *supervisor.Probe {
-	return &supervisor.Probe{Check: c, Period: readyPeriod, Timeout: readyTimeout, Failures: readyFailures}
+	return &supervisor.Probe{Check: c, Period: readyPeriod, Timeout: readyTimeout, Limit: readyLimit}
 }
 
 // apiServerProbes: an etcd that is slow or without quorum is no reason to restart an apiserver, which would only make it

@@ -93,6 +93,8 @@ func (m *machine) tick(now time.Time) act {
 	due := m.due
 	m.due = time.Time{}
 	switch {
+	case m.state == Starting:
+		return m.tooSlow(now)
 	case m.state == Backoff:
 		m.to(now, Waiting, "time for start "+fmt.Sprint(m.starts+1))
 	case m.state == Stopping && !m.killed:

@@ -1,12 +1,10 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
-
-// defaultFailures is how many failures in a row count as failed.
-const defaultFailures = 3
 
 // health is what the probes of one run have said.
 type health struct {
@@ -15,25 +13,23 @@ type health struct {
 	start, live, ready tally
 }
 
-// tally counts the failures in a row of one probe.
+// tally is what the failed checks in a row of one probe have said.
 type tally struct {
-	failures int
-	last     error
+	since time.Time // the first of them; zero: the last check passed, or there was none
+	last  error
 }
 
-// count adds one result and says whether the probe counts as failed.
-func (t *tally) count(probe *Probe, err error) bool {
-	if err == nil {
+// add takes one result and returns how long the probe has been failing by then.
+func (t *tally) add(now time.Time, err error) time.Duration {
+	switch {
+	case err == nil:
 		*t = tally{}
-		return false
+		return 0
+	case t.since.IsZero():
+		t.since = now
 	}
-	t.failures++
 	t.last = err
-	limit := probe.Failures
-	if limit == 0 {
-		limit = defaultFailures
-	}
-	return t.failures >= limit
+	return now.Sub(t.since)
 }
 
 // begin is the health of a process that has just been launched.
@@ -58,19 +54,28 @@ func (m *machine) probed(now time.Time, q question, err error) act {
 	h := &m.health
 	switch q {
 	case startQuestion:
-		if h.start.count(m.spec.Start, err) {
-			return m.end(now, byFailure, fmt.Sprintf("did not come up in %d checks: %v", h.start.failures, err))
+		h.start.add(now, err)
+		if err == nil {
+			h.up, m.due = true, time.Time{}
 		}
-		h.up = h.up || err == nil
 	case liveQuestion:
-		if h.live.count(m.spec.Live, err) {
-			return m.end(now, byFailure, fmt.Sprintf("not alive in %d checks in a row: %v", h.live.failures, err))
+		if failing := h.live.add(now, err); failing >= m.spec.Live.limit() {
+			return m.end(now, byFailure, fmt.Sprintf("not alive for %s: %v", failing.Round(time.Millisecond), err))
 		}
 	case readyQuestion:
-		failed := h.ready.count(m.spec.Ready, err)
-		h.usable = err == nil || h.usable && !failed
+		failing := h.ready.add(now, err)
+		h.usable = err == nil || h.usable && failing < m.spec.Ready.limit()
 	}
 	return m.judge(now)
+}
+
+// tooSlow ends a process that has not come up in its time: checks that hang, or one that never returns, give it no more.
+func (m *machine) tooSlow(now time.Time) act {
+	why := m.health.start.last
+	if why == nil {
+		why = errors.New("it was never answered")
+	}
+	return m.end(now, byFailure, fmt.Sprintf("did not come up within %s: %v", m.spec.Start.limit(), why))
 }
 
 // judge moves between starting, ready and degraded as the health demands.
@@ -96,8 +101,8 @@ func (h *health) complaint() string {
 		return fmt.Sprintf("not up yet: %v", h.start.last)
 	case !h.up:
 		return "launched"
-	case h.live.failures > 0:
-		return fmt.Sprintf("not alive, check %d: %v", h.live.failures, h.live.last)
+	case h.live.last != nil:
+		return fmt.Sprintf("not alive: %v", h.live.last)
 	case !h.usable && h.ready.last != nil:
 		return fmt.Sprintf("not ready: %v", h.ready.last)
 	case !h.usable:

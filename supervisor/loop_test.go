@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -215,7 +216,7 @@ func TestADependencyThatDegradesStopsNothingButHoldsUpANewStart(t *testing.T) {
 		g := newStage(t, polite)
 		s, end := g.supervisor()
 		etcd := play("etcd")
-		etcd.Ready = &Probe{Failures: 1, Check: func(context.Context) error { mu.Lock(); defer mu.Unlock(); return sick }}
+		etcd.Ready = &Probe{Limit: time.Millisecond, Check: func(context.Context) error { mu.Lock(); defer mu.Unlock(); return sick }}
 		start(t, s, etcd, play("apiserver", "etcd"))
 		ready(t, s, "apiserver")
 		set := func(err error) { mu.Lock(); sick = err; mu.Unlock(); time.Sleep(3 * time.Second) }
@@ -344,6 +345,28 @@ func TestReadyIsAskedEagerlyButNotForEver(t *testing.T) {
 	})
 }
 
+func TestReadyIsNotAskedEagerlyOnceItHasPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asks times
+		s, end := newStage(t, polite).supervisor()
+		spec := play("it")
+		spec.Ready = &Probe{Period: 10 * time.Second, Check: asks.of(func(context.Context) error {
+			if len(asks.list()) < 3 {
+				return errCheck
+			}
+			return nil
+		})}
+		start(t, s, spec)
+		time.Sleep(25 * time.Second)
+		if got, want := len(asks.list()), 3+2; got != want {
+			t.Errorf("asked %d times, want %d: the third passes, and two follow at its period", got, want)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestAnExitIsSeenWithTheStateThatItCaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newStage(t, func(a *actor) {
@@ -425,4 +448,63 @@ func TestWhatIsRefused(t *testing.T) {
 		}
 		expectError(t, "a second run", s.Run(t.Context()), "run before")
 	})
+}
+
+// A process that accepts connections and never answers: each check costs its time-out.
+func TestAHangIsFoundWithinTheLimitHoweverLongACheckTakes(t *testing.T) {
+	hang := func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+	for _, c := range []struct {
+		name        string
+		spec        func(begun time.Time) Spec
+		least, most time.Duration
+		why         string
+	}{
+		{"while it starts", func(time.Time) Spec {
+			spec := play("it")
+			spec.Start = &Probe{Period: 50 * time.Millisecond, Timeout: 2 * time.Second, Limit: 4 * time.Minute, Check: hang}
+			return spec
+		}, 4 * time.Minute, 4 * time.Minute, "did not come up within 4m0s: no answer in 2s"},
+		{"while it starts, and the check does not heed its context", func(begun time.Time) Spec {
+			spec := play("it")
+			spec.Start = &Probe{Limit: 4 * time.Minute, Check: func(context.Context) error {
+				time.Sleep(time.Until(begun.Add(time.Hour)))
+				return nil
+			}}
+			return spec
+		}, 4 * time.Minute, 4 * time.Minute, "did not come up within 4m0s: it was never answered"},
+		{"when it was up for a minute", func(begun time.Time) Spec {
+			spec := play("it")
+			spec.Live = &Probe{Period: 5 * time.Second, Timeout: 10 * time.Second, Limit: 45 * time.Second, Check: func(ctx context.Context) error {
+				if time.Since(begun) < time.Minute {
+					return nil
+				}
+				return hang(ctx)
+			}}
+			return spec
+		}, 105 * time.Second, time.Minute + 10*time.Second + 60*time.Second, "not alive for 45s: no answer in 10s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, end := newStage(t, polite).supervisor()
+				begun := time.Now()
+				start(t, s, c.spec(begun))
+				for ended := false; !ended; {
+					changed := s.Changed()
+					if _, ended = s.Exited("it"); !ended {
+						<-changed
+					}
+				}
+				if exit, _ := s.Exited("it"); exit.At.Sub(begun) < c.least || exit.At.Sub(begun) > c.most {
+					t.Errorf("the hang was found after %s, want %s to %s", exit.At.Sub(begun), c.least, c.most)
+				}
+				if st := status(t, s, "it"); !strings.HasPrefix(st.Reason, c.why) {
+					t.Errorf("%q, want %q", st.Reason, c.why)
+				}
+				if err := end(); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Until(begun.Add(time.Hour))) // a check that is left behind ends
+			})
+		})
+	}
 }

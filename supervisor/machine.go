@@ -140,6 +140,9 @@ func (m *machine) ran(now time.Time, err error) act {
 	}
 	m.health.begin(m.spec)
 	m.reason = "launched"
+	if m.spec.Start != nil {
+		m.due = now.Add(m.spec.Start.limit())
+	}
 	return m.judge(now)
 }
 

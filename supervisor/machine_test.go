@@ -104,28 +104,30 @@ func TestReadyIsReachedByStartThenReadyAndLostByEither(t *testing.T) {
 	l.is(Ready, "")
 
 	l.m.probed(l.now, readyQuestion, errCheck)
-	l.m.probed(l.now, readyQuestion, errCheck)
+	l.after(defaultLimit-1).m.probed(l.now, readyQuestion, errCheck)
 	l.is(Ready, "") // not believed yet
-	l.m.probed(l.now, readyQuestion, errCheck)
+	l.after(1).m.probed(l.now, readyQuestion, errCheck)
 	l.is(Degraded, "not ready: 503")
 	l.m.probed(l.now, readyQuestion, nil)
 	l.is(Ready, "pass again")
 
 	l.m.probed(l.now, liveQuestion, errCheck)
-	l.is(Degraded, "not alive, check 1")
+	l.is(Degraded, "not alive: 503")
 	l.m.probed(l.now, liveQuestion, nil)
 	l.is(Ready, "pass again")
 }
 
-func TestLiveFailingInARowEndsTheProcessOnce(t *testing.T) {
-	l := newLife(t, probedSpec()).ready()
+func TestLiveFailingForItsLimitEndsTheProcessOnce(t *testing.T) {
+	spec := probedSpec()
+	spec.Live.Limit = 45 * time.Second
+	l := newLife(t, spec).ready()
 	l.want(nothing, l.m.probed(l.now, liveQuestion, errCheck))
-	l.want(nothing, l.m.probed(l.now, liveQuestion, errCheck))
+	l.want(nothing, l.after(44*time.Second).m.probed(l.now, liveQuestion, errCheck))
 	l.want(nothing, l.m.probed(l.now, liveQuestion, nil)) // not in a row
-	l.want(nothing, l.m.probed(l.now, liveQuestion, errCheck))
-	l.want(nothing, l.m.probed(l.now, liveQuestion, errCheck))
-	l.want(terminate, l.m.probed(l.now, liveQuestion, errCheck))
-	l.is(Stopping, "not alive in 3 checks in a row: 503")
+	l.want(nothing, l.after(time.Minute).m.probed(l.now, liveQuestion, errCheck))
+	l.want(nothing, l.after(44*time.Second).m.probed(l.now, liveQuestion, errCheck))
+	l.want(terminate, l.after(time.Second).m.probed(l.now, liveQuestion, errCheck))
+	l.is(Stopping, "not alive for 45s: 503")
 	l.want(nothing, l.m.probed(l.now, liveQuestion, errCheck))
 	l.want(nothing, l.m.stop(l.now, "asked")) // SIGTERM once, also when it is asked to stop now
 	l.m.gone(l.now, Exit{Asked: true})
@@ -133,14 +135,39 @@ func TestLiveFailingInARowEndsTheProcessOnce(t *testing.T) {
 }
 
 func TestAStartThatDoesNotComeUpIsAFailure(t *testing.T) {
-	spec := probedSpec()
-	spec.Start.Failures = 2
-	l := newLife(t, spec).launched()
-	l.want(nothing, l.m.probed(l.now, startQuestion, errCheck))
-	l.want(terminate, l.m.probed(l.now, startQuestion, errCheck))
-	l.m.gone(l.now, Exit{Asked: true, Code: -1, Signal: "SIGKILL"})
-	l.is(Backoff, "did not come up in 2 checks: 503 from the check; was killed by SIGKILL; next start in 1s")
-	l.dueIn(firstDelay)
+	for _, c := range []struct {
+		name  string
+		check func(l *life)
+		why   string
+	}{
+		{"no check has come back", func(*life) {}, "it was never answered"},
+		{"one check failed", func(l *life) { l.m.probed(l.now, startQuestion, errCheck) }, "503 from the check"},
+		{"many failed at once", func(l *life) {
+			for range 1000 {
+				l.want(nothing, l.m.probed(l.now, startQuestion, errCheck))
+			}
+		}, "503 from the check"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			spec := probedSpec()
+			spec.Start.Limit = 4 * time.Minute
+			l := newLife(t, spec).launched()
+			l.dueIn(4 * time.Minute)
+			c.check(l)
+			l.want(nothing, l.after(4*time.Minute-1).m.tick(l.now))
+			l.want(terminate, l.after(1).m.tick(l.now))
+			l.m.gone(l.now, Exit{Asked: true, Code: -1, Signal: "SIGKILL"})
+			l.is(Backoff, "did not come up within 4m0s: "+c.why+"; was killed by SIGKILL; next start in 1s")
+			l.dueIn(firstDelay)
+		})
+	}
+}
+
+func TestAStartThatHasComeUpHasAllTimeToBecomeReady(t *testing.T) {
+	l := newLife(t, probedSpec()).launched()
+	l.m.probed(l.now, startQuestion, nil)
+	l.want(nothing, l.after(time.Hour).m.tick(l.now))
+	l.is(Starting, "up, not ready yet")
 }
 
 func TestStopKillsAtTheDeadlineAndParksWhatCannotBeKilled(t *testing.T) {
@@ -279,7 +306,9 @@ func TestNoOrderOfEventsIsImpossible(t *testing.T) {
 		func(w *world) act { return w.m.probed(now, startQuestion, nil) },
 		func(w *world) act { return w.m.probed(now, readyQuestion, nil) },
 		func(w *world) act { return w.m.probed(now, liveQuestion, errCheck) },
+		func(w *world) act { return w.m.probed(now.Add(time.Hour), liveQuestion, errCheck) },
 		func(w *world) act { return w.m.probed(now, readyQuestion, errCheck) },
+		func(w *world) act { return w.m.probed(now.Add(time.Hour), readyQuestion, errCheck) },
 		func(w *world) act {
 			if w.runs {
 				w.m.left(now, exit)
@@ -295,13 +324,13 @@ func TestNoOrderOfEventsIsImpossible(t *testing.T) {
 			return nothing
 		},
 	}
-	spec := Spec{Start: &Probe{Failures: 2}, Live: &Probe{Failures: 2}, Ready: &Probe{Failures: 1}}
+	spec := probedSpec()
 	seen := map[string]bool{}
 	states := map[State]bool{}
 	var explore func(w world, depth int)
 	explore = func(w world, depth int) {
 		key := fmt.Sprint(w.m.state, w.m.wanted, w.m.cause, w.m.killed, w.m.due.IsZero(), w.m.health.up, w.m.health.usable,
-			w.m.health.live.failures, w.m.health.start.failures, w.runs, w.terminated, depth)
+			w.m.health.live.since, w.m.health.ready.since, w.runs, w.terminated, depth)
 		if seen[key] || depth == 0 {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 const (
 	defaultPeriod  = time.Second
 	defaultTimeout = time.Second
+	defaultLimit   = 2 * time.Second
 	// eagerPeriod is the time between two checks of Ready until it has passed for the first time, unless Period is shorter:
 	// others wait for it, and a boot is a chain of such waits. What is not ready after eagerFor waits for something that takes
 	// its time, such as a quorum, and is asked at its own Period from then on.
@@ -88,6 +89,13 @@ func (probe Probe) period() time.Duration {
 		return defaultPeriod
 	}
 	return probe.Period
+}
+
+func (probe Probe) limit() time.Duration {
+	if probe.Limit == 0 {
+		return defaultLimit
+	}
+	return probe.Limit
 }
 
 // report hands the result over unless the run has ended: a check that was cut off says nothing about the process.

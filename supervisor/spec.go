@@ -34,8 +34,11 @@ type Probe struct {
 	Check func(ctx context.Context) error
 	// Period is the time between two checks; 0: 1 s. Timeout bounds one check; 0: 1 s.
 	Period, Timeout time.Duration
-	// Failures in a row that count as failed; 0: 3. For Start it is the number after which the process is restarted.
-	Failures int
+	// Limit is how long it may fail until it counts as failed; 0: 2 s. For Start it is counted from the launch, however
+	// many checks that was time for, and the process is restarted then. For Live and Ready it is counted from the first
+	// failed check in a row and judged at each further one: a supervisor that was itself stopped for that long does not
+	// take the one check that it was late for as proof.
+	Limit time.Duration
 }
 
 // State is where a process is in its life; the diagram is at machine, in machine.go.

@@ -53,9 +53,9 @@ func (probe Probe) faults(name string) []error {
 	if probe.Check == nil {
 		errs = append(errs, fmt.Errorf("%s probe: it has no check", name))
 	}
-	if probe.Period < 0 || probe.Timeout < 0 || probe.Failures < 0 {
-		errs = append(errs, fmt.Errorf("%s probe: period %s, timeout %s, failures %d, none may be negative",
-			name, probe.Period, probe.Timeout, probe.Failures))
+	if probe.Period < 0 || probe.Timeout < 0 || probe.Limit < 0 {
+		errs = append(errs, fmt.Errorf("%s probe: period %s, timeout %s, limit %s, none may be negative",
+			name, probe.Period, probe.Timeout, probe.Limit))
 	}
 	return errs
 }

@@ -1,0 +1,127 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/supervisor"
+)
+
+// memberChild is the child of an agent that is supervised, with a script in place of this program.
+func memberChild(t *testing.T, script string) *etcdChild {
+	t.Helper()
+	a := newVM(t).agent()
+	supervised(t, a)
+	self := filepath.Join(t.TempDir(), "quorate")
+	if err := os.WriteFile(self, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return &etcdChild{a.supervisor, self}
+}
+
+func TestAMemberIsStartedInPlaceOfTheFormerOne(t *testing.T) {
+	c := memberChild(t, "exec sleep 1000")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	self := c.self
+	c.self = "/no/such/program"
+	if err := c.Start(ctx, "/run/one/etcd.json"); err != nil {
+		t.Fatalf("one that cannot be launched is tried again, which is no error: %v", err)
+	}
+	if c.Running() {
+		t.Error("one that waits for its next start runs")
+	}
+	c.self = self
+	former := 0
+	for _, config := range []string{"/run/two/etcd.json", "/run/three/etcd.json"} {
+		if err := c.Start(ctx, config); err != nil {
+			t.Fatal(err)
+		}
+		s, _ := find(c.supervisor, etcdName)
+		if !c.Running() || s.PID == 0 || s.PID == former {
+			t.Errorf("with %s: %+v, after pid %d", config, s, former)
+		}
+		former = s.PID
+	}
+	if err := c.Stop(ctx); err != nil || c.Running() {
+		t.Errorf("stopped: %v, runs: %t", err, c.Running())
+	}
+}
+
+// answering is a member's socket on which it says how it is, and whether it is alive: an HTTP status.
+func answering(t *testing.T, socket string, status *etcdmember.MemberStatus, alive int) {
+	t.Helper()
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/alive" {
+			http.Error(w, "no answer", alive)
+			return
+		}
+		if err := json.NewEncoder(w).Encode(status); err != nil {
+			t.Error(err)
+		}
+	})}
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+}
+
+func TestAMemberThatIsReadyRuns(t *testing.T) {
+	c := memberChild(t, "exec sleep 1000")
+	config := filepath.Join(t.TempDir(), "etcd.json")
+	answering(t, etcdmember.SocketOf(config), &etcdmember.MemberStatus{Leader: 8}, http.StatusOK)
+	if err := c.Start(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is ready", func() bool { s, _ := find(c.supervisor, etcdName); return s.State == supervisor.Ready })
+	if !c.Running() {
+		t.Error("a member that has come up is taken for one that does not run")
+	}
+}
+
+// The limits are times: what a check costs that hangs does not count.
+func TestALimitOfAMemberIsATime(t *testing.T) {
+	s := (&etcdChild{self: "/bin/quorate"}).spec("/run/quorate/etcd.sock")
+	if s.Start.Limit != 10*time.Minute || s.Live.Limit != 20*time.Second {
+		t.Errorf("a start may take %s, and a member may hang for %s", s.Start.Limit, s.Live.Limit)
+	}
+	if got := s.Live.Period + s.Live.Timeout; got >= s.Live.Limit/2 {
+		t.Errorf("a member is started again for one or two checks that fail, each %s", got)
+	}
+	if got := strings.Join(s.Args, " "); got != "run-etcd --config /run/quorate/etcd.json" {
+		t.Errorf("it is run with %s", got)
+	}
+}
+
+func TestAMemberWithoutALeaderIsUpAndNotReady(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "etcd.sock")
+	now := etcdmember.MemberStatus{MemberID: 7}
+	answering(t, socket, &now, http.StatusServiceUnavailable)
+	s := (&etcdChild{self: "/bin/quorate"}).spec(socket)
+	asked := func(p *supervisor.Probe) string {
+		if err := p.Check(t.Context()); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+	if up, ready := asked(s.Start), asked(s.Ready); up != "" || !strings.HasSuffix(ready, "knows of no leader") {
+		t.Errorf("without a leader: up %q, ready %q", up, ready)
+	}
+	now.Leader = 8
+	if ready := asked(s.Ready); ready != "" {
+		t.Errorf("with a leader: %q", ready)
+	}
+	if alive := asked(s.Live); !strings.Contains(alive, "stuck: no answer") {
+		t.Errorf("a member that is stuck: %q", alive)
+	}
+}
