@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // policy lists the certificates that may be issued. It fails closed: what is not in the list does not exist, and what is
@@ -113,21 +115,15 @@ func (s Spec) wellFormedSANs() error {
 	return nil
 }
 
-var (
-	// printable is the alphabet of every subject in the table, so that no two spellings look alike.
-	printable = regexp.MustCompile(`^[A-Za-z0-9.:-]*$`)
-	dnsName   = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
-	lastDigit = regexp.MustCompile(`(^|\.)[0-9]+$`)
-)
+// printable is the alphabet of every subject in the table, so that no two spellings look alike.
+var printable = regexp.MustCompile(`^[A-Za-z0-9.:-]*$`)
 
 // checkName accepts canonical host names only. cfssl turns whatever is no address into a DNS, e-mail or URI name: "10.0.0.1 "
-// and "*.x" become DNS names, "*" and "/path" URIs.
+// and "*.x" become DNS names, "*" and "/path" URIs. The rule is the document's, so that none validates for which nothing
+// could be issued.
 func checkName(n string) error {
-	if len(n) > 253 || !dnsName.MatchString(n) {
-		return fmt.Errorf("name %q: a host name in lower case without wildcard is allowed", n)
-	}
-	if lastDigit.MatchString(n) {
-		return fmt.Errorf("name %q: looks like an address", n)
+	if !replica.IsHostName(n) {
+		return fmt.Errorf("name %q: allowed: %s", n, replica.HostNameRule)
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package controlplane
 import (
 	"slices"
 	"strings"
+
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // flags are a program's flags in the order in which a person reads them.
@@ -28,8 +30,9 @@ func (f flags) with(extra []string) []string {
 	return slices.Concat(args, extra)
 }
 
-// flagName is the flag that an argument sets, as the components spell it: they take "_" for "-".
+// flagName is the flag that an argument sets, as the components spell it: they take "_" for "-". It is empty where the
+// argument is no flag.
 func flagName(arg string) string {
-	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	name, _ := replica.SplitFlag(arg)
 	return strings.ReplaceAll(name, "_", "-")
 }

@@ -47,13 +47,16 @@ func TestValidate(t *testing.T) {
 			replica.ControllerManager: {ExtraArgs: []string{"--leader_elect=false"}},
 		}, []string{
 			`components.kube-apiserver.extraArgs[0]: found "--anonymous-auth=true"; allowed: any flag but --anonymous-auth`,
-			`components.kube-apiserver.extraArgs[2]: found "4"; allowed: --name=value`,
+			`components.kube-apiserver.extraArgs[2]: found "4"; allowed: --NAME=VALUE`,
 			`components.kube-controller-manager.extraArgs[0]: found "--leader_elect=false"; allowed: any flag but --leader-elect, which is quorate's: the field election`,
 			`components.kube-apiserver.enabled: found "false"; allowed: true`,
 		}},
 		{"what ends the flags, or is none", map[string]replica.Component{
 			replica.Scheduler: {ExtraArgs: []string{"--", "-v=2", "---v=2", "", "--=1"}},
 		}, slices.Repeat([]string{"components.kube-scheduler.extraArgs"}, 5)},
+		{"an owned flag with a blank before =", map[string]replica.Component{
+			replica.APIServer: {ExtraArgs: []string{"--bind-address =::"}},
+		}, []string{`extraArgs[0]: found "--bind-address =::"; allowed: --NAME=VALUE`}},
 		{"what prints and exits", map[string]replica.Component{
 			replica.Autoscaler: {ExtraArgs: []string{"--version", "--help"}},
 		}, []string{"would print and exit", "would print and exit"}},

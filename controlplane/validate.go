@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -39,8 +38,8 @@ func Validate(c *replica.Cluster) error {
 // argFault says what would be allowed in place of an argument; empty: the argument is.
 func argFault(component, arg string) string {
 	name := flagName(arg)
-	if !strings.HasPrefix(arg, "--") || name == "" || strings.HasPrefix(arg, "---") {
-		return "--name=value, each flag with its value in one argument"
+	if name == "" {
+		return replica.FlagRule
 	}
 	if why := whyOwned(component, name); why != "" {
 		return fmt.Sprintf("any flag but --%s, which is quorate's: %s", name, why)

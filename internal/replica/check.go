@@ -87,13 +87,37 @@ func (c *checker) leaf(path string, n *yaml.Node, t reflect.Type) {
 	allowed := allowedFor(t)
 	found := describeAt(path, n)
 	value := reflect.New(t)
-	if n.Kind != yaml.ScalarNode || n.Decode(value.Interface()) != nil {
+	if n.Kind != yaml.ScalarNode || !plainly(n, t) || n.Decode(value.Interface()) != nil {
 		c.fault(path, n, found, allowed)
 		return
 	}
 	if t.Kind() != reflect.String && t.Kind() != reflect.Bool && value.Elem().IsZero() {
-		c.fault(path, n, found, allowed+" above 0; leave the field out to take the default")
+		c.fault(path, n, found, zeroRule(t))
 	}
+}
+
+// wholeNumber is how a number is written: the yaml module reads 2.9 as 2, 0443 as 291 and 4_43 as 443.
+var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// plainly reports that a number or a truth is written in the one way that has one reading: the yaml module also takes off
+// for false, which a schema and an editor read as text.
+func plainly(n *yaml.Node, t reflect.Type) bool {
+	switch {
+	case t == durationType, t.Kind() == reflect.String:
+		return true
+	case t.Kind() == reflect.Bool:
+		return n.Value == "true" || n.Value == "false"
+	default:
+		return wholeNumber.MatchString(n.Value)
+	}
+}
+
+func zeroRule(t reflect.Type) string {
+	what := "a whole number"
+	if t == durationType {
+		what = "a duration"
+	}
+	return what + " above 0; leave the field out to take the default"
 }
 
 func (c *checker) fault(path string, n *yaml.Node, found, allowed string) {
@@ -123,7 +147,7 @@ func allowedFor(t reflect.Type) string {
 	case t.Kind() == reflect.Bool:
 		return "true or false"
 	default:
-		return "a whole number"
+		return "a whole number in decimal digits"
 	}
 }
 

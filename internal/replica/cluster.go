@@ -128,12 +128,12 @@ type Component struct {
 	// ExtraArgs are put behind quorate's own flags and win over them, except those that quorate must own.
 	ExtraArgs []string `yaml:"extraArgs,omitempty" json:"extraArgs,omitempty"`
 	// Env is added to the process's environment.
-	Env map[string]string `yaml:"env,omitempty" json:"env,omitempty"`
+	Env Env `yaml:"env,omitempty" json:"env,omitempty"`
 	// Probe tells whether a component that quorate does not know is well; for such a one it must be given.
 	Probe *Probe `yaml:"probe,omitempty" json:"probe,omitempty"`
-	// Elect says who elects a leader among the replicas' processes: self (the default) or agent, which is for components
-	// that quorate does not know.
-	Elect string `yaml:"elect,omitempty" json:"elect,omitempty" jsonschema:"enum=self,enum=agent"`
+	// Elect says who elects a leader among the replicas' processes: self (the default), the component itself. There is
+	// nothing else yet.
+	Elect string `yaml:"elect,omitempty" json:"elect,omitempty" jsonschema:"enum=self"`
 }
 
 // Probe is an HTTP(S) check of a component on the replica itself.

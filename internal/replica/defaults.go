@@ -31,8 +31,7 @@ const (
 	SurvivorsRestore = "restore"
 	SurvivorsWait    = "wait"
 
-	ElectSelf  = "self"
-	ElectAgent = "agent"
+	ElectSelf = "self"
 )
 
 // binaryDir is where an image keeps the components' programs.

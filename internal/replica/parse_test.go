@@ -41,6 +41,7 @@ func TestParseRefuses(t *testing.T) {
 		{"a field twice", head + "name: a\nname: b\n", "a.yaml: line 4: name: found the field a second time; allowed: once; it stands in line 3 already"},
 		{"a component twice", head + "components:\n  x: {}\n  x: {}\n", "line 5: components.x: found the field a second time"},
 		{"a second document", head + "---\n" + head, "found a second document at line"},
+		{"text behind the document", head + "---\n}{\n", "a.yaml: found text behind the document that is not YAML"},
 		{"rubbish behind the document", head + "---\n\t{", "a.yaml: found text that is neither YAML nor JSON (yaml: line 4"},
 		{"no document", "", "a.yaml: found an empty document; allowed: a Cluster document of quorate.dev/v1alpha1"},
 		{"only a comment", "# soon\n", "a.yaml: found an empty document"},
@@ -53,6 +54,18 @@ func TestParseRefuses(t *testing.T) {
 		{"another kind", "apiVersion: quorate.dev/v1alpha1\nkind: Pod\n", `line 2: kind: found "Pod"; allowed: Cluster`},
 		{"text for a number", head + "replicas: three\n", `line 3: replicas: found "three"; allowed: a whole number`},
 		{"a number beyond its type", head + "etcd: {catchUpEntries: -1}\n", `etcd.catchUpEntries: found "-1"; allowed: a whole number`},
+		{"a number with a fraction", head + "replicas: 2.9\n", `line 3: replicas: found "2.9"; allowed: a whole number in decimal digits`},
+		{"a number with a fraction of nothing", head + "etcd: {quotaBytes: 4294967296.0}\n", `etcd.quotaBytes: found "4294967296.0"`},
+		{"an octal number", head + "endpoint: {port: 0443}\n", `endpoint.port: found "0443"; allowed: a whole number`},
+		{"an octal number of today", head + "endpoint: {port: 0o443}\n", `endpoint.port: found "0o443"`},
+		{"a hexadecimal number", head + "endpoint: {port: 0x1bb}\n", `endpoint.port: found "0x1bb"`},
+		{"a binary number", head + "replicas: 0b11\n", `replicas: found "0b11"`},
+		{"a number with an exponent", head + "replicas: 0.3e1\n", `replicas: found "0.3e1"`},
+		{"a number in groups", head + "endpoint: {port: 4_43}\n", `endpoint.port: found "4_43"`},
+		{"a number with a plus", head + "replicas: +3\n", `replicas: found "+3"`},
+		{"a number in quotes", head + "replicas: '3'\n", `replicas: found "3"`},
+		{"a truth of YAML 1.1", head + "encryptionAtRest: off\n", `encryptionAtRest: found "off"; allowed: true or false`},
+		{"a truth in quotes", head + "encryptionAtRest: 'false'\n", `encryptionAtRest: found "false"; allowed: true or false`},
 		{"a bare number for a duration", head + "etcd: {heartbeat: 100}\n", `etcd.heartbeat: found "100"; allowed: a duration such as`},
 		{"text for a list", head + "network: {serviceCIDRs: 10.0.0.0/16}\n", "network.serviceCIDRs: found \"10.0.0.0/16\"; allowed: a list"},
 		{"a list for a mapping", head + "etcd: [1]\n", "etcd: found a list; allowed: a mapping"},
@@ -125,6 +138,27 @@ components:
 	}
 }
 
+// null says "the default again", in whichever source it stands.
+func TestANullGivesWayToTheOtherSource(t *testing.T) {
+	baked := string(readExample(t))
+	load := func(first, second string) *replica.Cluster {
+		t.Helper()
+		c, err := replica.Load(replica.Source{Name: "baked", Data: []byte(first)}, replica.Source{Name: "attribute", Data: []byte(second)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := load(baked, head+"network: ~\netcd: {snapshots: ~}\ncomponents: {kube-apiserver: ~}\n")
+	if c.Network.ServiceCIDRs[0] != "10.96.0.0/12" || c.Etcd.DataDisk != "master-pd" || len(c.Components["kube-apiserver"].ExtraArgs) != 0 {
+		t.Errorf("a null in the later one: %+v", c)
+	}
+	c = load(head+"network: ~\netcd: {snapshots: ~}\ncomponents: {kube-apiserver: ~}\n", baked)
+	if c.Network.ServiceCIDRs[0] != "10.96.0.0/16" || c.Etcd.DataDisk != "master-pd" || len(c.Components["kube-apiserver"].ExtraArgs) != 1 {
+		t.Errorf("a null in the earlier one: %+v", c)
+	}
+}
+
 func TestLoadNamesTheFaultsOfEverySource(t *testing.T) {
 	_, err := replica.Load(replica.Source{Name: "baked", Data: []byte(head + "a: 1\n")}, replica.Source{Name: "attribute", Data: []byte(head + "b: 1\n")})
 	if err == nil || !strings.Contains(err.Error(), "baked: line 3: a:") || !strings.Contains(err.Error(), "attribute: line 3: b:") {
@@ -163,6 +197,10 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("what is shown does not parse: %v\n%s", err, shown)
 		}
 		again.Seal = c.Seal
+		for name, component := range again.Components {
+			component.Env = c.Components[name].Env
+			again.Components[name] = component
+		}
 		if diff := cmp.Diff(c, again, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("what is shown reads as another document:\n%s", diff)
 		}

@@ -81,15 +81,30 @@ seal: {key: base64key://c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTAxMjM=}
 	// <nil>
 }
 
+// printed is a Cluster in every way in which one could get into a log or onto a screen.
+func printed(t *testing.T, c *replica.Cluster) []string {
+	t.Helper()
+	shown, err := c.Show()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asYAML, err := yaml.Marshal(*c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{string(shown), string(asJSON), string(asYAML),
+		fmt.Sprintf("%v", c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), fmt.Sprint(c.Validate())}
+}
+
 func TestPrintingNeverShowsTheSealKey(t *testing.T) {
 	c := valid()
 	for _, key := range []string{"base64key://" + secret, secret, "bas64key://" + secret} {
 		c.Seal.Key = key
-		shown, err := c.Show()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range []string{string(shown), fmt.Sprintf("%v", c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), fmt.Sprint(c.Validate())} {
+		for _, s := range printed(t, c) {
 			if strings.Contains(s, secret[:20]) {
 				t.Errorf("the seal key is in %s", s)
 			}
@@ -98,11 +113,37 @@ func TestPrintingNeverShowsTheSealKey(t *testing.T) {
 	if c.Seal.Key != "bas64key://"+secret {
 		t.Error("showing the document changed it")
 	}
+	const name = "gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k"
+	c.Seal.Key = name
+	for _, s := range printed(t, c)[:3] {
+		if !strings.Contains(s, name) {
+			t.Errorf("the key's name, which is no secret, is not in %s", s)
+		}
+	}
+}
+
+// A component's environment is where a token is put that its program reads.
+func TestPrintingNeverShowsTheValuesOfAnEnvironment(t *testing.T) {
+	c := valid()
+	c.Components["ccm"] = replica.Component{Binary: "/usr/bin/ccm", Enabled: new(true), Elect: "self",
+		Probe: &replica.Probe{URL: "https://127.0.0.1:10258/healthz"}, Env: replica.Env{"TOKEN": "hunter2"}}
+	for i, s := range printed(t, c) {
+		if strings.Contains(s, "hunter2") {
+			t.Errorf("the token is in %s", s)
+		}
+		if i < 6 && !strings.Contains(s, "TOKEN") {
+			t.Errorf("that there is one is not in %s", s)
+		}
+	}
+	if c.Components["ccm"].Env["TOKEN"] != "hunter2" {
+		t.Error("showing the document changed it")
+	}
 }
 
 func TestParsingNeverShowsTheSealKey(t *testing.T) {
 	for _, doc := range []string{"seal: base64key://" + secret, "seal: {key: [base64key://" + secret + "]}", "seal:\n  key: !!binary base64key://" + secret, "seal: [" + secret + "]",
-		"seal: {" + secret + ": x}", "seal: {key: {" + secret + ": x}}", "name: [base64key://" + secret + "]", "base64key://" + secret + ": 1", "seal: {key: &a " + secret + "}"} {
+		"seal: {" + secret + ": x}", "seal: {key: {" + secret + ": x}}", "name: [base64key://" + secret + "]", "base64key://" + secret + ": 1", "seal: {key: &a " + secret + "}",
+		"seal: " + secret, "seal: {key: {a: " + secret + "}}", "seal: {other: " + secret + "}"} {
 		_, err := replica.Parse("a.yaml", []byte(head+doc+"\n"))
 		if err != nil && strings.Contains(err.Error(), secret[:20]) {
 			t.Errorf("the seal key is in %v", err)
@@ -173,8 +214,11 @@ func TestSchemaDescribesEveryField(t *testing.T) {
 			for ft.Kind() == reflect.Pointer {
 				ft = ft.Elem()
 			}
-			if ft.Kind() == reflect.Map {
-				ft, p = ft.Elem(), p["additionalProperties"].(map[string]any)
+			switch ft.Kind() {
+			case reflect.Map:
+				ft, p = ft.Elem(), resolve(schema, p)["additionalProperties"].(map[string]any)
+			case reflect.Slice:
+				ft, p = ft.Elem(), resolve(schema, p)["items"].(map[string]any)
 			}
 			walk(ft, p)
 		}

@@ -12,7 +12,8 @@ import (
 
 const (
 	dnsLabelRule = "a DNS label: 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit"
-	dnsNameRule  = "a DNS name: labels of a-z, 0-9 and - joined by dots, 253 bytes at most"
+	// HostNameRule is what IsHostName wants, for people.
+	HostNameRule = "a DNS name: labels of a-z, 0-9 and - joined by dots, 253 bytes at most, the last not of digits alone"
 	pathRule     = "an absolute path without .. or doubled slashes"
 )
 
@@ -23,8 +24,21 @@ var (
 	deviceName = regexp.MustCompile(`^[A-Za-z0-9][-_.A-Za-z0-9]{0,62}$`)
 )
 
-// takenPorts are those that other parts of a replica listen on.
-var takenPorts = map[int]string{2379: "etcd's clients", 2380: "etcd's peers", 10250: "the kubelet", 10257: ControllerManager, 10259: Scheduler}
+// takenPorts are those that other parts of a replica listen on: the apiserver wants its port on every address.
+var takenPorts = map[int]string{
+	22: "sshd", 2379: "etcd's clients", 2380: "etcd's peers", 2381: "etcd's metrics", 8085: Autoscaler,
+	10248: "the kubelet's health", 10249: "kube-proxy's metrics", 10250: "the kubelet", 10256: "kube-proxy's health",
+	10257: ControllerManager, 10259: Scheduler, 10270: "the agent's metrics",
+}
+
+// onlyDigits is a name that a reader takes for an address, or for the end of one.
+var onlyDigits = regexp.MustCompile(`(^|\.)[0-9]+$`)
+
+// IsHostName reports whether a name can stand in a certificate: in the one spelling that it has, without a wildcard, and
+// not to be taken for an address.
+func IsHostName(name string) bool {
+	return len(name) <= 253 && dnsName.MatchString(name) && !onlyDigits.MatchString(name)
+}
 
 // CheckName says why no cluster can have a name, where a document is not there to be validated; the error is a Faults.
 func CheckName(name string) error {
@@ -79,12 +93,12 @@ func (e Endpoint) validate(f *Faults) {
 			continue
 		}
 		if addr, err := netip.ParseAddr(a.value); err != nil || !reachable(addr) {
-			f.add(a.field, a.value, "an address that clients can reach: not loopback, link-local, multicast or unspecified, and without a zone")
+			f.add(a.field, a.value, "an address that clients can reach: not loopback, link-local, multicast, unspecified or reserved, and without a zone")
 		}
 	}
 	for i, name := range e.DNSNames {
-		if len(name) > 253 || !dnsName.MatchString(name) {
-			f.add(fmt.Sprintf("endpoint.dnsNames[%d]", i), name, dnsNameRule)
+		if !IsHostName(name) {
+			f.add(fmt.Sprintf("endpoint.dnsNames[%d]", i), name, HostNameRule)
 		}
 	}
 	if owner, taken := takenPorts[e.Port]; taken {
@@ -96,7 +110,7 @@ func (e Endpoint) validate(f *Faults) {
 
 // reachable: an IPv4 address in IPv6 clothes is refused too, since it would not compare equal to itself elsewhere.
 func reachable(a netip.Addr) bool {
-	return !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() && !a.IsUnspecified() && !a.Is4In6() && a.Zone() == ""
+	return !a.Is4In6() && a.Zone() == "" && !slices.ContainsFunc(forbiddenRanges, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 func oneOf(f *Faults, field, value string, allowed ...string) {

@@ -11,6 +11,21 @@ var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // reservedEnv belongs to systemd's talk with the agent; a child that had it could declare the agent ready.
 var reservedEnv = regexp.MustCompile(`^(NOTIFY_SOCKET|WATCHDOG_.*|LISTEN_.*)$`)
 
+// FlagRule is what SplitFlag wants, for people.
+const FlagRule = "--NAME=VALUE or --NAME, each flag with its value in one argument, and nothing between NAME and ="
+
+var flagShape = regexp.MustCompile(`(?s)^--([A-Za-z0-9][-_.:A-Za-z0-9]*)(?:=(.*))?$`)
+
+// SplitFlag takes an argument apart into a flag's name and value, as every program reads it; the name is empty where the
+// argument is none.
+func SplitFlag(arg string) (name, value string) {
+	parts := flagShape.FindStringSubmatch(arg)
+	if parts == nil {
+		return "", ""
+	}
+	return parts[1], parts[2]
+}
+
 func (c Component) validate(name string, f *Faults) {
 	at := join("components", name)
 	if !dnsLabel.MatchString(name) {
@@ -21,17 +36,19 @@ func (c Component) validate(name string, f *Faults) {
 	} else if !cleanPath(c.Binary) {
 		f.add(at+".binary", c.Binary, pathRule)
 	}
-	oneOf(f, at+".elect", c.Elect, ElectSelf, ElectAgent)
+	if c.Elect != ElectSelf {
+		f.add(at+".elect", c.Elect, "self: an election by anything but the component itself is not there yet, and it would run on every replica")
+	}
 	c.validateProbe(name, at, f)
 	for i, arg := range c.ExtraArgs {
-		if len(arg) < 3 || !strings.HasPrefix(arg, "--") || arg[2] == '-' || arg[2] == '=' || strings.ContainsFunc(arg, isControl) {
-			f.add(fmt.Sprintf("%s.extraArgs[%d]", at, i), arg, "one flag each, as --NAME=VALUE or --NAME")
+		if name, _ := SplitFlag(arg); name == "" || strings.ContainsFunc(arg, isControl) {
+			f.add(fmt.Sprintf("%s.extraArgs[%d]", at, i), arg, FlagRule)
 		}
 	}
 	c.validateEnv(at, f)
 }
 
-// validateProbe: quorate's own probes and elections of the components that it knows are never replaced.
+// validateProbe: quorate's own probes of the components that it knows are never replaced.
 func (c Component) validateProbe(name, at string, f *Faults) {
 	if c.Probe != nil {
 		c.Probe.validate(at+".probe", f)
@@ -44,9 +61,6 @@ func (c Component) validateProbe(name, at string, f *Faults) {
 	}
 	if c.Probe != nil {
 		f.add(at+".probe", c.Probe.URL, "none: quorate probes "+name+" itself")
-	}
-	if c.Elect == ElectAgent {
-		f.add(at+".elect", c.Elect, "self: quorate knows how "+name+" elects")
 	}
 }
 

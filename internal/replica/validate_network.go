@@ -8,6 +8,9 @@ import (
 // minServiceAddresses is kube-apiserver's own limit (options.ServiceIPRange): a smaller range has no room for it.
 const minServiceAddresses = 8
 
+// apiServerName is what the cluster's domain stands behind in the apiserver's longest name.
+const apiServerName = "kubernetes.default.svc."
+
 // forbiddenRanges hold addresses with a meaning of their own on every VM; 169.254.0.0/16 has the metadata server.
 var forbiddenRanges = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"),
@@ -33,8 +36,8 @@ func (c *Cluster) validateNetwork(f *Faults) {
 			}
 		}
 	}
-	if len(c.Network.DNSDomain) > 253 || !dnsName.MatchString(c.Network.DNSDomain) {
-		f.add("network.dnsDomain", c.Network.DNSDomain, dnsNameRule)
+	if !IsHostName(apiServerName + c.Network.DNSDomain) {
+		f.add("network.dnsDomain", c.Network.DNSDomain, HostNameRule+" with "+apiServerName+" before it")
 	}
 }
 

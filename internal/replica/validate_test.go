@@ -83,6 +83,11 @@ func TestValidateRefuses(t *testing.T) {
 		{"a name with a line break", "name", func(c *replica.Cluster) { c.Name = "a\nb" }},
 		{"a name too long", "name", func(c *replica.Cluster) { c.Name = long }},
 		{"no endpoint", "endpoint", func(c *replica.Cluster) { c.Endpoint.ExternalIP = "" }},
+		{"an endpoint of names alone", "endpoint", func(c *replica.Cluster) {
+			c.Endpoint.ExternalIP, c.Endpoint.DNSNames = "", []string{"api.example.com"}
+		}},
+		{"an address that is reserved", "endpoint.externalIP", func(c *replica.Cluster) { c.Endpoint.ExternalIP = "255.255.255.255" }},
+		{"an address of this network", "endpoint.externalIP", func(c *replica.Cluster) { c.Endpoint.ExternalIP = "0.0.0.7" }},
 		{"an address that is a name", "endpoint.externalIP", func(c *replica.Cluster) { c.Endpoint.ExternalIP = "api.example.com" }},
 		{"a loopback address", "endpoint.externalIP", func(c *replica.Cluster) { c.Endpoint.ExternalIP = "127.0.0.1" }},
 		{"the metadata server's address", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "169.254.169.254" }},
@@ -90,12 +95,28 @@ func TestValidateRefuses(t *testing.T) {
 		{"an address with a zone", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "fd00::1%eth0" }},
 		{"IPv4 in IPv6", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "::ffff:10.0.0.1" }},
 		{"a wildcard name", "endpoint.dnsNames[0]", func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{"*.example.com"} }},
+		{"an address as a name", "endpoint.dnsNames[0]", func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{"203.0.113.9"} }},
+		{"a name that ends in digits", "endpoint.dnsNames[1]", func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{"api.x", "api.42"} }},
+		{"a name of 254 bytes", "endpoint.dnsNames[0]", func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{nameOf(254)} }},
 		{"a port below", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = -1 }},
 		{"a port above", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 65536 }},
 		{"etcd's port", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 2380 }},
+		{"sshd's port", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 22 }},
+		{"the port of etcd's metrics", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 2381 }},
+		{"the autoscaler's port", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 8085 }},
+		{"the port of the kubelet's health", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 10248 }},
+		{"the port of kube-proxy's health", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 10256 }},
+		{"the port of the agent's metrics", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 10270 }},
 		{"no record", "record.url", func(c *replica.Cluster) { c.Record.URL = "" }},
 		{"a record elsewhere", "record.url", func(c *replica.Cluster) { c.Record.URL = "s3://bucket" }},
 		{"a record in a relative folder", "record.url", func(c *replica.Cluster) { c.Record.URL = "file://srv/record" }},
+		{"a record in the root", "record.url", func(c *replica.Cluster) { c.Record.URL = "file:///" }},
+		{"a record in a folder with a query", "record.url", func(c *replica.Cluster) { c.Record.URL = "file:///srv?a=b" }},
+		{"a record in a folder with a fragment", "record.url", func(c *replica.Cluster) { c.Record.URL = "file:///srv#a" }},
+		{"a record in a folder with an escape", "record.url", func(c *replica.Cluster) { c.Record.URL = "file:///srv%2fa" }},
+		{"a record in a folder that climbs", "record.url", func(c *replica.Cluster) { c.Record.URL = "file:///srv/../etc" }},
+		{"an endpoint without a host", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://:80" }},
+		{"an endpoint with a port that is none", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://h:99999" }},
 		{"a record with a query", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?prefix=a/" }},
 		{"a bucket with a path", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket/a" }},
 		{"an endpoint that is none", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=here" }},
@@ -109,6 +130,13 @@ func TestValidateRefuses(t *testing.T) {
 		{"a KMS key that is none", "seal.key", func(c *replica.Cluster) { c.Seal.Key = "gcpkms://projects/p/keyRings/r" }},
 		{"a Compute endpoint of another version", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "http://10.0.0.1/compute/beta/" }},
 		{"a Compute endpoint without scheme", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "10.0.0.1/compute/v1/" }},
+		{"a Compute endpoint of another scheme", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "ftp://10.0.0.1/compute/v1/" }},
+		{"a Compute endpoint without a host", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "http:///compute/v1/" }},
+		{"a Compute endpoint with a port that is none", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "http://h:0/compute/v1/" }},
+		{"a Compute endpoint with a password", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "http://u:p@h/compute/v1/" }},
+		{"a Compute endpoint with a query", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "http://h/compute/v1/?a=/compute/v1/" }},
+		{"a Compute endpoint with a fragment", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "http://h/compute/v1/#/compute/v1/" }},
+		{"a Compute endpoint that is no URL", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "http://h\n/compute/v1/" }},
 		{"too many replicas", "replicas", func(c *replica.Cluster) { c.Replicas = 8 }},
 		{"negative replicas", "replicas", func(c *replica.Cluster) { c.Replicas = -1 }},
 		{"a service range that does not parse", "network.serviceCIDRs[0]", func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0"} }},
@@ -123,8 +151,12 @@ func TestValidateRefuses(t *testing.T) {
 		{"pods around the endpoint", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "10.244.1.1" }},
 		{"the endpoint among services", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "10.96.0.10" }},
 		{"pods around the metadata server", "network.podCIDR", func(c *replica.Cluster) { c.Network.PodCIDR = "169.254.0.0/16" }},
+		{"pods beside the metadata server", "network.podCIDR", func(c *replica.Cluster) { c.Network.PodCIDR = "169.254.128.0/24" }},
+		{"pods far around the metadata server", "network.podCIDR", func(c *replica.Cluster) { c.Network.PodCIDR = "168.0.0.0/6" }},
 		{"a DNS domain with capitals", "network.dnsDomain", func(c *replica.Cluster) { c.Network.DNSDomain = "Cluster.Local" }},
 		{"a DNS domain with a final dot", "network.dnsDomain", func(c *replica.Cluster) { c.Network.DNSDomain = "cluster.local." }},
+		{"a DNS domain that ends in digits", "network.dnsDomain", func(c *replica.Cluster) { c.Network.DNSDomain = "corp.1" }},
+		{"a DNS domain too long for the apiserver's name", "network.dnsDomain", func(c *replica.Cluster) { c.Network.DNSDomain = nameOf(231) }},
 		{"a relative data folder", "etcd.dataDir", func(c *replica.Cluster) { c.Etcd.DataDir = "var/lib" }},
 		{"a data folder that climbs", "etcd.dataDir", func(c *replica.Cluster) { c.Etcd.DataDir = "/var/../etc" }},
 		{"the root as data folder", "etcd.dataDir", func(c *replica.Cluster) { c.Etcd.DataDir = "/" }},
@@ -135,6 +167,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"a heartbeat of half a millisecond", "etcd.heartbeat", func(c *replica.Cluster) { c.Etcd.Heartbeat = replica.Duration(20500 * time.Microsecond) }},
 		{"an election under five heartbeats", "etcd.election", func(c *replica.Cluster) { c.Etcd.Election = replica.Duration(499 * time.Millisecond) }},
 		{"an election above 50s", "etcd.election", func(c *replica.Cluster) { c.Etcd.Election = replica.Duration(51 * time.Second) }},
+		{"an election of half a millisecond", "etcd.election", func(c *replica.Cluster) { c.Etcd.Election = replica.Duration(1000500 * time.Microsecond) }},
 		{"snapshots every minute", "etcd.snapshots.interval", func(c *replica.Cluster) { c.Etcd.Snapshots.Interval = replica.Duration(time.Minute) }},
 		{"snapshots every two days", "etcd.snapshots.interval", func(c *replica.Cluster) { c.Etcd.Snapshots.Interval = replica.Duration(48 * time.Hour) }},
 		{"hourly snapshots for minutes", "etcd.snapshots.hourly", func(c *replica.Cluster) { c.Etcd.Snapshots.Hourly = replica.Duration(10 * time.Minute) }},
@@ -144,6 +177,9 @@ func TestValidateRefuses(t *testing.T) {
 		{"an unknown election profile", "election", func(c *replica.Cluster) { c.Election = "quick" }},
 		{"an unknown restore policy", "restore", func(c *replica.Cluster) { c.Restore = "always" }},
 		{"a relative audit policy", "auditPolicy", func(c *replica.Cluster) { c.AuditPolicy = "policy.yaml" }},
+		{"an audit policy with a line break", "auditPolicy", func(c *replica.Cluster) { c.AuditPolicy = "/etc/a\nb" }},
+		{"an audit policy with DEL", "auditPolicy", func(c *replica.Cluster) { c.AuditPolicy = "/etc/a\x7fb" }},
+		{"an audit policy with a doubled slash", "auditPolicy", func(c *replica.Cluster) { c.AuditPolicy = "/etc//a" }},
 		{"a relative binary", "components.kube-scheduler.binary", func(c *replica.Cluster) {
 			component(c, "kube-scheduler", func(k *replica.Component) { k.Binary = "kube-scheduler" })
 		}},
@@ -159,11 +195,26 @@ func TestValidateRefuses(t *testing.T) {
 		{"a probe that is no URL", "components.ccm.probe.url", func(c *replica.Cluster) {
 			further(c, func(k *replica.Component) { k.Probe.URL = "127.0.0.1:80" })
 		}},
+		{"a probe of another scheme", "components.ccm.probe.url", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.Probe.URL = "tcp://127.0.0.1:80" })
+		}},
+		{"a probe with a password", "components.ccm.probe.url", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.Probe.URL = "http://u:p@127.0.0.1:80/" })
+		}},
+		{"a probe with a port that is none", "components.ccm.probe.url", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.Probe.URL = "http://127.0.0.1:65536/" })
+		}},
+		{"a probe with a line break", "components.ccm.probe.url", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.Probe.URL = "http://127.0.0.1:80/\n" })
+		}},
 		{"a probe for a known component", "components.kube-apiserver.probe", func(c *replica.Cluster) {
 			component(c, "kube-apiserver", func(k *replica.Component) { k.Probe = &replica.Probe{URL: "https://localhost/"} })
 		}},
 		{"an agent's election for a known component", "components.kube-scheduler.elect", func(c *replica.Cluster) {
 			component(c, "kube-scheduler", func(k *replica.Component) { k.Elect = "agent" })
+		}},
+		{"an agent's election, which nobody holds", "components.ccm.elect", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.Elect = "agent" })
 		}},
 		{"an election by nobody", "components.ccm.elect", func(c *replica.Cluster) { further(c, func(k *replica.Component) { k.Elect = "none" }) }},
 		{"an argument that is no flag", "components.ccm.extraArgs[1]", func(c *replica.Cluster) {
@@ -172,11 +223,38 @@ func TestValidateRefuses(t *testing.T) {
 		{"a bare --", "components.ccm.extraArgs[0]", func(c *replica.Cluster) {
 			further(c, func(k *replica.Component) { k.ExtraArgs = []string{"--"} })
 		}},
+		{"three dashes", "components.ccm.extraArgs[0]", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.ExtraArgs = []string{"---v=2"} })
+		}},
+		{"a flag without a name", "components.ccm.extraArgs[0]", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.ExtraArgs = []string{"--=2"} })
+		}},
+		{"one dash", "components.ccm.extraArgs[0]", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.ExtraArgs = []string{"-v=2"} })
+		}},
+		{"a blank before =", "components.ccm.extraArgs[0]", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.ExtraArgs = []string{"--bind-address =::"} })
+		}},
+		{"a value in the flag's argument, behind a blank", "components.ccm.extraArgs[0]", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.ExtraArgs = []string{"--bind-address ::"} })
+		}},
+		{"a line break in a value", "components.ccm.extraArgs[0]", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.ExtraArgs = []string{"--v=2\n"} })
+		}},
+		{"nothing as an argument", "components.ccm.extraArgs[0]", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.ExtraArgs = []string{""} })
+		}},
 		{"an environment name with =", "components.ccm.env", func(c *replica.Cluster) {
 			further(c, func(k *replica.Component) { k.Env = map[string]string{"A=B": "c"} })
 		}},
 		{"the agent's notify socket", "components.ccm.env", func(c *replica.Cluster) {
 			further(c, func(k *replica.Component) { k.Env = map[string]string{"NOTIFY_SOCKET": "/run/x"} })
+		}},
+		{"the agent's watchdog", "components.ccm.env", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.Env = map[string]string{"WATCHDOG_USEC": "1"} })
+		}},
+		{"the agent's sockets", "components.ccm.env", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.Env = map[string]string{"LISTEN_FDS": "1"} })
 		}},
 		{"a zero byte in the environment", "components.ccm.env.A", func(c *replica.Cluster) {
 			further(c, func(k *replica.Component) { k.Env = map[string]string{"A": "b\x00c"} })
@@ -202,8 +280,45 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
+// nameOf is a DNS name of so many bytes.
+func nameOf(bytes int) string {
+	return strings.Repeat("a.", (bytes-1)/2) + strings.Repeat("b", 2-bytes%2)
+}
+
+var tenYears = replica.Snapshots{Interval: replica.Duration(time.Hour), Hourly: replica.Duration(90000 * time.Hour), Daily: replica.Duration(90000 * time.Hour)}
+
+func withEnv(names ...string) func(*replica.Cluster) {
+	return func(c *replica.Cluster) {
+		component := c.Components["kube-scheduler"]
+		component.Env = replica.Env{}
+		for _, name := range names {
+			component.Env[name] = "1"
+		}
+		c.Components["kube-scheduler"] = component
+	}
+}
+
 func TestValidateAccepts(t *testing.T) {
 	for name, change := range map[string]func(*replica.Cluster){
+		"an internal address alone": func(c *replica.Cluster) {
+			c.Endpoint.ExternalIP, c.Endpoint.InternalIP = "", "10.0.0.1"
+		},
+		"a name of 253 bytes":            func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{nameOf(253)} },
+		"digits before the last part":    func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{"1.2.3.4.example.com", "4you"} },
+		"the longest DNS domain":         func(c *replica.Cluster) { c.Network.DNSDomain = nameOf(230) },
+		"a DNS domain of one part":       func(c *replica.Cluster) { c.Network.DNSDomain = "local" },
+		"snapshots for exactly an hour":  func(c *replica.Cluster) { c.Etcd.Snapshots.Hourly = replica.Duration(time.Hour) },
+		"snapshots for ten years":        func(c *replica.Cluster) { c.Etcd.Snapshots = tenYears },
+		"the longest election":           func(c *replica.Cluster) { c.Etcd.Election = replica.Duration(50 * time.Second) },
+		"other variables than systemd's": withEnv("XWATCHDOG_USEC", "NOTIFY_SOCKETS", "listen_fds"),
+		"flags of every shape": func(c *replica.Cluster) {
+			component := c.Components["kube-scheduler"]
+			component.ExtraArgs = []string{"--v", "--v=", "--a.b_c-d:E=x=y z", "--9=\u00fc"}
+			c.Components["kube-scheduler"] = component
+		},
+		"a probe without a port": func(c *replica.Cluster) {
+			c.Components["ccm"] = replica.Component{Binary: "/x", Elect: "self", Probe: &replica.Probe{URL: "http://localhost/"}}
+		},
 		"one replica":         func(c *replica.Cluster) { c.Replicas = 1 },
 		"dual stack":          func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0/16", "fd00:10:96::/112"} },
 		"IPv6 services first": func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"fd00:10:96::/64"} },
@@ -225,6 +340,16 @@ func TestValidateAccepts(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// The longer one is checked against the shorter one, which may be at fault itself.
+func TestSnapshotsKeptTooLongAreBothNamed(t *testing.T) {
+	c := valid()
+	c.Etcd.Snapshots.Hourly, c.Etcd.Snapshots.Daily = replica.Duration(90001*time.Hour), replica.Duration(90002*time.Hour)
+	err := fmt.Sprint(c.Validate())
+	if !strings.Contains(err, "etcd.snapshots.hourly") || !strings.Contains(err, "etcd.snapshots.daily") {
+		t.Error(err)
 	}
 }
 

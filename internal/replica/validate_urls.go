@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -45,7 +46,7 @@ func standIn(query string) bool {
 		return false
 	}
 	u, err := url.Parse(values.Get("endpoint"))
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && validPort(u) && u.User == nil
 }
 
 // inGoogle reports whether the record is a bucket of Google's, and not of a stand-in on this machine.
@@ -82,7 +83,7 @@ func (c Compute) validate(f *Faults) {
 		return
 	}
 	u, err := url.Parse(c.Endpoint)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil ||
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || !validPort(u) || u.User != nil ||
 		u.RawQuery != "" || u.Fragment != "" || !strings.HasSuffix(u.Path, "/compute/v1/") {
 		f.add("compute.endpoint", withoutUserinfo(c.Endpoint), "http(s)://ADDRESS/compute/v1/")
 	}
@@ -91,10 +92,19 @@ func (c Compute) validate(f *Faults) {
 // validate: the address of a probe must be the replica's own, or one replica's health would decide over another's process.
 func (p Probe) validate(field string, f *Faults) {
 	u, err := url.Parse(p.URL)
-	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && isLoopback(u.Hostname()) {
+	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && isLoopback(u.Hostname()) && validPort(u) {
 		return
 	}
 	f.add(field+".url", withoutUserinfo(p.URL), "http(s)://LOOPBACK ADDRESS:PORT/PATH, such as https://127.0.0.1:10258/healthz")
+}
+
+// validPort reports whether a URL's port is one; none is well too.
+func validPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return true
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && port > 0
 }
 
 func isLoopback(host string) bool {
