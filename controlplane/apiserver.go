@@ -89,7 +89,7 @@ func tlsFlags(leaf string) flags {
 // be made before one can be used.
 func (in Input) authenticationFlags() flags {
 	return flags{
-		{"authorization-mode", "Node,RBAC"},
+		{"authorization-config", in.authorizationFile()},
 		{"authentication-config", in.authenticationFile()},
 		{"enable-bootstrap-token-auth", "true"},
 		{"client-ca-file", in.Files.CA(certs.Kubernetes)},
@@ -132,10 +132,15 @@ func (in Input) auditFlags(policy string) flags {
 // tokenFlags are about service accounts' tokens.
 func (in Input) tokenFlags() flags {
 	return flags{
-		{"service-account-issuer", "https://kubernetes.default.svc." + in.Cluster.Network.DNSDomain},
+		{"service-account-issuer", serviceAccountIssuer(in.Cluster)},
 		{"service-account-signing-key-file", in.Files.ServiceAccountKey()},
 		{"service-account-key-file", in.Files.ServiceAccountPublicKeys()},
 	}
+}
+
+// serviceAccountIssuer is in every service account's token, and known to whoever checks one elsewhere: it never changes.
+func serviceAccountIssuer(c *replica.Cluster) string {
+	return "https://kubernetes.default.svc." + c.Network.DNSDomain
 }
 
 // advertised is the replica's first address of the family of the first service range: the apiserver refuses another.

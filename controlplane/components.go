@@ -56,7 +56,10 @@ func Components(in Input) ([]supervisor.Spec, []File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	files, policy := in.configFiles()
+	files, policy, err := in.configFiles()
+	if err != nil {
+		return nil, nil, err
+	}
 	specs := []supervisor.Spec{in.apiServer(address, policy)}
 	for _, known := range []struct {
 		name  string

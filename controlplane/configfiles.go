@@ -28,16 +28,22 @@ func (in Input) encryptionFile() string {
 	return filepath.Join(in.RunDir, "encryption-config.yaml")
 }
 
+// authorizationFile is where the AuthorizationConfiguration lies.
+func (in Input) authorizationFile() string {
+	return filepath.Join(in.RunDir, "authorization.yaml")
+}
+
 // configFiles are the files that the apiserver reads, and the path of the audit policy: the configuration's own if it
 // names one.
-func (in Input) configFiles() (files []File, policy string) {
-	files = []File{
-		{Path: in.authenticationFile(), Data: authentication},
-		{Path: in.encryptionFile(), Data: in.Encryption},
+func (in Input) configFiles() (files []File, policy string, err error) {
+	files, err = in.accessFiles()
+	if err != nil {
+		return nil, "", err
 	}
+	files = append(files, File{Path: in.encryptionFile(), Data: in.Encryption})
 	if in.Cluster.AuditPolicy != "" {
-		return files, in.Cluster.AuditPolicy
+		return files, in.Cluster.AuditPolicy, nil
 	}
 	policy = filepath.Join(in.RunDir, "audit-policy.yaml")
-	return append(files, File{Path: policy, Data: auditPolicy}), policy
+	return append(files, File{Path: policy, Data: auditPolicy}), policy, nil
 }

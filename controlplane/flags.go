@@ -36,3 +36,19 @@ func flagName(arg string) string {
 	name, _ := replica.SplitFlag(arg)
 	return strings.ReplaceAll(name, "_", "-")
 }
+
+// valuesOf are the values that the arguments give a flag, in their order; a bare one is true.
+func valuesOf(args []string, flag string) []string {
+	var values []string
+	for _, arg := range args {
+		if flagName(arg) != flag {
+			continue
+		}
+		_, value := replica.SplitFlag(arg)
+		if bare(arg) {
+			value = "true"
+		}
+		values = append(values, value)
+	}
+	return values
+}

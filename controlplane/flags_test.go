@@ -37,7 +37,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"nothing", nil, nil},
 		{"flags that are free", map[string]replica.Component{
-			replica.APIServer: {ExtraArgs: []string{"--oidc-issuer-url=https://accounts.example", "--enable-priority-and-fairness", "--v=4"}},
+			replica.APIServer: {ExtraArgs: []string{"--event-ttl=2h", "--enable-priority-and-fairness", "--v=4"}},
 		}, nil},
 		{"a declared component's arguments are its own affair", map[string]replica.Component{
 			"mine": {ExtraArgs: []string{"-h", "--etcd-servers", "serve"}},
@@ -57,6 +57,15 @@ func TestValidate(t *testing.T) {
 		{"an owned flag with a blank before =", map[string]replica.Component{
 			replica.APIServer: {ExtraArgs: []string{"--bind-address =::"}},
 		}, []string{`extraArgs[0]: found "--bind-address =::"; allowed: --NAME=VALUE`}},
+		{"OpenID Connect by flags", map[string]replica.Component{
+			replica.APIServer: {ExtraArgs: []string{"--oidc-issuer-url=https://accounts.example", "--oidc_client_id=x"}},
+		}, []string{"any flag but --oidc-issuer-url, which is quorate's: the field jwt lets in", "any flag but --oidc-client-id, which is quorate's: the field jwt"}},
+		{"a webhook by flags", map[string]replica.Component{
+			replica.APIServer: {ExtraArgs: []string{"--authorization-webhook-config-file=/etc/authz", "--authorization-config=/etc/authz", "--authorization-policy-file=/etc/abac"}},
+		}, []string{"the field authorization adds webhooks", "the field authorization adds webhooks", "a policy of attributes (ABAC) is not supported"}},
+		{"the same flags are others in the controller-manager", map[string]replica.Component{
+			replica.ControllerManager: {ExtraArgs: []string{"--authorization-webhook-cache-authorized-ttl=10s"}},
+		}, nil},
 		{"what prints and exits", map[string]replica.Component{
 			replica.Autoscaler: {ExtraArgs: []string{"--version", "--help"}},
 		}, []string{"would print and exit", "would print and exit"}},

@@ -40,8 +40,15 @@ var ownedBy = map[string][][]owned{
 	replica.APIServer: {ownedOnce, ownedServing, {
 		{"the apiserver's data must be the replica's own member's, whole and under the prefix that it was written with", []string{"etcd-servers", "etcd-prefix", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "storage-backend"}},
 		{"default/kubernetes lists the replicas by their own addresses", []string{"advertise-address", "endpoint-reconciler-type", "apiserver-count"}},
-		{"without Node and RBAC whoever has a certificate may do anything", []string{"authorization-mode", "authorization-config"}},
-		{"anonymous requests reach the health paths and nothing else; for OpenID Connect there are the --oidc flags", []string{"anonymous-auth", "authentication-config"}},
+		{"Node and RBAC always stay, or whoever has a certificate may do anything; the field authorization adds webhooks to them", []string{
+			"authorization-mode", "authorization-config", "authorization-webhook-config-file", "authorization-webhook-version",
+			"authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl"}},
+		{"Node and RBAC always stay; a policy of attributes (ABAC) is not supported", []string{"authorization-policy-file"}},
+		{"anonymous requests reach the health paths and nothing else; the field jwt lets in the users of OpenID Connect", []string{
+			"anonymous-auth", "authentication-config"}},
+		{"the field jwt lets in the users of OpenID Connect; the apiserver takes no such flag beside it", []string{
+			"oidc-issuer-url", "oidc-client-id", "oidc-ca-file", "oidc-username-claim", "oidc-username-prefix",
+			"oidc-groups-claim", "oidc-groups-prefix", "oidc-signing-algs", "oidc-required-claim"}},
 		{whyCertificates, []string{"proxy-client-cert-file", "proxy-client-key-file", "kubelet-client-certificate", "kubelet-client-key", "requestheader-username-headers", "requestheader-group-headers", "requestheader-uid-headers", "requestheader-extra-headers-prefix"}},
 		{"the bundle holds the keys of service accounts", []string{"service-account-signing-key-file", "service-account-key-file", "service-account-signing-endpoint"}},
 		{"the bundle holds the keys; the field encryptionAtRest says whether secrets are written with them", []string{"encryption-provider-config", "encryption-provider-config-automatic-reload"}},

@@ -70,11 +70,14 @@ type plane struct {
 	in    Input
 	admin *http.Client // of system:masters
 	base  string
+	// issuer is whose users are let in, where addAccess was called.
+	issuer *issuer
 }
 
 func realControlPlane(t *testing.T) {
 	p := plane{in: realInput(t), base: "https://127.0.0.1:443"}
 	addAddresses(t, p.in.Identity.Addresses)
+	p.addAccess(t)
 	p.admin = ensureCertificates(t, p.in)
 	startEtcd(t, p.in)
 	specs := p.specs(t, true)
@@ -95,6 +98,8 @@ func realControlPlane(t *testing.T) {
 	t.Run("secrets are encrypted in etcd", p.testEncryption)
 	t.Run("the audit log has who did what, and no health", p.testAudit)
 	t.Run("a kubelet's certificate is signed", p.testSigning)
+	t.Run("an issuer's users are let in", p.testIssuer)
+	t.Run("webhooks add to Node and RBAC", p.testWebhooks)
 	for _, r := range slices.Backward(running) {
 		r.stop(t)
 	}

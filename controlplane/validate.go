@@ -29,6 +29,8 @@ func Validate(c *replica.Cluster) error {
 			Field: "components." + replica.APIServer + ".enabled", Found: `"false"`, Allowed: "true, since everything else needs it",
 		})
 	}
+	faults = append(faults, issuerFaults(c)...)
+	faults = append(faults, podRangeFaults(c)...)
 	if len(faults) == 0 {
 		return nil
 	}

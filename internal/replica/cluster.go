@@ -46,6 +46,10 @@ type Cluster struct {
 	// EncryptionAtRest says whether secrets are written to etcd encrypted, with the bundle's key: true where it is not given. What was
 	// written otherwise stays readable. A change counts from the agent's next start.
 	EncryptionAtRest *bool `yaml:"encryptionAtRest,omitempty" json:"encryptionAtRest,omitempty"`
+	// JWT are issuers of tokens whose users are let in (OpenID Connect). What a user may do is for RBAC and authorization.
+	JWT []JWT `yaml:"jwt,omitempty" json:"jwt,omitempty"`
+	// Authorization says who may do what, beside Node and RBAC.
+	Authorization Authorization `yaml:"authorization,omitempty" json:"authorization,omitempty"`
 	// AuditPolicy is a file with the apiserver's audit policy; empty takes quorate's own, metadata of every request but reads of health.
 	AuditPolicy string `yaml:"auditPolicy,omitempty" json:"auditPolicy,omitempty"`
 }

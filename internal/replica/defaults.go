@@ -54,7 +54,20 @@ func (c *Cluster) SetDefaults() {
 	if c.EncryptionAtRest == nil {
 		c.EncryptionAtRest = new(true)
 	}
+	c.Authorization.setDefaults()
 	c.setComponentDefaults()
+}
+
+// setDefaults makes a list of its own: a copy of the Cluster, such as Show makes, has the same one.
+func (a *Authorization) setDefaults() {
+	a.Webhooks = slices.Clone(a.Webhooks)
+	for i := range a.Webhooks {
+		w := &a.Webhooks[i]
+		orElse(&w.SubjectAccessReviewVersion, "v1")
+		orElse(&w.Timeout, Duration(3*time.Second))
+		orElse(&w.AuthorizedTTL, Duration(5*time.Minute))
+		orElse(&w.UnauthorizedTTL, Duration(30*time.Second))
+	}
 }
 
 // setDefaults: a VM that is recreated is away for one to two minutes, in which 60 000 entries are written at 500 a second. 75000 leaves room

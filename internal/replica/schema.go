@@ -1,7 +1,7 @@
 package replica
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -13,10 +13,10 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// clusterSource is the type's own file: its comments are the schema's descriptions, so the two cannot drift apart.
+// typeSources are the type's own files: their comments are the schema's descriptions, so the two cannot drift apart.
 //
-//go:embed cluster.go
-var clusterSource string
+//go:embed cluster.go access.go
+var typeSources embed.FS
 
 // durationPattern is what time.ParseDuration takes, but for signs and a bare 0.
 const durationPattern = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))*$`
@@ -24,9 +24,11 @@ const durationPattern = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)(([0-9
 // Schema is the JSON Schema (2020-12) of a whole Cluster document, for editors and linters. It refuses unknown fields
 // and wrong types; what depends on more than one field only Validate knows.
 func Schema() ([]byte, error) {
-	comments, err := fieldComments(clusterSource)
-	if err != nil {
-		return nil, err
+	comments := map[commentKey]string{}
+	for _, name := range []string{"cluster.go", "access.go"} {
+		if err := readComments(name, comments); err != nil {
+			return nil, fmt.Errorf("read the comments of the configuration's type: %w", err)
+		}
 	}
 	r := jsonschema.Reflector{
 		Anonymous:      true,
@@ -54,13 +56,16 @@ func mapDuration(t reflect.Type) *jsonschema.Schema {
 // commentKey names a type (field empty) or a field of it, by its Go name.
 type commentKey struct{ typ, field string }
 
-// fieldComments reads the comments of a source file's struct types and of their fields.
-func fieldComments(source string) (map[commentKey]string, error) {
-	file, err := parser.ParseFile(token.NewFileSet(), "cluster.go", source, parser.ParseComments)
+// readComments reads the comments of a source file's struct types and of their fields.
+func readComments(name string, out map[commentKey]string) error {
+	source, err := typeSources.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("read the comments of the configuration's type: %w", err)
+		return err
 	}
-	out := map[commentKey]string{}
+	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ParseComments)
+	if err != nil {
+		return err
+	}
 	for _, decl := range file.Decls {
 		gen, ok := decl.(*ast.GenDecl)
 		if !ok || len(gen.Specs) != 1 {
@@ -77,7 +82,7 @@ func fieldComments(source string) (map[commentKey]string, error) {
 			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 func oneLine(doc *ast.CommentGroup) string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -170,12 +171,20 @@ func TestSchemaTakesTheExampleAndRefusesOthers(t *testing.T) {
 	if err := yaml.NewDecoder(bytes.NewReader(readExample(t))).Decode(&doc); err != nil {
 		t.Fatal(err)
 	}
-	if faults := against(schema, schema, doc, ""); len(faults) > 0 {
+	access, err := os.ReadFile("testdata/access.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(access, &doc); err != nil { // beside what is there already
+		t.Fatal(err)
+	}
+	if faults := against(schema, schema, doc, ""); len(faults) > 0 || doc["jwt"] == nil || doc["record"] == nil {
 		t.Errorf("the example does not fit the schema: %q", faults)
 	}
 	for field, value := range map[string]any{
 		"nam": "x", "name": 3.5, "replicas": 8, "election": "quick", "etcd": map[string]any{"heartbeat": "100"},
 		"components": map[string]any{"x": map[string]any{"bin": "/x"}}, "kind": "Pod", "record": map[string]any{},
+		"jwt": []any{map[string]any{"issuer": map[string]any{"url": "https://a"}}}, "authorization": map[string]any{"webhooks": []any{map[string]any{"name": "a"}}},
 	} {
 		before, had := doc[field]
 		doc[field] = value

@@ -78,6 +78,8 @@ func (c *Cluster) Validate() error {
 	oneOf(&f, "election", c.Election, ElectionFast, ElectionSlow)
 	oneOf(&f, "restore", c.Restore, RestoreOff, RestoreLatestSnapshot, RestoreWarmCopy)
 	oneOf(&f, "survivors", c.Survivors, SurvivorsRestore, SurvivorsWait)
+	c.validateJWT(&f)
+	c.Authorization.validate(&f)
 	if c.AuditPolicy != "" && !cleanPath(c.AuditPolicy) {
 		f.add("auditPolicy", c.AuditPolicy, pathRule)
 	}

@@ -1,0 +1,95 @@
+package controlplane
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+const (
+	// widestPodRange is of IPv4. A wider one would have addresses of almost anybody.
+	widestPodRange = 8
+	// nodeBits is how many more bits of IPv6 a node's range can have than that of all: kube-controller-manager keeps a bit
+	// for each node that there could be.
+	nodeBits = 16
+)
+
+// podRangeFaults names a range of pods that kube-controller-manager would not cut into nodes' ranges: each replica's would
+// end as often as it leads. How large a node's range is can be chosen by its flags alone.
+func podRangeFaults(c *replica.Cluster) replica.Faults {
+	pods, err := netip.ParsePrefix(c.Network.PodCIDR)
+	args := c.Components[replica.ControllerManager].ExtraArgs
+	if err != nil || !enabled(c, replica.ControllerManager) || !cutsPodRange(args) {
+		return nil // the range is named by Cluster.Validate where it is wrong in itself
+	}
+	node, fault := nodeMask(args, pods)
+	if fault != nil {
+		return replica.Faults{*fault}
+	}
+	widest := widestPodRange
+	if pods.Addr().Is6() {
+		widest = node - nodeBits
+	}
+	if pods.Bits() >= widest && pods.Bits() <= node {
+		return nil
+	}
+	return replica.Faults{{Field: "network.podCIDR", Found: fmt.Sprintf("%q", c.Network.PodCIDR),
+		Allowed: fmt.Sprintf("/%d to /%d, of which each node gets a /%d; kube-controller-manager's flag --%s says another size",
+			max(widest, 1), node, node, maskFlag)}}
+}
+
+// cutsPodRange reports whether kube-controller-manager gives the nodes their ranges.
+func cutsPodRange(args []string) bool {
+	if allocates := valuesOf(args, "allocate-node-cidrs"); len(allocates) > 0 {
+		if on, err := strconv.ParseBool(allocates[len(allocates)-1]); err == nil && !on {
+			return false
+		}
+	}
+	var controllers []string
+	for _, list := range valuesOf(args, "controllers") {
+		controllers = append(controllers, strings.Split(list, ",")...)
+	}
+	// The first word about a controller holds.
+	for _, word := range controllers {
+		switch word {
+		case nodeIPAM, "nodeipam":
+			return true
+		case "-" + nodeIPAM, "-nodeipam":
+			return false
+		}
+	}
+	return len(controllers) == 0 || slices.Contains(controllers, "*")
+}
+
+const (
+	nodeIPAM = "node-ipam-controller"
+	maskFlag = "node-cidr-mask-size"
+)
+
+// nodeMask is the size of a node's range, by the flags for it, of which those for a family are about this range's alone.
+func nodeMask(args []string, pods netip.Prefix) (int, *replica.Fault) {
+	size, family, other := 24, "-ipv4", "-ipv6"
+	if pods.Addr().Is6() {
+		size, family, other = 64, other, family
+	}
+	given := map[string]int{}
+	for _, suffix := range []string{"", family, other} {
+		values := valuesOf(args, maskFlag+suffix)
+		if len(values) == 0 {
+			continue
+		}
+		value := values[len(values)-1]
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > pods.Addr().BitLen() || suffix == other || (suffix == family && given[""] != 0) {
+			return 0, &replica.Fault{Field: "components." + replica.ControllerManager + ".extraArgs",
+				Found:   fmt.Sprintf("%q", "--"+maskFlag+suffix+"="+value),
+				Allowed: fmt.Sprintf("--%s=1 to --%[1]s=%d, once: the range of pods, %s, is one range", maskFlag, pods.Addr().BitLen(), pods)}
+		}
+		given[suffix], size = n, n
+	}
+	return size, nil
+}
