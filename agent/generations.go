@@ -63,14 +63,7 @@ func readGeneration(ctx context.Context, from Bundles, n uint64) (*certs.Bundle,
 	if err != nil {
 		return nil, err
 	}
-	b, err := certs.DecodeBundle(plaintext)
-	if err == nil && b.Generation != n {
-		err = fmt.Errorf("%s stands as generation %d in the record", b, n)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("bundle generation %d: %w", n, err)
-	}
-	return b, nil
+	return certs.DecodeGeneration(n, plaintext)
 }
 
 // refuse says in the status and in the log which generation is not taken, and why; nil: none is refused any more. It

@@ -88,6 +88,19 @@ func DecodeBundle(data []byte) (*Bundle, error) {
 	return b, nil
 }
 
+// DecodeGeneration is DecodeBundle for what stands under a number in the record. One of another number would make the
+// record's order of generations a lie.
+func DecodeGeneration(generation uint64, data []byte) (*Bundle, error) {
+	b, err := DecodeBundle(data)
+	if err == nil && b.Generation != generation {
+		err = fmt.Errorf("%s stands as generation %d in the record", b, generation)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bundle generation %d: %w", generation, err)
+	}
+	return b, nil
+}
+
 // decode's errors begin with the field, for the caller to put the authority before it.
 func (d authorityDoc) decode() (a authority, err error) {
 	if a.cert, err = parseCertificate([]byte(d.Certificate)); err != nil {

@@ -90,34 +90,6 @@ func indexOf(a Authority) int {
 	return -1
 }
 
-func TestOnlyABundleThatTrustsTheFormerContinuesIt(t *testing.T) {
-	b := testBundle(t)
-	trusts, issues := inTwo(t, b, t0)
-	if err := trusts.Continues(b); err != nil {
-		t.Error(err)
-	}
-	if err := issues.Continues(trusts); err != nil {
-		t.Error(err)
-	}
-	for name, c := range map[string]struct {
-		change func(*Bundle)
-		want   string
-	}{
-		"a CA that nobody trusts yet": {func(n *Bundle) { *n = *rotated(t, b, t0) }, "issues with a new kubernetes CA, which the masters do not trust yet"},
-		"another CA":                  {func(n *Bundle) { n.authorities[EtcdPeer] = testBundle(t).authorities[EtcdPeer] }, "does not trust the etcd-peer CA that issues now"},
-		"another service-account key": {func(n *Bundle) { n.serviceAccount = n.serviceAccount[:1] }, "lacks the service-account key that signs now"},
-		"another encryption key":      {func(n *Bundle) { n.encryption = n.encryption[:1] }, "lacks encryption key g1"},
-		"the same generation":         {func(n *Bundle) { n.Generation = 1 }, "a higher generation"},
-		"another cluster":             {func(n *Bundle) { n.ClusterUID = "uid-2" }, "the same cluster"},
-	} {
-		next, _ := inTwo(t, b, t0)
-		c.change(next)
-		if err := next.Continues(b); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
-	}
-}
-
 func TestFingerprintsAreTheBindings(t *testing.T) {
 	b := testBundle(t)
 	want, err := b.binding()

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -69,17 +70,20 @@ func rotated(t testing.TB, b *Bundle, now time.Time) *Bundle {
 	return next
 }
 
-// inTwo is a rotation as a running cluster can take it: the next generation trusts new CAs, and the one after it issues with them.
-func inTwo(t testing.TB, b *Bundle, now time.Time) (trusts, issues *Bundle) {
+// inTwo is a rotation as a running cluster can take it: the next generation knows new CAs and keys, and the one after it
+// works with them.
+func inTwo(t testing.TB, b *Bundle, now time.Time) (knows, works *Bundle) {
 	t.Helper()
-	issues = rotated(t, b, now)
-	first := *issues
+	works = rotated(t, b, now)
+	first := *works
 	first.authorities = map[Authority]authority{}
 	for name, a := range b.authorities {
-		first.authorities[name] = authority{cert: a.cert, key: a.key, former: []*x509.Certificate{issues.authorities[name].cert}}
+		first.authorities[name] = authority{cert: a.cert, key: a.key, former: []*x509.Certificate{works.authorities[name].cert}}
 	}
-	issues.Generation++
-	return &first, issues
+	first.serviceAccount = append(slices.Clone(b.serviceAccount), works.serviceAccount[0])
+	first.encryption = append(slices.Clone(b.encryption), works.encryption[0])
+	works.Generation++
+	return &first, works
 }
 
 func testRequest(t testing.TB, b *Bundle) Request {

@@ -37,7 +37,7 @@ the cluster: keep them apart.`,
 			if err := checkTarget(args[0]); err != nil {
 				return err
 			}
-			b, err := readBundle(cmd.Context(), c)
+			b, err := readBundle(cmd, c)
 			if err != nil {
 				return err
 			}

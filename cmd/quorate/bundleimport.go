@@ -23,8 +23,9 @@ func newBundleImport() *cobra.Command {
 	cmd := &cobra.Command{Use: "import FILE", Short: "Bring the bundle back from escrow into the record", Args: exactly("FILE"),
 		Long: `Bring the bundle back from escrow into the record, sealed with the seal key. It must be of this very cluster (by the uid of its
 inception, which "quorate record rebuild" brings back too), whole, and good enough to issue every certificate of a master. A generation
-that is there is never replaced; a newer one must trust what the present one issued, and issue with CAs that the present one trusts: a
-master takes a new generation up when its VM boots, one after the other. The command shows the CAs and asks.`,
+that is there is never replaced. A newer one must know the CAs and keys that the present one works with, and work with those that it
+knows: a master takes a new generation up when its VM boots, one after the other. A CA that begins to issue must have 90 days left, the
+life of what it issues. The command shows the CAs and asks.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.load()
 			if err != nil {
@@ -133,30 +134,45 @@ func mayImport(ctx context.Context, store *record.Store, bundles *record.Bundles
 		return false, recordError("import into %s: no cluster has begun here, or all of its record is lost: check the record's URL and the cluster's name; a record that is lost is brought back first (quorate record rebuild)", store)
 	case v.Inception.UID != b.ClusterUID:
 		return false, recordError("import into %s: the bundle is of the cluster with uid %s, the record of %s", store, b.ClusterUID, v.Inception.UID)
-	case v.Bundle == 0:
-		return false, nil
 	case b.Generation < v.Bundle:
 		return false, recordError("import into %s: the record has generation %d, and this is %d: an older one would bring dropped CAs and keys back", store, v.Bundle, b.Generation)
 	}
-	plaintext, err := bundles.Read(ctx, v.Bundle)
+	all, err := readGenerations(ctx, store, bundles)
 	if err != nil {
 		return false, err
 	}
-	if b.Generation > v.Bundle {
-		former, err := certs.DecodeBundle(plaintext)
-		if err == nil {
-			err = b.Continues(former)
+	switch _, refused := certs.Continued(all); {
+	case refused != nil:
+		return false, recordError("import into %s: no master takes what comes after a generation that was not imported: %w", store, refused)
+	case len(all) == 0 && len(v.Replicas) > 0:
+		return false, nil // the masters have it: it comes back as it was, though its CAs may be about to end
+	case len(all) == 0:
+		err = b.NewCAsLast(nil, time.Now())
+	case b.Generation == v.Bundle:
+		return sameBundle(store, b, all[len(all)-1])
+	default:
+		former := all[len(all)-1]
+		if err = b.Continues(former); err == nil {
+			err = b.NewCAsLast(former, time.Now())
 		}
-		if err != nil {
-			return false, recordError("import into %s: %w", store, err)
-		}
-		return false, nil
 	}
+	if err != nil {
+		return false, recordError("import into %s: %w", store, err)
+	}
+	return false, nil
+}
+
+// sameBundle tells the bundle that the record holds from another one of its generation.
+func sameBundle(store *record.Store, b, held *certs.Bundle) (bool, error) {
 	mine, err := b.Encode()
 	if err != nil {
 		return false, err
 	}
-	if !bytes.Equal(mine, plaintext) {
+	theirs, err := held.Encode()
+	if err != nil {
+		return false, err
+	}
+	if !bytes.Equal(mine, theirs) {
 		return false, recordError("import into %s: %w", store, errOtherBundle)
 	}
 	return true, nil

@@ -39,7 +39,7 @@ holds the file is an administrator until it expires.`,
 				// Validate has seen to it that there is an address.
 				server = "https://" + net.JoinHostPort(c.EndpointAddresses()[0].String(), strconv.Itoa(c.Endpoint.Port))
 			}
-			b, err := readBundle(cmd.Context(), c)
+			b, err := readBundle(cmd, c)
 			if err != nil {
 				return err
 			}
@@ -60,8 +60,10 @@ holds the file is an administrator until it expires.`,
 	return cmd
 }
 
-// readBundle reads the newest bundle of a cluster from its record.
-func readBundle(ctx context.Context, c *replica.Cluster) (*certs.Bundle, error) {
+// readBundle reads the generation of the bundle that masters take: the last of those that continue one another. It says
+// which one is passed over, and why.
+func readBundle(cmd *cobra.Command, c *replica.Cluster) (*certs.Bundle, error) {
+	ctx := cmd.Context()
 	store, err := record.Open(ctx, c.Record.URL, c.Name)
 	if err != nil {
 		return nil, err
@@ -70,18 +72,39 @@ func readBundle(ctx context.Context, c *replica.Cluster) (*certs.Bundle, error) 
 	if err != nil {
 		return nil, err
 	}
-	generation, plaintext, err := bundles.Newest(ctx)
+	all, err := readGenerations(ctx, store, bundles)
 	if err != nil {
 		return nil, err
 	}
-	if generation == 0 {
+	if len(all) == 0 {
 		return nil, noBundle(ctx, store)
 	}
-	b, err := certs.DecodeBundle(plaintext)
-	if err != nil {
-		return nil, recordError("read the bundle from %s: %w", store, err)
+	n, refused := certs.Continued(all)
+	if refused != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "Bundle generation %d of the record is passed over, as the masters do: %v\n", all[n].Generation, refused)
 	}
-	return b, nil
+	return all[n-1], nil
+}
+
+// readGenerations opens all generations of the bundle, oldest first.
+func readGenerations(ctx context.Context, store *record.Store, bundles *record.Bundles) ([]*certs.Bundle, error) {
+	numbers, err := bundles.Generations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []*certs.Bundle
+	for _, n := range numbers {
+		plaintext, err := bundles.Read(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		b, err := certs.DecodeGeneration(n, plaintext)
+		if err != nil {
+			return nil, recordError("read the bundle from %s: %w", store, err)
+		}
+		all = append(all, b)
+	}
+	return all, nil
 }
 
 // noBundle says of a record without a bundle what `record show` says: whether it is to be made, or is lost.

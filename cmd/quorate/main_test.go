@@ -90,8 +90,15 @@ func asNobody(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// bundle FILE: make the cluster's first bundle, as its first master would.
+// bundle FILE [GENERATION [DAYS]]: make the cluster's first bundle, as its first master would, DAYS ago; of another
+// GENERATION, as somebody would who has the bucket and the seal key.
 func makeBundle(ts *testscript.TestScript, _ bool, args []string) {
+	numbers := []int{1, 0}
+	for i, arg := range args[1:] {
+		var err error
+		numbers[i], err = strconv.Atoi(arg)
+		ts.Check(err)
+	}
 	ctx := context.Background()
 	c, err := loadCluster(ts.MkAbs(args[0]))
 	ts.Check(err)
@@ -101,11 +108,12 @@ func makeBundle(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	bundles, err := record.OpenBundles(store, c.Seal.Key)
 	ts.Check(err)
-	b, err := certs.NewBundle(v.Inception.UID, time.Now())
+	b, err := certs.NewBundle(v.Inception.UID, time.Now().AddDate(0, 0, -numbers[1]))
 	ts.Check(err)
+	b.Generation = uint64(numbers[0])
 	plaintext, err := b.Encode()
 	ts.Check(err)
-	_, won, err := bundles.Create(ctx, 1, plaintext)
+	_, won, err := bundles.Create(ctx, b.Generation, plaintext)
 	if err != nil || !won {
 		ts.Fatalf("create the bundle: won %v, %v", won, err)
 	}
