@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -134,4 +135,56 @@ func TestABundleUnderAnotherNumberIsNotTaken(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "stands as generation 2") {
 		t.Error(err)
 	}
+}
+
+// A disk that has lost its binding is not led back to a generation before its own, though the record has no other any more.
+func TestADiskThatLostItsBindingIsNotLedBack(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		v, a, in := renewing(t)
+		in.makeBundle = false
+		v.bundles.later = [][]byte{nextKeys(t, v.bundles.held)}
+		renew := func() error {
+			if err := os.RemoveAll(a.files.Volatile); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(a.files.Binding()); err != nil {
+				t.Fatal(err)
+			}
+			out, err := a.certify(t.Context(), in.recorded)
+			if err == nil && out.report.Generation != 2 {
+				t.Errorf("generation %d", out.report.Generation)
+			}
+			return err
+		}
+		if err := renew(); err != nil {
+			t.Fatal(err)
+		}
+		if lost {
+			v.bundles.later = nil
+		}
+		if err := renew(); lost != errors.Is(err, certs.ErrNotContinued) {
+			t.Errorf("the record lost the second generation: %t, %v", lost, err)
+		}
+	}
+}
+
+// nextKeys is the second generation of a bundle, which knows one more key of each kind.
+func nextKeys(t *testing.T, bundle []byte) []byte {
+	t.Helper()
+	var first, other map[string]any
+	for doc, text := range map[*map[string]any][]byte{&first: bundle, &other: unrelated(t, 2)} {
+		if err := json.Unmarshal(text, doc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first["generation"] = 2
+	first["serviceAccountKeys"] = append(first["serviceAccountKeys"].([]any), other["serviceAccountKeys"].([]any)...)
+	key := other["encryptionKeys"].([]any)[0].(map[string]any)
+	key["name"] = "g2"
+	first["encryptionKeys"] = append(first["encryptionKeys"].([]any), key)
+	out, err := json.Marshal(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 )
 
 // The refusals that a caller tells apart. Nothing on disk is touched before they are given.
@@ -75,21 +76,21 @@ func (b binding) accepts(next binding) error {
 	return nil
 }
 
-// follows says whether files bound to b may be taken over by the last of these generations. The first must be the one
-// that b is bound to, by its pins, and each one must continue the one before.
+// follows says whether files bound to b may be taken over by the last of these generations, oldest first. The one that b
+// is bound to, by its pins, must be among them, and from it on each one must continue the one before.
 func (b binding) follows(generations []*Bundle) error {
-	first := generations[0]
-	if first.Generation != b.Generation {
+	n := slices.IndexFunc(generations, func(g *Bundle) bool { return g.Generation == b.Generation })
+	if n < 0 {
 		return fmt.Errorf("%s is to follow generation %d, which is not there to compare it with: %w",
 			generations[len(generations)-1], b.Generation, ErrNotContinued)
 	}
-	same, err := first.binding()
+	same, err := generations[n].binding()
 	if err != nil {
 		return err
 	}
 	if err := b.accepts(same); err != nil {
 		return err
 	}
-	_, err = Continued(generations)
+	_, err = Continued(generations[n:])
 	return err
 }

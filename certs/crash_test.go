@@ -28,7 +28,7 @@ func cutDisk(n int) disk {
 		return errors.Join(errCut, os.WriteFile(filepath.Join(filepath.Dir(path), ".durable-left"), []byte("half"), 0o600))
 	}
 	return disk{
-		sync: real.sync,
+		read: real.read, sync: real.sync,
 		write: func(path string, data []byte, mode fs.FileMode) error {
 			return step(path, func() error { return real.write(path, data, mode) })
 		},

@@ -58,6 +58,8 @@ func TestDecide(t *testing.T) {
 		{"another replica's leaf", t0, here, other, Replace, "subject", false},
 		{"a client's leaf in a server's place", t0, Found{Cert: mustIssue(t, b, AgentEtcd, t0).cert, Mode: 0o600}, want, Replace, "subject", false},
 		{"a former CA's leaf works on, and is renewed", t0.Add(25 * time.Hour), here, afterRotation, Renew, "issued by a former CA", false},
+		{"a stranger's leaf beside a former CA", t0.Add(25 * time.Hour), Found{Cert: mustIssue(t, testBundle(t), EtcdServer, t0).cert, Mode: 0o600},
+			afterRotation, Replace, "not issued by the etcd-client CA", false},
 		{"until that CA is dropped", t0.Add(25 * time.Hour), here, former, Replace, "not issued by the etcd-client CA", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

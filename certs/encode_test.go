@@ -121,6 +121,13 @@ func TestDecodeBundleRefusesAndNamesTheField(t *testing.T) {
 		}, "encryptionKeys[0].secret: is all zero"},
 		{"an encryption key that is no base64", func(d map[string]any) { d["encryptionKeys"].([]any)[0].(map[string]any)["secret"] = "SECRET!" },
 			"encryptionKeys[0].secret: not base64"},
+		{"an encryption key that is base64 with bits left over", func(d map[string]any) {
+			d["encryptionKeys"].([]any)[0].(map[string]any)["secret"] = strings.Repeat("C", 42) + "B="
+		}, "encryptionKeys[0].secret: not base64"},
+		{"an encrypted key", func(d map[string]any) {
+			c := ca(d, "kubernetes")
+			c["key"] = strings.Replace(c["key"].(string), "KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\n\n", 1)
+		}, "authorities.kubernetes.key: PEM block 1 has headers"},
 		{"two encryption keys of one name", func(d map[string]any) { d["encryptionKeys"].([]any)[0].(map[string]any)["name"] = "g1" }, `encryptionKeys[1].name: "g1" is there twice`},
 		{"an encryption key's name with a newline", func(d map[string]any) { d["encryptionKeys"].([]any)[0].(map[string]any)["name"] = "a\nb" }, "encryptionKeys[0].name"},
 	} {

@@ -16,8 +16,8 @@ type Request struct {
 	// Bundle is nil where the record or KMS cannot be reached: then Ensure only checks, and writes nothing but kubeconfigs.
 	Bundle *Bundle
 	// Former are the generations before Bundle, oldest first, from the one on that the folder follows
-	// (Report.Generation). They are needed where the folder follows an older generation than Bundle's: one that does
-	// not continue it is not taken.
+	// (Report.Generation), or all where it does not say (0). They are needed where the folder follows an older
+	// generation than Bundle's: one that does not continue it is not taken.
 	Former []*Bundle
 	// ClusterUID is the inception's, where the caller knows it: a folder of another cluster is refused also without a bundle.
 	ClusterUID string
@@ -37,12 +37,12 @@ type Change struct {
 // keys, of the encryption config and of the signer concern processes that read them only at their start; all else is
 // taken up by itself.
 type Report struct {
-	// Generation is that of the bundle which the folder now follows.
+	// Generation is that of the bundle which the folder now follows; 0: it does not say.
 	Generation uint64
 	// Changes are in the order in which they were made.
 	Changes []Change
-	// Pending is what waits for the bundle, though the replica can serve without it for now: renewals that are due, and the
-	// signer of the controller-manager, which is gone after a boot.
+	// Pending is what waits for the bundle, though the replica can serve without it for now: renewals that are due, files
+	// with wrong permissions, and the signer of the controller-manager, which is gone after a boot.
 	Pending []Change
 	// Expiries are of all CAs and leaves, in the order of Expiries.
 	Expiries []Expiry
@@ -56,9 +56,9 @@ type Report struct {
 //
 // The error is ErrOtherCluster, ErrRollback, ErrOtherAuthorities, ErrNotContinued or ErrAuthorityExpired for a bundle
 // that must not be used, ErrBundleNeeded where something unusable cannot be replaced without a bundle, and else what
-// could not be written. The report is valid with an error too.
+// could not be read or written, with the system's cause in it (syscall.ENOSPC). The report is valid with an error too.
 func Ensure(r Request) (Report, error) {
-	return ensure(r, disk{write: durable.WriteFile, rename: durable.Rename, sync: durable.SyncDir})
+	return ensure(r, disk{read: readRegular, write: durable.WriteFile, rename: durable.Rename, sync: durable.SyncDir})
 }
 
 func ensure(r Request, d disk) (Report, error) {
@@ -106,17 +106,25 @@ func (k *keeper) plan() (err error) {
 func (k *keeper) leaves() error {
 	for _, s := range k.specs {
 		want := Want{Spec: s, InstanceID: k.Identity.InstanceID}
-		if want.CA, want.Former = k.trust(s.Authority); want.CA == nil {
+		var err error
+		if want.CA, want.Former, err = k.trust(s.Authority); err != nil {
+			return err
+		}
+		if want.CA == nil {
 			k.need(string(s.Leaf), "its CA is not there")
 			continue
 		}
-		found := find(k.Files.Leaf(s.Leaf))
+		found, err := find(k.disk.read, k.Files.Leaf(s.Leaf))
+		if err != nil {
+			return fmt.Errorf("leaf %s: %w", s.Leaf, err)
+		}
 		cert, err := k.act(Decide(k.Now, found, want), s, found.Cert)
 		if err != nil {
 			return err
 		}
 		if cert != nil {
-			k.expires(string(s.Leaf), cert.NotAfter, RenewAt(cert, want.InstanceID))
+			k.expires(string(s.Leaf), cert.NotAfter)
+			k.due(RenewAt(cert, want.InstanceID))
 		}
 	}
 	return nil
@@ -128,7 +136,7 @@ func (k *keeper) act(d Decision, s Spec, found *x509.Certificate) (*x509.Certifi
 	case d.Action == Keep:
 		return found, nil
 	case k.issuer == nil && d.Action == Renew:
-		k.report.Pending = append(k.report.Pending, Change{string(s.Leaf), d.Reason})
+		k.pending(string(s.Leaf), d.Reason)
 		return found, nil
 	case k.issuer == nil:
 		k.need(string(s.Leaf), d.Reason)
@@ -155,21 +163,25 @@ func (k *keeper) act(d Decision, s Spec, found *x509.Certificate) (*x509.Certifi
 	return p.cert, nil
 }
 
-// trust is the authority's issuing CA and its former ones: the bundle's, or without one those on disk.
-func (k *keeper) trust(a Authority) (*x509.Certificate, []*x509.Certificate) {
+// trust is the authority's issuing CA and its former ones: the bundle's, or without one those on disk; nil where the disk
+// has none, as shareds has said.
+func (k *keeper) trust(a Authority) (ca *x509.Certificate, former []*x509.Certificate, err error) {
 	if k.Bundle != nil {
-		ca := k.Bundle.authorities[a]
-		return ca.cert, ca.former
+		a := k.Bundle.authorities[a]
+		return a.cert, a.former, nil
 	}
-	data, _, err := readRegular(k.Files.CA(a))
+	data, _, err := k.disk.read(k.Files.CA(a))
+	if unread(err) {
+		return nil, nil, fmt.Errorf("%s CA: %w", a, err)
+	}
 	if err != nil {
-		return nil, nil // shareds has said so
+		return nil, nil, nil
 	}
 	cs, err := parseCertificates(data)
 	if err != nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return cs[0], cs[1:]
+	return cs[0], cs[1:], nil
 }
 
 // need notes that the replica cannot serve before the bundle is at hand.
@@ -177,9 +189,18 @@ func (k *keeper) need(name, reason string) {
 	k.unusable = append(k.unusable, fmt.Errorf("%s: %s", name, reason))
 }
 
-func (k *keeper) expires(name string, notAfter, renewal time.Time) {
+// pending notes what is to be written once the bundle is at hand, while the replica serves without it.
+func (k *keeper) pending(name, reason string) {
+	k.report.Pending = append(k.report.Pending, Change{name, reason})
+}
+
+func (k *keeper) expires(name string, notAfter time.Time) {
 	k.report.Expiries = append(k.report.Expiries, Expiry{Name: name, NotAfter: notAfter})
-	if !renewal.IsZero() && (k.report.NextRenewal.IsZero() || renewal.Before(k.report.NextRenewal)) {
-		k.report.NextRenewal = renewal
+}
+
+// due notes when a leaf is to be renewed.
+func (k *keeper) due(at time.Time) {
+	if next := k.report.NextRenewal; next.IsZero() || at.Before(next) {
+		k.report.NextRenewal = at
 	}
 }

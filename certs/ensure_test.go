@@ -2,12 +2,14 @@ package certs
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -258,6 +260,70 @@ func TestALinkInALeafsPlaceIsReplacedNotFollowed(t *testing.T) {
 	}
 }
 
+// What was put aside stays, whatever comes after it: it may be all that is left of a key.
+func TestWhatIsPutAsideNeverTakesThePlaceOfAnEarlierOne(t *testing.T) {
+	r := testRequest(t, testBundle(t))
+	mustEnsure(t, r)
+	for _, path := range []string{r.Files.Leaf(APIServer), r.Files.CA(EtcdPeer), r.Files.Binding()} {
+		spoil := []func() error{
+			func() error { return os.MkdirAll(filepath.Join(path, "x"), 0o700) },
+			func() error { return os.WriteFile(path, []byte("first"), 0o600) },
+			func() error { return os.WriteFile(path, []byte("second"), 0o600) },
+			func() error { return os.Mkdir(path, 0o700) },
+			func() error { return syscall.Mkfifo(path, 0o600) }, // reading it would wait for a writer
+			func() error { return os.WriteFile(path, []byte("third"), 0o600) },
+		}
+		for _, do := range spoil {
+			if err := errors.Join(os.Remove(path), do()); err != nil {
+				t.Fatal(err)
+			}
+			mustEnsure(t, r)
+		}
+		for name, want := range map[string]string{".bad/x": "", ".bad.2": "first", ".bad.3": "second", ".bad.4": "", ".bad.5": "", ".bad.6": "third"} {
+			info, err := os.Lstat(path + name)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if !info.Mode().IsRegular() {
+				continue
+			}
+			if data, err := os.ReadFile(path + name); err != nil || string(data) != want {
+				t.Errorf("%s%s holds %q, %v, want %q", filepath.Base(path), name, data, err, want)
+			}
+		}
+		if _, err := os.Lstat(path + ".bad.7"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: more was put aside than was bad: %v", filepath.Base(path), err)
+		}
+	}
+}
+
+// A full disk is known by the error, and nothing is lost by it.
+func TestAFullDiskIsInTheErrorAndLosesNothing(t *testing.T) {
+	r := testRequest(t, testBundle(t))
+	mustEnsure(t, r)
+	full := fastDisk()
+	full.write = func(path string, _ []byte, _ fs.FileMode) error {
+		return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
+	}
+	before := contents(t, r.Files)
+	r.Now = t0.Add(70 * 24 * time.Hour)
+	for _, path := range []string{"", r.Files.Binding(), r.Files.CA(Kubernetes), r.Files.Kubeconfig(Agent)} {
+		if path != "" {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			delete(before, path)
+		}
+		if _, err := ensure(r, full); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("without %s: %v", path, err)
+		}
+		if d := cmp.Diff(before, contents(t, r.Files)); d != "" {
+			t.Errorf("without %s: files changed\n%s", path, d)
+		}
+	}
+}
+
 func TestAReadableKeyIsIssuedAgain(t *testing.T) {
 	r := testRequest(t, testBundle(t))
 	mustEnsure(t, r)
@@ -270,6 +336,62 @@ func TestAReadableKeyIsIssuedAgain(t *testing.T) {
 	}
 	if info, err := os.Stat(r.Files.Leaf(Agent)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
+
+// Without a bundle a secret that others could read is asked for, as a leaf is, and the replica serves with it.
+func TestWithoutABundleAFileWithOtherPermissionsIsPending(t *testing.T) {
+	with := testRequest(t, testBundle(t))
+	mustEnsure(t, with)
+	for _, m := range sharedFiles(with.Files) {
+		for _, mode := range []fs.FileMode{0o600, 0o640, 0o604, 0o644, 0o666} {
+			if err := os.Chmod(m.path, mode); err != nil {
+				t.Fatal(err)
+			}
+			r := with
+			r.Bundle = nil
+			var want []Change
+			if mode != m.mode {
+				want = []Change{{m.name, fmt.Sprintf("mode %#o, not %#o", mode, m.mode)}}
+			}
+			if report := mustEnsure(t, r); !slices.Equal(report.Pending, want) {
+				t.Errorf("%s with mode %#o: pending %v, want %v", m.name, mode, report.Pending, want)
+			}
+			mustEnsure(t, with)
+			if info, err := os.Stat(m.path); err != nil || info.Mode().Perm() != m.mode {
+				t.Errorf("%s: %v, %v", m.name, info.Mode(), err)
+			}
+		}
+	}
+}
+
+func TestAFolderIsItsOwnersAloneAndNoFile(t *testing.T) {
+	for _, volatile := range []bool{false, true} {
+		for _, mode := range []fs.FileMode{0o755, 0o750, 0o705, 0o710} {
+			r := testRequest(t, testBundle(t))
+			dir := map[bool]string{false: r.Files.Dir, true: r.Files.Volatile}[volatile]
+			if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, mode)); err != nil {
+				t.Fatal(err)
+			}
+			mustEnsure(t, r)
+			if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("%#o became %v, %v", mode, info.Mode(), err)
+			}
+		}
+		r := testRequest(t, testBundle(t))
+		dir := map[bool]string{false: r.Files.Dir, true: r.Files.Volatile}[volatile]
+		if err := errors.Join(os.MkdirAll(filepath.Dir(dir), 0o700), os.Symlink(t.TempDir(), dir)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ensure(r, fastDisk()); err == nil || !strings.Contains(err.Error(), dir+" is not a folder") {
+			t.Errorf("a link: %v", err)
+		}
+		if err := errors.Join(os.Remove(dir), os.WriteFile(dir, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ensure(r, fastDisk()); err == nil || !strings.Contains(err.Error(), "not a ") {
+			t.Errorf("a file: %v", err)
+		}
 	}
 }
 
@@ -322,6 +444,61 @@ func TestBundlesThatMustNotBeTakenTouchNothing(t *testing.T) {
 	}
 }
 
+func TestABundleOfAnotherClusterIsNotTakenByAnEmptyFolderEither(t *testing.T) {
+	r := testRequest(t, testBundle(t))
+	r.ClusterUID = "uid-2"
+	if _, err := ensure(r, fastDisk()); !errors.Is(err, ErrOtherCluster) {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(r.Files.Dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder was made: %v", err)
+	}
+}
+
+// The power went when the new trust bundles were written and the leaves were not: they serve until a bundle is at hand.
+func TestWithoutABundleLeavesOfAFormerCAServe(t *testing.T) {
+	first := testBundle(t)
+	knows, works := inTwo(t, first, t0)
+	r := testRequest(t, knows)
+	mustEnsure(t, r)
+	r.Bundle, r.Former = works, []*Bundle{knows}
+	if _, err := ensure(r, cutDisk(len(sharedNames)-1)); !errors.Is(err, errCut) { // the signer's key was the same
+		t.Fatal(err)
+	}
+	r.Bundle = nil
+	var due []string
+	for _, c := range mustEnsure(t, r).Pending {
+		if c.Reason == "issued by a former CA" {
+			due = append(due, c.Name)
+		}
+	}
+	if d := cmp.Diff(leafNames(), due); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+func TestNextRenewalIsTheFirstOfAllLeaves(t *testing.T) {
+	r := testRequest(t, testBundle(t))
+	due := mustEnsure(t, r).NextRenewal
+	r.Now = t0.Add(10 * 24 * time.Hour)
+	for _, l := range []Leaf{table[0].leaf, table[len(table)-1].leaf} { // of the first and the last the end is later
+		if err := os.Remove(r.Files.Leaf(l)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if next := mustEnsure(t, r).NextRenewal; !next.Equal(due) {
+		t.Errorf("the next renewal is at %s, the first is due at %s", next, due)
+	}
+	for _, row := range table[1 : len(table)-1] {
+		if err := os.Remove(r.Files.Leaf(row.leaf)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if next := mustEnsure(t, r).NextRenewal; !next.Equal(due.Add(10 * 24 * time.Hour)) {
+		t.Errorf("the next renewal is at %s, all are due at %s", next, due.Add(10*24*time.Hour))
+	}
+}
+
 func TestARotationKeepsTheFormerTrustAndIssuesAnew(t *testing.T) {
 	b := testBundle(t)
 	r := testRequest(t, b)
@@ -365,6 +542,9 @@ func TestWithoutABundleWhatIsThereServes(t *testing.T) {
 	want := append([]string{"kubernetes-ca-signer", "kubernetes-ca-signer-key"}, leafNames()...)
 	if d := cmp.Diff(want, names(report.Pending)); d != "" {
 		t.Errorf("-want +got\n%s", d)
+	}
+	if last := report.Pending[len(report.Pending)-1]; report.Pending[0].Reason != "missing" || !strings.HasPrefix(last.Reason, "renewal was due at ") {
+		t.Errorf("pending %v", report.Pending)
 	}
 	if d := cmp.Diff(kubeconfigNames(), names(report.Changes)); d != "" {
 		t.Errorf("-want +got\n%s", d)

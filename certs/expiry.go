@@ -34,9 +34,9 @@ func Expiries(f Files) ([]Expiry, error) {
 		out = append(out, Expiry{Name: name, NotAfter: cs[0].NotAfter})
 	}
 	for _, r := range table {
-		found := find(f.Leaf(r.leaf))
-		if found.Err != nil {
-			errs = append(errs, fmt.Errorf("certificate %s: %w", r.leaf, found.Err))
+		found, err := find(readRegular, f.Leaf(r.leaf))
+		if err = errors.Join(err, found.Err); err != nil {
+			errs = append(errs, fmt.Errorf("certificate %s: %w", r.leaf, err))
 			continue
 		}
 		out = append(out, Expiry{Name: string(r.leaf), NotAfter: found.Cert.NotAfter})

@@ -69,6 +69,8 @@ type issuer struct {
 	bundle *Bundle
 	policy policy
 	now    time.Time
+	// signer is signWithCFSSL, or a test's that lies.
+	signer func(ca authority, s Spec, key crypto.Signer, now time.Time) ([]byte, error)
 }
 
 func newIssuer(b *Bundle, allowed []Spec, now time.Time) (*issuer, error) {
@@ -83,7 +85,7 @@ func newIssuer(b *Bundle, allowed []Spec, now time.Time) (*issuer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &issuer{bundle: b, policy: p, now: now}, nil
+	return &issuer{bundle: b, policy: p, now: now, signer: signWithCFSSL}, nil
 }
 
 // issue makes a key and its certificate.
@@ -112,7 +114,7 @@ func (i *issuer) sign(s Spec, key crypto.Signer) (*x509.Certificate, error) {
 	if samePublicKey(ca.cert.PublicKey, key.Public()) {
 		return nil, fmt.Errorf("refused by policy: the leaf's key is the CA's")
 	}
-	text, err := signWithCFSSL(ca, s, key, i.now)
+	text, err := i.signer(ca, s, key, i.now)
 	if err != nil {
 		return nil, err
 	}
@@ -125,6 +127,9 @@ func (i *issuer) sign(s Spec, key crypto.Signer) (*x509.Certificate, error) {
 	}
 	if !samePublicKey(cert.PublicKey, key.Public()) {
 		return nil, fmt.Errorf("the issued certificate is for another key")
+	}
+	if end := endOf(s, ca.cert, i.now); cert.NotAfter.After(end) {
+		return nil, fmt.Errorf("the issued certificate ends at %s, and was asked for until %s", stamp(cert.NotAfter), stamp(end))
 	}
 	if err := verify(cert, i.now, ca.cert); err != nil {
 		return nil, fmt.Errorf("the issued certificate does not verify: %w", err)
@@ -190,7 +195,7 @@ func profiles(u Usage) (*config.Signing, error) {
 	if !ok {
 		return nil, fmt.Errorf("refused by policy: usage %q is unknown", u)
 	}
-	onlyKey := &config.CSRWhitelist{PublicKey: true, PublicKeyAlgorithm: true, SignatureAlgorithm: true}
+	onlyKey := &config.CSRWhitelist{PublicKey: true}
 	return &config.Signing{
 		Default:  &config.SigningProfile{Usage: []string{"digital signature"}, Expiry: time.Second, NameWhitelist: nothing, CSRWhitelist: onlyKey},
 		Profiles: map[string]*config.SigningProfile{string(u): {Usage: words, Expiry: LeafLifetime, CSRWhitelist: onlyKey}},

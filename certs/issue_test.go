@@ -5,13 +5,19 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
 	"errors"
 	"net"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cloudflare/cfssl/signer"
 )
 
 func TestEachLeafIsIssuedAsTheTableSays(t *testing.T) {
@@ -200,6 +206,111 @@ func TestReplicasWhoseClocksAreHoursApartBelieveEachOther(t *testing.T) {
 				if err := verify(leaf, now, b.authorities[EtcdPeer].cert); err != nil {
 					t.Errorf("bundle made by a clock that is %s, leaf by one that is %s, read by one that is %s: %v", maker, issuer, reader, err)
 				}
+			}
+		}
+	}
+}
+
+// A signer that gives out something else than it was asked for. What it signs is read back and compared.
+func TestASignerThatLiesIsFound(t *testing.T) {
+	b := testBundle(t)
+	other := mustIssue(t, testBundle(t), Agent, t0).key
+	spiffe, err := url.Parse("spiffe://a/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type certificate = x509.Certificate
+	for name, c := range map[string]struct {
+		leaf Leaf
+		lie  func(c *certificate, ca *authority, key *crypto.Signer)
+		want string
+	}{
+		"nothing else": {APIServer, func(*certificate, *authority, *crypto.Signer) {}, ""},
+		"another name": {Agent, func(c *certificate, _ *authority, _ *crypto.Signer) {
+			c.RawSubject, c.Subject.CommonName = nil, "system:kube-scheduler"
+		}, "subject"},
+		"a group": {Agent, func(c *certificate, _ *authority, _ *crypto.Signer) {
+			c.RawSubject, c.Subject.Organization = nil, []string{"system:masters"}
+		}, "subject"},
+		"a CA": {Agent, func(c *certificate, _ *authority, _ *crypto.Signer) { c.IsCA = true }, "it is a CA"},
+		"a further usage": {Agent, func(c *certificate, _ *authority, _ *crypto.Signer) {
+			c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+		}, "usage"},
+		"no usage": {Agent, func(c *certificate, _ *authority, _ *crypto.Signer) { c.ExtKeyUsage = nil }, "usage"},
+		"a usage that Go does not know": {Agent, func(c *certificate, _ *authority, _ *crypto.Signer) {
+			c.UnknownExtKeyUsage = []asn1.ObjectIdentifier{{1, 2, 3, 4}}
+		}, "usage"},
+		"any usage": {Agent, func(c *certificate, _ *authority, _ *crypto.Signer) {
+			c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageAny)
+		}, "usage"},
+		"signing certificates": {Agent, func(c *certificate, _ *authority, _ *crypto.Signer) { c.KeyUsage |= x509.KeyUsageCertSign }, "usage"},
+		"an e-mail address": {APIServer, func(c *certificate, _ *authority, _ *crypto.Signer) {
+			c.EmailAddresses = []string{"a@example.net"}
+		}, "e-mail or URI names"},
+		"a URI": {APIServer, func(c *certificate, _ *authority, _ *crypto.Signer) { c.URIs = []*url.URL{spiffe} }, "e-mail or URI names"},
+		"a further host": {APIServer, func(c *certificate, _ *authority, _ *crypto.Signer) {
+			c.DNSNames = append(c.DNSNames, "www.example.net")
+		}, "the name www.example.net too many"},
+		"an address less": {APIServer, func(c *certificate, _ *authority, _ *crypto.Signer) { c.IPAddresses = c.IPAddresses[1:] }, "it lacks the address"},
+		"a longer life": {APIServer, func(c *certificate, _ *authority, _ *crypto.Signer) {
+			c.NotAfter = c.NotAfter.Add(time.Second)
+		}, "ends at 2027-04-15T12:00:01Z, and was asked for until 2027-04-15T12:00:00Z"},
+		"a later begin": {APIServer, func(c *certificate, _ *authority, _ *crypto.Signer) { c.NotBefore = t0.Add(time.Hour) }, "does not verify"},
+		"another key":   {APIServer, func(_ *certificate, _ *authority, key *crypto.Signer) { *key = other }, "for another key"},
+		"another CA": {APIServer, func(_ *certificate, ca *authority, _ *crypto.Signer) { *ca = b.authorities[FrontProxy] },
+			"does not verify"},
+	} {
+		i := testIssuer(t, b, t0)
+		i.signer = func(ca authority, s Spec, key crypto.Signer, now time.Time) ([]byte, error) {
+			text, err := signWithCFSSL(ca, s, key, now)
+			if err != nil {
+				return nil, err
+			}
+			honest, err := parseCertificate(text)
+			if err != nil {
+				return nil, err
+			}
+			honest.ExtraExtensions = nil
+			c.lie(honest, &ca, &key)
+			der, err := x509.CreateCertificate(rand.Reader, honest, ca.cert, key.Public(), ca.key)
+			return pem.EncodeToMemory(&pem.Block{Type: blockCertificate, Bytes: der}), err
+		}
+		_, err := i.issue(specOf(t, c.leaf))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// Of a request a profile takes the public key and nothing else, and a profile that does not exist issues nothing with a name.
+func TestARequestThatAsksForMoreIsNotHeard(t *testing.T) {
+	spiffe, err := url.Parse("spiffe://a/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := request(t, x509.CertificateRequest{
+		Subject:  pkix.Name{CommonName: "asked", Organization: []string{"system:masters"}},
+		DNSNames: []string{"asked.example"}, IPAddresses: []net.IP{{8, 8, 8, 8}}, EmailAddresses: []string{"a@example.net"}, URIs: []*url.URL{spiffe},
+	})
+	for u := range usages {
+		rules, err := profiles(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, _ := bareSigner(t, rules)
+		for _, hosts := range [][]string{{}, nil} {
+			c := bareSign(t, s, signer.SignRequest{Request: asked, Profile: string(u), Hosts: hosts, Subject: &signer.Subject{}})
+			if n := len(c.DNSNames) + len(c.IPAddresses) + len(c.EmailAddresses) + len(c.URIs); n > 0 || len(c.Subject.Names) > 0 {
+				t.Errorf("%s, hosts %v: it has %d of the request's names, and the subject %s", u, hosts, n, c.Subject)
+			}
+		}
+		for _, r := range []signer.SignRequest{
+			{Subject: &signer.Subject{CN: "system:masters"}, Hosts: []string{}},
+			{Subject: &signer.Subject{}, Hosts: []string{"www.example.net"}},
+		} {
+			r.Request, r.Profile = asked, "none"
+			if _, err := s.Sign(r); err == nil {
+				t.Errorf("%s: a profile that does not exist signs %v", u, r.Hosts)
 			}
 		}
 	}

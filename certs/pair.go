@@ -66,18 +66,27 @@ func parsePair(data []byte) (pair, error) {
 	return p, strong(p.cert.PublicKey)
 }
 
-// find reads what stands in a leaf's place. A link or a folder is not a leaf: who writes through it would write elsewhere.
-func find(path string) Found {
-	data, mode, err := readRegular(path)
+// find reads what stands in a leaf's place. The error is unread's: nothing is known of what is there.
+func find(read reader, path string) (Found, error) {
+	data, mode, err := read(path)
+	if unread(err) {
+		return Found{}, err
+	}
 	if err != nil {
-		return Found{Err: err}
+		return Found{Err: err}, nil
 	}
 	p, err := parsePair(data)
 	if err != nil {
-		return Found{Err: fmt.Errorf("not a leaf: %w", err), Mode: mode}
+		return Found{Err: fmt.Errorf("not a leaf: %w", err), Mode: mode}, nil
 	}
-	return Found{Cert: p.cert, Mode: mode}
+	return Found{Cert: p.cert, Mode: mode}, nil
 }
+
+// reader is readRegular, or a test's.
+type reader func(path string) ([]byte, fs.FileMode, error)
+
+// errNotRegular: a link or a folder stands in a file's place. Who writes through it would write elsewhere.
+var errNotRegular = errors.New("not a regular file")
 
 // readRegular reads a file that is one.
 func readRegular(path string) ([]byte, fs.FileMode, error) {
@@ -86,8 +95,14 @@ func readRegular(path string) ([]byte, fs.FileMode, error) {
 		return nil, 0, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is not a regular file", path)
+		return nil, 0, fmt.Errorf("%s is %w", path, errNotRegular)
 	}
 	data, err := os.ReadFile(path)
 	return data, info.Mode(), err
+}
+
+// unread tells an error of the disk, or a lack of memory or descriptors, from an answer. It says nothing of the file,
+// which counts neither as there, nor as missing, nor as damaged.
+func unread(err error) bool {
+	return err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotRegular)
 }

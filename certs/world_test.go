@@ -100,7 +100,7 @@ func testRequest(t testing.TB, b *Bundle) Request {
 
 // fastDisk replaces files as internal/durable does, without its fsync: what the tests look at does not depend on it.
 func fastDisk() disk {
-	return disk{rename: os.Rename, sync: func(string) error { return nil }, write: func(path string, data []byte, mode fs.FileMode) error {
+	return disk{read: readRegular, rename: os.Rename, sync: func(string) error { return nil }, write: func(path string, data []byte, mode fs.FileMode) error {
 		temp := filepath.Join(filepath.Dir(path), ".durable-"+filepath.Base(path))
 		if err := os.WriteFile(temp, data, mode); err != nil {
 			return err

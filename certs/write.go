@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"time"
 
 	"github.com/quorate/quorate/internal/durable"
 )
@@ -20,45 +18,30 @@ const folderMode fs.FileMode = 0o700
 // badSuffix marks what stood in a managed file's place and was not one. It may hold a key: it keeps its permissions.
 const badSuffix = ".bad"
 
-// disk is how Ensure changes files. Each call takes effect whole or not at all; the tests cut it off before and behind
-// every one of them.
+// disk is how Ensure reads and changes files. Each change takes effect whole or not at all; the tests cut it off before
+// and behind every one of them.
 type disk struct {
+	read   reader
 	write  func(path string, data []byte, mode fs.FileMode) error
 	rename func(from, to string) error
 	// sync makes a folder's own entries durable.
 	sync func(dir string) error
 }
 
-func (d disk) aside(path string) error { return d.rename(path, path+badSuffix) }
-
-// bind reads which bundle the folder follows and refuses what may not take it over. It runs before any step that writes.
-func (k *keeper) bind() error {
-	data, _, err := readRegular(k.Files.Binding())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// aside puts away what stands in a file's place, under the first such name that is free: what was put there before may be
+// a folder, which no rename replaces, or all that is left of a key.
+func (d disk) aside(path string) error {
+	to := path + badSuffix
+	for n := 2; ; n++ {
+		_, err := os.Lstat(to)
+		if errors.Is(err, fs.ErrNotExist) {
+			return d.rename(path, to)
+		}
+		if err != nil {
+			return err
+		}
+		to = fmt.Sprintf("%s%s.%d", path, badSuffix, n)
 	}
-	if err == nil {
-		k.bound, err = parseBinding(data)
-	}
-	if err != nil {
-		k.bound = binding{} // damaged: a bundle writes it anew, and without one bind is among what is needed
-		return nil
-	}
-	if k.ClusterUID != "" && k.bound.ClusterUID != k.ClusterUID {
-		return fmt.Errorf("folder of cluster %s, wanted %s: %w", k.bound.ClusterUID, k.ClusterUID, ErrOtherCluster)
-	}
-	k.report.Generation = k.bound.Generation
-	if k.Bundle == nil {
-		return nil
-	}
-	next, err := k.Bundle.binding()
-	if err != nil {
-		return err
-	}
-	if err := k.bound.accepts(next); err != nil || next.Generation == k.bound.Generation {
-		return err
-	}
-	return k.bound.follows(append(slices.Clone(k.Former), k.Bundle))
 }
 
 // folders makes both folders, their owner's alone, and removes what a killed writer left.
@@ -118,7 +101,9 @@ func (k *keeper) writeBinding() error {
 func (k *keeper) shareds() error {
 	for _, m := range sharedFiles(k.Files) {
 		if k.Bundle == nil {
-			k.look(m)
+			if err := k.look(m); err != nil {
+				return err
+			}
 			continue
 		}
 		data, err := m.make(k.Bundle)
@@ -130,26 +115,37 @@ func (k *keeper) shareds() error {
 		}
 	}
 	for _, a := range Authorities() {
-		if ca, _ := k.trust(a); ca != nil {
-			k.expires(string(a)+"-ca", ca.NotAfter, time.Time{})
+		ca, _, err := k.trust(a)
+		if err != nil {
+			return err
+		}
+		if ca != nil {
+			k.expires(string(a)+"-ca", ca.NotAfter)
 		}
 	}
 	return nil
 }
 
-// look is what is left of put without a bundle.
-func (k *keeper) look(m managed) {
-	data, _, err := readRegular(m.path)
+// look is what is left of put without a bundle. A file with other permissions serves, but what it holds is written anew:
+// others may have read the key, or changed what they could write.
+func (k *keeper) look(m managed) error {
+	data, mode, err := k.disk.read(m.path)
+	if unread(err) {
+		return fmt.Errorf("%s: %w", m.name, err)
+	}
 	if err == nil {
 		err = m.parse(data)
 	}
 	switch {
+	case err == nil && mode.Perm() == m.mode:
 	case err == nil:
+		k.pending(m.name, modeReason(mode, m.mode))
 	case m.volatile:
-		k.report.Pending = append(k.report.Pending, Change{m.name, reasonOf(err)})
+		k.pending(m.name, reasonOf(err))
 	default:
 		k.need(m.name, reasonOf(err))
 	}
+	return nil
 }
 
 // kubeconfigs follow from the configuration alone.
@@ -170,13 +166,16 @@ func (k *keeper) kubeconfigs() error {
 // put writes a file unless it holds these very bytes with these permissions. What is not even of the file's kind is kept
 // aside.
 func (k *keeper) put(m managed, data []byte) error {
-	found, mode, err := readRegular(m.path)
+	found, mode, err := k.disk.read(m.path)
+	if unread(err) {
+		return fmt.Errorf("%s: %w", m.name, err)
+	}
 	if err == nil && bytes.Equal(found, data) && mode.Perm() == m.mode {
 		return nil
 	}
 	reason := "out of date"
 	if err == nil && bytes.Equal(found, data) {
-		reason = fmt.Sprintf("mode %#o, not %#o", mode.Perm(), m.mode)
+		reason = modeReason(mode, m.mode)
 	}
 	if err == nil {
 		err = m.parse(found)
@@ -194,6 +193,10 @@ func (k *keeper) put(m managed, data []byte) error {
 	}
 	k.report.Changes = append(k.report.Changes, Change{m.name, reason})
 	return nil
+}
+
+func modeReason(found, want fs.FileMode) string {
+	return fmt.Sprintf("mode %#o, not %#o", found.Perm(), want)
 }
 
 func reasonOf(err error) string {

@@ -1,0 +1,87 @@
+package certs
+
+import (
+	"crypto"
+	"crypto/rsa"
+	"crypto/x509"
+	"math/big"
+	"strings"
+	"testing"
+)
+
+func TestACASignedWithABrokenHashIsRefused(t *testing.T) {
+	ca := testBundle(t).authorities[Kubernetes].cert
+	if err := checkAuthority(ca); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []x509.SignatureAlgorithm{x509.MD2WithRSA, x509.MD5WithRSA, x509.SHA1WithRSA, x509.DSAWithSHA1, x509.ECDSAWithSHA1} {
+		weak := *ca
+		weak.SignatureAlgorithm = a
+		if err := checkAuthority(&weak); err == nil || !strings.Contains(err.Error(), "signed with "+a.String()) {
+			t.Errorf("%s: %v", a, err)
+		}
+	}
+}
+
+func TestRSAKeysHaveTheRightSize(t *testing.T) {
+	for _, c := range []struct {
+		bits, exponent int
+		strong         bool
+	}{
+		{2048, 65537, true}, {8192, 65537, true}, {4096, 1<<31 - 1, true},
+		{2047, 65537, false}, {8193, 65537, false}, {2048, 3, false}, {2048, 65535, false},
+	} {
+		n := new(big.Int).Lsh(big.NewInt(1), uint(c.bits-1))
+		if err := strong(&rsa.PublicKey{N: n, E: c.exponent}); (err == nil) != c.strong {
+			t.Errorf("%d bits, exponent %d: %v", c.bits, c.exponent, err)
+		}
+	}
+}
+
+func TestOneServiceAccountKeyIsNotListedTwice(t *testing.T) {
+	b := testBundle(t)
+	b.serviceAccount = append(b.serviceAccount, b.serviceAccount[0])
+	const want = "serviceAccountKeys[1]: has the same key as serviceAccountKeys[0]"
+	if err := b.validate(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+func TestAPairIsALeafWithItsChainAndItsKey(t *testing.T) {
+	b := testBundle(t)
+	p, ca := mustIssue(t, b, Agent, t0), b.authorities[Kubernetes].cert
+	encoded := func(key crypto.Signer, certificates ...*x509.Certificate) []byte {
+		text, err := encodeKey(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append(encodeCertificates(certificates...), text...)
+	}
+	got, err := parsePair(encoded(p.key, p.cert, ca))
+	if err != nil || !got.cert.Equal(p.cert) {
+		t.Errorf("a leaf before its CA: %v, %v", got.cert, err)
+	}
+	weak := weakKey(t)
+	der, err := x509.CreateCertificate(nil, p.cert, ca, weak.Public(), b.authorities[Kubernetes].key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"the CA before its leaf": {encoded(p.key, ca, p.cert), "the private key does not fit the certificate"},
+		"two keys":               {append(encoded(p.key), encoded(p.key, p.cert)...), "PEM block 3 is a second private key"},
+		"a weak key":             {encoded(weak, small), "weak key: ECDSA on P-224"},
+		"no key":                 {encodeCertificates(p.cert), "no private key"},
+		"no certificate":         {encoded(p.key), "no certificate"},
+	} {
+		if _, err := parsePair(c.data); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
