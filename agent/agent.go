@@ -40,6 +40,8 @@ type Metadata interface {
 	Identity(ctx context.Context) (replica.Identity, error)
 	// Attribute returns an attribute of the instance, and whether there is one.
 	Attribute(ctx context.Context, key string) (value string, found bool, err error)
+	// Time is by the server's clock.
+	Time(ctx context.Context) (time.Time, error)
 }
 
 // Bundles is the store of the sealed bundle. Create is write-once: it returns what the record holds afterwards.

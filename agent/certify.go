@@ -94,11 +94,12 @@ func (a *Agent) bundle(ctx context.Context, in recorded, seen uint64, needed boo
 	for {
 		b, err := a.bundleOnce(ctx, in, seen)
 		if err == nil {
-			a.waits.release("bundle-unreadable")
+			a.waits.release(bundleUnreadable)
+			a.waits.release(clockWrong)
 			return b, nil
 		}
 		if needed {
-			a.waits.hold("bundle-unreadable", err, "Make the record readable: it is read again every second. A corrected seal.key counts from the agent's next start, within half a minute.")
+			a.holdForBundle(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -112,10 +113,31 @@ func (a *Agent) bundle(ctx context.Context, in recorded, seen uint64, needed boo
 	}
 }
 
-// bundleOnce makes the bundle where that is this replica's to do, and else reads it.
+const (
+	bundleUnreadable = "bundle-unreadable"
+	bundleRetry      = "Make the record readable: it is read again every second. A corrected seal.key counts from the agent's next " +
+		"start, within half a minute."
+)
+
+// holdForBundle says why a boot waits that cannot go on without the bundle: one of two reasons.
+func (a *Agent) holdForBundle(err error) {
+	if errors.Is(err, errClock) {
+		a.waits.release(bundleUnreadable)
+		a.waits.hold(clockWrong, err, clockNext)
+		return
+	}
+	a.waits.release(clockWrong)
+	a.waits.hold(bundleUnreadable, err, bundleRetry)
+}
+
+// bundleOnce makes the bundle where that is this replica's to do, and else reads it. A disk that has seen a bundle never
+// leads to another one, also where the record has lost it.
 func (a *Agent) bundleOnce(ctx context.Context, in recorded, seen uint64) (generations, error) {
-	if !in.makeBundle {
+	if !in.makeBundle || seen > 0 {
 		return a.readBundle(ctx, in.cloud.Bundles, seen)
+	}
+	if err := a.checkClock(ctx); err != nil {
+		return generations{}, err
 	}
 	b, err := certs.NewBundle(in.membership.Shown().ClusterUID, time.Now())
 	if err != nil {

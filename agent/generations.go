@@ -14,20 +14,26 @@ const (
 	bundleRefused = "bundle-refused"
 	bundleNext    = "Find out who wrote that generation: `quorate bundle import` refuses it. Remove the object from " +
 		"the bucket; this replica keeps its certificates."
+	bundleFuture = "Correct the clock that is wrong; this replica goes on with the generation before."
 )
 
 // readBundle finds the generation that this replica takes: the last that continues what its disk has seen or, on a disk
 // that has seen none, the oldest that the record holds. One that does not continue the one before is refused: other
-// replicas would refuse one that has its CAs.
+// replicas would refuse one that has its CAs. So is one of a clock that was ahead: until its date has come nobody can use
+// it, and the one before still does.
 func (a *Agent) readBundle(ctx context.Context, from Bundles, seen uint64) (generations, error) {
 	all, err := readGenerations(ctx, from, seen)
 	if err != nil {
 		return generations{}, err
 	}
 	n, refused := certs.Continued(all)
-	a.refuse(refused)
+	next, now := bundleNext, time.Now()
+	for ; n > 1 && all[n-1].FromTheFuture(now) != nil; n-- {
+		refused, next = all[n-1].FromTheFuture(now), bundleFuture
+	}
+	a.refuse(refused, next)
 	took := generations{bundle: all[n-1], former: all[:n-1]}
-	return took, took.bundle.Check(time.Now())
+	return took, took.bundle.Check(now)
 }
 
 // readGenerations opens the generations from the one that the disk has seen, oldest first: at least one, or an error.
@@ -68,10 +74,10 @@ func readGeneration(ctx context.Context, from Bundles, n uint64) (*certs.Bundle,
 
 // refuse says in the status and in the log which generation is not taken, and why; nil: none is refused any more. It
 // stays until the bundle is read again, also when the phase is over: the replica goes on with what it has.
-func (a *Agent) refuse(why error) {
+func (a *Agent) refuse(why error, next string) {
 	if why == nil {
 		a.waits.release(bundleRefused)
 		return
 	}
-	a.waits.add(*blocked(bundleRefused, why.Error(), bundleNext, time.Now()))
+	a.waits.add(*blocked(bundleRefused, why.Error(), next, time.Now()))
 }

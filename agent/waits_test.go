@@ -38,7 +38,7 @@ func TestALogThatIsStuckKeepsTheWatchdogsAnswerNotBack(t *testing.T) {
 	for name, do := range map[string]func(a *Agent){
 		"a wait":              func(a *Agent) { a.waits.hold("certificates-not-renewed", errBroken, "n") },
 		"a snapshot":          func(a *Agent) { a.showSnapshots(nil, blocked(snapshotOverdue, "r", "n", time.Now())) },
-		"a refused bundle":    func(a *Agent) { a.refuse(errBroken) },
+		"a refused bundle":    func(a *Agent) { a.refuse(errBroken, bundleNext) },
 		"the end of a wait":   func(a *Agent) { a.waits.put(Blocked{Name: "w"}); a.waits.release("w") },
 		"a snapshot that was": func(a *Agent) { a.waits.put(Blocked{Name: snapshotOverdue}); a.showSnapshots(nil, nil) },
 	} {

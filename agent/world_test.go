@@ -108,6 +108,15 @@ type metadata struct {
 	attributes map[string]string
 	err        error
 	hangs      bool
+	// time is its clock's; nil: it is the VM's.
+	time func() (time.Time, error)
+}
+
+func (m *metadata) Time(context.Context) (time.Time, error) {
+	if m.time == nil {
+		return time.Now(), m.err
+	}
+	return m.time()
 }
 
 func (m *metadata) Identity(ctx context.Context) (replica.Identity, error) {

@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestACASignedWithABrokenHashIsRefused(t *testing.T) {
@@ -44,6 +45,34 @@ func TestOneServiceAccountKeyIsNotListedTwice(t *testing.T) {
 	const want = "serviceAccountKeys[1]: has the same key as serviceAccountKeys[0]"
 	if err := b.validate(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+// A bundle is of no use before it was made, nor before each of its CAs begins, nor once one has ended.
+func TestABundleIsCheckedAgainstTheClock(t *testing.T) {
+	later := func(c *x509.Certificate) { c.NotBefore = t0.Add(time.Hour) }
+	for _, name := range Authorities() {
+		b := testBundle(t)
+		b.authorities[name] = remade(t, b.authorities[name], later)
+		for now, valid := range map[time.Time]bool{t0: false, t0.Add(time.Hour - time.Second): false, t0.Add(time.Hour): true} {
+			err := b.Check(now)
+			if (err == nil) != valid || err != nil && !strings.Contains(err.Error(), string(name)+" CA: not valid before 2027-01-15T13:00:00Z") {
+				t.Errorf("the %s CA begins an hour later, and now is %s: %v", name, stamp(now), err)
+			}
+			if future := b.FromTheFuture(now); (future == nil) != valid {
+				t.Errorf("the %s CA begins an hour later, and now is %s: %v", name, stamp(now), future)
+			}
+		}
+		end := b.authorities[name].cert.NotAfter
+		if b.FromTheFuture(end) != nil || b.Check(end) == nil || b.Check(end.Add(-time.Second)) != nil {
+			t.Errorf("the %s CA's end: %v", name, b.Check(end))
+		}
+	}
+	b := testBundle(t)
+	for now, valid := range map[time.Time]bool{t0.Add(-clockSlack): true, t0.Add(-clockSlack - time.Second): false} {
+		if err := b.Check(now); (err == nil) != valid || (b.FromTheFuture(now) == nil) != valid {
+			t.Errorf("created %s later: %v", t0.Sub(now), err)
+		}
 	}
 }
 

@@ -47,6 +47,8 @@ func (attribute) Identity(context.Context) (replica.Identity, error) {
 	return replica.Identity{Place: replica.Place{Zone: "us-central1-a", Name: "m"}, InstanceID: "1"}, nil
 }
 
+func (attribute) Time(context.Context) (time.Time, error) { return time.Now(), nil }
+
 func (a attribute) Attribute(context.Context, string) (string, bool, error) {
 	return string(a), a != "", nil
 }
