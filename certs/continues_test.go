@@ -82,6 +82,32 @@ func without(n *Bundle) {
 	n.serviceAccount = n.serviceAccount[:1]
 }
 
+func TestWhatAGenerationLeavesOutIsNamed(t *testing.T) {
+	b := testBundle(t)
+	knows, works := inTwo(t, b, t0)
+	for _, next := range []*Bundle{knows, works} {
+		if out, err := next.LeftOut(b); len(out) > 0 || err != nil {
+			t.Errorf("%s leaves out %q, %v", next, out, err)
+		}
+	}
+	var want []string
+	for _, name := range Authorities() {
+		p, err := pin(b.authorities[name].cert.PublicKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, string(name)+" CA "+p)
+	}
+	p, err := pin(b.serviceAccount[0].Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, "service-account key "+p)
+	if out, err := changed(works, without).LeftOut(works); err != nil || !slices.Equal(out, want) {
+		t.Errorf("left out %q, %v, want %q", out, err, want)
+	}
+}
+
 // goOnBesideEachOther has a master of each of two generations issue, sign and encrypt, and the other one judge it.
 func goOnBesideEachOther(t *testing.T, former, next *Bundle) bool {
 	t.Helper()

@@ -128,6 +128,38 @@ func (b *Bundle) NewCAsLast(former *Bundle, at time.Time) error {
 	return nil
 }
 
+// LeftOut names each CA and each service-account key that a former generation trusts and this one does not, by the SHA-256
+// of its key. What it issued or signed is refused from then on, wherever it still is in use.
+func (b *Bundle) LeftOut(former *Bundle) (out []string, err error) {
+	note := func(kind string, pub crypto.PublicKey) error {
+		p, err := pin(pub)
+		if err != nil {
+			return fmt.Errorf("%s: %w", kind, err)
+		}
+		out = append(out, kind+" "+p)
+		return nil
+	}
+	for _, name := range Authorities() {
+		for _, c := range former.authorities[name].trust() {
+			if slices.ContainsFunc(b.authorities[name].trust(), c.Equal) {
+				continue
+			}
+			if err := note(string(name)+" CA", c.PublicKey); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, k := range former.serviceAccount {
+		if verifies(b, k) {
+			continue
+		}
+		if err := note("service-account key", k.Public()); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // Continued is how many of these generations, oldest first, continue one another from the first on: a replica that has
 // the first may take the last of them. The error says why not all do; it is ErrNotContinued.
 func Continued(generations []*Bundle) (n int, err error) {

@@ -91,16 +91,19 @@ func importBundle(cmd *cobra.Command, c *replica.Cluster, b *certs.Bundle, yes b
 	if err != nil {
 		return err
 	}
-	there, err := mayImport(ctx, store, bundles, b)
+	former, err := mayImport(ctx, store, bundles, b)
 	if err != nil {
 		return fmt.Errorf("%w\nnothing was changed", err)
 	}
 	if err := showFingerprints(out, b); err != nil {
 		return err
 	}
-	if there {
+	if former != nil && former.Generation == b.Generation {
 		fmt.Fprintf(out, "\n%s holds this very bundle already. Nothing was changed.\n", store)
 		return nil
+	}
+	if err := showLeftOut(out, b, former); err != nil {
+		return err
 	}
 	fmt.Fprintln(out)
 	if err := confirm(cmd, "", fmt.Sprintf("Create bundle generation %d in %s?", b.Generation, store), yes); err != nil {
@@ -121,61 +124,76 @@ func importBundle(cmd *cobra.Command, c *replica.Cluster, b *certs.Bundle, yes b
 	return nil
 }
 
-// mayImport says why the record may not take the bundle; there: it has it already.
-func mayImport(ctx context.Context, store *record.Store, bundles *record.Bundles, b *certs.Bundle) (there bool, err error) {
+// showLeftOut says what ends with a generation: nodes and pods may still use what was issued before.
+func showLeftOut(w io.Writer, b, former *certs.Bundle) error {
+	if former == nil {
+		return nil
+	}
+	gone, err := b.LeftOut(former)
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	fmt.Fprintf(w, "\nIt leaves out, so that masters refuse what these issued or signed:\n")
+	for _, g := range gone {
+		fmt.Fprintln(w, g)
+	}
+	return nil
+}
+
+// mayImport says why the record may not take the bundle. former is the newest one that it has; nil: none.
+func mayImport(ctx context.Context, store *record.Store, bundles *record.Bundles, b *certs.Bundle) (former *certs.Bundle, err error) {
 	v, err := store.View(ctx)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	switch {
 	case v.LostInception():
-		return false, recordError("import into %s: %s, and the bundle comes after it", store, inceptionLost)
+		return nil, recordError("import into %s: %s, and the bundle comes after it", store, inceptionLost)
 	case v.Inception == nil:
-		return false, recordError("import into %s: no cluster has begun here, or all of its record is lost: check the record's URL and the cluster's name; a record that is lost is brought back first (quorate record rebuild)", store)
+		return nil, recordError("import into %s: no cluster has begun here, or all of its record is lost: check the record's URL and the cluster's name; a record that is lost is brought back first (quorate record rebuild)", store)
 	case v.Inception.UID != b.ClusterUID:
-		return false, recordError("import into %s: the bundle is of the cluster with uid %s, the record of %s", store, b.ClusterUID, v.Inception.UID)
+		return nil, recordError("import into %s: the bundle is of the cluster with uid %s, the record of %s", store, b.ClusterUID, v.Inception.UID)
 	case b.Generation < v.Bundle:
-		return false, recordError("import into %s: the record has generation %d, and this is %d: an older one would bring dropped CAs and keys back", store, v.Bundle, b.Generation)
+		return nil, recordError("import into %s: the record has generation %d, and this is %d: an older one would bring dropped CAs and keys back", store, v.Bundle, b.Generation)
 	}
 	all, err := readGenerations(ctx, store, bundles)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	switch _, refused := certs.Continued(all); {
-	case refused != nil:
-		return false, recordError("import into %s: no master takes what comes after a generation that was not imported: %w", store, refused)
-	case len(all) == 0 && len(v.Replicas) > 0:
-		return false, nil // the masters have it: it comes back as it was, though its CAs may be about to end
-	case len(all) == 0:
+	if _, refused := certs.Continued(all); refused != nil {
+		return nil, recordError("import into %s: no master takes what comes after a generation that was not imported: %w", store, refused)
+	}
+	if len(all) > 0 {
+		former = all[len(all)-1]
+	}
+	switch {
+	case former == nil && len(v.Replicas) > 0: // the masters have it: it comes back as it was, though its CAs may be about to end
+	case former == nil:
 		err = b.NewCAsLast(nil, time.Now())
-	case b.Generation == v.Bundle:
-		return sameBundle(store, b, all[len(all)-1])
+	case former.Generation == b.Generation:
+		err = sameBundle(b, former)
 	default:
-		former := all[len(all)-1]
 		if err = b.Continues(former); err == nil {
 			err = b.NewCAsLast(former, time.Now())
 		}
 	}
 	if err != nil {
-		return false, recordError("import into %s: %w", store, err)
+		return nil, recordError("import into %s: %w", store, err)
 	}
-	return false, nil
+	return former, nil
 }
 
 // sameBundle tells the bundle that the record holds from another one of its generation.
-func sameBundle(store *record.Store, b, held *certs.Bundle) (bool, error) {
+func sameBundle(b, held *certs.Bundle) error {
 	mine, err := b.Encode()
 	if err != nil {
-		return false, err
+		return err
 	}
 	theirs, err := held.Encode()
-	if err != nil {
-		return false, err
+	if err == nil && !bytes.Equal(mine, theirs) {
+		err = errOtherBundle
 	}
-	if !bytes.Equal(mine, theirs) {
-		return false, recordError("import into %s: %w", store, errOtherBundle)
-	}
-	return true, nil
+	return err
 }
 
 // errOtherBundle: two bundles of one generation were made, and a cluster can have one.
