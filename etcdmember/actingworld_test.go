@@ -59,7 +59,7 @@ func newMachine(t *testing.T, p replica.Place, r *memoryRecord) *machine {
 	me := replica.Identity{Place: p, InstanceID: "101", BootID: "boot1", ProjectNumber: "7", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.10")}}
 	m := &machine{
 		t: t, me: me, dir: dir, record: r, power: &power{}, log: slog.New(slog.DiscardHandler),
-		cluster: &replica.Cluster{Name: testCluster, Replicas: 3, Restore: "off", Etcd: replica.Etcd{DataDir: filepath.Join(dir, "data")}},
+		cluster: &replica.Cluster{Name: testCluster, Replicas: 3, Etcd: replica.Etcd{DataDir: filepath.Join(dir, "data")}},
 		compute: fixedCompute{{Place: p, InstanceID: me.InstanceID, Status: "RUNNING", Addresses: me.Addresses}},
 	}
 	for _, d := range []string{"data", "run"} {

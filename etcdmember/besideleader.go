@@ -109,7 +109,7 @@ func (b *beside) tick(ctx context.Context, now time.Time, s MemberStatus, looked
 // ring reads the list, the record and the leader's view of each member.
 func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s MemberStatus) (Ring, error) {
 	r := Ring{At: now, Me: b.cfg.Me, Cluster: b.cfg.Cluster.Name, Leader: s.MemberID, Compute: b.compute, Alarms: s.Alarms,
-		Policy: Policy{Replicas: b.cfg.Cluster.Replicas, Restore: b.cfg.Cluster.Restore}}
+		Policy: Policy{Replicas: b.cfg.Cluster.Replicas}}
 	_, list, err := members(ctx, c)
 	if err != nil {
 		return r, err

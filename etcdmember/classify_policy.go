@@ -7,15 +7,17 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// findPolicies finds what rows 20 to 22 would do, in an open epoch, and the order that they would write.
+// findPolicies finds what can be restored from where quorum is gone for good, in an open epoch: the newest snapshot of a
+// single replica, a learner's warm copy, or, by row 22, what the survivors hold; and the order that would do it. The first
+// two are offered only: what they lose is for a person to see first.
 func (h history) findPolicies(o *Observation) {
 	if o.Record != Rf || h.orders.restore != nil {
 		return
 	}
 	if h.orders.withdrawnRestore(h.Record.Orders, h.formed.Number) {
-		h.Policy.Restore, h.Policy.Survivors = "off", false // a person said no
+		h.Policy.Survivors = false // a person said no
 	}
-	h.findSnapshotPolicy(o)
+	h.findSnapshotOffer(o)
 	if o.Local != L1 || o.DiskEpoch != DiskCurrent || o.Ended || len(h.me().certain()) == 0 {
 		return
 	}
@@ -23,9 +25,9 @@ func (h history) findPolicies(o *Observation) {
 	h.findSurvivors(o)
 }
 
-// findSnapshotPolicy is row 20's condition: one replica is wanted, no other one of this epoch can hold newer data, and there is
-// a verified snapshot. That one is wanted does not prove that there is only one: the others are asked for by the record.
-func (h history) findSnapshotPolicy(o *Observation) {
+// findSnapshotOffer: one replica is wanted, no other one of this epoch can hold newer data, and there is a verified
+// snapshot. That one is wanted does not prove that there is only one: the others are asked for by the record.
+func (h history) findSnapshotOffer(o *Observation) {
 	if h.wanted() != 1 || o.Local != L0 && o.Local != L2 {
 		return
 	}
@@ -36,10 +38,8 @@ func (h history) findSnapshotPolicy(o *Observation) {
 	if s == nil || s.Epoch != h.formed.Number {
 		return
 	}
-	o.Snapshot20 = offerOrAct(h.Policy.Restore == "latest-snapshot")
+	o.SnapshotOffered = true
 	o.Names.PolicyText = fmt.Sprintf("the newest verified snapshot is %s of %s", s.Name, s.Time.UTC().Format("2006-01-02 15:04:05Z"))
-	o.Names.PolicyOrder = &record.RestoreOrder{Ends: h.formed.Number, Replica: h.Me.Place,
-		From: record.Source{Kind: record.SourceSnapshot, Snapshot: s.Name}}
 }
 
 // nothingNewer: every disk that a confirmed incarnation of this epoch was on, of this place too, is proven gone, but for the one that is here; and
@@ -66,7 +66,7 @@ func (h history) diskGone(i record.Incarnation) bool {
 		!slices.Contains(c.First.Disks, i.DiskID) && !slices.Contains(c.Second.Disks, i.DiskID)
 }
 
-// findWarmCopy is row 21's condition: one voter, which is gone with its disk, and this replica its learner.
+// findWarmCopy: one voter, which is gone with its disk, and this replica its learner.
 func (h history) findWarmCopy(o *Observation) {
 	id, voters := h.memberID(), h.me().certain()
 	if len(voters) != 1 || voters[0] == id || !h.isLearner(id) || !h.voterLost(voters[0]) {
@@ -77,9 +77,8 @@ func (h history) findWarmCopy(o *Observation) {
 			return // another may hold more
 		}
 	}
-	o.WarmCopy21 = offerOrAct(h.Policy.Restore == "warm-copy")
+	o.WarmCopyOffered = true
 	o.Names.PolicyText = "the only voter is gone with its disk, and this learner's copy " + h.lag(voters[0])
-	o.Names.PolicyOrder = h.restoreOwn()
 }
 
 // isLearner: the id was added as a learner and, as far as is certain, neither promoted nor removed.
@@ -105,13 +104,6 @@ func (h history) lag(voter record.MemberID) string {
 	return fmt.Sprintf("lacks at least %d entries of the voter's last mark", m.Applied-h.Directory.LastIndex)
 }
 
-// restoreOwn is the order to restore from this replica's own directory.
-func (h history) restoreOwn() *record.RestoreOrder {
-	d := h.Directory
-	return &record.RestoreOrder{Ends: h.formed.Number, Replica: h.Me.Place, Term: d.LastTerm, Commit: d.LastIndex, Newest: true,
-		From: record.Source{Kind: record.SourceDirectory, MemberID: h.memberID(), DiskID: h.DiskID}}
-}
-
 // voterGone: the member's newest incarnation is known, and its VM is proven gone with its disk.
 func (h history) voterGone(id record.MemberID) bool {
 	i, ok := h.incarnationOf(id)
@@ -135,11 +127,4 @@ func (h history) incarnationOf(id record.MemberID) (record.Incarnation, bool) {
 		}
 	}
 	return found, found.Number != 0
-}
-
-func offerOrAct(allowed bool) PolicyFinding {
-	if allowed {
-		return PolicyActs
-	}
-	return PolicyOffers
 }

@@ -48,7 +48,10 @@ func (h history) findSurvivors(o *Observation) {
 		o.Survivors22, o.Names.PolicyText = PolicyNotEnough, why
 		return
 	}
-	o.Survivors22 = offerOrAct(h.Policy.Survivors)
+	o.Survivors22 = PolicyOffers
+	if h.Policy.Survivors {
+		o.Survivors22 = PolicyActs
+	}
 	best := newestLog(s)
 	o.Names.PolicyText = fmt.Sprintf("the survivors hold every acknowledged write; the newest log is that of %s, at term %d, index %d", best.place, best.term, best.index)
 	o.Names.PolicyOrder = best.order(h.formed.Number)

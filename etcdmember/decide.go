@@ -62,9 +62,7 @@ var rows = []row{
 	{18, false, is(Observation.seedBroken), doAbandonOwn},
 	{19, false, is(Observation.seedInProgress), doWaitSeed},
 
-	{20, false, is(Observation.snapshotPolicy), doPolicy},
-	{21, true, is(Observation.warmCopyPolicy), doPolicy},
-	{22, true, is(Observation.survivorsPolicy), doPolicy},
+	{22, true, is(Observation.survivorsPolicy), doSurvivors},
 
 	{RowPaused, false, is(Observation.pausedBeforeChange), doPause},
 	{23, false, is(Observation.mayJoin), doJoin},

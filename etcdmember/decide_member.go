@@ -23,13 +23,13 @@ func doStartWithTenure(o Observation, _ time.Time) Plan {
 	return o.takeIncarnation(epoch, "another instance, boot or disk than the last one")
 }
 
-// withOffer adds what rows 20-22 have to say where they must not, or cannot, act by themselves.
+// withOffer adds what can be restored from, where no row may do it, or can, without a person.
 func (o Observation) withOffer(p Plan) Plan {
 	text := o.Names.PolicyText
 	command := "A new history can be begun with `quorate restore`, which shows what would be lost, and asks."
 	switch {
 	case o.Remote == Quorum || o.Record != Rf:
-	case o.Snapshot20 == PolicyOffers, o.WarmCopy21 == PolicyOffers, o.Survivors22 == PolicyOffers:
+	case o.SnapshotOffered, o.WarmCopyOffered, o.Survivors22 == PolicyOffers:
 		return p.blocked("restore-offered", "quorum is gone for good: "+text+".", command)
 	case o.Survivors22 == PolicyWaitsForDisk:
 		return p.blocked("survivor-waits-for-disk", "quorum is gone, but the disk of a voter whose VM is gone still exists.",

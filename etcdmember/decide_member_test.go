@@ -40,7 +40,7 @@ func alsoListed(m Member) func(*Facts) {
 }
 
 func oneWanted(f *Facts) {
-	f.Policy.Replicas, f.Policy.Restore = 1, "latest-snapshot"
+	f.Policy.Replicas = 1
 	f.Policy.Snapshot = &SnapshotRef{Name: "s", Epoch: 1, Time: t0}
 	f.Record.Replicas[pb], f.Record.Replicas[pc] = f.Record.Replicas[pb][:0:0], f.Record.Replicas[pc][:0:0]
 	delete(f.Record.Replicas, pb)
@@ -97,26 +97,20 @@ func removedMe(f *Facts) { f.quorum(entry(pb, "102", 0xb1), entry(pc, "103", 0xc
 func pause(f *Facts)     { f.order(record.Order{Kind: record.OrderPause}) }
 
 var memberCases = []rowCase{
-	{"20: one wanted, empty, nobody, allowed: order a restore from the newest snapshot", from(three, wiped, oneWanted), 20, ActOrderRestore, ""},
-	{"20: one wanted and corrupt: the same", from(three, corrupted, oneWanted), 20, ActOrderRestore, ""},
-	{"20: not allowed by default: wait, show the command", from(three, wiped, oneWanted, tookEmpty, func(f *Facts) { f.Policy.Restore = "off" }), 24, ActWait, "restore-offered"},
-	{"20: not while another replica of the epoch could hold newer data", from(three, wiped, oneWanted, func(f *Facts) { f.incarnation(pb, 1, "102", "d2", 1, 0xb1) }), 24, ActTakeIncarnation, ""},
-	{"20: not while the own disk that held everything is left, detached", from(three, wiped, oneWanted, func(f *Facts) { f.recreate("d9"); f.lists("201") }), 24, ActTakeIncarnation, ""},
-	{"20: not where only agent.json is lost: the directory holds more than any snapshot", from(three, oneWanted, func(f *Facts) { f.Agent = AgentFile{} }), 30, ActWait, "needed-but-broken"},
-	{"20: not while paused", from(three, wiped, oneWanted, pause), 24, ActWait, "no-quorum-empty-disk"},
-	{"21: the voter is gone with its disk, allowed: the learner orders a restore from its own data", from(three, pair, bGone, func(f *Facts) { f.Policy.Restore = "warm-copy" }), 21, ActOrderRestore, ""},
-	{"21: the same while the learner runs: it stops first, and then knows how far its log reaches", from(three, pair, bGone, func(f *Facts) { f.Policy.Restore = "warm-copy"; f.Directory.Running = true }), 21, ActStop, ""},
-	{"21: not where the log says that another voter was promoted", from(three, pair, bGone, func(f *Facts) {
-		f.Policy.Restore = "warm-copy"
+	{"a snapshot is left: one wanted, empty, nobody answers", from(three, wiped, oneWanted, tookEmpty), 24, ActWait, "restore-offered"},
+	{"a snapshot is left: one wanted and corrupt", from(three, corrupted, oneWanted), 30, ActWait, "restore-offered"},
+	{"a snapshot is left, but another replica of the epoch could hold newer data", from(three, wiped, oneWanted, tookEmpty, func(f *Facts) { f.incarnation(pb, 1, "102", "d2", 1, 0xb1) }), 24, ActWait, "no-quorum-empty-disk"},
+	{"a snapshot is left, and the own disk that held everything is, detached", from(three, wiped, oneWanted, func(f *Facts) { f.recreate("d9"); f.lists("201") }), 24, ActTakeIncarnation, ""},
+	{"a snapshot is left, but only agent.json is lost: the directory holds more", from(three, oneWanted, func(f *Facts) { f.Agent = AgentFile{} }), 30, ActWait, "needed-but-broken"},
+	{"a warm copy is left: the voter is gone with its disk, and the learner starts and offers", from(three, pair, bGone), 28, ActStart, "restore-offered"},
+	{"a warm copy is left, but the log says that another voter was promoted", from(three, pair, bGone, func(f *Facts) {
 		f.Directory.Changes = []record.ConfigChange{{Index: 90, Type: "add-voter", MemberID: 0xc3}}
 	}), 28, ActStart, "survivors-not-enough"},
-	{"21: a young cluster's log begins without a configuration: the changes in it tell", from(three, pair, bGone, func(f *Facts) {
-		f.Policy.Restore = "warm-copy"
+	{"a warm copy is left: a young cluster's log begins without a configuration, and the changes in it tell", from(three, pair, bGone, func(f *Facts) {
 		f.Directory.Voters, f.Directory.Learners = nil, nil
 		f.Directory.Changes = []record.ConfigChange{{Index: 1, Type: "add-voter", MemberID: 0xb1}, {Index: 5, Type: "add-learner", MemberID: 0xa1}}
-	}), 21, ActOrderRestore, ""},
-	{"21: not allowed by default: it starts and offers", from(three, pair, bGone), 28, ActStart, "restore-offered"},
-	{"21: not while the voter's disk exists", from(three, pair, func(f *Facts) { f.Policy.Restore = "warm-copy"; f.lists("101") }), 28, ActStart, "survivor-waits-for-disk"},
+	}), 28, ActStart, "restore-offered"},
+	{"a warm copy is left, but the voter's disk exists", from(three, pair, func(f *Facts) { f.lists("101") }), 28, ActStart, "survivor-waits-for-disk"},
 	{"22: of two voters one is gone with its disk: the other holds everything", from(three, twoVoters, bGone, func(f *Facts) { f.Policy.Survivors = true }), 22, ActOrderRestore, ""},
 	{"22: not turned on: it starts and offers", from(three, twoVoters, bGone), 28, ActStart, "restore-offered"},
 	{"22: not while the gone voter's disk exists: it starts and waits", from(three, twoVoters, func(f *Facts) { f.Policy.Survivors = true; f.lists("101") }), 28, ActStart, "survivor-waits-for-disk"},

@@ -114,7 +114,7 @@ var rowsInWords = map[Row]string{
 	11: "the seeder is gone, or another is ordered to restore", 12: "the disk's epoch is older", 13: "the directory is half made",
 	14: "nothing was ever formed: claim it", 15: "somebody answers though nothing is formed", 16: "the claim is this replica's: seed",
 	17: "the directory was seeded: form the epoch", 18: "the seed cannot be used", 19: "another replica seeds",
-	20: "policy: restore the newest snapshot", 21: "policy: go on from the warm copy", 22: "policy: the survivors hold everything",
+	22: "policy: the survivors hold everything",
 	23: "join", 24: "the disk is empty and there is no quorum", 25: "valid, with a quorum that lists it: start", 26: "removed while away",
 	27: "a peer says that it was removed", 28: "valid, without a quorum: it is needed, start", 29: "broken, with a quorum: replace it",
 	30: "broken, without a quorum", 40: "a voter is gone with its disk", 41: "a voter is gone, its disk is left", 42: "a voter cannot be reached",

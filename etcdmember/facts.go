@@ -178,8 +178,6 @@ type Instance struct {
 type Policy struct {
 	// Replicas is the wanted number where no order says otherwise.
 	Replicas int
-	// Restore is off, latest-snapshot or warm-copy.
-	Restore string
 	// Survivors turns row 22 on.
 	Survivors bool
 	// Snapshot is the newest verified snapshot of the newest formed epoch; nil: there is none.

@@ -11,12 +11,11 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// The guards of what may be given up: the policies of rows 20 to 22, and the proof that a member is gone with its
+// The guards of what may be given up: the offers of a snapshot and of a warm copy, row 22, and the proof that a member is gone with its
 // disk.
 
 func noLists(f *Facts)        { f.Compute = Compute{} }
 func hasDisk2(l *Listing)     { l.Disks = []string{"d1", "d2", "d3"} }
-func warmCopy(f *Facts)       { f.Policy.Restore = "warm-copy" }
 func survivorsOn(f *Facts)    { f.Policy.Survivors = true }
 func noVoters(f *Facts)       { f.Directory.Voters, f.Directory.Learners = nil, nil }
 func ofEarlierEpoch(f *Facts) { f.Record.Replicas[pb][0].Epoch = 0 }
@@ -114,66 +113,65 @@ func TestGuardsOfADiskThatIsGone(t *testing.T) {
 	}
 }
 
-// Row 20: only where nothing can hold newer data than the snapshot.
-func TestGuardsOfTheSnapshotPolicy(t *testing.T) {
+// A snapshot is offered only where nothing can hold newer data than the snapshot.
+func TestGuardsOfTheSnapshotOffer(t *testing.T) {
 	base := from(three, wiped, oneWanted)
 	cases := []struct {
 		name string
 		f    func() Facts
-		want PolicyFinding
+		want bool
 	}{
-		{"one is wanted, and its disk is empty", base, PolicyActs},
-		{"its directory is corrupt", from(three, corrupted, oneWanted), PolicyActs},
-		{"its directory is valid", from(three, oneWanted), PolicyNo},
-		{"its directory is rolled back", from(three, oneWanted, diskID("d7")), PolicyNo},
-		{"three are wanted", from(base, func(f *Facts) { f.Policy.Replicas = 3 }), PolicyNo},
+		{"one is wanted, and its disk is empty", base, true},
+		{"its directory is corrupt", from(three, corrupted, oneWanted), true},
+		{"its directory is valid", from(three, oneWanted), false},
+		{"its directory is rolled back", from(three, oneWanted, diskID("d7")), false},
+		{"three are wanted", from(base, func(f *Facts) { f.Policy.Replicas = 3 }), false},
 		{"three are wanted by order",
-			from(base, func(f *Facts) { f.order(record.Order{Kind: record.OrderReplicas, Replicas: 3}) }), PolicyNo},
-		{"there is no snapshot", from(base, func(f *Facts) { f.Policy.Snapshot = nil }), PolicyNo},
-		{"the snapshot is of another epoch", from(base, func(f *Facts) { f.Policy.Snapshot.Epoch = 2 }), PolicyNo},
-		{"it is not allowed", from(base, func(f *Facts) { f.Policy.Restore = "warm-copy" }), PolicyOffers},
-		{"a person took an order to restore back", from(base, orderMe, tookBack), PolicyOffers},
-		{"an order to restore is in force", from(base, orderMe, unaccepted), PolicyNo},
-		{"one to end another epoch is", from(base, orderMe, unaccepted, ofAnotherEpoch), PolicyActs},
-		{"the epoch is closed", from(base, isClosed), PolicyNo},
+			from(base, func(f *Facts) { f.order(record.Order{Kind: record.OrderReplicas, Replicas: 3}) }), false},
+		{"there is no snapshot", from(base, func(f *Facts) { f.Policy.Snapshot = nil }), false},
+		{"the snapshot is of another epoch", from(base, func(f *Facts) { f.Policy.Snapshot.Epoch = 2 }), false},
+		{"a person took an order to restore back", from(base, orderMe, tookBack), true},
+		{"an order to restore is in force", from(base, orderMe, unaccepted), false},
+		{"one to end another epoch is", from(base, orderMe, unaccepted, ofAnotherEpoch), true},
+		{"the epoch is closed", from(base, isClosed), false},
 
-		{"the VM on this disk was another", from(base, func(f *Facts) { f.recreate("d1") }), PolicyActs},
-		{"its former disk exists", from(base, func(f *Facts) { f.recreate("d9") }), PolicyNo},
+		{"the VM on this disk was another", from(base, func(f *Facts) { f.recreate("d1") }), true},
+		{"its former disk exists", from(base, func(f *Facts) { f.recreate("d9") }), false},
 		{"nobody knows which disk this is, and the VM is the same",
-			from(base, diskID(""), func(f *Facts) { f.Record.Replicas[pa][0].DiskID = "" }), PolicyActs},
+			from(base, diskID(""), func(f *Facts) { f.Record.Replicas[pa][0].DiskID = "" }), true},
 		{"nobody knows which disk this is, and the VM was another", from(base, func(f *Facts) {
 			f.recreate("")
 			f.Record.Replicas[pa][0].DiskID = ""
 			f.stopped(pa, 1, 0xa1, 0)
-		}), PolicyNo},
+		}), false},
 
-		{"another is gone with its disk", from(base, incarnationB("d2"), bGone), PolicyActs},
-		{"its disk is in one list", from(base, incarnationB("d2"), bGone, second(hasDisk2)), PolicyNo},
-		{"its disk is not known", from(base, incarnationB(""), bGone), PolicyNo},
+		{"another is gone with its disk", from(base, incarnationB("d2"), bGone), true},
+		{"its disk is in one list", from(base, incarnationB("d2"), bGone, second(hasDisk2)), false},
+		{"its disk is not known", from(base, incarnationB(""), bGone), false},
 		{"its disk is gone, and its VM runs",
-			from(base, incarnationB("d2"), bGone, bListed, first(withoutDisk2), second(withoutDisk2)), PolicyNo},
-		{"its disk is this one", from(base, incarnationB("d1"), bGone, func(f *Facts) { bSaid(0)(f) }), PolicyNo},
-		{"its disk exists, and it is of an earlier epoch", from(base, incarnationB("d2"), ofEarlierEpoch), PolicyActs},
-		{"its disk exists, and it was never confirmed", from(base, incarnationB("d2"), neverConfirmed), PolicyActs},
+			from(base, incarnationB("d2"), bGone, bListed, first(withoutDisk2), second(withoutDisk2)), false},
+		{"its disk is this one", from(base, incarnationB("d1"), bGone, func(f *Facts) { bSaid(0)(f) }), false},
+		{"its disk exists, and it is of an earlier epoch", from(base, incarnationB("d2"), ofEarlierEpoch), true},
+		{"its disk exists, and it was never confirmed", from(base, incarnationB("d2"), neverConfirmed), true},
 		{"its older boot still writes marks", from(base, incarnationB("d2"), bGone, newB("102", "d2"), func(f *Facts) {
 			f.stopped(pb, 2, 0xb1, 90)
 			f.Record.Replicas[pb][1].BootID, f.Record.Replicas[pb][1].Written = "boot2", t0.Add(-time.Minute)
 			f.Beats = map[BeatKey]Beat{}
 			beat(0xb1, "boot1", time.Second, time.Second)(f)
-		}), PolicyNo},
+		}), false},
 	}
 	for _, c := range cases {
-		if o := Classify(c.f()); o.Snapshot20 != c.want {
-			t.Errorf("%s: %q, want %q", c.name, o.Snapshot20, c.want)
+		if o := Classify(c.f()); o.SnapshotOffered != c.want {
+			t.Errorf("%s: %v, want %v", c.name, o.SnapshotOffered, c.want)
 		}
 	}
 }
 
 func withoutDisk2(l *Listing) { l.Disks = []string{"d1", "d3"} }
 
-// Row 21: only the learner of one voter, which is lost with its disk and silent.
+// The warm copy is that of the learner of one voter, which is lost with its disk and silent.
 func TestGuardsOfTheWarmCopy(t *testing.T) {
-	base := from(three, pair, bGone, warmCopy)
+	base := from(three, pair, bGone)
 	marked := func(f *Facts) {
 		f.Beats = map[BeatKey]Beat{}
 		beat(0xb1, "boot1", time.Second, time.Second)(f)
@@ -181,58 +179,49 @@ func TestGuardsOfTheWarmCopy(t *testing.T) {
 	cases := []struct {
 		name string
 		f    func() Facts
-		want PolicyFinding
+		want bool
 	}{
-		{"the voter is lost with its disk", base, PolicyActs},
-		{"it is not allowed", from(base, func(f *Facts) { f.Policy.Restore = "latest-snapshot" }), PolicyOffers},
-		{"a person took an order to restore back", from(base, orderMe, tookBack), PolicyOffers},
-		{"an order to restore is in force", from(base, orderMe, unaccepted), PolicyNo},
-		{"its disk is not known", from(base, bDiskUnknown), PolicyNo},
-		{"its disk is in one list", from(base, first(hasDisk2)), PolicyNo},
-		{"its successor is on another disk, and its own exists", from(base, newB("202", "d9"), second(hasDisk2)), PolicyNo},
-		{"it writes marks", from(base, marked), PolicyNo},
+		{"the voter is lost with its disk", base, true},
+		{"a person took an order to restore back", from(base, orderMe, tookBack), true},
+		{"an order to restore is in force", from(base, orderMe, unaccepted), false},
+		{"its disk is not known", from(base, bDiskUnknown), false},
+		{"its disk is in one list", from(base, first(hasDisk2)), false},
+		{"its successor is on another disk, and its own exists", from(base, newB("202", "d9"), second(hasDisk2)), false},
+		{"it writes marks", from(base, marked), false},
 		{"its disk is gone, it has said that it has stopped, and its VM is listed",
-			from(base, bListed, first(withoutDisk2), second(withoutDisk2), bSaid(0)), PolicyNo},
+			from(base, bListed, first(withoutDisk2), second(withoutDisk2), bSaid(0)), false},
 		{"no incarnation is the voter's",
-			from(base, func(f *Facts) { f.Directory.Voters = []record.MemberID{0xd1} }), PolicyNo},
-		{"I am no learner", from(base, func(f *Facts) { f.Directory.Learners = nil }), PolicyNo},
-		{"I was removed", from(base, changed(change(90, "remove", 0xa1))), PolicyNo},
+			from(base, func(f *Facts) { f.Directory.Voters = []record.MemberID{0xd1} }), false},
+		{"I am no learner", from(base, func(f *Facts) { f.Directory.Learners = nil }), false},
+		{"I was removed", from(base, changed(change(90, "remove", 0xa1))), false},
 		{"I became a learner with the last entry that is committed", from(base, func(f *Facts) { f.Directory.Learners = nil },
-			changed(change(100, "add-learner", 0xa1))), PolicyActs},
-		{"my promotion may not have been committed", from(base, changed(change(101, "add-voter", 0xa1))), PolicyActs},
-		{"the promotion of another may have been", from(base, changed(change(101, "add-voter", 0xc3))), PolicyNo},
-		{"another's change says nothing of me", from(base, changed(change(90, "remove", 0xc9))), PolicyActs},
-		{"I am the voter", from(base, func(f *Facts) { f.Directory.Voters = []record.MemberID{0xa1} }), PolicyNo},
-		{"there are two voters", from(base, func(f *Facts) { f.Directory.Voters = []record.MemberID{0xb1, 0xc3} }), PolicyNo},
-		{"no voter is known", from(base, noVoters), PolicyNo},
-		{"the directory is corrupt", from(base, corrupted), PolicyNo},
-		{"my incarnation has ended", from(base, saidMyLog(1)), PolicyNo},
+			changed(change(100, "add-learner", 0xa1))), true},
+		{"my promotion may not have been committed", from(base, changed(change(101, "add-voter", 0xa1))), true},
+		{"the promotion of another may have been", from(base, changed(change(101, "add-voter", 0xc3))), false},
+		{"another's change says nothing of me", from(base, changed(change(90, "remove", 0xc9))), true},
+		{"I am the voter", from(base, func(f *Facts) { f.Directory.Voters = []record.MemberID{0xa1} }), false},
+		{"there are two voters", from(base, func(f *Facts) { f.Directory.Voters = []record.MemberID{0xb1, 0xc3} }), false},
+		{"no voter is known", from(base, noVoters), false},
+		{"the directory is corrupt", from(base, corrupted), false},
+		{"my incarnation has ended", from(base, saidMyLog(1)), false},
 		{"the disk is of an older epoch",
 			from(base, restoredByB, func(f *Facts) {
 				f.Record.Replicas[pb][0].Epoch,
 					f.Record.Replicas[pb][0].Started.Epoch = 2, 2
-			}), PolicyNo},
+			}), false},
 	}
 	for _, c := range cases {
-		if o := Classify(c.f()); o.WarmCopy21 != c.want {
-			t.Errorf("%s: %q, want %q", c.name, o.WarmCopy21, c.want)
+		if o := Classify(c.f()); o.WarmCopyOffered != c.want {
+			t.Errorf("%s: %v, want %v", c.name, o.WarmCopyOffered, c.want)
 		}
 	}
 }
 
 // What a policy orders is what it found.
 func TestGuardsOfAPolicysOrder(t *testing.T) {
-	o := Classify(from(three, wiped, oneWanted)()).Names.PolicyOrder
-	if o == nil || o.Ends != 1 || o.Replica != pa || o.From.Kind != record.SourceSnapshot || o.From.Snapshot != "s" {
-		t.Errorf("row 20: %+v", o)
-	}
-	o = Classify(from(three, pair, bGone, warmCopy)()).Names.PolicyOrder
 	want := record.RestoreOrder{Ends: 1, Replica: pa, Term: 3, Commit: 100, Newest: true,
 		From: record.Source{Kind: record.SourceDirectory, MemberID: 0xa1, DiskID: "d1"}}
-	if o == nil || !reflect.DeepEqual(*o, want) {
-		t.Errorf("row 21: %+v", o)
-	}
-	o = Classify(from(three, twoVoters, bGone, survivorsOn)()).Names.PolicyOrder
+	o := Classify(from(three, twoVoters, bGone, survivorsOn)()).Names.PolicyOrder
 	if o == nil || !reflect.DeepEqual(*o, want) {
 		t.Errorf("row 22: %+v", o)
 	}

@@ -176,8 +176,10 @@ type Observation struct {
 	// NoRoom is why a copy of the state does not fit on the data disk; empty: it may.
 	NoRoom string
 
-	// Snapshot20, WarmCopy21 and Survivors22 are the policies' conditions, but for Local, Record and Remote.
-	Snapshot20, WarmCopy21, Survivors22 PolicyFinding
+	// SnapshotOffered and WarmCopyOffered: a single replica's newest snapshot, and a learner's copy of the only voter, are
+	// all that is left; a person may order a restore from it. Survivors22 is row 22's condition. None looks at Remote.
+	SnapshotOffered, WarmCopyOffered bool
+	Survivors22                      PolicyFinding
 
 	Names Names
 }
@@ -192,10 +194,10 @@ type Word struct {
 	WithLog bool
 }
 
-// PolicyFinding is what one of the policy rows 20-22 found.
+// PolicyFinding is what row 22 found.
 type PolicyFinding string
 
-// What a policy row found.
+// What row 22 found.
 const (
 	// PolicyNo: its condition does not hold.
 	PolicyNo PolicyFinding = ""
@@ -233,7 +235,7 @@ type Names struct {
 	// Claimed is the newest claim's source; SourceArchive is the archived directory that is the source, where it is one.
 	Claimed       record.Source
 	SourceArchive string
-	// PolicyOrder is what the policy row that acts would write; PolicyText what it has to say.
+	// PolicyOrder is what row 22 would write; PolicyText what it, or an offer, has to say.
 	PolicyOrder *record.RestoreOrder
 	PolicyText  string
 	// Damage is what proves that the record is damaged; RolledBack what proves that the disk is.

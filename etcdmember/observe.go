@@ -21,7 +21,7 @@ func (m *Membership) observe(ctx context.Context) Facts {
 	f := Facts{
 		Now: time.Now(), Me: m.cfg.Me, Cluster: m.cfg.Cluster.Name, DiskID: m.diskID(), Disk: disk,
 		EtcdVersion: version.Version, StrangerSince: m.strangerSince,
-		Policy: Policy{Replicas: m.cfg.Cluster.Replicas, Restore: m.cfg.Cluster.Restore,
+		Policy: Policy{Replicas: m.cfg.Cluster.Replicas,
 			Survivors: m.cfg.Cluster.Survivors == replica.SurvivorsRestore},
 	}
 	f.Directory = m.observeDirectory(ctx)

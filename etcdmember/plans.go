@@ -194,8 +194,8 @@ func doWaitSeed(o Observation, _ time.Time) Plan {
 		"It goes on when the epoch is formed. If that VM is proven gone (recreated, or missing from two lists of instances), the claim is abandoned by itself.")
 }
 
-// doPolicy is rows 20 to 22. A running member stops first: how far its log reaches, and which changes stand in it, is read from the directory.
-func doPolicy(o Observation, _ time.Time) Plan {
+// doSurvivors is row 22. A running member stops first: how far its log reaches, and which changes stand in it, is read from the directory.
+func doSurvivors(o Observation, _ time.Time) Plan {
 	return o.stopFirst(Plan{Act: ActOrderRestore, Order: o.Names.PolicyOrder, Reason: o.Names.PolicyText})
 }
 

@@ -121,15 +121,7 @@ func (o Observation) seedInProgress() bool { return o.Record == Rs && !o.Mine }
 // broken: corrupt or rolled back.
 func (o Observation) broken() bool { return o.Local == L2 || o.Local == L3 }
 
-// rows 20-22: the configuration lets the agent write the order.
-func (o Observation) snapshotPolicy() bool {
-	return o.Record == Rf && (o.Local == L0 || o.Local == L2) && o.Remote == Nobody && o.Snapshot20 == PolicyActs && !o.Paused
-}
-
-func (o Observation) warmCopyPolicy() bool {
-	return o.validWithoutQuorum() && o.WarmCopy21 == PolicyActs && !o.Paused
-}
-
+// row 22: the configuration lets the agent write the order.
 func (o Observation) survivorsPolicy() bool {
 	return o.validWithoutQuorum() && o.Survivors22 == PolicyActs && !o.Paused
 }

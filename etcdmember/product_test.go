@@ -98,8 +98,8 @@ var predicates = []predicate{
 	{"a reusable entry", func(o *Observation) { o.Reusable = o.Local == L0 && !o.Ended }},
 	{"too little room", func(o *Observation) { o.NoRoom = "1 MiB" }},
 	{"listed by all", func(o *Observation) { o.ListedByAll = true }},
-	{"row 20 acts", func(o *Observation) { o.Snapshot20 = PolicyActs }},
-	{"row 21 acts", func(o *Observation) { o.WarmCopy21 = PolicyActs }},
+	{"a snapshot is offered", func(o *Observation) { o.SnapshotOffered = true }},
+	{"a warm copy is offered", func(o *Observation) { o.WarmCopyOffered = true }},
 	{"row 22 acts", func(o *Observation) { o.Survivors22 = PolicyActs }},
 	{"row 22 offers", func(o *Observation) { o.Survivors22 = PolicyOffers }},
 }

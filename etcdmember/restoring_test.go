@@ -362,12 +362,12 @@ func (m *machine) ordered(disks ...string) *Membership {
 	return ms
 }
 
-// byPolicy fails unless a policy gave the one order, and it was carried out.
-func byPolicy(t *testing.T, m *machine, kind record.SourceKind) {
+// restoredBy fails unless this one gave the one order, and it was carried out.
+func restoredBy(t *testing.T, m *machine, by string, kind record.SourceKind) {
 	t.Helper()
 	v, _ := m.record.copied()
 	last := v.Epochs[len(v.Epochs)-1]
-	if len(v.Orders) != 1 || !strings.HasPrefix(v.Orders[0].By, policyName) || v.Orders[0].Restore.From.Kind != kind || v.Orders[0].Done == nil {
+	if len(v.Orders) != 1 || !strings.HasPrefix(v.Orders[0].By, by) || v.Orders[0].Restore.From.Kind != kind || v.Orders[0].Done == nil {
 		t.Fatalf("orders: %+v", v.Orders)
 	}
 	if v.Epochs[0].Closed == nil || last.Number != 2 || last.Outcome == nil || last.Outcome.Formed == nil {
@@ -401,7 +401,7 @@ func TestASurvivorThatHoldsEverythingGoesOnByItself(t *testing.T) {
 	if _, err := m.boot(ms); err != nil {
 		t.Fatal(err)
 	}
-	byPolicy(t, m, record.SourceDirectory)
+	restoredBy(t, m, policyName, record.SourceDirectory)
 	endsRestored(t, m, ms, true)
 }
 
@@ -437,7 +437,7 @@ func TestASurvivorThatStopsAndOrdersSurvivesEveryPowerCut(t *testing.T) {
 			} else if plane {
 				t.Error("the apiserver outlives its epoch")
 			}
-			byPolicy(t, m, record.SourceDirectory)
+			restoredBy(t, m, policyName, record.SourceDirectory)
 			endsRestored(t, m, ms, true)
 			if t.Failed() {
 				t.Fatalf("cut %d, %s", when, m.power.moment())
@@ -476,10 +476,10 @@ func TestASurvivorWaitsWhereItMayNotGoOn(t *testing.T) {
 	}
 }
 
-func TestALoneReplicaThatLostItsDiskComesBackFromTheSnapshot(t *testing.T) {
+func TestALoneReplicaThatLostItsDiskOffersTheSnapshot(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, pa, newRecord())
-	m.cluster.Replicas, m.cluster.Restore = 1, "latest-snapshot"
+	m.cluster.Replicas = 1
 	if _, err := m.boot(m.open()); err != nil {
 		t.Fatal(err)
 	}
@@ -492,8 +492,16 @@ func TestALoneReplicaThatLostItsDiskComesBackFromTheSnapshot(t *testing.T) {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	offered := m.ordered("d2").observe(t.Context())
+	if o := Classify(offered); !o.SnapshotOffered || o.Names.PolicyText == "" {
+		t.Errorf("no snapshot is offered: %+v", o)
+	}
+	m.record.change(func(v *record.View) {
+		v.Orders = []record.Order{{Number: 1, Kind: record.OrderRestore, By: "a person", Restore: &record.RestoreOrder{Ends: 1, Replica: pa,
+			From: record.Source{Kind: record.SourceSnapshot, Snapshot: offered.Policy.Snapshot.Name}}}}
+	})
 	if _, err := m.boot(m.ordered("d2")); err != nil {
 		t.Fatal(err)
 	}
-	byPolicy(t, m, record.SourceSnapshot)
+	restoredBy(t, m, "a person", record.SourceSnapshot)
 }

@@ -101,7 +101,7 @@ func add[K comparable](sum, one map[K]int) {
 // walkedEnough: walks that never come to a row or a fault prove nothing of it.
 func walkedEnough(t *testing.T, rows, besideRows map[Row]int, injected map[string]int) {
 	t.Helper()
-	for _, r := range []Row{0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 19, 20, 22, 23, 24, 25, 26, 27, 28, 29, 30, RowWithdrawing, RowLeft, RowPaused, RowRunning} {
+	for _, r := range []Row{0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 19, 22, 23, 24, 25, 26, 27, 28, 29, 30, RowWithdrawing, RowLeft, RowPaused, RowRunning} {
 		if rows[r] == 0 {
 			t.Errorf("no walk came to row %s", r)
 		}

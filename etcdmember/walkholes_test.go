@@ -161,7 +161,7 @@ func TestTheHolesOpenWithoutTheirRules(t *testing.T) {
 
 // tell runs a script in this world, in which nothing happens by chance, and returns what it broke.
 func (w *world) tell(t *testing.T, whole bool, run func(s script)) (broken any) {
-	w.calm, w.faults, w.survivors, w.restorePolicy, w.asks = true, 0, false, "off", 9
+	w.calm, w.faults, w.survivors, w.asks = true, 0, false, 9
 	defer func() { broken = recover() }()
 	if whole {
 		w.rounds()

@@ -84,15 +84,24 @@ func (w *world) orderSnapshot(v *vm, s saved) bool {
 	return true
 }
 
-// obeyOffer gives the order that a replica offers: where it says that the survivors hold everything, that must be so.
+// obeyOffer gives the order that a replica offers. Where it says that the survivors hold everything, that must be so; and a
+// snapshot is offered only where nothing newer is left.
 func (w *world) obeyOffer(v *vm) {
 	if !v.on || v.etcd != nil || w.unreadable(v) != nil || len(v.queue) > 0 {
 		return
 	}
 	o := Classify(w.facts(v))
-	if o.Record == Rf && o.Remote != Quorum && o.Names.PolicyOrder != nil && o.Survivors22 == PolicyOffers {
+	if o.Record != Rf || o.Remote == Quorum {
+		return
+	}
+	switch {
+	case o.Survivors22 == PolicyOffers:
 		w.asks--
 		w.order(record.Order{Kind: record.OrderRestore, By: "person, as offered", Restore: o.Names.PolicyOrder}, w.shows(o.Names.PolicyOrder, true))
+	case o.SnapshotOffered && o.Remote == Nobody:
+		s := w.policy().Snapshot
+		w.checkOffer(v, s.Name)
+		w.orderSnapshot(v, w.snapshot(s.Name))
 	}
 }
 

@@ -91,7 +91,7 @@ func (w *world) save(v *vm) {
 
 // policy is the configuration, with the newest snapshot of the newest formed epoch.
 func (w *world) policy() Policy {
-	p := Policy{Replicas: w.places, Restore: w.restorePolicy, Survivors: w.survivors}
+	p := Policy{Replicas: w.places, Survivors: w.survivors}
 	f := historyOf(Facts{Now: w.now, Record: w.view}).formed
 	for i := range w.snapshots {
 		if s := &w.snapshots[i]; s.Epoch == number(f) && (p.Snapshot == nil || s.Revision > p.Snapshot.Revision) {

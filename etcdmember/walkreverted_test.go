@@ -65,7 +65,7 @@ func classifyH5(f Facts) Observation {
 	return o
 }
 
-// factsH4 asks for nobody's disk before row 20 restores a snapshot.
+// factsH4 asks for nobody's disk before a snapshot is offered.
 func factsH4(f *Facts) { f.Compute.First.Disks, f.Compute.Second.Disks = nil, nil }
 
 // factsH6 believes that every entry of the list is older than the record.
@@ -130,7 +130,7 @@ func factsS2(f *Facts) {
 var reverted = []plantedFault{
 	{"H1: a join goes on under an incarnation that has ended", "S1", 9646, variant{classify: classifyH1, decide: Decide, beside: DecideBesideLeader}},
 	{"H2: an empty disk speaks for the member of the disk that was there before", "S5", 0, variant{classify: classifyH2, decide: decideH2, beside: DecideBesideLeader}},
-	{"H4: row 20 restores a snapshot while the disk that holds everything exists", "S2", 1711, variant{decide: Decide, beside: DecideBesideLeader, facts: factsH4}},
+	{"H4: a snapshot is offered while the disk that holds everything exists", "S2", 1711, variant{decide: Decide, beside: DecideBesideLeader, facts: factsH4}},
 	{"H5: a directory without agent.json is no source", "S5", 0, variant{classify: classifyH5, decide: Decide, beside: DecideBesideLeader}},
 	{"H6: a former VM removes its successor's voter", "S3", 7547, variant{decide: Decide, beside: DecideBesideLeader, facts: factsH6}},
 	{"the race of withdrawing with closing", "S1", 7729, variant{decide: decideRace, beside: DecideBesideLeader, facts: factsRace}},

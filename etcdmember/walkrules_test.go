@@ -196,15 +196,12 @@ func (w *world) checkLivingBoot(v *vm, f Facts, p Plan) {
 	}
 }
 
-// checkPolicy: row 20 restores a snapshot by itself only where no disk is left that holds what was acknowledged after it (S2).
-func (w *world) checkPolicy(v *vm, p Plan) {
-	switch {
-	case p.Row != 20:
-		return
-	case v.newer != nil: // an older boot that has taken no incarnation cannot know that it is one
+// checkOffer: a snapshot is offered only where no disk is left that holds what was acknowledged after it (S2).
+func (w *world) checkOffer(v *vm, snapshot string) {
+	if v.newer != nil { // an older boot that has taken no incarnation cannot know that it is one
 		panic(limit{})
 	}
-	disks := slices.Clone(w.older)
+	var disks []*data // a copy that somebody keeps is no disk that anybody could ask for
 	for _, v := range w.vms {
 		if v.newer == nil { // what a host holds that was left behind is nobody's disk
 			disks = append(disks, v.disk)
@@ -213,11 +210,11 @@ func (w *world) checkPolicy(v *vm, p Plan) {
 	for _, d := range w.parked {
 		disks = append(disks, d)
 	}
-	held := len(w.snapshot(p.Order.From.Snapshot).birth.terms)
+	of := w.snapshot(snapshot).birth
 	for _, d := range disks {
-		if d.dir != nil && w.disks[d.id] && !d.dir.corrupt && !d.dir.page && d.dir.version == w.ever[d.dir.who()] && min(len(w.acked[d.dir.cid]), d.dir.commit) > held &&
-			d.dir.cid == w.snapshot(p.Order.From.Snapshot).birth.from {
-			w.fail("S2", "row 20 restores a snapshot of %d entries, and disk %s holds %d", held, d.id, d.dir.commit)
+		if d.dir != nil && w.disks[d.id] && !d.dir.corrupt && !d.dir.page && d.dir.version == w.ever[d.dir.who()] && min(len(w.acked[d.dir.cid]), d.dir.commit) > len(of.terms) &&
+			d.dir.cid == of.from {
+			w.fail("S2", "a snapshot of %d entries is offered, and disk %s holds %d", len(of.terms), d.id, d.dir.commit)
 		}
 	}
 }

@@ -198,7 +198,7 @@ func TestOrdersOfEvents(t *testing.T) {
 			if c.places == 0 {
 				w = newWorldOf(1, asItIs, 3)
 			}
-			w.calm, w.faults, w.survivors, w.restorePolicy = true, 0, false, "off"
+			w.calm, w.faults, w.survivors = true, 0, false
 			s := script{w, t}
 			defer func() {
 				if r := recover(); r != nil {

@@ -106,13 +106,12 @@ type world struct {
 	takeBacks    int             // withdrawals that may still be given
 	cuts         map[[2]*vm]bool // from the first to the second
 
-	restorePolicy string // of the configuration
-	survivors     bool   // policy 22
-	asks          int    // orders that a person still gives
-	restless      bool   // and changes its mind again and again
-	sizes         bool   // some of which are not restores
-	snapshots     []saved
-	promises      map[uint64]promise
+	survivors bool // policy 22
+	asks      int  // orders that a person still gives
+	restless  bool // and changes its mind again and again
+	sizes     bool // some of which are not restores
+	snapshots []saved
+	promises  map[uint64]promise
 
 	tokens   map[string]record.MemberID
 	ever     map[identity]uint64
@@ -146,7 +145,6 @@ func newWorldOf(seed uint64, by variant, n int) *world {
 	if n > 0 {
 		w.places = n
 	}
-	w.restorePolicy = []string{"off", "off", "latest-snapshot", "warm-copy"}[w.random.IntN(4)]
 	w.survivors, w.asks, w.takeBacks = w.chance(60), max(0, w.random.IntN(5)-1), w.random.IntN(3)
 	if w.sizes = w.chance(30); w.sizes {
 		w.asks += 3

@@ -66,7 +66,7 @@ func blank() Facts {
 	f := Facts{
 		Now: t0, Cluster: testCluster, DiskID: "d1", Disk: DiskFacts{Wanted: "data", Mounted: true},
 		Me:     replica.Identity{Place: pa, InstanceID: "101", BootID: "boot1", ProjectNumber: "7"},
-		Policy: Policy{Replicas: 3, Restore: "off"},
+		Policy: Policy{Replicas: 3},
 	}
 	f.Record.Inception = &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7", Region: "us-central1", Time: t0.Add(-time.Hour)}
 	f.Record.Replicas = map[replica.Place][]record.Incarnation{}

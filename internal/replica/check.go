@@ -15,6 +15,12 @@ var (
 	durationType = reflect.TypeFor[Duration]()
 )
 
+// former are the fields that quorate no longer has, with what to do instead.
+var former = map[string]string{
+	"restore": "nothing: leave it out. A snapshot or a warm copy is restored by a person alone, with 'quorate restore', " +
+		"which the wait restore-offered names",
+}
+
 // checker walks a document beside the type that it must fit and notes every fault with its line. The yaml module's own
 // strict mode stops at less (explicit zeros, anchors), and names Go's types instead of the document's fields.
 type checker struct {
@@ -63,6 +69,10 @@ func (c *checker) mapping(path string, n *yaml.Node, typeOf func(key *yaml.Node)
 		}
 		lines[key.Value] = key.Line
 		t, known := typeOf(key)
+		if why, gone := former[field]; gone {
+			c.fault(field, key, "a field of an earlier version", why)
+			continue
+		}
 		if t == nil {
 			c.fault(field, key, "an unknown field", known)
 			continue

@@ -38,8 +38,6 @@ type Cluster struct {
 	Components map[string]Component `yaml:"components,omitempty" json:"components,omitempty"`
 	// Election is the profile of every lease: fast (8/4/1 s, the default) or slow (15/8/2 s).
 	Election string `yaml:"election,omitempty" json:"election,omitempty" jsonschema:"enum=fast,enum=slow"`
-	// Restore lets a policy row act without a person: off (the default), latest-snapshot or warm-copy.
-	Restore string `yaml:"restore,omitempty" json:"restore,omitempty" jsonschema:"enum=off,enum=latest-snapshot,enum=warm-copy"`
 	// Survivors says what happens where quorum is gone for good and the replicas that are left hold every acknowledged write: restore (the
 	// default) goes on from the newest log among them without a person, wait only offers it.
 	Survivors string `yaml:"survivors,omitempty" json:"survivors,omitempty" jsonschema:"enum=restore,enum=wait"`

@@ -24,10 +24,6 @@ const (
 	ElectionFast = "fast"
 	ElectionSlow = "slow"
 
-	RestoreOff            = "off"
-	RestoreLatestSnapshot = "latest-snapshot"
-	RestoreWarmCopy       = "warm-copy"
-
 	SurvivorsRestore = "restore"
 	SurvivorsWait    = "wait"
 
@@ -49,7 +45,6 @@ func (c *Cluster) SetDefaults() {
 	orElse(&c.Network.DNSDomain, "cluster.local")
 	c.Etcd.setDefaults()
 	orElse(&c.Election, ElectionFast)
-	orElse(&c.Restore, RestoreOff)
 	orElse(&c.Survivors, SurvivorsRestore)
 	if c.EncryptionAtRest == nil {
 		c.EncryptionAtRest = new(true)

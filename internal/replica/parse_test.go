@@ -37,6 +37,7 @@ func TestExampleDocumentIsValid(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for _, tc := range []struct{ name, doc, want string }{
 		{"an unknown field", head + "etcd:\n  hartbeat: 1s\n", "a.yaml: line 4: etcd.hartbeat: found an unknown field; allowed: catchUpEntries, dataDir, dataDisk, election, heartbeat, quotaBytes, snapshots"},
+		{"a field of an earlier version", head + "restore: latest-snapshot\n", "a.yaml: line 3: restore: found a field of an earlier version; allowed: nothing: leave it out. A snapshot"},
 		{"an unknown field in JSON", `{"apiVersion":"quorate.dev/v1alpha1","kind":"Cluster","nam":"x"}`, "a.yaml: line 1: nam: found an unknown field"},
 		{"a field twice", head + "name: a\nname: b\n", "a.yaml: line 4: name: found the field a second time; allowed: once; it stands in line 3 already"},
 		{"a component twice", head + "components:\n  x: {}\n  x: {}\n", "line 5: components.x: found the field a second time"},

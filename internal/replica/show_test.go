@@ -76,7 +76,6 @@ seal: {key: base64key://c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTAxMjM=}
 	//         binary: /usr/local/bin/kube-scheduler
 	//         elect: self
 	// election: fast
-	// restore: "off"
 	// survivors: restore
 	// encryptionAtRest: true
 	// <nil>

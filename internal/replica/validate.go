@@ -76,7 +76,6 @@ func (c *Cluster) Validate() error {
 		c.Components[name].validate(name, &f)
 	}
 	oneOf(&f, "election", c.Election, ElectionFast, ElectionSlow)
-	oneOf(&f, "restore", c.Restore, RestoreOff, RestoreLatestSnapshot, RestoreWarmCopy)
 	oneOf(&f, "survivors", c.Survivors, SurvivorsRestore, SurvivorsWait)
 	c.validateJWT(&f)
 	c.Authorization.validate(&f)

@@ -33,8 +33,8 @@ func TestSmallestDocumentIsValid(t *testing.T) {
 
 func TestDefaultsAreThoseOfTheComments(t *testing.T) {
 	c := valid()
-	got := fmt.Sprintf("%v %v %v %v %v %v %v", c.Endpoint.Port, c.Replicas, c.Network, c.Etcd, c.Election, c.Restore, *c.EncryptionAtRest)
-	want := "443 3 {[10.96.0.0/12] 10.244.0.0/16 cluster.local} {/var/lib/quorate  8589934592 100ms 1s 75000 {1h0m0s 168h0m0s 2160h0m0s}} fast off true"
+	got := fmt.Sprintf("%v %v %v %v %v %v", c.Endpoint.Port, c.Replicas, c.Network, c.Etcd, c.Election, *c.EncryptionAtRest)
+	want := "443 3 {[10.96.0.0/12] 10.244.0.0/16 cluster.local} {/var/lib/quorate  8589934592 100ms 1s 75000 {1h0m0s 168h0m0s 2160h0m0s}} fast true"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -175,7 +175,6 @@ func TestValidateRefuses(t *testing.T) {
 		{"few catch-up entries", "etcd.catchUpEntries", func(c *replica.Cluster) { c.Etcd.CatchUpEntries = 4999 }},
 		{"many catch-up entries", "etcd.catchUpEntries", func(c *replica.Cluster) { c.Etcd.CatchUpEntries = 1000001 }},
 		{"an unknown election profile", "election", func(c *replica.Cluster) { c.Election = "quick" }},
-		{"an unknown restore policy", "restore", func(c *replica.Cluster) { c.Restore = "always" }},
 		{"a relative audit policy", "auditPolicy", func(c *replica.Cluster) { c.AuditPolicy = "policy.yaml" }},
 		{"an audit policy with a line break", "auditPolicy", func(c *replica.Cluster) { c.AuditPolicy = "/etc/a\nb" }},
 		{"an audit policy with DEL", "auditPolicy", func(c *replica.Cluster) { c.AuditPolicy = "/etc/a\x7fb" }},
