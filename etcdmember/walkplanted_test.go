@@ -120,7 +120,7 @@ var planted = []plantedFault{
 		}
 		return p
 	}}},
-	{"a restore reads a surviving directory up to the commit index that was saved", "S2", 6127, variant{decide: Decide, beside: DecideBesideLeader,
+	{"a restore reads a surviving directory up to the commit index that was saved", "S2", 4404, variant{decide: Decide, beside: DecideBesideLeader,
 		reads: func(commit, _ int) int { return commit }}},
 	{"a restore loses the end of its snapshot", "S2", 0, variant{decide: Decide, beside: DecideBesideLeader,
 		reads: func(_, last int) int { return last * 9 / 10 }}},
@@ -168,7 +168,7 @@ var planted = []plantedFault{
 			}
 		}
 	})},
-	{"databases are defragmented while a copy of the state is on its way", "S3", 4213, seenBeside(func(r *Ring) { r.SnapshotInFlight = false })},
+	{"databases are defragmented while a copy of the state is on its way", "S3", 1106, seenBeside(func(r *Ring) { r.SnapshotInFlight = false })},
 	{"CORRUPT is disarmed to get writes back", "S2", 17, besides(func(now time.Time, previous, ring Ring) (Plan, bool) {
 		n := slices.IndexFunc(ring.Alarms, func(a Alarm) bool { return a.Kind == AlarmCorrupt })
 		if n < 0 {
