@@ -24,7 +24,7 @@ func (m *machine) stopTimeout() time.Duration {
 
 // hurry brings the kill of a process that is being ended forward. One that is killed already is left to that.
 func (m *machine) hurry(now time.Time, within time.Duration) {
-	if due := now.Add(within); within > 0 && m.state == Stopping && !m.killed && due.Before(m.due) {
+	if due := now.Add(within); within > 0 && m.state == Stopping && m.dying.IsZero() && due.Before(m.due) {
 		m.due = due
 	}
 }
@@ -43,7 +43,7 @@ func (m *machine) left(now time.Time, exit Exit) {
 	case m.state != Stopping:
 		return
 	}
-	m.killed, m.due = true, now.Add(killPatience)
+	m.dying, m.killed, m.due = now, true, now.Add(killPatience)
 }
 
 // gone is told that nothing of the run lives any more.
@@ -92,17 +92,43 @@ func (m *machine) tick(now time.Time) act {
 	}
 	due := m.due
 	m.due = time.Time{}
-	switch {
-	case m.state == Starting:
+	switch m.state {
+	case Starting:
 		return m.tooSlow(now)
-	case m.state == Backoff:
+	case Backoff:
 		m.to(now, Waiting, "time for start "+fmt.Sprint(m.starts+1))
-	case m.state == Stopping && !m.killed:
-		m.killed, m.due = true, now.Add(killPatience)
-		m.reason = fmt.Sprintf("%s; killed because it had not ended after %s", m.reason, due.Sub(m.since))
-		return kill
-	case m.state == Stopping:
-		m.to(now, Parked, fmt.Sprintf("%s; killed, but not gone after %s: it is blocked in the kernel", m.reason, killPatience))
+	case Stopping, Parked:
+		return m.overdue(now, due)
 	}
 	return nothing
+}
+
+// overdue kills a run that has not ended when it was due, and parks one that is not gone after that.
+func (m *machine) overdue(now, due time.Time) act {
+	switch {
+	case m.dying.IsZero():
+		m.dying = due
+	case m.killed && m.state == Stopping:
+		m.to(now, Parked, fmt.Sprintf("%s; killed, but not gone after %s: it is blocked in the kernel", m.reason, killPatience))
+		return nothing
+	case m.killed:
+		return nothing
+	case m.state == Stopping && now.Sub(m.dying) >= killPatience:
+		m.to(now, Parked, fmt.Sprintf("%s; it cannot be killed: %v", m.reason, m.killErr))
+	}
+	return kill
+}
+
+// shot is told whether the run could be killed. What could not is tried again for as long as it is there.
+func (m *machine) shot(now time.Time, err error) {
+	m.killed, m.killErr = err == nil, err
+	switch {
+	case err != nil:
+		m.due = now.Add(killRetry)
+	case m.state == Stopping:
+		m.reason = fmt.Sprintf("%s; killed because it had not ended after %s", m.reason, m.dying.Sub(m.since))
+		m.due = now.Add(killPatience)
+	case m.state == Parked:
+		m.reason += "; killed at last"
+	}
 }

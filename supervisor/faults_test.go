@@ -69,7 +69,7 @@ func TestAKilledProcessIsBackWithinASecond(t *testing.T) { // fault case 1
 		s := begin(t, cfg)
 		start(t, s, childSpec(t, "it", "polite", file, "it"))
 		ready(t, s, "it")
-		former := status(t, s, "it").PID
+		former := pidOf(t, s, "it")
 		begun := time.Now()
 		if err := syscall.Kill(former, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -177,7 +177,7 @@ func TestAStoppedProcessIsFoundByItsProbeAndKilled(t *testing.T) { // fault case
 		spec.Live = &Probe{Period: 20 * time.Millisecond, Check: stoppedCheck(func() int { st, _ := s.board.get("it"); return st.PID })}
 		start(t, s, spec)
 		eventually(t, "it is deaf", func() bool { return len(notes(t, file)) == 1 })
-		pid := status(t, s, "it").PID
+		pid := pidOf(t, s, "it")
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +197,7 @@ func TestAStoppedProcessThatIsAskedToStopCanEndInOrder(t *testing.T) {
 	s := begin(t, Config{})
 	start(t, s, childSpec(t, "it", "polite", file, "it"))
 	eventually(t, "it runs", func() bool { return len(notes(t, file)) == 1 })
-	if err := syscall.Kill(status(t, s, "it").PID, syscall.SIGSTOP); err != nil {
+	if err := syscall.Kill(pidOf(t, s, "it"), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	stop(t, s, "it")
@@ -222,7 +222,7 @@ func TestAGrandchildIsKilledAndHoldsNothingUp(t *testing.T) { // fault case 6
 				eventually(t, "the grandchild runs", func() bool { return len(notes(t, file)) == 1 && len(notes(t, file+".pid")) == 1 })
 				grandchild, _ := strconv.Atoi(notes(t, file+".pid")[0])
 				if c.ending == "crash" {
-					if err := syscall.Kill(status(t, s, "it").PID, syscall.SIGKILL); err != nil {
+					if err := syscall.Kill(pidOf(t, s, "it"), syscall.SIGKILL); err != nil {
 						t.Fatal(err)
 					}
 					await(t, s, "it", "its end", func(st Status) bool { return st.State == Backoff })

@@ -16,9 +16,9 @@ type group interface {
 	// join makes the new process start inside the group; joined tells the group its number.
 	join(attr *syscall.SysProcAttr)
 	joined(pid int)
-	// kill sends SIGKILL to all. The first process must not have been reaped.
+	// kill sends SIGKILL to all, and may be called again. The first process must not have been reaped.
 	kill() error
-	// alive says whether anything lives; it is asked after the first process was reaped. When in doubt it says yes.
+	// alive says whether anything lives, a zombie aside. When in doubt it says yes.
 	alive() bool
 	// close gives back what the group holds and says whether something in it was killed for want of memory.
 	close() (outOfMemory bool)

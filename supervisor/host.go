@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,7 +54,7 @@ func (h *host) launch(spec Spec) (running, error) {
 	}
 	g.joined(cmd.Process.Pid)
 	c := &child{
-		cmd: cmd, group: g, reader: h.output.follow(reader),
+		cmd: cmd, group: g, name: spec.Name, voice: h.output.voice, reader: h.output.follow(reader),
 		exitLeft: make(chan Exit, 1), exitGone: make(chan Exit, 1),
 	}
 	go c.wait() // ends when the process does, which only the kernel can delay; loop waits for what it sends
@@ -94,6 +95,8 @@ type child struct {
 	cmd                *exec.Cmd
 	group              group
 	reader             *follower
+	name               string
+	voice              *voice
 	exitLeft, exitGone chan Exit // room for one each: wait never waits
 
 	mu     sync.Mutex
@@ -138,27 +141,42 @@ func (c *child) signal(do func() error) error {
 // wait sees the run to its end: the process, what it started, its output.
 func (c *child) wait() {
 	awaitExit(c.pid())
-	c.mu.Lock()
-	killErr := c.group.kill() // before the zombie is reaped: its number names the group
-	_ = c.cmd.Wait()          // a bad exit is no error here; ProcessState has it
-	c.reaped = true
-	c.mu.Unlock()
+	for said := false; ; time.Sleep(killRetry) {
+		err := c.reap()
+		if err == nil {
+			break
+		}
+		if !said {
+			c.voice.say(slog.LevelWarn, "what a process has started cannot be killed", "process", c.name, "error", err)
+		}
+		said = true
+	}
 	exit := exitOf(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
-	c.awaitGroup(exit, killErr)
+	c.awaitGroup(exit)
 	exit.OutOfMemory = c.group.close()
 	exit.Tail = c.reader.finish(outputPatience)
 	c.exitGone <- exit
 }
 
+// reap kills what the process has left behind and reaps it then: until that its number names the group. An error, for want
+// of a file or of memory, means that nothing has changed.
+func (c *child) reap() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.group.kill(); err != nil && c.group.alive() {
+		return err
+	}
+	_ = c.cmd.Wait() // a bad exit is no error here; ProcessState has it
+	c.reaped = true
+	return nil
+}
+
 // awaitGroup returns when nothing of the group lives.
-func (c *child) awaitGroup(exit Exit, killErr error) {
+func (c *child) awaitGroup(exit Exit) {
 	begin, noticed := time.Now(), false
 	for pause := time.Millisecond; c.group.alive(); pause = min(2*pause, 50*time.Millisecond) {
 		if !noticed && time.Since(begin) > leftNotice {
 			noticed = true
-			if killErr != nil {
-				exit.Tail += "\n" + killErr.Error()
-			}
 			c.exitLeft <- exit
 		}
 		time.Sleep(pause)

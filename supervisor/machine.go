@@ -27,7 +27,8 @@ import (
 //
 // stop leads from waiting and backoff to stopped at once; an expected exit leads to waiting if the run was not too short.
 // parked is not "tried too often", which never happens: it is a process that SIGKILL does not end, because it is blocked in
-// the kernel, by a frozen disk for one. Nothing may be started beside it; it is left as soon as the process is gone.
+// the kernel, by a frozen disk for one, or that could not be killed, which goes on being tried. Nothing may be started beside
+// it; it is left as soon as the process is gone.
 type machine struct {
 	spec     Spec
 	jitter   func() float64                   // in [0, 1)
@@ -39,8 +40,10 @@ type machine struct {
 	due      time.Time // when tick wants to be called; zero: not
 	wanted   bool      // it is to run; false from stop on
 	backoff  backoff
-	cause    cause // why stopping was entered
-	killed   bool  // SIGKILL was sent
+	cause    cause     // why stopping was entered
+	dying    time.Time // since when the run is to be killed; zero: it may still end by itself
+	killed   bool      // SIGKILL was sent
+	killErr  error     // why it could not be sent when it was tried last
 	launched time.Time
 	goodFor  time.Duration // the longest time in one piece that this run was ready
 	health   health
@@ -71,6 +74,8 @@ const (
 	// killPatience is how long a process may take to be gone after SIGKILL. The kernel needs milliseconds, or gigabytes of
 	// memory to give back: a second. More means that it is blocked.
 	killPatience = 10 * time.Second
+	// killRetry is the time between two attempts to kill, where the first one failed for want of a file or of memory.
+	killRetry = time.Second
 )
 
 // successors are the transitions of the picture. Any other is a mistake in this file.
@@ -126,7 +131,8 @@ func (m *machine) depend(now time.Time, missing []string) act {
 		return nothing
 	}
 	m.starts++
-	m.cause, m.killed, m.goodFor, m.launched = byItself, false, 0, now
+	m.cause, m.goodFor, m.launched = byItself, 0, now
+	m.dying, m.killed, m.killErr = time.Time{}, false, nil
 	m.health = health{}
 	m.to(now, Starting, m.reason)
 	return launch

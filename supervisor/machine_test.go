@@ -176,6 +176,7 @@ func TestStopKillsAtTheDeadlineAndParksWhatCannotBeKilled(t *testing.T) {
 	l.dueIn(3 * time.Second)
 	l.want(nothing, l.after(2*time.Second).m.tick(l.now))
 	l.want(kill, l.after(time.Second).m.tick(l.now))
+	l.m.shot(l.now, nil)
 	l.is(Stopping, "killed because it had not ended after 3s")
 	l.want(nothing, l.after(killPatience).m.tick(l.now))
 	l.is(Parked, "blocked in the kernel")
@@ -184,6 +185,45 @@ func TestStopKillsAtTheDeadlineAndParksWhatCannotBeKilled(t *testing.T) {
 	}
 	l.m.gone(l.now, Exit{})
 	l.is(Stopped, "")
+}
+
+func TestAKillThatFailsIsTriedAgainForEver(t *testing.T) {
+	noFile := errors.New("too many open files")
+	l := newLife(t, Spec{}).launched()
+	l.want(terminate, l.m.stop(l.now, "asked"))
+	l.after(defaultStopTimeout)
+	for range int(killPatience / killRetry) {
+		l.want(kill, l.m.tick(l.now))
+		l.m.shot(l.now, noFile)
+		l.is(Stopping, "asked")
+		l.dueIn(killRetry)
+		l.after(killRetry)
+	}
+	for range 1000 {
+		l.want(kill, l.m.tick(l.now))
+		l.m.shot(l.now, noFile)
+		l.is(Parked, "asked; it cannot be killed: too many open files")
+		l.after(killRetry)
+	}
+	l.want(kill, l.m.tick(l.now))
+	l.m.shot(l.now, nil)
+	l.is(Parked, "killed at last")
+	l.want(nothing, l.after(time.Hour).m.tick(l.now))
+	l.m.gone(l.now, Exit{Asked: true})
+	l.is(Stopped, "")
+}
+
+// The kill that worked late is given as much time as one that worked at once.
+func TestAKillThatFailedOnceIsAKill(t *testing.T) {
+	l := newLife(t, Spec{StopTimeout: 3 * time.Second}).launched()
+	l.m.stop(l.now, "asked")
+	l.want(kill, l.after(3*time.Second).m.tick(l.now))
+	l.m.shot(l.now, errCheck)
+	l.m.hurry(l.now, time.Millisecond)
+	l.want(kill, l.after(killRetry).m.tick(l.now))
+	l.m.shot(l.now, nil)
+	l.is(Stopping, "killed because it had not ended after 3s")
+	l.dueIn(killPatience)
 }
 
 func TestAStopInAHurryIsKilledEarlier(t *testing.T) {
@@ -195,6 +235,7 @@ func TestAStopInAHurryIsKilledEarlier(t *testing.T) {
 	l.m.hurry(l.now, 0)
 	l.dueIn(6 * time.Second)
 	l.want(kill, l.after(6*time.Second).m.tick(l.now))
+	l.m.shot(l.now, nil)
 	l.is(Stopping, "killed because it had not ended after 7s")
 	l.m.hurry(l.now, time.Millisecond)
 	l.dueIn(killPatience)
@@ -303,6 +344,7 @@ func TestNoOrderOfEventsIsImpossible(t *testing.T) {
 		func(w *world) act { a, _ := w.m.restart(now, "restart"); return a },
 		func(w *world) act { return w.m.depend(now, nil) },
 		func(w *world) act { w.m.due = now; return w.m.tick(now) },
+		func(w *world) act { w.m.due = now; return w.m.tick(now.Add(time.Hour)) },
 		func(w *world) act { return w.m.probed(now, startQuestion, nil) },
 		func(w *world) act { return w.m.probed(now, readyQuestion, nil) },
 		func(w *world) act { return w.m.probed(now, liveQuestion, errCheck) },
@@ -329,7 +371,7 @@ func TestNoOrderOfEventsIsImpossible(t *testing.T) {
 	states := map[State]bool{}
 	var explore func(w world, depth int)
 	explore = func(w world, depth int) {
-		key := fmt.Sprint(w.m.state, w.m.wanted, w.m.cause, w.m.killed, w.m.due.IsZero(), w.m.health.up, w.m.health.usable,
+		key := fmt.Sprint(w.m.state, w.m.wanted, w.m.cause, w.m.dying, w.m.killed, w.m.due.IsZero(), w.m.health.up, w.m.health.usable,
 			w.m.health.live.since, w.m.health.ready.since, w.runs, w.terminated, depth)
 		if seen[key] || depth == 0 {
 			return
@@ -346,6 +388,16 @@ func TestNoOrderOfEventsIsImpossible(t *testing.T) {
 					tried := next
 					tried.runs, tried.terminated = err == nil, false
 					tried.m.ran(now, err)
+					explore(tried, depth-1)
+				}
+				continue
+			case kill:
+				if !next.runs {
+					t.Fatalf("event %d in %s wants to kill nothing", i, w.m.state)
+				}
+				for _, err := range []error{nil, errCheck} {
+					tried := next
+					tried.m.shot(now, err)
 					explore(tried, depth-1)
 				}
 				continue

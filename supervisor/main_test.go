@@ -236,6 +236,13 @@ func await(t *testing.T, s *Supervisor, name, what string, wanted func(Status) b
 	}
 }
 
+// pidOf is the number of a process that may have noted its start before the supervisor has published it. A signal to number 0
+// would stop the tests themselves.
+func pidOf(t *testing.T, s *Supervisor, name string) int {
+	t.Helper()
+	return await(t, s, name, "a pid", func(st Status) bool { return st.PID != 0 }).PID
+}
+
 // eventually waits for something outside the supervisor.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()

@@ -127,7 +127,12 @@ func (p *process) do(a act) {
 		p.hush()
 		err = p.run.terminate()
 	case kill:
+		again := p.machine.killErr != nil
 		err = p.run.kill()
+		p.machine.shot(time.Now(), err)
+		if again {
+			return // the first failure was said
+		}
 	}
 	if err != nil {
 		p.voice.say(slog.LevelWarn, "a process could not be signalled", "process", p.name, "error", err)
