@@ -5,6 +5,7 @@ go 1.27
 toolchain go1.27.4
 
 require (
+	cloud.google.com/go/auth v0.24.0
 	cloud.google.com/go/compute/metadata v0.10.0
 	cloud.google.com/go/storage v1.65.0
 	filippo.io/age v1.3.2
@@ -47,7 +48,6 @@ require (
 require (
 	cel.dev/expr v0.25.2 // indirect
 	cloud.google.com/go v0.123.0 // indirect
-	cloud.google.com/go/auth v0.24.0 // indirect
 	cloud.google.com/go/auth/oauth2adapt v0.3.0 // indirect
 	cloud.google.com/go/iam v1.12.0 // indirect
 	cloud.google.com/go/kms v1.32.0 // indirect

@@ -28,7 +28,7 @@ func openCloud(ctx context.Context, metadata *gce.Metadata, self replica.Identit
 	if err != nil {
 		return agent.Cloud{}, err
 	}
-	compute, err := gce.NewCompute(gce.ComputeConfig{Project: self.Project, Endpoint: c.Compute.Endpoint, Metadata: metadata})
+	compute, err := gce.NewCompute(gce.ComputeConfig{Project: self.Project, Endpoint: c.Compute.Endpoint, Client: metadata.Client()})
 	if err != nil {
 		return agent.Cloud{}, err
 	}

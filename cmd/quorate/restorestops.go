@@ -63,7 +63,8 @@ func (f *restoreFlags) stops(ctx context.Context, store *record.Store, w wreck) 
 	if err != nil {
 		return nil, err
 	}
-	compute, err := gce.NewCompute(gce.ComputeConfig{Project: w.Inception.ProjectNumber, Endpoint: c.Compute.Endpoint, Stops: true})
+	compute, err := gce.NewCompute(gce.ComputeConfig{
+		Project: w.Inception.ProjectNumber, Endpoint: c.Compute.Endpoint, Client: gce.UserClient()})
 	if err == nil {
 		_, _, err = compute.Instances(ctx, c.Name)
 	}

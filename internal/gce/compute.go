@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/api/compute/v1"
@@ -22,13 +21,10 @@ const ClusterLabel = "quorate-cluster"
 type ComputeConfig struct {
 	// Project is the project's id or number.
 	Project string
-	// Endpoint replaces Google's own, as http://ADDRESS/compute/v1/; it is asked without credentials.
+	// Endpoint replaces Google's own, as http://ADDRESS/compute/v1/.
 	Endpoint string
-	// Metadata gives the VM's service account (scope compute.readonly is enough). Where it is not given, Google's default
-	// credentials are used: that is for an operator's machine.
-	Metadata *Metadata
-	// Stops: Google's default credentials are asked for with the scope that stopping a VM needs. Agents only read.
-	Stops bool
+	// Client sends the requests: Metadata.Client, or UserClient for an operator's command. nil: without credentials.
+	Client *http.Client
 	// Wait is how long one question (a page of a list) is retried; 30 s where it is not given.
 	Wait time.Duration
 }
@@ -37,12 +33,8 @@ type ComputeConfig struct {
 type Compute struct {
 	project  string
 	endpoint string
-	metadata *Metadata
-	scope    string
 	wait     time.Duration
-
-	mu  sync.Mutex
-	api *compute.Service // nil until the first question
+	api      *compute.Service
 }
 
 // NewCompute makes the client; it asks nothing yet, not even for credentials, so a restart works while the cloud is away.
@@ -50,43 +42,23 @@ func NewCompute(cfg ComputeConfig) (*Compute, error) {
 	if cfg.Project == "" {
 		return nil, errors.New("make a Compute API client: no project was given")
 	}
-	c := &Compute{project: cfg.Project, endpoint: cfg.Endpoint, metadata: cfg.Metadata, scope: compute.ComputeReadonlyScope, wait: cfg.Wait}
-	if cfg.Stops {
-		c.scope = compute.ComputeScope
+	client := cfg.Client
+	if client == nil {
+		client = direct(newCloudTransport())
 	}
+	opts := []option.ClientOption{option.WithUserAgent("quorate"), option.WithHTTPClient(client)}
+	if cfg.Endpoint != "" {
+		opts = append(opts, option.WithEndpoint(cfg.Endpoint))
+	}
+	api, err := compute.NewService(context.Background(), opts...)
+	if err != nil {
+		return nil, fmt.Errorf("make a Compute API client: %w", err)
+	}
+	c := &Compute{project: cfg.Project, endpoint: cfg.Endpoint, wait: cfg.Wait, api: api}
 	if c.wait <= 0 {
 		c.wait = defaultWait
 	}
 	return c, nil
-}
-
-// service connects at the first question. Default credentials are renewed for as long as the client lives, so they must
-// not end with the question that found them.
-func (c *Compute) service(ctx context.Context) (*compute.Service, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.api != nil {
-		return c.api, nil
-	}
-	opts := []option.ClientOption{option.WithUserAgent("quorate")}
-	switch plain := newPlainTransport(); {
-	case c.endpoint != "":
-		opts = append(opts, option.WithEndpoint(c.endpoint), option.WithHTTPClient(direct(plain)))
-	case c.metadata != nil:
-		opts = append(opts, option.WithHTTPClient(direct(&vmCredentials{metadata: c.metadata, next: plain})))
-	default:
-		opts = append(opts, option.WithScopes(c.scope))
-	}
-	api, err := compute.NewService(context.WithoutCancel(ctx), opts...)
-	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
-	}
-	c.api = api
-	return api, nil
-}
-
-func direct(transport http.RoundTripper) *http.Client {
-	return &http.Client{Transport: transport, CheckRedirect: refuseRedirects}
 }
 
 func (c *Compute) server() string {
@@ -99,11 +71,7 @@ func (c *Compute) server() string {
 // ask retries one question.
 func (c *Compute) ask(ctx context.Context, asked string, try func(context.Context, *compute.Service) error) error {
 	return retry(ctx, c.wait, c.server(), asked, func(ctx context.Context) error {
-		api, err := c.service(ctx)
-		if err != nil {
-			return err
-		}
-		return judgeCompute(try(ctx, api))
+		return judgeCompute(try(ctx, c.api))
 	})
 }
 

@@ -1,5 +1,6 @@
-// Package gce asks Google Compute Engine: the metadata server about this VM (Metadata), the Compute API about all VMs and
-// disks of the cluster (Compute). Both only read.
+// Package gce asks Google Compute Engine: the metadata server about this VM (Metadata), the Compute API about all VMs
+// and disks of the cluster (Compute). It also has the two ways to be somebody for Google's services: the VM's service
+// account (Metadata.Client) for an agent, the default credentials (UserClient) for an operator's command.
 //
 // The adapters translate and retry, and hold no policy. What they promise to those who decide by their answers:
 //
@@ -10,7 +11,6 @@
 //   - The caller does not retry again.
 //
 // The metadata client ignores GCE_METADATA_HOST, proxies and redirects: whoever could set those would decide who this
-// replica is. Only MetadataConfig.Host, which cmd sets, leads it elsewhere. The Compute client takes its token from the
-// same place; without a Metadata, on an operator's machine, from Google's default credentials; and sends none at all
-// where an endpoint is given.
+// replica is. Only MetadataConfig.Host, which cmd sets, leads it elsewhere. Which of the two clients is used follows
+// from who calls, and is never found out by asking whether there is a metadata server.
 package gce

@@ -44,6 +44,7 @@ type Metadata struct {
 	log        *slog.Logger
 	http       *http.Client
 	client     *metadata.Client
+	account    *serviceAccount
 }
 
 // NewMetadata makes the client; it asks nothing yet.
@@ -63,6 +64,7 @@ func NewMetadata(cfg MetadataConfig) *Metadata {
 	}
 	m.http = direct(pinned{host: m.host, next: newPlainTransport()})
 	m.client = metadata.NewWithOptions(&metadata.Options{Client: m.http})
+	m.account = newServiceAccount(m, newCloudTransport())
 	return m
 }
 

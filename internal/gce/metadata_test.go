@@ -332,3 +332,36 @@ func TestEnvironmentCannotMoveTheServer(t *testing.T) {
 		t.Errorf("the zero value asks %s for %s", zero.host, zero.wait)
 	}
 }
+
+// An answer that says neither its length nor where it ends looks whole also where the connection broke in its middle.
+func TestAnAnswerWithoutAnEndIsNotTaken(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ header, body, want string }{
+		"no length":               {"Connection: close\r\n", "kind: Clu", ""},
+		"a length":                {"Content-Length: 9\r\n", "kind: Clu", "kind: Clu"},
+		"a length, ends early":    {"Content-Length: 14\r\n", "kind: Clu", ""},
+		"chunks":                  {"Transfer-Encoding: chunked\r\n", "9\r\nkind: Clu\r\n0\r\n\r\n", "kind: Clu"},
+		"chunks without the last": {"Transfer-Encoding: chunked\r\n", "9\r\nkind: Clu\r\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFakeMetadata(t)
+			f.setFault(func(w http.ResponseWriter, _ *http.Request) bool {
+				c, b, err := w.(http.Hijacker).Hijack()
+				if err != nil {
+					t.Error(err)
+					return true
+				}
+				fmt.Fprintf(b, "HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nContent-Type: application/text\r\n%s\r\n%s",
+					tc.header, tc.body)
+				b.Flush()
+				c.Close()
+				return true
+			})
+			got, found, err := f.dial(300*time.Millisecond).Attribute(t.Context(), "quorate")
+			if got != tc.want || found != (tc.want != "") || (err == nil) != found {
+				t.Errorf("got %q, %t, %v: want %q", got, found, err, tc.want)
+			}
+		})
+	}
+}

@@ -27,6 +27,9 @@ type finalError struct{ err error }
 func (e finalError) Error() string { return e.err.Error() }
 func (e finalError) Unwrap() error { return e.err }
 
+// Final is the mark by which a user of Client or UserClient knows such an error.
+func (e finalError) Final() {}
+
 // retry calls try until it succeeds, fails with a finalError, or the wait is over. asked and server are for the error.
 func retry(ctx context.Context, wait time.Duration, server, asked string, try func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, wait)

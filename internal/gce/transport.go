@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -25,7 +26,30 @@ func newPlainTransport() *http.Transport {
 	return &http.Transport{DialContext: dialer.DialContext, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 2}
 }
 
-// refuseRedirects hands a redirect to the caller as the answer: neither of our servers sends one to what we ask.
+// newCloudTransport reaches Google's services, also through a proxy of the environment. A request in the clear, which
+// may carry a token, goes past the proxy.
+func newCloudTransport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.Proxy = func(req *http.Request) (*url.URL, error) {
+		if req.URL.Scheme != "https" {
+			return nil, nil
+		}
+		return http.ProxyFromEnvironment(req)
+	}
+	// Without pings a connection that a partition has killed would be used, and time out, until TCP gives up after
+	// minutes.
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 3 * time.Second}
+	// For those who send much and therefore set no time for a whole request: counted from its end on.
+	t.ResponseHeaderTimeout = 30 * time.Second
+	return t
+}
+
+// direct is a client that follows no redirect: the next server would be sent the token.
+func direct(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: transport, CheckRedirect: refuseRedirects}
+}
+
+// refuseRedirects hands a redirect to the caller as the answer: none of our servers sends one to what we ask.
 func refuseRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // pinned sends every request to one host, whatever the official client makes of GCE_METADATA_HOST, and lets only
@@ -57,8 +81,8 @@ type failedTry struct{ text string }
 
 func (e failedTry) Error() string { return e.text }
 
-// judgeAnswer refuses what no metadata server says, and turns refusals into errors. A real one marks each answer; only
-// where we would believe the answer does a missing mark matter.
+// judgeAnswer refuses what no metadata server says, and turns refusals into errors. A real one marks each answer and
+// says how long it is; only where we would believe the answer does that matter.
 func judgeAnswer(res *http.Response) error {
 	html := strings.HasPrefix(res.Header.Get("Content-Type"), "text/html")
 	marked := res.Header.Get("Metadata-Flavor") == "Google"
@@ -71,8 +95,16 @@ func judgeAnswer(res *http.Response) error {
 		return finalError{fmt.Errorf("found an answer (%s, %s) without the header Metadata-Flavor: Google; something else than a metadata server answers at this address", res.Status, contentType(res))}
 	case code == http.StatusOK && html:
 		return finalError{errors.New("found a web page; something else than a metadata server answers at this address")}
+	case code == http.StatusOK && !delimited(res):
+		return failedTry{"found an answer that does not say how long it is: its end may be missing"}
 	}
 	return nil
+}
+
+// delimited: a connection that breaks is told from the end of the answer. Chunks and compression have an end of their
+// own.
+func delimited(res *http.Response) bool {
+	return res.ContentLength >= 0 || len(res.TransferEncoding) > 0 || res.Uncompressed
 }
 
 // refusedBy says what a server answered in place of a value.
