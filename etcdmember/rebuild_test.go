@@ -303,7 +303,7 @@ func TestALostObjectIsCreatedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := record.Open(t.Context(), "file://"+t.TempDir(), testCluster)
+	store, err := record.Open("file://"+t.TempDir(), testCluster, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

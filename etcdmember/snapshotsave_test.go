@@ -49,7 +49,7 @@ func newSaving(t *testing.T) *saving {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.client.Close() })
-	if s.store, err = record.Open(t.Context(), "file://"+s.folder, "test"); err != nil {
+	if s.store, err = record.Open("file://"+s.folder, "test", nil); err != nil {
 		t.Fatal(err)
 	}
 	seeder := record.Seeder{Place: pa, InstanceID: "1"}

@@ -33,10 +33,11 @@ var soleImporters = map[string]string{
 	"github.com/cloudflare/cfssl":           "certs",
 	"filippo.io/age":                        "certs",
 	"github.com/coreos/go-systemd":          "systemd",
-	"gocloud.dev":                           "internal/record",
+	"cloud.google.com/go/auth":              "internal/gce",
 	"cloud.google.com/go/compute":           "internal/gce",
-	"cloud.google.com/go/storage":           "internal/record",
-	"google.golang.org/api":                 "internal/gce",
+	"cloud.google.com/go/storage":           "", // it brings gRPC's service mesh
+	"google.golang.org/api/compute":         "internal/gce",
+	"google.golang.org/api/storage":         "internal/record",
 	"k8s.io/client-go/kubernetes":           "agent",
 	"k8s.io/client-go/tools/leaderelection": "agent",
 	"github.com/fsouza/fake-gcs-server":     "", // tests alone

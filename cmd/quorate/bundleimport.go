@@ -83,7 +83,7 @@ func readEscrow(cmd *cobra.Command, path, passphraseFile string) (*certs.Bundle,
 // importBundle compares the bundle with the record, asks, and creates it.
 func importBundle(cmd *cobra.Command, c *replica.Cluster, b *certs.Bundle, yes bool) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	store, err := record.Open(ctx, c.Record.URL, c.Name)
+	store, err := openRecord(c)
 	if err != nil {
 		return err
 	}

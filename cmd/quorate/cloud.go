@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/quorate/quorate/agent"
@@ -12,15 +13,21 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// cloudOpener opens what lies outside the VM. It asks nobody: a restart must not depend on the cloud.
+// cloudOpener opens what lies outside the VM, for its agent: as the VM's service account. It asks nobody: a restart
+// must not depend on the cloud.
 func cloudOpener(metadata *gce.Metadata) func(context.Context, replica.Identity, *replica.Cluster) (agent.Cloud, error) {
-	return func(ctx context.Context, self replica.Identity, c *replica.Cluster) (agent.Cloud, error) {
-		return openCloud(ctx, metadata, self, c)
+	return func(_ context.Context, self replica.Identity, c *replica.Cluster) (agent.Cloud, error) {
+		return openCloud(metadata.Client(), self, c)
 	}
 }
 
-func openCloud(ctx context.Context, metadata *gce.Metadata, self replica.Identity, c *replica.Cluster) (agent.Cloud, error) {
-	store, err := record.Open(ctx, c.Record.URL, c.Name)
+// openRecord opens the record for an operator's command: as whoever Google's default credentials stand for.
+func openRecord(c *replica.Cluster) (*record.Store, error) {
+	return record.Open(c.Record.URL, c.Name, gce.UserClient())
+}
+
+func openCloud(google *http.Client, self replica.Identity, c *replica.Cluster) (agent.Cloud, error) {
+	store, err := record.Open(c.Record.URL, c.Name, google)
 	if err != nil {
 		return agent.Cloud{}, err
 	}
@@ -28,7 +35,7 @@ func openCloud(ctx context.Context, metadata *gce.Metadata, self replica.Identit
 	if err != nil {
 		return agent.Cloud{}, err
 	}
-	compute, err := gce.NewCompute(gce.ComputeConfig{Project: self.Project, Endpoint: c.Compute.Endpoint, Client: metadata.Client()})
+	compute, err := gce.NewCompute(gce.ComputeConfig{Project: self.Project, Endpoint: c.Compute.Endpoint, Client: google})
 	if err != nil {
 		return agent.Cloud{}, err
 	}

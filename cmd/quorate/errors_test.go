@@ -94,7 +94,7 @@ func TestCausesInsideAPhaseKeepTheirCode(t *testing.T) {
 
 func TestTheBundlesErrorsHaveTheirCode(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
-	store, err := record.Open(ctx, "file://"+dir, "c1")
+	store, err := record.Open("file://"+dir, "c1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ type draft struct {
 
 // give reads the record, has the order checked against it, and writes it. Where the check fails nothing is written.
 func give(cmd *cobra.Command, f *orderFlags, check func(book) (draft, error)) error {
-	store, err := f.open(cmd.Context())
+	store, err := f.open()
 	if err != nil {
 		return err
 	}

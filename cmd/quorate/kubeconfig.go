@@ -64,7 +64,7 @@ holds the file is an administrator until it expires.`,
 // which one is passed over, and why.
 func readBundle(cmd *cobra.Command, c *replica.Cluster) (*certs.Bundle, error) {
 	ctx := cmd.Context()
-	store, err := record.Open(ctx, c.Record.URL, c.Name)
+	store, err := openRecord(c)
 	if err != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func makeBundle(ts *testscript.TestScript, _ bool, args []string) {
 	ctx := context.Background()
 	c, err := loadCluster(ts.MkAbs(args[0]))
 	ts.Check(err)
-	store, err := record.Open(ctx, c.Record.URL, c.Name)
+	store, err := openRecord(c)
 	ts.Check(err)
 	v, err := store.View(ctx)
 	ts.Check(err)

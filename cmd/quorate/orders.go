@@ -20,7 +20,7 @@ written once and never changed, the newest word on a subject wins, and every age
 "quorate resume" and "quorate override" are orders too.`},
 		newOrdersGive(), newOrdersWithdraw())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		store, err := f.open(cmd.Context())
+		store, err := f.open()
 		if err != nil {
 			return err
 		}

@@ -35,12 +35,12 @@ func (e *unfitRecord) Unwrap() []error { return []error{record.ErrRecord, e.erro
 // inceptionLost is what a command says of a record that has all but its inception, where it would else say that no cluster has begun.
 const inceptionLost = "the inception is lost, though the record has other objects: 'quorate record rebuild' brings it back"
 
-func (f *clusterFlags) open(ctx context.Context) (*record.Store, error) {
+func (f *clusterFlags) open() (*record.Store, error) {
 	c, err := f.load()
 	if err != nil {
 		return nil, err
 	}
-	return record.Open(ctx, c.Record.URL, c.Name)
+	return openRecord(c)
 }
 
 func newRecordInit() *cobra.Command {
@@ -91,7 +91,7 @@ func checkPlace(region, project string) error {
 }
 
 func initRecord(ctx context.Context, out io.Writer, c *replica.Cluster, region, project string) error {
-	store, err := record.Open(ctx, c.Record.URL, c.Name)
+	store, err := openRecord(c)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func newRecordCheck() *cobra.Command {
 		Long: `Check that the bucket keeps its promises and that nothing is lost in it. To see that an object is not overwritten it writes one,
 under checks/.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := f.open(cmd.Context())
+			store, err := f.open()
 			if err != nil {
 				return err
 			}

@@ -81,7 +81,7 @@ func rebuild(cmd *cobra.Command, f rebuildFlags, files []string) error {
 	if err != nil {
 		return err
 	}
-	store, err := record.Open(cmd.Context(), c.Record.URL, c.Name)
+	store, err := openRecord(c)
 	if err != nil {
 		return err
 	}

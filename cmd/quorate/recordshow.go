@@ -20,7 +20,7 @@ func newRecordShow() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{Use: "show", Short: "Show what the record holds", Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := f.open(cmd.Context())
+			store, err := f.open()
 			if err != nil {
 				return err
 			}

@@ -72,7 +72,7 @@ func (f *restoreFlags) run(cmd *cobra.Command) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	store, err := f.open(ctx)
+	store, err := f.open()
 	if err != nil {
 		return err
 	}

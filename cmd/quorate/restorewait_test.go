@@ -15,7 +15,7 @@ import (
 // while ago.
 func formedRecord(t *testing.T, ago time.Duration) *record.Store {
 	t.Helper()
-	store, err := record.Open(t.Context(), "file://"+t.TempDir(), "demo")
+	store, err := record.Open("file://"+t.TempDir(), "demo", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -30,19 +30,19 @@ func (f *shelfFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "the cluster's name; with --record it takes the place of the document")
 }
 
-func (f *shelfFlags) open(ctx context.Context) (*record.Store, error) {
+func (f *shelfFlags) open() (*record.Store, error) {
 	switch {
 	case f.emptied("cluster"):
 		return nil, &usageError{errors.New("--cluster is empty: want the cluster's name, or leave the flag out")}
 	case f.cluster == "":
-		return f.clusterFlags.open(ctx)
+		return f.clusterFlags.open()
 	case f.record == "":
 		return nil, &usageError{errors.New("--cluster needs --record: the two take the place of the document")}
 	}
 	if err := replica.CheckName(f.cluster); err != nil {
 		return nil, &usageError{fmt.Errorf("--cluster: %w", err)}
 	}
-	store, err := record.Open(ctx, f.record, f.cluster)
+	store, err := record.Open(f.record, f.cluster, gce.UserClient())
 	if err != nil {
 		return nil, &usageError{err}
 	}

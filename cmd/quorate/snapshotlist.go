@@ -18,7 +18,7 @@ func newSnapshotList() *cobra.Command {
 		Example: `  quorate snapshot list --config cluster.yaml
   quorate snapshot list --record gs://example-quorate --cluster prod-1 -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := f.open(cmd.Context())
+			store, err := f.open()
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -62,7 +63,8 @@ func saveSnapshot(ctx context.Context, run, why string) (out savedSnapshot, err 
 	if err != nil {
 		return out, err
 	}
-	store, err := record.Open(ctx, c.Record.URL, c.Name)
+	// On a master, also where a person calls it: as the agent does, which calls it most.
+	store, err := record.Open(c.Record.URL, c.Name, gce.NewMetadata(gce.MetadataConfig{}).Client())
 	if err != nil {
 		return out, err
 	}

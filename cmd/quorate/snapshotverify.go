@@ -30,7 +30,7 @@ and the revision that its name says. It needs room for the uncompressed database
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := f.open(cmd.Context())
+			store, err := f.open()
 			if err != nil {
 				return err
 			}

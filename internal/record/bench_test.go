@@ -4,7 +4,7 @@ import "testing"
 
 // BenchmarkViewUnchanged is what each look at a record that did not change costs: a boot that waits takes ten a second.
 func BenchmarkViewUnchanged(b *testing.B) {
-	s, err := Open(b.Context(), "file://"+b.TempDir(), "c1")
+	s, err := Open("file://"+b.TempDir(), "c1", nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -27,6 +28,9 @@ const (
 	forbidden       // 403
 	torn            // the answer breaks off in the middle of its body
 	cut             // the connection breaks, and it has no effect
+	hung            // no answer comes, and it has no effect
+	stuck           // the answer stops in the middle of its body
+	altered         // one bit of the answer's body is another
 )
 
 // testBucket is a bucket on a real GCS-speaking server, with faults in front.
@@ -81,7 +85,7 @@ func (b *testBucket) next(r *http.Request) fault {
 		doing = "upload"
 	case strings.HasSuffix(r.URL.Path, "/o"):
 		doing = "list"
-	case strings.HasPrefix(r.URL.Path, "/storage/v1/b/"):
+	case !strings.Contains(r.URL.Path, "/o/"):
 		doing = "rules"
 	}
 	b.mu.Lock()
@@ -109,6 +113,10 @@ func (b *testBucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case cut:
 		panic(http.ErrAbortHandler)
+	case hung:
+		io.Copy(io.Discard, r.Body) // the server sees that the client goes away once it has read all
+		<-r.Context().Done()
+		return
 	case delayed:
 		time.Sleep(slowness)
 	}
@@ -131,10 +139,16 @@ func (b *testBucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(answer.Code)
 	content := answer.Body.Bytes()
-	if f == torn {
+	switch f {
+	case torn, stuck:
 		w.Write(content[:len(content)/2])
 		w.(http.Flusher).Flush()
+		if f == stuck {
+			<-r.Context().Done()
+		}
 		panic(http.ErrAbortHandler)
+	case altered:
+		content[len(content)/2] ^= 1
 	}
 	w.Write(content)
 }

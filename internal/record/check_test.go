@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fsouza/fake-gcs-server/fakestorage"
+	"google.golang.org/api/storage/v1"
 
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -98,8 +99,10 @@ func TestCheckFindsDamage(t *testing.T) {
 		"inception lost":                  {func(m *memory) { m.remove(inceptionKey) }, inceptionKey, "fail  inception.json: it is lost"},
 		"claim lost":                      {func(m *memory) { m.remove(claimKey(2)) }, "epochs/2", "fail  epochs/2: claim.json is lost"},
 		"outcome lost, but it was closed": {func(m *memory) { m.remove(outcomeKey(2)) }, "epochs/2", "fail  epochs/2: outcome.json is lost"},
-		"closed lost":                     {func(m *memory) { m.remove(closedKey(2)) }, "epochs/2", "fail  epochs/2: closed.json is lost"},
-		"a whole epoch lost":              {func(m *memory) { m.remove(claimKey(1)); m.remove(outcomeKey(1)) }, "epochs/1", "warn  epochs/1: lost, up to and with epochs/1; nothing is decided by it any more"},
+		"outcome lost, proved by a later epoch alone": {
+			func(m *memory) { m.remove(outcomeKey(1)) }, "epochs/1", "warn  epochs/1: outcome.json is lost"},
+		"closed lost":        {func(m *memory) { m.remove(closedKey(2)) }, "epochs/2", "fail  epochs/2: closed.json is lost"},
+		"a whole epoch lost": {func(m *memory) { m.remove(claimKey(1)); m.remove(outcomeKey(1)) }, "epochs/1", "warn  epochs/1: lost, up to and with epochs/1; nothing is decided by it any more"},
 		"what a formed epoch follows lost": {func(m *memory) {
 			m.remove(claimKey(2))
 			m.remove(outcomeKey(2))
@@ -202,13 +205,16 @@ func TestBucketRules(t *testing.T) {
 		rule("Delete", `{"age":30,"isLive":true}`):                               Fail,
 		rule("Delete", `{"age":30,"isLive":false}`):                              OK,
 		rule("Delete", `{"numNewerVersions":3}`):                                 OK,
+		rule("Delete", `{"age":30,"daysSinceNoncurrentTime":7}`):                 OK,
+		rule("Delete", `{"age":30,"numNewerVersions":0}`):                        Fail, // a live object has as many
+		rule("Delete", `{"daysSinceNoncurrentTime":0}`):                          Fail, // no older version stays
 		rule("SetStorageClass", `{"age":30}`):                                    OK,
 	} {
-		var rules bucketRules
+		var rules storage.Bucket
 		if err := json.Unmarshal([]byte(text), &rules); err != nil {
 			t.Fatal(err)
 		}
-		findings := rules.judge(prefix)
+		findings := judgeRules(&rules, prefix)
 		worstLevel := OK
 		for _, level := range []Level{Warn, Fail} {
 			if slices.ContainsFunc(findings, func(f Finding) bool { return f.Level == level }) {

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -196,7 +197,9 @@ func checkRace(t *testing.T, epoch uint64, results []raceResult) {
 
 func TestWriterWhoseAnswerWasLostLearnsThatItWon(t *testing.T) {
 	for name, f := range map[string]fault{"503 without effect": refused, "429": throttled, "cut connection": lost,
-		"503 that took effect": lied, "late effect": delayed, "late answer": late, "no answer": silent} {
+		"503 that took effect": lied, "late effect": delayed, "late answer": late, "no answer": silent,
+		"neither effect nor answer": hung,
+		"an answer that stops":      stuck, "an answer that breaks off": torn} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBucket(t)
@@ -231,6 +234,30 @@ func checkWins(t *testing.T, b *testBucket) {
 	got, won, err = openStore(t, b.url).CreateClaim(t.Context(), 1, testClaim("m2", "second"))
 	if err != nil || won || got.Token != "first" {
 		t.Fatalf("second writer: %+v, won %v, %v", got, won, err)
+	}
+}
+
+// answering is a place whose answer to a create is not what happened.
+type answering struct {
+	*memory
+	answer error
+}
+
+func (a answering) create(ctx context.Context, key string, data []byte) error {
+	a.memory.create(ctx, key, data)
+	return a.answer
+}
+
+// Who won is what is read back, whatever the create answered.
+func TestWhatIsReadBackDecidesWhoWon(t *testing.T) {
+	for _, answer := range []error{nil, errExists, errors.New("cut off")} {
+		s := &Store{driver: answering{newMemory(), answer}, cluster: "c1"}
+		for _, token := range []string{"first", "second"} {
+			got, won, err := s.CreateClaim(t.Context(), 1, testClaim("m1", token))
+			if err != nil || won != (token == "first") || got.Token != "first" {
+				t.Errorf("the place answers %v, %s writer: %s, won %t, %v", answer, token, got.Token, won, err)
+			}
+		}
 	}
 }
 
@@ -276,4 +303,16 @@ func TestOrdersGivenAtOnceGetDistinctNumbers(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What speaks of an order that is lost keeps its number: another order under it would be taken for that one, done or
+// accepted.
+func TestTheNumberOfALostOrderDoesNotComeBack(t *testing.T) {
+	for _, key := range []string{orderKey(7), doneKey(7), acceptedKey(7), verdictKey(7), vmStopKey(7, "101")} {
+		m := newMemory()
+		m.put(key, "{}")
+		if o, err := m.store().CreateOrder(t.Context(), Order{Kind: OrderPause}); err != nil || o.Number != 8 {
+			t.Errorf("beside %s: number %d, %v: want 8", key, o.Number, err)
+		}
+	}
 }

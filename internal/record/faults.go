@@ -1,11 +1,6 @@
 package record
 
-import (
-	"errors"
-
-	"gocloud.dev/gcerrors"
-	"gocloud.dev/secrets/localsecrets"
-)
+import "errors"
 
 // The sentinels by which a caller tells whose fault an error is. They add nothing to its text.
 var (
@@ -30,21 +25,4 @@ func markRecord(err error) error {
 		return err
 	}
 	return marked{err, ErrRecord}
-}
-
-// keyAnswer marks what a key has answered itself. A key server that is away, slow or busy has said nothing about the bundle, and
-// nor has a key that could not be asked; a key on this machine always answers.
-func keyAnswer(scheme string, err error) error {
-	if err == nil {
-		return nil
-	}
-	switch code := gcerrors.Code(err); code {
-	case gcerrors.InvalidArgument, gcerrors.NotFound, gcerrors.PermissionDenied, gcerrors.FailedPrecondition:
-		return marked{err, ErrSealKey}
-	default:
-		if scheme == localsecrets.Scheme && code == gcerrors.Unknown {
-			return marked{err, ErrSealKey}
-		}
-		return err
-	}
 }

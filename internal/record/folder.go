@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/internal/durable"
 )
 
-// folder is the driver for one machine and for tests: objects are files of a local file system. gocloud's fileblob is not
-// used because it keeps "only if absent" within one process (it looks, then renames); here link(2) decides.
+// folder is the driver for one machine and for tests: objects are files of a local file system. link(2) decides who was
+// first, also between processes.
 type folder struct {
 	root    string // must exist: a missing one is more likely a wrong path or a missing mount than a new record
 	cluster string

@@ -1,153 +1,163 @@
 package record
 
 import (
-	"bytes"
 	"context"
 	"crypto/md5"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
-	"gocloud.dev/blob"
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/storage/v1"
 )
 
 const (
-	// uploadPart is what Google's client sends, and if need be sends again, in one request: the memory that an upload takes.
+	// uploadPart is what Google's client sends, and if need be sends again, in one request: the memory of an upload.
 	uploadPart = 8 << 20
-	// stallTime ends a transfer of which nothing has moved. A part takes a second; the client tries one again for 32 s.
+	// stallTime ends a transfer of which nothing has moved. A part takes a second; it is tried again within this time.
 	stallTime = 2 * time.Minute
 )
 
-// stream begins a transfer that may take long: within it Google's client tries parts again by itself, and touch says that
-// something moved. Without it for stallTime the transfer ends.
-func (g *gcs) stream(ctx context.Context) (_ context.Context, a *attempt, touch, end func()) {
-	stalled := fmt.Errorf("nothing moved for %s", stallTime)
+// errStalled is why a transfer was ended by itself.
+var errStalled = fmt.Errorf("nothing moved for %s", stallTime)
+
+// withStall is a context for a transfer that may take long: it ends once touch was not called for stallTime.
+func withStall(ctx context.Context) (_ context.Context, touch func(), end context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(stallTime, func() { cancel(stalled) })
-	a = &attempt{retriesItself: true}
-	touch = func() { timer.Reset(stallTime) }
-	end = func() { timer.Stop(); cancel(nil) }
-	return context.WithValue(ctx, attemptKey{}, a), a, touch, end
+	timer := time.AfterFunc(stallTime, func() { cancel(errStalled) })
+	return ctx, func() { timer.Reset(stallTime) }, func(err error) { timer.Stop(); cancel(err) }
 }
 
+// createStream uploads in parts. What ends before the last part has come makes no object.
 func (g *gcs) createStream(ctx context.Context, key string, fill func(io.Writer) error) error {
-	bucket, err := g.connect(ctx)
-	if err != nil {
-		return err
-	}
-	streaming, a, touch, end := g.stream(ctx)
-	defer end()
-	w, err := bucket.NewWriter(streaming, g.prefix+key, &blob.WriterOptions{
-		IfNotExist: true, ContentType: "application/octet-stream", CacheControl: "no-store", BufferSize: uploadPart})
-	if err != nil {
-		return explain(int(a.status.Load()), g.bucket, err)
-	}
-	sum, size := md5.New(), int64(0)
-	err = fill(writerFunc(func(p []byte) (int, error) {
-		n, err := w.Write(p)
-		sum.Write(p[:n])
-		size += int64(n)
-		touch()
-		return n, err
-	}))
-	if err != nil {
-		end()     // an upload whose context ended makes no object
-		w.Close() // its error is that of ending
-		return explain(int(a.status.Load()), g.bucket, err)
-	}
-	err = w.Close()
-	status := int(a.status.Load())
-	if err != nil && ctx.Err() != nil {
-		return explain(status, g.bucket, err)
-	}
-	// Whatever was answered, also that the name is taken or that the upload is not known any more: what is stored tells.
-	same, readErr := g.holds(ctx, key, size, sum.Sum(nil))
+	sending, touch, end := withStall(ctx)
+	defer end(nil)
+	body, w := io.Pipe()
+	sum := md5.New()
+	var filling sync.WaitGroup
+	filling.Go(func() {
+		err := fill(writerFunc(func(p []byte) (int, error) {
+			n, err := w.Write(p)
+			sum.Write(p[:n]) // never fails
+			touch()
+			return n, err
+		}))
+		if err != nil {
+			end(err)
+		}
+		w.CloseWithError(err)
+	})
+	stored, err := g.insert(sending, key, "", true).WithRetry(nil, transient).
+		Media(body, googleapi.ContentType(contentType), googleapi.ChunkSize(uploadPart),
+			googleapi.ChunkRetryDeadline(stallTime), googleapi.EnableAutoChecksum()).
+		ProgressUpdater(func(int64, int64) { touch() }).Do()
+	ended := context.Cause(sending) // before fill is told that nobody reads
+	body.CloseWithError(errors.New("the upload has ended"))
+	filling.Wait()
 	switch {
-	case same:
+	case err == nil && stored.Md5Hash == base64.StdEncoding.EncodeToString(sum.Sum(nil)):
 		return nil
-	case err != nil && status != http.StatusPreconditionFailed:
-		return explain(status, g.bucket, errors.Join(err, stallCause(streaming)))
-	case readErr != nil:
-		return fmt.Errorf("read back what it is: %w", readErr)
+	case err != nil && ended != nil && !errors.Is(ended, errStalled):
+		return ended // fill has failed, or the caller does not wait
+	case err != nil && ended != nil:
+		err = ended
+	}
+	return g.settle(ctx, key, base64.StdEncoding.EncodeToString(sum.Sum(nil)), err)
+}
+
+// settle says how an upload came out, by what is stored. Whatever was answered, also that the name is taken or that the
+// upload is not known any more: it may be ours.
+func (g *gcs) settle(ctx context.Context, key, sum string, answer error) error {
+	found, err := do(ctx, g, func(ctx context.Context) (*storage.Object, error) {
+		return g.api.Objects.Get(g.bucket, g.prefix+key).Fields("md5Hash").Context(ctx).Do()
+	})
+	switch {
+	case err == nil && found.Md5Hash == sum:
+		return nil
+	case answer != nil && status(answer) != http.StatusPreconditionFailed:
+		return explain(g.bucket, answer)
+	case err != nil:
+		return fmt.Errorf("read back what it is: %w", err)
 	}
 	return errExists
 }
 
-// stallCause is why a transfer was ended by itself.
-func stallCause(ctx context.Context) error {
-	if ctx.Err() == nil {
-		return nil
-	}
-	return context.Cause(ctx)
-}
-
-// holds reports whether an object is what was sent, by what the bucket says of it.
-func (g *gcs) holds(ctx context.Context, key string, size int64, sum []byte) (bool, error) {
-	found, err := do(ctx, g, func(ctx context.Context, b *blob.Bucket, _ *attempt) (*blob.Attributes, error) {
-		return b.Attributes(ctx, g.prefix+key)
-	})
-	return err == nil && found.Size == size && bytes.Equal(found.MD5, sum), err
-}
-
 func (g *gcs) readStream(ctx context.Context, key string) (io.ReadCloser, error) {
-	bucket, err := g.connect(ctx)
+	reading, touch, end := withStall(ctx)
+	s := &streamReader{ctx: reading, touch: touch, end: end, pace: g.pace,
+		open: func(from int64) (*http.Response, error) { return g.download(reading, key, from) }}
+	s.pace.timeout = stallTime // the request goes on after the try that began it
+	_, err := retry(reading, s.pace, func(context.Context) (struct{}, error) { return struct{}{}, s.connect() })
 	if err != nil {
-		return nil, err
+		end(nil)
+		return nil, explain(g.bucket, err)
 	}
-	streaming, a, touch, end := g.stream(ctx)
-	r, err := bucket.NewReader(streaming, g.prefix+key, nil)
-	if err != nil {
-		err = errors.Join(err, stallCause(streaming))
-		end()
-		if a.status.Load() == http.StatusNotFound {
-			return nil, errAbsent
-		}
-		return nil, explain(int(a.status.Load()), g.bucket, err)
-	}
-	return &streamReader{r: r, ctx: streaming, touch: touch, end: end}, nil
+	return s, nil
 }
 
-// streamReader is an object on its way.
+// streamReader is an object on its way. Where its connection breaks it goes on from there.
 type streamReader struct {
-	r          io.ReadCloser
-	ctx        context.Context
-	touch, end func()
+	ctx   context.Context
+	open  func(from int64) (*http.Response, error)
+	touch func()
+	end   context.CancelCauseFunc
+	pace  pace
+
+	body io.ReadCloser // nil: the connection broke
+	read int64
+}
+
+func (s *streamReader) connect() error {
+	res, err := s.open(s.read)
+	if err != nil {
+		return err
+	}
+	if s.read > 0 && res.StatusCode != http.StatusPartialContent {
+		res.Body.Close()
+		return fmt.Errorf("it cannot be read from byte %d on: HTTP %s", s.read, res.Status)
+	}
+	s.body = res.Body
+	return nil
 }
 
 // Read implements io.Reader.
 func (s *streamReader) Read(p []byte) (int, error) {
-	n, err := s.r.Read(p)
-	s.touch()
-	if err != nil && err != io.EOF {
-		err = errors.Join(err, stallCause(s.ctx))
+	return retry(s.ctx, s.pace, func(context.Context) (int, error) { return s.next(p) })
+}
+
+// next reads once, after connecting where it must.
+func (s *streamReader) next(p []byte) (int, error) {
+	if s.body == nil {
+		if err := s.connect(); err != nil {
+			return 0, err
+		}
 	}
-	return n, err
+	n, err := s.body.Read(p)
+	switch {
+	case n > 0:
+		s.read += int64(n)
+		s.touch()
+		return n, nil // an error comes again
+	case err == nil || err == io.EOF:
+		return 0, err
+	}
+	s.body.Close()
+	s.body = nil
+	return 0, fmt.Errorf("the answer broke off: %w", err)
 }
 
 // Close implements io.Closer.
 func (s *streamReader) Close() error {
-	defer s.end()
-	return s.r.Close()
-}
-
-func (g *gcs) deleteSnapshot(ctx context.Context, key string) error {
-	if err := onlySnapshots(key); err != nil {
-		return err
+	s.end(nil)
+	if s.body == nil {
+		return nil
 	}
-	_, err := do(ctx, g, func(ctx context.Context, b *blob.Bucket, a *attempt) (struct{}, error) {
-		err := b.Delete(ctx, g.prefix+key)
-		if err != nil && a.status.Load() == http.StatusNotFound {
-			err = nil
-		}
-		return struct{}{}, err
-	})
-	return err
+	return s.body.Close()
 }
-
-// sweep has nothing to do: an upload that was not finished is no object, and the bucket forgets it after a week.
-func (g *gcs) sweep(context.Context, time.Time) error { return nil }
 
 // writerFunc is a function as a writer.
 type writerFunc func(p []byte) (int, error)

@@ -40,7 +40,7 @@ func process(t *testing.T, role string, args ...string) *exec.Cmd {
 }
 
 // fastPace keeps the tests quick; the number of tries is the real one.
-var fastPace = pace{tries: normalPace.tries, timeout: 400 * time.Millisecond, first: 5 * time.Millisecond, longest: 20 * time.Millisecond}
+var fastPace = pace{tries: normalPace.tries, timeout: 400 * time.Millisecond, first: 2 * time.Millisecond}
 
 // hurry gives a Store over gs the tests' pace.
 func hurry(s *Store) *Store {
@@ -52,7 +52,7 @@ func hurry(s *Store) *Store {
 
 func openStore(t *testing.T, url string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), url, "c1")
+	s, err := Open(url, "c1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ type raceResult struct {
 
 // racer races for the claim of each epoch that stdin names, and writes a result a line.
 func racer(url, name string) {
-	s, err := Open(context.Background(), url, "c1")
+	s, err := Open(url, "c1", nil)
 	if err != nil {
 		die(err)
 	}
@@ -113,7 +113,7 @@ func crasher(url string) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
 		die(err)
 	}
-	s, err := Open(context.Background(), url, "c1")
+	s, err := Open(url, "c1", nil)
 	if err != nil {
 		die(err)
 	}

@@ -13,20 +13,21 @@
 //   - Of any number of writers of one object, in any number of processes and machines, exactly one wins, and all that get
 //     an answer get the same one. A create whose answer was lost is read back, never assumed.
 //   - "Absent" is concluded from a complete listing only, never from a failed read: gs answers 404 also where the bucket
-//     is gone, and gocloud calls a 403 NotFound.
+//     is gone.
 //   - No more of an object than the limit of its kind is read into memory (limits.go), whatever size its place names.
 //   - A View is the record as it stood at one moment, whole and decoded, or it is an error. A half-read record decides nothing.
 //
-// Who retries: the gs driver, a bounded number of times and only what is transient (a refused or cut connection, no answer
-// in time, 408, 429, 5xx); the KMS client does so by itself. Callers do not retry: they look again at their next turn.
+// Who retries: this package, a bounded number of times and only what is transient (a refused or cut connection, no
+// answer in time, 408, 429, 5xx), for the bucket and for Cloud KMS. Callers do not retry: they look again at their
+// next turn.
 //
 // It does not decide what the facts mean (etcdmember does), log, or take part in etcd.
 package record
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"path"
 	"strings"
@@ -37,6 +38,7 @@ import (
 type Store struct {
 	driver  driver
 	cluster string
+	client  *http.Client // Google's services are reached by it
 
 	mu sync.Mutex
 	// seen is the last listing that was found stable, without marks and checks.
@@ -58,21 +60,25 @@ type cached struct {
 // That is the first call's error then, and View's or Check's are the ones made for people.
 //
 // The folder must exist and be on a local file system; `<cluster>/` below it is made when the first object is. A bucket is
-// reached with the default credentials of the machine (on GCE: the instance's service account). With ?endpoint=http://ADDRESS
-// another server that speaks GCS's API is asked in Google's place, and is never sent credentials.
-func Open(_ context.Context, recordURL, cluster string) (*Store, error) {
+// reached by client, which adds what authorizes a request, follows no redirect, and decides what a server that is not
+// Google's is sent; nil adds nothing. With ?endpoint=http://ADDRESS another server that speaks GCS's API is asked in
+// Google's place.
+func Open(recordURL, cluster string, client *http.Client) (*Store, error) {
 	if cluster == "" || strings.ContainsAny(cluster, "/\\ ") || strings.HasPrefix(cluster, ".") {
 		return nil, fmt.Errorf("open record: cluster name %q: want a DNS label", cluster)
 	}
-	d, err := openDriver(recordURL, cluster)
+	if client == nil {
+		client = http.DefaultClient
+	}
+	d, err := openDriver(recordURL, cluster, client)
 	if err != nil {
 		return nil, fmt.Errorf("open record %q: %w", recordURL, err)
 	}
-	return &Store{driver: d, cluster: cluster, cache: map[string]cached{}}, nil
+	return &Store{driver: d, cluster: cluster, client: client, cache: map[string]cached{}}, nil
 }
 
 // openDriver picks the driver by the URL's scheme.
-func openDriver(recordURL, cluster string) (driver, error) {
+func openDriver(recordURL, cluster string, client *http.Client) (driver, error) {
 	u, err := url.Parse(recordURL)
 	if err != nil {
 		return nil, err
@@ -84,7 +90,7 @@ func openDriver(recordURL, cluster string) (driver, error) {
 	case "file":
 		return openFolder(u, cluster)
 	case "gs":
-		return openGCS(u, cluster)
+		return openGCS(u, cluster, client)
 	case "":
 		return nil, errors.New("no scheme: want gs://BUCKET[/PREFIX] or file:///FOLDER")
 	}
@@ -106,7 +112,7 @@ func openFolder(u *url.URL, cluster string) (driver, error) {
 }
 
 // openGCS checks a gs URL.
-func openGCS(u *url.URL, cluster string) (driver, error) {
+func openGCS(u *url.URL, cluster string, client *http.Client) (driver, error) {
 	if u.Host == "" {
 		return nil, errors.New("no bucket: want gs://BUCKET[/PREFIX]")
 	}
@@ -116,20 +122,15 @@ func openGCS(u *url.URL, cluster string) (driver, error) {
 	for name := range query {
 		return nil, fmt.Errorf("query parameter %q is not known: a bucket takes endpoint only", name)
 	}
+	e, err := url.Parse(endpoint)
+	if endpoint != "" && (err != nil || e.Scheme != "http" && e.Scheme != "https" || e.Host == "") {
+		return nil, fmt.Errorf("endpoint %q: want http://ADDRESS or https://ADDRESS", endpoint)
+	}
 	prefix := strings.Trim(u.Path, "/")
 	if prefix != "" {
 		prefix += "/"
 	}
-	g := &gcs{bucket: u.Host, prefix: prefix + cluster + "/", pace: normalPace}
-	if endpoint == "" {
-		return g, nil
-	}
-	e, err := url.Parse(endpoint)
-	if err != nil || (e.Scheme != "http" && e.Scheme != "https") || e.Host == "" {
-		return nil, fmt.Errorf("endpoint %q: want http://ADDRESS or https://ADDRESS", endpoint)
-	}
-	g.endpoint = e
-	return g, nil
+	return newGCS(u.Host, prefix+cluster+"/", endpoint, client)
 }
 
 // String names the place of the record, for messages: gs://BUCKET/PREFIX/CLUSTER/ or FOLDER/CLUSTER/.

@@ -1,15 +1,23 @@
 package record
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"google.golang.org/api/googleapi"
 )
 
 func TestOpenExplainsWhatIsWrongWithTheURL(t *testing.T) {
@@ -33,12 +41,12 @@ func TestOpenExplainsWhatIsWrongWithTheURL(t *testing.T) {
 		"gs://b\x00":                        "invalid control character",
 		"file:///x?endpoint=http://1.2.3.4": "a folder takes none",
 	} {
-		if _, err := Open(t.Context(), url, "c1"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Open(url, "c1", nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open(%q): %v: want an error that says %q", url, err, want)
 		}
 	}
 	for _, cluster := range []string{"", "a/b", "..", ".x", "a b"} {
-		if _, err := Open(t.Context(), "file:///x", cluster); err == nil {
+		if _, err := Open("file:///x", cluster, nil); err == nil {
 			t.Errorf("Open accepts the cluster name %q", cluster)
 		}
 	}
@@ -52,7 +60,7 @@ func TestStoreNamesItsPlace(t *testing.T) {
 		"file:///var/rec/":  "/var/rec/c1/",
 		"file:///var/a/../": "/var/c1/",
 	} {
-		s, err := Open(t.Context(), url, "c1")
+		s, err := Open(url, "c1", nil)
 		if err != nil || s.String() != want {
 			t.Errorf("Open(%q) is at %v, %v: want %s", url, s, err, want)
 		}
@@ -162,7 +170,8 @@ func TestBucketThatCannotBeReadIsNotAnEmptyRecord(t *testing.T) {
 		"always 503":     {"", func(string, int) fault { return refused }, "503 Service Unavailable: injected (tried 5 times)"},
 		"always 429":     {"", func(string, int) fault { return throttled }, "429 Too Many Requests"},
 		"never answers":  {"", func(string, int) fault { return silent }, "no answer within 400ms (tried 5 times)"},
-		"answers break":  {"", func(string, int) fault { return torn }, "the answer broke off"},
+		"answers break":  {"", func(string, int) fault { return torn }, "unexpected EOF (tried 5 times)"},
+		"answers stop":   {"", func(string, int) fault { return stuck }, "no answer within 400ms (tried 5 times)"},
 		"nobody there":   {"gs://b?endpoint=http://127.0.0.1:1", nil, "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,6 +205,86 @@ func TestForbiddenIsNotAbsent(t *testing.T) {
 	}
 }
 
+// What arrives otherwise than it is stored is read again, and what is stored otherwise than it was sent is refused.
+func TestHashesAreCompared(t *testing.T) {
+	b := newBucket(t)
+	d := openStore(t, b.url).driver
+	if err := d.create(t.Context(), claimKey(1), []byte("what was sent")); err != nil {
+		t.Fatal(err)
+	}
+	b.always("read", altered, 2)
+	if data, err := d.read(t.Context(), claimKey(1)); err != nil || string(data) != "what was sent" {
+		t.Errorf("altered twice on its way: %q, %v", data, err)
+	}
+	b.always("read", altered, 0)
+	if data, err := d.read(t.Context(), claimKey(1)); err == nil || !strings.Contains(err.Error(), "checksum") {
+		t.Errorf("altered each time: %q, %v", data, err)
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(bytes.ReplaceAll(sent, []byte("what"), []byte("that"))))
+		b.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	altering := openStore(t, "gs://b/some/prefix?endpoint="+front.URL).driver
+	for what, err := range map[string]error{
+		"create":    altering.create(t.Context(), claimKey(2), []byte("what was sent")),
+		"overwrite": altering.overwrite(t.Context(), claimKey(3), []byte("what was sent")),
+		"a stream": altering.createStream(t.Context(), claimKey(4), func(w io.Writer) error {
+			_, err := w.Write([]byte("what was sent"))
+			return err
+		}),
+	} {
+		if err == nil || errors.Is(err, errExists) {
+			t.Errorf("%s of what was altered on its way: %v", what, err)
+		}
+	}
+	if entries, err := d.list(t.Context()); err != nil || len(entries) != 1 {
+		t.Errorf("stored %v, %v", entries, err)
+	}
+}
+
+// withoutToken is a client that cannot get a token at first.
+type withoutToken struct {
+	failures int
+	err      error
+}
+
+func (w *withoutToken) RoundTrip(req *http.Request) (*http.Response, error) {
+	if w.failures--; w.failures >= 0 {
+		return nil, w.err
+	}
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+// A token that could not be had is a failure that may pass, unless the client says otherwise.
+func TestATokenThatCouldNotBeHadIsAskedForAgain(t *testing.T) {
+	b := newBucket(t)
+	for _, c := range []struct {
+		failures int
+		err      error
+		left     int
+		ok       bool
+	}{
+		{3, errors.New("the metadata server says 500"), -2, true}, // and a second listing
+		{9, errors.New("the metadata server says 500"), 4, false},
+		{9, noService{errors.New("no service account")}, 8, false},
+	} {
+		client := &withoutToken{c.failures, c.err}
+		s, err := Open(b.url, "c1", &http.Client{Transport: client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = hurry(s).View(t.Context())
+		if (err == nil) != c.ok || client.failures != c.left || err != nil && !errors.Is(err, c.err) {
+			t.Errorf("%d times %v: %v, %d are left, want %d", c.failures, c.err, err, client.failures, c.left)
+		}
+	}
+}
+
 func TestBucketHonoursTheCallersContext(t *testing.T) {
 	b := newBucket(t)
 	b.always("list", silent, 0)
@@ -211,59 +300,53 @@ func TestBucketHonoursTheCallersContext(t *testing.T) {
 }
 
 func TestRetryGivesUpInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start, calls := time.Now(), 0
-		_, err := retry(t.Context(), normalPace, func(ctx context.Context, a *attempt) (int, error) {
-			calls++
-			<-ctx.Done()
-			return 0, ctx.Err()
+	for name, c := range map[string]struct {
+		do        func(context.Context) (int, error)
+		from, to  time.Duration
+		wantCalls int
+	}{
+		"a server that does not answer": {
+			func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() },
+			20 * time.Second, 25 * time.Second, 5},
+		"a server that refuses": {
+			func(context.Context) (int, error) { return 0, errors.New("refused") },
+			1500 * time.Millisecond, 3 * time.Second, 5},
+		"an answer that is final": {
+			func(context.Context) (int, error) { return 0, &googleapi.Error{Code: 403} },
+			0, 0, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start, calls := time.Now(), 0
+			_, err := retry(t.Context(), normalPace, func(ctx context.Context) (int, error) { calls++; return c.do(ctx) })
+			if d := time.Since(start); err == nil || calls != c.wantCalls || d < c.from || d > c.to {
+				t.Errorf("%s: %d calls in %v, %v", name, calls, d, err)
+			}
 		})
-		if d := time.Since(start); err == nil || calls != normalPace.tries || d < 20*time.Second || d > 25*time.Second {
-			t.Errorf("%d calls in %v, %v", calls, d, err)
-		}
-		start, calls = time.Now(), 0
-		_, err = retry(t.Context(), normalPace, func(ctx context.Context, a *attempt) (int, error) {
-			calls++
-			a.fail(errors.New("refused"))
-			return 0, ctx.Err()
-		})
-		if d := time.Since(start); err == nil || calls != normalPace.tries || d > 4*time.Second {
-			t.Errorf("%d calls in %v, %v", calls, d, err)
-		}
-	})
-}
-
-func TestRetryDoesNotRepeatWhatIsFinal(t *testing.T) {
-	calls := 0
-	final := errors.New("final")
-	_, err := retry(t.Context(), fastPace, func(context.Context, *attempt) (int, error) { calls++; return 0, final })
-	if calls != 1 || !errors.Is(err, final) {
-		t.Errorf("%d calls, %v", calls, err)
 	}
 }
 
-// TestEndpointIsSentNoCredentials guards against the machine's token going to whoever an endpoint names.
-func TestEndpointIsSentNoCredentials(t *testing.T) {
-	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", fakeCredentials(t))
-	b := newBucket(t)
-	handler := b.front.Config.Handler
-	b.front.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if got := r.Header.Get("Authorization"); got != "" {
-			t.Errorf("Authorization: %.20s…", got)
-		}
-		handler.ServeHTTP(w, r)
-	})
-	write(t, openStore(t, b.url), fullView())
-	checkView(t, openStore(t, b.url), fullView())
-}
+// noService is an error that the client of a VM without service account calls final.
+type noService struct{ error }
 
-// fakeCredentials is a file as gcloud writes it for a person.
-func fakeCredentials(t *testing.T) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "credentials.json")
-	content := `{"type":"authorized_user","client_id":"x","client_secret":"y","refresh_token":"z"}`
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
+func (noService) Final() {}
+
+func TestWhatIsTriedAgain(t *testing.T) {
+	var shape []int
+	for err, want := range map[error]bool{
+		&googleapi.Error{Code: 408}: true, &googleapi.Error{Code: 429}: true,
+		&googleapi.Error{Code: 500}: true, &googleapi.Error{Code: 599}: true,
+		&googleapi.Error{Code: 400}: false, &googleapi.Error{Code: 401}: false, &googleapi.Error{Code: 404}: false,
+		&googleapi.Error{Code: 412}: false, &googleapi.Error{Code: 499}: false,
+		&url.Error{Op: "Get", Err: errors.New("http2: client connection lost")}: true, io.ErrUnexpectedEOF: true,
+		json.Unmarshal([]byte("<html>"), &shape): false, json.Unmarshal([]byte("{}"), &shape): false,
+		&url.Error{Op: "Get", Err: noService{errors.New("no service account")}}: false,
+		errAbsent: false, errExists: false, errTooLarge: false,
+	} {
+		if got := transient(fmt.Errorf("read: %w", err)); got != want {
+			t.Errorf("%v: tried again %t, want %t", err, got, want)
+		}
 	}
-	return name
+	if transient(nil) {
+		t.Error("a success is tried again")
+	}
 }

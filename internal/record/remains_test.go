@@ -10,7 +10,7 @@ import (
 // A confirmation without its incarnation fails a View, which decides, and is told by Remains, which brings it back.
 func TestAnOrphanFailsAViewAndIsFoundInTheRemains(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(t.Context(), "file://"+dir, "c1")
+	s, err := Open("file://"+dir, "c1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestAnOrphanFailsAViewAndIsFoundInTheRemains(t *testing.T) {
 // What cannot be read is no less an error there: a rebuilding that took it for absent would write beside it.
 func TestRemainsAreAsStrictAsAView(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(t.Context(), "file://"+dir, "c1")
+	s, err := Open("file://"+dir, "c1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

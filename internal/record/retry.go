@@ -2,11 +2,15 @@ package record
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
-	"sync/atomic"
+	"net/http"
 	"time"
+
+	"google.golang.org/api/googleapi"
 )
 
 // pace bounds the tries of one call.
@@ -14,40 +18,20 @@ type pace struct {
 	tries   int
 	timeout time.Duration // of one try
 	first   time.Duration // wait after the first try; doubles, jittered
-	longest time.Duration
 }
 
-// normalPace gives up on a server that refuses after about 3 s and on one that does not answer after about 20 s: an agent
-// looks again every 10 s in any case, and must be able to say meanwhile that the record is unreadable. A small object
-// takes GCS well under a second; 4 s is what a cold connection with a token fetch may need.
-var normalPace = pace{tries: 5, timeout: 4 * time.Second, first: 200 * time.Millisecond, longest: 2 * time.Second}
+// normalPace gives up on a server that refuses after about 3 s and on one that does not answer after about 20 s: an
+// agent asks again every 10 s in any case, and must be able to say meanwhile that the record is unreadable. A small
+// object takes GCS well under a second; 4 s is what a cold connection with a token fetch may need.
+var normalPace = pace{tries: 5, timeout: 4 * time.Second, first: 200 * time.Millisecond}
 
-// transientError marks a failure that another try may not meet.
-type transientError struct{ err error }
-
-func (e *transientError) Error() string { return e.err.Error() }
-func (e *transientError) Unwrap() error { return e.err }
-
-// attempt is what the transport tells the retry loop about the try that a context belongs to.
-type attempt struct {
-	// fail ends the try. Google's client would retry for as long as the context lives, with waits of its own: an ended
-	// context is the one thing that stops it, so that there is one retry loop and not two.
-	fail func(error)
-	// status is the last answer's HTTP status. gocloud's codes do not serve: it calls a 403 NotFound.
-	status atomic.Int32
-	// retriesItself leaves the tries to Google's client: a transfer of parts cannot begin again from its start.
-	retriesItself bool
-}
-
-type attemptKey struct{}
-
-// retry calls do until it succeeds, fails for good, has been tried often enough, or ctx ends.
-func retry[T any](ctx context.Context, p pace, do func(context.Context, *attempt) (T, error)) (T, error) {
+// retry calls do until it succeeds, fails for good, has been tried often enough, or ctx ends. Google's client sends
+// each request once, so this is the only such loop but that of an upload's parts.
+func retry[T any](ctx context.Context, p pace, do func(context.Context) (T, error)) (T, error) {
 	wait := p.first
 	for n := 1; ; n++ {
 		v, err := try(ctx, p.timeout, do)
-		var transient *transientError
-		if err == nil || !errors.As(err, &transient) {
+		if err == nil || !transient(err) {
 			return v, err
 		}
 		if n == p.tries {
@@ -55,25 +39,52 @@ func retry[T any](ctx context.Context, p pace, do func(context.Context, *attempt
 		}
 		select {
 		case <-ctx.Done():
-			return v, fmt.Errorf("%w (last failure: %w)", context.Cause(ctx), err)
+			if cause := context.Cause(ctx); !errors.Is(err, cause) {
+				err = fmt.Errorf("%w (last failure: %w)", cause, err)
+			}
+			return v, err
 		case <-time.After(wait/2 + rand.N(wait/2+1)):
 		}
-		wait = min(2*wait, p.longest)
+		wait *= 2
 	}
 }
 
-// try is one call of do. If the transport ended it, the transport's reason is the error.
-func try[T any](ctx context.Context, timeout time.Duration, do func(context.Context, *attempt) (T, error)) (T, error) {
-	tooLate := &transientError{fmt.Errorf("no answer within %s", timeout)}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, tooLate)
+// try is one call of do, within its time.
+func try[T any](ctx context.Context, timeout time.Duration, do func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	a := &attempt{fail: func(err error) { end(&transientError{err}) }}
-	v, err := do(context.WithValue(ctx, attemptKey{}, a), a)
-	var transient *transientError
-	if err != nil && errors.As(context.Cause(ctx), &transient) {
-		return v, transient
+	v, err := do(ctx)
+	if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
+		return v, context.Cause(ctx)
 	}
 	return v, err
+}
+
+// transient reports whether another try may not meet the failure: whatever a network does, and what Google says to try
+// again after. Other answers of the store are final, and so is what is no answer of its own, and what the client calls
+// final: that there are no credentials.
+func transient(err error) bool {
+	var answered *googleapi.Error
+	var syntax *json.SyntaxError
+	var shape *json.UnmarshalTypeError
+	var final interface{ Final() }
+	switch {
+	case err == nil, err == io.EOF:
+		return false
+	case errors.As(err, &answered):
+		c := answered.Code
+		return c == http.StatusRequestTimeout || c == http.StatusTooManyRequests || c >= 500
+	case errors.Is(err, errAbsent), errors.Is(err, errExists), errors.Is(err, errTooLarge):
+		return false
+	}
+	return !errors.As(err, &syntax) && !errors.As(err, &shape) && !errors.As(err, &final)
+}
+
+// status is the HTTP status of an answer that is an error; 0: it is no answer.
+func status(err error) int {
+	var answered *googleapi.Error
+	if errors.As(err, &answered) {
+		return answered.Code
+	}
+	return 0
 }

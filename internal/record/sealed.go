@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"gocloud.dev/secrets"
-	"gocloud.dev/secrets/localsecrets"
 )
 
 // CreateSealed writes bundle/<generation>.sealed; its contract is that of the Create methods. Sealed bytes never repeat.
@@ -34,16 +31,17 @@ func (s *Store) ReadSealed(ctx context.Context, generation uint64) ([]byte, erro
 // called concurrently.
 type Bundles struct {
 	store *Store
-	key   *sealKey
+	key   sealKey
 }
 
 // maxBundle is what Cloud KMS encrypts in one call; one limit for every key, so that a test finds what production would.
 const maxBundle = 64 << 10
 
 // OpenBundles takes the key by its URL: gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K, or base64key://KEY with 32
-// bytes for one machine and tests. It asks nobody. No error of this package holds a base64key's key.
+// bytes for one machine and tests. Cloud KMS is reached by the store's client. It asks nobody. No error of this package
+// holds a base64key's key.
 func OpenBundles(store *Store, keyURL string) (*Bundles, error) {
-	key, err := parseSealKey(keyURL)
+	key, err := parseSealKey(keyURL, store.client)
 	if err != nil {
 		return nil, fmt.Errorf("open seal key: %w", err)
 	}
@@ -57,7 +55,7 @@ func (b *Bundles) Create(ctx context.Context, generation uint64, plaintext []byt
 	if len(bound) > maxBundle {
 		return nil, false, fmt.Errorf("seal bundle generation %d: %d bytes: the key takes at most %d", generation, len(bound), maxBundle)
 	}
-	sealed, err := b.key.use(ctx, func(ctx context.Context, k *secrets.Keeper) ([]byte, error) { return k.Encrypt(ctx, bound) })
+	sealed, err := b.key.seal(ctx, bound)
 	if err != nil {
 		return nil, false, fmt.Errorf("seal bundle generation %d with the %s key: %w", generation, b.key.scheme, err)
 	}
@@ -107,9 +105,9 @@ func (b *Bundles) Newest(ctx context.Context) (generation uint64, plaintext []by
 // unseal opens sealed bytes and checks that they are of this cluster and generation.
 func (b *Bundles) unseal(ctx context.Context, generation uint64, sealed []byte) ([]byte, error) {
 	object := b.store.driver.where(sealedKey(generation))
-	bound, err := b.key.use(ctx, func(ctx context.Context, k *secrets.Keeper) ([]byte, error) { return k.Decrypt(ctx, sealed) })
+	bound, err := b.key.open(ctx, sealed)
 	switch {
-	case errors.Is(err, ErrSealKey) && b.key.scheme == localsecrets.Scheme: // it has nothing more to say
+	case errors.Is(err, ErrSealKey) && b.key.scheme == schemeLocal: // it has nothing more to say
 		return nil, marked{fmt.Errorf("open %s: the %s key of the configuration (seal.key) does not open it", object, b.key.scheme), ErrSealKey}
 	case errors.Is(err, ErrSealKey):
 		return nil, fmt.Errorf("open %s: the %s key of the configuration (seal.key) does not open it: %w", object, b.key.scheme, err)

@@ -2,7 +2,6 @@ package record
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"errors"
 	"strings"
@@ -149,9 +148,19 @@ func TestErrorsSayWhoseFaultTheyAre(t *testing.T) {
 			t.Errorf("%s: %v: want ErrRecord, and not ErrSealKey", what, err)
 		}
 	}
-	for _, err := range []error{context.DeadlineExceeded, errors.New("connection refused")} {
-		if got := keyAnswer("gcpkms", err); errors.Is(got, ErrSealKey) {
-			t.Errorf("%v: a key server that did not answer is taken for a wrong key", got)
-		}
+}
+
+// What an earlier version of this program has sealed, by another library, opens.
+func TestABundleOfAnEarlierVersionOpens(t *testing.T) {
+	sealed, err := base64.StdEncoding.DecodeString("0vgDCRaWtlHAnKqnb+FOxfPk0ZLK6ZlnEZ4zMySw7xPdMl+lq1jnGy2MtyS7" +
+		"EQJnCsF7pFA9G05+bWB0nbpd8wfp5N4qNHEbKtE2/yxSaT2R1EdR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMemory()
+	m.put(sealedKey(1), string(sealed))
+	got, err := openBundles(t, m.store(), testKey(1)).Read(t.Context(), 1)
+	if err != nil || string(got) != "keys of a former version" {
+		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -43,7 +43,7 @@ func benchDatabase(b *testing.B) *os.File {
 func BenchmarkSnapshot(b *testing.B) {
 	db := benchDatabase(b)
 	dir := b.TempDir()
-	s, err := Open(b.Context(), "file://"+dir, "c1")
+	s, err := Open("file://"+dir, "c1", nil)
 	if err != nil {
 		b.Fatal(err)
 	}

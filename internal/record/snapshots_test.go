@@ -10,13 +10,17 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // database is some bytes that compress about as well as a cluster's, longer than one part of an upload.
@@ -258,6 +262,187 @@ func compressed(t *testing.T, data []byte) []byte {
 	return b.Bytes()
 }
 
+// storeIncompressible stores a snapshot as long as its database, in a bucket without faults.
+func storeIncompressible(t *testing.T, b *testBucket, size int) (Snapshot, []byte) {
+	t.Helper()
+	data := incompressible(size)
+	made, err := openStore(t, b.url).CreateSnapshot(t.Context(), snapshotAt(1, 7, 1), bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made, data
+}
+
+func TestASnapshotIsReadOnFromWhereItsConnectionBroke(t *testing.T) {
+	b := newBucket(t)
+	made, data := storeIncompressible(t, b, 1<<20)
+	begin := b.count("read")
+	b.mu.Lock()
+	b.plan = func(doing string, n int) fault { // the first is the .json
+		return []fault{none, torn, cut, torn, refused, torn, torn, none}[min(n-begin, 7)]
+	}
+	b.mu.Unlock()
+	var back bytes.Buffer
+	_, err := openStore(t, b.url).ReadSnapshot(t.Context(), made.Name, &back)
+	if err != nil || !bytes.Equal(back.Bytes(), data) {
+		t.Fatalf("%d bytes, %v", back.Len(), err)
+	}
+	if n := b.count("read") - begin; n != 8 {
+		t.Errorf("%d requests: want the .json, the object, and a part of it after each of six faults", n)
+	}
+}
+
+// A server that answers, and breaks off each time before a byte has come, is left.
+func TestASnapshotThatNeverComesEndsItsReading(t *testing.T) {
+	for name, f := range map[string]fault{"cut": cut, "refused": refused} {
+		b := newBucket(t)
+		made, _ := storeIncompressible(t, b, 1<<20)
+		begin := b.count("read")
+		b.mu.Lock()
+		b.plan = func(_ string, n int) fault { return []fault{none, torn, f}[min(n-begin, 2)] }
+		b.mu.Unlock()
+		if _, err := openStore(t, b.url).ReadSnapshot(t.Context(), made.Name, io.Discard); !errors.Is(err, ErrRecord) {
+			t.Errorf("%s: %v: want an error of the record", name, err)
+		}
+		if n := b.count("read") - begin; n > 2+fastPace.tries {
+			t.Errorf("%s: %d requests", name, n)
+		}
+	}
+}
+
+// A stand-in that knows no ranges would begin again from the start, and what it sends would be taken for the rest.
+func TestASnapshotIsNotPutTogetherFromItsStart(t *testing.T) {
+	b := newBucket(t)
+	made, _ := storeIncompressible(t, b, 1<<20)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("Range")
+		b.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	begin := b.count("read")
+	b.mu.Lock()
+	b.plan = func(_ string, n int) fault { return []fault{none, torn, none}[min(n-begin, 2)] }
+	b.mu.Unlock()
+	_, err := openStore(t, "gs://b/some/prefix?endpoint="+front.URL).ReadSnapshot(t.Context(), made.Name, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "cannot be read from byte") {
+		t.Error(err)
+	}
+}
+
+func TestReadSnapshotEndsWithItsContext(t *testing.T) {
+	eachDriver(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		data := incompressible(4 << 20)
+		made, err := s.CreateSnapshot(t.Context(), snapshotAt(1, 7, 1), bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		written := 0
+		_, err = s.ReadSnapshot(ctx, made.Name, writerFunc(func(p []byte) (int, error) {
+			written += len(p)
+			cancel()
+			return len(p), nil
+		}))
+		if !errors.Is(err, context.Canceled) || written == len(data) {
+			t.Errorf("%v after %d bytes", err, written)
+		}
+	})
+}
+
+// A part of which no answer comes is sent again; an upload of which nothing moves any more ends.
+func TestAPartWithoutAnAnswerIsSentAgain(t *testing.T) {
+	t.Parallel()
+	b := newBucket(t)
+	b.plan = func(doing string, n int) fault {
+		if doing == "upload" && n == 1 {
+			return hung
+		}
+		return none
+	}
+	network := http.DefaultTransport.(*http.Transport).Clone()
+	network.ResponseHeaderTimeout = 2 * time.Second
+	s, err := Open(b.url, "c1", &http.Client{Transport: network})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := incompressible(uploadPart + 100)
+	if _, err := s.CreateSnapshot(t.Context(), snapshotAt(1, 7, 1), bytes.NewReader(data)); err != nil {
+		t.Error(err)
+	}
+	if n := b.count("upload"); n != 5 {
+		t.Errorf("%d requests: want the beginning, the first part twice, the second, and the .json", n)
+	}
+}
+
+func TestATransferEndsOnceNothingMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, touch, end := withStall(t.Context())
+		defer end(nil)
+		begin := time.Now()
+		for range 5 {
+			time.Sleep(stallTime - time.Second)
+			touch()
+		}
+		<-ctx.Done()
+		if d := time.Since(begin); d != 5*(stallTime-time.Second)+stallTime || context.Cause(ctx) != errStalled {
+			t.Errorf("ended after %s: %v", d, context.Cause(ctx))
+		}
+	})
+}
+
+// A window is what a reader must keep in memory: damage must not ask for gigabytes.
+func TestAWindowAboveTheLimitIsRefused(t *testing.T) {
+	for window, want := range map[int]bool{maxWindow: true, 2 * maxWindow: false} {
+		var stored bytes.Buffer
+		z, err := zstd.NewWriter(&stored, zstd.WithWindowSize(window))
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := incompressible(1 << 20)
+		if _, err := z.Write(data); err != nil {
+			t.Fatal(err)
+		}
+		z.Flush() // so that the frame does not say how long it is, which would bound its window
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decompress(t.Context(), &stored, io.Discard, int64(len(data))); (err == nil) != want {
+			t.Errorf("a window of %d MiB: %v", window>>20, err)
+		}
+	}
+}
+
+// failingDelete is a place of which the second deletion fails.
+type failingDelete struct {
+	*memory
+	deleted []string
+}
+
+func (f *failingDelete) deleteSnapshot(ctx context.Context, key string) error {
+	if f.deleted = append(f.deleted, key); len(f.deleted) > 1 {
+		return errors.New("no more")
+	}
+	return f.memory.deleteSnapshot(ctx, key)
+}
+
+// A deletion that is interrupted leaves a database that does not count, and no .json whose database is gone.
+func TestAHalfDeletedSnapshotDoesNotCount(t *testing.T) {
+	f := &failingDelete{memory: newMemory()}
+	s := &Store{driver: f, cluster: "c1", cache: map[string]cached{}}
+	made, err := s.CreateSnapshot(t.Context(), snapshotAt(1, 7, 1), strings.NewReader("db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DeleteSnapshot(t.Context(), made.Name); !errors.Is(err, ErrRecord) {
+		t.Errorf("%v: want an error of the record", err)
+	}
+	if _, there := f.objects[snapshotInfoKey(made.Name)]; there || f.objects[snapshotKey(made.Name)] == nil {
+		t.Errorf("deleted %v", f.deleted)
+	}
+	checkTaken(t, s)
+}
+
 func TestReadSnapshotTellsWhoseFaultItIs(t *testing.T) {
 	s := openStore(t, "file://"+t.TempDir())
 	made, err := s.CreateSnapshot(t.Context(), snapshotAt(1, 7, 1), bytes.NewReader(database(1<<20)))
@@ -362,11 +547,16 @@ func TestRetentionDoesNotUnsettleAView(t *testing.T) {
 func TestUploadThatLostItsNameToAnotherDoesNotCount(t *testing.T) {
 	eachDriver(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
-		if err := s.driver.create(t.Context(), "snapshots/1/7-20260102T010000.000Z.db.zst", []byte("another's")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.CreateSnapshot(t.Context(), snapshotAt(1, 7, 1), strings.NewReader("db")); !errors.Is(err, errExists) {
-			t.Errorf("error %v: want errExists", err)
+		others := [][]byte{[]byte("another's"), make([]byte, len(compressed(t, []byte("db"))))} // the second as long as ours
+		for n, data := range others {
+			i := snapshotAt(1, int64(n+1), 1)
+			key := fmt.Sprintf("snapshots/1/%d-20260102T010000.000Z.db.zst", n+1)
+			if err := s.driver.create(t.Context(), key, data); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.CreateSnapshot(t.Context(), i, strings.NewReader("db")); !errors.Is(err, errExists) {
+				t.Errorf("error %v: want errExists", err)
+			}
 		}
 		checkTaken(t, s)
 	})
@@ -398,25 +588,4 @@ func TestAFullDiskLeavesNothingThatCounts(t *testing.T) {
 		t.Fatalf("one that has room: %v", err)
 	}
 	checkTaken(t, s, made.Name)
-}
-
-// failing is a network on which every request ends in one way.
-type failing struct{ err error }
-
-func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
-
-// TestAPartIsTriedAgainHoweverItsConnectionEnded: Google's client knows some of the ways by their text; for the others it asks the error.
-func TestAPartIsTriedAgainHoweverItsConnectionEnded(t *testing.T) {
-	lost := errors.New("http2: client connection lost")
-	_, a, _, end := (&gcs{}).stream(t.Context())
-	defer end()
-	req, err := http.NewRequestWithContext(context.WithValue(t.Context(), attemptKey{}, a), http.MethodPut, "http://b/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = (&transport{base: failing{lost}}).RoundTrip(req)
-	var temporary interface{ Temporary() bool }
-	if !errors.Is(err, lost) || !errors.As(err, &temporary) || !temporary.Temporary() {
-		t.Errorf("error %v: want one that may be tried again", err)
-	}
 }

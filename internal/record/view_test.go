@@ -162,6 +162,30 @@ func checkView(t *testing.T, s *Store, want View) {
 	}
 }
 
+// A listing has 10 before 2.
+func TestAViewIsInTheOrderOfNumbers(t *testing.T) {
+	m := newMemory()
+	var want View
+	for n := uint64(1); n <= 11; n++ {
+		want.Epochs = append(want.Epochs, Epoch{Number: n})
+		want.Orders = append(want.Orders, Order{Number: n})
+		want.Snapshots = append(want.Snapshots, n)
+		m.put(outcomeKey(n), `{"abandoned":{"by":"x"}}`)
+		m.put(orderKey(n), fmt.Sprintf(`{"number":%d,"kind":"pause"}`, n))
+		m.put(fmt.Sprintf("snapshots/%d/9-x.db.zst", n), "x")
+		m.put(sealedKey(n), "sealed")
+	}
+	v, err := m.store().View(t.Context())
+	if err != nil || v.Bundle != 11 || !slices.Equal(v.Snapshots, want.Snapshots) {
+		t.Fatalf("bundle generation %d, snapshots of epochs %v, %v", v.Bundle, v.Snapshots, err)
+	}
+	for n := range want.Epochs {
+		if v.Epochs[n].Number != want.Epochs[n].Number || v.Orders[n].Number != want.Orders[n].Number {
+			t.Errorf("at %d: epoch %d, order %d", n, v.Epochs[n].Number, v.Orders[n].Number)
+		}
+	}
+}
+
 func TestViewIsWhatWasWritten(t *testing.T) {
 	eachDriver(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
@@ -393,6 +417,17 @@ func TestViewIsOneMoment(t *testing.T) {
 	}
 }
 
+// That nothing is there is concluded as everything else is: from two listings in a row.
+func TestAnEmptyRecordIsListedTwice(t *testing.T) {
+	m := newMemory()
+	if _, err := m.store().View(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if lists, _ := m.counted(); lists != 2 {
+		t.Errorf("%d listings: want 2", lists)
+	}
+}
+
 func TestViewGivesUpOnARecordThatNeverRests(t *testing.T) {
 	m := newMemory()
 	m.onList = func(n int) { m.put(sealedKey(uint64(n)), "x") }
@@ -405,7 +440,10 @@ func TestMarksDoNotDisturbTheListing(t *testing.T) {
 	m := newMemory()
 	write(t, m.store(), fullView())
 	m.counted()
-	m.onList = func(n int) { m.put(markKey(1), fmt.Sprintf(`{"memberID":"1","applied":%d}`, n)) }
+	m.onList = func(n int) {
+		m.put(markKey(1), fmt.Sprintf(`{"memberID":"1","applied":%d}`, n))
+		m.put(probeKey(fmt.Sprint(n)), "{}") // somebody runs a check
+	}
 	v, err := m.store().View(t.Context())
 	if lists, _ := m.counted(); err != nil || v.Marks[1].Applied != 2 || lists != 2 {
 		t.Fatalf("mark %+v, %d listings, %v", v.Marks[1], lists, err)

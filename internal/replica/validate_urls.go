@@ -55,8 +55,7 @@ func (r Record) inGoogle() bool {
 	return isBucket && bucketName.MatchString(bucket)
 }
 
-// validate never puts the value into a fault: it may be the key itself, also when it is misspelled. An empty
-// base64key:// is refused here because gocloud takes it as "make a random key", which would open nothing ever again.
+// validate never puts the value into a fault: it may be the key itself, also when it is misspelled.
 func (s Seal) validate(record Record, f *Faults) {
 	if s.Key == "" {
 		f.add("seal.key", "", sealRule)
