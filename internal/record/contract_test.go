@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -313,6 +314,24 @@ func TestTheNumberOfALostOrderDoesNotComeBack(t *testing.T) {
 		m.put(key, "{}")
 		if o, err := m.store().CreateOrder(t.Context(), Order{Kind: OrderPause}); err != nil || o.Number != 8 {
 			t.Errorf("beside %s: number %d, %v: want 8", key, o.Number, err)
+		}
+	}
+}
+
+// There is no number after the largest.
+func TestAnObjectWithAHugeNumberDoesNotEndAllOrders(t *testing.T) {
+	for _, key := range []string{orderKey(math.MaxUint64), doneKey(math.MaxUint64), vmStopKey(math.MaxUint64, "101")} {
+		m := newMemory()
+		m.put(key, "{}")
+		s := m.store()
+		if o, err := s.CreateOrder(t.Context(), Order{Kind: OrderPause}); err != nil || o.Number != 1 {
+			t.Errorf("beside %s: number %d, %v: want 1", key, o.Number, err)
+		}
+		if v, err := s.View(t.Context()); err != nil || len(v.Orders) != 1 {
+			t.Errorf("beside %s: orders %v, %v", key, v.Orders, err)
+		}
+		if got := find(s.Check(t.Context()), "extra"); !strings.Contains(got, key) {
+			t.Errorf("the check says %q of %s", got, key)
 		}
 	}
 }

@@ -133,8 +133,9 @@ func (s *Store) createBytes(ctx context.Context, key string, data []byte) (store
 // encode refuses what a reader would refuse, and names that would be another object's or nobody's.
 func encode[T content](key string, v T) ([]byte, error) {
 	k := parseKey(key)
-	if k.kind == unknown || k.kind == misplacedObject {
-		return nil, errors.New("no object has this name: numbers start at 1, a place is <zone>.<name>")
+	if k.kind == unknown {
+		return nil, fmt.Errorf("no object has this name: numbers go from 1 to %d, a place is <zone>.<name>",
+			uint64(maxNumber))
 	}
 	if err := v.fault(k); err != nil {
 		return nil, err

@@ -82,10 +82,13 @@ func snapshotKey(name string) string     { return snapshotsFolder + name + datab
 func snapshotInfoKey(name string) string { return snapshotsFolder + name + ".json" }
 func probeKey(nonce string) string       { return fmt.Sprintf("checks/%s.json", nonce) }
 
-// parseKey is strict: only a key that the functions above spell is one of ours, so "epochs/01/claim.json" is not.
+// parseKey is strict: only a key that the functions above spell is one of ours, so "epochs/01/claim.json" is not. Nor
+// is one that ends with a slash, such as a console leaves where somebody makes a folder: it hides nothing.
 func parseKey(key string) object {
 	parts := strings.Split(key, "/")
 	switch {
+	case strings.HasSuffix(key, "/"):
+		return object{}
 	case key == inceptionKey:
 		return object{kind: inceptionObject}
 	case parts[0] == "epochs":
@@ -138,7 +141,7 @@ func parseVMStopName(name string) object {
 	number, rest, _ := strings.Cut(name, ".vm-stopped.")
 	id, ok := strings.CutSuffix(rest, ".json")
 	n, isNumber := parseNumber(number)
-	if _, isID := parseNumber(id); !ok || !isNumber || !isID {
+	if _, isID := parseDecimal(id); !ok || !isNumber || !isID {
 		return object{}
 	}
 	return object{kind: vmStopObject, number: n, name: id}
@@ -153,7 +156,7 @@ func parseEpochKey(parts []string) object {
 		return object{}
 	}
 	switch rest := strings.Join(parts[1:], "/"); rest {
-	case "", "stopped":
+	case "", "stopped": // epochs/E and epochs/E/stopped
 		return object{kind: misplacedObject}
 	case "claim.json":
 		return object{kind: claimObject, epoch: epoch}
@@ -239,8 +242,18 @@ func numbered(name, suffix string) (uint64, bool) {
 	return parseNumber(s)
 }
 
-// parseNumber accepts what %d writes for numbers from 1 on, and nothing else.
+// maxNumber is far above every number that is ever reached. One that is not ours must leave room for those that
+// follow it.
+const maxNumber = 1<<53 - 1
+
+// parseNumber accepts what %d writes for numbers from 1 to maxNumber, and nothing else.
 func parseNumber(s string) (uint64, bool) {
+	n, ok := parseDecimal(s)
+	return n, ok && n <= maxNumber
+}
+
+// parseDecimal accepts what %d writes for numbers from 1 on, also for an instance id.
+func parseDecimal(s string) (uint64, bool) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	return n, err == nil && n > 0 && strconv.FormatUint(n, 10) == s
 }

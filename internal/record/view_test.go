@@ -186,6 +186,21 @@ func TestAViewIsInTheOrderOfNumbers(t *testing.T) {
 	}
 }
 
+// Consoles make an empty object where somebody makes a folder.
+func TestAFolderThatAConsoleMadeIsPassedOver(t *testing.T) {
+	var objects []fakestorage.Object
+	for _, key := range []string{"", "epochs/", "epochs/1/", "epochs/1/stopped/", "replicas/", "replicas/z-a.m1/", "orders/",
+		"marks/", "bundle/", "snapshots/", "snapshots/1/", "checks/"} {
+		attrs := fakestorage.ObjectAttrs{BucketName: "b", Name: "some/prefix/c1/" + key}
+		objects = append(objects, fakestorage.Object{ObjectAttrs: attrs})
+	}
+	s := openStore(t, newBucket(t, objects...).url)
+	checkView(t, s, View{})
+	if findings := s.Check(t.Context()); slices.ContainsFunc(findings, func(f Finding) bool { return f.Level == Fail }) {
+		t.Errorf("the check fails: %v", findings)
+	}
+}
+
 func TestViewIsWhatWasWritten(t *testing.T) {
 	eachDriver(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
@@ -549,7 +564,7 @@ func TestCreateRefusesWhatNoViewCouldRead(t *testing.T) {
 		"cluster":     func() error { _, _, err := s.CreateInception(ctx, Inception{UID: "u", Name: "c2"}); return err },
 		"uid":         func() error { _, _, err := s.CreateInception(ctx, Inception{Name: "c1"}); return err },
 		"token":       func() error { _, _, err := s.CreateClaim(ctx, 1, testClaim("m1", "")); return err },
-		"start at 1":  func() error { _, _, err := s.CreateClaim(ctx, 0, testClaim("m1", "t")); return err },
+		"from 1 to":   func() error { _, _, err := s.CreateClaim(ctx, 0, testClaim("m1", "t")); return err },
 		"exactly one": func() error { _, _, err := s.CreateOutcome(ctx, 1, Outcome{}); return err },
 		"<zone>.<name>": func() error {
 			_, _, err := s.CreateIncarnation(ctx, incarnation(replica.Place{Zone: "../z", Name: "m"}, 1, 1, false))
