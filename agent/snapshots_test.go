@@ -145,14 +145,15 @@ func TestASnapshotThatNobodySavesIsSaid(t *testing.T) {
 // A scrape and a status come at any moment of a look, and read what it has found. (Under the race detector this fails where a look shares more.)
 func TestAScrapeMayComeInTheMiddleOfALook(t *testing.T) {
 	a := newVM(t).agent()
-	a.cfg.SaveSnapshot = func(context.Context, string) error { return errBroken }
 	looked := make(chan struct{})
 	go func() {
 		defer close(looked)
 		s, d := schedule{begin: time.Now().Add(-2 * time.Hour)}, snapshotDuty{}
 		for range 200 {
 			turn, _ := s.SnapshotTurn(t.Context(), time.Now())
-			a.snapshotLook(t.Context(), &d, turn, time.Now())
+			if a.snapshotLook(&d, turn, time.Now()) {
+				d.end(errBroken, time.Now())
+			}
 			d.next = time.Time{} // the next one tries again at once
 		}
 	}()
@@ -167,4 +168,59 @@ func TestAScrapeMayComeInTheMiddleOfALook(t *testing.T) {
 			t.Errorf("blocked %+v; metrics\n%s", status.Blocked, got)
 		}
 	}
+}
+
+// A saving that hangs has a limit, after which it is tried again, and nobody is told meanwhile that all is well.
+func TestASavingThatHangsIsEndedAndCalledOverdue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &schedule{begin: time.Now().Add(-time.Hour)} // it is this replica's turn now
+		a := newVM(t).agent()
+		savings := 0
+		a.cfg.SaveSnapshot = func(ctx context.Context, _ string) error {
+			savings++
+			<-ctx.Done()
+			return errors.New("signal: terminated")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); a.keepSnapshots(ctx, s) }()
+		at := func(d time.Duration, want int, words ...string) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			st := a.status(t.Context())
+			if len(st.Blocked) != want || savings > 0 && want > 0 && !strings.Contains(st.Blocked[0].Reason, words[0]) {
+				t.Errorf("blocked %+v, want %d %q", st.Blocked, want, words)
+			}
+		}
+		at(snapshotPatience-time.Minute, 0)
+		if s := a.status(t.Context()).Snapshots; s == nil || !s.Saving || savings != 1 {
+			t.Errorf("it saves: %+v", s)
+		}
+		at(2*time.Minute, 1, "has been saving one since")
+		at(savingLimit-snapshotPatience, 1, "not done within 1h0m0s: signal: terminated")
+		at(2*snapshotRetry, 1, "not done within")
+		if savings != 2 {
+			t.Errorf("%d savings", savings)
+		}
+		cancel()
+		<-ended
+	})
+}
+
+// One that a frozen disk blocks does not end when it is told to, and the replica stops without it.
+func TestASavingThatDoesNotEndDoesNotHoldTheStopUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newVM(t).agent()
+		thawed := make(chan struct{})
+		a.cfg.SaveSnapshot = func(context.Context, string) error { <-thawed; return nil }
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		begin := time.Now()
+		a.keepSnapshots(ctx, &schedule{begin: time.Now().Add(-time.Hour)})
+		if took := time.Since(begin); took != time.Minute+savingLinger {
+			t.Errorf("it ended after %s", took)
+		}
+		close(thawed)
+	})
 }
