@@ -138,16 +138,45 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer a.serveMetrics()()
 	stopChildren := a.superviseChildren(ctx)
 	defer func() { err = errors.Join(err, stopChildren(err)) }()
-	err = a.live(ctx)
+	err = a.liveUntilEnded(ctx)
 	if ctx.Err() != nil && !errors.Is(err, ErrStartAgain) {
-		cfg.Log.Info("asked to stop", "phase", string(a.phase))
+		_ = os.Remove(a.startsPath()) // an end in order is no crash
+		a.mu.Lock()
+		phase := a.phase
+		a.mu.Unlock()
+		cfg.Log.Info("asked to stop", "phase", string(phase))
 		return nil
 	}
 	return err
 }
 
-// live is the boot, phase after phase, and what follows it.
-func (a *Agent) live(ctx context.Context) error {
+// stopPatience is how long what the agent itself does may take to end once it is told to. What exceeds it hangs in the kernel, on a disk that stands
+// still for one.
+const stopPatience = 8 * time.Second
+
+// liveUntilEnded lives, and does not wait for what hangs at the end: apiserver and etcd have to be told to stop.
+func (a *Agent) liveUntilEnded(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	lived := make(chan error, 1)
+	go func() { lived <- a.live(ctx, end) }()
+	select {
+	case err := <-lived:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-lived:
+		return err
+	case <-time.After(stopPatience):
+		a.cfg.Log.Warn("the end does not wait for what hangs", "after", stopPatience.String())
+		return context.Cause(ctx)
+	}
+}
+
+// live is the boot, phase after phase, and what follows it. end ends ctx where the replica has to be started again.
+func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
+	a.pace(ctx)
 	self, err := enter(ctx, a, PhaseIdentity, nothing{}, a.identify)
 	if err != nil {
 		return err
@@ -168,8 +197,7 @@ func (a *Agent) live(ctx context.Context) error {
 		return err
 	}
 	// From here on only the member's own state, or a word, ends the agent.
-	ctx, stopKeeping := a.keepMember(ctx, joined)
-	defer stopKeeping()
+	defer a.keepMember(ctx, joined, end)()
 	defer a.keepControlPlane(ctx, joined)()
 	if _, err = enter(ctx, a, PhaseControlPlane, joined, a.awaitAPIServer); err != nil {
 		return err

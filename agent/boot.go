@@ -38,6 +38,10 @@ type identity struct {
 	DiskID   string           `json:"diskID"`
 }
 
+func (id identity) sameBoot(other identity) bool {
+	return id.Self.InstanceID == other.Self.InstanceID && id.Self.BootID == other.Self.BootID
+}
+
 // identify asks the metadata server who this is and what it belongs to.
 func (a *Agent) identify(ctx context.Context, _ nothing) (identified, error) {
 	id, err := a.askIdentity(ctx)
@@ -46,15 +50,37 @@ func (a *Agent) identify(ctx context.Context, _ nothing) (identified, error) {
 	}
 	in, err := a.open(ctx, id)
 	if err != nil {
+		in, err = a.openFormer(ctx, id, err)
+	}
+	if err != nil {
 		return identified{}, err
 	}
 	if err := os.MkdirAll(in.cluster.Etcd.DataDir, 0o700); err != nil {
 		return identified{}, fmt.Errorf("make the data directory: %w", err)
 	}
-	if err := a.remember(id); err != nil {
-		return identified{}, err
+	if err := a.remember(in.identity); err != nil {
+		a.cfg.Log.Warn("the next start of the agent needs the metadata server", "err", err.Error())
 	}
 	a.cfg.Log.Info("identified", "replica", id.Self.Place.String(), "instance", id.Self.InstanceID, "cluster", in.cluster.Name)
+	return in, nil
+}
+
+// documentRefused is the wait for a document that can be used.
+const documentRefused = "document-refused"
+
+// openFormer goes on with the document that an earlier agent of this boot used, where the one of now cannot be used: a mistake in it must not
+// keep a voter from voting because its agent was started again. why is what is wrong with it.
+func (a *Agent) openFormer(ctx context.Context, id identity, why error) (identified, error) {
+	known, ok := remembered(a.cfg.RunDir)
+	if !ok || !known.sameBoot(id) || known.Document == id.Document {
+		return identified{}, why
+	}
+	in, err := a.open(ctx, known)
+	if err != nil {
+		return identified{}, why
+	}
+	a.waits.hold(documentRefused, why, "Correct the instance's attribute; it counts from the agent's next start. Until then the document before it does, but a reboot "+
+		"knows no other than this one.")
 	return in, nil
 }
 
@@ -96,7 +122,7 @@ func (a *Agent) askIdentity(ctx context.Context) (identity, error) {
 		}
 		a.cfg.Log.Warn("the metadata server does not answer: going on as before the restart", "err", err.Error())
 		return known, nil
-	case id.Self.InstanceID == known.Self.InstanceID && id.Self.BootID == known.Self.BootID:
+	case id.sameBoot(known):
 		id.DiskID = known.DiskID
 	}
 	return id, nil
@@ -187,7 +213,7 @@ func (a *Agent) readRecord(ctx context.Context, in identified) (recorded, error)
 	a.membership = m
 	a.mu.Unlock()
 	out := recorded{identified: in, membership: m}
-	if m.Established() && a.leavesWork(out) {
+	if m.Established() && a.memberCertified(out) == nil {
 		return out, nil
 	}
 	makeBundle, err := m.Claim(ctx)
@@ -202,13 +228,6 @@ func (a *Agent) memberConfig(in identified) etcdmember.Config {
 		Record:    in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self},
 		StartAnyway: a.saidStartAnyway, MakeDirectory: a.makeDirectory, AtStep: a.cfg.AtStep,
 	}
-}
-
-// leavesWork reports whether the disk has every certificate of this very replica, so that it can serve without the bundle: not those of
-// another replica whose disk this was, nor of another cluster.
-func (a *Agent) leavesWork(in recorded) bool {
-	_, err := certs.Ensure(a.request(in, generations{}))
-	return err == nil
 }
 
 // etcdTLS is the agent's client configuration for etcd, nil before there is a certificate that can be used.

@@ -144,6 +144,29 @@ func TestARestartAsksForTheConfigurationAgainAndDoesWithoutAnAnswer(t *testing.T
 	}
 }
 
+// A mistake in the document must not take a voter down because its agent was started again; a boot knows no other document.
+func TestARestartGoesOnWithTheFormerDocumentWhereTheNewOneIsWrong(t *testing.T) {
+	v := newVM(t)
+	v.identified()
+	for _, wrong := range []string{v.document + "nonsense: 1\n", ""} {
+		v.metadata.attributes[ClusterAttribute] = wrong
+		for range 2 { // nor is the wrong one remembered
+			a, in := v.identified()
+			if w := a.waits.all(); in.cluster.Name != "demo" || len(w) != 1 || w[0].Name != documentRefused {
+				t.Errorf("cluster %q, waits %+v", in.cluster.Name, w)
+			}
+		}
+	}
+	v.metadata.self.BootID = "boot2"
+	if _, err := v.agent().identify(t.Context(), nothing{}); !errors.Is(err, ErrNoConfiguration) {
+		t.Errorf("another boot goes on with the former's document: %v", err)
+	}
+	v.metadata.self.BootID, v.metadata.attributes[ClusterAttribute] = "boot1", v.document+"replicas: 5\n"
+	if a, in := v.identified(); in.cluster.Replicas != 5 || len(a.waits.all()) != 0 {
+		t.Errorf("a right document: %d replicas, waits %+v", in.cluster.Replicas, a.waits.all())
+	}
+}
+
 func TestARestartDoesNotWaitLongForASilentMetadataServer(t *testing.T) {
 	v := newVM(t)
 	v.identified()
@@ -337,5 +360,42 @@ func TestTheSameProcessIsLeftAlone(t *testing.T) {
 		if sameProcess(spec, other) {
 			t.Errorf("another %s is the same", name)
 		}
+	}
+}
+
+// deaf does not heed that it is told to stop, as a call that a frozen disk blocks.
+type deaf struct {
+	Metadata
+	until chan struct{}
+}
+
+func (d deaf) Identity(context.Context) (replica.Identity, error) {
+	<-d.until
+	return replica.Identity{}, errBroken
+}
+
+// Processes have to be told to stop whatever hangs in the agent itself.
+func TestWhatHangsInTheAgentDoesNotHoldTheStopUp(t *testing.T) {
+	t.Parallel()
+	v := newVM(t)
+	cfg := v.config()
+	until := make(chan struct{})
+	defer close(until)
+	cfg.Metadata = deaf{until: until}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, cfg) }()
+	eventually(t, "it asks", func() bool { return slices.Contains(v.notify.all(), "identity") })
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(2 * stopPatience):
+		t.Fatal("it does not stop")
+	}
+	if got := v.notify.all(); !slices.Contains(got, "STOPPING") {
+		t.Errorf("the service manager heard %q", got)
 	}
 }

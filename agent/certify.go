@@ -3,8 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -18,7 +16,15 @@ type certified struct {
 	recorded
 	bundle *certs.Bundle
 	report certs.Report
+	// lacking says that the member has its certificates, and something else has not: that is tried again beside the rest of the boot.
+	lacking bool
 }
+
+// certificatesNotRenewed is the wait for certificates, or what goes with them, that could not be issued or written.
+const (
+	certificatesNotRenewed = "certificates-not-renewed"
+	certificatesNext       = "It is tried again, at most half a minute later; what runs goes on until its certificates expire."
+)
 
 const (
 	// bundlePause is the time between two tries to read a bundle without which the boot cannot go on.
@@ -28,30 +34,44 @@ const (
 )
 
 // certify makes sure that the disk has every leaf of this replica. The holder of the first epoch's claim makes the bundle; all read it back.
+// Where the member has its own, the boot goes on whatever else is lacking: a kubeconfig that cannot be written must not keep a voter
+// from voting.
 func (a *Agent) certify(ctx context.Context, in recorded) (certified, error) {
-	for _, dir := range []string{a.files.Dir, a.files.Volatile} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return certified{}, fmt.Errorf("make the folder for certificates: %w", err)
-		}
-	}
 	out := certified{recorded: in}
 	var err error
 	out.report, err = certs.Ensure(a.request(in, generations{}))
-	needed := errors.Is(err, certs.ErrBundleNeeded)
-	if err != nil && !needed {
-		return out, err
-	}
-	if !needed && len(out.report.Pending) == 0 {
+	if err == nil && len(out.report.Pending) == 0 {
 		return out, nil
 	}
-	found, err := a.bundle(ctx, in, out.report.Generation, needed)
-	if err != nil || found.bundle == nil {
+	if err == nil || errors.Is(err, certs.ErrBundleNeeded) {
+		needed := err != nil && a.memberCertified(in) != nil
+		found, bundleErr := a.bundle(ctx, in, out.report.Generation, needed)
+		if bundleErr != nil {
+			return out, bundleErr
+		}
+		if found.bundle != nil {
+			out.report, err = certs.Ensure(a.request(in, found))
+			a.logChanges(out.report)
+		}
+		if err == nil {
+			out.bundle = found.bundle
+		}
+	}
+	if err == nil {
+		return out, nil
+	}
+	if a.memberCertified(in) != nil {
 		return out, err
 	}
-	out.bundle = found.bundle
-	out.report, err = certs.Ensure(a.request(in, found))
-	a.logChanges(out.report)
-	return out, err
+	out.lacking = true
+	a.waits.hold(certificatesNotRenewed, err, certificatesNext)
+	return out, nil
+}
+
+// memberCertified says why etcd cannot run with what is on the disk: not with the leaves of another replica whose disk this was, nor of
+// another cluster.
+func (a *Agent) memberCertified(in recorded) error {
+	return certs.Usable(a.request(in, generations{}), certs.EtcdServer, certs.EtcdPeerLeaf, certs.AgentEtcd)
 }
 
 // logChanges says what was written, one line a reason: a first boot writes thirty files for one.

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -143,7 +142,7 @@ func TestADiskThatLostItsBindingIsNotLedBack(t *testing.T) {
 		v, a, in := renewing(t)
 		in.makeBundle = false
 		v.bundles.later = [][]byte{nextKeys(t, v.bundles.held)}
-		renew := func() error {
+		renew := func() certified {
 			if err := os.RemoveAll(a.files.Volatile); err != nil {
 				t.Fatal(err)
 			}
@@ -151,19 +150,21 @@ func TestADiskThatLostItsBindingIsNotLedBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			out, err := a.certify(t.Context(), in.recorded)
-			if err == nil && out.report.Generation != 2 {
-				t.Errorf("generation %d", out.report.Generation)
+			if err != nil {
+				t.Fatal(err)
 			}
-			return err
+			return out
 		}
-		if err := renew(); err != nil {
-			t.Fatal(err)
-		}
+		renew()
 		if lost {
 			v.bundles.later = nil
 		}
-		if err := renew(); lost != errors.Is(err, certs.ErrNotContinued) {
-			t.Errorf("the record lost the second generation: %t, %v", lost, err)
+		out := renew()
+		if !lost && (out.report.Generation != 2 || out.lacking) {
+			t.Errorf("generation %d, lacking %t", out.report.Generation, out.lacking)
+		}
+		if w := a.waits.all(); lost && (!out.lacking || len(w) != 1 || !strings.Contains(w[0].Reason, certs.ErrNotContinued.Error())) {
+			t.Errorf("the record lost the second generation, and the waits are %+v", w)
 		}
 	}
 }

@@ -19,21 +19,21 @@ var ErrStartAgain = errors.New("starting again")
 const crashLoop = 3
 
 // keepMember looks after the member, its snapshots and its archives until the returned function is called. When the membership has to be decided
-// on again, the returned context ends with that as its cause, and with it everything that was built on the member. Nothing else ends it:
-// a control plane beside it that cannot run does not.
-func (a *Agent) keepMember(ctx context.Context, in joined) (context.Context, func()) {
-	built, end := context.WithCancelCause(ctx)
+// on again it calls end with the reason: everything was built on the member. A control plane that cannot run is no reason.
+func (a *Agent) keepMember(ctx context.Context, in joined, end context.CancelCauseFunc) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	decideAgain := func(err error) {
 		if err != nil {
 			end(fmt.Errorf("%w: %w", ErrStartAgain, err))
 		}
 	}
 	var duties sync.WaitGroup
-	duties.Go(func() { decideAgain(in.membership.Keep(built)) })
-	duties.Go(func() { decideAgain(a.watchEtcd(built)) })
-	duties.Go(func() { a.keepSnapshots(built, in.membership) })
-	duties.Go(func() { a.keepArchives(built, in.membership) })
-	return built, func() { end(context.Canceled); duties.Wait() }
+	duties.Go(func() { decideAgain(in.membership.Keep(ctx)) })
+	duties.Go(func() { decideAgain(a.watchEtcd(ctx)) })
+	duties.Go(func() { a.keepSnapshots(ctx, in.membership) })
+	duties.Go(func() { a.keepArchives(ctx, in.membership) })
+	duties.Go(func() { a.forgetStarts(ctx) })
+	return func() { cancel(); duties.Wait() }
 }
 
 // keep says that the boot is done, and waits for the end of what the replica runs on.

@@ -274,8 +274,8 @@ func TestARemovedMemberEndsTheAgent(t *testing.T) {
 	if err := a.lookAtEtcd(&etcdEnds{last: time.Now()}); err != nil {
 		t.Errorf("an exit from before: %v", err)
 	}
-	ctx, stop := a.keepMember(t.Context(), in)
-	defer stop()
+	ctx, end := context.WithCancelCause(t.Context())
+	defer a.keepMember(ctx, in, end)()
 	// It is started again, and ends again, beside a control plane that is not there yet.
 	defer a.keepControlPlane(ctx, in)()
 	_, err := enter(ctx, a, PhaseControlPlane, in, a.awaitAPIServer)

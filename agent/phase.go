@@ -11,6 +11,8 @@ type Phase string
 
 // The phases, in order.
 const (
+	// PhasePacing is the pause before a boot where agents have ended soon after their start, one after the other.
+	PhasePacing       Phase = "pacing"
 	PhaseIdentity     Phase = "identity"
 	PhaseRecord       Phase = "record"
 	PhaseCertificates Phase = "certificates"

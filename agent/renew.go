@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/quorate/quorate/certs"
@@ -10,8 +11,8 @@ import (
 const (
 	// renewPeriod is the longest time between two looks at the certificates: the clock may have been set, or have gone on while the VM stood.
 	renewPeriod = 10 * time.Minute
-	// renewRetry is the time after which it is tried again to read a bundle that is wanted.
-	renewRetry = 30 * time.Second
+	// A renewal that failed is tried again after firstRenewRetry, and later and later, up to renewRetry.
+	firstRenewRetry, renewRetry = time.Second, 30 * time.Second
 )
 
 // keepCertificates renews what is due until the returned function is called, and fetches a bundle that the boot went on without. It begins
@@ -30,7 +31,11 @@ func (a *Agent) keepCertificates(ctx context.Context, in certified) (stop func()
 
 // renew looks at the certificates whenever it is time to, until ctx is done.
 func (a *Agent) renew(ctx context.Context, in certified) {
+	retry := backoff{first: firstRenewRetry, most: renewRetry}
 	pause := untilRenewal(in.report, time.Now())
+	if in.lacking {
+		pause = retry.next()
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -39,11 +44,12 @@ func (a *Agent) renew(ctx context.Context, in certified) {
 		}
 		report, err := a.renewOnce(ctx, in)
 		if err != nil && ctx.Err() == nil {
-			a.waits.hold("certificates-not-renewed", err, "It is tried again every half minute; what runs goes on until its certificates expire.")
-			pause = renewRetry
+			a.waits.hold(certificatesNotRenewed, err, certificatesNext)
+			pause = retry.next()
 			continue
 		}
-		a.waits.release("certificates-not-renewed")
+		retry.reset()
+		a.waits.release(certificatesNotRenewed)
 		pause = untilRenewal(report, time.Now())
 	}
 }
@@ -63,8 +69,8 @@ func untilRenewal(report certs.Report, now time.Time) time.Duration {
 // with it once it is there.
 func (a *Agent) renewOnce(ctx context.Context, in certified) (certs.Report, error) {
 	report, err := certs.Ensure(a.request(in.recorded, generations{}))
-	if err == nil && len(report.Pending) == 0 {
-		return report, nil
+	if err == nil && len(report.Pending) == 0 || err != nil && !errors.Is(err, certs.ErrBundleNeeded) {
+		return report, err
 	}
 	found, err := a.bundleOnce(ctx, in.recorded, report.Generation)
 	if err != nil {

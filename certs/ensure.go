@@ -105,29 +105,36 @@ func (k *keeper) plan() (err error) {
 // leaves decides on each leaf and acts.
 func (k *keeper) leaves() error {
 	for _, s := range k.specs {
-		want := Want{Spec: s, InstanceID: k.Identity.InstanceID}
-		var err error
-		if want.CA, want.Former, err = k.trust(s.Authority); err != nil {
+		decision, found, err := k.judge(s)
+		if err != nil {
 			return err
 		}
-		if want.CA == nil {
-			k.need(string(s.Leaf), "its CA is not there")
-			continue
-		}
-		found, err := find(k.disk.read, k.Files.Leaf(s.Leaf))
-		if err != nil {
-			return fmt.Errorf("leaf %s: %w", s.Leaf, err)
-		}
-		cert, err := k.act(Decide(k.Now, found, want), s, found.Cert)
+		cert, err := k.act(decision, s, found)
 		if err != nil {
 			return err
 		}
 		if cert != nil {
 			k.expires(string(s.Leaf), cert.NotAfter)
-			k.due(RenewAt(cert, want.InstanceID))
+			k.due(RenewAt(cert, k.Identity.InstanceID))
 		}
 	}
 	return nil
+}
+
+// judge decides on one leaf, and returns the certificate that stands there.
+func (k *keeper) judge(s Spec) (d Decision, found *x509.Certificate, err error) {
+	want := Want{Spec: s, InstanceID: k.Identity.InstanceID}
+	if want.CA, want.Former, err = k.trust(s.Authority); err != nil {
+		return d, nil, err
+	}
+	if want.CA == nil {
+		return Decision{Action: Replace, Reason: "its CA is not there"}, nil, nil
+	}
+	f, err := find(k.disk.read, k.Files.Leaf(s.Leaf))
+	if err != nil {
+		return d, nil, fmt.Errorf("leaf %s: %w", s.Leaf, err)
+	}
+	return Decide(k.Now, f, want), f.Cert, nil
 }
 
 // act carries a decision out and returns the certificate that is there afterwards; nil: none that works.

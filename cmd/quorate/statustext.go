@@ -94,11 +94,12 @@ func rowText(row string) string {
 
 // doing says what each phase is about, for a person who meets it in the middle of a boot.
 var doing = map[agent.Phase]string{
+	agent.PhasePacing:       "it was started again and again, and begins in a moment",
 	agent.PhaseIdentity:     "it asks the metadata server who it is and which cluster it belongs to",
 	agent.PhaseRecord:       "it reads from the record what was ever formed",
 	agent.PhaseCertificates: "it reads the bundle and issues its certificates",
 	agent.PhaseEtcd:         "it takes its place in etcd",
-	agent.PhaseControlPlane: "it starts the control plane and waits for the apiserver",
+	agent.PhaseControlPlane: "its etcd member runs, and it waits for the apiserver",
 	agent.PhaseStopping:     "it hands over and stops its processes in reverse order",
 }
 

@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/quorate/quorate/internal/durable"
+)
+
+const (
+	// crashLooping is the wait of an agent that has been started again and again.
+	crashLooping     = "agent-crash-looping"
+	crashLoopingNext = "It goes on by itself. Why the agent before it ended stands under STARTED AGAIN, and in the log."
+	// Two starts are at least a second apart, as the service manager has it, then two, four and so on, up to lastDistance: what a
+	// person repairs meanwhile counts soon.
+	firstDistance, lastDistance = time.Second, 10 * time.Second
+	// calmAfter is how long the member must run for the starts before to be forgotten.
+	calmAfter = 10 * time.Second
+)
+
+// starts are the starts of agents in this boot of the VM since the member last ran for a while. They are on a tmpfs.
+type starts struct {
+	Count int       `json:"count"`
+	Last  time.Time `json:"last"`
+}
+
+func (a *Agent) startsPath() string { return filepath.Join(a.cfg.RunDir, "starts.json") }
+
+// pace keeps agents that end soon after their start, one after the other, from doing so every second. The first two starts are not
+// held up: a boot is how a replica is repaired.
+func (a *Agent) pace(ctx context.Context) {
+	var before starts
+	b, err := os.ReadFile(a.startsPath())
+	if err == nil {
+		err = json.Unmarshal(b, &before)
+	}
+	if err != nil {
+		before = starts{} // the first start, or one that can be paced only from here on
+	}
+	pause := before.pause(time.Now())
+	a.writeStarts(starts{Count: before.Count + 1, Last: time.Now().Add(pause)})
+	if pause <= 0 {
+		return
+	}
+	a.setPhase(PhasePacing)
+	a.waits.hold(crashLooping, fmt.Errorf("the agent was started %d times, and ended soon each time; it begins in %s",
+		before.Count, pause.Round(time.Second/10)), crashLoopingNext)
+	defer a.waits.release(crashLooping)
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause):
+	}
+}
+
+// pause is how long the next start has to wait. The clock may have been set meanwhile.
+func (s starts) pause(now time.Time) time.Duration {
+	if s.Count == 0 {
+		return 0
+	}
+	distance := min(firstDistance<<min(s.Count-1, 10), lastDistance)
+	distance -= rand.N(distance / 5)
+	return min(max(distance-now.Sub(s.Last), 0), lastDistance)
+}
+
+func (a *Agent) writeStarts(s starts) {
+	b, err := json.Marshal(s)
+	if err == nil {
+		err = durable.WriteFile(a.startsPath(), b, 0o600)
+	}
+	if err != nil {
+		a.cfg.Log.Warn("note the start", "err", err.Error())
+	}
+}
+
+// forgetStarts forgets the starts once the member has run for a while.
+func (a *Agent) forgetStarts(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(calmAfter):
+		_ = os.Remove(a.startsPath()) // a start too many is counted, at worst
+	}
+}
