@@ -72,6 +72,11 @@ func TestHTTPGetTellsTheStatusAndTheBeginOfTheBody(t *testing.T) {
 			fmt.Fprint(w, "[+]ping ok\n[-]etcd failed: reason withheld\n"+strings.Repeat("x", 10_000))
 		case "/slow":
 			<-r.Context().Done()
+		case "/elsewhere":
+			w.WriteHeader(http.StatusNotModified)
+		case "/cut":
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, "ok")
 		}
 	}))
 	defer server.Close()
@@ -85,6 +90,8 @@ func TestHTTPGetTellsTheStatusAndTheBeginOfTheBody(t *testing.T) {
 	}
 	err = Probe{Check: HTTPGet(server.Client(), server.URL+"/slow"), Timeout: 20 * time.Millisecond}.ask(t.Context())
 	expectError(t, "no answer", err, server.URL+"/slow: no answer in 20ms")
+	expectError(t, "not an answer of its own", HTTPGet(server.Client(), server.URL+"/elsewhere")(t.Context()), "304 Not Modified")
+	expectError(t, "half an answer", HTTPGet(server.Client(), server.URL+"/cut")(t.Context()), "read the answer: unexpected EOF")
 	expectError(t, "nobody there", HTTPGet(server.Client(), "http://127.0.0.1:1/x")(t.Context()), "connection refused")
 	expectError(t, "no address", HTTPGet(server.Client(), "::")(t.Context()), "::")
 }

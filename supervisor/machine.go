@@ -39,6 +39,7 @@ type machine struct {
 	starts   int       // of this Spec
 	due      time.Time // when tick wants to be called; zero: not
 	wanted   bool      // it is to run; false from stop on
+	held     bool      // in waiting: something that it comes after was not ready
 	backoff  backoff
 	cause    cause     // why stopping was entered
 	dying    time.Time // since when the run is to be killed; zero: it may still end by itself
@@ -99,7 +100,7 @@ func (m *machine) to(now time.Time, next State, reason string) {
 		m.goodFor = max(m.goodFor, now.Sub(m.since))
 	}
 	m.moved(m.state, next, reason)
-	m.state, m.since, m.reason, m.due = next, now, reason, time.Time{}
+	m.state, m.since, m.reason, m.due, m.held = next, now, reason, time.Time{}, false
 }
 
 // alive says whether a run is under way that nobody is ending.
@@ -127,14 +128,18 @@ func (m *machine) depend(now time.Time, missing []string) act {
 		return nothing
 	}
 	if len(missing) > 0 {
-		m.reason = "waits for " + strings.Join(missing, ", ")
+		m.held, m.reason = true, "waits for "+strings.Join(missing, ", ")
 		return nothing
+	}
+	reason := m.reason
+	if m.held { // that wait has just ended
+		reason = "ready now: " + strings.Join(m.spec.After, ", ")
 	}
 	m.starts++
 	m.cause, m.goodFor, m.launched = byItself, 0, now
 	m.dying, m.killed, m.killErr = time.Time{}, false, nil
 	m.health = health{}
-	m.to(now, Starting, m.reason)
+	m.to(now, Starting, reason)
 	return launch
 }
 

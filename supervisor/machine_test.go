@@ -59,6 +59,17 @@ func (l *life) ready() *life {
 	return l
 }
 
+// parked lets a run hang until it is parked.
+func (l *life) parked() {
+	l.t.Helper()
+	l.m.probed(l.now, liveQuestion, errCheck)
+	l.want(terminate, l.after(time.Hour).m.probed(l.now, liveQuestion, errCheck))
+	l.want(kill, l.after(defaultStopTimeout).m.tick(l.now))
+	l.m.shot(l.now, nil)
+	l.want(nothing, l.after(killPatience).m.tick(l.now))
+	l.is(Parked, "blocked in the kernel")
+}
+
 func (l *life) want(want, got act) {
 	l.t.Helper()
 	if got != want {
@@ -81,12 +92,18 @@ func (l *life) dueIn(d time.Duration) {
 }
 
 func TestAProcessWaitsForWhatItComesAfterAndSaysWhat(t *testing.T) {
-	l := newLife(t, Spec{})
+	l := newLife(t, Spec{After: []string{"etcd", "network"}})
 	l.want(nothing, l.m.depend(l.now, []string{"etcd (starting)"}))
 	l.is(Waiting, "etcd (starting)")
-	l.launched()
+	l.want(launch, l.m.depend(l.now, nil))
+	l.is(Starting, "ready now: etcd, network") // not the wait that has ended
+	l.want(nothing, l.m.ran(l.now, errCheck))
+	l.want(nothing, l.after(firstDelay).m.tick(l.now))
+	l.want(launch, l.m.depend(l.now, nil))
+	l.is(Starting, "time for start 2") // it waited for nothing this time
+	l.m.ran(l.now, nil)
 	l.is(Ready, "") // without probes it is ready once launched
-	if want := []State{Waiting, Starting, Ready}; !slices.Equal(l.states, want) {
+	if want := []State{Waiting, Starting, Backoff, Waiting, Starting, Ready}; !slices.Equal(l.states, want) {
 		t.Errorf("states %v, want %v", l.states, want)
 	}
 }
@@ -267,6 +284,30 @@ func TestWhatFollowsAnExit(t *testing.T) {
 			}
 			l.m.gone(l.now, Exit{Code: 1})
 		}, Backoff, firstDelay, ""},
+		{"the longest time in one piece counts, not the last one", func(l *life) {
+			for _, good := range []time.Duration{time.Second, provenAfter, time.Second} {
+				l.after(good).m.probed(l.now, liveQuestion, errCheck)
+				l.m.probed(l.now, liveQuestion, nil)
+			}
+			l.after(time.Second).m.gone(l.now, Exit{Code: 1})
+		}, Backoff, quickDelay, ""},
+		{"a restart of a run that is being ended anyway starts at once", func(l *life) {
+			l.m.probed(l.now, liveQuestion, errCheck)
+			l.want(terminate, l.after(time.Minute).m.probed(l.now, liveQuestion, errCheck))
+			act, err := l.m.restart(l.now, "new certificate")
+			l.want(nothing, act)
+			if err != nil {
+				l.t.Error(err)
+			}
+			l.m.gone(l.now, Exit{Asked: true})
+		}, Waiting, 0, "not alive for 1m0s"},
+		{"a restart of a parked run starts at once when it is gone", func(l *life) {
+			l.parked()
+			if _, err := l.m.restart(l.now, "new certificate"); err != nil {
+				l.t.Error(err)
+			}
+			l.m.gone(l.now, Exit{Asked: true})
+		}, Waiting, 0, "blocked in the kernel"},
 		{"want of memory is told", func(l *life) { l.m.gone(l.now, Exit{Code: -1, Signal: "SIGKILL", OutOfMemory: true}) },
 			Backoff, firstDelay, "was killed by SIGKILL (out of memory)"},
 		{"an expected exit starts at once", func(l *life) { l.after(2*time.Second).m.gone(l.now, expected) },
@@ -296,6 +337,55 @@ func TestWhatFollowsAnExit(t *testing.T) {
 				l.dueIn(c.due)
 			}
 		})
+	}
+}
+
+func TestWhoseDoingAnEndIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		do    func(l *life)
+		asked bool
+	}{
+		"it ends while it is ready":               {func(*life) {}, false},
+		"it is stopped":                           {func(l *life) { l.m.stop(l.now, "stop") }, true},
+		"it hangs, and was parked":                {func(l *life) { l.parked() }, true},
+		"it has ended, and left something behind": {func(l *life) { l.m.left(l.now, Exit{}) }, false},
+	} {
+		l := newLife(t, probedSpec()).ready()
+		if c.do(l); l.m.asked() != c.asked {
+			t.Errorf("%s: asked %t", name, l.m.asked())
+		}
+	}
+}
+
+// A process that is parked has been killed: that it leaves something behind adds nothing.
+func TestAParkedProcessThatEndsIsWaitedForAsBefore(t *testing.T) {
+	l := newLife(t, probedSpec()).ready()
+	l.parked()
+	l.m.left(l.now, Exit{})
+	if l.is(Parked, "blocked in the kernel"); !l.m.due.IsZero() {
+		t.Errorf("due at %s", l.m.due)
+	}
+}
+
+func TestANewStartForgetsTheFormerLife(t *testing.T) {
+	l := newLife(t, Spec{})
+	for range 3 {
+		l.m.depend(l.now, nil)
+		l.m.ran(l.now, errCheck)
+		l.after(maxDelay).m.tick(l.now)
+	}
+	l.m.stop(l.now, "asked")
+	if err := l.m.start(l.now, Spec{Name: "it", Path: "/bin/other"}); err != nil {
+		t.Fatal(err)
+	}
+	l.m.depend(l.now, nil)
+	l.m.ran(l.now, errCheck)
+	l.dueIn(firstDelay)
+	if l.m.starts != 1 || l.m.spec.Path != "/bin/other" {
+		t.Errorf("start %d of %s", l.m.starts, l.m.spec.Path)
+	}
+	if _, err := l.m.restart(l.now, "now"); err != nil {
+		t.Errorf("it is wanted: %v", err)
 	}
 }
 
