@@ -210,9 +210,12 @@ func (b *beside) fails(ctx context.Context, what string, err error) {
 
 // showWait shows a wait of the leader's rows beside those of this replica itself.
 func (b *beside) showWait(now time.Time, plan Plan) {
+	wait := b.lasting(plan.Blocked, now)
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.shownBeside = b.follow(b.shownBeside, b.lasting(plan.Blocked, now), now)
+	before := b.shownBeside
+	b.shownBeside = follow(before, wait, now)
+	b.mu.Unlock()
+	b.logWait(before, wait)
 }
 
 // besidePatience is how long a wait beside the leader must last before it is shown: each join passes through some of them.

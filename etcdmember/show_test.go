@@ -1,0 +1,94 @@
+package etcdmember
+
+import (
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// gatedLog takes lines while its gate is open.
+type gatedLog struct {
+	gate chan struct{}
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func newGatedLog() *gatedLog { return &gatedLog{gate: make(chan struct{})} }
+
+func (l *gatedLog) Write(p []byte) (int, error) {
+	<-l.gate
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// said returns the lines' messages and rows.
+func (l *gatedLog) said() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []string
+	line := regexp.MustCompile(`msg="?([a-z ]+?)"? row=(\d+) name=(\S+)`)
+	for _, m := range line.FindAllStringSubmatch(l.text.String(), -1) {
+		out = append(out, strings.Join(m[1:], " "))
+	}
+	return out
+}
+
+// The watchdog asks by Shown. A log that takes no line, such as a journal on a disk that stalls, must not keep the answer
+// back.
+func TestALogThatIsStuckDoesNotHoldUpWhatIsShown(t *testing.T) {
+	for name, do := range map[string]func(m *Membership){
+		"a wait of this replica": func(m *Membership) {
+			m.show(Facts{Now: t0}, Plan{Blocked: &Blocked{Row: 7, Name: "a"}})
+		},
+		"a wait of the leader's loop": func(m *Membership) {
+			b := &beside{Membership: m}
+			b.showWait(t0, Plan{Blocked: &Blocked{Row: 42, Name: "b"}})
+			b.showWait(t0.Add(besidePatience), Plan{Blocked: &Blocked{Row: 42, Name: "b"}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := newGatedLog()
+			m := &Membership{cfg: Config{Log: slog.New(slog.NewTextHandler(log, nil))}}
+			done := make(chan struct{})
+			go func() { defer close(done); do(m) }()
+			shown := make(chan struct{})
+			go func() {
+				defer close(shown)
+				for len(m.Shown().Blocked) == 0 {
+					time.Sleep(time.Millisecond)
+				}
+			}()
+			select {
+			case <-shown:
+			case <-time.After(10 * time.Second):
+				t.Error("the log is stuck, and nothing is shown")
+			}
+			close(log.gate)
+			<-done
+		})
+	}
+}
+
+func TestTheLogHearsEachWaitOnce(t *testing.T) {
+	log := newGatedLog()
+	close(log.gate)
+	m := &Membership{cfg: Config{Log: slog.New(slog.NewTextHandler(log, nil))}}
+	for i, b := range []*Blocked{
+		{Row: 7, Name: "a", Reason: "one"}, {Row: 7, Name: "a", Reason: "two"},
+		{Row: 8, Name: "a"}, {Row: 8, Name: "b"},
+		{Row: 9, Name: NoRoom}, {Row: 28, Name: NoRoom}, nil, nil, {Row: 7, Name: "a"},
+	} {
+		m.show(Facts{Now: t0.Add(time.Duration(i) * time.Minute)}, Plan{Blocked: b})
+	}
+	want := []string{
+		"blocked 7 a", "blocked 8 a", "blocked 8 b", "blocked 9 " + NoRoom, "no longer blocked 28 " + NoRoom, "blocked 7 a",
+	}
+	if got := log.said(); !slices.Equal(got, want) {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}
