@@ -19,7 +19,17 @@ func newBoard() *board {
 }
 
 // Status returns all processes in the order in which their names were first started.
-func (s *Supervisor) Status() []Status { return s.board.all() }
+func (s *Supervisor) Status() []Status {
+	all := s.board.all()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, st := range all {
+		if p := s.find(st.Name); p != nil {
+			all[i].OutputDropped = p.launcher.dropped()
+		}
+	}
+	return all
+}
 
 // Changed returns a channel that is closed at the next change of any process. To miss none, call it before looking:
 //

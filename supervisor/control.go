@@ -48,24 +48,31 @@ func (s *Supervisor) Start(spec Spec) error {
 	return nil
 }
 
-// enlist adds a process of a new name, and returns nil then; or it returns the process that has the name.
+// enlist adds a process of a new name, and returns nil then; or it returns the process that has the name. starting is
+// held.
 func (s *Supervisor) enlist(spec Spec) (*process, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ending {
+	known, ending := s.find(spec.Name), s.ending
+	s.mu.Unlock()
+	switch {
+	case ending:
 		return nil, ErrEnded
-	}
-	if p := s.find(spec.Name); p != nil {
+	case known != nil:
 		// Only Start takes a process out of Stopped, and starting is held: what is Stopped here answers at once. Any other
 		// may be inside a launch that hangs, and is not asked.
 		if st, _ := s.board.get(spec.Name); st.State != Stopped {
 			return nil, nameTaken(st.State)
 		}
-		return p, nil
+		return known, nil
 	}
-	p := newProcess(spec.Name, s.board, s.voice, s.newLauncher(spec.Name))
-	if err := p.machine.start(time.Now(), spec); err != nil {
+	p := newProcess(spec.Name, s.board, s.log, s.newLauncher(spec.Name))
+	if err := p.machine.start(time.Now(), spec); err != nil { // which logs, and so not under mu
 		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending {
+		return nil, ErrEnded
 	}
 	p.publish()
 	s.processes = append(s.processes, p)

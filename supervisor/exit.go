@@ -1,10 +1,13 @@
 package supervisor
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,7 +38,8 @@ func exitOf(status syscall.WaitStatus) Exit {
 	return Exit{Code: status.ExitStatus()}
 }
 
-// String says it for a person, with the last line that the process wrote, or with the one that a Go program's panic begins with.
+// String says it for a person, with the last line that the process wrote, or with the one that a Go program's panic
+// begins with. An end in order needs no explanation.
 func (e Exit) String() string {
 	text := fmt.Sprintf("exited with code %d", e.Code)
 	if e.Signal != "" {
@@ -44,7 +48,7 @@ func (e Exit) String() string {
 	if e.OutOfMemory {
 		text += " (out of memory)"
 	}
-	if line := tellingLine(e.Tail); line != "" {
+	if line := tellingLine(e.Tail); line != "" && !(e.Asked && e.Code == 0) {
 		text += ": " + line
 	}
 	return text
@@ -64,6 +68,32 @@ func tellingLine(text string) string {
 			break
 		}
 	}
-	line = strings.TrimSpace(line)
-	return strings.ToValidUTF8(line[:min(len(line), lineLimit)], "")
+	line = printable(message(line))
+	return strings.ToValidUTF8(line[:min(len(line), lineLimit)], "") // a character may have been cut in two
+}
+
+// message is what a line says that is JSON, as zap, slog and klog write it. Any other line is its own message.
+func message(line string) string {
+	var m struct{ Msg, Error, Err string }
+	_ = json.Unmarshal([]byte(line), &m) // what is no such line leaves Msg empty
+	if m.Msg == "" {
+		return line
+	}
+	if why := cmp.Or(m.Error, m.Err); why != "" {
+		return m.Msg + ": " + why
+	}
+	return m.Msg
+}
+
+// printable drops what a terminal would obey instead of showing it.
+func printable(line string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(line, "")))
 }

@@ -21,6 +21,8 @@ type host struct {
 
 func (h *host) close() { h.output.close() }
 
+func (h *host) dropped() int64 { return h.output.dropped.Load() }
+
 // launch starts the program inside its group, with a pipe of ours as its output. It is *os.File on both sides, so that no
 // goroutine of os/exec waits for the end of a pipe that a grandchild may hold open for ever.
 func (h *host) launch(spec Spec) (running, error) {
@@ -54,7 +56,7 @@ func (h *host) launch(spec Spec) (running, error) {
 	}
 	g.joined(cmd.Process.Pid)
 	c := &child{
-		cmd: cmd, group: g, name: spec.Name, voice: h.output.voice, reader: h.output.follow(reader),
+		cmd: cmd, group: g, name: spec.Name, log: h.output.log, reader: h.output.follow(reader),
 		exitLeft: make(chan Exit, 1), exitGone: make(chan Exit, 1),
 	}
 	go c.wait() // ends when the process does, which only the kernel can delay; loop waits for what it sends
@@ -96,7 +98,7 @@ type child struct {
 	group              group
 	reader             *follower
 	name               string
-	voice              *voice
+	log                *slog.Logger
 	exitLeft, exitGone chan Exit // room for one each: wait never waits
 
 	mu     sync.Mutex
@@ -147,7 +149,7 @@ func (c *child) wait() {
 			break
 		}
 		if !said {
-			c.voice.say(slog.LevelWarn, "what a process has started cannot be killed", "process", c.name, "error", err)
+			c.log.Warn("what a process has started cannot be killed", "process", c.name, "error", err)
 		}
 		said = true
 	}

@@ -50,6 +50,8 @@ func (g *stage) supervisor() (*Supervisor, func() error) {
 
 func (g *stage) close() {}
 
+func (g *stage) dropped() int64 { return 0 }
+
 func (g *stage) launch(spec Spec) (running, error) {
 	if g.hang != nil {
 		<-g.hang

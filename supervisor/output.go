@@ -23,9 +23,9 @@ const (
 // output takes what all runs of one process write to its sink, without ever making a run wait.
 type output struct {
 	name    string
-	voice   *voice
+	log     *slog.Logger
 	queue   chan []byte
-	dropped atomic.Int64 // bytes since the last that was written
+	dropped atomic.Int64 // bytes
 	begun   sync.Once
 	sink    sink
 	done    chan struct{} // closed when all is written
@@ -36,8 +36,8 @@ type sink interface {
 	io.WriteCloser
 }
 
-func newOutput(name string, to sink, voice *voice) *output {
-	return &output{name: name, voice: voice, sink: to, queue: make(chan []byte, queueLength), done: make(chan struct{})}
+func newOutput(name string, to sink, log *slog.Logger) *output {
+	return &output{name: name, log: log, sink: to, queue: make(chan []byte, queueLength), done: make(chan struct{})}
 }
 
 // follow begins to read what a run writes.
@@ -60,15 +60,16 @@ func (o *output) put(chunk []byte) {
 // write is the goroutine of the sink. It says once that writing fails, and once that it works again.
 func (o *output) write() {
 	defer close(o.done)
-	failing := false
+	failing, said := false, int64(0)
 	for chunk := range o.queue {
 		n, err := o.sink.Write(chunk)
-		o.dropped.Add(int64(len(chunk) - n))
+		dropped := o.dropped.Add(int64(len(chunk) - n))
 		switch {
 		case err != nil && !failing:
-			o.voice.say(slog.LevelWarn, "the output of a process cannot be written and is dropped", "process", o.name, "error", err)
-		case err == nil && len(o.queue) == 0 && o.dropped.Load() > 0: // once it has caught up, not once a chunk
-			o.voice.say(slog.LevelWarn, "output of a process was dropped", "process", o.name, "bytes", o.dropped.Swap(0))
+			o.log.Warn("the output of a process cannot be written and is dropped", "process", o.name, "error", err)
+		case err == nil && len(o.queue) == 0 && dropped > said: // once it has caught up, not once a chunk
+			o.log.Warn("output of a process was dropped", "process", o.name, "bytes", dropped-said)
+			said = dropped
 		}
 		failing = err != nil
 	}

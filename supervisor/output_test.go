@@ -4,16 +4,18 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 )
 
 // TestOutputThatCannotBeWrittenHoldsNothingUp floods logs that fail, hang or are away: the process can write all it wants, is
@@ -56,7 +58,7 @@ func TestOutputThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 			log := filepath.Join(dir, "it.log")
 			to := prepare(t, log)
 			s := New(Config{Log: slog.New(slog.NewTextHandler(logTo{t}, nil))})
-			out := newOutput("it", to, s.voice)
+			out := newOutput("it", to, s.log)
 			s.newLauncher = func(string) launcher { return &host{output: out} }
 			t.Cleanup(func() { thaw(log, out.done) })
 			runUntilCleanup(t, s)
@@ -97,38 +99,77 @@ func thaw(path string, done <-chan struct{}) {
 	<-done
 }
 
-func TestALogThatBlocksHoldsNothingUp(t *testing.T) {
-	t.Parallel()
-	var blocked blockedWriter
-	blocked.mu.Lock()
-	s := New(Config{Log: slog.New(slog.NewTextHandler(&blocked, nil)), LogDir: t.TempDir()})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	file := filepath.Join(t.TempDir(), "notes")
-	for range voiceLines/5 + 1 { // a start and a stop are five lines
-		start(t, s, childSpec(t, "it", "exit", "1", "no"))
-		ready(t, s, "it")
-		stop(t, s, "it")
-	}
-	start(t, s, childSpec(t, "it", "polite", file, "it"))
-	eventually(t, "it runs", func() bool { return len(notes(t, file)) == 1 })
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if s.voice.lost.Load() == 0 {
-		t.Error("no line was lost: the log did not block")
-	}
-	blocked.mu.Unlock()
+// refusing is a sink that fails while it has an error, and hangs while it has a gate that is not open.
+type refusing struct {
+	err   error
+	gate  chan struct{}
+	wrote bytes.Buffer
 }
 
-type blockedWriter struct{ mu sync.Mutex }
+func (r *refusing) Write(p []byte) (int, error) {
+	if r.gate != nil {
+		<-r.gate
+	}
+	if r.err != nil {
+		return 0, r.err
+	}
+	return r.wrote.Write(p)
+}
 
-func (b *blockedWriter) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(p), nil
+func (r *refusing) Close() error { return nil }
+
+func TestOutputThatIsDroppedIsCountedAndSaidOnceAGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		to := &refusing{}
+		out := newOutput("it", to, slog.New(slog.NewTextHandler(&log, nil)))
+		go out.write()
+		put := func(err error, chunks ...string) {
+			to.err = err
+			for _, chunk := range chunks {
+				out.put([]byte(chunk))
+				synctest.Wait()
+			}
+		}
+		full := errors.New("the disk is full")
+		put(full, "four", "more")
+		put(nil, "kept")
+		put(full, "six more")
+		put(nil, "kept", "kept")
+		to.gate = make(chan struct{})
+		put(nil, "hangs")
+		for range queueLength + 3 {
+			put(nil, "x")
+		}
+		close(to.gate)
+		close(out.queue)
+		<-out.done
+		if got, want := out.dropped.Load(), int64(4+4+8+3); got != want {
+			t.Errorf("%d bytes were dropped, want %d", got, want)
+		}
+		var said []string
+		for line := range strings.Lines(log.String()) {
+			_, line, _ = strings.Cut(line, "msg=")
+			said = append(said, strings.TrimSpace(line))
+		}
+		fails := `"the output of a process cannot be written and is dropped" process=it error="the disk is full"`
+		dropped := `"output of a process was dropped" process=it bytes=`
+		want := []string{fails, dropped + "8", fails, dropped + "8", dropped + "3"}
+		if !slices.Equal(said, want) {
+			t.Errorf("the log says\n%s\nwant\n%s", strings.Join(said, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}
+
+func TestWhatIsDroppedIsInTheStatus(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "it.log")
+	if err := os.Symlink("/dev/full", log); err != nil {
+		t.Fatal(err)
+	}
+	s := begin(t, Config{LogDir: filepath.Dir(log)})
+	start(t, s, childSpec(t, "it", "exit", "7", "four"))
+	eventually(t, "the loss is shown", func() bool { return s.Status()[0].OutputDropped >= int64(len("four\n")) })
 }
 
 func TestOutputGoesToAFileAndItsPredecessor(t *testing.T) {
@@ -217,6 +258,81 @@ func TestOutputOnSharedStderrIsPrefixedByLine(t *testing.T) {
 	}
 }
 
+// A person removes a log to make room, or puts it aside, or empties it. What comes then is to be found, and the room is
+// to be free.
+func TestALogThatIsTakenAwayIsWrittenAnew(t *testing.T) {
+	for name, take := range map[string]func(path string) error{
+		"removed":  os.Remove,
+		"moved":    func(path string) error { return os.Rename(path, path+".mine") },
+		"replaced": func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)) },
+		"emptied":  func(path string) error { return os.Truncate(path, 0) },
+		"its folder is removed": func(path string) error {
+			return os.RemoveAll(filepath.Dir(path))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "log", "it.log")
+			l := &logFile{path: path, limit: 10}
+			defer l.Close()
+			for _, line := range []string{"one\n", "two\n"} {
+				if _, err := l.Write([]byte(line)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := take(path); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := l.Write([]byte("three\n")); n != 6 || err != nil {
+				t.Error(n, err)
+			}
+			if got, err := os.ReadFile(path); err != nil || string(got) != "three\n" {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestALogGoesOnWhereTheRunBeforeEnded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "it.log")
+	for _, line := range []string{"first\n", "second\n"} {
+		l := &logFile{path: path, limit: logLimit}
+		if _, err := l.Write([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "first\nsecond\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// After an error the file is opened again: the disk below may have been mounted anew.
+func TestALogIsOpenedAgainAfterAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "it.log")
+	l := &logFile{path: path, limit: logLimit}
+	defer l.Close()
+	if _, err := l.Write([]byte("one\n")); err != nil {
+		t.Fatal(err)
+	}
+	readOnly, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.file.Close()
+	l.file = readOnly
+	if n, err := l.Write([]byte("lost\n")); n != 0 || err == nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := l.Write([]byte("two\n")); err != nil {
+		t.Error(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "one\ntwo\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 func TestTailBeginsWithAWholeLine(t *testing.T) {
 	f := &follower{done: make(chan struct{})}
 	close(f.done)
@@ -229,6 +345,21 @@ func TestTailBeginsWithAWholeLine(t *testing.T) {
 	}
 }
 
+// The tail is cut at once and ends then: what is left may begin in the middle of a line, or right at a line.
+func TestTailThatWasCutBeginsWithAWholeLine(t *testing.T) {
+	for name, tc := range map[string]struct{ before, want string }{
+		"in a line": {strings.Repeat("x", tailSize+1) + "yy\n", strings.Repeat("z", tailSize-1-2) + "\n"},
+		"at a line": {strings.Repeat("x", tailSize) + "\n", strings.Repeat("z", tailSize-1) + "\n"},
+	} {
+		f := &follower{done: make(chan struct{})}
+		close(f.done)
+		f.keep([]byte(tc.before + tc.want))
+		if tail := f.finish(0); tail != tc.want {
+			t.Errorf("%s: %d bytes, %.5q..., want %d, %.5q...", name, len(tail), tail, len(tc.want), tc.want)
+		}
+	}
+}
+
 func TestAPanicsFirstLineIsTheReason(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -236,10 +367,35 @@ func TestAPanicsFirstLineIsTheReason(t *testing.T) {
 		"one\ntwo\n\n": "two",
 		"log\npanic: no such member\n\ngoroutine 1 [running]:\nmain.main()\n\tmain.go:18 +0x5e\n": "panic: no such member",
 		"fatal error: all goroutines are asleep - deadlock!\n\ngoroutine 1 [select]:\n":           "fatal error: all goroutines are asleep - deadlock!",
-		"don't panic: all is well\nlast": "last",
+		"don't panic: all is well\nlast":                                 "last",
+		"bad flag \x1b[2J\x1b]0;owned\x07 \x00end\tof\u202eline\xff\r\n": "bad flag [2J]0;owned end ofline",
+		`{"level":"fatal","ts":"2026-11-22T16:09:41Z","caller":"etcdmain/etcd.go:204","msg":"discovery failed","error":"no\u001b room"}`: "discovery failed: no room",
+		`{"level":"ERROR","msg":"run","err":"exit status 1"}`:                                                                            "run: exit status 1",
+		`{"msg":"member","error":{"code":5}}`:                                                                                            "member",
+		`{"note":"no log line"}`:                                                                                                         `{"note":"no log line"}`,
+		strings.Repeat("x", lineLimit-1) + "é":                                                                                           strings.Repeat("x", lineLimit-1),
+		strings.Repeat("x", lineLimit) + "y":                                                                                             strings.Repeat("x", lineLimit),
 	} {
 		if got := tellingLine(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestAnEndInOrderNeedsNoExplanation(t *testing.T) {
+	t.Parallel()
+	tail := `{"level":"info","msg":"closed etcd server"}` + "\n"
+	for _, tc := range []struct {
+		exit Exit
+		want string
+	}{
+		{Exit{Asked: true, Tail: tail}, "exited with code 0"},
+		{Exit{Asked: true, Code: 1, Tail: tail}, "exited with code 1: closed etcd server"},
+		{Exit{Tail: tail}, "exited with code 0: closed etcd server"},
+		{Exit{Asked: true, Code: -1, Signal: "SIGKILL", Tail: tail}, "was killed by SIGKILL: closed etcd server"},
+	} {
+		if got := tc.exit.String(); got != tc.want {
+			t.Errorf("%q, want %q", got, tc.want)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 type launcher interface {
 	// launch starts a run. An error means that nothing was started, and nothing of a former run was found alive.
 	launch(spec Spec) (running, error)
+	// dropped is how many bytes of the runs' output were lost. It may be called at any time.
+	dropped() int64
 	// close is called once, when nothing runs and nothing will be launched.
 	close()
 }
@@ -32,7 +34,7 @@ type running interface {
 type process struct {
 	name     string
 	board    *board
-	voice    *voice
+	log      *slog.Logger
 	launcher launcher
 	machine  machine
 
@@ -49,9 +51,9 @@ type process struct {
 	ended chan struct{} // closed by the loop at its end
 }
 
-func newProcess(name string, board *board, voice *voice, launcher launcher) *process {
+func newProcess(name string, board *board, log *slog.Logger, launcher launcher) *process {
 	p := &process{
-		name: name, board: board, voice: voice, launcher: launcher,
+		name: name, board: board, log: log, launcher: launcher,
 		inbox: newInbox(), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 	p.machine = machine{state: Stopped, jitter: rand.Float64, moved: p.moved}
@@ -135,7 +137,7 @@ func (p *process) do(a act) {
 		}
 	}
 	if err != nil {
-		p.voice.say(slog.LevelWarn, "a process could not be signalled", "process", p.name, "error", err)
+		p.log.Warn("a process could not be signalled", "process", p.name, "error", err)
 	}
 }
 
@@ -211,7 +213,8 @@ func (p *process) moved(from, to State, why string) {
 	if to == Degraded || to == Backoff || to == Parked {
 		level = slog.LevelWarn
 	}
-	p.voice.say(level, "process changed state", "process", p.name, "from", string(from), "to", string(to), "reason", why)
+	p.log.Log(context.Background(), level, "process changed state",
+		"process", p.name, "from", string(from), "to", string(to), "reason", why)
 }
 
 // leave ends the loop. A run that is still there was blocked in the kernel, or its launch was and has come back too late: it

@@ -37,12 +37,11 @@ const (
 )
 
 // logFile is a file and one predecessor. It is opened at the first write and again after an error, so that a disk that is
-// repaired or mounted late is used.
+// repaired or mounted late is used, and where the path names another file: somebody has moved or removed the log.
 type logFile struct {
 	path  string
 	limit int64
 	file  *os.File
-	size  int64
 }
 
 func (l *logFile) Write(data []byte) (int, error) {
@@ -50,7 +49,6 @@ func (l *logFile) Write(data []byte) (int, error) {
 		return 0, err
 	}
 	n, err := l.file.Write(data)
-	l.size += int64(n)
 	if err != nil {
 		return n, errors.Join(err, l.Close())
 	}
@@ -58,9 +56,10 @@ func (l *logFile) Write(data []byte) (int, error) {
 }
 
 func (l *logFile) open() error {
-	if l.file != nil {
+	if l.file != nil && l.named() {
 		return nil
 	}
+	_ = l.Close() // nothing is lost with it: what was written is the kernel's
 	if err := os.MkdirAll(filepath.Dir(l.path), logFolderMode); err != nil {
 		return err
 	}
@@ -75,14 +74,24 @@ func (l *logFile) open() error {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	l.file, l.size = file, info.Size()
+	l.file = file
 	return nil
 }
 
-// rotate puts a full file aside; the next write opens a new one.
+// named reports whether the open file is what the path names. Else who removes a log would get neither room nor a log.
+func (l *logFile) named() bool {
+	named, err := os.Stat(l.path)
+	if err != nil {
+		return false
+	}
+	open, err := l.file.Stat()
+	return err == nil && os.SameFile(open, named)
+}
+
+// rotate puts a full file aside; the next write opens a new one. It asks for the size: somebody may have cut the file.
 func (l *logFile) rotate() error {
-	if l.size < l.limit {
-		return nil
+	if info, err := l.file.Stat(); err != nil || info.Size() < l.limit {
+		return err
 	}
 	return errors.Join(l.Close(), os.Rename(l.path, l.path+".1"))
 }

@@ -68,4 +68,6 @@ type Status struct {
 	Reason string `json:"reason"`
 	// PID is 0 while no process runs.
 	PID int `json:"pid,omitempty"`
+	// OutputDropped is how many bytes of its output its log did not take, since the supervisor began.
+	OutputDropped int64 `json:"outputDropped,omitempty"`
 }

@@ -37,7 +37,7 @@ import (
 // Config is what a Supervisor needs from its owner. The zero value works: no log, output to stderr or the journal,
 // process groups, and an empty environment.
 type Config struct {
-	// Log gets one line for each transition; nil: nothing is logged. A log that blocks loses lines, it holds up nothing.
+	// Log gets one line for each transition; nil: nothing is logged. It must not block: supervision waits for it.
 	Log *slog.Logger
 	// LogDir gets NAME.log with what each process writes, and NAME.log.1 with what it wrote before that; it is made if
 	// absent. Empty: the journal with the process's name as identifier or, where no journal runs, stderr.
@@ -53,7 +53,7 @@ type Config struct {
 type Supervisor struct {
 	cfg   Config
 	board *board
-	voice *voice
+	log   *slog.Logger
 	// newLauncher makes what starts the processes of one name; tests put an imitation here.
 	newLauncher func(name string) launcher
 
@@ -74,13 +74,10 @@ func New(cfg Config) *Supervisor {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Supervisor{cfg: cfg, board: newBoard(), voice: newVoice(log), after: map[string][]string{}}
+	s := &Supervisor{cfg: cfg, board: newBoard(), log: log, after: map[string][]string{}}
 	s.newLauncher = func(name string) launcher {
-		return &host{
-			cgroup: cfg.Cgroup,
-			env:    childEnv(cfg.Env),
-			output: newOutput(name, openSink(cfg.LogDir, name), s.voice),
-		}
+		out := newOutput(name, openSink(cfg.LogDir, name), log)
+		return &host{cgroup: cfg.Cgroup, env: childEnv(cfg.Env), output: out}
 	}
 	return s
 }
@@ -96,14 +93,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	ended := make(chan struct{})
-	var speaker sync.WaitGroup
-	speaker.Go(func() { s.voice.speak(ended) })
 	<-ctx.Done()
 	err := s.stopAll()
 	waitAtMost(&s.loops, lingerPatience)
-	close(ended)
-	waitAtMost(&speaker, lingerPatience)
 	return err
 }
 
