@@ -70,14 +70,19 @@ type Notifier interface {
 
 // Config is what the agent needs of its VM.
 type Config struct {
-	Log      *slog.Logger
+	// Log must not block: the boot, the stop and the supervision of children write to it.
+	Log *slog.Logger
+	// LogLoss says what of Log was lost; nil where nothing can be.
+	LogLoss  func() LogLoss
 	Metadata Metadata
 	Open     func(ctx context.Context, self replica.Identity, c *replica.Cluster) (Cloud, error)
 	Notify   Notifier
 	// Baked is the configuration that the image brings, which the instance's attribute overrides; it may not exist.
 	Baked string
-	// RunDir is on a tmpfs: sockets, and what is true of this boot alone. LogDir takes the components' logs.
-	RunDir, LogDir string
+	// RunDir is on a tmpfs: sockets, and what is true of this boot alone. LogDir takes the components' logs; empty: the
+	// journal does. FilesDir takes what is a file in any case: the audit log, and what the building of a restore's
+	// directory prints.
+	RunDir, LogDir, FilesDir string
 	// HostsFile is /etc/hosts.
 	HostsFile string
 	// MetricsAddress is where Prometheus' text is served, without authentication: an address on loopback. Empty: on the socket alone.

@@ -281,7 +281,11 @@ func (c *components) observe(now time.Time) {
 			late = append(late, fmt.Errorf("%s (%s): %s", s.Name, c.started[s.Name].spec.Path, d.why))
 		}
 	}
-	c.wait(componentNotReady, oneLine(late), "It is started again by itself. What it says is in "+c.logDir+", in the log of its name.")
+	logs := c.logDir
+	if logs == "" {
+		logs = "the journal"
+	}
+	c.wait(componentNotReady, oneLine(late), "It is started again by itself. What it says is in "+logs+", in the log of its name.")
 }
 
 // with adds what a component is now. Why it ended stays the reason while it is started again: that it does not answer yet says less.

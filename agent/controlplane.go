@@ -58,7 +58,8 @@ func (a *Agent) awaitAPIServer(ctx context.Context, in joined) (joined, error) {
 // componentsInput says how the control plane has to run, as far as the disk and the configuration say it.
 func (a *Agent) componentsInput(in identified) controlplane.Input {
 	return controlplane.Input{
-		Identity: in.self, Cluster: in.cluster, Files: a.files, Signing: a.canSign(), LogDir: a.cfg.LogDir, RunDir: a.cfg.RunDir,
+		Identity: in.self, Cluster: in.cluster, Files: a.files, Signing: a.canSign(), LogDir: a.cfg.FilesDir,
+		RunDir: a.cfg.RunDir,
 	}
 }
 

@@ -24,11 +24,11 @@ func (a *Agent) makeDirectory(ctx context.Context, work etcdmember.Making) error
 		return err
 	}
 	// On a new boot disk nothing has logged yet: the supervisor makes the folder for the first child, and none has run.
-	err := os.MkdirAll(a.cfg.LogDir, 0o700)
+	err := os.MkdirAll(a.cfg.FilesDir, 0o700)
 	if err != nil {
 		return fmt.Errorf("make the directory of a restore: %w", err)
 	}
-	log, err := os.OpenFile(filepath.Join(a.cfg.LogDir, "make-directory.log"), os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
+	log, err := os.OpenFile(filepath.Join(a.cfg.FilesDir, "make-directory.log"), os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("make the directory of a restore: %w", err)
 	}

@@ -27,10 +27,14 @@ var (
 	metricAge   = describe("quorate_record_age_seconds", "How long ago the record was last read. No series: it was not read yet.")
 	metricSaved = describe("quorate_snapshot_age_seconds", "How long ago the newest verified snapshot of this epoch was taken. No series: there is none, or it is not known yet.")
 	metricStash = describe("quorate_archive_bytes", "What the archived directories of former members take on the data disk. No series: it was not looked at yet.")
+	metricLines = describe("quorate_log_lines_dropped_total",
+		"Lines of the agent's log that were lost because its stderr did not take them.")
+	metricBytes = describe("quorate_output_bytes_dropped_total",
+		"Bytes of a component's output that were lost because its log did not take them.", "component")
 	metricSteps = describe("quorate_steps_total", "Steps of the membership that this agent took; outcome is done or failed.", "act", "outcome")
 )
 
-var metrics = []*prometheus.Desc{metricReady, metricPhase, metricRow, metricWait, metricState, metricLeads, metricEpoch, metricTerm, metricAge, metricSaved, metricStash, metricSteps}
+var metrics = []*prometheus.Desc{metricReady, metricPhase, metricRow, metricWait, metricState, metricLeads, metricEpoch, metricTerm, metricAge, metricSaved, metricStash, metricLines, metricBytes, metricSteps}
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
@@ -71,6 +75,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	if archives != nil {
 		gauge(metricStash, float64(archives.Bytes))
 	}
+	c.collectLosses(ch)
 	state, leads := "none", false
 	if m != nil {
 		for _, b := range m.Shown().Blocked {
@@ -86,6 +91,17 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(metricState, one(s == state), s)
 	}
 	gauge(metricLeads, one(leads))
+}
+
+// collectLosses says what of the logs was lost.
+func (c collector) collectLosses(ch chan<- prometheus.Metric) {
+	counter := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+	}
+	counter(metricLines, float64(c.logLoss().Lines))
+	for _, s := range c.supervisor.Status() {
+		counter(metricBytes, float64(s.OutputDropped), s.Name)
+	}
 }
 
 func collectMembership(ch chan<- prometheus.Metric, gauge func(*prometheus.Desc, float64, ...string), m *etcdmember.Membership, now time.Time) {

@@ -6,9 +6,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/quorate/quorate/supervisor"
 )
 
 // scraped is what a scrape shows now.
@@ -100,5 +103,46 @@ func TestTheReadmeListsTheMetrics(t *testing.T) {
 	}
 	for name := range listed {
 		t.Errorf("README.md lists %s, which nothing shows", name)
+	}
+}
+
+func TestLossesOfLogsAreInStatusAndMetrics(t *testing.T) {
+	a := newVM(t).agent()
+	lines := `(?m)^quorate_log_lines_dropped_total (\d+)$`
+	if s := a.status(t.Context()); s.LogLoss != nil || !regexp.MustCompile(lines).MatchString(scraped(t, a)) {
+		t.Errorf("nothing can be lost, and it shows %+v", s.LogLoss)
+	}
+	loss := LogLoss{}
+	a.cfg.LogLoss = func() LogLoss { return loss }
+	if s := a.status(t.Context()); s.LogLoss != nil {
+		t.Errorf("nothing was lost, and it shows %+v", s.LogLoss)
+	}
+	loss = LogLoss{Lines: 17, Error: "broken pipe"}
+	if s := a.status(t.Context()); s.LogLoss == nil || *s.LogLoss != loss {
+		t.Errorf("it shows %+v", s.LogLoss)
+	}
+	if m := regexp.MustCompile(lines).FindStringSubmatch(scraped(t, a)); m == nil || m[1] != "17" {
+		t.Errorf("the metrics say %q", m)
+	}
+
+	if err := os.MkdirAll(a.cfg.LogDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/dev/full", filepath.Join(a.cfg.LogDir, "talks.log")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.supervisor.Run(ctx) }()
+	talks := supervisor.Spec{Name: "talks", Path: "/bin/sh", Args: []string{"-c", "printf 12345; exec sleep 60"}}
+	if err := a.supervisor.Start(talks); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the loss is shown", func() bool {
+		return strings.Contains(scraped(t, a), `quorate_output_bytes_dropped_total{component="talks"} 5`)
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

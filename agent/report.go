@@ -47,6 +47,9 @@ func (a *Agent) status(ctx context.Context) Status {
 	cluster, membership, leases, files := a.cluster, a.membership, a.leases, a.files
 	a.mu.Unlock()
 	s.Components = append([]supervisor.Status{}, a.supervisor.Status()...)
+	if loss := a.logLoss(); loss != (LogLoss{}) {
+		s.LogLoss = &loss
+	}
 	if cluster != nil {
 		s.Cluster.Name = cluster.Name
 		expiries, _ := certs.Expiries(files) // those that cannot be read are missing in the list, which says it
@@ -62,6 +65,13 @@ func (a *Agent) status(ctx context.Context) Status {
 		}
 	}
 	return s
+}
+
+func (a *Agent) logLoss() LogLoss {
+	if a.cfg.LogLoss == nil {
+		return LogLoss{}
+	}
+	return a.cfg.LogLoss()
 }
 
 // roomFirst puts the wait for room on the data disk before all others: they may well follow from it.

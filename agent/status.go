@@ -26,8 +26,17 @@ type Status struct {
 	Snapshots *SnapshotStatus `json:"snapshots,omitempty"`
 	// Archives is nil until the boot is done.
 	Archives *ArchiveStatus `json:"archives,omitempty"`
+	// LogLoss is nil while nothing of the agent's own log was lost. Of a component's output the component's status says it.
+	LogLoss *LogLoss `json:"logLoss,omitempty"`
 	// Blocked is empty while nothing waits.
 	Blocked []Blocked `json:"blocked"`
+}
+
+// LogLoss says what of the agent's log was lost since the agent began.
+type LogLoss struct {
+	Lines uint64 `json:"lines"`
+	// Error is why the last line could not be written; empty while lines flow, and where they are only not taken.
+	Error string `json:"error,omitempty"`
 }
 
 // ReplicaStatus says who this is and how far its boot has come.

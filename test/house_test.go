@@ -22,7 +22,7 @@ var floors = []string{
 	"cmd/quorate", "cmd/localgce",
 	"test/bench", "test",
 	"agent", "controlplane", "etcdmember", "certs", "systemd", "supervisor", "images",
-	"internal/record", "internal/gce", "internal/localgce", "internal/replica", "internal/durable",
+	"internal/record", "internal/gce", "internal/localgce", "internal/replica", "internal/durable", "internal/asynclog",
 }
 
 // soleImporters say which package alone may import a library, so that its ways stay in one room.
@@ -38,6 +38,7 @@ var soleImporters = map[string]string{
 	"cloud.google.com/go/storage":           "", // it brings gRPC's service mesh
 	"google.golang.org/api/compute":         "internal/gce",
 	"google.golang.org/api/storage":         "internal/record",
+	"k8s.io/klog":                           "cmd/quorate",
 	"k8s.io/client-go/kubernetes":           "agent",
 	"k8s.io/client-go/tools/leaderelection": "agent",
 	"github.com/fsouza/fake-gcs-server":     "", // tests alone

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/internal/asynclog"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/supervisor"
 	"github.com/quorate/quorate/systemd"
@@ -37,23 +38,15 @@ func newAgent() *cobra.Command {
 		Long: `Boot this master and keep it running.
 
 It reads who it is and which cluster it belongs to from the metadata server, takes its place in etcd, runs the control plane,
-and stays. It needs no argument: systemd's ` + agentUnit + ` starts it. SIGTERM stops everything in reverse order.`,
+and stays. It needs no argument: systemd's ` + agentUnit + ` starts it. SIGTERM stops everything in reverse order,
+and SIGHUP does the same.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := requireRoot("the agent"); err != nil {
-				return err
-			}
-			release, err := beTheOnlyAgent(run)
-			if err != nil {
-				return err
-			}
-			defer release()
-			err = runAgent(cmd.Context(), run, logs)
-			writeLastEnd(run, err, time.Now())
-			return err
+			log := openAgentLog()
+			return endLog(log, onlyAgent(cmd.Context(), log, run, logs))
 		},
 	}
-	cmd.Flags().StringVar(&logs, "log-dir", logDir, "where the components' logs go")
+	cmd.Flags().StringVar(&logs, "log-dir", logDir, `where the components' logs go; "" is the journal`)
 	addRunDir(cmd, &run)
 	return cmd
 }
@@ -64,12 +57,27 @@ func addRunDir(cmd *cobra.Command, run *string) {
 	cobra.CheckErr(cmd.Flags().MarkHidden("run-dir"))
 }
 
-func runAgent(ctx context.Context, run, logs string) error {
+// onlyAgent runs the agent, unless this machine has one.
+func onlyAgent(ctx context.Context, log *asynclog.Log, run, logs string) error {
+	if err := requireRoot("the agent"); err != nil {
+		return err
+	}
+	release, err := beTheOnlyAgent(run)
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = runAgent(ctx, log, run, logs)
+	writeLastEnd(run, err, time.Now())
+	return err
+}
+
+func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error {
+	log := async.Logger
 	env, err := systemd.TakeEnvironment()
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{ReplaceAttr: dropTime}))
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -83,10 +91,11 @@ func runAgent(ctx context.Context, run, logs string) error {
 	watchdog := systemd.NewWatchdog(notifier, log, systemd.Check{Name: "agent", Run: alive(agent.SocketPath(run))})
 	metadata := gce.NewMetadata(gce.MetadataConfig{Log: log})
 	cfg := agent.Config{
-		Log: log, Metadata: metadata, Open: cloudOpener(metadata), Notify: leanNotifier{notifier, log},
-		Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: filepath.Clean(logs), HostsFile: hostsFile,
-		MetricsAddress: metricsAddress,
-		Self:           self, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
+		Log: log, LogLoss: logLoss(async),
+		Metadata: metadata, Open: cloudOpener(metadata), Notify: leanNotifier{notifier, log},
+		Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: logs, FilesDir: cmp.Or(logs, logDir),
+		HostsFile: hostsFile, MetricsAddress: metricsAddress,
+		Self: self, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
 		SaveSnapshot: saverChild(log, self, filepath.Clean(run)),
 	}
 	// The watchdog is fed until the agent has stopped everything, not until it was asked to.
@@ -121,12 +130,4 @@ func ownCgroup() (string, error) {
 		return "", err
 	}
 	return dir, supervisor.PrepareCgroup(dir)
-}
-
-// dropTime leaves the time out where the journal or the VM's init stamps each line itself.
-func dropTime(groups []string, a slog.Attr) slog.Attr {
-	if len(groups) == 0 && a.Key == slog.TimeKey && os.Getenv("JOURNAL_STREAM") != "" {
-		return slog.Attr{}
-	}
-	return a
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,7 +26,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 // execute runs a command. All that it prints passes a visibleWriter, its error too.
 func execute(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	// SIGTERM ends the agent in order; a second one is ignored while it does: the unit's TimeoutStopSec is the limit.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	defer stop()
 	out, errs := &visibleWriter{to: stdout}, &visibleWriter{to: stderr}
 	defer out.Close()
@@ -37,10 +38,25 @@ func execute(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	for line := range strings.Lines(strings.TrimSpace(err.Error())) {
-		fmt.Fprintln(errs, "quorate: "+strings.TrimRight(line, "\n"))
+	if !errors.As(err, &loggedError{}) {
+		complain(errs, err)
 	}
 	return exitCode(err)
+}
+
+// endings are the signals that end a command in order. That of a terminal which closes is one, except under nohup(1).
+func endings() []os.Signal {
+	if signal.Ignored(syscall.SIGHUP) {
+		return []os.Signal{os.Interrupt, syscall.SIGTERM}
+	}
+	return []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+}
+
+// complain prints an error, each line of it with the program's name.
+func complain(to io.Writer, err error) {
+	for line := range strings.Lines(strings.TrimSpace(err.Error())) {
+		fmt.Fprintln(to, "quorate: "+strings.TrimRight(line, "\n"))
+	}
 }
 
 func newRoot() *cobra.Command {

@@ -26,6 +26,9 @@ func newRunEtcd() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%w; only the agent starts this command, with a file that it has written", err)
 			}
+			// Stderr is a pipe that the agent always reads. If the agent is dead, the next line ends this process by
+			// SIGPIPE. That is left so: a member without its agent must end, and what it acknowledged is on the disk,
+			// as for the SIGKILL that would come instead.
 			log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 			err = etcdmember.RunMember(cmd.Context(), cfg, log)
 			if errors.Is(err, etcdmember.ErrStalled) {

@@ -47,6 +47,24 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 	if s.Archives != nil && s.Archives.Count > 0 {
 		fmt.Fprintf(w, "\n%s\n", archiveText(s.Archives))
 	}
+	showLosses(w, s.Status)
+}
+
+// showLosses says which logs are not whole.
+func showLosses(w io.Writer, s agent.Status) {
+	if l := s.LogLoss; l != nil {
+		text := fmt.Sprintf("%d lines of the agent's log were dropped", l.Lines)
+		if l.Error != "" {
+			text += "; it cannot be written: " + l.Error
+		}
+		fmt.Fprintln(w)
+		printText(w, "", text)
+	}
+	for _, c := range s.Components {
+		if c.OutputDropped > 0 {
+			fmt.Fprintf(w, "\n%d bytes of the log of %s were dropped\n", c.OutputDropped, c.Name)
+		}
+	}
 }
 
 // encryptionText says how the apiserver writes, and what it reads besides.

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"google.golang.org/grpc/grpclog"
+	"k8s.io/klog/v2"
+
+	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/internal/asynclog"
+)
+
+// openAgentLog begins the agent's log on stderr. From then on nothing in this process waits for stderr or dies with it,
+// whether a journal stands still, a disk is full, or the reader is gone.
+func openAgentLog() *asynclog.Log {
+	// Go ends a process that writes to a broken stdout or stderr, unless SIGPIPE is heard somewhere. Ignoring it would do
+	// as well, but the children would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	l := asynclog.New(os.Stderr)
+	// Each of these writes to stderr by itself otherwise: net/http by way of log, client-go by klog, gRPC by grpclog.
+	slog.SetDefault(l.Logger)
+	klog.SetSlogLogger(l.Logger)
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, l))
+	return l
+}
+
+// logLoss is what the agent shows of the log's losses.
+func logLoss(l *asynclog.Log) func() agent.LogLoss {
+	return func() agent.LogLoss {
+		lost := l.Lost()
+		loss := agent.LogLoss{Lines: lost.Lines}
+		if lost.Err != nil {
+			loss.Error = lost.Err.Error()
+		}
+		return loss
+	}
+}
+
+// loggedError is an error that the agent's log has already, so that it is not printed again, on a stream that may hang.
+type loggedError struct{ error }
+
+// Unwrap keeps the exit code.
+func (e loggedError) Unwrap() error { return e.error }
+
+// endLog writes why the agent ended to the log, and gives the log a moment to come out.
+func endLog(l *asynclog.Log, err error) error {
+	if err != nil {
+		complain(l, err)
+		err = loggedError{err}
+	}
+	l.Close()
+	return err
+}
