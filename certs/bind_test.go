@@ -44,6 +44,7 @@ func TestALostBindingIsFoundInTheFilesBesideIt(t *testing.T) {
 	other, skips := testBundle(t), testBundle(t)
 	skips.Generation = 3
 	line := []*Bundle{first, knows, works}
+	sharing := changed(other, func(n *Bundle) { n.Generation, n.authorities[Kubernetes] = 3, first.authorities[Kubernetes] })
 	for name, c := range map[string]struct {
 		has     *Bundle
 		offered []*Bundle
@@ -51,6 +52,7 @@ func TestALostBindingIsFoundInTheFilesBesideIt(t *testing.T) {
 	}{
 		"the same one":                     {works, line[2:], true},
 		"the same one behind all others":   {works, line, true},
+		"the same one behind a stranger":   {sharing, []*Bundle{first, sharing}, true}, // some files come from both
 		"the next one":                     {knows, line, true},
 		"the next but one":                 {first, line, true},
 		"the first, and it has the last":   {works, line[:1], false},

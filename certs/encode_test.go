@@ -35,6 +35,22 @@ func TestBundleReadsBackAsItWasWritten(t *testing.T) {
 	}
 }
 
+func TestAGenerationStandsUnderItsNumber(t *testing.T) {
+	data, err := testBundle(t).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := DecodeGeneration(1, data); err != nil || b.Generation != 1 {
+		t.Errorf("%v, %v", b, err)
+	}
+	if _, err := DecodeGeneration(2, data); err == nil || !strings.Contains(err.Error(), "stands as generation 2 in the record") {
+		t.Error(err)
+	}
+	if _, err := DecodeGeneration(2, data[1:]); err == nil || !strings.Contains(err.Error(), "bundle generation 2: decode bundle: ") {
+		t.Error(err)
+	}
+}
+
 func TestNewBundleNeedsACluster(t *testing.T) {
 	if _, err := NewBundle("", t0); err == nil {
 		t.Error("made a bundle for no cluster")
