@@ -152,7 +152,8 @@ func TestARestoreDoesNotTakeTheComputeAPIsWordAlone(t *testing.T) {
 			if !x.silent { // it hears of the order, and says itself that it has stopped
 				c.must(t, c.SetBindFault(runs, "/srv/bucket", ""))
 			}
-			awaitWithin(t, 2*patience, "the restore is done", func() error {
+			// Two minutes of silence prove it; two more, where the order goes over to a survivor with a longer log.
+			awaitWithin(t, 3*patience, "the restore is done", func() error {
 				select {
 				case err := <-restored:
 					c.must(t, err)
