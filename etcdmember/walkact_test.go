@@ -216,13 +216,17 @@ func (w *world) finish(v *vm) bool {
 func (w *world) form(v *vm, epoch uint64) []func() bool {
 	return []func() bool{
 		func() bool { return v.etcd != nil || w.start(v) },
-		func() bool { return v.etcd != nil && (v.etcd.leads || w.elect(v)) },
+		func() bool { return v.etcd != nil && (w.leaderOf(v) != nil || w.elect(v)) },
 		func() bool {
 			if v.etcd == nil {
 				return false
 			}
-			w.commitAll(v)
-			if !w.linearizable(v) {
+			l := w.leaderOf(v) // others may have joined by now, and been given the leadership
+			if l == nil {
+				return false
+			}
+			w.commitAll(l)
+			if !w.linearizable(l) {
 				return false
 			}
 			v.disk.dir.marker = true
