@@ -50,6 +50,7 @@ guest: ## For one case of chaos, a machine with a clock of its own: qemu, and De
 
 chaos: build kubernetes etcd etcd-former guest ## 110 random VM losses under load, and every case in the rounds that find rare faults (root, about an hour)
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 10m -v -run ByOrders ./etcdmember
+	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 20m -v -run 'TestDocuments' ./controlplane
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 120m -v ./test
 
 bench: build kubernetes etcd ## Boots, repairs and write stalls against the floor; memory and idle CPU (root, about 25 minutes)
