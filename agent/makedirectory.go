@@ -11,10 +11,14 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/supervisor"
 )
 
 // makingStop is how long the process that makes a directory may take to end when it is told to. What it has made by then is of no use.
 const makingStop = 5 * time.Second
+
+// makingOOMScore and makingNice put it behind the agent: where the memory is too small for both, the agent stays.
+const makingOOMScore, makingNice = 500, 5
 
 // makeDirectory has a directory made for a restore, by this program as `quorate make-directory`: etcd's code may end its process at any time. It
 // dies with the agent, because the next one begins the work anew.
@@ -38,7 +42,14 @@ func (a *Agent) makeDirectory(ctx context.Context, work etcdmember.Making) error
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = makingStop
-	if err := cmd.Run(); err != nil {
+	err = cmd.Start()
+	if err == nil {
+		if err := supervisor.GiveWay(cmd.Process.Pid, makingOOMScore, makingNice); err != nil {
+			a.cfg.Log.Warn("let the making of a directory give way", "err", err.Error())
+		}
+		err = cmd.Wait()
+	}
+	if err != nil {
 		return fmt.Errorf("make the directory of a restore: %w: %s (%s has all of it)", err, lastLine(log), log.Name())
 	}
 	return nil

@@ -34,6 +34,19 @@ func TestADirectoryIsMadeByAProcessOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestAMakingEndsBeforeTheAgentWhereMemoryIsShort(t *testing.T) {
+	own, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, work := program(t, `until [ "$(cat /proc/$$/oom_score_adj)" -gt `+strings.TrimSpace(string(own))+` ]; do sleep 0.01; done; mkdir new`)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := a.makeDirectory(ctx, work); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWhatTheMakingComplainedOfIsTold(t *testing.T) {
 	a, work := program(t, "echo first >&2; echo 'quorate: it is broken' >&2; exit 1")
 	if err := a.makeDirectory(t.Context(), work); err == nil || !strings.Contains(err.Error(), "exit status 1: quorate: it is broken (") {

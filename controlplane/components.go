@@ -22,6 +22,24 @@ const (
 // kube-scheduler when it has released its lease.
 const stopTimeout = 10 * time.Second
 
+// A master that is short of memory or processors keeps the agent and etcd: the other replicas need that member, and its start
+// takes longest. The unit gives the agent an oom_score_adj of -998, between the kubelet's and containerd's -999 and the -997 of
+// critical static pods, and etcd inherits it. The kernel kills what has the most memory, and counts each point as a thousandth
+// of the machine's:
+//   - The apiserver, at -498, is killed before etcd, unless etcd has half of the machine's memory more than it has. With more
+//     than half of that memory it is killed before the machine's small programs: at -997, as critical static pods are, all of
+//     those would be killed first, and free nothing.
+//   - The others, at -398, are killed before an apiserver of their size: it serves more than them, and on two of three
+//     replicas they are spares.
+//
+// Niceness counts between the processes of one unit, as long as nothing gives their cgroups weights: at 5 steps the apiserver
+// has a quarter of a processor that etcd wants as well.
+const (
+	apiServerOOMScore = 500
+	componentOOMScore = 600
+	nice              = 5
+)
+
 // Input is all that decides how the control plane of one replica runs.
 type Input struct {
 	Identity replica.Identity
@@ -107,9 +125,11 @@ func (in Input) spec(name string, own flags) supervisor.Spec {
 		Args:        own.with(c.ExtraArgs),
 		Env:         environment(c.Env),
 		StopTimeout: stopTimeout,
+		OOMScore:    apiServerOOMScore,
+		Nice:        nice,
 	}
 	if name != replica.APIServer {
-		s.After = []string{replica.APIServer}
+		s.After, s.OOMScore = []string{replica.APIServer}, componentOOMScore
 	}
 	return s
 }

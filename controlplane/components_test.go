@@ -79,7 +79,8 @@ func describe(specs []supervisor.Spec, files []File) string {
 		for _, a := range s.Args {
 			fmt.Fprintf(&b, "  %s\n", a)
 		}
-		fmt.Fprintf(&b, "env %q after %q stop %s expects exits %t\n", s.Env, s.After, s.StopTimeout, s.ExpectedExit != nil)
+		fmt.Fprintf(&b, "env %q after %q stop %s oom score +%d nice +%d expects exits %t\n",
+			s.Env, s.After, s.StopTimeout, s.OOMScore, s.Nice, s.ExpectedExit != nil)
 		for _, p := range []struct {
 			name  string
 			probe *supervisor.Probe

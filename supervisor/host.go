@@ -55,6 +55,9 @@ func (h *host) launch(spec Spec) (running, error) {
 		return nil, explain(err, spec)
 	}
 	g.joined(cmd.Process.Pid)
+	if err := GiveWay(cmd.Process.Pid, spec.OOMScore, spec.Nice); err != nil {
+		h.output.log.Warn("a process does not give way to the supervisor", "process", spec.Name, "error", err)
+	}
 	c := &child{
 		cmd: cmd, group: g, name: spec.Name, log: h.output.log, reader: h.output.follow(reader),
 		exitLeft: make(chan Exit, 1), exitGone: make(chan Exit, 1),

@@ -423,12 +423,13 @@ func TestWhatIsRefused(t *testing.T) {
 		ready(t, s, "c")
 		bad := play("B/ad")
 		bad.Path, bad.Dir, bad.Env, bad.StopTimeout = "bin/x", "etc", []string{"A"}, -1
+		bad.OOMScore = -1
 		bad.Live, bad.Ready = &Probe{}, &Probe{Check: check, Period: -1}
 		for name, c := range map[string]struct {
 			spec Spec
 			want []string
 		}{
-			"every fault at once": {bad, []string{"name:", "path:", "dir:", "stop timeout:", "env:", "live probe:", "ready probe:"}},
+			"every fault at once": {bad, []string{"name:", "path:", "dir:", "stop timeout:", "oom score -1", "env:", "live probe:", "ready probe:"}},
 			"a name that runs":    {play("a"), []string{"start a: the name is taken by a process that is ready"}},
 			"after itself":        {play("d", "d"), []string{`after: "d" names itself`}},
 			"after nobody":        {play("d", "nobody"), []string{"nobody", ErrUnknown.Error()}},

@@ -29,6 +29,9 @@ func (spec Spec) Validate() error {
 	if spec.StopTimeout < 0 {
 		fault("stop timeout: %s, must not be negative", spec.StopTimeout)
 	}
+	if spec.OOMScore < 0 || spec.Nice < 0 {
+		fault("oom score %d, nice %d: neither may be negative, since only root may go before its supervisor", spec.OOMScore, spec.Nice)
+	}
 	for _, kv := range spec.Env {
 		if key, _, ok := strings.Cut(kv, "="); !ok || key == "" {
 			fault("env: %q, must be KEY=VALUE", key)

@@ -43,7 +43,7 @@ func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
 		"Unit.Wants": "network-online.target time-sync.target", "Unit.After": "network-online.target time-sync.target",
 		"Service.Type": "notify", "Service.NotifyAccess": "main", "Service.KillMode": "mixed", "Service.Delegate": "yes",
 		"Service.RuntimeDirectory": "quorate", "Service.RuntimeDirectoryPreserve": "yes",
-		"Service.OOMPolicy": "continue", "Service.WatchdogSec": "30s", "Service.TimeoutStopSec": "150s",
+		"Service.OOMPolicy": "continue", "Service.OOMScoreAdjust": "-998", "Service.Nice": "-5", "Service.WatchdogSec": "30s", "Service.TimeoutStopSec": "150s",
 		"Service.Restart": "always", "Service.RestartSec": "1s", "Service.ExecStart": "/usr/local/bin/quorate agent",
 		"Install.WantedBy": "multi-user.target",
 	} {

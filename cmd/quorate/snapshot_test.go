@@ -85,6 +85,19 @@ func TestTheAgentHearsHowASavingEnded(t *testing.T) {
 	}
 }
 
+func TestASavingGivesWayToTheAgent(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "quorate")
+	script := "#!/bin/sh\nuntil [ $(cat /proc/$$/oom_score_adj) = 1000 ] && [ $(nice) = 19 ]; do sleep 0.01; done\necho {}\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := saverChild(slog.New(slog.DiscardHandler), program, "/run/x")(ctx, "schedule"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestASavingEndsWithTheAgent(t *testing.T) {
 	dir := t.TempDir()
 	program, told := filepath.Join(dir, "quorate"), filepath.Join(dir, "told")

@@ -13,11 +13,11 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/quorate/quorate/supervisor"
 )
 
-// saveNice is how far a scheduled saving stands behind everything else on the machine.
-const saveNice = 15
+// saveOOMScore and saveNice are how far a scheduled saving stands behind the agent, and so behind everything else on the machine.
+const saveOOMScore, saveNice = 1000, 20
 
 // saverChild saves the agent's snapshots in a process of its own, `quorate snapshot save`: what it takes in memory is gone with it, and a
 // database that is damaged so that reading it ends a process does not end the agent. One processor and the lowest priority are enough.
@@ -29,12 +29,13 @@ func saverChild(log *slog.Logger, self, run string) func(ctx context.Context, wh
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it clears away what is half done
 		cmd.WaitDelay = 3 * time.Second
-		// In the agent's process group and cgroup: what ends the agent ends it.
+		// In the agent's cgroup: what ends the agent ends it. Its own process group is for GiveWay.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Start(); err != nil {
 			return fmt.Errorf("start the saving: %w", err)
 		}
-		if err := unix.Setpriority(unix.PRIO_PROCESS, cmd.Process.Pid, saveNice); err != nil {
-			log.Warn("lower the priority of the saving", "err", err.Error())
+		if err := supervisor.GiveWay(cmd.Process.Pid, saveOOMScore, saveNice); err != nil {
+			log.Warn("let the saving give way", "err", err.Error())
 		}
 		if err := cmd.Wait(); err != nil {
 			return errors.Join(ctx.Err(), savingError(err, stderr.String()))
