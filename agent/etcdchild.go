@@ -23,6 +23,9 @@ const (
 	livePeriod, liveTimeout, liveLimit    = 5 * time.Second, 3 * time.Second, 20 * time.Second
 )
 
+// launchLimit is how long Start waits for the process. A launch reads this program from the boot disk, which may be frozen.
+const launchLimit = 10 * time.Second
+
 // etcdChild runs the member as a supervised process: this program as `quorate run-etcd`.
 type etcdChild struct {
 	supervisor *supervisor.Supervisor
@@ -38,6 +41,8 @@ func (c *etcdChild) Start(ctx context.Context, configPath string) error {
 	if err := c.supervisor.Start(c.spec(etcdmember.SocketOf(configPath))); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, launchLimit, fmt.Errorf("the launch of %s hangs for %s", c.self, launchLimit))
+	defer cancel()
 	for {
 		changed := c.supervisor.Changed()
 		if s, ok := find(c.supervisor, etcdName); ok && (s.PID != 0 || s.State == supervisor.Backoff) {

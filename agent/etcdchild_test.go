@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quorate/quorate/etcdmember"
@@ -54,6 +55,17 @@ func TestAMemberIsStartedInPlaceOfTheFormerOne(t *testing.T) {
 	if err := c.Stop(ctx); err != nil || c.Running() {
 		t.Errorf("stopped: %v, runs: %t", err, c.Running())
 	}
+}
+
+func TestALaunchOfTheMemberThatHangsIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &etcdChild{supervisor.New(supervisor.Config{}), "/bin/quorate"} // it is not run, so nothing is ever launched
+		begin := time.Now()
+		err := c.Start(context.Background(), "/run/quorate/etcd.json")
+		if took := time.Since(begin); err == nil || err.Error() != "the launch of /bin/quorate hangs for 10s" || took != launchLimit {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
 }
 
 // answering is a member's socket on which it says how it is, and whether it is alive: an HTTP status.

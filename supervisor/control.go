@@ -13,8 +13,8 @@ var (
 	ErrUnknown = errors.New("no such process")
 	// ErrStopped says that the process is stopped and will not start by itself.
 	ErrStopped = errors.New("the process is stopped")
-	// ErrParked says that the process is still there although it was killed. It ends when it can, and nothing is started
-	// beside it: a later Stop may succeed.
+	// ErrParked says that the process is still there although it was killed, or that its launch has hung for long. It ends
+	// when it can, and nothing is started beside it: a later Stop may succeed.
 	ErrParked = errors.New("the process does not end")
 	// ErrEnded says that the supervisor stops everything or has done so.
 	ErrEnded = errors.New("the supervisor ends")
@@ -110,10 +110,7 @@ func (s *Supervisor) askAndWait(ctx context.Context, verb, name string, r reques
 	if p == nil {
 		return fmt.Errorf("%s %q: %w", verb, name, ErrUnknown)
 	}
-	err := p.ask(ctx, r)
-	if err == nil {
-		err = s.awaitGone(ctx, p, r)
-	}
+	err := s.carryOut(ctx, p, r)
 	if st, _ := s.board.get(name); errors.Is(err, ErrEnded) && r.kind == askStop && st.State == Stopped {
 		return nil // Run has done it
 	}
@@ -121,6 +118,21 @@ func (s *Supervisor) askAndWait(ctx context.Context, verb, name string, r reques
 		return fmt.Errorf("%s %s: %w", verb, name, err)
 	}
 	return nil
+}
+
+// answerPatience is how long a process's goroutine may take to hear a request. It hears at once, unless it is in the middle of
+// a launch: that reads the program from a disk, which may hang, and gives a former run formerPatience to go.
+const answerPatience = 10 * time.Second
+
+// carryOut hands r over and returns nil once nothing of the run that it is about lives.
+func (s *Supervisor) carryOut(ctx context.Context, p *process, r request) error {
+	heard, cancel := context.WithTimeoutCause(ctx, answerPatience,
+		fmt.Errorf("%w: its launch has not come back for %s: it is blocked in the kernel", ErrParked, answerPatience))
+	defer cancel()
+	if err := p.ask(heard, r); err != nil {
+		return err
+	}
+	return s.awaitGone(ctx, p, r)
 }
 
 // awaitGone returns nil once nothing of the run that r was about lives, and does not wait for a process that is parked.

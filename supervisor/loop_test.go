@@ -320,7 +320,7 @@ func TestALaunchThatDoesNotComeBackDoesNotHoldUpTheEnd(t *testing.T) {
 		s, end := g.supervisor()
 		start(t, s, play("it"))
 		synctest.Wait()
-		expectError(t, "the end", end(), "stop it: its launch has not come back for 10s")
+		expectError(t, "the end", end(), "stop it: the process does not end: its launch has not come back for 10s")
 		close(g.hang)
 		synctest.Wait()
 		if got, want := g.lines(), []string{"it start", "it kill", "it gone"}; !slices.Equal(got, want) {

@@ -38,6 +38,22 @@ func TestAStopOutlivesItsCallerWhileALaunchHangs(t *testing.T) {
 	})
 }
 
+func TestNobodyWaitsForALaunchThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, release, end := hangingLaunch(t)
+		begun := time.Now()
+		err := s.Stop(context.Background(), "it")
+		if took := time.Since(begun); !errors.Is(err, ErrParked) || took != answerPatience {
+			t.Errorf("the stop took %s: %v", took, err)
+		}
+		release()
+		stop(t, s, "it") // it went on without its caller
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestALaunchThatHangsHoldsUpNoStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, release, end := hangingLaunch(t)

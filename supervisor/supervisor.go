@@ -143,22 +143,11 @@ func (s *Supervisor) stopAll() error {
 	return errors.Join(errs...)
 }
 
-// answerPatience is how long a process's goroutine may take to hear that it is to end. It hears at once, unless it is in the
-// middle of a launch: that reads the program from a disk, which may hang, and gives a former run formerPatience to go.
-const answerPatience = 10 * time.Second
-
 // stopForGood stops p and ends its goroutine. It gives up on a process that is parked, so that those it depends on are
 // stopped in order nevertheless.
 func (s *Supervisor) stopForGood(p *process) error {
 	defer close(p.quit)
-	r := newRequest(askEnd, "the supervisor ends")
-	ctx, cancel := context.WithTimeoutCause(context.Background(), answerPatience,
-		fmt.Errorf("its launch has not come back for %s: it is blocked in the kernel", answerPatience))
-	defer cancel()
-	if err := p.ask(ctx, r); err != nil {
-		return fmt.Errorf("stop %s: %w", p.name, err)
-	}
-	if err := s.awaitGone(context.Background(), p, r); err != nil {
+	if err := s.carryOut(context.Background(), p, newRequest(askEnd, "the supervisor ends")); err != nil {
 		return fmt.Errorf("stop %s: %w", p.name, err)
 	}
 	return nil
