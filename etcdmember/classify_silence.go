@@ -107,13 +107,20 @@ func (h history) spokenForSpeaks(i record.Incarnation, s record.Stopped) string 
 	return "a later boot of it has said that it stopped, and an older one has written a mark; " + left("no further mark", markSilence-h.Now.Sub(b.Seen))
 }
 
-// olderBootSpeaks: the instance was started on another host, and its older boot has written a mark since the newer one took its incarnation.
+// olderBootSpeaks: the instance was started again, perhaps on another host, and its older boot still wrote marks when the
+// newer one took its incarnation, or shortly before. It stops once it reads of that, but nobody knows when it does.
 func (h history) olderBootSpeaks(i, next record.Incarnation) string {
 	b, ok := h.Beats[BeatKey{incarnationMember(i), i.BootID}]
-	if !ok || i.BootID == next.BootID || next.Written.IsZero() || !b.Written.After(next.Written) || h.Now.Sub(b.Seen) >= markSilence {
+	if !ok || i.BootID == next.BootID || next.Written.IsZero() || h.Now.Sub(b.Seen) >= markSilence {
 		return ""
 	}
-	return "an older boot of it has written a mark since the newer one began; " + left("no further mark", markSilence-h.Now.Sub(b.Seen))
+	when := "since"
+	if !b.Written.After(next.Written) {
+		if when = "shortly before"; next.Written.Sub(b.Written) >= markSilence {
+			return "" // it had fallen silent by then
+		}
+	}
+	return "an older boot of it has written a mark " + when + " the newer one began; " + left("no further mark", markSilence-h.Now.Sub(b.Seen))
 }
 
 // saidSilent: a person has said of the instance, in the very order that is to be carried out, that it runs nothing any more. The word of an earlier
