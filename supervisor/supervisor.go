@@ -13,7 +13,11 @@
 // Guarantees
 //   - A process is never started while anything of its former run lives. In a cgroup the proof is the kernel's
 //     "populated 0"; in a process group it is that no live process of the group is left.
-//   - SIGTERM is sent once for a run; what has not ended at the deadline is killed, with all that it started.
+//   - SIGTERM is sent once for a run; what has not ended at the deadline is killed, with all that it started. A kill that fails
+//     is tried again.
+//   - What is blocked in the kernel, a process or a launch, holds up no caller for long and no other process: Stop and Restart
+//     return ErrParked, and go on by themselves.
+//   - Every limit is a time: a check that hangs gives a process no more than one that is refused at once.
 //   - Nothing that a process writes, and nothing that goes wrong with writing it down, holds up supervision: output that
 //     cannot be written in time is dropped, and the gap is said in the log.
 //   - A process that fails is tried again for ever, with a growing distance. Giving up would need somebody who notices.

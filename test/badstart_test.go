@@ -94,6 +94,7 @@ func TestBadStarts(t *testing.T) {
 		c.must(t, withScheduler())
 		c.awaitWhole(t)
 		c.wantOneCluster(t)
+		c.wantEtcdFirst(t, only)
 		c.mustKubectl(t, "", "create", "configmap", "kept")
 	})
 	t.Run("the agent starts again while the whole cloud is away", func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -46,6 +47,23 @@ func (c *cluster) one(name string) error {
 		}
 	}
 	return nil
+}
+
+// wantEtcdFirst fails the test unless memory that is short takes the apiserver before etcd and the agent, and the others before the apiserver.
+func (c *cluster) wantEtcdFirst(t *testing.T, vm string) {
+	t.Helper()
+	found, scores := c.processes(vm), map[string]int{}
+	for _, kind := range kinds {
+		path := fmt.Sprintf("/proc/%d/root/proc/%s/oom_score_adj", c.vm(vm).InitPID, found[kind][0])
+		b, err := os.ReadFile(path)
+		c.must(t, err)
+		scores[kind], err = strconv.Atoi(strings.TrimSpace(string(b)))
+		c.must(t, err)
+	}
+	api := scores["kube-apiserver"]
+	if scores["agent"] != scores["etcd"] || api <= scores["etcd"] || scores["kube-scheduler"] <= api || scores["kube-controller-manager"] <= api {
+		t.Errorf("oom_score_adj in the wrong order: %v", scores)
+	}
 }
 
 // kill ends a process of a VM by SIGKILL. What became of it is for the caller to see: the shell that kills an agent dies with it.
