@@ -75,7 +75,8 @@ func (h history) corrupt() string {
 	return ""
 }
 
-// rolledBack says by which of its four tests the disk is older than what this replica has been; empty: by none.
+// rolledBack says by which of its tests the disk is older than what this replica has been, or another than that was on;
+// empty: by none.
 func (h history) rolledBack() string {
 	if h.RecordErr != nil {
 		return ""
@@ -84,13 +85,9 @@ func (h history) rolledBack() string {
 		if i.Started != nil && i.Number > h.Agent.Incarnation {
 			return fmt.Sprintf("it is of incarnation %d, and %d is confirmed", h.Agent.Incarnation, i.Number)
 		}
-		disk := i.DiskID
-		if i.Started != nil && i.Started.DiskID != "" {
-			disk = i.Started.DiskID
-		}
-		if i.Number == h.Agent.Incarnation && disk != "" && h.DiskID != "" && disk != h.DiskID {
-			return fmt.Sprintf("incarnation %d was on disk %s, this is disk %s", i.Number, disk, h.DiskID)
-		}
+	}
+	if was, n := h.diskToBe(); was != "" && h.DiskID != "" && was != h.DiskID {
+		return fmt.Sprintf("incarnation %d was on disk %s, this is disk %s", n, was, h.DiskID)
 	}
 	mark, ok := h.Record.Marks[h.memberID()]
 	if ok && mark.Epoch == h.Agent.Epoch && (h.Directory.Term < mark.Term || h.Directory.LastIndex < mark.Applied) {
@@ -98,6 +95,24 @@ func (h history) rolledBack() string {
 			h.Directory.Term, h.Directory.LastIndex, mark.Term, mark.Applied)
 	}
 	return h.forgotten()
+}
+
+// diskToBe is the disk on which the member was when this replica last knew, and by which incarnation; empty: nothing says so. That is agent.json's
+// incarnation, or, until that is confirmed, the newest confirmed one of the same member: where a restore begins from a disk and from a copy of it at
+// once, both make the same member, and whoever is confirmed first has formed the epoch.
+func (h history) diskToBe() (disk string, incarnation uint64) {
+	for _, i := range h.Record.Replicas[h.Me.Place] {
+		d := i.DiskID
+		if i.Started != nil && i.Started.DiskID != "" {
+			d = i.Started.DiskID
+		}
+		same := i.Started != nil && i.Epoch == h.Agent.Epoch && incarnationMember(i) == h.memberID()
+		own := i.Number == h.Agent.Incarnation && (i.Started != nil || disk == "")
+		if d != "" && (own || same && i.Number < h.Agent.Incarnation) {
+			disk, incarnation = d, i.Number
+		}
+	}
+	return disk, incarnation
 }
 
 // relateDisk compares the disk with the record: its epoch, and whether it has seen more than the record holds.

@@ -605,3 +605,40 @@ func TestGuardsOfAnOrderAboutAnotherEpoch(t *testing.T) {
 		}
 	}
 }
+
+// Until an incarnation is confirmed, the disk has to be that of the same member's newest confirmed one: a restore that was
+// begun from a disk and from a copy of it makes one member twice.
+func TestACopyIsNotTheMemberThatAnotherHasFormed(t *testing.T) {
+	pending := func(disk string) func(*Facts) {
+		return func(f *Facts) {
+			f.incarnation(pa, 2, "201", disk, 1, 0)
+			f.Me.InstanceID, f.DiskID, f.Agent.InstanceID, f.Agent.Incarnation = "201", disk, "201", 2
+		}
+	}
+	confirmed := func(f *Facts) {
+		f.Record.Replicas[pa][1].Started = &record.Started{MemberID: 0xa1, Epoch: 1}
+	}
+	unknown := func(f *Facts) {
+		i := &f.Record.Replicas[pa][0]
+		i.DiskID, i.Started = "", &record.Started{MemberID: 0xa1, Epoch: 1}
+	}
+	for name, c := range map[string]struct {
+		f    func() Facts
+		want LocalClass
+	}{
+		"the same disk":                  {from(three, pending("d1")), L1},
+		"another disk":                   {from(three, pending("d10")), L3},
+		"another, and it is confirmed":   {from(three, pending("d10"), confirmed), L1},
+		"another, and mine is not known": {from(three, pending("d10"), diskID("")), L1},
+		"another, and that of the confirmed one is not known": {from(three, pending("d10"), unknown), L1},
+		"the confirmed one is of another member": {from(three, pending("d10"),
+			func(f *Facts) { f.Record.Replicas[pa][0].Started.MemberID = 0xa9 }), L1},
+		"the confirmed one is of another epoch": {from(three, pending("d10"),
+			func(f *Facts) { f.Record.Replicas[pa][0].Epoch = 9 }), L1},
+		"the own one was on another disk": {from(three, pending("d10"), diskID("d1"), unknown), L3},
+	} {
+		if o := Classify(c.f()); o.Local != c.want {
+			t.Errorf("%s: %s, want %s (%s)", name, o.Local, c.want, o.Names.RolledBack)
+		}
+	}
+}
