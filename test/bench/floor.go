@@ -33,14 +33,12 @@ const floorStagger = 60 * time.Millisecond
 // etcdHealth is answered after a read through the quorum.
 const etcdHealth = "http://127.0.0.1:2381/health"
 
-// buildPrograms compiles the programs that run in the VMs: the one that starts the floor, and the plain copy.
-func (b *bench) buildPrograms(ctx context.Context) error {
-	for _, name := range []string{"floor", "plaincopy"} {
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(b.dir, name), "./test/bench/"+name)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s (run this in the repository's root): %w: %s", name, err, out)
-		}
+// buildFloor compiles the program that starts the floor in a VM.
+func (b *bench) buildFloor(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(b.dir, "floor"), "./test/bench/floor")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build floor (run this in the repository's root): %w: %s", err, out)
 	}
 	return nil
 }
