@@ -138,7 +138,13 @@ func TestOutputThatIsDroppedIsCountedAndSaidOnceAGap(t *testing.T) {
 		put(nil, "kept", "kept")
 		to.gate = make(chan struct{})
 		put(nil, "hangs")
-		for range queueLength + 3 {
+		for range queueLength {
+			put(nil, "x")
+		}
+		for range 3 { // as quick as the sink, which is behind
+			put(nil, "x")
+			to.gate <- struct{}{}
+			synctest.Wait()
 			put(nil, "x")
 		}
 		close(to.gate)
