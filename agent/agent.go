@@ -80,9 +80,8 @@ type Config struct {
 	// Baked is the configuration that the image brings, which the instance's attribute overrides; it may not exist.
 	Baked string
 	// RunDir is on a tmpfs: sockets, and what is true of this boot alone. LogDir takes the components' logs; empty: the
-	// journal does. FilesDir takes what is a file in any case: the audit log, and what the building of a restore's
-	// directory prints.
-	RunDir, LogDir, FilesDir string
+	// journal does. AuditDir takes the audit log, which is a file in any case.
+	RunDir, LogDir, AuditDir string
 	// HostsFile is /etc/hosts.
 	HostsFile string
 	// MetricsAddress is where Prometheus' text is served, without authentication: an address on loopback. Empty: on the socket alone.

@@ -58,7 +58,7 @@ func (a *Agent) awaitAPIServer(ctx context.Context, in joined) (joined, error) {
 // componentsInput says how the control plane has to run, as far as the disk and the configuration say it.
 func (a *Agent) componentsInput(in identified) controlplane.Input {
 	return controlplane.Input{
-		Identity: in.self, Cluster: in.cluster, Files: a.files, Signing: a.canSign(), LogDir: a.cfg.FilesDir,
+		Identity: in.self, Cluster: in.cluster, Files: a.files, Signing: a.canSign(), LogDir: a.cfg.AuditDir,
 		RunDir: a.cfg.RunDir,
 	}
 }

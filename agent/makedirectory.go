@@ -27,12 +27,8 @@ func (a *Agent) makeDirectory(ctx context.Context, work etcdmember.Making) error
 	if err := work.Save(path); err != nil {
 		return err
 	}
-	// On a new boot disk nothing has logged yet: the supervisor makes the folder for the first child, and none has run.
-	err := os.MkdirAll(a.cfg.FilesDir, 0o700)
-	if err != nil {
-		return fmt.Errorf("make the directory of a restore: %w", err)
-	}
-	log, err := os.OpenFile(filepath.Join(a.cfg.FilesDir, "make-directory.log"), os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
+	// Beside the work, which has room on its disk or cannot be done: a boot disk that is full must not keep a cluster lost.
+	log, err := os.OpenFile(filepath.Join(work.Scratch, "make-directory.log"), os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("make the directory of a restore: %w", err)
 	}

@@ -21,7 +21,7 @@ func program(t *testing.T, script string) (*Agent, etcdmember.Making) {
 		t.Fatal(err)
 	}
 	work := etcdmember.Making{Snapshot: "s", Scratch: dir, Out: filepath.Join(dir, "new"), Name: "m", DNSName: "d", Token: "t"}
-	return &Agent{cfg: Config{Self: self, FilesDir: filepath.Join(dir, "log", "quorate"), Env: os.Environ()}}, work
+	return &Agent{cfg: Config{Self: self, LogDir: "/dev/null/no/such/folder", Env: os.Environ()}}, work
 }
 
 func TestADirectoryIsMadeByAProcessOfItsOwn(t *testing.T) {

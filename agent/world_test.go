@@ -67,7 +67,7 @@ func (v *vm) config() Config {
 			return Cloud{Record: v.record, Bundles: v.bundles, Compute: noCompute{}, DiskID: v.diskID}, nil
 		},
 		Baked: filepath.Join(v.dir, "cluster.yaml"), RunDir: filepath.Join(v.dir, "run"), LogDir: filepath.Join(v.dir, "log"),
-		FilesDir:  filepath.Join(v.dir, "log"),
+		AuditDir:  filepath.Join(v.dir, "log"),
 		HostsFile: filepath.Join(v.dir, "hosts"),
 	}
 }

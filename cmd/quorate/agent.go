@@ -93,7 +93,7 @@ func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error 
 	cfg := agent.Config{
 		Log: log, LogLoss: logLoss(async),
 		Metadata: metadata, Open: cloudOpener(metadata), Notify: leanNotifier{notifier, log},
-		Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: logs, FilesDir: cmp.Or(logs, logDir),
+		Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: logs, AuditDir: cmp.Or(logs, logDir),
 		HostsFile: hostsFile, MetricsAddress: metricsAddress,
 		Self: self, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
 		SaveSnapshot: saverChild(log, self, filepath.Clean(run)),

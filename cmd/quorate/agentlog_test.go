@@ -16,15 +16,10 @@ import (
 	"github.com/quorate/quorate/agent"
 )
 
-// stuckFor is how long stderr is of no use in the tests. The agent writes at the beginning and at the end of that time.
-func stuckFor() time.Duration {
-	if os.Getenv("QUORATE_CHAOS") == "1" {
-		return time.Minute
-	}
-	return 3 * time.Second
-}
-
 const (
+	// stuckFor is how long stderr is of no use. The agent writes at the beginning and at the end of that time; it gives up on the
+	// metadata server after 30 s. The scenarios have it for a minute.
+	stuckFor = 3 * time.Second
 	// testWatchdog is the unit's WatchdogSec in the tests: pings come after half of it.
 	testWatchdog = 2 * time.Second
 	// stopPatience is far above what the stop of an agent without children takes: the second that its log is given.
@@ -221,7 +216,7 @@ func TestTheAgentOutlivesItsStderr(t *testing.T) {
 			stderr, before := tc.begin(t)
 			a := startAgent(t, stderr)
 			a.answers()
-			a.lives(stuckFor())
+			a.lives(stuckFor)
 			loss := a.answers().LogLoss
 			if shown := loss != nil && loss.Lines > 0 && loss.Error != ""; shown != tc.lost {
 				t.Errorf("the status says of the log's losses: %+v", loss)
