@@ -44,6 +44,8 @@ type plan struct {
 	diskSize int64
 	// etcd is a further line for the document's etcd section.
 	etcd string
+	// agent: the unit is another than the image's.
+	agent localgce.Agent
 	// machine: one of the VMs has a kernel and a clock of its own.
 	machine *machine
 	// noRecord: the operator has not begun the record. noAttribute: the VMs have no Cluster document yet.
@@ -153,6 +155,9 @@ func (c *cluster) project() localgce.Config {
 			{Host: c.programs, Guest: "/usr/local/bin", ReadOnly: true},
 			{Host: c.bucket(), Guest: "/srv/bucket"},
 		},
+	}
+	if c.plan.agent.Command != nil {
+		conf.Agent = c.plan.agent
 	}
 	if c.noAttribute {
 		conf.Attributes = nil
