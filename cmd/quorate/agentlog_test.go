@@ -248,7 +248,8 @@ func TestHangUpStopsTheAgentInOrder(t *testing.T) {
 		shell string
 		lives bool
 	}{
-		"a terminal": {shell: `exec "$@"`}, "nohup": {shell: `trap "" HUP; exec "$@"`, lives: true},
+		"a terminal": {shell: `exec env --default-signal=HUP "$@"`}, // also where this test run was started with nohup
+		"nohup":      {shell: `trap "" HUP; exec "$@"`, lives: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
