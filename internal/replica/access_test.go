@@ -194,6 +194,18 @@ func TestAccessThatTheAPIServerWouldNotTakeIsRefused(t *testing.T) {
 	}
 }
 
+// What is said where it is not exactly one of two tells which of the two mistakes it is.
+func TestNeitherAndBothAreTwoMistakes(t *testing.T) {
+	c := withAccess(t)
+	c.JWT[0].ClaimValidationRules = []replica.ClaimRule{{}, {Claim: "a", Expression: "true"}}
+	err := fmt.Sprint(c.Validate())
+	for _, part := range []string{"Rules[0]: found nothing;", `Rules[1]: found "claim and expression";`} {
+		if !strings.Contains(err, part) {
+			t.Errorf("%s is not in %s", part, err)
+		}
+	}
+}
+
 func TestTwoIssuersAreTwo(t *testing.T) {
 	c := withAccess(t)
 	c.JWT[1].Issuer.URL, c.JWT[1].Issuer.DiscoveryURL = c.JWT[0].Issuer.URL, c.JWT[0].Issuer.DiscoveryURL
@@ -201,12 +213,17 @@ func TestTwoIssuersAreTwo(t *testing.T) {
 	if !strings.Contains(err, "jwt[1].issuer.url: ") || !strings.Contains(err, "jwt[1].issuer.discoveryURL: ") || strings.Contains(err, "jwt[0]") {
 		t.Error(err)
 	}
-	for i := range 65 {
-		j := c.JWT[1]
+	c.JWT = c.JWT[:1]
+	for i := range 63 {
+		j := c.JWT[0]
 		j.Issuer.URL, j.Issuer.DiscoveryURL = fmt.Sprintf("https://%d.example.com", i), ""
 		c.JWT = append(c.JWT, j)
 	}
-	if err := fmt.Sprint(c.Validate()); !strings.Contains(err, `jwt: found "67 issuers"; allowed: at most 64`) {
+	if err := c.Validate(); err != nil {
+		t.Errorf("64 issuers: %v", err)
+	}
+	c.JWT = append(c.JWT, c.JWT[0])
+	if err := fmt.Sprint(c.Validate()); !strings.Contains(err, `jwt: found "65 issuers"; allowed: at most 64`) {
 		t.Error(err)
 	}
 }
@@ -226,6 +243,11 @@ func TestAccessThatIsTaken(t *testing.T) {
 		"a domain like Kubernetes'": func(j *replica.JWT, _ *replica.Webhook) { j.ClaimMappings.Extra[0].Key = "notk8s.io/a" },
 		"a claim without its value": func(j *replica.JWT, _ *replica.Webhook) { j.ClaimValidationRules[0].RequiredValue = "" },
 		"the longest timeout":       func(_ *replica.JWT, w *replica.Webhook) { w.Timeout = replica.Duration(30 * time.Second) },
+		"64 conditions": func(_ *replica.JWT, w *replica.Webhook) {
+			for i := range 63 {
+				w.MatchConditions = append(w.MatchConditions, replica.MatchCondition{Expression: fmt.Sprintf("%d > 0", i)})
+			}
+		},
 		"no credentials": func(_ *replica.JWT, w *replica.Webhook) {
 			w.TokenFile, w.ClientCertificateFile, w.ClientKeyFile = "", "", ""
 		},

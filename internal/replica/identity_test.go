@@ -1,6 +1,8 @@
 package replica_test
 
 import (
+	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -26,5 +28,25 @@ func TestAPlaceThatGCECannotHaveIsNone(t *testing.T) {
 		if p, ok := replica.ParsePlace(s); ok || p != (replica.Place{}) {
 			t.Errorf("%q is a place: %v", s, p)
 		}
+	}
+}
+
+func TestWhatFollowsFromWhoAReplicaIs(t *testing.T) {
+	id := replica.Identity{Place: replica.Place{Zone: "us-central1-a", Name: "m"}, InstanceID: "7", Project: "example.com:p"}
+	if got := id.Region() + " " + id.MemberName() + " " + id.DNSName("prod"); got != "us-central1 us-central1-a.m.7 m.us-central1-a.prod.quorate.internal" {
+		t.Error(got)
+	}
+	if id.Address().IsValid() {
+		t.Errorf("without an address it is %s", id.Address())
+	}
+	id.Addresses = []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}
+	if id.Address() != id.Addresses[0] {
+		t.Errorf("the address is %s", id.Address())
+	}
+	if got := fmt.Sprint(id.HostNames()); got != "[m m.c.p.example.com.internal m.us-central1-a.c.p.example.com.internal]" {
+		t.Error(got)
+	}
+	if id.Project = ""; len(id.HostNames()) != 1 {
+		t.Errorf("without a project: %v", id.HostNames())
 	}
 }

@@ -49,6 +49,7 @@ func TestParseRefuses(t *testing.T) {
 		{"null", "null\n", "a.yaml: found an empty document"},
 		{"a web page", "<!DOCTYPE html><html><body>sign in</body></html>", "allowed: a Cluster document"},
 		{"a list", "- a\n", "found a list; allowed: a Cluster document"},
+		{"a word", "hello\n", `a.yaml: found "hello"; allowed: a Cluster document`},
 		{"broken YAML", head + "name: [\n", "found text that is neither YAML nor JSON"},
 		{"another version", "apiVersion: quorate.dev/v2\nkind: Cluster\nfuture: 1\n", `a.yaml: line 1: apiVersion: found "quorate.dev/v2"; allowed: quorate.dev/v1alpha1`},
 		{"no version", "kind: Cluster\n", "a.yaml: apiVersion: found nothing; allowed: quorate.dev/v1alpha1"},
@@ -87,6 +88,27 @@ func TestParseRefuses(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", err, tc.want)
 			}
 		})
+	}
+}
+
+func TestTheLongestDocumentIsRead(t *testing.T) {
+	doc := head + "# "
+	doc += strings.Repeat("x", 262144-len(doc))
+	if _, err := replica.Parse("a.yaml", []byte(doc)); err != nil {
+		t.Error(err)
+	}
+	if _, err := replica.Parse("a.yaml", []byte(doc+"x")); err == nil || !strings.Contains(err.Error(), "262145 bytes") {
+		t.Error(err)
+	}
+}
+
+// What is long is cut, so that a fault stays a line; where it is cut, it says how long it was.
+func TestALongValueIsCut(t *testing.T) {
+	for length, want := range map[int]string{80: `"` + strings.Repeat("x", 80) + `";`, 81: `"` + strings.Repeat("x", 80) + `"… (81 bytes);`} {
+		_, err := replica.Parse("a.yaml", []byte(head+"replicas: "+strings.Repeat("x", length)+"\n"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d: %v", length, err)
+		}
 	}
 }
 

@@ -116,6 +116,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"a record in a folder with an escape", "record.url", func(c *replica.Cluster) { c.Record.URL = "file:///srv%2fa" }},
 		{"a record in a folder that climbs", "record.url", func(c *replica.Cluster) { c.Record.URL = "file:///srv/../etc" }},
 		{"an endpoint without a host", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://:80" }},
+		{"an endpoint of another scheme", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=ftp://h" }},
 		{"an endpoint with a port that is none", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://h:99999" }},
 		{"a record with a query", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?prefix=a/" }},
 		{"a bucket with a path", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket/a" }},
@@ -175,6 +176,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"few catch-up entries", "etcd.catchUpEntries", func(c *replica.Cluster) { c.Etcd.CatchUpEntries = 4999 }},
 		{"many catch-up entries", "etcd.catchUpEntries", func(c *replica.Cluster) { c.Etcd.CatchUpEntries = 1000001 }},
 		{"an unknown election profile", "election", func(c *replica.Cluster) { c.Election = "quick" }},
+		{"an unknown word about survivors", "survivors", func(c *replica.Cluster) { c.Survivors = "ask" }},
 		{"a relative audit policy", "auditPolicy", func(c *replica.Cluster) { c.AuditPolicy = "policy.yaml" }},
 		{"an audit policy with a line break", "auditPolicy", func(c *replica.Cluster) { c.AuditPolicy = "/etc/a\nb" }},
 		{"an audit policy with DEL", "auditPolicy", func(c *replica.Cluster) { c.AuditPolicy = "/etc/a\x7fb" }},
@@ -299,6 +301,15 @@ func withEnv(names ...string) func(*replica.Cluster) {
 
 func TestValidateAccepts(t *testing.T) {
 	for name, change := range map[string]func(*replica.Cluster){
+		"the largest of all": func(c *replica.Cluster) {
+			c.Replicas, c.Endpoint.Port, c.Etcd.QuotaBytes, c.Etcd.CatchUpEntries = 7, 65535, 16<<30, 1000000
+			c.Etcd.Snapshots.Interval = replica.Duration(24 * time.Hour)
+		},
+		"the smallest of all": func(c *replica.Cluster) {
+			c.Replicas, c.Endpoint.Port, c.Etcd.QuotaBytes, c.Etcd.CatchUpEntries = 1, 1, 16<<20, 5000
+			c.Etcd.Snapshots.Interval = replica.Duration(5 * time.Minute)
+		},
+		"IPv6 services of 63 bits": func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"fd00:10:96::/65"} },
 		"an internal address alone": func(c *replica.Cluster) {
 			c.Endpoint.ExternalIP, c.Endpoint.InternalIP = "", "10.0.0.1"
 		},
@@ -318,7 +329,6 @@ func TestValidateAccepts(t *testing.T) {
 		"a probe without a port": func(c *replica.Cluster) {
 			c.Components["ccm"] = replica.Component{Binary: "/x", Elect: "self", Probe: &replica.Probe{URL: "http://localhost/"}}
 		},
-		"one replica":         func(c *replica.Cluster) { c.Replicas = 1 },
 		"dual stack":          func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0/16", "fd00:10:96::/112"} },
 		"IPv6 services first": func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"fd00:10:96::/64"} },
 		"a /8 of services": func(c *replica.Cluster) {
@@ -359,8 +369,13 @@ func TestValidateNamesEveryFaultAtOnce(t *testing.T) {
 	if err := c.Validate(); !errors.As(err, &faults) || len(faults) != 5 {
 		t.Errorf("got %v, want five faults", err)
 	}
-	if got, want := faults[1].Error(), `replicas: found "9"; allowed: 1 to 7`; got != want {
-		t.Errorf("got %s, want %s", got, want)
+	for i, want := range map[int]string{
+		1: `replicas: found "9"; allowed: 1 to 7`,
+		2: `network.podCIDR: found "x"; allowed: a range such as 10.96.0.0/12 or fd00:10:96::/112`,
+	} {
+		if got := faults[i].Error(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }
 
