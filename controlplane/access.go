@@ -51,8 +51,8 @@ func (in Input) accessFiles() ([]File, error) {
 	return append([]File{authentication}, authorization...), err
 }
 
-// authenticationConfig lets in the issuers of the configuration beside the anonymous reader of health. The apiserver knows
-// the issuers' types by their own names, so they are written as they are.
+// authenticationConfig lets in the issuers of the configuration beside the anonymous reader of health. The
+// apiserver knows the issuers' types by their own names, so they are written as they are.
 func (in Input) authenticationConfig() (File, error) {
 	data := authentication
 	if len(in.Cluster.JWT) > 0 {
@@ -77,11 +77,17 @@ func (in Input) authorizationConfig() ([]File, error) {
 			return nil, err
 		}
 		files = append(files, kubeconfig)
-		document.Authorizers = append(document.Authorizers, authorizer{Type: "Webhook", Name: w.Name, Webhook: &authorizationWebhook{
-			AuthorizedTTL: w.AuthorizedTTL, UnauthorizedTTL: w.UnauthorizedTTL, Timeout: w.Timeout,
-			SubjectAccessReviewVersion: w.SubjectAccessReviewVersion, MatchConditionVersion: "v1", FailurePolicy: w.FailurePolicy,
-			ConnectionInfo: connectionInfo{Type: "KubeConfigFile", KubeConfigFile: kubeconfig.Path}, MatchConditions: w.MatchConditions,
-		}})
+		webhook := &authorizationWebhook{
+			AuthorizedTTL:              w.AuthorizedTTL,
+			UnauthorizedTTL:            w.UnauthorizedTTL,
+			Timeout:                    w.Timeout,
+			SubjectAccessReviewVersion: w.SubjectAccessReviewVersion,
+			MatchConditionVersion:      "v1",
+			FailurePolicy:              w.FailurePolicy,
+			ConnectionInfo:             connectionInfo{Type: "KubeConfigFile", KubeConfigFile: kubeconfig.Path},
+			MatchConditions:            w.MatchConditions,
+		}
+		document.Authorizers = append(document.Authorizers, authorizer{Type: "Webhook", Name: w.Name, Webhook: webhook})
 	}
 	data, err := yaml.Marshal(document)
 	if err != nil {
@@ -93,14 +99,17 @@ func (in Input) authorizationConfig() ([]File, error) {
 
 // webhookKubeconfig is how the apiserver reaches a webhook. What it shows there is in files of the replica's.
 func (in Input) webhookKubeconfig(w replica.Webhook) (File, error) {
+	server := clientcmdapi.Cluster{Server: w.Server, CertificateAuthorityData: []byte(w.CertificateAuthority)}
+	shown := clientcmdapi.AuthInfo{
+		TokenFile: w.TokenFile, ClientCertificate: w.ClientCertificateFile, ClientKey: w.ClientKeyFile,
+	}
+	both := clientcmdapi.Context{Cluster: w.Name, AuthInfo: replica.APIServer}
 	data, err := yaml.Marshal(clientcmdapi.Config{
-		APIVersion: "v1",
-		Kind:       "Config",
-		Clusters: []clientcmdapi.NamedCluster{{Name: w.Name, Cluster: clientcmdapi.Cluster{
-			Server: w.Server, CertificateAuthorityData: []byte(w.CertificateAuthority)}}},
-		AuthInfos: []clientcmdapi.NamedAuthInfo{{Name: replica.APIServer, AuthInfo: clientcmdapi.AuthInfo{
-			TokenFile: w.TokenFile, ClientCertificate: w.ClientCertificateFile, ClientKey: w.ClientKeyFile}}},
-		Contexts:       []clientcmdapi.NamedContext{{Name: w.Name, Context: clientcmdapi.Context{Cluster: w.Name, AuthInfo: replica.APIServer}}},
+		APIVersion:     "v1",
+		Kind:           "Config",
+		Clusters:       []clientcmdapi.NamedCluster{{Name: w.Name, Cluster: server}},
+		AuthInfos:      []clientcmdapi.NamedAuthInfo{{Name: replica.APIServer, AuthInfo: shown}},
+		Contexts:       []clientcmdapi.NamedContext{{Name: w.Name, Context: both}},
 		CurrentContext: w.Name,
 	})
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 func reviewed() replica.Webhook {
 	return replica.Webhook{
 		Name: "example", Server: "https://authz.example.com/review", CertificateAuthority: "-----BEGIN CERTIFICATE-----\n",
-		TokenFile: "/etc/authz.token", ClientCertificateFile: "/etc/authz.crt", ClientKeyFile: "/etc/authz.key", FailurePolicy: "Deny",
+		TokenFile: "/etc/authz.token", ClientCertificateFile: "/etc/authz.crt", ClientKeyFile: "/etc/authz.key",
+		FailurePolicy:   "Deny",
 		MatchConditions: []replica.MatchCondition{{Expression: "has(request.resourceAttributes)"}},
 	}
 }
@@ -22,10 +23,13 @@ func trusted() replica.JWT {
 	return replica.JWT{
 		Issuer: replica.JWTIssuer{URL: "https://accounts.example.com", DiscoveryURL: "https://keys.example.com/configuration",
 			CertificateAuthority: "-----BEGIN CERTIFICATE-----\n", Audiences: []string{"a", "b"}, AudienceMatchPolicy: "MatchAny"},
-		ClaimValidationRules: []replica.ClaimRule{{Claim: "hd", RequiredValue: "example.com"}, {Expression: "claims.email_verified == true", Message: "no"}},
+		ClaimValidationRules: []replica.ClaimRule{
+			{Claim: "hd", RequiredValue: "example.com"}, {Expression: "claims.email_verified == true", Message: "no"},
+		},
 		ClaimMappings: replica.ClaimMappings{
-			Username: replica.PrefixedClaim{Claim: "sub", Prefix: new("")}, Groups: replica.PrefixedClaim{Expression: "claims.groups"},
-			UID: replica.Claim{Claim: "sub"}, Extra: []replica.ExtraClaim{{Key: "example.com/a", ValueExpression: "claims.a"}},
+			Username: replica.PrefixedClaim{Claim: "sub", Prefix: new("")},
+			Groups:   replica.PrefixedClaim{Expression: "claims.groups"},
+			UID:      replica.Claim{Claim: "sub"}, Extra: []replica.ExtraClaim{{Key: "example.com/a", ValueExpression: "claims.a"}},
 		},
 		UserValidationRules: []replica.UserRule{{Expression: "!user.username.startsWith('system:')", Message: "no"}},
 	}
@@ -38,7 +42,9 @@ func TestAccessFiles(t *testing.T) {
 		Issuer:        replica.JWTIssuer{URL: "https://other.example.com", Audiences: []string{"a"}},
 		ClaimMappings: replica.ClaimMappings{Username: replica.PrefixedClaim{Expression: "claims.sub"}},
 	}}
-	with.Cluster.Authorization.Webhooks = []replica.Webhook{reviewed(), {Name: "second", Server: "https://10.0.0.1", FailurePolicy: "NoOpinion"}}
+	with.Cluster.Authorization.Webhooks = []replica.Webhook{
+		reviewed(), {Name: "second", Server: "https://10.0.0.1", FailurePolicy: "NoOpinion"},
+	}
 	with.Cluster.SetDefaults()
 	for name, in := range map[string]Input{"access": with, "noaccess": representative()} {
 		_, files, err := Components(in)

@@ -23,25 +23,43 @@ type part struct {
 	list  bool
 }
 
-// documentParts are the values that random documents are made of: plain ones, those at the borders of each rule, and some
-// beyond. CEL expressions and extra arguments that quorate does not judge are right, because only the programs can say
-// where one is not. FOLDER is the test's own, with the files that a document may name.
+// documentParts are the values that random documents are made of: plain ones, those at the borders of each rule,
+// and some beyond. CEL expressions and extra arguments that quorate does not judge are right, because only the
+// programs can say where one is not. FOLDER is the test's own, with the files that a document may name.
 var documentParts = []part{
-	{"name", []string{"prod-1", "a", "42", "x" + strings.Repeat("-", 61) + "y", strings.Repeat("z", 64), "Prod", "a.b"}, 100, false},
-	{"endpoint.externalIP", []string{"203.0.113.10", "2001:db8::7", "8.8.8.8", "10.244.0.1", "255.255.255.255", "::ffff:1.2.3.4", "fe80::1"}, 80, false},
+	{"name", []string{
+		"prod-1", "a", "42", "x" + strings.Repeat("-", 61) + "y", strings.Repeat("z", 64), "Prod", "a.b",
+	}, 100, false},
+	{"endpoint.externalIP", []string{
+		"203.0.113.10", "2001:db8::7", "8.8.8.8", "10.244.0.1", "255.255.255.255", "::ffff:1.2.3.4", "fe80::1",
+	}, 80, false},
 	{"endpoint.internalIP", []string{"10.128.0.100", "fd00::7", "192.168.1.1", "127.0.0.1", "0.0.0.0"}, 50, false},
-	{"endpoint.dnsNames", []string{"api.prod-1.example.com", "localhost", "kubernetes", "1.example", "4you", "api.42", "203.0.113.9", "*.x", "xn--bcher-kva.example",
-		strings.Repeat("a.", 126) + "b", strings.Repeat("a.", 127) + "b", "A.example", "a_b.example", "0x7f.example"}, 60, true},
-	{"endpoint.port", []string{"443", "6443", "1", "65535", "65536", "10259", "10270", "0443", "8443.0", "30000"}, 40, false},
-	{"record.url", []string{"gs://example-prod-1-record", "file:///srv/record", "gs://b?endpoint=http://127.0.0.1:1"}, 100, false},
+	{"endpoint.dnsNames", []string{
+		"api.prod-1.example.com", "localhost", "kubernetes", "1.example", "4you", "api.42", "203.0.113.9", "*.x",
+		"xn--bcher-kva.example", strings.Repeat("a.", 126) + "b", strings.Repeat("a.", 127) + "b", "A.example", "a_b.example",
+		"0x7f.example",
+	}, 60, true},
+	{"endpoint.port", []string{
+		"443", "6443", "1", "65535", "65536", "10259", "10270", "0443", "8443.0", "30000",
+	}, 40, false},
+	{"record.url", []string{
+		"gs://example-prod-1-record", "file:///srv/record", "gs://b?endpoint=http://127.0.0.1:1",
+	}, 100, false},
 	{"seal.key", []string{"gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k"}, 100, false},
 	{"compute.endpoint", []string{"http://169.254.169.253:8080/compute/v1/"}, 10, false},
 	{"replicas", []string{"1", "3", "7", "8", "2.9"}, 30, false},
-	{"network.serviceCIDRs", []string{"10.96.0.0/16", "10.0.0.0/8", "172.20.0.0/29", "172.20.0.0/30", "172.20.255.248/29", "fd00:10:96::/112", "fd00:10:96::/64",
-		"fd00:10:96::/125", "fd00:10:96::/63", "192.168.0.255/32"}, 60, true},
-	{"network.podCIDR", []string{"10.244.0.0/16", "10.0.0.0/8", "8.0.0.0/7", "10.244.0.0/24", "10.244.0.0/25", "fd00:10::/48", "fd00:10::/40", "fd00:10::/64",
-		"fd00:10::/96", "169.254.128.0/24", "10.244.0.0/26"}, 60, false},
-	{"network.dnsDomain", []string{"cluster.local", "local", "corp.example", "corp.1", "1", strings.Repeat("a.", 114) + "bc", strings.Repeat("a.", 115) + "b", "UP.local"}, 40, false},
+	{"network.serviceCIDRs", []string{
+		"10.96.0.0/16", "10.0.0.0/8", "172.20.0.0/29", "172.20.0.0/30", "172.20.255.248/29", "fd00:10:96::/112",
+		"fd00:10:96::/64", "fd00:10:96::/125", "fd00:10:96::/63", "192.168.0.255/32",
+	}, 60, true},
+	{"network.podCIDR", []string{
+		"10.244.0.0/16", "10.0.0.0/8", "8.0.0.0/7", "10.244.0.0/24", "10.244.0.0/25", "fd00:10::/48", "fd00:10::/40",
+		"fd00:10::/64", "fd00:10::/96", "169.254.128.0/24", "10.244.0.0/26",
+	}, 60, false},
+	{"network.dnsDomain", []string{
+		"cluster.local", "local", "corp.example", "corp.1", "1", strings.Repeat("a.", 114) + "bc",
+		strings.Repeat("a.", 115) + "b", "UP.local",
+	}, 40, false},
 	{"etcd.dataDir", []string{"/srv/etcd", "/srv/../etc"}, 20, false},
 	{"etcd.dataDisk", []string{"master-pd"}, 20, false},
 	{"etcd.quotaBytes", []string{"16777216", "17179869184", "1"}, 20, false},
@@ -55,55 +73,78 @@ var documentParts = []part{
 		`{extraArgs: [--event-ttl=2h, --v=4, --goaway-chance=0, --enable-admission-plugins=AlwaysPullImages]}`,
 		`{extraArgs: [--tls-min-version=VersionTLS13, --profiling=0, --service-account-lookup]}`,
 		`{extraArgs: ["--disable-admission-plugins=DefaultStorageClass,Priority"], env: {GOMAXPROCS: "2"}}`,
-		`{extraArgs: [--service-account-issuer=https://a.example.com, --service-account-issuer=https://accounts.example.com]}`,
-		`{extraArgs: [--audit-log-maxage=1, --max-requests-inflight=10, --kubelet-preferred-address-types=Hostname, --allow-privileged=false]}`,
-		`{extraArgs: [--enable-bootstrap-token-auth=false, --enable-aggregator-routing=false, "--tls_cipher_suites=TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"]}`,
-		`{extraArgs: ["--authentication-token-webhook-config-file=FOLDER/webhook.kubeconfig", --authentication-token-webhook-version=v1]}`,
+		`{extraArgs: [--service-account-issuer=https://a.example.com,
+		  --service-account-issuer=https://accounts.example.com]}`,
+		`{extraArgs: [--audit-log-maxage=1, --max-requests-inflight=10, --kubelet-preferred-address-types=Hostname,
+		  --allow-privileged=false]}`,
+		`{extraArgs: [--enable-bootstrap-token-auth=false, --enable-aggregator-routing=false,
+		  "--tls_cipher_suites=TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"]}`,
+		`{extraArgs: ["--authentication-token-webhook-config-file=FOLDER/webhook.kubeconfig",
+		  --authentication-token-webhook-version=v1]}`,
 		`{extraArgs: [--oidc-issuer-url=https://a.example.com, --oidc-client-id=x]}`,
-		`{extraArgs: ["--authorization-mode=RBAC"]}`, `{extraArgs: ["--authorization-webhook-version=v1"]}`, `{extraArgs: ["--bind-address =::"]}`,
-		`{extraArgs: [--anonymous-auth=false]}`, `{extraArgs: [--tls-min-version=VersionTLS10]}`, `{elect: self}`, `{elect: agent}`, `{enabled: false}`,
+		`{extraArgs: ["--authorization-mode=RBAC"]}`, `{extraArgs: ["--authorization-webhook-version=v1"]}`,
+		`{extraArgs: ["--bind-address =::"]}`, `{extraArgs: [--anonymous-auth=false]}`,
+		`{extraArgs: [--tls-min-version=VersionTLS10]}`, `{elect: self}`, `{elect: agent}`, `{enabled: false}`,
 	}, 40, false},
 	{"components.kube-controller-manager", []string{
-		`{extraArgs: [--node-cidr-mask-size=26]}`, `{extraArgs: [--node-cidr-mask-size=112]}`, `{extraArgs: [--node-cidr-mask-size-ipv4=25]}`,
-		`{extraArgs: [--node-cidr-mask-size-ipv6=80]}`, `{extraArgs: [--node-cidr-mask-size=24, --node_cidr_mask_size_ipv4=24]}`,
-		`{extraArgs: [--allocate-node-cidrs=false]}`, `{extraArgs: ["--controllers=*,-node-ipam-controller"]}`, `{extraArgs: ["--controllers=*"]}`,
-		`{extraArgs: [--cluster-signing-duration=1m, --v=4, --profiling=false]}`, `{extraArgs: [--cluster-signing-duration=91d]}`,
-		`{extraArgs: [--kube-api-qps=50, --kube-api-burst=60, --tls-min-version=VersionTLS13, --authentication-skip-lookup=false]}`,
+		`{extraArgs: [--node-cidr-mask-size=26]}`, `{extraArgs: [--node-cidr-mask-size=112]}`,
+		`{extraArgs: [--node-cidr-mask-size-ipv4=25]}`, `{extraArgs: [--node-cidr-mask-size-ipv6=80]}`,
+		`{extraArgs: [--node-cidr-mask-size=24, --node_cidr_mask_size_ipv4=24]}`,
+		`{extraArgs: [--allocate-node-cidrs=false]}`, `{extraArgs: ["--controllers=*,-node-ipam-controller"]}`,
+		`{extraArgs: ["--controllers=*"]}`, `{extraArgs: [--cluster-signing-duration=1m, --v=4, --profiling=false]}`,
+		`{extraArgs: [--cluster-signing-duration=91d]}`,
+		`{extraArgs: [--kube-api-qps=50, --kube-api-burst=60, --tls-min-version=VersionTLS13,
+		  --authentication-skip-lookup=false]}`,
 		`{extraArgs: [--leader-elect=false]}`, `{enabled: false}`,
 	}, 40, false},
 	{"components.kube-scheduler", []string{
-		`{extraArgs: [--v=3], env: {GODEBUG: madvdontneed=1}}`, `{extraArgs: [--kube-api-qps=50, --tls-min-version=VersionTLS13]}`,
+		`{extraArgs: [--v=3], env: {GODEBUG: madvdontneed=1}}`,
+		`{extraArgs: [--kube-api-qps=50, --tls-min-version=VersionTLS13]}`,
 		`{extraArgs: [--config=/etc/scheduler.yaml]}`, `{enabled: false, binary: /opt/kube-scheduler}`,
 	}, 30, false},
-	{"components.cluster-autoscaler", []string{`{enabled: true, extraArgs: ["--nodes=1:10:g"]}`, `{enabled: true, probe: {url: "http://127.0.0.1:8085/"}}`}, 20, false},
+	{"components.cluster-autoscaler", []string{
+		`{enabled: true, extraArgs: ["--nodes=1:10:g"]}`, `{enabled: true, probe: {url: "http://127.0.0.1:8085/"}}`,
+	}, 20, false},
 	{"components.ccm", []string{
 		`{binary: /usr/local/bin/ccm, probe: {url: "https://127.0.0.1:10258/healthz"}, env: {TOKEN: x}}`,
-		`{binary: /usr/local/bin/ccm, probe: {url: "https://127.0.0.1:99999/healthz"}}`, `{binary: /usr/local/bin/ccm}`,
+		`{binary: /usr/local/bin/ccm, probe: {url: "https://127.0.0.1:99999/healthz"}}`,
+		`{binary: /usr/local/bin/ccm}`,
 	}, 20, false},
 	{"election", []string{"fast", "slow", "quick"}, 30, false},
 	{"survivors", []string{"restore", "wait"}, 20, false},
 	{"encryptionAtRest", []string{"true", "false", "off"}, 40, false},
 	{"auditPolicy", []string{"FOLDER/audit.yaml", "audit.yaml"}, 20, false},
 	{"jwt", []string{
-		`{issuer: {url: "https://accounts.example.com", audiences: [a]}, claimMappings: {username: {claim: sub, prefix: ""}}}`,
-		`{issuer: {url: "https://b.example.com/b", discoveryURL: "https://c.example.com/d", audiences: [a, b], audienceMatchPolicy: MatchAny, certificateAuthority: "CA"},
+		`{issuer: {url: "https://accounts.example.com", audiences: [a]},
+		  claimMappings: {username: {claim: sub, prefix: ""}}}`,
+		`{issuer: {url: "https://b.example.com/b", discoveryURL: "https://c.example.com/d", audiences: [a, b],
+		    audienceMatchPolicy: MatchAny, certificateAuthority: "CA"},
 		  claimMappings: {username: {expression: claims.sub}, groups: {claim: groups, prefix: "b:"}, uid: {claim: sub}}}`,
 		`{issuer: {url: "https://d.example.com", audiences: [a], audienceMatchPolicy: MatchAny},
 		  claimValidationRules: [{claim: hd, requiredValue: example.com}, {claim: x}, {expression: "claims.y == 1", message: no}],
-		  claimMappings: {username: {claim: email, prefix: "d:"}, groups: {expression: claims.groups}, uid: {expression: claims.sub},
+		  claimMappings: {username: {claim: email, prefix: "d:"}, groups: {expression: claims.groups},
+		    uid: {expression: claims.sub},
 		    extra: [{key: example.com/a, valueExpression: claims.a}, {key: a.example/b_c, valueExpression: "'x'"}]},
-		  userValidationRules: [{expression: "!user.username.startsWith('system:')", message: no}, {expression: "user.uid != ''"}]}`,
-		`{issuer: {url: "https://e.example.com", audiences: [a, b]}, claimMappings: {username: {claim: sub, prefix: ""}}}`,
+		  userValidationRules: [{expression: "!user.username.startsWith('system:')", message: no},
+		    {expression: "user.uid != ''"}]}`,
+		`{issuer: {url: "https://e.example.com", audiences: [a, b]},
+		  claimMappings: {username: {claim: sub, prefix: ""}}}`,
 		`{issuer: {url: "https://f.example.com", audiences: [a]}, claimMappings: {username: {claim: sub}}}`,
-		`{issuer: {url: "https://g.example.com", audiences: [a]}, claimMappings: {username: {expression: claims.sub}, extra: [{key: k8s.io/a, valueExpression: claims.a}]}}`,
-		`{issuer: {url: "https://kubernetes.default.svc.cluster.local", audiences: [a]}, claimMappings: {username: {claim: sub, prefix: ""}}}`,
-		`{issuer: {url: "https://a.example.com", audiences: [a]}, claimMappings: {username: {claim: sub, prefix: "a#"}}}`,
+		`{issuer: {url: "https://g.example.com", audiences: [a]},
+		  claimMappings: {username: {expression: claims.sub}, extra: [{key: k8s.io/a, valueExpression: claims.a}]}}`,
+		`{issuer: {url: "https://kubernetes.default.svc.cluster.local", audiences: [a]},
+		  claimMappings: {username: {claim: sub, prefix: ""}}}`,
+		`{issuer: {url: "https://a.example.com", audiences: [a]},
+		  claimMappings: {username: {claim: sub, prefix: "a#"}}}`,
 	}, 50, true},
 	{"authorization.webhooks", []string{
 		`{name: one, server: "https://authz.example.com/review", failurePolicy: Deny}`,
-		`{name: two, server: "https://10.0.0.1:8443", failurePolicy: NoOpinion, certificateAuthority: "CA", tokenFile: FOLDER/token, timeout: 30s, authorizedTTL: 1ns,
-		  unauthorizedTTL: 24h, subjectAccessReviewVersion: v1beta1, matchConditions: [{expression: "request.user != 'x'"}, {expression: "has(request.resourceAttributes)"}]}`,
-		`{name: "` + strings.Repeat("w", 63) + `", server: "https://[fd00::1]/", failurePolicy: Deny, clientCertificateFile: FOLDER/client.pem, clientKeyFile: FOLDER/client.pem}`,
+		`{name: two, server: "https://10.0.0.1:8443", failurePolicy: NoOpinion, certificateAuthority: "CA",
+		  tokenFile: FOLDER/token, timeout: 30s, authorizedTTL: 1ns, unauthorizedTTL: 24h,
+		  subjectAccessReviewVersion: v1beta1,
+		  matchConditions: [{expression: "request.user != 'x'"}, {expression: "has(request.resourceAttributes)"}]}`,
+		`{name: "` + strings.Repeat("w", 63) + `", server: "https://[fd00::1]/", failurePolicy: Deny,
+		  clientCertificateFile: FOLDER/client.pem, clientKeyFile: FOLDER/client.pem}`,
 		`{name: rbac, server: "https://authz.example.com", failurePolicy: Deny}`,
 		`{name: four, server: "http://authz.example.com", failurePolicy: Deny, timeout: 31s}`,
 	}, 50, true},
@@ -116,8 +157,8 @@ type documents struct {
 	replace *strings.Replacer
 }
 
-// next is a document that validates, and as what it reads. Of those beside it that do not, it is known that something was
-// refused; whether rightly so is for the tables of the packages.
+// next is a document that validates, and as what it reads. Of those beside it that do not, it is known that
+// something was refused; whether rightly so is for the tables of the packages.
 func (d documents) next(t *testing.T) (string, *replica.Cluster) {
 	t.Helper()
 	for range 10000 {
@@ -265,8 +306,8 @@ func (d documents) otherwise(s string) string {
 	}
 }
 
-// TestRandomDocumentsHaveEveryField: a field of the type that no part has would never be tried, and a part that is no field
-// would have each of its documents refused.
+// TestRandomDocumentsHaveEveryField: a field of the type that no part has would never be tried, and a part that is
+// no field would have each of its documents refused.
 func TestRandomDocumentsHaveEveryField(t *testing.T) {
 	have := map[string]bool{"apiVersion": true, "kind": true}
 	for _, p := range documentParts {

@@ -58,6 +58,8 @@ func TestWhatWeakensAGuaranteeIsRefused(t *testing.T) {
 		{asking[:1], "--cluster-signing-duration=90d", "no way to revoke"},
 		{asking[:1], "--cluster-signing-duration=0", "no way to revoke"},
 		{asking[:1], "--cluster-signing-duration=2160h", ok},
+		{asking[:1], "--cluster-signing-duration=1m", ok},
+		{asking[:1], "--cluster-signing-duration=59s", "no way to revoke"},
 		{asking[:1], "--cluster-signing-duration=24h", ok},
 		{asking[1:], "--config=/etc/scheduler.yaml", "kubeconfig"},
 		{serving[1:2], "--audit-log-path=-", ok}, // it is no flag of that component: the component says so

@@ -13,13 +13,13 @@ import (
 const (
 	// widestPodRange is of IPv4. A wider one would have addresses of almost anybody.
 	widestPodRange = 8
-	// nodeBits is how many more bits of IPv6 a node's range can have than that of all: kube-controller-manager keeps a bit
-	// for each node that there could be.
+	// nodeBits is how many more bits of IPv6 a node's range can have than that of all: kube-controller-manager
+	// keeps a bit for each node that there could be.
 	nodeBits = 16
 )
 
-// podRangeFaults names a range of pods that kube-controller-manager would not cut into nodes' ranges: each replica's would
-// end as often as it leads. How large a node's range is can be chosen by its flags alone.
+// podRangeFaults names a range of pods that kube-controller-manager would not cut into nodes' ranges: each
+// replica's would end as often as it leads. How large a node's range is can be chosen by its flags alone.
 func podRangeFaults(c *replica.Cluster) replica.Faults {
 	pods, err := netip.ParsePrefix(c.Network.PodCIDR)
 	args := c.Components[replica.ControllerManager].ExtraArgs
@@ -38,8 +38,8 @@ func podRangeFaults(c *replica.Cluster) replica.Faults {
 		return nil
 	}
 	return replica.Faults{{Field: "network.podCIDR", Found: fmt.Sprintf("%q", c.Network.PodCIDR),
-		Allowed: fmt.Sprintf("/%d to /%d, of which each node gets a /%d; kube-controller-manager's flag --%s says another size",
-			max(widest, 1), node, node, maskFlag)}}
+		Allowed: fmt.Sprintf("/%d to /%d, of which each node gets a /%[2]d; "+
+			"kube-controller-manager's flag --%s chooses another size", max(widest, 1), node, maskFlag)}}
 }
 
 // cutsPodRange reports whether kube-controller-manager gives the nodes their ranges.
@@ -70,13 +70,14 @@ const (
 	maskFlag = "node-cidr-mask-size"
 )
 
-// nodeMask is the size of a node's range, by the flags for it, of which those for a family are about this range's alone.
+// nodeMask is the size of a node's range, by the flags for it, of which those for a family are about this range's
+// alone.
 func nodeMask(args []string, pods netip.Prefix) (int, *replica.Fault) {
 	size, family, other := 24, "-ipv4", "-ipv6"
 	if pods.Addr().Is6() {
 		size, family, other = 64, other, family
 	}
-	given := map[string]int{}
+	bits, whole := pods.Addr().BitLen(), false
 	for _, suffix := range []string{"", family, other} {
 		values := valuesOf(args, maskFlag+suffix)
 		if len(values) == 0 {
@@ -84,12 +85,13 @@ func nodeMask(args []string, pods netip.Prefix) (int, *replica.Fault) {
 		}
 		value := values[len(values)-1]
 		n, err := strconv.Atoi(value)
-		if err != nil || n < 1 || n > pods.Addr().BitLen() || suffix == other || (suffix == family && given[""] != 0) {
+		if outside := err != nil || n < 1 || n > bits; outside || suffix == other || suffix == family && whole {
 			return 0, &replica.Fault{Field: "components." + replica.ControllerManager + ".extraArgs",
-				Found:   fmt.Sprintf("%q", "--"+maskFlag+suffix+"="+value),
-				Allowed: fmt.Sprintf("--%s=1 to --%[1]s=%d, once: the range of pods, %s, is one range", maskFlag, pods.Addr().BitLen(), pods)}
+				Found: fmt.Sprintf("%q", "--"+maskFlag+suffix+"="+value),
+				Allowed: fmt.Sprintf("--%s=1 to --%[1]s=%d, once: the range of pods, %s, is one range",
+					maskFlag, bits, pods)}
 		}
-		given[suffix], size = n, n
+		whole, size = suffix == "", n
 	}
 	return size, nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// TestPodRangesAreThoseThatTheControllerManagerCuts has the borders of each rule; TestDocumentsThatValidateStart asks the
-// real one.
+// TestPodRangesAreThoseThatTheControllerManagerCuts has the borders of each rule; TestDocumentsThatValidateStart
+// asks the real one.
 func TestPodRangesAreThoseThatTheControllerManagerCuts(t *testing.T) {
 	const ok = ""
 	for _, tc := range []struct {
@@ -34,6 +34,7 @@ func TestPodRangesAreThoseThatTheControllerManagerCuts(t *testing.T) {
 		{"fd00:10::/95", "--node-cidr-mask-size=112", "/96 to /112"},
 		{"fd00:10::/32", "--node-cidr-mask-size-ipv6=48", ok},
 		{"2000::/3", "--node-cidr-mask-size=10", ok},
+		{"8000::/1", "--node-cidr-mask-size=1", ok},
 		{"2000::/3", "--node-cidr-mask-size=2", "/1 to /2"},
 		{"10.244.0.0/16", "--node-cidr-mask-size-ipv6=64", "is one range"},
 		{"fd00:10::/48", "--node-cidr-mask-size-ipv4=24", "is one range"},

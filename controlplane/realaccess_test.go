@@ -52,7 +52,8 @@ func (i *issuer) serve(w http.ResponseWriter, r *http.Request) {
 		panic(err)
 	}
 	reply(w, map[string]any{"keys": []any{map[string]any{
-		"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": "k", "x": encoded(point[1:33]), "y": encoded(point[33:]),
+		"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": "k",
+		"x": encoded(point[1:33]), "y": encoded(point[33:]),
 	}}})
 }
 
@@ -87,11 +88,14 @@ func authority(s *httptest.Server) string {
 func (p *plane) addAccess(t *testing.T) {
 	p.issuer = newIssuer(t)
 	p.in.Cluster.JWT = []replica.JWT{{
-		Issuer:               replica.JWTIssuer{URL: p.issuer.URL, CertificateAuthority: authority(p.issuer.Server), Audiences: []string{"prod"}},
+		Issuer: replica.JWTIssuer{
+			URL: p.issuer.URL, CertificateAuthority: authority(p.issuer.Server), Audiences: []string{"prod"},
+		},
 		ClaimValidationRules: []replica.ClaimRule{{Expression: "claims.verified == true", Message: "not verified"}},
 		ClaimMappings: replica.ClaimMappings{
-			Username: replica.PrefixedClaim{Claim: "sub", Prefix: new("example:")}, Groups: replica.PrefixedClaim{Expression: "claims.groups"},
-			Extra: []replica.ExtraClaim{{Key: "example.com/department", ValueExpression: "claims.department"}},
+			Username: replica.PrefixedClaim{Claim: "sub", Prefix: new("example:")},
+			Groups:   replica.PrefixedClaim{Expression: "claims.groups"},
+			Extra:    []replica.ExtraClaim{{Key: "example.com/department", ValueExpression: "claims.department"}},
 		},
 		UserValidationRules: []replica.UserRule{{Expression: "!user.username.endsWith('root')", Message: "not that one"}},
 	}}
@@ -104,7 +108,8 @@ func (p *plane) addAccess(t *testing.T) {
 	t.Cleanup(silent.Close)
 	p.in.Cluster.Authorization.Webhooks = []replica.Webhook{
 		{Name: "pods", Server: webhook.URL, CertificateAuthority: authority(webhook), FailurePolicy: "NoOpinion"},
-		{Name: "silent", Server: silent.URL, CertificateAuthority: authority(silent), FailurePolicy: "Deny", Timeout: replica.Duration(time.Second),
+		{Name: "silent", Server: silent.URL, CertificateAuthority: authority(silent), FailurePolicy: "Deny",
+			Timeout:         replica.Duration(time.Second),
 			MatchConditions: []replica.MatchCondition{{Expression: "request.user != 'nobody'"}}},
 	}
 	p.in.Cluster.SetDefaults()
@@ -120,8 +125,9 @@ func review(w http.ResponseWriter, r *http.Request) {
 	}
 	json.NewDecoder(r.Body).Decode(&asked)
 	what := asked.Spec.ResourceAttributes
+	allowed := asked.Spec.User == "example:alice" && what.Verb == "list" && what.Resource == "pods"
 	reply(w, map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-		"status": map[string]any{"allowed": asked.Spec.User == "example:alice" && what.Verb == "list" && what.Resource == "pods"}})
+		"status": map[string]any{"allowed": allowed}})
 }
 
 // as asks with a token in place of a certificate.
@@ -180,10 +186,11 @@ func (p plane) testIssuer(t *testing.T) {
 	}
 }
 
-// testWebhooks: the first of them allows more, the second denies what nobody else allowed, since it is silent; what Node and
-// RBAC allow is not asked of them.
+// testWebhooks: the first of them allows more, the second denies what nobody else allowed, since it is silent; what
+// Node and RBAC allow is not asked of them.
 func (p plane) testWebhooks(t *testing.T) {
-	token := p.issuer.token(t, p.issuer.key, map[string]any{"sub": "alice", "verified": true, "groups": []string{}, "department": ""})
+	claims := map[string]any{"sub": "alice", "verified": true, "groups": []string{}, "department": ""}
+	token := p.issuer.token(t, p.issuer.key, claims)
 	if code, body := p.as(t, token, http.MethodGet, "/api/v1/namespaces/default/pods", ""); code != http.StatusOK {
 		t.Errorf("what the webhook allows: %d %s", code, body)
 	}
@@ -196,7 +203,8 @@ func (p plane) testWebhooks(t *testing.T) {
 	}
 	begun = time.Now()
 	kubelet := clientOf(t, p.in.Files.Kubeconfig(certs.Kubelet))
-	if code, body := ask(t, kubelet, http.MethodGet, p.base+"/api/v1/nodes/"+p.in.Identity.Name, ""); code != http.StatusNotFound {
+	node := p.base + "/api/v1/nodes/" + p.in.Identity.Name
+	if code, body := ask(t, kubelet, http.MethodGet, node, ""); code != http.StatusNotFound {
 		t.Errorf("the kubelet's own node: %d %s", code, body)
 	}
 	if took := time.Since(begun); took > 900*time.Millisecond {

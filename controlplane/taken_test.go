@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"iter"
 	"math/big"
 	"math/rand/v2"
 	"net/netip"
@@ -31,12 +32,15 @@ import (
 // chaos makes the random documents many, and others each time: QUORATE_CHAOS=1, which `make chaos` sets.
 var chaos = os.Getenv("QUORATE_CHAOS") == "1"
 
-// The certificates of a document are issued, a program's flags are taken, a control plane starts: each for as many documents
-// as there is time for. `make test` takes the same ones each time.
+// The certificates of a document are issued, a program's flags are taken, a control plane starts: each for as many
+// documents as there is time for. `make test` takes the same ones each time.
 const (
 	issuedDocuments, issuedInChaos   = 40, 1000
 	takenDocuments, takenInChaos     = 20, 200
 	startedDocuments, startedInChaos = 1, 20
+
+	// enough is the time that each of the three may take in `make test`.
+	enough = 6 * time.Second
 )
 
 // randomDocuments are documents whose files are in a folder of the test's own.
@@ -46,8 +50,9 @@ func randomDocuments(t *testing.T, salt uint64) documents {
 	ca := newPair(t)
 	for name, data := range map[string][]byte{
 		"audit.yaml": auditPolicy, "token": []byte("token"), "client.pem": ca.both,
-		"webhook.kubeconfig": []byte(`{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}], ` +
-			`users: [{name: a, user: {}}], contexts: [{name: a, context: {cluster: a, user: a}}], current-context: a}`),
+		"webhook.kubeconfig": []byte(`{apiVersion: v1, kind: Config, users: [{name: a, user: {}}], current-context: a,
+			clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}],
+			contexts: [{name: a, context: {cluster: a, user: a}}]}`),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
@@ -58,15 +63,27 @@ func randomDocuments(t *testing.T, salt uint64) documents {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed %d", seed)
-	return documents{rand.New(rand.NewPCG(seed, salt)), strings.NewReplacer("FOLDER", dir, `"CA"`, fmt.Sprintf("%q", ca.certificate))}
+	replace := strings.NewReplacer("FOLDER", dir, `"CA"`, fmt.Sprintf("%q", ca.certificate))
+	return documents{rand.New(rand.NewPCG(seed, salt)), replace}
 }
 
-// number is how many documents there is time for.
-func number(usual, inChaos int) int {
-	if chaos {
-		return inChaos
+// several are so many documents, or, in `make test`, as many as there is time for.
+func (d documents) several(t *testing.T, usual, inChaos int) iter.Seq2[string, *replica.Cluster] {
+	return func(yield func(string, *replica.Cluster) bool) {
+		n, begun := usual, time.Now()
+		if chaos {
+			n = inChaos
+		}
+		for i := range n {
+			if !chaos && time.Since(begun) > enough {
+				t.Logf("there was time for %d of %d documents", i, n)
+				return
+			}
+			if !yield(d.next(t)) {
+				return
+			}
+		}
 	}
-	return usual
 }
 
 // TestDocumentsThatValidateGetCertificates: there is nothing in a valid document that cannot stand in a certificate.
@@ -77,11 +94,11 @@ func TestDocumentsThatValidateGetCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]int{}
-	for range number(issuedDocuments, issuedInChaos) {
-		text, c := d.next(t)
+	for text, c := range d.several(t, issuedDocuments, issuedInChaos) {
 		shares(seen, text)
 		in := d.input(t, c)
-		if _, err := certs.Ensure(certs.Request{Files: in.Files, Bundle: bundle, Identity: in.Identity, Cluster: c, Now: time.Now()}); err != nil {
+		request := certs.Request{Files: in.Files, Bundle: bundle, Identity: in.Identity, Cluster: c, Now: time.Now()}
+		if _, err := certs.Ensure(request); err != nil {
 			t.Errorf("%v\n%s", err, text)
 		}
 		if _, _, err := Components(in); err != nil {
@@ -111,8 +128,8 @@ func (d documents) input(t *testing.T, c *replica.Cluster) Input {
 	return in
 }
 
-// TestDocumentsThatValidateAreTaken starts the real programs with the flags and files of random documents, as far as they
-// go by themselves: past all that they check before they ask anybody.
+// TestDocumentsThatValidateAreTaken starts the real programs with the flags and files of random documents, as far
+// as they go by themselves: past all that they check before they ask anybody.
 func TestDocumentsThatValidateAreTaken(t *testing.T) {
 	withRealPrograms(t, documentsAreTaken, replica.APIServer, replica.Scheduler, replica.ControllerManager)
 }
@@ -120,8 +137,7 @@ func TestDocumentsThatValidateAreTaken(t *testing.T) {
 func documentsAreTaken(t *testing.T) {
 	d := randomDocuments(t, 2)
 	addAddresses(t, []netip.Addr{netip.MustParseAddr("10.240.0.12"), netip.MustParseAddr("fd01::12")})
-	for range number(takenDocuments, takenInChaos) {
-		text, c := d.next(t)
+	for text, c := range d.several(t, takenDocuments, takenInChaos) {
 		p := plane{in: d.input(t, c)}
 		ensureCertificates(t, p.in)
 		specs := p.specs(t, c.EncryptionAtRest == nil || *c.EncryptionAtRest)
@@ -176,8 +192,8 @@ func taken(ctx context.Context, s supervisor.Spec) error {
 	return fmt.Errorf("%s ended before it had taken all: %s", s.Name, said.Bytes()[max(0, said.Len()-2000):])
 }
 
-// TestDocumentsThatValidateStart starts whole control planes out of random documents, until a controller-manager leads and
-// its controllers work: some of what it is told it looks at then.
+// TestDocumentsThatValidateStart starts whole control planes out of random documents, until a controller-manager
+// leads and its controllers work: some of what it is told it looks at then.
 func TestDocumentsThatValidateStart(t *testing.T) {
 	withRealPrograms(t, documentsStart, "etcd", replica.APIServer, replica.Scheduler, replica.ControllerManager)
 }
@@ -185,9 +201,8 @@ func TestDocumentsThatValidateStart(t *testing.T) {
 func documentsStart(t *testing.T) {
 	d := randomDocuments(t, 3)
 	addAddresses(t, []netip.Addr{netip.MustParseAddr("10.240.0.12"), netip.MustParseAddr("fd01::12")})
-	for i := range number(startedDocuments, startedInChaos) {
-		text, c := d.next(t)
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
+	for text, c := range d.several(t, startedDocuments, startedInChaos) {
+		t.Run(c.Name, func(t *testing.T) {
 			t.Logf("%s", text)
 			p := plane{in: d.input(t, c), base: fmt.Sprintf("https://127.0.0.1:%d", c.Endpoint.Port)}
 			p.admin = ensureCertificates(t, p.in)
@@ -220,7 +235,9 @@ func newPair(t *testing.T) pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
 	der, err := x509.CreateCertificate(crand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -230,5 +247,6 @@ func newPair(t *testing.T) pair {
 		t.Fatal(err)
 	}
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return pair{string(certificate), append(certificate, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})...)}
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	return pair{string(certificate), append(certificate, keyPEM...)}
 }

@@ -1,8 +1,8 @@
 package replica
 
 // JWT is an issuer of JSON Web Tokens whose users are let in, as OpenID Connect makes them. The fields, and what they
-// mean, are those of kube-apiserver's AuthenticationConfiguration (apiserver.config.k8s.io/v1). Expressions are CEL; only
-// the apiserver compiles them, when it starts.
+// mean, are those of kube-apiserver's AuthenticationConfiguration (apiserver.config.k8s.io/v1). Expressions are
+// CEL; only the apiserver compiles them, when it starts.
 type JWT struct {
 	// Issuer says whose tokens these are.
 	Issuer JWTIssuer `yaml:"issuer" json:"issuer"`

@@ -24,7 +24,8 @@ func withAccess(t *testing.T) *replica.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := replica.Load(replica.Source{Name: "cluster.yaml", Data: readExample(t)}, replica.Source{Name: "access.yaml", Data: access})
+	example := replica.Source{Name: "cluster.yaml", Data: readExample(t)}
+	c, err := replica.Load(example, replica.Source{Name: "access.yaml", Data: access})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,5 +277,6 @@ func selfSigned(t *testing.T) (certificate, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
+	certificate = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return certificate, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
 }

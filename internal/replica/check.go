@@ -109,8 +109,8 @@ func (c *checker) leaf(path string, n *yaml.Node, t reflect.Type) {
 // wholeNumber is how a number is written: the yaml module reads 2.9 as 2, 0443 as 291 and 4_43 as 443.
 var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// plainly reports that a number or a truth is written in the one way that has one reading: the yaml module also takes off
-// for false, which a schema and an editor read as text.
+// plainly reports that a number or a truth is written in the one way that has one reading: the yaml module also
+// takes off for false, which a schema and an editor read as text.
 func plainly(n *yaml.Node, t reflect.Type) bool {
 	switch {
 	case t == durationType, t.Kind() == reflect.String:

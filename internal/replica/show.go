@@ -20,8 +20,9 @@ const (
 // redacted stands where a secret was.
 const redacted = "REDACTED"
 
-// Show is the document as it is in force: every field, defaults filled in, the seal key and the values of the components'
-// env redacted. It reads as a document, but with a base64key it does not validate as one: the key is gone.
+// Show is the document as it is in force: every field, defaults filled in, the seal key and the values of the
+// components' env redacted. It reads as a document, but with a base64key it does not validate as one: the key is
+// gone.
 func (c *Cluster) Show() ([]byte, error) {
 	shown := *c
 	shown.SetDefaults()

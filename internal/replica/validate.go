@@ -94,7 +94,8 @@ func (e Endpoint) validate(f *Faults) {
 			continue
 		}
 		if addr, err := netip.ParseAddr(a.value); err != nil || !reachable(addr) {
-			f.add(a.field, a.value, "an address that clients can reach: not loopback, link-local, multicast, unspecified or reserved, and without a zone")
+			f.add(a.field, a.value,
+				"an address that clients can reach: not loopback, link-local, multicast, unspecified or reserved, and without a zone")
 		}
 	}
 	for i, name := range e.DNSNames {

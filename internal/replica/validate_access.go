@@ -9,9 +9,9 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// What jwt and authorization have in common. Both become files that kube-apiserver reads when it starts, and one that it
-// does not take keeps it from starting on every replica, so what it refuses is refused here. The exception are CEL
-// expressions: only the apiserver compiles them.
+// What jwt and authorization have in common. Both become files that kube-apiserver reads when it starts, and one
+// that it does not take keeps it from starting on every replica, so what it refuses is refused here. The exception
+// are CEL expressions: only the apiserver compiles them.
 
 const (
 	httpsRule = "https://ADDRESS, without user, query and fragment"
@@ -21,7 +21,8 @@ const (
 // checkHTTPS refuses what is no address of an HTTPS server.
 func checkHTTPS(f *Faults, field, value string) {
 	u, err := url.Parse(value)
-	if err != nil || u.Scheme != "https" || u.Hostname() == "" || !validPort(u) || u.User != nil || strings.ContainsAny(value, "?#") {
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || !validPort(u) || u.User != nil ||
+		strings.ContainsAny(value, "?#") {
 		f.add(field, withoutUserinfo(value), httpsRule)
 	}
 }
@@ -36,7 +37,8 @@ func checkAuthorities(f *Faults, field, pem string) {
 	case strings.Contains(pem, "PRIVATE KEY"):
 		*f = append(*f, Fault{Field: field, Found: "a private key", Allowed: pemRule})
 	case err != nil:
-		*f = append(*f, Fault{Field: field, Found: fmt.Sprintf("%d bytes that are not certificates (%v)", len(pem), err), Allowed: pemRule})
+		found := fmt.Sprintf("%d bytes that are not certificates (%v)", len(pem), err)
+		*f = append(*f, Fault{Field: field, Found: found, Allowed: pemRule})
 	}
 }
 

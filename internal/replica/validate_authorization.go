@@ -44,8 +44,8 @@ func (w Webhook) validate(at string, f *Faults) {
 			f.add(at+"."+ttl.field, ttl.value.String(), "above 0")
 		}
 	}
-	if len(w.MatchConditions) > maxMatchConditions {
-		f.add(at+".matchConditions", fmt.Sprintf("%d conditions", len(w.MatchConditions)), fmt.Sprintf("at most %d", maxMatchConditions))
+	if n := len(w.MatchConditions); n > maxMatchConditions {
+		f.add(at+".matchConditions", fmt.Sprintf("%d conditions", n), fmt.Sprintf("at most %d", maxMatchConditions))
 		return
 	}
 	var expressions once
@@ -54,7 +54,8 @@ func (w Webhook) validate(at string, f *Faults) {
 	}
 }
 
-// validateCredentials: what the apiserver shows is in files, because whoever reads the metadata or the image reads the document.
+// validateCredentials: what the apiserver shows is in files, because whoever reads the metadata or the image reads
+// the document.
 func (w Webhook) validateCredentials(at string, f *Faults) {
 	for _, file := range []struct{ field, path string }{
 		{"tokenFile", w.TokenFile}, {"clientCertificateFile", w.ClientCertificateFile}, {"clientKeyFile", w.ClientKeyFile},

@@ -16,8 +16,8 @@ const FlagRule = "--NAME=VALUE or --NAME, each flag with its value in one argume
 
 var flagShape = regexp.MustCompile(`(?s)^--([A-Za-z0-9][-_.:A-Za-z0-9]*)(?:=(.*))?$`)
 
-// SplitFlag takes an argument apart into a flag's name and value, as every program reads it; the name is empty where the
-// argument is none.
+// SplitFlag takes an argument apart into a flag's name and value, as every program reads it; the name is empty
+// where the argument is none.
 func SplitFlag(arg string) (name, value string) {
 	parts := flagShape.FindStringSubmatch(arg)
 	if parts == nil {
@@ -37,7 +37,8 @@ func (c Component) validate(name string, f *Faults) {
 		f.add(at+".binary", c.Binary, pathRule)
 	}
 	if c.Elect != ElectSelf {
-		f.add(at+".elect", c.Elect, "self: an election by anything but the component itself is not there yet, and it would run on every replica")
+		f.add(at+".elect", c.Elect,
+			"self: an election by anything but the component itself is not there yet, and it would run on every replica")
 	}
 	c.validateProbe(name, at, f)
 	for i, arg := range c.ExtraArgs {

@@ -121,7 +121,8 @@ func (p PrefixedClaim) validate(at string, f *Faults) {
 			f.add(at+".prefix", *p.Prefix, "none beside an expression")
 		}
 	case p.Prefix == nil:
-		f.add(at+".prefix", "", `what is put before the claim's value, so that it is none of the cluster's own names; "" puts nothing there`)
+		f.add(at+".prefix", "",
+			`what is put before the claim's value, so that it is none of the cluster's own names; "" puts nothing there`)
 	}
 }
 
