@@ -176,7 +176,7 @@ func (m *Membership) archive() error {
 	return forgetEnd(m.StatusSocket())
 }
 
-// stop takes everything that uses etcd out, then etcd, and keeps every byte.
+// stop takes etcd out and keeps every byte. Nothing here uses it: only a boot takes this step, and the control plane comes after that.
 func (m *Membership) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -184,11 +184,6 @@ func (m *Membership) stop(ctx context.Context) error {
 	defer cancelHandOver()
 	if err := m.at(StepHandOver, func() error { return HandOver(handOver, m.StatusSocket()) }); err != nil {
 		m.cfg.Log.Warn("hand over leadership", "err", err.Error())
-	}
-	if m.cfg.StopPlane != nil {
-		if err := m.at(StepStopPlane, func() error { return m.cfg.StopPlane(ctx) }); err != nil {
-			return err
-		}
 	}
 	return m.at(StepStopEtcd, func() error { return m.cfg.Child.Stop(ctx) })
 }

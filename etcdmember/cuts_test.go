@@ -44,7 +44,7 @@ var (
 	restoreSteps = []Step{StepAccept, StepStoppedOnDisk, StepStopped, StepSettle, StepClose, StepClaim, StepRestoreMake, StepArchiveOnDisk, StepArchive, StepIncarnation,
 		StepTenureOnDisk, StepRestoreOnDisk, StepRestoreMarker, StepRestoreRename, StepSeedStart, StepConfirm, StepFormed, StepSeedDone, StepCompleteOrder}
 	purgeSteps    = []Step{StepPurgeMark, StepPurgeRemove}
-	survivorSteps = []Step{StepHandOver, StepStopPlane, StepStopEtcd, StepOrder}
+	survivorSteps = []Step{StepHandOver, StepStopEtcd, StepOrder}
 	// Of real members and their agents in a ring.
 	damageSteps   = []Step{StepNoteDamage}
 	roomSteps     = []Step{StepCompact, StepDefragment, StepDisarm}

@@ -96,8 +96,6 @@ type Config struct {
 	DiskID func() string
 	// Preflight returns why this VM is not fit to seed; nil: it is.
 	Preflight func(ctx context.Context) error
-	// StopPlane stops all that uses etcd on this replica, before etcd itself stops for good.
-	StopPlane func(ctx context.Context) error
 	// MakeDirectory does the work in a process of its own, which etcd's code may end (Making.Make).
 	MakeDirectory func(ctx context.Context, work Making) error
 	// AtStep is called before and after each step of an act, for tests that end the agent there; nil in production.

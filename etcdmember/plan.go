@@ -77,7 +77,7 @@ const (
 	ActHalt Act = "halt"
 	// ActStart starts etcd on the directory: agent.json is `started`, with fsync, before that.
 	ActStart Act = "start"
-	// ActStop stops apiserver and etcd, leadership handed over first where there is time, and keeps every byte.
+	// ActStop stops etcd, leadership handed over first where there is time, and keeps every byte.
 	ActStop Act = "stop"
 	// ActClaim creates claim.json of Plan.Epoch with a new random token and Plan.Source.
 	ActClaim Act = "claim"
