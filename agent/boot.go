@@ -254,8 +254,14 @@ func (a *Agent) settle(ctx context.Context, in certified) (joined, error) {
 	if err := in.membership.Settle(ctx); err != nil {
 		return joined{}, err
 	}
-	if in.cluster.Replicas > 2 {
-		in.membership.WaitVoter(ctx, promotionPatience)
-	}
+	in.membership.WaitVoter(ctx, awaitPromotion(in.cluster.Replicas))
 	return joined{in}, nil
+}
+
+// awaitPromotion is how long a new member waits to be a voter. The second of a pair stays a learner.
+func awaitPromotion(replicas int) time.Duration {
+	if replicas > 2 {
+		return promotionPatience
+	}
+	return 0
 }

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
@@ -397,5 +399,115 @@ func TestWhatHangsInTheAgentDoesNotHoldTheStopUp(t *testing.T) {
 	}
 	if got := v.notify.all(); !slices.Contains(got, "STOPPING") {
 		t.Errorf("the service manager heard %q", got)
+	}
+}
+
+// An agent that is told to stop while it asks who it is stops, and does not go on as before.
+func TestAStopIsNoSilenceOfTheMetadataServer(t *testing.T) {
+	v := newVM(t)
+	v.identified()
+	v.metadata.hangs = true
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if id, err := v.agent().askIdentity(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("it goes on as %+v: %v", id, err)
+	}
+}
+
+// What the replica has to be started again for is not hidden by an order to stop that comes at the same time: a removed member has
+// nothing to hand over.
+func TestAnOrderToStopHidesNoStartAgain(t *testing.T) {
+	v := newVM(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	v.metadata.err = fmt.Errorf("%w: %w", ErrStartAgain, errBroken)
+	if err := Run(ctx, v.config()); !errors.Is(err, ErrStartAgain) {
+		t.Errorf("it ended with %v", err)
+	}
+	v.metadata.err = errBroken
+	if err := Run(ctx, v.config()); err != nil {
+		t.Errorf("told to stop, it ended with %v", err)
+	}
+}
+
+// A replica may wait for its place in etcd for longer than a leaf lives. Its certificates are looked after meanwhile.
+func TestCertificatesAreLookedAfterWhileTheReplicaWaitsForItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, a, _ := renewing(t)
+		v.established(v.self.Place, "started")
+		v.record.err = errBroken // so that the etcd phase waits
+		key := a.files.CASignerKey(certs.Kubernetes)
+		if err := os.Remove(key); err != nil {
+			t.Fatal(err)
+		}
+		encoded := v.bundles.held
+		v.bundles.err = errBroken
+		ctx, end := context.WithCancelCause(t.Context())
+		ended := make(chan error, 1)
+		again := v.agent()
+		go func() { ended <- again.live(ctx, end) }()
+		time.Sleep(optionalBundle + time.Second)
+		synctest.Wait()
+		again.mu.Lock()
+		phase := again.phase
+		again.mu.Unlock()
+		if phase != PhaseEtcd {
+			t.Fatalf("it is in phase %s", phase)
+		}
+		v.bundles.mu.Lock()
+		v.bundles.err, v.bundles.held = nil, encoded
+		v.bundles.mu.Unlock()
+		time.Sleep(renewRetry)
+		synctest.Wait()
+		if _, err := os.Stat(key); err != nil {
+			t.Error(err)
+		}
+		end(nil)
+		if err := <-ended; err == nil {
+			t.Error("it ended without an error")
+		}
+	})
+}
+
+func TestOnlyMembersOfThreeWaitForTheirPromotion(t *testing.T) {
+	for replicas, want := range map[int]time.Duration{1: 0, 2: 0, 3: promotionPatience, 7: promotionPatience} {
+		if got := awaitPromotion(replicas); got != want {
+			t.Errorf("%d replicas: %s, want %s", replicas, got, want)
+		}
+	}
+}
+
+// A cluster must not be founded where its first database would fill the disk.
+func TestPreflightNamesADiskWithoutRoom(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a file system is mounted")
+	}
+	v := newVM(t)
+	a, _ := v.identified()
+	if err := unix.Mount("tmpfs", v.data(), "tmpfs", 0, fmt.Sprintf("size=%d", leastRoom-(1<<20))); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(v.data(), 0)
+	if err := a.room(); err == nil || !strings.Contains(err.Error(), v.data()+" has 511 MiB left") {
+		t.Errorf("%v", err)
+	}
+	if err := unix.Mount("tmpfs", v.data(), "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%d", leastRoom)); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.room(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whoever may ask the agent may start etcd without the record: that is root alone.
+func TestOnlyTheOwnerMayAskTheAgent(t *testing.T) {
+	a := newVM(t).agent()
+	stop, err := a.serve(SocketPath(a.cfg.RunDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if info, err := os.Stat(SocketPath(a.cfg.RunDir)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
 	}
 }

@@ -3,7 +3,9 @@ package agent
 import (
 	"bytes"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
@@ -78,4 +80,25 @@ func endsIn(do func()) (ended bool) {
 	}()
 	do()
 	return false
+}
+
+// What the record holds already is what counts, and it is looked at like any other: here it was made by a clock that is days ahead.
+func TestTheClaimsHolderLooksAtTheBundleThatItFinds(t *testing.T) {
+	v := newVM(t)
+	a, in := v.identified()
+	b, err := certs.NewBundle("uid", time.Now().Add(72*time.Hour))
+	if err == nil {
+		v.bundles.held, err = b.Encode()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := recorded{identified: in, membership: membershipOf(a, in), makeBundle: true}
+	v.record.view.Bundle = 1
+	if _, err := rec.membership.Claim(t.Context()); err != nil { // says whose cluster it is
+		t.Fatal(err)
+	}
+	if _, err := a.bundleOnce(t.Context(), rec, 0); err == nil || !strings.Contains(err.Error(), "one of the clocks is wrong") {
+		t.Errorf("%v", err)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
@@ -225,6 +226,9 @@ func TestAProgramThatIsReplacedWhileItsComponentIsDown(t *testing.T) {
 	if s := f.state(replica.APIServer); s != supervisor.Stopped {
 		t.Errorf("the apiserver is %s: it would be launched with that program", s)
 	}
+	if _, ok := c.started[replica.APIServer]; ok {
+		t.Error("it counts as started: the very file that it ran with before would not be taken up again")
+	}
 	f.put(replica.APIServer, sleeps)
 	c.fit(t.Context())
 	f.want(programUnusable)
@@ -256,9 +260,75 @@ func TestAComponentThatIsUpIsLeftAloneWhateverBecomesOfItsProgram(t *testing.T) 
 	if !c.runs(spec) {
 		t.Error("it would be started again")
 	}
-	if err := c.withdraw(t.Context(), spec, errBroken); err != nil || f.state("mine") != supervisor.Ready {
+	if err := c.withdraw(t.Context(), spec, controlplane.ErrBinary); err != nil || f.state("mine") != supervisor.Ready {
 		t.Errorf("%v; it is %s", err, f.state("mine"))
 	}
+}
+
+// That a program has not answered in time says nothing against the process that was launched from it.
+func TestAComponentIsNotStoppedForAProgramThatIsSlow(t *testing.T) {
+	f, c := runningPlane(t)
+	eventually(t, "it hangs", func() bool { return f.state(replica.APIServer) == supervisor.Starting })
+	if err := c.withdraw(t.Context(), c.started[replica.APIServer].spec, errBroken); err != nil || f.state(replica.APIServer) != supervisor.Starting {
+		t.Errorf("%v; it is %s", err, f.state(replica.APIServer))
+	}
+}
+
+// What was stopped for its program is named by that; etcd has waits of its own.
+func TestWhatIsNoComponentThatIsDown(t *testing.T) {
+	f, c := runningPlane(t)
+	for _, name := range []string{etcdName, replica.APIServer} {
+		if err := f.supervisor.Stop(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := sleeper(etcdName)
+	spec.Start = &supervisor.Probe{Check: func(context.Context) error { return errBroken }}
+	if err := f.supervisor.Start(spec); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "etcd comes up", func() bool { return f.state(etcdName) == supervisor.Starting })
+	c.observe(time.Now())
+	c.observe(time.Now().Add(time.Hour))
+	f.want(componentNotReady)
+}
+
+// A program that does not answer is asked once, however many want to know; and what was found bad is no file that was found usable.
+func TestAQuestionThatIsOpenIsNotAskedAgain(t *testing.T) {
+	_, a, in := renewing(t)
+	f := newFitting(t, a, in)
+	f.put(replica.APIServer, isSilent)
+	ctx, cancel := context.WithCancel(t.Context())
+	spec := supervisor.Spec{Name: replica.APIServer, Path: f.path(replica.APIServer)}
+	first := a.programs.ask(ctx, spec)
+	if second := a.programs.ask(ctx, spec); second != first {
+		t.Error("it was asked twice")
+	}
+	cancel()
+	<-first.done
+	if first.err == nil || a.programs.file(spec.Path) != (fileID{}) {
+		t.Errorf("%v; file %+v", first.err, a.programs.file(spec.Path))
+	}
+	if third := a.programs.ask(t.Context(), spec); third == first {
+		t.Error("a question that failed is not asked again")
+	}
+}
+
+// Who wants a fit has it at once, whenever the next one was due.
+func TestAFitThatIsWantedIsMadeAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, a, in := renewing(t)
+		c := a.newComponents(joined{in}, nil, nil)
+		fits := 0
+		c.decideEncryption = func() ([]byte, error) { fits++; return nil, errBroken }
+		ctx, cancel := context.WithTimeout(t.Context(), firstFitRetry/10)
+		defer cancel()
+		a.wantFit()
+		c.keep(ctx)
+		if fits != 2 {
+			t.Errorf("%d fits", fits)
+		}
+	})
 }
 
 // A file that cannot be written is a wait, and what runs goes on; one that is already as it has to be need not be written.
@@ -290,6 +360,17 @@ func TestAFileThatCannotBeWrittenIsAWait(t *testing.T) {
 	c.fit(t.Context())
 	if again, err := os.Stat(obstacle); err != nil || !os.SameFile(info, again) {
 		t.Errorf("a file that is as it has to be was written again (%v)", err)
+	}
+	right, err := os.ReadFile(obstacle)
+	if err == nil {
+		err = os.WriteFile(obstacle, []byte("other"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.fit(t.Context())
+	if now, err := os.ReadFile(obstacle); err != nil || string(now) != string(right) {
+		t.Errorf("a file that was changed says %q (%v)", now, err)
 	}
 }
 
@@ -370,6 +451,9 @@ func TestWhenTheNextFitIs(t *testing.T) {
 		}
 		if got := max(0, c.components.next().Sub(now)); got != c.want {
 			t.Errorf("%s: after %s, want %s", name, got, c.want)
+		}
+		if got := c.components.rest(now); len(c.components.down) > 0 && got != fitHurry {
+			t.Errorf("%s: it is looked at again after %s", name, got)
 		}
 	}
 }

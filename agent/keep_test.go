@@ -12,7 +12,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -92,12 +94,16 @@ func TestAnEmptyStatusHasLists(t *testing.T) {
 
 // leaseServer answers like an apiserver that has one lease.
 type leaseServer struct {
-	lease    *coordinationv1.Lease
-	conflict bool
-	updates  int
+	mu             sync.Mutex
+	lease          *coordinationv1.Lease
+	conflict       bool
+	reads, updates int
+	onUpdate       func()
 }
 
 func (s *leaseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	switch {
 	case s.lease == nil:
@@ -107,12 +113,15 @@ func (s *leaseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusConflict)
 		json.NewEncoder(w).Encode(metav1.Status{Status: "Failure", Reason: metav1.StatusReasonConflict, Code: 409})
 	case r.Method == http.MethodPut:
-		s.updates++
+		if s.updates++; s.onUpdate != nil {
+			s.onUpdate()
+		}
 		json.NewDecoder(r.Body).Decode(s.lease)
 		json.NewEncoder(w).Encode(s.lease)
 	case strings.HasSuffix(r.URL.Path, "/leases"):
 		json.NewEncoder(w).Encode(coordinationv1.LeaseList{Items: []coordinationv1.Lease{*s.lease, {ObjectMeta: metav1.ObjectMeta{Name: "apiserver-abc"}}}})
 	default:
+		s.reads++
 		json.NewEncoder(w).Encode(s.lease)
 	}
 }
@@ -125,20 +134,20 @@ func TestALeaseIsReleasedOnlyForAProcessOfThisHostThatHasExited(t *testing.T) {
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &r, LeaseDurationSeconds: &d}}
 	}
 	for name, c := range map[string]struct {
-		server   leaseServer
+		server   *leaseServer
 		released bool
 	}{
-		"held by the process that exited":              {leaseServer{lease: held("master-a_123", exited.Add(-time.Second))}, true},
-		"held by the host":                             {leaseServer{lease: held("master-a", exited.Add(-time.Second))}, true},
-		"renewed since: its successor has it":          {leaseServer{lease: held("master-a_456", exited.Add(time.Millisecond))}, false},
-		"another replica's":                            {leaseServer{lease: held("master-b_123", exited.Add(-time.Second))}, false},
-		"another replica's, whose name begins like it": {leaseServer{lease: held("master-a2_123", exited.Add(-time.Second))}, false},
-		"free already":                                 {leaseServer{lease: held("", exited.Add(-time.Second))}, false},
-		"somebody was quicker":                         {leaseServer{lease: held("master-a_123", exited.Add(-time.Second)), conflict: true}, false},
-		"there is none":                                {leaseServer{}, false},
+		"held by the process that exited":              {&leaseServer{lease: held("master-a_123", exited.Add(-time.Second))}, true},
+		"held by the host":                             {&leaseServer{lease: held("master-a", exited.Add(-time.Second))}, true},
+		"renewed since: its successor has it":          {&leaseServer{lease: held("master-a_456", exited.Add(time.Millisecond))}, false},
+		"another replica's":                            {&leaseServer{lease: held("master-b_123", exited.Add(-time.Second))}, false},
+		"another replica's, whose name begins like it": {&leaseServer{lease: held("master-a2_123", exited.Add(-time.Second))}, false},
+		"free already":                                 {&leaseServer{lease: held("", exited.Add(-time.Second))}, false},
+		"somebody was quicker":                         {&leaseServer{lease: held("master-a_123", exited.Add(-time.Second)), conflict: true}, false},
+		"there is none":                                {&leaseServer{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(&c.server)
+			server := httptest.NewServer(c.server)
 			defer server.Close()
 			client, err := coordination.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
 			if err != nil {
@@ -247,6 +256,9 @@ func TestKeepEndsWithoutAnErrorWhenToldTo(t *testing.T) {
 	if err := a.keep(ctx, in); err != nil {
 		t.Error(err)
 	}
+	if said := a.cfg.Notify.(*notifier).all(); !slices.Contains(said, "READY") {
+		t.Errorf("the service manager heard %q", said)
+	}
 }
 
 func TestKeepEndsWithTheMembershipsReason(t *testing.T) {
@@ -350,5 +362,18 @@ func TestAMemberThatDoesNotComeUpIsDecidedOnAgain(t *testing.T) {
 	eventually(t, "it has exited again", func() bool { e, _ := a.supervisor.Exited(etcdName); return e.At.After(ends.last) })
 	if err := a.lookAtEtcd(&ends); err == nil {
 		t.Errorf("%d ends without coming up are borne", crashLoop)
+	}
+}
+
+// Three ends in a row are one too many; those before the member was ready again are of the past.
+func TestEndsOfEtcdAreForgottenOnceItIsReady(t *testing.T) {
+	a, _ := kept(t)
+	if err := a.supervisor.Start(sleeper(etcdName)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is ready", func() bool { s, _ := find(a.supervisor, etcdName); return s.State == supervisor.Ready })
+	ends := etcdEnds{last: time.Now(), failed: crashLoop - 1}
+	if err := a.lookAtEtcd(&ends); err != nil || ends.failed != 0 {
+		t.Errorf("%v; %+v", err, ends)
 	}
 }

@@ -63,3 +63,16 @@ func TestAMakingEndsWhenTheAgentIsToldToStop(t *testing.T) {
 		t.Errorf("%v after %s", err, time.Since(begin))
 	}
 }
+
+// One that does not heed the order is killed: what it has made is of no use, and the agent has to end.
+func TestAMakingThatDoesNotEndIsKilled(t *testing.T) {
+	t.Parallel()
+	a, work := program(t, "trap '' TERM; while :; do sleep 0.1; done")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	err := a.makeDirectory(ctx, work)
+	if took := time.Since(begin); err == nil || took < makingStop || took > makingStop+3*time.Second {
+		t.Errorf("%v after %s", err, took)
+	}
+}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,4 +121,45 @@ func TestHowLongCertificatesAreLeftAlone(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
+}
+
+// What is whole needs no bundle: a restart, and each look at the certificates, does without the record.
+func TestWhatIsWholeNeedsNoBundle(t *testing.T) {
+	v, a, in := renewing(t)
+	v.bundles.err = errBroken
+	if _, err := a.renewOnce(t.Context(), in); err != nil {
+		t.Errorf("a renewal: %v", err)
+	}
+	begin := time.Now()
+	out, err := a.certify(t.Context(), in.recorded)
+	if err != nil || out.bundle != nil || time.Since(begin) > optionalBundle/2 {
+		t.Errorf("a boot: %v after %s, bundle %v", err, time.Since(begin), out.bundle)
+	}
+}
+
+// A record that is away is asked later and later, and within half a minute of its return.
+func TestARenewalThatFailsIsTriedLaterAndLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, a, in := renewing(t)
+		in.makeBundle = false
+		if err := os.Remove(a.files.CASignerKey(certs.Kubernetes)); err != nil {
+			t.Fatal(err)
+		}
+		v.bundles.err = errBroken
+		in, err := a.certify(t.Context(), in.recorded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := a.keepCertificates(t.Context(), in)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		v.bundles.mu.Lock()
+		before := v.bundles.lists
+		v.bundles.mu.Unlock()
+		time.Sleep(10 * time.Minute)
+		stop()
+		if n := v.bundles.lists - before; n < 20 || n > 41 {
+			t.Errorf("it was asked %d times in ten minutes", n)
+		}
+	})
 }

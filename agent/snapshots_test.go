@@ -224,3 +224,19 @@ func TestASavingThatDoesNotEndDoesNotHoldTheStopUp(t *testing.T) {
 		close(thawed)
 	})
 }
+
+// The record is given a minute to show a snapshot that was saved: it is not saved a second time because a listing is late.
+func TestASnapshotThatTheRecordShowsLateIsSavedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newVM(t).agent()
+		s := &schedule{begin: time.Now().Add(-time.Hour)}
+		savings := 0
+		a.cfg.SaveSnapshot = func(context.Context, string) error { savings++; return nil }
+		ctx, cancel := context.WithTimeout(t.Context(), snapshotRetry-time.Second)
+		defer cancel()
+		a.keepSnapshots(ctx, s)
+		if savings != 1 {
+			t.Errorf("%d savings", savings)
+		}
+	})
+}

@@ -176,6 +176,7 @@ type bundles struct {
 	later   [][]byte // from generation 2 on
 	err     error
 	creates int
+	lists   int
 }
 
 func (b *bundles) Create(_ context.Context, _ uint64, plaintext []byte) ([]byte, bool, error) {
@@ -195,6 +196,7 @@ func (b *bundles) Create(_ context.Context, _ uint64, plaintext []byte) ([]byte,
 func (b *bundles) Generations(context.Context) (out []uint64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.lists++
 	if b.held == nil || b.err != nil {
 		return nil, b.err
 	}

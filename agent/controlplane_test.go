@@ -1,0 +1,249 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/quorate/quorate/controlplane"
+	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/supervisor"
+)
+
+// An apiserver uses other members only where its own cannot serve it alone, the leader's first, and never a learner's.
+func TestWhichOtherMembersAnApiserverUses(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*etcdmember.MemberStatus)
+		want   []string // the names in the URLs, in order
+	}{
+		"a voter that serves":                   {nil, nil},
+		"a voter whose client port is late":     {func(s *etcdmember.MemberStatus) { s.Ready = false }, []string{"master-b", "master-c"}},
+		"a learner":                             {func(s *etcdmember.MemberStatus) { s.Learner = true }, []string{"master-b", "master-c"}},
+		"a learner beside another":              {func(s *etcdmember.MemberStatus) { s.Learner, s.Members[1].Learner = true, true }, []string{"master-b"}},
+		"a learner, and one that has no name":   {func(s *etcdmember.MemberStatus) { s.Learner, s.Members[1].Name = true, "" }, []string{"master-b"}},
+		"a learner that does not know a leader": {func(s *etcdmember.MemberStatus) { s.Learner, s.Leader = true, 0 }, []string{"master-c", "master-b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVM(t)
+			a, in := v.identified()
+			newMember(t, a, in, threeOf(c.change))
+			got := a.otherEtcd(t.Context(), joined{certified{recorded: recorded{identified: in, membership: a.membership}}})
+			if len(got) != len(c.want) {
+				t.Fatalf("got %q, want %q", got, c.want)
+			}
+			for i := range got {
+				if !strings.Contains(got[i], c.want[i]) {
+					t.Errorf("got %q, want %q", got, c.want)
+				}
+			}
+		})
+	}
+}
+
+// loops runs for ever, and its command line can be read.
+const loops = "#!/bin/sh\n[ \"$1\" = --version ] && { echo Kubernetes v1.36.3; exit; }\nwhile :; do sleep 0.1; done\n"
+
+// commandLine is how a component runs; empty: it does not.
+func (f fitting) commandLine(name string) []string {
+	s, _ := find(f.supervisor, name)
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.PID))
+	return strings.Split(string(b), "\x00")
+}
+
+// An apiserver that used another's member beside its own uses that alone once it is a voter: another's silent death would stall it.
+func TestAnApiserverComesHome(t *testing.T) {
+	_, a, in := renewing(t)
+	m := newMember(t, a, in.identified, threeOf(func(s *etcdmember.MemberStatus) { s.Learner = true }))
+	in.membership = a.membership
+	f := newFitting(t, a, in)
+	f.put(replica.APIServer, loops)
+	defer a.keepControlPlane(t.Context(), f.in)()
+	servers := func() string {
+		for _, arg := range f.commandLine(replica.APIServer) {
+			if value, ok := strings.CutPrefix(arg, "--etcd-servers="); ok {
+				return value
+			}
+		}
+		return ""
+	}
+	eventually(t, "the apiserver runs", func() bool { return servers() != "" })
+	if got := servers(); strings.Count(got, "https://") != 3 || !strings.Contains(got, "master-b") {
+		t.Errorf("a learner's apiserver uses %s", got)
+	}
+	m.is(func(s *etcdmember.MemberStatus) { s.Learner = false })
+	eventually(t, "the apiserver comes home", func() bool { return servers() == "https://127.0.0.1:2379" })
+}
+
+func TestAVotersApiserverIsAtHome(t *testing.T) {
+	_, a, in := renewing(t)
+	newMember(t, a, in.identified, threeOf(nil))
+	in.membership = a.membership
+	f := newFitting(t, a, in)
+	f.put(replica.APIServer, loops)
+	defer a.keepControlPlane(t.Context(), f.in)()
+	eventually(t, "the apiserver runs", func() bool { return len(f.commandLine(replica.APIServer)) > 2 })
+	if args := f.commandLine(replica.APIServer); !slices.Contains(args, "--etcd-servers=https://127.0.0.1:2379") {
+		t.Errorf("it runs as %q", args)
+	}
+}
+
+// leasing gives an agent an apiserver that has one lease, held on this machine for another hour.
+func leasing(t *testing.T, a *Agent) *leaseServer {
+	t.Helper()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder, renewed, lasts := host+"_1", metav1.NewMicroTime(time.Now()), int32(3600)
+	s := &leaseServer{lease: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler"},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed, LeaseDurationSeconds: &lasts}}}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	client, err := coordination.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.leases = &leases{client: client.Leases(leaseNamespace)}
+	return s
+}
+
+// The lease of a component that has exited is freed once for each exit, and not for one from before.
+func TestTheLeaseOfAComponentThatExitedIsFreed(t *testing.T) {
+	a, _ := kept(t)
+	s := leasing(t, a)
+	exits := func() {
+		t.Helper()
+		spec := supervisor.Spec{Name: replica.Scheduler, Path: "/bin/sh", Args: []string{"-c", "exit 3"}}
+		if err := a.supervisor.Start(spec); err != nil {
+			t.Fatal(err)
+		}
+		before, _ := a.supervisor.Exited(replica.Scheduler)
+		eventually(t, "it exits", func() bool { e, ok := a.supervisor.Exited(replica.Scheduler); return ok && e.At.After(before.At) })
+		if err := a.supervisor.Stop(t.Context(), replica.Scheduler); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exits()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); a.releaseExited(ctx) }()
+	if err := a.supervisor.Start(sleeper("another")); err != nil { // something changes
+		t.Fatal(err)
+	}
+	eventually(t, "it runs", func() bool { s, _ := find(a.supervisor, "another"); return s.State == supervisor.Ready })
+	time.Sleep(50 * time.Millisecond)
+	s.mu.Lock()
+	if s.reads != 0 {
+		t.Errorf("an exit from before: the lease was read %d times", s.reads)
+	}
+	s.mu.Unlock()
+	exits()
+	eventually(t, "it is freed", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return *s.lease.Spec.HolderIdentity == "" })
+	time.Sleep(50 * time.Millisecond)
+	cancel()
+	<-ended
+	if s.reads != 1 || s.updates != 1 {
+		t.Errorf("the lease was read %d times and written %d times for one exit", s.reads, s.updates)
+	}
+}
+
+// A planned stop ends the components that elect themselves first, and frees their leases while there is an apiserver to do it through.
+func TestAPlannedStopFreesTheLeases(t *testing.T) {
+	v := newVM(t)
+	a, in := v.identified()
+	stop := a.superviseChildren(t.Context())
+	m := newMember(t, a, in, threeOf(nil))
+	s := leasing(t, a)
+	for _, name := range []string{etcdName, replica.APIServer, replica.Scheduler} {
+		if err := a.supervisor.Start(sleeper(name)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it runs", func() bool { s, _ := find(a.supervisor, name); return s.State == supervisor.Ready })
+	}
+	apiserver := supervisor.State("")
+	s.onUpdate = func() { s, _ := find(a.supervisor, replica.APIServer); apiserver = s.State }
+	if err := stop(nil); err != nil {
+		t.Error(err)
+	}
+	if s.updates != 1 || apiserver != supervisor.Ready || !m.wasAsked("POST /hand-over") {
+		t.Errorf("%d leases freed, the apiserver was %q then; etcd was asked %q", s.updates, apiserver, m.asked)
+	}
+}
+
+// Where nothing can be handed over or written, nothing is: whatever uses the member stops soon.
+func TestAReplicaWithoutALeaderIsGivenUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*etcdmember.MemberStatus)
+		given  bool
+	}{
+		"a leader":    {nil, false},
+		"no leader":   {func(s *etcdmember.MemberStatus) { s.Leader = 0 }, true},
+		"no raft yet": {func(s *etcdmember.MemberStatus) { s.Leader, s.MemberID = 0, 0 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVM(t)
+			a, in := v.identified()
+			stop := a.superviseChildren(t.Context())
+			m := newMember(t, a, in, threeOf(c.change))
+			for _, name := range []string{etcdName, replica.APIServer} {
+				if err := a.supervisor.Start(sleeper(name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			eventually(t, "it runs", func() bool { s, _ := find(a.supervisor, replica.APIServer); return s.State == supervisor.Ready })
+			if err := stop(nil); err != nil {
+				t.Error(err)
+			}
+			s, _ := find(a.supervisor, replica.APIServer)
+			if soon := strings.Contains(s.Reason, orphanTimeout.String()); soon != c.given || m.wasAsked("POST /hand-over") == c.given {
+				t.Errorf("the apiserver: %s; etcd was asked %q", s.Reason, m.asked)
+			}
+		})
+	}
+	a := newVM(t).agent()
+	if a.leaderless(t.Context()) {
+		t.Error("a replica without a member has no leader to miss")
+	}
+}
+
+// To be told to stop ends nothing by itself: what runs is stopped in order.
+func TestTheProcessesOutliveTheOrderToStop(t *testing.T) {
+	a := newVM(t).agent()
+	ctx, cancel := context.WithCancel(t.Context())
+	stop := a.superviseChildren(ctx)
+	if err := a.supervisor.Start(sleeper(replica.APIServer)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it runs", func() bool { s, _ := find(a.supervisor, replica.APIServer); return s.State == supervisor.Ready })
+	cancel()
+	time.Sleep(50 * time.Millisecond)
+	if s, _ := find(a.supervisor, replica.APIServer); s.State != supervisor.Ready {
+		t.Errorf("it is %s: %s", s.State, s.Reason)
+	}
+	if err := stop(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// GCE cuts the power about 90 s after it asked.
+func TestAPlannedStopFitsIntoTheTimeThatGCEGives(t *testing.T) {
+	_, a, in := renewing(t)
+	specs, _, err := controlplane.Components(a.componentsInput(in.identified))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if takes := stopPatience + handOverTimeout + releaseTimeout + specs[0].StopTimeout + etcdStopTimeout; takes > 80*time.Second {
+		t.Errorf("it takes %s", takes)
+	}
+}
