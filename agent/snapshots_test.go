@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,9 +176,9 @@ func TestASavingThatHangsIsEndedAndCalledOverdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &schedule{begin: time.Now().Add(-time.Hour)} // it is this replica's turn now
 		a := newVM(t).agent()
-		savings := 0
+		var savings atomic.Int32
 		a.cfg.SaveSnapshot = func(ctx context.Context, _ string) error {
-			savings++
+			savings.Add(1)
 			<-ctx.Done()
 			return errors.New("signal: terminated")
 		}
@@ -189,19 +190,19 @@ func TestASavingThatHangsIsEndedAndCalledOverdue(t *testing.T) {
 			time.Sleep(d)
 			synctest.Wait()
 			st := a.status(t.Context())
-			if len(st.Blocked) != want || savings > 0 && want > 0 && !strings.Contains(st.Blocked[0].Reason, words[0]) {
+			if len(st.Blocked) != want || savings.Load() > 0 && want > 0 && !strings.Contains(st.Blocked[0].Reason, words[0]) {
 				t.Errorf("blocked %+v, want %d %q", st.Blocked, want, words)
 			}
 		}
 		at(snapshotPatience-time.Minute, 0)
-		if s := a.status(t.Context()).Snapshots; s == nil || !s.Saving || savings != 1 {
+		if s := a.status(t.Context()).Snapshots; s == nil || !s.Saving || savings.Load() != 1 {
 			t.Errorf("it saves: %+v", s)
 		}
 		at(2*time.Minute, 1, "has been saving one since")
 		at(savingLimit-snapshotPatience, 1, "not done within 1h0m0s: signal: terminated")
 		at(2*snapshotRetry, 1, "not done within")
-		if savings != 2 {
-			t.Errorf("%d savings", savings)
+		if savings.Load() != 2 {
+			t.Errorf("%d savings", savings.Load())
 		}
 		cancel()
 		<-ended
