@@ -386,3 +386,28 @@ func TestCase14StalledSync(t *testing.T) {
 	}
 	c.invariants(t, l)
 }
+
+// An agent that is told to stop while its data disk stands still and its member has no quorum ends what has clients at once: it waits neither for the
+// member, which the disk blocks, nor for what it does with that disk itself.
+func TestCase14AStopWhileTheDiskStandsStill(t *testing.T) {
+	onlyInChaos(t, "1 min")
+	t.Parallel()
+	c, l := threeMembers(t)
+	vm := c.leader(t)
+	c.must(t, c.Cut(t.Context(), vm))
+	await(t, "the others go on", func() error { return l.goOn(time.Now().Add(-time.Second)) })
+	c.must(t, c.FreezeDisk(vm, time.Minute))
+	time.Sleep(10 * time.Second) // until something waits for the disk
+	before := c.processes(vm)
+	begin := time.Now()
+	c.in(t, vm, "kill -TERM "+before["agent"][0])
+	awaitWithin(t, 20*time.Second, "the apiserver is gone", func() error {
+		if now := c.processes(vm)["kube-apiserver"]; slices.Contains(now, before["kube-apiserver"][0]) {
+			return fmt.Errorf("it is still there after %s", time.Since(begin))
+		}
+		return nil
+	})
+	c.must(t, c.ThawDisk(vm))
+	c.must(t, c.Heal(t.Context(), vm))
+	c.invariants(t, l)
+}

@@ -73,8 +73,10 @@ func begin(t *testing.T, p plan) *cluster {
 	t.Helper()
 	c := &cluster{plan: p, programs: p.programs, state: t.TempDir()}
 	switch {
-	case p.bare:
+	case p.bare && p.programs == "":
 		c.programs = casePrograms(t)
+	case p.bare: // its own copy, which it may change
+		c.must(t, share(casePrograms(t), c.programs, "quorate", "kube-apiserver"))
 	case p.programs == "":
 		c.programs = programs(t)
 	}
