@@ -3,6 +3,7 @@ package localgce
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 )
@@ -16,7 +17,7 @@ func freeHostRange(ctx context.Context, c Config) error {
 	}
 	state, ok := namedByLink(taken.device)
 	if ok {
-		if err := sweepDead(ctx, state); err != nil {
+		if err := namesFor(state).sweepDead(ctx); err != nil && !errors.Is(err, ErrUp) {
 			return fmt.Errorf("clean up after the project of %s, whose process has died: %w", state, err)
 		}
 		if taken, err = hostRangeTaken(ctx, c); err != nil || taken == nil {

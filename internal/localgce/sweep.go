@@ -19,10 +19,11 @@ func Sweep(ctx context.Context, state string) error {
 		return fmt.Errorf("state folder %s: %w", state, err)
 	}
 	n := namesFor(abs)
-	l, err := takeLock(n)
-	if errors.Is(err, ErrUp) {
-		l, err = n.killOwner(ctx)
+	err = n.sweepDead(ctx)
+	if !errors.Is(err, ErrUp) {
+		return err
 	}
+	l, err := n.killOwner(ctx)
 	if err != nil {
 		return err
 	}
@@ -30,14 +31,9 @@ func Sweep(ctx context.Context, state string) error {
 	return n.sweep(ctx)
 }
 
-// sweepDead removes what the project of a state folder left behind when its process died. A project that is up is left
-// alone.
-func sweepDead(ctx context.Context, state string) error {
-	n := namesFor(state)
+// sweepDead removes what the project left behind when its process died. It returns ErrUp if that lives.
+func (n names) sweepDead(ctx context.Context) error {
 	l, err := takeLock(n)
-	if errors.Is(err, ErrUp) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
