@@ -97,15 +97,13 @@ func (h history) rolledBack() string {
 	return h.forgotten()
 }
 
-// diskToBe is the disk on which the member was when this replica last knew, and by which incarnation; empty: nothing says so. That is agent.json's
-// incarnation, or, until that is confirmed, the newest confirmed one of the same member: where a restore begins from a disk and from a copy of it at
-// once, both make the same member, and whoever is confirmed first has formed the epoch.
+// diskToBe is the disk that the record expects under this member, and the incarnation that says so; empty: none does. It
+// is that of agent.json's incarnation. Until that is confirmed it is that of the same member's newest confirmed one:
+// where a restore begins from a disk and from a copy of it at once, both make the same member, and only one forms the
+// epoch.
 func (h history) diskToBe() (disk string, incarnation uint64) {
 	for _, i := range h.Record.Replicas[h.Me.Place] {
-		d := i.DiskID
-		if i.Started != nil && i.Started.DiskID != "" {
-			d = i.Started.DiskID
-		}
+		d := i.Disk()
 		same := i.Started != nil && i.Epoch == h.Agent.Epoch && incarnationMember(i) == h.memberID()
 		own := i.Number == h.Agent.Incarnation && (i.Started != nil || disk == "")
 		if d != "" && (own || same && i.Number < h.Agent.Incarnation) {

@@ -116,7 +116,7 @@ func emptied(incarnations []record.Incarnation) *record.Incarnation {
 		if i.Epoch != first.Epoch {
 			continue
 		}
-		disk := diskOf(first)
+		disk := first.Disk()
 		other := i.InstanceID != first.InstanceID || i.DiskID != "" && disk != "" && i.DiskID != disk
 		if i.Started == nil && i.EmptyDisk && other {
 			return &i
@@ -124,14 +124,6 @@ func emptied(incarnations []record.Incarnation) *record.Incarnation {
 		return nil
 	}
 	return nil
-}
-
-// diskOf is the id of the disk that an incarnation was confirmed on, or else taken on; empty: not known.
-func diskOf(i record.Incarnation) string {
-	if i.Started != nil && i.Started.DiskID != "" {
-		return i.Started.DiskID
-	}
-	return i.DiskID
 }
 
 // choose finds the source that the flags name, or the best that the record knows of.
@@ -193,7 +185,7 @@ func (w wreck) fromDirectory(r remains, exact bool) (choice, error) {
 	c := choice{what: fmt.Sprintf("the directory of %s (member %s)", r.place, r.incarnation.Started.MemberID)}
 	c.order = record.RestoreOrder{Ends: w.epoch.Number, Replica: r.place, Newest: !exact,
 		From: record.Source{Kind: record.SourceDirectory, MemberID: r.incarnation.Started.MemberID,
-			DiskID: diskOf(r.incarnation)}}
+			DiskID: r.incarnation.Disk()}}
 	c.order.Term, c.order.Commit = r.reaches()
 	c.loses = w.directoryLoses(r)
 	return c, nil

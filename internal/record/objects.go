@@ -133,6 +133,14 @@ type Incarnation struct {
 	Started *Started `json:"-"`
 }
 
+// Disk is the id of the disk that the incarnation was confirmed on, or else taken on; empty: not known.
+func (i Incarnation) Disk() string {
+	if i.Started != nil && i.Started.DiskID != "" {
+		return i.Started.DiskID
+	}
+	return i.DiskID
+}
+
 // Started is replicas/<zone>.<name>/<k>.started.json: what the incarnation was when its etcd was about to start.
 type Started struct {
 	Epoch    uint64    `json:"epoch"`
