@@ -100,27 +100,34 @@ func (h history) speaks(i record.Incarnation, later []record.Incarnation) string
 
 // spokenForSpeaks: a later boot, whose disk could carry no incarnation of its own, has spoken for an older one, which still writes marks.
 func (h history) spokenForSpeaks(i record.Incarnation, s record.Stopped) string {
-	b, ok := h.Beats[BeatKey{incarnationMember(i), i.BootID}]
-	if !ok || s.BootID == "" || s.BootID == i.BootID || h.Now.Sub(b.Seen) >= markSilence {
+	_, awaited := h.olderBeat(i, s.BootID)
+	if awaited == "" || s.BootID == "" {
 		return ""
 	}
-	return "a later boot of it has said that it stopped, and an older one has written a mark; " + left("no further mark", markSilence-h.Now.Sub(b.Seen))
+	return "a later boot of it has said that it stopped, and an older one has written a mark; " + awaited
+}
+
+// olderBeat is the newest mark that the boot of the incarnation wrote, another than the later one, and what is awaited
+// until it counts as the last; empty: nothing.
+func (h history) olderBeat(i record.Incarnation, later string) (b Beat, awaited string) {
+	b, ok := h.Beats[BeatKey{incarnationMember(i), i.BootID}]
+	if !ok || i.BootID == later || h.Now.Sub(b.Seen) >= markSilence {
+		return b, ""
+	}
+	return b, left("no further mark", markSilence-h.Now.Sub(b.Seen))
 }
 
 // olderBootSpeaks: the instance was started again, perhaps on another host, and its older boot still wrote marks when the
 // newer one took its incarnation, or shortly before. It stops once it reads of that, but nobody knows when it does.
 func (h history) olderBootSpeaks(i, next record.Incarnation) string {
-	b, ok := h.Beats[BeatKey{incarnationMember(i), i.BootID}]
-	if !ok || i.BootID == next.BootID || next.Written.IsZero() || h.Now.Sub(b.Seen) >= markSilence {
+	b, awaited := h.olderBeat(i, next.BootID)
+	switch {
+	case awaited == "" || next.Written.IsZero() || next.Written.Sub(b.Written) >= markSilence: // it had fallen silent by then
 		return ""
+	case b.Written.After(next.Written):
+		return "an older boot of it has written a mark since the newer one began; " + awaited
 	}
-	when := "since"
-	if !b.Written.After(next.Written) {
-		if when = "shortly before"; next.Written.Sub(b.Written) >= markSilence {
-			return "" // it had fallen silent by then
-		}
-	}
-	return "an older boot of it has written a mark " + when + " the newer one began; " + left("no further mark", markSilence-h.Now.Sub(b.Seen))
+	return "an older boot of it wrote a mark shortly before the newer one began; " + awaited
 }
 
 // saidSilent: a person has said of the instance, in the very order that is to be carried out, that it runs nothing any more. The word of an earlier
