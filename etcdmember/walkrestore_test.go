@@ -140,6 +140,9 @@ func (w *world) checkSilence(v *vm, epoch uint64) {
 	e := w.epoch(epoch)
 	for _, u := range w.vms {
 		if u != v && u.etcd != nil && !u.fenced && u.etcd.cid == e.Outcome.Formed.ClusterID {
+			if u.said == "ABSENT" && u.ghost && w.unreadable(u) != nil {
+				panic(limit{}) // the API has lost it, another VM has its name, and it cannot reach the record
+			}
 			w.fail("S1", "epoch %d is to be closed while %s runs member %s", epoch, u.id, u.etcd.id)
 		}
 	}
