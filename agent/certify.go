@@ -40,10 +40,7 @@ func (a *Agent) certify(ctx context.Context, in recorded) (certified, error) {
 	out := certified{recorded: in}
 	var err error
 	out.report, err = certs.Ensure(a.request(in, generations{}))
-	if err == nil && len(out.report.Pending) == 0 {
-		return out, nil
-	}
-	if err == nil || errors.Is(err, certs.ErrBundleNeeded) {
+	if wantsBundle(out.report, err) {
 		needed := err != nil && a.memberCertified(in) != nil
 		found, bundleErr := a.bundle(ctx, in, out.report.Generation, needed)
 		if bundleErr != nil {
@@ -66,6 +63,11 @@ func (a *Agent) certify(ctx context.Context, in recorded) (certified, error) {
 	out.lacking = true
 	a.waits.hold(certificatesNotRenewed, err, certificatesNext)
 	return out, nil
+}
+
+// wantsBundle reports whether certs.Ensure, which had no bundle, would have done more with one.
+func wantsBundle(report certs.Report, err error) bool {
+	return errors.Is(err, certs.ErrBundleNeeded) || err == nil && len(report.Pending) > 0
 }
 
 // memberCertified says why etcd cannot run with what is on the disk: not with the leaves of another replica whose disk this was, nor of

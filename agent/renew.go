@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/quorate/quorate/certs"
@@ -69,7 +68,7 @@ func untilRenewal(report certs.Report, now time.Time) time.Duration {
 // with it once it is there.
 func (a *Agent) renewOnce(ctx context.Context, in certified) (certs.Report, error) {
 	report, err := certs.Ensure(a.request(in.recorded, generations{}))
-	if err == nil && len(report.Pending) == 0 || err != nil && !errors.Is(err, certs.ErrBundleNeeded) {
+	if !wantsBundle(report, err) {
 		return report, err
 	}
 	found, err := a.bundleOnce(ctx, in.recorded, report.Generation)
