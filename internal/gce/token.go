@@ -59,12 +59,12 @@ func (s *serviceAccount) RoundTrip(req *http.Request) (*http.Response, error) {
 		res.Body.Close()
 		return nil, err
 	}
-	again, ok := repeated(req)
-	if !ok || fresh == token {
+	again := authorized(req, fresh)
+	if fresh == token || !rewind(again) {
 		return res, nil
 	}
 	res.Body.Close()
-	return s.next.RoundTrip(authorized(again, fresh))
+	return s.next.RoundTrip(again)
 }
 
 // mayCarryToken reports whether a request may carry the VM's token: over TLS, and in the clear to an address of this
@@ -130,21 +130,20 @@ func authorized(req *http.Request, token string) *http.Request {
 	return req
 }
 
-// repeated is the request with its body from the start; false: the body cannot be read twice.
-func repeated(req *http.Request) (*http.Request, bool) {
+// rewind gives the request its body from the start; false: the body cannot be read twice.
+func rewind(req *http.Request) bool {
 	if req.Body == nil || req.Body == http.NoBody {
-		return req, true
+		return true
 	}
 	if req.GetBody == nil {
-		return nil, false
+		return false
 	}
 	body, err := req.GetBody()
 	if err != nil {
-		return nil, false
+		return false
 	}
-	req = req.Clone(req.Context())
 	req.Body = body
-	return req, true
+	return true
 }
 
 // closeBody is what a RoundTripper owes a request that it does not send.

@@ -9,22 +9,18 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
 
 // guarded is a server that wants one token, and remembers what it was sent.
 type guarded struct {
-	mu    sync.Mutex
 	wants string
 	// auths are the headers of the requests, in order; bodies what came with those that were let in.
 	auths, bodies []string
 }
 
 func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	auth := req.Header.Get("Authorization")
 	g.auths = append(g.auths, auth)
 	body := ""
@@ -130,6 +126,26 @@ func TestARefusalOfEveryTokenIsTheAnswer(t *testing.T) {
 	f.set(tokenPath, tokenAnswer("two"))
 	if code, err := ask(t, s, nil); code != http.StatusUnauthorized || err != nil || len(g.auths) != 3 {
 		t.Errorf("two tokens: got %d, %v after %d tries in all", code, err, len(g.auths))
+	}
+}
+
+// A body that is opened to be sent again is sent, and thereby closed.
+func TestARefusalOpensNoBodyThatIsNotSent(t *testing.T) {
+	t.Parallel()
+	f, g := newFakeMetadata(t), &guarded{wants: "none that is given"}
+	s := newServiceAccount(f.dial(time.Second), g)
+	for want, token := range []string{"one", "two"} { // the first has no other that could be tried
+		f.set(tokenPath, tokenAnswer(token))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://compute.googleapis.com/",
+			strings.NewReader("question"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened, getBody := 0, req.GetBody
+		req.GetBody = func() (io.ReadCloser, error) { opened++; return getBody() }
+		if _, err := s.RoundTrip(req); err != nil || opened != want {
+			t.Errorf("token %s: opened %d more, %v: want %d", token, opened, err, want)
+		}
 	}
 }
 
