@@ -43,7 +43,7 @@ func (b *Bundle) Continues(former *Bundle) error {
 	if k := b.encryption[0]; !decrypts(former, k) {
 		return refuse("it encrypts with the new key %s, with which the masters do not decrypt yet: %s", k.name, firstListed)
 	}
-	if err := b.NewCAsLast(former, b.Created); err != nil {
+	if err := b.CheckNewCAs(former, b.Created); err != nil {
 		return refuse("%w", err)
 	}
 	return nil
@@ -65,11 +65,11 @@ func decrypts(b *Bundle, key encryptionKey) bool {
 	})
 }
 
-// NewCAsLast checks that each CA that begins to issue with a bundle outlives the leaves that it issues at a time. Else
-// all of them end with it, at one moment, and it is to be rolled again before one renewal was due. A CA that issues in
-// the former generation already may be about to end: its rotation begins with a generation in which it still issues,
-// beside the next one. Without a former generation (nil) every CA begins.
-func (b *Bundle) NewCAsLast(former *Bundle, at time.Time) error {
+// CheckNewCAs checks that each CA that begins to issue with a bundle outlives the leaves that it issues at a time. Else
+// all of them end with it at one moment, and it must be rotated before the first renewal is due. A CA that issues in the
+// former generation already may be about to end: its rotation begins with a generation in which it still issues. Without
+// a former generation (nil) every CA begins.
+func (b *Bundle) CheckNewCAs(former *Bundle, at time.Time) error {
 	for _, name := range Authorities() {
 		c := b.authorities[name].cert
 		if former != nil && former.authorities[name].cert.Equal(c) {

@@ -158,12 +158,12 @@ func TestANewCAOutlivesTheLeavesThatItIssues(t *testing.T) {
 		time.Hour: false, 24 * time.Hour: false, LeafLifetime - time.Second: false, LeafLifetime: true, 2 * LeafLifetime: true,
 	} {
 		short := ending(1, t0.Add(left))
-		if err := short.NewCAsLast(nil, t0); (err == nil) != lasts || err != nil && !strings.Contains(err.Error(), "the front-proxy CA ends at 2027-") {
+		if err := short.CheckNewCAs(nil, t0); (err == nil) != lasts || err != nil && !strings.Contains(err.Error(), "the front-proxy CA ends at 2027-") {
 			t.Errorf("a first bundle whose CA ends in %s: %v", left, err)
 		}
 		// The record has it already, and it is to be rolled.
 		knows, works := inTwo(t, short, t0)
-		if err := knows.NewCAsLast(short, t0); err != nil {
+		if err := knows.CheckNewCAs(short, t0); err != nil {
 			t.Errorf("the next generation issues with the CA that ends in %s: %v", left, err)
 		}
 		if _, err := Continued([]*Bundle{short, knows, works}); err != nil {

@@ -169,12 +169,12 @@ func mayImport(ctx context.Context, store *record.Store, bundles *record.Bundles
 	switch {
 	case former == nil && len(v.Replicas) > 0: // the masters have it: it comes back as it was, though its CAs may be about to end
 	case former == nil:
-		err = b.NewCAsLast(nil, time.Now())
+		err = b.CheckNewCAs(nil, time.Now())
 	case former.Generation == b.Generation:
 		err = sameBundle(b, former)
 	default:
 		if err = b.Continues(former); err == nil {
-			err = b.NewCAsLast(former, time.Now())
+			err = b.CheckNewCAs(former, time.Now())
 		}
 	}
 	if err != nil {
