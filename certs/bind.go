@@ -42,10 +42,9 @@ func (k *keeper) bind() error {
 // generations are those at hand, oldest first.
 func (k *keeper) generations() []*Bundle { return append(slices.Clone(k.Former), k.Bundle) }
 
-// boundByFiles is what a binding that is lost must have said. The files beside it come from one generation, or where a
-// crash came between them from two in a row, of which the newer one counts. So the folder follows the oldest generation
-// that explains all of its files, and a file that none explains is of one that is not at hand: newer, or of other CAs.
-// A folder without files, or whose files are damaged too, follows none.
+// boundByFiles is what a binding that is lost must have said. The files beside it come from one generation, or from two
+// in a row where a crash came between them: then the newer one counts. A file that comes from none of the generations at
+// hand is of a newer one, or of other CAs. A folder without files, or whose files are damaged too, follows none.
 func (k *keeper) boundByFiles(lost error) (binding, error) {
 	if k.Bundle == nil {
 		return binding{}, nil
@@ -59,7 +58,7 @@ func (k *keeper) boundByFiles(lost error) (binding, error) {
 		if err != nil || m.parse(data) != nil {
 			continue
 		}
-		n, err := explainedBy(m, data, all)
+		n, err := origin(m, data, all)
 		if err != nil {
 			return binding{}, err
 		}
@@ -75,8 +74,8 @@ func (k *keeper) boundByFiles(lost error) (binding, error) {
 	return all[newest].binding()
 }
 
-// explainedBy is the index of the first generation from which a file comes; their number: of none.
-func explainedBy(m managed, data []byte, all []*Bundle) (int, error) {
+// origin is the index of the first generation that makes this very file; len(all): none does.
+func origin(m managed, data []byte, all []*Bundle) (int, error) {
 	for n, b := range all {
 		want, err := m.make(b)
 		if err != nil {

@@ -166,8 +166,8 @@ func (b *Bundle) Check(now time.Time) error {
 	return nil
 }
 
-// FromTheFuture is the part of Check that time heals: either this machine's clock is behind, or that was ahead by which
-// the bundle or one of its CAs was made.
+// FromTheFuture is the part of Check that time heals. An error means that this machine's clock is behind, or that the
+// clock was ahead by which the bundle or one of its CAs was made.
 func (b *Bundle) FromTheFuture(now time.Time) error {
 	if b.Created.After(now.Add(clockSlack)) {
 		return fmt.Errorf("check %s: it was created at %s, but this machine's clock says %s: one of the clocks is wrong",

@@ -88,8 +88,8 @@ func DecodeBundle(data []byte) (*Bundle, error) {
 	return b, nil
 }
 
-// DecodeGeneration is DecodeBundle for what stands under a number in the record. One of another number would make the
-// record's order of generations a lie.
+// DecodeGeneration is DecodeBundle for what stands under a number in the record. It refuses a bundle of another number:
+// who reads the record goes by its order of generations.
 func DecodeGeneration(generation uint64, data []byte) (*Bundle, error) {
 	b, err := DecodeBundle(data)
 	if err == nil && b.Generation != generation {

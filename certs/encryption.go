@@ -26,10 +26,10 @@ type Encryption struct {
 }
 
 // EncryptionConfig makes the configuration of an apiserver that encrypts, or does not, with the keys on the disk. It
-// needs no bundle, so that a change of the configuration comes into force by a restart.
+// needs no bundle, so a changed encryptionAtRest takes effect with a restart.
 //
-// The first provider writes, all read, and both are always listed. So replicas may encrypt and not encrypt beside each
-// other, and each reads what any of them has ever written.
+// The first provider writes, all read, and both are always listed. So some replicas may encrypt while others do not, and
+// each reads what any of them has ever written.
 func EncryptionConfig(f Files, encrypt bool) (config []byte, does Encryption, err error) {
 	data, _, err := readRegular(f.EncryptionKeys())
 	if err != nil {

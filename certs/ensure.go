@@ -170,8 +170,8 @@ func (k *keeper) act(d Decision, s Spec, found *x509.Certificate) (*x509.Certifi
 	return p.cert, nil
 }
 
-// trust is the authority's issuing CA and its former ones: the bundle's, or without one those on disk; nil where the disk
-// has none, as shareds has said.
+// trust is the authority's issuing CA and its former ones: the bundle's, or without a bundle those on disk. The CA is nil
+// where the disk has none that can be parsed.
 func (k *keeper) trust(a Authority) (ca *x509.Certificate, former []*x509.Certificate, err error) {
 	if k.Bundle != nil {
 		a := k.Bundle.authorities[a]

@@ -68,7 +68,7 @@ func (f Files) ServiceAccountKey() string { return filepath.Join(f.Dir, "service
 func (f Files) ServiceAccountPublicKeys() string { return filepath.Join(f.Dir, "service-account.pub") }
 
 // EncryptionKeys are the keys that encrypt objects in etcd, from which the function EncryptionConfig makes what an
-// apiserver reads. The name is of the time when the apiserver read this very file.
+// apiserver reads. The file's name dates from when the apiserver read it directly.
 func (f Files) EncryptionKeys() string { return filepath.Join(f.Dir, "encryption-config.yaml") }
 
 // Kubeconfig is a leaf's kubeconfig. It names files, never data: client-go reads a renewed certificate only from files.

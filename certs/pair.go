@@ -101,8 +101,8 @@ func readRegular(path string) ([]byte, fs.FileMode, error) {
 	return data, info.Mode(), err
 }
 
-// unread tells an error of the disk, or a lack of memory or descriptors, from an answer. It says nothing of the file,
-// which counts neither as there, nor as missing, nor as damaged.
+// unread says that reading failed for a reason that tells nothing of the file: a fault of the disk, or a lack of memory
+// or descriptors. Such a file counts neither as there, nor as missing, nor as damaged.
 func unread(err error) bool {
 	return err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotRegular)
 }

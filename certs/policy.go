@@ -119,8 +119,8 @@ func (s Spec) wellFormedSANs() error {
 var printable = regexp.MustCompile(`^[A-Za-z0-9.:-]*$`)
 
 // checkName accepts canonical host names only. cfssl turns whatever is no address into a DNS, e-mail or URI name: "10.0.0.1 "
-// and "*.x" become DNS names, "*" and "/path" URIs. The rule is the document's, so that none validates for which nothing
-// could be issued.
+// and "*.x" become DNS names, "*" and "/path" URIs. The rule is that of the cluster document: a name that
+// validates there can be issued for.
 func checkName(n string) error {
 	if !replica.IsHostName(n) {
 		return fmt.Errorf("name %q: allowed: %s", n, replica.HostNameRule)

@@ -12,8 +12,8 @@ const (
 	publicMode fs.FileMode = 0o644
 )
 
-// managed is one file whose content follows from the bundle alone: what also depends on the configuration would stay as
-// it was where the configuration has changed and no bundle is at hand.
+// managed is one file whose content follows from the bundle alone. Nothing in it depends on the configuration, which may
+// change while no bundle is at hand.
 type managed struct {
 	name string
 	path string

@@ -98,7 +98,7 @@ func testRequest(t testing.TB, b *Bundle) Request {
 	}
 }
 
-// fastDisk replaces files as internal/durable does, without its fsync: what the tests look at does not depend on it.
+// fastDisk replaces files as internal/durable does, without its fsync: what the tests check does not depend on it.
 func fastDisk() disk {
 	return disk{read: readRegular, rename: os.Rename, sync: func(string) error { return nil }, write: func(path string, data []byte, mode fs.FileMode) error {
 		temp := filepath.Join(filepath.Dir(path), ".durable-"+filepath.Base(path))

@@ -28,8 +28,8 @@ type disk struct {
 	sync func(dir string) error
 }
 
-// aside puts away what stands in a file's place, under the first such name that is free: what was put there before may be
-// a folder, which no rename replaces, or all that is left of a key.
+// aside renames what stands in a file's place to the first free name with badSuffix. An earlier one stays: it may be a
+// folder, which no rename replaces, or all that is left of a key.
 func (d disk) aside(path string) error {
 	to := path + badSuffix
 	for n := 2; ; n++ {
@@ -97,11 +97,11 @@ func (k *keeper) writeBinding() error {
 	return k.put(managed{name: "binding", path: k.Files.Binding(), mode: secretMode, parse: parse}, append(data, '\n'))
 }
 
-// shareds writes the files that follow from the bundle or, without one, looks whether they are there.
+// shareds writes the files that follow from the bundle or, without one, checks that they are there.
 func (k *keeper) shareds() error {
 	for _, m := range sharedFiles(k.Files) {
 		if k.Bundle == nil {
-			if err := k.look(m); err != nil {
+			if err := k.check(m); err != nil {
 				return err
 			}
 			continue
@@ -126,9 +126,9 @@ func (k *keeper) shareds() error {
 	return nil
 }
 
-// look is what is left of put without a bundle. A file with other permissions serves, but what it holds is written anew:
-// others may have read the key, or changed what they could write.
-func (k *keeper) look(m managed) error {
+// check is what is left of put without a bundle. A file with other permissions serves, and is pending: others may
+// have read the key, or changed the file.
+func (k *keeper) check(m managed) error {
 	data, mode, err := k.disk.read(m.path)
 	if unread(err) {
 		return fmt.Errorf("%s: %w", m.name, err)
