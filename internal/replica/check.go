@@ -164,7 +164,7 @@ func allowedFor(t reflect.Type) string {
 // describeAt is describe, but for what stands below seal: that may be the key, in whatever wrong shape.
 func describeAt(path string, n *yaml.Node) string {
 	if n.Kind == yaml.ScalarNode && strings.HasPrefix(path, "seal") {
-		return "a value that is not shown"
+		return notShown
 	}
 	return describe(n)
 }

@@ -74,13 +74,16 @@ func (f *Faults) add(field, found, allowed string) {
 	*f = append(*f, Fault{Field: field, Found: found, Allowed: allowed})
 }
 
+// notShown stands where a secret may have been found.
+const notShown = "a value that is not shown"
+
 // maxQuoted keeps a line readable when somebody puts a file into a field.
 const maxQuoted = 80
 
 // quote shows a value of the document in one short line, unless it holds a key that strayed into another field.
 func quote(s string) string {
 	if strings.Contains(s, base64Scheme) {
-		return "a value that is not shown"
+		return notShown
 	}
 	if len(s) > maxQuoted {
 		return fmt.Sprintf("%q… (%d bytes)", s[:maxQuoted], len(s))

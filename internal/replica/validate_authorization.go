@@ -55,13 +55,13 @@ func (w Webhook) validate(at string, f *Faults) {
 }
 
 // validateCredentials: what the apiserver shows is in files, because whoever reads the metadata or the image reads
-// the document.
+// the document. A value that is no path is not shown: it may be the token or the key itself.
 func (w Webhook) validateCredentials(at string, f *Faults) {
 	for _, file := range []struct{ field, path string }{
 		{"tokenFile", w.TokenFile}, {"clientCertificateFile", w.ClientCertificateFile}, {"clientKeyFile", w.ClientKeyFile},
 	} {
 		if file.path != "" && !cleanPath(file.path) {
-			f.add(at+"."+file.field, file.path, pathRule)
+			*f = append(*f, Fault{Field: at + "." + file.field, Found: notShown, Allowed: pathRule})
 		}
 	}
 	if (w.ClientCertificateFile == "") != (w.ClientKeyFile == "") {

@@ -74,7 +74,7 @@ func (s Seal) validate(record Record, f *Faults) {
 			return
 		}
 	}
-	*f = append(*f, Fault{Field: "seal.key", Found: "a value that is not shown", Allowed: sealRule})
+	*f = append(*f, Fault{Field: "seal.key", Found: notShown, Allowed: sealRule})
 }
 
 func (c Compute) validate(f *Faults) {
