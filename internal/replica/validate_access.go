@@ -2,16 +2,15 @@ package replica
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
 	"k8s.io/client-go/util/cert"
 )
 
-// What jwt and authorization have in common. Both become files that kube-apiserver reads when it starts, and one
-// that it does not take keeps it from starting on every replica, so what it refuses is refused here. The exception
-// are CEL expressions: only the apiserver compiles them.
+// What jwt and authorization have in common. Both become files that kube-apiserver reads when it starts. One that it
+// refuses keeps it from starting on every replica, so the same is refused here. CEL expressions are the exception:
+// only the apiserver compiles them.
 
 const (
 	httpsRule = "https://ADDRESS, without user, query and fragment"
@@ -20,9 +19,7 @@ const (
 
 // checkHTTPS refuses what is no address of an HTTPS server.
 func checkHTTPS(f *Faults, field, value string) {
-	u, err := url.Parse(value)
-	if err != nil || u.Scheme != "https" || u.Hostname() == "" || !validPort(u) || u.User != nil ||
-		strings.ContainsAny(value, "?#") {
+	if u := serverURL(value); u == nil || u.Scheme != "https" || strings.ContainsAny(value, "?#") {
 		f.add(field, withoutUserinfo(value), httpsRule)
 	}
 }
@@ -54,9 +51,16 @@ func (o *once) check(f *Faults, field, value string) {
 
 // expression refuses an expression that is none, or that its list has already.
 func (o *once) expression(f *Faults, field, value string) {
+	if checkExpression(f, field, value) {
+		o.check(f, field, value)
+	}
+}
+
+// checkExpression refuses an expression that is none, and reports whether it is one.
+func checkExpression(f *Faults, field, value string) bool {
 	if strings.TrimSpace(value) == "" {
 		f.add(field, value, "a CEL expression")
-		return
+		return false
 	}
-	o.check(f, field, value)
+	return true
 }

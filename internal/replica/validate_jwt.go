@@ -89,11 +89,7 @@ func claimOrExpression(claim string) string {
 }
 
 func (m ClaimMappings) validate(at string, f *Faults) {
-	if m.Username == (PrefixedClaim{}) {
-		f.add(at+".username", "", "either a claim with its prefix or an expression")
-	} else {
-		m.Username.validate(at+".username", f)
-	}
+	m.Username.validate(at+".username", f)
 	if m.Groups != (PrefixedClaim{}) {
 		m.Groups.validate(at+".groups", f)
 	}
@@ -101,7 +97,7 @@ func (m ClaimMappings) validate(at string, f *Faults) {
 		f.add(at+".uid", "claim and expression", "either a claim or an expression, or neither")
 	}
 	if m.UID.Expression != "" {
-		new(once).expression(f, at+".uid.expression", m.UID.Expression)
+		checkExpression(f, at+".uid.expression", m.UID.Expression)
 	}
 	var keys once
 	for i, e := range m.Extra {
@@ -116,7 +112,7 @@ func (p PrefixedClaim) validate(at string, f *Faults) {
 	case (p.Claim == "") == (p.Expression == ""):
 		f.add(at, claimOrExpression(p.Claim), "either a claim with its prefix or an expression")
 	case p.Expression != "":
-		new(once).expression(f, at+".expression", p.Expression)
+		checkExpression(f, at+".expression", p.Expression)
 		if p.Prefix != nil {
 			f.add(at+".prefix", *p.Prefix, "none beside an expression")
 		}
@@ -134,7 +130,7 @@ func (e ExtraClaim) validate(at string, f *Faults) {
 	case inDomain(domain, "k8s.io"), inDomain(domain, "kubernetes.io"):
 		f.add(at+".key", e.Key, "another domain than Kubernetes' own")
 	}
-	new(once).expression(f, at+".valueExpression", e.ValueExpression)
+	checkExpression(f, at+".valueExpression", e.ValueExpression)
 }
 
 func inDomain(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }

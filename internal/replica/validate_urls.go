@@ -45,8 +45,7 @@ func standIn(query string) bool {
 	if err != nil || len(values) != 1 || len(values["endpoint"]) != 1 {
 		return false
 	}
-	u, err := url.Parse(values.Get("endpoint"))
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && validPort(u) && u.User == nil
+	return serverURL(values.Get("endpoint")) != nil
 }
 
 // inGoogle reports whether the record is a bucket of Google's, and not of a stand-in on this machine.
@@ -81,23 +80,30 @@ func (c Compute) validate(f *Faults) {
 	if c.Endpoint == "" {
 		return
 	}
-	u, err := url.Parse(c.Endpoint)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || !validPort(u) || u.User != nil ||
-		u.RawQuery != "" || u.Fragment != "" || !strings.HasSuffix(u.Path, "/compute/v1/") {
+	u := serverURL(c.Endpoint)
+	if u == nil || u.RawQuery != "" || u.Fragment != "" || !strings.HasSuffix(u.Path, "/compute/v1/") {
 		f.add("compute.endpoint", withoutUserinfo(c.Endpoint), "http(s)://ADDRESS/compute/v1/")
 	}
 }
 
 // validate: the address of a probe must be the replica's own, or one replica's health would decide over another's process.
 func (p Probe) validate(field string, f *Faults) {
-	u, err := url.Parse(p.URL)
-	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && isLoopback(u.Hostname()) && validPort(u) {
-		return
+	if u := serverURL(p.URL); u == nil || !isLoopback(u.Hostname()) {
+		f.add(field+".url", withoutUserinfo(p.URL), "http(s)://LOOPBACK ADDRESS:PORT/PATH, such as https://127.0.0.1:10258/healthz")
 	}
-	f.add(field+".url", withoutUserinfo(p.URL), "http(s)://LOOPBACK ADDRESS:PORT/PATH, such as https://127.0.0.1:10258/healthz")
 }
 
-// validPort reports whether a URL's port is one; none is well too.
+// serverURL is the URL of an HTTP or HTTPS server, whatever stands behind its address; nil where a value is none, or
+// has a user in it.
+func serverURL(value string) *url.URL {
+	u, err := url.Parse(value)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || !validPort(u) || u.User != nil {
+		return nil
+	}
+	return u
+}
+
+// validPort reports whether a URL's port can be one; a URL without a port is fine too.
 func validPort(u *url.URL) bool {
 	if u.Port() == "" {
 		return true
