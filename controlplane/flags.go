@@ -33,8 +33,7 @@ func (f flags) with(extra []string) []string {
 // flagName is the flag that an argument sets, as the components spell it: they take "_" for "-". It is empty where the
 // argument is no flag.
 func flagName(arg string) string {
-	name, _ := replica.SplitFlag(arg)
-	return strings.ReplaceAll(name, "_", "-")
+	return strings.ReplaceAll(replica.FlagName(arg), "_", "-")
 }
 
 // valuesOf are the values that the arguments give a flag, in their order; a bare one is true.
@@ -44,8 +43,8 @@ func valuesOf(args []string, flag string) []string {
 		if flagName(arg) != flag {
 			continue
 		}
-		_, value := replica.SplitFlag(arg)
-		if bare(arg) {
+		_, value, given := strings.Cut(arg, "=")
+		if !given {
 			value = "true"
 		}
 		values = append(values, value)

@@ -11,19 +11,17 @@ var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // reservedEnv belongs to systemd's talk with the agent; a child that had it could declare the agent ready.
 var reservedEnv = regexp.MustCompile(`^(NOTIFY_SOCKET|WATCHDOG_.*|LISTEN_.*)$`)
 
-// FlagRule is what SplitFlag wants, for people.
+// FlagRule is what FlagName wants, for people.
 const FlagRule = "--NAME=VALUE or --NAME, each flag with its value in one argument, and nothing between NAME and ="
 
-var flagShape = regexp.MustCompile(`(?s)^--([A-Za-z0-9][-_.:A-Za-z0-9]*)(?:=(.*))?$`)
+var flagShape = regexp.MustCompile(`^--([A-Za-z0-9][-_.:A-Za-z0-9]*)(=|$)`)
 
-// SplitFlag takes an argument apart into a flag's name and value, as every program reads it; the name is empty
-// where the argument is none.
-func SplitFlag(arg string) (name, value string) {
-	parts := flagShape.FindStringSubmatch(arg)
-	if parts == nil {
-		return "", ""
+// FlagName is the name of the flag that an argument sets, as every program reads it; empty where it is no flag.
+func FlagName(arg string) string {
+	if parts := flagShape.FindStringSubmatch(arg); parts != nil {
+		return parts[1]
 	}
-	return parts[1], parts[2]
+	return ""
 }
 
 func (c Component) validate(name string, f *Faults) {
@@ -42,7 +40,7 @@ func (c Component) validate(name string, f *Faults) {
 	}
 	c.validateProbe(name, at, f)
 	for i, arg := range c.ExtraArgs {
-		if name, _ := SplitFlag(arg); name == "" || strings.ContainsFunc(arg, isControl) {
+		if FlagName(arg) == "" || strings.ContainsFunc(arg, isControl) {
 			f.add(fmt.Sprintf("%s.extraArgs[%d]", at, i), arg, FlagRule)
 		}
 	}
