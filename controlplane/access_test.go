@@ -71,8 +71,9 @@ func TestTheClustersOwnIssuerIsNoOtherOne(t *testing.T) {
 	if err := fmt.Sprint(Validate(c)); !strings.HasPrefix(err, "jwt[1].issuer.url: ") || strings.Contains(err, "\n") {
 		t.Error(err)
 	}
+	const again = "--service_account_issuer=https://accounts.example.com"
 	c.Components[replica.APIServer] = replica.Component{Enabled: new(true),
-		ExtraArgs: []string{"--service-account-issuer=https://a.example.com", "--service_account_issuer=https://accounts.example.com"}}
+		ExtraArgs: []string{"--service-account-issuer=https://a.example.com", again, again}}
 	if err := fmt.Sprint(Validate(c)); !strings.HasPrefix(err, "jwt[0].issuer.url: ") || strings.Contains(err, "\n") {
 		t.Error(err)
 	}

@@ -364,7 +364,7 @@ func shares(seen map[string]int, text string) {
 	if yaml.Unmarshal([]byte(text), &doc) != nil {
 		return
 	}
-	for name := range maps.Keys(doc) {
+	for name := range doc {
 		seen[name]++
 	}
 }

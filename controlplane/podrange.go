@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// widestPodRange is of IPv4. A wider one would have addresses of almost anybody.
+	// widestPodRange is for IPv4. A wider range would cover addresses that almost any network uses.
 	widestPodRange = 8
-	// nodeBits is how many more bits of IPv6 a node's range can have than that of all: kube-controller-manager
-	// keeps a bit for each node that there could be.
+	// nodeBits is how many more bits of IPv6 a node's range can have than the range of all pods:
+	// kube-controller-manager keeps a bit for each node that there could be.
 	nodeBits = 16
 )
 
-// podRangeFaults names a range of pods that kube-controller-manager would not cut into nodes' ranges: each
-// replica's would end as often as it leads. How large a node's range is can be chosen by its flags alone.
+// podRangeFaults names a range of pods that kube-controller-manager would not divide among the nodes. On each replica
+// it would end whenever it leads. Only its flags choose the size of a node's range.
 func podRangeFaults(c *replica.Cluster) replica.Faults {
 	pods, err := netip.ParsePrefix(c.Network.PodCIDR)
 	args := c.Components[replica.ControllerManager].ExtraArgs
@@ -53,9 +53,9 @@ func cutsPodRange(args []string) bool {
 	for _, list := range valuesOf(args, "controllers") {
 		controllers = append(controllers, strings.Split(list, ",")...)
 	}
-	// The first word about a controller holds.
-	for _, word := range controllers {
-		switch word {
+	// The first entry that names a controller decides.
+	for _, entry := range controllers {
+		switch entry {
 		case nodeIPAM, "nodeipam":
 			return true
 		case "-" + nodeIPAM, "-nodeipam":
@@ -70,14 +70,14 @@ const (
 	maskFlag = "node-cidr-mask-size"
 )
 
-// nodeMask is the size of a node's range, by the flags for it, of which those for a family are about this range's
-// alone.
+// nodeMask is the size of a node's range. The general flag sets it, or the flag of the range's own family: never both,
+// and never the other family's flag.
 func nodeMask(args []string, pods netip.Prefix) (int, *replica.Fault) {
 	size, family, other := 24, "-ipv4", "-ipv6"
 	if pods.Addr().Is6() {
 		size, family, other = 64, other, family
 	}
-	bits, whole := pods.Addr().BitLen(), false
+	bits, general := pods.Addr().BitLen(), false
 	for _, suffix := range []string{"", family, other} {
 		values := valuesOf(args, maskFlag+suffix)
 		if len(values) == 0 {
@@ -85,13 +85,13 @@ func nodeMask(args []string, pods netip.Prefix) (int, *replica.Fault) {
 		}
 		value := values[len(values)-1]
 		n, err := strconv.Atoi(value)
-		if outside := err != nil || n < 1 || n > bits; outside || suffix == other || suffix == family && whole {
+		if outside := err != nil || n < 1 || n > bits; outside || suffix == other || suffix == family && general {
 			return 0, &replica.Fault{Field: "components." + replica.ControllerManager + ".extraArgs",
 				Found: fmt.Sprintf("%q", "--"+maskFlag+suffix+"="+value),
 				Allowed: fmt.Sprintf("--%s=1 to --%[1]s=%d, once: the range of pods, %s, is one range",
 					maskFlag, bits, pods)}
 		}
-		whole, size = suffix == "", n
+		general, size = suffix == "", n
 	}
 	return size, nil
 }
