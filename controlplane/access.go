@@ -3,6 +3,7 @@ package controlplane
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
@@ -121,14 +122,13 @@ func (in Input) webhookKubeconfig(w replica.Webhook) (File, error) {
 // issuerFaults names the issuers that are the cluster's own: the apiserver would not know whose token one is.
 func issuerFaults(c *replica.Cluster) replica.Faults {
 	var faults replica.Faults
+	own := serviceAccountIssuers(c)
 	for i, j := range c.JWT {
-		for _, own := range serviceAccountIssuers(c) {
-			if j.Issuer.URL == own {
-				faults = append(faults, replica.Fault{
-					Field: fmt.Sprintf("jwt[%d].issuer.url", i), Found: fmt.Sprintf("%q", own),
-					Allowed: "another issuer than that of the cluster's service accounts",
-				})
-			}
+		if slices.Contains(own, j.Issuer.URL) {
+			faults = append(faults, replica.Fault{
+				Field: fmt.Sprintf("jwt[%d].issuer.url", i), Found: fmt.Sprintf("%q", j.Issuer.URL),
+				Allowed: "another issuer than that of the cluster's service accounts",
+			})
 		}
 	}
 	return faults
