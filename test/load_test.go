@@ -160,6 +160,18 @@ func (l *load) goesOn(t *testing.T, what string) {
 	})
 }
 
+// goOn says what is missing to a write and a read that succeeded after a moment.
+func (l *load) goOn(since time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for kind, p := range map[string]pulse{"write": l.writes, "read": l.reads} {
+		if p.last.Before(since) {
+			return fmt.Errorf("the last %s succeeded %s ago: %w", kind, time.Since(p.last), l.lastError)
+		}
+	}
+	return nil
+}
+
 // stalls returns the longest times without a write and without a read since it was asked last.
 func (l *load) stalls() (writes, reads time.Duration) {
 	l.mu.Lock()

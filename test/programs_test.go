@@ -28,9 +28,9 @@ const (
 	namedWithin, repairedWithin = 10 * time.Second, 30 * time.Second
 )
 
-// Nothing of a control plane ends the voter beside it: on each of three masters the apiserver's program is broken in each way. The member's process
-// stays, clients go on, the status names the program, and the right one is taken up without a hand. Every other time the agent is
-// started again while the program is broken, which starts the member once and no more.
+// Nothing of a control plane ends its voter: on each of three masters the apiserver's program is broken in each way. The
+// member's process stays, clients go on, the status names the program, and the right one is taken up without a hand. Every
+// other time the agent is started again while the program is broken, which starts the member once and no more.
 func TestABrokenProgramStopsNoVoter(t *testing.T) {
 	t.Parallel()
 	own := t.TempDir()
@@ -45,7 +45,7 @@ func TestABrokenProgramStopsNoVoter(t *testing.T) {
 					continue
 				}
 				name := fmt.Sprintf("the apiserver's program on %s %s, agent started again: %t", vm, broken.name, restart)
-				if !t.Run(name, func(t *testing.T) { c.breakProgram(t, l, vm, j, restart) }) {
+				if !t.Run(name, func(t *testing.T) { c.breakProgram(t, vm, j, restart, l.goOn, c.membersWhole) }) {
 					c.tell(t)
 					t.FailNow()
 				}
@@ -55,7 +55,29 @@ func TestABrokenProgramStopsNoVoter(t *testing.T) {
 	c.invariants(t, l)
 }
 
-func (c *cluster) breakProgram(t *testing.T, l *clients, vm string, how int, restart bool) {
+// The same with the real programs, on whole masters with a client at the load balancer: each way once.
+func TestABrokenAPIServerStopsNoVoter(t *testing.T) {
+	onlyInChaos(t, "5 minutes")
+	built, own := programs(t), t.TempDir()
+	if err := share(built, own, slices.Concat([]string{"quorate"}, kubernetes, tools)...); err != nil {
+		t.Fatal(err)
+	}
+	c := begin(t, plan{subnet: 17, vms: threeVMs, programs: own})
+	c.awaitWhole(t)
+	l := c.startLoad(t)
+	for j, broken := range brokenPrograms {
+		vm := c.vms[j%len(c.vms)]
+		if !t.Run(vm+" "+broken.name, func(t *testing.T) { c.breakProgram(t, vm, j, false, l.goOn, c.whole) }) {
+			c.tell(t)
+			t.FailNow()
+		}
+	}
+	l.end(t, c)
+}
+
+// breakProgram breaks the apiserver's program in one of the ways, and repairs it. goOn says whether clients have been
+// served since, whole whether all is well again.
+func (c *cluster) breakProgram(t *testing.T, vm string, how int, restart bool, goOn func(since time.Time) error, whole func() error) {
 	broken, path := brokenPrograms[how], filepath.Join(c.programs, "kube-apiserver")
 	right := path + ".right"
 	c.must(t, os.Rename(path, right))
@@ -90,14 +112,14 @@ func (c *cluster) breakProgram(t *testing.T, l *clients, vm string, how int, res
 			t.Errorf("etcd is %v, was %v", now, before)
 		}
 	}
-	await(t, "clients go on", func() error { return l.goOn(begin) })
+	await(t, "clients go on", func() error { return goOn(begin) })
 	s, err := c.status(vm)
 	c.must(t, err)
 	if n := len(voters(s)); n != len(c.vms) {
 		t.Errorf("%d voters: %+v", n, s.Etcd.Members)
 	}
 	repair()
-	awaitWithin(t, repairedWithin, "the right program is taken up", c.membersWhole)
+	awaitWithin(t, repairedWithin, "the right program is taken up", whole)
 	if now := etcd(); !slices.Equal(now, before) {
 		t.Errorf("etcd is %v, was %v", now, before)
 	}
