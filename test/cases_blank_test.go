@@ -62,13 +62,13 @@ func (c *cluster) takeBack(t *testing.T) {
 		_, err := os.Stat(c.orderFile(n, ".accepted"))
 		return err
 	})
-	c.must(t, c.PauseVM(t.Context(), named))
+	c.in(t, named, "kill -STOP -1") // all but init and this shell
 	for _, vm := range c.vms[1:] {
 		await(t, vm+" stops", func() error { return c.memberless(vm) })
 	}
 	out, err = c.quorate(t, "orders", "withdraw", fmt.Sprint(n))
 	t.Logf("%s, %v", out, err)
-	c.must(t, c.ResumeVM(t.Context(), named))
+	c.in(t, named, "kill -CONT -1")
 	c.must(t, err)
 	await(t, "whole again, as it was", c.membersWhole)
 	if now, nowID := c.newestEpoch(t); now != epoch || nowID != id {

@@ -102,9 +102,6 @@ func vmState(v localgce.VMStatus) string {
 	if v.Frozen {
 		s = "frozen"
 	}
-	if v.Paused {
-		s += ", paused"
-	}
 	if v.Cut {
 		s += ", cut off"
 	}

@@ -16,16 +16,14 @@ import (
 
 // newVM holds what can be done to VMs.
 func newVM() *cobra.Command {
-	return group(&cobra.Command{Use: "vm", Short: "List, create, start, kill, freeze, pause, recreate, delete VMs, lose their hosts, " +
+	return group(&cobra.Command{Use: "vm", Short: "List, create, start, kill, freeze, recreate, delete VMs, lose their hosts, " +
 		"and run commands in them"}, newVMList(),
 		newVMAction("start", "Power VMs on", "is started", (*localgce.Client).StartVM),
 		newVMAction("kill", "Cut the power of VMs", "is off", (*localgce.Client).KillVM),
 		newVMAction("stop", "Stop VMs in order, as GCE does: SIGTERM, 90 s", "is off", (*localgce.Client).StopVM),
 		newVMAction("freeze", "Stall VMs wholly, as when their host hangs", "is frozen", (*localgce.Client).FreezeVM),
 		newVMAction("thaw", "Let frozen VMs go on", "goes on", (*localgce.Client).ThawVM),
-		newVMAction("pause", "Stop all processes of VMs (SIGSTOP): connections stay", "is paused", (*localgce.Client).PauseVM),
-		newVMAction("resume", "Let paused VMs go on", "goes on", (*localgce.Client).ResumeVM),
-		newSignal(), newMaintenance(), newCreate(), newRecreate(), newHostError(), newDelete(), newExec(), newLogs())
+		newMaintenance(), newCreate(), newRecreate(), newHostError(), newDelete(), newExec(), newLogs())
 }
 
 func newVMList() *cobra.Command {

@@ -27,24 +27,6 @@ func newCreate() *cobra.Command {
 	return cmd
 }
 
-func newSignal() *cobra.Command {
-	return &cobra.Command{
-		Use: "signal NAME PROCESS SIGNAL", Short: "Send a signal, such as KILL or STOP, to a VM's processes of a name: agent, run-etcd, kube-apiserver ...",
-		Args: exactly(cobra.ExactArgs(3)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := client(cmd)
-			if err != nil {
-				return err
-			}
-			n, err := c.SignalProcess(cmd.Context(), args[0], args[1], args[2])
-			if err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s to %d of %s\n", args[2], n, args[0])
-			}
-			return err
-		},
-	}
-}
-
 func newDelete() *cobra.Command {
 	var disk bool
 	cmd := &cobra.Command{

@@ -60,10 +60,6 @@ func (p *Project) admin(down context.CancelFunc) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, p.Status()) })
 	p.routeDisks(mux)
-	route(mux, "vm/signal", func(_ context.Context, o order) (string, error) {
-		n, err := p.SignalProcess(o.VM, o.Other, o.Key)
-		return fmt.Sprint(n), err
-	})
 	route(mux, "net/reset", func(ctx context.Context, o order) (string, error) {
 		n, err := p.ResetConnections(ctx, o.VM, o.Other)
 		return fmt.Sprint(n), err
@@ -76,8 +72,6 @@ func (p *Project) admin(down context.CancelFunc) http.Handler {
 		"vm/stop":        func(ctx context.Context, o order) error { return p.StopVM(ctx, o.VM) },
 		"vm/freeze":      func(ctx context.Context, o order) error { return p.FreezeVM(ctx, o.VM) },
 		"vm/thaw":        func(ctx context.Context, o order) error { return p.ThawVM(ctx, o.VM) },
-		"vm/pause":       func(ctx context.Context, o order) error { return p.PauseVM(ctx, o.VM) },
-		"vm/resume":      func(ctx context.Context, o order) error { return p.ResumeVM(ctx, o.VM) },
 		"net/limit":      func(ctx context.Context, o order) error { return p.SetLink(ctx, o.VM, o.Link) },
 		"fault/bind":     func(_ context.Context, o order) error { return p.SetBindFault(o.VM, o.Key, o.Fault) },
 		"vm/recreate":    func(ctx context.Context, o order) error { return p.RecreateVM(ctx, o.VM, o.Recreate) },

@@ -112,21 +112,6 @@ func (c *Client) HostError(ctx context.Context, name string, h HostError) error 
 	return c.order(ctx, "vm/host-error", order{VM: name, Host: h})
 }
 
-// PauseVM is Project.PauseVM.
-func (c *Client) PauseVM(ctx context.Context, name string) error {
-	return c.order(ctx, "vm/pause", order{VM: name})
-}
-
-// ResumeVM is Project.ResumeVM.
-func (c *Client) ResumeVM(ctx context.Context, name string) error {
-	return c.order(ctx, "vm/resume", order{VM: name})
-}
-
-// SignalProcess is Project.SignalProcess.
-func (c *Client) SignalProcess(ctx context.Context, name, process, signal string) (int, error) {
-	return c.count(ctx, "vm/signal", order{VM: name, Other: process, Key: signal})
-}
-
 // SetLink is Project.SetLink.
 func (c *Client) SetLink(ctx context.Context, name string, l Link) error {
 	return c.order(ctx, "net/limit", order{VM: name, Link: l})

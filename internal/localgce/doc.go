@@ -17,7 +17,7 @@
 //
 // Faults are real ones: disks that are full, frozen, torn, copied or corrupt (FillDisk, FreezeDisk, TearDisk, TearDiskByCopy, CloneDisk,
 // CorruptDisk ...), VMs that are deleted, or left running behind their successors of another (RecreateVM) or the same instance id (HostError),
-// stopped processes, broken links, services that fail or lie.
+// broken links, services that fail or lie.
 //
 // Guarantees: every name on the machine (namespaces, links, cgroups) is made of a hash of the state folder, so a project
 // that died without a word is swept by the next Start or by Sweep, and two projects with different ranges live side by

@@ -13,43 +13,6 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-func TestProcessesArePausedAndSignalled(t *testing.T) {
-	conf := config(t.TempDir(), 18, "a")
-	conf.Agent.Watchdog = 0
-	w := start(t, conf)
-	w.awaitReady("a")
-	ctx := t.Context()
-	url := "https://" + w.address("a") + "/"
-	w.do(w.PauseVM(ctx, "a"))
-	w.refused("vm a is paused", w.PauseVM(ctx, "a"))
-	w.refused("vm a is frozen or paused", w.StopVM(ctx, "a"))
-	if _, err := fetch(url, 300*time.Millisecond); err == nil {
-		t.Error("a paused VM answers")
-	}
-	if !w.vm("a").Paused {
-		t.Error("the status says nothing of the pause")
-	}
-	w.do(w.ResumeVM(ctx, "a"))
-	w.await("it goes on", func() bool { _, err := fetch(url, time.Second); return err == nil })
-	w.do(w.PauseVM(ctx, "a"))
-	w.do(w.KillVM(ctx, "a"))
-	w.do(w.StartVM(ctx, "a"))
-	w.awaitReady("a")
-
-	if n, err := w.SignalProcess("a", "sleep", "KILL"); n != 1 || err != nil {
-		t.Errorf("killed %d, %v", n, err)
-	}
-	w.await("the child is dead", func() bool { return !strings.Contains(w.must("a", "cat /proc/[0-9]*/stat"), "(sleep) S") })
-	_, err := w.SignalProcess("a", "sleepless", "KILL")
-	w.refused(`no process of a is named "sleepless"`, err)
-	_, err = w.SignalProcess("a", "sleep", "HURT")
-	w.refused(`signal "HURT"`, err)
-	if n, err := w.SignalProcess("a", "agent", "KILL"); n != 1 || err != nil {
-		t.Errorf("killed %d agents, %v", n, err)
-	}
-	w.await("the agent is restarted", func() bool { return w.vm("a").Agent.Restarts == 1 })
-}
-
 func TestBindsFail(t *testing.T) {
 	conf := config(t.TempDir(), 19, "a", "b")
 	folder := t.TempDir()

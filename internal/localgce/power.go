@@ -32,7 +32,7 @@ type machine struct {
 func (p *Project) powerOn(ctx context.Context, v *vm) error {
 	m := &machine{booted: make(chan error, 1), done: make(chan struct{})}
 	p.mu.Lock()
-	v.machine, v.frozen, v.paused, v.agent = m, false, false, AgentStatus{}
+	v.machine, v.frozen, v.agent = m, false, AgentStatus{}
 	v.boots++
 	p.mu.Unlock()
 	err := p.boot(ctx, v, m)
@@ -149,7 +149,7 @@ func (p *Project) release(ctx context.Context, v *vm) error {
 		errs = append(errs, m.disk.detach())
 	}
 	p.mu.Lock()
-	v.machine, v.frozen, v.paused, v.agent, v.status = nil, false, false, AgentStatus{}, statusTerminated
+	v.machine, v.frozen, v.agent, v.status = nil, false, AgentStatus{}, statusTerminated
 	v.LastStop = time.Now().UTC()
 	p.mu.Unlock()
 	p.conf.Log.Info("vm is off", "vm", v.key())

@@ -32,7 +32,6 @@ type VMStatus struct {
 	// Status is the Compute API's: RUNNING, STOPPING, TERMINATED.
 	Status string `json:"status"`
 	Frozen bool   `json:"frozen"`
-	Paused bool   `json:"paused"`
 	Cut    bool   `json:"cut"`
 	// Boots counts the power-ons of this instance by this project.
 	Boots int `json:"boots"`
@@ -65,7 +64,7 @@ func (p *Project) vmStatus(v *vm) VMStatus {
 	s := VMStatus{
 		Name: v.key(), Zone: v.Zone, Address: v.Address.String(),
 		InstanceID: strconv.FormatUint(v.ID, 10), DiskID: strconv.FormatUint(v.Disk.ID, 10),
-		Status: v.status, Frozen: v.frozen, Paused: v.paused, Cut: v.cut || v.Lost, Boots: v.boots, Agent: v.agent,
+		Status: v.status, Frozen: v.frozen, Cut: v.cut || v.Lost, Boots: v.boots, Agent: v.agent,
 		Log: p.names.vmLog(v.key()), LogFolder: p.names.vmLogFolder(v.key()),
 	}
 	if v.machine != nil && v.machine.cmd != nil {

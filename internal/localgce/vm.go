@@ -25,7 +25,6 @@ type vm struct {
 	record
 	status   string
 	frozen   bool
-	paused   bool
 	link     Link
 	binds    []*bindFault // guarded by ops alone
 	cut      bool
@@ -132,8 +131,8 @@ func (p *Project) KillVM(ctx context.Context, name string) error {
 // StopVM ends a VM in order: SIGTERM to the agent, and after Agent.StopTimeout SIGKILL.
 func (p *Project) StopVM(ctx context.Context, name string) error {
 	return p.operate(name, statusRunning, func(v *vm) error {
-		if v.frozen || v.paused {
-			return &StateError{Name: name, Is: "frozen or paused", Wanted: "neither"}
+		if v.frozen {
+			return &StateError{Name: name, Is: "frozen", Wanted: "thawed"}
 		}
 		if v.machine.stall != nil {
 			return &StateError{Name: name, Is: "without a disk that takes writes", Wanted: "whole"}
@@ -173,7 +172,7 @@ func (p *Project) stopInstance(id uint64) error {
 			return fmt.Errorf("instance %d is no more: %s was made again meanwhile", id, name)
 		case v.machine == nil:
 			return nil
-		case v.frozen, v.paused, v.machine.stall != nil:
+		case v.frozen, v.machine.stall != nil:
 			p.setStatus(v, statusStopping)
 			return p.powerOff(context.Background(), v)
 		}
