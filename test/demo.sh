@@ -92,7 +92,7 @@ start() {
   say "· starting three VMs in three zones"
   local flags=() n
   for n in "${names[@]}"; do flags+=(--vm "$n@${vms[$n]}"); done
-  project up --project-number "$project_number" --cluster "$state/cluster.yaml" --subnet "$net.0/24" --endpoint "$endpoint" --watchdog 30s \
+  project up --cluster "$state/cluster.yaml" --subnet "$net.0/24" --watchdog 30s \
     --bind "$bin:/usr/local/bin:ro" --bind "$state/bucket:/srv/bucket" "${flags[@]}" >/dev/null ||
     die "the VMs do not start (see above); where the range is in use, name another: QUORATE_DEMO_NET=10.77.0 make demo"
 }

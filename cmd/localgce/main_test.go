@@ -58,7 +58,6 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"up --vm a@z --bind x", exitUsage, `--bind "x"`},
 		{"up --vm a@z --bind absent:/x", exitUsage, "no such file"},
 		{"up --vm a@z --cluster absent", exitUsage, "--cluster: open absent"},
-		{"up --vm a@z --attribute x", exitUsage, `attribute "x": KEY=FILE is needed`},
 		{"up --wm a@z", exitUsage, "unknown flag: --wm (see localgce up --help)"},
 		{"attribute set k=f", exitUsage, "either a vm's name or --all is needed"},
 		{"vm recreate a b --address 10.0.0.1", exitUsage, "--address is for one vm, 2 are named"},
@@ -95,14 +94,14 @@ func TestUpFlagsBecomeAConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &upFlags{
-		vms: []string{"a@z", "b@y@10.240.0.9"}, cluster: document, attributes: []string{"x=" + document}, binds: []string{dir + ":/srv/bucket:ro"},
-		subnet: "10.240.0.0/24", diskSize: "512MiB", agent: "/bin/agent run", agentEnv: []string{"K=V"},
+		vms: []string{"a@z", "b@y@10.240.0.9"}, cluster: document, binds: []string{dir + ":/srv/bucket:ro"},
+		subnet: "10.240.0.0/24", diskSize: "512MiB", agent: "/bin/agent run",
 	}
 	c, err := f.config("st")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Cluster != "demo" || c.Endpoint.String() != "10.240.0.50" || c.Attributes[clusterAttribute] != text || c.Attributes["x"] != text {
+	if c.Cluster != "demo" || c.Endpoint.String() != "10.240.0.50" || c.Attributes[clusterAttribute] != text {
 		t.Errorf("the document: %+v", c)
 	}
 	if len(c.VMs) != 2 || c.VMs[1].Address.String() != "10.240.0.9" || c.VMs[0].Zone != "z" || c.DiskSize != 512<<20 {
@@ -110,10 +109,6 @@ func TestUpFlagsBecomeAConfig(t *testing.T) {
 	}
 	if !c.Binds[0].ReadOnly || c.Binds[0].Guest != "/srv/bucket" || strings.Join(c.Agent.Command, " ") != "/bin/agent run" {
 		t.Errorf("binds and agent: %+v", c)
-	}
-	f.endpoint = "10.240.0.60"
-	if c, err := f.config("st"); err != nil || c.Endpoint.String() != "10.240.0.60" {
-		t.Errorf("the flag does not win over the document: %s, %v", c.Endpoint, err)
 	}
 }
 

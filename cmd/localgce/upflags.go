@@ -20,34 +20,22 @@ const clusterAttribute = "quorate-cluster"
 
 // upFlags are the flags of `up`.
 type upFlags struct {
-	vms, attributes, binds, agentEnv []string
-	cluster, subnet, endpoint        string
-	project, diskSize, deviceName    string
-	agent                            string
-	endpointPort                     int
-	projectNumber                    uint64
+	vms, binds                       []string
+	cluster, subnet, agent, diskSize string
 	watchdog                         time.Duration
-	noHostRoute, reflink             bool
+	reflink                          bool
 }
 
 func (f *upFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.vms, "vm", nil, "a VM, NAME@ZONE or NAME@ZONE@ADDRESS; once for each")
 	flags.StringVar(&f.cluster, "cluster", "", "the file with the Cluster document, attribute "+clusterAttribute+" of each VM")
-	flags.StringArrayVar(&f.attributes, "attribute", nil, "an instance attribute of each VM, KEY=FILE")
 	flags.StringArrayVar(&f.binds, "bind", nil, "a file or folder of this machine to show to each VM, HOST:GUEST[:ro]")
 	flags.StringVar(&f.subnet, "subnet", "10.240.0.0/24", "the VMs' address range")
-	flags.StringVar(&f.endpoint, "endpoint", "", "the balanced address, inside the range (default: the Cluster document's, or the range's 100th)")
-	flags.IntVar(&f.endpointPort, "endpoint-port", 443, "the port of the health check https://VM:PORT/readyz")
-	flags.StringVar(&f.project, "project", "quorate-local", "the project's id")
-	flags.Uint64Var(&f.projectNumber, "project-number", 271828182845, "the project's number")
 	flags.StringVar(&f.agent, "agent", "/usr/local/bin/quorate agent", "the command that each VM keeps running")
-	flags.StringArrayVar(&f.agentEnv, "agent-env", nil, "a variable for the agent, KEY=VALUE")
 	flags.DurationVar(&f.watchdog, "watchdog", 0, "the agent's WatchdogSec, 0 for none")
 	flags.StringVar(&f.diskSize, "disk-size", "4GiB", "the size of a new data disk (sparse)")
-	flags.StringVar(&f.deviceName, "device-name", "quorate-data", "the data disk's device name")
 	flags.BoolVar(&f.reflink, "reflink", false, "keep the data disks where a file is copied at one instant: in an XFS of the project's own, if need be")
-	flags.BoolVar(&f.noHostRoute, "no-host-route", false, "leave this machine's own network alone: the project is reached by vm exec only")
 }
 
 // config makes the project's configuration of the flags. Every error is one of usage.
@@ -58,9 +46,7 @@ func (f *upFlags) config(state string) (conf localgce.Config, err error) {
 		}
 	}()
 	conf = localgce.Config{
-		State: state, Project: f.project, ProjectNumber: f.projectNumber, EndpointPort: f.endpointPort,
-		DeviceName: f.deviceName, NoHostRoute: f.noHostRoute, Reflink: f.reflink, Attributes: map[string]string{},
-		Agent: localgce.Agent{Command: strings.Fields(f.agent), Env: f.agentEnv, Watchdog: f.watchdog},
+		State: state, Reflink: f.reflink, Agent: localgce.Agent{Command: strings.Fields(f.agent), Watchdog: f.watchdog},
 	}
 	if conf.Subnet, err = netip.ParsePrefix(f.subnet); err != nil {
 		return conf, fmt.Errorf("--subnet %q: a range such as 10.240.0.0/24 is needed", f.subnet)
@@ -73,13 +59,6 @@ func (f *upFlags) config(state string) (conf localgce.Config, err error) {
 	}
 	if conf.Binds, err = parseBinds(f.binds); err != nil {
 		return conf, err
-	}
-	for _, a := range f.attributes {
-		key, value, err := readAttribute(a)
-		if err != nil {
-			return conf, err
-		}
-		conf.Attributes[key] = value
 	}
 	return conf, f.applyCluster(&conf)
 }
@@ -99,11 +78,11 @@ func (f *upFlags) applyCluster(conf *localgce.Config) (err error) {
 		if err != nil {
 			return fmt.Errorf("--cluster: %w", err)
 		}
-		conf.Attributes[clusterAttribute] = string(text)
+		conf.Attributes = map[string]string{clusterAttribute: string(text)}
 		_ = yaml.Unmarshal(text, &document) // tests hand broken documents to agents
 		conf.Cluster = document.Name
 	}
-	for _, address := range []string{f.endpoint, document.Endpoint.ExternalIP, document.Endpoint.InternalIP} {
+	for _, address := range []string{document.Endpoint.ExternalIP, document.Endpoint.InternalIP} {
 		if address != "" {
 			conf.Endpoint, err = localgce.ParseAddress(address)
 			return err

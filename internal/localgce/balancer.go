@@ -132,7 +132,7 @@ func (b *balancer) probe(ctx context.Context, targets []target) {
 }
 
 func (b *balancer) ask(ctx context.Context, a netip.Addr) bool {
-	url := fmt.Sprintf("https://%s:%d/readyz", a, b.fabric.conf.EndpointPort)
+	url := fmt.Sprintf("https://%s/readyz", a)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false

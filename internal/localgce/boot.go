@@ -53,13 +53,13 @@ func stage(f func(bootSpec) error) int {
 
 // bootSpec is all that a boot needs to know. Paths are the host's unless said otherwise.
 type bootSpec struct {
-	Name, Zone, Project string
+	Name, Zone string
 	// BootID stands in for the kernel's random boot_id, which all VMs of the machine share.
 	BootID, MachineID string
 	// Scratch is an empty folder for the boot disk's file system.
 	Scratch string
-	// Loop is the data disk, mounted at MountPoint in the VM.
-	Loop, DeviceName, MountPoint string
+	// Loop is the data disk.
+	Loop string
 	// Logs becomes /var/log/quorate.
 	Logs  string
 	Binds []Bind
@@ -159,13 +159,13 @@ func (s bootSpec) mountDevices(root string) error {
 		os.Symlink("/proc/self/fd/2", dev+"/stderr"),
 		bind(s.Loop, dev+"/sdb", false),
 		os.MkdirAll(dev+"/disk/by-id", 0o755),
-		os.Symlink("../../sdb", dev+"/disk/by-id/google-"+s.DeviceName),
+		os.Symlink("../../sdb", dev+"/disk/by-id/google-"+DeviceName),
 	)
 }
 
 // mountData mounts the data disk and what the project shows to the VM.
 func (s bootSpec) mountData(root string) error {
-	if err := mount(s.Loop, filepath.Join(root, s.MountPoint), "ext4", 0, "noinit_itable"); err != nil {
+	if err := mount(s.Loop, filepath.Join(root, mountPoint), "ext4", 0, "noinit_itable"); err != nil {
 		return fmt.Errorf("data disk: %w", err)
 	}
 	if err := bind(s.Logs, root+"/var/log/quorate", false); err != nil {
@@ -189,7 +189,7 @@ func (s bootSpec) mountData(root string) error {
 
 // writeFiles gives the VM its identity. There is no name server: a lookup of an unknown name fails at once, on a closed port.
 func (s bootSpec) writeFiles(root string) error {
-	domain := "c." + s.Project + ".internal"
+	domain := "c." + ProjectID + ".internal"
 	bootID := root + "/run/boot_id"
 	files := map[string]string{
 		root + "/etc/hostname":   s.Name + "\n",

@@ -47,13 +47,10 @@ type setFault struct {
 // zones; instances.stop, and the operation that it begins. It is an http.Handler whose paths start with /compute/v1/, and needs no Project.
 // Safe for concurrent use.
 type ComputeServer struct {
-	project   string
 	instances func() []Instance
 	routes    *http.ServeMux
 	// unattached returns the disks that no VM has, as instances without a name; nil is none.
 	unattached func() []Instance
-	// number is the project's, which its paths may name instead of its id; 0: only the id is known.
-	number uint64
 	// stop begins to stop the instance with an id, and calls done when that is over; nil: nobody may.
 	stop func(id uint64, done func(error))
 
@@ -63,8 +60,8 @@ type ComputeServer struct {
 }
 
 // NewComputeServer serves what instances returns at each request.
-func NewComputeServer(project string, instances func() []Instance) *ComputeServer {
-	c := &ComputeServer{project: project, instances: instances, routes: http.NewServeMux(), faults: map[string]setFault{}}
+func NewComputeServer(instances func() []Instance) *ComputeServer {
+	c := &ComputeServer{instances: instances, routes: http.NewServeMux(), faults: map[string]setFault{}}
 	const scope = "/compute/v1/projects/{project}/"
 	const root = "GET " + scope
 	c.routes.HandleFunc(root+"zones/{zone}/{kind}", c.list)
@@ -137,9 +134,9 @@ func (c *ComputeServer) caller(r *http.Request) (name string) {
 func (c *ComputeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch c.faultFor(r).Kind {
 	case "forbidden":
-		computeError(w, http.StatusForbidden, "forbidden", "Required 'compute.instances.list' permission for 'projects/"+c.project+"'")
+		computeError(w, http.StatusForbidden, "forbidden", "Required 'compute.instances.list' permission for 'projects/"+ProjectID+"'")
 	case "notfound":
-		computeError(w, http.StatusNotFound, "notFound", "The resource 'projects/"+c.project+"' was not found")
+		computeError(w, http.StatusNotFound, "notFound", "The resource 'projects/"+ProjectID+"' was not found")
 	case "unavailable":
 		computeError(w, http.StatusServiceUnavailable, "backendError", "The service is currently unavailable.")
 	default:
@@ -192,7 +189,7 @@ func (c *ComputeServer) all() []Instance {
 
 // resources are the resources of a kind, or false for a kind that is not served.
 func (c *ComputeServer) resources(r *http.Request, listing bool) (list []resource, ok bool) {
-	base := "http://" + r.Host + "/compute/v1/projects/" + c.project
+	base := "http://" + r.Host + "/compute/v1/projects/" + ProjectID
 	for _, i := range c.current(r, listing) {
 		switch r.PathValue("kind") {
 		case "instances":
@@ -227,7 +224,7 @@ func (c *ComputeServer) selected(w http.ResponseWriter, r *http.Request) ([]reso
 }
 
 func (c *ComputeServer) checkProject(w http.ResponseWriter, r *http.Request) bool {
-	if named := r.PathValue("project"); named == c.project || c.number != 0 && named == decimal(c.number) {
+	if named := r.PathValue("project"); named == ProjectID || named == decimal(ProjectNumber) {
 		return true
 	}
 	computeError(w, http.StatusNotFound, "notFound", "The resource 'projects/"+r.PathValue("project")+"' was not found")
@@ -278,7 +275,7 @@ func (c *ComputeServer) get(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *ComputeServer) missing(w http.ResponseWriter, zone, kind, name string) {
-	computeError(w, http.StatusNotFound, "notFound", fmt.Sprintf("The resource 'projects/%s/zones/%s/%s/%s' was not found", c.project, zone, kind, name))
+	computeError(w, http.StatusNotFound, "notFound", fmt.Sprintf("The resource 'projects/%s/zones/%s/%s/%s' was not found", ProjectID, zone, kind, name))
 }
 
 // zones are those that have VMs.
@@ -305,7 +302,7 @@ func (c *ComputeServer) getZone(w http.ResponseWriter, r *http.Request) {
 		answer(w, zoneResource(strings.TrimSuffix(self(r), "/"+name), name))
 		return
 	}
-	computeError(w, http.StatusNotFound, "notFound", "The resource 'projects/"+c.project+"/zones/"+r.PathValue("name")+"' was not found")
+	computeError(w, http.StatusNotFound, "notFound", "The resource 'projects/"+ProjectID+"/zones/"+r.PathValue("name")+"' was not found")
 }
 
 func singular(r *http.Request) string { return strings.TrimSuffix(r.PathValue("kind"), "s") }

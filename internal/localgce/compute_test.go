@@ -20,9 +20,9 @@ func computeAPI(t *testing.T) (*localgce.ComputeServer, *compute.Service, *[]loc
 	node := instance()
 	node.ID, node.Name, node.Zone, node.Status = 99, "node-1", "us-central1-b", "TERMINATED"
 	node.Labels = map[string]string{"quorate-cluster": "other"}
-	node.DataDisk = localgce.Disk{ID: 18, Name: "node-1-data", DeviceName: "quorate-data", Bytes: 4 << 30}
+	node.DataDisk = localgce.Disk{ID: 18, Name: "node-1-data", Bytes: 4 << 30}
 	all := &[]localgce.Instance{instance(), node}
-	s := localgce.NewComputeServer("demo", func() []localgce.Instance { return *all })
+	s := localgce.NewComputeServer(func() []localgce.Instance { return *all })
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
 	c, err := compute.NewService(t.Context(), option.WithEndpoint(h.URL+"/compute/v1/"), option.WithoutAuthentication())
@@ -34,7 +34,7 @@ func computeAPI(t *testing.T) (*localgce.ComputeServer, *compute.Service, *[]loc
 
 func TestGooglesClientReadsAnInstance(t *testing.T) {
 	_, c, _ := computeAPI(t)
-	i, err := c.Instances.Get("demo", "us-central1-a", "master-1").Do()
+	i, err := c.Instances.Get(localgce.ProjectID, "us-central1-a", "master-1").Do()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestGooglesClientReadsAnInstance(t *testing.T) {
 	if !slices.ContainsFunc(i.Metadata.Items, func(m *compute.MetadataItems) bool { return m.Key == "quorate-cluster" && *m.Value == "name: demo\n" }) {
 		t.Errorf("metadata: %+v", i.Metadata)
 	}
-	d, err := c.Disks.Get("demo", "us-central1-a", "master-1-data").Do()
+	d, err := c.Disks.Get(localgce.ProjectID, "us-central1-a", "master-1-data").Do()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestGooglesClientFindsInstancesByFilter(t *testing.T) {
 		"labels.quorate-cluster:* AND name != node-1":              {"master-1"},
 		"labels.absent=x": nil,
 	} {
-		found, err := c.Instances.AggregatedList("demo").Filter(filter).Do()
+		found, err := c.Instances.AggregatedList(localgce.ProjectID).Filter(filter).Do()
 		if err != nil {
 			t.Errorf("%s: %v", filter, err)
 			continue
@@ -86,15 +86,15 @@ func TestGooglesClientFindsInstancesByFilter(t *testing.T) {
 			t.Errorf("%s: %q, want %q", filter, got, want)
 		}
 	}
-	inZone, err := c.Instances.List("demo", "us-central1-b").Do()
+	inZone, err := c.Instances.List(localgce.ProjectID, "us-central1-b").Do()
 	if err != nil || len(inZone.Items) != 1 || inZone.Items[0].Name != "node-1" {
 		t.Errorf("list of a zone: %+v, %v", inZone, err)
 	}
-	disks, err := c.Disks.AggregatedList("demo").Filter("labels.quorate-cluster=demo").Do()
+	disks, err := c.Disks.AggregatedList(localgce.ProjectID).Filter("labels.quorate-cluster=demo").Do()
 	if err != nil || len(disks.Items["zones/us-central1-a"].Disks) != 2 {
 		t.Errorf("disks: %+v, %v", disks, err)
 	}
-	one, err := c.Disks.AggregatedList("demo").Filter("id=18").Do()
+	one, err := c.Disks.AggregatedList(localgce.ProjectID).Filter("id=18").Do()
 	if err != nil || len(one.Items["zones/us-central1-b"].Disks) != 1 || len(one.Items["zones/us-central1-a"].Disks) != 0 {
 		t.Errorf("a disk by its id: %+v, %v", one, err)
 	}
@@ -110,7 +110,7 @@ func TestComputeAPIRefuses(t *testing.T) {
 		t.Errorf("not an error of the API: %v", err)
 		return 0
 	}
-	_, err := c.Instances.Get("demo", "us-central1-b", "master-1").Do()
+	_, err := c.Instances.Get(localgce.ProjectID, "us-central1-b", "master-1").Do()
 	if code(err) != 404 {
 		t.Error("an instance is found in another zone")
 	}
@@ -118,14 +118,14 @@ func TestComputeAPIRefuses(t *testing.T) {
 	if code(err) != 404 {
 		t.Error("another project is served")
 	}
-	_, err = c.Instances.AggregatedList("demo").Filter("name > 3").Do()
+	_, err = c.Instances.AggregatedList(localgce.ProjectID).Filter("name > 3").Do()
 	if code(err) != 400 {
 		t.Error("a filter that is not understood is accepted")
 	}
 	if err := s.SetFault(localgce.ComputeFault{Kind: "forbidden"}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Instances.AggregatedList("demo").Do()
+	_, err = c.Instances.AggregatedList(localgce.ProjectID).Do()
 	if code(err) != 403 {
 		t.Error("forbidden is allowed")
 	}
@@ -137,7 +137,7 @@ func TestComputeAPIRefuses(t *testing.T) {
 func TestComputeAPIListsWhatIsNotSo(t *testing.T) {
 	s, c, all := computeAPI(t)
 	count := func() (n int) {
-		found, err := c.Instances.AggregatedList("demo").Do()
+		found, err := c.Instances.AggregatedList(localgce.ProjectID).Do()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestComputeAPIListsWhatIsNotSo(t *testing.T) {
 
 func TestAnOrderToStopIsRefusedWhereNobodyMay(t *testing.T) {
 	_, c, _ := computeAPI(t)
-	_, err := c.Instances.Stop("demo", "us-central1-a", "master-1").Do()
+	_, err := c.Instances.Stop(localgce.ProjectID, "us-central1-a", "master-1").Do()
 	var e *googleapi.Error
 	if !errors.As(err, &e) || e.Code != 403 {
 		t.Errorf("stopped: %v", err)
@@ -195,11 +195,11 @@ func TestComputeAPICallsARunningVMStoppedOrAbsent(t *testing.T) {
 			if err := s.SetFault(tc.fault); err != nil {
 				t.Fatal(err)
 			}
-			list, err := c.Instances.AggregatedList("demo").Filter("labels.quorate-cluster=demo").Do()
+			list, err := c.Instances.AggregatedList(localgce.ProjectID).Filter("labels.quorate-cluster=demo").Do()
 			if err != nil || list.Header.Get("Date") == "" {
 				t.Fatalf("%v, answered at %q", err, list.Header.Get("Date"))
 			}
-			one, errOne := c.Instances.Get("demo", "us-central1-a", "master-1").Do()
+			one, errOne := c.Instances.Get(localgce.ProjectID, "us-central1-a", "master-1").Do()
 			listed := list.Items["zones/us-central1-a"].Instances
 			if tc.status == "" && (len(listed) != 0 || errOne == nil) {
 				t.Errorf("it is there: listed %+v, by its name %+v", listed, one)
@@ -215,7 +215,7 @@ func TestComputeAPICallsARunningVMStoppedOrAbsent(t *testing.T) {
 					t.Errorf("shown as %s since %q, %v", i.Status, i.LastStopTimestamp, errOne)
 				}
 			}
-			disks, err := c.Disks.AggregatedList("demo").Filter("id=17").Do()
+			disks, err := c.Disks.AggregatedList(localgce.ProjectID).Filter("id=17").Do()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -234,7 +234,7 @@ func TestComputeAPICallsARunningVMStoppedOrAbsent(t *testing.T) {
 	if err := s.SetFault(localgce.ComputeFault{Kind: "terminated", VMs: []string{"master-1"}}); err != nil {
 		t.Fatal(err)
 	}
-	i, err := c.Instances.Get("demo", "us-central1-a", "master-1").Do()
+	i, err := c.Instances.Get(localgce.ProjectID, "us-central1-a", "master-1").Do()
 	if err != nil {
 		t.Fatal(err)
 	}

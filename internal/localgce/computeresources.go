@@ -39,7 +39,7 @@ func instanceResource(base string, i Instance) resource {
 		"kind": "compute#instance", "id": decimal(i.ID), "name": i.Name, "zone": zone, "status": i.Status,
 		"selfLink": zone + "/instances/" + i.Name, "machineType": zone + "/machineTypes/" + machineType,
 		"creationTimestamp": timestamp(i.Created), "labels": i.Labels, "canIpForward": true,
-		"disks":    []any{disk(0, "persistent-disk-0", i.Name), disk(1, i.DataDisk.DeviceName, i.DataDisk.Name)},
+		"disks":    []any{disk(0, "persistent-disk-0", i.Name), disk(1, DeviceName, i.DataDisk.Name)},
 		"metadata": map[string]any{"kind": "compute#metadata", "items": items},
 		"networkInterfaces": []any{map[string]any{
 			"kind": "compute#networkInterface", "name": "nic0", "networkIP": i.Address.String(), "network": base + "/global/networks/default",

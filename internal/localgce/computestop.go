@@ -23,7 +23,7 @@ func (c *ComputeServer) stopInstance(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if vm := c.caller(r); vm != "" || c.stop == nil {
-		computeError(w, http.StatusForbidden, "forbidden", "Required 'compute.instances.stop' permission for 'projects/"+c.project+"'")
+		computeError(w, http.StatusForbidden, "forbidden", "Required 'compute.instances.stop' permission for 'projects/"+ProjectID+"'")
 		return
 	}
 	name, zone := r.PathValue("name"), r.PathValue("zone")
@@ -73,7 +73,7 @@ func (c *ComputeServer) getOperation(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *ComputeServer) operationResource(r *http.Request, o operation) resource {
-	zone := "http://" + r.Host + "/compute/v1/projects/" + c.project + "/zones/" + o.instance.Zone
+	zone := "http://" + r.Host + "/compute/v1/projects/" + ProjectID + "/zones/" + o.instance.Zone
 	out := resource{
 		"kind": "compute#operation", "id": decimal(o.id), "name": o.name(), "zone": zone, "operationType": "stop", "status": "RUNNING", "progress": 0,
 		"targetId": decimal(o.instance.ID), "targetLink": zone + "/instances/" + o.instance.Name, "selfLink": zone + "/operations/" + o.name(),

@@ -11,13 +11,20 @@ import (
 	"time"
 )
 
+// What is the same in every project.
+const (
+	// ProjectID and ProjectNumber are what Google's APIs call the project.
+	ProjectID     = "quorate-local"
+	ProjectNumber = 271828182845
+	// DeviceName is a data disk's GCE device name. A VM mounts the disk at mountPoint.
+	DeviceName = "quorate-data"
+	mountPoint = "/var/lib/quorate"
+)
+
 // Config describes a project. Only State and VMs have no default.
 type Config struct {
 	// State is the folder that holds the project's files: state.json, disks, logs, the socket. Start makes it absolute.
 	State string `json:"state"`
-	// Project and ProjectNumber are what metadata calls the project: quorate-local and 271828182845 where not given.
-	Project       string `json:"project"`
-	ProjectNumber uint64 `json:"projectNumber"`
 	// Cluster is the value of each VM's label quorate-cluster.
 	Cluster string `json:"cluster"`
 	// Subnet is the VMs' range: 10.240.0.0/24 where not given. The first address is the fabric's; the one after the
@@ -25,8 +32,6 @@ type Config struct {
 	Subnet netip.Prefix `json:"subnet"`
 	// Endpoint is the balanced address, inside Subnet: the 100th where not given.
 	Endpoint netip.Addr `json:"endpoint"`
-	// EndpointPort is where the health check asks https://VM:port/readyz: 443 where not given.
-	EndpointPort int `json:"endpointPort"`
 	// NoHostRoute leaves the host's network alone: the project cannot be reached from the host, and needs no free range.
 	NoHostRoute bool `json:"noHostRoute,omitempty"`
 	// VMs are created and started by Start.
@@ -43,10 +48,6 @@ type Config struct {
 	// SnapshotDisk and CloneDisk of a disk in use then take what a power cut would leave. Where the state folder's file system cannot,
 	// they lie on an XFS volume in a file of that folder, on which a sync takes about twice as long.
 	Reflink bool `json:"reflink,omitempty"`
-	// DeviceName is the data disk's GCE device name: quorate-data where not given.
-	DeviceName string `json:"deviceName"`
-	// MountPoint is where a VM mounts its data disk: /var/lib/quorate where not given.
-	MountPoint string `json:"mountPoint"`
 	// Log gets one line a change; nil discards.
 	Log *slog.Logger `json:"-"`
 	// Progress, if not nil, gets lines for a person while Start works.
@@ -89,14 +90,9 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("state folder %q: an absolute path cannot be made of it", c.State)
 	}
 	c.State = abs
-	fallback(&c.Project, "quorate-local")
-	fallback(&c.ProjectNumber, 271828182845)
 	fallback(&c.Cluster, "quorate")
 	fallback(&c.Subnet, netip.MustParsePrefix("10.240.0.0/24"))
-	fallback(&c.EndpointPort, 443)
 	fallback(&c.DiskSize, 4<<30)
-	fallback(&c.DeviceName, "quorate-data")
-	fallback(&c.MountPoint, "/var/lib/quorate")
 	fallback(&c.Agent.StopTimeout, 90*time.Second)
 	if len(c.Agent.Command) == 0 {
 		c.Agent.Command = []string{"/usr/local/bin/quorate", "agent"}
@@ -121,7 +117,7 @@ func fallback[T comparable](field *T, value T) {
 	}
 }
 
-// gceName is what GCE allows in names of instances, zones and devices.
+// gceName is what GCE allows in names of instances and zones.
 var gceName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // validate names every fault of a defaulted Config at once.
@@ -135,9 +131,6 @@ func (c Config) validate() error {
 	}
 	if c.DiskSize < 16<<20 {
 		fault("disk size %d: at least 16 MiB are needed", c.DiskSize)
-	}
-	if !gceName.MatchString(c.DeviceName) {
-		fault("device name %q: lower-case letters, digits and '-' are allowed", c.DeviceName)
 	}
 	if c.Agent.Watchdog < 0 || c.Agent.StopTimeout < 0 {
 		fault("agent: watchdog %s and stop timeout %s must not be negative", c.Agent.Watchdog, c.Agent.StopTimeout)

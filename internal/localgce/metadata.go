@@ -11,11 +11,9 @@ import (
 // Instance is a VM as Google's APIs show it: the one source of the metadata server's tree and of the Compute API's resources.
 type Instance struct {
 	// ID is never given twice: a recreated VM has a new one.
-	ID            uint64
-	Name, Zone    string
-	Project       string
-	ProjectNumber uint64
-	Address       netip.Addr
+	ID         uint64
+	Name, Zone string
+	Address    netip.Addr
 	// Endpoint, if valid, is the balanced address that is forwarded to the VM.
 	Endpoint netip.Addr
 	// Status is the Compute API's: RUNNING, STOPPING, STOPPED, TERMINATED. LastStop is when it was last stopped; zero:
@@ -36,11 +34,10 @@ type Instance struct {
 // Disk is a data disk as Google's APIs show it.
 type Disk struct {
 	// ID is never given twice: an emptied disk has a new one.
-	ID         uint64    `json:"id"`
-	Name       string    `json:"name"`
-	DeviceName string    `json:"deviceName"`
-	Bytes      int64     `json:"bytes"`
-	Created    time.Time `json:"created"`
+	ID      uint64    `json:"id"`
+	Name    string    `json:"name"`
+	Bytes   int64     `json:"bytes"`
+	Created time.Time `json:"created"`
 }
 
 const (
@@ -53,7 +50,7 @@ func newID() uint64 { return 1e18 + rand.Uint64N(8e18) }
 
 // serviceAccount is the e-mail address of the VMs' account.
 func (i Instance) serviceAccount() string {
-	return strconv.FormatUint(i.ProjectNumber, 10) + "-compute@developer.gserviceaccount.com"
+	return strconv.FormatUint(ProjectNumber, 10) + "-compute@developer.gserviceaccount.com"
 }
 
 // named keeps the keys of attributes as they are, where all others are camel-cased in JSON.
@@ -61,7 +58,7 @@ type named map[string]string
 
 // tree is the metadata server's content below /computeMetadata/v1/, with the keys of its paths.
 func (i Instance) tree() map[string]any {
-	zone := fmt.Sprintf("projects/%d/zones/%s", i.ProjectNumber, i.Zone)
+	zone := fmt.Sprintf("projects/%d/zones/%s", ProjectNumber, i.Zone)
 	account := map[string]any{
 		"aliases": []string{accountEmail}, "email": i.serviceAccount(),
 		"scopes": []string{"https://www.googleapis.com/auth/cloud-platform"},
@@ -75,10 +72,10 @@ func (i Instance) tree() map[string]any {
 			"cpu-platform":       "Intel Broadwell",
 			"description":        "",
 			"disks":              i.diskTree(),
-			"hostname":           i.Name + "." + i.Zone + ".c." + i.Project + ".internal",
+			"hostname":           i.Name + "." + i.Zone + ".c." + ProjectID + ".internal",
 			"id":                 i.ID,
 			"image":              "",
-			"machine-type":       fmt.Sprintf("projects/%d/machineTypes/%s", i.ProjectNumber, machineType),
+			"machine-type":       fmt.Sprintf("projects/%d/machineTypes/%s", ProjectNumber, machineType),
 			"maintenance-event":  maintenance,
 			"name":               i.Name,
 			"network-interfaces": []any{i.interfaceTree()},
@@ -90,8 +87,8 @@ func (i Instance) tree() map[string]any {
 		},
 		"project": map[string]any{
 			"attributes":         named{},
-			"numeric-project-id": i.ProjectNumber,
-			"project-id":         i.Project,
+			"numeric-project-id": uint64(ProjectNumber),
+			"project-id":         ProjectID,
 		},
 	}
 }
@@ -100,7 +97,7 @@ func (i Instance) diskTree() []any {
 	entry := func(index int, device string) any {
 		return map[string]any{"device-name": device, "index": uint64(index), "interface": "SCSI", "mode": "READ_WRITE", "type": "PERSISTENT-BALANCED"}
 	}
-	return []any{entry(0, "persistent-disk-0"), entry(1, i.DataDisk.DeviceName)}
+	return []any{entry(0, "persistent-disk-0"), entry(1, DeviceName)}
 }
 
 func (i Instance) interfaceTree() any {
@@ -110,7 +107,7 @@ func (i Instance) interfaceTree() any {
 	}
 	return map[string]any{
 		"access-configs": []any{}, "forwarded-ips": forwarded, "ip": i.Address.String(), "ip-aliases": []string{},
-		"mac": mac(i.Address), "mtu": uint64(mtu), "network": fmt.Sprintf("projects/%d/networks/default", i.ProjectNumber),
+		"mac": mac(i.Address), "mtu": uint64(mtu), "network": fmt.Sprintf("projects/%d/networks/default", ProjectNumber),
 		"target-instance-ips": []string{},
 	}
 }

@@ -18,12 +18,12 @@ import (
 
 func instance() localgce.Instance {
 	return localgce.Instance{
-		ID: 4902571698253978401, Name: "master-1", Zone: "us-central1-a", Project: "demo", ProjectNumber: 42, Status: "RUNNING",
+		ID: 4902571698253978401, Name: "master-1", Zone: "us-central1-a", Status: "RUNNING",
 		Address: netip.MustParseAddr("10.240.0.2"), Endpoint: netip.MustParseAddr("10.240.0.100"),
 		Attributes: map[string]string{"quorate-cluster": "name: demo\n", "startup-script": "#!/bin/sh"},
 		Labels:     map[string]string{"quorate-cluster": "demo"},
 		Created:    time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
-		DataDisk:   localgce.Disk{ID: 17, Name: "master-1-data", DeviceName: "quorate-data", Bytes: 4 << 30},
+		DataDisk:   localgce.Disk{ID: 17, Name: "master-1-data", Bytes: 4 << 30},
 	}
 }
 
@@ -39,13 +39,13 @@ func TestGooglesClientReadsTheMetadata(t *testing.T) {
 	t.Setenv("GCE_METADATA_HOST", strings.TrimPrefix(url, "http://"))
 	c, ctx := metadata.NewClient(nil), t.Context()
 	for want, get := range map[string]func(context.Context) (string, error){
-		"4902571698253978401":                    c.InstanceIDWithContext,
-		"master-1":                               c.InstanceNameWithContext,
-		"us-central1-a":                          c.ZoneWithContext,
-		"demo":                                   c.ProjectIDWithContext,
-		"42":                                     c.NumericProjectIDWithContext,
-		"10.240.0.2":                             c.InternalIPWithContext,
-		"master-1.us-central1-a.c.demo.internal": c.HostnameWithContext,
+		"4902571698253978401": c.InstanceIDWithContext,
+		"master-1":            c.InstanceNameWithContext,
+		"us-central1-a":       c.ZoneWithContext,
+		localgce.ProjectID:    c.ProjectIDWithContext,
+		"271828182845":        c.NumericProjectIDWithContext,
+		"10.240.0.2":          c.InternalIPWithContext,
+		"master-1.us-central1-a.c.quorate-local.internal": c.HostnameWithContext,
 	} {
 		if got, err := get(ctx); got != want || err != nil {
 			t.Errorf("got %q, %v; want %q", got, err, want)
@@ -127,7 +127,7 @@ func TestMetadataPaths(t *testing.T) {
 		{"/computeMetadata/v1/instance/", 200, "attributes/\n"},
 		{"/computeMetadata/v1/instance/id", 200, "4902571698253978401"},
 		{"/computeMetadata/v1/instance/name?alt=json", 200, `"master-1"`},
-		{"/computeMetadata/v1/instance/zone", 200, "projects/42/zones/us-central1-a"},
+		{"/computeMetadata/v1/instance/zone", 200, "projects/271828182845/zones/us-central1-a"},
 		{"/computeMetadata/v1/instance/maintenance-event", 200, "NONE"},
 		{"/computeMetadata/v1/instance/network-interfaces/0/ip", 200, "10.240.0.2"},
 		{"/computeMetadata/v1/instance/network-interfaces/1/ip", 404, ""},
@@ -138,8 +138,8 @@ func TestMetadataPaths(t *testing.T) {
 		{"/computeMetadata/v1/instance/attributes/?recursive=true", 200, `{"quorate-cluster":"name: demo\n","startup-script":"#!/bin/sh"}`},
 		{"/computeMetadata/v1/instance/?recursive=true&alt=text", 200, "attributes/startup-script #!/bin/sh\n"},
 		{"/computeMetadata/v1/instance/service-accounts/default/token", 200, `"token_type":"Bearer"`},
-		{"/computeMetadata/v1/instance/service-accounts/default/email", 200, "42-compute@developer.gserviceaccount.com"},
-		{"/computeMetadata/v1/project/numeric-project-id", 200, "42"},
+		{"/computeMetadata/v1/instance/service-accounts/default/email", 200, "271828182845-compute@developer.gserviceaccount.com"},
+		{"/computeMetadata/v1/project/numeric-project-id", 200, "271828182845"},
 		{"/computeMetadata/v1/nothing", 404, "404"},
 		{"/computeMetadata/v2/", 404, ""},
 	} {

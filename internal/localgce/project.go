@@ -128,8 +128,8 @@ func (p *Project) runServices() error {
 	if err != nil {
 		return fmt.Errorf("open the Compute API: %w", err)
 	}
-	p.compute = NewComputeServer(p.conf.Project, p.Instances)
-	p.compute.unattached, p.compute.number, p.compute.stop = p.unattached, p.conf.ProjectNumber, p.stopForAPI
+	p.compute = NewComputeServer(p.Instances)
+	p.compute.unattached, p.compute.stop = p.unattached, p.stopForAPI
 	p.server = &http.Server{Handler: p.compute, ReadHeaderTimeout: 10 * time.Second}
 	p.tasks.Go(func() { _ = p.server.Serve(listener) }) // ends with Close
 
@@ -169,8 +169,7 @@ func (p *Project) Instances() (list []Instance) {
 // instance is a VM as Google's APIs show it. p.mu is held.
 func (p *Project) instance(v *vm) Instance {
 	return Instance{
-		ID: v.ID, Name: v.Name, Zone: v.Zone, Project: p.conf.Project, ProjectNumber: p.conf.ProjectNumber,
-		Address: v.Address, Endpoint: p.conf.Endpoint, Status: v.status, Attributes: maps.Clone(v.Attributes),
+		ID: v.ID, Name: v.Name, Zone: v.Zone, Address: v.Address, Endpoint: p.conf.Endpoint, Status: v.status, Attributes: maps.Clone(v.Attributes),
 		Labels: map[string]string{"quorate-cluster": p.conf.Cluster}, Created: v.Created, DataDisk: v.Disk.Disk, Maintenance: v.event,
 		LastStop: v.LastStop,
 	}

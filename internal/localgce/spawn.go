@@ -78,9 +78,9 @@ func initCommand(cgroup, log *os.File) *exec.Cmd {
 // specFile hands the boot's specification over in memory, so that there is no file to clean up.
 func (p *Project) specFile(v *vm, m *machine, faults []guestFault) (*os.File, error) {
 	spec := bootSpec{
-		Name: v.Name, Zone: v.Zone, Project: p.conf.Project,
+		Name: v.Name, Zone: v.Zone,
 		BootID: randomUUID(), MachineID: strings.ReplaceAll(randomUUID(), "-", ""),
-		Scratch: p.names.scratch(v.Slot), Loop: m.disk.device, DeviceName: p.conf.DeviceName, MountPoint: p.conf.MountPoint,
+		Scratch: p.names.scratch(v.Slot), Loop: m.disk.device,
 		Logs: p.names.vmLogFolder(v.key()), Binds: p.conf.Binds, Faults: faults, Agent: p.conf.Agent,
 	}
 	fd, err := unix.MemfdCreate("localgce-spec", unix.MFD_CLOEXEC)

@@ -68,7 +68,7 @@ func (s *stall) cutPower() {
 
 // dataFolder is where the host sees the data disk of a VM that runs.
 func (p *Project) dataFolder(v *vm) string {
-	return fmt.Sprintf("/proc/%d/root%s", v.machine.cmd.Process.Pid, p.conf.MountPoint)
+	return fmt.Sprintf("/proc/%d/root%s", v.machine.cmd.Process.Pid, mountPoint)
 }
 
 // FreezeDisk makes all writes to a VM's data disk wait (fsfreeze), until ThawDisk or for the given time, 1 ms to MaxStall.

@@ -21,11 +21,10 @@ func TestConfigNamesEveryFault(t *testing.T) {
 	conf := config(t.TempDir(), 1, "a", "a", "B")
 	conf.Endpoint = conf.Subnet.Addr().Next()
 	conf.DiskSize = 1
-	conf.DeviceName = "Data"
 	conf.Binds = append(conf.Binds, localgce.Bind{Host: "/x", Guest: "y"})
 	conf.VMs[0].Address = conf.Endpoint
 	_, err := localgce.Start(t.Context(), conf)
-	for _, want := range []string{"endpoint 10.243.1.1", "disk size 1", `device name "Data"`, `bind "/x" to "y"`, "vm a is given twice", `vm "B"`, "vm a: address 10.243.1.1"} {
+	for _, want := range []string{"endpoint 10.243.1.1", "disk size 1", `bind "/x" to "y"`, "vm a is given twice", `vm "B"`, "vm a: address 10.243.1.1"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not name %q: %v", want, err)
 		}

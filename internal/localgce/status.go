@@ -49,7 +49,7 @@ func (p *Project) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Status{
-		State: p.conf.State, PID: os.Getpid(), Project: p.conf.Project, Cluster: p.conf.Cluster,
+		State: p.conf.State, PID: os.Getpid(), Project: ProjectID, Cluster: p.conf.Cluster,
 		Subnet: p.conf.Subnet.String(), Endpoint: p.conf.Endpoint.String(), ComputeEndpoint: p.conf.computeURL(),
 		Backends: append([]string{}, backends...), FailOpen: open, Partitions: append([]direction{}, p.partitions...), VMs: []VMStatus{},
 	}

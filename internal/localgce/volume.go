@@ -29,7 +29,7 @@ type snapshot struct {
 
 // newVolume is a disk that has no file yet: a VM's boot makes it.
 func (p *Project) newVolume(vm, zone string) volume {
-	return p.volumeOf(Disk{Name: vm + "-data", DeviceName: p.conf.DeviceName, Bytes: p.conf.DiskSize}, zone)
+	return p.volumeOf(Disk{Name: vm + "-data", Bytes: p.conf.DiskSize}, zone)
 }
 
 // volumeOf gives a disk an id and a file of its own.

@@ -20,7 +20,6 @@ const (
 	gateway       = "10.247.0.1"
 	endpoint      = "10.247.0.100"
 	projectNumber = "271828182845"
-	dataDevice    = "quorate-data"
 )
 
 // places are where the VMs are, and with which addresses.
@@ -79,7 +78,7 @@ compute:
   endpoint: http://%s:8080/compute/v1/
 etcd:
   dataDisk: %s
-`, n, endpoint, base64.URLEncoding.EncodeToString(key), gateway, dataDevice)
+`, n, endpoint, base64.URLEncoding.EncodeToString(key), gateway, localgce.DeviceName)
 	return text, nil
 }
 
@@ -112,7 +111,7 @@ func (b *bench) quorateWorld(ctx context.Context, n int) (*world, error) {
 func (w *world) start(ctx context.Context) (*localgce.Project, error) {
 	conf := localgce.Config{
 		State: filepath.Join(w.dir, "state"), Cluster: "bench", Subnet: netip.MustParsePrefix(subnet), Endpoint: netip.MustParseAddr(endpoint),
-		DiskSize: w.diskSize, DeviceName: dataDevice, Attributes: w.attributes, Agent: localgce.Agent{Command: w.command}, Binds: w.binds,
+		DiskSize: w.diskSize, Attributes: w.attributes, Agent: localgce.Agent{Command: w.command}, Binds: w.binds,
 	}
 	for _, p := range places[:w.n] {
 		conf.VMs = append(conf.VMs, localgce.VMConfig{Name: p.Name, Zone: p.Zone, Address: p.address})
