@@ -56,8 +56,8 @@ func (c *cluster) awaitEnd(t *testing.T, m moment, vms ...string) (ended string)
 // recreateArmed recreates a VM whose agent ends at the moment. Its metadata server is slow until it is armed.
 func (c *cluster) recreateArmed(t *testing.T, vm string, r localgce.Recreation, m moment) {
 	t.Helper()
-	c.must(t, c.SetMetadataFault(vm, localgce.MetadataFault{Kind: "slow", Delay: 200 * time.Millisecond}))
+	c.must(t, c.SetFault(localgce.Metadata, localgce.Fault{Who: vm, Kind: "slow", Delay: 200 * time.Millisecond}))
 	c.must(t, c.RecreateVM(t.Context(), vm, r))
 	c.arm(t, vm, m)
-	c.must(t, c.SetMetadataFault(vm, localgce.MetadataFault{}))
+	c.must(t, c.SetFault(localgce.Metadata, localgce.Fault{Who: vm}))
 }

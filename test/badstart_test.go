@@ -44,27 +44,27 @@ func TestBadStarts(t *testing.T) {
 			c.wantEnd(t, 3, "name", "Test!", "replicas", "9")
 		}},
 		{"a metadata server that answers with a page", func(t *testing.T) {
-			c.must(t, c.SetMetadataFault(only, localgce.MetadataFault{Kind: "html"}))
+			c.must(t, c.SetFault(localgce.Metadata, localgce.Fault{Who: only, Kind: "html"}))
 			c.wantEnd(t, 4, "the metadata server at 169.254.169.254")
 		}},
 		{"a metadata server that is away", func(t *testing.T) {
-			c.must(t, c.SetMetadataFault(only, localgce.MetadataFault{Kind: "away"}))
+			c.must(t, c.SetFault(localgce.Metadata, localgce.Fault{Who: only, Kind: "away"}))
 			c.wantEnd(t, 4, "the metadata server at 169.254.169.254", "gave up after")
 		}},
 		{"a metadata server that never answers", func(t *testing.T) {
 			if !chaos {
 				t.Skip("30 s; with QUORATE_CHAOS=1")
 			}
-			c.must(t, c.SetMetadataFault(only, localgce.MetadataFault{Kind: "slow", Delay: time.Hour}))
+			c.must(t, c.SetFault(localgce.Metadata, localgce.Fault{Who: only, Kind: "slow", Delay: time.Hour}))
 			c.wantEnd(t, 4, "the metadata server at 169.254.169.254", "no answer")
 		}},
 		{"a slow metadata server, a right document, a record that never began", func(t *testing.T) {
 			c.setDocument(t, c.document)
-			c.must(t, c.SetMetadataFault(only, localgce.MetadataFault{Kind: "slow", Delay: 500 * time.Millisecond}))
+			c.must(t, c.SetFault(localgce.Metadata, localgce.Fault{Who: only, Kind: "slow", Delay: 500 * time.Millisecond}))
 			c.wantBlocked(t, "record-lost")
 		}},
 		{"a record that cannot be read", func(t *testing.T) {
-			c.must(t, c.SetMetadataFault(only, localgce.MetadataFault{}))
+			c.must(t, c.SetFault(localgce.Metadata, localgce.Fault{Who: only}))
 			c.hideRecord(t)
 			c.wantBlocked(t, "record-unreadable")
 			c.showRecord(t)
@@ -99,8 +99,8 @@ func TestBadStarts(t *testing.T) {
 	})
 	t.Run("the agent starts again while the whole cloud is away", func(t *testing.T) {
 		t.Cleanup(func() { c.tell(t) })
-		c.must(t, c.SetMetadataFault(only, localgce.MetadataFault{Kind: "away"}))
-		c.must(t, c.SetComputeFault(localgce.ComputeFault{Kind: "unavailable"}))
+		c.must(t, c.SetFault(localgce.Metadata, localgce.Fault{Who: only, Kind: "away"}))
+		c.must(t, c.SetFault(localgce.Compute, localgce.Fault{Kind: "unavailable"}))
 		c.hideRecord(t)
 		c.kill(t, only, c.processes(only)["agent"][0])
 		await(t, "ready without the cloud", func() error {
@@ -116,8 +116,8 @@ func TestBadStarts(t *testing.T) {
 		}
 		c.mustKubectl(t, "", "get", "configmap", "kept")
 		c.showRecord(t)
-		c.must(t, c.SetMetadataFault(only, localgce.MetadataFault{}))
-		c.must(t, c.SetComputeFault(localgce.ComputeFault{}))
+		c.must(t, c.SetFault(localgce.Metadata, localgce.Fault{Who: only}))
+		c.must(t, c.SetFault(localgce.Compute, localgce.Fault{}))
 		await(t, "whole with the cloud", c.whole)
 	})
 	t.Run("a lone voter's power is cut, and nothing is lost", func(t *testing.T) {

@@ -16,7 +16,7 @@ func TestADeletedVMIsRemovedOnceItsDeathIsProven(t *testing.T) {
 	onlyInChaos(t, "3 minutes")
 	c, l := threeMembers(t)
 	vm := c.follower(t)
-	c.must(t, c.SetComputeFault(localgce.ComputeFault{Kind: "stale"}))
+	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{Kind: "stale"}))
 	c.must(t, c.DeleteVM(t.Context(), vm, true))
 	c.vms = slices.DeleteFunc(slices.Clone(c.vms), func(name string) bool { return name == vm })
 	leader := c.leader(t)
@@ -27,7 +27,7 @@ func TestADeletedVMIsRemovedOnceItsDeathIsProven(t *testing.T) {
 		t.Errorf("on lists that still show %s there are %d voters", vm, n)
 	}
 	c.must(t, c.blocked(leader, "member-unreachable"))
-	c.must(t, c.SetComputeFault(localgce.ComputeFault{}))
+	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{}))
 	await(t, vm+" is removed once it is proven gone", func() error {
 		s, err := c.status(leader)
 		if err != nil || len(s.Etcd.Members) != 2 || len(voters(s)) != 2 {

@@ -92,7 +92,7 @@ func (c *cluster) incarnations(t *testing.T, vm string) int {
 
 // wordOfAPI is what the Compute API says of a VM that runs, and the witness that a restore then names.
 type wordOfAPI struct {
-	localgce.ComputeFault
+	localgce.Fault
 	stopped time.Duration // before now
 	witness string
 }
@@ -108,16 +108,16 @@ func TestARestoreDoesNotTakeTheComputeAPIsWordAlone(t *testing.T) {
 		silent bool
 	}{
 		"TERMINATED just now and then absent with its disk attached": {says: []wordOfAPI{
-			{localgce.ComputeFault{Kind: "terminated"}, time.Second, "its VM is said to be stopped"},
-			{localgce.ComputeFault{Kind: "absent"}, 0, "is attached to it"}}},
+			{localgce.Fault{Kind: "terminated"}, time.Second, "its VM is said to be stopped"},
+			{localgce.Fault{Kind: "absent"}, 0, "is attached to it"}}},
 		"TERMINATED long ago": {[]wordOfAPI{
-			{localgce.ComputeFault{Kind: "terminated"}, 10 * time.Minute, "no further mark"}}, true},
+			{localgce.Fault{Kind: "terminated"}, 10 * time.Minute, "no further mark"}}, true},
 		"STOPPED long ago": {[]wordOfAPI{
-			{localgce.ComputeFault{Kind: "stopped"}, 10 * time.Minute, "no further mark"}}, true},
+			{localgce.Fault{Kind: "stopped"}, 10 * time.Minute, "no further mark"}}, true},
 		"absent with its disk detached": {[]wordOfAPI{
-			{localgce.ComputeFault{Kind: "absent", Detached: true}, 0, "no further mark"}}, true},
+			{localgce.Fault{Kind: "absent", Detached: true}, 0, "no further mark"}}, true},
 		"absent with its disk absent as well": {[]wordOfAPI{
-			{localgce.ComputeFault{Kind: "missing"}, 0, "no further mark"}}, true},
+			{localgce.Fault{Kind: "missing"}, 0, "no further mark"}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,7 +133,7 @@ func TestARestoreDoesNotTakeTheComputeAPIsWordAlone(t *testing.T) {
 				if say.VMs = []string{runs}; say.stopped > 0 {
 					say.LastStop = time.Now().Add(-say.stopped)
 				}
-				c.must(t, c.SetComputeFault(say.ComputeFault))
+				c.must(t, c.SetFault(localgce.Compute, say.Fault))
 				if n == 0 {
 					go func() {
 						from := "directory=" + survivor
@@ -162,7 +162,7 @@ func TestARestoreDoesNotTakeTheComputeAPIsWordAlone(t *testing.T) {
 					return errors.New("the command still waits")
 				}
 			})
-			c.must(t, c.SetComputeFault(localgce.ComputeFault{}))
+			c.must(t, c.SetFault(localgce.Compute, localgce.Fault{}))
 			c.must(t, c.SetBindFault(runs, "/srv/bucket", ""))
 			c.must(t, c.Heal(t.Context(), ""))
 			await(t, "whole, in the next epoch", c.membersWhole)
@@ -203,7 +203,7 @@ func TestADiskIDThatIsLearnedLateIsInTheRecord(t *testing.T) {
 	vm := c.follower(t)
 	member, taken := c.member(t, vm), c.incarnations(t, vm)
 	c.must(t, c.KillVM(t.Context(), vm))
-	c.must(t, c.SetComputeFault(localgce.ComputeFault{Kind: "forbidden", Caller: vm}))
+	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{Kind: "forbidden", Who: vm}))
 	c.must(t, c.StartVM(t.Context(), vm))
 	await(t, vm+" is whole without the id of its disk", c.membersWhole)
 	s, err := c.status(vm)
@@ -211,7 +211,7 @@ func TestADiskIDThatIsLearnedLateIsInTheRecord(t *testing.T) {
 	if !s.Replica.DiskIDUnknown || s.Replica.DiskID != "" || int(s.Replica.Incarnation) != taken+1 {
 		t.Errorf("%+v: incarnation %d without a disk's id is wanted", s.Replica, taken+1)
 	}
-	c.must(t, c.SetComputeFault(localgce.ComputeFault{}))
+	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{}))
 	noted := filepath.Join(c.bucket(), "test", "replicas", c.vm(vm).Zone+"."+vm, fmt.Sprintf("%d.disk.json", taken+1))
 	await(t, "the record has it", func() error {
 		b, err := os.ReadFile(noted)

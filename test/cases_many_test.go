@@ -113,11 +113,11 @@ func TestARestoreStopsAVMThatHangs(t *testing.T) {
 	l.stop()
 	c.must(t, c.FreezeVM(t.Context(), hangs))
 	c.must(t, c.KillVM(t.Context(), off))
-	c.must(t, c.SetComputeFault(localgce.ComputeFault{Kind: "forbidden"}))
+	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{Kind: "forbidden"}))
 	if out, err := c.quorate(t, "restore", "--yes", "--stop-vms", "--end-living-cluster", "--from", "directory="+survivor); err == nil || !strings.Contains(err.Error(), "--stop-vms: ") || !strings.Contains(err.Error(), "nothing was written") {
 		t.Errorf("a restore that may not stop VMs: %v\n%s", err, out)
 	}
-	c.must(t, c.SetComputeFault(localgce.ComputeFault{}))
+	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{}))
 	out, err := c.quorate(t, "restore", "--yes", "--stop-vms", "--end-living-cluster", "--from", "directory="+survivor)
 	t.Logf("%s", out)
 	c.must(t, err)
@@ -143,20 +143,20 @@ func TestCase24RepairsWhileTheCloudIsAway(t *testing.T) {
 		kinds = append(kinds, "unavailable", "forbidden")
 	}
 	for _, kind := range kinds {
-		c.must(t, c.SetComputeFault(localgce.ComputeFault{Kind: kind}))
+		c.must(t, c.SetFault(localgce.Compute, localgce.Fault{Kind: kind}))
 		vm := c.leader(t)
 		before := c.member(t, vm)
 		c.must(t, wipe(c)(t.Context(), vm))
 		await(t, fmt.Sprintf("%s is replaced while the Compute API is %s", vm, kind), c.membersWhole)
 		c.wantMember(t, vm, before, false)
 	}
-	c.must(t, c.SetComputeFault(localgce.ComputeFault{}))
+	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{}))
 
 	vm := c.follower(t)
-	c.must(t, c.SetMetadataFault(vm, localgce.MetadataFault{Kind: "away"}))
+	c.must(t, c.SetFault(localgce.Metadata, localgce.Fault{Who: vm, Kind: "away"}))
 	c.must(t, wipe(c)(t.Context(), vm))
 	time.Sleep(2 * time.Second)
-	c.must(t, c.SetMetadataFault(vm, localgce.MetadataFault{}))
+	c.must(t, c.SetFault(localgce.Metadata, localgce.Fault{Who: vm}))
 	await(t, "replaced once metadata is back", c.membersWhole)
 
 	c.must(t, c.SetNameServerFault(t.Context(), "", localgce.NameServerSilent))
@@ -183,8 +183,8 @@ func TestCase24AnUnreachableVMIsNeverRemovedOnAListThatLies(t *testing.T) {
 	vm := c.follower(t)
 	before := c.member(t, vm)
 	// Two of them look like a proof: all that there is is denied, or a list has everybody but a VM whose label is gone.
-	for _, fault := range []localgce.ComputeFault{{Kind: "empty"}, {Kind: "forbidden"}, {Kind: "notfound"}, {Kind: "unlisted", VMs: []string{vm}}, {}} {
-		c.must(t, c.SetComputeFault(fault))
+	for _, fault := range []localgce.Fault{{Kind: "empty"}, {Kind: "forbidden"}, {Kind: "notfound"}, {Kind: "unlisted", VMs: []string{vm}}, {}} {
+		c.must(t, c.SetFault(localgce.Compute, fault))
 		c.must(t, c.Cut(t.Context(), vm))
 		time.Sleep(90 * time.Second) // a voter may be removed after 60 s, if it is proven gone
 		s, err := c.status(c.leader(t))

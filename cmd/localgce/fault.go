@@ -30,7 +30,11 @@ func newMetadataFault() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := client(cmd)
 			if err == nil {
-				err = c.SetMetadataFault(cmd.Context(), all(args[0]), localgce.MetadataFault{Kind: kind(args[1]), Delay: delay})
+				f := localgce.Fault{Who: all(args[0]), Kind: kind(args[1])}
+				if f.Kind == "slow" {
+					f.Delay = delay
+				}
+				err = c.SetFault(cmd.Context(), localgce.Metadata, f)
 			}
 			if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "metadata server of %s: %s\n", args[0], args[1])
@@ -60,7 +64,7 @@ func newNameServerFault() *cobra.Command {
 }
 
 func newComputeFault() *cobra.Command {
-	var f localgce.ComputeFault
+	var f localgce.Fault
 	var stoppedFor time.Duration
 	cmd := &cobra.Command{
 		Use:   "compute {none|forbidden|notfound|unavailable|empty|stale|missing|unlisted|absent|terminated|stopped}",
@@ -75,7 +79,7 @@ func newComputeFault() *cobra.Command {
 			}
 			c, err := client(cmd)
 			if err == nil {
-				err = c.SetComputeFault(cmd.Context(), f)
+				err = c.SetFault(cmd.Context(), localgce.Compute, f)
 			}
 			if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "Compute API: %s\n", args[0])
@@ -83,7 +87,7 @@ func newComputeFault() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&f.Caller, "caller", "", "only as this VM hears it")
+	cmd.Flags().StringVar(&f.Who, "caller", "", "only as this VM hears it")
 	cmd.Flags().StringSliceVar(&f.VMs, "vm", nil, "a VM that it is about")
 	cmd.Flags().DurationVar(&stoppedFor, "stopped-for", 0,
 		"how long those that are terminated or stopped have been so; from now on where not given")

@@ -17,19 +17,18 @@ const socketName = "localgce.sock"
 
 // order is the body of every request on the admin socket; each verb reads the fields that it needs.
 type order struct {
-	VM       string        `json:"vm,omitempty"`
-	Other    string        `json:"other,omitempty"`
-	OneWay   bool          `json:"oneWay,omitempty"`
-	Recreate Recreation    `json:"recreate,omitzero"`
-	Key      string        `json:"key,omitempty"`
-	Value    *string       `json:"value,omitempty"`
-	Fault    string        `json:"fault,omitempty"`
-	Delay    time.Duration `json:"delay,omitempty"`
-	Compute  ComputeFault  `json:"compute,omitzero"`
-	Link     Link          `json:"link,omitzero"`
-	Create   VMConfig      `json:"create,omitzero"`
-	Host     HostError     `json:"host,omitzero"`
-	Disk     diskOrder     `json:"disk,omitzero"`
+	VM       string     `json:"vm,omitempty"`
+	Other    string     `json:"other,omitempty"`
+	OneWay   bool       `json:"oneWay,omitempty"`
+	Recreate Recreation `json:"recreate,omitzero"`
+	Key      string     `json:"key,omitempty"`
+	Value    *string    `json:"value,omitempty"`
+	Fault    string     `json:"fault,omitempty"`
+	Service  Fault      `json:"service,omitzero"`
+	Link     Link       `json:"link,omitzero"`
+	Create   VMConfig   `json:"create,omitzero"`
+	Host     HostError  `json:"host,omitzero"`
+	Disk     diskOrder  `json:"disk,omitzero"`
 }
 
 // Run serves the project's methods to Clients on a socket in the state folder until ctx ends or a client asks for the end, and then
@@ -81,12 +80,10 @@ func (p *Project) admin(down context.CancelFunc) http.Handler {
 		"net/partition":  func(ctx context.Context, o order) error { return p.Partition(ctx, o.VM, o.Other, o.OneWay) },
 		"attribute":      func(_ context.Context, o order) error { return p.SetAttribute(o.VM, o.Key, o.Value) },
 		"vm/maintenance": func(_ context.Context, o order) error { return p.SetMaintenance(o.VM, o.Key) },
-		"fault/metadata": func(_ context.Context, o order) error {
-			return p.SetMetadataFault(o.VM, MetadataFault{o.Fault, o.Delay})
-		},
-		"fault/names":   func(ctx context.Context, o order) error { return p.SetNameServerFault(ctx, o.VM, o.Fault) },
-		"fault/compute": func(_ context.Context, o order) error { return p.SetComputeFault(o.Compute) },
-		"down":          func(context.Context, order) error { down(); return nil },
+		"fault/metadata": func(_ context.Context, o order) error { return p.SetFault(Metadata, o.Service) },
+		"fault/names":    func(ctx context.Context, o order) error { return p.SetNameServerFault(ctx, o.VM, o.Fault) },
+		"fault/compute":  func(_ context.Context, o order) error { return p.SetFault(Compute, o.Service) },
+		"down":           func(context.Context, order) error { down(); return nil },
 	} {
 		route(mux, verb, func(ctx context.Context, o order) (string, error) { return "", do(ctx, o) })
 	}

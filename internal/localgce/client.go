@@ -152,19 +152,14 @@ func (c *Client) SetMaintenance(ctx context.Context, name, event string) error {
 	return c.order(ctx, "vm/maintenance", order{VM: name, Key: event})
 }
 
-// SetMetadataFault is Project.SetMetadataFault.
-func (c *Client) SetMetadataFault(ctx context.Context, name string, f MetadataFault) error {
-	return c.order(ctx, "fault/metadata", order{VM: name, Fault: f.Kind, Delay: f.Delay})
+// SetFault is Project.SetFault.
+func (c *Client) SetFault(ctx context.Context, s Service, f Fault) error {
+	return c.order(ctx, "fault/"+string(s), order{Service: f})
 }
 
 // SetNameServerFault is Project.SetNameServerFault.
 func (c *Client) SetNameServerFault(ctx context.Context, name, kind string) error {
 	return c.order(ctx, "fault/names", order{VM: name, Fault: kind})
-}
-
-// SetComputeFault is Project.SetComputeFault.
-func (c *Client) SetComputeFault(ctx context.Context, f ComputeFault) error {
-	return c.order(ctx, "fault/compute", order{Compute: f})
 }
 
 // downTimeout is how long a project may take to close before it is swept by force.

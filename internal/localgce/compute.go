@@ -4,44 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
-
-// ComputeFault is a way for the Compute API to fail.
-type ComputeFault struct {
-	// Kind is empty (well), or of all that is asked: forbidden (403), notfound (404), unavailable (503), empty (lists
-	// have no items, while each resource is still found by its name), stale (answers as of the moment at which the
-	// fault was set). Of VMs, whatever they really are: missing (they and their disks are in no answer), unlisted (they
-	// are in no list, as without their labels, while each is still found by its name), absent (they are in no answer,
-	// while their data disks are), terminated or stopped (they are called so, and their disks are attached to them).
-	Kind string `json:"kind"`
-	// Caller is the VM that the API fails for; empty for all that have no fault of their own. To be well without a caller heals all.
-	Caller string `json:"caller,omitempty"`
-	// VMs are those that a kind is about.
-	VMs []string `json:"vms,omitempty"`
-	// LastStop is when those that are terminated or stopped were stopped: the moment at which the fault was set where
-	// it is zero.
-	LastStop time.Time `json:"lastStop,omitzero"`
-	// Detached: the disks of those that are absent are attached to nobody.
-	Detached bool `json:"detached,omitempty"`
-}
-
-// computeFaults are the kinds; those of some VMs are vmFaults.
-var (
-	computeFaults = append([]string{"", "forbidden", "notfound", "unavailable", "empty", "stale"}, vmFaults...)
-	vmFaults      = []string{"missing", "unlisted", "absent", "terminated", "stopped"}
-)
-
-// setFault is a fault and what the API showed when it was set.
-type setFault struct {
-	ComputeFault
-	then []Instance // instances and unattached disks
-}
 
 // ComputeServer answers the part of compute/v1 that quorate uses: instances and disks, by get, list and aggregatedList with filters, and
 // zones; instances.stop, and the operation that it begins. It is an http.Handler whose paths start with /compute/v1/, and needs no Project.
@@ -51,17 +19,18 @@ type ComputeServer struct {
 	routes    *http.ServeMux
 	// unattached returns the disks that no VM has, as instances without a name; nil is none.
 	unattached func() []Instance
+	// caller is the VM that sent a request; empty: it came from elsewhere.
+	caller func(*http.Request) string
 	// stop begins to stop the instance with an id, and calls done when that is over; nil: nobody may.
 	stop func(id uint64, done func(error))
 
 	mu         sync.Mutex
-	faults     map[string]setFault // by caller; "" is for all others
 	operations []*operation
 }
 
 // NewComputeServer serves what instances returns at each request.
 func NewComputeServer(instances func() []Instance) *ComputeServer {
-	c := &ComputeServer{instances: instances, routes: http.NewServeMux(), faults: map[string]setFault{}}
+	c := &ComputeServer{instances: instances, routes: http.NewServeMux()}
 	const scope = "/compute/v1/projects/{project}/"
 	const root = "GET " + scope
 	c.routes.HandleFunc(root+"zones/{zone}/{kind}", c.list)
@@ -72,81 +41,28 @@ func NewComputeServer(instances func() []Instance) *ComputeServer {
 	c.routes.HandleFunc(root+"zones", c.listZones)
 	c.routes.HandleFunc(root+"zones/{name}", c.getZone)
 	c.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		computeError(w, http.StatusNotFound, "notFound", "The requested URL "+r.URL.Path+" was not found on this server.")
+		apiError(w, http.StatusNotFound, "notFound", "The requested URL "+r.URL.Path+" was not found on this server.")
 	})
 	return c
 }
 
-// SetFault makes the server fail, or be well with the zero value.
-func (c *ComputeServer) SetFault(f ComputeFault) error {
-	if !slices.Contains(computeFaults, f.Kind) {
-		return fmt.Errorf("compute fault %q: %s or none are known", f.Kind, listed(computeFaults[1:]))
-	}
-	if slices.Contains(vmFaults, f.Kind) != (len(f.VMs) > 0) {
-		return fmt.Errorf("compute fault %q with %d vms: %s need some, and nothing else does",
-			f.Kind, len(f.VMs), listed(vmFaults))
-	}
-	stops := f.Kind == "terminated" || f.Kind == "stopped"
-	if f.Detached && f.Kind != "absent" || !f.LastStop.IsZero() && !stops {
-		return fmt.Errorf("compute fault %q: detached is for absent, a last stop for terminated and stopped", f.Kind)
-	}
-	if stops && f.LastStop.IsZero() {
+// ServeHTTP implements http.Handler.
+func (c *ComputeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.routes.ServeHTTP(w, r) }
+
+// asOfNow completes a fault that says what was at the moment at which it was set.
+func (c *ComputeServer) asOfNow(f Fault) Fault {
+	switch {
+	case f.Kind == "stale":
+		f.then = c.all()
+	case (f.Kind == "terminated" || f.Kind == "stopped") && f.LastStop.IsZero():
 		f.LastStop = time.Now()
 	}
-	now := c.all()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case f.Kind != "":
-		c.faults[f.Caller] = setFault{f, now}
-	case f.Caller != "":
-		delete(c.faults, f.Caller)
-	default:
-		clear(c.faults)
-	}
-	return nil
-}
-
-// faultFor is the fault that a request meets: its sender's own, or the one for all.
-func (c *ComputeServer) faultFor(r *http.Request) setFault {
-	caller := c.caller(r)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if f, ok := c.faults[caller]; ok {
-		return f
-	}
-	return c.faults[""]
-}
-
-// caller is the VM that sent a request; empty: it came from elsewhere.
-func (c *ComputeServer) caller(r *http.Request) (name string) {
-	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		for _, i := range c.instances() {
-			if i.Address == from.Addr().Unmap() {
-				name = i.Name
-			}
-		}
-	}
-	return name
-}
-
-// ServeHTTP implements http.Handler.
-func (c *ComputeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch c.faultFor(r).Kind {
-	case "forbidden":
-		computeError(w, http.StatusForbidden, "forbidden", "Required 'compute.instances.list' permission for 'projects/"+ProjectID+"'")
-	case "notfound":
-		computeError(w, http.StatusNotFound, "notFound", "The resource 'projects/"+ProjectID+"' was not found")
-	case "unavailable":
-		computeError(w, http.StatusServiceUnavailable, "backendError", "The service is currently unavailable.")
-	default:
-		c.routes.ServeHTTP(w, r)
-	}
+	return f
 }
 
 // current is what there is to show, as the fault lets it be seen.
 func (c *ComputeServer) current(r *http.Request, listing bool) []Instance {
-	fault := c.faultFor(r)
+	fault := faultOf(r)
 	switch {
 	case fault.Kind == "stale":
 		return fault.then
@@ -154,7 +70,7 @@ func (c *ComputeServer) current(r *http.Request, listing bool) []Instance {
 		return slices.DeleteFunc(slices.Clone(c.all()), func(i Instance) bool { return i.Name != "" && slices.Contains(fault.VMs, i.Name) })
 	case fault.Kind == "empty" && listing:
 		return nil
-	case slices.Contains(vmFaults, fault.Kind) && fault.Kind != "unlisted":
+	case slices.Contains(vmLies, fault.Kind) && fault.Kind != "unlisted":
 		all := slices.Clone(c.all())
 		for n, i := range all {
 			if i.Name != "" && slices.Contains(fault.VMs, i.Name) {
@@ -167,7 +83,7 @@ func (c *ComputeServer) current(r *http.Request, listing bool) []Instance {
 }
 
 // disguise is one of the fault's VMs as the API shows it.
-func (f ComputeFault) disguise(i Instance) Instance {
+func (f Fault) disguise(i Instance) Instance {
 	switch {
 	case f.Kind == "absent" && f.Detached:
 		i.Name = ""
@@ -212,12 +128,12 @@ func (c *ComputeServer) selected(w http.ResponseWriter, r *http.Request) ([]reso
 	}
 	all, ok := c.resources(r, true)
 	if !ok {
-		computeError(w, http.StatusNotFound, "notFound", "localgce does not serve "+r.PathValue("kind"))
+		apiError(w, http.StatusNotFound, "notFound", "localgce does not serve "+r.PathValue("kind"))
 		return nil, false
 	}
 	keep, err := parseFilter(r.URL.Query().Get("filter"))
 	if err != nil {
-		computeError(w, http.StatusBadRequest, "invalid", "Invalid value for field 'filter': "+err.Error())
+		apiError(w, http.StatusBadRequest, "invalid", "Invalid value for field 'filter': "+err.Error())
 		return nil, false
 	}
 	return slices.DeleteFunc(all, func(x resource) bool { return !keep(x) }), true
@@ -227,7 +143,7 @@ func (c *ComputeServer) checkProject(w http.ResponseWriter, r *http.Request) boo
 	if named := r.PathValue("project"); named == ProjectID || named == decimal(ProjectNumber) {
 		return true
 	}
-	computeError(w, http.StatusNotFound, "notFound", "The resource 'projects/"+r.PathValue("project")+"' was not found")
+	apiError(w, http.StatusNotFound, "notFound", "The resource 'projects/"+r.PathValue("project")+"' was not found")
 	return false
 }
 
@@ -275,7 +191,7 @@ func (c *ComputeServer) get(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *ComputeServer) missing(w http.ResponseWriter, zone, kind, name string) {
-	computeError(w, http.StatusNotFound, "notFound", fmt.Sprintf("The resource 'projects/%s/zones/%s/%s/%s' was not found", ProjectID, zone, kind, name))
+	apiError(w, http.StatusNotFound, "notFound", fmt.Sprintf("The resource 'projects/%s/zones/%s/%s/%s' was not found", ProjectID, zone, kind, name))
 }
 
 // zones are those that have VMs.
@@ -302,7 +218,7 @@ func (c *ComputeServer) getZone(w http.ResponseWriter, r *http.Request) {
 		answer(w, zoneResource(strings.TrimSuffix(self(r), "/"+name), name))
 		return
 	}
-	computeError(w, http.StatusNotFound, "notFound", "The resource 'projects/"+ProjectID+"/zones/"+r.PathValue("name")+"' was not found")
+	apiError(w, http.StatusNotFound, "notFound", "The resource 'projects/"+ProjectID+"/zones/"+r.PathValue("name")+"' was not found")
 }
 
 func singular(r *http.Request) string { return strings.TrimSuffix(r.PathValue("kind"), "s") }
@@ -313,8 +229,8 @@ func answer(w http.ResponseWriter, body any) {
 	_ = json.NewEncoder(w).Encode(body) // the client has gone
 }
 
-// computeError answers as googleapi.Error wants it.
-func computeError(w http.ResponseWriter, code int, reason, message string) {
+// apiError answers as Google's clients want it (googleapi.Error).
+func apiError(w http.ResponseWriter, code int, reason, message string) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{

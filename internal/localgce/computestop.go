@@ -22,8 +22,8 @@ func (c *ComputeServer) stopInstance(w http.ResponseWriter, r *http.Request) {
 	if !c.checkProject(w, r) {
 		return
 	}
-	if vm := c.caller(r); vm != "" || c.stop == nil {
-		computeError(w, http.StatusForbidden, "forbidden", "Required 'compute.instances.stop' permission for 'projects/"+ProjectID+"'")
+	if c.stop == nil || c.caller(r) != "" {
+		apiError(w, http.StatusForbidden, "forbidden", "Required 'compute.instances.stop' permission for 'projects/"+ProjectID+"'")
 		return
 	}
 	name, zone := r.PathValue("name"), r.PathValue("zone")

@@ -1,5 +1,7 @@
 package localgce
 
+import "net/http"
+
 // DiskFolder is where the files of the data disks lie, as this process reaches it.
 func (p *Project) DiskFolder() string { return p.depot.folder }
 
@@ -7,4 +9,16 @@ func (p *Project) DiskFolder() string { return p.depot.folder }
 func FabricAndLink(state string) (fabric, link string) {
 	n := namesFor(state)
 	return n.fabric(), n.hostLink()
+}
+
+// BehindFaults puts faults in front of a service that is served without a project, and returns how they are set.
+func BehindFaults(s Service, h http.Handler) (http.Handler, func(Fault) error) {
+	f := &faults{}
+	nobody := func(*http.Request) string { return "" }
+	return f.before(s, nobody, h), func(x Fault) error {
+		if c, ok := h.(*ComputeServer); ok {
+			x = c.asOfNow(x)
+		}
+		return f.put(s, x)
+	}
 }

@@ -182,23 +182,23 @@ func TestComputeAPIFailsForOneCaller(t *testing.T) {
 	w := start(t, config(t.TempDir(), 22, "a", "b"))
 	base := "/usr/local/bin/tiny tiny get " + w.Status().ComputeEndpoint + "projects/quorate-local/"
 	list, get := base+"aggregated/instances", base+"zones/us-central1-b/instances/b"
-	w.refused("no vm is named", w.SetComputeFault(localgce.ComputeFault{Kind: "forbidden", Caller: "c"}))
-	w.refused("terminated, stopped need some", w.SetComputeFault(localgce.ComputeFault{Kind: "missing"}))
-	w.refused("terminated, stopped need some", w.SetComputeFault(localgce.ComputeFault{Kind: "unlisted"}))
-	w.do(w.SetComputeFault(localgce.ComputeFault{Kind: "notfound", Caller: "a"}))
+	w.refused("no vm is named", w.SetFault(localgce.Compute, localgce.Fault{Kind: "forbidden", Who: "c"}))
+	w.refused("terminated, stopped need some", w.SetFault(localgce.Compute, localgce.Fault{Kind: "missing"}))
+	w.refused("terminated, stopped need some", w.SetFault(localgce.Compute, localgce.Fault{Kind: "unlisted"}))
+	w.do(w.SetFault(localgce.Compute, localgce.Fault{Kind: "notfound", Who: "a"}))
 	if a, b := w.must("a", list), w.must("b", list); !strings.Contains(a, `"code":404`) || !strings.Contains(b, `"name":"a"`) {
 		t.Errorf("a hears %s; b hears %s", a, b)
 	}
-	w.do(w.SetComputeFault(localgce.ComputeFault{Kind: "missing", VMs: []string{"b"}, Caller: "a"}))
+	w.do(w.SetFault(localgce.Compute, localgce.Fault{Kind: "missing", VMs: []string{"b"}, Who: "a"}))
 	if a, disks := w.must("a", list), w.diskIDs("a"); strings.Contains(a, `"name":"b"`) || !strings.Contains(a, `"name":"a"`) || len(disks) != 2 || !strings.Contains(w.must("a", get), `"code":404`) {
 		t.Errorf("b is not missing: %s, disks %q", a, disks)
 	}
-	w.do(w.SetComputeFault(localgce.ComputeFault{Kind: "unlisted", VMs: []string{"b"}, Caller: "a"}))
+	w.do(w.SetFault(localgce.Compute, localgce.Fault{Kind: "unlisted", VMs: []string{"b"}, Who: "a"}))
 	if a, disks := w.must("a", list), w.diskIDs("a"); strings.Contains(a, `"name":"b"`) || !strings.Contains(a, `"name":"a"`) || len(disks) != 2 || !strings.Contains(w.must("a", get), `"name":"b"`) {
 		t.Errorf("b is not in no list alone: %s, disks %q", a, disks)
 	}
-	w.do(w.SetComputeFault(localgce.ComputeFault{Kind: "stale"}))
-	w.do(w.SetComputeFault(localgce.ComputeFault{Caller: "a"}))
+	w.do(w.SetFault(localgce.Compute, localgce.Fault{Kind: "stale"}))
+	w.do(w.SetFault(localgce.Compute, localgce.Fault{Who: "a"}))
 	id := w.vm("b").InstanceID
 	w.do(w.RecreateVM(t.Context(), "b", localgce.Recreation{Wipe: true}))
 	for _, script := range []string{list, get} {
@@ -206,11 +206,11 @@ func TestComputeAPIFailsForOneCaller(t *testing.T) {
 			t.Errorf("what is stale knows more than it should: %s", a)
 		}
 	}
-	w.do(w.SetComputeFault(localgce.ComputeFault{}))
+	w.do(w.SetFault(localgce.Compute, localgce.Fault{}))
 	if a := w.must("a", get); strings.Contains(a, id) || !strings.Contains(a, w.vm("b").InstanceID) {
 		t.Errorf("well again: %s", a)
 	}
-	w.do(w.SetMetadataFault("", localgce.MetadataFault{Kind: "away"}))
+	w.do(w.SetFault(localgce.Metadata, localgce.Fault{Kind: "away"}))
 	for _, vm := range []string{"a", "b"} {
 		if w.reaches(vm, "http://169.254.169.254/") {
 			t.Errorf("the metadata server of %s answers", vm)

@@ -63,25 +63,6 @@ func (p *Project) SetMaintenance(name, event string) error {
 	})
 }
 
-// SetMetadataFault makes the metadata server of a VM, or with an empty name of each, fail until it is set again, also at the next
-// boots; the zero value is well.
-func (p *Project) SetMetadataFault(name string, f MetadataFault) error {
-	switch f.Kind {
-	case "", "slow", "away", "html":
-	default:
-		return fmt.Errorf("metadata fault %q: slow, away, html or none are known", f.Kind)
-	}
-	return p.eachOf(name, func(v *vm) error {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		v.fault = f
-		if v.machine != nil {
-			v.machine.metadata.SetFault(f)
-		}
-		return nil
-	})
-}
-
 // Command prepares a program to be run inside a running VM, as root, in all its namespaces. The caller runs it.
 func (p *Project) Command(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
 	v, err := p.vm(name)

@@ -188,27 +188,3 @@ func TestMetadataWaitsForAChange(t *testing.T) {
 		t.Errorf("woken with %q", body)
 	}
 }
-
-func TestMetadataFaults(t *testing.T) {
-	m, url := metadataServer(t)
-	key := url + "/computeMetadata/v1/instance/id"
-	m.SetFault(localgce.MetadataFault{Kind: "html"})
-	if resp, body := get(t, key); resp.Header.Get("Metadata-Flavor") != "" || !strings.HasPrefix(body, "<!DOCTYPE html>") {
-		t.Errorf("html: %q", body)
-	}
-	m.SetFault(localgce.MetadataFault{Kind: "away"})
-	if _, err := http.Get(key); err == nil {
-		t.Error("away answers")
-	}
-	m.SetFault(localgce.MetadataFault{Kind: "slow", Delay: time.Hour})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, key, nil)
-	if _, err := http.DefaultClient.Do(req); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("slow: %v", err)
-	}
-	m.SetFault(localgce.MetadataFault{})
-	if _, body := get(t, key); body != "4902571698253978401" {
-		t.Errorf("well again: %q", body)
-	}
-}

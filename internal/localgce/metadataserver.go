@@ -12,21 +12,12 @@ import (
 	"time"
 )
 
-// MetadataFault is a way for the metadata server to fail.
-type MetadataFault struct {
-	// Kind is empty (well), slow (answers after Delay), away (closes the connection without an answer) or html (answers 200 with a
-	// page of HTML, as a captive portal would).
-	Kind  string        `json:"kind"`
-	Delay time.Duration `json:"delay,omitempty"`
-}
-
 // MetadataServer answers as GCE's at 169.254.169.254 does, for one VM: listings, recursive and JSON answers, ETag,
 // wait_for_change, tokens. It is an http.Handler and needs no Project, so tests can serve it anywhere
 // (GCE_METADATA_HOST). Safe for concurrent use.
 type MetadataServer struct {
 	mu      sync.Mutex
 	tree    map[string]any
-	fault   MetadataFault
 	changed chan struct{} // closed and replaced at each change
 }
 
@@ -44,25 +35,14 @@ func (m *MetadataServer) Set(i Instance) {
 	m.changed = make(chan struct{})
 }
 
-// SetFault makes the server fail, or be well again with the zero value.
-func (m *MetadataServer) SetFault(f MetadataFault) {
+func (m *MetadataServer) snapshot() (map[string]any, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.fault = f
-}
-
-func (m *MetadataServer) snapshot() (map[string]any, MetadataFault, <-chan struct{}) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.tree, m.fault, m.changed
+	return m.tree, m.changed
 }
 
 // ServeHTTP implements http.Handler.
 func (m *MetadataServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, fault, _ := m.snapshot()
-	if fault.strike(w, r) {
-		return
-	}
 	w.Header().Set("Server", "Metadata Server for VM")
 	w.Header().Set("Metadata-Flavor", "Google")
 	w.Header().Set("X-Frame-Options", "0")
@@ -112,7 +92,7 @@ func (m *MetadataServer) answer(w http.ResponseWriter, r *http.Request, path str
 // await finds the node, after a change of it where the request asks for that.
 func (m *MetadataServer) await(r *http.Request, key string) (any, bool) {
 	query := r.URL.Query()
-	tree, _, changed := m.snapshot()
+	tree, changed := m.snapshot()
 	node, ok := lookup(tree, key)
 	if !ok || query.Get("wait_for_change") != "true" {
 		return node, ok
@@ -128,7 +108,7 @@ func (m *MetadataServer) await(r *http.Request, key string) (any, bool) {
 	for ok && etag(node) == last {
 		select {
 		case <-changed:
-			tree, _, changed = m.snapshot()
+			tree, changed = m.snapshot()
 			node, ok = lookup(tree, key)
 		case <-timeout:
 			return node, ok
@@ -171,27 +151,6 @@ func etag(node any) string {
 	}
 	sum := sha256.Sum256(out)
 	return hex.EncodeToString(sum[:8])
-}
-
-// strike lets the fault have its way and says whether the request is done with.
-func (f MetadataFault) strike(w http.ResponseWriter, r *http.Request) bool {
-	switch f.Kind {
-	case "slow":
-		select {
-		case <-time.After(f.Delay):
-		case <-r.Context().Done():
-		}
-	case "away":
-		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			conn.Close()
-		}
-		return true
-	case "html":
-		w.Header().Set("Content-Type", "text/html")
-		fmt.Fprint(w, "<!DOCTYPE html>\n<html><title>Welcome</title><p>Please log in to the network.</html>\n")
-		return true
-	}
-	return false
 }
 
 func refuse(w http.ResponseWriter, code int, why string) {

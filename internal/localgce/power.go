@@ -97,9 +97,13 @@ func (p *Project) serveMetadata(v *vm, m *machine) error {
 	}
 	p.mu.Lock()
 	m.metadata = NewMetadataServer(p.instance(v))
-	m.metadata.SetFault(v.fault)
 	p.mu.Unlock()
-	m.server = &http.Server{Handler: m.metadata, ReadHeaderTimeout: 10 * time.Second}
+	who := func(*http.Request) string {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return v.key()
+	}
+	m.server = &http.Server{Handler: p.faults.before(Metadata, who, m.metadata), ReadHeaderTimeout: 10 * time.Second}
 	p.tasks.Go(func() { _ = m.server.Serve(listener) }) // ends with Close
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +25,7 @@ type Project struct {
 	depot    depot
 	balancer *balancer
 	compute  *ComputeServer
+	faults   faults
 
 	tasks  sync.WaitGroup // every goroutine of the project's own
 	cancel context.CancelFunc
@@ -129,8 +129,8 @@ func (p *Project) runServices() error {
 		return fmt.Errorf("open the Compute API: %w", err)
 	}
 	p.compute = NewComputeServer(p.Instances)
-	p.compute.unattached, p.compute.stop = p.unattached, p.stopForAPI
-	p.server = &http.Server{Handler: p.compute, ReadHeaderTimeout: 10 * time.Second}
+	p.compute.unattached, p.compute.caller, p.compute.stop = p.unattached, p.caller, p.stopForAPI
+	p.server = &http.Server{Handler: p.faults.before(Compute, p.caller, p.compute), ReadHeaderTimeout: 10 * time.Second}
 	p.tasks.Go(func() { _ = p.server.Serve(listener) }) // ends with Close
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -190,19 +190,6 @@ func (p *Project) publish(v *vm) {
 	if v.machine != nil && v.machine.metadata != nil {
 		v.machine.metadata.Set(p.instance(v))
 	}
-}
-
-// SetComputeFault makes the Compute API fail, or be well with the zero value.
-func (p *Project) SetComputeFault(f ComputeFault) error {
-	for _, name := range append(slices.Clone(f.VMs), f.Caller) {
-		if name == "" {
-			continue
-		}
-		if _, err := p.vm(name); err != nil {
-			return err
-		}
-	}
-	return p.compute.SetFault(f)
 }
 
 // Close powers all VMs off and removes every trace of the project from the machine. The files in the state folder stay.

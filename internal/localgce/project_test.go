@@ -321,7 +321,7 @@ func TestAttributesAndFaultsReachTheVM(t *testing.T) {
 	if got := w.must("a", "/usr/local/bin/tiny tiny get http://169.254.169.254/computeMetadata/v1/instance/maintenance-event"); got != "TERMINATE_ON_HOST_MAINTENANCE" {
 		t.Errorf("maintenance-event: %q", got)
 	}
-	w.do(w.SetMetadataFault("a", localgce.MetadataFault{Kind: "away"}))
+	w.do(w.SetFault(localgce.Metadata, localgce.Fault{Who: "a", Kind: "away"}))
 	if _, err := w.in("a", key); err == nil {
 		t.Error("the metadata server answers while it is away")
 	}
@@ -331,10 +331,10 @@ func TestAttributesAndFaultsReachTheVM(t *testing.T) {
 	if _, err := w.in("a", key); err == nil {
 		t.Error("the metadata server is back with the VM's next boot")
 	}
-	w.do(w.SetMetadataFault("a", localgce.MetadataFault{}))
+	w.do(w.SetFault(localgce.Metadata, localgce.Fault{Who: "a"}))
 	w.must("a", key)
 	const list = "/usr/local/bin/tiny tiny get http://10.243.7.1:8080/compute/v1/projects/quorate-local/zones/us-central1-a/instances"
-	w.do(w.SetComputeFault(localgce.ComputeFault{Kind: "forbidden"}))
+	w.do(w.SetFault(localgce.Compute, localgce.Fault{Kind: "forbidden"}))
 	if got := w.must("a", list); !strings.Contains(got, `"code":403`) {
 		t.Errorf("forbidden: %s", got)
 	}

@@ -30,8 +30,7 @@ type vm struct {
 	cut      bool
 	promised netip.Addr // its next address, while it is recreated
 	event    string     // maintenance-event; NONE where empty
-	fault    MetadataFault
-	nameless bool // its name server is silent
+	nameless bool       // its name server is silent
 	boots    int
 	agent    AgentStatus
 	machine  *machine // nil while powered off
