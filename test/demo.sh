@@ -103,7 +103,7 @@ resume() {
   local n
   localgce net heal --state "$state" >/dev/null
   for n in "${names[@]}"; do
-    vm thaw "$n" >/dev/null 2>&1 || true # refused by a VM that is not frozen
+    project do vm/thaw "vm=$n" >/dev/null 2>&1 || true # refused by a VM that is not frozen
     vm start "$n" >/dev/null 2>&1 || true # refused by a VM that runs
   done
 }

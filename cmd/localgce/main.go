@@ -49,11 +49,12 @@ func run(args []string) int {
 func exitCode(err error) int {
 	var missing *localgce.PreflightError
 	var usage *usageError
+	var order *localgce.OrderError
 	var remote *remoteError
 	switch {
 	case errors.As(err, &remote):
 		return remote.Code
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &order):
 		return exitUsage
 	case errors.Is(err, localgce.ErrUp):
 		return exitUp
@@ -83,7 +84,7 @@ data disks, a network that can be cut, and a load balancer. It needs root.
 A VM is a set of namespaces, not a booted kernel. "localgce up" leaves the project running, "localgce down" removes every
 trace of it from the machine; logs and disks stay in the state folder.`,
 		SilenceUsage: true, SilenceErrors: true,
-	}, newUp(), newServe(), newDown(), newStatus(), newVM(), newDisk(), newNet(), newAttribute(), newFault())
+	}, newUp(), newServe(), newDown(), newStatus(), newVM(), newNet(), newDo())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp())
 	root.PersistentFlags().String("state", "_demo", "the folder with the project's disks, logs and socket")

@@ -59,12 +59,13 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"up --vm a@z --bind absent:/x", exitUsage, "no such file"},
 		{"up --vm a@z --cluster absent", exitUsage, "--cluster: open absent"},
 		{"up --wm a@z", exitUsage, "unknown flag: --wm (see localgce up --help)"},
-		{"attribute set k=f", exitUsage, "either a vm's name or --all is needed"},
-		{"vm recreate a b --address 10.0.0.1", exitUsage, "--address is for one vm, 2 are named"},
-		{"vm create a", exitUsage, `"a": NAME@ZONE or NAME@ZONE@ADDRESS is needed`},
-		{"disk fill a --leave much", exitUsage, `--leave "much": a number of bytes`},
-		{"disk clone a", exitUsage, "--to is needed"},
-		{"disk swap a", exitUsage, "accepts 2 arg(s), received 1"},
+		{"do", exitUsage, "requires at least 1 arg(s)"},
+		{"do disk/eat", exitUsage, `there is no verb "disk/eat" (see localgce do --help)`},
+		{"do disk/fill vm=a leave=much", exitUsage, `disk/fill: leave=much: "much": a number of bytes`},
+		{"do disk/freeze vm=a for=ever", exitUsage, "disk/freeze: for=ever: "},
+		{"do disk/clone vm=a", exitUsage, "disk/clone needs to=..."},
+		{"do disk/swap vm=a to=b zone=c", exitUsage, `disk/swap has no field "zone"; its fields are vm to`},
+		{"do vm/recreate vm=a wipe", exitDown, "no project is up in "},
 		{"vm logs a", exitFailure, "there is no log of a; there are: none in "},
 		{"vm logs a etcd", exitFailure, "there is no log of a's etcd; there are: none in "},
 		{"vm exec a", exitUsage, "requires at least 2 arg(s)"},
@@ -139,38 +140,45 @@ func TestADayOfAProject(t *testing.T) {
 	step("terminated", 0, "vm", "list")
 	step("a is started (", 0, "vm", "start", "a")
 	step("b is recreated (", 0, "vm", "recreate", "--wipe", "b")
-	step("the link of a: bandwidth 50MiB", 0, "net", "limit", "a", "--bandwidth", "50MiB")
-	step("0 connections between a and b are broken", 0, "net", "reset", "a", "b")
-	step("is no folder that is shown", 1, "fault", "bind", "all", "/srv", "hang")
-	step("the disk of a is full", 0, "disk", "fill", "a", "--leave", "1MiB")
-	step("the disk of a has space again", 0, "disk", "free", "a")
-	step("the disk of a is frozen", 0, "disk", "freeze", "a", "--for", "5s")
-	step("the disk of a takes writes again", 0, "disk", "thaw", "a")
-	step("the disk of a is kept", 0, "disk", "snapshot", "a", "s")
-	step("the disk of a is torn, and its vm is off", 0, "disk", "tear", "--by-copy", "a")
+	do := func(order string) {
+		t.Helper()
+		step("done", 0, append([]string{"do"}, strings.Fields(order)...)...)
+	}
+	do("net/limit vm=a bandwidth=50MiB")
+	step("0 connections are broken", 0, "do", "net/reset", "vm=a", "to=b")
+	step("is no folder that is shown", 1, "do", "fault/bind", "path=/srv", "kind=hang")
+	do("disk/fill vm=a leave=1MiB")
+	do("disk/free vm=a")
+	do("disk/freeze vm=a for=5s")
+	do("disk/thaw vm=a")
+	do("disk/snapshot vm=a snapshot=s")
+	do("disk/tear-by-copy vm=a")
 	step("a is started (", 0, "vm", "start", "a")
-	step("the disk of a is torn, and its vm is off", 0, "disk", "tear", "a")
-	step("the disk of a is as it was", 0, "disk", "restore", "a", "s", "--same-id")
-	step("no file of the disk fits", 1, "disk", "corrupt", "a", "x")
+	do("disk/tear vm=a")
+	do("disk/restore vm=a snapshot=s same-id")
+	step("no file of the disk fits", 1, "do", "disk/corrupt", "vm=a", "path=x")
 	step("a is started (", 0, "vm", "start", "a")
-	step("c is created (", 0, "vm", "create", "c@us-central1-c")
-	step("vm c is RUNNING; this needs it to be TERMINATED", 1, "disk", "clone", "a", "--to", "c")
+	do("vm/create vm=c zone=us-central1-c")
+	step("vm c is RUNNING; this needs it to be TERMINATED", 1, "do", "disk/clone", "vm=a", "to=c")
 	step("c is off (", 0, "vm", "kill", "c")
-	step("the disk of a is cloned", 0, "disk", "clone", "a", "--to", "c")
-	step("c is deleted (", 0, "vm", "delete", "c")
-	step("the disk of c-data is deleted", 0, "disk", "delete", "c-data", "us-central1-c")
-	step("b is recreated (", 0, "vm", "recreate", "--leave-old-running", "--address", "auto", "b")
+	do("disk/clone vm=a to=c")
+	do("vm/delete vm=c")
+	do("disk/delete disk=c-data zone=us-central1-c")
+	do("vm/recreate vm=b leave-running address=auto")
 	step("b.1", 0, "vm", "list")
-	step("b.1 is deleted (", 0, "vm", "delete", "b.1")
-	step("a does not reach b", 0, "net", "partition", "a", "b", "--one-way")
+	do("vm/delete vm=b.1")
+	step("a is cut off", 0, "net", "cut", "a")
+	do("net/partition vm=a to=b one-way")
 	step("a does not reach b", 0, "status")
 	step("the network is whole", 0, "net", "heal")
 	step("started /bin/sleep as pid", 0, "vm", "logs", "a")
-	step("maintenance-event of a: MIGRATE_ON_HOST_MAINTENANCE", 0, "vm", "maintenance", "a", "MIGRATE_ON_HOST_MAINTENANCE")
-	step("Compute API: missing", 0, "fault", "compute", "missing", "--vm", "b", "--caller", "a")
-	step("metadata server of all: away", 0, "fault", "metadata", "all", "away")
-	step("name server of a: silent", 0, "fault", "names", "a", "silent")
-	step("Compute API: empty", 0, "fault", "compute", "empty")
+	do("vm/maintenance vm=a event=MIGRATE_ON_HOST_MAINTENANCE")
+	do("attribute/set vm=a key=k value=v")
+	do("attribute/remove key=k")
+	do("fault service=compute kind=missing vms=b vm=a")
+	do("fault service=metadata kind=slow delay=10s")
+	do("fault/names vm=a kind=silent")
+	do("fault service=compute")
 
 	var vms []localgce.VMStatus
 	if err := json.Unmarshal([]byte(step("", 0, "vm", "list", "-o", "json")), &vms); err != nil || len(vms) != 2 || vms[0].Name != "a" {

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -51,8 +50,8 @@ func (f *upFlags) config(state string) (conf localgce.Config, err error) {
 	if conf.Subnet, err = netip.ParsePrefix(f.subnet); err != nil {
 		return conf, fmt.Errorf("--subnet %q: a range such as 10.240.0.0/24 is needed", f.subnet)
 	}
-	if conf.DiskSize, err = parseSize("--disk-size", f.diskSize); err != nil {
-		return conf, err
+	if conf.DiskSize, err = localgce.ParseSize(f.diskSize); err != nil {
+		return conf, fmt.Errorf("--disk-size %w", err)
 	}
 	if conf.VMs, err = parseVMs(f.vms); err != nil {
 		return conf, err
@@ -137,32 +136,4 @@ func parseBinds(flags []string) (list []localgce.Bind, err error) {
 		list = append(list, localgce.Bind{Host: host, Guest: parts[1], ReadOnly: len(parts) == 3})
 	}
 	return list, nil
-}
-
-// readAttribute reads KEY=FILE.
-func readAttribute(flag string) (key, value string, err error) {
-	key, file, ok := strings.Cut(flag, "=")
-	if !ok || key == "" || file == "" {
-		return "", "", fmt.Errorf("attribute %q: KEY=FILE is needed", flag)
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return "", "", fmt.Errorf("attribute %s: %w", key, err)
-	}
-	return key, string(b), nil
-}
-
-// parseSize reads a flag with a number of bytes, MiB or GiB.
-func parseSize(flag, s string) (int64, error) {
-	number, unit := s, int64(1)
-	for suffix, u := range map[string]int64{"MiB": 1 << 20, "GiB": 1 << 30} {
-		if n, ok := strings.CutSuffix(s, suffix); ok {
-			number, unit = n, u
-		}
-	}
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n <= 0 || n > 1<<62/unit {
-		return 0, fmt.Errorf("%s %q: a number of bytes, or such as 512MiB or 4GiB, is needed", flag, s)
-	}
-	return n * unit, nil
 }

@@ -1,29 +1,21 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os/exec"
 	"slices"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// newVM holds what can be done to VMs.
+// newVM holds what people do to VMs.
 func newVM() *cobra.Command {
-	return group(&cobra.Command{Use: "vm", Short: "List, create, start, kill, freeze, recreate, delete VMs, lose their hosts, " +
-		"and run commands in them"}, newVMList(),
-		newVMAction("start", "Power VMs on", "is started", (*localgce.Client).StartVM),
-		newVMAction("kill", "Cut the power of VMs", "is off", (*localgce.Client).KillVM),
-		newVMAction("stop", "Stop VMs in order, as GCE does: SIGTERM, 90 s", "is off", (*localgce.Client).StopVM),
-		newVMAction("freeze", "Stall VMs wholly, as when their host hangs", "is frozen", (*localgce.Client).FreezeVM),
-		newVMAction("thaw", "Let frozen VMs go on", "goes on", (*localgce.Client).ThawVM),
-		newMaintenance(), newCreate(), newRecreate(), newHostError(), newDelete(), newExec(), newLogs())
+	return group(&cobra.Command{Use: "vm", Short: "List, start, kill and recreate VMs, and run commands in them"}, newVMList(),
+		newVMAction("start", "Power VMs on", "is started"), newVMAction("kill", "Cut the power of VMs", "is off"), newRecreate(),
+		newExec(), newLogs())
 }
 
 func newVMList() *cobra.Command {
@@ -50,52 +42,6 @@ func newVMList() *cobra.Command {
 	}
 	addOutput(cmd)
 	return cmd
-}
-
-// newVMAction does one thing to each of the named VMs, to all at once.
-func newVMAction(verb, short, done string, act func(*localgce.Client, context.Context, string) error) *cobra.Command {
-	return &cobra.Command{
-		Use: verb + " NAME...", Short: short, Args: exactly(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return eachVM(cmd, names, done, act)
-		},
-	}
-}
-
-func eachVM(cmd *cobra.Command, names []string, done string, act func(*localgce.Client, context.Context, string) error) error {
-	c, err := client(cmd)
-	if err != nil {
-		return err
-	}
-	var group errgroup.Group
-	for _, name := range names {
-		group.Go(func() error {
-			started := time.Now()
-			if err := act(c, cmd.Context(), name); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s %s (%.2f s)\n", name, done, time.Since(started).Seconds())
-			return nil
-		})
-	}
-	return group.Wait()
-}
-
-func newMaintenance() *cobra.Command {
-	return &cobra.Command{
-		Use: "maintenance NAME EVENT", Short: "Announce a host maintenance in metadata: NONE, MIGRATE_ON_HOST_MAINTENANCE, TERMINATE_ON_HOST_MAINTENANCE",
-		Args: exactly(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := client(cmd)
-			if err == nil {
-				err = c.SetMaintenance(cmd.Context(), args[0], args[1])
-			}
-			if err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "maintenance-event of %s: %s\n", args[0], args[1])
-			}
-			return err
-		},
-	}
 }
 
 // newExec becomes the command, inside the VM: its input, its output and its exit code are the command's. What stands behind the VM's

@@ -60,11 +60,11 @@ func dataFile(root *os.Root, pattern string) (string, error) {
 // Corruption says which bits of a file are flipped.
 type Corruption struct {
 	// Path is relative to the disk's top folder; it may be a pattern as path.Match has it, and means the last file in order that fits.
-	Path string `json:"path"`
+	Path string
 	// Offset is where it begins, in bytes; below 0, from the file's end.
-	Offset int64 `json:"offset"`
+	Offset int64
 	// Bits are flipped in a row: 1 where not given.
-	Bits int `json:"bits,omitempty"`
+	Bits int
 }
 
 // CorruptDisk flips bits in a file of a VM's data disk, behind the back of whoever has it open, and returns the file's path.

@@ -11,8 +11,8 @@
 //	                              └── vm c
 //
 // A Project owns all of it. Start makes it, its methods do what the cloud or fate would do to it (StartVM, KillVM, FreezeVM, Cut,
-// Partition, RecreateVM ...), Close leaves no trace. Run serves the same methods on a unix socket in the state folder, for
-// cmd/localgce (Client). A program that calls Start must call RunInitIfAsked first thing in main (or TestMain), because a VM's
+// Partition, RecreateVM ...), Close leaves no trace. Run serves the same as verbs (verbs.go) on a unix socket in the state
+// folder, for cmd/localgce (Client). A program that calls Start must call RunInitIfAsked first thing in main (or TestMain), because a VM's
 // pid 1 is the same program started again.
 //
 // Faults are real ones: disks that are full, frozen, torn, copied or corrupt (FillDisk, FreezeDisk, TearDisk, TearDiskByCopy, CloneDisk,

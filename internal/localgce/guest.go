@@ -48,11 +48,12 @@ func setOrDelete(m map[string]string, key string, value *string) {
 	m[key] = *value
 }
 
-// SetMaintenance sets a VM's maintenance-event, as GCE does a minute before it moves or ends a VM: NONE, MIGRATE_ON_HOST_MAINTENANCE or
-// TERMINATE_ON_HOST_MAINTENANCE. Nothing else happens to the VM.
+var maintenanceEvents = []string{"NONE", "MIGRATE_ON_HOST_MAINTENANCE", "TERMINATE_ON_HOST_MAINTENANCE"}
+
+// SetMaintenance sets a VM's maintenance-event, as GCE does a minute before it moves or ends a VM. Nothing else happens to the VM.
 func (p *Project) SetMaintenance(name, event string) error {
-	if !slices.Contains([]string{"NONE", "MIGRATE_ON_HOST_MAINTENANCE", "TERMINATE_ON_HOST_MAINTENANCE"}, event) {
-		return fmt.Errorf("maintenance event %q: NONE, MIGRATE_ON_HOST_MAINTENANCE and TERMINATE_ON_HOST_MAINTENANCE are known", event)
+	if !slices.Contains(maintenanceEvents, event) {
+		return fmt.Errorf("maintenance event %q: %s are known", event, listed(maintenanceEvents))
 	}
 	return p.operate(name, "", func(v *vm) error {
 		p.mu.Lock()

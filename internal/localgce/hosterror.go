@@ -16,10 +16,10 @@ type HostError struct {
 	// moment on what the former boot writes to it fails with EIO when it is synced; what it has in memory it still
 	// reads. Copy: the successor gets a copy as of that moment with the same id, and the former boot goes on writing to
 	// its own.
-	Disk string `json:"disk,omitempty"`
+	Disk string
 	// HideRecord takes the folders of Config.Binds that can be written to, such as the record's, away from the former
 	// boot: every access fails.
-	HideRecord bool `json:"hideRecord,omitempty"`
+	HideRecord bool
 }
 
 // HostError loses a VM's host as Google's control plane sees it: the same instance is started on another host, with its

@@ -12,9 +12,9 @@ import (
 // Link is how a VM's link behaves; the zero value is as fast as the machine.
 type Link struct {
 	// Bandwidth is what goes through in each direction, in bytes a second: 10 kB to 10 GB; 0 is no limit.
-	Bandwidth int64 `json:"bandwidth,omitempty"`
+	Bandwidth int64
 	// Delay is added in each direction, 1 ms to 10 s. It needs the kernel's netem, which not every kernel has.
-	Delay time.Duration `json:"delay,omitempty"`
+	Delay time.Duration
 }
 
 // SetLink limits a VM's link from now on, also at its next boots.

@@ -14,15 +14,15 @@ import (
 // Recreation says what a recreated VM keeps, and what becomes of the former one.
 type Recreation struct {
 	// Wipe replaces the data disk by a new empty one.
-	Wipe bool `json:"wipe,omitempty"`
+	Wipe bool
 	// Address, if valid, is the VM's new address.
-	Address netip.Addr `json:"address,omitzero"`
+	Address netip.Addr
 	// NewAddress gives the VM the next free address where Address is not given.
-	NewAddress bool `json:"newAddress,omitempty"`
+	NewAddress bool
 	// LeaveRunning leaves the former VM running, as a host does that lost its way to Google's control plane: NAME.1, NAME.2 ... for the
 	// commands, with its own address and disk, and unknown to the Compute API. Its successor needs another address; unless wiped, its
 	// disk has the former disk's id and what was on it at that moment.
-	LeaveRunning bool `json:"leaveRunning,omitempty"`
+	LeaveRunning bool
 }
 
 // RecreateVM deletes a VM and creates one of the same name in the same zone: a new instance id, a fresh boot disk. It is started.

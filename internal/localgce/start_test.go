@@ -121,14 +121,18 @@ func TestAClientDrivesAProject(t *testing.T) {
 	}
 	cmd := startProcess(t, state)
 	ctx := t.Context()
-	if err := c.KillVM(ctx, "a"); err != nil {
+	kill := func() error { _, err := c.Do(ctx, "vm/kill", "vm=a"); return err }
+	if err := kill(); err != nil {
 		t.Error(err)
 	}
-	if err := c.KillVM(ctx, "a"); err == nil || err.Error() != "vm a is TERMINATED; this needs it to be RUNNING" {
+	if err := kill(); err == nil || err.Error() != "vm a is TERMINATED; this needs it to be RUNNING" {
 		t.Errorf("killed twice: %v", err)
 	}
-	if err := errors.Join(c.Cut(ctx, "b"), c.Partition(ctx, "a", "b", true), c.FreezeVM(ctx, "b")); err != nil {
-		t.Error(err)
+	for _, order := range []string{"net/cut vm=b", "net/partition vm=a to=b one-way", "vm/freeze vm=b"} {
+		words := strings.Fields(order)
+		if _, err := c.Do(ctx, words[0], words[1:]...); err != nil {
+			t.Errorf("%s: %v", order, err)
+		}
 	}
 	s, err := c.Status(ctx)
 	if err != nil || s.VMs[0].Status != "TERMINATED" || !s.VMs[1].Cut || !s.VMs[1].Frozen || len(s.Partitions) != 1 {
@@ -191,11 +195,11 @@ func dieAndSweep(t *testing.T, more ...string) {
 			t.Fatal(err)
 		}
 		// A frozen VM cannot follow its project by itself.
-		if err := c.FreezeVM(t.Context(), "b"); err != nil {
+		if _, err := c.Do(t.Context(), "vm/freeze", "vm=b"); err != nil {
 			t.Fatal(err)
 		}
 		// Nobody thaws a's disk.
-		if err := c.FreezeDisk(t.Context(), "a", time.Minute); err != nil {
+		if _, err := c.Do(t.Context(), "disk/freeze", "vm=a", "for=1m"); err != nil {
 			t.Fatal(err)
 		}
 		_ = cmd.Process.Kill()
