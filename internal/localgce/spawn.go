@@ -2,8 +2,6 @@ package localgce
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 )
 
@@ -79,7 +78,7 @@ func initCommand(cgroup, log *os.File) *exec.Cmd {
 func (p *Project) specFile(v *vm, m *machine, faults []guestFault) (*os.File, error) {
 	spec := bootSpec{
 		Name: v.Name, Zone: v.Zone,
-		BootID: randomUUID(), MachineID: strings.ReplaceAll(randomUUID(), "-", ""),
+		BootID: uuid.NewString(), MachineID: strings.ReplaceAll(uuid.NewString(), "-", ""),
 		Scratch: p.names.scratch(v.Slot), Loop: m.disk.device,
 		Logs: p.names.vmLogFolder(v.key()), Binds: p.conf.Binds, Faults: faults, Agent: p.conf.Agent,
 	}
@@ -93,14 +92,6 @@ func (p *Project) specFile(v *vm, m *machine, faults []guestFault) (*os.File, er
 		return nil, fmt.Errorf("write boot specification: %w", err)
 	}
 	return f, nil
-}
-
-func randomUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	h := hex.EncodeToString(b[:])
-	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
 // listen takes in what a VM's init reports, until it is dead.
