@@ -41,7 +41,7 @@ var soleImporters = map[string]string{
 	"k8s.io/klog":                           "cmd/quorate",
 	"k8s.io/client-go/kubernetes":           "agent",
 	"k8s.io/client-go/tools/leaderelection": "agent",
-	"github.com/fsouza/fake-gcs-server":     "", // tests alone
+	"github.com/fsouza/fake-gcs-server":     "internal/localgce",
 	"github.com/rogpeppe/go-internal":       "",
 }
 

@@ -62,6 +62,7 @@ func printStatus(cmd *cobra.Command) error {
 	fmt.Fprintf(t, "subnet\t%s\n", s.Subnet)
 	fmt.Fprintf(t, "endpoint\t%s to %s\n", s.Endpoint, backends(s))
 	fmt.Fprintf(t, "compute API\t%s\n", s.ComputeEndpoint)
+	fmt.Fprintf(t, "record\t%s\n", s.RecordURL)
 	for _, d := range s.Partitions {
 		fmt.Fprintf(t, "partition\t%s does not reach %s\n", d.From, d.To)
 	}

@@ -2,7 +2,7 @@
 //
 //	host ── one veth, one route ──┐
 //	                              │        fabric: a network namespace with the bridge br0
-//	   Compute API :8080 ─────────┤        (subnet's .1), the endpoint's balanced route, nft cuts
+//	   Compute API and bucket ────┤        (subnet's .1, port 8080), the endpoint's balanced route, nft cuts
 //	   prober ────────────────────┤
 //	                              ├── vm a: net + pid + mount + uts + ipc + cgroup namespace,
 //	                              │        169.254.169.254 on its loopback, overlay of / as boot disk,

@@ -19,6 +19,7 @@ type Service string
 const (
 	Metadata Service = "metadata"
 	Compute  Service = "compute"
+	Storage  Service = "storage"
 )
 
 // Fault is a way for a service to fail.
@@ -26,8 +27,8 @@ type Fault struct {
 	// Who meets it: a VM's name, or empty for everybody who has no fault of their own.
 	Who string
 	// Kind is slow (nothing but Delay), silent (no answer), away (the connection breaks instead), html (200 and a page of HTML, as a
-	// captive portal answers), forbidden (403), notfound (404), unavailable (503) or readonly (403 to all that writes). The Compute API
-	// also lies: empty (lists have no items, while each resource is still found by its name), stale (answers as of the moment at which the
+	// captive portal answers), forbidden (403), notfound (404), unavailable (503) or readonly (403 to all that writes). Storage and the
+	// Compute API also lie: empty (lists have no items, while each is still found by its name); and the latter: stale (answers as of the moment at which the
 	// fault was set), and of VMs, whatever they really are, missing (they and their disks are in no answer), unlisted (they are in no
 	// list, as without their labels, while each is still found by its name), absent (they are in no answer, while their data disks are),
 	// terminated or stopped (they are called so, and their disks are attached to them). Empty: the service is well.
@@ -46,7 +47,7 @@ type Fault struct {
 
 var (
 	faultKinds = []string{"slow", "silent", "away", "html", "forbidden", "notfound", "unavailable", "readonly"}
-	lies       = map[Service][]string{Metadata: nil, Compute: append([]string{"empty", "stale"}, vmLies...)}
+	lies       = map[Service][]string{Metadata: nil, Compute: append([]string{"empty", "stale"}, vmLies...), Storage: {"empty"}}
 	vmLies     = []string{"missing", "unlisted", "absent", "terminated", "stopped"}
 )
 
@@ -57,7 +58,7 @@ func (f Fault) validate(s Service) error {
 	stops := f.Kind == "terminated" || f.Kind == "stopped"
 	switch {
 	case !ok:
-		return fmt.Errorf("service %q: %s and %s are known", s, Metadata, Compute)
+		return fmt.Errorf("service %q: %s, %s and %s are known", s, Metadata, Compute, Storage)
 	case f.Kind != "" && !slices.Contains(known, f.Kind):
 		return fmt.Errorf("%s fault %q: %s or none are known", s, f.Kind, listed(known))
 	case f.Delay < 0 || f.Kind == "slow" && f.Delay == 0:

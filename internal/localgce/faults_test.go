@@ -73,16 +73,16 @@ func TestServicesFail(t *testing.T) {
 func TestFaultsThatMakeNoSenseAreRefused(t *testing.T) {
 	_, metadata := localgce.BehindFaults(localgce.Metadata, nil)
 	_, compute := localgce.BehindFaults(localgce.Compute, localgce.NewComputeServer(func() []localgce.Instance { return nil }))
-	_, other := localgce.BehindFaults("storage", nil)
+	_, other := localgce.BehindFaults("sql", nil)
 	for want, err := range map[string]error{
-		`metadata fault "tired": slow,`:                      metadata(localgce.Fault{Kind: "tired"}),
-		`metadata fault "stale": slow,`:                      metadata(localgce.Fault{Kind: "stale"}),
-		`makes nothing slow`:                                 metadata(localgce.Fault{Kind: "slow"}),
-		`compute fault "absent" with 0 vms`:                  compute(localgce.Fault{Kind: "absent"}),
-		`compute fault "forbidden" with 1 vms`:               compute(localgce.Fault{Kind: "forbidden", VMs: []string{"x"}}),
-		`compute fault "terminated": detached is for absent`: compute(localgce.Fault{Kind: "terminated", VMs: []string{"x"}, Detached: true}),
-		`compute fault "absent": detached is for`:            compute(localgce.Fault{Kind: "absent", VMs: []string{"x"}, LastStop: time.Now()}),
-		`service "storage": metadata and compute are known`:  other(localgce.Fault{Kind: "away"}),
+		`metadata fault "tired": slow,`:                          metadata(localgce.Fault{Kind: "tired"}),
+		`metadata fault "stale": slow,`:                          metadata(localgce.Fault{Kind: "stale"}),
+		`makes nothing slow`:                                     metadata(localgce.Fault{Kind: "slow"}),
+		`compute fault "absent" with 0 vms`:                      compute(localgce.Fault{Kind: "absent"}),
+		`compute fault "forbidden" with 1 vms`:                   compute(localgce.Fault{Kind: "forbidden", VMs: []string{"x"}}),
+		`compute fault "terminated": detached is for absent`:     compute(localgce.Fault{Kind: "terminated", VMs: []string{"x"}, Detached: true}),
+		`compute fault "absent": detached is for`:                compute(localgce.Fault{Kind: "absent", VMs: []string{"x"}, LastStop: time.Now()}),
+		`service "sql": metadata, compute and storage are known`: other(localgce.Fault{Kind: "away"}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -37,8 +37,8 @@ func (o *order) fields() *flag.FlagSet {
 	f.StringVar(&o.event, "event", "", strings.Join(maintenanceEvents, ", "))
 	f.StringVar(&o.key, "key", "", "an attribute's key")
 	f.StringVar(&o.value, "value", "", "an attribute's value")
-	f.StringVar(&o.service, "service", "", "metadata or compute")
-	f.StringVar(&o.kind, "kind", "", listed(faultKinds)+"; of compute also "+listed(lies[Compute]))
+	f.StringVar(&o.service, "service", "", "metadata, compute or storage")
+	f.StringVar(&o.kind, "kind", "", listed(faultKinds)+"; of storage also empty, of compute also "+listed(lies[Compute]))
 	f.Func("vms", "the VMs that a fault is about: A,B", func(s string) error { o.vms = strings.Split(s, ","); return nil })
 	f.Func("address", "an address, or auto for the next free one", func(s string) (err error) {
 		if o.newAddress = s == "auto"; !o.newAddress {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,11 +26,12 @@ type Project struct {
 	depot    depot
 	balancer *balancer
 	compute  *ComputeServer
+	buckets  *Buckets
 	faults   faults
 
 	tasks  sync.WaitGroup // every goroutine of the project's own
 	cancel context.CancelFunc
-	server *http.Server // the Compute API
+	server *http.Server // the Compute API and the bucket
 
 	cuts sync.Mutex // orders changes of the filter; taken before mu
 
@@ -86,6 +88,9 @@ func (p *Project) bringUp(ctx context.Context) (err error) {
 	if p.depot, err = p.names.openDepot(ctx, p.conf.Reflink); err != nil {
 		return err
 	}
+	if p.buckets, err = p.conf.openBucket(); err != nil {
+		return err
+	}
 	if err := p.loadVMs(); err != nil {
 		return err
 	}
@@ -118,19 +123,26 @@ func (p *Project) bringUp(ctx context.Context) (err error) {
 	return group.Wait()
 }
 
-// runServices starts the Compute API and the load balancer.
+// runServices starts the Compute API, the bucket and the load balancer.
 func (p *Project) runServices() error {
 	var listener net.Listener
 	err := inNamespace(p.names.fabric(), func() (err error) {
-		listener, err = net.Listen("tcp4", fmt.Sprintf("%s:%d", p.conf.gateway(), computePort))
+		listener, err = net.Listen("tcp4", fmt.Sprintf("%s:%d", p.conf.gateway(), servicesPort))
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("open the Compute API: %w", err)
+		return fmt.Errorf("open Google's services: %w", err)
 	}
 	p.compute = NewComputeServer(p.Instances)
 	p.compute.unattached, p.compute.caller, p.compute.stop = p.unattached, p.caller, p.stopForAPI
-	p.server = &http.Server{Handler: p.faults.before(Compute, p.caller, p.compute), ReadHeaderTimeout: 10 * time.Second}
+	compute, storage := p.faults.before(Compute, p.caller, p.compute), p.faults.before(Storage, p.caller, p.buckets)
+	p.server = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/compute/") {
+			compute.ServeHTTP(w, r)
+			return
+		}
+		storage.ServeHTTP(w, r)
+	})}
 	p.tasks.Go(func() { _ = p.server.Serve(listener) }) // ends with Close
 
 	ctx, cancel := context.WithCancel(context.Background())

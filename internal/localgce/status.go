@@ -15,6 +15,8 @@ type Status struct {
 	Endpoint string `json:"endpoint"`
 	// ComputeEndpoint is the Compute API's base URL, as the Cluster document's compute.endpoint wants it.
 	ComputeEndpoint string `json:"computeEndpoint"`
+	// RecordURL is the bucket, as the Cluster document's record.url wants it.
+	RecordURL string `json:"recordURL"`
 	// Backends are the VMs that get the endpoint's connections; FailOpen says that none of them is ready.
 	Backends   []string    `json:"backends"`
 	FailOpen   bool        `json:"failOpen"`
@@ -50,7 +52,7 @@ func (p *Project) Status() Status {
 	defer p.mu.Unlock()
 	s := Status{
 		State: p.conf.State, PID: os.Getpid(), Project: ProjectID, Cluster: p.conf.Cluster,
-		Subnet: p.conf.Subnet.String(), Endpoint: p.conf.Endpoint.String(), ComputeEndpoint: p.conf.computeURL(),
+		Subnet: p.conf.Subnet.String(), Endpoint: p.conf.Endpoint.String(), ComputeEndpoint: p.conf.computeURL(), RecordURL: p.conf.RecordURL(),
 		Backends: append([]string{}, backends...), FailOpen: open, Partitions: append([]direction{}, p.partitions...), VMs: []VMStatus{},
 	}
 	for _, v := range p.vms {
