@@ -133,7 +133,7 @@ func TestBadStarts(t *testing.T) {
 		c.wantBlocked(t, "no-quorum-empty-disk")
 		time.Sleep(3 * time.Second) // more than one look at the record
 		c.wantBlocked(t, "no-quorum-empty-disk")
-		if list, _ := filepath.Glob(filepath.Join(c.bucket(), "test", "epochs", "*")); len(list) != 1 {
+		if list, _ := filepath.Glob(filepath.Join(c.record(), "epochs", "*")); len(list) != 1 {
 			t.Errorf("epochs: %q", list)
 		}
 		if n := len(c.processes(only)["etcd"]); n != 0 {
@@ -223,7 +223,7 @@ func (c *cluster) wantBlocked(t *testing.T, name string, words ...string) {
 func (c *cluster) wantNothingMade(t *testing.T) {
 	t.Helper()
 	for _, pattern := range []string{
-		filepath.Join(c.bucket(), "test", "epochs", "*"), filepath.Join(c.bucket(), "test", "bundle", "*"),
+		filepath.Join(c.record(), "epochs", "*"), filepath.Join(c.record(), "bundle", "*"),
 		c.disk("etcd/*"), c.disk("pki/*"),
 	} {
 		if list, err := filepath.Glob(pattern); err != nil || len(list) > 0 {
@@ -235,21 +235,13 @@ func (c *cluster) wantNothingMade(t *testing.T) {
 // disk is a path on the one VM's data disk, as the host reaches it.
 func (c *cluster) disk(path string) string { return c.diskOf(only, path) }
 
-// hideRecord puts a file where the record's folder is: it can neither be listed nor read. showRecord puts the folder back.
+// hideRecord makes the bucket answer nothing but 503, and showRecord makes it well again.
 func (c *cluster) hideRecord(t *testing.T) {
 	t.Helper()
-	folder := filepath.Join(c.bucket(), "test")
-	if err := os.Rename(folder, folder+".away"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
-	c.must(t, os.WriteFile(folder, nil, 0o600))
+	c.must(t, c.SetFault(localgce.Storage, localgce.Fault{Kind: "unavailable"}))
 }
 
 func (c *cluster) showRecord(t *testing.T) {
 	t.Helper()
-	folder := filepath.Join(c.bucket(), "test")
-	c.must(t, os.Remove(folder))
-	if err := os.Rename(folder+".away", folder); err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
+	c.must(t, c.SetFault(localgce.Storage, localgce.Fault{}))
 }

@@ -78,7 +78,7 @@ func (c *cluster) takeBack(t *testing.T) {
 
 // orderFile is the object of an order, or of what is said of it.
 func (c *cluster) orderFile(n int, what string) string {
-	return filepath.Join(c.bucket(), "test", "orders", fmt.Sprintf("%d%s.json", n, what))
+	return filepath.Join(c.record(), "orders", fmt.Sprintf("%d%s.json", n, what))
 }
 
 // TestARestoreIsTakenBackAfterAllHaveStopped: what was taken back is taken back, whoever had stopped for it.

@@ -85,7 +85,7 @@ func (c *cluster) memberless(vm string) error {
 func (c *cluster) incarnations(t *testing.T, vm string) int {
 	t.Helper()
 	v := c.vm(vm)
-	started, err := filepath.Glob(filepath.Join(c.bucket(), "test", "replicas", v.Zone+"."+v.Name, "*.started.json"))
+	started, err := filepath.Glob(filepath.Join(c.record(), "replicas", v.Zone+"."+v.Name, "*.started.json"))
 	c.must(t, err)
 	return len(started)
 }
@@ -98,7 +98,7 @@ type wordOfAPI struct {
 }
 
 // A restore ends a history only when nobody can serve it any more, and what the Compute API says of a VM is not proof
-// of that by itself. The VM of one member runs on, off the network and without the record, while the API calls it
+// of that by itself. The VM of one member runs on, apart from the others and without the record, while the API calls it
 // something else.
 func TestARestoreDoesNotTakeTheComputeAPIsWordAlone(t *testing.T) {
 	t.Parallel()
@@ -126,8 +126,10 @@ func TestARestoreDoesNotTakeTheComputeAPIsWordAlone(t *testing.T) {
 			}
 			c, l := threeMembers(t)
 			survivor, runs := c.vms[2], c.vms[1]
-			c.must(t, c.SetBindFault(runs, "/srv/bucket", "unreadable"))
-			c.must(t, c.Cut(t.Context(), runs))
+			c.must(t, c.SetFault(localgce.Storage, localgce.Fault{Who: runs, Kind: "unavailable"}))
+			for _, other := range []string{c.vms[0], survivor} {
+				c.must(t, c.Partition(t.Context(), runs, other, false))
+			}
 			restored := make(chan error, 1)
 			for n, say := range x.says {
 				if say.VMs = []string{runs}; say.stopped > 0 {
@@ -150,7 +152,7 @@ func TestARestoreDoesNotTakeTheComputeAPIsWordAlone(t *testing.T) {
 				t.Errorf("%d members run on %s: it is to run on", n, runs)
 			}
 			if !x.silent { // it hears of the order, and says itself that it has stopped
-				c.must(t, c.SetBindFault(runs, "/srv/bucket", ""))
+				c.must(t, c.SetFault(localgce.Storage, localgce.Fault{Who: runs}))
 			}
 			// Two minutes of silence prove it; two more, where the order goes over to a survivor with a longer log.
 			awaitWithin(t, 3*patience, "the restore is done", func() error {
@@ -163,7 +165,7 @@ func TestARestoreDoesNotTakeTheComputeAPIsWordAlone(t *testing.T) {
 				}
 			})
 			c.must(t, c.SetFault(localgce.Compute, localgce.Fault{}))
-			c.must(t, c.SetBindFault(runs, "/srv/bucket", ""))
+			c.must(t, c.SetFault(localgce.Storage, localgce.Fault{Who: runs}))
 			c.must(t, c.Heal(t.Context(), ""))
 			await(t, "whole, in the next epoch", c.membersWhole)
 			if epoch, _ := c.newestEpoch(t); epoch != 2 {
@@ -212,7 +214,7 @@ func TestADiskIDThatIsLearnedLateIsInTheRecord(t *testing.T) {
 		t.Errorf("%+v: incarnation %d without a disk's id is wanted", s.Replica, taken+1)
 	}
 	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{}))
-	noted := filepath.Join(c.bucket(), "test", "replicas", c.vm(vm).Zone+"."+vm, fmt.Sprintf("%d.disk.json", taken+1))
+	noted := filepath.Join(c.record(), "replicas", c.vm(vm).Zone+"."+vm, fmt.Sprintf("%d.disk.json", taken+1))
 	await(t, "the record has it", func() error {
 		b, err := os.ReadFile(noted)
 		if err == nil && !strings.Contains(string(b), `"`+c.vm(vm).DiskID+`"`) {

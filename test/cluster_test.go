@@ -81,12 +81,11 @@ func begin(t *testing.T, p plan) *cluster {
 		c.programs = programs(t)
 	}
 	c.document = c.write(p)
-	c.must(t, os.MkdirAll(c.bucket(), 0o755))
 	c.must(t, os.WriteFile(c.configFile(), []byte(c.document), 0o600))
+	c.conf = c.project()
 	if !p.noRecord {
 		c.initRecord(t)
 	}
-	c.conf = c.project()
 	c.open(t)
 	return c
 }
@@ -138,14 +137,14 @@ replicas: %d
 endpoint:
   externalIP: 10.251.%d.100
 record:
-  url: file:///srv/bucket
+  url: gs://record?endpoint=http://10.251.%d.1:8080
 seal:
   key: base64key://%s
 compute:
   endpoint: http://10.251.%d.1:8080/compute/v1/
 etcd:
   dataDisk: quorate-data
-%s%s`, p.replicas, p.subnet, base64.URLEncoding.EncodeToString(key), p.subnet, etcd, components)
+%s%s`, p.replicas, p.subnet, p.subnet, base64.URLEncoding.EncodeToString(key), p.subnet, etcd, components)
 }
 
 func (c *cluster) project() localgce.Config {
@@ -155,7 +154,6 @@ func (c *cluster) project() localgce.Config {
 		Agent: localgce.Agent{Watchdog: 30 * time.Second},
 		Binds: []localgce.Bind{
 			{Host: c.programs, Guest: "/usr/local/bin", ReadOnly: true},
-			{Host: c.bucket(), Guest: "/srv/bucket"},
 		},
 	}
 	if c.plan.agent.Command != nil {
@@ -180,7 +178,8 @@ func (c *cluster) guest(vm, path string) string {
 }
 func (c *cluster) diskOf(vm, path string) string { return c.guest(vm, "/var/lib/quorate/"+path) }
 
-func (c *cluster) bucket() string     { return filepath.Join(c.state, "bucket") }
+// record is the folder with the record's objects, as files.
+func (c *cluster) record() string     { return filepath.Join(c.conf.BucketFolder(), "test") }
 func (c *cluster) configFile() string { return filepath.Join(c.state, "cluster.yaml") }
 func (c *cluster) kubeconfig() string { return filepath.Join(c.state, "admin.kubeconfig") }
 func (c *cluster) endpoint() string   { return fmt.Sprintf("10.251.%d.100", c.subnet) }
@@ -196,15 +195,26 @@ func (c *cluster) must(t *testing.T, err error) {
 // quorate runs the operator's command on the host.
 func (c *cluster) quorate(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	args = append(args, "--config", c.configFile(), "--record", "file://"+c.bucket())
+	args = append(args, "--config", c.configFile())
 	return run(exec.CommandContext(t.Context(), filepath.Join(c.programs, "quorate"), args...))
 }
 
 // initRecord is the operator's word that this cluster begins here.
 func (c *cluster) initRecord(t *testing.T) {
 	t.Helper()
-	_, err := c.quorate(t, "record", "init", "--region", "us-central1", "--project-number", projectNumber)
+	begin := func(more ...string) error {
+		args := []string{"record", "init", "--region", "us-central1", "--project-number", projectNumber}
+		_, err := c.quorate(t, append(args, more...)...)
+		return err
+	}
+	if c.Project != nil {
+		c.must(t, begin())
+		return
+	}
+	url, stop, err := localgce.ServeBuckets(filepath.Dir(c.conf.BucketFolder()))
 	c.must(t, err)
+	defer stop()
+	c.must(t, begin("--record", url))
 	if c.age > 0 {
 		c.ageRecord(t)
 	}
@@ -213,7 +223,7 @@ func (c *cluster) initRecord(t *testing.T) {
 // ageRecord makes a record that has just begun one that has existed for a while.
 func (c *cluster) ageRecord(t *testing.T) {
 	t.Helper()
-	path := filepath.Join(c.bucket(), "test", "inception.json")
+	path := filepath.Join(c.record(), "inception.json")
 	b, err := os.ReadFile(path)
 	c.must(t, err)
 	var inception map[string]any

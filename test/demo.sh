@@ -69,7 +69,7 @@ replicas: 3
 endpoint:
   externalIP: $endpoint
 record:
-  url: file:///srv/bucket
+  url: gs://record?endpoint=http://$net.1:8080
 seal:
   key: base64key://$(head -c 32 /dev/urandom | base64 -w0 | tr '+/' '-_')
 compute:
@@ -80,38 +80,46 @@ YAML
   mv "$state/cluster.yaml.part" "$state/cluster.yaml"
 }
 
-start() {
+# make_project makes the network and the bucket.
+make_project() {
   # What an interrupted or dead demo left is of no use: its VMs are gone.
   project down >/dev/null
   rm -rf "$state"
-  mkdir -p "$state/bucket"
+  mkdir -p "$state"
   : >"$state/.demo"
   configure
-  say "· beginning its record ($given/bucket)"
-  quorate record init "${host[@]}" --region "$region" --project-number "$project_number" >/dev/null
-  say "· starting three VMs in three zones"
-  local flags=() n
-  for n in "${names[@]}"; do flags+=(--vm "$n@${vms[$n]}"); done
-  project up --cluster "$state/cluster.yaml" --subnet "$net.0/24" --watchdog 30s \
-    --bind "$bin:/usr/local/bin:ro" --bind "$state/bucket:/srv/bucket" "${flags[@]}" >/dev/null ||
-    die "the VMs do not start (see above); where the range is in use, name another: QUORATE_DEMO_NET=10.77.0 make demo"
+  say "· making a project with a network and a bucket"
+  project up --cluster "$state/cluster.yaml" --subnet "$net.0/24" --watchdog 30s --bind "$bin:/usr/local/bin:ro" >/dev/null ||
+    die "the project does not start (see above); where the range is in use, name another: QUORATE_DEMO_NET=10.77.0 make demo"
 }
 
-# resume brings back what a person has hurt in a demo that is up.
-resume() {
-  say "· it is up already: starting what is off"
-  local n
-  localgce net heal --state "$state" >/dev/null
+begin_record() {
+  [[ ! -e $state/buckets/record/$name/inception.json ]] || return 0
+  say "· beginning its record ($given/buckets/record)"
+  quorate record init --config "$state/cluster.yaml" --region "$region" --project-number "$project_number" >/dev/null
+}
+
+# start_vms makes the VMs that are not there, and brings back what a person has hurt.
+start_vms() {
+  local n list started=()
+  project net heal >/dev/null
+  list=$(vm list)
   for n in "${names[@]}"; do
-    project do vm/thaw "vm=$n" >/dev/null 2>&1 || true # refused by a VM that is not frozen
-    vm start "$n" >/dev/null 2>&1 || true # refused by a VM that runs
+    if grep -q "^$n " <<<"$list"; then
+      project do vm/thaw "vm=$n" >/dev/null 2>&1 || true # refused by a VM that is not frozen
+      vm start "$n" >/dev/null 2>&1 || true # refused by a VM that runs
+    else
+      project do vm/create "vm=$n" "zone=${vms[$n]%@*}" "address=${vms[$n]#*@}" >/dev/null &
+      started+=($!)
+    fi
   done
+  for n in "${started[@]}"; do wait "$n" || die "a VM does not start (see above)"; done
 }
 
 kubeconfig() {
   say "· asking for an administrator's kubeconfig ($given/admin.kubeconfig)"
   local end=$((SECONDS + bundle_limit)) why
-  until why=$(quorate kubeconfig "${host[@]}" --output "$state/admin.kubeconfig" 2>&1); do
+  until why=$(quorate kubeconfig --config "$state/cluster.yaml" --output "$state/admin.kubeconfig" 2>&1); do
     ((SECONDS < end)) || die "no kubeconfig after $bundle_limit s: $why; the agents' logs are in $given/logs"
     sleep 0.2
   done
@@ -161,13 +169,16 @@ TEXT
 up() {
   check
   trap 'say ""; say "demo: interrupted; \"make demo\" goes on, \"make demo-down\" removes what is there"; exit 130' INT TERM
-  local begin=$SECONDS since="" host=(--config "$state/cluster.yaml" --record "file://$state/bucket")
+  local begin=$SECONDS since=""
   if project status >/dev/null 2>&1; then
-    resume
+    say "· it is up already: starting what is off"
   else
-    start
+    make_project
     since=yes
   fi
+  begin_record
+  [[ -z $since ]] || say "· starting three VMs in three zones"
+  start_vms
   [[ -s $state/admin.kubeconfig ]] || kubeconfig
   await
   [[ -z $since ]] || since=" since $((SECONDS - begin)) s"

@@ -100,8 +100,6 @@ func TestTheRecordIsRebuilt(t *testing.T) {
 	c.invariants(t, l)
 }
 
-func (c *cluster) record() string { return filepath.Join(c.bucket(), "test") }
-
 // servesWithoutRecord wants every agent to say what it waits for, and clients to go on: also when the agent and the member of one master
 // are started again meanwhile.
 func (c *cluster) servesWithoutRecord(t *testing.T, l *clients, names ...string) {

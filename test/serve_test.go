@@ -44,7 +44,7 @@ func firstBoots(t *testing.T, c *cluster) {
 func (c *cluster) wantOneCluster(t *testing.T) {
 	t.Helper()
 	objects := func(pattern string) []string {
-		list, err := filepath.Glob(filepath.Join(c.bucket(), "test", pattern))
+		list, err := filepath.Glob(filepath.Join(c.record(), pattern))
 		c.must(t, err)
 		return list
 	}
@@ -55,7 +55,7 @@ func (c *cluster) wantOneCluster(t *testing.T) {
 		t.Errorf("%d bundles in the record, want 1: %q", len(list), list)
 	}
 	var outcome struct{ Formed *struct{ ClusterID string } }
-	b, err := os.ReadFile(filepath.Join(c.bucket(), "test", "epochs", "1", "outcome.json"))
+	b, err := os.ReadFile(filepath.Join(c.record(), "epochs", "1", "outcome.json"))
 	c.must(t, err)
 	c.must(t, json.Unmarshal(b, &outcome))
 	if outcome.Formed == nil || outcome.Formed.ClusterID == "" {
@@ -74,7 +74,7 @@ func (c *cluster) wantOneCluster(t *testing.T) {
 func (c *cluster) seeder(t *testing.T) string {
 	t.Helper()
 	var claim struct{ Seeder struct{ Name string } }
-	b, err := os.ReadFile(filepath.Join(c.bucket(), "test", "epochs", "1", "claim.json"))
+	b, err := os.ReadFile(filepath.Join(c.record(), "epochs", "1", "claim.json"))
 	c.must(t, err)
 	c.must(t, json.Unmarshal(b, &claim))
 	return claim.Seeder.Name

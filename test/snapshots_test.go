@@ -30,7 +30,7 @@ func TestSnapshots(t *testing.T) {
 	c.verifyNewest(t, saved.Name)
 
 	// As if it had been saved long ago: a replica that leaves wants a younger one.
-	c.must(t, os.RemoveAll(filepath.Join(c.bucket(), "test", "snapshots")))
+	c.must(t, os.RemoveAll(filepath.Join(c.record(), "snapshots")))
 	_, err := c.quorate(t, "orders", "give", "leave", "master-c")
 	c.must(t, err)
 	begin := time.Now()

@@ -48,7 +48,7 @@ func (c *cluster) voters(vms ...string) error {
 // newestEpoch is the newest epoch of the record and etcd's cluster id in its outcome.
 func (c *cluster) newestEpoch(t *testing.T) (epoch int, clusterID string) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(c.bucket(), "test", "epochs", "*"))
+	paths, err := filepath.Glob(filepath.Join(c.record(), "epochs", "*"))
 	c.must(t, err)
 	for _, path := range paths {
 		n, err := strconv.Atoi(filepath.Base(path))
@@ -56,7 +56,7 @@ func (c *cluster) newestEpoch(t *testing.T) (epoch int, clusterID string) {
 		epoch = max(epoch, n)
 	}
 	var outcome struct{ Formed *struct{ ClusterID string } }
-	b, err := os.ReadFile(filepath.Join(c.bucket(), "test", "epochs", strconv.Itoa(epoch), "outcome.json"))
+	b, err := os.ReadFile(filepath.Join(c.record(), "epochs", strconv.Itoa(epoch), "outcome.json"))
 	c.must(t, err)
 	c.must(t, json.Unmarshal(b, &outcome))
 	if outcome.Formed == nil || outcome.Formed.ClusterID == "" {

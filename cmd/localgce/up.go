@@ -23,13 +23,13 @@ import (
 func newUp() *cobra.Command {
 	f := &upFlags{}
 	cmd := &cobra.Command{
-		Use: "up --vm NAME@ZONE ...", Short: "Make the project and start its VMs", Args: exactly(cobra.NoArgs),
-		Long: `Make the project and start its VMs; leave it running.
+		Use: "up [--vm NAME@ZONE ...]", Short: "Make the project and start its VMs", Args: exactly(cobra.NoArgs),
+		Long: `Make the project, with its bucket, and start its VMs; leave it running.
 
 What an earlier project of the same state folder left on the machine is removed first. VMs that it knew come back with
 their instance ids and data disks.`,
 		Example: `  localgce up --vm master-1@us-central1-a --vm master-2@us-central1-b --cluster cluster.yaml \
-    --bind bin:/usr/local/bin:ro --bind _demo/bucket:/srv/bucket`,
+    --bind bin:/usr/local/bin:ro`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conf, err := f.config(state(cmd))
 			if err != nil {

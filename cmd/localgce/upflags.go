@@ -99,9 +99,6 @@ func parseVMs(flags []string) (list []localgce.VMConfig, err error) {
 		}
 		list = append(list, c)
 	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("no --vm is given: at least one NAME@ZONE is needed")
-	}
 	return list, nil
 }
 

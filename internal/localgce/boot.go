@@ -24,7 +24,6 @@ const (
 const (
 	specFD   = 3 // the boot's specification, in memory
 	reportFD = 4 // AgentStatus as JSON lines, to the project
-	faultFD  = 5 // and on: what guestFaults need
 )
 
 // RunInitIfAsked must be the first call of main, and of TestMain in tests, of every program that calls Start: the
@@ -63,9 +62,7 @@ type bootSpec struct {
 	// Logs becomes /var/log/quorate.
 	Logs  string
 	Binds []Bind
-	// Faults are set over binds.
-	Faults []guestFault
-	Agent  Agent
+	Agent Agent
 }
 
 // readSpec reads a duplicate: an os.File of the descriptor itself would close it when it is collected, and stage two would not find it.
@@ -174,14 +171,6 @@ func (s bootSpec) mountData(root string) error {
 	for _, b := range s.Binds {
 		if err := bind(b.Host, filepath.Join(root, b.Guest), b.ReadOnly); err != nil {
 			return err
-		}
-	}
-	for _, f := range s.Faults {
-		if err := blind(filepath.Join(root, f.Guest), f.Kind, f.FD); err != nil {
-			return err
-		}
-		if f.FD >= 0 {
-			unix.Close(f.FD)
 		}
 	}
 	return nil

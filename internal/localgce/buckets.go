@@ -1,14 +1,10 @@
 package localgce
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,9 +31,15 @@ type Buckets struct {
 	served map[string]int64
 }
 
-// OpenBuckets serves what is in the folder.
+// BucketName is the bucket that is always there.
+const BucketName = "record"
+
+// OpenBuckets serves what is in the folder, and makes BucketName where it is absent.
 func OpenBuckets(folder string) (*Buckets, error) {
 	b := &Buckets{folder: folder}
+	if err := os.MkdirAll(filepath.Join(folder, BucketName), 0o700); err != nil {
+		return nil, fmt.Errorf("make bucket: %w", err)
+	}
 	return b, b.refresh()
 }
 
@@ -107,78 +109,6 @@ func (b *Buckets) refresh() error {
 	}
 	b.server, b.served = server, found
 	return nil
-}
-
-// ServeHTTP implements http.Handler.
-func (b *Buckets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
-	switch {
-	case reads && strings.Contains(r.URL.Path, "/o/"):
-		b.read(w, r)
-		return
-	case reads && faultOf(r).Kind == "empty" && strings.HasSuffix(r.URL.Path, "/o"):
-		answer(w, map[string]any{"kind": "storage#objects"})
-		return
-	}
-	body, err := io.ReadAll(r.Body) // before the lock: who stalls in the middle of an upload holds up nobody else
-	if err != nil {
-		apiError(w, http.StatusBadRequest, "invalid", "The request broke off: "+err.Error())
-		return
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	a := b.listOrChange(r)
-	maps.Copy(w.Header(), a.Header())
-	w.WriteHeader(a.Code)
-	_, _ = w.Write(a.Body.Bytes()) // the client has gone
-}
-
-// read answers with one object. Once the answer begins it has all that it needs, and a slow reader holds up no writer.
-func (b *Buckets) read(w http.ResponseWriter, r *http.Request) {
-	b.mu.RLock()
-	begun := &beginning{ResponseWriter: w, begun: sync.OnceFunc(b.mu.RUnlock)}
-	defer begun.begun()
-	if b.server == nil {
-		apiError(begun, http.StatusServiceUnavailable, "backendError", "The folder of the buckets cannot be read.")
-		return
-	}
-	b.server.HTTPHandler().ServeHTTP(begun, r)
-}
-
-// beginning says when an answer begins.
-type beginning struct {
-	http.ResponseWriter
-	begun func()
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (b *beginning) WriteHeader(code int) {
-	b.begun()
-	b.ResponseWriter.WriteHeader(code)
-}
-
-// Write implements http.ResponseWriter.
-func (b *beginning) Write(p []byte) (int, error) {
-	b.begun()
-	return b.ResponseWriter.Write(p)
-}
-
-// listOrChange answers from what is in the folder now, and brings the folder in line. A change that cannot be written was none.
-func (b *Buckets) listOrChange(r *http.Request) *httptest.ResponseRecorder {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	a := httptest.NewRecorder()
-	err := b.refresh()
-	if err == nil {
-		b.server.HTTPHandler().ServeHTTP(a, r)
-		err = b.keep()
-	}
-	if err != nil {
-		b.server = nil
-		err = errors.Join(err, b.refresh())
-		a = httptest.NewRecorder()
-		apiError(a, http.StatusServiceUnavailable, "backendError", err.Error())
-	}
-	return a
 }
 
 // keep writes the objects that are new or others, and removes the files of those that are gone. b.mu is held.

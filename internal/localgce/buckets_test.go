@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// buckets are served from a folder that has the bucket b, with the calls that tests make.
+// buckets are served from a folder, with the calls that tests make.
 type buckets struct {
 	t           *testing.T
 	folder, url string
@@ -23,9 +23,6 @@ type buckets struct {
 func openBuckets(t *testing.T) buckets {
 	t.Helper()
 	b := buckets{t: t, folder: t.TempDir()}
-	if err := os.Mkdir(b.file(""), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	b.open()
 	return b
 }
@@ -46,7 +43,9 @@ func serve(t *testing.T, h http.Handler) string {
 	return s.URL
 }
 
-func (b *buckets) file(object string) string { return filepath.Join(b.folder, "b", object) }
+func (b *buckets) file(object string) string {
+	return filepath.Join(b.folder, localgce.BucketName, object)
+}
 
 func (b *buckets) plant(object, content string) {
 	b.t.Helper()
@@ -88,8 +87,8 @@ func (b *buckets) holds(object, content string) {
 }
 
 const (
-	objects  = "/storage/v1/b/b/o"
-	upload   = "/upload/storage/v1/b/b/o?uploadType=media&name="
+	objects  = "/storage/v1/b/record/o"
+	upload   = "/upload/storage/v1/b/record/o?uploadType=media&name="
 	ifAbsent = "&ifGenerationMatch=0"
 )
 
@@ -128,12 +127,20 @@ func TestFilesThatSomebodyPlantsAreObjects(t *testing.T) {
 	b.want(412, "", "POST", upload+"a%2Fb"+ifAbsent, "late")
 	b.want(200, `"a/b"`, "GET", objects, "")
 	b.want(200, "planted", "GET", objects+"/a%2Fb?alt=media", "")
+	b.plant("a/b", "planted again")
+	b.want(200, "planted again", "GET", objects+"/a%2Fb?alt=media", "")
 	if err := os.RemoveAll(b.file("a")); err != nil {
 		t.Fatal(err)
 	}
 	if _, list := b.call("GET", objects, ""); strings.Contains(list, "a/b") {
 		t.Errorf("taken away: %s", list)
 	}
+	b.plant("c", "here")
+	b.want(200, "here", "GET", objects+"/c?alt=media", "")
+	if err := os.Remove(b.file("c")); err != nil {
+		t.Fatal(err)
+	}
+	b.want(404, "", "GET", objects+"/c?alt=media", "")
 	b.want(200, "", "POST", upload+"a%2Fb"+ifAbsent, "new")
 	b.holds("a/b", "new")
 	if err := os.Mkdir(filepath.Join(b.folder, "c"), 0o700); err != nil {
@@ -176,7 +183,7 @@ func TestWhatCannotBeReadIsNotAbsent(t *testing.T) {
 func TestAChangeThatCannotBeWrittenIsNone(t *testing.T) {
 	b := openBuckets(t)
 	b.want(200, "", "POST", upload+"a", "one")
-	b.want(503, "write object b/a/b", "POST", upload+"a/b", "two") // a is a file
+	b.want(503, "write object record/a/b", "POST", upload+"a/b", "two") // a is a file
 	b.want(200, "one", "GET", objects+"/a?alt=media", "")
 	b.want(404, "", "GET", objects+"/a%2Fb?alt=media", "")
 	b.want(503, "no file can have that name", "POST", upload+"../a", "out of it")

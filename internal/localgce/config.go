@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http/httptest"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -190,34 +188,12 @@ func (c Config) computeURL() string {
 	return fmt.Sprintf("http://%s:%d/compute/v1/", c.gateway(), servicesPort)
 }
 
-// BucketName is the one bucket of a project.
-const BucketName = "record"
-
 // BucketFolder is where the bucket's objects are, as files of the same names.
 func (c Config) BucketFolder() string { return filepath.Join(c.State, "buckets", BucketName) }
 
 // RecordURL is the bucket as the Cluster document's record.url wants it.
 func (c Config) RecordURL() string {
 	return fmt.Sprintf("gs://%s?endpoint=http://%s:%d", BucketName, c.gateway(), servicesPort)
-}
-
-// ServeBucket serves the bucket while f runs, to this machine alone: for what an operator does before the project is up.
-func (c Config) ServeBucket(f func(recordURL string) error) error {
-	b, err := c.openBucket()
-	if err != nil {
-		return err
-	}
-	server := httptest.NewServer(b)
-	defer server.Close()
-	return f("gs://" + BucketName + "?endpoint=" + server.URL)
-}
-
-// openBucket makes the bucket where it is absent.
-func (c Config) openBucket() (*Buckets, error) {
-	if err := os.MkdirAll(c.BucketFolder(), 0o700); err != nil {
-		return nil, fmt.Errorf("make bucket: %w", err)
-	}
-	return OpenBuckets(filepath.Dir(c.BucketFolder()))
 }
 
 // servicesPort is where the fabric's address serves the Compute API and the bucket.

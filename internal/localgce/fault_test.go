@@ -2,7 +2,6 @@ package localgce_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,48 +11,6 @@ import (
 
 	"github.com/quorate/quorate/internal/localgce"
 )
-
-func TestBindsFail(t *testing.T) {
-	conf := config(t.TempDir(), 19, "a", "b")
-	folder := t.TempDir()
-	if err := os.WriteFile(folder+"/object", []byte("content"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	conf.Binds = append(conf.Binds, localgce.Bind{Host: folder, Guest: "/srv/bucket"})
-	w := start(t, conf)
-	ctx := t.Context()
-	w.refused(`bind fault "dull"`, w.SetBindFault("a", "/srv/bucket", "dull"))
-	w.refused(`"/srv" is no folder that is shown to the vms; there are /srv/bucket`, w.SetBindFault("a", "/srv", "empty"))
-	w.refused("no vm is named", w.SetBindFault("c", "/srv/bucket", "empty"))
-	const read = "cat /srv/bucket/object 2>&1; true"
-	look := func(when, kind, vm, script, want string) {
-		t.Helper()
-		if got := w.must(vm, script); !strings.Contains(got, want) || want == "" && got != "" {
-			t.Errorf("%s %s: %q, want %q", kind, when, got, want)
-		}
-	}
-	for kind, see := range map[string][2]string{
-		"unreadable": {read, "Transport endpoint is not connected"},
-		"empty":      {"ls -A /srv/bucket", ""},
-		"hang":       {"timeout -s KILL 0.2 cat /srv/bucket/object 2>&1; echo $?", "137"},
-		"readonly":   {"touch /srv/bucket/x 2>&1; true", "Read-only file system"},
-	} {
-		w.do(w.SetBindFault("a", "/srv/bucket", kind))
-		look("while it runs", kind, "a", see[0], see[1])
-		look("at another VM", kind, "b", read, "content")
-		w.do(w.KillVM(ctx, "a"))
-		w.do(w.StartVM(ctx, "a"))
-		look("after a boot", kind, "a", see[0], see[1])
-		w.do(w.SetBindFault("a", "/srv/bucket", ""))
-		look("healed", kind, "a", read+"; touch /srv/bucket/new && rm /srv/bucket/new && echo writes", "content")
-		look("healed", kind, "a", "touch /srv/bucket/new && rm /srv/bucket/new && echo writes", "writes")
-	}
-	w.do(w.SetBindFault("", "/srv/bucket", "unreadable"))
-	look("for all", "unreadable", "b", read, "not connected")
-	w.do(w.SetBindFault("", "/srv/bucket", ""))
-	look("for all", "healed", "b", read, "content")
-	w.do(w.SetBindFault("", "/srv/bucket", "hang")) // and down with it
-}
 
 func TestNameServersAreSilent(t *testing.T) {
 	w := start(t, config(t.TempDir(), 27, "a", "b"))

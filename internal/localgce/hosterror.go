@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -17,8 +16,7 @@ type HostError struct {
 	// reads. Copy: the successor gets a copy as of that moment with the same id, and the former boot goes on writing to
 	// its own.
 	Disk string
-	// HideRecord takes the folders of Config.Binds that can be written to, such as the record's, away from the former
-	// boot: every access fails.
+	// HideRecord takes the bucket away from the former boot, which else still reaches it, and nothing else of the network.
 	HideRecord bool
 }
 
@@ -47,8 +45,8 @@ func (p *Project) loseHost(ctx context.Context, v *vm, h HostError) error {
 	}
 	disk, former := v.Disk, v.Disk
 	err := error(nil)
-	if h.HideRecord {
-		err = p.hideBinds(v)
+	if !h.HideRecord {
+		err = p.serveBucketTo(ctx, v)
 	}
 	switch {
 	case err != nil:
@@ -68,17 +66,13 @@ func (p *Project) loseHost(ctx context.Context, v *vm, h HostError) error {
 	})
 }
 
-// hideBinds makes each folder that the VM may write to unreadable, whatever else it was made. v.ops is held.
-func (p *Project) hideBinds(v *vm) error {
-	for _, b := range p.conf.Binds {
-		if info, err := os.Stat(b.Host); err != nil || !info.IsDir() || b.ReadOnly {
-			continue
-		}
-		if err := p.changeBind(v, b.Guest, "unreadable"); err != nil {
-			return err
-		}
+// serveBucketTo gives a VM that is off the network the gateway's address for itself, and the bucket there. v.ops is held.
+func (p *Project) serveBucketTo(ctx context.Context, v *vm) error {
+	gateway := p.conf.gateway()
+	if err := ipBatch(ctx, p.names.vm(v.Slot), fmt.Sprintf("addr add %s/32 dev lo", gateway)); err != nil {
+		return err
 	}
-	return nil
+	return p.serveIn(v, v.machine, fmt.Sprintf("%s:%d", gateway, servicesPort), Storage, p.buckets)
 }
 
 // isolate takes a VM's link off the bridge for good: nobody hears it and it hears nobody, its address is free for its

@@ -89,9 +89,6 @@ func (p *Project) DeleteVM(ctx context.Context, name string, withDisk bool) erro
 				return err
 			}
 		}
-		for _, f := range v.binds {
-			f.release()
-		}
 		keep := !withDisk && v.Left == 0
 		err := p.changeCuts(ctx, func() {
 			v.status = statusDeleted

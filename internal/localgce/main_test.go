@@ -103,10 +103,10 @@ func tinyAgent() {
 		os.Exit(1)
 	}
 	server.StartTLS()
-	fmt.Println("the tiny agent is ready")
-	notify("READY=1\nSTATUS=all is well")
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
+	fmt.Println("the tiny agent is ready")
+	notify("READY=1\nSTATUS=all is well")
 	for {
 		select {
 		case <-term:

@@ -58,7 +58,7 @@ func (o *order) fields() *flag.FlagSet {
 	f.BoolVar(&o.withDisk, "with-disk", false, "with the data disk")
 	f.BoolVar(&o.leaveRunning, "leave-running", false,
 		"the former VM runs on as NAME.1 with its address and disk, unknown to the Compute API; it needs an address")
-	f.BoolVar(&o.hideRecord, "hide-record", false, "the former boot does not reach the folders that are shown to it")
+	f.BoolVar(&o.hideRecord, "hide-record", false, "the former boot does not reach the bucket either")
 	f.BoolVar(&o.oneWay, "one-way", false, "only what the first sends to the second")
 	f.BoolVar(&o.sameID, "same-id", false, "roll the disk back in place; without it the disk is another, as on GCE")
 	f.BoolVar(&o.detached, "detached", false, "the disks of VMs that are absent are attached to nobody")

@@ -25,7 +25,7 @@ type machine struct {
 	disk     *loop
 	stall    *stall // nil but while the data disk takes no writes
 	metadata *MetadataServer
-	server   *http.Server
+	servers  []*http.Server // of what it alone is served
 }
 
 // powerOn boots a VM. What it acquired is released again if it fails. v.ops is held.
@@ -87,24 +87,30 @@ func (p *Project) boot(ctx context.Context, v *vm, m *machine) error {
 
 // serveMetadata opens the VM's 169.254.169.254.
 func (p *Project) serveMetadata(v *vm, m *machine) error {
-	var listener net.Listener
-	err := inNamespace(p.names.vm(v.Slot), func() (err error) {
-		listener, err = net.Listen("tcp4", metadataAddress+":80")
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("open the metadata server: %w", err)
-	}
 	p.mu.Lock()
 	m.metadata = NewMetadataServer(p.instance(v))
 	p.mu.Unlock()
+	return p.serveIn(v, m, metadataAddress+":80", Metadata, m.metadata)
+}
+
+// serveIn serves one of Google's services inside a VM's network namespace, to that VM alone.
+func (p *Project) serveIn(v *vm, m *machine, address string, s Service, h http.Handler) error {
+	var listener net.Listener
+	err := inNamespace(p.names.vm(v.Slot), func() (err error) {
+		listener, err = net.Listen("tcp4", address)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("open the %s server: %w", s, err)
+	}
 	who := func(*http.Request) string {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return v.key()
 	}
-	m.server = &http.Server{Handler: p.faults.before(Metadata, who, m.metadata), ReadHeaderTimeout: 10 * time.Second}
-	p.tasks.Go(func() { _ = m.server.Serve(listener) }) // ends with Close
+	server := &http.Server{Handler: p.faults.before(s, who, h), ReadHeaderTimeout: 10 * time.Second}
+	m.servers = append(m.servers, server)
+	p.tasks.Go(func() { _ = server.Serve(listener) }) // ends with Close
 	return nil
 }
 
@@ -142,8 +148,8 @@ func (p *Project) release(ctx context.Context, v *vm) error {
 	if m.stall != nil {
 		errs = append(errs, m.stall.end())
 	}
-	if m.server != nil {
-		_ = m.server.Close()
+	for _, s := range m.servers {
+		_ = s.Close()
 	}
 	if m.lifeline != nil {
 		m.lifeline.Close()

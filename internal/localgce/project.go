@@ -88,7 +88,7 @@ func (p *Project) bringUp(ctx context.Context) (err error) {
 	if p.depot, err = p.names.openDepot(ctx, p.conf.Reflink); err != nil {
 		return err
 	}
-	if p.buckets, err = p.conf.openBucket(); err != nil {
+	if p.buckets, err = OpenBuckets(filepath.Dir(p.conf.BucketFolder())); err != nil {
 		return err
 	}
 	if err := p.loadVMs(); err != nil {
@@ -214,9 +214,6 @@ func (p *Project) Close(ctx context.Context) error {
 		group.Go(func() error {
 			v.ops.Lock()
 			defer v.ops.Unlock()
-			for _, f := range v.binds {
-				f.release()
-			}
 			if v.machine == nil {
 				return nil
 			}

@@ -113,7 +113,7 @@ func (p *Project) succeed(ctx context.Context, v *vm, r Recreation) error {
 
 // successor is a VM that is off and has another's place, but nothing on the machine yet. v.ops is held.
 func (p *Project) successor(v *vm) *vm {
-	return &vm{status: statusTerminated, link: v.link, nameless: v.nameless, binds: v.copyBinds()}
+	return &vm{status: statusTerminated, link: v.link, nameless: v.nameless}
 }
 
 // follow makes the VM one that was left running, and starts its successor; change says what else is different. v.ops is

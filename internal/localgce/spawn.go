@@ -29,12 +29,7 @@ func (p *Project) spawn(v *vm, m *machine) error {
 		return fmt.Errorf("open the log: %w", err)
 	}
 	defer log.Close()
-	faults, faultFiles, err := v.bootFaults(faultFD)
-	defer closeFiles(faultFiles)
-	if err != nil {
-		return err
-	}
-	spec, err := p.specFile(v, m, faults)
+	spec, err := p.specFile(v, m)
 	if err != nil {
 		return err
 	}
@@ -51,7 +46,7 @@ func (p *Project) spawn(v *vm, m *machine) error {
 	}
 	defer reportEnd.Close()
 	cmd := initCommand(cgroup, log)
-	cmd.Stdin, cmd.ExtraFiles = stdin, append([]*os.File{spec, reportEnd}, faultFiles...) // specFD, reportFD, faultFD
+	cmd.Stdin, cmd.ExtraFiles = stdin, []*os.File{spec, reportEnd} // specFD, reportFD
 	if err := inNamespace(p.names.vm(v.Slot), cmd.Start); err != nil {
 		reports.Close()
 		return fmt.Errorf("start init: %w", err)
@@ -75,12 +70,12 @@ func initCommand(cgroup, log *os.File) *exec.Cmd {
 }
 
 // specFile hands the boot's specification over in memory, so that there is no file to clean up.
-func (p *Project) specFile(v *vm, m *machine, faults []guestFault) (*os.File, error) {
+func (p *Project) specFile(v *vm, m *machine) (*os.File, error) {
 	spec := bootSpec{
 		Name: v.Name, Zone: v.Zone,
 		BootID: uuid.NewString(), MachineID: strings.ReplaceAll(uuid.NewString(), "-", ""),
 		Scratch: p.names.scratch(v.Slot), Loop: m.disk.device,
-		Logs: p.names.vmLogFolder(v.key()), Binds: p.conf.Binds, Faults: faults, Agent: p.conf.Agent,
+		Logs: p.names.vmLogFolder(v.key()), Binds: p.conf.Binds, Agent: p.conf.Agent,
 	}
 	fd, err := unix.MemfdCreate("localgce-spec", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -100,8 +100,6 @@ var verbs = []verb{
 		})},
 	{"fault/names", "[vm kind]", "make the name server " + NameServerSilent + "; without a kind it says as ever, at once, that there is none",
 		act(func(ctx context.Context, p *Project, o *order) error { return p.SetNameServerFault(ctx, o.vm, o.kind) })},
-	{"fault/bind", "path [vm kind]", "make a shown folder fail: " + listed(bindFaults),
-		act(func(_ context.Context, p *Project, o *order) error { return p.SetBindFault(o.vm, o.path, o.kind) })},
 }
 
 // act is a verb that says nothing; toVM is one that needs to know the VM alone.

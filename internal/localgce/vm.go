@@ -26,7 +26,6 @@ type vm struct {
 	status   string
 	frozen   bool
 	link     Link
-	binds    []*bindFault // guarded by ops alone
 	cut      bool
 	promised netip.Addr // its next address, while it is recreated
 	event    string     // maintenance-event; NONE where empty

@@ -54,7 +54,7 @@ type bench struct {
 func (b *bench) newWorld(kind string, n int) (*world, error) {
 	b.count++
 	dir := filepath.Join(b.dir, fmt.Sprintf("%02d-%s-%d", b.count, kind, n))
-	if err := os.MkdirAll(filepath.Join(dir, "bucket"), 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	return &world{dir: dir, n: n, binds: []localgce.Bind{{Host: b.bin, Guest: "/usr/local/bin", ReadOnly: true}}}, nil
@@ -71,14 +71,14 @@ replicas: %d
 endpoint:
   externalIP: %s
 record:
-  url: file:///srv/bucket
+  url: gs://%s?endpoint=http://%s:8080
 seal:
   key: base64key://%s
 compute:
   endpoint: http://%s:8080/compute/v1/
 etcd:
   dataDisk: %s
-`, n, endpoint, base64.URLEncoding.EncodeToString(key), gateway, localgce.DeviceName)
+`, n, endpoint, localgce.BucketName, gateway, base64.URLEncoding.EncodeToString(key), gateway, localgce.DeviceName)
 	return text, nil
 }
 
@@ -92,23 +92,27 @@ func (b *bench) quorateWorld(ctx context.Context, n int) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, bucket := filepath.Join(w.dir, "cluster.yaml"), filepath.Join(w.dir, "bucket")
+	file := filepath.Join(w.dir, "cluster.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	begin := exec.CommandContext(ctx, filepath.Join(b.bin, "quorate"), "record", "init", "--config", file, "--record", "file://"+bucket,
+	url, stop, err := localgce.ServeBuckets(filepath.Dir(w.conf().BucketFolder()))
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	begin := exec.CommandContext(ctx, filepath.Join(b.bin, "quorate"), "record", "init", "--config", file, "--record", url,
 		"--region", "us-central1", "--project-number", projectNumber)
 	if out, err := begin.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("begin the record: %w: %s", err, out)
 	}
 	w.command = []string{"/usr/local/bin/quorate", "agent"}
-	w.binds = append(w.binds, localgce.Bind{Host: bucket, Guest: "/srv/bucket"})
 	w.attributes = map[string]string{"quorate-cluster": text}
 	return w, nil
 }
 
-// start boots the VMs of the world.
-func (w *world) start(ctx context.Context) (*localgce.Project, error) {
+// conf is the project's.
+func (w *world) conf() localgce.Config {
 	conf := localgce.Config{
 		State: filepath.Join(w.dir, "state"), Cluster: "bench", Subnet: netip.MustParsePrefix(subnet), Endpoint: netip.MustParseAddr(endpoint),
 		DiskSize: w.diskSize, Attributes: w.attributes, Agent: localgce.Agent{Command: w.command}, Binds: w.binds,
@@ -116,5 +120,10 @@ func (w *world) start(ctx context.Context) (*localgce.Project, error) {
 	for _, p := range places[:w.n] {
 		conf.VMs = append(conf.VMs, localgce.VMConfig{Name: p.Name, Zone: p.Zone, Address: p.address})
 	}
-	return localgce.Start(ctx, conf)
+	return conf
+}
+
+// start boots the VMs of the world.
+func (w *world) start(ctx context.Context) (*localgce.Project, error) {
+	return localgce.Start(ctx, w.conf())
 }

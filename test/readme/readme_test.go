@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/quorate/quorate/internal/localgce"
 )
 
 // The README is true: its document is valid, its commands exist with the flags that it gives them, and those that need no
@@ -167,10 +169,11 @@ func documentFolder(t *testing.T) string {
 
 func TestTheReadmesOperatorCommandsRun(t *testing.T) {
 	dir := documentFolder(t)
-	bucket := "file://" + filepath.Join(dir, "bucket")
-	if err := os.Mkdir(filepath.Join(dir, "bucket"), 0o700); err != nil {
+	bucket, stop, err := localgce.ServeBuckets(t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer stop()
 	for _, c := range commands(t, "README.md", "operator") {
 		line := words(t, c)
 		if slices.Contains([]string{"record", "pause", "resume", "orders", "snapshot"}, line[1]) {
