@@ -42,9 +42,7 @@ var documentParts = []part{
 	{"endpoint.port", []string{
 		"443", "6443", "1", "65535", "65536", "10259", "10270", "0443", "8443.0", "30000",
 	}, 40, false},
-	{"record.url", []string{
-		"gs://example-prod-1-record", "file:///srv/record", "gs://b?endpoint=http://127.0.0.1:1",
-	}, 100, false},
+	{"record.url", []string{"gs://example-prod-1-record", "gs://b?endpoint=http://127.0.0.1:1"}, 100, false},
 	{"seal.key", []string{"gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k"}, 100, false},
 	{"compute.endpoint", []string{"http://169.254.169.253:8080/compute/v1/"}, 10, false},
 	{"replicas", []string{"1", "3", "7", "8", "2.9"}, 30, false},

@@ -69,7 +69,7 @@ apiVersion: quorate.dev/v1alpha1
 kind: Cluster
 name: ` + testCluster + `
 endpoint: {externalIP: 203.0.113.7}
-record: {url: "file:///nowhere"}
+record: {url: "gs://record?endpoint=http://192.0.2.1"}
 seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
 `)})
 	if err != nil {

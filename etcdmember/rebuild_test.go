@@ -303,10 +303,7 @@ func TestALostObjectIsCreatedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := record.Open("file://"+t.TempDir(), testCluster, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := servedRecord(t, t.TempDir(), testCluster)
 	for range 2 {
 		for _, l := range got.Lost {
 			if err := l.Create(t.Context(), store); err != nil {

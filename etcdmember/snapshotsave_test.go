@@ -19,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -30,6 +31,20 @@ type saving struct {
 	folder string
 	status MemberStatus
 	client *clientv3.Client
+}
+
+// servedRecord is a record whose bucket is served from a folder, without a network.
+func servedRecord(t *testing.T, folder, cluster string) *record.Store {
+	t.Helper()
+	b, err := localgce.OpenBuckets(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := record.Open("gs://"+localgce.BucketName, cluster, b.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
 }
 
 // newSaving starts the member and forms its epoch in the record.
@@ -49,9 +64,7 @@ func newSaving(t *testing.T) *saving {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.client.Close() })
-	if s.store, err = record.Open("file://"+s.folder, "test", nil); err != nil {
-		t.Fatal(err)
-	}
+	s.store = servedRecord(t, s.folder, "test")
 	seeder := record.Seeder{Place: pa, InstanceID: "1"}
 	_, _, err = s.store.CreateClaim(t.Context(), 1, record.Claim{Token: "t", Seeder: seeder, MaxLearners: 4, Source: record.Source{Kind: record.SourceEmpty}})
 	if err != nil {
@@ -85,7 +98,7 @@ func (s *saving) put(n int) (revision int64) {
 
 // stored is the file of a snapshot's database.
 func (s *saving) stored(name string) string {
-	return filepath.Join(s.folder, "test", "snapshots", name+".db.zst")
+	return filepath.Join(s.folder, localgce.BucketName, "test", "snapshots", name+".db.zst")
 }
 
 func TestASnapshotOfARealMemberIsSavedAndVerified(t *testing.T) {
@@ -324,7 +337,7 @@ func TestASavingThatIsEndedLeavesNothing(t *testing.T) {
 			t.Errorf("left %s", e.Name())
 		}
 	}
-	if left, _ := filepath.Glob(filepath.Join(s.folder, "test/snapshots/*/*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(s.folder, localgce.BucketName, "test/snapshots/*/*")); len(left) > 0 {
 		t.Errorf("left %v", left)
 	}
 	if _, err := SaveSnapshot(t.Context(), s.job); err != nil {

@@ -15,7 +15,7 @@ import (
 func TestOnAMasterTheDocumentIsItsOwn(t *testing.T) {
 	run := t.TempDir()
 	document := "apiVersion: quorate.dev/v1alpha1\nkind: Cluster\nname: remembered\nendpoint: {externalIP: 10.240.0.100}\n" +
-		"record: {url: \"file:///srv/bucket\"}\nseal: {key: \"base64key://AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"}\n"
+		"record: {url: \"gs://record?endpoint=http://192.0.2.1\"}\nseal: {key: \"base64key://AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"}\n"
 	b, err := json.Marshal(map[string]any{"self": map[string]any{"instanceID": "100"}, "document": document})
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestOnAMasterTheDocumentIsItsOwn(t *testing.T) {
 			var f clusterFlags
 			cmd := &cobra.Command{}
 			f.add(cmd)
-			if err := cmd.ParseFlags(append(tc.args, "--record", "file:///srv/bucket")); err != nil {
+			if err := cmd.ParseFlags(append(tc.args, "--record", "gs://record?endpoint=http://192.0.2.1")); err != nil {
 				t.Fatal(err)
 			}
 			if tc.args == nil {

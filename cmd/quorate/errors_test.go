@@ -94,10 +94,7 @@ func TestCausesInsideAPhaseKeepTheirCode(t *testing.T) {
 
 func TestTheBundlesErrorsHaveTheirCode(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
-	store, err := record.Open("file://"+dir, "c1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := servedRecord(t, dir, "c1")
 	open := func(key string) *record.Bundles {
 		b, err := record.OpenBundles(store, key)
 		if err != nil {
@@ -108,7 +105,7 @@ func TestTheBundlesErrorsHaveTheirCode(t *testing.T) {
 	if _, _, err := open("base64key://"+strings.Repeat("A", 43)+"=").Create(ctx, 1, []byte("keys")); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = open("base64key://" + strings.Repeat("B", 42) + "A=").Newest(ctx)
+	_, _, err := open("base64key://" + strings.Repeat("B", 42) + "A=").Newest(ctx)
 	if exitCode(err) != exitSeal {
 		t.Errorf("a wrong key: %v: code %d", err, exitCode(err))
 	}

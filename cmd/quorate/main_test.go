@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -25,10 +27,21 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"quorate": main})
 }
 
-// TestScripts runs the command line as a person would; each script is one command's manual.
+// TestScripts runs the command line as a person would; each script is one command's manual. Each folder of a script is a bucket of its name:
+// gs://FOLDER$AT.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			b, err := localgce.OpenBuckets(e.WorkDir)
+			if err != nil {
+				return err
+			}
+			server := httptest.NewServer(b)
+			e.Defer(server.Close)
+			e.Setenv("AT", "?endpoint="+server.URL)
+			return nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "as-nobody": asNobody, "bundle": makeBundle, "agent-answers": agentAnswers, "hold-lock": holdLock, "ended": ended, "snapshot": storeSnapshot, "damage": damage,
 		},

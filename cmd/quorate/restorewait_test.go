@@ -8,17 +8,29 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/record"
 )
 
-// formedRecord is a record in a folder, of a cluster that was formed a day ago and whose member a1 came further a
-// while ago.
-func formedRecord(t *testing.T, ago time.Duration) *record.Store {
+// servedRecord is a record whose bucket is served from a folder, without a network.
+func servedRecord(t *testing.T, folder, cluster string) *record.Store {
 	t.Helper()
-	store, err := record.Open("file://"+t.TempDir(), "demo", nil)
+	b, err := localgce.OpenBuckets(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
+	store, err := record.Open("gs://"+localgce.BucketName, cluster, b.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// formedRecord is a record of a cluster that was formed a day ago and whose member a1 came further a
+// while ago.
+func formedRecord(t *testing.T, ago time.Duration) *record.Store {
+	t.Helper()
+	store := servedRecord(t, t.TempDir(), "demo")
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -26,7 +38,7 @@ func formedRecord(t *testing.T, ago time.Duration) *record.Store {
 		}
 	}
 	began := time.Now().Add(-24 * time.Hour)
-	_, _, err = store.CreateInception(t.Context(), record.Inception{UID: "u", Name: "demo", ProjectNumber: "1",
+	_, _, err := store.CreateInception(t.Context(), record.Inception{UID: "u", Name: "demo", ProjectNumber: "1",
 		Region: "us-central1", Time: began})
 	must(err)
 	_, _, err = store.CreateClaim(t.Context(), 1, record.Claim{Token: "t", MaxLearners: 4, Time: began,

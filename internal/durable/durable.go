@@ -8,12 +8,10 @@ package durable
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // tempPrefix marks files that a writer left behind when it died. Nothing reads them; CleanTemp removes them.
@@ -21,18 +19,13 @@ const tempPrefix = ".durable-"
 
 // WriteFile replaces path by data with the permissions perm, which hold from the first byte on.
 func WriteFile(path string, data []byte, perm fs.FileMode) error {
-	return write(path, bytesOf(data), perm, os.Rename)
+	return write(path, data, perm, os.Rename)
 }
 
 // CreateFile is WriteFile for a file that must not exist: it returns an error that is fs.ErrExist if it does, also when
 // several processes race for the name. One of them wins, because link(2) refuses an existing name.
 func CreateFile(path string, data []byte, perm fs.FileMode) error {
-	return CreateFileFrom(path, perm, bytesOf(data))
-}
-
-// CreateFileFrom is CreateFile for data of any size: fill writes it, once, and an error of fill leaves no file.
-func CreateFileFrom(path string, perm fs.FileMode, fill func(io.Writer) error) error {
-	return write(path, fill, perm, func(temp, path string) error {
+	return write(path, data, perm, func(temp, path string) error {
 		if err := os.Link(temp, path); err != nil {
 			return err
 		}
@@ -40,15 +33,7 @@ func CreateFileFrom(path string, perm fs.FileMode, fill func(io.Writer) error) e
 	})
 }
 
-// bytesOf fills a file with bytes that are in memory.
-func bytesOf(data []byte) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	}
-}
-
-func write(path string, fill func(io.Writer) error, perm fs.FileMode, place func(temp, path string) error) (err error) {
+func write(path string, data []byte, perm fs.FileMode, place func(temp, path string) error) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, tempPrefix+filepath.Base(path)+"-") // 0600 from the first byte
 	if err != nil {
@@ -61,7 +46,7 @@ func write(path string, fill func(io.Writer) error, perm fs.FileMode, place func
 			err = fmt.Errorf("write %s: %w", path, err)
 		}
 	}()
-	if err := fill(f); err != nil {
+	if _, err := f.Write(data); err != nil {
 		return err
 	}
 	if err := f.Chmod(perm); err != nil {
@@ -103,14 +88,7 @@ func Rename(from, to string) error {
 }
 
 // CleanTemp removes what writers that died left in a folder. Call it where no writer can be at work.
-func CleanTemp(dir string) error { return cleanTemp(dir, func(fs.FileInfo) bool { return true }) }
-
-// CleanTempBefore is CleanTemp for a folder where writers may be at work: what was written to since a moment stays.
-func CleanTempBefore(dir string, before time.Time) error {
-	return cleanTemp(dir, func(f fs.FileInfo) bool { return f.ModTime().Before(before) })
-}
-
-func cleanTemp(dir string, dead func(fs.FileInfo) bool) error {
+func CleanTemp(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("clean folder: %w", err)
@@ -119,11 +97,7 @@ func cleanTemp(dir string, dead func(fs.FileInfo) bool) error {
 		if !strings.HasPrefix(e.Name(), tempPrefix) {
 			continue
 		}
-		info, err := e.Info()
-		if err == nil && dead(info) {
-			err = os.Remove(filepath.Join(dir, e.Name()))
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("clean folder: %w", err)
 		}
 	}

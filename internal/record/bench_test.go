@@ -4,10 +4,7 @@ import "testing"
 
 // BenchmarkViewUnchanged is what each look at a record that did not change costs: a boot that waits takes ten a second.
 func BenchmarkViewUnchanged(b *testing.B) {
-	s, err := Open("file://"+b.TempDir(), "c1", nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := openStore(b, newServed(b).url())
 	write(b, s, fullView())
 	if _, err := s.View(b.Context()); err != nil { // the first look reads every object
 		b.Fatal(err)

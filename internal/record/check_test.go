@@ -36,7 +36,7 @@ func worst(findings []Finding) (out []Finding) {
 }
 
 func TestCheckOfAWholeRecord(t *testing.T) {
-	eachDriver(t, func(t *testing.T, url string) {
+	eachBucket(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		v := fullView()
 		v.Replicas[placeB] = v.Replicas[placeB][:1] // without its gap

@@ -17,15 +17,15 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// eachDriver runs one test against every place that a record can be in.
-func eachDriver(t *testing.T, test func(t *testing.T, url string)) {
-	t.Run("folder", func(t *testing.T) { test(t, "file://"+t.TempDir()) })
+// eachBucket runs one test against a bucket in memory and one that a local project serves.
+func eachBucket(t *testing.T, test func(t *testing.T, url string)) {
 	t.Run("bucket", func(t *testing.T) { test(t, newBucket(t).url) })
+	t.Run("local project", func(t *testing.T) { url, _ := localBucket(t); test(t, url) })
 }
 
-// eachDriverAndFailing runs it against a bucket that fails, too.
-func eachDriverAndFailing(t *testing.T, test func(t *testing.T, url string)) {
-	eachDriver(t, test)
+// eachBucketAndFailing runs it against a bucket that fails, too.
+func eachBucketAndFailing(t *testing.T, test func(t *testing.T, url string)) {
+	eachBucket(t, test)
 	t.Run("bucket that fails", func(t *testing.T) {
 		b := newBucket(t)
 		b.plan = sevenths
@@ -47,7 +47,7 @@ func testClaim(name, token string) Claim {
 }
 
 func TestDriverContract(t *testing.T) {
-	eachDriverAndFailing(t, func(t *testing.T, url string) {
+	eachBucketAndFailing(t, func(t *testing.T, url string) {
 		ctx, d := t.Context(), openStore(t, url).driver
 		if entries, err := d.list(ctx); err != nil || len(entries) != 0 {
 			t.Fatalf("a record that was never written to: %v, %v: want an empty listing", entries, err)
@@ -90,7 +90,7 @@ func TestDriverContract(t *testing.T) {
 
 // A mark is read again only where its stamp says so: also where it is as long as before and both were written in one moment.
 func TestEveryOverwritingShows(t *testing.T) {
-	eachDriver(t, func(t *testing.T, url string) {
+	eachBucket(t, func(t *testing.T, url string) {
 		s, reader := openStore(t, url), openStore(t, url)
 		for n := range uint64(30) {
 			if err := s.WriteMark(t.Context(), Mark{MemberID: 1, Epoch: 1, Applied: 100 + n}); err != nil {
@@ -106,11 +106,8 @@ func TestEveryOverwritingShows(t *testing.T) {
 // TestClaimRaceOfProcesses is the reason for the whole package.
 func TestClaimRaceOfProcesses(t *testing.T) {
 	const racers = 8
-	eachDriverAndFailing(t, func(t *testing.T, url string) {
-		races := uint64(12)
-		if strings.HasPrefix(url, "file:") {
-			races = 100 // the window of a driver that looks before it renames is some microseconds wide
-		}
+	eachBucketAndFailing(t, func(t *testing.T, url string) {
+		const races = 12
 		var all []*racingProcess
 		for n := range racers {
 			all = append(all, startRacer(t, url, fmt.Sprintf("m%d", n)))
@@ -283,7 +280,7 @@ func TestNobodyWinsWithoutAnAnswer(t *testing.T) {
 
 func TestOrdersGivenAtOnceGetDistinctNumbers(t *testing.T) {
 	const writers = 12
-	eachDriver(t, func(t *testing.T, url string) {
+	eachBucket(t, func(t *testing.T, url string) {
 		numbers := make([]uint64, writers)
 		var group sync.WaitGroup
 		for n := range writers {

@@ -30,8 +30,6 @@ type driver interface {
 	readStream(ctx context.Context, key string) (io.ReadCloser, error)
 	// deleteSnapshot removes an object under snapshots/, and refuses any other. One that is not there is no error.
 	deleteSnapshot(ctx context.Context, key string) error
-	// sweep removes what writers that died before a moment left under snapshots/ without making an object of it.
-	sweep(ctx context.Context, before time.Time) error
 	// guards reports what protects the objects from being deleted, as far as that can be told.
 	guards(ctx context.Context) []Finding
 	// where spells a key with its place, for messages.
@@ -43,9 +41,6 @@ type entry struct {
 	key string
 	// stamp changes when the object is written again.
 	stamp string
-	// young says that it may not: the object was written so short a while before the listing that the place could give the same stamp to what
-	// overwrites it. Only marks are overwritten.
-	young bool
 	// written is when the object was written, by the place's own clock; zero: it does not say.
 	written time.Time
 }

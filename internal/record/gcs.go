@@ -237,6 +237,3 @@ func (g *gcs) deleteSnapshot(ctx context.Context, key string) error {
 	})
 	return err
 }
-
-// sweep has nothing to do: an upload that was not finished is no object, and the bucket forgets it after a week.
-func (g *gcs) sweep(context.Context, time.Time) error { return nil }

@@ -54,7 +54,6 @@ func steady(all []entry) []entry {
 		switch {
 		case k.kind == markObject || k.kind == probeObject:
 		case !k.isSnapshot():
-			e.young = false // time passing changes nothing
 			now = append(now, e)
 		case k.epoch != last: // a listing is sorted, so the snapshots of an epoch stand together
 			now = append(now, entry{key: fmt.Sprintf("%s%d/", snapshotsFolder, k.epoch)})

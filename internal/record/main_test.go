@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -21,13 +20,13 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "racer":
 		racer(os.Args[1], os.Args[2])
-	case "crasher":
-		crasher(os.Args[1])
+	case "bucket":
+		bucketServer(os.Args[1], os.Args[2])
 	}
 }
 
 // process starts the test binary in a role.
-func process(t *testing.T, role string, args ...string) *exec.Cmd {
+func process(t testing.TB, role string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -50,7 +49,7 @@ func hurry(s *Store) *Store {
 	return s
 }
 
-func openStore(t *testing.T, url string) *Store {
+func openStore(t testing.TB, url string) *Store {
 	t.Helper()
 	s, err := Open(url, "c1", nil)
 	if err != nil {
@@ -105,18 +104,4 @@ func raceOnce(s *Store, epoch uint64, name string) (r raceResult) {
 		r.Errors = append(r.Errors, err.Error())
 	}
 	return r
-}
-
-// crasher writes a large object with a file size limit in the way: the kernel stops it in the middle of the write.
-func crasher(url string) {
-	limit := uint64(64 << 10)
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
-		die(err)
-	}
-	s, err := Open(url, "c1", nil)
-	if err != nil {
-		die(err)
-	}
-	_, _, err = s.CreateSealed(context.Background(), 1, make([]byte, maxSealed))
-	die(fmt.Errorf("create: %w", err))
 }

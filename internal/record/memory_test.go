@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 )
 
 // memory is a driver in memory that counts its calls, keeps the write-once rule by itself, and does what a test tells it to
@@ -130,8 +129,6 @@ func (m *memory) deleteSnapshot(_ context.Context, key string) error {
 	m.remove(key)
 	return onlySnapshots(key)
 }
-
-func (m *memory) sweep(context.Context, time.Time) error { return nil }
 
 func (m *memory) guards(context.Context) []Finding { return nil }
 func (m *memory) where(key string) string          { return "memory:" + key }

@@ -6,7 +6,7 @@
 //	                        |                                 |
 //	Store    create if absent, read back, compare    list until stable, read what is new
 //	                        |                                 |
-//	driver   folder: fsync + link(2)            gs: ifGenerationMatch=0, retried here and nowhere else
+//	driver         a bucket: ifGenerationMatch=0, retried here and nowhere else
 //
 // Guarantees:
 //   - An object but a mark is created or it is not: it is never overwritten, and nothing but a snapshot is ever deleted.
@@ -29,7 +29,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path"
 	"strings"
 	"sync"
 )
@@ -55,12 +54,11 @@ type cached struct {
 	value any
 }
 
-// Open opens the record of a cluster in gs://BUCKET[/PREFIX] or file:///FOLDER. It only looks at the form of its
-// arguments: it asks no server and reads no folder, so that an agent can be restarted while the record is out of reach.
-// That is the first call's error then, and View's or Check's are the ones made for people.
+// Open opens the record of a cluster in gs://BUCKET[/PREFIX]. It only looks at the form of its arguments and asks no
+// server, so that an agent can be restarted while the record is out of reach. That is the first call's error then, and
+// View's or Check's are the ones made for people.
 //
-// The folder must exist and be on a local file system; `<cluster>/` below it is made when the first object is. A bucket is
-// reached by client, which adds what authorizes a request, follows no redirect, and decides what a server that is not
+// The bucket is reached by client, which adds what authorizes a request, follows no redirect, and decides what a server that is not
 // Google's is sent; nil adds nothing. With ?endpoint=http://ADDRESS another server that speaks GCS's API is asked in
 // Google's place.
 func Open(recordURL, cluster string, client *http.Client) (*Store, error) {
@@ -70,50 +68,26 @@ func Open(recordURL, cluster string, client *http.Client) (*Store, error) {
 	if client == nil {
 		client = http.DefaultClient
 	}
-	d, err := openDriver(recordURL, cluster, client)
+	d, err := openBucket(recordURL, cluster, client)
 	if err != nil {
 		return nil, fmt.Errorf("open record %q: %w", recordURL, err)
 	}
 	return &Store{driver: d, cluster: cluster, client: client, cache: map[string]cached{}}, nil
 }
 
-// openDriver picks the driver by the URL's scheme.
-func openDriver(recordURL, cluster string, client *http.Client) (driver, error) {
+// openBucket checks a bucket's URL.
+func openBucket(recordURL, cluster string, client *http.Client) (driver, error) {
 	u, err := url.Parse(recordURL)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if u.User != nil || u.Fragment != "" {
-		return nil, errors.New("a user or a fragment has no meaning here: want gs://BUCKET[/PREFIX] or file:///FOLDER")
-	}
-	switch u.Scheme {
-	case "file":
-		return openFolder(u, cluster)
-	case "gs":
-		return openGCS(u, cluster, client)
-	case "":
-		return nil, errors.New("no scheme: want gs://BUCKET[/PREFIX] or file:///FOLDER")
-	}
-	return nil, fmt.Errorf("scheme %q is not known: want gs://BUCKET[/PREFIX] or file:///FOLDER", u.Scheme)
-}
-
-// openFolder checks a file URL.
-func openFolder(u *url.URL, cluster string) (driver, error) {
-	if u.Host != "" {
-		return nil, fmt.Errorf("%q stands where a host would: a folder has three slashes, file:///%s%s", u.Host, u.Host, u.Path)
-	}
-	if u.RawQuery != "" {
-		return nil, fmt.Errorf("query %q: a folder takes none", u.RawQuery)
-	}
-	if u.Path == "" || !path.IsAbs(u.Path) {
-		return nil, errors.New("no folder: want file:///FOLDER")
-	}
-	return &folder{root: path.Clean(u.Path), cluster: cluster}, nil
-}
-
-// openGCS checks a gs URL.
-func openGCS(u *url.URL, cluster string, client *http.Client) (driver, error) {
-	if u.Host == "" {
+	case u.Scheme == "":
+		return nil, errors.New("no scheme: want gs://BUCKET[/PREFIX]")
+	case u.Scheme != "gs":
+		return nil, fmt.Errorf("scheme %q is not known: want gs://BUCKET[/PREFIX]", u.Scheme)
+	case u.User != nil || u.Fragment != "":
+		return nil, errors.New("a user or a fragment has no meaning here: want gs://BUCKET[/PREFIX]")
+	case u.Host == "":
 		return nil, errors.New("no bucket: want gs://BUCKET[/PREFIX]")
 	}
 	query := u.Query()
@@ -133,5 +107,5 @@ func openGCS(u *url.URL, cluster string, client *http.Client) (driver, error) {
 	return newGCS(u.Host, prefix+cluster+"/", endpoint, client)
 }
 
-// String names the place of the record, for messages: gs://BUCKET/PREFIX/CLUSTER/ or FOLDER/CLUSTER/.
+// String names the place of the record, for messages: gs://BUCKET/PREFIX/CLUSTER/.
 func (s *Store) String() string { return s.driver.where("") }

@@ -22,31 +22,27 @@ import (
 
 func TestOpenExplainsWhatIsWrongWithTheURL(t *testing.T) {
 	for url, want := range map[string]string{
-		"":                                  "no scheme",
-		"bucket":                            "no scheme",
-		"/var/lib/record":                   "no scheme",
-		"s3://bucket":                       `scheme "s3" is not known`,
-		"mem://":                            `scheme "mem" is not known`,
-		"http://x/y":                        `scheme "http" is not known`,
-		"gs://":                             "no bucket",
-		"gs:///x":                           "no bucket",
-		"gs://b?anonymous=true":             `query parameter "anonymous" is not known`,
-		"gs://b?endpoint=localhost":         `endpoint "localhost"`,
-		"gs://user@b":                       "a user or a fragment",
-		"gs://b#x":                          "a user or a fragment",
-		"file://var/lib/record":             "file:///var/lib/record",
-		"file://":                           "no folder",
-		"file:var":                          "no folder",
-		"file:///x?create_dir=true":         "a folder takes none",
-		"gs://b\x00":                        "invalid control character",
-		"file:///x?endpoint=http://1.2.3.4": "a folder takes none",
+		"":                          "no scheme",
+		"bucket":                    "no scheme",
+		"/var/lib/record":           "no scheme",
+		"s3://bucket":               `scheme "s3" is not known`,
+		"mem://":                    `scheme "mem" is not known`,
+		"http://x/y":                `scheme "http" is not known`,
+		"gs://":                     "no bucket",
+		"gs:///x":                   "no bucket",
+		"gs://b?anonymous=true":     `query parameter "anonymous" is not known`,
+		"gs://b?endpoint=localhost": `endpoint "localhost"`,
+		"gs://user@b":               "a user or a fragment",
+		"gs://b#x":                  "a user or a fragment",
+		"file:///var/lib/record":    `scheme "file" is not known`,
+		"gs://b\x00":                "invalid control character",
 	} {
 		if _, err := Open(url, "c1", nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open(%q): %v: want an error that says %q", url, err, want)
 		}
 	}
 	for _, cluster := range []string{"", "a/b", "..", ".x", "a b"} {
-		if _, err := Open("file:///x", cluster, nil); err == nil {
+		if _, err := Open("gs://b", cluster, nil); err == nil {
 			t.Errorf("Open accepts the cluster name %q", cluster)
 		}
 	}
@@ -54,11 +50,9 @@ func TestOpenExplainsWhatIsWrongWithTheURL(t *testing.T) {
 
 func TestStoreNamesItsPlace(t *testing.T) {
 	for url, want := range map[string]string{
-		"gs://b":            "gs://b/c1/",
-		"gs://b/":           "gs://b/c1/",
-		"gs://b/p/q/":       "gs://b/p/q/c1/",
-		"file:///var/rec/":  "/var/rec/c1/",
-		"file:///var/a/../": "/var/c1/",
+		"gs://b":      "gs://b/c1/",
+		"gs://b/":     "gs://b/c1/",
+		"gs://b/p/q/": "gs://b/p/q/c1/",
 	} {
 		s, err := Open(url, "c1", nil)
 		if err != nil || s.String() != want {
@@ -67,95 +61,18 @@ func TestStoreNamesItsPlace(t *testing.T) {
 	}
 }
 
-func TestFolderThatCannotBeReadIsNotAnEmptyRecord(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "full"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "full", "c1"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]string{
-		dir + "/absent":    "folder " + dir + "/absent does not exist: create it (mkdir -p " + dir + "/absent)",
-		file:               file + " is not a folder",
-		file + "/below":    "not a directory",
-		dir + "/full":      dir + "/full/c1 is not a folder",
-		dir + "/a/b/c/d/e": "does not exist",
-	} {
-		s := openStore(t, "file://"+path)
-		_, viewErr := s.View(t.Context())
-		_, _, createErr := s.CreateInception(t.Context(), Inception{UID: "u", Name: "c1"})
-		if viewErr == nil || !strings.Contains(viewErr.Error(), want) {
-			t.Errorf("%s: View: %v: want %q", path, viewErr, want)
-		}
-		if createErr == nil || strings.Contains(createErr.Error(), "unknown") {
-			t.Errorf("%s: create: %v: want that there is no inception", path, createErr)
-		}
-		if f := s.Check(t.Context()); f[0].Level != Fail || f[0].Subject != "reach" {
-			t.Errorf("%s: Check: %v", path, f)
-		}
-	}
-}
-
-func TestFileInAFoldersPlaceIsNotAnEmptyRecord(t *testing.T) {
+func TestAnObjectInAFoldersPlaceIsNotAnEmptyRecord(t *testing.T) {
 	for _, path := range []string{"epochs", "epochs/1", "replicas", "orders"} {
-		dir := t.TempDir()
-		if err := os.MkdirAll(filepath.Join(dir, "c1", filepath.Dir(path)), 0o700); err != nil {
+		url, folder := localBucket(t)
+		if err := os.MkdirAll(filepath.Join(folder, filepath.Dir(path)), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "c1", path), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, path), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if v, err := openStore(t, "file://"+dir).View(t.Context()); err == nil || !strings.Contains(err.Error(), "/c1/"+path+" is an object where") {
+		if v, err := openStore(t, url).View(t.Context()); err == nil || !strings.Contains(err.Error(), "/c1/"+path+" is an object where") {
 			t.Errorf("%s: %+v, %v", path, v, err)
 		}
-	}
-}
-
-func TestFolderKeepsItsFilesToRoot(t *testing.T) {
-	dir := t.TempDir()
-	write(t, openStore(t, "file://"+dir), fullView())
-	err := filepath.WalkDir(filepath.Join(dir, "c1"), func(name string, d os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil && info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s has mode %v", name, info.Mode())
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestCrashInTheMiddleOfACreate stops a process while it writes an object: the object does not exist, and what is left of it
-// disturbs nobody.
-func TestCrashInTheMiddleOfACreate(t *testing.T) {
-	dir := t.TempDir()
-	cmd := process(t, "crasher", "file://"+dir)
-	cmd.Stderr = nil
-	if err := cmd.Run(); err == nil {
-		t.Fatal("the process wrote 1 MiB against a limit of 64 KiB")
-	}
-	s := openStore(t, "file://"+dir)
-	if v, err := s.View(t.Context()); err != nil || v.Bundle != 0 {
-		t.Fatalf("bundle generation %d, %v: want none", v.Bundle, err)
-	}
-	half := filepath.Join(dir, "c1/bundle/.durable-1.sealed-123") // as a power cut leaves it: nobody removed it
-	if err := os.WriteFile(half, []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if entries, err := s.driver.list(t.Context()); err != nil || len(entries) != 0 {
-		t.Fatalf("list: %v, %v: want nothing", entries, err)
-	}
-	if _, won, err := s.CreateSealed(t.Context(), 1, []byte("whole")); err != nil || !won {
-		t.Fatalf("won %v, %v", won, err)
 	}
 }
 

@@ -9,11 +9,8 @@ import (
 
 // A confirmation without its incarnation fails a View, which decides, and is told by Remains, which brings it back.
 func TestAnOrphanFailsAViewAndIsFoundInTheRemains(t *testing.T) {
-	dir := t.TempDir()
-	s, err := Open("file://"+dir, "c1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	url, folder := localBucket(t)
+	s := openStore(t, url)
 	for _, i := range []Incarnation{incarnation(placeA, 1, 1, true), incarnation(placeB, 1, 1, true)} {
 		if _, _, err := s.CreateIncarnation(t.Context(), i); err != nil {
 			t.Fatal(err)
@@ -22,7 +19,7 @@ func TestAnOrphanFailsAViewAndIsFoundInTheRemains(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Remove(filepath.Join(dir, "c1", "replicas", placeB.String(), "1.json")); err != nil {
+	if err := os.Remove(filepath.Join(folder, "replicas", placeB.String(), "1.json")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.View(t.Context()); err == nil || !strings.Contains(err.Error(), "replicas/z-b.m2/1.json is lost: quorate record rebuild") {
@@ -39,15 +36,12 @@ func TestAnOrphanFailsAViewAndIsFoundInTheRemains(t *testing.T) {
 
 // What cannot be read is no less an error there: a rebuilding that took it for absent would write beside it.
 func TestRemainsAreAsStrictAsAView(t *testing.T) {
-	dir := t.TempDir()
-	s, err := Open("file://"+dir, "c1", nil)
-	if err != nil {
+	url, folder := localBucket(t)
+	s := openStore(t, url)
+	if err := os.MkdirAll(filepath.Join(folder, "epochs", "1"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "c1", "epochs", "1"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "c1", "epochs", "1", "claim.json"), []byte(`{"token":`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "epochs", "1", "claim.json"), []byte(`{"token":`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := s.Remains(t.Context()); err == nil || !strings.Contains(err.Error(), "epochs/1/claim.json") {

@@ -23,7 +23,7 @@ func openBundles(t *testing.T, s *Store, key string) *Bundles {
 }
 
 func TestBundlesKeepWhatWasSealed(t *testing.T) {
-	eachDriver(t, func(t *testing.T, url string) {
+	eachBucket(t, func(t *testing.T, url string) {
 		ctx := t.Context()
 		b := openBundles(t, openStore(t, url), testKey(1))
 		if g, plain, err := b.Newest(ctx); g != 0 || plain != nil || err != nil {
@@ -139,7 +139,7 @@ func TestSealKeyErrorsDoNotHoldTheKey(t *testing.T) {
 }
 
 func TestErrorsSayWhoseFaultTheyAre(t *testing.T) {
-	s, ctx := openStore(t, "file://"+t.TempDir()+"/absent"), t.Context()
+	s, ctx := openStore(t, "gs://b?endpoint=http://127.0.0.1:1"), t.Context()
 	_, viewErr := s.View(ctx)
 	_, _, newestErr := openBundles(t, s, testKey(1)).Newest(ctx)
 	_, _, createErr := s.CreateInception(ctx, Inception{UID: "u", Name: "c1"})

@@ -16,7 +16,7 @@ func (s *Store) DeleteSnapshot(ctx context.Context, name string) error {
 	return nil
 }
 
-// SweepSnapshots removes what savers that died before a moment left: databases without .json, the reverse, and unfinished files. It
+// SweepSnapshots removes what savers that died before a moment left: databases without .json, and the reverse. It
 // returns how many objects it removed. The moment must be longer ago than any saving takes.
 func (s *Store) SweepSnapshots(ctx context.Context, before time.Time) (removed int, err error) {
 	entries, err := s.list(ctx)
@@ -39,9 +39,6 @@ func (s *Store) SweepSnapshots(ctx context.Context, before time.Time) (removed i
 			return removed, markRecord(fmt.Errorf("delete %s: %w", s.driver.where(e.key), err))
 		}
 		removed++
-	}
-	if err := s.driver.sweep(ctx, before); err != nil {
-		return removed, markRecord(fmt.Errorf("clear what is unfinished in %s: %w", s.driver.where(snapshotsFolder), err))
 	}
 	return removed, nil
 }

@@ -43,10 +43,7 @@ func benchDatabase(b *testing.B) *os.File {
 func BenchmarkSnapshot(b *testing.B) {
 	db := benchDatabase(b)
 	dir := b.TempDir()
-	s, err := Open("file://"+dir, "c1", nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := openStore(b, newServed(b).url())
 	copied := func() time.Duration {
 		begin := time.Now()
 		if err := plainCopy(db, filepath.Join(dir, "copy")); err != nil {
@@ -70,6 +67,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		grown := watchHeap(b)
 		for b.Loop() {
 			n++
+			var err error
 			if made, err = s.CreateSnapshot(b.Context(), snapshotAt(1, n, 1), io.NewSectionReader(db, 0, benchSize)); err != nil {
 				b.Fatal(err)
 			}
@@ -134,7 +132,7 @@ func watchHeap(b *testing.B) (report func()) {
 
 // TestTheMemoryOfASnapshotDoesNotGrowWithIt stores and reads two databases, one sixteen times the other, and compares what was allocated.
 func TestTheMemoryOfASnapshotDoesNotGrowWithIt(t *testing.T) {
-	s := openStore(t, "file://"+t.TempDir())
+	s := openStore(t, newServed(t).url()) // whose memory is its own
 	revision := int64(0)
 	allocated := func(size int64) uint64 {
 		revision++

@@ -83,8 +83,7 @@ func (s *Store) readObject(ctx context.Context, key string, k object) (any, erro
 	return v, nil
 }
 
-// remember replaces the cache by what this listing has, so that an object that is gone is forgotten. A mark that could be overwritten without
-// that its stamp shows it is read again.
+// remember replaces the cache by what this listing has, so that an object that is gone is forgotten.
 func (s *Store) remember(entries []entry, values []any) map[string]any {
 	cache := make(map[string]cached, len(entries))
 	out := make(map[string]any, len(entries))
@@ -93,9 +92,7 @@ func (s *Store) remember(entries []entry, values []any) map[string]any {
 			continue
 		}
 		out[e.key] = values[n]
-		if !e.young || parseKey(e.key).kind != markObject {
-			cache[e.key] = cached{e.stamp, values[n]}
-		}
+		cache[e.key] = cached{e.stamp, values[n]}
 	}
 	s.mu.Lock()
 	s.cache = cache

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -202,7 +200,7 @@ func TestAFolderThatAConsoleMadeIsPassedOver(t *testing.T) {
 }
 
 func TestViewIsWhatWasWritten(t *testing.T) {
-	eachDriver(t, func(t *testing.T, url string) {
+	eachBucket(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		checkView(t, s, View{})
 		write(t, s, fullView())
@@ -214,7 +212,7 @@ func TestViewIsWhatWasWritten(t *testing.T) {
 
 // When a mark, or the end of a VM's stop, was written is the store's word, so that clocks of two writers are never compared.
 func TestViewSaysWhenTheStoreWroteAMark(t *testing.T) {
-	eachDriver(t, func(t *testing.T, url string) {
+	eachBucket(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		write(t, s, fullView())
 		before := time.Now().Add(-time.Minute)
@@ -226,7 +224,7 @@ func TestViewSaysWhenTheStoreWroteAMark(t *testing.T) {
 }
 
 func TestAVerdictIsOneOfTwo(t *testing.T) {
-	s := openStore(t, "file://"+t.TempDir())
+	s := openStore(t, newBucket(t).url)
 	for _, v := range []Verdict{{}, {Closing: true, Withdrawn: true}} {
 		if _, _, err := s.SettleOrder(t.Context(), 1, v); err == nil {
 			t.Errorf("%+v was written", v)
@@ -354,51 +352,6 @@ func TestAViewGoesOnWhereOneThatFailedCameTo(t *testing.T) {
 		}
 	}
 	checkView(t, s, fullView())
-}
-
-// Two overwritings within one tick of a file system's clock can leave a mark with the time, the size and even the inode that it had.
-func TestAMarkThatJustWasWrittenIsReadAgain(t *testing.T) {
-	dir := t.TempDir()
-	s, path := openStore(t, "file://"+dir), filepath.Join(dir, "c1", markKey(1))
-	put := func(applied int, written time.Time) {
-		t.Helper()
-		if applied == 1 {
-			if err := s.WriteMark(t.Context(), Mark{MemberID: 1, Epoch: 1, Applied: 1}); err != nil {
-				t.Fatal(err)
-			}
-		} else { // in place: with the inode and the size that it has
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			changed := strings.Replace(string(text), fmt.Sprintf(`"applied": %d`, applied-1), fmt.Sprintf(`"applied": %d`, applied), 1)
-			if changed == string(text) {
-				t.Fatalf("%s does not say applied %d", text, applied-1)
-			}
-			if err := os.WriteFile(path, []byte(changed), fileMode); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := os.Chtimes(path, written, written); err != nil {
-			t.Fatal(err)
-		}
-	}
-	look := func(want uint64) {
-		t.Helper()
-		if v, err := s.View(t.Context()); err != nil || v.Marks[1].Applied != want {
-			t.Errorf("mark %+v, %v: want applied %d", v.Marks[1], err, want)
-		}
-	}
-	now := time.Now().Add(time.Second) // so that it is young at each of these looks, however slow the machine
-	put(1, now)
-	look(1)
-	put(2, now)
-	look(2)
-	old := time.Now().Add(-time.Hour)
-	put(3, old)
-	look(3)
-	put(4, old) // nobody but this test does that to a file: it shows that the stamp was trusted
-	look(3)
 }
 
 func TestViewForgetsWhatIsGoneAndReadsAgainWhatWasReplaced(t *testing.T) {

@@ -66,7 +66,7 @@ type Endpoint struct {
 
 // Record says where the write-once record is kept.
 type Record struct {
-	// URL is a bucket, gs://NAME (with ?endpoint=http://ADDRESS: of a stand-in for Google's), or a folder, file:///PATH, which serves one machine and tests.
+	// URL is a bucket, gs://NAME (with ?endpoint=http://ADDRESS: of a stand-in for Google's).
 	URL string `yaml:"url" json:"url"`
 }
 

@@ -22,7 +22,7 @@ apiVersion: quorate.dev/v1alpha1
 kind: Cluster
 name: demo
 endpoint: {externalIP: 203.0.113.10}
-record: {url: file:///srv/record}
+record: {url: "gs://record?endpoint=http://192.0.2.1"}
 seal: {key: base64key://c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTAxMjM=}
 `)})
 	if err != nil {
@@ -39,7 +39,7 @@ seal: {key: base64key://c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTAxMjM=}
 	//     externalIP: 203.0.113.10
 	//     port: 443
 	// record:
-	//     url: file:///srv/record
+	//     url: gs://record?endpoint=http://192.0.2.1
 	// seal:
 	//     key: base64key://REDACTED
 	// replicas: 3

@@ -15,7 +15,7 @@ func valid() *replica.Cluster {
 	c := &replica.Cluster{
 		APIVersion: replica.APIVersion, Kind: replica.Kind, Name: "demo",
 		Endpoint: replica.Endpoint{ExternalIP: "203.0.113.10"},
-		Record:   replica.Record{URL: "file:///srv/record"},
+		Record:   replica.Record{URL: "gs://record?endpoint=http://192.0.2.1"},
 		Seal:     replica.Seal{Key: "base64key://" + secret},
 	}
 	c.SetDefaults()
@@ -109,12 +109,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"the port of the agent's metrics", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 10270 }},
 		{"no record", "record.url", func(c *replica.Cluster) { c.Record.URL = "" }},
 		{"a record elsewhere", "record.url", func(c *replica.Cluster) { c.Record.URL = "s3://bucket" }},
-		{"a record in a relative folder", "record.url", func(c *replica.Cluster) { c.Record.URL = "file://srv/record" }},
-		{"a record in the root", "record.url", func(c *replica.Cluster) { c.Record.URL = "file:///" }},
-		{"a record in a folder with a query", "record.url", func(c *replica.Cluster) { c.Record.URL = "file:///srv?a=b" }},
-		{"a record in a folder with a fragment", "record.url", func(c *replica.Cluster) { c.Record.URL = "file:///srv#a" }},
-		{"a record in a folder with an escape", "record.url", func(c *replica.Cluster) { c.Record.URL = "file:///srv%2fa" }},
-		{"a record in a folder that climbs", "record.url", func(c *replica.Cluster) { c.Record.URL = "file:///srv/../etc" }},
+		{"a record in a folder", "record.url", func(c *replica.Cluster) { c.Record.URL = "file:///srv/record" }},
 		{"an endpoint without a host", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://:80" }},
 		{"an endpoint of another scheme", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=ftp://h" }},
 		{"an endpoint with a port that is none", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://h:99999" }},
@@ -384,7 +379,6 @@ func TestASealKeyInTheDocumentIsRefusedBesideABucket(t *testing.T) {
 	for record, refused := range map[string]bool{
 		"gs://bucket":                           true,
 		"gs://bucket?endpoint=http://127.0.0.1": false, // a stand-in of Google's on this machine
-		"file:///srv/record":                    false,
 	} {
 		c := valid()
 		c.Record.URL = record

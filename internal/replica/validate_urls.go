@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	recordRule = "gs://BUCKET or file:///ABSOLUTE/PATH, without query but a bucket's endpoint=http(s)://ADDRESS"
+	recordRule = "gs://BUCKET, without query but endpoint=http(s)://ADDRESS, a stand-in for Google's"
 	sealRule   = "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY, or base64key:// and 32 bytes in URL-safe base64 with padding"
 	// localKeyRule says why the key must not stand in the document where the record is a bucket.
 	localKeyRule = "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY beside a gs:// record: " +
@@ -30,11 +30,7 @@ func (r Record) validate(f *Faults) {
 	}
 	bucket, isBucket := strings.CutPrefix(r.URL, gsScheme)
 	bucket, query, hasQuery := strings.Cut(bucket, "?")
-	folder, isFolder := strings.CutPrefix(r.URL, "file://")
-	switch {
-	case isBucket && bucketName.MatchString(bucket) && (!hasQuery || standIn(query)):
-	case isFolder && cleanPath(folder) && folder != "/" && !strings.ContainsAny(folder, "?#%"):
-	default:
+	if !isBucket || !bucketName.MatchString(bucket) || hasQuery && !standIn(query) {
 		f.add("record.url", withoutUserinfo(r.URL), recordRule)
 	}
 }
