@@ -11,15 +11,17 @@ import (
 const (
 	// roleNotGranted is the wait for what this replica may do in the cluster.
 	roleNotGranted = "role-not-granted"
-	roleNext       = "It is tried again by itself, at most half a minute later. What runs goes on; `kubectl logs` and `exec` may be refused."
+	roleNext       = "It is tried again by itself, at most half a minute later. What runs goes on; `kubectl logs` " +
+		"and `exec` may be refused."
 	// A request that fails while other replicas join is answered a moment later.
 	firstAccessRetry, lastAccessRetry = 500 * time.Millisecond, 30 * time.Second
-	// accessTimeout bounds one try: some requests to the apiserver on this machine and, at most, one bundle that is read.
+	// accessTimeout bounds one try: some requests to the apiserver on this machine and, at most, one bundle that is
+	// read.
 	accessTimeout = time.Minute
 )
 
-// keepAccess opens the leases and sees that the agent's role and the kubelets' binding are there, once the apiserver is ready. It tries until
-// that is done: without them leases are not released, and the apiserver is refused by kubelets.
+// keepAccess opens the leases and sees that the agent's role and the kubelets' binding are there, once the apiserver is
+// ready. It tries until that is done: without them leases are not released, and the apiserver is refused by kubelets.
 func (a *Agent) keepAccess(ctx context.Context, in joined) {
 	if _, err := a.awaitAPIServer(ctx, in); err != nil {
 		return // the replica stops
@@ -57,7 +59,8 @@ func (a *Agent) openAccess(ctx context.Context, in joined) error {
 	return a.grantRoles(ctx, in)
 }
 
-// grantRoles grants what is not granted. Only that needs the bundle: a boot without one asks first, and reads it where it is needed.
+// grantRoles grants what is not granted. Only that needs the bundle: a boot without one asks first, and reads it where
+// it is needed.
 func (a *Agent) grantRoles(ctx context.Context, in joined) error {
 	port, bundle := in.cluster.Endpoint.Port, in.bundle
 	if bundle == nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// clusterAPI is an apiserver that has objects by path. It refuses the agent until its role is there, and fails the first requests.
+// clusterAPI is an apiserver that has objects by path. It refuses the agent until its role is there, and fails the
+// first requests.
 type clusterAPI struct {
 	mu       sync.Mutex
 	objects  map[string][]byte
@@ -87,7 +88,8 @@ func serving(t *testing.T, a *Agent, in *certified) *clusterAPI {
 	return api
 }
 
-// The roles are granted however often that fails at first: without them nobody frees leases, and kubelets refuse the apiserver.
+// The roles are granted however often that fails at first: without them nobody frees leases, and kubelets refuse the
+// apiserver.
 func TestTheRolesAreGrantedUntilThatIsDone(t *testing.T) {
 	_, a, in := renewing(t)
 	api := serving(t, a, &in)
@@ -158,7 +160,8 @@ func TestTheRolesWaitForTheAPIServer(t *testing.T) {
 	if n := api.count(""); n != 0 || len(a.waits.all()) != 0 {
 		t.Errorf("%d requests, waits %+v", n, a.waits.all())
 	}
-	if err := a.supervisor.Start(supervisor.Spec{Name: "kube-apiserver", Path: "/bin/sleep", Args: []string{"1000"}}); err != nil {
+	if err := a.supervisor.Start(supervisor.Spec{Name: "kube-apiserver", Path: "/bin/sleep",
+		Args: []string{"1000"}}); err != nil {
 		t.Fatal(err)
 	}
 	<-done

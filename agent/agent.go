@@ -12,9 +12,10 @@
 //	   │
 //	keep ────── READY=1; renew, promote, repair, report     until SIGTERM, then back up the same way
 //
-// Guarantees: once the member runs, nothing but its own state or a person's word ends the agent, and with it the member; a control plane
-// that cannot run is a wait. Every phase can be run again at any time, so a crash anywhere is repaired by starting again. A restart of the
-// agent on a running VM needs no cloud service. No child outlives the agent: systemd (KillMode=mixed) or the VM's init sees to that.
+// Guarantees: once the member runs, nothing but its own state or a person's word ends the agent, and with it the
+// member; a control plane that cannot run is a wait. Every phase can be run again at any time, so a crash anywhere is
+// repaired by starting again. A restart of the agent on a running VM needs no cloud service. No child outlives the
+// agent: systemd (KillMode=mixed) or the VM's init sees to that.
 //
 // It does not know GCE, systemd or buckets: what it needs of them it states as interfaces, and cmd/quorate hands it the
 // adapters.
@@ -84,14 +85,16 @@ type Config struct {
 	RunDir, LogDir, AuditDir string
 	// HostsFile is /etc/hosts.
 	HostsFile string
-	// MetricsAddress is where Prometheus' text is served, without authentication: an address on loopback. Empty: on the socket alone.
+	// MetricsAddress is where Prometheus' text is served, without authentication: an address on loopback. Empty: on the
+	// socket alone.
 	MetricsAddress string
 	// Self is this program, which the etcd child runs too.
 	Self string
 	// Env is the environment that the children get; Cgroup the delegated cgroup for them, or empty.
 	Env    []string
 	Cgroup string
-	// SaveSnapshot saves a snapshot of the own member's database to the record and returns once it counts; why is written down with it.
+	// SaveSnapshot saves a snapshot of the own member's database to the record and returns once it counts; why is
+	// written down with it.
 	SaveSnapshot func(ctx context.Context, why string) error
 	// AtStep is etcdmember.Config.AtStep, and called at StepBundle as well: nil in production.
 	AtStep func(s etcdmember.Step, m etcdmember.Moment)
@@ -123,16 +126,18 @@ type Agent struct {
 }
 
 func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
-	return &Agent{cfg: cfg, supervisor: children, since: time.Now(), waits: &waits{log: cfg.Log}, fitWanted: make(chan struct{}, 1)}
+	return &Agent{cfg: cfg, supervisor: children, since: time.Now(), waits: &waits{log: cfg.Log},
+		fitWanted: make(chan struct{}, 1)}
 }
 
-// Run lives the life of a replica until ctx is done, and then stops what it started, in reverse order. An error says in which
-// phase the boot ended; starting again is the retry. To be told to stop is no error, in no phase.
+// Run lives the life of a replica until ctx is done, and then stops what it started, in reverse order. An error says in
+// which phase the boot ended; starting again is the retry. To be told to stop is no error, in no phase.
 func Run(ctx context.Context, cfg Config) (err error) {
 	if err := os.MkdirAll(cfg.RunDir, 0o700); err != nil {
 		return fmt.Errorf("make the agent's folder: %w", err)
 	}
-	a := newAgent(cfg, supervisor.New(supervisor.Config{Log: cfg.Log, LogDir: cfg.LogDir, Cgroup: cfg.Cgroup, Env: cfg.Env}))
+	a := newAgent(cfg, supervisor.New(supervisor.Config{Log: cfg.Log, LogDir: cfg.LogDir, Cgroup: cfg.Cgroup,
+		Env: cfg.Env}))
 	// The status is there from the first to the last moment: a stop takes longer than the watchdog's patience.
 	stopServing, err := a.serve(SocketPath(cfg.RunDir))
 	if err != nil {
@@ -154,8 +159,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	return err
 }
 
-// stopPatience is how long what the agent itself does may take to end once it is told to. What exceeds it hangs in the kernel, on a disk that stands
-// still for one.
+// stopPatience is how long what the agent itself does may take to end once it is told to. What exceeds it hangs in the
+// kernel, on a disk that stands still for one.
 const stopPatience = 8 * time.Second
 
 // liveUntilEnded lives, and does not wait for what hangs at the end: apiserver and etcd have to be told to stop.
@@ -212,8 +217,8 @@ func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 // nothing is what the first phase needs.
 type nothing struct{}
 
-// superviseChildren runs the supervisor until the returned function stops it, for a reason: leadership is handed over first, then everything
-// stops in reverse order.
+// superviseChildren runs the supervisor until the returned function stops it, for a reason: leadership is handed over
+// first, then everything stops in reverse order.
 func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) error) {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)

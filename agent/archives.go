@@ -7,8 +7,8 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 )
 
-// archivesPeriod is the time between two looks at the archived directories. Room is wanted before the next replacement, which nobody can foresee; a look where
-// nothing is due asks the data disk alone.
+// archivesPeriod is the time between two looks at the archived directories. Room is wanted before the next replacement,
+// which nobody can foresee; a look where nothing is due asks the data disk alone.
 const archivesPeriod = time.Minute
 
 // archivePurge deletes the archives whose time has come; etcdmember.Membership implements it.
@@ -16,7 +16,8 @@ type archivePurge interface {
 	PurgeArchives(ctx context.Context) (etcdmember.ArchiveShelf, error)
 }
 
-// keepArchives purges the archived directories until ctx is done. Nothing waits for it and nothing but ctx ends it: what fails is tried again at the next look.
+// keepArchives purges the archived directories until ctx is done. Nothing waits for it and nothing but ctx ends it:
+// what fails is tried again at the next look.
 func (a *Agent) keepArchives(ctx context.Context, m archivePurge) {
 	said := ""
 	for {

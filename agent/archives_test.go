@@ -32,13 +32,15 @@ func TestTheArchiveIsLookedAfterEachMinute(t *testing.T) {
 		a := v.agent()
 		log := &strings.Builder{}
 		a.cfg.Log = slog.New(slog.NewTextHandler(log, nil))
-		if got := scraped(t, a); strings.Contains(got, "\nquorate_archive_bytes") || a.status(t.Context()).Archives != nil {
+		if got := scraped(t, a); strings.Contains(got, "\nquorate_archive_bytes") ||
+			a.status(t.Context()).Archives != nil {
 			t.Errorf("it shows what it cannot know:\n%s", got)
 		}
 		broken := errors.New("an I/O error")
 		s := &shelves{
-			found: []etcdmember.ArchiveShelf{{Count: 3, Bytes: 300}, {Count: 3, Bytes: 300}, {Count: 3, Bytes: 300}, {Count: 2, Bytes: 200, Kept: "why"}},
-			errs:  []error{broken, broken, nil, nil},
+			found: []etcdmember.ArchiveShelf{{Count: 3, Bytes: 300}, {Count: 3, Bytes: 300}, {Count: 3, Bytes: 300},
+				{Count: 2, Bytes: 200, Kept: "why"}},
+			errs: []error{broken, broken, nil, nil},
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute+time.Second)
 		defer cancel()
@@ -46,7 +48,8 @@ func TestTheArchiveIsLookedAfterEachMinute(t *testing.T) {
 		if s.looks != 10 || strings.Count(log.String(), "an I/O error") != 1 {
 			t.Errorf("%d looks, log\n%s", s.looks, log)
 		}
-		if got := a.status(t.Context()).Archives; got == nil || *got != (ArchiveStatus{Count: 2, Bytes: 200, Kept: "why"}) {
+		if got := a.status(t.Context()).Archives; got == nil ||
+			*got != (ArchiveStatus{Count: 2, Bytes: 200, Kept: "why"}) {
 			t.Errorf("status %+v", got)
 		}
 		if got := scraped(t, a); !strings.Contains(got, "\nquorate_archive_bytes 200\n") {

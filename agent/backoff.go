@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// backoff is the pause between the tries of one thing: it doubles from first to most. Up to half of it is taken off by chance, so
-// that replicas that fail for one cause do not come back in step.
+// backoff is the pause between the tries of one thing: it doubles from first to most. Up to half of it is taken off by
+// chance, so that replicas that fail for one cause do not come back in step.
 type backoff struct {
 	first, most time.Duration
 	last        time.Duration

@@ -30,8 +30,8 @@ type identified struct {
 	identity identity
 }
 
-// identity is what the agent remembers of its identity for the rest of this boot, so that its restart needs no cloud service. It is on
-// a tmpfs: another boot asks again.
+// identity is what the agent remembers of its identity for the rest of this boot, so that its restart needs no cloud
+// service. It is on a tmpfs: another boot asks again.
 type identity struct {
 	Self     replica.Identity `json:"self"`
 	Document string           `json:"document"`
@@ -61,15 +61,16 @@ func (a *Agent) identify(ctx context.Context, _ nothing) (identified, error) {
 	if err := a.remember(in.identity); err != nil {
 		a.cfg.Log.Warn("the next start of the agent needs the metadata server", "err", err.Error())
 	}
-	a.cfg.Log.Info("identified", "replica", id.Self.Place.String(), "instance", id.Self.InstanceID, "cluster", in.cluster.Name)
+	a.cfg.Log.Info("identified", "replica", id.Self.Place.String(), "instance", id.Self.InstanceID, "cluster",
+		in.cluster.Name)
 	return in, nil
 }
 
 // documentRefused is the wait for a document that can be used.
 const documentRefused = "document-refused"
 
-// openFormer goes on with the document that an earlier agent of this boot used, where the one of now cannot be used: a mistake in it must not
-// keep a voter from voting because its agent was started again. why is what is wrong with it.
+// openFormer goes on with the document that an earlier agent of this boot used, where the one of now cannot be used: a
+// mistake in it must not keep a voter from voting because its agent was started again. why is what is wrong with it.
 func (a *Agent) openFormer(ctx context.Context, id identity, why error) (identified, error) {
 	known, ok := remembered(a.cfg.RunDir)
 	if !ok || !known.sameBoot(id) || known.Document == id.Document {
@@ -79,7 +80,8 @@ func (a *Agent) openFormer(ctx context.Context, id identity, why error) (identif
 	if err != nil {
 		return identified{}, why
 	}
-	a.waits.hold(documentRefused, why, "Correct the instance's attribute; it counts from the agent's next start. Until then the document before it does, but a reboot "+
+	a.waits.hold(documentRefused, why, "Correct the instance's attribute; it counts from the agent's next start. "+
+		"Until then the document before it does, but a reboot "+
 		"knows no other than this one.")
 	return in, nil
 }
@@ -105,8 +107,8 @@ func (a *Agent) open(ctx context.Context, id identity) (identified, error) {
 // restartPatience is how long a restart of the agent waits for a metadata server that its VM's boot has already heard.
 const restartPatience = 3 * time.Second
 
-// askIdentity asks the metadata server, also when it is known who this is: the configuration may have changed, and starting again
-// is how a change comes into force. Only where it does not answer, what was remembered holds.
+// askIdentity asks the metadata server, also when it is known who this is: the configuration may have changed, and
+// starting again is how a change comes into force. Only where it does not answer, what was remembered holds.
 func (a *Agent) askIdentity(ctx context.Context) (identity, error) {
 	known, ok := remembered(a.cfg.RunDir)
 	if !ok {
@@ -152,8 +154,9 @@ func remembered(runDir string) (id identity, ok bool) {
 	return id, err == nil && id.Self.InstanceID != ""
 }
 
-// Remembered is what the agent with this run folder found out in this boot: who the VM is, the cluster's document, and the id of the data disk. A
-// command on the VM uses it in place of asking again. ok is false where no agent has come so far yet.
+// Remembered is what the agent with this run folder found out in this boot: who the VM is, the cluster's document, and
+// the id of the data disk. A command on the VM uses it in place of asking again. ok is false where no agent has come so
+// far yet.
 func Remembered(runDir, baked string) (self replica.Identity, c *replica.Cluster, diskID string, ok bool, err error) {
 	id, ok := remembered(runDir)
 	if !ok {
@@ -185,7 +188,8 @@ func loadCluster(bakedFile, attribute string) (*replica.Cluster, error) {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
 	if attribute != "" {
-		sources = append(sources, replica.Source{Name: "instance attribute " + ClusterAttribute, Data: []byte(attribute)})
+		sources = append(sources, replica.Source{Name: "instance attribute " + ClusterAttribute,
+			Data: []byte(attribute)})
 	}
 	if len(sources) == 0 {
 		return nil, fmt.Errorf("%w: the instance has no attribute %q and there is no %s; set the one or bake the other",
@@ -205,8 +209,9 @@ type recorded struct {
 	makeBundle bool
 }
 
-// readRecord opens the membership and goes as far as is possible without certificates. A disk on which this replica's etcd has run, with
-// certificates that work, has all that it takes: the record is read when etcd is decided on, and a restart may do without.
+// readRecord opens the membership and goes as far as is possible without certificates. A disk on which this replica's
+// etcd has run, with certificates that work, has all that it takes: the record is read when etcd is decided on, and a
+// restart may do without.
 func (a *Agent) readRecord(ctx context.Context, in identified) (recorded, error) {
 	m := etcdmember.New(a.memberConfig(in))
 	a.mu.Lock()
@@ -245,8 +250,8 @@ func (a *Agent) etcdTLS() *tls.Config {
 // joined is a replica whose member runs.
 type joined struct{ certified }
 
-// promotionPatience is how long a new member waits to become a voter whose client port serves, before its control plane starts with
-// another member beside its own. Promotion takes two polls of 250 ms.
+// promotionPatience is how long a new member waits to become a voter whose client port serves, before its control plane
+// starts with another member beside its own. Promotion takes two polls of 250 ms.
 const promotionPatience = 3 * time.Second
 
 // settle takes this replica's place in etcd.

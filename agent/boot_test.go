@@ -36,7 +36,8 @@ func TestABootThatCannotBeginSaysInWhichPhase(t *testing.T) {
 			c.change(v)
 			err := Run(t.Context(), v.config())
 			var phase *PhaseError
-			if !errors.As(err, &phase) || phase.Phase != PhaseIdentity || c.want != nil && !errors.Is(err, c.want) || !strings.HasPrefix(err.Error(), c.text) {
+			if !errors.As(err, &phase) || phase.Phase != PhaseIdentity || c.want != nil && !errors.Is(err, c.want) ||
+				!strings.HasPrefix(err.Error(), c.text) {
 				t.Errorf("%v", err)
 			}
 			if got := v.notify.all(); !slices.Equal(got, []string{"identity", "STOPPING", "stopping"}) {
@@ -71,7 +72,8 @@ func TestAWaitIsShownAndEndsInOrder(t *testing.T) {
 		s, _ = ReadStatus(t.Context(), SocketPath(v.config().RunDir))
 		return len(s.Blocked) > 0
 	})
-	if b := s.Blocked[0]; s.Replica.Phase != "record" || s.Replica.Ready || b.Row != "2" || b.Name != "record-unreadable" ||
+	if b := s.Blocked[0]; s.Replica.Phase != "record" || s.Replica.Ready || b.Row != "2" ||
+		b.Name != "record-unreadable" ||
 		!strings.Contains(b.Reason, "503") || b.Next == "" || b.Since.IsZero() {
 		t.Errorf("%+v", s)
 	}
@@ -99,13 +101,15 @@ func TestAWaitIsShownAndEndsInOrder(t *testing.T) {
 	}
 }
 
-// The status is there until all children have stopped: the watchdog asks meanwhile, and a stop may take longer than its patience.
+// The status is there until all children have stopped: the watchdog asks meanwhile, and a stop may take longer than its
+// patience.
 func TestTheStatusOutlastsTheStop(t *testing.T) {
 	v := newVM(t)
 	v.record.err = errors.New("503")
 	asked := make(chan error, 1)
 	cfg := v.config()
-	cfg.Notify = &atStop{notifier: v.notify, do: func() { asked <- Alive(context.Background(), SocketPath(cfg.RunDir)) }}
+	cfg.Notify = &atStop{notifier: v.notify,
+		do: func() { asked <- Alive(context.Background(), SocketPath(cfg.RunDir)) }}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, cfg) }()
@@ -146,7 +150,8 @@ func TestARestartAsksForTheConfigurationAgainAndDoesWithoutAnAnswer(t *testing.T
 	}
 }
 
-// A mistake in the document must not take a voter down because its agent was started again; a boot knows no other document.
+// A mistake in the document must not take a voter down because its agent was started again; a boot knows no other
+// document.
 func TestARestartGoesOnWithTheFormerDocumentWhereTheNewOneIsWrong(t *testing.T) {
 	v := newVM(t)
 	v.identified()
@@ -187,11 +192,13 @@ func TestAPhaseThatOnlyAFaultHoldsUpHasADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := v.agent()
 		begin := time.Now()
-		_, err := enter(t.Context(), a, PhaseIdentity, nothing{}, func(ctx context.Context, in nothing) (nothing, error) {
+		_, err := enter(t.Context(), a, PhaseIdentity, nothing{}, func(ctx context.Context, in nothing) (nothing,
+			error) {
 			<-ctx.Done()
 			return in, errBroken
 		})
-		if err == nil || err.Error() != "identity: not done within 2m0s: broken" || !errors.Is(err, errBroken) || time.Since(begin) != 2*time.Minute {
+		if err == nil || err.Error() != "identity: not done within 2m0s: broken" || !errors.Is(err, errBroken) ||
+			time.Since(begin) != 2*time.Minute {
 			t.Errorf("%v after %s", err, time.Since(begin))
 		}
 	})
@@ -288,7 +295,8 @@ func TestTheHolderOfTheClaimMakesTheBundleAndAllReadItBack(t *testing.T) {
 	}
 }
 
-// A bundle without which the boot cannot go on is a wait that says why; one that only the signer lacks is not waited for.
+// A bundle without which the boot cannot go on is a wait that says why; one that only the signer lacks is not waited
+// for.
 func TestABundleThatCannotBeReadIsAWait(t *testing.T) {
 	v := newVM(t)
 	a, in := v.identified()
@@ -300,7 +308,8 @@ func TestABundleThatCannotBeReadIsAWait(t *testing.T) {
 		defer cancel()
 		_, err := a.bundle(ctx, rec, 0, true)
 		held := a.waits.all()
-		if !errors.Is(err, errBroken) || len(held) != 1 || held[0].Name != "bundle-unreadable" || held[0].Row != "certificates" || time.Since(held[0].Since) < 9*time.Second {
+		if !errors.Is(err, errBroken) || len(held) != 1 || held[0].Name != "bundle-unreadable" ||
+			held[0].Row != "certificates" || time.Since(held[0].Since) < 9*time.Second {
 			t.Errorf("%v, held %+v", err, held)
 		}
 		whole, err := certs.NewBundle("uid", time.Now())
@@ -349,12 +358,14 @@ func TestPreflightRefusesADiskWithAnotherClustersCertificates(t *testing.T) {
 }
 
 func TestTheSameProcessIsLeftAlone(t *testing.T) {
-	spec := supervisor.Spec{Name: "a", Path: "/bin/a", Args: []string{"--x"}, Env: []string{"A=1"}, After: []string{"b"}}
+	spec := supervisor.Spec{Name: "a", Path: "/bin/a", Args: []string{"--x"}, Env: []string{"A=1"},
+		After: []string{"b"}}
 	if !sameProcess(spec, spec) {
 		t.Error("it differs from itself")
 	}
 	for name, change := range map[string]func(*supervisor.Spec){
-		"program": func(s *supervisor.Spec) { s.Path = "/bin/b" }, "arguments": func(s *supervisor.Spec) { s.Args = nil },
+		"program":     func(s *supervisor.Spec) { s.Path = "/bin/b" },
+		"arguments":   func(s *supervisor.Spec) { s.Args = nil },
 		"environment": func(s *supervisor.Spec) { s.Env = nil }, "order": func(s *supervisor.Spec) { s.After = nil },
 	} {
 		other := spec
@@ -414,8 +425,8 @@ func TestAStopIsNoSilenceOfTheMetadataServer(t *testing.T) {
 	}
 }
 
-// What the replica has to be started again for is not hidden by an order to stop that comes at the same time: a removed member has
-// nothing to hand over.
+// What the replica has to be started again for is not hidden by an order to stop that comes at the same time: a removed
+// member has nothing to hand over.
 func TestAnOrderToStopHidesNoStartAgain(t *testing.T) {
 	v := newVM(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -14,8 +14,8 @@ import (
 // cut is the panic by which an agent ends at a step.
 type cut struct{}
 
-// The agent that is to make the first bundle ends before or after that, and the claim's next holder goes on, on the same disk or on an empty one: there is one
-// bundle, and all certificates are of it.
+// The agent that is to make the first bundle ends before or after that, and the claim's next holder goes on, on the
+// same disk or on an empty one: there is one bundle, and all certificates are of it.
 func TestTheFirstBundleIsMadeOnceWhenTheAgentEndsAtIt(t *testing.T) {
 	for _, when := range []etcdmember.Moment{etcdmember.Before, etcdmember.After} {
 		for _, emptied := range []bool{false, true} {
@@ -82,7 +82,8 @@ func endsIn(do func()) (ended bool) {
 	return false
 }
 
-// What the record holds already is what counts, and it is looked at like any other: here it was made by a clock that is days ahead.
+// What the record holds already is what counts, and it is looked at like any other: here it was made by a clock that is
+// days ahead.
 func TestTheClaimsHolderLooksAtTheBundleThatItFinds(t *testing.T) {
 	v := newVM(t)
 	a, in := v.identified()
@@ -98,7 +99,8 @@ func TestTheClaimsHolderLooksAtTheBundleThatItFinds(t *testing.T) {
 	if _, err := rec.membership.Claim(t.Context()); err != nil { // says whose cluster it is
 		t.Fatal(err)
 	}
-	if _, err := a.bundleOnce(t.Context(), rec, 0); err == nil || !strings.Contains(err.Error(), "one of the clocks is wrong") {
+	if _, err := a.bundleOnce(t.Context(), rec, 0); err == nil ||
+		!strings.Contains(err.Error(), "one of the clocks is wrong") {
 		t.Errorf("%v", err)
 	}
 }

@@ -10,20 +10,22 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 )
 
-// certified is a replica with certificates. The bundle is nil where it was not needed, or could not be read and was not needed
-// for what the disk lacks. The report is of the last look at the certificates.
+// certified is a replica with certificates. The bundle is nil where it was not needed, or could not be read and was not
+// needed for what the disk lacks. The report is of the last look at the certificates.
 type certified struct {
 	recorded
 	bundle *certs.Bundle
 	report certs.Report
-	// lacking says that the member has its certificates, and something else has not: that is tried again beside the rest of the boot.
+	// lacking says that the member has its certificates, and something else has not: that is tried again beside the
+	// rest of the boot.
 	lacking bool
 }
 
 // certificatesNotRenewed is the wait for certificates, or what goes with them, that could not be issued or written.
 const (
 	certificatesNotRenewed = "certificates-not-renewed"
-	certificatesNext       = "It is tried again, at most half a minute later; what runs goes on until its certificates expire."
+	certificatesNext       = "It is tried again, at most half a minute later; what runs goes on until its " +
+		"certificates expire."
 )
 
 const (
@@ -33,9 +35,9 @@ const (
 	optionalBundle = 5 * time.Second
 )
 
-// certify makes sure that the disk has every leaf of this replica. The holder of the first epoch's claim makes the bundle; all read it back.
-// Where the member has its own, the boot goes on whatever else is lacking: a kubeconfig that cannot be written must not keep a voter
-// from voting.
+// certify makes sure that the disk has every leaf of this replica. The holder of the first epoch's claim makes the
+// bundle; all read it back. Where the member has its own, the boot goes on whatever else is lacking: a kubeconfig that
+// cannot be written must not keep a voter from voting.
 func (a *Agent) certify(ctx context.Context, in recorded) (certified, error) {
 	out := certified{recorded: in}
 	var err error
@@ -70,8 +72,8 @@ func wantsBundle(report certs.Report, err error) bool {
 	return errors.Is(err, certs.ErrBundleNeeded) || err == nil && len(report.Pending) > 0
 }
 
-// memberCertified says why etcd cannot run with what is on the disk: not with the leaves of another replica whose disk this was, nor of
-// another cluster.
+// memberCertified says why etcd cannot run with what is on the disk: not with the leaves of another replica whose disk
+// this was, nor of another cluster.
 func (a *Agent) memberCertified(in recorded) error {
 	return certs.Usable(a.request(in, generations{}), certs.EtcdServer, certs.EtcdPeerLeaf, certs.AgentEtcd)
 }
@@ -137,7 +139,8 @@ func (a *Agent) bundle(ctx context.Context, in recorded, seen uint64, needed boo
 
 const (
 	bundleUnreadable = "bundle-unreadable"
-	bundleRetry      = "Make the record readable: it is read again every second. A corrected seal.key counts from the agent's next " +
+	bundleRetry      = "Make the record readable: it is read again every second. A corrected seal.key counts from " +
+		"the agent's next " +
 		"start, within half a minute."
 )
 
@@ -152,8 +155,8 @@ func (a *Agent) holdForBundle(err error) {
 	a.waits.hold(bundleUnreadable, err, bundleRetry)
 }
 
-// bundleOnce makes the bundle where that is this replica's to do, and else reads it. A disk that has seen a bundle never
-// leads to another one, also where the record has lost it.
+// bundleOnce makes the bundle where that is this replica's to do, and else reads it. A disk that has seen a bundle
+// never leads to another one, also where the record has lost it.
 func (a *Agent) bundleOnce(ctx context.Context, in recorded, seen uint64) (generations, error) {
 	if !in.makeBundle || seen > 0 {
 		return a.readBundle(ctx, in.cloud.Bundles, seen)

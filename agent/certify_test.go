@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/certs"
 )
 
-// A voter is not kept from voting by what the control plane lacks: the boot goes on with the member's own certificates, the rest is a wait
-// and is tried again.
+// A voter is not kept from voting by what the control plane lacks: the boot goes on with the member's own certificates,
+// the rest is a wait and is tried again.
 func TestABootGoesOnWithTheMembersOwnCertificates(t *testing.T) {
 	for name, c := range map[string]struct {
 		breaks, repairs func(v *vm, a *Agent) error
@@ -53,7 +53,8 @@ func TestABootGoesOnWithTheMembersOwnCertificates(t *testing.T) {
 				v, a, in := renewing(t)
 				in.makeBundle = false // there is one
 				v.bundles.later = [][]byte{continuing(t, v.bundles.held, 2)}
-				if err := os.Remove(a.files.CASignerKey(certs.Kubernetes)); err != nil { // it takes the second generation
+				// it takes the second generation
+				if err := os.Remove(a.files.CASignerKey(certs.Kubernetes)); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := a.certify(t.Context(), in.recorded); err != nil {
@@ -67,7 +68,8 @@ func TestABootGoesOnWithTheMembersOwnCertificates(t *testing.T) {
 				if err != nil || !in.lacking || in.bundle != nil || time.Since(begin) != c.took {
 					t.Fatalf("%v after %s; lacking %t, bundle %v", err, time.Since(begin), in.lacking, in.bundle)
 				}
-				if w := a.waits.all(); len(w) != 1 || w[0].Name != certificatesNotRenewed || !strings.Contains(w[0].Reason, c.says) {
+				if w := a.waits.all(); len(w) != 1 || w[0].Name != certificatesNotRenewed ||
+					!strings.Contains(w[0].Reason, c.says) {
 					t.Errorf("waits %+v", w)
 				}
 				defer a.keepCertificates(t.Context(), in)()
@@ -106,7 +108,8 @@ func TestABootWithoutTheMembersCertificatesEnds(t *testing.T) {
 		if err := os.Rename(path, path+".away"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.certify(t.Context(), in.recorded); err == nil || !strings.Contains(err.Error(), "is not a folder") {
+		if _, err := a.certify(t.Context(), in.recorded); err == nil ||
+			!strings.Contains(err.Error(), "is not a folder") {
 			t.Errorf("without %s: %v", leaf, err)
 		}
 		if err := os.Rename(path+".away", path); err != nil {

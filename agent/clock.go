@@ -9,7 +9,8 @@ import (
 
 const (
 	clockWrong = "clock-wrong"
-	clockNext  = "Correct the clock: it is compared again every second. A right one needs an answer of the metadata server."
+	clockNext  = "Correct the clock: it is compared again every second. A right one needs an answer of the metadata " +
+		"server."
 	// clockTolerance is half of how far a replica's clock may be behind the one by which the bundle was made: the other
 	// half is left for those that are behind.
 	clockTolerance = 12 * time.Hour

@@ -10,7 +10,8 @@ import (
 	"github.com/quorate/quorate/certs"
 )
 
-// The first bundle is written once and for all, so a clock that is wrong makes none, and the boot goes on when it is set.
+// The first bundle is written once and for all, so a clock that is wrong makes none, and the boot goes on when it is
+// set.
 func TestTheFirstBundleIsNotMadeByAClockThatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		behind time.Duration // the metadata server's clock
@@ -43,7 +44,8 @@ func TestTheFirstBundleIsNotMadeByAClockThatIsWrong(t *testing.T) {
 			seen := make(chan Status, 1)
 			time.AfterFunc(9*time.Second, func() { seen <- a.status(t.Context()) })
 			out, err := a.certify(t.Context(), rec)
-			if waited := time.Since(begin) > 10*time.Second; err != nil || out.bundle == nil || v.bundles.creates != 1 || waited == c.right {
+			if waited := time.Since(begin) > 10*time.Second; err != nil || out.bundle == nil ||
+				v.bundles.creates != 1 || waited == c.right {
 				t.Errorf("%s: %v, %d bundles after %s", name, err, v.bundles.creates, time.Since(begin))
 			}
 			if c.right {

@@ -33,17 +33,17 @@ const callTimeout = 5 * time.Second
 // agentName is the user that the agent is in the cluster, its role and its binding.
 const agentName = "quorate:agent"
 
-// agentRole is what the agent may do in the cluster: read and release the leases of the control plane, and see that these
-// very roles are granted. They are granted with a certificate that exists in memory for a minute, so that no file on the disk is an
-// administrator's.
+// agentRole is what the agent may do in the cluster: read and release the leases of the control plane, and see that
+// these very roles are granted. They are granted with a certificate that exists in memory for a minute, so that no file
+// on the disk is an administrator's.
 const agentRole = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"quorate:agent"},
 "rules":[{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","list","watch","create","update"]},
 {"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles","clusterrolebindings"],
 "resourceNames":["quorate:agent","quorate:apiserver-kubelet"],"verbs":["get"]},
 {"nonResourceURLs":["/healthz","/livez","/readyz","/livez/*","/readyz/*"],"verbs":["get"]}]}`
 
-// roleBindings are by name. The second lets the apiserver's client certificate into the kubelets (logs, exec): upstream has the role, not the
-// binding.
+// roleBindings are by name. The second lets the apiserver's client certificate into the kubelets (logs, exec): upstream
+// has the role, not the binding.
 var roleBindings = map[string]string{
 	agentName: `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"quorate:agent"},
 "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"quorate:agent"},
@@ -53,7 +53,8 @@ var roleBindings = map[string]string{
 "subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"kube-apiserver-kubelet-client"}]}`,
 }
 
-// localAPI is the apiserver of this replica, always by loopback: never the load balancer, which would answer with itself.
+// localAPI is the apiserver of this replica, always by loopback: never the load balancer, which would answer with
+// itself.
 func localAPI(files certs.Files, port int) *rest.Config {
 	return &rest.Config{
 		Host:    "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
@@ -64,7 +65,8 @@ func localAPI(files certs.Files, port int) *rest.Config {
 	}
 }
 
-// rolesGranted reports whether the roles are there as they have to be, by the agent's own eyes: who is refused lacks them.
+// rolesGranted reports whether the roles are there as they have to be, by the agent's own eyes: who is refused lacks
+// them.
 func rolesGranted(ctx context.Context, files certs.Files, port int) (bool, error) {
 	client, err := rbac.NewForConfig(localAPI(files, port))
 	same := false
@@ -92,7 +94,8 @@ func sameRoles(ctx context.Context, client rbac.RbacV1Interface) (bool, error) {
 			return false, err
 		}
 		found, err := client.ClusterRoleBindings().Get(ctx, name, metav1.GetOptions{})
-		if err != nil || found.RoleRef != binding.RoleRef || !equality.Semantic.DeepEqual(found.Subjects, binding.Subjects) {
+		if err != nil || found.RoleRef != binding.RoleRef || !equality.Semantic.DeepEqual(found.Subjects,
+			binding.Subjects) {
 			return false, err
 		}
 	}
@@ -105,7 +108,10 @@ func grantRoles(ctx context.Context, files certs.Files, port int, bootstrap tls.
 	if err != nil {
 		return fmt.Errorf("grant the agent its role: %w", err)
 	}
-	tlsConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &bootstrap, nil }
+	tlsConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return &bootstrap,
+			nil
+	}
 	transport := &http.Transport{TLSClientConfig: tlsConfig, DisableKeepAlives: true}
 	client, err := rbac.NewForConfigAndClient(&rest.Config{Host: localAPI(files, port).Host},
 		&http.Client{Transport: transport, Timeout: callTimeout})
@@ -114,11 +120,13 @@ func grantRoles(ctx context.Context, files certs.Files, port int, bootstrap tls.
 	}
 	force := true
 	opts := metav1.PatchOptions{FieldManager: "quorate", Force: &force}
-	if _, err := client.ClusterRoles().Patch(ctx, agentName, types.ApplyPatchType, []byte(agentRole), opts); err != nil {
+	if _, err := client.ClusterRoles().Patch(ctx, agentName, types.ApplyPatchType, []byte(agentRole),
+		opts); err != nil {
 		return fmt.Errorf("grant the agent its role: %w", err)
 	}
 	for name, binding := range roleBindings {
-		if _, err := client.ClusterRoleBindings().Patch(ctx, name, types.ApplyPatchType, []byte(binding), opts); err != nil {
+		if _, err := client.ClusterRoleBindings().Patch(ctx, name, types.ApplyPatchType, []byte(binding),
+			opts); err != nil {
 			return fmt.Errorf("grant the role of %s: %w", name, err)
 		}
 	}
@@ -162,9 +170,9 @@ func (l *leases) list(ctx context.Context) ([]LeaseStatus, error) {
 	return out, nil
 }
 
-// release frees a lease whose holder on this machine has certainly exited, so that another replica need not wait until it
-// runs out. A lease renewed after the exit belongs to somebody else by then and is left alone; so is one that changes
-// between the read and the write.
+// release frees a lease whose holder on this machine has certainly exited, so that another replica need not wait until
+// it runs out. A lease renewed after the exit belongs to somebody else by then and is left alone; so is one that
+// changes between the read and the write.
 func (l *leases) release(ctx context.Context, name, hostname string, exited time.Time) (bool, error) {
 	lease, err := l.client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -174,7 +182,8 @@ func (l *leases) release(ctx context.Context, name, hostname string, exited time
 		return false, fmt.Errorf("release lease %s: %w", name, err)
 	}
 	spec := &lease.Spec
-	mine := spec.HolderIdentity != nil && (*spec.HolderIdentity == hostname || strings.HasPrefix(*spec.HolderIdentity, hostname+"_"))
+	mine := spec.HolderIdentity != nil && (*spec.HolderIdentity == hostname ||
+		strings.HasPrefix(*spec.HolderIdentity, hostname+"_"))
 	if !mine || spec.RenewTime == nil || spec.RenewTime.After(exited) {
 		return false, nil
 	}

@@ -21,12 +21,14 @@ const (
 	fitPeriod = time.Minute
 	// fitHurry is the time between two fits while a component is not ready: its program may be put right at any moment.
 	fitHurry = time.Second
-	// A fit that failed is tried again after firstFitRetry, and later and later, up to lastFitRetry: what a person repairs is taken up
-	// within that.
+	// A fit that failed is tried again after firstFitRetry, and later and later, up to lastFitRetry: what a person
+	// repairs is taken up within that.
 	firstFitRetry, lastFitRetry = time.Second, 10 * time.Second
-	// componentPatience is how long a component may be not ready before that is a wait. A restart after a crash takes less.
+	// componentPatience is how long a component may be not ready before that is a wait. A restart after a crash takes
+	// less.
 	componentPatience = 5 * time.Second
-	// stopMargin is what a process may take to be gone beyond its own time to stop: one that is not gone by then is blocked in the kernel.
+	// stopMargin is what a process may take to be gone beyond its own time to stop: one that is not gone by then is
+	// blocked in the kernel.
 	stopMargin = 15 * time.Second
 	// defaultStop is the supervisor's own, of a spec that gives none.
 	defaultStop = 10 * time.Second
@@ -39,9 +41,10 @@ const (
 	notFitted         = "control-plane-not-fitted"
 )
 
-// components brings the processes of the control plane in line with what they have to be, again and again: at the start, when the own
-// member is a voter, when the authority's key is there, when a program is put right. It compares what runs with what has to run and
-// remembers nothing else, so a fit that failed is simply tried again. Its one goroutine has it to itself.
+// components brings the processes of the control plane in line with what they have to be, again and again: at the
+// start, when the own member is a voter, when the authority's key is there, when a program is put right. It compares
+// what runs with what has to run and remembers nothing else, so a fit that failed is simply tried again. Its one
+// goroutine has it to itself.
 type components struct {
 	log        *slog.Logger
 	logDir     string
@@ -122,14 +125,15 @@ func (c *components) rest(now time.Time) time.Duration {
 	return max(rest, 0)
 }
 
-// fit starts what does not run, and starts anew what runs otherwise than it should. What cannot be done is a wait, and is tried again;
-// what runs meanwhile goes on.
+// fit starts what does not run, and starts anew what runs otherwise than it should. What cannot be done is a wait, and
+// is tried again; what runs meanwhile goes on.
 func (c *components) fit(ctx context.Context) {
 	unusable, failed := c.fitOnce(ctx)
 	if ctx.Err() != nil {
 		return
 	}
-	c.wait(programUnusable, unusable, "Put a program of the right version there: it is looked at again within ten seconds, and started.")
+	c.wait(programUnusable, unusable, "Put a program of the right version there: it is looked at again within ten "+
+		"seconds, and started.")
 	c.wait(notFitted, failed, "It is tried again within ten seconds; what runs goes on as it is.")
 	c.fitted, c.pause = time.Now(), 0
 	if unusable == nil && failed == nil {
@@ -198,8 +202,8 @@ func writeChanged(f controlplane.File) error {
 	return durable.WriteFile(f.Path, f.Data, 0o600)
 }
 
-// runs says that a component was started as it has to be, and that its program is still the one that was found usable, or does not
-// matter: a process that is up has its program in memory, however its file changes.
+// runs says that a component was started as it has to be, and that its program is still the one that was found usable,
+// or does not matter: a process that is up has its program in memory, however its file changes.
 func (c *components) runs(spec supervisor.Spec) bool {
 	before, ok := c.started[spec.Name]
 	return ok && sameProcess(before.spec, spec) && (c.isUp(spec.Name) || before.file == identifyFile(spec.Path))
@@ -243,7 +247,8 @@ func (c *components) start(ctx context.Context, spec supervisor.Spec) error {
 	return nil
 }
 
-// stop stops a component that was started here. One that does not end even when it is killed is waited for the next time.
+// stop stops a component that was started here. One that does not end even when it is killed is waited for the next
+// time.
 func (c *components) stop(ctx context.Context, name string) error {
 	limit := c.started[name].spec.StopTimeout
 	if limit == 0 {
@@ -260,11 +265,12 @@ func (c *components) stop(ctx context.Context, name string) error {
 
 // sameProcess: the same program is run in the same way. Probes follow from the rest.
 func sameProcess(a, b supervisor.Spec) bool {
-	return a.Path == b.Path && slices.Equal(a.Args, b.Args) && slices.Equal(a.Env, b.Env) && slices.Equal(a.After, b.After)
+	return a.Path == b.Path && slices.Equal(a.Args, b.Args) && slices.Equal(a.Env, b.Env) &&
+		slices.Equal(a.After, b.After)
 }
 
-// observe notes which components are not ready, and says so of those that have not been for a while. What waits for another component is
-// not named: that one is.
+// observe notes which components are not ready, and says so of those that have not been for a while. What waits for
+// another component is not named: that one is.
 func (c *components) observe(now time.Time) {
 	var late []error
 	for _, s := range c.supervisor.Status() {
@@ -285,10 +291,12 @@ func (c *components) observe(now time.Time) {
 	if logs == "" {
 		logs = "the journal"
 	}
-	c.wait(componentNotReady, oneLine(late), "It is started again by itself. What it says is in "+logs+", in the log of its name.")
+	c.wait(componentNotReady, oneLine(late),
+		"It is started again by itself. What it says is in "+logs+", in the log of its name.")
 }
 
-// with adds what a component is now. Why it ended stays the reason while it is started again: that it does not answer yet says less.
+// with adds what a component is now. Why it ended stays the reason while it is started again: that it does not answer
+// yet says less.
 func (d down) with(s supervisor.Status, now time.Time) down {
 	if d.since.IsZero() {
 		d.since = now

@@ -20,8 +20,9 @@ import (
 
 // Programs that stand in for the components: each says its version, and then does what the name says.
 const (
-	sleeps       = "#!/bin/sh\n[ \"$1\" = --version ] && { echo Kubernetes v1.36.3; exit; }\nexec sleep 1000\n"
-	endsAtOnce   = "#!/bin/sh\n[ \"$1\" = --version ] && { echo Kubernetes v1.36.3; exit; }\necho unknown flag >&2; exit 2\n"
+	sleeps     = "#!/bin/sh\n[ \"$1\" = --version ] && { echo Kubernetes v1.36.3; exit; }\nexec sleep 1000\n"
+	endsAtOnce = "#!/bin/sh\n[ \"$1\" = --version ] && { echo Kubernetes v1.36.3; exit; }\necho unknown flag >&2; " +
+		"exit 2\n"
 	otherVersion = "#!/bin/sh\necho Kubernetes v1.37.0\n"
 	isSilent     = "#!/bin/sh\nexec sleep 1000\n"
 )
@@ -145,7 +146,8 @@ func TestFittingStartsAgainOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
-// A program that cannot be used is a wait that names it. What needs it not is started, and it is started itself once it is put right.
+// A program that cannot be used is a wait that names it. What needs it not is started, and it is started itself once it
+// is put right.
 func TestAProgramThatCannotBeUsedIsAWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		broken string // the script; empty: no file
@@ -213,8 +215,8 @@ func TestAProgramThatIsSilentIsAWait(t *testing.T) {
 	f.want(programUnusable)
 }
 
-// What is up is left alone whatever becomes of its program's file; what is not up is not launched with a program that cannot be used, and is
-// launched at once with one that can be.
+// What is up is left alone whatever becomes of its program's file; what is not up is not launched with a program that
+// cannot be used, and is launched at once with one that can be.
 func TestAProgramThatIsReplacedWhileItsComponentIsDown(t *testing.T) {
 	f, c := runningPlane(t)
 	pid := func() int { s, _ := find(f.supervisor, replica.APIServer); return s.PID }
@@ -269,7 +271,8 @@ func TestAComponentThatIsUpIsLeftAloneWhateverBecomesOfItsProgram(t *testing.T) 
 func TestAComponentIsNotStoppedForAProgramThatIsSlow(t *testing.T) {
 	f, c := runningPlane(t)
 	eventually(t, "it hangs", func() bool { return f.state(replica.APIServer) == supervisor.Starting })
-	if err := c.withdraw(t.Context(), c.started[replica.APIServer].spec, errBroken); err != nil || f.state(replica.APIServer) != supervisor.Starting {
+	if err := c.withdraw(t.Context(), c.started[replica.APIServer].spec, errBroken); err != nil ||
+		f.state(replica.APIServer) != supervisor.Starting {
 		t.Errorf("%v; it is %s", err, f.state(replica.APIServer))
 	}
 }
@@ -293,7 +296,8 @@ func TestWhatIsNoComponentThatIsDown(t *testing.T) {
 	f.want(componentNotReady)
 }
 
-// A program that does not answer is asked once, however many want to know; and what was found bad is no file that was found usable.
+// A program that does not answer is asked once, however many want to know; and what was found bad is no file that was
+// found usable.
 func TestAQuestionThatIsOpenIsNotAskedAgain(t *testing.T) {
 	_, a, in := renewing(t)
 	f := newFitting(t, a, in)
@@ -331,7 +335,8 @@ func TestAFitThatIsWantedIsMadeAtOnce(t *testing.T) {
 	})
 }
 
-// A file that cannot be written is a wait, and what runs goes on; one that is already as it has to be need not be written.
+// A file that cannot be written is a wait, and what runs goes on; one that is already as it has to be need not be
+// written.
 func TestAFileThatCannotBeWrittenIsAWait(t *testing.T) {
 	_, a, in := renewing(t)
 	f := newFitting(t, a, in)
@@ -374,7 +379,8 @@ func TestAFileThatCannotBeWrittenIsAWait(t *testing.T) {
 	}
 }
 
-// A component that ends again and again is a wait with the reason of its ends, also while it is started again; one log line tells it.
+// A component that ends again and again is a wait with the reason of its ends, also while it is started again; one log
+// line tells it.
 func TestAComponentThatDoesNotComeUpIsAWait(t *testing.T) {
 	_, a, in := renewing(t)
 	f := newFitting(t, a, in)
@@ -395,7 +401,8 @@ func TestAComponentThatDoesNotComeUpIsAWait(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if len(reasons) != 1 || !strings.Contains(reasons[0], f.path(replica.APIServer)+"): exited with code 2: unknown flag") {
+	if len(reasons) != 1 ||
+		!strings.Contains(reasons[0], f.path(replica.APIServer)+"): exited with code 2: unknown flag") {
 		t.Errorf("reasons %q", reasons)
 	}
 	if n := strings.Count(log.String(), "\n"); n != 1 {
@@ -458,8 +465,8 @@ func TestWhenTheNextFitIs(t *testing.T) {
 	}
 }
 
-// A renewal brings the authority's key, and the fit that should hand it to the controller-manager fails: it is tried again until the
-// controller-manager signs.
+// A renewal brings the authority's key, and the fit that should hand it to the controller-manager fails: it is tried
+// again until the controller-manager signs.
 func TestTheSigningKeyReachesTheControllerManagerAlthoughAFitFailed(t *testing.T) {
 	_, a, in := renewing(t)
 	f := newFitting(t, a, in)
@@ -472,7 +479,8 @@ func TestTheSigningKeyReachesTheControllerManagerAlthoughAFitFailed(t *testing.T
 	defer cancel()
 	ended := make(chan struct{})
 	go func() { defer close(ended); c.keep(ctx) }()
-	eventually(t, "the controller-manager is there", func() bool { _, ok := find(a.supervisor, replica.ControllerManager); return ok })
+	eventually(t, "the controller-manager is there",
+		func() bool { _, ok := find(a.supervisor, replica.ControllerManager); return ok })
 	obstacle := filepath.Join(a.cfg.RunDir, "authentication.yaml")
 	if err := errors.Join(os.Remove(obstacle), os.MkdirAll(filepath.Join(obstacle, "x"), 0o700)); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,8 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// keepControlPlane runs the control plane until the returned function is called. Nothing of it ends the agent: what cannot be done is a wait.
+// keepControlPlane runs the control plane until the returned function is called. Nothing of it ends the agent: what
+// cannot be done is a wait.
 func (a *Agent) keepControlPlane(ctx context.Context, in joined) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	home := make(chan struct{})
@@ -36,7 +37,8 @@ func (a *Agent) newComponents(in joined, others []string, home <-chan struct{}) 
 		input:            func() controlplane.Input { return a.componentsInput(in.identified) },
 		decideEncryption: func() ([]byte, error) { return a.decideEncryption(in.cluster) },
 		others:           others, wanted: a.fitWanted, home: home,
-		started: map[string]started{}, down: map[string]down{}, retry: backoff{first: firstFitRetry, most: lastFitRetry},
+		started: map[string]started{}, down: map[string]down{}, retry: backoff{first: firstFitRetry,
+			most: lastFitRetry},
 	}
 }
 
@@ -78,8 +80,8 @@ func (a *Agent) wantFit() {
 }
 
 // otherEtcd names other replicas' members for an apiserver whose own member cannot serve it alone: a learner refuses
-// what is not its own, and a member whose client port is late would make the boot wait. A voter's apiserver uses its own
-// member alone, because a member that dies silently stalls every request that went to it.
+// what is not its own, and a member whose client port is late would make the boot wait. A voter's apiserver uses its
+// own member alone, because a member that dies silently stalls every request that went to it.
 func (a *Agent) otherEtcd(ctx context.Context, in joined) (urls []string) {
 	s, err := in.membership.Status(ctx)
 	if err == nil && !s.Learner && s.Ready {

@@ -27,18 +27,28 @@ func TestWhichOtherMembersAnApiserverUses(t *testing.T) {
 		change func(*etcdmember.MemberStatus)
 		want   []string // the names in the URLs, in order
 	}{
-		"a voter that serves":                   {nil, nil},
-		"a voter whose client port is late":     {func(s *etcdmember.MemberStatus) { s.Ready = false }, []string{"master-b", "master-c"}},
-		"a learner":                             {func(s *etcdmember.MemberStatus) { s.Learner = true }, []string{"master-b", "master-c"}},
-		"a learner beside another":              {func(s *etcdmember.MemberStatus) { s.Learner, s.Members[1].Learner = true, true }, []string{"master-b"}},
-		"a learner, and one that has no name":   {func(s *etcdmember.MemberStatus) { s.Learner, s.Members[1].Name = true, "" }, []string{"master-b"}},
-		"a learner that does not know a leader": {func(s *etcdmember.MemberStatus) { s.Learner, s.Leader = true, 0 }, []string{"master-c", "master-b"}},
+		"a voter that serves": {nil, nil},
+		"a voter whose client port is late": {func(s *etcdmember.MemberStatus) { s.Ready = false },
+			[]string{"master-b", "master-c"}},
+		"a learner": {func(s *etcdmember.MemberStatus) { s.Learner = true },
+			[]string{"master-b", "master-c"}},
+		"a learner beside another": {func(s *etcdmember.MemberStatus) {
+			s.Learner,
+				s.Members[1].Learner = true, true
+		}, []string{"master-b"}},
+		"a learner, and one that has no name": {func(s *etcdmember.MemberStatus) {
+			s.Learner,
+				s.Members[1].Name = true, ""
+		}, []string{"master-b"}},
+		"a learner that does not know a leader": {func(s *etcdmember.MemberStatus) { s.Learner, s.Leader = true, 0 },
+			[]string{"master-c", "master-b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newVM(t)
 			a, in := v.identified()
 			newMember(t, a, in, threeOf(c.change))
-			got := a.otherEtcd(t.Context(), joined{certified{recorded: recorded{identified: in, membership: a.membership}}})
+			got := a.otherEtcd(t.Context(),
+				joined{certified{recorded: recorded{identified: in, membership: a.membership}}})
 			if len(got) != len(c.want) {
 				t.Fatalf("got %q, want %q", got, c.want)
 			}
@@ -61,7 +71,8 @@ func (f fitting) commandLine(name string) []string {
 	return strings.Split(string(b), "\x00")
 }
 
-// An apiserver that used another's member beside its own uses that alone once it is a voter: another's silent death would stall it.
+// An apiserver that used another's member beside its own uses that alone once it is a voter: another's silent death
+// would stall it.
 func TestAnApiserverComesHome(t *testing.T) {
 	_, a, in := renewing(t)
 	m := newMember(t, a, in.identified, threeOf(func(s *etcdmember.MemberStatus) { s.Learner = true }))
@@ -110,7 +121,8 @@ func leasing(t *testing.T, a *Agent) *leaseServer {
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed, LeaseDurationSeconds: &lasts}}}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	client, err := coordination.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	client, err := coordination.NewForConfig(&rest.Config{Host: server.URL,
+		ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +141,11 @@ func TestTheLeaseOfAComponentThatExitedIsFreed(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, _ := a.supervisor.Exited(replica.Scheduler)
-		eventually(t, "it exits", func() bool { e, ok := a.supervisor.Exited(replica.Scheduler); return ok && e.At.After(before.At) })
+		eventually(t, "it exits", func() bool {
+			e, ok := a.supervisor.Exited(replica.Scheduler)
+			return ok &&
+				e.At.After(before.At)
+		})
 		if err := a.supervisor.Stop(t.Context(), replica.Scheduler); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +165,8 @@ func TestTheLeaseOfAComponentThatExitedIsFreed(t *testing.T) {
 	}
 	s.mu.Unlock()
 	exits()
-	eventually(t, "it is freed", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return *s.lease.Spec.HolderIdentity == "" })
+	eventually(t, "it is freed",
+		func() bool { s.mu.Lock(); defer s.mu.Unlock(); return *s.lease.Spec.HolderIdentity == "" })
 	time.Sleep(50 * time.Millisecond)
 	cancel()
 	<-ended
@@ -158,7 +175,8 @@ func TestTheLeaseOfAComponentThatExitedIsFreed(t *testing.T) {
 	}
 }
 
-// A planned stop ends the components that elect themselves first, and frees their leases while there is an apiserver to do it through.
+// A planned stop ends the components that elect themselves first, and frees their leases while there is an apiserver to
+// do it through.
 func TestAPlannedStopFreesTheLeases(t *testing.T) {
 	v := newVM(t)
 	a, in := v.identified()
@@ -201,12 +219,14 @@ func TestAReplicaWithoutALeaderIsGivenUp(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			eventually(t, "it runs", func() bool { s, _ := find(a.supervisor, replica.APIServer); return s.State == supervisor.Ready })
+			eventually(t, "it runs",
+				func() bool { s, _ := find(a.supervisor, replica.APIServer); return s.State == supervisor.Ready })
 			if err := stop(nil); err != nil {
 				t.Error(err)
 			}
 			s, _ := find(a.supervisor, replica.APIServer)
-			if soon := strings.Contains(s.Reason, orphanTimeout.String()); soon != c.given || m.wasAsked("POST /hand-over") == c.given {
+			if soon := strings.Contains(s.Reason, orphanTimeout.String()); soon != c.given ||
+				m.wasAsked("POST /hand-over") == c.given {
 				t.Errorf("the apiserver: %s; etcd was asked %q", s.Reason, m.asked)
 			}
 		})
@@ -225,7 +245,8 @@ func TestTheProcessesOutliveTheOrderToStop(t *testing.T) {
 	if err := a.supervisor.Start(sleeper(replica.APIServer)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it runs", func() bool { s, _ := find(a.supervisor, replica.APIServer); return s.State == supervisor.Ready })
+	eventually(t, "it runs",
+		func() bool { s, _ := find(a.supervisor, replica.APIServer); return s.State == supervisor.Ready })
 	cancel()
 	time.Sleep(50 * time.Millisecond)
 	if s, _ := find(a.supervisor, replica.APIServer); s.State != supervisor.Ready {
@@ -243,7 +264,8 @@ func TestAPlannedStopFitsIntoTheTimeThatGCEGives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if takes := stopPatience + handOverTimeout + releaseTimeout + specs[0].StopTimeout + etcdStopTimeout; takes > 80*time.Second {
+	if takes := stopPatience + handOverTimeout + releaseTimeout + specs[0].StopTimeout +
+		etcdStopTimeout; takes > 80*time.Second {
 		t.Errorf("it takes %s", takes)
 	}
 }

@@ -15,15 +15,16 @@ const etcdName = "etcd"
 // etcdStopTimeout is enough for a leader to hand over and for the database to be closed.
 const etcdStopTimeout = 15 * time.Second
 
-// How the member's process is asked whether it answers: how often, how long one answer may take, and for how long it may fail
-// to until it is started again. A start reads the log and the database, which may take minutes on a slow disk: breaking that off
-// would make it begin again.
+// How the member's process is asked whether it answers: how often, how long one answer may take, and for how long it
+// may fail to until it is started again. A start reads the log and the database, which may take minutes on a slow disk:
+// breaking that off would make it begin again.
 const (
 	startPeriod, startTimeout, startLimit = 50 * time.Millisecond, 1 * time.Second, 10 * time.Minute
 	livePeriod, liveTimeout, liveLimit    = 5 * time.Second, 3 * time.Second, 20 * time.Second
 )
 
-// launchLimit is how long Start waits for the process. A launch reads this program from the boot disk, which may be frozen.
+// launchLimit is how long Start waits for the process. A launch reads this program from the boot disk, which may be
+// frozen.
 const launchLimit = 10 * time.Second
 
 // etcdChild runs the member as a supervised process: this program as `quorate run-etcd`.
@@ -32,8 +33,8 @@ type etcdChild struct {
 	self       string
 }
 
-// Start starts the member anew with a configuration and returns once its process exists, or could not be made. One that waits to
-// be started again is forgotten first: it was of an earlier decision.
+// Start starts the member anew with a configuration and returns once its process exists, or could not be made. One that
+// waits to be started again is forgotten first: it was of an earlier decision.
 func (c *etcdChild) Start(ctx context.Context, configPath string) error {
 	if err := c.Stop(ctx); err != nil {
 		return err
@@ -41,7 +42,8 @@ func (c *etcdChild) Start(ctx context.Context, configPath string) error {
 	if err := c.supervisor.Start(c.spec(etcdmember.SocketOf(configPath))); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, launchLimit, fmt.Errorf("the launch of %s hangs for %s", c.self, launchLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, launchLimit, fmt.Errorf("the launch of %s hangs for %s", c.self,
+		launchLimit))
 	defer cancel()
 	for {
 		changed := c.supervisor.Changed()
@@ -63,7 +65,8 @@ func (c *etcdChild) spec(socket string) supervisor.Spec {
 	}
 	alive := func(ctx context.Context) error { return etcdmember.Alive(ctx, socket) }
 	return supervisor.Spec{
-		Name: etcdName, Path: c.self, Args: []string{"run-etcd", "--config", etcdmember.ConfigOf(socket)}, StopTimeout: etcdStopTimeout,
+		Name: etcdName, Path: c.self, Args: []string{"run-etcd", "--config", etcdmember.ConfigOf(socket)},
+		StopTimeout: etcdStopTimeout,
 		// A member that copies its state, or waits for a quorum, is well: only one that does not answer at all hangs.
 		Start: &supervisor.Probe{Period: startPeriod, Timeout: startTimeout, Limit: startLimit, Check: answers},
 		Live:  &supervisor.Probe{Period: livePeriod, Timeout: liveTimeout, Limit: liveLimit, Check: alive},

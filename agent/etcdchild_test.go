@@ -59,10 +59,12 @@ func TestAMemberIsStartedInPlaceOfTheFormerOne(t *testing.T) {
 
 func TestALaunchOfTheMemberThatHangsIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &etcdChild{supervisor.New(supervisor.Config{}), "/bin/quorate"} // it is not run, so nothing is ever launched
+		// it is not run, so nothing is ever launched
+		c := &etcdChild{supervisor.New(supervisor.Config{}), "/bin/quorate"}
 		begin := time.Now()
 		err := c.Start(context.Background(), "/run/quorate/etcd.json")
-		if took := time.Since(begin); err == nil || err.Error() != "the launch of /bin/quorate hangs for 10s" || took != launchLimit {
+		if took := time.Since(begin); err == nil || err.Error() != "the launch of /bin/quorate hangs for 10s" ||
+			took != launchLimit {
 			t.Errorf("after %s: %v", took, err)
 		}
 	})
@@ -95,7 +97,8 @@ func TestAMemberThatIsReadyRuns(t *testing.T) {
 	if err := c.Start(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is ready", func() bool { s, _ := find(c.supervisor, etcdName); return s.State == supervisor.Ready })
+	eventually(t, "it is ready",
+		func() bool { s, _ := find(c.supervisor, etcdName); return s.State == supervisor.Ready })
 	if !c.Running() {
 		t.Error("a member that has come up is taken for one that does not run")
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// ReadExplanation asks the agent on this machine what it saw at its last look, and what follows from it. ErrRefused: it has not looked yet.
+// ReadExplanation asks the agent on this machine what it saw at its last look, and what follows from it. ErrRefused: it
+// has not looked yet.
 func ReadExplanation(ctx context.Context, socket string) (etcdmember.Explanation, error) {
 	var e etcdmember.Explanation
 	err := ask(ctx, socket, http.MethodGet, "/explain", &e)

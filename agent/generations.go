@@ -19,8 +19,8 @@ const (
 
 // readBundle finds the generation that this replica takes: the last that continues what its disk has seen or, on a disk
 // that has seen none, the oldest that the record holds. One that does not continue the one before is refused: other
-// replicas would refuse one that has its CAs. So is one of a clock that was ahead: until its date has come nobody can use
-// it, and the one before still does.
+// replicas would refuse one that has its CAs. So is one of a clock that was ahead: until its date has come nobody can
+// use it, and the one before still does.
 func (a *Agent) readBundle(ctx context.Context, from Bundles, seen uint64) (generations, error) {
 	all, err := readGenerations(ctx, from, seen)
 	if err != nil {

@@ -136,7 +136,8 @@ func TestABundleUnderAnotherNumberIsNotTaken(t *testing.T) {
 	}
 }
 
-// A disk that has lost its binding is not led back to a generation before its own, though the record has no other any more.
+// A disk that has lost its binding is not led back to a generation before its own, though the record has no other any
+// more.
 func TestADiskThatLostItsBindingIsNotLedBack(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		v, a, in := renewing(t)
@@ -163,7 +164,8 @@ func TestADiskThatLostItsBindingIsNotLedBack(t *testing.T) {
 		if !lost && (out.report.Generation != 2 || out.lacking) {
 			t.Errorf("generation %d, lacking %t", out.report.Generation, out.lacking)
 		}
-		if w := a.waits.all(); lost && (!out.lacking || len(w) != 1 || !strings.Contains(w[0].Reason, certs.ErrNotContinued.Error())) {
+		if w := a.waits.all(); lost && (!out.lacking || len(w) != 1 ||
+			!strings.Contains(w[0].Reason, certs.ErrNotContinued.Error())) {
 			t.Errorf("the record lost the second generation, and the waits are %+v", w)
 		}
 	}

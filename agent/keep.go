@@ -11,15 +11,17 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// ErrStartAgain ends an agent whose replica has changed so that only a boot brings it in order again. Boot is the repair: there is
-// no second way.
+// ErrStartAgain ends an agent whose replica has changed so that only a boot brings it in order again. Boot is the
+// repair: there is no second way.
 var ErrStartAgain = errors.New("starting again")
 
-// crashLoop is how many starts without coming up are one too many for an etcd member: its directory has to be looked at.
+// crashLoop is how many starts without coming up are one too many for an etcd member: its directory has to be looked
+// at.
 const crashLoop = 3
 
-// keepMember looks after the member, its snapshots and its archives until the returned function is called. When the membership has to be decided
-// on again it calls end with the reason: everything was built on the member. A control plane that cannot run is no reason.
+// keepMember looks after the member, its snapshots and its archives until the returned function is called. When the
+// membership has to be decided on again it calls end with the reason: everything was built on the member. A control
+// plane that cannot run is no reason.
 func (a *Agent) keepMember(ctx context.Context, in joined, end context.CancelCauseFunc) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	decideAgain := func(err error) {

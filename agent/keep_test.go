@@ -44,8 +44,9 @@ func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 
 func membershipOf(a *Agent, in identified) *etcdmember.Membership {
 	m := etcdmember.New(etcdmember.Config{
-		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS, RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile,
-		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self},
+		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS, RunDir: a.cfg.RunDir,
+		HostsFile: a.cfg.HostsFile,
+		Record:    in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self},
 	})
 	return m
 }
@@ -56,11 +57,15 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func TestTheKeysOfTheStatus(t *testing.T) {
 	lag, now := uint64(3), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s := Status{
-		Replica: ReplicaStatus{Identity: replica.Identity{Place: replica.Place{Zone: "z", Name: "n"}, InstanceID: "1", BootID: "b", Project: "p", ProjectNumber: "7",
-			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}, Phase: "keep", Since: now, Ready: true, Incarnation: 2, DiskID: "d1", DiskIDUnknown: true},
-		Cluster:      ClusterStatus{Name: "demo", Epoch: 1, ID: "c1"},
-		Etcd:         EtcdStatus{Member: "a1", Row: "running", LeaderRow: "44", Members: []MemberStatus{{Name: "z.n.1", ID: "a1", Role: "voter", Leader: true, Started: true, Lag: &lag}}},
-		Components:   []supervisor.Status{{Name: "etcd", State: supervisor.Ready, Since: now, Restarts: 1, Reason: "r", PID: 7}},
+		Replica: ReplicaStatus{Identity: replica.Identity{Place: replica.Place{Zone: "z", Name: "n"}, InstanceID: "1",
+			BootID: "b", Project: "p", ProjectNumber: "7",
+			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}, Phase: "keep", Since: now, Ready: true,
+			Incarnation: 2, DiskID: "d1", DiskIDUnknown: true},
+		Cluster: ClusterStatus{Name: "demo", Epoch: 1, ID: "c1"},
+		Etcd: EtcdStatus{Member: "a1", Row: "running", LeaderRow: "44",
+			Members: []MemberStatus{{Name: "z.n.1", ID: "a1", Role: "voter", Leader: true, Started: true, Lag: &lag}}},
+		Components: []supervisor.Status{{Name: "etcd", State: supervisor.Ready, Since: now, Restarts: 1, Reason: "r",
+			PID: 7}},
 		Leases:       []LeaseStatus{{Name: "kube-scheduler", Holder: "n_1", Renewed: now}},
 		Certificates: []certs.Expiry{{Name: "etcd-peer", NotAfter: now}},
 		Encryption:   &certs.Encryption{Resources: []string{"secrets"}, WritesWith: "g1", ReadsWith: []string{"g1"}},
@@ -119,7 +124,8 @@ func (s *leaseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		json.NewDecoder(r.Body).Decode(s.lease)
 		json.NewEncoder(w).Encode(s.lease)
 	case strings.HasSuffix(r.URL.Path, "/leases"):
-		json.NewEncoder(w).Encode(coordinationv1.LeaseList{Items: []coordinationv1.Lease{*s.lease, {ObjectMeta: metav1.ObjectMeta{Name: "apiserver-abc"}}}})
+		json.NewEncoder(w).Encode(coordinationv1.LeaseList{Items: []coordinationv1.Lease{*s.lease,
+			{ObjectMeta: metav1.ObjectMeta{Name: "apiserver-abc"}}}})
 	default:
 		s.reads++
 		json.NewEncoder(w).Encode(s.lease)
@@ -137,19 +143,27 @@ func TestALeaseIsReleasedOnlyForAProcessOfThisHostThatHasExited(t *testing.T) {
 		server   *leaseServer
 		released bool
 	}{
-		"held by the process that exited":              {&leaseServer{lease: held("master-a_123", exited.Add(-time.Second))}, true},
-		"held by the host":                             {&leaseServer{lease: held("master-a", exited.Add(-time.Second))}, true},
-		"renewed since: its successor has it":          {&leaseServer{lease: held("master-a_456", exited.Add(time.Millisecond))}, false},
-		"another replica's":                            {&leaseServer{lease: held("master-b_123", exited.Add(-time.Second))}, false},
-		"another replica's, whose name begins like it": {&leaseServer{lease: held("master-a2_123", exited.Add(-time.Second))}, false},
-		"free already":                                 {&leaseServer{lease: held("", exited.Add(-time.Second))}, false},
-		"somebody was quicker":                         {&leaseServer{lease: held("master-a_123", exited.Add(-time.Second)), conflict: true}, false},
-		"there is none":                                {&leaseServer{}, false},
+		"held by the process that exited": {&leaseServer{lease: held("master-a_123",
+			exited.Add(-time.Second))}, true},
+		"held by the host": {&leaseServer{lease: held("master-a",
+			exited.Add(-time.Second))}, true},
+		"renewed since: its successor has it": {&leaseServer{lease: held("master-a_456",
+			exited.Add(time.Millisecond))}, false},
+		"another replica's": {&leaseServer{lease: held("master-b_123",
+			exited.Add(-time.Second))}, false},
+		"another replica's, whose name begins like it": {&leaseServer{lease: held("master-a2_123",
+			exited.Add(-time.Second))}, false},
+		"free already": {&leaseServer{lease: held("", exited.Add(-time.Second))},
+			false},
+		"somebody was quicker": {&leaseServer{lease: held("master-a_123",
+			exited.Add(-time.Second)), conflict: true}, false},
+		"there is none": {&leaseServer{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(c.server)
 			defer server.Close()
-			client, err := coordination.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+			client, err := coordination.NewForConfig(&rest.Config{Host: server.URL,
+				ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -267,7 +281,8 @@ func TestKeepEndsWithTheMembershipsReason(t *testing.T) {
 	end(errors.Join(ErrStartAgain, etcdmember.ErrDecideAgain))
 	err := a.keep(ctx, in)
 	var phase *PhaseError
-	if !errors.As(err, &phase) || phase.Phase != PhaseKeep || !errors.Is(err, ErrStartAgain) || !errors.Is(err, etcdmember.ErrDecideAgain) {
+	if !errors.As(err, &phase) || phase.Phase != PhaseKeep || !errors.Is(err, ErrStartAgain) ||
+		!errors.Is(err, etcdmember.ErrDecideAgain) {
 		t.Errorf("%v", err)
 	}
 }
@@ -296,12 +311,14 @@ func TestARemovedMemberEndsTheAgent(t *testing.T) {
 	}
 }
 
-// A member that was removed must not be started again and again while the rest stops, and nobody waits for its apiserver.
+// A member that was removed must not be started again and again while the rest stops, and nobody waits for its
+// apiserver.
 func TestWhatUsedARemovedMemberStopsSoon(t *testing.T) {
 	a := newVM(t).agent()
 	stop := a.superviseChildren(t.Context())
 	for name, script := range map[string]string{etcdName: "exit 10", replica.APIServer: "sleep 1000"} {
-		if err := a.supervisor.Start(supervisor.Spec{Name: name, Path: "/bin/sh", Args: []string{"-c", script}, StopTimeout: time.Hour}); err != nil {
+		if err := a.supervisor.Start(supervisor.Spec{Name: name, Path: "/bin/sh", Args: []string{"-c", script},
+			StopTimeout: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -310,18 +327,22 @@ func TestWhatUsedARemovedMemberStopsSoon(t *testing.T) {
 		t.Error(err)
 	}
 	for _, s := range a.supervisor.Status() {
-		if s.State != supervisor.Stopped || s.Name == replica.APIServer && !strings.Contains(s.Reason, "asked to stop within "+orphanTimeout.String()) {
+		if s.State != supervisor.Stopped || s.Name == replica.APIServer &&
+			!strings.Contains(s.Reason, "asked to stop within "+orphanTimeout.String()) {
 			t.Errorf("%s is %s: %s", s.Name, s.State, s.Reason)
 		}
 	}
 }
 
-// A frozen disk blocks etcd in the kernel, so that it does not end however it is told to. What has clients must not wait for that.
+// A frozen disk blocks etcd in the kernel, so that it does not end however it is told to. What has clients must not
+// wait for that.
 func TestAnEtcdThatDoesNotEndHoldsNoOrphanUp(t *testing.T) {
 	a := newVM(t).agent()
 	stop := a.superviseChildren(t.Context())
-	for name, script := range map[string]string{etcdName: "trap '' TERM; while :; do sleep 0.1; done", replica.APIServer: "sleep 1000"} {
-		if err := a.supervisor.Start(supervisor.Spec{Name: name, Path: "/bin/sh", Args: []string{"-c", script}, StopTimeout: time.Hour}); err != nil {
+	for name, script := range map[string]string{etcdName: "trap '' TERM; while :; do sleep 0.1; done",
+		replica.APIServer: "sleep 1000"} {
+		if err := a.supervisor.Start(supervisor.Spec{Name: name, Path: "/bin/sh", Args: []string{"-c", script},
+			StopTimeout: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -330,7 +351,8 @@ func TestAnEtcdThatDoesNotEndHoldsNoOrphanUp(t *testing.T) {
 	eventually(t, "etcd runs", func() bool { s, _ := find(a.supervisor, etcdName); pid = s.PID; return pid != 0 })
 	time.Sleep(100 * time.Millisecond) // until its shell has come to the trap
 	go func() { stopped <- stop(etcdmember.ErrRemoved) }()
-	eventually(t, "the apiserver has ended", func() bool { s, _ := find(a.supervisor, replica.APIServer); return s.State == supervisor.Stopped })
+	eventually(t, "the apiserver has ended",
+		func() bool { s, _ := find(a.supervisor, replica.APIServer); return s.State == supervisor.Stopped })
 	if s, _ := find(a.supervisor, etcdName); s.State != supervisor.Stopping {
 		t.Errorf("etcd is %s: this test shows nothing", s.State)
 	}
@@ -347,11 +369,16 @@ func TestAMemberThatDoesNotComeUpIsDecidedOnAgain(t *testing.T) {
 	defer a.superviseChildren(t.Context())(nil)
 	ends := etcdEnds{last: time.Now()}
 	if err := a.supervisor.Start(supervisor.Spec{Name: etcdName, Path: "/bin/sh", Args: []string{"-c", "exit 1"},
-		Start: &supervisor.Probe{Check: func(context.Context) error { return errBroken }, Limit: time.Hour}}); err != nil {
+		Start: &supervisor.Probe{Check: func(context.Context) error { return errBroken },
+			Limit: time.Hour}}); err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n < crashLoop; n++ {
-		eventually(t, "it has exited", func() bool { e, ok := a.supervisor.Exited(etcdName); return ok && e.At.After(ends.last) })
+		eventually(t, "it has exited", func() bool {
+			e, ok := a.supervisor.Exited(etcdName)
+			return ok &&
+				e.At.After(ends.last)
+		})
 		if err := a.lookAtEtcd(&ends); err != nil {
 			t.Fatalf("after %d ends: %v", n, err)
 		}
@@ -359,7 +386,8 @@ func TestAMemberThatDoesNotComeUpIsDecidedOnAgain(t *testing.T) {
 	if err := a.lookAtEtcd(&ends); err != nil {
 		t.Fatalf("an end counts once: %v", err)
 	}
-	eventually(t, "it has exited again", func() bool { e, _ := a.supervisor.Exited(etcdName); return e.At.After(ends.last) })
+	eventually(t, "it has exited again",
+		func() bool { e, _ := a.supervisor.Exited(etcdName); return e.At.After(ends.last) })
 	if err := a.lookAtEtcd(&ends); err == nil {
 		t.Errorf("%d ends without coming up are borne", crashLoop)
 	}
@@ -371,7 +399,8 @@ func TestEndsOfEtcdAreForgottenOnceItIsReady(t *testing.T) {
 	if err := a.supervisor.Start(sleeper(etcdName)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is ready", func() bool { s, _ := find(a.supervisor, etcdName); return s.State == supervisor.Ready })
+	eventually(t, "it is ready",
+		func() bool { s, _ := find(a.supervisor, etcdName); return s.State == supervisor.Ready })
 	ends := etcdEnds{last: time.Now(), failed: crashLoop - 1}
 	if err := a.lookAtEtcd(&ends); err != nil || ends.failed != 0 {
 		t.Errorf("%v; %+v", err, ends)

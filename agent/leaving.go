@@ -14,15 +14,17 @@ import (
 const (
 	handOverTimeout = 2 * time.Second
 	releaseTimeout  = 10 * time.Second
-	// orphanTimeout is how long an apiserver may take to stop whose member was removed or has no quorum: it can answer nobody any more, and
-	// waits in vain for etcd until its own limit of 35 s. Within this much load balancers see that it is not ready.
+	// orphanTimeout is how long an apiserver may take to stop whose member was removed or has no quorum: it can answer
+	// nobody any more, and waits in vain for etcd until its own limit of 35 s. Within this much load balancers see that
+	// it is not ready.
 	orphanTimeout = 6 * time.Second
-	// giveUpTimeout is for etcd's own end. One that is not gone by then is blocked in the kernel, and is left to what stops everything.
+	// giveUpTimeout is for etcd's own end. One that is not gone by then is blocked in the kernel, and is left to what
+	// stops everything.
 	giveUpTimeout = etcdStopTimeout + 5*time.Second
 )
 
-// leave is the first part of a planned stop: etcd's leadership goes to another voter, and leases are freed while there is an
-// apiserver to do it through. What fails here only makes the others wait longer.
+// leave is the first part of a planned stop: etcd's leadership goes to another voter, and leases are freed while there
+// is an apiserver to do it through. What fails here only makes the others wait longer.
 func (a *Agent) leave(ctx context.Context) {
 	a.mu.Lock()
 	m := a.membership
@@ -57,8 +59,8 @@ func (a *Agent) releaseLeases(ctx context.Context) {
 	}
 }
 
-// releaseLease frees a lease whose process on this machine had exited at a time, so that nobody waits for it to run out. What fails here
-// only makes the others wait.
+// releaseLease frees a lease whose process on this machine had exited at a time, so that nobody waits for it to run
+// out. What fails here only makes the others wait.
 func (a *Agent) releaseLease(ctx context.Context, name string, exited time.Time) {
 	a.mu.Lock()
 	leases := a.leases
@@ -79,7 +81,8 @@ func (a *Agent) releaseLease(ctx context.Context, name string, exited time.Time)
 	}
 }
 
-// leaderless: the member runs and knows of no leader. Nothing can be handed over or written, and the apiserver answers nobody.
+// leaderless: the member runs and knows of no leader. Nothing can be handed over or written, and the apiserver answers
+// nobody.
 func (a *Agent) leaderless(ctx context.Context) bool {
 	a.mu.Lock()
 	m := a.membership
@@ -91,8 +94,9 @@ func (a *Agent) leaderless(ctx context.Context) bool {
 	return err == nil && s.MemberID != 0 && s.Leader == 0
 }
 
-// giveUp stops a member that the cluster has removed, or that has no quorum, and what uses it, all at the same time: there is nothing to hand
-// over, no apiserver here to free leases through, and an etcd that a frozen disk blocks must not hold up the end of the others.
+// giveUp stops a member that the cluster has removed, or that has no quorum, and what uses it, all at the same time:
+// there is nothing to hand over, no apiserver here to free leases through, and an etcd that a frozen disk blocks must
+// not hold up the end of the others.
 func (a *Agent) giveUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, giveUpTimeout)
 	defer cancel()

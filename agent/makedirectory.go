@@ -14,20 +14,22 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// makingStop is how long the process that makes a directory may take to end when it is told to. What it has made by then is of no use.
+// makingStop is how long the process that makes a directory may take to end when it is told to. What it has made by
+// then is of no use.
 const makingStop = 5 * time.Second
 
 // makingOOMScore and makingNice put it behind the agent: where the memory is too small for both, the agent stays.
 const makingOOMScore, makingNice = 500, 5
 
-// makeDirectory has a directory made for a restore, by this program as `quorate make-directory`: etcd's code may end its process at any time. It
-// dies with the agent, because the next one begins the work anew.
+// makeDirectory has a directory made for a restore, by this program as `quorate make-directory`: etcd's code may end
+// its process at any time. It dies with the agent, because the next one begins the work anew.
 func (a *Agent) makeDirectory(ctx context.Context, work etcdmember.Making) error {
 	path := filepath.Join(work.Scratch, "making.json")
 	if err := work.Save(path); err != nil {
 		return err
 	}
-	// Beside the work, which has room on its disk or cannot be done: a boot disk that is full must not keep a cluster lost.
+	// Beside the work, which has room on its disk or cannot be done: a boot disk that is full must not keep a cluster
+	// lost.
 	log, err := os.OpenFile(filepath.Join(work.Scratch, "make-directory.log"), os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("make the directory of a restore: %w", err)

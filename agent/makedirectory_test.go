@@ -20,7 +20,8 @@ func program(t *testing.T, script string) (*Agent, etcdmember.Making) {
 	if err := os.WriteFile(self, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	work := etcdmember.Making{Snapshot: "s", Scratch: dir, Out: filepath.Join(dir, "new"), Name: "m", DNSName: "d", Token: "t"}
+	work := etcdmember.Making{Snapshot: "s", Scratch: dir, Out: filepath.Join(dir, "new"), Name: "m", DNSName: "d",
+		Token: "t"}
 	return &Agent{cfg: Config{Self: self, LogDir: "/dev/null/no/such/folder", Env: os.Environ()}}, work
 }
 
@@ -49,7 +50,8 @@ func TestAMakingEndsBeforeTheAgentWhereMemoryIsShort(t *testing.T) {
 
 func TestWhatTheMakingComplainedOfIsTold(t *testing.T) {
 	a, work := program(t, "echo first >&2; echo 'quorate: it is broken' >&2; exit 1")
-	if err := a.makeDirectory(t.Context(), work); err == nil || !strings.Contains(err.Error(), "exit status 1: quorate: it is broken (") {
+	if err := a.makeDirectory(t.Context(), work); err == nil ||
+		!strings.Contains(err.Error(), "exit status 1: quorate: it is broken (") {
 		t.Errorf("%v", err)
 	}
 }
@@ -59,7 +61,8 @@ func TestAMakingEndsWhenTheAgentIsToldToStop(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	if err := a.makeDirectory(ctx, work); !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "terminated") || time.Since(begin) > makingStop {
+	if err := a.makeDirectory(ctx, work); !errors.Is(err, context.DeadlineExceeded) &&
+		!strings.Contains(err.Error(), "terminated") || time.Since(begin) > makingStop {
 		t.Errorf("%v after %s", err, time.Since(begin))
 	}
 }

@@ -65,7 +65,8 @@ const own, leading, following record.MemberID = 0xa1, 0xb1, 0xc1
 
 func threeOf(change func(*etcdmember.MemberStatus)) etcdmember.MemberStatus {
 	s := etcdmember.MemberStatus{MemberID: own, Leader: leading, Ready: true, Members: []etcdmember.Member{
-		{ID: own, Name: "us-central1-a.master-a.101"}, {ID: following, Name: "us-central1-c.master-c.103"}, {ID: leading, Name: "us-central1-b.master-b.102"},
+		{ID: own, Name: "us-central1-a.master-a.101"}, {ID: following, Name: "us-central1-c.master-c.103"},
+		{ID: leading, Name: "us-central1-b.master-b.102"},
 	}}
 	if change != nil {
 		change(&s)
@@ -75,11 +76,13 @@ func threeOf(change func(*etcdmember.MemberStatus)) etcdmember.MemberStatus {
 
 // formed is a record whose epoch is older than the interval of its snapshots.
 func formed(v *vm) {
-	v.record.view.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t", MaxLearners: 4}, Outcome: &record.Outcome{
-		Formed: &record.Formed{ClusterID: 1, MemberID: leading}, Time: time.Now().Add(-24 * time.Hour)}}}
+	v.record.view.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t", MaxLearners: 4},
+		Outcome: &record.Outcome{
+			Formed: &record.Formed{ClusterID: 1, MemberID: leading}, Time: time.Now().Add(-24 * time.Hour)}}}
 }
 
-// Snapshots and archives are looked after from the moment on at which the member runs: a snapshot matters most where there is no apiserver.
+// Snapshots and archives are looked after from the moment on at which the member runs: a snapshot matters most where
+// there is no apiserver.
 func TestTheMembersSnapshotsAndArchivesNeedNoControlPlane(t *testing.T) {
 	v := newVM(t)
 	a, in := v.identified()

@@ -18,23 +18,31 @@ import (
 var (
 	metricReady = describe("quorate_ready", "1 once the boot is done.")
 	metricPhase = describe("quorate_phase", "1 for the phase of the boot that runs, or keep.", "phase")
-	metricRow   = describe("quorate_row", "1 for the row of the membership's table that the last look found to hold; table is replica, or leader for the rows beside the etcd leader.", "table", "row")
-	metricWait  = describe("quorate_wait_seconds", "How long something has been waited for. No series: nothing is.", "row", "name")
-	metricState = describe("quorate_member", "1 for what this replica's etcd member is: voter, learner, or none.", "state")
+	metricRow   = describe("quorate_row", "1 for the row of the membership's table that the last look found to hold; "+
+		"table is replica, or leader for the rows beside the etcd leader.", "table", "row")
+	metricWait = describe("quorate_wait_seconds", "How long something has been waited for. No series: nothing is.",
+		"row", "name")
+	metricState = describe("quorate_member", "1 for what this replica's etcd member is: voter, learner, or none.",
+		"state")
 	metricLeads = describe("quorate_member_leader", "1 while this replica's etcd member leads.")
 	metricEpoch = describe("quorate_epoch", "The newest epoch in the record.")
 	metricTerm  = describe("quorate_incarnation", "The number of this tenure in the record; 0: none was taken yet.")
-	metricAge   = describe("quorate_record_age_seconds", "How long ago the record was last read. No series: it was not read yet.")
-	metricSaved = describe("quorate_snapshot_age_seconds", "How long ago the newest verified snapshot of this epoch was taken. No series: there is none, or it is not known yet.")
-	metricStash = describe("quorate_archive_bytes", "What the archived directories of former members take on the data disk. No series: it was not looked at yet.")
+	metricAge   = describe("quorate_record_age_seconds",
+		"How long ago the record was last read. No series: it was not read yet.")
+	metricSaved = describe("quorate_snapshot_age_seconds", "How long ago the newest verified snapshot of this epoch "+
+		"was taken. No series: there is none, or it is not known yet.")
+	metricStash = describe("quorate_archive_bytes",
+		"What the archived directories of former members take on the data disk. No series: it was not looked at yet.")
 	metricLines = describe("quorate_log_lines_dropped_total",
 		"Lines of the agent's log that were lost because its stderr did not take them.")
 	metricBytes = describe("quorate_output_bytes_dropped_total",
 		"Bytes of a component's output that were lost because its log did not take them.", "component")
-	metricSteps = describe("quorate_steps_total", "Steps of the membership that this agent took; outcome is done or failed.", "act", "outcome")
+	metricSteps = describe("quorate_steps_total", "Steps of the membership that this agent took; outcome is done or "+
+		"failed.", "act", "outcome")
 )
 
-var metrics = []*prometheus.Desc{metricReady, metricPhase, metricRow, metricWait, metricState, metricLeads, metricEpoch, metricTerm, metricAge, metricSaved, metricStash, metricLines, metricBytes, metricSteps}
+var metrics = []*prometheus.Desc{metricReady, metricPhase, metricRow, metricWait, metricState, metricLeads, metricEpoch,
+	metricTerm, metricAge, metricSaved, metricStash, metricLines, metricBytes, metricSteps}
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
@@ -104,7 +112,8 @@ func (c collector) collectLosses(ch chan<- prometheus.Metric) {
 	}
 }
 
-func collectMembership(ch chan<- prometheus.Metric, gauge func(*prometheus.Desc, float64, ...string), m *etcdmember.Membership, now time.Time) {
+func collectMembership(ch chan<- prometheus.Metric, gauge func(*prometheus.Desc, float64, ...string),
+	m *etcdmember.Membership, now time.Time) {
 	shown, figures := m.Shown(), m.Figures()
 	gauge(metricEpoch, float64(shown.Epoch))
 	gauge(metricTerm, float64(shown.Incarnation))
@@ -154,8 +163,8 @@ func (a *Agent) metrics() http.Handler {
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }
 
-// serveMetrics answers scrapes on Config.MetricsAddress until the returned function is called. A port that is taken must not keep a master from
-// booting: it is said once, and the socket answers all the same.
+// serveMetrics answers scrapes on Config.MetricsAddress until the returned function is called. A port that is taken
+// must not keep a master from booting: it is said once, and the socket answers all the same.
 func (a *Agent) serveMetrics() (stop func()) {
 	if a.cfg.MetricsAddress == "" {
 		return func() {}

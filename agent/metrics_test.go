@@ -38,8 +38,10 @@ func TestTheMetricsSayWhatIsWaitedFor(t *testing.T) {
 			}
 		}
 	}
-	want(`quorate_ready 0`, `quorate_phase\{phase="identity"\} 1`, `quorate_member\{state="none"\} 1`, `quorate_member\{state="voter"\} 0`)
-	if got := scraped(t, a); strings.Contains(got, "quorate_row{") || strings.Contains(got, "quorate_record_age_seconds") {
+	want(`quorate_ready 0`, `quorate_phase\{phase="identity"\} 1`, `quorate_member\{state="none"\} 1`,
+		`quorate_member\{state="voter"\} 0`)
+	if got := scraped(t, a); strings.Contains(got, "quorate_row{") ||
+		strings.Contains(got, "quorate_record_age_seconds") {
 		t.Errorf("it shows what it cannot know:\n%s", got)
 	}
 	a, in := v.identified()
@@ -49,8 +51,10 @@ func TestTheMetricsSayWhatIsWaitedFor(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); a.readRecord(ctx, in) }()
 	eventually(t, "it waits", func() bool { return strings.Contains(scraped(t, a), "record-unreadable") })
-	want(`quorate_wait_seconds\{name="record-unreadable",row="2"\} \S+`, `quorate_row\{row="2",table="replica"\} 1`, `quorate_incarnation 1`)
-	a.waits.add(Blocked{Row: "2", Name: "record-unreadable"}) // the same series from both sides must not fail the scrape
+	want(`quorate_wait_seconds\{name="record-unreadable",row="2"\} \S+`, `quorate_row\{row="2",table="replica"\} 1`,
+		`quorate_incarnation 1`)
+	// the same series from both sides must not fail the scrape
+	a.waits.add(Blocked{Row: "2", Name: "record-unreadable"})
 	want(`quorate_wait_seconds\{name="record-unreadable",row="2"\} \S+`)
 	cancel()
 	<-ended
@@ -75,7 +79,8 @@ func TestMetricsAreOnTheSocketAndOnLoopback(t *testing.T) {
 		t.Errorf("%v\n%s", err, b)
 	}
 	for _, path := range []string{"/status", "/start-anyway"} {
-		if resp, err := http.Get("http://" + a.cfg.MetricsAddress + path); err != nil || resp.StatusCode != http.StatusNotFound {
+		if resp, err := http.Get("http://" + a.cfg.MetricsAddress + path); err != nil ||
+			resp.StatusCode != http.StatusNotFound {
 			t.Errorf("%s is on the network: %v %v", path, resp, err)
 		}
 	}

@@ -16,8 +16,8 @@ const (
 	// crashLooping is the wait of an agent that has been started again and again.
 	crashLooping     = "agent-crash-looping"
 	crashLoopingNext = "It goes on by itself. Why the agent before it ended stands under STARTED AGAIN, and in the log."
-	// Two starts are at least a second apart, as the service manager has it, then two, four and so on, up to lastDistance: what a
-	// person repairs meanwhile counts soon.
+	// Two starts are at least a second apart, as the service manager has it, then two, four and so on, up to
+	// lastDistance: what a person repairs meanwhile counts soon.
 	firstDistance, lastDistance = time.Second, 10 * time.Second
 	// calmAfter is how long the member must run for the starts before to be forgotten.
 	calmAfter = 10 * time.Second
@@ -31,8 +31,8 @@ type starts struct {
 
 func (a *Agent) startsPath() string { return filepath.Join(a.cfg.RunDir, "starts.json") }
 
-// pace keeps agents that end soon after their start, one after the other, from doing so every second. The first two starts are not
-// held up: a boot is how a replica is repaired.
+// pace keeps agents that end soon after their start, one after the other, from doing so every second. The first two
+// starts are not held up: a boot is how a replica is repaired.
 func (a *Agent) pace(ctx context.Context) {
 	var before starts
 	b, err := os.ReadFile(a.startsPath())

@@ -18,12 +18,13 @@ func (v *vm) again(ctx context.Context) (a *Agent, paused time.Duration) {
 	return a, time.Since(begin)
 }
 
-// An agent that ends soon after each start keeps a growing distance between its starts; the first restart, by which a replica is repaired,
-// begins at once.
+// An agent that ends soon after each start keeps a growing distance between its starts; the first restart, by which a
+// replica is repaired, begins at once.
 func TestStartsThatComeToNothingArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVM(t)
-		for n, most := range []time.Duration{0, 0, 1 * time.Second, 3 * time.Second, 7 * time.Second, 9 * time.Second, 9 * time.Second} {
+		for n, most := range []time.Duration{0, 0, 1 * time.Second, 3 * time.Second, 7 * time.Second, 9 * time.Second,
+			9 * time.Second} {
 			if _, paused := v.again(t.Context()); paused > most || paused < most*7/10-time.Second/5 {
 				t.Errorf("start %d begins after %s, want about %s", n, paused, most)
 			}
@@ -48,7 +49,8 @@ func TestAPauseBeforeAStartIsAWait(t *testing.T) {
 		go func() { defer close(done); a.pace(ctx) }()
 		time.Sleep(time.Second)
 		s := a.status(t.Context())
-		if len(s.Blocked) != 1 || s.Blocked[0].Name != crashLooping || !strings.Contains(s.Blocked[0].Reason, "started 5 times") || s.Replica.Phase != "pacing" {
+		if len(s.Blocked) != 1 || s.Blocked[0].Name != crashLooping ||
+			!strings.Contains(s.Blocked[0].Reason, "started 5 times") || s.Replica.Phase != "pacing" {
 			t.Errorf("status %+v", s)
 		}
 		begin := time.Now()
@@ -91,7 +93,8 @@ func TestWhatForgetsTheStarts(t *testing.T) {
 	}
 }
 
-// The clock is set between two starts, and the notes of the former are damaged: neither makes a start wait for longer than the longest distance.
+// The clock is set between two starts, and the notes of the former are damaged: neither makes a start wait for longer
+// than the longest distance.
 func TestStartsAreNotPacedByAWrongClock(t *testing.T) {
 	now := time.Now()
 	for name, last := range map[string]time.Time{"set back": now.Add(time.Hour), "set ahead": now.Add(-time.Hour)} {

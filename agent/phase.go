@@ -23,11 +23,12 @@ const (
 	PhaseStopping Phase = "stopping"
 )
 
-// deadlines bound the phases that nothing but a fault can hold up. A phase that is not here may have to wait for others,
-// for a quorum or for a record that comes back, and says so in the status instead of giving up.
+// deadlines bound the phases that nothing but a fault can hold up. A phase that is not here may have to wait for
+// others, for a quorum or for a record that comes back, and says so in the status instead of giving up.
 var deadlines = map[Phase]time.Duration{
-	PhaseIdentity:     2 * time.Minute,  // the metadata server is on the same host; its client tries again meanwhile
-	PhaseCertificates: 30 * time.Second, // KMS may be slow, and is tried again; a wrong seal.key is read anew only by the next start
+	PhaseIdentity: 2 * time.Minute, // the metadata server is on the same host; its client tries again meanwhile
+	// KMS may be slow, and is tried again; a wrong seal.key is read anew only by the next start
+	PhaseCertificates: 30 * time.Second,
 }
 
 // PhaseError says in which phase the boot ended. cmd gives an exit code to some of its causes.
@@ -43,7 +44,8 @@ func (e *PhaseError) Unwrap() error { return e.Err }
 
 // enter runs one phase: a log line at its begin and end, a STATUS= line, a deadline, and its name before its error. The
 // phase's result is the next one's input: the types are the arrows of the story that Run tells.
-func enter[In, Out any](ctx context.Context, a *Agent, phase Phase, in In, do func(context.Context, In) (Out, error)) (Out, error) {
+func enter[In, Out any](ctx context.Context, a *Agent, phase Phase, in In, do func(context.Context, In) (Out,
+	error)) (Out, error) {
 	a.setPhase(phase)
 	begin := time.Now()
 	bounded, cancel := ctx, context.CancelFunc(func() {})

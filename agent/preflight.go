@@ -26,7 +26,8 @@ func (a *Agent) preflight(ctx context.Context, in identified) error {
 	return errors.Join(errs...)
 }
 
-// readPrograms asks the programs for their versions beside the rest of the boot: that reads them from the disk before they are needed.
+// readPrograms asks the programs for their versions beside the rest of the boot: that reads them from the disk before
+// they are needed.
 func (a *Agent) readPrograms(ctx context.Context, in identified) {
 	specs, _, _ := controlplane.Components(a.componentsInput(in)) // who needs them says what is wrong with them
 	for _, s := range specs {
@@ -68,7 +69,8 @@ func (a *Agent) leavesOfThisCluster() error {
 		return fmt.Errorf("read whose certificates %s holds: %w", a.files.Dir, err)
 	}
 	if uid := a.membership.Shown().ClusterUID; bound.ClusterUID != uid {
-		return fmt.Errorf("%s holds the certificates of the cluster with uid %s, and this is %s; use an empty data disk, or move that folder away",
+		return fmt.Errorf("%s holds the certificates of the cluster with uid %s, and this is %s; use an empty data "+
+			"disk, or move that folder away",
 			a.files.Dir, bound.ClusterUID, uid)
 	}
 	return nil
@@ -85,8 +87,8 @@ func (a *Agent) portsFree() error {
 	return errors.Join(errs...)
 }
 
-// portFree takes a port and gives it back, without listening on it for a moment: a replica that boots at the same time asks this very
-// port whether somebody is there, and must not be told yes.
+// portFree takes a port and gives it back, without listening on it for a moment: a replica that boots at the same time
+// asks this very port whether somebody is there, and must not be told yes.
 func portFree(port int) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

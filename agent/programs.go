@@ -12,12 +12,12 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// programPatience is how long a question to a program is waited for. The question has a limit of its own, which is shorter: what
-// exceeds this hangs in the kernel, on a disk that stands still for one.
+// programPatience is how long a question to a program is waited for. The question has a limit of its own, which is
+// shorter: what exceeds this hangs in the kernel, on a disk that stands still for one.
 const programPatience = 8 * time.Second
 
-// programs says which components' programs can be used. One that was found usable is asked again only when its file has changed, and
-// one whose answer is still outstanding is not asked a second time. Several may use it at once.
+// programs says which components' programs can be used. One that was found usable is asked again only when its file has
+// changed, and one whose answer is still outstanding is not asked a second time. Several may use it at once.
 type programs struct {
 	mu    sync.Mutex
 	asked map[string]*question // by path: the newest of each program
@@ -39,7 +39,8 @@ func (q *question) answered() bool {
 	}
 }
 
-// fileID tells a file from the one that stood at its path before, and from itself before a change. The zero value is of no file.
+// fileID tells a file from the one that stood at its path before, and from itself before a change. The zero value is of
+// no file.
 type fileID struct {
 	dev, ino          uint64
 	size              int64
@@ -58,8 +59,9 @@ func identifyFile(path string) fileID {
 	return fileID{st.Dev, st.Ino, st.Size, st.Ctim, st.Mtim}
 }
 
-// check says of each component why its program cannot be used; nil: it can be. All are asked at the same time, which also reads them into
-// the page cache. An error that is no controlplane.ErrBinary may pass: the program has not answered in time.
+// check says of each component why its program cannot be used; nil: it can be. All are asked at the same time, which
+// also reads them into the page cache. An error that is no controlplane.ErrBinary may pass: the program has not
+// answered in time.
 func (p *programs) check(ctx context.Context, specs []supervisor.Spec) []error {
 	limit := time.NewTimer(programPatience)
 	defer limit.Stop()
@@ -94,8 +96,8 @@ func (p *programs) file(path string) fileID {
 	return fileID{}
 }
 
-// ask asks a program, unless it was found usable, or has not answered yet. The question ends with ctx; nobody waits for one that hangs
-// in the kernel.
+// ask asks a program, unless it was found usable, or has not answered yet. The question ends with ctx; nobody waits for
+// one that hangs in the kernel.
 func (p *programs) ask(ctx context.Context, spec supervisor.Spec) *question {
 	file := identifyFile(spec.Path) // before the question: what takes its place meanwhile is asked the next time
 	p.mu.Lock()

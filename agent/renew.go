@@ -8,15 +8,16 @@ import (
 )
 
 const (
-	// renewPeriod is the longest time between two looks at the certificates: the clock may have been set, or have gone on while the VM stood.
+	// renewPeriod is the longest time between two looks at the certificates: the clock may have been set, or have gone
+	// on while the VM stood.
 	renewPeriod = 10 * time.Minute
 	// A renewal that failed is tried again after firstRenewRetry, and later and later, up to renewRetry.
 	firstRenewRetry, renewRetry = time.Second, 30 * time.Second
 )
 
-// keepCertificates renews what is due until the returned function is called, and fetches a bundle that the boot went on without. It begins
-// before the replica has its place in etcd: that may have to wait for others longer than a leaf lives, and whoever has let its own expire
-// meanwhile is refused by those for whom it waited.
+// keepCertificates renews what is due until the returned function is called, and fetches a bundle that the boot went on
+// without. It begins before the replica has its place in etcd: that may have to wait for others longer than a leaf
+// lives, and whoever has let its own expire meanwhile is refused by those for whom it waited.
 func (a *Agent) keepCertificates(ctx context.Context, in certified) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	in.makeBundle = false // there is one by now, and later there may be a newer one
@@ -64,8 +65,8 @@ func untilRenewal(report certs.Report, now time.Time) time.Duration {
 	return renewPeriod // also where something is overdue: that is left alone because its CA ends first
 }
 
-// renewOnce brings the certificates up to date. A controller-manager that was started without the authority's key is started again
-// with it once it is there.
+// renewOnce brings the certificates up to date. A controller-manager that was started without the authority's key is
+// started again with it once it is there.
 func (a *Agent) renewOnce(ctx context.Context, in certified) (certs.Report, error) {
 	report, err := certs.Ensure(a.request(in.recorded, generations{}))
 	if !wantsBundle(report, err) {

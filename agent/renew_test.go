@@ -9,7 +9,8 @@ import (
 	"github.com/quorate/quorate/certs"
 )
 
-// renewing is a replica whose certificates were made now, with the bundle in the record, as it is on its way to its place in etcd.
+// renewing is a replica whose certificates were made now, with the bundle in the record, as it is on its way to its
+// place in etcd.
 func renewing(t *testing.T) (*vm, *Agent, certified) {
 	t.Helper()
 	v := newVM(t)
@@ -111,10 +112,11 @@ func TestHowLongCertificatesAreLeftAlone(t *testing.T) {
 		report certs.Report
 		want   time.Duration
 	}{
-		"due in a month":                        {certs.Report{NextRenewal: now.Add(720 * time.Hour)}, renewPeriod},
-		"due in a minute":                       {certs.Report{NextRenewal: now.Add(time.Minute)}, time.Minute},
-		"overdue, and the CA ends first":        {certs.Report{NextRenewal: now.Add(-time.Minute)}, renewPeriod},
-		"something waits for the bundle":        {certs.Report{NextRenewal: now.Add(720 * time.Hour), Pending: []certs.Change{{Name: "etcd-peer"}}}, bundlePause},
+		"due in a month":                 {certs.Report{NextRenewal: now.Add(720 * time.Hour)}, renewPeriod},
+		"due in a minute":                {certs.Report{NextRenewal: now.Add(time.Minute)}, time.Minute},
+		"overdue, and the CA ends first": {certs.Report{NextRenewal: now.Add(-time.Minute)}, renewPeriod},
+		"something waits for the bundle": {certs.Report{NextRenewal: now.Add(720 * time.Hour),
+			Pending: []certs.Change{{Name: "etcd-peer"}}}, bundlePause},
 		"nothing that was issued is known here": {certs.Report{}, renewPeriod},
 	} {
 		if got := untilRenewal(c.report, now); got != c.want {

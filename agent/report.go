@@ -14,8 +14,8 @@ import (
 // SocketPath is where the agent answers `quorate status`.
 func SocketPath(runDir string) string { return filepath.Join(runDir, "agent.sock") }
 
-// alive takes each lock that the agent's work needs: one that is never given back, which is what a watchdog is for, keeps the answer
-// back too.
+// alive takes each lock that the agent's work needs: one that is never given back, which is what a watchdog is for,
+// keeps the answer back too.
 func (a *Agent) alive() bool {
 	a.mu.Lock()
 	m := a.membership
@@ -92,7 +92,8 @@ func fillMembership(ctx context.Context, s *Status, m *etcdmember.Membership) {
 		s.Cluster.ID = shown.ClusterID.String()
 	}
 	for _, b := range shown.Blocked {
-		s.Blocked = append(s.Blocked, Blocked{Row: b.Row.String(), Name: b.Name, Reason: b.Reason, Since: b.Since, Next: b.Next})
+		s.Blocked = append(s.Blocked, Blocked{Row: b.Row.String(), Name: b.Name, Reason: b.Reason, Since: b.Since,
+			Next: b.Next})
 	}
 	figures := m.Figures()
 	if figures.Row != nil {
@@ -108,7 +109,8 @@ func fillMembership(ctx context.Context, s *Status, m *etcdmember.Membership) {
 	s.Etcd.Member, s.Cluster.ID = st.MemberID.String(), st.ClusterID.String()
 	lags := m.Lags(ctx, st)
 	for _, e := range st.Members {
-		entry := MemberStatus{Name: e.Name, ID: e.ID.String(), Role: "voter", Leader: e.ID == st.Leader, Started: e.Started()}
+		entry := MemberStatus{Name: e.Name, ID: e.ID.String(), Role: "voter", Leader: e.ID == st.Leader,
+			Started: e.Started()}
 		if e.Learner {
 			entry.Role = "learner"
 		}

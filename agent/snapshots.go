@@ -9,18 +9,20 @@ import (
 )
 
 const (
-	// snapshotPeriod is the time between two looks at whose turn it is, at what the membership read from the record anyway: an order that waits for a
-	// snapshot should not wait for the look.
+	// snapshotPeriod is the time between two looks at whose turn it is, at what the membership read from the record
+	// anyway: an order that waits for a snapshot should not wait for the look.
 	snapshotPeriod = 2 * time.Second
-	// snapshotRetry is the time after a saving that failed; it doubles up to snapshotRetryMost. After one that did not, it is the time that
-	// the record is given to show it.
+	// snapshotRetry is the time after a saving that failed; it doubles up to snapshotRetryMost. After one that did not,
+	// it is the time that the record is given to show it.
 	snapshotRetry     = time.Minute
 	snapshotRetryMost = 30 * time.Minute
-	// savingLimit bounds one saving. The largest database that etcd is made for, 8 GiB, is written, read and checked at 10 MB/s within half of it.
+	// savingLimit bounds one saving. The largest database that etcd is made for, 8 GiB, is written, read and checked at
+	// 10 MB/s within half of it.
 	savingLimit = time.Hour
 	// savingLinger is what a saving may take to end once it is told to.
 	savingLinger = 5 * time.Second
-	// snapshotPatience is how long after its time a snapshot is called overdue: by then each of three replicas has had its turn.
+	// snapshotPatience is how long after its time a snapshot is called overdue: by then each of three replicas has had
+	// its turn.
 	snapshotPatience = 45 * time.Minute
 )
 
@@ -41,11 +43,13 @@ type snapshotTurns interface {
 	SnapshotTurn(ctx context.Context, now time.Time) (turn etcdmember.SnapshotTurn, ok bool)
 }
 
-// keepSnapshots saves a snapshot whenever it is this replica's turn, until ctx is done. It blocks nothing, and nothing but ctx ends it: a saving that fails
-// is tried again, later and later, while the other replicas' turns come. One that hangs is seen by the looks that go on beside it.
+// keepSnapshots saves a snapshot whenever it is this replica's turn, until ctx is done. It blocks nothing, and nothing
+// but ctx ends it: a saving that fails is tried again, later and later, while the other replicas' turns come. One that
+// hangs is seen by the looks that go on beside it.
 func (a *Agent) keepSnapshots(ctx context.Context, m snapshotTurns) {
 	var d snapshotDuty
-	saved := make(chan error, 1) // room for the one that goes on: a saving that hangs in the kernel is left behind at the end
+	// room for the one that goes on: a saving that hangs in the kernel is left behind at the end
+	saved := make(chan error, 1)
 	for {
 		select {
 		case <-ctx.Done():
@@ -122,7 +126,8 @@ func (a *Agent) showSnapshots(shown *SnapshotStatus, wait *Blocked) {
 	a.waits.add(*wait)
 }
 
-// shownTurn is a turn as the status has it; nil where the record shows no open epoch, so that nothing can be said of its snapshots.
+// shownTurn is a turn as the status has it; nil where the record shows no open epoch, so that nothing can be said of
+// its snapshots.
 func shownTurn(turn etcdmember.SnapshotTurn, saving bool) *SnapshotStatus {
 	if turn.Why == "" {
 		return nil
@@ -152,7 +157,8 @@ func (d *snapshotDuty) overdue(turn etcdmember.SnapshotTurn, now time.Time) *Blo
 		reason := fmt.Sprintf("this replica could not save a snapshot: %s; %s", d.failed, newest)
 		return blocked(snapshotOverdue, reason, snapshotNext, since)
 	case !turn.Due.IsZero() && now.Sub(since) > snapshotPatience && !d.saving.IsZero():
-		reason := fmt.Sprintf("a snapshot is due, and this replica has been saving one since %s; %s", d.saving.UTC().Format(time.RFC3339), newest)
+		reason := fmt.Sprintf("a snapshot is due, and this replica has been saving one since %s; %s",
+			d.saving.UTC().Format(time.RFC3339), newest)
 		return blocked(snapshotOverdue, reason, snapshotNext, since)
 	case !turn.Due.IsZero() && now.Sub(since) > snapshotPatience:
 		return blocked(snapshotOverdue, "a snapshot is due and nobody has saved one; "+newest, snapshotNext, since)

@@ -14,7 +14,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// schedule is a record that says an hour after each snapshot that the next one is due, and whose turn comes some time after that.
+// schedule is a record that says an hour after each snapshot that the next one is due, and whose turn comes some time
+// after that.
 type schedule struct {
 	begin  time.Time
 	newest time.Time
@@ -34,7 +35,8 @@ func (s *schedule) SnapshotTurn(context.Context, time.Time) (etcdmember.Snapshot
 }
 
 // keeping runs the duty in a bubble for some time. save is what happens at each saving.
-func keeping(t *testing.T, run time.Duration, s *schedule, save func(n int) error, look func(t *testing.T, a *Agent)) (at []time.Duration) {
+func keeping(t *testing.T, run time.Duration, s *schedule, save func(n int) error,
+	look func(t *testing.T, a *Agent)) (at []time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		s.begin = begin
@@ -63,10 +65,13 @@ func keeping(t *testing.T, run time.Duration, s *schedule, save func(n int) erro
 func TestASnapshotIsSavedWheneverItIsTheReplicasTurn(t *testing.T) {
 	at := keeping(t, 200*time.Minute, &schedule{}, func(int) error { return nil }, func(t *testing.T, a *Agent) {
 		s := a.status(t.Context())
-		if s.Snapshots == nil || s.Snapshots.Newest != "1/5-x" || s.Snapshots.Turn == nil || s.Snapshots.Saving || len(s.Blocked) != 0 {
+		if s.Snapshots == nil || s.Snapshots.Newest != "1/5-x" || s.Snapshots.Turn == nil || s.Snapshots.Saving ||
+			len(s.Blocked) != 0 {
 			t.Errorf("status %+v, %+v", s.Snapshots, s.Blocked)
 		}
-		if got := scraped(t, a); !strings.Contains(got, "\nquorate_snapshot_age_seconds 1") || strings.Contains(got, "quorate_wait_seconds{") { // 1200 or so: 20 minutes
+		// 1200 or so: 20 minutes
+		if got := scraped(t, a); !strings.Contains(got, "\nquorate_snapshot_age_seconds 1") ||
+			strings.Contains(got, "quorate_wait_seconds{") {
 			t.Errorf("metrics\n%s", got)
 		}
 	})
@@ -99,14 +104,17 @@ func TestASavingThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 	broken := errors.New("the bucket is away")
 	at := keeping(t, 200*time.Minute, &schedule{}, func(n int) error { return broken }, func(t *testing.T, a *Agent) {
 		blocked := a.status(t.Context()).Blocked
-		if len(blocked) != 1 || blocked[0].Name != snapshotOverdue || !strings.Contains(blocked[0].Reason, broken.Error()) {
+		if len(blocked) != 1 || blocked[0].Name != snapshotOverdue ||
+			!strings.Contains(blocked[0].Reason, broken.Error()) {
 			t.Errorf("blocked %+v", blocked)
 		}
-		if got := scraped(t, a); strings.Contains(got, "\nquorate_snapshot_age_seconds") || !strings.Contains(got, `quorate_wait_seconds{name="snapshot-overdue",row=""}`) {
+		if got := scraped(t, a); strings.Contains(got, "\nquorate_snapshot_age_seconds") ||
+			!strings.Contains(got, `quorate_wait_seconds{name="snapshot-overdue",row=""}`) {
 			t.Errorf("metrics\n%s", got)
 		}
 	})
-	want := []time.Duration{60 * time.Minute, 61 * time.Minute, 63 * time.Minute, 67 * time.Minute, 75 * time.Minute, 92 * time.Minute, 122 * time.Minute, 152 * time.Minute, 182 * time.Minute}
+	want := []time.Duration{60 * time.Minute, 61 * time.Minute, 63 * time.Minute, 67 * time.Minute, 75 * time.Minute,
+		92 * time.Minute, 122 * time.Minute, 152 * time.Minute, 182 * time.Minute}
 	if len(at) != len(want) {
 		t.Fatalf("tried at %v, want about %v", at, want)
 	}
@@ -143,7 +151,8 @@ func TestASnapshotThatNobodySavesIsSaid(t *testing.T) {
 	}
 }
 
-// A scrape and a status come at any moment of a look, and read what it has found. (Under the race detector this fails where a look shares more.)
+// A scrape and a status come at any moment of a look, and read what it has found. (Under the race detector this fails
+// where a look shares more.)
 func TestAScrapeMayComeInTheMiddleOfALook(t *testing.T) {
 	a := newVM(t).agent()
 	looked := make(chan struct{})
@@ -190,7 +199,8 @@ func TestASavingThatHangsIsEndedAndCalledOverdue(t *testing.T) {
 			time.Sleep(d)
 			synctest.Wait()
 			st := a.status(t.Context())
-			if len(st.Blocked) != want || savings.Load() > 0 && want > 0 && !strings.Contains(st.Blocked[0].Reason, words[0]) {
+			if len(st.Blocked) != want || savings.Load() > 0 && want > 0 &&
+				!strings.Contains(st.Blocked[0].Reason, words[0]) {
 				t.Errorf("blocked %+v, want %d %q", st.Blocked, want, words)
 			}
 		}
@@ -226,7 +236,8 @@ func TestASavingThatDoesNotEndDoesNotHoldTheStopUp(t *testing.T) {
 	})
 }
 
-// The record is given a minute to show a snapshot that was saved: it is not saved a second time because a listing is late.
+// The record is given a minute to show a snapshot that was saved: it is not saved a second time because a listing is
+// late.
 func TestASnapshotThatTheRecordShowsLateIsSavedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newVM(t).agent()

@@ -71,7 +71,10 @@ func (a *Agent) serve(socket string) (stop func(), err error) {
 // answers are what can be asked of the agent. Only start-anyway changes anything.
 func (a *Agent) answers() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) { answer(w, a.status(r.Context()), nil) })
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, a.status(r.Context()),
+			nil)
+	})
 	mux.Handle("GET /metrics", a.metrics())
 	mux.HandleFunc("GET /alive", func(w http.ResponseWriter, _ *http.Request) { answer(w, a.alive(), nil) })
 	mux.HandleFunc("GET /explain", func(w http.ResponseWriter, _ *http.Request) {
@@ -82,7 +85,10 @@ func (a *Agent) answers() http.Handler {
 		_, err := a.mayStartAnyway()
 		answer(w, true, err)
 	})
-	mux.HandleFunc("POST /start-anyway", func(w http.ResponseWriter, _ *http.Request) { answer(w, true, a.startAnyway()) })
+	mux.HandleFunc("POST /start-anyway", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, true,
+			a.startAnyway())
+	})
 	return mux
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/durable"
 )
 
-// SayStartAnyway tells the agent on this machine to start etcd although the record cannot be read: row 2's word. ErrRefused: it would
-// change nothing.
+// SayStartAnyway tells the agent on this machine to start etcd although the record cannot be read: row 2's word.
+// ErrRefused: it would change nothing.
 func SayStartAnyway(ctx context.Context, socket string) error {
 	return ask(ctx, socket, http.MethodPost, "/start-anyway", nil)
 }

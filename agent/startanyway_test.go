@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// The record cannot be read after a reboot: an agent that waits takes a person's word, keeps it over its own restart, and forgets it with the boot.
+// The record cannot be read after a reboot: an agent that waits takes a person's word, keeps it over its own restart,
+// and forgets it with the boot.
 func TestStartAnywayIsForThisBootAlone(t *testing.T) {
 	v := newVM(t)
 	socket := SocketPath(v.config().RunDir)

@@ -26,7 +26,8 @@ type Status struct {
 	Snapshots *SnapshotStatus `json:"snapshots,omitempty"`
 	// Archives is nil until the boot is done.
 	Archives *ArchiveStatus `json:"archives,omitempty"`
-	// LogLoss is nil while nothing of the agent's own log was lost. Of a component's output the component's status says it.
+	// LogLoss is nil while nothing of the agent's own log was lost. Of a component's output the component's status says
+	// it.
 	LogLoss *LogLoss `json:"logLoss,omitempty"`
 	// Blocked is empty while nothing waits.
 	Blocked []Blocked `json:"blocked"`
@@ -66,8 +67,8 @@ type ClusterStatus struct {
 type EtcdStatus struct {
 	// Member is this replica's own member id; empty while it has none.
 	Member string `json:"member,omitempty"`
-	// Row is the row of the membership's table that the last look found to hold, LeaderRow what it found beside the leader; empty where there was
-	// no such look. `quorate etcd explain` says more.
+	// Row is the row of the membership's table that the last look found to hold, LeaderRow what it found beside the
+	// leader; empty where there was no such look. `quorate etcd explain` says more.
 	Row       string         `json:"row,omitempty"`
 	LeaderRow string         `json:"leaderRow,omitempty"`
 	Members   []MemberStatus `json:"members"`
@@ -132,8 +133,8 @@ func ReadStatus(ctx context.Context, socket string) (Status, error) {
 	return s, err
 }
 
-// Alive asks the agent whether what it consists of still answers; it is the watchdog's check. It says nothing of the cluster: a
-// quorum that is lost is no reason to kill an agent.
+// Alive asks the agent whether what it consists of still answers; it is the watchdog's check. It says nothing of the
+// cluster: a quorum that is lost is no reason to kill an agent.
 func Alive(ctx context.Context, socket string) error {
 	var ok bool
 	if err := ask(ctx, socket, http.MethodGet, "/alive", &ok); err != nil {

@@ -14,7 +14,8 @@ func TestAWaitOfTheAgentKeepsItsBeginning(t *testing.T) {
 	a.waits.hold("certificates-not-renewed", errBroken, "n")
 	since := a.waits.all()[0].Since
 	a.waits.hold("certificates-not-renewed", errors.New("broken otherwise"), "n")
-	if s := a.status(t.Context()); len(s.Blocked) != 1 || !s.Blocked[0].Since.Equal(since) || s.Blocked[0].Reason != "broken otherwise" || s.Blocked[0].Row != "keep" {
+	if s := a.status(t.Context()); len(s.Blocked) != 1 || !s.Blocked[0].Since.Equal(since) ||
+		s.Blocked[0].Reason != "broken otherwise" || s.Blocked[0].Row != "keep" {
 		t.Errorf("%+v", s.Blocked)
 	}
 	a.waits.release("another")
@@ -33,14 +34,19 @@ func (l *stuckLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The watchdog's question takes the agent's locks: a line that is written under one of them makes a log that is stuck the agent's death.
+// The watchdog's question takes the agent's locks: a line that is written under one of them makes a log that is stuck
+// the agent's death.
 func TestALogThatIsStuckKeepsTheWatchdogsAnswerNotBack(t *testing.T) {
 	for name, do := range map[string]func(a *Agent){
-		"a wait":              func(a *Agent) { a.waits.hold("certificates-not-renewed", errBroken, "n") },
-		"a snapshot":          func(a *Agent) { a.showSnapshots(nil, blocked(snapshotOverdue, "r", "n", time.Now())) },
-		"a refused bundle":    func(a *Agent) { a.refuse(errBroken, bundleNext) },
-		"the end of a wait":   func(a *Agent) { a.waits.put(Blocked{Name: "w"}); a.waits.release("w") },
-		"a snapshot that was": func(a *Agent) { a.waits.put(Blocked{Name: snapshotOverdue}); a.showSnapshots(nil, nil) },
+		"a wait":            func(a *Agent) { a.waits.hold("certificates-not-renewed", errBroken, "n") },
+		"a snapshot":        func(a *Agent) { a.showSnapshots(nil, blocked(snapshotOverdue, "r", "n", time.Now())) },
+		"a refused bundle":  func(a *Agent) { a.refuse(errBroken, bundleNext) },
+		"the end of a wait": func(a *Agent) { a.waits.put(Blocked{Name: "w"}); a.waits.release("w") },
+		"a snapshot that was": func(a *Agent) {
+			a.waits.put(Blocked{Name: snapshotOverdue})
+			a.showSnapshots(nil,
+				nil)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log stuckLog

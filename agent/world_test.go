@@ -40,7 +40,8 @@ func newVM(t *testing.T) *vm {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	self := replica.Identity{Place: replica.Place{Zone: "us-central1-a", Name: "master-a"}, InstanceID: "101", BootID: "boot1",
+	self := replica.Identity{Place: replica.Place{Zone: "us-central1-a", Name: "master-a"}, InstanceID: "101",
+		BootID:  "boot1",
 		Project: "p", ProjectNumber: "7", Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.11")}}
 	v := &vm{t: t, dir: dir, self: self, record: &fixedRecord{}, bundles: &bundles{}, notify: &notifier{}}
 	v.diskID = func(context.Context) (string, error) { return "d1", nil }
@@ -66,7 +67,8 @@ func (v *vm) config() Config {
 		Open: func(context.Context, replica.Identity, *replica.Cluster) (Cloud, error) {
 			return Cloud{Record: v.record, Bundles: v.bundles, Compute: noCompute{}, DiskID: v.diskID}, nil
 		},
-		Baked: filepath.Join(v.dir, "cluster.yaml"), RunDir: filepath.Join(v.dir, "run"), LogDir: filepath.Join(v.dir, "log"),
+		Baked: filepath.Join(v.dir, "cluster.yaml"), RunDir: filepath.Join(v.dir, "run"),
+		LogDir:    filepath.Join(v.dir, "log"),
 		AuditDir:  filepath.Join(v.dir, "log"),
 		HostsFile: filepath.Join(v.dir, "hosts"),
 	}
@@ -99,7 +101,8 @@ func (v *vm) certify(a *Agent, in identified, id replica.Identity, uid string) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	if _, err := certs.Ensure(certs.Request{Files: a.files, Bundle: b, ClusterUID: uid, Identity: id, Cluster: in.cluster, Now: time.Now()}); err != nil {
+	if _, err := certs.Ensure(certs.Request{Files: a.files, Bundle: b, ClusterUID: uid, Identity: id,
+		Cluster: in.cluster, Now: time.Now()}); err != nil {
 		v.t.Fatal(err)
 	}
 }

@@ -51,7 +51,8 @@ func BenchmarkReplicaSet(b *testing.B) {
 	})
 }
 
-// BenchmarkReplicaSetFloor makes the same leaves with the standard library alone: a key and a signature each, unchecked.
+// BenchmarkReplicaSetFloor makes the same leaves with the standard library alone: a key and a signature each,
+// unchecked.
 func BenchmarkReplicaSetFloor(b *testing.B) {
 	bundle := testBundle(b)
 	specs, err := Leaves(testIdentity(), testCluster())
@@ -70,8 +71,10 @@ func BenchmarkReplicaSetFloor(b *testing.B) {
 			}
 			ca := bundle.authorities[s.Authority]
 			if _, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(int64(n + 1)),
-				Subject: pkix.Name{CommonName: s.CommonName}, NotBefore: t0, NotAfter: t0.Add(LeafLifetime), KeyUsage: x509.KeyUsageDigitalSignature,
-				ExtKeyUsage: extended[s.Usage], DNSNames: s.Names, IPAddresses: ips}, ca.cert, key.Public(), ca.key); err != nil {
+				Subject: pkix.Name{CommonName: s.CommonName}, NotBefore: t0, NotAfter: t0.Add(LeafLifetime),
+				KeyUsage:    x509.KeyUsageDigitalSignature,
+				ExtKeyUsage: extended[s.Usage], DNSNames: s.Names, IPAddresses: ips}, ca.cert, key.Public(),
+				ca.key); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -43,8 +43,8 @@ func (k *keeper) bind() error {
 func (k *keeper) generations() []*Bundle { return append(slices.Clone(k.Former), k.Bundle) }
 
 // boundByFiles is what a binding that is lost must have said. The files beside it come from one generation, or from two
-// in a row where a crash came between them: then the newer one counts. A file that comes from none of the generations at
-// hand is of a newer one, or of other CAs. A folder without files, or whose files are damaged too, follows none.
+// in a row where a crash came between them: then the newer one counts. A file that comes from none of the generations
+// at hand is of a newer one, or of other CAs. A folder without files, or whose files are damaged too, follows none.
 func (k *keeper) boundByFiles(lost error) (binding, error) {
 	if k.Bundle == nil {
 		return binding{}, nil
@@ -63,8 +63,9 @@ func (k *keeper) boundByFiles(lost error) (binding, error) {
 			return binding{}, err
 		}
 		if n == len(all) {
-			return binding{}, fmt.Errorf("binding: %s, and %s beside it is of none of the generations from %d to %d: %w",
-				reasonOf(lost), m.name, all[0].Generation, k.Bundle.Generation, ErrNotContinued)
+			return binding{},
+				fmt.Errorf("binding: %s, and %s beside it is of none of the generations from %d to %d: %w",
+					reasonOf(lost), m.name, all[0].Generation, k.Bundle.Generation, ErrNotContinued)
 		}
 		newest = max(newest, n)
 	}

@@ -44,7 +44,10 @@ func TestALostBindingIsFoundInTheFilesBesideIt(t *testing.T) {
 	other, skips := testBundle(t), testBundle(t)
 	skips.Generation = 3
 	line := []*Bundle{first, knows, works}
-	sharing := changed(other, func(n *Bundle) { n.Generation, n.authorities[Kubernetes] = 3, first.authorities[Kubernetes] })
+	sharing := changed(other, func(n *Bundle) {
+		n.Generation, n.authorities[Kubernetes] = 3,
+			first.authorities[Kubernetes]
+	})
 	for name, c := range map[string]struct {
 		has     *Bundle
 		offered []*Bundle
@@ -124,10 +127,12 @@ func TestEachFileBesideALostBindingCounts(t *testing.T) {
 			for _, all := range sharedFiles(r.Files) {
 				os.Remove(all.path)
 			}
-			if err := errors.Join(os.Remove(r.Files.Binding()), os.WriteFile(pathOf(t, r.Files, m.name), kept, 0o600)); err != nil {
+			if err := errors.Join(os.Remove(r.Files.Binding()), os.WriteFile(pathOf(t, r.Files, m.name), kept,
+				0o600)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := ensure(r, fastDisk()); damaged != (err == nil) || err != nil && !strings.Contains(err.Error(), m.name+" beside it") {
+			if _, err := ensure(r, fastDisk()); damaged != (err == nil) || err != nil &&
+				!strings.Contains(err.Error(), m.name+" beside it") {
 				t.Errorf("%s, damaged %t: %v", m.name, damaged, err)
 			}
 		}
@@ -191,7 +196,8 @@ func TestAFileThatCannotBeReadIsNeitherBadNorMissing(t *testing.T) {
 						continue
 					}
 					if !errors.Is(err, errno) || errors.Is(err, ErrBundleNeeded) {
-						t.Errorf("with a bundle %t: reading %s fails with %q: %v", with, filepath.Base(path), errno, err)
+						t.Errorf("with a bundle %t: reading %s fails with %q: %v", with, filepath.Base(path), errno,
+							err)
 					}
 				}
 			}

@@ -12,7 +12,8 @@ import (
 var (
 	// ErrOtherCluster: the folder belongs to another cluster than the bundle or the caller.
 	ErrOtherCluster = errors.New("of another cluster")
-	// ErrRollback: the disk has seen a newer generation of the bundle. Taking the older would bring dropped CAs and keys back.
+	// ErrRollback: the disk has seen a newer generation of the bundle. Taking the older would bring dropped CAs and
+	// keys back.
 	ErrRollback = errors.New("older than what this disk has seen")
 	// ErrOtherAuthorities: same generation, other CAs. Two bundles were made; mixing them would split the cluster.
 	ErrOtherAuthorities = errors.New("not the CAs that this disk has seen in the same generation")
@@ -62,7 +63,8 @@ func parseBinding(data []byte) (binding, error) {
 func (b binding) accepts(next binding) error {
 	switch {
 	case b.ClusterUID != next.ClusterUID:
-		return fmt.Errorf("bundle of cluster %s, folder of cluster %s: %w", next.ClusterUID, b.ClusterUID, ErrOtherCluster)
+		return fmt.Errorf("bundle of cluster %s, folder of cluster %s: %w", next.ClusterUID, b.ClusterUID,
+			ErrOtherCluster)
 	case next.Generation < b.Generation:
 		return fmt.Errorf("bundle generation %d, folder generation %d: %w", next.Generation, b.Generation, ErrRollback)
 	case next.Generation > b.Generation:
@@ -70,14 +72,15 @@ func (b binding) accepts(next binding) error {
 	}
 	for _, name := range Authorities() {
 		if b.Pins[name] != next.Pins[name] {
-			return fmt.Errorf("%s CA: bundle has the key %s, folder has %s: %w", name, next.Pins[name], b.Pins[name], ErrOtherAuthorities)
+			return fmt.Errorf("%s CA: bundle has the key %s, folder has %s: %w", name, next.Pins[name], b.Pins[name],
+				ErrOtherAuthorities)
 		}
 	}
 	return nil
 }
 
-// follows says whether files bound to b may be taken over by the last of these generations, oldest first. The one that b
-// is bound to, by its pins, must be among them, and from it on each one must continue the one before.
+// follows says whether files bound to b may be taken over by the last of these generations, oldest first. The one that
+// b is bound to, by its pins, must be among them, and from it on each one must continue the one before.
 func (b binding) follows(generations []*Bundle) error {
 	n := slices.IndexFunc(generations, func(g *Bundle) bool { return g.Generation == b.Generation })
 	if n < 0 {

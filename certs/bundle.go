@@ -18,9 +18,10 @@ func Authorities() []Authority { return []Authority{Kubernetes, FrontProxy, Etcd
 // encryptionKeyBytes is secretbox's only key size.
 const encryptionKeyBytes = 32
 
-// Bundle is what all replicas of a cluster share and no one else may have: the keys of the four CAs, the service-account
-// keys and the keys that encrypt secrets in etcd. The secrets are in unexported fields, and every way of printing the
-// value shows its generation only. A Bundle does not change; a rotation makes another one with a higher generation.
+// Bundle is what all replicas of a cluster share and no one else may have: the keys of the four CAs, the
+// service-account keys and the keys that encrypt secrets in etcd. The secrets are in unexported fields, and every way
+// of printing the value shows its generation only. A Bundle does not change; a rotation makes another one with a higher
+// generation.
 type Bundle struct {
 	// ClusterUID is the inception's uid: a bundle serves one cluster.
 	ClusterUID string
@@ -52,12 +53,14 @@ type encryptionKey struct {
 	secret []byte
 }
 
-// NewBundle makes generation 1 for a cluster: four CAs that live ten years, one service-account key and one encryption key.
+// NewBundle makes generation 1 for a cluster: four CAs that live ten years, one service-account key and one encryption
+// key.
 func NewBundle(clusterUID string, now time.Time) (*Bundle, error) {
 	if clusterUID == "" {
 		return nil, fmt.Errorf("make bundle: the cluster's uid is empty")
 	}
-	b := &Bundle{ClusterUID: clusterUID, Generation: 1, Created: now.UTC().Truncate(time.Second), authorities: map[Authority]authority{}}
+	b := &Bundle{ClusterUID: clusterUID, Generation: 1, Created: now.UTC().Truncate(time.Second),
+		authorities: map[Authority]authority{}}
 	for _, a := range Authorities() {
 		ca, err := newAuthority(a, clusterUID, b.Generation, now)
 		if err != nil {
@@ -76,8 +79,8 @@ func NewBundle(clusterUID string, now time.Time) (*Bundle, error) {
 	return b, nil
 }
 
-// newKey is the one place where keys are made: ECDSA P-256. RSA-2048 takes 175 times as long to make, and the key loaders
-// of the Kubernetes components refuse Ed25519.
+// newKey is the one place where keys are made: ECDSA P-256. RSA-2048 takes 175 times as long to make, and the key
+// loaders of the Kubernetes components refuse Ed25519.
 func newKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
 // trust is every certificate by which a replica accepts what the authority issued, the issuing one first.

@@ -25,9 +25,9 @@ import (
 	"github.com/cloudflare/cfssl/signer/local"
 )
 
-// These tests use cfssl bare, without the policy layer, and say what it does at the pinned version. Each is a reason for
-// a line of policy.go or issue.go. Where one fails after an upgrade, cfssl has changed: look whether that line still does
-// what it is for, then change the test.
+// These tests use cfssl bare, without the policy layer, and say what it does at the pinned version. Each is a reason
+// for a line of policy.go or issue.go. Where one fails after an upgrade, cfssl has changed: look whether that line
+// still does what it is for, then change the test.
 
 // bareSigner is cfssl's signer as its documentation shows it.
 func bareSigner(t *testing.T, rules *config.Signing) (*local.Signer, authority) {
@@ -87,7 +87,8 @@ func TestCFSSLNameWhitelistSeesNeitherAddressesNorOrganizations(t *testing.T) {
 
 func TestCFSSLNameWhitelistIsNotAnchored(t *testing.T) {
 	s, _ := bareSigner(t, rules(func(p *config.SigningProfile) { p.NameWhitelist = regexp.MustCompile(`kubernetes`) }))
-	c := bareSign(t, s, signer.SignRequest{Profile: "server", Hosts: []string{"kubernetes.evil.example"}, Request: request(t, x509.CertificateRequest{})})
+	c := bareSign(t, s, signer.SignRequest{Profile: "server", Hosts: []string{"kubernetes.evil.example"},
+		Request: request(t, x509.CertificateRequest{})})
 	if !slices.Equal(c.DNSNames, []string{"kubernetes.evil.example"}) {
 		t.Errorf("issued %v", c.DNSNames)
 	}
@@ -95,7 +96,8 @@ func TestCFSSLNameWhitelistIsNotAnchored(t *testing.T) {
 
 func TestCFSSLTakesTheDefaultForAnUnknownProfile(t *testing.T) {
 	s, _ := bareSigner(t, rules(func(*config.SigningProfile) {}))
-	c := bareSign(t, s, signer.SignRequest{Profile: "no-such-profile", Hosts: []string{"a"}, Request: request(t, x509.CertificateRequest{})})
+	c := bareSign(t, s, signer.SignRequest{Profile: "no-such-profile", Hosts: []string{"a"},
+		Request: request(t, x509.CertificateRequest{})})
 	if life := c.NotAfter.Sub(c.NotBefore); life != 365*24*time.Hour {
 		t.Errorf("lives %s, the default is a year", life)
 	}
@@ -146,7 +148,8 @@ func TestCFSSLCopiesTheRequestUnlessToldWhat(t *testing.T) {
 	s.SetPolicy(rules(func(p *config.SigningProfile) {
 		p.CSRWhitelist = &config.CSRWhitelist{PublicKey: true, PublicKeyAlgorithm: true, SignatureAlgorithm: true}
 	}))
-	c = bareSign(t, s, signer.SignRequest{Profile: "server", Request: full, Hosts: []string{}, Subject: &signer.Subject{CN: "ours"}})
+	c = bareSign(t, s, signer.SignRequest{Profile: "server", Request: full, Hosts: []string{},
+		Subject: &signer.Subject{CN: "ours"}})
 	if len(c.DNSNames)+len(c.URIs)+len(c.EmailAddresses) != 0 || c.Subject.String() != "CN=ours" {
 		t.Errorf("copied %s %v %v %v", c.Subject, c.DNSNames, c.URIs, c.EmailAddresses)
 	}
@@ -165,7 +168,8 @@ func TestCFSSLNilHostsKeepTheRequestsNames(t *testing.T) {
 
 func TestCFSSLLetsALeafOutliveItsCA(t *testing.T) {
 	s, ca := bareSigner(t, rules(func(p *config.SigningProfile) { p.Expiry = 20 * 365 * 24 * time.Hour }))
-	c := bareSign(t, s, signer.SignRequest{Profile: "server", Hosts: []string{"a"}, Request: request(t, x509.CertificateRequest{})})
+	c := bareSign(t, s, signer.SignRequest{Profile: "server", Hosts: []string{"a"},
+		Request: request(t, x509.CertificateRequest{})})
 	if !c.NotAfter.After(ca.cert.NotAfter) {
 		t.Errorf("leaf ends %s, CA %s", c.NotAfter, ca.cert.NotAfter)
 	}
@@ -190,7 +194,8 @@ func TestCFSSLFindsAMismatchedCAKeyOnlyWhenItSigns(t *testing.T) {
 	if err != nil {
 		t.Fatalf("NewSigner looks at it now: %v", err)
 	}
-	if _, err := s.Sign(signer.SignRequest{Hosts: []string{"a"}, Request: request(t, x509.CertificateRequest{})}); err == nil {
+	if _, err := s.Sign(signer.SignRequest{Hosts: []string{"a"},
+		Request: request(t, x509.CertificateRequest{})}); err == nil {
 		t.Error("signed with a key that is not the CA's")
 	}
 }
@@ -207,16 +212,19 @@ func TestCFSSLSignsWeakKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	bareSign(t, s, signer.SignRequest{Request: string(p224)})
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "a"}}, small)
+	der, err := x509.CreateCertificateRequest(rand.Reader,
+		&x509.CertificateRequest{Subject: pkix.Name{CommonName: "a"}}, small)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bareSign(t, s, signer.SignRequest{Request: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))})
+	bareSign(t, s,
+		signer.SignRequest{Request: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))})
 }
 
 func TestCFSSLRefusesACAInARequest(t *testing.T) {
 	s, _ := bareSigner(t, nil)
-	r, err := csr.Generate(testBundle(t).authorities[EtcdPeer].key, &csr.CertificateRequest{CN: "a", CA: &csr.CAConfig{}})
+	r, err := csr.Generate(testBundle(t).authorities[EtcdPeer].key, &csr.CertificateRequest{CN: "a",
+		CA: &csr.CAConfig{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,15 +233,17 @@ func TestCFSSLRefusesACAInARequest(t *testing.T) {
 	}
 }
 
-// Up to 1.6.5 a request could bring its own extended key usage through copy_extensions. 1.7 ignores those that the CA sets.
+// Up to 1.6.5 a request could bring its own extended key usage through copy_extensions. 1.7 ignores those that the CA
+// sets.
 func TestCFSSLCopyExtensionsNoLongerOverridesTheUsage(t *testing.T) {
 	s, _ := bareSigner(t, rules(func(p *config.SigningProfile) { p.CopyExtensions = true }))
 	client, err := asn1.Marshal([]asn1.ObjectIdentifier{{1, 3, 6, 1, 5, 5, 7, 3, 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := bareSign(t, s, signer.SignRequest{Profile: "server", Hosts: []string{"a"}, Request: request(t, x509.CertificateRequest{
-		ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 37}, Value: client}}})})
+	c := bareSign(t, s, signer.SignRequest{Profile: "server", Hosts: []string{"a"},
+		Request: request(t, x509.CertificateRequest{
+			ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 37}, Value: client}}})})
 	if !slices.Equal(c.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}) {
 		t.Errorf("usages %v", c.ExtKeyUsage)
 	}
@@ -241,12 +251,14 @@ func TestCFSSLCopyExtensionsNoLongerOverridesTheUsage(t *testing.T) {
 
 func TestCFSSLBackdatesFiveMinutesFromARoundedMinute(t *testing.T) {
 	s, _ := bareSigner(t, rules(func(p *config.SigningProfile) { p.Backdate = 0 }))
-	c := bareSign(t, s, signer.SignRequest{Profile: "server", Hosts: []string{"a"}, Request: request(t, x509.CertificateRequest{})})
+	c := bareSign(t, s, signer.SignRequest{Profile: "server", Hosts: []string{"a"},
+		Request: request(t, x509.CertificateRequest{})})
 	if ago := time.Since(c.NotBefore); ago < 4*time.Minute || ago > 6*time.Minute || c.NotBefore.Second() != 0 {
 		t.Errorf("not before %s, %s ago", c.NotBefore, ago)
 	}
 	// With explicit times it takes them as they are: what we do, since now is ours.
-	c = bareSign(t, s, signer.SignRequest{Profile: "server", Hosts: []string{"a"}, Request: request(t, x509.CertificateRequest{}),
+	c = bareSign(t, s, signer.SignRequest{Profile: "server", Hosts: []string{"a"},
+		Request:   request(t, x509.CertificateRequest{}),
 		NotBefore: t0.Add(7 * time.Second), NotAfter: t0.Add(time.Hour)})
 	if !c.NotBefore.Equal(t0.Add(7*time.Second)) || !c.NotAfter.Equal(t0.Add(time.Hour)) {
 		t.Errorf("valid %s to %s", c.NotBefore, c.NotAfter)
@@ -266,8 +278,10 @@ func TestCFSSLMakesNamesOfWhateverIsNoAddress(t *testing.T) {
 		"10.0.0.1":     "address",
 	} {
 		s, _ := bareSigner(t, rules(func(*config.SigningProfile) {}))
-		c := bareSign(t, s, signer.SignRequest{Profile: "server", Hosts: []string{host}, Request: request(t, x509.CertificateRequest{})})
-		got := map[bool]string{len(c.DNSNames) > 0: "DNS", len(c.URIs) > 0: "URI", len(c.EmailAddresses) > 0: "e-mail", len(c.IPAddresses) > 0: "address"}[true]
+		c := bareSign(t, s, signer.SignRequest{Profile: "server", Hosts: []string{host},
+			Request: request(t, x509.CertificateRequest{})})
+		got := map[bool]string{len(c.DNSNames) > 0: "DNS", len(c.URIs) > 0: "URI", len(c.EmailAddresses) > 0: "e-mail",
+			len(c.IPAddresses) > 0: "address"}[true]
 		if got != want {
 			t.Errorf("%q became %q, want %q", host, got, want)
 		}

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// ErrAuthorityExpired is in the error of Bundle.Check, and of all that begins with it, when a CA's time is over: only a CA
-// rotation helps. cfssl would go on signing.
+// ErrAuthorityExpired is in the error of Bundle.Check, and of all that begins with it, when a CA's time is over: only a
+// CA rotation helps. cfssl would go on signing.
 var ErrAuthorityExpired = errors.New("the CA has expired: rotate it")
 
-// clockSlack is how far ahead of this machine's clock a bundle's creation may be. Beyond it one of two clocks is so wrong that leaves made by
-// the one are not valid by the other.
+// clockSlack is how far ahead of this machine's clock a bundle's creation may be. Beyond it one of two clocks is so
+// wrong that leaves made by the one are not valid by the other.
 const clockSlack = backdate
 
 // validate checks all that does not depend on the time. Its errors begin with the field.
@@ -99,7 +99,8 @@ func strong(pub crypto.PublicKey) error {
 		return nil
 	case *rsa.PublicKey:
 		if n := k.N.BitLen(); n < 2048 || n > 8192 || k.E < 65537 {
-			return fmt.Errorf("weak key: RSA with %d bits and exponent %d; 2048 to 8192 bits and at least 65537 are allowed", n, k.E)
+			return fmt.Errorf("weak key: RSA with %d bits and exponent %d; 2048 to 8192 bits and at least 65537 are "+
+				"allowed", n, k.E)
 		}
 		return nil
 	}
@@ -118,8 +119,8 @@ func (b *Bundle) validateServiceAccount() error {
 	return nil
 }
 
-// validateDistinct refuses one key in two roles. With one CA for clients and for the front proxy any client could claim to
-// be any user; with one for etcd's clients and peers the apiserver's certificate opens the peer port.
+// validateDistinct refuses one key in two roles. With one CA for clients and for the front proxy any client could claim
+// to be any user; with one for etcd's clients and peers the apiserver's certificate opens the peer port.
 func (b *Bundle) validateDistinct() error {
 	owner, field := map[string]string{}, map[string]string{}
 	claim := func(pub crypto.PublicKey, who, where string) error {
@@ -160,7 +161,8 @@ func (b *Bundle) Check(now time.Time) error {
 	}
 	for _, name := range Authorities() {
 		if c := b.authorities[name].cert; !now.Before(c.NotAfter) {
-			return fmt.Errorf("check %s: %s CA: not valid after %s: %w", b, name, stamp(c.NotAfter), ErrAuthorityExpired)
+			return fmt.Errorf("check %s: %s CA: not valid after %s: %w", b, name, stamp(c.NotAfter),
+				ErrAuthorityExpired)
 		}
 	}
 	return nil
@@ -170,12 +172,14 @@ func (b *Bundle) Check(now time.Time) error {
 // clock was ahead by which the bundle or one of its CAs was made.
 func (b *Bundle) FromTheFuture(now time.Time) error {
 	if b.Created.After(now.Add(clockSlack)) {
-		return fmt.Errorf("check %s: it was created at %s, but this machine's clock says %s: one of the clocks is wrong",
+		return fmt.Errorf("check %s: it was created at %s, but this machine's clock says %s: one of the clocks "+
+			"is wrong",
 			b, b.Created.Format(time.RFC3339), stamp(now))
 	}
 	for _, name := range Authorities() {
 		if c := b.authorities[name].cert; now.Before(c.NotBefore) {
-			return fmt.Errorf("check %s: %s CA: not valid before %s, and now is %s", b, name, stamp(c.NotBefore), stamp(now))
+			return fmt.Errorf("check %s: %s CA: not valid before %s, and now is %s", b, name, stamp(c.NotBefore),
+				stamp(now))
 		}
 	}
 	return nil

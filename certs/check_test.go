@@ -14,7 +14,8 @@ func TestACASignedWithABrokenHashIsRefused(t *testing.T) {
 	if err := checkAuthority(ca); err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range []x509.SignatureAlgorithm{x509.MD2WithRSA, x509.MD5WithRSA, x509.SHA1WithRSA, x509.DSAWithSHA1, x509.ECDSAWithSHA1} {
+	for _, a := range []x509.SignatureAlgorithm{x509.MD2WithRSA, x509.MD5WithRSA, x509.SHA1WithRSA, x509.DSAWithSHA1,
+		x509.ECDSAWithSHA1} {
 		weak := *ca
 		weak.SignatureAlgorithm = a
 		if err := checkAuthority(&weak); err == nil || !strings.Contains(err.Error(), "signed with "+a.String()) {
@@ -53,9 +54,11 @@ func TestABundleIsCheckedAgainstTheClock(t *testing.T) {
 	for _, name := range Authorities() {
 		b := testBundle(t)
 		b.authorities[name] = remade(t, b.authorities[name], later)
-		for now, valid := range map[time.Time]bool{t0: false, t0.Add(time.Hour - time.Second): false, t0.Add(time.Hour): true} {
+		for now, valid := range map[time.Time]bool{t0: false, t0.Add(time.Hour - time.Second): false,
+			t0.Add(time.Hour): true} {
 			err := b.Check(now)
-			if (err == nil) != valid || err != nil && !strings.Contains(err.Error(), string(name)+" CA: not valid before 2027-01-15T13:00:00Z") {
+			if (err == nil) != valid || err != nil &&
+				!strings.Contains(err.Error(), string(name)+" CA: not valid before 2027-01-15T13:00:00Z") {
 				t.Errorf("the %s CA begins an hour later, and now is %s: %v", name, stamp(now), err)
 			}
 			if future := b.FromTheFuture(now); (future == nil) != valid {

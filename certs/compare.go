@@ -28,8 +28,8 @@ func (s Spec) differs(c *x509.Certificate) string {
 	return s.differsInNames(c)
 }
 
-// differsInKind compares who the certificate says its holder is and what it may do. The subject is compared byte by byte,
-// so that no further attribute can hide in it.
+// differsInKind compares who the certificate says its holder is and what it may do. The subject is compared byte by
+// byte, so that no further attribute can hide in it.
 func (s Spec) differsInKind(c *x509.Certificate) string {
 	name := pkix.Name{CommonName: s.CommonName}
 	if s.Organization != "" {
@@ -42,13 +42,15 @@ func (s Spec) differsInKind(c *x509.Certificate) string {
 	if c.IsCA {
 		return "it is a CA"
 	}
-	if !slices.Equal(c.ExtKeyUsage, extended[s.Usage]) || len(c.UnknownExtKeyUsage) > 0 || c.KeyUsage != x509.KeyUsageDigitalSignature {
+	if !slices.Equal(c.ExtKeyUsage, extended[s.Usage]) || len(c.UnknownExtKeyUsage) > 0 ||
+		c.KeyUsage != x509.KeyUsageDigitalSignature {
 		return fmt.Sprintf("usage %v, not %s", c.ExtKeyUsage, s.Usage)
 	}
 	return ""
 }
 
-// differsInNames compares the alternative names as sets: one too many vouches for an address that may be another's by now.
+// differsInNames compares the alternative names as sets: one too many vouches for an address that may be another's by
+// now.
 func (s Spec) differsInNames(c *x509.Certificate) string {
 	if len(c.EmailAddresses)+len(c.URIs) > 0 {
 		return "it has e-mail or URI names"
@@ -95,7 +97,8 @@ func verify(c *x509.Certificate, now time.Time, roots ...*x509.Certificate) erro
 		return errors.New("it has no extended key usage")
 	}
 	for _, u := range c.ExtKeyUsage { // one by one: Verify is content with any of a list
-		if _, err := c.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{u}}); err != nil {
+		if _, err := c.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: now,
+			KeyUsages: []x509.ExtKeyUsage{u}}); err != nil {
 			return err
 		}
 	}

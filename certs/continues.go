@@ -33,7 +33,8 @@ func (b *Bundle) Continues(former *Bundle) error {
 		return refuse("it lacks the service-account key that signs now")
 	}
 	if !verifies(former, b.serviceAccount[0]) {
-		return refuse("it signs with a new service-account key, by which the masters do not verify yet: %s", firstListed)
+		return refuse("it signs with a new service-account key, by which the masters do not verify yet: %s",
+			firstListed)
 	}
 	for _, k := range former.encryption {
 		if !decrypts(b, k) {
@@ -41,7 +42,8 @@ func (b *Bundle) Continues(former *Bundle) error {
 		}
 	}
 	if k := b.encryption[0]; !decrypts(former, k) {
-		return refuse("it encrypts with the new key %s, with which the masters do not decrypt yet: %s", k.name, firstListed)
+		return refuse("it encrypts with the new key %s, with which the masters do not decrypt yet: %s", k.name,
+			firstListed)
 	}
 	if err := b.CheckNewCAs(former, b.Created); err != nil {
 		return refuse("%w", err)
@@ -54,7 +56,10 @@ const firstListed = "first import a generation that lists it behind the present 
 
 // verifies says whether masters on a bundle accept the tokens that a key signs.
 func verifies(b *Bundle, key crypto.Signer) bool {
-	return slices.ContainsFunc(b.serviceAccount, func(k crypto.Signer) bool { return samePublicKey(k.Public(), key.Public()) })
+	return slices.ContainsFunc(b.serviceAccount, func(k crypto.Signer) bool {
+		return samePublicKey(k.Public(),
+			key.Public())
+	})
 }
 
 // decrypts says whether masters on a bundle read what a key encrypts. They find it by the name that stands before the
@@ -66,9 +71,9 @@ func decrypts(b *Bundle, key encryptionKey) bool {
 }
 
 // CheckNewCAs checks that each CA that begins to issue with a bundle outlives the leaves that it issues at a time. Else
-// all of them end with it at one moment, and it must be rotated before the first renewal is due. A CA that issues in the
-// former generation already may be about to end: its rotation begins with a generation in which it still issues. Without
-// a former generation (nil) every CA begins.
+// all of them end with it at one moment, and it must be rotated before the first renewal is due. A CA that issues in
+// the former generation already may be about to end: its rotation begins with a generation in which it still issues.
+// Without a former generation (nil) every CA begins.
 func (b *Bundle) CheckNewCAs(former *Bundle, at time.Time) error {
 	for _, name := range Authorities() {
 		c := b.authorities[name].cert
@@ -76,15 +81,16 @@ func (b *Bundle) CheckNewCAs(former *Bundle, at time.Time) error {
 			continue
 		}
 		if c.NotAfter.Before(at.Add(LeafLifetime)) {
-			return fmt.Errorf("the %s CA ends at %s: one that begins to issue has to outlive its leaves, which live %d days",
+			return fmt.Errorf("the %s CA ends at %s: one that begins to issue has to outlive its leaves, which live "+
+				"%d days",
 				name, stamp(c.NotAfter), LeafLifetime/(24*time.Hour))
 		}
 	}
 	return nil
 }
 
-// LeftOut names each CA and each service-account key that a former generation trusts and this one does not, by the SHA-256
-// of its key. What it issued or signed is refused from then on, wherever it still is in use.
+// LeftOut names each CA and each service-account key that a former generation trusts and this one does not, by the
+// SHA-256 of its key. What it issued or signed is refused from then on, wherever it still is in use.
 func (b *Bundle) LeftOut(former *Bundle) (out []string, err error) {
 	note := func(kind string, pub crypto.PublicKey) error {
 		p, err := pin(pub)

@@ -32,20 +32,24 @@ func TestAGenerationContinuesTheFormerInBothDirections(t *testing.T) {
 		next   *Bundle
 		want   string
 	}{
-		"it knows what is new":           {b, knows, ""},
-		"it works with what is known":    {knows, works, ""},
-		"both at once":                   {b, works, "issues with a new kubernetes CA, which the masters do not trust yet"},
+		"it knows what is new":        {b, knows, ""},
+		"it works with what is known": {knows, works, ""},
+		"both at once": {b, works,
+			"issues with a new kubernetes CA, which the masters do not trust yet"},
 		"what nobody works with is gone": {works, changed(works, without), ""},
-		"another CA": {b, changed(knows, func(n *Bundle) { n.authorities[EtcdPeer] = testBundle(t).authorities[EtcdPeer] }),
+		"another CA": {b,
+			changed(knows, func(n *Bundle) { n.authorities[EtcdPeer] = testBundle(t).authorities[EtcdPeer] }),
 			"does not trust the etcd-peer CA that issues now"},
-		"it signs with a key that is not known": {b, changed(knows, func(n *Bundle) { slices.Reverse(n.serviceAccount) }),
+		"it signs with a key that is not known": {b,
+			changed(knows, func(n *Bundle) { slices.Reverse(n.serviceAccount) }),
 			"signs with a new service-account key, by which the masters do not verify yet"},
 		"it signs with another one than is known": {knows, changed(works, func(n *Bundle) {
 			n.serviceAccount = append(other.serviceAccount[:1:1], n.serviceAccount...)
 		}), "signs with a new service-account key"},
 		"it lacks the key that signs": {b, changed(knows, func(n *Bundle) { n.serviceAccount = n.serviceAccount[1:] }),
 			"lacks the service-account key that signs now"},
-		"it encrypts with a key that is not known": {b, changed(knows, func(n *Bundle) { slices.Reverse(n.encryption) }),
+		"it encrypts with a key that is not known": {b,
+			changed(knows, func(n *Bundle) { slices.Reverse(n.encryption) }),
 			"encrypts with the new key g2, with which the masters do not decrypt yet"},
 		"it encrypts with another key of a known name": {knows, changed(works, func(n *Bundle) {
 			n.encryption[0] = encryptionKey{name: "g2", secret: other.encryption[0].secret}
@@ -55,7 +59,8 @@ func TestAGenerationContinuesTheFormerInBothDirections(t *testing.T) {
 		}), "encrypts with the new key g3"},
 		"it lacks the key that encrypts": {b, changed(knows, func(n *Bundle) { n.encryption = n.encryption[1:] }),
 			"lacks encryption key g1"},
-		"it lacks a key that encrypted once": {works, changed(works, func(n *Bundle) { without(n); n.encryption = n.encryption[:1] }),
+		"it lacks a key that encrypted once": {works,
+			changed(works, func(n *Bundle) { without(n); n.encryption = n.encryption[:1] }),
 			"lacks encryption key g1"},
 		"the same generation": {b, changed(knows, func(n *Bundle) { n.Generation = 1 }), "a higher generation"},
 		"another cluster":     {b, changed(knows, func(n *Bundle) { n.ClusterUID = "uid-2" }), "the same cluster"},
@@ -155,10 +160,12 @@ func TestANewCAOutlivesTheLeavesThatItIssues(t *testing.T) {
 		})
 	}
 	for left, lasts := range map[time.Duration]bool{
-		time.Hour: false, 24 * time.Hour: false, LeafLifetime - time.Second: false, LeafLifetime: true, 2 * LeafLifetime: true,
+		time.Hour: false, 24 * time.Hour: false, LeafLifetime - time.Second: false, LeafLifetime: true,
+		2 * LeafLifetime: true,
 	} {
 		short := ending(1, t0.Add(left))
-		if err := short.CheckNewCAs(nil, t0); (err == nil) != lasts || err != nil && !strings.Contains(err.Error(), "the front-proxy CA ends at 2027-") {
+		if err := short.CheckNewCAs(nil, t0); (err == nil) != lasts || err != nil &&
+			!strings.Contains(err.Error(), "the front-proxy CA ends at 2027-") {
 			t.Errorf("a first bundle whose CA ends in %s: %v", left, err)
 		}
 		// The record has it already, and it is to be rolled.

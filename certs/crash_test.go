@@ -13,8 +13,8 @@ import (
 
 var errCut = errors.New("cut")
 
-// cutDisk dies within its nth step: the step has not taken effect, and a temporary file is left behind. Dying behind a step
-// leaves the same as dying before the next.
+// cutDisk dies within its nth step: the step has not taken effect, and a temporary file is left behind. Dying behind a
+// step leaves the same as dying before the next.
 func cutDisk(n int) disk {
 	real := fastDisk()
 	step := func(path string, do func() error) error {
@@ -25,7 +25,8 @@ func cutDisk(n int) disk {
 		if n < 0 {
 			panic("Ensure went on after its disk had failed")
 		}
-		return errors.Join(errCut, os.WriteFile(filepath.Join(filepath.Dir(path), ".durable-left"), []byte("half"), 0o600))
+		return errors.Join(errCut, os.WriteFile(filepath.Join(filepath.Dir(path), ".durable-left"), []byte("half"),
+			0o600))
 	}
 	return disk{
 		read: real.read, sync: real.sync,

@@ -68,7 +68,8 @@ func Decide(now time.Time, found Found, want Want) Decision {
 		if verify(c, now, want.Former...) == nil {
 			return Decision{Action: Renew, Reason: "issued by a former CA"}
 		}
-		return Decision{Action: Replace, Reason: "not issued by the " + string(want.Spec.Authority) + " CA: " + err.Error()}
+		return Decision{Action: Replace, Reason: "not issued by the " + string(want.Spec.Authority) + " CA: " +
+			err.Error()}
 	}
 	if reason := renewal(now, found, want); reason != "" {
 		return Decision{Action: Renew, Reason: reason}
@@ -95,8 +96,8 @@ func renewal(now time.Time, found Found, want Want) string {
 	return "renewal was due at " + stamp(due)
 }
 
-// RenewAt is when a leaf is due: at two thirds of its life, or earlier by up to a twelfth of it, as the instance id has it.
-// So replicas that were made at one moment do not all call for the bundle at one moment.
+// RenewAt is when a leaf is due: at two thirds of its life, or earlier by up to a twelfth of it, as the instance id has
+// it. So replicas that were made at one moment do not all call for the bundle at one moment.
 func RenewAt(c *x509.Certificate, instanceID string) time.Time {
 	life := c.NotAfter.Sub(c.NotBefore)
 	sum := sha256.Sum256([]byte(instanceID))

@@ -24,11 +24,13 @@ func TestDecide(t *testing.T) {
 	former := afterRotation
 	former.Former = nil
 	moved := want
-	moved.Spec.Addresses = sortedAddresses(append([]netip.Addr{netip.MustParseAddr("10.128.0.9")}, want.Spec.Addresses...))
+	moved.Spec.Addresses = sortedAddresses(append([]netip.Addr{netip.MustParseAddr("10.128.0.9")},
+		want.Spec.Addresses...))
 	fewer := want
 	fewer.Spec.Names = want.Spec.Names[1:]
 	gone := want
-	gone.Spec.Addresses = slices.DeleteFunc(slices.Clone(want.Spec.Addresses), func(a netip.Addr) bool { return a.String() == "fd20::2" })
+	gone.Spec.Addresses = slices.DeleteFunc(slices.Clone(want.Spec.Addresses),
+		func(a netip.Addr) bool { return a.String() == "fd20::2" })
 	other := want
 	other.Spec.CommonName = "master-2.us-central1-b.prod.quorate.internal"
 
@@ -44,7 +46,8 @@ func TestDecide(t *testing.T) {
 		{"a fresh leaf stays", t0, here, want, Keep, "", false},
 		{"it stays until it is due", due.Add(-time.Second), here, want, Keep, "", false},
 		{"it is renewed when it is due", due, here, want, Renew, "renewal was due", false},
-		{"and in the last second of its life", own.NotAfter.Add(-time.Second), here, want, Renew, "renewal was due", false},
+		{"and in the last second of its life", own.NotAfter.Add(-time.Second), here, want, Renew, "renewal was due",
+			false},
 		{"after it there must be another", own.NotAfter, here, want, Replace, "expired at 2027-04-15", false},
 		{"a year later too", t0.Add(365 * 24 * time.Hour), here, want, Replace, "expired", false},
 		{"a clock that went back two days", t0.Add(-48 * time.Hour), here, want, Replace, "not valid before", false},
@@ -56,15 +59,20 @@ func TestDecide(t *testing.T) {
 		{"a name too many", t0, here, fewer, Renew, "it has the name " + want.Spec.Names[0] + " too many", false},
 		{"an address that is another's by now", t0, here, gone, Renew, "it has the address fd20::2 too many", false},
 		{"another replica's leaf", t0, here, other, Replace, "subject", false},
-		{"a client's leaf in a server's place", t0, Found{Cert: mustIssue(t, b, AgentEtcd, t0).cert, Mode: 0o600}, want, Replace, "subject", false},
-		{"a former CA's leaf works on, and is renewed", t0.Add(25 * time.Hour), here, afterRotation, Renew, "issued by a former CA", false},
-		{"a stranger's leaf beside a former CA", t0.Add(25 * time.Hour), Found{Cert: mustIssue(t, testBundle(t), EtcdServer, t0).cert, Mode: 0o600},
+		{"a client's leaf in a server's place", t0, Found{Cert: mustIssue(t, b, AgentEtcd, t0).cert, Mode: 0o600}, want,
+			Replace, "subject", false},
+		{"a former CA's leaf works on, and is renewed", t0.Add(25 * time.Hour), here, afterRotation, Renew,
+			"issued by a former CA", false},
+		{"a stranger's leaf beside a former CA", t0.Add(25 * time.Hour),
+			Found{Cert: mustIssue(t, testBundle(t), EtcdServer, t0).cert, Mode: 0o600},
 			afterRotation, Replace, "not issued by the etcd-client CA", false},
-		{"until that CA is dropped", t0.Add(25 * time.Hour), here, former, Replace, "not issued by the etcd-client CA", false},
+		{"until that CA is dropped", t0.Add(25 * time.Hour), here, former, Replace, "not issued by the etcd-client CA",
+			false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := Decide(tc.now, tc.found, tc.want)
-			if d.Action != tc.action || !strings.Contains(d.Reason, tc.reason) || d.Aside != tc.aside || (d.Action == Keep) != (d.Reason == "") {
+			if d.Action != tc.action || !strings.Contains(d.Reason, tc.reason) || d.Aside != tc.aside ||
+				(d.Action == Keep) != (d.Reason == "") {
 				t.Errorf("decided %+v", d)
 			}
 		})

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// bundleFormat is raised when an older quorate would misread a newer bundle; strict decoding refuses every other change.
+// bundleFormat is raised when an older quorate would misread a newer bundle; strict decoding refuses every other
+// change.
 const bundleFormat = 1
 
 // bundleDoc is the bundle as it is sealed. Its strings are secrets: never print it.
@@ -60,9 +61,9 @@ func (b *Bundle) Encode() ([]byte, error) {
 	return json.Marshal(doc, json.Deterministic(true))
 }
 
-// DecodeBundle reads what Encode wrote, strictly: an unknown, repeated or missing field is an error that names it, and so
-// is every key that does not fit or is weak (validate). What depends on the time is Bundle.Check's: an expired CA must
-// still be readable by whoever replaces it.
+// DecodeBundle reads what Encode wrote, strictly: an unknown, repeated or missing field is an error that names it, and
+// so is every key that does not fit or is weak (validate). What depends on the time is Bundle.Check's: an expired CA
+// must still be readable by whoever replaces it.
 func DecodeBundle(data []byte) (*Bundle, error) {
 	var doc bundleDoc
 	if err := json.Unmarshal(data, &doc, json.RejectUnknownMembers(true)); err != nil {
@@ -71,7 +72,8 @@ func DecodeBundle(data []byte) (*Bundle, error) {
 	if doc.Format != bundleFormat {
 		return nil, fmt.Errorf("decode bundle: format: found %d, this quorate reads %d", doc.Format, bundleFormat)
 	}
-	b := &Bundle{ClusterUID: doc.ClusterUID, Generation: doc.Generation, Created: doc.Created, authorities: map[Authority]authority{}}
+	b := &Bundle{ClusterUID: doc.ClusterUID, Generation: doc.Generation, Created: doc.Created,
+		authorities: map[Authority]authority{}}
 	for _, name := range slices.Sorted(maps.Keys(doc.Authorities)) {
 		a, err := doc.Authorities[name].decode()
 		if err != nil {

@@ -30,7 +30,8 @@ func TestBundleReadsBackAsItWasWritten(t *testing.T) {
 	if !bytes.Equal(data, again) {
 		t.Error("a bundle read back is written otherwise")
 	}
-	if back.ClusterUID != "uid-1" || back.Generation != 2 || !back.Created.Equal(b.Created) || len(back.authorities[EtcdPeer].former) != 1 {
+	if back.ClusterUID != "uid-1" || back.Generation != 2 || !back.Created.Equal(b.Created) ||
+		len(back.authorities[EtcdPeer].former) != 1 {
 		t.Errorf("read back %s, created %s", back, back.Created)
 	}
 }
@@ -43,10 +44,12 @@ func TestAGenerationStandsUnderItsNumber(t *testing.T) {
 	if b, err := DecodeGeneration(1, data); err != nil || b.Generation != 1 {
 		t.Errorf("%v, %v", b, err)
 	}
-	if _, err := DecodeGeneration(2, data); err == nil || !strings.Contains(err.Error(), "stands as generation 2 in the record") {
+	if _, err := DecodeGeneration(2, data); err == nil ||
+		!strings.Contains(err.Error(), "stands as generation 2 in the record") {
 		t.Error(err)
 	}
-	if _, err := DecodeGeneration(2, data[1:]); err == nil || !strings.Contains(err.Error(), "bundle generation 2: decode bundle: ") {
+	if _, err := DecodeGeneration(2, data[1:]); err == nil ||
+		!strings.Contains(err.Error(), "bundle generation 2: decode bundle: ") {
 		t.Error(err)
 	}
 }
@@ -86,41 +89,60 @@ func TestDecodeBundleRefusesAndNamesTheField(t *testing.T) {
 	}{
 		{"another format", func(d map[string]any) { d["format"] = 2 }, "format: found 2"},
 		{"an unknown field", func(d map[string]any) { d["extra"] = 1 }, `unknown field "extra"`},
-		{"an unknown field further down", func(d map[string]any) { ca(d, "etcd-peer")["extra"] = 1 }, `unknown field "authorities.etcd-peer.extra"`},
+		{"an unknown field further down", func(d map[string]any) { ca(d, "etcd-peer")["extra"] = 1 },
+			`unknown field "authorities.etcd-peer.extra"`},
 		{"a field in another case", func(d map[string]any) { d["ClusterUID"] = "x" }, `unknown field "ClusterUID"`},
-		{"a value of another type", func(d map[string]any) { d["generation"] = "SECRET" }, `field "generation": a JSON string cannot be a uint64`},
+		{"a value of another type", func(d map[string]any) { d["generation"] = "SECRET" },
+			`field "generation": a JSON string cannot be a uint64`},
 		{"no cluster", func(d map[string]any) { delete(d, "clusterUID") }, "clusterUID: missing"},
 		{"no generation", func(d map[string]any) { delete(d, "generation") }, "generation: found 0"},
 		{"no time", func(d map[string]any) { delete(d, "created") }, "created: missing"},
-		{"three authorities", func(d map[string]any) { delete(d["authorities"].(map[string]any), "etcd-peer") }, "authorities.etcd-peer: missing"},
-		{"five authorities", func(d map[string]any) { d["authorities"].(map[string]any)["x"] = ca(d, "etcd-peer") }, "authorities.x: unknown"},
-		{"no certificate", func(d map[string]any) { delete(ca(d, "kubernetes"), "certificate") }, "authorities.kubernetes.certificate: no PEM block"},
+		{"three authorities", func(d map[string]any) { delete(d["authorities"].(map[string]any), "etcd-peer") },
+			"authorities.etcd-peer: missing"},
+		{"five authorities", func(d map[string]any) { d["authorities"].(map[string]any)["x"] = ca(d, "etcd-peer") },
+			"authorities.x: unknown"},
+		{"no certificate", func(d map[string]any) { delete(ca(d, "kubernetes"), "certificate") },
+			"authorities.kubernetes.certificate: no PEM block"},
 		{"two certificates", func(d map[string]any) {
 			c := ca(d, "kubernetes")
 			c["certificate"] = c["certificate"].(string) + c["certificate"].(string)
 		}, "authorities.kubernetes.certificate: 2 certificates"},
-		{"a key in the certificate's place", func(d map[string]any) { c := ca(d, "kubernetes"); c["certificate"] = c["key"] }, `authorities.kubernetes.certificate: PEM block 1 is "PRIVATE KEY"`},
+		{"a key in the certificate's place",
+			func(d map[string]any) { c := ca(d, "kubernetes"); c["certificate"] = c["key"] },
+			`authorities.kubernetes.certificate: PEM block 1 is "PRIVATE KEY"`},
 		{"text before the certificate", func(d map[string]any) {
 			c := ca(d, "kubernetes")
 			c["certificate"] = "hello\n" + c["certificate"].(string)
 		}, "authorities.kubernetes.certificate: text outside"},
-		{"text behind the key", func(d map[string]any) { c := ca(d, "kubernetes"); c["key"] = c["key"].(string) + "hello" }, "authorities.kubernetes.key: text outside"},
-		{"half a key", func(d map[string]any) { c := ca(d, "kubernetes"); c["key"] = c["key"].(string)[:80] }, "authorities.kubernetes.key: PEM block 1 is damaged"},
+		{"text behind the key", func(d map[string]any) {
+			c := ca(d, "kubernetes")
+			c["key"] = c["key"].(string) +
+				"hello"
+		}, "authorities.kubernetes.key: text outside"},
+		{"half a key", func(d map[string]any) { c := ca(d, "kubernetes"); c["key"] = c["key"].(string)[:80] },
+			"authorities.kubernetes.key: PEM block 1 is damaged"},
 		{"a key that is none", func(d map[string]any) {
 			ca(d, "kubernetes")["key"] = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
 		}, "authorities.kubernetes.key: the private key cannot be parsed"},
-		{"another CA's key", func(d map[string]any) { ca(d, "kubernetes")["key"] = ca(d, "etcd-peer")["key"] }, "authorities.kubernetes.key: does not fit"},
+		{"another CA's key", func(d map[string]any) { ca(d, "kubernetes")["key"] = ca(d, "etcd-peer")["key"] },
+			"authorities.kubernetes.key: does not fit"},
 		{"one CA for two", func(d map[string]any) {
 			d["authorities"].(map[string]any)["front-proxy"] = ca(d, "kubernetes")
 		}, "authorities.front-proxy.certificate: has the same key as authorities.kubernetes.certificate"},
-		{"a former CA that is another's", func(d map[string]any) { ca(d, "etcd-peer")["former"] = ca(d, "etcd-client")["former"] },
+		{"a former CA that is another's", func(d map[string]any) {
+			ca(d, "etcd-peer")["former"] = ca(d,
+				"etcd-client")["former"]
+		},
 			"has the same key as authorities.etcd-peer.former[0]"},
-		{"a former CA that is the present one", func(d map[string]any) { c := ca(d, "etcd-peer"); c["former"] = []any{c["certificate"]} },
+		{"a former CA that is the present one",
+			func(d map[string]any) { c := ca(d, "etcd-peer"); c["former"] = []any{c["certificate"]} },
 			"authorities.etcd-peer.former[0]: is the certificate that issues now"},
 		{"a leaf as former CA", func(d map[string]any) {
-			ca(d, "etcd-peer")["former"] = []any{string(encodeCertificates(mustIssue(t, testBundle(t), Agent, t0).cert))}
+			ca(d, "etcd-peer")["former"] = []any{string(encodeCertificates(mustIssue(t, testBundle(t), Agent,
+				t0).cert))}
 		}, "authorities.etcd-peer.former[0]: not a CA"},
-		{"no service-account key", func(d map[string]any) { d["serviceAccountKeys"] = []any{} }, "serviceAccountKeys: missing"},
+		{"no service-account key", func(d map[string]any) { d["serviceAccountKeys"] = []any{} },
+			"serviceAccountKeys: missing"},
 		{"a weak service-account key", func(d map[string]any) {
 			k, err := encodeKey(weakKey(t))
 			if err != nil {
@@ -128,14 +150,18 @@ func TestDecodeBundleRefusesAndNamesTheField(t *testing.T) {
 			}
 			d["serviceAccountKeys"] = []any{string(k)}
 		}, "serviceAccountKeys[0]: weak key: ECDSA on P-224"},
-		{"a CA's key as service-account key", func(d map[string]any) { d["serviceAccountKeys"] = []any{ca(d, "kubernetes")["key"]} },
+		{"a CA's key as service-account key",
+			func(d map[string]any) { d["serviceAccountKeys"] = []any{ca(d, "kubernetes")["key"]} },
 			"serviceAccountKeys[0]: has the same key as authorities.kubernetes"},
 		{"no encryption key", func(d map[string]any) { delete(d, "encryptionKeys") }, "encryptionKeys: missing"},
-		{"a short encryption key", func(d map[string]any) { d["encryptionKeys"].([]any)[1].(map[string]any)["secret"] = "AAAA" }, "encryptionKeys[1].secret: found 3 bytes"},
+		{"a short encryption key",
+			func(d map[string]any) { d["encryptionKeys"].([]any)[1].(map[string]any)["secret"] = "AAAA" },
+			"encryptionKeys[1].secret: found 3 bytes"},
 		{"an encryption key of zeros", func(d map[string]any) {
 			d["encryptionKeys"].([]any)[0].(map[string]any)["secret"] = strings.Repeat("A", 43) + "="
 		}, "encryptionKeys[0].secret: is all zero"},
-		{"an encryption key that is no base64", func(d map[string]any) { d["encryptionKeys"].([]any)[0].(map[string]any)["secret"] = "SECRET!" },
+		{"an encryption key that is no base64",
+			func(d map[string]any) { d["encryptionKeys"].([]any)[0].(map[string]any)["secret"] = "SECRET!" },
 			"encryptionKeys[0].secret: not base64"},
 		{"an encryption key that is base64 with bits left over", func(d map[string]any) {
 			d["encryptionKeys"].([]any)[0].(map[string]any)["secret"] = strings.Repeat("C", 42) + "B="
@@ -144,8 +170,12 @@ func TestDecodeBundleRefusesAndNamesTheField(t *testing.T) {
 			c := ca(d, "kubernetes")
 			c["key"] = strings.Replace(c["key"].(string), "KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\n\n", 1)
 		}, "authorities.kubernetes.key: PEM block 1 has headers"},
-		{"two encryption keys of one name", func(d map[string]any) { d["encryptionKeys"].([]any)[0].(map[string]any)["name"] = "g1" }, `encryptionKeys[1].name: "g1" is there twice`},
-		{"an encryption key's name with a newline", func(d map[string]any) { d["encryptionKeys"].([]any)[0].(map[string]any)["name"] = "a\nb" }, "encryptionKeys[0].name"},
+		{"two encryption keys of one name",
+			func(d map[string]any) { d["encryptionKeys"].([]any)[0].(map[string]any)["name"] = "g1" },
+			`encryptionKeys[1].name: "g1" is there twice`},
+		{"an encryption key's name with a newline",
+			func(d map[string]any) { d["encryptionKeys"].([]any)[0].(map[string]any)["name"] = "a\nb" },
+			"encryptionKeys[0].name"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := DecodeBundle(edited(t, tc.edit))
@@ -205,7 +235,8 @@ func TestBundleRefusesCertificatesThatAreNoCAs(t *testing.T) {
 	} {
 		b := testBundle(t)
 		b.authorities[FrontProxy] = remade(t, b.authorities[FrontProxy], edit)
-		if err := b.validate(); err == nil || !strings.Contains(err.Error(), "authorities.front-proxy.certificate: ") || !strings.Contains(err.Error(), want) {
+		if err := b.validate(); err == nil || !strings.Contains(err.Error(), "authorities.front-proxy.certificate: ") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
@@ -256,7 +287,8 @@ func TestNoWayOfPrintingShowsAKey(t *testing.T) {
 			t.Errorf("%s is shown as a number", name)
 		}
 	}
-	if strings.Contains(out.String(), "PRIVATE KEY") || !strings.Contains(out.String(), "bundle generation 1 of cluster uid-1 [keys redacted]") {
+	if strings.Contains(out.String(), "PRIVATE KEY") ||
+		!strings.Contains(out.String(), "bundle generation 1 of cluster uid-1 [keys redacted]") {
 		t.Errorf("printed %s", out.String())
 	}
 }

@@ -28,8 +28,8 @@ type Encryption struct {
 // EncryptionConfig makes the configuration of an apiserver that encrypts, or does not, with the keys on the disk. It
 // needs no bundle, so a changed encryptionAtRest takes effect with a restart.
 //
-// The first provider writes, all read, and both are always listed. So some replicas may encrypt while others do not, and
-// each reads what any of them has ever written.
+// The first provider writes, all read, and both are always listed. So some replicas may encrypt while others do not,
+// and each reads what any of them has ever written.
 func EncryptionConfig(f Files, encrypt bool) (config []byte, does Encryption, err error) {
 	data, _, err := readRegular(f.EncryptionKeys())
 	if err != nil {
@@ -85,7 +85,8 @@ func renderEncryption(keys []encryptionKey, encrypt bool) ([]byte, error) {
 	if !encrypt {
 		slices.Reverse(providers)
 	}
-	out, err := yaml.Marshal(encryptionDocument{APIVersion: "apiserver.config.k8s.io/v1", Kind: "EncryptionConfiguration",
+	out, err := yaml.Marshal(encryptionDocument{APIVersion: "apiserver.config.k8s.io/v1",
+		Kind:      "EncryptionConfiguration",
 		Resources: []encryptionResource{{Resources: encryptedResources, Providers: providers}}})
 	if err != nil {
 		return nil, fmt.Errorf("encryption config: %w", err)
@@ -143,11 +144,13 @@ func validateEncryption(keys []encryptionKey) error {
 	for i, k := range keys {
 		switch {
 		case !encryptionName.MatchString(k.name):
-			return fmt.Errorf("encryptionKeys[%d].name: found %q; lower-case letters, digits and - are allowed", i, k.name)
+			return fmt.Errorf("encryptionKeys[%d].name: found %q; lower-case letters, digits and - are allowed", i,
+				k.name)
 		case seen[k.name]:
 			return fmt.Errorf("encryptionKeys[%d].name: %q is there twice", i, k.name)
 		case len(k.secret) != encryptionKeyBytes:
-			return fmt.Errorf("encryptionKeys[%d].secret: found %d bytes, %d are allowed", i, len(k.secret), encryptionKeyBytes)
+			return fmt.Errorf("encryptionKeys[%d].secret: found %d bytes, %d are allowed", i, len(k.secret),
+				encryptionKeyBytes)
 		case bytes.Equal(k.secret, make([]byte, encryptionKeyBytes)):
 			return fmt.Errorf("encryptionKeys[%d].secret: is all zero", i)
 		}

@@ -138,7 +138,8 @@ func TestDamagedEncryptionKeysAreRefusedAndMadeAnew(t *testing.T) {
 			}
 			without := r
 			without.Bundle = nil
-			if _, err := ensure(without, fastDisk()); err == nil || !strings.Contains(err.Error(), "encryption-config") {
+			if _, err := ensure(without, fastDisk()); err == nil ||
+				!strings.Contains(err.Error(), "encryption-config") {
 				t.Errorf("without a bundle: %v", err)
 			}
 			os.Remove(r.Files.EncryptionKeys() + badSuffix)

@@ -13,13 +13,15 @@ import (
 // Request says for whom Ensure works and with what.
 type Request struct {
 	Files Files
-	// Bundle is nil where the record or KMS cannot be reached: then Ensure only checks, and writes nothing but kubeconfigs.
+	// Bundle is nil where the record or KMS cannot be reached: then Ensure only checks, and writes nothing but
+	// kubeconfigs.
 	Bundle *Bundle
 	// Former are the generations before Bundle, oldest first, from the one on that the folder follows
 	// (Report.Generation), or all where it does not say (0). They are needed where the folder follows an older
 	// generation than Bundle's: one that does not continue it is not taken.
 	Former []*Bundle
-	// ClusterUID is the inception's, where the caller knows it: a folder of another cluster is refused also without a bundle.
+	// ClusterUID is the inception's, where the caller knows it: a folder of another cluster is refused also without a
+	// bundle.
 	ClusterUID string
 	Identity   replica.Identity
 	// Cluster is valid and has its defaults.
@@ -33,26 +35,27 @@ type Change struct {
 	Reason string
 }
 
-// Report is what Ensure did and found. Of the names in Changes those of trust bundles ("etcd-peer-ca"), of service-account
-// keys, of the encryption config and of the signer concern processes that read them only at their start; all else is
-// taken up by itself.
+// Report is what Ensure did and found. Of the names in Changes those of trust bundles ("etcd-peer-ca"), of
+// service-account keys, of the encryption config and of the signer concern processes that read them only at their
+// start; all else is taken up by itself.
 type Report struct {
 	// Generation is that of the bundle which the folder now follows; 0: it does not say.
 	Generation uint64
 	// Changes are in the order in which they were made.
 	Changes []Change
-	// Pending is what waits for the bundle, though the replica can serve without it for now: renewals that are due, files
-	// with wrong permissions, and the signer of the controller-manager, which is gone after a boot.
+	// Pending is what waits for the bundle, though the replica can serve without it for now: renewals that are due,
+	// files with wrong permissions, and the signer of the controller-manager, which is gone after a boot.
 	Pending []Change
 	// Expiries are of all CAs and leaves, in the order of Expiries.
 	Expiries []Expiry
-	// NextRenewal is when the first leaf is due. Ensure has to be called then, and whenever an address, the configuration or
-	// the bundle has changed.
+	// NextRenewal is when the first leaf is due. Ensure has to be called then, and whenever an address, the
+	// configuration or the bundle has changed.
 	NextRenewal time.Time
 }
 
-// Ensure makes the replica's files what they have to be: it keeps each that is right, issues or writes each that is not,
-// and says what it did. It may be called again at any time, also after a crash or an error, but by one caller at a time.
+// Ensure makes the replica's files what they have to be: it keeps each that is right, issues or writes each that is
+// not, and says what it did. It may be called again at any time, also after a crash or an error, but by one caller at a
+// time.
 //
 // The error is ErrOtherCluster, ErrRollback, ErrOtherAuthorities, ErrNotContinued or ErrAuthorityExpired for a bundle
 // that must not be used, ErrBundleNeeded where something unusable cannot be replaced without a bundle, and else what
@@ -170,8 +173,8 @@ func (k *keeper) act(d Decision, s Spec, found *x509.Certificate) (*x509.Certifi
 	return p.cert, nil
 }
 
-// trust is the authority's issuing CA and its former ones: the bundle's, or without a bundle those on disk. The CA is nil
-// where the disk has none that can be parsed.
+// trust is the authority's issuing CA and its former ones: the bundle's, or without a bundle those on disk. The CA is
+// nil where the disk has none that can be parsed.
 func (k *keeper) trust(a Authority) (ca *x509.Certificate, former []*x509.Certificate, err error) {
 	if k.Bundle != nil {
 		a := k.Bundle.authorities[a]

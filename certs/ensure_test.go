@@ -17,7 +17,8 @@ import (
 )
 
 // sharedNames are the files that follow from the bundle, in the order in which they must be written.
-var sharedNames = []string{"binding", "kubernetes-ca", "front-proxy-ca", "etcd-peer-ca", "etcd-client-ca", "service-account.pub",
+var sharedNames = []string{"binding", "kubernetes-ca", "front-proxy-ca", "etcd-peer-ca", "etcd-client-ca",
+	"service-account.pub",
 	"service-account.key", "encryption-config", "kubernetes-ca-signer", "kubernetes-ca-signer-key"}
 
 func leafNames() []string {
@@ -175,7 +176,8 @@ func TestANewAddressIssuesTheServersLeavesAgain(t *testing.T) {
 	before := contents(t, r.Files)
 	r.Identity.Addresses = []netip.Addr{netip.MustParseAddr("10.128.0.9")}
 	report := mustEnsure(t, r)
-	want := []string{string(EtcdServer), string(EtcdPeerLeaf), string(APIServer), string(KubeletServing), string(ControllerManagerServing), string(SchedulerServing)}
+	want := []string{string(EtcdServer), string(EtcdPeerLeaf), string(APIServer), string(KubeletServing),
+		string(ControllerManagerServing), string(SchedulerServing)}
 	if d := cmp.Diff(want, names(report.Changes)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -191,11 +193,13 @@ func TestANewAddressIssuesTheServersLeavesAgain(t *testing.T) {
 }
 
 func TestGarbageIsKeptAsideAndReplaced(t *testing.T) {
-	for name, data := range map[string]string{"empty": "", "binary": "\x00\x01\x02", "half": "-----BEGIN PRIVATE KEY-----\nMIG", "html": "<html>"} {
+	for name, data := range map[string]string{"empty": "", "binary": "\x00\x01\x02",
+		"half": "-----BEGIN PRIVATE KEY-----\nMIG", "html": "<html>"} {
 		t.Run(name, func(t *testing.T) {
 			r := testRequest(t, testBundle(t))
 			mustEnsure(t, r)
-			paths := []string{r.Files.Leaf(APIServer), r.Files.CA(EtcdPeer), r.Files.ServiceAccountKey(), r.Files.ServiceAccountPublicKeys(),
+			paths := []string{r.Files.Leaf(APIServer), r.Files.CA(EtcdPeer), r.Files.ServiceAccountKey(),
+				r.Files.ServiceAccountPublicKeys(),
 				r.Files.CASignerKey(Kubernetes), r.Files.Binding()}
 			before := contents(t, r.Files)
 			for _, p := range paths {
@@ -232,7 +236,8 @@ func TestAKeyThatDoesNotFitItsCertificateIsGarbage(t *testing.T) {
 	if err := os.WriteFile(r.Files.Leaf(Agent), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if report := mustEnsure(t, r); len(report.Changes) != 1 || !strings.Contains(report.Changes[0].Reason, "does not fit") {
+	if report := mustEnsure(t, r); len(report.Changes) != 1 || !strings.Contains(report.Changes[0].Reason,
+		"does not fit") {
 		t.Errorf("changes %v", report.Changes)
 	}
 }
@@ -279,7 +284,8 @@ func TestWhatIsPutAsideNeverTakesThePlaceOfAnEarlierOne(t *testing.T) {
 			}
 			mustEnsure(t, r)
 		}
-		for name, want := range map[string]string{".bad/x": "", ".bad.2": "first", ".bad.3": "second", ".bad.4": "", ".bad.5": "", ".bad.6": "third"} {
+		for name, want := range map[string]string{".bad/x": "", ".bad.2": "first", ".bad.3": "second", ".bad.4": "",
+			".bad.5": "", ".bad.6": "third"} {
 			info, err := os.Lstat(path + name)
 			if err != nil {
 				t.Error(err)
@@ -327,7 +333,8 @@ func TestAFullDiskIsInTheErrorAndLosesNothing(t *testing.T) {
 func TestAReadableKeyIsIssuedAgain(t *testing.T) {
 	r := testRequest(t, testBundle(t))
 	mustEnsure(t, r)
-	if err := errors.Join(os.Chmod(r.Files.Leaf(Agent), 0o644), os.Chmod(r.Files.ServiceAccountKey(), 0o644)); err != nil {
+	if err := errors.Join(os.Chmod(r.Files.Leaf(Agent), 0o644), os.Chmod(r.Files.ServiceAccountKey(),
+		0o644)); err != nil {
 		t.Fatal(err)
 	}
 	report := mustEnsure(t, r)
@@ -514,7 +521,8 @@ func TestARotationKeepsTheFormerTrustAndIssuesAnew(t *testing.T) {
 		t.Errorf("generation %d", report.Generation)
 	}
 	files := contents(t, r.Files)
-	for path, want := range map[string]int{r.Files.CA(EtcdPeer): 2, r.Files.CASigner(Kubernetes): 1, r.Files.ServiceAccountPublicKeys(): 2, r.Files.ServiceAccountKey(): 1} {
+	for path, want := range map[string]int{r.Files.CA(EtcdPeer): 2, r.Files.CASigner(Kubernetes): 1,
+		r.Files.ServiceAccountPublicKeys(): 2, r.Files.ServiceAccountKey(): 1} {
 		if got := strings.Count(files[path], "-----BEGIN"); got != want {
 			t.Errorf("%s: %d blocks, want %d", filepath.Base(path), got, want)
 		}
@@ -543,7 +551,8 @@ func TestWithoutABundleWhatIsThereServes(t *testing.T) {
 	if d := cmp.Diff(want, names(report.Pending)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	if last := report.Pending[len(report.Pending)-1]; report.Pending[0].Reason != "missing" || !strings.HasPrefix(last.Reason, "renewal was due at ") {
+	if last := report.Pending[len(report.Pending)-1]; report.Pending[0].Reason != "missing" ||
+		!strings.HasPrefix(last.Reason, "renewal was due at ") {
 		t.Errorf("pending %v", report.Pending)
 	}
 	if d := cmp.Diff(kubeconfigNames(), names(report.Changes)); d != "" {
@@ -560,8 +569,10 @@ func TestWithoutABundleWhatCannotServeIsNamed(t *testing.T) {
 		damage func(t *testing.T, r *Request)
 		want   []string
 	}{
-		{"an empty folder", func(t *testing.T, r *Request) { *r = testRequest(t, nil) }, slices.Concat([]string{"binding: missing", "etcd-peer-ca: missing", "apiserver: its CA"})},
-		{"expired leaves", func(_ *testing.T, r *Request) { r.Now = t0.Add(400 * 24 * time.Hour) }, []string{"apiserver: expired at 2027-04-15"}},
+		{"an empty folder", func(t *testing.T, r *Request) { *r = testRequest(t, nil) },
+			slices.Concat([]string{"binding: missing", "etcd-peer-ca: missing", "apiserver: its CA"})},
+		{"expired leaves", func(_ *testing.T, r *Request) { r.Now = t0.Add(400 * 24 * time.Hour) },
+			[]string{"apiserver: expired at 2027-04-15"}},
 		{"a damaged leaf", func(t *testing.T, r *Request) {
 			if err := os.WriteFile(r.Files.Leaf(Agent), []byte("x"), 0o600); err != nil {
 				t.Fatal(err)
@@ -572,7 +583,8 @@ func TestWithoutABundleWhatCannotServeIsNamed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, []string{"service-account.key: missing"}},
-		{"another replica's disk", func(_ *testing.T, r *Request) { r.Identity.Name = "master-2" }, []string{"kubelet: subject"}},
+		{"another replica's disk", func(_ *testing.T, r *Request) { r.Identity.Name = "master-2" },
+			[]string{"kubelet: subject"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := testRequest(t, testBundle(t))

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// MinPassphrase is how many characters an escrow's passphrase has at least. What it protects never changes, so whoever has the file has
-	// years to guess; scrypt makes each guess take about a second.
+	// MinPassphrase is how many characters an escrow's passphrase has at least. What it protects never changes, so
+	// whoever has the file has years to guess; scrypt makes each guess take about a second.
 	MinPassphrase = 12
 	// MaxEscrow is far above any bundle: a file that is larger is something else.
 	MaxEscrow = 1 << 20
@@ -22,15 +22,16 @@ const (
 // ErrPassphrase is in the error of OpenEscrow where the passphrase is not the one with which the file was encrypted.
 var ErrPassphrase = errors.New("the passphrase does not open it")
 
-// Escrow is the bundle encrypted with a passphrase, for keeping outside of the cluster's record and its seal key: an armored age file
-// (https://age-encryption.org/v1, scrypt), which `age --decrypt` opens too, without quorate.
+// Escrow is the bundle encrypted with a passphrase, for keeping outside of the cluster's record and its seal key: an
+// armored age file (https://age-encryption.org/v1, scrypt), which `age --decrypt` opens too, without quorate.
 func (b *Bundle) Escrow(passphrase string) ([]byte, error) {
 	plaintext, err := b.Encode()
 	if err != nil {
 		return nil, err
 	}
 	if n := len([]rune(passphrase)); n < MinPassphrase {
-		return nil, fmt.Errorf("encrypt %s: the passphrase has %d characters; at least %d are needed", b, n, MinPassphrase)
+		return nil, fmt.Errorf("encrypt %s: the passphrase has %d characters; at least %d are needed", b, n,
+			MinPassphrase)
 	}
 	recipient, err := age.NewScryptRecipient(passphrase)
 	if err != nil {

@@ -41,7 +41,8 @@ func TestAnEscrowGivesTheBundleBack(t *testing.T) {
 	flipped := bytes.Clone(sealed)
 	middle := len(flipped) * 2 / 3
 	flipped[middle] = map[bool]byte{true: 'B', false: 'A'}[flipped[middle] == 'A']
-	for name, data := range map[string][]byte{"cut off": sealed[:len(sealed)/2], "a byte changed": flipped, "empty": nil, "something else": []byte("hello")} {
+	for name, data := range map[string][]byte{"cut off": sealed[:len(sealed)/2], "a byte changed": flipped,
+		"empty": nil, "something else": []byte("hello")} {
 		if got, err := OpenEscrow(data, passphrase); err == nil || errors.Is(err, ErrPassphrase) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
@@ -49,7 +50,8 @@ func TestAnEscrowGivesTheBundleBack(t *testing.T) {
 }
 
 func TestAShortPassphraseIsRefused(t *testing.T) {
-	if got, err := testBundle(t).Escrow("elevenchars"); err == nil || got != nil || !strings.Contains(err.Error(), "has 11 characters; at least 12 are needed") {
+	if got, err := testBundle(t).Escrow("elevenchars"); err == nil || got != nil ||
+		!strings.Contains(err.Error(), "has 11 characters; at least 12 are needed") {
 		t.Errorf("%q, %v", got, err)
 	}
 }

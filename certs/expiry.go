@@ -14,8 +14,8 @@ type Expiry struct {
 	NotAfter time.Time `json:"notAfter"`
 }
 
-// Expiries lists the CAs and the leaves on disk with the end of each, CAs first, then in the order of the table. Of a trust
-// bundle it is the issuing CA's. What cannot be read is in the error, and the rest is listed nevertheless.
+// Expiries lists the CAs and the leaves on disk with the end of each, CAs first, then in the order of the table. Of a
+// trust bundle it is the issuing CA's. What cannot be read is in the error, and the rest is listed nevertheless.
 func Expiries(f Files) ([]Expiry, error) {
 	var out []Expiry
 	var errs []error

@@ -37,15 +37,15 @@ const (
 	SchedulerServing         Leaf = "scheduler-serving"
 )
 
-// Files says where a replica keeps what certs makes. Dir is on the data disk, so that a restart needs neither the record
-// nor KMS; Volatile is on a tmpfs and holds the one CA key that a process needs as a file, gone with the power.
+// Files says where a replica keeps what certs makes. Dir is on the data disk, so that a restart needs neither the
+// record nor KMS; Volatile is on a tmpfs and holds the one CA key that a process needs as a file, gone with the power.
 type Files struct {
 	Dir      string
 	Volatile string
 }
 
-// Leaf is one PEM file with key, certificate and chain. One file, replaced by rename, so that no reader ever finds a key
-// that does not fit its certificate.
+// Leaf is one PEM file with key, certificate and chain. One file, replaced by rename, so that no reader ever finds a
+// key that does not fit its certificate.
 func (f Files) Leaf(l Leaf) string { return filepath.Join(f.Dir, string(l)+".pem") }
 
 // CA is the trust bundle of an authority: during a rotation it holds the old certificate and the new one.

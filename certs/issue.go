@@ -19,10 +19,10 @@ import (
 const (
 	// authorityLifetime is that of kubeadm's CAs.
 	authorityLifetime = 3650 * 24 * time.Hour
-	// backdate is from how long before its making on a certificate is valid. With less than the difference of two clocks, two replicas do not hear
-	// each other: the one that is behind finds the other's leaf not valid yet, so that a VM whose clock was an hour ahead could not come back
-	// before that hour was over. A day is more than a clock that is kept in another time zone is wrong by. It costs nothing: a key
-	// that did not exist yet signed nothing.
+	// backdate is from how long before its making on a certificate is valid. With less than the difference of two
+	// clocks, two replicas do not hear each other: the one that is behind finds the other's leaf not valid yet, so that
+	// a VM whose clock was an hour ahead could not come back before that hour was over. A day is more than a clock that
+	// is kept in another time zone is wrong by. It costs nothing: a key that did not exist yet signed nothing.
 	backdate = 24 * time.Hour
 )
 
@@ -30,8 +30,8 @@ const (
 // level is a global that must not change while it works.
 var quiet = sync.OnceFunc(func() { log.Level = log.LevelError })
 
-// newAuthority makes a CA for a generation. initca.New would do, but takes its time from the machine's clock; this is its
-// policy with our time and without intermediate CAs. The generation in the name lets people tell two CAs apart.
+// newAuthority makes a CA for a generation. initca.New would do, but takes its time from the machine's clock; this is
+// its policy with our time and without intermediate CAs. The generation in the name lets people tell two CAs apart.
 func newAuthority(name Authority, clusterUID string, generation uint64, now time.Time) (authority, error) {
 	quiet()
 	key, err := newKey()
@@ -52,7 +52,8 @@ func newAuthority(name Authority, clusterUID string, generation uint64, now time
 	if err != nil {
 		return authority{}, fmt.Errorf("signer: %w", err)
 	}
-	text, err := s.Sign(signer.SignRequest{Request: string(request), NotBefore: now.Add(-backdate), NotAfter: now.Add(authorityLifetime)})
+	text, err := s.Sign(signer.SignRequest{Request: string(request), NotBefore: now.Add(-backdate),
+		NotAfter: now.Add(authorityLifetime)})
 	if err != nil {
 		return authority{}, fmt.Errorf("sign: %w", err)
 	}
@@ -101,8 +102,8 @@ func (i *issuer) issue(s Spec) (pair, error) {
 	return pair{key: key, cert: cert}, nil
 }
 
-// sign has cfssl sign and believes nothing of the result before it has read it: the certificate must be what the spec says
-// and must verify as its users will verify it.
+// sign has cfssl sign and believes nothing of the result before it has read it: the certificate must be what the spec
+// says and must verify as its users will verify it.
 func (i *issuer) sign(s Spec, key crypto.Signer) (*x509.Certificate, error) {
 	if err := i.policy.check(s); err != nil {
 		return nil, fmt.Errorf("refused by policy: %w", err)
@@ -129,7 +130,8 @@ func (i *issuer) sign(s Spec, key crypto.Signer) (*x509.Certificate, error) {
 		return nil, fmt.Errorf("the issued certificate is for another key")
 	}
 	if end := endOf(s, ca.cert, i.now); cert.NotAfter.After(end) {
-		return nil, fmt.Errorf("the issued certificate ends at %s, and was asked for until %s", stamp(cert.NotAfter), stamp(end))
+		return nil, fmt.Errorf("the issued certificate ends at %s, and was asked for until %s", stamp(cert.NotAfter),
+			stamp(end))
 	}
 	if err := verify(cert, i.now, ca.cert); err != nil {
 		return nil, fmt.Errorf("the issued certificate does not verify: %w", err)
@@ -159,7 +161,8 @@ func signWithCFSSL(ca authority, s Spec, key crypto.Signer, now time.Time) ([]by
 	for _, a := range s.Addresses {
 		hosts = append(hosts, a.String())
 	}
-	text, err := sg.Sign(signer.SignRequest{Request: string(request), Hosts: hosts, Subject: subject, Profile: string(s.Usage),
+	text, err := sg.Sign(signer.SignRequest{Request: string(request), Hosts: hosts, Subject: subject,
+		Profile:   string(s.Usage),
 		NotBefore: beginOf(ca.cert, now), NotAfter: endOf(s, ca.cert, now)})
 	if err != nil {
 		return nil, fmt.Errorf("sign: %w", err)
@@ -197,7 +200,9 @@ func profiles(u Usage) (*config.Signing, error) {
 	}
 	onlyKey := &config.CSRWhitelist{PublicKey: true}
 	return &config.Signing{
-		Default:  &config.SigningProfile{Usage: []string{"digital signature"}, Expiry: time.Second, NameWhitelist: nothing, CSRWhitelist: onlyKey},
-		Profiles: map[string]*config.SigningProfile{string(u): {Usage: words, Expiry: LeafLifetime, CSRWhitelist: onlyKey}},
+		Default: &config.SigningProfile{Usage: []string{"digital signature"}, Expiry: time.Second,
+			NameWhitelist: nothing, CSRWhitelist: onlyKey},
+		Profiles: map[string]*config.SigningProfile{string(u): {Usage: words, Expiry: LeafLifetime,
+			CSRWhitelist: onlyKey}},
 	}, nil
 }

@@ -37,7 +37,8 @@ func TestEachLeafIsIssuedAsTheTableSays(t *testing.T) {
 			if len(c.EmailAddresses)+len(c.URIs)+len(c.UnhandledCriticalExtensions)+len(c.UnknownExtKeyUsage) != 0 {
 				t.Error("it holds more than it should")
 			}
-			if !slices.Equal(c.ExtKeyUsage, extended[s.Usage]) || c.KeyUsage != x509.KeyUsageDigitalSignature || c.IsCA || !c.BasicConstraintsValid {
+			if !slices.Equal(c.ExtKeyUsage, extended[s.Usage]) || c.KeyUsage != x509.KeyUsageDigitalSignature ||
+				c.IsCA || !c.BasicConstraintsValid {
 				t.Errorf("usage %v, key usage %v, CA %v", c.ExtKeyUsage, c.KeyUsage, c.IsCA)
 			}
 			if !c.NotBefore.Equal(t0.Add(-24*time.Hour)) || !c.NotAfter.Equal(t0.Add(90*24*time.Hour)) {
@@ -92,28 +93,37 @@ func TestPolicyRefuses(t *testing.T) {
 		want string
 	}{
 		{"a leaf that is not in the table", Agent, func(s *Spec) { s.Leaf = "administrator" }, "not in the table"},
-		{"an administrator, whose line is in another policy", Agent, func(s *Spec) { s.Leaf = admin }, "not in the table"},
+		{"an administrator, whose line is in another policy", Agent, func(s *Spec) { s.Leaf = admin },
+			"not in the table"},
 		{"an unknown profile", Agent, func(s *Spec) { s.Usage = "kubernetes" }, `usage: "kubernetes" is unknown`},
 		{"no profile", Agent, func(s *Spec) { s.Usage = "" }, `usage: "" is unknown`},
-		{"another usage", AgentEtcd, func(s *Spec) { s.Usage = UsagePeer; s.Addresses = []netip.Addr{addr("10.128.0.2")} }, `usage: found "peer"`},
+		{"another usage", AgentEtcd,
+			func(s *Spec) { s.Usage = UsagePeer; s.Addresses = []netip.Addr{addr("10.128.0.2")} },
+			`usage: found "peer"`},
 		{"another CA", APIServerEtcd, func(s *Spec) { s.Authority = EtcdPeer }, `authority: found "etcd-peer"`},
 		{"an unknown CA", APIServerEtcd, func(s *Spec) { s.Authority = "etcd" }, `authority: "etcd" is unknown`},
-		{"another common name", Agent, func(s *Spec) { s.CommonName = "system:kube-controller-manager" }, "common name: found"},
+		{"another common name", Agent, func(s *Spec) { s.CommonName = "system:kube-controller-manager" },
+			"common name: found"},
 		{"another node", Kubelet, func(s *Spec) { s.CommonName = "system:node:master-2" }, "common name: found"},
 		{"no common name", Agent, func(s *Spec) { s.CommonName = "" }, "common name: missing"},
 		{"system:masters", Agent, func(s *Spec) { s.Organization = "system:masters" }, "organization: found"},
-		{"no organization where there must be one", Kubelet, func(s *Spec) { s.Organization = "" }, "organization: found"},
+		{"no organization where there must be one", Kubelet, func(s *Spec) { s.Organization = "" },
+			"organization: found"},
 		{"a subject with a control character", Agent, func(s *Spec) { s.CommonName = "quorate:agent\x00" }, "subject"},
 		{"a longer life", Agent, func(s *Spec) { s.Lifetime = LeafLifetime + 1 }, "lifetime"},
 		{"no life", Agent, func(s *Spec) { s.Lifetime = 0 }, "lifetime"},
-		{"names on a client", Agent, func(s *Spec) { s.Names = []string{"localhost"} }, "has no subject alternative names"},
+		{"names on a client", Agent, func(s *Spec) { s.Names = []string{"localhost"} },
+			"has no subject alternative names"},
 		{"a server without address", EtcdPeerLeaf, func(s *Spec) { s.Addresses = nil }, "addresses: missing"},
-		{"another replica's address", EtcdPeerLeaf, func(s *Spec) { s.Addresses[0] = addr("10.128.0.3") }, "10.128.0.3 is not this replica's"},
-		{"a stranger's address", APIServer, func(s *Spec) { s.Addresses[0] = addr("8.8.8.8") }, "8.8.8.8 is not this replica's"},
+		{"another replica's address", EtcdPeerLeaf, func(s *Spec) { s.Addresses[0] = addr("10.128.0.3") },
+			"10.128.0.3 is not this replica's"},
+		{"a stranger's address", APIServer, func(s *Spec) { s.Addresses[0] = addr("8.8.8.8") },
+			"8.8.8.8 is not this replica's"},
 		{"loopback of a peer", EtcdPeerLeaf, func(s *Spec) { s.Addresses[0] = addr("127.0.0.1") }, "loopback"},
 		{"an address with a zone", APIServer, func(s *Spec) { s.Addresses[0] = addr("fd20::2%eth0") }, "zone"},
 		{"a mapped address", APIServer, func(s *Spec) { s.Addresses[0] = addr("::ffff:10.128.0.2") }, "mapping"},
-		{"link-local: the metadata server", APIServer, func(s *Spec) { s.Addresses[0] = addr("169.254.169.254") }, "no one machine"},
+		{"link-local: the metadata server", APIServer, func(s *Spec) { s.Addresses[0] = addr("169.254.169.254") },
+			"no one machine"},
 		{"the unspecified address", APIServer, func(s *Spec) { s.Addresses[0] = addr("0.0.0.0") }, "no one machine"},
 		{"an empty address", APIServer, func(s *Spec) { s.Addresses[0] = netip.Addr{} }, "address: empty"},
 		{"a wildcard", APIServer, func(s *Spec) { s.Names[0] = "*.example.net" }, `name "*.example.net"`},
@@ -123,7 +133,8 @@ func TestPolicyRefuses(t *testing.T) {
 		{"a trailing space", APIServer, func(s *Spec) { s.Names[0] = "master-1 " }, `name "master-1 "`},
 		{"upper case", APIServer, func(s *Spec) { s.Names[0] = "Master-1" }, `name "Master-1"`},
 		{"an address as name", APIServer, func(s *Spec) { s.Names[0] = "10.128.0.2" }, "the last not of digits alone"},
-		{"an address with a leading zero as name", APIServer, func(s *Spec) { s.Names[0] = "010.0.0.1" }, "the last not of digits alone"},
+		{"an address with a leading zero as name", APIServer, func(s *Spec) { s.Names[0] = "010.0.0.1" },
+			"the last not of digits alone"},
 		{"a range as name", APIServer, func(s *Spec) { s.Names[0] = "10.0.0.1/24" }, `name "10.0.0.1/24"`},
 		{"a URI", APIServer, func(s *Spec) { s.Names[0] = "/abs/path" }, `name "/abs/path"`},
 		{"an e-mail address", APIServer, func(s *Spec) { s.Names[0] = "a@b.c" }, `name "a@b.c"`},
@@ -133,7 +144,8 @@ func TestPolicyRefuses(t *testing.T) {
 			s := specOf(t, tc.leaf)
 			tc.edit(&s)
 			_, err := testIssuer(t, testBundle(t), t0).issue(s)
-			if err == nil || !strings.Contains(err.Error(), "refused by policy") || !strings.Contains(err.Error(), tc.want) {
+			if err == nil || !strings.Contains(err.Error(), "refused by policy") ||
+				!strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want %q", err, tc.want)
 			}
 		})
@@ -168,7 +180,8 @@ func TestSignRefusesBadKeys(t *testing.T) {
 		"RSA with 1024 bits":    small,
 		"the leaf's key is the": b.authorities[Kubernetes].key,
 	} {
-		if _, err := testIssuer(t, b, t0).sign(specOf(t, Agent), key); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := testIssuer(t, b, t0).sign(specOf(t, Agent), key); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
@@ -191,7 +204,8 @@ func TestALeafNeverOutlivesItsCA(t *testing.T) {
 
 // Of three replicas one makes the bundle; each issues its leaf, and believes the others', by a clock of its own.
 func TestReplicasWhoseClocksAreHoursApartBelieveEachOther(t *testing.T) {
-	clocks := map[string]time.Time{"right": t0, "an hour ahead": t0.Add(time.Hour), "an hour behind": t0.Add(-time.Hour), "in another time zone": t0.Add(-12 * time.Hour)}
+	clocks := map[string]time.Time{"right": t0, "an hour ahead": t0.Add(time.Hour),
+		"an hour behind": t0.Add(-time.Hour), "in another time zone": t0.Add(-12 * time.Hour)}
 	for maker, made := range clocks {
 		b, err := NewBundle("uid-1", made)
 		if err != nil {
@@ -204,7 +218,8 @@ func TestReplicasWhoseClocksAreHoursApartBelieveEachOther(t *testing.T) {
 			}
 			for reader, now := range clocks {
 				if err := verify(leaf, now, b.authorities[EtcdPeer].cert); err != nil {
-					t.Errorf("bundle made by a clock that is %s, leaf by one that is %s, read by one that is %s: %v", maker, issuer, reader, err)
+					t.Errorf("bundle made by a clock that is %s, leaf by one that is %s, read by one that is %s: %v",
+						maker, issuer, reader, err)
 				}
 			}
 		}
@@ -243,21 +258,35 @@ func TestASignerThatLiesIsFound(t *testing.T) {
 		"any usage": {Agent, func(c *certificate, _ *authority, _ *crypto.Signer) {
 			c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageAny)
 		}, "usage"},
-		"signing certificates": {Agent, func(c *certificate, _ *authority, _ *crypto.Signer) { c.KeyUsage |= x509.KeyUsageCertSign }, "usage"},
+		"signing certificates": {Agent, func(c *certificate, _ *authority,
+			_ *crypto.Signer) {
+			c.KeyUsage |= x509.KeyUsageCertSign
+		}, "usage"},
 		"an e-mail address": {APIServer, func(c *certificate, _ *authority, _ *crypto.Signer) {
 			c.EmailAddresses = []string{"a@example.net"}
 		}, "e-mail or URI names"},
-		"a URI": {APIServer, func(c *certificate, _ *authority, _ *crypto.Signer) { c.URIs = []*url.URL{spiffe} }, "e-mail or URI names"},
+		"a URI": {APIServer, func(c *certificate, _ *authority, _ *crypto.Signer) { c.URIs = []*url.URL{spiffe} },
+			"e-mail or URI names"},
 		"a further host": {APIServer, func(c *certificate, _ *authority, _ *crypto.Signer) {
 			c.DNSNames = append(c.DNSNames, "www.example.net")
 		}, "the name www.example.net too many"},
-		"an address less": {APIServer, func(c *certificate, _ *authority, _ *crypto.Signer) { c.IPAddresses = c.IPAddresses[1:] }, "it lacks the address"},
+		"an address less": {APIServer, func(c *certificate, _ *authority,
+			_ *crypto.Signer) {
+			c.IPAddresses = c.IPAddresses[1:]
+		}, "it lacks the address"},
 		"a longer life": {APIServer, func(c *certificate, _ *authority, _ *crypto.Signer) {
 			c.NotAfter = c.NotAfter.Add(time.Second)
 		}, "ends at 2027-04-15T12:00:01Z, and was asked for until 2027-04-15T12:00:00Z"},
-		"a later begin": {APIServer, func(c *certificate, _ *authority, _ *crypto.Signer) { c.NotBefore = t0.Add(time.Hour) }, "does not verify"},
-		"another key":   {APIServer, func(_ *certificate, _ *authority, key *crypto.Signer) { *key = other }, "for another key"},
-		"another CA": {APIServer, func(_ *certificate, ca *authority, _ *crypto.Signer) { *ca = b.authorities[FrontProxy] },
+		"a later begin": {APIServer, func(c *certificate, _ *authority,
+			_ *crypto.Signer) {
+			c.NotBefore = t0.Add(time.Hour)
+		}, "does not verify"},
+		"another key": {APIServer, func(_ *certificate, _ *authority, key *crypto.Signer) { *key = other },
+			"for another key"},
+		"another CA": {APIServer, func(_ *certificate, ca *authority,
+			_ *crypto.Signer) {
+			*ca = b.authorities[FrontProxy]
+		},
 			"does not verify"},
 	} {
 		i := testIssuer(t, b, t0)
@@ -282,7 +311,8 @@ func TestASignerThatLiesIsFound(t *testing.T) {
 	}
 }
 
-// Of a request a profile takes the public key and nothing else, and a profile that does not exist issues nothing with a name.
+// Of a request a profile takes the public key and nothing else, and a profile that does not exist issues nothing with a
+// name.
 func TestARequestThatAsksForMoreIsNotHeard(t *testing.T) {
 	spiffe, err := url.Parse("spiffe://a/b")
 	if err != nil {
@@ -290,7 +320,8 @@ func TestARequestThatAsksForMoreIsNotHeard(t *testing.T) {
 	}
 	asked := request(t, x509.CertificateRequest{
 		Subject:  pkix.Name{CommonName: "asked", Organization: []string{"system:masters"}},
-		DNSNames: []string{"asked.example"}, IPAddresses: []net.IP{{8, 8, 8, 8}}, EmailAddresses: []string{"a@example.net"}, URIs: []*url.URL{spiffe},
+		DNSNames: []string{"asked.example"}, IPAddresses: []net.IP{{8, 8, 8, 8}},
+		EmailAddresses: []string{"a@example.net"}, URIs: []*url.URL{spiffe},
 	})
 	for u := range usages {
 		rules, err := profiles(u)
@@ -299,8 +330,10 @@ func TestARequestThatAsksForMoreIsNotHeard(t *testing.T) {
 		}
 		s, _ := bareSigner(t, rules)
 		for _, hosts := range [][]string{{}, nil} {
-			c := bareSign(t, s, signer.SignRequest{Request: asked, Profile: string(u), Hosts: hosts, Subject: &signer.Subject{}})
-			if n := len(c.DNSNames) + len(c.IPAddresses) + len(c.EmailAddresses) + len(c.URIs); n > 0 || len(c.Subject.Names) > 0 {
+			c := bareSign(t, s, signer.SignRequest{Request: asked, Profile: string(u), Hosts: hosts,
+				Subject: &signer.Subject{}})
+			if n := len(c.DNSNames) + len(c.IPAddresses) + len(c.EmailAddresses) + len(c.URIs); n > 0 ||
+				len(c.Subject.Names) > 0 {
 				t.Errorf("%s, hosts %v: it has %d of the request's names, and the subject %s", u, hosts, n, c.Subject)
 			}
 		}
@@ -321,7 +354,8 @@ func TestIssuerRefusesABundleThatDoesNotFitItself(t *testing.T) {
 	ca := b.authorities[Kubernetes]
 	ca.key = other.authorities[Kubernetes].key
 	b.authorities[Kubernetes] = ca
-	if _, err := newIssuer(b, nil, t0); err == nil || !strings.Contains(err.Error(), "authorities.kubernetes.key: does not fit the certificate") {
+	if _, err := newIssuer(b, nil, t0); err == nil ||
+		!strings.Contains(err.Error(), "authorities.kubernetes.key: does not fit the certificate") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -340,7 +374,8 @@ func TestIssuedLeafMustVerifyUnderItsCA(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.authorities[Kubernetes] = ca
-	if _, err := testIssuer(t, b, t0).issue(specOf(t, APIServer)); err == nil || !strings.Contains(err.Error(), "does not verify") {
+	if _, err := testIssuer(t, b, t0).issue(specOf(t, APIServer)); err == nil ||
+		!strings.Contains(err.Error(), "does not verify") {
 		t.Errorf("error %v", err)
 	}
 }

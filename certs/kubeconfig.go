@@ -24,17 +24,21 @@ const (
 // mastersGroup may do everything, whatever RBAC says.
 const mastersGroup = "system:masters"
 
-// kubeconfig is that of a process on the replica. It goes to the replica's own apiserver, never to the load balancer: the
-// certificate names loopback, and a replica whose own apiserver is down has nothing to lead. It names files, not data.
+// kubeconfig is that of a process on the replica. It goes to the replica's own apiserver, never to the load balancer:
+// the certificate names loopback, and a replica whose own apiserver is down has nothing to lead. It names files, not
+// data.
 func kubeconfig(f Files, l Leaf, c *replica.Cluster) ([]byte, error) {
 	return encodeKubeconfig(c.Name, string(l),
-		clientcmdapi.Cluster{Server: fmt.Sprintf("https://127.0.0.1:%d", c.Endpoint.Port), CertificateAuthority: f.CA(Kubernetes)},
+		clientcmdapi.Cluster{Server: fmt.Sprintf("https://127.0.0.1:%d", c.Endpoint.Port),
+			CertificateAuthority: f.CA(Kubernetes)},
 		clientcmdapi.AuthInfo{ClientCertificate: f.Leaf(l), ClientKey: f.Leaf(l)})
 }
 
-// AdminKubeconfig makes a kubeconfig for a person: one file that holds everything, for a user in system:masters. The server
-// is the URL by which that person reaches the cluster. A lifetime of 0 is AdminLifetime; LeafLifetime is the longest.
-func AdminKubeconfig(b *Bundle, c *replica.Cluster, server string, lifetime time.Duration, now time.Time) ([]byte, error) {
+// AdminKubeconfig makes a kubeconfig for a person: one file that holds everything, for a user in system:masters. The
+// server is the URL by which that person reaches the cluster. A lifetime of 0 is AdminLifetime; LeafLifetime is the
+// longest.
+func AdminKubeconfig(b *Bundle, c *replica.Cluster, server string, lifetime time.Duration, now time.Time) ([]byte,
+	error) {
 	if u, err := url.Parse(server); err != nil || u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("make admin kubeconfig: server %q: a URL such as https://203.0.113.7 is allowed", server)
 	}
@@ -53,11 +57,13 @@ func AdminKubeconfig(b *Bundle, c *replica.Cluster, server string, lifetime time
 		return nil, fmt.Errorf("make admin kubeconfig: %w", err)
 	}
 	return encodeKubeconfig(c.Name, "admin",
-		clientcmdapi.Cluster{Server: server, CertificateAuthorityData: encodeCertificates(b.authorities[Kubernetes].trust()...)},
+		clientcmdapi.Cluster{Server: server,
+			CertificateAuthorityData: encodeCertificates(b.authorities[Kubernetes].trust()...)},
 		clientcmdapi.AuthInfo{ClientCertificateData: encodeCertificates(p.cert), ClientKeyData: key})
 }
 
-// issuePerson issues a client certificate of system:masters: a policy with this one line, whose lifetime the caller bounds.
+// issuePerson issues a client certificate of system:masters: a policy with this one line, whose lifetime the caller
+// bounds.
 func issuePerson(b *Bundle, s Spec, now time.Time) (pair, error) {
 	s.Authority, s.Organization, s.Usage = Kubernetes, mastersGroup, UsageClient
 	i, err := newIssuer(b, []Spec{s}, now)
@@ -71,11 +77,12 @@ func issuePerson(b *Bundle, s Spec, now time.Time) (pair, error) {
 func encodeKubeconfig(cluster, user string, server clientcmdapi.Cluster, auth clientcmdapi.AuthInfo) ([]byte, error) {
 	context := user + "@" + cluster
 	out, err := yaml.Marshal(clientcmdapi.Config{
-		APIVersion:     "v1",
-		Kind:           "Config",
-		Clusters:       []clientcmdapi.NamedCluster{{Name: cluster, Cluster: server}},
-		AuthInfos:      []clientcmdapi.NamedAuthInfo{{Name: user, AuthInfo: auth}},
-		Contexts:       []clientcmdapi.NamedContext{{Name: context, Context: clientcmdapi.Context{Cluster: cluster, AuthInfo: user}}},
+		APIVersion: "v1",
+		Kind:       "Config",
+		Clusters:   []clientcmdapi.NamedCluster{{Name: cluster, Cluster: server}},
+		AuthInfos:  []clientcmdapi.NamedAuthInfo{{Name: user, AuthInfo: auth}},
+		Contexts: []clientcmdapi.NamedContext{{Name: context, Context: clientcmdapi.Context{Cluster: cluster,
+			AuthInfo: user}}},
 		CurrentContext: context,
 	})
 	if err != nil {

@@ -19,10 +19,12 @@ func TestKubeconfigsNameFilesAndTheLocalAPIServer(t *testing.T) {
 			t.Errorf("%s: %v", l, err)
 			continue
 		}
-		if config.Host != "https://127.0.0.1:6443" || config.CAFile != r.Files.CA(Kubernetes) || config.CertFile != r.Files.Leaf(l) || config.KeyFile != r.Files.Leaf(l) {
+		if config.Host != "https://127.0.0.1:6443" || config.CAFile != r.Files.CA(Kubernetes) ||
+			config.CertFile != r.Files.Leaf(l) || config.KeyFile != r.Files.Leaf(l) {
 			t.Errorf("%s: %s %+v", l, config.Host, config.TLSClientConfig)
 		}
-		if len(config.CertData)+len(config.KeyData)+len(config.CAData) != 0 || config.Insecure || config.ServerName != "" {
+		if len(config.CertData)+len(config.KeyData)+len(config.CAData) != 0 || config.Insecure ||
+			config.ServerName != "" {
 			t.Errorf("%s holds data", l)
 		}
 	}
@@ -33,7 +35,8 @@ func TestKubeconfigsNameFilesAndTheLocalAPIServer(t *testing.T) {
 
 func TestAdminKubeconfigIsOneFileForADay(t *testing.T) {
 	b := rotated(t, testBundle(t), t0)
-	for lifetime, ends := range map[time.Duration]time.Duration{0: AdminLifetime, time.Hour: time.Hour, LeafLifetime: LeafLifetime} {
+	for lifetime, ends := range map[time.Duration]time.Duration{0: AdminLifetime, time.Hour: time.Hour,
+		LeafLifetime: LeafLifetime} {
 		text, err := AdminKubeconfig(b, testCluster(), "https://203.0.113.7", lifetime, t0)
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +55,8 @@ func TestAdminKubeconfigIsOneFileForADay(t *testing.T) {
 		if p.cert.Subject.String() != "CN=quorate:admin,O=system:masters" || !p.cert.NotAfter.Equal(t0.Add(ends)) {
 			t.Errorf("%s until %s", p.cert.Subject, p.cert.NotAfter)
 		}
-		if cs, err := parseCertificates(config.CAData); err != nil || len(cs) != 2 || !cs[0].Equal(b.authorities[Kubernetes].cert) {
+		if cs, err := parseCertificates(config.CAData); err != nil || len(cs) != 2 ||
+			!cs[0].Equal(b.authorities[Kubernetes].cert) {
 			t.Errorf("trusts %d, %v", len(cs), err)
 		}
 	}
@@ -61,7 +65,8 @@ func TestAdminKubeconfigIsOneFileForADay(t *testing.T) {
 func TestAdminKubeconfigRefuses(t *testing.T) {
 	b := testBundle(t)
 	for _, server := range []string{"", "203.0.113.7", "http://203.0.113.7", "https://"} {
-		if _, err := AdminKubeconfig(b, testCluster(), server, 0, t0); err == nil || !strings.Contains(err.Error(), "https://203.0.113.7 is allowed") {
+		if _, err := AdminKubeconfig(b, testCluster(), server, 0, t0); err == nil ||
+			!strings.Contains(err.Error(), "https://203.0.113.7 is allowed") {
 			t.Errorf("server %q: %v", server, err)
 		}
 	}

@@ -25,8 +25,8 @@ const (
 type Spec struct {
 	Leaf      Leaf
 	Authority Authority
-	// CommonName is the user for Kubernetes and the name of the member for etcd; empty on serving certificates that no one
-	// authenticates as.
+	// CommonName is the user for Kubernetes and the name of the member for etcd; empty on serving certificates that no
+	// one authenticates as.
 	CommonName string
 	// Organization is the group for Kubernetes; empty for none.
 	Organization string
@@ -46,8 +46,8 @@ func memberName(id replica.Identity, c *replica.Cluster) string { return id.DNSN
 
 func nodeName(id replica.Identity, _ *replica.Cluster) string { return "system:node:" + id.Name }
 
-// nodesGroup is the group that the Node authorizer expects of kubelets. No other leaf has a group: what the others may do
-// is bound to their user names.
+// nodesGroup is the group that the Node authorizer expects of kubelets. No other leaf has a group: what the others may
+// do is bound to their user names.
 const nodesGroup = "system:nodes"
 
 // row is a line of the table. kubeconfig says that the leaf's user reaches the apiserver through one.
@@ -61,9 +61,9 @@ type row struct {
 	kubeconfig bool
 }
 
-// table is the only list of leaves. etcd's server has no client usage because its gRPC gateway, which would dial its own
-// port with it, is off. The serving leaves of kubelet, controller-manager and scheduler hold loopback because the agent's
-// probes reach them there.
+// table is the only list of leaves. etcd's server has no client usage because its gRPC gateway, which would dial its
+// own port with it, is off. The serving leaves of kubelet, controller-manager and scheduler hold loopback because the
+// agent's probes reach them there.
 var table = []row{
 	{EtcdServer, EtcdClient, memberName, "", UsageServer, replicaAndLoopback, false},
 	{EtcdPeerLeaf, EtcdPeer, memberName, "", UsagePeer, replicaOnly, false},
@@ -83,8 +83,8 @@ var table = []row{
 	{SchedulerServing, Kubernetes, named(""), "", UsageServer, replicaAndLoopback, false},
 }
 
-// Leaves is the table for one replica of one cluster: every certificate that it may have, in the order in which they are
-// issued. The cluster must have its defaults and be valid; a range that does not parse is an error.
+// Leaves is the table for one replica of one cluster: every certificate that it may have, in the order in which they
+// are issued. The cluster must have its defaults and be valid; a range that does not parse is an error.
 func Leaves(id replica.Identity, c *replica.Cluster) ([]Spec, error) {
 	out := make([]Spec, 0, len(table))
 	for _, r := range table {

@@ -14,11 +14,13 @@ import (
 // The table as design and operators know it, written out once more by hand.
 func TestLeavesAreTheTable(t *testing.T) {
 	const member = "master-1.us-central1-a.prod.quorate.internal"
-	host := []string{"master-1", "master-1.c.proj.example.com.internal", member, "master-1.us-central1-a.c.proj.example.com.internal"}
+	host := []string{"master-1", "master-1.c.proj.example.com.internal", member,
+		"master-1.us-central1-a.c.proj.example.com.internal"}
 	local := append([]string{"localhost"}, host...)
 	own := []string{"10.128.0.2", "fd20::2"}
 	loop := []string{"127.0.0.1", "::1"}
-	cluster := []string{"api.prod.example.net", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+	cluster := []string{"api.prod.example.net", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+		"kubernetes.default.svc.cluster.local"}
 	type line struct {
 		Leaf  Leaf
 		CA    Authority
@@ -87,7 +89,8 @@ func TestEndpointWithoutExternalAddressPutsNoneIntoTheCertificate(t *testing.T) 
 }
 
 func TestFirstServiceAddressIsBasePlusOneAsAWholeNumber(t *testing.T) {
-	for _, cidr := range []string{"10.96.0.0/12", "10.0.0.0/8", "10.0.0.255/31", "10.1.2.254/31", "192.168.255.255/16", "fd00:96::/112",
+	for _, cidr := range []string{"10.96.0.0/12", "10.0.0.0/8", "10.0.0.255/31", "10.1.2.254/31", "192.168.255.255/16",
+		"fd00:96::/112",
 		"fd00::ffff:ffff:ffff:fffe/127", "10.97.3.9/20"} {
 		got, err := firstServiceAddress(cidr)
 		if err != nil {
@@ -115,7 +118,8 @@ func TestLeavesNeedAnAddressAndValidRanges(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	c.Network.ServiceCIDRs[1] = "10.0.0.0/99"
-	if _, err := Leaves(testIdentity(), c); err == nil || !strings.Contains(err.Error(), `network.serviceCIDRs[1]: found "10.0.0.0/99"`) {
+	if _, err := Leaves(testIdentity(), c); err == nil ||
+		!strings.Contains(err.Error(), `network.serviceCIDRs[1]: found "10.0.0.0/99"`) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -35,10 +35,11 @@ func TestAPairIsALeafWithItsChainAndItsKey(t *testing.T) {
 		want string
 	}{
 		"the CA before its leaf": {encoded(p.key, ca, p.cert), "the private key does not fit the certificate"},
-		"two keys":               {append(encoded(p.key), encoded(p.key, p.cert)...), "PEM block 3 is a second private key"},
-		"a weak key":             {encoded(weak, small), "weak key: ECDSA on P-224"},
-		"no key":                 {encodeCertificates(p.cert), "no private key"},
-		"no certificate":         {encoded(p.key), "no certificate"},
+		"two keys": {append(encoded(p.key), encoded(p.key, p.cert)...),
+			"PEM block 3 is a second private key"},
+		"a weak key":     {encoded(weak, small), "weak key: ECDSA on P-224"},
+		"no key":         {encodeCertificates(p.cert), "no private key"},
+		"no certificate": {encoded(p.key), "no certificate"},
 	} {
 		if _, err := parsePair(c.data); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

@@ -18,8 +18,8 @@ const (
 	blockPrivateKey  = "PRIVATE KEY" // PKCS #8, which the key loaders of etcd, client-go and crypto/tls all read
 )
 
-// blocks splits PEM text strictly: text before, between or behind the blocks is an error, because a file that holds more
-// than what it is read for was not written by whom we think.
+// blocks splits PEM text strictly: text before, between or behind the blocks is an error, because a file that holds
+// more than what it is read for was not written by whom we think.
 func blocks(data []byte) ([]*pem.Block, error) {
 	var out []*pem.Block
 	for rest := bytes.TrimSpace(data); len(rest) > 0; rest = bytes.TrimSpace(rest) {
@@ -99,7 +99,8 @@ func parseKeyBlock(b *pem.Block) (crypto.Signer, error) {
 		return nil, fmt.Errorf("PEM block is %q, not a private key", b.Type)
 	}
 	if err != nil {
-		return nil, errors.New("the private key cannot be parsed") // the parser's error is not shown: it is about a secret
+		// the parser's error is not shown: it is about a secret
+		return nil, errors.New("the private key cannot be parsed")
 	}
 	switch k := key.(type) {
 	case *ecdsa.PrivateKey:

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// policy lists the certificates that may be issued. It fails closed: what is not in the list does not exist, and what is
-// in it must be equal in every field, because cfssl itself checks neither organizations, addresses, key strength nor
+// policy lists the certificates that may be issued. It fails closed: what is not in the list does not exist, and what
+// is in it must be equal in every field, because cfssl itself checks neither organizations, addresses, key strength nor
 // whether a profile is known.
 type policy map[Leaf]Spec
 
@@ -118,8 +118,8 @@ func (s Spec) wellFormedSANs() error {
 // printable is the alphabet of every subject in the table, so that no two spellings look alike.
 var printable = regexp.MustCompile(`^[A-Za-z0-9.:-]*$`)
 
-// checkName accepts canonical host names only. cfssl turns whatever is no address into a DNS, e-mail or URI name: "10.0.0.1 "
-// and "*.x" become DNS names, "*" and "/path" URIs. The rule is that of the cluster document: a name that
+// checkName accepts canonical host names only. cfssl turns whatever is no address into a DNS, e-mail or URI name:
+// "10.0.0.1 " and "*.x" become DNS names, "*" and "/path" URIs. The rule is that of the cluster document: a name that
 // validates there can be issued for.
 func checkName(n string) error {
 	if !replica.IsHostName(n) {

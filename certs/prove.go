@@ -30,8 +30,8 @@ func (b *Bundle) Fingerprints() ([]Fingerprint, error) {
 	return out, nil
 }
 
-// Prove checks a bundle that comes from outside of the record by using it: every leaf of the table is issued for an imaginary replica of the
-// cluster, and must verify as its users will verify it. Nothing of it is kept.
+// Prove checks a bundle that comes from outside of the record by using it: every leaf of the table is issued for an
+// imaginary replica of the cluster, and must verify as its users will verify it. Nothing of it is kept.
 func (b *Bundle) Prove(c *replica.Cluster, now time.Time) error {
 	specs, err := Leaves(replica.Identity{Place: replica.Place{Zone: "zone", Name: "proof"}, InstanceID: "1",
 		Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}, c)

@@ -20,9 +20,12 @@ func TestEtcdReadsItsFiles(t *testing.T) {
 	r := testRequest(t, testBundle(t))
 	mustEnsure(t, r)
 	f := r.Files
-	server := transport.TLSInfo{CertFile: f.Leaf(EtcdServer), KeyFile: f.Leaf(EtcdServer), TrustedCAFile: f.CA(EtcdClient), ClientCertAuth: true}
-	peer := transport.TLSInfo{CertFile: f.Leaf(EtcdPeerLeaf), KeyFile: f.Leaf(EtcdPeerLeaf), TrustedCAFile: f.CA(EtcdPeer), ClientCertAuth: true}
-	client := transport.TLSInfo{CertFile: f.Leaf(APIServerEtcd), KeyFile: f.Leaf(APIServerEtcd), TrustedCAFile: f.CA(EtcdClient)}
+	server := transport.TLSInfo{CertFile: f.Leaf(EtcdServer), KeyFile: f.Leaf(EtcdServer),
+		TrustedCAFile: f.CA(EtcdClient), ClientCertAuth: true}
+	peer := transport.TLSInfo{CertFile: f.Leaf(EtcdPeerLeaf), KeyFile: f.Leaf(EtcdPeerLeaf),
+		TrustedCAFile: f.CA(EtcdPeer), ClientCertAuth: true}
+	client := transport.TLSInfo{CertFile: f.Leaf(APIServerEtcd), KeyFile: f.Leaf(APIServerEtcd),
+		TrustedCAFile: f.CA(EtcdClient)}
 	for _, tc := range []struct {
 		name           string
 		server, client transport.TLSInfo
@@ -92,7 +95,8 @@ func TestKubernetesReadsItsFiles(t *testing.T) {
 		}
 		server := serverTLS(t, r.Bundle, APIServer, Kubernetes)
 		client.ServerName, client.Time = strings.Split(strings.TrimPrefix(config.Host, "https://"), ":")[0], clock
-		if seen, serverErr, clientErr := handshake(server, client); serverErr != nil || clientErr != nil || seen != loadLeaf(t, r.Files, l).Subject.CommonName {
+		if seen, serverErr, clientErr := handshake(server, client); serverErr != nil || clientErr != nil ||
+			seen != loadLeaf(t, r.Files, l).Subject.CommonName {
 			t.Errorf("%s: server %v, client %v, seen %q", l, serverErr, clientErr, seen)
 		}
 	}

@@ -17,8 +17,8 @@ var loopback = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Lo
 
 func noSANs(replica.Identity, *replica.Cluster) ([]string, []netip.Addr, error) { return nil, nil, nil }
 
-// replicaOnly is for etcd's peers: etcd compares a peer's source address with them, and loopback would let any process on
-// any replica pass that check.
+// replicaOnly is for etcd's peers: etcd compares a peer's source address with them, and loopback would let any process
+// on any replica pass that check.
 func replicaOnly(id replica.Identity, c *replica.Cluster) ([]string, []netip.Addr, error) {
 	if len(id.Addresses) == 0 {
 		return nil, nil, fmt.Errorf("the replica %s has no address", id.Place)
@@ -34,14 +34,16 @@ func replicaAndLoopback(id replica.Identity, c *replica.Cluster) ([]string, []ne
 	return sorted(append(names, "localhost")), sortedAddresses(append(addresses, loopback...)), nil
 }
 
-// replicaAndCluster is for the apiserver, which is reached by every name that the cluster has. An ephemeral external address
-// can be in none of its sources: GCE may give it to a stranger tomorrow, whom the certificate would then vouch for.
+// replicaAndCluster is for the apiserver, which is reached by every name that the cluster has. An ephemeral external
+// address can be in none of its sources: GCE may give it to a stranger tomorrow, whom the certificate would then vouch
+// for.
 func replicaAndCluster(id replica.Identity, c *replica.Cluster) ([]string, []netip.Addr, error) {
 	names, addresses, err := replicaAndLoopback(id, c)
 	if err != nil {
 		return nil, nil, err
 	}
-	names = append(names, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc."+c.Network.DNSDomain)
+	names = append(names, "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+		"kubernetes.default.svc."+c.Network.DNSDomain)
 	names = append(names, c.Endpoint.DNSNames...)
 	addresses = append(addresses, c.EndpointAddresses()...)
 	for i, s := range c.Network.ServiceCIDRs {
@@ -54,8 +56,8 @@ func replicaAndCluster(id replica.Identity, c *replica.Cluster) ([]string, []net
 	return sorted(names), sortedAddresses(addresses), nil
 }
 
-// firstServiceAddress is the address that the apiserver gives to the service "kubernetes": the range's base plus one, as a
-// whole number. Adding one to the last octet, as kube-up did, is wrong for a range whose base ends in 255.
+// firstServiceAddress is the address that the apiserver gives to the service "kubernetes": the range's base plus one,
+// as a whole number. Adding one to the last octet, as kube-up did, is wrong for a range whose base ends in 255.
 func firstServiceAddress(cidr string) (netip.Addr, error) {
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil {

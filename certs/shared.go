@@ -12,8 +12,8 @@ const (
 	publicMode fs.FileMode = 0o644
 )
 
-// managed is one file whose content follows from the bundle alone. Nothing in it depends on the configuration, which may
-// change while no bundle is at hand.
+// managed is one file whose content follows from the bundle alone. Nothing in it depends on the configuration, which
+// may change while no bundle is at hand.
 type managed struct {
 	name string
 	path string
@@ -26,8 +26,8 @@ type managed struct {
 	volatile bool
 }
 
-// sharedFiles lists the files that follow from the bundle, in the order in which they must be written: trust before what
-// is trusted, the keys that verify before the key that signs.
+// sharedFiles lists the files that follow from the bundle, in the order in which they must be written: trust before
+// what is trusted, the keys that verify before the key that signs.
 func sharedFiles(f Files) []managed {
 	var out []managed
 	for _, a := range Authorities() {

@@ -11,8 +11,8 @@ import (
 // bootstrapLifetime is how long the certificate lives with which the agent applies its own RBAC.
 const bootstrapLifetime = time.Minute
 
-// BootstrapClient makes a client certificate of system:masters that stands in no file and ends after a minute. The agent
-// binds its own user to what it may do with it, and from then on is quorate:agent.
+// BootstrapClient makes a client certificate of system:masters that stands in no file and ends after a minute. The
+// agent binds its own user to what it may do with it, and from then on is quorate:agent.
 func BootstrapClient(b *Bundle, now time.Time) (tls.Certificate, error) {
 	p, err := issuePerson(b, Spec{Leaf: bootstrap, CommonName: "quorate:bootstrap", Lifetime: bootstrapLifetime}, now)
 	if err != nil {

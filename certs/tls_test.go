@@ -20,8 +20,9 @@ func serverTLS(t *testing.T, b *Bundle, l Leaf, clients Authority) *tls.Config {
 	t.Helper()
 	pool := x509.NewCertPool()
 	pool.AddCert(b.authorities[clients].cert)
-	return &tls.Config{Certificates: []tls.Certificate{mustIssue(t, b, l, t0).tls()}, ClientAuth: tls.RequireAndVerifyClientCert,
-		ClientCAs: pool, Time: clock}
+	return &tls.Config{Certificates: []tls.Certificate{mustIssue(t, b, l, t0).tls()},
+		ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs:  pool, Time: clock}
 }
 
 func clientTLSOf(t *testing.T, b *Bundle, p pair, server Authority) *tls.Config {
@@ -106,7 +107,8 @@ func TestLeavesOfAnotherRoleAreRefused(t *testing.T) {
 		{"the apiserver's own leaf as a client", APIServer, Kubernetes, APIServer, Kubernetes},
 		{"a client's leaf as a server", Agent, Kubernetes, Scheduler, Kubernetes},
 	} {
-		_, serverErr, clientErr := handshake(serverTLS(t, b, tc.server, tc.clients), clientTLSOf(t, b, mustIssue(t, b, tc.client, t0), tc.trusts))
+		_, serverErr, clientErr := handshake(serverTLS(t, b, tc.server, tc.clients),
+			clientTLSOf(t, b, mustIssue(t, b, tc.client, t0), tc.trusts))
 		if serverErr == nil || clientErr == nil {
 			t.Errorf("%s: accepted; server %v, client %v", tc.name, serverErr, clientErr)
 		}
@@ -117,7 +119,8 @@ func TestLeavesOfAnotherRoleAreRefused(t *testing.T) {
 func TestWithOneEtcdCATheAPIServersClientOpensThePeerPort(t *testing.T) {
 	b := testBundle(t)
 	server := serverTLS(t, b, EtcdPeerLeaf, EtcdClient)
-	if _, serverErr, clientErr := handshake(server, clientTLSOf(t, b, mustIssue(t, b, APIServerEtcd, t0), EtcdPeer)); serverErr != nil || clientErr != nil {
+	if _, serverErr, clientErr := handshake(server, clientTLSOf(t, b, mustIssue(t, b, APIServerEtcd, t0),
+		EtcdPeer)); serverErr != nil || clientErr != nil {
 		t.Errorf("server %v, client %v", serverErr, clientErr)
 	}
 }
@@ -178,7 +181,8 @@ func TestBootstrapClientIsAMasterForAMinute(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Leaf.Subject.String() != "CN=quorate:bootstrap,O=system:masters" || !c.Leaf.NotAfter.Equal(t0.Add(time.Minute)) {
+	if c.Leaf.Subject.String() != "CN=quorate:bootstrap,O=system:masters" ||
+		!c.Leaf.NotAfter.Equal(t0.Add(time.Minute)) {
 		t.Errorf("%s until %s", c.Leaf.Subject, c.Leaf.NotAfter)
 	}
 	pool := x509.NewCertPool()

@@ -70,15 +70,16 @@ func rotated(t testing.TB, b *Bundle, now time.Time) *Bundle {
 	return next
 }
 
-// inTwo is a rotation as a running cluster can take it: the next generation knows new CAs and keys, and the one after it
-// works with them.
+// inTwo is a rotation as a running cluster can take it: the next generation knows new CAs and keys, and the one after
+// it works with them.
 func inTwo(t testing.TB, b *Bundle, now time.Time) (knows, works *Bundle) {
 	t.Helper()
 	works = rotated(t, b, now)
 	first := *works
 	first.authorities = map[Authority]authority{}
 	for name, a := range b.authorities {
-		first.authorities[name] = authority{cert: a.cert, key: a.key, former: []*x509.Certificate{works.authorities[name].cert}}
+		first.authorities[name] = authority{cert: a.cert, key: a.key,
+			former: []*x509.Certificate{works.authorities[name].cert}}
 	}
 	first.serviceAccount = append(slices.Clone(b.serviceAccount), works.serviceAccount[0])
 	first.encryption = append(slices.Clone(b.encryption), works.encryption[0])
@@ -100,13 +101,14 @@ func testRequest(t testing.TB, b *Bundle) Request {
 
 // fastDisk replaces files as internal/durable does, without its fsync: what the tests check does not depend on it.
 func fastDisk() disk {
-	return disk{read: readRegular, rename: os.Rename, sync: func(string) error { return nil }, write: func(path string, data []byte, mode fs.FileMode) error {
-		temp := filepath.Join(filepath.Dir(path), ".durable-"+filepath.Base(path))
-		if err := os.WriteFile(temp, data, mode); err != nil {
-			return err
-		}
-		return os.Rename(temp, path)
-	}}
+	return disk{read: readRegular, rename: os.Rename, sync: func(string) error { return nil },
+		write: func(path string, data []byte, mode fs.FileMode) error {
+			temp := filepath.Join(filepath.Dir(path), ".durable-"+filepath.Base(path))
+			if err := os.WriteFile(temp, data, mode); err != nil {
+				return err
+			}
+			return os.Rename(temp, path)
+		}}
 }
 
 func mustEnsure(t testing.TB, r Request) Report {

@@ -75,8 +75,8 @@ func (k *keeper) folder(dir string) error {
 	return nil
 }
 
-// writeBinding comes before every file that follows from the bundle: whatever of them a crash leaves out, an older bundle
-// is refused from here on, and this one completes them.
+// writeBinding comes before every file that follows from the bundle: whatever of them a crash leaves out, an older
+// bundle is refused from here on, and this one completes them.
 func (k *keeper) writeBinding() error {
 	if k.Bundle == nil {
 		if k.bound.Generation == 0 {
@@ -163,8 +163,8 @@ func (k *keeper) kubeconfigs() error {
 	return nil
 }
 
-// put writes a file unless it holds these very bytes with these permissions. What is not even of the file's kind is kept
-// aside.
+// put writes a file unless it holds these very bytes with these permissions. What is not even of the file's kind is
+// kept aside.
 func (k *keeper) put(m managed, data []byte) error {
 	found, mode, err := k.disk.read(m.path)
 	if unread(err) {

@@ -11,8 +11,10 @@ import (
 // reviewed is a webhook with everything that one can have.
 func reviewed() replica.Webhook {
 	return replica.Webhook{
-		Name: "example", Server: "https://authz.example.com/review", CertificateAuthority: "-----BEGIN CERTIFICATE-----\n",
-		TokenFile: "/etc/authz.token", ClientCertificateFile: "/etc/authz.crt", ClientKeyFile: "/etc/authz.key",
+		Name: "example", Server: "https://authz.example.com/review",
+		CertificateAuthority: "-----BEGIN CERTIFICATE-----\n",
+		TokenFile:            "/etc/authz.token", ClientCertificateFile: "/etc/authz.crt",
+		ClientKeyFile:   "/etc/authz.key",
 		FailurePolicy:   "Deny",
 		MatchConditions: []replica.MatchCondition{{Expression: "has(request.resourceAttributes)"}},
 	}
@@ -21,15 +23,18 @@ func reviewed() replica.Webhook {
 // trusted is an issuer with everything that one can have.
 func trusted() replica.JWT {
 	return replica.JWT{
-		Issuer: replica.JWTIssuer{URL: "https://accounts.example.com", DiscoveryURL: "https://keys.example.com/configuration",
-			CertificateAuthority: "-----BEGIN CERTIFICATE-----\n", Audiences: []string{"a", "b"}, AudienceMatchPolicy: "MatchAny"},
+		Issuer: replica.JWTIssuer{URL: "https://accounts.example.com",
+			DiscoveryURL:         "https://keys.example.com/configuration",
+			CertificateAuthority: "-----BEGIN CERTIFICATE-----\n", Audiences: []string{"a", "b"},
+			AudienceMatchPolicy: "MatchAny"},
 		ClaimValidationRules: []replica.ClaimRule{
 			{Claim: "hd", RequiredValue: "example.com"}, {Expression: "claims.email_verified == true", Message: "no"},
 		},
 		ClaimMappings: replica.ClaimMappings{
 			Username: replica.PrefixedClaim{Claim: "sub", Prefix: new("")},
 			Groups:   replica.PrefixedClaim{Expression: "claims.groups"},
-			UID:      replica.Claim{Claim: "sub"}, Extra: []replica.ExtraClaim{{Key: "example.com/a", ValueExpression: "claims.a"}},
+			UID:      replica.Claim{Claim: "sub"},
+			Extra:    []replica.ExtraClaim{{Key: "example.com/a", ValueExpression: "claims.a"}},
 		},
 		UserValidationRules: []replica.UserRule{{Expression: "!user.username.startsWith('system:')", Message: "no"}},
 	}

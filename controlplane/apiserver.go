@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// How an apiserver goes. GCE cuts the power about 90 s after it asks a VM to stop; the components before it and etcd after it
-// need their share.
+// How an apiserver goes. GCE cuts the power about 90 s after it asks a VM to stop; the components before it and etcd
+// after it need their share.
 const (
 	// shutdownDelay is how long /readyz says no while requests are still served: a load balancer that asks every second
 	// or two and leaves after two misses has moved the clients by then.
@@ -51,12 +51,12 @@ func (in Input) apiServer(address netip.Addr, auditPolicy string) supervisor.Spe
 	return s
 }
 
-// servingFlags say where and how the apiserver serves. Its leaf is one file with key and certificate, so that a renewal is
-// one rename; the apiserver reads it again by itself.
+// servingFlags say where and how the apiserver serves. Its leaf is one file with key and certificate, so that a renewal
+// is one rename; the apiserver reads it again by itself.
 //
 // Endpoints of the service "kubernetes": each apiserver advertises its own address and the lease reconciler lists those
-// whose leases in etcd are fresh (15 s). All sharing the endpoint's address would make one that stops take the only entry
-// away from all; with the reconciler off nobody would write the service's endpoints today.
+// whose leases in etcd are fresh (15 s). All sharing the endpoint's address would make one that stops take the only
+// entry away from all; with the reconciler off nobody would write the service's endpoints today.
 func (in Input) servingFlags(address netip.Addr) flags {
 	return concat(flags{
 		{"bind-address", "0.0.0.0"}, // all addresses of both families
@@ -79,14 +79,16 @@ func tlsFlags(leaf string) flags {
 		{"tls-private-key-file", leaf},
 		{"tls-min-version", "VersionTLS12"},
 		{"tls-cipher-suites", strings.Join([]string{
-			"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-			"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+			"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+			"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+			"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+			"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
 		}, ",")},
 	}
 }
 
-// authenticationFlags say who a client is. Bootstrap tokens are how a new kubelet asks for its first certificate; one must
-// be made before one can be used.
+// authenticationFlags say who a client is. Bootstrap tokens are how a new kubelet asks for its first certificate; one
+// must be made before one can be used.
 func (in Input) authenticationFlags() flags {
 	return flags{
 		{"authorization-config", in.authorizationFile()},
@@ -104,9 +106,9 @@ func (in Input) authenticationFlags() flags {
 	}
 }
 
-// etcdFlags say where the data is, and how secrets are encrypted in it. The file is always given: an apiserver that does
-// not encrypt reads what others encrypt, or itself did before. It is read at the start alone: a reload would make what the
-// process does differ from what the agent started it with, and tells.
+// etcdFlags say where the data is, and how secrets are encrypted in it. The file is always given: an apiserver that
+// does not encrypt reads what others encrypt, or itself did before. It is read at the start alone: a reload would make
+// what the process does differ from what the agent started it with, and tells.
 func (in Input) etcdFlags() flags {
 	servers := append([]string{localEtcd}, in.OtherEtcd[:min(2, len(in.OtherEtcd))]...)
 	return flags{
@@ -138,7 +140,8 @@ func (in Input) tokenFlags() flags {
 	}
 }
 
-// serviceAccountIssuer is in every service account's token, and known to whoever checks one elsewhere: it never changes.
+// serviceAccountIssuer is in every service account's token, and known to whoever checks one elsewhere: it never
+// changes.
 func serviceAccountIssuer(c *replica.Cluster) string {
 	return "https://kubernetes.default.svc." + c.Network.DNSDomain
 }
@@ -158,7 +161,8 @@ func (in Input) advertised() (netip.Addr, error) {
 			return a, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("network.serviceCIDRs[0] is %s, but %s has no address of that family (it has %v)", first, in.Identity.Place, in.Identity.Addresses)
+	return netip.Addr{}, fmt.Errorf("network.serviceCIDRs[0] is %s, but %s has no address of that family (it has %v)",
+		first, in.Identity.Place, in.Identity.Addresses)
 }
 
 // concat joins groups of flags.

@@ -19,8 +19,8 @@ var ErrBinary = errors.New("unusable program")
 // KubernetesMinor is the version of Kubernetes whose flags this package writes. A patch release changes none.
 const KubernetesMinor = "v1.36"
 
-// versionTimeout is for one line, which takes 0.03 s where the program is in the page cache. On a cold disk it may take longer than this: what
-// was read by then stays in the cache, and the next question gets further.
+// versionTimeout is for one line, which takes 0.03 s where the program is in the page cache. On a cold disk it may take
+// longer than this: what was read by then stays in the cache, and the next question gets further.
 const versionTimeout = 5 * time.Second
 
 // CheckBinary reports a process whose program is missing, cannot be executed, or is a Kubernetes component of another
@@ -35,7 +35,8 @@ func CheckBinary(ctx context.Context, s supervisor.Spec, want string) error {
 func checkBinary(ctx context.Context, s supervisor.Spec, want string) error {
 	info, err := os.Stat(s.Path)
 	if err != nil {
-		return fmt.Errorf("%w: %w; install it there, or name another file in components.%s.binary", ErrBinary, err, s.Name)
+		return fmt.Errorf("%w: %w; install it there, or name another file in components.%s.binary", ErrBinary, err,
+			s.Name)
 	}
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
 		return fmt.Errorf("%w: %s is not an executable file (%s)", ErrBinary, s.Path, info.Mode())

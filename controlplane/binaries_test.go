@@ -36,12 +36,17 @@ func TestCheckBinary(t *testing.T) {
 		{"another patch release", replica.Scheduler, program(t, "echo Kubernetes v1.36.11", 0o755), nil},
 		{"a vendor's build", replica.Scheduler, program(t, "echo Kubernetes v1.36.3-gke.100", 0o755), nil},
 		{"a component of the operator's own has any version", "mine", program(t, "exit 3", 0o755), nil},
-		{"missing", replica.APIServer, filepath.Join(dir, "absent"), []string{filepath.Join(dir, "absent"), "no such file", "components.kube-apiserver.binary"}},
-		{"not executable", replica.APIServer, program(t, "", 0o644), []string{"is not an executable file (-rw-r--r--)"}},
+		{"missing", replica.APIServer, filepath.Join(dir, "absent"), []string{filepath.Join(dir, "absent"),
+			"no such file", "components.kube-apiserver.binary"}},
+		{"not executable", replica.APIServer, program(t, "", 0o644),
+			[]string{"is not an executable file (-rw-r--r--)"}},
 		{"a folder", "mine", dir, []string{dir + " is not an executable file"}},
-		{"an older minor version", replica.ControllerManager, program(t, "echo Kubernetes v1.35.4", 0o755), []string{"is Kubernetes v1.35.4; allowed: v1.36.x"}},
-		{"a version that only begins like it", replica.ControllerManager, program(t, "echo Kubernetes v1.360.1", 0o755), []string{"is Kubernetes v1.360.1; allowed: v1.36.x"}},
-		{"another program", replica.APIServer, program(t, "echo etcd Version: 3.7.3", 0o755), []string{`says "etcd Version: 3.7.3\n"; allowed: Kubernetes v1.36.x`}},
+		{"an older minor version", replica.ControllerManager, program(t, "echo Kubernetes v1.35.4", 0o755),
+			[]string{"is Kubernetes v1.35.4; allowed: v1.36.x"}},
+		{"a version that only begins like it", replica.ControllerManager, program(t, "echo Kubernetes v1.360.1", 0o755),
+			[]string{"is Kubernetes v1.360.1; allowed: v1.36.x"}},
+		{"another program", replica.APIServer, program(t, "echo etcd Version: 3.7.3", 0o755),
+			[]string{`says "etcd Version: 3.7.3\n"; allowed: Kubernetes v1.36.x`}},
 		{"a program that fails", replica.APIServer, program(t, "exit 3", 0o755), []string{"--version: exit status 3"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -68,7 +73,8 @@ func TestCheckBinary(t *testing.T) {
 func TestCheckBinaryEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	err := CheckBinary(ctx, supervisor.Spec{Name: replica.APIServer, Path: program(t, "exec sleep 60", 0o755)}, KubernetesMinor)
+	err := CheckBinary(ctx, supervisor.Spec{Name: replica.APIServer, Path: program(t, "exec sleep 60", 0o755)},
+		KubernetesMinor)
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrBinary) {
 		t.Errorf("got %v, want the deadline", err)
 	}

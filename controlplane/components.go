@@ -18,22 +18,22 @@ const (
 	autoscalerPort        = 8085
 )
 
-// stopTimeout is enough for all components but the apiserver: kube-controller-manager and cluster-autoscaler exit at once,
-// kube-scheduler when it has released its lease.
+// stopTimeout is enough for all components but the apiserver: kube-controller-manager and cluster-autoscaler exit at
+// once, kube-scheduler when it has released its lease.
 const stopTimeout = 10 * time.Second
 
-// A master that is short of memory or processors keeps the agent and etcd: the other replicas need that member, and its start
-// takes longest. The unit gives the agent an oom_score_adj of -998, between the kubelet's and containerd's -999 and the -997 of
-// critical static pods, and etcd inherits it. The kernel kills what has the most memory, and counts each point as a thousandth
-// of the machine's:
-//   - The apiserver, at -498, is killed before etcd, unless etcd has half of the machine's memory more than it has. With more
-//     than half of that memory it is killed before the machine's small programs: at -997, as critical static pods are, all of
-//     those would be killed first, and free nothing.
+// A master that is short of memory or processors keeps the agent and etcd: the other replicas need that member, and its
+// start takes longest. The unit gives the agent an oom_score_adj of -998, between the kubelet's and containerd's -999
+// and the -997 of critical static pods, and etcd inherits it. The kernel kills what has the most memory, and counts
+// each point as a thousandth of the machine's:
+//   - The apiserver, at -498, is killed before etcd, unless etcd has half of the machine's memory more than it has.
+//     With more than half of that memory it is killed before the machine's small programs: at -997, as critical static
+//     pods are, all of those would be killed first, and free nothing.
 //   - The others, at -398, are killed before an apiserver of their size: it serves more than them, and on two of three
 //     replicas they are spares.
 //
-// Niceness counts between the processes of one unit, as long as nothing gives their cgroups weights: at 5 steps the apiserver
-// has a quarter of a processor that etcd wants as well.
+// Niceness counts between the processes of one unit, as long as nothing gives their cgroups weights: at 5 steps the
+// apiserver has a quarter of a processor that etcd wants as well.
 const (
 	apiServerOOMScore = 500
 	componentOOMScore = 600
@@ -47,20 +47,21 @@ type Input struct {
 	Cluster *replica.Cluster
 	// Files says where certs keeps leaves, authorities, kubeconfigs and keys.
 	Files certs.Files
-	// OtherEtcd are client URLs of other replicas' members, best first; the first two are used, behind the local member,
-	// which needs no mention. A learner needs the voter's here, since it answers no linearizable read itself. For a voter
-	// it has a price: etcd's client spreads requests over all members that it is connected to, whatever their order, and
-	// one whose machine dies without a word is noticed by TCP_USER_TIMEOUT alone. Measured with one other member and its
-	// link cut: writes hung for 10.3 s and failed; with none, nothing was noticed (7 s for those in flight if it led).
-	// What it buys a voter is a start while the local client port is up to 7 s late.
+	// OtherEtcd are client URLs of other replicas' members, best first; the first two are used, behind the local
+	// member, which needs no mention. A learner needs the voter's here, since it answers no linearizable read itself.
+	// For a voter it has a price: etcd's client spreads requests over all members that it is connected to, whatever
+	// their order, and one whose machine dies without a word is noticed by TCP_USER_TIMEOUT alone. Measured with one
+	// other member and its link cut: writes hung for 10.3 s and failed; with none, nothing was noticed (7 s for those
+	// in flight if it led). What it buys a voter is a start while the local client port is up to 7 s late.
 	OtherEtcd []string
 	// Encryption is the EncryptionConfiguration (certs.EncryptionConfig). It holds keys.
 	Encryption []byte
 	// Signing says that the authority's key is at hand (Files.CASigner, Files.CASignerKey). Without it the
-	// controller-manager runs and signs nothing, which is how a replica comes up while the bundle cannot be opened; with
-	// Signing and no file it would not start its controllers at all. Ask again with true once the files are there.
+	// controller-manager runs and signs nothing, which is how a replica comes up while the bundle cannot be opened;
+	// with Signing and no file it would not start its controllers at all. Ask again with true once the files are there.
 	Signing bool
-	// LogDir takes the audit log. RunDir takes the Files that Components returns; it is on a tmpfs, since they hold keys.
+	// LogDir takes the audit log. RunDir takes the Files that Components returns; it is on a tmpfs, since they hold
+	// keys.
 	LogDir, RunDir string
 }
 
@@ -105,7 +106,8 @@ func enabled(c *replica.Cluster, name string) bool {
 	return on != nil && *on
 }
 
-// declared is a process of the operator's own, that quorate knows nothing of: its arguments are the configuration's alone.
+// declared is a process of the operator's own, that quorate knows nothing of: its arguments are the configuration's
+// alone.
 func (in Input) declared(name string) supervisor.Spec {
 	s := in.spec(name, nil)
 	s.Args = slices.Clone(in.Cluster.Components[name].ExtraArgs)

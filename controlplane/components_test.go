@@ -25,8 +25,10 @@ func representative() Input {
 		Name:     "prod",
 		Endpoint: replica.Endpoint{ExternalIP: "203.0.113.10"},
 		Components: map[string]replica.Component{
-			replica.Autoscaler: {Enabled: new(true), ExtraArgs: []string{"--nodes=1:10:https://www.googleapis.com/compute/v1/projects/p/zones/us-central1-a/instanceGroups/nodes"}},
-			replica.Scheduler:  {Binary: "/opt/kubernetes/kube-scheduler", ExtraArgs: []string{"--v=4"}, Env: map[string]string{"GOMAXPROCS": "2", "GODEBUG": "madvdontneed=1"}},
+			replica.Autoscaler: {Enabled: new(true),
+				ExtraArgs: []string{"--nodes=1:10:https://www.googleapis.com/compute/v1/projects/p/zones/us-central1-a/instanceGroups/nodes"}},
+			replica.Scheduler: {Binary: "/opt/kubernetes/kube-scheduler", ExtraArgs: []string{"--v=4"},
+				Env: map[string]string{"GOMAXPROCS": "2", "GODEBUG": "madvdontneed=1"}},
 			"cloud-controller-manager": {
 				Binary: "/opt/gcp/cloud-controller-manager", ExtraArgs: []string{"--cloud-provider=gce", "-v", "2"},
 				Probe: &replica.Probe{URL: "https://127.0.0.1:10258/healthz"},
@@ -49,13 +51,15 @@ func representative() Input {
 	}
 }
 
-// TestCommandLines compares whole command lines: a flag that changes for every replica in production is to be seen in review.
+// TestCommandLines compares whole command lines: a flag that changes for every replica in production is to be seen in
+// review.
 func TestCommandLines(t *testing.T) {
 	bare := representative()
 	bare.OtherEtcd, bare.Signing = nil, false
 	bare.Cluster = &replica.Cluster{
 		Name: "v6", Endpoint: replica.Endpoint{InternalIP: "fd00::1", Port: 6443}, Election: replica.ElectionSlow,
-		Network:          replica.Network{ServiceCIDRs: []string{"fd10::/108", "10.96.0.0/16"}, PodCIDR: "fd20::/48", DNSDomain: "v6.example"},
+		Network: replica.Network{ServiceCIDRs: []string{"fd10::/108", "10.96.0.0/16"}, PodCIDR: "fd20::/48",
+			DNSDomain: "v6.example"},
 		EncryptionAtRest: new(false), AuditPolicy: "/etc/quorate/audit.yaml",
 		Components: map[string]replica.Component{replica.Scheduler: {Enabled: new(false)}},
 	}
@@ -86,7 +90,8 @@ func describe(specs []supervisor.Spec, files []File) string {
 			probe *supervisor.Probe
 		}{{"start", s.Start}, {"live", s.Live}, {"ready", s.Ready}} {
 			if p.probe != nil {
-				fmt.Fprintf(&b, "%s every %s within %s, fails after %s\n", p.name, p.probe.Period, p.probe.Timeout, p.probe.Limit)
+				fmt.Fprintf(&b, "%s every %s within %s, fails after %s\n", p.name, p.probe.Period, p.probe.Timeout,
+					p.probe.Limit)
 			}
 		}
 		b.WriteString("\n")
@@ -121,7 +126,8 @@ func TestComponentsRefuses(t *testing.T) {
 	}{
 		"a replica without an address of the services' family": {
 			func(in *Input) { in.Identity.Addresses = in.Identity.Addresses[1:] },
-			"network.serviceCIDRs[0] is 10.96.0.0/12, but us-central1-b.master-2 has no address of that family (it has [fd00::12])",
+			"network.serviceCIDRs[0] is 10.96.0.0/12, but us-central1-b.master-2 has no address of that family (it " +
+				"has [fd00::12])",
 		},
 		"a service range that is none": {
 			func(in *Input) { in.Cluster.Network.ServiceCIDRs = []string{"10.96.0.0"} },
@@ -166,7 +172,8 @@ func TestEtcdServers(t *testing.T) {
 	}
 }
 
-// TestComponentsIsPure: a caller compares two results to know whether a process has to be restarted, and keeps its input.
+// TestComponentsIsPure: a caller compares two results to know whether a process has to be restarted, and keeps its
+// input.
 func TestComponentsIsPure(t *testing.T) {
 	in := representative()
 	first, _, err := Components(in)
@@ -190,7 +197,8 @@ func TestLeases(t *testing.T) {
 	for _, l := range Leases(in.Cluster) {
 		got = append(got, l.Namespace+"/"+l.Name)
 	}
-	if want := []string{"kube-system/kube-controller-manager", "kube-system/cluster-autoscaler"}; !slices.Equal(got, want) {
+	if want := []string{"kube-system/kube-controller-manager", "kube-system/cluster-autoscaler"}; !slices.Equal(got,
+		want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -202,7 +210,8 @@ func TestLostLeaseIsExpected(t *testing.T) {
 		tail string
 		want bool
 	}{
-		{"kube-controller-manager lost its lease", 1, `E1120 22:00:00 1 controllermanager.go:413] "leaderelection lost/stopped"`, true},
+		{"kube-controller-manager lost its lease", 1,
+			`E1120 22:00:00 1 controllermanager.go:413] "leaderelection lost/stopped"`, true},
 		{"kube-scheduler lost its lease", 1, `E1120 22:00:00 1 server.go:328] "Leaderelection lost"`, true},
 		{"kube-scheduler gave its lease up", 1, "Error: lost lease", true},
 		{"cluster-autoscaler lost its lease", 255, "F1120 22:00:00 1 main.go:700] lost master", true},

@@ -12,10 +12,10 @@
 // them and know whether a process must be restarted. It writes nothing; the agent writes the files before it starts the
 // processes. CheckBinary alone touches the machine.
 //
-// Guarantees: nobody anonymous reaches more than /livez, /readyz and /healthz of the apiserver; every connection is TLS 1.2
-// or newer; every component has a client certificate of its own; no private key is on a command line; an extra argument of
-// the configuration cannot take away what quorate's own work rests on (Validate names it and says why).
+// Guarantees: nobody anonymous reaches more than /livez, /readyz and /healthz of the apiserver; every connection is TLS
+// 1.2 or newer; every component has a client certificate of its own; no private key is on a command line; an extra
+// argument of the configuration cannot take away what quorate's own work rests on (Validate names it and says why).
 //
-// The package does not issue certificates or write kubeconfigs (certs), run processes (supervisor), or decide which etcd
-// members an apiserver talks to (agent).
+// The package does not issue certificates or write kubeconfigs (certs), run processes (supervisor), or decide which
+// etcd members an apiserver talks to (agent).
 package controlplane

@@ -36,7 +36,8 @@ var documentParts = []part{
 	{"endpoint.internalIP", []string{"10.128.0.100", "fd00::7", "192.168.1.1", "127.0.0.1", "0.0.0.0"}, 50, false},
 	{"endpoint.dnsNames", []string{
 		"api.prod-1.example.com", "localhost", "kubernetes", "1.example", "4you", "api.42", "203.0.113.9", "*.x",
-		"xn--bcher-kva.example", strings.Repeat("a.", 126) + "b", strings.Repeat("a.", 127) + "b", "A.example", "a_b.example",
+		"xn--bcher-kva.example", strings.Repeat("a.", 126) + "b", strings.Repeat("a.", 127) + "b", "A.example",
+		"a_b.example",
 		"0x7f.example",
 	}, 60, true},
 	{"endpoint.port", []string{

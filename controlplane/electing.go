@@ -22,9 +22,9 @@ func (in Input) controllerManager() supervisor.Spec {
 			// it is for anonymous readers, and there are none.
 			{"controllers", "*,token-cleaner-controller"},
 			{"use-service-account-credentials", "true"},
-			// A new leader first fetches an identity for each of its 40 controllers, some hundred requests. At upstream's
-			// 20 a second that is 5 s in which nothing is controlled; like this it is less than one. The apiserver's priority
-			// and fairness bounds what one client takes.
+			// A new leader first fetches an identity for each of its 40 controllers, some hundred requests. At
+			// upstream's 20 a second that is 5 s in which nothing is controlled; like this it is less than one. The
+			// apiserver's priority and fairness bounds what one client takes.
 			{"kube-api-qps", "100"},
 			{"kube-api-burst", "200"},
 			// Upstream's own is a year.
@@ -89,8 +89,8 @@ func (in Input) autoscaler() supervisor.Spec {
 	return s
 }
 
-// clientFlags make a component a client of the apiserver, and let it ask the apiserver about clients of its own. With the
-// authorities given it does not have to read them from the cluster before it can start.
+// clientFlags make a component a client of the apiserver, and let it ask the apiserver about clients of its own. With
+// the authorities given it does not have to read them from the cluster before it can start.
 func (in Input) clientFlags(leaf certs.Leaf) flags {
 	kubeconfig := in.Files.Kubeconfig(leaf)
 	return flags{
@@ -124,8 +124,8 @@ func (in Input) loopbackServing(port int, leaf certs.Leaf) flags {
 	}, tlsFlags(in.Files.Leaf(leaf)))
 }
 
-// lostLease reports an exit that upstream's components make on purpose: who has lost the lease must not go on for a moment.
-// The words are those of kube-controller-manager, kube-scheduler (both exit 1) and cluster-autoscaler (255).
+// lostLease reports an exit that upstream's components make on purpose: who has lost the lease must not go on for a
+// moment. The words are those of kube-controller-manager, kube-scheduler (both exit 1) and cluster-autoscaler (255).
 func lostLease(code int, tail string) bool {
 	tail = strings.ToLower(tail)
 	switch code {

@@ -14,8 +14,8 @@ type flags []struct{ name, value string }
 // NodeRestriction because someone wanted one more plugin would let a kubelet change any node.
 var accumulates = map[string]bool{"enable-admission-plugins": true}
 
-// with spells the flags as arguments, with the configuration's extra ones behind. A flag that an extra argument names is
-// left out, not just overruled: a second --name adds to a list instead of replacing it.
+// with spells the flags as arguments, with the configuration's extra ones behind. A flag that an extra argument names
+// is left out, not just overruled: a second --name adds to a list instead of replacing it.
 func (f flags) with(extra []string) []string {
 	named := make(map[string]bool, len(extra))
 	for _, arg := range extra {

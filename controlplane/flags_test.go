@@ -9,19 +9,27 @@ import (
 )
 
 func TestExtraArgsWin(t *testing.T) {
-	own := flags{{"v", "2"}, {"etcd-cafile", "ca"}, {"tls-cipher-suites", "A,B"}, {"enable-admission-plugins", "NodeRestriction"}}
+	own := flags{{"v", "2"}, {"etcd-cafile", "ca"}, {"tls-cipher-suites", "A,B"},
+		{"enable-admission-plugins", "NodeRestriction"}}
 	for _, tc := range []struct {
 		name  string
 		extra string
 		want  string
 	}{
 		{"none", "", "--v=2 --etcd-cafile=ca --tls-cipher-suites=A,B --enable-admission-plugins=NodeRestriction"},
-		{"a new flag comes behind", "--x=1", "--v=2 --etcd-cafile=ca --tls-cipher-suites=A,B --enable-admission-plugins=NodeRestriction --x=1"},
-		{"a value is replaced", "--v=4", "--etcd-cafile=ca --tls-cipher-suites=A,B --enable-admission-plugins=NodeRestriction --v=4"},
-		{"a list is replaced, not grown", "--tls-cipher-suites=A", "--v=2 --etcd-cafile=ca --enable-admission-plugins=NodeRestriction --tls-cipher-suites=A"},
-		{"the components' other spelling", "--tls_cipher_suites=A", "--v=2 --etcd-cafile=ca --enable-admission-plugins=NodeRestriction --tls_cipher_suites=A"},
-		{"admission plugins are added", "--enable-admission-plugins=X", "--v=2 --etcd-cafile=ca --tls-cipher-suites=A,B --enable-admission-plugins=NodeRestriction --enable-admission-plugins=X"},
-		{"a repeated flag stays repeated", "--n=1 --n=2", "--v=2 --etcd-cafile=ca --tls-cipher-suites=A,B --enable-admission-plugins=NodeRestriction --n=1 --n=2"},
+		{"a new flag comes behind", "--x=1", "--v=2 --etcd-cafile=ca --tls-cipher-suites=A,B " +
+			"--enable-admission-plugins=NodeRestriction --x=1"},
+		{"a value is replaced", "--v=4", "--etcd-cafile=ca --tls-cipher-suites=A,B " +
+			"--enable-admission-plugins=NodeRestriction --v=4"},
+		{"a list is replaced, not grown", "--tls-cipher-suites=A",
+			"--v=2 --etcd-cafile=ca --enable-admission-plugins=NodeRestriction --tls-cipher-suites=A"},
+		{"the components' other spelling", "--tls_cipher_suites=A",
+			"--v=2 --etcd-cafile=ca --enable-admission-plugins=NodeRestriction --tls_cipher_suites=A"},
+		{"admission plugins are added", "--enable-admission-plugins=X",
+			"--v=2 --etcd-cafile=ca --tls-cipher-suites=A,B --enable-admission-plugins=NodeRestriction " +
+				"--enable-admission-plugins=X"},
+		{"a repeated flag stays repeated", "--n=1 --n=2",
+			"--v=2 --etcd-cafile=ca --tls-cipher-suites=A,B --enable-admission-plugins=NodeRestriction --n=1 --n=2"},
 	} {
 		if got := strings.Join(own.with(strings.Fields(tc.extra)), " "); got != tc.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", tc.name, got, tc.want)
@@ -58,11 +66,15 @@ func TestValidate(t *testing.T) {
 			replica.APIServer: {ExtraArgs: []string{"--bind-address =::"}},
 		}, []string{`extraArgs[0]: found "--bind-address =::"; allowed: --NAME=VALUE`}},
 		{"OpenID Connect by flags", map[string]replica.Component{
-			replica.APIServer: {ExtraArgs: []string{"--oidc-issuer-url=https://accounts.example", "--oidc_client_id=x"}},
-		}, []string{"any flag but --oidc-issuer-url, which is quorate's: the field jwt lets in", "any flag but --oidc-client-id, which is quorate's: the field jwt"}},
+			replica.APIServer: {ExtraArgs: []string{"--oidc-issuer-url=https://accounts.example",
+				"--oidc_client_id=x"}},
+		}, []string{"any flag but --oidc-issuer-url, which is quorate's: the field jwt lets in",
+			"any flag but --oidc-client-id, which is quorate's: the field jwt"}},
 		{"a webhook by flags", map[string]replica.Component{
-			replica.APIServer: {ExtraArgs: []string{"--authorization-webhook-config-file=/etc/authz", "--authorization-config=/etc/authz", "--authorization-policy-file=/etc/abac"}},
-		}, []string{"the field authorization adds webhooks", "the field authorization adds webhooks", "a policy of attributes (ABAC) is not supported"}},
+			replica.APIServer: {ExtraArgs: []string{"--authorization-webhook-config-file=/etc/authz",
+				"--authorization-config=/etc/authz", "--authorization-policy-file=/etc/abac"}},
+		}, []string{"the field authorization adds webhooks", "the field authorization adds webhooks",
+			"a policy of attributes (ABAC) is not supported"}},
 		{"the same flags are others in the controller-manager", map[string]replica.Component{
 			replica.ControllerManager: {ExtraArgs: []string{"--authorization-webhook-cache-authorized-ttl=10s"}},
 		}, nil},
@@ -90,7 +102,9 @@ func TestValidate(t *testing.T) {
 
 // TestWhatQuorateSetsForSafetyIsOwned: each of these flags, set by an extra argument, would open a door.
 func TestWhatQuorateSetsForSafetyIsOwned(t *testing.T) {
-	for _, flag := range []string{"anonymous-auth", "authentication-config", "authorization-mode", "authorization-config", "client-ca-file", "requestheader-allowed-names", "etcd-servers", "service-account-signing-key-file", "encryption-provider-config"} {
+	for _, flag := range []string{"anonymous-auth", "authentication-config", "authorization-mode",
+		"authorization-config", "client-ca-file", "requestheader-allowed-names", "etcd-servers",
+		"service-account-signing-key-file", "encryption-provider-config"} {
 		if whyOwned(replica.APIServer, flag) == "" {
 			t.Errorf("an extra argument may set --%s", flag)
 		}

@@ -12,7 +12,8 @@ import (
 const answerLimit = 4 << 10
 
 // get returns a check that a Kubernetes component answers with 2xx. Of another answer the error holds the checks that
-// failed: /readyz lists some 40, and supervisor.HTTPGet, which knows nothing of Kubernetes, shows an answer's beginning.
+// failed: /readyz lists some 40, and supervisor.HTTPGet, which knows nothing of Kubernetes, shows an answer's
+// beginning.
 func get(client *http.Client, url string) check {
 	return func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -38,8 +39,8 @@ func get(client *http.Client, url string) check {
 	}
 }
 
-// failed picks out of a health answer the lines of the checks that failed ("[-]etcd failed: ..."); without any it is the
-// answer's beginning.
+// failed picks out of a health answer the lines of the checks that failed ("[-]etcd failed: ..."); without any it is
+// the answer's beginning.
 func failed(body string) string {
 	var lines []string
 	for line := range strings.Lines(body) {

@@ -71,8 +71,9 @@ func TestEveryFlagOfOursIsOwnedOrJudgedOrFree(t *testing.T) {
 		"service-account-issuer": true, "enable-admission-plugins": true, "enable-aggregator-routing": true,
 		"kubelet-preferred-address-types": true, "allow-privileged": true,
 		"v": true, "controllers": true, "kube-api-qps": true, "kube-api-burst": true, "allocate-node-cidrs": true,
-		"cloud-provider": true, "write-status-configmap": true, "balance-similar-node-groups": true, "expendable-pods-priority-cutoff": true,
-		"nodes": true, // the test's own
+		"cloud-provider": true, "write-status-configmap": true, "balance-similar-node-groups": true,
+		"expendable-pods-priority-cutoff": true,
+		"nodes":                           true, // the test's own
 	}
 	specs, _, err := Components(representative())
 	if err != nil {

@@ -33,7 +33,8 @@ const (
 )
 
 // neededPlugins are the admission plugins on which a guarantee rests. Without the first a kubelet changes any node.
-// Without the others whoever may ask for a certificate can approve it, sign it, or ask for one of the administrators' group.
+// Without the others whoever may ask for a certificate can approve it, sign it, or ask for one of the administrators'
+// group.
 var neededPlugins = []string{
 	"NodeRestriction", "CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction",
 }
@@ -68,7 +69,8 @@ var judgedBy = map[string][]judged{
 	},
 	replica.Scheduler: {
 		judgedTLS, judgedProfiling, judgedLookup,
-		{"config", "", nil, "the file replaces the kubeconfig, the election and the profiling that quorate sets by flags"},
+		{"config", "", nil, "the file replaces the kubeconfig, the election and the profiling that quorate sets " +
+			"by flags"},
 	},
 	replica.Autoscaler: {judgedProfiling},
 }

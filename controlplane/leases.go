@@ -5,8 +5,8 @@ import "github.com/quorate/quorate/internal/replica"
 // Lease names the Lease by which a component elects its leader.
 type Lease struct {
 	Component, Namespace, Name string
-	// HolderIsHost says that the holder's identity is the bare host name, so that a second process on the same host would
-	// count as the same leader. Otherwise it is the host name, "_" and a random part that is new at every start.
+	// HolderIsHost says that the holder's identity is the bare host name, so that a second process on the same host
+	// would count as the same leader. Otherwise it is the host name, "_" and a random part that is new at every start.
 	HolderIsHost bool
 }
 

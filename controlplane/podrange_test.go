@@ -60,7 +60,8 @@ func TestPodRangesAreThoseThatTheControllerManagerCuts(t *testing.T) {
 		if tc.why == ok && said != "<nil>" || !strings.Contains(said, tc.why) {
 			t.Errorf("%s %s: %s, want %q", tc.pods, tc.args, said, tc.why)
 		}
-		c.Components[replica.ControllerManager] = replica.Component{Enabled: new(false), ExtraArgs: strings.Fields(tc.args)}
+		c.Components[replica.ControllerManager] = replica.Component{Enabled: new(false),
+			ExtraArgs: strings.Fields(tc.args)}
 		if err := Validate(c); err != nil {
 			t.Errorf("%s %s without a controller-manager: %v", tc.pods, tc.args, err)
 		}

@@ -15,14 +15,15 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// How components are asked. All limits are times, so that checks that hang give a process no more than checks that are refused.
+// How components are asked. All limits are times, so that checks that hang give a process no more than checks that are
+// refused.
 const (
 	startPeriod, startTimeout = 50 * time.Millisecond, 2 * time.Second
 	// startLimit is how long a start may take, from the launch. kubeadm gives as much.
 	startLimit = 4 * time.Minute
-	// A process is restarted about a minute after it last answered well: a replica that is alone should be back soon, and one
-	// that is slow must not be shot. kube-up gave 30 to 45 s (3 misses at 10 s with time-outs of 15 s), kubeadm gives 80 s (8 at
-	// 10 s).
+	// A process is restarted about a minute after it last answered well: a replica that is alone should be back soon,
+	// and one that is slow must not be shot. kube-up gave 30 to 45 s (3 misses at 10 s with time-outs of 15 s), kubeadm
+	// gives 80 s (8 at 10 s).
 	livePeriod, liveTimeout, liveLimit = 5 * time.Second, 10 * time.Second, 45 * time.Second
 	// readyTimeout is above the 2 s that the apiserver itself gives etcd to answer. Two checks in a row must fail.
 	readyPeriod, readyTimeout, readyLimit = 1 * time.Second, 3 * time.Second, 1 * time.Second
@@ -43,17 +44,17 @@ func readyProbe(c check) *supervisor.Probe {
 	return &supervisor.Probe{Check: c, Period: readyPeriod, Timeout: readyTimeout, Limit: readyLimit}
 }
 
-// apiServerProbes: an etcd that is slow or without quorum is no reason to restart an apiserver, which would only make it
-// worse; it counts for readiness alone. No key service is asked in /livez: the encryption configuration is quorate's own and
-// names none.
+// apiServerProbes: an etcd that is slow or without quorum is no reason to restart an apiserver, which would only make
+// it worse; it counts for readiness alone. No key service is asked in /livez: the encryption configuration is quorate's
+// own and names none.
 func (in Input) apiServerProbes() (start, live, ready *supervisor.Probe) {
 	client, port := in.verifiedClient(), in.Cluster.Endpoint.Port
 	alive := get(client, loopbackURL("https", port, "/livez?exclude=etcd"))
 	return startProbe(alive), liveProbe(alive), readyProbe(get(client, loopbackURL("https", port, "/readyz")))
 }
 
-// verifiedClient trusts the cluster's authority as its file is when a connection is made, so that a rotation needs no new
-// client.
+// verifiedClient trusts the cluster's authority as its file is when a connection is made, so that a rotation needs no
+// new client.
 func (in Input) verifiedClient() *http.Client {
 	file := in.Files.CA(certs.Kubernetes)
 	return probeClient(func() (*tls.Config, error) {
@@ -69,8 +70,8 @@ func (in Input) verifiedClient() *http.Client {
 	})
 }
 
-// loopbackClient does not verify: nobody but the replica itself answers on loopback, the question holds no secret, and the
-// program's certificate is one that quorate knows nothing of.
+// loopbackClient does not verify: nobody but the replica itself answers on loopback, the question holds no secret, and
+// the program's certificate is one that quorate knows nothing of.
 func loopbackClient() *http.Client {
 	return probeClient(func() (*tls.Config, error) {
 		return &tls.Config{InsecureSkipVerify: true}, nil

@@ -42,10 +42,14 @@ func TestProbeAnswers(t *testing.T) {
 	}{
 		{"well", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok")) }, ""},
 		{"checks that fail are named, not those that pass", func(w http.ResponseWriter, _ *http.Request) {
-			body := strings.Repeat("[+]poststarthook/x ok\n", 40) + "[-]etcd failed: reason withheld\n[-]shutdown failed: reason withheld\nreadyz check failed"
+			body := strings.Repeat("[+]poststarthook/x ok\n", 40) +
+				"[-]etcd failed: reason withheld\n[-]shutdown failed: reason withheld\nreadyz check failed"
 			http.Error(w, body, http.StatusInternalServerError)
 		}, "500 Internal Server Error: etcd failed: reason withheld, shutdown failed: reason withheld"},
-		{"another answer", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "forbidden", http.StatusForbidden) }, "403 Forbidden: forbidden"},
+		{"another answer", func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "forbidden",
+				http.StatusForbidden)
+		}, "403 Forbidden: forbidden"},
 		{"a redirect", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://elsewhere.example/", http.StatusFound)
 		}, "the answer is a redirect"},
@@ -128,8 +132,10 @@ func TestProbeURLs(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("not asked"))
 	want := map[string][3]string{
-		"kube-apiserver":           {"https://127.0.0.1:443/livez?exclude=etcd", "https://127.0.0.1:443/livez?exclude=etcd", "https://127.0.0.1:443/readyz"},
-		"kube-scheduler":           {"https://127.0.0.1:10259/healthz", "https://127.0.0.1:10259/healthz", "https://127.0.0.1:10259/readyz"},
+		"kube-apiserver": {"https://127.0.0.1:443/livez?exclude=etcd",
+			"https://127.0.0.1:443/livez?exclude=etcd", "https://127.0.0.1:443/readyz"},
+		"kube-scheduler": {"https://127.0.0.1:10259/healthz", "https://127.0.0.1:10259/healthz",
+			"https://127.0.0.1:10259/readyz"},
 		"kube-controller-manager":  {"https://127.0.0.1:10257/healthz", "https://127.0.0.1:10257/healthz", ""},
 		"cluster-autoscaler":       {"http://127.0.0.1:8085/health-check", "http://127.0.0.1:8085/health-check", ""},
 		"cloud-controller-manager": {"https://127.0.0.1:10258/healthz", "https://127.0.0.1:10258/healthz", ""},

@@ -32,8 +32,8 @@ func TestRealControlPlane(t *testing.T) {
 	withRealPrograms(t, realControlPlane, "etcd", replica.APIServer, replica.Scheduler, replica.ControllerManager)
 }
 
-// withRealPrograms runs the calling test again in a network and pid namespace of its own, and there what is inside: the ports
-// are those of production, whatever else this machine runs, and no process outlives the test.
+// withRealPrograms runs the calling test again in a network and pid namespace of its own, and there what is inside: the
+// ports are those of production, whatever else this machine runs, and no process outlives the test.
 func withRealPrograms(t *testing.T, inside func(*testing.T), names ...string) {
 	if testing.Short() {
 		t.Skip("starts real programs; not with -short")
@@ -49,7 +49,8 @@ func withRealPrograms(t *testing.T, inside func(*testing.T), names ...string) {
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), insideVariable+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID,
+		Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
@@ -132,7 +133,8 @@ func ensureCertificates(t *testing.T, in Input) *http.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := certs.Ensure(certs.Request{Files: in.Files, Bundle: bundle, Identity: in.Identity, Cluster: in.Cluster, Now: now}); err != nil {
+	if _, err := certs.Ensure(certs.Request{Files: in.Files, Bundle: bundle, Identity: in.Identity, Cluster: in.Cluster,
+		Now: now}); err != nil {
 		t.Fatal(err)
 	}
 	kubeconfig, err := certs.AdminKubeconfig(bundle, in.Cluster, "https://127.0.0.1:443", 0, now)
@@ -181,7 +183,8 @@ func addAddresses(t *testing.T, addresses []netip.Addr) {
 		t.Fatal(err)
 	}
 	for _, a := range addresses {
-		if err := netlink.AddrAdd(lo, &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}); err != nil {
+		if err := netlink.AddrAdd(lo,
+			&netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,7 +198,8 @@ func startEtcd(t *testing.T, in Input) {
 		Args: []string{
 			"--data-dir=" + t.TempDir(), "--listen-client-urls=" + localEtcd, "--advertise-client-urls=" + localEtcd,
 			"--listen-peer-urls=http://127.0.0.1:2380", "--unsafe-no-fsync", "--log-level=warn",
-			"--cert-file=" + leaf, "--key-file=" + leaf, "--client-cert-auth", "--trusted-ca-file=" + ca, "--enable-grpc-gateway=false",
+			"--cert-file=" + leaf, "--key-file=" + leaf, "--client-cert-auth", "--trusted-ca-file=" + ca,
+			"--enable-grpc-gateway=false",
 		},
 	})
 }

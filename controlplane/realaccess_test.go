@@ -97,7 +97,8 @@ func (p *plane) addAccess(t *testing.T) {
 			Groups:   replica.PrefixedClaim{Expression: "claims.groups"},
 			Extra:    []replica.ExtraClaim{{Key: "example.com/department", ValueExpression: "claims.department"}},
 		},
-		UserValidationRules: []replica.UserRule{{Expression: "!user.username.endsWith('root')", Message: "not that one"}},
+		UserValidationRules: []replica.UserRule{{Expression: "!user.username.endsWith('root')",
+			Message: "not that one"}},
 	}}
 	webhook := httptest.NewTLSServer(http.HandlerFunc(review))
 	t.Cleanup(webhook.Close)

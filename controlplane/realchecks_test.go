@@ -31,7 +31,8 @@ func (p plane) testAnonymous(t *testing.T) {
 		}
 	}
 	for _, port := range []int{controllerManagerPort, schedulerPort} {
-		if code, _ := ask(t, nobody, http.MethodGet, loopbackURL("https", port, "/metrics"), ""); code != 403 && code != 401 {
+		if code, _ := ask(t, nobody, http.MethodGet, loopbackURL("https", port, "/metrics"), ""); code != 403 &&
+			code != 401 {
 			t.Errorf("GET /metrics on port %d: %d, want 401 or 403", port, code)
 		}
 	}
@@ -41,8 +42,9 @@ func (p plane) testTLS(t *testing.T) {
 	for _, port := range []int{443, controllerManagerPort, schedulerPort} {
 		address := fmt.Sprintf("127.0.0.1:%d", port)
 		for name, c := range map[string]*tls.Config{
-			"TLS 1.1":                  {MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10},
-			"TLS 1.2 with a CBC suite": {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}},
+			"TLS 1.1": {MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10},
+			"TLS 1.2 with a CBC suite": {MaxVersion: tls.VersionTLS12,
+				CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}},
 		} {
 			c.InsecureSkipVerify = true // the question is whether the server talks at all
 			conn, err := tls.Dial("tcp", address, c)
@@ -71,7 +73,8 @@ func (p plane) testEndpoints(t *testing.T) {
 	eventually(t, "endpoints", func(context.Context) error {
 		return p.get(t, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes", &e)
 	})
-	if len(e.Endpoints) != 1 || !slices.Equal(e.Endpoints[0].Addresses, []string{"10.240.0.12"}) || len(e.Ports) != 1 || e.Ports[0].Port != 443 {
+	if len(e.Endpoints) != 1 || !slices.Equal(e.Endpoints[0].Addresses, []string{"10.240.0.12"}) || len(e.Ports) != 1 ||
+		e.Ports[0].Port != 443 {
 		t.Errorf("got %+v", e)
 	}
 }
@@ -85,7 +88,8 @@ func (p plane) testLeases(t *testing.T) {
 					LeaseDurationSeconds int
 				}
 			}
-			if err := p.get(t, "/apis/coordination.k8s.io/v1/namespaces/"+l.Namespace+"/leases/"+l.Name, &lease); err != nil {
+			if err := p.get(t, "/apis/coordination.k8s.io/v1/namespaces/"+l.Namespace+"/leases/"+l.Name,
+				&lease); err != nil {
 				return err
 			}
 			host, _ := os.Hostname()
@@ -116,7 +120,8 @@ func (p plane) createSecret(t *testing.T, name string) {
 func (p plane) wantStored(t *testing.T, name string, encrypted bool) {
 	t.Helper()
 	stored := p.stored(t, "/registry/secrets/default/"+name)
-	if strings.HasPrefix(stored, "k8s:enc:secretbox:v1:g1:") != encrypted || strings.Contains(stored, "plain words") == encrypted {
+	if strings.HasPrefix(stored, "k8s:enc:secretbox:v1:g1:") != encrypted ||
+		strings.Contains(stored, "plain words") == encrypted {
 		t.Errorf("etcd holds secret %s as %.40q, want it encrypted: %t", name, stored, encrypted)
 	}
 }

@@ -22,11 +22,14 @@ func (p plane) testSigning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:n", Organization: []string{"system:nodes"}}}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader,
+		&x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:n",
+			Organization: []string{"system:nodes"}}}, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+	request := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST",
+		Bytes: der}))
 	const path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 	code, body := ask(t, p.admin, http.MethodPost, p.base+path, fmt.Sprintf(`{"apiVersion":"certificates.k8s.io/v1","kind":"CertificateSigningRequest","metadata":{"name":"n"},
 		"spec":{"request":%q,"signerName":"kubernetes.io/kube-apiserver-client-kubelet","usages":["digital signature","client auth"]}}`, request))
@@ -37,12 +40,14 @@ func (p plane) testSigning(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &csr); err != nil {
 		t.Fatal(err)
 	}
-	csr["status"] = map[string]any{"conditions": []map[string]string{{"type": "Approved", "status": "True", "reason": "Test"}}}
+	csr["status"] = map[string]any{"conditions": []map[string]string{{"type": "Approved", "status": "True",
+		"reason": "Test"}}}
 	approved, err := json.Marshal(csr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, body := ask(t, p.admin, http.MethodPut, p.base+path+"/n/approval", string(approved)); code != http.StatusOK {
+	if code, body := ask(t, p.admin, http.MethodPut, p.base+path+"/n/approval",
+		string(approved)); code != http.StatusOK {
 		t.Fatalf("approve the request: %d %s", code, body)
 	}
 	eventually(t, "the certificate", func(context.Context) error {

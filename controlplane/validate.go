@@ -19,14 +19,16 @@ func Validate(c *replica.Cluster) error {
 		for i, arg := range c.Components[name].ExtraArgs {
 			if allowed := argFault(name, arg); allowed != "" {
 				faults = append(faults, replica.Fault{
-					Field: fmt.Sprintf("components.%s.extraArgs[%d]", name, i), Found: fmt.Sprintf("%q", arg), Allowed: allowed,
+					Field: fmt.Sprintf("components.%s.extraArgs[%d]", name, i), Found: fmt.Sprintf("%q", arg),
+					Allowed: allowed,
 				})
 			}
 		}
 	}
 	if on := c.Components[replica.APIServer].Enabled; on != nil && !*on {
 		faults = append(faults, replica.Fault{
-			Field: "components." + replica.APIServer + ".enabled", Found: `"false"`, Allowed: "true, since everything else needs it",
+			Field: "components." + replica.APIServer + ".enabled", Found: `"false"`,
+			Allowed: "true, since everything else needs it",
 		})
 	}
 	faults = append(faults, issuerFaults(c)...)

@@ -12,14 +12,16 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// What a member has acknowledged is known to the leader to which it did: raft's Progress.Match, the newest entry that the member said was on its
-// disk. A directory whose log ends before that has lost what it acknowledged: it is an older copy of the disk, put back in its place, or the
-// disk lied. Started, it would be asked to commit what it does not have, and etcd panics ("tocommit is out of range").
+// What a member has acknowledged is known to the leader to which it did: raft's Progress.Match, the newest entry that
+// the member said was on its disk. A directory whose log ends before that has lost what it acknowledged: it is an older
+// copy of the disk, put back in its place, or the disk lied. Started, it would be asked to commit what it does not
+// have, and etcd panics ("tocommit is out of range").
 
-// findAcknowledged asks a member what this disk's member had acknowledged to it; 0 where it is not the leader. A leader that has just answered
-// through quorum is believed in everything. The order of the two questions makes that a proof: the own member has not run since before the first one, so
-// a newer leader cannot have cut its log after it, and a leader that a quorum confirmed then was the newest there was. One that was slower
-// than the others, or believes to lead and does not, is believed in what it knows to be committed: that was never cut from any log.
+// findAcknowledged asks a member what this disk's member had acknowledged to it; 0 where it is not the leader. A leader
+// that has just answered through quorum is believed in everything. The order of the two questions makes that a proof:
+// the own member has not run since before the first one, so a newer leader cannot have cut its log after it, and a
+// leader that a quorum confirmed then was the newest there was. One that was slower than the others, or believes to
+// lead and does not, is believed in what it knows to be committed: that was never cut from any log.
 func (m *Membership) findAcknowledged(ctx context.Context, a Answer) uint64 {
 	status, err := m.raft(ctx, a)
 	if err != nil {
@@ -33,7 +35,8 @@ func (m *Membership) findAcknowledged(ctx context.Context, a Answer) uint64 {
 	return acknowledged
 }
 
-// raftStatus is what a member publishes of raft on its client port (etcdhttp, /debug/vars; go.etcd.io/raft's Status.MarshalJSON).
+// raftStatus is what a member publishes of raft on its client port (etcdhttp, /debug/vars; go.etcd.io/raft's
+// Status.MarshalJSON).
 type raftStatus struct {
 	State    string `json:"raftState"`
 	Commit   uint64 `json:"commit"`
@@ -42,7 +45,8 @@ type raftStatus struct {
 	} `json:"progress"`
 }
 
-// acknowledged is the newest entry that a member has acknowledged to this leader; 0: it is not the leader, or has heard nothing of the member.
+// acknowledged is the newest entry that a member has acknowledged to this leader; 0: it is not the leader, or has heard
+// nothing of the member.
 func (s raftStatus) acknowledged(id record.MemberID) uint64 {
 	if s.State != "StateLeader" {
 		return 0
@@ -80,8 +84,9 @@ func (m *Membership) raftStatus(ctx context.Context, a Answer) (raftStatus, erro
 	return vars.Status, nil
 }
 
-// forgotten says what a leader knows this disk's member to have acknowledged, and its log does not hold; empty: nothing. Only beside a quorum, which is one
-// of the others: without one the directory may be all that is left, and what it lacks is in the leader's log.
+// forgotten says what a leader knows this disk's member to have acknowledged, and its log does not hold; empty:
+// nothing. Only beside a quorum, which is one of the others: without one the directory may be all that is left, and
+// what it lacks is in the leader's log.
 func (h history) forgotten() string {
 	if !answersQuorum(h.Facts) {
 		return ""
@@ -89,7 +94,8 @@ func (h history) forgotten() string {
 	for _, a := range h.Answers {
 		ours := h.Agent.Epoch == h.formed.Number && a.ClusterID == h.formed.Outcome.Formed.ClusterID
 		if ours && a.Acknowledged > h.Directory.LastIndex {
-			return fmt.Sprintf("its log ends at index %d, and the leader, %s, has its word for everything up to %d", h.Directory.LastIndex, a.Place, a.Acknowledged)
+			return fmt.Sprintf("its log ends at index %d, and the leader, %s, has its word for everything up to %d",
+				h.Directory.LastIndex, a.Place, a.Acknowledged)
 		}
 	}
 	return ""

@@ -23,11 +23,13 @@ const (
 	serveTimeout = time.Minute
 	// stopTimeout bounds the way of everything that uses etcd, and of etcd, out.
 	stopTimeout = 75 * time.Second
-	// handOverTimeout bounds the attempt to give leadership away before a stop. Without it the others elect after a second or two.
+	// handOverTimeout bounds the attempt to give leadership away before a stop. Without it the others elect after a
+	// second or two.
 	handOverTimeout = 2 * time.Second
 )
 
-// act takes the one step of a plan. Every step is safe to take again, and the caller observes again after it whatever it returned.
+// act takes the one step of a plan. Every step is safe to take again, and the caller observes again after it whatever
+// it returned.
 func (m *Membership) act(ctx context.Context, f Facts, p Plan) error {
 	m.directory = nil
 	switch p.Act {
@@ -119,12 +121,13 @@ func (m *Membership) claim(ctx context.Context, p Plan) error {
 	return nil
 }
 
-// takeIncarnation creates the next incarnation of this place, or finds that it is there as ours, and only then writes its
-// number to the disk.
+// takeIncarnation creates the next incarnation of this place, or finds that it is there as ours, and only then writes
+// its number to the disk.
 func (m *Membership) takeIncarnation(ctx context.Context, f Facts, p Plan) error {
 	mine := record.Incarnation{
 		Place: m.cfg.Me.Place, Number: p.Incarnation, InstanceID: m.cfg.Me.InstanceID, BootID: m.cfg.Me.BootID,
-		Epoch: p.Epoch, MemberID: p.MemberID, DiskID: f.DiskID, Addresses: m.cfg.Me.Addresses, Time: afterOthers(f.Record, m.cfg.Me, f.Now),
+		Epoch: p.Epoch, MemberID: p.MemberID, DiskID: f.DiskID, Addresses: m.cfg.Me.Addresses,
+		Time:      afterOthers(f.Record, m.cfg.Me, f.Now),
 		EmptyDisk: !f.Directory.Exists,
 	}
 	var got record.Incarnation
@@ -137,7 +140,8 @@ func (m *Membership) takeIncarnation(ctx context.Context, f Facts, p Plan) error
 		return err
 	}
 	otherDisk := got.DiskID != "" && mine.DiskID != "" && got.DiskID != mine.DiskID // one that is not known is no other
-	if !won && (got.InstanceID != mine.InstanceID || got.BootID != mine.BootID || otherDisk || got.Epoch != mine.Epoch) {
+	if !won && (got.InstanceID != mine.InstanceID || got.BootID != mine.BootID || otherDisk ||
+		got.Epoch != mine.Epoch) {
 		return fmt.Errorf("incarnation %d of this place was taken by instance %s", p.Incarnation, got.InstanceID)
 	}
 	return m.setAgentAt(StepTenureOnDisk, func(a *AgentFile) {
@@ -153,7 +157,8 @@ func (m *Membership) confirmIncarnation(ctx context.Context, number, epoch uint6
 	})
 }
 
-// archive puts the directory away. agent.json is reset first: a crash before the rename leaves a directory that says so.
+// archive puts the directory away. agent.json is reset first: a crash before the rename leaves a directory that says
+// so.
 func (m *Membership) archive() error {
 	if err := m.setAgentAt(StepArchiveOnDisk, func(a *AgentFile) {
 		*a = AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID,
@@ -176,7 +181,8 @@ func (m *Membership) archive() error {
 	return forgetEnd(m.StatusSocket())
 }
 
-// stop takes etcd out and keeps every byte. Nothing here uses it: only a boot takes this step, and the control plane comes after that.
+// stop takes etcd out and keeps every byte. Nothing here uses it: only a boot takes this step, and the control plane
+// comes after that.
 func (m *Membership) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -188,11 +194,12 @@ func (m *Membership) stop(ctx context.Context) error {
 	return m.at(StepStopEtcd, func() error { return m.cfg.Child.Stop(ctx) })
 }
 
-// writeStopped says that this replica's incarnation has ended. The phase is on the disk before the object is in the record, with the order for
-// which it ended: only the end of that order lets the directory go on.
+// writeStopped says that this replica's incarnation has ended. The phase is on the disk before the object is in the
+// record, with the order for which it ended: only the end of that order lets the directory go on.
 func (m *Membership) writeStopped(ctx context.Context, f Facts, p Plan) error {
 	d := f.Directory
-	s := record.Stopped{Place: m.cfg.Me.Place, Incarnation: p.Incarnation, InstanceID: m.cfg.Me.InstanceID, BootID: m.cfg.Me.BootID, MemberID: p.MemberID, Time: f.Now}
+	s := record.Stopped{Place: m.cfg.Me.Place, Incarnation: p.Incarnation, InstanceID: m.cfg.Me.InstanceID,
+		BootID: m.cfg.Me.BootID, MemberID: p.MemberID, Time: f.Now}
 	if m.agentErr == nil && m.agent.Replica == m.cfg.Me.Place {
 		err := m.setAgentAt(StepStoppedOnDisk, func(a *AgentFile) { a.end(p, d.Exists) })
 		if err != nil {

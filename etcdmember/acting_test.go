@@ -28,11 +28,13 @@ func seededOnce(t *testing.T, m *machine, ms *Membership) {
 		t.Errorf("formed %+v, the member that runs is %s of %s, %v", formed, s.MemberID, s.ClusterID, err)
 	}
 	a, err := loadAgentFile(ms.agentPath())
-	if err != nil || a.Phase != PhaseStarted || a.MemberID != formed.MemberID || a.Token != v.Epochs[0].Claim.Token || a.NewestEpoch != 1 || a != ms.agent {
+	if err != nil || a.Phase != PhaseStarted || a.MemberID != formed.MemberID || a.Token != v.Epochs[0].Claim.Token ||
+		a.NewestEpoch != 1 || a != ms.agent {
 		t.Errorf("agent.json: %+v, %v; in memory: %+v", a, err, ms.agent)
 	}
 	last := v.Replicas[m.me.Place][len(v.Replicas[m.me.Place])-1]
-	if last.Number != a.Incarnation || last.Started == nil || last.Started.MemberID != formed.MemberID || last.BootID != m.me.BootID {
+	if last.Number != a.Incarnation || last.Started == nil || last.Started.MemberID != formed.MemberID ||
+		last.BootID != m.me.BootID {
 		t.Errorf("the newest incarnation: %+v", last)
 	}
 }
@@ -49,8 +51,8 @@ func TestAFirstBootSeeds(t *testing.T) {
 	}
 }
 
-// Every step of a first boot is one at which the power may go, before it takes effect and after. What follows is another start
-// of the agent, in the same boot or in another.
+// Every step of a first boot is one at which the power may go, before it takes effect and after. What follows is
+// another start of the agent, in the same boot or in another.
 func TestASeedSurvivesEveryPowerCut(t *testing.T) {
 	cuts := cutLog{}
 	for _, after := range []bool{false, true} {
@@ -84,14 +86,17 @@ func TestASeedSurvivesEveryPowerCut(t *testing.T) {
 	cuts.want(t, seedSteps)
 }
 
-// A seed whose VM is made again with an empty disk before it formed: the claim is given up, and the next one forms, whenever the power goes.
+// A seed whose VM is made again with an empty disk before it formed: the claim is given up, and the next one forms,
+// whenever the power goes.
 func TestAClaimWhoseVMIsRecreatedIsAbandoned(t *testing.T) {
 	cuts := cutLog{}
 	for _, after := range []bool{false, true} {
 		for when := 1; ; when++ {
 			m := newMachine(t, pa, newRecord())
 			m.record.change(func(v *record.View) {
-				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: maxLearners, Seeder: record.Seeder{Place: pa, InstanceID: "99"}, Source: record.Source{Kind: record.SourceEmpty}}}}
+				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: maxLearners,
+					Seeder: record.Seeder{Place: pa, InstanceID: "99"},
+					Source: record.Source{Kind: record.SourceEmpty}}}}
 			})
 			m.power.when, m.power.after = when, after
 			wasCut, err := m.boot(m.open())
@@ -157,7 +162,8 @@ func boots(t *testing.T, ms *Membership) (wait func() error) {
 func TestTheLoserOfAClaimWaitsForTheBundle(t *testing.T) {
 	r := newRecord()
 	r.change(func(v *record.View) {
-		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: maxLearners, Seeder: record.Seeder{Place: pb, InstanceID: "102"}, Source: record.Source{Kind: record.SourceEmpty}}}}
+		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: maxLearners,
+			Seeder: record.Seeder{Place: pb, InstanceID: "102"}, Source: record.Source{Kind: record.SourceEmpty}}}}
 	})
 	m := newMachine(t, pa, r)
 	ms := m.open()
@@ -228,14 +234,17 @@ func TestAnArchiveSurvivesEveryPowerCut(t *testing.T) {
 		for when := 1; ; when++ {
 			m := newMachine(t, pa, newRecord())
 			m.record.change(func(v *record.View) {
-				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: maxLearners, Seeder: record.Seeder{Place: pa, InstanceID: "101"}, Source: record.Source{Kind: record.SourceEmpty}},
+				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: maxLearners,
+					Seeder: record.Seeder{Place: pa, InstanceID: "101"},
+					Source: record.Source{Kind: record.SourceEmpty}},
 					Outcome: &record.Outcome{Abandoned: &record.Abandoned{By: "x", Why: "y"}}}}
 			})
 			if err := makeDirectory(m.etcdDir(), &MemberStatus{MemberID: 0xa1, ClusterID: 0xc9}); err != nil {
 				t.Fatal(err)
 			}
 			ms := m.open()
-			ms.agent = AgentFile{ClusterUID: "uid", Epoch: 1, Token: "t1", Replica: pa, InstanceID: "101", BootID: "boot1", Phase: PhaseSeeding, NewestEpoch: 1}
+			ms.agent = AgentFile{ClusterUID: "uid", Epoch: 1, Token: "t1", Replica: pa, InstanceID: "101",
+				BootID: "boot1", Phase: PhaseSeeding, NewestEpoch: 1}
 			ms.unsure = true
 			if err := ms.setAgent(func(*AgentFile) {}); err != nil {
 				t.Fatal(err)
@@ -374,7 +383,8 @@ func TestANewTenureDoesNotUseAnEntryOfTheOneBefore(t *testing.T) {
 	f := Facts{Now: t0}
 	f.Record.Inception = &record.Inception{UID: "uid"}
 	take := func(k uint64) error { return ms.act(ctx, f, Plan{Act: ActTakeIncarnation, Epoch: 1, Incarnation: k}) }
-	if err := errors.Join(take(1), ms.setAgent(func(a *AgentFile) { a.Phase, a.MemberID = PhaseAdded, 0xa1 }), take(2)); err != nil {
+	if err := errors.Join(take(1), ms.setAgent(func(a *AgentFile) { a.Phase, a.MemberID = PhaseAdded, 0xa1 }),
+		take(2)); err != nil {
 		t.Fatal(err)
 	}
 	if ms.agent.Phase != PhaseAdding || ms.agent.MemberID != 0 || ms.agent.Incarnation != 2 {
@@ -391,7 +401,8 @@ func TestADirectoryThatWasReplacedIsReadAgain(t *testing.T) {
 		t.Errorf("an empty disk holds %s", got)
 	}
 	for _, id := range []record.MemberID{0xa1, 0xa2} {
-		if err := errors.Join(os.RemoveAll(m.etcdDir()), makeDirectory(m.etcdDir(), &MemberStatus{MemberID: id, ClusterID: 0xc1})); err != nil {
+		if err := errors.Join(os.RemoveAll(m.etcdDir()),
+			makeDirectory(m.etcdDir(), &MemberStatus{MemberID: id, ClusterID: 0xc1})); err != nil {
 			t.Fatal(err)
 		}
 		if got := see(); got != id {
@@ -404,7 +415,8 @@ func TestADirectoryThatWasReplacedIsReadAgain(t *testing.T) {
 	}
 }
 
-// A member that ends right after each start is started at once the first time, then slower and slower, and the status says so.
+// A member that ends right after each start is started at once the first time, then slower and slower, and the status
+// says so.
 func TestStartsThatDoNotLastArePaced(t *testing.T) {
 	m := newMachine(t, pa, newRecord())
 	if _, err := m.boot(m.open()); err != nil {
@@ -427,7 +439,8 @@ func TestStartsThatDoNotLastArePaced(t *testing.T) {
 		distances = append(distances, p.early(now, mostDistance))
 		now = now.Add(p.waits + 300*time.Millisecond)
 	}
-	if distances[0] != 0 || distances[1] != time.Second || distances[2] != 2*time.Second || distances[7] != 30*time.Second {
+	if distances[0] != 0 || distances[1] != time.Second || distances[2] != 2*time.Second ||
+		distances[7] != 30*time.Second {
 		t.Errorf("distances: %v", distances)
 	}
 	p.started(now.Add(2 * time.Minute))
@@ -487,7 +500,8 @@ func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 	ms.compute = Compute{First: Listing{Time: time.Now().Add(-20 * time.Second), Instances: instances("101")},
 		Second: Listing{Time: time.Now().Add(-5 * time.Second), Instances: instances("101")}}
 	m.record.change(func(v *record.View) {
-		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t", MaxLearners: maxLearners, Seeder: record.Seeder{Place: pa, InstanceID: "101"}, Source: record.Source{Kind: record.SourceEmpty}}}}
+		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t", MaxLearners: maxLearners,
+			Seeder: record.Seeder{Place: pa, InstanceID: "101"}, Source: record.Source{Kind: record.SourceEmpty}}}}
 		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1}}
 	})
 	v, _ := m.record.copied()
@@ -521,7 +535,8 @@ func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 
 func TestAVMWithoutAnAddressIsNotAsked(t *testing.T) {
 	ms := newMachine(t, pa, newRecord()).open()
-	ms.vms = []VM{{Place: pb, InstanceID: "102"}, {Place: pc, InstanceID: "103", Addresses: ms.cfg.Me.Addresses}, {Place: pa, InstanceID: "101", Addresses: ms.cfg.Me.Addresses}}
+	ms.vms = []VM{{Place: pb, InstanceID: "102"}, {Place: pc, InstanceID: "103", Addresses: ms.cfg.Me.Addresses},
+		{Place: pa, InstanceID: "101", Addresses: ms.cfg.Me.Addresses}}
 	got := ms.addresses(record.View{}, true)
 	if len(got) != 1 || got[0].Place != pc {
 		t.Errorf("asked: %+v", got)
@@ -545,9 +560,11 @@ func TestOnlyTheFormedEpochsClusterIsAskedForChanges(t *testing.T) {
 }
 
 func TestMountsAreFoundByTheirPoint(t *testing.T) {
-	const mounts = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n36 22 8:16 / /var/lib/quorate rw - ext4 /dev/sdb rw\n37 22 8:16 / /mnt/with\\040space rw - ext4 /dev/sdc rw\nshort line\n"
+	const mounts = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n36 22 8:16 / /var/lib/quorate rw - ext4 /dev/sdb rw\n37 22 " +
+		"8:16 / /mnt/with\\040space rw - ext4 /dev/sdc rw\nshort line\n"
 	for dir, want := range map[string]bool{
-		"/var/lib/quorate": true, "/var/lib/quorate/": true, "/var/lib": false, "/var/lib/quorate/etcd": false, "/mnt/with space": true, "/dev/sdb": false,
+		"/var/lib/quorate": true, "/var/lib/quorate/": true, "/var/lib": false, "/var/lib/quorate/etcd": false,
+		"/mnt/with space": true, "/dev/sdb": false,
 	} {
 		if mountedAt(mounts, dir) != want {
 			t.Errorf("%s is mounted: %t", dir, !want)

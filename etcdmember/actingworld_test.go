@@ -32,8 +32,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// machine is one VM for the tests of the acting side: its disk, its etcd child, the record that it shares with others, and the power
-// that can be cut at every step. What it checks at each write are the promises of the membership page.
+// machine is one VM for the tests of the acting side: its disk, its etcd child, the record that it shares with others,
+// and the power that can be cut at every step. What it checks at each write are the promises of the membership page.
 type machine struct {
 	t       *testing.T
 	me      replica.Identity
@@ -56,10 +56,12 @@ func newMachine(t *testing.T, p replica.Place, r *memoryRecord) *machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	me := replica.Identity{Place: p, InstanceID: "101", BootID: "boot1", ProjectNumber: "7", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.10")}}
+	me := replica.Identity{Place: p, InstanceID: "101", BootID: "boot1", ProjectNumber: "7",
+		Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.10")}}
 	m := &machine{
 		t: t, me: me, dir: dir, record: r, power: &power{}, log: slog.New(slog.DiscardHandler),
-		cluster: &replica.Cluster{Name: testCluster, Replicas: 3, Etcd: replica.Etcd{DataDir: filepath.Join(dir, "data")}},
+		cluster: &replica.Cluster{Name: testCluster, Replicas: 3,
+			Etcd: replica.Etcd{DataDir: filepath.Join(dir, "data")}},
 		compute: fixedCompute{{Place: p, InstanceID: me.InstanceID, Status: "RUNNING", Addresses: me.Addresses}},
 	}
 	for _, d := range []string{"data", "run"} {
@@ -80,7 +82,8 @@ var smallLogs = sync.OnceFunc(func() { wal.SegmentSizeBytes = 64 << 10 })
 // open is what the agent does at its start.
 func (m *machine) open() *Membership {
 	cfg := Config{
-		Log: m.log, Me: m.me, Cluster: m.cluster, RunDir: filepath.Join(m.dir, "run"), HostsFile: filepath.Join(m.dir, "hosts"), DiskID: onDisk("d1"),
+		Log: m.log, Me: m.me, Cluster: m.cluster, RunDir: filepath.Join(m.dir, "run"), HostsFile: filepath.Join(m.dir,
+			"hosts"), DiskID: onDisk("d1"),
 		Record: recordOf{m}, Compute: m.compute, Child: m.child, AtStep: m.power.atStep,
 		MakeDirectory: m.makeDirectory,
 	}
@@ -111,7 +114,8 @@ func (m *machine) open() *Membership {
 	return ms
 }
 
-// boot runs the two loops of a boot and reports whether the power was cut in them. The bundle is there once its maker is known.
+// boot runs the two loops of a boot and reports whether the power was cut in them. The bundle is there once its maker
+// is known.
 func (m *machine) boot(ms *Membership) (wasCut bool, err error) {
 	m.power.booting = true
 	defer func() {
@@ -134,7 +138,8 @@ func (m *machine) boot(ms *Membership) (wasCut bool, err error) {
 		}
 		m.record.change(func(v *record.View) {
 			if formed := newestFormed(*v); makesBundle && (v.Bundle > 0 || formed > 0) {
-				m.t.Errorf("it is to make a bundle, the record has generation %d, and epoch %d was formed", v.Bundle, formed)
+				m.t.Errorf("it is to make a bundle, the record has generation %d, and epoch %d was formed", v.Bundle,
+					formed)
 			}
 		})
 	}
@@ -160,7 +165,8 @@ func (m *machine) checkAgent(data []byte) {
 	}
 	i := m.record.incarnation(m.me.Place, a.Incarnation)
 	if i == nil || i.InstanceID != a.InstanceID || i.BootID != a.BootID {
-		m.t.Errorf("agent.json names incarnation %d of instance %s, boot %s; the record has %+v", a.Incarnation, a.InstanceID, a.BootID, i)
+		m.t.Errorf("agent.json names incarnation %d of instance %s, boot %s; the record has %+v", a.Incarnation,
+			a.InstanceID, a.BootID, i)
 	}
 }
 
@@ -177,7 +183,8 @@ func (m *machine) checkStart(c MemberConfig) {
 	case c.Dir != m.etcdDir():
 		m.t.Errorf("it starts on %s", c.Dir)
 	case a.Phase == PhaseSeeding:
-		if i == nil || formed != nil || !m.record.claimedBy(a.Epoch, a.Token, m.me.Place) || c.New && c.Token != a.Token || !c.New && !logged {
+		if i == nil || formed != nil || !m.record.claimedBy(a.Epoch, a.Token, m.me.Place) || c.New &&
+			c.Token != a.Token || !c.New && !logged {
 			m.t.Errorf("it seeds with %+v, agent.json %+v, incarnation %+v, formed %v", c, a, i, formed)
 		}
 	case a.Phase != PhaseStarted || formed == nil || c.New:
@@ -192,7 +199,8 @@ func (m *machine) checkStart(c MemberConfig) {
 // cut is the panic by which the power goes.
 type cut struct{}
 
-// power counts the steps and goes at one of them, before it takes effect or right after. A step whose write fails has no after: it goes at the next one then.
+// power counts the steps and goes at one of them, before it takes effect or right after. A step whose write fails has
+// no after: it goes at the next one then.
 type power struct {
 	when, n int // 0: never
 	after   bool
@@ -239,8 +247,8 @@ func (p *power) moment() cutAt {
 	return cutAt{p.at, Before}
 }
 
-// imitation is an etcd child without etcd: it makes a real log and a real database, and answers on the status socket as a member that
-// leads.
+// imitation is an etcd child without etcd: it makes a real log and a real database, and answers on the status socket as
+// a member that leads.
 type imitation struct {
 	machine *machine
 	mu      sync.Mutex // tests look whether it runs while an agent starts it
@@ -570,7 +578,8 @@ func (r recordOf) CreateIncarnation(_ context.Context, i record.Incarnation) (re
 	}, func() { s.view.Replicas[i.Place] = append(s.view.Replicas[i.Place], i) })
 }
 
-func (r recordOf) ConfirmIncarnation(_ context.Context, p replica.Place, k uint64, st record.Started) (record.Started, bool, error) {
+func (r recordOf) ConfirmIncarnation(_ context.Context, p replica.Place, k uint64, st record.Started) (record.Started,
+	bool, error) {
 	s := r.m.record
 	at := func() *record.Incarnation {
 		n := slices.IndexFunc(s.view.Replicas[p], func(i record.Incarnation) bool { return i.Number == k })
@@ -580,7 +589,8 @@ func (r recordOf) ConfirmIncarnation(_ context.Context, p replica.Place, k uint6
 }
 
 // NoteDisk completes the incarnation as View does: what it says itself comes first.
-func (r recordOf) NoteDisk(_ context.Context, p replica.Place, k uint64, d record.DataDisk) (record.DataDisk, bool, error) {
+func (r recordOf) NoteDisk(_ context.Context, p replica.Place, k uint64, d record.DataDisk) (record.DataDisk, bool,
+	error) {
 	s := r.m.record
 	at := func() *record.Incarnation {
 		n := slices.IndexFunc(s.view.Replicas[p], func(i record.Incarnation) bool { return i.Number == k })
@@ -605,7 +615,8 @@ func (r recordOf) SettleOrder(_ context.Context, n uint64, v record.Verdict) (re
 }
 
 func (r recordOf) AcceptOrder(_ context.Context, n uint64, a record.Accepted) (record.Accepted, bool, error) {
-	return once(r, "accepted", func() *record.Accepted { return r.order(n).Accepted }, func() { r.order(n).Accepted = &a })
+	return once(r, "accepted", func() *record.Accepted { return r.order(n).Accepted },
+		func() { r.order(n).Accepted = &a })
 }
 
 func (r recordOf) order(n uint64) *record.Order {

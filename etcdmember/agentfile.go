@@ -19,17 +19,18 @@ const (
 	// PhaseStarted: etcd may have started on this directory. A seeder writes it only after it has read `formed`, so it
 	// proves that the epoch was formed.
 	PhaseStarted Phase = "started"
-	// PhaseStopped: the incarnation has ended, and etcd has exited. It starts on this directory again only under a later incarnation, once the
-	// order StoppedFor was taken back. Written before the stopped/ object.
+	// PhaseStopped: the incarnation has ended, and etcd has exited. It starts on this directory again only under a
+	// later incarnation, once the order StoppedFor was taken back. Written before the stopped/ object.
 	PhaseStopped Phase = "stopped"
-	// PhaseArchiving: the directory is being renamed away. It is what "reset" leaves: epoch, token, member and incarnation
-	// are cleared with it, so a crash before the rename cannot be taken for a directory whose agent.json was lost.
+	// PhaseArchiving: the directory is being renamed away. It is what "reset" leaves: epoch, token, member and
+	// incarnation are cleared with it, so a crash before the rename cannot be taken for a directory whose agent.json
+	// was lost.
 	PhaseArchiving Phase = "archiving"
 )
 
-// AgentFile is agent.json, beside the etcd directory on the data disk: whose directory it is and how far it has come. It
-// is replaced durably. It must never be made anew beside a directory that has none: that would make a directory of an
-// unknown owner look like ours.
+// AgentFile is agent.json, beside the etcd directory on the data disk: whose directory it is and how far it has come.
+// It is replaced durably. It must never be made anew beside a directory that has none: that would make a directory of
+// an unknown owner look like ours.
 type AgentFile struct {
 	// ClusterUID is the inception's; a disk of another cluster is never touched.
 	ClusterUID string `json:"clusterUID"`
@@ -38,8 +39,8 @@ type AgentFile struct {
 	Token string `json:"token,omitempty"`
 	// Replica is the place whose disk this is.
 	Replica replica.Place `json:"replica"`
-	// InstanceID and BootID are of the VM and the boot that took the incarnation: together with PhaseStarted they say that etcd
-	// ran on this directory in this very boot, so no other write of the file may change them.
+	// InstanceID and BootID are of the VM and the boot that took the incarnation: together with PhaseStarted they say
+	// that etcd ran on this directory in this very boot, so no other write of the file may change them.
 	InstanceID string `json:"instanceID"`
 	BootID     string `json:"bootID"`
 	// Incarnation is the newest one taken with this disk; 0: none.
@@ -51,13 +52,15 @@ type AgentFile struct {
 	Phase       Phase  `json:"phase,omitempty"`
 	// StoppedFor is the order to restore for which Phase is PhaseStopped; 0: none, or not noted by an earlier version.
 	StoppedFor uint64 `json:"stoppedFor,omitempty"`
-	// Ended is the newest incarnation that has ended by this disk's word; 0: none. It is written before the stopped/ object, whose creation may
-	// take effect long after it has failed: nothing goes on under this number. It survives archiving.
+	// Ended is the newest incarnation that has ended by this disk's word; 0: none. It is written before the stopped/
+	// object, whose creation may take effect long after it has failed: nothing goes on under this number. It survives
+	// archiving.
 	Ended uint64 `json:"ended,omitempty"`
 }
 
-// begin writes a new tenure into the file. An entry that was added in the one before is given up: this disk may be a copy of the disk that it
-// was added for, and the VM there may have started the member. The join removes it and adds another.
+// begin writes a new tenure into the file. An entry that was added in the one before is given up: this disk may be a
+// copy of the disk that it was added for, and the VM there may have started the member. The join removes it and adds
+// another.
 func (a *AgentFile) begin(me replica.Identity, incarnation uint64, clusterUID string) {
 	a.Replica, a.InstanceID, a.BootID = me.Place, me.InstanceID, me.BootID
 	a.Incarnation, a.ClusterUID = incarnation, clusterUID

@@ -24,9 +24,10 @@ func loadAgentFile(path string) (AgentFile, error) {
 	return a, nil
 }
 
-// setAgent changes agent.json, with fsync, and only then what this process believes of it. Whose it is changes only where an
-// incarnation is taken: anything else would make another replica's disk, or a disk after a reboot, look like ours. After a write that
-// failed the next one is made whatever it holds, because the former may be on the disk or may not last.
+// setAgent changes agent.json, with fsync, and only then what this process believes of it. Whose it is changes only
+// where an incarnation is taken: anything else would make another replica's disk, or a disk after a reboot, look like
+// ours. After a write that failed the next one is made whatever it holds, because the former may be on the disk or may
+// not last.
 func (m *Membership) setAgent(change func(*AgentFile)) error {
 	if m.cfg.ReadOnly {
 		return errReadOnly

@@ -17,13 +17,16 @@ import (
 )
 
 const (
-	// errandTimeout bounds a compaction, a defragmentation, or the hashes of all members: 8 GB take half a minute on a slow disk.
+	// errandTimeout bounds a compaction, a defragmentation, or the hashes of all members: 8 GB take half a minute on a
+	// slow disk.
 	errandTimeout = 5 * time.Minute
-	// compactShare is the part of the historyWindow for which one compaction counts. As time passes more of the history becomes old.
+	// compactShare is the part of the historyWindow for which one compaction counts. As time passes more of the history
+	// becomes old.
 	compactShare = 5
 	// hashCounts is how long the members' hashes count.
 	hashCounts = time.Minute
-	// hashAgain is after how long they are asked again where one of those that are heard of has not told a hash that can be compared.
+	// hashAgain is after how long they are asked again where one of those that are heard of has not told a hash that
+	// can be compared.
 	hashAgain = 10 * time.Second
 	// sizeTimeout bounds the question for one member's size.
 	sizeTimeout = time.Second
@@ -36,8 +39,8 @@ type alarmWork struct {
 	defragmented map[record.MemberID]time.Time
 	hashes       map[record.MemberID]dataHash
 	hashed       time.Time
-	// about are the members that have an alarm CORRUPT. When these change, what was told before is no answer any more: the data of a member whose alarm
-	// is new may have changed since it told its hash.
+	// about are the members that have an alarm CORRUPT. When these change, what was told before is no answer any more:
+	// the data of a member whose alarm is new may have changed since it told its hash.
 	about []record.MemberID
 }
 
@@ -110,7 +113,8 @@ func (b *beside) findHashes(now time.Time, revision int64, r *Ring) {
 	}
 }
 
-// giveHashes gives each voter the hash that it told last, where that still counts and can be compared with the leader's.
+// giveHashes gives each voter the hash that it told last, where that still counts and can be compared with the
+// leader's.
 func (w *alarmWork) giveHashes(now time.Time, r *Ring) {
 	if now.Sub(w.hashed) >= hashCounts {
 		return
@@ -124,19 +128,20 @@ func (w *alarmWork) giveHashes(now time.Time, r *Ring) {
 	}
 }
 
-// hashesDue: what was told counts no longer, or lacks a voter that is heard of now: it was restarting when it was asked, or had not compacted as
-// far as the leader.
+// hashesDue: what was told counts no longer, or lacks a voter that is heard of now: it was restarting when it was
+// asked, or had not compacted as far as the leader.
 func (w *alarmWork) hashesDue(now time.Time, r Ring) bool {
 	lacks := slices.ContainsFunc(r.Members, func(m RingMember) bool { return asked(m) && m.HashRevision == 0 })
 	since := now.Sub(w.hashed)
 	return since >= hashCounts || lacks && since >= hashAgain
 }
 
-// asked: a member is one of those whose hash is asked for. A learner refuses the question, and a call to one that is out of reach waits for it to
-// come back, to the end of the errand.
+// asked: a member is one of those whose hash is asked for. A learner refuses the question, and a call to one that is
+// out of reach waits for it to come back, to the end of the errand.
 func asked(m RingMember) bool { return !m.Learner && m.RecentActive && m.StreamsActive }
 
-// askHashes asks the voters that are heard of for their hash at the leader's revision, which all of them reach: a CORRUPT alarm refuses writes.
+// askHashes asks the voters that are heard of for their hash at the leader's revision, which all of them reach: a
+// CORRUPT alarm refuses writes.
 func (b *beside) askHashes(members []RingMember, revision int64) {
 	var mu sync.Mutex
 	found := map[record.MemberID]dataHash{}
@@ -167,7 +172,8 @@ func (b *beside) askHashes(members []RingMember, revision int64) {
 		}
 		for _, m := range members {
 			h := found[m.ID]
-			b.cfg.Log.Info("hash of a member's data", "member", title(m), "id", m.ID.String(), "hash", h.value, "revision", h.revision, "compacted", h.compacted)
+			b.cfg.Log.Info("hash of a member's data", "member", title(m), "id", m.ID.String(), "hash", h.value,
+				"revision", h.revision, "compacted", h.compacted)
 		}
 	})
 }
@@ -207,14 +213,16 @@ func (b *beside) onMember(e Member, call func(c *clientv3.Client, endpoint strin
 	return call(c, ClientURL(u.Hostname()))
 }
 
-// disarm takes one alarm of one member back, and no other, or the one of id 0, which is about a difference: etcd takes "no member, no kind" for all of them.
+// disarm takes one alarm of one member back, and no other, or the one of id 0, which is about a difference: etcd takes
+// "no member, no kind" for all of them.
 func (b *beside) disarm(ctx context.Context, c *clientv3.Client, a Alarm) error {
 	kind, ok := etcdserverpb.AlarmType_value[string(a.Kind)]
 	if !ok || kind == 0 || a.MemberID == 0 && a.Kind != AlarmCorrupt {
 		return fmt.Errorf("disarm %q of member %s: only a known alarm of one member is disarmed", a.Kind, a.MemberID)
 	}
 	return b.at(StepDisarm, func() error {
-		_, err := c.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: uint64(a.MemberID), Alarm: etcdserverpb.AlarmType(kind)})
+		_, err := c.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: uint64(a.MemberID),
+			Alarm: etcdserverpb.AlarmType(kind)})
 		return err
 	})
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// A member that is out of reach would keep the hashes of all from being known until the errand's time is up, and a learner refuses the question.
+// A member that is out of reach would keep the hashes of all from being known until the errand's time is up, and a
+// learner refuses the question.
 func TestHashesAreAskedOfTheVotersThatAreHeardOf(t *testing.T) {
 	for name, change := range map[string]func(*RingMember){
 		"not heard of":         func(m *RingMember) { m.RecentActive = false },
@@ -26,7 +27,8 @@ func TestHashesAreAskedOfTheVotersThatAreHeardOf(t *testing.T) {
 	}
 }
 
-// What was told counts for a minute. One that was away for a moment, or could not be compared, does not cost that minute.
+// What was told counts for a minute. One that was away for a moment, or could not be compared, does not cost that
+// minute.
 func TestHashesAreAskedAgain(t *testing.T) {
 	all := func() map[record.MemberID]dataHash {
 		return map[record.MemberID]dataHash{0xa1: {7, 100, 50}, 0xb1: {8, 100, 50}, 0xc3: {7, 100, 50}}
@@ -44,9 +46,11 @@ func TestHashesAreAskedAgain(t *testing.T) {
 		{"all have told, long ago", nil, nil, hashCounts, true, 0},
 		{"one has not, a moment ago", lacksB, nil, hashAgain - time.Second, false, 2},
 		{"one has not", lacksB, nil, hashAgain, true, 2},
-		{"one has not, and is out of reach", lacksB, func(m *RingMember) { m.RecentActive = false }, hashCounts - time.Second, false, 2},
+		{"one has not, and is out of reach", lacksB, func(m *RingMember) { m.RecentActive = false },
+			hashCounts - time.Second, false, 2},
 		{"a learner has not", lacksB, func(m *RingMember) { m.Learner = true }, hashCounts - time.Second, false, 2},
-		{"one had compacted less", func(h map[record.MemberID]dataHash) { h[0xb1] = dataHash{8, 100, 40} }, nil, hashAgain, true, 2},
+		{"one had compacted less", func(h map[record.MemberID]dataHash) { h[0xb1] = dataHash{8, 100, 40} }, nil,
+			hashAgain, true, 2},
 		{"the leader has not", func(h map[record.MemberID]dataHash) { delete(h, 0xa1) }, nil, hashAgain, true, 0},
 	} {
 		hashes, r := all(), threeVoters()
@@ -70,7 +74,8 @@ func TestHashesAreAskedAgain(t *testing.T) {
 	}
 }
 
-// A second member is found corrupt within the minute for which the hashes count that showed who the first one is: they say nothing of the second.
+// A second member is found corrupt within the minute for which the hashes count that showed who the first one is: they
+// say nothing of the second.
 func TestHashesCountForTheAlarmsThatTheyWereToldFor(t *testing.T) {
 	of := func(ids ...record.MemberID) (out []Alarm) {
 		for _, id := range ids {

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// archivePrefix and archiveTime make an archive's name of the time when it was put away, in UTC and by this VM's clock.
+	// archivePrefix and archiveTime make an archive's name of the time when it was put away, in UTC and by this VM's
+	// clock.
 	archivePrefix = "etcd-"
 	archiveTime   = "20060102T150405.000"
 	// purgingSuffix ends the name of one that is being deleted: part of it may be gone, so nobody reads it any more.
@@ -50,7 +51,8 @@ func archivedAt(name string) (time.Time, bool) {
 	return t, ok && err == nil
 }
 
-// readArchives reads the archived directories. Each is read once, nothing writes to an archive, but for one that could not be looked at.
+// readArchives reads the archived directories. Each is read once, nothing writes to an archive, but for one that could
+// not be looked at.
 func (m *Membership) readArchives() (out []Archive) {
 	m.shelf.Lock()
 	defer m.shelf.Unlock()
@@ -65,7 +67,8 @@ func (m *Membership) readArchives() (out []Archive) {
 			if err == nil && !d.Exists {
 				continue
 			}
-			a = Archive{Name: name, ClusterID: d.ClusterID, MemberID: d.MemberID, Term: d.LastTerm, LastIndex: d.LastIndex, OpenErr: d.OpenErr, ReadErr: err}
+			a = Archive{Name: name, ClusterID: d.ClusterID, MemberID: d.MemberID, Term: d.LastTerm,
+				LastIndex: d.LastIndex, OpenErr: d.OpenErr, ReadErr: err}
 			a.Time, _ = archivedAt(name)
 			if err == nil {
 				m.archives[name] = a

@@ -16,10 +16,11 @@ import (
 const (
 	// askTimeout is how long one address may take to answer; membership.md section 2.
 	askTimeout = 2 * time.Second
-	// handshakeTimeout is how long a member that accepts connections may take to begin to speak TLS. It takes some 5 ms.
+	// handshakeTimeout is how long a member that accepts connections may take to begin to speak TLS. It takes some 5
+	// ms.
 	handshakeTimeout = 700 * time.Millisecond
-	// enoughGrace is how long the others may still take once one has answered through quorum. What they say after it is only shown,
-	// or, in a join, found out once more by the joining member itself (refreshCluster).
+	// enoughGrace is how long the others may still take once one has answered through quorum. What they say after it is
+	// only shown, or, in a join, found out once more by the joining member itself (refreshCluster).
 	enoughGrace = 150 * time.Millisecond
 )
 
@@ -30,8 +31,8 @@ type target struct {
 	address    netip.Addr
 }
 
-// addresses are those of the newest incarnation of each place, the own one only while the own member runs, and, while nothing
-// is formed, of every VM of this cluster that the Compute API lists.
+// addresses are those of the newest incarnation of each place, the own one only while the own member runs, and, while
+// nothing is formed, of every VM of this cluster that the Compute API lists.
 func (m *Membership) addresses(v record.View, all bool) []target {
 	var out []target
 	for place, incarnations := range v.Replicas {
@@ -113,8 +114,9 @@ func (m *Membership) askOne(ctx context.Context, t target, tlsConfig *tls.Config
 	return a
 }
 
-// shakesHands reports whether the member behind an accepted connection serves at all. One that waits for a leader listens, and says
-// nothing: waiting the whole askTimeout for it would make every step of a boot without quorum take that long.
+// shakesHands reports whether the member behind an accepted connection serves at all. One that waits for a leader
+// listens, and says nothing: waiting the whole askTimeout for it would make every step of a boot without quorum take
+// that long.
 func (m *Membership) shakesHands(ctx context.Context, conn net.Conn, c *tls.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()

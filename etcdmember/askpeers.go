@@ -21,15 +21,17 @@ import (
 // undecided is what a member says of its cluster's version before there is one.
 const undecided = "not_decided"
 
-// peerTimeout bounds one question to a peer's port. It answers from memory, also where there is no quorum. Where none has answered in time the next
-// question has twice as long, up to mostPeerTimeout: a join waits for an answer, and etcd itself waits that long for one.
+// peerTimeout bounds one question to a peer's port. It answers from memory, also where there is no quorum. Where none
+// has answered in time the next question has twice as long, up to mostPeerTimeout: a join waits for an answer, and etcd
+// itself waits that long for one.
 const (
 	peerTimeout     = time.Second
 	mostPeerTimeout = 8 * time.Second
 )
 
-// askPeers asks the peer ports of those that answered for what a client's call does not say: the cluster's version, and, where this disk
-// holds a member, what that has acknowledged, or, where no quorum answers, whether it was removed. A running member asks nothing: etcd tells it all.
+// askPeers asks the peer ports of those that answered for what a client's call does not say: the cluster's version,
+// and, where this disk holds a member, what that has acknowledged, or, where no quorum answers, whether it was removed.
+// A running member asks nothing: etcd tells it all.
 func (m *Membership) askPeers(ctx context.Context, f *Facts) {
 	if f.Directory.Running || m.cfg.TLS == nil || m.cfg.TLS() == nil {
 		return
@@ -79,7 +81,8 @@ func (f *Facts) peersAnswered() bool {
 // peerClient speaks to one peer port with this replica's own peer leaf.
 func (m *Membership) peerClient(address netip.Addr) (*http.Client, error) {
 	files := m.cfg.Files
-	info := transport.TLSInfo{CertFile: files.Leaf(peerLeaf), KeyFile: files.Leaf(peerLeaf), TrustedCAFile: files.CA(peerCA)}
+	info := transport.TLSInfo{CertFile: files.Leaf(peerLeaf), KeyFile: files.Leaf(peerLeaf),
+		TrustedCAFile: files.CA(peerCA)}
 	tlsConfig, err := info.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("speak to the peers: %w", err)
@@ -110,8 +113,9 @@ func peerVersion(ctx context.Context, client *http.Client, base string) (v versi
 	return v, nil
 }
 
-// wasRemoved asks a peer as the own member would when it begins a stream: for an id that was removed it answers 410 before it looks at
-// anything else (rafthttp/http.go, streamHandler). The stream is never begun, because the question names nobody whom it is for.
+// wasRemoved asks a peer as the own member would when it begins a stream: for an id that was removed it answers 410
+// before it looks at anything else (rafthttp/http.go, streamHandler). The stream is never begun, because the question
+// names nobody whom it is for.
 func (m *Membership) wasRemoved(ctx context.Context, client *http.Client, base string, f Facts) bool {
 	h := historyOf(f)
 	if h.formed == nil || m.agent.Epoch != h.formed.Number {
@@ -123,8 +127,9 @@ func (m *Membership) wasRemoved(ctx context.Context, client *http.Client, base s
 		return false
 	}
 	for k, v := range map[string]string{
-		"X-Server-From": etcdID(id), "X-Server-Version": version.Version, "X-Min-Cluster-Version": version.MinClusterVersion,
-		"X-Etcd-Cluster-ID": etcdID(h.formed.Outcome.Formed.ClusterID), "X-Raft-To": "0",
+		"X-Server-From": etcdID(id), "X-Server-Version": version.Version,
+		"X-Min-Cluster-Version": version.MinClusterVersion,
+		"X-Etcd-Cluster-ID":     etcdID(h.formed.Outcome.Formed.ClusterID), "X-Raft-To": "0",
 	} {
 		req.Header.Set(k, v)
 	}
@@ -139,7 +144,8 @@ func (m *Membership) wasRemoved(ctx context.Context, client *http.Client, base s
 // etcdID is an id as etcd's peers spell it, without leading zeros.
 func etcdID(id record.MemberID) string { return fmt.Sprintf("%x", uint64(id)) }
 
-// findVersions finds the cluster's version, which is undecided for a moment after a seed, and the lowest of its members.
+// findVersions finds the cluster's version, which is undecided for a moment after a seed, and the lowest of its
+// members.
 func (f *Facts) findVersions() {
 	for _, a := range f.Answers {
 		if older(f.ClusterVersion, a.ClusterVersion) || f.ClusterVersion == "" && a.ClusterVersion != undecided {
@@ -151,9 +157,9 @@ func (f *Facts) findVersions() {
 	}
 }
 
-// versionFault says why etcd here must not run with the cluster's version; empty: it may. A directory may go on with the next minor version:
-// that is how members are upgraded, one after the other. A member that joins brings none: it would be a copy to another version, in the
-// middle of an upgrade.
+// versionFault says why etcd here must not run with the cluster's version; empty: it may. A directory may go on with
+// the next minor version: that is how members are upgraded, one after the other. A member that joins brings none: it
+// would be a copy to another version, in the middle of an upgrade.
 func versionFault(f Facts, formed bool) string {
 	joins := formed && !f.Directory.Exists && !f.Directory.Running
 	runs := f.ClusterVersion
@@ -162,11 +168,14 @@ func versionFault(f Facts, formed bool) string {
 	}
 	switch {
 	case older(f.EtcdVersion, f.ClusterVersion):
-		return fmt.Sprintf("etcd here is %s and the cluster's version is %s: this image is too old", f.EtcdVersion, f.ClusterVersion)
+		return fmt.Sprintf("etcd here is %s and the cluster's version is %s: this image is too old", f.EtcdVersion,
+			f.ClusterVersion)
 	case joins && older(f.EtcdVersion, runs):
-		return fmt.Sprintf("etcd here is %s and the cluster's members run %s: this image is too old to join", f.EtcdVersion, runs)
+		return fmt.Sprintf("etcd here is %s and the cluster's members run %s: this image is too old to join",
+			f.EtcdVersion, runs)
 	case joins && older(runs, f.EtcdVersion):
-		return fmt.Sprintf("etcd here is %s and the cluster's version is %s: an empty replica joins with the version of the others; upgrade those with their disks first, or use their image",
+		return fmt.Sprintf("etcd here is %s and the cluster's version is %s: an empty replica joins with the version "+
+			"of the others; upgrade those with their disks first, or use their image",
 			f.EtcdVersion, runs)
 	}
 	return ""

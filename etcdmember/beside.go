@@ -8,9 +8,10 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// DecideBesideLeader chooses the one act of a tick beside the etcd leader, rows 40 to 49: the first row that acts. Where none
-// does, the first that waits is shown. It is pure; previous is what the tick before read. Every act is safe where two believe that
-// they lead: removing a dead voter and disarming are idempotent, etcd refuses what its own view forbids, and the caller lists again before each.
+// DecideBesideLeader chooses the one act of a tick beside the etcd leader, rows 40 to 49: the first row that acts.
+// Where none does, the first that waits is shown. It is pure; previous is what the tick before read. Every act is safe
+// where two believe that they lead: removing a dead voter and disarming are idempotent, etcd refuses what its own view
+// forbids, and the caller lists again before each.
 func DecideBesideLeader(now time.Time, previous, ring Ring) Plan {
 	v := besideViewOf(now, previous, ring)
 	if p, stop := v.stands(); stop {
@@ -24,7 +25,8 @@ func DecideBesideLeader(now time.Time, previous, ring Ring) Plan {
 		}
 		p.Row = r.number
 		if p.Act != ActWait && r.paused && v.h.orders.paused {
-			p = wait("paused", "changes of the membership are paused by order; without that: "+p.Reason+".", "`quorate resume` lets it go on.")
+			p = wait("paused", "changes of the membership are paused by order; without that: "+p.Reason+".",
+				"`quorate resume` lets it go on.")
 			p.Row = r.number
 		}
 		if p.Blocked != nil {
@@ -47,7 +49,8 @@ type besideRow struct {
 	find   func(v besideView) (Plan, bool)
 }
 
-// besideRows are tested in this order: what may be wrong with the data stops everything else, orders come before our own ideas.
+// besideRows are tested in this order: what may be wrong with the data stops everything else, orders come before our
+// own ideas.
 var besideRows = []besideRow{
 	{47, false, besideView.corruptUnknown},
 	{46, true, besideView.corruptOne},
@@ -75,7 +78,8 @@ type besideView struct {
 
 func besideViewOf(now time.Time, previous, ring Ring) besideView {
 	v := besideView{Ring: ring, now: now, previous: previous}
-	v.h = historyOf(Facts{Now: now, Me: ring.Me, Cluster: ring.Cluster, Record: ring.Record, Compute: ring.Compute, Policy: ring.Policy})
+	v.h = historyOf(Facts{Now: now, Me: ring.Me, Cluster: ring.Cluster, Record: ring.Record, Compute: ring.Compute,
+		Policy: ring.Policy})
 	for _, m := range ring.Members {
 		if m.Learner {
 			v.learners = append(v.learners, m)
@@ -86,19 +90,24 @@ func besideViewOf(now time.Time, previous, ring Ring) besideView {
 	return v
 }
 
-// stands: nothing is done where the record cannot be read or is damaged, or where the epoch ends: each act asks the record.
+// stands: nothing is done where the record cannot be read or is damaged, or where the epoch ends: each act asks the
+// record.
 func (v besideView) stands() (Plan, bool) {
 	p := Plan{}
 	switch {
 	case v.RecordErr != nil:
-		p = wait("record-unreadable", "the record cannot be read: "+v.RecordErr.Error()+".", "Nobody is promoted or removed until it can be read.")
+		p = wait("record-unreadable", "the record cannot be read: "+v.RecordErr.Error()+".",
+			"Nobody is promoted or removed until it can be read.")
 	case len(v.h.damages()) > 0:
-		p = wait("record-lost", "the record is damaged: "+v.h.damages()[0].what+".", "Nobody is promoted or removed. Run `quorate record rebuild`.")
+		p = wait("record-lost", "the record is damaged: "+v.h.damages()[0].what+".",
+			"Nobody is promoted or removed. Run `quorate record rebuild`.")
 	case v.Ahead:
-		p = wait("record-rolled-back", "the record was rolled back: this replica has seen more than it holds.", "Nobody is promoted or removed by what is past. Run `quorate record rebuild`.")
+		p = wait("record-rolled-back", "the record was rolled back: this replica has seen more than it holds.",
+			"Nobody is promoted or removed by what is past. Run `quorate record rebuild`.")
 	case v.h.formed == nil || v.h.newest != v.h.formed && v.h.newest.Outcome == nil || v.h.formed.Closed != nil,
 		v.h.orders.accepted(v.h.formed.Number) != 0:
-		p = wait("epoch-closed", "the epoch has ended, is being ended by order, or is not formed yet.", "Nobody is promoted or removed.")
+		p = wait("epoch-closed", "the epoch has ended, is being ended by order, or is not formed yet.",
+			"Nobody is promoted or removed.")
 	default:
 		return p, false
 	}

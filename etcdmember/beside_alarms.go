@@ -6,12 +6,13 @@ import (
 )
 
 const (
-	// fullAt is the part of its quota, in percent, from which a database is worth defragmenting; below it an alarm may be disarmed.
+	// fullAt is the part of its quota, in percent, from which a database is worth defragmenting; below it an alarm may
+	// be disarmed.
 	fullAt = 90
 	// freePart is the part of its quota, in percent, that a database must have to give back to be defragmented again.
 	freePart = 10
-	// defragPause and defragAgain are how long after a defragmentation the next may follow, where a compaction has freed that much since,
-	// and where it has not. One that failed lets the others go first.
+	// defragPause and defragAgain are how long after a defragmentation the next may follow, where a compaction has
+	// freed that much since, and where it has not. One that failed lets the others go first.
 	defragPause = 10 * time.Second
 	defragAgain = 10 * time.Minute
 )
@@ -39,17 +40,21 @@ func (v besideView) noSpace() (Plan, bool) {
 		}
 	}
 	for _, m := range v.Members {
-		// One that is out of reach must not keep the cluster from writing until it is back: if it is full then, etcd raises the alarm again.
+		// One that is out of reach must not keep the cluster from writing until it is back: if it is full then, etcd
+		// raises the alarm again.
 		if v.reachable(m) && (m.Quota == 0 || full(m)) {
-			return wait("no-space", title(m)+"'s database is at its quota, or its size is not known, and writes are refused.", "Raise etcd.quotaBytes, or delete what fills it."), true
+			return wait("no-space", title(m)+"'s database is at its quota, or its size is not known, and writes are "+
+				"refused.", "Raise etcd.quotaBytes, or delete what fills it."), true
 		}
 	}
-	return Plan{Act: ActDisarm, Alarm: alarms[0], MemberID: alarms[0].MemberID, Reason: "every database in reach has room again"}, true
+	return Plan{Act: ActDisarm, Alarm: alarms[0], MemberID: alarms[0].MemberID,
+		Reason: "every database in reach has room again"}, true
 }
 
 func (v besideView) defragment(m RingMember) (Plan, bool) {
 	if v.SnapshotInFlight {
-		return wait("no-space", "a database is full, and a member is receiving the state.", "It is defragmented when that is done."), true
+		return wait("no-space", "a database is full, and a member is receiving the state.",
+			"It is defragmented when that is done."), true
 	}
 	return Plan{Act: ActDefragment, MemberID: m.ID, Reason: "NOSPACE: " + title(m) + " has room to give back"}, true
 }

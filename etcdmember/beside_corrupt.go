@@ -7,8 +7,9 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// Rows 46 and 47: members whose data differ. Etcd's word on who is wrong is not enough: one of its checks takes the leader to be right. So a member
-// is replaced where a majority of hashes outvotes it, or where a person's override of row 47 names it, whomever the alarms are about.
+// Rows 46 and 47: members whose data differ. Etcd's word on who is wrong is not enough: one of its checks takes the
+// leader to be right. So a member is replaced where a majority of hashes outvotes it, or where a person's override of
+// row 47 names it, whomever the alarms are about.
 
 // corrupt are the ids with a CORRUPT alarm, those of members that are gone too.
 func (v besideView) corrupt() []record.MemberID {
@@ -46,7 +47,8 @@ func (v besideView) corruptUnknown() (Plan, bool) {
 			return Plan{}, false
 		}
 	}
-	return halt("corrupt", text, "All automation stands still, and the alarm is not disarmed. Compare the members, then `quorate override 47 MEMBER --reason TEXT` or `quorate restore`."), true
+	return halt("corrupt", text, "All automation stands still, and the alarm is not disarmed. Compare the members, "+
+		"then `quorate override 47 MEMBER --reason TEXT` or `quorate restore`."), true
 }
 
 // namedWrong is a member that an override of row 47 names, of those that can go: the last voter is the data.
@@ -59,9 +61,10 @@ func (v besideView) namedWrong() (RingMember, bool) {
 	return RingMember{}, false
 }
 
-// settled: all voters hold the same, so what alarms are left are about a difference that is gone; by one of etcd's checks they are about those
-// that were right. A single voter agrees with itself: there it takes a person's word on who was wrong, and that this one is gone. So it does where the alarm
-// names nobody and a voter has not told its hash: that one may be the one that differs, and be back in a moment.
+// settled: all voters hold the same, so what alarms are left are about a difference that is gone; by one of etcd's
+// checks they are about those that were right. A single voter agrees with itself: there it takes a person's word on who
+// was wrong, and that this one is gone. So it does where the alarm names nobody and a voter has not told its hash: that
+// one may be the one that differs, and be back in a moment.
 func (v besideView) settled() bool {
 	named := slices.ContainsFunc(v.h.orders.all, func(o record.Order) bool {
 		return o.Kind == record.OrderOverride && o.Row == 47 && o.Done == nil && !v.isMember(o.MemberID)
@@ -76,7 +79,8 @@ func (v besideView) noMajority(id record.MemberID) string {
 	case !slices.ContainsFunc(v.voters, func(m RingMember) bool { return m.ID == id }):
 		return "" // a learner: nobody relies on it
 	case len(v.voters) < 3:
-		return fmt.Sprintf("member %s is corrupt by etcd's word, and of %d voters no majority is left to say so.", id, len(v.voters))
+		return fmt.Sprintf("member %s is corrupt by etcd's word, and of %d voters no majority is left to say so.", id,
+			len(v.voters))
 	}
 	if why := v.sameData(id); why != "" {
 		return fmt.Sprintf("member %s is corrupt by etcd's word, and %s.", id, why)
@@ -84,8 +88,9 @@ func (v besideView) noMajority(id record.MemberID) string {
 	return ""
 }
 
-// sameData says why the voters besides one (0: besides none) are not known to hold the same. One that is out of reach may be dead, and nobody would remove
-// it while all stands still: it is not waited for where a quorum of all voters agrees without it.
+// sameData says why the voters besides one (0: besides none) are not known to hold the same. One that is out of reach
+// may be dead, and nobody would remove it while all stands still: it is not waited for where a quorum of all voters
+// agrees without it.
 func (v besideView) sameData(besides record.MemberID) string {
 	if len(v.voters) == 1 {
 		return ""
@@ -113,15 +118,16 @@ func (v besideView) sameData(besides record.MemberID) string {
 	return ""
 }
 
-// corruptOne is row 46: the one member is removed, its agent puts the directory away and joins again, and then the alarm of the id
-// that is no longer there is disarmed: it blocks writes until then.
+// corruptOne is row 46: the one member is removed, its agent puts the directory away and joins again, and then the
+// alarm of the id that is no longer there is disarmed: it blocks writes until then.
 func (v besideView) corruptOne() (Plan, bool) {
 	ids := v.corrupt()
 	if len(ids) == 0 {
 		return Plan{}, false
 	}
 	if m, ok := v.namedWrong(); ok {
-		return v.replaceCorrupt(m, fmt.Sprintf("an operator's override says that member %s is the one that is wrong", m.ID))
+		return v.replaceCorrupt(m, fmt.Sprintf("an operator's override says that member %s is the one that is wrong",
+			m.ID))
 	}
 	id := ids[0]
 	n := slices.IndexFunc(v.Members, func(m RingMember) bool { return m.ID == id })
@@ -134,10 +140,14 @@ func (v besideView) corruptOne() (Plan, bool) {
 	return v.replaceCorrupt(v.Members[n], fmt.Sprintf("member %s is corrupt, and the others agree", id))
 }
 
-// agrees: its hash is the voters'. One that has not told it is not known to agree: it may be the one that differs, out of reach for a moment. A
-// single voter has only itself to agree with.
+// agrees: its hash is the voters'. One that has not told it is not known to agree: it may be the one that differs, out
+// of reach for a moment. A single voter has only itself to agree with.
 func (v besideView) agrees(m RingMember) bool {
-	return !m.Learner && len(v.voters) == 1 || m.Hash != 0 && slices.ContainsFunc(v.voters, func(x RingMember) bool { return x.Hash == m.Hash && x.HashRevision == m.HashRevision })
+	return !m.Learner && len(v.voters) == 1 || m.Hash != 0 &&
+		slices.ContainsFunc(v.voters, func(x RingMember) bool {
+			return x.Hash == m.Hash &&
+				x.HashRevision == m.HashRevision
+		})
 }
 
 func (v besideView) disarmCorrupt(id record.MemberID, why string) (Plan, bool) {
@@ -151,7 +161,8 @@ func (v besideView) replaceCorrupt(m RingMember, why string) (Plan, bool) {
 	case m.ID == v.Leader:
 		return v.handOver(why)
 	case !v.restHasQuorum(m.ID):
-		return wait("corrupt-member", why+", but those that are connected would be no quorum without it.", "Bring the others back."), true
+		return wait("corrupt-member", why+", but those that are connected would be no quorum without it.",
+			"Bring the others back."), true
 	}
 	return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: why}, true
 }

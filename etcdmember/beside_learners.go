@@ -9,27 +9,29 @@ import (
 )
 
 const (
-	// maxLag is how many entries a learner may be behind when it is promoted. etcd's own rule is a tenth of the whole log.
+	// maxLag is how many entries a learner may be behind when it is promoted. etcd's own rule is a tenth of the whole
+	// log.
 	maxLag = 1000
-	// pollGap and pollStale bound the time between the two looks that a promotion needs: what two ticks of 250 ms are, less what a ticker may be
-	// early, and never a look from long ago.
+	// pollGap and pollStale bound the time between the two looks that a promotion needs: what two ticks of 250 ms are,
+	// less what a ticker may be early, and never a look from long ago.
 	pollGap   = 200 * time.Millisecond
 	pollStale = 5 * time.Second
-	// startTime is how long a learner may take from its confirmed incarnation to be heard of; stallTime how long it may be behind without
-	// moving, and how long an entry without a confirmed incarnation may stand.
+	// startTime is how long a learner may take from its confirmed incarnation to be heard of; stallTime how long it may
+	// be behind without moving, and how long an entry without a confirmed incarnation may stand.
 	startTime = 2 * time.Minute
-	// unheardTime is how long the leader itself must not have heard of a learner that is taken for never started. One that starts is heard of within seconds, before it
-	// has the state; what its VM's clock said may be an hour wrong.
+	// unheardTime is how long the leader itself must not have heard of a learner that is taken for never started. One
+	// that starts is heard of within seconds, before it has the state; what its VM's clock said may be an hour wrong.
 	unheardTime = 30 * time.Second
 	stallTime   = 5 * time.Minute
 )
 
-// stuckLearner is row 43. A learner that is heard of has started, whether it has published its name or not: an idle cluster can hold that
-// back for ever (facts of the field: B and C), and promotion ends it.
+// stuckLearner is row 43. A learner that is heard of has started, whether it has published its name or not: an idle
+// cluster can hold that back for ever (facts of the field: B and C), and promotion ends it.
 func (v besideView) stuckLearner() (Plan, bool) {
 	for _, m := range v.learners {
 		if why := v.stuck(m); why != "" {
-			return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: title(m) + " " + why + "; its agent joins again"}, true
+			return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: title(m) + " " + why + "; its agent joins again"},
+				true
 		}
 	}
 	return Plan{}, false
@@ -38,7 +40,8 @@ func (v besideView) stuckLearner() (Plan, bool) {
 func (v besideView) stuck(m RingMember) string {
 	i, known := v.h.incarnationOf(m.ID)
 	if !m.Started() && !v.reachable(m) {
-		// When it was confirmed is told by the clock of its VM, which may be an hour wrong: this replica's own has to agree, and is enough in the end.
+		// When it was confirmed is told by the clock of its VM, which may be an hour wrong: this replica's own has to
+		// agree, and is enough in the end.
 		away := v.unreachableFor(m)
 		switch confirmed := known && i.Started != nil; {
 		case confirmed && away >= unheardTime && v.now.Sub(i.Started.Time) >= startTime:
@@ -100,7 +103,8 @@ func (v besideView) promotable() (Plan, bool) {
 // pair: two replicas, as wanted.
 func (v besideView) pair() bool { return v.h.wanted() <= 2 && len(v.Members) <= 2 }
 
-// mayGrow is the two-replica rule: one voter becomes two only on the way to three, or to give its place up. It says why not.
+// mayGrow is the two-replica rule: one voter becomes two only on the way to three, or to give its place up. It says why
+// not.
 func (v besideView) mayGrow(ready int) string {
 	switch n := len(v.voters); {
 	case n == 1 && ready < 2 && !v.voterLeaves():
@@ -117,7 +121,8 @@ func (v besideView) voterLeaves() bool {
 	return ok && v.h.orders.left(p) != nil
 }
 
-// notReady says what a learner lacks to be promoted; empty: nothing. etcd itself would promote one that has been dead for 8 s.
+// notReady says what a learner lacks to be promoted; empty: nothing. etcd itself would promote one that has been dead
+// for 8 s.
 func (v besideView) notReady(m RingMember) string {
 	if why := v.lacks(v.Ring, m.ID); why != "" {
 		return why

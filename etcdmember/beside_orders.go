@@ -9,8 +9,9 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// carriedOut is the end of row 45, and of what an override let rows 40 and 46 do: the order has come true, and the record says so. It is the last
-// of the rows, because nothing waits for it. An order that is done stays in force: a replica that left stays out.
+// carriedOut is the end of row 45, and of what an override let rows 40 and 46 do: the order has come true, and the
+// record says so. It is the last of the rows, because nothing waits for it. An order that is done stays in force: a
+// replica that left stays out.
 func (v besideView) carriedOut() (Plan, bool) {
 	for _, o := range slices.Backward(v.h.orders.all) {
 		if o.Done != nil {
@@ -23,7 +24,8 @@ func (v besideView) carriedOut() (Plan, bool) {
 	return Plan{}, false
 }
 
-// cameTrue says of an order that can be done what proves that it is. A number of replicas, a pause and its end are words that last.
+// cameTrue says of an order that can be done what proves that it is. A number of replicas, a pause and its end are
+// words that last.
 func (v besideView) cameTrue(o record.Order) (string, bool) {
 	switch {
 	case o.Kind == record.OrderLeave && o.Place != nil:
@@ -36,7 +38,8 @@ func (v besideView) cameTrue(o record.Order) (string, bool) {
 	case o.Kind == record.OrderOverride && o.Row == 42 && v.cameBack(o):
 		return fmt.Sprintf("member %s is heard of again, so the word that it is gone holds no more", o.MemberID), true
 	case o.Kind == record.OrderOverride && o.Row == 47:
-		return "no member is corrupt by etcd's word", len(v.corrupt()) == 0 && (!v.isMember(o.MemberID) || v.now.Sub(o.Time) >= deadAfter)
+		return "no member is corrupt by etcd's word", len(v.corrupt()) == 0 &&
+			(!v.isMember(o.MemberID) || v.now.Sub(o.Time) >= deadAfter)
 	case o.Kind == record.OrderOverride:
 		alarmed := slices.ContainsFunc(v.Alarms, func(a Alarm) bool { return a.MemberID == o.MemberID })
 		return fmt.Sprintf("member %s is not in the list", o.MemberID), !v.isMember(o.MemberID) && !alarmed
@@ -44,14 +47,16 @@ func (v besideView) cameTrue(o record.Order) (string, bool) {
 	return "", false
 }
 
-// cameBack: the member of an override of row 42 is heard of. Its word was about the time that it was away: years later it would remove a live voter
-// that is slow to reboot. One that has only just gone may still look alive, so a fresh order waits.
+// cameBack: the member of an override of row 42 is heard of. Its word was about the time that it was away: years later
+// it would remove a live voter that is slow to reboot. One that has only just gone may still look alive, so a fresh
+// order waits.
 func (v besideView) cameBack(o record.Order) bool {
-	return longAgo(v.now, o.Time, deadAfter) && slices.ContainsFunc(v.Members, func(m RingMember) bool { return m.ID == o.MemberID && v.reachable(m) })
+	return longAgo(v.now, o.Time, deadAfter) &&
+		slices.ContainsFunc(v.Members, func(m RingMember) bool { return m.ID == o.MemberID && v.reachable(m) })
 }
 
-// longAgo: a word was given so long ago or longer. One of the future is as old as can be: the clock of the person's machine, or this one, is wrong, and
-// nobody waits for an hour for its time to come.
+// longAgo: a word was given so long ago or longer. One of the future is as old as can be: the clock of the person's
+// machine, or this one, is wrong, and nobody waits for an hour for its time to come.
 func longAgo(now, given time.Time, d time.Duration) bool {
 	since := now.Sub(given)
 	return since >= d || since <= -d
@@ -59,6 +64,7 @@ func longAgo(now, given time.Time, d time.Duration) bool {
 
 // completeOrder writes that an order has been carried out. Another leader may have written it first, which is as good.
 func (b *beside) completeOrder(ctx context.Context, p Plan) error {
-	_, _, err := b.cfg.Record.CompleteOrder(ctx, p.OrderNumber, record.Done{By: b.cfg.Me.MemberName(), Time: time.Now(), What: p.Reason})
+	_, _, err := b.cfg.Record.CompleteOrder(ctx, p.OrderNumber, record.Done{By: b.cfg.Me.MemberName(), Time: time.Now(),
+		What: p.Reason})
 	return err
 }

@@ -13,13 +13,15 @@ import (
 )
 
 const (
-	// troubleWindow is how long alarms that stand and voters that are out of reach are looked at every slowPeriod; later with the record, at
-	// the pace of the running replica. It covers the minute after which a proven death is acted on.
+	// troubleWindow is how long alarms that stand and voters that are out of reach are looked at every slowPeriod;
+	// later with the record, at the pace of the running replica. It covers the minute after which a proven death is
+	// acted on.
 	troubleWindow = 2 * time.Minute
-	// listAfter is how long a voter is out of reach before the Compute API is asked whether its VM exists: two lists are there when the
-	// minute is over, and a reboot asks nobody.
+	// listAfter is how long a voter is out of reach before the Compute API is asked whether its VM exists: two lists
+	// are there when the minute is over, and a reboot asks nobody.
 	listAfter = deadAfter - 3*listPeriod
-	// slowListPeriod is the time between two lists once a voter has been out of reach for longer than the troubleWindow.
+	// slowListPeriod is the time between two lists once a voter has been out of reach for longer than the
+	// troubleWindow.
 	slowListPeriod = time.Minute
 )
 
@@ -34,9 +36,9 @@ func (b *beside) period(now time.Time) time.Duration {
 // awaits: a learner is on its way to be a voter, or may be.
 func (b *beside) awaits() bool { return len(b.learners) > 0 && !b.quiet }
 
-// due: there was something to do a moment ago, something is new that the leader's rows may act on, or it is time for another look at what
-// stays. A new leader looks at once: the one before it may have handed over in the middle of an order. Where everybody is well nothing is
-// due: the looks that follow the record are enough to find an order.
+// due: there was something to do a moment ago, something is new that the leader's rows may act on, or it is time for
+// another look at what stays. A new leader looks at once: the one before it may have handed over in the middle of an
+// order. Where everybody is well nothing is due: the looks that follow the record are enough to find an order.
 func (b *beside) due(now time.Time, s MemberStatus) bool {
 	b.since = cmp.Or(b.since, now)
 	arrives := b.notice(now, s)
@@ -56,8 +58,9 @@ func (b *beside) due(now time.Time, s MemberStatus) bool {
 	return b.trouble != "" && now.Sub(b.troubled) < troubleWindow && age >= slowPeriod
 }
 
-// notice follows what the member itself says, which costs nothing: its learners, its alarms, and whom it does not hear of. It reports that a learner
-// has just caught up, where none had: where one waits for its second look already, another is seen by that.
+// notice follows what the member itself says, which costs nothing: its learners, its alarms, and whom it does not hear
+// of. It reports that a learner has just caught up, where none had: where one waits for its second look already,
+// another is seen by that.
 func (b *beside) notice(now time.Time, s MemberStatus) (arrives bool) {
 	learners := map[record.MemberID]bool{}
 	var trouble []string
@@ -94,8 +97,8 @@ func (b *beside) loses(id record.MemberID, now time.Time) {
 	b.unreachable[id] = cmp.Or(b.unreachable[id], now)
 }
 
-// listGone asks the Compute API for what exists while a voter is out of reach for so long that its death would matter. An idle, whole
-// cluster asks it nothing.
+// listGone asks the Compute API for what exists while a voter is out of reach for so long that its death would matter.
+// An idle, whole cluster asks it nothing.
 func (b *beside) listGone(ctx context.Context, now time.Time, s MemberStatus) {
 	var away time.Duration
 	for _, e := range s.Members {

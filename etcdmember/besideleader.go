@@ -14,16 +14,16 @@ import (
 const (
 	// besidePeriod is the tick of noticing everywhere: a new peer, a learner, a member without a leader.
 	besidePeriod = 250 * time.Millisecond
-	// learnerPeriod is the tick beside the leader while a learner is on its way. Each asks the child on this machine, and nobody else: the
-	// look follows once the learner has caught up.
+	// learnerPeriod is the tick beside the leader while a learner is on its way. Each asks the child on this machine,
+	// and nobody else: the look follows once the learner has caught up.
 	learnerPeriod = 50 * time.Millisecond
-	// slowPeriod is the tick while a learner takes longer than bootWindow, or stays one: each look lists the record. It is
-	// below the age that a promotion allows the look before it (pollStale).
+	// slowPeriod is the tick while a learner takes longer than bootWindow, or stays one: each look lists the record. It
+	// is below the age that a promotion allows the look before it (pollStale).
 	slowPeriod = 2 * time.Second
 )
 
-// beside is what the agent beside the leader remembers between two looks. It is of one leadership: what was seen in an earlier one may
-// have changed meanwhile a hundred times. The revisions alone are the history's, whoever leads.
+// beside is what the agent beside the leader remembers between two looks. It is of one leadership: what was seen in an
+// earlier one may have changed meanwhile a hundred times. The revisions alone are the history's, whoever leads.
 type beside struct {
 	*Membership
 	previous    Ring
@@ -37,10 +37,11 @@ type beside struct {
 	trouble     string                     // the alarms and the voters out of reach
 	troubled    time.Time                  // when trouble last changed
 	quiet       bool                       // the last look found nothing to do and nothing to wait for
-	again       bool                       // look again in the next tick: the last look did something, or the leadership is new
-	since       time.Time                  // when this leadership was first seen
-	failing     string                     // what failed last, as long as nothing has gone well since
-	failed      string                     // and how
+	// look again in the next tick: the last look did something, or the leadership is new
+	again   bool
+	since   time.Time // when this leadership was first seen
+	failing string    // what failed last, as long as nothing has gone well since
+	failed  string    // and how
 	// waiting is the wait that the last looks found, and since when.
 	waiting   BlockedSince
 	alarms    alarmWork
@@ -55,7 +56,8 @@ type movement struct {
 
 // forget is for a member that does not lead, or not any more.
 func (b *beside) forget() {
-	b.previous, b.failing, b.failed, b.changed, b.quiet, b.again, b.since = Ring{}, "", "", time.Time{}, false, true, time.Time{}
+	b.previous, b.failing, b.failed, b.changed, b.quiet, b.again, b.since = Ring{}, "", "", time.Time{}, false, true,
+		time.Time{}
 	b.trouble, b.troubled, b.arrived = "", time.Time{}, false
 	b.unreachable, b.moved, b.learners = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}, nil
 	b.versions = map[record.MemberID]string{}
@@ -108,7 +110,8 @@ func (b *beside) tick(ctx context.Context, now time.Time, s MemberStatus, looked
 
 // ring reads the list, the record and the leader's view of each member.
 func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s MemberStatus) (Ring, error) {
-	r := Ring{At: now, Me: b.cfg.Me, Cluster: b.cfg.Cluster.Name, Leader: s.MemberID, Compute: b.compute, Alarms: s.Alarms,
+	r := Ring{At: now, Me: b.cfg.Me, Cluster: b.cfg.Cluster.Name, Leader: s.MemberID, Compute: b.compute,
+		Alarms: s.Alarms,
 		Policy: Policy{Replicas: b.cfg.Cluster.Replicas}}
 	_, list, err := members(ctx, c)
 	if err != nil {
@@ -160,11 +163,13 @@ func ringMember(e Member, p PeerProgress) RingMember {
 		PendingSnapshot: p.PendingSnapshot, StreamsActive: p.StreamsActive}
 }
 
-// take takes one step of the leader's rows, and reports whether it went well. The list and the record were read right before.
+// take takes one step of the leader's rows, and reports whether it went well. The list and the record were read right
+// before.
 func (b *beside) take(ctx context.Context, c *clientv3.Client, p Plan) bool {
 	what := fmt.Sprintf("row %s: %s %s", p.Row, p.Act, p.MemberID)
 	if b.failing != what {
-		b.cfg.Log.Info("step", "row", p.Row.String(), "act", string(p.Act), "member", p.MemberID.String(), "reason", p.Reason)
+		b.cfg.Log.Info("step", "row", p.Row.String(), "act", string(p.Act), "member", p.MemberID.String(), "reason",
+			p.Reason)
 	}
 	changing, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -218,7 +223,8 @@ func (b *beside) showWait(now time.Time, plan Plan) {
 	b.logWait(before, wait)
 }
 
-// besidePatience is how long a wait beside the leader must last before it is shown: each join passes through some of them.
+// besidePatience is how long a wait beside the leader must last before it is shown: each join passes through some of
+// them.
 const besidePatience = 3 * time.Second
 
 // lasting is a wait that has lasted; nil for one that has only begun.

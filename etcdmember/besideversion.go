@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/etcd/api/v3/version"
 )
 
-// sameVersion: the learner's etcd is of the cluster's minor version. etcd itself refuses one that is older (it does not start), and would
-// let a newer one become a voter: that would begin an upgrade with the one member that has no past.
+// sameVersion: the learner's etcd is of the cluster's minor version. etcd itself refuses one that is older (it does not
+// start), and would let a newer one become a voter: that would begin an upgrade with the one member that has no past.
 func (v besideView) sameVersion(m RingMember) bool { return sameMinor(m.Version, v.ClusterVersion) }
 
 // sameMinor: both are known, and of one minor version. Of two that nobody knows, nothing is the same.
@@ -30,11 +30,12 @@ func (v besideView) otherVersion(m RingMember) Plan {
 		cluster = "the cluster's version is not decided yet"
 	}
 	return wait("learner-other-version", fmt.Sprintf("%s %s, and %s.", title(m), says, cluster),
-		"It is promoted once it runs the version of the others: make its VM again with their image, or upgrade those with their disks.")
+		"It is promoted once it runs the version of the others: make its VM again with their image, or upgrade those "+
+			"with their disks.")
 }
 
-// askLearners finds the versions of the learners that are heard of, and the cluster's. Where they are the same, neither is asked for again for as
-// long as the learner is heard of: what comes back may be another program.
+// askLearners finds the versions of the learners that are heard of, and the cluster's. Where they are the same, neither
+// is asked for again for as long as the learner is heard of: what comes back may be another program.
 func (b *beside) askLearners(ctx context.Context, r *Ring) {
 	var ask []*RingMember
 	for i := range r.Members {
@@ -55,7 +56,8 @@ func (b *beside) askLearners(ctx context.Context, r *Ring) {
 	r.ClusterVersion = b.version
 }
 
-// askVersions asks the leader's own member for the cluster's version and the learners for theirs, all at once: one that hangs takes no time from the others.
+// askVersions asks the leader's own member for the cluster's version and the learners for theirs, all at once: one that
+// hangs takes no time from the others.
 func (b *beside) askVersions(ctx context.Context, own Member, learners []*RingMember) {
 	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
 	defer cancel()
@@ -80,8 +82,8 @@ func (r Ring) own() Member {
 	return r.Members[i].Member
 }
 
-// memberVersions asks a member's peer port for its version and the one that it knows as the cluster's; both are empty where it does not answer, or
-// does not know.
+// memberVersions asks a member's peer port for its version and the one that it knows as the cluster's; both are empty
+// where it does not answer, or does not know.
 func (m *Membership) memberVersions(ctx context.Context, e Member) (none version.Versions) {
 	if len(e.PeerURLs) == 0 {
 		return none

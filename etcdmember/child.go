@@ -29,30 +29,33 @@ var ErrRemoved = errors.New("the cluster has removed this member")
 const RemovedExitCode = 10
 
 // ErrStalled is returned by RunMember when the member has caught up but its client port does not come up. Its first
-// proposal, to publish itself, was lost, and etcd tries again only after 5 s and two election time-outs. Starting again on
-// the same directory is quicker: 12 of 32 members stalled so, and all served within 1.7 s of that.
+// proposal, to publish itself, was lost, and etcd tries again only after 5 s and two election time-outs. Starting again
+// on the same directory is quicker: 12 of 32 members stalled so, and all served within 1.7 s of that.
 var ErrStalled = errors.New("the member has caught up, but its client port does not serve")
 
 const (
-	// firstStallPatience is how long a member may have a leader and all committed entries without serving, the first time.
+	// firstStallPatience is how long a member may have a leader and all committed entries without serving, the first
+	// time.
 	firstStallPatience = 400 * time.Millisecond
 	// statusPeriod is the tick at which the child looks for a stall; the status itself is computed when asked.
 	statusPeriod = 50 * time.Millisecond
-	// maxStalls bounds how often one start is broken off for a stall. Where that does not help, etcd's own second try has to.
+	// maxStalls bounds how often one start is broken off for a stall. Where that does not help, etcd's own second try
+	// has to.
 	maxStalls = 5
 )
 
-// stallPatience is that of a start before which so many were broken off. It doubles: on a slow machine, where publishing alone takes a second, five
-// starts with the same patience were broken off in vain (seen in an emulated one).
+// stallPatience is that of a start before which so many were broken off. It doubles: on a slow machine, where
+// publishing alone takes a second, five starts with the same patience were broken off in vain (seen in an emulated
+// one).
 func stallPatience(stalls int) time.Duration { return firstStallPatience << stalls }
 
-// errNoLog: a member that has run before is to go on, and its log is not there. Joining or seeding again under the same id would be a
-// member that has forgotten what it acknowledged.
+// errNoLog: a member that has run before is to go on, and its log is not there. Joining or seeding again under the same
+// id would be a member that has forgotten what it acknowledged.
 var errNoLog = errors.New("the directory holds no log, and this member has run before")
 
 // RunMember runs one etcd member in this process until ctx is done, the member is removed (ErrRemoved), stalls
-// (ErrStalled) or fails. A leader hands over before it stops. etcd's own code may exit the process at any time, which is why
-// this is a child of the agent.
+// (ErrStalled) or fails. A leader hands over before it stops. etcd's own code may exit the process at any time, which
+// is why this is a child of the agent.
 func RunMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) error {
 	net.DefaultResolver = freshHosts(hostsPath) // before anything in this process asks for a name
 	return runMember(ctx, cfg, log)
@@ -82,15 +85,16 @@ func runMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) error {
 	err = watchMember(ctx, e, cfg, log)
 	if errors.Is(err, ErrStalled) {
 		cfg.Stalls++
-		// Closing waits for the lost publication. What etcd acknowledged is on the disk: the caller may just start again.
+		// Closing waits for the lost publication. What etcd acknowledged is on the disk: the caller may just start
+		// again.
 		return errors.Join(err, cfg.Save(ConfigOf(cfg.StatusSocket)))
 	}
 	e.Close()
 	return err
 }
 
-// keepOnly writes down that the directory exists, so that whoever starts this member again, the supervisor or itself after a stall,
-// can only go on from it. What the agent had written allowed to make one.
+// keepOnly writes down that the directory exists, so that whoever starts this member again, the supervisor or itself
+// after a stall, can only go on from it. What the agent had written allowed to make one.
 func (c *MemberConfig) keepOnly() error {
 	if !c.New && len(c.InitialCluster) == 0 {
 		return nil
@@ -165,8 +169,8 @@ func startMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) (*embe
 		if err == nil {
 			return e, nil
 		}
-		// etcd compares the list with its peers' and has no error of its own for this (membership/cluster.go). Nothing has been
-		// written that another try would stumble over: the log comes after the comparison.
+		// etcd compares the list with its peers' and has no error of its own for this (membership/cluster.go). Nothing
+		// has been written that another try would stumble over: the log comes after the comparison.
 		if !joins || try == joinTries || !strings.Contains(err.Error(), "member count is unequal") {
 			return nil, fmt.Errorf("start etcd: %w", err)
 		}
@@ -174,8 +178,8 @@ func startMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) (*embe
 	}
 }
 
-// refreshCluster reads the members from the peers, right before etcd compares its list with theirs: several replicas may join
-// at the same moment, and each changes the list.
+// refreshCluster reads the members from the peers, right before etcd compares its list with theirs: several replicas
+// may join at the same moment, and each changes the list.
 func (c *MemberConfig) refreshCluster(ctx context.Context, log *slog.Logger) error {
 	ec, err := c.embedConfig()
 	if err != nil {
@@ -205,8 +209,9 @@ func (c *MemberConfig) refreshCluster(ctx context.Context, log *slog.Logger) err
 	return awaitTurn(ctx, goFirst(cluster.Members(), ownID), rt, log)
 }
 
-// takeList makes the initial cluster of a member list and returns the id of the own entry; 0: there is none. etcd takes the entry with its
-// own URL for itself, whatever its id, and with another's it would be a member that has forgotten everything.
+// takeList makes the initial cluster of a member list and returns the id of the own entry; 0: there is none. etcd takes
+// the entry with its own URL for itself, whatever its id, and with another's it would be a member that has forgotten
+// everything.
 func (c *MemberConfig) takeList(list []*membership.Member) (own record.MemberID, err error) {
 	taken := map[string]string{}
 	for _, m := range list {
@@ -217,7 +222,8 @@ func (c *MemberConfig) takeList(list []*membership.Member) (own record.MemberID,
 			continue
 		case m.PeerURLs[0] == PeerURL(c.DNSName):
 			if c.MemberID != 0 && id != c.MemberID {
-				return 0, fmt.Errorf("the entry of this place is member %s by now, and %s was added for this disk", id, c.MemberID)
+				return 0, fmt.Errorf("the entry of this place is member %s by now, and %s was added for this disk", id,
+					c.MemberID)
 			}
 			name, own = c.Name, id
 		case m.Name == "":
@@ -229,8 +235,8 @@ func (c *MemberConfig) takeList(list []*membership.Member) (own record.MemberID,
 	return own, nil
 }
 
-// apart wants the names in the list to lead to different addresses: etcd compares peer URLs by address, and would take one member's id
-// for another's.
+// apart wants the names in the list to lead to different addresses: etcd compares peer URLs by address, and would take
+// one member's id for another's.
 func (c *MemberConfig) apart(ctx context.Context) error {
 	owner := map[string]string{}
 	for _, raw := range c.InitialCluster {
@@ -244,7 +250,8 @@ func (c *MemberConfig) apart(ctx context.Context) error {
 		}
 		for _, a := range addresses {
 			if other, ok := owner[a]; ok && other != u.Hostname() {
-				return fmt.Errorf("%s and %s have one address, %s: a member of one would take the id of the other", other, u.Hostname(), a)
+				return fmt.Errorf("%s and %s have one address, %s: a member of one would take the id of the other",
+					other, u.Hostname(), a)
 			}
 			owner[a] = u.Hostname()
 		}

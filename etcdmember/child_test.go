@@ -50,7 +50,8 @@ seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
 			t.Fatal(err)
 		}
 	}
-	if _, err := certs.Ensure(certs.Request{Files: files, Bundle: b, ClusterUID: "uid", Identity: id, Cluster: c, Now: time.Now()}); err != nil {
+	if _, err := certs.Ensure(certs.Request{Files: files, Bundle: b, ClusterUID: "uid", Identity: id, Cluster: c,
+		Now: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	m := &Membership{cfg: Config{Me: id, Cluster: c, Files: files, RunDir: dir}, local: loopback}
@@ -91,7 +92,8 @@ func TestAMemberSeedsServesAndGoesOnFromItsDisk(t *testing.T) {
 		}
 		id, list, err := members(t.Context(), c)
 		c.Close()
-		if err != nil || id != s.ClusterID || len(list) != 1 || list[0].Name != cfg.Name || list[0].PeerURLs[0] != PeerURL(cfg.DNSName) {
+		if err != nil || id != s.ClusterID || len(list) != 1 || list[0].Name != cfg.Name ||
+			list[0].PeerURLs[0] != PeerURL(cfg.DNSName) {
 			t.Errorf("members: %v, %v, %v", id, list, err)
 		}
 		if err := HandOver(t.Context(), cfg.StatusSocket); err != nil {
@@ -102,14 +104,15 @@ func TestAMemberSeedsServesAndGoesOnFromItsDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		d, err := readDir(cfg.Dir)
-		if err != nil || !d.Exists || d.OpenErr != nil || d.MemberID != s.MemberID || d.ClusterID != s.ClusterID || d.LastIndex < d.Commit || d.Commit == 0 || d.LastTerm == 0 || d.LastTerm > d.Term {
+		if err != nil || !d.Exists || d.OpenErr != nil || d.MemberID != s.MemberID || d.ClusterID != s.ClusterID ||
+			d.LastIndex < d.Commit || d.Commit == 0 || d.LastTerm == 0 || d.LastTerm > d.Term {
 			t.Errorf("the directory after the stop: %+v, %v", d, err)
 		}
 	}
 }
 
-// TestAMemberKilledBeforeItsDatabaseWasWritten: the database is written each tenth of a second, the log at once. Killed in between, a
-// seed's log holds its own entry and its database does not.
+// TestAMemberKilledBeforeItsDatabaseWasWritten: the database is written each tenth of a second, the log at once. Killed
+// in between, a seed's log holds its own entry and its database does not.
 func TestAMemberKilledBeforeItsDatabaseWasWritten(t *testing.T) {
 	cfg, _ := newTestMember(t)
 	for round := range 6 { // one start in two is too early to have read its own entry
@@ -143,7 +146,11 @@ func emptyDatabase(t *testing.T, path string) {
 	defer db.Close()
 	err = db.Update(func(tx *bbolt.Tx) error {
 		var names [][]byte
-		_ = tx.ForEach(func(name []byte, _ *bbolt.Bucket) error { names = append(names, slices.Clone(name)); return nil })
+		_ = tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
+			names = append(names,
+				slices.Clone(name))
+			return nil
+		})
 		for _, name := range names {
 			if err := tx.DeleteBucket(name); err != nil {
 				return err
@@ -170,7 +177,8 @@ func waitReady(t *testing.T, socket string) MemberStatus {
 	return MemberStatus{}
 }
 
-// etcd's own second try comes 5 s and two election time-outs after the first. To break off a start that waits for it would gain nothing.
+// etcd's own second try comes 5 s and two election time-outs after the first. To break off a start that waits for it
+// would gain nothing.
 func TestAStartIsBrokenOffLaterEachTimeButNeverAfterEtcdsOwnSecondTry(t *testing.T) {
 	const secondTry = 7 * time.Second
 	if first := stallPatience(0); first != firstStallPatience {

@@ -15,19 +15,21 @@ import (
 
 // This file has etcd notice within 5 s that a peer is out of reach, as etcd meant to.
 //
-// A member reads what a peer sends from a stream, a connection that it has dialled itself, and should dial again when that was silent for 5 s
-// (rafthttp.ConnReadTimeout; a stream is never silent for longer than a third of that). It does not: NewTimeoutTransport (etcd's
-// client/pkg/transport/timeout_transport.go) puts the dialer with that time-out into http.Transport.Dial, and NewTransport had already set
-// DialContext, which net/http prefers. So a stream that a cut has silenced stays until TCP gives up, and when the cut heals, goes on only when the
-// sender's TCP happens to send again: the pause between two tries has grown with the cut, up to two minutes. A follower lagged for
-// 25 s after a cut of 30 s in one direction.
+// A member reads what a peer sends from a stream, a connection that it has dialled itself, and should dial again when
+// that was silent for 5 s (rafthttp.ConnReadTimeout; a stream is never silent for longer than a third of that). It does
+// not: NewTimeoutTransport (etcd's client/pkg/transport/timeout_transport.go) puts the dialer with that time-out into
+// http.Transport.Dial, and NewTransport had already set DialContext, which net/http prefers. So a stream that a cut has
+// silenced stays until TCP gives up, and when the cut heals, goes on only when the sender's TCP happens to send again:
+// the pause between two tries has grown with the cut, up to two minutes. A follower lagged for 25 s after a cut of 30 s
+// in one direction.
 //
-// What is done instead is left to the kernel: it asks a silent peer's kernel whether it is there, and ends the connection where no answer comes.
-// etcd then reads an error, says so in its log and dials again. So a connection whose peer can be reached is never ended, however long its member
-// has nothing to say or hangs; what waits for an answer is treated apart (see owed).
+// What is done instead is left to the kernel: it asks a silent peer's kernel whether it is there, and ends the
+// connection where no answer comes. etcd then reads an error, says so in its log and dials again. So a connection whose
+// peer can be reached is never ended, however long its member has nothing to say or hangs; what waits for an answer is
+// treated apart (see owed).
 
-// keepalive is how the kernel asks after the other end of a connection: first after idle seconds of silence, then each interval seconds, until
-// so many probes in a row were not answered.
+// keepalive is how the kernel asks after the other end of a connection: first after idle seconds of silence, then each
+// interval seconds, until so many probes in a row were not answered.
 type keepalive struct{ idle, interval, probes int }
 
 var (
@@ -37,8 +39,8 @@ var (
 	patiently = keepalive{idle: 30, interval: 15, probes: 9}
 )
 
-// peersPeriod is how often the connections are looked at, so that a new one is asked after soon, and that one which waits for an answer is spared
-// before promptly has passed.
+// peersPeriod is how often the connections are looked at, so that a new one is asked after soon, and that one which
+// waits for an answer is spared before promptly has passed.
 const peersPeriod = 2 * time.Second
 
 // watchPeers looks after this process's connections to peers until it is stopped.
@@ -64,8 +66,9 @@ func watchPeers(ctx context.Context, log *slog.Logger) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// askAfterPeers gives each connection that this process has dialled to a peer its keepalive. What peers have dialled leads to another port of
-// theirs, and is left as it is: a snapshot being received, too. etcd does not hand out its connections, so all sockets are looked through.
+// askAfterPeers gives each connection that this process has dialled to a peer its keepalive. What peers have dialled
+// leads to another port of theirs, and is left as it is: a snapshot being received, too. etcd does not hand out its
+// connections, so all sockets are looked through.
 func askAfterPeers() error {
 	const dir = "/proc/self/fd"
 	files, err := os.ReadDir(dir)
@@ -87,7 +90,8 @@ func askAfterPeers() error {
 	return nil
 }
 
-// askAfter works on a duplicate: the number may be another file's at any moment, and what is seen and what is set have to be one socket's.
+// askAfter works on a duplicate: the number may be another file's at any moment, and what is seen and what is set have
+// to be one socket's.
 func askAfter(fd int) error {
 	fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -118,10 +122,11 @@ func toPeer(fd int) bool {
 	return false // not connected, or no such socket
 }
 
-// owed reports whether the peer still owes an answer: we were the last to send. It is so for the POST of a snapshot, and when its receiver writes 8 GB to the
-// disk the answer takes half a minute; ended meanwhile, by a cut of 5 s, the whole snapshot would be sent again. A stream is one request, and
-// what the peer has sent since. A request so short that it was gone before the peer had sent the last of the TLS handshake looks like a stream: a
-// few messages, which raft sends again.
+// owed reports whether the peer still owes an answer: we were the last to send. It is so for the POST of a snapshot,
+// and when its receiver writes 8 GB to the disk the answer takes half a minute; ended meanwhile, by a cut of 5 s, the
+// whole snapshot would be sent again. A stream is one request, and what the peer has sent since. A request so short
+// that it was gone before the peer had sent the last of the TLS handshake looks like a stream: a few messages, which
+// raft sends again.
 func owed(info *unix.TCPInfo) bool { return info.Last_data_sent < info.Last_data_recv }
 
 // set changes nothing where it is set already: each change makes the kernel count the silence anew.
@@ -131,7 +136,8 @@ func (k keepalive) set(fd int) error {
 		return nil
 	}
 	for _, option := range []struct{ name, value int }{
-		{unix.TCP_KEEPINTVL, k.interval}, {unix.TCP_KEEPCNT, k.probes}, {unix.TCP_KEEPIDLE, k.idle}, // the last one starts the clock
+		// the last one starts the clock
+		{unix.TCP_KEEPINTVL, k.interval}, {unix.TCP_KEEPCNT, k.probes}, {unix.TCP_KEEPIDLE, k.idle},
 	} {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, option.name, option.value); err != nil {
 			return fmt.Errorf("have a peer asked after: %w", err)

@@ -34,7 +34,8 @@ func linkTo(t *testing.T, to netip.Addr, port uint16) link {
 	return k
 }
 
-// pass sends a byte from one end to the other, later than all that was sent before by the clock of the kernel's figures.
+// pass sends a byte from one end to the other, later than all that was sent before by the clock of the kernel's
+// figures.
 func pass(t *testing.T, from, to net.Conn) {
 	t.Helper()
 	time.Sleep(20 * time.Millisecond)
@@ -116,7 +117,8 @@ func TestAStreamFromAPeerThatIsOutOfReachEnds(t *testing.T) {
 	pass(t, snapshot.dialled, snapshot.accepted)
 	look()
 
-	for _, rule := range []string{"add table ip cut", "add chain ip cut out { type filter hook output priority 0; }", "add rule ip cut out ip daddr " + gone.String() + " drop"} {
+	for _, rule := range []string{"add table ip cut", "add chain ip cut out { type filter hook output priority 0; }",
+		"add rule ip cut out ip daddr " + gone.String() + " drop"} {
 		if out, err := exec.CommandContext(t.Context(), "nft", rule).CombinedOutput(); err != nil {
 			t.Fatalf("nft %s: %v: %s", rule, err, out)
 		}
@@ -124,7 +126,8 @@ func TestAStreamFromAPeerThatIsOutOfReachEnds(t *testing.T) {
 	if !endsWithin(t, stream.dialled, 8*time.Second) {
 		t.Error("a stream from a peer that is out of reach goes on")
 	}
-	for what, c := range map[string]net.Conn{"what waits for an answer": snapshot.dialled, "a client's": client.dialled, "a peer's that has nothing to say": silent.dialled} {
+	for what, c := range map[string]net.Conn{"what waits for an answer": snapshot.dialled, "a client's": client.dialled,
+		"a peer's that has nothing to say": silent.dialled} {
 		if endsWithin(t, c, 50*time.Millisecond) {
 			t.Errorf("%s connection was ended", what)
 		}

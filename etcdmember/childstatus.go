@@ -53,7 +53,8 @@ func serveStatus(socket string, e *embed.Etcd) (stop func(), err error) {
 	return func() { server.Close(); <-done }, nil
 }
 
-// handOver moves the leadership to a member, or, for 0, to the voter whose log is longest among those heard of recently.
+// handOver moves the leadership to a member, or, for 0, to the voter whose log is longest among those heard of
+// recently.
 func handOver(ctx context.Context, e *embed.Etcd, to record.MemberID) error {
 	s := memberStatus(e, false)
 	if s.Leader != s.MemberID {
@@ -86,7 +87,8 @@ func (s MemberStatus) successor() (best record.MemberID, alone bool) {
 	return best, alone
 }
 
-// memberStatus reads what the server says of itself, without its storage's revision. Which streams are up costs a gathering of all metrics: only where asked for.
+// memberStatus reads what the server says of itself, without its storage's revision. Which streams are up costs a
+// gathering of all metrics: only where asked for.
 func memberStatus(e *embed.Etcd, streams bool) MemberStatus {
 	srv := e.Server
 	s := MemberStatus{
@@ -96,12 +98,14 @@ func memberStatus(e *embed.Etcd, streams bool) MemberStatus {
 		Ready: closed(srv.ReadyNotify()), Removed: srv.IsIDRemoved(uint64(srv.MemberID())),
 	}
 	for _, a := range srv.Alarms() {
-		s.Alarms = append(s.Alarms, Alarm{MemberID: record.MemberID(a.GetMemberID()), Kind: AlarmKind(a.GetAlarm().String())})
+		s.Alarms = append(s.Alarms, Alarm{MemberID: record.MemberID(a.GetMemberID()),
+			Kind: AlarmKind(a.GetAlarm().String())})
 	}
 	for _, m := range srv.Cluster().Members() {
-		s.Members = append(s.Members, Member{ID: record.MemberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.IsLearner})
-		// Not by the server's IsLearner, which panics until the member has applied its own entry: one that was killed before its
-		// database was first written has to read it from its log again.
+		s.Members = append(s.Members, Member{ID: record.MemberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs,
+			Learner: m.IsLearner})
+		// Not by the server's IsLearner, which panics until the member has applied its own entry: one that was killed
+		// before its database was first written has to read it from its log again.
 		s.Learner = s.Learner || m.ID == srv.MemberID() && m.IsLearner
 	}
 	if s.Leader == s.MemberID {
@@ -132,8 +136,9 @@ func progress(self record.MemberID, streams bool) map[record.MemberID]PeerProgre
 	for id, p := range st.Progress {
 		mid := record.MemberID(id)
 		out[mid] = PeerProgress{
-			Match: p.Match, State: stateName(p.State.String()), Learner: p.IsLearner, PendingSnapshot: p.PendingSnapshot,
-			RecentActive: p.RecentActive || mid == self, StreamsActive: active[mid] || mid == self,
+			Match: p.Match, State: stateName(p.State.String()), Learner: p.IsLearner,
+			PendingSnapshot: p.PendingSnapshot,
+			RecentActive:    p.RecentActive || mid == self, StreamsActive: active[mid] || mid == self,
 		}
 	}
 	return out

@@ -45,7 +45,8 @@ func TestASlowDiskIsNoReasonToEndAMember(t *testing.T) {
 			t.Errorf("not alive after a minute: %d %s", code, text)
 		}
 		time.Sleep(storagePatience)
-		if code, text := alive(); code != http.StatusServiceUnavailable || !strings.Contains(text, "the storage has not answered for 3m0s") {
+		if code, text := alive(); code != http.StatusServiceUnavailable ||
+			!strings.Contains(text, "the storage has not answered for 3m0s") {
 			t.Errorf("alive although it is stuck: %d %s", code, text)
 		}
 		revision.Store(9)

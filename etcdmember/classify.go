@@ -6,8 +6,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// Classify judges what was read: which class of disk, record and remote side it is, and which of the predicates hold that
-// the rows name. It is pure. The tests of each class stand in the classify_ files.
+// Classify judges what was read: which class of disk, record and remote side it is, and which of the predicates hold
+// that the rows name. It is pure. The tests of each class stand in the classify_ files.
 func Classify(f Facts) Observation {
 	h := historyOf(f)
 	o := Observation{
@@ -41,7 +41,8 @@ func Classify(f Facts) Observation {
 // fault is an error before any row, as a sentence.
 func fault(f Facts, h history) string {
 	if f.Disk.Wanted != "" && !f.Disk.Mounted {
-		return fmt.Sprintf("the configured data disk %q is not mounted at the data directory; attach and mount it", f.Disk.Wanted)
+		return fmt.Sprintf("the configured data disk %q is not mounted at the data directory; attach and mount it",
+			f.Disk.Wanted)
 	}
 	if err := f.Directory.ReadErr; err != nil {
 		return fmt.Sprintf("the etcd directory cannot be looked at: %v", err)
@@ -55,23 +56,28 @@ func fault(f Facts, h history) string {
 	}
 	switch {
 	case f.Agent.ClusterUID != "" && f.Agent.ClusterUID != in.UID:
-		return fmt.Sprintf("the data disk belongs to the cluster with uid %s, the record to %s (%s)", f.Agent.ClusterUID, in.Name, in.UID)
+		return fmt.Sprintf("the data disk belongs to the cluster with uid %s, the record to %s (%s)",
+			f.Agent.ClusterUID, in.Name, in.UID)
 	case in.ProjectNumber != "" && f.Me.ProjectNumber != in.ProjectNumber:
-		return fmt.Sprintf("this instance is in project number %s, the cluster's inception names %s", f.Me.ProjectNumber, in.ProjectNumber)
+		return fmt.Sprintf("this instance is in project number %s, the cluster's inception names %s",
+			f.Me.ProjectNumber, in.ProjectNumber)
 	case in.Region != "" && f.Me.Region() != in.Region:
 		return fmt.Sprintf("this instance is in region %s, the cluster's inception names %s", f.Me.Region(), in.Region)
 	case f.Now.Before(in.Time):
-		return fmt.Sprintf("the clock says %s, before the cluster's inception at %s", f.Now.UTC().Format("2006-01-02T15:04:05Z"), in.Time.UTC().Format("2006-01-02T15:04:05Z"))
+		return fmt.Sprintf("the clock says %s, before the cluster's inception at %s",
+			f.Now.UTC().Format("2006-01-02T15:04:05Z"), in.Time.UTC().Format("2006-01-02T15:04:05Z"))
 	}
 	return learnersFault(h)
 }
 
-// learnersFault: etcd checks the number of learners where a change is applied, so a member that allows another number than the others would come to another
-// list than they have.
+// learnersFault: etcd checks the number of learners where a change is applied, so a member that allows another number
+// than the others would come to another list than they have.
 func learnersFault(h history) string {
 	for _, e := range []*record.Epoch{h.formed, h.newest} {
-		if e != nil && e.Claim != nil && e.Claim.MaxLearners != maxLearners && (e.Outcome == nil || e.Outcome.Formed != nil) {
-			return fmt.Sprintf("epoch %d was claimed for at most %d learners at a time, and this quorate allows %d: run the release that the others run",
+		if e != nil && e.Claim != nil && e.Claim.MaxLearners != maxLearners &&
+			(e.Outcome == nil || e.Outcome.Formed != nil) {
+			return fmt.Sprintf("epoch %d was claimed for at most %d learners at a time, and this quorate allows %d: "+
+				"run the release that the others run",
 				e.Number, e.Claim.MaxLearners, maxLearners)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// claimIsMine: the newest claim names this instance; or this place, and the disk here carries its token or is the one that
-// the claim names as its source.
+// claimIsMine: the newest claim names this instance; or this place, and the disk here carries its token or is the one
+// that the claim names as its source.
 func (h history) claimIsMine() bool {
 	if h.newest == nil || h.newest.Claim == nil || h.newest.Outcome != nil {
 		return false
@@ -24,24 +24,27 @@ func (h history) claimIsMine() bool {
 	return sourceDisk || h.holdsToken(c.Token) && (h.Directory.Exists || !h.onAnotherDisk())
 }
 
-// onAnotherDisk: the incarnation that agent.json names was taken on another disk, so this one is a copy. Of a directory that is told by its
-// class; where there is none yet, two VMs would seed with one token.
+// onAnotherDisk: the incarnation that agent.json names was taken on another disk, so this one is a copy. Of a directory
+// that is told by its class; where there is none yet, two VMs would seed with one token.
 func (h history) onAnotherDisk() bool {
 	return slices.ContainsFunc(h.Record.Replicas[h.Me.Place], func(i record.Incarnation) bool {
 		return i.Number == h.Agent.Incarnation && i.DiskID != "" && h.DiskID != "" && i.DiskID != h.DiskID
 	})
 }
 
-// holdsToken: agent.json on this disk, written for this place, carries the newest claim's token. A directory may not be there yet.
+// holdsToken: agent.json on this disk, written for this place, carries the newest claim's token. A directory may not be
+// there yet.
 func (h history) holdsToken(token string) bool {
-	return h.AgentErr == nil && h.Agent.Replica == h.Me.Place && h.Agent.Epoch == h.newest.Number && h.Agent.Token == token
+	return h.AgentErr == nil && h.Agent.Replica == h.Me.Place && h.Agent.Epoch == h.newest.Number &&
+		h.Agent.Token == token
 }
 
 // findClaim finds what the rows of Rs ask.
 func (h history) findClaim(o *Observation) {
 	o.Names.SeederMember = h.seederMember()
 	if o.Record != Rs {
-		// A seeder that read `formed` but died before it wrote agent.json still has to be finished: row 17 while it runs.
+		// A seeder that read `formed` but died before it wrote agent.json still has to be finished: row 17 while it
+		// runs.
 		o.HasToken = o.DiskEpoch == DiskCurrent && o.Phase == PhaseSeeding
 		return
 	}
@@ -77,11 +80,13 @@ func (h history) seederMember() record.MemberID {
 	return 0
 }
 
-// findSource looks for the source of a restore on this disk, and compares how far it reaches with what the order demands.
+// findSource looks for the source of a restore on this disk, and compares how far it reaches with what the order
+// demands.
 func (h history) findSource(o *Observation, source record.Source, order *record.Order) {
 	if source.Kind == record.SourceSnapshot {
 		// A list that failed proves nothing: whoever reads the snapshot finds out.
-		o.SourceHere = h.SnapshotsErr != nil || slices.ContainsFunc(h.Snapshots, func(s record.Snapshot) bool { return s.Name == source.Snapshot })
+		o.SourceHere = h.SnapshotsErr != nil ||
+			slices.ContainsFunc(h.Snapshots, func(s record.Snapshot) bool { return s.Name == source.Snapshot })
 		return
 	}
 	var term, commit uint64
@@ -104,8 +109,8 @@ func (h history) findSource(o *Observation, source record.Source, order *record.
 	}
 }
 
-// directoryCanBeRestored: the directory opens and is of the epoch that ends, by the log's own word where agent.json is lost, or says that it was
-// rolled back: a person has named it, and knows how far it reaches.
+// directoryCanBeRestored: the directory opens and is of the epoch that ends, by the log's own word where agent.json is
+// lost, or says that it was rolled back: a person has named it, and knows how far it reaches.
 func (h history) directoryCanBeRestored(o *Observation) bool {
 	d := h.Directory
 	switch {
@@ -128,7 +133,8 @@ func (h history) findTenure(o *Observation) {
 	last := mine[len(mine)-1]
 	o.Names.NewestInstance = last.InstanceID
 	o.Names.LaterBoot = h.laterBoot(mine)
-	o.Superseded = o.Superseded || last.InstanceID != h.Me.InstanceID && h.hadIncarnation(mine) && !h.tookLater(last.Number) || o.Names.LaterBoot
+	o.Superseded = o.Superseded || last.InstanceID != h.Me.InstanceID && h.hadIncarnation(mine) &&
+		!h.tookLater(last.Number) || o.Names.LaterBoot
 	o.Names.NextIncarnation = last.Number + 1
 	here := h.isHere(last) && last.Epoch == h.tenureEpoch(o)
 	if here && last.Started == nil && h.Agent.Incarnation < last.Number {
@@ -140,11 +146,12 @@ func (h history) findTenure(o *Observation) {
 		o.Confirmed = last.Started != nil && last.Started.MemberID == h.memberID() && last.Started.Epoch == last.Epoch
 	}
 	h.findWord(o, mine)
-	o.FormerSilent = last.InstanceID == h.Me.InstanceID || h.formed != nil && last.Epoch == h.formed.Number && h.speaks(last, nil) == ""
+	o.FormerSilent = last.InstanceID == h.Me.InstanceID || h.formed != nil && last.Epoch == h.formed.Number &&
+		h.speaks(last, nil) == ""
 }
 
-// isHere: the incarnation was taken by this instance in this boot on this disk, and has not ended. An id of the disk that is not known, or was
-// not known then, is not another one.
+// isHere: the incarnation was taken by this instance in this boot on this disk, and has not ended. An id of the disk
+// that is not known, or was not known then, is not another one.
 func (h history) isHere(i record.Incarnation) bool {
 	return h.takenHere(i) && !h.hasEnded(i) && i.Number > h.Agent.Ended
 }
@@ -158,7 +165,10 @@ func (h history) takenHere(i record.Incarnation) bool {
 // spoken: there is a stopped/ object of the incarnation, whoever wrote it: its name is taken.
 func (h history) spoken(i record.Incarnation) bool {
 	e := h.epoch(i.Epoch)
-	return e != nil && slices.ContainsFunc(e.Stopped, func(s record.Stopped) bool { return s.Place == i.Place && s.Incarnation == i.Number })
+	return e != nil && slices.ContainsFunc(e.Stopped, func(s record.Stopped) bool {
+		return s.Place == i.Place &&
+			s.Incarnation == i.Number
+	})
 }
 
 // hasEnded: the incarnation has ended by its own word, so nothing runs under it again.
@@ -167,16 +177,18 @@ func (h history) hasEnded(i record.Incarnation) bool {
 	return e != nil && e.StoppedBy(i) != nil
 }
 
-// laterBoot: this boot took an incarnation, and another boot of this very instance took a later one: the cloud has started the instance on
-// another host. One instance id has one living boot, the newest. The record's own objects say so, because agent.json may be the other boot's.
+// laterBoot: this boot took an incarnation, and another boot of this very instance took a later one: the cloud has
+// started the instance on another host. One instance id has one living boot, the newest. The record's own objects say
+// so, because agent.json may be the other boot's.
 func (h history) laterBoot(mine []record.Incarnation) bool {
 	own := func(i record.Incarnation) bool { return i.InstanceID == h.Me.InstanceID && i.BootID == h.Me.BootID }
 	first := slices.IndexFunc(mine, own)
-	return first >= 0 && slices.ContainsFunc(mine[first:], func(i record.Incarnation) bool { return i.InstanceID == h.Me.InstanceID && !own(i) })
+	return first >= 0 && slices.ContainsFunc(mine[first:],
+		func(i record.Incarnation) bool { return i.InstanceID == h.Me.InstanceID && !own(i) })
 }
 
-// tenureEpoch is the epoch in which an incarnation is to be taken: the claimed one where the claim is mine, whatever the disk still holds; the
-// disk's; or the formed one for a join.
+// tenureEpoch is the epoch in which an incarnation is to be taken: the claimed one where the claim is mine, whatever
+// the disk still holds; the disk's; or the formed one for a join.
 func (h history) tenureEpoch(o *Observation) uint64 {
 	if o.Record == Rs && o.Mine {
 		return h.newest.Number
@@ -187,8 +199,9 @@ func (h history) tenureEpoch(o *Observation) uint64 {
 	return number(h.formed)
 }
 
-// tookLater: this very instance took an incarnation of this place above the newest that the record has. So the record was rolled back to before that,
-// and what it holds of the place is the past: a replica that was made again would else stop its member for its own predecessor.
+// tookLater: this very instance took an incarnation of this place above the newest that the record has. So the record
+// was rolled back to before that, and what it holds of the place is the past: a replica that was made again would else
+// stop its member for its own predecessor.
 func (h history) tookLater(newest uint64) bool {
 	a := h.Agent
 	return h.AgentErr == nil && a.Incarnation > newest && a.InstanceID == h.Me.InstanceID && a.Replica == h.Me.Place

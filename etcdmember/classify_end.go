@@ -6,11 +6,12 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// stopped/ says one thing: an incarnation has ended, by the word of the instance that took it. Nothing runs under that incarnation again. The
-// replica, and the member whose directory it holds, may go on under a later one: once the order for which it stopped was taken back.
+// stopped/ says one thing: an incarnation has ended, by the word of the instance that took it. Nothing runs under that
+// incarnation again. The replica, and the member whose directory it holds, may go on under a later one: once the order
+// for which it stopped was taken back.
 
-// findEnd finds whether the disk's incarnation has ended, and whether the record shows why. agent.json notes the order for which the replica stopped. A
-// record in which that order is missing, or not accepted, is older than the disk.
+// findEnd finds whether the disk's incarnation has ended, and whether the record shows why. agent.json notes the order
+// for which the replica stopped. A record in which that order is missing, or not accepted, is older than the disk.
 func (h history) findEnd(o *Observation) {
 	a := h.Agent
 	if o.Local == L0 || h.AgentErr != nil {
@@ -20,7 +21,8 @@ func (h history) findEnd(o *Observation) {
 		return i.Number == a.Incarnation && a.Replica == h.Me.Place && h.hasEnded(i)
 	})
 	o.Ended = a.Phase == PhaseStopped || said
-	if a.Phase != PhaseStopped || h.RecordErr != nil || a.Epoch != number(h.formed) || h.formed == nil || h.formed.Closed != nil {
+	if a.Phase != PhaseStopped || h.RecordErr != nil || a.Epoch != number(h.formed) || h.formed == nil ||
+		h.formed.Closed != nil {
 		return
 	}
 	n := slices.IndexFunc(h.Record.Orders, func(x record.Order) bool { return x.Number == a.StoppedFor })
@@ -34,9 +36,9 @@ func (h history) findEnd(o *Observation) {
 	}
 }
 
-// findWord finds what this replica has to say before a restore may take it for silent: that the newest incarnation of its instance has ended, and
-// where the log ends that its disk holds. Each is said under an incarnation of this very boot and disk; of a disk that cannot carry a new
-// one, under the newest that the instance took.
+// findWord finds what this replica has to say before a restore may take it for silent: that the newest incarnation of
+// its instance has ended, and where the log ends that its disk holds. Each is said under an incarnation of this very
+// boot and disk; of a disk that cannot carry a new one, under the newest that the instance took.
 func (h history) findWord(o *Observation, mine []record.Incarnation) {
 	if h.formed == nil {
 		return
@@ -72,8 +74,8 @@ func (h history) findWord(o *Observation, mine []record.Incarnation) {
 	}
 }
 
-// takesIncarnation: agent.json may carry a new incarnation. On a disk that was rolled back the number tells what is missing, and beside a directory
-// of an unknown owner there must be none.
+// takesIncarnation: agent.json may carry a new incarnation. On a disk that was rolled back the number tells what is
+// missing, and beside a directory of an unknown owner there must be none.
 func (h history) takesIncarnation(o *Observation) bool {
 	return h.AgentErr == nil && (o.Local == L0 || o.Local == L1 || o.Local == L5)
 }
@@ -83,6 +85,7 @@ func (h history) logSaid() bool {
 	d := h.Directory
 	return slices.ContainsFunc(h.Record.Replicas[h.Me.Place], func(i record.Incarnation) bool {
 		s := h.formed.StoppedBy(i)
-		return s != nil && i.Epoch == h.formed.Number && s.MemberID == h.memberID() && s.Term == d.LastTerm && s.LastIndex == d.LastIndex
+		return s != nil && i.Epoch == h.formed.Number && s.MemberID == h.memberID() && s.Term == d.LastTerm &&
+			s.LastIndex == d.LastIndex
 	})
 }

@@ -39,8 +39,9 @@ func (h history) localClass(o *Observation) LocalClass {
 	return L1
 }
 
-// halfMade: a seed or a restore did not reach its marker. Once the epoch is formed the marker has said its word: the directory was
-// whole then, and losing the marker must not make a needed member look worthless. A join is judged by agent.json.
+// halfMade: a seed or a restore did not reach its marker. Once the epoch is formed the marker has said its word: the
+// directory was whole then, and losing the marker must not make a needed member look worthless. A join is judged by
+// agent.json.
 func (h history) halfMade() bool {
 	switch h.Agent.Phase {
 	case PhaseAdding, PhaseAdded:
@@ -69,8 +70,10 @@ func (h history) corrupt() string {
 		return "neither its log nor agent.json names the member" // it would look removed in any list
 	}
 	e := h.epoch(a.Epoch)
-	if e != nil && e.Outcome != nil && e.Outcome.Formed != nil && d.ClusterID != 0 && d.ClusterID != e.Outcome.Formed.ClusterID {
-		return fmt.Sprintf("its log is of etcd cluster %s, epoch %d formed %s", d.ClusterID, a.Epoch, e.Outcome.Formed.ClusterID)
+	if e != nil && e.Outcome != nil && e.Outcome.Formed != nil && d.ClusterID != 0 &&
+		d.ClusterID != e.Outcome.Formed.ClusterID {
+		return fmt.Sprintf("its log is of etcd cluster %s, epoch %d formed %s", d.ClusterID, a.Epoch,
+			e.Outcome.Formed.ClusterID)
 	}
 	return ""
 }
@@ -97,8 +100,8 @@ func (h history) rolledBack() string {
 	return h.forgotten()
 }
 
-// diskToBe is the disk that the record expects under this member, and the incarnation that says so; empty: none does. It
-// is that of agent.json's incarnation. Until that is confirmed it is that of the same member's newest confirmed one:
+// diskToBe is the disk that the record expects under this member, and the incarnation that says so; empty: none does.
+// It is that of agent.json's incarnation. Until that is confirmed it is that of the same member's newest confirmed one:
 // where a restore begins from a disk and from a copy of it at once, both make the same member, and only one forms the
 // epoch.
 func (h history) diskToBe() (disk string, incarnation uint64) {
@@ -143,7 +146,8 @@ func (h history) relateDisk(o *Observation) {
 }
 
 // ahead: agent.json knows an epoch or an incarnation that the record does not, or another token for the same epoch. The
-// newest epoch seen counts too, also without a directory: a disk that was archived and is to join again must not seed on a record that was rolled back.
+// newest epoch seen counts too, also without a directory: a disk that was archived and is to join again must not seed
+// on a record that was rolled back.
 func (h history) ahead() bool {
 	a := h.Agent
 	if max(a.Epoch, a.NewestEpoch) > number(h.newest) {

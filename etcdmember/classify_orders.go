@@ -21,7 +21,8 @@ type orders struct {
 
 // ordersOf sorts the record's orders. A withdrawal is an order too and can be withdrawn. An order to restore that was
 // accepted is withdrawn by its verdict alone: without one the epoch may be closed at any moment. One that ends another
-// epoch than the given one (0: none) was written by somebody who had read an older record, and says nothing of this one.
+// epoch than the given one (0: none) was written by somebody who had read an older record, and says nothing of this
+// one.
 func ordersOf(given []record.Order, ends uint64, now time.Time) orders {
 	var out orders
 	withdrawn := map[uint64]bool{}
@@ -58,17 +59,19 @@ func ordersOf(given []record.Order, ends uint64, now time.Time) orders {
 	return out
 }
 
-// bound: the order to restore was accepted, or its verdict is that it is carried out, so a withdrawal alone ends nothing.
+// bound: the order to restore was accepted, or its verdict is that it is carried out, so a withdrawal alone ends
+// nothing.
 func bound(o record.Order) bool {
 	return o.Kind == record.OrderRestore && (o.Accepted != nil || o.Verdict != nil)
 }
 
 func newestFirst(given []record.Order) []record.Order {
-	return slices.SortedFunc(slices.Values(given), func(a, b record.Order) int { return cmp.Compare(b.Number, a.Number) })
+	return slices.SortedFunc(slices.Values(given),
+		func(a, b record.Order) int { return cmp.Compare(b.Number, a.Number) })
 }
 
-// left: the newest order for the place is `leave`. An order for a number of replicas that came later does not call a replica back by
-// name; withdrawing the order does.
+// left: the newest order for the place is `leave`. An order for a number of replicas that came later does not call a
+// replica back by name; withdrawing the order does.
 func (o orders) left(p replica.Place) *record.Order {
 	for i := range o.all {
 		if o.all[i].Kind == record.OrderLeave && o.all[i].Place != nil && *o.all[i].Place == p {
@@ -78,15 +81,16 @@ func (o orders) left(p replica.Place) *record.Order {
 	return nil
 }
 
-// overrides: the operator gave the override of the row for the member, and it is not done: of a member that came back it says nothing any more.
+// overrides: the operator gave the override of the row for the member, and it is not done: of a member that came back
+// it says nothing any more.
 func (o orders) overrides(row int, id record.MemberID) bool {
 	return slices.ContainsFunc(o.all, func(x record.Order) bool {
 		return x.Kind == record.OrderOverride && x.Row == row && x.MemberID == id && x.Done == nil
 	})
 }
 
-// accepted is the newest order that ends the epoch and can be carried out, by the word of the replica that it names; 0: there is none. A newer
-// order does not undo that.
+// accepted is the newest order that ends the epoch and can be carried out, by the word of the replica that it names; 0:
+// there is none. A newer order does not undo that.
 func (o orders) accepted(ends uint64) uint64 {
 	for _, x := range o.all {
 		if x.Restore != nil && x.Restore.Ends == ends && x.Accepted != nil {
@@ -105,10 +109,12 @@ func (o orders) byNumber(n uint64) *record.Order {
 	return nil
 }
 
-// withdrawnRestore: an order to restore that ends the epoch was given and withdrawn. A policy would else give it again at once.
+// withdrawnRestore: an order to restore that ends the epoch was given and withdrawn. A policy would else give it again
+// at once.
 func (o orders) withdrawnRestore(given []record.Order, ends uint64) bool {
 	return slices.ContainsFunc(given, func(x record.Order) bool {
-		return x.Kind == record.OrderRestore && x.Restore != nil && x.Restore.Ends == ends && o.byNumber(x.Number) == nil
+		return x.Kind == record.OrderRestore && x.Restore != nil && x.Restore.Ends == ends &&
+			o.byNumber(x.Number) == nil
 	})
 }
 
@@ -147,7 +153,8 @@ func (h history) findOrders(o *Observation) {
 	}
 }
 
-// betterSource is the order for the replica that stopped with a longer log than the named one, where the order leaves that open.
+// betterSource is the order for the replica that stopped with a longer log than the named one, where the order leaves
+// that open.
 func (h history) betterSource(o *Observation, r *record.Order) *record.RestoreOrder {
 	if !r.Restore.Newest || r.Restore.From.Kind != record.SourceDirectory {
 		return nil
@@ -158,7 +165,8 @@ func (h history) betterSource(o *Observation, r *record.Order) *record.RestoreOr
 		return nil // how far it reaches is not known yet
 	}
 	best := newestLog(append([]survivor{named}, stopped...)) // of two that reach as far, the named one
-	if best.id != named.id {                                 // also where its disk is not known by an id, as after a boot without the Compute API: what it acknowledged counts
+	// also where its disk is not known by an id, as after a boot without the Compute API: what it acknowledged counts
+	if best.id != named.id {
 		better := best.order(h.formed.Number)
 		better.Silent = r.Restore.Silent
 		return better
@@ -166,7 +174,8 @@ func (h history) betterSource(o *Observation, r *record.Order) *record.RestoreOr
 	return nil
 }
 
-// namedSource is how far the source that an order names reaches: what is on this disk, or else the end of the log by its stopped/ object.
+// namedSource is how far the source that an order names reaches: what is on this disk, or else the end of the log by
+// its stopped/ object.
 func (h history) namedSource(o *Observation, id record.MemberID, stopped []survivor) (survivor, bool) {
 	if o.DirectoryIsSource {
 		return survivor{id: id, term: h.Directory.LastTerm, index: h.Directory.LastIndex}, true
@@ -229,9 +238,9 @@ func (h history) isOwn(m Member) bool {
 	return slices.Contains(m.PeerURLs, PeerURL(h.Me.DNSName(h.Cluster)))
 }
 
-// unknownOwner: an entry of this place is of an instance that the record does not know, or is a voter that no incarnation in it names. Where the
-// record was read before the list, whoever has taken the place in between has its member there, which is no former one of ours. An entry that
-// an earlier list had already is older than the record.
+// unknownOwner: an entry of this place is of an instance that the record does not know, or is a voter that no
+// incarnation in it names. Where the record was read before the list, whoever has taken the place in between has its
+// member there, which is no former one of ours. An entry that an earlier list had already is older than the record.
 func (h history) unknownOwner(m Member) (instance string, unknown bool) {
 	if name, listed := h.ListedBefore[m.ID]; listed && name == m.Name {
 		return "", false
@@ -241,15 +250,17 @@ func (h history) unknownOwner(m Member) (instance string, unknown bool) {
 		return "unknown", !m.Learner && !named
 	}
 	_, instance, _ = ParseMemberName(m.Name)
-	known := slices.ContainsFunc(h.Record.Replicas[h.Me.Place], func(i record.Incarnation) bool { return i.InstanceID == instance })
+	known := slices.ContainsFunc(h.Record.Replicas[h.Me.Place],
+		func(i record.Incarnation) bool { return i.InstanceID == instance })
 	return instance, !known
 }
 
-// reusable: agent.json on this disk says that this very entry was added for it, and no directory ever existed. That an entry has no name
-// proves nothing: a learner can have acknowledged before it published one.
+// reusable: agent.json on this disk says that this very entry was added for it, and no directory ever existed. That an
+// entry has no name proves nothing: a learner can have acknowledged before it published one.
 func (h history) reusable(o *Observation, m Member) bool {
 	a := h.Agent
-	return o.Local == L0 && h.AgentErr == nil && a.Phase == PhaseAdded && a.Epoch == number(h.formed) && a.Replica == h.Me.Place &&
+	return o.Local == L0 && h.AgentErr == nil && a.Phase == PhaseAdded && a.Epoch == number(h.formed) &&
+		a.Replica == h.Me.Place &&
 		m.ID == a.MemberID && m.Learner && !m.Started() && !o.Ended
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// findPolicies finds what can be restored from where quorum is gone for good, in an open epoch: the newest snapshot of a
-// single replica, a learner's warm copy, or, by row 22, what the survivors hold; and the order that would do it. The first
-// two are offered only: what they lose is for a person to see first.
+// findPolicies finds what can be restored from where quorum is gone for good, in an open epoch: the newest snapshot of
+// a single replica, a learner's warm copy, or, by row 22, what the survivors hold; and the order that would do it. The
+// first two are offered only: what they lose is for a person to see first.
 func (h history) findPolicies(o *Observation) {
 	if o.Record != Rf || h.orders.restore != nil {
 		return
@@ -39,11 +39,12 @@ func (h history) findSnapshotOffer(o *Observation) {
 		return
 	}
 	o.SnapshotOffered = true
-	o.Names.PolicyText = fmt.Sprintf("the newest verified snapshot is %s of %s", s.Name, s.Time.UTC().Format("2006-01-02 15:04:05Z"))
+	o.Names.PolicyText = fmt.Sprintf("the newest verified snapshot is %s of %s", s.Name,
+		s.Time.UTC().Format("2006-01-02 15:04:05Z"))
 }
 
-// nothingNewer: every disk that a confirmed incarnation of this epoch was on, of this place too, is proven gone, but for the one that is here; and
-// every other instance is silent. A disk that is detached may come back with everything.
+// nothingNewer: every disk that a confirmed incarnation of this epoch was on, of this place too, is proven gone, but
+// for the one that is here; and every other instance is silent. A disk that is detached may come back with everything.
 func (h history) nothingNewer() bool {
 	for _, incarnations := range h.Record.Replicas {
 		for n, i := range incarnations {

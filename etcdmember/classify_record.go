@@ -6,8 +6,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// classifyRecord finds the record's class. Damage is looked for from the newest formed epoch upwards: what is lost below it can
-// decide nothing any more, and a cluster must not be held up by it.
+// classifyRecord finds the record's class. Damage is looked for from the newest formed epoch upwards: what is lost
+// below it can decide nothing any more, and a cluster must not be held up by it.
 func (h history) classifyRecord(o *Observation) {
 	o.Names.NewestEpoch, o.Names.FormedEpoch = number(h.newest), number(h.formed)
 	if h.RecordErr != nil {
@@ -59,7 +59,8 @@ func (h history) damages() []damage {
 			continue
 		}
 		if proof := h.wasFormed(e); proof != "" {
-			d := damage{what: fmt.Sprintf("epoch %d was formed (%s), but epochs/%d/outcome.json does not say so", e.Number, proof, e.Number)}
+			d := damage{what: fmt.Sprintf("epoch %d was formed (%s), but epochs/%d/outcome.json does not say so",
+				e.Number, proof, e.Number)}
 			if e.Outcome == nil {
 				d.outcome = e.Number
 			}
@@ -81,7 +82,8 @@ func (h history) gaps() []damage {
 		case e.Claim == nil:
 			out = append(out, damage{what: fmt.Sprintf("epochs/%d/claim.json is missing", n)})
 		case e.Outcome == nil && n < last:
-			out = append(out, damage{what: fmt.Sprintf("epoch %d was claimed, but epochs/%d/outcome.json is missing", last, n)})
+			out = append(out, damage{what: fmt.Sprintf("epoch %d was claimed, but epochs/%d/outcome.json is missing",
+				last, n)})
 		}
 	}
 	return out
@@ -149,8 +151,8 @@ func (h history) wasFormed(e *record.Epoch) string {
 	return h.startedElsewhere(e)
 }
 
-// startedElsewhere finds a confirmed incarnation of a place other than the seeder's: it joined, so there was a cluster. The seeder
-// confirms its own before the directory is made, which proves nothing.
+// startedElsewhere finds a confirmed incarnation of a place other than the seeder's: it joined, so there was a cluster.
+// The seeder confirms its own before the directory is made, which proves nothing.
 func (h history) startedElsewhere(e *record.Epoch) string {
 	for place, incarnations := range h.Record.Replicas {
 		for _, i := range incarnations {

@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// listingGap is the least time between the two listings that prove that an instance is gone: one that is being made again
-// under the same name can be missing from one of them.
+// listingGap is the least time between the two listings that prove that an instance is gone: one that is being made
+// again under the same name can be missing from one of them.
 const listingGap = 10 * time.Second
 
 // classifyRemote finds what answers. The own member's answer counts while it runs: a lone voter is its own quorum.
@@ -45,7 +45,8 @@ func (h history) classifyRemote(o *Observation) {
 	}
 }
 
-// removedByOwnLog: the own log has the own removal, and that it was committed. etcd would read that and exit, again and again.
+// removedByOwnLog: the own log has the own removal, and that it was committed. etcd would read that and exit, again and
+// again.
 func (h history) removedByOwnLog() bool {
 	d := h.Directory
 	return slices.ContainsFunc(d.Changes, func(c record.ConfigChange) bool {
@@ -60,7 +61,8 @@ func (h history) isQuorum(a Answer) bool {
 
 // listsMe: the listing is an answer, and it is about our own project: it contains this instance.
 func (h history) listsMe(l Listing) bool {
-	return l.Err == nil && slices.ContainsFunc(l.Instances, func(i Instance) bool { return i.InstanceID == h.Me.InstanceID })
+	return l.Err == nil &&
+		slices.ContainsFunc(l.Instances, func(i Instance) bool { return i.InstanceID == h.Me.InstanceID })
 }
 
 // twoLists: there are two listings, far enough apart, that both contain this instance.
@@ -69,8 +71,8 @@ func (h history) twoLists() bool {
 	return h.listsMe(c.First) && h.listsMe(c.Second) && c.Second.Time.Sub(c.First.Time) >= listingGap
 }
 
-// gone is the proof that an instance can never run again: a newer incarnation of its place is another's, or two lists lack
-// it. Terminated, suspended, unreachable, an error or an empty list prove nothing.
+// gone is the proof that an instance can never run again: a newer incarnation of its place is another's, or two lists
+// lack it. Terminated, suspended, unreachable, an error or an empty list prove nothing.
 func (h history) gone(p replica.Place, instanceID string) bool {
 	if instanceID == "" {
 		return false
@@ -86,8 +88,8 @@ func (h history) unlisted(instanceID string) bool {
 	return h.twoLists() && !lists(h.Compute.First, instanceID) && !lists(h.Compute.Second, instanceID)
 }
 
-// succeeded: another instance took an incarnation of the place after this one had taken its newest. An instance that never
-// took one is not known to be older than those that did, unless this very VM stands in its place.
+// succeeded: another instance took an incarnation of the place after this one had taken its newest. An instance that
+// never took one is not known to be older than those that did, unless this very VM stands in its place.
 func (h history) succeeded(p replica.Place, instanceID string) bool {
 	if p == h.Me.Place && instanceID != h.Me.InstanceID {
 		return !h.maySucceedMe(instanceID)
@@ -103,11 +105,14 @@ func (h history) succeeded(p replica.Place, instanceID string) bool {
 	return false
 }
 
-// maySucceedMe: this very VM has stood in its place, and the other instance of it is not known to have stood there before. A VM that is new here is
-// the newest, because the cloud has one instance of a name; one that has been here may be the old one, which still runs.
+// maySucceedMe: this very VM has stood in its place, and the other instance of it is not known to have stood there
+// before. A VM that is new here is the newest, because the cloud has one instance of a name; one that has been here may
+// be the old one, which still runs.
 func (h history) maySucceedMe(instanceID string) bool {
-	first := slices.IndexFunc(h.Record.Replicas[h.Me.Place], func(i record.Incarnation) bool { return i.InstanceID == h.Me.InstanceID })
-	return first >= 0 && !slices.ContainsFunc(h.Record.Replicas[h.Me.Place][:first], func(i record.Incarnation) bool { return i.InstanceID == instanceID })
+	first := slices.IndexFunc(h.Record.Replicas[h.Me.Place],
+		func(i record.Incarnation) bool { return i.InstanceID == h.Me.InstanceID })
+	return first >= 0 && !slices.ContainsFunc(h.Record.Replicas[h.Me.Place][:first],
+		func(i record.Incarnation) bool { return i.InstanceID == instanceID })
 }
 
 // goneWithDisk: and its disk is not there either, by both lists of disks, or its successor is on another.

@@ -15,14 +15,17 @@ import (
 const (
 	// markSilence is how long no mark of a member may have been written before it counts as silent: four that were due.
 	markSilence = 4 * markPeriod
-	// stopSilence is how long ago the API must say that a VM was stopped, where not we have stopped it. It is longer than the time in which GCE
-	// notices that a host is gone (90 to 330 s) and the two minutes that a guest has to shut down.
+	// stopSilence is how long ago the API must say that a VM was stopped, where not we have stopped it. It is longer
+	// than the time in which GCE notices that a host is gone (90 to 330 s) and the two minutes that a guest has to shut
+	// down.
 	stopSilence = 450 * time.Second
 )
 
-// UnprovenStop is an instance that could still serve the epoch that is to end, and what shows, or does not yet exclude, that it does.
+// UnprovenStop is an instance that could still serve the epoch that is to end, and what shows, or does not yet exclude,
+// that it does.
 type UnprovenStop struct {
-	// Place and InstanceID are whom it is about. Of a member that no incarnation in the record names, Place is zero and InstanceID is the member's id.
+	// Place and InstanceID are whom it is about. Of a member that no incarnation in the record names, Place is zero and
+	// InstanceID is the member's id.
 	Place      replica.Place
 	InstanceID string
 	// Witness says what speaks for it, as the end of a sentence, and what is waited for.
@@ -43,8 +46,8 @@ type BeatKey struct {
 	BootID   string
 }
 
-// Beat is the newest mark of a member and a boot: Written is when the store wrote it, by the store's clock; Seen is when this agent first
-// observed it, by its own. The two clocks are never compared.
+// Beat is the newest mark of a member and a boot: Written is when the store wrote it, by the store's clock; Seen is
+// when this agent first observed it, by its own. The two clocks are never compared.
 type Beat struct{ Written, Seen time.Time }
 
 // RunKind is what all lists of a run say of an instance.
@@ -62,9 +65,10 @@ type Run struct {
 	Since time.Time
 }
 
-// unproven names the instances that took an incarnation of the newest formed epoch and could still run: all but this one. An instance is
-// silent by its own word alone, or by witnesses. A newer incarnation of another instance does not prove the former one silent here, as it does for
-// a join, which asks the quorum that the former one would need: a lone voter whose VM is made again runs on until it hears of that.
+// unproven names the instances that took an incarnation of the newest formed epoch and could still run: all but this
+// one. An instance is silent by its own word alone, or by witnesses. A newer incarnation of another instance does not
+// prove the former one silent here, as it does for a join, which asks the quorum that the former one would need: a lone
+// voter whose VM is made again runs on until it hears of that.
 func (h history) unproven() []UnprovenStop {
 	var out []UnprovenStop
 	for p, incarnations := range h.Record.Replicas {
@@ -82,11 +86,12 @@ func (h history) unproven() []UnprovenStop {
 	return out
 }
 
-// speaks is what shows, or does not exclude, that the instance of an incarnation runs; empty: it is silent. later are the incarnations of the
-// place after it.
+// speaks is what shows, or does not exclude, that the instance of an incarnation runs; empty: it is silent. later are
+// the incarnations of the place after it.
 func (h history) speaks(i record.Incarnation, later []record.Incarnation) string {
 	same := func(l record.Incarnation) bool { return l.InstanceID == i.InstanceID && l.Epoch == i.Epoch }
-	if n := slices.IndexFunc(later, same); n >= 0 { // the newest of them speaks for the instance, but not for a boot that does not heed it
+	// the newest of them speaks for the instance, but not for a boot that does not heed it
+	if n := slices.IndexFunc(later, same); n >= 0 {
 		return h.olderBootSpeaks(i, later[n])
 	}
 	if s := h.formed.StoppedBy(i); s != nil {
@@ -98,7 +103,8 @@ func (h history) speaks(i record.Incarnation, later []record.Incarnation) string
 	return h.witness(i)
 }
 
-// spokenForSpeaks: a later boot, whose disk could carry no incarnation of its own, has spoken for an older one, which still writes marks.
+// spokenForSpeaks: a later boot, whose disk could carry no incarnation of its own, has spoken for an older one, which
+// still writes marks.
 func (h history) spokenForSpeaks(i record.Incarnation, s record.Stopped) string {
 	_, awaited := h.olderBeat(i, s.BootID)
 	if awaited == "" || s.BootID == "" {
@@ -117,12 +123,13 @@ func (h history) olderBeat(i record.Incarnation, later string) (b Beat, awaited 
 	return b, left("no further mark", markSilence-h.Now.Sub(b.Seen))
 }
 
-// olderBootSpeaks: the instance was started again, perhaps on another host, and its older boot still wrote marks when the
-// newer one took its incarnation, or shortly before. It stops once it reads of that, but nobody knows when it does.
+// olderBootSpeaks: the instance was started again, perhaps on another host, and its older boot still wrote marks when
+// the newer one took its incarnation, or shortly before. It stops once it reads of that, but nobody knows when it does.
 func (h history) olderBootSpeaks(i, next record.Incarnation) string {
 	b, awaited := h.olderBeat(i, next.BootID)
 	switch {
-	case awaited == "" || next.Written.IsZero() || next.Written.Sub(b.Written) >= markSilence: // it had fallen silent by then
+	case awaited == "" || next.Written.IsZero() || next.Written.Sub(b.Written) >= markSilence:
+		// it had fallen silent by then
 		return ""
 	case b.Written.After(next.Written):
 		return "an older boot of it has written a mark since the newer one began; " + awaited
@@ -130,16 +137,16 @@ func (h history) olderBootSpeaks(i, next record.Incarnation) string {
 	return "an older boot of it wrote a mark shortly before the newer one began; " + awaited
 }
 
-// saidSilent: a person has said of the instance, in the very order that is to be carried out, that it runs nothing any more. The word of an earlier
-// order is about an earlier day.
+// saidSilent: a person has said of the instance, in the very order that is to be carried out, that it runs nothing any
+// more. The word of an earlier order is about an earlier day.
 func (h history) saidSilent(instanceID string) bool {
 	r := h.orders.restore
 	return r != nil && slices.Contains(r.Restore.Silent, instanceID)
 }
 
-// witness asks the three that can know: the lists of the Compute API; the bucket, where a living member's mark is written anew each markPeriod; and
-// the disk, without which nothing can be acknowledged. What the API says of a VM is no proof by itself: nothing is promised of a host
-// that it cannot reach.
+// witness asks the three that can know: the lists of the Compute API; the bucket, where a living member's mark is
+// written anew each markPeriod; and the disk, without which nothing can be acknowledged. What the API says of a VM is
+// no proof by itself: nothing is promised of a host that it cannot reach.
 func (h history) witness(i record.Incarnation) string {
 	run, ok := h.Compute.Runs[i.InstanceID]
 	switch {
@@ -147,7 +154,8 @@ func (h history) witness(i record.Incarnation) string {
 		return "it has not said that it has stopped, and there are not yet two lists of VMs in which this replica's is"
 	case !ok || h.Compute.Second.Time.Sub(run.Since) < listingGap:
 		return fmt.Sprintf("it has not said that it has stopped, and the last two lists of VMs call it %s and %s",
-			cmp.Or(status(h.Compute.First, i.InstanceID), "absent"), cmp.Or(status(h.Compute.Second, i.InstanceID), "absent"))
+			cmp.Or(status(h.Compute.First, i.InstanceID), "absent"), cmp.Or(status(h.Compute.Second, i.InstanceID),
+				"absent"))
 	case run.Kind == RunAbsent:
 		return cmp.Or(h.diskSpeaks(i), h.markSpeaks(i, run.Since))
 	case h.weStopped(i):
@@ -178,7 +186,8 @@ func holdsName(l Listing, i record.Incarnation) bool {
 	})
 }
 
-// stopSpeaks: the VM is said to be stopped, and not for so long that a host which only lost its way to the API has been noticed.
+// stopSpeaks: the VM is said to be stopped, and not for so long that a host which only lost its way to the API has been
+// noticed.
 func (h history) stopSpeaks(i record.Incarnation) string {
 	l := h.Compute.Second
 	n := slices.IndexFunc(l.Instances, func(x Instance) bool { return x.InstanceID == i.InstanceID })
@@ -186,7 +195,8 @@ func (h history) stopSpeaks(i record.Incarnation) string {
 		return "its VM is said to be stopped, and the API does not say since when"
 	}
 	if since := l.ServerTime.Sub(l.Instances[n].LastStop); since < stopSilence {
-		return "its VM is said to be stopped, by another than `quorate restore --stop-vms`; " + left("time", stopSilence-since)
+		return "its VM is said to be stopped, by another than `quorate restore --stop-vms`; " +
+			left("time", stopSilence-since)
 	}
 	return ""
 }
@@ -200,8 +210,8 @@ func (h history) weStopped(i record.Incarnation) bool {
 	})
 }
 
-// markSpeaks: the member's mark was written less than markSilence ago, or the lists are younger than that. An incarnation that was never confirmed
-// writes none.
+// markSpeaks: the member's mark was written less than markSilence ago, or the lists are younger than that. An
+// incarnation that was never confirmed writes none.
 func (h history) markSpeaks(i record.Incarnation, since time.Time) string {
 	if i.Started == nil {
 		return ""
@@ -212,7 +222,8 @@ func (h history) markSpeaks(i record.Incarnation, since time.Time) string {
 		}
 	}
 	if wait := markSilence - h.Now.Sub(since); wait > 0 {
-		return "its VM is gone or stopped by the lists of VMs; " + left("no further mark of its member in the bucket", wait)
+		return "its VM is gone or stopped by the lists of VMs; " + left("no further mark of its member in the bucket",
+			wait)
 	}
 	return ""
 }
@@ -227,7 +238,8 @@ func (h history) beatsOf(i record.Incarnation) (out []Beat) {
 	return out
 }
 
-// strangeMarks are members of the epoch that write marks and that no incarnation names: a record that was rolled back has lost theirs.
+// strangeMarks are members of the epoch that write marks and that no incarnation names: a record that was rolled back
+// has lost theirs.
 func (h history) strangeMarks() (out []UnprovenStop) {
 	for _, id := range slices.Sorted(maps.Keys(h.Record.Marks)) {
 		m := h.Record.Marks[id]
@@ -235,7 +247,8 @@ func (h history) strangeMarks() (out []UnprovenStop) {
 			continue
 		}
 		if wait := markSilence - h.Now.Sub(h.Beats[BeatKey{id, m.BootID}].Seen); wait > 0 {
-			out = append(out, UnprovenStop{InstanceID: id.String(), Witness: "it has left a mark, and no incarnation in the record is its; " + left("no further mark", wait)})
+			out = append(out, UnprovenStop{InstanceID: id.String(), Witness: "it has left a mark, and no incarnation " +
+				"in the record is its; " + left("no further mark", wait)})
 		}
 	}
 	return out

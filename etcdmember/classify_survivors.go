@@ -20,8 +20,8 @@ type survivor struct {
 	changes     []record.ConfigChange
 }
 
-// findSurvivors is row 22's condition: quorum is gone for good, but each quorum that can ever have acknowledged a write has a member
-// among the survivors, so the newest log among them holds every acknowledged write.
+// findSurvivors is row 22's condition: quorum is gone for good, but each quorum that can ever have acknowledged a write
+// has a member among the survivors, so the newest log among them holds every acknowledged write.
 func (h history) findSurvivors(o *Observation) {
 	s := h.survivors()
 	now := s[0].certain()
@@ -53,7 +53,8 @@ func (h history) findSurvivors(o *Observation) {
 		o.Survivors22 = PolicyActs
 	}
 	best := newestLog(s)
-	o.Names.PolicyText = fmt.Sprintf("the survivors hold every acknowledged write; the newest log is that of %s, at term %d, index %d", best.place, best.term, best.index)
+	o.Names.PolicyText = fmt.Sprintf("the survivors hold every acknowledged write; the newest log is that of %s, at "+
+		"term %d, index %d", best.place, best.term, best.index)
 	o.Names.PolicyOrder = best.order(h.formed.Number)
 }
 
@@ -66,7 +67,8 @@ func (s survivor) order(ends uint64) *record.RestoreOrder {
 // me is this replica as a survivor.
 func (h history) me() survivor {
 	d := h.Directory
-	return survivor{place: h.Me.Place, id: h.memberID(), disk: h.DiskID, term: d.LastTerm, index: d.LastIndex, commit: d.Commit,
+	return survivor{place: h.Me.Place, id: h.memberID(), disk: h.DiskID, term: d.LastTerm, index: d.LastIndex,
+		commit: d.Commit,
 		voters: d.Voters, changes: d.Changes}
 }
 
@@ -81,7 +83,8 @@ func (h history) survivors() []survivor {
 	return out
 }
 
-// stoppedSurvivors are the members whose newest incarnation has ended by its own word, with the end of its log, and whose disk has not gone since.
+// stoppedSurvivors are the members whose newest incarnation has ended by its own word, with the end of its log, and
+// whose disk has not gone since.
 func (h history) stoppedSurvivors() (out []survivor) {
 	for _, s := range h.formed.Stopped {
 		if s.LastIndex == 0 || s.MemberID == 0 || h.voterGone(s.MemberID) {
@@ -91,7 +94,8 @@ func (h history) stoppedSurvivors() (out []survivor) {
 		if !ok || i.Place != s.Place || i.Number != s.Incarnation || h.formed.StoppedBy(i) == nil {
 			continue
 		}
-		out = append(out, survivor{place: s.Place, id: s.MemberID, disk: i.DiskID, term: s.Term, index: s.LastIndex, commit: s.CommitIndex,
+		out = append(out, survivor{place: s.Place, id: s.MemberID, disk: i.DiskID, term: s.Term, index: s.LastIndex,
+			commit: s.CommitIndex,
 			voters: s.Voters, changes: s.Changes})
 	}
 	return out
@@ -103,7 +107,8 @@ func (h history) memberEnded(id record.MemberID) bool {
 	return ok && h.formed.StoppedBy(i) != nil
 }
 
-// notEnough says which possible configuration has a quorum without a survivor in it, or a voter that may still come back.
+// notEnough says which possible configuration has a quorum without a survivor in it, or a voter that may still come
+// back.
 func (h history) notEnough(s []survivor) string {
 	for _, one := range s {
 		for _, voters := range one.possible() {
@@ -117,7 +122,8 @@ func (h history) notEnough(s []survivor) string {
 				}
 			}
 			if need := len(voters) - quorum(len(voters)) + 1; held < need {
-				return fmt.Sprintf("of %d possible voters %d survive, and %d are needed to hold every acknowledged write", len(voters), held, need)
+				return fmt.Sprintf("of %d possible voters %d survive, and %d are needed to hold every "+
+					"acknowledged write", len(voters), held, need)
 			}
 		}
 	}
@@ -130,15 +136,17 @@ func (h history) vmGone(id record.MemberID) bool {
 	return ok && h.gone(i.Place, i.InstanceID)
 }
 
-// certain is the configuration that raft will use: the one before the log with the changes that are known to be committed.
+// certain is the configuration that raft will use: the one before the log with the changes that are known to be
+// committed.
 func (s survivor) certain() []record.MemberID {
 	configurations, at := s.configurations()
 	return configurations[at]
 }
 
-// possible are the configurations by which an entry that this log may lack can have been acknowledged: the certain one, each that the
-// changes behind it would make, and the one before its last change, because etcd uses a configuration from when it is applied: what comes right after
-// a change in the log can be committed together with it, by a quorum of the configuration before.
+// possible are the configurations by which an entry that this log may lack can have been acknowledged: the certain one,
+// each that the changes behind it would make, and the one before its last change, because etcd uses a configuration
+// from when it is applied: what comes right after a change in the log can be committed together with it, by a quorum of
+// the configuration before.
 func (s survivor) possible() [][]record.MemberID {
 	configurations, at := s.configurations()
 	return configurations[max(at-1, 0):]
@@ -170,8 +178,8 @@ func applyChange(voters []record.MemberID, c record.ConfigChange) []record.Membe
 	return voters
 }
 
-// newestLog is the survivor that raft would elect: by its last entry. The term that a member has seen says nothing: one that nobody votes for
-// raises it with each try.
+// newestLog is the survivor that raft would elect: by its last entry. The term that a member has seen says nothing: one
+// that nobody votes for raises it with each try.
 func newestLog(s []survivor) survivor {
 	return slices.MaxFunc(s, func(a, b survivor) int {
 		if a.term != b.term {

@@ -24,7 +24,8 @@ func TestRecordClasses(t *testing.T) {
 		{"claimed", from(blank, theirClaim), Rs},
 		{"formed", three, Rf},
 		{"closed", from(three, isClosed), Rc},
-		{"closed, and the restore's epoch abandoned: never R0 again", from(three, isClosed, claimRestore, func(f *Facts) { f.abandon() }), Rc},
+		{"closed, and the restore's epoch abandoned: never R0 again", from(three, isClosed, claimRestore,
+			func(f *Facts) { f.abandon() }), Rc},
 		{"closed, and the next claimed", from(three, isClosed, claimRestore), Rs},
 		{"the next formed", from(three, isClosed, nextFormed), Rf},
 	}
@@ -43,21 +44,29 @@ func TestEachProofOfDamage(t *testing.T) {
 		f    func() Facts
 		says string
 	}{
-		{"phase started on my disk", from(unformed, func(f *Facts) { f.disk(1, "t1", 1, 0xa1, PhaseStarted) }), "agent.json"},
+		{"phase started on my disk", from(unformed, func(f *Facts) { f.disk(1, "t1", 1, 0xa1, PhaseStarted) }),
+			"agent.json"},
 		{"a mark", from(unformed, func(f *Facts) { f.Record.Marks[0xb1] = record.Mark{Epoch: 1} }), "mark"},
 		{"a snapshot", from(unformed, func(f *Facts) { f.Record.Snapshots = []uint64{1} }), "snapshot"},
 		{"stopped/", from(unformed, func(f *Facts) { f.stopped(pb, 1, 0xb1, 9) }), "stopped/"},
 		{"closed.json", from(unformed, isClosed), "closed"},
-		{"a claim that was rebuilt", from(blank, func(f *Facts) { f.claim(1, "t1", pa, "unknown", record.Source{Kind: record.SourceRebuilt}) }), "rebuilt"},
-		{"a started.json of another place than the seeder's", from(unformed, func(f *Facts) { f.incarnation(pc, 1, "103", "d3", 1, 0xc3) }), "started.json"},
-		{"abandoned, although a mark proves that it was formed", from(unformed, func(f *Facts) { f.abandon(); f.Record.Marks[0xb1] = record.Mark{Epoch: 1} }), "mark"},
-		{"an incarnation names an epoch that epochs/ lacks", from(blank, func(f *Facts) { f.incarnation(pb, 1, "102", "d2", 1, 0) }), "replicas/"},
+		{"a claim that was rebuilt",
+			from(blank, func(f *Facts) { f.claim(1, "t1", pa, "unknown", record.Source{Kind: record.SourceRebuilt}) }),
+			"rebuilt"},
+		{"a started.json of another place than the seeder's",
+			from(unformed, func(f *Facts) { f.incarnation(pc, 1, "103", "d3", 1, 0xc3) }), "started.json"},
+		{"abandoned, although a mark proves that it was formed",
+			from(unformed, func(f *Facts) { f.abandon(); f.Record.Marks[0xb1] = record.Mark{Epoch: 1} }), "mark"},
+		{"an incarnation names an epoch that epochs/ lacks",
+			from(blank, func(f *Facts) { f.incarnation(pb, 1, "102", "d2", 1, 0) }), "replicas/"},
 		{"a mark names one", from(blank, func(f *Facts) { f.Record.Marks[0xb1] = record.Mark{Epoch: 1} }), "marks/"},
 		{"a snapshot names one", from(blank, func(f *Facts) { f.Record.Snapshots = []uint64{1} }), "snapshots/"},
 		{"an order names one", from(blank, orderMe), "orders/"},
 		{"a claim is missing", from(three, func(f *Facts) { f.Record.Epochs[0].Claim = nil }), "claim.json"},
-		{"an epoch is missing below the newest", from(blank, func(f *Facts) { f.claim(2, "t2", pb, "102", record.Source{}) }), "epochs/1"},
-		{"the outcome below a newer claim is missing", from(unformed, func(f *Facts) { f.claim(2, "t2", pb, "102", record.Source{}) }), "outcome.json"},
+		{"an epoch is missing below the newest",
+			from(blank, func(f *Facts) { f.claim(2, "t2", pb, "102", record.Source{}) }), "epochs/1"},
+		{"the outcome below a newer claim is missing",
+			from(unformed, func(f *Facts) { f.claim(2, "t2", pb, "102", record.Source{}) }), "outcome.json"},
 	}
 	for _, c := range cases {
 		o := Classify(c.f())
@@ -69,10 +78,13 @@ func TestEachProofOfDamage(t *testing.T) {
 
 func TestWhatIsNoDamage(t *testing.T) {
 	cases := map[string]func() Facts{
-		"the seeder's own started.json: it comes before the directory": from(blank, theirClaim, func(f *Facts) { f.incarnation(pb, 1, "102", "d2", 1, 0xb1) }),
-		"a phase seeding":                       from(blank, emptyClaim, seeding),
-		"what is lost below the newest formed":  from(three, isClosed, nextFormed, func(f *Facts) { f.Record.Epochs = f.Record.Epochs[1:] }),
-		"an old outcome lost, a newer one held": from(three, isClosed, nextFormed, func(f *Facts) { f.Record.Epochs[0].Outcome = nil }),
+		"the seeder's own started.json: it comes before the directory": from(blank, theirClaim,
+			func(f *Facts) { f.incarnation(pb, 1, "102", "d2", 1, 0xb1) }),
+		"a phase seeding": from(blank, emptyClaim, seeding),
+		"what is lost below the newest formed": from(three, isClosed, nextFormed,
+			func(f *Facts) { f.Record.Epochs = f.Record.Epochs[1:] }),
+		"an old outcome lost, a newer one held": from(three, isClosed, nextFormed,
+			func(f *Facts) { f.Record.Epochs[0].Outcome = nil }),
 	}
 	for name, f := range cases {
 		if o := Classify(f()); o.Record == RLost {
@@ -91,34 +103,47 @@ func TestLocalClasses(t *testing.T) {
 		{"valid", three, L1},
 		{"another replica's", from(three, foreign), LF},
 		{"another replica's and corrupt", from(three, foreign, corrupted), LF},
-		{"seeding without the marker", from(blank, emptyClaim, seeding, func(f *Facts) { f.Directory.Marker = false }), L5},
-		{"seeding without the marker and corrupt", from(blank, emptyClaim, seeding, corrupted, func(f *Facts) { f.Directory.Marker = false }), L5},
+		{"seeding without the marker", from(blank, emptyClaim, seeding, func(f *Facts) { f.Directory.Marker = false }),
+			L5},
+		{"seeding without the marker and corrupt", from(blank, emptyClaim, seeding, corrupted,
+			func(f *Facts) { f.Directory.Marker = false }), L5},
 		{"seeding with the marker", from(blank, emptyClaim, seeding), L1},
-		{"seeding, the marker lost after the epoch was formed", from(three, func(f *Facts) { f.Agent.Phase = PhaseSeeding; f.Directory.Marker = false }), L1},
+		{"seeding, the marker lost after the epoch was formed",
+			from(three, func(f *Facts) { f.Agent.Phase = PhaseSeeding; f.Directory.Marker = false }), L1},
 		{"a join that had not started", from(three, func(f *Facts) { f.Agent.Phase = PhaseAdded }), L5},
 		{"being archived", from(three, func(f *Facts) { f.Agent.Phase = PhaseArchiving }), L5},
-		{"being archived, another replica's", from(three, foreign, func(f *Facts) { f.Agent.Phase = PhaseArchiving }), L5},
+		{"being archived, another replica's", from(three, foreign, func(f *Facts) { f.Agent.Phase = PhaseArchiving }),
+			L5},
 		{"corrupt", from(three, corrupted), L2},
 		{"agent.json cannot be read", from(three, func(f *Facts) { f.AgentErr = errors.New("invalid character") }), L2},
 		{"no agent.json: nobody knows whose it is", from(three, func(f *Facts) { f.Agent = AgentFile{} }), L2},
 		{"the log is of another member", from(three, func(f *Facts) { f.Directory.MemberID = 0xff }), L2},
 		{"the log is of another cluster", from(three, func(f *Facts) { f.Directory.ClusterID = 0xff }), L2},
 		{"nothing names the member", from(three, func(f *Facts) { f.Directory.MemberID, f.Agent.MemberID = 0, 0 }), L2},
-		{"rolled back: a higher incarnation is confirmed", from(three, func(f *Facts) { f.incarnation(pa, 2, "101", "d1", 1, 0xa1) }), L3},
-		{"not rolled back: a higher one is pending", from(three, func(f *Facts) { f.incarnation(pa, 2, "101", "d1", 1, 0) }), L1},
+		{"rolled back: a higher incarnation is confirmed",
+			from(three, func(f *Facts) { f.incarnation(pa, 2, "101", "d1", 1, 0xa1) }), L3},
+		{"not rolled back: a higher one is pending",
+			from(three, func(f *Facts) { f.incarnation(pa, 2, "101", "d1", 1, 0) }), L1},
 		{"rolled back: the disk is another than recorded", from(three, func(f *Facts) { f.DiskID = "d7" }), L3},
 		{"not known: no disk id", from(three, func(f *Facts) { f.DiskID = "" }), L1},
-		{"rolled back: the log ends below the mark's index", from(three, func(f *Facts) { f.Record.Marks[0xa1] = record.Mark{Epoch: 1, Term: 3, Applied: 101} }), L3},
-		{"rolled back: the log ends below the mark's term", from(three, func(f *Facts) { f.Record.Marks[0xa1] = record.Mark{Epoch: 1, Term: 4, Applied: 1} }), L3},
-		{"not rolled back: at the mark", from(three, func(f *Facts) { f.Record.Marks[0xa1] = record.Mark{Epoch: 1, Term: 3, Applied: 100} }), L1},
+		{"rolled back: the log ends below the mark's index",
+			from(three, func(f *Facts) { f.Record.Marks[0xa1] = record.Mark{Epoch: 1, Term: 3, Applied: 101} }), L3},
+		{"rolled back: the log ends below the mark's term",
+			from(three, func(f *Facts) { f.Record.Marks[0xa1] = record.Mark{Epoch: 1, Term: 4, Applied: 1} }), L3},
+		{"not rolled back: at the mark",
+			from(three, func(f *Facts) { f.Record.Marks[0xa1] = record.Mark{Epoch: 1, Term: 3, Applied: 100} }), L1},
 		{"rolled back: the leader has its word for more", from(three, withQuorum, acknowledged(101)), L3},
 		{"not rolled back: the leader has its word for just that", from(three, withQuorum, acknowledged(100)), L1},
-		{"not rolled back: nobody answers through a quorum", from(three, withQuorum, acknowledged(101), func(f *Facts) { f.Answers[0].Reach = ReachAnswers }), L1},
-		{"rolled back: the leader has its word, and another answered through the quorum", from(three, withQuorum, acknowledged(101), func(f *Facts) {
-			f.Answers[0].Reach = ReachAnswers
-			f.Answers = append(f.Answers, Answer{Place: pc, InstanceID: "103", Reach: ReachLinearizable, ClusterID: 0xc1})
-		}), L3},
-		{"not rolled back: whoever says so is of another cluster", from(three, withQuorum, acknowledged(101), func(f *Facts) { f.Answers[0].ClusterID = 0xc9 }), L1},
+		{"not rolled back: nobody answers through a quorum", from(three, withQuorum, acknowledged(101),
+			func(f *Facts) { f.Answers[0].Reach = ReachAnswers }), L1},
+		{"rolled back: the leader has its word, and another answered through the quorum",
+			from(three, withQuorum, acknowledged(101), func(f *Facts) {
+				f.Answers[0].Reach = ReachAnswers
+				f.Answers = append(f.Answers, Answer{Place: pc, InstanceID: "103", Reach: ReachLinearizable,
+					ClusterID: 0xc1})
+			}), L3},
+		{"not rolled back: whoever says so is of another cluster", from(three, withQuorum, acknowledged(101),
+			func(f *Facts) { f.Answers[0].ClusterID = 0xc9 }), L1},
 		{"corrupt comes before rolled back", from(three, corrupted, func(f *Facts) { f.DiskID = "d7" }), L2},
 	}
 	for _, c := range cases {
@@ -138,13 +163,16 @@ func TestRemoteClasses(t *testing.T) {
 		want RemoteClass
 	}{
 		{"a linearizable list of our cluster", from(three, withQuorum), Quorum},
-		{"a linearizable list of another cluster", from(three, withQuorum, func(f *Facts) { f.Answers[0].ClusterID = 0xff }), Answers},
+		{"a linearizable list of another cluster",
+			from(three, withQuorum, func(f *Facts) { f.Answers[0].ClusterID = 0xff }), Answers},
 		{"no linearizable list", from(three, func(f *Facts) { f.answers(ReachAnswers) }), Answers},
 		{"a TCP accept", from(three, func(f *Facts) { f.answers(ReachTCP) }), Answers},
 		{"silence", from(three, func(f *Facts) { f.answers(ReachNothing) }), Nobody},
 		{"my own answer while I do not run is not mine to count", from(three, self), Nobody},
-		{"a lone voter that runs is its own quorum", from(three, self, func(f *Facts) { f.Directory.Running = true }), Quorum},
-		{"nothing formed, silence, but no list of whom to ask", from(blank, func(f *Facts) { f.Compute.Second.Err = errors.New("503") }), Answers},
+		{"a lone voter that runs is its own quorum", from(three, self, func(f *Facts) { f.Directory.Running = true }),
+			Quorum},
+		{"nothing formed, silence, but no list of whom to ask",
+			from(blank, func(f *Facts) { f.Compute.Second.Err = errors.New("503") }), Answers},
 	}
 	for _, c := range cases {
 		if o := Classify(c.f()); o.Remote != c.want {
@@ -164,15 +192,24 @@ func TestProvenGone(t *testing.T) {
 	}{
 		{"two lists 10 s apart lack it and contain me", from(three, without), pb, "102", true},
 		{"they contain it", three, pb, "102", false},
-		{"TERMINATED is not gone", from(three, func(f *Facts) { f.Compute.First.Instances[1].Status = "TERMINATED" }), pb, "102", false},
-		{"one list is an error", from(three, without, func(f *Facts) { f.Compute.First.Err = errors.New("503") }), pb, "102", false},
+		{"TERMINATED is not gone", from(three, func(f *Facts) { f.Compute.First.Instances[1].Status = "TERMINATED" }),
+			pb, "102", false},
+		{"one list is an error", from(three, without, func(f *Facts) { f.Compute.First.Err = errors.New("503") }), pb,
+			"102", false},
 		{"the lists are empty", from(three, func(f *Facts) { f.lists() }), pb, "102", false},
 		{"the lists lack me", from(three, func(f *Facts) { f.lists("103") }), pb, "102", false},
-		{"the lists are 9 s apart", from(three, without, func(f *Facts) { f.Compute.First.Time = f.Compute.Second.Time.Add(-9 * time.Second) }), pb, "102", false},
-		{"only one of them lacks it", from(three, without, func(f *Facts) { f.Compute.First.Instances = instances("101", "102") }), pb, "102", false},
-		{"a newer incarnation of its place is another's", from(three, func(f *Facts) { f.incarnation(pb, 2, "202", "d2", 1, 0) }), pb, "102", true},
-		{"a newer incarnation after a reboot is its own", from(three, func(f *Facts) { f.incarnation(pb, 2, "102", "d2", 1, 0) }), pb, "102", false},
-		{"an instance that never had an incarnation is not older than those that did", from(three, func(f *Facts) { f.Compute = Compute{} }), pb, "902", false},
+		{"the lists are 9 s apart", from(three, without,
+			func(f *Facts) { f.Compute.First.Time = f.Compute.Second.Time.Add(-9 * time.Second) }), pb, "102", false},
+		{"only one of them lacks it", from(three, without, func(f *Facts) {
+			f.Compute.First.Instances = instances("101",
+				"102")
+		}), pb, "102", false},
+		{"a newer incarnation of its place is another's",
+			from(three, func(f *Facts) { f.incarnation(pb, 2, "202", "d2", 1, 0) }), pb, "102", true},
+		{"a newer incarnation after a reboot is its own",
+			from(three, func(f *Facts) { f.incarnation(pb, 2, "102", "d2", 1, 0) }), pb, "102", false},
+		{"an instance that never had an incarnation is not older than those that did",
+			from(three, func(f *Facts) { f.Compute = Compute{} }), pb, "902", false},
 		{"I stand in its place", three, pa, "99", true},
 		{"an unknown instance", three, pb, "", false},
 	}
@@ -194,7 +231,8 @@ func TestProvenGoneWithItsDisk(t *testing.T) {
 	}{
 		{"neither VM nor disk is listed", from(three, bGone), true},
 		{"the disk is listed", from(three, func(f *Facts) { f.lists("101") }), false},
-		{"the disks could not be listed", from(three, bGone, func(f *Facts) { f.Compute.Second.DisksErr = errors.New("503") }), false},
+		{"the disks could not be listed",
+			from(three, bGone, func(f *Facts) { f.Compute.Second.DisksErr = errors.New("503") }), false},
 		{"its successor is on another disk", from(three, newer("d9")), true},
 		{"its successor is on the same disk", from(three, newer("d2")), false},
 		{"its successor's disk is not known", from(three, newer("")), false},
@@ -219,10 +257,14 @@ func TestMyClaim(t *testing.T) {
 		{"it names my instance", from(blank, emptyClaim), true},
 		{"my place, and the disk with its token", from(blank, emptyClaim, seeding, recreated("d1")), true},
 		{"my place, another disk", from(blank, emptyClaim, recreated("d9")), false},
-		{"my place, its token on the disk, no directory yet", from(blank, emptyClaim, seeding, recreated("d1"), noDirectory), true},
-		{"my place, its token on a copy of the disk, no directory yet", from(blank, emptyClaim, seeding, recreated("d9"), noDirectory), false},
-		{"my place, and the disk that it names as its source", from(three, isClosed, emptyClaim2, source, recreated("d1")), true},
-		{"the same, but I was here before the one that claimed: it is my successor", from(three, isClosed, func(f *Facts) { f.claim(2, "t2", pa, "109", record.Source{}) }, source), false},
+		{"my place, its token on the disk, no directory yet", from(blank, emptyClaim, seeding, recreated("d1"),
+			noDirectory), true},
+		{"my place, its token on a copy of the disk, no directory yet", from(blank, emptyClaim, seeding,
+			recreated("d9"), noDirectory), false},
+		{"my place, and the disk that it names as its source", from(three, isClosed, emptyClaim2, source,
+			recreated("d1")), true},
+		{"the same, but I was here before the one that claimed: it is my successor",
+			from(three, isClosed, func(f *Facts) { f.claim(2, "t2", pa, "109", record.Source{}) }, source), false},
 		{"my place, another disk than its source", from(three, isClosed, emptyClaim2, source, recreated("d9")), false},
 		{"another place's", from(blank, theirClaim), false},
 		{"another place's, and I hold a disk with its token", from(blank, theirClaim, seeding), false},
@@ -253,7 +295,8 @@ func TestOrders(t *testing.T) {
 	if o.replicas != 3 {
 		t.Errorf("replicas %d: the withdrawal of order 2 was itself withdrawn", o.replicas)
 	}
-	if !o.paused || o.left(pb) == nil || o.left(pa) != nil || o.restore != nil || !o.overrides(42, 0xb1) || o.overrides(42, 0xc1) {
+	if !o.paused || o.left(pb) == nil || o.left(pa) != nil || o.restore != nil || !o.overrides(42, 0xb1) ||
+		o.overrides(42, 0xc1) {
 		t.Errorf("%+v", o)
 	}
 	if ordersOf(append(given, record.Order{Number: 10, Kind: record.OrderResume}), 1, t0).paused {

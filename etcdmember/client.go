@@ -17,17 +17,20 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// dial connects to one member and no other: clientv3 waits for a connection to be ready before it sends, so that one dead
-// endpoint among several blocks a call for minutes. The member is named by its DNS name, which its certificate must hold, and
-// reached at the address: gRPC takes the expected name from the endpoint, whatever the TLS configuration says. Every call
-// on the result needs a deadline.
+// dial connects to one member and no other: clientv3 waits for a connection to be ready before it sends, so that one
+// dead endpoint among several blocks a call for minutes. The member is named by its DNS name, which its certificate
+// must hold, and reached at the address: gRPC takes the expected name from the endpoint, whatever the TLS configuration
+// says. Every call on the result needs a deadline.
 func dial(dnsName string, address netip.Addr, tlsConfig *tls.Config) (*clientv3.Client, error) {
 	target := netip.AddrPortFrom(address, ClientPort).String()
 	var d net.Dialer
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{ClientURL(dnsName)}, TLS: tlsConfig, DialTimeout: time.Second, Logger: zap.NewNop(),
 		DialOptions: []grpc.DialOption{
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return d.DialContext(ctx, "tcp", target) }),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+				return d.DialContext(ctx,
+					"tcp", target)
+			}),
 			// A connection that fails is tried again soon: boot is a sequence of peers that come up.
 			grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second, Backoff: backoff.Config{
 				BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}}),
@@ -39,8 +42,8 @@ func dial(dnsName string, address netip.Addr, tlsConfig *tls.Config) (*clientv3.
 	return c, nil
 }
 
-// members reads the member list through quorum: the answer is the cluster's, not the endpoint's. A member that knows of no
-// leader says so at once.
+// members reads the member list through quorum: the answer is the cluster's, not the endpoint's. A member that knows of
+// no leader says so at once.
 func members(ctx context.Context, c *clientv3.Client) (clusterID record.MemberID, list []Member, err error) {
 	resp, err := c.MemberList(clientv3.WithRequireLeader(ctx))
 	if err != nil {
@@ -52,7 +55,8 @@ func members(ctx context.Context, c *clientv3.Client) (clusterID record.MemberID
 func entries(ms []*etcdserverpb.Member) []Member {
 	out := make([]Member, len(ms))
 	for i, m := range ms {
-		out[i] = Member{ID: record.MemberID(m.GetID()), Name: m.GetName(), PeerURLs: m.GetPeerURLs(), Learner: m.GetIsLearner()}
+		out[i] = Member{ID: record.MemberID(m.GetID()), Name: m.GetName(), PeerURLs: m.GetPeerURLs(),
+			Learner: m.GetIsLearner()}
 	}
 	return out
 }

@@ -17,8 +17,8 @@ const (
 	listTimeout = 5 * time.Second
 )
 
-// listCompute lists what exists, at most once a listPeriod. A list that failed is asked for again at once: while nothing is formed it
-// says whom to ask, and nobody seeds without.
+// listCompute lists what exists, at most once a listPeriod. A list that failed is asked for again at once: while
+// nothing is formed it says whom to ask, and nobody seeds without.
 func (m *Membership) listCompute(ctx context.Context, v record.View) {
 	if m.compute.Second.Err == nil && time.Since(m.compute.Second.Time) < listPeriod {
 		return
@@ -50,9 +50,10 @@ func (m *Membership) listCompute(ctx context.Context, v record.View) {
 // statusUnknown is the status of an instance that no answer shows and no answer denies.
 const statusUnknown = "unknown"
 
-// notListed are the instances of the record that the list by label lacks and that may exist nevertheless: a label can be lost, and a list
-// can be late. Each is asked for by its name, and counts as listed unless the API says of this very name that it does not exist, or
-// has another instance under it. An API that does not find this very VM by its name either knows nothing.
+// notListed are the instances of the record that the list by label lacks and that may exist nevertheless: a label can
+// be lost, and a list can be late. Each is asked for by its name, and counts as listed unless the API says of this very
+// name that it does not exist, or has another instance under it. An API that does not find this very VM by its name
+// either knows nothing.
 func (m *Membership) notListed(ctx context.Context, v record.View, l Listing) []Instance {
 	var out []Instance
 	trusted, asked := false, false
@@ -67,7 +68,8 @@ func (m *Membership) notListed(ctx context.Context, v record.View, l Listing) []
 		}
 		if trusted {
 			vm, found, err := m.cfg.Compute.VM(ctx, want.Place)
-			another := err == nil && found && vm.InstanceID != want.InstanceID && !mayPrecede(v, want.Place, vm.InstanceID, want.InstanceID)
+			another := err == nil && found && vm.InstanceID != want.InstanceID &&
+				!mayPrecede(v, want.Place, vm.InstanceID, want.InstanceID)
 			if err == nil && !found || another {
 				continue
 			}
@@ -98,19 +100,21 @@ func currentInstances(v record.View) []Instance {
 	return out
 }
 
-// mayPrecede: the record knows the instance as one that had the place, and not as one that took it after the wanted one had taken its last
-// incarnation. Where the API shows it under the name, instead of its successor, it is late.
+// mayPrecede: the record knows the instance as one that had the place, and not as one that took it after the wanted one
+// had taken its last incarnation. Where the API shows it under the name, instead of its successor, it is late.
 func mayPrecede(v record.View, p replica.Place, instanceID, wanted string) bool {
 	all := v.Replicas[p]
 	first := slices.IndexFunc(all, func(i record.Incarnation) bool { return i.InstanceID == instanceID })
 	had := slices.ContainsFunc(all, func(i record.Incarnation) bool { return i.InstanceID == wanted })
-	return first >= 0 && (!had || slices.ContainsFunc(all[first:], func(i record.Incarnation) bool { return i.InstanceID == wanted }))
+	return first >= 0 &&
+		(!had || slices.ContainsFunc(all[first:], func(i record.Incarnation) bool { return i.InstanceID == wanted }))
 }
 
-// noteInstances forgets both lists when the record names an instance that it did not name before. Two lists that lack an instance prove
-// it gone only if it had been made when they were: lists from before that would let a replica that boots later, and is then out of
-// reach for a minute, be taken for one that was deleted. And when it names a restore that it did not: a VM that was TERMINATED in lists from before the
-// order, or from before it was accepted, which is when it begins to stop anybody, may have been started since, without having seen that.
+// noteInstances forgets both lists when the record names an instance that it did not name before. Two lists that lack
+// an instance prove it gone only if it had been made when they were: lists from before that would let a replica that
+// boots later, and is then out of reach for a minute, be taken for one that was deleted. And when it names a restore
+// that it did not: a VM that was TERMINATED in lists from before the order, or from before it was accepted, which is
+// when it begins to stop anybody, may have been started since, without having seen that.
 func (m *Membership) noteInstances(v record.View) {
 	unknown := false
 	see := func(id string) {

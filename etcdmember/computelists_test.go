@@ -50,12 +50,15 @@ func TestADiskThatLostItsLabelIsNotGone(t *testing.T) {
 		gone bool
 		own  string
 	}{
-		"neither listed nor found by its id":       {countedCompute{disks: []string{"d1"}, unlabelled: []string{"d1"}}, true, "d1"},
-		"it lost its label":                        {countedCompute{disks: []string{"d1"}, unlabelled: []string{"d1", "d2"}}, false, "d1"},
+		"neither listed nor found by its id": {countedCompute{disks: []string{"d1"}, unlabelled: []string{"d1"}},
+			true, "d1"},
+		"it lost its label": {countedCompute{disks: []string{"d1"},
+			unlabelled: []string{"d1", "d2"}}, false, "d1"},
 		"it is listed":                             {countedCompute{disks: []string{"d1", "d2"}}, false, "d1"},
 		"all lost their labels":                    {countedCompute{unlabelled: []string{"d1", "d2"}}, false, "d1"},
 		"no id is found, not even this VM's own's": {countedCompute{disks: []string{"d1"}}, false, "d1"},
-		"ids may not be asked for":                 {countedCompute{disks: []string{"d1"}, err: errors.New("403")}, false, "d1"},
+		"ids may not be asked for": {countedCompute{disks: []string{"d1"}, err: errors.New("403")},
+			false, "d1"},
 		"its own disk is not known, and one that is listed is found by its id":     {countedCompute{disks: []string{"d1"}, unlabelled: []string{"d1"}}, true, ""},
 		"its own disk is not known, and one that is listed is not found by its id": {countedCompute{disks: []string{"d1"}}, false, ""},
 		"its own disk is not known, and none is listed":                            {countedCompute{}, false, ""},
@@ -66,7 +69,8 @@ func TestADiskThatLostItsLabelIsNotGone(t *testing.T) {
 			m.config = func(cfg *Config) { cfg.Compute, cfg.DiskID = &c.api, onDisk(c.own) }
 			ms := m.open()
 			lost := record.Incarnation{Place: pb, Number: 1, InstanceID: "102", DiskID: "d2"}
-			v := record.View{Replicas: map[replica.Place][]record.Incarnation{pa: {{Place: pa, Number: 1, InstanceID: "101", DiskID: "d1"}}, pb: {lost}}}
+			v := record.View{Replicas: map[replica.Place][]record.Incarnation{pa: {{Place: pa, Number: 1,
+				InstanceID: "101", DiskID: "d1"}}, pb: {lost}}}
 			ms.listCompute(t.Context(), v)
 			ms.compute.Second.Time = ms.compute.Second.Time.Add(-listPeriod)
 			ms.listCompute(t.Context(), v)
@@ -84,14 +88,17 @@ func TestADiskThatLostItsLabelIsNotGone(t *testing.T) {
 // attached to.
 func TestAListSaysWhenItWasAnsweredWhoWasStoppedAndWhoHasWhichDisk(t *testing.T) {
 	at, stop, named := t0.Add(time.Hour), t0.Add(30*time.Minute), t0.Add(20*time.Minute)
-	me, b := VM{Place: pa, InstanceID: "101", Status: "RUNNING"}, VM{Place: pb, InstanceID: "102", Status: "TERMINATED", LastStop: stop}
+	me, b := VM{Place: pa, InstanceID: "101", Status: "RUNNING"}, VM{Place: pb, InstanceID: "102", Status: "TERMINATED",
+		LastStop: stop}
 	c := VM{Place: pc, InstanceID: "103", Status: "STOPPED", LastStop: named}
 	view := record.View{
 		Epochs: []record.Epoch{{Number: 2, Outcome: &record.Outcome{Formed: &record.Formed{}}}},
 		Replicas: map[replica.Place][]record.Incarnation{
 			pa: {{Place: pa, Number: 1, InstanceID: "101", DiskID: "d1", Epoch: 2}},
-			pb: {{Place: pb, Number: 1, InstanceID: "92", DiskID: "d0", Epoch: 1}, {Place: pb, Number: 2, InstanceID: "102", DiskID: "d2", Epoch: 2}},
-			pc: {{Place: pc, Number: 1, InstanceID: "93", DiskID: "d4", Epoch: 2}, {Place: pc, Number: 2, InstanceID: "103", DiskID: "d3", Epoch: 2}},
+			pb: {{Place: pb, Number: 1, InstanceID: "92", DiskID: "d0", Epoch: 1},
+				{Place: pb, Number: 2, InstanceID: "102", DiskID: "d2", Epoch: 2}},
+			pc: {{Place: pc, Number: 1, InstanceID: "93", DiskID: "d4", Epoch: 2},
+				{Place: pc, Number: 2, InstanceID: "103", DiskID: "d3", Epoch: 2}},
 		},
 	}
 	users := map[string][]replica.Place{"d1": {pa}, "d2": {}, "d3": {pc}}
@@ -100,13 +107,17 @@ func TestAListSaysWhenItWasAnsweredWhoWasStoppedAndWhoHasWhichDisk(t *testing.T)
 		disks []string // sorted
 		users map[string][]replica.Place
 	}{
-		"all disks are listed": {countedCompute{disks: []string{"d1", "d2", "d3", "d4"}}, []string{"d1", "d2", "d3", "d4"},
+		"all disks are listed": {countedCompute{disks: []string{"d1", "d2", "d3", "d4"}},
+			[]string{"d1", "d2", "d3", "d4"},
 			map[string][]replica.Place{"d1": {pa}, "d2": {}, "d3": {pc}, "d4": nil}},
-		"some are found by their ids, one is gone": {countedCompute{disks: []string{"d2"}, unlabelled: []string{"d1", "d3"}}, []string{"d1", "d2", "d3"},
+		"some are found by their ids, one is gone": {countedCompute{disks: []string{"d2"},
+			unlabelled: []string{"d1", "d3"}}, []string{"d1", "d2", "d3"},
 			map[string][]replica.Place{"d1": {pa}, "d2": {}, "d3": {pc}}},
-		"what cannot be asked for counts as attached": {countedCompute{disks: []string{"d1", "d2"}, err: errors.New("403")}, []string{"d1", "d2", "d3", "d4"},
+		"what cannot be asked for counts as attached": {countedCompute{disks: []string{"d1", "d2"},
+			err: errors.New("403")}, []string{"d1", "d2", "d3", "d4"},
 			map[string][]replica.Place{"d1": {pa}, "d2": {}, "d3": {pc}, "d4": {pc}}},
-		"an API that finds no id knows nothing": {countedCompute{disks: []string{"d2"}}, []string{"d1", "d2", "d3", "d4"},
+		"an API that finds no id knows nothing": {countedCompute{disks: []string{"d2"}},
+			[]string{"d1", "d2", "d3", "d4"},
 			map[string][]replica.Place{"d1": {pa}, "d2": {}, "d3": {pc}, "d4": {pc}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +129,8 @@ func TestAListSaysWhenItWasAnsweredWhoWasStoppedAndWhoHasWhichDisk(t *testing.T)
 			ms.listCompute(t.Context(), view)
 			l := ms.compute.Second
 			slices.Sort(l.Disks)
-			if diff := cmp.Diff(tc.users, l.Users); !l.ServerTime.Equal(at) || !slices.Equal(l.Disks, tc.disks) || diff != "" {
+			if diff := cmp.Diff(tc.users, l.Users); !l.ServerTime.Equal(at) || !slices.Equal(l.Disks, tc.disks) ||
+				diff != "" {
 				t.Errorf("answered at %s, disks %v, users:\n%s", l.ServerTime, l.Disks, diff)
 			}
 			stops := map[string]time.Time{}
@@ -157,14 +169,20 @@ func TestAnInstanceThatIsNotListedIsAskedForByName(t *testing.T) {
 		api  countedCompute
 		gone bool
 	}{
-		"neither listed nor found by its name":           {countedCompute{list: []VM{me}, names: named(me)}, true},
-		"another instance has its name":                  {countedCompute{list: []VM{me}, names: named(me, b("202"))}, true},
-		"it lost its label":                              {countedCompute{list: []VM{me}, names: named(me, b("102"))}, false},
-		"it is shown with the instance before it":        {countedCompute{list: []VM{me}, names: named(me, b("92"))}, false},
-		"no name is found, not even this very VM's":      {countedCompute{list: []VM{me}}, false},
-		"names may not be asked for":                     {countedCompute{list: []VM{me}, names: named(me), err: errors.New("403")}, false},
-		"the list lacks this very VM, and it is no list": {countedCompute{list: []VM{b("999")}, names: named(me)}, false},
-		"it is listed":                                   {countedCompute{list: []VM{me, b("102")}, names: named(me, b("102"))}, false},
+		"neither listed nor found by its name": {countedCompute{list: []VM{me}, names: named(me)}, true},
+		"another instance has its name": {countedCompute{list: []VM{me}, names: named(me, b("202"))},
+			true},
+		"it lost its label": {countedCompute{list: []VM{me}, names: named(me, b("102"))},
+			false},
+		"it is shown with the instance before it": {countedCompute{list: []VM{me}, names: named(me, b("92"))},
+			false},
+		"no name is found, not even this very VM's": {countedCompute{list: []VM{me}}, false},
+		"names may not be asked for": {countedCompute{list: []VM{me}, names: named(me),
+			err: errors.New("403")}, false},
+		"the list lacks this very VM, and it is no list": {countedCompute{list: []VM{b("999")}, names: named(me)},
+			false},
+		"it is listed": {countedCompute{list: []VM{me, b("102")},
+			names: named(me, b("102"))}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t, pa, newRecord())
@@ -198,7 +216,8 @@ func TestTheComputeAPIIsAskedOnlyWhenAVoterIsAway(t *testing.T) {
 	m.config = func(cfg *Config) { cfg.Compute = api }
 	b := &beside{Membership: m.open()}
 	b.forget()
-	s := MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []Member{{ID: 0xa1}, {ID: 0xb1}, {ID: 0xc1, Learner: true}}}
+	s := MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []Member{{ID: 0xa1}, {ID: 0xb1},
+		{ID: 0xc1, Learner: true}}}
 	now := time.Now()
 	b.unreachable[0xc1] = now.Add(-time.Hour) // a learner's end is no voter's
 	for _, step := range []struct {
@@ -228,8 +247,8 @@ func TestTheComputeAPIIsAskedOnlyWhenAVoterIsAway(t *testing.T) {
 	}
 }
 
-// The seeder of the newest claim is asked for, too. Where its place has had other instances since, the API shows one of those under its name, and it is
-// gone; a restore of an epoch whose seeder had been recreated waited for it for ever.
+// The seeder of the newest claim is asked for, too. Where its place has had other instances since, the API shows one of
+// those under its name, and it is gone; a restore of an epoch whose seeder had been recreated waited for it for ever.
 func TestASeederWhosePlaceHasAnotherInstanceIsGone(t *testing.T) {
 	me := VM{Place: pa, InstanceID: "103", Status: "RUNNING"}
 	before := VM{Place: pa, InstanceID: "91", Status: "RUNNING"}
@@ -249,9 +268,12 @@ func TestASeederWhosePlaceHasAnotherInstanceIsGone(t *testing.T) {
 			api := &countedCompute{list: []VM{me}, names: map[replica.Place]VM{pa: c.shown}}
 			m.config = func(cfg *Config) { cfg.Compute = api }
 			ms := m.open()
-			v := record.View{Replicas: map[replica.Place][]record.Incarnation{}, Epochs: []record.Epoch{{Number: 1, Claim: &record.Claim{Seeder: record.Seeder{Place: pa, InstanceID: "101"}}}}}
+			v := record.View{Replicas: map[replica.Place][]record.Incarnation{},
+				Epochs: []record.Epoch{{Number: 1,
+					Claim: &record.Claim{Seeder: record.Seeder{Place: pa, InstanceID: "101"}}}}}
 			for n, id := range c.taken {
-				v.Replicas[pa] = append(v.Replicas[pa], record.Incarnation{Place: pa, Number: uint64(n + 1), InstanceID: id})
+				v.Replicas[pa] = append(v.Replicas[pa], record.Incarnation{Place: pa, Number: uint64(n + 1),
+					InstanceID: id})
 			}
 			ms.listCompute(t.Context(), v)
 			ms.compute.Second.Time = ms.compute.Second.Time.Add(-listPeriod)

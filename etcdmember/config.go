@@ -31,21 +31,22 @@ const (
 // Ports are all ports that a member listens on.
 func Ports() []int { return []int{ClientPort, PeerPort, metricsPort} }
 
-// maxLearners is written into every claim and is the same on every member: it is checked where a change is applied, so members
-// with different values would apply different memberships. A member starts without the record, too, so it does not read the number there: one
-// whose claim has another is a fault.
+// maxLearners is written into every claim and is the same on every member: it is checked where a change is applied, so
+// members with different values would apply different memberships. A member starts without the record, too, so it does
+// not read the number there: one whose claim has another is a fault.
 const maxLearners = 4
 
-// MemberConfig is all that `quorate run-etcd` needs to run one member: the agent writes it as a file, the child reads it, and takes out
-// of it what allows to make a directory once there is one.
-// embedConfig is the only place where it becomes etcd's own configuration.
+// MemberConfig is all that `quorate run-etcd` needs to run one member: the agent writes it as a file, the child reads
+// it, and takes out of it what allows to make a directory once there is one. embedConfig is the only place where it
+// becomes etcd's own configuration.
 type MemberConfig struct {
 	// Name is etcd's member name, <zone>.<name>.<instance id>; DNSName is the host of its peer and client URLs.
 	Name    string `json:"name"`
 	DNSName string `json:"dnsName"`
 	// Dir is etcd's data directory, <data disk>/etcd.
 	Dir string `json:"dir"`
-	// Address is where peers and clients of other replicas come in; Local, a loopback address, is where those of this replica do.
+	// Address is where peers and clients of other replicas come in; Local, a loopback address, is where those of this
+	// replica do.
 	Address netip.Addr `json:"address"`
 	Local   netip.Addr `json:"local"`
 	// New forms a new cluster of one with Token. Otherwise the member joins InitialCluster (name -> peer URL) as the
@@ -68,7 +69,8 @@ type MemberConfig struct {
 	// QuotaBytes bounds the database; CatchUpEntries are kept in the log for a member that was away.
 	QuotaBytes     int64  `json:"quotaBytes"`
 	CatchUpEntries uint64 `json:"catchUpEntries"`
-	// HashCheck is the time between two comparisons of what compactions have hashed, DataCheck between two of everything. 0: etcd's own.
+	// HashCheck is the time between two comparisons of what compactions have hashed, DataCheck between two of
+	// everything. 0: etcd's own.
 	HashCheck time.Duration `json:"hashCheck,omitempty"`
 	DataCheck time.Duration `json:"dataCheck,omitempty"`
 	// StatusSocket is the unix socket on which the child tells the agent how the member is (MemberStatus).
@@ -122,8 +124,10 @@ func (c MemberConfig) embedConfig() (*embed.Config, error) {
 	e.AdvertisePeerUrls = []url.URL{{Scheme: "https", Host: fmt.Sprintf("%s:%d", c.DNSName, PeerPort)}}
 	e.AdvertiseClientUrls = []url.URL{{Scheme: "https", Host: fmt.Sprintf("%s:%d", c.DNSName, ClientPort)}}
 
-	e.PeerTLSInfo = transport.TLSInfo{CertFile: c.PeerLeaf, KeyFile: c.PeerLeaf, TrustedCAFile: c.PeerCA, ClientCertAuth: true}
-	e.ClientTLSInfo = transport.TLSInfo{CertFile: c.ServerLeaf, KeyFile: c.ServerLeaf, TrustedCAFile: c.ClientCA, ClientCertAuth: true}
+	e.PeerTLSInfo = transport.TLSInfo{CertFile: c.PeerLeaf, KeyFile: c.PeerLeaf, TrustedCAFile: c.PeerCA,
+		ClientCertAuth: true}
+	e.ClientTLSInfo = transport.TLSInfo{CertFile: c.ServerLeaf, KeyFile: c.ServerLeaf, TrustedCAFile: c.ClientCA,
+		ClientCertAuth: true}
 	e.TlsMinVersion = "TLS1.2"
 	// The gateway would use the server's certificate as a client's, which it is not.
 	e.EnableGRPCGateway = false
@@ -150,8 +154,9 @@ func (c MemberConfig) embedConfig() (*embed.Config, error) {
 	if !ok {
 		return nil, errors.New("configure etcd: its feature gates cannot be set")
 	}
-	// A member that comes to differ from its peers is found within a minute of a compaction, and at the latest by the hash of everything. InitialCorruptCheck would look before the start, but it
-	// asks one peer after the other with 7 s for each: three members that came back at once waited 14.5 s for one another.
+	// A member that comes to differ from its peers is found within a minute of a compaction, and at the latest by the
+	// hash of everything. InitialCorruptCheck would look before the start, but it asks one peer after the other with 7
+	// s for each: three members that came back at once waited 14.5 s for one another.
 	if err := gates.Set("CompactHashCheck=true"); err != nil {
 		return nil, fmt.Errorf("configure etcd: %w", err)
 	}
@@ -162,8 +167,8 @@ func (c MemberConfig) embedConfig() (*embed.Config, error) {
 	return e, nil
 }
 
-// dataCheck is the time between two comparisons of the members' whole data: each reads every member's database once. The check with
-// each compaction finds nearly all, and this one what changed in a cluster that nobody compacts.
+// dataCheck is the time between two comparisons of the members' whole data: each reads every member's database once.
+// The check with each compaction finds nearly all, and this one what changed in a cluster that nobody compacts.
 const dataCheck = 8 * time.Hour
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})

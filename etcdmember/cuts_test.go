@@ -34,24 +34,30 @@ func (l cutLog) want(t *testing.T, steps []Step) {
 	}
 }
 
-// The steps at which tests end the agent, before and after. Each list belongs to one test, which fails where it did not come to one of them.
+// The steps at which tests end the agent, before and after. Each list belongs to one test, which fails where it did not
+// come to one of them.
 var (
-	seedSteps = []Step{StepClaim, StepIncarnation, StepTenureOnDisk, StepSeedOnDisk, StepSeedStart, StepSeedMarker, StepConfirm, StepFormed, StepSeedDone,
+	seedSteps = []Step{StepClaim, StepIncarnation, StepTenureOnDisk, StepSeedOnDisk, StepSeedStart, StepSeedMarker,
+		StepConfirm, StepFormed, StepSeedDone,
 		StepNoteNewestEpoch}
 	abandonSteps = []Step{StepAbandon}
 	archiveSteps = []Step{StepArchiveOnDisk, StepArchive}
-	joinSteps    = []Step{StepIncarnation, StepTenureOnDisk, StepRemoveFormer, StepMarkAdding, StepAddLearner, StepMarkAdded, StepConfirm, StepMarkStarted, StepStartJoined}
-	restoreSteps = []Step{StepAccept, StepStoppedOnDisk, StepStopped, StepSettle, StepClose, StepClaim, StepRestoreMake, StepArchiveOnDisk, StepArchive, StepIncarnation,
-		StepTenureOnDisk, StepRestoreOnDisk, StepRestoreMarker, StepRestoreRename, StepSeedStart, StepConfirm, StepFormed, StepSeedDone, StepCompleteOrder}
+	joinSteps    = []Step{StepIncarnation, StepTenureOnDisk, StepRemoveFormer, StepMarkAdding, StepAddLearner,
+		StepMarkAdded, StepConfirm, StepMarkStarted, StepStartJoined}
+	restoreSteps = []Step{StepAccept, StepStoppedOnDisk, StepStopped, StepSettle, StepClose, StepClaim, StepRestoreMake,
+		StepArchiveOnDisk, StepArchive, StepIncarnation,
+		StepTenureOnDisk, StepRestoreOnDisk, StepRestoreMarker, StepRestoreRename, StepSeedStart, StepConfirm,
+		StepFormed, StepSeedDone, StepCompleteOrder}
 	purgeSteps    = []Step{StepPurgeMark, StepPurgeRemove}
 	survivorSteps = []Step{StepHandOver, StepStopEtcd, StepOrder}
 	// Of real members and their agents in a ring.
 	damageSteps   = []Step{StepNoteDamage}
 	roomSteps     = []Step{StepCompact, StepDefragment, StepDisarm}
-	realJoinSteps = []Step{StepIncarnation, StepTenureOnDisk, StepMarkAdding, StepAddLearner, StepMarkAdded, StepConfirm, StepMarkStarted, StepStartJoined}
-	returnSteps   = []Step{StepIncarnation, StepTenureOnDisk, StepConfirm, StepStartOnDisk, StepStart}
-	leaderSteps   = []Step{StepPromote}
-	leaveSteps    = []Step{StepMoveLeader, StepRemove, StepCompleteOrder}
+	realJoinSteps = []Step{StepIncarnation, StepTenureOnDisk, StepMarkAdding, StepAddLearner, StepMarkAdded,
+		StepConfirm, StepMarkStarted, StepStartJoined}
+	returnSteps = []Step{StepIncarnation, StepTenureOnDisk, StepConfirm, StepStartOnDisk, StepStart}
+	leaderSteps = []Step{StepPromote}
+	leaveSteps  = []Step{StepMoveLeader, StepRemove, StepCompleteOrder}
 )
 
 // cutElsewhere are the steps that are not the membership's, with the file whose test ends the agent at them.
@@ -60,7 +66,8 @@ var cutElsewhere = map[Step]string{StepBundle: "../agent/bundle_test.go"}
 // A step that is new needs a test that ends the agent there.
 func TestEveryStepIsCut(t *testing.T) {
 	cut := map[Step]bool{}
-	for _, list := range [][]Step{seedSteps, abandonSteps, archiveSteps, joinSteps, restoreSteps, survivorSteps, purgeSteps, damageSteps, roomSteps, realJoinSteps, returnSteps, leaderSteps, leaveSteps} {
+	for _, list := range [][]Step{seedSteps, abandonSteps, archiveSteps, joinSteps, restoreSteps, survivorSteps,
+		purgeSteps, damageSteps, roomSteps, realJoinSteps, returnSteps, leaderSteps, leaveSteps} {
 		for _, s := range list {
 			cut[s] = true
 		}

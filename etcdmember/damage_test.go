@@ -42,7 +42,8 @@ func TestADatabaseIsReadWholeOnceEtcdHasEndedOnItAgainAndAgain(t *testing.T) {
 		t.Errorf("after %d starts: %v", ms.starts.runs, d.OpenErr)
 	}
 	ms.starts.runs++
-	if d := ms.observeDirectory(t.Context()); d.OpenErr == nil || !strings.Contains(d.OpenErr.Error(), "says that it is page 0") {
+	if d := ms.observeDirectory(t.Context()); d.OpenErr == nil ||
+		!strings.Contains(d.OpenErr.Error(), "says that it is page 0") {
 		t.Fatalf("after %d starts: %v", ms.starts.runs, d.OpenErr)
 	}
 	before := ms.directory
@@ -87,7 +88,8 @@ func TestASoundDatabaseIsNotCondemnedHoweverOftenEtcdEnds(t *testing.T) {
 	}
 	f := Facts{Now: time.Now(), Directory: *ms.directory}
 	ms.starts.last = f.Now
-	if p := ms.hold(f, Plan{Act: ActStart}); p.Blocked == nil || !strings.Contains(p.Blocked.Reason, "read whole, and is sound") {
+	if p := ms.hold(f, Plan{Act: ActStart}); p.Blocked == nil ||
+		!strings.Contains(p.Blocked.Reason, "read whole, and is sound") {
 		t.Errorf("the wait does not say so: %+v", p.Blocked)
 	}
 	if _, err := os.Stat(filepath.Join(m.etcdDir(), damageFile)); !os.IsNotExist(err) {

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The layout of bbolt's file (bbolt's internal/common: page.go, meta.go, bucket.go), in the byte order of the machines that etcd supports. It has had
-// one version since 2014, and the database says which it is of.
+// The layout of bbolt's file (bbolt's internal/common: page.go, meta.go, bucket.go), in the byte order of the machines
+// that etcd supports. It has had one version since 2014, and the database says which it is of.
 const (
 	pageHead    = 16 // id 8, flags 2, count 2, overflow 4
 	elementSize = 16 // of a branch: position 4, key 4, page 8; of a leaf: flags 4, position 4, key 4, value 4
@@ -30,14 +30,15 @@ const (
 	noFreelist                         = ^uint64(0)
 	longFreelist                       = 0xFFFF
 
-	// longestPage bounds what is read into memory for one page with those that continue it: far more than the longest request that etcd takes.
+	// longestPage bounds what is read into memory for one page with those that continue it: far more than the longest
+	// request that etcd takes.
 	longestPage = 64 << 20
 	// revisionBytes is the shortest key of etcd's key bucket.
 	revisionBytes = 17
 )
 
-// damagedPage says that a database cannot be read by anybody: a page that is in use is not what its place in the tree demands. Nothing that the
-// kernel said is ever one, so that no error that may pass is taken for damage.
+// damagedPage says that a database cannot be read by anybody: a page that is in use is not what its place in the tree
+// demands. Nothing that the kernel said is ever one, so that no error that may pass is taken for damage.
 type damagedPage struct {
 	page uint64
 	what string
@@ -46,9 +47,10 @@ type damagedPage struct {
 // Error implements error.
 func (d *damagedPage) Error() string { return fmt.Sprintf("page %d %s", d.page, d.what) }
 
-// pageTree reads a database by its tree, with read(2) and not through a mapping as bbolt does: there a disk that fails is a fault of memory, which
-// looks like a page that points nowhere, and ends the process. It demands what bbolt's own check demands, and which etcd makes when it opens a
-// database (bbolt's freepages), but for pages that nobody uses: those are lost room and no reason to end.
+// pageTree reads a database by its tree, with read(2) and not through a mapping as bbolt does: there a disk that fails
+// is a fault of memory, which looks like a page that points nowhere, and ends the process. It demands what bbolt's own
+// check demands, and which etcd makes when it opens a database (bbolt's freepages), but for pages that nobody uses:
+// those are lost room and no reason to end.
 type pageTree struct {
 	ctx  context.Context
 	file io.ReaderAt
@@ -58,8 +60,8 @@ type pageTree struct {
 	read int
 }
 
-// checkPages reads all of a stopped member's database that is in use. The error is a damagedPage where the database is damaged, and any other where it could
-// not be read to its end. It takes a byte of memory for each page of 4 KiB.
+// checkPages reads all of a stopped member's database that is in use. The error is a damagedPage where the database is
+// damaged, and any other where it could not be read to its end. It takes a byte of memory for each page of 4 KiB.
 func checkPages(ctx context.Context, path string) error {
 	size, err := pageSize(path)
 	if err != nil {
@@ -133,7 +135,8 @@ func (t *pageTree) meta() (newest meta, err error) {
 	return newest, nil
 }
 
-// node is one page of the tree as its parent has it: its number, who names it, and between which keys its own must be; nil: there is no such bound.
+// node is one page of the tree as its parent has it: its number, who names it, and between which keys its own must be;
+// nil: there is no such bound.
 type node struct {
 	id, by   uint64
 	min, max []byte
@@ -327,7 +330,8 @@ func (n node) revision(e leafElement) error {
 	return nil
 }
 
-// freelist reads the pages that are said to be free, which a restore writes once: none of them may be in use, or named twice.
+// freelist reads the pages that are said to be free, which a restore writes once: none of them may be in use, or named
+// twice.
 func (t *pageTree) freelist(id, by uint64) error {
 	b, err := t.page(node{id: id, by: by})
 	if err != nil {
@@ -353,7 +357,8 @@ func (t *pageTree) freelist(id, by uint64) error {
 		for i := 0; i < len(part); i += 8 {
 			free := binary.LittleEndian.Uint64(part[i:])
 			if free < 2 || free >= t.high || t.used[free] {
-				return &damagedPage{id, fmt.Sprintf("says that page %d is free, which is in use, named twice or not there", free)}
+				return &damagedPage{id, fmt.Sprintf("says that page %d is free, which is in use, named twice or "+
+					"not there", free)}
 			}
 			t.used[free] = true
 		}

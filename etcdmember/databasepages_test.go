@@ -17,7 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// databaseOf writes a database as etcd does: revisions in order, in many commits, some with a value of many pages, some deleted again, and small buckets.
+// databaseOf writes a database as etcd does: revisions in order, in many commits, some with a value of many pages, some
+// deleted again, and small buckets.
 func databaseOf(t *testing.T, freelist bool) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
@@ -40,7 +41,8 @@ func databaseOf(t *testing.T, freelist bool) string {
 				if i%400 == 7 {
 					size = 20000
 				}
-				value, _ := proto.Marshal(&mvccpb.KeyValue{Key: fmt.Appendf(nil, "/registry/%d", i), Value: make([]byte, size), ModRevision: int64(i)})
+				value, _ := proto.Marshal(&mvccpb.KeyValue{Key: fmt.Appendf(nil, "/registry/%d", i),
+					Value: make([]byte, size), ModRevision: int64(i)})
 				err = errors.Join(b.Put(key(i), value), m.Put(consistentIndex, key(i)[:8]))
 				if i > 100 && i%3 == 0 {
 					err = errors.Join(err, b.Delete(key(i-60)))
@@ -55,7 +57,8 @@ func databaseOf(t *testing.T, freelist bool) string {
 	return path
 }
 
-// pagesOf are the pages of a kind that are in use, by bbolt's own word: those that its tree has and that say of themselves what they are.
+// pagesOf are the pages of a kind that are in use, by bbolt's own word: those that its tree has and that say of
+// themselves what they are.
 func pagesOf(t *testing.T, path, kind string) (out []int) {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
@@ -116,23 +119,29 @@ func TestDamagedPagesAreFound(t *testing.T) {
 	}{
 		{"a leaf is zeroed", "leaf", zeroed, "says that it is page 0"},
 		{"a leaf is noise", "leaf", random, "says that it is page"},
-		{"a leaf's flag is flipped", "leaf", func(p []byte) { p[8] ^= 0x08 }, "is of no kind that a tree has (flags a)"},
+		{"a leaf's flag is flipped", "leaf", func(p []byte) { p[8] ^= 0x08 },
+			"is of no kind that a tree has (flags a)"},
 		{"a leaf has more elements than it has room", "leaf", put16(10, 0xfff0), "has nothing where its element"},
 		{"a leaf goes on beyond the file", "leaf", put32(12, 1<<31), "says that it goes on for 2147483648 pages"},
 		{"a leaf's element points beyond it", "leaf", put32(pageHead+4, 1<<20), "has nothing where its element 0"},
 		{"a leaf's key is of no size", "leaf", put32(pageHead+8, 0), "has nothing where its element 0"},
-		{"a leaf's key is changed", "leaf", func(p []byte) { p[pageHead+int(binary.LittleEndian.Uint32(p[pageHead+4:]))] = 0xff }, "out of order"},
-		{"a leaf's value is none of etcd's", "leaf", func(p []byte) { p[pageHead+int(binary.LittleEndian.Uint32(p[pageHead+4:]))+revisionBytes] = 0 }, "holds no key and value at revision"},
+		{"a leaf's key is changed", "leaf",
+			func(p []byte) { p[pageHead+int(binary.LittleEndian.Uint32(p[pageHead+4:]))] = 0xff }, "out of order"},
+		{"a leaf's value is none of etcd's", "leaf",
+			func(p []byte) { p[pageHead+int(binary.LittleEndian.Uint32(p[pageHead+4:]))+revisionBytes] = 0 },
+			"holds no key and value at revision"},
 		{"a branch is zeroed", "branch", zeroed, "says that it is page 0"},
 		{"a branch is noise", "branch", random, "says that it is page"},
 		{"a branch has no children", "branch", put16(10, 0), "is a branch to nowhere"},
 		{"a branch's child is not there", "branch", put64(pageHead+8, 1<<40), "names page 1099511627776"},
-		{"a branch's two children are one", "branch", func(p []byte) { copy(p[pageHead+8:pageHead+16], p[pageHead+elementSize+8:]) }, "out of order"},
+		{"a branch's two children are one", "branch",
+			func(p []byte) { copy(p[pageHead+8:pageHead+16], p[pageHead+elementSize+8:]) }, "out of order"},
 		{"the list of free pages is zeroed", "freelist", zeroed, "says that it is page 0"},
 		{"the list of free pages is a leaf", "freelist", put16(8, leafFlag), "is no list of free pages"},
 		{"the list of free pages is too long", "freelist", put16(10, 0xfff0), "pages are free, and is too short"},
 		{"a free page is in use", "freelist", put64(pageHead, 0), "says that page 0 is free"},
-		{"a page is free twice", "freelist", func(p []byte) { copy(p[pageHead:], p[pageHead+8:pageHead+16]) }, "named twice"},
+		{"a page is free twice", "freelist", func(p []byte) { copy(p[pageHead:], p[pageHead+8:pageHead+16]) },
+			"named twice"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -193,7 +202,8 @@ func TestWhatBboltCannotReadIsFound(t *testing.T) {
 			clean++
 		}
 	}
-	if t.Logf("bbolt could not read %d, %d more were damaged, %d were sound", unread, found, clean); unread < 50 || clean < 20 {
+	if t.Logf("bbolt could not read %d, %d more were damaged, %d were sound", unread, found, clean); unread < 50 ||
+		clean < 20 {
 		t.Error("the damage is not of all kinds")
 	}
 }

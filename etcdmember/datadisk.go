@@ -14,8 +14,9 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// openDisk looks whether the data disk is there, and reads agent.json once it is. Until then nothing is read: what lies in the folder
-// beneath the mount point is nobody's, and taken for the disk it would make a valid member look empty or unknown.
+// openDisk looks whether the data disk is there, and reads agent.json once it is. Until then nothing is read: what lies
+// in the folder beneath the mount point is nobody's, and taken for the disk it would make a valid member look empty or
+// unknown.
 func (m *Membership) openDisk() DiskFacts {
 	d := m.diskFacts()
 	switch {
@@ -54,17 +55,20 @@ var mountinfoEscapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\
 // mountedAt looks for a mount point in the format of /proc/self/mountinfo (proc(5)): the fifth field.
 func mountedAt(mountinfo, dir string) bool {
 	for line := range strings.Lines(mountinfo) {
-		if fields := strings.Fields(line); len(fields) > 4 && mountinfoEscapes.Replace(fields[4]) == filepath.Clean(dir) {
+		if fields := strings.Fields(line); len(fields) > 4 &&
+			mountinfoEscapes.Replace(fields[4]) == filepath.Clean(dir) {
 			return true
 		}
 	}
 	return false
 }
 
-// observeDirectory reads the directory, with the member stopped. One that was read is read again only when something was done to it,
-// by us or by a person who put another in its place: reading a log of gigabytes at each look would make every wait slow.
+// observeDirectory reads the directory, with the member stopped. One that was read is read again only when something
+// was done to it, by us or by a person who put another in its place: reading a log of gigabytes at each look would make
+// every wait slow.
 func (m *Membership) observeDirectory(ctx context.Context) Directory {
-	if m.keeping || m.cfg.Child.Running() { // between two starts of a kept child, the supervisor has the directory in hand
+	// between two starts of a kept child, the supervisor has the directory in hand
+	if m.keeping || m.cfg.Child.Running() {
 		m.directory = nil
 		return m.runningDirectory(ctx)
 	}
@@ -120,19 +124,21 @@ func (m *Membership) runningDirectory(ctx context.Context) Directory {
 	return d.asRead(m.lastRead)
 }
 
-// asRead adds to what a running member says what was read of its directory when it was stopped, as long as that explains the configuration that it
-// applies now. What it has written since is not known, so this may only ever keep a policy from acting: one that acts stops it and reads again.
+// asRead adds to what a running member says what was read of its directory when it was stopped, as long as that
+// explains the configuration that it applies now. What it has written since is not known, so this may only ever keep a
+// policy from acting: one that acts stops it and reads again.
 func (d Directory) asRead(before Directory) Directory {
 	s := survivor{voters: before.Voters, changes: before.Changes, commit: d.Commit}
 	sorted := func(ids []record.MemberID) []record.MemberID { return slices.Sorted(slices.Values(ids)) }
-	if before.MemberID == d.MemberID && before.ClusterID == d.ClusterID && slices.Equal(sorted(s.certain()), sorted(d.Voters)) {
+	if before.MemberID == d.MemberID && before.ClusterID == d.ClusterID &&
+		slices.Equal(sorted(s.certain()), sorted(d.Voters)) {
 		d.Voters, d.Learners, d.Changes = before.Voters, before.Learners, before.Changes
 	}
 	return d
 }
 
-// directoryKey tells one content of etcd's directory from another without reading it: which folder the log is in, and when its
-// files last changed. Empty: there is no log.
+// directoryKey tells one content of etcd's directory from another without reading it: which folder the log is in, and
+// when its files last changed. Empty: there is no log.
 func directoryKey(dir string) (string, error) {
 	var key strings.Builder
 	for _, sub := range []string{filepath.Join("member", "wal"), filepath.Join("member", "snap")} {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The steps of a join, as the page numbers them. Step 5 (agent.json `added`) belongs to the act of step 4, step 9 (caught up) is
-// seen by the leader.
+// The steps of a join, as the page numbers them. Step 5 (agent.json `added`) belongs to the act of step 4, step 9
+// (caught up) is seen by the leader.
 const (
 	joinPending   = 1
 	joinFormer    = 2
@@ -18,31 +18,37 @@ const (
 	joinWaitsName = "join-not-seen-by-all"
 )
 
-// doJoin is row 23: the next step of a join, found from the record, agent.json and the member list alone. It begins only where a member could start: each
-// try that comes to nothing leaves an incarnation in the record for ever.
+// doJoin is row 23: the next step of a join, found from the record, agent.json and the member list alone. It begins
+// only where a member could start: each try that comes to nothing leaves an incarnation in the record for ever.
 func doJoin(o Observation, _ time.Time) Plan {
 	epoch := o.Names.FormedEpoch
 	p := Plan{Epoch: epoch, Incarnation: o.Names.Incarnation, MemberID: o.Names.MemberID}
 	switch {
 	case o.PeersSilent:
 		p.Act = ActWait
-		p = p.blocked("peers-do-not-connect", "the members answer this replica on their client ports, and none on its peer port, where a member that joins begins.",
-			fmt.Sprintf("Open port %d between the masters, in both directions; if it is open, etcd's logs say which certificate is refused.", PeerPort))
+		p = p.blocked("peers-do-not-connect", "the members answer this replica on their client ports, and none on "+
+			"its peer port, where a member that joins begins.",
+			fmt.Sprintf("Open port %d between the masters, in both directions; if it is open, etcd's logs say which "+
+				"certificate is refused.", PeerPort))
 	case o.Successor != "":
 		return o.waitForRecord()
 	case !o.tenureForJoin():
-		p = Plan{Act: ActTakeIncarnation, Epoch: epoch, Incarnation: o.Names.NextIncarnation, Step: joinPending, Reason: "before anything is changed for this tenure"}
+		p = Plan{Act: ActTakeIncarnation, Epoch: epoch, Incarnation: o.Names.NextIncarnation, Step: joinPending,
+			Reason: "before anything is changed for this tenure"}
 	case len(o.Former) > 0:
-		p = Plan{Act: ActRemoveMember, MemberID: o.Former[0], Step: joinFormer, Reason: "an entry of this place's own past, whose disk is gone"}
+		p = Plan{Act: ActRemoveMember, MemberID: o.Former[0], Step: joinFormer,
+			Reason: "an entry of this place's own past, whose disk is gone"}
 	case o.NoRoom != "" && !o.Reusable:
 		p.Act = ActWait
 		p = p.blocked("no-room", "a copy of the cluster's state does not fit on the data disk: "+o.NoRoom+".",
-			"Make the data disk larger, or move the oldest directories in `archive/` on it to another disk: they are purged only once this replica is a voter again. It goes on by itself.")
+			"Make the data disk larger, or move the oldest directories in `archive/` on it to another disk: they are "+
+				"purged only once this replica is a voter again. It goes on by itself.")
 	case o.Reusable && !o.ListedByAll:
 		p.Act, p.Step = ActWait, joinSeen
 		p = p.blocked(joinWaitsName, "not every connected member lists the new learner yet.", "It goes on by itself.")
 	case o.Reusable && o.Pending:
-		p.Act, p.Step, p.Reason = ActConfirmIncarnation, joinConfirm, "the learner was added for this disk and every member lists it"
+		p.Act, p.Step, p.Reason = ActConfirmIncarnation, joinConfirm,
+			"the learner was added for this disk and every member lists it"
 	case o.Reusable:
 		p.Act, p.Step, p.Reason = ActStartJoined, joinStart, "the incarnation is confirmed"
 	case o.Phase != PhaseAdding:
@@ -53,9 +59,9 @@ func doJoin(o Observation, _ time.Time) Plan {
 	return p
 }
 
-// tenureForJoin: the incarnation is this join's own. One that is confirmed belongs to the member that it was confirmed for: where that entry is
-// not the one added for this disk, the next member needs the next incarnation, because started.json is written once and the
-// leader promotes only the id that it names.
+// tenureForJoin: the incarnation is this join's own. One that is confirmed belongs to the member that it was confirmed
+// for: where that entry is not the one added for this disk, the next member needs the next incarnation, because
+// started.json is written once and the leader promotes only the id that it names.
 func (o Observation) tenureForJoin() bool {
 	return o.OwnIncarnation && (o.Pending || o.Confirmed && o.Reusable)
 }

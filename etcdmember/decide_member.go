@@ -7,7 +7,8 @@ import (
 
 // takeIncarnation is the first half of a tenure: the number stands in the record before it stands on the disk.
 func (o Observation) takeIncarnation(epoch uint64, why string) Plan {
-	return Plan{Act: ActTakeIncarnation, Epoch: epoch, Incarnation: o.Names.NextIncarnation, MemberID: o.Names.MemberID, Reason: why}
+	return Plan{Act: ActTakeIncarnation, Epoch: epoch, Incarnation: o.Names.NextIncarnation, MemberID: o.Names.MemberID,
+		Reason: why}
 }
 
 // doStartWithTenure is rows 25 and 28: the incarnation is taken and confirmed, then the directory starts.
@@ -15,10 +16,12 @@ func doStartWithTenure(o Observation, _ time.Time) Plan {
 	epoch := o.Names.DiskEpochNumber
 	switch {
 	case o.OwnIncarnation && o.Confirmed:
-		return o.withOffer(Plan{Act: ActStart, Epoch: epoch, Incarnation: o.Names.Incarnation, MemberID: o.Names.MemberID,
-			Reason: "the directory is valid and of the open epoch"})
+		return o.withOffer(Plan{Act: ActStart, Epoch: epoch, Incarnation: o.Names.Incarnation,
+			MemberID: o.Names.MemberID,
+			Reason:   "the directory is valid and of the open epoch"})
 	case o.OwnIncarnation && o.Pending:
-		return Plan{Act: ActConfirmIncarnation, Epoch: epoch, Incarnation: o.Names.Incarnation, MemberID: o.Names.MemberID, Reason: "the disk carries the incarnation"}
+		return Plan{Act: ActConfirmIncarnation, Epoch: epoch, Incarnation: o.Names.Incarnation,
+			MemberID: o.Names.MemberID, Reason: "the disk carries the incarnation"}
 	}
 	return o.takeIncarnation(epoch, "another instance, boot or disk than the last one")
 }
@@ -32,10 +35,12 @@ func (o Observation) withOffer(p Plan) Plan {
 	case o.SnapshotOffered, o.WarmCopyOffered, o.Survivors22 == PolicyOffers:
 		return p.blocked("restore-offered", "quorum is gone for good: "+text+".", command)
 	case o.Survivors22 == PolicyWaitsForDisk:
-		return p.blocked("survivor-waits-for-disk", "quorum is gone, but the disk of a voter whose VM is gone still exists.",
+		return p.blocked("survivor-waits-for-disk",
+			"quorum is gone, but the disk of a voter whose VM is gone still exists.",
 			"Recreate that VM with its disk. "+command)
 	case o.Survivors22 == PolicyNotEnough:
-		return p.blocked("survivors-not-enough", "quorum is gone for good, and the survivors may lack acknowledged writes: "+text+".", command)
+		return p.blocked("survivors-not-enough", "quorum is gone for good, and the survivors may lack acknowledged "+
+			"writes: "+text+".", command)
 	}
 	return p
 }
@@ -47,13 +52,16 @@ func (o Observation) sayStopped(why string) (Plan, bool) {
 	case !w.Owed:
 		return Plan{}, false
 	case w.Incarnation == 0:
-		return Plan{Act: ActTakeIncarnation, Epoch: epoch, Incarnation: w.Next, MemberID: w.MemberID, Reason: "to say under it that this replica has stopped"}, true
+		return Plan{Act: ActTakeIncarnation, Epoch: epoch, Incarnation: w.Next, MemberID: w.MemberID,
+			Reason: "to say under it that this replica has stopped"}, true
 	}
-	return Plan{Act: ActWriteStopped, Epoch: epoch, Incarnation: w.Incarnation, MemberID: w.MemberID, WithLog: w.WithLog, OrderNumber: o.Names.EndOrder, Reason: why}, true
+	return Plan{Act: ActWriteStopped, Epoch: epoch, Incarnation: w.Incarnation, MemberID: w.MemberID,
+		WithLog: w.WithLog, OrderNumber: o.Names.EndOrder, Reason: why}, true
 }
 
-// doWaitEmpty is row 24. The former disk of this place may come back whole, so nothing is said of its member. The incarnation shows who stands in the
-// place now, and that its disk is empty. It stops a former VM that still runs, which may be needed, so that one has to be silent first.
+// doWaitEmpty is row 24. The former disk of this place may come back whole, so nothing is said of its member. The
+// incarnation shows who stands in the place now, and that its disk is empty. It stops a former VM that still runs,
+// which may be needed, so that one has to be silent first.
 func doWaitEmpty(o Observation, _ time.Time) Plan {
 	switch {
 	case o.Left:
@@ -61,8 +69,11 @@ func doWaitEmpty(o Observation, _ time.Time) Plan {
 	case !o.OwnIncarnation && o.FormerSilent && !o.Paused:
 		return o.takeIncarnation(o.Names.FormedEpoch, "the disk is empty, and no quorum answers to join")
 	}
-	return o.withOffer(wait("no-quorum-empty-disk", "the cluster exists and its members do not answer with a quorum, while this replica's disk is empty: seeding now would begin a second history.",
-		"Start the other replicas with their disks; this one joins as soon as they have a quorum. If this replica's own disk still exists, attach it again and restart the VM. If they are lost, `quorate restore` begins a new history from what is left."))
+	return o.withOffer(wait("no-quorum-empty-disk", "the cluster exists and its members do not answer with a quorum, "+
+		"while this replica's disk is empty: seeding now would begin a second history.",
+		"Start the other replicas with their disks; this one joins as soon as they have a quorum. If this replica's "+
+			"own disk still exists, attach it again and restart the VM. If they are lost, `quorate restore` begins a "+
+			"new history from what is left."))
 }
 
 func doStoppedID(o Observation, _ time.Time) Plan {
@@ -72,11 +83,14 @@ func doStoppedID(o Observation, _ time.Time) Plan {
 	if o.Remote == Quorum {
 		return o.stopFirst(o.replaceOwn("it has ended for a restore, and nothing shows that this was taken back"))
 	}
-	return o.stopFirst(o.withOffer(wait("stopped-id", fmt.Sprintf("member %s has stopped for a restore, and the record shows neither that order nor its end.", o.Names.MemberID),
-		"With a quorum it is replaced by itself. Without one, `quorate restore` can begin a new history from this directory.")))
+	return o.stopFirst(o.withOffer(wait("stopped-id", fmt.Sprintf("member %s has stopped for a restore, and the "+
+		"record shows neither that order nor its end.", o.Names.MemberID),
+		"With a quorum it is replaced by itself. Without one, `quorate restore` can begin a new history from this "+
+			"directory.")))
 }
 
-// replaceOwn removes the disk's member, only where its entry is of this place, and puts the directory away; then row 23.
+// replaceOwn removes the disk's member, only where its entry is of this place, and puts the directory away; then row
+// 23.
 func (o Observation) replaceOwn(why string) Plan {
 	if o.Successor != "" {
 		return o.waitForRecord()
@@ -87,9 +101,11 @@ func (o Observation) replaceOwn(why string) Plan {
 	return o.archive(why)
 }
 
-// waitForRecord: the list names a successor that the record, read a moment before, does not know. The next observation has a newer record.
+// waitForRecord: the list names a successor that the record, read a moment before, does not know. The next observation
+// has a newer record.
 func (o Observation) waitForRecord() Plan {
-	return wait("list-newer-than-record", fmt.Sprintf("the member list names instance %s for this place, and the record that was read before it does not know it.", o.Successor),
+	return wait("list-newer-than-record", fmt.Sprintf("the member list names instance %s for this place, and the "+
+		"record that was read before it does not know it.", o.Successor),
 		"The record is read again by itself.")
 }
 
@@ -105,8 +121,10 @@ func doWaitRemoved(o Observation, _ time.Time) Plan {
 func doReplaceOwn(o Observation, _ time.Time) Plan { return o.replaceOwn(o.brokenText()) }
 
 func doKeepBroken(o Observation, _ time.Time) Plan {
-	return o.withOffer(wait("needed-but-broken", "the cluster has no quorum, and this replica's directory cannot be used: "+o.brokenText()+".",
-		"The bytes are kept. Start the other replicas with their disks; if they are lost, `quorate restore` begins a new history."))
+	return o.withOffer(wait("needed-but-broken", "the cluster has no quorum, and this replica's directory cannot "+
+		"be used: "+o.brokenText()+".",
+		"The bytes are kept. Start the other replicas with their disks; if they are lost, `quorate restore` begins a "+
+			"new history."))
 }
 
 func doKeep(o Observation, _ time.Time) Plan {

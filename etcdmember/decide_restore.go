@@ -22,7 +22,8 @@ func doEnd(o Observation, _ time.Time) Plan {
 		return o.accept()
 	}
 	if o.Running {
-		return Plan{Act: ActStop, Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber, Reason: "its epoch has ended, or is ended by order"}
+		return Plan{Act: ActStop, Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber,
+			Reason: "its epoch has ended, or is ended by order"}
 	}
 	if p, ok := o.sayStopped("its epoch has ended, or is ended by order"); ok {
 		return p
@@ -30,15 +31,19 @@ func doEnd(o Observation, _ time.Time) Plan {
 	if o.OrderNamesMe && o.Record != Rs {
 		return o.restore()
 	}
-	reason, next := "epoch "+fmt.Sprint(o.Names.FormedEpoch)+" has ended, and no order says from what to go on.", "Give one with `quorate restore`."
+	reason, next := "epoch "+fmt.Sprint(o.Names.FormedEpoch)+" has ended, and no order says from what to go on.",
+		"Give one with `quorate restore`."
 	if r := o.Names.Restore; r != nil {
-		reason = fmt.Sprintf("epoch %d is ended by restore order %d, which %s carries out.", r.Ends, o.Names.RestoreNumber, r.Replica)
-		next = "When the next epoch is formed this replica joins it with an empty disk. If that replica is lost, `quorate restore --from SOURCE` orders it of another."
+		reason = fmt.Sprintf("epoch %d is ended by restore order %d, which %s carries out.", r.Ends,
+			o.Names.RestoreNumber, r.Replica)
+		next = "When the next epoch is formed this replica joins it with an empty disk. If that replica is lost, " +
+			"`quorate restore --from SOURCE` orders it of another."
 	}
 	return wait("epoch-closed", reason, next)
 }
 
-// accept comes before anything stops: the replica that the order names finds out whether it can carry it out. A member that runs goes on.
+// accept comes before anything stops: the replica that the order names finds out whether it can carry it out. A member
+// that runs goes on.
 func (o Observation) accept() Plan {
 	switch {
 	case !o.Running && o.Local == L5:
@@ -46,12 +51,14 @@ func (o Observation) accept() Plan {
 	case !o.Running && !o.SourceHere:
 		return o.sourceGone()
 	}
-	return Plan{Act: ActAccept, Step: restoreAccept, Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber, Source: o.Names.Restore.From,
+	return Plan{Act: ActAccept, Step: restoreAccept, Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber,
+		Source: o.Names.Restore.From,
 		Reason: "the restore order names this replica, and ends nothing before it is known that it can be carried out"}
 }
 
 func (o Observation) sourceGone() Plan {
-	return Plan{Act: ActWait, Step: restoreMake, Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber}.blocked("source-gone",
+	return Plan{Act: ActWait, Step: restoreMake, Epoch: o.Names.FormedEpoch,
+		OrderNumber: o.Names.RestoreNumber}.blocked("source-gone",
 		"what the order names as its source is not on this replica, or does not reach as far as the order demands.",
 		"Bring its disk back, or give a newer order: `quorate restore --from SOURCE`.")
 }
@@ -71,17 +78,21 @@ func (o Observation) restore() Plan {
 	case len(o.Unproven) > 0:
 		p.Act, p.Step = ActWait, restoreSilence
 		return p.blocked("restore-waits", "these could still serve the old history: "+o.unprovenText()+".",
-			"Each must write that it has stopped, or be proven silent. `quorate restore --stop-vms` stops VMs that cannot be reached; "+
+			"Each must write that it has stopped, or be proven silent. `quorate restore --stop-vms` stops VMs that "+
+				"cannot be reached; "+
 				"`quorate restore --silent INSTANCE` is your word that one runs nothing any more.")
 	case o.Local == L5:
 		return doArchiveHalfMade(o, time.Time{}) // it may be the source itself, put away halfway
 	case o.Better != nil:
-		p.Act, p.Order, p.Reason = ActOrderRestore, o.Better, fmt.Sprintf("%s has stopped with a longer log than the source of order %d", o.Better.Replica, o.Names.RestoreNumber)
+		p.Act, p.Order, p.Reason = ActOrderRestore, o.Better,
+			fmt.Sprintf("%s has stopped with a longer log than the source of order %d", o.Better.Replica,
+				o.Names.RestoreNumber)
 		return p
 	case !o.SourceHere:
 		return o.sourceGone()
 	case o.Record != Rc && !o.Closing:
-		p.Act, p.Step, p.Closing, p.Reason = ActSettle, restoreClose, true, "every other incarnation of the epoch is silent"
+		p.Act, p.Step, p.Closing, p.Reason = ActSettle, restoreClose, true,
+			"every other incarnation of the epoch is silent"
 		return p
 	case o.Record != Rc:
 		p.Act, p.Step, p.Reason = ActCloseEpoch, restoreClose, "every other incarnation of the epoch is silent"
@@ -95,7 +106,8 @@ func (o Observation) restore() Plan {
 
 // doRestoreClaimed is row 9: from the claim on, by whoever holds it.
 func doRestoreClaimed(o Observation, now time.Time) Plan {
-	p := Plan{Epoch: o.Names.NewestEpoch, Source: o.Names.Claimed, OrderNumber: o.Names.Claimed.Order, Step: restoreMake}
+	p := Plan{Epoch: o.Names.NewestEpoch, Source: o.Names.Claimed, OrderNumber: o.Names.Claimed.Order,
+		Step: restoreMake}
 	switch {
 	case o.NewerOrderForMe:
 		p.Act, p.Reason = ActAbandon, fmt.Sprintf("restore order %d is newer than the claim", o.Names.RestoreNumber)
@@ -109,10 +121,12 @@ func doRestoreClaimed(o Observation, now time.Time) Plan {
 		return p
 	case !o.SourceHere && o.SourceUnread != "": // it may be the source: no epoch is given up for want of it
 		p.Act = ActWait
-		return p.blocked("source-gone", fmt.Sprintf("the source of restore order %d is not found on this disk, and not every archive can be looked at: %s.", o.Names.Claimed.Order, o.SourceUnread),
+		return p.blocked("source-gone", fmt.Sprintf("the source of restore order %d is not found on this disk, and "+
+			"not every archive can be looked at: %s.", o.Names.Claimed.Order, o.SourceUnread),
 			"Repair what is named, and it goes on by itself; or `quorate restore --from SOURCE` orders it of another.")
 	case !o.SourceHere:
-		p.Act, p.Reason = ActAbandon, "source-gone: the source is not on this replica, or does not reach as far as the order demands"
+		p.Act, p.Reason = ActAbandon,
+			"source-gone: the source is not on this replica, or does not reach as far as the order demands"
 	case o.Local != L0 && !o.DirectoryIsSource:
 		return o.archive("it is in the way of the restore and is not its source")
 	default:

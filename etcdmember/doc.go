@@ -1,18 +1,19 @@
-// Package etcdmember looks after one replica's place in the etcd cluster: whether to seed it, join it, go on from the disk or
-// stay away, and, beside the leader, who is promoted and who is removed. DESIGN.md argues why that is safe.
+// Package etcdmember looks after one replica's place in the etcd cluster: whether to seed it, join it, go on from the
+// disk or stay away, and, beside the leader, who is promoted and who is removed. DESIGN.md argues why that is safe.
 //
 //	observe (disk, record, peers, Compute API)  ->  Facts
 //	Classify(Facts)                             ->  Observation, the words of the membership table
 //	Decide(now, Observation)                    ->  Plan, one step                       pure
 //	act(Plan)                                   ->  and observe again, whatever came of it
 //
-// The member itself is a child process that embeds etcd (RunMember): etcd's code may exit its process at any time, and what
-// repairs it must outlive that.
+// The member itself is a child process that embeds etcd (RunMember): etcd's code may exit its process at any time, and
+// what repairs it must outlive that.
 //
-// Guarantees: a new cluster forms only with an inception in the record and the newest claim in hand; a member id starts only on
-// the directory that holds all it ever acknowledged; a voter is removed only by its own successor, by order, or once it is
-// proven gone; no directory is deleted that may be needed, it is archived; every wait has a row, a name and a reason.
+// Guarantees: a new cluster forms only with an inception in the record and the newest claim in hand; a member id starts
+// only on the directory that holds all it ever acknowledged; a voter is removed only by its own successor, by order, or
+// once it is proven gone; no directory is deleted that may be needed, it is archived; every wait has a row, a name and
+// a reason.
 //
-// It does not issue certificates, run the apiserver, or talk to GCE: what it needs of those are interfaces (Record, ComputeAPI,
-// Child).
+// It does not issue certificates, run the apiserver, or talk to GCE: what it needs of those are interfaces (Record,
+// ComputeAPI, Child).
 package etcdmember

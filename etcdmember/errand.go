@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// errand is one call beside the leader that may take minutes, such as a defragmentation. It runs beside the ticks, one at a time, and its
-// result is taken by the tick that finds it ended: only ticks change what the others see.
+// errand is one call beside the leader that may take minutes, such as a defragmentation. It runs beside the ticks, one
+// at a time, and its result is taken by the tick that finds it ended: only ticks change what the others see.
 type errand struct {
 	step   string
 	done   chan struct{}

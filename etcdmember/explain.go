@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Explanation is what a person is told about one look: what was observed, which row holds, and what would be done next. Its JSON keys are
-// stable.
+// Explanation is what a person is told about one look: what was observed, which row holds, and what would be done next.
+// Its JSON keys are stable.
 type Explanation struct {
-	// At is when it was looked. ByAgent: the running agent looked, and acts by it; else it was a look for this alone, of which nothing follows.
+	// At is when it was looked. ByAgent: the running agent looked, and acts by it; else it was a look for this alone,
+	// of which nothing follows.
 	At      time.Time `json:"at"`
 	ByAgent bool      `json:"byAgent"`
 	Replica string    `json:"replica"`
@@ -22,7 +23,8 @@ type Explanation struct {
 	Remote    ClassInWords `json:"remote"`
 	// Found are the predicates of the rows that hold, as sentences.
 	Found []string `json:"found"`
-	// Plan is what the table says, Waits what is waited for; nil: nothing. It may be more than the table's: a step that failed is waited for, too.
+	// Plan is what the table says, Waits what is waited for; nil: nothing. It may be more than the table's: a step that
+	// failed is waited for, too.
 	Plan  PlanInWords `json:"plan"`
 	Waits *Blocked    `json:"waits"`
 	// Leader is what the leader's rows say; nil where this member does not lead.
@@ -46,8 +48,8 @@ type PlanInWords struct {
 	Waits  *Blocked `json:"waits"`
 }
 
-// LeaderExplanation is what the rows beside the leader say of the last look: Plan is the step, Rows are all rows that have something to say,
-// in the order in which they are tested.
+// LeaderExplanation is what the rows beside the leader say of the last look: Plan is the step, Rows are all rows that
+// have something to say, in the order in which they are tested.
 type LeaderExplanation struct {
 	At   time.Time     `json:"at"`
 	Plan PlanInWords   `json:"plan"`
@@ -78,7 +80,8 @@ func (m *Membership) sawBeside(at time.Time, previous, ring Ring, plan Plan) {
 	m.told.besideAt, m.told.previous, m.told.ring, m.told.besidePlan = at, previous, ring, plan
 }
 
-// Explain tells the last look, which is at most some seconds old. It asks nobody and touches nothing; false: there was none yet.
+// Explain tells the last look, which is at most some seconds old. It asks nobody and touches nothing; false: there was
+// none yet.
 func (m *Membership) Explain() (Explanation, bool) {
 	m.mu.Lock()
 	s := m.told
@@ -94,8 +97,8 @@ func (m *Membership) Explain() (Explanation, bool) {
 	return e, true
 }
 
-// Look observes once, for a machine on which no agent runs, and acts on nothing; Config.ReadOnly is set. Where nothing runs there is no member of
-// ours to lead.
+// Look observes once, for a machine on which no agent runs, and acts on nothing; Config.ReadOnly is set. Where nothing
+// runs there is no member of ours to lead.
 func (m *Membership) Look(ctx context.Context) Explanation {
 	f := m.observe(ctx)
 	o := Classify(f)
@@ -103,7 +106,8 @@ func (m *Membership) Look(ctx context.Context) Explanation {
 	return explain(f.Now, o, plan, plan)
 }
 
-// MayStartAnyway says why a person's word start-anyway would change nothing by the last look; nil: the member would start.
+// MayStartAnyway says why a person's word start-anyway would change nothing by the last look; nil: the member would
+// start.
 func (m *Membership) MayStartAnyway() error {
 	m.mu.Lock()
 	s := m.told
@@ -113,7 +117,8 @@ func (m *Membership) MayStartAnyway() error {
 	case s.at.IsZero():
 		return errors.New("the agent has not looked yet; ask again in a moment")
 	case s.plan.Row != 2:
-		return fmt.Errorf("row %s holds (%s); the word is for row 2, where etcd does not start because the record cannot be read", s.plan.Row, rowsInWords[s.plan.Row])
+		return fmt.Errorf("row %s holds (%s); the word is for row 2, where etcd does not start because the record "+
+			"cannot be read", s.plan.Row, rowsInWords[s.plan.Row])
 	case o.Running:
 		return errors.New("etcd runs already")
 	case o.Local != L1:
@@ -153,7 +158,8 @@ func explainBeside(at time.Time, previous, ring Ring) *LeaderExplanation {
 }
 
 func inWords(p Plan) PlanInWords {
-	w := PlanInWords{Row: p.Row, About: rowsInWords[p.Row], Act: p.Act, Step: p.Step, Reason: p.Reason, Waits: p.Blocked}
+	w := PlanInWords{Row: p.Row, About: rowsInWords[p.Row], Act: p.Act, Step: p.Step, Reason: p.Reason,
+		Waits: p.Blocked}
 	if p.MemberID != 0 {
 		w.Member = p.MemberID.String()
 	}

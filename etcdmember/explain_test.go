@@ -37,7 +37,8 @@ func TestTheLastLookIsExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, ok := k.Explain()
-	if !ok || !e.ByAgent || !e.Running || e.Plan.Row != RowRunning || e.Disk.Class != "L1" || e.Record.Means != "epoch 1 is formed and open" || e.Leader != nil {
+	if !ok || !e.ByAgent || !e.Running || e.Plan.Row != RowRunning || e.Disk.Class != "L1" ||
+		e.Record.Means != "epoch 1 is formed and open" || e.Leader != nil {
 		t.Errorf("%t %+v", ok, e)
 	}
 	m.record.change(func(v *record.View) { v.Orders = []record.Order{{Number: 1, Kind: record.OrderPause}} })
@@ -70,8 +71,10 @@ func TestALookWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.record.change(func(v *record.View) { // something that a boot would note, on the disk and in the hosts file
-		v.Epochs = append(v.Epochs, record.Epoch{Number: 2, Claim: &record.Claim{Token: "t2", MaxLearners: maxLearners, Seeder: record.Seeder{Place: pb, InstanceID: "102"}}})
-		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 2, Addresses: m.me.Addresses}}
+		v.Epochs = append(v.Epochs, record.Epoch{Number: 2, Claim: &record.Claim{Token: "t2", MaxLearners: maxLearners,
+			Seeder: record.Seeder{Place: pb, InstanceID: "102"}}})
+		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 2,
+			Addresses: m.me.Addresses}}
 	})
 	before := contents(t, m.dir)
 	m.config = func(c *Config) { c.ReadOnly = true }
@@ -98,7 +101,8 @@ func contents(t *testing.T, dir string) string {
 	return out.String()
 }
 
-// After a reboot without a record only a person's word starts a member that has run; nothing else does, and the word is of no use elsewhere.
+// After a reboot without a record only a person's word starts a member that has run; nothing else does, and the word is
+// of no use elsewhere.
 func TestAPersonsWordStartsAMemberWithoutTheRecord(t *testing.T) {
 	m, k := kept(t)
 	if err := k.look(t.Context(), MemberStatus{}); err != nil {
@@ -136,7 +140,8 @@ func TestAPersonsWordStartsAMemberWithoutTheRecord(t *testing.T) {
 
 func TestTheFiguresCountWhatWasDone(t *testing.T) {
 	m, k := kept(t)
-	if f := k.Figures(); f.RecordRead.IsZero() || f.Steps[StepOutcome{Act: ActSeed}] != 1 || f.Steps[StepOutcome{ActSeed, true}] != 0 || f.LeaderRow != nil {
+	if f := k.Figures(); f.RecordRead.IsZero() || f.Steps[StepOutcome{Act: ActSeed}] != 1 ||
+		f.Steps[StepOutcome{ActSeed, true}] != 0 || f.LeaderRow != nil {
 		t.Errorf("after a first boot: %+v", f)
 	}
 	before := k.Figures().RecordRead

@@ -73,7 +73,8 @@ func (o Observation) found() []string {
 		}
 	}
 	say(o.Fault != "", "Before any row: %s.", o.Fault)
-	say(o.Phase != "", "agent.json says %s%s.", o.Phase, map[bool]string{true: ", in this boot of this instance"}[o.SameBoot])
+	say(o.Phase != "", "agent.json says %s%s.", o.Phase,
+		map[bool]string{true: ", in this boot of this instance"}[o.SameBoot])
 	say(n.MemberID != 0, "The disk's member is %s.", n.MemberID)
 	say(o.Unusable != "", "etcd ends by itself, again and again, and says of the directory: %s.", o.Unusable)
 	say(o.Superseded, "Instance %s has taken this place.", n.NewestInstance)
@@ -85,7 +86,8 @@ func (o Observation) found() []string {
 	say(o.NoList, "The Compute API gave no list that says whom to ask.")
 	say(o.Preflight != "", "This VM is not fit to seed: %s.", o.Preflight)
 	say(o.EndedByOrder, "Restore order %d ends the epoch.", n.RestoreNumber)
-	say(o.ToAccept, "Restore order %d ends nothing before this replica has found that it can carry it out.", n.RestoreNumber)
+	say(o.ToAccept, "Restore order %d ends nothing before this replica has found that it can carry it out.",
+		n.RestoreNumber)
 	say(o.OrderNamesMe, "It names this replica.")
 	say(len(o.Unproven) > 0, "These could still serve the epoch that is to end: %s.", o.unprovenText())
 	say(o.Left, "The newest order for this replica is leave.")
@@ -95,32 +97,47 @@ func (o Observation) found() []string {
 	say(o.Remote == Quorum && n.MemberID != 0 && !o.Listed, "The member list does not have the disk's member.")
 	say(o.Listed && !o.OwnPlace, "Its entry is of another place.")
 	say(o.Removed, "A peer says that the disk's member was removed.")
-	former := slices.DeleteFunc(slices.Clone(o.Former), func(id record.MemberID) bool { return o.Local == L1 && id == n.MemberID })
+	former := slices.DeleteFunc(slices.Clone(o.Former), func(id record.MemberID) bool {
+		return o.Local == L1 &&
+			id == n.MemberID
+	})
 	say(len(former) > 0, "Entries of this place's past are in the member list: %v.", former)
 	say(o.Reusable, "The member list has the entry that was added for this disk.")
 	say(o.PeersSilent, "No member answers on its peer port.")
 	say(o.NoRoom != "", "A copy of the state does not fit here: %s.", o.NoRoom)
-	say(o.OwnIncarnation, "Incarnation %d is this tenure's, and is %s.", n.Incarnation, map[bool]string{true: "confirmed", false: "not confirmed for this member"}[o.Confirmed])
+	say(o.OwnIncarnation, "Incarnation %d is this tenure's, and is %s.", n.Incarnation,
+		map[bool]string{true: "confirmed", false: "not confirmed for this member"}[o.Confirmed])
 	say(n.PolicyText != "", "A policy: %s.", n.PolicyText)
 	return out
 }
 
 // rowsInWords says what each row is about.
 var rowsInWords = map[Row]string{
-	0: "a newer VM has this place", 1: "the record cannot be read, and etcd ran in this boot", 2: "the record cannot be read",
+	0: "a newer VM has this place", 1: "the record cannot be read, and etcd ran in this boot",
+	2: "the record cannot be read",
 	3: "the record is damaged, and etcd ran in this boot", 4: "the record is lost or damaged",
 	5: "the record is behind a valid disk", 6: "the record is behind the disk", 7: "the disk is another replica's",
 	8: "the epoch has ended, or is ended by order", 9: "this replica restores", 10: "the disk's epoch was abandoned",
-	11: "the seeder is gone, or another is ordered to restore", 12: "the disk's epoch is older", 13: "the directory is half made",
-	14: "nothing was ever formed: claim it", 15: "somebody answers though nothing is formed", 16: "the claim is this replica's: seed",
+	11: "the seeder is gone, or another is ordered to restore", 12: "the disk's epoch is older",
+	13: "the directory is half made",
+	14: "nothing was ever formed: claim it", 15: "somebody answers though nothing is formed",
+	16: "the claim is this replica's: seed",
 	17: "the directory was seeded: form the epoch", 18: "the seed cannot be used", 19: "another replica seeds",
 	22: "policy: the survivors hold everything",
-	23: "join", 24: "the disk is empty and there is no quorum", 25: "valid, with a quorum that lists it: start", 26: "removed while away",
-	27: "a peer says that it was removed", 28: "valid, without a quorum: it is needed, start", 29: "broken, with a quorum: replace it",
-	30: "broken, without a quorum", 40: "a voter is gone with its disk", 41: "a voter is gone, its disk is left", 42: "a voter cannot be reached",
-	43: "a learner does not come up, or stands still", 44: "promote a learner", 45: "orders: who leaves, and two of three",
-	46: "one member is corrupt and the others agree", 47: "members differ, and nobody can say who is wrong", 48: "a database is full",
-	49: "the number of voters", RowHalt: "no row covers it", RowFault: "an error before any row", RowStoppedID: "the disk's member has stopped for an order that nothing shows", RowEndAhead: "the record was rolled back, and by it the epoch ends",
+	23: "join", 24: "the disk is empty and there is no quorum", 25: "valid, with a quorum that lists it: start",
+	26: "removed while away",
+	27: "a peer says that it was removed", 28: "valid, without a quorum: it is needed, start",
+	29: "broken, with a quorum: replace it",
+	30: "broken, without a quorum", 40: "a voter is gone with its disk", 41: "a voter is gone, its disk is left",
+	42: "a voter cannot be reached",
+	43: "a learner does not come up, or stands still", 44: "promote a learner",
+	45: "orders: who leaves, and two of three",
+	46: "one member is corrupt and the others agree", 47: "members differ, and nobody can say who is wrong",
+	48: "a database is full",
+	49: "the number of voters", RowHalt: "no row covers it", RowFault: "an error before any row",
+	RowStoppedID:   "the disk's member has stopped for an order that nothing shows",
+	RowEndAhead:    "the record was rolled back, and by it the epoch ends",
 	RowWithdrawing: "an order to restore is being taken back",
-	RowLeft:        "ordered to leave", RowPaused: "paused by order", RowRunning: "the member runs", RowQuiet: "nothing needs to be done",
+	RowLeft:        "ordered to leave", RowPaused: "paused by order", RowRunning: "the member runs",
+	RowQuiet: "nothing needs to be done",
 }

@@ -26,15 +26,16 @@ type Facts struct {
 	// Record is one listing of the record; RecordErr: it could not be read, which is different from an empty View.
 	Record    record.View
 	RecordErr error
-	// Snapshots are those in the record, oldest first, listed only where a restore is in sight; SnapshotsErr: they could not be listed.
+	// Snapshots are those in the record, oldest first, listed only where a restore is in sight; SnapshotsErr: they
+	// could not be listed.
 	Snapshots    []record.Snapshot
 	SnapshotsErr error
 	// Unfit is the order to restore that could not be accepted when it was last tried; 0: none.
 	Unfit uint64
 	// Beats are the newest marks that were observed, by member and by the boot that wrote them.
 	Beats map[BeatKey]Beat
-	// ListedBefore are the entries of the linearizable list of the observation before this one, by id, with their names: that list is older than
-	// Record is.
+	// ListedBefore are the entries of the linearizable list of the observation before this one, by id, with their
+	// names: that list is older than Record is.
 	ListedBefore map[record.MemberID]string
 	// Answers has one entry for each address that was asked, the own member's too while it runs.
 	Answers []Answer
@@ -42,10 +43,11 @@ type Facts struct {
 	Compute Compute
 	// Room is how full the data disk is, looked at only where no member runs here.
 	Room Room
-	// ClusterVersion is etcd's cluster version as a peer said it, MemberVersion the lowest of the members that answered, EtcdVersion ours: "3.7.3".
-	// Empty: not known.
+	// ClusterVersion is etcd's cluster version as a peer said it, MemberVersion the lowest of the members that
+	// answered, EtcdVersion ours: "3.7.3". Empty: not known.
 	ClusterVersion, MemberVersion, EtcdVersion string
-	// PeersAsked: those that answered were asked on their peer ports too, and say their ClusterVersion where that went well.
+	// PeersAsked: those that answered were asked on their peer ports too, and say their ClusterVersion where that went
+	// well.
 	PeersAsked bool
 	Policy     Policy
 	// Preflight is why this VM is not fit to seed (room on the disk, ports, binaries); nil: it is.
@@ -60,7 +62,8 @@ type Facts struct {
 
 // DiskFacts is what was found about the data disk before anything on it was read.
 type DiskFacts struct {
-	// Wanted is the configured device name, empty where none is configured. Mounted says that it is mounted at the data directory.
+	// Wanted is the configured device name, empty where none is configured. Mounted says that it is mounted at the data
+	// directory.
 	Wanted  string
 	Mounted bool
 }
@@ -82,11 +85,12 @@ type Directory struct {
 	OpenErr error
 	// ClusterID and MemberID are the WAL's own metadata.
 	ClusterID, MemberID record.MemberID
-	// Term is the newest one that the member has seen, which a member that nobody votes for raises by itself; LastTerm and LastIndex are of the
-	// last entry: they say who holds more. Commit is the index that was known to be committed.
+	// Term is the newest one that the member has seen, which a member that nobody votes for raises by itself; LastTerm
+	// and LastIndex are of the last entry: they say who holds more. Commit is the index that was known to be committed.
 	Term, LastTerm, LastIndex, Commit uint64
-	// Voters and Learners are the configuration where the log begins, which is the newest snapshot of etcd's own; Changes are all that the log
-	// holds, committed or not. Of a running member Voters and Learners are the applied ones, and the rest is not known.
+	// Voters and Learners are the configuration where the log begins, which is the newest snapshot of etcd's own;
+	// Changes are all that the log holds, committed or not. Of a running member Voters and Learners are the applied
+	// ones, and the rest is not known.
 	Voters, Learners []record.MemberID
 	Changes          []record.ConfigChange
 	// End is how etcd has ended on this directory in this boot, where it did so by itself.
@@ -122,7 +126,8 @@ type Answer struct {
 	Members   []Member
 	// Removed: it answered our member's id with 410, gone.
 	Removed bool
-	// Acknowledged is the newest log entry that this disk's member is known to have acknowledged, where this is the leader; 0: not known.
+	// Acknowledged is the newest log entry that this disk's member is known to have acknowledged, where this is the
+	// leader; 0: not known.
 	Acknowledged uint64
 	// Version is its etcd version, ClusterVersion the one that its cluster has agreed on; empty: not said.
 	Version, ClusterVersion string
@@ -146,13 +151,15 @@ func (m Member) Started() bool { return m.Name != "" }
 // Compute is two listings of the cluster's instances and disks, 10 s apart. First is the older one.
 type Compute struct {
 	First, Second Listing
-	// Runs says, by instance id, since which listing all of them say the same that no running VM is said to be: that it is absent, or stopped.
+	// Runs says, by instance id, since which listing all of them say the same that no running VM is said to be: that it
+	// is absent, or stopped.
 	Runs map[string]Run
 }
 
 // Listing is one whole answer of the Compute API.
 type Listing struct {
-	// Time is by this replica's clock, ServerTime by the API's, in which it says when a VM was stopped; zero: it did not say.
+	// Time is by this replica's clock, ServerTime by the API's, in which it says when a VM was stopped; zero: it did
+	// not say.
 	Time, ServerTime time.Time
 	// Err: there is no answer, and the slices mean nothing.
 	Err       error

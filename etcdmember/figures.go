@@ -7,7 +7,8 @@ import (
 
 // Figures are what the agent's metrics show of the membership, beside Shown.
 type Figures struct {
-	// Row is what the last look decided by, LeaderRow what it did beside the leader; each nil where there was no such look.
+	// Row is what the last look decided by, LeaderRow what it did beside the leader; each nil where there was no such
+	// look.
 	Row, LeaderRow *Row
 	// RecordRead is when the record was last read; zero: not yet.
 	RecordRead time.Time

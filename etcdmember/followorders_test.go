@@ -23,7 +23,8 @@ func TestAnOrderIsCompletedOnce(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		m, k := kept(t)
 		m.record.change(func(v *record.View) {
-			v.Orders = []record.Order{{Number: 1, Kind: record.OrderLeave, Place: &pb}, {Number: 2, Kind: record.OrderPause}}
+			v.Orders = []record.Order{{Number: 1, Kind: record.OrderLeave, Place: &pb},
+				{Number: 2, Kind: record.OrderPause}}
 		})
 		plan := Plan{Row: 45, Act: ActCompleteOrder, OrderNumber: 1, Reason: "no member of b is in the list"}
 		complete := func() (wasCut bool) {
@@ -42,7 +43,8 @@ func TestAnOrderIsCompletedOnce(t *testing.T) {
 		plan.Reason = "another word"
 		complete()
 		v, _ := m.record.copied()
-		if d := v.Orders[0].Done; d == nil || d.What != "no member of b is in the list" || d.By != m.me.MemberName() || v.Orders[1].Done != nil {
+		if d := v.Orders[0].Done; d == nil || d.What != "no member of b is in the list" || d.By != m.me.MemberName() ||
+			v.Orders[1].Done != nil {
 			t.Errorf("after %t: %+v, %+v", after, d, v.Orders[1].Done)
 		}
 	}

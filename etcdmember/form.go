@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// form seeds the epoch of our claim, or goes on with a directory that carries its token: both end with `formed`. Until that has been
-// read back nothing may be acknowledged to anybody, because another may still find the epoch abandoned.
+// form seeds the epoch of our claim, or goes on with a directory that carries its token: both end with `formed`. Until
+// that has been read back nothing may be acknowledged to anybody, because another may still find the epoch abandoned.
 func (m *Membership) form(ctx context.Context, f Facts, p Plan) error {
 	if !m.cfg.Child.Running() {
 		if p.Act == ActSeed {
@@ -19,7 +19,10 @@ func (m *Membership) form(ctx context.Context, f Facts, p Plan) error {
 				return err
 			}
 			token := tokenOf(f, p.Epoch)
-			if err := m.setAgentAt(StepSeedOnDisk, func(a *AgentFile) { a.Phase, a.Epoch, a.Token, a.MemberID = PhaseSeeding, p.Epoch, token, 0 }); err != nil {
+			if err := m.setAgentAt(StepSeedOnDisk, func(a *AgentFile) {
+				a.Phase, a.Epoch, a.Token,
+					a.MemberID = PhaseSeeding, p.Epoch, token, 0
+			}); err != nil {
 				return err
 			}
 		}
@@ -67,7 +70,8 @@ func (m *Membership) createFormed(ctx context.Context, epoch uint64, clusterID, 
 
 // waitServing waits for a linearizable read through the own member.
 func (m *Membership) waitServing(ctx context.Context) (clusterID, memberID record.MemberID, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, serveTimeout, fmt.Errorf("no linearizable read within %s", serveTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, serveTimeout, fmt.Errorf("no linearizable read within %s",
+		serveTimeout))
 	defer cancel()
 	for {
 		s, err := m.Status(ctx)
@@ -103,9 +107,11 @@ func (m *Membership) memberConfig() MemberConfig {
 	e, files := m.cfg.Cluster.Etcd, m.cfg.Files
 	return MemberConfig{
 		Name: m.cfg.Me.MemberName(), DNSName: m.dnsName(), Dir: m.etcdDir(), Address: m.cfg.Me.Address(),
-		PeerLeaf: files.Leaf(peerLeaf), PeerCA: files.CA(peerCA), ServerLeaf: files.Leaf(serverLeaf), ClientCA: files.CA(clientCA),
+		PeerLeaf: files.Leaf(peerLeaf), PeerCA: files.CA(peerCA), ServerLeaf: files.Leaf(serverLeaf),
+		ClientCA:  files.CA(clientCA),
 		Heartbeat: e.Heartbeat.Duration(), Election: e.Election.Duration(),
-		Local: m.local, DataCheck: dataCheck, QuotaBytes: e.QuotaBytes, CatchUpEntries: e.CatchUpEntries, StatusSocket: m.StatusSocket(),
+		Local: m.local, DataCheck: dataCheck, QuotaBytes: e.QuotaBytes, CatchUpEntries: e.CatchUpEntries,
+		StatusSocket: m.StatusSocket(),
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// The guards of what may be given up: the offers of a snapshot and of a warm copy, row 22, and the proof that a member is gone with its
-// disk.
+// The guards of what may be given up: the offers of a snapshot and of a warm copy, row 22, and the proof that a member
+// is gone with its disk.
 
 func noLists(f *Facts)        { f.Compute = Compute{} }
 func hasDisk2(l *Listing)     { l.Disks = []string{"d1", "d2", "d3"} }
@@ -94,7 +94,8 @@ func TestGuardsOfADiskThatIsGone(t *testing.T) {
 		{"its disk is not known", from(three, bGone, bDiskUnknown), 0, false, false},
 		{"its disk is not known, and its successor has one",
 			from(three, bGone, bDiskUnknown, newB("202", "d9")), 0, false, false},
-		{"its successor is on another disk, and there are no lists", from(three, noLists, newB("202", "d9")), 0, true, false},
+		{"its successor is on another disk, and there are no lists", from(three, noLists, newB("202", "d9")), 0, true,
+			false},
 		{"its successor is on its disk", from(three, bGone, newB("202", "d2")), 0, false, true},
 		{"its own later incarnation is on another disk",
 			from(three, bGone, first(hasDisk2), newB("102", "d9")), 0, false, false},
@@ -186,7 +187,8 @@ func TestGuardsOfTheWarmCopy(t *testing.T) {
 		{"an order to restore is in force", from(base, orderMe, unaccepted), false},
 		{"its disk is not known", from(base, bDiskUnknown), false},
 		{"its disk is in one list", from(base, first(hasDisk2)), false},
-		{"its successor is on another disk, and its own exists", from(base, newB("202", "d9"), second(hasDisk2)), false},
+		{"its successor is on another disk, and its own exists", from(base, newB("202", "d9"), second(hasDisk2)),
+			false},
 		{"it writes marks", from(base, marked), false},
 		{"its disk is gone, it has said that it has stopped, and its VM is listed",
 			from(base, bListed, first(withoutDisk2), second(withoutDisk2), bSaid(0)), false},
@@ -194,13 +196,15 @@ func TestGuardsOfTheWarmCopy(t *testing.T) {
 			from(base, func(f *Facts) { f.Directory.Voters = []record.MemberID{0xd1} }), false},
 		{"I am no learner", from(base, func(f *Facts) { f.Directory.Learners = nil }), false},
 		{"I was removed", from(base, changed(change(90, "remove", 0xa1))), false},
-		{"I became a learner with the last entry that is committed", from(base, func(f *Facts) { f.Directory.Learners = nil },
-			changed(change(100, "add-learner", 0xa1))), true},
+		{"I became a learner with the last entry that is committed",
+			from(base, func(f *Facts) { f.Directory.Learners = nil },
+				changed(change(100, "add-learner", 0xa1))), true},
 		{"my promotion may not have been committed", from(base, changed(change(101, "add-voter", 0xa1))), true},
 		{"the promotion of another may have been", from(base, changed(change(101, "add-voter", 0xc3))), false},
 		{"another's change says nothing of me", from(base, changed(change(90, "remove", 0xc9))), true},
 		{"I am the voter", from(base, func(f *Facts) { f.Directory.Voters = []record.MemberID{0xa1} }), false},
-		{"there are two voters", from(base, func(f *Facts) { f.Directory.Voters = []record.MemberID{0xb1, 0xc3} }), false},
+		{"there are two voters", from(base, func(f *Facts) { f.Directory.Voters = []record.MemberID{0xb1, 0xc3} }),
+			false},
 		{"no voter is known", from(base, noVoters), false},
 		{"the directory is corrupt", from(base, corrupted), false},
 		{"my incarnation has ended", from(base, saidMyLog(1)), false},
@@ -289,11 +293,13 @@ func TestGuardsOfWhoSurvives(t *testing.T) {
 		{"whoever said where its log ends", from(three, bSaid(90)), []record.MemberID{0xb1}},
 		{"it said nothing of a log", from(three, bSaid(0)), nil},
 		{"it has gone with its disk since", from(three, bSaid(90), bGone), nil},
-		{"it said nothing of a member", from(three, newB("102", "d2"), func(f *Facts) { f.stopped(pb, 2, 0, 90) }), nil},
+		{"it said nothing of a member", from(three, newB("102", "d2"), func(f *Facts) { f.stopped(pb, 2, 0, 90) }),
+			nil},
 		{"no incarnation is the member's", from(three, func(f *Facts) { f.stopped(pb, 1, 0xd1, 90) }), nil},
 		{"it is another place's member", from(three, func(f *Facts) { f.stopped(pb, 1, 0xc3, 90) }), nil},
 		{"that one has spoken for itself",
-			from(three, func(f *Facts) { f.stopped(pb, 1, 0xc3, 90); f.stopped(pc, 1, 0xc3, 80) }), []record.MemberID{0xc3}},
+			from(three, func(f *Facts) { f.stopped(pb, 1, 0xc3, 90); f.stopped(pc, 1, 0xc3, 80) }),
+			[]record.MemberID{0xc3}},
 		{"and its newer one has ended too", from(three, bSaid(90), func(f *Facts) {
 			f.incarnation(pb, 2, "102", "d2", 1, 0xb1)
 			f.stopped(pb, 2, 0xb1, 80)
@@ -303,7 +309,8 @@ func TestGuardsOfWhoSurvives(t *testing.T) {
 		{"a newer one of another epoch does not count",
 			from(three, bSaid(90), func(f *Facts) { f.incarnation(pb, 2, "102", "d2", 0, 0xb1) }),
 			[]record.MemberID{0xb1}},
-		{"another instance said it", from(three, bSaid(90), func(f *Facts) { f.last().Stopped[0].InstanceID = "202" }), nil},
+		{"another instance said it", from(three, bSaid(90), func(f *Facts) { f.last().Stopped[0].InstanceID = "202" }),
+			nil},
 	}
 	for _, c := range cases {
 		if got := ids(historyOf(c.f()).stoppedSurvivors()); !slices.Equal(got, c.want) {
@@ -383,14 +390,17 @@ func TestGuardsOfAStartWithoutARecord(t *testing.T) {
 		{"rolled back: started", from(three, rollBackRecord), 5, ActStart},
 		{"rolled back: being seeded", from(three, rollBackRecord, phase(PhaseSeeding)), 6, ActHalt},
 		{"rolled back: it has ended", from(three, rollBackRecord, phase(PhaseStopped)), 6, ActHalt},
-		{"rolled back: its end was said", from(three, saidMyLog(1), func(f *Facts) { f.Agent.NewestEpoch = 9 }), 6, ActHalt},
+		{"rolled back: its end was said", from(three, saidMyLog(1), func(f *Facts) { f.Agent.NewestEpoch = 9 }), 6,
+			ActHalt},
 
 		{"only the outcome is lost", from(three, noOutcome), 3, ActFormedAgain},
 		{"and the log does not say of which cluster",
 			from(three, noOutcome, func(f *Facts) { f.Directory.ClusterID = 0 }), 3, ActStart},
-		{"and the disk has another token", from(three, noOutcome, func(f *Facts) { f.Agent.Token = "t9" }), 3, ActStart},
+		{"and the disk has another token", from(three, noOutcome, func(f *Facts) { f.Agent.Token = "t9" }), 3,
+			ActStart},
 		{"and neither has a token",
-			from(three, noOutcome, func(f *Facts) { f.Agent.Token, f.Record.Epochs[0].Claim.Token = "", "" }), 3, ActStart},
+			from(three, noOutcome, func(f *Facts) { f.Agent.Token, f.Record.Epochs[0].Claim.Token = "", "" }), 3,
+			ActStart},
 		{"the outcome of a newer epoch than the disk's is", from(three, isClosed, nextFormed, func(f *Facts) {
 			f.last().Outcome = nil
 			f.Record.Marks[0xb2] = record.Mark{Epoch: 2}

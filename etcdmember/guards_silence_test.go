@@ -144,7 +144,8 @@ func TestSilenceHasWitnesses(t *testing.T) {
 		{"absent for less than 10 s, and never confirmed",
 			from(bAbsent, neverConfirmed, run(RunAbsent, listingGap-time.Millisecond)), lists},
 		{"absent for 10 s, and never confirmed", from(bAbsent, neverConfirmed, run(RunAbsent, listingGap)), ""},
-		{"absent for 10 s, and confirmed: it could have written a mark", from(bAbsent, run(RunAbsent, listingGap)), mark},
+		{"absent for 10 s, and confirmed: it could have written a mark", from(bAbsent, run(RunAbsent, listingGap)),
+			mark},
 
 		{"its disk is attached to it by the first list", from(bAbsent, first(attachedToB)), attached},
 		{"by the second", from(bAbsent, second(attachedToB)), attached},
@@ -152,8 +153,10 @@ func TestSilenceHasWitnesses(t *testing.T) {
 		{"its disk is attached to another", from(bAbsent, first(attachedToC), second(attachedToC)), ""},
 		{"its disk is attached to the name, which another instance has",
 			from(bAbsent, second(attachedToB), second(nameIsTaken)), ""},
-		{"and it is not known whether that one exists", from(bAbsent, second(attachedToB), second(nameIsUnclear)), attached},
-		{"another has the name in the other list only", from(bAbsent, second(attachedToB), first(nameIsTaken)), attached},
+		{"and it is not known whether that one exists", from(bAbsent, second(attachedToB), second(nameIsUnclear)),
+			attached},
+		{"another has the name in the other list only", from(bAbsent, second(attachedToB), first(nameIsTaken)),
+			attached},
 		{"the disks were not listed the first time", from(bAbsent, first(disksFailed)), noDisks},
 		{"nor the second time", from(bAbsent, second(disksFailed)), noDisks},
 		{"its disk is not known", from(bAbsent, bDiskUnknown), noDisk},
@@ -204,7 +207,8 @@ func TestSilenceHasWitnesses(t *testing.T) {
 			from(bAbsent, run(RunAbsent, time.Minute), beat(0xb1, "boot1", time.Hour, time.Hour)), mark},
 		{"a mark by a boot that did not say which it was", from(bAbsent, beat(0xb1, "", time.Hour, time.Second)), mark},
 		{"the younger of two marks counts",
-			from(bAbsent, beat(0xb1, "boot1", time.Hour, time.Second), beat(0xb1, "", time.Hour, 30*time.Minute)), mark},
+			from(bAbsent, beat(0xb1, "boot1", time.Hour, time.Second), beat(0xb1, "", time.Hour, 30*time.Minute)),
+			mark},
 		{"a mark by another boot", from(bAbsent, beat(0xb1, "boot9", time.Hour, time.Second)), ""},
 		{"a mark of another member", from(bAbsent, beat(0xc3, "boot1", time.Hour, time.Second)), ""},
 		{"a mark of what was never confirmed",
@@ -213,10 +217,12 @@ func TestSilenceHasWitnesses(t *testing.T) {
 		{"a person says that it runs nothing", from(bAbsent, bListed, saysSilent), ""},
 		{"a person says so of another",
 			from(bAbsent, bListed, func(f *Facts) { f.Record.Orders[0].Restore.Silent = []string{"103"} }), lists},
-		{"a person said so in an order that was taken back", from(bAbsent, bListed, saysSilent, tookBack, orderMe), lists},
+		{"a person said so in an order that was taken back", from(bAbsent, bListed, saysSilent, tookBack, orderMe),
+			lists},
 		{"a person said so in an order to end another epoch",
 			from(bAbsent, bListed, orderMe, saysSilent, ofAnotherEpoch), lists},
-		{"a newer order without the word: it is about another day", from(bAbsent, bListed, saysSilent, orderMe), "it has not said"},
+		{"a newer order without the word: it is about another day", from(bAbsent, bListed, saysSilent, orderMe),
+			"it has not said"},
 
 		{"its own word", from(bAbsent, bListed, func(f *Facts) { f.stopped(pb, 1, 0xb1, 90) }), ""},
 		{"the same with its name", from(bAbsent, bListed, func(f *Facts) {
@@ -229,7 +235,8 @@ func TestSilenceHasWitnesses(t *testing.T) {
 				90)
 			f.last().Stopped[2].InstanceID = "202"
 		}), lists},
-		{"its word about another incarnation", from(bAbsent, bListed, func(f *Facts) { f.stopped(pb, 2, 0xb1, 90) }), lists},
+		{"its word about another incarnation", from(bAbsent, bListed, func(f *Facts) { f.stopped(pb, 2, 0xb1, 90) }),
+			lists},
 		{"a newer incarnation of another instance, which has stopped", from(bAbsent, bListed, func(f *Facts) {
 			f.incarnation(pb, 2, "202", "d2", 1, 0)
 			f.stopped(pb, 2, 0xb1, 90)
@@ -243,7 +250,8 @@ func TestSilenceHasWitnesses(t *testing.T) {
 		{"no older than four periods", from(bRebooted, beat(0xb1, "boot1", 59*time.Second, markSilence)), ""},
 		{"shortly before the newer one began",
 			from(bRebooted, beat(0xb1, "boot1", time.Minute+markSilence-time.Second, time.Second)), older},
-		{"and no mark since that", from(bRebooted, beat(0xb1, "boot1", time.Minute+markSilence-time.Second, markSilence)), ""},
+		{"and no mark since that", from(bRebooted, beat(0xb1, "boot1", time.Minute+markSilence-time.Second,
+			markSilence)), ""},
 		{"it had fallen silent before the newer one began",
 			from(bRebooted, beat(0xb1, "boot1", time.Minute+markSilence, time.Second)), ""},
 		{"when the newer one began is not known",
@@ -254,7 +262,8 @@ func TestSilenceHasWitnesses(t *testing.T) {
 				func(f *Facts) { f.Record.Replicas[pb][1].BootID = "boot1" }), ""},
 		{"the newer boot wrote the mark", from(bRebooted, beat(0xb1, "boot2", time.Second, time.Second)), ""},
 
-		{"a member that no incarnation names writes marks", from(bAbsent, strange(1, markSilence-time.Millisecond)), nobodys},
+		{"a member that no incarnation names writes marks", from(bAbsent, strange(1, markSilence-time.Millisecond)),
+			nobodys},
 		{"it has not written one for four periods", from(bAbsent, strange(1, markSilence)), ""},
 		{"it is of another epoch", from(bAbsent, strange(0, time.Second)), ""},
 		{"an incarnation names it", from(bAbsent, strange(1, time.Second), func(f *Facts) {
@@ -363,7 +372,8 @@ func TestSilenceByRunsOfLists(t *testing.T) {
 		{"TERMINATED for the first time", nil, with("TERMINATED"), Run{RunStopped, t0}},
 		{"STOPPED after TERMINATED is the same",
 			map[string]Run{"102": {RunStopped, at}}, with("STOPPED"), Run{RunStopped, at}},
-		{"absent after it was stopped begins anew", map[string]Run{"102": {RunStopped, at}}, without, Run{RunAbsent, t0}},
+		{"absent after it was stopped begins anew", map[string]Run{"102": {RunStopped, at}}, without,
+			Run{RunAbsent, t0}},
 		{"stopped after it was absent begins anew",
 			map[string]Run{"102": {RunAbsent, at}}, with("TERMINATED"), Run{RunStopped, t0}},
 		{"a VM that runs ends it", map[string]Run{"102": {RunStopped, at}}, with("RUNNING"), Run{}},

@@ -81,14 +81,16 @@ func TestGuardsOfTheLastWord(t *testing.T) {
 		{"it has said all", from(three, stoppedFor(1), saidMyLog(1)), said},
 		{"the epoch is over", from(three, restoredByB), said},
 		{"another boot", from(three, reboot), Word{Owed: true, Next: 2, MemberID: 0xa1}},
-		{"another instance", from(three, func(f *Facts) { f.recreate("d1") }), Word{Owed: true, Next: 2, MemberID: 0xa1}},
+		{"another instance", from(three, func(f *Facts) { f.recreate("d1") }),
+			Word{Owed: true, Next: 2, MemberID: 0xa1}},
 		{"another instance took a later one", from(three, func(f *Facts) { f.incarnation(pa, 2, "201", "d1", 1, 0) }),
 			Word{Owed: true, Next: 3, MemberID: 0xa1}},
 		{"it has ended without its log", from(three, stoppedFor(1), func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }),
 			Word{Owed: true, Next: 2, MemberID: 0xa1}},
 		{"it has ended with its log, and agent.json does not say so", from(three, saidMyLog(1)),
 			Word{Owed: true, Next: 2, MemberID: 0xa1}},
-		{"it has ended with another member's log", from(three, stoppedFor(1), func(f *Facts) { f.stopped(pa, 1, 0xa9, 100) }),
+		{"it has ended with another member's log",
+			from(three, stoppedFor(1), func(f *Facts) { f.stopped(pa, 1, 0xa9, 100) }),
 			Word{Owed: true, Next: 2, MemberID: 0xa1}},
 		{"the log has grown since", from(three, stoppedFor(1), func(f *Facts) { f.stopped(pa, 1, 0xa1, 99) }),
 			Word{Owed: true, Next: 2, MemberID: 0xa1}},
@@ -104,20 +106,25 @@ func TestGuardsOfTheLastWord(t *testing.T) {
 		{"an incarnation was created, and agent.json does not carry it yet",
 			from(three, pending2), Word{Owed: true, Next: 2, MemberID: 0xa1}},
 		{"the same, by another boot", from(three, pending2, reboot), Word{Owed: true, Next: 3, MemberID: 0xa1}},
-		{"an incarnation that is confirmed is not to be taken", from(three, confirmed2, emptied), Word{Owed: true, Next: 3}},
-		{"nor one below what agent.json carries", from(three, pending2, emptied, carries(9)), Word{Owed: true, Next: 3}},
+		{"an incarnation that is confirmed is not to be taken", from(three, confirmed2, emptied),
+			Word{Owed: true, Next: 3}},
+		{"nor one below what agent.json carries", from(three, pending2, emptied, carries(9)),
+			Word{Owed: true, Next: 3}},
 		{"nor one of this number that another place carries",
 			from(three, pending2, emptied, carries(2), ofPlaceB), Word{Owed: true, Next: 3}},
 
-		{"the directory is corrupt: its log says nothing", from(three, corrupted), Word{Owed: true, Incarnation: 1, Next: 2}},
+		{"the directory is corrupt: its log says nothing", from(three, corrupted), Word{Owed: true, Incarnation: 1,
+			Next: 2}},
 		{"corrupt after a reboot: it speaks for the newest of the instance",
 			from(three, corrupted, reboot), Word{Owed: true, Incarnation: 1, Next: 2}},
 		{"an empty disk of this boot", from(three, emptied), Word{Owed: true, Incarnation: 1, Next: 2}},
 		{"an empty disk after a reboot", from(three, emptied, reboot), Word{Owed: true, Next: 2}},
 		{"an empty disk whose agent.json was reset", from(three, emptied, noneCarried), Word{Owed: true, Next: 2}},
-		{"an empty disk that carries another place's incarnation", from(three, emptied, ofPlaceB), Word{Owed: true, Next: 2}},
+		{"an empty disk that carries another place's incarnation", from(three, emptied, ofPlaceB),
+			Word{Owed: true, Next: 2}},
 		{"half archived after a reboot", from(three, archiving, reboot), Word{Owed: true, Next: 2}},
-		{"another replica's disk, after a reboot", from(three, ofPlaceB, reboot), Word{Owed: true, Incarnation: 1, Next: 2}},
+		{"another replica's disk, after a reboot", from(three, ofPlaceB, reboot), Word{Owed: true, Incarnation: 1,
+			Next: 2}},
 		{"agent.json cannot be read, and an incarnation was created",
 			from(three, emptied, pending2, noneCarried, noAgentFile),
 			Word{Owed: true, Incarnation: 2, Next: 3}},
@@ -169,7 +176,8 @@ func TestGuardsOfAnIncarnation(t *testing.T) {
 		{"pending of another epoch, while this place restores",
 			from(three, orderMe, isClosed, claimRestore, pending2), own{next: 3}},
 		{"of the disk's epoch, while another restores",
-			from(three, isClosed, func(f *Facts) { f.claim(2, "t2", pb, "102", record.Source{}) }), own{2, 1, false, true}},
+			from(three, isClosed, func(f *Facts) { f.claim(2, "t2", pb, "102", record.Source{}) }),
+			own{2, 1, false, true}},
 		{"of the disk's epoch, which is over", from(three, restoredByB), own{2, 1, false, true}},
 		{"pending, beside a directory that is being put away", from(three, pending2, archiving), own{next: 2}},
 		{"confirmed for another member",
@@ -233,7 +241,8 @@ func TestGuardsOfWhoHasThePlace(t *testing.T) {
 		{"the same, but agent.json is another instance's",
 			from(three, incarnations(mine, [2]string{"201", "boot9"}), carries(3),
 				func(f *Facts) { f.Agent.InstanceID = "99" }), true, false},
-		{"only agent.json says that I had it", from(three, incarnations([2]string{"201", "boot9"}), carries(1)), true, false},
+		{"only agent.json says that I had it", from(three, incarnations([2]string{"201", "boot9"}), carries(1)), true,
+			false},
 		{"what agent.json says is of another place",
 			from(three, incarnations([2]string{"201", "boot9"}), ofPlaceB), false, false},
 		{"what agent.json says is no incarnation",
@@ -259,7 +268,8 @@ func TestGuardsOfTheFormerVM(t *testing.T) {
 		{"this one after a reboot", from(three, reboot, noLists), true},
 		{"this one, and nothing is formed", from(blank, emptyClaim, seeding), true},
 		{"another, which is in no list", from(three, recreated), true},
-		{"another, which is listed", from(three, recreated, func(f *Facts) { f.lists("101", "201", "102", "103") }), false},
+		{"another, which is listed", from(three, recreated, func(f *Facts) { f.lists("101", "201", "102", "103") }),
+			false},
 		{"another, and there are no lists", from(three, recreated, noLists), false},
 		{"another, of an older epoch", from(three, restoredByB, recreated), false},
 		{"another, and nothing is formed", from(blank, emptyClaim, seeding, recreated), false},
@@ -304,10 +314,13 @@ func TestGuardsOfOrders(t *testing.T) {
 		holds func(o orders, given []record.Order) bool
 	}{
 		{"a pause that lasts",
-			[]record.Order{{Kind: record.OrderPause, Until: &later}}, func(o orders, _ []record.Order) bool { return o.paused }},
+			[]record.Order{{Kind: record.OrderPause, Until: &later}},
+			func(o orders, _ []record.Order) bool { return o.paused }},
 		{"a restore without a body",
-			[]record.Order{{Kind: record.OrderRestore}}, func(o orders, _ []record.Order) bool { return o.restore == nil }},
-		{"a restore that is done", []record.Order{{Kind: record.OrderRestore, Restore: restore(1), Done: &record.Done{}}},
+			[]record.Order{{Kind: record.OrderRestore}},
+			func(o orders, _ []record.Order) bool { return o.restore == nil }},
+		{"a restore that is done", []record.Order{{Kind: record.OrderRestore, Restore: restore(1),
+			Done: &record.Done{}}},
 			func(o orders, _ []record.Order) bool { return o.restore == nil && len(o.all) == 1 }},
 		{"an older restore, where the newest is done",
 			[]record.Order{accepted, {Kind: record.OrderRestore, Restore: restore(1), Done: &record.Done{}}},
@@ -333,7 +346,8 @@ func TestGuardsOfOrders(t *testing.T) {
 		{"what is not accepted ends none", []record.Order{{Kind: record.OrderRestore, Restore: restore(1)}},
 			func(o orders, _ []record.Order) bool { return o.accepted(1) == 0 }},
 		{"an order has its number", []record.Order{accepted, ofLeave}, func(o orders, _ []record.Order) bool {
-			return o.byNumber(1) != nil && o.byNumber(1).Number == 1 && o.byNumber(2).Number == 2 && o.byNumber(3) == nil
+			return o.byNumber(1) != nil && o.byNumber(1).Number == 1 && o.byNumber(2).Number == 2 &&
+				o.byNumber(3) == nil
 		}},
 		{"an override is for its row", []record.Order{{Kind: record.OrderOverride, Row: 42, MemberID: 0xb1}},
 			func(o orders, _ []record.Order) bool { return o.overrides(42, 0xb1) && !o.overrides(47, 0xb1) }},
@@ -386,17 +400,22 @@ func TestGuardsOfAnOrderToRestore(t *testing.T) {
 		{"mine, not accepted, of no disk", from(three, wiped, orderMe, unaccepted), says{me: true, accept: true}},
 		{"and found unfit", from(three, orderMe, unaccepted, unfit(1)), says{me: true, accept: true, unfit: true}},
 		{"another was found unfit", from(three, orderMe, unaccepted, unfit(2)), says{me: true, accept: true}},
-		{"found unfit, and accepted all the same", from(three, orderMe, unfit(1)), says{ended: true, me: true, order: 1}},
-		{"not accepted, and the epoch is closed", from(three, orderMe, unaccepted, isClosed), says{ended: true, me: true}},
+		{"found unfit, and accepted all the same", from(three, orderMe, unfit(1)),
+			says{ended: true, me: true, order: 1}},
+		{"not accepted, and the epoch is closed", from(three, orderMe, unaccepted, isClosed),
+			says{ended: true, me: true}},
 		{"not accepted, and carried out", from(three, orderMe, unaccepted, closing), says{me: true, closing: true}},
 		{"with a verdict that says nothing",
-			from(three, orderB, func(f *Facts) { f.Record.Orders[0].Verdict = &record.Verdict{} }), says{ended: true, order: 1}},
+			from(three, orderB, func(f *Facts) { f.Record.Orders[0].Verdict = &record.Verdict{} }),
+			says{ended: true, order: 1}},
 		{"of a later epoch than the disk's", from(three, restoredByB, byB), says{order: 1}},
-		{"of a later epoch than the disk's, and not accepted", from(three, restoredByB, byMe, unaccepted), says{me: true}},
+		{"of a later epoch than the disk's, and not accepted", from(three, restoredByB, byMe, unaccepted),
+			says{me: true}},
 		{"withdrawn", from(three, orderB, withdraw), says{ended: true, withdrawing: 1, order: 1}},
 		{"withdrawn, and the epoch is closed", from(three, orderB, withdraw, isClosed), says{ended: true, order: 1}},
 		{"to end an epoch that is over", from(three, orderMe, restoredByB), says{}},
-		{"and nothing is formed", from(blank, emptyClaim, func(f *Facts) { f.restoreOrder(0, pa, record.Source{}) }), says{}},
+		{"and nothing is formed", from(blank, emptyClaim, func(f *Facts) { f.restoreOrder(0, pa, record.Source{}) }),
+			says{}},
 	}
 	for _, c := range cases {
 		o := Classify(c.f())
@@ -411,7 +430,8 @@ func TestGuardsOfAnOrderToRestore(t *testing.T) {
 func TestGuardsOfTheLongestLog(t *testing.T) {
 	archive := func(name string, index uint64) func(*Facts) {
 		return func(f *Facts) {
-			f.Directory.Archives = append(f.Directory.Archives, Archive{Name: name, MemberID: 0xa1, Term: 3, LastIndex: index})
+			f.Directory.Archives = append(f.Directory.Archives, Archive{Name: name, MemberID: 0xa1, Term: 3,
+				LastIndex: index})
 		}
 	}
 	sourceIs := func(s record.Source) func(*Facts) { return func(f *Facts) { f.Record.Orders[0].Restore.From = s } }
@@ -431,15 +451,19 @@ func TestGuardsOfTheLongestLog(t *testing.T) {
 			from(three, orderNewest, saidB(120), isClosed, claimRestore), replica.Place{}},
 		{"b's log is longer than my archive", from(three, orderNewest, wiped, archive("x", 110), saidB(120)), pb},
 		{"my archive is longer", from(three, orderNewest, wiped, archive("x", 130), saidB(120)), replica.Place{}},
-		{"the archive that is the source is not long enough, another of mine is not asked", from(three, orderNewest, wiped,
-			archive("y", 130), archive("x", 110), saidB(120)), pb},
+		{"the archive that is the source is not long enough, another of mine is not asked",
+			from(three, orderNewest, wiped,
+				archive("y", 130), archive("x", 110), saidB(120)), pb},
 		{"my archive is too short to be the source", from(three, orderNewest, wiped, archive("", 50), saidB(120),
-			func(f *Facts) { f.Record.Orders[0].Restore.Term, f.Record.Orders[0].Restore.Commit = 3, 100 }), replica.Place{}},
+			func(f *Facts) { f.Record.Orders[0].Restore.Term, f.Record.Orders[0].Restore.Commit = 3, 100 }),
+			replica.Place{}},
 		{"b's log is longer than c's, which is named",
 			from(three, orderNewest, fromC, func(f *Facts) { f.stopped(pc, 1, 0xc3, 110) }, saidB(120)), pb},
 		{"c's, which is named, is longer",
-			from(three, orderNewest, fromC, saidB(120), func(f *Facts) { f.stopped(pc, 1, 0xc3, 130) }), replica.Place{}},
-		{"how far c's reaches, which is named, is not known", from(three, orderNewest, fromC, saidB(120)), replica.Place{}},
+			from(three, orderNewest, fromC, saidB(120), func(f *Facts) { f.stopped(pc, 1, 0xc3, 130) }),
+			replica.Place{}},
+		{"how far c's reaches, which is named, is not known", from(three, orderNewest, fromC, saidB(120)),
+			replica.Place{}},
 	}
 	for _, c := range cases {
 		var got replica.Place
@@ -503,13 +527,16 @@ func TestGuardsOfTheListsEntries(t *testing.T) {
 		{"it was added in another epoch",
 			from(three, join, listed(added(waits)), carried(func(a *AgentFile) { a.Epoch = 0 })), finds{former: waits}},
 		{"it was added for another place",
-			from(three, join, listed(added(waits)), carried(func(a *AgentFile) { a.Replica = pb })), finds{former: waits}},
+			from(three, join, listed(added(waits)), carried(func(a *AgentFile) { a.Replica = pb })),
+			finds{former: waits}},
 		{"agent.json cannot be read", from(three, join, listed(added(waits)), noAgentFile), finds{former: waits}},
 		{"there is a directory",
-			from(three, join, listed(added(waits)), func(f *Facts) { f.Directory = Directory{Exists: true, MemberID: waits} }),
+			from(three, join, listed(added(waits)),
+				func(f *Facts) { f.Directory = Directory{Exists: true, MemberID: waits} }),
 			finds{former: waits}},
 
-		{"a former instance's", from(three, joining("", 0, false), listed(entry(pa, "101", 0xa1))), finds{former: 0xa1}},
+		{"a former instance's", from(three, joining("", 0, false), listed(entry(pa, "101", 0xa1))),
+			finds{former: 0xa1}},
 		{"an instance's that the record does not know: it came after it was read",
 			from(three, join, listed(named("301"))), finds{successor: "301"}},
 		{"an earlier list had it already",
@@ -534,7 +561,8 @@ func TestGuardsOfTheListsEntries(t *testing.T) {
 		{"a list of my own, while I do not run",
 			from(three, join, listed(added(waits)), func(f *Facts) { f.Answers[0].InstanceID = "201" }), finds{}},
 		{"a list of my own, while I run",
-			from(three, listed1(entry(pa, "101", 0xa1), entry(pa, "99", 0xa0)), running1, before(0xa0, pa.String()+".99"),
+			from(three, listed1(entry(pa, "101", 0xa1), entry(pa, "99", 0xa0)), running1,
+				before(0xa0, pa.String()+".99"),
 				func(f *Facts) { f.Answers[0].InstanceID = "101" }), finds{former: 0xa1}},
 	}
 	for _, c := range cases {
@@ -565,12 +593,14 @@ func TestGuardsOfTheOwnEntry(t *testing.T) {
 		{"listed", from(three, withQuorum), finds{listed: true, own: true, byAll: true}},
 		{"for another place", from(three, listed1(entry(pb, "102", 0xa1))), finds{listed: true, byAll: true}},
 		{"not listed", from(three, removedMe), finds{}},
-		{"no member is known, and an entry has no id", from(three, wiped, listed1(entry(pa, "101", 0))), finds{byAll: true}},
+		{"no member is known, and an entry has no id", from(three, wiped, listed1(entry(pa, "101", 0))),
+			finds{byAll: true}},
 		{"nobody has a list", three, finds{}},
 		{"nobody has one, and peers were asked", from(three, asked), finds{}},
 		{"peers were asked, and none answered", from(three, withQuorum, asked), finds{true, true, true, true}},
 		{"peers were asked, and one answered",
-			from(three, withQuorum, asked, func(f *Facts) { f.Answers[0].ClusterVersion = "3.7.0" }), finds{true, true, true,
+			from(three, withQuorum, asked, func(f *Facts) { f.Answers[0].ClusterVersion = "3.7.0" }),
+			finds{true, true, true,
 				false}},
 		{"another member does not list it",
 			from(three, withQuorum, also(Answer{Reach: ReachAnswers, ClusterID: 0xc1, Members: withoutMe})),
@@ -590,7 +620,8 @@ func TestGuardsOfTheOwnEntry(t *testing.T) {
 	}
 }
 
-// An order about another epoch was written by somebody who had read an older record: it takes the place of none, done or not.
+// An order about another epoch was written by somebody who had read an older record: it takes the place of none, done
+// or not.
 func TestGuardsOfAnOrderAboutAnotherEpoch(t *testing.T) {
 	for _, done := range []*record.Done{nil, {}} {
 		f := three()
@@ -606,8 +637,8 @@ func TestGuardsOfAnOrderAboutAnotherEpoch(t *testing.T) {
 	}
 }
 
-// Until an incarnation is confirmed, the disk has to be that of the same member's newest confirmed one: a restore that was
-// begun from a disk and from a copy of it makes one member twice.
+// Until an incarnation is confirmed, the disk has to be that of the same member's newest confirmed one: a restore that
+// was begun from a disk and from a copy of it makes one member twice.
 func TestACopyIsNotTheMemberThatAnotherHasFormed(t *testing.T) {
 	pending := func(disk string) func(*Facts) {
 		return func(f *Facts) {

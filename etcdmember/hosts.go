@@ -27,10 +27,11 @@ const (
 // hostsDomain ends every name in the block: replica.Place.DNSName.
 const hostsDomain = ".quorate.internal"
 
-// hostsWith returns the text of a hosts file with the agent's block replaced by one line a peer. A line that cannot be ours ends the
-// block, so that one that lost its end does not take the rest of the file with it. A master that the block has and the peers lack keeps its
-// line: nothing is ever deleted in the record, so it was lost there, and the member that runs still has to find its peers. Of two that claim one
-// address the first of peers has it, before one that only the block has.
+// hostsWith returns the text of a hosts file with the agent's block replaced by one line a peer. A line that cannot be
+// ours ends the block, so that one that lost its end does not take the rest of the file with it. A master that the
+// block has and the peers lack keeps its line: nothing is ever deleted in the record, so it was lost there, and the
+// member that runs still has to find its peers. Of two that claim one address the first of peers has it, before one
+// that only the block has.
 func hostsWith(text, cluster string, peers []replica.Peer) string {
 	var keep []string
 	addresses := map[string]string{} // by name
@@ -74,13 +75,14 @@ func hostsWith(text, cluster string, peers []replica.Peer) string {
 	return strings.Join(append(keep, hostsEnd), "\n") + "\n"
 }
 
-// nobodys is an address that leads nowhere (192.0.2.0/24 is for documentation, RFC 5737), for a name whose own now belongs to another. Two names must
-// never have one: a member that joins finds its own entry by comparing the addresses of the peer URLs (netutil.URLStringsEqual), and
-// took the id of a deleted master whose address its VM had been given.
+// nobodys is an address that leads nowhere (192.0.2.0/24 is for documentation, RFC 5737), for a name whose own now
+// belongs to another. Two names must never have one: a member that joins finds its own entry by comparing the addresses
+// of the peer URLs (netutil.URLStringsEqual), and took the id of a deleted master whose address its VM had been given.
 func nobodys(i int) string { return fmt.Sprintf("192.0.2.%d", 1+i%254) }
 
-// writeHosts brings a hosts file up to date and reports whether it changed. The file is replaced whole, because it also holds what is
-// not ours: a power cut must not leave half of it. Where it is a mount of its own it cannot be replaced and is written in place.
+// writeHosts brings a hosts file up to date and reports whether it changed. The file is replaced whole, because it also
+// holds what is not ours: a power cut must not leave half of it. Where it is a mount of its own it cannot be replaced
+// and is written in place.
 func writeHosts(path, cluster string, peers []replica.Peer) (bool, error) {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +93,8 @@ func writeHosts(path, cluster string, peers []replica.Peer) (bool, error) {
 		return false, nil
 	}
 	err = durable.WriteFile(path, []byte(text), 0o644)
-	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EROFS) { // a mount point, or the only file here that may be written
+	// a mount point, or the only file here that may be written
+	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EROFS) {
 		err = os.WriteFile(path, []byte(text), 0o644)
 	}
 	if err != nil {

@@ -20,12 +20,12 @@ const (
 	peerCA, clientCA     = certs.EtcdPeer, certs.EtcdClient
 )
 
-// removedIDPause is how long to wait after etcd refused an id as removed: an added member's id is a hash of its URLs and the
-// time in seconds, so removing and adding within one second gives the same id.
+// removedIDPause is how long to wait after etcd refused an id as removed: an added member's id is a hash of its URLs
+// and the time in seconds, so removing and adding within one second gives the same id.
 const removedIDPause = time.Second
 
-// pauseAfter is how long to wait after a learner was refused. Where there are too many, or too few voters are connected, several
-// replicas may want the same at once: they spread themselves over 1 to 5 s.
+// pauseAfter is how long to wait after a learner was refused. Where there are too many, or too few voters are
+// connected, several replicas may want the same at once: they spread themselves over 1 to 5 s.
 func pauseAfter(err error) time.Duration {
 	switch {
 	case errors.Is(err, rpctypes.ErrMemberNotFound): // etcd's word for a removed id (v3rpc/util.go)
@@ -55,8 +55,9 @@ func (m *Membership) onQuorum(ctx context.Context, f Facts, call func(context.Co
 // errNoQuorum: the plan needed a member that answers through quorum, and none did when it was made.
 var errNoQuorum = errors.New("no member of this epoch answers through quorum")
 
-// addLearner adds this replica to the members, as a learner, and writes its id to the disk: join steps 4 and 5. A time-out is
-// ambiguous: the next look finds the entry, and removes it, because nothing on this disk says that it was added.
+// addLearner adds this replica to the members, as a learner, and writes its id to the disk: join steps 4 and 5. A
+// time-out is ambiguous: the next look finds the entry, and removes it, because nothing on this disk says that it was
+// added.
 func (m *Membership) addLearner(ctx context.Context, f Facts) error {
 	var id record.MemberID
 	adding, cancel := context.WithTimeout(ctx, m.addTimeout())
@@ -77,9 +78,10 @@ func (m *Membership) addLearner(ctx context.Context, f Facts) error {
 	return m.setAgentAt(StepMarkAdded, func(a *AgentFile) { a.Phase, a.MemberID = PhaseAdded, id })
 }
 
-// firstAddTimeout is for the first try to add this replica. Raft drops a change without a word while another is being applied ("ignoring
-// conf change", raft.go), and replicas that boot together add themselves in the same milliseconds: waiting for the whole callTimeout
-// made such a boot 5.5 s longer. Later tries have all of it, because what takes longer here is a slow cluster.
+// firstAddTimeout is for the first try to add this replica. Raft drops a change without a word while another is being
+// applied ("ignoring conf change", raft.go), and replicas that boot together add themselves in the same milliseconds:
+// waiting for the whole callTimeout made such a boot 5.5 s longer. Later tries have all of it, because what takes
+// longer here is a slow cluster.
 const firstAddTimeout = time.Second
 
 func (m *Membership) addTimeout() time.Duration {
@@ -124,7 +126,10 @@ func initialName(e Member, own record.MemberID, ownName string) string {
 
 // start goes on with the directory as it is.
 func (m *Membership) start(ctx context.Context, p Plan) error {
-	if err := m.setAgentAt(StepStartOnDisk, func(a *AgentFile) { a.Phase, a.MemberID = PhaseStarted, p.MemberID }); err != nil {
+	if err := m.setAgentAt(StepStartOnDisk, func(a *AgentFile) {
+		a.Phase, a.MemberID = PhaseStarted,
+			p.MemberID
+	}); err != nil {
 		return err
 	}
 	return m.startChild(ctx, StepStart, m.memberConfig())

@@ -31,7 +31,8 @@ import (
 type founder struct {
 	cfg   MemberConfig
 	files certs.Files
-	// joiners are those who call from loopback, of which no leaf of ours may speak, and a peer refuses a leaf that is not of its caller's address.
+	// joiners are those who call from loopback, of which no leaf of ours may speak, and a peer refuses a leaf that is
+	// not of its caller's address.
 	joiners certs.Files
 	tls     *tls.Config
 	status  MemberStatus
@@ -82,7 +83,8 @@ seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
 		t.Fatal(err)
 	}
 	id.Project, id.Addresses = "p", []netip.Addr{netip.MustParseAddr("10.240.0.9")}
-	if _, err := certs.Ensure(certs.Request{Files: f.files, Bundle: bundle, ClusterUID: "uid", Identity: id, Cluster: c, Now: time.Now()}); err != nil {
+	if _, err := certs.Ensure(certs.Request{Files: f.files, Bundle: bundle, ClusterUID: "uid", Identity: id, Cluster: c,
+		Now: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	f.joiners = withPeerLeaf(t, f.files, anywhere(t, f.files.CA(peerCA)))
@@ -90,14 +92,16 @@ seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
 	f.cfg.PeerCA, f.cfg.ClientCA = f.files.CA(peerCA), f.files.CA(clientCA)
 }
 
-// anywhere makes a leaf for callers from any address, as one that names none is for, and adds it to those that an authority's file trusts.
+// anywhere makes a leaf for callers from any address, as one that names none is for, and adds it to those that an
+// authority's file trusts.
 func anywhere(t *testing.T, ca string) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	cert := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, cert, cert, &key.PublicKey, key)
 	if err != nil {
@@ -138,8 +142,10 @@ func (f *founder) record() *memoryRecord {
 		v.Bundle = 1
 		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: f.cfg.Token, MaxLearners: maxLearners,
 			Seeder: record.Seeder{Place: pb, InstanceID: "102"}, Source: record.Source{Kind: record.SourceEmpty}},
-			Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: f.status.ClusterID, MemberID: f.status.MemberID}}}}
-		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1, MemberID: f.status.MemberID,
+			Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: f.status.ClusterID,
+				MemberID: f.status.MemberID}}}}
+		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1,
+			MemberID:  f.status.MemberID,
 			Addresses: []netip.Addr{f.cfg.Address}, Started: &record.Started{Epoch: 1, MemberID: f.status.MemberID}}}
 	})
 	return r
@@ -197,12 +203,14 @@ func (f *founder) joinedOnce(t *testing.T, m *machine, ms *Membership) {
 	t.Helper()
 	list := f.list(t)
 	a := ms.agent
-	if len(list) != 1 || list[0].ID != a.MemberID || !list[0].Learner || list[0].PeerURLs[0] != PeerURL(m.me.Place.DNSName(testCluster)) {
+	if len(list) != 1 || list[0].ID != a.MemberID || !list[0].Learner ||
+		list[0].PeerURLs[0] != PeerURL(m.me.Place.DNSName(testCluster)) {
 		t.Fatalf("the list holds %+v, agent.json says %+v", list, a)
 	}
 	incarnations := m.record.view.Replicas[m.me.Place]
 	last := incarnations[len(incarnations)-1]
-	if a.Phase != PhaseStarted || a.Epoch != 1 || last.Number != a.Incarnation || last.Started == nil || last.Started.MemberID != a.MemberID {
+	if a.Phase != PhaseStarted || a.Epoch != 1 || last.Number != a.Incarnation || last.Started == nil ||
+		last.Started.MemberID != a.MemberID {
 		t.Errorf("agent.json %+v, newest incarnation %+v", a, last)
 	}
 	if s, err := ms.Status(t.Context()); err != nil || s.MemberID != a.MemberID {
@@ -210,14 +218,15 @@ func (f *founder) joinedOnce(t *testing.T, m *machine, ms *Membership) {
 	}
 }
 
-// Every step of a join is one at which the power may go, those on etcd, too; what follows is a restart of the agent or a boot of the VM. The list is
-// a real member's, and holds the entry of the VM that was here before.
+// Every step of a join is one at which the power may go, those on etcd, too; what follows is a restart of the agent or
+// a boot of the VM. The list is a real member's, and holds the entry of the VM that was here before.
 func TestAJoinSurvivesEveryPowerCut(t *testing.T) {
 	f := newFounder(t)
 	cuts := cutLog{}
 	for _, after := range []bool{false, true} {
 		for when := 1; ; when++ {
-			// Each in a place of its own: an id is a hash of the URL and the second, and a removed one never comes back.
+			// Each in a place of its own: an id is a hash of the URL and the second, and a removed one never comes
+			// back.
 			p := replica.Place{Zone: "us-central1-a", Name: fmt.Sprintf("m-%d-%t", when, after)}
 			m := f.joiner(t, p)
 			f.former(t, m)
@@ -250,7 +259,8 @@ func TestAJoinSurvivesEveryPowerCut(t *testing.T) {
 	cuts.want(t, joinSteps)
 }
 
-// Case 18, seven first boots: as many learners as etcd takes are on their way. The next replica says so, goes on asking, and is the next as soon as there is room.
+// Case 18, seven first boots: as many learners as etcd takes are on their way. The next replica says so, goes on
+// asking, and is the next as soon as there is room.
 func TestAJoinWaitsWhileThereAreTooManyLearners(t *testing.T) {
 	f := newFounder(t)
 	for i := range maxLearners {
@@ -261,7 +271,8 @@ func TestAJoinWaitsWhileThereAreTooManyLearners(t *testing.T) {
 	booted := boots(t, ms)
 	refused := func() bool {
 		b := ms.Shown().Blocked
-		return len(b) == 1 && b[0].Name == "step-failed" && strings.Contains(b[0].Reason, "too many learner members in cluster")
+		return len(b) == 1 && b[0].Name == "step-failed" &&
+			strings.Contains(b[0].Reason, "too many learner members in cluster")
 	}
 	eventually(t, "it is refused as one learner too many", refused)
 	if list := f.list(t); len(list) != maxLearners {
@@ -274,8 +285,9 @@ func TestAJoinWaitsWhileThereAreTooManyLearners(t *testing.T) {
 	f.joinedOnce(t, m, ms)
 }
 
-// Each try of a join that comes to nothing leaves an incarnation in the record for ever: none is taken where no peer port answers, nor before the
-// member that does not stay up may be started again. What a restore that another replica made instead has left on this disk goes first.
+// Each try of a join that comes to nothing leaves an incarnation in the record for ever: none is taken where no peer
+// port answers, nor before the member that does not stay up may be started again. What a restore that another replica
+// made instead has left on this disk goes first.
 func TestAJoinThatCannotStartTakesNoIncarnations(t *testing.T) {
 	f := newFounder(t)
 	m := f.joiner(t, pa)
@@ -284,7 +296,8 @@ func TestAJoinThatCannotStartTakesNoIncarnations(t *testing.T) {
 	m.config = func(c *Config) { c.Files, c.TLS = other.joiners, func() *tls.Config { return f.tls } }
 	ms := m.open()
 	end := inBackground(t, ms.Settle)
-	eventually(t, "it says that the peers do not answer", func() bool { return blockedName(ms) == "peers-do-not-connect" })
+	eventually(t, "it says that the peers do not answer",
+		func() bool { return blockedName(ms) == "peers-do-not-connect" })
 	end()
 	if n, list := len(m.record.incarnations(pa)), f.list(t); n > 0 || len(list) > 0 {
 		t.Errorf("%d incarnations, and the list has %+v", n, list)
@@ -297,7 +310,10 @@ func TestAJoinThatCannotStartTakesNoIncarnations(t *testing.T) {
 		t.Fatal(err)
 	}
 	end = inBackground(t, ms.Settle)
-	eventually(t, "it is started thrice, and waits", func() bool { return blockedName(ms) == "etcd-does-not-stay-up" && m.child.started() == 3 })
+	eventually(t, "it is started thrice, and waits", func() bool {
+		return blockedName(ms) == "etcd-does-not-stay-up" &&
+			m.child.started() == 3
+	})
 	end()
 	if n := len(m.record.incarnations(pa)); n != m.child.starts {
 		t.Errorf("%d incarnations for %d starts", n, m.child.starts)
@@ -307,7 +323,8 @@ func TestAJoinThatCannotStartTakesNoIncarnations(t *testing.T) {
 	}
 }
 
-// former adds the entry of the VM that had a machine's place before it. A second URL gives it an id that the machine itself is not given within the same second.
+// former adds the entry of the VM that had a machine's place before it. A second URL gives it an id that the machine
+// itself is not given within the same second.
 func (f *founder) former(t *testing.T, m *machine) {
 	t.Helper()
 	c, err := dial(f.cfg.DNSName, f.cfg.Address, f.tls)
@@ -318,13 +335,15 @@ func (f *founder) former(t *testing.T, m *machine) {
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
 	p := m.me.Place
-	resp, err := c.MemberAddAsLearner(ctx, []string{PeerURL(p.DNSName(testCluster)), "https://former." + p.Name + ".invalid:2380"})
+	resp, err := c.MemberAddAsLearner(ctx, []string{PeerURL(p.DNSName(testCluster)), "https://former." + p.Name +
+		".invalid:2380"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := record.MemberID(resp.Member.ID)
 	m.record.change(func(v *record.View) {
-		v.Replicas[p] = []record.Incarnation{{Place: p, Number: 1, InstanceID: "99", BootID: "b", Epoch: 1, MemberID: id, Started: &record.Started{Epoch: 1, MemberID: id}}}
+		v.Replicas[p] = []record.Incarnation{{Place: p, Number: 1, InstanceID: "99", BootID: "b", Epoch: 1,
+			MemberID: id, Started: &record.Started{Epoch: 1, MemberID: id}}}
 	})
 }
 
@@ -378,10 +397,12 @@ func TestAMemberThatHasRunDoesNotStartOnAnEmptyDirectory(t *testing.T) {
 	}
 }
 
-// Between the agent's look and the child's, the entry of a joining member was replaced: etcd would take the new one for itself.
+// Between the agent's look and the child's, the entry of a joining member was replaced: etcd would take the new one for
+// itself.
 func TestAJoiningMemberWantsTheEntryThatWasAddedForIt(t *testing.T) {
 	list := []*membership.Member{
-		{ID: 0xb1, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"https://b:2380"}}, Attributes: membership.Attributes{Name: "b"}},
+		{ID: 0xb1, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"https://b:2380"}},
+			Attributes: membership.Attributes{Name: "b"}},
 		{ID: 0xa2, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{PeerURL("a")}, IsLearner: true}},
 		{ID: 0xc3, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"https://c:2380"}, IsLearner: true}},
 	}
@@ -392,7 +413,8 @@ func TestAJoiningMemberWantsTheEntryThatWasAddedForIt(t *testing.T) {
 		t.Errorf("%s, %v, %v", own, cfg.InitialCluster, err)
 	}
 	cfg = MemberConfig{Name: "me", DNSName: "a", MemberID: 0xa1}
-	if _, err := cfg.takeList(list); err == nil || !strings.Contains(err.Error(), "a1 was added for this disk") || cfg.InitialCluster != nil {
+	if _, err := cfg.takeList(list); err == nil || !strings.Contains(err.Error(), "a1 was added for this disk") ||
+		cfg.InitialCluster != nil {
 		t.Errorf("another's entry: %v, %v", err, cfg.InitialCluster)
 	}
 }

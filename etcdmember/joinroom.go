@@ -2,10 +2,12 @@ package etcdmember
 
 import "fmt"
 
-// joinSpare is what a joining member needs beside the copy of the database: the two files of 64 MiB with which etcd begins a log.
+// joinSpare is what a joining member needs beside the copy of the database: the two files of 64 MiB with which etcd
+// begins a log.
 const joinSpare = 128 << 20
 
-// observeRoom looks how full the data disk is, before a member runs on it. What cannot be found out is not known, and holds nothing back.
+// observeRoom looks how full the data disk is, before a member runs on it. What cannot be found out is not known, and
+// holds nothing back.
 func (m *Membership) observeRoom(f *Facts) {
 	if f.Directory.Running || !m.opened {
 		return
@@ -15,17 +17,19 @@ func (m *Membership) observeRoom(f *Facts) {
 	}
 }
 
-// findRoom says where a copy of the state surely does not fit. A learner that is added all the same ends in a full disk, is taken out, and leaves a directory
-// each time.
+// findRoom says where a copy of the state surely does not fit. A learner that is added all the same ends in a full
+// disk, is taken out, and leaves a directory each time.
 func (h history) findRoom(o *Observation) {
 	need := h.stateSize()
 	if need == 0 || h.Room.Total == 0 || h.Room.Free >= need+joinSpare {
 		return
 	}
-	o.NoRoom = fmt.Sprintf("it has %d MiB free, the database has %d MiB, and etcd's log begins with %d MiB", h.Room.Free>>20, need>>20, joinSpare>>20)
+	o.NoRoom = fmt.Sprintf("it has %d MiB free, the database has %d MiB, and etcd's log begins with %d MiB",
+		h.Room.Free>>20, need>>20, joinSpare>>20)
 }
 
-// stateSize is what a joiner is sent: the leader's database as it is, or, where the leader did not answer in time, the smallest of those that did; 0: not known.
+// stateSize is what a joiner is sent: the leader's database as it is, or, where the leader did not answer in time, the
+// smallest of those that did; 0: not known.
 func (h history) stateSize() (size int64) {
 	for _, a := range h.Answers {
 		if h.formed == nil || a.ClusterID != h.formed.Outcome.Formed.ClusterID || a.Database == 0 {

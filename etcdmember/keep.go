@@ -26,15 +26,16 @@ type keeper struct {
 	leaderless bool
 	// listed are the ids of the list as the last look found it.
 	listed map[record.MemberID]bool
-	// marked is the status of the former tick that was to be marked, certain the newest mark that follows from two of them.
+	// marked is the status of the former tick that was to be marked, certain the newest mark that follows from two of
+	// them.
 	marked  MemberStatus
 	certain record.Mark
 	beside  beside
 }
 
-// Keep looks after the membership while the replica runs: it observes as the boot does and ends when a row wants more than to
-// go on; it keeps the peers' names in the hosts file; and beside the leader it takes the steps of the leader's rows. It returns
-// nil when ctx is done.
+// Keep looks after the membership while the replica runs: it observes as the boot does and ends when a row wants more
+// than to go on; it keeps the peers' names in the hosts file; and beside the leader it takes the steps of the leader's
+// rows. It returns nil when ctx is done.
 func (m *Membership) Keep(ctx context.Context) error {
 	m.keeping = true
 	k := &keeper{Membership: m}
@@ -88,7 +89,8 @@ func (k *keeper) tick(ctx context.Context) error {
 	return nil
 }
 
-// ask asks the child how its member is. While a learner is on its way it is asked for the streams, too: its being caught up makes a look due.
+// ask asks the child how its member is. While a learner is on its way it is asked for the streams, too: its being
+// caught up makes a look due.
 func (k *keeper) ask(ctx context.Context) (MemberStatus, error) {
 	if k.beside.awaits() {
 		return readStreams(ctx, k.StatusSocket())
@@ -96,15 +98,16 @@ func (k *keeper) ask(ctx context.Context) (MemberStatus, error) {
 	return k.Status(ctx)
 }
 
-// lostLeader reports, once, that the member has just lost its leader: what follows from that is shown by the looks after it.
+// lostLeader reports, once, that the member has just lost its leader: what follows from that is shown by the looks
+// after it.
 func (k *keeper) lostLeader(s MemberStatus) bool {
 	before := k.leaderless
 	k.leaderless = s.MemberID != 0 && s.Leader == 0
 	return k.leaderless && !before
 }
 
-// afterLook is when the next look is due. One that found no quorum is followed by one that may say so: with the usual pause alone the loss was shown
-// two pauses and the time-outs of both looks after it.
+// afterLook is when the next look is due. One that found no quorum is followed by one that may say so: with the usual
+// pause alone the loss was shown two pauses and the time-outs of both looks after it.
 func (k *keeper) afterLook(now time.Time) time.Time {
 	next := now.Add(keepPause)
 	if patient := k.alone.Add(quorumPatience); !k.alone.IsZero() && patient.After(now) && patient.Before(next) {
@@ -113,8 +116,8 @@ func (k *keeper) afterLook(now time.Time) time.Time {
 	return next
 }
 
-// unknownPeer reports whether the list names a peer that the hosts file does not know: a replica that joins is in the record
-// before it is in the list.
+// unknownPeer reports whether the list names a peer that the hosts file does not know: a replica that joins is in the
+// record before it is in the list.
 func (k *keeper) unknownPeer(s MemberStatus) bool {
 	for name := range k.unnamed(s) {
 		if !k.unresolved[name] {
@@ -124,8 +127,8 @@ func (k *keeper) unknownPeer(s MemberStatus) bool {
 	return false
 }
 
-// newMember reports whether the list has an id that the last look did not know. A replica that is made anew has a known name and may have another
-// address, which is in the record before the id is in the list.
+// newMember reports whether the list has an id that the last look did not know. A replica that is made anew has a known
+// name and may have another address, which is in the record before the id is in the list.
 func (k *keeper) newMember(s MemberStatus) bool {
 	for _, e := range s.Members {
 		if !k.listed[e.ID] {
@@ -175,7 +178,8 @@ func (k *keeper) look(ctx context.Context, s MemberStatus) error {
 		return nil
 	case ActFormedAgain, ActOrderRestore, ActAccept, ActSettle:
 		if !k.acceptRests(plan) {
-			k.step(ctx, f, plan) // touches the record alone: no reason to end a member, let alone every replica's at once
+			// touches the record alone: no reason to end a member, let alone every replica's at once
+			k.step(ctx, f, plan)
 		}
 		return nil
 	default:
@@ -183,9 +187,10 @@ func (k *keeper) look(ctx context.Context, s MemberStatus) error {
 	}
 }
 
-// mark writes how far this member's disk has certainly come, and that its agent lives. etcd applies an entry while it is still being written to the
-// log (server/etcdserver/raft.go: to apply first, then Save), and begins with the next only after that: so what the former observation saw
-// applied is on the disk once this one sees more. A mark that is above the disk would make a valid directory look rolled back.
+// mark writes how far this member's disk has certainly come, and that its agent lives. etcd applies an entry while it
+// is still being written to the log (server/etcdserver/raft.go: to apply first, then Save), and begins with the next
+// only after that: so what the former observation saw applied is on the disk once this one sees more. A mark that is
+// above the disk would make a valid directory look rolled back.
 func (k *keeper) mark(ctx context.Context, s MemberStatus) {
 	before := k.marked
 	k.marked = s
@@ -203,7 +208,8 @@ func (k *keeper) mark(ctx context.Context, s MemberStatus) {
 	}
 }
 
-// newestMark is what is certain: by this agent, or by an earlier one of this member, whose mark must not be overwritten by less.
+// newestMark is what is certain: by this agent, or by an earlier one of this member, whose mark must not be overwritten
+// by less.
 func (k *keeper) newestMark(id record.MemberID) record.Mark {
 	var certain record.Mark
 	if k.certain.MemberID == id {

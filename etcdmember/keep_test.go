@@ -34,7 +34,8 @@ func TestKeepEndsWhenAnotherInstanceHasThePlace(t *testing.T) {
 		t.Fatalf("nothing has changed: %v", err)
 	}
 	m.record.change(func(v *record.View) {
-		v.Replicas[pa] = append(v.Replicas[pa], record.Incarnation{Place: pa, Number: 2, InstanceID: "201", BootID: "b", Epoch: 1})
+		v.Replicas[pa] = append(v.Replicas[pa], record.Incarnation{Place: pa, Number: 2, InstanceID: "201", BootID: "b",
+			Epoch: 1})
 	})
 	if err := k.look(t.Context(), MemberStatus{}); !errors.Is(err, ErrDecideAgain) {
 		t.Errorf("it goes on: %v", err)
@@ -44,19 +45,22 @@ func TestKeepEndsWhenAnotherInstanceHasThePlace(t *testing.T) {
 	}
 }
 
-// The first look follows the loss of the leader, the next one is due when the loss may be shown; an election or a lasting loss brings no more.
+// The first look follows the loss of the leader, the next one is due when the loss may be shown; an election or a
+// lasting loss brings no more.
 func TestALostQuorumIsLookedAtSoon(t *testing.T) {
 	k := &keeper{Membership: &Membership{}}
 	for n, c := range []struct {
 		s    MemberStatus
 		want bool
-	}{{MemberStatus{}, false}, {MemberStatus{MemberID: 1, Leader: 2}, false}, {MemberStatus{MemberID: 1}, true}, {MemberStatus{MemberID: 1}, false},
+	}{{MemberStatus{}, false}, {MemberStatus{MemberID: 1, Leader: 2}, false}, {MemberStatus{MemberID: 1}, true},
+		{MemberStatus{MemberID: 1}, false},
 		{MemberStatus{MemberID: 1, Leader: 1}, false}, {MemberStatus{MemberID: 1}, true}} {
 		if got := k.lostLeader(c.s); got != c.want {
 			t.Errorf("tick %d: a look is due: %t, want %t", n, got, c.want)
 		}
 	}
-	for _, c := range []struct{ alone, want time.Duration }{{-2 * time.Second, 3 * time.Second}, {-6 * time.Second, keepPause}, {0, quorumPatience}} {
+	for _, c := range []struct{ alone, want time.Duration }{{-2 * time.Second, 3 * time.Second},
+		{-6 * time.Second, keepPause}, {0, quorumPatience}} {
 		k.alone = t0.Add(c.alone)
 		if got := k.afterLook(t0).Sub(t0); got != c.want {
 			t.Errorf("alone for %s: the next look is in %s, want %s", -c.alone, got, c.want)
@@ -101,7 +105,8 @@ func TestKeepEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// etcd applies an entry before it is on the disk: a mark is of what an earlier look saw, and only once another came after it.
+// etcd applies an entry before it is on the disk: a mark is of what an earlier look saw, and only once another came
+// after it.
 func TestAMarkIsNeverAboveTheDisk(t *testing.T) {
 	m, k := kept(t)
 	look := func(applied uint64) { k.mark(t.Context(), MemberStatus{MemberID: 0xa1, Term: 2, Applied: applied}) }
@@ -116,7 +121,9 @@ func TestAMarkIsNeverAboveTheDisk(t *testing.T) {
 	}
 	look(15)
 	look(15)
-	if got := certain(); len(got) != 2 || got[0].Applied != 10 || got[1].Applied != 10 || got[0].BootID != "boot1" || !got[1].Beat.After(got[0].Beat) || !got[1].Time.Equal(got[0].Time) || got[0].MemberID != 0xa1 || got[0].Epoch != 1 || got[0].Term != 2 {
+	if got := certain(); len(got) != 2 || got[0].Applied != 10 || got[1].Applied != 10 || got[0].BootID != "boot1" ||
+		!got[1].Beat.After(got[0].Beat) || !got[1].Time.Equal(got[0].Time) || got[0].MemberID != 0xa1 ||
+		got[0].Epoch != 1 || got[0].Term != 2 {
 		t.Errorf("marked: %+v", got)
 	}
 	k.mark(t.Context(), MemberStatus{MemberID: 0xa2, Term: 3, Applied: 20})
@@ -136,18 +143,21 @@ func TestAnUnknownPeerIsLookedForOnce(t *testing.T) {
 		t.Errorf("it is looked for again at once: %v", err)
 	}
 	m.record.change(func(v *record.View) {
-		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1, Addresses: m.me.Addresses}}
+		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1,
+			Addresses: m.me.Addresses}}
 	})
 	if err := k.look(t.Context(), s); err != nil || len(k.unresolved) != 0 {
 		t.Errorf("%v, unresolved %v", err, k.unresolved)
 	}
 }
 
-// A replica that is made anew has a name that is known, and may have another address: its new id in the list makes every replica look.
+// A replica that is made anew has a name that is known, and may have another address: its new id in the list makes
+// every replica look.
 func TestANewMemberOfAKnownPlaceIsLookedForOnce(t *testing.T) {
 	m, k := kept(t)
 	at := func(k uint64, address string) record.Incarnation {
-		return record.Incarnation{Place: pb, Number: k, InstanceID: "102", BootID: "b", Epoch: 1, Addresses: []netip.Addr{netip.MustParseAddr(address)}}
+		return record.Incarnation{Place: pb, Number: k, InstanceID: "102", BootID: "b", Epoch: 1,
+			Addresses: []netip.Addr{netip.MustParseAddr(address)}}
 	}
 	m.record.change(func(v *record.View) { v.Replicas[pb] = []record.Incarnation{at(1, "127.0.0.21")} })
 	s := MemberStatus{Members: []Member{entry(pa, "101", 0xa1), entry(pb, "102", 0xb1)}}
@@ -187,7 +197,8 @@ func TestTheLeadersTickFollowsItsLearners(t *testing.T) {
 		{"it takes long: not in every tick", 20*time.Second + besidePeriod, pair, false, false},
 		{"it takes long: but within what a promotion allows", 22 * time.Second, pair, false, true},
 		{"a pair that is to stay one", 30 * time.Second, pair, true, false},
-		{"another learner", 31 * time.Second, MemberStatus{Members: []Member{voter, learner, {ID: 0xc1, Learner: true}}}, true, true},
+		{"another learner", 31 * time.Second,
+			MemberStatus{Members: []Member{voter, learner, {ID: 0xc1, Learner: true}}}, true, true},
 	} {
 		b.quiet = step.quiet
 		due := b.due(t0.Add(step.at), step.s)
@@ -200,14 +211,15 @@ func TestTheLeadersTickFollowsItsLearners(t *testing.T) {
 	}
 }
 
-// A learner is waited for by asking the member on this machine alone. The look at everything comes when it has caught up, and the second one that a
-// promotion needs not before that means anything.
+// A learner is waited for by asking the member on this machine alone. The look at everything comes when it has caught
+// up, and the second one that a promotion needs not before that means anything.
 func TestTheLeaderLooksWhenALearnerHasCaughtUp(t *testing.T) {
 	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
 	b.forget()
 	b.again = false
 	status := func(b, c uint64) MemberStatus {
-		s := MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []Member{{ID: 0xa1}}, Progress: map[record.MemberID]PeerProgress{0xa1: {Match: 5000, RecentActive: true}}}
+		s := MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []Member{{ID: 0xa1}},
+			Progress: map[record.MemberID]PeerProgress{0xa1: {Match: 5000, RecentActive: true}}}
 		for id, match := range map[record.MemberID]uint64{0xb1: b, 0xc1: c} {
 			if match != 0 {
 				s.Members = append(s.Members, Member{ID: id, Learner: true})
@@ -230,7 +242,8 @@ func TestTheLeaderLooksWhenALearnerHasCaughtUp(t *testing.T) {
 		{"too soon for the second look", 1150 * time.Millisecond, status(4000, 0), false, learnerPeriod},
 		{"the second look", 1300 * time.Millisecond, status(4000, 0), true, learnerPeriod},
 		{"another is added", 1350 * time.Millisecond, status(5000, 1), false, learnerPeriod},
-		{"and caught up, while the first is looked at", 1400 * time.Millisecond, status(5000, 5000), false, learnerPeriod},
+		{"and caught up, while the first is looked at", 1400 * time.Millisecond, status(5000, 5000), false,
+			learnerPeriod},
 		{"both are looked at", 1500 * time.Millisecond, status(5000, 5000), true, learnerPeriod},
 		{"they are voters", 2 * time.Second, status(0, 0), false, besidePeriod},
 		{"one is given a large database", time.Minute, status(0, 1), true, learnerPeriod},
@@ -263,7 +276,8 @@ func TestALearnerThatStaysOneIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A leader that handed over in the middle of an order has left the rest of it to the next, and one act follows the other.
+// A leader that handed over in the middle of an order has left the rest of it to the next, and one act follows the
+// other.
 func TestTheLeaderLooksAgainWhereThereWasSomethingToDo(t *testing.T) {
 	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
 	alone := MemberStatus{Members: []Member{{ID: 0xa1}}}
@@ -327,7 +341,8 @@ func TestALostLeadershipIsForgotten(t *testing.T) {
 	b.forget()
 	quiet := PeerProgress{Match: 7}
 	first := b.member(Member{ID: 0xb1}, quiet, t0)
-	if again := b.member(Member{ID: 0xb1}, quiet, t0.Add(time.Minute)); !again.UnreachableSince.Equal(t0) || !again.MovedAt.Equal(first.MovedAt) {
+	if again := b.member(Member{ID: 0xb1}, quiet, t0.Add(time.Minute)); !again.UnreachableSince.Equal(t0) ||
+		!again.MovedAt.Equal(first.MovedAt) {
 		t.Errorf("a minute later: %+v", again)
 	}
 	b.showWait(t0, wait("learner-not-ready", "r", "n"))
@@ -350,12 +365,15 @@ func TestTheSuccessorIsTheBestVoterInReach(t *testing.T) {
 		best   record.MemberID
 		alone  bool
 	}{
-		"alone":                   {nil, 0, true},
-		"a learner is no voter":   {map[record.MemberID]PeerProgress{2: progress(100, true, true)}, 0, true},
-		"the longest log":         {map[record.MemberID]PeerProgress{2: progress(90, true, false), 3: progress(95, true, false)}, 3, false},
-		"not one that is away":    {map[record.MemberID]PeerProgress{2: progress(90, true, false), 3: progress(99, false, false)}, 2, false},
-		"nobody is heard of":      {map[record.MemberID]PeerProgress{2: progress(90, false, false)}, 0, false},
-		"not one without a match": {map[record.MemberID]PeerProgress{2: progress(0, true, false), 3: progress(1, true, false)}, 3, false},
+		"alone":                 {nil, 0, true},
+		"a learner is no voter": {map[record.MemberID]PeerProgress{2: progress(100, true, true)}, 0, true},
+		"the longest log": {map[record.MemberID]PeerProgress{2: progress(90, true, false),
+			3: progress(95, true, false)}, 3, false},
+		"not one that is away": {map[record.MemberID]PeerProgress{2: progress(90, true, false),
+			3: progress(99, false, false)}, 2, false},
+		"nobody is heard of": {map[record.MemberID]PeerProgress{2: progress(90, false, false)}, 0, false},
+		"not one without a match": {map[record.MemberID]PeerProgress{2: progress(0, true, false),
+			3: progress(1, true, false)}, 3, false},
 	} {
 		s := MemberStatus{MemberID: 1, Progress: map[record.MemberID]PeerProgress{1: self}}
 		for id, p := range c.others {
@@ -368,16 +386,20 @@ func TestTheSuccessorIsTheBestVoterInReach(t *testing.T) {
 }
 
 func TestTheHostsBlockLeavesTheRestAlone(t *testing.T) {
-	peers := []replica.Peer{{Place: pb, Addresses: addresses("10.0.0.2", "10.0.1.2")}, {Place: pa, Addresses: addresses("10.0.0.1")}, {Place: pc}}
-	block := hostsBegin + "\n10.0.0.1 " + pa.DNSName("demo") + "\n10.0.0.2 " + pb.DNSName("demo") + "\n" + hostsEnd + "\n"
+	peers := []replica.Peer{{Place: pb, Addresses: addresses("10.0.0.2", "10.0.1.2")},
+		{Place: pa, Addresses: addresses("10.0.0.1")}, {Place: pc}}
+	block := hostsBegin + "\n10.0.0.1 " + pa.DNSName("demo") + "\n10.0.0.2 " + pb.DNSName("demo") + "\n" + hostsEnd +
+		"\n"
 	const local = "127.0.0.1 localhost\n"
 	for name, c := range map[string]struct{ before, want string }{
-		"an empty file":              {"", block},
-		"a file of others":           {local, local + block},
-		"no newline at the end":      {"127.0.0.1 localhost", local + block},
-		"a block of other addresses": {local + hostsBegin + "\n10.9.9.9 " + pa.DNSName("demo") + "\n" + hostsEnd + "\n# after\n", local + "# after\n" + block},
-		"a block that lost its end":  {hostsBegin + "\n10.9.9.9 " + pa.DNSName("demo") + "\n" + local, local + block},
-		"a master that the record lost stays, and a stranger's line goes": {hostsBegin + "\n10.0.0.3 " + pc.DNSName("demo") + "\n10.0.0.4 " + pa.DNSName("other") + "\n" + hostsEnd + "\n",
+		"an empty file":         {"", block},
+		"a file of others":      {local, local + block},
+		"no newline at the end": {"127.0.0.1 localhost", local + block},
+		"a block of other addresses": {local + hostsBegin + "\n10.9.9.9 " + pa.DNSName("demo") + "\n" + hostsEnd +
+			"\n# after\n", local + "# after\n" + block},
+		"a block that lost its end": {hostsBegin + "\n10.9.9.9 " + pa.DNSName("demo") + "\n" + local, local + block},
+		"a master that the record lost stays, and a stranger's line goes": {hostsBegin + "\n10.0.0.3 " +
+			pc.DNSName("demo") + "\n10.0.0.4 " + pa.DNSName("other") + "\n" + hostsEnd + "\n",
 			strings.Replace(block, hostsEnd, "10.0.0.3 "+pc.DNSName("demo")+"\n"+hostsEnd, 1)},
 		"a block that lost its begin": {local + hostsEnd + "\n", local + block},
 		"as it should be":             {local + block, local + block},
@@ -389,10 +411,12 @@ func TestTheHostsBlockLeavesTheRestAlone(t *testing.T) {
 	}
 }
 
-// A VM is given the address of one that was deleted: the older name leads nowhere then, also where only the block knows it.
+// A VM is given the address of one that was deleted: the older name leads nowhere then, also where only the block knows
+// it.
 func TestTwoNamesNeverHaveOneAddress(t *testing.T) {
 	a, b, c := pa.DNSName("demo"), pb.DNSName("demo"), pc.DNSName("demo")
-	peers := []replica.Peer{{Place: pb, Addresses: addresses("10.0.0.1")}, {Place: pa, Addresses: addresses("10.0.0.1")}}
+	peers := []replica.Peer{{Place: pb, Addresses: addresses("10.0.0.1")},
+		{Place: pa, Addresses: addresses("10.0.0.1")}}
 	before := hostsBegin + "\n10.0.0.1 " + c + "\n" + hostsEnd + "\n"
 	want := hostsBegin + "\n192.0.2.1 " + a + "\n10.0.0.1 " + b + "\n192.0.2.3 " + c + "\n" + hostsEnd + "\n"
 	if got := hostsWith(before, "demo", peers); got != want {
@@ -408,7 +432,8 @@ func TestTheNewestIncarnationHasTheAddress(t *testing.T) {
 		return record.Incarnation{Place: p, Number: 1, Addresses: addresses("10.0.0.9"), Time: begin.Add(-age)}
 	}
 	for _, ages := range [][2]time.Duration{{time.Hour, time.Minute}, {time.Minute, time.Hour}} {
-		ms.keepHosts(record.View{Replicas: map[replica.Place][]record.Incarnation{pb: {incarnation(pb, ages[0])}, pc: {incarnation(pc, ages[1])}}})
+		ms.keepHosts(record.View{Replicas: map[replica.Place][]record.Incarnation{pb: {incarnation(pb, ages[0])},
+			pc: {incarnation(pc, ages[1])}}})
 		younger := pb
 		if ages[1] < ages[0] {
 			younger = pc

@@ -12,8 +12,8 @@ import (
 // lagTimeout bounds the question for one member's lag: a person waits for the answer.
 const lagTimeout = time.Second
 
-// Lags asks each member how far its log reaches and returns how many entries it is behind the leader's. A member that does
-// not answer is left out; without the leader's answer nobody's lag is known.
+// Lags asks each member how far its log reaches and returns how many entries it is behind the leader's. A member that
+// does not answer is left out; without the leader's answer nobody's lag is known.
 func (m *Membership) Lags(ctx context.Context, s MemberStatus) map[record.MemberID]uint64 {
 	ctx, cancel := context.WithTimeout(ctx, lagTimeout)
 	defer cancel()

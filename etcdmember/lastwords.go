@@ -19,38 +19,43 @@ import (
 	"github.com/quorate/quorate/internal/durable"
 )
 
-// MemberEnd is etcd's last word when it ended itself, by a panic or a fatal error, and how often it came to the same. The child writes it on a tmpfs before it dies,
-// so it is of this boot; the agent takes it away with the directory that it was about, and the child once it serves: then it has caught up with its
-// leader on that directory, and what it said before has healed. A year later, at the next start of the agent, it would put a voter away that lacks nothing.
+// MemberEnd is etcd's last word when it ended itself, by a panic or a fatal error, and how often it came to the same.
+// The child writes it on a tmpfs before it dies, so it is of this boot; the agent takes it away with the directory that
+// it was about, and the child once it serves: then it has caught up with its leader on that directory, and what it said
+// before has healed. A year later, at the next start of the agent, it would put a voter away that lacks nothing.
 type MemberEnd struct {
 	// Text is what etcd said; empty: it has not ended so.
 	Text string `json:"text"`
 	// Times is how often one soon after the other, with the same complaint where it is one of the directory.
 	Times int       `json:"times"`
 	Time  time.Time `json:"time"`
-	// Log is which folder the log was in (logFolder): another directory that a person puts in its place has not said this.
+	// Log is which folder the log was in (logFolder): another directory that a person puts in its place has not said
+	// this.
 	Log string `json:"log"`
 }
 
 const (
 	// soonAfter is the longest time between two ends of one story: the pauses before a start go up to a minute.
 	soonAfter = 3 * time.Minute
-	// unusableEnds is how often etcd must have said the same of a directory before it is believed: one end can be read in a log, and
-	// proves enough by itself, but a directory is put away for it.
+	// unusableEnds is how often etcd must have said the same of a directory before it is believed: one end can be read
+	// in a log, and proves enough by itself, but a directory is put away for it.
 	unusableEnds = 3
 )
 
-// aboutTheDirectory are etcd's words that can only be about what is on the disk: raft compares the indexes that its log holds with one another, or with
-// what the leader has this member's word for. Nothing that a port, a full or failing disk, a certificate or lack of memory may cause is among them:
-// those pass, and the directory is good. A word is added here only with the place in etcd or raft that says it and the reason why nothing else can.
-// Left out are what raft says of its own steps ("applied(5) is out of range", raft/log.go: it counts from the log's snapshot, and etcd, which starts it without
-// Config.Applied, skips in its own code what the database holds already), and what puts the blame elsewhere: "entry 5 conflict with committed entry" says that the
-// leader lacks what this log knows to be committed, so that the only copy may be here.
+// aboutTheDirectory are etcd's words that can only be about what is on the disk: raft compares the indexes that its log
+// holds with one another, or with what the leader has this member's word for. Nothing that a port, a full or failing
+// disk, a certificate or lack of memory may cause is among them: those pass, and the directory is good. A word is added
+// here only with the place in etcd or raft that says it and the reason why nothing else can. Left out are what raft
+// says of its own steps ("applied(5) is out of range", raft/log.go: it counts from the log's snapshot, and etcd, which
+// starts it without Config.Applied, skips in its own code what the database holds already), and what puts the blame
+// elsewhere: "entry 5 conflict with committed entry" says that the leader lacks what this log knows to be committed, so
+// that the only copy may be here.
 var aboutTheDirectory = []*regexp.Regexp{
 	// raft/log.go commitTo: the leader has acknowledgements of this member for entries that its log does not have.
 	regexp.MustCompile(`tocommit\(\d+\) is out of range \[lastIndex\(\d+\)\]`),
-	// raft/raft.go loadState: the commit index that was saved lies beyond the log that was saved, at each start. etcd writes entries before it; but
-	// what kind a record is stands outside its checksum, and an entry that is read as such a state is of one index more than the log then has.
+	// raft/raft.go loadState: the commit index that was saved lies beyond the log that was saved, at each start. etcd
+	// writes entries before it; but what kind a record is stands outside its checksum, and an entry that is read as
+	// such a state is of one index more than the log then has.
 	regexp.MustCompile(`state\.commit \d+ is out of range \[\d+, \d+\]`),
 }
 
@@ -81,7 +86,8 @@ func (e MemberEnd) after(text, log string, now time.Time) MemberEnd {
 	return next
 }
 
-// logFolder tells one directory's log from another's: the folder is made with the log and stays as long as it. Empty: there is none.
+// logFolder tells one directory's log from another's: the folder is made with the log and stays as long as it. Empty:
+// there is none.
 func logFolder(dir string) string {
 	info, err := os.Stat(datadir.ToWALDir(dir))
 	if err != nil {
@@ -154,7 +160,8 @@ func (l lastWords) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	return nil
 }
 
-// logWithLastWords gives etcd the log that it would make for itself (embed/config_logging.go: JSON on standard error), and keeps its last words.
+// logWithLastWords gives etcd the log that it would make for itself (embed/config_logging.go: JSON on standard error),
+// and keeps its last words.
 func logWithLastWords(e *embed.Config, socket string) error {
 	dir := e.Dir
 	c := logutil.DefaultZapLoggerConfig

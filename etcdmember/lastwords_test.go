@@ -50,13 +50,14 @@ func panics(t *testing.T, f func()) {
 	f()
 }
 
-// amnesiac is a member of raft that begins anew on a log and is told by its leader that more is committed than it holds. The words are raft's own, of the
-// version that is built in.
+// amnesiac is a member of raft that begins anew on a log and is told by its leader that more is committed than it
+// holds. The words are raft's own, of the version that is built in.
 func amnesiac(t *testing.T, log *zap.Logger, l savedLog, commit uint64) {
 	t.Helper()
 	storage := raft.NewMemoryStorage()
 	for _, err := range []error{
-		storage.ApplySnapshot(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: proto.Uint64(1), Term: proto.Uint64(1),
+		storage.ApplySnapshot(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: proto.Uint64(1),
+			Term:      proto.Uint64(1),
 			ConfState: &raftpb.ConfState{Voters: []uint64{1, 2, 3}}}}),
 		storage.Append(l.entries),
 		storage.SetHardState(l.hard),
@@ -65,12 +66,14 @@ func amnesiac(t *testing.T, log *zap.Logger, l savedLog, commit uint64) {
 			t.Fatal(err)
 		}
 	}
-	node, err := raft.NewRawNode(&raft.Config{ID: 1, ElectionTick: 10, HeartbeatTick: 1, Storage: storage, Logger: etcdserver.NewRaftLoggerZap(log),
+	node, err := raft.NewRawNode(&raft.Config{ID: 1, ElectionTick: 10, HeartbeatTick: 1, Storage: storage,
+		Logger:        etcdserver.NewRaftLoggerZap(log),
 		MaxSizePerMsg: 1 << 20, MaxInflightMsgs: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = node.Step(&raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: proto.Uint64(2), To: proto.Uint64(1), Term: proto.Uint64(5), Commit: proto.Uint64(commit)})
+	_ = node.Step(&raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: proto.Uint64(2), To: proto.Uint64(1),
+		Term: proto.Uint64(5), Commit: proto.Uint64(commit)})
 }
 
 // savedLog is what etcd reads from a log: behind the snapshot at index 1.
@@ -79,10 +82,12 @@ type savedLog struct {
 	entries []*raftpb.Entry
 }
 
-// logOf writes entries 2 and 3 with etcd's own code, the second after the state, changes a byte, and reads what it holds then.
+// logOf writes entries 2 and 3 with etcd's own code, the second after the state, changes a byte, and reads what it
+// holds then.
 func logOf(t *testing.T, change func(file []byte)) savedLog {
 	t.Helper()
-	dir, start := filepath.Join(t.TempDir(), "wal"), &walpb.Snapshot{Index: proto.Uint64(1), Term: proto.Uint64(1), ConfState: &raftpb.ConfState{Voters: []uint64{1, 2, 3}}}
+	dir, start := filepath.Join(t.TempDir(), "wal"), &walpb.Snapshot{Index: proto.Uint64(1), Term: proto.Uint64(1),
+		ConfState: &raftpb.ConfState{Voters: []uint64{1, 2, 3}}}
 	w, err := wal.Create(zap.NewNop(), dir, []byte("member"))
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +96,8 @@ func logOf(t *testing.T, change func(file []byte)) savedLog {
 	entry := func(i uint64) []*raftpb.Entry {
 		return []*raftpb.Entry{{Type: raftpb.EntryNormal.Enum(), Index: proto.Uint64(i), Term: proto.Uint64(1)}}
 	}
-	if err := errors.Join(w.SaveSnapshot(start), w.Save(hard, entry(2)), w.Save(&raftpb.HardState{}, entry(3)), w.Close()); err != nil {
+	if err := errors.Join(w.SaveSnapshot(start), w.Save(hard, entry(2)), w.Save(&raftpb.HardState{}, entry(3)),
+		w.Close()); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.wal"))
@@ -117,7 +123,8 @@ func logOf(t *testing.T, change func(file []byte)) savedLog {
 	return savedLog{state, entries}
 }
 
-// entryAsState makes a state of the last entry: of what is before a record's data, which the checksum is of, the type comes first.
+// entryAsState makes a state of the last entry: of what is before a record's data, which the checksum is of, the type
+// comes first.
 func entryAsState(file []byte) {
 	file[bytes.LastIndex(file, []byte{0x08, byte(wal.EntryType), 0x10})+1] = byte(wal.StateType)
 }
@@ -170,7 +177,8 @@ func TestEndsAreCountedOnlyWhereTheyAreOneStory(t *testing.T) {
 		{"long after", first.after(outOfRange, "1:2", now.Add(time.Hour)), 1},
 		{"of another directory", first.after(outOfRange, "1:3", now.Add(time.Second)), 1},
 		{"another reason", first.after("listen: address already in use", "1:2", now.Add(time.Second)), 1},
-		{"after another reason", first.after("listen: address already in use", "1:2", now).after(outOfRange, "1:2", now), 1},
+		{"after another reason", first.after("listen: address already in use", "1:2", now).after(outOfRange, "1:2",
+			now), 1},
 	}
 	for _, c := range cases {
 		if c.end.Times != c.want {
@@ -186,7 +194,8 @@ func TestLastWordsSayTheErrorAndWhatIsNoEndIsNotKept(t *testing.T) {
 		t.Errorf("kept: %+v", end)
 	}
 	panics(t, func() { log.Panic("failed to open the database", zap.Error(errors.New("no space left on device"))) })
-	if end := readEnd(socket, dir); end.Text != "failed to open the database: no space left on device" || end.unusable() != "" {
+	if end := readEnd(socket, dir); end.Text != "failed to open the database: no space left on device" ||
+		end.unusable() != "" {
 		t.Errorf("kept: %+v", end)
 	}
 	written, err := os.ReadFile(filepath.Join(filepath.Dir(socket), "log"))

@@ -18,15 +18,19 @@ func TestEtcdTakesTheBordersOfWhatValidates(t *testing.T) {
 		{ms(10), ms(50), true}, {ms(10), ms(49), false}, {ms(9), ms(50), false}, {ms(10000), ms(50000), true},
 		{ms(10000), ms(50001), false}, {ms(100), ms(50000), true}, {ms(10001), ms(50000), false},
 	} {
-		c := &replica.Cluster{APIVersion: replica.APIVersion, Kind: replica.Kind, Name: "a", Endpoint: replica.Endpoint{ExternalIP: "203.0.113.10"},
-			Record: replica.Record{URL: "gs://bucket"}, Seal: replica.Seal{Key: "gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k"},
-			Etcd: replica.Etcd{Heartbeat: tc.heartbeat, Election: tc.election}}
+		c := &replica.Cluster{APIVersion: replica.APIVersion, Kind: replica.Kind, Name: "a",
+			Endpoint: replica.Endpoint{ExternalIP: "203.0.113.10"},
+			Record:   replica.Record{URL: "gs://bucket"},
+			Seal:     replica.Seal{Key: "gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k"},
+			Etcd:     replica.Etcd{Heartbeat: tc.heartbeat, Election: tc.election}}
 		c.SetDefaults()
 		if err := c.Validate(); (err == nil) != tc.taken {
 			t.Errorf("%s and %s: %v", tc.heartbeat, tc.election, err)
 		}
-		e, err := MemberConfig{Name: "a", DNSName: "a", Dir: t.TempDir(), Address: loopback, Local: loopback, StatusSocket: filepath.Join(t.TempDir(), "s"),
-			Heartbeat: c.Etcd.Heartbeat.Duration(), Election: c.Etcd.Election.Duration(), QuotaBytes: c.Etcd.QuotaBytes,
+		e, err := MemberConfig{Name: "a", DNSName: "a", Dir: t.TempDir(), Address: loopback, Local: loopback,
+			StatusSocket: filepath.Join(t.TempDir(), "s"),
+			Heartbeat:    c.Etcd.Heartbeat.Duration(), Election: c.Etcd.Election.Duration(),
+			QuotaBytes:     c.Etcd.QuotaBytes,
 			CatchUpEntries: c.Etcd.CatchUpEntries, New: true}.embedConfig()
 		if err != nil {
 			t.Fatal(err)

@@ -23,12 +23,13 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// commitMarker is the file inside etcd's directory that says that a seed or a restore has been made whole. A directory that
-// was being seeded or restored without it is half made.
+// commitMarker is the file inside etcd's directory that says that a seed or a restore has been made whole. A directory
+// that was being seeded or restored without it is half made.
 const commitMarker = "quorate-complete"
 
-// readDir reads the log and the head of the database, and what is known of the rest of it (readDamage), without changing a byte. An error means that the directory could not be
-// looked at, which is not the same as Directory.OpenErr: that says what the files hold, and is written to the record for good where there is no quorum.
+// readDir reads the log and the head of the database, and what is known of the rest of it (readDamage), without
+// changing a byte. An error means that the directory could not be looked at, which is not the same as
+// Directory.OpenErr: that says what the files hold, and is written to the record for good where there is no quorum.
 func readDir(dir string) (Directory, error) {
 	var d Directory
 	entries, err := os.ReadDir(filepath.Join(dir, "member"))
@@ -55,8 +56,9 @@ func readDir(dir string) (Directory, error) {
 	return d, nil
 }
 
-// mayPass: it is the machine that says no, and not the files: an I/O error, no memory, no permission, a lock that somebody has. A disk that is
-// attached again may read what it could not. Of what the system says, only that a file is not there, or is no file, is about the files.
+// mayPass: it is the machine that says no, and not the files: an I/O error, no memory, no permission, a lock that
+// somebody has. A disk that is attached again may read what it could not. Of what the system says, only that a file is
+// not there, or is no file, is about the files.
 func mayPass(err error) bool {
 	var said syscall.Errno
 	if !errors.As(err, &said) {
@@ -109,8 +111,8 @@ func (d *Directory) readWAL(dir string) error {
 	return nil
 }
 
-// openDatabase opens the database read-only: its magic, version and checksums are checked by that, and that it is not shorter than the
-// pages that it says it has, on which etcd would panic.
+// openDatabase opens the database read-only: its magic, version and checksums are checked by that, and that it is not
+// shorter than the pages that it says it has, on which etcd would panic.
 func openDatabase(path string) error {
 	if err := readHead(path); err != nil {
 		return err
@@ -122,8 +124,9 @@ func openDatabase(path string) error {
 	return errors.Join(wholeDatabase(db), db.Close())
 }
 
-// readHead reads what bbolt begins with, by read(2): bbolt maps the file, where a disk that fails is a signal that ends the process, and takes a head that
-// it could not read for one that is no database's. It would also begin to fill an empty file, and fail at that by what the system says.
+// readHead reads what bbolt begins with, by read(2): bbolt maps the file, where a disk that fails is a signal that ends
+// the process, and takes a head that it could not read for one that is no database's. It would also begin to fill an
+// empty file, and fail at that by what the system says.
 func readHead(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -161,13 +164,16 @@ func configChanges(entries []*raftpb.Entry) []record.ConfigChange {
 		}
 		var cc raftpb.ConfChange
 		if err := proto.Unmarshal(e.GetData(), &cc); err != nil {
-			continue // the entry is whole (its checksum holds), so this is a form of a newer etcd: version checks refuse it
+			// the entry is whole (its checksum holds), so this is a form of a newer etcd: version checks refuse it
+			continue
 		}
 		kind := map[raftpb.ConfChangeType]string{
-			raftpb.ConfChangeAddNode: "add-voter", raftpb.ConfChangeAddLearnerNode: "add-learner", raftpb.ConfChangeRemoveNode: "remove",
+			raftpb.ConfChangeAddNode: "add-voter", raftpb.ConfChangeAddLearnerNode: "add-learner",
+			raftpb.ConfChangeRemoveNode: "remove",
 		}[cc.GetType()]
 		if kind != "" {
-			out = append(out, record.ConfigChange{Index: e.GetIndex(), Type: kind, MemberID: record.MemberID(cc.GetNodeId())})
+			out = append(out, record.ConfigChange{Index: e.GetIndex(), Type: kind,
+				MemberID: record.MemberID(cc.GetNodeId())})
 		}
 	}
 	return out

@@ -16,7 +16,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 )
 
-// A database that lost its end opens, read-only: etcd panics on it at every start, so it must not count as one that can be started.
+// A database that lost its end opens, read-only: etcd panics on it at every start, so it must not count as one that can
+// be started.
 func TestADatabaseThatLostItsEndIsFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	db, err := bbolt.Open(path, 0o600, nil)
@@ -47,7 +48,8 @@ func TestADatabaseThatLostItsEndIsFound(t *testing.T) {
 	}
 }
 
-// What the machine says is no damage: without a quorum damage is written to the record for good, and beside one a good member is replaced.
+// What the machine says is no damage: without a quorum damage is written to the record for good, and beside one a good
+// member is replaced.
 func TestAnErrorThatMayPassIsNoDamage(t *testing.T) {
 	for err, want := range map[error]bool{
 		nil: false,

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The pauses of the loop. Boot is a sequence of peers that come up within seconds, so it looks often; listing a bucket ten
-// times a second for longer would cost money, so a long wait looks at the pace of the running replica.
+// The pauses of the loop. Boot is a sequence of peers that come up within seconds, so it looks often; listing a bucket
+// ten times a second for longer would cost money, so a long wait looks at the pace of the running replica.
 const (
 	bootPause  = 100 * time.Millisecond
 	longPause  = 2 * time.Second
@@ -18,9 +18,9 @@ const (
 	restorePause = 30 * time.Second
 )
 
-// Claim is the part of the boot before there are certificates: it ends when this replica can have some, because the record
-// has a bundle, or because this replica holds the newest claim. It is the one to make the bundle where there is none and never was: a
-// cluster that was formed has one, and who restores it takes the newest.
+// Claim is the part of the boot before there are certificates: it ends when this replica can have some, because the
+// record has a bundle, or because this replica holds the newest claim. It is the one to make the bundle where there is
+// none and never was: a cluster that was formed has one, and who restores it takes the newest.
 func (m *Membership) Claim(ctx context.Context) (makesBundle bool, err error) {
 	err = m.loop(ctx, func(f Facts, o Observation) bool {
 		holder := o.Record == Rs && o.Mine
@@ -30,9 +30,9 @@ func (m *Membership) Claim(ctx context.Context) (makesBundle bool, err error) {
 	return makesBundle, err
 }
 
-// Settle is the rest of the boot: it ends when the member runs, knows a leader and has applied all that was committed when it
-// looked, as a voter or as the learner that it has to be. agent.json says `started` then, which a seeder writes only after it
-// has read `formed`: no apiserver may start before.
+// Settle is the rest of the boot: it ends when the member runs, knows a leader and has applied all that was committed
+// when it looked, as a voter or as the learner that it has to be. agent.json says `started` then, which a seeder writes
+// only after it has read `formed`: no apiserver may start before.
 func (m *Membership) Settle(ctx context.Context) error {
 	return m.loop(ctx, func(f Facts, _ Observation) bool {
 		if !f.Directory.Running || m.agent.Phase != PhaseStarted {
@@ -43,8 +43,8 @@ func (m *Membership) Settle(ctx context.Context) error {
 	})
 }
 
-// WaitVoter waits until the member is a voter whose client port serves, at most for d, and reports whether it is. It asks often at
-// first, because a promotion takes two polls of 250 ms.
+// WaitVoter waits until the member is a voter whose client port serves, at most for d, and reports whether it is. It
+// asks often at first, because a promotion takes two polls of 250 ms.
 func (m *Membership) WaitVoter(ctx context.Context, d time.Duration) bool {
 	begin := time.Now()
 	for {
@@ -61,8 +61,8 @@ func (m *Membership) WaitVoter(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// loop observes, decides and acts until done, asked before each act, says so. Where there is a fault nothing is done, whatever the
-// rest of the observation looks like.
+// loop observes, decides and acts until done, asked before each act, says so. Where there is a fault nothing is done,
+// whatever the rest of the observation looks like.
 func (m *Membership) loop(ctx context.Context, done func(Facts, Observation) bool) error {
 	begin := time.Now()
 	for {
@@ -104,9 +104,10 @@ func (m *Membership) loop(ctx context.Context, done func(Facts, Observation) boo
 	}
 }
 
-// pauseAfterFailed is how long a step that failed is not tried again. The first times are soon: a place that is lost again within 5 s of its
-// return cannot remove its former member before the leader has noticed that it is gone ("unhealthy cluster"), which takes it some 0.2 s. A
-// restore fetches and makes gigabytes each time, so its pause doubles up to half a minute.
+// pauseAfterFailed is how long a step that failed is not tried again. The first times are soon: a place that is lost
+// again within 5 s of its return cannot remove its former member before the leader has noticed that it is gone
+// ("unhealthy cluster"), which takes it some 0.2 s. A restore fetches and makes gigabytes each time, so its pause
+// doubles up to half a minute.
 func pauseAfterFailed(f *failure) time.Duration {
 	switch {
 	case f == nil:
@@ -117,7 +118,8 @@ func pauseAfterFailed(f *failure) time.Duration {
 	return min(bootPause<<min(f.tries-1, 10), errorPause)
 }
 
-// step takes the plan's step and reports whether it went well. A step that fails again and again is one line and one wait, not many.
+// step takes the plan's step and reports whether it went well. A step that fails again and again is one line and one
+// wait, not many.
 func (m *Membership) step(ctx context.Context, f Facts, p Plan) bool {
 	again := m.failure.same(p)
 	if !again {

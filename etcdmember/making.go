@@ -19,16 +19,18 @@ import (
 	"github.com/quorate/quorate/internal/durable"
 )
 
-// revisionBump is what a restore adds to the newest revision, for each epoch between the source's and the new one. Kubernetes' clients keep what they
-// have seen by its revision: one that came back would make them keep stale objects for ever (etcd#16028). It is more than any cluster writes
-// between a snapshot and its loss, and together with the compaction mark it makes every watch begin anew. A second restore of one source
-// begins above what the first one has handed out, because it makes a later epoch.
+// revisionBump is what a restore adds to the newest revision, for each epoch between the source's and the new one.
+// Kubernetes' clients keep what they have seen by its revision: one that came back would make them keep stale objects
+// for ever (etcd#16028). It is more than any cluster writes between a snapshot and its loss, and together with the
+// compaction mark it makes every watch begin anew. A second restore of one source begins above what the first one has
+// handed out, because it makes a later epoch.
 const revisionBump = 1_000_000_000
 
-// Making is all that the process needs that makes the directory of a new epoch. etcd's code may end its process at any time, and what decides
-// must outlive that, so this is a child of the agent.
+// Making is all that the process needs that makes the directory of a new epoch. etcd's code may end its process at any
+// time, and what decides must outlive that, so this is a child of the agent.
 type Making struct {
-	// Snapshot is a database file as etcd's own snapshot call sends it, or Directory a member's directory, which is only read: one of the two.
+	// Snapshot is a database file as etcd's own snapshot call sends it, or Directory a member's directory, which is
+	// only read: one of the two.
 	Snapshot  string `json:"snapshot,omitempty"`
 	Directory string `json:"directory,omitempty"`
 	// Scratch is a folder for copies, on the file system of Out. Out is the directory to make; it must not exist.
@@ -61,14 +63,17 @@ func LoadMaking(path string) (Making, error) {
 	if err := json.Unmarshal(b, &k); err != nil {
 		return k, fmt.Errorf("decode the making of a directory %s: %w", path, err)
 	}
-	if (k.Snapshot == "") == (k.Directory == "") || k.Scratch == "" || k.Out == "" || k.Name == "" || k.DNSName == "" || k.Token == "" || k.Epochs == 0 {
-		return k, fmt.Errorf("making of a directory %s: one of snapshot and directory, and scratch, out, name, dnsName, token and epochs must be given", path)
+	if (k.Snapshot == "") == (k.Directory == "") || k.Scratch == "" || k.Out == "" || k.Name == "" || k.DNSName == "" ||
+		k.Token == "" || k.Epochs == 0 {
+		return k, fmt.Errorf("making of a directory %s: one of snapshot and directory, and scratch, out, name, "+
+			"dnsName, token and epochs must be given", path)
 	}
 	return k, nil
 }
 
-// Make makes the directory Out of the source, on the disk when it returns: a cluster of one with a new id, every key of the source, its revision
-// bumped and all before that compacted. What it leaves in Scratch is of no use. A part of Out may be there after an error.
+// Make makes the directory Out of the source, on the disk when it returns: a cluster of one with a new id, every key of
+// the source, its revision bumped and all before that compacted. What it leaves in Scratch is of no use. A part of Out
+// may be there after an error.
 func (k Making) Make(ctx context.Context, log *slog.Logger) error {
 	source, hashed := k.Snapshot, true
 	if k.Directory != "" {
@@ -94,8 +99,9 @@ func (k Making) Make(ctx context.Context, log *slog.Logger) error {
 	return syncTree(k.Out)
 }
 
-// dropAlarms takes the alarms out of a database. They are about members of the old epoch, and etcd keeps them: CORRUPT of id 0 would hold up
-// the new one, which has a single member and nothing to differ from, for good. A database that is full raises NOSPACE again by itself.
+// dropAlarms takes the alarms out of a database. They are about members of the old epoch, and etcd keeps them: CORRUPT
+// of id 0 would hold up the new one, which has a single member and nothing to differ from, for good. A database that is
+// full raises NOSPACE again by itself.
 func dropAlarms(file string) (err error) {
 	db, err := bbolt.Open(file, 0o600, &bbolt.Options{Timeout: time.Second})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyTree copies a directory's files and folders. Where the file system can, the copy shares its blocks with the original until one of the two
-// is written to, so a copy of gigabytes takes no room and no time.
+// copyTree copies a directory's files and folders. Where the file system can, the copy shares its blocks with the
+// original until one of the two is written to, so a copy of gigabytes takes no room and no time.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -64,7 +64,8 @@ func checkRoom(dir string, need int64, what string) error {
 		return fmt.Errorf("look how much room %s has: %w", dir, err)
 	}
 	if free := int64(st.Bavail) * st.Bsize; free < need+makingReserve {
-		return fmt.Errorf("%w: %s needs %d MiB and %d MiB of reserve, %s has %d MiB; make the disk larger, or take old directories out of its archive",
+		return fmt.Errorf("%w: %s needs %d MiB and %d MiB of reserve, %s has %d MiB; make the disk larger, or take "+
+			"old directories out of its archive",
 			errNoRoom, what, need>>20, makingReserve>>20, dir, free>>20)
 	}
 	return nil

@@ -26,9 +26,10 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// extract reads a member's directory whole, on a copy, and returns a file with its database. Whole means: with every entry of the log applied,
-// also those beyond the commit index that was saved, because an entry may have been acknowledged before the member heard of it. An entry that
-// was not acknowledged to anybody may come with them: its writer was told nothing, so both ends are true to what was promised.
+// extract reads a member's directory whole, on a copy, and returns a file with its database. Whole means: with every
+// entry of the log applied, also those beyond the commit index that was saved, because an entry may have been
+// acknowledged before the member heard of it. An entry that was not acknowledged to anybody may come with them: its
+// writer was told nothing, so both ends are true to what was promised.
 func (k Making) extract(ctx context.Context, log *slog.Logger) (file string, err error) {
 	dir := filepath.Join(k.Scratch, "copy")
 	if err := copyTree(k.Directory, dir); err != nil {
@@ -46,9 +47,9 @@ func (k Making) extract(ctx context.Context, log *slog.Logger) (file string, err
 	return file, os.RemoveAll(dir) // its room is needed for what follows
 }
 
-// commitAll appends a hard state to a log that commits its last entry, and returns that entry's index. Of a learner's log an entry that promotes
-// it is the last: etcd would else take the voters out and have none. A torn end is cut off first, as etcd does: nothing in it was ever
-// acknowledged, because an acknowledgement follows the sync.
+// commitAll appends a hard state to a log that commits its last entry, and returns that entry's index. Of a learner's
+// log an entry that promotes it is the last: etcd would else take the voters out and have none. A torn end is cut off
+// first, as etcd does: nothing in it was ever acknowledged, because an acknowledgement follows the sync.
 func commitAll(walDir string) (last uint64, err error) {
 	lg := zap.NewNop()
 	for range 2 {
@@ -113,29 +114,33 @@ func votes(cs *raftpb.ConfState, changes []record.ConfigChange, self record.Memb
 
 // promote is the entry by which etcd's leader promotes a learner.
 func promote(self, term, index uint64) (*raftpb.Entry, error) {
-	content, err := json.Marshal(membership.ConfigChangeContext{Member: membership.Member{ID: types.ID(self)}, IsPromote: true})
+	content, err := json.Marshal(membership.ConfigChangeContext{Member: membership.Member{ID: types.ID(self)},
+		IsPromote: true})
 	if err != nil {
 		return nil, fmt.Errorf("encode a promotion: %w", err)
 	}
-	change, err := proto.Marshal(&raftpb.ConfChange{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: &self, Context: content})
+	change, err := proto.Marshal(&raftpb.ConfChange{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: &self,
+		Context: content})
 	if err != nil {
 		return nil, fmt.Errorf("encode a promotion: %w", err)
 	}
 	return &raftpb.Entry{Type: raftpb.EntryConfChange.Enum(), Term: &term, Index: &index, Data: change}, nil
 }
 
-// applyTimeout bounds the applying of a log to its database. The longest log that etcd keeps is some hundred thousand entries.
+// applyTimeout bounds the applying of a log to its database. The longest log that etcd keeps is some hundred thousand
+// entries.
 const applyTimeout = 30 * time.Minute
 
-// saveDatabase runs etcd on a directory that will be thrown away, as the only member and without a single socket, until every entry up to last
-// is applied, and writes its database to a file.
+// saveDatabase runs etcd on a directory that will be thrown away, as the only member and without a single socket, until
+// every entry up to last is applied, and writes its database to a file.
 func saveDatabase(ctx context.Context, dir string, last uint64, file string) error {
 	e := embed.NewConfig()
 	e.Name, e.Dir = "restore", dir
 	e.Logger, e.LogOutputs = "zap", []string{"stderr"}
 	e.ListenPeerUrls, e.ListenClientUrls, e.AdvertiseClientUrls = nil, nil, nil
 	e.InitialCluster = e.InitialClusterFromName(e.Name)
-	e.ForceNewCluster = true // of the copy only: it keeps ids, so on anything that may start again it would be a second history
+	// of the copy only: it keeps ids, so on anything that may start again it would be a second history
+	e.ForceNewCluster = true
 	e.MaxLearners = maxLearners
 	e.QuotaBackendBytes = 100 << 30 // nothing is written but what the log holds already
 	server, err := embed.StartEtcd(e)

@@ -73,7 +73,8 @@ func serving(t *testing.T, e *realEtcd) *realEtcd {
 
 func putReal(t *testing.T, e *realEtcd, key, value string) {
 	t.Helper()
-	if _, err := e.Server.Put(t.Context(), &etcdserverpb.PutRequest{Key: []byte(key), Value: []byte(value)}); err != nil {
+	if _, err := e.Server.Put(t.Context(), &etcdserverpb.PutRequest{Key: []byte(key),
+		Value: []byte(value)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -92,8 +93,8 @@ func realKeys(t *testing.T, e *realEtcd) (string, int64) {
 	return strings.Join(out, " "), r.Header.Revision
 }
 
-// appendToLog puts entries behind the last one of a log and leaves the commit index as it was saved: what a follower has acknowledged before it
-// heard that the leader counted it.
+// appendToLog puts entries behind the last one of a log and leaves the commit index as it was saved: what a follower
+// has acknowledged before it heard that the leader counted it.
 func appendToLog(t *testing.T, dir string, data ...[]byte) {
 	t.Helper()
 	lg := zap.NewNop()
@@ -114,7 +115,8 @@ func appendToLog(t *testing.T, dir string, data ...[]byte) {
 	var more []*raftpb.Entry
 	for _, d := range data {
 		next++
-		more = append(more, &raftpb.Entry{Type: raftpb.EntryNormal.Enum(), Term: &term, Index: proto.Uint64(next), Data: d})
+		more = append(more, &raftpb.Entry{Type: raftpb.EntryNormal.Enum(), Term: &term, Index: proto.Uint64(next),
+			Data: d})
 	}
 	if err := errors.Join(w.Save(&raftpb.HardState{}, more), w.Close()); err != nil {
 		t.Fatal(err)
@@ -151,7 +153,8 @@ func fingerprint(t *testing.T, dir string) string {
 }
 
 func makingFrom(dir string, scratch string) Making {
-	return Making{Directory: dir, Scratch: scratch, Out: filepath.Join(scratch, "new"), Name: "zone.new.7", DNSName: "new.zone.c.quorate.internal", Token: "t2", Epochs: 1}
+	return Making{Directory: dir, Scratch: scratch, Out: filepath.Join(scratch, "new"), Name: "zone.new.7",
+		DNSName: "new.zone.c.quorate.internal", Token: "t2", Epochs: 1}
 }
 
 func TestADirectoryIsReadToTheLastEntryOfItsLog(t *testing.T) {
@@ -183,7 +186,8 @@ func TestADirectoryIsReadToTheLastEntryOfItsLog(t *testing.T) {
 	}
 	made := serving(t, realMember(t, onDir(k.Out)))
 	got, revision := realKeys(t, made)
-	if !strings.Contains(got, "k00=v") || !strings.Contains(got, "late1=acknowledged late2=acknowledged") || strings.Count(got, "=") != 22 {
+	if !strings.Contains(got, "k00=v") || !strings.Contains(got, "late1=acknowledged late2=acknowledged") ||
+		strings.Count(got, "=") != 22 {
 		t.Errorf("it holds %s", got)
 	}
 	if revision < oldRevision+revisionBump {
@@ -201,7 +205,8 @@ func TestADirectoryIsReadToTheLastEntryOfItsLog(t *testing.T) {
 	}
 }
 
-// An alarm of the old members, CORRUPT of id 0 above all, would refuse the new one's writes, and nobody could ever disarm it.
+// An alarm of the old members, CORRUPT of id 0 above all, would refuse the new one's writes, and nobody could ever
+// disarm it.
 func TestADirectoryIsMadeWithoutTheAlarmsOfItsSource(t *testing.T) {
 	t.Parallel()
 	smallLogs()
@@ -209,7 +214,8 @@ func TestADirectoryIsMadeWithoutTheAlarmsOfItsSource(t *testing.T) {
 	e := serving(t, realMember(t, onDir(dir)))
 	putReal(t, e, "k", "v")
 	for _, a := range []etcdserverpb.AlarmType{etcdserverpb.AlarmType_NOSPACE, etcdserverpb.AlarmType_CORRUPT} {
-		if _, err := e.Server.Alarm(t.Context(), &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, Alarm: a}); err != nil {
+		if _, err := e.Server.Alarm(t.Context(), &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE,
+			Alarm: a}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -339,7 +345,8 @@ func TestADirectoryIsMadeOfASnapshot(t *testing.T) {
 	}
 	for _, damage := range []bool{true, false} {
 		write(damage)
-		k := Making{Snapshot: file, Scratch: root, Out: filepath.Join(root, fmt.Sprint("new", damage)), Name: "m", DNSName: "m.z.c.quorate.internal", Token: "t2", Epochs: 1}
+		k := Making{Snapshot: file, Scratch: root, Out: filepath.Join(root, fmt.Sprint("new", damage)), Name: "m",
+			DNSName: "m.z.c.quorate.internal", Token: "t2", Epochs: 1}
 		err := k.Make(t.Context(), slog.New(slog.DiscardHandler))
 		if damage != (err != nil) {
 			t.Fatalf("damaged %t: %v", damage, err)
@@ -367,7 +374,8 @@ func TestAMakingThatIsToldToStopStops(t *testing.T) {
 }
 
 func TestADiskWithoutRoomIsNotFilled(t *testing.T) {
-	if err := checkRoom(t.TempDir(), 1<<60, "the restore"); !errors.Is(err, errNoRoom) || !strings.Contains(err.Error(), "the restore needs") {
+	if err := checkRoom(t.TempDir(), 1<<60, "the restore"); !errors.Is(err, errNoRoom) ||
+		!strings.Contains(err.Error(), "the restore needs") {
 		t.Errorf("%v", err)
 	}
 	if err := checkRoom(t.TempDir(), 0, "the restore"); err != nil {

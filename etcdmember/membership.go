@@ -20,15 +20,16 @@ import (
 )
 
 // Record is what the membership needs of the record. Every create is write-once: it returns what the record holds
-// afterwards, which may be another's, and whether that is ours. View tells "absent" (in the view) from "could not be read"
-// (the error). The implementation tries transient faults again; we observe again after any error.
+// afterwards, which may be another's, and whether that is ours. View tells "absent" (in the view) from "could not be
+// read" (the error). The implementation tries transient faults again; we observe again after any error.
 type Record interface {
 	View(ctx context.Context) (record.View, error)
 	CreateClaim(ctx context.Context, epoch uint64, c record.Claim) (record.Claim, bool, error)
 	CreateOutcome(ctx context.Context, epoch uint64, o record.Outcome) (record.Outcome, bool, error)
 	CreateStopped(ctx context.Context, epoch uint64, s record.Stopped) (record.Stopped, bool, error)
 	CreateIncarnation(ctx context.Context, i record.Incarnation) (record.Incarnation, bool, error)
-	ConfirmIncarnation(ctx context.Context, p replica.Place, number uint64, s record.Started) (record.Started, bool, error)
+	ConfirmIncarnation(ctx context.Context, p replica.Place, number uint64, s record.Started) (record.Started, bool,
+		error)
 	// NoteDisk says the id of an incarnation's data disk that was not known when it was taken; View then has it in the
 	// incarnation.
 	NoteDisk(ctx context.Context, p replica.Place, number uint64, d record.DataDisk) (record.DataDisk, bool, error)
@@ -39,7 +40,8 @@ type Record interface {
 	CreateClosed(ctx context.Context, epoch uint64, c record.Closed) (record.Closed, bool, error)
 	// CreateOrder takes the next free number. After an error the order may be there all the same.
 	CreateOrder(ctx context.Context, o record.Order) (record.Order, error)
-	// Snapshots lists what is whole, oldest first; ReadSnapshot writes one as etcd sent it, and fails where it is not that.
+	// Snapshots lists what is whole, oldest first; ReadSnapshot writes one as etcd sent it, and fails where it is not
+	// that.
 	Snapshots(ctx context.Context) ([]record.Snapshot, error)
 	ReadSnapshot(ctx context.Context, name string, to io.Writer) (record.Snapshot, error)
 }
@@ -61,19 +63,21 @@ type DataDisk struct {
 	Users []replica.Place
 }
 
-// ComputeAPI lists what exists in the project. An error is never taken for an empty list. It is called from one goroutine.
+// ComputeAPI lists what exists in the project. An error is never taken for an empty list. It is called from one
+// goroutine.
 type ComputeAPI interface {
 	// VMs lists the cluster's VMs. at is when the API answered, by its own clock; zero: it did not say.
 	VMs(ctx context.Context) (vms []VM, at time.Time, err error)
-	// VM is the one that has a place's name, whatever it is labelled; found is false only where the API says so of this very name.
+	// VM is the one that has a place's name, whatever it is labelled; found is false only where the API says so of this
+	// very name.
 	VM(ctx context.Context, p replica.Place) (vm VM, found bool, err error)
 	Disks(ctx context.Context) ([]DataDisk, error)
 	// Disk finds a disk by its id, whatever it is labelled; found false is the API's word about this very id.
 	Disk(ctx context.Context, id string) (d DataDisk, found bool, err error)
 }
 
-// Child is the process in which the member runs. Start returns once the process runs with the configuration at path; Stop
-// once it, and all that it started, have exited; both may be called again and again.
+// Child is the process in which the member runs. Start returns once the process runs with the configuration at path;
+// Stop once it, and all that it started, have exited; both may be called again and again.
 type Child interface {
 	Start(ctx context.Context, configPath string) error
 	Stop(ctx context.Context) error
@@ -109,9 +113,9 @@ type Config struct {
 	ReadOnly bool
 }
 
-// Membership looks after this replica's place in the etcd cluster: it observes, decides (Decide) and takes one step, and then
-// observes again. Nothing in it remembers a decision: after any error, time-out or crash the next observation says where
-// things stand.
+// Membership looks after this replica's place in the etcd cluster: it observes, decides (Decide) and takes one step,
+// and then observes again. Nothing in it remembers a decision: after any error, time-out or crash the next observation
+// says where things stand.
 type Membership struct {
 	cfg  Config
 	disk disk
@@ -153,12 +157,13 @@ type Membership struct {
 	checked      string // what that found, where it was no damage
 	failure      *failure
 	alone        time.Time // since when the running member has had no quorum; zero: it has one
-	unheard      time.Time // since when it has heard of no leader, while there was a quorum; zero: it has one, or there was none
-	portsSilent  time.Time // since when a join waits for the peers' ports; zero: it does not
-	adds         int       // tries to add this replica to the members
-	unfit        uint64    // the order to restore that could not be accepted when it was last tried; 0: none
-	unfitWhy     error     // why
-	acceptAt     time.Time // when that is tried again
+	// since when it has heard of no leader, while there was a quorum; zero: it has one, or there was none
+	unheard     time.Time
+	portsSilent time.Time // since when a join waits for the peers' ports; zero: it does not
+	adds        int       // tries to add this replica to the members
+	unfit       uint64    // the order to restore that could not be accepted when it was last tried; 0: none
+	unfitWhy    error     // why
+	acceptAt    time.Time // when that is tried again
 
 	shelf    sync.Mutex         // guards archives: Keep and PurgeArchives read them
 	archives map[string]Archive // those that were read: an archive never changes
@@ -204,7 +209,8 @@ func New(cfg Config) *Membership {
 	if cfg.HostsFile == "" {
 		cfg.HostsFile = hostsPath
 	}
-	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename, os.Remove}, mountinfo: "/proc/self/mountinfo", local: loopback, history: historyWindow,
+	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename, os.Remove},
+		mountinfo: "/proc/self/mountinfo", local: loopback, history: historyWindow,
 		instances: map[string]bool{}, runs: map[string]Run{}, beats: map[BeatKey]Beat{}}
 	m.served, m.raft, m.room = m.waitServing, m.raftStatus, m.roomOf
 	m.superseded = m.wasSuperseded()
@@ -212,8 +218,9 @@ func New(cfg Config) *Membership {
 	return m
 }
 
-// Established reports whether etcd has run on this very disk as this replica's member, so that the disk holds all that it needs to run
-// again and the record alone has to be asked, or not even that (rows 1, 25, 28). It is asked before the first of the loops.
+// Established reports whether etcd has run on this very disk as this replica's member, so that the disk holds all that
+// it needs to run again and the record alone has to be asked, or not even that (rows 1, 25, 28). It is asked before the
+// first of the loops.
 func (m *Membership) Established() bool {
 	return m.agentErr == nil && m.agent.Phase == PhaseStarted && m.agent.Replica == m.cfg.Me.Place
 }

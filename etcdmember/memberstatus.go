@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// MemberStatus is how the member in the child is, from inside: raft's own view, which no client port shows, and which is
-// there before the client port serves.
+// MemberStatus is how the member in the child is, from inside: raft's own view, which no client port shows, and which
+// is there before the client port serves.
 type MemberStatus struct {
 	MemberID  record.MemberID `json:"memberID"`
 	ClusterID record.MemberID `json:"clusterID"`
@@ -27,7 +27,8 @@ type MemberStatus struct {
 	Term      uint64 `json:"term"`
 	Committed uint64 `json:"committed"`
 	Applied   uint64 `json:"applied"`
-	// Revision is the newest that the member's storage has told of: while it commits to a slow disk, an earlier one. Alarms are those that stand.
+	// Revision is the newest that the member's storage has told of: while it commits to a slow disk, an earlier one.
+	// Alarms are those that stand.
 	Revision int64   `json:"revision,omitempty"`
 	Alarms   []Alarm `json:"alarms,omitempty"`
 	// Members are as this member has applied them.
@@ -44,7 +45,8 @@ type PeerProgress struct {
 	State string `json:"state"`
 	// RecentActive says that the member was heard of within the last election time-out.
 	RecentActive bool `json:"recentActive"`
-	// StreamsActive says that the connection to the member is up (etcd's gauge etcd_network_active_peers); false where it was not asked for.
+	// StreamsActive says that the connection to the member is up (etcd's gauge etcd_network_active_peers); false where
+	// it was not asked for.
 	StreamsActive bool `json:"streamsActive"`
 	Learner       bool `json:"learner"`
 	// PendingSnapshot is the index of a snapshot on its way to the member; 0: none.
@@ -75,7 +77,8 @@ func readStreams(ctx context.Context, socket string) (MemberStatus, error) {
 	return readStatus(ctx, socket, "/status?streams")
 }
 
-// Alive asks the child whether its member could do without another start, for as long as ctx lets it. A slow disk is no reason for one.
+// Alive asks the child whether its member could do without another start, for as long as ctx lets it. A slow disk is no
+// reason for one.
 func Alive(ctx context.Context, socket string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://member/alive", nil)
 	if err != nil {
@@ -112,8 +115,8 @@ func readStatus(ctx context.Context, socket, path string) (MemberStatus, error) 
 	return s, nil
 }
 
-// HandOver asks the child to move the leadership to the best other voter, if it has it. It returns nil when the member is
-// not the leader (any more), or is alone.
+// HandOver asks the child to move the leadership to the best other voter, if it has it. It returns nil when the member
+// is not the leader (any more), or is alone.
 func HandOver(ctx context.Context, socket string) error {
 	return postHandOver(ctx, socket, "/hand-over")
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// What an agent remembers of its observations because one observation cannot show it: that a mark is not written any more, that list after list lacks
-// an instance, and which members were listed before the record was read. All of it can only hold a step back: an agent that has just
-// started has seen none of it, and waits.
+// What an agent remembers of its observations because one observation cannot show it: that a mark is not written any
+// more, that list after list lacks an instance, and which members were listed before the record was read. All of it can
+// only hold a step back: an agent that has just started has seen none of it, and waits.
 
 // noteBeats remembers when a mark was first found to have been written anew.
 func (m *Membership) noteBeats(v record.View, now time.Time) {
@@ -28,8 +28,9 @@ func (m *Membership) noteBeats(v record.View, now time.Time) {
 	}
 }
 
-// noteRuns goes on with the runs of lists by the newest one, which has to be whole: an instance that it does not call what its run calls it begins
-// another run, or none. v was read before the list was made: an instance that it does not name may be younger than the list.
+// noteRuns goes on with the runs of lists by the newest one, which has to be whole: an instance that it does not call
+// what its run calls it begins another run, or none. v was read before the list was made: an instance that it does not
+// name may be younger than the list.
 func noteRuns(runs map[string]Run, l Listing, v record.View, me string) {
 	if l.Err != nil || !lists(l, me) {
 		return
@@ -47,7 +48,8 @@ func noteRuns(runs map[string]Run, l Listing, v record.View, me string) {
 	}
 }
 
-// runKind is what a list says of an instance, as far as it may prove that it does not run. STOPPING, SUSPENDED and any word that is not known prove nothing.
+// runKind is what a list says of an instance, as far as it may prove that it does not run. STOPPING, SUSPENDED and any
+// word that is not known prove nothing.
 func runKind(status string) RunKind {
 	switch status {
 	case "":
@@ -58,14 +60,15 @@ func runKind(status string) RunKind {
 	return ""
 }
 
-// forgetStops ends the runs of lists that call an instance stopped: a VM that was stopped before an order was given, or accepted, may have been
-// started since without having read it. One that is absent never comes back under its id.
+// forgetStops ends the runs of lists that call an instance stopped: a VM that was stopped before an order was given, or
+// accepted, may have been started since without having read it. One that is absent never comes back under its id.
 func forgetStops(runs map[string]Run) {
 	maps.DeleteFunc(runs, func(_ string, r Run) bool { return r.Kind == RunStopped })
 }
 
-// noteSuperseded lets the rest of this boot know that this replica was superseded, also an agent that is started again while the record cannot be
-// read: row 1 would start the member beside the one that has taken its place. It lies on the tmpfs.
+// noteSuperseded lets the rest of this boot know that this replica was superseded, also an agent that is started again
+// while the record cannot be read: row 1 would start the member beside the one that has taken its place. It lies on the
+// tmpfs.
 func (m *Membership) noteSuperseded(o Observation) {
 	if !o.Superseded || m.superseded || m.cfg.ReadOnly {
 		return

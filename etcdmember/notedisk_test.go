@@ -44,7 +44,8 @@ func TestADiskIDThatIsLearnedLateCompletesTheIncarnation(t *testing.T) {
 		t.Fatalf("another boot's incarnation was completed: %+v", all)
 	}
 	m.record.change(func(v *record.View) { v.Replicas[pa][0].BootID = m.me.BootID })
-	ms.noteDisk(t.Context(), Facts{DiskID: id, Record: record.View{Replicas: m.record.view.Replicas}, RecordErr: errors.New("503")})
+	ms.noteDisk(t.Context(), Facts{DiskID: id, Record: record.View{Replicas: m.record.view.Replicas},
+		RecordErr: errors.New("503")})
 	if all := recorded(); all[0].DiskID != "" {
 		t.Fatalf("on a record that was not read: %+v", all)
 	}
@@ -72,7 +73,8 @@ func TestAnIncarnationOfThisBootIsFoundAgainWhetherOrNotTheDiskIsKnown(t *testin
 			m := newMachine(t, pa, newRecord())
 			ms := m.open()
 			m.record.change(func(v *record.View) {
-				v.Replicas[pa] = []record.Incarnation{{Place: pa, Number: 1, InstanceID: m.me.InstanceID, BootID: m.me.BootID, Epoch: 1, DiskID: c.recorded}}
+				v.Replicas[pa] = []record.Incarnation{{Place: pa, Number: 1, InstanceID: m.me.InstanceID,
+					BootID: m.me.BootID, Epoch: 1, DiskID: c.recorded}}
 			})
 			ms.openDisk()
 			f := Facts{Now: t0, DiskID: c.mine, Record: m.record.view}

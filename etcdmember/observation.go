@@ -15,7 +15,8 @@ const (
 	L0 LocalClass = "L0"
 	// LF: another replica's disk.
 	LF LocalClass = "LF"
-	// L5: half made by a seed, a restore or a join, or half archived: nothing on it was ever acknowledged, or it was being put away.
+	// L5: half made by a seed, a restore or a join, or half archived: nothing on it was ever acknowledged, or it was
+	// being put away.
 	L5 LocalClass = "L5"
 	// L2: WAL or database cannot be opened, or the directory is not the one that agent.json describes.
 	L2 LocalClass = "L2"
@@ -95,7 +96,8 @@ type Observation struct {
 	// StartAnyway is the operator's word for row 2.
 	StartAnyway bool
 
-	// Unusable is what etcd has said each time it ended, one soon after the other, and what only the directory can be the cause of; empty: it has not.
+	// Unusable is what etcd has said each time it ended, one soon after the other, and what only the directory can be
+	// the cause of; empty: it has not.
 	Unusable string
 
 	// Superseded: the newest incarnation of my place carries another instance id, and I have had one.
@@ -123,23 +125,24 @@ type Observation struct {
 	// Preflight is why this VM is not fit to seed; empty: it is.
 	Preflight string
 
-	// EndedByOrder: a restore order, not withdrawn, not done, ends the newest formed epoch and was accepted by the replica that it names, and my
-	// disk is of that epoch or of none. OrderNamesMe: the newest one names my place. ToAccept: and this replica has to find out
-	// first whether it can carry it out.
+	// EndedByOrder: a restore order, not withdrawn, not done, ends the newest formed epoch and was accepted by the
+	// replica that it names, and my disk is of that epoch or of none. OrderNamesMe: the newest one names my place.
+	// ToAccept: and this replica has to find out first whether it can carry it out.
 	EndedByOrder, OrderNamesMe, ToAccept bool
 	// Unfit: that was tried, and it cannot.
 	Unfit bool
-	// Unproven are the instances that took an incarnation of the epoch to be ended and are not proven to run nothing any more.
+	// Unproven are the instances that took an incarnation of the epoch to be ended and are not proven to run nothing
+	// any more.
 	Unproven []UnprovenStop
-	// Closing: the verdict on the newest order to restore is that it is carried out. Withdrawing is an accepted order that a person takes back and
-	// that has no verdict yet; 0: none.
+	// Closing: the verdict on the newest order to restore is that it is carried out. Withdrawing is an accepted order
+	// that a person takes back and that has no verdict yet; 0: none.
 	Closing     bool
 	Withdrawing uint64
-	// Better is the order that names the replica whose log, by its stopped/ object, reaches further than the named one's; nil: there is none, or
-	// the order wants this very source.
+	// Better is the order that names the replica whose log, by its stopped/ object, reaches further than the named
+	// one's; nil: there is none, or the order wants this very source.
 	Better *record.RestoreOrder
-	// SourceHere: the order's source can be used by this replica and reaches what the order demands. DirectoryIsSource: it
-	// is the etcd directory itself.
+	// SourceHere: the order's source can be used by this replica and reaches what the order demands. DirectoryIsSource:
+	// it is the etcd directory itself.
 	SourceHere, DirectoryIsSource bool
 	// SourceUnread names an archive that may be the source and cannot be looked at; empty: there is none.
 	SourceUnread string
@@ -148,8 +151,8 @@ type Observation struct {
 	Listed, OwnPlace bool
 	// Removed: a peer answered my member's id with 410.
 	Removed bool
-	// Ended: the disk's incarnation has ended by its own word: agent.json says `stopped`, or its stopped/ object is there. EndUnproven: and the
-	// order for which it ended is not noted, and the record does not show its end.
+	// Ended: the disk's incarnation has ended by its own word: agent.json says `stopped`, or its stopped/ object is
+	// there. EndUnproven: and the order for which it ended is not noted, and the record does not show its end.
 	Ended, EndUnproven bool
 	// FormerSilent: the newest incarnation of my place is this instance's, or its instance is proven silent.
 	FormerSilent bool
@@ -164,8 +167,8 @@ type Observation struct {
 	OwnIncarnation, Confirmed, Pending bool
 	// Former are the entries of my place in the linearizable list that must be removed before a join, in order.
 	Former []record.MemberID
-	// Successor is an instance that the list names for my place and the record, as it was read, does not know; empty: there is none. The
-	// record was read before that instance took its incarnation.
+	// Successor is an instance that the list names for my place and the record, as it was read, does not know; empty:
+	// there is none. The record was read before that instance took its incarnation.
 	Successor string
 	// Reusable: the one entry of my place is the one that was added for this disk, has never started, and is a learner.
 	Reusable bool
@@ -176,18 +179,21 @@ type Observation struct {
 	// NoRoom is why a copy of the state does not fit on the data disk; empty: it may.
 	NoRoom string
 
-	// SnapshotOffered and WarmCopyOffered: a single replica's newest snapshot, and a learner's copy of the only voter, are
-	// all that is left; a person may order a restore from it. Survivors22 is row 22's condition. None looks at Remote.
+	// SnapshotOffered and WarmCopyOffered: a single replica's newest snapshot, and a learner's copy of the only voter,
+	// are all that is left; a person may order a restore from it. Survivors22 is row 22's condition. None looks at
+	// Remote.
 	SnapshotOffered, WarmCopyOffered bool
 	Survivors22                      PolicyFinding
 
 	Names Names
 }
 
-// Word is a stopped/ object that this replica has to write: about an incarnation of its own instance, and about the log on its disk.
+// Word is a stopped/ object that this replica has to write: about an incarnation of its own instance, and about the log
+// on its disk.
 type Word struct {
 	Owed bool
-	// Incarnation is the one that it is written for; 0: Next has to be taken first, because none of this boot and this disk is open.
+	// Incarnation is the one that it is written for; 0: Next has to be taken first, because none of this boot and this
+	// disk is open.
 	Incarnation, Next uint64
 	MemberID          record.MemberID
 	// WithLog: the disk holds a valid directory of the epoch, and the object says where its log ends.
@@ -215,7 +221,8 @@ const (
 type Names struct {
 	// Place is my place, Answered whoever answered first, Seeder the newest claim's.
 	Place, Answered, Seeder string
-	// NewestInstance is the instance id of my place's newest incarnation. LaterBoot: this instance's own later boot took it.
+	// NewestInstance is the instance id of my place's newest incarnation. LaterBoot: this instance's own later boot
+	// took it.
 	NewestInstance          string
 	LaterBoot               bool
 	RecordErr, DirectoryErr string
@@ -232,7 +239,8 @@ type Names struct {
 	Restore       *record.RestoreOrder
 	// EndOrder is the newest order that was accepted and ends the newest formed epoch; 0: none.
 	EndOrder uint64
-	// Claimed is the newest claim's source; SourceArchive is the archived directory that is the source, where it is one.
+	// Claimed is the newest claim's source; SourceArchive is the archived directory that is the source, where it is
+	// one.
 	Claimed       record.Source
 	SourceArchive string
 	// PolicyOrder is what row 22 would write; PolicyText what it, or an offer, has to say.

@@ -14,8 +14,9 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// observe reads everything that a decision needs, in the order in which it may matter: the disk, the record, who answers. It never
-// fails: what could not be read is a fact too. Each step is decided on what was read right before it and on nothing else.
+// observe reads everything that a decision needs, in the order in which it may matter: the disk, the record, who
+// answers. It never fails: what could not be read is a fact too. Each step is decided on what was read right before it
+// and on nothing else.
 func (m *Membership) observe(ctx context.Context) Facts {
 	disk := m.openDisk()
 	f := Facts{
@@ -66,22 +67,25 @@ func (m *Membership) observe(ctx context.Context) Facts {
 	return f
 }
 
-// restartPatience is how long a restart of the agent waits for the record, which takes some 0.1 s where it answers. Row 1 goes on without it, and
-// the looks of the running replica, which wait for as long as the adapter tries, make up for what it might have said.
+// restartPatience is how long a restart of the agent waits for the record, which takes some 0.1 s where it answers. Row
+// 1 goes on without it, and the looks of the running replica, which wait for as long as the adapter tries, make up for
+// what it might have said.
 const restartPatience = 1500 * time.Millisecond
 
 // readRecord reads the record, patiently wherever the table cannot go on without it.
 func (m *Membership) readRecord(ctx context.Context) (record.View, error) {
 	a := m.agent
 	if !m.keeping && m.Established() && a.InstanceID == m.cfg.Me.InstanceID && a.BootID == m.cfg.Me.BootID {
-		bounded, cancel := context.WithTimeoutCause(ctx, restartPatience, fmt.Errorf("no answer within %s", restartPatience))
+		bounded, cancel := context.WithTimeoutCause(ctx, restartPatience, fmt.Errorf("no answer within %s",
+			restartPatience))
 		defer cancel()
 		return m.cfg.Record.View(bounded)
 	}
 	return m.cfg.Record.View(ctx)
 }
 
-// noteEpoch writes the newest epoch that was seen into agent.json: a record that is later found below it has been rolled back.
+// noteEpoch writes the newest epoch that was seen into agent.json: a record that is later found below it has been
+// rolled back.
 func (m *Membership) noteEpoch(v record.View) {
 	ours := m.agent.Replica == m.cfg.Me.Place && v.Inception != nil && m.agent.ClusterUID == v.Inception.UID
 	if len(v.Epochs) == 0 || m.agentErr != nil || !ours {
@@ -106,8 +110,8 @@ func answersQuorum(f Facts) bool {
 	return ok
 }
 
-// quorumAnswer is the first answer through quorum of the newest formed epoch's cluster. A member of an older epoch that still runs
-// has the same authorities and answers as well: nothing may be asked of it.
+// quorumAnswer is the first answer through quorum of the newest formed epoch's cluster. A member of an older epoch that
+// still runs has the same authorities and answers as well: nothing may be asked of it.
 func quorumAnswer(f Facts) (Answer, bool) {
 	h := historyOf(f)
 	for _, a := range f.Answers {
@@ -118,8 +122,8 @@ func quorumAnswer(f Facts) (Answer, bool) {
 	return Answer{}, false
 }
 
-// keepHosts writes the peers' names into /etc/hosts: the newest incarnation of each place says where it is. Where two claim one address,
-// it is this replica's, or the younger one's.
+// keepHosts writes the peers' names into /etc/hosts: the newest incarnation of each place says where it is. Where two
+// claim one address, it is this replica's, or the younger one's.
 func (m *Membership) keepHosts(v record.View) {
 	var newest []record.Incarnation
 	for place, incarnations := range v.Replicas {
@@ -140,12 +144,16 @@ func (m *Membership) keepHosts(v record.View) {
 	}
 }
 
-// afterOthers is now, or a moment after every incarnation of another place that had one of this VM's addresses: the younger of two has the address in
-// the hosts files (keepHosts), and this VM has it, whatever the clocks of the two said.
+// afterOthers is now, or a moment after every incarnation of another place that had one of this VM's addresses: the
+// younger of two has the address in the hosts files (keepHosts), and this VM has it, whatever the clocks of the two
+// said.
 func afterOthers(v record.View, me replica.Identity, now time.Time) time.Time {
 	for place, all := range v.Replicas {
 		for _, i := range all {
-			shared := slices.ContainsFunc(i.Addresses, func(a netip.Addr) bool { return slices.Contains(me.Addresses, a) })
+			shared := slices.ContainsFunc(i.Addresses, func(a netip.Addr) bool {
+				return slices.Contains(me.Addresses,
+					a)
+			})
 			if place != me.Place && shared && !now.After(i.Time) {
 				now = i.Time.Add(time.Millisecond)
 			}
@@ -154,8 +162,9 @@ func afterOthers(v record.View, me replica.Identity, now time.Time) time.Time {
 	return now
 }
 
-// needsLists: nobody answers through a quorum, and it may be gone for good. A reboot with a disk, and a join, need no cloud service: a member that
-// started here has been alone for longer than an election before the API is asked, and then also while it is stopped to be judged.
+// needsLists: nobody answers through a quorum, and it may be gone for good. A reboot with a disk, and a join, need no
+// cloud service: a member that started here has been alone for longer than an election before the API is asked, and
+// then also while it is stopped to be judged.
 func (m *Membership) needsLists(f Facts) bool {
 	switch {
 	case answersQuorum(f):

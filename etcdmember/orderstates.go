@@ -7,7 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// OrderState is how an order stands, for people. A leave that is done still keeps its replica out until it is withdrawn.
+// OrderState is how an order stands, for people. A leave that is done still keeps its replica out until it is
+// withdrawn.
 type OrderState string
 
 // The states of an order.
@@ -29,8 +30,8 @@ type OrderStatus struct {
 	By    uint64
 }
 
-// OrderStates says of each order, by its number, how it stands: by the same rules by which the agents follow them. A pause whose time has
-// passed is done. A verdict is final, whatever was ordered after it.
+// OrderStates says of each order, by its number, how it stands: by the same rules by which the agents follow them. A
+// pause whose time has passed is done. A verdict is final, whatever was ordered after it.
 func OrderStates(given []record.Order, now time.Time) map[uint64]OrderStatus {
 	out := make(map[uint64]OrderStatus, len(given))
 	withdrawn, newest := map[uint64]uint64{}, map[string]uint64{}

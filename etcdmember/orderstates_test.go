@@ -16,7 +16,8 @@ func TestHowAnOrderStands(t *testing.T) {
 	until := func(at time.Time) record.Order { return record.Order{Kind: record.OrderPause, Until: &at} }
 	replicas := func(n int) record.Order { return record.Order{Kind: record.OrderReplicas, Replicas: n} }
 	withdraw := func(n uint64) record.Order { return record.Order{Kind: record.OrderWithdraw, Withdraws: n} }
-	leaveB, leaveC := record.Order{Kind: record.OrderLeave, Place: &pb}, record.Order{Kind: record.OrderLeave, Place: &pc}
+	leaveB, leaveC := record.Order{Kind: record.OrderLeave, Place: &pb}, record.Order{Kind: record.OrderLeave,
+		Place: &pc}
 	override := func(row int, id record.MemberID) record.Order {
 		return record.Order{Kind: record.OrderOverride, Row: row, MemberID: id}
 	}
@@ -29,13 +30,15 @@ func TestHowAnOrderStands(t *testing.T) {
 		given []record.Order
 		want  string
 	}{
-		"one order":                          {[]record.Order{pause}, "in force"},
-		"the newer word on a pause wins":     {[]record.Order{pause, resume}, "superseded 2, in force"},
-		"a pause that has ended":             {[]record.Order{until(past)}, "done"},
-		"a pause that lasts":                 {[]record.Order{until(future)}, "in force"},
-		"an ended pause is the newest word":  {[]record.Order{pause, until(past)}, "superseded 2, done"},
-		"a withdrawn resume was never given": {[]record.Order{pause, resume, withdraw(2)}, "in force, withdrawn 3, in force"},
-		"a withdrawal can be withdrawn":      {[]record.Order{pause, withdraw(1), withdraw(2)}, "in force, withdrawn 3, in force"},
+		"one order":                         {[]record.Order{pause}, "in force"},
+		"the newer word on a pause wins":    {[]record.Order{pause, resume}, "superseded 2, in force"},
+		"a pause that has ended":            {[]record.Order{until(past)}, "done"},
+		"a pause that lasts":                {[]record.Order{until(future)}, "in force"},
+		"an ended pause is the newest word": {[]record.Order{pause, until(past)}, "superseded 2, done"},
+		"a withdrawn resume was never given": {[]record.Order{pause, resume, withdraw(2)},
+			"in force, withdrawn 3, in force"},
+		"a withdrawal can be withdrawn": {[]record.Order{pause, withdraw(1), withdraw(2)},
+			"in force, withdrawn 3, in force"},
 		"numbers of replicas":                {[]record.Order{replicas(5), replicas(3)}, "superseded 2, in force"},
 		"different replicas leave":           {[]record.Order{leaveB, leaveC}, "in force, in force"},
 		"the same replica leaves twice":      {[]record.Order{leaveB, leaveB}, "superseded 2, in force"},
@@ -61,7 +64,8 @@ func TestHowAnOrderStands(t *testing.T) {
 			"being withdrawn 2, in force, in force"},
 		"a newer restore": {[]record.Order{accepted(restore), restore},
 			"superseded 2, in force"},
-		"nothing withdraws itself or what comes": {[]record.Order{withdraw(1), withdraw(3), pause}, "in force, in force, in force"},
+		"nothing withdraws itself or what comes": {[]record.Order{withdraw(1), withdraw(3), pause},
+			"in force, in force, in force"},
 	} {
 		var got []string
 		for i := range c.given {
@@ -81,7 +85,8 @@ func TestHowAnOrderStands(t *testing.T) {
 // What people are told and what the agents do follow from the same orders.
 func TestAnOrderInForceIsFollowed(t *testing.T) {
 	restore := &record.RestoreOrder{Ends: 1, Replica: pa}
-	kinds := []record.Order{{Kind: record.OrderPause}, {Kind: record.OrderResume}, {Kind: record.OrderLeave, Place: &pb},
+	kinds := []record.Order{{Kind: record.OrderPause}, {Kind: record.OrderResume},
+		{Kind: record.OrderLeave, Place: &pb},
 		{Kind: record.OrderReplicas, Replicas: 5}, {Kind: record.OrderWithdraw, Withdraws: 1},
 		{Kind: record.OrderWithdraw, Withdraws: 2},
 		{Kind: record.OrderRestore, Restore: restore}, {Kind: record.OrderRestore, Restore: restore,
@@ -99,11 +104,15 @@ func TestAnOrderInForceIsFollowed(t *testing.T) {
 		}
 		states, followed := OrderStates(given, t0), ordersOf(given, 1, t0)
 		inForce := func(k record.OrderKind) bool {
-			return slices.ContainsFunc(given, func(o record.Order) bool { return o.Kind == k && states[o.Number].State == OrderInForce })
+			return slices.ContainsFunc(given, func(o record.Order) bool {
+				return o.Kind == k &&
+					states[o.Number].State == OrderInForce
+			})
 		}
 		if inForce(record.OrderPause) != followed.paused || inForce(record.OrderLeave) != (followed.left(pb) != nil) ||
 			inForce(record.OrderReplicas) != (followed.replicas != 0) {
-			t.Fatalf("%+v: told %+v, followed: paused %t, left %v, replicas %d", given, states, followed.paused, followed.left(pb), followed.replicas)
+			t.Fatalf("%+v: told %+v, followed: paused %t, left %v, replicas %d", given, states, followed.paused,
+				followed.left(pb), followed.replicas)
 		}
 		var newest uint64
 		for _, o := range given {

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// The distance between two starts of a member that does not stay up while the boot still decides on it: the first one again is at
-// once, then it doubles. Once the boot is done the supervisor has its own.
+// The distance between two starts of a member that does not stay up while the boot still decides on it: the first one
+// again is at once, then it doubles. Once the boot is done the supervisor has its own.
 const (
 	firstDistance = time.Second
 	mostDistance  = 30 * time.Second
-	// mostJoinDistance is for joins: each try takes an incarnation, which stays in the record for ever, and an entry in the list of members.
+	// mostJoinDistance is for joins: each try takes an incarnation, which stays in the record for ever, and an entry in
+	// the list of members.
 	mostJoinDistance = 10 * time.Minute
 	// stayedUp is how long a member has to have run for its end to be a new story.
 	stayedUp = time.Minute
@@ -57,8 +58,9 @@ type failure struct {
 
 func (f *failure) same(p Plan) bool { return f != nil && f.row == p.Row && f.act == p.Act }
 
-// hold turns a step that must not be taken now into a wait that says why: the start of a member that has just ended, again, or the incarnation that is taken
-// first. A step that has failed is taken again, and shown as what is waited for.
+// hold turns a step that must not be taken now into a wait that says why: the start of a member that has just ended,
+// again, or the incarnation that is taken first. A step that has failed is taken again, and shown as what is waited
+// for.
 func (m *Membership) hold(f Facts, p Plan) Plan {
 	if !m.failure.same(p) {
 		m.failure = nil
@@ -75,20 +77,27 @@ func (m *Membership) hold(f Facts, p Plan) Plan {
 		return p
 	}
 	if p.Act == ActAccept && p.OrderNumber == m.unfit {
-		return p.blocked("restore-unfit", fmt.Sprintf("restore order %d cannot be carried out here: %v.", p.OrderNumber, m.unfitWhy),
-			"This order has ended nothing. It is tried again by itself; or `quorate restore --from SOURCE` orders it of another, and `quorate orders withdraw` takes it back.")
+		return p.blocked("restore-unfit", fmt.Sprintf("restore order %d cannot be carried out here: %v.", p.OrderNumber,
+			m.unfitWhy),
+			"This order has ended nothing. It is tried again by itself; or `quorate restore --from SOURCE` orders it "+
+				"of another, and `quorate orders withdraw` takes it back.")
 	}
 	if m.failure != nil && p.Blocked == nil {
-		return p.blocked("step-failed", fmt.Sprintf("the step to %s failed: %v.", p.Act, m.failure.err), "It is tried again by itself.")
+		return p.blocked("step-failed", fmt.Sprintf("the step to %s failed: %v.", p.Act, m.failure.err),
+			"It is tried again by itself.")
 	}
 	alone, unheard := m.aloneFor(f), m.unheardFor(f)
 	switch keeps := p.Act == ActKeep && p.Blocked == nil; {
 	case keeps && alone >= quorumPatience:
-		return p.blocked("no-quorum", "this member runs, and no majority of the voters answers it: nothing can be written.",
-			"Start the other replicas with their disks, or heal the network; if they are lost, `quorate restore` begins a new history.")
+		return p.blocked("no-quorum", "this member runs, and no majority of the voters answers it: nothing can be "+
+			"written.",
+			"Start the other replicas with their disks, or heal the network; if they are lost, `quorate restore` "+
+				"begins a new history.")
 	case keeps && unheard >= quorumPatience:
-		return p.blocked("peers-do-not-connect", "a majority of the voters answers this replica on their client ports, and its own member hears no leader: it and its peers do not connect.",
-			fmt.Sprintf("Open port %d between the masters, in both directions; if it is open, etcd's log says which certificate is refused.", PeerPort))
+		return p.blocked("peers-do-not-connect", "a majority of the voters answers this replica on their client "+
+			"ports, and its own member hears no leader: it and its peers do not connect.",
+			fmt.Sprintf("Open port %d between the masters, in both directions; if it is open, etcd's log says which "+
+				"certificate is refused.", PeerPort))
 	}
 	return p
 }
@@ -145,7 +154,8 @@ func (m *Membership) unheardFor(f Facts) time.Duration {
 	return lasts(&m.unheard, f.Directory.Leaderless && answersQuorum(f), f.Now)
 }
 
-// lasts is how long something has been so at each look. since is when it was first seen; zero: it was not so at the last look.
+// lasts is how long something has been so at each look. since is when it was first seen; zero: it was not so at the
+// last look.
 func lasts(since *time.Time, so bool, now time.Time) time.Duration {
 	if !so {
 		*since = time.Time{}

@@ -81,11 +81,11 @@ const (
 	ActStop Act = "stop"
 	// ActClaim creates claim.json of Plan.Epoch with a new random token and Plan.Source.
 	ActClaim Act = "claim"
-	// ActSeed takes an incarnation, then forms a new cluster of one with the claim's token: agent.json `seeding` first, the
-	// marker last, then as ActForm.
+	// ActSeed takes an incarnation, then forms a new cluster of one with the claim's token: agent.json `seeding` first,
+	// the marker last, then as ActForm.
 	ActSeed Act = "seed"
-	// ActForm starts the seeded or restored directory (where it does not run yet) with an incarnation, makes a linearizable
-	// read, creates `formed`, reads it back, and only then writes agent.json `started`.
+	// ActForm starts the seeded or restored directory (where it does not run yet) with an incarnation, makes a
+	// linearizable read, creates `formed`, reads it back, and only then writes agent.json `started`.
 	ActForm Act = "form"
 	// ActFormedAgain creates the outcome `formed` of Plan.Epoch that was lost: Plan.ClusterID and Plan.MemberID.
 	ActFormedAgain Act = "create formed again"
@@ -93,7 +93,8 @@ const (
 	ActAbandon Act = "abandon"
 	// ActArchive resets agent.json (PhaseArchiving), then renames the directory away.
 	ActArchive Act = "archive"
-	// ActTakeIncarnation creates <Plan.Incarnation>.json, unless it is there as ours, and writes the number into agent.json.
+	// ActTakeIncarnation creates <Plan.Incarnation>.json, unless it is there as ours, and writes the number into
+	// agent.json.
 	ActTakeIncarnation Act = "take incarnation"
 	// ActConfirmIncarnation creates <Plan.Incarnation>.started.json with Plan.MemberID.
 	ActConfirmIncarnation Act = "confirm incarnation"
@@ -101,25 +102,26 @@ const (
 	ActRemoveMember Act = "remove member"
 	// ActMarkAdding writes agent.json `adding`: join step 3.
 	ActMarkAdding Act = "mark adding"
-	// ActAddLearner adds a learner with this replica's peer URL and writes agent.json `added` with its id: join steps 4 and 5.
+	// ActAddLearner adds a learner with this replica's peer URL and writes agent.json `added` with its id: join steps 4
+	// and 5.
 	ActAddLearner Act = "add learner"
 	// ActStartJoined writes agent.json `started` and starts etcd, `existing`, with the list as just read: join step 8.
 	ActStartJoined Act = "start joined"
-	// ActWriteStopped writes agent.json `stopped`, for the order Plan.OrderNumber, where the directory is of Plan.Epoch, then creates the stopped/
-	// object of Plan.Incarnation. etcd must have exited.
+	// ActWriteStopped writes agent.json `stopped`, for the order Plan.OrderNumber, where the directory is of
+	// Plan.Epoch, then creates the stopped/ object of Plan.Incarnation. etcd must have exited.
 	ActWriteStopped Act = "write stopped"
 	// ActOrderRestore writes Plan.Order as an order of the policy.
 	ActOrderRestore Act = "order restore"
-	// ActAccept looks whether the restore order Plan.OrderNumber can be carried out here, and creates its accepted.json. A member that
-	// runs goes on.
+	// ActAccept looks whether the restore order Plan.OrderNumber can be carried out here, and creates its
+	// accepted.json. A member that runs goes on.
 	ActAccept Act = "accept the restore"
-	// ActSettle creates the verdict of the order Plan.OrderNumber: closing where Plan.Closing says so, else withdrawn. That the other one is there
-	// already is no error.
+	// ActSettle creates the verdict of the order Plan.OrderNumber: closing where Plan.Closing says so, else withdrawn.
+	// That the other one is there already is no error.
 	ActSettle Act = "settle the restore"
 	// ActCloseEpoch creates closed.json of Plan.Epoch for the order Plan.OrderNumber.
 	ActCloseEpoch Act = "close epoch"
-	// ActRestore makes a new directory with the claim's token from Plan.Source, beside the old one; then it archives that, takes an
-	// incarnation, writes agent.json `seeding` and puts the new one in place with its marker.
+	// ActRestore makes a new directory with the claim's token from Plan.Source, beside the old one; then it archives
+	// that, takes an incarnation, writes agent.json `seeding` and puts the new one in place with its marker.
 	ActRestore Act = "restore"
 
 	// ActPromote makes the learner Plan.MemberID a voter.
@@ -148,7 +150,8 @@ type Plan struct {
 	MemberID    record.MemberID
 	ClusterID   record.MemberID
 	Source      record.Source
-	// Archive names the archived directory that is the source of ActRestore; empty: it is the directory itself, or no directory.
+	// Archive names the archived directory that is the source of ActRestore; empty: it is the directory itself, or no
+	// directory.
 	Archive string
 	// OrderNumber is the order that the act carries out; Order is the one that ActOrderRestore writes.
 	OrderNumber uint64
@@ -156,8 +159,8 @@ type Plan struct {
 	// Closing: the verdict of ActSettle is that the order is carried out.
 	Closing bool
 	Alarm   Alarm
-	// WithLog: the stopped/ object carries where the directory's log ends and its configuration. Only a valid directory's may:
-	// row 22 takes an object with a log for a survivor.
+	// WithLog: the stopped/ object carries where the directory's log ends and its configuration. Only a valid
+	// directory's may: row 22 takes an object with a log for a survivor.
 	WithLog bool
 	// Reason is a sentence for the log and for the record (`abandoned`, `stopped/`).
 	Reason string

@@ -2,7 +2,8 @@ package etcdmember
 
 import "fmt"
 
-// The conditions of the rows at boot, in the words of the page and in its order. Each may rely on the rows before it not having held.
+// The conditions of the rows at boot, in the words of the page and in its order. Each may rely on the rows before it
+// not having held.
 
 // row 0
 func (o Observation) superseded() bool { return o.Superseded }
@@ -25,14 +26,15 @@ func (o Observation) recordBehindValidDisk() bool {
 
 // end-ahead: before row 5, which would let it run on after the epoch is closed.
 func (o Observation) endsAhead() bool {
-	return o.Ahead && !o.OtherHistory && o.Local == L1 && o.DiskEpoch == DiskCurrent && (o.Record == Rc || o.EndedByOrder)
+	return o.Ahead && !o.OtherHistory && o.Local == L1 && o.DiskEpoch == DiskCurrent &&
+		(o.Record == Rc || o.EndedByOrder)
 }
 
 // withdrawing: before row 8, which would stop the members for an order that is being taken back.
 func (o Observation) withdraws() bool { return o.Withdrawing != 0 }
 
-// row 6, and also without a directory where agent.json has seen more than the record holds: a record that was rolled back to its
-// inception must not look like a new cluster to a replica that is about to join again.
+// row 6, and also without a directory where agent.json has seen more than the record holds: a record that was rolled
+// back to its inception must not look like a new cluster to a replica that is about to join again.
 func (o Observation) recordBehind() bool { return o.Ahead }
 
 // row 7
@@ -47,8 +49,9 @@ func (o Observation) epochEnds() bool {
 	return !goesOn || !o.silent()
 }
 
-// goesOnAllTheSame: the order names this replica, which cannot carry it out, and which has a member that starts, or joins beside a quorum. What ends
-// nothing keeps nobody out: a VM that is booted again meanwhile would else be one voter less. The order is looked at again while the member runs.
+// goesOnAllTheSame: the order names this replica, which cannot carry it out, and which has a member that starts, or
+// joins beside a quorum. What ends nothing keeps nobody out: a VM that is booted again meanwhile would else be one
+// voter less. The order is looked at again while the member runs.
 func (o Observation) goesOnAllTheSame() bool {
 	if o.Running || !o.Unfit && o.SourceHere {
 		return false
@@ -74,7 +77,8 @@ func (o Observation) olderEpoch() bool {
 
 // row 11, also where a directory was being put away for the claim when its holder was lost.
 func (o Observation) mayAbandon() bool {
-	unknown := o.Local == L2 && o.DiskEpoch == DiskNone // its agent.json is lost: it may be the source of the next claim
+	// its agent.json is lost: it may be the source of the next claim
+	unknown := o.Local == L2 && o.DiskEpoch == DiskNone
 	if o.Record != Rs || o.Mine || o.Local != L0 && o.Local != L5 && !unknown && !o.olderEpoch() {
 		return false
 	}
@@ -130,9 +134,11 @@ func (o Observation) validWithoutQuorum() bool {
 	return o.Record == Rf && o.Local == L1 && o.Remote != Quorum
 }
 
-// paused: the next step would change the membership, or put away what only that makes superfluous. A pause does not hold `leave` back.
+// paused: the next step would change the membership, or put away what only that makes superfluous. A pause does not
+// hold `leave` back.
 func (o Observation) pausedBeforeChange() bool {
-	return o.Paused && (o.mayJoin() || o.removedWhileAway() && !o.Left || o.brokenWithQuorum() || o.stoppedID() && o.Remote == Quorum)
+	return o.Paused && (o.mayJoin() || o.removedWhileAway() && !o.Left || o.brokenWithQuorum() || o.stoppedID() &&
+		o.Remote == Quorum)
 }
 
 // row 23
@@ -143,8 +149,9 @@ func (o Observation) emptyWithoutQuorum() bool {
 	return o.Record == Rf && o.Local == L0 && o.Remote != Quorum
 }
 
-// stopped-id: it has ended, and nothing shows for which order: that order may have been carried out, in what a record that was rolled back has lost.
-// Nor does a member run on under an incarnation that has ended: it stops, and starts under the next.
+// stopped-id: it has ended, and nothing shows for which order: that order may have been carried out, in what a record
+// that was rolled back has lost. Nor does a member run on under an incarnation that has ended: it stops, and starts
+// under the next.
 func (o Observation) stoppedID() bool {
 	return o.ofThisEpoch() && (o.EndUnproven || o.Running && o.Ended) && !o.removedWhileAway()
 }
@@ -170,8 +177,8 @@ func (o Observation) toldRemoved() bool { return o.neededAndValid() && o.Removed
 // row 28
 func (o Observation) neededAndValid() bool { return o.ofThisEpoch() && o.Remote != Quorum }
 
-// row 29, and where etcd itself says, again and again, that it cannot run on the directory. Without a quorum that is no reason to keep it out:
-// what it lacks is what another leader wants of it, and it may be needed.
+// row 29, and where etcd itself says, again and again, that it cannot run on the directory. Without a quorum that is no
+// reason to keep it out: what it lacks is what another leader wants of it, and it may be needed.
 func (o Observation) brokenWithQuorum() bool {
 	refused := o.ofThisEpoch() && o.Unusable != ""
 	return o.Record == Rf && o.Remote == Quorum && (o.broken() || refused)

@@ -21,7 +21,8 @@ var (
 	diskEpochs = []DiskEpoch{DiskNone, DiskCurrent, DiskBelowClaimed, DiskBelowFormed, DiskAbandoned, DiskAbove}
 	records    = []Observation{
 		{Record: RUnreadable}, {Record: RLost}, {Record: R0},
-		{Record: Rs}, {Record: Rs, HasSource: true}, {Record: Rs, Mine: true}, {Record: Rs, Mine: true, HasSource: true},
+		{Record: Rs}, {Record: Rs, HasSource: true}, {Record: Rs, Mine: true},
+		{Record: Rs, Mine: true, HasSource: true},
 		{Record: Rf}, {Record: Rc},
 	}
 )
@@ -118,7 +119,8 @@ func (o *Observation) endedByOrder() {
 	if !o.hasFormed() {
 		return
 	}
-	o.EndedByOrder = o.DiskEpoch == DiskNone || o.DiskEpoch == DiskCurrent && o.Record != Rs || o.DiskEpoch == DiskBelowClaimed
+	o.EndedByOrder = o.DiskEpoch == DiskNone || o.DiskEpoch == DiskCurrent && o.Record != Rs ||
+		o.DiskEpoch == DiskBelowClaimed
 	o.Names.RestoreNumber, o.Names.Restore = 1, &record.RestoreOrder{Ends: 1, Replica: pb}
 }
 
@@ -168,7 +170,8 @@ func cells() []Observation {
 				for _, d := range diskEpochs {
 					o := r
 					o.Local, o.Remote, o.DiskEpoch, o.Ahead = l, remote, d, d == DiskAbove
-					o.Names = Names{Place: pa.String(), MemberID: 0xa1, ClusterID: 0xc1, NewestEpoch: 2, FormedEpoch: 1, Restore: nil, Claimed: record.Source{Order: 1}}
+					o.Names = Names{Place: pa.String(), MemberID: 0xa1, ClusterID: 0xc1, NewestEpoch: 2, FormedEpoch: 1,
+						Restore: nil, Claimed: record.Source{Order: 1}}
 					out = append(out, o)
 					if l == L1 {
 						o.Running = true
@@ -184,7 +187,8 @@ func cells() []Observation {
 func cellName(o Observation) string {
 	r := string(o.Record)
 	if o.Record == Rs {
-		r += map[bool]string{true: " mine", false: ""}[o.Mine] + map[bool]string{true: " source", false: " empty"}[o.HasSource]
+		r += map[bool]string{true: " mine", false: ""}[o.Mine] + map[bool]string{true: " source",
+			false: " empty"}[o.HasSource]
 	}
 	l := string(o.Local)
 	if o.Running {
@@ -193,11 +197,12 @@ func cellName(o Observation) string {
 	return fmt.Sprintf("%-14s %-10s %s  disk epoch %s", r, l, o.Remote, o.DiskEpoch)
 }
 
-// TestTheTableIsTotal walks the whole product of the classes with every single predicate and every pair of them, and compares which rows
-// each cell can reach with testdata/rows.txt.
+// TestTheTableIsTotal walks the whole product of the classes with every single predicate and every pair of them, and
+// compares which rows each cell can reach with testdata/rows.txt.
 func TestTheTableIsTotal(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# record, disk, remote: the row without any predicate | the rows that one or two predicates lead to. Made by go test -run TheTableIsTotal -update\n")
+	b.WriteString("# record, disk, remote: the row without any predicate | the rows that one or two predicates lead " +
+		"to. Made by go test -run TheTableIsTotal -update\n")
 	for _, cell := range cells() {
 		if why := impossible(cell); why != "" {
 			fmt.Fprintf(&b, "%s: cannot occur: %s\n", cellName(cell), why)
@@ -263,7 +268,8 @@ func firstDifference(want, got string) string {
 	return ""
 }
 
-// TestManyPredicatesAtOnce looks for a step that is not safe with three to twelve predicates at once, at random with a fixed seed.
+// TestManyPredicatesAtOnce looks for a step that is not safe with three to twelve predicates at once, at random with a
+// fixed seed.
 func TestManyPredicatesAtOnce(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	all := slices.DeleteFunc(cells(), func(o Observation) bool { return impossible(o) != "" })
@@ -292,7 +298,8 @@ func unsafe(o Observation, p Plan) string {
 	switch {
 	case p.Act == "":
 		return "a plan without an act"
-	case is(ActWait, ActHalt) && (p.Blocked == nil || p.Blocked.Name == "" || p.Blocked.Next == "" || !strings.HasSuffix(p.Blocked.Reason, ".")):
+	case is(ActWait, ActHalt) && (p.Blocked == nil || p.Blocked.Name == "" || p.Blocked.Next == "" ||
+		!strings.HasSuffix(p.Blocked.Reason, ".")):
 		return "a wait that does not say what it waits for"
 	case p.Row == RowHalt && !is(ActHalt):
 		return "an uncovered cell acts"
@@ -300,13 +307,15 @@ func unsafe(o Observation, p Plan) string {
 		return "seeds without its own claim of an empty source, an empty disk and silence"
 	case is(ActClaim) && p.Row == 14 && (o.Record != R0 || o.Local != L0 || o.Remote != Nobody || o.Left):
 		return "claims a first epoch where something may exist"
-	case is(ActClaim) && p.Row != 14 && (o.Record != Rc || !o.OrderNamesMe || len(o.Unproven) > 0 || !o.SourceHere || !o.silent()):
+	case is(ActClaim) && p.Row != 14 && (o.Record != Rc || !o.OrderNamesMe || len(o.Unproven) > 0 || !o.SourceHere ||
+		!o.silent()):
 		return "claims a restore before the old epoch is closed and silent"
 	case is(ActCloseEpoch) && (!o.OrderNamesMe || len(o.Unproven) > 0 || !o.SourceHere || !o.silent()):
 		return "closes an epoch that is not silent"
 	case is(ActCloseEpoch) && !o.Closing:
 		return "closes an epoch before the record says that its order is carried out"
-	case is(ActSettle) && p.Closing && (!o.OrderNamesMe || len(o.Unproven) > 0 || !o.SourceHere || !o.silent() || o.Record == Rc):
+	case is(ActSettle) && p.Closing && (!o.OrderNamesMe || len(o.Unproven) > 0 || !o.SourceHere || !o.silent() ||
+		o.Record == Rc):
 		return "settles an order for an epoch that is not silent"
 	case is(ActSettle) && !p.Closing && o.Withdrawing == 0:
 		return "takes back an order that nobody takes back"
@@ -332,7 +341,8 @@ func unsafe(o Observation, p Plan) string {
 		return "forms from a directory without the claim's token"
 	case is(ActRemoveMember) && (o.Record != Rf || o.Remote != Quorum):
 		return "removes a member without a quorum of the open epoch"
-	case is(ActRemoveMember) && !(p.MemberID == o.Names.MemberID && o.OwnPlace) && !slices.Contains(o.Former, p.MemberID):
+	case is(ActRemoveMember) && !(p.MemberID == o.Names.MemberID && o.OwnPlace) &&
+		!slices.Contains(o.Former, p.MemberID):
 		return "removes another place's member"
 	case o.Record == RUnreadable && !is(ActStart, ActKeep, ActWait, ActHalt):
 		return "acts without a record"
@@ -340,9 +350,11 @@ func unsafe(o Observation, p Plan) string {
 		return "acts on a damaged record"
 	case o.Ahead && !is(ActStart, ActKeep, ActWait, ActHalt, ActFormedAgain, ActStop):
 		return "acts on a record that was rolled back"
-	case is(ActArchive) && o.Record == Rf && o.Remote != Quorum && o.DiskEpoch == DiskCurrent && o.Local != L5 && !o.DiskClosed:
+	case is(ActArchive) && o.Record == Rf && o.Remote != Quorum && o.DiskEpoch == DiskCurrent && o.Local != L5 &&
+		!o.DiskClosed:
 		return "puts away a directory that may be needed"
-	case o.Running && !is(ActKeep, ActWait, ActHalt, ActStop, ActForm, ActFormedAgain, ActRemoveMember, ActAccept, ActSettle):
+	case o.Running && !is(ActKeep, ActWait, ActHalt, ActStop, ActForm, ActFormedAgain, ActRemoveMember, ActAccept,
+		ActSettle):
 		return "touches what a running member uses"
 	case o.Running && is(ActRemoveMember):
 		return "removes the member that runs here"

@@ -12,8 +12,9 @@ import (
 const (
 	// archiveAge is how old an archive is before it is purged while there is room.
 	archiveAge = 24 * time.Hour
-	// blindAge is how much younger than an archive a snapshot must be where nothing but clocks tells which is newer. Replicas whose clocks are that far apart
-	// do not speak with each other, because their certificates are not valid for one another.
+	// blindAge is how much younger than an archive a snapshot must be where nothing but clocks tells which is newer.
+	// Replicas whose clocks are that far apart do not speak with each other, because their certificates are not valid
+	// for one another.
 	blindAge = 24 * time.Hour
 	// shortShare is the part of the data disk that is to stay free: a tenth.
 	shortShare = 10
@@ -25,7 +26,8 @@ type PurgeFacts struct {
 	// Archives are those of this replica's data disk, in any order.
 	Archives []Archive
 	Room     Room
-	// Look is what the membership's last look at this replica found, LookAt when it was; Member is what the member says of itself now.
+	// Look is what the membership's last look at this replica found, LookAt when it was; Member is what the member says
+	// of itself now.
 	Look      Observation
 	LookAt    time.Time
 	Keeps     bool // the look decided that the member runs as it is, and by no row that is a wait
@@ -41,15 +43,17 @@ type Room struct {
 	Database int64
 }
 
-// short says why there is too little room, and is empty where there is enough: the next replacement of this member archives the database, copies it anew, and then a
-// snapshot of it has to be verified here before anything can be purged again. A tenth of the disk is a bound of its own, since a database grows.
+// short says why there is too little room, and is empty where there is enough: the next replacement of this member
+// archives the database, copies it anew, and then a snapshot of it has to be verified here before anything can be
+// purged again. A tenth of the disk is a bound of its own, since a database grows.
 func (r Room) short() string {
 	need := 2*r.Database + spare
 	switch {
 	case r.Total == 0:
 		return ""
 	case r.Database > 0 && r.Free < need:
-		return fmt.Sprintf("space is short: %d MiB are free, and a replacement and its first snapshot need %d MiB", r.Free>>20, need>>20)
+		return fmt.Sprintf("space is short: %d MiB are free, and a replacement and its first snapshot need %d MiB",
+			r.Free>>20, need>>20)
 	case r.Free < r.Total/shortShare:
 		return fmt.Sprintf("space is short: %d of %d MiB are free", r.Free>>20, r.Total>>20)
 	}
@@ -65,8 +69,9 @@ type Purge struct {
 // errKept begins what is said of archives that stay.
 var errKept = errors.New("no archive is purged")
 
-// DecidePurge chooses the oldest archive that may be deleted: this replica is a voter again, a verified snapshot is newer, and the archive is older than
-// a day or space is short. The last one always stays. It is pure. An error says why none may go, where one would else be due.
+// DecidePurge chooses the oldest archive that may be deleted: this replica is a voter again, a verified snapshot is
+// newer, and the archive is older than a day or space is short. The last one always stays. It is pure. An error says
+// why none may go, where one would else be due.
 func DecidePurge(f PurgeFacts) (*Purge, error) {
 	due := f.due()
 	if len(due) == 0 {
@@ -94,8 +99,8 @@ func DecidePurge(f PurgeFacts) (*Purge, error) {
 	return nil, fmt.Errorf("%w: %s", errKept, why)
 }
 
-// due are the archives whose time has come, oldest first, but for those that always stay: the newest, and, should that be empty, the newest that holds
-// anything. A join that fails for lack of room leaves an empty one each time.
+// due are the archives whose time has come, oldest first, but for those that always stay: the newest, and, should that
+// be empty, the newest that holds anything. A join that fails for lack of room leaves an empty one each time.
 func (f PurgeFacts) due() (out []Purge) {
 	all := slices.SortedFunc(slices.Values(f.Archives), func(a, b Archive) int { return a.Time.Compare(b.Time) })
 	last := len(all) - 1
@@ -117,8 +122,8 @@ func (f PurgeFacts) due() (out []Purge) {
 	return out
 }
 
-// notVoter is why this replica is not a voter again that serves beside a quorum; empty: it is. While members differ nobody knows whose data is right, and
-// it may be an archive's.
+// notVoter is why this replica is not a voter again that serves beside a quorum; empty: it is. While members differ
+// nobody knows whose data is right, and it may be an archive's.
 func (f PurgeFacts) notVoter() string {
 	s, o := f.Member, f.Look
 	self := slices.IndexFunc(s.Members, func(m Member) bool { return m.ID == s.MemberID })
@@ -137,12 +142,16 @@ func (f PurgeFacts) notVoter() string {
 	return ""
 }
 
-// unsettled is why history may still turn: an order to restore ends the epoch that runs, which may name an archive or need one, or a person said `pause`. Else it is that
-// epoch. An order that a newer one has superseded counts too, because it may have been accepted; one of an epoch before may never be said to be done.
+// unsettled is why history may still turn: an order to restore ends the epoch that runs, which may name an archive or
+// need one, or a person said `pause`. Else it is that epoch. An order that a newer one has superseded counts too,
+// because it may have been accepted; one of an epoch before may never be said to be done.
 func (f PurgeFacts) unsettled() (epoch record.Epoch, why string) {
 	epoch, open := openEpoch(f.Record)
 	orders := ordersOf(f.Record.Orders, epoch.Number, f.Now)
-	restores := slices.ContainsFunc(orders.all, func(o record.Order) bool { return o.Restore != nil && o.Done == nil && o.Restore.Ends >= epoch.Number })
+	restores := slices.ContainsFunc(orders.all, func(o record.Order) bool {
+		return o.Restore != nil && o.Done == nil &&
+			o.Restore.Ends >= epoch.Number
+	})
 	switch {
 	case !open || epoch.Outcome.Formed.ClusterID != f.Member.ClusterID || epoch.Number != f.Look.Names.DiskEpochNumber:
 		return epoch, "this replica's member is not of the newest epoch, or that is not formed or has ended"
@@ -154,15 +163,17 @@ func (f PurgeFacts) unsettled() (epoch record.Epoch, why string) {
 	return epoch, ""
 }
 
-// listed: the archive's member is one of the cluster. A disk that came here from another replica may be the only one that its member has.
+// listed: the archive's member is one of the cluster. A disk that came here from another replica may be the only one
+// that its member has.
 func (f PurgeFacts) listed(id record.MemberID) bool {
 	return id != 0 && slices.ContainsFunc(f.Member.Members, func(m Member) bool { return m.ID == id })
 }
 
-// newerSnapshot finds a snapshot that is surely newer than an archive. An archive's time is by the clock that this VM had then, a snapshot's by its saver's or by
-// the store's, so times alone prove nothing: within one history a snapshot must reach as far as the archive's log, in term and index, and one of another
-// history must be of the epoch that runs now, which is after the archive's. Times have to agree as well. Of an archive that cannot be read, or of a
-// history that the record does not know, there are only times.
+// newerSnapshot finds a snapshot that is surely newer than an archive. An archive's time is by the clock that this VM
+// had then, a snapshot's by its saver's or by the store's, so times alone prove nothing: within one history a snapshot
+// must reach as far as the archive's log, in term and index, and one of another history must be of the epoch that runs
+// now, which is after the archive's. Times have to agree as well. Of an archive that cannot be read, or of a history
+// that the record does not know, there are only times.
 func (f PurgeFacts) newerSnapshot(a Archive, running uint64) (record.Snapshot, bool) {
 	own, known := epochOfCluster(f.Record, a.ClusterID)
 	for _, s := range slices.Backward(f.Snapshots) {

@@ -33,10 +33,12 @@ type attic struct {
 // plenty is room for anything.
 var plenty = Room{Free: 90 << 30, Total: 100 << 30, Database: 1 << 30}
 
-// newAttic has three archives, put away 72, 48 and 1 hours ago, of members d1, d2 and d3, and a snapshot of half an hour ago.
+// newAttic has three archives, put away 72, 48 and 1 hours ago, of members d1, d2 and d3, and a snapshot of half an
+// hour ago.
 func newAttic(t *testing.T) *attic {
 	t.Helper()
-	a := &attic{machine: newMachine(t, pa, newRecord()), t: t, lookAt: time.Now(), row: RowRunning, room: []Room{plenty}, names: map[string]string{}}
+	a := &attic{machine: newMachine(t, pa, newRecord()), t: t, lookAt: time.Now(), row: RowRunning,
+		room: []Room{plenty}, names: map[string]string{}}
 	a.ms = a.open()
 	if _, err := a.boot(a.ms); err != nil {
 		t.Fatal(err)
@@ -53,7 +55,8 @@ func newAttic(t *testing.T) *attic {
 	a.put("d1", 72*time.Hour, 0xd1, 0xc1)
 	a.put("d2", 48*time.Hour, 0xd2, 0xc1)
 	a.put("d3", time.Hour, 0xd3, 0xc1)
-	a.record.stored = []record.Snapshot{{Name: "1/9-x", Epoch: 1, Term: 2, Index: 9, Time: time.Now().Add(-30 * time.Minute), Written: time.Now().Add(-29 * time.Minute)}}
+	a.record.stored = []record.Snapshot{{Name: "1/9-x", Epoch: 1, Term: 2, Index: 9,
+		Time: time.Now().Add(-30 * time.Minute), Written: time.Now().Add(-29 * time.Minute)}}
 	return a
 }
 
@@ -61,7 +64,8 @@ func newAttic(t *testing.T) *attic {
 func (a *attic) put(short string, age time.Duration, id, cluster record.MemberID) {
 	a.t.Helper()
 	name := archiveName(time.Now().Add(-age))
-	if err := makeDirectory(filepath.Join(a.ms.archivesDir(), name), &MemberStatus{MemberID: id, ClusterID: cluster}); err != nil {
+	if err := makeDirectory(filepath.Join(a.ms.archivesDir(), name),
+		&MemberStatus{MemberID: id, ClusterID: cluster}); err != nil {
 		a.t.Fatal(err)
 	}
 	if old, ok := a.names[short]; ok {
@@ -112,11 +116,13 @@ func (a *attic) order(orders ...record.Order) {
 	a.record.change(func(v *record.View) { v.Orders = orders })
 }
 
-var restoreOrder = record.Order{Number: 1, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1, Replica: pb, From: record.Source{Kind: record.SourceDirectory, MemberID: 0xd1}}}
+var restoreOrder = record.Order{Number: 1, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1,
+	Replica: pb, From: record.Source{Kind: record.SourceDirectory, MemberID: 0xd1}}}
 
 // Each condition of the rule is missing once: then nothing is deleted, and it is said why.
 func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
-	const none, voter, settled, snapshot = "", "not a voter|not run as a member|not serve|too long ago|data differ", "not of the newest epoch|in force|paused", "no verified snapshot"
+	const none, voter, settled, snapshot = "", "not a voter|not run as a member|not serve|too long ago|data differ",
+		"not of the newest epoch|in force|paused", "no verified snapshot"
 	for _, tc := range []struct {
 		name string
 		do   func(a *attic)
@@ -129,7 +135,8 @@ func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
 		{"it knows no leader", func(a *attic) { a.status.Leader = 0 }, voter},
 		{"it was removed", func(a *attic) { a.status.Removed = true }, voter},
 		{"it does not answer", func(a *attic) { a.child.Stop(context.Background()) }, "ask the member's status"},
-		{"members' data differ", func(a *attic) { a.status.Alarms = []Alarm{{MemberID: 0xb1, Kind: AlarmCorrupt}} }, voter},
+		{"members' data differ", func(a *attic) { a.status.Alarms = []Alarm{{MemberID: 0xb1, Kind: AlarmCorrupt}} },
+			voter},
 		{"no quorum answered the last look", func(a *attic) { a.look.Remote = Nobody }, voter},
 		{"the last look could not read the record", func(a *attic) { a.look.Record = RUnreadable }, voter},
 		{"another row holds", func(a *attic) { a.row = 5 }, voter},
@@ -137,23 +144,32 @@ func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
 		{"the member has not started for good", func(a *attic) { a.look.Phase = PhaseSeeding }, voter},
 		{"there was no look for two minutes", func(a *attic) { a.lookAt = time.Now().Add(-2 * time.Minute) }, voter},
 		{"there was no look yet", func(a *attic) { a.lookAt = time.Time{} }, voter},
-		{"the record cannot be read", func(a *attic) { a.record.fail(errors.New("the bucket is away")) }, "the bucket is away"},
-		{"the epoch has ended", func(a *attic) { a.record.change(func(v *record.View) { v.Epochs[0].Closed = &record.Closed{} }) }, settled},
+		{"the record cannot be read", func(a *attic) { a.record.fail(errors.New("the bucket is away")) },
+			"the bucket is away"},
+		{"the epoch has ended",
+			func(a *attic) { a.record.change(func(v *record.View) { v.Epochs[0].Closed = &record.Closed{} }) },
+			settled},
 		{"a newer epoch is claimed", func(a *attic) {
-			a.record.change(func(v *record.View) { v.Epochs = append(v.Epochs, record.Epoch{Number: 2, Claim: &record.Claim{}}) })
+			a.record.change(func(v *record.View) {
+				v.Epochs = append(v.Epochs,
+					record.Epoch{Number: 2, Claim: &record.Claim{}})
+			})
 		}, settled},
 		{"the record's epoch is another cluster's", func(a *attic) { a.status.ClusterID = 0xc9 }, settled},
 		{"the disk is of another epoch", func(a *attic) { a.look.Names.DiskEpochNumber = 2 }, settled},
 		{"a restore is ordered", func(a *attic) { a.order(restoreOrder) }, settled},
 		{"a restore is ordered, and a newer one is done", func(a *attic) {
-			done := record.Order{Number: 2, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1}, Done: &record.Done{}}
+			done := record.Order{Number: 2, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1},
+				Done: &record.Done{}}
 			a.order(restoreOrder, done)
 		}, settled},
 		{"changes are paused", func(a *attic) { a.order(record.Order{Number: 1, Kind: record.OrderPause}) }, settled},
 		{"there is no snapshot", func(a *attic) { a.record.stored = []record.Snapshot{} }, snapshot},
 		{"the snapshot is of an epoch before", func(a *attic) { a.record.stored[0].Epoch = 9 }, snapshot},
-		{"the snapshot was taken before", func(a *attic) { a.record.stored[0].Time = time.Now().Add(-100 * time.Hour) }, snapshot},
-		{"the snapshot was stored before", func(a *attic) { a.record.stored[0].Written = time.Now().Add(-100 * time.Hour) }, snapshot},
+		{"the snapshot was taken before", func(a *attic) { a.record.stored[0].Time = time.Now().Add(-100 * time.Hour) },
+			snapshot},
+		{"the snapshot was stored before",
+			func(a *attic) { a.record.stored[0].Written = time.Now().Add(-100 * time.Hour) }, snapshot},
 		{"the snapshot is of the future", func(a *attic) {
 			a.record.stored[0].Time, a.record.stored[0].Written = time.Now().Add(time.Hour), time.Time{}
 		}, snapshot},
@@ -175,7 +191,9 @@ func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
 			if left := a.left(); left != "d1 d2 d3" || err != nil {
 				t.Errorf("left %q, error %v", left, err)
 			}
-			said := tc.kept == none && shelf.Kept == "" || tc.kept != none && slices.ContainsFunc(strings.Split(tc.kept, "|"), func(w string) bool { return strings.Contains(shelf.Kept, w) })
+			said := tc.kept == none && shelf.Kept == "" || tc.kept != none &&
+				slices.ContainsFunc(strings.Split(tc.kept, "|"),
+					func(w string) bool { return strings.Contains(shelf.Kept, w) })
 			if !said || shelf.Count != 3 || shelf.Bytes < 3*(64<<10) {
 				t.Errorf("it says %+v", shelf)
 			}
@@ -196,11 +214,17 @@ func TestWhichArchivesGo(t *testing.T) {
 	}{
 		{"the last one always stays", func(*attic) {}, "d3"},
 		{"also where it is old", func(a *attic) { a.put("d3", 40*time.Hour, 0xd3, 0xc1) }, "d3"},
-		{"one that is a day old goes, a younger one stays", func(a *attic) { a.put("d2", 20*time.Hour, 0xd2, 0xc1) }, "d2 d3"},
+		{"one that is a day old goes, a younger one stays", func(a *attic) { a.put("d2", 20*time.Hour, 0xd2, 0xc1) },
+			"d2 d3"},
 		{"young ones go where a replacement would not fit", func(a *attic) { young(a); a.room = []Room{short} }, "d3"},
-		{"young ones go where less than a tenth is free", func(a *attic) { young(a); a.room = []Room{{Free: 9 << 30, Total: 100 << 30}} }, "d3"},
-		{"no more go than are needed, the oldest first", func(a *attic) { young(a); a.room = []Room{short, plenty} }, "d2 d3"},
-		{"an archive of a member in the list stays", func(a *attic) { a.status.Members = append(a.status.Members, Member{ID: 0xd1}) }, "d1 d3"},
+		{"young ones go where less than a tenth is free",
+			func(a *attic) { young(a); a.room = []Room{{Free: 9 << 30, Total: 100 << 30}} }, "d3"},
+		{"no more go than are needed, the oldest first", func(a *attic) { young(a); a.room = []Room{short, plenty} },
+			"d2 d3"},
+		{"an archive of a member in the list stays", func(a *attic) {
+			a.status.Members = append(a.status.Members,
+				Member{ID: 0xd1})
+		}, "d1 d3"},
 		{"a person's is left alone", func(a *attic) {
 			if err := os.Rename(a.path("d1"), filepath.Join(a.ms.archivesDir(), "mine")); err != nil {
 				a.t.Fatal(err)
@@ -249,7 +273,8 @@ func TestWhichArchivesGo(t *testing.T) {
 			done.Done = &record.Done{}
 			a.order(done)
 		}, "d3"},
-		{"nor one of an epoch before, which nobody said was done", func(a *attic) { a.secondEpoch(); a.order(restoreOrder); a.record.stored[0].Epoch = 2 }, "d3"},
+		{"nor one of an epoch before, which nobody said was done",
+			func(a *attic) { a.secondEpoch(); a.order(restoreOrder); a.record.stored[0].Epoch = 2 }, "d3"},
 		{"nor one that was withdrawn", func(a *attic) {
 			a.order(restoreOrder, record.Order{Number: 2, Kind: record.OrderWithdraw, Withdraws: 1})
 		}, "d3"},
@@ -269,7 +294,8 @@ func TestWhichArchivesGo(t *testing.T) {
 // secondEpoch makes the running epoch the second, after one of cluster 0xc0.
 func (a *attic) secondEpoch() {
 	a.record.change(func(v *record.View) {
-		first := record.Epoch{Number: 1, Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: 0xc0}}, Closed: &record.Closed{}}
+		first := record.Epoch{Number: 1, Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: 0xc0}},
+			Closed: &record.Closed{}}
 		v.Epochs[0].Number = 2
 		v.Epochs = append([]record.Epoch{first}, v.Epochs...)
 	})
@@ -298,7 +324,8 @@ func (a *attic) breakLog(short string) {
 	}
 }
 
-// The power goes at every step of a purge, before it takes effect and after. What is left of an archive is then never read as one, and the next look ends it.
+// The power goes at every step of a purge, before it takes effect and after. What is left of an archive is then never
+// read as one, and the next look ends it.
 func TestAPurgeSurvivesEveryPowerCut(t *testing.T) {
 	cuts := cutLog{}
 	for _, after := range []bool{false, true} {
@@ -336,7 +363,8 @@ func (a *attic) cutPurge() (wasCut bool) {
 	return false
 }
 
-// nextLife is the next process on the same disk: it reads no archive that is not whole, not even before it has looked, and ends what was begun.
+// nextLife is the next process on the same disk: it reads no archive that is not whole, not even before it has looked,
+// and ends what was begun.
 func (a *attic) nextLife() {
 	a.t.Helper()
 	where := a.power.moment()

@@ -24,8 +24,9 @@ type ArchiveShelf struct {
 	Kept string
 }
 
-// PurgeArchives deletes the archives that DecidePurge says may go, one after the other, each by what was read right before it, and ends what a purge before
-// it has left half done. It is for a replica whose boot is done, beside Keep. It ends early with ctx, between two files.
+// PurgeArchives deletes the archives that DecidePurge says may go, one after the other, each by what was read right
+// before it, and ends what a purge before it has left half done. It is for a replica whose boot is done, beside Keep.
+// It ends early with ctx, between two files.
 func (m *Membership) PurgeArchives(ctx context.Context) (ArchiveShelf, error) {
 	if d := m.diskFacts(); m.cfg.ReadOnly || d.Wanted != "" && !d.Mounted {
 		return ArchiveShelf{}, nil // what lies in the folder beneath the mount point is nobody's
@@ -46,7 +47,8 @@ func (m *Membership) PurgeArchives(ctx context.Context) (ArchiveShelf, error) {
 	return shelf, errors.Join(err, sizeErr)
 }
 
-// purgeOne looks, decides and deletes one archive. While it decides no order to restore is accepted here: that would name an archive that goes.
+// purgeOne looks, decides and deletes one archive. While it decides no order to restore is accepted here: that would
+// name an archive that goes.
 func (m *Membership) purgeOne(ctx context.Context) (purged bool, err error) {
 	m.choosing.Lock()
 	p, err := m.nextPurge(ctx)
@@ -63,7 +65,8 @@ func (m *Membership) purgeOne(ctx context.Context) (purged bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("purge %s: %w", from, err)
 	}
-	m.cfg.Log.Info("purging an archive", "name", p.Archive.Name, "bytes", size, "member", p.Archive.MemberID.String(), "reason", p.Reason)
+	m.cfg.Log.Info("purging an archive", "name", p.Archive.Name, "bytes", size, "member", p.Archive.MemberID.String(),
+		"reason", p.Reason)
 	return true, m.finishPurges(ctx)
 }
 
@@ -89,7 +92,8 @@ func (m *Membership) nextPurge(ctx context.Context) (*Purge, error) {
 	if f.Snapshots, err = m.cfg.Record.Snapshots(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %w", errKept, err)
 	}
-	if f.Record, err = m.cfg.Record.View(ctx); err != nil { // after the snapshots: an order that names an archive is in it
+	// after the snapshots: an order that names an archive is in it
+	if f.Record, err = m.cfg.Record.View(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %w", errKept, err)
 	}
 	return DecidePurge(f)

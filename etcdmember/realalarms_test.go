@@ -72,7 +72,8 @@ func TestACorruptMemberIsReplacedAndItsAlarmDisarmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.await("etcd raises the alarm", func() error {
-		if s, err := r.status(r.leader()); err != nil || len(s.Alarms) != 1 || s.Alarms[0] != (Alarm{before.MemberID, AlarmCorrupt}) {
+		if s, err := r.status(r.leader()); err != nil || len(s.Alarms) != 1 ||
+			s.Alarms[0] != (Alarm{before.MemberID, AlarmCorrupt}) {
 			return fmt.Errorf("alarms %+v, %w", s.Alarms, err)
 		}
 		return nil
@@ -94,7 +95,8 @@ func TestACorruptMemberIsReplacedAndItsAlarmDisarmed(t *testing.T) {
 	if err != nil || len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "payload-7" {
 		t.Errorf("the value is %v, %v", got, err)
 	}
-	if archived, err := filepath.Glob(filepath.Join(r.agents[victim].dir, "data", "archive", "*")); err != nil || len(archived) != 1 {
+	if archived, err := filepath.Glob(filepath.Join(r.agents[victim].dir, "data", "archive", "*")); err != nil ||
+		len(archived) != 1 {
 		t.Errorf("archived: %v, %v", archived, err)
 	}
 }
@@ -176,7 +178,8 @@ func TestTwoMembersThatDifferAreLeftAlone(t *testing.T) {
 	})
 	alarmed, _ := r.status(pa)
 	time.Sleep(5 * time.Second) // two looks and more
-	if s, err := r.status(pa); err != nil || !slices.Equal(s.Alarms, alarmed.Alarms) || len(s.Alarms) == 0 || r.voters(pa, pb) != nil {
+	if s, err := r.status(pa); err != nil || !slices.Equal(s.Alarms, alarmed.Alarms) || len(s.Alarms) == 0 ||
+		r.voters(pa, pb) != nil {
 		t.Errorf("%+v, %v; the alarms were %+v", s, err, alarmed.Alarms)
 	}
 	if err := r.put(c, "refused", "x"); !errors.Is(err, rpctypes.ErrCorrupt) {

@@ -11,8 +11,9 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// An older copy of a directory, of the same tenure and above every mark, is put back in its place while the leader to which the member acknowledged more goes on.
-// An agent that hears what the leader knows does not start it; one that does not hear it learns it from etcd, which panics each time.
+// An older copy of a directory, of the same tenure and above every mark, is put back in its place while the leader to
+// which the member acknowledged more goes on. An agent that hears what the leader knows does not start it; one that
+// does not hear it learns it from etcd, which panics each time.
 func TestAnOlderCopyIsReplacedByTheLeadersWordOrByEtcds(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
@@ -53,7 +54,8 @@ func TestAnOlderCopyIsReplacedByTheLeadersWordOrByEtcds(t *testing.T) {
 func (r *realRing) follower() replica.Place {
 	leader := r.leader()
 	for _, p := range []replica.Place{pa, pb, pc} {
-		if _, err := os.Stat(filepath.Join(filepath.Dir(r.agents[p].etcdDir()), "archive")); p != leader && errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(filepath.Dir(r.agents[p].etcdDir()), "archive")); p != leader &&
+			errors.Is(err, os.ErrNotExist) {
 			return p
 		}
 	}
@@ -61,7 +63,8 @@ func (r *realRing) follower() replica.Place {
 	return replica.Place{}
 }
 
-// putBack copies a place's directory, lets its member acknowledge more, and starts the agent, once it is changed, on the copy.
+// putBack copies a place's directory, lets its member acknowledge more, and starts the agent, once it is changed, on
+// the copy.
 func (r *realRing) putBack(p replica.Place, change func()) {
 	r.t.Helper()
 	a := r.agents[p]

@@ -13,9 +13,9 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// A third of the leaf pages of a member's database are zeroed while its agent is away. bbolt panics on them in etcd's own goroutine at each start, so that etcd
-// leaves no last word. The agent reads the database whole, also where it ends before or after it has written down what it found, and the member is replaced;
-// nothing is lost.
+// A third of the leaf pages of a member's database are zeroed while its agent is away. bbolt panics on them in etcd's
+// own goroutine at each start, so that etcd leaves no last word. The agent reads the database whole, also where it ends
+// before or after it has written down what it found, and the member is replaced; nothing is lost.
 func TestADamagedDatabaseIsReplaced(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
@@ -45,7 +45,8 @@ func TestADamagedDatabaseIsReplaced(t *testing.T) {
 	if err := r.allCut(); err != nil {
 		t.Error(err)
 	}
-	// Three starts for each time that the database is read, which is once again after what was found was not written down, and one of the new member.
+	// Three starts for each time that the database is read, which is once again after what was found was not written
+	// down, and one of the new member.
 	if n := a.child.starts() - starts; n != 2*startsBeforeCheck+1 {
 		t.Errorf("etcd was started %d times", n)
 	}
@@ -59,7 +60,8 @@ func TestADamagedDatabaseIsReplaced(t *testing.T) {
 	r.holds(victim, want)
 }
 
-// Without a quorum a damaged directory is all that there may be: it stays where it is, and its replica says what it needs.
+// Without a quorum a damaged directory is all that there may be: it stays where it is, and its replica says what it
+// needs.
 func TestADamagedDatabaseIsKeptWithoutAQuorum(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
@@ -78,7 +80,8 @@ func TestADamagedDatabaseIsKeptWithoutAQuorum(t *testing.T) {
 	}
 	a.begin()
 	r.await("it waits", func() error {
-		if names := r.blocked(pa); !slices.Equal(names, []string{"restore-offered"}) { // row 30, and there is a snapshot
+		// row 30, and there is a snapshot
+		if names := r.blocked(pa); !slices.Equal(names, []string{"restore-offered"}) {
 			return fmt.Errorf("blocked by %v", names)
 		}
 		return nil

@@ -52,8 +52,9 @@ func (o *otherEtcd) wantDeath(t *testing.T, cmd *exec.Cmd, why string) {
 	}
 }
 
-// The image of the new VM is one minor version too old, and its agent does not look (ours does): etcd there is listed as a learner and starts.
-// It is refused, nothing but its own entry changes, the leader does not promote it and says that it is not heard of.
+// The image of the new VM is one minor version too old, and its agent does not look (ours does): etcd there is listed
+// as a learner and starts. It is refused, nothing but its own entry changes, the leader does not promote it and says
+// that it is not heard of.
 func TestAMemberOfTheVersionBeforeIsRefusedByOurCluster(t *testing.T) {
 	needFormerEtcd(t)
 	if !inOwnNetwork(t) {
@@ -90,7 +91,8 @@ func TestAMemberOfTheVersionBeforeIsRefusedByOurCluster(t *testing.T) {
 	d.wantNothingChanged(t, id, before.Header.ClusterId)
 }
 
-// A VM's image goes back by one minor version, and its disk stays: etcd there does not read what the newer one wrote, and leaves it as it is.
+// A VM's image goes back by one minor version, and its disk stays: etcd there does not read what the newer one wrote,
+// and leaves it as it is.
 func TestAMemberOfTheVersionBeforeDoesNotStartOnOurDirectory(t *testing.T) {
 	needFormerEtcd(t)
 	if !inOwnNetwork(t) {
@@ -116,7 +118,8 @@ func TestAMemberOfTheVersionBeforeDoesNotStartOnOurDirectory(t *testing.T) {
 	})
 }
 
-// etcd itself would make a member of the next minor version a voter. Our leader does not, says so, and does once it is of the others' version.
+// etcd itself would make a member of the next minor version a voter. Our leader does not, says so, and does once it is
+// of the others' version.
 func TestALearnerOfTheVersionAfterIsNotPromoted(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
@@ -140,10 +143,12 @@ func TestALearnerOfTheVersionAfterIsNotPromoted(t *testing.T) {
 	r.await("with the version of the others it is a voter", func() error { return r.voters(pa, pb, pc, pd) })
 }
 
-// incarnation is what the record says of its place, as an agent that added the member leaves it; with an id of 0 it is only begun.
+// incarnation is what the record says of its place, as an agent that added the member leaves it; with an id of 0 it is
+// only begun.
 func (o *otherEtcd) incarnation(id record.MemberID) {
 	a := o.agent
-	i := record.Incarnation{Place: a.me.Place, Number: 1, InstanceID: a.me.InstanceID, BootID: "b", Epoch: 1, MemberID: id, Addresses: a.me.Addresses[:1], Time: time.Now()}
+	i := record.Incarnation{Place: a.me.Place, Number: 1, InstanceID: a.me.InstanceID, BootID: "b", Epoch: 1,
+		MemberID: id, Addresses: a.me.Addresses[:1], Time: time.Now()}
 	if id != 0 {
 		i.Started = &record.Started{Epoch: 1, MemberID: id, Time: time.Now()}
 	}
@@ -166,11 +171,13 @@ func (r *realRing) leaderBlocked(name, reason string) error {
 	return fmt.Errorf("%s is blocked by %+v", leader, all)
 }
 
-// wantNothingChanged: it stays the learner that it was added as, the others serve, and the leader says what it waits for.
+// wantNothingChanged: it stays the learner that it was added as, the others serve, and the leader says what it waits
+// for.
 func (o *otherEtcd) wantNothingChanged(t *testing.T, id record.MemberID, cluster uint64) {
 	t.Helper()
 	r := o.agent.ring
-	r.await("the leader says so", func() error { return r.leaderBlocked("learner-not-ready", id.String()+" is not heard of") })
+	r.await("the leader says so",
+		func() error { return r.leaderBlocked("learner-not-ready", id.String()+" is not heard of") })
 	c := r.client(pb)
 	if err := r.put(c, "k", "v"); err != nil {
 		t.Error(err)
@@ -180,7 +187,8 @@ func (o *otherEtcd) wantNothingChanged(t *testing.T, id record.MemberID, cluster
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(list.Members, func(m *etcdserverpb.Member) bool { return m.ID == uint64(id) })
-	if i < 0 || !list.Members[i].IsLearner || list.Members[i].Name != "" || len(list.Members) != 4 || list.Header.ClusterId != cluster {
+	if i < 0 || !list.Members[i].IsLearner || list.Members[i].Name != "" || len(list.Members) != 4 ||
+		list.Header.ClusterId != cluster {
 		t.Errorf("members of cluster %x: %v", list.Header.ClusterId, list.Members)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// Row 43 on real members: a learner whose agent confirmed it, and which never started, is removed by the leader's agent; one that was confirmed
-// just now is given its time.
+// Row 43 on real members: a learner whose agent confirmed it, and which never started, is removed by the leader's
+// agent; one that was confirmed just now is given its time.
 func TestALearnerThatNeverStartedIsRemoved(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
@@ -24,7 +24,8 @@ func TestALearnerThatNeverStartedIsRemoved(t *testing.T) {
 		p := pc
 		p.Name = fmt.Sprintf("dead%d", number)
 		var id record.MemberID
-		r.await("a learner is added", func() error { // etcd calls a cluster unhealthy until all have been connected for a while
+		// etcd calls a cluster unhealthy until all have been connected for a while
+		r.await("a learner is added", func() error {
 			resp, err := c.MemberAddAsLearner(t.Context(), []string{PeerURL(p.DNSName(testCluster))})
 			if err == nil {
 				id = record.MemberID(resp.Member.ID)
@@ -33,8 +34,9 @@ func TestALearnerThatNeverStartedIsRemoved(t *testing.T) {
 		})
 		added[ago] = id
 		r.record.change(func(v *record.View) {
-			v.Replicas[p] = []record.Incarnation{{Place: p, Number: 1, InstanceID: fmt.Sprint(900 + number), Epoch: 1, MemberID: id,
-				Started: &record.Started{Epoch: 1, MemberID: id, Time: time.Now().Add(-ago)}}}
+			v.Replicas[p] = []record.Incarnation{{Place: p, Number: 1, InstanceID: fmt.Sprint(900 + number), Epoch: 1,
+				MemberID: id,
+				Started:  &record.Started{Epoch: 1, MemberID: id, Time: time.Now().Add(-ago)}}}
 		})
 		number++
 	}

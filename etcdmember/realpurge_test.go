@@ -13,8 +13,9 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// A member's database is damaged twice, and it is replaced each time. Its disk has no room for a third time: once a snapshot is newer than the first archive that
-// one is purged, and the second stays. What a look of a real member says is enough for the purge.
+// A member's database is damaged twice, and it is replaced each time. Its disk has no room for a third time: once a
+// snapshot is newer than the first archive that one is purged, and the second stays. What a look of a real member says
+// is enough for the purge.
 func TestAReplacedMemberPurgesAllArchivesButTheLast(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
@@ -51,7 +52,8 @@ func TestAReplacedMemberPurgesAllArchivesButTheLast(t *testing.T) {
 		r.record.stored = []record.Snapshot{s}
 	}
 	store(taken)
-	if shelf, err := ms.PurgeArchives(t.Context()); err != nil || shelf.Count != 2 || !strings.Contains(shelf.Kept, "no verified snapshot") {
+	if shelf, err := ms.PurgeArchives(t.Context()); err != nil || shelf.Count != 2 ||
+		!strings.Contains(shelf.Kept, "no verified snapshot") {
 		t.Errorf("with an old snapshot: %+v, %v", shelf, err)
 	}
 	taken.Time = time.Now()

@@ -30,8 +30,9 @@ func (h *heldStep) here(s Step, when Moment) {
 	}
 }
 
-// Case 18, two removers: the leader has listed the members and is about to remove one, as ordered. The leadership moves, and the new leader removes it. The order
-// is withdrawn and the replica is back as another member, with the same name and URLs, when the old leader goes on. It removes nobody: ids do not return.
+// Case 18, two removers: the leader has listed the members and is about to remove one, as ordered. The leadership
+// moves, and the new leader removes it. The order is withdrawn and the replica is back as another member, with the same
+// name and URLs, when the old leader goes on. It removes nobody: ids do not return.
 func TestTwoRemoversRemoveOneMember(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return

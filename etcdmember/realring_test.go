@@ -43,8 +43,8 @@ func ringAddress(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 251, 127
 // ringSize is how many replicas a ring can have.
 const ringSize = 5
 
-// inOwnNetwork runs the test again in a network namespace with the members' addresses, and reports whether this is already that run.
-// Members of other tests, and of others on this machine, have the same ports.
+// inOwnNetwork runs the test again in a network namespace with the members' addresses, and reports whether this is
+// already that run. Members of other tests, and of others on this machine, have the same ports.
 func inOwnNetwork(t *testing.T) bool {
 	t.Helper()
 	t.Parallel()
@@ -97,7 +97,8 @@ func TestAMemberInAProcessOfItsOwn(t *testing.T) {
 		err = runMember(ctx, cfg, slog.New(slog.DiscardHandler))
 	}
 	if errors.Is(err, ErrStalled) {
-		err = syscall.Exec(os.Args[0], os.Args, os.Environ()) // as run-etcd does: etcd of a stalled member cannot be closed
+		// as run-etcd does: etcd of a stalled member cannot be closed
+		err = syscall.Exec(os.Args[0], os.Args, os.Environ())
 	}
 	switch {
 	case errors.Is(err, ErrRemoved):
@@ -109,8 +110,8 @@ func TestAMemberInAProcessOfItsOwn(t *testing.T) {
 	os.Exit(0)
 }
 
-// realRing is a cluster of real members, each in a process of its own on an address of loopback, and of their real agents, which share a
-// record in memory. There is no VM and no disk of its own.
+// realRing is a cluster of real members, each in a process of its own on an address of loopback, and of their real
+// agents, which share a record in memory. There is no VM and no disk of its own.
 type realRing struct {
 	t       *testing.T
 	dir     string
@@ -170,7 +171,8 @@ func (r *realRing) add(p replica.Place, i int) {
 	a.me.Project = "p"
 	a.me.Addresses = []netip.Addr{ringAddress(i)}
 	for j := range ringSize {
-		// On one machine a connection comes from the address that it goes to, and etcd compares that with the certificate.
+		// On one machine a connection comes from the address that it goes to, and etcd compares that with the
+		// certificate.
 		if j != i {
 			a.me.Addresses = append(a.me.Addresses, ringAddress(j))
 		}
@@ -178,7 +180,8 @@ func (r *realRing) add(p replica.Place, i int) {
 	a.local = netip.AddrFrom4([4]byte{127, 0, 2, byte(10 + i)})
 	a.log = slog.New(slog.NewTextHandler(r.t.Output(), nil)).With("replica", p.Name)
 	a.cluster.Replicas = 3
-	a.cluster.Etcd.Heartbeat, a.cluster.Etcd.Election = replica.Duration(100*time.Millisecond), replica.Duration(time.Second)
+	a.cluster.Etcd.Heartbeat, a.cluster.Etcd.Election = replica.Duration(100*time.Millisecond),
+		replica.Duration(time.Second)
 	a.cluster.Etcd.QuotaBytes, a.cluster.Etcd.CatchUpEntries = 2<<30, 5000
 	a.child = &processChild{agent: a}
 	a.issue()
@@ -206,7 +209,8 @@ seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
 			t.Fatal(err)
 		}
 	}
-	if _, err := certs.Ensure(certs.Request{Files: a.files, Bundle: a.ring.bundle, ClusterUID: "uid", Identity: a.me, Cluster: c, Now: time.Now()}); err != nil {
+	if _, err := certs.Ensure(certs.Request{Files: a.files, Bundle: a.ring.bundle, ClusterUID: "uid", Identity: a.me,
+		Cluster: c, Now: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if a.tls, err = certs.EtcdTLS(a.files); err != nil {
@@ -243,9 +247,11 @@ func (a *realAgent) life(ctx context.Context) (err error) {
 		}
 	}()
 	ms := New(Config{
-		Log: a.log, Me: a.me, Cluster: a.cluster, RunDir: filepath.Join(a.dir, "run"), HostsFile: a.ring.hosts, DiskID: onDisk("d1"),
-		Files: a.files, TLS: func() *tls.Config { return a.tls },
-		Record: recordOf{a.machine}, Compute: a.ring.vms, Child: a.child, AtStep: func(s Step, when Moment) { a.ring.cutAt(s, when, a) },
+		Log: a.log, Me: a.me, Cluster: a.cluster, RunDir: filepath.Join(a.dir, "run"), HostsFile: a.ring.hosts,
+		DiskID: onDisk("d1"),
+		Files:  a.files, TLS: func() *tls.Config { return a.tls },
+		Record: recordOf{a.machine}, Compute: a.ring.vms, Child: a.child,
+		AtStep: func(s Step, when Moment) { a.ring.cutAt(s, when, a) },
 	})
 	ms.local, ms.history = a.local, a.ring.history
 	if a.deaf {
@@ -275,7 +281,8 @@ func (a *realAgent) life(ctx context.Context) (err error) {
 // errCut ends an agent at a step.
 var errCut = errors.New("cut at a step")
 
-// cutAt ends the agent where a test wants it: at once, with nothing done after it. What runs beside the ticks ends with its goroutine.
+// cutAt ends the agent where a test wants it: at once, with nothing done after it. What runs beside the ticks ends with
+// its goroutine.
 func (r *realRing) cutAt(s Step, when Moment, a *realAgent) {
 	if s == StepRemove && when == Before {
 		r.letEnd(cutAt{StepMoveLeader, After})
@@ -300,7 +307,8 @@ func (r *realRing) cutAt(s Step, when Moment, a *realAgent) {
 	}
 }
 
-// letEnd lets an agent come to where it is to end, while another, which would take that from it, waits. It comes there or never does: the test says so.
+// letEnd lets an agent come to where it is to end, while another, which would take that from it, waits. It comes there
+// or never does: the test says so.
 func (r *realRing) letEnd(at cutAt) {
 	for range 100 {
 		r.mu.Lock()

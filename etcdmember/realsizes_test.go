@@ -76,7 +76,8 @@ func (r *realRing) voterCount(voters int, places ...replica.Place) error {
 	return nil
 }
 
-// By orders from one replica to five and back to one, with writes going on: none that was acknowledged is lost, and it is one cluster.
+// By orders from one replica to five and back to one, with writes going on: none that was acknowledged is lost, and it
+// is one cluster.
 func TestTheClusterGrowsAndShrinksByOrdersWhileItIsWrittenTo(t *testing.T) {
 	if os.Getenv("QUORATE_CHAOS") != "1" {
 		t.Skip("it takes a minute: `make chaos` runs it")
@@ -127,7 +128,8 @@ func TestTheClusterGrowsAndShrinksByOrdersWhileItIsWrittenTo(t *testing.T) {
 	r.await("the leader has left", func() error {
 		for _, p := range []replica.Place{pa, pb, pc, pd} {
 			if slices.Contains(r.blocked(p), "left") {
-				places = slices.DeleteFunc([]replica.Place{pa, pb, pc, pd}, func(x replica.Place) bool { return x == p })
+				places = slices.DeleteFunc([]replica.Place{pa, pb, pc, pd},
+					func(x replica.Place) bool { return x == p })
 				return r.voterCount(3, places...)
 			}
 		}
@@ -171,12 +173,14 @@ func (r *realRing) wantWrites(p replica.Place, w *writer) {
 			t.Fatalf("%s was acknowledged and is not there", key)
 		}
 	}
-	t.Logf("%d writes were acknowledged and are there; the longest time without one was %s", len(w.acknowledged), w.longest.Round(time.Millisecond))
+	t.Logf("%d writes were acknowledged and are there; the longest time without one was %s", len(w.acknowledged),
+		w.longest.Round(time.Millisecond))
 }
 
 // snapshot is what the snapshot duty leaves in the record.
 func (r *realRing) snapshot() {
 	r.record.change(func(v *record.View) {
-		v.Snapshots, v.Taken = []uint64{1}, append(slices.Clone(v.Taken), record.Taken{Name: "s", Epoch: 1, Revision: 1, Time: time.Now()})
+		v.Snapshots, v.Taken = []uint64{1}, append(slices.Clone(v.Taken), record.Taken{Name: "s", Epoch: 1, Revision: 1,
+			Time: time.Now()})
 	})
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// Case 17 without VMs: a cluster of real members is formed, one of them comes back after a reboot and another with an empty disk, and the leader leaves by order. At
-// each step of that the agent that comes to it first ends before it takes effect, and the next one after. No acknowledged write is lost, and it is one cluster.
+// Case 17 without VMs: a cluster of real members is formed, one of them comes back after a reboot and another with an
+// empty disk, and the leader leaves by order. At each step of that the agent that comes to it first ends before it
+// takes effect, and the next one after. No acknowledged write is lost, and it is one cluster.
 func TestAgentsThatEndAtEachStepMakeAWholeCluster(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
@@ -80,7 +81,8 @@ func (r *realRing) leaderLeaves(places ...replica.Place) []replica.Place {
 	return rest
 }
 
-// settledLeader waits until the places have had the same leader for some seconds: an agent that has just ended and comes back moves it.
+// settledLeader waits until the places have had the same leader for some seconds: an agent that has just ended and
+// comes back moves it.
 func (r *realRing) settledLeader(places []replica.Place) (leader replica.Place) {
 	r.t.Helper()
 	since := time.Now()

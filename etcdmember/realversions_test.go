@@ -67,7 +67,8 @@ func (o *otherEtcd) formed(cluster, member record.MemberID) {
 		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t", MaxLearners: maxLearners,
 			Seeder: record.Seeder{Place: pb, InstanceID: "102"}, Source: record.Source{Kind: record.SourceEmpty}},
 			Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: cluster, MemberID: member}}}}
-		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1, MemberID: member,
+		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1,
+			MemberID:  member,
 			Addresses: o.agent.me.Addresses[:1], Started: &record.Started{Epoch: 1, MemberID: member}}}
 	})
 }
@@ -97,7 +98,8 @@ func wantRefused(t *testing.T, r *realRing, reason string) {
 func (o *otherEtcd) says(t *testing.T, answer http.HandlerFunc) {
 	t.Helper()
 	files := o.agent.files
-	info := transport.TLSInfo{CertFile: files.Leaf(peerLeaf), KeyFile: files.Leaf(peerLeaf), TrustedCAFile: files.CA(peerCA), ClientCertAuth: true}
+	info := transport.TLSInfo{CertFile: files.Leaf(peerLeaf), KeyFile: files.Leaf(peerLeaf),
+		TrustedCAFile: files.CA(peerCA), ClientCertAuth: true}
 	tlsConfig, err := info.ServerConfig()
 	if err != nil {
 		t.Fatal(err)
@@ -147,9 +149,11 @@ func TestALearnerThatHangsKeepsNoOtherFromBeingAsked(t *testing.T) {
 	c.says(t, version)
 	ring := ringOf([]RingMember{mA}, []RingMember{lB, lC})
 	ring.ClusterVersion, ring.Members[1].Version, ring.Members[2].Version = "", "", ""
-	leader := &beside{Membership: &Membership{cfg: Config{HostsFile: a.hosts(t), Files: a.agent.files}}, versions: map[record.MemberID]string{}}
+	leader := &beside{Membership: &Membership{cfg: Config{HostsFile: a.hosts(t), Files: a.agent.files}},
+		versions: map[record.MemberID]string{}}
 	leader.askLearners(t.Context(), &ring)
-	if b, c := ring.Members[1].Version, ring.Members[2].Version; b != "" || c != "3.7.3" || ring.ClusterVersion != "3.7.0" {
+	if b, c := ring.Members[1].Version, ring.Members[2].Version; b != "" || c != "3.7.3" ||
+		ring.ClusterVersion != "3.7.0" {
 		t.Errorf("b %q, c %q, the cluster %q", b, c, ring.ClusterVersion)
 	}
 }
@@ -172,16 +176,20 @@ func (o *otherEtcd) run(t *testing.T, args ...string) *exec.Cmd {
 	args = append([]string{"--name", a.me.MemberName(), "--data-dir", a.etcdDir(),
 		"--listen-peer-urls", "https://" + address + ":2380", "--listen-client-urls", "https://" + address + ":2379",
 		"--initial-advertise-peer-urls", PeerURL(name), "--advertise-client-urls", ClientURL(name),
-		"--cert-file", a.files.Leaf(serverLeaf), "--key-file", a.files.Leaf(serverLeaf), "--trusted-ca-file", a.files.CA(clientCA), "--client-cert-auth",
-		"--peer-cert-file", a.files.Leaf(peerLeaf), "--peer-key-file", a.files.Leaf(peerLeaf), "--peer-trusted-ca-file", a.files.CA(peerCA), "--peer-client-cert-auth",
+		"--cert-file", a.files.Leaf(serverLeaf), "--key-file", a.files.Leaf(serverLeaf), "--trusted-ca-file",
+		a.files.CA(clientCA), "--client-cert-auth",
+		"--peer-cert-file", a.files.Leaf(peerLeaf), "--peer-key-file", a.files.Leaf(peerLeaf), "--peer-trusted-ca-file",
+		a.files.CA(peerCA), "--peer-client-cert-auth",
 	}, args...)
-	cmd := exec.Command("sh", append([]string{"-c", `mount --bind "$0" /etc/hosts && exec "$@"`, o.hosts(t), formerEtcd}, args...)...)
+	cmd := exec.Command("sh", append([]string{"-c", `mount --bind "$0" /etc/hosts && exec "$@"`, o.hosts(t),
+		formerEtcd}, args...)...)
 	log, err := os.Create(filepath.Join(a.dir, "etcd.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, &syscall.SysProcAttr{Setpgid: true, Unshareflags: syscall.CLONE_NEWNS}
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, &syscall.SysProcAttr{Setpgid: true,
+		Unshareflags: syscall.CLONE_NEWNS}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -210,10 +218,12 @@ func TestAJoinerIsRefusedByAnOlderCluster(t *testing.T) {
 	}
 	r := newRealRing(t, pa, pb)
 	b := &otherEtcd{agent: r.agents[pb]}
-	b.run(t, "--initial-cluster", b.agent.me.MemberName()+"="+PeerURL(b.agent.me.DNSName(testCluster)), "--initial-cluster-state", "new")
+	b.run(t, "--initial-cluster", b.agent.me.MemberName()+"="+PeerURL(b.agent.me.DNSName(testCluster)),
+		"--initial-cluster-state", "new")
 	c := r.client(pb)
 	var list *clientv3.MemberListResponse
-	r.await("etcd 3.6 serves", func() (err error) { list, err = c.MemberList(clientv3.WithRequireLeader(t.Context())); return err })
+	r.await("etcd 3.6 serves",
+		func() (err error) { list, err = c.MemberList(clientv3.WithRequireLeader(t.Context())); return err })
 	b.formed(record.MemberID(list.Header.ClusterId), record.MemberID(list.Header.MemberId))
 	wantRefused(t, r, "an empty replica joins with the version of the others")
 	if list, err := c.MemberList(t.Context()); err != nil || len(list.Members) != 1 {

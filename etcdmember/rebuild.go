@@ -13,8 +13,8 @@ import (
 
 // Rebuilding is what brings a record back. Nothing in it replaces an object that exists.
 type Rebuilding struct {
-	// Lost are the objects to create, in this order: until the last of them is there the record stays visibly damaged, and no agent does
-	// more than go on with what runs.
+	// Lost are the objects to create, in this order: until the last of them is there the record stays visibly damaged,
+	// and no agent does more than go on with what runs.
 	Lost []Lost
 	// Notes are what a person has to know beside them, as sentences.
 	Notes []string
@@ -24,7 +24,8 @@ type Rebuilding struct {
 type Lost struct {
 	// Key is its name in the record, Why what proves it.
 	Key, Why string
-	// Object is a record.Inception, Claim, Outcome, Incarnation or Started; the fields that its place in the record needs stand beside it.
+	// Object is a record.Inception, Claim, Outcome, Incarnation or Started; the fields that its place in the record
+	// needs stand beside it.
 	Object any
 	Epoch  uint64
 	Place  replica.Place
@@ -39,16 +40,18 @@ type Wish struct {
 	ProjectNumber string
 	// Without are members whose disks are lost for good, or are to say their part later.
 	Without []record.MemberID
-	// Seeder is the place that seeded the epoch, where it is none of those that are known; nil: not said. It is checked.
+	// Seeder is the place that seeded the epoch, where it is none of those that are known; nil: not said. It is
+	// checked.
 	Seeder *replica.Place
 	Now    time.Time
 	// Replicas is how many the document names.
 	Replicas int
 }
 
-// Rebuild finds the objects that a record has lost, by what the replicas' disks and members say. It is pure. An error names every
-// contradiction, and means that nothing may be created: two tokens, two histories, a disk that has seen more than the others can tell. With
-// what it returns in the record, no agent whose word was heard finds the record lost or rolled back.
+// Rebuild finds the objects that a record has lost, by what the replicas' disks and members say. It is pure. An error
+// names every contradiction, and means that nothing may be created: two tokens, two histories, a disk that has seen
+// more than the others can tell. With what it returns in the record, no agent whose word was heard finds the record
+// lost or rolled back.
 func Rebuild(r record.Remains, said []Testimony, w Wish) (Rebuilding, error) {
 	b := rebuilder{Remains: r, wish: w}
 	for _, t := range said {
@@ -109,7 +112,8 @@ func (b *rebuilder) note(format string, args ...any) {
 func (b *rebuilder) hear(t Testimony) {
 	switch {
 	case t.Format != testimonyFormat:
-		b.fault("%s: its format is %d, this quorate reads %d: collect with the same version", t, t.Format, testimonyFormat)
+		b.fault("%s: its format is %d, this quorate reads %d: collect with the same version", t, t.Format,
+			testimonyFormat)
 	case t.Cluster != "" && t.Cluster != b.wish.Cluster:
 		b.fault("%s is of cluster %q, the document is of %q", t, t.Cluster, b.wish.Cluster)
 	case t.silent():
@@ -144,7 +148,8 @@ func (b *rebuilder) agreeOnCluster() {
 	}
 }
 
-// findEpoch finds the newest epoch that a member ran in. Whatever names a newer one forbids to go on: somebody may have formed it.
+// findEpoch finds the newest epoch that a member ran in. Whatever names a newer one forbids to go on: somebody may have
+// formed it.
 func (b *rebuilder) findEpoch() {
 	for _, t := range b.said {
 		if t.settled() {
@@ -157,12 +162,14 @@ func (b *rebuilder) findEpoch() {
 	}
 	for _, t := range b.said {
 		if n := max(t.Agent.Epoch, t.Agent.NewestEpoch); n > b.epoch {
-			b.fault("%s has seen epoch %d, and no disk here has a member that ran in it: give the file of the replica that formed it", t, n)
+			b.fault("%s has seen epoch %d, and no disk here has a member that ran in it: give the file of the "+
+				"replica that formed it", t, n)
 		}
 	}
 	for n, object := range b.named() {
 		if n > b.epoch {
-			b.fault("%s is of epoch %d, and the newest of these disks is of epoch %d: the record knows more than they do", object, n, b.epoch)
+			b.fault("%s is of epoch %d, and the newest of these disks is of epoch %d: the record knows more than "+
+				"they do", object, n, b.epoch)
 		}
 	}
 }
@@ -170,11 +177,13 @@ func (b *rebuilder) findEpoch() {
 // livingMark is how young a mark is whose member runs: it writes one each markPeriod while there are writes.
 const livingMark = 4 * markPeriod
 
-// hearTheAbsent refuses to take a disk for lost whose member has just spoken. It would find another instance in its place, and stop.
+// hearTheAbsent refuses to take a disk for lost whose member has just spoken. It would find another instance in its
+// place, and stop.
 func (b *rebuilder) hearTheAbsent() {
 	for _, id := range b.wish.Without {
 		if m, ok := b.Marks[id]; ok && b.wish.Now.Sub(m.Time) < livingMark {
-			b.fault("--without %s: its member wrote a mark %s ago, so it seems to run: give its file, or wait two minutes", id, b.wish.Now.Sub(m.Time).Round(time.Second))
+			b.fault("--without %s: its member wrote a mark %s ago, so it seems to run: give its file, or wait two "+
+				"minutes", id, b.wish.Now.Sub(m.Time).Round(time.Second))
 		}
 	}
 }
@@ -206,14 +215,18 @@ func (b *rebuilder) tell() {
 		}
 	}
 	if n := len(b.said) + len(b.wish.Without); n < b.wish.Replicas && b.forms() {
-		b.note("You speak for %d of %d replicas, and by these disks epoch %d is the newest. A disk that nobody has asked may have a newer one: with this record "+
-			"the members here would serve an older history beside it. Say yes only if there is no other disk.", n, b.wish.Replicas, b.epoch)
+		b.note("You speak for %d of %d replicas, and by these disks epoch %d is the newest. A disk that nobody has "+
+			"asked may have a newer one: with this record "+
+			"the members here would serve an older history beside it. Say yes only if there is no other disk.", n,
+			b.wish.Replicas, b.epoch)
 	}
 	if b.Bundle == 0 {
-		b.note("The record has no bundle: without it no certificate can be issued and no replica can join. Import the escrow: quorate bundle import.")
+		b.note("The record has no bundle: without it no certificate can be issued and no replica can join. Import " +
+			"the escrow: quorate bundle import.")
 	}
 	if len(b.lost) > 0 && b.Inception == nil {
-		b.note("Orders and marks are not brought back: give a pause, a leave or a number of replicas again. The agents write the marks by themselves.")
+		b.note("Orders and marks are not brought back: give a pause, a leave or a number of replicas again. The " +
+			"agents write the marks by themselves.")
 	}
 }
 

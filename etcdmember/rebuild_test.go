@@ -12,7 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// lostWorld is a cluster of three whose record may lose anything: what the record held, what the disks say, and what a person adds.
+// lostWorld is a cluster of three whose record may lose anything: what the record held, what the disks say, and what a
+// person adds.
 type lostWorld struct {
 	remains record.Remains
 	said    []Testimony
@@ -27,9 +28,11 @@ func threeThatRun() *lostWorld {
 	}
 	w := &lostWorld{wish: Wish{Cluster: testCluster, Now: t0}}
 	w.remains.View = record.View{
-		Inception: &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7", Region: "us-central1", Time: t0.Add(-time.Hour)},
+		Inception: &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7", Region: "us-central1",
+			Time: t0.Add(-time.Hour)},
 		Epochs: []record.Epoch{{Number: 1,
-			Claim:   &record.Claim{Token: "t1", MaxLearners: 4, Seeder: record.Seeder{Place: pa, InstanceID: "101"}, Source: record.Source{Kind: record.SourceEmpty}},
+			Claim: &record.Claim{Token: "t1", MaxLearners: 4, Seeder: record.Seeder{Place: pa, InstanceID: "101"},
+				Source: record.Source{Kind: record.SourceEmpty}},
 			Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: cluster, MemberID: first}}}},
 		Replicas: map[replica.Place][]record.Incarnation{}, Marks: map[record.MemberID]record.Mark{}, Bundle: 1,
 	}
@@ -41,13 +44,18 @@ func threeThatRun() *lostWorld {
 		instance    string
 	}{{pa, 1, first, "101"}, {pb, 2, 0xb2, "202"}, {pc, 1, 0xc1, "103"}} {
 		for k := uint64(1); k <= m.incarnation; k++ {
-			w.remains.Replicas[m.place] = append(w.remains.Replicas[m.place], record.Incarnation{Place: m.place, Number: k, InstanceID: m.instance,
-				BootID: fmt.Sprintf("boot%d", k), Epoch: 1, MemberID: m.id, Started: &record.Started{Epoch: 1, MemberID: m.id}})
+			w.remains.Replicas[m.place] = append(w.remains.Replicas[m.place], record.Incarnation{Place: m.place,
+				Number: k, InstanceID: m.instance,
+				BootID: fmt.Sprintf("boot%d", k), Epoch: 1, MemberID: m.id, Started: &record.Started{Epoch: 1,
+					MemberID: m.id}})
 		}
 		members = append(members, Member{ID: m.id, Name: m.place.String() + "." + m.instance})
-		w.said = append(w.said, Testimony{Format: testimonyFormat, Time: t0.Add(-time.Minute), Cluster: testCluster, Running: true, ClusterID: cluster, MemberID: m.id,
-			Identity: &replica.Identity{Place: m.place, InstanceID: m.instance, BootID: fmt.Sprintf("boot%d", m.incarnation), ProjectNumber: "7"},
-			Agent: AgentFile{ClusterUID: "uid", Epoch: 1, Token: "t1", Replica: m.place, InstanceID: m.instance, BootID: fmt.Sprintf("boot%d", m.incarnation),
+		w.said = append(w.said, Testimony{Format: testimonyFormat, Time: t0.Add(-time.Minute), Cluster: testCluster,
+			Running: true, ClusterID: cluster, MemberID: m.id,
+			Identity: &replica.Identity{Place: m.place, InstanceID: m.instance,
+				BootID: fmt.Sprintf("boot%d", m.incarnation), ProjectNumber: "7"},
+			Agent: AgentFile{ClusterUID: "uid", Epoch: 1, Token: "t1", Replica: m.place, InstanceID: m.instance,
+				BootID:      fmt.Sprintf("boot%d", m.incarnation),
 				Incarnation: m.incarnation, MemberID: m.id, NewestEpoch: 1, Phase: PhaseStarted}})
 	}
 	for i := range w.said {
@@ -77,7 +85,8 @@ func (w *lostWorld) epoch() *record.Epoch { return &w.remains.Epochs[0] }
 const (
 	keysOfA   = "replicas/us-central1-a.m-a/1.json replicas/us-central1-a.m-a/1.started.json "
 	keysOfAll = keysOfA + "replicas/us-central1-b.m-b/2.json replicas/us-central1-b.m-b/2.started.json " +
-		"replicas/us-central1-c.m-c/1.json replicas/us-central1-c.m-c/1.started.json epochs/1/outcome.json epochs/1/claim.json"
+		"replicas/us-central1-c.m-c/1.json replicas/us-central1-c.m-c/1.started.json epochs/1/outcome.json " +
+		"epochs/1/claim.json"
 )
 
 func TestRebuildFindsWhatIsLost(t *testing.T) {
@@ -85,17 +94,22 @@ func TestRebuildFindsWhatIsLost(t *testing.T) {
 		lose func(*lostWorld)
 		want string // keys
 	}{
-		"nothing":                           {func(*lostWorld) {}, ""},
-		"the whole record":                  {(*lostWorld).loseAll, keysOfAll + " inception.json"},
-		"all but the inception":             {(*lostWorld).rollBack, keysOfAll},
-		"the inception":                     {func(w *lostWorld) { w.remains.Inception = nil }, "inception.json"},
-		"the outcome":                       {func(w *lostWorld) { w.epoch().Outcome = nil }, "epochs/1/outcome.json"},
-		"the claim":                         {func(w *lostWorld) { w.epoch().Claim = nil }, "epochs/1/claim.json"},
-		"claim and outcome":                 {func(w *lostWorld) { w.remains.Epochs = nil }, "epochs/1/outcome.json epochs/1/claim.json"},
-		"a place":                           {func(w *lostWorld) { delete(w.remains.Replicas, pa) }, strings.TrimSpace(keysOfA)},
-		"an incarnation's first half":       {func(w *lostWorld) { w.orphan(pa, 1) }, "replicas/us-central1-a.m-a/1.json"},
-		"a former incarnation's half":       {func(w *lostWorld) { w.orphan(pb, 1) }, "replicas/us-central1-b.m-b/1.json"},
-		"the confirmation of one that runs": {func(w *lostWorld) { w.remains.Replicas[pc][0].Started = nil }, "replicas/us-central1-c.m-c/1.started.json"},
+		"nothing":               {func(*lostWorld) {}, ""},
+		"the whole record":      {(*lostWorld).loseAll, keysOfAll + " inception.json"},
+		"all but the inception": {(*lostWorld).rollBack, keysOfAll},
+		"the inception":         {func(w *lostWorld) { w.remains.Inception = nil }, "inception.json"},
+		"the outcome":           {func(w *lostWorld) { w.epoch().Outcome = nil }, "epochs/1/outcome.json"},
+		"the claim":             {func(w *lostWorld) { w.epoch().Claim = nil }, "epochs/1/claim.json"},
+		"claim and outcome": {func(w *lostWorld) { w.remains.Epochs = nil },
+			"epochs/1/outcome.json epochs/1/claim.json"},
+		"a place": {func(w *lostWorld) { delete(w.remains.Replicas, pa) },
+			strings.TrimSpace(keysOfA)},
+		"an incarnation's first half": {func(w *lostWorld) { w.orphan(pa, 1) },
+			"replicas/us-central1-a.m-a/1.json"},
+		"a former incarnation's half": {func(w *lostWorld) { w.orphan(pb, 1) },
+			"replicas/us-central1-b.m-b/1.json"},
+		"the confirmation of one that runs": {func(w *lostWorld) { w.remains.Replicas[pc][0].Started = nil },
+			"replicas/us-central1-c.m-c/1.started.json"},
 		"the confirmation of one that does not: its agent writes it": {func(w *lostWorld) {
 			w.remains.Replicas[pc][0].Started = nil
 			w.said[2].Running, w.said[2].Members = false, nil
@@ -103,7 +117,8 @@ func TestRebuildFindsWhatIsLost(t *testing.T) {
 		"all, and one disk is lost for good": {func(w *lostWorld) {
 			w.loseAll()
 			w.said, w.wish.Without = w.said[1:2], []record.MemberID{w.said[0].MemberID, 0xc1}
-		}, "replicas/us-central1-b.m-b/2.json replicas/us-central1-b.m-b/2.started.json epochs/1/outcome.json epochs/1/claim.json inception.json"},
+		}, "replicas/us-central1-b.m-b/2.json replicas/us-central1-b.m-b/2.started.json epochs/1/outcome.json " +
+			"epochs/1/claim.json inception.json"},
 		"all, and the disk of a place is new and empty": {func(w *lostWorld) {
 			w.loseAll()
 			w.said = append(w.said, Testimony{Format: testimonyFormat, Cluster: testCluster})
@@ -131,7 +146,8 @@ func TestRebuildFindsWhatIsLost(t *testing.T) {
 		}, strings.ReplaceAll(keysOfAll, "epochs/1/", "epochs/2/") + " inception.json"},
 		"all, and one was about to join": {func(w *lostWorld) {
 			w.loseAll()
-			w.said[2].Agent.Phase, w.said[2].Agent.MemberID, w.said[2].Running, w.said[2].MemberID, w.said[2].ClusterID = PhaseAdding, 0, false, 0, 0
+			w.said[2].Agent.Phase, w.said[2].Agent.MemberID, w.said[2].Running, w.said[2].MemberID,
+				w.said[2].ClusterID = PhaseAdding, 0, false, 0, 0
 			for i := range w.said {
 				w.said[i].Members = w.said[i].Members[:2]
 			}
@@ -168,19 +184,25 @@ func TestRebuildRefuses(t *testing.T) {
 		"a token that the claim has not": {func(w *lostWorld) { w.epoch().Outcome = nil; w.epoch().Claim.Token = "t9" },
 			"us-central1-a.m-a holds another token of epoch 1 than epochs/1/claim.json: these are two histories"},
 		"two uids": {func(w *lostWorld) { w.loseAll(); w.said[2].Agent.ClusterUID = "other" },
-			"us-central1-c.m-c belongs to the cluster with uid other, us-central1-a.m-a says uid: these are two clusters"},
+			"us-central1-c.m-c belongs to the cluster with uid other, us-central1-a.m-a says uid: these are two " +
+				"clusters"},
 		"a uid that the inception has not": {func(w *lostWorld) { w.rollBack(); w.remains.Inception.UID = "other" },
 			"us-central1-a.m-a belongs to the cluster with uid uid, inception.json says other"},
 		"member ids of different clusters": {func(w *lostWorld) { w.loseAll(); w.said[1].ClusterID = 0xdead },
 			"us-central1-b.m-b is a member of etcd cluster dead, us-central1-a.m-a of"},
-		"another etcd cluster than the outcome's": {func(w *lostWorld) { w.remains.Inception = nil; w.epoch().Outcome.Formed.ClusterID = 0xdead },
+		"another etcd cluster than the outcome's": {func(
+			w *lostWorld) {
+			w.remains.Inception = nil
+			w.epoch().Outcome.Formed.ClusterID = 0xdead
+		},
 			"is a member of etcd cluster"},
 		"a token that is not the cluster's": {func(w *lostWorld) {
 			w.loseAll()
 			for i := range w.said {
 				w.said[i].Agent.Token = "t9"
 			}
-		}, "was not seeded with the token of epoch 1 by any of us-central1-a.m-a, us-central1-b.m-b, us-central1-c.m-c"},
+		}, "was not seeded with the token of epoch 1 by any of us-central1-a.m-a, us-central1-b.m-b, " +
+			"us-central1-c.m-c"},
 		"an epoch that is abandoned by the record": {func(w *lostWorld) {
 			w.epoch().Outcome = &record.Outcome{Abandoned: &record.Abandoned{By: "x"}}
 		}, "says that x abandoned the epoch, and a member ran in it"},
@@ -198,16 +220,28 @@ func TestRebuildRefuses(t *testing.T) {
 			w.loseAll()
 			w.said = w.said[:2]
 			w.wish.Without = []record.MemberID{0xc1}
-			w.remains.Marks = map[record.MemberID]record.Mark{0xc1: {MemberID: 0xc1, Epoch: 1, Time: t0.Add(-30 * time.Second)}}
+			w.remains.Marks = map[record.MemberID]record.Mark{0xc1: {MemberID: 0xc1, Epoch: 1,
+				Time: t0.Add(-30 * time.Second)}}
 		}, "--without c1: its member wrote a mark 30s ago, so it seems to run: give its file, or wait two minutes"},
 		"a member that nobody speaks for": {func(w *lostWorld) { w.loseAll(); w.said = w.said[:2] },
 			"member c1, us-central1-c.m-c, is in the list of us-central1-a.m-a, and nobody speaks for it"},
-		"an incarnation that another took": {func(w *lostWorld) { w.remains.Epochs = nil; w.remains.Replicas[pa][0].InstanceID = "999" },
+		"an incarnation that another took": {func(
+			w *lostWorld) {
+			w.remains.Epochs = nil
+			w.remains.Replicas[pa][0].InstanceID = "999"
+		},
 			"the record was rolled back and went on without this disk"},
-		"two disks of one place": {func(w *lostWorld) { w.loseAll(); w.said = append(w.said, w.said[0]) }, "us-central1-a.m-a is there twice"},
-		"another cluster's name": {func(w *lostWorld) { w.loseAll(); w.wish.Cluster = "prod" }, `us-central1-a.m-a is of cluster "demo", the document is of "prod"`},
-		"two regions":            {func(w *lostWorld) { w.loseAll(); w.said[1].Agent.Replica.Zone = "europe-west1-b" }, "are in two regions"},
-		"no disk on which anything ran": {func(w *lostWorld) { w.loseAll(); w.said = []Testimony{{Format: testimonyFormat, Cluster: testCluster}} },
+		"two disks of one place": {func(w *lostWorld) { w.loseAll(); w.said = append(w.said, w.said[0]) },
+			"us-central1-a.m-a is there twice"},
+		"another cluster's name": {func(w *lostWorld) { w.loseAll(); w.wish.Cluster = "prod" },
+			`us-central1-a.m-a is of cluster "demo", the document is of "prod"`},
+		"two regions": {func(w *lostWorld) { w.loseAll(); w.said[1].Agent.Replica.Zone = "europe-west1-b" },
+			"are in two regions"},
+		"no disk on which anything ran": {func(
+			w *lostWorld) {
+			w.loseAll()
+			w.said = []Testimony{{Format: testimonyFormat, Cluster: testCluster}}
+		},
 			"no disk here has a member that ever ran"},
 		"nothing that knows the cluster id": {func(w *lostWorld) {
 			w.loseAll()
@@ -215,8 +249,10 @@ func TestRebuildRefuses(t *testing.T) {
 				w.said[i].ClusterID, w.said[i].Running, w.said[i].Members = 0, false, nil
 			}
 		}, "etcd's cluster id of epoch 1 is not known"},
-		"a file of another format":                    {func(w *lostWorld) { w.said[0].Format = 9 }, "its format is 9, this quorate reads 1"},
-		"a disk whose agent.json is another member's": {func(w *lostWorld) { w.said[0].MemberID = 0xff }, "and its etcd is member ff"},
+		"a file of another format": {func(w *lostWorld) { w.said[0].Format = 9 },
+			"its format is 9, this quorate reads 1"},
+		"a disk whose agent.json is another member's": {func(w *lostWorld) { w.said[0].MemberID = 0xff },
+			"and its etcd is member ff"},
 		"no project": {func(w *lostWorld) {
 			w.loseAll()
 			for i := range w.said {
@@ -242,8 +278,8 @@ func TestRebuildRefuses(t *testing.T) {
 	}
 }
 
-// While the objects come back one after the other, no agent may take what there is for a cluster that is to be formed, and none that runs
-// may be stopped or superseded. After the last, every replica goes on without a word.
+// While the objects come back one after the other, no agent may take what there is for a cluster that is to be formed,
+// and none that runs may be stopped or superseded. After the last, every replica goes on without a word.
 func TestARebuildIsSafeAtEachStep(t *testing.T) {
 	for name, lose := range map[string]func(*lostWorld){
 		"the whole record": (*lostWorld).loseAll, "all but the inception": (*lostWorld).rollBack,
@@ -276,7 +312,8 @@ func (w *lostWorld) lookAs(t *testing.T, v record.View, done bool) {
 		f.Record, f.Me, f.Agent, f.DiskID = v, *s.Identity, s.Agent, ""
 		f.Directory = Directory{Running: true, Exists: true, MemberID: s.MemberID, ClusterID: s.ClusterID}
 		p := Decide(t0, Classify(f))
-		if p.Act != ActKeep && p.Act != ActWait && p.Act != ActFormedAgain || done && (p.Row != RowRunning || p.Blocked != nil) {
+		if p.Act != ActKeep && p.Act != ActWait && p.Act != ActFormedAgain || done &&
+			(p.Row != RowRunning || p.Blocked != nil) {
 			t.Errorf("%s: row %s wants to %s: %+v", s, p.Row, p.Act, p.Blocked)
 		}
 	}
@@ -294,7 +331,8 @@ func lookEmpty(t *testing.T, v record.View) {
 	}
 }
 
-// Against a real record: what is lost is created, the second time it is found, and what another created meanwhile stays.
+// Against a real record: what is lost is created, the second time it is found, and what another created meanwhile
+// stays.
 func TestALostObjectIsCreatedOnce(t *testing.T) {
 	w := threeThatRun()
 	whole := w.remains.View
@@ -315,7 +353,8 @@ func TestALostObjectIsCreatedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *v.Epochs[0].Outcome.Formed != *whole.Epochs[0].Outcome.Formed || v.Epochs[0].Claim.Token != "t1" || v.Epochs[0].Claim.Seeder.Place != pa {
+	if *v.Epochs[0].Outcome.Formed != *whole.Epochs[0].Outcome.Formed || v.Epochs[0].Claim.Token != "t1" ||
+		v.Epochs[0].Claim.Seeder.Place != pa {
 		t.Errorf("it created %+v", v.Epochs[0])
 	}
 	if again, err := Rebuild(record.Remains{View: v}, w.said, w.wish); err != nil || len(again.Lost) > 0 {
@@ -338,8 +377,8 @@ func TestALostObjectIsCreatedOnce(t *testing.T) {
 	}
 }
 
-// Whatever part of the record is lost, with all three to speak it comes back: every replica goes on without a word, and nothing else is lost
-// by then. The parts are lost in every combination.
+// Whatever part of the record is lost, with all three to speak it comes back: every replica goes on without a word, and
+// nothing else is lost by then. The parts are lost in every combination.
 func TestEveryCombinationOfLossesIsRebuilt(t *testing.T) {
 	losses := []func(*lostWorld){
 		func(w *lostWorld) { w.remains.Inception = nil },
@@ -371,7 +410,8 @@ func TestEveryCombinationOfLossesIsRebuilt(t *testing.T) {
 		b := rebuilder{Remains: w.remains, epoch: 1, lost: got.Lost}
 		w.lookAs(t, b.after(), true)
 		for _, o := range w.remains.Orphans {
-			if !slices.ContainsFunc(b.after().Replicas[o.Place], func(i record.Incarnation) bool { return i.Number == o.Number && i.Started != nil }) {
+			if !slices.ContainsFunc(b.after().Replicas[o.Place],
+				func(i record.Incarnation) bool { return i.Number == o.Number && i.Started != nil }) {
 				t.Errorf("incarnation %d of %s stays an orphan, which nobody can read past", o.Number, o.Place)
 			}
 		}

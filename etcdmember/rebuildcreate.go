@@ -14,11 +14,12 @@ type Rebuilder interface {
 	CreateClaim(ctx context.Context, epoch uint64, c record.Claim) (record.Claim, bool, error)
 	CreateOutcome(ctx context.Context, epoch uint64, o record.Outcome) (record.Outcome, bool, error)
 	CreateIncarnation(ctx context.Context, i record.Incarnation) (record.Incarnation, bool, error)
-	ConfirmIncarnation(ctx context.Context, p replica.Place, number uint64, s record.Started) (record.Started, bool, error)
+	ConfirmIncarnation(ctx context.Context, p replica.Place, number uint64, s record.Started) (record.Started, bool,
+		error)
 }
 
-// Create creates the object if it is absent. That an agent has brought the same back meanwhile is no error; that the record holds anything
-// else by now is one, and then it has to be looked at again from the beginning.
+// Create creates the object if it is absent. That an agent has brought the same back meanwhile is no error; that the
+// record holds anything else by now is one, and then it has to be looked at again from the beginning.
 func (l Lost) Create(ctx context.Context, r Rebuilder) error {
 	var same bool
 	var err error

@@ -13,10 +13,12 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// rebuiltInstance stands for an instance id that nobody knows any more. It is no instance's, so nobody takes what it names for his own.
+// rebuiltInstance stands for an instance id that nobody knows any more. It is no instance's, so nobody takes what it
+// names for his own.
 const rebuiltInstance = "unknown"
 
-// agreeOnEpoch: all that ran in the epoch ran with one token in one etcd cluster, and what the record has of it says the same.
+// agreeOnEpoch: all that ran in the epoch ran with one token in one etcd cluster, and what the record has of it says
+// the same.
 func (b *rebuilder) agreeOnEpoch() {
 	whoseToken, whoseCluster := "", ""
 	if e := b.find(b.epoch); e != nil {
@@ -24,7 +26,8 @@ func (b *rebuilder) agreeOnEpoch() {
 			b.token, whoseToken = e.Claim.Token, fmt.Sprintf("epochs/%d/claim.json", b.epoch)
 		}
 		if e.Outcome != nil && e.Outcome.Abandoned != nil {
-			b.fault("epochs/%d/outcome.json says that %s abandoned the epoch, and a member ran in it: these are two histories", b.epoch, e.Outcome.Abandoned.By)
+			b.fault("epochs/%d/outcome.json says that %s abandoned the epoch, and a member ran in it: these are two "+
+				"histories", b.epoch, e.Outcome.Abandoned.By)
 		} else if e.Outcome != nil {
 			b.clusterID, whoseCluster = e.Outcome.Formed.ClusterID, fmt.Sprintf("epochs/%d/outcome.json", b.epoch)
 		}
@@ -45,7 +48,8 @@ func (b *rebuilder) agreeOnEpoch() {
 		case b.clusterID == 0:
 			b.clusterID, whoseCluster = t.ClusterID, t.String()
 		default:
-			b.fault("%s is a member of etcd cluster %s, %s of %s: these are two clusters", t, t.ClusterID, whoseCluster, b.clusterID)
+			b.fault("%s is a member of etcd cluster %s, %s of %s: these are two clusters", t, t.ClusterID, whoseCluster,
+				b.clusterID)
 		}
 	}
 	if b.clusterID == 0 {
@@ -61,8 +65,8 @@ func (b *rebuilder) find(n uint64) *record.Epoch {
 	return nil
 }
 
-// findSeeder finds who seeded the epoch. etcd makes a new cluster's id of the token and the first member's URL, and both are known or names:
-// so the place is found by trying, and a token that does not belong to the cluster fits none.
+// findSeeder finds who seeded the epoch. etcd makes a new cluster's id of the token and the first member's URL, and
+// both are known or names: so the place is found by trying, and a token that does not belong to the cluster fits none.
 func (b *rebuilder) findSeeder() {
 	if len(b.faults) > 0 {
 		return
@@ -74,8 +78,10 @@ func (b *rebuilder) findSeeder() {
 			return
 		}
 	}
-	b.fault("etcd cluster %s was not seeded with the token of epoch %d by any of %s: if another master seeded it that is gone by now, "+
-		"name it with --seeder ZONE.NAME; else the disks are not of this cluster", b.clusterID, b.epoch, placeList(b.candidates()))
+	b.fault("etcd cluster %s was not seeded with the token of epoch %d by any of %s: if another master seeded it "+
+		"that is gone by now, "+
+		"name it with --seeder ZONE.NAME; else the disks are not of this cluster", b.clusterID, b.epoch,
+		placeList(b.candidates()))
 }
 
 // candidates are all places that are known, and the one that the person named.
@@ -120,7 +126,8 @@ func seededIDs(token, dnsName string) (cluster, member record.MemberID, err erro
 	return record.MemberID(c.ID()), record.MemberID(c.MemberIDs()[0]), nil
 }
 
-// findOutcomeAndClaim: the outcome first. With a claim alone an agent could take the epoch for one that is still to be formed.
+// findOutcomeAndClaim: the outcome first. With a claim alone an agent could take the epoch for one that is still to be
+// formed.
 func (b *rebuilder) findOutcomeAndClaim() {
 	e := b.find(b.epoch)
 	if e == nil {
@@ -128,8 +135,10 @@ func (b *rebuilder) findOutcomeAndClaim() {
 	}
 	if e.Outcome == nil {
 		b.lose(Lost{Key: fmt.Sprintf("epochs/%d/outcome.json", b.epoch), Epoch: b.epoch,
-			Why:    fmt.Sprintf("%s ran in it; etcd cluster %s is what its token and %s make", b.ran(), b.clusterID, b.seeder),
-			Object: record.Outcome{Formed: &record.Formed{ClusterID: b.clusterID, MemberID: b.first}, Time: b.wish.Now}})
+			Why: fmt.Sprintf("%s ran in it; etcd cluster %s is what its token and %s make", b.ran(), b.clusterID,
+				b.seeder),
+			Object: record.Outcome{Formed: &record.Formed{ClusterID: b.clusterID, MemberID: b.first},
+				Time: b.wish.Now}})
 	}
 	if e.Claim == nil {
 		b.lose(Lost{Key: fmt.Sprintf("epochs/%d/claim.json", b.epoch), Epoch: b.epoch,

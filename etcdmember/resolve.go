@@ -13,9 +13,10 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// freshHosts returns a resolver that looks into the hosts file at every question. Go's own reads it at most once in five
-// seconds (net/hosts.go), so that a member would not find a peer that joins until then: its agent writes the name, and the
-// member goes on with the former content. Go asks its cache first and then a name server; this one is inside the process.
+// freshHosts returns a resolver that looks into the hosts file at every question. Go's own reads it at most once in
+// five seconds (net/hosts.go), so that a member would not find a peer that joins until then: its agent writes the name,
+// and the member goes on with the former content. Go asks its cache first and then a name server; this one is inside
+// the process.
 func freshHosts(path string) *net.Resolver {
 	return &net.Resolver{
 		PreferGo: true,

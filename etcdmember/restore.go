@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// settle lets the record say whether the order to restore is carried out. Whichever of the two verdicts was there first counts, and the next
-// observation reads it back: nobody closes the epoch, or starts again, before that.
+// settle lets the record say whether the order to restore is carried out. Whichever of the two verdicts was there first
+// counts, and the next observation reads it back: nobody closes the epoch, or starts again, before that.
 func (m *Membership) settle(ctx context.Context, p Plan) error {
 	v := record.Verdict{Closing: p.Closing, Withdrawn: !p.Closing, By: m.cfg.Me.MemberName(), Time: time.Now()}
 	return m.at(StepSettle, func() error {
@@ -28,19 +28,23 @@ func (m *Membership) settle(ctx context.Context, p Plan) error {
 // closeEpoch ends the epoch: the record is never of no epoch again, and the next claim must name a source.
 func (m *Membership) closeEpoch(ctx context.Context, p Plan) error {
 	return m.at(StepClose, func() error {
-		_, _, err := m.cfg.Record.CreateClosed(ctx, p.Epoch, record.Closed{By: m.cfg.Me.MemberName(), Order: p.OrderNumber, Time: time.Now()})
+		_, _, err := m.cfg.Record.CreateClosed(ctx, p.Epoch, record.Closed{By: m.cfg.Me.MemberName(),
+			Order: p.OrderNumber, Time: time.Now()})
 		return err
 	})
 }
 
-// orderRestore writes the order that a policy wants. Another agent may write one at the same moment: the newest counts, and all see the same
-// one. Whether a write that failed took effect, the next look sees: there is an order then, and no policy acts.
+// orderRestore writes the order that a policy wants. Another agent may write one at the same moment: the newest counts,
+// and all see the same one. Whether a write that failed took effect, the next look sees: there is an order then, and no
+// policy acts.
 func (m *Membership) orderRestore(ctx context.Context, p Plan) error {
 	return m.at(StepOrder, func() error {
 		o, err := m.cfg.Record.CreateOrder(ctx, record.Order{
-			Kind: record.OrderRestore, By: policyName + m.cfg.Me.MemberName(), Reason: p.Reason, Restore: p.Order, Time: time.Now()})
+			Kind: record.OrderRestore, By: policyName + m.cfg.Me.MemberName(), Reason: p.Reason, Restore: p.Order,
+			Time: time.Now()})
 		if err == nil {
-			m.cfg.Log.Info("ordered a restore", "order", o.Number, "replica", p.Order.Replica.String(), "reason", p.Reason)
+			m.cfg.Log.Info("ordered a restore", "order", o.Number, "replica", p.Order.Replica.String(), "reason",
+				p.Reason)
 		}
 		return err
 	})
@@ -49,8 +53,8 @@ func (m *Membership) orderRestore(ctx context.Context, p Plan) error {
 // policyName begins the name of the writer of an order that no person gave.
 const policyName = "policy of "
 
-// restore makes the directory of the claimed epoch, step 4 of a restore. It is made beside the one that it is made of, which is only read, and
-// takes its place once it is whole: until then whatever fails leaves everything where it was.
+// restore makes the directory of the claimed epoch, step 4 of a restore. It is made beside the one that it is made of,
+// which is only read, and takes its place once it is whole: until then whatever fails leaves everything where it was.
 func (m *Membership) restore(ctx context.Context, f Facts, p Plan) error {
 	work, err := m.makeBeside(ctx, f, p)
 	if err != nil {
@@ -84,7 +88,8 @@ func (m *Membership) restore(ctx context.Context, f Facts, p Plan) error {
 // scratchDir holds copies that a restore works on, and nothing else: it may be emptied at any time.
 func (m *Membership) scratchDir() string { return filepath.Join(m.cfg.Cluster.Etcd.DataDir, "restore") }
 
-// makeBeside makes the new directory in the scratch folder. What an attempt that was broken off has left there goes first.
+// makeBeside makes the new directory in the scratch folder. What an attempt that was broken off has left there goes
+// first.
 func (m *Membership) makeBeside(ctx context.Context, f Facts, p Plan) (Making, error) {
 	work := Making{
 		Scratch: m.scratchDir(), Out: filepath.Join(m.scratchDir(), "etcd"),
@@ -108,12 +113,13 @@ func (m *Membership) makeBeside(ctx context.Context, f Facts, p Plan) (Making, e
 	return work, err
 }
 
-// sourceEpoch is the epoch whose history the source holds: a snapshot's by its name, a directory's by its cluster. Where neither is known it is taken for
-// the first, so that the revisions grow by more than they have to.
+// sourceEpoch is the epoch whose history the source holds: a snapshot's by its name, a directory's by its cluster.
+// Where neither is known it is taken for the first, so that the revisions grow by more than they have to.
 func sourceEpoch(f Facts, p Plan) uint64 {
 	cluster := f.Directory.ClusterID
 	if p.Source.Kind == record.SourceSnapshot {
-		if n := slices.IndexFunc(f.Snapshots, func(s record.Snapshot) bool { return s.Name == p.Source.Snapshot }); n >= 0 {
+		if n := slices.IndexFunc(f.Snapshots,
+			func(s record.Snapshot) bool { return s.Name == p.Source.Snapshot }); n >= 0 {
 			return f.Snapshots[n].Epoch
 		}
 		return 0
@@ -134,7 +140,8 @@ func sourceEpoch(f Facts, p Plan) uint64 {
 	return 0
 }
 
-// fetchSource brings the source within reach: a snapshot is read from the record to a file, a directory stays where it is.
+// fetchSource brings the source within reach: a snapshot is read from the record to a file, a directory stays where it
+// is.
 func (m *Membership) fetchSource(ctx context.Context, p Plan, work *Making) error {
 	if p.Source.Kind == record.SourceSnapshot {
 		work.Snapshot = filepath.Join(work.Scratch, "snapshot.db")
@@ -170,16 +177,19 @@ func (m *Membership) dropScratch() {
 // clearOvertaken gives back the room of a restore that another replica has made instead: a join needs it.
 func (m *Membership) clearOvertaken(f Facts) {
 	h := historyOf(f)
-	if m.opened && !f.Directory.Running && f.RecordErr == nil && fault(f, h) == "" && h.formed != nil && !h.restoreInSight() {
+	if m.opened && !f.Directory.Running && f.RecordErr == nil && fault(f, h) == "" && h.formed != nil &&
+		!h.restoreInSight() {
 		m.dropScratch()
 	}
 }
 
-// completeRestores is the end of a restore, once the new epoch's member serves: the room of the making is given back, and the record says that the
-// restore orders of epochs before it are done with. The replica that formed the epoch says so, again until it is written.
+// completeRestores is the end of a restore, once the new epoch's member serves: the room of the making is given back,
+// and the record says that the restore orders of epochs before it are done with. The replica that formed the epoch says
+// so, again until it is written.
 func (m *Membership) completeRestores(ctx context.Context, f Facts) {
 	h := historyOf(f)
-	if f.RecordErr != nil || h.formed == nil || h.formed.Claim == nil || h.formed.Claim.Seeder.Place != m.cfg.Me.Place ||
+	if f.RecordErr != nil || h.formed == nil || h.formed.Claim == nil ||
+		h.formed.Claim.Seeder.Place != m.cfg.Me.Place ||
 		m.agent.Phase != PhaseStarted || m.agent.Epoch != h.formed.Number || !f.Directory.Running {
 		return
 	}
@@ -193,7 +203,8 @@ func (m *Membership) completeRestores(ctx context.Context, f Facts) {
 			what = fmt.Sprintf("epoch %d is formed", h.formed.Number)
 		}
 		err := m.at(StepCompleteOrder, func() error {
-			_, _, err := m.cfg.Record.CompleteOrder(ctx, o.Number, record.Done{By: m.cfg.Me.MemberName(), Time: time.Now(), What: what})
+			_, _, err := m.cfg.Record.CompleteOrder(ctx, o.Number, record.Done{By: m.cfg.Me.MemberName(),
+				Time: time.Now(), What: what})
 			return err
 		})
 		if err != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// accept looks whether the order can be carried out here, and says so in the record. Before that nobody stops for it: a restore that finds the disk
-// too small, or its snapshot damaged, after the epoch was closed has ended the old history and cannot begin the next.
+// accept looks whether the order can be carried out here, and says so in the record. Before that nobody stops for it: a
+// restore that finds the disk too small, or its snapshot damaged, after the epoch was closed has ended the old history
+// and cannot begin the next.
 func (m *Membership) accept(ctx context.Context, f Facts, p Plan) error {
 	begin := time.Now()
 	err := m.tryAccept(ctx, f, p)
@@ -29,8 +30,9 @@ func (m *Membership) accept(ctx context.Context, f Facts, p Plan) error {
 	return err
 }
 
-// Beside a quorum a try that failed rests for acceptRest times as long as it took, and for mostAcceptRest at most. That a snapshot is damaged is found out by reading all of
-// it: without a rest the replica would do nothing else, and with it the rows beside the leader, which wait for that.
+// Beside a quorum a try that failed rests for acceptRest times as long as it took, and for mostAcceptRest at most. That
+// a snapshot is damaged is found out by reading all of it: without a rest the replica would do nothing else, and with
+// it the rows beside the leader, which wait for that.
 const (
 	acceptRest     = 10
 	mostAcceptRest = 5 * time.Minute
@@ -51,13 +53,15 @@ func (m *Membership) tryAccept(ctx context.Context, f Facts, p Plan) error {
 		return err
 	}
 	return m.at(StepAccept, func() error {
-		_, _, err := m.cfg.Record.AcceptOrder(ctx, p.OrderNumber, record.Accepted{By: m.cfg.Me.MemberName(), Time: time.Now()})
+		_, _, err := m.cfg.Record.AcceptOrder(ctx, p.OrderNumber, record.Accepted{By: m.cfg.Me.MemberName(),
+			Time: time.Now()})
 		return err
 	})
 }
 
-// stillOrdered looks at the orders once more: a snapshot of gigabytes takes minutes to read. One that was taken back, or followed by another, must
-// not begin to stop everybody now: the newer one may turn out to be unfit, and nobody would restore.
+// stillOrdered looks at the orders once more: a snapshot of gigabytes takes minutes to read. One that was taken back,
+// or followed by another, must not begin to stop everybody now: the newer one may turn out to be unfit, and nobody
+// would restore.
 func (m *Membership) stillOrdered(ctx context.Context, number uint64) error {
 	v, err := m.cfg.Record.View(ctx)
 	if err != nil {
@@ -69,8 +73,9 @@ func (m *Membership) stillOrdered(ctx context.Context, number uint64) error {
 	return nil
 }
 
-// trySource looks for room first, which costs nothing. A snapshot is then read whole; so is the database of a directory that nobody has open, whose log the
-// observation has read; and the directory of a running member is as good as that member is.
+// trySource looks for room first, which costs nothing. A snapshot is then read whole; so is the database of a directory
+// that nobody has open, whose log the observation has read; and the directory of a running member is as good as that
+// member is.
 func (m *Membership) trySource(ctx context.Context, f Facts, s record.Source) error {
 	m.dropScratch() // what an attempt that was broken off has left takes room
 	if s.Kind == record.SourceSnapshot {
@@ -84,7 +89,8 @@ func (m *Membership) trySource(ctx context.Context, f Facts, s record.Source) er
 	if err != nil {
 		return err
 	}
-	if err := m.roomForDirectory(m.cfg.Cluster.Etcd.DataDir, dir); err != nil || f.Directory.Running && dir == m.etcdDir() {
+	if err := m.roomForDirectory(m.cfg.Cluster.Etcd.DataDir, dir); err != nil || f.Directory.Running &&
+		dir == m.etcdDir() {
 		return err
 	}
 	if err := checkPages(ctx, datadir.ToBackendFileName(dir)); err != nil {
@@ -127,7 +133,8 @@ func (m *Membership) roomForSnapshot(ctx context.Context, dir, name string) erro
 	return fmt.Errorf("snapshot %s is not in the record: %w", name, os.ErrNotExist)
 }
 
-// roomForDirectory refuses a directory that is too large for the disk: the copy and its database; then that and the new one.
+// roomForDirectory refuses a directory that is too large for the disk: the copy and its database; then that and the new
+// one.
 func (m *Membership) roomForDirectory(dir, source string) error {
 	size, err := sizeOf(source)
 	if err != nil {

@@ -33,8 +33,9 @@ func (p *poorSource) ReadSnapshot(ctx context.Context, name string, to io.Writer
 	return p.Record.ReadSnapshot(ctx, name, to)
 }
 
-// A restore that cannot be carried out ends nothing: neither does this place fall silent, where its VM is booted meanwhile, too, nor does the order count
-// for the others. Once it can be carried out, the running member accepts it, and the next boot carries it out.
+// A restore that cannot be carried out ends nothing: neither does this place fall silent, where its VM is booted
+// meanwhile, too, nor does the order count for the others. Once it can be carried out, the running member accepts it,
+// and the next boot carries it out.
 func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -63,7 +64,8 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 			t.Errorf("%+v", b)
 		}
 		v, _ := m.record.copied()
-		if v.Orders[0].Accepted != nil || v.Epochs[0].Closed != nil || len(v.Epochs) != 1 || len(v.Epochs[0].Stopped) != 1 {
+		if v.Orders[0].Accepted != nil || v.Epochs[0].Closed != nil || len(v.Epochs) != 1 ||
+			len(v.Epochs[0].Stopped) != 1 {
 			t.Errorf("%s: it went on: %+v, %+v", tc.want, v.Orders[0], v.Epochs)
 		}
 		f := ms.observe(t.Context())
@@ -74,7 +76,8 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 		tc.spoil(source, false)
 		k.acceptAt = time.Now().Add(time.Hour)
 		if err := k.look(t.Context(), MemberStatus{}); err != nil || accepted(m) || blockedName(ms) != "restore-unfit" {
-			t.Errorf("%s: it was tried again at once, or is not shown while that rests: %v, %q", tc.want, err, blockedName(ms))
+			t.Errorf("%s: it was tried again at once, or is not shown while that rests: %v, %q", tc.want, err,
+				blockedName(ms))
 		}
 		k.acceptAt = time.Now()
 		if err := k.look(t.Context(), MemberStatus{}); err != nil || !accepted(m) {
@@ -108,17 +111,20 @@ func (s *slowSource) ReadSnapshot(ctx context.Context, name string, to io.Writer
 	return s.Record.ReadSnapshot(ctx, name, to)
 }
 
-// The snapshot takes minutes to read: an order that is not the newest any more by then must not begin to stop everybody.
+// The snapshot takes minutes to read: an order that is not the newest any more by then must not begin to stop
+// everybody.
 func TestAnOrderThatIsNotTheNewestAnyMoreIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]record.Order{
-		"taken back":  {Number: 2, Kind: record.OrderWithdraw, Withdraws: 1},
-		"followed up": {Number: 2, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1, Replica: pb, From: record.Source{Kind: record.SourceSnapshot, Snapshot: oneSnapshot}}},
+		"taken back": {Number: 2, Kind: record.OrderWithdraw, Withdraws: 1},
+		"followed up": {Number: 2, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1, Replica: pb,
+			From: record.Source{Kind: record.SourceSnapshot, Snapshot: oneSnapshot}}},
 	} {
 		m := damaged(t, fromSnapshot)
 		m.record.change(func(v *record.View) { v.Bundle = 1 })
 		m.config = func(c *Config) {
-			c.Record = &slowSource{c.Record, func() { m.record.change(func(v *record.View) { v.Orders = append(v.Orders[:1], next) }) }}
+			c.Record = &slowSource{c.Record,
+				func() { m.record.change(func(v *record.View) { v.Orders = append(v.Orders[:1], next) }) }}
 		}
 		ms := m.open()
 		if err := boots(t, ms)(); err != nil || !m.child.Running() || accepted(m) {
@@ -155,7 +161,8 @@ func TestATryThatFailedRestsBesideAQuorum(t *testing.T) {
 		t.Error("it rests without a quorum")
 	}
 	formed := *m.record.formed(1)
-	f.Answers = []Answer{{Place: pa, InstanceID: m.me.InstanceID, Reach: ReachLinearizable, ClusterID: formed.ClusterID}}
+	f.Answers = []Answer{{Place: pa, InstanceID: m.me.InstanceID, Reach: ReachLinearizable,
+		ClusterID: formed.ClusterID}}
 	if !try(f) {
 		t.Error("it does not rest beside a quorum")
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// What the imitated world of the acting tests has for restores: the record's objects, and a process that makes directories.
+// What the imitated world of the acting tests has for restores: the record's objects, and a process that makes
+// directories.
 
 func (r recordOf) CreateClosed(_ context.Context, e uint64, c record.Closed) (record.Closed, bool, error) {
 	s := r.m.record

@@ -14,7 +14,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// damaged is a machine whose cluster had another voter, which has stopped for good, and an order to restore from what there is.
+// damaged is a machine whose cluster had another voter, which has stopped for good, and an order to restore from what
+// there is.
 func damaged(t *testing.T, order record.RestoreOrder) *machine {
 	t.Helper()
 	m := newMachine(t, pa, newRecord())
@@ -27,7 +28,8 @@ func damaged(t *testing.T, order record.RestoreOrder) *machine {
 		if order.From.Kind == record.SourceDirectory {
 			order.From.MemberID, order.From.DiskID = v.Epochs[0].Outcome.Formed.MemberID, "d1"
 		}
-		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1, Started: &record.Started{Epoch: 1, MemberID: 0xb1}}}
+		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1,
+			Started: &record.Started{Epoch: 1, MemberID: 0xb1}}}
 		v.Epochs[0].Stopped = []record.Stopped{{Place: pb, Incarnation: 1, MemberID: 0xb1}}
 		v.Orders = []record.Order{{Number: 1, Kind: record.OrderRestore, By: "x", Restore: &order}}
 	})
@@ -35,8 +37,8 @@ func damaged(t *testing.T, order record.RestoreOrder) *machine {
 	return m
 }
 
-// endsRestored is the one good end, whatever happened on the way: epoch 1 is closed, one newer one is formed by this replica from the source, the old
-// directory is kept whole, and the order is done.
+// endsRestored is the one good end, whatever happened on the way: epoch 1 is closed, one newer one is formed by this
+// replica from the source, the old directory is kept whole, and the order is done.
 func endsRestored(t *testing.T, m *machine, ms *Membership, wantArchived bool) {
 	t.Helper()
 	v, _ := m.record.copied()
@@ -53,18 +55,21 @@ func endsRestored(t *testing.T, m *machine, ms *Membership, wantArchived bool) {
 		t.Fatalf("formed: %+v", formed)
 	}
 	e := formed[0]
-	if e.Claim.Source.Order != 1 || e.Outcome.Formed.MemberID != idOf(e.Claim.Token) || e.Outcome.Formed.ClusterID == v.Epochs[0].Outcome.Formed.ClusterID {
+	if e.Claim.Source.Order != 1 || e.Outcome.Formed.MemberID != idOf(e.Claim.Token) ||
+		e.Outcome.Formed.ClusterID == v.Epochs[0].Outcome.Formed.ClusterID {
 		t.Errorf("epoch %d: claim %+v, formed %+v", e.Number, e.Claim, e.Outcome.Formed)
 	}
 	a, err := loadAgentFile(ms.agentPath())
-	if err != nil || a.Phase != PhaseStarted || a.Epoch != e.Number || a.Token != e.Claim.Token || a.MemberID != e.Outcome.Formed.MemberID {
+	if err != nil || a.Phase != PhaseStarted || a.Epoch != e.Number || a.Token != e.Claim.Token ||
+		a.MemberID != e.Outcome.Formed.MemberID {
 		t.Errorf("agent.json: %+v, %v", a, err)
 	}
 	if d, err := readDir(m.etcdDir()); err != nil || !d.Marker || d.MemberID != a.MemberID {
 		t.Errorf("the directory: %+v, %v", d, err)
 	}
 	last := v.Replicas[pa][len(v.Replicas[pa])-1]
-	if last.Epoch != e.Number || last.Started == nil || last.Started.MemberID != a.MemberID || last.InstanceID != m.me.InstanceID {
+	if last.Epoch != e.Number || last.Started == nil || last.Started.MemberID != a.MemberID ||
+		last.InstanceID != m.me.InstanceID {
 		t.Errorf("the newest incarnation: %+v", last)
 	}
 	if v.Orders[0].Done == nil {
@@ -95,8 +100,8 @@ var (
 	fromSnapshot  = record.RestoreOrder{From: record.Source{Kind: record.SourceSnapshot, Snapshot: oneSnapshot}}
 )
 
-// Every step of a restore is one at which the power may go, before it takes effect and after. What follows is another start of the agent, in the
-// same boot, after a reboot, or on a VM that was made again with the disk.
+// Every step of a restore is one at which the power may go, before it takes effect and after. What follows is another
+// start of the agent, in the same boot, after a reboot, or on a VM that was made again with the disk.
 func TestARestoreSurvivesEveryPowerCut(t *testing.T) {
 	t.Parallel()
 	cuts := cutLog{}
@@ -157,7 +162,8 @@ func (m *machine) openAfter(what string) *Membership {
 			ms.instances[id] = true
 		}
 		now := time.Now()
-		ms.compute = Compute{First: Listing{Time: now.Add(-11 * time.Second), Instances: instances("201")}, Second: Listing{Time: now, Instances: instances("201")}}
+		ms.compute = Compute{First: Listing{Time: now.Add(-11 * time.Second), Instances: instances("201")},
+			Second: Listing{Time: now, Instances: instances("201")}}
 		ms.longGone(now, "101", "102")
 	}
 	return ms
@@ -172,7 +178,8 @@ func (m *Membership) longGone(now time.Time, ids ...string) {
 	}
 }
 
-// The VM of the restorer is made again with an empty disk at any moment of a restore from a snapshot: the claim is given up, and the next one forms.
+// The VM of the restorer is made again with an empty disk at any moment of a restore from a snapshot: the claim is
+// given up, and the next one forms.
 func TestARestorerThatIsRecreatedEmptyBeginsAgain(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -187,7 +194,8 @@ func TestARestorerThatIsRecreatedEmptyBeginsAgain(t *testing.T) {
 			if !wasCut {
 				break
 			}
-			if v, _ := m.record.copied(); v.Epochs[len(v.Epochs)-1].Number > 1 && v.Epochs[len(v.Epochs)-1].Outcome != nil {
+			if v, _ := m.record.copied(); v.Epochs[len(v.Epochs)-1].Number > 1 &&
+				v.Epochs[len(v.Epochs)-1].Outcome != nil {
 				continue // it is formed: this is a lost voter, and another restore
 			}
 			m.power.when = 0
@@ -210,8 +218,8 @@ func TestARestorerThatIsRecreatedEmptyBeginsAgain(t *testing.T) {
 	}
 }
 
-// The survivor's VM is recreated with an empty disk right after it closed the epoch: nothing is left to restore from, and it says so; an order for a
-// snapshot then goes on.
+// The survivor's VM is recreated with an empty disk right after it closed the epoch: nothing is left to restore from,
+// and it says so; an order for a snapshot then goes on.
 func TestASurvivorThatLosesItsDiskAfterClosingSaysSo(t *testing.T) {
 	t.Parallel()
 	for when := 1; ; when++ {
@@ -247,7 +255,8 @@ func TestASurvivorThatLosesItsDiskAfterClosingSaysSo(t *testing.T) {
 		}
 		v, _ := m.record.copied()
 		last := v.Epochs[len(v.Epochs)-1]
-		if last.Outcome == nil || last.Outcome.Formed == nil || last.Claim.Source.Order != 2 || v.Orders[0].Done == nil || v.Orders[1].Done == nil {
+		if last.Outcome == nil || last.Outcome.Formed == nil || last.Claim.Source.Order != 2 ||
+			v.Orders[0].Done == nil || v.Orders[1].Done == nil {
 			t.Errorf("the newest epoch: %+v, orders: %+v", last, v.Orders)
 		}
 		if m.power.at == StepClaim {
@@ -271,7 +280,8 @@ func TestARestoreWaitsForTheOthersSilence(t *testing.T) {
 		t.Errorf("it went on: %+v", v.Epochs)
 	}
 	m.record.change(func(v *record.View) {
-		v.Epochs[0].Stopped = append(slices.Clone(v.Epochs[0].Stopped), record.Stopped{Place: pb, Incarnation: 1, MemberID: 0xb1})
+		v.Epochs[0].Stopped = append(slices.Clone(v.Epochs[0].Stopped), record.Stopped{Place: pb, Incarnation: 1,
+			MemberID: 0xb1})
 	})
 	if err := booted(); err != nil {
 		t.Fatal(err)
@@ -279,7 +289,8 @@ func TestARestoreWaitsForTheOthersSilence(t *testing.T) {
 	endsRestored(t, m, ms, true)
 }
 
-// A replica that stopped with a longer log than the named one is named by the next order, unless the order wants this very source.
+// A replica that stopped with a longer log than the named one is named by the next order, unless the order wants this
+// very source.
 func TestALongerLogThatTurnsUpIsNamedNext(t *testing.T) {
 	t.Parallel()
 	for _, newest := range []bool{true, false} {
@@ -289,7 +300,8 @@ func TestALongerLogThatTurnsUpIsNamedNext(t *testing.T) {
 		m.record.change(func(v *record.View) {
 			v.Bundle = 1
 			v.Replicas[pb][0].DiskID = "d7"
-			v.Epochs[0].Stopped = []record.Stopped{{Place: pb, Incarnation: 1, MemberID: 0xb1, Term: 9, LastIndex: 9, CommitIndex: 9}}
+			v.Epochs[0].Stopped = []record.Stopped{{Place: pb, Incarnation: 1, MemberID: 0xb1, Term: 9, LastIndex: 9,
+				CommitIndex: 9}}
 		})
 		ms := m.open()
 		if !newest {
@@ -307,7 +319,8 @@ func TestALongerLogThatTurnsUpIsNamedNext(t *testing.T) {
 			t.Fatalf("orders: %+v; closed: %v", v.Orders, v.Epochs[0].Closed)
 		}
 		got := v.Orders[1].Restore
-		want := record.RestoreOrder{Ends: 1, Replica: pb, Term: 9, Commit: 9, Newest: true, From: record.Source{Kind: record.SourceDirectory, MemberID: 0xb1, DiskID: "d7"}}
+		want := record.RestoreOrder{Ends: 1, Replica: pb, Term: 9, Commit: 9, Newest: true,
+			From: record.Source{Kind: record.SourceDirectory, MemberID: 0xb1, DiskID: "d7"}}
 		if !reflect.DeepEqual(*got, want) || !strings.HasPrefix(v.Orders[1].By, policyName) {
 			t.Errorf("%+v by %s", got, v.Orders[1].By)
 		}
@@ -347,7 +360,8 @@ func TestAMakingThatFailsLeavesTheSourceInPlace(t *testing.T) {
 	endsRestored(t, m, ms, true)
 }
 
-// ordered is a machine that is left alone after quorum was lost, with the lists of instances that prove the others gone.
+// ordered is a machine that is left alone after quorum was lost, with the lists of instances that prove the others
+// gone.
 func (m *machine) ordered(disks ...string) *Membership {
 	ms := m.open()
 	now := time.Now()
@@ -367,7 +381,8 @@ func restoredBy(t *testing.T, m *machine, by string, kind record.SourceKind) {
 	t.Helper()
 	v, _ := m.record.copied()
 	last := v.Epochs[len(v.Epochs)-1]
-	if len(v.Orders) != 1 || !strings.HasPrefix(v.Orders[0].By, by) || v.Orders[0].Restore.From.Kind != kind || v.Orders[0].Done == nil {
+	if len(v.Orders) != 1 || !strings.HasPrefix(v.Orders[0].By, by) || v.Orders[0].Restore.From.Kind != kind ||
+		v.Orders[0].Done == nil {
 		t.Fatalf("orders: %+v", v.Orders)
 	}
 	if v.Epochs[0].Closed == nil || last.Number != 2 || last.Outcome == nil || last.Outcome.Formed == nil {
@@ -389,7 +404,8 @@ func pairOfVoters(t *testing.T, survivors string) *machine {
 	}
 	m.cluster.Survivors = survivors
 	m.record.change(func(v *record.View) {
-		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1, DiskID: "d2", Started: &record.Started{Epoch: 1, MemberID: 0xb1, DiskID: "d2"}}}
+		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1,
+			DiskID: "d2", Started: &record.Started{Epoch: 1, MemberID: 0xb1, DiskID: "d2"}}}
 	})
 	return m
 }
@@ -405,7 +421,8 @@ func TestASurvivorThatHoldsEverythingGoesOnByItself(t *testing.T) {
 	endsRestored(t, m, ms, true)
 }
 
-// A survivor runs without a quorum when its policy finds out that it holds everything: it stops, orders the restore and takes it, whenever the power goes.
+// A survivor runs without a quorum when its policy finds out that it holds everything: it stops, orders the restore and
+// takes it, whenever the power goes.
 func TestASurvivorThatStopsAndOrdersSurvivesEveryPowerCut(t *testing.T) {
 	t.Parallel()
 	cuts := cutLog{}
@@ -446,7 +463,8 @@ func TestASurvivorThatStopsAndOrdersSurvivesEveryPowerCut(t *testing.T) {
 	cuts.want(t, survivorSteps)
 }
 
-// Nothing is ordered while the lost disk exists, where the document says wait, or where a person has withdrawn such an order.
+// Nothing is ordered while the lost disk exists, where the document says wait, or where a person has withdrawn such an
+// order.
 func TestASurvivorWaitsWhereItMayNotGoOn(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -456,13 +474,15 @@ func TestASurvivorWaitsWhereItMayNotGoOn(t *testing.T) {
 		{"the disk exists", "restore", "d2", "survivor-waits-for-disk", nil},
 		{"the document says wait", "wait", "d1", "restore-offered", nil},
 		{"a person withdrew it", "restore", "d1", "restore-offered", []record.Order{
-			{Number: 1, Kind: record.OrderRestore, By: policyName + "x", Restore: &record.RestoreOrder{Ends: 1, Replica: pa}}, {Number: 2, Kind: record.OrderWithdraw, Withdraws: 1}}},
+			{Number: 1, Kind: record.OrderRestore, By: policyName + "x", Restore: &record.RestoreOrder{Ends: 1,
+				Replica: pa}}, {Number: 2, Kind: record.OrderWithdraw, Withdraws: 1}}},
 	} {
 		m := pairOfVoters(t, tc.survivors)
 		m.record.change(func(v *record.View) { v.Orders = tc.orders })
 		ms := m.ordered(tc.disk)
 		f := ms.observe(t.Context())
-		if p := Decide(f.Now, Classify(f)); p.Act == ActOrderRestore || p.Blocked != nil && p.Blocked.Name != tc.want || p.Blocked == nil && Classify(f).Survivors22 == PolicyActs {
+		if p := Decide(f.Now, Classify(f)); p.Act == ActOrderRestore || p.Blocked != nil && p.Blocked.Name != tc.want ||
+			p.Blocked == nil && Classify(f).Survivors22 == PolicyActs {
 			t.Errorf("%s: %+v, blocked %+v", tc.name, p, p.Blocked)
 		}
 		o := Classify(f)
@@ -493,8 +513,9 @@ func TestALoneReplicaThatLostItsDiskOffersTheSnapshot(t *testing.T) {
 		t.Errorf("no snapshot is offered: %+v", o)
 	}
 	m.record.change(func(v *record.View) {
-		v.Orders = []record.Order{{Number: 1, Kind: record.OrderRestore, By: "a person", Restore: &record.RestoreOrder{Ends: 1, Replica: pa,
-			From: record.Source{Kind: record.SourceSnapshot, Snapshot: offered.Policy.Snapshot.Name}}}}
+		v.Orders = []record.Order{{Number: 1, Kind: record.OrderRestore, By: "a person",
+			Restore: &record.RestoreOrder{Ends: 1, Replica: pa,
+				From: record.Source{Kind: record.SourceSnapshot, Snapshot: offered.Policy.Snapshot.Name}}}}
 	})
 	if _, err := m.boot(m.ordered("d2")); err != nil {
 		t.Fatal(err)

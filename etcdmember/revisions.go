@@ -3,9 +3,10 @@ package etcdmember
 import "time"
 
 const (
-	// historyWindow is the history that a compaction leaves. The apiserver keeps five minutes, for lists that go on page by page and for watches
-	// that fell behind; but here writes are refused until there is room, so nothing falls further behind, and a list that has to begin
-	// again costs less than minutes without a write. What filled the database in the last seconds is given up by the second compaction.
+	// historyWindow is the history that a compaction leaves. The apiserver keeps five minutes, for lists that go on
+	// page by page and for watches that fell behind; but here writes are refused until there is room, so nothing falls
+	// further behind, and a list that has to begin again costs less than minutes without a write. What filled the
+	// database in the last seconds is given up by the second compaction.
 	historyWindow = 30 * time.Second
 	// revisionShare is the part of the window after which another sample is taken.
 	revisionShare = 10
@@ -34,8 +35,9 @@ func (r *revisions) note(now time.Time, revision int64) {
 	}
 }
 
-// old is the newest revision that is known to be older than the window. Where this agent has not run for so long it is the oldest that
-// it knows: a NOSPACE alarm refuses writes, so whoever watches has seen them all by then. 0: none is known.
+// old is the newest revision that is known to be older than the window. Where this agent has not run for so long it is
+// the oldest that it knows: a NOSPACE alarm refuses writes, so whoever watches has seen them all by then. 0: none is
+// known.
 func (r *revisions) old() int64 {
 	if len(r.samples) == 0 {
 		return 0

@@ -37,7 +37,8 @@ const (
 type Ring struct {
 	// At is when it was read: rows that need two looks compare it with the one before.
 	At time.Time
-	// Me and Cluster are this replica and its cluster's name: a list of instances counts only where it contains this one.
+	// Me and Cluster are this replica and its cluster's name: a list of instances counts only where it contains this
+	// one.
 	Me      replica.Identity
 	Cluster string
 	// Leader is the own member's id. LastIndex is the leader's last log entry.
@@ -49,7 +50,8 @@ type Ring struct {
 	// Record is one listing; RecordErr: it could not be read, and nothing is done.
 	Record    record.View
 	RecordErr error
-	// Ahead: agent.json here has seen more than the record holds, so the record was rolled back: what it says of orders and replicas is the past.
+	// Ahead: agent.json here has seen more than the record holds, so the record was rolled back: what it says of orders
+	// and replicas is the past.
 	Ahead   bool
 	Compute Compute
 	Alarms  []Alarm
@@ -66,7 +68,8 @@ type Ring struct {
 // RingMember is one member as the leader sees it.
 type RingMember struct {
 	Member
-	// Match, State, RecentActive are the leader's raft progress; PendingSnapshot is the index of a snapshot on its way, 0: none.
+	// Match, State, RecentActive are the leader's raft progress; PendingSnapshot is the index of a snapshot on its way,
+	// 0: none.
 	Match           uint64
 	State           ProgressState
 	RecentActive    bool
@@ -79,10 +82,12 @@ type RingMember struct {
 	UnreachableSince time.Time
 	// MovedAt is when Match last grew.
 	MovedAt time.Time
-	// DBSize, DBInUse and Quota are bytes as the member's status said; 0: not known. DefragmentedAt is when we last did it.
+	// DBSize, DBInUse and Quota are bytes as the member's status said; 0: not known. DefragmentedAt is when we last did
+	// it.
 	DBSize, DBInUse, Quota int64
 	DefragmentedAt         time.Time
-	// Hash is the member's HashKV at HashRevision, the same revision for all, of the same compacted history; 0: not known.
+	// Hash is the member's HashKV at HashRevision, the same revision for all, of the same compacted history; 0: not
+	// known.
 	Hash         uint32
 	HashRevision int64
 }

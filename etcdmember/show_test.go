@@ -38,8 +38,8 @@ func (l *gatedLog) said() []string {
 	return out
 }
 
-// The watchdog asks by Shown. A log that takes no line, such as a journal on a disk that stalls, must not keep the answer
-// back.
+// The watchdog asks by Shown. A log that takes no line, such as a journal on a disk that stalls, must not keep the
+// answer back.
 func TestALogThatIsStuckDoesNotHoldUpWhatIsShown(t *testing.T) {
 	for name, do := range map[string]func(m *Membership){
 		"a wait of this replica": func(m *Membership) {
@@ -86,7 +86,8 @@ func TestTheLogHearsEachWaitOnce(t *testing.T) {
 		m.show(Facts{Now: t0.Add(time.Duration(i) * time.Minute)}, Plan{Blocked: b})
 	}
 	want := []string{
-		"blocked 7 a", "blocked 8 a", "blocked 8 b", "blocked 9 " + NoRoom, "no longer blocked 28 " + NoRoom, "blocked 7 a",
+		"blocked 7 a", "blocked 8 a", "blocked 8 b", "blocked 9 " + NoRoom, "no longer blocked 28 " + NoRoom,
+		"blocked 7 a",
 	}
 	if got := log.said(); !slices.Equal(got, want) {
 		t.Errorf("it says %q, want %q", got, want)

@@ -14,38 +14,43 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// What compares a time of the record, which is by another machine's clock, with the own one, and is not in the walks with clocks an hour apart: DESIGN.md
-// has the list.
+// What compares a time of the record, which is by another machine's clock, with the own one, and is not in the walks
+// with clocks an hour apart: DESIGN.md has the list.
 
 var clocks = map[string]time.Duration{"an hour behind": -time.Hour, "right": 0, "an hour ahead": time.Hour}
 
-// A master was deleted, its voter is still listed, and a new VM has its address. Whatever the clocks of the two say, the name of the new one has the address in the
-// hosts file of a third, and that of the dead one leads nowhere.
+// A master was deleted, its voter is still listed, and a new VM has its address. Whatever the clocks of the two say,
+// the name of the new one has the address in the hosts file of a third, and that of the dead one leads nowhere.
 func TestTheYoungerVMHasTheAddressWhateverTheClocksSay(t *testing.T) {
 	shared := netip.MustParseAddr("10.0.0.7")
 	for name, d := range clocks {
 		t.Run(name, func(t *testing.T) {
 			f := three()
-			f.Record.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", Addresses: []netip.Addr{shared}, Time: t0}}
+			f.Record.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102",
+				Addresses: []netip.Addr{shared}, Time: t0}}
 			me := f.Me
 			me.Place, me.InstanceID, me.Addresses = pc, "103", []netip.Addr{shared}
-			mine := record.Incarnation{Place: pc, Number: 1, InstanceID: "103", Addresses: me.Addresses, Time: afterOthers(f.Record, me, t0.Add(time.Minute).Add(d))}
+			mine := record.Incarnation{Place: pc, Number: 1, InstanceID: "103", Addresses: me.Addresses,
+				Time: afterOthers(f.Record, me, t0.Add(time.Minute).Add(d))}
 			f.Record.Replicas[pc] = []record.Incarnation{mine}
-			third := &Membership{cfg: Config{Me: f.Me, Cluster: &replica.Cluster{Name: testCluster}, HostsFile: filepath.Join(t.TempDir(), "hosts"),
-				Log: slog.New(slog.DiscardHandler)}}
+			third := &Membership{cfg: Config{Me: f.Me, Cluster: &replica.Cluster{Name: testCluster},
+				HostsFile: filepath.Join(t.TempDir(), "hosts"),
+				Log:       slog.New(slog.DiscardHandler)}}
 			third.keepHosts(f.Record)
 			text, err := os.ReadFile(third.cfg.HostsFile)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(string(text), shared.String()+" "+pc.DNSName(testCluster)) || strings.Contains(string(text), shared.String()+" "+pb.DNSName(testCluster)) {
+			if !strings.Contains(string(text), shared.String()+" "+pc.DNSName(testCluster)) ||
+				strings.Contains(string(text), shared.String()+" "+pb.DNSName(testCluster)) {
 				t.Errorf("%s", text)
 			}
 		})
 	}
 }
 
-// The instance that a proof is about is judged by this VM's own clock alone: two lists are ten seconds apart or they prove nothing.
+// The instance that a proof is about is judged by this VM's own clock alone: two lists are ten seconds apart or they
+// prove nothing.
 func TestTwoListsAreTwoListsWhateverTheClocksSay(t *testing.T) {
 	for name, d := range clocks {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +69,8 @@ func TestTwoListsAreTwoListsWhateverTheClocksSay(t *testing.T) {
 	}
 }
 
-// Nothing that an order says of a time does harm: a pause holds back or does not, and an order to leave waits a minute or goes at once; three to two always waits
-// for a snapshot that is young by the leader's own clock.
+// Nothing that an order says of a time does harm: a pause holds back or does not, and an order to leave waits a minute
+// or goes at once; three to two always waits for a snapshot that is young by the leader's own clock.
 func TestOrdersOfAnotherClock(t *testing.T) {
 	until := t0.Add(10 * time.Minute)
 	for name, d := range clocks {
@@ -103,7 +108,8 @@ func TestASnapshotBeforeAnOrderOfTheFutureIsDueNow(t *testing.T) {
 type savers struct{ Record }
 
 func (savers) Snapshots(context.Context) ([]record.Snapshot, error) {
-	return []record.Snapshot{{Name: "1/9-x", Epoch: 1, Revision: 9, Time: t0}, {Name: "1/8-x", Epoch: 1, Revision: 8, Time: t0.Add(time.Hour)}}, nil
+	return []record.Snapshot{{Name: "1/9-x", Epoch: 1, Revision: 9, Time: t0}, {Name: "1/8-x", Epoch: 1, Revision: 8,
+		Time: t0.Add(time.Hour)}}, nil
 }
 
 func TestTheNewestSnapshotToRestoreIsTheOneOfTheHighestRevision(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 
 // Database is what a whole snapshot file holds.
 type Database struct {
-	// Revision is the newest key revision; 1 where nothing was ever written. Entries are the key revisions in it, not the living keys:
-	// to count those takes memory for each.
+	// Revision is the newest key revision; 1 where nothing was ever written. Entries are the key revisions in it, not
+	// the living keys: to count those takes memory for each.
 	Revision int64 `json:"revision"`
 	Entries  int64 `json:"entries"`
 	// Term and Index say how far the log was applied.
@@ -36,9 +36,10 @@ var (
 	compactionMarks = [][]byte{[]byte("scheduledCompactRev"), []byte("finishedCompactRev")}
 )
 
-// checkDatabase opens a snapshot file, which nobody may write to, and reads all of it: every page must be where the tree says, and
-// every key revision in order. Its memory is some 64 bytes for each page of 4 KiB, which is why the agent leaves this to a process of its own.
-// The hash at the file's end has been checked before, so what is found here was wrong in the member already.
+// checkDatabase opens a snapshot file, which nobody may write to, and reads all of it: every page must be where the
+// tree says, and every key revision in order. Its memory is some 64 bytes for each page of 4 KiB, which is why the
+// agent leaves this to a process of its own. The hash at the file's end has been checked before, so what is found here
+// was wrong in the member already.
 func checkDatabase(ctx context.Context, path string) (d Database, err error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
 	if err != nil {
@@ -63,7 +64,8 @@ func checkDatabase(ctx context.Context, path string) (d Database, err error) {
 	return d, nil
 }
 
-// walkDatabase reads every bucket. A page that points outside the file is a fault of memory, not an error, and would end the process.
+// walkDatabase reads every bucket. A page that points outside the file is a fault of memory, not an error, and would
+// end the process.
 func walkDatabase(ctx context.Context, tx *bbolt.Tx, d *Database) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -119,7 +121,8 @@ const sealed = sha256.Size
 // errUnsealed says that a snapshot is not what the member sent: it broke off, or was changed.
 var errUnsealed = errors.New("the hash at its end does not fit: it broke off or was changed on its way")
 
-// checkSeal reads a stored snapshot file and compares it with the hash at its end. A file of the wrong length needs no reading.
+// checkSeal reads a stored snapshot file and compares it with the hash at its end. A file of the wrong length needs no
+// reading.
 func checkSeal(ctx context.Context, path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -10,9 +10,11 @@ import (
 )
 
 const (
-	// firstSnapshot is how long after its epoch was formed the first snapshot is taken, where the interval is not shorter still.
+	// firstSnapshot is how long after its epoch was formed the first snapshot is taken, where the interval is not
+	// shorter still.
 	firstSnapshot = 10 * time.Minute
-	// scheduleStep is how long each further replica waits for those whose turn comes before its own: longer than a saving takes.
+	// scheduleStep is how long each further replica waits for those whose turn comes before its own: longer than a
+	// saving takes.
 	scheduleStep = 10 * time.Minute
 	// orderStep is the same where a planned change waits for the snapshot.
 	orderStep = time.Minute
@@ -40,9 +42,10 @@ type SnapshotTurn struct {
 	Newest record.Taken
 }
 
-// DecideSnapshot needs no lease, and so no apiserver: the record says when the newest snapshot was taken, and all replicas read it. The voters
-// take turns in the order of their ids, the leader last. One whose turn comes and who finds no newer snapshot saves one. Two that
-// save at once, because one took longer than a turn or knows another leader, do double work and no harm: their names differ.
+// DecideSnapshot needs no lease, and so no apiserver: the record says when the newest snapshot was taken, and all
+// replicas read it. The voters take turns in the order of their ids, the leader last. One whose turn comes and who
+// finds no newer snapshot saves one. Two that save at once, because one took longer than a turn or knows another
+// leader, do double work and no harm: their names differ.
 func DecideSnapshot(f SnapshotFacts) SnapshotTurn {
 	epoch, ok := openEpoch(f.Record)
 	if !ok {
@@ -79,8 +82,9 @@ func turns(members []Member, leader record.MemberID) (out []record.MemberID) {
 	return append(out, leader)
 }
 
-// orderBefore is the newest planned change that a snapshot goes before and that the newest one is too old for. Only an order in force is
-// planned: not one that was withdrawn, unless the withdrawal was, nor one that a newer word on the subject took back.
+// orderBefore is the newest planned change that a snapshot goes before and that the newest one is too old for. Only an
+// order in force is planned: not one that was withdrawn, unless the withdrawal was, nor one that a newer word on the
+// subject took back.
 func (f SnapshotFacts) orderBefore(newest time.Time) (out record.Order, ok bool) {
 	states := OrderStates(f.Record.Orders, f.Now)
 	for _, o := range f.Record.Orders {
@@ -107,8 +111,8 @@ func openEpoch(v record.View) (record.Epoch, bool) {
 // clockSkew is how far a saver's clock may be ahead of this one's.
 const clockSkew = 5 * time.Minute
 
-// newestSnapshot is the newest snapshot of an epoch that was taken by now. One of the future was saved by a VM whose clock was wrong: it must not
-// keep everybody from saving until its time has come.
+// newestSnapshot is the newest snapshot of an epoch that was taken by now. One of the future was saved by a VM whose
+// clock was wrong: it must not keep everybody from saving until its time has come.
 func newestSnapshot(v record.View, epoch uint64, now time.Time) (newest record.Taken) {
 	for _, t := range v.Taken {
 		if t.Epoch == epoch && t.Time.After(newest.Time) && t.Time.Sub(now) <= clockSkew {
@@ -132,8 +136,8 @@ func newestOfFormed(v record.View, now time.Time) *SnapshotRef {
 	return nil
 }
 
-// SnapshotTurn decides the duty on what the membership saw last. ok is false where there is nothing to decide on: no member runs, or the record was
-// not read yet.
+// SnapshotTurn decides the duty on what the membership saw last. ok is false where there is nothing to decide on: no
+// member runs, or the record was not read yet.
 func (m *Membership) SnapshotTurn(ctx context.Context, now time.Time) (turn SnapshotTurn, ok bool) {
 	m.mu.Lock()
 	seen := m.seen
@@ -142,6 +146,7 @@ func (m *Membership) SnapshotTurn(ctx context.Context, now time.Time) (turn Snap
 	if err != nil || seen == nil || s.MemberID == 0 {
 		return SnapshotTurn{}, false
 	}
-	return DecideSnapshot(SnapshotFacts{Now: now, Interval: m.cfg.Cluster.Etcd.Snapshots.Interval.Duration(), Record: *seen,
-		Me: s.MemberID, Leader: s.Leader, Members: s.Members}), true
+	return DecideSnapshot(SnapshotFacts{Now: now, Interval: m.cfg.Cluster.Etcd.Snapshots.Interval.Duration(),
+		Record: *seen,
+		Me:     s.MemberID, Leader: s.Leader, Members: s.Members}), true
 }

@@ -25,7 +25,8 @@ func order(o record.Order, number uint64, ago time.Duration) record.Order {
 
 func TestDecideSnapshot(t *testing.T) {
 	const m = time.Minute
-	leave, shrink := record.Order{Kind: record.OrderLeave, Place: &pc}, record.Order{Kind: record.OrderReplicas, Replicas: 2}
+	leave, shrink := record.Order{Kind: record.OrderLeave, Place: &pc}, record.Order{Kind: record.OrderReplicas,
+		Replicas: 2}
 	withdraw := func(n uint64) record.Order { return record.Order{Kind: record.OrderWithdraw, Withdraws: n} }
 	orders := func(f SnapshotFacts, list ...record.Order) SnapshotFacts { f.Record.Orders = list; return f }
 	as := func(f SnapshotFacts, id record.MemberID) SnapshotFacts { f.Me = id; return f }
@@ -41,38 +42,60 @@ func TestDecideSnapshot(t *testing.T) {
 		"the leader last":                                  {f: as(due(50*m), 0xa1), at: 30 * m, why: WhySchedule},
 		"overdue":                                          {f: due(2 * time.Hour), at: -60 * m, why: WhySchedule},
 		"the first of an epoch, soon":                      {f: due(0), at: -170 * m, why: WhySchedule},
-		"the first of an epoch, by a shorter interval":     {f: change(due(0), func(f *SnapshotFacts) { f.Interval = 5 * m }), at: -175 * m, why: WhySchedule},
-		"one of an older epoch does not count":             {f: change(due(10*m), func(f *SnapshotFacts) { f.Record.Taken[0].Epoch = 9 }), at: -170 * m, why: WhySchedule},
+		"the first of an epoch, by a shorter interval": {f: change(due(0),
+			func(f *SnapshotFacts) { f.Interval = 5 * m }), at: -175 * m, why: WhySchedule},
+		"one of an older epoch does not count": {f: change(due(10*m),
+			func(f *SnapshotFacts) { f.Record.Taken[0].Epoch = 9 }), at: -170 * m, why: WhySchedule},
 		"one of the future does not count": {f: change(due(50*m), func(f *SnapshotFacts) {
-			f.Record.Taken = append(f.Record.Taken, record.Taken{Name: "1/6-x", Epoch: 1, Revision: 6, Time: t0.AddDate(1, 0, 0)})
+			f.Record.Taken = append(f.Record.Taken, record.Taken{Name: "1/6-x", Epoch: 1, Revision: 6,
+				Time: t0.AddDate(1, 0, 0)})
 		}), at: 10 * m, why: WhySchedule},
-		"a learner has no turn": {f: change(due(50*m), func(f *SnapshotFacts) { f.Members[2].Learner = true }), none: true, why: WhySchedule},
+		"a learner has no turn": {f: change(due(50*m), func(f *SnapshotFacts) { f.Members[2].Learner = true }),
+			none: true, why: WhySchedule},
 		"a pair: the voter itself": {f: change(as(due(50*m), 0xa1), func(f *SnapshotFacts) {
 			f.Members = f.Members[:2]
 			f.Members[1].Learner = true
 		}), at: 10 * m, why: WhySchedule},
-		"a member that never started has no turn": {f: change(as(due(50*m), 0xc3), func(f *SnapshotFacts) { f.Members[2].Name = "" }), at: 10 * m, why: WhySchedule},
-		"no leader, no turn":                      {f: change(due(50*m), func(f *SnapshotFacts) { f.Leader = 0 }), none: true, why: WhySchedule},
-		"no formed epoch":                         {f: change(due(50*m), func(f *SnapshotFacts) { f.Record.Epochs[0].Outcome = nil }), none: true},
-		"a closed epoch":                          {f: change(due(50*m), func(f *SnapshotFacts) { f.Record.Epochs[0].Closed = &record.Closed{} }), none: true},
+		"a member that never started has no turn": {f: change(as(due(50*m), 0xc3),
+			func(f *SnapshotFacts) { f.Members[2].Name = "" }), at: 10 * m, why: WhySchedule},
+		"no leader, no turn": {f: change(due(50*m), func(f *SnapshotFacts) { f.Leader = 0 }),
+			none: true, why: WhySchedule},
+		"no formed epoch": {f: change(due(50*m),
+			func(f *SnapshotFacts) { f.Record.Epochs[0].Outcome = nil }), none: true},
+		"a closed epoch": {f: change(due(50*m),
+			func(f *SnapshotFacts) { f.Record.Epochs[0].Closed = &record.Closed{} }), none: true},
 
-		"before a replica leaves":                        {f: orders(due(20*m), order(leave, 1, m)), at: -1 * m, why: "before order 1 (leave)"},
-		"before a replica leaves, second follower":       {f: as(orders(due(20*m), order(leave, 1, m)), 0xc3), at: 0, why: "before order 1 (leave)"},
-		"before there are fewer":                         {f: orders(due(20*m), order(shrink, 4, m)), at: -1 * m, why: "before order 4 (replicas)"},
-		"not where the newest is young enough":           {f: orders(due(14*m), order(leave, 1, 0)), at: 46 * m, why: WhySchedule},
-		"not where it was taken after the order":         {f: orders(due(2*m), order(leave, 1, 30*m)), at: 58 * m, why: WhySchedule},
-		"not before there are more":                      {f: orders(due(20*m), order(record.Order{Kind: record.OrderReplicas, Replicas: 5}, 1, m)), at: 40 * m, why: WhySchedule},
-		"not before a pause":                             {f: orders(due(20*m), order(record.Order{Kind: record.OrderPause}, 1, m)), at: 40 * m, why: WhySchedule},
-		"not before what is done":                        {f: orders(due(20*m), func() record.Order { o := order(leave, 1, m); o.Done = &record.Done{}; return o }()), at: 40 * m, why: WhySchedule},
-		"not before what was withdrawn":                  {f: orders(due(20*m), order(leave, 1, m), order(withdraw(1), 2, 0)), at: 40 * m, why: WhySchedule},
-		"before a leave whose withdrawal was withdrawn":  {f: orders(due(20*m), order(leave, 1, m), order(withdraw(1), 2, m), order(withdraw(2), 3, 0)), at: -1 * m, why: "before order 1 (leave)"},
-		"not before a number that a newer one took back": {f: orders(due(20*m), order(shrink, 1, 2*m), order(record.Order{Kind: record.OrderReplicas, Replicas: 3}, 2, m)), at: 40 * m, why: WhySchedule},
-		"an order does not put off what is due since":    {f: orders(due(90*m), order(leave, 1, m)), at: -30 * m, why: WhySchedule},
+		"before a replica leaves": {f: orders(due(20*m), order(leave, 1, m)), at: -1 * m,
+			why: "before order 1 (leave)"},
+		"before a replica leaves, second follower": {f: as(orders(due(20*m), order(leave, 1, m)), 0xc3), at: 0,
+			why: "before order 1 (leave)"},
+		"before there are fewer": {f: orders(due(20*m), order(shrink, 4, m)), at: -1 * m,
+			why: "before order 4 (replicas)"},
+		"not where the newest is young enough": {f: orders(due(14*m), order(leave, 1, 0)), at: 46 * m,
+			why: WhySchedule},
+		"not where it was taken after the order": {f: orders(due(2*m), order(leave, 1, 30*m)), at: 58 * m,
+			why: WhySchedule},
+		"not before there are more": {f: orders(due(20*m),
+			order(record.Order{Kind: record.OrderReplicas, Replicas: 5}, 1, m)), at: 40 * m, why: WhySchedule},
+		"not before a pause": {f: orders(due(20*m),
+			order(record.Order{Kind: record.OrderPause}, 1, m)), at: 40 * m, why: WhySchedule},
+		"not before what is done": {f: orders(due(20*m),
+			func() record.Order { o := order(leave, 1, m); o.Done = &record.Done{}; return o }()), at: 40 * m,
+			why: WhySchedule},
+		"not before what was withdrawn": {f: orders(due(20*m), order(leave, 1, m),
+			order(withdraw(1), 2, 0)), at: 40 * m, why: WhySchedule},
+		"before a leave whose withdrawal was withdrawn": {f: orders(due(20*m), order(leave, 1, m),
+			order(withdraw(1), 2, m), order(withdraw(2), 3, 0)), at: -1 * m, why: "before order 1 (leave)"},
+		"not before a number that a newer one took back": {f: orders(due(20*m), order(shrink, 1, 2*m),
+			order(record.Order{Kind: record.OrderReplicas, Replicas: 3}, 2, m)), at: 40 * m, why: WhySchedule},
+		"an order does not put off what is due since": {f: orders(due(90*m), order(leave, 1, m)), at: -30 * m,
+			why: WhySchedule},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := DecideSnapshot(c.f)
 			if c.none != got.At.IsZero() || !c.none && !got.At.Equal(t0.Add(c.at)) || got.Why != c.why {
-				t.Errorf("at %s after t0, why %q: want %s, none %v, why %q", got.At.Sub(t0), got.Why, c.at, c.none, c.why)
+				t.Errorf("at %s after t0, why %q: want %s, none %v, why %q", got.At.Sub(t0), got.Why, c.at, c.none,
+					c.why)
 			}
 		})
 	}
@@ -82,12 +105,14 @@ func TestDecideSnapshot(t *testing.T) {
 func TestTheNewestSnapshotIsKnownWithoutALeader(t *testing.T) {
 	f := due(50 * time.Minute)
 	f.Leader = 0
-	if got := DecideSnapshot(f); got.Newest != DecideSnapshot(due(50*time.Minute)).Newest || got.Newest.Name == "" || !got.At.IsZero() || !got.Due.IsZero() {
+	if got := DecideSnapshot(f); got.Newest != DecideSnapshot(due(50*time.Minute)).Newest || got.Newest.Name == "" ||
+		!got.At.IsZero() || !got.Due.IsZero() {
 		t.Errorf("got %+v", got)
 	}
 }
 
-// TestOneReplicaSavesAtATime lets each of three replicas look all the time: the first whose turn comes saves, and nobody else's comes.
+// TestOneReplicaSavesAtATime lets each of three replicas look all the time: the first whose turn comes saves, and
+// nobody else's comes.
 func TestOneReplicaSavesAtATime(t *testing.T) {
 	f := due(59 * time.Minute)
 	savers := map[record.MemberID]int{}
@@ -109,7 +134,8 @@ func TestTheRowsGetTheNewestSnapshot(t *testing.T) {
 	if got := newestOfFormed(f.Record, t0); got != nil {
 		t.Errorf("without any: %+v", got)
 	}
-	f.Record.Taken = []record.Taken{{Name: "1/9-a", Epoch: 1, Revision: 9, Time: t0.Add(-time.Hour)}, {Name: "1/8-b", Epoch: 1, Revision: 8, Time: t0.Add(-2 * time.Hour)}}
+	f.Record.Taken = []record.Taken{{Name: "1/9-a", Epoch: 1, Revision: 9, Time: t0.Add(-time.Hour)},
+		{Name: "1/8-b", Epoch: 1, Revision: 8, Time: t0.Add(-2 * time.Hour)}}
 	want := SnapshotRef{Name: "1/9-a", Epoch: 1, Revision: 9, Time: t0.Add(-time.Hour)}
 	if got := newestOfFormed(f.Record, t0); got == nil || *got != want {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -44,7 +44,8 @@ func lockSnapshots(dir string) (release func(), err error) {
 	return func() { f.Close() }, nil // the kernel gives the lock back, also when the process dies
 }
 
-// spare is what a saving leaves free on the data disk, whatever it needs: etcd's log grows meanwhile, and a full disk stops it.
+// spare is what a saving leaves free on the data disk, whatever it needs: etcd's log grows meanwhile, and a full disk
+// stops it.
 const spare = 512 << 20
 
 // freeSpace is what may be written to the file system of a folder, in bytes.
@@ -62,8 +63,8 @@ type noRoom struct{ error }
 // Unwrap returns the mark.
 func (noRoom) Unwrap() error { return syscall.ENOSPC }
 
-// makeRoom clears away what a saving that died has left and, where that is not enough, the local copy; then there is room for a
-// database and something to spare, or it says how much is missing.
+// makeRoom clears away what a saving that died has left and, where that is not enough, the local copy; then there is
+// room for a database and something to spare, or it says how much is missing.
 func (job SnapshotJob) makeRoom(size int64) error {
 	if err := removeLocal(job.Dir, func(name string) bool { return name == tempSnapshot }); err != nil {
 		return err
@@ -80,7 +81,8 @@ func (job SnapshotJob) makeRoom(size int64) error {
 		return err
 	}
 	if free < need {
-		return noRoom{fmt.Errorf("%s has %d MiB free: a database of %d MiB is verified there before it counts, and %d MiB stay free for etcd",
+		return noRoom{fmt.Errorf("%s has %d MiB free: a database of %d MiB is verified there before it counts, and "+
+			"%d MiB stay free for etcd",
 			job.Dir, free>>20, size>>20, int64(spare)>>20)}
 	}
 	return nil
@@ -102,11 +104,14 @@ func removeLocal(dir string, which func(name string) bool) error {
 	return nil
 }
 
-// keepLocal makes the file the local copy, in place of the former one, where beside it there is room for the next saving and for a
-// defragmentation.
+// keepLocal makes the file the local copy, in place of the former one, where beside it there is room for the next
+// saving and for a defragmentation.
 func (job SnapshotJob) keepLocal(temp string, s record.Snapshot) (string, error) {
 	name := strings.ReplaceAll(s.Name, "/", "-") + ".db"
-	if err := removeLocal(job.Dir, func(n string) bool { return strings.HasSuffix(n, ".db") && n != tempSnapshot }); err != nil {
+	if err := removeLocal(job.Dir, func(n string) bool {
+		return strings.HasSuffix(n, ".db") &&
+			n != tempSnapshot
+	}); err != nil {
 		return "", err
 	}
 	free, err := freeSpace(job.Dir)

@@ -12,7 +12,8 @@ import (
 
 // Retention says how long snapshots stay.
 type Retention struct {
-	// Hourly is how long one for each hour stays, and each that was not taken by schedule; Daily how long one for each day.
+	// Hourly is how long one for each hour stays, and each that was not taken by schedule; Daily how long one for each
+	// day.
 	Hourly, Daily time.Duration
 }
 
@@ -22,10 +23,11 @@ const WhySchedule = "schedule"
 // sweepAge is how old a half-made snapshot must be to be somebody's who died. The slowest saving takes an hour.
 const sweepAge = 24 * time.Hour
 
-// Expired returns the snapshots whose time has come, out of all that count, in their order. Of each hour and each day in UTC the last one stays.
-// Whatever their age, the newest snapshot stays, and the last one of each of the two newest epochs: after a restore, the newest state of the
-// history that it ended. So does what held names: the source of a restore that has not come to its end.
-// No clock of a saver makes anything expire early: see storeTime, believed and ageOf.
+// Expired returns the snapshots whose time has come, out of all that count, in their order. Of each hour and each day
+// in UTC the last one stays. Whatever their age, the newest snapshot stays, and the last one of each of the two newest
+// epochs: after a restore, the newest state of the history that it ended. So does what held names: the source of a
+// restore that has not come to its end. No clock of a saver makes anything expire early: see storeTime, believed and
+// ageOf.
 func Expired(now time.Time, all []record.Snapshot, r Retention, held func(name string) bool) (out []record.Snapshot) {
 	now = storeTime(now, all)
 	list := believed(all)
@@ -57,8 +59,9 @@ func Expired(now time.Time, all []record.Snapshot, r Retention, held func(name s
 	return out
 }
 
-// storeTime is the time by which snapshots age: this machine's, but not later than the newest one was written by the store's clock. Retention runs
-// after a saving, so that is now. A machine whose clock is a month ahead would else find all but the newest ones a month older than they are.
+// storeTime is the time by which snapshots age: this machine's, but not later than the newest one was written by the
+// store's clock. Retention runs after a saving, so that is now. A machine whose clock is a month ahead would else find
+// all but the newest ones a month older than they are.
 func storeTime(now time.Time, list []record.Snapshot) time.Time {
 	var newest time.Time
 	for _, s := range list {
@@ -75,8 +78,8 @@ func storeTime(now time.Time, list []record.Snapshot) time.Time {
 // clockSlack is how far ahead of the store's clock a saver's may be and is still believed.
 const clockSlack = 5 * time.Minute
 
-// believed is the list by times that can be: a snapshot cannot have been taken after it was stored. One that says so was taken by a clock
-// that was ahead, and would be the last of hours and days in which others are.
+// believed is the list by times that can be: a snapshot cannot have been taken after it was stored. One that says so
+// was taken by a clock that was ahead, and would be the last of hours and days in which others are.
 func believed(all []record.Snapshot) []record.Snapshot {
 	list := slices.Clone(all)
 	for n := range list {
@@ -90,8 +93,8 @@ func believed(all []record.Snapshot) []record.Snapshot {
 	return list
 }
 
-// ageOf is the younger of a snapshot's two ages: since it was taken, by its saver's clock, and since it was stored. A clock that was behind makes the
-// first too high, a bucket that was copied the second too low.
+// ageOf is the younger of a snapshot's two ages: since it was taken, by its saver's clock, and since it was stored. A
+// clock that was behind makes the first too high, a bucket that was copied the second too low.
 func ageOf(s record.Snapshot, now time.Time) time.Duration {
 	if s.Written.IsZero() {
 		return now.Sub(s.Time)
@@ -99,7 +102,8 @@ func ageOf(s record.Snapshot, now time.Time) time.Duration {
 	return min(now.Sub(s.Time), now.Sub(s.Written))
 }
 
-// lastOfEpochs are the newest snapshot of all, and the last of the two newest epochs that have one. The list is sorted by epoch and time.
+// lastOfEpochs are the newest snapshot of all, and the last of the two newest epochs that have one. The list is sorted
+// by epoch and time.
 func lastOfEpochs(list []record.Snapshot) map[string]bool {
 	names := map[string]bool{}
 	epochs := 0
@@ -126,7 +130,8 @@ type SnapshotShelf interface {
 	SweepSnapshots(ctx context.Context, before time.Time) (removed int, err error)
 }
 
-// KeepRetention deletes what has expired, and what savers that died have left. Two at once delete the same. It returns what it deleted.
+// KeepRetention deletes what has expired, and what savers that died have left. Two at once delete the same. It returns
+// what it deleted.
 func KeepRetention(ctx context.Context, shelf SnapshotShelf, now time.Time, r Retention) (deleted []string, err error) {
 	list, err := shelf.Snapshots(ctx)
 	if err != nil {
@@ -154,9 +159,9 @@ func KeepRetention(ctx context.Context, shelf SnapshotShelf, now time.Time, r Re
 	return deleted, nil
 }
 
-// heldByRestore finds the sources of restores: of the order in force, as long as the epoch that it ends is the newest formed one, and of each
-// epoch while it is claimed and has no outcome. An order that was withdrawn or superseded never gets its `.done.json`, nor need one whose epoch was ended by
-// another: each would hold its snapshot for ever.
+// heldByRestore finds the sources of restores: of the order in force, as long as the epoch that it ends is the newest
+// formed one, and of each epoch while it is claimed and has no outcome. An order that was withdrawn or superseded never
+// gets its `.done.json`, nor need one whose epoch was ended by another: each would hold its snapshot for ever.
 func heldByRestore(v record.View, now time.Time) func(name string) bool {
 	names := map[string]bool{}
 	formed, states := newestFormed(v), OrderStates(v.Orders, now)

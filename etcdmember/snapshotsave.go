@@ -27,11 +27,13 @@ type SnapshotStore interface {
 
 // SnapshotJob is one saving of the own member's database.
 type SnapshotJob struct {
-	// DNSName names the member, and must be in its certificate; Address is where it is asked, loopback where it is zero.
+	// DNSName names the member, and must be in its certificate; Address is where it is asked, loopback where it is
+	// zero.
 	DNSName string
 	Address netip.Addr
 	TLS     *tls.Config
-	// Dir is on the data disk: the database stands there while it is verified, and the newest one stays if there is room.
+	// Dir is on the data disk: the database stands there while it is verified, and the newest one stays if there is
+	// room.
 	Dir string
 	// By and Why are written down with the snapshot.
 	By    replica.Place
@@ -56,13 +58,15 @@ const (
 	snapshotAskTimeout = 5 * time.Second
 	// sendStall ends a sending of which nothing came.
 	sendStall = time.Minute
-	// syncEvery is how much is written before it is flushed: gigabytes flushed at once would stall the log of the member beside it.
+	// syncEvery is how much is written before it is flushed: gigabytes flushed at once would stall the log of the
+	// member beside it.
 	syncEvery = 16 << 20
 )
 
-// SaveSnapshot asks the own member for its database, verifies it and stores it. What was acknowledged before it began is in it: the member
-// proves by a linearizable read that it is up to date. It needs free space on the data disk for one database, and says so before it
-// begins; a member without a quorum, or a learner, is refused. Nothing that counts is left of a saving that fails or is ended.
+// SaveSnapshot asks the own member for its database, verifies it and stores it. What was acknowledged before it began
+// is in it: the member proves by a linearizable read that it is up to date. It needs free space on the data disk for
+// one database, and says so before it begins; a member without a quorum, or a learner, is refused. Nothing that counts
+// is left of a saving that fails or is ended.
 func SaveSnapshot(ctx context.Context, job SnapshotJob) (Saved, error) {
 	begin := time.Now()
 	release, err := lockSnapshots(job.Dir)
@@ -116,29 +120,36 @@ func (job SnapshotJob) ask(ctx context.Context, c *clientv3.Client) (info record
 	if err != nil {
 		return info, 0, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, snapshotAskTimeout, fmt.Errorf("no answer within %s", snapshotAskTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, snapshotAskTimeout, fmt.Errorf("no answer within %s",
+		snapshotAskTimeout))
 	defer cancel()
 	st, err := c.Status(ctx, ClientURL(job.DNSName))
 	if err != nil {
-		return info, 0, fmt.Errorf("ask the member on this machine (`quorate status` says whether one runs): %w", cmp.Or(context.Cause(ctx), err))
+		return info, 0, fmt.Errorf("ask the member on this machine (`quorate status` says whether one runs): %w",
+			cmp.Or(context.Cause(ctx), err))
 	}
 	if st.IsLearner {
-		return info, 0, errors.New("the member on this machine is a learner, which may be behind: save the snapshot on a voter")
+		return info, 0,
+			errors.New("the member on this machine is a learner, which may be behind: save the snapshot on a voter")
 	}
 	// A name that is never written: what counts is the answer's revision.
 	read, err := c.Get(clientv3.WithRequireLeader(ctx), "quorate/snapshot", clientv3.WithCountOnly())
 	if err != nil {
-		return info, 0, fmt.Errorf("read through a quorum: the member on this machine cannot tell whether it is up to date: %w", err)
+		return info, 0, fmt.Errorf("read through a quorum: the member on this machine cannot tell whether it is up "+
+			"to date: %w", err)
 	}
-	info = record.Snapshot{Revision: read.Header.Revision, ClusterID: record.MemberID(st.Header.ClusterId), MemberID: record.MemberID(st.Header.MemberId),
+	info = record.Snapshot{Revision: read.Header.Revision, ClusterID: record.MemberID(st.Header.ClusterId),
+		MemberID:    record.MemberID(st.Header.MemberId),
 		EtcdVersion: st.Version, Bundle: view.Bundle, By: job.By.String(), Why: job.Why}
 	for _, e := range view.Epochs {
-		if e.Outcome != nil && e.Outcome.Formed != nil && e.Outcome.Formed.ClusterID == info.ClusterID && e.Closed == nil {
+		if e.Outcome != nil && e.Outcome.Formed != nil && e.Outcome.Formed.ClusterID == info.ClusterID &&
+			e.Closed == nil {
 			info.Epoch = e.Number
 		}
 	}
 	if info.Epoch == 0 {
-		return info, 0, fmt.Errorf("the member on this machine is of etcd cluster %s, which is no open epoch of the record", info.ClusterID)
+		return info, 0, fmt.Errorf("the member on this machine is of etcd cluster %s, which is no open epoch of "+
+			"the record", info.ClusterID)
 	}
 	return info, st.DbSize, nil
 }
@@ -191,7 +202,8 @@ func verifyFetched(ctx context.Context, path string, info *record.Snapshot) erro
 		return fmt.Errorf("the member's own database is damaged: %w", err)
 	}
 	if d.Revision < info.Revision {
-		return fmt.Errorf("the member sent revision %d, and %d was acknowledged before: it does not count", d.Revision, info.Revision)
+		return fmt.Errorf("the member sent revision %d, and %d was acknowledged before: it does not count", d.Revision,
+			info.Revision)
 	}
 	info.Revision, info.Keys, info.Term, info.Index = d.Revision, int(d.Entries), d.Term, d.Index
 	return nil

@@ -66,18 +66,21 @@ func newSaving(t *testing.T) *saving {
 	t.Cleanup(func() { s.client.Close() })
 	s.store = servedRecord(t, s.folder, "test")
 	seeder := record.Seeder{Place: pa, InstanceID: "1"}
-	_, _, err = s.store.CreateClaim(t.Context(), 1, record.Claim{Token: "t", Seeder: seeder, MaxLearners: 4, Source: record.Source{Kind: record.SourceEmpty}})
+	_, _, err = s.store.CreateClaim(t.Context(), 1, record.Claim{Token: "t", Seeder: seeder, MaxLearners: 4,
+		Source: record.Source{Kind: record.SourceEmpty}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.form(s.status.ClusterID)
-	s.job = SnapshotJob{DNSName: cfg.DNSName, Address: cfg.Address, TLS: tlsConfig, Dir: filepath.Join(t.TempDir(), "snapshots"), By: pa,
+	s.job = SnapshotJob{DNSName: cfg.DNSName, Address: cfg.Address, TLS: tlsConfig, Dir: filepath.Join(t.TempDir(),
+		"snapshots"), By: pa,
 		Why: WhySchedule, Store: s.store}
 	return s
 }
 
 func (s *saving) form(cluster record.MemberID) {
-	_, _, err := s.store.CreateOutcome(s.t.Context(), 1, record.Outcome{Formed: &record.Formed{ClusterID: cluster, MemberID: s.status.MemberID}})
+	_, _, err := s.store.CreateOutcome(s.t.Context(), 1,
+		record.Outcome{Formed: &record.Formed{ClusterID: cluster, MemberID: s.status.MemberID}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -109,8 +112,10 @@ func TestASnapshotOfARealMemberIsSavedAndVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := record.Snapshot{Name: saved.Name, Epoch: 1, Revision: revision, Time: saved.Time, SHA256: saved.SHA256, Size: saved.Size, Stored: saved.Stored,
-		Keys: 200, EtcdVersion: "3.7.3", ClusterID: s.status.ClusterID, MemberID: s.status.MemberID, Term: saved.Term, Index: saved.Index, By: pa.String(), Why: WhySchedule}
+	want := record.Snapshot{Name: saved.Name, Epoch: 1, Revision: revision, Time: saved.Time, SHA256: saved.SHA256,
+		Size: saved.Size, Stored: saved.Stored,
+		Keys: 200, EtcdVersion: "3.7.3", ClusterID: s.status.ClusterID, MemberID: s.status.MemberID, Term: saved.Term,
+		Index: saved.Index, By: pa.String(), Why: WhySchedule}
 	if saved.Snapshot != want || saved.Index == 0 || saved.Term == 0 || saved.Stored >= saved.Size {
 		t.Errorf("saved %+v\nwant  %+v, compressed, with term and index", saved.Snapshot, want)
 	}
@@ -157,7 +162,8 @@ func TestAnEmptyClusterCanBeSaved(t *testing.T) {
 	}
 }
 
-// TestDamageOfAStoredSnapshotIsFoundByFetching changes the stored object in ways that its own checksums show, and in one that they do not.
+// TestDamageOfAStoredSnapshotIsFoundByFetching changes the stored object in ways that its own checksums show, and in
+// one that they do not.
 func TestDamageOfAStoredSnapshotIsFoundByFetching(t *testing.T) {
 	s := newSaving(t)
 	s.put(200)
@@ -220,7 +226,8 @@ func TestADatabaseThatIsWrongInItselfIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data := bytes.Clone(good)
 			c.damage(data)
-			_, err := FetchSnapshot(t.Context(), liar{data}, record.Snapshot{Name: "1/2-x"}, filepath.Join(t.TempDir(), "db"))
+			_, err := FetchSnapshot(t.Context(), liar{data}, record.Snapshot{Name: "1/2-x"},
+				filepath.Join(t.TempDir(), "db"))
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v: want %q", err, c.want)
 			}
@@ -254,10 +261,13 @@ func TestSavingIsRefused(t *testing.T) {
 		change func(*SnapshotJob)
 		want   string
 	}{
-		"no room":               {func(j *SnapshotJob) { j.Dir = "/proc/self/x" }, "make the folder"},
-		"nobody answers":        {func(j *SnapshotJob) { j.Address = addresses("127.0.0.8")[0] }, "ask the member on this machine"},
-		"the record is away":    {func(j *SnapshotJob) { j.Store = brokenStore{s.store, errors.New("away"), nil} }, "away"},
-		"the upload breaks off": {func(j *SnapshotJob) { j.Store = brokenStore{s.store, nil, errors.New("cut")} }, "cut"},
+		"no room": {func(j *SnapshotJob) { j.Dir = "/proc/self/x" }, "make the folder"},
+		"nobody answers": {func(j *SnapshotJob) { j.Address = addresses("127.0.0.8")[0] },
+			"ask the member on this machine"},
+		"the record is away": {func(j *SnapshotJob) { j.Store = brokenStore{s.store, errors.New("away"), nil} },
+			"away"},
+		"the upload breaks off": {func(j *SnapshotJob) { j.Store = brokenStore{s.store, nil, errors.New("cut")} },
+			"cut"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := s.job
@@ -381,8 +391,8 @@ func TestSealingFindsTheHashWhateverTheWritesAre(t *testing.T) {
 	}
 }
 
-// TestARevisionThatWasCompactedAwayCounts is what older members leave of a deletion that was the last thing to happen: nothing but the
-// mark of the compaction.
+// TestARevisionThatWasCompactedAwayCounts is what older members leave of a deletion that was the last thing to happen:
+// nothing but the mark of the compaction.
 func TestARevisionThatWasCompactedAwayCounts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	db, err := bbolt.Open(path, 0o600, nil)
@@ -394,12 +404,14 @@ func TestARevisionThatWasCompactedAwayCounts(t *testing.T) {
 		keys, _ := tx.CreateBucket(keyBucket)
 		meta, _ := tx.CreateBucket(metaBucket)
 		return errors.Join(keys.Put(append(revision(7), "_00000000"...), []byte("v")),
-			meta.Put([]byte("finishedCompactRev"), append(revision(9), "_00000000"...)), meta.Put(consistentIndex, revision(40)), meta.Put(consistentTerm, revision(3)))
+			meta.Put([]byte("finishedCompactRev"), append(revision(9), "_00000000"...)),
+			meta.Put(consistentIndex, revision(40)), meta.Put(consistentTerm, revision(3)))
 	})
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := checkDatabase(t.Context(), path); err != nil || d != (Database{Revision: 9, Entries: 1, Term: 3, Index: 40}) {
+	if d, err := checkDatabase(t.Context(), path); err != nil ||
+		d != (Database{Revision: 9, Entries: 1, Term: 3, Index: 40}) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

@@ -18,17 +18,18 @@ type SnapshotReader interface {
 	ReadSnapshot(ctx context.Context, name string, to io.Writer) (record.Snapshot, error)
 }
 
-// FetchSnapshot brings a stored snapshot into a file that does not exist, verified in every way: the stored hash and size, the hash that etcd
-// appended, all pages of the database, and the revision that its name says. What is wrong with it is record.ErrRecord, too little room
-// syscall.ENOSPC. After an error there is no file. The folder needs room for the
-// uncompressed database.
+// FetchSnapshot brings a stored snapshot into a file that does not exist, verified in every way: the stored hash and
+// size, the hash that etcd appended, all pages of the database, and the revision that its name says. What is wrong with
+// it is record.ErrRecord, too little room syscall.ENOSPC. After an error there is no file. The folder needs room for
+// the uncompressed database.
 func FetchSnapshot(ctx context.Context, store SnapshotReader, s record.Snapshot, path string) (d Database, err error) {
 	free, err := freeSpace(filepath.Dir(path))
 	if err != nil {
 		return d, err
 	}
 	if free < s.Size {
-		return d, noRoom{fmt.Errorf("%s has %d MiB free: snapshot %s needs %d MiB there", filepath.Dir(path), free>>20, s.Name, s.Size>>20+1)}
+		return d, noRoom{fmt.Errorf("%s has %d MiB free: snapshot %s needs %d MiB there", filepath.Dir(path), free>>20,
+			s.Name, s.Size>>20+1)}
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
@@ -57,12 +58,14 @@ func FetchSnapshot(ctx context.Context, store SnapshotReader, s record.Snapshot,
 	return d, nil
 }
 
-// foundIn is what is wrong with a stored snapshot, which is the record's affair, unless this machine could not read its own copy, or was not to.
+// foundIn is what is wrong with a stored snapshot, which is the record's affair, unless this machine could not read its
+// own copy, or was not to.
 func foundIn(s record.Snapshot, err error) error {
 	err = fmt.Errorf("snapshot %s: %w", s.Name, err)
 	var file *fs.PathError
 	var errno syscall.Errno
-	if errors.As(err, &file) || errors.As(err, &errno) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.As(err, &file) || errors.As(err, &errno) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return ofRecord{err}

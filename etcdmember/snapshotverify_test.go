@@ -69,13 +69,23 @@ func TestAFetchSaysWhoseAffairItsErrorIs(t *testing.T) {
 		want   error
 		not    error
 	}{
-		"nothing is wrong":         {func(*shelfOfOne, *int64, func()) {}, nil, nil},
-		"its own hash is wrong":    {func(s *shelfOfOne, _ *int64, _ func()) { s.data[len(s.data)-1]++ }, record.ErrRecord, syscall.ENOSPC},
-		"a page is wrong":          {func(s *shelfOfOne, _ *int64, _ func()) { seal(s.data, func(b []byte) { clear(b[2*4096:]) }) }, record.ErrRecord, syscall.ENOSPC},
-		"it is no database":        {func(s *shelfOfOne, _ *int64, _ func()) { seal(s.data, func(b []byte) { clear(b) }) }, record.ErrRecord, syscall.ENOSPC},
-		"it is another's revision": {func(s *shelfOfOne, _ *int64, _ func()) { s.revision = 8 }, record.ErrRecord, syscall.ENOSPC},
-		"there is no room":         {func(_ *shelfOfOne, size *int64, _ func()) { *size = 1 << 60 }, syscall.ENOSPC, record.ErrRecord},
-		"the command was ended":    {func(s *shelfOfOne, _ *int64, cancel func()) { s.meanwhile = cancel }, context.Canceled, record.ErrRecord},
+		"nothing is wrong": {func(*shelfOfOne, *int64, func()) {}, nil, nil},
+		"its own hash is wrong": {func(s *shelfOfOne, _ *int64, _ func()) { s.data[len(s.data)-1]++ },
+			record.ErrRecord, syscall.ENOSPC},
+		"a page is wrong": {func(s *shelfOfOne, _ *int64,
+			_ func()) {
+			seal(s.data, func(b []byte) { clear(b[2*4096:]) })
+		}, record.ErrRecord, syscall.ENOSPC},
+		"it is no database": {func(s *shelfOfOne, _ *int64,
+			_ func()) {
+			seal(s.data, func(b []byte) { clear(b) })
+		}, record.ErrRecord, syscall.ENOSPC},
+		"it is another's revision": {func(s *shelfOfOne, _ *int64, _ func()) { s.revision = 8 }, record.ErrRecord,
+			syscall.ENOSPC},
+		"there is no room": {func(_ *shelfOfOne, size *int64, _ func()) { *size = 1 << 60 }, syscall.ENOSPC,
+			record.ErrRecord},
+		"the command was ended": {func(s *shelfOfOne, _ *int64, cancel func()) { s.meanwhile = cancel },
+			context.Canceled, record.ErrRecord},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, path := newShelfOfOne(t), filepath.Join(t.TempDir(), "db")
@@ -96,7 +106,8 @@ func TestAFetchSaysWhoseAffairItsErrorIs(t *testing.T) {
 		})
 	}
 	// A copy that this machine cannot read is not the record's.
-	if err := foundIn(record.Snapshot{}, checkSeal(t.Context(), filepath.Join(t.TempDir(), "none"))); errors.Is(err, record.ErrRecord) {
+	if err := foundIn(record.Snapshot{}, checkSeal(t.Context(), filepath.Join(t.TempDir(), "none"))); errors.Is(err,
+		record.ErrRecord) {
 		t.Errorf("%v: is the record's", err)
 	}
 }

@@ -1,11 +1,12 @@
 package etcdmember
 
-// Step names one write of an act: what it belongs to, its number there, and what it does. A step is the smallest thing that can have happened or
-// not have happened when the power goes. Every act is made of steps, and every step can be taken again.
+// Step names one write of an act: what it belongs to, its number there, and what it does. A step is the smallest thing
+// that can have happened or not have happened when the power goes. Every act is made of steps, and every step can be
+// taken again.
 type Step string
 
-// The steps, in the order in which an act takes them. Those of a join have the numbers of the membership page. Marks and the hosts file have none: each is
-// one write, which is made again at the next look, and nothing waits for it.
+// The steps, in the order in which an act takes them. Those of a join have the numbers of the membership page. Marks
+// and the hosts file have none: each is one write, which is made again at the next look, and nothing waits for it.
 const (
 	StepClaim           Step = "claim-1-create-claim"
 	StepIncarnation     Step = "tenure-1-create-incarnation"
@@ -62,8 +63,8 @@ const (
 	After  Moment = "after"
 )
 
-// Take takes one step. The hook is nil in production; a test's ends the agent there. After a step that failed it is not called: whether it
-// took effect is not known, and both are tested.
+// Take takes one step. The hook is nil in production; a test's ends the agent there. After a step that failed it is not
+// called: whether it took effect is not known, and both are tested.
 func (s Step) Take(hook func(Step, Moment), do func() error) error {
 	if hook == nil {
 		return do()

@@ -16,8 +16,8 @@ import (
 // testimonyFormat is raised when an older quorate would misread a newer testimony.
 const testimonyFormat = 1
 
-// Testimony is what one replica's data disk, and the member that runs on it, say of the cluster: the part of the record that does not
-// depend on the record. It holds no key and no secret.
+// Testimony is what one replica's data disk, and the member that runs on it, say of the cluster: the part of the record
+// that does not depend on the record. It holds no key and no secret.
 type Testimony struct {
 	Format int `json:"format"`
 	// Time is when it was given, by the replica's own clock.
@@ -33,20 +33,23 @@ type Testimony struct {
 	// ClusterID and MemberID are the running member's word, or else the log's; 0: there is neither.
 	ClusterID record.MemberID `json:"clusterID,omitempty"`
 	MemberID  record.MemberID `json:"memberID,omitempty"`
-	// Running says that the member ran and answered. Members is its list then; else only the ids of the configuration in the log.
+	// Running says that the member ran and answered. Members is its list then; else only the ids of the configuration
+	// in the log.
 	Running bool     `json:"running"`
 	Members []Member `json:"members,omitempty"`
 	// Problem is why the directory could not be read, as a sentence's end.
 	Problem string `json:"problem,omitempty"`
 }
 
-// ErrNoDisk is in every error of a data directory that is not there, or of one that is empty where a disk should be mounted: a path that was mistyped, or
-// a disk that was not mounted, must not become a testimony that the disk is empty.
+// ErrNoDisk is in every error of a data directory that is not there, or of one that is empty where a disk should be
+// mounted: a path that was mistyped, or a disk that was not mounted, must not become a testimony that the disk is
+// empty.
 var ErrNoDisk = errors.New("no data disk is there")
 
-// Testify reads a data directory without changing a byte, and asks the member whose status socket it is given, if it runs: its directory is
-// its own then. wanted is the disk that the document wants mounted; empty: none. An empty directory speaks for it only if it is a mount point. The
-// caller adds Cluster, Identity and DiskID. An error means that there is nothing to be told.
+// Testify reads a data directory without changing a byte, and asks the member whose status socket it is given, if it
+// runs: its directory is its own then. wanted is the disk that the document wants mounted; empty: none. An empty
+// directory speaks for it only if it is a mount point. The caller adds Cluster, Identity and DiskID. An error means
+// that there is nothing to be told.
 func Testify(ctx context.Context, dataDir, wanted, socket string) (Testimony, error) {
 	t := Testimony{Format: testimonyFormat, Time: time.Now().UTC()}
 	err := findDisk(dataDir, wanted)
@@ -76,8 +79,8 @@ func Testify(ctx context.Context, dataDir, wanted, socket string) (Testimony, er
 	return t, nil
 }
 
-// findDisk tells a data directory from a folder that just has its name. One that holds what a member wrote speaks for itself, wherever it lies: it may be a
-// copy that somebody has saved from a disk.
+// findDisk tells a data directory from a folder that just has its name. One that holds what a member wrote speaks for
+// itself, wherever it lies: it may be a copy that somebody has saved from a disk.
 func findDisk(dataDir, wanted string) error {
 	switch info, err := os.Stat(dataDir); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -96,7 +99,8 @@ func findDisk(dataDir, wanted string) error {
 	}
 	mounted, err := isMountPoint(dataDir)
 	if err == nil && !mounted {
-		err = fmt.Errorf("%w: the folder has neither agent.json nor etcd in it, and the disk %s is not mounted at it", ErrNoDisk, wanted)
+		err = fmt.Errorf("%w: the folder has neither agent.json nor etcd in it, and the disk %s is not mounted at it",
+			ErrNoDisk, wanted)
 	}
 	return err
 }
@@ -114,7 +118,8 @@ func isMountPoint(dir string) (bool, error) {
 	return mountedAt(string(mounts), full), err
 }
 
-// configuration is every member, learners too, that the end of the log knows, whether the last changes were committed or not.
+// configuration is every member, learners too, that the end of the log knows, whether the last changes were committed
+// or not.
 func (d Directory) configuration() []record.MemberID {
 	ids := append(append([]record.MemberID{}, d.Voters...), d.Learners...)
 	for _, c := range d.Changes {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A path that was mistyped, or a disk that is not mounted, must not be heard as "this disk is empty": the rebuilding would go on without what it holds.
+// A path that was mistyped, or a disk that is not mounted, must not be heard as "this disk is empty": the rebuilding
+// would go on without what it holds.
 func TestOnlyADiskThatIsThereTestifies(t *testing.T) {
 	dir := t.TempDir()
 	for name, file := range map[string]string{"empty": "", "member": "agent.json", "log": "etcd/member/x"} {
@@ -21,7 +22,8 @@ func TestOnlyADiskThatIsThereTestifies(t *testing.T) {
 			}
 		}
 	}
-	if err := os.Symlink("/proc", filepath.Join(dir, "mounted")); err != nil { // a mount point of every Linux, and nobody's data disk
+	// a mount point of every Linux, and nobody's data disk
+	if err := os.Symlink("/proc", filepath.Join(dir, "mounted")); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// turnPatience is how long a joining member waits for others that go first. They take 0.1 to 0.3 s; one that was added and never
-	// came costs every later joiner this much.
+	// turnPatience is how long a joining member waits for others that go first. They take 0.1 to 0.3 s; one that was
+	// added and never came costs every later joiner this much.
 	turnPatience = 2 * time.Second
 	// turnPeriod is the time between two looks whether they have started, turnTimeout how long such a look may take.
 	turnPeriod  = 20 * time.Millisecond
@@ -24,7 +24,8 @@ const (
 // notStarted begins the name, in a joiner's configuration, of a member that was added and has not started.
 const notStarted = "not-started-"
 
-// goFirst are the peer URLs of the members that were added, have not started, and go before this one: those with a smaller id.
+// goFirst are the peer URLs of the members that were added, have not started, and go before this one: those with a
+// smaller id.
 func goFirst(list []*membership.Member, own record.MemberID) (urls []string) {
 	for _, m := range list {
 		if m.Name == "" && len(m.PeerURLs) > 0 && record.MemberID(m.ID) < own {
@@ -34,9 +35,10 @@ func goFirst(list []*membership.Member, own record.MemberID) (urls []string) {
 	return urls
 }
 
-// awaitTurn lets members that join at the same moment start one after the other. A member that starts asks all others for the list and
-// their versions, with its own port open and unanswered: two that do so at once wait for each other, 17 s of time-outs (10 s in
-// GetClusterFromRemotePeers, 7 s in getVersion). The one that waits has not opened its port, so the other is refused at once and goes on.
+// awaitTurn lets members that join at the same moment start one after the other. A member that starts asks all others
+// for the list and their versions, with its own port open and unanswered: two that do so at once wait for each other,
+// 17 s of time-outs (10 s in GetClusterFromRemotePeers, 7 s in getVersion). The one that waits has not opened its port,
+// so the other is refused at once and goes on.
 func awaitTurn(ctx context.Context, first []string, rt http.RoundTripper, log *slog.Logger) error {
 	client := &http.Client{Transport: rt, Timeout: turnTimeout}
 	for end := time.Now().Add(turnPatience); len(first) > 0; {

@@ -33,11 +33,14 @@ func TestMembersThatJoinTogetherStartOneAfterTheOther(t *testing.T) {
 		peers map[string]time.Duration
 		took  time.Duration
 	}{
-		"nobody goes first":                    {},
-		"the other has started":                {[]string{"https://b"}, map[string]time.Duration{"https://b": 0}, 0},
-		"the other takes its time":             {[]string{"https://b"}, map[string]time.Duration{"https://b": 290 * time.Millisecond}, 300 * time.Millisecond},
-		"two others start one after the other": {[]string{"https://b", "https://c"}, map[string]time.Duration{"https://b": 100 * time.Millisecond, "https://c": 200 * time.Millisecond}, 200 * time.Millisecond},
-		"the other never comes":                {[]string{"https://b"}, nil, turnPatience + turnPeriod},
+		"nobody goes first":     {},
+		"the other has started": {[]string{"https://b"}, map[string]time.Duration{"https://b": 0}, 0},
+		"the other takes its time": {[]string{"https://b"},
+			map[string]time.Duration{"https://b": 290 * time.Millisecond}, 300 * time.Millisecond},
+		"two others start one after the other": {[]string{"https://b", "https://c"},
+			map[string]time.Duration{"https://b": 100 * time.Millisecond, "https://c": 200 * time.Millisecond},
+			200 * time.Millisecond},
+		"the other never comes": {[]string{"https://b"}, nil, turnPatience + turnPeriod},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -71,7 +74,8 @@ func TestOnlyUnstartedMembersWithASmallerIDGoFirst(t *testing.T) {
 		return m
 	}
 	list := []*membership.Member{
-		member(1, "started", "https://a"), member(2, "", "https://b"), member(3, "", "https://me"), member(4, "", "https://d"),
+		member(1, "started", "https://a"), member(2, "", "https://b"), member(3, "", "https://me"),
+		member(4, "", "https://d"),
 		{ID: 0}, // without a URL
 	}
 	if got := goFirst(list, 3); !slices.Equal(got, []string{"https://b"}) {

@@ -16,7 +16,8 @@ var (
 	walkN    = flag.Int("walk.n", 1000, "how many random walks")
 )
 
-// walk goes through one random order of events with at most six faults, ends the faults, and waits for the world to be whole.
+// walk goes through one random order of events with at most six faults, ends the faults, and waits for the world to be
+// whole.
 func walk(seed uint64, by variant) (w *world, err error) {
 	w = newWorld(seed, by)
 	defer func() {
@@ -82,7 +83,9 @@ func TestRandomWalks(t *testing.T) {
 		add(besideRows, w.besideRows)
 		add(injected, w.injected)
 	}
-	t.Logf("%d walks from seed %d, %d whole at the end, %d at a known limit, %d starts of an older copy that lost nothing\nrows %v\nbeside the leader %v\nfaults %v\n%d copies of the state arrived, %d of them too late for the log",
+	t.Logf("%d walks from seed %d, %d whole at the end, %d at a known limit, %d starts of an older copy that lost "+
+		"nothing\nrows %v\nbeside the leader %v\nfaults %v\n%d copies of the state arrived, %d of them too late for "+
+		"the log",
 		*walkN, *walkSeed, whole, limited, forgetful, rows, besideRows, injected, copied, stale)
 	if *walkN >= 1000 {
 		if copied == 0 {
@@ -101,7 +104,8 @@ func add[K comparable](sum, one map[K]int) {
 // walkedEnough: walks that never come to a row or a fault prove nothing of it.
 func walkedEnough(t *testing.T, rows, besideRows map[Row]int, injected map[string]int) {
 	t.Helper()
-	for _, r := range []Row{0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 19, 22, 23, 24, 25, 26, 27, 28, 29, 30, RowWithdrawing, RowLeft, RowPaused, RowRunning} {
+	for _, r := range []Row{0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 19, 22, 23, 24, 25, 26, 27, 28, 29, 30,
+		RowWithdrawing, RowLeft, RowPaused, RowRunning} {
 		if rows[r] == 0 {
 			t.Errorf("no walk came to row %s", r)
 		}

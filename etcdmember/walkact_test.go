@@ -7,7 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// act is the writes of an act in their order, as act.go, form.go and join.go make them. A write that returns false ends the act.
+// act is the writes of an act in their order, as act.go, form.go and join.go make them. A write that returns false ends
+// the act.
 func (w *world) act(v *vm, f Facts, p Plan) []func() bool {
 	set := func(change func(a *AgentFile)) func() bool {
 		return func() bool { return v.setAgent(change) }
@@ -28,7 +29,8 @@ func (w *world) act(v *vm, f Facts, p Plan) []func() bool {
 		return w.form(v, p.Epoch)
 	case ActFormedAgain:
 		return []func() bool{w.write(v, func() bool {
-			return w.outcome(p.Epoch, record.Outcome{Formed: &record.Formed{ClusterID: p.ClusterID, MemberID: p.MemberID}})
+			return w.outcome(p.Epoch, record.Outcome{Formed: &record.Formed{ClusterID: p.ClusterID,
+				MemberID: p.MemberID}})
 		})}
 	case ActAbandon:
 		return []func() bool{w.write(v, func() bool {
@@ -150,10 +152,12 @@ func (w *world) takeIncarnation(v *vm, p Plan) []func() bool {
 	place := places[v.place]
 	return []func() bool{
 		w.write(v, func() bool {
-			mine := record.Incarnation{Place: place, Number: p.Incarnation, InstanceID: v.id, BootID: w.me(v).BootID, Epoch: p.Epoch,
+			mine := record.Incarnation{Place: place, Number: p.Incarnation, InstanceID: v.id, BootID: w.me(v).BootID,
+				Epoch:    p.Epoch,
 				MemberID: p.MemberID, DiskID: v.disk.id, Time: w.now, Written: w.now, EmptyDisk: v.disk.dir == nil}
 			if got := w.incarnation(v.place, p.Incarnation); got != nil {
-				return got.InstanceID == mine.InstanceID && got.BootID == mine.BootID && got.DiskID == mine.DiskID && got.Epoch == mine.Epoch
+				return got.InstanceID == mine.InstanceID && got.BootID == mine.BootID && got.DiskID == mine.DiskID &&
+					got.Epoch == mine.Epoch
 			}
 			w.view.Replicas[place] = append(w.view.Replicas[place], mine)
 			return true
@@ -184,7 +188,8 @@ func (w *world) confirm(v *vm, k, epoch uint64, id record.MemberID) bool {
 	return true
 }
 
-// makeSeed begins the directory of a seed: the same token makes the same cluster and member. Until it is finished, etcd cannot start on it.
+// makeSeed begins the directory of a seed: the same token makes the same cluster and member. Until it is finished, etcd
+// cannot start on it.
 func (w *world) makeSeed(v *vm, epoch uint64) bool {
 	if v.etcd != nil {
 		return true
@@ -234,7 +239,8 @@ func (w *world) form(v *vm, epoch uint64) []func() bool {
 		},
 		w.write(v, func() bool { return v.etcd != nil && w.confirm(v, v.disk.agent.Incarnation, epoch, v.etcd.id) }),
 		w.write(v, func() bool {
-			if v.etcd == nil || !w.outcome(epoch, record.Outcome{Formed: &record.Formed{ClusterID: v.etcd.cid, MemberID: v.etcd.id}}) {
+			if v.etcd == nil ||
+				!w.outcome(epoch, record.Outcome{Formed: &record.Formed{ClusterID: v.etcd.cid, MemberID: v.etcd.id}}) {
 				return false
 			}
 			w.checkRestored(w.epoch(epoch), v.etcd.dir)
@@ -290,7 +296,8 @@ func (w *world) request(v *vm, e logEntry) bool {
 		if formed == nil || u.etcd == nil || u.etcd.cid != formed.Outcome.Formed.ClusterID {
 			continue
 		}
-		if l := w.leaderOf(u); w.reach(v, u) && l != nil && slices.Contains(u.etcd.conf.voters, u.etcd.id) && w.linearizable(l) {
+		if l := w.leaderOf(u); w.reach(v, u) && l != nil && slices.Contains(u.etcd.conf.voters, u.etcd.id) &&
+			w.linearizable(l) {
 			return w.propose(u, e) == done
 		}
 	}
@@ -299,9 +306,11 @@ func (w *world) request(v *vm, e logEntry) bool {
 
 func (w *world) writeStopped(v *vm, f Facts, p Plan) []func() bool {
 	d := f.Directory
-	s := record.Stopped{Place: places[v.place], Incarnation: p.Incarnation, InstanceID: v.id, BootID: w.me(v).BootID, MemberID: p.MemberID, Time: w.now}
+	s := record.Stopped{Place: places[v.place], Incarnation: p.Incarnation, InstanceID: v.id, BootID: w.me(v).BootID,
+		MemberID: p.MemberID, Time: w.now}
 	if p.WithLog {
-		s.Term, s.LastIndex, s.CommitIndex, s.Voters, s.Learners, s.Changes = d.LastTerm, d.LastIndex, d.Commit, d.Voters, d.Learners, d.Changes
+		s.Term, s.LastIndex, s.CommitIndex, s.Voters, s.Learners, s.Changes = d.LastTerm, d.LastIndex, d.Commit,
+			d.Voters, d.Learners, d.Changes
 	}
 	return []func() bool{
 		func() bool {
@@ -312,7 +321,8 @@ func (w *world) writeStopped(v *vm, f Facts, p Plan) []func() bool {
 		},
 		w.write(v, func() bool {
 			e := w.epoch(p.Epoch)
-			there := e != nil && slices.ContainsFunc(e.Stopped, func(x record.Stopped) bool { return x.Place == s.Place && x.Incarnation == s.Incarnation })
+			there := e != nil && slices.ContainsFunc(e.Stopped,
+				func(x record.Stopped) bool { return x.Place == s.Place && x.Incarnation == s.Incarnation })
 			if e != nil && !there {
 				e.Stopped = append(e.Stopped, s)
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// The agent of the walk: facts are read from the world, the real Classify, Decide and DecideBesideLeader choose, and each act is taken
-// in its writes, one an event, so that anything can happen between two of them.
+// The agent of the walk: facts are read from the world, the real Classify, Decide and DecideBesideLeader choose, and
+// each act is taken in its writes, one an event, so that anything can happen between two of them.
 
 // variant is what decides in a walk: the real deciders, or ones with a planted fault.
 type variant struct {
@@ -27,7 +27,8 @@ type variant struct {
 
 var asItIs = variant{decide: Decide, beside: DecideBesideLeader}
 
-// indexUnit is how many log entries one entry of the model stands for, so that a lag of three is too long for a promotion.
+// indexUnit is how many log entries one entry of the model stands for, so that a lag of three is too long for a
+// promotion.
 const indexUnit = 400
 
 var errWalk = errors.New("not now")
@@ -41,9 +42,11 @@ func (w *world) facts(v *vm) Facts {
 		w.readRecord(v)
 	}
 	w.list(v)
-	f := Facts{Now: w.now, Me: w.me(v), Cluster: testCluster, DiskID: v.disk.id, Disk: DiskFacts{Wanted: "data", Mounted: true},
+	f := Facts{Now: w.now, Me: w.me(v), Cluster: testCluster, DiskID: v.disk.id, Disk: DiskFacts{Wanted: "data",
+		Mounted: true},
 		Directory: w.directory(v), Agent: v.disk.agent, Compute: v.compute, Policy: w.policy(), Snapshots: w.listed(),
-		StrangerSince: v.strangerSince, AgentErr: v.disk.agentErr, Superseded: v.superseded, RecordErr: v.viewErr, Record: *v.view, Beats: maps.Clone(v.beats), ListedBefore: v.listed}
+		StrangerSince: v.strangerSince, AgentErr: v.disk.agentErr, Superseded: v.superseded, RecordErr: v.viewErr,
+		Record: *v.view, Beats: maps.Clone(v.beats), ListedBefore: v.listed}
 	if f.AgentErr != nil {
 		f.Agent = AgentFile{}
 	}
@@ -83,7 +86,8 @@ func (w *world) copyOfView() record.View {
 	return v
 }
 
-// note is what the agent remembers of the record: the newest epoch, durably, whom it named, and when a mark was written anew.
+// note is what the agent remembers of the record: the newest epoch, durably, whom it named, and when a mark was written
+// anew.
 func (w *world) note(v *vm) {
 	if w.unreadable(v) != nil {
 		return
@@ -91,7 +95,8 @@ func (w *world) note(v *vm) {
 	m := &Membership{beats: v.beats}
 	m.noteBeats(w.view, w.now)
 	a := &v.disk.agent
-	if n := len(w.view.Epochs); n > 0 && !v.fenced && v.disk.agentErr == nil && a.Replica == places[v.place] && a.ClusterUID == "uid" && w.view.Inception != nil {
+	if n := len(w.view.Epochs); n > 0 && !v.fenced && v.disk.agentErr == nil && a.Replica == places[v.place] &&
+		a.ClusterUID == "uid" && w.view.Inception != nil {
 		a.NewestEpoch = max(a.NewestEpoch, w.view.Epochs[n-1].Number)
 	}
 	unknown := false
@@ -148,7 +153,8 @@ func (w *world) directory(v *vm) Directory {
 	if d == nil {
 		return Directory{Archives: archives}
 	}
-	out := Directory{Exists: true, Marker: d.marker, MemberID: d.id, ClusterID: d.cid, Term: d.term, LastTerm: d.lastTerm(), LastIndex: uint64(len(d.log)) * indexUnit,
+	out := Directory{Exists: true, Marker: d.marker, MemberID: d.id, ClusterID: d.cid, Term: d.term,
+		LastTerm: d.lastTerm(), LastIndex: uint64(len(d.log)) * indexUnit,
 		Commit: uint64(d.commit) * indexUnit, Voters: d.conf.voters, Learners: d.conf.learners}
 	began := d.began()
 	if v.etcd != nil { // it does not say where its log ends
@@ -162,7 +168,8 @@ func (w *world) directory(v *vm) Directory {
 	for i, e := range d.log[d.snapAt:] {
 		if e.isChange() {
 			kind := map[entryKind]string{addLearner: "add-learner", addVoter: "add-voter", remove: "remove"}[e.kind]
-			out.Changes = append(out.Changes, record.ConfigChange{Index: uint64(d.snapAt+i+1) * indexUnit, Type: kind, MemberID: e.id})
+			out.Changes = append(out.Changes, record.ConfigChange{Index: uint64(d.snapAt+i+1) * indexUnit, Type: kind,
+				MemberID: e.id})
 		}
 	}
 	v.read = out
@@ -215,7 +222,8 @@ func (w *world) ask(v, u *vm) Answer {
 	return a
 }
 
-// acknowledged is what a leader knows a member to have acknowledged; one that does not answer through quorum is believed in what is committed.
+// acknowledged is what a leader knows a member to have acknowledged; one that does not answer through quorum is
+// believed in what is committed.
 func (w *world) acknowledged(l *vm, id record.MemberID, r Reach) uint64 {
 	n := l.etcd.match[id]
 	if r != ReachLinearizable {
@@ -242,7 +250,8 @@ func (w *world) step(v *vm) {
 		return
 	}
 	if len(v.queue) > 0 {
-		if often, long := 4, 15; !w.calm && v.paused < 0 { // its machine stands still for a while, with the act decided and not taken
+		// its machine stands still for a while, with the act decided and not taken
+		if often, long := 4, 15; !w.calm && v.paused < 0 {
 			if v.closes() {
 				often, long = 30, 40 // what is decided by then cannot be taken back: let much happen
 			}
@@ -344,13 +353,15 @@ func (w *world) ring(v *vm) Ring {
 	w.list(v)
 	v.view = nil
 	e := v.etcd
-	r := Ring{At: w.now, Me: w.me(v), Cluster: testCluster, Leader: e.id, LastIndex: uint64(len(e.log)) * indexUnit, Record: w.view,
+	r := Ring{At: w.now, Me: w.me(v), Cluster: testCluster, Leader: e.id, LastIndex: uint64(len(e.log)) * indexUnit,
+		Record:    w.view,
 		RecordErr: w.unreadable(v), Compute: v.compute, Policy: w.policy(), ClusterVersion: "3.7.0"}
 	for _, s := range w.snapshots {
 		r.SnapshotAt = s.Time
 	}
 	if v.silent == nil {
-		v.silent, v.moved, v.defragmented = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}, map[record.MemberID]time.Time{}
+		v.silent, v.moved, v.defragmented = map[record.MemberID]time.Time{}, map[record.MemberID]movement{},
+			map[record.MemberID]time.Time{}
 	}
 	for _, m := range listOf(e.conf) {
 		match := uint64(e.match[m.ID]) * indexUnit
@@ -370,7 +381,8 @@ func (w *world) ring(v *vm) Ring {
 		}
 		state, pending := e.progress(m.ID)
 		r.SnapshotInFlight = r.SnapshotInFlight || pending != 0
-		r.Members = append(r.Members, RingMember{Member: m, Version: "3.7.3", Match: match, State: state, PendingSnapshot: pending, RecentActive: heard, StreamsActive: heard,
+		r.Members = append(r.Members, RingMember{Member: m, Version: "3.7.3", Match: match, State: state,
+			PendingSnapshot: pending, RecentActive: heard, StreamsActive: heard,
 			UnreachableSince: v.silent[m.ID], MovedAt: v.moved[m.ID].at})
 	}
 	w.alarmed(v, &r)

@@ -7,8 +7,9 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// Alarms in the walk: databases that are full, and data that differs. Etcd raises an alarm with an entry in its log, and refuses writes while
-// one stands. Compaction, defragmentation and the members' hashes are as much of them as the rows 46 to 48 see.
+// Alarms in the walk: databases that are full, and data that differs. Etcd raises an alarm with an entry in its log,
+// and refuses writes while one stands. Compaction, defragmentation and the members' hashes are as much of them as the
+// rows 46 to 48 see.
 
 // space is the room of a member's database.
 type space struct {
@@ -74,8 +75,8 @@ func (w *world) raise(l *vm, id record.MemberID, k AlarmKind) {
 	}
 }
 
-// differing are the members for which etcd raises CORRUPT: by its one check those that differ from the leader, which it takes to be right;
-// by the other those that differ from a majority, and 0 where there is none.
+// differing are the members for which etcd raises CORRUPT: by its one check those that differ from the leader, which it
+// takes to be right; by the other those that differ from a majority, and 0 where there is none.
 func (w *world) differing(l *vm) (out []record.MemberID) {
 	hashes, of := map[uint32]int{}, map[record.MemberID]uint32{}
 	for _, id := range slices.Concat(l.etcd.conf.voters, l.etcd.conf.learners) {
@@ -168,7 +169,8 @@ func (w *world) checkAlarmAct(l *vm, p Plan) {
 		w.fail("S3", "%s is defragmented while a copy of the state is on its way", p.MemberID)
 	case p.Act == ActDisarm && p.Alarm.Kind == AlarmNoSpace:
 		for _, v := range w.vms {
-			if v.etcd != nil && v.etcd.cid == l.etcd.cid && c.has(v.etcd.id) && v.etcd.full && w.peer(l, v.etcd.id) == v {
+			if v.etcd != nil && v.etcd.cid == l.etcd.cid && c.has(v.etcd.id) && v.etcd.full &&
+				w.peer(l, v.etcd.id) == v {
 				w.fail("S5", "NOSPACE is disarmed while the database of %s, which is in reach, is full", v.etcd.id)
 			}
 		}
@@ -194,7 +196,8 @@ func (w *world) oneTruth(l *vm) bool {
 	})
 }
 
-// outvoted: etcd says that the member is corrupt, and the others, at least two, agree with each other and differ from it.
+// outvoted: etcd says that the member is corrupt, and the others, at least two, agree with each other and differ from
+// it.
 func (w *world) outvoted(l *vm, id record.MemberID) bool {
 	c := l.etcd.conf
 	flipped := map[record.MemberID]int{}

@@ -6,8 +6,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// Copies of the state in the walk: a member that lacks what the leader's log has given up is sent the whole state. That takes many
-// events, and meanwhile the leader can change, the connection break, the log grow and be compacted again.
+// Copies of the state in the walk: a member that lacks what the leader's log has given up is sent the whole state. That
+// takes many events, and meanwhile the leader can change, the connection break, the log grow and be compacted again.
 
 // keptEntries is how many entries a log keeps below its newest snapshot, as etcd's catch-up entries.
 const keptEntries = 3
@@ -27,7 +27,8 @@ func (w *world) copyState(l, u *vm) {
 	from, to := l.etcd, u.etcd
 	c := from.copies[to.id]
 	if c == nil {
-		c = &stateCopy{index: from.commit, term: from.log[from.commit-1].term, conf: from.conf, space: from.space, flipped: from.flipped, left: 2}
+		c = &stateCopy{index: from.commit, term: from.log[from.commit-1].term, conf: from.conf, space: from.space,
+			flipped: from.flipped, left: 2}
 		if !w.calm {
 			c.left += w.random.IntN(12) * w.random.IntN(6)
 		}
@@ -39,7 +40,8 @@ func (w *world) copyState(l, u *vm) {
 	}
 	delete(from.copies, to.id)
 	if c.index <= to.commit {
-		w.fail("S5", "a copy of the state up to %d was sent to member %s, which has committed %d", c.index, to.id, to.commit)
+		w.fail("S5", "a copy of the state up to %d was sent to member %s, which has committed %d", c.index, to.id,
+			to.commit)
 	}
 	w.copied++
 	if c.index < from.first {

@@ -7,9 +7,9 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// The model of etcd in the walk: raft's logs, terms and votes on the disks, and etcd's own rules for changes of the membership. It
-// is a small one: messages are exchanged at once or not at all, only a copy of the state takes its time (walkcopies_test.go), and there are no
-// leases, so that more elections are possible than etcd would hold.
+// The model of etcd in the walk: raft's logs, terms and votes on the disks, and etcd's own rules for changes of the
+// membership. It is a small one: messages are exchanged at once or not at all, only a copy of the state takes its time
+// (walkcopies_test.go), and there are no leases, so that more elections are possible than etcd would hold.
 
 type entryKind int
 
@@ -112,9 +112,11 @@ type dir struct {
 	snapAt  int   // etcd's own snapshot, where a reader of the directory begins
 	first   int   // what is below it in the log was given up: who lacks it gets a copy of the state
 	birth   birth // of the first member of a restored cluster
-	earlier bool  // an older copy, put back in place, that nothing on the disk or in the record tells from the disk; not started since
-	space         // of its database
-	flipped int   // another than the others': its data is not what the log made of it
+	// an older copy, put back in place, that nothing on the disk or in the record tells from the disk; not started
+	// since
+	earlier bool
+	space       // of its database
+	flipped int // another than the others': its data is not what the log made of it
 }
 
 // began is the configuration at the directory's own snapshot.
@@ -126,7 +128,8 @@ func (d *dir) began() conf {
 	return c
 }
 
-// snap is etcd's own snapshot, one in 10 000 entries: not right after a change, which is left out (DESIGN.md, known limits).
+// snap is etcd's own snapshot, one in 10 000 entries: not right after a change, which is left out (DESIGN.md, known
+// limits).
 func (d *dir) snap() {
 	for _, e := range d.log[max(0, d.commit-8):d.commit] {
 		if e.isChange() {
@@ -163,17 +166,20 @@ func (w *world) touch(d *dir) {
 func (w *world) launch(v *vm) {
 	d := v.disk.dir
 	again := !w.formedCluster(d.cid) // a seed that was broken off, maybe on another disk: nothing was acknowledged
-	if d.earlier {                   // only row 25 comes here with one (checkEarlier): a quorum of the others has all that was ever acknowledged
+	// only row 25 comes here with one (checkEarlier): a quorum of the others has all that was ever acknowledged
+	if d.earlier {
 		d.earlier = false
 		w.forgetful++
-	} else if d.version != w.ever[d.who()] && !again && !d.left { // what a host runs that was left behind reaches nobody
+	} else if d.version != w.ever[d.who()] && !again && !d.left {
+		// what a host runs that was left behind reaches nobody
 		w.fail("S2", "member %s starts on a directory at version %d of %d", d.id, d.version, w.ever[d.who()])
 	}
 	if again {
 		delete(w.acked, d.cid)
 	}
 	for _, other := range w.vms {
-		// The cloud starts an instance again while its former host may still run it; that one hears of it with its next reading of the record.
+		// The cloud starts an instance again while its former host may still run it; that one hears of it with its next
+		// reading of the record.
 		leftBehind := other.newer != nil
 		if other != v && other.etcd != nil && other.etcd.who() == d.who() && !leftBehind {
 			w.fail("S2", "member %s runs twice", d.id)
@@ -265,7 +271,8 @@ func (w *world) replicate(l *vm, id record.MemberID, upTo int) {
 		to.term, to.voted, to.leads = from.term, 0, false
 	}
 	if min(from.match[id], from.commit) > len(to.log) {
-		w.fail("S2", "member %s runs, and the leader has its word for more than its log holds", id) // etcd panics: tocommit is out of range
+		// etcd panics: tocommit is out of range
+		w.fail("S2", "member %s runs, and the leader has its word for more than its log holds", id)
 	}
 	same := 0
 	for same < min(len(to.log), upTo) && to.log[same].term == from.log[same].term {

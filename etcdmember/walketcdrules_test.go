@@ -23,7 +23,9 @@ func (w *world) connected(l *vm, besides record.MemberID) int {
 func (w *world) linearizable(l *vm) bool {
 	e := l.etcd
 	if l.fenced {
-		return false // a voter that is alone answers reads of the past for a while, and nobody can tell; what it acknowledges is what counts
+		// a voter that is alone answers reads of the past for a while, and nobody can tell; what it acknowledges is
+		// what counts
+		return false
 	}
 	ok := e.commit > 0 && e.log[e.commit-1].term == e.term && w.connected(l, 0) >= quorum(len(e.conf.voters))
 	if ok && w.closed(e.cid) {

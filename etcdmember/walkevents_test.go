@@ -27,7 +27,8 @@ func (w *world) event() {
 	if w.restless && w.takeBacks > 0 && slices.ContainsFunc(w.vms, (*vm).closes) && w.chance(20) {
 		w.takeBack() // at the last moment
 	}
-	if n := len(w.view.Orders); w.restless && w.asks > 0 && n > 0 && w.view.Orders[n-1].Kind == record.OrderWithdraw && w.random.IntN(1000) < 8 {
+	if n := len(w.view.Orders); w.restless && w.asks > 0 && n > 0 && w.view.Orders[n-1].Kind == record.OrderWithdraw &&
+		w.random.IntN(1000) < 8 {
 		w.orderFrom(v) // and then it is given again
 	}
 	if w.restless && w.joins() && w.chance(8) {
@@ -57,13 +58,17 @@ func (w *world) event() {
 
 // joins: somebody has taken an incarnation for a join, and no more.
 func (w *world) joins() bool {
-	return w.asks > 0 && slices.ContainsFunc(w.vms, func(v *vm) bool { return v.on && v.disk.dir == nil && v.disk.agent.Incarnation > 0 })
+	return w.asks > 0 && slices.ContainsFunc(w.vms, func(v *vm) bool {
+		return v.on && v.disk.dir == nil &&
+			v.disk.agent.Incarnation > 0
+	})
 }
 
 // stoppedEmpty: somebody has stopped for a restore before it had a member.
 func (w *world) stoppedEmpty() bool {
 	f := historyOf(Facts{Now: w.now, Record: w.view}).formed
-	return f != nil && f.Closed == nil && slices.ContainsFunc(f.Stopped, func(s record.Stopped) bool { return s.MemberID == 0 })
+	return f != nil && f.Closed == nil &&
+		slices.ContainsFunc(f.Stopped, func(s record.Stopped) bool { return s.MemberID == 0 })
 }
 
 // pass is the time that passes between two events: mostly little, and now and then long enough for every timer.
@@ -78,7 +83,8 @@ func (w *world) pass() {
 	w.goOn(d)
 }
 
-// goOn lets time pass. What does not stop for it: agents write marks, and a host that has lost its way fails in the end.
+// goOn lets time pass. What does not stop for it: agents write marks, and a host that has lost its way fails in the
+// end.
 func (w *world) goOn(d time.Duration) {
 	w.now = w.now.Add(d)
 	for _, v := range w.vms {
@@ -103,7 +109,8 @@ func (w *world) goOn(d time.Duration) {
 	}
 }
 
-// raft is what a member does by itself: the leader sends and commits, a follower that hears of no leader stands, a client writes.
+// raft is what a member does by itself: the leader sends and commits, a follower that hears of no leader stands, a
+// client writes.
 func (w *world) raft(v *vm) {
 	if v.fenced || w.expelled(v) {
 		return
@@ -168,7 +175,8 @@ func (w *world) publishNames(l *vm) {
 // expelled: a peer tells a removed member so (410), and it exits.
 func (w *world) expelled(v *vm) bool {
 	for _, u := range w.vms {
-		if u.etcd != nil && v.etcd != nil && u.etcd.cid == v.etcd.cid && w.reach(u, v) && u.etcd.conf.removed[v.etcd.id] {
+		if u.etcd != nil && v.etcd != nil && u.etcd.cid == v.etcd.cid && w.reach(u, v) &&
+			u.etcd.conf.removed[v.etcd.id] {
 			v.etcd = nil
 		}
 	}
@@ -179,7 +187,8 @@ func (w *world) expelled(v *vm) bool {
 func (w *world) mark(v *vm) {
 	a := v.disk.agent
 	if w.unreadable(v) == nil && a.Phase == PhaseStarted && v.etcd.commit > 0 {
-		w.view.Marks[v.etcd.id] = record.Mark{MemberID: v.etcd.id, Epoch: a.Epoch, Term: v.etcd.log[v.etcd.commit-1].term, Applied: uint64(v.etcd.commit) * indexUnit,
+		w.view.Marks[v.etcd.id] = record.Mark{MemberID: v.etcd.id, Epoch: a.Epoch,
+			Term: v.etcd.log[v.etcd.commit-1].term, Applied: uint64(v.etcd.commit) * indexUnit,
 			BootID: w.me(v).BootID, Written: w.now, Beat: w.now}
 	}
 }
@@ -194,7 +203,8 @@ func (w *world) round(d time.Duration) {
 		}
 	}
 	for _, v := range w.vms {
-		if v.etcd != nil && !v.fenced && !v.suspended && !w.expelled(v) && (w.leaderOf(v) == nil || v.etcd.leads && w.connected(v, 0) < quorum(len(v.etcd.conf.voters))) {
+		if v.etcd != nil && !v.fenced && !v.suspended && !w.expelled(v) && (w.leaderOf(v) == nil || v.etcd.leads &&
+			w.connected(v, 0) < quorum(len(v.etcd.conf.voters))) {
 			v.etcd.leads = false
 			w.elect(v)
 		}
@@ -245,14 +255,17 @@ func (w *world) purge(v *vm) {
 	o := w.by.observe(f)
 	p := w.by.decide(w.now, o)
 	c := v.etcd.conf
-	s := MemberStatus{MemberID: v.etcd.id, Ready: true, Learner: slices.Contains(c.learners, v.etcd.id), Members: listOf(c)}
+	s := MemberStatus{MemberID: v.etcd.id, Ready: true, Learner: slices.Contains(c.learners, v.etcd.id),
+		Members: listOf(c)}
 	if l := w.leaderOf(v); l != nil {
 		s.Leader = l.etcd.id
 	}
-	facts := PurgeFacts{Now: w.now, Room: Room{Free: 1, Total: 1 << 40}, Look: o, LookAt: w.now, Keeps: p.Act == ActKeep && p.Blocked == nil, Member: s,
+	facts := PurgeFacts{Now: w.now, Room: Room{Free: 1, Total: 1 << 40}, Look: o, LookAt: w.now,
+		Keeps: p.Act == ActKeep && p.Blocked == nil, Member: s,
 		Record: f.Record, Snapshots: w.listed()}
 	for n, d := range v.disk.archives {
-		facts.Archives = append(facts.Archives, Archive{Name: fmt.Sprint(n), MemberID: d.id, ClusterID: d.cid, Term: d.lastTerm(), LastIndex: uint64(len(d.log)) * indexUnit,
+		facts.Archives = append(facts.Archives, Archive{Name: fmt.Sprint(n), MemberID: d.id, ClusterID: d.cid,
+			Term: d.lastTerm(), LastIndex: uint64(len(d.log)) * indexUnit,
 			Time: w.now.Add(time.Duration(n-len(v.disk.archives)) * time.Hour)})
 	}
 	purged, err := DecidePurge(facts)

@@ -20,7 +20,8 @@ var faultsOfWalk = []mishap{
 	{"etcd exits", func(w *world, v *vm) bool { ran := v.etcd != nil; v.etcd = nil; return ran }},
 	{"the VM is reset", func(w *world, v *vm) bool { w.boot(v); return true }},
 	{"the VM is stopped", func(w *world, v *vm) bool { on := v.on; w.off(v); return on }},
-	{"the VM is recreated, its disk kept", func(w *world, v *vm) bool { w.drop(v); w.create(v.place, v.disk); return true }},
+	{"the VM is recreated, its disk kept",
+		func(w *world, v *vm) bool { w.drop(v); w.create(v.place, v.disk); return true }},
 	{"the VM is recreated with an empty disk", func(w *world, v *vm) bool {
 		w.drop(v)
 		delete(w.disks, v.disk.id)
@@ -105,8 +106,11 @@ var faultsOfWalk = []mishap{
 		return any
 	}},
 	{"agent.json is lost", func(w *world, v *vm) bool {
-		if v.disk.dir == nil || v.disk.agentErr != nil || v.disk.agent.Phase == PhaseSeeding || !w.formedCluster(v.disk.dir.cid) {
-			return false // where nothing was formed such a directory halts its replica: it may be the wrong bucket (DESIGN.md, known limits)
+		if v.disk.dir == nil || v.disk.agentErr != nil || v.disk.agent.Phase == PhaseSeeding ||
+			!w.formedCluster(v.disk.dir.cid) {
+			// where nothing was formed such a directory halts its replica: it may be the wrong bucket (DESIGN.md, known
+			// limits)
+			return false
 		}
 		v.disk.agentErr = errWalk
 		w.crash(v)
@@ -257,15 +261,17 @@ func (w *world) unpark(place int) {
 	w.boot(v)
 }
 
-// hostError is GCE's: the cloud gives a VM's host up and starts the same instance on another one, with its disk and its address. The former one may run
-// on, with nobody but the bucket in its reach. Mostly its writes reach no disk any more; else its disk is a copy, as nothing that Google promises excludes, and
-// then it is one of several voters: a voter that is alone could go on without anybody to tell it.
+// hostError is GCE's: the cloud gives a VM's host up and starts the same instance on another one, with its disk and its
+// address. The former one may run on, with nobody but the bucket in its reach. Mostly its writes reach no disk any
+// more; else its disk is a copy, as nothing that Google promises excludes, and then it is one of several voters: a
+// voter that is alone could go on without anybody to tell it.
 func (w *world) hostError(v *vm) bool {
 	if !v.on || v.newer != nil || v.suspended {
 		return false
 	}
 	u := &vm{place: v.place, id: v.id, disk: v.disk.copied(v.disk.id)}
-	several := v.disk.dir != nil && v.disk.agent.Phase == PhaseStarted && len(v.disk.dir.conf.voters) > 1 && slices.Contains(v.disk.dir.conf.voters, v.disk.dir.id)
+	several := v.disk.dir != nil && v.disk.agent.Phase == PhaseStarted && len(v.disk.dir.conf.voters) > 1 &&
+		slices.Contains(v.disk.dir.conf.voters, v.disk.dir.id)
 	v.ghost, v.newer, v.fenced = true, u, !several || w.chance(60)
 	v.blind = v.fenced && w.chance(50)
 	if v.disk.dir != nil {
@@ -277,8 +283,8 @@ func (w *world) hostError(v *vm) bool {
 	return true
 }
 
-// lost is a host that has lost its way to Google's control plane. A VM that is no user of its disk any more cannot write to it. A host that is said to have
-// stopped is noticed, and ended, within 330 s.
+// lost is a host that has lost its way to Google's control plane. A VM that is no user of its disk any more cannot
+// write to it. A host that is said to have stopped is noticed, and ended, within 330 s.
 func (w *world) lost(v *vm, said string) bool {
 	if !v.on || v.newer != nil || v.said != "" {
 		return false
@@ -319,8 +325,8 @@ func (w *world) copyOf(place int) *data {
 	return nil
 }
 
-// rollBack puts an older copy back under the same disk id. What ends above the last mark is told by the leader, if it is there to be asked (checkEarlier);
-// where the mark or the incarnation that tell it are lost is left out.
+// rollBack puts an older copy back under the same disk id. What ends above the last mark is told by the leader, if it
+// is there to be asked (checkEarlier); where the mark or the incarnation that tell it are lost is left out.
 func (w *world) rollBack(v *vm) bool {
 	c := w.copyOf(v.place)
 	if c == nil || c.id != v.disk.id || w.restoreLost != nil {
@@ -337,8 +343,8 @@ func (w *world) rollBack(v *vm) bool {
 	return true
 }
 
-// loseObject takes one object out of the record, once in a walk; after a disk was copied that can be the one that tells the copy from
-// the disk, so it is not both.
+// loseObject takes one object out of the record, once in a walk; after a disk was copied that can be the one that tells
+// the copy from the disk, so it is not both.
 func (w *world) loseObject(*vm) bool {
 	n := len(w.view.Epochs)
 	if w.restoreLost != nil || n == 0 || len(w.older) > 0 {
@@ -369,8 +375,8 @@ func (w *world) loseObject(*vm) bool {
 	return true
 }
 
-// provenFormed: something else proves that the epoch was formed. That nothing does, a lone voter without a mark, is the loss that the
-// page says cannot be survived.
+// provenFormed: something else proves that the epoch was formed. That nothing does, a lone voter without a mark, is the
+// loss that the page says cannot be survived.
 func (w *world) provenFormed(e uint64) bool {
 	for _, m := range w.view.Marks {
 		if m.Epoch == e {
@@ -405,7 +411,8 @@ func (w *world) ease(v *vm) {
 	}
 }
 
-// heal ends every fault and does what the shown waits ask of a person: start what is stopped, delete what is superseded, rebuild the record.
+// heal ends every fault and does what the shown waits ask of a person: start what is stopped, delete what is
+// superseded, rebuild the record.
 func (w *world) heal() {
 	w.computeErr, w.computeEmpty, w.computeLate = false, false, false
 	clear(w.cuts)
@@ -438,8 +445,9 @@ func (w *world) heal() {
 	w.log("faults end")
 }
 
-// obey does what `superseded` says: the VM is deleted, and made again. An old VM of a place that never took an incarnation can take one
-// after its successor did (DESIGN.md, known limits), so the one that stays can be the one that is superseded.
+// obey does what `superseded` says: the VM is deleted, and made again. An old VM of a place that never took an
+// incarnation can take one after its successor did (DESIGN.md, known limits), so the one that stays can be the one that
+// is superseded.
 func (w *world) obey() {
 	for _, v := range slices.Clone(w.vms) {
 		if v.blocked != nil && v.blocked.Name == "superseded" {
@@ -452,12 +460,14 @@ func (w *world) obey() {
 	w.nameWrong()
 }
 
-// stopNamed does what `restore-waits` says: the VMs that it names are stopped, and started again when the restore is done.
+// stopNamed does what `restore-waits` says: the VMs that it names are stopped, and started again when the restore is
+// done.
 func (w *world) stopNamed() {
 	waits := slices.IndexFunc(w.vms, func(v *vm) bool { return v.blocked != nil && v.blocked.Name == "restore-waits" })
 	for _, v := range w.vms {
 		switch {
-		case waits >= 0 && v.on && v != w.vms[waits] && strings.Contains(w.vms[waits].blocked.Reason, "(instance "+v.id+")"):
+		case waits >= 0 && v.on && v != w.vms[waits] && strings.Contains(w.vms[waits].blocked.Reason,
+			"(instance "+v.id+")"):
 			w.off(v)
 			w.log("%s is stopped for the restore", v.id)
 			w.noteStop(v)

@@ -9,8 +9,9 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// Orders of events around stopped/, restores and two hosts that were each a hole: they split a history, lost an acknowledged write, or left whole disks
-// without a way back. They are told in the walk's world and under its invariants, as those of walkscript_test.go.
+// Orders of events around stopped/, restores and two hosts that were each a hole: they split a history, lost an
+// acknowledged write, or left whole disks without a way back. They are told in the walk's world and under its
+// invariants, as those of walkscript_test.go.
 var holes = []struct {
 	name   string
 	places int
@@ -18,29 +19,30 @@ var holes = []struct {
 	rule   string // which of walkreverted_test.go's rules keeps it closed; empty: more than one, or another
 	run    func(s script)
 }{
-	{"a joiner stops for a restore that is taken back, joins, and a later restore waits for it", 3, false, "H1", func(s script) {
-		a, rest := s.stoppedWhileJoining()
-		for _, v := range rest {
-			i := s.incarnation(v.place, v.disk.agent.Incarnation)
-			s.want("it runs under an incarnation that has not ended", s.epoch(1).StoppedBy(*i) == nil)
-			v.side, v.blind = 1, true // they serve, and neither a nor the record is in their reach
-		}
-		s.goOn(time.Hour)
-		a.etcd.leads = false
-		s.elect(rest[0])
-		s.lead(rest[0])
-		s.lead(rest[0])
-		s.want("ordered", s.orderFrom(a))
-		for range 60 {
-			s.goOn(300 * time.Millisecond)
-			s.step(a)
-		}
-		s.want("the restorer waits for them", s.epoch(1).Closed == nil && a.blocked.Name == "restore-waits")
-		for _, v := range rest {
-			v.side, v.blind = 0, false
-		}
-		s.ends(2)
-	}},
+	{"a joiner stops for a restore that is taken back, joins, and a later restore waits for it", 3, false, "H1",
+		func(s script) {
+			a, rest := s.stoppedWhileJoining()
+			for _, v := range rest {
+				i := s.incarnation(v.place, v.disk.agent.Incarnation)
+				s.want("it runs under an incarnation that has not ended", s.epoch(1).StoppedBy(*i) == nil)
+				v.side, v.blind = 1, true // they serve, and neither a nor the record is in their reach
+			}
+			s.goOn(time.Hour)
+			a.etcd.leads = false
+			s.elect(rest[0])
+			s.lead(rest[0])
+			s.lead(rest[0])
+			s.want("ordered", s.orderFrom(a))
+			for range 60 {
+				s.goOn(300 * time.Millisecond)
+				s.step(a)
+			}
+			s.want("the restorer waits for them", s.epoch(1).Closed == nil && a.blocked.Name == "restore-waits")
+			for _, v := range rest {
+				v.side, v.blind = 0, false
+			}
+			s.ends(2)
+		}},
 	{"the same, and the two that stopped before come to have the longest log", 3, false, "", func(s script) {
 		a, rest := s.stoppedWhileJoining()
 		s.alone(a, rest[0], rest[1])
@@ -51,7 +53,8 @@ var holes = []struct {
 	{"all have stopped for a restore that is taken back", 3, true, "", func(s script) {
 		s.restoreFrom(0)
 		s.vm(0).suspended = true // before it closes the epoch
-		s.until("accepted by nobody yet", func() bool { s.vm(0).suspended = false; s.step(s.vm(0)); return s.view.Orders[0].Accepted != nil })
+		s.until("accepted by nobody yet",
+			func() bool { s.vm(0).suspended = false; s.step(s.vm(0)); return s.view.Orders[0].Accepted != nil })
 		for range 20 {
 			for p := range 3 {
 				if s.epoch(1).Closed == nil && s.view.Orders[0].Verdict == nil && len(s.epoch(1).Stopped) < 3 {
@@ -100,39 +103,44 @@ var holes = []struct {
 		s.boot(s.vm(1))
 		s.ends(1)
 	}},
-	{"a disk with the longest log comes back after a blank boot, and a restore takes the longest", 3, true, "", func(s script) {
-		a, b, c := s.vm(0), s.vm(1), s.vm(2)
-		s.alone(a, b, c)
-		s.lose(1)
-		disk := c.disk
-		s.drop(c)
-		s.create(2, s.blankDisk())
-		a.side = 0
-		s.turns(30)
-		s.drop(s.vm(2))
-		s.create(2, disk)
-		s.turns(30)
-		s.want("ordered", s.orderNewest(a))
-		s.turns(150)
-		s.recreateLost(1)
-		s.ends(2)
-	}},
+	{"a disk with the longest log comes back after a blank boot, and a restore takes the longest", 3, true, "",
+		func(s script) {
+			a, b, c := s.vm(0), s.vm(1), s.vm(2)
+			s.alone(a, b, c)
+			s.lose(1)
+			disk := c.disk
+			s.drop(c)
+			s.create(2, s.blankDisk())
+			a.side = 0
+			s.turns(30)
+			s.drop(s.vm(2))
+			s.create(2, disk)
+			s.turns(30)
+			s.want("ordered", s.orderNewest(a))
+			s.turns(150)
+			s.recreateLost(1)
+			s.ends(2)
+		}},
 	{"one instance on two hosts, the former one's disk is fenced", 3, true, "S1", func(s script) { s.twoHosts(true) }},
-	{"one instance on two hosts, the former one runs on a copy of the disk", 3, true, "S1", func(s script) { s.twoHosts(false) }},
-	{"a record that an earlier version wrote: a successor with an empty disk has spoken for the member", 3, true, "", func(s script) {
-		s.off(s.vm(1))
-		s.off(s.vm(2))
-		a := s.vm(0)
-		e := s.epoch(1)
-		e.Stopped = append(e.Stopped, record.Stopped{Place: places[0], Incarnation: a.disk.agent.Incarnation, InstanceID: "another", MemberID: a.etcd.id})
-		s.turns(10)
-		s.boot(s.vm(1))
-		s.boot(s.vm(2))
-		s.ends(1)
-	}},
+	{"one instance on two hosts, the former one runs on a copy of the disk", 3, true, "S1",
+		func(s script) { s.twoHosts(false) }},
+	{"a record that an earlier version wrote: a successor with an empty disk has spoken for the member", 3, true, "",
+		func(s script) {
+			s.off(s.vm(1))
+			s.off(s.vm(2))
+			a := s.vm(0)
+			e := s.epoch(1)
+			e.Stopped = append(e.Stopped, record.Stopped{Place: places[0], Incarnation: a.disk.agent.Incarnation,
+				InstanceID: "another", MemberID: a.etcd.id})
+			s.turns(10)
+			s.boot(s.vm(1))
+			s.boot(s.vm(2))
+			s.ends(1)
+		}},
 }
 
-// TestOrdersOfEventsAroundRestores tells each of them. With its rule taken out each of the first is a hole again (walkreverted_test.go).
+// TestOrdersOfEventsAroundRestores tells each of them. With its rule taken out each of the first is a hole again
+// (walkreverted_test.go).
 func TestOrdersOfEventsAroundRestores(t *testing.T) {
 	for _, c := range holes {
 		t.Run(c.name, func(t *testing.T) {
@@ -147,7 +155,10 @@ func TestOrdersOfEventsAroundRestores(t *testing.T) {
 // TestTheHolesOpenWithoutTheirRules: told with its rule taken out, none of them ends well.
 func TestTheHolesOpenWithoutTheirRules(t *testing.T) {
 	for _, c := range holes {
-		n := slices.IndexFunc(reverted, func(f plantedFault) bool { return c.rule != "" && strings.HasPrefix(f.name, c.rule) })
+		n := slices.IndexFunc(reverted, func(f plantedFault) bool {
+			return c.rule != "" &&
+				strings.HasPrefix(f.name, c.rule)
+		})
 		if n < 0 {
 			continue
 		}
@@ -190,7 +201,8 @@ func blankOnce(s script) {
 	s.ends(1)
 }
 
-// stoppedWhileJoining forms a cluster of three, of which two stopped for a restore, and said so, while their incarnations were pending. It was taken back.
+// stoppedWhileJoining forms a cluster of three, of which two stopped for a restore, and said so, while their
+// incarnations were pending. It was taken back.
 func (s script) stoppedWhileJoining() (a *vm, rest []*vm) {
 	s.until("formed by somebody", func() bool { return len(s.view.Epochs) > 0 && s.view.Epochs[0].Outcome != nil })
 	a = s.byInstance(s.view.Epochs[0].Claim.Seeder.InstanceID)
@@ -244,14 +256,17 @@ func (s script) alone(a, leads, follows *vm) {
 		s.propose(follows, logEntry{kind: write})
 	}
 	s.lead(leads)
-	s.want("the others acknowledged more", len(s.acked[a.etcd.cid]) > len(a.etcd.log) && len(follows.etcd.log) >= len(s.acked[a.etcd.cid]))
+	s.want("the others acknowledged more", len(s.acked[a.etcd.cid]) > len(a.etcd.log) &&
+		len(follows.etcd.log) >= len(s.acked[a.etcd.cid]))
 }
 
-// orderNewest orders a restore from a VM's directory, or from the one that turns out to reach furthest, which holds everything.
+// orderNewest orders a restore from a VM's directory, or from the one that turns out to reach furthest, which holds
+// everything.
 func (s script) orderNewest(v *vm) bool {
 	f := historyOf(Facts{Now: s.now, Record: s.view}).formed
 	d := v.etcd.dir
-	r := &record.RestoreOrder{Ends: f.Number, Replica: places[v.place], Term: d.lastTerm(), Commit: uint64(len(d.log)) * indexUnit, Newest: true,
+	r := &record.RestoreOrder{Ends: f.Number, Replica: places[v.place], Term: d.lastTerm(),
+		Commit: uint64(len(d.log)) * indexUnit, Newest: true,
 		From: record.Source{Kind: record.SourceDirectory, MemberID: d.id, DiskID: v.disk.id}}
 	s.world.order(record.Order{Kind: record.OrderRestore, By: "person", Restore: r}, promise{all: true})
 	return true

@@ -56,9 +56,9 @@ func (w *world) unusable() record.MemberID {
 	return 0
 }
 
-// wrong is a member that differs from what most voters hold, where etcd says that members differ; 0: there is none. Voters
-// first: who leads sends its data to those that join. Where all that run agree, and are a quorum, it is the one that does
-// not run.
+// wrong is a member that differs from what most voters hold, where etcd says that members differ; 0: there is none.
+// Voters first: who leads sends its data to those that join. Where all that run agree, and are a quorum, it is the one
+// that does not run.
 func (w *world) wrong() record.MemberID {
 	l := w.reigning()
 	if l == nil || len(l.etcd.conf.alarmed(AlarmCorrupt)) == 0 {
@@ -93,10 +93,14 @@ func (w *world) wrong() record.MemberID {
 	return 0
 }
 
-// nameWrong is a person's word on members that differ (row 47): which one is wrong, or, where that has not helped, a restore from one that is right.
+// nameWrong is a person's word on members that differ (row 47): which one is wrong, or, where that has not helped, a
+// restore from one that is right.
 func (w *world) nameWrong() {
 	id := w.wrong()
-	if !slices.ContainsFunc(w.vms, func(v *vm) bool { return v.besideBlocked != nil && v.besideBlocked.Name == "corrupt" }) {
+	if !slices.ContainsFunc(w.vms, func(v *vm) bool {
+		return v.besideBlocked != nil &&
+			v.besideBlocked.Name == "corrupt"
+	}) {
 		return
 	}
 	l, given := w.reigning(), ordersOf(w.view.Orders, 0, w.now)
@@ -133,7 +137,8 @@ func (w *world) complete(p Plan) bool {
 // staying counts the places that are not ordered to leave.
 func (w *world) staying() int {
 	given := ordersOf(w.view.Orders, 0, w.now)
-	return len(slices.DeleteFunc(slices.Clone(places[:w.places]), func(p replica.Place) bool { return given.left(p) != nil }))
+	return len(slices.DeleteFunc(slices.Clone(places[:w.places]),
+		func(p replica.Place) bool { return given.left(p) != nil }))
 }
 
 // leaves: the place is ordered to leave.
@@ -169,7 +174,8 @@ func (w *world) resume() {
 	}
 }
 
-// ordered: a person's word removes the member: its place is to leave, two replicas are wanted, or it is declared gone or wrong.
+// ordered: a person's word removes the member: its place is to leave, two replicas are wanted, or it is declared gone
+// or wrong.
 func (w *world) ordered(place int, id record.MemberID) bool {
 	given := ordersOf(w.view.Orders, 0, w.now)
 	return given.left(places[place]) != nil || given.replicas == 2 || given.overrides(42, id) || given.overrides(47, id)

@@ -42,15 +42,16 @@ func (w *world) orderFrom(v *vm) bool {
 	if f == nil || !w.restorable(v, f) || v.ghost || !v.on || v.suspended || v.blind {
 		return false
 	}
-	r := &record.RestoreOrder{Ends: f.Number, Replica: places[v.place], Term: d.log[d.commit-1].term, Commit: uint64(d.commit) * indexUnit,
-		From: record.Source{Kind: record.SourceDirectory, MemberID: d.id, DiskID: v.disk.id}}
+	r := &record.RestoreOrder{Ends: f.Number, Replica: places[v.place], Term: d.log[d.commit-1].term,
+		Commit: uint64(d.commit) * indexUnit,
+		From:   record.Source{Kind: record.SourceDirectory, MemberID: d.id, DiskID: v.disk.id}}
 	w.asks--
 	w.order(record.Order{Kind: record.OrderRestore, By: "person", Restore: r}, w.shows(r, false))
 	return true
 }
 
-// restorable: a person would restore from the VM's directory: it is valid, or holds all that the member ever wrote, though agent.json is lost or the disk is a
-// copy, which nobody but that person can know.
+// restorable: a person would restore from the VM's directory: it is valid, or holds all that the member ever wrote,
+// though agent.json is lost or the disk is a copy, which nobody but that person can know.
 func (w *world) restorable(v *vm, f *record.Epoch) bool {
 	d := v.disk.dir
 	if d == nil || d.cid != f.Outcome.Formed.ClusterID || d.commit == 0 || d.corrupt || d.page {
@@ -78,14 +79,15 @@ func (w *world) orderSnapshot(v *vm, s saved) bool {
 	if s.Epoch != f.Number || v.ghost {
 		return false
 	}
-	r := &record.RestoreOrder{Ends: f.Number, Replica: places[v.place], From: record.Source{Kind: record.SourceSnapshot, Snapshot: s.Name}}
+	r := &record.RestoreOrder{Ends: f.Number, Replica: places[v.place], From: record.Source{Kind: record.SourceSnapshot,
+		Snapshot: s.Name}}
 	w.asks--
 	w.order(record.Order{Kind: record.OrderRestore, By: "person", Restore: r}, w.shows(r, false))
 	return true
 }
 
-// obeyOffer gives the order that a replica offers. Where it says that the survivors hold everything, that must be so; and a
-// snapshot is offered only where nothing newer is left.
+// obeyOffer gives the order that a replica offers. Where it says that the survivors hold everything, that must be so;
+// and a snapshot is offered only where nothing newer is left.
 func (w *world) obeyOffer(v *vm) {
 	if !v.on || v.etcd != nil || w.unreadable(v) != nil || len(v.queue) > 0 {
 		return
@@ -97,7 +99,8 @@ func (w *world) obeyOffer(v *vm) {
 	switch {
 	case o.Survivors22 == PolicyOffers:
 		w.asks--
-		w.order(record.Order{Kind: record.OrderRestore, By: "person, as offered", Restore: o.Names.PolicyOrder}, w.shows(o.Names.PolicyOrder, true))
+		w.order(record.Order{Kind: record.OrderRestore, By: "person, as offered", Restore: o.Names.PolicyOrder},
+			w.shows(o.Names.PolicyOrder, true))
 	case o.SnapshotOffered && o.Remote == Nobody:
 		s := w.policy().Snapshot
 		w.checkOffer(v, s.Name)
@@ -111,7 +114,8 @@ func (w *world) ending() bool {
 	return h.formed != nil && (h.formed.Closed != nil || h.orders.restore != nil)
 }
 
-// sourceHolds: a restore is ordered, and its source is where the order says, so that it must come to its end without another word.
+// sourceHolds: a restore is ordered, and its source is where the order says, so that it must come to its end without
+// another word.
 func (w *world) sourceHolds() bool {
 	h := historyOf(Facts{Now: w.now, Record: w.view})
 	r := h.orders.restore
@@ -129,7 +133,8 @@ func (w *world) sourceHolds() bool {
 		return false
 	}
 	for _, d := range append(slices.Clone(v.disk.archives), v.disk.dir) {
-		if d != nil && d.id == r.Restore.From.MemberID && !d.corrupt && d.version == w.ever[d.who()] && v.disk.id == r.Restore.From.DiskID {
+		if d != nil && d.id == r.Restore.From.MemberID && !d.corrupt && d.version == w.ever[d.who()] &&
+			v.disk.id == r.Restore.From.DiskID {
 			return true
 		}
 	}

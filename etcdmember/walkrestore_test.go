@@ -47,7 +47,8 @@ func (w *world) order(o record.Order, p promise) {
 
 func spell(o record.Order) string {
 	if r := o.Restore; r != nil {
-		return fmt.Sprintf("ends %d from %s %s%s on %s term %d commit %d", r.Ends, r.From.Kind, r.From.Snapshot, r.From.MemberID, r.Replica, r.Term, r.Commit)
+		return fmt.Sprintf("ends %d from %s %s%s on %s term %d commit %d", r.Ends, r.From.Kind, r.From.Snapshot,
+			r.From.MemberID, r.Replica, r.Term, r.Commit)
 	}
 	return fmt.Sprint(o.Withdraws, o.Replicas, o.Place, o.MemberID)
 }
@@ -60,7 +61,8 @@ func (w *world) shows(r *record.RestoreOrder, all bool) promise {
 		return p
 	}
 	for _, v := range w.vms {
-		if d := v.disk.dir; d != nil && places[v.place] == r.Replica && d.id == r.From.MemberID && len(d.log) > len(p.terms) {
+		if d := v.disk.dir; d != nil && places[v.place] == r.Replica && d.id == r.From.MemberID &&
+			len(d.log) > len(p.terms) {
 			p.birth = birth{from: d.cid, terms: d.terms(min(len(d.log), int(r.Commit/indexUnit)))}
 		}
 	}
@@ -78,10 +80,12 @@ func (w *world) snapshot(name string) saved {
 // save takes a snapshot of a member: what it has applied.
 func (w *world) save(v *vm) {
 	f := historyOf(Facts{Now: w.now, Record: w.view}).formed
-	if f == nil || v.etcd == nil || v.etcd.cid != f.Outcome.Formed.ClusterID || v.etcd.commit == 0 || w.unreadable(v) != nil {
+	if f == nil || v.etcd == nil || v.etcd.cid != f.Outcome.Formed.ClusterID || v.etcd.commit == 0 ||
+		w.unreadable(v) != nil {
 		return
 	}
-	s := saved{SnapshotRef{Name: fmt.Sprintf("s%d", w.next()), Epoch: f.Number, Revision: int64(v.etcd.commit), Time: w.now},
+	s := saved{SnapshotRef{Name: fmt.Sprintf("s%d", w.next()), Epoch: f.Number, Revision: int64(v.etcd.commit),
+		Time: w.now},
 		birth{from: v.etcd.cid, terms: v.etcd.terms(v.etcd.commit)}}
 	w.snapshots = append(w.snapshots, s)
 	if !slices.Contains(w.view.Snapshots, f.Number) {
@@ -148,14 +152,15 @@ func (w *world) checkSilence(v *vm, epoch uint64) {
 	}
 }
 
-// restore is step 4: the new directory is made beside the old one, which is put away before the token stands in agent.json, so that the
-// token never names a directory that is not its own; it comes into its place with its marker.
+// restore is step 4: the new directory is made beside the old one, which is put away before the token stands in
+// agent.json, so that the token never names a directory that is not its own; it comes into its place with its marker.
 func (w *world) restore(v *vm, f Facts, p Plan) []func() bool {
 	var made *dir
 	token := tokenOf(f, p.Epoch)
 	steps := []func() bool{func() bool { made = w.restored(v, p); return made != nil }}
 	if f.Directory.Exists {
-		steps = append(steps, func() bool { return v.setAgent((*AgentFile).reset) }, func() bool { v.disk.archive(); return true })
+		steps = append(steps, func() bool { return v.setAgent((*AgentFile).reset) },
+			func() bool { v.disk.archive(); return true })
 	}
 	return slices.Concat(steps, w.takeIncarnation(v, p), []func() bool{
 		func() bool {
@@ -176,7 +181,8 @@ func (d *data) archive() {
 }
 
 func (a *AgentFile) reset() {
-	*a = AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID, NewestEpoch: a.NewestEpoch, Phase: PhaseArchiving, Ended: a.Ended}
+	*a = AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID,
+		NewestEpoch: a.NewestEpoch, Phase: PhaseArchiving, Ended: a.Ended}
 }
 
 // restored reads the source, a surviving directory whole: its commit index is raised to its last entry.
@@ -225,7 +231,8 @@ func (w *world) clusterOf(token string) record.MemberID {
 	return w.tokens[token]
 }
 
-// checkRestored compares a restored history, once it is formed, with what was acknowledged in the one before and with what its order showed.
+// checkRestored compares a restored history, once it is formed, with what was acknowledged in the one before and with
+// what its order showed.
 func (w *world) checkRestored(e *record.Epoch, d *dir) {
 	before := w.formedBelow(e.Number)
 	if before == 0 {
@@ -245,7 +252,8 @@ func (w *world) checkRestored(e *record.Epoch, d *dir) {
 	for i, term := range w.acked[before][:n] {
 		shown := p.all || p.terms[i] == term
 		if shown && (i >= len(d.birth.terms) || d.birth.terms[i] != term) {
-			w.fail("S2", "the restore of epoch %d by order %d lacks the acknowledged entry %d, which it was to hold", e.Number, d.birth.order, i+1)
+			w.fail("S2", "the restore of epoch %d by order %d lacks the acknowledged entry %d, which it was to hold",
+				e.Number, d.birth.order, i+1)
 		}
 	}
 }

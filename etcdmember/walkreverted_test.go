@@ -7,40 +7,47 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// The rules around stopped/ and restores that once were missing, taken out one by one: the walk finds each of the holes by itself.
-// TestPlantedFaultsAreFound runs them, TestOrdersOfEvents tells each of them step by step.
+// The rules around stopped/ and restores that once were missing, taken out one by one: the walk finds each of the holes
+// by itself. TestPlantedFaultsAreFound runs them, TestOrdersOfEvents tells each of them step by step.
 
-// withoutOwnStops is the facts of a replica that does not know what its own place has said in stopped/ of the newest formed epoch.
+// withoutOwnStops is the facts of a replica that does not know what its own place has said in stopped/ of the newest
+// formed epoch.
 func withoutOwnStops(f Facts) Facts {
 	f.Agent.Ended = 0
 	f.Record.Epochs = slices.Clone(f.Record.Epochs)
 	for n := range f.Record.Epochs {
 		e := &f.Record.Epochs[n]
-		e.Stopped = slices.DeleteFunc(slices.Clone(e.Stopped), func(s record.Stopped) bool { return s.Place == f.Me.Place })
+		e.Stopped = slices.DeleteFunc(slices.Clone(e.Stopped),
+			func(s record.Stopped) bool { return s.Place == f.Me.Place })
 	}
 	return f
 }
 
-// classifyH1 goes on with a join under an incarnation that has ended: after a restore was withdrawn, its member counts as silent for ever.
+// classifyH1 goes on with a join under an incarnation that has ended: after a restore was withdrawn, its member counts
+// as silent for ever.
 func classifyH1(f Facts) Observation {
 	o := Classify(f)
 	o.Ended = o.Ended && !o.Running
 	if o.Local == L0 && o.Record == Rf && !o.EndedByOrder {
 		again := Classify(withoutOwnStops(f))
-		o.OwnIncarnation, o.Pending, o.Confirmed, o.Names.Incarnation = again.OwnIncarnation, again.Pending, again.Confirmed, again.Names.Incarnation
+		o.OwnIncarnation, o.Pending, o.Confirmed, o.Names.Incarnation = again.OwnIncarnation, again.Pending,
+			again.Confirmed, again.Names.Incarnation
 	}
 	return o
 }
 
-// classifyH2 takes any word about the disk's member for its end, also that of a successor with an empty disk, which decideH2 lets it write.
+// classifyH2 takes any word about the disk's member for its end, also that of a successor with an empty disk, which
+// decideH2 lets it write.
 func classifyH2(f Facts) Observation {
 	o := Classify(f)
 	h := historyOf(f)
-	if o.Local == L1 && h.formed != nil && slices.ContainsFunc(h.formed.Stopped, func(s record.Stopped) bool { return s.MemberID == h.memberID() }) {
+	if o.Local == L1 && h.formed != nil &&
+		slices.ContainsFunc(h.formed.Stopped, func(s record.Stopped) bool { return s.MemberID == h.memberID() }) {
 		o.EndUnproven = true
 	}
 	for _, i := range f.Record.Replicas[f.Me.Place] {
-		said := h.formed != nil && slices.ContainsFunc(h.formed.Stopped, func(s record.Stopped) bool { return s.Place == i.Place && s.Incarnation == i.Number })
+		said := h.formed != nil && slices.ContainsFunc(h.formed.Stopped,
+			func(s record.Stopped) bool { return s.Place == i.Place && s.Incarnation == i.Number })
 		if o.Local == L0 && o.Record == Rf && i.Epoch == number(h.formed) && i.Started != nil && !said {
 			o.Word = Word{Owed: true, Incarnation: i.Number, MemberID: i.Started.MemberID}
 		}
@@ -51,7 +58,8 @@ func classifyH2(f Facts) Observation {
 func decideH2(now time.Time, o Observation) Plan {
 	p := Decide(now, o)
 	if p.Row == 24 && o.Word.Owed && o.Word.MemberID != 0 {
-		return Plan{Row: 24, Act: ActWriteStopped, Epoch: o.Names.FormedEpoch, Incarnation: o.Word.Incarnation, MemberID: o.Word.MemberID}
+		return Plan{Row: 24, Act: ActWriteStopped, Epoch: o.Names.FormedEpoch, Incarnation: o.Word.Incarnation,
+			MemberID: o.Word.MemberID}
 	}
 	return p
 }
@@ -78,11 +86,13 @@ func factsH6(f *Facts) {
 	}
 }
 
-// factsRace and decideRace know no verdict: a withdrawal counts as soon as it is read, and an epoch is closed as soon as all are silent.
+// factsRace and decideRace know no verdict: a withdrawal counts as soon as it is read, and an epoch is closed as soon
+// as all are silent.
 func factsRace(f *Facts) {
 	f.Record.Orders = slices.Clone(f.Record.Orders)
 	for _, o := range f.Record.Orders {
-		if n := slices.IndexFunc(f.Record.Orders, func(x record.Order) bool { return x.Number == o.Withdraws }); o.Kind == record.OrderWithdraw && n >= 0 {
+		if n := slices.IndexFunc(f.Record.Orders,
+			func(x record.Order) bool { return x.Number == o.Withdraws }); o.Kind == record.OrderWithdraw && n >= 0 {
 			f.Record.Orders[n].Verdict = &record.Verdict{Withdrawn: true}
 		}
 	}
@@ -128,12 +138,20 @@ func factsS2(f *Facts) {
 
 // reverted are the rules that the walks must miss.
 var reverted = []plantedFault{
-	{"H1: a join goes on under an incarnation that has ended", "S1", 9646, variant{classify: classifyH1, decide: Decide, beside: DecideBesideLeader}},
-	{"H2: an empty disk speaks for the member of the disk that was there before", "S5", 0, variant{classify: classifyH2, decide: decideH2, beside: DecideBesideLeader}},
-	{"H4: a snapshot is offered while the disk that holds everything exists", "S2", 6460, variant{decide: Decide, beside: DecideBesideLeader, facts: factsH4}},
-	{"H5: a directory without agent.json is no source", "S5", 0, variant{classify: classifyH5, decide: Decide, beside: DecideBesideLeader}},
-	{"H6: a former VM removes its successor's voter", "S3", 407, variant{decide: Decide, beside: DecideBesideLeader, facts: factsH6}},
-	{"the race of withdrawing with closing", "S1", 4800, variant{decide: decideRace, beside: DecideBesideLeader, facts: factsRace}},
-	{"S1: an older boot of an instance goes on", "S1", 0, variant{classify: classifyS1, decide: Decide, beside: DecideBesideLeader}},
-	{"S2: silence needs no other witness than the lists of VMs", "S1", 0, variant{decide: Decide, beside: DecideBesideLeader, facts: factsS2}},
+	{"H1: a join goes on under an incarnation that has ended", "S1", 9646, variant{classify: classifyH1, decide: Decide,
+		beside: DecideBesideLeader}},
+	{"H2: an empty disk speaks for the member of the disk that was there before", "S5", 0,
+		variant{classify: classifyH2, decide: decideH2, beside: DecideBesideLeader}},
+	{"H4: a snapshot is offered while the disk that holds everything exists", "S2", 6460,
+		variant{decide: Decide, beside: DecideBesideLeader, facts: factsH4}},
+	{"H5: a directory without agent.json is no source", "S5", 0, variant{classify: classifyH5, decide: Decide,
+		beside: DecideBesideLeader}},
+	{"H6: a former VM removes its successor's voter", "S3", 407, variant{decide: Decide, beside: DecideBesideLeader,
+		facts: factsH6}},
+	{"the race of withdrawing with closing", "S1", 4800, variant{decide: decideRace, beside: DecideBesideLeader,
+		facts: factsRace}},
+	{"S1: an older boot of an instance goes on", "S1", 0, variant{classify: classifyS1, decide: Decide,
+		beside: DecideBesideLeader}},
+	{"S2: silence needs no other witness than the lists of VMs", "S1", 0,
+		variant{decide: Decide, beside: DecideBesideLeader, facts: factsS2}},
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// The invariants of the membership page, section 8, as predicates of the walk's world. S4, that nothing is deleted, holds by what an act can
-// do at all: the archive of a disk only grows.
+// The invariants of the membership page, section 8, as predicates of the walk's world. S4, that nothing is deleted,
+// holds by what an act can do at all: the archive of a disk only grows.
 
 // broken ends a walk: an invariant does not hold.
 type broken struct{ invariant, what string }
@@ -68,7 +68,8 @@ func (w *world) checkOutcome(e *record.Epoch) {
 	w.outcomes[e.Number] = formed
 }
 
-// checkChange is S3 at the moment of the leader's decision: what happens to the member between that and the act is nobody's fault.
+// checkChange is S3 at the moment of the leader's decision: what happens to the member between that and the act is
+// nobody's fault.
 func (w *world) checkChange(l *vm, p Plan) {
 	c := l.etcd.conf
 	for _, id := range c.voters {
@@ -77,12 +78,14 @@ func (w *world) checkChange(l *vm, p Plan) {
 		}
 	}
 	if alarmed := c.alarmed(AlarmCorrupt); slices.Contains(alarmed, 0) && !w.said47() && !w.oneTruth(l) {
-		w.fail("S2", "row %s: %s %s while the members' data differ and nobody said who is right", p.Row, p.Act, p.MemberID)
+		w.fail("S2", "row %s: %s %s while the members' data differ and nobody said who is right", p.Row, p.Act,
+			p.MemberID)
 	}
 	n, alive := len(c.voters), w.connected(l, 0)
 	switch p.Act {
 	case ActPromote:
-		if u := w.peer(l, p.MemberID); u != nil && (l.etcd.copying(p.MemberID) || (len(l.etcd.log)-len(u.etcd.log))*indexUnit > maxLag) {
+		if u := w.peer(l, p.MemberID); u != nil && (l.etcd.copying(p.MemberID) ||
+			(len(l.etcd.log)-len(u.etcd.log))*indexUnit > maxLag) {
 			w.fail("S3", "learner %s is promoted, and lacks what the cluster has written", p.MemberID)
 		}
 		if w.peer(l, p.MemberID) == nil {
@@ -95,7 +98,8 @@ func (w *world) checkChange(l *vm, p Plan) {
 			}
 		}
 		if n == 1 && learners < 2 && !w.leaves(c.places[c.voters[0]]) {
-			w.fail("S3", "promoting %s makes a pair of voters, which survives nothing and has two that can fail", p.MemberID)
+			w.fail("S3", "promoting %s makes a pair of voters, which survives nothing and has two that can fail",
+				p.MemberID)
 		}
 		if alive+1-quorum(n+1) < min(alive-quorum(n), 0) {
 			w.fail("S3", "promoting %s takes the quorum", p.MemberID)
@@ -117,11 +121,14 @@ func (w *world) checkChange(l *vm, p Plan) {
 		}
 		named := slices.Contains(c.alarmed(AlarmCorrupt), p.MemberID) && w.peer(l, p.MemberID) == nil
 		if named || w.outvoted(l, p.MemberID) {
-			return // it counts as failed; one that etcd has named and that is out of reach, too, whatever its disk is by now
+			// it counts as failed; one that etcd has named and that is out of reach, too, whatever its disk is by now
+			return
 		}
-		// A host that the cloud has given up counts as failed, and so does one that an older VM of its place has superseded.
+		// A host that the cloud has given up counts as failed, and so does one that an older VM of its place has
+		// superseded.
 		superseded := owner != nil && owner.etcd == nil && owner.blocked != nil && owner.blocked.Name == "superseded"
-		if owner != nil && !owner.ghost && !superseded && owner.said != "ABSENT" && w.now.Sub(owner.foundAgain) > 2*time.Minute {
+		if owner != nil && !owner.ghost && !superseded && owner.said != "ABSENT" &&
+			w.now.Sub(owner.foundAgain) > 2*time.Minute {
 			w.fail("S3", "voter %s is removed by another, and its VM %s exists", p.MemberID, owner.id)
 		}
 		if w.connected(l, p.MemberID)-quorum(n-1) < alive-quorum(n) {
@@ -133,7 +140,8 @@ func (w *world) checkChange(l *vm, p Plan) {
 // checkOwnRemoval: at boot an agent asks only for entries of its own place to be removed (S3).
 func (w *world) checkOwnRemoval(v *vm, p Plan, o Observation) {
 	for _, u := range w.vms {
-		if v.ghost && v.newer == nil && !u.ghost && u.place == v.place && u.etcd != nil && u.etcd.id == p.MemberID && slices.Contains(u.etcd.conf.voters, p.MemberID) && u.etcd.conf.names[p.MemberID] == w.me(u).MemberName() {
+		if v.ghost && v.newer == nil && !u.ghost && u.place == v.place && u.etcd != nil && u.etcd.id == p.MemberID &&
+			slices.Contains(u.etcd.conf.voters, p.MemberID) && u.etcd.conf.names[p.MemberID] == w.me(u).MemberName() {
 			w.fail("S3", "%s removes member %s of its successor %s, row %s", v.id, p.MemberID, u.id, p.Row)
 		}
 	}
@@ -147,11 +155,13 @@ func (w *world) checkOwnRemoval(v *vm, p Plan, o Observation) {
 	}
 }
 
-// limit ends a walk that has come to what nothing can detect (DESIGN.md, known limits): what happens after it says nothing of the deciders.
+// limit ends a walk that has come to what nothing can detect (DESIGN.md, known limits): what happens after it says
+// nothing of the deciders.
 type limit struct{}
 
-// checkEarlier: an older copy that nothing on the disk or in the record tells from the disk is not used where a leader that could be asked has its word for
-// more. Beside a quorum it may start where no leader has; anything else that uses it is beyond what can be known.
+// checkEarlier: an older copy that nothing on the disk or in the record tells from the disk is not used where a leader
+// that could be asked has its word for more. Beside a quorum it may start where no leader has; anything else that uses
+// it is beyond what can be known.
 func (w *world) checkEarlier(v *vm, f Facts, p Plan) {
 	d := v.disk.dir
 	if d == nil || !d.earlier {
@@ -176,14 +186,18 @@ func (w *world) checkEarlier(v *vm, f Facts, p Plan) {
 		if l.etcd == nil || l.newer != nil || !l.etcd.leads || l.etcd.cid != d.cid || l.etcd.match[d.id] <= len(d.log) {
 			continue
 		}
-		if slices.ContainsFunc(f.Answers, func(a Answer) bool { return a.InstanceID == l.id && a.Reach == ReachLinearizable }) {
+		if slices.ContainsFunc(f.Answers, func(a Answer) bool {
+			return a.InstanceID == l.id &&
+				a.Reach == ReachLinearizable
+		}) {
 			w.fail("S2", "member %s starts on an older copy, and the leader, %s, had its word for more", d.id, l.id)
 		}
 		panic(limit{})
 	}
 }
 
-// checkLivingBoot: one instance id has one living boot. A boot that has taken an incarnation, and reads of a later one of its own instance, runs nothing (S1).
+// checkLivingBoot: one instance id has one living boot. A boot that has taken an incarnation, and reads of a later one
+// of its own instance, runs nothing (S1).
 func (w *world) checkLivingBoot(v *vm, f Facts, p Plan) {
 	took := false
 	for _, i := range f.Record.Replicas[places[v.place]] {
@@ -212,15 +226,16 @@ func (w *world) checkOffer(v *vm, snapshot string) {
 	}
 	of := w.snapshot(snapshot).birth
 	for _, d := range disks {
-		if d.dir != nil && w.disks[d.id] && !d.dir.corrupt && !d.dir.page && d.dir.version == w.ever[d.dir.who()] && min(len(w.acked[d.dir.cid]), d.dir.commit) > len(of.terms) &&
+		if d.dir != nil && w.disks[d.id] && !d.dir.corrupt && !d.dir.page && d.dir.version == w.ever[d.dir.who()] &&
+			min(len(w.acked[d.dir.cid]), d.dir.commit) > len(of.terms) &&
 			d.dir.cid == of.from {
 			w.fail("S2", "a snapshot of %d entries is offered, and disk %s holds %d", len(of.terms), d.id, d.dir.commit)
 		}
 	}
 }
 
-// checkPurge: of the archive's own history everything that was acknowledged and stands in it is in a snapshot, or in the log of a leader that a
-// quorum confirms (S4).
+// checkPurge: of the archive's own history everything that was acknowledged and stands in it is in a snapshot, or in
+// the log of a leader that a quorum confirms (S4).
 func (w *world) checkPurge(d *dir) {
 	held := 0
 	for _, s := range w.snapshots {
@@ -231,20 +246,24 @@ func (w *world) checkPurge(d *dir) {
 	if l := w.reigning(); l != nil && l.etcd.cid == d.cid {
 		held = max(held, len(l.etcd.log))
 	}
-	later := slices.ContainsFunc(w.view.Epochs, func(e record.Epoch) bool { // and a snapshot of a later epoch holds what was to be kept of this one
-		return e.Outcome != nil && e.Outcome.Formed != nil && e.Outcome.Formed.ClusterID != d.cid && slices.Contains(w.view.Snapshots, e.Number)
+	// and a snapshot of a later epoch holds what was to be kept of this one
+	later := slices.ContainsFunc(w.view.Epochs, func(e record.Epoch) bool {
+		return e.Outcome != nil && e.Outcome.Formed != nil && e.Outcome.Formed.ClusterID != d.cid &&
+			slices.Contains(w.view.Snapshots, e.Number)
 	})
 	if n := min(len(d.log), len(w.acked[d.cid])); n > held && !later {
 		w.fail("S4", "an archive goes with %d acknowledged entries, and %d are elsewhere", n, held)
 	}
-	if r := historyOf(Facts{Now: w.now, Record: w.view}).orders.restore; r != nil && r.Done == nil && r.Restore.From.MemberID == d.id {
+	if r := historyOf(Facts{Now: w.now, Record: w.view}).orders.restore; r != nil && r.Done == nil &&
+		r.Restore.From.MemberID == d.id {
 		w.fail("S4", "the source of order %d is purged", r.Number)
 	}
 }
 
 // checkSaid: what waits says so (S5).
 func (w *world) checkSaid(v *vm, p Plan) {
-	if (p.Act == ActWait || p.Act == ActHalt) && (p.Blocked == nil || p.Blocked.Name == "" || p.Blocked.Reason == "" || p.Blocked.Next == "") {
+	if (p.Act == ActWait || p.Act == ActHalt) && (p.Blocked == nil || p.Blocked.Name == "" || p.Blocked.Reason == "" ||
+		p.Blocked.Next == "") {
 		w.fail("S5", "%s waits in row %s without a word", v.id, p.Row)
 	}
 	if p.Row == RowHalt {
@@ -258,7 +277,8 @@ func (w *world) whole() bool {
 	if l == nil {
 		return false
 	}
-	if f := historyOf(Facts{Now: w.now, Record: w.view}).formed; f == nil || f.Outcome.Formed.ClusterID != l.etcd.cid || w.ending() {
+	if f := historyOf(Facts{Now: w.now, Record: w.view}).formed; f == nil || f.Outcome.Formed.ClusterID != l.etcd.cid ||
+		w.ending() {
 		return false
 	}
 	c := l.etcd.conf
@@ -272,7 +292,8 @@ func (w *world) whole() bool {
 		if w.leaves(v.place) && v.etcd == nil && v.row == RowLeft {
 			continue
 		}
-		if v.etcd == nil || v.etcd.cid != l.etcd.cid || v.disk.agent.Phase != PhaseStarted || v.etcd.commit != l.etcd.commit || v.etcd.flipped != l.etcd.flipped || v.etcd.full {
+		if v.etcd == nil || v.etcd.cid != l.etcd.cid || v.disk.agent.Phase != PhaseStarted ||
+			v.etcd.commit != l.etcd.commit || v.etcd.flipped != l.etcd.flipped || v.etcd.full {
 			return false
 		}
 	}
@@ -289,9 +310,10 @@ func (w *world) reigning() *vm {
 	return nil
 }
 
-// repairable: one of the voters whose VM has, on a disk of its own place, all that it ever wrote could be elected by the others of them.
-// Nobody but a person can help where none could. That a quorum of the newest configuration is left is not enough: one that has the removal
-// of a lost voter, not knowing that it was committed, and one that knows but has a shorter log, elect nobody, in etcd's raft as well.
+// repairable: one of the voters whose VM has, on a disk of its own place, all that it ever wrote could be elected by
+// the others of them. Nobody but a person can help where none could. That a quorum of the newest configuration is left
+// is not enough: one that has the removal of a lost voter, not knowing that it was committed, and one that knows but
+// has a shorter log, elect nobody, in etcd's raft as well.
 func (w *world) repairable() bool {
 	formed := historyOf(Facts{Now: w.now, Record: w.view}).formed
 	if formed == nil {
@@ -309,7 +331,8 @@ func (w *world) repairable() bool {
 		if d.page || v.disk.agentErr != nil || Classify(w.facts(v)).Local == L3 {
 			continue // no member, but what a person may restore from: rescue
 		}
-		if v.disk.agent.Replica == w.me(v).Place && slices.Contains([]Phase{PhaseStarted, PhaseSeeding, PhaseStopped}, v.disk.agent.Phase) {
+		if v.disk.agent.Replica == w.me(v).Place && slices.Contains([]Phase{PhaseStarted, PhaseSeeding, PhaseStopped},
+			v.disk.agent.Phase) {
 			intact[d.id] = d
 		}
 	}
@@ -329,11 +352,12 @@ func (w *world) repairable() bool {
 }
 
 // beyondRepair are the waits in which a replica may stay for good where a quorum's disks are lost.
-var beyondRepair = []string{"no-quorum-empty-disk", "needed-but-broken", "stopped-id", "foreign-disk", "restore-offered", "survivor-waits-for-disk",
+var beyondRepair = []string{"no-quorum-empty-disk", "needed-but-broken", "stopped-id", "foreign-disk",
+	"restore-offered", "survivor-waits-for-disk",
 	"survivors-not-enough", "removed", "left", "source-gone", "epoch-closed"}
 
-// checkEnd is S5 once the faults have ended and time has passed. A member that runs without a quorum is not asked for a word: the
-// acting side says it (no-quorum), once it has lasted.
+// checkEnd is S5 once the faults have ended and time has passed. A member that runs without a quorum is not asked for a
+// word: the acting side says it (no-quorum), once it has lasted.
 func (w *world) checkEnd() {
 	if w.whole() {
 		return

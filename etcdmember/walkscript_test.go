@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// Orders of events that were each a hole in an earlier text of the membership page, or in the code: told step by step, in the walk's world and under
-// its invariants. Each ends whole.
+// Orders of events that were each a hole in an earlier text of the membership page, or in the code: told step by step,
+// in the walk's world and under its invariants. Each ends whole.
 var scripts = []struct {
 	name   string
 	places int
@@ -23,7 +23,8 @@ var scripts = []struct {
 		s.turns(60)
 		s.crash(s.vm(2))
 		s.turns(60)
-		s.want("the unreadable member goes on", s.vm(2).etcd != nil && s.epoch(1).Closed == nil && s.vm(0).blocked.Name == "restore-waits")
+		s.want("the unreadable member goes on", s.vm(2).etcd != nil && s.epoch(1).Closed == nil &&
+			s.vm(0).blocked.Name == "restore-waits")
 		s.vm(2).blind = false
 		s.ends(2)
 	}},
@@ -58,7 +59,8 @@ var scripts = []struct {
 		}
 		s.ends(1)
 	}},
-	{"a promotion's entry in the log of a survivor that does not know whether it committed, while the promoted learner acknowledged more", 3, func(s script) {
+	{"a promotion's entry in the log of a survivor that does not know whether it committed, while the promoted " +
+		"learner acknowledged more", 3, func(s script) {
 		s.survivors = true
 		c := s.vm(2).etcd.id
 		l := s.reigning()
@@ -80,7 +82,8 @@ var scripts = []struct {
 		s.lose(2)
 		s.reboot(b)
 		s.turns(60)
-		s.want("one of a possible three is not enough", b.blocked != nil && b.blocked.Name == "survivors-not-enough" && len(s.view.Orders) == 0)
+		s.want("one of a possible three is not enough", b.blocked != nil && b.blocked.Name == "survivors-not-enough" &&
+			len(s.view.Orders) == 0)
 		s.recreateLost(0)
 		s.recreateLost(2)
 		s.orderFrom(b)
@@ -92,7 +95,8 @@ var scripts = []struct {
 		s.vm(1).disk.dir.corrupt = true
 		s.reboot(s.vm(1))
 		s.ends(1)
-		s.want("the other's member is untouched", s.vm(0).etcd.id == id && slices.Contains(s.reigning().etcd.conf.voters, id))
+		s.want("the other's member is untouched", s.vm(0).etcd.id == id &&
+			slices.Contains(s.reigning().etcd.conf.voters, id))
 	}},
 	{"the disks of two stopped VMs are swapped and swapped back", 3, func(s script) {
 		a, b := s.vm(0), s.vm(1)
@@ -106,7 +110,8 @@ var scripts = []struct {
 			s.turns(30)
 		}
 		s.ends(1)
-		s.want("the same three members", a.etcd.id == ids[0] && b.etcd.id == ids[1] && s.vm(2).etcd.id == ids[2] && len(a.disk.archives)+len(b.disk.archives) == 0)
+		s.want("the same three members", a.etcd.id == ids[0] && b.etcd.id == ids[1] && s.vm(2).etcd.id == ids[2] &&
+			len(a.disk.archives)+len(b.disk.archives) == 0)
 	}},
 	{"a disk is emptied in place on the same VM", 3, func(s script) {
 		id := s.vm(0).etcd.id
@@ -128,7 +133,8 @@ var scripts = []struct {
 	{"the record is rolled back to its inception while the cluster serves", 3, func(s script) {
 		whole := s.view
 		s.noMarks = true // they would prove that the epoch was formed
-		s.view = record.View{Inception: whole.Inception, Replicas: map[replica.Place][]record.Incarnation{}, Marks: map[record.MemberID]record.Mark{}}
+		s.view = record.View{Inception: whole.Inception, Replicas: map[replica.Place][]record.Incarnation{},
+			Marks: map[record.MemberID]record.Mark{}}
 		s.turns(20)
 		s.recreate(0, false)
 		s.turns(60)
@@ -291,6 +297,7 @@ func (s script) demote(place int) {
 	s.recreate(place, false)
 	s.until("a learner", func() bool {
 		l := s.reigning()
-		return l != nil && len(l.etcd.conf.learners) == 1 && s.vm(place).etcd != nil && s.vm(place).etcd.commit == l.etcd.commit
+		return l != nil && len(l.etcd.conf.learners) == 1 && s.vm(place).etcd != nil &&
+			s.vm(place).etcd.commit == l.etcd.commit
 	})
 }

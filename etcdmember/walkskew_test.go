@@ -50,7 +50,8 @@ func (r Ring) skewed(d time.Duration) Ring {
 	r.At, r.Compute, r.Members = shifted(r.At, d), r.Compute.skewed(d), slices.Clone(r.Members)
 	for i := range r.Members {
 		m := &r.Members[i]
-		m.UnreachableSince, m.MovedAt, m.DefragmentedAt = shifted(m.UnreachableSince, d), shifted(m.MovedAt, d), shifted(m.DefragmentedAt, d)
+		m.UnreachableSince, m.MovedAt, m.DefragmentedAt = shifted(m.UnreachableSince, d), shifted(m.MovedAt, d),
+			shifted(m.DefragmentedAt, d)
 	}
 	return r
 }

@@ -29,23 +29,24 @@ type vm struct {
 	disk  *data
 	etcd  *etcd
 
-	side          int  // VMs on one side of a partition reach each other
-	blind         bool // it cannot read or write the record
-	queue         []func() bool
-	compute       Compute
-	runs          map[string]Run
-	beats         map[BeatKey]Beat
-	listed        map[record.MemberID]string
-	view          *record.View // as it was read for the next decision; nil: it is read with the rest
-	viewErr       error
-	paused        int       // as many events of it pass before its next write
-	slow          int       // as many events of it pass before it asks who answers
-	read          Directory // when it was last read, with etcd stopped
-	seen          map[string]bool
-	starts        int       // that came to nothing, on a directory with a damaged page
-	suspended     bool      // nothing of it runs until it is resumed
-	fenced        bool      // its disk takes no write any more: another host has it
-	newer         *vm       // this very instance, started again on another host, which left this one behind; nil: it was not
+	side      int  // VMs on one side of a partition reach each other
+	blind     bool // it cannot read or write the record
+	queue     []func() bool
+	compute   Compute
+	runs      map[string]Run
+	beats     map[BeatKey]Beat
+	listed    map[record.MemberID]string
+	view      *record.View // as it was read for the next decision; nil: it is read with the rest
+	viewErr   error
+	paused    int       // as many events of it pass before its next write
+	slow      int       // as many events of it pass before it asks who answers
+	read      Directory // when it was last read, with etcd stopped
+	seen      map[string]bool
+	starts    int  // that came to nothing, on a directory with a damaged page
+	suspended bool // nothing of it runs until it is resumed
+	fenced    bool // its disk takes no write any more: another host has it
+	// this very instance, started again on another host, which left this one behind; nil: it was not
+	newer         *vm
 	said          string    // what the Compute API says of it, whatever is true; empty: what is true
 	superseded    bool      // it was found so in this boot
 	noUser        bool      // and it is no user of its disk, by the API
@@ -136,10 +137,14 @@ func newWorld(seed uint64, by variant) *world { return newWorldOf(seed, by, 0) }
 
 // newWorldOf has so many places; 0: any number.
 func newWorldOf(seed uint64, by variant, n int) *world {
-	w := &world{by: by, random: rand.New(rand.NewPCG(seed, 3)), now: t0, disks: map[string]bool{}, parked: map[int]*data{}, cuts: map[[2]*vm]bool{},
-		promises: map[uint64]promise{}, tokens: map[string]record.MemberID{}, ever: map[identity]uint64{}, acked: map[record.MemberID][]uint64{},
-		serving: map[record.MemberID]bool{}, outcomes: map[uint64]bool{}, rows: map[Row]int{}, besideRows: map[Row]int{}, injected: map[string]int{}}
-	w.view = record.View{Inception: &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7", Region: "us-central1", Time: t0.Add(-time.Hour)},
+	w := &world{by: by, random: rand.New(rand.NewPCG(seed, 3)), now: t0, disks: map[string]bool{},
+		parked: map[int]*data{}, cuts: map[[2]*vm]bool{},
+		promises: map[uint64]promise{}, tokens: map[string]record.MemberID{}, ever: map[identity]uint64{},
+		acked:   map[record.MemberID][]uint64{},
+		serving: map[record.MemberID]bool{}, outcomes: map[uint64]bool{}, rows: map[Row]int{},
+		besideRows: map[Row]int{}, injected: map[string]int{}}
+	w.view = record.View{Inception: &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7",
+		Region: "us-central1", Time: t0.Add(-time.Hour)},
 		Replicas: map[replica.Place][]record.Incarnation{}, Marks: map[record.MemberID]record.Mark{}}
 	w.places, w.faults = 1+w.random.IntN(5), 1+w.random.IntN(mostFaults)
 	if n > 0 {
@@ -164,7 +169,8 @@ func (w *world) chance(percent int) bool { return w.random.IntN(100) < percent }
 
 func (w *world) log(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
-	if n := len(w.history); n == 0 || !strings.HasSuffix(w.history[n-1], line) { // what is tried again and again is said once
+	// what is tried again and again is said once
+	if n := len(w.history); n == 0 || !strings.HasSuffix(w.history[n-1], line) {
 		w.history = append(w.history, w.now.Sub(t0).String()+" "+line)
 	}
 }
@@ -191,7 +197,8 @@ func (w *world) boot(v *vm) {
 }
 
 func (w *world) crash(v *vm) {
-	v.etcd, v.queue, v.compute, v.read, v.seen, v.previous, v.silent = nil, nil, Compute{}, Directory{}, map[string]bool{}, Ring{}, nil
+	v.etcd, v.queue, v.compute, v.read, v.seen, v.previous, v.silent = nil, nil, Compute{}, Directory{},
+		map[string]bool{}, Ring{}, nil
 	v.runs, v.beats, v.listed, v.view, v.starts = map[string]Run{}, map[BeatKey]Beat{}, nil, nil, 0
 	v.blocked, v.strangerSince, v.compacted, v.defragmented = nil, time.Time{}, time.Time{}, nil
 }
@@ -214,7 +221,8 @@ func (w *world) byInstance(id string) *vm {
 
 // reach: a connection needs both directions, so one that is cut is enough.
 func (w *world) reach(a, b *vm) bool {
-	return a == b || a.on && b.on && !a.suspended && !b.suspended && a.newer == nil && b.newer == nil && a.side == b.side && !w.cuts[[2]*vm{a, b}] && !w.cuts[[2]*vm{b, a}]
+	return a == b || a.on && b.on && !a.suspended && !b.suspended && a.newer == nil && b.newer == nil &&
+		a.side == b.side && !w.cuts[[2]*vm{a, b}] && !w.cuts[[2]*vm{b, a}]
 }
 
 func (w *world) unreadable(v *vm) error {
@@ -244,7 +252,8 @@ func (w *world) listing() Listing {
 			status = "TERMINATED"
 		}
 		if status != "ABSENT" {
-			l.Instances = append(l.Instances, Instance{Place: places[v.place], InstanceID: v.id, Status: status, LastStop: v.stoppedAt})
+			l.Instances = append(l.Instances, Instance{Place: places[v.place], InstanceID: v.id, Status: status,
+				LastStop: v.stoppedAt})
 		}
 	}
 	for id := range w.disks {
@@ -268,7 +277,8 @@ func (w *world) String() string {
 	var b strings.Builder
 	for _, v := range w.vms {
 		for _, a := range v.disk.archives {
-			fmt.Fprintf(&b, "\n  archive on %s: member %s log %d commit %d conf %v", v.disk.id, a.id, len(a.log), a.commit, a.conf.voters)
+			fmt.Fprintf(&b, "\n  archive on %s: member %s log %d commit %d conf %v", v.disk.id, a.id, len(a.log),
+				a.commit, a.conf.voters)
 		}
 		name := ""
 		if v.blocked != nil {
@@ -277,9 +287,11 @@ func (w *world) String() string {
 		if v.besideBlocked != nil {
 			name += " beside:" + v.besideBlocked.Name
 		}
-		fmt.Fprintf(&b, "\n  %s place %d disk %s on %v row %s %s phase %q", v.id, v.place, v.disk.id, v.on, v.row, name, v.disk.agent.Phase)
+		fmt.Fprintf(&b, "\n  %s place %d disk %s on %v row %s %s phase %q", v.id, v.place, v.disk.id, v.on, v.row, name,
+			v.disk.agent.Phase)
 		if d := v.disk.dir; d != nil {
-			fmt.Fprintf(&b, " member %s log %d commit %d term %d running %v version %d/%d voters %v learners %v", d.id, len(d.log), d.commit, d.term,
+			fmt.Fprintf(&b, " member %s log %d commit %d term %d running %v version %d/%d voters %v learners %v", d.id,
+				len(d.log), d.commit, d.term,
 				v.etcd != nil, d.version, w.ever[d.who()], d.conf.voters, d.conf.learners)
 			fmt.Fprintf(&b, " first %d flipped %d space %+v alarms %v", d.first, d.flipped, d.space, d.conf.alarms)
 		}

@@ -9,8 +9,9 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// The world of the tests: three places a, b, c with instances 101, 102, 103 on disks d1, d2, d3. "I" am a. Member ids are 0xa1 and so
-// on: the letter of the place and the number of the incarnation. Epoch 1 has token t1 and etcd cluster 0xc1.
+// The world of the tests: three places a, b, c with instances 101, 102, 103 on disks d1, d2, d3. "I" am a. Member ids
+// are 0xa1 and so on: the letter of the place and the number of the incarnation. Epoch 1 has token t1 and etcd cluster
+// 0xc1.
 var (
 	t0 = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	pa = replica.Place{Zone: "us-central1-a", Name: "m-a"}
@@ -35,8 +36,10 @@ func instances(ids ...string) []Instance {
 
 // lists sets both listings of the Compute API, 10 s apart.
 func (f *Facts) lists(ids ...string) {
-	f.Compute.First = Listing{Time: t0.Add(-12 * time.Second), Instances: instances(ids...), Disks: []string{"d1", "d2", "d3"}}
-	f.Compute.Second = Listing{Time: t0.Add(-2 * time.Second), Instances: instances(ids...), Disks: []string{"d1", "d2", "d3"}}
+	f.Compute.First = Listing{Time: t0.Add(-12 * time.Second), Instances: instances(ids...),
+		Disks: []string{"d1", "d2", "d3"}}
+	f.Compute.Second = Listing{Time: t0.Add(-2 * time.Second), Instances: instances(ids...),
+		Disks: []string{"d1", "d2", "d3"}}
 	f.Compute.Runs = map[string]Run{}
 	for _, id := range []string{"101", "102", "103", "201", "202", "203"} {
 		if !slices.Contains(ids, id) {
@@ -68,7 +71,8 @@ func blank() Facts {
 		Me:     replica.Identity{Place: pa, InstanceID: "101", BootID: "boot1", ProjectNumber: "7"},
 		Policy: Policy{Replicas: 3},
 	}
-	f.Record.Inception = &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7", Region: "us-central1", Time: t0.Add(-time.Hour)}
+	f.Record.Inception = &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7", Region: "us-central1",
+		Time: t0.Add(-time.Hour)}
 	f.Record.Replicas = map[replica.Place][]record.Incarnation{}
 	f.Record.Marks = map[record.MemberID]record.Mark{}
 	f.lists("101", "102", "103")
@@ -95,7 +99,8 @@ func (f *Facts) abandon() {
 
 // incarnation adds a confirmed incarnation; member 0: a pending one.
 func (f *Facts) incarnation(p replica.Place, k uint64, instance, disk string, epoch uint64, member record.MemberID) {
-	i := record.Incarnation{Place: p, Number: k, InstanceID: instance, BootID: "boot1", Epoch: epoch, MemberID: member, DiskID: disk,
+	i := record.Incarnation{Place: p, Number: k, InstanceID: instance, BootID: "boot1", Epoch: epoch, MemberID: member,
+		DiskID:    disk,
 		Addresses: []netip.Addr{addressOf(p)}}
 	if member != 0 {
 		i.Started = &record.Started{Epoch: epoch, MemberID: member, DiskID: disk, Time: t0.Add(-time.Hour)}
@@ -109,7 +114,8 @@ func (f *Facts) order(o record.Order) {
 }
 
 func (f *Facts) restoreOrder(ends uint64, p replica.Place, from record.Source) {
-	f.order(record.Order{Kind: record.OrderRestore, By: "op", Restore: &record.RestoreOrder{Ends: ends, Replica: p, From: from}, Accepted: &record.Accepted{By: "r"}})
+	f.order(record.Order{Kind: record.OrderRestore, By: "op", Restore: &record.RestoreOrder{Ends: ends, Replica: p,
+		From: from}, Accepted: &record.Accepted{By: "r"}})
 }
 
 func (f *Facts) stopped(p replica.Place, k uint64, id record.MemberID, index uint64) {
@@ -121,7 +127,8 @@ func (f *Facts) stopped(p replica.Place, k uint64, id record.MemberID, index uin
 	e.Stopped = append(e.Stopped, s)
 }
 
-// three is the cluster of three in epoch 1, seeded by b; I rebooted nothing: my disk is valid, etcd ran on it in this boot.
+// three is the cluster of three in epoch 1, seeded by b; I rebooted nothing: my disk is valid, etcd ran on it in this
+// boot.
 func three() Facts {
 	f := blank()
 	f.claim(1, "t1", pb, "102", record.Source{})
@@ -135,9 +142,11 @@ func three() Facts {
 
 // disk gives me a valid directory.
 func (f *Facts) disk(epoch uint64, token string, k uint64, member record.MemberID, phase Phase) {
-	f.Agent = AgentFile{ClusterUID: "uid", Epoch: epoch, Token: token, Replica: pa, InstanceID: "101", BootID: "boot1", Incarnation: k,
-		MemberID: member, NewestEpoch: epoch, Phase: phase}
-	f.Directory = Directory{Exists: true, Marker: phase == PhaseSeeding, MemberID: member, ClusterID: 0xc1, Term: 3, LastTerm: 3, LastIndex: 100, Commit: 100,
+	f.Agent = AgentFile{ClusterUID: "uid", Epoch: epoch, Token: token, Replica: pa, InstanceID: "101", BootID: "boot1",
+		Incarnation: k,
+		MemberID:    member, NewestEpoch: epoch, Phase: phase}
+	f.Directory = Directory{Exists: true, Marker: phase == PhaseSeeding, MemberID: member, ClusterID: 0xc1, Term: 3,
+		LastTerm: 3, LastIndex: 100, Commit: 100,
 		Voters: []record.MemberID{0xa1, 0xb1, 0xc3}}
 }
 

@@ -70,8 +70,8 @@ func (b *board) get(name string) (Status, bool) {
 	return Status{}, false
 }
 
-// write replaces the process's line, and its last exit if one is given, and wakes those who wait if anything is different.
-// Both change together, so who sees a new state also sees the exit that caused it.
+// write replaces the process's line, and its last exit if one is given, and wakes those who wait if anything is
+// different. Both change together, so who sees a new state also sees the exit that caused it.
 func (b *board) write(st Status, exit *Exit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

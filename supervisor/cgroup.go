@@ -24,8 +24,8 @@ type cgroup struct {
 // formerPatience is how long what a former supervisor left behind may take to be gone after it was killed.
 const formerPatience = 2 * time.Second
 
-// openCgroup makes an empty cgroup. What lives in one of that name is of a supervisor that is dead, and is killed; while any
-// of it is there nothing new is started beside it.
+// openCgroup makes an empty cgroup. What lives in one of that name is of a supervisor that is dead, and is killed;
+// while any of it is there nothing new is started beside it.
 func openCgroup(dir string) (*cgroup, error) {
 	if err := clearCgroup(dir); err != nil {
 		return nil, err
@@ -75,7 +75,8 @@ func (g *cgroup) kill() error {
 	return os.WriteFile(filepath.Join(g.dir, "cgroup.kill"), []byte("1"), 0)
 }
 
-// alive reads the kernel's own word. A cgroup that is not there holds nothing, because one with processes cannot be removed.
+// alive reads the kernel's own word. A cgroup that is not there holds nothing, because one with processes cannot be
+// removed.
 func (g *cgroup) alive() bool {
 	n, err := keyed(filepath.Join(g.dir, "cgroup.events"), "populated")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
@@ -125,8 +126,8 @@ func keyed(path, key string) (int, error) {
 	return 0, fmt.Errorf("read %s: it has no line %q", path, key)
 }
 
-// removeCgroup removes an empty cgroup, those below it first, since a process may have made some. What stays, stays: the next
-// start uses it.
+// removeCgroup removes an empty cgroup, those below it first, since a process may have made some. What stays, stays:
+// the next start uses it.
 func removeCgroup(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -38,7 +38,8 @@ func TestACgroupIsAliveUnlessTheKernelSaysThatItIsEmpty(t *testing.T) {
 }
 
 func TestNothingIsStartedBesideAFormerRunThatDoesNotDie(t *testing.T) {
-	dir := folder(t, map[string]string{"cgroup.events": "populated 1\n", "cgroup.procs": "4711\n4712\n", "cgroup.kill": ""})
+	dir := folder(t, map[string]string{"cgroup.events": "populated 1\n", "cgroup.procs": "4711\n4712\n",
+		"cgroup.kill": ""})
 	begun := time.Now()
 	_, err := openCgroup(dir)
 	expectError(t, "the launch", err, "a former run is still alive", "although it was killed: pids 4711 4712")

@@ -84,14 +84,17 @@ func TestHTTPGetTellsTheStatusAndTheBeginOfTheBody(t *testing.T) {
 		t.Error(err)
 	}
 	err := HTTPGet(server.Client(), server.URL+"/readyz")(t.Context())
-	expectError(t, "a refusal", err, server.URL+"/readyz: 500 Internal Server Error: [+]ping ok [-]etcd failed: reason withheld")
+	expectError(t, "a refusal", err, server.URL+"/readyz: 500 Internal Server Error: [+]ping ok [-]etcd failed: "+
+		"reason withheld")
 	if len(err.Error()) > 400 {
 		t.Errorf("the error has %d characters", len(err.Error()))
 	}
 	err = Probe{Check: HTTPGet(server.Client(), server.URL+"/slow"), Timeout: 20 * time.Millisecond}.ask(t.Context())
 	expectError(t, "no answer", err, server.URL+"/slow: no answer in 20ms")
-	expectError(t, "not an answer of its own", HTTPGet(server.Client(), server.URL+"/elsewhere")(t.Context()), "304 Not Modified")
-	expectError(t, "half an answer", HTTPGet(server.Client(), server.URL+"/cut")(t.Context()), "read the answer: unexpected EOF")
+	expectError(t, "not an answer of its own", HTTPGet(server.Client(), server.URL+"/elsewhere")(t.Context()),
+		"304 Not Modified")
+	expectError(t, "half an answer", HTTPGet(server.Client(), server.URL+"/cut")(t.Context()),
+		"read the answer: unexpected EOF")
 	expectError(t, "nobody there", HTTPGet(server.Client(), "http://127.0.0.1:1/x")(t.Context()), "connection refused")
 	expectError(t, "no address", HTTPGet(server.Client(), "::")(t.Context()), "::")
 }

@@ -13,16 +13,16 @@ var (
 	ErrUnknown = errors.New("no such process")
 	// ErrStopped says that the process is stopped and will not start by itself.
 	ErrStopped = errors.New("the process is stopped")
-	// ErrParked says that the process is still there although it was killed, or that its launch has hung for long. It ends
-	// when it can, and nothing is started beside it: a later Stop may succeed.
+	// ErrParked says that the process is still there although it was killed, or that its launch has hung for long. It
+	// ends when it can, and nothing is started beside it: a later Stop may succeed.
 	ErrParked = errors.New("the process does not end")
 	// ErrEnded says that the supervisor stops everything or has done so.
 	ErrEnded = errors.New("the supervisor ends")
 )
 
 // Start adds the process and starts it as soon as those in After are ready. The name must be free or that of a stopped
-// process, whose Spec is replaced; the names in After must be known. It does not wait: WaitReady does. Called before Run, the
-// process starts when Run begins.
+// process, whose Spec is replaced; the names in After must be known. It does not wait: WaitReady does. Called before
+// Run, the process starts when Run begins.
 func (s *Supervisor) Start(spec Spec) error {
 	s.starting.Lock()
 	defer s.starting.Unlock()
@@ -58,8 +58,8 @@ func (s *Supervisor) enlist(spec Spec) (*process, error) {
 	case ending:
 		return nil, ErrEnded
 	case known != nil:
-		// Only Start takes a process out of Stopped, and starting is held: what is Stopped here answers at once. Any other
-		// may be inside a launch that hangs, and is not asked.
+		// Only Start takes a process out of Stopped, and starting is held: what is Stopped here answers at once. Any
+		// other may be inside a launch that hangs, and is not asked.
 		if st, _ := s.board.get(spec.Name); st.State != Stopped {
 			return nil, nameTaken(st.State)
 		}
@@ -83,22 +83,23 @@ func (s *Supervisor) enlist(spec Spec) (*process, error) {
 	return nil, nil
 }
 
-// Stop stops the process, which stays stopped, and returns when it and all that it started are gone. What comes after it is
-// left alone. When ctx is done first, or when it returns ErrParked, the stop goes on without the caller.
+// Stop stops the process, which stays stopped, and returns when it and all that it started are gone. What comes after
+// it is left alone. When ctx is done first, or when it returns ErrParked, the stop goes on without the caller.
 func (s *Supervisor) Stop(ctx context.Context, name string) error {
 	return s.askAndWait(ctx, "stop", name, newRequest(askStop, "asked to stop"))
 }
 
-// StopWithin is Stop for a process whose work is lost anyway: it is killed after that time, if its Spec does not say so earlier.
+// StopWithin is Stop for a process whose work is lost anyway: it is killed after that time, if its Spec does not say so
+// earlier.
 func (s *Supervisor) StopWithin(ctx context.Context, name string, limit time.Duration) error {
 	r := newRequest(askStop, "asked to stop within "+limit.String())
 	r.within = limit
 	return s.askAndWait(ctx, "stop", name, r)
 }
 
-// Restart stops the process and starts it again without back-off, and returns when the former one is gone; WaitReady tells
-// when the new one is ready. A process that waits for its back-off starts at once. The reason is shown in status and log.
-// A stopped process stays stopped: ErrStopped. ctx and ErrParked are as in Stop.
+// Restart stops the process and starts it again without back-off, and returns when the former one is gone; WaitReady
+// tells when the new one is ready. A process that waits for its back-off starts at once. The reason is shown in status
+// and log. A stopped process stays stopped: ErrStopped. ctx and ErrParked are as in Stop.
 func (s *Supervisor) Restart(ctx context.Context, name, reason string) error {
 	return s.askAndWait(ctx, "restart", name, newRequest(askRestart, reason))
 }
@@ -120,8 +121,8 @@ func (s *Supervisor) askAndWait(ctx context.Context, verb, name string, r reques
 	return nil
 }
 
-// answerPatience is how long a process's goroutine may take to hear a request. It hears at once, unless it is in the middle of
-// a launch: that reads the program from a disk, which may hang, and gives a former run formerPatience to go.
+// answerPatience is how long a process's goroutine may take to hear a request. It hears at once, unless it is in the
+// middle of a launch: that reads the program from a disk, which may hang, and gives a former run formerPatience to go.
 const answerPatience = 10 * time.Second
 
 // carryOut hands r over and returns nil once nothing of the run that it is about lives.
@@ -154,8 +155,8 @@ func (s *Supervisor) awaitGone(ctx context.Context, p *process, r request) error
 	}
 }
 
-// WaitReady returns nil as soon as the process is ready, ErrStopped if it is stopped, and an error that says in which state
-// the process is, and why, when ctx is done.
+// WaitReady returns nil as soon as the process is ready, ErrStopped if it is stopped, and an error that says in which
+// state the process is, and why, when ctx is done.
 func (s *Supervisor) WaitReady(ctx context.Context, name string) error {
 	for {
 		changed := s.board.Changed()

@@ -11,15 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotDelegated says that this process has no cgroup2 folder of its own to divide: processes run in process groups then.
+// ErrNotDelegated says that this process has no cgroup2 folder of its own to divide: processes run in process groups
+// then.
 var ErrNotDelegated = errors.New("no cgroup is delegated to this process")
 
 // leaf is where the supervisor itself lives below the delegated cgroup. No process's name begins with a dot.
 const leaf = ".supervisor"
 
-// DelegatedCgroup returns the cgroup2 folder that systemd has delegated to the unit of this process (Delegate=yes), which
-// is what belongs into Config.Cgroup after PrepareCgroup. ErrNotDelegated, with what is missing, where there is none: not
-// under systemd, a unit without Delegate, or a kernel before 5.14, which has no cgroup.kill.
+// DelegatedCgroup returns the cgroup2 folder that systemd has delegated to the unit of this process (Delegate=yes),
+// which is what belongs into Config.Cgroup after PrepareCgroup. ErrNotDelegated, with what is missing, where there is
+// none: not under systemd, a unit without Delegate, or a kernel before 5.14, which has no cgroup.kill.
 func DelegatedCgroup() (string, error) {
 	membership, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -46,8 +47,9 @@ func DelegatedCgroup() (string, error) {
 }
 
 // PrepareCgroup moves this process into a leaf of the delegated cgroup and switches the accounting of memory and of
-// processes on for its neighbours. The kernel demands the first for the second: a cgroup with such accounting below it holds no
-// processes itself. After an error children can be started in cgroups nevertheless; just a death by want of memory is not recognised.
+// processes on for its neighbours. The kernel demands the first for the second: a cgroup with such accounting below it
+// holds no processes itself. After an error children can be started in cgroups nevertheless; just a death by want of
+// memory is not recognised.
 func PrepareCgroup(dir string) error {
 	own := filepath.Join(dir, leaf)
 	if err := os.Mkdir(own, 0o755); err != nil && !errors.Is(err, os.ErrExist) {

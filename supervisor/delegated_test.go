@@ -16,9 +16,11 @@ import (
 func TestTheOwnCgroupIsFoundWhereverItIsMounted(t *testing.T) {
 	const v1 = "34 30 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
 	for name, c := range map[string]struct{ membership, mounts, want string }{
-		"a unit": {"0::/system.slice/quorate.service\n", "30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n",
+		"a unit": {"0::/system.slice/quorate.service\n",
+			"30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n",
 			"/sys/fs/cgroup/system.slice/quorate.service"},
-		"beside version 1": {"9:memory:/x\n0::/a\n", v1 + "35 30 0:30 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+		"beside version 1": {"9:memory:/x\n0::/a\n",
+			v1 + "35 30 0:30 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
 			"/sys/fs/cgroup/unified/a"},
 		"a part is mounted": {"0::/vm1/system.slice/x\n", "35 30 0:30 /vm1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
 			"/sys/fs/cgroup/system.slice/x"},
@@ -92,7 +94,8 @@ func delegatedMain() {
 	os.Exit(0)
 }
 
-func TestWantOfMemoryIsReadFromTheCgroup(t *testing.T) { // with a folder in place of a cgroup: not every kernel accounts here
+// with a folder in place of a cgroup: not every kernel accounts here
+func TestWantOfMemoryIsReadFromTheCgroup(t *testing.T) {
 	dir := t.TempDir()
 	write := func(kills int) {
 		text := fmt.Sprintf("low 0\nhigh 0\nmax 12\noom %d\noom_kill %d\noom_group_kill 0\n", kills+7, kills)

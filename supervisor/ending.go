@@ -109,7 +109,8 @@ func (m *machine) overdue(now, due time.Time) act {
 	case m.dying.IsZero():
 		m.dying = due
 	case m.killed && m.state == Stopping:
-		m.to(now, Parked, fmt.Sprintf("%s; killed, but not gone after %s: it is blocked in the kernel", m.reason, killPatience))
+		m.to(now, Parked, fmt.Sprintf("%s; killed, but not gone after %s: it is blocked in the kernel", m.reason,
+			killPatience))
 		return nothing
 	case m.killed:
 		return nothing

@@ -23,8 +23,8 @@ type Exit struct {
 	Signal string
 	// OutOfMemory says that the kernel killed something in the process's cgroup because its memory was used up.
 	OutOfMemory bool
-	// Asked says that the supervisor ended it: a stop, a restart, a failed check. Expected is what Spec.ExpectedExit said of
-	// an end that was not asked for.
+	// Asked says that the supervisor ended it: a stop, a restart, a failed check. Expected is what Spec.ExpectedExit
+	// said of an end that was not asked for.
 	Asked, Expected bool
 	// Tail is the last that this run wrote, at most 64 KiB, from the begin of a line.
 	Tail string
@@ -57,8 +57,8 @@ func (e Exit) String() string {
 // lineLimit keeps a reason on a person's screen.
 const lineLimit = 300
 
-// tellingLine returns the line that says why a process ended: the last that holds something, but of a Go program that ended in a panic
-// or by a fault of its runtime that would be a place in the source, far behind what went wrong.
+// tellingLine returns the line that says why a process ended: the last that holds something, but of a Go program that
+// ended in a panic or by a fault of its runtime that would be a place in the source, far behind what went wrong.
 func tellingLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	line := lines[len(lines)-1]

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// The fault cases here are those that need real processes. Each is run in process groups and, where this machine lets root
-// make a cgroup2 folder, in cgroups.
+// The fault cases here are those that need real processes. Each is run in process groups and, where this machine lets
+// root make a cgroup2 folder, in cgroups.
 
 // inGroups runs the test in both kinds of groups.
 func inGroups(t *testing.T, test func(t *testing.T, cfg Config)) {
@@ -75,7 +75,8 @@ func TestAKilledProcessIsBackWithinASecond(t *testing.T) { // fault case 1
 			t.Fatal(err)
 		}
 		st := await(t, s, "it", "a second run", func(st Status) bool { return st.Restarts == 1 && st.State == Ready })
-		if took := time.Since(begun); took > 5*time.Second { // 1 s in the tests with a clock of their own; this machine may be busy
+		// 1 s in the tests with a clock of their own; this machine may be busy
+		if took := time.Since(begun); took > 5*time.Second {
 			t.Errorf("back after %s", took)
 		}
 		if st.PID == former || st.PID == 0 {
@@ -174,7 +175,8 @@ func TestAStoppedProcessIsFoundByItsProbeAndKilled(t *testing.T) { // fault case
 		spec := childSpec(t, "it", "deaf", file, "it")
 		spec.StopTimeout = 200 * time.Millisecond
 		// The check sees what one over the network would: no answer from a stopped process.
-		spec.Live = &Probe{Period: 20 * time.Millisecond, Check: stoppedCheck(func() int { st, _ := s.board.get("it"); return st.PID })}
+		spec.Live = &Probe{Period: 20 * time.Millisecond,
+			Check: stoppedCheck(func() int { st, _ := s.board.get("it"); return st.PID })}
 		start(t, s, spec)
 		eventually(t, "it is deaf", func() bool { return len(notes(t, file)) == 1 })
 		pid := pidOf(t, s, "it")
@@ -219,7 +221,10 @@ func TestAGrandchildIsKilledAndHoldsNothingUp(t *testing.T) { // fault case 6
 				file := filepath.Join(t.TempDir(), "notes")
 				s := begin(t, cfg)
 				start(t, s, childSpec(t, "it", "parent", file, c.mode))
-				eventually(t, "the grandchild runs", func() bool { return len(notes(t, file)) == 1 && len(notes(t, file+".pid")) == 1 })
+				eventually(t, "the grandchild runs", func() bool {
+					return len(notes(t, file)) == 1 &&
+						len(notes(t, file+".pid")) == 1
+				})
 				grandchild, _ := strconv.Atoi(notes(t, file+".pid")[0])
 				if c.ending == "crash" {
 					if err := syscall.Kill(pidOf(t, s, "it"), syscall.SIGKILL); err != nil {
@@ -283,15 +288,18 @@ func TestAServerThatAcceptsAndDoesNotAnswerIsRestartedAfterTheThreshold(t *testi
 	var asks times
 	client := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{}).DialContext}}
 	defer client.CloseIdleConnections()
-	spec.Live = &Probe{Period: 50 * time.Millisecond, Timeout: 100 * time.Millisecond, Limit: 300 * time.Millisecond, Check: asks.of(getFrom(client, address))}
+	spec.Live = &Probe{Period: 50 * time.Millisecond, Timeout: 100 * time.Millisecond, Limit: 300 * time.Millisecond,
+		Check: asks.of(getFrom(client, address))}
 	start(t, s, spec)
 	st := await(t, s, "it", "an end", func(st Status) bool { return st.State == Stopping || st.State == Backoff })
-	if want := ": get " + address() + ": no answer in 100ms"; !strings.HasPrefix(st.Reason, "not alive for ") || !strings.Contains(st.Reason, want) {
+	if want := ": get " + address() + ": no answer in 100ms"; !strings.HasPrefix(st.Reason, "not alive for ") ||
+		!strings.Contains(st.Reason, want) {
 		t.Errorf("reason %q, want %q", st.Reason, want)
 	}
 	stop(t, s, "it")
 	if asked := asks.list(); asked[len(asked)-1].Sub(asked[0]) < spec.Live.Limit {
-		t.Errorf("given up %s after the first question that hung, want %s", asked[len(asked)-1].Sub(asked[0]), spec.Live.Limit)
+		t.Errorf("given up %s after the first question that hung, want %s", asked[len(asked)-1].Sub(asked[0]),
+			spec.Live.Limit)
 	}
 }
 
@@ -299,7 +307,8 @@ func TestChildrenDoNotSeeWhatSystemdMeansForTheSupervisor(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "env")
 	s := begin(t, Config{Env: []string{
-		"NOTIFY_SOCKET=/run/systemd/notify", "WATCHDOG_USEC=1", "WATCHDOG_PID=1", "LISTEN_FDS=1", "LISTEN_PID=1", "HOME=/root", "A=1",
+		"NOTIFY_SOCKET=/run/systemd/notify", "WATCHDOG_USEC=1", "WATCHDOG_PID=1", "LISTEN_FDS=1", "LISTEN_PID=1",
+		"HOME=/root", "A=1",
 	}})
 	spec := childSpec(t, "it", "env", file)
 	spec.Env = append(spec.Env, "A=2")

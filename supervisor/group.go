@@ -57,7 +57,8 @@ func (g *processGroup) alive() bool {
 	return false
 }
 
-// livesInGroup reads /proc/PID/stat: number, name in parentheses (which may hold anything), state, parent, process group.
+// livesInGroup reads /proc/PID/stat: number, name in parentheses (which may hold anything), state, parent, process
+// group.
 func livesInGroup(stat []byte, group int) bool {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 3 {

@@ -20,7 +20,10 @@ func TestAGroupIsAliveAsLongAsAnyMemberIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.joined(cmd.Process.Pid)
-	eventually(t, "the grandchild runs", func() bool { return len(notes(t, file)) == 1 && len(notes(t, file+".pid")) == 1 })
+	eventually(t, "the grandchild runs", func() bool {
+		return len(notes(t, file)) == 1 &&
+			len(notes(t, file+".pid")) == 1
+	})
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,8 @@ func (m *machine) probed(now time.Time, q question, err error) act {
 	return m.judge(now)
 }
 
-// tooSlow ends a process that has not come up in its time: checks that hang, or one that never returns, give it no more.
+// tooSlow ends a process that has not come up in its time: checks that hang, or one that never returns, give it no
+// more.
 func (m *machine) tooSlow(now time.Time) act {
 	why := m.health.start.last
 	if why == nil {

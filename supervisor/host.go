@@ -23,8 +23,8 @@ func (h *host) close() { h.output.close() }
 
 func (h *host) dropped() int64 { return h.output.dropped.Load() }
 
-// launch starts the program inside its group, with a pipe of ours as its output. It is *os.File on both sides, so that no
-// goroutine of os/exec waits for the end of a pipe that a grandchild may hold open for ever.
+// launch starts the program inside its group, with a pipe of ours as its output. It is *os.File on both sides, so that
+// no goroutine of os/exec waits for the end of a pipe that a grandchild may hold open for ever.
 func (h *host) launch(spec Spec) (running, error) {
 	g, err := h.group(spec.Name)
 	if err != nil {
@@ -87,7 +87,8 @@ func explain(err error, spec Spec) error {
 func childEnv(env []string) []string {
 	var kept []string
 	for _, kv := range env {
-		if strings.HasPrefix(kv, "NOTIFY_SOCKET=") || strings.HasPrefix(kv, "WATCHDOG_") || strings.HasPrefix(kv, "LISTEN_") {
+		if strings.HasPrefix(kv, "NOTIFY_SOCKET=") || strings.HasPrefix(kv, "WATCHDOG_") ||
+			strings.HasPrefix(kv, "LISTEN_") {
 			continue
 		}
 		kept = append(kept, kv)
@@ -111,8 +112,8 @@ type child struct {
 // leftNotice is how long what a process has started may outlive it, killed, before that is worth a state.
 const leftNotice = 200 * time.Millisecond
 
-// outputPatience is how long the end of the output is waited for once nothing lives. What is in the pipe is read at once;
-// only a process that has left the group can hold the other end open.
+// outputPatience is how long the end of the output is waited for once nothing lives. What is in the pipe is read at
+// once; only a process that has left the group can hold the other end open.
 const outputPatience = 100 * time.Millisecond
 
 func (c *child) pid() int          { return c.cmd.Process.Pid }
@@ -132,8 +133,8 @@ func (c *child) terminate() error {
 
 func (c *child) kill() error { return c.signal(c.group.kill) }
 
-// signal does it while the process has not been reaped, so that no stranger can have its number. Once it has been, wait has
-// killed the group.
+// signal does it while the process has not been reaped, so that no stranger can have its number. Once it has been, wait
+// has killed the group.
 func (c *child) signal(do func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,8 +164,8 @@ func (c *child) wait() {
 	c.exitGone <- exit
 }
 
-// reap kills what the process has left behind and reaps it then: until that its number names the group. An error, for want
-// of a file or of memory, means that nothing has changed.
+// reap kills what the process has left behind and reaps it then: until that its number names the group. An error, for
+// want of a file or of memory, means that nothing has changed.
 func (c *child) reap() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

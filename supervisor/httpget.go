@@ -11,13 +11,14 @@ import (
 const (
 	// bodyShown is how much of a refusal's body stands in the error: /readyz?verbose names the failing checks in less.
 	bodyShown = 200
-	// bodyDrained is how much of a body is read so that the connection can be used again; a longer one costs a new connection.
+	// bodyDrained is how much of a body is read so that the connection can be used again; a longer one costs a new
+	// connection.
 	bodyDrained = 64 << 10
 )
 
 // HTTPGet returns a check for a Probe that passes if a GET of the address is answered with a status of 200 to 299. The
-// client is the caller's, with the certificates that the process asks for; it should not follow redirects to elsewhere. The
-// error holds the status and the first bytes of the body.
+// client is the caller's, with the certificates that the process asks for; it should not follow redirects to elsewhere.
+// The error holds the status and the first bytes of the body.
 func HTTPGet(client *http.Client, url string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// stage is an imitation of the machine's processes for tests in a bubble of synctest: it launches actors, and fails the test if
-// two of one name are there at once, or if one gets SIGTERM twice.
+// stage is an imitation of the machine's processes for tests in a bubble of synctest: it launches actors, and fails the
+// test if two of one name are there at once, or if one gets SIGTERM twice.
 type stage struct {
 	t      *testing.T
 	mu     sync.Mutex
@@ -67,7 +67,8 @@ func (g *stage) launch(spec Spec) (running, error) {
 	}
 	a := &actor{
 		stage: g, name: spec.Name, number: 1,
-		terms: make(chan struct{}, 9), kills: make(chan struct{}, 9), exitGone: make(chan Exit, 1), leftBehind: make(chan Exit),
+		terms: make(chan struct{}, 9), kills: make(chan struct{}, 9), exitGone: make(chan Exit, 1),
+		leftBehind: make(chan Exit),
 	}
 	if former != nil {
 		a.number = former.number + 1
@@ -178,7 +179,8 @@ func TestDependantsStartAfterAndStopBefore(t *testing.T) {
 			}
 			return nil
 		}}
-		start(t, s, etcd, play("apiserver", "etcd"), play("scheduler", "apiserver"), play("manager", "apiserver", "etcd"))
+		start(t, s, etcd, play("apiserver", "etcd"), play("scheduler", "apiserver"),
+			play("manager", "apiserver", "etcd"))
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
 		if got, want := g.lines(), []string{"etcd start"}; !slices.Equal(got, want) {
@@ -218,7 +220,8 @@ func TestADependencyThatDegradesStopsNothingButHoldsUpANewStart(t *testing.T) {
 		g := newStage(t, polite)
 		s, end := g.supervisor()
 		etcd := play("etcd")
-		etcd.Ready = &Probe{Limit: time.Millisecond, Check: func(context.Context) error { mu.Lock(); defer mu.Unlock(); return sick }}
+		etcd.Ready = &Probe{Limit: time.Millisecond,
+			Check: func(context.Context) error { mu.Lock(); defer mu.Unlock(); return sick }}
 		start(t, s, etcd, play("apiserver", "etcd"))
 		ready(t, s, "apiserver")
 		set := func(err error) { mu.Lock(); sick = err; mu.Unlock(); time.Sleep(3 * time.Second) }
@@ -389,7 +392,8 @@ func TestAnExitIsSeenWithTheStateThatItCaused(t *testing.T) {
 			for {
 				changed := s.Changed()
 				if exit, ok := s.Exited("etcd"); ok && exit.Run == run {
-					return fmt.Sprintf("code %d expected %t asked %t %s", exit.Code, exit.Expected, exit.Asked, s.Status()[0].State)
+					return fmt.Sprintf("code %d expected %t asked %t %s", exit.Code, exit.Expected, exit.Asked,
+						s.Status()[0].State)
 				}
 				<-changed
 			}
@@ -429,10 +433,11 @@ func TestWhatIsRefused(t *testing.T) {
 			spec Spec
 			want []string
 		}{
-			"every fault at once": {bad, []string{"name:", "path:", "dir:", "stop timeout:", "oom score -1", "env:", "live probe:", "ready probe:"}},
-			"a name that runs":    {play("a"), []string{"start a: the name is taken by a process that is ready"}},
-			"after itself":        {play("d", "d"), []string{`after: "d" names itself`}},
-			"after nobody":        {play("d", "nobody"), []string{"nobody", ErrUnknown.Error()}},
+			"every fault at once": {bad, []string{"name:", "path:", "dir:", "stop timeout:", "oom score -1", "env:",
+				"live probe:", "ready probe:"}},
+			"a name that runs": {play("a"), []string{"start a: the name is taken by a process that is ready"}},
+			"after itself":     {play("d", "d"), []string{`after: "d" names itself`}},
+			"after nobody":     {play("d", "nobody"), []string{"nobody", ErrUnknown.Error()}},
 		} {
 			expectError(t, name, s.Start(c.spec), c.want...)
 		}
@@ -464,7 +469,8 @@ func TestAHangIsFoundWithinTheLimitHoweverLongACheckTakes(t *testing.T) {
 	}{
 		{"while it starts", func(time.Time) Spec {
 			spec := play("it")
-			spec.Start = &Probe{Period: 50 * time.Millisecond, Timeout: 2 * time.Second, Limit: 4 * time.Minute, Check: hang}
+			spec.Start = &Probe{Period: 50 * time.Millisecond, Timeout: 2 * time.Second, Limit: 4 * time.Minute,
+				Check: hang}
 			return spec
 		}, 4 * time.Minute, 4 * time.Minute, "did not come up within 4m0s: no answer in 2s"},
 		{"while it starts, and the check does not heed its context", func(begun time.Time) Spec {
@@ -477,12 +483,13 @@ func TestAHangIsFoundWithinTheLimitHoweverLongACheckTakes(t *testing.T) {
 		}, 4 * time.Minute, 4 * time.Minute, "did not come up within 4m0s: it was never answered"},
 		{"when it was up for a minute", func(begun time.Time) Spec {
 			spec := play("it")
-			spec.Live = &Probe{Period: 5 * time.Second, Timeout: 10 * time.Second, Limit: 45 * time.Second, Check: func(ctx context.Context) error {
-				if time.Since(begun) < time.Minute {
-					return nil
-				}
-				return hang(ctx)
-			}}
+			spec.Live = &Probe{Period: 5 * time.Second, Timeout: 10 * time.Second, Limit: 45 * time.Second,
+				Check: func(ctx context.Context) error {
+					if time.Since(begun) < time.Minute {
+						return nil
+					}
+					return hang(ctx)
+				}}
 			return spec
 		}, 105 * time.Second, time.Minute + 10*time.Second + 60*time.Second, "not alive for 45s: no answer in 10s"},
 	} {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// machine is the life of one process without the process: it is told what happened and when, and says what to do. It has no
-// clock, no lock and no goroutine; its process's goroutine alone calls it.
+// machine is the life of one process without the process: it is told what happened and when, and says what to do. It
+// has no clock, no lock and no goroutine; its process's goroutine alone calls it.
 //
 //	            start               all of After ready            up, and Ready passes
 //	stopped ─────────────► waiting ────────────────────► starting ─────────────────────► ready
@@ -25,10 +25,10 @@ import (
 //	                                                           ▼ killed, and still not gone
 //	                                                        parked ──► where stopping would have gone
 //
-// stop leads from waiting and backoff to stopped at once; an expected exit leads to waiting if the run was not too short.
-// parked is not "tried too often", which never happens: it is a process that SIGKILL does not end, because it is blocked in
-// the kernel, by a frozen disk for one, or that could not be killed, which goes on being tried. Nothing may be started beside
-// it; it is left as soon as the process is gone.
+// stop leads from waiting and backoff to stopped at once; an expected exit leads to waiting if the run was not too
+// short. parked is not "tried too often", which never happens: it is a process that SIGKILL does not end, because it is
+// blocked in the kernel, by a frozen disk for one, or that could not be killed, which goes on being tried. Nothing may
+// be started beside it; it is left as soon as the process is gone.
 type machine struct {
 	spec     Spec
 	jitter   func() float64                   // in [0, 1)
@@ -72,8 +72,8 @@ const (
 
 const (
 	defaultStopTimeout = 10 * time.Second
-	// killPatience is how long a process may take to be gone after SIGKILL. The kernel needs milliseconds, or gigabytes of
-	// memory to give back: a second. More means that it is blocked.
+	// killPatience is how long a process may take to be gone after SIGKILL. The kernel needs milliseconds, or gigabytes
+	// of memory to give back: a second. More means that it is blocked.
 	killPatience = 10 * time.Second
 	// killRetry is the time between two attempts to kill, where the first one failed for want of a file or of memory.
 	killRetry = time.Second
@@ -94,7 +94,8 @@ var successors = map[State][]State{
 // to is the one transition.
 func (m *machine) to(now time.Time, next State, reason string) {
 	if !slices.Contains(successors[m.state], next) {
-		panic(fmt.Sprintf("supervisor: %s: impossible transition from %s to %s (%s)", m.spec.Name, m.state, next, reason))
+		panic(fmt.Sprintf("supervisor: %s: impossible transition from %s to %s (%s)", m.spec.Name, m.state, next,
+			reason))
 	}
 	if m.state == Ready {
 		m.goodFor = max(m.goodFor, now.Sub(m.since))

@@ -275,7 +275,8 @@ func TestWhatFollowsAnExit(t *testing.T) {
 			Backoff, firstDelay, "exited with code 2: flag provided: -no"},
 		{"an exit with 0 that nobody asked for is a crash", func(l *life) { l.m.gone(l.now, Exit{}) },
 			Backoff, firstDelay, "exited with code 0"},
-		{"one that was ready for ten seconds is back at once", func(l *life) { l.after(provenAfter).m.gone(l.now, Exit{Code: 1}) },
+		{"one that was ready for ten seconds is back at once",
+			func(l *life) { l.after(provenAfter).m.gone(l.now, Exit{Code: 1}) },
 			Backoff, quickDelay, ""},
 		{"being ready counts in one piece", func(l *life) {
 			for range 3 {
@@ -308,11 +309,13 @@ func TestWhatFollowsAnExit(t *testing.T) {
 			}
 			l.m.gone(l.now, Exit{Asked: true})
 		}, Waiting, 0, "blocked in the kernel"},
-		{"want of memory is told", func(l *life) { l.m.gone(l.now, Exit{Code: -1, Signal: "SIGKILL", OutOfMemory: true}) },
+		{"want of memory is told",
+			func(l *life) { l.m.gone(l.now, Exit{Code: -1, Signal: "SIGKILL", OutOfMemory: true}) },
 			Backoff, firstDelay, "was killed by SIGKILL (out of memory)"},
 		{"an expected exit starts at once", func(l *life) { l.after(2*time.Second).m.gone(l.now, expected) },
 			Waiting, 0, "leaderelection lost (expected)"},
-		{"an expected exit of a short run waits for the rest of a second", func(l *life) { l.after(300*time.Millisecond).m.gone(l.now, expected) },
+		{"an expected exit of a short run waits for the rest of a second",
+			func(l *life) { l.after(300*time.Millisecond).m.gone(l.now, expected) },
 			Backoff, 700 * time.Millisecond, ""},
 		{"a restart starts at once", func(l *life) {
 			act, err := l.m.restart(l.now, "new certificate")
@@ -461,7 +464,8 @@ func TestNoOrderOfEventsIsImpossible(t *testing.T) {
 	states := map[State]bool{}
 	var explore func(w world, depth int)
 	explore = func(w world, depth int) {
-		key := fmt.Sprint(w.m.state, w.m.wanted, w.m.cause, w.m.dying, w.m.killed, w.m.due.IsZero(), w.m.health.up, w.m.health.usable,
+		key := fmt.Sprint(w.m.state, w.m.wanted, w.m.cause, w.m.dying, w.m.killed, w.m.due.IsZero(), w.m.health.up,
+			w.m.health.usable,
 			w.m.health.live.since, w.m.health.ready.since, w.runs, w.terminated, depth)
 		if seen[key] || depth == 0 {
 			return
@@ -500,7 +504,8 @@ func TestNoOrderOfEventsIsImpossible(t *testing.T) {
 			explore(next, depth-1)
 		}
 	}
-	first := machine{state: Stopped, spec: spec, jitter: func() float64 { return 0 }, moved: func(State, State, string) {}}
+	first := machine{state: Stopped, spec: spec, jitter: func() float64 { return 0 },
+		moved: func(State, State, string) {}}
 	explore(world{m: first}, 9)
 	if len(states) != len(successors) {
 		t.Errorf("reached %d states of %d: %v", len(states), len(successors), states)

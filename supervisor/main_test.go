@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 		childMain(os.Args[1], os.Args[2:])
 		os.Exit(99)
 	}
-	// A child whose test forgot the mark would run all tests, which start children: it multiplied until the machine stood
-	// still. go test always passes flags of its own.
+	// A child whose test forgot the mark would run all tests, which start children: it multiplied until the machine
+	// stood still. go test always passes flags of its own.
 	if !slices.ContainsFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, "-test.") }) {
 		fmt.Println("this test binary is run by go test, or with flags that begin with -test.")
 		os.Exit(96)
@@ -236,8 +236,8 @@ func await(t *testing.T, s *Supervisor, name, what string, wanted func(Status) b
 	}
 }
 
-// pidOf is the number of a process that may have noted its start before the supervisor has published it. A signal to number 0
-// would stop the tests themselves.
+// pidOf is the number of a process that may have noted its start before the supervisor has published it. A signal to
+// number 0 would stop the tests themselves.
 func pidOf(t *testing.T, s *Supervisor, name string) int {
 	t.Helper()
 	return await(t, s, name, "a pid", func(st Status) bool { return st.PID != 0 }).PID

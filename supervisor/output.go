@@ -13,8 +13,9 @@ import (
 const (
 	// chunkSize is how much of a process's output is read at once: a quarter of a pipe.
 	chunkSize = 16 << 10
-	// queueLength is how many chunks may wait for a slow sink, at most 1 MiB for each process. What comes then is dropped:
-	// a process whose output nobody takes would stand still, and so would a supervisor that waited for the disk.
+	// queueLength is how many chunks may wait for a slow sink, at most 1 MiB for each process. What comes then is
+	// dropped: a process whose output nobody takes would stand still, and so would a supervisor that waited for the
+	// disk.
 	queueLength = 64
 	// tailSize is how much is kept in memory of what a run wrote last.
 	tailSize = 64 << 10
@@ -116,12 +117,13 @@ func (f *follower) read() {
 func (f *follower) keep(chunk []byte) {
 	f.tail = append(f.tail, chunk...)
 	if len(f.tail) > 2*tailSize {
-		f.tail = append(f.tail[:0], f.tail[len(f.tail)-tailSize-1:]...) // one more: it tells whether a line begins after it
+		// one more: it tells whether a line begins after it
+		f.tail = append(f.tail[:0], f.tail[len(f.tail)-tailSize-1:]...)
 	}
 }
 
-// finish returns the last that the run wrote. It reads what is still in the pipe, and gives up on an end of it that does not
-// come because somebody outside the group holds the pipe open.
+// finish returns the last that the run wrote. It reads what is still in the pipe, and gives up on an end of it that
+// does not come because somebody outside the group holds the pipe open.
 func (f *follower) finish(patience time.Duration) string {
 	_ = f.file.SetReadDeadline(time.Now().Add(patience)) // a pipe can do that; if it were closed, read would be done
 	<-f.done

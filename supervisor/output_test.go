@@ -18,8 +18,8 @@ import (
 	"testing/synctest"
 )
 
-// TestOutputThatCannotBeWrittenHoldsNothingUp floods logs that fail, hang or are away: the process can write all it wants, is
-// supervised, and stops. Fault case 16.
+// TestOutputThatCannotBeWrittenHoldsNothingUp floods logs that fail, hang or are away: the process can write all it
+// wants, is supervised, and stops. Fault case 16.
 func TestOutputThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(t *testing.T, log string) sink{
@@ -65,7 +65,8 @@ func TestOutputThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 			start(t, s, childSpec(t, "it", "flood", file))
 			eventually(t, "all is written", func() bool { return len(notes(t, file)) == 1 })
 			stop(t, s, "it")
-			if exit, _ := s.Exited("it"); exit.Code != 0 || !strings.HasSuffix(exit.Tail, "xxx\n") || len(exit.Tail) != tailSize {
+			if exit, _ := s.Exited("it"); exit.Code != 0 || !strings.HasSuffix(exit.Tail, "xxx\n") ||
+				len(exit.Tail) != tailSize {
 				t.Errorf("code %d, tail of %d bytes", exit.Code, len(exit.Tail))
 			}
 		})
@@ -346,7 +347,8 @@ func TestTailBeginsWithAWholeLine(t *testing.T) {
 		f.keep(fmt.Appendf(nil, "line %08d\n", i))
 	}
 	tail := f.finish(0)
-	if len(tail) > tailSize || len(tail) < tailSize-20 || !strings.HasPrefix(tail, "line ") || !strings.HasSuffix(tail, "00009999\n") {
+	if len(tail) > tailSize || len(tail) < tailSize-20 || !strings.HasPrefix(tail, "line ") ||
+		!strings.HasSuffix(tail, "00009999\n") {
 		t.Errorf("%d bytes: %.20q ... %q", len(tail), tail, tellingLine(tail))
 	}
 }
@@ -379,8 +381,10 @@ func TestAPanicsFirstLineIsTheReason(t *testing.T) {
 		`{"level":"ERROR","msg":"run","err":"exit status 1"}`:                                                                            "run: exit status 1",
 		`{"msg":"member","error":{"code":5}}`:                                                                                            "member",
 		`{"note":"no log line"}`:                                                                                                         `{"note":"no log line"}`,
-		strings.Repeat("x", lineLimit-1) + "é":                                                                                           strings.Repeat("x", lineLimit-1),
-		strings.Repeat("x", lineLimit) + "y":                                                                                             strings.Repeat("x", lineLimit),
+		strings.Repeat("x", lineLimit-1) +
+			"é": strings.Repeat("x", lineLimit-1),
+		strings.Repeat("x", lineLimit) +
+			"y": strings.Repeat("x", lineLimit),
 	} {
 		if got := tellingLine(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
@@ -406,7 +410,8 @@ func TestAnEndInOrderNeedsNoExplanation(t *testing.T) {
 	}
 }
 
-// A log may say what a client asked for: root alone reads it, also one that an older version has made, or one put aside.
+// A log may say what a client asked for: root alone reads it, also one that an older version has made, or one put
+// aside.
 func TestLogsAreRootsAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
 	l := &logFile{path: filepath.Join(dir, "it.log"), limit: 4}

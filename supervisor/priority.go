@@ -10,19 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The least that the kernel lets a process have: it is killed first for want of memory, and runs when nobody else wants to.
+// The least that the kernel lets a process have: it is killed first for want of memory, and runs when nobody else wants
+// to.
 const (
 	mostOOMScore = 1000
 	mostNice     = 19
 )
 
-// GiveWay puts a process that has just been started, and leads a process group, behind the one that started it: it adds to the
-// oom_score_adj and to the niceness that the process has inherited. Both are only ever raised, which needs no privilege.
+// GiveWay puts a process that has just been started, and leads a process group, behind the one that started it: it adds
+// to the oom_score_adj and to the niceness that the process has inherited. Both are only ever raised, which needs no
+// privilege.
 func GiveWay(pid, oomScore, nice int) error {
 	return errors.Join(raiseOOMScore(pid, oomScore), raiseNice(pid, nice))
 }
 
-// raiseOOMScore adds points. The kernel takes each for a thousandth of the machine's memory that the process has besides its own.
+// raiseOOMScore adds points. The kernel takes each for a thousandth of the machine's memory that the process has
+// besides its own.
 func raiseOOMScore(pid, points int) error {
 	if points == 0 {
 		return nil
@@ -43,8 +46,8 @@ func raiseOOMScore(pid, points int) error {
 	return nil
 }
 
-// raiseNice adds steps for all threads of the process's group: what is set for a process is set for its first thread alone, and
-// it may have started others already.
+// raiseNice adds steps for all threads of the process's group: what is set for a process is set for its first thread
+// alone, and it may have started others already.
 func raiseNice(pid, steps int) error {
 	if steps == 0 {
 		return nil

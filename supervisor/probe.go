@@ -11,9 +11,9 @@ const (
 	defaultPeriod  = time.Second
 	defaultTimeout = time.Second
 	defaultLimit   = 2 * time.Second
-	// eagerPeriod is the time between two checks of Ready until it has passed for the first time, unless Period is shorter:
-	// others wait for it, and a boot is a chain of such waits. What is not ready after eagerFor waits for something that takes
-	// its time, such as a quorum, and is asked at its own Period from then on.
+	// eagerPeriod is the time between two checks of Ready until it has passed for the first time, unless Period is
+	// shorter: others wait for it, and a boot is a chain of such waits. What is not ready after eagerFor waits for
+	// something that takes its time, such as a quorum, and is asked at its own Period from then on.
 	eagerPeriod = 50 * time.Millisecond
 	eagerFor    = 30 * time.Second
 )
@@ -24,7 +24,8 @@ type result struct {
 	err      error
 }
 
-// ask asks the probes of one run until ctx is done: Start, at once and until it passes, then Live and Ready beside each other.
+// ask asks the probes of one run until ctx is done: Start, at once and until it passes, then Live and Ready beside each
+// other.
 func ask(ctx context.Context, spec Spec, results chan<- result) {
 	if spec.Start != nil && !askUntilUp(ctx, *spec.Start, results) {
 		return

@@ -24,13 +24,14 @@ type running interface {
 	terminate() error
 	// kill kills the process and all that it started. It may be called when they are gone.
 	kill() error
-	// left gets the exit if the process has ended and something that it started lives on; gone gets it when nothing lives.
+	// left gets the exit if the process has ended and something that it started lives on; gone gets it when nothing
+	// lives.
 	left() <-chan Exit
 	gone() <-chan Exit
 }
 
-// process is one name. Its goroutine, loop, alone touches the machine and the run, so all that happens to a process happens
-// one after the other, and nothing is started twice.
+// process is one name. Its goroutine, loop, alone touches the machine and the run, so all that happens to a process
+// happens one after the other, and nothing is started twice.
 type process struct {
 	name     string
 	board    *board
@@ -91,7 +92,8 @@ func (p *process) loop() {
 	}
 }
 
-// quitting comes before all else: a launch that comes back when Run has given it up finds requests that nobody waits for.
+// quitting comes before all else: a launch that comes back when Run has given it up finds requests that nobody waits
+// for.
 func (p *process) quitting() bool {
 	select {
 	case <-p.quit:
@@ -101,8 +103,8 @@ func (p *process) quitting() bool {
 	}
 }
 
-// advance publishes how things are and launches what may be launched. While it has to wait for others it returns a channel
-// that is closed when something has changed.
+// advance publishes how things are and launches what may be launched. While it has to wait for others it returns a
+// channel that is closed when something has changed.
 func (p *process) advance() <-chan struct{} {
 	for {
 		p.publish()
@@ -217,8 +219,8 @@ func (p *process) moved(from, to State, why string) {
 		"process", p.name, "from", string(from), "to", string(to), "reason", why)
 }
 
-// leave ends the loop. A run that is still there was blocked in the kernel, or its launch was and has come back too late: it
-// is killed, and what becomes of that is left to whatever ends the supervisor's children after it.
+// leave ends the loop. A run that is still there was blocked in the kernel, or its launch was and has come back too
+// late: it is killed, and what becomes of that is left to whatever ends the supervisor's children after it.
 func (p *process) leave() {
 	if p.run == nil {
 		p.launcher.close()

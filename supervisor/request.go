@@ -9,9 +9,10 @@ import (
 // request is what a caller wants of a process. Its goroutine carries requests out one after the other.
 type request struct {
 	kind   kind
-	spec   Spec          // for askStart
-	reason string        // for the others
-	within time.Duration // for askStop: the process is killed this much later, if that is earlier than its spec says; 0: as the spec says
+	spec   Spec   // for askStart
+	reason string // for the others
+	// for askStop: the process is killed this much later, if that is earlier than its spec says; 0: as the spec says
+	within time.Duration
 	// answered gets whether the request is valid; it has room, so that the process never waits for the caller.
 	answered chan error
 	// gone is closed once nothing of the run that there was lives any more.
@@ -31,8 +32,8 @@ func newRequest(k kind, reason string) request {
 	return request{kind: k, reason: reason, answered: make(chan error, 1), gone: make(chan struct{})}
 }
 
-// inbox holds what was asked of a process until its goroutine takes it. Nobody waits to put something in: that goroutine
-// may be inside a launch that hangs, and a request must outlive the caller who has no time for that.
+// inbox holds what was asked of a process until its goroutine takes it. Nobody waits to put something in: that
+// goroutine may be inside a launch that hangs, and a request must outlive the caller who has no time for that.
 type inbox struct {
 	mu       sync.Mutex
 	requests []request
@@ -59,8 +60,8 @@ func (b *inbox) take() []request {
 	return taken
 }
 
-// ask hands the request over and returns whether it is valid. That something is gone is said by request.gone. When ctx is
-// done first the request is carried out without the caller.
+// ask hands the request over and returns whether it is valid. That something is gone is said by request.gone. When ctx
+// is done first the request is carried out without the caller.
 func (p *process) ask(ctx context.Context, r request) error {
 	p.inbox.put(r)
 	select {

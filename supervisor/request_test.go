@@ -81,8 +81,10 @@ func TestNobodyWaitsForAParkedProcess(t *testing.T) {
 		if took := time.Since(begun); !errors.Is(err, ErrParked) || took != defaultStopTimeout+killPatience {
 			t.Errorf("the stop took %s: %v", took, err)
 		}
-		expectError(t, "the stop", err, "stop it: the process does not end: pid 1 is still there:", "blocked in the kernel")
-		if err := s.Stop(context.Background(), "it"); !errors.Is(err, ErrParked) || time.Since(begun) != defaultStopTimeout+killPatience {
+		expectError(t, "the stop", err, "stop it: the process does not end: pid 1 is still there:",
+			"blocked in the kernel")
+		if err := s.Stop(context.Background(), "it"); !errors.Is(err, ErrParked) ||
+			time.Since(begun) != defaultStopTimeout+killPatience {
 			t.Errorf("a second stop: %v after %s", err, time.Since(begun))
 		}
 		close(thawed)
@@ -125,7 +127,8 @@ func TestANewSpecChangesTheOrderOfTheEnd(t *testing.T) {
 			t.Error(err)
 		}
 		played := g.lines()
-		if want := []string{"one start", "one term", "one gone", "two term", "two gone"}; !slices.Equal(played[len(played)-5:], want) {
+		if want := []string{"one start", "one term", "one gone", "two term",
+			"two gone"}; !slices.Equal(played[len(played)-5:], want) {
 			t.Errorf("two was stopped before one, which comes after it: %v", played)
 		}
 	})

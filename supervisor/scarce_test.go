@@ -52,7 +52,10 @@ func TestWhatAProcessLeavesBehindIsKilledHoweverLate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "notes")
 	s := begin(t, Config{Cgroup: testCgroup(t)})
 	start(t, s, childSpec(t, "it", "parent", file, "same"))
-	eventually(t, "the grandchild runs", func() bool { return len(notes(t, file)) == 1 && len(notes(t, file+".pid")) == 1 })
+	eventually(t, "the grandchild runs", func() bool {
+		return len(notes(t, file)) == 1 &&
+			len(notes(t, file+".pid")) == 1
+	})
 	grandchild, _ := strconv.Atoi(notes(t, file+".pid")[0])
 	pid := pidOf(t, s, "it")
 	withoutFiles(t, func() {

@@ -26,8 +26,8 @@ func openSink(logDir, name string) sink {
 	return &prefixed{to: os.Stderr, prefix: name + ": "}
 }
 
-// logLimit is the size at which a log file is put aside; the one put aside before is removed. A chatty apiserver fills it in
-// an hour, and five processes take 320 MiB at most.
+// logLimit is the size at which a log file is put aside; the one put aside before is removed. A chatty apiserver fills
+// it in an hour, and five processes take 320 MiB at most.
 const logLimit = 32 << 20
 
 // Root alone reads the logs: what a component prints may say who asked it for what.
@@ -36,8 +36,8 @@ const (
 	logFileMode   fs.FileMode = 0o600
 )
 
-// logFile is a file and one predecessor. It is opened at the first write and again after an error, so that a disk that is
-// repaired or mounted late is used, and where the path names another file: somebody has moved or removed the log.
+// logFile is a file and one predecessor. It is opened at the first write and again after an error, so that a disk that
+// is repaired or mounted late is used, and where the path names another file: somebody has moved or removed the log.
 type logFile struct {
 	path  string
 	limit int64
@@ -136,8 +136,8 @@ func (j *journal) send(data []byte) (int, error) {
 	return j.conn.Write(data)
 }
 
-// connect sends the header: identifier, unit (none), priority 6 (info), whether lines carry a priority <N>, and whether to
-// forward to syslog, kmsg and console.
+// connect sends the header: identifier, unit (none), priority 6 (info), whether lines carry a priority <N>, and whether
+// to forward to syslog, kmsg and console.
 func (j *journal) connect() error {
 	conn, err := net.DialTimeout("unix", j.socket, journalPatience)
 	if err != nil {

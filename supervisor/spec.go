@@ -23,8 +23,9 @@ type Spec struct {
 	Start, Live, Ready *Probe
 	// StopTimeout is how long the process may take from SIGTERM, sent once, to its exit; then it is killed. 0: 10 s.
 	StopTimeout time.Duration
-	// OOMScore and Nice put the process behind the supervisor where memory or processors are short: they are added to its
-	// oom_score_adj and to its niceness, up to what the kernel allows. 0: the process stands where the supervisor does.
+	// OOMScore and Nice put the process behind the supervisor where memory or processors are short: they are added to
+	// its oom_score_adj and to its niceness, up to what the kernel allows. 0: the process stands where the supervisor
+	// does.
 	OOMScore, Nice int
 	// ExpectedExit says that an exit is part of normal life, such as a lost lease: no back-off grows. It is given the
 	// exit code (-1 after a signal) and the last lines that the process wrote. nil: no exit is expected.

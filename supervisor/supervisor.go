@@ -1,5 +1,5 @@
-// Package supervisor keeps processes running: it starts them when what they need is ready, asks them how they are, starts
-// them again when they end or hang, and stops them in order. It knows nothing of what the processes do.
+// Package supervisor keeps processes running: it starts them when what they need is ready, asks them how they are,
+// starts them again when they end or hang, and stops them in order. It knows nothing of what the processes do.
 //
 //	Start ──► process: one goroutine that alone touches its machine ──► Status, Changed, Exited
 //	              │  ▲
@@ -7,26 +7,26 @@
 //	              ▼  │
 //	           child: own cgroup (or process group) ── stdout, stderr ──► output ──► file, journal or stderr
 //
-// Every decision (what follows an exit, a failed check, a deadline) is in machine, which has no clock, no process and no
-// goroutine. Everything around it is thin.
+// Every decision (what follows an exit, a failed check, a deadline) is in machine, which has no clock, no process and
+// no goroutine. Everything around it is thin.
 //
 // Guarantees
 //   - A process is never started while anything of its former run lives. In a cgroup the proof is the kernel's
 //     "populated 0"; in a process group it is that no live process of the group is left.
-//   - SIGTERM is sent once for a run; what has not ended at the deadline is killed, with all that it started. A kill that fails
-//     is tried again.
-//   - What is blocked in the kernel, a process or a launch, holds up no caller for long and no other process: Stop and Restart
-//     return ErrParked, and go on by themselves.
+//   - SIGTERM is sent once for a run; what has not ended at the deadline is killed, with all that it started. A kill
+//     that fails is tried again.
+//   - What is blocked in the kernel, a process or a launch, holds up no caller for long and no other process: Stop and
+//     Restart return ErrParked, and go on by themselves.
 //   - Every limit is a time: a check that hangs gives a process no more than one that is refused at once.
-//   - Nothing that a process writes, and nothing that goes wrong with writing it down, holds up supervision: output that
-//     cannot be written in time is dropped, and the gap is said in the log.
+//   - Nothing that a process writes, and nothing that goes wrong with writing it down, holds up supervision: output
+//     that cannot be written in time is dropped, and the gap is said in the log.
 //   - A process that fails is tried again for ever, with a growing distance. Giving up would need somebody who notices.
 //   - Each transition has a reason for a person, one log line, and is seen by those who wait on Changed.
 //
 // It does not survive for its children: if the supervisor's own process dies, ending the children is the work of what
-// started it (KillMode=mixed under systemd, or an init that kills the rest). What a former supervisor left in a process's
-// cgroup is killed before the process is started; in process groups nothing can be known about it. A process that leaves
-// its process group with setsid(2) is out of reach without cgroups.
+// started it (KillMode=mixed under systemd, or an init that kills the rest). What a former supervisor left in a
+// process's cgroup is killed before the process is started; in process groups nothing can be known about it. A process
+// that leaves its process group with setsid(2) is out of reach without cgroups.
 package supervisor
 
 import (
@@ -46,7 +46,8 @@ type Config struct {
 	// LogDir gets NAME.log with what each process writes, and NAME.log.1 with what it wrote before that; it is made if
 	// absent. Empty: the journal with the process's name as identifier or, where no journal runs, stderr.
 	LogDir string
-	// Cgroup is the cgroup2 folder, as of DelegatedCgroup, in which each process gets one of its own. Empty: process groups.
+	// Cgroup is the cgroup2 folder, as of DelegatedCgroup, in which each process gets one of its own. Empty: process
+	// groups.
 	Cgroup string
 	// Env is the environment that all processes get, as of os.Environ. NOTIFY_SOCKET, WATCHDOG_* and LISTEN_* are taken
 	// out, because they are meant for the supervisor alone: a child that has them would report itself as its parent.
@@ -86,8 +87,8 @@ func New(cfg Config) *Supervisor {
 	return s
 }
 
-// lingerPatience is how long Run waits, once all processes are gone, for goroutines that may be stuck in a write to a frozen
-// disk or in a check that does not heed its context. They are left behind then: the caller is about to exit.
+// lingerPatience is how long Run waits, once all processes are gone, for goroutines that may be stuck in a write to a
+// frozen disk or in a check that does not heed its context. They are left behind then: the caller is about to exit.
 const lingerPatience = time.Second
 
 // Run supervises until ctx is done, then stops every process, dependants before what they depend on and those that are

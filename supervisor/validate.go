@@ -12,8 +12,8 @@ import (
 // validName is what may be the name of a cgroup, of a log file and of a journal identifier at once.
 var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
-// Validate names every fault of the Spec that can be seen without its supervisor. That the program exists is not asked: it
-// may be put in place later, and until then each start fails with that cause.
+// Validate names every fault of the Spec that can be seen without its supervisor. That the program exists is not asked:
+// it may be put in place later, and until then each start fails with that cause.
 func (spec Spec) Validate() error {
 	var errs []error
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -30,7 +30,8 @@ func (spec Spec) Validate() error {
 		fault("stop timeout: %s, must not be negative", spec.StopTimeout)
 	}
 	if spec.OOMScore < 0 || spec.Nice < 0 {
-		fault("oom score %d, nice %d: neither may be negative, since only root may go before its supervisor", spec.OOMScore, spec.Nice)
+		fault("oom score %d, nice %d: neither may be negative, since only root may go before its supervisor",
+			spec.OOMScore, spec.Nice)
 	}
 	for _, kv := range spec.Env {
 		if key, _, ok := strings.Cut(kv, "="); !ok || key == "" {
@@ -63,8 +64,8 @@ func (probe Probe) faults(name string) []error {
 	return errs
 }
 
-// validate adds what depends on the other processes: names in After must be known, and no circle may arise, for which it
-// takes a stopped process that comes back with other dependencies.
+// validate adds what depends on the other processes: names in After must be known, and no circle may arise, for which
+// it takes a stopped process that comes back with other dependencies.
 func (s *Supervisor) validate(spec Spec) error {
 	errs := []error{spec.Validate()}
 	s.mu.Lock()
@@ -75,12 +76,14 @@ func (s *Supervisor) validate(spec Spec) error {
 		}
 	}
 	if path := s.pathTo(spec.Name, spec.After); path != nil && !slices.Contains(spec.After, spec.Name) {
-		errs = append(errs, fmt.Errorf("after: a circle: %s", strings.Join(append([]string{spec.Name}, path...), " after ")))
+		errs = append(errs, fmt.Errorf("after: a circle: %s", strings.Join(append([]string{spec.Name}, path...),
+			" after ")))
 	}
 	return errors.Join(errs...)
 }
 
-// pathTo returns the names that lead from one of the given, by their After, to the target; nil if none does. mu is held.
+// pathTo returns the names that lead from one of the given, by their After, to the target; nil if none does. mu is
+// held.
 func (s *Supervisor) pathTo(target string, from []string) []string {
 	for _, name := range from {
 		if name == target {

@@ -16,9 +16,9 @@ type Environment struct {
 	Watchdog time.Duration
 }
 
-// TakeEnvironment reads NOTIFY_SOCKET and WATCHDOG_* and removes them, with LISTEN_*, from the process's environment, so
-// that no child can speak for the agent. It is for cmd, once, before anything else runs. A malformed WATCHDOG_USEC or
-// WATCHDOG_PID is an error.
+// TakeEnvironment reads NOTIFY_SOCKET and WATCHDOG_* and removes them, with LISTEN_*, from the process's environment,
+// so that no child can speak for the agent. It is for cmd, once, before anything else runs. A malformed WATCHDOG_USEC
+// or WATCHDOG_PID is an error.
 func TakeEnvironment() (Environment, error) {
 	env := Environment{Socket: os.Getenv("NOTIFY_SOCKET")}
 	for _, name := range []string{"NOTIFY_SOCKET", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {

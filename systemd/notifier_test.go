@@ -34,7 +34,8 @@ func listen(t *testing.T, name string) func() string {
 }
 
 func TestNotifierSaysWhatSystemdReads(t *testing.T) {
-	for _, socket := range []string{filepath.Join(t.TempDir(), "notify"), "@quorate-test-" + filepath.Base(t.TempDir()) + "-" + t.Name()} {
+	for _, socket := range []string{filepath.Join(t.TempDir(), "notify"), "@quorate-test-" +
+		filepath.Base(t.TempDir()) + "-" + t.Name()} {
 		read := listen(t, socket)
 		n := NewNotifier(Environment{Socket: socket, Watchdog: 30 * time.Second}, slog.New(slog.DiscardHandler))
 		for _, tc := range []struct {
@@ -123,7 +124,8 @@ func fill(t *testing.T, socket string) {
 }
 
 func TestTakeEnvironmentLeavesNothingForChildren(t *testing.T) {
-	for name, value := range map[string]string{"NOTIFY_SOCKET": "/run/systemd/notify", "WATCHDOG_USEC": "30000000", "LISTEN_FDS": "1", "LISTEN_PID": "1", "LISTEN_FDNAMES": "a"} {
+	for name, value := range map[string]string{"NOTIFY_SOCKET": "/run/systemd/notify", "WATCHDOG_USEC": "30000000",
+		"LISTEN_FDS": "1", "LISTEN_PID": "1", "LISTEN_FDNAMES": "a"} {
 		t.Setenv(name, value)
 	}
 	env, err := TakeEnvironment()

@@ -41,9 +41,11 @@ func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
 	for name, want := range map[string]string{
 		"Unit.StartLimitIntervalSec": "0", "Unit.RequiresMountsFor": "/var/lib/quorate",
 		"Unit.Wants": "network-online.target time-sync.target", "Unit.After": "network-online.target time-sync.target",
-		"Service.Type": "notify", "Service.NotifyAccess": "main", "Service.KillMode": "mixed", "Service.Delegate": "yes",
+		"Service.Type": "notify", "Service.NotifyAccess": "main", "Service.KillMode": "mixed",
+		"Service.Delegate":         "yes",
 		"Service.RuntimeDirectory": "quorate", "Service.RuntimeDirectoryPreserve": "yes",
-		"Service.OOMPolicy": "continue", "Service.OOMScoreAdjust": "-998", "Service.Nice": "-5", "Service.WatchdogSec": "30s", "Service.TimeoutStopSec": "150s",
+		"Service.OOMPolicy": "continue", "Service.OOMScoreAdjust": "-998", "Service.Nice": "-5",
+		"Service.WatchdogSec": "30s", "Service.TimeoutStopSec": "150s",
 		"Service.Restart": "always", "Service.RestartSec": "1s", "Service.ExecStart": "/usr/local/bin/quorate agent",
 		"Install.WantedBy": "multi-user.target",
 	} {
@@ -86,7 +88,8 @@ func TestUnitIsVerifiedBySystemd(t *testing.T) {
 	if remarks := verify(text); remarks != "" {
 		t.Errorf("systemd remarks: %s", remarks)
 	}
-	if remarks := verify(append(text, "[Service]\nWatchdogSeconds=3\n"...)); !strings.Contains(remarks, "WatchdogSeconds") {
+	if remarks := verify(append(text, "[Service]\nWatchdogSeconds=3\n"...)); !strings.Contains(remarks,
+		"WatchdogSeconds") {
 		t.Errorf("systemd overlooks an unknown option, so this test shows nothing; it said %q", remarks)
 	}
 }

@@ -12,8 +12,8 @@ import (
 // etcd's quorum, the apiserver or a cloud service: those being away must not get agents killed.
 type Check struct {
 	Name string
-	// Run returns nil if all is well. It should return when ctx ends; if it does not, which is just what a deadlock looks
-	// like, that is found too.
+	// Run returns nil if all is well. It should return when ctx ends; if it does not, which is just what a deadlock
+	// looks like, that is found too.
 	Run func(ctx context.Context) error
 }
 

@@ -23,7 +23,8 @@ type dog struct {
 
 func newDog(checks ...Check) *dog {
 	d := &dog{}
-	d.Watchdog = NewWatchdog(NewNotifier(Environment{Watchdog: 30 * time.Second}, nil), slog.New(slog.NewTextHandler(&d.log, nil)), checks...)
+	d.Watchdog = NewWatchdog(NewNotifier(Environment{Watchdog: 30 * time.Second}, nil),
+		slog.New(slog.NewTextHandler(&d.log, nil)), checks...)
 	started := time.Now()
 	d.ping = func() {
 		d.mu.Lock()
@@ -70,7 +71,8 @@ func TestWatchdogIsWithheldByTheCheckThatFails(t *testing.T) {
 			t.Errorf("pings at %v", d.pings)
 		}
 		log := d.log.String()
-		if strings.Count(log, `msg="watchdog ping withheld" check=supervisor error="its loop stands still"`) != 2 || strings.Count(log, "watchdog ping resumed") != 1 {
+		if strings.Count(log, `msg="watchdog ping withheld" check=supervisor error="its loop stands still"`) != 2 ||
+			strings.Count(log, "watchdog ping resumed") != 1 {
 			t.Errorf("it logged %s", log)
 		}
 	})
@@ -86,7 +88,8 @@ func TestWatchdogIsWithheldByTheCheckThatHangs(t *testing.T) {
 		if len(d.pings) != 0 || runs.Load() != 1 {
 			t.Errorf("%d pings, %d runs at once", len(d.pings), runs.Load())
 		}
-		if log := d.log.String(); !strings.Contains(log, `check=store error="the check has not returned for 7.5s"`) || !strings.Contains(log, "for 22.5s") {
+		if log := d.log.String(); !strings.Contains(log, `check=store error="the check has not returned for 7.5s"`) ||
+			!strings.Contains(log, "for 22.5s") {
 			t.Errorf("it logged %s", log)
 		}
 		close(locked)

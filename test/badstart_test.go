@@ -16,14 +16,16 @@ import (
 // only is the one VM of TestBadStarts.
 const only = "master-a"
 
-// TestBadStarts takes one VM, whose first boot lacks everything, through the faults that a user meets, one after the other: each has one
-// clear line and a code of its own or a name in the status, makes nothing by halves, and once it is repaired the boot goes on without a hand.
-// At the end there is a cluster of one, and the same cluster after what can befall it alone.
+// TestBadStarts takes one VM, whose first boot lacks everything, through the faults that a user meets, one after the
+// other: each has one clear line and a code of its own or a name in the status, makes nothing by halves, and once it is
+// repaired the boot goes on without a hand. At the end there is a cluster of one, and the same cluster after what can
+// befall it alone.
 func TestBadStarts(t *testing.T) {
 	t.Parallel()
 	own := t.TempDir()
 	common := programs(t)
-	if err := share(common, own, "quorate", "kube-apiserver", "kube-controller-manager", "etcdctl", "kubectl"); err != nil {
+	if err := share(common, own, "quorate", "kube-apiserver", "kube-controller-manager", "etcdctl",
+		"kubectl"); err != nil {
 		t.Fatal(err)
 	}
 	withScheduler := func() error { return share(common, own, "kube-scheduler") }
@@ -40,7 +42,8 @@ func TestBadStarts(t *testing.T) {
 			c.wantEnd(t, 3, "instance attribute quorate-cluster", "replcas", "line 15")
 		}},
 		{"a document with two faults names both", func(t *testing.T) {
-			c.setDocument(t, strings.NewReplacer("name: test", "name: Test!", "replicas: 1", "replicas: 9").Replace(c.document))
+			c.setDocument(t, strings.NewReplacer("name: test", "name: Test!", "replicas: 1",
+				"replicas: 9").Replace(c.document))
 			c.wantEnd(t, 3, "name", "Test!", "replicas", "9")
 		}},
 		{"a metadata server that answers with a page", func(t *testing.T) {
@@ -60,7 +63,8 @@ func TestBadStarts(t *testing.T) {
 		}},
 		{"a slow metadata server, a right document, a record that never began", func(t *testing.T) {
 			c.setDocument(t, c.document)
-			c.must(t, c.SetFault(localgce.Metadata, localgce.Fault{Who: only, Kind: "slow", Delay: 500 * time.Millisecond}))
+			c.must(t, c.SetFault(localgce.Metadata, localgce.Fault{Who: only, Kind: "slow",
+				Delay: 500 * time.Millisecond}))
 			c.wantBlocked(t, "record-lost")
 		}},
 		{"a record that cannot be read", func(t *testing.T) {
@@ -75,7 +79,8 @@ func TestBadStarts(t *testing.T) {
 			c.wantBlocked(t, "preflight", "kube-scheduler")
 		}},
 		{"a program of another version", func(t *testing.T) {
-			c.must(t, os.WriteFile(filepath.Join(own, "kube-scheduler"), []byte("#!/bin/sh\necho Kubernetes v1.30.1\n"), 0o755))
+			c.must(t, os.WriteFile(filepath.Join(own, "kube-scheduler"), []byte("#!/bin/sh\necho Kubernetes v1.30.1\n"),
+				0o755))
 			c.wantBlocked(t, "preflight", "kube-scheduler", "1.30.1", "1.36")
 		}},
 	} {
@@ -148,8 +153,8 @@ func (c *cluster) setDocument(t *testing.T, document string) {
 	c.must(t, c.SetAttribute("", agent.ClusterAttribute, &document))
 }
 
-// wantEnd waits for an agent that started after this call to end with a code and one line that holds all words. What the agent complains
-// of is every line that begins with "quorate: ".
+// wantEnd waits for an agent that started after this call to end with a code and one line that holds all words. What
+// the agent complains of is every line that begins with "quorate: ".
 func (c *cluster) wantEnd(t *testing.T, code int, words ...string) {
 	t.Helper()
 	c.wantEndOf(t, only, code, words...)

@@ -10,8 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestThreeVMsBootOnceWithBlankDisks is a mistake in a template: every VM boots once with an empty disk, and then with its own. Nobody says anything of
-// a member whose disk may come back, so the cluster goes on without a hand.
+// TestThreeVMsBootOnceWithBlankDisks is a mistake in a template: every VM boots once with an empty disk, and then with
+// its own. Nobody says anything of a member whose disk may come back, so the cluster goes on without a hand.
 func TestThreeVMsBootOnceWithBlankDisks(t *testing.T) {
 	t.Parallel()
 	c, l := threeMembers(t)
@@ -45,7 +45,8 @@ func (c *cluster) blankOnce(t *testing.T) {
 	}
 }
 
-// takeBack orders a restore of a living cluster and takes it back once the others have stopped for it: the named replica stands still meanwhile.
+// takeBack orders a restore of a living cluster and takes it back once the others have stopped for it: the named
+// replica stands still meanwhile.
 func (c *cluster) takeBack(t *testing.T) {
 	t.Helper()
 	epoch, id := c.newestEpoch(t)

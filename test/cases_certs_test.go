@@ -25,7 +25,8 @@ func expired(leaf *x509.Certificate) {
 	leaf.NotBefore, leaf.NotAfter = time.Now().Add(-91*24*time.Hour), time.Now().Add(-time.Hour)
 }
 
-// short is a leaf that is due for renewal in the second and a half before a time is over, and ends six seconds after it.
+// short is a leaf that is due for renewal in the second and a half before a time is over, and ends six seconds after
+// it.
 func short(due time.Duration) func(*x509.Certificate) {
 	begin := time.Now().Add(due - 12*time.Second)
 	return func(leaf *x509.Certificate) { leaf.NotBefore, leaf.NotAfter = begin, begin.Add(18*time.Second) }
@@ -71,8 +72,10 @@ func TestCase23LeavesThatExpiredWhileTheVMsWereOff(t *testing.T) {
 	c.must(t, c.StartVM(t.Context(), first))
 	await(t, first+" renews while it waits for the others", func() error { return c.lasting(t, first, all) })
 	log := c.logOf(first)[begun:]
-	if waits, renews := strings.Index(log, "phase=certificates took="), strings.Index(log, "renewal was due"); waits < 0 || renews < waits {
-		t.Errorf("its leaves were not renewed behind the phase of the certificates, but at %d, and that was done at %d", renews, waits)
+	if waits, renews := strings.Index(log, "phase=certificates took="),
+		strings.Index(log, "renewal was due"); waits < 0 || renews < waits {
+		t.Errorf("its leaves were not renewed behind the phase of the certificates, but at %d, and that was done at %d",
+			renews, waits)
 	}
 	if s, err := c.status(first); err != nil || s.Replica.Phase != "etcd" {
 		t.Errorf("it does not wait in the phase etcd, but is in %q: %v", s.Replica.Phase, err)
@@ -123,7 +126,8 @@ func TestCase23RenewalUnderLoad(t *testing.T) {
 	c.invariants(t, l)
 }
 
-// bootWithShortLeaves brings all replicas up with leaves of etcd that they will have to renew soon, and says when those end.
+// bootWithShortLeaves brings all replicas up with leaves of etcd that they will have to renew soon, and says when those
+// end.
 func (c *cluster) bootWithShortLeaves(t *testing.T, keys escrow) (end time.Time) {
 	t.Helper()
 	for due := 8 * time.Second; due < patience; due *= 2 { // a slow machine needs longer ones
@@ -136,7 +140,8 @@ func (c *cluster) bootWithShortLeaves(t *testing.T, keys escrow) (end time.Time)
 		c.together(t, c.vms, c.StartVM)
 		await(t, "whole", c.membersWhole)
 		renewed := func(vm string) bool {
-			return slices.ContainsFunc(ofEtcd, func(name string) bool { return !c.leaf(t, vm, name).NotAfter.Equal(end) })
+			return slices.ContainsFunc(ofEtcd,
+				func(name string) bool { return !c.leaf(t, vm, name).NotAfter.Equal(end) })
 		}
 		if !slices.ContainsFunc(c.vms, renewed) {
 			return end
@@ -175,7 +180,8 @@ func TestCase23LeavesForAnotherNameAndAddress(t *testing.T) {
 	}
 	await(t, leader+" refuses "+vm, func() error {
 		b, err := os.ReadFile(filepath.Join(c.vm(leader).LogFolder, "etcd.log"))
-		for _, words := range []string{"certificate is valid for elsewhere.example, not " + vm, "tls: " + quoted(c.vm(vm).Address) + " does not match any of"} {
+		for _, words := range []string{"certificate is valid for elsewhere.example, not " + vm,
+			"tls: " + quoted(c.vm(vm).Address) + " does not match any of"} {
 			if !strings.Contains(string(b), words) {
 				err = errors.Join(err, fmt.Errorf("its log lacks: %s", words))
 			}
@@ -195,11 +201,14 @@ func TestCase23LeavesForAnotherNameAndAddress(t *testing.T) {
 	c.wantMember(t, vm, before, true)
 	log := c.logOf(vm)
 	log = log[min(begun, len(log)):]
-	if reissued, done := strings.Index(log, "it lacks the "), strings.Index(log, "phase=certificates took="); reissued < 0 || reissued > done {
-		t.Errorf("its leaves were not made anew before etcd, but at %d, and the phase of the certificates was done at %d", reissued, done)
+	if reissued, done := strings.Index(log, "it lacks the "),
+		strings.Index(log, "phase=certificates took="); reissued < 0 || reissued > done {
+		t.Errorf("its leaves were not made anew before etcd, but at %d, and the phase of the certificates was "+
+			"done at %d", reissued, done)
 	}
 	for _, name := range serving {
-		if leaf := c.leaf(t, vm, name); leaf.VerifyHostname(c.vm(vm).Address) != nil || slices.Contains(leaf.DNSNames, "elsewhere.example") {
+		if leaf := c.leaf(t, vm, name); leaf.VerifyHostname(c.vm(vm).Address) != nil ||
+			slices.Contains(leaf.DNSNames, "elsewhere.example") {
 			t.Errorf("%s is for %q, %v", name, leaf.DNSNames, leaf.IPAddresses)
 		}
 	}
@@ -207,7 +216,8 @@ func TestCase23LeavesForAnotherNameAndAddress(t *testing.T) {
 	c.invariants(t, l)
 }
 
-// refusals knocks at a peer port with leaves that differ in one thing each: who opens it must be a peer, at the address that its leaf names.
+// refusals knocks at a peer port with leaves that differ in one thing each: who opens it must be a peer, at the address
+// that its leaf names.
 func (c *cluster) refusals(t *testing.T, keys escrow) {
 	t.Helper()
 	vm := c.vms[0]
@@ -223,9 +233,10 @@ func (c *cluster) refusals(t *testing.T, keys escrow) {
 		"another address":               peers.forge(t, like, from(nil, net.IPv4(10, 9, 9, 9))),
 		"the address of another member": peers.forge(t, like, func(*x509.Certificate) {}),
 		"a name that leads nowhere":     peers.forge(t, like, from([]string{"elsewhere.example"})),
-		"an expired leaf":               peers.forge(t, like, func(leaf *x509.Certificate) { from(nil, host)(leaf); expired(leaf) }),
-		"a leaf of the clients' CA":     keys.Authorities["etcd-client"].forge(t, like, from(nil, host)),
-		"a leaf of a stranger's CA":     peers.another(t).forge(t, like, from(nil, host)),
+		"an expired leaf": peers.forge(t, like,
+			func(leaf *x509.Certificate) { from(nil, host)(leaf); expired(leaf) }),
+		"a leaf of the clients' CA": keys.Authorities["etcd-client"].forge(t, like, from(nil, host)),
+		"a leaf of a stranger's CA": peers.another(t).forge(t, like, from(nil, host)),
 	} {
 		if c.knock(t, vm, leaf) == nil {
 			t.Errorf("%s opens the peer port", what)
@@ -236,8 +247,8 @@ func (c *cluster) refusals(t *testing.T, keys escrow) {
 // quoted is an address as etcd's log has it, a string inside of JSON.
 func quoted(s string) string { return `\"` + s + `\"` }
 
-// The two CAs of etcd are rolled while clients write: all trust the next ones, all are issued by them, the first ones are dropped. What takes every step to
-// the replicas is a boot, one replica at a time.
+// The two CAs of etcd are rolled while clients write: all trust the next ones, all are issued by them, the first ones
+// are dropped. What takes every step to the replicas is a boot, one replica at a time.
 func TestCase23AuthoritiesAreRolled(t *testing.T) {
 	t.Parallel()
 	c := bare(t, plan{vms: threeVMs})
@@ -259,14 +270,16 @@ func TestCase23AuthoritiesAreRolled(t *testing.T) {
 	client := c.rollingClient(t, first["etcd-client"], next["etcd-client"])
 	l := c.startWriters(t)
 
-	// The next one must not issue before the others trust it: the replicas that have it would be refused by those that have not.
+	// The next one must not issue before the others trust it: the replicas that have it would be refused by those that
+	// have not.
 	early := keys
 	early.Generation++
 	early.Authorities = map[string]*authority{}
 	for name, a := range keys.Authorities {
 		early.Authorities[name] = a
 	}
-	early.Authorities["etcd-peer"] = &authority{next["etcd-peer"].Certificate, next["etcd-peer"].Key, []string{first["etcd-peer"].Certificate}}
+	early.Authorities["etcd-peer"] = &authority{next["etcd-peer"].Certificate, next["etcd-peer"].Key,
+		[]string{first["etcd-peer"].Certificate}}
 	if err := c.imports(t, early); err == nil || !strings.Contains(err.Error(), "etcd-peer CA") {
 		t.Fatalf("a CA that nobody trusts yet is to issue: %v", err)
 	}
@@ -291,7 +304,8 @@ func TestCase23AuthoritiesAreRolled(t *testing.T) {
 	})
 	for _, vm := range c.vms {
 		for _, name := range []string{"etcd-peer", "etcd-server"} {
-			if leaf := c.leaf(t, vm, name); keys.issuer(t, leaf) == nil || !strings.HasSuffix(leaf.Issuer.CommonName, "-next") {
+			if leaf := c.leaf(t, vm, name); keys.issuer(t, leaf) == nil || !strings.HasSuffix(leaf.Issuer.CommonName,
+				"-next") {
 				t.Errorf("%s on %s is from %s", name, vm, leaf.Issuer)
 			}
 		}

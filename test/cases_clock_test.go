@@ -15,13 +15,14 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// Case 16, the clocks: the deciders are tested with clocks that are wrong in etcdmember; here it is a real agent, on a kernel of its own.
+// Case 16, the clocks: the deciders are tested with clocks that are wrong in etcdmember; here it is a real agent, on a
+// kernel of its own.
 
 const (
 	// wrongBy is how wrong the clock is, in either direction.
 	wrongBy = time.Hour
-	// machinePatience is how long an emulated machine may take for what a VM does within patience: it boots in half a minute, and in
-	// minutes where the tests' machine is busy.
+	// machinePatience is how long an emulated machine may take for what a VM does within patience: it boots in half a
+	// minute, and in minutes where the tests' machine is busy.
 	machinePatience = 8 * time.Minute
 	offVM           = "master-c"
 )
@@ -43,8 +44,8 @@ func TestCase16AReplicaWhoseClockIsAnHourOff(t *testing.T) {
 	})
 }
 
-// wrongClock takes a cluster, one of whose replicas has a clock that is wrong, through the losses that this replica, and another while this one leads, can
-// have.
+// wrongClock takes a cluster, one of whose replicas has a clock that is wrong, through the losses that this replica,
+// and another while this one leads, can have.
 func wrongClock(t *testing.T, c *cluster, offset time.Duration) {
 	t.Helper()
 	awaitWithin(t, machinePatience, "whole, with a clock that is wrong", c.membersWhole)
@@ -103,7 +104,8 @@ func (c *cluster) lead(t *testing.T, vm string) {
 	})
 }
 
-// wantClock wants the clock of the machine to be wrong by so much, as its kernel said when it booted, and as its agent writes it into the record.
+// wantClock wants the clock of the machine to be wrong by so much, as its kernel said when it booted, and as its agent
+// writes it into the record.
 func (c *cluster) wantClock(t *testing.T, offset time.Duration) {
 	t.Helper()
 	b, err := os.ReadFile(c.newestIncarnation(t, offVM))
@@ -117,7 +119,8 @@ func (c *cluster) wantClock(t *testing.T, offset time.Duration) {
 	booted := c.vm(offVM).Agent.Since.Add(offset)
 	for what, at := range map[string]time.Time{"kernel": time.Unix(seconds, 0), "agent": taken.Time} {
 		if at.Before(booted.Add(-time.Minute)) || at.After(time.Now().Add(offset).Add(time.Minute)) {
-			t.Errorf("the machine was powered on at %s; its %s says %s, which is not %s off", booted.Add(-offset).UTC(), what, at.UTC(), offset)
+			t.Errorf("the machine was powered on at %s; its %s says %s, which is not %s off", booted.Add(-offset).UTC(),
+				what, at.UTC(), offset)
 		}
 	}
 }

@@ -19,11 +19,14 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// The size that the case is about is 8 GB at 50 MB/s: `go test ./test -run TestCase20 -timeout 90m -copy.megabytes 8000`, for which some 50 GB of disk must
-// be free. With -copy.megabytes 100 -copy.rate 300000 a copy takes longer than the 5 minutes of etcd's peer server.
+// The size that the case is about is 8 GB at 50 MB/s: `go test ./test -run TestCase20 -timeout 90m -copy.megabytes
+// 8000`, for which some 50 GB of disk must be free. With -copy.megabytes 100 -copy.rate 300000 a copy takes longer than
+// the 5 minutes of etcd's peer server.
 var (
-	copyMegabytes = flag.Int("copy.megabytes", 0, "the database that TestCase20 copies, in MB; 0 takes 100, and 1000 in chaos")
-	copyRate      = flag.Int64("copy.rate", 0, "the link over which TestCase20 copies, in bytes a second; 0 takes 50 MB, or less so that a copy takes 4 s")
+	copyMegabytes = flag.Int("copy.megabytes", 0, "the database that TestCase20 copies, in MB; 0 takes 100, and 1000 "+
+		"in chaos")
+	copyRate = flag.Int64("copy.rate", 0, "the link over which TestCase20 copies, in bytes a second; 0 takes 50 "+
+		"MB, or less so that a copy takes 4 s")
 )
 
 // disturbance is what befalls a copy when so much of it has arrived.
@@ -45,7 +48,8 @@ func TestCase20ACopyOverASlowLinkIsDisturbed(t *testing.T) {
 	rate := cmp.Or(*copyRate, min(50e6, size/4))
 	limit := patience + 4*time.Duration(size/rate)*time.Second
 	// Fewer entries in the log than usual: it is kept in memory, and the values are large.
-	c, l := membersOf(t, plan{vms: threeVMs, diskSize: 4*size + 2<<30, etcd: "catchUpEntries: 5000\n  quotaBytes: 17179869184"})
+	c, l := membersOf(t, plan{vms: threeVMs, diskSize: 4*size + 2<<30, etcd: "catchUpEntries: 5000\n  quotaBytes: " +
+		"17179869184"})
 	c.fillMegabytes(t, c.leader(t), megabytes)
 	vm := c.follower(t)
 	c.must(t, c.SetLink(t.Context(), vm, localgce.Link{Bandwidth: rate}))
@@ -61,7 +65,8 @@ func TestCase20ACopyOverASlowLinkIsDisturbed(t *testing.T) {
 		if failed = c.brokenCopies(vm) - failed; d.breaks && failed == 0 {
 			t.Errorf("%s: no copy was broken", d.name)
 		}
-		t.Logf("%s: %d MB at %.0f MB/s, %.1f s from the VM to a voter, %d copies broken", d.name, whole>>20, float64(rate)/1e6, time.Since(begin).Seconds(), failed)
+		t.Logf("%s: %d MB at %.0f MB/s, %.1f s from the VM to a voter, %d copies broken", d.name, whole>>20,
+			float64(rate)/1e6, time.Since(begin).Seconds(), failed)
 	}
 	c.must(t, c.SetLink(t.Context(), vm, localgce.Link{}))
 	c.invariants(t, l)
@@ -70,22 +75,24 @@ func TestCase20ACopyOverASlowLinkIsDisturbed(t *testing.T) {
 func (c *cluster) disturbances() []disturbance {
 	list := []disturbance{
 		{name: "the leader changes in the middle", at: 0.5, do: c.changeLeader},
-		{name: "all connections are reset near the end", at: 0.9, breaks: true, do: func(t *testing.T, vm, leader string) {
-			n, err := c.ResetConnections(t.Context(), vm, leader)
-			c.must(t, err)
-			if n == 0 {
-				t.Errorf("%s has no connection with %s", vm, leader)
-			}
-		}},
+		{name: "all connections are reset near the end", at: 0.9, breaks: true,
+			do: func(t *testing.T, vm, leader string) {
+				n, err := c.ResetConnections(t.Context(), vm, leader)
+				c.must(t, err)
+				if n == 0 {
+					t.Errorf("%s has no connection with %s", vm, leader)
+				}
+			}},
 	}
 	if !chaos {
 		return list
 	}
-	return append(list, disturbance{name: "the leader is cut off", at: 0.33, breaks: true, do: func(t *testing.T, _, leader string) {
-		c.must(t, c.Cut(t.Context(), leader))
-		time.Sleep(7 * time.Second) // longer than the transport waits for a byte
-		c.must(t, c.Heal(t.Context(), leader))
-	}})
+	return append(list, disturbance{name: "the leader is cut off", at: 0.33, breaks: true,
+		do: func(t *testing.T, _, leader string) {
+			c.must(t, c.Cut(t.Context(), leader))
+			time.Sleep(7 * time.Second) // longer than the transport waits for a byte
+			c.must(t, c.Heal(t.Context(), leader))
+		}})
 }
 
 // changeLeader hands the leadership to the VM that is neither.

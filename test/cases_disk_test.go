@@ -49,7 +49,8 @@ func (c *cluster) agentLog(t *testing.T, vm string) string {
 	return string(b)
 }
 
-// rollBack cuts a VM's power and starts it on its disk as it was so long ago, under the same id or as another disk; then the cluster becomes whole.
+// rollBack cuts a VM's power and starts it on its disk as it was so long ago, under the same id or as another disk;
+// then the cluster becomes whole.
 func (c *cluster) rollBack(t *testing.T, vm string, by time.Duration, sameID bool) {
 	t.Helper()
 	c.must(t, c.SnapshotDisk(vm, "earlier"))
@@ -85,8 +86,8 @@ func TestCase09DiskRolledBackUnderTheSameIDBelowItsMark(t *testing.T) {
 	c.invariants(t, l)
 }
 
-// A copy that is put back above the last mark, under the id of the disk, has lost what the member acknowledged after it, and nothing on it or in the
-// record says so: the leader does, as long as it leads.
+// A copy that is put back above the last mark, under the id of the disk, has lost what the member acknowledged after
+// it, and nothing on it or in the record says so: the leader does, as long as it leads.
 func TestCase09DiskRolledBackUnderTheSameIDAboveItsMark(t *testing.T) {
 	t.Parallel()
 	c, l := threeMembers(t)
@@ -103,7 +104,8 @@ func TestCase09DiskRolledBackUnderTheSameIDAboveItsMark(t *testing.T) {
 	if told == 0 { // one of them may have written a mark in these two seconds
 		t.Error("no replica was told by the leader what it had acknowledged")
 	}
-	// Whoever leads next has heard nothing of this one: it goes on from the copy, and a quorum of the others has all that it ever acknowledged.
+	// Whoever leads next has heard nothing of this one: it goes on from the copy, and a quorum of the others has all
+	// that it ever acknowledged.
 	c.rollBack(t, c.leader(t), 2*time.Second, true)
 	c.invariants(t, l)
 }
@@ -146,7 +148,8 @@ func TestCase10AnOldVMOfTheSameNameStillRuns(t *testing.T) {
 	c, l := threeMembers(t)
 	for _, vm := range []string{c.follower(t), c.leader(t)} {
 		former := vm + ".1"
-		c.must(t, c.RecreateVM(t.Context(), vm, localgce.Recreation{Wipe: true, Address: c.nextFree(), LeaveRunning: true}))
+		c.must(t, c.RecreateVM(t.Context(), vm, localgce.Recreation{Wipe: true, Address: c.nextFree(),
+			LeaveRunning: true}))
 		await(t, vm+" is whole beside its former self", c.membersWhole)
 		await(t, "the former one has stopped", func() error {
 			if n := len(c.processes(former)["etcd"]); n != 0 {
@@ -168,7 +171,8 @@ func TestCase11TornAndFlippedLog(t *testing.T) {
 		rounds = 10
 	}
 	for range rounds {
-		for name, tear := range map[string]act{"its file system was shut": c.TearDisk, "it has what was written at one instant": c.TearDiskByCopy} {
+		for name, tear := range map[string]act{"its file system was shut": c.TearDisk,
+			"it has what was written at one instant": c.TearDiskByCopy} {
 			for _, vm := range []string{c.follower(t), c.leader(t)} {
 				before := c.member(t, vm)
 				c.must(t, tear(t.Context(), vm))
@@ -206,7 +210,8 @@ func TestCase12TruncatedDatabase(t *testing.T) {
 	c.invariants(t, l)
 }
 
-// One page in the middle of the database is not what it was. Nothing at its head says so, and etcd ends on it without a word of its own at each start.
+// One page in the middle of the database is not what it was. Nothing at its head says so, and etcd ends on it without a
+// word of its own at each start.
 func TestCase12DamagedPage(t *testing.T) {
 	t.Parallel()
 	c, l := threeMembers(t)
@@ -216,7 +221,8 @@ func TestCase12DamagedPage(t *testing.T) {
 		pages := oldestLeaf(t, c.diskOf(vm, "etcd/member/snap/db"))
 		c.must(t, c.KillVM(t.Context(), vm))
 		for _, page := range pages {
-			_, err := c.CorruptDisk(t.Context(), vm, localgce.Corruption{Path: "etcd/member/snap/db", Offset: page * 4096, Bits: 4096 * 8})
+			_, err := c.CorruptDisk(t.Context(), vm, localgce.Corruption{Path: "etcd/member/snap/db",
+				Offset: page * 4096, Bits: 4096 * 8})
 			c.must(t, err)
 		}
 		c.must(t, c.StartVM(t.Context(), vm))
@@ -235,8 +241,9 @@ func TestCase12DamagedPage(t *testing.T) {
 	c.invariants(t, l)
 }
 
-// oldestLeaf is the page of a database with the oldest key revisions, and the former copies of it that nothing has been written over: bbolt writes a page that is
-// changed to another place. The layout is bbolt's: a page begins with its number, its kind and how many elements it has, each with where its key is.
+// oldestLeaf is the page of a database with the oldest key revisions, and the former copies of it that nothing has been
+// written over: bbolt writes a page that is changed to another place. The layout is bbolt's: a page begins with its
+// number, its kind and how many elements it has, each with where its key is.
 func oldestLeaf(t *testing.T, file string) (pages []int64) {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -265,7 +272,8 @@ func oldestLeaf(t *testing.T, file string) (pages []int64) {
 	return pages
 }
 
-// A value is changed in the database, where no checksum is: only the comparison with the others finds it, after a compaction, once a minute.
+// A value is changed in the database, where no checksum is: only the comparison with the others finds it, after a
+// compaction, once a minute.
 func TestCase12FlippedValueRaisesTheAlarmAndIsRepaired(t *testing.T) {
 	t.Parallel()
 	onlyInChaos(t, "two minutes: members are compared once a minute")
@@ -292,7 +300,8 @@ func TestCase12FlippedValueRaisesTheAlarmAndIsRepaired(t *testing.T) {
 		t.Fatal("the value is not in the database")
 	}
 	c.must(t, c.StopVM(t.Context(), vm))
-	_, err = c.CorruptDisk(t.Context(), vm, localgce.Corruption{Path: "etcd/member/snap/db", Offset: int64(offset), Bits: 1})
+	_, err = c.CorruptDisk(t.Context(), vm, localgce.Corruption{Path: "etcd/member/snap/db", Offset: int64(offset),
+		Bits: 1})
 	c.must(t, err)
 	c.must(t, c.StartVM(t.Context(), vm))
 	await(t, "it runs on the changed database", c.membersWhole)
@@ -319,7 +328,8 @@ func TestCase13FullDisk(t *testing.T) {
 		before := c.member(t, vm)
 		c.must(t, c.FillDisk(t.Context(), vm, 0))
 		await(t, "the member of "+vm+" ends for want of room", func() error {
-			if b, err := os.ReadFile(filepath.Join(c.vm(vm).LogFolder, "etcd.log")); err != nil || !bytes.Contains(b, []byte("no space left on device")) {
+			if b, err := os.ReadFile(filepath.Join(c.vm(vm).LogFolder, "etcd.log")); err != nil ||
+				!bytes.Contains(b, []byte("no space left on device")) {
 				return fmt.Errorf("its log does not say so: %v", err)
 			}
 			return nil
@@ -355,7 +365,8 @@ func TestCase13DatabaseAboveItsQuota(t *testing.T) {
 	if !full {
 		t.Fatal("100 MiB fit in a quota of 64 MiB")
 	}
-	c.withMember(t, vm, func(ctx context.Context, client *clientv3.Client) error { // as an apiserver does every five minutes
+	// as an apiserver does every five minutes
+	c.withMember(t, vm, func(ctx context.Context, client *clientv3.Client) error {
 		resp, err := client.Get(ctx, "big", clientv3.WithKeysOnly())
 		if err == nil {
 			_, err = client.Compact(ctx, resp.Header.Revision)
@@ -387,8 +398,8 @@ func TestCase14StalledSync(t *testing.T) {
 	c.invariants(t, l)
 }
 
-// An agent that is told to stop while its data disk stands still and its member has no quorum ends what has clients at once: it waits neither for the
-// member, which the disk blocks, nor for what it does with that disk itself.
+// An agent that is told to stop while its data disk stands still and its member has no quorum ends what has clients at
+// once: it waits neither for the member, which the disk blocks, nor for what it does with that disk itself.
 func TestCase14AStopWhileTheDiskStandsStill(t *testing.T) {
 	onlyInChaos(t, "1 min")
 	t.Parallel()

@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// A VM that was deleted for good is removed from the members by the leader, a minute after it was last heard of, and only once the Compute API
-// says that it is gone: while its lists are old it is a member that is out of reach.
+// A VM that was deleted for good is removed from the members by the leader, a minute after it was last heard of, and
+// only once the Compute API says that it is gone: while its lists are old it is a member that is out of reach.
 func TestADeletedVMIsRemovedOnceItsDeathIsProven(t *testing.T) {
 	t.Parallel()
 	onlyInChaos(t, "3 minutes")

@@ -49,8 +49,8 @@ func (c *cluster) loseHost(t *testing.T, vm, disk string) {
 		}
 		return nil
 	})
-	// The record is read every 10 s, and by a member that has lost its leader at once. On a fenced disk a member ends by
-	// itself and may be started again until then, and its agent too.
+	// The record is read every 10 s, and by a member that has lost its leader at once. On a fenced disk a member ends
+	// by itself and may be started again until then, and its agent too.
 	quiet := time.Now()
 	soon(t, "the former boot lets go of the member, for good", func() error {
 		if err := c.memberless(former); err != nil {
@@ -66,7 +66,8 @@ func (c *cluster) loseHost(t *testing.T, vm, disk string) {
 		return nil
 	})
 	await(t, "whole, on the new host", c.membersWhole)
-	if now := c.vm(vm); now.InstanceID != before.InstanceID || now.Address != before.Address || now.DiskID != before.DiskID {
+	if now := c.vm(vm); now.InstanceID != before.InstanceID || now.Address != before.Address ||
+		now.DiskID != before.DiskID {
 		t.Errorf("%s is %+v, before %+v: the same instance is wanted", vm, now, before)
 	}
 	c.wantMember(t, vm, member, true)

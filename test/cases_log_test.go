@@ -18,8 +18,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// This file holds what happens to a master whose log does not flow. The test is the reader of its agent's stderr, and its
-// journal, to which --log-dir "" sends the output of the components.
+// This file holds what happens to a master whose log does not flow. The test is the reader of its agent's stderr, and
+// its journal, to which --log-dir "" sends the output of the components.
 
 const (
 	guestStderr  = "/run/stderr"
@@ -115,8 +115,8 @@ func (j *journal) close() {
 	j.ended.Wait()
 }
 
-// A journal that hangs, one that is gone and a disk that is full, while a master boots, runs and stops: the agent and its
-// children live, the watchdog is content, and the stop is as quick as any.
+// A journal that hangs, one that is gone and a disk that is full, while a master boots, runs and stops: the agent and
+// its children live, the watchdog is content, and the stop is as quick as any.
 func TestAMasterWhoseLogDoesNotFlow(t *testing.T) {
 	t.Parallel()
 	c := bare(t, plan{vms: []string{only}, agent: agentBehind})
@@ -148,7 +148,8 @@ func TestAMasterWhoseLogDoesNotFlow(t *testing.T) {
 			}
 			s, err := c.status(only)
 			c.must(t, err)
-			if l := s.LogLoss; (l == nil) != (tc.loss == "") || l != nil && (l.Lines == 0 || !strings.Contains(l.Error, tc.loss)) {
+			if l := s.LogLoss; (l == nil) != (tc.loss == "") || l != nil &&
+				(l.Lines == 0 || !strings.Contains(l.Error, tc.loss)) {
 				t.Errorf("the status says of the log's losses: %+v", l)
 			}
 			c.stopsInOrder(t, only)

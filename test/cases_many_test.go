@@ -11,7 +11,8 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// This file holds the cases in which more is lost than a quorum bears for a while, and those in which what stands around the cluster is away.
+// This file holds the cases in which more is lost than a quorum bears for a while, and those in which what stands
+// around the cluster is away.
 
 // wipe recreates a VM with an empty disk; keep does so with its disk kept.
 func wipe(c *cluster) act {
@@ -103,8 +104,8 @@ func TestCase22AStaleMemberReturnsAfterARestore(t *testing.T) {
 	}
 }
 
-// One of three is off and its disk lost, another's host hangs: it is RUNNING and says nothing, so the third's restore waits for it until the command
-// stops it. Once it is started again it joins like any other.
+// One of three is off and its disk lost, another's host hangs: it is RUNNING and says nothing, so the third's restore
+// waits for it until the command stops it. Once it is started again it joins like any other.
 func TestARestoreStopsAVMThatHangs(t *testing.T) {
 	t.Parallel()
 	onlyInChaos(t, "a minute")
@@ -114,14 +115,17 @@ func TestARestoreStopsAVMThatHangs(t *testing.T) {
 	c.must(t, c.FreezeVM(t.Context(), hangs))
 	c.must(t, c.KillVM(t.Context(), off))
 	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{Kind: "forbidden"}))
-	if out, err := c.quorate(t, "restore", "--yes", "--stop-vms", "--end-living-cluster", "--from", "directory="+survivor); err == nil || !strings.Contains(err.Error(), "--stop-vms: ") || !strings.Contains(err.Error(), "nothing was written") {
+	if out, err := c.quorate(t, "restore", "--yes", "--stop-vms", "--end-living-cluster", "--from",
+		"directory="+survivor); err == nil || !strings.Contains(err.Error(), "--stop-vms: ") ||
+		!strings.Contains(err.Error(), "nothing was written") {
 		t.Errorf("a restore that may not stop VMs: %v\n%s", err, out)
 	}
 	c.must(t, c.SetFault(localgce.Compute, localgce.Fault{}))
 	out, err := c.quorate(t, "restore", "--yes", "--stop-vms", "--end-living-cluster", "--from", "directory="+survivor)
 	t.Logf("%s", out)
 	c.must(t, err)
-	if text := strings.Join(strings.Fields(out), " "); strings.Count(text, "Stopping ") != 1 || !strings.Contains(text, hangs+" (instance "+c.vm(hangs).InstanceID+") is stopped.") {
+	if text := strings.Join(strings.Fields(out), " "); strings.Count(text, "Stopping ") != 1 ||
+		!strings.Contains(text, hangs+" (instance "+c.vm(hangs).InstanceID+") is stopped.") {
 		t.Errorf("stopped are not %s alone", hangs)
 	}
 	if is := c.vm(hangs).Status; is != "TERMINATED" {
@@ -183,7 +187,8 @@ func TestCase24AnUnreachableVMIsNeverRemovedOnAListThatLies(t *testing.T) {
 	vm := c.follower(t)
 	before := c.member(t, vm)
 	// Two of them look like a proof: all that there is is denied, or a list has everybody but a VM whose label is gone.
-	for _, fault := range []localgce.Fault{{Kind: "empty"}, {Kind: "forbidden"}, {Kind: "notfound"}, {Kind: "unlisted", VMs: []string{vm}}, {}} {
+	for _, fault := range []localgce.Fault{{Kind: "empty"}, {Kind: "forbidden"}, {Kind: "notfound"},
+		{Kind: "unlisted", VMs: []string{vm}}, {}} {
 		c.must(t, c.SetFault(localgce.Compute, fault))
 		c.must(t, c.Cut(t.Context(), vm))
 		time.Sleep(90 * time.Second) // a voter may be removed after 60 s, if it is proven gone

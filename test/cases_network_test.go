@@ -21,8 +21,8 @@ func inChaos(ci, long time.Duration) time.Duration {
 	return ci
 }
 
-// cutCatchUp is how soon after a cut its follower has what it missed, however long the cut was. It took 43 s after one of 30 s when a stream that a cut had silenced was
-// dialled again only once TCP gave up (etcdmember/childpeers.go).
+// cutCatchUp is how soon after a cut its follower has what it missed, however long the cut was. It took 43 s after one
+// of 30 s when a stream that a cut had silenced was dialled again only once TCP gave up (etcdmember/childpeers.go).
 const cutCatchUp = 15 * time.Second
 
 // applied is how much of the log the member of one VM has applied, by its own word.
@@ -51,7 +51,8 @@ func TestCase15OneWayPartitionsBetweenPeers(t *testing.T) {
 		missed := c.applied(t, leader)
 		awaitWithin(t, cutCatchUp, "the follower has caught up", func() error {
 			if has := c.applied(t, follower); has < missed {
-				return fmt.Errorf("%s has applied %d entries of the %d that %s had when the cut healed", follower, has, missed, leader)
+				return fmt.Errorf("%s has applied %d entries of the %d that %s had when the cut healed", follower, has,
+					missed, leader)
 			}
 			return nil
 		})
@@ -111,7 +112,8 @@ func TestCase16TheLeadersVMStandsStill(t *testing.T) {
 
 func TestCase18SevenFirstBootsWithFourLearnersAtMost(t *testing.T) {
 	t.Parallel()
-	c := bare(t, plan{vms: []string{"master-a", "master-b", "master-c", "master-d", "master-e", "master-f", "master-g"}})
+	c := bare(t, plan{vms: []string{"master-a", "master-b", "master-c", "master-d", "master-e", "master-f",
+		"master-g"}})
 	l := c.startWriters(t)
 	await(t, "whole", c.membersWhole)
 	c.invariants(t, l)

@@ -16,9 +16,9 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// The cases are what can befall a member, on real agents and real etcd in VMs of their own, under a load whose history is checked; each ends with the
-// same invariants. They have the numbers of the list by which they are known. This file holds those in which a replica comes
-// back, with its disk or without.
+// The cases are what can befall a member, on real agents and real etcd in VMs of their own, under a load whose history
+// is checked; each ends with the same invariants. They have the numbers of the list by which they are known. This file
+// holds those in which a replica comes back, with its disk or without.
 
 var threeVMs = []string{"master-a", "master-b", "master-c"}
 
@@ -202,7 +202,8 @@ func TestCase08RemovedWhileDownAndTheDiskReturns(t *testing.T) {
 	before := c.member(t, vm)
 	c.must(t, c.KillVM(t.Context(), vm))
 	leader := c.leader(t)
-	await(t, "it is removed", func() error { return c.removeMember(t, leader, vm) }) // refused until the others have been connected for 5 s
+	// refused until the others have been connected for 5 s
+	await(t, "it is removed", func() error { return c.removeMember(t, leader, vm) })
 	c.must(t, c.StartVM(t.Context(), vm))
 	await(t, "the removed replica is whole again", c.membersWhole)
 	c.wantMember(t, vm, before, false)

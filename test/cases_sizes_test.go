@@ -8,8 +8,8 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// Case 25, the sizes: an operator says by orders how many replicas there are to be, makes the VMs, tells those that are to go to leave, and
-// deletes their VMs, while clients write.
+// Case 25, the sizes: an operator says by orders how many replicas there are to be, makes the VMs, tells those that are
+// to go to leave, and deletes their VMs, while clients write.
 
 func TestCase25FromOneReplicaToThreeAndBack(t *testing.T) {
 	t.Parallel()
@@ -24,7 +24,8 @@ func TestCase25FromThreeReplicasToFiveAndBack(t *testing.T) {
 	c.resize(t, []string{"master-d", "master-e"})
 }
 
-// resize adds replicas to a whole cluster and takes as many away, the leader first: those that are left are others than those it began with.
+// resize adds replicas to a whole cluster and takes as many away, the leader first: those that are left are others than
+// those it began with.
 func (c *cluster) resize(t *testing.T, more []string) {
 	t.Helper()
 	await(t, "whole", c.membersWhole)

@@ -13,10 +13,11 @@ import (
 
 // This file holds the cases in which an agent ends in the middle of what it does.
 
-// formedAt are the moments of a seed from which on the record says that the epoch was formed: who loses the only disk then has lost what
-// may have been acknowledged, and nobody may begin anew.
+// formedAt are the moments of a seed from which on the record says that the epoch was formed: who loses the only disk
+// then has lost what may have been acknowledged, and nobody may begin anew.
 var formedAt = []moment{
-	{etcdmember.StepFormed, etcdmember.After}, {etcdmember.StepSeedDone, etcdmember.Before}, {etcdmember.StepSeedDone, etcdmember.After},
+	{etcdmember.StepFormed, etcdmember.After}, {etcdmember.StepSeedDone, etcdmember.Before},
+	{etcdmember.StepSeedDone, etcdmember.After},
 }
 
 func TestCase02SeederKilledAtEachStepDiskKeptAndLost(t *testing.T) {
@@ -26,13 +27,16 @@ func TestCase02SeederKilledAtEachStepDiskKeptAndLost(t *testing.T) {
 		wipe bool
 	}
 	rounds := []round{
-		{moment{etcdmember.StepSeedStart, etcdmember.After}, false}, {moment{etcdmember.StepFormed, etcdmember.Before}, false},
-		{moment{etcdmember.StepClaim, etcdmember.After}, true}, {moment{etcdmember.StepBundle, etcdmember.After}, true}, {moment{etcdmember.StepSeedMarker, etcdmember.After}, true},
+		{moment{etcdmember.StepSeedStart, etcdmember.After}, false}, {moment{etcdmember.StepFormed, etcdmember.Before},
+			false},
+		{moment{etcdmember.StepClaim, etcdmember.After}, true}, {moment{etcdmember.StepBundle, etcdmember.After}, true},
+		{moment{etcdmember.StepSeedMarker, etcdmember.After}, true},
 		{moment{etcdmember.StepFormed, etcdmember.After}, true},
 	}
 	if chaos {
 		rounds = nil
-		for _, step := range []etcdmember.Step{etcdmember.StepClaim, etcdmember.StepBundle, etcdmember.StepSeedOnDisk, etcdmember.StepSeedStart,
+		for _, step := range []etcdmember.Step{etcdmember.StepClaim, etcdmember.StepBundle, etcdmember.StepSeedOnDisk,
+			etcdmember.StepSeedStart,
 			etcdmember.StepSeedMarker, etcdmember.StepFormed, etcdmember.StepSeedDone} {
 			for _, when := range []etcdmember.Moment{etcdmember.Before, etcdmember.After} {
 				rounds = append(rounds, round{moment{step, when}, false}, round{moment{step, when}, true})
@@ -40,7 +44,8 @@ func TestCase02SeederKilledAtEachStepDiskKeptAndLost(t *testing.T) {
 		}
 	}
 	for _, r := range rounds {
-		t.Run(fmt.Sprintf("%s, disk lost: %t", r.moment, r.wipe), func(t *testing.T) { seederKilled(t, r.moment, r.wipe) })
+		t.Run(fmt.Sprintf("%s, disk lost: %t", r.moment, r.wipe),
+			func(t *testing.T) { seederKilled(t, r.moment, r.wipe) })
 	}
 }
 
@@ -87,8 +92,10 @@ func TestCase17AgentKilledWhileAMemberIsReplaced(t *testing.T) {
 	leader := []moment{{etcdmember.StepPromote, etcdmember.Before}, {etcdmember.StepPromote, etcdmember.After}}
 	if chaos {
 		joiner = nil
-		for _, step := range []etcdmember.Step{etcdmember.StepIncarnation, etcdmember.StepTenureOnDisk, etcdmember.StepRemoveFormer, etcdmember.StepMarkAdding,
-			etcdmember.StepAddLearner, etcdmember.StepMarkAdded, etcdmember.StepConfirm, etcdmember.StepMarkStarted, etcdmember.StepStartJoined} {
+		for _, step := range []etcdmember.Step{etcdmember.StepIncarnation, etcdmember.StepTenureOnDisk,
+			etcdmember.StepRemoveFormer, etcdmember.StepMarkAdding,
+			etcdmember.StepAddLearner, etcdmember.StepMarkAdded, etcdmember.StepConfirm, etcdmember.StepMarkStarted,
+			etcdmember.StepStartJoined} {
 			joiner = append(joiner, moment{step, etcdmember.Before}, moment{step, etcdmember.After})
 		}
 	}
@@ -120,7 +127,8 @@ func TestCase17AgentKilledWhileAReturningMemberIsStarted(t *testing.T) {
 	moments := []moment{{etcdmember.StepStartOnDisk, etcdmember.After}, {etcdmember.StepStart, etcdmember.After}}
 	if chaos {
 		moments = nil
-		for _, step := range []etcdmember.Step{etcdmember.StepIncarnation, etcdmember.StepTenureOnDisk, etcdmember.StepConfirm,
+		for _, step := range []etcdmember.Step{etcdmember.StepIncarnation, etcdmember.StepTenureOnDisk,
+			etcdmember.StepConfirm,
 			etcdmember.StepStartOnDisk, etcdmember.StepStart} {
 			moments = append(moments, moment{step, etcdmember.Before}, moment{step, etcdmember.After})
 		}
@@ -141,7 +149,8 @@ func TestCase17AgentKilledWhileARemovedDirectoryIsArchived(t *testing.T) {
 	c, l := threeMembers(t)
 	moments := []moment{{etcdmember.StepArchiveOnDisk, etcdmember.After}}
 	if chaos {
-		moments = append(moments, moment{etcdmember.StepArchiveOnDisk, etcdmember.Before}, moment{etcdmember.StepArchive, etcdmember.Before},
+		moments = append(moments, moment{etcdmember.StepArchiveOnDisk, etcdmember.Before},
+			moment{etcdmember.StepArchive, etcdmember.Before},
 			moment{etcdmember.StepArchive, etcdmember.After})
 	}
 	for i, m := range moments {

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// The chaos can be repeated in its choices, though not in its timing: -chaos.seed takes what an earlier run has printed.
+// The chaos can be repeated in its choices, though not in its timing: -chaos.seed takes what an earlier run has
+// printed.
 var (
 	chaosSeed   = flag.Uint64("chaos.seed", 0, "the seed of TestChaos; 0 takes one from the clock")
 	chaosLosses = flag.Int("chaos.losses", 55, "how many VMs TestChaos loses, with three and again with five replicas")
@@ -28,9 +29,9 @@ const (
 	stallFrom = 500 * time.Millisecond
 )
 
-// TestChaos loses VMs at random under load, on three and on five replicas, the next while the last is still being repaired. Never
-// are more disks lost at once than the cluster bears: a lost disk counts until its replica is a voter again. VMs whose disks survive
-// may be away all at once.
+// TestChaos loses VMs at random under load, on three and on five replicas, the next while the last is still being
+// repaired. Never are more disks lost at once than the cluster bears: a lost disk counts until its replica is a voter
+// again. VMs whose disks survive may be away all at once.
 func TestChaos(t *testing.T) {
 	onlyInChaos(t, "20 minutes")
 	seed := cmp.Or(*chaosSeed, uint64(time.Now().UnixNano()))
@@ -39,7 +40,8 @@ func TestChaos(t *testing.T) {
 		t.Run(fmt.Sprintf("%d replicas", len(vms)), func(t *testing.T) {
 			c := begin(t, plan{subnet: 5, vms: vms, bare: true, reflink: true})
 			await(t, "whole", c.membersWhole)
-			u := &unrest{cluster: c, rand: rand.New(rand.NewPCG(seed, uint64(len(vms)))), busy: map[string]bool{}, lost: map[string]string{}, injected: map[string]int{}}
+			u := &unrest{cluster: c, rand: rand.New(rand.NewPCG(seed, uint64(len(vms)))), busy: map[string]bool{},
+				lost: map[string]string{}, injected: map[string]int{}}
 			for u.losses < *chaosLosses && !t.Failed() {
 				u.segment(t, min(segment, *chaosLosses-u.losses))
 			}
@@ -51,8 +53,9 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// beyond loses more disks at once than the cluster bears. It ends blocked, every replica with the right row, and one command brings it back: with all that
-// was acknowledged while one disk is left, and with all that a snapshot holds when none is.
+// beyond loses more disks at once than the cluster bears. It ends blocked, every replica with the right row, and one
+// command brings it back: with all that was acknowledged while one disk is left, and with all that a snapshot holds
+// when none is.
 func (c *cluster) beyond(t *testing.T) {
 	t.Helper()
 	most := c.vms[:len(c.vms)/2+1]
@@ -177,7 +180,8 @@ func (u *unrest) lose(t *testing.T) {
 	})
 }
 
-// choose waits until a VM may be lost: mostly only while fewer than the cluster bears are away, sometimes whatever is away already.
+// choose waits until a VM may be lost: mostly only while fewer than the cluster bears are away, sometimes whatever is
+// away already.
 func (u *unrest) choose(t *testing.T) (vm string, kind lossKind) {
 	t.Helper()
 	bears := (len(u.vms) - 1) / 2

@@ -15,8 +15,8 @@ const (
 	writers = 6
 	// keyCount is how many keys they share: few enough that they meet.
 	keyCount = 20
-	// pace is a client's mean pause between two operations: some 40 operations a second in all, which keeps a history of minutes
-	// checkable, and the machine free for what is tested.
+	// pace is a client's mean pause between two operations: some 40 operations a second in all, which keeps a history
+	// of minutes checkable, and the machine free for what is tested.
 	pace = 150 * time.Millisecond
 	// operationTimeout is a client's patience. What has no answer by then may still happen.
 	operationTimeout = time.Second
@@ -24,7 +24,8 @@ const (
 
 // store is what the clients work on. Each client has its own; it is used by one goroutine.
 type store interface {
-	// carry sends one operation and returns it with found and outcome filled in. sent is false where it certainly never left.
+	// carry sends one operation and returns it with found and outcome filled in. sent is false where it certainly never
+	// left.
 	carry(ctx context.Context, o operation) (_ operation, sent bool)
 	close()
 }
@@ -140,7 +141,8 @@ func (l *clients) goOn(since time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.writes.last.Before(since) || l.reads.last.Before(since) {
-		return fmt.Errorf("the last write succeeded %s ago, the last read %s ago", time.Since(l.writes.last), time.Since(l.reads.last))
+		return fmt.Errorf("the last write succeeded %s ago, the last read %s ago", time.Since(l.writes.last),
+			time.Since(l.reads.last))
 	}
 	return nil
 }

@@ -25,8 +25,8 @@ import (
 
 const (
 	projectNumber = "271828182845"
-	// patience is how long anything may take that has to come by itself. It is generous: machines under test are busy, and what is
-	// measured is logged, not asserted.
+	// patience is how long anything may take that has to come by itself. It is generous: machines under test are busy,
+	// and what is measured is logged, not asserted.
 	patience = 2 * time.Minute
 )
 
@@ -54,7 +54,8 @@ type plan struct {
 	age time.Duration
 }
 
-// cluster is a GCE project with masters in it, and the operator's view of it: a configuration, the record, a kubeconfig.
+// cluster is a GCE project with masters in it, and the operator's view of it: a configuration, the record, a
+// kubeconfig.
 type cluster struct {
 	*localgce.Project
 	plan
@@ -149,9 +150,11 @@ etcd:
 
 func (c *cluster) project() localgce.Config {
 	conf := localgce.Config{
-		State: filepath.Join(c.state, "project"), Cluster: "test", Subnet: netip.MustParsePrefix(fmt.Sprintf("10.251.%d.0/25", c.subnet)),
-		DiskSize: cmp.Or(c.diskSize, 2<<30), Reflink: c.reflink, Attributes: map[string]string{agent.ClusterAttribute: c.document},
-		Agent: localgce.Agent{Watchdog: 30 * time.Second},
+		State: filepath.Join(c.state, "project"), Cluster: "test",
+		Subnet:   netip.MustParsePrefix(fmt.Sprintf("10.251.%d.0/25", c.subnet)),
+		DiskSize: cmp.Or(c.diskSize, 2<<30), Reflink: c.reflink,
+		Attributes: map[string]string{agent.ClusterAttribute: c.document},
+		Agent:      localgce.Agent{Watchdog: 30 * time.Second},
 		Binds: []localgce.Bind{
 			{Host: c.programs, Guest: "/usr/local/bin", ReadOnly: true},
 		},
@@ -240,7 +243,8 @@ func (c *cluster) kubectl(t *testing.T, server string, args ...string) (string, 
 	if server == "" {
 		server = c.endpoint()
 	}
-	args = append([]string{"--kubeconfig", c.kubeconfig(), "--server", "https://" + server, "--request-timeout", "10s"}, args...)
+	args = append([]string{"--kubeconfig", c.kubeconfig(), "--server", "https://" + server, "--request-timeout", "10s"},
+		args...)
 	cmd := exec.CommandContext(t.Context(), filepath.Join(c.programs, "kubectl"), args...)
 	cmd.Env = append(os.Environ(), "HOME="+c.state) // its cache
 	return run(cmd)

@@ -81,7 +81,8 @@ func (c *cluster) wantWrites(t *testing.T, prefix string, writesWith map[string]
 	for vm, key := range writesWith {
 		s, err := c.status(vm)
 		c.must(t, err)
-		if s.Encryption == nil || s.Encryption.WritesWith != key || !slices.Equal(s.Encryption.ReadsWith, []string{"g1"}) {
+		if s.Encryption == nil || s.Encryption.WritesWith != key ||
+			!slices.Equal(s.Encryption.ReadsWith, []string{"g1"}) {
 			t.Errorf("%s: the status of %s says %+v, want key %q", prefix, vm, s.Encryption, key)
 		}
 		name := prefix + "-" + vm

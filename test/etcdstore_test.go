@@ -20,9 +20,9 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 )
 
-// etcdStore is a client of the members themselves, at one endpoint at a time: clientv3 waits until a connection is ready before it sends, so that
-// among several one dead endpoint would block a call. It goes on to the next endpoint after a failure and, to meet every
-// member, after twenty operations.
+// etcdStore is a client of the members themselves, at one endpoint at a time: clientv3 waits until a connection is
+// ready before it sends, so that among several one dead endpoint would block a call. It goes on to the next endpoint
+// after a failure and, to meet every member, after twenty operations.
 type etcdStore struct {
 	addresses func() []string // the endpoints' IP addresses, also of those that are off
 	tls       *tls.Config
@@ -45,7 +45,8 @@ func (s *etcdStore) close() {
 // dial connects to one address, and returns when the connection is ready.
 func dial(ctx context.Context, address string, conf *tls.Config) (*clientv3.Client, error) {
 	c, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{"https://" + net.JoinHostPort(address, strconv.Itoa(etcdmember.ClientPort))}, TLS: conf, Logger: zap.NewNop(),
+		Endpoints: []string{"https://" + net.JoinHostPort(address, strconv.Itoa(etcdmember.ClientPort))}, TLS: conf,
+		Logger: zap.NewNop(),
 	})
 	if err != nil {
 		return nil, err
@@ -85,7 +86,8 @@ func (s *etcdStore) carry(ctx context.Context, o operation) (operation, bool) {
 	if err := s.connect(ctx); err != nil {
 		return o, false
 	}
-	resp, err := s.client.Txn(clientv3.WithRequireLeader(ctx)).If(o.conditions()...).Then(o.wanted()...).Else(clientv3.OpGet(o.key)).Commit()
+	resp, err := s.client.Txn(clientv3.WithRequireLeader(ctx)).If(o.conditions()...).Then(o.wanted()...).Else(
+		clientv3.OpGet(o.key)).Commit()
 	if err != nil {
 		s.close()
 		o.outcome = unknown
@@ -106,7 +108,8 @@ func (s *etcdStore) carry(ctx context.Context, o operation) (operation, bool) {
 
 // neverDone are the answers that a member gives before it looks at a request.
 func neverDone(err error) bool {
-	return errors.Is(err, rpctypes.ErrNoLeader) || rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrGRPCNotSupportedForLearner)
+	return errors.Is(err, rpctypes.ErrNoLeader) ||
+		rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrGRPCNotSupportedForLearner)
 }
 
 // conditions are what an operation wants to find.
@@ -120,8 +123,8 @@ func (o operation) conditions() []clientv3.Cmp {
 	return []clientv3.Cmp{clientv3.Compare(clientv3.Value(o.key), "=", o.old)}
 }
 
-// wanted is what an operation does. A write also leaves a key of its own, which nobody writes again: an acknowledged one must be there at the end,
-// however often its key was overwritten.
+// wanted is what an operation does. A write also leaves a key of its own, which nobody writes again: an acknowledged
+// one must be there at the end, however often its key was overwritten.
 func (o operation) wanted() []clientv3.Op {
 	if o.kind == opRead {
 		return []clientv3.Op{clientv3.OpGet(o.key)}

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestFirstBootsAtTheSameMoment makes cluster after cluster, each from three VMs that start together and race for the claim: 3 of them, 20
-// for chaos. Each ends when there are three voters; that the control plane follows is shown elsewhere.
+// TestFirstBootsAtTheSameMoment makes cluster after cluster, each from three VMs that start together and race for the
+// claim: 3 of them, 20 for chaos. Each ends when there are three voters; that the control plane follows is shown
+// elsewhere.
 func TestFirstBootsAtTheSameMoment(t *testing.T) {
 	rounds := 3
 	if chaos {
@@ -23,7 +24,8 @@ func TestFirstBootsAtTheSameMoment(t *testing.T) {
 						return err
 					}
 					if len(voters(s)) != 3 || len(s.Etcd.Members) != 3 {
-						return fmt.Errorf("%s is in phase %s, sees %+v, is blocked: %+v", vm, s.Replica.Phase, s.Etcd.Members, s.Blocked)
+						return fmt.Errorf("%s is in phase %s, sees %+v, is blocked: %+v", vm, s.Replica.Phase,
+							s.Etcd.Members, s.Blocked)
 					}
 				}
 				return nil

@@ -21,7 +21,8 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 )
 
-// escrow is the cluster's bundle, as `quorate bundle export --plain` writes it and `import` reads it: with it a case issues what no replica would.
+// escrow is the cluster's bundle, as `quorate bundle export --plain` writes it and `import` reads it: with it a case
+// issues what no replica would.
 type escrow struct {
 	Format             int                   `json:"format"`
 	ClusterUID         string                `json:"clusterUID"`
@@ -98,7 +99,8 @@ func (e escrow) issuer(t *testing.T, cert *x509.Certificate) *authority {
 // forge issues a leaf like another, changed.
 func (a *authority) forge(t *testing.T, like *x509.Certificate, change func(*x509.Certificate)) []byte {
 	t.Helper()
-	leaf := &x509.Certificate{RawSubject: like.RawSubject, NotBefore: like.NotBefore, NotAfter: like.NotAfter, KeyUsage: like.KeyUsage,
+	leaf := &x509.Certificate{RawSubject: like.RawSubject, NotBefore: like.NotBefore, NotAfter: like.NotAfter,
+		KeyUsage:    like.KeyUsage,
 		ExtKeyUsage: like.ExtKeyUsage, DNSNames: like.DNSNames, IPAddresses: like.IPAddresses}
 	change(leaf)
 	ca := a.pair(t)
@@ -128,7 +130,8 @@ func sign(t *testing.T, template *x509.Certificate, by *tls.Certificate) (cert, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
 }
 
 // leaf is what stands in a leaf's place on a running VM's disk.
@@ -172,7 +175,8 @@ func (c *cluster) knock(t *testing.T, vm string, leaf []byte) error {
 	c.must(t, err)
 	// Whom we speak to is looked at elsewhere: what is asked here is whether they speak with us.
 	conf := &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: conf, DisableKeepAlives: true}}
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: conf,
+		DisableKeepAlives: true}}
 	resp, err := client.Get("https://" + c.vm(vm).Address + ":" + strconv.Itoa(etcdmember.PeerPort) + "/version")
 	if err != nil {
 		return err
@@ -195,7 +199,8 @@ func (c *cluster) host(t *testing.T) net.IP {
 
 // presented is the certificate that a port of a VM's member shows to whom connects.
 func (c *cluster) presented(vm string, port int, as tls.Certificate) (*x509.Certificate, error) {
-	conn, err := tls.Dial("tcp", c.vm(vm).Address+":"+strconv.Itoa(port), &tls.Config{Certificates: []tls.Certificate{as}, InsecureSkipVerify: true, MinVersion: tls.VersionTLS12})
+	conn, err := tls.Dial("tcp", c.vm(vm).Address+":"+strconv.Itoa(port),
+		&tls.Config{Certificates: []tls.Certificate{as}, InsecureSkipVerify: true, MinVersion: tls.VersionTLS12})
 	if err != nil {
 		return nil, err
 	}

@@ -14,9 +14,10 @@ import (
 // machineFolder is where a VM finds what its machine is made of.
 const machineFolder = "/opt/guest"
 
-// machine is a VM with a kernel of its own, and so a clock of its own: qemu emulates it, inside the VM's namespaces and in the place of the agent
-// (guest/start). It has the VM's tree, record, logs, data disk, metadata server and address. To the rest of the test it is a VM as any other,
-// but that its data disk cannot be looked into, and that all in it takes some ten times as long.
+// machine is a VM with a kernel of its own, and so a clock of its own: qemu emulates it, inside the VM's namespaces and
+// in the place of the agent (guest/start). It has the VM's tree, record, logs, data disk, metadata server and address.
+// To the rest of the test it is a VM as any other, but that its data disk cannot be looked into, and that all in it
+// takes some ten times as long.
 type machine struct {
 	vm     string
 	offset time.Duration // by which its clock is wrong
@@ -51,8 +52,8 @@ func newMachine(t *testing.T, vm string, offset time.Duration) *machine {
 	return m
 }
 
-// relayIfAsked joins the agent's socket inside a machine to the place where the tests look for it, by a TCP connection between the two: under
-// the name relay this very program hands on what it accepts, until it is killed.
+// relayIfAsked joins the agent's socket inside a machine to the place where the tests look for it, by a TCP connection
+// between the two: under the name relay this very program hands on what it accepts, until it is killed.
 func relayIfAsked() {
 	if filepath.Base(os.Args[0]) != "relay" || len(os.Args) != 5 {
 		return

@@ -13,14 +13,15 @@ type operation struct {
 	client int
 	kind   opKind
 	key    string
-	// old is what a compare-and-swap wants to find, "" for no such key. value is what a put or a swap writes, unique in the history.
+	// old is what a compare-and-swap wants to find, "" for no such key. value is what a put or a swap writes, unique in
+	// the history.
 	old, value string
 	// found is what a read returned, and what a refused swap found instead.
 	found string
 	// outcome says what the client knows of it.
 	outcome outcome
-	// call and end are since the history's begin; end has no meaning where the outcome is unknown: the operation may take effect at any
-	// time from its call on.
+	// call and end are since the history's begin; end has no meaning where the outcome is unknown: the operation may
+	// take effect at any time from its call on.
 	call, end time.Duration
 }
 
@@ -52,7 +53,8 @@ func (o operation) String() string {
 	case opRead:
 		return fmt.Sprintf("%s-%s client %d reads %s: %q", o.call, end, o.client, o.key, o.found)
 	case opSwap:
-		return fmt.Sprintf("%s-%s client %d swaps %s from %q to %q: %s, found %q", o.call, end, o.client, o.key, o.old, o.value, o.outcome, o.found)
+		return fmt.Sprintf("%s-%s client %d swaps %s from %q to %q: %s, found %q", o.call, end, o.client, o.key, o.old,
+			o.value, o.outcome, o.found)
 	}
 	return fmt.Sprintf("%s-%s client %d puts %s to %q: %s", o.call, end, o.client, o.key, o.value, o.outcome)
 }
@@ -93,10 +95,11 @@ func (h *history) acknowledged() (values []string) {
 	return values
 }
 
-// resolve leaves out what cannot matter, so that a history with many time-outs can be checked: reads without an answer, and writes
-// without one whose value nobody ever found. The latter changes nothing about the verdict: every read and every swap shows the value that it
-// found, so where such a write is put into an order, only writes that do not look at the value can stand between it and the next write; it
-// can as well be left out, which an order may always do with a write that may never happen.
+// resolve leaves out what cannot matter, so that a history with many time-outs can be checked: reads without an answer,
+// and writes without one whose value nobody ever found. The latter changes nothing about the verdict: every read and
+// every swap shows the value that it found, so where such a write is put into an order, only writes that do not look at
+// the value can stand between it and the next write; it can as well be left out, which an order may always do with a
+// write that may never happen.
 func resolve(history []operation) []operation {
 	found := map[string]bool{}
 	for grown := true; grown; { // the value that a swap wanted counts as found once the swap is known to have happened

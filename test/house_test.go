@@ -90,9 +90,11 @@ func TestImportsPointDownTheFloorPlan(t *testing.T) {
 				t.Errorf("%s imports %s, which does not stand below it", p.ImportPath, below)
 			}
 			if slices.Contains(strangers[p.ImportPath], below) {
-				t.Errorf("%s imports %s, which it must not know: it states what it needs as an interface", p.ImportPath, below)
+				t.Errorf("%s imports %s, which it must not know: it states what it needs as an interface", p.ImportPath,
+					below)
 			}
-			if below == "internal/localgce" && p.ImportPath != "cmd/localgce" && !strings.HasPrefix(p.ImportPath, "test") {
+			if below == "internal/localgce" && p.ImportPath != "cmd/localgce" &&
+				!strings.HasPrefix(p.ImportPath, "test") {
 				t.Errorf("%s imports internal/localgce, which is for the demo and the tests", p.ImportPath)
 			}
 		}
@@ -104,7 +106,8 @@ func TestEachLibraryHasOneImporter(t *testing.T) {
 		for _, imported := range p.Imports {
 			for library, room := range soleImporters {
 				in := imported == library || strings.HasPrefix(imported, library+"/")
-				if in && (room == "" || !strings.HasPrefix(p.ImportPath, room)) && !strings.HasPrefix(p.ImportPath, "test") {
+				if in && (room == "" || !strings.HasPrefix(p.ImportPath, room)) &&
+					!strings.HasPrefix(p.ImportPath, "test") {
 					t.Errorf("%s imports %s; only %q may", p.ImportPath, imported, room)
 				}
 			}
@@ -116,7 +119,8 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 	for _, p := range packages(t) {
 		var doc string
 		for _, file := range p.GoFiles {
-			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.ParseComments|parser.PackageClauseOnly)
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil,
+				parser.ParseComments|parser.PackageClauseOnly)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,8 +152,8 @@ func TestEveryExportedNameHasAComment(t *testing.T) {
 	}
 }
 
-// uncommented are the exported names of a declaration that no comment stands above. A method that only fulfils one of the
-// standard library's interfaces needs none.
+// uncommented are the exported names of a declaration that no comment stands above. A method that only fulfils one of
+// the standard library's interfaces needs none.
 func uncommented(d ast.Decl) []string {
 	wellKnown := []string{"Error", "String", "Unwrap", "Read", "Write", "Close", "RoundTrip", "MarshalJSON"}
 	switch d := d.(type) {

@@ -33,8 +33,8 @@ var register = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return input.(operation).String() },
 }
 
-// linearizable says why a history is none of one register a key: not even one order of its operations explains what the clients saw, or no
-// verdict was found in time, which is as bad.
+// linearizable says why a history is none of one register a key: not even one order of its operations explains what the
+// clients saw, or no verdict was found in time, which is as bad.
 func linearizable(history []operation) error {
 	parts := map[string][]porcupine.Operation{}
 	for _, o := range resolve(history) {
@@ -42,7 +42,8 @@ func linearizable(history []operation) error {
 		if o.outcome == unknown {
 			end = math.MaxInt64
 		}
-		parts[o.key] = append(parts[o.key], porcupine.Operation{ClientId: o.client, Input: o, Output: o, Call: o.call.Nanoseconds(), Return: end})
+		parts[o.key] = append(parts[o.key], porcupine.Operation{ClientId: o.client, Input: o, Output: o,
+			Call: o.call.Nanoseconds(), Return: end})
 	}
 	for key, part := range parts {
 		switch porcupine.CheckOperationsTimeout(register, part, checkTime) {
@@ -83,35 +84,47 @@ func TestTheCheckTellsALinearizableHistory(t *testing.T) {
 		legal   bool
 		history []operation
 	}{
-		{"a read of what was written", true, []operation{at(operation{kind: opPut, value: "a"}, 0, 1), at(operation{kind: opRead, found: "a"}, 2, 3)}},
+		{"a read of what was written", true, []operation{at(operation{kind: opPut, value: "a"}, 0, 1),
+			at(operation{kind: opRead, found: "a"}, 2, 3)}},
 		{"a read beside a write sees it or not", true, []operation{
-			at(operation{kind: opPut, value: "a"}, 0, 5), at(operation{kind: opRead, found: "a"}, 1, 2), at(operation{kind: opRead, found: "a"}, 3, 4)}},
+			at(operation{kind: opPut, value: "a"}, 0, 5), at(operation{kind: opRead, found: "a"}, 1, 2),
+			at(operation{kind: opRead, found: "a"}, 3, 4)}},
 		{"a stale read", false, []operation{
-			at(operation{kind: opPut, value: "a"}, 0, 1), at(operation{kind: opPut, value: "b"}, 2, 3), at(operation{kind: opRead, found: "a"}, 4, 5)}},
+			at(operation{kind: opPut, value: "a"}, 0, 1), at(operation{kind: opPut, value: "b"}, 2, 3),
+			at(operation{kind: opRead, found: "a"}, 4, 5)}},
 		{"a write that was acknowledged and is lost", false, []operation{
 			at(operation{kind: opPut, value: "a"}, 0, 1), at(operation{kind: opRead, found: ""}, 2, 3)}},
 		{"two reads beside a write that go back in time", false, []operation{
-			at(operation{kind: opPut, value: "a"}, 0, 9), at(operation{kind: opRead, found: "a"}, 1, 2), at(operation{kind: opRead, found: ""}, 3, 4)}},
+			at(operation{kind: opPut, value: "a"}, 0, 9), at(operation{kind: opRead, found: "a"}, 1, 2),
+			at(operation{kind: opRead, found: ""}, 3, 4)}},
 		{"a write without an answer that happens much later", true, []operation{
-			at(lost, 0, 1), at(operation{kind: opRead, found: ""}, 2, 3), at(operation{kind: opRead, found: "b"}, 8, 9)}},
-		{"a write without an answer that never happens", true, []operation{at(lost, 0, 1), at(operation{kind: opRead, found: ""}, 8, 9)}},
+			at(lost, 0, 1), at(operation{kind: opRead, found: ""}, 2, 3), at(operation{kind: opRead, found: "b"}, 8,
+				9)}},
+		{"a write without an answer that never happens", true,
+			[]operation{at(lost, 0, 1), at(operation{kind: opRead, found: ""}, 8, 9)}},
 		{"a write without an answer that happens and goes again", false, []operation{
-			at(lost, 0, 1), at(operation{kind: opRead, found: "b"}, 2, 3), at(operation{kind: opRead, found: ""}, 4, 5)}},
+			at(lost, 0, 1), at(operation{kind: opRead, found: "b"}, 2, 3), at(operation{kind: opRead, found: ""}, 4,
+				5)}},
 		{"a write without an answer that happens twice", false, []operation{
-			at(lost, 0, 1), at(operation{kind: opRead, found: "b"}, 2, 3), at(operation{kind: opPut, value: "c"}, 4, 5), at(operation{kind: opRead, found: "c"}, 6, 7),
+			at(lost, 0, 1), at(operation{kind: opRead, found: "b"}, 2, 3), at(operation{kind: opPut, value: "c"}, 4, 5),
+			at(operation{kind: opRead, found: "c"}, 6, 7),
 			at(operation{kind: opRead, found: "b"}, 8, 9)}},
 		{"two swaps from one value are both acknowledged", false, []operation{
 			at(operation{kind: opSwap, value: "a"}, 0, 5), at(operation{kind: opSwap, value: "b"}, 0, 5)}},
 		{"a swap is refused for what is there", true, []operation{
-			at(operation{kind: opPut, value: "a"}, 0, 1), at(operation{kind: opSwap, old: "", value: "b", found: "a", outcome: refused}, 2, 3)}},
+			at(operation{kind: opPut, value: "a"}, 0, 1),
+			at(operation{kind: opSwap, old: "", value: "b", found: "a", outcome: refused}, 2, 3)}},
 		{"a swap is refused although it fits", false, []operation{
-			at(operation{kind: opPut, value: "a"}, 0, 1), at(operation{kind: opSwap, old: "a", value: "b", found: "a", outcome: refused}, 2, 3)}},
+			at(operation{kind: opPut, value: "a"}, 0, 1), at(operation{kind: opSwap, old: "a", value: "b", found: "a",
+				outcome: refused}, 2, 3)}},
 		{"a chain of swaps without an answer, seen at its end", true, []operation{
-			at(operation{kind: opSwap, value: "a", outcome: unknown}, 0, 1), at(operation{kind: opSwap, old: "a", value: "b", outcome: unknown}, 2, 3),
+			at(operation{kind: opSwap, value: "a", outcome: unknown}, 0, 1),
+			at(operation{kind: opSwap, old: "a", value: "b", outcome: unknown}, 2, 3),
 			at(operation{kind: opRead, found: "b"}, 8, 9)}},
 		{"a swap without an answer whose first value is gone", false, []operation{
 			at(operation{kind: opPut, value: "a"}, 0, 1), at(operation{kind: opPut, value: "c"}, 2, 3),
-			at(operation{kind: opSwap, old: "a", value: "b", outcome: unknown}, 4, 5), at(operation{kind: opRead, found: "b"}, 8, 9)}},
+			at(operation{kind: opSwap, old: "a", value: "b", outcome: unknown}, 4, 5),
+			at(operation{kind: opRead, found: "b"}, 8, 9)}},
 		{"each key is a register of its own", true, []operation{
 			at(operation{kind: opPut, value: "a"}, 0, 1), at(operation{kind: opRead, key: "other", found: ""}, 2, 3)}},
 	} {

@@ -24,8 +24,8 @@ const (
 	stallLimit = 20 * time.Second
 )
 
-// load is a writer and a reader at the cluster's endpoint. Each speaks HTTP/1.1 with short time-outs, so that a connection to a dead VM
-// is given up and not waited for.
+// load is a writer and a reader at the cluster's endpoint. Each speaks HTTP/1.1 with short time-outs, so that a
+// connection to a dead VM is given up and not waited for.
 type load struct {
 	base   string
 	client *http.Client
@@ -71,7 +71,8 @@ func (c *cluster) startLoad(t *testing.T) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	now := time.Now()
-	l := &load{base: "https://" + c.endpoint() + "/api/v1/namespaces/default/configmaps", client: c.clientFor(t), stop: stop,
+	l := &load{base: "https://" + c.endpoint() + "/api/v1/namespaces/default/configmaps", client: c.clientFor(t),
+		stop:   stop,
 		writes: pulse{last: now}, reads: pulse{last: now}}
 	t.Cleanup(func() { stop(); l.wait.Wait() }) // also where the test ends before end is called
 	prefix := fmt.Sprintf("load-%d", now.UnixNano())
@@ -210,7 +211,8 @@ func (c *cluster) wantAll(t *testing.T, names []string) {
 	defer client.CloseIdleConnections()
 	for _, vm := range c.vms {
 		l := &load{client: client}
-		answer, err := l.call(t.Context(), http.MethodGet, "https://"+c.vm(vm).Address+"/api/v1/namespaces/default/configmaps", "", http.StatusOK)
+		answer, err := l.call(t.Context(), http.MethodGet,
+			"https://"+c.vm(vm).Address+"/api/v1/namespaces/default/configmaps", "", http.StatusOK)
 		c.must(t, err)
 		var list struct {
 			Items []struct{ Metadata struct{ Name string } }

@@ -51,8 +51,8 @@ func voters(s agent.Status) (names []string) {
 	return names
 }
 
-// seesWhole says what the cluster lacks from one replica's sight: so many members, all of them started voters, every component ready,
-// nothing that waits.
+// seesWhole says what the cluster lacks from one replica's sight: so many members, all of them started voters, every
+// component ready, nothing that waits.
 func (c *cluster) seesWhole(name string, members int) error {
 	s, err := c.status(name)
 	switch {
@@ -61,7 +61,8 @@ func (c *cluster) seesWhole(name string, members int) error {
 	case !s.Replica.Ready:
 		return fmt.Errorf("%s is in phase %s; blocked: %+v", name, s.Replica.Phase, s.Blocked)
 	case len(voters(s)) != members || len(s.Etcd.Members) != members:
-		return fmt.Errorf("%s sees %d started voters among %d members, want %d: %+v", name, len(voters(s)), len(s.Etcd.Members), members, s.Etcd.Members)
+		return fmt.Errorf("%s sees %d started voters among %d members, want %d: %+v", name, len(voters(s)),
+			len(s.Etcd.Members), members, s.Etcd.Members)
 	case len(s.Blocked) > 0:
 		return fmt.Errorf("%s is blocked: %+v", name, s.Blocked)
 	}
@@ -73,8 +74,8 @@ func (c *cluster) seesWhole(name string, members int) error {
 	return nil
 }
 
-// whole says what the cluster lacks: it is whole when every replica sees all as voters, every apiserver is ready, and the endpoint is
-// balanced over all of them.
+// whole says what the cluster lacks: it is whole when every replica sees all as voters, every apiserver is ready, and
+// the endpoint is balanced over all of them.
 func (c *cluster) whole() error {
 	for _, name := range c.vms {
 		if err := c.seesWhole(name, len(c.vms)); err != nil {
@@ -153,7 +154,8 @@ func (c *cluster) tell(t *testing.T) {
 		v := c.vm(name)
 		t.Logf("--- %s: %s, agent %+v", name, v.Status, v.Agent)
 		if s, err := c.status(name); err == nil {
-			text, _ := json.MarshalIndent(map[string]any{"components": s.Components, "etcd": s.Etcd, "blocked": s.Blocked}, "", " ")
+			text, _ := json.MarshalIndent(map[string]any{"components": s.Components, "etcd": s.Etcd,
+				"blocked": s.Blocked}, "", " ")
 			t.Logf("%s", text)
 		} else {
 			t.Logf("no status: %v", err)

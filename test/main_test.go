@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// chaos lets the scenarios take the many rounds that find rare faults: QUORATE_CHAOS=1, which `make chaos` sets. Without it each takes as
-// few rounds as show that the scenario works at all.
+// chaos lets the scenarios take the many rounds that find rare faults: QUORATE_CHAOS=1, which `make chaos` sets.
+// Without it each takes as few rounds as show that the scenario works at all.
 var chaos = os.Getenv("QUORATE_CHAOS") == "1"
 
 // onlyInChaos skips what takes too long for every change.
@@ -51,8 +51,8 @@ type builtFolder struct {
 	err  error
 }
 
-// built holds quorate from the tree as it is, so that no old one is tested, and the Kubernetes programs from bin/. builtForCases holds a
-// quorate that can be made to end at a step, and this program as the apiserver.
+// built holds quorate from the tree as it is, so that no old one is tested, and the Kubernetes programs from bin/.
+// builtForCases holds a quorate that can be made to end at a step, and this program as the apiserver.
 var built, builtForCases builtFolder
 
 // quorate builds it into a new folder.
@@ -61,7 +61,8 @@ func (b *builtFolder) quorate(flags ...string) error {
 	if b.err != nil {
 		return b.err
 	}
-	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", filepath.Join(b.dir, "quorate")}, flags...)
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o",
+		filepath.Join(b.dir, "quorate")}, flags...)
 	cmd := exec.Command("go", append(args, "../cmd/quorate")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

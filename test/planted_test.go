@@ -31,7 +31,8 @@ type memory struct {
 
 func (m *memory) close() {}
 
-// carry takes its time before and after the operation. Of twenty one is not answered, and one more is done at a time of its own.
+// carry takes its time before and after the operation. Of twenty one is not answered, and one more is done at a time of
+// its own.
 func (m *memory) carry(_ context.Context, o operation) (operation, bool) {
 	time.Sleep(rand.N(20 * time.Millisecond))
 	luck := rand.IntN(20)
@@ -54,8 +55,8 @@ func (m *memory) carry(_ context.Context, o operation) (operation, bool) {
 	return o, true
 }
 
-// plants says whether the fault is to be made now. A few are made, because one can pass without a trace: a lost write that another follows
-// before anybody reads, a stale read while the last write was never answered. m.mu is held.
+// plants says whether the fault is to be made now. A few are made, because one can pass without a trace: a lost write
+// that another follows before anybody reads, a stale read while the last write was never answered. m.mu is held.
 func (m *memory) plants(fault string) bool {
 	if m.fault != fault || m.planted >= 5 || time.Now().Before(m.from) {
 		return false
@@ -85,13 +86,14 @@ func (m *memory) apply(o *operation) {
 	m.before[o.key], m.values[o.key], m.changed[o.key] = now, o.value, time.Now()
 }
 
-// TestPlantedFaultsAreFound runs the very clients that the scenarios run, for five minutes of a clock that does not wait, on a store that
-// is right, and on stores that are wrong a few times in the last minute.
+// TestPlantedFaultsAreFound runs the very clients that the scenarios run, for five minutes of a clock that does not
+// wait, on a store that is right, and on stores that are wrong a few times in the last minute.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	for _, fault := range []string{"", staleRead, lostWrite, twice} {
 		t.Run("planted: "+fault, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &memory{values: map[string]string{}, before: map[string]string{}, changed: map[string]time.Time{}, fault: fault}
+				m := &memory{values: map[string]string{}, before: map[string]string{}, changed: map[string]time.Time{},
+					fault: fault}
 				m.from = time.Now().Add(4 * time.Minute)
 				l := startClients(t.Context(), "load", func(int) store { return m })
 				time.Sleep(5 * time.Minute)

@@ -16,8 +16,8 @@ import (
 // kinds are the processes that each replica has one of.
 var kinds = append([]string{"agent", "etcd"}, kubernetes...)
 
-// processes are the pids in a VM by kind, as its own /proc shows them. Zombies have no command line and do not count, nor do the runs that
-// ask a program for its version.
+// processes are the pids in a VM by kind, as its own /proc shows them. Zombies have no command line and do not count,
+// nor do the runs that ask a program for its version.
 func (c *cluster) processes(name string) map[string][]string {
 	out := map[string][]string{}
 	paths, _ := filepath.Glob(fmt.Sprintf("/proc/%d/root/proc/[0-9]*/cmdline", c.vm(name).InitPID))
@@ -49,7 +49,8 @@ func (c *cluster) one(name string) error {
 	return nil
 }
 
-// wantEtcdFirst fails the test unless memory that is short takes the apiserver before etcd and the agent, and the others before the apiserver.
+// wantEtcdFirst fails the test unless memory that is short takes the apiserver before etcd and the agent, and the
+// others before the apiserver.
 func (c *cluster) wantEtcdFirst(t *testing.T, vm string) {
 	t.Helper()
 	found, scores := c.processes(vm), map[string]int{}
@@ -61,12 +62,14 @@ func (c *cluster) wantEtcdFirst(t *testing.T, vm string) {
 		c.must(t, err)
 	}
 	api := scores["kube-apiserver"]
-	if scores["agent"] != scores["etcd"] || api <= scores["etcd"] || scores["kube-scheduler"] <= api || scores["kube-controller-manager"] <= api {
+	if scores["agent"] != scores["etcd"] || api <= scores["etcd"] || scores["kube-scheduler"] <= api ||
+		scores["kube-controller-manager"] <= api {
 		t.Errorf("oom_score_adj in the wrong order: %v", scores)
 	}
 }
 
-// kill ends a process of a VM by SIGKILL. What became of it is for the caller to see: the shell that kills an agent dies with it.
+// kill ends a process of a VM by SIGKILL. What became of it is for the caller to see: the shell that kills an agent
+// dies with it.
 func (c *cluster) kill(t *testing.T, vm, pid string) {
 	t.Helper()
 	cmd, err := c.Command(t.Context(), vm, "sh", "-c", "kill -9 "+pid)
@@ -74,10 +77,12 @@ func (c *cluster) kill(t *testing.T, vm, pid string) {
 	_ = cmd.Run()
 }
 
-// duplicateAge is how long two of a kind must be seen to be a fault: between fork and exec a child bears its parent's command line.
+// duplicateAge is how long two of a kind must be seen to be a fault: between fork and exec a child bears its parent's
+// command line.
 const duplicateAge = time.Second
 
-// watchDuplicates looks at every VM until the returned function is called, which fails the test if two of a kind lived beside each other.
+// watchDuplicates looks at every VM until the returned function is called, which fails the test if two of a kind lived
+// beside each other.
 func (c *cluster) watchDuplicates(t *testing.T) (end func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	var wait sync.WaitGroup

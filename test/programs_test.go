@@ -24,13 +24,15 @@ var brokenPrograms = []struct {
 
 const (
 	asksVersion = "#!/bin/sh\n[ \"$1\" = --version ] && { echo Kubernetes v1.36.9; exit; }\n"
-	// namedWithin is how soon the status names a program that is broken; repairedWithin, how soon one that was put right serves.
+	// namedWithin is how soon the status names a program that is broken; repairedWithin, how soon one that was put
+	// right serves.
 	namedWithin, repairedWithin = 10 * time.Second, 30 * time.Second
 )
 
-// Nothing of a control plane ends its voter: on each of three masters the apiserver's program is broken in each way. The
-// member's process stays, clients go on, the status names the program, and the right one is taken up without a hand. Every
-// other time the agent is started again while the program is broken, which starts the member once and no more.
+// Nothing of a control plane ends its voter: on each of three masters the apiserver's program is broken in each way.
+// The member's process stays, clients go on, the status names the program, and the right one is taken up without a
+// hand. Every other time the agent is started again while the program is broken, which starts the member once and no
+// more.
 func TestABrokenProgramStopsNoVoter(t *testing.T) {
 	t.Parallel()
 	own := t.TempDir()
@@ -44,7 +46,8 @@ func TestABrokenProgramStopsNoVoter(t *testing.T) {
 				if !chaos && restart != (j%2 == 0) {
 					continue
 				}
-				name := fmt.Sprintf("the apiserver's program on %s %s, agent started again: %t", vm, broken.name, restart)
+				name := fmt.Sprintf("the apiserver's program on %s %s, agent started again: %t", vm, broken.name,
+					restart)
 				if !t.Run(name, func(t *testing.T) { c.breakProgram(t, vm, j, restart, l.goOn, c.membersWhole) }) {
 					c.tell(t)
 					t.FailNow()
@@ -77,7 +80,8 @@ func TestABrokenAPIServerStopsNoVoter(t *testing.T) {
 
 // breakProgram breaks the apiserver's program in one of the ways, and repairs it. goOn says whether clients have been
 // served since, whole whether all is well again.
-func (c *cluster) breakProgram(t *testing.T, vm string, how int, restart bool, goOn func(since time.Time) error, whole func() error) {
+func (c *cluster) breakProgram(t *testing.T, vm string, how int, restart bool, goOn func(since time.Time) error,
+	whole func() error) {
 	broken, path := brokenPrograms[how], filepath.Join(c.programs, "kube-apiserver")
 	right := path + ".right"
 	c.must(t, os.Rename(path, right))

@@ -13,11 +13,13 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// found is how long agents may take to see what the record says: they look every ten seconds, and a machine under test is busy.
+// found is how long agents may take to see what the record says: they look every ten seconds, and a machine under test
+// is busy.
 const found = 20 * time.Second
 
-// TestTheRecordIsRebuilt: a cluster's record is lost in part, rolled back and lost whole while it serves. It goes on serving, its agents say
-// what they wait for, and one command brings the record back from what the masters say, with nobody stopped.
+// TestTheRecordIsRebuilt: a cluster's record is lost in part, rolled back and lost whole while it serves. It goes on
+// serving, its agents say what they wait for, and one command brings the record back from what the masters say, with
+// nobody stopped.
 func TestTheRecordIsRebuilt(t *testing.T) {
 	c := begin(t, plan{subnet: 31, vms: []string{"master-a", "master-b", "master-c"}, bare: true})
 	await(t, "whole", c.membersWhole)
@@ -56,7 +58,8 @@ func TestTheRecordIsRebuilt(t *testing.T) {
 			c.must(t, os.Remove(filepath.Join(c.record(), "epochs", "1", "claim.json")))
 			c.must(t, os.Remove(c.newestIncarnation(t, "master-b")))
 			for _, vm := range c.vms {
-				c.within(t, found, vm+" says that it waits", func() error { return c.waitsFor(vm, "record-unreadable") })
+				c.within(t, found, vm+" says that it waits",
+					func() error { return c.waitsFor(vm, "record-unreadable") })
 			}
 			out := c.rebuild(t, c.vms)
 			wantWords(t, out, "created epochs/1/claim.json", "created replicas/us-central1-b.master-b/")
@@ -70,11 +73,14 @@ func TestTheRecordIsRebuilt(t *testing.T) {
 			c.servesWithoutRecord(t, l, "record-lost", "record-lost")
 			c.must(t, c.RecreateVM(t.Context(), "master-b", localgce.Recreation{Wipe: true}))
 			await(t, "the new master waits", func() error { return c.waitsFor("master-b", "record-lost") })
-			if out, err := c.tryRebuild(t, c.vms, "--yes"); err == nil || !strings.Contains(err.Error(), "nobody speaks for it") {
+			if out, err := c.tryRebuild(t, c.vms, "--yes"); err == nil ||
+				!strings.Contains(err.Error(), "nobody speaks for it") {
 				t.Errorf("the member of the lost disk is passed over: %v\n%s", err, out)
 			}
-			// The member that is passed over has left a mark a moment ago, for which it would take two minutes to count as gone.
-			if err := os.Remove(filepath.Join(c.record(), "marks", former+".json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+			// The member that is passed over has left a mark a moment ago, for which it would take two minutes to count
+			// as gone.
+			if err := os.Remove(filepath.Join(c.record(), "marks", former+".json")); err != nil &&
+				!errors.Is(err, os.ErrNotExist) {
 				t.Fatal(err)
 			}
 			wantWords(t, c.rebuild(t, c.vms, "--without", former), "created inception.json")
@@ -88,7 +94,8 @@ func TestTheRecordIsRebuilt(t *testing.T) {
 			await(t, "whole again", c.membersWhole)
 			since := time.Now()
 			await(t, "clients go on", func() error { return l.goOn(since) })
-			t.Logf("after %s every agent is without a wait; the longest without a write was %s", since.Sub(begin).Round(time.Millisecond), l.stall())
+			t.Logf("after %s every agent is without a wait; the longest without a write was %s",
+				since.Sub(begin).Round(time.Millisecond), l.stall())
 			if _, err := c.quorate(t, "record", "check"); err != nil {
 				t.Error(err)
 			}
@@ -100,8 +107,8 @@ func TestTheRecordIsRebuilt(t *testing.T) {
 	c.invariants(t, l)
 }
 
-// servesWithoutRecord wants every agent to say what it waits for, and clients to go on: also when the agent and the member of one master
-// are started again meanwhile.
+// servesWithoutRecord wants every agent to say what it waits for, and clients to go on: also when the agent and the
+// member of one master are started again meanwhile.
 func (c *cluster) servesWithoutRecord(t *testing.T, l *clients, names ...string) {
 	t.Helper()
 	for _, vm := range c.vms {
@@ -174,7 +181,8 @@ func (c *cluster) newestIncarnation(t *testing.T, vm string) string {
 	t.Helper()
 	s, err := c.status(vm)
 	c.must(t, err)
-	return filepath.Join(c.record(), "replicas", s.Replica.Place.String(), fmt.Sprintf("%d.json", s.Replica.Incarnation))
+	return filepath.Join(c.record(), "replicas", s.Replica.Place.String(),
+		fmt.Sprintf("%d.json", s.Replica.Incarnation))
 }
 
 func wantWords(t *testing.T, text string, words ...string) {

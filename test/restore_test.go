@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// TestRestores takes one cluster of three beyond what it survives, twice, and has one command bring it back: from the disk that survived, with nothing
-// lost, and from a snapshot when none did.
+// TestRestores takes one cluster of three beyond what it survives, twice, and has one command bring it back: from the
+// disk that survived, with nothing lost, and from a snapshot when none did.
 func TestRestores(t *testing.T) {
 	c := begin(t, plan{subnet: 21, vms: []string{"master-a", "master-b", "master-c"}})
 	c.awaitWhole(t)
@@ -44,14 +44,16 @@ func TestRestores(t *testing.T) {
 	})
 }
 
-// TestASurvivorGoesOnByItself deletes one VM of three, which leaves two voters, and then another with its disk: all that was acknowledged is on the third's.
+// TestASurvivorGoesOnByItself deletes one VM of three, which leaves two voters, and then another with its disk: all
+// that was acknowledged is on the third's.
 func TestASurvivorGoesOnByItself(t *testing.T) {
 	onlyInChaos(t, "3 minutes")
 	c := begin(t, plan{subnet: 22, vms: []string{"master-a", "master-b", "master-c"}})
 	c.awaitWhole(t)
 	c.must(t, c.DeleteVM(t.Context(), "master-c", true))
 	await(t, "two voters are left", func() error { return c.seesWhole("master-a", 2) })
-	// Until etcd's own next snapshot the logs have the change, and before a change is applied the third can have acknowledged: the survivor cannot know.
+	// Until etcd's own next snapshot the logs have the change, and before a change is applied the third can have
+	// acknowledged: the survivor cannot know.
 	for range 8 {
 		c.writeMany(t, "master-a", etcdSnapshotCount/7)
 	}
@@ -103,7 +105,8 @@ func fromTheSurvivor(t *testing.T, c *cluster) {
 	}
 	last := c.resourceVersion(t)
 	c.lose(t, "master-b", "master-c")
-	await(t, "the survivor and the new ones wait", func() error { return c.allBlocked("no-quorum-empty-disk", "master-b", "master-c") })
+	await(t, "the survivor and the new ones wait",
+		func() error { return c.allBlocked("no-quorum-empty-disk", "master-b", "master-c") })
 	c.restore(t, "--from", "directory=master-a")
 	c.sameHistoryFor(t, before)
 	c.wantAnotherHistory(t, last, last)
@@ -126,7 +129,8 @@ func fromASnapshot(t *testing.T, c *cluster) {
 	c.sameHistoryFor(t, before)
 	c.wantAnotherHistory(t, saved, last)
 	c.sees(t, "before", "after-the-snapshot")
-	if _, err := c.kubectl(t, "", "get", "configmap", "lost"); err == nil || !strings.Contains(err.Error(), "NotFound") {
+	if _, err := c.kubectl(t, "", "get", "configmap", "lost"); err == nil ||
+		!strings.Contains(err.Error(), "NotFound") {
 		t.Errorf("what was written after the snapshot: %v", err)
 	}
 }
@@ -208,7 +212,8 @@ func (c *cluster) sameHistoryFor(t *testing.T, before string) {
 	}
 }
 
-// sees fails unless every apiserver has the objects, both by a read of etcd and from its watch cache, and passes on what is written now.
+// sees fails unless every apiserver has the objects, both by a read of etcd and from its watch cache, and passes on
+// what is written now.
 func (c *cluster) sees(t *testing.T, names ...string) {
 	t.Helper()
 	fresh := fmt.Sprintf("fresh-%d", time.Now().UnixNano())
@@ -219,7 +224,8 @@ func (c *cluster) sees(t *testing.T, names ...string) {
 			c.mustKubectl(t, server, "get", "configmap", name)
 		}
 		await(t, "the watch cache of "+vm, func() error {
-			cached, err := c.kubectl(t, server, "get", "--raw", "/api/v1/namespaces/default/configmaps?resourceVersion=0")
+			cached, err := c.kubectl(t, server, "get", "--raw",
+				"/api/v1/namespaces/default/configmaps?resourceVersion=0")
 			if err != nil {
 				return err
 			}
@@ -249,17 +255,19 @@ func (c *cluster) resourceVersion(t *testing.T) (version int64) {
 	return version
 }
 
-// wantAnotherHistory fails unless every resourceVersion from before a restore is one that no apiserver can go on from: the source's was at least saved, and last is
-// the newest that a client can have seen.
+// wantAnotherHistory fails unless every resourceVersion from before a restore is one that no apiserver can go on from:
+// the source's was at least saved, and last is the newest that a client can have seen.
 func (c *cluster) wantAnotherHistory(t *testing.T, saved, last int64) {
 	t.Helper()
 	if now := c.resourceVersion(t); now < saved+revisionBump {
-		t.Errorf("the resourceVersion is %d after the restore, %d before: it has to be %d greater", now, saved, revisionBump)
+		t.Errorf("the resourceVersion is %d after the restore, %d before: it has to be %d greater", now, saved,
+			revisionBump)
 	}
 	for _, vm := range c.vms {
 		path := fmt.Sprintf("/api/v1/namespaces/default/configmaps?watch=1&resourceVersion=%d&timeoutSeconds=5", last)
 		out, err := c.kubectl(t, c.vm(vm).Address, "get", "--raw", path)
-		if told := fmt.Sprint(out, err); !strings.Contains(told, `"code":410`) && !strings.Contains(told, "too old resource version") {
+		if told := fmt.Sprint(out, err); !strings.Contains(told, `"code":410`) &&
+			!strings.Contains(told, "too old resource version") {
 			t.Errorf("a watch from resourceVersion %d through %s goes on: %s", last, vm, told)
 		}
 	}

@@ -29,7 +29,8 @@ func firstBoots(t *testing.T, c *cluster) {
 	for _, vm := range c.vms {
 		list := strings.Split(strings.TrimSpace(c.etcdctl(t, vm, "member list")), "\n")
 		for _, line := range list {
-			if !strings.Contains(line, ", started, ") || !strings.HasSuffix(line, ", false") { // the last field is "is learner"
+			// the last field is "is learner"
+			if !strings.Contains(line, ", started, ") || !strings.HasSuffix(line, ", false") {
 				t.Errorf("%s lists %q, want a started voter", vm, line)
 			}
 		}
@@ -65,7 +66,8 @@ func (c *cluster) wantOneCluster(t *testing.T) {
 		s, err := c.status(vm)
 		c.must(t, err)
 		if s.Cluster.ID != outcome.Formed.ClusterID || s.Cluster.Epoch != 1 {
-			t.Errorf("%s is in cluster %s, epoch %d; the record says %s, epoch 1", vm, s.Cluster.ID, s.Cluster.Epoch, outcome.Formed.ClusterID)
+			t.Errorf("%s is in cluster %s, epoch %d; the record says %s, epoch 1", vm, s.Cluster.ID, s.Cluster.Epoch,
+				outcome.Formed.ClusterID)
 		}
 	}
 }
@@ -84,7 +86,8 @@ func (c *cluster) seeder(t *testing.T) string {
 func (c *cluster) etcdctl(t *testing.T, vm, args string) string {
 	t.Helper()
 	const pki = "/var/lib/quorate/pki/"
-	return c.in(t, vm, "etcdctl --endpoints https://127.0.0.1:2379 --cacert "+pki+"etcd-client-ca.crt --cert "+pki+"agent-etcd.pem --key "+pki+"agent-etcd.pem "+args)
+	return c.in(t, vm,
+		"etcdctl --endpoints https://127.0.0.1:2379 --cacert "+pki+"etcd-client-ca.crt --cert "+pki+"agent-etcd.pem --key "+pki+"agent-etcd.pem "+args)
 }
 
 // serves writes through one replica and reads through the others and the endpoint.
@@ -100,15 +103,18 @@ func serves(t *testing.T, c *cluster) {
 	}
 	await(t, "both leases are held", func() error { return c.leasesHeldBy(t, c.vms) })
 	leases := c.mustKubectl(t, "", "get", "leases", "--namespace", "kube-system", "-o", "name")
-	for _, want := range []string{"lease.coordination.k8s.io/kube-scheduler", "lease.coordination.k8s.io/kube-controller-manager"} {
+	for _, want := range []string{"lease.coordination.k8s.io/kube-scheduler",
+		"lease.coordination.k8s.io/kube-controller-manager"} {
 		if !strings.Contains(leases, want+"\n") {
 			t.Errorf("no %s among the leases:\n%s", want, leases)
 		}
 	}
-	c.mustKubectl(t, addresses[1], "create", "deployment", "web", "--image", "registry.example/web:1", "--replicas", "2")
+	c.mustKubectl(t, addresses[1], "create", "deployment", "web", "--image", "registry.example/web:1", "--replicas",
+		"2")
 	for _, a := range addresses {
 		await(t, "the controllers see the deployment, read through "+a, func() error {
-			out, err := c.kubectl(t, a, "get", "deployment", "web", "-o", "jsonpath={.spec.replicas} {.status.unavailableReplicas}")
+			out, err := c.kubectl(t, a, "get", "deployment", "web", "-o",
+				"jsonpath={.spec.replicas} {.status.unavailableReplicas}")
 			if err == nil && out != "2 2" {
 				err = fmt.Errorf("wanted and unavailable replicas: %q", out)
 			}
@@ -124,14 +130,16 @@ func encrypted(t *testing.T, c *cluster) {
 	if !strings.HasPrefix(raw, "k8s:enc:") || strings.Contains(raw, "correct-horse") {
 		t.Errorf("etcd holds the secret as %.200q", raw)
 	}
-	if got := c.mustKubectl(t, c.vm("master-c").Address, "get", "secret", "password", "-o", "jsonpath={.data.word}"); got != "Y29ycmVjdC1ob3JzZQ==" {
+	if got := c.mustKubectl(t, c.vm("master-c").Address, "get", "secret", "password", "-o",
+		"jsonpath={.data.word}"); got != "Y29ycmVjdC1ob3JzZQ==" {
 		t.Errorf("the secret is read as %q", got)
 	}
 }
 
 // anonymous asks without a certificate.
 func anonymous(t *testing.T, c *cluster) {
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := http.Client{Timeout: 10 * time.Second,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()
 	for path, want := range map[string]int{
 		"/healthz": 200, "/livez": 200, "/readyz": 200,
@@ -155,7 +163,8 @@ func statusKeys(t *testing.T, c *cluster) {
 		c.must(t, json.Unmarshal([]byte(text), &s))
 		for path, want := range map[string][]string{
 			"replica": {"zone", "name", "instanceID"}, "cluster": {"name", "epoch", "id"},
-			"etcd.members[]": {"name", "id", "role", "leader", "started"}, "components[]": {"name", "state", "since", "restarts", "reason"},
+			"etcd.members[]": {"name", "id", "role", "leader", "started"}, "components[]": {"name", "state", "since",
+				"restarts", "reason"},
 			"leases[]": {"name", "holder"}, "certificates[]": {"name", "notAfter"},
 		} {
 			wantKeys(t, s, path, want)

@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// TestSnapshots: a person saves one on a master; the agents save one by themselves before a replica leaves; both are whole, also for
-// somebody who has nothing but the record.
+// TestSnapshots: a person saves one on a master; the agents save one by themselves before a replica leaves; both are
+// whole, also for somebody who has nothing but the record.
 func TestSnapshots(t *testing.T) {
 	t.Parallel()
 	c := bare(t, plan{vms: threeVMs})

@@ -20,9 +20,9 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// standInIfAsked is the control plane of the cases, which are about etcd's members alone: under the name of the apiserver this very program
-// answers the agent's probes, and says that it is ready when etcd answers a linearizable read. The real one takes two
-// seconds and 300 MB, and does nothing to a membership but use it, as this does.
+// standInIfAsked is the control plane of the cases, which are about etcd's members alone: under the name of the
+// apiserver this very program answers the agent's probes, and says that it is ready when etcd answers a linearizable
+// read. The real one takes two seconds and 300 MB, and does nothing to a membership but use it, as this does.
 func standInIfAsked() {
 	if filepath.Base(os.Args[0]) != replica.APIServer {
 		return
@@ -39,7 +39,8 @@ func standInIfAsked() {
 func standIn(args []string) error {
 	flags := flag.NewFlagSet(replica.APIServer, flag.ExitOnError)
 	var port, leaf, servers, authority, client string
-	known := map[string]*string{"secure-port": &port, "tls-cert-file": &leaf, "etcd-servers": &servers, "etcd-cafile": &authority, "etcd-certfile": &client}
+	known := map[string]*string{"secure-port": &port, "tls-cert-file": &leaf, "etcd-servers": &servers,
+		"etcd-cafile": &authority, "etcd-certfile": &client}
 	for _, arg := range args {
 		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		if to, ok := known[name]; ok {
@@ -68,8 +69,8 @@ func standIn(args []string) error {
 	return http.ListenAndServeTLS(":"+port, leaf, leaf, answers)
 }
 
-// keepRole keeps a role as it is applied, until the VM's power goes: the agent grants its own, and looks for them later. Nothing is written to
-// etcd, whose entries the cases count.
+// keepRole keeps a role as it is applied, until the VM's power goes: the agent grants its own, and looks for them
+// later. Nothing is written to etcd, whose entries the cases count.
 func keepRole(w http.ResponseWriter, r *http.Request) {
 	path := "/run/stand-in" + strings.ReplaceAll(r.URL.Path, "/", "-")
 	role, err := io.ReadAll(r.Body)

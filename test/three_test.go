@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// TestThreeReplicas takes one cluster of three through what a cluster meets in its life. The cases build on each other: each wants a whole
-// cluster and leaves one behind, and the first that does not ends the test.
+// TestThreeReplicas takes one cluster of three through what a cluster meets in its life. The cases build on each other:
+// each wants a whole cluster and leaves one behind, and the first that does not ends the test.
 func TestThreeReplicas(t *testing.T) {
 	c := begin(t, plan{subnet: 1, vms: []string{"master-a", "master-b", "master-c"}})
 	for _, scenario := range []struct {
@@ -45,7 +45,8 @@ func TestThreeReplicas(t *testing.T) {
 // powerCuts kills one VM after the other, the leader first, while clients write and read.
 func powerCuts(t *testing.T, c *cluster) {
 	leader := c.leader(t)
-	order := append([]string{leader}, slices.DeleteFunc(slices.Clone(c.vms), func(vm string) bool { return vm == leader })...)
+	order := append([]string{leader}, slices.DeleteFunc(slices.Clone(c.vms),
+		func(vm string) bool { return vm == leader })...)
 	l := c.startLoad(t)
 	for _, vm := range order {
 		role := "a follower"
@@ -63,7 +64,8 @@ func powerCuts(t *testing.T, c *cluster) {
 	l.end(t, c)
 }
 
-// orderlyStop ends the leader's VM as Google does before a planned power-off: leadership and leases are handed over before it is off.
+// orderlyStop ends the leader's VM as Google does before a planned power-off: leadership and leases are handed over
+// before it is off.
 func orderlyStop(t *testing.T, c *cluster) {
 	vm := c.leader(t)
 	others := slices.DeleteFunc(slices.Clone(c.vms), func(name string) bool { return name == vm })
@@ -105,7 +107,8 @@ func (c *cluster) leasesHeldBy(t *testing.T, vms []string) error {
 	for _, lease := range s.Leases {
 		held := slices.ContainsFunc(vms, func(vm string) bool { return strings.HasPrefix(lease.Holder, vm) })
 		if !held || time.Since(lease.Renewed) > 15*time.Second {
-			return fmt.Errorf("lease %s is held by %q, renewed %s ago", lease.Name, lease.Holder, time.Since(lease.Renewed))
+			return fmt.Errorf("lease %s is held by %q, renewed %s ago", lease.Name, lease.Holder,
+				time.Since(lease.Renewed))
 		}
 	}
 	return nil
@@ -125,16 +128,18 @@ func kills(t *testing.T, c *cluster) {
 	l.end(t, c)
 }
 
-// bystanders are the processes that must not notice another's death. A component that elects itself exits when it loses its lease, so it
-// may not outlive the apiserver, or the member that this works on.
+// bystanders are the processes that must not notice another's death. A component that elects itself exits when it loses
+// its lease, so it may not outlive the apiserver, or the member that this works on.
 func bystanders(killed string) (kinds []string) {
 	switch killed {
 	case "agent":
 		return nil
 	case "etcd", "kube-apiserver":
-		return slices.DeleteFunc([]string{"agent", "etcd", "kube-apiserver"}, func(k string) bool { return k == killed })
+		return slices.DeleteFunc([]string{"agent", "etcd", "kube-apiserver"},
+			func(k string) bool { return k == killed })
 	}
-	return slices.DeleteFunc([]string{"agent", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}, func(k string) bool { return k == killed })
+	return slices.DeleteFunc([]string{"agent", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"},
+		func(k string) bool { return k == killed })
 }
 
 func (c *cluster) killOne(t *testing.T, vm, kind string) {
@@ -152,7 +157,8 @@ func (c *cluster) killOne(t *testing.T, vm, kind string) {
 	after := c.processes(vm)
 	for _, other := range bystanders(kind) {
 		if after[other][0] != before[other][0] {
-			t.Errorf("%s on %s died, and %s came back as pid %s, before %s", kind, vm, other, after[other][0], before[other][0])
+			t.Errorf("%s on %s died, and %s came back as pid %s, before %s", kind, vm, other, after[other][0],
+				before[other][0])
 		}
 	}
 	for _, other := range kinds {
@@ -181,7 +187,8 @@ func blackouts(t *testing.T, c *cluster) {
 				time.Sleep(time.Second)
 			}
 		} else {
-			c.must(t, c.SetNameServerFault(t.Context(), "", localgce.NameServerSilent)) // what took the power took them, too
+			// what took the power took them, too
+			c.must(t, c.SetNameServerFault(t.Context(), "", localgce.NameServerSilent))
 			c.together(t, order, c.StartVM)
 		}
 		await(t, "whole again", c.whole)
@@ -190,8 +197,8 @@ func blackouts(t *testing.T, c *cluster) {
 	}
 }
 
-// recreate deletes a VM and creates one of the same name. The former member goes, the new one joins and is promoted, without a hand; with
-// its disk kept it stays the same member.
+// recreate deletes a VM and creates one of the same name. The former member goes, the new one joins and is promoted,
+// without a hand; with its disk kept it stays the same member.
 func recreate(t *testing.T, c *cluster, vm string, wipe bool) {
 	before, instance := c.member(t, vm), c.vm(vm).InstanceID
 	l := c.startLoad(t)

@@ -72,7 +72,8 @@ func TestTheCacheOfImagesKnowsTheToolchain(t *testing.T) {
 	if with, err := os.ReadFile(filepath.Join(dir, "out/program")); err != nil || string(with) != "go1.26.4\n" {
 		t.Errorf("built with the toolchain %q, want the one of go.mod: %v", with, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "images/etcd/go.mod"), []byte("module m\n\ngo 1.26.0\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "images/etcd/go.mod"), []byte("module m\n\ngo 1.26.0\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := build("go1.26.4"); err == nil {

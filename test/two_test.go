@@ -51,7 +51,8 @@ func TestTwoReplicas(t *testing.T) {
 		{"a replica with the wrong seal key ends and says so, and joins when the key is right", func(t *testing.T) {
 			other := make([]byte, 32)
 			rand.Read(other) // never fails
-			wrong := regexp.MustCompile(`base64key://\S+`).ReplaceAllString(c.document, "base64key://"+base64.URLEncoding.EncodeToString(other))
+			wrong := regexp.MustCompile(`base64key://\S+`).ReplaceAllString(c.document,
+				"base64key://"+base64.URLEncoding.EncodeToString(other))
 			c.must(t, c.SetAttribute(learner, agent.ClusterAttribute, &wrong))
 			c.must(t, c.RecreateVM(t.Context(), learner, localgce.Recreation{Wipe: true}))
 			c.wantEndOf(t, learner, 6, "seal")
@@ -97,7 +98,8 @@ func (c *cluster) pair() error {
 				learners++
 			}
 		}
-		if !s.Replica.Ready || len(voters(s)) != 1 || learners != 1 || len(s.Etcd.Members) != 2 || component(s, "kube-apiserver") != "ready" {
+		if !s.Replica.Ready || len(voters(s)) != 1 || learners != 1 || len(s.Etcd.Members) != 2 ||
+			component(s, "kube-apiserver") != "ready" {
 			return fmt.Errorf("%s is in phase %s, its apiserver %s, sees %+v, is blocked: %+v",
 				vm, s.Replica.Phase, component(s, "kube-apiserver"), s.Etcd.Members, s.Blocked)
 		}

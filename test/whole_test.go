@@ -16,11 +16,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// The invariants of every case: at its end there is one cluster, of the wanted members, that holds every acknowledged write, and whose
-// history is linearizable.
+// The invariants of every case: at its end there is one cluster, of the wanted members, that holds every acknowledged
+// write, and whose history is linearizable.
 
-// membersWhole says what a bare cluster lacks: it is whole when the agent of each VM is ready, waits for nothing, and sees all VMs, and nobody
-// else, as started voters.
+// membersWhole says what a bare cluster lacks: it is whole when the agent of each VM is ready, waits for nothing, and
+// sees all VMs, and nobody else, as started voters.
 func (c *cluster) membersWhole() error { return c.voters(c.vms...) }
 
 // voters says what is missing to a cluster whose members are those VMs' alone, all of them voters.
@@ -65,8 +65,8 @@ func (c *cluster) newestEpoch(t *testing.T) (epoch int, clusterID string) {
 	return epoch, outcome.Formed.ClusterID
 }
 
-// wantOne wants one cluster over all those VMs: the record's newest epoch is theirs, each member is of its cluster, and each member lists the same
-// voters and nobody else.
+// wantOne wants one cluster over all those VMs: the record's newest epoch is theirs, each member is of its cluster, and
+// each member lists the same voters and nobody else.
 func (c *cluster) wantOne(t *testing.T, vms ...string) {
 	t.Helper()
 	epoch, id := c.newestEpoch(t)
@@ -74,7 +74,8 @@ func (c *cluster) wantOne(t *testing.T, vms ...string) {
 		s, err := c.status(vm)
 		c.must(t, err)
 		if s.Cluster.ID != id || int(s.Cluster.Epoch) != epoch {
-			t.Errorf("%s is in cluster %s, epoch %d; the record says %s, epoch %d", vm, s.Cluster.ID, s.Cluster.Epoch, id, epoch)
+			t.Errorf("%s is in cluster %s, epoch %d; the record says %s, epoch %d", vm, s.Cluster.ID, s.Cluster.Epoch,
+				id, epoch)
 		}
 		c.withMember(t, vm, func(ctx context.Context, client *clientv3.Client) error {
 			list, err := client.MemberList(ctx)
@@ -120,8 +121,8 @@ func (c *cluster) withMember(t *testing.T, vm string, ask func(context.Context, 
 	t.Fatalf("ask the member on %s: %v", vm, err)
 }
 
-// check ends the load and looks at all that it did: each key is read once more through each of the VMs' members, no acknowledged
-// write is missing on any of them, and the whole is linearizable.
+// check ends the load and looks at all that it did: each key is read once more through each of the VMs' members, no
+// acknowledged write is missing on any of them, and the whole is linearizable.
 func (c *cluster) check(t *testing.T, l *clients, vms ...string) {
 	t.Helper()
 	l.stop()
@@ -140,11 +141,14 @@ func (c *cluster) check(t *testing.T, l *clients, vms ...string) {
 			}
 			for i := range keyCount {
 				key := l.key(i)
-				l.history.add(operation{client: writers, kind: opRead, key: key, found: there[key], outcome: done, call: began, end: ended})
+				l.history.add(operation{client: writers, kind: opRead, key: key, found: there[key], outcome: done,
+					call: began, end: ended})
 			}
-			lost := slices.DeleteFunc(slices.Clone(acknowledged), func(value string) bool { _, ok := there[value]; return ok })
+			lost := slices.DeleteFunc(slices.Clone(acknowledged),
+				func(value string) bool { _, ok := there[value]; return ok })
 			if len(lost) > 0 {
-				t.Errorf("%d of %d acknowledged writes are not there through %s: %q", len(lost), len(acknowledged), vm, lost[:min(5, len(lost))])
+				t.Errorf("%d of %d acknowledged writes are not there through %s: %q", len(lost), len(acknowledged), vm,
+					lost[:min(5, len(lost))])
 			}
 			return nil
 		})
@@ -155,7 +159,8 @@ func (c *cluster) check(t *testing.T, l *clients, vms ...string) {
 		t.Errorf("the history is not linearizable: %v", err)
 	}
 	open := slices.DeleteFunc(slices.Clone(history), func(o operation) bool { return o.outcome != unknown })
-	t.Logf("%d operations, %d of them writes that were acknowledged, %d without an answer; checked in %s; the longest without a write was %s",
+	t.Logf("%d operations, %d of them writes that were acknowledged, %d without an answer; checked in %s; the "+
+		"longest without a write was %s",
 		len(history), len(acknowledged), len(open), time.Since(begin).Round(time.Millisecond), l.stall())
 }
 

@@ -14,8 +14,11 @@ import (
 // newDo carries out every verb that there is; those that people use often have commands of their own.
 func newDo() *cobra.Command {
 	return &cobra.Command{
-		Use: "do VERB [FIELD=VALUE...]", Short: "Do to VMs, disks, network and Google's services what fate or the cloud would", Args: exactly(cobra.MinimumNArgs(1)),
-		Long: "Do to VMs, disks, network and Google's services what fate or the cloud would. A field alone is true. Verbs, with the\n" +
+		Use:   "do VERB [FIELD=VALUE...]",
+		Short: "Do to VMs, disks, network and Google's services what fate or the cloud would",
+		Args:  exactly(cobra.MinimumNArgs(1)),
+		Long: "Do to VMs, disks, network and Google's services what fate or the cloud would. A field alone is true. " +
+			"Verbs, with the\n" +
 			"fields that they need, and in brackets those that they may have; then the fields:\n\n" + localgce.Verbs(),
 		Example: `  localgce do disk/tear vm=master-a
   localgce do fault service=compute kind=forbidden vm=master-b
@@ -43,7 +46,8 @@ func newVMAction(verb, short, done string) *cobra.Command {
 }
 
 func newRecreate() *cobra.Command {
-	cmd := newVMAction("recreate", "Delete VMs and create them again: new instance ids, fresh boot disks", "is recreated")
+	cmd := newVMAction("recreate", "Delete VMs and create them again: new instance ids, fresh boot disks",
+		"is recreated")
 	wipe := cmd.Flags().Bool("wipe", false, "a new empty data disk; without it, the old one is kept")
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		return doEach(cmd, names, "vm/recreate", "is recreated", fmt.Sprint("wipe=", *wipe))
@@ -73,13 +77,15 @@ func doEach(cmd *cobra.Command, names []string, verb, done string, args ...strin
 // newNet holds what people do to the network.
 func newNet() *cobra.Command {
 	cut := &cobra.Command{
-		Use: "cut NAME", Short: "Take a VM off the network; its metadata server still answers it", Args: exactly(cobra.ExactArgs(1)),
+		Use: "cut NAME", Short: "Take a VM off the network; its metadata server still answers it",
+		Args: exactly(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return doNet(cmd, "net/cut", args[0]+" is cut off", "vm="+args[0])
 		},
 	}
 	heal := &cobra.Command{
-		Use: "heal [NAME]", Short: "Undo all cuts and partitions, or those of one VM", Args: exactly(cobra.MaximumNArgs(1)),
+		Use: "heal [NAME]", Short: "Undo all cuts and partitions, or those of one VM",
+		Args: exactly(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return doNet(cmd, "net/heal", "the network is whole")

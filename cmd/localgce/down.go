@@ -17,7 +17,8 @@ const downLimit = 2 * time.Minute
 // newDown removes the project from the machine.
 func newDown() *cobra.Command {
 	return &cobra.Command{
-		Use: "down", Short: "Remove every trace of the project from this machine; its files stay", Args: exactly(cobra.NoArgs),
+		Use: "down", Short: "Remove every trace of the project from this machine; its files stay",
+		Args: exactly(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if os.Geteuid() != 0 {
 				return localgce.ErrNotRoot
@@ -35,7 +36,8 @@ func newDown() *cobra.Command {
 			if wasUp {
 				fmt.Fprintf(cmd.OutOrStdout(), "The project is down. Its logs and disks stay in %s.\n", state(cmd))
 			} else {
-				fmt.Fprintf(cmd.OutOrStdout(), "No project was up; nothing of %s is left on this machine.\n", state(cmd))
+				fmt.Fprintf(cmd.OutOrStdout(), "No project was up; nothing of %s is left on this machine.\n",
+					state(cmd))
 			}
 			return nil
 		},

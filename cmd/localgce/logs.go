@@ -45,7 +45,8 @@ func openLog(state string, args []string) (*os.File, error) {
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no log of %s; there are: %s", strings.Join(args, "'s "), logsIn(filepath.Dir(path)))
+		return nil, fmt.Errorf("there is no log of %s; there are: %s", strings.Join(args, "'s "),
+			logsIn(filepath.Dir(path)))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the log of %s: %w", args[0], err)

@@ -1,6 +1,7 @@
-// localgce is a Google Compute Engine project on one machine: VMs with metadata servers, data disks, a network that can be cut and
-// a load balancer, for quorate's demo and tests. A command a file; the work is in internal/localgce. `localgce up` leaves a
-// process behind that is the project; all other commands talk to it through a socket in the state folder.
+// localgce is a Google Compute Engine project on one machine: VMs with metadata servers, data disks, a network that can
+// be cut and a load balancer, for quorate's demo and tests. A command a file; the work is in internal/localgce.
+// `localgce up` leaves a process behind that is the project; all other commands talk to it through a socket in the
+// state folder.
 package main
 
 import (

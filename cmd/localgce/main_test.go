@@ -80,7 +80,8 @@ func TestMistakesAreNamed(t *testing.T) {
 
 func TestExecHelpsWithoutAProject(t *testing.T) {
 	for _, args := range []string{"vm exec --help", "vm exec a --help", "vm exec a -h"} {
-		if out, code := localgceIn(t, t.TempDir(), strings.Fields(args)...); code != 0 || !strings.Contains(out, "Run a command in a VM") {
+		if out, code := localgceIn(t, t.TempDir(), strings.Fields(args)...); code != 0 ||
+			!strings.Contains(out, "Run a command in a VM") {
 			t.Errorf("localgce %s: %d %q", args, code, out)
 		}
 	}
@@ -107,7 +108,8 @@ func TestUpFlagsBecomeAConfig(t *testing.T) {
 	if len(c.VMs) != 2 || c.VMs[1].Address.String() != "10.240.0.9" || c.VMs[0].Zone != "z" || c.DiskSize != 512<<20 {
 		t.Errorf("vms: %+v", c)
 	}
-	if !c.Binds[0].ReadOnly || c.Binds[0].Guest != "/srv/bucket" || strings.Join(c.Agent.Command, " ") != "/bin/agent run" {
+	if !c.Binds[0].ReadOnly || c.Binds[0].Guest != "/srv/bucket" ||
+		strings.Join(c.Agent.Command, " ") != "/bin/agent run" {
 		t.Errorf("binds and agent: %+v", c)
 	}
 }
@@ -127,11 +129,13 @@ func TestADayOfAProject(t *testing.T) {
 		return out
 	}
 	t.Cleanup(func() { localgceIn(t, dir, "down") })
-	up := []string{"up", "--subnet", "10.243.20.0/25", "--vm", "a@us-central1-a", "--vm", "b@us-central1-b", "--agent", "/bin/sleep 1000", "--disk-size", "32MiB", "--reflink"}
+	up := []string{"up", "--subnet", "10.243.20.0/25", "--vm", "a@us-central1-a", "--vm", "b@us-central1-b", "--agent",
+		"/bin/sleep 1000", "--disk-size", "32MiB", "--reflink"}
 	step("The project is up after", 0, up...)
 	step("the project is up already", exitUp, up...)
 	step("hello\n", 5, "vm", "exec", "a", "--", "sh", "-c", "echo hello; exit 5")
-	step("-n -- x ", 0, "vm", "exec", "a", "printf", "%s ", "-n", "--", "x") // the dashes behind the command's name are its own
+	// the dashes behind the command's name are its own
+	step("-n -- x ", 0, "vm", "exec", "a", "printf", "%s ", "-n", "--", "x")
 	step("there is no log of a's etcd; there are: none in", 1, "vm", "logs", "a", "etcd")
 	step("there is no log of c; there are: a, b", 1, "vm", "logs", "c")
 	step("a is off (", 0, "vm", "kill", "a")
@@ -179,7 +183,8 @@ func TestADayOfAProject(t *testing.T) {
 	do("fault service=compute")
 
 	var vms []localgce.VMStatus
-	if err := json.Unmarshal([]byte(step("", 0, "vm", "list", "-o", "json")), &vms); err != nil || len(vms) != 2 || vms[0].Name != "a" {
+	if err := json.Unmarshal([]byte(step("", 0, "vm", "list", "-o", "json")), &vms); err != nil || len(vms) != 2 ||
+		vms[0].Name != "a" {
 		t.Errorf("the list as JSON: %+v, %v", vms, err)
 	}
 	step("The project is down. Its logs and disks stay in _demo.", 0, "down")

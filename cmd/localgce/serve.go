@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// newServe is the project's process. It is hidden: `up` starts it, hands it the configuration on standard input and listens to a
-// pipe until the project is up.
+// newServe is the project's process. It is hidden: `up` starts it, hands it the configuration on standard input and
+// listens to a pipe until the project is up.
 func newServe() *cobra.Command {
 	return &cobra.Command{
 		Use: "serve", Short: "Be the project (started by up)", Hidden: true, Args: exactly(cobra.NoArgs),
@@ -21,7 +21,8 @@ func newServe() *cobra.Command {
 			messages := json.NewEncoder(pipe)
 			var conf localgce.Config
 			if err := json.NewDecoder(cmd.InOrStdin()).Decode(&conf); err != nil {
-				return fmt.Errorf("read the configuration from standard input (only `localgce up` starts this command): %w", err)
+				return fmt.Errorf("read the configuration from standard input (only `localgce up` starts this "+
+					"command): %w", err)
 			}
 			conf.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 			// If `up` has gone, its pipe has: that is no reason to fail.

@@ -80,7 +80,8 @@ func detach(ctx context.Context, conf localgce.Config, progress func(string)) er
 	if err := os.MkdirAll(filepath.Join(conf.State, "logs"), 0o755); err != nil {
 		return fmt.Errorf("make state folder: %w", err)
 	}
-	log, err := os.OpenFile(filepath.Join(conf.State, "logs", "localgce.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(filepath.Join(conf.State, "logs", "localgce.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
+		0o644)
 	if err != nil {
 		return fmt.Errorf("open the project's log: %w", err)
 	}

@@ -28,13 +28,15 @@ type upFlags struct {
 func (f *upFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.vms, "vm", nil, "a VM, NAME@ZONE or NAME@ZONE@ADDRESS; once for each")
-	flags.StringVar(&f.cluster, "cluster", "", "the file with the Cluster document, attribute "+clusterAttribute+" of each VM")
+	flags.StringVar(&f.cluster, "cluster", "",
+		"the file with the Cluster document, attribute "+clusterAttribute+" of each VM")
 	flags.StringArrayVar(&f.binds, "bind", nil, "a file or folder of this machine to show to each VM, HOST:GUEST[:ro]")
 	flags.StringVar(&f.subnet, "subnet", "10.240.0.0/24", "the VMs' address range")
 	flags.StringVar(&f.agent, "agent", "/usr/local/bin/quorate agent", "the command that each VM keeps running")
 	flags.DurationVar(&f.watchdog, "watchdog", 0, "the agent's WatchdogSec, 0 for none")
 	flags.StringVar(&f.diskSize, "disk-size", "4GiB", "the size of a new data disk (sparse)")
-	flags.BoolVar(&f.reflink, "reflink", false, "keep the data disks where a file is copied at one instant: in an XFS of the project's own, if need be")
+	flags.BoolVar(&f.reflink, "reflink", false, "keep the data disks where a file is copied at one instant: in an "+
+		"XFS of the project's own, if need be")
 }
 
 // config makes the project's configuration of the flags. Every error is one of usage.
@@ -62,8 +64,8 @@ func (f *upFlags) config(state string) (conf localgce.Config, err error) {
 	return conf, f.applyCluster(&conf)
 }
 
-// applyCluster takes in the Cluster document: as it is, but for the two fields that the project itself needs. The document is the
-// agent's to judge.
+// applyCluster takes in the Cluster document: as it is, but for the two fields that the project itself needs. The
+// document is the agent's to judge.
 func (f *upFlags) applyCluster(conf *localgce.Config) (err error) {
 	var document struct {
 		Name     string `yaml:"name"`

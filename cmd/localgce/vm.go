@@ -13,8 +13,10 @@ import (
 
 // newVM holds what people do to VMs.
 func newVM() *cobra.Command {
-	return group(&cobra.Command{Use: "vm", Short: "List, start, kill and recreate VMs, and run commands in them"}, newVMList(),
-		newVMAction("start", "Power VMs on", "is started"), newVMAction("kill", "Cut the power of VMs", "is off"), newRecreate(),
+	return group(&cobra.Command{Use: "vm", Short: "List, start, kill and recreate VMs, and run commands in them"},
+		newVMList(),
+		newVMAction("start", "Power VMs on", "is started"), newVMAction("kill", "Cut the power of VMs", "is off"),
+		newRecreate(),
 		newExec(), newLogs())
 }
 
@@ -44,11 +46,12 @@ func newVMList() *cobra.Command {
 	return cmd
 }
 
-// newExec becomes the command, inside the VM: its input, its output and its exit code are the command's. What stands behind the VM's
-// name is the command's, flags too.
+// newExec becomes the command, inside the VM: its input, its output and its exit code are the command's. What stands
+// behind the VM's name is the command's, flags too.
 func newExec() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "exec [flags] NAME [--] COMMAND [ARG...]", Short: "Run a command in a VM, as root", DisableFlagsInUseLine: true,
+		Use: "exec [flags] NAME [--] COMMAND [ARG...]", Short: "Run a command in a VM, as root",
+		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			return exactly(cobra.MinimumNArgs(2))(cmd, withoutDashes(args))
 		},

@@ -51,9 +51,11 @@ and SIGHUP does the same.`,
 	return cmd
 }
 
-// addRunDir adds the flag by which the agent and those who ask it find each other. There is nothing to choose on a master.
+// addRunDir adds the flag by which the agent and those who ask it find each other. There is nothing to choose on a
+// master.
 func addRunDir(cmd *cobra.Command, run *string) {
-	cmd.Flags().StringVar(run, "run-dir", runDir, "the agent's folder, on a tmpfs: its socket, and what is true of this boot alone")
+	cmd.Flags().StringVar(run, "run-dir", runDir, "the agent's folder, on a tmpfs: its socket, and what is true of "+
+		"this boot alone")
 	cobra.CheckErr(cmd.Flags().MarkHidden("run-dir"))
 }
 
@@ -111,7 +113,8 @@ func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error 
 // listenPatience is how long the agent may take to listen for the watchdog's question. It takes some milliseconds.
 const listenPatience = 10 * time.Second
 
-// alive is the watchdog's check. The first ping may come before the agent listens: that nobody answers does not count at once.
+// alive is the watchdog's check. The first ping may come before the agent listens: that nobody answers does not count
+// at once.
 func alive(socket string) func(context.Context) error {
 	begin := time.Now()
 	return func(ctx context.Context) error {
@@ -123,7 +126,8 @@ func alive(socket string) func(context.Context) error {
 	}
 }
 
-// ownCgroup is the cgroup that systemd has delegated to this unit, ready to be divided; empty, with the reason, where there is none.
+// ownCgroup is the cgroup that systemd has delegated to this unit, ready to be divided; empty, with the reason, where
+// there is none.
 func ownCgroup() (string, error) {
 	dir, err := supervisor.DelegatedCgroup()
 	if err != nil {

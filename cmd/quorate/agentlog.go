@@ -17,8 +17,8 @@ import (
 // openAgentLog begins the agent's log on stderr. From then on nothing in this process waits for stderr or dies with it,
 // whether a journal stands still, a disk is full, or the reader is gone.
 func openAgentLog() *asynclog.Log {
-	// Go ends a process that writes to a broken stdout or stderr, unless SIGPIPE is heard somewhere. Ignoring it would do
-	// as well, but the children would inherit that.
+	// Go ends a process that writes to a broken stdout or stderr, unless SIGPIPE is heard somewhere. Ignoring it would
+	// do as well, but the children would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	l := asynclog.New(os.Stderr)
 	// Each of these writes to stderr by itself otherwise: net/http by way of log, client-go by klog, gRPC by grpclog.

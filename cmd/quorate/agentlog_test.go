@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// stuckFor is how long stderr is of no use. The agent writes at the beginning and at the end of that time; it gives up on the
-	// metadata server after 30 s. The scenarios have it for a minute.
+	// stuckFor is how long stderr is of no use. The agent writes at the beginning and at the end of that time; it gives
+	// up on the metadata server after 30 s. The scenarios have it for a minute.
 	stuckFor = 3 * time.Second
 	// testWatchdog is the unit's WatchdogSec in the tests: pings come after half of it.
 	testWatchdog = 2 * time.Second

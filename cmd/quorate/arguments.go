@@ -32,7 +32,8 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return &usageError{fmt.Errorf("%s takes no argument, but %q is given (see %s --help)", cmd.CommandPath(), args[0], cmd.CommandPath())}
+	return &usageError{fmt.Errorf("%s takes no argument, but %q is given (see %s --help)", cmd.CommandPath(), args[0],
+		cmd.CommandPath())}
 }
 
 // someFiles is for commands that read at least one file.
@@ -81,7 +82,8 @@ func counted(arguments int) string {
 	return fmt.Sprintf("%d arguments", arguments)
 }
 
-// flagFault is a flag that is not known, or its value. Of a group that is asked for a word which it does not have, the word is what is wrong.
+// flagFault is a flag that is not known, or its value. Of a group that is asked for a word which it does not have, the
+// word is what is wrong.
 func flagFault(cmd *cobra.Command, err error) error {
 	if words := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(words) > 0 {
 		return cmd.ValidateArgs(words)

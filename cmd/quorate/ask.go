@@ -15,13 +15,15 @@ import (
 // endLook is how often a question looks whether the command is to end: soon enough for the person who typed ^C.
 const endLook = 100 * time.Millisecond
 
-// readLine reads what a person types in one line. It ends with ctx, and a line that comes after that is none: main takes the signals of ^C
-// and of a kill, so a plain read would hear of neither, and a yes that is typed after ^C would count.
+// readLine reads what a person types in one line. It ends with ctx, and a line that comes after that is none: main
+// takes the signals of ^C and of a kill, so a plain read would hear of neither, and a yes that is typed after ^C would
+// count.
 func readLine(ctx context.Context, terminal *os.File) (string, error) {
 	var line []byte
 	part := make([]byte, 4096) // a terminal gives a line at once, and no longer one
 	for ctx.Err() == nil {
-		there, err := unix.Poll([]unix.PollFd{{Fd: int32(terminal.Fd()), Events: unix.POLLIN}}, int(endLook.Milliseconds()))
+		there, err := unix.Poll([]unix.PollFd{{Fd: int32(terminal.Fd()), Events: unix.POLLIN}},
+			int(endLook.Milliseconds()))
 		switch {
 		case err != nil && !errors.Is(err, unix.EINTR):
 			return "", err

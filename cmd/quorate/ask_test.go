@@ -20,7 +20,8 @@ type keyboard struct {
 	terminal *os.File
 }
 
-// newTerminal opens a pseudoterminal that is nobody's own, so that a ^C on it is only a character and no signal for the test.
+// newTerminal opens a pseudoterminal that is nobody's own, so that a ^C on it is only a character and no signal for the
+// test.
 func newTerminal(t *testing.T) keyboard {
 	t.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -116,7 +117,8 @@ func sure(cmd *cobra.Command) error { return confirm(cmd, "", "Sure?", false) }
 
 func TestOnlyTheWordIsAYes(t *testing.T) {
 	for typed, want := range map[string]error{
-		"yes\n": nil, "  yes \n": nil, "y\x04es\n": nil, "y\n": errNotConfirmed, "\n": errNotConfirmed, "no\nyes\n": errNotConfirmed, "\x04": errNotConfirmed,
+		"yes\n": nil, "  yes \n": nil, "y\x04es\n": nil, "y\n": errNotConfirmed, "\n": errNotConfirmed,
+		"no\nyes\n": errNotConfirmed, "\x04": errNotConfirmed,
 	} {
 		k := newTerminal(t)
 		out, ended := asking(t, t.Context(), k, sure)
@@ -176,7 +178,11 @@ func TestAPassphraseIsNotShown(t *testing.T) {
 func TestACommandThatEndsAtThePassphraseLeavesTheTerminalAsItWas(t *testing.T) {
 	k := newTerminal(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	out, ended := asking(t, ctx, k, func(cmd *cobra.Command) error { _, err := passphraseFrom(cmd, "", false); return err })
+	out, ended := asking(t, ctx, k, func(cmd *cobra.Command) error {
+		_, err := passphraseFrom(cmd, "",
+			false)
+		return err
+	})
 	out.await(t, "Passphrase: ")
 	cancel()
 	if err := endOf(t, ended); !errors.Is(err, errNoPassphrase) || !k.echoes(t) {

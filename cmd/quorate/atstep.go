@@ -10,9 +10,9 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 )
 
-// atStep makes, in a program that is built for tests alone (`go build -tags atstep`), the agent end like one that is killed, before or after
-// the step that the file end-at in its folder names: "<step> before" or "<step> after". The file is taken away first, so that the agent which
-// comes after it lives.
+// atStep makes, in a program that is built for tests alone (`go build -tags atstep`), the agent end like one that is
+// killed, before or after the step that the file end-at in its folder names: "<step> before" or "<step> after". The
+// file is taken away first, so that the agent which comes after it lives.
 func atStep(run string) func(etcdmember.Step, etcdmember.Moment) {
 	path := filepath.Join(run, "end-at")
 	return func(s etcdmember.Step, m etcdmember.Moment) {

@@ -26,7 +26,8 @@ func showFingerprints(w io.Writer, b *certs.Bundle) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "bundle generation %d of the cluster with uid %s, made %s\n", b.Generation, b.ClusterUID, when(b.Created))
+	fmt.Fprintf(w, "bundle generation %d of the cluster with uid %s, made %s\n", b.Generation, b.ClusterUID,
+		when(b.Created))
 	var rows []row
 	for _, f := range list {
 		rows = append(rows, row{cells: []string{string(f.Authority), f.NotAfter.UTC().Format("2006-01-02"), f.Pin}})
@@ -35,7 +36,8 @@ func showFingerprints(w io.Writer, b *certs.Bundle) error {
 	return nil
 }
 
-// passphraseFrom reads the passphrase from a file, without the line's end, or asks for it on the terminal; twice for a new one.
+// passphraseFrom reads the passphrase from a file, without the line's end, or asks for it on the terminal; twice for a
+// new one.
 func passphraseFrom(cmd *cobra.Command, file string, isNew bool) (string, error) {
 	if file != "" {
 		text, err := os.ReadFile(file)

@@ -16,16 +16,19 @@ func newBundleExport() *cobra.Command {
 	var f clusterFlags
 	var passphraseFile string
 	var plain bool
-	cmd := &cobra.Command{Use: "export FILE", Short: "Write the newest bundle, encrypted with a passphrase, for escrow", Args: exactly("FILE"),
+	cmd := &cobra.Command{Use: "export FILE", Short: "Write the newest bundle, encrypted with a passphrase, for escrow",
+		Args: exactly("FILE"),
 		Long: `Write the newest bundle, encrypted with a passphrase, for escrow. It is opened with the seal key and written to a new file, mode 0600, in
 the age format with armor: text that can be printed, and that "age --decrypt" opens too. Whoever has the file and the passphrase has
 the cluster: keep them apart.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if plain && passphraseFile != "" {
-				return &usageError{errors.New("--plain encrypts nothing, and --passphrase-file is given too: one of them")}
+				return &usageError{errors.New("--plain encrypts nothing, and --passphrase-file is given too: one " +
+					"of them")}
 			}
 			if args[0] == "-" {
-				return &usageError{errors.New("bundle export writes a new file, and - is none: name one; the cluster's keys do not go to standard output")}
+				return &usageError{errors.New("bundle export writes a new file, and - is none: name one; the " +
+					"cluster's keys do not go to standard output")}
 			}
 			c, err := f.load()
 			if err != nil {
@@ -58,7 +61,8 @@ the cluster: keep them apart.`,
 			return err
 		}}
 	f.add(cmd)
-	cmd.Flags().StringVar(&passphraseFile, "passphrase-file", "", "a file with the passphrase in one line; it is asked for where this is not given")
+	cmd.Flags().StringVar(&passphraseFile, "passphrase-file", "",
+		"a file with the passphrase in one line; it is asked for where this is not given")
 	cmd.Flags().BoolVar(&plain, "plain", false, "encrypt nothing: the file holds every key of the cluster in the clear")
 	return cmd
 }

@@ -20,7 +20,8 @@ func newBundleImport() *cobra.Command {
 	var f clusterFlags
 	var passphraseFile string
 	var yes bool
-	cmd := &cobra.Command{Use: "import FILE", Short: "Bring the bundle back from escrow into the record", Args: exactly("FILE"),
+	cmd := &cobra.Command{Use: "import FILE", Short: "Bring the bundle back from escrow into the record",
+		Args: exactly("FILE"),
 		Long: `Bring the bundle back from escrow into the record, sealed with the seal key. It must be of this very cluster (by the uid of its
 inception, which "quorate record rebuild" brings back too), whole, and good enough to issue every certificate of a master. A generation
 that is there is never replaced. A newer one must know the CAs and keys that the present one works with, and work with those that it
@@ -42,7 +43,8 @@ life of what it issues. The command shows the CAs and asks.`,
 		}}
 	f.add(cmd)
 	addYes(cmd, &yes)
-	cmd.Flags().StringVar(&passphraseFile, "passphrase-file", "", "a file with the passphrase in one line; it is asked for where this is not given")
+	cmd.Flags().StringVar(&passphraseFile, "passphrase-file", "",
+		"a file with the passphrase in one line; it is asked for where this is not given")
 	return cmd
 }
 
@@ -72,7 +74,8 @@ func readEscrow(cmd *cobra.Command, path, passphraseFile string) (*certs.Bundle,
 		}
 		return b, nil
 	case passphraseFile != "":
-		return nil, fmt.Errorf("read the escrow: %s is not encrypted, and --passphrase-file is given: it is not the file that export wrote", path)
+		return nil, fmt.Errorf("read the escrow: %s is not encrypted, and --passphrase-file is given: it is not the "+
+			"file that export wrote", path)
 	}
 	if b, err = certs.DecodeBundle(data); err != nil {
 		return nil, fmt.Errorf("read %s: %w\nnothing was changed", path, err)
@@ -106,7 +109,8 @@ func importBundle(cmd *cobra.Command, c *replica.Cluster, b *certs.Bundle, yes b
 		return err
 	}
 	fmt.Fprintln(out)
-	if err := confirm(cmd, "", fmt.Sprintf("Create bundle generation %d in %s?", b.Generation, store), yes); err != nil {
+	if err := confirm(cmd, "", fmt.Sprintf("Create bundle generation %d in %s?", b.Generation, store),
+		yes); err != nil {
 		return err
 	}
 	plaintext, err := b.Encode()
@@ -118,9 +122,11 @@ func importBundle(cmd *cobra.Command, c *replica.Cluster, b *certs.Bundle, yes b
 		return err
 	}
 	if !bytes.Equal(got, plaintext) {
-		return recordError("import into %s: somebody created another bundle of generation %d meanwhile; it stays", store, b.Generation)
+		return recordError("import into %s: somebody created another bundle of generation %d meanwhile; it stays",
+			store, b.Generation)
 	}
-	fmt.Fprintf(out, "%s holds bundle generation %d. Masters that wait for it go on by themselves.\n", store, b.Generation)
+	fmt.Fprintf(out, "%s holds bundle generation %d. Masters that wait for it go on by themselves.\n", store,
+		b.Generation)
 	return nil
 }
 
@@ -141,7 +147,8 @@ func showLeftOut(w io.Writer, b, former *certs.Bundle) error {
 }
 
 // mayImport says why the record may not take the bundle. former is the newest one that it has; nil: none.
-func mayImport(ctx context.Context, store *record.Store, bundles *record.Bundles, b *certs.Bundle) (former *certs.Bundle, err error) {
+func mayImport(ctx context.Context, store *record.Store, bundles *record.Bundles,
+	b *certs.Bundle) (former *certs.Bundle, err error) {
 	v, err := store.View(ctx)
 	if err != nil {
 		return nil, err
@@ -150,24 +157,30 @@ func mayImport(ctx context.Context, store *record.Store, bundles *record.Bundles
 	case v.LostInception():
 		return nil, recordError("import into %s: %s, and the bundle comes after it", store, inceptionLost)
 	case v.Inception == nil:
-		return nil, recordError("import into %s: no cluster has begun here, or all of its record is lost: check the record's URL and the cluster's name; a record that is lost is brought back first (quorate record rebuild)", store)
+		return nil, recordError("import into %s: no cluster has begun here, or all of its record is lost: check the "+
+			"record's URL and the cluster's name; a record that is lost is brought back first (quorate record rebuild)",
+			store)
 	case v.Inception.UID != b.ClusterUID:
-		return nil, recordError("import into %s: the bundle is of the cluster with uid %s, the record of %s", store, b.ClusterUID, v.Inception.UID)
+		return nil, recordError("import into %s: the bundle is of the cluster with uid %s, the record of %s", store,
+			b.ClusterUID, v.Inception.UID)
 	case b.Generation < v.Bundle:
-		return nil, recordError("import into %s: the record has generation %d, and this is %d: an older one would bring dropped CAs and keys back", store, v.Bundle, b.Generation)
+		return nil, recordError("import into %s: the record has generation %d, and this is %d: an older one would "+
+			"bring dropped CAs and keys back", store, v.Bundle, b.Generation)
 	}
 	all, err := readGenerations(ctx, store, bundles)
 	if err != nil {
 		return nil, err
 	}
 	if _, refused := certs.Continued(all); refused != nil {
-		return nil, recordError("import into %s: no master takes what comes after a generation that was not imported: %w", store, refused)
+		return nil, recordError("import into %s: no master takes what comes after a generation that was not "+
+			"imported: %w", store, refused)
 	}
 	if len(all) > 0 {
 		former = all[len(all)-1]
 	}
 	switch {
-	case former == nil && len(v.Replicas) > 0: // the masters have it: it comes back as it was, though its CAs may be about to end
+	case former == nil && len(v.Replicas) > 0:
+		// the masters have it: it comes back as it was, though its CAs may be about to end
 	case former == nil:
 		err = b.CheckNewCAs(nil, time.Now())
 	case former.Generation == b.Generation:

@@ -15,7 +15,8 @@ import (
 
 // cloudOpener opens what lies outside the VM, for its agent: as the VM's service account. It asks nobody: a restart
 // must not depend on the cloud.
-func cloudOpener(metadata *gce.Metadata) func(context.Context, replica.Identity, *replica.Cluster) (agent.Cloud, error) {
+func cloudOpener(metadata *gce.Metadata) func(context.Context, replica.Identity, *replica.Cluster) (agent.Cloud,
+	error) {
 	return func(_ context.Context, self replica.Identity, c *replica.Cluster) (agent.Cloud, error) {
 		return openCloud(metadata.Client(), self, c)
 	}
@@ -35,7 +36,8 @@ func openCloud(google *http.Client, self replica.Identity, c *replica.Cluster) (
 	if err != nil {
 		return agent.Cloud{}, err
 	}
-	compute, err := gce.NewCompute(gce.ComputeConfig{Project: self.Project, Endpoint: c.Compute.Endpoint, Client: google})
+	compute, err := gce.NewCompute(gce.ComputeConfig{Project: self.Project, Endpoint: c.Compute.Endpoint,
+		Client: google})
 	if err != nil {
 		return agent.Cloud{}, err
 	}

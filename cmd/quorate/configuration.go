@@ -30,7 +30,8 @@ func newConfigValidate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printAs(cmd.OutOrStdout(), output, map[string]any{"name": c.Name, "valid": true}, textOf("cluster %s: valid\n", c.Name))
+			return printAs(cmd.OutOrStdout(), output, map[string]any{"name": c.Name, "valid": true},
+				textOf("cluster %s: valid\n", c.Name))
 		}}
 	addOutput(cmd, &output)
 	return cmd
@@ -38,7 +39,8 @@ func newConfigValidate() *cobra.Command {
 
 func newConfigShow() *cobra.Command {
 	var output string
-	cmd := &cobra.Command{Use: "show FILE...", Short: "Print a document with every default filled in, and no secret", Args: someFiles,
+	cmd := &cobra.Command{Use: "show FILE...", Short: "Print a document with every default filled in, and no secret",
+		Args: someFiles,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			c, err := loadCluster(files...)
 			if err != nil {
@@ -104,14 +106,17 @@ type clusterFlags struct {
 }
 
 func (f *clusterFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.config, "config", bakedFile, "the Cluster document; on a master, as root, its own where this is not given")
+	cmd.Flags().StringVar(&f.config, "config", bakedFile,
+		"the Cluster document; on a master, as root, its own where this is not given")
 	f.named = func() bool { return cmd.Flags().Changed("config") }
 	f.emptied = func(flag string) bool { return cmd.Flags().Changed(flag) && cmd.Flag(flag).Value.String() == "" }
-	cmd.Flags().StringVar(&f.record, "record", "", "the record's URL as it is reached from here, where the document says another")
+	cmd.Flags().StringVar(&f.record, "record", "",
+		"the record's URL as it is reached from here, where the document says another")
 }
 
 func (f *clusterFlags) load() (*replica.Cluster, error) {
-	for flag, want := range map[string]string{"config": "the file of the Cluster document", "record": "the record's URL, such as gs://BUCKET"} {
+	for flag, want := range map[string]string{"config": "the file of the Cluster document",
+		"record": "the record's URL, such as gs://BUCKET"} {
 		if f.emptied != nil && f.emptied(flag) {
 			return nil, &usageError{fmt.Errorf("--%s is empty: want %s, or leave the flag out", flag, want)}
 		}
@@ -132,7 +137,8 @@ func (f *clusterFlags) load() (*replica.Cluster, error) {
 	return c, err
 }
 
-// again is a command for the same cluster, reached in the same way: what a person is told to run must not go to another one.
+// again is a command for the same cluster, reached in the same way: what a person is told to run must not go to another
+// one.
 func (f *clusterFlags) again(command string) string {
 	if f.isNamed() {
 		command += " --config " + quoted(f.config)
@@ -155,8 +161,8 @@ func quoted(word string) string {
 
 func (f *clusterFlags) isNamed() bool { return f.named != nil && f.named() }
 
-// document is the one that was named; where none was, on a master, what its agent runs with: the image's file and the instance's attribute,
-// as they were at this boot. So what a status tells a person to run can be run where it was read.
+// document is the one that was named; where none was, on a master, what its agent runs with: the image's file and the
+// instance's attribute, as they were at this boot. So what a status tells a person to run can be run where it was read.
 func (f *clusterFlags) document(run string) (*replica.Cluster, error) {
 	if !f.isNamed() {
 		if _, c, _, ok, err := agent.Remembered(run, bakedFile); ok {

@@ -11,11 +11,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What a status tells a person to run must run where it was read: on a master whose document is an attribute, and nowhere a file.
+// What a status tells a person to run must run where it was read: on a master whose document is an attribute, and
+// nowhere a file.
 func TestOnAMasterTheDocumentIsItsOwn(t *testing.T) {
 	run := t.TempDir()
-	document := "apiVersion: quorate.dev/v1alpha1\nkind: Cluster\nname: remembered\nendpoint: {externalIP: 10.240.0.100}\n" +
-		"record: {url: \"gs://record?endpoint=http://192.0.2.1\"}\nseal: {key: \"base64key://AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"}\n"
+	document := "apiVersion: quorate.dev/v1alpha1\nkind: Cluster\nname: remembered\nendpoint: {externalIP: " +
+		"10.240.0.100}\n" +
+		"record: {url: \"gs://record?endpoint=http://192.0.2.1\"}\nseal: {key: " +
+		"\"base64key://AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"}\n"
 	b, err := json.Marshal(map[string]any{"self": map[string]any{"instanceID": "100"}, "document": document})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +61,8 @@ func TestAHintNamesWhatWasGiven(t *testing.T) {
 	}{
 		{nil, "quorate resume"},
 		{[]string{"--config", "a.yaml"}, "quorate resume --config a.yaml"},
-		{[]string{"--config", "it's a.yaml", "--record", "gs://b"}, `quorate resume --config 'it'\''s a.yaml' --record gs://b`},
+		{[]string{"--config", "it's a.yaml", "--record", "gs://b"},
+			`quorate resume --config 'it'\''s a.yaml' --record gs://b`},
 	} {
 		var f clusterFlags
 		cmd := &cobra.Command{}

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// confirm says what a step risks and asks for the word yes. Where nobody can be asked, the flag --yes must be given. A ^C, or another end of the
-// command, is a no.
+// confirm says what a step risks and asks for the word yes. Where nobody can be asked, the flag --yes must be given. A
+// ^C, or another end of the command, is a no.
 func confirm(cmd *cobra.Command, risk, question string, yes bool) error {
 	return confirmWord(cmd, risk, question, "yes", yes)
 }
@@ -26,7 +26,8 @@ func confirmWord(cmd *cobra.Command, risk, question, word string, yes bool) erro
 	}
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !isTerminal(in) {
-		return &usageError{fmt.Errorf("%s There is no terminal to ask on; add --yes if you are sure; nothing was changed", question)}
+		return &usageError{fmt.Errorf("%s There is no terminal to ask on; add --yes if you are sure; nothing was "+
+			"changed", question)}
 	}
 	fmt.Fprintf(out, "%s Type %s: ", question, word)
 	answer, err := readLine(cmd.Context(), in)

@@ -15,21 +15,22 @@ import (
 // The exit codes, for scripts that branch on them. They are part of the interface: docs/runbook.md lists them.
 const (
 	exitOK       = 0
-	exitFailure  = 1  // anything without a code of its own
-	exitUsage    = 2  // a mistake on the command line
-	exitConfig   = 3  // the Cluster document is missing or wrong
-	exitMetadata = 4  // the metadata server is away, does not answer in time, or is something else
-	exitRecord   = 5  // the record cannot be reached, read or written, lacks what the command needs, or holds what is damaged
-	exitSeal     = 6  // the seal key does not open the bundle
-	exitNoRoom   = 7  // the disk is full
-	exitNotRoot  = 8  // the command needs root
-	exitNoAgent  = 9  // `status`: no agent answers
-	exitRemoved  = 10 // `run-etcd`: the cluster has removed this member
-	exitRunning  = 11 // `agent`: another agent runs on this machine
+	exitFailure  = 1 // anything without a code of its own
+	exitUsage    = 2 // a mistake on the command line
+	exitConfig   = 3 // the Cluster document is missing or wrong
+	exitMetadata = 4 // the metadata server is away, does not answer in time, or is something else
+	// the record cannot be reached, read or written, lacks what the command needs, or holds what is damaged
+	exitRecord  = 5
+	exitSeal    = 6  // the seal key does not open the bundle
+	exitNoRoom  = 7  // the disk is full
+	exitNotRoot = 8  // the command needs root
+	exitNoAgent = 9  // `status`: no agent answers
+	exitRemoved = 10 // `run-etcd`: the cluster has removed this member
+	exitRunning = 11 // `agent`: another agent runs on this machine
 )
 
-// exitCauses are the causes that have an exit code of their own, the first match counting: what a person can put right first
-// comes before what follows from it.
+// exitCauses are the causes that have an exit code of their own, the first match counting: what a person can put right
+// first comes before what follows from it.
 var exitCauses = []struct {
 	cause error
 	code  int

@@ -25,8 +25,9 @@ func bootUntilItFails(t *testing.T, metadata agent.Metadata) error {
 	t.Helper()
 	dir := t.TempDir()
 	return agent.Run(t.Context(), agent.Config{
-		Log: slog.New(slog.DiscardHandler), Metadata: metadata, Notify: silent{}, RunDir: filepath.Join(dir, "run"), LogDir: filepath.Join(dir, "log"),
-		Baked: filepath.Join(dir, "absent.yaml"), Self: os.Args[0],
+		Log: slog.New(slog.DiscardHandler), Metadata: metadata, Notify: silent{}, RunDir: filepath.Join(dir, "run"),
+		LogDir: filepath.Join(dir, "log"),
+		Baked:  filepath.Join(dir, "absent.yaml"), Self: os.Args[0],
 		Open: func(context.Context, replica.Identity, *replica.Cluster) (agent.Cloud, error) {
 			return agent.Cloud{}, errors.New("the boot came further than it should")
 		},
@@ -65,11 +66,16 @@ func TestAgentEndsWithACodeOfItsOwn(t *testing.T) {
 		code     int
 		says     string
 	}{
-		"the metadata server is away":       {away, exitMetadata, "identity: read the VM's identity: ask the metadata server at " + l.Addr().String()},
-		"there is no document":              {attribute(""), exitConfig, `identity: no configuration: the instance has no attribute "quorate-cluster" and there is no `},
-		"the document is not one":           {attribute("<html>"), exitConfig, "identity: instance attribute quorate-cluster: found "},
-		"a field of it is unknown":          {attribute("apiVersion: quorate.dev/v1alpha1\nkind: Cluster\nnmae: x\n"), exitConfig, "quorate-cluster: line 3: nmae: found an unknown field"},
-		"it lacks what every cluster needs": {attribute("apiVersion: quorate.dev/v1alpha1\nkind: Cluster\n"), exitConfig, "quorate-cluster: seal.key: found nothing"},
+		"the metadata server is away": {away, exitMetadata,
+			"identity: read the VM's identity: ask the metadata server at " + l.Addr().String()},
+		"there is no document": {attribute(""), exitConfig,
+			`identity: no configuration: the instance has no attribute "quorate-cluster" and there is no `},
+		"the document is not one": {attribute("<html>"), exitConfig,
+			"identity: instance attribute quorate-cluster: found "},
+		"a field of it is unknown": {attribute("apiVersion: quorate.dev/v1alpha1\nkind: Cluster\nnmae: x\n"),
+			exitConfig, "quorate-cluster: line 3: nmae: found an unknown field"},
+		"it lacks what every cluster needs": {attribute("apiVersion: quorate.dev/v1alpha1\nkind: Cluster\n"),
+			exitConfig, "quorate-cluster: seal.key: found nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := bootUntilItFails(t, c.metadata)
@@ -82,10 +88,12 @@ func TestAgentEndsWithACodeOfItsOwn(t *testing.T) {
 
 func TestCausesInsideAPhaseKeepTheirCode(t *testing.T) {
 	for cause, code := range map[error]int{
-		record.ErrRecord: exitRecord, record.ErrSealKey: exitSeal, gce.ErrMetadata: exitMetadata, syscall.ENOSPC: exitNoRoom,
+		record.ErrRecord: exitRecord, record.ErrSealKey: exitSeal, gce.ErrMetadata: exitMetadata,
+		syscall.ENOSPC:        exitNoRoom,
 		etcdmember.ErrRemoved: exitRemoved, errors.New("anything else"): exitFailure,
 	} {
-		err := &agent.PhaseError{Phase: agent.PhaseCertificates, Err: fmt.Errorf("not done within 5m: %w", errors.Join(errors.New("other"), cause))}
+		err := &agent.PhaseError{Phase: agent.PhaseCertificates, Err: fmt.Errorf("not done within 5m: %w",
+			errors.Join(errors.New("other"), cause))}
 		if got := exitCode(err); got != code {
 			t.Errorf("%v: code %d, want %d", err, got, code)
 		}

@@ -3,7 +3,8 @@ package main
 import "github.com/spf13/cobra"
 
 func newEtcd() *cobra.Command {
-	return group(&cobra.Command{Use: "etcd", Short: "Explain this master's etcd membership, or start it where the record cannot be read",
+	return group(&cobra.Command{Use: "etcd", Short: "Explain this master's etcd membership, or start it where the " +
+		"record cannot be read",
 		Long: `On a master, as root: explain what the membership's table says of it, or give the one word that only a person on this very VM
 can give.`}, newEtcdExplain(), newEtcdStartAnyway())
 }

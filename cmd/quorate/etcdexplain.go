@@ -22,7 +22,8 @@ const lookTimeout = 30 * time.Second
 
 func newEtcdExplain() *cobra.Command {
 	var output, run string
-	cmd := &cobra.Command{Use: "explain", Short: "Say what is observed, which row of the membership's table holds, and what would be done next",
+	cmd := &cobra.Command{Use: "explain", Short: "Say what is observed, which row of the membership's table holds, " +
+		"and what would be done next",
 		Args: noArguments,
 		Long: `Say what is observed, which row of the membership's table holds, what would be done next, and what that waits for; on the
 master whose etcd leads, also what the leader's rows say. Nothing is done by it. Where an agent runs, it tells what the agent saw at
@@ -42,7 +43,8 @@ its last look, some seconds ago. Where none runs, it looks by itself, and reads 
 	return cmd
 }
 
-// explanation asks the agent, or looks where there is none. One that runs and does not answer is left alone: it has the directory open.
+// explanation asks the agent, or looks where there is none. One that runs and does not answer is left alone: it has the
+// directory open.
 func explanation(ctx context.Context, stderr io.Writer, run string) (etcdmember.Explanation, error) {
 	asking, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -64,7 +66,8 @@ func explanation(ctx context.Context, stderr io.Writer, run string) (etcdmember.
 	defer cancelLook()
 	return agent.Explain(looking, agent.Config{
 		Log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), Metadata: metadata,
-		Open: cloudOpener(metadata), Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: logDir, HostsFile: hostsFile, Self: self,
+		Open: cloudOpener(metadata), Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: logDir,
+		HostsFile: hostsFile, Self: self,
 	})
 }
 
@@ -96,7 +99,8 @@ func showExplanation(w io.Writer, e etcdmember.Explanation, now time.Time) {
 		showPlan(w, e.Leader.Plan, e.Leader.Plan.Waits)
 		var rows []row
 		for _, p := range e.Leader.Rows {
-			rows = append(rows, row{cells: []string{p.Row.String(), string(p.Act), orNone(p.Member), p.About}, below: p.Reason})
+			rows = append(rows, row{cells: []string{p.Row.String(), string(p.Act), orNone(p.Member), p.About},
+				below: p.Reason})
 		}
 		printTable(w, []string{"ROW", "ACT", "MEMBER", "ABOUT"}, rows)
 	}

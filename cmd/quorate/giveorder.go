@@ -84,8 +84,8 @@ type draft struct {
 	order record.Order
 	// already says why nothing has to be written, as a sentence; empty: it must be.
 	already string
-	// means says what the agents do about it, back is the command that takes it back, in which %d is the order's number, and then what follows.
-	// Without back nothing takes it back.
+	// means says what the agents do about it, back is the command that takes it back, in which %d is the order's
+	// number, and then what follows. Without back nothing takes it back.
 	means, back, then string
 	// settles is the order to restore whose verdict is written first, as withdrawn; 0: there is none. completes, as a
 	// sentence, says that nothing but that verdict was missing.
@@ -110,7 +110,8 @@ func give(cmd *cobra.Command, f *orderFlags, check func(book) (draft, error)) er
 	case v.LostInception():
 		return recordError("%s: %s; nothing was written", store, inceptionLost)
 	case v.Inception == nil:
-		return recordError("%s: no cluster has begun here, so there is nobody to give an order to; nothing was written", store)
+		return recordError("%s: no cluster has begun here, so there is nobody to give an order to; nothing was written",
+			store)
 	}
 	b := newBook(v, time.Now())
 	d, err := check(b)
@@ -119,7 +120,8 @@ func give(cmd *cobra.Command, f *orderFlags, check func(book) (draft, error)) er
 	}
 	out := cmd.OutOrStdout()
 	if d.already != "" {
-		return printAs(out, f.output, map[string]any{"written": false, "why": d.already}, textOf("%s Nothing was written.\n", d.already))
+		return printAs(out, f.output, map[string]any{"written": false, "why": d.already},
+			textOf("%s Nothing was written.\n", d.already))
 	}
 	if d.confirm != "" {
 		if err := confirm(cmd, d.means, d.confirm, d.yes); err != nil {
@@ -143,11 +145,14 @@ func give(cmd *cobra.Command, f *orderFlags, check func(book) (draft, error)) er
 		return fmt.Errorf("%w\norder %d is withdrawn by its verdict all the same; run the command again, so that the "+
 			"orders show who withdrew it", err, d.settles)
 	case err != nil:
-		return fmt.Errorf("%w\nwhether the order was written is not known: look with '%s' before giving it again", err, f.again("quorate orders"))
+		return fmt.Errorf("%w\nwhether the order was written is not known: look with '%s' before giving it again", err,
+			f.again("quorate orders"))
 	}
 	after := settled.with(written)
-	if err := printAs(out, f.output, listed(written, after), func(w io.Writer) { sayGiven(w, f, d, written, b, after) }); err != nil {
-		return fmt.Errorf("order %d was written, and only what was to be said of it is lost ('%s' shows it): %w", written.Number, f.again("quorate orders"), err)
+	if err := printAs(out, f.output, listed(written, after),
+		func(w io.Writer) { sayGiven(w, f, d, written, b, after) }); err != nil {
+		return fmt.Errorf("order %d was written, and only what was to be said of it is lost ('%s' shows it): %w",
+			written.Number, f.again("quorate orders"), err)
 	}
 	return nil
 }
@@ -208,7 +213,8 @@ func givenBy() string {
 	return who + "@" + where
 }
 
-// refused is an order that does not fit what the record holds: a mistake on the command line, of which nothing was written.
+// refused is an order that does not fit what the record holds: a mistake on the command line, of which nothing was
+// written.
 func refused(format string, args ...any) error {
 	return &usageError{fmt.Errorf("%w; nothing was written", fmt.Errorf(format, args...))}
 }

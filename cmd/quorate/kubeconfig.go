@@ -19,7 +19,8 @@ func newKubeconfig() *cobra.Command {
 	var f clusterFlags
 	var server, output string
 	var lifetime time.Duration
-	cmd := &cobra.Command{Use: "kubeconfig", Short: "Issue an administrator's kubeconfig (system:masters)", Args: noArguments,
+	cmd := &cobra.Command{Use: "kubeconfig", Short: "Issue an administrator's kubeconfig (system:masters)",
+		Args: noArguments,
 		Long: `Issue an administrator's kubeconfig. It is made from the sealed bundle, so it needs the seal key and no running master. Whoever
 holds the file is an administrator until it expires.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -54,8 +55,10 @@ holds the file is an administrator until it expires.`,
 			return durable.WriteFile(output, text, 0o600)
 		}}
 	f.add(cmd)
-	cmd.Flags().StringVar(&server, "server", "", "the URL by which you reach the cluster; the endpoint where it is not given")
-	cmd.Flags().StringVar(&output, "output", "", "the file to write, with mode 0600; standard output where it is not given")
+	cmd.Flags().StringVar(&server, "server", "", "the URL by which you reach the cluster; the endpoint where it is "+
+		"not given")
+	cmd.Flags().StringVar(&output, "output", "", "the file to write, with mode 0600; standard output where it is "+
+		"not given")
 	cmd.Flags().DurationVar(&lifetime, "lifetime", certs.AdminLifetime, "how long it is good")
 	return cmd
 }
@@ -81,7 +84,8 @@ func readBundle(cmd *cobra.Command, c *replica.Cluster) (*certs.Bundle, error) {
 	}
 	n, refused := certs.Continued(all)
 	if refused != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "Bundle generation %d of the record is passed over, as the masters do: %v\n", all[n].Generation, refused)
+		fmt.Fprintf(cmd.ErrOrStderr(), "Bundle generation %d of the record is passed over, as the masters do: %v\n",
+			all[n].Generation, refused)
 	}
 	return all[n-1], nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/durable"
 )
 
-// lastEnd is why the agent ended the last time in this boot. An agent that cannot go on ends and is started again a second later,
-// so at most moments nobody could be asked why: `quorate status` reads it here.
+// lastEnd is why the agent ended the last time in this boot. An agent that cannot go on ends and is started again a
+// second later, so at most moments nobody could be asked why: `quorate status` reads it here.
 type lastEnd struct {
 	Time  time.Time `json:"time"`
 	Code  int       `json:"code"`
@@ -20,8 +20,8 @@ type lastEnd struct {
 
 func lastEndPath(runDir string) string { return filepath.Join(runDir, "last-end.json") }
 
-// writeLastEnd keeps the error of an agent that ends; nil, an end in order, removes what an earlier one left. What fails here only
-// makes a status poorer.
+// writeLastEnd keeps the error of an agent that ends; nil, an end in order, removes what an earlier one left. What
+// fails here only makes a status poorer.
 func writeLastEnd(runDir string, err error, now time.Time) {
 	if err == nil {
 		_ = os.Remove(lastEndPath(runDir))

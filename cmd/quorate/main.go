@@ -1,6 +1,6 @@
 // quorate boots and repairs the masters of a Kubernetes cluster on Google Compute Engine. On a master, systemd runs
-// `quorate agent`; everywhere else it is the operator's tool. A command a file; this one holds what all share: signals, the
-// commands, and the one place where an error becomes lines for a person and a code for a script.
+// `quorate agent`; everywhere else it is the operator's tool. A command a file; this one holds what all share: signals,
+// the commands, and the one place where an error becomes lines for a person and a code for a script.
 package main
 
 import (
@@ -69,7 +69,8 @@ On a master, systemd runs "quorate agent" at boot, and "quorate status" says how
 recreating its VM. The other commands are run from anywhere that reaches the cluster's record.`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: versionText(),
-	}, newAgent(), newStatus(), newEtcd(), newConfig(), newRecord(), newOrders(), newPause(), newResume(), newOverride(), newBundle(), newKubeconfig(), newSnapshot(), newVersion(), newRunEtcd(),
+	}, newAgent(), newStatus(), newEtcd(), newConfig(), newRecord(), newOrders(), newPause(), newResume(),
+		newOverride(), newBundle(), newKubeconfig(), newSnapshot(), newVersion(), newRunEtcd(),
 		newMakeDirectory(), newRestore())
 	root.SetVersionTemplate("quorate {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"quorate": main})
 }
 
-// TestScripts runs the command line as a person would; each script is one command's manual. Each folder of a script is a bucket of its name:
-// gs://FOLDER$AT.
+// TestScripts runs the command line as a person would; each script is one command's manual. Each folder of a script is
+// a bucket of its name: gs://FOLDER$AT.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -43,7 +43,8 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "as-nobody": asNobody, "bundle": makeBundle, "agent-answers": agentAnswers, "hold-lock": holdLock, "ended": ended, "snapshot": storeSnapshot, "damage": damage,
+			"exits": exits, "as-nobody": asNobody, "bundle": makeBundle, "agent-answers": agentAnswers,
+			"hold-lock": holdLock, "ended": ended, "snapshot": storeSnapshot, "damage": damage,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {
@@ -132,8 +133,8 @@ func makeBundle(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// agent-answers DIR FILE: an agent whose folder is DIR answers FILE, whatever it is asked. Without FILE it takes the question and is silent;
-// with a TEXT after FILE it refuses with that.
+// agent-answers DIR FILE: an agent whose folder is DIR answers FILE, whatever it is asked. Without FILE it takes the
+// question and is silent; with a TEXT after FILE it refuses with that.
 func agentAnswers(ts *testscript.TestScript, _ bool, args []string) {
 	dir := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(dir, 0o700))

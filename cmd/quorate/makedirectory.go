@@ -10,12 +10,13 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 )
 
-// newMakeDirectory is the process in which the agent has the directory of a restore made. It is hidden: it only reads what it is given and writes a
-// directory that nobody starts unless the record says so.
+// newMakeDirectory is the process in which the agent has the directory of a restore made. It is hidden: it only reads
+// what it is given and writes a directory that nobody starts unless the record says so.
 func newMakeDirectory() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
-		Use: "make-directory", Short: "Make the directory of a restore (the agent's child)", Hidden: true, Args: noArguments,
+		Use: "make-directory", Short: "Make the directory of a restore (the agent's child)", Hidden: true,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := needed(cmd, "config"); err != nil {
 				return err

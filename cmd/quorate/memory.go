@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/agent"
 )
 
-// agentGCPercent trades CPU for memory: the agent allocates little, so that it collects some times a minute either way, and half of
-// Go's default saves a quarter of its heap.
+// agentGCPercent trades CPU for memory: the agent allocates little, so that it collects some times a minute either way,
+// and half of Go's default saves a quarter of its heap.
 const agentGCPercent = 50
 
 // leanNotifier gives memory back when the boot is done.
@@ -31,9 +31,9 @@ func (n leanNotifier) Ready() {
 	}
 }
 
-// giveBackMemory returns what only the boot needed: its heap, and the pages of the program that its start has touched. The start of a
-// program with a thousand packages touches most of its file; what the agent needs from then on is half of it, and comes back from the page
-// cache by itself. Measured 30 s after a boot: 54 MiB instead of 80.
+// giveBackMemory returns what only the boot needed: its heap, and the pages of the program that its start has touched.
+// The start of a program with a thousand packages touches most of its file; what the agent needs from then on is half
+// of it, and comes back from the page cache by itself. Measured 30 s after a boot: 54 MiB instead of 80.
 func giveBackMemory() error {
 	debug.FreeOSMemory()
 	maps, err := os.ReadFile("/proc/self/maps")
@@ -49,8 +49,8 @@ func giveBackMemory() error {
 		if !ok {
 			continue
 		}
-		// unix.Madvise takes a slice, and there is none of the program's own pages. Of read-only pages of a file, MADV_DONTNEED drops
-		// nothing that cannot be read again.
+		// unix.Madvise takes a slice, and there is none of the program's own pages. Of read-only pages of a file,
+		// MADV_DONTNEED drops nothing that cannot be read again.
 		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, begin, size, unix.MADV_DONTNEED); errno != 0 {
 			return fmt.Errorf("madvise %s: %w", strings.TrimSpace(line), errno)
 		}

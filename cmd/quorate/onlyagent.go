@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errRunning says that this machine has an agent: a second one would take its socket and start a second set of children.
+// errRunning says that this machine has an agent: a second one would take its socket and start a second set of
+// children.
 var errRunning = errors.New("another agent runs on this machine")
 
-// beTheOnlyAgent makes the agent's folder and takes its lock, which the kernel frees when this process ends, however it ends.
-// The children do not inherit it.
+// beTheOnlyAgent makes the agent's folder and takes its lock, which the kernel frees when this process ends, however it
+// ends. The children do not inherit it.
 func beTheOnlyAgent(runDir string) (release func(), err error) {
 	if err := os.MkdirAll(runDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the agent's folder: %w", err)

@@ -60,7 +60,8 @@ func showOrders(w io.Writer, where string, list []listedOrder) {
 	}
 	var rows []row
 	for _, o := range list {
-		r := row{cells: []string{strconv.FormatUint(o.Number, 10), when(o.Time), o.By, o.What, stateText(etcdmember.OrderStatus{State: o.State, By: o.StateBy})}}
+		r := row{cells: []string{strconv.FormatUint(o.Number, 10), when(o.Time), o.By, o.What,
+			stateText(etcdmember.OrderStatus{State: o.State, By: o.StateBy})}}
 		if o.Reason != "" {
 			r.below = "Reason: " + o.Reason
 		}

@@ -40,7 +40,8 @@ func checkReplicas(b book, text string) (draft, error) {
 	d.means = "No VM is made or deleted by it."
 	switch {
 	case n == 2:
-		d.means += " One of the two is the voter and the other a warm copy of it: a second voter would survive no failure and be one more that can fail."
+		d.means += " One of the two is the voter and the other a warm copy of it: a second voter would survive no " +
+			"failure and be one more that can fail."
 	case n%2 == 0:
 		d.means += fmt.Sprintf(" %d voters survive no more failures than %d.", n, n-1)
 	}
@@ -73,14 +74,18 @@ func checkLeave(b book, name string) (draft, error) {
 	if err != nil {
 		return draft{}, err
 	}
-	d := draft{order: record.Order{Kind: record.OrderLeave, Place: &p}, back: withdrawIt, then: "; it joins again by itself",
-		means: "Its etcd member is removed as soon as the others are a quorum without it, its apiserver stops, and its directory is archived."}
+	d := draft{order: record.Order{Kind: record.OrderLeave, Place: &p}, back: withdrawIt,
+		then: "; it joins again by itself",
+		means: "Its etcd member is removed as soon as the others are a quorum without it, its apiserver stops, and " +
+			"its directory is archived."}
 	if o, ok := b.inForce(leaves(p)); ok {
-		d.already = fmt.Sprintf("Order %d says so already, given by %s at %s; it is %s.", o.Number, o.By, when(o.Time), stateText(b.states[o.Number]))
+		d.already = fmt.Sprintf("Order %d says so already, given by %s at %s; it is %s.", o.Number, o.By, when(o.Time),
+			stateText(b.states[o.Number]))
 		return d, nil
 	}
 	if b.with(b.next(d.order)).nobodyStays() {
-		return d, refused("%s is the last replica: the record knows no other that was not ordered to leave, so add one first", p)
+		return d, refused("%s is the last replica: the record knows no other that was not ordered to leave, so add "+
+			"one first", p)
 	}
 	return d, nil
 }
@@ -106,9 +111,11 @@ func findPlace(v record.View, name string) (replica.Place, error) {
 	case len(known) == 0:
 		return replica.Place{}, refused("replica %q: the record knows no replica yet", name)
 	case len(found) == 0:
-		return replica.Place{}, refused("replica %q: the record knows no such replica; it knows %s", name, strings.Join(known, ", "))
+		return replica.Place{}, refused("replica %q: the record knows no such replica; it knows %s", name,
+			strings.Join(known, ", "))
 	case len(found) > 1:
-		return replica.Place{}, refused("replica %q: there is one in each of several zones; name it as %s", name, placeList(found))
+		return replica.Place{}, refused("replica %q: there is one in each of several zones; name it as %s", name,
+			placeList(found))
 	}
 	return found[0], nil
 }

@@ -37,12 +37,14 @@ func checkWithdraw(b book, text string) (draft, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	i := slices.IndexFunc(b.Orders, func(o record.Order) bool { return o.Number == n })
 	if err != nil || i < 0 {
-		return draft{}, refused("order %q: there is no such order; 'quorate orders' lists those up to %d", text, b.Orders[len(b.Orders)-1].Number)
+		return draft{}, refused("order %q: there is no such order; 'quorate orders' lists those up to %d", text,
+			b.Orders[len(b.Orders)-1].Number)
 	}
 	o := b.Orders[i]
 	switch s := b.states[n]; {
 	case s.State == etcdmember.OrderDone && o.Kind != record.OrderLeave:
-		return draft{}, refused("order %d (%s) is done: what was done by it stays done, so it cannot be withdrawn", n, orderText(o))
+		return draft{}, refused("order %d (%s) is done: what was done by it stays done, so it cannot be withdrawn", n,
+			orderText(o))
 	case o.Kind == record.OrderRestore:
 		return b.withdrawRestore(o)
 	case s.State == etcdmember.OrderWithdrawn:
@@ -50,7 +52,8 @@ func checkWithdraw(b book, text string) (draft, error) {
 	case s.State == etcdmember.OrderTooLate:
 		return draft{}, refused("order %d (%s) came too late, and withdraws nothing", n, orderText(o))
 	}
-	d := draft{order: record.Order{Kind: record.OrderWithdraw, Withdraws: n}, means: "From then on it counts as never given.", back: withdrawIt}
+	d := draft{order: record.Order{Kind: record.OrderWithdraw, Withdraws: n},
+		means: "From then on it counts as never given.", back: withdrawIt}
 	switch o.Kind {
 	case record.OrderLeave:
 		d.means = fmt.Sprintf("Then %s joins again by itself.", o.Place)

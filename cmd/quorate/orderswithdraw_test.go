@@ -99,14 +99,20 @@ func TestTheLastReplicaIsNotOrderedToLeaveByAWithdrawal(t *testing.T) {
 		number string
 		want   string // why it is refused; empty: it is not
 	}{
-		{"the only one that stays does so by the withdrawal", []record.Order{leave(1, placeA), leave(2, placeB), withdraw(3, 1), leave(4, placeC)}, "3",
-			"order 3 (withdraw 1): without it every replica that the record knows would be ordered to leave, so add one first; nothing was written"},
-		{"through two withdrawals more", []record.Order{leave(1, placeA), leave(2, placeB), withdraw(3, 1), withdraw(4, 3), withdraw(5, 4), leave(6, placeC)}, "5",
+		{"the only one that stays does so by the withdrawal", []record.Order{leave(1, placeA), leave(2, placeB),
+			withdraw(3, 1), leave(4, placeC)}, "3",
+			"order 3 (withdraw 1): without it every replica that the record knows would be ordered to leave, so add " +
+				"one first; nothing was written"},
+		{"through two withdrawals more", []record.Order{leave(1, placeA), leave(2, placeB), withdraw(3, 1),
+			withdraw(4, 3), withdraw(5, 4), leave(6, placeC)}, "5",
 			"order 5 (withdraw 4): without it every replica"},
 		{"another stays", []record.Order{leave(1, placeA), leave(2, placeB), withdraw(3, 1)}, "3", ""},
-		{"the leave has a newer one after it, which is in force", []record.Order{leave(1, placeA), withdraw(2, 1), leave(3, placeA), leave(4, placeB)}, "2", ""},
-		{"the leave of the others is what is withdrawn", []record.Order{leave(1, placeA), leave(2, placeB), withdraw(3, 1), leave(4, placeC)}, "4", ""},
-		{"it is about something else", []record.Order{{Number: 1, Kind: record.OrderPause}, withdraw(2, 1), leave(3, placeA), leave(4, placeB)}, "2", ""},
+		{"the leave has a newer one after it, which is in force", []record.Order{leave(1, placeA), withdraw(2, 1),
+			leave(3, placeA), leave(4, placeB)}, "2", ""},
+		{"the leave of the others is what is withdrawn", []record.Order{leave(1, placeA), leave(2, placeB),
+			withdraw(3, 1), leave(4, placeC)}, "4", ""},
+		{"it is about something else", []record.Order{{Number: 1, Kind: record.OrderPause}, withdraw(2, 1),
+			leave(3, placeA), leave(4, placeB)}, "2", ""},
 	} {
 		w := wrecked()
 		w.Orders = tc.orders

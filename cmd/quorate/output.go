@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// addOutput adds the flag that all commands with an answer share. A value that is not known is refused before anything is done.
+// addOutput adds the flag that all commands with an answer share. A value that is not known is refused before anything
+// is done.
 func addOutput(cmd *cobra.Command, output *string) {
 	cmd.Flags().StringVarP(output, "output", "o", "", "json or yaml; text for people where it is not given")
 	cmd.PreRunE = func(*cobra.Command, []string) error {

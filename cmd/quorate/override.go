@@ -49,23 +49,30 @@ It says what that risks, and asks.`,
 
 // risks says what an override of a row means and risks, of member %[1]s of %[2]s.
 var risks = map[int]string{
-	42: "Member %[1]s of %[2]s is removed as soon as it has been unreachable for a minute and the others that are connected are a quorum " +
-		"without it, although nothing proves that its VM is gone. The risk: until another replica has joined, the cluster survives one failure " +
-		"fewer; and if the VM still runs, cut off, it serves old reads to whoever reaches it until it learns of its removal. When it comes back " +
+	42: "Member %[1]s of %[2]s is removed as soon as it has been unreachable for a minute and the others that are " +
+		"connected are a quorum " +
+		"without it, although nothing proves that its VM is gone. The risk: until another replica has joined, the " +
+		"cluster survives one failure " +
+		"fewer; and if the VM still runs, cut off, it serves old reads to whoever reaches it until it learns of its " +
+		"removal. When it comes back " +
 		"after that, its directory is archived and it joins anew. If it is heard of before that, the order is done.",
-	47: "You say that member %[1]s of %[2]s is the one whose data is wrong. It is removed, its directory is archived, it joins anew with a copy " +
-		"from the others, and the alarms are disarmed once the voters that are left agree. The risk: what the others hold becomes the truth, and if it is they that are wrong, the only " +
+	47: "You say that member %[1]s of %[2]s is the one whose data is wrong. It is removed, its directory is " +
+		"archived, it joins anew with a copy " +
+		"from the others, and the alarms are disarmed once the voters that are left agree. The risk: what the others " +
+		"hold becomes the truth, and if it is they that are wrong, the only " +
 		"right copy is the archived one.",
 }
 
-// checkRow finds the row that is to be overridden. It comes before what else is wrong with the command: of another row nothing else matters.
+// checkRow finds the row that is to be overridden. It comes before what else is wrong with the command: of another row
+// nothing else matters.
 func checkRow(text string) (int, error) {
 	number, err := strconv.Atoi(text)
 	switch _, ok := risks[number]; {
 	case err == nil && ok:
 		return number, nil
 	case number == 30:
-		return 0, refused("row 30 cannot be overridden: a directory that cannot be used has said so in the record before an order could " +
+		return 0, refused("row 30 cannot be overridden: a directory that cannot be used has said so in the record " +
+			"before an order could " +
 			"reach it; 'quorate restore' can begin a new history from it")
 	}
 	return 0, refused("row %q: 42 and 47 can be overridden", text)
@@ -84,15 +91,17 @@ func checkOverride(b book, number int, member, reason string) (draft, error) {
 	d.means, d.back, d.then = fmt.Sprintf(risk, id, place), withdrawIt, ", before it is carried out"
 	d.confirm = fmt.Sprintf("Override row %d for member %s of %s?", number, id, place)
 	if o, ok := b.inForce(func(o record.Order) bool {
-		return o.Kind == record.OrderOverride && o.Row == number && o.MemberID == id && o.Done == nil // done: it was about another time
+		// done: it was about another time
+		return o.Kind == record.OrderOverride && o.Row == number && o.MemberID == id && o.Done == nil
 	}); ok {
-		d.already = fmt.Sprintf("Order %d says so already, given by %s at %s; it is %s.", o.Number, o.By, when(o.Time), stateText(b.states[o.Number]))
+		d.already = fmt.Sprintf("Order %d says so already, given by %s at %s; it is %s.", o.Number, o.By, when(o.Time),
+			stateText(b.states[o.Number]))
 	}
 	return d, nil
 }
 
-// members are the ids that may stand in etcd's list by the record: of each place, the newest confirmed incarnation of the newest formed
-// epoch and the pending ones after it. An older id was removed before its successor was confirmed.
+// members are the ids that may stand in etcd's list by the record: of each place, the newest confirmed incarnation of
+// the newest formed epoch and the pending ones after it. An older id was removed before its successor was confirmed.
 func members(v record.View) map[record.MemberID]replica.Place {
 	formed := uint64(0)
 	for _, e := range v.Epochs {

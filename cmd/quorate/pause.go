@@ -20,12 +20,14 @@ the time that --until gives. What runs goes on, members start and restart, and o
   quorate pause --until 2026-12-01T06:00:00Z`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.emptied("until") {
-				return refused("--until is empty: a time or how long is needed; for a pause until 'quorate resume' leave it out")
+				return refused("--until is empty: a time or how long is needed; for a pause until 'quorate resume' " +
+					"leave it out")
 			}
 			return give(cmd, &f, func(b book) (draft, error) { return checkPause(b, until, reason) })
 		}}
 	f.add(cmd)
-	cmd.Flags().StringVar(&until, "until", "", "when it ends by itself: a time such as 2026-12-01T06:00:00Z, or how long, such as 2h30m")
+	cmd.Flags().StringVar(&until, "until", "", "when it ends by itself: a time such as 2026-12-01T06:00:00Z, or how "+
+		"long, such as 2h30m")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who read the orders later")
 	return cmd
 }
@@ -41,7 +43,8 @@ func checkPause(b book, until, reason string) (draft, error) {
 		d.order.Until = &end
 	}
 	if o, ok := pausedBy(b); ok && sameTime(o.Until, d.order.Until) {
-		d.already = fmt.Sprintf("The membership is paused by order %d already, given by %s at %s.", o.Number, o.By, when(o.Time))
+		d.already = fmt.Sprintf("The membership is paused by order %d already, given by %s at %s.", o.Number, o.By,
+			when(o.Time))
 	}
 	return d, nil
 }
@@ -68,7 +71,8 @@ func parseUntil(text string, now time.Time) (time.Time, error) {
 	}
 	end = end.UTC().Truncate(time.Second)
 	if end.Year() > 9999 {
-		return end, refused("--until %s: in UTC that is after the year 9999, which cannot be written down; for a pause until 'quorate resume' leave it out", text)
+		return end, refused("--until %s: in UTC that is after the year 9999, which cannot be written down; for a "+
+			"pause until 'quorate resume' leave it out", text)
 	}
 	if !end.After(now) {
 		return end, refused("--until %s: that is %s, which has passed: it is %s now", text, when(end), when(now))
@@ -90,7 +94,8 @@ func newResume() *cobra.Command {
 }
 
 func checkResume(b book, reason string) (draft, error) {
-	d := draft{order: record.Order{Kind: record.OrderResume, Reason: reason}, back: "quorate pause", means: "What the pause held back goes on by itself."}
+	d := draft{order: record.Order{Kind: record.OrderResume, Reason: reason}, back: "quorate pause",
+		means: "What the pause held back goes on by itself."}
 	if _, ok := pausedBy(b); !ok {
 		d.already = "The membership is not paused."
 	}

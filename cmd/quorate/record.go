@@ -32,8 +32,10 @@ type unfitRecord struct{ error }
 
 func (e *unfitRecord) Unwrap() []error { return []error{record.ErrRecord, e.error} }
 
-// inceptionLost is what a command says of a record that has all but its inception, where it would else say that no cluster has begun.
-const inceptionLost = "the inception is lost, though the record has other objects: 'quorate record rebuild' brings it back"
+// inceptionLost is what a command says of a record that has all but its inception, where it would else say that no
+// cluster has begun.
+const inceptionLost = "the inception is lost, though the record has other objects: 'quorate record rebuild' brings " +
+	"it back"
 
 func (f *clusterFlags) open() (*record.Store, error) {
 	c, err := f.load()
@@ -46,7 +48,8 @@ func (f *clusterFlags) open() (*record.Store, error) {
 func newRecordInit() *cobra.Command {
 	var f clusterFlags
 	var region, project string
-	cmd := &cobra.Command{Use: "init", Short: "Write the inception: this cluster begins here, on purpose", Args: noArguments,
+	cmd := &cobra.Command{Use: "init", Short: "Write the inception: this cluster begins here, on purpose",
+		Args: noArguments,
 		Long: `Write the inception: this cluster begins here, on purpose. The first master that boots afterwards forms the cluster. A master
 of another name, region or project refuses to take part. The inception is written once and never changed.`,
 		Example: `  quorate record init --config cluster.yaml --region us-central1 \
@@ -66,7 +69,8 @@ of another name, region or project refuses to take part. The inception is writte
 		}}
 	f.add(cmd)
 	cmd.Flags().StringVar(&region, "region", "", "the GCE region that all masters are in, such as us-central1")
-	cmd.Flags().StringVar(&project, "project-number", "", "the number of the GCE project that all masters are in, such as 271828182845")
+	cmd.Flags().StringVar(&project, "project-number", "",
+		"the number of the GCE project that all masters are in, such as 271828182845")
 	return cmd
 }
 
@@ -76,8 +80,8 @@ var (
 	projectForm = regexp.MustCompile(`^[1-9][0-9]{0,19}$`)
 )
 
-// checkPlace refuses what no master would ever match: each compares the inception with its own metadata, and the inception
-// cannot be changed.
+// checkPlace refuses what no master would ever match: each compares the inception with its own metadata, and the
+// inception cannot be changed.
 func checkPlace(region, project string) error {
 	switch {
 	case zoneForm.MatchString(region):
@@ -85,7 +89,8 @@ func checkPlace(region, project string) error {
 	case !regionForm.MatchString(region):
 		return &usageError{fmt.Errorf("--region %q: a region such as us-central1 is needed", region)}
 	case !projectForm.MatchString(project):
-		return &usageError{fmt.Errorf("--project-number %q: the number is needed, not the id: gcloud projects describe PROJECT --format='value(projectNumber)'", project)}
+		return &usageError{fmt.Errorf("--project-number %q: the number is needed, not the id: gcloud projects "+
+			"describe PROJECT --format='value(projectNumber)'", project)}
 	}
 	return nil
 }
@@ -115,7 +120,8 @@ func initRecord(ctx context.Context, out io.Writer, c *replica.Cluster, region, 
 			store, when(got.Time), got.UID, got.Region, got.ProjectNumber)
 	}
 	fmt.Fprintf(out, "The record of cluster %s begins in %s (uid %s).\n", c.Name, store, got.UID)
-	fmt.Fprintf(out, "Next: boot masters in zones of %s with this document as instance attribute %s. One forms the cluster.\n",
+	fmt.Fprintf(out, "Next: boot masters in zones of %s with this document as instance attribute %s. One forms the "+
+		"cluster.\n",
 		region, agent.ClusterAttribute)
 	return nil
 }
@@ -123,7 +129,8 @@ func initRecord(ctx context.Context, out io.Writer, c *replica.Cluster, region, 
 func newRecordCheck() *cobra.Command {
 	var f clusterFlags
 	var output string
-	cmd := &cobra.Command{Use: "check", Short: "Check that the bucket keeps its promises and that nothing is lost", Args: noArguments,
+	cmd := &cobra.Command{Use: "check", Short: "Check that the bucket keeps its promises and that nothing is lost",
+		Args: noArguments,
 		Long: `Check that the bucket keeps its promises and that nothing is lost in it. To see that an object is not overwritten it writes one,
 under checks/.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

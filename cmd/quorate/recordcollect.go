@@ -14,7 +14,8 @@ import (
 	"github.com/quorate/quorate/internal/durable"
 )
 
-// collect is the first half of `quorate record rebuild`: what this master's disk and member say. It changes nothing on them.
+// collect is the first half of `quorate record rebuild`: what this master's disk and member say. It changes nothing on
+// them.
 func collect(cmd *cobra.Command, f rebuildFlags) error {
 	if err := requireRoot("record rebuild --collect"); err != nil {
 		return err
@@ -43,37 +44,43 @@ func collect(cmd *cobra.Command, f rebuildFlags) error {
 		}
 		return fmt.Errorf("write what this master says: %w", err)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: phase %s, epoch %d, member %s; in %s.\n", t, orNone(string(t.Agent.Phase)), t.Agent.Epoch, t.Agent.MemberID, f.collect)
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: phase %s, epoch %d, member %s; in %s.\n", t, orNone(string(t.Agent.Phase)),
+		t.Agent.Epoch, t.Agent.MemberID, f.collect)
 	return nil
 }
 
-// testify asks the disk. On a master the agent knows which one that is; a disk that is mounted elsewhere is named by --data-dir, and then nothing is
-// known of the VM that it belongs to.
+// testify asks the disk. On a master the agent knows which one that is; a disk that is mounted elsewhere is named by
+// --data-dir, and then nothing is known of the VM that it belongs to.
 func testify(cmd *cobra.Command, f rebuildFlags) (t etcdmember.Testimony, err error) {
 	if f.dataDir != "" {
 		c, err := f.cluster.load()
 		if err != nil {
 			return t, err
 		}
-		t, err = etcdmember.Testify(cmd.Context(), f.dataDir, c.Etcd.DataDisk, filepath.Join(f.dataDir, "no-member-runs-here.sock"))
+		t, err = etcdmember.Testify(cmd.Context(), f.dataDir, c.Etcd.DataDisk,
+			filepath.Join(f.dataDir, "no-member-runs-here.sock"))
 		t.Cluster = c.Name
 		if errors.Is(err, etcdmember.ErrNoDisk) {
-			return t, &usageError{fmt.Errorf("--data-dir %s: %w: name the folder at which the data disk is mounted; nothing was written", f.dataDir, err)}
+			return t, &usageError{fmt.Errorf("--data-dir %s: %w: name the folder at which the data disk is mounted; "+
+				"nothing was written", f.dataDir, err)}
 		}
 		return t, whatDiskSays(f.dataDir, err)
 	}
 	self, c, disk, ok, err := agent.Remembered(f.run, bakedFile)
 	if err == nil && !ok {
-		err = fmt.Errorf("%w: no agent has begun in %s in this boot, so it is not known which disk is meant: name it with --data-dir, and the document with --config",
+		err = fmt.Errorf("%w: no agent has begun in %s in this boot, so it is not known which disk is meant: name it "+
+			"with --data-dir, and the document with --config",
 			agent.ErrNoAgent, f.run)
 	}
 	if err != nil {
 		return t, err
 	}
-	t, err = etcdmember.Testify(cmd.Context(), c.Etcd.DataDir, c.Etcd.DataDisk, etcdmember.SocketOf(etcdmember.ConfigOf(filepath.Join(f.run, "etcd.sock"))))
+	t, err = etcdmember.Testify(cmd.Context(), c.Etcd.DataDir, c.Etcd.DataDisk,
+		etcdmember.SocketOf(etcdmember.ConfigOf(filepath.Join(f.run, "etcd.sock"))))
 	t.Cluster, t.Identity, t.DiskID = c.Name, &self, disk
 	if errors.Is(err, etcdmember.ErrNoDisk) {
-		err = fmt.Errorf("%w: mount it, or name with --data-dir where it is mounted, and the document with --config; nothing was written", err)
+		err = fmt.Errorf("%w: mount it, or name with --data-dir where it is mounted, and the document with --config; "+
+			"nothing was written", err)
 	}
 	return t, whatDiskSays(c.Etcd.DataDir, err)
 }

@@ -31,7 +31,8 @@ type rebuildFlags struct {
 
 func newRecordRebuild() *cobra.Command {
 	var f rebuildFlags
-	cmd := &cobra.Command{Use: "rebuild FILE...", Short: "Bring lost objects back, from what the replicas' disks and members say",
+	cmd := &cobra.Command{Use: "rebuild FILE...", Short: "Bring lost objects back, from what the replicas' disks and " +
+		"members say",
 		Long: `Bring lost objects of the record back, from what the replicas' disks and members say: the inception, the newest epoch's claim and
 outcome, each replica's incarnation. First, on every master that has a data disk, as root:
 
@@ -47,22 +48,28 @@ The bundle, orders and snapshots are not on the disks: bring the bundle back wit
 		RunE: func(cmd *cobra.Command, files []string) error {
 			switch {
 			case f.collect != "" && len(files) > 0:
-				return &usageError{fmt.Errorf("--collect writes %s, and %q is given too: collect on each master, rebuild with all of the files", f.collect, files[0])}
+				return &usageError{fmt.Errorf("--collect writes %s, and %q is given too: collect on each master, "+
+					"rebuild with all of the files", f.collect, files[0])}
 			case f.collect != "":
 				return collect(cmd, f)
 			case len(files) == 0:
-				return &usageError{errors.New("files are needed, one of each master that has a data disk: quorate record rebuild --collect FILE, on the master, writes one")}
+				return &usageError{errors.New("files are needed, one of each master that has a data disk: quorate " +
+					"record rebuild --collect FILE, on the master, writes one")}
 			}
 			return rebuild(cmd, f, files)
 		}}
 	f.cluster.add(cmd)
 	addRunDir(cmd, &f.run)
 	flags := cmd.Flags()
-	flags.StringVar(&f.collect, "collect", "", "write what this master's disk and member say to this new file, mode 0600, or to standard output (-)")
-	flags.StringVar(&f.dataDir, "data-dir", "", "with --collect: where the data disk is mounted, if that is another master's disk or this is no master")
+	flags.StringVar(&f.collect, "collect", "", "write what this master's disk and member say to this new file, mode "+
+		"0600, or to standard output (-)")
+	flags.StringVar(&f.dataDir, "data-dir", "", "with --collect: where the data disk is mounted, if that is another "+
+		"master's disk or this is no master")
 	flags.StringVar(&f.project, "project-number", "", "the number of the masters' GCE project, if no file says it")
-	flags.StringSliceVar(&f.without, "without", nil, "a member whose disk is lost for good, by its id; may be given again")
-	flags.StringVar(&f.seeder, "seeder", "", "the master that formed the epoch, ZONE.NAME, if it is gone; it is checked")
+	flags.StringSliceVar(&f.without, "without", nil,
+		"a member whose disk is lost for good, by its id; may be given again")
+	flags.StringVar(&f.seeder, "seeder", "", "the master that formed the epoch, ZONE.NAME, if it is gone; it is "+
+		"checked")
 	addYes(cmd, &f.yes)
 	return cmd
 }
@@ -114,14 +121,16 @@ func (f rebuildFlags) wish(c *replica.Cluster) (w etcdmember.Wish, err error) {
 	for _, text := range f.without {
 		id, err := record.ParseMemberID(text)
 		if err != nil || id == 0 {
-			return w, &usageError{fmt.Errorf("--without %q: a member's id is needed, in hexadecimal, such as 8e9e05c52164694d", text)}
+			return w, &usageError{fmt.Errorf("--without %q: a member's id is needed, in hexadecimal, such as "+
+				"8e9e05c52164694d", text)}
 		}
 		w.Without = append(w.Without, id)
 	}
 	if f.seeder != "" {
 		p, ok := replica.ParsePlace(f.seeder)
 		if !ok {
-			return w, &usageError{fmt.Errorf("--seeder %q: ZONE.NAME is needed, such as us-central1-a.master-a", f.seeder)}
+			return w, &usageError{fmt.Errorf("--seeder %q: ZONE.NAME is needed, such as us-central1-a.master-a",
+				f.seeder)}
 		}
 		w.Seeder = &p
 	}
@@ -161,7 +170,8 @@ func readTestimonyFile(in io.Reader, name string) ([]etcdmember.Testimony, error
 		case errors.Is(err, io.EOF):
 			return nil, fmt.Errorf("read what a master said: %s is empty", name)
 		case err != nil:
-			return nil, fmt.Errorf("read what a master said: %s is not whole, or not what --collect writes: %w", name, err)
+			return nil, fmt.Errorf("read what a master said: %s is not whole, or not what --collect writes: %w", name,
+				err)
 		}
 		out = append(out, t)
 	}
@@ -197,7 +207,8 @@ func showRebuilding(w io.Writer, where string, r etcdmember.Rebuilding) {
 func createLost(ctx context.Context, w io.Writer, store *record.Store, lost []etcdmember.Lost) error {
 	for n, l := range lost {
 		if err := l.Create(ctx, store); err != nil {
-			return recordError("%w\n%d of %d objects were created; the record stays damaged, and the command can be run again", err, n, len(lost))
+			return recordError("%w\n%d of %d objects were created; the record stays damaged, and the command can be "+
+				"run again", err, n, len(lost))
 		}
 		fmt.Fprintf(w, "created %s\n", l.Key)
 	}

@@ -28,11 +28,13 @@ func newRecordShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printAs(cmd.OutOrStdout(), output, shownOf(v), func(w io.Writer) { showRecord(w, store.String(), v, all) })
+			return printAs(cmd.OutOrStdout(), output, shownOf(v),
+				func(w io.Writer) { showRecord(w, store.String(), v, all) })
 		}}
 	f.add(cmd)
 	addOutput(cmd, &output)
-	cmd.Flags().BoolVar(&all, "all", false, "all incarnations of each replica; without it, the current ones (json and yaml always have all)")
+	cmd.Flags().BoolVar(&all, "all", false, "all incarnations of each replica; without it, the current ones (json "+
+		"and yaml always have all)")
 	return cmd
 }
 
@@ -83,10 +85,12 @@ func shownOrderOf(o record.Order) shownOrder {
 }
 
 func shownOf(v record.View) shownRecord {
-	s := shownRecord{Inception: v.Inception, Bundle: v.Bundle, Epochs: []shownEpoch{}, Replicas: []shownPlace{}, Orders: []shownOrder{},
-		Marks: []record.Mark{}, Snapshots: append([]uint64{}, v.Snapshots...)}
+	s := shownRecord{Inception: v.Inception, Bundle: v.Bundle, Epochs: []shownEpoch{}, Replicas: []shownPlace{},
+		Orders: []shownOrder{},
+		Marks:  []record.Mark{}, Snapshots: append([]uint64{}, v.Snapshots...)}
 	for _, e := range v.Epochs {
-		s.Epochs = append(s.Epochs, shownEpoch{e.Number, e.Claim, e.Outcome, e.Closed, append([]record.Stopped{}, e.Stopped...)})
+		s.Epochs = append(s.Epochs, shownEpoch{e.Number, e.Claim, e.Outcome, e.Closed,
+			append([]record.Stopped{}, e.Stopped...)})
 	}
 	for _, p := range places(v) {
 		place := shownPlace{Place: p}
@@ -105,7 +109,10 @@ func shownOf(v record.View) shownRecord {
 }
 
 func places(v record.View) []replica.Place {
-	return slices.SortedFunc(maps.Keys(v.Replicas), func(a, b replica.Place) int { return strings.Compare(a.String(), b.String()) })
+	return slices.SortedFunc(maps.Keys(v.Replicas), func(a, b replica.Place) int {
+		return strings.Compare(a.String(),
+			b.String())
+	})
 }
 
 // showRecord prints a record for a person.
@@ -115,7 +122,8 @@ func showRecord(w io.Writer, where string, v record.View, all bool) {
 		printText(w, "", fmt.Sprintf("%s: %s. Until then no master forms or joins a cluster.", where, inceptionLost))
 		fmt.Fprintln(w, bundleText(v.Bundle, len(v.Replicas)))
 	case i == nil:
-		printText(w, "", fmt.Sprintf("There is no inception in %s: this cluster has not begun, or this is the wrong place. No master forms "+
+		printText(w, "", fmt.Sprintf("There is no inception in %s: this cluster has not begun, or this is the wrong "+
+			"place. No master forms "+
 			"a cluster before 'quorate record init'.", where))
 		return
 	default:
@@ -146,7 +154,8 @@ func showRecord(w io.Writer, where string, v record.View, all bool) {
 func bundleText(generation uint64, masters int) string {
 	switch {
 	case generation == 0 && masters > 0:
-		return "no bundle: unless the first master is making it now, it is lost, and 'quorate bundle import' brings it back from escrow"
+		return "no bundle: unless the first master is making it now, it is lost, and 'quorate bundle import' brings " +
+			"it back from escrow"
 	case generation == 0:
 		return "no bundle yet: the first master makes it"
 	}
@@ -189,7 +198,8 @@ func incarnationRow(p replica.Place, n record.Incarnation) row {
 	if n.Started != nil {
 		member = n.Started.MemberID.String()
 	}
-	return row{cells: []string{p.String(), strconv.FormatUint(n.Number, 10), n.InstanceID, member, strconv.FormatUint(n.Epoch, 10), when(n.Time)}}
+	return row{cells: []string{p.String(), strconv.FormatUint(n.Number, 10), n.InstanceID, member,
+		strconv.FormatUint(n.Epoch, 10), when(n.Time)}}
 }
 
 func orderRow(o record.Order) row {
@@ -215,7 +225,8 @@ func orderText(o record.Order) string {
 	case o.Kind == record.OrderWithdraw:
 		text += " " + strconv.FormatUint(o.Withdraws, 10)
 	case o.Restore != nil:
-		text += fmt.Sprintf(" on %s from %s, which ends epoch %d", o.Restore.Replica, sourceText(o.Restore.From), o.Restore.Ends)
+		text += fmt.Sprintf(" on %s from %s, which ends epoch %d", o.Restore.Replica, sourceText(o.Restore.From),
+			o.Restore.Ends)
 		if len(o.Restore.Silent) > 0 {
 			text += ", silent: " + strings.Join(o.Restore.Silent, ", ")
 		}

@@ -25,7 +25,8 @@ type restoreFlags struct {
 
 func newRestore() *cobra.Command {
 	var f restoreFlags
-	cmd := &cobra.Command{Use: "restore", Short: "Begin a new history from a surviving disk or a snapshot, after quorum is lost for good", Args: noArguments,
+	cmd := &cobra.Command{Use: "restore", Short: "Begin a new history from a surviving disk or a snapshot, after " +
+		"quorum is lost for good", Args: noArguments,
 		Long: `Begin a new history from a surviving disk or a snapshot, after quorum is lost for good.
 
 It waits until no member has gone on for a minute. It shows what is there to restore from, what will be lost, and who
@@ -53,11 +54,16 @@ Keep every disk until it is done. A disk that survived holds more than any snaps
 			return f.run(cmd)
 		}}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.from, "from", "", "snapshot, snapshot=NAME, directory=REPLICA or learner=REPLICA; the best there is where it is not given")
-	cmd.Flags().StringVar(&f.on, "on", "", "the replica that restores a snapshot; it may be one that is made again with an empty disk")
-	cmd.Flags().BoolVar(&f.exact, "exact", false, "use this very directory, also where another replica stops with a longer log")
-	cmd.Flags().BoolVar(&f.endsLiving, "end-living-cluster", false, "end the epoch although its members have served within the last minute")
-	cmd.Flags().BoolVar(&f.stopVMs, "stop-vms", false, "stop, through the Compute API, the VMs that keep the restore waiting; needs the permission compute.instances.stop")
+	cmd.Flags().StringVar(&f.from, "from", "", "snapshot, snapshot=NAME, directory=REPLICA or learner=REPLICA; the "+
+		"best there is where it is not given")
+	cmd.Flags().StringVar(&f.on, "on", "", "the replica that restores a snapshot; it may be one that is made again "+
+		"with an empty disk")
+	cmd.Flags().BoolVar(&f.exact, "exact", false, "use this very directory, also where another replica stops with a "+
+		"longer log")
+	cmd.Flags().BoolVar(&f.endsLiving, "end-living-cluster", false,
+		"end the epoch although its members have served within the last minute")
+	cmd.Flags().BoolVar(&f.stopVMs, "stop-vms", false, "stop, through the Compute API, the VMs that keep the restore "+
+		"waiting; needs the permission compute.instances.stop")
 	cmd.Flags().StringArrayVar(&f.silent, "silent", nil, "the id of an instance that runs nothing any more, on your "+
 		"word; may be given more than once. "+
 		"If it still runs, what it acknowledges is lost")
@@ -138,7 +144,8 @@ func (f *restoreFlags) check() error {
 	case kind == "snapshot" && f.exact:
 		return refused("--exact: it is about the directories of the others; a snapshot is used as it is")
 	case f.stopVMs && f.noWait:
-		return refused("--stop-vms with --no-wait: VMs are stopped only once the order is accepted, which has to be waited for")
+		return refused("--stop-vms with --no-wait: VMs are stopped only once the order is accepted, which has to be " +
+			"waited for")
 	}
 	return nil
 }
@@ -164,12 +171,14 @@ func readWreck(ctx context.Context, store *record.Store, now time.Time) (wreck, 
 		return wreck{}, recordError("%s: no cluster has begun here, or its record is lost; nothing was written", store)
 	}
 	if lost := etcdmember.Damage(v); lost != "" {
-		return wreck{}, recordError("%s: %s: bring that back first (quorate record rebuild); nothing was written", store, lost)
+		return wreck{}, recordError("%s: %s: bring that back first (quorate record rebuild); nothing was written",
+			store, lost)
 	}
 	w := wreck{View: v, now: now}
 	w.epoch = newestFormed(v)
 	if w.epoch.Number == 0 {
-		return wreck{}, recordError("%s: no epoch was ever formed, so there is nothing to restore; nothing was written", store)
+		return wreck{}, recordError("%s: no epoch was ever formed, so there is nothing to restore; nothing was written",
+			store)
 	}
 	w.snapshots, err = store.Snapshots(ctx)
 	return w, err
@@ -201,7 +210,8 @@ func (w wreck) furthestMark() (furthest record.Mark, ok bool) {
 	return furthest, ok
 }
 
-// verifySource reads a snapshot whole, and checks what it holds against what was saved. A directory is checked by its own replica, before anything ends.
+// verifySource reads a snapshot whole, and checks what it holds against what was saved. A directory is checked by its
+// own replica, before anything ends.
 func verifySource(ctx context.Context, out io.Writer, store *record.Store, s record.Source) error {
 	if s.Kind != record.SourceSnapshot {
 		return nil

@@ -159,10 +159,13 @@ func (w wreck) best(f *restoreFlags) (choice, error) {
 	case len(left) == 0:
 		return w.fromSnapshot("", f.on)
 	case !left[0].holds() && len(left) > 1:
-		return choice{}, refused("the record does not say whose disks survive: name one that does (%s), or --from snapshot", directories(left))
+		return choice{}, refused("the record does not say whose disks survive: name one that does (%s), or --from "+
+			"snapshot", directories(left))
 	case f.on != "":
-		return choice{}, refused("--on %s: the best there is to restore from is the directory of %s, and a directory is restored by the replica whose it is: "+
-			"for that leave --on out or say %s; for a snapshot say --from snapshot, too", f.on, left[0].place, directories(left[:1]))
+		return choice{}, refused("--on %s: the best there is to restore from is the directory of %s, and a directory "+
+			"is restored by the replica whose it is: "+
+			"for that leave --on out or say %s; for a snapshot say --from snapshot, too", f.on, left[0].place,
+			directories(left[:1]))
 	}
 	return w.fromDirectory(left[0], f.exact)
 }
@@ -199,25 +202,30 @@ func (w wreck) directoryLoses(r remains) string {
 	case index == 0:
 		return "How far its log reaches is not known before it has stopped: it left no mark."
 	case !r.holds():
-		reach = fmt.Sprintf("It has not stopped yet; its log ends at or beyond term %d, index %d, its own last mark.", term, index)
+		reach = fmt.Sprintf("It has not stopped yet; its log ends at or beyond term %d, index %d, its own last mark.",
+			term, index)
 	}
 	last, ok := w.furthestMark()
 	switch {
 	case !ok:
 		return reach + " No mark says how far the others were."
 	case last.Applied <= index:
-		return fmt.Sprintf("%s That is not behind the cluster's last mark (%s, index %d). Lost is at most what the other replicas alone acknowledged after it.", reach, when(last.Time), last.Applied)
+		return fmt.Sprintf("%s That is not behind the cluster's last mark (%s, index %d). Lost is at most what the "+
+			"other replicas alone acknowledged after it.", reach, when(last.Time), last.Applied)
 	case !r.holds():
-		return fmt.Sprintf("%s The cluster's last mark is %d entries beyond that (%s): so much may be lost, or nothing.", reach, last.Applied-index, when(last.Time))
+		return fmt.Sprintf("%s The cluster's last mark is %d entries beyond that (%s): so much may be lost, or "+
+			"nothing.", reach, last.Applied-index, when(last.Time))
 	}
-	return fmt.Sprintf("%s The cluster's last mark is %d entries beyond that (%s): at least these are LOST.", reach, last.Applied-index, when(last.Time))
+	return fmt.Sprintf("%s The cluster's last mark is %d entries beyond that (%s): at least these are LOST.", reach,
+		last.Applied-index, when(last.Time))
 }
 
 func (w wreck) fromSnapshot(name, on string) (choice, error) {
 	var s *record.Snapshot
 	for i := range w.snapshots {
 		// The newest by its revision, which is the history's own: its time is by the clock of the VM that saved it.
-		if x := &w.snapshots[i]; name == x.Name || name == "" && x.Epoch == w.epoch.Number && (s == nil || x.Revision >= s.Revision) {
+		if x := &w.snapshots[i]; name == x.Name || name == "" && x.Epoch == w.epoch.Number &&
+			(s == nil || x.Revision >= s.Revision) {
 			s = x
 		}
 	}
@@ -232,22 +240,27 @@ func (w wreck) fromSnapshot(name, on string) (choice, error) {
 		return choice{}, err
 	}
 	return choice{what: fmt.Sprintf("snapshot %s, on %s", s.Name, p), loses: w.snapshotLoses(*s),
-		order: record.RestoreOrder{Ends: w.epoch.Number, Replica: p, From: record.Source{Kind: record.SourceSnapshot, Snapshot: s.Name}}}, nil
+		order: record.RestoreOrder{Ends: w.epoch.Number, Replica: p, From: record.Source{Kind: record.SourceSnapshot,
+			Snapshot: s.Name}}}, nil
 }
 
-// noSnapshot says what else there is where the epoch has no snapshot: disks that may be whole, or an older epoch's snapshot.
+// noSnapshot says what else there is where the epoch has no snapshot: disks that may be whole, or an older epoch's
+// snapshot.
 func (w wreck) noSnapshot() error {
 	if left := w.notLost(); len(left) > 0 {
-		return refused("there is no snapshot of epoch %d, but disks that are not known to be lost: name one that survives (%s)", w.epoch.Number, directories(left))
+		return refused("there is no snapshot of epoch %d, but disks that are not known to be lost: name one that "+
+			"survives (%s)", w.epoch.Number, directories(left))
 	}
 	if len(w.snapshots) > 0 {
 		older := slices.MaxFunc(w.snapshots, func(a, b record.Snapshot) int {
 			return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Revision, b.Revision))
 		})
-		return refused("there is no snapshot of epoch %d, and no disk of it is known to be whole. The newest snapshot of an older epoch is --from snapshot=%s: all of epoch %d is lost with it",
+		return refused("there is no snapshot of epoch %d, and no disk of it is known to be whole. The newest "+
+			"snapshot of an older epoch is --from snapshot=%s: all of epoch %d is lost with it",
 			w.epoch.Number, older.Name, w.epoch.Number)
 	}
-	return recordError("there is no snapshot, and no disk of epoch %d is known to be whole: there is nothing to restore from; nothing was written", w.epoch.Number)
+	return recordError("there is no snapshot, and no disk of epoch %d is known to be whole: there is nothing to "+
+		"restore from; nothing was written", w.epoch.Number)
 }
 
 // restorer is the replica that restores a snapshot: the named one, the only one, or the one that wrote last that it
@@ -278,7 +291,8 @@ func (w wreck) restorer(on string) (replica.Place, error) {
 	if !at.IsZero() {
 		return last, nil
 	}
-	return replica.Place{}, refused("--on is needed: the replica that restores the snapshot, one of %s", placeList(known))
+	return replica.Place{}, refused("--on is needed: the replica that restores the snapshot, one of %s",
+		placeList(known))
 }
 
 func (w wreck) snapshotLoses(s record.Snapshot) string {
@@ -317,8 +331,8 @@ func (w wreck) loud(restorer replica.Place) (out []record.Incarnation) {
 	return out
 }
 
-// saidSilent are the instances of which a person has said that they run nothing any more, in the order that is in force:
-// the agents do not hear what an earlier order says.
+// saidSilent are the instances of which a person has said that they run nothing any more, in the order that is in
+// force: the agents do not hear what an earlier order says.
 func (w wreck) saidSilent() []string {
 	if o, ok := w.orderInForce(); ok {
 		return o.Restore.Silent
@@ -332,8 +346,8 @@ func (w wreck) isNewest(i record.Incarnation) bool {
 	return i.InstanceID == all[len(all)-1].InstanceID
 }
 
-// loudNames tells of the loud ones. Of the instances that a place has had, the newest is named and the earlier ones, most of which were deleted long
-// ago, are counted.
+// loudNames tells of the loud ones. Of the instances that a place has had, the newest is named and the earlier ones,
+// most of which were deleted long ago, are counted.
 func (w wreck) loudNames(restorer replica.Place) (out []string) {
 	earlier := 0
 	for _, i := range w.loud(restorer) {
@@ -375,7 +389,8 @@ func (w wreck) show(out io.Writer, c choice, stops bool) {
 		}
 	}
 	for _, s := range w.snapshots[max(0, len(w.snapshots)-3):] {
-		rows = append(rows, row{cells: []string{"snapshot=" + s.Name, "verified when saved", fmt.Sprintf("index %d", s.Index), when(s.Time)}})
+		rows = append(rows, row{cells: []string{"snapshot=" + s.Name, "verified when saved",
+			fmt.Sprintf("index %d", s.Index), when(s.Time)}})
 	}
 	printTable(out, []string{"SOURCE", "STATE", "REACHES", "SINCE"}, rows)
 	if len(former) > 0 {
@@ -391,7 +406,8 @@ func (w wreck) show(out io.Writer, c choice, stops bool) {
 			printText(out, "", fmt.Sprintf("Those of them that have not said so %s after %s has accepted the order "+
 				"are stopped through the Compute API.", stopAfter, c.order.Replica))
 		} else {
-			printText(out, "", "To have those that cannot be reached stopped through the Compute API add --stop-vms; or stop them by hand: gcloud compute instances stop NAME --zone ZONE.")
+			printText(out, "", "To have those that cannot be reached stopped through the Compute API add --stop-vms; "+
+				"or stop them by hand: gcloud compute instances stop NAME --zone ZONE.")
 		}
 	}
 }

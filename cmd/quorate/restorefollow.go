@@ -17,8 +17,10 @@ import (
 // followPeriod is the time between two looks at how far a restore has come.
 const followPeriod = 2 * time.Second
 
-// follow shows how far the restore has come until the next epoch is formed, and has VMs stopped that it waits for, unless stops is nil.
-func (f *restoreFlags) follow(ctx context.Context, out io.Writer, store *record.Store, ends uint64, stops *vmStops) error {
+// follow shows how far the restore has come until the next epoch is formed, and has VMs stopped that it waits for,
+// unless stops is nil.
+func (f *restoreFlags) follow(ctx context.Context, out io.Writer, store *record.Store, ends uint64,
+	stops *vmStops) error {
 	if f.noWait {
 		printText(out, "", "The agents read the order within 10s. Run the command again to see how far it has come.")
 		return nil
@@ -47,7 +49,8 @@ func (f *restoreFlags) follow(ctx context.Context, out io.Writer, store *record.
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("no longer following: %w; the order stays, and running the command again goes on following it", context.Cause(ctx))
+			return fmt.Errorf("no longer following: %w; the order stays, and running the command again goes on "+
+				"following it", context.Cause(ctx))
 		case <-time.After(followPeriod):
 		}
 	}
@@ -163,7 +166,8 @@ func waitsFor(v record.View, ends uint64, now time.Time) (out waiting) {
 	return out
 }
 
-// split is the record as the end of an epoch is followed in it: that epoch, and the formed or else the claimed one after it.
+// split is the record as the end of an epoch is followed in it: that epoch, and the formed or else the claimed one
+// after it.
 func split(v record.View, ends uint64, now time.Time) (w wreck, next record.Epoch) {
 	w = wreck{View: v, now: now}
 	for _, e := range v.Epochs {

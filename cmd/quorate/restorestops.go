@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// stopAfter is how long a VM that a restore waits for may still say itself that it stopped: its agent reads orders within 10 s.
+	// stopAfter is how long a VM that a restore waits for may still say itself that it stopped: its agent reads orders
+	// within 10 s.
 	stopAfter = 20 * time.Second
 	// stopAgainAfter is the time between two tries to stop a VM, where the first failed.
 	stopAgainAfter = 30 * time.Second
@@ -54,7 +55,8 @@ type stopEnd struct {
 	err error
 }
 
-// stops opens the Compute API where the flag asks for it, and looks whether it answers, so that nothing is ordered in vain; nil: it does not ask.
+// stops opens the Compute API where the flag asks for it, and looks whether it answers, so that nothing is ordered in
+// vain; nil: it does not ask.
 func (f *restoreFlags) stops(ctx context.Context, store *record.Store, w wreck) (*vmStops, error) {
 	if !f.stopVMs {
 		return nil, nil
@@ -133,11 +135,13 @@ func (s *vmStops) tell(out io.Writer, now time.Time) {
 			s.running = slices.DeleteFunc(s.running, func(id string) bool { return id == e.InstanceID })
 			s.due[e.InstanceID] = now.Add(stopAgainAfter)
 			if e.err != nil {
-				s.trouble(out, fmt.Sprintf("%s was not stopped: %s. It is tried again.", instanceText(e.Incarnation), e.err))
+				s.trouble(out, fmt.Sprintf("%s was not stopped: %s. It is tried again.", instanceText(e.Incarnation),
+					e.err))
 				continue
 			}
 			s.unnoted = append(s.unnoted, e.Incarnation)
-			printText(out, "", fmt.Sprintf("%s is stopped. Once the next epoch is formed, start it: gcloud compute instances start %s --zone %s; it puts its directory away and joins empty.",
+			printText(out, "", fmt.Sprintf("%s is stopped. Once the next epoch is formed, start it: gcloud compute "+
+				"instances start %s --zone %s; it puts its directory away and joins empty.",
 				instanceText(e.Incarnation), e.Place.Name, e.Place.Zone))
 		default:
 			return

@@ -76,7 +76,8 @@ func ordered() record.View {
 	w := wrecked()
 	v := w.View
 	v.Epochs = []record.Epoch{w.epoch}
-	v.Orders = []record.Order{{Number: 4, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1, Replica: placeA}, Accepted: &record.Accepted{}}}
+	v.Orders = []record.Order{{Number: 4, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1,
+		Replica: placeA}, Accepted: &record.Accepted{}}}
 	return v
 }
 
@@ -92,15 +93,20 @@ func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
 		seconds int
 		told    []string
 	}{
-		{"nobody before the order is accepted", func(v *record.View, _ *stoppable) { v.Orders[0].Accepted = nil }, "", 120, nil},
-		{"nobody once the epoch has ended", func(v *record.View, _ *stoppable) { v.Epochs[0].Closed = &record.Closed{} }, "", 120, nil},
+		{"nobody before the order is accepted", func(v *record.View, _ *stoppable) { v.Orders[0].Accepted = nil }, "",
+			120, nil},
+		{"nobody once the epoch has ended",
+			func(v *record.View, _ *stoppable) { v.Epochs[0].Closed = &record.Closed{} }, "", 120, nil},
 		{"nobody who may still say so himself", func(*record.View, *stoppable) {}, "", 18, nil},
 		{"both others, and never the one that restores", func(*record.View, *stoppable) {}, "102 103", 60,
-			[]string{"Stopping us-central1-b.master-b (instance 102), which is RUNNING.", "us-central1-c.master-c (instance 103) is stopped.", "gcloud compute instances start master-c --zone us-central1-c"}},
+			[]string{"Stopping us-central1-b.master-b (instance 102), which is RUNNING.",
+				"us-central1-c.master-c (instance 103) is stopped.",
+				"gcloud compute instances start master-c --zone us-central1-c"}},
 		{"not the one that has said so", func(v *record.View, _ *stoppable) {
 			v.Epochs[0].Stopped = []record.Stopped{{Place: placeB, Incarnation: 1}}
 		}, "103", 60, nil},
-		{"not one that has followed under the name", func(_ *record.View, s *stoppable) { s.list[1].InstanceID = "200" }, "103", 60, nil},
+		{"not one that has followed under the name",
+			func(_ *record.View, s *stoppable) { s.list[1].InstanceID = "200" }, "103", 60, nil},
 		{"what another has stopped once more, so that it is proven",
 			func(_ *record.View, s *stoppable) { s.list[1].Status, s.list[2].Status = "TERMINATED", "STOPPED" },
 			"102 103", 24,
@@ -131,16 +137,19 @@ func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
 		{"a refusal is told once, and tried again", func(_ *record.View, s *stoppable) {
 			s.list, s.refuses = s.list[:2], errors.New("found status 403")
 		}, "", 120, []string{"master-b (instance 102) was not stopped: found status 403. It is tried again."}},
-		{"no list", func(_ *record.View, s *stoppable) { s.silent = errors.New("no answer") }, "", 120, []string{"Which VMs still run is not known: no answer."}},
+		{"no list", func(_ *record.View, s *stoppable) { s.silent = errors.New("no answer") }, "", 120,
+			[]string{"Which VMs still run is not known: no answer."}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v := ordered()
-				api := &stoppable{list: []gce.Instance{running(placeA, "101"), running(placeB, "102"), running(placeC, "103")}}
+				api := &stoppable{list: []gce.Instance{running(placeA, "101"), running(placeB, "102"),
+					running(placeC, "103")}}
 				tc.change(&v, api)
 				var out strings.Builder
 				s := newVMStops(api, api, "demo")
-				for begin := time.Now(); time.Since(begin) < time.Duration(tc.seconds)*time.Second; time.Sleep(followPeriod) {
+				for begin := time.Now(); time.Since(begin) < time.Duration(tc.seconds)*time.Second; time.Sleep(
+					followPeriod) {
 					s.look(t.Context(), &out, waitsFor(v, 1, now), time.Now())
 					synctest.Wait()
 					for _, id := range api.stopped { // as the record has it then

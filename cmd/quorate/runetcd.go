@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 )
 
-// newRunEtcd is the child in which the agent runs its etcd member. It is hidden: nobody but the agent starts it, because
-// nobody but the agent knows that it may start.
+// newRunEtcd is the child in which the agent runs its etcd member. It is hidden: nobody but the agent starts it,
+// because nobody but the agent knows that it may start.
 func newRunEtcd() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{

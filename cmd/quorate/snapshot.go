@@ -19,7 +19,8 @@ masters save one by themselves (etcd.snapshots in the Cluster document); these c
 		newSnapshotSave(), newSnapshotList(), newSnapshotVerify())
 }
 
-// shelfFlags find a record's snapshots: by the Cluster document or, where that is lost as well, by the record's URL and the cluster's name.
+// shelfFlags find a record's snapshots: by the Cluster document or, where that is lost as well, by the record's URL and
+// the cluster's name.
 type shelfFlags struct {
 	clusterFlags
 	cluster string
@@ -27,7 +28,8 @@ type shelfFlags struct {
 
 func (f *shelfFlags) add(cmd *cobra.Command) {
 	f.clusterFlags.add(cmd)
-	cmd.Flags().StringVar(&f.cluster, "cluster", "", "the cluster's name; with --record it takes the place of the document")
+	cmd.Flags().StringVar(&f.cluster, "cluster", "",
+		"the cluster's name; with --record it takes the place of the document")
 }
 
 func (f *shelfFlags) open() (*record.Store, error) {

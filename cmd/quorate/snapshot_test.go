@@ -19,7 +19,8 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// storeSnapshot is snapshot FOLDER EPOCH REVISION TIME: the record of the cluster demo in a folder has this snapshot, of a database with one key.
+// storeSnapshot is snapshot FOLDER EPOCH REVISION TIME: the record of the cluster demo in a folder has this snapshot,
+// of a database with one key.
 func storeSnapshot(ts *testscript.TestScript, _ bool, args []string) {
 	ctx := context.Background()
 	store, err := record.Open("gs://"+args[0]+ts.Getenv("AT"), "demo", nil)
@@ -30,7 +31,8 @@ func storeSnapshot(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	at, err := time.Parse(time.RFC3339, args[3])
 	ts.Check(err)
-	_, err = store.CreateSnapshot(ctx, record.Snapshot{Epoch: epoch, Revision: revision, Time: at}, bytes.NewReader(smallDatabase(ts, uint64(revision))))
+	_, err = store.CreateSnapshot(ctx, record.Snapshot{Epoch: epoch, Revision: revision, Time: at},
+		bytes.NewReader(smallDatabase(ts, uint64(revision))))
 	ts.Check(err)
 }
 
@@ -78,7 +80,8 @@ func TestTheAgentHearsHowASavingEnded(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := saverChild(slog.New(slog.DiscardHandler), program, "/run/x")(t.Context(), "schedule")
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "goroutine")) {
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) ||
+				strings.Contains(err.Error(), "goroutine")) {
 				t.Errorf("error %v: want %q", err, c.want)
 			}
 		})
@@ -87,7 +90,8 @@ func TestTheAgentHearsHowASavingEnded(t *testing.T) {
 
 func TestASavingGivesWayToTheAgent(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "quorate")
-	script := "#!/bin/sh\nuntil [ $(cat /proc/$$/oom_score_adj) = 1000 ] && [ $(nice) = 19 ]; do sleep 0.01; done\necho {}\n"
+	script := "#!/bin/sh\nuntil [ $(cat /proc/$$/oom_score_adj) = 1000 ] && [ $(nice) = 19 ]; do sleep 0.01; " +
+		"done\necho {}\n"
 	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +105,8 @@ func TestASavingGivesWayToTheAgent(t *testing.T) {
 func TestASavingEndsWithTheAgent(t *testing.T) {
 	dir := t.TempDir()
 	program, told := filepath.Join(dir, "quorate"), filepath.Join(dir, "told")
-	script := "#!/bin/sh\ntrap 'touch " + told + "; exit 1' TERM\ntouch " + told + ".begun\nwhile :; do sleep 0.02; done\n"
+	script := "#!/bin/sh\ntrap 'touch " + told + "; exit 1' TERM\ntouch " + told +
+		".begun\nwhile :; do sleep 0.02; done\n"
 	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -16,11 +16,13 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// saveOOMScore and saveNice are how far a scheduled saving stands behind the agent, and so behind everything else on the machine.
+// saveOOMScore and saveNice are how far a scheduled saving stands behind the agent, and so behind everything else on
+// the machine.
 const saveOOMScore, saveNice = 1000, 20
 
-// saverChild saves the agent's snapshots in a process of its own, `quorate snapshot save`: what it takes in memory is gone with it, and a
-// database that is damaged so that reading it ends a process does not end the agent. One processor and the lowest priority are enough.
+// saverChild saves the agent's snapshots in a process of its own, `quorate snapshot save`: what it takes in memory is
+// gone with it, and a database that is damaged so that reading it ends a process does not end the agent. One processor
+// and the lowest priority are enough.
 func saverChild(log *slog.Logger, self, run string) func(ctx context.Context, why string) error {
 	return func(ctx context.Context, why string) error {
 		cmd := exec.CommandContext(ctx, self, "snapshot", "save", "--run-dir", run, "--why", why, "-o", "json")
@@ -44,7 +46,8 @@ func saverChild(log *slog.Logger, self, run string) func(ctx context.Context, wh
 		if err := json.Unmarshal(stdout.Bytes(), &s); err != nil {
 			return fmt.Errorf("decode what the saving said: %w", err)
 		}
-		log.Info("snapshot saved", "name", s.Name, "why", s.Why, "size", s.Size, "stored", s.Stored, "seconds", s.Took, "deleted", len(s.Deleted), "local", s.Local != "")
+		log.Info("snapshot saved", "name", s.Name, "why", s.Why, "size", s.Size, "stored", s.Stored, "seconds", s.Took,
+			"deleted", len(s.Deleted), "local", s.Local != "")
 		if s.RetentionError != "" {
 			log.Warn("old snapshots were not deleted", "err", s.RetentionError)
 		}

@@ -35,14 +35,16 @@ func newSnapshotList() *cobra.Command {
 					fmt.Fprintf(cmd.ErrOrStderr(), "quorate: there is no snapshot in %s\n", where)
 				}
 			}
-			return printAs(cmd.OutOrStdout(), output, append([]record.Snapshot{}, list...), func(w io.Writer) { showSnapshots(w, where, list) })
+			return printAs(cmd.OutOrStdout(), output, append([]record.Snapshot{}, list...),
+				func(w io.Writer) { showSnapshots(w, where, list) })
 		}}
 	f.add(cmd)
 	addOutput(cmd, &output)
 	return cmd
 }
 
-// whereNothingIs names a place without snapshots, and says so where there is no cluster either: a name that was mistyped looks like a disaster.
+// whereNothingIs names a place without snapshots, and says so where there is no cluster either: a name that was
+// mistyped looks like a disaster.
 func whereNothingIs(ctx context.Context, store *record.Store) (string, error) {
 	v, err := store.View(ctx)
 	switch {
@@ -51,7 +53,8 @@ func whereNothingIs(ctx context.Context, store *record.Store) (string, error) {
 	case v.LostInception():
 		return store.String() + ", and " + inceptionLost, nil
 	}
-	return store.String() + ", where no cluster has begun either, or its record is lost: check the record's URL and the cluster's name", nil
+	return store.String() + ", where no cluster has begun either, or its record is lost: check the record's URL and " +
+		"the cluster's name", nil
 }
 
 func showSnapshots(w io.Writer, where string, list []record.Snapshot) {
@@ -61,7 +64,8 @@ func showSnapshots(w io.Writer, where string, list []record.Snapshot) {
 	}
 	var rows []row
 	for _, s := range list {
-		rows = append(rows, row{cells: []string{s.Name, when(s.Time), strconv.FormatInt(s.Revision, 10), mebibytes(s.Size), mebibytes(s.Stored),
+		rows = append(rows, row{cells: []string{s.Name, when(s.Time), strconv.FormatInt(s.Revision, 10),
+			mebibytes(s.Size), mebibytes(s.Stored),
 			orNone(s.EtcdVersion), orNone(s.By), orNone(s.Why)}})
 	}
 	fmt.Fprintf(w, "%d in %s\n", len(list), where)

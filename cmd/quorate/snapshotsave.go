@@ -54,11 +54,13 @@ type savedSnapshot struct {
 	RetentionError string   `json:"retentionError,omitempty"`
 }
 
-// saveSnapshot saves one through this machine's own member. That old ones could not be deleted does not make the new one less.
+// saveSnapshot saves one through this machine's own member. That old ones could not be deleted does not make the new
+// one less.
 func saveSnapshot(ctx context.Context, run, why string) (out savedSnapshot, err error) {
 	self, c, _, ok, err := agent.Remembered(run, bakedFile)
 	if err == nil && !ok {
-		err = fmt.Errorf("%w: none has begun in %s in this boot: snapshots are saved on a master, through its own etcd member", agent.ErrNoAgent, run)
+		err = fmt.Errorf("%w: none has begun in %s in this boot: snapshots are saved on a master, through its own "+
+			"etcd member", agent.ErrNoAgent, run)
 	}
 	if err != nil {
 		return out, err
@@ -82,17 +84,20 @@ func saveSnapshot(ctx context.Context, run, why string) (out savedSnapshot, err 
 	return out, nil
 }
 
-func snapshotJob(self replica.Identity, c *replica.Cluster, store *record.Store, why string) (etcdmember.SnapshotJob, error) {
+func snapshotJob(self replica.Identity, c *replica.Cluster, store *record.Store, why string) (etcdmember.SnapshotJob,
+	error) {
 	tlsConfig, err := certs.EtcdTLS(certs.Files{Dir: filepath.Join(c.Etcd.DataDir, "pki")})
 	if err != nil {
 		return etcdmember.SnapshotJob{}, fmt.Errorf("read the certificate for etcd: %w", err)
 	}
-	return etcdmember.SnapshotJob{DNSName: self.DNSName(c.Name), TLS: tlsConfig, Dir: etcdmember.SnapshotsDir(c.Etcd.DataDir),
-		By: self.Place, Why: why, Store: store}, nil
+	return etcdmember.SnapshotJob{DNSName: self.DNSName(c.Name), TLS: tlsConfig,
+		Dir: etcdmember.SnapshotsDir(c.Etcd.DataDir),
+		By:  self.Place, Why: why, Store: store}, nil
 }
 
 func showSaved(w io.Writer, s savedSnapshot) {
-	fmt.Fprintf(w, "Saved snapshot %s: revision %d, %s (%s stored), in %.1f s.\n", s.Name, s.Revision, mebibytes(s.Size), mebibytes(s.Stored), s.Took)
+	fmt.Fprintf(w, "Saved snapshot %s: revision %d, %s (%s stored), in %.1f s.\n", s.Name, s.Revision,
+		mebibytes(s.Size), mebibytes(s.Stored), s.Took)
 	if s.Local != "" {
 		fmt.Fprintf(w, "A copy stays on this machine: %s\n", s.Local)
 	}

@@ -25,7 +25,8 @@ and the revision that its name says. It needs room for the uncompressed database
 		Example: `  quorate snapshot verify --newest --config cluster.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || newest == (len(args) == 1) {
-				return &usageError{errors.New("either the name of one snapshot or --newest is needed (quorate snapshot list has the names)")}
+				return &usageError{errors.New("either the name of one snapshot or --newest is needed (quorate " +
+					"snapshot list has the names)")}
 			}
 			return nil
 		},
@@ -53,8 +54,10 @@ and the revision that its name says. It needs room for the uncompressed database
 			}
 			v.Took = time.Since(begin).Seconds()
 			return printAs(cmd.OutOrStdout(), output, v, func(w io.Writer) {
-				fmt.Fprintf(w, "Snapshot %s of %s is whole: revision %d, %d key revisions, %s (%s stored), checked in %.1f s.\n",
-					s.Name, when(s.Time), v.Database.Revision, v.Database.Entries, mebibytes(s.Size), mebibytes(s.Stored), v.Took)
+				fmt.Fprintf(w, "Snapshot %s of %s is whole: revision %d, %d key revisions, %s (%s stored), checked "+
+					"in %.1f s.\n",
+					s.Name, when(s.Time), v.Database.Revision, v.Database.Entries, mebibytes(s.Size),
+					mebibytes(s.Stored), v.Took)
 			})
 		}}
 	f.add(cmd)
@@ -86,5 +89,6 @@ func chosen(store *record.Store, list []record.Snapshot, args []string) (record.
 			return s, nil
 		}
 	}
-	return record.Snapshot{}, recordError("%s has no snapshot %q; the newest of its %d is %s (quorate snapshot list has all)", store, args[0], len(list), last.Name)
+	return record.Snapshot{}, recordError("%s has no snapshot %q; the newest of its %d is %s (quorate snapshot list "+
+		"has all)", store, args[0], len(list), last.Name)
 }

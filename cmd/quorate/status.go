@@ -56,10 +56,12 @@ func explainNoAnswer(err error, run string, now time.Time) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%w: nothing came from %s within %s", agent.ErrNoAgent, socket, statusTimeout)
 	default:
-		err = fmt.Errorf("%w: nothing listens at %s (on a master: systemctl status %s)", agent.ErrNoAgent, socket, agentUnit)
+		err = fmt.Errorf("%w: nothing listens at %s (on a master: systemctl status %s)", agent.ErrNoAgent, socket,
+			agentUnit)
 	}
 	if end := readLastEnd(run); end != nil {
-		err = fmt.Errorf("%w\nthe last agent ended %s ago with exit code %d: %s", err, age(now, end.Time), end.Code, end.Error)
+		err = fmt.Errorf("%w\nthe last agent ended %s ago with exit code %d: %s", err, age(now, end.Time), end.Code,
+			end.Error)
 	}
 	return err
 }

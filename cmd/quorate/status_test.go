@@ -15,7 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestStatusText compares what a person reads with the golden files: a replica that is well, one that cannot boot, one that waits.
+// TestStatusText compares what a person reads with the golden files: a replica that is well, one that cannot boot, one
+// that waits.
 func TestStatusText(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/status/*.json")
 	if err != nil || len(inputs) == 0 {
@@ -61,7 +62,9 @@ func compareGolden(t *testing.T, file, got string) {
 }
 
 func TestTheStatusSaysWhatTheArchiveTakes(t *testing.T) {
-	if got := archiveText(&agent.ArchiveStatus{Count: 2, Bytes: 300 << 20, Kept: "no archive is purged: a restore is in force"}); got != "2 archived directories take 300 MiB; no archive is purged: a restore is in force" {
+	if got := archiveText(&agent.ArchiveStatus{Count: 2, Bytes: 300 << 20,
+		Kept: "no archive is purged: a restore is in force"}); got != "2 archived directories take 300 MiB; no "+
+		"archive is purged: a restore is in force" {
 		t.Error(got)
 	}
 }

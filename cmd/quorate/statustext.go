@@ -24,7 +24,8 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 		printText(w, "  ", "Next: "+b.Next)
 	}
 	if end := s.LastEnd; end != nil {
-		fmt.Fprintf(w, "\nSTARTED AGAIN: the agent before this one ended %s ago with exit code %d\n", age(now, end.Time), end.Code)
+		fmt.Fprintf(w, "\nSTARTED AGAIN: the agent before this one ended %s ago with exit code %d\n",
+			age(now, end.Time), end.Code)
 		printText(w, "  ", end.Error)
 	}
 	showMembers(w, s.Etcd)
@@ -35,7 +36,8 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 	}
 	printTable(w, []string{"LEASE", "HOLDER", "RENEWED"}, leases)
 	if first, ok := firstToExpire(s.Certificates); ok {
-		fmt.Fprintf(w, "\n%d certificates; the first to expire is %s, %s\n", len(s.Certificates), first.Name, expiry(now, first.NotAfter))
+		fmt.Fprintf(w, "\n%d certificates; the first to expire is %s, %s\n", len(s.Certificates), first.Name,
+			expiry(now, first.NotAfter))
 	}
 	if s.Encryption != nil {
 		fmt.Fprintln(w)
@@ -196,7 +198,8 @@ func cluster(s agent.Status) string {
 
 func showMembers(w io.Writer, e agent.EtcdStatus) {
 	var rows []row
-	members := slices.SortedFunc(slices.Values(e.Members), func(a, b agent.MemberStatus) int { return strings.Compare(a.Name, b.Name) })
+	members := slices.SortedFunc(slices.Values(e.Members),
+		func(a, b agent.MemberStatus) int { return strings.Compare(a.Name, b.Name) })
 	for _, m := range members {
 		role, lag := m.Role, "-"
 		if m.Leader {

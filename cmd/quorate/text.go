@@ -17,7 +17,8 @@ type row struct {
 	below string
 }
 
-// printTable prints an empty line and a table whose columns are as wide as what stands in them. Without rows it prints nothing.
+// printTable prints an empty line and a table whose columns are as wide as what stands in them. Without rows it prints
+// nothing.
 func printTable(w io.Writer, head []string, rows []row) {
 	if len(rows) == 0 {
 		return

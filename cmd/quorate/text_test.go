@@ -9,8 +9,9 @@ import (
 func TestAgeHasItsTwoLargestUnits(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 999 * time.Millisecond: "0s", 59 * time.Second: "59s", time.Minute: "1m0s", 3599 * time.Second: "59m59s",
-		time.Hour: "1h0m", 25*time.Hour + 59*time.Minute: "1d1h", 400 * 24 * time.Hour: "400d0h",
+		-time.Second: "0s", 999 * time.Millisecond: "0s", 59 * time.Second: "59s", time.Minute: "1m0s",
+		3599 * time.Second: "59m59s",
+		time.Hour:          "1h0m", 25*time.Hour + 59*time.Minute: "1d1h", 400 * 24 * time.Hour: "400d0h",
 	} {
 		if got := age(now, now.Add(-d)); got != want {
 			t.Errorf("age of %s: %q, want %q", d, got, want)
@@ -22,7 +23,8 @@ func TestLongTextIsBroken(t *testing.T) {
 	var b strings.Builder
 	printText(&b, "  ", strings.Repeat("word ", 60)+"\n"+strings.Repeat("x", 2*lineWidth)+"\n\n")
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-	if len(lines) != 5 || strings.Join(strings.Fields(b.String()), " ") != strings.TrimSpace(strings.Repeat("word ", 60))+" "+strings.Repeat("x", 2*lineWidth) {
+	if len(lines) != 5 || strings.Join(strings.Fields(b.String()), " ") != strings.TrimSpace(strings.Repeat("word ",
+		60))+" "+strings.Repeat("x", 2*lineWidth) {
 		t.Fatalf("%d lines: %q", len(lines), lines)
 	}
 	for _, l := range lines[:4] {
@@ -34,7 +36,8 @@ func TestLongTextIsBroken(t *testing.T) {
 
 func TestTableIsAligned(t *testing.T) {
 	var b strings.Builder
-	printTable(&b, []string{"A", "LONGER", "C"}, []row{{cells: []string{"wide cell", "x", "y"}, below: "why"}, {cells: []string{"ü", "x", "y"}}})
+	printTable(&b, []string{"A", "LONGER", "C"}, []row{{cells: []string{"wide cell", "x", "y"}, below: "why"},
+		{cells: []string{"ü", "x", "y"}}})
 	want := "\nA          LONGER  C\nwide cell  x       y\n    why\nü          x       y\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)

@@ -37,7 +37,8 @@ func newVersion() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{Use: "version", Short: "Say which quorate, etcd and Kubernetes this is", Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return printAs(cmd.OutOrStdout(), output, currentVersions(), func(w io.Writer) { fmt.Fprintln(w, "quorate "+versionText()) })
+			return printAs(cmd.OutOrStdout(), output, currentVersions(),
+				func(w io.Writer) { fmt.Fprintln(w, "quorate "+versionText()) })
 		}}
 	addOutput(cmd, &output)
 	return cmd

@@ -79,7 +79,8 @@ func TestTheStreamsOfEveryCommandAreVisible(t *testing.T) {
 	if code := execute(root, nil, &stdout, &stderr); code != exitFailure {
 		t.Errorf("code %d", code)
 	}
-	if got := stdout.String() + stderr.String(); strings.Contains(got, "\x1b") || strings.Count(got, `\u001b[31m`) != 3 {
+	if got := stdout.String() + stderr.String(); strings.Contains(got, "\x1b") ||
+		strings.Count(got, `\u001b[31m`) != 3 {
 		t.Errorf("got %q", got)
 	}
 }

@@ -8,7 +8,8 @@
 // Guarantees
 //   - Who logs never waits for the stream, whatever becomes of it.
 //   - Lines keep their order, and none is cut short by another.
-//   - What is dropped is counted. As soon as the log flows again, it says how many lines are missing, and of which time.
+//   - What is dropped is counted. As soon as the log flows again, it says how many lines are missing, and of which
+//     time.
 //   - Close gives the stream a bounded time for what is still queued.
 //
 // It does not keep dropped lines elsewhere, and it does not open a stream anew. A crash loses what is queued.
@@ -26,7 +27,8 @@ import (
 const (
 	// queueLength is how many lines may wait. A boot writes about a hundred, of some hundred bytes each.
 	queueLength = 1024
-	// flushPatience is how long Close waits for a stream that takes nothing: every stop with such a stream takes that longer.
+	// flushPatience is how long Close waits for a stream that takes nothing: every stop with such a stream takes that
+	// longer.
 	flushPatience = time.Second
 )
 
@@ -56,7 +58,8 @@ type gap struct {
 	first, last time.Time
 }
 
-// New begins a log of text lines on a stream. Each line has its time: the journal's own stamp is late where lines waited.
+// New begins a log of text lines on a stream. Each line has its time: the journal's own stamp is late where lines
+// waited.
 func New(to io.Writer) *Log {
 	l := &Log{to: to, lines: make(chan []byte, queueLength), stop: make(chan struct{}), done: make(chan struct{})}
 	l.Logger = slog.New(slog.NewTextHandler(l, nil))

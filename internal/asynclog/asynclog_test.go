@@ -109,7 +109,8 @@ func TestNobodyWaitsForAStreamThatHangs(t *testing.T) {
 	})
 }
 
-// A journal whose reader is gone and a full disk fail each write. Nothing is kept for later: it would be dropped as well.
+// A journal whose reader is gone and a full disk fail each write. Nothing is kept for later: it would be dropped as
+// well.
 func TestWhatAStreamRefusesIsCountedAndSaidOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s stream

@@ -1,8 +1,8 @@
-// Package durable writes files so that they survive a power cut: a reader finds the whole old file or the whole new one,
-// never a part, and a file whose writer returned is still there after the machine lost power.
+// Package durable writes files so that they survive a power cut: a reader finds the whole old file or the whole new
+// one, never a part, and a file whose writer returned is still there after the machine lost power.
 //
-// It does this as every database does: write a temporary file beside the target, fsync it, rename or link it into place,
-// fsync the folder. It does not lock: two writers of one name both succeed, and the later one stays.
+// It does this as every database does: write a temporary file beside the target, fsync it, rename or link it into
+// place, fsync the folder. It does not lock: two writers of one name both succeed, and the later one stays.
 package durable
 
 import (

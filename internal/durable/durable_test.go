@@ -116,7 +116,8 @@ func TestCreateFileRefusesWhatExists(t *testing.T) {
 	if err := CreateFile(path, []byte("first"), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if err := CreateFile(path, []byte("second"), 0o600); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), path) {
+	if err := CreateFile(path, []byte("second"), 0o600); !errors.Is(err, fs.ErrExist) ||
+		!strings.Contains(err.Error(), path) {
 		t.Errorf("second create: %v: want fs.ErrExist with the path", err)
 	}
 	holds(t, path, "first", 0o640)

@@ -35,20 +35,29 @@ func TestAnAnswerWithoutTheTimeIsAnError(t *testing.T) {
 	}{
 		"no date": {func(w http.ResponseWriter, _ *http.Request) bool { w.Header()["Date"] = nil; return false },
 			"without a date"},
-		"a date in words": {func(w http.ResponseWriter, _ *http.Request) bool { w.Header().Set("Date", "today"); return false },
+		"a date in words": {func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Date",
+				"today")
+			return false
+		},
 			"without a date"},
 		"nothing there": {func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Metadata-Flavor", "Google")
 			w.WriteHeader(http.StatusNotFound)
 			return true
 		}, "found status 404"},
-		"another server": {func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusOK); return true },
+		"another server": {func(w http.ResponseWriter,
+			_ *http.Request) bool {
+			w.WriteHeader(http.StatusOK)
+			return true
+		},
 			"Metadata-Flavor"},
 	} {
 		f := newFakeMetadata(t)
 		f.setFault(c.answer)
 		at, err := f.dial(300 * time.Millisecond).Time(t.Context())
-		if !errors.Is(err, ErrMetadata) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "for the time") || !at.IsZero() {
+		if !errors.Is(err, ErrMetadata) || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), "for the time") || !at.IsZero() {
 			t.Errorf("%s: %s, %v", name, at, err)
 		}
 	}

@@ -37,7 +37,8 @@ type Compute struct {
 	api      *compute.Service
 }
 
-// NewCompute makes the client; it asks nothing yet, not even for credentials, so a restart works while the cloud is away.
+// NewCompute makes the client; it asks nothing yet, not even for credentials, so a restart works while the cloud is
+// away.
 func NewCompute(cfg ComputeConfig) (*Compute, error) {
 	if cfg.Project == "" {
 		return nil, errors.New("make a Compute API client: no project was given")

@@ -18,7 +18,8 @@ import (
 )
 
 // fakeCompute is a fakeAPI that is only read.
-func fakeCompute(t *testing.T, wait time.Duration, answer func(w http.ResponseWriter, r *http.Request, n int)) *Compute {
+func fakeCompute(t *testing.T, wait time.Duration, answer func(w http.ResponseWriter, r *http.Request,
+	n int)) *Compute {
 	t.Helper()
 	return fakeAPI(t, wait, func(w http.ResponseWriter, r *http.Request, n int) {
 		if r.Method != http.MethodGet {
@@ -50,7 +51,8 @@ func send(w http.ResponseWriter, status int, body string) {
 }
 
 func apiError(status int, reason, message string) string {
-	data, _ := json.Marshal(map[string]any{"error": map[string]any{"code": status, "message": message, "errors": []any{map[string]any{"reason": reason, "message": message}}}})
+	data, _ := json.Marshal(map[string]any{"error": map[string]any{"code": status, "message": message,
+		"errors": []any{map[string]any{"reason": reason, "message": message}}}})
 	return string(data)
 }
 
@@ -70,11 +72,14 @@ func instanceList(items, rest string) string {
 func TestInstancesOfAllPagesAndZones(t *testing.T) {
 	t.Parallel()
 	c := fakeCompute(t, time.Second, func(w http.ResponseWriter, r *http.Request, _ int) {
-		if r.URL.Path != "/compute/v1/projects/demo/aggregated/instances" || r.FormValue("filter") != "labels.quorate-cluster=prod" {
+		if r.URL.Path != "/compute/v1/projects/demo/aggregated/instances" ||
+			r.FormValue("filter") != "labels.quorate-cluster=prod" {
 			t.Errorf("asked %s", r.URL)
 		}
 		if r.FormValue("pageToken") == "" {
-			send(w, 200, instanceList(`"zones/us-central1-b":`+noResults+`,"zones/us-central1-a":{"instances":[`+instance("m1", "prod", 1)+`,`+instance("stranger", "prod-2", 7)+`]}`, `,"nextPageToken":"two"`))
+			send(w, 200,
+				instanceList(`"zones/us-central1-b":`+noResults+`,"zones/us-central1-a":{"instances":[`+instance("m1",
+					"prod", 1)+`,`+instance("stranger", "prod-2", 7)+`]}`, `,"nextPageToken":"two"`))
 			return
 		}
 		send(w, 200, instanceList(`"zones/us-central1-c":{"instances":[`+instance("m2", "prod", 2)+`]}`, ""))
@@ -95,7 +100,8 @@ func TestInstancesOfAllPagesAndZones(t *testing.T) {
 		}
 	}
 	want := []Instance{vm("us-central1-a", "m1", "1"), vm("us-central1-c", "m2", "2")}
-	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || err != nil {
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" ||
+		err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
 }
@@ -121,10 +127,16 @@ func TestInstancesRefusesWhatIsNotWhole(t *testing.T) {
 		name, want string
 		answer     func(http.ResponseWriter, *http.Request, int)
 	}{
-		{"a zone that is unreachable", `found only part of the list: zones/us-central1-b: UNREACHABLE "zone down"`, always(200, instanceList(m1+`,"zones/us-central1-b":{"warning":{"code":"UNREACHABLE","message":"zone down"}}`, ""))},
-		{"a warning on the whole", `all zones: PARTIAL_SUCCESS`, always(200, instanceList(m1, `,"warning":{"code":"PARTIAL_SUCCESS"}`))},
-		{"unreachables", "unreachable: zones/us-central1-b", always(200, instanceList(m1, `,"unreachables":["zones/us-central1-b"]`))},
-		{"a second page that fails", `found status 503: "backend error"`, func(w http.ResponseWriter, r *http.Request, _ int) {
+		{"a zone that is unreachable", `found only part of the list: zones/us-central1-b: UNREACHABLE "zone down"`,
+			always(200,
+				instanceList(m1+`,"zones/us-central1-b":{"warning":{"code":"UNREACHABLE","message":"zone down"}}`,
+					""))},
+		{"a warning on the whole", `all zones: PARTIAL_SUCCESS`,
+			always(200, instanceList(m1, `,"warning":{"code":"PARTIAL_SUCCESS"}`))},
+		{"unreachables", "unreachable: zones/us-central1-b",
+			always(200, instanceList(m1, `,"unreachables":["zones/us-central1-b"]`))},
+		{"a second page that fails", `found status 503: "backend error"`, func(w http.ResponseWriter, r *http.Request,
+			_ int) {
 			if r.FormValue("pageToken") == "" {
 				send(w, 200, instanceList(m1, `,"nextPageToken":"two"`))
 				return
@@ -132,21 +144,30 @@ func TestInstancesRefusesWhatIsNotWhole(t *testing.T) {
 			send(w, 503, apiError(503, "backendError", "backend error"))
 		}},
 		{"pages in a circle", "lead in a circle", always(200, instanceList(m1, `,"nextPageToken":"two"`))},
-		{"a refusal", `found status 403: "Required 'compute.instances.list' permission"`, always(403, apiError(403, "forbidden", "Required 'compute.instances.list' permission"))},
-		{"a project that is not there", "found status 404", always(404, apiError(404, "notFound", "The resource 'projects/demo' was not found"))},
+		{"a refusal", `found status 403: "Required 'compute.instances.list' permission"`,
+			always(403, apiError(403, "forbidden", "Required 'compute.instances.list' permission"))},
+		{"a project that is not there", "found status 404",
+			always(404, apiError(404, "notFound", "The resource 'projects/demo' was not found"))},
 		{"a web page", "found an answer that is not the Compute API's", always(200, "<html>sign in</html>")},
-		{"JSON of something else", `found an answer of kind ""; allowed: compute#instanceAggregatedList`, always(200, "{}")},
+		{"JSON of something else", `found an answer of kind ""; allowed: compute#instanceAggregatedList`,
+			always(200, "{}")},
 		{"a redirect", "found status 302", func(w http.ResponseWriter, r *http.Request, _ int) {
 			http.Redirect(w, r, "http://203.0.113.1/", http.StatusFound)
 		}},
-		{"silence", "no answer within 50ms", func(_ http.ResponseWriter, r *http.Request, _ int) { <-r.Context().Done() }},
-		{"a connection cut within the answer", "gave up after 300ms", func(w http.ResponseWriter, _ *http.Request, _ int) {
+		{"silence", "no answer within 50ms", func(_ http.ResponseWriter, r *http.Request,
+			_ int) {
+			<-r.Context().Done()
+		}},
+		{"a connection cut within the answer", "gave up after 300ms", func(w http.ResponseWriter, _ *http.Request,
+			_ int) {
 			w.Header().Set("Content-Length", "1000")
 			fmt.Fprint(w, instanceList(m1, ""))
 			panic(http.ErrAbortHandler)
 		}},
-		{"an instance without id", `found an instance "m1" in us-central1-a without name, id or status`, always(200, instanceList(strings.Replace(m1, `"id":"1",`, "", 1), ""))},
-		{"an address that is none", `found address "nic0"`, always(200, instanceList(strings.Replace(m1, "10.240.0.1", "nic0", 1), ""))},
+		{"an instance without id", `found an instance "m1" in us-central1-a without name, id or status`,
+			always(200, instanceList(strings.Replace(m1, `"id":"1",`, "", 1), ""))},
+		{"an address that is none", `found address "nic0"`,
+			always(200, instanceList(strings.Replace(m1, "10.240.0.1", "nic0", 1), ""))},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -155,7 +176,8 @@ func TestInstancesRefusesWhatIsNotWhole(t *testing.T) {
 			if err == nil || got != nil || !at.IsZero() {
 				t.Fatalf("got %v at %s, %v", got, at, err)
 			}
-			if !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "for the instances of cluster prod: ") || strings.Contains(err.Error(), "\n") {
+			if !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(),
+				"for the instances of cluster prod: ") || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
@@ -246,9 +268,11 @@ func TestAnAttachedDiskIsReadWhereItsURLSays(t *testing.T) {
 		case "zones/us-central1-a/disks/m1-pd":
 			send(w, 200, `{"kind":"compute#disk","name":"m1-pd","id":"77"}`)
 		case "regions/us-central1/disks/m1-pd":
-			send(w, 200, `{"kind":"compute#disk","name":"m1-pd","id":"78","users":["https://x/zones/us-central1-a/instances/m1"]}`)
+			send(w, 200,
+				`{"kind":"compute#disk","name":"m1-pd","id":"78","users":["https://x/zones/us-central1-a/instances/m1"]}`)
 		case "zones/us-central1-a/disks/gone":
-			send(w, 404, apiError(404, "notFound", "The resource 'projects/demo/zones/us-central1-a/disks/gone' was not found"))
+			send(w, 404, apiError(404, "notFound", "The resource 'projects/demo/zones/us-central1-a/disks/gone' was "+
+				"not found"))
 		default:
 			send(w, 200, `{}`)
 		}
@@ -344,11 +368,13 @@ func TestInstanceByItsName(t *testing.T) {
 		case "us-central1-a/instances/m1":
 			send(w, 200, instance("m1", "another-label", 5))
 		case "us-central1-a/instances/gone":
-			send(w, 404, apiError(404, "notFound", "The resource 'projects/demo/zones/us-central1-a/instances/gone' was not found"))
+			send(w, 404, apiError(404, "notFound", "The resource 'projects/demo/zones/us-central1-a/instances/gone' "+
+				"was not found"))
 		case "nowhere/instances/gone":
 			send(w, 404, apiError(404, "notFound", "The resource 'projects/demo/zones/nowhere' was not found"))
 		case "us-central1-a/instances/secret":
-			send(w, 403, apiError(403, "forbidden", "Required 'compute.instances.get' permission for 'projects/demo/zones/us-central1-a/instances/secret'"))
+			send(w, 403, apiError(403, "forbidden", "Required 'compute.instances.get' permission for "+
+				"'projects/demo/zones/us-central1-a/instances/secret'"))
 		default:
 			send(w, 200, `{}`)
 		}
@@ -384,7 +410,8 @@ func TestComputeLooksForCredentialsAtTheFirstQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := c.Instances(t.Context(), "prod"); got != nil || err == nil || !strings.Contains(err.Error(), "ask the Compute API for the instances of cluster prod: ") || !strings.Contains(err.Error(), "absent.json") {
+	if got, _, err := c.Instances(t.Context(), "prod"); got != nil || err == nil || !strings.Contains(err.Error(),
+		"ask the Compute API for the instances of cluster prod: ") || !strings.Contains(err.Error(), "absent.json") {
 		t.Errorf("got %v, %v", got, err)
 	}
 }

@@ -28,7 +28,8 @@ type Disk struct {
 // Disks lists every disk that carries the cluster's label, attached or not. It is complete or an error, as Instances.
 func (c *Compute) Disks(ctx context.Context, cluster string) ([]Disk, error) {
 	var out []Disk
-	_, err := c.pages(ctx, "the disks of cluster "+cluster, func(ctx context.Context, api *compute.Service, token string) (page, error) {
+	_, err := c.pages(ctx, "the disks of cluster "+cluster, func(ctx context.Context, api *compute.Service,
+		token string) (page, error) {
 		list, err := api.Disks.AggregatedList(c.project).Context(ctx).Filter(labelFilter(cluster)).PageToken(token).Do()
 		if err != nil {
 			return page{}, err
@@ -73,7 +74,8 @@ func diskOf(zone string, d *compute.Disk) (Disk, error) {
 }
 
 // eachDisk goes through one page, and names what makes it incomplete.
-func eachDisk(list *compute.DiskAggregatedList, take func(scope string, d *compute.Disk) error) (problems []string, err error) {
+func eachDisk(list *compute.DiskAggregatedList, take func(scope string, d *compute.Disk) error) (problems []string,
+	err error) {
 	if err := ofKind(list.Kind, "compute#diskAggregatedList"); err != nil {
 		return nil, err
 	}
@@ -101,7 +103,8 @@ func (c *Compute) Disk(ctx context.Context, id string) (disk Disk, found bool, e
 	if n, err := strconv.ParseUint(id, 10, 64); err != nil || n == 0 {
 		return Disk{}, false, fmt.Errorf("find the disk with id %q: a disk's id is a number", id)
 	}
-	_, err = c.pages(ctx, "the disk with id "+id, func(ctx context.Context, api *compute.Service, token string) (page, error) {
+	_, err = c.pages(ctx, "the disk with id "+id, func(ctx context.Context, api *compute.Service, token string) (page,
+		error) {
 		list, err := api.Disks.AggregatedList(c.project).Context(ctx).Filter("id=" + id).PageToken(token).Do()
 		if err != nil {
 			return page{}, err
@@ -134,17 +137,18 @@ func (c *Compute) Attached(ctx context.Context, a AttachedDisk) (disk Disk, err 
 	if err != nil {
 		return Disk{}, err
 	}
-	err = c.ask(ctx, fmt.Sprintf("disk %s in %s", a.Name, where), func(ctx context.Context, api *compute.Service) error {
-		d, err := get(ctx, api)
-		if err != nil {
+	err = c.ask(ctx, fmt.Sprintf("disk %s in %s", a.Name, where),
+		func(ctx context.Context, api *compute.Service) error {
+			d, err := get(ctx, api)
+			if err != nil {
+				return err
+			}
+			if d.Name != a.Name {
+				return finalError{fmt.Errorf("found a disk %q with id %d", d.Name, d.Id)}
+			}
+			disk, err = diskOf(where, d)
 			return err
-		}
-		if d.Name != a.Name {
-			return finalError{fmt.Errorf("found a disk %q with id %d", d.Name, d.Id)}
-		}
-		disk, err = diskOf(where, d)
-		return err
-	})
+		})
 	if err != nil {
 		return Disk{}, err
 	}
@@ -173,11 +177,13 @@ func (c *Compute) getter(source string) (get diskGet, where string, err error) {
 			return api.RegionDisks.Get(c.project, where, name).Context(ctx).Do()
 		}, where, nil
 	}
-	return nil, "", fmt.Errorf("find the disk at %q: found %q; zones or regions is allowed", shorten(source), parts[n-4])
+	return nil, "", fmt.Errorf("find the disk at %q: found %q; zones or regions is allowed", shorten(source),
+		parts[n-4])
 }
 
 // isMissing: the API says of this very resource that it does not exist.
 func isMissing(err error, kind, name string) bool {
 	var status *googleapi.Error
-	return errors.As(err, &status) && status.Code == http.StatusNotFound && strings.Contains(status.Message, "/"+kind+"/"+name+"'")
+	return errors.As(err, &status) && status.Code == http.StatusNotFound &&
+		strings.Contains(status.Message, "/"+kind+"/"+name+"'")
 }

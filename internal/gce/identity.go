@@ -20,8 +20,9 @@ var (
 	bootID       = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 )
 
-// Identity asks who this VM is; only the boot id is the kernel's own word. Every part is checked, since names become file
-// names, object names, certificates and members: a value that is missing or malformed is an error that names its key.
+// Identity asks who this VM is; only the boot id is the kernel's own word. Every part is checked, since names become
+// file names, object names, certificates and members: a value that is missing or malformed is an error that names its
+// key.
 func (m *Metadata) Identity(ctx context.Context) (replica.Identity, error) {
 	var id replica.Identity
 	var zone string
@@ -42,7 +43,9 @@ func (m *Metadata) Identity(ctx context.Context) (replica.Identity, error) {
 			return replica.Identity{}, fmt.Errorf("read the VM's identity: %w", err)
 		}
 		if *part.field = strings.TrimSpace(value); !part.form.MatchString(*part.field) {
-			return replica.Identity{}, metadataError{fmt.Errorf("read the VM's identity from %s: %s: found %q; allowed: %s", m.name(), part.key, shorten(*part.field), part.allowed)}
+			return replica.Identity{},
+				metadataError{fmt.Errorf("read the VM's identity from %s: %s: found %q; allowed: %s", m.name(),
+					part.key, shorten(*part.field), part.allowed)}
 		}
 	}
 	id.Zone = zonePath.FindStringSubmatch(zone)[1]
@@ -65,8 +68,8 @@ type networkInterface struct {
 	IPv6s []string `json:"ipv6s"`
 }
 
-// addresses are the internal addresses, nic0 first. Of IPv6 only private ones are taken: GCE lists an external one, which
-// may be a stranger's tomorrow, in the same field.
+// addresses are the internal addresses, nic0 first. Of IPv6 only private ones are taken: GCE lists an external one,
+// which may be a stranger's tomorrow, in the same field.
 func (m *Metadata) addresses(ctx context.Context) ([]netip.Addr, error) {
 	text, err := m.get(ctx, interfacesPath)
 	if err != nil {
@@ -74,14 +77,16 @@ func (m *Metadata) addresses(ctx context.Context) ([]netip.Addr, error) {
 	}
 	var nics []networkInterface
 	if err := json.Unmarshal([]byte(text), &nics); err != nil {
-		return nil, metadataError{fmt.Errorf("read the interfaces from %s: instance/network-interfaces/: %w", m.name(), err)}
+		return nil, metadataError{fmt.Errorf("read the interfaces from %s: instance/network-interfaces/: %w", m.name(),
+			err)}
 	}
 	var out []netip.Addr
 	for i, nic := range nics {
 		for _, text := range append(nonEmpty(nic.IP), nic.IPv6s...) {
 			a, err := netip.ParseAddr(text)
 			if err != nil || a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast() {
-				return nil, metadataError{fmt.Errorf("read the interfaces from %s: instance/network-interfaces/%d: found %q; allowed: an internal address", m.name(), i, shorten(text))}
+				return nil, metadataError{fmt.Errorf("read the interfaces from %s: instance/network-interfaces/%d: "+
+					"found %q; allowed: an internal address", m.name(), i, shorten(text))}
 			}
 			if a.Is4() || a.IsPrivate() {
 				out = append(out, a)
@@ -89,7 +94,8 @@ func (m *Metadata) addresses(ctx context.Context) ([]netip.Addr, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, metadataError{fmt.Errorf("read the interfaces from %s: instance/network-interfaces/: found no internal address; allowed: at least nic0's", m.name())}
+		return nil, metadataError{fmt.Errorf("read the interfaces from %s: instance/network-interfaces/: found no "+
+			"internal address; allowed: at least nic0's", m.name())}
 	}
 	return out, nil
 }

@@ -42,8 +42,10 @@ type AttachedDisk struct {
 // at is when the API answered, by its own clock: with the oldest of the pages; zero where it does not say.
 func (c *Compute) Instances(ctx context.Context, cluster string) (list []Instance, at time.Time, err error) {
 	var out []Instance
-	at, err = c.pages(ctx, "the instances of cluster "+cluster, func(ctx context.Context, api *compute.Service, token string) (page, error) {
-		list, err := api.Instances.AggregatedList(c.project).Context(ctx).Filter(labelFilter(cluster)).PageToken(token).Do()
+	at, err = c.pages(ctx, "the instances of cluster "+cluster, func(ctx context.Context, api *compute.Service,
+		token string) (page, error) {
+		list, err := api.Instances.AggregatedList(c.project).Context(ctx).Filter(labelFilter(cluster)).PageToken(
+			token).Do()
 		if err != nil {
 			return page{}, err
 		}
@@ -87,7 +89,8 @@ func instancesOf(list *compute.InstanceAggregatedList, cluster string) ([]Instan
 }
 
 func instanceOf(zone string, i *compute.Instance) (Instance, error) {
-	out := Instance{Place: replica.Place{Zone: zone, Name: i.Name}, InstanceID: strconv.FormatUint(i.Id, 10), Status: i.Status}
+	out := Instance{Place: replica.Place{Zone: zone, Name: i.Name}, InstanceID: strconv.FormatUint(i.Id, 10),
+		Status: i.Status}
 	if i.Id == 0 || i.Name == "" || i.Status == "" {
 		return Instance{}, fmt.Errorf("found an instance %q in %s without name, id or status", i.Name, zone)
 	}
@@ -115,22 +118,23 @@ func instanceOf(zone string, i *compute.Instance) (Instance, error) {
 	return out, nil
 }
 
-// Instance is one VM by its name, whatever its labels. found is false only where the API says of this very instance that it does not exist; a
-// missing zone or project, which has the same status, is an error.
+// Instance is one VM by its name, whatever its labels. found is false only where the API says of this very instance
+// that it does not exist; a missing zone or project, which has the same status, is an error.
 func (c *Compute) Instance(ctx context.Context, p replica.Place) (vm Instance, found bool, err error) {
-	err = c.ask(ctx, fmt.Sprintf("instance %s in %s", p.Name, p.Zone), func(ctx context.Context, api *compute.Service) error {
-		i, err := api.Instances.Get(c.project, p.Zone, p.Name).Context(ctx).Do()
-		if err != nil {
-			return err
-		}
-		if i.Name != p.Name {
-			return finalError{fmt.Errorf("found an instance %q", i.Name)}
-		}
-		if vm, err = instanceOf(p.Zone, i); err != nil {
-			return finalError{err}
-		}
-		return nil
-	})
+	err = c.ask(ctx, fmt.Sprintf("instance %s in %s", p.Name, p.Zone),
+		func(ctx context.Context, api *compute.Service) error {
+			i, err := api.Instances.Get(c.project, p.Zone, p.Name).Context(ctx).Do()
+			if err != nil {
+				return err
+			}
+			if i.Name != p.Name {
+				return finalError{fmt.Errorf("found an instance %q", i.Name)}
+			}
+			if vm, err = instanceOf(p.Zone, i); err != nil {
+				return finalError{err}
+			}
+			return nil
+		})
 	if isMissing(err, "instances", p.Name) {
 		return Instance{}, false, nil
 	}

@@ -14,8 +14,8 @@ import (
 	"cloud.google.com/go/compute/metadata"
 )
 
-// ErrMetadata is in every error of a metadata server that is away, does not answer in time, says what no metadata server says, or
-// is something else.
+// ErrMetadata is in every error of a metadata server that is away, does not answer in time, says what no metadata
+// server says, or is something else.
 var ErrMetadata = errors.New("the metadata server cannot be used")
 
 // metadataError marks an error of the server with ErrMetadata, which does not show in its text.
@@ -87,7 +87,8 @@ func (m *Metadata) Attribute(ctx context.Context, key string) (value string, fou
 // NoMaintenance is what MaintenanceEvent says while nothing is planned.
 const NoMaintenance = "NONE"
 
-// MaintenanceEvent is what the host plans for this VM: NONE, MIGRATE_ON_HOST_MAINTENANCE or TERMINATE_ON_HOST_MAINTENANCE.
+// MaintenanceEvent is what the host plans for this VM: NONE, MIGRATE_ON_HOST_MAINTENANCE or
+// TERMINATE_ON_HOST_MAINTENANCE.
 func (m *Metadata) MaintenanceEvent(ctx context.Context) (string, error) {
 	event, err := m.get(ctx, maintenancePath)
 	return strings.TrimSpace(event), err

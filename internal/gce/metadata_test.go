@@ -132,7 +132,8 @@ func TestIdentityIsReadAsTheServerTellsIt(t *testing.T) {
 	want := replica.Identity{
 		Place:      replica.Place{Zone: "us-central1-a", Name: "demo-master-a"},
 		InstanceID: "4520031799277581759", BootID: testBootID, Project: "example.com:demo", ProjectNumber: "123456789",
-		Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.2"), netip.MustParseAddr("fd20:0:0:1::2"), netip.MustParseAddr("192.168.7.2")},
+		Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.2"), netip.MustParseAddr("fd20:0:0:1::2"),
+			netip.MustParseAddr("192.168.7.2")},
 	}
 	if diff := cmp.Diff(want, id, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Error(diff)
@@ -143,9 +144,11 @@ func TestIdentityIsReadAsTheServerTellsIt(t *testing.T) {
 func TestIdentityRefuses(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, key, value, want string }{
-		{"an id that is no number", "instance/id", "demo-master-a", `instance/id: found "demo-master-a"; allowed: the VM's number`},
+		{"an id that is no number", "instance/id", "demo-master-a",
+			`instance/id: found "demo-master-a"; allowed: the VM's number`},
 		{"an id of zero", "instance/id", "0", `instance/id: found "0"`},
-		{"a zone without project", "instance/zone", "us-central1-a", `instance/zone: found "us-central1-a"; allowed: projects/NUMBER/zones/ZONE`},
+		{"a zone without project", "instance/zone", "us-central1-a",
+			`instance/zone: found "us-central1-a"; allowed: projects/NUMBER/zones/ZONE`},
 		{"a zone that ends early", "instance/zone", "projects/1/zones/", `instance/zone: found "projects/1/zones/"`},
 		{"a zone with a dot", "instance/zone", "projects/1/zones/us.central1-a", "instance/zone: found"},
 		{"a name that climbs", "instance/name", "../../etc", `instance/name: found "../../etc"`},
@@ -155,7 +158,8 @@ func TestIdentityRefuses(t *testing.T) {
 		{"interfaces that are no JSON", interfacesPath, "0/\n", "instance/network-interfaces/: invalid character"},
 		{"no interface", interfacesPath, "[]", "found no internal address"},
 		{"an interface without address", interfacesPath, `[{"ip":""}]`, "found no internal address"},
-		{"an address that is none", interfacesPath, `[{"ip":"nic0"}]`, `instance/network-interfaces/0: found "nic0"; allowed: an internal address`},
+		{"an address that is none", interfacesPath, `[{"ip":"nic0"}]`,
+			`instance/network-interfaces/0: found "nic0"; allowed: an internal address`},
 		{"a loopback address", interfacesPath, `[{"ip":"127.0.0.1"}]`, `found "127.0.0.1"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -163,7 +167,8 @@ func TestIdentityRefuses(t *testing.T) {
 			f := newFakeMetadata(t)
 			f.values[tc.key] = tc.value
 			_, err := f.dial(time.Second).Identity(t.Context())
-			if !errors.Is(err, ErrMetadata) || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+			if !errors.Is(err, ErrMetadata) || !strings.Contains(err.Error(), tc.want) ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
@@ -186,7 +191,8 @@ func TestIdentityNeedsABootID(t *testing.T) {
 	if err := os.WriteFile(m.bootIDFile, []byte("none"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Identity(t.Context()); err == nil || !strings.Contains(err.Error(), `found "none"; allowed: a UUID`) {
+	if _, err := m.Identity(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), `found "none"; allowed: a UUID`) {
 		t.Errorf("got %v", err)
 	}
 	m.bootIDFile += "-away"
@@ -232,23 +238,27 @@ func TestAttributeWhenTheServerMisbehaves(t *testing.T) {
 		quick bool
 		fault func(http.ResponseWriter, *http.Request) bool
 	}{
-		{"a web page", "found an answer (200 OK, text/html) without the header Metadata-Flavor: Google; something else", true, answer(200, "Content-Type: text/html", "<html>sign in</html>")},
+		{"a web page", "found an answer (200 OK, text/html) without the header Metadata-Flavor: Google; something else",
+			true, answer(200, "Content-Type: text/html", "<html>sign in</html>")},
 		{"a web page with the header", "found a web page", true, func(w http.ResponseWriter, r *http.Request) bool {
 			w.Header().Set("Content-Type", "text/html")
 			return answer(200, google, "<html>")(w, r)
 		}},
 		{"another server's 404", "found an answer (404 Not Found", true, answer(404, "", "no such page")},
-		{"a redirect", "found a redirect (302 Found) to \"http://203.0.113.1/\"", true, answer(302, "Location: http://203.0.113.1/", "")},
+		{"a redirect", "found a redirect (302 Found) to \"http://203.0.113.1/\"", true,
+			answer(302, "Location: http://203.0.113.1/", "")},
 		{"a refusal", `found status 403: "no"`, true, answer(403, google, "no")},
 		{"a flood", "found an answer above 2097152 bytes", true, answer(200, google, strings.Repeat("x", maxBody+1))},
 		{"always overloaded", `found status 503: "busy"`, false, answer(503, "", "busy")},
-		{"silence", "tries: no answer within 50ms", false, func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }},
-		{"a connection cut within the answer", "gave up after 300ms", false, func(w http.ResponseWriter, _ *http.Request) bool {
-			w.Header().Set("Content-Length", "100")
-			w.Header().Set("Metadata-Flavor", "Google")
-			fmt.Fprint(w, "kind: Cl")
-			panic(http.ErrAbortHandler)
-		}},
+		{"silence", "tries: no answer within 50ms", false,
+			func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }},
+		{"a connection cut within the answer", "gave up after 300ms", false,
+			func(w http.ResponseWriter, _ *http.Request) bool {
+				w.Header().Set("Content-Length", "100")
+				w.Header().Set("Metadata-Flavor", "Google")
+				fmt.Fprint(w, "kind: Cl")
+				panic(http.ErrAbortHandler)
+			}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -263,7 +273,9 @@ func TestAttributeWhenTheServerMisbehaves(t *testing.T) {
 			if err == nil || value != "" || found {
 				t.Fatalf("got %q, %v, %v", value, found, err)
 			}
-			if !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "ask the metadata server at 127.0.0.1:") || !strings.Contains(err.Error(), "instance/attributes/quorate") {
+			if !strings.Contains(err.Error(), tc.want) ||
+				!strings.Contains(err.Error(), "ask the metadata server at 127.0.0.1:") ||
+				!strings.Contains(err.Error(), "instance/attributes/quorate") {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 			if !errors.Is(err, ErrMetadata) {
@@ -285,7 +297,10 @@ func TestServerThatIsAway(t *testing.T) {
 	l.Close()
 	m := NewMetadata(MetadataConfig{Host: l.Addr().String(), Wait: 300 * time.Millisecond})
 	_, err = m.Identity(t.Context())
-	if !errors.Is(err, ErrMetadata) || !strings.Contains(err.Error(), "ask the metadata server at "+l.Addr().String()+" for instance/id: gave up after 300ms") || !strings.Contains(err.Error(), "connection refused") {
+	if !errors.Is(err, ErrMetadata) ||
+		!strings.Contains(err.Error(),
+			"ask the metadata server at "+l.Addr().String()+" for instance/id: gave up after 300ms") ||
+		!strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -296,7 +311,8 @@ func TestQuestionEndsWithItsContext(t *testing.T) {
 	f.fault = func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, _, err := f.dial(time.Minute).Attribute(ctx, "quorate"); err == nil || !strings.Contains(err.Error(), "context deadline exceeded") {
+	if _, _, err := f.dial(time.Minute).Attribute(ctx, "quorate"); err == nil ||
+		!strings.Contains(err.Error(), "context deadline exceeded") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -319,7 +335,10 @@ func TestServerThatRecoversIsWaitedFor(t *testing.T) {
 
 // The official client would follow the variable to whoever set it.
 func TestEnvironmentCannotMoveTheServer(t *testing.T) {
-	stranger := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the stranger was asked") }))
+	stranger := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter,
+		*http.Request) {
+		t.Error("the stranger was asked")
+	}))
 	t.Cleanup(stranger.Close)
 	t.Setenv("GCE_METADATA_HOST", strings.TrimPrefix(stranger.URL, "http://"))
 	t.Setenv("HTTP_PROXY", stranger.URL)
@@ -352,7 +371,8 @@ func TestAnAnswerWithoutAnEndIsNotTaken(t *testing.T) {
 					t.Error(err)
 					return true
 				}
-				fmt.Fprintf(b, "HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nContent-Type: application/text\r\n%s\r\n%s",
+				fmt.Fprintf(b, "HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nContent-Type: "+
+					"application/text\r\n%s\r\n%s",
 					tc.header, tc.body)
 				b.Flush()
 				c.Close()

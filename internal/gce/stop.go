@@ -14,9 +14,9 @@ import (
 // operationPeriod is the time between two looks at an operation that goes on.
 const operationPeriod = time.Second
 
-// StopInstance stops a VM and returns when that is over; the guest is asked first, and after some 90 s its power is cut. It is named by its id, so
-// another VM that has taken its name is not meant. One that does not exist is stopped as well. The client must be one that Stops; it needs the
-// permission compute.instances.stop.
+// StopInstance stops a VM and returns when that is over; the guest is asked first, and after some 90 s its power is
+// cut. It is named by its id, so another VM that has taken its name is not meant. One that does not exist is stopped as
+// well. The client must be one that Stops; it needs the permission compute.instances.stop.
 func (c *Compute) StopInstance(ctx context.Context, p replica.Place, instanceID string) error {
 	asked := fmt.Sprintf("the stop of instance %s (%s in %s)", instanceID, p.Name, p.Zone)
 	name, request := "", uuid.NewString() // a try whose answer was lost is not a second order

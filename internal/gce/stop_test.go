@@ -29,12 +29,21 @@ func TestStopInstance(t *testing.T) {
 	}{
 		{"at once", []answer{{order, 200, done}}, ""},
 		{"after a while", []answer{{order, 200, going}, {question, 200, going}, {question, 200, done}}, ""},
-		{"the answer was lost", []answer{{order, 503, "busy"}, {order, 200, going}, {question, 503, "busy"}, {question, 200, done}}, ""},
-		{"it is gone", []answer{{order, 404, apiError(404, "notFound", "The resource 'projects/demo/zones/us-central1-a/instances/42' was not found")}}, ""},
-		{"the zone is not there", []answer{{order, 404, apiError(404, "notFound", "The resource 'projects/demo/zones/us-central1-a' was not found")}}, "found status 404"},
-		{"a refusal", []answer{{order, 403, apiError(403, "forbidden", "Required 'compute.instances.stop' permission")}},
+		{"the answer was lost", []answer{{order, 503, "busy"}, {order, 200, going}, {question, 503, "busy"},
+			{question, 200, done}}, ""},
+		{"it is gone",
+			[]answer{{order, 404, apiError(404, "notFound",
+				"The resource 'projects/demo/zones/us-central1-a/instances/42' was not found")}}, ""},
+		{"the zone is not there",
+			[]answer{{order, 404, apiError(404, "notFound", "The resource 'projects/demo/zones/us-central1-a' was "+
+				"not found")}}, "found status 404"},
+		{"a refusal",
+			[]answer{{order, 403, apiError(403, "forbidden", "Required 'compute.instances.stop' permission")}},
 			`for the stop of instance 42 (m1 in us-central1-a): found status 403: "Required 'compute.instances.stop' permission"`},
-		{"an operation that fails", []answer{{order, 200, going}, {question, 200, `{"kind":"compute#operation","name":"op-1","status":"DONE","error":{"errors":[{"code":"RESOURCE_NOT_READY","message":"try later"}]}}`}},
+		{"an operation that fails",
+			[]answer{{order, 200, going},
+				{question, 200,
+					`{"kind":"compute#operation","name":"op-1","status":"DONE","error":{"errors":[{"code":"RESOURCE_NOT_READY","message":"try later"}]}}`}},
 			`the stop of instance 42 (m1 in us-central1-a): found RESOURCE_NOT_READY: "try later"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

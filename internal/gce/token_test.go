@@ -199,7 +199,8 @@ func TestTokenThatIsNone(t *testing.T) {
 	t.Parallel()
 	f := newFakeMetadata(t)
 	m := f.dial(time.Second)
-	for _, answer := range []string{"", "secret", `{"access_token":"secret"}`, `{"expires_in":5}`, `{"access_token":"secret","expires_in":-1}`} {
+	for _, answer := range []string{"", "secret", `{"access_token":"secret"}`, `{"expires_in":5}`,
+		`{"access_token":"secret","expires_in":-1}`} {
 		f.set(tokenPath, answer)
 		g := &guarded{}
 		_, err := ask(t, newServiceAccount(m, g), nil)
@@ -286,7 +287,8 @@ func TestComputeWithoutServiceAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _, err := c.Instances(t.Context(), "prod")
-	if got != nil || err == nil || !strings.Contains(fmt.Sprint(err), `"instance/service-accounts/default/token" not defined`) {
+	if got != nil || err == nil ||
+		!strings.Contains(fmt.Sprint(err), `"instance/service-accounts/default/token" not defined`) {
 		t.Errorf("got %v, %v", got, err)
 	}
 }

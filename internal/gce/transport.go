@@ -88,11 +88,13 @@ func judgeAnswer(res *http.Response) error {
 	marked := res.Header.Get("Metadata-Flavor") == "Google"
 	switch code := res.StatusCode; {
 	case code >= 300 && code < 400:
-		return finalError{fmt.Errorf("found a redirect (%s) to %q, which is no metadata server's answer", res.Status, shorten(res.Header.Get("Location")))}
+		return finalError{fmt.Errorf("found a redirect (%s) to %q, which is no metadata server's answer", res.Status,
+			shorten(res.Header.Get("Location")))}
 	case code != http.StatusOK && code != http.StatusNotFound:
 		return refusedBy(res)
 	case !marked:
-		return finalError{fmt.Errorf("found an answer (%s, %s) without the header Metadata-Flavor: Google; something else than a metadata server answers at this address", res.Status, contentType(res))}
+		return finalError{fmt.Errorf("found an answer (%s, %s) without the header Metadata-Flavor: Google; something "+
+			"else than a metadata server answers at this address", res.Status, contentType(res))}
 	case code == http.StatusOK && html:
 		return finalError{errors.New("found a web page; something else than a metadata server answers at this address")}
 	case code == http.StatusOK && !delimited(res):

@@ -98,7 +98,8 @@ func (m *Metadata) watch(ctx context.Context, path string, query url.Values, see
 }
 
 // hold asks for a value that differs from the one with this ETag; without one it asks for the value as it is.
-func (m *Metadata) hold(ctx context.Context, path string, query url.Values, etag string) (body, next string, err error) {
+func (m *Metadata) hold(ctx context.Context, path string, query url.Values, etag string) (body, next string,
+	err error) {
 	ask := url.Values{}
 	for k, v := range query {
 		ask[k] = v
@@ -112,7 +113,8 @@ func (m *Metadata) hold(ctx context.Context, path string, query url.Values, etag
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.host+"/computeMetadata/v1/"+path+"?"+ask.Encode(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"http://"+m.host+"/computeMetadata/v1/"+path+"?"+ask.Encode(), nil)
 	if err != nil {
 		return "", "", err
 	}

@@ -27,8 +27,8 @@ type reply struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Run serves the project's methods to Clients on a socket in the state folder until ctx ends or a client asks for the end, and then
-// closes the project. It calls up when Clients are heard.
+// Run serves the project's methods to Clients on a socket in the state folder until ctx ends or a client asks for the
+// end, and then closes the project. It calls up when Clients are heard.
 func (p *Project) Run(ctx context.Context, up func()) error {
 	ctx, down := context.WithCancel(ctx)
 	defer down()

@@ -21,8 +21,8 @@ const (
 	missesOut = 2
 	// groupID is the next-hop group; the next hops have the VMs' indexes.
 	groupID = 1000
-	// bucketIdle is how long a hash bucket must be quiet before a VM that comes back may get it: longer than the 30 s at which
-	// client-go pings a quiet connection, because what is moved away breaks.
+	// bucketIdle is how long a hash bucket must be quiet before a VM that comes back may get it: longer than the 30 s
+	// at which client-go pings a quiet connection, because what is moved away breaks.
 	bucketIdle = 35
 )
 
@@ -44,8 +44,8 @@ func (h *health) observe(index int, ok bool) {
 	}
 }
 
-// members are the VMs that get connections: the ready ones; if there is none, all that run, as GCE's passthrough load balancers
-// fail open.
+// members are the VMs that get connections: the ready ones; if there is none, all that run, as GCE's passthrough load
+// balancers fail open.
 func (h *health) members(all, running []int) (members []int, open bool) {
 	for _, i := range all {
 		if h.ready[i] {
@@ -58,7 +58,8 @@ func (h *health) members(all, running []int) (members []int, open bool) {
 	return slices.Clone(running), len(running) > 0
 }
 
-// balancer is a passthrough load balancer: the endpoint's packets keep their addresses and go to one of the members by a hash.
+// balancer is a passthrough load balancer: the endpoint's packets keep their addresses and go to one of the members by
+// a hash.
 type balancer struct {
 	fabric  fabric
 	client  *http.Client
@@ -176,17 +177,18 @@ func (b *balancer) apply(ctx context.Context, targets []target) error {
 	return nil
 }
 
-// forget takes out whatever the kernel has, because a batch that failed may have taken effect in part: the next look begins anew. Each may
-// be absent, so errors say nothing. b.mu is held.
+// forget takes out whatever the kernel has, because a batch that failed may have taken effect in part: the next look
+// begins anew. Each may be absent, so errors say nothing. b.mu is held.
 func (b *balancer) forget(ctx context.Context) {
-	for _, line := range []string{fmt.Sprintf("route del %s/32", b.fabric.conf.Endpoint), fmt.Sprintf("nexthop del id %d", groupID)} {
+	for _, line := range []string{fmt.Sprintf("route del %s/32", b.fabric.conf.Endpoint),
+		fmt.Sprintf("nexthop del id %d", groupID)} {
 		_ = ipBatch(ctx, b.fabric.names.fabric(), line)
 	}
 	b.current, b.open = nil, false
 }
 
-// commands change the kernel's state from current to want. Where the former members were only guesses the group is made anew, and
-// so is balanced at once.
+// commands change the kernel's state from current to want. Where the former members were only guesses the group is made
+// anew, and so is balanced at once.
 func (b *balancer) commands(want []target, open bool) (lines []string) {
 	route := fmt.Sprintf("%s/32 nhid %d", b.fabric.conf.Endpoint, groupID)
 	if len(b.current) > 0 && (len(want) == 0 || b.open != open) {
@@ -201,7 +203,8 @@ func (b *balancer) commands(want []target, open bool) (lines []string) {
 		ids = append(ids, fmt.Sprint(t.index))
 	}
 	return append(lines,
-		fmt.Sprintf("nexthop replace id %d group %s type resilient buckets 64 idle_timer %d", groupID, strings.Join(ids, "/"), bucketIdle),
+		fmt.Sprintf("nexthop replace id %d group %s type resilient buckets 64 idle_timer %d", groupID,
+			strings.Join(ids, "/"), bucketIdle),
 		"route replace "+route)
 }
 

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A VM's pid 1 starts as stage one (boot): it builds the root file system in its own mount namespace, pivots into it and executes
-// the same program again as stage two (init), whose threads then all have the new namespaces. The program knows its stage by its
-// argument zero.
+// A VM's pid 1 starts as stage one (boot): it builds the root file system in its own mount namespace, pivots into it
+// and executes the same program again as stage two (init), whose threads then all have the new namespaces. The program
+// knows its stage by its argument zero.
 const (
 	bootStage = "localgce-boot"
 	initStage = "localgce-init"
@@ -65,7 +65,8 @@ type bootSpec struct {
 	Agent Agent
 }
 
-// readSpec reads a duplicate: an os.File of the descriptor itself would close it when it is collected, and stage two would not find it.
+// readSpec reads a duplicate: an os.File of the descriptor itself would close it when it is collected, and stage two
+// would not find it.
 func readSpec() (spec bootSpec, err error) {
 	fd, err := unix.FcntlInt(specFD, unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
@@ -83,8 +84,8 @@ func readSpec() (spec bootSpec, err error) {
 
 // boot is stage one.
 func boot(s bootSpec) error {
-	// A cgroup namespace is a thread's: only the exec at the end makes it the whole process's. On another thread the mount of cgroup2 would
-	// show the host's.
+	// A cgroup namespace is a thread's: only the exec at the end makes it the whole process's. On another thread the
+	// mount of cgroup2 would show the host's.
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("make cgroup namespace: %w", err)
@@ -108,16 +109,18 @@ func boot(s bootSpec) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("execute init: %w", unix.Exec("/proc/self/exe", []string{initStage}, []string{"PATH=" + searchPath}))
+	return fmt.Errorf("execute init: %w", unix.Exec("/proc/self/exe", []string{initStage},
+		[]string{"PATH=" + searchPath}))
 }
 
-// mountRoot makes the boot disk: the host's own tree, with a file system in memory above it that is gone with the boot. Other file
-// systems that the host has mounted in its tree are not in it; binds show what is needed of them.
+// mountRoot makes the boot disk: the host's own tree, with a file system in memory above it that is gone with the boot.
+// Other file systems that the host has mounted in its tree are not in it; binds show what is needed of them.
 func (s bootSpec) mountRoot() (string, error) {
 	if err := mount("tmpfs", s.Scratch, "tmpfs", 0, "mode=755"); err != nil {
 		return "", err
 	}
-	upper, work, root := filepath.Join(s.Scratch, "upper"), filepath.Join(s.Scratch, "work"), filepath.Join(s.Scratch, "root")
+	upper, work, root := filepath.Join(s.Scratch, "upper"), filepath.Join(s.Scratch, "work"),
+		filepath.Join(s.Scratch, "root")
 	if err := errors.Join(os.Mkdir(upper, 0o755), os.Mkdir(work, 0o755), os.Mkdir(root, 0o755)); err != nil {
 		return "", err
 	}
@@ -176,7 +179,8 @@ func (s bootSpec) mountData(root string) error {
 	return nil
 }
 
-// writeFiles gives the VM its identity. There is no name server: a lookup of an unknown name fails at once, on a closed port.
+// writeFiles gives the VM its identity. There is no name server: a lookup of an unknown name fails at once, on a closed
+// port.
 func (s bootSpec) writeFiles(root string) error {
 	domain := "c." + ProjectID + ".internal"
 	bootID := root + "/run/boot_id"
@@ -185,8 +189,9 @@ func (s bootSpec) writeFiles(root string) error {
 		root + "/etc/machine-id": s.MachineID + "\n",
 		root + "/etc/hosts": "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n" +
 			metadataAddress + " metadata.google.internal metadata # Added by Google\n",
-		root + "/etc/resolv.conf": "search " + s.Zone + "." + domain + " " + domain + " google.internal\nnameserver " + metadataAddress + "\n",
-		bootID:                    s.BootID + "\n",
+		root + "/etc/resolv.conf": "search " + s.Zone + "." + domain + " " + domain + " google.internal\nnameserver " +
+			metadataAddress + "\n",
+		bootID: s.BootID + "\n",
 	}
 	for path, text := range files {
 		_ = os.Remove(path) // it may be a link into another tree

@@ -14,13 +14,14 @@ import (
 	"github.com/fsouza/fake-gcs-server/fakestorage"
 )
 
-// Buckets serves Google Cloud Storage's API for a folder: each folder in it is a bucket, and each file below that an object. It is an
-// http.Handler and needs no Project. Who plants a file or takes one away changes the bucket; nobody else may serve the folder meanwhile.
+// Buckets serves Google Cloud Storage's API for a folder: each folder in it is a bucket, and each file below that an
+// object. It is an http.Handler and needs no Project. Who plants a file or takes one away changes the bucket; nobody
+// else may serve the folder meanwhile.
 //
-// fake-gcs-server speaks the API, out of memory, where one lock keeps create-if-absent atomic. Its own store of files does not keep that: what
-// it cannot read it takes for absent and overwrites, and an object whose server died between its bytes and its attributes breaks every
-// listing. Here a change is in its file before anybody can see it or hears that it was made; one that was cut short was seen by nobody,
-// and is gone with the process.
+// fake-gcs-server speaks the API, out of memory, where one lock keeps create-if-absent atomic. Its own store of files
+// does not keep that: what it cannot read it takes for absent and overwrites, and an object whose server died between
+// its bytes and its attributes breaks every listing. Here a change is in its file before anybody can see it or hears
+// that it was made; one that was cut short was seen by nobody, and is gone with the process.
 type Buckets struct {
 	folder string
 
@@ -46,7 +47,8 @@ func OpenBuckets(folder string) (*Buckets, error) {
 // newFile is where a file is before it has its name.
 const newFile = ".new"
 
-// look is what there is in the folder. A generation is the microsecond of an object's making, which its file keeps as its time.
+// look is what there is in the folder. A generation is the microsecond of an object's making, which its file keeps as
+// its time.
 func (b *Buckets) look() (map[string]int64, error) {
 	found := map[string]int64{}
 	err := filepath.WalkDir(b.folder, func(path string, d fs.DirEntry, err error) error {
@@ -76,8 +78,8 @@ func (b *Buckets) look() (map[string]int64, error) {
 	return found, nil
 }
 
-// refresh serves what is in the folder now. What cannot be read is an error, and not absent. Where somebody else has changed a file,
-// uploads that go on are forgotten. b.mu is held.
+// refresh serves what is in the folder now. What cannot be read is an error, and not absent. Where somebody else has
+// changed a file, uploads that go on are forgotten. b.mu is held.
 func (b *Buckets) refresh() error {
 	found, err := b.look()
 	if err != nil || b.server != nil && maps.Equal(found, b.served) {
@@ -95,7 +97,8 @@ func (b *Buckets) refresh() error {
 		made := time.UnixMicro(generation).UTC()
 		bucket, object, _ := strings.Cut(name, "/")
 		objects = append(objects, fakestorage.Object{Content: content, ObjectAttrs: fakestorage.ObjectAttrs{
-			BucketName: bucket, Name: object, ContentType: "application/octet-stream", Created: made, Updated: made, Generation: generation,
+			BucketName: bucket, Name: object, ContentType: "application/octet-stream", Created: made, Updated: made,
+			Generation: generation,
 		}})
 	}
 	server, err := fakestorage.NewServerWithOptions(fakestorage.Options{NoListener: true, InitialObjects: objects})
@@ -153,7 +156,8 @@ func (b *Buckets) write(bucket, object string) error {
 	if err != nil {
 		return err
 	}
-	temp, path, made := filepath.Join(b.folder, newFile), filepath.Join(b.folder, bucket, object), time.UnixMicro(o.Generation)
+	temp, path, made := filepath.Join(b.folder, newFile), filepath.Join(b.folder, bucket, object),
+		time.UnixMicro(o.Generation)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}

@@ -49,7 +49,8 @@ func (b *buckets) file(object string) string {
 
 func (b *buckets) plant(object, content string) {
 	b.t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(b.file(object)), 0o700), os.WriteFile(b.file(object), []byte(content), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(b.file(object)), 0o700),
+		os.WriteFile(b.file(object), []byte(content), 0o600)); err != nil {
 		b.t.Fatal(err)
 	}
 }

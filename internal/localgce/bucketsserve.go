@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// ServeBuckets serves them to this machine until stop, and says what record.url BucketName is: for what an operator does before a project is
-// up, and for tests that need none.
+// ServeBuckets serves them to this machine until stop, and says what record.url BucketName is: for what an operator
+// does before a project is up, and for tests that need none.
 func ServeBuckets(folder string) (recordURL string, stop func(), err error) {
 	b, err := OpenBuckets(folder)
 	if err != nil {
@@ -118,7 +118,8 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return b.ResponseWriter.Write(p)
 }
 
-// listOrChange answers from what is in the folder now, and brings the folder in line. A change that cannot be written was none.
+// listOrChange answers from what is in the folder now, and brings the folder in line. A change that cannot be written
+// was none.
 func (b *Buckets) listOrChange(r *http.Request, reads bool) *httptest.ResponseRecorder {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -35,7 +35,8 @@ func makeCgroup(path string) error {
 	return nil
 }
 
-// delegateCgroup makes the folder and marks it as systemd marks that of a unit with Delegate=yes: the agent divides it for its children.
+// delegateCgroup makes the folder and marks it as systemd marks that of a unit with Delegate=yes: the agent divides it
+// for its children.
 func delegateCgroup(path string) error {
 	if err := makeCgroup(path); err != nil {
 		return err
@@ -48,8 +49,9 @@ func delegateCgroup(path string) error {
 	return nil
 }
 
-// handDown enables, for the cgroups below path, every controller that path has; from then on no process may be in path itself. Controllers
-// are a bonus, so errors are left alone: machines that still hold them in version 1 have none to give.
+// handDown enables, for the cgroups below path, every controller that path has; from then on no process may be in path
+// itself. Controllers are a bonus, so errors are left alone: machines that still hold them in version 1 have none to
+// give.
 func handDown(path string) {
 	controllers, err := os.ReadFile(filepath.Join(path, "cgroup.controllers"))
 	if err != nil {

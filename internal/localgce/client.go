@@ -37,7 +37,8 @@ func NewClient(state string) (*Client, error) {
 		defer folder.Close()
 		return (&net.Dialer{}).DialContext(ctx, "unix", socketIn(folder))
 	}
-	return &Client{state: abs, http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}, nil
+	return &Client{state: abs, http: &http.Client{Transport: &http.Transport{DialContext: dial,
+		DisableKeepAlives: true}}}, nil
 }
 
 // Status looks at the project.
@@ -65,8 +66,8 @@ func (c *Client) VM(ctx context.Context, name string) (VMStatus, error) {
 	return VMStatus{}, &NotFoundError{Name: name, Known: known}
 }
 
-// Do carries out a verb with its fields, each KEY=VALUE (see Verbs), and returns what there is to say of it. An *OrderError is a mistake
-// in these; no project is asked then.
+// Do carries out a verb with its fields, each KEY=VALUE (see Verbs), and returns what there is to say of it. An
+// *OrderError is a mistake in these; no project is asked then.
 func (c *Client) Do(ctx context.Context, verb string, args ...string) (said string, err error) {
 	if _, _, err := parseOrder(verb, args); err != nil {
 		return "", err
@@ -83,7 +84,8 @@ func (c *Client) Do(ctx context.Context, verb string, args ...string) (said stri
 // downTimeout is how long a project may take to close before it is swept by force.
 const downTimeout = 60 * time.Second
 
-// Down ends the project and removes every trace of it from the machine, also if its process hangs or is dead. It says whether one was up.
+// Down ends the project and removes every trace of it from the machine, also if its process hangs or is dead. It says
+// whether one was up.
 func (c *Client) Down(ctx context.Context) (wasUp bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// ComputeServer answers the part of compute/v1 that quorate uses: instances and disks, by get, list and aggregatedList with filters, and
-// zones; instances.stop, and the operation that it begins. It is an http.Handler whose paths start with /compute/v1/, and needs no Project.
-// Safe for concurrent use.
+// ComputeServer answers the part of compute/v1 that quorate uses: instances and disks, by get, list and aggregatedList
+// with filters, and zones; instances.stop, and the operation that it begins. It is an http.Handler whose paths start
+// with /compute/v1/, and needs no Project. Safe for concurrent use.
 type ComputeServer struct {
 	instances func() []Instance
 	routes    *http.ServeMux
@@ -67,7 +67,10 @@ func (c *ComputeServer) current(r *http.Request, listing bool) []Instance {
 	case fault.Kind == "stale":
 		return fault.then
 	case fault.Kind == "missing", fault.Kind == "unlisted" && listing:
-		return slices.DeleteFunc(slices.Clone(c.all()), func(i Instance) bool { return i.Name != "" && slices.Contains(fault.VMs, i.Name) })
+		return slices.DeleteFunc(slices.Clone(c.all()), func(i Instance) bool {
+			return i.Name != "" &&
+				slices.Contains(fault.VMs, i.Name)
+		})
 	case fault.Kind == "empty" && listing:
 		return nil
 	case slices.Contains(vmLies, fault.Kind) && fault.Kind != "unlisted":
@@ -153,7 +156,8 @@ func (c *ComputeServer) list(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	items := slices.DeleteFunc(all, func(x resource) bool { return x.zone() != r.PathValue("zone") })
-	answer(w, map[string]any{"kind": "compute#" + singular(r) + "List", "id": r.URL.Path[1:], "items": items, "selfLink": self(r)})
+	answer(w, map[string]any{"kind": "compute#" + singular(r) + "List", "id": r.URL.Path[1:], "items": items,
+		"selfLink": self(r)})
 }
 
 func (c *ComputeServer) aggregated(w http.ResponseWriter, r *http.Request) {
@@ -169,10 +173,12 @@ func (c *ComputeServer) aggregated(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		items["zones/"+zone] = map[string]any{"warning": map[string]any{
-			"code": "NO_RESULTS_ON_PAGE", "message": "There are no results for scope 'zones/" + zone + "' on this page.",
+			"code": "NO_RESULTS_ON_PAGE", "message": "There are no results for scope 'zones/" + zone +
+				"' on this page.",
 		}}
 	}
-	answer(w, map[string]any{"kind": "compute#" + singular(r) + "AggregatedList", "id": r.URL.Path[1:], "items": items, "selfLink": self(r)})
+	answer(w, map[string]any{"kind": "compute#" + singular(r) + "AggregatedList", "id": r.URL.Path[1:], "items": items,
+		"selfLink": self(r)})
 }
 
 func (c *ComputeServer) get(w http.ResponseWriter, r *http.Request) {
@@ -191,7 +197,8 @@ func (c *ComputeServer) get(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *ComputeServer) missing(w http.ResponseWriter, zone, kind, name string) {
-	apiError(w, http.StatusNotFound, "notFound", fmt.Sprintf("The resource 'projects/%s/zones/%s/%s/%s' was not found", ProjectID, zone, kind, name))
+	apiError(w, http.StatusNotFound, "notFound", fmt.Sprintf("The resource 'projects/%s/zones/%s/%s/%s' was not found",
+		ProjectID, zone, kind, name))
 }
 
 // zones are those that have VMs.
@@ -218,7 +225,8 @@ func (c *ComputeServer) getZone(w http.ResponseWriter, r *http.Request) {
 		answer(w, zoneResource(strings.TrimSuffix(self(r), "/"+name), name))
 		return
 	}
-	apiError(w, http.StatusNotFound, "notFound", "The resource 'projects/"+ProjectID+"/zones/"+r.PathValue("name")+"' was not found")
+	apiError(w, http.StatusNotFound, "notFound",
+		"The resource 'projects/"+ProjectID+"/zones/"+r.PathValue("name")+"' was not found")
 }
 
 func singular(r *http.Request) string { return strings.TrimSuffix(r.PathValue("kind"), "s") }

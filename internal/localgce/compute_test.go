@@ -15,14 +15,16 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// computeAPI is Google's client of a server, behind faults, with master-1 (cluster demo, zone a) and node-1 (cluster other, zone b).
+// computeAPI is Google's client of a server, behind faults, with master-1 (cluster demo, zone a) and node-1 (cluster
+// other, zone b).
 func computeAPI(t *testing.T) (setFault func(localgce.Fault) error, c *compute.Service, all *[]localgce.Instance) {
 	node := instance()
 	node.ID, node.Name, node.Zone, node.Status = 99, "node-1", "us-central1-b", "TERMINATED"
 	node.Labels = map[string]string{"quorate-cluster": "other"}
 	node.DataDisk = localgce.Disk{ID: 18, Name: "node-1-data", Bytes: 4 << 30}
 	all = &[]localgce.Instance{instance(), node}
-	server, setFault := localgce.BehindFaults(localgce.Compute, localgce.NewComputeServer(func() []localgce.Instance { return *all }))
+	server, setFault := localgce.BehindFaults(localgce.Compute,
+		localgce.NewComputeServer(func() []localgce.Instance { return *all }))
 	h := httptest.NewServer(server)
 	t.Cleanup(h.Close)
 	c, err := compute.NewService(t.Context(), option.WithEndpoint(h.URL+"/compute/v1/"), option.WithoutAuthentication())
@@ -42,7 +44,10 @@ func TestGooglesClientReadsAnInstance(t *testing.T) {
 		i.Labels["quorate-cluster"] != "demo" || i.CreationTimestamp != "2026-11-20T12:00:00.000+00:00" {
 		t.Errorf("instance: %+v", i)
 	}
-	if !slices.ContainsFunc(i.Metadata.Items, func(m *compute.MetadataItems) bool { return m.Key == "quorate-cluster" && *m.Value == "name: demo\n" }) {
+	if !slices.ContainsFunc(i.Metadata.Items, func(m *compute.MetadataItems) bool {
+		return m.Key == "quorate-cluster" &&
+			*m.Value == "name: demo\n"
+	}) {
 		t.Errorf("metadata: %+v", i.Metadata)
 	}
 	d, err := c.Disks.Get(localgce.ProjectID, "us-central1-a", "master-1-data").Do()
@@ -95,7 +100,8 @@ func TestGooglesClientFindsInstancesByFilter(t *testing.T) {
 		t.Errorf("disks: %+v, %v", disks, err)
 	}
 	one, err := c.Disks.AggregatedList(localgce.ProjectID).Filter("id=18").Do()
-	if err != nil || len(one.Items["zones/us-central1-b"].Disks) != 1 || len(one.Items["zones/us-central1-a"].Disks) != 0 {
+	if err != nil || len(one.Items["zones/us-central1-b"].Disks) != 1 ||
+		len(one.Items["zones/us-central1-a"].Disks) != 0 {
 		t.Errorf("a disk by its id: %+v, %v", one, err)
 	}
 }
@@ -178,9 +184,11 @@ func TestComputeAPICallsARunningVMStoppedOrAbsent(t *testing.T) {
 		stop   string   // lastStopTimestamp
 		users  []string // of its data disk; nil: that is absent
 	}{
-		"well":                  {localgce.Fault{}, "RUNNING", "", []string{"master-1"}},
-		"terminated":            {localgce.Fault{Kind: "terminated", LastStop: stop}, "TERMINATED", stamp, []string{"master-1"}},
-		"stopped":               {localgce.Fault{Kind: "stopped", LastStop: stop}, "STOPPED", stamp, []string{"master-1"}},
+		"well": {localgce.Fault{}, "RUNNING", "", []string{"master-1"}},
+		"terminated": {localgce.Fault{Kind: "terminated", LastStop: stop}, "TERMINATED", stamp,
+			[]string{"master-1"}},
+		"stopped": {localgce.Fault{Kind: "stopped", LastStop: stop}, "STOPPED", stamp,
+			[]string{"master-1"}},
 		"absent, disk attached": {localgce.Fault{Kind: "absent"}, "", "", []string{"master-1"}},
 		"absent, disk detached": {localgce.Fault{Kind: "absent", Detached: true}, "", "", []string{}},
 		"absent with its disk":  {localgce.Fault{Kind: "missing"}, "", "", nil},

@@ -26,7 +26,8 @@ func instanceResource(base string, i Instance) resource {
 	zone := base + "/zones/" + i.Zone
 	disk := func(index int, device, name string) map[string]any {
 		return map[string]any{
-			"kind": "compute#attachedDisk", "type": "PERSISTENT", "mode": "READ_WRITE", "boot": index == 0, "index": index,
+			"kind": "compute#attachedDisk", "type": "PERSISTENT", "mode": "READ_WRITE", "boot": index == 0,
+			"index":      index,
 			"deviceName": device, "source": zone + "/disks/" + name, "interface": "SCSI", "autoDelete": index == 0,
 		}
 	}
@@ -34,7 +35,10 @@ func instanceResource(base string, i Instance) resource {
 	for k, v := range i.Attributes {
 		items = append(items, map[string]any{"key": k, "value": v})
 	}
-	slices.SortFunc(items, func(a, b map[string]any) int { return strings.Compare(a["key"].(string), b["key"].(string)) })
+	slices.SortFunc(items, func(a, b map[string]any) int {
+		return strings.Compare(a["key"].(string),
+			b["key"].(string))
+	})
 	out := resource{
 		"kind": "compute#instance", "id": decimal(i.ID), "name": i.Name, "zone": zone, "status": i.Status,
 		"selfLink": zone + "/instances/" + i.Name, "machineType": zone + "/machineTypes/" + machineType,
@@ -42,9 +46,11 @@ func instanceResource(base string, i Instance) resource {
 		"disks":    []any{disk(0, "persistent-disk-0", i.Name), disk(1, DeviceName, i.DataDisk.Name)},
 		"metadata": map[string]any{"kind": "compute#metadata", "items": items},
 		"networkInterfaces": []any{map[string]any{
-			"kind": "compute#networkInterface", "name": "nic0", "networkIP": i.Address.String(), "network": base + "/global/networks/default",
+			"kind": "compute#networkInterface", "name": "nic0", "networkIP": i.Address.String(), "network": base +
+				"/global/networks/default",
 		}},
-		"serviceAccounts": []any{map[string]any{"email": i.serviceAccount(), "scopes": []string{"https://www.googleapis.com/auth/cloud-platform"}}},
+		"serviceAccounts": []any{map[string]any{"email": i.serviceAccount(),
+			"scopes": []string{"https://www.googleapis.com/auth/cloud-platform"}}},
 	}
 	if !i.LastStop.IsZero() {
 		out["lastStopTimestamp"] = timestamp(i.LastStop)
@@ -87,10 +93,11 @@ func zoneResource(zones, name string) resource {
 }
 
 // filterTerm is one comparison: field operator value. Google's newer and older spellings of equality are both known.
-var filterTerm = regexp.MustCompile(`^\s*\(*\s*([A-Za-z][\w.\-]*)\s*(!=|=|:|\beq\b|\bne\b)\s*("[^"]*"|[^\s()]+)\s*\)*\s*(?:AND\b)?`)
+var filterTerm = regexp.MustCompile(
+	`^\s*\(*\s*([A-Za-z][\w.\-]*)\s*(!=|=|:|\beq\b|\bne\b)\s*("[^"]*"|[^\s()]+)\s*\)*\s*(?:AND\b)?`)
 
-// parseFilter understands comparisons joined by AND (or by nothing, which means the same). Anything else is an error, as a filter that is
-// silently ignored would be worse.
+// parseFilter understands comparisons joined by AND (or by nothing, which means the same). Anything else is an error,
+// as a filter that is silently ignored would be worse.
 func parseFilter(filter string) (keep func(resource) bool, err error) {
 	var terms []func(resource) bool
 	for rest := strings.TrimSpace(filter); rest != ""; {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// operation is what compute/v1 answers to an order that takes time: a resource of the zone, which is asked for until it is DONE.
+// operation is what compute/v1 answers to an order that takes time: a resource of the zone, which is asked for until it
+// is DONE.
 type operation struct {
 	id       uint64
 	instance Instance
@@ -17,13 +18,15 @@ type operation struct {
 
 func (o *operation) name() string { return "operation-" + decimal(o.id) }
 
-// stopInstance answers instances.stop for an instance's name or id. It is refused to the VMs themselves, whose agents only ever read.
+// stopInstance answers instances.stop for an instance's name or id. It is refused to the VMs themselves, whose agents
+// only ever read.
 func (c *ComputeServer) stopInstance(w http.ResponseWriter, r *http.Request) {
 	if !c.checkProject(w, r) {
 		return
 	}
 	if c.stop == nil || c.caller(r) != "" {
-		apiError(w, http.StatusForbidden, "forbidden", "Required 'compute.instances.stop' permission for 'projects/"+ProjectID+"'")
+		apiError(w, http.StatusForbidden, "forbidden",
+			"Required 'compute.instances.stop' permission for 'projects/"+ProjectID+"'")
 		return
 	}
 	name, zone := r.PathValue("name"), r.PathValue("zone")
@@ -75,8 +78,10 @@ func (c *ComputeServer) getOperation(w http.ResponseWriter, r *http.Request) {
 func (c *ComputeServer) operationResource(r *http.Request, o operation) resource {
 	zone := "http://" + r.Host + "/compute/v1/projects/" + ProjectID + "/zones/" + o.instance.Zone
 	out := resource{
-		"kind": "compute#operation", "id": decimal(o.id), "name": o.name(), "zone": zone, "operationType": "stop", "status": "RUNNING", "progress": 0,
-		"targetId": decimal(o.instance.ID), "targetLink": zone + "/instances/" + o.instance.Name, "selfLink": zone + "/operations/" + o.name(),
+		"kind": "compute#operation", "id": decimal(o.id), "name": o.name(), "zone": zone, "operationType": "stop",
+		"status": "RUNNING", "progress": 0,
+		"targetId": decimal(o.instance.ID), "targetLink": zone + "/instances/" + o.instance.Name, "selfLink": zone +
+			"/operations/" + o.name(),
 		"insertTime": timestamp(o.begun), "startTime": timestamp(o.begun), "clientOperationId": o.request,
 	}
 	if o.ended.IsZero() {
@@ -85,7 +90,8 @@ func (c *ComputeServer) operationResource(r *http.Request, o operation) resource
 	out["status"], out["progress"], out["endTime"] = "DONE", 100, timestamp(o.ended)
 	if o.err != nil {
 		out["httpErrorStatusCode"], out["httpErrorMessage"] = http.StatusInternalServerError, "INTERNAL SERVER ERROR"
-		out["error"] = map[string]any{"errors": []any{map[string]any{"code": "INTERNAL_ERROR", "message": o.err.Error()}}}
+		out["error"] = map[string]any{"errors": []any{map[string]any{"code": "INTERNAL_ERROR",
+			"message": o.err.Error()}}}
 	}
 	return out
 }

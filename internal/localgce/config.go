@@ -32,7 +32,8 @@ type Config struct {
 	Subnet netip.Prefix `json:"subnet"`
 	// Endpoint is the balanced address, inside Subnet: the 100th where not given.
 	Endpoint netip.Addr `json:"endpoint"`
-	// NoHostRoute leaves the host's network alone: the project cannot be reached from the host, and needs no free range.
+	// NoHostRoute leaves the host's network alone: the project cannot be reached from the host, and needs no free
+	// range.
 	NoHostRoute bool `json:"noHostRoute,omitempty"`
 	// VMs are created and started by Start.
 	VMs []VMConfig `json:"vms"`
@@ -44,9 +45,10 @@ type Config struct {
 	Binds []Bind `json:"binds,omitempty"`
 	// DiskSize is the size of a new data disk in bytes (sparse): 4 GiB where not given.
 	DiskSize int64 `json:"diskSize"`
-	// Reflink puts the data disks where a file is copied at one instant, also while it is written to: TearDiskByCopy needs it, and
-	// SnapshotDisk and CloneDisk of a disk in use then take what a power cut would leave. Where the state folder's file system cannot,
-	// they lie on an XFS volume in a file of that folder, on which a sync takes about twice as long.
+	// Reflink puts the data disks where a file is copied at one instant, also while it is written to: TearDiskByCopy
+	// needs it, and SnapshotDisk and CloneDisk of a disk in use then take what a power cut would leave. Where the state
+	// folder's file system cannot, they lie on an XFS volume in a file of that folder, on which a sync takes about
+	// twice as long.
 	Reflink bool `json:"reflink,omitempty"`
 	// Log gets one line a change; nil discards.
 	Log *slog.Logger `json:"-"`
@@ -127,7 +129,8 @@ func (c Config) validate() error {
 	if !c.Subnet.Addr().Is4() || c.Subnet.Bits() > 25 || c.Subnet.Bits() < 16 {
 		fault("subnet %s: an IPv4 range of /16 to /25 is needed", c.Subnet)
 	} else if !c.Subnet.Contains(c.Endpoint) || c.Endpoint == c.gateway() {
-		fault("endpoint %s: it must be an address in %s other than %s, which is the fabric's", c.Endpoint, c.Subnet, c.gateway())
+		fault("endpoint %s: it must be an address in %s other than %s, which is the fabric's", c.Endpoint, c.Subnet,
+			c.gateway())
 	}
 	if c.DiskSize < 16<<20 {
 		fault("disk size %d: at least 16 MiB are needed", c.DiskSize)
@@ -150,7 +153,8 @@ func (c Config) vmFaults() (faults []error) {
 	for _, v := range c.VMs {
 		switch {
 		case !gceName.MatchString(v.Name) || !gceName.MatchString(v.Zone):
-			faults = append(faults, fmt.Errorf("vm %q in zone %q: names start with a letter and hold lower-case letters, digits and '-'", v.Name, v.Zone))
+			faults = append(faults, fmt.Errorf("vm %q in zone %q: names start with a letter and hold lower-case "+
+				"letters, digits and '-'", v.Name, v.Zone))
 		case slices.Contains(names, v.Name):
 			faults = append(faults, fmt.Errorf("vm %s is given twice", v.Name))
 		}
@@ -172,7 +176,8 @@ func (c Config) vmFaults() (faults []error) {
 // checkAddress says whether a VM may have the address.
 func (c Config) checkAddress(a netip.Addr) error {
 	if !c.Subnet.Contains(a) || a == c.gateway() || a == c.Endpoint || a == c.Subnet.Addr() || a == lastOf(c.Subnet) {
-		return fmt.Errorf("address %s: it must be a host address in %s other than %s (fabric) and %s (endpoint)", a, c.Subnet, c.gateway(), c.Endpoint)
+		return fmt.Errorf("address %s: it must be a host address in %s other than %s (fabric) and %s (endpoint)", a,
+			c.Subnet, c.gateway(), c.Endpoint)
 	}
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cloneImage copies a disk's file at one instant by sharing its blocks (reflink). XFS and btrfs can; on others it returns
-// errNoReflink.
+// cloneImage copies a disk's file at one instant by sharing its blocks (reflink). XFS and btrfs can; on others it
+// returns errNoReflink.
 func cloneImage(from, to string) error {
 	source, target, err := openCopy(from, to)
 	if err != nil {
@@ -23,7 +23,8 @@ func cloneImage(from, to string) error {
 		return nil
 	}
 	_ = os.Remove(to) // it is empty
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL) {
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ENOTTY) ||
+		errors.Is(err, unix.EINVAL) {
 		return errNoReflink
 	}
 	return fmt.Errorf("clone disk %s: %w", from, err)

@@ -12,16 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// depot is where the files of the data disks lie: the folder of the disks, or where that folder's file system cannot clone files and
-// Config.Reflink asks for it, a volume: an XFS of the project's own in a sparse file of that folder.
+// depot is where the files of the data disks lie: the folder of the disks, or where that folder's file system cannot
+// clone files and Config.Reflink asks for it, a volume: an XFS of the project's own in a sparse file of that folder.
 //
 //	disks/a-data-1.img                     plain
 //	disks/volume.xfs ── loop ── XFS ──┬── lgce-HASH/a-data-1.img       with a volume
 //	                                  └── lgce-HASH/b-data-2.img
 //
-// The volume is mounted in no namespace at all: a descriptor of this process holds the mount, and files on it are reached through that. So
-// nobody else sees it, and a project that dies without a word leaves nothing to unmount: the kernel takes the mount and the loop
-// device back with the last descriptor, which is that of the last disk that a VM has attached.
+// The volume is mounted in no namespace at all: a descriptor of this process holds the mount, and files on it are
+// reached through that. So nobody else sees it, and a project that dies without a word leaves nothing to unmount: the
+// kernel takes the mount and the loop device back with the last descriptor, which is that of the last disk that a VM
+// has attached.
 type depot struct {
 	// folder is the path for this process and the programs that it calls.
 	folder string
@@ -100,7 +101,8 @@ func missingForVolume() (missing []string) {
 // makeVolume makes the file whole or not at all.
 func (n names) makeVolume(ctx context.Context, file string) error {
 	if disks, _ := filepath.Glob(n.diskFile("*.img")); len(disks) > 0 { // its only error is a bad pattern
-		return fmt.Errorf("reflink: %s has disks already, where files cannot be cloned (%s, and %d more): take another state folder",
+		return fmt.Errorf("reflink: %s has disks already, where files cannot be cloned (%s, and %d more): take "+
+			"another state folder",
 			n.disks(), filepath.Base(disks[0]), len(disks)-1)
 	}
 	half := file + ".new"
@@ -131,7 +133,8 @@ func (n names) mountVolume(file string) (depot, error) {
 	if err != nil {
 		return depot{}, err
 	}
-	d := depot{folder: fmt.Sprintf("/proc/%d/fd/%d/%s", os.Getpid(), fd, n.fabric()), clones: true, volume: os.NewFile(uintptr(fd), file)}
+	d := depot{folder: fmt.Sprintf("/proc/%d/fd/%d/%s", os.Getpid(), fd, n.fabric()), clones: true,
+		volume: os.NewFile(uintptr(fd), file)}
 	if err := os.MkdirAll(d.folder, 0o755); err != nil {
 		d.close()
 		return depot{}, err
@@ -159,7 +162,8 @@ func detachedMount(fstype, device, flag string) (int, error) {
 	return unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, 0)
 }
 
-// holds says whether a file that the kernel shows as attached is one of the project's: on a volume its path begins at the volume's top.
+// holds says whether a file that the kernel shows as attached is one of the project's: on a volume its path begins at
+// the volume's top.
 func (n names) holds(file string) bool {
 	return strings.HasPrefix(file, n.disks()+string(filepath.Separator)) || strings.HasPrefix(file, "/"+n.fabric()+"/")
 }

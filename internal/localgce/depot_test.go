@@ -36,7 +36,8 @@ func (o *output) last() int {
 	return n
 }
 
-// A VM counts, and says each number once it is synced. Then its disk is torn: what was said is there, and what was not synced is not.
+// A VM counts, and says each number once it is synced. Then its disk is torn: what was said is there, and what was not
+// synced is not.
 func TestADiskTornByACopyHoldsWhatWasSynced(t *testing.T) {
 	conf := config(t.TempDir(), 23, "a")
 	conf.Reflink = true
@@ -45,8 +46,10 @@ func TestADiskTornByACopyHoldsWhatWasSynced(t *testing.T) {
 	for round := range 3 {
 		lost := "lost" + strconv.Itoa(round) // a new name: ext4 writes at once what replaces a file's text
 		w.must("a", "cd "+data+"; echo one > kept; sync kept .; echo two > "+lost)
-		// Commands are run beside what the VM runs by itself: this one goes to the VM's cgroup, or it would not stand still with the VM.
-		count, err := w.Command(ctx, "a", "sh", "-c", "mkdir -p /sys/fs/cgroup/count; echo $$ > /sys/fs/cgroup/count/cgroup.procs; n=0; while :; do n=$((n+1)); echo $n >> "+data+"count; sync "+data+"count; echo $n; done")
+		// Commands are run beside what the VM runs by itself: this one goes to the VM's cgroup, or it would not stand
+		// still with the VM.
+		count, err := w.Command(ctx, "a", "sh", "-c", "mkdir -p /sys/fs/cgroup/count; echo $$ > "+
+			"/sys/fs/cgroup/count/cgroup.procs; n=0; while :; do n=$((n+1)); echo $n >> "+data+"count; sync "+data+"count; echo $n; done")
 		w.do(err)
 		said := &output{}
 		count.Stdout = said
@@ -105,10 +108,12 @@ func TestACopyOfADiskInUseLacksWhatWasNotSynced(t *testing.T) {
 func TestAVolumeIsRefusedWhereDisksArePlain(t *testing.T) {
 	conf := config(t.TempDir(), 25, "a")
 	w := start(t, conf)
-	if file := filepath.Join(conf.State, "x"); os.WriteFile(file, nil, 0o600) == nil && exec.Command("cp", "--reflink=always", file, file+"y").Run() == nil {
+	if file := filepath.Join(conf.State, "x"); os.WriteFile(file, nil, 0o600) == nil &&
+		exec.Command("cp", "--reflink=always", file, file+"y").Run() == nil {
 		t.Skip("this folder's file system clones files: no volume is ever needed")
 	}
-	w.refused("the disks lie where files cannot be cloned (Config.Reflink, up --reflink)", w.TearDiskByCopy(t.Context(), "a"))
+	w.refused("the disks lie where files cannot be cloned (Config.Reflink, up --reflink)",
+		w.TearDiskByCopy(t.Context(), "a"))
 	w.must("a", "echo here > "+data+"file")
 	w.do(w.Close(context.Background()))
 	conf.Reflink = true
@@ -136,7 +141,8 @@ func BenchmarkSync(b *testing.B) {
 			b.ReportMetric(float64(time.Since(began).Milliseconds()), "ms-start")
 			b.Cleanup(func() { _ = p.Close(context.Background()) })
 			b.ResetTimer()
-			cmd, err := p.Command(b.Context(), "a", "dd", "if=/dev/zero", "of="+data+"x", "bs=4k", "oflag=dsync", "count="+strconv.Itoa(b.N))
+			cmd, err := p.Command(b.Context(), "a", "dd", "if=/dev/zero", "of="+data+"x", "bs=4k", "oflag=dsync",
+				"count="+strconv.Itoa(b.N))
 			if err == nil {
 				err = cmd.Run()
 			}

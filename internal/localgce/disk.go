@@ -102,8 +102,8 @@ func configure(control, backing *os.File, image string) (*loop, error) {
 	return &loop{device: device, shown: strings.TrimSpace(string(shown)), hold: hold}, nil
 }
 
-// detach lets the device go and waits until the kernel has: the unmount of a dead VM's disk, which also writes what was not yet
-// written, takes a moment.
+// detach lets the device go and waits until the kernel has: the unmount of a dead VM's disk, which also writes what was
+// not yet written, takes a moment.
 func (l *loop) detach() error {
 	l.hold.Close()
 	return waitDetached(func(device, file string) bool { return device == filepath.Base(l.device) && file == l.shown })

@@ -32,7 +32,8 @@ func TestDisksFillFreezeAndTear(t *testing.T) {
 	ctx := t.Context()
 
 	w.do(w.FillDisk(ctx, "a", 0))
-	if out, err := w.in("a", "dd if=/dev/zero of="+data+"more bs=4k count=1 conv=fsync"); err == nil || !strings.Contains(out, "No space left on device") {
+	if out, err := w.in("a", "dd if=/dev/zero of="+data+"more bs=4k count=1 conv=fsync"); err == nil ||
+		!strings.Contains(out, "No space left on device") {
 		t.Errorf("a full disk takes a write: %s, %v", out, err)
 	}
 	w.do(w.FreeDisk(ctx, "a"))
@@ -186,7 +187,8 @@ func TestVMsComeAndGo(t *testing.T) {
 	w.refused("there is no disk", w.CreateVM(ctx, localgce.VMConfig{Name: "c", Zone: "us-central1-c"}, "b-data"))
 	w.refused("there is one of that name", w.CreateVM(ctx, localgce.VMConfig{Name: "a", Zone: "us-central1-c"}, ""))
 	w.refused("disk b-data exists", w.CreateVM(ctx, localgce.VMConfig{Name: "b", Zone: "us-central1-b"}, ""))
-	w.refused("belongs to a", w.CreateVM(ctx, localgce.VMConfig{Name: "d", Zone: "us-central1-b", Address: netip.MustParseAddr(w.address("a"))}, ""))
+	w.refused("belongs to a", w.CreateVM(ctx, localgce.VMConfig{Name: "d", Zone: "us-central1-b",
+		Address: netip.MustParseAddr(w.address("a"))}, ""))
 	w.do(w.CreateVM(ctx, c, "b-data"))
 	w.awaitReady("c")
 	w.must("c", "grep kept "+data+"file")
@@ -200,7 +202,8 @@ func TestVMsComeAndGo(t *testing.T) {
 	}
 	before := w.vm("a")
 	w.do(w.RecreateVM(ctx, "a", localgce.Recreation{NewAddress: true}))
-	if after := w.vm("a"); after.Address == before.Address || after.DiskID != before.DiskID || after.InstanceID == before.InstanceID {
+	if after := w.vm("a"); after.Address == before.Address || after.DiskID != before.DiskID ||
+		after.InstanceID == before.InstanceID {
 		t.Errorf("recreated with a new address: %+v, was %+v", after, before)
 	}
 	// What was created is found again, if it is asked for.
@@ -225,11 +228,14 @@ func TestAnOldVMIsLeftRunning(t *testing.T) {
 	w.do(w.RecreateVM(ctx, "a", localgce.Recreation{LeaveRunning: true, NewAddress: true}))
 	w.awaitReady("a")
 	old, next := w.vm("a.1"), w.vm("a")
-	if old.InstanceID != before.InstanceID || old.Address != before.Address || next.InstanceID == before.InstanceID || next.Address == before.Address || next.DiskID != before.DiskID {
+	if old.InstanceID != before.InstanceID || old.Address != before.Address || next.InstanceID == before.InstanceID ||
+		next.Address == before.Address || next.DiskID != before.DiskID {
 		t.Errorf("left %+v and made %+v of %+v", old, next, before)
 	}
 	for vm, id := range map[string]string{"a": next.InstanceID, "a.1": old.InstanceID} {
-		if got := w.must(vm, "/usr/local/bin/tiny tiny get http://169.254.169.254/computeMetadata/v1/instance/id"); got != id || strings.TrimSpace(w.must(vm, "hostname")) != "a" {
+		if got := w.must(vm,
+			"/usr/local/bin/tiny tiny get http://169.254.169.254/computeMetadata/v1/instance/id"); got != id ||
+			strings.TrimSpace(w.must(vm, "hostname")) != "a" {
 			t.Errorf("%s believes to be %s", vm, got)
 		}
 		w.must(vm, "echo "+vm+" >> "+data+"file; grep shared "+data+"file")
@@ -242,7 +248,8 @@ func TestAnOldVMIsLeftRunning(t *testing.T) {
 	}
 	w.await("the successor is balanced", func() bool { return strings.Join(w.Status().Backends, " ") == "a b" })
 	for _, vm := range []string{"a", "a.1"} {
-		if b, err := os.ReadFile(w.vm(vm).Log); err != nil || strings.Count(string(b), "the tiny agent is ready\n") != 1 {
+		if b, err := os.ReadFile(w.vm(vm).Log); err != nil ||
+			strings.Count(string(b), "the tiny agent is ready\n") != 1 {
 			t.Errorf("the log of %s: %s, %v", vm, b, err)
 		}
 	}

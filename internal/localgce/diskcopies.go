@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// copyDisk copies a VM's data disk to a new file. Of one that is in use it takes what a power cut would leave, by reflink; where the file
-// system has none, it freezes the disk for the copy, which then also holds what was not synced. v.ops is held.
+// copyDisk copies a VM's data disk to a new file. Of one that is in use it takes what a power cut would leave, by
+// reflink; where the file system has none, it freezes the disk for the copy, which then also holds what was not synced.
+// v.ops is held.
 func (p *Project) copyDisk(v *vm, to string) error {
 	from, target := p.image(v.Disk.Image), p.image(to)
 	if v.machine == nil {
@@ -78,8 +79,8 @@ func (p *Project) DeleteSnapshot(name string) error {
 	return p.forgetImage(s.Image)
 }
 
-// RestoreDisk gives a VM that is off a disk made of a snapshot in place of its own, of the same name and as on GCE with a new id; with sameID
-// what is on the disk is as old, and its id tells nothing.
+// RestoreDisk gives a VM that is off a disk made of a snapshot in place of its own, of the same name and as on GCE with
+// a new id; with sameID what is on the disk is as old, and its id tells nothing.
 func (p *Project) RestoreDisk(name, snap string, sameID bool) error {
 	return p.operate(name, statusTerminated, func(v *vm) error {
 		s, err := p.snapshot(snap)
@@ -111,15 +112,16 @@ func (p *Project) putDisk(v *vm, next volume) error {
 	return p.forgetImage(former)
 }
 
-// CloneDisk gives a VM that is off a copy of another VM's data disk, in place of its own: of the same name as its own, with a new id.
+// CloneDisk gives a VM that is off a copy of another VM's data disk, in place of its own: of the same name as its own,
+// with a new id.
 func (p *Project) CloneDisk(from, to string) error {
 	return p.operateTwo(from, "", to, statusTerminated, func(a, b *vm) error {
 		return p.replaceDisk(b, false, func(file string) error { return p.copyDisk(a, file) })
 	})
 }
 
-// SwapDisks exchanges the data disks of two VMs that are off. Each disk keeps its id and name, and moves to the other's zone, which GCE's
-// own disks cannot.
+// SwapDisks exchanges the data disks of two VMs that are off. Each disk keeps its id and name, and moves to the other's
+// zone, which GCE's own disks cannot.
 func (p *Project) SwapDisks(a, b string) error {
 	return p.operateTwo(a, statusTerminated, b, statusTerminated, func(a, b *vm) error {
 		p.mu.Lock()

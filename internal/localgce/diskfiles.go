@@ -39,8 +39,8 @@ func (p *Project) withData(ctx context.Context, v *vm, f func(*os.Root) error) (
 	return p.names.withMount(l.device, open)
 }
 
-// dataFile is the one file of a data disk that fits a path or pattern, relative to where it is mounted: the last in order, which for a WAL
-// is the one that is written.
+// dataFile is the one file of a data disk that fits a path or pattern, relative to where it is mounted: the last in
+// order, which for a WAL is the one that is written.
 func dataFile(root *os.Root, pattern string) (string, error) {
 	if !filepath.IsLocal(pattern) {
 		return "", fmt.Errorf("path %q: it must be relative to the disk's top folder and stay below it", pattern)
@@ -59,7 +59,8 @@ func dataFile(root *os.Root, pattern string) (string, error) {
 
 // Corruption says which bits of a file are flipped.
 type Corruption struct {
-	// Path is relative to the disk's top folder; it may be a pattern as path.Match has it, and means the last file in order that fits.
+	// Path is relative to the disk's top folder; it may be a pattern as path.Match has it, and means the last file in
+	// order that fits.
 	Path string
 	// Offset is where it begins, in bytes; below 0, from the file's end.
 	Offset int64
@@ -67,7 +68,8 @@ type Corruption struct {
 	Bits int
 }
 
-// CorruptDisk flips bits in a file of a VM's data disk, behind the back of whoever has it open, and returns the file's path.
+// CorruptDisk flips bits in a file of a VM's data disk, behind the back of whoever has it open, and returns the file's
+// path.
 func (p *Project) CorruptDisk(ctx context.Context, name string, c Corruption) (path string, err error) {
 	fallback(&c.Bits, 1)
 	err = p.changeFile(ctx, name, c.Path, func(f *os.File, size int64) error {
@@ -93,7 +95,8 @@ func (p *Project) CorruptDisk(ctx context.Context, name string, c Corruption) (p
 	return path, nil
 }
 
-// TruncateDisk cuts a file of a VM's data disk to a size in bytes, below 0 to so many fewer than it has, and returns its path.
+// TruncateDisk cuts a file of a VM's data disk to a size in bytes, below 0 to so many fewer than it has, and returns
+// its path.
 func (p *Project) TruncateDisk(ctx context.Context, name, pattern string, size int64) (path string, err error) {
 	err = p.changeFile(ctx, name, pattern, func(f *os.File, has int64) error {
 		path = f.Name()
@@ -116,7 +119,8 @@ func fromEnd(offset, size int64) int64 {
 }
 
 // changeFile changes one file and syncs it.
-func (p *Project) changeFile(ctx context.Context, name, pattern string, change func(f *os.File, size int64) error) error {
+func (p *Project) changeFile(ctx context.Context, name, pattern string,
+	change func(f *os.File, size int64) error) error {
 	return p.operate(name, "", func(v *vm) error {
 		return p.withData(ctx, v, func(root *os.Root) error {
 			path, err := dataFile(root, pattern)
@@ -143,8 +147,8 @@ func (p *Project) changeFile(ctx context.Context, name, pattern string, change f
 // filler takes a data disk's space where no program looks.
 const filler = "lost+found/localgce-filler"
 
-// FillDisk takes all space of a VM's data disk but so many bytes, until FreeDisk: writes then end in ENOSPC. Files keep the blocks that they
-// have. It stays full over reboots.
+// FillDisk takes all space of a VM's data disk but so many bytes, until FreeDisk: writes then end in ENOSPC. Files keep
+// the blocks that they have. It stays full over reboots.
 func (p *Project) FillDisk(ctx context.Context, name string, leave int64) error {
 	err := p.operate(name, "", func(v *vm) error {
 		return p.withData(ctx, v, func(root *os.Root) error { return fill(root, leave) })

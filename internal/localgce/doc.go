@@ -1,4 +1,5 @@
-// Package localgce is a Google Compute Engine project on one machine, for the demo and for the tests that span replicas.
+// Package localgce is a Google Compute Engine project on one machine, for the demo and for the tests that span
+// replicas.
 //
 //	host ── one veth, one route ──┐
 //	                              │        fabric: a network namespace with the bridge br0
@@ -10,19 +11,20 @@
 //	                              ├── vm b
 //	                              └── vm c
 //
-// A Project owns all of it. Start makes it, its methods do what the cloud or fate would do to it (StartVM, KillVM, FreezeVM, Cut,
-// Partition, RecreateVM ...), Close leaves no trace. Run serves the same as verbs (verbs.go) on a unix socket in the state
-// folder, for cmd/localgce (Client). A program that calls Start must call RunInitIfAsked first thing in main (or TestMain), because a VM's
-// pid 1 is the same program started again.
+// A Project owns all of it. Start makes it, its methods do what the cloud or fate would do to it (StartVM, KillVM,
+// FreezeVM, Cut, Partition, RecreateVM ...), Close leaves no trace. Run serves the same as verbs (verbs.go) on a unix
+// socket in the state folder, for cmd/localgce (Client). A program that calls Start must call RunInitIfAsked first
+// thing in main (or TestMain), because a VM's pid 1 is the same program started again.
 //
-// Faults are real ones: disks that are full, frozen, torn, copied or corrupt (FillDisk, FreezeDisk, TearDisk, TearDiskByCopy, CloneDisk,
-// CorruptDisk ...), VMs that are deleted, or left running behind their successors of another (RecreateVM) or the same instance id (HostError),
-// broken links, services that fail or lie.
+// Faults are real ones: disks that are full, frozen, torn, copied or corrupt (FillDisk, FreezeDisk, TearDisk,
+// TearDiskByCopy, CloneDisk, CorruptDisk ...), VMs that are deleted, or left running behind their successors of another
+// (RecreateVM) or the same instance id (HostError), broken links, services that fail or lie.
 //
-// Guarantees: every name on the machine (namespaces, links, cgroups) is made of a hash of the state folder, so a project
-// that died without a word is swept by the next Start or by Sweep, and two projects with different ranges live side by
-// side; nothing is mounted outside the VMs' own mount namespaces (with Config.Reflink one thing is, in no namespace at all); a VM dies when
-// its project's process dies; a powered-off VM is silent on the network before its processes die.
+// Guarantees: every name on the machine (namespaces, links, cgroups) is made of a hash of the state folder, so a
+// project that died without a word is swept by the next Start or by Sweep, and two projects with different ranges live
+// side by side; nothing is mounted outside the VMs' own mount namespaces (with Config.Reflink one thing is, in no
+// namespace at all); a VM dies when its project's process dies; a powered-off VM is silent on the network before its
+// processes die.
 //
 // It does not emulate quotas, operations or latency, it does not boot a kernel: all VMs share the machine's kernel and
 // clock, and data written but not synced survives a kill (TearDisk and TearDiskByCopy lose it).

@@ -72,7 +72,8 @@ func TestLinksAreLimitedAndReset(t *testing.T) {
 		t.Error("the limit is not as it should be")
 	}
 	if err := w.SetLink(ctx, "a", localgce.Link{Delay: 50 * time.Millisecond}); err != nil {
-		w.refused("delay needs netem, which this kernel lacks", err) // and where it has it, the next line is slow, not wrong
+		// and where it has it, the next line is slow, not wrong
+		w.refused("delay needs netem, which this kernel lacks", err)
 	}
 	w.must("a", "true")
 
@@ -98,7 +99,8 @@ func TestLinksAreLimitedAndReset(t *testing.T) {
 func TestComputeAPIStopsVMs(t *testing.T) {
 	w := start(t, config(t.TempDir(), 26, "a", "b"))
 	w.awaitReady("a", "b")
-	api, err := compute.NewService(t.Context(), option.WithEndpoint(w.Status().ComputeEndpoint), option.WithoutAuthentication())
+	api, err := compute.NewService(t.Context(), option.WithEndpoint(w.Status().ComputeEndpoint),
+		option.WithoutAuthentication())
 	w.do(err)
 	requests := 0
 	stop := func(name string) {
@@ -130,7 +132,8 @@ func TestComputeAPIStopsVMs(t *testing.T) {
 	stop("a") // although it is off
 	w.do(w.StartVM(t.Context(), "b"))
 	path := fmt.Sprintf("projects/quorate-local/zones/%s/instances/a/stop", w.vm("a").Zone)
-	if out := w.must("b", "/usr/local/bin/tiny tiny post "+w.Status().ComputeEndpoint+path); !strings.Contains(out, "Required 'compute.instances.stop' permission") {
+	if out := w.must("b", "/usr/local/bin/tiny tiny post "+w.Status().ComputeEndpoint+path); !strings.Contains(out,
+		"Required 'compute.instances.stop' permission") {
 		t.Errorf("a VM may stop another: %s", out)
 	}
 }
@@ -143,15 +146,18 @@ func TestComputeAPIFailsForOneCaller(t *testing.T) {
 	w.refused("terminated, stopped need some", w.SetFault(localgce.Compute, localgce.Fault{Kind: "missing"}))
 	w.refused("terminated, stopped need some", w.SetFault(localgce.Compute, localgce.Fault{Kind: "unlisted"}))
 	w.do(w.SetFault(localgce.Compute, localgce.Fault{Kind: "notfound", Who: "a"}))
-	if a, b := w.must("a", list), w.must("b", list); !strings.Contains(a, `"code":404`) || !strings.Contains(b, `"name":"a"`) {
+	if a, b := w.must("a", list), w.must("b", list); !strings.Contains(a, `"code":404`) ||
+		!strings.Contains(b, `"name":"a"`) {
 		t.Errorf("a hears %s; b hears %s", a, b)
 	}
 	w.do(w.SetFault(localgce.Compute, localgce.Fault{Kind: "missing", VMs: []string{"b"}, Who: "a"}))
-	if a, disks := w.must("a", list), w.diskIDs("a"); strings.Contains(a, `"name":"b"`) || !strings.Contains(a, `"name":"a"`) || len(disks) != 2 || !strings.Contains(w.must("a", get), `"code":404`) {
+	if a, disks := w.must("a", list), w.diskIDs("a"); strings.Contains(a, `"name":"b"`) ||
+		!strings.Contains(a, `"name":"a"`) || len(disks) != 2 || !strings.Contains(w.must("a", get), `"code":404`) {
 		t.Errorf("b is not missing: %s, disks %q", a, disks)
 	}
 	w.do(w.SetFault(localgce.Compute, localgce.Fault{Kind: "unlisted", VMs: []string{"b"}, Who: "a"}))
-	if a, disks := w.must("a", list), w.diskIDs("a"); strings.Contains(a, `"name":"b"`) || !strings.Contains(a, `"name":"a"`) || len(disks) != 2 || !strings.Contains(w.must("a", get), `"name":"b"`) {
+	if a, disks := w.must("a", list), w.diskIDs("a"); strings.Contains(a, `"name":"b"`) ||
+		!strings.Contains(a, `"name":"a"`) || len(disks) != 2 || !strings.Contains(w.must("a", get), `"name":"b"`) {
 		t.Errorf("b is not in no list alone: %s, disks %q", a, disks)
 	}
 	w.do(w.SetFault(localgce.Compute, localgce.Fault{Kind: "stale"}))

@@ -26,18 +26,20 @@ const (
 type Fault struct {
 	// Who meets it: a VM's name, or empty for everybody who has no fault of their own.
 	Who string
-	// Kind is slow (nothing but Delay), silent (no answer), away (the connection breaks instead), html (200 and a page of HTML, as a
-	// captive portal answers), forbidden (403), notfound (404), unavailable (503) or readonly (403 to all that writes). Storage and the
-	// Compute API also lie: empty (lists have no items, while each is still found by its name); and the latter: stale (answers as of the moment at which the
-	// fault was set), and of VMs, whatever they really are, missing (they and their disks are in no answer), unlisted (they are in no
-	// list, as without their labels, while each is still found by its name), absent (they are in no answer, while their data disks are),
+	// Kind is slow (nothing but Delay), silent (no answer), away (the connection breaks instead), html (200 and a page
+	// of HTML, as a captive portal answers), forbidden (403), notfound (404), unavailable (503) or readonly (403 to all
+	// that writes). Storage and the Compute API also lie: empty (lists have no items, while each is still found by its
+	// name); and the latter: stale (answers as of the moment at which the fault was set), and of VMs, whatever they
+	// really are, missing (they and their disks are in no answer), unlisted (they are in no list, as without their
+	// labels, while each is still found by its name), absent (they are in no answer, while their data disks are),
 	// terminated or stopped (they are called so, and their disks are attached to them). Empty: the service is well.
 	Kind string
 	// Delay comes before the answer of every kind.
 	Delay time.Duration
 	// VMs are those that a lie is about.
 	VMs []string
-	// LastStop is when those that are terminated or stopped were stopped: the moment at which the fault was set where it is zero.
+	// LastStop is when those that are terminated or stopped were stopped: the moment at which the fault was set where
+	// it is zero.
 	LastStop time.Time
 	// Detached: the disks of those that are absent are attached to nobody.
 	Detached bool
@@ -47,8 +49,9 @@ type Fault struct {
 
 var (
 	faultKinds = []string{"slow", "silent", "away", "html", "forbidden", "notfound", "unavailable", "readonly"}
-	lies       = map[Service][]string{Metadata: nil, Compute: append([]string{"empty", "stale"}, vmLies...), Storage: {"empty"}}
-	vmLies     = []string{"missing", "unlisted", "absent", "terminated", "stopped"}
+	lies       = map[Service][]string{Metadata: nil, Compute: append([]string{"empty", "stale"}, vmLies...),
+		Storage: {"empty"}}
+	vmLies = []string{"missing", "unlisted", "absent", "terminated", "stopped"}
 )
 
 // validate says what a fault lacks, or has too much.
@@ -64,7 +67,8 @@ func (f Fault) validate(s Service) error {
 	case f.Delay < 0 || f.Kind == "slow" && f.Delay == 0:
 		return fmt.Errorf("%s fault %q: a delay of %s makes nothing slow", s, f.Kind, f.Delay)
 	case slices.Contains(vmLies, f.Kind) != (len(f.VMs) > 0):
-		return fmt.Errorf("%s fault %q with %d vms: %s need some, and nothing else does", s, f.Kind, len(f.VMs), listed(vmLies))
+		return fmt.Errorf("%s fault %q with %d vms: %s need some, and nothing else does", s, f.Kind, len(f.VMs),
+			listed(vmLies))
 	case f.Detached && f.Kind != "absent" || !f.LastStop.IsZero() && !stops:
 		return fmt.Errorf("%s fault %q: detached is for absent, a last stop for terminated and stopped", s, f.Kind)
 	}
@@ -171,8 +175,8 @@ func (f Fault) strike(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// SetFault makes a service fail from now on, or with an empty Kind be well again: for one VM, also at its next boots and for those that are made
-// in its place, or for everybody.
+// SetFault makes a service fail from now on, or with an empty Kind be well again: for one VM, also at its next boots
+// and for those that are made in its place, or for everybody.
 func (p *Project) SetFault(s Service, f Fault) error {
 	for _, name := range append(slices.Clone(f.VMs), f.Who) {
 		if name == "" {

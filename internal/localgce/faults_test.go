@@ -15,10 +15,11 @@ import (
 
 // Every service fails in these ways, whatever it would have answered.
 func TestServicesFail(t *testing.T) {
-	server, setFault := localgce.BehindFaults(localgce.Metadata, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		io.WriteString(w, "well: "+string(body))
-	}))
+	server, setFault := localgce.BehindFaults(localgce.Metadata,
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			io.WriteString(w, "well: "+string(body))
+		}))
 	front := httptest.NewServer(server)
 	t.Cleanup(front.Close)
 	call := func(method string) (int, string, error) {
@@ -61,7 +62,8 @@ func TestServicesFail(t *testing.T) {
 		}
 		began := time.Now()
 		code, body, err := call(c.method)
-		if code != c.code || (err == nil) != (c.code != 0) || !strings.Contains(body, c.body) || errors.Is(err, context.DeadlineExceeded) != c.late {
+		if code != c.code || (err == nil) != (c.code != 0) || !strings.Contains(body, c.body) ||
+			errors.Is(err, context.DeadlineExceeded) != c.late {
 			t.Errorf("%+v, %s: %d %q, %v", c.fault, c.method, code, body, err)
 		}
 		if took := time.Since(began); c.code != 0 && took < c.fault.Delay {
@@ -72,16 +74,20 @@ func TestServicesFail(t *testing.T) {
 
 func TestFaultsThatMakeNoSenseAreRefused(t *testing.T) {
 	_, metadata := localgce.BehindFaults(localgce.Metadata, nil)
-	_, compute := localgce.BehindFaults(localgce.Compute, localgce.NewComputeServer(func() []localgce.Instance { return nil }))
+	_, compute := localgce.BehindFaults(localgce.Compute,
+		localgce.NewComputeServer(func() []localgce.Instance { return nil }))
 	_, other := localgce.BehindFaults("sql", nil)
 	for want, err := range map[string]error{
-		`metadata fault "tired": slow,`:                          metadata(localgce.Fault{Kind: "tired"}),
-		`metadata fault "stale": slow,`:                          metadata(localgce.Fault{Kind: "stale"}),
-		`makes nothing slow`:                                     metadata(localgce.Fault{Kind: "slow"}),
-		`compute fault "absent" with 0 vms`:                      compute(localgce.Fault{Kind: "absent"}),
-		`compute fault "forbidden" with 1 vms`:                   compute(localgce.Fault{Kind: "forbidden", VMs: []string{"x"}}),
-		`compute fault "terminated": detached is for absent`:     compute(localgce.Fault{Kind: "terminated", VMs: []string{"x"}, Detached: true}),
-		`compute fault "absent": detached is for`:                compute(localgce.Fault{Kind: "absent", VMs: []string{"x"}, LastStop: time.Now()}),
+		`metadata fault "tired": slow,`:     metadata(localgce.Fault{Kind: "tired"}),
+		`metadata fault "stale": slow,`:     metadata(localgce.Fault{Kind: "stale"}),
+		`makes nothing slow`:                metadata(localgce.Fault{Kind: "slow"}),
+		`compute fault "absent" with 0 vms`: compute(localgce.Fault{Kind: "absent"}),
+		`compute fault "forbidden" with 1 vms`: compute(localgce.Fault{Kind: "forbidden",
+			VMs: []string{"x"}}),
+		`compute fault "terminated": detached is for absent`: compute(localgce.Fault{Kind: "terminated",
+			VMs: []string{"x"}, Detached: true}),
+		`compute fault "absent": detached is for`: compute(localgce.Fault{Kind: "absent",
+			VMs: []string{"x"}, LastStop: time.Now()}),
 		`service "sql": metadata, compute and storage are known`: other(localgce.Fault{Kind: "away"}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

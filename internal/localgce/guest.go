@@ -50,7 +50,8 @@ func setOrDelete(m map[string]string, key string, value *string) {
 
 var maintenanceEvents = []string{"NONE", "MIGRATE_ON_HOST_MAINTENANCE", "TERMINATE_ON_HOST_MAINTENANCE"}
 
-// SetMaintenance sets a VM's maintenance-event, as GCE does a minute before it moves or ends a VM. Nothing else happens to the VM.
+// SetMaintenance sets a VM's maintenance-event, as GCE does a minute before it moves or ends a VM. Nothing else happens
+// to the VM.
 func (p *Project) SetMaintenance(name, event string) error {
 	if !slices.Contains(maintenanceEvents, event) {
 		return fmt.Errorf("maintenance event %q: %s are known", event, listed(maintenanceEvents))

@@ -63,7 +63,8 @@ route replace 10.240.0.100/32 nhid 1000`
 	if s := strings.Join(b.commands([]target{one}, false), "\n"); strings.Contains(s, "del") {
 		t.Errorf("the group is made anew where a member leaves, which breaks the others' connections:\n%s", s)
 	}
-	if got := b.commands(nil, false); !slices.Equal(got, []string{"route del 10.240.0.100/32 nhid 1000", "nexthop del id 1000"}) {
+	if got := b.commands(nil, false); !slices.Equal(got, []string{"route del 10.240.0.100/32 nhid 1000",
+		"nexthop del id 1000"}) {
 		t.Errorf("nobody left: %q", got)
 	}
 }

@@ -16,7 +16,8 @@ type HostError struct {
 	// reads. Copy: the successor gets a copy as of that moment with the same id, and the former boot goes on writing to
 	// its own.
 	Disk string
-	// HideRecord takes the bucket away from the former boot, which else still reaches it, and nothing else of the network.
+	// HideRecord takes the bucket away from the former boot, which else still reaches it, and nothing else of the
+	// network.
 	HideRecord bool
 }
 
@@ -66,7 +67,8 @@ func (p *Project) loseHost(ctx context.Context, v *vm, h HostError) error {
 	})
 }
 
-// serveBucketTo gives a VM that is off the network the gateway's address for itself, and the bucket there. v.ops is held.
+// serveBucketTo gives a VM that is off the network the gateway's address for itself, and the bucket there. v.ops is
+// held.
 func (p *Project) serveBucketTo(ctx context.Context, v *vm) error {
 	gateway := p.conf.gateway()
 	if err := ipBatch(ctx, p.names.vm(v.Slot), fmt.Sprintf("addr add %s/32 dev lo", gateway)); err != nil {

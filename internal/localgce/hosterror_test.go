@@ -29,7 +29,8 @@ func TestAHostErrorWithAFencedDisk(t *testing.T) {
 			t.Errorf("%+v is not the instance %+v", v, before)
 		}
 	}
-	if w.bootID("a") == boot || next.InitPID == before.InitPID || w.bootID("a.1") != boot || old.InitPID != before.InitPID || !old.Cut {
+	if w.bootID("a") == boot || next.InitPID == before.InitPID || w.bootID("a.1") != boot ||
+		old.InitPID != before.InitPID || !old.Cut {
 		t.Errorf("left %+v and made %+v of %+v", old, next, before)
 	}
 	w.must("a", "echo next >> "+data+"file; sync "+data+"file; grep shared "+data+"file")
@@ -37,7 +38,8 @@ func TestAHostErrorWithAFencedDisk(t *testing.T) {
 	if !strings.Contains(got, "Input/output error") || !strings.HasSuffix(got, "shared\n") {
 		t.Errorf("the former boot writes and reads: %q", got)
 	}
-	if got := w.must("a", "cat "+data+"file; ls "+data); strings.Contains(got, "other") || !strings.HasPrefix(got, "shared\nnext\n") {
+	if got := w.must("a", "cat "+data+"file; ls "+data); strings.Contains(got, "other") ||
+		!strings.HasPrefix(got, "shared\nnext\n") {
 		t.Errorf("the successor's disk: %q", got)
 	}
 	a, b := "https://"+w.address("a")+"/", "https://"+w.address("b")+"/"

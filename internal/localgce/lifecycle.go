@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// CreateVM creates a VM and starts it. Its data disk is a new empty one, or where a name is given the disk of that name in the VM's zone that
-// no VM has. It has the attributes of the project and its own.
+// CreateVM creates a VM and starts it. Its data disk is a new empty one, or where a name is given the disk of that name
+// in the VM's zone that no VM has. It has the attributes of the project and its own.
 func (p *Project) CreateVM(ctx context.Context, c VMConfig, disk string) error {
-	if faults := (Config{VMs: []VMConfig{c}, Subnet: p.conf.Subnet, Endpoint: p.conf.Endpoint}).vmFaults(); len(faults) > 0 {
+	if faults := (Config{VMs: []VMConfig{c}, Subnet: p.conf.Subnet, Endpoint: p.conf.Endpoint}).vmFaults(); len(
+		faults) > 0 {
 		return fmt.Errorf("create vm: %w", faults[0])
 	}
 	v, err := p.addVM(c, disk)
@@ -47,7 +48,8 @@ func (p *Project) addVM(c VMConfig, disk string) (*vm, error) {
 		p.disks = slices.Delete(slices.Clone(p.disks), i, i+1)
 	default:
 		if owner := p.diskTakenBy(data.Name, c.Zone); owner != "" {
-			return nil, fmt.Errorf("disk %s exists (%s has it): name it as the vm's disk, or delete it first", data.Name, owner)
+			return nil, fmt.Errorf("disk %s exists (%s has it): name it as the vm's disk, or delete it first",
+				data.Name, owner)
 		}
 	}
 	attributes := maps.Clone(p.attributes)
@@ -61,8 +63,8 @@ func (p *Project) addVM(c VMConfig, disk string) (*vm, error) {
 	return v, nil
 }
 
-// freeAddress is the wanted address, if a VM may have it and no other has, or where none is wanted the next free one. except may have it
-// already. p.mu is held.
+// freeAddress is the wanted address, if a VM may have it and no other has, or where none is wanted the next free one.
+// except may have it already. p.mu is held.
 func (p *Project) freeAddress(wanted netip.Addr, except *vm) (netip.Addr, error) {
 	taken := map[netip.Addr]bool{}
 	for _, v := range p.vms {
@@ -80,8 +82,8 @@ func (p *Project) freeAddress(wanted netip.Addr, except *vm) (netip.Addr, error)
 	return p.chooseAddress(wanted, wanted, taken)
 }
 
-// DeleteVM deletes a VM. Its data disk stays and belongs to nobody, or goes with it. One that was left running goes with its disk: for
-// the cloud it was gone before.
+// DeleteVM deletes a VM. Its data disk stays and belongs to nobody, or goes with it. One that was left running goes
+// with its disk: for the cloud it was gone before.
 func (p *Project) DeleteVM(ctx context.Context, name string, withDisk bool) error {
 	return p.operate(name, "", func(v *vm) error {
 		if v.machine != nil {
@@ -93,7 +95,10 @@ func (p *Project) DeleteVM(ctx context.Context, name string, withDisk bool) erro
 		err := p.changeCuts(ctx, func() {
 			v.status = statusDeleted
 			p.vms = slices.DeleteFunc(slices.Clone(p.vms), func(x *vm) bool { return x == v })
-			p.partitions = slices.DeleteFunc(p.partitions, func(d direction) bool { return d.From == name || d.To == name })
+			p.partitions = slices.DeleteFunc(p.partitions, func(d direction) bool {
+				return d.From == name ||
+					d.To == name
+			})
 			if keep {
 				p.disks = append(slices.Clone(p.disks), v.Disk)
 			}

@@ -20,7 +20,8 @@ type Link struct {
 // SetLink limits a VM's link from now on, also at its next boots.
 func (p *Project) SetLink(ctx context.Context, name string, l Link) error {
 	if l.Bandwidth != 0 && (l.Bandwidth < 1e4 || l.Bandwidth > 1e10) {
-		return fmt.Errorf("bandwidth %d: 10000 to 10000000000 bytes a second are allowed, or 0 for no limit", l.Bandwidth)
+		return fmt.Errorf("bandwidth %d: 10000 to 10000000000 bytes a second are allowed, or 0 for no limit",
+			l.Bandwidth)
 	}
 	if l.Delay != 0 && (l.Delay < time.Millisecond || l.Delay > 10*time.Second) {
 		return fmt.Errorf("delay %s: 1ms to 10s are allowed, or 0", l.Delay)
@@ -77,15 +78,16 @@ func tc(ctx context.Context, namespace, device string, l Link) error {
 	case err != nil && len(args) == 7: // there was none
 		return nil
 	case err != nil && l.Delay > 0 && strings.Contains(err.Error(), "qdisc kind is unknown"):
-		return fmt.Errorf("delay needs netem, which this kernel lacks (modprobe sch_netem); bandwidth alone needs none: %w", err)
+		return fmt.Errorf("delay needs netem, which this kernel lacks (modprobe sch_netem); bandwidth alone needs "+
+			"none: %w", err)
 	case errors.Is(err, exec.ErrNotFound):
 		return fmt.Errorf("program tc is needed (apt-get install iproute2): %w", err)
 	}
 	return err
 }
 
-// ResetConnections breaks every TCP connection between two VMs that a has, as a stateful firewall does that lost its table: both ends see a
-// reset. It says how many they were.
+// ResetConnections breaks every TCP connection between two VMs that a has, as a stateful firewall does that lost its
+// table: both ends see a reset. It says how many they were.
 func (p *Project) ResetConnections(ctx context.Context, a, b string) (n int, err error) {
 	other, err := p.vm(b)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // ErrUp is returned by Start for a state folder whose project is up.
 var ErrUp = errors.New("the project is up already")
 
-// lock is held by the one process that may touch the project of a state folder. The kernel frees it when that process dies. The file is
-// not in the state folder, so that the owner is found even where someone has removed that.
+// lock is held by the one process that may touch the project of a state folder. The kernel frees it when that process
+// dies. The file is not in the state folder, so that the owner is found even where someone has removed that.
 type lock struct{ file *os.File }
 
 // takeLock takes the lock or returns ErrUp.

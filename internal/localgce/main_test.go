@@ -83,8 +83,8 @@ func pour(to string) time.Duration {
 	return time.Since(began)
 }
 
-// tinyAgent does what the tests look at: it says that it is ready, leaves a child, serves its VM's name and /readyz on the endpoint's
-// port, and pings the watchdog until /run/no-pings exists.
+// tinyAgent does what the tests look at: it says that it is ready, leaves a child, serves its VM's name and /readyz on
+// the endpoint's port, and pings the watchdog until /run/no-pings exists.
 func tinyAgent() {
 	_ = os.WriteFile("/run/environment", []byte(strings.Join(os.Environ(), "\n")+"\n"), 0o600)
 	_ = exec.Command("sleep", "1000").Start()
@@ -159,7 +159,8 @@ func config(state string, n int, vms ...string) localgce.Config {
 	}
 	c := localgce.Config{
 		State: state, Subnet: netip.MustParsePrefix(fmt.Sprintf("10.243.%d.0/25", n)), DiskSize: 32 << 20,
-		Agent:      localgce.Agent{Command: []string{"/usr/local/bin/tiny", "tiny", "agent"}, Env: []string{"COLOUR=blue"}, Watchdog: 2 * time.Second},
+		Agent: localgce.Agent{Command: []string{"/usr/local/bin/tiny", "tiny", "agent"},
+			Env: []string{"COLOUR=blue"}, Watchdog: 2 * time.Second},
 		Binds:      []localgce.Bind{{Host: self, Guest: "/usr/local/bin/tiny", ReadOnly: true}},
 		Attributes: map[string]string{"quorate-cluster": "name: demo"},
 	}

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Instance is a VM as Google's APIs show it: the one source of the metadata server's tree and of the Compute API's resources.
+// Instance is a VM as Google's APIs show it: the one source of the metadata server's tree and of the Compute API's
+// resources.
 type Instance struct {
 	// ID is never given twice: a recreated VM has a new one.
 	ID         uint64
@@ -80,10 +81,11 @@ func (i Instance) tree() map[string]any {
 			"name":               i.Name,
 			"network-interfaces": []any{i.interfaceTree()},
 			"preempted":          "FALSE",
-			"scheduling":         map[string]any{"automatic-restart": "TRUE", "on-host-maintenance": "MIGRATE", "preemptible": "FALSE"},
-			"service-accounts":   map[string]any{accountEmail: account, i.serviceAccount(): account},
-			"tags":               []string{},
-			"zone":               zone,
+			"scheduling": map[string]any{"automatic-restart": "TRUE", "on-host-maintenance": "MIGRATE",
+				"preemptible": "FALSE"},
+			"service-accounts": map[string]any{accountEmail: account, i.serviceAccount(): account},
+			"tags":             []string{},
+			"zone":             zone,
 		},
 		"project": map[string]any{
 			"attributes":         named{},
@@ -95,7 +97,8 @@ func (i Instance) tree() map[string]any {
 
 func (i Instance) diskTree() []any {
 	entry := func(index int, device string) any {
-		return map[string]any{"device-name": device, "index": uint64(index), "interface": "SCSI", "mode": "READ_WRITE", "type": "PERSISTENT-BALANCED"}
+		return map[string]any{"device-name": device, "index": uint64(index), "interface": "SCSI", "mode": "READ_WRITE",
+			"type": "PERSISTENT-BALANCED"}
 	}
 	return []any{entry(0, "persistent-disk-0"), entry(1, DeviceName)}
 }
@@ -107,7 +110,8 @@ func (i Instance) interfaceTree() any {
 	}
 	return map[string]any{
 		"access-configs": []any{}, "forwarded-ips": forwarded, "ip": i.Address.String(), "ip-aliases": []string{},
-		"mac": mac(i.Address), "mtu": uint64(mtu), "network": fmt.Sprintf("projects/%d/networks/default", ProjectNumber),
+		"mac": mac(i.Address), "mtu": uint64(mtu), "network": fmt.Sprintf("projects/%d/networks/default",
+			ProjectNumber),
 		"target-instance-ips": []string{},
 	}
 }

@@ -72,20 +72,21 @@ func TestGooglesClientIsWokenByAChange(t *testing.T) {
 	t.Setenv("GCE_METADATA_HOST", strings.TrimPrefix(url, "http://"))
 	enough := errors.New("enough")
 	var seen []string
-	err := metadata.NewClient(nil).SubscribeWithContext(t.Context(), "instance/attributes/quorate-cluster", func(_ context.Context, v string, ok bool) error {
-		seen = append(seen, v)
-		if !ok {
-			return enough
-		}
-		next := instance()
-		if len(seen) == 1 {
-			next.Attributes["quorate-cluster"] = "name: other"
-		} else {
-			delete(next.Attributes, "quorate-cluster")
-		}
-		m.Set(next)
-		return nil
-	})
+	err := metadata.NewClient(nil).SubscribeWithContext(t.Context(), "instance/attributes/quorate-cluster",
+		func(_ context.Context, v string, ok bool) error {
+			seen = append(seen, v)
+			if !ok {
+				return enough
+			}
+			next := instance()
+			if len(seen) == 1 {
+				next.Attributes["quorate-cluster"] = "name: other"
+			} else {
+				delete(next.Attributes, "quorate-cluster")
+			}
+			m.Set(next)
+			return nil
+		})
 	if !errors.Is(err, enough) || strings.Join(seen, "|") != "name: demo\n|name: other|" {
 		t.Errorf("saw %q, %v", seen, err)
 	}
@@ -135,10 +136,12 @@ func TestMetadataPaths(t *testing.T) {
 		{"/computeMetadata/v1/instance/disks/1/device-name", 200, "quorate-data"},
 		{"/computeMetadata/v1/instance/?recursive=true", 200, `"maintenanceEvent":"NONE"`},
 		{"/computeMetadata/v1/instance?recursive=true", 200, `"id":4902571698253978401`},
-		{"/computeMetadata/v1/instance/attributes/?recursive=true", 200, `{"quorate-cluster":"name: demo\n","startup-script":"#!/bin/sh"}`},
+		{"/computeMetadata/v1/instance/attributes/?recursive=true", 200,
+			`{"quorate-cluster":"name: demo\n","startup-script":"#!/bin/sh"}`},
 		{"/computeMetadata/v1/instance/?recursive=true&alt=text", 200, "attributes/startup-script #!/bin/sh\n"},
 		{"/computeMetadata/v1/instance/service-accounts/default/token", 200, `"token_type":"Bearer"`},
-		{"/computeMetadata/v1/instance/service-accounts/default/email", 200, "271828182845-compute@developer.gserviceaccount.com"},
+		{"/computeMetadata/v1/instance/service-accounts/default/email", 200,
+			"271828182845-compute@developer.gserviceaccount.com"},
 		{"/computeMetadata/v1/project/numeric-project-id", 200, "271828182845"},
 		{"/computeMetadata/v1/nothing", 404, "404"},
 		{"/computeMetadata/v2/", 404, ""},
@@ -147,7 +150,8 @@ func TestMetadataPaths(t *testing.T) {
 		if resp.StatusCode != c.code || !strings.Contains(body, c.body) {
 			t.Errorf("%s: %d %q; want %d with %q", c.path, resp.StatusCode, body, c.code, c.body)
 		}
-		if resp.Header.Get("Metadata-Flavor") != "Google" || !strings.HasPrefix(resp.Header.Get("Server"), "Metadata Server") {
+		if resp.Header.Get("Metadata-Flavor") != "Google" || !strings.HasPrefix(resp.Header.Get("Server"),
+			"Metadata Server") {
 			t.Errorf("%s: headers %v", c.path, resp.Header)
 		}
 	}
@@ -159,7 +163,8 @@ func TestMetadataRefusesRequestsThatCouldBeForged(t *testing.T) {
 		"without the flavor": {"Metadata-Flavor", ""},
 		"forwarded":          {"X-Forwarded-For", "192.0.2.1"},
 	} {
-		if resp, _ := get(t, url+"/computeMetadata/v1/instance/id", headers...); resp.StatusCode != http.StatusForbidden {
+		if resp, _ := get(t, url+"/computeMetadata/v1/instance/id",
+			headers...); resp.StatusCode != http.StatusForbidden {
 			t.Errorf("%s: %d", name, resp.StatusCode)
 		}
 	}
@@ -184,7 +189,8 @@ func TestMetadataWaitsForAChange(t *testing.T) {
 		other.Attributes["quorate-cluster"] = "name: next"
 		m.Set(other)
 	}()
-	if resp, body := get(t, key+"?wait_for_change=true&last_etag="+etag); body != "name: next" || resp.Header.Get("ETag") == etag {
+	if resp, body := get(t, key+"?wait_for_change=true&last_etag="+etag); body != "name: next" ||
+		resp.Header.Get("ETag") == etag {
 		t.Errorf("woken with %q", body)
 	}
 }

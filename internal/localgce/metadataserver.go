@@ -55,7 +55,8 @@ func (m *MetadataServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Header.Get("Metadata-Flavor") != "Google" || r.Header.Get("X-Forwarded-For") != "" {
-		refuse(w, http.StatusForbidden, "Missing required header \"Metadata-Flavor\": \"Google\", or the request was forwarded")
+		refuse(w, http.StatusForbidden, "Missing required header \"Metadata-Flavor\": \"Google\", or the request was "+
+			"forwarded")
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {

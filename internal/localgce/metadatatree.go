@@ -14,7 +14,8 @@ import (
 type accessToken struct{}
 
 func (accessToken) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]any{"access_token": "localgce." + rand.Text(), "expires_in": 3599, "token_type": "Bearer"})
+	return json.Marshal(map[string]any{"access_token": "localgce." + rand.Text(), "expires_in": 3599,
+		"token_type": "Bearer"})
 }
 
 // lookup finds the node at a path of keys, without leading or trailing slash.

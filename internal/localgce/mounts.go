@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pivot makes root the root of the mount namespace and drops the former one, which detaches every mount of the host from it.
+// pivot makes root the root of the mount namespace and drops the former one, which detaches every mount of the host
+// from it.
 func pivot(root string) error {
 	if err := os.Chdir(root); err != nil {
 		return err

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// NameServerSilent: lookups are not answered, as when Google's name servers are out of reach: each waits for its time-out. A VM without
-// the fault is told at once that nobody serves names here.
+// NameServerSilent: lookups are not answered, as when Google's name servers are out of reach: each waits for its
+// time-out. A VM without the fault is told at once that nobody serves names here.
 const NameServerSilent = "silent"
 
 const silentNames = `table ip names {
@@ -18,8 +18,8 @@ const silentNames = `table ip names {
 }
 `
 
-// SetNameServerFault makes the name server of a VM, or with an empty name of each, fail from now on and at its next boots: NameServerSilent,
-// or empty for none.
+// SetNameServerFault makes the name server of a VM, or with an empty name of each, fail from now on and at its next
+// boots: NameServerSilent, or empty for none.
 func (p *Project) SetNameServerFault(ctx context.Context, name, kind string) error {
 	if kind != "" && kind != NameServerSilent {
 		return fmt.Errorf("name server fault %q: %s or none are known", kind, NameServerSilent)
@@ -37,8 +37,8 @@ func (p *Project) SetNameServerFault(ctx context.Context, name, kind string) err
 	})
 }
 
-// silenceNames drops what a VM asks its name server, which has the metadata server's address on the VM's loopback, or lets it through. It is
-// dropped where it arrives: a sender hears of what is dropped on its way out.
+// silenceNames drops what a VM asks its name server, which has the metadata server's address on the VM's loopback, or
+// lets it through. It is dropped where it arrives: a sender hears of what is dropped on its way out.
 func (f fabric) silenceNames(ctx context.Context, v record, silent bool) error {
 	script := "add table ip names\ndelete table ip names\n"
 	if silent {

@@ -12,8 +12,8 @@ import (
 // namespaceFolder is where iproute2 keeps named network namespaces.
 const namespaceFolder = "/run/netns"
 
-// inNamespace calls f on a thread that is in the named network namespace: sockets that f makes and processes that it starts
-// belong there. f must not hand work to other goroutines that make sockets.
+// inNamespace calls f on a thread that is in the named network namespace: sockets that f makes and processes that it
+// starts belong there. f must not hand work to other goroutines that make sockets.
 func inNamespace(name string, f func() error) error {
 	done := make(chan error, 1)
 	go func() {

@@ -18,9 +18,9 @@ const (
 	guestAgentProto = 66
 )
 
-// filterTables are the fabric's filter. Frames of a silent port are dropped in both directions (the carrier stays, as with a broken network
-// further away), packets of a cut pair of addresses are dropped one way each. And as in Google's network nobody says that a VM is
-// unreachable: who calls a dead one hears nothing.
+// filterTables are the fabric's filter. Frames of a silent port are dropped in both directions (the carrier stays, as
+// with a broken network further away), packets of a cut pair of addresses are dropped one way each. And as in Google's
+// network nobody says that a VM is unreachable: who calls a dead one hears nothing.
 const filterTables = `table bridge localgce {
 	set silent { type ifname; }
 	set pairs { type ipv4_addr . ipv4_addr; }
@@ -54,8 +54,10 @@ func (f fabric) create(ctx context.Context) error {
 		fmt.Sprintf("link add name br0 mtu %d address %s type bridge", mtu, mac(f.conf.gateway())),
 		fmt.Sprintf("addr add %s/%d dev br0", f.conf.gateway(), f.conf.Subnet.Bits()),
 		"link set br0 up",
-		// A port that is never down: without any, the bridge loses its carrier, and with it the kernel forgets the balancer's next hops.
-		"link add name stub0 type veth peer name stub1", "link set stub1 master br0 up", "link set stub0 up"); err != nil {
+		// A port that is never down: without any, the bridge loses its carrier, and with it the kernel forgets the
+		// balancer's next hops.
+		"link add name stub0 type veth peer name stub1", "link set stub1 master br0 up",
+		"link set stub0 up"); err != nil {
 		return err
 	}
 	if err := nft(ctx, ns, filterTables); err != nil {
@@ -71,33 +73,39 @@ func (f fabric) create(ctx context.Context) error {
 func (f fabric) connectHost(ctx context.Context) error {
 	link, host := f.names.hostLink(), f.conf.hostAddress()
 	if err := ipBatch(ctx, "",
-		fmt.Sprintf("link add name %s mtu %d type veth peer name host mtu %d netns %s", link, mtu, mtu, f.names.fabric()),
+		fmt.Sprintf("link add name %s mtu %d type veth peer name host mtu %d netns %s", link, mtu, mtu,
+			f.names.fabric()),
 		fmt.Sprintf("addr add %s/32 dev %s", host, link),
 		fmt.Sprintf("link set %s up", link)); err != nil {
 		return err
 	}
-	if err := ipBatch(ctx, f.names.fabric(), "link set host up", fmt.Sprintf("route add %s/32 dev host", host)); err != nil {
+	if err := ipBatch(ctx, f.names.fabric(), "link set host up", fmt.Sprintf("route add %s/32 dev host",
+		host)); err != nil {
 		return err
 	}
-	return ipBatch(ctx, "", fmt.Sprintf("route add %s via %s dev %s onlink src %s", f.conf.Subnet, f.conf.gateway(), link, host))
+	return ipBatch(ctx, "", fmt.Sprintf("route add %s via %s dev %s onlink src %s", f.conf.Subnet, f.conf.gateway(),
+		link, host))
 }
 
 // port is the fabric's end of a VM's link.
 func port(index int) string { return fmt.Sprintf("p%d", index) }
 
-// plug makes a VM's network namespace, its eth0 and what GCE's guest agent would add. As on GCE the address has no range (/32), all packets
-// go to the gateway, and the gateway's hardware address is always known: a VM never hears from its own kernel that a neighbour is gone.
+// plug makes a VM's network namespace, its eth0 and what GCE's guest agent would add. As on GCE the address has no
+// range (/32), all packets go to the gateway, and the gateway's hardware address is always known: a VM never hears from
+// its own kernel that a neighbour is gone.
 func (f fabric) plug(ctx context.Context, v record) error {
 	ns, p := f.names.vm(v.Slot), port(v.Index)
 	if _, err := run(ctx, "ip", "netns", "add", ns); err != nil {
 		return err
 	}
-	// The endpoint's address is local by a route, not by an address: only arp_ignore keeps the VM from answering for it.
+	// The endpoint's address is local by a route, not by an address: only arp_ignore keeps the VM from answering for
+	// it.
 	if err := sysctls(ns, "ipv4/conf/all/arp_ignore", "1", "ipv4/conf/default/arp_ignore", "1"); err != nil {
 		return err
 	}
 	if err := ipBatch(ctx, f.names.fabric(),
-		fmt.Sprintf("link add name %s mtu %d type veth peer name eth0 mtu %d address %s netns %s", p, mtu, mtu, mac(v.Address), ns),
+		fmt.Sprintf("link add name %s mtu %d type veth peer name eth0 mtu %d address %s netns %s", p, mtu, mtu,
+			mac(v.Address), ns),
 		fmt.Sprintf("link set %s master br0 up", p)); err != nil {
 		return err
 	}
@@ -127,7 +135,8 @@ func (f fabric) unplug(ctx context.Context, v record) error {
 
 func (f fabric) linkExists(link string) bool {
 	err := inNamespace(f.names.fabric(), func() error {
-		_, err := os.Stat("/proc/sys/net/ipv4/conf/" + link) // unlike /sys/class/net, this follows the thread's namespace
+		// unlike /sys/class/net, this follows the thread's namespace
+		_, err := os.Stat("/proc/sys/net/ipv4/conf/" + link)
 		return err
 	})
 	return err == nil

@@ -15,7 +15,8 @@ import (
 // notifyPath is NOTIFY_SOCKET in a VM.
 const notifyPath = "/run/quorate-notify.sock"
 
-// notifySocket reads what the agent tells its init (sd_notify(3)), with NotifyAccess=main: other processes are not heard.
+// notifySocket reads what the agent tells its init (sd_notify(3)), with NotifyAccess=main: other processes are not
+// heard.
 type notifySocket struct {
 	notices chan map[string]string
 	main    atomic.Int64 // the agent's pid
@@ -55,8 +56,8 @@ func (s *notifySocket) read(conn *net.UnixConn) {
 	}
 }
 
-// sender is the pid of the process that sent the message, as the kernel vouches. Passed file descriptors (BARRIER=1 waits for that)
-// are closed.
+// sender is the pid of the process that sent the message, as the kernel vouches. Passed file descriptors (BARRIER=1
+// waits for that) are closed.
 func sender(control []byte) int64 {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {

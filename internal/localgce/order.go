@@ -22,7 +22,8 @@ type order struct {
 	sameID, detached                                                     bool
 }
 
-// fields are an order's fields by the names that people write. They are flags, because that package reads and explains each type.
+// fields are an order's fields by the names that people write. They are flags, because that package reads and explains
+// each type.
 func (o *order) fields() *flag.FlagSet {
 	f := flag.NewFlagSet("", flag.ContinueOnError)
 	bytes := func(to *int64, name, usage string) {
@@ -31,15 +32,19 @@ func (o *order) fields() *flag.FlagSet {
 	f.StringVar(&o.vm, "vm", "", "a VM's name")
 	f.StringVar(&o.to, "to", "", "another VM's name")
 	f.StringVar(&o.zone, "zone", "", "where a new VM or a disk is")
-	f.StringVar(&o.disk, "disk", "", "a disk's name; of a host error, fenced (what the former boot syncs fails) or copy (it has one of its own)")
+	f.StringVar(&o.disk, "disk", "", "a disk's name; of a host error, fenced (what the former boot syncs fails) or "+
+		"copy (it has one of its own)")
 	f.StringVar(&o.snapshot, "snapshot", "", "a snapshot's name")
-	f.StringVar(&o.path, "path", "", "relative to the disk's top folder; a pattern such as 'etcd/member/wal/*.wal' means the last that fits")
+	f.StringVar(&o.path, "path", "", "relative to the disk's top folder; a pattern such as 'etcd/member/wal/*.wal' "+
+		"means the last that fits")
 	f.StringVar(&o.event, "event", "", strings.Join(maintenanceEvents, ", "))
 	f.StringVar(&o.key, "key", "", "an attribute's key")
 	f.StringVar(&o.value, "value", "", "an attribute's value")
 	f.StringVar(&o.service, "service", "", "metadata, compute or storage")
-	f.StringVar(&o.kind, "kind", "", listed(faultKinds)+"; of storage also empty, of compute also "+listed(lies[Compute]))
-	f.Func("vms", "the VMs that a fault is about: A,B", func(s string) error { o.vms = strings.Split(s, ","); return nil })
+	f.StringVar(&o.kind, "kind", "",
+		listed(faultKinds)+"; of storage also empty, of compute also "+listed(lies[Compute]))
+	f.Func("vms", "the VMs that a fault is about: A,B",
+		func(s string) error { o.vms = strings.Split(s, ","); return nil })
 	f.Func("address", "an address, or auto for the next free one", func(s string) (err error) {
 		if o.newAddress = s == "auto"; !o.newAddress {
 			o.address, err = ParseAddress(s)
@@ -53,7 +58,8 @@ func (o *order) fields() *flag.FlagSet {
 	f.IntVar(&o.bits, "bits", 1, "how many bits in a row: 1 where not given")
 	f.DurationVar(&o.delay, "delay", 0, "how much later, such as 500ms")
 	f.DurationVar(&o.limit, "for", 0, "how long, such as 1m")
-	f.DurationVar(&o.stoppedFor, "stopped-for", 0, "how long those that are called terminated or stopped have been so: from now on where not given")
+	f.DurationVar(&o.stoppedFor, "stopped-for", 0,
+		"how long those that are called terminated or stopped have been so: from now on where not given")
 	f.BoolVar(&o.wipe, "wipe", false, "a new empty data disk; without it the old one is kept")
 	f.BoolVar(&o.withDisk, "with-disk", false, "with the data disk")
 	f.BoolVar(&o.leaveRunning, "leave-running", false,
@@ -85,7 +91,8 @@ func parseOrder(name string, args []string) (v verb, o *order, err error) {
 		if !ok {
 			value = "true"
 		}
-		if !slices.Contains(strings.FieldsFunc(v.fields, func(r rune) bool { return strings.ContainsRune(" []", r) }), key) {
+		if !slices.Contains(strings.FieldsFunc(v.fields, func(r rune) bool { return strings.ContainsRune(" []", r) }),
+			key) {
 			return v, nil, &OrderError{fmt.Sprintf("%s has no field %q; its fields are %s", name, key, v.fields)}
 		}
 		if err := fields.Set(key, value); err != nil {

@@ -14,7 +14,8 @@ import (
 )
 
 // ErrNotRoot is returned by Start where the process may not make namespaces.
-var ErrNotRoot = errors.New("a project needs root: it makes network namespaces, mounts and loop devices; run it with sudo")
+var ErrNotRoot = errors.New("a project needs root: it makes network namespaces, mounts and loop devices; run it " +
+	"with sudo")
 
 // PreflightError names everything that the machine lacks.
 type PreflightError struct{ Missing []string }
@@ -24,8 +25,8 @@ func (e *PreflightError) Error() string {
 	return "this machine lacks what a local GCE project needs:\n  - " + strings.Join(e.Missing, "\n  - ")
 }
 
-// preflight tries each thing that a project needs, with the project's names, and names each one that is missing and what to do. The
-// caller holds the lock.
+// preflight tries each thing that a project needs, with the project's names, and names each one that is missing and
+// what to do. The caller holds the lock.
 func (n names) preflight(ctx context.Context) error {
 	missing := missingPrograms()
 	missing = append(missing, missingFileSystems("overlay", "tmpfs", "ext4", "cgroup2")...)
@@ -40,7 +41,8 @@ func (n names) preflight(ctx context.Context) error {
 }
 
 func missingPrograms() (missing []string) {
-	for _, p := range [][2]string{{"ip", "iproute2"}, {"nft", "nftables"}, {"nsenter", "util-linux"}, {"blkid", "util-linux"}, {"mkfs.ext4", "e2fsprogs"}} {
+	for _, p := range [][2]string{{"ip", "iproute2"}, {"nft", "nftables"}, {"nsenter", "util-linux"},
+		{"blkid", "util-linux"}, {"mkfs.ext4", "e2fsprogs"}} {
 		if _, err := exec.LookPath(p[0]); err != nil {
 			missing = append(missing, fmt.Sprintf("program %s (apt-get install %s)", p[0], p[1]))
 		}
@@ -51,7 +53,8 @@ func missingPrograms() (missing []string) {
 func missingFileSystems(wanted ...string) (missing []string) {
 	for _, name := range wanted {
 		if !hasFileSystem(name) && exec.Command("modprobe", name).Run() != nil && !hasFileSystem(name) {
-			missing = append(missing, fmt.Sprintf("file system %s in the kernel (modprobe %s, or another kernel)", name, name))
+			missing = append(missing, fmt.Sprintf("file system %s in the kernel (modprobe %s, or another kernel)", name,
+				name))
 		}
 	}
 	return missing
@@ -76,7 +79,8 @@ func (n names) missingNetwork(ctx context.Context) []string {
 			missing = append(missing, fmt.Sprintf("%s: %v", what, err))
 		}
 	}
-	try("kernel module veth (modprobe veth)", ipBatch(ctx, ns, "link add name x0 type veth peer name x1", "addr add 192.0.2.1/24 dev x0", "link set x0 up", "link set x1 up"))
+	try("kernel module veth (modprobe veth)", ipBatch(ctx, ns, "link add name x0 type veth peer name x1",
+		"addr add 192.0.2.1/24 dev x0", "link set x0 up", "link set x1 up"))
 	try("kernel module bridge (modprobe bridge)", ipBatch(ctx, ns, "link add name br0 type bridge"))
 	if len(missing) == 0 {
 		try("resilient next-hop groups (Linux 5.13, iproute2 5.12 or newer)", ipBatch(ctx, ns,
@@ -90,15 +94,18 @@ func (n names) missingNetwork(ctx context.Context) []string {
 
 func missingKernel(n names) (missing []string) {
 	if err := tryUnshare(); err != nil {
-		missing = append(missing, fmt.Sprintf("pid, mount, uts, ipc and cgroup namespaces (in a container: --privileged): %v", err))
+		missing = append(missing, fmt.Sprintf("pid, mount, uts, ipc and cgroup namespaces (in a container: "+
+			"--privileged): %v", err))
 	}
 	if f, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0); err != nil {
-		missing = append(missing, fmt.Sprintf("loop devices (modprobe loop; in a container: --privileged -v /dev:/dev): %v", err))
+		missing = append(missing, fmt.Sprintf("loop devices (modprobe loop; in a container: --privileged -v "+
+			"/dev:/dev): %v", err))
 	} else {
 		f.Close()
 	}
 	if err := tryCgroup(n.vm("preflight")); err != nil {
-		missing = append(missing, fmt.Sprintf("a writable cgroup2 file system (mount -t cgroup2 cgroup2 /sys/fs/cgroup): %v", err))
+		missing = append(missing, fmt.Sprintf("a writable cgroup2 file system (mount -t cgroup2 cgroup2 "+
+			"/sys/fs/cgroup): %v", err))
 	}
 	return missing
 }
@@ -123,6 +130,7 @@ func tryCgroup(name string) error {
 // tryUnshare makes the namespaces on a thread that ends with the attempt.
 func tryUnshare() error {
 	return onOwnThread(func() error {
-		return unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWCGROUP)
+		return unix.Unshare(
+			unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWCGROUP)
 	})
 }

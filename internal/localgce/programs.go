@@ -25,7 +25,8 @@ func ipBatch(ctx context.Context, namespace string, lines ...string) error {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("ip %s(network namespace %s): %s (%w)", failedLine(stderr.String(), lines), orHost(namespace), firstLine(stderr.String()), err)
+		return fmt.Errorf("ip %s(network namespace %s): %s (%w)", failedLine(stderr.String(), lines), orHost(namespace),
+			firstLine(stderr.String()), err)
 	}
 	return nil
 }

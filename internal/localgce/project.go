@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Project is a GCE project that is up. Its methods may be called concurrently; operations on one VM wait for each other.
+// Project is a GCE project that is up. Its methods may be called concurrently; operations on one VM wait for each
+// other.
 type Project struct {
 	conf     Config
 	names    names
@@ -45,8 +46,8 @@ type Project struct {
 }
 
 // Start makes the project and starts its VMs. What an earlier project of the same state folder left on the machine is
-// removed first; its VMs of the same names come back with their ids and data disks. ctx bounds Start only. If it fails, nothing
-// is left.
+// removed first; its VMs of the same names come back with their ids and data disks. ctx bounds Start only. If it fails,
+// nothing is left.
 func Start(ctx context.Context, conf Config) (*Project, error) {
 	conf, err := conf.withDefaults()
 	if err == nil {
@@ -136,13 +137,14 @@ func (p *Project) runServices() error {
 	p.compute = NewComputeServer(p.Instances)
 	p.compute.unattached, p.compute.caller, p.compute.stop = p.unattached, p.caller, p.stopForAPI
 	compute, storage := p.faults.before(Compute, p.caller, p.compute), p.faults.before(Storage, p.caller, p.buckets)
-	p.server = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/compute/") {
-			compute.ServeHTTP(w, r)
-			return
-		}
-		storage.ServeHTTP(w, r)
-	})}
+	p.server = &http.Server{ReadHeaderTimeout: 10 * time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, "/compute/") {
+				compute.ServeHTTP(w, r)
+				return
+			}
+			storage.ServeHTTP(w, r)
+		})}
 	p.tasks.Go(func() { _ = p.server.Serve(listener) }) // ends with Close
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -161,7 +163,8 @@ func (p *Project) targets() (list []target) {
 		if v.Left > 0 {
 			continue
 		}
-		list = append(list, target{index: v.Index, name: v.Name, address: v.Address, running: v.status == statusRunning})
+		list = append(list, target{index: v.Index, name: v.Name, address: v.Address,
+			running: v.status == statusRunning})
 	}
 	return list
 }
@@ -181,9 +184,11 @@ func (p *Project) Instances() (list []Instance) {
 // instance is a VM as Google's APIs show it. p.mu is held.
 func (p *Project) instance(v *vm) Instance {
 	return Instance{
-		ID: v.ID, Name: v.Name, Zone: v.Zone, Address: v.Address, Endpoint: p.conf.Endpoint, Status: v.status, Attributes: maps.Clone(v.Attributes),
-		Labels: map[string]string{"quorate-cluster": p.conf.Cluster}, Created: v.Created, DataDisk: v.Disk.Disk, Maintenance: v.event,
-		LastStop: v.LastStop,
+		ID: v.ID, Name: v.Name, Zone: v.Zone, Address: v.Address, Endpoint: p.conf.Endpoint, Status: v.status,
+		Attributes: maps.Clone(v.Attributes),
+		Labels:     map[string]string{"quorate-cluster": p.conf.Cluster}, Created: v.Created, DataDisk: v.Disk.Disk,
+		Maintenance: v.event,
+		LastStop:    v.LastStop,
 	}
 }
 
@@ -192,7 +197,8 @@ func (p *Project) unattached() (list []Instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, d := range p.disks {
-		list = append(list, Instance{Zone: d.Zone, Labels: map[string]string{"quorate-cluster": p.conf.Cluster}, DataDisk: d.Disk})
+		list = append(list, Instance{Zone: d.Zone, Labels: map[string]string{"quorate-cluster": p.conf.Cluster},
+			DataDisk: d.Disk})
 	}
 	return list
 }

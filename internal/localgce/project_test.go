@@ -38,14 +38,16 @@ func TestVMsLookLikeGCE(t *testing.T) {
 		"grep WATCHDOG /run/environment":                                           "WATCHDOG_USEC=2000000",
 		"mkdir /sys/fs/cgroup/sub && rmdir /sys/fs/cgroup/sub && echo own cgroups": "own cgroups",
 		"grep -c ' /usr/local/bin/tiny .* ro,' /proc/mounts":                       "1",
-		"cat /sys/fs/cgroup/cgroup.procs | wc -w":                                  "0", // so that controllers can be handed down
-		"cat /proc/1/comm":                                                         "localgce-init",
+		// so that controllers can be handed down
+		"cat /sys/fs/cgroup/cgroup.procs | wc -w": "0",
+		"cat /proc/1/comm":                        "localgce-init",
 	} {
 		if got := strings.TrimSpace(w.must("a", script)); got != want {
 			t.Errorf("%s: %q, want %q", script, got, want)
 		}
 	}
-	if a, b := w.must("a", "cat /proc/sys/kernel/random/boot_id"), w.must("b", "cat /proc/sys/kernel/random/boot_id"); a == b || len(a) != 37 {
+	if a, b := w.must("a", "cat /proc/sys/kernel/random/boot_id"),
+		w.must("b", "cat /proc/sys/kernel/random/boot_id"); a == b || len(a) != 37 {
 		t.Errorf("boot ids %q and %q", a, b)
 	}
 	w.must("a", "echo line > /var/log/quorate/etcd.log; rm -rf /opt; echo mine > /etc/motd")
@@ -169,8 +171,8 @@ func TestNetworkFaults(t *testing.T) {
 	}
 }
 
-// TestTheDeadAreSilent: Google's network answers for nobody, so calls of a dead VM, and those of a VM that is cut off, end by the caller's
-// own patience. Linux neighbours would say "no route to host" after 3 s.
+// TestTheDeadAreSilent: Google's network answers for nobody, so calls of a dead VM, and those of a VM that is cut off,
+// end by the caller's own patience. Linux neighbours would say "no route to host" after 3 s.
 func TestTheDeadAreSilent(t *testing.T) {
 	w := start(t, config(t.TempDir(), 12, "a", "b", "c"))
 	a := w.address("a")
@@ -179,12 +181,14 @@ func TestTheDeadAreSilent(t *testing.T) {
 	var wait sync.WaitGroup
 	for caller, called := range map[string]string{"b": a, "c": w.address("b")} {
 		wait.Go(func() {
-			if out, err := w.in(caller, "/usr/local/bin/tiny tiny knock "+called); err != nil || !strings.HasSuffix(out, "i/o timeout") {
+			if out, err := w.in(caller, "/usr/local/bin/tiny tiny knock "+called); err != nil ||
+				!strings.HasSuffix(out, "i/o timeout") {
 				t.Errorf("%s calls %s: %s, %v", caller, called, out, err)
 			}
 		})
 	}
-	if _, err := net.DialTimeout("tcp", a+":443", 5*time.Second); err == nil || !strings.HasSuffix(err.Error(), "i/o timeout") {
+	if _, err := net.DialTimeout("tcp", a+":443", 5*time.Second); err == nil ||
+		!strings.HasSuffix(err.Error(), "i/o timeout") {
 		t.Errorf("the host calls the dead: %v", err)
 	}
 	wait.Wait()
@@ -210,7 +214,8 @@ func TestInitKeepsTheAgent(t *testing.T) {
 	if s := w.vm("a").Agent; s.Status == "forged" || s.LastExit != "signal SIGKILL" {
 		t.Errorf("after the kill: %+v", s)
 	}
-	if out := w.must("a", "cat /proc/[0-9]*/comm"); strings.Contains(out, "sleep") && w.vm("a").Agent.State == "restarting" {
+	if out := w.must("a", "cat /proc/[0-9]*/comm"); strings.Contains(out, "sleep") &&
+		w.vm("a").Agent.State == "restarting" {
 		t.Errorf("processes outlive the agent: %s", out)
 	}
 	w.awaitReady("a")
@@ -226,7 +231,8 @@ func TestInitKeepsTheAgent(t *testing.T) {
 	w.await("the watchdog bites", func() bool { return w.vm("a").Agent.Restarts == 2 })
 	// Go's runtime turns SIGABRT into stacks on standard error and exit status 2.
 	log, err := os.ReadFile(w.vm("a").Log)
-	if err != nil || !strings.Contains(string(log), "no watchdog ping for 2s: SIGABRT") || !strings.Contains(string(log), "SIGABRT: abort") {
+	if err != nil || !strings.Contains(string(log), "no watchdog ping for 2s: SIGABRT") ||
+		!strings.Contains(string(log), "SIGABRT: abort") {
 		t.Errorf("%v; the log lacks the watchdog's bite:\n%s", err, log)
 	}
 }
@@ -284,8 +290,10 @@ func TestEndpointIsBalancedOverReadyVMs(t *testing.T) {
 	if names, failed := seen(5); failed > 0 || names["b"] != 5 {
 		t.Errorf("with b ready: %d failed, %v", failed, names)
 	}
-	// The kernel has lost what the balancer believes it has: the next change fails in the middle, and the one after it begins anew.
-	if out, err := exec.Command("ip", "-n", fabricOf(w.conf.State), "route", "del", "10.243.6.100/32").CombinedOutput(); err != nil {
+	// The kernel has lost what the balancer believes it has: the next change fails in the middle, and the one after it
+	// begins anew.
+	if out, err := exec.Command("ip", "-n", fabricOf(w.conf.State), "route", "del",
+		"10.243.6.100/32").CombinedOutput(); err != nil {
 		t.Fatalf("take the route away: %v: %s", err, out)
 	}
 	w.must("b", "touch /run/not-ready")
@@ -318,7 +326,8 @@ func TestAttributesAndFaultsReachTheVM(t *testing.T) {
 		t.Errorf("removed: %q", got)
 	}
 	w.do(w.SetMaintenance("a", "TERMINATE_ON_HOST_MAINTENANCE"))
-	if got := w.must("a", "/usr/local/bin/tiny tiny get http://169.254.169.254/computeMetadata/v1/instance/maintenance-event"); got != "TERMINATE_ON_HOST_MAINTENANCE" {
+	if got := w.must("a", "/usr/local/bin/tiny tiny get "+
+		"http://169.254.169.254/computeMetadata/v1/instance/maintenance-event"); got != "TERMINATE_ON_HOST_MAINTENANCE" {
 		t.Errorf("maintenance-event: %q", got)
 	}
 	w.do(w.SetFault(localgce.Metadata, localgce.Fault{Who: "a", Kind: "away"}))
@@ -333,7 +342,8 @@ func TestAttributesAndFaultsReachTheVM(t *testing.T) {
 	}
 	w.do(w.SetFault(localgce.Metadata, localgce.Fault{Who: "a"}))
 	w.must("a", key)
-	const list = "/usr/local/bin/tiny tiny get http://10.243.7.1:8080/compute/v1/projects/quorate-local/zones/us-central1-a/instances"
+	const list = "/usr/local/bin/tiny tiny get " +
+		"http://10.243.7.1:8080/compute/v1/projects/quorate-local/zones/us-central1-a/instances"
 	w.do(w.SetFault(localgce.Compute, localgce.Fault{Kind: "forbidden"}))
 	if got := w.must("a", list); !strings.Contains(got, `"code":403`) {
 		t.Errorf("forbidden: %s", got)

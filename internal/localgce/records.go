@@ -27,7 +27,8 @@ func (p *Project) loadVMs() error {
 		r, known := former[c.Name]
 		if !known {
 			p.index++
-			r = record{Name: c.Name, Zone: c.Zone, Index: p.index, Slot: c.Name, ID: newID(), Created: time.Now().UTC(), Disk: p.dataDisk(c)}
+			r = record{Name: c.Name, Zone: c.Zone, Index: p.index, Slot: c.Name, ID: newID(), Created: time.Now().UTC(),
+				Disk: p.dataDisk(c)}
 		}
 		r.Attributes = maps.Clone(p.attributes)
 		maps.Copy(r.Attributes, c.Attributes)
@@ -42,8 +43,8 @@ func (p *Project) loadVMs() error {
 	return p.removeStrayImages()
 }
 
-// recall takes over what an earlier project knew: the records of the VMs that are wanted again, and as disks that no VM has those of the
-// others. A VM that was left running is gone, with its disk.
+// recall takes over what an earlier project knew: the records of the VMs that are wanted again, and as disks that no VM
+// has those of the others. A VM that was left running is gone, with its disk.
 func (p *Project) recall(old saved) map[string]record {
 	zones := map[string]string{}
 	for _, c := range p.conf.VMs {

@@ -19,13 +19,14 @@ type Recreation struct {
 	Address netip.Addr
 	// NewAddress gives the VM the next free address where Address is not given.
 	NewAddress bool
-	// LeaveRunning leaves the former VM running, as a host does that lost its way to Google's control plane: NAME.1, NAME.2 ... for the
-	// commands, with its own address and disk, and unknown to the Compute API. Its successor needs another address; unless wiped, its
-	// disk has the former disk's id and what was on it at that moment.
+	// LeaveRunning leaves the former VM running, as a host does that lost its way to Google's control plane: NAME.1,
+	// NAME.2 ... for the commands, with its own address and disk, and unknown to the Compute API. Its successor needs
+	// another address; unless wiped, its disk has the former disk's id and what was on it at that moment.
 	LeaveRunning bool
 }
 
-// RecreateVM deletes a VM and creates one of the same name in the same zone: a new instance id, a fresh boot disk. It is started.
+// RecreateVM deletes a VM and creates one of the same name in the same zone: a new instance id, a fresh boot disk. It
+// is started.
 func (p *Project) RecreateVM(ctx context.Context, name string, r Recreation) error {
 	return p.operate(name, "", func(v *vm) error {
 		if v.Left > 0 {
@@ -162,7 +163,8 @@ func (p *Project) ordinal(name string) int {
 
 // moveLogs makes room for the successor's logs: the former VM's files and mounts follow.
 func (p *Project) moveLogs(former, left string) error {
-	for from, to := range map[string]string{p.names.vmLog(former): p.names.vmLog(left), p.names.vmLogFolder(former): p.names.vmLogFolder(left)} {
+	for from, to := range map[string]string{p.names.vmLog(former): p.names.vmLog(left),
+		p.names.vmLogFolder(former): p.names.vmLogFolder(left)} {
 		if err := os.RemoveAll(to); err != nil {
 			return fmt.Errorf("move logs: %w", err)
 		}

@@ -16,7 +16,8 @@ import (
 
 // spawn starts the VM's pid 1 in its network namespace and cgroup, with the other namespaces new.
 func (p *Project) spawn(v *vm, m *machine) error {
-	if err := errors.Join(makeCgroup(p.vmCgroup(v.Slot)), os.MkdirAll(p.names.scratch(v.Slot), 0o755), os.MkdirAll(p.names.vmLogFolder(v.key()), 0o755)); err != nil {
+	if err := errors.Join(makeCgroup(p.vmCgroup(v.Slot)), os.MkdirAll(p.names.scratch(v.Slot), 0o755),
+		os.MkdirAll(p.names.vmLogFolder(v.key()), 0o755)); err != nil {
 		return err
 	}
 	cgroup, err := os.Open(p.vmCgroup(v.Slot))
@@ -61,7 +62,8 @@ func (p *Project) spawn(v *vm, m *machine) error {
 // initCommand is this program as stage one of a boot.
 func initCommand(cgroup, log *os.File) *exec.Cmd {
 	return &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{bootStage}, Env: []string{"PATH=" + searchPath}, Dir: "/", Stdout: log, Stderr: log,
+		Path: "/proc/self/exe", Args: []string{bootStage}, Env: []string{"PATH=" + searchPath}, Dir: "/", Stdout: log,
+		Stderr: log,
 		SysProcAttr: &syscall.SysProcAttr{
 			Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
 			Setsid:     true, UseCgroupFD: true, CgroupFD: int(cgroup.Fd()),

@@ -19,7 +19,8 @@ const (
 // MaxStall is how long a data disk may take no writes at most.
 const MaxStall = 10 * time.Minute
 
-// stall is a mounted file system that takes no writes: who writes or syncs waits. Its descriptor keeps the file system mounted.
+// stall is a mounted file system that takes no writes: who writes or syncs waits. Its descriptor keeps the file system
+// mounted.
 type stall struct {
 	root  *os.File
 	timer *time.Timer
@@ -56,12 +57,14 @@ func (s *stall) end() error {
 	return nil
 }
 
-// cutPower makes the writes that wait fail, so that none of them reaches the disk, and lets the writers go: they could not be killed.
+// cutPower makes the writes that wait fail, so that none of them reaches the disk, and lets the writers go: they could
+// not be killed.
 func (s *stall) cutPower() {
 	if s.off {
 		return
 	}
-	_ = shutFileSystem(s.root) // the thaw alone is right enough: writes that waited then reach the disk, as if the power had stayed
+	// the thaw alone is right enough: writes that waited then reach the disk, as if the power had stayed
+	_ = shutFileSystem(s.root)
 	_ = unix.IoctlSetInt(int(s.root.Fd()), thawFS, 0)
 	s.off = true
 }
@@ -71,7 +74,8 @@ func (p *Project) dataFolder(v *vm) string {
 	return fmt.Sprintf("/proc/%d/root%s", v.machine.cmd.Process.Pid, mountPoint)
 }
 
-// FreezeDisk makes all writes to a VM's data disk wait (fsfreeze), until ThawDisk or for the given time, 1 ms to MaxStall.
+// FreezeDisk makes all writes to a VM's data disk wait (fsfreeze), until ThawDisk or for the given time, 1 ms to
+// MaxStall.
 func (p *Project) FreezeDisk(name string, limit time.Duration) error {
 	if limit < time.Millisecond || limit > MaxStall {
 		return fmt.Errorf("freeze the disk of %s: %s: 1ms to %s are allowed", name, limit, MaxStall)
@@ -118,8 +122,8 @@ func (p *Project) endStall(v *vm, m *machine, s *stall) {
 	}
 }
 
-// thawLoops thaws what a dead project left frozen. Nobody may have the file system mounted any more, and still it holds its loop device: a
-// second mount of the device finds it.
+// thawLoops thaws what a dead project left frozen. Nobody may have the file system mounted any more, and still it holds
+// its loop device: a second mount of the device finds it.
 func (n names) thawLoops() {
 	files, _ := filepath.Glob(backingFile("loop*"))
 	for _, f := range files {
@@ -137,8 +141,8 @@ func (n names) thawLoops() {
 	}
 }
 
-// withMount calls f with a data disk mounted where only f's thread sees it. f must not hand work to other goroutines. A project that dies
-// meanwhile leaves nothing: the mount goes with the thread.
+// withMount calls f with a data disk mounted where only f's thread sees it. f must not hand work to other goroutines. A
+// project that dies meanwhile leaves nothing: the mount goes with the thread.
 func (n names) withMount(device string, f func(folder string) error) error {
 	folder := n.scratch("aside")
 	if err := os.MkdirAll(folder, 0o755); err != nil {

@@ -24,7 +24,8 @@ func TestConfigNamesEveryFault(t *testing.T) {
 	conf.Binds = append(conf.Binds, localgce.Bind{Host: "/x", Guest: "y"})
 	conf.VMs[0].Address = conf.Endpoint
 	_, err := localgce.Start(t.Context(), conf)
-	for _, want := range []string{"endpoint 10.243.1.1", "disk size 1", `bind "/x" to "y"`, "vm a is given twice", `vm "B"`, "vm a: address 10.243.1.1"} {
+	for _, want := range []string{"endpoint 10.243.1.1", "disk size 1", `bind "/x" to "y"`, "vm a is given twice",
+		`vm "B"`, "vm a: address 10.243.1.1"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not name %q: %v", want, err)
 		}
@@ -42,7 +43,8 @@ func TestStartRefusesWhatIsInUse(t *testing.T) {
 	}
 	other := config(t.TempDir(), 8, "a")
 	_, err := localgce.Start(t.Context(), other)
-	if err == nil || !strings.Contains(err.Error(), "subnet 10.243.8.0/25: the range is in use on this machine: 10.243.8.0/25 on lgce") {
+	if err == nil || !strings.Contains(err.Error(),
+		"subnet 10.243.8.0/25: the range is in use on this machine: 10.243.8.0/25 on lgce") {
 		t.Errorf("a second project in the range: %v", err)
 	}
 	if err == nil || !strings.Contains(err.Error(), "or end the project of "+conf.State) {
@@ -216,7 +218,8 @@ func dieAndSweep(t *testing.T, more ...string) {
 	// The next start sweeps, and its VMs are the same instances.
 	second := kill(startProcess(t, state, more...))
 	for i, v := range second.VMs {
-		if v.InstanceID != first.VMs[i].InstanceID || v.DiskID != first.VMs[i].DiskID || v.Address != first.VMs[i].Address {
+		if v.InstanceID != first.VMs[i].InstanceID || v.DiskID != first.VMs[i].DiskID ||
+			v.Address != first.VMs[i].Address {
 			t.Errorf("taken up as %+v, was %+v", v, first.VMs[i])
 		}
 	}

@@ -15,7 +15,8 @@ type record struct {
 	Name  string `json:"name"`
 	Zone  string `json:"zone"`
 	Index int    `json:"index"` // names its port and its next hop; never given twice
-	// Slot names what the VM has on the machine: its name, or where a VM of that name was left running, one with the index.
+	// Slot names what the VM has on the machine: its name, or where a VM of that name was left running, one with the
+	// index.
 	Slot string `json:"slot"`
 	// Left is not 0 for a VM that runs on after it was recreated: its ordinal among those of its name.
 	Left int `json:"left,omitempty"`
@@ -31,7 +32,8 @@ type record struct {
 	LastStop time.Time `json:"lastStop,omitzero"`
 }
 
-// key is how commands call the VM: its name, or name.1 for the first VM of that name that was left running. No name of GCE's has a dot.
+// key is how commands call the VM: its name, or name.1 for the first VM of that name that was left running. No name of
+// GCE's has a dot.
 func (r *record) key() string { // not a copy: the other fields change meanwhile
 	if r.Left > 0 {
 		return fmt.Sprintf("%s.%d", r.Name, r.Left)

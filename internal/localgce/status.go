@@ -52,8 +52,10 @@ func (p *Project) Status() Status {
 	defer p.mu.Unlock()
 	s := Status{
 		State: p.conf.State, PID: os.Getpid(), Project: ProjectID, Cluster: p.conf.Cluster,
-		Subnet: p.conf.Subnet.String(), Endpoint: p.conf.Endpoint.String(), ComputeEndpoint: p.conf.computeURL(), RecordURL: p.conf.RecordURL(),
-		Backends: append([]string{}, backends...), FailOpen: open, Partitions: append([]direction{}, p.partitions...), VMs: []VMStatus{},
+		Subnet: p.conf.Subnet.String(), Endpoint: p.conf.Endpoint.String(), ComputeEndpoint: p.conf.computeURL(),
+		RecordURL: p.conf.RecordURL(),
+		Backends:  append([]string{}, backends...), FailOpen: open, Partitions: append([]direction{}, p.partitions...),
+		VMs: []VMStatus{},
 	}
 	for _, v := range p.vms {
 		s.VMs = append(s.VMs, p.vmStatus(v))

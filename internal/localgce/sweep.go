@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Sweep removes every trace of the project of a state folder from the machine, whether its process lives, hangs or died: processes,
-// namespaces, links, routes, loop devices, cgroups. The files in the folder stay.
+// Sweep removes every trace of the project of a state folder from the machine, whether its process lives, hangs or
+// died: processes, namespaces, links, routes, loop devices, cgroups. The files in the folder stay.
 func Sweep(ctx context.Context, state string) error {
 	abs, err := filepath.Abs(state)
 	if err != nil {

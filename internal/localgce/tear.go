@@ -14,11 +14,13 @@ import (
 
 const (
 	shutFS = 0x8004587d // FS_IOC_SHUTDOWN of ext4, which golang.org/x/sys/unix does not name
-	// withoutLog (FS_SHUTDOWN_FLAGS_NOLOGFLUSH) writes nothing more, not even the journal: what was synced is on the disk, the rest is not.
+	// withoutLog (FS_SHUTDOWN_FLAGS_NOLOGFLUSH) writes nothing more, not even the journal: what was synced is on the
+	// disk, the rest is not.
 	withoutLog = 2
 )
 
-// TearDisk cuts a VM's power and loses what was not synced: the processes stand still, the file system writes nothing more, the VM is off.
+// TearDisk cuts a VM's power and loses what was not synced: the processes stand still, the file system writes nothing
+// more, the VM is off.
 func (p *Project) TearDisk(ctx context.Context, name string) error {
 	return p.operate(name, statusRunning, func(v *vm) error {
 		root, err := os.Open(p.dataFolder(v))
@@ -36,10 +38,10 @@ func (p *Project) TearDisk(ctx context.Context, name string) error {
 	})
 }
 
-// TearDiskByCopy cuts a VM's power and leaves on its disk what had been written to it at that very moment: a copy of the disk takes its place, made
-// at one instant while the VM's kernel still writes. A file system in the middle of a sync is cut in its middle, which TearDisk's is
-// not. Nothing is lost that a program knew to be synced: the network goes and the processes stand before the copy, and they have no
-// time to end what they are in. It needs Config.Reflink.
+// TearDiskByCopy cuts a VM's power and leaves on its disk what had been written to it at that very moment: a copy of
+// the disk takes its place, made at one instant while the VM's kernel still writes. A file system in the middle of a
+// sync is cut in its middle, which TearDisk's is not. Nothing is lost that a program knew to be synced: the network
+// goes and the processes stand before the copy, and they have no time to end what they are in. It needs Config.Reflink.
 func (p *Project) TearDiskByCopy(ctx context.Context, name string) error {
 	if !p.depot.clones {
 		return fmt.Errorf("tear the disk of %s by a copy: %w (Config.Reflink, up --reflink)", name, errNoReflink)
@@ -62,10 +64,12 @@ func (p *Project) TearDiskByCopy(ctx context.Context, name string) error {
 	})
 }
 
-// standStill is how long what runs in user mode takes, at most, until it stands. What waits for the disk goes on, and stands when it has ended.
+// standStill is how long what runs in user mode takes, at most, until it stands. What waits for the disk goes on, and
+// stands when it has ended.
 const standStill = time.Millisecond
 
-// stopProcesses freezes a VM and waits a moment for all its processes to stand: one that waits for the disk does not, nor does it matter.
+// stopProcesses freezes a VM and waits a moment for all its processes to stand: one that waits for the disk does not,
+// nor does it matter.
 func (p *Project) stopProcesses(ctx context.Context, v *vm) error {
 	if err := p.setFrozen(ctx, v, true); err != nil {
 		return err

@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onOwnThread calls f on a thread that ends with it, so that f may move the thread to other namespaces for good. f must not hand work to other
-// goroutines. The process's first thread would not end: /proc/self would be in f's namespaces from then on, and keep them.
+// onOwnThread calls f on a thread that ends with it, so that f may move the thread to other namespaces for good. f must
+// not hand work to other goroutines. The process's first thread would not end: /proc/self would be in f's namespaces
+// from then on, and keep them.
 func onOwnThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {

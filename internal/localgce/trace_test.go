@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// traces are what the machine has of the project of a state folder: network namespaces, cgroups, links, routes, mounts, attached disks,
-// processes. Other projects come and go while tests run beside each other.
+// traces are what the machine has of the project of a state folder: network namespaces, cgroups, links, routes, mounts,
+// attached disks, processes. Other projects come and go while tests run beside each other.
 func traces(t *testing.T, state string) (list []string) {
 	t.Helper()
 	fabric, link := localgce.FabricAndLink(state)

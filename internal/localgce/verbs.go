@@ -31,18 +31,21 @@ var verbs = []verb{
 	{"vm/stop", "vm", "stop it in order, as GCE does: SIGTERM, 90 s", toVM((*Project).StopVM)},
 	{"vm/freeze", "vm", "stall it wholly and in silence, as when its host hangs", toVM((*Project).FreezeVM)},
 	{"vm/thaw", "vm", "let it go on", toVM((*Project).ThawVM)},
-	{"vm/recreate", "vm [wipe address leave-running]", "delete it and create it again: a new instance id, a fresh boot disk",
+	{"vm/recreate", "vm [wipe address leave-running]",
+		"delete it and create it again: a new instance id, a fresh boot disk",
 		act(func(ctx context.Context, p *Project, o *order) error {
 			r := Recreation{Wipe: o.wipe, Address: o.address, NewAddress: o.newAddress, LeaveRunning: o.leaveRunning}
 			return p.RecreateVM(ctx, o.vm, r)
 		})},
-	{"vm/host-error", "vm [disk hide-record]", "start the same instance on another host; its former boot runs on as NAME.1, off the network",
+	{"vm/host-error", "vm [disk hide-record]", "start the same instance on another host; its former boot runs on as " +
+		"NAME.1, off the network",
 		act(func(ctx context.Context, p *Project, o *order) error {
 			return p.HostError(ctx, o.vm, HostError{Disk: o.disk, HideRecord: o.hideRecord})
 		})},
 	{"vm/maintenance", "vm event", "announce a host maintenance in its metadata",
 		act(func(_ context.Context, p *Project, o *order) error { return p.SetMaintenance(o.vm, o.event) })},
-	{"attribute/set", "key value [vm]", "set an instance attribute, of all VMs where none is named; agents that watch it wake",
+	{"attribute/set", "key value [vm]", "set an instance attribute, of all VMs where none is named; agents that " +
+		"watch it wake",
 		act(func(_ context.Context, p *Project, o *order) error { return p.SetAttribute(o.vm, o.key, &o.value) })},
 	{"attribute/remove", "key [vm]", "remove it",
 		act(func(_ context.Context, p *Project, o *order) error { return p.SetAttribute(o.vm, o.key, nil) })},
@@ -50,7 +53,8 @@ var verbs = []verb{
 	{"net/partition", "vm to [one-way]", "drop what two VMs send to each other",
 		act(func(ctx context.Context, p *Project, o *order) error { return p.Partition(ctx, o.vm, o.to, o.oneWay) })},
 	{"net/heal", "[vm]", "undo all cuts and partitions, or those of one VM", toVM((*Project).Heal)},
-	{"net/limit", "vm [bandwidth delay]", "limit its link in each direction; with neither, no more (a delay needs netem in the kernel)",
+	{"net/limit", "vm [bandwidth delay]", "limit its link in each direction; with neither, no more (a delay needs " +
+		"netem in the kernel)",
 		act(func(ctx context.Context, p *Project, o *order) error {
 			return p.SetLink(ctx, o.vm, Link{Bandwidth: o.bandwidth, Delay: o.delay})
 		})},
@@ -64,13 +68,16 @@ var verbs = []verb{
 	{"disk/free", "vm", "end a fill", toVM((*Project).FreeDisk)},
 	{"disk/freeze", "vm for", "make all writes to its disk wait (fsfreeze), " + MaxStall.String() + " at most",
 		act(func(_ context.Context, p *Project, o *order) error { return p.FreezeDisk(o.vm, o.limit) })},
-	{"disk/thaw", "vm", "end a freeze", act(func(_ context.Context, p *Project, o *order) error { return p.ThawDisk(o.vm) })},
+	{"disk/thaw", "vm", "end a freeze",
+		act(func(_ context.Context, p *Project, o *order) error { return p.ThawDisk(o.vm) })},
 	{"disk/tear", "vm", "cut its power and lose what it had not synced", toVM((*Project).TearDisk)},
-	{"disk/tear-by-copy", "vm", "cut its power and leave what was written at one instant, also in the middle of a sync; it needs up --reflink",
+	{"disk/tear-by-copy", "vm", "cut its power and leave what was written at one instant, also in the middle of a " +
+		"sync; it needs up --reflink",
 		toVM((*Project).TearDiskByCopy)},
 	{"disk/snapshot", "vm snapshot", "keep its disk as it is now",
 		act(func(_ context.Context, p *Project, o *order) error { return p.SnapshotDisk(o.vm, o.snapshot) })},
-	{"disk/restore", "vm snapshot [same-id]", "give it, while it is off, a disk made of a snapshot: another one, or the same rolled back",
+	{"disk/restore", "vm snapshot [same-id]", "give it, while it is off, a disk made of a snapshot: another one, or " +
+		"the same rolled back",
 		act(func(_ context.Context, p *Project, o *order) error { return p.RestoreDisk(o.vm, o.snapshot, o.sameID) })},
 	{"disk/delete-snapshot", "snapshot", "delete a snapshot",
 		act(func(_ context.Context, p *Project, o *order) error { return p.DeleteSnapshot(o.snapshot) })},
@@ -90,7 +97,8 @@ var verbs = []verb{
 		func(ctx context.Context, p *Project, o *order) (string, error) {
 			return p.TruncateDisk(ctx, o.vm, o.path, o.size)
 		}},
-	{"fault", "service [vm kind delay vms stopped-for detached]", "make one of Google's services fail, for one VM or for all; without a kind it is well again",
+	{"fault", "service [vm kind delay vms stopped-for detached]",
+		"make one of Google's services fail, for one VM or for all; without a kind it is well again",
 		act(func(_ context.Context, p *Project, o *order) error {
 			f := Fault{Who: o.vm, Kind: o.kind, Delay: o.delay, VMs: o.vms, Detached: o.detached}
 			if o.stoppedFor != 0 {
@@ -98,7 +106,8 @@ var verbs = []verb{
 			}
 			return p.SetFault(Service(o.service), f)
 		})},
-	{"fault/names", "[vm kind]", "make the name server " + NameServerSilent + "; without a kind it says as ever, at once, that there is none",
+	{"fault/names", "[vm kind]", "make the name server " + NameServerSilent +
+		"; without a kind it says as ever, at once, that there is none",
 		act(func(ctx context.Context, p *Project, o *order) error { return p.SetNameServerFault(ctx, o.vm, o.kind) })},
 }
 

@@ -111,7 +111,8 @@ func (p *Project) eachOf(name string, f func(*vm) error) error {
 	return errors.Join(errs...)
 }
 
-// StartVM powers a VM on: the same instance id and data disk, a fresh boot disk, a new boot id. It returns when the agent is started.
+// StartVM powers a VM on: the same instance id and data disk, a fresh boot disk, a new boot id. It returns when the
+// agent is started.
 func (p *Project) StartVM(ctx context.Context, name string) error {
 	return p.operate(name, statusTerminated, func(v *vm) error {
 		if v.Lost {
@@ -154,7 +155,8 @@ func (p *Project) stopForAPI(id uint64, done func(error)) {
 	p.tasks.Go(func() { done(p.stopInstance(id)) })
 }
 
-// stopInstance ends a VM in order where it hears that, and cuts its power where it does not, as Google does after some 90 s. One that is off stays so.
+// stopInstance ends a VM in order where it hears that, and cuts its power where it does not, as Google does after some
+// 90 s. One that is off stays so.
 func (p *Project) stopInstance(id uint64) error {
 	name := ""
 	p.mu.Lock()

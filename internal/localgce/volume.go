@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// volume is a data disk with the file that holds its bytes. No file is ever another volume's again, so that a crash between a change of
-// files and the write of state.json leaves at worst a file that nobody names, which the next Start removes.
+// volume is a data disk with the file that holds its bytes. No file is ever another volume's again, so that a crash
+// between a change of files and the write of state.json leaves at worst a file that nobody names, which the next Start
+// removes.
 type volume struct {
 	Disk
 	Zone string `json:"zone"`

@@ -32,9 +32,9 @@ type Finding struct {
 // String is the line as people see it.
 func (f Finding) String() string { return fmt.Sprintf("%-4s  %s: %s", f.Level, f.Subject, f.What) }
 
-// Check looks at the record as a whole: whether it can be reached, whether its place really keeps objects write-once, what
-// guards it against deletion, and what is missing in it. It is meant for people and for the moment before a cluster is
-// created. It leaves one small object under checks/, because the package deletes nothing but snapshots.
+// Check looks at the record as a whole: whether it can be reached, whether its place really keeps objects write-once,
+// what guards it against deletion, and what is missing in it. It is meant for people and for the moment before a
+// cluster is created. It leaves one small object under checks/, because the package deletes nothing but snapshots.
 func (s *Store) Check(ctx context.Context) []Finding {
 	entries, err := s.list(ctx)
 	if err != nil {
@@ -49,9 +49,11 @@ func (s *Store) Check(ctx context.Context) []Finding {
 	if err != nil {
 		return append(out, Finding{Fail, "content", err.Error()})
 	}
-	damage := slices.Concat(checkInception(s.cluster, view), checkEpochs(view), checkMentions(view), checkNumbers(view, entries))
+	damage := slices.Concat(checkInception(s.cluster, view), checkEpochs(view), checkMentions(view),
+		checkNumbers(view, entries))
 	if len(damage) == 0 {
-		damage = []Finding{{OK, "content", fmt.Sprintf("%d epochs, %d places, %d orders, bundle generation %d: nothing missing",
+		damage = []Finding{{OK, "content", fmt.Sprintf("%d epochs, %d places, %d orders, bundle generation %d: "+
+			"nothing missing",
 			len(view.Epochs), len(view.Replicas), len(view.Orders), view.Bundle)}}
 	}
 	return append(out, damage...)
@@ -79,11 +81,13 @@ func (s *Store) checkWriteOnce(ctx context.Context) Finding {
 		return Finding{Fail, subject, fmt.Sprintf("cannot create an object: %v", err)}
 	}
 	if err := s.driver.create(ctx, key, contents[1]); !errors.Is(err, errExists) {
-		return Finding{Fail, subject, fmt.Sprintf("%s was created twice (second answer: %v): this place cannot hold a record", s.driver.where(key), err)}
+		return Finding{Fail, subject, fmt.Sprintf("%s was created twice (second answer: %v): this place cannot hold "+
+			"a record", s.driver.where(key), err)}
 	}
 	stored, err = s.driver.read(ctx, key)
 	if err != nil || !bytes.Equal(stored, contents[0]) {
-		return Finding{Fail, subject, fmt.Sprintf("%s did not stay what it was (%v): this place cannot hold a record", s.driver.where(key), err)}
+		return Finding{Fail, subject, fmt.Sprintf("%s did not stay what it was (%v): this place cannot hold a record",
+			s.driver.where(key), err)}
 	}
 	return Finding{OK, subject, "an object that exists is not overwritten"}
 }

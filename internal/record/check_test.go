@@ -44,7 +44,8 @@ func TestCheckOfAWholeRecord(t *testing.T) {
 		write(t, s, v)
 		for range 2 { // its own probe does not disturb the next one
 			findings := s.Check(t.Context())
-			for subject, want := range map[string]string{"reach": "ok", "write-once": "ok", "deletion": "warn", "epochs/3": "warn  epochs/3: claimed by z-a.m2"} {
+			for subject, want := range map[string]string{"reach": "ok", "write-once": "ok", "deletion": "warn",
+				"epochs/3": "warn  epochs/3: claimed by z-a.m2"} {
 				if got := find(findings, subject); !strings.HasPrefix(got, want) {
 					t.Errorf("%s: %q: want %q", subject, got, want)
 				}
@@ -96,13 +97,18 @@ func TestCheckFindsDamage(t *testing.T) {
 		subject string
 		want    string
 	}{
-		"inception lost":                  {func(m *memory) { m.remove(inceptionKey) }, inceptionKey, "fail  inception.json: it is lost"},
-		"claim lost":                      {func(m *memory) { m.remove(claimKey(2)) }, "epochs/2", "fail  epochs/2: claim.json is lost"},
-		"outcome lost, but it was closed": {func(m *memory) { m.remove(outcomeKey(2)) }, "epochs/2", "fail  epochs/2: outcome.json is lost"},
+		"inception lost": {func(m *memory) { m.remove(inceptionKey) }, inceptionKey,
+			"fail  inception.json: it is lost"},
+		"claim lost": {func(m *memory) { m.remove(claimKey(2)) }, "epochs/2",
+			"fail  epochs/2: claim.json is lost"},
+		"outcome lost, but it was closed": {func(m *memory) { m.remove(outcomeKey(2)) }, "epochs/2",
+			"fail  epochs/2: outcome.json is lost"},
 		"outcome lost, proved by a later epoch alone": {
 			func(m *memory) { m.remove(outcomeKey(1)) }, "epochs/1", "warn  epochs/1: outcome.json is lost"},
-		"closed lost":        {func(m *memory) { m.remove(closedKey(2)) }, "epochs/2", "fail  epochs/2: closed.json is lost"},
-		"a whole epoch lost": {func(m *memory) { m.remove(claimKey(1)); m.remove(outcomeKey(1)) }, "epochs/1", "warn  epochs/1: lost, up to and with epochs/1; nothing is decided by it any more"},
+		"closed lost": {func(m *memory) { m.remove(closedKey(2)) }, "epochs/2",
+			"fail  epochs/2: closed.json is lost"},
+		"a whole epoch lost": {func(m *memory) { m.remove(claimKey(1)); m.remove(outcomeKey(1)) }, "epochs/1",
+			"warn  epochs/1: lost, up to and with epochs/1; nothing is decided by it any more"},
 		"what a formed epoch follows lost": {func(m *memory) {
 			m.remove(claimKey(2))
 			m.remove(outcomeKey(2))
@@ -114,28 +120,41 @@ func TestCheckFindsDamage(t *testing.T) {
 			m.remove(outcomeKey(1))
 			m.put(markKey(1), `{"memberID":"1","epoch":1}`)
 		}, markKey(1), "warn  marks/1.json: it names epoch 1"},
-		"newest epoch lost, but mentioned": {func(m *memory) { m.remove(claimKey(3)) }, incarnationKey(placeB, 10), "it names epoch 3"},
-		"mark of an unknown epoch":         {func(m *memory) { m.put(markKey(1), `{"memberID":"1","epoch":9}`) }, markKey(1), "it names epoch 9"},
-		"snapshot of an unknown epoch":     {func(m *memory) { m.put("snapshots/9/1-t.json", "{}") }, "snapshots/9/", "it names epoch 9"},
-		"order that a claim follows lost":  {func(m *memory) { m.remove(orderKey(2)) }, "epochs/3", "follows orders/2.json, which is lost"},
-		"order lost":                       {func(m *memory) { m.remove(orderKey(1)) }, orderKey(1), "order 1 is lost (1 lost below 2)"},
-		"order lost after it was done":     {func(m *memory) { m.remove(orderKey(1)) }, doneKey(1), "the order that it speaks of is lost"},
-		"incarnations lost":                {func(*memory) {}, incarnationKey(placeB, 2), "warn  replicas/z-b.m2/2.json: incarnation 2 is lost (7 lost below 10)"},
-		"bundle generation lost":           {func(m *memory) { m.remove(sealedKey(1)) }, sealedKey(1), "bundle generation 1 is lost"},
+		"newest epoch lost, but mentioned": {func(m *memory) { m.remove(claimKey(3)) }, incarnationKey(placeB, 10),
+			"it names epoch 3"},
+		"mark of an unknown epoch": {func(m *memory) { m.put(markKey(1), `{"memberID":"1","epoch":9}`) },
+			markKey(1), "it names epoch 9"},
+		"snapshot of an unknown epoch": {func(m *memory) { m.put("snapshots/9/1-t.json", "{}") }, "snapshots/9/",
+			"it names epoch 9"},
+		"order that a claim follows lost": {func(m *memory) { m.remove(orderKey(2)) }, "epochs/3",
+			"follows orders/2.json, which is lost"},
+		"order lost": {func(m *memory) { m.remove(orderKey(1)) }, orderKey(1),
+			"order 1 is lost (1 lost below 2)"},
+		"order lost after it was done": {func(m *memory) { m.remove(orderKey(1)) }, doneKey(1),
+			"the order that it speaks of is lost"},
+		"incarnations lost": {func(*memory) {}, incarnationKey(placeB, 2),
+			"warn  replicas/z-b.m2/2.json: incarnation 2 is lost (7 lost below 10)"},
+		"bundle generation lost": {func(m *memory) { m.remove(sealedKey(1)) }, sealedKey(1),
+			"bundle generation 1 is lost"},
 		"formed without a bundle": {func(m *memory) {
 			m.remove(sealedKey(1))
 			m.remove(sealedKey(2))
 			m.put(outcomeKey(3), `{"formed":{"clusterID":"1","memberID":"1"}}`)
 		}, "epochs/3", "bundle/ has no generation"},
-		"newest formed by a mark, no outcome": {func(m *memory) { m.put(markKey(1), `{"memberID":"1","epoch":3}`) }, "epochs/3", "fail  epochs/3: outcome.json is lost"},
+		"newest formed by a mark, no outcome": {func(m *memory) { m.put(markKey(1), `{"memberID":"1","epoch":3}`) },
+			"epochs/3", "fail  epochs/3: outcome.json is lost"},
 		"newest formed by a rebuilt claim, no outcome": {func(m *memory) {
 			m.remove(claimKey(3))
-			m.put(claimKey(3), `{"token":"t","seeder":{"zone":"z","name":"m","instanceID":"unknown"},"maxLearners":4,"source":{"kind":"rebuilt"}}`)
+			m.put(claimKey(3),
+				`{"token":"t","seeder":{"zone":"z","name":"m","instanceID":"unknown"},"maxLearners":4,"source":{"kind":"rebuilt"}}`)
 		}, "epochs/3", "fail  epochs/3: outcome.json is lost"},
-		"closed though abandoned":    {func(m *memory) { m.put(closedKey(1), `{}`) }, "epochs/1", "it is closed but was not formed"},
-		"stranger":                   {func(m *memory) { m.put("epochs/02/claim.json", `{}`) }, "extra", "warn  extra: epochs/02/claim.json"},
+		"closed though abandoned": {func(m *memory) { m.put(closedKey(1), `{}`) }, "epochs/1",
+			"it is closed but was not formed"},
+		"stranger": {func(m *memory) { m.put("epochs/02/claim.json", `{}`) }, "extra",
+			"warn  extra: epochs/02/claim.json"},
 		"object in a folder's place": {func(m *memory) { m.put("marks", `{}`) }, "extra", "fail  extra: marks"},
-		"undecodable":                {func(m *memory) { m.put(orderKey(1), `{`) }, "content", "fail  content: read record: decode memory:orders/1.json"},
+		"undecodable": {func(m *memory) { m.put(orderKey(1), `{`) }, "content",
+			"fail  content: read record: decode memory:orders/1.json"},
 	} {
 		m := newMemory()
 		write(t, m.store(), fullView())
@@ -166,7 +185,8 @@ func (f forgetful) create(ctx context.Context, key string, data []byte) error {
 func TestCheckFindsAPlaceThatOverwrites(t *testing.T) {
 	for _, lies := range []bool{false, true} {
 		s := &Store{driver: forgetful{newMemory(), lies}, cluster: "c1"}
-		if got := find(s.Check(t.Context()), "write-once"); !strings.HasPrefix(got, "fail") || !strings.Contains(got, "cannot hold a record") {
+		if got := find(s.Check(t.Context()), "write-once"); !strings.HasPrefix(got, "fail") ||
+			!strings.Contains(got, "cannot hold a record") {
 			t.Errorf("lies %v: %q", lies, got)
 		}
 	}
@@ -180,7 +200,8 @@ func TestCheckAsksTheBucketForItsRules(t *testing.T) {
 		t.Errorf("versioned: %q", got)
 	}
 	b.always("rules", forbidden, 0)
-	if got := find(openStore(t, b.url).Check(t.Context()), "deletion"); !strings.Contains(got, "warn  deletion: cannot tell whether") {
+	if got := find(openStore(t, b.url).Check(t.Context()), "deletion"); !strings.Contains(got,
+		"warn  deletion: cannot tell whether") {
 		t.Errorf("no permission: %q", got)
 	}
 }
@@ -188,7 +209,8 @@ func TestCheckAsksTheBucketForItsRules(t *testing.T) {
 func TestBucketRules(t *testing.T) {
 	const prefix = "p/c1/"
 	rule := func(action, condition string) string {
-		return `{"versioning":{"enabled":true},"lifecycle":{"rule":[{"action":{"type":"` + action + `"},"condition":` + condition + `}]}}`
+		return `{"versioning":{"enabled":true},"lifecycle":{"rule":[{"action":{"type":"` + action + `"},"condition":` +
+			condition + `}]}}`
 	}
 	for text, want := range map[string]Level{
 		`{}`:                              Warn,

@@ -9,9 +9,9 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// content is what an object can hold. fault reports, for an object at key k, what makes it unfit to decide anything. The same
-// check guards the writing, because one unfit object makes every reader's View fail. Fields that a newer version added are
-// passed over: the replicas of a cluster are upgraded one by one.
+// content is what an object can hold. fault reports, for an object at key k, what makes it unfit to decide anything.
+// The same check guards the writing, because one unfit object makes every reader's View fail. Fields that a newer
+// version added are passed over: the replicas of a cluster are upgraded one by one.
 type content interface {
 	fault(k object) error
 }
@@ -68,7 +68,8 @@ func (o Order) fault(k object) error {
 
 func (s Snapshot) fault(k object) error {
 	return errors.Join(at(s.Name == k.name && s.Epoch == k.epoch, s.Name),
-		named("revision", s.Revision > 0, "time", !s.Time.IsZero(), "sha256", len(s.SHA256) == 64, "size", s.Size > 0, "stored", s.Stored > 0))
+		named("revision", s.Revision > 0, "time", !s.Time.IsZero(), "sha256", len(s.SHA256) == 64, "size", s.Size > 0,
+			"stored", s.Stored > 0))
 }
 
 func (d Done) fault(object) error { return nil }
@@ -97,7 +98,8 @@ func named(pairs ...any) error {
 	return errors.Join(errs...)
 }
 
-// placed reports a place that no VM can have. One that the key names as well is compared with the key's, which is valid.
+// placed reports a place that no VM can have. One that the key names as well is compared with the key's, which is
+// valid.
 func placed(field string, p replica.Place) error {
 	if p.Valid() {
 		return nil

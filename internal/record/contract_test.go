@@ -88,7 +88,8 @@ func TestDriverContract(t *testing.T) {
 	})
 }
 
-// A mark is read again only where its stamp says so: also where it is as long as before and both were written in one moment.
+// A mark is read again only where its stamp says so: also where it is as long as before and both were written in one
+// moment.
 func TestEveryOverwritingShows(t *testing.T) {
 	eachBucket(t, func(t *testing.T, url string) {
 		s, reader := openStore(t, url), openStore(t, url)
@@ -185,11 +186,13 @@ func checkRace(t *testing.T, epoch uint64, results []raceResult) {
 			winners = append(winners, r.Mine)
 		}
 		if r.Got == "" || r.Got != results[0].Got {
-			t.Errorf("epoch %d: %s read the winner %q, another read %q; its errors: %q", epoch, r.Mine, r.Got, results[0].Got, r.Errors)
+			t.Errorf("epoch %d: %s read the winner %q, another read %q; its errors: %q", epoch, r.Mine, r.Got,
+				results[0].Got, r.Errors)
 		}
 	}
 	if len(winners) != 1 || winners[0] != results[0].Got {
-		t.Errorf("epoch %d: winners %q, and all read %q: want exactly one, the one that all read", epoch, winners, results[0].Got)
+		t.Errorf("epoch %d: winners %q, and all read %q: want exactly one, the one that all read", epoch, winners,
+			results[0].Got)
 	}
 }
 
@@ -216,7 +219,8 @@ func TestWriterWhoseAnswerWasLostLearnsThatItWon(t *testing.T) {
 		b.always("upload", lied, 0)
 		checkWins(t, b)
 		if n := b.count("upload"); n != normalPace.tries+1 {
-			t.Errorf("%d uploads: want %d by the first writer, no retries but ours, and 1 by the second", n, normalPace.tries)
+			t.Errorf("%d uploads: want %d by the first writer, no retries but ours, and 1 by the second", n,
+				normalPace.tries)
 		}
 	})
 }
@@ -261,17 +265,21 @@ func TestWhatIsReadBackDecidesWhoWon(t *testing.T) {
 
 func TestNobodyWinsWithoutAnAnswer(t *testing.T) {
 	for name, plan := range map[string]func(string, int) fault{
-		"all refused":           func(string, int) fault { return refused },
-		"written, never read":   func(doing string, _ int) fault { return map[string]fault{"read": refused}[doing] },
-		"lost, then never read": func(doing string, _ int) fault { return map[string]fault{"upload": lost, "read": silent}[doing] },
-		"forbidden":             func(string, int) fault { return forbidden },
-		"read back forbidden":   func(doing string, _ int) fault { return map[string]fault{"read": forbidden}[doing] },
+		"all refused":         func(string, int) fault { return refused },
+		"written, never read": func(doing string, _ int) fault { return map[string]fault{"read": refused}[doing] },
+		"lost, then never read": func(doing string, _ int) fault {
+			return map[string]fault{"upload": lost,
+				"read": silent}[doing]
+		},
+		"forbidden":           func(string, int) fault { return forbidden },
+		"read back forbidden": func(doing string, _ int) fault { return map[string]fault{"read": forbidden}[doing] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBucket(t)
 			b.plan = plan
-			if _, won, err := openStore(t, b.url).CreateClaim(t.Context(), 1, testClaim("m1", "first")); err == nil || won {
+			if _, won, err := openStore(t, b.url).CreateClaim(t.Context(), 1, testClaim("m1", "first")); err == nil ||
+				won {
 				t.Fatalf("won %v, error %v: want an error", won, err)
 			}
 		})
@@ -286,7 +294,8 @@ func TestOrdersGivenAtOnceGetDistinctNumbers(t *testing.T) {
 		for n := range writers {
 			s := openStore(t, url)
 			group.Go(func() {
-				o, err := s.CreateOrder(t.Context(), Order{By: fmt.Sprint("operator ", n), Kind: OrderReplicas, Replicas: n + 1})
+				o, err := s.CreateOrder(t.Context(), Order{By: fmt.Sprint("operator ", n), Kind: OrderReplicas,
+					Replicas: n + 1})
 				if err != nil {
 					t.Error(err)
 				}

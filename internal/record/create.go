@@ -17,14 +17,15 @@ import (
 //	won  got is the caller's, byte for byte, also where the answer to the write was lost or an earlier call wrote it
 //	err  it is not known what the record holds, or will hold: a write may still take effect. Look again (View).
 //
-// Two writers of identical bytes both win. For a claim that cannot be, its token is random; an incarnation carries its VM's
-// boot id; for the rest it is harmless, since the two say the same. A zero Time is set to now; a caller that may have to call
-// again with the same object sets it itself, or the bytes differ.
+// Two writers of identical bytes both win. For a claim that cannot be, its token is random; an incarnation carries its
+// VM's boot id; for the rest it is harmless, since the two say the same. A zero Time is set to now; a caller that may
+// have to call again with the same object sets it itself, or the bytes differ.
 
 // CreateInception writes inception.json.
 func (s *Store) CreateInception(ctx context.Context, i Inception) (got Inception, won bool, err error) {
 	if i.Name != s.cluster {
-		return got, false, fmt.Errorf("create %s: it names cluster %q, the record is of %q", s.driver.where(inceptionKey), i.Name, s.cluster)
+		return got, false, fmt.Errorf("create %s: it names cluster %q, the record is of %q",
+			s.driver.where(inceptionKey), i.Name, s.cluster)
 	}
 	stamp(&i.Time)
 	return create(ctx, s, inceptionKey, i)
@@ -61,13 +62,15 @@ func (s *Store) CreateIncarnation(ctx context.Context, i Incarnation) (got Incar
 }
 
 // ConfirmIncarnation writes replicas/<place>/<k>.started.json.
-func (s *Store) ConfirmIncarnation(ctx context.Context, p replica.Place, k uint64, st Started) (got Started, won bool, err error) {
+func (s *Store) ConfirmIncarnation(ctx context.Context, p replica.Place, k uint64, st Started) (got Started, won bool,
+	err error) {
 	stamp(&st.Time)
 	return create(ctx, s, startedKey(p, k), st)
 }
 
 // NoteDisk writes replicas/<place>/<k>.disk.json.
-func (s *Store) NoteDisk(ctx context.Context, p replica.Place, k uint64, d DataDisk) (got DataDisk, won bool, err error) {
+func (s *Store) NoteDisk(ctx context.Context, p replica.Place, k uint64, d DataDisk) (got DataDisk, won bool,
+	err error) {
 	stamp(&d.Time)
 	return create(ctx, s, diskKey(p, k), d)
 }
@@ -110,9 +113,9 @@ func create[T content](ctx context.Context, s *Store, key string, want T) (got T
 	return got, won, nil
 }
 
-// createBytes is the write-once rule itself: create, then read back whatever the create answered. The read alone decides who
-// won: a writer whose answer was lost may find its own bytes, and a writer that was told "exists" may have made them in
-// an earlier try.
+// createBytes is the write-once rule itself: create, then read back whatever the create answered. The read alone
+// decides who won: a writer whose answer was lost may find its own bytes, and a writer that was told "exists" may have
+// made them in an earlier try.
 func (s *Store) createBytes(ctx context.Context, key string, data []byte) (stored []byte, won bool, err error) {
 	if err := withinLimit(key, int64(len(data))); err != nil { // nobody could read it
 		return nil, false, fmt.Errorf("create %s: %w", s.driver.where(key), err)
@@ -127,7 +130,8 @@ func (s *Store) createBytes(ctx context.Context, key string, data []byte) (store
 	case errors.Is(readErr, errAbsent):
 		return nil, false, markRecord(fmt.Errorf("create %s: %w", s.driver.where(key), createErr))
 	}
-	return nil, false, markRecord(fmt.Errorf("create %s: unknown whether it took effect: %w", s.driver.where(key), errors.Join(createErr, readErr)))
+	return nil, false, markRecord(fmt.Errorf("create %s: unknown whether it took effect: %w", s.driver.where(key),
+		errors.Join(createErr, readErr)))
 }
 
 // encode refuses what a reader would refuse, and names that would be another object's or nobody's.

@@ -7,23 +7,25 @@ import (
 	"strings"
 )
 
-// The functions below find what a whole record would not lack. They only report: what an agent does about damage is decided
-// by etcdmember, from the same View.
+// The functions below find what a whole record would not lack. They only report: what an agent does about damage is
+// decided by etcdmember, from the same View.
 
 func checkInception(cluster string, v View) []Finding {
 	switch {
 	case v.LostInception():
-		return []Finding{{Fail, inceptionKey, "it is lost, though the record has other objects: quorate record rebuild"}}
+		return []Finding{{Fail, inceptionKey, "it is lost, though the record has other objects: quorate record " +
+			"rebuild"}}
 	case v.Inception == nil:
 		return []Finding{{Warn, inceptionKey, "no cluster was ever created here: quorate record init does it"}}
 	case v.Inception.Name != cluster:
-		return []Finding{{Fail, inceptionKey, fmt.Sprintf("it names cluster %q, the record is of %q", v.Inception.Name, cluster)}}
+		return []Finding{{Fail, inceptionKey, fmt.Sprintf("it names cluster %q, the record is of %q", v.Inception.Name,
+			cluster)}}
 	}
 	return nil
 }
 
-// newestFormed is the number of the newest epoch that was formed; 0: none was. What is lost below it decides nothing any more: a rebuilt
-// record has nothing there, and etcdmember does not look.
+// newestFormed is the number of the newest epoch that was formed; 0: none was. What is lost below it decides nothing
+// any more: a rebuilt record has nothing there, and etcdmember does not look.
 func newestFormed(v View) (n uint64) {
 	for _, e := range v.Epochs {
 		if e.Outcome != nil && e.Outcome.Formed != nil {
@@ -61,7 +63,8 @@ func checkEpochs(v View) []Finding {
 		case e.Outcome == nil && (!newest || provedFormed(v, e)):
 			add(Fail, e.Number, "outcome.json is lost: other objects prove that the epoch was formed or given up")
 		case e.Outcome == nil && e.Claim != nil:
-			add(Warn, e.Number, "claimed by %s at %s, no outcome yet", e.Claim.Seeder.Place, e.Claim.Time.Format("2006-01-02 15:04:05Z07:00"))
+			add(Warn, e.Number, "claimed by %s at %s, no outcome yet", e.Claim.Seeder.Place,
+				e.Claim.Time.Format("2006-01-02 15:04:05Z07:00"))
 		case formed && !newest && e.Closed == nil:
 			add(Fail, e.Number, "closed.json is lost: a newer epoch exists")
 		case e.Closed != nil && !formed:
@@ -77,8 +80,8 @@ func hasOrder(v View, n uint64) bool {
 	return slices.ContainsFunc(v.Orders, func(o Order) bool { return o.Number == n })
 }
 
-// provedFormed reports whether something but its outcome proves that the epoch was formed. The seeder's own started.json
-// does not: it is written before.
+// provedFormed reports whether something but its outcome proves that the epoch was formed. The seeder's own
+// started.json does not: it is written before.
 func provedFormed(v View, e Epoch) bool {
 	rebuilt := e.Claim != nil && e.Claim.Source.Kind == SourceRebuilt // written after the outcome
 	if e.Closed != nil || rebuilt || len(e.Stopped) > 0 || slices.Contains(v.Snapshots, e.Number) {
@@ -111,9 +114,11 @@ func checkMentions(v View) []Finding {
 		switch {
 		case known[epoch]:
 		case epoch < decides:
-			out = append(out, Finding{Warn, key, fmt.Sprintf("it names epoch %d, which epochs/ lacks; nothing is decided by it any more", epoch)})
+			out = append(out, Finding{Warn, key, fmt.Sprintf("it names epoch %d, which epochs/ lacks; nothing is "+
+				"decided by it any more", epoch)})
 		default:
-			out = append(out, Finding{Fail, key, fmt.Sprintf("it names epoch %d, which epochs/ lacks: lost, or the wrong bucket", epoch)})
+			out = append(out, Finding{Fail, key, fmt.Sprintf("it names epoch %d, which epochs/ lacks: lost, or the "+
+				"wrong bucket", epoch)})
 		}
 	}
 	for _, incarnations := range v.Replicas {
@@ -166,7 +171,8 @@ func checkNumbers(v View, entries []entry) []Finding {
 		for _, i := range incarnations {
 			numbers[i.Number] = true
 		}
-		out = append(out, gaps(Warn, "incarnation", numbers, func(k uint64) string { return incarnationKey(place, k) })...)
+		out = append(out, gaps(Warn, "incarnation", numbers,
+			func(k uint64) string { return incarnationKey(place, k) })...)
 	}
 	slices.SortFunc(out, compareFindings)
 	return out

@@ -38,7 +38,8 @@ func (d *digest) sum() string { return hex.EncodeToString(d.hash.Sum(nil)) }
 func (d *digest) differs(want Snapshot) error {
 	switch {
 	case want.Size != 0 && want.Size != d.size:
-		return fmt.Errorf("the database has %d bytes, and not the %d that were verified: it is damaged", d.size, want.Size)
+		return fmt.Errorf("the database has %d bytes, and not the %d that were verified: it is damaged", d.size,
+			want.Size)
 	case want.SHA256 != "" && want.SHA256 != d.sum():
 		return fmt.Errorf("the hash of the database is %s, and not %s as verified: it is damaged", d.sum(), want.SHA256)
 	}

@@ -6,7 +6,8 @@ import "errors"
 var (
 	// ErrRecord is in every error of a record that could not be reached, read, understood or written.
 	ErrRecord = errors.New("the record cannot be used")
-	// ErrSealKey is in every error of a key that answered, and does not open or seal the bundle: trying again changes nothing.
+	// ErrSealKey is in every error of a key that answered, and does not open or seal the bundle: trying again changes
+	// nothing.
 	ErrSealKey = errors.New("the seal key does not open the bundle")
 )
 

@@ -14,7 +14,8 @@ func (g *gcs) guards(ctx context.Context) []Finding {
 			Context(ctx).Do()
 	})
 	if err != nil {
-		return []Finding{{Warn, "deletion", "cannot tell whether the bucket keeps versions or deletes objects by rule: " +
+		return []Finding{{Warn, "deletion", "cannot tell whether the bucket keeps versions or deletes objects " +
+			"by rule: " +
 			"that needs storage.buckets.get: " + err.Error()}}
 	}
 	return judgeRules(bucket, g.prefix)
@@ -35,7 +36,8 @@ func judgeRules(b *storage.Bucket, prefix string) []Finding {
 			"turn on object versioning"})
 	}
 	if retained {
-		out = append(out, Finding{Warn, "deletion", "the bucket's retention policy protects the record, but also refuses " +
+		out = append(out, Finding{Warn, "deletion", "the bucket's retention policy protects the record, but also " +
+			"refuses " +
 			"to overwrite marks/: object versioning protects it without that"})
 	}
 	if b.Lifecycle == nil {
@@ -62,7 +64,8 @@ func deletesRecord(r *storage.BucketLifecycleRule, prefix string) bool {
 		return false // only older versions
 	}
 	for _, p := range c.MatchesPrefix {
-		if strings.HasPrefix(prefix, p) || (strings.HasPrefix(p, prefix) && !strings.HasPrefix(p, prefix+"snapshots/")) {
+		if strings.HasPrefix(prefix, p) || (strings.HasPrefix(p, prefix) &&
+			!strings.HasPrefix(p, prefix+"snapshots/")) {
 			return true
 		}
 	}

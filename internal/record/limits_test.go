@@ -62,7 +62,8 @@ func checkTooLarge(t *testing.T, s *Store, key, want string) {
 func TestAHugeObjectOfABucketIsRefusedBeforeItTakesMemory(t *testing.T) {
 	for key := range reads {
 		for _, says := range []bool{true, false} {
-			b := newBucket(t, fakestorage.Object{ObjectAttrs: fakestorage.ObjectAttrs{BucketName: "b", Name: "some/prefix/c1/" + key},
+			b := newBucket(t, fakestorage.Object{ObjectAttrs: fakestorage.ObjectAttrs{BucketName: "b",
+				Name: "some/prefix/c1/" + key},
 				Content: []byte("small")})
 			var sent int64
 			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -122,7 +123,8 @@ func TestWhatNobodyCouldReadIsNotWritten(t *testing.T) {
 	if _, _, err := s.CreateSealed(t.Context(), 1, make([]byte, maxSealed+1)); !errors.Is(err, errTooLarge) {
 		t.Errorf("a bundle: %v", err)
 	}
-	if _, _, err := s.CompleteOrder(t.Context(), 1, Done{What: strings.Repeat("x", maxJSON)}); !errors.Is(err, errTooLarge) {
+	if _, _, err := s.CompleteOrder(t.Context(), 1, Done{What: strings.Repeat("x", maxJSON)}); !errors.Is(err,
+		errTooLarge) {
 		t.Errorf("an object: %v", err)
 	}
 	if _, _, err := s.CreateSealed(t.Context(), 1, make([]byte, maxSealed)); err != nil {

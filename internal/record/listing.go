@@ -18,10 +18,11 @@ func (s *Store) list(ctx context.Context) ([]entry, error) {
 	return entries, nil
 }
 
-// stableList returns the objects that existed together at one moment. A single listing does not: while its pages are read,
-// an epoch may be formed behind the reader's back and a later page name it, which would look like a lost epoch. But objects are
-// only ever added, so when two listings in a row are equal, all of it existed at each moment between them, and nothing else
-// did. The last stable listing counts as the first of the two, so a record that did not change is listed once.
+// stableList returns the objects that existed together at one moment. A single listing does not: while its pages are
+// read, an epoch may be formed behind the reader's back and a later page name it, which would look like a lost epoch.
+// But objects are only ever added, so when two listings in a row are equal, all of it existed at each moment between
+// them, and nothing else did. The last stable listing counts as the first of the two, so a record that did not change
+// is listed once.
 func (s *Store) stableList(ctx context.Context) ([]entry, error) {
 	s.mu.Lock()
 	before := s.seen
@@ -44,8 +45,8 @@ func (s *Store) stableList(ctx context.Context) ([]entry, error) {
 }
 
 // steady is what two listings are compared by: all but marks and checks, which are overwritten all the time and of no
-// consequence. Snapshots come and go by the hundred when retention works; what a View concludes from them is that their epoch was
-// formed, so each epoch stands there once.
+// consequence. Snapshots come and go by the hundred when retention works; what a View concludes from them is that their
+// epoch was formed, so each epoch stands there once.
 func steady(all []entry) []entry {
 	var now []entry
 	last := uint64(0)

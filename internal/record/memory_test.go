@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// memory is a driver in memory that counts its calls, keeps the write-once rule by itself, and does what a test tells it to
-// before a call.
+// memory is a driver in memory that counts its calls, keeps the write-once rule by itself, and does what a test tells
+// it to before a call.
 type memory struct {
 	mu      sync.Mutex
 	objects map[string][]byte

@@ -42,8 +42,8 @@ const (
 	SourceEmpty     SourceKind = "empty"
 	SourceSnapshot  SourceKind = "snapshot"
 	SourceDirectory SourceKind = "directory"
-	// SourceRebuilt: the claim was lost, and written again from what disks say, which do not hold its source. Nothing is ever formed from it: it is written
-	// after its outcome, so it proves that the epoch was formed.
+	// SourceRebuilt: the claim was lost, and written again from what disks say, which do not hold its source. Nothing
+	// is ever formed from it: it is written after its outcome, so it proves that the epoch was formed.
 	SourceRebuilt SourceKind = "rebuilt"
 )
 
@@ -57,7 +57,8 @@ type Source struct {
 	Snapshot string `json:"snapshot,omitempty"`
 }
 
-// Outcome is epochs/<e>/outcome.json: exactly one of the two is set, and because it is one object only one can ever be true.
+// Outcome is epochs/<e>/outcome.json: exactly one of the two is set, and because it is one object only one can ever be
+// true.
 type Outcome struct {
 	Formed    *Formed    `json:"formed,omitempty"`
 	Abandoned *Abandoned `json:"abandoned,omitempty"`
@@ -83,13 +84,14 @@ type Closed struct {
 	Time  time.Time `json:"time"`
 }
 
-// Stopped is epochs/<e>/stopped/<zone>.<name>.<k>.json: incarnation k has ended. Its etcd and apiserver have exited, and nothing runs under
-// this number again; the replica may go on under a later one. The instance that took the incarnation writes it, and nobody else.
+// Stopped is epochs/<e>/stopped/<zone>.<name>.<k>.json: incarnation k has ended. Its etcd and apiserver have exited,
+// and nothing runs under this number again; the replica may go on under a later one. The instance that took the
+// incarnation writes it, and nobody else.
 type Stopped struct {
 	replica.Place
 	Incarnation uint64 `json:"incarnation"`
-	// InstanceID is the writer's. Earlier versions let a successor write the object of another instance's incarnation: such an object
-	// says nothing (Epoch.StoppedBy).
+	// InstanceID is the writer's. Earlier versions let a successor write the object of another instance's incarnation:
+	// such an object says nothing (Epoch.StoppedBy).
 	InstanceID string `json:"instanceID,omitempty"`
 	// BootID is the writer's boot; empty: not said by an earlier version.
 	BootID string `json:"bootID,omitempty"`
@@ -125,7 +127,8 @@ type Incarnation struct {
 	DiskID    string       `json:"diskID,omitempty"`
 	Addresses []netip.Addr `json:"addresses"`
 	Time      time.Time    `json:"time"`
-	// EmptyDisk: the data disk held no etcd directory when the incarnation was taken. It decides nothing: the former disk may come back.
+	// EmptyDisk: the data disk held no etcd directory when the incarnation was taken. It decides nothing: the former
+	// disk may come back.
 	EmptyDisk bool `json:"emptyDisk,omitempty"`
 	// Written is when the object was written, by the store's clock.
 	Written time.Time `json:"-"`
@@ -149,14 +152,15 @@ type Started struct {
 	Time     time.Time `json:"time"`
 }
 
-// DataDisk is replicas/<zone>.<name>/<k>.disk.json: the id of the incarnation's data disk, learned after the incarnation was taken.
+// DataDisk is replicas/<zone>.<name>/<k>.disk.json: the id of the incarnation's data disk, learned after the
+// incarnation was taken.
 type DataDisk struct {
 	DiskID string    `json:"diskID"`
 	Time   time.Time `json:"time"`
 }
 
-// Mark is marks/<member id>.json, the only object that is overwritten: how far that member has certainly come, and, because it is written
-// each 30 s, that its agent lives. It may only ever make an agent refuse.
+// Mark is marks/<member id>.json, the only object that is overwritten: how far that member has certainly come, and,
+// because it is written each 30 s, that its agent lives. It may only ever make an agent refuse.
 type Mark struct {
 	MemberID MemberID `json:"memberID"`
 	Epoch    uint64   `json:"epoch"`
@@ -207,10 +211,11 @@ type Order struct {
 	Withdraws uint64 `json:"withdraws,omitempty"`
 	// Done is the content of <n>.done.json; nil while nobody has completed the order.
 	Done *Done `json:"-"`
-	// Accepted is the content of <n>.accepted.json, which only orders to restore get; nil while the replica that the order names has not found
-	// that it can carry it out.
+	// Accepted is the content of <n>.accepted.json, which only orders to restore get; nil while the replica that the
+	// order names has not found that it can carry it out.
 	Accepted *Accepted `json:"-"`
-	// Verdict is the content of <n>.verdict.json, which only orders to restore get; nil while it is open whether the order is carried out.
+	// Verdict is the content of <n>.verdict.json, which only orders to restore get; nil while it is open whether the
+	// order is carried out.
 	Verdict *Verdict `json:"-"`
 	// VMStops are the contents of <n>.vm-stopped.<instance id>.json, by instance id.
 	VMStops map[string]VMStop `json:"-"`
@@ -224,7 +229,8 @@ type RestoreOrder struct {
 	// Term and Commit are how far the source must reach: the term and the index of an entry.
 	Term   uint64 `json:"term,omitempty"`
 	Commit uint64 `json:"commit,omitempty"`
-	// Newest: a replica that turns out, once it has stopped, to have a longer log than the named one is to be named instead.
+	// Newest: a replica that turns out, once it has stopped, to have a longer log than the named one is to be named
+	// instead.
 	Newest bool `json:"newest,omitempty"`
 	// Silent are the ids of instances of which a person says that they run nothing any more, though no witness does.
 	Silent []string `json:"silent,omitempty"`
@@ -237,16 +243,17 @@ type Done struct {
 	What string    `json:"what,omitempty"`
 }
 
-// Accepted is orders/<n>.accepted.json: the replica that an order to restore names has read the source and has room for it. Until then the
-// order ends nothing.
+// Accepted is orders/<n>.accepted.json: the replica that an order to restore names has read the source and has room for
+// it. Until then the order ends nothing.
 type Accepted struct {
 	By   string    `json:"by"`
 	Time time.Time `json:"time"`
 }
 
-// Verdict is orders/<n>.verdict.json: one object, so an order to restore is either carried out or taken back, and everybody reads the same.
-// The restorer writes Closing before it closes the epoch; Withdrawn is written by whoever takes the order back, and by agents that find a
-// withdrawal. Nobody closes an epoch, and nobody that stopped for the order starts again, before it has read the verdict back.
+// Verdict is orders/<n>.verdict.json: one object, so an order to restore is either carried out or taken back, and
+// everybody reads the same. The restorer writes Closing before it closes the epoch; Withdrawn is written by whoever
+// takes the order back, and by agents that find a withdrawal. Nobody closes an epoch, and nobody that stopped for the
+// order starts again, before it has read the verdict back.
 type Verdict struct {
 	Closing   bool      `json:"closing,omitempty"`
 	Withdrawn bool      `json:"withdrawn,omitempty"`
@@ -254,8 +261,8 @@ type Verdict struct {
 	Time      time.Time `json:"time"`
 }
 
-// VMStop is orders/<n>.vm-stopped.<instance id>.json: an operation of the Compute API that stopped the instance has ended without an error.
-// `quorate restore --stop-vms` writes it for the operation that it has given itself.
+// VMStop is orders/<n>.vm-stopped.<instance id>.json: an operation of the Compute API that stopped the instance has
+// ended without an error. `quorate restore --stop-vms` writes it for the operation that it has given itself.
 type VMStop struct {
 	InstanceID string    `json:"instanceID"`
 	By         string    `json:"by"`
@@ -273,9 +280,9 @@ type Epoch struct {
 	Stopped []Stopped
 }
 
-// StoppedBy is the stopped/ object that the incarnation's own instance wrote; nil: there is none. An object that another instance wrote for
-// it, as earlier versions did, is none: its writer never ran under the incarnation. One without a writer is from before that was noted,
-// when only the instance itself wrote.
+// StoppedBy is the stopped/ object that the incarnation's own instance wrote; nil: there is none. An object that
+// another instance wrote for it, as earlier versions did, is none: its writer never ran under the incarnation. One
+// without a writer is from before that was noted, when only the instance itself wrote.
 func (e *Epoch) StoppedBy(i Incarnation) *Stopped {
 	for n := range e.Stopped {
 		s := &e.Stopped[n]

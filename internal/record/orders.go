@@ -6,14 +6,17 @@ import (
 	"slices"
 )
 
-// orderTries bounds how often CreateOrder takes the next number: people write orders, so more than a few at once is a fault.
+// orderTries bounds how often CreateOrder takes the next number: people write orders, so more than a few at once is a
+// fault.
 const orderTries = 50
 
-// ofOrders are the objects that carry an order's number. The number counts also where the order itself is lost: it must not come back.
+// ofOrders are the objects that carry an order's number. The number counts also where the order itself is lost: it must
+// not come back.
 var ofOrders = []kind{orderObject, doneObject, acceptedObject, verdictObject, vmStopObject}
 
-// CreateOrder writes an order under the next free number and returns it with that number. o.Number is set here. If another
-// writer takes the number, the next one is tried. After an error the order may have been written: look before giving it again.
+// CreateOrder writes an order under the next free number and returns it with that number. o.Number is set here. If
+// another writer takes the number, the next one is tried. After an error the order may have been written: look before
+// giving it again.
 func (s *Store) CreateOrder(ctx context.Context, o Order) (Order, error) {
 	stamp(&o.Time)
 	entries, err := s.list(ctx)
@@ -36,7 +39,8 @@ func (s *Store) CreateOrder(ctx context.Context, o Order) (Order, error) {
 			return got, nil
 		}
 	}
-	return Order{}, fmt.Errorf("create order: others took %d numbers in a row, up to %s", orderTries, s.driver.where(orderKey(o.Number)))
+	return Order{}, fmt.Errorf("create order: others took %d numbers in a row, up to %s", orderTries,
+		s.driver.where(orderKey(o.Number)))
 }
 
 // AcceptOrder writes orders/<n>.accepted.json; its contract is that of the Create methods.
@@ -45,7 +49,8 @@ func (s *Store) AcceptOrder(ctx context.Context, n uint64, a Accepted) (got Acce
 	return create(ctx, s, acceptedKey(n), a)
 }
 
-// SettleOrder writes orders/<n>.verdict.json; its contract is that of the Create methods. Who finds another's verdict follows that one.
+// SettleOrder writes orders/<n>.verdict.json; its contract is that of the Create methods. Who finds another's verdict
+// follows that one.
 func (s *Store) SettleOrder(ctx context.Context, n uint64, v Verdict) (got Verdict, won bool, err error) {
 	stamp(&v.Time)
 	return create(ctx, s, verdictKey(n), v)

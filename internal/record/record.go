@@ -1,6 +1,7 @@
-// Package record keeps the few facts about a cluster that must outlive its etcd: that it was created on purpose, who may
-// form which epoch of it, which incarnation of a replica is current, what the operator ordered, and the sealed bundle of
-// its keys. membership.md lists them; objects.go are their types; the agent decides nothing dangerous without reading them.
+// Package record keeps the few facts about a cluster that must outlive its etcd: that it was created on purpose, who
+// may form which epoch of it, which incarnation of a replica is current, what the operator ordered, and the sealed
+// bundle of its keys. membership.md lists them; objects.go are their types; the agent decides nothing dangerous without
+// reading them.
 //
 //	             CreateClaim, CreateOutcome, …            View, Check
 //	                        |                                 |
@@ -9,13 +10,15 @@
 //	driver         a bucket: ifGenerationMatch=0, retried here and nowhere else
 //
 // Guarantees:
-//   - An object but a mark is created or it is not: it is never overwritten, and nothing but a snapshot is ever deleted.
-//   - Of any number of writers of one object, in any number of processes and machines, exactly one wins, and all that get
-//     an answer get the same one. A create whose answer was lost is read back, never assumed.
-//   - "Absent" is concluded from a complete listing only, never from a failed read: gs answers 404 also where the bucket
-//     is gone.
+//   - An object but a mark is created or it is not: it is never overwritten, and nothing but a snapshot is ever
+//     deleted.
+//   - Of any number of writers of one object, in any number of processes and machines, exactly one wins, and all that
+//     get an answer get the same one. A create whose answer was lost is read back, never assumed.
+//   - "Absent" is concluded from a complete listing only, never from a failed read: gs answers 404 also where the
+//     bucket is gone.
 //   - No more of an object than the limit of its kind is read into memory (limits.go), whatever size its place names.
-//   - A View is the record as it stood at one moment, whole and decoded, or it is an error. A half-read record decides nothing.
+//   - A View is the record as it stood at one moment, whole and decoded, or it is an error. A half-read record decides
+//     nothing.
 //
 // Who retries: this package, a bounded number of times and only what is transient (a refused or cut connection, no
 // answer in time, 408, 429, 5xx), for the bucket and for Cloud KMS. Callers do not retry: they look again at their
@@ -58,9 +61,9 @@ type cached struct {
 // server, so that an agent can be restarted while the record is out of reach. That is the first call's error then, and
 // View's or Check's are the ones made for people.
 //
-// The bucket is reached by client, which adds what authorizes a request, follows no redirect, and decides what a server that is not
-// Google's is sent; nil adds nothing. With ?endpoint=http://ADDRESS another server that speaks GCS's API is asked in
-// Google's place.
+// The bucket is reached by client, which adds what authorizes a request, follows no redirect, and decides what a server
+// that is not Google's is sent; nil adds nothing. With ?endpoint=http://ADDRESS another server that speaks GCS's API is
+// asked in Google's place.
 func Open(recordURL, cluster string, client *http.Client) (*Store, error) {
 	if cluster == "" || strings.ContainsAny(cluster, "/\\ ") || strings.HasPrefix(cluster, ".") {
 		return nil, fmt.Errorf("open record: cluster name %q: want a DNS label", cluster)

@@ -70,7 +70,8 @@ func TestAnObjectInAFoldersPlaceIsNotAnEmptyRecord(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(folder, path), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if v, err := openStore(t, url).View(t.Context()); err == nil || !strings.Contains(err.Error(), "/c1/"+path+" is an object where") {
+		if v, err := openStore(t, url).View(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "/c1/"+path+" is an object where") {
 			t.Errorf("%s: %+v, %v", path, v, err)
 		}
 	}
@@ -83,13 +84,15 @@ func TestBucketThatCannotBeReadIsNotAnEmptyRecord(t *testing.T) {
 		want string
 	}{
 		"no such bucket": {"gs://other", nil, "bucket other does not exist"},
-		"no permission":  {"", func(string, int) fault { return forbidden }, "access denied (HTTP 403): the service account needs storage.objects.list"},
-		"always 503":     {"", func(string, int) fault { return refused }, "503 Service Unavailable: injected (tried 5 times)"},
-		"always 429":     {"", func(string, int) fault { return throttled }, "429 Too Many Requests"},
-		"never answers":  {"", func(string, int) fault { return silent }, "no answer within 400ms (tried 5 times)"},
-		"answers break":  {"", func(string, int) fault { return torn }, "unexpected EOF (tried 5 times)"},
-		"answers stop":   {"", func(string, int) fault { return stuck }, "no answer within 400ms (tried 5 times)"},
-		"nobody there":   {"gs://b?endpoint=http://127.0.0.1:1", nil, "connection refused"},
+		"no permission": {"", func(string, int) fault { return forbidden },
+			"access denied (HTTP 403): the service account needs storage.objects.list"},
+		"always 503": {"", func(string, int) fault { return refused },
+			"503 Service Unavailable: injected (tried 5 times)"},
+		"always 429":    {"", func(string, int) fault { return throttled }, "429 Too Many Requests"},
+		"never answers": {"", func(string, int) fault { return silent }, "no answer within 400ms (tried 5 times)"},
+		"answers break": {"", func(string, int) fault { return torn }, "unexpected EOF (tried 5 times)"},
+		"answers stop":  {"", func(string, int) fault { return stuck }, "no answer within 400ms (tried 5 times)"},
+		"nobody there":  {"gs://b?endpoint=http://127.0.0.1:1", nil, "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -234,7 +237,11 @@ func TestRetryGivesUpInTime(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			start, calls := time.Now(), 0
-			_, err := retry(t.Context(), normalPace, func(ctx context.Context) (int, error) { calls++; return c.do(ctx) })
+			_, err := retry(t.Context(), normalPace, func(ctx context.Context) (int,
+				error) {
+				calls++
+				return c.do(ctx)
+			})
 			if d := time.Since(start); err == nil || calls != c.wantCalls || d < c.from || d > c.to {
 				t.Errorf("%s: %d calls in %v, %v", name, calls, d, err)
 			}

@@ -10,8 +10,8 @@ import (
 // Remains is a record of which objects may be lost: what a rebuilding of it starts from.
 type Remains struct {
 	View
-	// Orphans are confirmations whose incarnation is lost; a View is refused for one. Without the instance id one cannot tell who
-	// is superseded, and every answer to that would stop or start the wrong VM.
+	// Orphans are confirmations whose incarnation is lost; a View is refused for one. Without the instance id one
+	// cannot tell who is superseded, and every answer to that would stop or start the wrong VM.
 	Orphans []Orphan
 }
 
@@ -33,8 +33,8 @@ func (r Remains) LostInception() bool {
 	return r.View.LostInception() || r.Inception == nil && len(r.Orphans) > 0
 }
 
-// Remains is View for a record that is known to be damaged, and it is as strict but for the orphans. Only what brings lost objects back
-// may use it: nothing may be decided from it.
+// Remains is View for a record that is known to be damaged, and it is as strict but for the orphans. Only what brings
+// lost objects back may use it: nothing may be decided from it.
 func (s *Store) Remains(ctx context.Context) (Remains, error) {
 	entries, err := s.stableList(ctx)
 	if err != nil {

@@ -22,14 +22,16 @@ func TestAnOrphanFailsAViewAndIsFoundInTheRemains(t *testing.T) {
 	if err := os.Remove(filepath.Join(folder, "replicas", placeB.String(), "1.json")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.View(t.Context()); err == nil || !strings.Contains(err.Error(), "replicas/z-b.m2/1.json is lost: quorate record rebuild") {
+	if _, err := s.View(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "replicas/z-b.m2/1.json is lost: quorate record rebuild") {
 		t.Errorf("a view says %v", err)
 	}
 	r, err := s.Remains(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Orphans) != 1 || r.Orphans[0].Place != placeB || r.Orphans[0].Number != 1 || r.Orphans[0].Started.Epoch != 1 || len(r.Replicas[placeA]) != 1 {
+	if len(r.Orphans) != 1 || r.Orphans[0].Place != placeB || r.Orphans[0].Number != 1 ||
+		r.Orphans[0].Started.Epoch != 1 || len(r.Replicas[placeA]) != 1 {
 		t.Errorf("the remains are %+v", r)
 	}
 }

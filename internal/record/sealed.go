@@ -8,10 +8,12 @@ import (
 	"slices"
 )
 
-// CreateSealed writes bundle/<generation>.sealed; its contract is that of the Create methods. Sealed bytes never repeat.
+// CreateSealed writes bundle/<generation>.sealed; its contract is that of the Create methods. Sealed bytes never
+// repeat.
 func (s *Store) CreateSealed(ctx context.Context, generation uint64, sealed []byte) (got []byte, won bool, err error) {
 	if generation == 0 || len(sealed) == 0 {
-		return nil, false, fmt.Errorf("create %s: generations start at 1 and are not empty", s.driver.where(sealedKey(generation)))
+		return nil, false, fmt.Errorf("create %s: generations start at 1 and are not empty",
+			s.driver.where(sealedKey(generation)))
 	}
 	return s.createBytes(ctx, sealedKey(generation), sealed)
 }
@@ -26,20 +28,21 @@ func (s *Store) ReadSealed(ctx context.Context, generation uint64) ([]byte, erro
 	return data, nil
 }
 
-// Bundles keeps the generations of the bundle, each sealed with the cluster's key and bound to the cluster and its number:
-// a sealed bundle that somebody copied from another cluster, or under another number, does not open. Its methods may be
-// called concurrently.
+// Bundles keeps the generations of the bundle, each sealed with the cluster's key and bound to the cluster and its
+// number: a sealed bundle that somebody copied from another cluster, or under another number, does not open. Its
+// methods may be called concurrently.
 type Bundles struct {
 	store *Store
 	key   sealKey
 }
 
-// maxBundle is what Cloud KMS encrypts in one call; one limit for every key, so that a test finds what production would.
+// maxBundle is what Cloud KMS encrypts in one call; one limit for every key, so that a test finds what production
+// would.
 const maxBundle = 64 << 10
 
-// OpenBundles takes the key by its URL: gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K, or base64key://KEY with 32
-// bytes for one machine and tests. Cloud KMS is reached by the store's client. It asks nobody. No error of this package
-// holds a base64key's key.
+// OpenBundles takes the key by its URL: gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K, or base64key://KEY
+// with 32 bytes for one machine and tests. Cloud KMS is reached by the store's client. It asks nobody. No error of this
+// package holds a base64key's key.
 func OpenBundles(store *Store, keyURL string) (*Bundles, error) {
 	key, err := parseSealKey(keyURL, store.client)
 	if err != nil {
@@ -48,12 +51,13 @@ func OpenBundles(store *Store, keyURL string) (*Bundles, error) {
 	return &Bundles{store: store, key: key}, nil
 }
 
-// Create seals plaintext as the given generation if that is absent, and returns what the record holds of that generation,
-// opened: the caller's or another's. The contract is that of the Create methods of Store.
+// Create seals plaintext as the given generation if that is absent, and returns what the record holds of that
+// generation, opened: the caller's or another's. The contract is that of the Create methods of Store.
 func (b *Bundles) Create(ctx context.Context, generation uint64, plaintext []byte) (got []byte, won bool, err error) {
 	bound := append(b.binding(generation), plaintext...)
 	if len(bound) > maxBundle {
-		return nil, false, fmt.Errorf("seal bundle generation %d: %d bytes: the key takes at most %d", generation, len(bound), maxBundle)
+		return nil, false, fmt.Errorf("seal bundle generation %d: %d bytes: the key takes at most %d", generation,
+			len(bound), maxBundle)
 	}
 	sealed, err := b.key.seal(ctx, bound)
 	if err != nil {
@@ -108,11 +112,14 @@ func (b *Bundles) unseal(ctx context.Context, generation uint64, sealed []byte) 
 	bound, err := b.key.open(ctx, sealed)
 	switch {
 	case errors.Is(err, ErrSealKey) && b.key.scheme == schemeLocal: // it has nothing more to say
-		return nil, marked{fmt.Errorf("open %s: the %s key of the configuration (seal.key) does not open it", object, b.key.scheme), ErrSealKey}
+		return nil, marked{fmt.Errorf("open %s: the %s key of the configuration (seal.key) does not open it", object,
+			b.key.scheme), ErrSealKey}
 	case errors.Is(err, ErrSealKey):
-		return nil, fmt.Errorf("open %s: the %s key of the configuration (seal.key) does not open it: %w", object, b.key.scheme, err)
+		return nil, fmt.Errorf("open %s: the %s key of the configuration (seal.key) does not open it: %w", object,
+			b.key.scheme, err)
 	case err != nil:
-		return nil, fmt.Errorf("open %s: the %s key of the configuration (seal.key) cannot be asked: %w", object, b.key.scheme, err)
+		return nil, fmt.Errorf("open %s: the %s key of the configuration (seal.key) cannot be asked: %w", object,
+			b.key.scheme, err)
 	}
 	plaintext, ok := bytes.CutPrefix(bound, b.binding(generation))
 	if !ok {

@@ -35,7 +35,8 @@ func TestBundlesKeepWhatWasSealed(t *testing.T) {
 			}
 		}
 		other := openBundles(t, openStore(t, url), testKey(1))
-		if got, won, err := other.Create(ctx, 1, []byte("keys of another")); err != nil || won || string(got) != "keys one" {
+		if got, won, err := other.Create(ctx, 1, []byte("keys of another")); err != nil || won ||
+			string(got) != "keys one" {
 			t.Fatalf("second create: %q, won %v, %v: want the first one's", got, won, err)
 		}
 		if got, err := other.Read(ctx, 1); err != nil || string(got) != "keys one" {
@@ -65,7 +66,8 @@ func TestBundleDoesNotOpenWithAnotherKey(t *testing.T) {
 		t.Error("won with a key that does not open what is there")
 	}
 	for _, err := range []error{readErr, newestErr, createErr} {
-		if err == nil || !strings.Contains(err.Error(), "memory:bundle/1.sealed: the base64key key of the configuration (seal.key) does not open it") {
+		if err == nil || !strings.Contains(err.Error(),
+			"memory:bundle/1.sealed: the base64key key of the configuration (seal.key) does not open it") {
 			t.Errorf("%v", err)
 		}
 		if !errors.Is(err, ErrSealKey) || errors.Is(err, ErrRecord) {
@@ -85,11 +87,13 @@ func TestBundleIsBoundToClusterAndGeneration(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.put(sealedKey(2), string(m.objects[sealedKey(1)]))
-	if got, err := b.Read(ctx, 2); err == nil || !strings.Contains(err.Error(), "sealed for another cluster or generation") {
+	if got, err := b.Read(ctx, 2); err == nil ||
+		!strings.Contains(err.Error(), "sealed for another cluster or generation") {
 		t.Errorf("an old generation under a new number: %q, %v", got, err)
 	}
 	other := openBundles(t, &Store{driver: m, cluster: "c2"}, testKey(1))
-	if got, err := other.Read(ctx, 1); err == nil || !strings.Contains(err.Error(), "sealed for another cluster or generation") {
+	if got, err := other.Read(ctx, 1); err == nil ||
+		!strings.Contains(err.Error(), "sealed for another cluster or generation") {
 		t.Errorf("another cluster's: %q, %v", got, err)
 	}
 	m.put(sealedKey(1), "short")
@@ -104,7 +108,8 @@ func TestBundleIsNotLargerThanTheKeyTakes(t *testing.T) {
 	if _, _, err := b.Create(t.Context(), 1, make([]byte, maxBundle)); err == nil || len(m.objects) != 0 {
 		t.Fatalf("%v, %d objects", err, len(m.objects))
 	}
-	if _, err := b.Read(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "bundle/1.sealed: the object is not there") {
+	if _, err := b.Read(t.Context(), 1); err == nil ||
+		!strings.Contains(err.Error(), "bundle/1.sealed: the object is not there") {
 		t.Fatal(err)
 	}
 }
@@ -130,7 +135,8 @@ func TestSealKeyErrorsDoNotHoldTheKey(t *testing.T) {
 			t.Errorf("OpenBundles(%q): %v: want %q and not the key", url, err, want)
 		}
 	}
-	for _, url := range []string{testKey(1), "base64key://" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{255}, 32)),
+	for _, url := range []string{testKey(1), "base64key://" +
+		base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{255}, 32)),
 		"gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k"} {
 		if _, err := OpenBundles(newMemory().store(), url); err != nil {
 			t.Errorf("OpenBundles(%q): %v", url, err)

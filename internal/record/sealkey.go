@@ -30,8 +30,8 @@ type sealer interface {
 	open(ctx context.Context, sealed []byte) ([]byte, error)
 }
 
-// parseSealKey does not use net/url, whose errors quote the URL, and never quotes it itself: a base64key URL is the key.
-// Cloud KMS is reached by client.
+// parseSealKey does not use net/url, whose errors quote the URL, and never quotes it itself: a base64key URL is the
+// key. Cloud KMS is reached by client.
 func parseSealKey(keyURL string, client *http.Client) (sealKey, error) {
 	const want = "want gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K or base64key://KEY"
 	scheme, rest, ok := strings.Cut(keyURL, "://")

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Snapshot is snapshots/<e>/<revision>-<time>.json: what the compressed database beside it holds. It is written last, and its
-// writer has verified the database before: a database without it does not count, and retention clears it away.
+// Snapshot is snapshots/<e>/<revision>-<time>.json: what the compressed database beside it holds. It is written last,
+// and its writer has verified the database before: a database without it does not count, and retention clears it away.
 type Snapshot struct {
 	// Name is <e>/<revision>-<time>, as people and orders name it.
 	Name  string `json:"name"`
@@ -31,7 +31,8 @@ type Snapshot struct {
 	EtcdVersion string `json:"etcdVersion,omitempty"`
 	// Bundle is the generation of the bundle whose encryption keys the cluster used then.
 	Bundle uint64 `json:"bundle,omitempty"`
-	// ClusterID and MemberID are of the member that sent it; Term and Index say how far its log was applied, at the least.
+	// ClusterID and MemberID are of the member that sent it; Term and Index say how far its log was applied, at the
+	// least.
 	ClusterID MemberID `json:"clusterID,omitempty"`
 	MemberID  MemberID `json:"memberID,omitempty"`
 	Term      uint64   `json:"term,omitempty"`
@@ -39,13 +40,15 @@ type Snapshot struct {
 	// By is the replica that saved it, Why what for: "schedule", an order, "by hand".
 	By  string `json:"by,omitempty"`
 	Why string `json:"why,omitempty"`
-	// Written is when the store says that this was written, by its own clock; zero: it does not say. Only Snapshots sets it.
+	// Written is when the store says that this was written, by its own clock; zero: it does not say. Only Snapshots
+	// sets it.
 	Written time.Time `json:"-"`
 }
 
-// CreateSnapshot stores a database that was verified, compressed, and then what it is. Time, if zero, is now; the rest of what is
-// unset among Name, SHA256, Size and Stored is found here. A SHA256 or Size that is set must be what db gives. db is read once;
-// memory does not grow with its size. After an error the snapshot does not count, or it counts and is whole: look again (Snapshots).
+// CreateSnapshot stores a database that was verified, compressed, and then what it is. Time, if zero, is now; the rest
+// of what is unset among Name, SHA256, Size and Stored is found here. A SHA256 or Size that is set must be what db
+// gives. db is read once; memory does not grow with its size. After an error the snapshot does not count, or it counts
+// and is whole: look again (Snapshots).
 func (s *Store) CreateSnapshot(ctx context.Context, info Snapshot, db io.Reader) (Snapshot, error) {
 	stamp(&info.Time)
 	info.Time = info.Time.UTC().Truncate(time.Millisecond)
@@ -65,13 +68,14 @@ func (s *Store) CreateSnapshot(ctx context.Context, info Snapshot, db io.Reader)
 	info.SHA256, info.Size = in.sum(), in.size
 	got, won, err := create(ctx, s, snapshotInfoKey(info.Name), info)
 	if err == nil && !won {
-		err = markRecord(fmt.Errorf("create %s: another saver took the name", s.driver.where(snapshotInfoKey(info.Name))))
+		err = markRecord(fmt.Errorf("create %s: another saver took the name",
+			s.driver.where(snapshotInfoKey(info.Name))))
 	}
 	return got, err
 }
 
-// Snapshots lists the snapshots that count, by epoch and then by time, the newest last. What each one is is read once in the life of the
-// Store. One whose .json cannot be understood does not count; Check names it.
+// Snapshots lists the snapshots that count, by epoch and then by time, the newest last. What each one is is read once
+// in the life of the Store. One whose .json cannot be understood does not count; Check names it.
 func (s *Store) Snapshots(ctx context.Context) ([]Snapshot, error) {
 	entries, err := s.list(ctx)
 	if err != nil {
@@ -135,12 +139,13 @@ func (s *Store) readSnapshotInfo(ctx context.Context, key string) (*Snapshot, er
 	return &info, nil
 }
 
-// ReadSnapshot writes the uncompressed database to a writer, and checks its size and hash while it passes: what was written counts only if
-// there was no error. Memory does not grow with the size.
+// ReadSnapshot writes the uncompressed database to a writer, and checks its size and hash while it passes: what was
+// written counts only if there was no error. Memory does not grow with the size.
 func (s *Store) ReadSnapshot(ctx context.Context, name string, to io.Writer) (Snapshot, error) {
 	key, infoKey := snapshotKey(name), snapshotInfoKey(name)
 	if parseKey(key).name != name || name == "" {
-		return Snapshot{}, fmt.Errorf("read snapshot %q: a name is <epoch>/<revision>-<time>, as `quorate snapshot list` prints it", name)
+		return Snapshot{}, fmt.Errorf("read snapshot %q: a name is <epoch>/<revision>-<time>, as `quorate snapshot "+
+			"list` prints it", name)
 	}
 	data, err := s.driver.read(ctx, infoKey)
 	if err != nil {

@@ -12,10 +12,12 @@ import (
 	"time"
 )
 
-// benchSize is the size of the benchmarks' database: long enough that what is measured is the stream and not its beginning.
+// benchSize is the size of the benchmarks' database: long enough that what is measured is the stream and not its
+// beginning.
 const benchSize = 256 << 20
 
-// benchDatabase writes a file that compresses about as a cluster's database does: objects with names and random ids, in pages that are not full.
+// benchDatabase writes a file that compresses about as a cluster's database does: objects with names and random ids, in
+// pages that are not full.
 func benchDatabase(b *testing.B) *os.File {
 	b.Helper()
 	f, err := os.Create(filepath.Join(b.TempDir(), "db"))
@@ -28,18 +30,20 @@ func benchDatabase(b *testing.B) *os.File {
 	for written := 0; written < benchSize; written += 4096 {
 		page = page[:0]
 		for len(page) < 3000 {
-			page = fmt.Appendf(page, `/registry/pods/ns-%d/app-%08x {"kind":"Pod","uid":"%016x%016x","node":"node-%d","phase":"Running","ip":"10.%d.%d.%d"}`,
+			page = fmt.Appendf(page,
+				`/registry/pods/ns-%d/app-%08x {"kind":"Pod","uid":"%016x%016x","node":"node-%d","phase":"Running","ip":"10.%d.%d.%d"}`,
 				r.IntN(50), r.Uint32(), r.Uint64(), r.Uint64(), r.IntN(500), r.IntN(256), r.IntN(256), r.IntN(256))
 		}
-		if _, err := f.Write(append(page[:min(len(page), 4096)], make([]byte, 4096-min(len(page), 4096))...)); err != nil {
+		if _, err := f.Write(append(page[:min(len(page), 4096)],
+			make([]byte, 4096-min(len(page), 4096))...)); err != nil {
 			b.Fatal(err)
 		}
 	}
 	return f
 }
 
-// BenchmarkSnapshot stores a database and reads it back, next to a plain copy of the same bytes to the same disk with the same fsync. It says the
-// ratio to the copy, how much was stored of each byte, and the most that the heap grew by.
+// BenchmarkSnapshot stores a database and reads it back, next to a plain copy of the same bytes to the same disk with
+// the same fsync. It says the ratio to the copy, how much was stored of each byte, and the most that the heap grew by.
 func BenchmarkSnapshot(b *testing.B) {
 	db := benchDatabase(b)
 	dir := b.TempDir()
@@ -68,7 +72,8 @@ func BenchmarkSnapshot(b *testing.B) {
 		for b.Loop() {
 			n++
 			var err error
-			if made, err = s.CreateSnapshot(b.Context(), snapshotAt(1, n, 1), io.NewSectionReader(db, 0, benchSize)); err != nil {
+			if made, err = s.CreateSnapshot(b.Context(), snapshotAt(1, n, 1),
+				io.NewSectionReader(db, 0, benchSize)); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -130,7 +135,8 @@ func watchHeap(b *testing.B) (report func()) {
 	}
 }
 
-// TestTheMemoryOfASnapshotDoesNotGrowWithIt stores and reads two databases, one sixteen times the other, and compares what was allocated.
+// TestTheMemoryOfASnapshotDoesNotGrowWithIt stores and reads two databases, one sixteen times the other, and compares
+// what was allocated.
 func TestTheMemoryOfASnapshotDoesNotGrowWithIt(t *testing.T) {
 	s := openStore(t, newServed(t).url()) // whose memory is its own
 	revision := int64(0)
@@ -139,7 +145,8 @@ func TestTheMemoryOfASnapshotDoesNotGrowWithIt(t *testing.T) {
 		var before, after runtime.MemStats
 		page := database(1 << 20)
 		runtime.ReadMemStats(&before)
-		made, err := s.CreateSnapshot(t.Context(), snapshotAt(1, revision, 1), io.LimitReader(&repeated{page: page}, size))
+		made, err := s.CreateSnapshot(t.Context(), snapshotAt(1, revision, 1), io.LimitReader(&repeated{page: page},
+			size))
 		if err == nil {
 			_, err = s.ReadSnapshot(t.Context(), made.Name, io.Discard)
 		}

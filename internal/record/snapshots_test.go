@@ -33,13 +33,15 @@ func database(size int) []byte {
 }
 
 func snapshotAt(epoch uint64, revision int64, hour int) Snapshot {
-	return Snapshot{Epoch: epoch, Revision: revision, Time: time.Date(2026, 1, 2, hour, 0, 0, 0, time.UTC), EtcdVersion: "3.7.3"}
+	return Snapshot{Epoch: epoch, Revision: revision, Time: time.Date(2026, 1, 2, hour, 0, 0, 0, time.UTC),
+		EtcdVersion: "3.7.3"}
 }
 
-// parts is what happens to the requests of an upload of four parts: its beginning, each part, the last one's answer lost. The test's
-// server appends a part that comes twice, where GCS knows it: so no answer to another part is lost.
+// parts is what happens to the requests of an upload of four parts: its beginning, each part, the last one's answer
+// lost. The test's server appends a part that comes twice, where GCS knows it: so no answer to another part is lost.
 func parts(doing string, n int) fault {
-	if faults := []fault{refused, none, throttled, delayed, cut, late, none, lost}; doing == "upload" && n < len(faults) {
+	if faults := []fault{refused, none, throttled, delayed, cut, late, none, lost}; doing == "upload" &&
+		n < len(faults) {
 		return faults[n]
 	}
 	return sevenths(doing, n)
@@ -60,7 +62,8 @@ func TestSnapshotComesBack(t *testing.T) {
 					t.Fatal(err)
 				}
 				sum := sha256.Sum256(data)
-				if made.Name != "2/77-20260102T030000.000Z" || made.SHA256 != hex.EncodeToString(sum[:]) || made.Size != int64(size) || made.Stored == 0 {
+				if made.Name != "2/77-20260102T030000.000Z" || made.SHA256 != hex.EncodeToString(sum[:]) ||
+					made.Size != int64(size) || made.Stored == 0 {
 					t.Errorf("made %+v", made)
 				}
 				var back bytes.Buffer
@@ -173,7 +176,8 @@ func TestSnapshotThatFailsDoesNotCount(t *testing.T) {
 			return io.MultiReader(bytes.NewReader(data), errReader{broken})
 		}, broken.Error()},
 		"another size than verified": {func(i *Snapshot) { i.Size = 5 }, nil, "and not the 5 that were verified"},
-		"another hash than verified": {func(i *Snapshot) { i.SHA256 = hex.EncodeToString(other[:]) }, nil, "as verified"},
+		"another hash than verified": {func(i *Snapshot) { i.SHA256 = hex.EncodeToString(other[:]) }, nil,
+			"as verified"},
 		"cancelled": {nil, func(cancel context.CancelFunc) io.Reader {
 			return io.MultiReader(bytes.NewReader(data), callReader(cancel), bytes.NewReader(data))
 		}, context.Canceled.Error()},
@@ -447,13 +451,15 @@ func TestReadSnapshotTellsWhoseFaultItIs(t *testing.T) {
 		t.Errorf("no such snapshot: %v", err)
 	}
 	for _, name := range []string{"", "../epochs/1/claim", "1/7", "snapshots/" + made.Name} {
-		if _, err := s.ReadSnapshot(t.Context(), name, io.Discard); err == nil || !strings.Contains(err.Error(), "a name is") {
+		if _, err := s.ReadSnapshot(t.Context(), name, io.Discard); err == nil ||
+			!strings.Contains(err.Error(), "a name is") {
 			t.Errorf("name %q: %v", name, err)
 		}
 	}
 }
 
-// TestSweepClearsOnlyWhatIsOldAndHalf is the crash of a saver at each point: before the object, before the .json, within a deletion.
+// TestSweepClearsOnlyWhatIsOldAndHalf is the crash of a saver at each point: before the object, before the .json,
+// within a deletion.
 func TestSweepClearsOnlyWhatIsOldAndHalf(t *testing.T) {
 	eachBucket(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
@@ -461,7 +467,8 @@ func TestSweepClearsOnlyWhatIsOldAndHalf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, key := range []string{"snapshots/1/8-20260102T020000.000Z.db.zst", "snapshots/1/9-20260102T020000.000Z.json",
+		for _, key := range []string{"snapshots/1/8-20260102T020000.000Z.db.zst",
+			"snapshots/1/9-20260102T020000.000Z.json",
 			"snapshots/1/8-20260102T050000.000Z.db.zst"} {
 			if err := s.driver.create(t.Context(), key, []byte("x")); err != nil {
 				t.Fatal(err)
@@ -517,7 +524,8 @@ func TestRetentionDoesNotUnsettleAView(t *testing.T) {
 func TestUploadThatLostItsNameToAnotherDoesNotCount(t *testing.T) {
 	eachBucket(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
-		others := [][]byte{[]byte("another's"), make([]byte, len(compressed(t, []byte("db"))))} // the second as long as ours
+		// the second as long as ours
+		others := [][]byte{[]byte("another's"), make([]byte, len(compressed(t, []byte("db"))))}
 		for n, data := range others {
 			i := snapshotAt(1, int64(n+1), 1)
 			key := fmt.Sprintf("snapshots/1/%d-20260102T010000.000Z.db.zst", n+1)

@@ -15,10 +15,11 @@ import (
 // machine that just booted is not flooded.
 const readers = 16
 
-// View reads the whole record: the state at one moment between the call and its return, except that marks may be newer. It is
-// complete or an error that names the object that could not be read or understood. An object is read the first time only, and a
-// mark again once it was overwritten: a View of an unchanged record costs one listing. The marks of dead members stay for ever, so
-// a read of each would be thousands. Objects that are not the record's are passed over; Check names them. The caller may keep the View but must not change what its slices and pointers hold.
+// View reads the whole record: the state at one moment between the call and its return, except that marks may be newer.
+// It is complete or an error that names the object that could not be read or understood. An object is read the first
+// time only, and a mark again once it was overwritten: a View of an unchanged record costs one listing. The marks of
+// dead members stay for ever, so a read of each would be thousands. Objects that are not the record's are passed over;
+// Check names them. The caller may keep the View but must not change what its slices and pointers hold.
 func (s *Store) View(ctx context.Context) (View, error) {
 	r, err := s.Remains(ctx)
 	if err == nil && len(r.Orphans) > 0 {
@@ -36,8 +37,8 @@ func (v View) LostInception() bool {
 	return v.Inception == nil && (others > 0 || v.Bundle > 0)
 }
 
-// load returns the decoded objects by key, reading those that the cache lacks. What was read before one failed, or time was up, is kept: the
-// first View of a large record then comes to its end in several tries.
+// load returns the decoded objects by key, reading those that the cache lacks. What was read before one failed, or time
+// was up, is kept: the first View of a large record then comes to its end in several tries.
 func (s *Store) load(ctx context.Context, entries []entry) (map[string]any, error) {
 	s.mu.Lock()
 	known := maps.Clone(s.cache)
@@ -117,7 +118,8 @@ func assemble(entries []entry, values map[string]any) Remains {
 			if !slices.Contains(a.view.Snapshots, k.epoch) {
 				a.view.Snapshots = append(a.view.Snapshots, k.epoch)
 			}
-		case startedObject, diskObject, doneObject, acceptedObject, verdictObject, vmStopObject: // the object that they complete comes first
+		case startedObject, diskObject, doneObject, acceptedObject, verdictObject, vmStopObject:
+			// the object that they complete comes first
 		case markObject:
 			m, _ := values[e.key].(Mark)
 			m.Written = e.written

@@ -30,30 +30,38 @@ var (
 func fullView() View {
 	claim2 := testClaim("m1", "t2")
 	claim3 := testClaim("m2", "t3")
-	claim3.Source = Source{Kind: SourceSnapshot, Order: 2, MemberID: 0xa, DiskID: "d1", Snapshot: "snapshots/2/9-x.db.zst"}
+	claim3.Source = Source{Kind: SourceSnapshot, Order: 2, MemberID: 0xa, DiskID: "d1",
+		Snapshot: "snapshots/2/9-x.db.zst"}
 	claim1 := testClaim("m9", "t1")
 	return View{
 		Inception: &Inception{UID: "u", Name: "c1", ProjectNumber: "1", Region: "z", Time: testTime},
 		Epochs: []Epoch{
-			{Number: 1, Claim: &claim1, Outcome: &Outcome{Abandoned: &Abandoned{By: "z-a.m1.17", Why: "gone"}, Time: testTime}},
-			{Number: 2, Claim: &claim2, Outcome: &Outcome{Formed: &Formed{ClusterID: 0xc, MemberID: 0xa}, Time: testTime},
+			{Number: 1, Claim: &claim1, Outcome: &Outcome{Abandoned: &Abandoned{By: "z-a.m1.17", Why: "gone"},
+				Time: testTime}},
+			{Number: 2, Claim: &claim2, Outcome: &Outcome{Formed: &Formed{ClusterID: 0xc, MemberID: 0xa},
+				Time: testTime},
 				Closed: &Closed{By: "z-b.m2.18", Order: 2, Time: testTime},
 				Stopped: []Stopped{{Place: placeA, Incarnation: 1, MemberID: 0xa, Term: 3, LastIndex: 9, CommitIndex: 8,
-					Voters: []MemberID{0xa}, Learners: []MemberID{0xb}, Changes: []ConfigChange{{9, "add-voter", 0xb}}, Time: testTime}}},
+					Voters: []MemberID{0xa}, Learners: []MemberID{0xb}, Changes: []ConfigChange{{9, "add-voter", 0xb}},
+					Time: testTime}}},
 			{Number: 3, Claim: &claim3},
 		},
 		Replicas: map[replica.Place][]Incarnation{
 			placeA: {incarnation(placeA, 1, 2, true)},
-			placeB: {incarnation(placeB, 1, 2, true), incarnation(placeB, 9, 2, false), onDisk2(incarnation(placeB, 10, 3, false))},
+			placeB: {incarnation(placeB, 1, 2, true), incarnation(placeB, 9, 2, false),
+				onDisk2(incarnation(placeB, 10, 3, false))},
 		},
 		Marks: map[MemberID]Mark{
 			0xa:                {MemberID: 0xa, Epoch: 2, Term: 3, Applied: 7, Time: testTime},
 			0xfedcba9876543210: {MemberID: 0xfedcba9876543210, Epoch: 2, Term: 3, Applied: 1 << 60, Time: testTime},
 		},
 		Orders: []Order{
-			{Number: 1, Time: testTime, By: "eva", Kind: OrderLeave, Place: &placeB, Done: &Done{By: "z-a.m1", Time: testTime, What: "left"}},
-			{Number: 2, Time: testTime, By: "eva", Kind: OrderRestore, Restore: &RestoreOrder{Ends: 2, From: claim3.Source, Replica: placeB, Term: 3, Commit: 8},
-				Accepted: &Accepted{By: "z-b.m2.18", Time: testTime}, Verdict: &Verdict{Closing: true, By: "z-b.m2.18", Time: testTime},
+			{Number: 1, Time: testTime, By: "eva", Kind: OrderLeave, Place: &placeB,
+				Done: &Done{By: "z-a.m1", Time: testTime, What: "left"}},
+			{Number: 2, Time: testTime, By: "eva", Kind: OrderRestore, Restore: &RestoreOrder{Ends: 2,
+				From: claim3.Source, Replica: placeB, Term: 3, Commit: 8},
+				Accepted: &Accepted{By: "z-b.m2.18", Time: testTime}, Verdict: &Verdict{Closing: true, By: "z-b.m2.18",
+					Time: testTime},
 				VMStops: map[string]VMStop{"101": {InstanceID: "101", By: "eva", Time: testTime}}},
 		},
 		Bundle:    2,
@@ -187,14 +195,16 @@ func TestAViewIsInTheOrderOfNumbers(t *testing.T) {
 // Consoles make an empty object where somebody makes a folder.
 func TestAFolderThatAConsoleMadeIsPassedOver(t *testing.T) {
 	var objects []fakestorage.Object
-	for _, key := range []string{"", "epochs/", "epochs/1/", "epochs/1/stopped/", "replicas/", "replicas/z-a.m1/", "orders/",
+	for _, key := range []string{"", "epochs/", "epochs/1/", "epochs/1/stopped/", "replicas/", "replicas/z-a.m1/",
+		"orders/",
 		"marks/", "bundle/", "snapshots/", "snapshots/1/", "checks/"} {
 		attrs := fakestorage.ObjectAttrs{BucketName: "b", Name: "some/prefix/c1/" + key}
 		objects = append(objects, fakestorage.Object{ObjectAttrs: attrs})
 	}
 	s := openStore(t, newBucket(t, objects...).url)
 	checkView(t, s, View{})
-	if findings := s.Check(t.Context()); slices.ContainsFunc(findings, func(f Finding) bool { return f.Level == Fail }) {
+	if findings := s.Check(t.Context()); slices.ContainsFunc(findings,
+		func(f Finding) bool { return f.Level == Fail }) {
 		t.Errorf("the check fails: %v", findings)
 	}
 }
@@ -210,7 +220,8 @@ func TestViewIsWhatWasWritten(t *testing.T) {
 	})
 }
 
-// When a mark, or the end of a VM's stop, was written is the store's word, so that clocks of two writers are never compared.
+// When a mark, or the end of a VM's stop, was written is the store's word, so that clocks of two writers are never
+// compared.
 func TestViewSaysWhenTheStoreWroteAMark(t *testing.T) {
 	eachBucket(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
@@ -242,7 +253,8 @@ func TestAVerdictIsOneOfTwo(t *testing.T) {
 func TestViewReadsPagesOfABucket(t *testing.T) {
 	var objects []fakestorage.Object
 	for n := 1; n <= 1005; n++ {
-		objects = append(objects, fakestorage.Object{ObjectAttrs: fakestorage.ObjectAttrs{BucketName: "b", Name: "some/prefix/c1/" + orderKey(uint64(n))},
+		objects = append(objects, fakestorage.Object{ObjectAttrs: fakestorage.ObjectAttrs{BucketName: "b",
+			Name: "some/prefix/c1/" + orderKey(uint64(n))},
 			Content: fmt.Appendf(nil, `{"number":%d,"kind":"resume"}`, n)})
 	}
 	b := newBucket(t, objects...)
@@ -292,7 +304,8 @@ func TestViewOfAnUnchangedRecordIsCheap(t *testing.T) {
 	}
 }
 
-// The marks of members that are long gone stay for ever. A View that read them all each time came to take longer than a look of the leader may.
+// The marks of members that are long gone stay for ever. A View that read them all each time came to take longer than a
+// look of the leader may.
 func TestAMarkIsReadAgainOnlyOnceItWasOverwritten(t *testing.T) {
 	const dead = 1600
 	m := newMemory()
@@ -367,13 +380,15 @@ func TestViewForgetsWhatIsGoneAndReadsAgainWhatWasReplaced(t *testing.T) {
 	checkView(t, s, want)
 }
 
-// TestViewIsOneMoment forms an epoch between two pages of a listing: one listing alone would name an epoch that it lacks.
+// TestViewIsOneMoment forms an epoch between two pages of a listing: one listing alone would name an epoch that it
+// lacks.
 func TestViewIsOneMoment(t *testing.T) {
 	m := newMemory()
 	s := m.store()
 	m.midList = func(n int) {
 		if n == 1 {
-			write(t, m.store(), View{Epochs: fullView().Epochs[:1], Replicas: map[replica.Place][]Incarnation{placeA: {incarnation(placeA, 1, 1, true)}}})
+			write(t, m.store(), View{Epochs: fullView().Epochs[:1],
+				Replicas: map[replica.Place][]Incarnation{placeA: {incarnation(placeA, 1, 1, true)}}})
 			m.mu.Lock()
 			m.lists = n
 			m.mu.Unlock()
@@ -399,7 +414,8 @@ func TestAnEmptyRecordIsListedTwice(t *testing.T) {
 func TestViewGivesUpOnARecordThatNeverRests(t *testing.T) {
 	m := newMemory()
 	m.onList = func(n int) { m.put(sealedKey(uint64(n)), "x") }
-	if _, err := m.store().View(t.Context()); err == nil || !strings.Contains(err.Error(), "it changed during each of 10 listings") {
+	if _, err := m.store().View(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "it changed during each of 10 listings") {
 		t.Fatal(err)
 	}
 }
@@ -425,7 +441,8 @@ func TestOneUnreadableObjectFailsTheView(t *testing.T) {
 		if k := parseKey(key).kind; k == sealedObject || k == snapshotObject {
 			continue // a View reads only its name
 		}
-		for name, cause := range map[string]error{"injected": errors.New("injected"), "absent though listed": errAbsent} {
+		for name, cause := range map[string]error{"injected": errors.New("injected"),
+			"absent though listed": errAbsent} {
 			m.onRead = func(read string) error {
 				if read == key {
 					return cause
@@ -443,19 +460,25 @@ func TestOneUnreadableObjectFailsTheView(t *testing.T) {
 func TestOneUndecodableObjectFailsTheView(t *testing.T) {
 	for key, contents := range map[string][]string{
 		inceptionKey: {"", "{", "null", "{}", `{"uid":"u"}`, `[]`, `{"uid":"u","name":"c1"} x`},
-		claimKey(2): {"", `{"token":"x"}`, `{"token":"","seeder":{"zone":"z","name":"n","instanceID":"1"},"maxLearners":4,"source":{"kind":"empty"}}`, `{"token":"x","seeder":{"zone":"z","name":"n","instanceID":"1"},"maxLearners":4,"source":{"kind":"other"}}`,
+		claimKey(2): {"", `{"token":"x"}`,
+			`{"token":"","seeder":{"zone":"z","name":"n","instanceID":"1"},"maxLearners":4,"source":{"kind":"empty"}}`,
+			`{"token":"x","seeder":{"zone":"z","name":"n","instanceID":"1"},"maxLearners":4,"source":{"kind":"other"}}`,
 			`{"token":"x","seeder":{"zone":"z","name":"n\tm","instanceID":"1"},"maxLearners":4,"source":{"kind":"empty"}}`},
-		outcomeKey(2):            {"", "{}", `{"formed":{"clusterID":"1","memberID":"1"},"abandoned":{"by":"x"}}`, `{"formed":{}}`, `{"formed":{"clusterID":"xyz","memberID":"1"}}`},
-		closedKey(2):             {"", "[]"},
-		stoppedKey(2, placeA, 1): {"", "{}", `{"zone":"z-b","name":"m2","incarnation":1}`, `{"zone":"z-a","name":"m1","incarnation":2}`},
-		incarnationKey(placeA, 1): {"", "{}", `{"zone":"z-a","name":"m1","number":2,"instanceID":"1","bootID":"b"}`, `{"zone":"z-a","name":"m1","number":1,"bootID":"b"}`,
+		outcomeKey(2): {"", "{}", `{"formed":{"clusterID":"1","memberID":"1"},"abandoned":{"by":"x"}}`,
+			`{"formed":{}}`, `{"formed":{"clusterID":"xyz","memberID":"1"}}`},
+		closedKey(2): {"", "[]"},
+		stoppedKey(2, placeA, 1): {"", "{}", `{"zone":"z-b","name":"m2","incarnation":1}`,
+			`{"zone":"z-a","name":"m1","incarnation":2}`},
+		incarnationKey(placeA, 1): {"", "{}", `{"zone":"z-a","name":"m1","number":2,"instanceID":"1","bootID":"b"}`,
+			`{"zone":"z-a","name":"m1","number":1,"bootID":"b"}`,
 			`{"zone":"z-a","name":"m1\tm2","number":1,"instanceID":"1","bootID":"b"}`,
 			`{"zone":"z-a","name":"m1","number":1,"instanceID":"1","bootID":"b","addresses":["fe80::1%x\n10.0.0.1 m2"]}`,
 			`{"zone":"z-a","name":"m1","number":1,"instanceID":"1","bootID":"b","addresses":[""]}`},
 		startedKey(placeA, 1): {"", "{}"},
 		markKey(0xa):          {"", "{}", `{"memberID":"b"}`, `{"memberID":10}`},
 		orderKey(1): {"", "{}", `{"number":2,"kind":"pause"}`, `{"number":1}`, `{"number":-1,"kind":"pause"}`,
-			`{"number":1,"kind":"leave","place":{"zone":"z-a","name":"m1\tm2"}}`, `{"number":1,"kind":"leave","place":{}}`,
+			`{"number":1,"kind":"leave","place":{"zone":"z-a","name":"m1\tm2"}}`,
+			`{"number":1,"kind":"leave","place":{}}`,
 			`{"number":1,"kind":"restore","restore":{"ends":1,"replica":{"zone":"z-a","name":"M1"}}}`},
 		doneKey(1): {"", "1"},
 	} {
@@ -475,7 +498,8 @@ func TestOneUndecodableObjectFailsTheView(t *testing.T) {
 func TestViewPassesOverWhatIsNotItsOwn(t *testing.T) {
 	m := newMemory()
 	write(t, m.store(), fullView())
-	for _, key := range []string{"readme.txt", "epochs/01/claim.json", "epochs/0/claim.json", "orders/x.json", "checks/x.json", "other/inception.json"} {
+	for _, key := range []string{"readme.txt", "epochs/01/claim.json", "epochs/0/claim.json", "orders/x.json",
+		"checks/x.json", "other/inception.json"} {
 		m.put(key, "whatever")
 	}
 	m.put(claimKey(2), strings.Replace(string(m.objects[claimKey(2)]), "{", `{"aFieldOfANewerVersion": 1,`, 1))
@@ -497,7 +521,8 @@ func TestViewRefusesAConfirmationWithoutIncarnation(t *testing.T) {
 	m := newMemory()
 	write(t, m.store(), fullView())
 	m.remove(incarnationKey(placeA, 1))
-	if _, err := m.store().View(t.Context()); err == nil || !strings.Contains(err.Error(), incarnationKey(placeA, 1)+" is lost") {
+	if _, err := m.store().View(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), incarnationKey(placeA, 1)+" is lost") {
 		t.Fatal(err)
 	}
 }
@@ -505,7 +530,8 @@ func TestViewRefusesAConfirmationWithoutIncarnation(t *testing.T) {
 func TestViewRefusesAnObjectInAFoldersPlace(t *testing.T) {
 	m := newMemory()
 	m.put("epochs", "x")
-	if _, err := m.store().View(t.Context()); err == nil || !strings.Contains(err.Error(), "memory:epochs is an object where") {
+	if _, err := m.store().View(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "memory:epochs is an object where") {
 		t.Fatal(err)
 	}
 }
@@ -514,7 +540,11 @@ func TestCreateRefusesWhatNoViewCouldRead(t *testing.T) {
 	m := newMemory()
 	s, ctx := m.store(), t.Context()
 	for name, create := range map[string]func() error{
-		"cluster":     func() error { _, _, err := s.CreateInception(ctx, Inception{UID: "u", Name: "c2"}); return err },
+		"cluster": func() error {
+			_, _,
+				err := s.CreateInception(ctx, Inception{UID: "u", Name: "c2"})
+			return err
+		},
 		"uid":         func() error { _, _, err := s.CreateInception(ctx, Inception{Name: "c1"}); return err },
 		"token":       func() error { _, _, err := s.CreateClaim(ctx, 1, testClaim("m1", "")); return err },
 		"from 1 to":   func() error { _, _, err := s.CreateClaim(ctx, 0, testClaim("m1", "t")); return err },
@@ -538,11 +568,15 @@ func TestCreateRefusesWhatNoViewCouldRead(t *testing.T) {
 			_, err := s.CreateOrder(ctx, Order{Kind: OrderLeave, Place: &replica.Place{Zone: "z-a", Name: "m1 m2"}})
 			return err
 		},
-		"instanceID": func() error { _, _, err := s.CreateIncarnation(ctx, Incarnation{Place: placeA, Number: 1}); return err },
-		"epoch":      func() error { _, _, err := s.ConfirmIncarnation(ctx, placeA, 1, Started{}); return err },
-		"kind":       func() error { _, err := s.CreateOrder(ctx, Order{}); return err },
-		"no object":  func() error { return s.WriteMark(ctx, Mark{}) },
-		"not empty":  func() error { _, _, err := s.CreateSealed(ctx, 1, nil); return err },
+		"instanceID": func() error {
+			_, _, err := s.CreateIncarnation(ctx,
+				Incarnation{Place: placeA, Number: 1})
+			return err
+		},
+		"epoch":     func() error { _, _, err := s.ConfirmIncarnation(ctx, placeA, 1, Started{}); return err },
+		"kind":      func() error { _, err := s.CreateOrder(ctx, Order{}); return err },
+		"no object": func() error { return s.WriteMark(ctx, Mark{}) },
+		"not empty": func() error { _, _, err := s.CreateSealed(ctx, 1, nil); return err },
 	} {
 		if err := create(); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v: want an error that speaks of %q", err, name)

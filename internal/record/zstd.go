@@ -8,13 +8,16 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The window bounds the memory of both directions: 9 MiB to write and 8 to read, measured. A larger one hardly compresses etcd's pages better.
+// The window bounds the memory of both directions: 9 MiB to write and 8 to read, measured. A larger one hardly
+// compresses etcd's pages better.
 const (
-	window    = 2 << 20
-	maxWindow = 32 << 20 // what another version may have written; more is refused, so that damage cannot ask for gigabytes
+	window = 2 << 20
+	// what another version may have written; more is refused, so that damage cannot ask for gigabytes
+	maxWindow = 32 << 20
 )
 
-// compress writes r, compressed, and returns how much it wrote. One goroutine does it: the machine has an apiserver to run.
+// compress writes r, compressed, and returns how much it wrote. One goroutine does it: the machine has an apiserver to
+// run.
 func compress(w io.Writer, r io.Reader) (int64, error) {
 	out := &counter{w: w}
 	z, err := zstd.NewWriter(out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
@@ -31,7 +34,8 @@ func compress(w io.Writer, r io.Reader) (int64, error) {
 
 // decompress writes what stored holds, uncompressed, and stops where it is longer than it should be.
 func decompress(ctx context.Context, stored io.Reader, to io.Writer, size int64) (*digest, error) {
-	z, err := zstd.NewReader(stored, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	z, err := zstd.NewReader(stored, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return nil, err
 	}

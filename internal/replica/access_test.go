@@ -46,7 +46,8 @@ func TestIssuersAndWebhooksAreRead(t *testing.T) {
 		t.Errorf("the defaults are %s, want %s", got, want)
 	}
 	given := c.Authorization.Webhooks[0]
-	if given.SubjectAccessReviewVersion != "v1beta1" || given.Timeout.String() != "1s" || given.AuthorizedTTL.String() != "1m0s" {
+	if given.SubjectAccessReviewVersion != "v1beta1" || given.Timeout.String() != "1s" ||
+		given.AuthorizedTTL.String() != "1m0s" {
 		t.Errorf("the defaults won: %+v", given)
 	}
 }
@@ -88,91 +89,140 @@ func TestAccessThatTheAPIServerWouldNotTakeIsRefused(t *testing.T) {
 		change     func(issuer, webhook)
 	}{
 		{"an issuer without URL", "jwt[0].issuer.url", func(j issuer, _ webhook) { j.Issuer.URL = "" }},
-		{"an issuer without TLS", "jwt[0].issuer.url", func(j issuer, _ webhook) { j.Issuer.URL = "http://accounts.example.com" }},
-		{"an issuer with a password", "jwt[0].issuer.url", func(j issuer, _ webhook) { j.Issuer.URL = "https://u:hunter2@accounts.example.com" }},
+		{"an issuer without TLS", "jwt[0].issuer.url",
+			func(j issuer, _ webhook) { j.Issuer.URL = "http://accounts.example.com" }},
+		{"an issuer with a password", "jwt[0].issuer.url",
+			func(j issuer, _ webhook) { j.Issuer.URL = "https://u:hunter2@accounts.example.com" }},
 		{"an issuer with a query", "jwt[0].issuer.url", func(j issuer, _ webhook) { j.Issuer.URL += "?a=b" }},
 		{"an issuer with a fragment", "jwt[0].issuer.url", func(j issuer, _ webhook) { j.Issuer.URL += "#a" }},
 		{"an issuer without a host", "jwt[0].issuer.url", func(j issuer, _ webhook) { j.Issuer.URL = "https:///a" }},
-		{"an issuer with a port that is none", "jwt[0].issuer.url", func(j issuer, _ webhook) { j.Issuer.URL = "https://a:99999" }},
+		{"an issuer with a port that is none", "jwt[0].issuer.url",
+			func(j issuer, _ webhook) { j.Issuer.URL = "https://a:99999" }},
 		{"an issuer that is no URL", "jwt[0].issuer.url", func(j issuer, _ webhook) { j.Issuer.URL = "https://a\nb" }},
-		{"a discovery without TLS", "jwt[0].issuer.discoveryURL", func(j issuer, _ webhook) { j.Issuer.DiscoveryURL = "http://a" }},
-		{"a discovery at the issuer", "jwt[0].issuer.discoveryURL", func(j issuer, _ webhook) { j.Issuer.DiscoveryURL = j.Issuer.URL + "/" }},
-		{"a CA that is none", "jwt[0].issuer.certificateAuthority", func(j issuer, _ webhook) { j.Issuer.CertificateAuthority = "hunter2" }},
-		{"a CA with its key", "jwt[0].issuer.certificateAuthority", func(j issuer, _ webhook) { j.Issuer.CertificateAuthority = certificate + key }},
+		{"a discovery without TLS", "jwt[0].issuer.discoveryURL",
+			func(j issuer, _ webhook) { j.Issuer.DiscoveryURL = "http://a" }},
+		{"a discovery at the issuer", "jwt[0].issuer.discoveryURL",
+			func(j issuer, _ webhook) { j.Issuer.DiscoveryURL = j.Issuer.URL + "/" }},
+		{"a CA that is none", "jwt[0].issuer.certificateAuthority",
+			func(j issuer, _ webhook) { j.Issuer.CertificateAuthority = "hunter2" }},
+		{"a CA with its key", "jwt[0].issuer.certificateAuthority",
+			func(j issuer, _ webhook) { j.Issuer.CertificateAuthority = certificate + key }},
 		{"a CA that is cut", "jwt[0].issuer.certificateAuthority", func(j issuer, _ webhook) {
 			j.Issuer.CertificateAuthority = certificate[:60] + certificate[124:]
 		}},
 		{"no audience", "jwt[0].issuer.audiences", func(j issuer, _ webhook) { j.Issuer.Audiences = nil }},
-		{"an empty audience", "jwt[0].issuer.audiences[1]", func(j issuer, _ webhook) { j.Issuer.Audiences = []string{"a", ""} }},
-		{"an audience twice", "jwt[0].issuer.audiences[1]", func(j issuer, _ webhook) { j.Issuer.Audiences = []string{"a", "a"} }},
-		{"two audiences without a policy", "jwt[0].issuer.audienceMatchPolicy", func(j issuer, _ webhook) { j.Issuer.AudienceMatchPolicy = "" }},
+		{"an empty audience", "jwt[0].issuer.audiences[1]",
+			func(j issuer, _ webhook) { j.Issuer.Audiences = []string{"a", ""} }},
+		{"an audience twice", "jwt[0].issuer.audiences[1]",
+			func(j issuer, _ webhook) { j.Issuer.Audiences = []string{"a", "a"} }},
+		{"two audiences without a policy", "jwt[0].issuer.audienceMatchPolicy",
+			func(j issuer, _ webhook) { j.Issuer.AudienceMatchPolicy = "" }},
 		{"another policy", "jwt[0].issuer.audienceMatchPolicy", func(j issuer, _ webhook) {
 			j.Issuer.Audiences, j.Issuer.AudienceMatchPolicy = []string{"a"}, "MatchAll"
 		}},
-		{"a claim rule of both", "jwt[0].claimValidationRules[0]", func(j issuer, _ webhook) { j.ClaimValidationRules[0].Expression = "true" }},
-		{"a claim rule of nothing", "jwt[0].claimValidationRules[0]", func(j issuer, _ webhook) { j.ClaimValidationRules[0].Claim = "" }},
-		{"a message beside a claim", "jwt[0].claimValidationRules[0].message", func(j issuer, _ webhook) { j.ClaimValidationRules[0].Message = "a" }},
+		{"a claim rule of both", "jwt[0].claimValidationRules[0]",
+			func(j issuer, _ webhook) { j.ClaimValidationRules[0].Expression = "true" }},
+		{"a claim rule of nothing", "jwt[0].claimValidationRules[0]",
+			func(j issuer, _ webhook) { j.ClaimValidationRules[0].Claim = "" }},
+		{"a message beside a claim", "jwt[0].claimValidationRules[0].message",
+			func(j issuer, _ webhook) { j.ClaimValidationRules[0].Message = "a" }},
 		{"a claim twice", "jwt[0].claimValidationRules[2].claim", func(j issuer, _ webhook) {
 			j.ClaimValidationRules = append(j.ClaimValidationRules, j.ClaimValidationRules[0])
 		}},
-		{"a value beside an expression", "jwt[0].claimValidationRules[1].requiredValue", func(j issuer, _ webhook) { j.ClaimValidationRules[1].RequiredValue = "a" }},
-		{"an expression of blanks", "jwt[0].claimValidationRules[1].expression", func(j issuer, _ webhook) { j.ClaimValidationRules[1].Expression = " \t" }},
+		{"a value beside an expression", "jwt[0].claimValidationRules[1].requiredValue",
+			func(j issuer, _ webhook) { j.ClaimValidationRules[1].RequiredValue = "a" }},
+		{"an expression of blanks", "jwt[0].claimValidationRules[1].expression",
+			func(j issuer, _ webhook) { j.ClaimValidationRules[1].Expression = " \t" }},
 		{"a claim's expression twice", "jwt[0].claimValidationRules[2].expression", func(j issuer, _ webhook) {
 			j.ClaimValidationRules = append(j.ClaimValidationRules, j.ClaimValidationRules[1])
 		}},
-		{"no name", "jwt[0].claimMappings.username", func(j issuer, _ webhook) { j.ClaimMappings.Username = replica.PrefixedClaim{} }},
-		{"a name of both", "jwt[0].claimMappings.username", func(j issuer, _ webhook) { j.ClaimMappings.Username.Claim = "sub" }},
-		{"a prefix of nothing", "jwt[0].claimMappings.username", func(j issuer, _ webhook) { j.ClaimMappings.Username = replica.PrefixedClaim{Prefix: new("a")} }},
-		{"a prefix beside an expression", "jwt[0].claimMappings.username.prefix", func(j issuer, _ webhook) { j.ClaimMappings.Username.Prefix = new("a") }},
-		{"an expression of blanks for a name", "jwt[0].claimMappings.username.expression", func(j issuer, _ webhook) { j.ClaimMappings.Username.Expression = " " }},
+		{"no name", "jwt[0].claimMappings.username",
+			func(j issuer, _ webhook) { j.ClaimMappings.Username = replica.PrefixedClaim{} }},
+		{"a name of both", "jwt[0].claimMappings.username",
+			func(j issuer, _ webhook) { j.ClaimMappings.Username.Claim = "sub" }},
+		{"a prefix of nothing", "jwt[0].claimMappings.username",
+			func(j issuer, _ webhook) { j.ClaimMappings.Username = replica.PrefixedClaim{Prefix: new("a")} }},
+		{"a prefix beside an expression", "jwt[0].claimMappings.username.prefix",
+			func(j issuer, _ webhook) { j.ClaimMappings.Username.Prefix = new("a") }},
+		{"an expression of blanks for a name", "jwt[0].claimMappings.username.expression",
+			func(j issuer, _ webhook) { j.ClaimMappings.Username.Expression = " " }},
 		{"a claim without a prefix", "jwt[0].claimMappings.username.prefix", func(j issuer, _ webhook) {
 			j.ClaimMappings.Username = replica.PrefixedClaim{Claim: "sub"}
 		}},
-		{"groups without a prefix", "jwt[0].claimMappings.groups.prefix", func(j issuer, _ webhook) { j.ClaimMappings.Groups.Prefix = nil }},
-		{"groups of both", "jwt[0].claimMappings.groups", func(j issuer, _ webhook) { j.ClaimMappings.Groups.Expression = "claims.groups" }},
-		{"a uid of both", "jwt[0].claimMappings.uid", func(j issuer, _ webhook) { j.ClaimMappings.UID.Expression = "claims.sub" }},
-		{"a uid of blanks", "jwt[0].claimMappings.uid.expression", func(j issuer, _ webhook) { j.ClaimMappings.UID = replica.Claim{Expression: " "} }},
-		{"an extra without a domain", "jwt[0].claimMappings.extra[0].key", func(j issuer, _ webhook) { j.ClaimMappings.Extra[0].Key = "department" }},
-		{"an extra without a key", "jwt[0].claimMappings.extra[0].key", func(j issuer, _ webhook) { j.ClaimMappings.Extra[0].Key = "" }},
-		{"an extra in capitals", "jwt[0].claimMappings.extra[0].key", func(j issuer, _ webhook) { j.ClaimMappings.Extra[0].Key = "example.com/Department" }},
-		{"an extra of Kubernetes' own", "jwt[0].claimMappings.extra[0].key", func(j issuer, _ webhook) { j.ClaimMappings.Extra[0].Key = "a.k8s.io/b" }},
-		{"an extra of Kubernetes' other own", "jwt[0].claimMappings.extra[0].key", func(j issuer, _ webhook) { j.ClaimMappings.Extra[0].Key = "kubernetes.io/b" }},
+		{"groups without a prefix", "jwt[0].claimMappings.groups.prefix",
+			func(j issuer, _ webhook) { j.ClaimMappings.Groups.Prefix = nil }},
+		{"groups of both", "jwt[0].claimMappings.groups",
+			func(j issuer, _ webhook) { j.ClaimMappings.Groups.Expression = "claims.groups" }},
+		{"a uid of both", "jwt[0].claimMappings.uid",
+			func(j issuer, _ webhook) { j.ClaimMappings.UID.Expression = "claims.sub" }},
+		{"a uid of blanks", "jwt[0].claimMappings.uid.expression",
+			func(j issuer, _ webhook) { j.ClaimMappings.UID = replica.Claim{Expression: " "} }},
+		{"an extra without a domain", "jwt[0].claimMappings.extra[0].key",
+			func(j issuer, _ webhook) { j.ClaimMappings.Extra[0].Key = "department" }},
+		{"an extra without a key", "jwt[0].claimMappings.extra[0].key",
+			func(j issuer, _ webhook) { j.ClaimMappings.Extra[0].Key = "" }},
+		{"an extra in capitals", "jwt[0].claimMappings.extra[0].key",
+			func(j issuer, _ webhook) { j.ClaimMappings.Extra[0].Key = "example.com/Department" }},
+		{"an extra of Kubernetes' own", "jwt[0].claimMappings.extra[0].key",
+			func(j issuer, _ webhook) { j.ClaimMappings.Extra[0].Key = "a.k8s.io/b" }},
+		{"an extra of Kubernetes' other own", "jwt[0].claimMappings.extra[0].key",
+			func(j issuer, _ webhook) { j.ClaimMappings.Extra[0].Key = "kubernetes.io/b" }},
 		{"an extra twice", "jwt[0].claimMappings.extra[1].key", func(j issuer, _ webhook) {
 			j.ClaimMappings.Extra = append(j.ClaimMappings.Extra, j.ClaimMappings.Extra[0])
 		}},
-		{"an extra of nothing", "jwt[0].claimMappings.extra[0].valueExpression", func(j issuer, _ webhook) { j.ClaimMappings.Extra[0].ValueExpression = "" }},
-		{"a user rule of nothing", "jwt[0].userValidationRules[0].expression", func(j issuer, _ webhook) { j.UserValidationRules[0].Expression = "" }},
+		{"an extra of nothing", "jwt[0].claimMappings.extra[0].valueExpression",
+			func(j issuer, _ webhook) { j.ClaimMappings.Extra[0].ValueExpression = "" }},
+		{"a user rule of nothing", "jwt[0].userValidationRules[0].expression",
+			func(j issuer, _ webhook) { j.UserValidationRules[0].Expression = "" }},
 		{"a user rule twice", "jwt[0].userValidationRules[1].expression", func(j issuer, _ webhook) {
 			j.UserValidationRules = append(j.UserValidationRules, j.UserValidationRules[0])
 		}},
 
 		{"a webhook without a name", "authorization.webhooks[0].name", func(_ issuer, w webhook) { w.Name = "" }},
 		{"a webhook whose name is two", "authorization.webhooks[0].name", func(_ issuer, w webhook) { w.Name = "a.b" }},
-		{"a webhook with another's name", "authorization.webhooks[1].name", func(_ issuer, w webhook) { w.Name = "second" }},
-		{"a webhook that is called RBAC", "authorization.webhooks[0].name", func(_ issuer, w webhook) { w.Name = "rbac" }},
-		{"a webhook without TLS", "authorization.webhooks[0].server", func(_ issuer, w webhook) { w.Server = "http://authz.example.com" }},
-		{"a webhook with a CA that is none", "authorization.webhooks[0].certificateAuthority", func(_ issuer, w webhook) { w.CertificateAuthority = "hunter2" }},
-		{"a token in the document", "authorization.webhooks[0].tokenFile", func(_ issuer, w webhook) { w.TokenFile = "hunter2" }},
-		{"a certificate of a relative file", "authorization.webhooks[0].clientCertificateFile", func(_ issuer, w webhook) { w.ClientCertificateFile = "a.crt" }},
-		{"a key of a relative file", "authorization.webhooks[0].clientKeyFile", func(_ issuer, w webhook) { w.ClientKeyFile = "a.key" }},
-		{"a key in the document", "authorization.webhooks[0].clientKeyFile", func(_ issuer, w webhook) { w.ClientKeyFile = key }},
-		{"a certificate without its key", "authorization.webhooks[0]", func(_ issuer, w webhook) { w.ClientKeyFile = "" }},
-		{"a key without its certificate", "authorization.webhooks[0]", func(_ issuer, w webhook) { w.ClientCertificateFile = "" }},
-		{"another version", "authorization.webhooks[0].subjectAccessReviewVersion", func(_ issuer, w webhook) { w.SubjectAccessReviewVersion = "v2" }},
-		{"no failure policy", "authorization.webhooks[0].failurePolicy", func(_ issuer, w webhook) { w.FailurePolicy = "" }},
-		{"a failure that allows", "authorization.webhooks[0].failurePolicy", func(_ issuer, w webhook) { w.FailurePolicy = "Allow" }},
-		{"a timeout above 30s", "authorization.webhooks[0].timeout", func(_ issuer, w webhook) { w.Timeout = replica.Duration(31 * time.Second) }},
+		{"a webhook with another's name", "authorization.webhooks[1].name",
+			func(_ issuer, w webhook) { w.Name = "second" }},
+		{"a webhook that is called RBAC", "authorization.webhooks[0].name",
+			func(_ issuer, w webhook) { w.Name = "rbac" }},
+		{"a webhook without TLS", "authorization.webhooks[0].server",
+			func(_ issuer, w webhook) { w.Server = "http://authz.example.com" }},
+		{"a webhook with a CA that is none", "authorization.webhooks[0].certificateAuthority",
+			func(_ issuer, w webhook) { w.CertificateAuthority = "hunter2" }},
+		{"a token in the document", "authorization.webhooks[0].tokenFile",
+			func(_ issuer, w webhook) { w.TokenFile = "hunter2" }},
+		{"a certificate of a relative file", "authorization.webhooks[0].clientCertificateFile",
+			func(_ issuer, w webhook) { w.ClientCertificateFile = "a.crt" }},
+		{"a key of a relative file", "authorization.webhooks[0].clientKeyFile",
+			func(_ issuer, w webhook) { w.ClientKeyFile = "a.key" }},
+		{"a key in the document", "authorization.webhooks[0].clientKeyFile",
+			func(_ issuer, w webhook) { w.ClientKeyFile = key }},
+		{"a certificate without its key", "authorization.webhooks[0]",
+			func(_ issuer, w webhook) { w.ClientKeyFile = "" }},
+		{"a key without its certificate", "authorization.webhooks[0]",
+			func(_ issuer, w webhook) { w.ClientCertificateFile = "" }},
+		{"another version", "authorization.webhooks[0].subjectAccessReviewVersion",
+			func(_ issuer, w webhook) { w.SubjectAccessReviewVersion = "v2" }},
+		{"no failure policy", "authorization.webhooks[0].failurePolicy",
+			func(_ issuer, w webhook) { w.FailurePolicy = "" }},
+		{"a failure that allows", "authorization.webhooks[0].failurePolicy",
+			func(_ issuer, w webhook) { w.FailurePolicy = "Allow" }},
+		{"a timeout above 30s", "authorization.webhooks[0].timeout",
+			func(_ issuer, w webhook) { w.Timeout = replica.Duration(31 * time.Second) }},
 		{"a timeout below nothing", "authorization.webhooks[0].timeout", func(_ issuer, w webhook) { w.Timeout = -1 }},
-		{"a yes that ends before it begins", "authorization.webhooks[0].authorizedTTL", func(_ issuer, w webhook) { w.AuthorizedTTL = -1 }},
-		{"a no that ends before it begins", "authorization.webhooks[0].unauthorizedTTL", func(_ issuer, w webhook) { w.UnauthorizedTTL = -1 }},
-		{"a condition of nothing", "authorization.webhooks[0].matchConditions[0].expression", func(_ issuer, w webhook) { w.MatchConditions[0].Expression = "" }},
+		{"a yes that ends before it begins", "authorization.webhooks[0].authorizedTTL",
+			func(_ issuer, w webhook) { w.AuthorizedTTL = -1 }},
+		{"a no that ends before it begins", "authorization.webhooks[0].unauthorizedTTL",
+			func(_ issuer, w webhook) { w.UnauthorizedTTL = -1 }},
+		{"a condition of nothing", "authorization.webhooks[0].matchConditions[0].expression",
+			func(_ issuer, w webhook) { w.MatchConditions[0].Expression = "" }},
 		{"a condition twice", "authorization.webhooks[0].matchConditions[1].expression", func(_ issuer, w webhook) {
 			w.MatchConditions = append(w.MatchConditions, w.MatchConditions[0])
 		}},
 		{"65 conditions", "authorization.webhooks[0].matchConditions", func(_ issuer, w webhook) {
 			w.MatchConditions = nil
 			for i := range many {
-				w.MatchConditions = append(w.MatchConditions, replica.MatchCondition{Expression: fmt.Sprintf("%d > 0", i)})
+				w.MatchConditions = append(w.MatchConditions,
+					replica.MatchCondition{Expression: fmt.Sprintf("%d > 0", i)})
 			}
 		}},
 	} {
@@ -212,7 +262,8 @@ func TestTwoIssuersAreTwo(t *testing.T) {
 	c := withAccess(t)
 	c.JWT[1].Issuer.URL, c.JWT[1].Issuer.DiscoveryURL = c.JWT[0].Issuer.URL, c.JWT[0].Issuer.DiscoveryURL
 	err := fmt.Sprint(c.Validate())
-	if !strings.Contains(err, "jwt[1].issuer.url: ") || !strings.Contains(err, "jwt[1].issuer.discoveryURL: ") || strings.Contains(err, "jwt[0]") {
+	if !strings.Contains(err, "jwt[1].issuer.url: ") || !strings.Contains(err, "jwt[1].issuer.discoveryURL: ") ||
+		strings.Contains(err, "jwt[0]") {
 		t.Error(err)
 	}
 	c.JWT = c.JWT[:1]
@@ -236,18 +287,34 @@ func TestAccessThatIsTaken(t *testing.T) {
 		"a CA": func(j *replica.JWT, w *replica.Webhook) {
 			j.Issuer.CertificateAuthority, w.CertificateAuthority = certificate, certificate
 		},
-		"two CAs":                    func(j *replica.JWT, _ *replica.Webhook) { j.Issuer.CertificateAuthority = certificate + certificate },
-		"no discovery":               func(j *replica.JWT, _ *replica.Webhook) { j.Issuer.DiscoveryURL = "" },
-		"a policy with one audience": func(j *replica.JWT, _ *replica.Webhook) { j.Issuer.Audiences = j.Issuer.Audiences[:1] },
+		"two CAs": func(j *replica.JWT,
+			_ *replica.Webhook) {
+			j.Issuer.CertificateAuthority = certificate + certificate
+		},
+		"no discovery": func(j *replica.JWT, _ *replica.Webhook) { j.Issuer.DiscoveryURL = "" },
+		"a policy with one audience": func(j *replica.JWT,
+			_ *replica.Webhook) {
+			j.Issuer.Audiences = j.Issuer.Audiences[:1]
+		},
 		"no groups and no uid": func(j *replica.JWT, _ *replica.Webhook) {
 			j.ClaimMappings.Groups, j.ClaimMappings.UID = replica.PrefixedClaim{}, replica.Claim{}
 		},
-		"a domain like Kubernetes'": func(j *replica.JWT, _ *replica.Webhook) { j.ClaimMappings.Extra[0].Key = "notk8s.io/a" },
-		"a claim without its value": func(j *replica.JWT, _ *replica.Webhook) { j.ClaimValidationRules[0].RequiredValue = "" },
-		"the longest timeout":       func(_ *replica.JWT, w *replica.Webhook) { w.Timeout = replica.Duration(30 * time.Second) },
+		"a domain like Kubernetes'": func(j *replica.JWT,
+			_ *replica.Webhook) {
+			j.ClaimMappings.Extra[0].Key = "notk8s.io/a"
+		},
+		"a claim without its value": func(j *replica.JWT,
+			_ *replica.Webhook) {
+			j.ClaimValidationRules[0].RequiredValue = ""
+		},
+		"the longest timeout": func(_ *replica.JWT,
+			w *replica.Webhook) {
+			w.Timeout = replica.Duration(30 * time.Second)
+		},
 		"64 conditions": func(_ *replica.JWT, w *replica.Webhook) {
 			for i := range 63 {
-				w.MatchConditions = append(w.MatchConditions, replica.MatchCondition{Expression: fmt.Sprintf("%d > 0", i)})
+				w.MatchConditions = append(w.MatchConditions,
+					replica.MatchCondition{Expression: fmt.Sprintf("%d > 0", i)})
 			}
 		},
 		"no credentials": func(_ *replica.JWT, w *replica.Webhook) {

@@ -17,7 +17,8 @@ var (
 
 // former are the fields that quorate no longer has, with what to do instead.
 var former = map[string]string{
-	"restore": "nothing: leave it out. A snapshot or a warm copy is restored by a person alone, with 'quorate restore', " +
+	"restore": "nothing: leave it out. A snapshot or a warm copy is restored by a person alone, with 'quorate " +
+		"restore', " +
 		"which the wait restore-offered names",
 }
 

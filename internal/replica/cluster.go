@@ -33,22 +33,24 @@ type Cluster struct {
 	Network Network `yaml:"network,omitempty" json:"network,omitempty"`
 	// Etcd holds what can be chosen about the member.
 	Etcd Etcd `yaml:"etcd,omitempty" json:"etcd,omitempty"`
-	// Components are keyed by name: kube-apiserver, kube-controller-manager, kube-scheduler, cluster-autoscaler, and any
-	// further one of the operator's own, which must name its binary.
+	// Components are keyed by name: kube-apiserver, kube-controller-manager, kube-scheduler, cluster-autoscaler, and
+	// any further one of the operator's own, which must name its binary.
 	Components map[string]Component `yaml:"components,omitempty" json:"components,omitempty"`
 	// Election is the profile of every lease: fast (8/4/1 s, the default) or slow (15/8/2 s).
 	Election string `yaml:"election,omitempty" json:"election,omitempty" jsonschema:"enum=fast,enum=slow"`
-	// Survivors says what happens where quorum is gone for good and the replicas that are left hold every acknowledged write: restore (the
-	// default) goes on from the newest log among them without a person, wait only offers it.
+	// Survivors says what happens where quorum is gone for good and the replicas that are left hold every acknowledged
+	// write: restore (the default) goes on from the newest log among them without a person, wait only offers it.
 	Survivors string `yaml:"survivors,omitempty" json:"survivors,omitempty" jsonschema:"enum=restore,enum=wait"`
-	// EncryptionAtRest says whether secrets are written to etcd encrypted, with the bundle's key: true where it is not given. What was
-	// written otherwise stays readable. A change counts from the agent's next start.
+	// EncryptionAtRest says whether secrets are written to etcd encrypted, with the bundle's key: true where it is not
+	// given. What was written otherwise stays readable. A change counts from the agent's next start.
 	EncryptionAtRest *bool `yaml:"encryptionAtRest,omitempty" json:"encryptionAtRest,omitempty"`
-	// JWT are issuers of tokens whose users are let in (OpenID Connect). What a user may do is for RBAC and authorization.
+	// JWT are issuers of tokens whose users are let in (OpenID Connect). What a user may do is for RBAC and
+	// authorization.
 	JWT []JWT `yaml:"jwt,omitempty" json:"jwt,omitempty"`
 	// Authorization says who may do what, beside Node and RBAC.
 	Authorization Authorization `yaml:"authorization,omitempty" json:"authorization,omitempty"`
-	// AuditPolicy is a file with the apiserver's audit policy; empty takes quorate's own, metadata of every request but reads of health.
+	// AuditPolicy is a file with the apiserver's audit policy; empty takes quorate's own, metadata of every request but
+	// reads of health.
 	AuditPolicy string `yaml:"auditPolicy,omitempty" json:"auditPolicy,omitempty"`
 }
 
@@ -117,7 +119,8 @@ type Snapshots struct {
 	Interval Duration `yaml:"interval,omitempty" json:"interval,omitempty"`
 	// Hourly is how long one snapshot for each hour stays: 168h (7 days) where it is not given, 1h at least.
 	Hourly Duration `yaml:"hourly,omitempty" json:"hourly,omitempty"`
-	// Daily is how long one snapshot for each day stays: 2160h (90 days) where it is not given, not shorter than Hourly.
+	// Daily is how long one snapshot for each day stays: 2160h (90 days) where it is not given, not shorter than
+	// Hourly.
 	Daily Duration `yaml:"daily,omitempty" json:"daily,omitempty"`
 }
 

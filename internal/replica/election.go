@@ -17,7 +17,8 @@ type ElectionTimes struct {
 // checked that the profile is one of the two; where it is not given this is fast.
 func (c *Cluster) ElectionTimes() ElectionTimes {
 	if c.Election == ElectionSlow {
-		return ElectionTimes{LeaseDuration: 15 * time.Second, RenewDeadline: 8 * time.Second, RetryPeriod: 2 * time.Second}
+		return ElectionTimes{LeaseDuration: 15 * time.Second, RenewDeadline: 8 * time.Second,
+			RetryPeriod: 2 * time.Second}
 	}
 	return ElectionTimes{LeaseDuration: 8 * time.Second, RenewDeadline: 4 * time.Second, RetryPeriod: time.Second}
 }

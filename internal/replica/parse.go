@@ -101,7 +101,8 @@ func singleDocument(data []byte) (*yaml.Node, error) {
 		return nil, fmt.Errorf("found an empty document; allowed: a %s document of %s", Kind, APIVersion)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("found text that is neither YAML nor JSON (%w); allowed: a %s document of %s", err, Kind, APIVersion)
+		return nil, fmt.Errorf("found text that is neither YAML nor JSON (%w); allowed: a %s document of %s", err, Kind,
+			APIVersion)
 	}
 	root := doc.Content[0]
 	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {

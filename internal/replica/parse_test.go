@@ -36,14 +36,21 @@ func TestExampleDocumentIsValid(t *testing.T) {
 // Each refusal must say the source, the line and the field, and what would be allowed.
 func TestParseRefuses(t *testing.T) {
 	for _, tc := range []struct{ name, doc, want string }{
-		{"an unknown field", head + "etcd:\n  hartbeat: 1s\n", "a.yaml: line 4: etcd.hartbeat: found an unknown field; allowed: catchUpEntries, dataDir, dataDisk, election, heartbeat, quotaBytes, snapshots"},
-		{"a field of an earlier version", head + "restore: latest-snapshot\n", "a.yaml: line 3: restore: found a field of an earlier version; allowed: nothing: leave it out. A snapshot"},
-		{"an unknown field in JSON", `{"apiVersion":"quorate.dev/v1alpha1","kind":"Cluster","nam":"x"}`, "a.yaml: line 1: nam: found an unknown field"},
-		{"a field twice", head + "name: a\nname: b\n", "a.yaml: line 4: name: found the field a second time; allowed: once; it stands in line 3 already"},
-		{"a component twice", head + "components:\n  x: {}\n  x: {}\n", "line 5: components.x: found the field a second time"},
+		{"an unknown field", head + "etcd:\n  hartbeat: 1s\n",
+			"a.yaml: line 4: etcd.hartbeat: found an unknown field; allowed: catchUpEntries, dataDir, dataDisk, " +
+				"election, heartbeat, quotaBytes, snapshots"},
+		{"a field of an earlier version", head + "restore: latest-snapshot\n",
+			"a.yaml: line 3: restore: found a field of an earlier version; allowed: nothing: leave it out. A snapshot"},
+		{"an unknown field in JSON", `{"apiVersion":"quorate.dev/v1alpha1","kind":"Cluster","nam":"x"}`,
+			"a.yaml: line 1: nam: found an unknown field"},
+		{"a field twice", head + "name: a\nname: b\n",
+			"a.yaml: line 4: name: found the field a second time; allowed: once; it stands in line 3 already"},
+		{"a component twice", head + "components:\n  x: {}\n  x: {}\n",
+			"line 5: components.x: found the field a second time"},
 		{"a second document", head + "---\n" + head, "found a second document at line"},
 		{"text behind the document", head + "---\n}{\n", "a.yaml: found text behind the document that is not YAML"},
-		{"rubbish behind the document", head + "---\n\t{", "a.yaml: found text that is neither YAML nor JSON (yaml: line 4"},
+		{"rubbish behind the document", head + "---\n\t{",
+			"a.yaml: found text that is neither YAML nor JSON (yaml: line 4"},
 		{"no document", "", "a.yaml: found an empty document; allowed: a Cluster document of quorate.dev/v1alpha1"},
 		{"only a comment", "# soon\n", "a.yaml: found an empty document"},
 		{"null", "null\n", "a.yaml: found an empty document"},
@@ -51,13 +58,18 @@ func TestParseRefuses(t *testing.T) {
 		{"a list", "- a\n", "found a list; allowed: a Cluster document"},
 		{"a word", "hello\n", `a.yaml: found "hello"; allowed: a Cluster document`},
 		{"broken YAML", head + "name: [\n", "found text that is neither YAML nor JSON"},
-		{"another version", "apiVersion: quorate.dev/v2\nkind: Cluster\nfuture: 1\n", `a.yaml: line 1: apiVersion: found "quorate.dev/v2"; allowed: quorate.dev/v1alpha1`},
+		{"another version", "apiVersion: quorate.dev/v2\nkind: Cluster\nfuture: 1\n",
+			`a.yaml: line 1: apiVersion: found "quorate.dev/v2"; allowed: quorate.dev/v1alpha1`},
 		{"no version", "kind: Cluster\n", "a.yaml: apiVersion: found nothing; allowed: quorate.dev/v1alpha1"},
-		{"another kind", "apiVersion: quorate.dev/v1alpha1\nkind: Pod\n", `line 2: kind: found "Pod"; allowed: Cluster`},
+		{"another kind", "apiVersion: quorate.dev/v1alpha1\nkind: Pod\n",
+			`line 2: kind: found "Pod"; allowed: Cluster`},
 		{"text for a number", head + "replicas: three\n", `line 3: replicas: found "three"; allowed: a whole number`},
-		{"a number beyond its type", head + "etcd: {catchUpEntries: -1}\n", `etcd.catchUpEntries: found "-1"; allowed: a whole number`},
-		{"a number with a fraction", head + "replicas: 2.9\n", `line 3: replicas: found "2.9"; allowed: a whole number in decimal digits`},
-		{"a number with a fraction of nothing", head + "etcd: {quotaBytes: 4294967296.0}\n", `etcd.quotaBytes: found "4294967296.0"`},
+		{"a number beyond its type", head + "etcd: {catchUpEntries: -1}\n",
+			`etcd.catchUpEntries: found "-1"; allowed: a whole number`},
+		{"a number with a fraction", head + "replicas: 2.9\n",
+			`line 3: replicas: found "2.9"; allowed: a whole number in decimal digits`},
+		{"a number with a fraction of nothing", head + "etcd: {quotaBytes: 4294967296.0}\n",
+			`etcd.quotaBytes: found "4294967296.0"`},
 		{"an octal number", head + "endpoint: {port: 0443}\n", `endpoint.port: found "0443"; allowed: a whole number`},
 		{"an octal number of today", head + "endpoint: {port: 0o443}\n", `endpoint.port: found "0o443"`},
 		{"a hexadecimal number", head + "endpoint: {port: 0x1bb}\n", `endpoint.port: found "0x1bb"`},
@@ -66,13 +78,18 @@ func TestParseRefuses(t *testing.T) {
 		{"a number in groups", head + "endpoint: {port: 4_43}\n", `endpoint.port: found "4_43"`},
 		{"a number with a plus", head + "replicas: +3\n", `replicas: found "+3"`},
 		{"a number in quotes", head + "replicas: '3'\n", `replicas: found "3"`},
-		{"a truth of YAML 1.1", head + "encryptionAtRest: off\n", `encryptionAtRest: found "off"; allowed: true or false`},
-		{"a truth in quotes", head + "encryptionAtRest: 'false'\n", `encryptionAtRest: found "false"; allowed: true or false`},
-		{"a bare number for a duration", head + "etcd: {heartbeat: 100}\n", `etcd.heartbeat: found "100"; allowed: a duration such as`},
-		{"text for a list", head + "network: {serviceCIDRs: 10.0.0.0/16}\n", "network.serviceCIDRs: found \"10.0.0.0/16\"; allowed: a list"},
+		{"a truth of YAML 1.1", head + "encryptionAtRest: off\n",
+			`encryptionAtRest: found "off"; allowed: true or false`},
+		{"a truth in quotes", head + "encryptionAtRest: 'false'\n",
+			`encryptionAtRest: found "false"; allowed: true or false`},
+		{"a bare number for a duration", head + "etcd: {heartbeat: 100}\n",
+			`etcd.heartbeat: found "100"; allowed: a duration such as`},
+		{"text for a list", head + "network: {serviceCIDRs: 10.0.0.0/16}\n",
+			"network.serviceCIDRs: found \"10.0.0.0/16\"; allowed: a list"},
 		{"a list for a mapping", head + "etcd: [1]\n", "etcd: found a list; allowed: a mapping"},
 		{"a mapping for text", head + "name: {a: b}\n", "name: found a mapping; allowed: text"},
-		{"an explicit zero", head + "replicas: 0\n", `replicas: found "0"; allowed: a whole number above 0; leave the field out`},
+		{"an explicit zero", head + "replicas: 0\n",
+			`replicas: found "0"; allowed: a whole number above 0; leave the field out`},
 		{"an explicit zero duration", head + "etcd: {election: 0s}\n", "etcd.election: found \"0s\""},
 		{"an alias", head + "name: &n a\nelection: *n\n", "line 3: name: found an anchor or alias"},
 		{"a merge key", head + "etcd: {<<: {dataDir: /a}}\n", `etcd: found "<<" as a name`},
@@ -97,14 +114,16 @@ func TestTheLongestDocumentIsRead(t *testing.T) {
 	if _, err := replica.Parse("a.yaml", []byte(doc)); err != nil {
 		t.Error(err)
 	}
-	if _, err := replica.Parse("a.yaml", []byte(doc+"x")); err == nil || !strings.Contains(err.Error(), "262145 bytes") {
+	if _, err := replica.Parse("a.yaml", []byte(doc+"x")); err == nil ||
+		!strings.Contains(err.Error(), "262145 bytes") {
 		t.Error(err)
 	}
 }
 
 // What is long is cut, so that a fault stays a line; where it is cut, it says how long it was.
 func TestALongValueIsCut(t *testing.T) {
-	for length, want := range map[int]string{80: `"` + strings.Repeat("x", 80) + `";`, 81: `"` + strings.Repeat("x", 80) + `"… (81 bytes);`} {
+	for length, want := range map[int]string{80: `"` + strings.Repeat("x", 80) + `";`,
+		81: `"` + strings.Repeat("x", 80) + `"… (81 bytes);`} {
 		_, err := replica.Parse("a.yaml", []byte(head+"replicas: "+strings.Repeat("x", length)+"\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d: %v", length, err)
@@ -124,7 +143,8 @@ func TestParseNamesEveryFaultAtOnce(t *testing.T) {
 }
 
 func TestJSONIsRead(t *testing.T) {
-	c, err := replica.Parse("attribute", []byte(`{"apiVersion":"quorate.dev/v1alpha1","kind":"Cluster","name":"a","etcd":{"heartbeat":"50ms"}}`))
+	c, err := replica.Parse("attribute",
+		[]byte(`{"apiVersion":"quorate.dev/v1alpha1","kind":"Cluster","name":"a","etcd":{"heartbeat":"50ms"}}`))
 	if err != nil || c.Name != "a" || c.Etcd.Heartbeat.String() != "50ms" {
 		t.Errorf("got %+v, %v", c, err)
 	}
@@ -140,7 +160,8 @@ components:
   cloud-controller-manager: {env: {GOGC: "50"}}
   kube-scheduler: {extraArgs: [--v=3]}
 `
-	c, err := replica.Load(replica.Source{Name: "baked", Data: []byte(baked)}, replica.Source{Name: "attribute", Data: []byte(over)})
+	c, err := replica.Load(replica.Source{Name: "baked", Data: []byte(baked)}, replica.Source{Name: "attribute",
+		Data: []byte(over)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,25 +187,30 @@ func TestANullGivesWayToTheOtherSource(t *testing.T) {
 	baked := string(readExample(t))
 	load := func(first, second string) *replica.Cluster {
 		t.Helper()
-		c, err := replica.Load(replica.Source{Name: "baked", Data: []byte(first)}, replica.Source{Name: "attribute", Data: []byte(second)})
+		c, err := replica.Load(replica.Source{Name: "baked", Data: []byte(first)}, replica.Source{Name: "attribute",
+			Data: []byte(second)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
 	c := load(baked, head+"network: ~\netcd: {snapshots: ~}\ncomponents: {kube-apiserver: ~}\n")
-	if c.Network.ServiceCIDRs[0] != "10.96.0.0/12" || c.Etcd.DataDisk != "master-pd" || len(c.Components["kube-apiserver"].ExtraArgs) != 0 {
+	if c.Network.ServiceCIDRs[0] != "10.96.0.0/12" || c.Etcd.DataDisk != "master-pd" ||
+		len(c.Components["kube-apiserver"].ExtraArgs) != 0 {
 		t.Errorf("a null in the later one: %+v", c)
 	}
 	c = load(head+"network: ~\netcd: {snapshots: ~}\ncomponents: {kube-apiserver: ~}\n", baked)
-	if c.Network.ServiceCIDRs[0] != "10.96.0.0/16" || c.Etcd.DataDisk != "master-pd" || len(c.Components["kube-apiserver"].ExtraArgs) != 1 {
+	if c.Network.ServiceCIDRs[0] != "10.96.0.0/16" || c.Etcd.DataDisk != "master-pd" ||
+		len(c.Components["kube-apiserver"].ExtraArgs) != 1 {
 		t.Errorf("a null in the earlier one: %+v", c)
 	}
 }
 
 func TestLoadNamesTheFaultsOfEverySource(t *testing.T) {
-	_, err := replica.Load(replica.Source{Name: "baked", Data: []byte(head + "a: 1\n")}, replica.Source{Name: "attribute", Data: []byte(head + "b: 1\n")})
-	if err == nil || !strings.Contains(err.Error(), "baked: line 3: a:") || !strings.Contains(err.Error(), "attribute: line 3: b:") {
+	_, err := replica.Load(replica.Source{Name: "baked", Data: []byte(head + "a: 1\n")},
+		replica.Source{Name: "attribute", Data: []byte(head + "b: 1\n")})
+	if err == nil || !strings.Contains(err.Error(), "baked: line 3: a:") ||
+		!strings.Contains(err.Error(), "attribute: line 3: b:") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := replica.Load(); err == nil {

@@ -141,8 +141,10 @@ func TestPrintingNeverShowsTheValuesOfAnEnvironment(t *testing.T) {
 }
 
 func TestParsingNeverShowsTheSealKey(t *testing.T) {
-	for _, doc := range []string{"seal: base64key://" + secret, "seal: {key: [base64key://" + secret + "]}", "seal:\n  key: !!binary base64key://" + secret, "seal: [" + secret + "]",
-		"seal: {" + secret + ": x}", "seal: {key: {" + secret + ": x}}", "name: [base64key://" + secret + "]", "base64key://" + secret + ": 1", "seal: {key: &a " + secret + "}",
+	for _, doc := range []string{"seal: base64key://" + secret, "seal: {key: [base64key://" + secret + "]}",
+		"seal:\n  key: !!binary base64key://" + secret, "seal: [" + secret + "]",
+		"seal: {" + secret + ": x}", "seal: {key: {" + secret + ": x}}", "name: [base64key://" + secret + "]",
+		"base64key://" + secret + ": 1", "seal: {key: &a " + secret + "}",
 		"seal: " + secret, "seal: {key: {a: " + secret + "}}", "seal: {other: " + secret + "}"} {
 		_, err := replica.Parse("a.yaml", []byte(head+doc+"\n"))
 		if err != nil && strings.Contains(err.Error(), secret[:20]) {
@@ -183,7 +185,8 @@ func TestSchemaTakesTheExampleAndRefusesOthers(t *testing.T) {
 	for field, value := range map[string]any{
 		"nam": "x", "name": 3.5, "replicas": 8, "election": "quick", "etcd": map[string]any{"heartbeat": "100"},
 		"components": map[string]any{"x": map[string]any{"bin": "/x"}}, "kind": "Pod", "record": map[string]any{},
-		"jwt": []any{map[string]any{"issuer": map[string]any{"url": "https://a"}}}, "authorization": map[string]any{"webhooks": []any{map[string]any{"name": "a"}}},
+		"jwt":           []any{map[string]any{"issuer": map[string]any{"url": "https://a"}}},
+		"authorization": map[string]any{"webhooks": []any{map[string]any{"name": "a"}}},
 	} {
 		before, had := doc[field]
 		doc[field] = value
@@ -207,7 +210,8 @@ func TestSchemaDescribesEveryField(t *testing.T) {
 		}
 		properties, _ := s["properties"].(map[string]any)
 		if rt.NumField() != len(properties) || s["additionalProperties"] != false {
-			t.Errorf("%s has %d fields, the schema %d, additional: %v", rt, rt.NumField(), len(properties), s["additionalProperties"])
+			t.Errorf("%s has %d fields, the schema %d, additional: %v", rt, rt.NumField(), len(properties),
+				s["additionalProperties"])
 		}
 		for f := range rt.Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
@@ -290,7 +294,8 @@ func against(root, s map[string]any, v any, at string) (faults []string) {
 				faults = append(faults, fmt.Sprintf("%s: %q does not match", at, text))
 			}
 		case "minimum", "maximum":
-			if n, ok := v.(int); ok && (keyword == "minimum" && float64(n) < arg.(float64) || keyword == "maximum" && float64(n) > arg.(float64)) {
+			if n, ok := v.(int); ok && (keyword == "minimum" && float64(n) < arg.(float64) || keyword == "maximum" &&
+				float64(n) > arg.(float64)) {
 				faults = append(faults, fmt.Sprintf("%s: %d is beyond %v", at, n, arg))
 			}
 		default:

@@ -13,8 +13,9 @@ import (
 const (
 	dnsLabelRule = "a DNS label: 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit"
 	// HostNameRule is what IsHostName wants, for people.
-	HostNameRule = "a DNS name: labels of a-z, 0-9 and - joined by dots, 253 bytes at most, the last not of digits alone"
-	pathRule     = "an absolute path without .. or doubled slashes"
+	HostNameRule = "a DNS name: labels of a-z, 0-9 and - joined by dots, 253 bytes at most, the last not of " +
+		"digits alone"
+	pathRule = "an absolute path without .. or doubled slashes"
 )
 
 var (
@@ -34,8 +35,8 @@ var takenPorts = map[int]string{
 // onlyDigits is a name that a reader takes for an address, or for the end of one.
 var onlyDigits = regexp.MustCompile(`(^|\.)[0-9]+$`)
 
-// IsHostName reports whether a name can stand in a certificate: in the one spelling that it has, without a wildcard, and
-// not to be taken for an address.
+// IsHostName reports whether a name can stand in a certificate: in the one spelling that it has, without a wildcard,
+// and not to be taken for an address.
 func IsHostName(name string) bool {
 	return len(name) <= 253 && dnsName.MatchString(name) && !onlyDigits.MatchString(name)
 }
@@ -89,13 +90,15 @@ func (e Endpoint) validate(f *Faults) {
 	if e.ExternalIP == "" && e.InternalIP == "" {
 		f.add("endpoint", "", "externalIP, internalIP or both: the reserved address by which clients reach the cluster")
 	}
-	for _, a := range []struct{ field, value string }{{"endpoint.externalIP", e.ExternalIP}, {"endpoint.internalIP", e.InternalIP}} {
+	for _, a := range []struct{ field, value string }{{"endpoint.externalIP", e.ExternalIP},
+		{"endpoint.internalIP", e.InternalIP}} {
 		if a.value == "" {
 			continue
 		}
 		if addr, err := netip.ParseAddr(a.value); err != nil || !reachable(addr) {
 			f.add(a.field, a.value,
-				"an address that clients can reach: not loopback, link-local, multicast, unspecified or reserved, and without a zone")
+				"an address that clients can reach: not loopback, link-local, multicast, unspecified or reserved, "+
+					"and without a zone")
 		}
 	}
 	for i, name := range e.DNSNames {
@@ -112,7 +115,8 @@ func (e Endpoint) validate(f *Faults) {
 
 // reachable: an IPv4 address in IPv6 clothes is refused too, since it would not compare equal to itself elsewhere.
 func reachable(a netip.Addr) bool {
-	return !a.Is4In6() && a.Zone() == "" && !slices.ContainsFunc(forbiddenRanges, func(p netip.Prefix) bool { return p.Contains(a) })
+	return !a.Is4In6() && a.Zone() == "" &&
+		!slices.ContainsFunc(forbiddenRanges, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 func oneOf(f *Faults, field, value string, allowed ...string) {

@@ -58,7 +58,8 @@ func (w Webhook) validate(at string, f *Faults) {
 // the document. A value that is no path is not shown: it may be the token or the key itself.
 func (w Webhook) validateCredentials(at string, f *Faults) {
 	for _, file := range []struct{ field, path string }{
-		{"tokenFile", w.TokenFile}, {"clientCertificateFile", w.ClientCertificateFile}, {"clientKeyFile", w.ClientKeyFile},
+		{"tokenFile", w.TokenFile}, {"clientCertificateFile", w.ClientCertificateFile},
+		{"clientKeyFile", w.ClientKeyFile},
 	} {
 		if file.path != "" && !cleanPath(file.path) {
 			*f = append(*f, Fault{Field: at + "." + file.field, Found: notShown, Allowed: pathRule})

@@ -27,7 +27,8 @@ func FlagName(arg string) string {
 func (c Component) validate(name string, f *Faults) {
 	at := join("components", name)
 	if !dnsLabel.MatchString(name) {
-		f.add("components", name, "names that are DNS labels: 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit")
+		f.add("components", name, "names that are DNS labels: 1 to 63 of a-z, 0-9 and -, beginning and ending with a "+
+			"letter or digit")
 	}
 	if c.Binary == "" && !Known(name) {
 		f.add(at+".binary", "", pathRule+"; quorate does not know this component")
@@ -36,7 +37,8 @@ func (c Component) validate(name string, f *Faults) {
 	}
 	if c.Elect != ElectSelf {
 		f.add(at+".elect", c.Elect,
-			"self: an election by anything but the component itself is not there yet, and it would run on every replica")
+			"self: an election by anything but the component itself is not there yet, and it would run on every "+
+				"replica")
 	}
 	c.validateProbe(name, at, f)
 	for i, arg := range c.ExtraArgs {
@@ -72,7 +74,8 @@ func (c Component) validateEnv(at string, f *Faults) {
 		case reservedEnv.MatchString(key):
 			f.add(at+".env", key, "other names: this one is systemd's word to the agent")
 		case strings.ContainsRune(c.Env[key], 0):
-			*f = append(*f, Fault{Field: at + ".env." + key, Found: "a value with a zero byte", Allowed: "text without one"})
+			*f = append(*f, Fault{Field: at + ".env." + key, Found: "a value with a zero byte",
+				Allowed: "text without one"})
 		}
 	}
 }

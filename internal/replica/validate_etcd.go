@@ -18,7 +18,8 @@ const (
 // The bounds of etcd's sizes.
 const (
 	minQuota = 16 << 20
-	// maxQuota is twice what etcd suggests as the most (it warns above 8 GiB): a database that large takes minutes to restore.
+	// maxQuota is twice what etcd suggests as the most (it warns above 8 GiB): a database that large takes minutes to
+	// restore.
 	maxQuota = 16 << 30
 	// minCatchUp is etcd's own default. Fewer, and a voter that was away for seconds must fetch a snapshot.
 	minCatchUp = 5000
@@ -34,12 +35,14 @@ func (e Etcd) validate(f *Faults) {
 		f.add("etcd.dataDisk", e.DataDisk, "a GCE device name: 1 to 63 of letters, digits, -, _ and .")
 	}
 	if e.QuotaBytes < minQuota || e.QuotaBytes > maxQuota {
-		f.add("etcd.quotaBytes", strconv.FormatInt(e.QuotaBytes, 10), fmt.Sprintf("%d (16 MiB) to %d (16 GiB)", int64(minQuota), int64(maxQuota)))
+		f.add("etcd.quotaBytes", strconv.FormatInt(e.QuotaBytes, 10), fmt.Sprintf("%d (16 MiB) to %d (16 GiB)",
+			int64(minQuota), int64(maxQuota)))
 	}
 	e.validateTimers(f)
 	e.Snapshots.validate(f)
 	if e.CatchUpEntries < minCatchUp || e.CatchUpEntries > maxCatchUp {
-		f.add("etcd.catchUpEntries", strconv.FormatUint(e.CatchUpEntries, 10), fmt.Sprintf("%d to %d", minCatchUp, maxCatchUp))
+		f.add("etcd.catchUpEntries", strconv.FormatUint(e.CatchUpEntries, 10), fmt.Sprintf("%d to %d", minCatchUp,
+			maxCatchUp))
 	}
 }
 
@@ -60,7 +63,8 @@ func (s Snapshots) validate(f *Faults) {
 		f.add("etcd.snapshots.hourly", s.Hourly.String(), fmt.Sprintf("%s to %s", time.Hour, maxRetention))
 	}
 	if d := s.Daily.Duration(); d < s.Hourly.Duration() || d > maxRetention {
-		f.add("etcd.snapshots.daily", s.Daily.String(), fmt.Sprintf("at least etcd.snapshots.hourly (%s), at most %s", s.Hourly, maxRetention))
+		f.add("etcd.snapshots.daily", s.Daily.String(), fmt.Sprintf("at least etcd.snapshots.hourly (%s), at most %s",
+			s.Hourly, maxRetention))
 	}
 }
 
@@ -69,7 +73,9 @@ func (e Etcd) validateTimers(f *Faults) {
 	if heartbeat < minHeartbeat || heartbeat%timerUnit != 0 {
 		f.add("etcd.heartbeat", e.Heartbeat.String(), fmt.Sprintf("whole milliseconds, at least %s", minHeartbeat))
 	}
-	if least := heartbeatsPerElection * heartbeat; election < least || election > maxElection || election%timerUnit != 0 {
-		f.add("etcd.election", e.Election.String(), fmt.Sprintf("whole milliseconds, at least %d heartbeats (%s), at most %s", heartbeatsPerElection, least, maxElection))
+	if least := heartbeatsPerElection * heartbeat; election < least || election > maxElection ||
+		election%timerUnit != 0 {
+		f.add("etcd.election", e.Election.String(), fmt.Sprintf("whole milliseconds, at least %d heartbeats (%s), at "+
+			"most %s", heartbeatsPerElection, least, maxElection))
 	}
 }

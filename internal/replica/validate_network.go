@@ -14,7 +14,8 @@ const apiServerName = "kubernetes.default.svc."
 // forbiddenRanges hold addresses with a meaning of their own on every VM; 169.254.0.0/16 has the metadata server.
 var forbiddenRanges = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"),
-	netip.MustParsePrefix("224.0.0.0/3"), netip.MustParsePrefix("::/127"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("ff00::/8"),
+	netip.MustParsePrefix("224.0.0.0/3"), netip.MustParsePrefix("::/127"), netip.MustParsePrefix("fe80::/10"),
+	netip.MustParsePrefix("ff00::/8"),
 }
 
 // namedRange is a range of the document that no other may touch.
@@ -73,7 +74,8 @@ func (c *Cluster) serviceRanges(f *Faults) []namedRange {
 // endpointRanges are the endpoint's addresses as ranges of one; those that do not parse are faults already.
 func (c *Cluster) endpointRanges() []namedRange {
 	var out []namedRange
-	for _, a := range []struct{ field, value string }{{"endpoint.externalIP", c.Endpoint.ExternalIP}, {"endpoint.internalIP", c.Endpoint.InternalIP}} {
+	for _, a := range []struct{ field, value string }{{"endpoint.externalIP", c.Endpoint.ExternalIP},
+		{"endpoint.internalIP", c.Endpoint.InternalIP}} {
 		if addr, err := netip.ParseAddr(a.value); err == nil && addr.Zone() == "" {
 			out = append(out, namedRange{a.field, netip.PrefixFrom(addr, addr.BitLen())})
 		}

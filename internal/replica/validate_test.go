@@ -33,12 +33,15 @@ func TestSmallestDocumentIsValid(t *testing.T) {
 
 func TestDefaultsAreThoseOfTheComments(t *testing.T) {
 	c := valid()
-	got := fmt.Sprintf("%v %v %v %v %v %v", c.Endpoint.Port, c.Replicas, c.Network, c.Etcd, c.Election, *c.EncryptionAtRest)
-	want := "443 3 {[10.96.0.0/12] 10.244.0.0/16 cluster.local} {/var/lib/quorate  8589934592 100ms 1s 75000 {1h0m0s 168h0m0s 2160h0m0s}} fast true"
+	got := fmt.Sprintf("%v %v %v %v %v %v", c.Endpoint.Port, c.Replicas, c.Network, c.Etcd, c.Election,
+		*c.EncryptionAtRest)
+	want := "443 3 {[10.96.0.0/12] 10.244.0.0/16 cluster.local} {/var/lib/quorate  8589934592 100ms 1s 75000 {1h0m0s " +
+		"168h0m0s 2160h0m0s}} fast true"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	for name, enabled := range map[string]bool{"kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true, "cluster-autoscaler": false} {
+	for name, enabled := range map[string]bool{"kube-apiserver": true, "kube-controller-manager": true,
+		"kube-scheduler": true, "cluster-autoscaler": false} {
 		k := c.Components[name]
 		if *k.Enabled != enabled || k.Binary != "/usr/local/bin/"+name || k.Elect != "self" {
 			t.Errorf("%s got %+v (enabled %v)", name, k, *k.Enabled)
@@ -48,11 +51,13 @@ func TestDefaultsAreThoseOfTheComments(t *testing.T) {
 
 func TestElectionProfiles(t *testing.T) {
 	c := valid()
-	if got, want := c.ElectionTimes(), (replica.ElectionTimes{LeaseDuration: 8 * time.Second, RenewDeadline: 4 * time.Second, RetryPeriod: time.Second}); got != want {
+	if got, want := c.ElectionTimes(), (replica.ElectionTimes{LeaseDuration: 8 * time.Second,
+		RenewDeadline: 4 * time.Second, RetryPeriod: time.Second}); got != want {
 		t.Errorf("fast is %+v", got)
 	}
 	c.Election = "slow"
-	if got, want := c.ElectionTimes(), (replica.ElectionTimes{LeaseDuration: 15 * time.Second, RenewDeadline: 8 * time.Second, RetryPeriod: 2 * time.Second}); got != want {
+	if got, want := c.ElectionTimes(), (replica.ElectionTimes{LeaseDuration: 15 * time.Second,
+		RenewDeadline: 8 * time.Second, RetryPeriod: 2 * time.Second}); got != want {
 		t.Errorf("slow is %+v", got)
 	}
 }
@@ -86,18 +91,27 @@ func TestValidateRefuses(t *testing.T) {
 		{"an endpoint of names alone", "endpoint", func(c *replica.Cluster) {
 			c.Endpoint.ExternalIP, c.Endpoint.DNSNames = "", []string{"api.example.com"}
 		}},
-		{"an address that is reserved", "endpoint.externalIP", func(c *replica.Cluster) { c.Endpoint.ExternalIP = "255.255.255.255" }},
-		{"an address of this network", "endpoint.externalIP", func(c *replica.Cluster) { c.Endpoint.ExternalIP = "0.0.0.7" }},
-		{"an address that is a name", "endpoint.externalIP", func(c *replica.Cluster) { c.Endpoint.ExternalIP = "api.example.com" }},
+		{"an address that is reserved", "endpoint.externalIP",
+			func(c *replica.Cluster) { c.Endpoint.ExternalIP = "255.255.255.255" }},
+		{"an address of this network", "endpoint.externalIP",
+			func(c *replica.Cluster) { c.Endpoint.ExternalIP = "0.0.0.7" }},
+		{"an address that is a name", "endpoint.externalIP",
+			func(c *replica.Cluster) { c.Endpoint.ExternalIP = "api.example.com" }},
 		{"a loopback address", "endpoint.externalIP", func(c *replica.Cluster) { c.Endpoint.ExternalIP = "127.0.0.1" }},
-		{"the metadata server's address", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "169.254.169.254" }},
+		{"the metadata server's address", "endpoint.internalIP",
+			func(c *replica.Cluster) { c.Endpoint.InternalIP = "169.254.169.254" }},
 		{"the unspecified address", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "::" }},
-		{"an address with a zone", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "fd00::1%eth0" }},
+		{"an address with a zone", "endpoint.internalIP",
+			func(c *replica.Cluster) { c.Endpoint.InternalIP = "fd00::1%eth0" }},
 		{"IPv4 in IPv6", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "::ffff:10.0.0.1" }},
-		{"a wildcard name", "endpoint.dnsNames[0]", func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{"*.example.com"} }},
-		{"an address as a name", "endpoint.dnsNames[0]", func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{"203.0.113.9"} }},
-		{"a name that ends in digits", "endpoint.dnsNames[1]", func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{"api.x", "api.42"} }},
-		{"a name of 254 bytes", "endpoint.dnsNames[0]", func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{nameOf(254)} }},
+		{"a wildcard name", "endpoint.dnsNames[0]",
+			func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{"*.example.com"} }},
+		{"an address as a name", "endpoint.dnsNames[0]",
+			func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{"203.0.113.9"} }},
+		{"a name that ends in digits", "endpoint.dnsNames[1]",
+			func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{"api.x", "api.42"} }},
+		{"a name of 254 bytes", "endpoint.dnsNames[0]",
+			func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{nameOf(254)} }},
 		{"a port below", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = -1 }},
 		{"a port above", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 65536 }},
 		{"etcd's port", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 2380 }},
@@ -110,64 +124,105 @@ func TestValidateRefuses(t *testing.T) {
 		{"no record", "record.url", func(c *replica.Cluster) { c.Record.URL = "" }},
 		{"a record elsewhere", "record.url", func(c *replica.Cluster) { c.Record.URL = "s3://bucket" }},
 		{"a record in a folder", "record.url", func(c *replica.Cluster) { c.Record.URL = "file:///srv/record" }},
-		{"an endpoint without a host", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://:80" }},
-		{"an endpoint of another scheme", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=ftp://h" }},
-		{"an endpoint with a port that is none", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://h:99999" }},
+		{"an endpoint without a host", "record.url",
+			func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://:80" }},
+		{"an endpoint of another scheme", "record.url",
+			func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=ftp://h" }},
+		{"an endpoint with a port that is none", "record.url",
+			func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://h:99999" }},
 		{"a record with a query", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?prefix=a/" }},
 		{"a bucket with a path", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket/a" }},
-		{"an endpoint that is none", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=here" }},
-		{"an endpoint and more", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://h&x=1" }},
+		{"an endpoint that is none", "record.url",
+			func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=here" }},
+		{"an endpoint and more", "record.url",
+			func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://h&x=1" }},
 		{"a seal key beside the bucket", "seal.key", func(c *replica.Cluster) { c.Record.URL = "gs://bucket" }},
 		{"no seal key", "seal.key", func(c *replica.Cluster) { c.Seal.Key = "" }},
 		{"a random seal key", "seal.key", func(c *replica.Cluster) { c.Seal.Key = "base64key://" }},
 		{"a short seal key", "seal.key", func(c *replica.Cluster) { c.Seal.Key = "base64key://" + secret[:40] }},
-		{"a seal key with a line break", "seal.key", func(c *replica.Cluster) { c.Seal.Key = "base64key://" + secret + "\n" }},
+		{"a seal key with a line break", "seal.key", func(c *replica.Cluster) {
+			c.Seal.Key = "base64key://" + secret +
+				"\n"
+		}},
 		{"a seal key without scheme", "seal.key", func(c *replica.Cluster) { c.Seal.Key = secret }},
-		{"a KMS key that is none", "seal.key", func(c *replica.Cluster) { c.Seal.Key = "gcpkms://projects/p/keyRings/r" }},
-		{"a Compute endpoint of another version", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "http://10.0.0.1/compute/beta/" }},
-		{"a Compute endpoint without scheme", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "10.0.0.1/compute/v1/" }},
-		{"a Compute endpoint of another scheme", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "ftp://10.0.0.1/compute/v1/" }},
-		{"a Compute endpoint without a host", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "http:///compute/v1/" }},
-		{"a Compute endpoint with a port that is none", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "http://h:0/compute/v1/" }},
-		{"a Compute endpoint with a password", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "http://u:p@h/compute/v1/" }},
-		{"a Compute endpoint with a query", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "http://h/compute/v1/?a=/compute/v1/" }},
-		{"a Compute endpoint with a fragment", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "http://h/compute/v1/#/compute/v1/" }},
-		{"a Compute endpoint that is no URL", "compute.endpoint", func(c *replica.Cluster) { c.Compute.Endpoint = "http://h\n/compute/v1/" }},
+		{"a KMS key that is none", "seal.key",
+			func(c *replica.Cluster) { c.Seal.Key = "gcpkms://projects/p/keyRings/r" }},
+		{"a Compute endpoint of another version", "compute.endpoint",
+			func(c *replica.Cluster) { c.Compute.Endpoint = "http://10.0.0.1/compute/beta/" }},
+		{"a Compute endpoint without scheme", "compute.endpoint",
+			func(c *replica.Cluster) { c.Compute.Endpoint = "10.0.0.1/compute/v1/" }},
+		{"a Compute endpoint of another scheme", "compute.endpoint",
+			func(c *replica.Cluster) { c.Compute.Endpoint = "ftp://10.0.0.1/compute/v1/" }},
+		{"a Compute endpoint without a host", "compute.endpoint",
+			func(c *replica.Cluster) { c.Compute.Endpoint = "http:///compute/v1/" }},
+		{"a Compute endpoint with a port that is none", "compute.endpoint",
+			func(c *replica.Cluster) { c.Compute.Endpoint = "http://h:0/compute/v1/" }},
+		{"a Compute endpoint with a password", "compute.endpoint",
+			func(c *replica.Cluster) { c.Compute.Endpoint = "http://u:p@h/compute/v1/" }},
+		{"a Compute endpoint with a query", "compute.endpoint",
+			func(c *replica.Cluster) { c.Compute.Endpoint = "http://h/compute/v1/?a=/compute/v1/" }},
+		{"a Compute endpoint with a fragment", "compute.endpoint",
+			func(c *replica.Cluster) { c.Compute.Endpoint = "http://h/compute/v1/#/compute/v1/" }},
+		{"a Compute endpoint that is no URL", "compute.endpoint",
+			func(c *replica.Cluster) { c.Compute.Endpoint = "http://h\n/compute/v1/" }},
 		{"too many replicas", "replicas", func(c *replica.Cluster) { c.Replicas = 8 }},
 		{"negative replicas", "replicas", func(c *replica.Cluster) { c.Replicas = -1 }},
-		{"a service range that does not parse", "network.serviceCIDRs[0]", func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0"} }},
-		{"a service range that is not canonical", "network.serviceCIDRs[0]", func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.1/12"} }},
-		{"a service range too small", "network.serviceCIDRs[0]", func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0/30"} }},
-		{"an IPv6 service range too large", "network.serviceCIDRs[0]", func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"fd00:10:96::/63"} }},
+		{"a service range that does not parse", "network.serviceCIDRs[0]",
+			func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0"} }},
+		{"a service range that is not canonical", "network.serviceCIDRs[0]",
+			func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.1/12"} }},
+		{"a service range too small", "network.serviceCIDRs[0]",
+			func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0/30"} }},
+		{"an IPv6 service range too large", "network.serviceCIDRs[0]",
+			func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"fd00:10:96::/63"} }},
 		{"three service ranges", "network.serviceCIDRs", func(c *replica.Cluster) {
 			c.Network.ServiceCIDRs = []string{"10.96.0.0/16", "fd00:10:96::/112", "10.97.0.0/16"}
 		}},
-		{"dual stack of one family", "network.serviceCIDRs[1]", func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0/16", "10.97.0.0/16"} }},
+		{"dual stack of one family", "network.serviceCIDRs[1]",
+			func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0/16", "10.97.0.0/16"} }},
 		{"pods among services", "network.podCIDR", func(c *replica.Cluster) { c.Network.PodCIDR = "10.100.0.0/16" }},
-		{"pods around the endpoint", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "10.244.1.1" }},
-		{"the endpoint among services", "endpoint.internalIP", func(c *replica.Cluster) { c.Endpoint.InternalIP = "10.96.0.10" }},
-		{"pods around the metadata server", "network.podCIDR", func(c *replica.Cluster) { c.Network.PodCIDR = "169.254.0.0/16" }},
-		{"pods beside the metadata server", "network.podCIDR", func(c *replica.Cluster) { c.Network.PodCIDR = "169.254.128.0/24" }},
-		{"pods far around the metadata server", "network.podCIDR", func(c *replica.Cluster) { c.Network.PodCIDR = "168.0.0.0/6" }},
-		{"a DNS domain with capitals", "network.dnsDomain", func(c *replica.Cluster) { c.Network.DNSDomain = "Cluster.Local" }},
-		{"a DNS domain with a final dot", "network.dnsDomain", func(c *replica.Cluster) { c.Network.DNSDomain = "cluster.local." }},
-		{"a DNS domain that ends in digits", "network.dnsDomain", func(c *replica.Cluster) { c.Network.DNSDomain = "corp.1" }},
-		{"a DNS domain too long for the apiserver's name", "network.dnsDomain", func(c *replica.Cluster) { c.Network.DNSDomain = nameOf(231) }},
+		{"pods around the endpoint", "endpoint.internalIP",
+			func(c *replica.Cluster) { c.Endpoint.InternalIP = "10.244.1.1" }},
+		{"the endpoint among services", "endpoint.internalIP",
+			func(c *replica.Cluster) { c.Endpoint.InternalIP = "10.96.0.10" }},
+		{"pods around the metadata server", "network.podCIDR",
+			func(c *replica.Cluster) { c.Network.PodCIDR = "169.254.0.0/16" }},
+		{"pods beside the metadata server", "network.podCIDR",
+			func(c *replica.Cluster) { c.Network.PodCIDR = "169.254.128.0/24" }},
+		{"pods far around the metadata server", "network.podCIDR",
+			func(c *replica.Cluster) { c.Network.PodCIDR = "168.0.0.0/6" }},
+		{"a DNS domain with capitals", "network.dnsDomain",
+			func(c *replica.Cluster) { c.Network.DNSDomain = "Cluster.Local" }},
+		{"a DNS domain with a final dot", "network.dnsDomain",
+			func(c *replica.Cluster) { c.Network.DNSDomain = "cluster.local." }},
+		{"a DNS domain that ends in digits", "network.dnsDomain",
+			func(c *replica.Cluster) { c.Network.DNSDomain = "corp.1" }},
+		{"a DNS domain too long for the apiserver's name", "network.dnsDomain",
+			func(c *replica.Cluster) { c.Network.DNSDomain = nameOf(231) }},
 		{"a relative data folder", "etcd.dataDir", func(c *replica.Cluster) { c.Etcd.DataDir = "var/lib" }},
 		{"a data folder that climbs", "etcd.dataDir", func(c *replica.Cluster) { c.Etcd.DataDir = "/var/../etc" }},
 		{"the root as data folder", "etcd.dataDir", func(c *replica.Cluster) { c.Etcd.DataDir = "/" }},
 		{"a device with a slash", "etcd.dataDisk", func(c *replica.Cluster) { c.Etcd.DataDisk = "../sda" }},
 		{"a quota too small", "etcd.quotaBytes", func(c *replica.Cluster) { c.Etcd.QuotaBytes = 1 << 20 }},
 		{"a quota too large", "etcd.quotaBytes", func(c *replica.Cluster) { c.Etcd.QuotaBytes = 32 << 30 }},
-		{"a heartbeat too fast", "etcd.heartbeat", func(c *replica.Cluster) { c.Etcd.Heartbeat = replica.Duration(9 * time.Millisecond) }},
-		{"a heartbeat of half a millisecond", "etcd.heartbeat", func(c *replica.Cluster) { c.Etcd.Heartbeat = replica.Duration(20500 * time.Microsecond) }},
-		{"an election under five heartbeats", "etcd.election", func(c *replica.Cluster) { c.Etcd.Election = replica.Duration(499 * time.Millisecond) }},
-		{"an election above 50s", "etcd.election", func(c *replica.Cluster) { c.Etcd.Election = replica.Duration(51 * time.Second) }},
-		{"an election of half a millisecond", "etcd.election", func(c *replica.Cluster) { c.Etcd.Election = replica.Duration(1000500 * time.Microsecond) }},
-		{"snapshots every minute", "etcd.snapshots.interval", func(c *replica.Cluster) { c.Etcd.Snapshots.Interval = replica.Duration(time.Minute) }},
-		{"snapshots every two days", "etcd.snapshots.interval", func(c *replica.Cluster) { c.Etcd.Snapshots.Interval = replica.Duration(48 * time.Hour) }},
-		{"hourly snapshots for minutes", "etcd.snapshots.hourly", func(c *replica.Cluster) { c.Etcd.Snapshots.Hourly = replica.Duration(10 * time.Minute) }},
-		{"daily snapshots shorter than hourly ones", "etcd.snapshots.daily", func(c *replica.Cluster) { c.Etcd.Snapshots.Daily = replica.Duration(24 * time.Hour) }},
+		{"a heartbeat too fast", "etcd.heartbeat",
+			func(c *replica.Cluster) { c.Etcd.Heartbeat = replica.Duration(9 * time.Millisecond) }},
+		{"a heartbeat of half a millisecond", "etcd.heartbeat",
+			func(c *replica.Cluster) { c.Etcd.Heartbeat = replica.Duration(20500 * time.Microsecond) }},
+		{"an election under five heartbeats", "etcd.election",
+			func(c *replica.Cluster) { c.Etcd.Election = replica.Duration(499 * time.Millisecond) }},
+		{"an election above 50s", "etcd.election",
+			func(c *replica.Cluster) { c.Etcd.Election = replica.Duration(51 * time.Second) }},
+		{"an election of half a millisecond", "etcd.election",
+			func(c *replica.Cluster) { c.Etcd.Election = replica.Duration(1000500 * time.Microsecond) }},
+		{"snapshots every minute", "etcd.snapshots.interval",
+			func(c *replica.Cluster) { c.Etcd.Snapshots.Interval = replica.Duration(time.Minute) }},
+		{"snapshots every two days", "etcd.snapshots.interval",
+			func(c *replica.Cluster) { c.Etcd.Snapshots.Interval = replica.Duration(48 * time.Hour) }},
+		{"hourly snapshots for minutes", "etcd.snapshots.hourly",
+			func(c *replica.Cluster) { c.Etcd.Snapshots.Hourly = replica.Duration(10 * time.Minute) }},
+		{"daily snapshots shorter than hourly ones", "etcd.snapshots.daily",
+			func(c *replica.Cluster) { c.Etcd.Snapshots.Daily = replica.Duration(24 * time.Hour) }},
 		{"few catch-up entries", "etcd.catchUpEntries", func(c *replica.Cluster) { c.Etcd.CatchUpEntries = 4999 }},
 		{"many catch-up entries", "etcd.catchUpEntries", func(c *replica.Cluster) { c.Etcd.CatchUpEntries = 1000001 }},
 		{"an unknown election profile", "election", func(c *replica.Cluster) { c.Election = "quick" }},
@@ -179,8 +234,10 @@ func TestValidateRefuses(t *testing.T) {
 		{"a relative binary", "components.kube-scheduler.binary", func(c *replica.Cluster) {
 			component(c, "kube-scheduler", func(k *replica.Component) { k.Binary = "kube-scheduler" })
 		}},
-		{"an unknown component without binary", "components.ccm.binary", func(c *replica.Cluster) { further(c, func(k *replica.Component) { k.Binary = "" }) }},
-		{"an unknown component without probe", "components.ccm.probe", func(c *replica.Cluster) { further(c, func(k *replica.Component) { k.Probe = nil }) }},
+		{"an unknown component without binary", "components.ccm.binary",
+			func(c *replica.Cluster) { further(c, func(k *replica.Component) { k.Binary = "" }) }},
+		{"an unknown component without probe", "components.ccm.probe",
+			func(c *replica.Cluster) { further(c, func(k *replica.Component) { k.Probe = nil }) }},
 		{"a component that is no DNS label", "components", func(c *replica.Cluster) {
 			further(c, func(*replica.Component) {})
 			c.Components["Cloud_CM"] = c.Components["ccm"]
@@ -204,7 +261,8 @@ func TestValidateRefuses(t *testing.T) {
 			further(c, func(k *replica.Component) { k.Probe.URL = "http://127.0.0.1:80/\n" })
 		}},
 		{"a probe for a known component", "components.kube-apiserver.probe", func(c *replica.Cluster) {
-			component(c, "kube-apiserver", func(k *replica.Component) { k.Probe = &replica.Probe{URL: "https://localhost/"} })
+			component(c, "kube-apiserver",
+				func(k *replica.Component) { k.Probe = &replica.Probe{URL: "https://localhost/"} })
 		}},
 		{"an agent's election for a known component", "components.kube-scheduler.elect", func(c *replica.Cluster) {
 			component(c, "kube-scheduler", func(k *replica.Component) { k.Elect = "agent" })
@@ -212,7 +270,8 @@ func TestValidateRefuses(t *testing.T) {
 		{"an agent's election, which nobody holds", "components.ccm.elect", func(c *replica.Cluster) {
 			further(c, func(k *replica.Component) { k.Elect = "agent" })
 		}},
-		{"an election by nobody", "components.ccm.elect", func(c *replica.Cluster) { further(c, func(k *replica.Component) { k.Elect = "none" }) }},
+		{"an election by nobody", "components.ccm.elect",
+			func(c *replica.Cluster) { further(c, func(k *replica.Component) { k.Elect = "none" }) }},
 		{"an argument that is no flag", "components.ccm.extraArgs[1]", func(c *replica.Cluster) {
 			further(c, func(k *replica.Component) { k.ExtraArgs = []string{"--v=2", "run"} })
 		}},
@@ -281,7 +340,8 @@ func nameOf(bytes int) string {
 	return strings.Repeat("a.", (bytes-1)/2) + strings.Repeat("b", 2-bytes%2)
 }
 
-var tenYears = replica.Snapshots{Interval: replica.Duration(time.Hour), Hourly: replica.Duration(90000 * time.Hour), Daily: replica.Duration(90000 * time.Hour)}
+var tenYears = replica.Snapshots{Interval: replica.Duration(time.Hour), Hourly: replica.Duration(90000 * time.Hour),
+	Daily: replica.Duration(90000 * time.Hour)}
 
 func withEnv(names ...string) func(*replica.Cluster) {
 	return func(c *replica.Cluster) {
@@ -308,13 +368,22 @@ func TestValidateAccepts(t *testing.T) {
 		"an internal address alone": func(c *replica.Cluster) {
 			c.Endpoint.ExternalIP, c.Endpoint.InternalIP = "", "10.0.0.1"
 		},
-		"a name of 253 bytes":            func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{nameOf(253)} },
-		"digits before the last part":    func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{"1.2.3.4.example.com", "4you"} },
-		"the longest DNS domain":         func(c *replica.Cluster) { c.Network.DNSDomain = nameOf(230) },
-		"a DNS domain of one part":       func(c *replica.Cluster) { c.Network.DNSDomain = "local" },
-		"snapshots for exactly an hour":  func(c *replica.Cluster) { c.Etcd.Snapshots.Hourly = replica.Duration(time.Hour) },
-		"snapshots for ten years":        func(c *replica.Cluster) { c.Etcd.Snapshots = tenYears },
-		"the longest election":           func(c *replica.Cluster) { c.Etcd.Election = replica.Duration(50 * time.Second) },
+		"a name of 253 bytes": func(c *replica.Cluster) { c.Endpoint.DNSNames = []string{nameOf(253)} },
+		"digits before the last part": func(
+			c *replica.Cluster) {
+			c.Endpoint.DNSNames = []string{"1.2.3.4.example.com", "4you"}
+		},
+		"the longest DNS domain":   func(c *replica.Cluster) { c.Network.DNSDomain = nameOf(230) },
+		"a DNS domain of one part": func(c *replica.Cluster) { c.Network.DNSDomain = "local" },
+		"snapshots for exactly an hour": func(c *replica.Cluster) {
+			c.Etcd.Snapshots.Hourly = replica.Duration(
+				time.Hour)
+		},
+		"snapshots for ten years": func(c *replica.Cluster) { c.Etcd.Snapshots = tenYears },
+		"the longest election": func(c *replica.Cluster) {
+			c.Etcd.Election = replica.Duration(
+				50 * time.Second)
+		},
 		"other variables than systemd's": withEnv("XWATCHDOG_USEC", "NOTIFY_SOCKETS", "listen_fds"),
 		"flags of every shape": func(c *replica.Cluster) {
 			component := c.Components["kube-scheduler"]
@@ -322,9 +391,13 @@ func TestValidateAccepts(t *testing.T) {
 			c.Components["kube-scheduler"] = component
 		},
 		"a probe without a port": func(c *replica.Cluster) {
-			c.Components["ccm"] = replica.Component{Binary: "/x", Elect: "self", Probe: &replica.Probe{URL: "http://localhost/"}}
+			c.Components["ccm"] = replica.Component{Binary: "/x", Elect: "self",
+				Probe: &replica.Probe{URL: "http://localhost/"}}
 		},
-		"dual stack":          func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0/16", "fd00:10:96::/112"} },
+		"dual stack": func(c *replica.Cluster) {
+			c.Network.ServiceCIDRs = []string{"10.96.0.0/16",
+				"fd00:10:96::/112"}
+		},
 		"IPv6 services first": func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"fd00:10:96::/64"} },
 		"a /8 of services": func(c *replica.Cluster) {
 			c.Network.ServiceCIDRs, c.Network.PodCIDR = []string{"10.0.0.0/8"}, "172.16.0.0/16"
@@ -332,10 +405,17 @@ func TestValidateAccepts(t *testing.T) {
 		"eight service addresses": func(c *replica.Cluster) { c.Network.ServiceCIDRs = []string{"10.96.0.0/29"} },
 		"one address as endpoint": func(c *replica.Cluster) { c.Endpoint.InternalIP = c.Endpoint.ExternalIP },
 		"the shortest timers": func(c *replica.Cluster) {
-			c.Etcd.Heartbeat, c.Etcd.Election = replica.Duration(10*time.Millisecond), replica.Duration(50*time.Millisecond)
+			c.Etcd.Heartbeat, c.Etcd.Election = replica.Duration(10*time.Millisecond),
+				replica.Duration(50*time.Millisecond)
 		},
-		"a key in KMS":             func(c *replica.Cluster) { c.Seal.Key = "gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k" },
-		"a local Compute endpoint": func(c *replica.Cluster) { c.Compute.Endpoint = "http://169.254.169.253:8080/compute/v1/" },
+		"a key in KMS": func(
+			c *replica.Cluster) {
+			c.Seal.Key = "gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k"
+		},
+		"a local Compute endpoint": func(
+			c *replica.Cluster) {
+			c.Compute.Endpoint = "http://169.254.169.253:8080/compute/v1/"
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := valid()
@@ -350,7 +430,8 @@ func TestValidateAccepts(t *testing.T) {
 // The longer one is checked against the shorter one, which may be at fault itself.
 func TestSnapshotsKeptTooLongAreBothNamed(t *testing.T) {
 	c := valid()
-	c.Etcd.Snapshots.Hourly, c.Etcd.Snapshots.Daily = replica.Duration(90001*time.Hour), replica.Duration(90002*time.Hour)
+	c.Etcd.Snapshots.Hourly, c.Etcd.Snapshots.Daily = replica.Duration(90001*time.Hour),
+		replica.Duration(90002*time.Hour)
 	err := fmt.Sprint(c.Validate())
 	if !strings.Contains(err, "etcd.snapshots.hourly") || !strings.Contains(err, "etcd.snapshots.daily") {
 		t.Error(err)

@@ -11,7 +11,8 @@ import (
 
 const (
 	recordRule = "gs://BUCKET, without query but endpoint=http(s)://ADDRESS, a stand-in for Google's"
-	sealRule   = "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY, or base64key:// and 32 bytes in URL-safe base64 with padding"
+	sealRule   = "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY, or base64key:// and 32 " +
+		"bytes in URL-safe base64 with padding"
 	// localKeyRule says why the key must not stand in the document where the record is a bucket.
 	localKeyRule = "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY beside a gs:// record: " +
 		"a base64key is in the metadata or in the image, beside the bucket whose bundle it should protect, " +
@@ -61,7 +62,8 @@ func (s Seal) validate(record Record, f *Faults) {
 	}
 	if key, ok := strings.CutPrefix(s.Key, base64Scheme); ok {
 		if record.inGoogle() {
-			*f = append(*f, Fault{Field: "seal.key", Found: "a base64key:// key that is not shown", Allowed: localKeyRule})
+			*f = append(*f, Fault{Field: "seal.key", Found: "a base64key:// key that is not shown",
+				Allowed: localKeyRule})
 			return
 		}
 		raw, err := base64.URLEncoding.Strict().DecodeString(key)
@@ -82,10 +84,12 @@ func (c Compute) validate(f *Faults) {
 	}
 }
 
-// validate: the address of a probe must be the replica's own, or one replica's health would decide over another's process.
+// validate: the address of a probe must be the replica's own, or one replica's health would decide over another's
+// process.
 func (p Probe) validate(field string, f *Faults) {
 	if u := serverURL(p.URL); u == nil || !isLoopback(u.Hostname()) {
-		f.add(field+".url", withoutUserinfo(p.URL), "http(s)://LOOPBACK ADDRESS:PORT/PATH, such as https://127.0.0.1:10258/healthz")
+		f.add(field+".url", withoutUserinfo(p.URL),
+			"http(s)://LOOPBACK ADDRESS:PORT/PATH, such as https://127.0.0.1:10258/healthz")
 	}
 }
 
@@ -93,7 +97,8 @@ func (p Probe) validate(field string, f *Faults) {
 // has a user in it.
 func serverURL(value string) *url.URL {
 	u, err := url.Parse(value)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || !validPort(u) || u.User != nil {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || !validPort(u) ||
+		u.User != nil {
 		return nil
 	}
 	return u

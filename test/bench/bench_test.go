@@ -129,7 +129,8 @@ func TestTheLongestGapCountsBothEnds(t *testing.T) {
 }
 
 func TestARepairIsBoundedInSecondsAndShownBesideTheFloor(t *testing.T) {
-	r := results{Repair: &repairs{Quorate: []repair{{EmptyVoter: 1.2, LeaderLost: 1.9}}, Floor: []repair{{EmptyVoter: 2.4, LeaderLost: 1}}}}
+	r := results{Repair: &repairs{Quorate: []repair{{EmptyVoter: 1.2, LeaderLost: 1.9}},
+		Floor: []repair{{EmptyVoter: 2.4, LeaderLost: 1}}}}
 	var out strings.Builder
 	if err := r.print(&out, ""); err != nil {
 		t.Fatal(err)

@@ -49,7 +49,8 @@ func (h byHand) peerURL(vm localgce.VMStatus) string { return "https://" + vm.Ad
 const handPatience = 20 * time.Second
 
 // replace removes the member that is lost, adds a learner in its place, and tells the VM's etcd that it joins.
-func (h byHand) replace(ctx context.Context, c *clientv3.Client, vm localgce.VMStatus, former uint64) (time.Duration, error) {
+func (h byHand) replace(ctx context.Context, c *clientv3.Client, vm localgce.VMStatus, former uint64) (time.Duration,
+	error) {
 	begin := time.Now()
 	_, err := c.MemberRemove(ctx, former)
 	for errors.Is(err, rpctypes.ErrUnhealthy) && time.Since(begin) < handPatience {

@@ -33,7 +33,8 @@ func (b *bench) compare(ctx context.Context, n int, into **comparison) error {
 }
 
 // once runs one round from nothing to nothing.
-func (b *bench) once(ctx context.Context, prepare func(context.Context, int) (*world, error), n int, voters bool) (round, error) {
+func (b *bench) once(ctx context.Context, prepare func(context.Context, int) (*world, error), n int,
+	voters bool) (round, error) {
 	w, err := prepare(ctx, n)
 	if err != nil {
 		return round{}, err

@@ -26,7 +26,8 @@ const (
 	callLimit = time.Second
 )
 
-// clientTLS is what an agent's client of etcd uses; the files are the VM's, seen from the host. They are read once: with the VM they are gone.
+// clientTLS is what an agent's client of etcd uses; the files are the VM's, seen from the host. They are read once:
+// with the VM they are gone.
 func clientTLS(f certs.Files) (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(f.Leaf(certs.AgentEtcd), f.Leaf(certs.AgentEtcd))
 	if err != nil {
@@ -46,7 +47,8 @@ func dialMember(vm localgce.VMStatus, c *tls.Config) (*clientv3.Client, error) {
 	pause := backoff.Config{BaseDelay: dialPause, Multiplier: 1, MaxDelay: dialPause}
 	return clientv3.New(clientv3.Config{
 		Endpoints: []string{"https://" + net.JoinHostPort(vm.Address, "2379")}, TLS: c, Logger: zap.NewNop(),
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 200 * time.Millisecond, Backoff: pause})},
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(
+			grpc.ConnectParams{MinConnectTimeout: 200 * time.Millisecond, Backoff: pause})},
 	})
 }
 
@@ -104,7 +106,8 @@ func awaitServing(ctx context.Context, c *clientv3.Client) (time.Time, error) {
 	}
 }
 
-// awaitPromoted asks another member until the one at the peer URL's port is a voter again. former is the id that it had before.
+// awaitPromoted asks another member until the one at the peer URL's port is a voter again. former is the id that it had
+// before.
 func awaitPromoted(ctx context.Context, c *clientv3.Client, url string, former uint64) (time.Time, error) {
 	for {
 		call, cancel := context.WithTimeout(ctx, callLimit)

@@ -16,7 +16,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// Where quorate's agent keeps its files in a VM. The floor's etcd and logs are there too; what is ready-made is in floorDir.
+// Where quorate's agent keeps its files in a VM. The floor's etcd and logs are there too; what is ready-made is in
+// floorDir.
 const (
 	dataDir = "/var/lib/quorate"
 	runDir  = "/run/quorate"
@@ -25,9 +26,10 @@ const (
 	floorDir = "/srv/floor"
 )
 
-// floorStagger is between the starts of two members of the floor. Members of a cluster that is configured beforehand ask each other
-// whether they have been there before, while none of them answers yet: started at the same moment they waited a second for each
-// of the others (server/etcdserver/cluster_util.go), 2.3 s in all. The floor is the best that can be done by hand.
+// floorStagger is between the starts of two members of the floor. Members of a cluster that is configured beforehand
+// ask each other whether they have been there before, while none of them answers yet: started at the same moment they
+// waited a second for each of the others (server/etcdserver/cluster_util.go), 2.3 s in all. The floor is the best that
+// can be done by hand.
 const floorStagger = 60 * time.Millisecond
 
 // etcdHealth is answered after a read through the quorum.
@@ -43,7 +45,8 @@ func (b *bench) buildFloor(ctx context.Context) error {
 	return nil
 }
 
-// floorWorld is the world in which everything is ready-made: each VM finds its certificates, configuration files and command lines.
+// floorWorld is the world in which everything is ready-made: each VM finds its certificates, configuration files and
+// command lines.
 func (b *bench) floorWorld(_ context.Context, n int) (*world, error) {
 	w, err := b.newWorld("floor", n)
 	if err != nil {
@@ -67,7 +70,8 @@ func (b *bench) floorWorld(_ context.Context, n int) (*world, error) {
 		if err := writeFloor(dir, identityOf(p.Place), cluster, bundle, n); err != nil {
 			return nil, fmt.Errorf("prepare the floor of %s: %w", p.Name, err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "delay"), []byte((time.Duration(i) * floorStagger).String()), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "delay"), []byte((time.Duration(i) * floorStagger).String()),
+			0o600); err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +79,8 @@ func (b *bench) floorWorld(_ context.Context, n int) (*world, error) {
 		return nil, err
 	}
 	// One link for all VMs: each finds its own folder by its name.
-	w.binds = append(w.binds, localgce.Bind{Host: files, Guest: floorDir, ReadOnly: true}, localgce.Bind{Host: filepath.Join(b.dir, "floor"), Guest: "/srv/floor-start"})
+	w.binds = append(w.binds, localgce.Bind{Host: files, Guest: floorDir, ReadOnly: true},
+		localgce.Bind{Host: filepath.Join(b.dir, "floor"), Guest: "/srv/floor-start"})
 	w.command = []string{"/srv/floor-start", floorDir}
 	return w, nil
 }
@@ -99,13 +104,16 @@ func writeFloor(dir string, id replica.Identity, cluster *replica.Cluster, bundl
 			return err
 		}
 	}
-	if _, err := certs.Ensure(certs.Request{Files: made, Bundle: bundle, Identity: id, Cluster: cluster, Now: time.Now()}); err != nil {
+	if _, err := certs.Ensure(certs.Request{Files: made, Bundle: bundle, Identity: id, Cluster: cluster,
+		Now: time.Now()}); err != nil {
 		return err
 	}
 	// The same flags as quorate's, but for the folders of what is ready-made.
-	here := certs.Files{Dir: filepath.Join(floorDir, id.Name, "pki"), Volatile: filepath.Join(floorDir, id.Name, "volatile")}
+	here := certs.Files{Dir: filepath.Join(floorDir, id.Name, "pki"), Volatile: filepath.Join(floorDir, id.Name,
+		"volatile")}
 	specs, extra, err := controlplane.Components(controlplane.Input{
-		Identity: id, Cluster: cluster, Files: here, Signing: true, LogDir: logDir, RunDir: filepath.Join(floorDir, id.Name, "run"),
+		Identity: id, Cluster: cluster, Files: here, Signing: true, LogDir: logDir, RunDir: filepath.Join(floorDir,
+			id.Name, "run"),
 	})
 	if err != nil {
 		return err
@@ -128,8 +136,8 @@ func writeArgs(dir string, files map[string][]string) error {
 	return nil
 }
 
-// etcdArgs is etcd's command line with the settings of quorate's member (etcdmember.MemberConfig), and a membership that is known
-// beforehand.
+// etcdArgs is etcd's command line with the settings of quorate's member (etcdmember.MemberConfig), and a membership
+// that is known beforehand.
 func etcdArgs(id replica.Identity, cluster *replica.Cluster, files certs.Files, n int) []string {
 	address := id.Address().String()
 	var members []string
@@ -139,9 +147,11 @@ func etcdArgs(id replica.Identity, cluster *replica.Cluster, files certs.Files, 
 	return []string{"/usr/local/bin/etcd",
 		"--name=" + id.Name, "--data-dir=" + dataDir + "/etcd",
 		"--listen-peer-urls=https://" + address + ":2380", "--initial-advertise-peer-urls=https://" + address + ":2380",
-		"--listen-client-urls=https://" + address + ":2379,https://127.0.0.1:2379", "--advertise-client-urls=https://" + address + ":2379",
+		"--listen-client-urls=https://" + address + ":2379,https://127.0.0.1:2379", "--advertise-client-urls=https://" +
+			address + ":2379",
 		"--listen-metrics-urls=http://127.0.0.1:2381",
-		"--initial-cluster=" + strings.Join(members, ","), "--initial-cluster-state=new", "--initial-cluster-token=floor",
+		"--initial-cluster=" + strings.Join(members, ","), "--initial-cluster-state=new",
+		"--initial-cluster-token=floor",
 		"--peer-cert-file=" + files.Leaf(certs.EtcdPeerLeaf), "--peer-key-file=" + files.Leaf(certs.EtcdPeerLeaf),
 		"--peer-trusted-ca-file=" + files.CA(certs.EtcdPeer), "--peer-client-cert-auth",
 		"--cert-file=" + files.Leaf(certs.EtcdServer), "--key-file=" + files.Leaf(certs.EtcdServer),

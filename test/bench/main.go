@@ -6,10 +6,10 @@
 //	repair   a recreated VM, with its disk and with an empty one, to a voter and to /readyz; and how long writes stall when a
 //	         follower is lost, when the leader is lost, and when the leader is stopped as planned
 //
-// All but memory are held against a floor: etcd, its health, then kube-apiserver, started by a program of 70 lines (./floor)
-// with certificates and flags that are ready-made, in VMs of the same local GCE project. Rounds of quorate and of the floor
-// take turns, because machines are never quiet for long; the table shows medians and the extremes beside them. Below it
-// stands where quorate's time went, phase by phase.
+// All but memory are held against a floor: etcd, its health, then kube-apiserver, started by a program of 70 lines
+// (./floor) with certificates and flags that are ready-made, in VMs of the same local GCE project. Rounds of quorate
+// and of the floor take turns, because machines are never quiet for long; the table shows medians and the extremes
+// beside them. Below it stands where quorate's time went, phase by phase.
 //
 //	go run ./test/bench [-rounds 10] [-bin bin] [-only one,three,memory,repair] [-o json] [-strict]
 //
@@ -86,11 +86,13 @@ func main() {
 func parse(args []string) (flags, error) {
 	var f flags
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
-	set.IntVar(&f.rounds, "rounds", 10, "rounds of quorate, and as many of the floor: the goals are medians of ten; raft's random election time-out alone makes a boot of the floor vary by 0.9 s")
+	set.IntVar(&f.rounds, "rounds", 10, "rounds of quorate, and as many of the floor: the goals are medians of ten; "+
+		"raft's random election time-out alone makes a boot of the floor vary by 0.9 s")
 	set.StringVar(&f.bin, "bin", "bin", "the folder with quorate, etcd and the Kubernetes programs")
 	set.StringVar(&f.only, "only", "one,three,memory,repair", "the parts to run")
 	set.StringVar(&f.output, "o", "", "json: print the results as JSON")
-	set.DurationVar(&f.settle, "settle", 30*time.Second, "how long three ready replicas are left alone before their CPU is counted")
+	set.DurationVar(&f.settle, "settle", 30*time.Second,
+		"how long three ready replicas are left alone before their CPU is counted")
 	set.DurationVar(&f.watch, "watch", 60*time.Second, "how long their CPU is counted")
 	set.BoolVar(&f.strict, "strict", false, "exit with 1 if a goal is missed")
 	set.BoolVar(&f.keep, "keep", false, "keep the folder with logs and disks, and say where it is")

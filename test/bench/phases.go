@@ -34,8 +34,8 @@ func phasesIn(log string) (out []phase) {
 	return out
 }
 
-// withRest puts what the phases leave of the time to the last apiserver's readiness behind them: the start of the agent and, for the
-// most part, the apiserver, whose phase ends a little after it is ready.
+// withRest puts what the phases leave of the time to the last apiserver's readiness behind them: the start of the agent
+// and, for the most part, the apiserver, whose phase ends a little after it is ready.
 func (r round) withRest(phases []phase) []phase {
 	rest := r.Last
 	phases = slices.DeleteFunc(phases, func(p phase) bool { return p.Name == planePhase })

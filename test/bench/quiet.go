@@ -12,12 +12,14 @@ import (
 const (
 	// quietEnough is the share of the machine that others may use when a round begins.
 	quietEnough = 0.15
-	// quietSample is how long the machine is watched to know that share, and quietPatience how long a round waits for it.
+	// quietSample is how long the machine is watched to know that share, and quietPatience how long a round waits for
+	// it.
 	quietSample   = 250 * time.Millisecond
 	quietPatience = 4 * time.Second
 )
 
-// awaitQuiet waits a little for a machine that does nothing else, and returns what share of it others use when it gives up waiting.
+// awaitQuiet waits a little for a machine that does nothing else, and returns what share of it others use when it gives
+// up waiting.
 func awaitQuiet(ctx context.Context) (busy float64, err error) {
 	for end := time.Now().Add(quietPatience); ; {
 		begin, err := cpuTimes()

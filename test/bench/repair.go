@@ -13,14 +13,16 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// repairSettle is how long three members are left alone: etcd refuses changes of the membership until its members have been connected
-// for 5 s (HealthInterval), and the clusters that are repaired have been up for longer.
+// repairSettle is how long three members are left alone: etcd refuses changes of the membership until its members have
+// been connected for 5 s (HealthInterval), and the clusters that are repaired have been up for longer.
 const repairSettle = 6 * time.Second
 
-// pauseBetween is between two losses. No loss touches a member that the change after it counts on: it is the same follower that goes.
+// pauseBetween is between two losses. No loss touches a member that the change after it counts on: it is the same
+// follower that goes.
 const pauseBetween = time.Second
 
-// repair is one round: what it took one cluster to get over each kind of loss. Repairs count from the start of the recreated VM's agent.
+// repair is one round: what it took one cluster to get over each kind of loss. Repairs count from the start of the
+// recreated VM's agent.
 type repair struct {
 	EmptyVoter    seconds `json:"emptyVoter"`
 	EmptyReady    seconds `json:"emptyReady"`
@@ -70,8 +72,10 @@ func (b *bench) repairs(ctx context.Context) (*repairs, error) {
 			return nil, fmt.Errorf("repair, by hand, round %d: %w", i+1, err)
 		}
 		out.Quorate, out.Floor = append(out.Quorate, q), append(out.Floor, f)
-		b.say("repair, round %d of %d: empty disk %.2f/%.2f s, by hand %.2f/%.2f s; stalls %.2f %.2f %.2f s, by hand %.2f %.2f %.2f s", i+1, b.rounds,
-			q.EmptyVoter, q.EmptyReady, f.EmptyVoter, f.EmptyReady, q.FollowerLost, q.LeaderLost, q.LeaderStopped, f.FollowerLost, f.LeaderLost, f.LeaderStopped)
+		b.say("repair, round %d of %d: empty disk %.2f/%.2f s, by hand %.2f/%.2f s; stalls %.2f %.2f %.2f s, by hand "+
+			"%.2f %.2f %.2f s", i+1, b.rounds,
+			q.EmptyVoter, q.EmptyReady, f.EmptyVoter, f.EmptyReady, q.FollowerLost, q.LeaderLost, q.LeaderStopped,
+			f.FollowerLost, f.LeaderLost, f.LeaderStopped)
 	}
 	return out, nil
 }
@@ -97,7 +101,8 @@ func (b *bench) repairOnce(ctx context.Context, w *world, h hands, voters bool) 
 	if r.Busy, err = awaitQuiet(ctx); err != nil {
 		return r, err
 	}
-	for _, step := range []func(context.Context, *repair) error{t.keptDisk, t.emptyDisk, t.followerLost, t.leaderLost, t.leaderStopped} {
+	for _, step := range []func(context.Context, *repair) error{t.keptDisk, t.emptyDisk, t.followerLost, t.leaderLost,
+		t.leaderStopped} {
 		if err := step(ctx, &r); err != nil {
 			return r, fmt.Errorf("%w; the logs are in %s", err, w.dir)
 		}
@@ -157,7 +162,8 @@ func (t trial) roles(ctx context.Context, m members) (leader int, followers []in
 	return leader, followers, err
 }
 
-// recreate makes a follower's VM anew and measures until its member is a voter that serves, and until its apiserver is ready.
+// recreate makes a follower's VM anew and measures until its member is a voter that serves, and until its apiserver is
+// ready.
 func (t trial) recreate(ctx context.Context, wipe bool) (voter, ready seconds, err error) {
 	m, err := t.connect()
 	if err != nil {
@@ -221,7 +227,8 @@ func (t trial) replaceFollower(ctx context.Context, m members, leader, i int) (v
 }
 
 // awaitBack waits for the voter and for the apiserver at the same time: the one does not wait for the other's clock.
-func (t trial) awaitBack(ctx context.Context, vm localgce.VMStatus, awaitVoter func(context.Context) (time.Time, error)) (voter, ready time.Time, err error) {
+func (t trial) awaitBack(ctx context.Context, vm localgce.VMStatus, awaitVoter func(context.Context) (time.Time,
+	error)) (voter, ready time.Time, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, backLimit, fmt.Errorf("not back within %s", backLimit))
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
@@ -261,7 +268,8 @@ func (t trial) began(ctx context.Context, name string) (time.Time, error) {
 			switch {
 			case vm.Name != name || vm.Agent.State == "":
 			case vm.Agent.State != "starting":
-				return time.Time{}, fmt.Errorf("the agent of %s is %s already: its start was missed", name, vm.Agent.State)
+				return time.Time{}, fmt.Errorf("the agent of %s is %s already: its start was missed", name,
+					vm.Agent.State)
 			default:
 				return vm.Agent.Since, nil
 			}
@@ -283,7 +291,8 @@ func (t trial) emptyDisk(ctx context.Context, r *repair) (err error) {
 }
 
 // lose measures the stall while the VM that choose names goes, and starts it again.
-func (t trial) lose(ctx context.Context, choose func(leader int, followers []int) int, how func(ctx context.Context, m members, i int) error) (seconds, error) {
+func (t trial) lose(ctx context.Context, choose func(leader int, followers []int) int,
+	how func(ctx context.Context, m members, i int) error) (seconds, error) {
 	m, err := t.connect()
 	if err != nil {
 		return 0, err

@@ -1,6 +1,7 @@
 package main
 
-// rows are the promises about repairs and stalls: medians in seconds, with what the same steps take by hand beside them.
+// rows are the promises about repairs and stalls: medians in seconds, with what the same steps take by hand beside
+// them.
 func (r *repairs) rows() (out []row) {
 	if r == nil {
 		return nil
@@ -16,7 +17,8 @@ func (r *repairs) rows() (out []row) {
 		{"recreated with its disk, to /readyz", goalKeptReady, func(r repair) seconds { return r.KeptReady }},
 		{"longest write stall, follower lost", goalFollowerLost, func(r repair) seconds { return r.FollowerLost }},
 		{"longest write stall, leader lost", goalLeaderLost, func(r repair) seconds { return r.LeaderLost }},
-		{"longest write stall, leader stopped as planned", goalLeaderStopped, func(r repair) seconds { return r.LeaderStopped }},
+		{"longest write stall, leader stopped as planned", goalLeaderStopped,
+			func(r repair) seconds { return r.LeaderStopped }},
 	} {
 		quorate, floor := spreadOfRepairs(r.Quorate, p.of), spreadOfRepairs(r.Floor, p.of)
 		out = append(out, row{p.what, "s", quorate, &floor, quorate.Median, p.goal, true, quorate.Median <= p.goal})

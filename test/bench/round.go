@@ -113,7 +113,8 @@ func (w *world) await(ctx context.Context, vms []localgce.VMStatus, voters bool)
 
 // awaitReady asks an apiserver's /readyz until it says ok.
 func awaitReady(ctx context.Context, address string) (time.Time, error) {
-	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := &http.Client{Timeout: 2 * time.Second,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()
 	tick := time.NewTicker(readyPeriod)
 	defer tick.Stop()
@@ -147,11 +148,12 @@ func get(ctx context.Context, client *http.Client, url string) string {
 	return string(body)
 }
 
-// awaitVoters asks the agent of a VM, over its status socket, until its member's list holds n started voters. It returns since, if
-// they were there at the first look.
+// awaitVoters asks the agent of a VM, over its status socket, until its member's list holds n started voters. It
+// returns since, if they were there at the first look.
 func awaitVoters(ctx context.Context, initPID, n int, since time.Time) (time.Time, error) {
 	socket := fmt.Sprintf("/proc/%d/root%s/agent.sock", initPID, runDir)
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
 	defer client.CloseIdleConnections()

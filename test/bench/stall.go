@@ -15,9 +15,9 @@ const (
 	writeBefore, writeAfter = time.Second, 5 * time.Second
 )
 
-// stall is the longest time in which no write was acknowledged while something is done to the members. A new request goes out each writePeriod,
-// to one member after the other, whatever became of those before: what is measured is what a new request of a client sees, not
-// one that was in flight when its leader died, which etcd leaves unanswered for 7 s.
+// stall is the longest time in which no write was acknowledged while something is done to the members. A new request
+// goes out each writePeriod, to one member after the other, whatever became of those before: what is measured is what a
+// new request of a client sees, not one that was in flight when its leader died, which etcd leaves unanswered for 7 s.
 func stall(ctx context.Context, m members, fault func(context.Context) error) (seconds, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -57,7 +57,8 @@ func stall(ctx context.Context, m members, fault func(context.Context) error) (s
 	return longestGap(acknowledged, begin, end), err
 }
 
-// longestGap is the longest time between two acknowledgements from begin to end; the one that is going on at either counts.
+// longestGap is the longest time between two acknowledgements from begin to end; the one that is going on at either
+// counts.
 func longestGap(at []time.Time, begin, end time.Time) seconds {
 	slices.SortFunc(at, time.Time.Compare)
 	last, longest := begin, time.Duration(0)

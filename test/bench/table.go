@@ -37,8 +37,8 @@ type row struct {
 	Unit    string  `json:"unit"`
 	Quorate spread  `json:"quorate"`
 	Floor   *spread `json:"floor,omitempty"`
-	// Value is what the goal bounds: the ratio where there is a floor, else the worst of the replicas. Where Absolute, it is the median, and the
-	// floor stands there to compare with.
+	// Value is what the goal bounds: the ratio where there is a floor, else the worst of the replicas. Where Absolute,
+	// it is the median, and the floor stands there to compare with.
 	Value    float64 `json:"value"`
 	Goal     float64 `json:"goal,omitempty"`
 	Absolute bool    `json:"absolute,omitempty"`
@@ -102,7 +102,8 @@ func (r *results) print(w io.Writer, format string) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(r)
 	}
-	fmt.Fprintf(w, "\n%s; %s to %s UTC; load at the end %s\n", r.Machine, r.Started.Format(time.DateTime), r.Ended.Format(time.TimeOnly), r.Load)
+	fmt.Fprintf(w, "\n%s; %s to %s UTC; load at the end %s\n", r.Machine, r.Started.Format(time.DateTime),
+		r.Ended.Format(time.TimeOnly), r.Load)
 	if err := printRows(w, r.Rows); err != nil {
 		return err
 	}
@@ -110,7 +111,8 @@ func (r *results) print(w io.Writer, format string) error {
 	three, threes := r.Three.disturbed()
 	repaired, all := r.Repair.disturbed()
 	if n := one + three + repaired; n > 0 {
-		fmt.Fprintf(w, "\nothers used more than %.0f %% of the machine when %d of %d rounds began: look at the extremes\n", 100*quietEnough, n, ones+threes+all)
+		fmt.Fprintf(w, "\nothers used more than %.0f %% of the machine when %d of %d rounds began: look at the "+
+			"extremes\n", 100*quietEnough, n, ones+threes+all)
 	}
 	printPhases(w, "one replica", r.One)
 	printPhases(w, "the last of three replicas", r.Three)
@@ -137,7 +139,8 @@ func (r row) cells() string {
 	}
 	floor, ratio, goal, verdict := "", "", "", ""
 	if r.Floor != nil {
-		floor, ratio, goal = show(*r.Floor), fmt.Sprintf("%.2f", r.Quorate.Median/r.Floor.Median), fmt.Sprintf("<= %.2f", r.Goal)
+		floor, ratio, goal = show(*r.Floor), fmt.Sprintf("%.2f", r.Quorate.Median/r.Floor.Median),
+			fmt.Sprintf("<= %.2f", r.Goal)
 		if r.Absolute {
 			goal += " " + r.Unit
 		}

@@ -17,8 +17,8 @@ type usage struct {
 	VM string `json:"vm"`
 	// Name is agent or etcd.
 	Name string `json:"name"`
-	// RSS is all resident memory, and File the part of it that is the program's own file in the page cache, which its processes
-	// share and the kernel takes back when it needs to.
+	// RSS is all resident memory, and File the part of it that is the program's own file in the page cache, which its
+	// processes share and the kernel takes back when it needs to.
 	RSS  mebibytes `json:"rss"`
 	File mebibytes `json:"file"`
 	// CPU is in percent of one core.
@@ -74,7 +74,8 @@ func (b *bench) usage(ctx context.Context) ([]usage, error) {
 	return out, nil
 }
 
-// descendant is the process of a VM whose program's name and first argument are these. A VM's processes are found by their mount namespace.
+// descendant is the process of a VM whose program's name and first argument are these. A VM's processes are found by
+// their mount namespace.
 func descendant(initPID int, words ...string) (int, error) {
 	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", initPID))
 	if err != nil {
@@ -88,7 +89,8 @@ func descendant(initPID int, words ...string) (int, error) {
 		dir := filepath.Dir(line)
 		text, err := os.ReadFile(line)
 		args := bytes.Split(text, []byte{0})
-		if err != nil || len(args) < len(words) || filepath.Base(string(args[0])) != words[0] || string(args[1]) != words[1] {
+		if err != nil || len(args) < len(words) || filepath.Base(string(args[0])) != words[0] ||
+			string(args[1]) != words[1] {
 			continue
 		}
 		if s, err := os.Readlink(dir + "/ns/mnt"); err == nil && s == space {

@@ -101,7 +101,8 @@ func (b *bench) quorateWorld(ctx context.Context, n int) (*world, error) {
 		return nil, err
 	}
 	defer stop()
-	begin := exec.CommandContext(ctx, filepath.Join(b.bin, "quorate"), "record", "init", "--config", file, "--record", url,
+	begin := exec.CommandContext(ctx, filepath.Join(b.bin, "quorate"), "record", "init", "--config", file, "--record",
+		url,
 		"--region", "us-central1", "--project-number", projectNumber)
 	if out, err := begin.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("begin the record: %w: %s", err, out)
@@ -114,7 +115,8 @@ func (b *bench) quorateWorld(ctx context.Context, n int) (*world, error) {
 // conf is the project's.
 func (w *world) conf() localgce.Config {
 	conf := localgce.Config{
-		State: filepath.Join(w.dir, "state"), Cluster: "bench", Subnet: netip.MustParsePrefix(subnet), Endpoint: netip.MustParseAddr(endpoint),
+		State: filepath.Join(w.dir, "state"), Cluster: "bench", Subnet: netip.MustParsePrefix(subnet),
+		Endpoint: netip.MustParseAddr(endpoint),
 		DiskSize: w.diskSize, Attributes: w.attributes, Agent: localgce.Agent{Command: w.command}, Binds: w.binds,
 	}
 	for _, p := range places[:w.n] {

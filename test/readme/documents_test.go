@@ -1,5 +1,5 @@
-// Package readme holds the documents to the code: what a program can print or return has its line in them, what they show is
-// run, and nothing in them leads nowhere.
+// Package readme holds the documents to the code: what a program can print or return has its line in them, what they
+// show is run, and nothing in them leads nowhere.
 package readme
 
 import (
@@ -25,7 +25,8 @@ func TestEachBlockedNameHasItsEntryInTheRunbook(t *testing.T) {
 		t.Fatalf("found only %v in the code: this test no longer knows how a wait is named", names)
 	}
 	var entries []string
-	for _, m := range regexp.MustCompile("(?m)^### `([a-z0-9-]+)`$").FindAllStringSubmatch(read(t, "docs/runbook.md"), -1) {
+	for _, m := range regexp.MustCompile("(?m)^### `([a-z0-9-]+)`$").FindAllStringSubmatch(read(t, "docs/runbook.md"),
+		-1) {
 		entries = append(entries, m[1])
 	}
 	for _, n := range names {
@@ -40,7 +41,8 @@ func TestEachBlockedNameHasItsEntryInTheRunbook(t *testing.T) {
 	}
 }
 
-// blockedNames are the names of all waits: in etcdmember the first argument of wait, halt and blocked, in agent of hold.
+// blockedNames are the names of all waits: in etcdmember the first argument of wait, halt and blocked, in agent of
+// hold.
 func blockedNames(t *testing.T) []string {
 	constants, found := map[string]string{}, map[string]bool{}
 	files := append(parseFolder(t, "etcdmember"), parseFolder(t, "agent")...)
@@ -57,7 +59,8 @@ func blockedNames(t *testing.T) []string {
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
-			if !ok || !slices.Contains([]string{"wait", "halt", "blocked", "hold"}, nameOf(call.Fun)) || len(call.Args) < 2 {
+			if !ok || !slices.Contains([]string{"wait", "halt", "blocked", "hold"}, nameOf(call.Fun)) ||
+				len(call.Args) < 2 {
 				return true
 			}
 			name := literal(call.Args[0])
@@ -101,7 +104,8 @@ func TestTheExitCodesAreListed(t *testing.T) {
 		listed := exitTable(t, doc)
 		for name, code := range declared {
 			if row, ok := listed[code]; used[name] > 0 != ok {
-				t.Errorf("%s: exit code %d (%s) is used %d times in cmd/quorate; its line in the table: %q", doc, code, name, used[name], row)
+				t.Errorf("%s: exit code %d (%s) is used %d times in cmd/quorate; its line in the table: %q", doc, code,
+					name, used[name], row)
 			}
 			delete(listed, code)
 		}

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// What a wait, an error or a page tells a person to run exists, with the flags that the text gives it: it is read at three in the morning.
+// What a wait, an error or a page tells a person to run exists, with the flags that the text gives it: it is read at
+// three in the morning.
 func TestCommandsThatTextsNameExist(t *testing.T) {
 	named := namedCommands(t)
 	if len(named) < 30 {
@@ -30,7 +31,8 @@ func TestCommandsThatTextsNameExist(t *testing.T) {
 	}
 }
 
-// firstUnused is the first word of a command line that is neither a flag nor in the usage of the command that was found.
+// firstUnused is the first word of a command line that is neither a flag nor in the usage of the command that was
+// found.
 func firstUnused(out string, args []string) string {
 	_, usage, _ := strings.Cut(out, "Usage:\n  quorate")
 	usage, _, _ = strings.Cut(usage, "\n")
@@ -46,7 +48,8 @@ func firstUnused(out string, args []string) string {
 }
 
 var (
-	// inText is how Next texts and pages name a command, inPhrase how errors do, whose back-quotes would be awkward in Go.
+	// inText is how Next texts and pages name a command, inPhrase how errors do, whose back-quotes would be awkward in
+	// Go.
 	inText   = regexp.MustCompile("`(quorate [^`\n]+)`")
 	inPhrase = regexp.MustCompile(`[('](quorate [a-z][^'),;:\n]*)['),;:]`)
 	// substitution is what a shell would put into a command line.

@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// The README is true: its document is valid, its commands exist with the flags that it gives them, and those that need no
-// master are run here. The ones marked `demo` are run against the demo by check-demo.sh.
+// The README is true: its document is valid, its commands exist with the flags that it gives them, and those that need
+// no master are run here. The ones marked `demo` are run against the demo by check-demo.sh.
 
 // block is a fenced block of a page.
 type block struct {
@@ -34,7 +34,8 @@ func blocks(t *testing.T, page string) []block {
 	return out
 }
 
-// commands are the command lines of a page's sh blocks with one of the marks, without comments; a line may hold several.
+// commands are the command lines of a page's sh blocks with one of the marks, without comments; a line may hold
+// several.
 func commands(t *testing.T, page string, marks ...string) []string {
 	t.Helper()
 	var out []string
@@ -75,8 +76,8 @@ func TestTheReadmesCommandsExist(t *testing.T) {
 	}
 }
 
-// commandExists asks the program for the command's help with the flags of the README before it: an unknown flag is then an
-// error, and the usage names the command that was found.
+// commandExists asks the program for the command's help with the flags of the README before it: an unknown flag is then
+// an error, and the usage names the command that was found.
 func commandExists(t *testing.T, line []string) {
 	program, args := filepath.Base(line[0]), line[1:]
 	var inner []string
@@ -104,7 +105,8 @@ func commandExists(t *testing.T, line []string) {
 		t.Fatalf("the README calls %s, which this test does not know", program)
 	}
 	out := helpOf(t, program, args)
-	if strings.Contains(out, "\nAvailable Commands:\n") && !strings.Contains(out, "--config") { // `quorate orders` does both
+	// `quorate orders` does both
+	if strings.Contains(out, "\nAvailable Commands:\n") && !strings.Contains(out, "--config") {
 		t.Errorf("%q is no whole command: its help lists commands", line)
 	}
 	if len(inner) > 0 {
@@ -112,7 +114,8 @@ func commandExists(t *testing.T, line []string) {
 	}
 }
 
-// helpOf asks a program of ours for the help of a command line, and checks that the usage is that of the command that the line names.
+// helpOf asks a program of ours for the help of a command line, and checks that the usage is that of the command that
+// the line names.
 func helpOf(t *testing.T, program string, args []string) string {
 	t.Helper()
 	out := run(t, top, filepath.Join(programs(t), program), append(slices.Clone(args), "--help")...)
@@ -157,7 +160,8 @@ func documentFolder(t *testing.T) string {
 	dir := t.TempDir()
 	for _, b := range blocks(t, "README.md") {
 		if b.language == "yaml" {
-			if err := os.WriteFile(filepath.Join(dir, "cluster.yaml"), []byte(strings.Join(b.lines, "\n")+"\n"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, "cluster.yaml"), []byte(strings.Join(b.lines, "\n")+"\n"),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 			return dir
@@ -184,7 +188,8 @@ func TestTheReadmesOperatorCommandsRun(t *testing.T) {
 			t.Errorf("%s printed nothing", c)
 		}
 	}
-	shown := run(t, dir, filepath.Join(programs(t), "quorate"), "record", "show", "--config", "cluster.yaml", "--record", bucket)
+	shown := run(t, dir, filepath.Join(programs(t), "quorate"), "record", "show", "--config", "cluster.yaml",
+		"--record", bucket)
 	if !strings.Contains(shown, "cluster prod-1, ") || !strings.Contains(shown, "project 123456789012") {
 		t.Errorf("the record that the README's commands began shows as %q", shown)
 	}

@@ -1,10 +1,12 @@
-// floor is what quorate's boot is measured against: etcd, its health, then kube-apiserver, and nothing else. The benchmark
-// runs it as a VM's agent, with certificates and flags that are ready-made, so that network, disk and programs are the same.
+// floor is what quorate's boot is measured against: etcd, its health, then kube-apiserver, and nothing else. The
+// benchmark runs it as a VM's agent, with certificates and flags that are ready-made, so that network, disk and
+// programs are the same.
 //
 //	floor DIR
 //
-// DIR/<host name>/etcd.args and apiserver.args hold one argument a line, the program first; delay is how long to wait before
-// all; DIR/health is the URL that says when etcd serves. The program imports little: its own start takes a millisecond.
+// DIR/<host name>/etcd.args and apiserver.args hold one argument a line, the program first; delay is how long to wait
+// before all; DIR/health is the URL that says when etcd serves. The program imports little: its own start takes a
+// millisecond.
 package main
 
 import (
@@ -54,7 +56,8 @@ func run(dir string) error {
 		time.Sleep(5 * time.Millisecond)
 	}
 	// The same line as the agent's, for the same reader.
-	fmt.Fprintf(os.Stderr, "level=INFO msg=\"phase done\" phase=etcd took=%s\n", time.Since(begin).Round(time.Millisecond))
+	fmt.Fprintf(os.Stderr, "level=INFO msg=\"phase done\" phase=etcd took=%s\n",
+		time.Since(begin).Round(time.Millisecond))
 	if _, err := start(filepath.Join(dir, host, "apiserver.args"), "kube-apiserver.log"); err != nil {
 		return err
 	}
