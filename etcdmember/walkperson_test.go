@@ -172,10 +172,13 @@ func (w *world) rescue() bool {
 		}
 	}
 	if best != nil {
+		if !best.on { // it was stopped for a restore that is not to be had any more
+			w.boot(best)
+		}
 		return w.orderFrom(best)
 	}
 	for _, s := range slices.Backward(w.snapshots) {
-		on := slices.IndexFunc(w.vms, func(v *vm) bool { return !w.foreign(v) })
+		on := slices.IndexFunc(w.vms, func(v *vm) bool { return v.on && !w.foreign(v) })
 		if s.Epoch == h.formed.Number && on >= 0 {
 			return w.orderSnapshot(w.vms[on], s)
 		}
