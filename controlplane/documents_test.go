@@ -281,27 +281,29 @@ func nodesOf(n *yaml.Node, path string) []*yaml.Node {
 	return out
 }
 
-// otherwise writes a value with one byte more, less or another one, or around it what people and programs put there.
-func (d documents) otherwise(s string) string {
-	const bytes = "09aZ-._:/ %?#@\t\x00ü*,'\""
-	at, with := d.IntN(len(s)+1), string(bytes[d.IntN(len(bytes))])
+// otherwise writes a value with one character more, less or another one, or around it what people and programs put
+// there.
+func (d documents) otherwise(value string) string {
+	with, s := []rune("09aZ-._:/ %?#@\t\x00ü*,'\""), []rune(value)
+	at, one := d.IntN(len(s)+1), with[d.IntN(len(with))]
+	end := min(at+1, len(s))
 	switch d.IntN(8) {
 	case 0:
-		return s[:at] + with + s[at:]
+		return string(slices.Insert(s, at, one))
 	case 1:
-		return s[:at] + s[min(at+1, len(s)):]
+		return string(slices.Delete(s, at, end))
 	case 2:
-		return s[:at] + with + s[min(at+1, len(s)):]
+		return string(slices.Replace(s, at, end, one))
 	case 3:
-		return strings.ToUpper(s)
+		return strings.ToUpper(value)
 	case 4:
-		return s + []string{".", " ", "/", ":1", ":0", "\n", ".1", "/64"}[d.IntN(8)]
+		return value + []string{".", " ", "/", ":1", ":0", "\n", ".1", "/64"}[d.IntN(8)]
 	case 5:
-		return []string{" ", "-", ".", "0", "https://"}[d.IntN(5)] + s
+		return []string{" ", "-", ".", "0", "https://"}[d.IntN(5)] + value
 	case 6:
 		return ""
 	default:
-		return s + s
+		return value + value
 	}
 }
 
