@@ -3,8 +3,8 @@
 //	one      one replica, from the agent's start to an apiserver that says "ok" on /readyz
 //	three    three first boots at the same moment, to three voters and three such apiservers
 //	memory   the agent's resident memory and its CPU while nothing happens, without its children
-//	repair   a recreated VM, with its disk and with an empty one, to a voter and to /readyz; and how long writes stall when a
-//	         follower is lost, when the leader is lost, and when the leader is stopped as planned
+//	repair   a recreated VM, with its disk and with an empty one, to a voter and to /readyz; and how long writes stall
+//	         when a follower is lost, when the leader is lost, and when the leader is stopped as planned
 //
 // All but memory are held against a floor: etcd, its health, then kube-apiserver, started by a program of 70 lines
 // (./floor) with certificates and flags that are ready-made, in VMs of the same local GCE project. Rounds of quorate
