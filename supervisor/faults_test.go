@@ -110,16 +110,13 @@ func TestWhatCannotBeLaunchedBacksOffWithItsCause(t *testing.T) { // fault case 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { writer.Close() })
-	noDir := childSpec(t, "no-dir", "exit", "0", "")
-	noDir.Dir = "/no/such/dir"
 	inGroups(t, func(t *testing.T, cfg Config) {
 		s := begin(t, cfg)
-		start(t, s, Spec{Name: "missing", Path: "/no/such/program"}, Spec{Name: "busy", Path: busy}, noDir,
+		start(t, s, Spec{Name: "missing", Path: "/no/such/program"}, Spec{Name: "busy", Path: busy},
 			childSpec(t, "bad-flag", "exit", "2", "flag provided but not defined: -x"))
 		for name, cause := range map[string]string{
 			"missing":  "cannot be started: fork/exec /no/such/program: no such file or directory",
 			"busy":     "text file busy",
-			"no-dir":   "working directory: stat /no/such/dir",
 			"bad-flag": "exited with code 2: flag provided but not defined: -x",
 		} {
 			st := await(t, s, name, "back-off", func(st Status) bool { return st.State == Backoff })

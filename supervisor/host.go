@@ -40,19 +40,16 @@ func (h *host) launch(spec Spec) (running, error) {
 		Path:        spec.Path,
 		Args:        append([]string{spec.Path}, spec.Args...),
 		Env:         append(append([]string{}, h.env...), spec.Env...), // not nil: os/exec would take ours
-		Dir:         spec.Dir,
+		Dir:         "/",
 		Stdout:      writer,
 		Stderr:      writer,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
-	}
-	if cmd.Dir == "" {
-		cmd.Dir = "/"
 	}
 	g.join(cmd.SysProcAttr)
 	if err := cmd.Start(); err != nil {
 		reader.Close()
 		g.close()
-		return nil, explain(err, spec)
+		return nil, err
 	}
 	g.joined(cmd.Process.Pid)
 	if err := GiveWay(cmd.Process.Pid, spec.OOMScore, spec.Nice); err != nil {
@@ -71,16 +68,6 @@ func (h *host) group(name string) (group, error) {
 		return &processGroup{}, nil
 	}
 	return openCgroup(filepath.Join(h.cgroup, name))
-}
-
-// explain says it where the error of execve(2) misleads: it names the program also when something else is missing.
-func explain(err error, spec Spec) error {
-	if dir := spec.Dir; dir != "" {
-		if _, statErr := os.Stat(dir); statErr != nil {
-			return fmt.Errorf("its working directory: %w", statErr)
-		}
-	}
-	return err
 }
 
 // childEnv takes out of the environment what systemd meant for the supervisor alone.

@@ -426,23 +426,23 @@ func TestWhatIsRefused(t *testing.T) {
 		start(t, s, play("a"), play("b", "a"), play("c", "b"))
 		ready(t, s, "c")
 		bad := play("B/ad")
-		bad.Path, bad.Dir, bad.Env, bad.StopTimeout = "bin/x", "etc", []string{"A"}, -1
+		bad.Path, bad.Env, bad.StopTimeout = "bin/x", []string{"A"}, -1
 		bad.OOMScore = -1
 		bad.Live, bad.Ready = &Probe{}, &Probe{Check: check, Period: -1}
 		for name, c := range map[string]struct {
 			spec Spec
 			want []string
 		}{
-			"every fault at once": {bad, []string{"name:", "path:", "dir:", "stop timeout:", "oom score -1", "env:",
+			"every fault at once": {bad, []string{"name:", "path:", "stop timeout:", "oom score -1", "env:",
 				"live probe:", "ready probe:"}},
 			"a name that runs": {play("a"), []string{"start a: the name is taken by a process that is ready"}},
-			"after itself":     {play("d", "d"), []string{`after: "d" names itself`}},
-			"after nobody":     {play("d", "nobody"), []string{"nobody", ErrUnknown.Error()}},
+			"after itself":     {play("d", "d"), []string{`after: "d": no such process before this one`}},
+			"after nobody":     {play("d", "nobody"), []string{`after: "nobody": no such process`, ErrUnknown.Error()}},
 		} {
 			expectError(t, name, s.Start(c.spec), c.want...)
 		}
 		stop(t, s, "a")
-		expectError(t, "a circle", s.Start(play("a", "c")), "a circle: a after c after b after a")
+		expectError(t, "a circle", s.Start(play("a", "c")), `after: "c": no such process before this one`)
 		start(t, s, play("a"))
 		expectError(t, "stop of nobody", s.Stop(t.Context(), "nobody"), ErrUnknown.Error())
 		expectError(t, "wait for nobody", s.WaitReady(t.Context(), "nobody"), ErrUnknown.Error())

@@ -224,7 +224,8 @@ func TestOutputGoesToTheJournalUnderItsNameAlsoAfterTheJournalWasStartedAgain(t 
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	j := &journal{socket: socket, identifier: "kube-apiserver"}
+	j := openSink("", "kube-apiserver").(*journal)
+	j.socket = socket
 	defer j.Close()
 	for _, line := range []string{"one", "two"} {
 		// The stream of before is closed at its far end: a write finds out, and the next connects again.
@@ -243,25 +244,6 @@ func TestOutputGoesToTheJournalUnderItsNameAlsoAfterTheJournalWasStartedAgain(t 
 		if want := "kube-apiserver||6|0|0|0|0|" + line; strings.Join(got, "|") != want {
 			t.Errorf("the journal got %q, want %q", strings.Join(got, "|"), want)
 		}
-	}
-}
-
-func TestOutputOnSharedStderrIsPrefixedByLine(t *testing.T) {
-	var out bytes.Buffer
-	p := &prefixed{to: &out, prefix: "it: "}
-	for _, part := range []string{"a\nb", "c\n", "", "d"} {
-		if n, err := p.Write([]byte(part)); n != len(part) || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if want := "it: a\nit: bc\nit: d\n"; out.String() != want {
-		t.Errorf("%q, want %q", out.String(), want)
-	}
-	if _, err := p.Write(bytes.Repeat([]byte("x"), 2*chunkSize)); err != nil || len(p.rest) > chunkSize {
-		t.Errorf("a line without end is kept: %d bytes, %v", len(p.rest), err)
 	}
 }
 

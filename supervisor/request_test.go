@@ -120,16 +120,16 @@ func TestANewSpecChangesTheOrderOfTheEnd(t *testing.T) {
 		g := newStage(t, func(a *actor) { <-a.terms; time.Sleep(time.Second); a.exit(0) })
 		s, end := g.supervisor()
 		start(t, s, play("one"), play("two"))
-		stop(t, s, "one")
-		start(t, s, play("one", "two"))
+		stop(t, s, "two")
+		start(t, s, play("two", "one"))
 		ready(t, s, "one", "two")
 		if err := end(); err != nil {
 			t.Error(err)
 		}
 		played := g.lines()
-		if want := []string{"one start", "one term", "one gone", "two term",
-			"two gone"}; !slices.Equal(played[len(played)-5:], want) {
-			t.Errorf("two was stopped before one, which comes after it: %v", played)
+		if want := []string{"two start", "two term", "two gone", "one term",
+			"one gone"}; !slices.Equal(played[len(played)-5:], want) {
+			t.Errorf("one was stopped before two, which comes after it: %v", played)
 		}
 	})
 }

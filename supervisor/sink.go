@@ -1,10 +1,8 @@
 package supervisor
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -20,10 +18,7 @@ func openSink(logDir, name string) sink {
 	if logDir != "" {
 		return &logFile{path: filepath.Join(logDir, name+".log"), limit: logLimit}
 	}
-	if info, err := os.Stat(journalSocket); err == nil && info.Mode().Type() == fs.ModeSocket {
-		return &journal{socket: journalSocket, identifier: name}
-	}
-	return &prefixed{to: os.Stderr, prefix: name + ": "}
+	return &journal{socket: journalSocket, identifier: name}
 }
 
 // logLimit is the size at which a log file is put aside; the one put aside before is removed. A chatty apiserver fills
@@ -157,41 +152,4 @@ func (j *journal) Close() error {
 	conn := j.conn
 	j.conn = nil
 	return conn.Close()
-}
-
-// prefixed writes whole lines with a prefix, because several processes share the stream.
-type prefixed struct {
-	to     io.Writer
-	prefix string
-	rest   []byte // of a line without its end
-}
-
-func (p *prefixed) Write(data []byte) (int, error) {
-	p.rest = append(p.rest, data...)
-	var out []byte
-	for {
-		line, rest, ok := bytes.Cut(p.rest, []byte("\n"))
-		if !ok && len(line) < chunkSize {
-			break
-		}
-		out = append(append(append(out, p.prefix...), line...), '\n')
-		p.rest = rest
-	}
-	p.rest = append([]byte(nil), p.rest...)
-	if len(out) == 0 {
-		return len(data), nil
-	}
-	if _, err := p.to.Write(out); err != nil {
-		return 0, err
-	}
-	return len(data), nil
-}
-
-// Close writes a last line that has no end. The stream itself is not ours.
-func (p *prefixed) Close() error {
-	if len(p.rest) == 0 {
-		return nil
-	}
-	_, err := p.Write([]byte("\n"))
-	return err
 }

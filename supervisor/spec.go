@@ -9,14 +9,13 @@ import (
 type Spec struct {
 	// Name is unique in a supervisor: it is in the logs, the status and the name of the process's cgroup.
 	Name string
-	// Path is the program, absolute. Args do not hold the program's name.
+	// Path is the program, absolute; it runs in /. Args do not hold the program's name.
 	Path string
 	Args []string
 	// Env is added to the supervisor's own environment, from which what systemd meant for the agent alone is taken out.
 	Env []string
-	// Dir is the working directory; empty: /.
-	Dir string
-	// After names the processes that must be ready before this one starts. They are stopped after it.
+	// After names the processes that must be ready before this one starts. They are stopped after it. Each was added to
+	// the supervisor before this one was.
 	After []string
 	// Start passes once the process has come up; until then Live is not asked. Live failing restarts it. Ready says
 	// whether others may use it; nil: ready once started. Each may be nil.

@@ -5,7 +5,7 @@
 //	              │  ▲
 //	       launch │  │ results of the probes, exit of the whole group
 //	              ▼  │
-//	           child: own cgroup (or process group) ── stdout, stderr ──► output ──► file, journal or stderr
+//	           child: own cgroup (or process group) ── stdout, stderr ──► output ──► file or journal
 //
 // Every decision (what follows an exit, a failed check, a deadline) is in machine, which has no clock, no process and
 // no goroutine. Everything around it is thin.
@@ -38,13 +38,13 @@ import (
 	"time"
 )
 
-// Config is what a Supervisor needs from its owner. The zero value works: no log, output to stderr or the journal,
-// process groups, and an empty environment.
+// Config is what a Supervisor needs from its owner. The zero value works: no log, output to the journal, process
+// groups, and an empty environment.
 type Config struct {
 	// Log gets one line for each transition; nil: nothing is logged. It must not block: supervision waits for it.
 	Log *slog.Logger
 	// LogDir gets NAME.log with what each process writes, and NAME.log.1 with what it wrote before that; it is made if
-	// absent. Empty: the journal with the process's name as identifier or, where no journal runs, stderr.
+	// absent. Empty: the journal with the process's name as identifier; while none runs, what is written is dropped.
 	LogDir string
 	// Cgroup is the cgroup2 folder, as of DelegatedCgroup, in which each process gets one of its own. Empty: process
 	// groups.

@@ -23,9 +23,6 @@ func (spec Spec) Validate() error {
 	if !filepath.IsAbs(spec.Path) {
 		fault("path: %q, must be absolute", spec.Path)
 	}
-	if spec.Dir != "" && !filepath.IsAbs(spec.Dir) {
-		fault("dir: %q, must be absolute", spec.Dir)
-	}
 	if spec.StopTimeout < 0 {
 		fault("stop timeout: %s, must not be negative", spec.StopTimeout)
 	}
@@ -37,9 +34,6 @@ func (spec Spec) Validate() error {
 		if key, _, ok := strings.Cut(kv, "="); !ok || key == "" {
 			fault("env: %q, must be KEY=VALUE", key)
 		}
-	}
-	if slices.Contains(spec.After, spec.Name) {
-		fault("after: %q names itself", spec.Name)
 	}
 	for _, probe := range []struct {
 		name  string
@@ -64,36 +58,25 @@ func (probe Probe) faults(name string) []error {
 	return errs
 }
 
-// validate adds what depends on the other processes: names in After must be known, and no circle may arise, for which
-// it takes a stopped process that comes back with other dependencies.
+// validate adds what depends on the other processes: After names what was added before this process. So no circle can
+// arise, in which nothing would start and the end would wait for ever, also when a stopped process comes back.
 func (s *Supervisor) validate(spec Spec) error {
 	errs := []error{spec.Validate()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, name := range spec.After {
-		if _, ok := s.after[name]; !ok && name != spec.Name {
-			errs = append(errs, fmt.Errorf("after: %q: %w", name, ErrUnknown))
+	var before []string
+	for _, p := range s.processes {
+		if p.name == spec.Name {
+			break
 		}
+		before = append(before, p.name)
 	}
-	if path := s.pathTo(spec.Name, spec.After); path != nil && !slices.Contains(spec.After, spec.Name) {
-		errs = append(errs, fmt.Errorf("after: a circle: %s", strings.Join(append([]string{spec.Name}, path...),
-			" after ")))
+	for _, name := range spec.After {
+		if !slices.Contains(before, name) {
+			errs = append(errs, fmt.Errorf("after: %q: %w before this one", name, ErrUnknown))
+		}
 	}
 	return errors.Join(errs...)
-}
-
-// pathTo returns the names that lead from one of the given, by their After, to the target; nil if none does. mu is
-// held.
-func (s *Supervisor) pathTo(target string, from []string) []string {
-	for _, name := range from {
-		if name == target {
-			return []string{name}
-		}
-		if path := s.pathTo(target, s.after[name]); path != nil {
-			return append([]string{name}, path...)
-		}
-	}
-	return nil
 }
 
 // clone makes the Spec independent of the caller's slices and probes.
