@@ -1,6 +1,7 @@
 package etcdmember
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -443,6 +444,33 @@ func TestSilenceByMarks(t *testing.T) {
 	m.noteBeats(record.View{Marks: map[record.MemberID]record.Mark{0xc3: {BootID: "boot1"}}}, at(150))
 	if b := m.beats[BeatKey{0xc3, "boot1"}]; !b.Seen.Equal(at(150)) {
 		t.Errorf("one that says no time at all was seen all the same: %v", b)
+	}
+}
+
+// slowRecord stands still for a while before it answers.
+type slowRecord struct {
+	Record
+	answered time.Time
+}
+
+func (r *slowRecord) View(ctx context.Context) (record.View, error) {
+	time.Sleep(20 * time.Millisecond)
+	r.answered = time.Now()
+	return r.Record.View(ctx)
+}
+
+// A VM that stands still while it reads the record must not take the mark that it finds for one that it has known ever
+// since it began, or its writer would count as silent at once.
+func TestAMarkIsSeenWhenTheRecordIsRead(t *testing.T) {
+	m := newMachine(t, pa, newRecord())
+	m.record.change(func(v *record.View) {
+		v.Marks = map[record.MemberID]record.Mark{0xb1: {MemberID: 0xb1, BootID: "boot1", Written: time.Now()}}
+	})
+	var slow slowRecord
+	m.config = func(c *Config) { slow.Record, c.Record = c.Record, &slow }
+	f := m.open().observe(t.Context())
+	if seen := f.Beats[BeatKey{0xb1, "boot1"}].Seen; seen.Before(slow.answered) || !f.Now.Before(slow.answered) {
+		t.Errorf("decided as of %s, the mark seen %s, the record read %s", f.Now, seen, slow.answered)
 	}
 }
 

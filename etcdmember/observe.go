@@ -34,7 +34,7 @@ func (m *Membership) observe(ctx context.Context) Facts {
 		m.mu.Unlock()
 		m.note(f.Record)
 		m.noteInstances(f.Record)
-		m.noteBeats(f.Record, f.Now)
+		m.noteBeats(f.Record, time.Now()) // f.Now may be long ago: a VM can stand still while it reads
 		if !m.cfg.ReadOnly {
 			m.noteEpoch(f.Record)
 			m.keepHosts(f.Record)

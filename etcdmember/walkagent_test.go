@@ -42,7 +42,7 @@ func (w *world) facts(v *vm) Facts {
 		w.readRecord(v)
 	}
 	w.list(v)
-	f := Facts{Now: w.now, Me: w.me(v), Cluster: testCluster, DiskID: v.disk.id, Disk: DiskFacts{Wanted: "data",
+	f := Facts{Now: v.viewed, Me: w.me(v), Cluster: testCluster, DiskID: v.disk.id, Disk: DiskFacts{Wanted: "data",
 		Mounted: true},
 		Directory: w.directory(v), Agent: v.disk.agent, Compute: v.compute, Policy: w.policy(), Snapshots: w.listed(),
 		StrangerSince: v.strangerSince, AgentErr: v.disk.agentErr, Superseded: v.superseded, RecordErr: v.viewErr,
@@ -67,7 +67,7 @@ func (w *world) facts(v *vm) Facts {
 
 // readRecord reads the record for the next decision. What is read after it, the answers above all, may be younger.
 func (w *world) readRecord(v *vm) {
-	v.view = new(record.View)
+	v.view, v.viewed = new(record.View), w.now
 	if v.viewErr = w.unreadable(v); v.viewErr != nil {
 		return
 	}
@@ -300,7 +300,7 @@ func (w *world) decide(v *vm) {
 	f := w.facts(v)
 	o := w.by.observe(f)
 	v.strangerSince, v.superseded = o.StrangerSince, v.superseded || o.Superseded
-	p := w.by.decide(w.now, o)
+	p := w.by.decide(f.Now, o)
 	v.blocked, v.row, v.act = p.Blocked, p.Row, p.Act
 	w.checkEarlier(v, f, p)
 	w.checkSaid(v, p)

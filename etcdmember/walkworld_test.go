@@ -37,6 +37,7 @@ type vm struct {
 	beats     map[BeatKey]Beat
 	listed    map[record.MemberID]string
 	view      *record.View // as it was read for the next decision; nil: it is read with the rest
+	viewed    time.Time    // when it was read: what is decided then is decided as of this moment
 	viewErr   error
 	paused    int       // as many events of it pass before its next write
 	slow      int       // as many events of it pass before it asks who answers
