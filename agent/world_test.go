@@ -220,17 +220,17 @@ func (b *bundles) Read(_ context.Context, generation uint64) ([]byte, error) {
 
 type noCompute struct{}
 
-func (noCompute) VMs(context.Context) ([]etcdmember.VM, time.Time, error) {
+func (noCompute) VMs(context.Context) ([]replica.VM, time.Time, error) {
 	return nil, time.Time{}, errors.New("no API")
 }
-func (noCompute) VM(context.Context, replica.Place) (etcdmember.VM, bool, error) {
-	return etcdmember.VM{}, false, errors.New("no API")
+func (noCompute) VM(context.Context, replica.Place) (replica.VM, bool, error) {
+	return replica.VM{}, false, errors.New("no API")
 }
-func (noCompute) Disks(context.Context) ([]etcdmember.DataDisk, error) {
+func (noCompute) Disks(context.Context) ([]replica.Disk, error) {
 	return nil, errors.New("no API")
 }
-func (noCompute) Disk(context.Context, string) (etcdmember.DataDisk, bool, error) {
-	return etcdmember.DataDisk{}, false, errors.New("no API")
+func (noCompute) Disk(context.Context, string) (replica.Disk, bool, error) {
+	return replica.Disk{}, false, errors.New("no API")
 }
 
 // eventually waits for a condition that another goroutine brings about.

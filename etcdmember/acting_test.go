@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // seededOnce is the one good end of a first boot, whatever happened on the way.
@@ -535,7 +536,7 @@ func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 
 func TestAVMWithoutAnAddressIsNotAsked(t *testing.T) {
 	ms := newMachine(t, pa, newRecord()).open()
-	ms.vms = []VM{{Place: pb, InstanceID: "102"}, {Place: pc, InstanceID: "103", Addresses: ms.cfg.Me.Addresses},
+	ms.vms = []replica.VM{{Place: pb, InstanceID: "102"}, {Place: pc, InstanceID: "103", Addresses: ms.cfg.Me.Addresses},
 		{Place: pa, InstanceID: "101", Addresses: ms.cfg.Me.Addresses}}
 	got := ms.addresses(record.View{}, true)
 	if len(got) != 1 || got[0].Place != pc {

@@ -407,21 +407,23 @@ func addVoters(dir string, ids ...record.MemberID) error {
 func onDisk(id string) func() string { return func() string { return id } }
 
 // fixedCompute lists what it is made of.
-type fixedCompute []VM
+type fixedCompute []replica.VM
 
-func (c fixedCompute) VMs(context.Context) ([]VM, time.Time, error) {
+func (c fixedCompute) VMs(context.Context) ([]replica.VM, time.Time, error) {
 	return slices.Clone(c), time.Time{}, nil
 }
-func (c fixedCompute) VM(_ context.Context, p replica.Place) (VM, bool, error) {
-	n := slices.IndexFunc(c, func(vm VM) bool { return vm.Place == p })
+func (c fixedCompute) VM(_ context.Context, p replica.Place) (replica.VM, bool, error) {
+	n := slices.IndexFunc(c, func(vm replica.VM) bool { return vm.Place == p })
 	if n < 0 {
-		return VM{}, false, nil
+		return replica.VM{}, false, nil
 	}
 	return c[n], true, nil
 }
-func (c fixedCompute) Disks(context.Context) ([]DataDisk, error) { return []DataDisk{{ID: "d1"}}, nil }
-func (c fixedCompute) Disk(_ context.Context, id string) (DataDisk, bool, error) {
-	return DataDisk{ID: id}, id == "d1", nil
+func (c fixedCompute) Disks(context.Context) ([]replica.Disk, error) {
+	return []replica.Disk{{ID: "d1"}}, nil
+}
+func (c fixedCompute) Disk(_ context.Context, id string) (replica.Disk, bool, error) {
+	return replica.Disk{ID: id}, id == "d1", nil
 }
 
 // memoryRecord is the record of all machines of a test. Every create is write-once.

@@ -15,8 +15,8 @@ import (
 
 // countedCompute is a Compute API whose lists and single answers a test sets, and which counts its questions.
 type countedCompute struct {
-	list  []VM
-	names map[replica.Place]VM
+	list  []replica.VM
+	names map[replica.Place]replica.VM
 	err   error // of the single answers
 	lists int
 	asked int
@@ -26,25 +26,25 @@ type countedCompute struct {
 	at                time.Time // when it says that it answers
 }
 
-func (c *countedCompute) VMs(context.Context) ([]VM, time.Time, error) {
+func (c *countedCompute) VMs(context.Context) ([]replica.VM, time.Time, error) {
 	c.lists++
 	return c.list, c.at, nil
 }
 
-func (c *countedCompute) Disks(context.Context) (out []DataDisk, err error) {
+func (c *countedCompute) Disks(context.Context) (out []replica.Disk, err error) {
 	for _, id := range c.disks {
-		out = append(out, DataDisk{ID: id, Users: c.users[id]})
+		out = append(out, replica.Disk{ID: id, Users: c.users[id]})
 	}
 	return out, nil
 }
 
-func (c *countedCompute) Disk(_ context.Context, id string) (DataDisk, bool, error) {
-	return DataDisk{ID: id, Users: c.users[id]}, slices.Contains(c.unlabelled, id), c.err
+func (c *countedCompute) Disk(_ context.Context, id string) (replica.Disk, bool, error) {
+	return replica.Disk{ID: id, Users: c.users[id]}, slices.Contains(c.unlabelled, id), c.err
 }
 
 // A data disk is gone only if the API says so of its id, and finds this VM's own: a label can be lost.
 func TestADiskThatLostItsLabelIsNotGone(t *testing.T) {
-	me := VM{Place: pa, InstanceID: "101", Status: "RUNNING"}
+	me := replica.VM{Place: pa, InstanceID: "101", Status: "RUNNING"}
 	for name, c := range map[string]struct {
 		api  countedCompute
 		gone bool
@@ -64,7 +64,7 @@ func TestADiskThatLostItsLabelIsNotGone(t *testing.T) {
 		"its own disk is not known, and none is listed":                            {countedCompute{}, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.api.list, c.api.names = []VM{me}, map[replica.Place]VM{pa: me}
+			c.api.list, c.api.names = []replica.VM{me}, map[replica.Place]replica.VM{pa: me}
 			m := newMachine(t, pa, newRecord())
 			m.config = func(cfg *Config) { cfg.Compute, cfg.DiskID = &c.api, onDisk(c.own) }
 			ms := m.open()
@@ -88,9 +88,9 @@ func TestADiskThatLostItsLabelIsNotGone(t *testing.T) {
 // attached to.
 func TestAListSaysWhenItWasAnsweredWhoWasStoppedAndWhoHasWhichDisk(t *testing.T) {
 	at, stop, named := t0.Add(time.Hour), t0.Add(30*time.Minute), t0.Add(20*time.Minute)
-	me, b := VM{Place: pa, InstanceID: "101", Status: "RUNNING"}, VM{Place: pb, InstanceID: "102", Status: "TERMINATED",
-		LastStop: stop}
-	c := VM{Place: pc, InstanceID: "103", Status: "STOPPED", LastStop: named}
+	me := replica.VM{Place: pa, InstanceID: "101", Status: "RUNNING"}
+	b := replica.VM{Place: pb, InstanceID: "102", Status: "TERMINATED", LastStop: stop}
+	c := replica.VM{Place: pc, InstanceID: "103", Status: "STOPPED", LastStop: named}
 	view := record.View{
 		Epochs: []record.Epoch{{Number: 2, Outcome: &record.Outcome{Formed: &record.Formed{}}}},
 		Replicas: map[replica.Place][]record.Incarnation{
@@ -122,8 +122,8 @@ func TestAListSaysWhenItWasAnsweredWhoWasStoppedAndWhoHasWhichDisk(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t, pa, newRecord())
-			tc.api.list, tc.api.at, tc.api.users = []VM{me, b}, at, users
-			tc.api.names = map[replica.Place]VM{pa: me, pc: c}
+			tc.api.list, tc.api.at, tc.api.users = []replica.VM{me, b}, at, users
+			tc.api.names = map[replica.Place]replica.VM{pa: me, pc: c}
 			m.config = func(cfg *Config) { cfg.Compute = &tc.api }
 			ms := m.open()
 			ms.listCompute(t.Context(), view)
@@ -148,7 +148,7 @@ func TestAListSaysWhenItWasAnsweredWhoWasStoppedAndWhoHasWhichDisk(t *testing.T)
 	}
 }
 
-func (c *countedCompute) VM(_ context.Context, p replica.Place) (VM, bool, error) {
+func (c *countedCompute) VM(_ context.Context, p replica.Place) (replica.VM, bool, error) {
 	c.asked++
 	vm, found := c.names[p]
 	return vm, found, c.err
@@ -156,10 +156,10 @@ func (c *countedCompute) VM(_ context.Context, p replica.Place) (VM, bool, error
 
 // A label can be lost and a list can be late: an instance is gone only where the API says so of its very name as well.
 func TestAnInstanceThatIsNotListedIsAskedForByName(t *testing.T) {
-	me := VM{Place: pa, InstanceID: "101", Status: "RUNNING"}
-	b := func(id string) VM { return VM{Place: pb, InstanceID: id, Status: "TERMINATED"} }
-	named := func(vms ...VM) map[replica.Place]VM {
-		out := map[replica.Place]VM{}
+	me := replica.VM{Place: pa, InstanceID: "101", Status: "RUNNING"}
+	b := func(id string) replica.VM { return replica.VM{Place: pb, InstanceID: id, Status: "TERMINATED"} }
+	named := func(vms ...replica.VM) map[replica.Place]replica.VM {
+		out := map[replica.Place]replica.VM{}
 		for _, vm := range vms {
 			out[vm.Place] = vm
 		}
@@ -169,19 +169,19 @@ func TestAnInstanceThatIsNotListedIsAskedForByName(t *testing.T) {
 		api  countedCompute
 		gone bool
 	}{
-		"neither listed nor found by its name": {countedCompute{list: []VM{me}, names: named(me)}, true},
-		"another instance has its name": {countedCompute{list: []VM{me}, names: named(me, b("202"))},
+		"neither listed nor found by its name": {countedCompute{list: []replica.VM{me}, names: named(me)}, true},
+		"another instance has its name": {countedCompute{list: []replica.VM{me}, names: named(me, b("202"))},
 			true},
-		"it lost its label": {countedCompute{list: []VM{me}, names: named(me, b("102"))},
+		"it lost its label": {countedCompute{list: []replica.VM{me}, names: named(me, b("102"))},
 			false},
-		"it is shown with the instance before it": {countedCompute{list: []VM{me}, names: named(me, b("92"))},
+		"it is shown with the instance before it": {countedCompute{list: []replica.VM{me}, names: named(me, b("92"))},
 			false},
-		"no name is found, not even this very VM's": {countedCompute{list: []VM{me}}, false},
-		"names may not be asked for": {countedCompute{list: []VM{me}, names: named(me),
+		"no name is found, not even this very VM's": {countedCompute{list: []replica.VM{me}}, false},
+		"names may not be asked for": {countedCompute{list: []replica.VM{me}, names: named(me),
 			err: errors.New("403")}, false},
-		"the list lacks this very VM, and it is no list": {countedCompute{list: []VM{b("999")}, names: named(me)},
+		"the list lacks this very VM, and it is no list": {countedCompute{list: []replica.VM{b("999")}, names: named(me)},
 			false},
-		"it is listed": {countedCompute{list: []VM{me, b("102")},
+		"it is listed": {countedCompute{list: []replica.VM{me, b("102")},
 			names: named(me, b("102"))}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestAnInstanceThatIsNotListedIsAskedForByName(t *testing.T) {
 
 // The Compute API is asked only while a voter has been away for so long that its death matters, and ever less often.
 func TestTheComputeAPIIsAskedOnlyWhenAVoterIsAway(t *testing.T) {
-	api := &countedCompute{list: []VM{{Place: pa, InstanceID: "101"}}}
+	api := &countedCompute{list: []replica.VM{{Place: pa, InstanceID: "101"}}}
 	m := newMachine(t, pa, newRecord())
 	m.config = func(cfg *Config) { cfg.Compute = api }
 	b := &beside{Membership: m.open()}
@@ -250,11 +250,11 @@ func TestTheComputeAPIIsAskedOnlyWhenAVoterIsAway(t *testing.T) {
 // The seeder of the newest claim is asked for, too. Where its place has had other instances since, the API shows one of
 // those under its name, and it is gone; a restore of an epoch whose seeder had been recreated waited for it for ever.
 func TestASeederWhosePlaceHasAnotherInstanceIsGone(t *testing.T) {
-	me := VM{Place: pa, InstanceID: "103", Status: "RUNNING"}
-	before := VM{Place: pa, InstanceID: "91", Status: "RUNNING"}
+	me := replica.VM{Place: pa, InstanceID: "103", Status: "RUNNING"}
+	before := replica.VM{Place: pa, InstanceID: "91", Status: "RUNNING"}
 	for name, c := range map[string]struct {
 		taken []string // the instances of the incarnations of the place
-		shown VM
+		shown replica.VM
 		gone  bool
 	}{
 		"this very VM is its successor":                           {[]string{"101", "102", "103"}, me, true},
@@ -265,7 +265,7 @@ func TestASeederWhosePlaceHasAnotherInstanceIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t, pa, newRecord())
 			m.me.InstanceID = "103"
-			api := &countedCompute{list: []VM{me}, names: map[replica.Place]VM{pa: c.shown}}
+			api := &countedCompute{list: []replica.VM{me}, names: map[replica.Place]replica.VM{pa: c.shown}}
 			m.config = func(cfg *Config) { cfg.Compute = api }
 			ms := m.open()
 			v := record.View{Replicas: map[replica.Place][]record.Incarnation{},

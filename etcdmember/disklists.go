@@ -24,7 +24,7 @@ func (m *Membership) listDisks(ctx context.Context, v record.View, l *Listing) {
 	}
 }
 
-func (l *Listing) addDisk(d DataDisk) {
+func (l *Listing) addDisk(d replica.Disk) {
 	l.Disks, l.Users[d.ID] = append(l.Disks, d.ID), d.Users
 }
 
@@ -32,7 +32,7 @@ func (l *Listing) addDisk(d DataDisk) {
 // last copy of what only its member acknowledged, or the last hold of a VM that still runs. A disk counts as listed,
 // and as attached to the VM that had it, unless the API says otherwise of this very id. Whoever does not find this VM's
 // own disk by its id, or, where that is not known, the first that was just listed, knows nothing.
-func (m *Membership) disksNotListed(ctx context.Context, v record.View, l Listing) (out []DataDisk) {
+func (m *Membership) disksNotListed(ctx context.Context, v record.View, l Listing) (out []replica.Disk) {
 	trusted, asked := false, false
 	for _, want := range recordedDisks(v) {
 		if slices.Contains(l.Disks, want.ID) {
@@ -71,11 +71,11 @@ func (m *Membership) findsByID(ctx context.Context, l Listing) bool {
 // recordedDisks are the disks that a decision may ask about: those of the places' newest incarnations, and then those
 // of all incarnations of the newest epoch that was formed, whose VMs have to be silent before a restore. Their users
 // are the VMs that the record saw with them.
-func recordedDisks(v record.View) []DataDisk {
-	var newest, older []DataDisk
+func recordedDisks(v record.View) []replica.Disk {
+	var newest, older []replica.Disk
 	for p, incarnations := range v.Replicas {
 		for n, i := range incarnations {
-			switch d := (DataDisk{ID: i.DiskID, Users: []replica.Place{p}}); {
+			switch d := (replica.Disk{ID: i.DiskID, Users: []replica.Place{p}}); {
 			case i.DiskID == "":
 			case n == len(incarnations)-1:
 				newest = append(newest, d)
@@ -84,9 +84,9 @@ func recordedDisks(v record.View) []DataDisk {
 			}
 		}
 	}
-	var out []DataDisk
+	var out []replica.Disk
 	for _, d := range append(newest, older...) {
-		n := slices.IndexFunc(out, func(have DataDisk) bool { return have.ID == d.ID })
+		n := slices.IndexFunc(out, func(have replica.Disk) bool { return have.ID == d.ID })
 		if n < 0 {
 			out = append(out, d)
 		} else if !slices.Contains(out[n].Users, d.Users[0]) {

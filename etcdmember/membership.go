@@ -46,34 +46,17 @@ type Record interface {
 	ReadSnapshot(ctx context.Context, name string, to io.Writer) (record.Snapshot, error)
 }
 
-// VM is one instance of this cluster as the Compute API lists it.
-type VM struct {
-	replica.Place
-	InstanceID string
-	Status     string
-	Addresses  []netip.Addr
-	// LastStop is when it was last stopped, by the API's clock; zero: not said.
-	LastStop time.Time
-}
-
-// DataDisk is one data disk of this cluster as the Compute API lists it.
-type DataDisk struct {
-	ID string
-	// Users are the VMs that it is attached to.
-	Users []replica.Place
-}
-
 // ComputeAPI lists what exists in the project. An error is never taken for an empty list. It is called from one
 // goroutine.
 type ComputeAPI interface {
 	// VMs lists the cluster's VMs. at is when the API answered, by its own clock; zero: it did not say.
-	VMs(ctx context.Context) (vms []VM, at time.Time, err error)
+	VMs(ctx context.Context) (vms []replica.VM, at time.Time, err error)
 	// VM is the one that has a place's name, whatever it is labelled; found is false only where the API says so of this
 	// very name.
-	VM(ctx context.Context, p replica.Place) (vm VM, found bool, err error)
-	Disks(ctx context.Context) ([]DataDisk, error)
+	VM(ctx context.Context, p replica.Place) (vm replica.VM, found bool, err error)
+	Disks(ctx context.Context) ([]replica.Disk, error)
 	// Disk finds a disk by its id, whatever it is labelled; found false is the API's word about this very id.
-	Disk(ctx context.Context, id string) (d DataDisk, found bool, err error)
+	Disk(ctx context.Context, id string) (d replica.Disk, found bool, err error)
 }
 
 // Child is the process in which the member runs. Start returns once the process runs with the configuration at path;
@@ -143,7 +126,7 @@ type Membership struct {
 	lastRead      Directory // what it was, when the member was last stopped
 	keeping       bool      // Keep has begun: the supervisor starts the child again
 	compute       Compute
-	vms           []VM            // of the newest list, with their addresses
+	vms           []replica.VM    // of the newest list, with their addresses
 	instances     map[string]bool // all that the record ever named
 	runs          map[string]Run  // of lists that say of an instance that it is absent, or stopped
 	beats         map[BeatKey]Beat

@@ -120,6 +120,6 @@ func (r *realRing) recreate(p replica.Place, instance string) {
 	}
 	a.me.InstanceID, a.me.BootID = instance, "boot of "+instance
 	r.vms = slices.Clone(r.vms)
-	r.vms[slices.IndexFunc(r.vms, func(vm VM) bool { return vm.Place == p })].InstanceID = instance
+	r.vms[slices.IndexFunc(r.vms, func(vm replica.VM) bool { return vm.Place == p })].InstanceID = instance
 	a.issue()
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/quorate/quorate/agent"
-	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -36,74 +34,23 @@ func openCloud(google *http.Client, self replica.Identity, c *replica.Cluster) (
 	if err != nil {
 		return agent.Cloud{}, err
 	}
-	compute, err := gce.NewCompute(gce.ComputeConfig{Project: self.Project, Endpoint: c.Compute.Endpoint,
-		Client: google})
+	compute, err := gce.NewCompute(gce.ComputeConfig{Project: self.Project, Cluster: c.Name,
+		Endpoint: c.Compute.Endpoint, Client: google})
 	if err != nil {
 		return agent.Cloud{}, err
 	}
-	api := &computeAPI{compute: compute, cluster: c.Name}
-	out := agent.Cloud{Record: store, Bundles: bundles, Compute: api}
+	out := agent.Cloud{Record: store, Bundles: bundles, Compute: compute}
 	if c.Etcd.DataDisk != "" {
-		out.DiskID = func(ctx context.Context) (string, error) { return api.diskID(ctx, self, c.Etcd.DataDisk) }
+		out.DiskID = func(ctx context.Context) (string, error) { return diskID(ctx, compute, self, c.Etcd.DataDisk) }
 	}
 	return out, nil
-}
-
-// computeAPI speaks the membership's words to the Compute API.
-type computeAPI struct {
-	compute *gce.Compute
-	cluster string
-}
-
-// VMs lists the VMs of the cluster.
-func (a *computeAPI) VMs(ctx context.Context) ([]etcdmember.VM, time.Time, error) {
-	list, at, err := a.compute.Instances(ctx, a.cluster)
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	out := make([]etcdmember.VM, len(list))
-	for i, vm := range list {
-		out[i] = vmOf(vm)
-	}
-	return out, at, nil
-}
-
-// VM finds the VM of a place by its name.
-func (a *computeAPI) VM(ctx context.Context, p replica.Place) (etcdmember.VM, bool, error) {
-	vm, found, err := a.compute.Instance(ctx, p)
-	return vmOf(vm), found, err
-}
-
-func vmOf(i gce.Instance) etcdmember.VM {
-	return etcdmember.VM{
-		Place: i.Place, InstanceID: i.InstanceID, Status: i.Status, Addresses: i.Addresses, LastStop: i.LastStop,
-	}
-}
-
-// Disks lists the cluster's disks.
-func (a *computeAPI) Disks(ctx context.Context) ([]etcdmember.DataDisk, error) {
-	list, err := a.compute.Disks(ctx, a.cluster)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]etcdmember.DataDisk, len(list))
-	for i, d := range list {
-		out[i] = etcdmember.DataDisk{ID: d.ID, Users: d.Users}
-	}
-	return out, nil
-}
-
-// Disk finds a disk of the project by its id.
-func (a *computeAPI) Disk(ctx context.Context, id string) (etcdmember.DataDisk, bool, error) {
-	d, found, err := a.compute.Disk(ctx, id)
-	return etcdmember.DataDisk{ID: d.ID, Users: d.Users}, found, err
 }
 
 // diskID is the Compute API's id of the disk that this VM knows under a device name. The VM is asked for by its name,
 // so that no zone but its own has to answer, and the disk by the URL that its VM has for it, which is a regional disk's
 // region.
-func (a *computeAPI) diskID(ctx context.Context, self replica.Identity, device string) (string, error) {
-	vm, found, err := a.compute.Instance(ctx, self.Place)
+func diskID(ctx context.Context, compute *gce.Compute, self replica.Identity, device string) (string, error) {
+	vm, found, err := compute.VM(ctx, self.Place)
 	switch {
 	case err != nil:
 		return "", err
@@ -115,7 +62,7 @@ func (a *computeAPI) diskID(ctx context.Context, self replica.Identity, device s
 	}
 	for _, d := range vm.Disks {
 		if d.DeviceName == device {
-			disk, err := a.compute.Attached(ctx, d)
+			disk, err := compute.Attached(ctx, d)
 			return disk.ID, err
 		}
 	}

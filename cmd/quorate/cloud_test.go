@@ -167,14 +167,13 @@ func TestTheDataDisksIDIsFoundByTheOwnVM(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			compute, err := gce.NewCompute(gce.ComputeConfig{Project: "demo", Endpoint: server.URL + "/compute/v1/",
-				Wait: time.Second})
+			compute, err := gce.NewCompute(gce.ComputeConfig{Project: "demo", Cluster: "demo",
+				Endpoint: server.URL + "/compute/v1/", Wait: time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
-			api := &computeAPI{compute: compute, cluster: "demo"}
-			id, err := api.diskID(context.Background(), replica.Identity{Place: replica.Place{Zone: "za", Name: "m1"},
-				InstanceID: "1"}, tc.device)
+			self := replica.Identity{Place: replica.Place{Zone: "za", Name: "m1"}, InstanceID: "1"}
+			id, err := diskID(context.Background(), compute, self, tc.device)
 			if id != tc.id || (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %q, %v, want %q, %q", id, err, tc.id, tc.want)
 			}

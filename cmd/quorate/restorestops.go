@@ -22,7 +22,7 @@ const (
 
 // instanceStops is what stopping VMs needs of the Compute API.
 type instanceStops interface {
-	Instances(ctx context.Context, cluster string) ([]gce.Instance, time.Time, error)
+	VMs(ctx context.Context) ([]replica.VM, time.Time, error)
 	StopInstance(ctx context.Context, p replica.Place, instanceID string) error
 }
 
@@ -36,9 +36,8 @@ type stopNotes interface {
 // is the proof. A VM is known by its instance id, so neither one that has followed under its name nor the restorer's
 // own is touched.
 type vmStops struct {
-	api     instanceStops
-	notes   stopNotes
-	cluster string
+	api   instanceStops
+	notes stopNotes
 	// due is when each instance that is waited for may be stopped, by its id.
 	due map[string]time.Time
 	// running are the ids of those that are being stopped; ended is where each says how that went.
@@ -66,18 +65,18 @@ func (f *restoreFlags) stops(ctx context.Context, store *record.Store, w wreck) 
 		return nil, err
 	}
 	compute, err := gce.NewCompute(gce.ComputeConfig{
-		Project: w.Inception.ProjectNumber, Endpoint: c.Compute.Endpoint, Client: gce.UserClient()})
+		Project: w.Inception.ProjectNumber, Cluster: c.Name, Endpoint: c.Compute.Endpoint, Client: gce.UserClient()})
 	if err == nil {
-		_, _, err = compute.Instances(ctx, c.Name)
+		_, _, err = compute.VMs(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--stop-vms: %w; nothing was written", err)
 	}
-	return newVMStops(compute, store, c.Name), nil
+	return newVMStops(compute, store), nil
 }
 
-func newVMStops(api instanceStops, notes stopNotes, cluster string) *vmStops {
-	return &vmStops{api: api, notes: notes, cluster: cluster, due: map[string]time.Time{}, ended: make(chan stopEnd)}
+func newVMStops(api instanceStops, notes stopNotes) *vmStops {
+	return &vmStops{api: api, notes: notes, due: map[string]time.Time{}, ended: make(chan stopEnd)}
 }
 
 // look takes those that are waited for, begins to stop those that are due, and tells and notes which have ended.
@@ -97,13 +96,13 @@ func (s *vmStops) look(ctx context.Context, out io.Writer, w waiting, now time.T
 	if len(due) == 0 {
 		return
 	}
-	list, _, err := s.api.Instances(ctx, s.cluster)
+	list, _, err := s.api.VMs(ctx)
 	if err != nil {
 		s.trouble(out, fmt.Sprintf("Which VMs still run is not known: %s.", err))
 		return
 	}
 	for _, i := range due {
-		n := slices.IndexFunc(list, func(vm gce.Instance) bool { return vm.InstanceID == i.InstanceID })
+		n := slices.IndexFunc(list, func(vm replica.VM) bool { return vm.InstanceID == i.InstanceID })
 		if n < 0 || list[n].Status == "STOPPING" {
 			continue
 		}
@@ -165,7 +164,7 @@ func (s *vmStops) note(ctx context.Context, out io.Writer, order uint64) {
 }
 
 // isStopped: the Compute API calls the VM stopped; it has two words for that.
-func isStopped(vm gce.Instance) bool { return vm.Status == "TERMINATED" || vm.Status == "STOPPED" }
+func isStopped(vm replica.VM) bool { return vm.Status == "TERMINATED" || vm.Status == "STOPPED" }
 
 func (s *vmStops) trouble(out io.Writer, text string) {
 	if text != s.said {

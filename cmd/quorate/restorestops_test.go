@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -20,7 +19,7 @@ import (
 // stoppable is a project whose VMs can be stopped, which takes 5 s.
 type stoppable struct {
 	mu      sync.Mutex // VMs are stopped at the same time
-	list    []gce.Instance
+	list    []replica.VM
 	stopped []string // by id, in order
 	refuses error    // to stop
 	silent  error    // to list
@@ -43,7 +42,7 @@ func (s *stoppable) NoteVMStop(_ context.Context, order uint64, v record.VMStop)
 	return v, true, nil
 }
 
-func (s *stoppable) Instances(context.Context, string) ([]gce.Instance, time.Time, error) {
+func (s *stoppable) VMs(context.Context) ([]replica.VM, time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.list), time.Time{}, s.silent
@@ -52,7 +51,7 @@ func (s *stoppable) Instances(context.Context, string) ([]gce.Instance, time.Tim
 func (s *stoppable) StopInstance(_ context.Context, p replica.Place, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := slices.IndexFunc(s.list, func(i gce.Instance) bool { return i.InstanceID == id && i.Place == p })
+	n := slices.IndexFunc(s.list, func(i replica.VM) bool { return i.InstanceID == id && i.Place == p })
 	switch {
 	case n < 0:
 		return fmt.Errorf("stopped %s in %s, which is not there: %v", id, p, s.list)
@@ -82,8 +81,8 @@ func ordered() record.View {
 }
 
 func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
-	running := func(p replica.Place, id string) gce.Instance {
-		return gce.Instance{Place: p, InstanceID: id, Status: "RUNNING"}
+	running := func(p replica.Place, id string) replica.VM {
+		return replica.VM{Place: p, InstanceID: id, Status: "RUNNING"}
 	}
 	for _, tc := range []struct {
 		name   string
@@ -143,11 +142,11 @@ func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v := ordered()
-				api := &stoppable{list: []gce.Instance{running(placeA, "101"), running(placeB, "102"),
+				api := &stoppable{list: []replica.VM{running(placeA, "101"), running(placeB, "102"),
 					running(placeC, "103")}}
 				tc.change(&v, api)
 				var out strings.Builder
-				s := newVMStops(api, api, "demo")
+				s := newVMStops(api, api)
 				for begin := time.Now(); time.Since(begin) < time.Duration(tc.seconds)*time.Second; time.Sleep(
 					followPeriod) {
 					s.look(t.Context(), &out, waitsFor(v, 1, now), time.Now())

@@ -17,10 +17,10 @@ import (
 // ClusterLabel is the label by which the cluster's VMs and disks are found; its value is the cluster's name.
 const ClusterLabel = "quorate-cluster"
 
-// ComputeConfig says which project is asked, and where.
+// ComputeConfig says which project is asked, for which cluster's VMs, and where.
 type ComputeConfig struct {
-	// Project is the project's id or number.
-	Project string
+	// Project is the project's id or number, Cluster the cluster's name.
+	Project, Cluster string
 	// Endpoint replaces Google's own, as http://ADDRESS/compute/v1/.
 	Endpoint string
 	// Client sends the requests: Metadata.Client, or UserClient for an operator's command. nil: without credentials.
@@ -29,9 +29,10 @@ type ComputeConfig struct {
 	Wait time.Duration
 }
 
-// Compute asks the Compute API about one project. Its methods may be called concurrently.
+// Compute asks the Compute API about one cluster's project. Its methods may be called concurrently.
 type Compute struct {
 	project  string
+	cluster  string
 	endpoint string
 	wait     time.Duration
 	api      *compute.Service
@@ -40,8 +41,8 @@ type Compute struct {
 // NewCompute makes the client; it asks nothing yet, not even for credentials, so a restart works while the cloud is
 // away.
 func NewCompute(cfg ComputeConfig) (*Compute, error) {
-	if cfg.Project == "" {
-		return nil, errors.New("make a Compute API client: no project was given")
+	if cfg.Project == "" || cfg.Cluster == "" {
+		return nil, errors.New("make a Compute API client: no project or no cluster was given")
 	}
 	client := cfg.Client
 	if client == nil {
@@ -55,7 +56,7 @@ func NewCompute(cfg ComputeConfig) (*Compute, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a Compute API client: %w", err)
 	}
-	c := &Compute{project: cfg.Project, endpoint: cfg.Endpoint, wait: cfg.Wait, api: api}
+	c := &Compute{project: cfg.Project, cluster: cfg.Cluster, endpoint: cfg.Endpoint, wait: cfg.Wait, api: api}
 	if c.wait <= 0 {
 		c.wait = defaultWait
 	}
@@ -122,6 +123,6 @@ func lastPart(resource string) string { return resource[strings.LastIndexByte(re
 
 // labelFilter asks for what carries the cluster's label. The answers are compared again (labelled), so that a filter
 // that the server understands otherwise cannot bring another cluster's VMs in.
-func labelFilter(cluster string) string { return fmt.Sprintf("labels.%s=%s", ClusterLabel, cluster) }
+func (c *Compute) labelFilter() string { return fmt.Sprintf("labels.%s=%s", ClusterLabel, c.cluster) }
 
-func labelled(labels map[string]string, cluster string) bool { return labels[ClusterLabel] == cluster }
+func (c *Compute) labelled(labels map[string]string) bool { return labels[ClusterLabel] == c.cluster }

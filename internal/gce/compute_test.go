@@ -37,7 +37,8 @@ func fakeAPI(t *testing.T, wait time.Duration, answer func(w http.ResponseWriter
 		answer(w, r, int(n.Add(1)))
 	}))
 	t.Cleanup(server.Close)
-	c, err := NewCompute(ComputeConfig{Project: "demo", Endpoint: server.URL + "/compute/v1/", Wait: wait})
+	c, err := NewCompute(ComputeConfig{Project: "demo", Cluster: "prod", Endpoint: server.URL + "/compute/v1/",
+		Wait: wait})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,22 +85,22 @@ func TestInstancesOfAllPagesAndZones(t *testing.T) {
 		}
 		send(w, 200, instanceList(`"zones/us-central1-c":{"instances":[`+instance("m2", "prod", 2)+`]}`, ""))
 	})
-	got, at, err := c.Instances(t.Context(), "prod")
+	got, at, err := c.VMs(t.Context())
 	if time.Since(at).Abs() > 5*time.Second {
 		t.Errorf("answered at %s", at)
 	}
 	const source = "https://www.googleapis.com/compute/v1/projects/demo/zones/us-central1-a/disks/"
-	vm := func(zone, name, id string) Instance {
-		return Instance{
+	vm := func(zone, name, id string) replica.VM {
+		return replica.VM{
 			Place: replica.Place{Zone: zone, Name: name}, InstanceID: id, Status: "RUNNING",
 			Addresses: []netip.Addr{netip.MustParseAddr("10.240.0." + id)},
-			Disks: []AttachedDisk{
+			Disks: []replica.AttachedDisk{
 				{Name: name, DeviceName: "boot", Source: source + name},
 				{Name: name + "-pd", DeviceName: "master-pd", Source: source + name + "-pd"},
 			},
 		}
 	}
-	want := []Instance{vm("us-central1-a", "m1", "1"), vm("us-central1-c", "m2", "2")}
+	want := []replica.VM{vm("us-central1-a", "m1", "1"), vm("us-central1-c", "m2", "2")}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" ||
 		err != nil {
 		t.Errorf("%v\n%s", err, diff)
@@ -111,7 +112,7 @@ func TestNoInstanceIsAnEmptyList(t *testing.T) {
 	c := fakeCompute(t, time.Second, func(w http.ResponseWriter, _ *http.Request, _ int) {
 		send(w, 200, instanceList(`"zones/us-central1-a":`+noResults, `,"warning":{"code":"NO_RESULTS_ON_PAGE"}`))
 	})
-	if got, _, err := c.Instances(t.Context(), "prod"); len(got) != 0 || err != nil {
+	if got, _, err := c.VMs(t.Context()); len(got) != 0 || err != nil {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
@@ -172,7 +173,7 @@ func TestInstancesRefusesWhatIsNotWhole(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			c := fakeCompute(t, 300*time.Millisecond, tc.answer)
-			got, at, err := c.Instances(t.Context(), "prod")
+			got, at, err := c.VMs(t.Context())
 			if err == nil || got != nil || !at.IsZero() {
 				t.Fatalf("got %v at %s, %v", got, at, err)
 			}
@@ -200,7 +201,7 @@ func TestPassingFaultsAreRetried(t *testing.T) {
 			send(w, 200, instanceList(m1, ""))
 		}
 	})
-	if got, _, err := c.Instances(t.Context(), "prod"); len(got) != 1 || err != nil {
+	if got, _, err := c.VMs(t.Context()); len(got) != 1 || err != nil {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
@@ -220,11 +221,11 @@ func TestDisks(t *testing.T) {
 		}
 		send(w, 200, body)
 	})
-	got, err := c.Disks(t.Context(), "prod")
-	if want := "[{us-central1-a m1-pd 77 [us-central1-a.m1]}]"; fmt.Sprint(got) != want || err != nil {
+	got, err := c.Disks(t.Context())
+	if want := "[{77 [us-central1-a.m1]}]"; fmt.Sprint(got) != want || err != nil {
 		t.Errorf("got %v, %v, want %s", got, err, want)
 	}
-	if got, err := c.Disks(t.Context(), "prod"); err == nil || got != nil {
+	if got, err := c.Disks(t.Context()); err == nil || got != nil {
 		t.Errorf("with a region that is away: got %v, %v", got, err)
 	}
 }
@@ -279,15 +280,15 @@ func TestAnAttachedDiskIsReadWhereItsURLSays(t *testing.T) {
 	})
 	const base = "https://www.googleapis.com/compute/v1/projects/demo/"
 	for _, tc := range []struct{ source, name, want string }{
-		{base + "zones/us-central1-a/disks/m1-pd", "m1-pd", "{us-central1-a m1-pd 77 []}"},
-		{base + "regions/us-central1/disks/m1-pd", "m1-pd", "{us-central1 m1-pd 78 [us-central1-a.m1]}"},
+		{base + "zones/us-central1-a/disks/m1-pd", "m1-pd", "{77 []}"},
+		{base + "regions/us-central1/disks/m1-pd", "m1-pd", "{78 [us-central1-a.m1]}"},
 		{base + "zones/us-central1-a/disks/gone", "gone", ""},
 		{base + "zones/us-central1-a/disks/strange", "strange", ""},
 		{base + "global/us-central1/disks/m1-pd", "m1-pd", ""},
 		{base + "zones/us-central1-a/images/m1-pd", "m1-pd", ""},
 		{"", "", ""},
 	} {
-		got, err := c.Attached(t.Context(), AttachedDisk{Name: tc.name, Source: tc.source})
+		got, err := c.Attached(t.Context(), replica.AttachedDisk{Name: tc.name, Source: tc.source})
 		if (err == nil) != (tc.want != "") || err == nil && fmt.Sprint(got) != tc.want {
 			t.Errorf("%q: got %+v, %v, want %s", tc.source, got, err, tc.want)
 		}
@@ -322,7 +323,7 @@ func TestWhenAListWasAnswered(t *testing.T) {
 				}
 				send(w, 200, instanceList(`"zones/us-central1-a":`+noResults, next))
 			})
-			_, at, err := c.Instances(t.Context(), "prod")
+			_, at, err := c.VMs(t.Context())
 			got := ""
 			if !at.IsZero() {
 				got = at.UTC().Format(http.TimeFormat)
@@ -350,8 +351,8 @@ func TestWhenAVMWasLastStopped(t *testing.T) {
 			}
 			send(w, 200, vm)
 		})
-		list, _, err := c.Instances(t.Context(), "prod")
-		one, found, errOne := c.Instance(t.Context(), replica.Place{Zone: "us-central1-a", Name: "m1"})
+		list, _, err := c.VMs(t.Context())
+		one, found, errOne := c.VM(t.Context(), replica.Place{Zone: "us-central1-a", Name: "m1"})
 		if err != nil || errOne != nil || !found || len(list) != 1 {
 			t.Fatalf("%s: listed %v, %v; by its name %v, %v", stamp, list, err, one, errOne)
 		}
@@ -389,28 +390,30 @@ func TestInstanceByItsName(t *testing.T) {
 		{"us-central1-a", "secret", "", false, true},
 		{"us-central1-a", "strange", "", false, true},
 	} {
-		vm, found, err := c.Instance(t.Context(), replica.Place{Zone: tc.zone, Name: tc.name})
+		vm, found, err := c.VM(t.Context(), replica.Place{Zone: tc.zone, Name: tc.name})
 		if vm.InstanceID != tc.id || found != tc.found || (err != nil) != tc.fails {
 			t.Errorf("%s in %s: got %+v, %v, %v", tc.name, tc.zone, vm, found, err)
 		}
 	}
 }
 
-func TestComputeNeedsAProject(t *testing.T) {
+func TestComputeNeedsAProjectAndACluster(t *testing.T) {
 	t.Parallel()
-	if _, err := NewCompute(ComputeConfig{}); err == nil {
-		t.Error("a client without project was made")
+	for _, cfg := range []ComputeConfig{{Project: "demo"}, {Cluster: "prod"}} {
+		if _, err := NewCompute(cfg); err == nil {
+			t.Errorf("a client was made with %+v alone", cfg)
+		}
 	}
 }
 
 // Opening must not need the cloud: an agent restarts while it is away.
 func TestComputeLooksForCredentialsAtTheFirstQuestion(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "absent.json"))
-	c, err := NewCompute(ComputeConfig{Project: "demo", Client: UserClient(), Wait: time.Minute})
+	c, err := NewCompute(ComputeConfig{Project: "demo", Cluster: "prod", Client: UserClient(), Wait: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := c.Instances(t.Context(), "prod"); got != nil || err == nil || !strings.Contains(err.Error(),
+	if got, _, err := c.VMs(t.Context()); got != nil || err == nil || !strings.Contains(err.Error(),
 		"ask the Compute API for the instances of cluster prod: ") || !strings.Contains(err.Error(), "absent.json") {
 		t.Errorf("got %v, %v", got, err)
 	}

@@ -14,27 +14,16 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// Disk is a persistent disk of the cluster.
-type Disk struct {
-	// Zone is where it is; a regional disk's region.
-	Zone string
-	Name string
-	// ID is GCE's numeric id, never given twice: a disk that was made anew under the same name has another.
-	ID string
-	// Users are the VMs that it is attached to.
-	Users []replica.Place
-}
-
-// Disks lists every disk that carries the cluster's label, attached or not. It is complete or an error, as Instances.
-func (c *Compute) Disks(ctx context.Context, cluster string) ([]Disk, error) {
-	var out []Disk
-	_, err := c.pages(ctx, "the disks of cluster "+cluster, func(ctx context.Context, api *compute.Service,
+// Disks lists every disk that carries the cluster's label, attached or not. It is complete or an error, as VMs.
+func (c *Compute) Disks(ctx context.Context) ([]replica.Disk, error) {
+	var out []replica.Disk
+	_, err := c.pages(ctx, "the disks of cluster "+c.cluster, func(ctx context.Context, api *compute.Service,
 		token string) (page, error) {
-		list, err := api.Disks.AggregatedList(c.project).Context(ctx).Filter(labelFilter(cluster)).PageToken(token).Do()
+		list, err := api.Disks.AggregatedList(c.project).Context(ctx).Filter(c.labelFilter()).PageToken(token).Do()
 		if err != nil {
 			return page{}, err
 		}
-		found, problems, err := disksOf(list, cluster)
+		found, problems, err := c.disksOf(list)
 		return page{next: list.NextPageToken, problems: problems, take: func() { out = append(out, found...) }}, err
 	})
 	if err != nil {
@@ -43,10 +32,10 @@ func (c *Compute) Disks(ctx context.Context, cluster string) ([]Disk, error) {
 	return out, nil
 }
 
-func disksOf(list *compute.DiskAggregatedList, cluster string) ([]Disk, []string, error) {
-	var out []Disk
+func (c *Compute) disksOf(list *compute.DiskAggregatedList) ([]replica.Disk, []string, error) {
+	var out []replica.Disk
 	problems, err := eachDisk(list, func(scope string, d *compute.Disk) error {
-		if !labelled(d.Labels, cluster) {
+		if !c.labelled(d.Labels) {
 			return nil
 		}
 		one, err := diskOf(lastPart(scope), d)
@@ -58,15 +47,15 @@ func disksOf(list *compute.DiskAggregatedList, cluster string) ([]Disk, []string
 
 // diskOf translates one disk. A user that cannot be read is an error: the disk would look as if that VM had let go of
 // it.
-func diskOf(zone string, d *compute.Disk) (Disk, error) {
+func diskOf(zone string, d *compute.Disk) (replica.Disk, error) {
 	if d.Id == 0 || d.Name == "" {
-		return Disk{}, finalError{fmt.Errorf("found a disk %q in %s without name or id", d.Name, zone)}
+		return replica.Disk{}, finalError{fmt.Errorf("found a disk %q in %s without name or id", d.Name, zone)}
 	}
-	out := Disk{Zone: zone, Name: d.Name, ID: strconv.FormatUint(d.Id, 10)}
+	out := replica.Disk{ID: strconv.FormatUint(d.Id, 10)}
 	for _, user := range d.Users { // …/zones/ZONE/instances/NAME
 		before, name, ok := strings.Cut(user, "/instances/")
 		if !ok || name == "" || strings.Contains(name, "/") {
-			return Disk{}, finalError{fmt.Errorf("found user %q at disk %s in %s", shorten(user), d.Name, zone)}
+			return replica.Disk{}, finalError{fmt.Errorf("found user %q at disk %s in %s", shorten(user), d.Name, zone)}
 		}
 		out.Users = append(out.Users, replica.Place{Zone: lastPart(before), Name: name})
 	}
@@ -99,9 +88,9 @@ func eachDisk(list *compute.DiskAggregatedList, take func(scope string, d *compu
 
 // Disk finds a disk of the project by its id, whatever it is labelled. found is false only where a complete answer
 // lacks it; whether the API filters by id as expected a caller finds out with an id that it knows to exist.
-func (c *Compute) Disk(ctx context.Context, id string) (disk Disk, found bool, err error) {
+func (c *Compute) Disk(ctx context.Context, id string) (disk replica.Disk, found bool, err error) {
 	if n, err := strconv.ParseUint(id, 10, 64); err != nil || n == 0 {
-		return Disk{}, false, fmt.Errorf("find the disk with id %q: a disk's id is a number", id)
+		return replica.Disk{}, false, fmt.Errorf("find the disk with id %q: a disk's id is a number", id)
 	}
 	_, err = c.pages(ctx, "the disk with id "+id, func(ctx context.Context, api *compute.Service, token string) (page,
 		error) {
@@ -109,7 +98,7 @@ func (c *Compute) Disk(ctx context.Context, id string) (disk Disk, found bool, e
 		if err != nil {
 			return page{}, err
 		}
-		var here *Disk
+		var here *replica.Disk
 		problems, err := eachDisk(list, func(scope string, d *compute.Disk) error {
 			if strconv.FormatUint(d.Id, 10) != id {
 				return nil
@@ -125,17 +114,17 @@ func (c *Compute) Disk(ctx context.Context, id string) (disk Disk, found bool, e
 		}}, err
 	})
 	if err != nil {
-		return Disk{}, false, err
+		return replica.Disk{}, false, err
 	}
 	return disk, found, nil
 }
 
 // Attached reads a disk by the URL under which its VM names it: a zone's, or a region's, whose disks have other
 // resources. A disk that does not exist is an error: its VM has just said that it does.
-func (c *Compute) Attached(ctx context.Context, a AttachedDisk) (disk Disk, err error) {
+func (c *Compute) Attached(ctx context.Context, a replica.AttachedDisk) (disk replica.Disk, err error) {
 	get, where, err := c.getter(a.Source)
 	if err != nil {
-		return Disk{}, err
+		return replica.Disk{}, err
 	}
 	err = c.ask(ctx, fmt.Sprintf("disk %s in %s", a.Name, where),
 		func(ctx context.Context, api *compute.Service) error {
@@ -150,7 +139,7 @@ func (c *Compute) Attached(ctx context.Context, a AttachedDisk) (disk Disk, err 
 			return err
 		})
 	if err != nil {
-		return Disk{}, err
+		return replica.Disk{}, err
 	}
 	return disk, nil
 }

@@ -12,44 +12,18 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// Instance is a VM of the cluster as the Compute API lists it.
-type Instance struct {
-	replica.Place
-	// InstanceID is GCE's numeric id.
-	InstanceID string
-	// Status is GCE's word: PROVISIONING, STAGING, RUNNING, STOPPING, SUSPENDING, SUSPENDED, REPAIRING, STOPPED,
-	// TERMINATED.
-	Status string
-	// LastStop is when it was last stopped, by GCE's clock; zero: GCE does not say, or not in RFC 3339.
-	LastStop time.Time
-	// Addresses are the internal addresses of its interfaces, nic0 first.
-	Addresses []netip.Addr
-	// Disks are attached to it, the boot disk too.
-	Disks []AttachedDisk
-}
-
-// AttachedDisk is a disk as its VM knows it.
-type AttachedDisk struct {
-	// Name is the disk's, DeviceName what the guest sees under /dev/disk/by-id/google-….
-	Name       string
-	DeviceName string
-	// Source is the disk's URL, of a zone or of a region.
-	Source string
-}
-
-// Instances lists every VM of the cluster, in whatever state, in all zones. The list is complete or it is an error: a
+// VMs lists every VM of the cluster, in whatever state, in all zones. The list is complete or it is an error: a
 // zone that did not answer, a warning, a page that is missing. An empty list means only that nothing carries the label.
 // at is when the API answered, by its own clock: with the oldest of the pages; zero where it does not say.
-func (c *Compute) Instances(ctx context.Context, cluster string) (list []Instance, at time.Time, err error) {
-	var out []Instance
-	at, err = c.pages(ctx, "the instances of cluster "+cluster, func(ctx context.Context, api *compute.Service,
+func (c *Compute) VMs(ctx context.Context) (list []replica.VM, at time.Time, err error) {
+	var out []replica.VM
+	at, err = c.pages(ctx, "the instances of cluster "+c.cluster, func(ctx context.Context, api *compute.Service,
 		token string) (page, error) {
-		list, err := api.Instances.AggregatedList(c.project).Context(ctx).Filter(labelFilter(cluster)).PageToken(
-			token).Do()
+		list, err := api.Instances.AggregatedList(c.project).Context(ctx).Filter(c.labelFilter()).PageToken(token).Do()
 		if err != nil {
 			return page{}, err
 		}
-		found, problems, err := instancesOf(list, cluster)
+		found, problems, err := c.vmsOf(list)
 		take := func() { out = append(out, found...) }
 		return page{next: list.NextPageToken, problems: problems, take: take, at: answeredAt(list.ServerResponse)}, err
 	})
@@ -59,8 +33,8 @@ func (c *Compute) Instances(ctx context.Context, cluster string) (list []Instanc
 	return out, at, nil
 }
 
-// instancesOf translates one page and lists what says that it is not whole.
-func instancesOf(list *compute.InstanceAggregatedList, cluster string) ([]Instance, []string, error) {
+// vmsOf translates one page and lists what says that it is not whole.
+func (c *Compute) vmsOf(list *compute.InstanceAggregatedList) ([]replica.VM, []string, error) {
 	if err := ofKind(list.Kind, "compute#instanceAggregatedList"); err != nil {
 		return nil, nil, err
 	}
@@ -68,17 +42,17 @@ func instancesOf(list *compute.InstanceAggregatedList, cluster string) ([]Instan
 	if w := list.Warning; w != nil {
 		problems = append(problems, warning("all zones", w.Code, w.Message)...)
 	}
-	var out []Instance
+	var out []replica.VM
 	for _, scope := range sortedKeys(list.Items) {
 		items := list.Items[scope]
 		if w := items.Warning; w != nil {
 			problems = append(problems, warning(scope, w.Code, w.Message)...)
 		}
 		for _, i := range items.Instances {
-			if !labelled(i.Labels, cluster) {
+			if !c.labelled(i.Labels) {
 				continue
 			}
-			one, err := instanceOf(lastPart(scope), i)
+			one, err := vmOf(lastPart(scope), i)
 			if err != nil {
 				return nil, nil, finalError{err}
 			}
@@ -88,11 +62,11 @@ func instancesOf(list *compute.InstanceAggregatedList, cluster string) ([]Instan
 	return out, problems, nil
 }
 
-func instanceOf(zone string, i *compute.Instance) (Instance, error) {
-	out := Instance{Place: replica.Place{Zone: zone, Name: i.Name}, InstanceID: strconv.FormatUint(i.Id, 10),
+func vmOf(zone string, i *compute.Instance) (replica.VM, error) {
+	out := replica.VM{Place: replica.Place{Zone: zone, Name: i.Name}, InstanceID: strconv.FormatUint(i.Id, 10),
 		Status: i.Status}
 	if i.Id == 0 || i.Name == "" || i.Status == "" {
-		return Instance{}, fmt.Errorf("found an instance %q in %s without name, id or status", i.Name, zone)
+		return replica.VM{}, fmt.Errorf("found an instance %q in %s without name, id or status", i.Name, zone)
 	}
 	if stop, err := time.Parse(time.RFC3339, i.LastStopTimestamp); err == nil {
 		out.LastStop = stop
@@ -104,7 +78,7 @@ func instanceOf(zone string, i *compute.Instance) (Instance, error) {
 			}
 			a, err := netip.ParseAddr(text)
 			if err != nil {
-				return Instance{}, fmt.Errorf("found address %q at instance %s", shorten(text), out.Place)
+				return replica.VM{}, fmt.Errorf("found address %q at instance %s", shorten(text), out.Place)
 			}
 			if a.Is4() || a.IsPrivate() {
 				out.Addresses = append(out.Addresses, a)
@@ -112,15 +86,15 @@ func instanceOf(zone string, i *compute.Instance) (Instance, error) {
 		}
 	}
 	for _, d := range i.Disks {
-		one := AttachedDisk{Name: lastPart(d.Source), DeviceName: d.DeviceName, Source: d.Source}
+		one := replica.AttachedDisk{Name: lastPart(d.Source), DeviceName: d.DeviceName, Source: d.Source}
 		out.Disks = append(out.Disks, one)
 	}
 	return out, nil
 }
 
-// Instance is one VM by its name, whatever its labels. found is false only where the API says of this very instance
+// VM is one VM by its name, whatever its labels. found is false only where the API says of this very instance
 // that it does not exist; a missing zone or project, which has the same status, is an error.
-func (c *Compute) Instance(ctx context.Context, p replica.Place) (vm Instance, found bool, err error) {
+func (c *Compute) VM(ctx context.Context, p replica.Place) (vm replica.VM, found bool, err error) {
 	err = c.ask(ctx, fmt.Sprintf("instance %s in %s", p.Name, p.Zone),
 		func(ctx context.Context, api *compute.Service) error {
 			i, err := api.Instances.Get(c.project, p.Zone, p.Name).Context(ctx).Do()
@@ -130,13 +104,13 @@ func (c *Compute) Instance(ctx context.Context, p replica.Place) (vm Instance, f
 			if i.Name != p.Name {
 				return finalError{fmt.Errorf("found an instance %q", i.Name)}
 			}
-			if vm, err = instanceOf(p.Zone, i); err != nil {
+			if vm, err = vmOf(p.Zone, i); err != nil {
 				return finalError{err}
 			}
 			return nil
 		})
 	if isMissing(err, "instances", p.Name) {
-		return Instance{}, false, nil
+		return replica.VM{}, false, nil
 	}
 	return vm, err == nil, err
 }

@@ -282,11 +282,11 @@ func TestNoClientFollowsARedirect(t *testing.T) {
 func TestComputeWithoutServiceAccount(t *testing.T) {
 	t.Parallel()
 	client := newFakeMetadata(t).dial(time.Second).Client()
-	c, err := NewCompute(ComputeConfig{Project: "demo", Client: client, Wait: time.Minute})
+	c, err := NewCompute(ComputeConfig{Project: "demo", Cluster: "prod", Client: client, Wait: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := c.Instances(t.Context(), "prod")
+	got, _, err := c.VMs(t.Context())
 	if got != nil || err == nil ||
 		!strings.Contains(fmt.Sprint(err), `"instance/service-accounts/default/token" not defined`) {
 		t.Errorf("got %v, %v", got, err)

@@ -1,5 +1,6 @@
 // Package replica holds the value types that every part of quorate speaks: who a replica is (Identity), where it lives
-// (Place), who its peers are (Peer), and the configuration of the cluster that it belongs to (Cluster).
+// (Place), who its peers are (Peer), what the Compute API shows of them (VM, Disk), and the configuration of the
+// cluster that it belongs to (Cluster).
 //
 // The package is values only: it reads no file, asks no server and imports nothing of quorate. What comes from outside
 // is decoded strictly (Parse) and validated with every fault named at once (Cluster.Validate).

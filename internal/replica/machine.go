@@ -1,0 +1,39 @@
+package replica
+
+import (
+	"net/netip"
+	"time"
+)
+
+// VM is a VM as the Compute API shows it.
+type VM struct {
+	Place
+	// InstanceID is GCE's numeric id, never given twice.
+	InstanceID string
+	// Status is GCE's word: PROVISIONING, STAGING, RUNNING, STOPPING, SUSPENDING, SUSPENDED, REPAIRING, STOPPED,
+	// TERMINATED.
+	Status string
+	// LastStop is when it was last stopped, by GCE's clock; zero: GCE does not say, or not in RFC 3339.
+	LastStop time.Time
+	// Addresses are the internal addresses of its interfaces, nic0 first.
+	Addresses []netip.Addr
+	// Disks are attached to it, the boot disk too.
+	Disks []AttachedDisk
+}
+
+// AttachedDisk is a disk as its VM knows it.
+type AttachedDisk struct {
+	// Name is the disk's, DeviceName what the guest sees under /dev/disk/by-id/google-….
+	Name       string
+	DeviceName string
+	// Source is the disk's URL, of a zone or of a region.
+	Source string
+}
+
+// Disk is a persistent disk as the Compute API shows it.
+type Disk struct {
+	// ID is GCE's numeric id, never given twice: a disk that was made anew under the same name has another.
+	ID string
+	// Users are the VMs that it is attached to.
+	Users []Place
+}
