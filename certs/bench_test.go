@@ -43,7 +43,7 @@ func BenchmarkReplicaSet(b *testing.B) {
 	bundle := testBundle(b)
 	perSet(b, func() {
 		i := testIssuer(b, bundle, t0)
-		for _, s := range i.policy {
+		for _, s := range testLeaves(b) {
 			if _, err := i.issue(s); err != nil {
 				b.Fatal(err)
 			}
@@ -55,10 +55,7 @@ func BenchmarkReplicaSet(b *testing.B) {
 // unchecked.
 func BenchmarkReplicaSetFloor(b *testing.B) {
 	bundle := testBundle(b)
-	specs, err := Leaves(testIdentity(), testCluster())
-	if err != nil {
-		b.Fatal(err)
-	}
+	specs := testLeaves(b)
 	perSet(b, func() {
 		for n, s := range specs {
 			key, err := newKey()

@@ -11,8 +11,8 @@
 //   - A leaf's key is made on the replica and never leaves it; the four CA keys are never written but for the one that
 //     the controller-manager signs with, and that one to the volatile folder.
 //   - A leaf file holds a key and the certificate that fits it, after a crash at any step: one file, one rename.
-//   - Nothing is issued that is not in the table for this very replica, whatever a caller or cfssl makes of it: the
-//     policy checks what goes in, and what comes out is parsed again and compared.
+//   - Nothing is issued to a replica that is not in the table for it, whatever cfssl makes of it: the policy checks the
+//     form of what goes in, and what comes out is parsed again and compared.
 //   - Ensure can be run again after any error and any crash. It writes nothing where nothing has to change. A replica
 //     whose leaves have all expired heals itself when the bundle is at hand.
 //   - A bundle older than the one that the disk has seen, of another cluster, or with other CAs in the same generation

@@ -95,13 +95,12 @@ func (k *keeper) plan() (err error) {
 		return err
 	}
 	if k.Bundle == nil {
-		_, err = newPolicy(k.specs)
-		return err
+		return nil
 	}
 	if k.ClusterUID != "" && k.Bundle.ClusterUID != k.ClusterUID {
 		return fmt.Errorf("bundle of cluster %s, wanted %s: %w", k.Bundle.ClusterUID, k.ClusterUID, ErrOtherCluster)
 	}
-	k.issuer, err = newIssuer(k.Bundle, k.specs, k.Now)
+	k.issuer, err = newIssuer(k.Bundle, k.Now)
 	return err
 }
 

@@ -65,16 +65,15 @@ func newAuthority(name Authority, clusterUID string, generation uint64, now time
 	return a, a.validate()
 }
 
-// issuer issues what its policy allows from a bundle that passed Check.
+// issuer issues what is well-formed from a bundle that passed Check.
 type issuer struct {
 	bundle *Bundle
-	policy policy
 	now    time.Time
 	// signer is signWithCFSSL, or a test's that lies.
 	signer func(ca authority, s Spec, key crypto.Signer, now time.Time) ([]byte, error)
 }
 
-func newIssuer(b *Bundle, allowed []Spec, now time.Time) (*issuer, error) {
+func newIssuer(b *Bundle, now time.Time) (*issuer, error) {
 	quiet()
 	if err := b.validate(); err != nil {
 		return nil, fmt.Errorf("check %s: %w", b, err)
@@ -82,11 +81,7 @@ func newIssuer(b *Bundle, allowed []Spec, now time.Time) (*issuer, error) {
 	if err := b.Check(now); err != nil {
 		return nil, err
 	}
-	p, err := newPolicy(allowed)
-	if err != nil {
-		return nil, err
-	}
-	return &issuer{bundle: b, policy: p, now: now, signer: signWithCFSSL}, nil
+	return &issuer{bundle: b, now: now, signer: signWithCFSSL}, nil
 }
 
 // issue makes a key and its certificate.
@@ -105,7 +100,7 @@ func (i *issuer) issue(s Spec) (pair, error) {
 // sign has cfssl sign and believes nothing of the result before it has read it: the certificate must be what the spec
 // says and must verify as its users will verify it.
 func (i *issuer) sign(s Spec, key crypto.Signer) (*x509.Certificate, error) {
-	if err := i.policy.check(s); err != nil {
+	if err := s.wellFormed(); err != nil {
 		return nil, fmt.Errorf("refused by policy: %w", err)
 	}
 	if err := strong(key.Public()); err != nil {

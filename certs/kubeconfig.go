@@ -62,11 +62,10 @@ func AdminKubeconfig(b *Bundle, c *replica.Cluster, server string, lifetime time
 		clientcmdapi.AuthInfo{ClientCertificateData: encodeCertificates(p.cert), ClientKeyData: key})
 }
 
-// issuePerson issues a client certificate of system:masters: a policy with this one line, whose lifetime the caller
-// bounds.
+// issuePerson issues a client certificate of system:masters, whose lifetime the caller bounds.
 func issuePerson(b *Bundle, s Spec, now time.Time) (pair, error) {
 	s.Authority, s.Organization, s.Usage = Kubernetes, mastersGroup, UsageClient
-	i, err := newIssuer(b, []Spec{s}, now)
+	i, err := newIssuer(b, now)
 	if err != nil {
 		return pair{}, err
 	}

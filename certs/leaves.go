@@ -21,7 +21,7 @@ const (
 	UsagePeer   Usage = "peer"
 )
 
-// Spec is one leaf as it must be: what Leaves says, Decide compares with, and the policy lets through.
+// Spec is one leaf as it must be: what Leaves says, Decide compares with, and issue makes.
 type Spec struct {
 	Leaf      Leaf
 	Authority Authority
@@ -84,7 +84,8 @@ var table = []row{
 }
 
 // Leaves is the table for one replica of one cluster: every certificate that it may have, in the order in which they
-// are issued. The cluster must have its defaults and be valid; a range that does not parse is an error.
+// are issued. The cluster must have its defaults and be valid; a range that does not parse, or a line for which nothing
+// may be issued, is an error.
 func Leaves(id replica.Identity, c *replica.Cluster) ([]Spec, error) {
 	out := make([]Spec, 0, len(table))
 	for _, r := range table {
@@ -92,8 +93,12 @@ func Leaves(id replica.Identity, c *replica.Cluster) ([]Spec, error) {
 		if err != nil {
 			return nil, fmt.Errorf("leaf %s: %w", r.leaf, err)
 		}
-		out = append(out, Spec{Leaf: r.leaf, Authority: r.authority, CommonName: r.cn(id, c), Organization: r.o,
-			Usage: r.usage, Names: names, Addresses: addresses, Lifetime: LeafLifetime})
+		s := Spec{Leaf: r.leaf, Authority: r.authority, CommonName: r.cn(id, c), Organization: r.o,
+			Usage: r.usage, Names: names, Addresses: addresses, Lifetime: LeafLifetime}
+		if err := s.wellFormed(); err != nil {
+			return nil, fmt.Errorf("leaf %s: %w", s.Leaf, err)
+		}
+		out = append(out, s)
 	}
 	return out, nil
 }

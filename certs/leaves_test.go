@@ -52,10 +52,7 @@ func TestLeavesAreTheTable(t *testing.T) {
 		{ControllerManagerServing, Kubernetes, "", "", UsageServer, san(local, own, loop)},
 		{SchedulerServing, Kubernetes, "", "", UsageServer, san(local, own, loop)},
 	}
-	specs, err := Leaves(testIdentity(), testCluster())
-	if err != nil {
-		t.Fatal(err)
-	}
+	specs := testLeaves(t)
 	var got []line
 	for _, s := range specs {
 		var addresses []string

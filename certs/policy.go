@@ -10,61 +10,6 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// policy lists the certificates that may be issued. It fails closed: what is not in the list does not exist, and what
-// is in it must be equal in every field, because cfssl itself checks neither organizations, addresses, key strength nor
-// whether a profile is known.
-type policy map[Leaf]Spec
-
-// newPolicy allows the given leaves after a look at their form, which a table made of outside values cannot promise.
-func newPolicy(specs []Spec) (policy, error) {
-	p := policy{}
-	for _, s := range specs {
-		if err := s.wellFormed(); err != nil {
-			return nil, fmt.Errorf("leaf %s: %w", s.Leaf, err)
-		}
-		if _, twice := p[s.Leaf]; twice {
-			return nil, fmt.Errorf("leaf %s: is in the table twice", s.Leaf)
-		}
-		p[s.Leaf] = s
-	}
-	return p, nil
-}
-
-// check refuses all but exactly what the list says; the names and addresses may be fewer, never others.
-func (p policy) check(s Spec) error {
-	allowed, ok := p[s.Leaf]
-	if !ok {
-		return fmt.Errorf("leaf %q is not in the table", s.Leaf)
-	}
-	if err := s.wellFormed(); err != nil {
-		return err
-	}
-	for _, f := range []struct{ field, found, allowed string }{
-		{"authority", string(s.Authority), string(allowed.Authority)},
-		{"common name", s.CommonName, allowed.CommonName},
-		{"organization", s.Organization, allowed.Organization},
-		{"usage", string(s.Usage), string(allowed.Usage)},
-	} {
-		if f.found != f.allowed {
-			return fmt.Errorf("%s: found %q, %q is allowed", f.field, f.found, f.allowed)
-		}
-	}
-	if s.Lifetime > allowed.Lifetime {
-		return fmt.Errorf("lifetime: found %s, at most %s is allowed", s.Lifetime, allowed.Lifetime)
-	}
-	for _, n := range s.Names {
-		if !slices.Contains(allowed.Names, n) {
-			return fmt.Errorf("name %q is not this replica's", n)
-		}
-	}
-	for _, a := range s.Addresses {
-		if !slices.Contains(allowed.Addresses, a) {
-			return fmt.Errorf("address %s is not this replica's", a)
-		}
-	}
-	return nil
-}
-
 // usages spells each usage in cfssl's words. Key encipherment is missing on purpose: an ECDSA key cannot.
 var usages = map[Usage][]string{
 	UsageServer: {"digital signature", "server auth"},
@@ -72,7 +17,8 @@ var usages = map[Usage][]string{
 	UsagePeer:   {"digital signature", "server auth", "client auth"},
 }
 
-// wellFormed checks what has to hold for any leaf.
+// wellFormed is the policy: what has to hold for any leaf. It fails closed, because cfssl itself checks neither
+// organizations, addresses, key strength nor whether a profile is known.
 func (s Spec) wellFormed() error {
 	if !slices.Contains(Authorities(), s.Authority) {
 		return fmt.Errorf("authority: %q is unknown", s.Authority)
@@ -83,7 +29,7 @@ func (s Spec) wellFormed() error {
 	if !printable.MatchString(s.CommonName) || !printable.MatchString(s.Organization) {
 		return fmt.Errorf("subject %q, %q: letters, digits and . : - are allowed", s.CommonName, s.Organization)
 	}
-	if s.Lifetime < time.Second {
+	if s.Lifetime < time.Second || s.Lifetime > LeafLifetime {
 		return fmt.Errorf("lifetime: found %s", s.Lifetime)
 	}
 	if s.Usage == UsageClient {

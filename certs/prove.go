@@ -38,7 +38,7 @@ func (b *Bundle) Prove(c *replica.Cluster, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("prove %s: %w", b, err)
 	}
-	i, err := newIssuer(b, specs, now)
+	i, err := newIssuer(b, now)
 	if err != nil {
 		return err
 	}

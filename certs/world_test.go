@@ -120,14 +120,20 @@ func mustEnsure(t testing.TB, r Request) Report {
 	return report
 }
 
-// specOf is a leaf's row for the test replica.
-func specOf(t testing.TB, l Leaf) Spec {
+// testLeaves is the test replica's table.
+func testLeaves(t testing.TB) []Spec {
 	t.Helper()
 	specs, err := Leaves(testIdentity(), testCluster())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range specs {
+	return specs
+}
+
+// specOf is a leaf's row for the test replica.
+func specOf(t testing.TB, l Leaf) Spec {
+	t.Helper()
+	for _, s := range testLeaves(t) {
 		if s.Leaf == l {
 			return s
 		}
@@ -138,11 +144,7 @@ func specOf(t testing.TB, l Leaf) Spec {
 
 func testIssuer(t testing.TB, b *Bundle, now time.Time) *issuer {
 	t.Helper()
-	specs, err := Leaves(testIdentity(), testCluster())
-	if err != nil {
-		t.Fatal(err)
-	}
-	i, err := newIssuer(b, specs, now)
+	i, err := newIssuer(b, now)
 	if err != nil {
 		t.Fatal(err)
 	}
