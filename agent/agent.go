@@ -15,7 +15,7 @@
 // Guarantees: once the member runs, nothing but its own state or a person's word ends the agent, and with it the
 // member; a control plane that cannot run is a wait. Every phase can be run again at any time, so a crash anywhere is
 // repaired by starting again. A restart of the agent on a running VM needs no cloud service. No child outlives the
-// agent: systemd (KillMode=mixed) or the VM's init sees to that.
+// agent: systemd (KillMode=mixed) or the VM's init sees to that, and of the agent's own runs the kernel (SelfRun).
 //
 // It does not know GCE, systemd or buckets: what it needs of them it states as interfaces, and cmd/quorate hands it the
 // adapters.

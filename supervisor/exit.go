@@ -48,7 +48,7 @@ func (e Exit) String() string {
 	if e.OutOfMemory {
 		text += " (out of memory)"
 	}
-	if line := tellingLine(e.Tail); line != "" && !(e.Asked && e.Code == 0) {
+	if line := TellingLine(e.Tail); line != "" && !(e.Asked && e.Code == 0) {
 		text += ": " + line
 	}
 	return text
@@ -57,19 +57,25 @@ func (e Exit) String() string {
 // lineLimit keeps a reason on a person's screen.
 const lineLimit = 300
 
-// tellingLine returns the line that says why a process ended: the last that holds something, but of a Go program that
+// TellingLine returns the line that says why a process ended: the last that holds something, but of a Go program that
 // ended in a panic or by a fault of its runtime that would be a place in the source, far behind what went wrong.
-func tellingLine(text string) string {
+func TellingLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	line := lines[len(lines)-1]
 	for i := len(lines) - 1; i >= 0; i-- {
-		if strings.HasPrefix(lines[i], "panic: ") || strings.HasPrefix(lines[i], "fatal error: ") {
+		if beginsCrash(lines[i]) {
 			line = lines[i]
 			break
 		}
 	}
 	line = printable(message(line))
 	return strings.ToValidUTF8(line[:min(len(line), lineLimit)], "") // a character may have been cut in two
+}
+
+// beginsCrash: a Go program writes such a line first when it crashes. "fatal error: fault" follows one that says more.
+func beginsCrash(line string) bool {
+	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "unexpected fault address ") ||
+		strings.HasPrefix(line, "fatal error: ") && line != "fatal error: fault"
 }
 
 // message is what a line says that is JSON, as zap, slog and klog write it. Any other line is its own message.

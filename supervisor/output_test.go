@@ -331,7 +331,7 @@ func TestTailBeginsWithAWholeLine(t *testing.T) {
 	tail := f.finish(0)
 	if len(tail) > tailSize || len(tail) < tailSize-20 || !strings.HasPrefix(tail, "line ") ||
 		!strings.HasSuffix(tail, "00009999\n") {
-		t.Errorf("%d bytes: %.20q ... %q", len(tail), tail, tellingLine(tail))
+		t.Errorf("%d bytes: %.20q ... %q", len(tail), tail, TellingLine(tail))
 	}
 }
 
@@ -355,8 +355,9 @@ func TestAPanicsFirstLineIsTheReason(t *testing.T) {
 	for text, want := range map[string]string{
 		"":             "",
 		"one\ntwo\n\n": "two",
-		"log\npanic: no such member\n\ngoroutine 1 [running]:\nmain.main()\n\tmain.go:18 +0x5e\n": "panic: no such member",
-		"fatal error: all goroutines are asleep - deadlock!\n\ngoroutine 1 [select]:\n":           "fatal error: all goroutines are asleep - deadlock!",
+		"log\npanic: no such member\n\ngoroutine 1 [running]:\nmain.main()\n\tmain.go:18 +0x5e\n":                     "panic: no such member",
+		"fatal error: all goroutines are asleep - deadlock!\n\ngoroutine 1 [select]:\n":                               "fatal error: all goroutines are asleep - deadlock!",
+		"unexpected fault address 0x1\nfatal error: fault\n[signal SIGSEGV]\n\ngoroutine 1 [running]:\nmain.main()\n": "unexpected fault address 0x1",
 		"don't panic: all is well\nlast":                                 "last",
 		"bad flag \x1b[2J\x1b]0;owned\x07 \x00end\tof\u202eline\xff\r\n": "bad flag [2J]0;owned end ofline",
 		`{"level":"fatal","ts":"2026-11-22T16:09:41Z","caller":"etcdmain/etcd.go:204","msg":"discovery failed","error":"no\u001b room"}`: "discovery failed: no room",
@@ -368,7 +369,7 @@ func TestAPanicsFirstLineIsTheReason(t *testing.T) {
 		strings.Repeat("x", lineLimit) +
 			"y": strings.Repeat("x", lineLimit),
 	} {
-		if got := tellingLine(text); got != want {
+		if got := TellingLine(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

@@ -1,19 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
-	"strings"
-	"syscall"
-	"time"
 
-	"github.com/quorate/quorate/supervisor"
+	"github.com/quorate/quorate/agent"
 )
 
 // saveOOMScore and saveNice are how far a scheduled saving stands behind the agent, and so behind everything else on
@@ -25,25 +19,14 @@ const saveOOMScore, saveNice = 1000, 20
 // and the lowest priority are enough.
 func saverChild(log *slog.Logger, self, run string) func(ctx context.Context, why string) error {
 	return func(ctx context.Context, why string) error {
-		cmd := exec.CommandContext(ctx, self, "snapshot", "save", "--run-dir", run, "--why", why, "-o", "json")
-		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
-		var stdout, stderr bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it clears away what is half done
-		cmd.WaitDelay = 3 * time.Second
-		// In the agent's cgroup: what ends the agent ends it. Its own process group is for GiveWay.
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		if err := cmd.Start(); err != nil {
-			return fmt.Errorf("start the saving: %w", err)
-		}
-		if err := supervisor.GiveWay(cmd.Process.Pid, saveOOMScore, saveNice); err != nil {
-			log.Warn("let the saving give way", "err", err.Error())
-		}
-		if err := cmd.Wait(); err != nil {
-			return errors.Join(ctx.Err(), savingError(err, stderr.String()))
+		stdout, err := agent.SelfRun{Self: self, Env: append(os.Environ(), "GOMAXPROCS=1"),
+			Args:     []string{"snapshot", "save", "--run-dir", run, "--why", why, "-o", "json"},
+			OOMScore: saveOOMScore, Nice: saveNice, Log: log}.Run(ctx)
+		if err != nil {
+			return err
 		}
 		var s savedSnapshot
-		if err := json.Unmarshal(stdout.Bytes(), &s); err != nil {
+		if err := json.Unmarshal(stdout, &s); err != nil {
 			return fmt.Errorf("decode what the saving said: %w", err)
 		}
 		log.Info("snapshot saved", "name", s.Name, "why", s.Why, "size", s.Size, "stored", s.Stored, "seconds", s.Took,
@@ -53,16 +36,4 @@ func saverChild(log *slog.Logger, self, run string) func(ctx context.Context, wh
 		}
 		return nil
 	}
-}
-
-// savingError is what the process said; its own end where it said nothing.
-func savingError(err error, stderr string) error {
-	text := strings.TrimSpace(stderr)
-	if text == "" {
-		return err
-	}
-	if first, _, many := strings.Cut(text, "\n"); many && strings.Contains(text, "goroutine ") {
-		text = first // a crash: its stack is no reason for people
-	}
-	return errors.New(strings.ReplaceAll(text, "quorate: ", ""))
 }
