@@ -138,7 +138,7 @@ func (h history) findOrders(o *Observation) {
 	if r == nil {
 		return
 	}
-	o.Names.RestoreNumber, o.Names.Restore = r.Number, r.Restore
+	o.Names.RestoreNumber, o.Names.Restore, o.Names.DiskID = r.Number, r.Restore, h.DiskID
 	o.OrderNamesMe = r.Restore.Replica == h.Me.Place
 	concerned := o.DiskEpoch == DiskNone || o.Names.DiskEpochNumber == r.Restore.Ends
 	o.EndedByOrder = concerned && (h.formed.Closed != nil || h.orders.accepted(r.Restore.Ends) != 0)

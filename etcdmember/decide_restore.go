@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/internal/record"
 )
 
 // The steps of a restore, as section 7 of the page numbers them.
@@ -101,6 +103,10 @@ func (o Observation) restore() Plan {
 	p.Act, p.Step, p.Epoch, p.Reason = ActClaim, restoreClaim, o.Names.NewestEpoch+1, "the old epoch is closed"
 	p.Source = o.Names.Restore.From
 	p.Source.Order = o.Names.RestoreNumber
+	if p.Source.Kind == record.SourceDirectory {
+		// The order may name a disk of which this one is a copy: who has that one must not take the claim for its own.
+		p.Source.DiskID = o.Names.DiskID
+	}
 	return p
 }
 

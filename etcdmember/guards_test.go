@@ -673,3 +673,31 @@ func TestACopyIsNotTheMemberThatAnotherHasFormed(t *testing.T) {
 		}
 	}
 }
+
+// Two VMs of a place restore, one on a copy of the other's disk: the claim is of the one that made it.
+func TestAClaimNamesTheClaimantsOwnDisk(t *testing.T) {
+	ordered := []func(*Facts){orderMe, meStopped, othersStopped, isClosed}
+	claim := func(f Facts) record.Claim {
+		t.Helper()
+		p := Decide(f.Now, Classify(f))
+		if p.Act != ActClaim {
+			t.Fatalf("row %s: %s", p.Row, p.Act)
+		}
+		return record.Claim{Token: "theirs", Source: p.Source,
+			Seeder: record.Seeder{Place: f.Me.Place, InstanceID: f.Me.InstanceID}}
+	}
+	c := claim(from(three, append(ordered, diskID("d10"))...)())
+	if c.Source.DiskID != "d10" || c.Source.Order != 1 || c.Source.Kind != record.SourceDirectory {
+		t.Errorf("%+v", c.Source)
+	}
+	if c := claim(from(three, append(ordered, diskID(""))...)()); c.Source.DiskID != "" {
+		t.Errorf("without an id: %+v", c.Source)
+	}
+	f := from(three, append(ordered, func(f *Facts) {
+		f.Me.InstanceID = "201"
+		f.Record.Epochs = append(f.Record.Epochs, record.Epoch{Number: 2, Claim: &c})
+	})...)()
+	if o := Classify(f); o.Record != Rs || o.Mine {
+		t.Errorf("record %v, mine %t", o.Record, o.Mine)
+	}
+}

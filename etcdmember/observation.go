@@ -234,6 +234,8 @@ type Names struct {
 	SeederMember record.MemberID
 	// Incarnation is the number of my own newest incarnation where there is one, NextIncarnation the one to take.
 	Incarnation, NextIncarnation uint64
+	// DiskID is the Compute API's id of the own data disk; empty where it is not known.
+	DiskID string
 	// RestoreNumber and Restore are the newest restore order that is in force.
 	RestoreNumber uint64
 	Restore       *record.RestoreOrder
