@@ -112,7 +112,7 @@ func (in Input) declared(name string) supervisor.Spec {
 	s := in.spec(name, nil)
 	s.Args = slices.Clone(in.Cluster.Components[name].ExtraArgs)
 	if p := in.Cluster.Components[name].Probe; p != nil {
-		check := supervisor.HTTPGet(loopbackClient(), p.URL)
+		check := supervisor.HTTPGet(loopbackClient(), p.URL, nil)
 		s.Start, s.Live = startProbe(check), liveProbe(check)
 	}
 	return s

@@ -83,7 +83,7 @@ func (in Input) autoscaler() supervisor.Spec {
 		in.electionFlags(),
 		flags{{"v", "2"}}))
 	// It answers 200 until it leads, and 500 once its loop has stood still for 10 minutes.
-	check := supervisor.HTTPGet(loopbackClient(), loopbackURL("http", autoscalerPort, "/health-check"))
+	check := supervisor.HTTPGet(loopbackClient(), loopbackURL("http", autoscalerPort, "/health-check"), nil)
 	s.Start, s.Live = startProbe(check), liveProbe(check)
 	s.ExpectedExit = lostLease
 	return s

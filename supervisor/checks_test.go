@@ -61,7 +61,7 @@ func (ts *times) list() []time.Time {
 
 // getFrom is HTTPGet of an address that is known only when it is asked.
 func getFrom(client *http.Client, url func() string) func(context.Context) error {
-	return func(ctx context.Context) error { return HTTPGet(client, url())(ctx) }
+	return func(ctx context.Context) error { return HTTPGet(client, url(), nil)(ctx) }
 }
 
 func TestHTTPGetTellsTheStatusAndTheBeginOfTheBody(t *testing.T) {
@@ -80,23 +80,23 @@ func TestHTTPGetTellsTheStatusAndTheBeginOfTheBody(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	if err := HTTPGet(server.Client(), server.URL+"/livez")(t.Context()); err != nil {
+	if err := HTTPGet(server.Client(), server.URL+"/livez", nil)(t.Context()); err != nil {
 		t.Error(err)
 	}
-	err := HTTPGet(server.Client(), server.URL+"/readyz")(t.Context())
+	err := HTTPGet(server.Client(), server.URL+"/readyz", nil)(t.Context())
 	expectError(t, "a refusal", err, server.URL+"/readyz: 500 Internal Server Error: [+]ping ok [-]etcd failed: "+
 		"reason withheld")
 	if len(err.Error()) > 400 {
 		t.Errorf("the error has %d characters", len(err.Error()))
 	}
-	err = Probe{Check: HTTPGet(server.Client(), server.URL+"/slow"), Timeout: 20 * time.Millisecond}.ask(t.Context())
+	err = Probe{Check: HTTPGet(server.Client(), server.URL+"/slow", nil), Timeout: 20 * time.Millisecond}.ask(t.Context())
 	expectError(t, "no answer", err, server.URL+"/slow: no answer in 20ms")
-	expectError(t, "not an answer of its own", HTTPGet(server.Client(), server.URL+"/elsewhere")(t.Context()),
+	expectError(t, "not an answer of its own", HTTPGet(server.Client(), server.URL+"/elsewhere", nil)(t.Context()),
 		"304 Not Modified")
-	expectError(t, "half an answer", HTTPGet(server.Client(), server.URL+"/cut")(t.Context()),
+	expectError(t, "half an answer", HTTPGet(server.Client(), server.URL+"/cut", nil)(t.Context()),
 		"read the answer: unexpected EOF")
-	expectError(t, "nobody there", HTTPGet(server.Client(), "http://127.0.0.1:1/x")(t.Context()), "connection refused")
-	expectError(t, "no address", HTTPGet(server.Client(), "::")(t.Context()), "::")
+	expectError(t, "nobody there", HTTPGet(server.Client(), "http://127.0.0.1:1/x", nil)(t.Context()), "connection refused")
+	expectError(t, "no address", HTTPGet(server.Client(), "::", nil)(t.Context()), "::")
 }
 
 func TestHTTPGetUsesItsConnectionAgain(t *testing.T) {
@@ -107,7 +107,7 @@ func TestHTTPGetUsesItsConnectionAgain(t *testing.T) {
 	}))
 	defer server.Close()
 	for range 5 {
-		expectError(t, "unready", HTTPGet(server.Client(), server.URL)(t.Context()), "503")
+		expectError(t, "unready", HTTPGet(server.Client(), server.URL, nil)(t.Context()), "503")
 	}
 	if len(addresses) != 1 {
 		t.Errorf("5 checks took %d connections", len(addresses))

@@ -1,11 +1,11 @@
 package supervisor
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 )
 
 const (
@@ -18,8 +18,9 @@ const (
 
 // HTTPGet returns a check for a Probe that passes if a GET of the address is answered with a status of 200 to 299. The
 // client is the caller's, with the certificates that the process asks for; it should not follow redirects to elsewhere.
-// The error holds the status and the first bytes of the body.
-func HTTPGet(client *http.Client, url string) func(ctx context.Context) error {
+// The error holds the status and of the body what tell makes of it, or its first bytes where that is nothing or tell is
+// nil.
+func HTTPGet(client *http.Client, url string, tell func(body string) string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
@@ -35,8 +36,15 @@ func HTTPGet(client *http.Client, url string) func(ctx context.Context) error {
 		defer response.Body.Close()
 		body, err := io.ReadAll(io.LimitReader(response.Body, bodyDrained))
 		if response.StatusCode < 200 || response.StatusCode > 299 {
-			shown := bytes.ToValidUTF8(bytes.TrimSpace(body[:min(len(body), bodyShown)]), nil)
-			return fmt.Errorf("get %s: %s: %s", url, response.Status, bytes.Join(bytes.Fields(shown), []byte(" ")))
+			shown := ""
+			if tell != nil {
+				shown = tell(string(body))
+			}
+			if shown == "" {
+				begin := strings.ToValidUTF8(string(body[:min(len(body), bodyShown)]), "")
+				shown = strings.Join(strings.Fields(begin), " ")
+			}
+			return fmt.Errorf("get %s: %s: %s", url, response.Status, shown)
 		}
 		if err != nil {
 			return fmt.Errorf("get %s: read the answer: %w", url, err)
