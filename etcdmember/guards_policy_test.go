@@ -242,27 +242,27 @@ func TestGuardsOfTheSurvivors(t *testing.T) {
 		{"of two voters one is gone with its disk", base, PolicyActs},
 		{"it is not allowed", from(base, func(f *Facts) { f.Policy.Survivors = false }), PolicyOffers},
 		{"a person took an order to restore back", from(base, orderMe, tookBack), PolicyOffers},
-		{"an order to restore is in force", from(base, orderMe, unaccepted), PolicyNo},
-		{"the other runs", from(base, bListed), PolicyNo},
+		{"an order to restore is in force", from(base, orderMe, unaccepted), ""},
+		{"the other runs", from(base, bListed), ""},
 		{"its disk is not known", from(base, bDiskUnknown), PolicyWaitsForDisk},
 		{"its disk is in one list", from(base, second(hasDisk2)), PolicyWaitsForDisk},
 		{"its disks were listed once", from(base, first(disksFailed)), PolicyWaitsForDisk},
 		{"no incarnation is the other voter's",
-			from(base, func(f *Facts) { f.Directory.Voters = []record.MemberID{0xa1, 0xd1} }), PolicyNo},
-		{"no voter is known", from(base, noVoters), PolicyNo},
-		{"the directory is corrupt", from(base, corrupted), PolicyNo},
-		{"my incarnation has ended", from(base, saidMyLog(1)), PolicyNo},
+			from(base, func(f *Facts) { f.Directory.Voters = []record.MemberID{0xa1, 0xd1} }), ""},
+		{"no voter is known", from(base, noVoters), ""},
+		{"the directory is corrupt", from(base, corrupted), ""},
+		{"my incarnation has ended", from(base, saidMyLog(1)), ""},
 		{"two of three have ended, and left no log",
 			from(three, survivorsOn, func(f *Facts) { othersStopped(f); noLogs(f) }), PolicyNotEnough},
 		{"two of three have ended, one with its log",
 			from(three, survivorsOn, othersStopped, func(f *Facts) { f.last().Stopped[1].LastIndex = 0 }), PolicyActs},
-		{"the third may still run", from(three, survivorsOn, bGone), PolicyNo},
+		{"the third may still run", from(three, survivorsOn, bGone), ""},
 		{"I am new on this disk, and the third may still run", from(three, survivorsOn, bGone, func(f *Facts) {
 			f.Me.InstanceID, f.Me.BootID = "201", "boot2"
 			f.lists("201", "103")
 			withoutDisk2(&f.Compute.First)
 			withoutDisk2(&f.Compute.Second)
-		}), PolicyNo},
+		}), ""},
 	}
 	for _, c := range cases {
 		if o := Classify(c.f()); o.Survivors22 != c.want {

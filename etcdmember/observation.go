@@ -200,13 +200,11 @@ type Word struct {
 	WithLog bool
 }
 
-// PolicyFinding is what row 22 found.
+// PolicyFinding is what row 22 found; empty: its condition does not hold.
 type PolicyFinding string
 
 // What row 22 found.
 const (
-	// PolicyNo: its condition does not hold.
-	PolicyNo PolicyFinding = ""
 	// PolicyActs: it holds, and the configuration lets the agent write the order.
 	PolicyActs PolicyFinding = "acts"
 	// PolicyOffers: it holds, but a person must write the order.

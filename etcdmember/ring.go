@@ -22,12 +22,11 @@ const (
 	AlarmNoSpace AlarmKind = "NOSPACE"
 )
 
-// ProgressState is how the leader's raft feeds a follower.
+// ProgressState is how the leader's raft feeds a follower: also "probe", for which no row asks.
 type ProgressState string
 
-// The states of raft's progress tracker.
+// The states of raft's progress tracker that rows ask for.
 const (
-	ProgressProbe     ProgressState = "probe"
 	ProgressReplicate ProgressState = "replicate"
 	ProgressSnapshot  ProgressState = "snapshot"
 )

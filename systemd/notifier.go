@@ -43,13 +43,8 @@ func NewNotifier(env Environment, log *slog.Logger) *Notifier {
 	return &Notifier{socket: env.Socket, interval: env.Watchdog, log: log}
 }
 
-// Ready says that the start, or a reload, is complete.
+// Ready says that the start is complete.
 func (n *Notifier) Ready() { n.enter(running, daemon.SdNotifyReady) }
-
-// Reloading says that the configuration is being read again; Ready must follow.
-func (n *Notifier) Reloading() {
-	n.send(daemon.SdNotifyReloading + "\n" + strings.TrimSuffix(daemon.SdNotifyMonotonicUsec(), "\n"))
-}
 
 // Stopping says that the agent stops. From here on no ping asks for more time.
 func (n *Notifier) Stopping() { n.enter(stopping, daemon.SdNotifyStopping) }
@@ -63,11 +58,6 @@ func (n *Notifier) Status(text string) {
 	n.send("STATUS=" + text)
 }
 
-// ExtendTimeout asks for more time to start or to stop, counted from now. It must be repeated before that time is over.
-func (n *Notifier) ExtendTimeout(d time.Duration) { n.send(extendBy(d)) }
-
-func extendBy(d time.Duration) string { return fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", d.Microseconds()) }
-
 // ping feeds the watchdog. systemd counts WatchdogSec only from READY=1; before that the same ping keeps
 // TimeoutStartSec from running out.
 func (n *Notifier) ping() {
@@ -75,7 +65,7 @@ func (n *Notifier) ping() {
 	now := n.stage
 	n.mu.Unlock()
 	if now == starting {
-		n.send(daemon.SdNotifyWatchdog + "\n" + extendBy(n.interval))
+		n.send(fmt.Sprintf("%s\nEXTEND_TIMEOUT_USEC=%d", daemon.SdNotifyWatchdog, n.interval.Microseconds()))
 		return
 	}
 	n.send(daemon.SdNotifyWatchdog)

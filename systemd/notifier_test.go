@@ -44,12 +44,9 @@ func TestNotifierSaysWhatSystemdReads(t *testing.T) {
 		}{
 			{func() { n.Status("phase 2: record\n  waiting") }, "^STATUS=phase 2: record waiting$"},
 			{func() { n.Status(strings.Repeat("é", 500)) }, "^STATUS=é{125}…$"},
-			{func() { n.ExtendTimeout(90 * time.Second) }, "^EXTEND_TIMEOUT_USEC=90000000$"},
 			{n.ping, "^WATCHDOG=1\nEXTEND_TIMEOUT_USEC=30000000$"},
 			{n.Ready, "^READY=1$"},
 			{n.ping, "^WATCHDOG=1$"},
-			{n.Reloading, "^RELOADING=1\nMONOTONIC_USEC=[1-9][0-9]+$"},
-			{n.Ready, "^READY=1$"},
 			{n.Stopping, "^STOPPING=1$"},
 			{n.ping, "^WATCHDOG=1$"},
 			{func() { n.Ready(); n.Status("a late Ready is not sent") }, "^STATUS=a late"},
@@ -67,8 +64,6 @@ func TestWithoutSocketNothingIsSaid(t *testing.T) {
 	n := NewNotifier(Environment{}, slog.New(slog.NewTextHandler(&log, nil)))
 	n.Ready()
 	n.Status("a")
-	n.Reloading()
-	n.ExtendTimeout(time.Second)
 	n.ping()
 	n.Stopping()
 	if log.Len() > 0 {

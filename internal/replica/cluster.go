@@ -9,7 +9,7 @@ const (
 )
 
 // Cluster is the configuration of one cluster: one document, the same for all its replicas. Load reads it from its
-// sources: Parse decodes each strictly, a later one wins field by field, SetDefaults fills what is not given, Validate
+// sources: each is decoded strictly, a later one wins field by field, SetDefaults fills what is not given, Validate
 // names every fault at once. The yaml tags are the document's field names; the comments here are the descriptions that
 // Schema shows, so they are written for the operator.
 type Cluster struct {

@@ -65,18 +65,9 @@ func stampSources(err error, sources []Source) error {
 	return faults
 }
 
-// Parse decodes one document (YAML, or JSON, which is YAML) strictly: an unknown or doubled field, a value of the wrong
-// type, an explicit zero, an anchor, a second document or another kind is a fault that names source, line and field.
-// The result is neither defaulted nor validated.
-func Parse(source string, data []byte) (*Cluster, error) {
-	doc, err := parseDocument(source, data)
-	if err != nil {
-		return nil, asFaults(source, err)
-	}
-	return decode(doc)
-}
-
-// parseDocument returns the root mapping of a document that is known to decode into a Cluster.
+// parseDocument returns the root mapping of a document (YAML, or JSON, which is YAML) that is known to decode into a
+// Cluster. It is strict: an unknown or doubled field, a value of the wrong type, an explicit zero, an anchor, a second
+// document or another kind is a fault that names source, line and field.
 func parseDocument(source string, data []byte) (*yaml.Node, error) {
 	if len(data) > maxDocument {
 		return nil, fmt.Errorf("found a document of %d bytes; allowed: at most %d", len(data), maxDocument)
