@@ -42,20 +42,12 @@ func newRecordShow() *cobra.Command {
 type shownRecord struct {
 	Inception *record.Inception `json:"inception"`
 	Bundle    uint64            `json:"bundle"`
-	Epochs    []shownEpoch      `json:"epochs"`
+	Epochs    []record.Epoch    `json:"epochs"`
 	Replicas  []shownPlace      `json:"replicas"`
 	Orders    []shownOrder      `json:"orders"`
 	Marks     []record.Mark     `json:"marks"`
 	// Snapshots are the epochs that have one.
 	Snapshots []uint64 `json:"snapshots"`
-}
-
-type shownEpoch struct {
-	Number  uint64           `json:"number"`
-	Claim   *record.Claim    `json:"claim"`
-	Outcome *record.Outcome  `json:"outcome"`
-	Closed  *record.Closed   `json:"closed,omitempty"`
-	Stopped []record.Stopped `json:"stopped"`
 }
 
 type shownPlace struct {
@@ -85,13 +77,9 @@ func shownOrderOf(o record.Order) shownOrder {
 }
 
 func shownOf(v record.View) shownRecord {
-	s := shownRecord{Inception: v.Inception, Bundle: v.Bundle, Epochs: []shownEpoch{}, Replicas: []shownPlace{},
-		Orders: []shownOrder{},
-		Marks:  []record.Mark{}, Snapshots: append([]uint64{}, v.Snapshots...)}
-	for _, e := range v.Epochs {
-		s.Epochs = append(s.Epochs, shownEpoch{e.Number, e.Claim, e.Outcome, e.Closed,
-			append([]record.Stopped{}, e.Stopped...)})
-	}
+	s := shownRecord{Inception: v.Inception, Bundle: v.Bundle, Epochs: append([]record.Epoch{}, v.Epochs...),
+		Replicas: []shownPlace{}, Orders: []shownOrder{}, Marks: []record.Mark{},
+		Snapshots: append([]uint64{}, v.Snapshots...)}
 	for _, p := range places(v) {
 		place := shownPlace{Place: p}
 		for _, n := range v.Replicas[p] {
@@ -110,8 +98,7 @@ func shownOf(v record.View) shownRecord {
 
 func places(v record.View) []replica.Place {
 	return slices.SortedFunc(maps.Keys(v.Replicas), func(a, b replica.Place) int {
-		return strings.Compare(a.String(),
-			b.String())
+		return strings.Compare(a.String(), b.String())
 	})
 }
 

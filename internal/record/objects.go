@@ -273,11 +273,11 @@ type VMStop struct {
 
 // Epoch is all that the record holds of one epoch.
 type Epoch struct {
-	Number  uint64
-	Claim   *Claim // nil: lost, the record is damaged
-	Outcome *Outcome
-	Closed  *Closed
-	Stopped []Stopped
+	Number  uint64    `json:"number"`
+	Claim   *Claim    `json:"claim"` // nil: lost, the record is damaged
+	Outcome *Outcome  `json:"outcome"`
+	Closed  *Closed   `json:"closed,omitempty"`
+	Stopped []Stopped `json:"stopped"`
 }
 
 // StoppedBy is the stopped/ object that the incarnation's own instance wrote; nil: there is none. An object that

@@ -211,10 +211,11 @@ func (a *assembly) complete(e entry, value any) {
 	}
 }
 
-// epoch is the epoch of a key, which exists from its first object on, claim or not.
+// epoch is the epoch of a key, which exists from its first object on, claim or not. That nobody has stopped in it is an
+// empty list in JSON, too.
 func (a *assembly) epoch(k object) *Epoch {
 	if a.epochs[k.epoch] == nil {
-		a.epochs[k.epoch] = &Epoch{Number: k.epoch}
+		a.epochs[k.epoch] = &Epoch{Number: k.epoch, Stopped: []Stopped{}}
 	}
 	return a.epochs[k.epoch]
 }
