@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -66,11 +67,7 @@ func newConfigShow() *cobra.Command {
 func newConfigSchema() *cobra.Command {
 	return &cobra.Command{Use: "schema", Short: "Print the JSON Schema of the document, for editors", Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out, err := replica.Schema()
-			if err != nil {
-				return err
-			}
-			_, err = cmd.OutOrStdout().Write(out)
+			_, err := io.WriteString(cmd.OutOrStdout(), replica.Schema())
 			return err
 		}}
 }
