@@ -128,7 +128,11 @@ func forgetEnd(socket string) error {
 	return nil
 }
 
-// lastWords is a log that also keeps what ends the process.
+// lastWords is a log that also keeps what ends the process. The end of the process's output, which the supervisor has,
+// does not always hold it: the unit's GOTRACEBACK=all prints every stack after a panic's text, 27 KB of an idle member
+// and more than the 64 KiB that are kept where clients watch. Go's own line also lacks the error that etcd logs with
+// it, such as that the disk is full. The file outlives the agent, which ends after as many starts in vain as it takes
+// to believe a directory unusable.
 type lastWords struct {
 	zapcore.Core
 	socket, dir string
