@@ -126,7 +126,8 @@ func (w *world) checkChange(l *vm, p Plan) {
 		}
 		// A host that the cloud has given up counts as failed, and so does one that an older VM of its place has
 		// superseded.
-		superseded := owner != nil && owner.etcd == nil && owner.blocked != nil && owner.blocked.Name == "superseded"
+		taken := w.view.Replicas[places[c.places[p.MemberID]]]
+		superseded := owner != nil && owner.etcd == nil && len(taken) > 0 && taken[len(taken)-1].InstanceID != owner.id
 		if owner != nil && !owner.ghost && !superseded && owner.said != "ABSENT" &&
 			w.now.Sub(owner.foundAgain) > 2*time.Minute {
 			w.fail("S3", "voter %s is removed by another, and its VM %s exists", p.MemberID, owner.id)
