@@ -1,5 +1,6 @@
-// The real Kubernetes, built from its own source modules. The version is pinned here and nowhere else: bump the
-// require, run `make pin`, and `make kubernetes` builds the new one. Facts: design, section 13.
+// The real Kubernetes, built from its own source modules. To take another patch release, change the version of
+// k8s.io/kubernetes and that of its staging modules (v1.36.3 goes with v0.36.3), run `go mod tidy` in this folder, and
+// `make kubernetes` builds it. Another minor version also changes KubernetesMinor in controlplane/binaries.go.
 module github.com/quorate/quorate/images/kubernetes
 
 go 1.26.0

@@ -1,4 +1,4 @@
-// bench measures what the README promises of quorate's own cost, on the programs of the demo:
+// bench measures what quorate itself costs, on the programs of the demo:
 //
 //	one      one replica, from the agent's start to an apiserver that says "ok" on /readyz
 //	three    three first boots at the same moment, to three voters and three such apiservers
