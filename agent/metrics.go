@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 )
 
-// The metrics of a replica. README.md lists them; names and labels are part of the interface.
+// The metrics of a replica. docs/runbook.md lists them; names and labels are part of the interface.
 var (
 	metricReady = describe("quorate_ready", "1 once the boot is done.")
 	metricPhase = describe("quorate_phase", "1 for the phase of the boot that runs, or keep.", "phase")

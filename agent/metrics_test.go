@@ -89,9 +89,9 @@ func TestMetricsAreOnTheSocketAndOnLoopback(t *testing.T) {
 	other.serveMetrics()() // a port that is taken must not end anything
 }
 
-// README.md lists every metric, and none that there is not.
-func TestTheReadmeListsTheMetrics(t *testing.T) {
-	b, err := os.ReadFile("../README.md")
+// The runbook lists every metric, and none that there is not.
+func TestTheRunbookListsTheMetrics(t *testing.T) {
+	b, err := os.ReadFile("../docs/runbook.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,12 +102,12 @@ func TestTheReadmeListsTheMetrics(t *testing.T) {
 	for _, d := range metrics {
 		name := regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(d.String())[1]
 		if !listed[name] {
-			t.Errorf("README.md does not list %s", name)
+			t.Errorf("docs/runbook.md does not list %s", name)
 		}
 		delete(listed, name)
 	}
 	for name := range listed {
-		t.Errorf("README.md lists %s, which nothing shows", name)
+		t.Errorf("docs/runbook.md lists %s, which nothing shows", name)
 	}
 }
 
