@@ -159,7 +159,7 @@ await() {
 next() {
   cat <<TEXT
 
-Three masters run$1. Next:
+Three masters are up$1. Next:
   bin/kubectl --kubeconfig _demo/admin.kubeconfig get --raw '/readyz?verbose'
   bin/localgce vm exec master-a -- quorate status
   bin/localgce vm kill master-b; bin/localgce vm start master-b     # shoot a master, and let it come back
@@ -181,7 +181,7 @@ up() {
   start_vms
   [[ -s $state/admin.kubeconfig ]] || kubeconfig
   await
-  [[ -z $since ]] || since=" since $((SECONDS - begin)) s"
+  [[ -z $since ]] || since=" ($((SECONDS - begin)) s)"
   say ""
   vm list
   if [[ $given == _demo ]]; then next "$since"; else next "$since" | sed "s#_demo/#$given/#; s#localgce vm [a-z]*#& --state $given#g"; fi
