@@ -26,6 +26,20 @@
 // namespace at all); a VM dies when its project's process dies; a powered-off VM is silent on the network before its
 // processes die.
 //
+// The network is made by ip and nft commands: a fault can be reproduced by pasting a line. Single processes need no
+// verb: `localgce vm exec NAME -- kill -STOP -1` makes all of a VM's stand still while its connections stay, and `--
+// pkill -KILL run-etcd` ends one.
+//
+// The bucket is a fake with its objects as files in the state folder (buckets/record), so that the demo, the cases and
+// the benchmarks run on the driver that production runs.
+//
+// A copy of a disk in use is what a power cut would leave, and what a crash-consistent snapshot of a persistent disk
+// holds, where files can be cloned (FICLONE): where the state folder's file system can (XFS, btrfs), or with
+// Config.Reflink. What the VM's kernel has handed to the disk is in the copy, also what it was about to sync; what is
+// still in its page cache is not. Elsewhere the disk is frozen while it is copied, so the copy also has what was not
+// yet synced. A write-back cache of the disk's own, which could lose or reorder writes between two flushes, is not
+// emulated.
+//
 // It does not emulate quotas, operations or latency, it does not boot a kernel: all VMs share the machine's kernel and
 // clock, and data written but not synced survives a kill (TearDisk and TearDiskByCopy lose it).
 package localgce
