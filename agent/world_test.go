@@ -173,6 +173,10 @@ func (r *fixedRecord) View(context.Context) (record.View, error) {
 	return r.view, r.err
 }
 
+func (r *fixedRecord) CreateIncarnation(context.Context, record.Incarnation) (record.Incarnation, bool, error) {
+	return record.Incarnation{}, false, errBroken
+}
+
 type bundles struct {
 	mu      sync.Mutex
 	held    []byte   // generation 1

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/etcdmember"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -18,7 +20,27 @@ var update = flag.Bool("update", false, "write the golden files")
 // TestStatusText compares what a person reads with the golden files: a replica that is well, one that cannot boot, one
 // that waits.
 func TestStatusText(t *testing.T) {
-	inputs, err := filepath.Glob("testdata/status/*.json")
+	compareTexts(t, "testdata/status", func(w io.Writer, input []byte, now time.Time) error {
+		var s shownStatus
+		err := json.Unmarshal(input, &s)
+		showStatus(w, s, now)
+		return err
+	})
+}
+
+// TestExplanationText: a leader with an order to follow, and a replica that waits for a quorum.
+func TestExplanationText(t *testing.T) {
+	compareTexts(t, "testdata/explain", func(w io.Writer, input []byte, now time.Time) error {
+		var e etcdmember.Explanation
+		err := json.Unmarshal(input, &e)
+		showExplanation(w, e, now)
+		return err
+	})
+}
+
+// compareTexts compares what is printed of each JSON document in a folder with the golden file beside it.
+func compareTexts(t *testing.T, dir string, show func(w io.Writer, input []byte, now time.Time) error) {
+	inputs, err := filepath.Glob(dir + "/*.json")
 	if err != nil || len(inputs) == 0 {
 		t.Fatalf("no input: %v", err)
 	}
@@ -29,12 +51,10 @@ func TestStatusText(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var s shownStatus
-			if err := json.Unmarshal(b, &s); err != nil {
+			var out strings.Builder
+			if err := show(&out, b, now); err != nil {
 				t.Fatal(err)
 			}
-			var out strings.Builder
-			showStatus(&out, s, now)
 			compareGolden(t, strings.TrimSuffix(input, ".json")+".golden", out.String())
 			for line := range strings.Lines(out.String()) {
 				if utf8.RuneCountInString(line) > lineWidth+1 || strings.HasSuffix(line, " \n") {
