@@ -118,6 +118,8 @@ type Agent struct {
 	leases     *leases
 	disk       dataDisk
 	encryption *certs.Encryption // what the apiserver does since its start; nil before
+	// certificates are as ensure last found them; what it leads to is never written again.
+	certificates []certs.Expiry
 
 	waits    *waits
 	programs programs

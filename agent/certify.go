@@ -41,7 +41,7 @@ const (
 func (a *Agent) certify(ctx context.Context, in recorded) (certified, error) {
 	out := certified{recorded: in}
 	var err error
-	out.report, err = certs.Ensure(a.request(in, generations{}))
+	out.report, err = a.ensure(in, generations{})
 	if wantsBundle(out.report, err) {
 		needed := err != nil && a.memberCertified(in) != nil
 		found, bundleErr := a.bundle(ctx, in, out.report.Generation, needed)
@@ -49,7 +49,7 @@ func (a *Agent) certify(ctx context.Context, in recorded) (certified, error) {
 			return out, bundleErr
 		}
 		if found.bundle != nil {
-			out.report, err = certs.Ensure(a.request(in, found))
+			out.report, err = a.ensure(in, found)
 			a.logChanges(out.report)
 		}
 		if err == nil {
@@ -67,7 +67,19 @@ func (a *Agent) certify(ctx context.Context, in recorded) (certified, error) {
 	return out, nil
 }
 
-// wantsBundle reports whether certs.Ensure, which had no bundle, would have done more with one.
+// ensure is certs.Ensure, whose list of what expires is kept for the status. An error may leave the list short: what
+// was found before stays then.
+func (a *Agent) ensure(in recorded, g generations) (certs.Report, error) {
+	report, err := certs.Ensure(a.request(in, g))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(report.Expiries) >= len(a.certificates) {
+		a.certificates = report.Expiries
+	}
+	return report, err
+}
+
+// wantsBundle reports whether ensure, which had no bundle, would have done more with one.
 func wantsBundle(report certs.Report, err error) bool {
 	return errors.Is(err, certs.ErrBundleNeeded) || err == nil && len(report.Pending) > 0
 }

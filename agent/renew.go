@@ -68,7 +68,7 @@ func untilRenewal(report certs.Report, now time.Time) time.Duration {
 // renewOnce brings the certificates up to date. A controller-manager that was started without the authority's key is
 // started again with it once it is there.
 func (a *Agent) renewOnce(ctx context.Context, in certified) (certs.Report, error) {
-	report, err := certs.Ensure(a.request(in.recorded, generations{}))
+	report, err := a.ensure(in.recorded, generations{})
 	if !wantsBundle(report, err) {
 		return report, err
 	}
@@ -76,7 +76,7 @@ func (a *Agent) renewOnce(ctx context.Context, in certified) (certs.Report, erro
 	if err != nil {
 		return report, err
 	}
-	report, err = certs.Ensure(a.request(in.recorded, found))
+	report, err = a.ensure(in.recorded, found)
 	a.logChanges(report)
 	a.wantFit()
 	return report, err

@@ -35,12 +35,12 @@ func renewing(t *testing.T) (*vm, *Agent, certified) {
 	return v, a, out
 }
 
-// firstEnd is when the first leaf ends.
+// firstEnd is when the first leaf ends, by the status.
 func firstEnd(t *testing.T, a *Agent) time.Time {
 	t.Helper()
-	list, err := certs.Expiries(a.files)
-	if err != nil {
-		t.Fatal(err)
+	list := a.status(t.Context()).Certificates
+	if len(list) != 20 {
+		t.Fatalf("%d certificates are listed", len(list))
 	}
 	first := list[0].NotAfter
 	for _, e := range list {

@@ -39,12 +39,12 @@ func (a *Agent) status(ctx context.Context) Status {
 		Replica:      ReplicaStatus{Identity: a.self, Phase: string(a.phase), Since: a.since, Ready: a.ready},
 		Etcd:         EtcdStatus{Members: []MemberStatus{}},
 		Leases:       []LeaseStatus{},
-		Certificates: []certs.Expiry{},
+		Certificates: append([]certs.Expiry{}, a.certificates...),
 		Blocked:      append([]Blocked{}, a.waits.all()...),
 	}
 	s.Snapshots, s.Archives, s.Encryption = a.snapshots, a.archives, a.encryption
 	s.Replica.DiskID, s.Replica.DiskIDUnknown = a.disk.id, a.disk.exists && a.disk.id == ""
-	cluster, membership, leases, files := a.cluster, a.membership, a.leases, a.files
+	cluster, membership, leases := a.cluster, a.membership, a.leases
 	a.mu.Unlock()
 	s.Components = append([]supervisor.Status{}, a.supervisor.Status()...)
 	if loss := a.logLoss(); loss != (LogLoss{}) {
@@ -52,8 +52,6 @@ func (a *Agent) status(ctx context.Context) Status {
 	}
 	if cluster != nil {
 		s.Cluster.Name = cluster.Name
-		expiries, _ := certs.Expiries(files) // those that cannot be read are missing in the list, which says it
-		s.Certificates = append(s.Certificates, expiries...)
 	}
 	if membership != nil {
 		fillMembership(ctx, &s, membership)

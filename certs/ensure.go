@@ -35,6 +35,13 @@ type Change struct {
 	Reason string
 }
 
+// Expiry is when a certificate of the replica ends.
+type Expiry struct {
+	// Name is a leaf's, or an authority's with "-ca" behind it.
+	Name     string    `json:"name"`
+	NotAfter time.Time `json:"notAfter"`
+}
+
 // Report is what Ensure did and found. Of the names in Changes those of trust bundles ("etcd-peer-ca"), of
 // service-account keys, of the encryption config and of the signer concern processes that read them only at their
 // start; all else is taken up by itself.
@@ -46,7 +53,8 @@ type Report struct {
 	// Pending is what waits for the bundle, though the replica can serve without it for now: renewals that are due,
 	// files with wrong permissions, and the signer of the controller-manager, which is gone after a boot.
 	Pending []Change
-	// Expiries are of all CAs and leaves, in the order of Expiries.
+	// Expiries are of all CAs and leaves, CAs first, then in the order of the table. Of a trust bundle it is the
+	// issuing CA's. After an error some may be missing.
 	Expiries []Expiry
 	// NextRenewal is when the first leaf is due. Ensure has to be called then, and whenever an address, the
 	// configuration or the bundle has changed.
