@@ -105,15 +105,15 @@ func fillMembership(ctx context.Context, s *Status, m *etcdmember.Membership) {
 		return
 	}
 	s.Etcd.Member, s.Cluster.ID = st.MemberID.String(), st.ClusterID.String()
-	lags := m.Lags(ctx, st)
 	for _, e := range st.Members {
 		entry := MemberStatus{Name: e.Name, ID: e.ID.String(), Role: "voter", Leader: e.ID == st.Leader,
 			Started: e.Started()}
 		if e.Learner {
 			entry.Role = "learner"
 		}
-		if lag, ok := lags[e.ID]; ok {
-			entry.Lag = &lag
+		if p, ok := st.Progress[e.ID]; ok {
+			last := st.Progress[st.Leader].Match
+			entry.Lag = new(max(last, p.Match) - p.Match)
 		}
 		s.Etcd.Members = append(s.Etcd.Members, entry)
 	}

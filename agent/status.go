@@ -81,7 +81,8 @@ type MemberStatus struct {
 	Role    string `json:"role"` // voter or learner
 	Leader  bool   `json:"leader"`
 	Started bool   `json:"started"`
-	// Lag is how many entries the member's log is behind the leader's; nil where this replica cannot tell.
+	// Lag is how many entries the member's log is known to be behind the leader's; nil where this replica does not
+	// lead.
 	Lag *uint64 `json:"lag,omitempty"`
 }
 
