@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/quorate/quorate/etcdmember"
-	"github.com/quorate/quorate/supervisor"
 )
 
 // ReadExplanation asks the agent on this machine what it saw at its last look, and what follows from it. ErrRefused: it
@@ -28,22 +27,4 @@ func (a *Agent) explain() (etcdmember.Explanation, error) {
 		}
 	}
 	return etcdmember.Explanation{}, fmt.Errorf("it is in phase %s and has not looked yet", phase)
-}
-
-// Explain looks by itself, for a machine on which no agent runs: it reads what a boot would read, and touches nothing.
-func Explain(ctx context.Context, cfg Config) (etcdmember.Explanation, error) {
-	a := newAgent(cfg, supervisor.New(supervisor.Config{Log: cfg.Log, LogDir: cfg.LogDir}))
-	id, err := a.askIdentity(ctx)
-	if err != nil {
-		return etcdmember.Explanation{}, fmt.Errorf("find out who this VM is: %w", err)
-	}
-	in, err := a.open(ctx, id)
-	if err != nil {
-		return etcdmember.Explanation{}, err
-	}
-	defer a.learnDisk(ctx, in, func(identity) error { return nil })()
-	member := a.memberConfig(in)
-	member.ReadOnly = true
-	a.membership = etcdmember.New(member)
-	return a.membership.Look(ctx), nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 )
 
 // The record cannot be read after a reboot: an agent that waits takes a person's word, keeps it over its own restart,
@@ -45,22 +44,5 @@ func TestStartAnywayIsForThisBootAlone(t *testing.T) {
 	a.self.BootID = "another boot"
 	if a.saidStartAnyway() {
 		t.Error("the word of another boot counts")
-	}
-}
-
-// Where no agent runs the look is the command's own; it leaves no trace.
-func TestALookByItselfLeavesNothing(t *testing.T) {
-	v := newVM(t)
-	cfg := v.config()
-	e, err := Explain(t.Context(), cfg)
-	if err != nil || e.ByAgent || e.Replica != v.self.Place.String() || e.Disk.Class != "L0" || e.Plan.Row == 0 {
-		t.Errorf("%v %+v", err, e)
-	}
-	entries, err := os.ReadDir(v.dir)
-	if err != nil || len(entries) != 0 {
-		t.Errorf("%v %v", entries, err)
-	}
-	if time.Since(e.At) > time.Minute {
-		t.Errorf("it is of %s", e.At)
 	}
 }

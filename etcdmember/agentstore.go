@@ -29,9 +29,6 @@ func loadAgentFile(path string) (AgentFile, error) {
 // ours. After a write that failed the next one is made whatever it holds, because the former may be on the disk or may
 // not last.
 func (m *Membership) setAgent(change func(*AgentFile)) error {
-	if m.cfg.ReadOnly {
-		return errReadOnly
-	}
 	a := m.agent
 	change(&a)
 	if a == m.agent && !m.unsure {

@@ -1,7 +1,6 @@
 package etcdmember
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -10,10 +9,8 @@ import (
 // Explanation is what a person is told about one look: what was observed, which row holds, and what would be done next.
 // Its JSON keys are stable.
 type Explanation struct {
-	// At is when it was looked. ByAgent: the running agent looked, and acts by it; else it was a look for this alone,
-	// of which nothing follows.
+	// At is when it was looked.
 	At      time.Time `json:"at"`
-	ByAgent bool      `json:"byAgent"`
 	Replica string    `json:"replica"`
 	Running bool      `json:"running"`
 	// Disk, DiskEpoch, Record and Remote are the classes of the membership's table.
@@ -90,20 +87,10 @@ func (m *Membership) Explain() (Explanation, bool) {
 		return Explanation{}, false
 	}
 	e := explain(s.at, s.observation, s.plan, s.held)
-	e.ByAgent = true
 	if !s.besideAt.IsZero() {
 		e.Leader = explainBeside(s.besideAt, s.previous, s.ring)
 	}
 	return e, true
-}
-
-// Look observes once, for a machine on which no agent runs, and acts on nothing; Config.ReadOnly is set. Where nothing
-// runs there is no member of ours to lead.
-func (m *Membership) Look(ctx context.Context) Explanation {
-	f := m.observe(ctx)
-	o := Classify(f)
-	plan := Decide(f.Now, o)
-	return explain(f.Now, o, plan, plan)
 }
 
 // MayStartAnyway says why a person's word start-anyway would change nothing by the last look; nil: the member would
@@ -165,6 +152,3 @@ func inWords(p Plan) PlanInWords {
 	}
 	return w
 }
-
-// errReadOnly: a look must not write. Whoever meets it found a step that is taken outside of the plans.
-var errReadOnly = errors.New("this is a look: nothing is written")

@@ -2,8 +2,6 @@ package etcdmember
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -37,7 +35,7 @@ func TestTheLastLookIsExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, ok := k.Explain()
-	if !ok || !e.ByAgent || !e.Running || e.Plan.Row != RowRunning || e.Disk.Class != "L1" ||
+	if !ok || !e.Running || e.Plan.Row != RowRunning || e.Disk.Class != "L1" ||
 		e.Record.Means != "epoch 1 is formed and open" || e.Leader != nil {
 		t.Errorf("%t %+v", ok, e)
 	}
@@ -62,43 +60,6 @@ func TestBesideTheLeaderEveryRowThatSpeaksIsExplained(t *testing.T) {
 	if got := strings.Join(rows, ", "); got != "45 wait, 42 wait" || l.Plan.Row != 45 {
 		t.Errorf("%s; the plan is row %s", got, l.Plan.Row)
 	}
-}
-
-// A look by itself reads what a boot would, and leaves every byte as it is.
-func TestALookWritesNothing(t *testing.T) {
-	m, k := kept(t)
-	if err := k.Membership.cfg.Child.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	m.record.change(func(v *record.View) { // something that a boot would note, on the disk and in the hosts file
-		v.Epochs = append(v.Epochs, record.Epoch{Number: 2, Claim: &record.Claim{Token: "t2", MaxLearners: maxLearners,
-			Seeder: record.Seeder{Place: pb, InstanceID: "102"}}})
-		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 2,
-			Addresses: m.me.Addresses}}
-	})
-	before := contents(t, m.dir)
-	m.config = func(c *Config) { c.ReadOnly = true }
-	e := m.open().Look(t.Context())
-	if e.ByAgent || e.Running || e.Plan.Row == 0 || e.Disk.Class != "L1" || e.Record.Class != "Rs" {
-		t.Errorf("%+v", e)
-	}
-	if after := contents(t, m.dir); after != before {
-		t.Errorf("it wrote:\n%s\nbefore:\n%s", after, before)
-	}
-}
-
-// contents are the files below a folder that an agent writes, with what they hold.
-func contents(t *testing.T, dir string) string {
-	t.Helper()
-	var out strings.Builder
-	for _, name := range []string{"data/agent.json", "hosts", "run/etcd.json"} {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		out.WriteString(name + ": " + string(b))
-		if err != nil {
-			out.WriteString(err.Error())
-		}
-	}
-	return out.String()
 }
 
 // After a reboot without a record only a person's word starts a member that has run; nothing else does, and the word is

@@ -92,8 +92,6 @@ type Config struct {
 	Child   Child
 	// StartAnyway reports whether a person said so, as root on this VM and for this boot; nil: nobody can.
 	StartAnyway func() bool
-	// ReadOnly is for a look: nothing is written, on the disk or in the hosts file.
-	ReadOnly bool
 }
 
 // Membership looks after this replica's place in the etcd cluster: it observes, decides (Decide) and takes one step,

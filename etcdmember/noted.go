@@ -70,7 +70,7 @@ func forgetStops(runs map[string]Run) {
 // while the record cannot be read: row 1 would start the member beside the one that has taken its place. It lies on the
 // tmpfs.
 func (m *Membership) noteSuperseded(o Observation) {
-	if !o.Superseded || m.superseded || m.cfg.ReadOnly {
+	if !o.Superseded || m.superseded {
 		return
 	}
 	m.superseded = true

@@ -35,10 +35,8 @@ func (m *Membership) observe(ctx context.Context) Facts {
 		m.note(f.Record)
 		m.noteInstances(f.Record)
 		m.noteBeats(f.Record, time.Now()) // f.Now may be long ago: a VM can stand still while it reads
-		if !m.cfg.ReadOnly {
-			m.noteEpoch(f.Record)
-			m.keepHosts(f.Record)
-		}
+		m.noteEpoch(f.Record)
+		m.keepHosts(f.Record)
 	}
 	f.StartAnyway = m.cfg.StartAnyway != nil && m.cfg.StartAnyway()
 	f.Agent, f.AgentErr, f.Unfit, f.Superseded = m.agent, m.agentErr, m.unfit, m.superseded
@@ -51,9 +49,7 @@ func (m *Membership) observe(ctx context.Context) Facts {
 	f.Answers = m.ask(ctx, m.addresses(f.Record, !formed))
 	m.noteList(f)
 	m.askPeers(ctx, &f)
-	if !m.cfg.ReadOnly {
-		m.clearOvertaken(f)
-	}
+	m.clearOvertaken(f)
 	m.observeRoom(&f)
 	if formed && m.needsLists(f) {
 		m.listCompute(ctx, f.Record)

@@ -28,7 +28,7 @@ type ArchiveShelf struct {
 // before it, and ends what a purge before it has left half done. It is for a replica whose boot is done, beside Keep.
 // It ends early with ctx, between two files.
 func (m *Membership) PurgeArchives(ctx context.Context) (ArchiveShelf, error) {
-	if d := m.diskFacts(); m.cfg.ReadOnly || d.Wanted != "" && !d.Mounted {
+	if d := m.diskFacts(); d.Wanted != "" && !d.Mounted {
 		return ArchiveShelf{}, nil // what lies in the folder beneath the mount point is nobody's
 	}
 	err := m.finishPurges(ctx)

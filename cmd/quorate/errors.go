@@ -24,7 +24,7 @@ const (
 	exitSeal    = 6  // the seal key does not open the bundle
 	exitNoRoom  = 7  // the disk is full
 	exitNotRoot = 8  // the command needs root
-	exitNoAgent = 9  // `status`: no agent answers
+	exitNoAgent = 9  // `status`, `etcd`: no agent answers
 	exitRemoved = 10 // `run-etcd`: the cluster has removed this member
 	exitRunning = 11 // `agent`: another agent runs on this machine
 )

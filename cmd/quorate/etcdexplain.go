@@ -2,23 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/etcdmember"
-	"github.com/quorate/quorate/internal/gce"
 )
-
-// lookTimeout bounds a look by this command itself: metadata, the record, the other members, the programs' versions.
-const lookTimeout = 30 * time.Second
 
 func newEtcdExplain() *cobra.Command {
 	var output, run string
@@ -26,15 +18,17 @@ func newEtcdExplain() *cobra.Command {
 		"and what would be done next",
 		Args: noArguments,
 		Long: `Say what is observed, which row of the membership's table holds, what would be done next, and what that waits for; on the
-master whose etcd leads, also what the leader's rows say. Nothing is done by it. Where an agent runs, it tells what the agent saw at
-its last look, some seconds ago. Where none runs, it looks by itself, and reads only.`,
+master whose etcd leads, also what the leader's rows say. Nothing is done by it: it tells what the agent on this machine saw at its
+last look, some seconds ago. Exit code 9: no agent answers.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := requireRoot("etcd explain"); err != nil {
 				return err
 			}
-			e, err := explanation(cmd.Context(), cmd.ErrOrStderr(), run)
+			ctx, cancel := context.WithTimeout(cmd.Context(), statusTimeout)
+			defer cancel()
+			e, err := agent.ReadExplanation(ctx, agent.SocketPath(run))
 			if err != nil {
-				return err
+				return explainNoAnswer(err, run, time.Now())
 			}
 			return printAs(cmd.OutOrStdout(), output, e, func(w io.Writer) { showExplanation(w, e, time.Now()) })
 		}}
@@ -43,41 +37,9 @@ its last look, some seconds ago. Where none runs, it looks by itself, and reads 
 	return cmd
 }
 
-// explanation asks the agent, or looks where there is none. One that runs and does not answer is left alone: it has the
-// directory open.
-func explanation(ctx context.Context, stderr io.Writer, run string) (etcdmember.Explanation, error) {
-	asking, cancel := context.WithTimeout(ctx, statusTimeout)
-	defer cancel()
-	e, err := agent.ReadExplanation(asking, agent.SocketPath(run))
-	if err == nil || !errors.Is(err, agent.ErrNoAgent) {
-		return e, err
-	}
-	release, lockErr := beTheOnlyAgent(run)
-	if lockErr != nil {
-		return e, fmt.Errorf("%w; it does not answer yet: ask again in a moment", lockErr)
-	}
-	release() // an agent that starts meanwhile is not held up
-	metadata := gce.NewMetadata(gce.MetadataConfig{Log: slog.New(slog.DiscardHandler)})
-	self, err := os.Executable()
-	if err != nil {
-		return e, err
-	}
-	looking, cancelLook := context.WithTimeout(ctx, lookTimeout)
-	defer cancelLook()
-	return agent.Explain(looking, agent.Config{
-		Log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), Metadata: metadata,
-		Open: cloudOpener(metadata), Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: logDir,
-		HostsFile: hostsFile, Self: self,
-	})
-}
-
 // showExplanation prints an explanation for a person.
 func showExplanation(w io.Writer, e etcdmember.Explanation, now time.Time) {
-	who := fmt.Sprintf("%s, as its agent saw it %s ago:", e.Replica, age(now, e.At))
-	if !e.ByAgent {
-		who = fmt.Sprintf("%s, as this command sees it; no agent runs here, and nothing is done:", e.Replica)
-	}
-	printText(w, "", who)
+	printText(w, "", fmt.Sprintf("%s, as its agent saw it %s ago:", e.Replica, age(now, e.At)))
 	var classes []row
 	for _, c := range []struct {
 		what string
