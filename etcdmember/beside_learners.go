@@ -26,7 +26,7 @@ const (
 )
 
 // stuckLearner is row 43. A learner that is heard of has started, whether it has published its name or not: an idle
-// cluster can hold that back for ever (facts of the field: B and C), and promotion ends it.
+// cluster can hold that back for ever, and promotion ends it.
 func (v besideView) stuckLearner() (Plan, bool) {
 	for _, m := range v.learners {
 		if why := v.stuck(m); why != "" {

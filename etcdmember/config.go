@@ -111,8 +111,8 @@ func PeerURL(dnsName string) string { return fmt.Sprintf("https://%s:%d", dnsNam
 // ClientURL is the client URL of a member with this DNS name.
 func ClientURL(dnsName string) string { return fmt.Sprintf("https://%s:%d", dnsName, ClientPort) }
 
-// embedConfig builds etcd's configuration. What is not set here is etcd's default, which facts of the field support:
-// pre-vote, strict reconfiguration checks, 10 000 entries between snapshots, compaction left to the apiserver.
+// embedConfig builds etcd's configuration. What is not set here is etcd's default on purpose: pre-vote, strict
+// reconfiguration checks, 10 000 entries between snapshots, compaction left to the apiserver.
 func (c MemberConfig) embedConfig() (*embed.Config, error) {
 	e := embed.NewConfig()
 	e.Name, e.Dir = c.Name, c.Dir
