@@ -38,7 +38,9 @@ func (h history) findEnd(o *Observation) {
 
 // findWord finds what this replica has to say before a restore may take it for silent: that the newest incarnation of
 // its instance has ended, and where the log ends that its disk holds. Each is said under an incarnation of this very
-// boot and disk; of a disk that cannot carry a new one, under the newest that the instance took.
+// boot and disk; of a disk that cannot carry a new one, under the newest that the instance took. It is owed until
+// agent.json says it too, or row 1 would start the directory once the record cannot be read. Of an epoch that was not
+// formed nothing is said: stopped/ proves that one was, so the record would be damaged for everybody.
 func (h history) findWord(o *Observation, mine []record.Incarnation) {
 	if h.formed == nil {
 		return

@@ -36,7 +36,7 @@ func TestRecordClasses(t *testing.T) {
 	}
 }
 
-// Each proof that the page lists makes a record damaged that would otherwise be R0, Rs or Rf.
+// Each proof that the specification lists makes a record damaged that would otherwise be R0, Rs or Rf.
 func TestEachProofOfDamage(t *testing.T) {
 	unformed := from(blank, theirClaim)
 	cases := []struct {
@@ -76,6 +76,8 @@ func TestEachProofOfDamage(t *testing.T) {
 	}
 }
 
+// What is lost below the newest formed epoch decides nothing any more: an outcome of epoch 1 that is lost in the third
+// year of epoch 2 must not let every reboot wait for a person.
 func TestWhatIsNoDamage(t *testing.T) {
 	cases := map[string]func() Facts{
 		"the seeder's own started.json: it comes before the directory": from(blank, theirClaim,
@@ -245,6 +247,10 @@ func TestProvenGoneWithItsDisk(t *testing.T) {
 	}
 }
 
+// A token on a copy of a disk is nobody's claim: the seeder writes its token, its disk is cloned before there is a
+// directory, and its VM is made again on the clone while the old one still runs. Both would seed one member id. Nor is
+// a claim that a successor may have made: a restorer is made again on a clone of its disk, the new VM claims without an
+// incarnation yet, and the old one holds the disk that the claim names as its source.
 func TestMyClaim(t *testing.T) {
 	recreated := func(disk string) func(*Facts) { return func(f *Facts) { f.recreate(disk) } }
 	noDirectory := func(f *Facts) { f.Directory = Directory{} }

@@ -3,9 +3,9 @@ package etcdmember
 import "time"
 
 // Decide chooses the one next step of a replica: the first row of the membership table that holds. It is pure and
-// total; what no row covers is a halt. The rows stand below as on the page, each with its number; what they ask are the
-// methods of Observation (predicates.go), what they do are the plans of plans.go, join.go's steps in decide_join.go and
-// a restore's in decide_restore.go.
+// total; what no row covers is a halt. The rows stand below as in docs/membership.md, each with its number; what they
+// ask are the methods of Observation (predicates.go), what they do are the plans of plans.go, join.go's steps in
+// decide_join.go and a restore's in decide_restore.go.
 func Decide(now time.Time, o Observation) Plan {
 	if o.Fault != "" {
 		return Plan{Row: RowFault, Act: ActHalt}.blocked("fault", o.Fault+".",
@@ -35,8 +35,8 @@ type row struct {
 	do      func(o Observation, now time.Time) Plan
 }
 
-// rows is the table, first match wins. The rules that the page states beneath it stand where they take effect: an id in
-// stopped/ before the rows that would start it, `leave` before the rows that would seed or join.
+// rows is the table, first match wins. A rule without a number stands where it takes effect: an id in stopped/ before
+// the rows that would start it, `leave` before the rows that would seed or join.
 var rows = []row{
 	{0, true, is(Observation.superseded), doSuperseded},
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The steps of a join, as the page numbers them. Step 5 (agent.json `added`) belongs to the act of step 4, step 9
-// (caught up) is seen by the leader.
+// The steps of a join, as docs/membership.md numbers them. Step 5 (agent.json `added`) belongs to the act of step 4,
+// step 9 (caught up) is seen by the leader.
 const (
 	joinPending   = 1
 	joinFormer    = 2

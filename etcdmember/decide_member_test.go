@@ -103,6 +103,8 @@ var memberCases = []rowCase{
 	{"a snapshot is left: one wanted, empty, nobody answers", from(three, wiped, oneWanted, tookEmpty), 24, ActWait,
 		"restore-offered"},
 	{"a snapshot is left: one wanted and corrupt", from(three, corrupted, oneWanted), 30, ActWait, "restore-offered"},
+	// Three replicas, `replicas 1` is ordered, and all three VMs fail before two have left: the first that returns has
+	// an empty disk, and two disks hold everything.
 	{"a snapshot is left, but another replica of the epoch could hold newer data",
 		from(three, wiped, oneWanted, tookEmpty, func(f *Facts) { f.incarnation(pb, 1, "102", "d2", 1, 0xb1) }), 24,
 		ActWait, "no-quorum-empty-disk"},
@@ -273,6 +275,8 @@ var memberCases = []rowCase{
 			f.EtcdVersion, f.ClusterVersion, f.MemberVersion = "3.7.3", "3.6.0", "3.6.16"
 		}), 25, ActStart, ""},
 	{"26: removed while away: archive", from(three, removedMe), 26, ActArchive, ""},
+	// Two voters, one is ordered to leave; the leader commits that, tells the other, and loses its power before its own
+	// disk has the commit index. Started, etcd would read its own removal and exit, for ever.
 	{"27: its own log says that its removal was committed: wait", from(three, func(f *Facts) {
 		f.answers(ReachAnswers)
 		f.Directory.Changes = []record.ConfigChange{{Index: f.Directory.Commit, Type: "remove",
@@ -288,6 +292,7 @@ var memberCases = []rowCase{
 	{"28: valid and nobody answers: start, it is needed", three, 28, ActStart, ""},
 	{"28: valid, peers without quorum: start, it is needed", from(three, func(f *Facts) { f.answers(ReachTCP) }), 28,
 		ActStart, ""},
+	// The marker may be lost later, as by a repair of the file system: a needed member must not look half-made for it.
 	{"28: seeded and formed, and the agent died before it wrote started",
 		from(three, func(f *Facts) { f.Agent.Phase = PhaseSeeding; f.Directory.Marker = false }), 28, ActStart, ""},
 	{"29: corrupt, with a quorum: remove the own id", from(three, corrupted, withQuorum), 29, ActRemoveMember, ""},

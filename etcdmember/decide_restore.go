@@ -8,9 +8,9 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// The steps of a restore, as section 7 of the page numbers them.
+// The steps of a restore, as section 7 of the specification (docs/membership.md) numbers them.
 const (
-	restoreAccept  = 0 // not on the page: see DESIGN.md
+	restoreAccept  = 0 // before anything stops
 	restoreSilence = 1
 	restoreClose   = 2
 	restoreClaim   = 3

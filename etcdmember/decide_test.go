@@ -378,6 +378,8 @@ var bootCases = []rowCase{
 	{"11: the restorer's VM was recreated between claim and first write: its successor abandons",
 		from(three, orderMe, othersStopped, isClosed, claimRestore, wiped,
 			func(f *Facts) { f.stopped(pa, 1, 0xa1, 0); f.recreate("d9") }), 11, ActAbandon, ""},
+	// The restorer archives what is in the way, the power is cut between agent.json and the rename, and its VM is made
+	// again on that disk: a directory of no epoch, and a claim of the former instance. Everybody would wait for good.
 	{"11: also with a directory that was being put away for the claim", from(three, orderMe, othersStopped, isClosed,
 		claimRestore, func(f *Facts) {
 			f.last().Claim.Source = record.Source{Kind: record.SourceSnapshot, Order: 1}

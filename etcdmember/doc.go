@@ -1,5 +1,6 @@
 // Package etcdmember looks after one replica's place in the etcd cluster: whether to seed it, join it, go on from the
-// disk or stay away, and, beside the leader, who is promoted and who is removed. DESIGN.md argues why that is safe.
+// disk or stay away, and, beside the leader, who is promoted and who is removed. docs/membership.md is the
+// specification, DESIGN.md argues why that is safe.
 //
 //	observe (disk, record, peers, Compute API)  ->  Facts
 //	Classify(Facts)                             ->  Observation, the words of the membership table

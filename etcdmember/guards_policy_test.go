@@ -231,7 +231,8 @@ func TestGuardsOfAPolicysOrder(t *testing.T) {
 	}
 }
 
-// Row 22: only survivors without whom no quorum ever acknowledged anything.
+// Row 22: only survivors without whom no quorum ever acknowledged anything, and only where quorum is gone for good. By
+// the first alone a healthy lone voter would be restored instead of started.
 func TestGuardsOfTheSurvivors(t *testing.T) {
 	base := from(three, twoVoters, bGone, survivorsOn)
 	cases := []struct {

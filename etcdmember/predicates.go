@@ -2,8 +2,8 @@ package etcdmember
 
 import "fmt"
 
-// The conditions of the rows at boot, in the words of the page and in its order. Each may rely on the rows before it
-// not having held.
+// The conditions of the rows at boot, in the words of docs/membership.md and its order. Each may rely on the rows
+// before it not having held.
 
 // row 0
 func (o Observation) superseded() bool { return o.Superseded }

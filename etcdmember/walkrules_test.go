@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// The invariants of the membership page, section 8, as predicates of the walk's world. S4, that nothing is deleted,
+// The invariants of docs/membership.md, section 8, as predicates of the walk's world. S4, that nothing is deleted,
 // holds by what an act can do at all: the archive of a disk only grows.
 
 // broken ends a walk: an invariant does not hold.

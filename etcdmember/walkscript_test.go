@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// Orders of events that were each a hole in an earlier text of the membership page, or in the code: told step by step,
-// in the walk's world and under its invariants. Each ends whole.
+// Orders of events that were each a hole in an earlier specification of the membership, or in the code: told step by
+// step, in the walk's world and under its invariants. Each ends whole.
 var scripts = []struct {
 	name   string
 	places int
