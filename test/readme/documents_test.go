@@ -41,6 +41,21 @@ func TestEachBlockedNameHasItsEntryInTheRunbook(t *testing.T) {
 	}
 }
 
+// Who is paged knows a symptom, not a name.
+func TestASymptomLeadsToEachEntryOfTheRunbook(t *testing.T) {
+	page := read(t, "docs/runbook.md")
+	_, symptoms, ok := strings.Cut(page, "\n## Symptoms\n")
+	symptoms, _, closed := strings.Cut(symptoms, "\n## ")
+	if !ok || !closed {
+		t.Fatal("docs/runbook.md does not begin with symptoms")
+	}
+	for _, n := range blockedNames(t) {
+		if !strings.Contains(symptoms, "(#"+n+")") {
+			t.Errorf("no symptom in docs/runbook.md leads to the entry %s", n)
+		}
+	}
+}
+
 // blockedNames are the names of all waits: in etcdmember the first argument of wait, halt and blocked, in agent of
 // hold.
 func blockedNames(t *testing.T) []string {
@@ -170,7 +185,7 @@ func TestLinksBetweenDocumentsLead(t *testing.T) {
 				continue
 			}
 			if anchor := strings.TrimPrefix(m[2], "#"); anchor != "" && !slices.Contains(anchors(t, target), anchor) {
-				t.Errorf("%s links to %s: %s has no such heading", doc, m[0], m[1])
+				t.Errorf("%s links to %s: %s has no such heading", doc, m[0], target)
 			}
 		}
 	}
