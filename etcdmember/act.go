@@ -221,10 +221,8 @@ func (m *Membership) writeStopped(ctx context.Context, f Facts, p Plan) error {
 
 // tokenOf is the token of an epoch's claim.
 func tokenOf(f Facts, epoch uint64) string {
-	for _, e := range f.Record.Epochs {
-		if e.Number == epoch && e.Claim != nil {
-			return e.Claim.Token
-		}
+	if e := f.Record.Epoch(epoch); e != nil && e.Claim != nil {
+		return e.Claim.Token
 	}
 	return ""
 }

@@ -137,7 +137,7 @@ func (m *machine) boot(ms *Membership) (wasCut bool, err error) {
 			return false, fmt.Errorf("claim: %w; blocked: %+v", err, ms.Shown().Blocked)
 		}
 		m.record.change(func(v *record.View) {
-			if formed := newestFormed(*v); makesBundle && (v.Bundle > 0 || formed > 0) {
+			if formed := number(v.NewestFormed()); makesBundle && (v.Bundle > 0 || formed > 0) {
 				m.t.Errorf("it is to make a bundle, the record has generation %d, and epoch %d was formed", v.Bundle,
 					formed)
 			}

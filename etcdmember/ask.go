@@ -35,12 +35,10 @@ type target struct {
 // nothing is formed, of every VM of this cluster that the Compute API lists.
 func (m *Membership) addresses(v record.View, all bool) []target {
 	var out []target
-	for place, incarnations := range v.Replicas {
-		n := len(incarnations)
-		if n == 0 || place == m.cfg.Me.Place || len(incarnations[n-1].Addresses) == 0 {
-			continue
+	for place := range v.Replicas {
+		if i := v.Last(place); i != nil && place != m.cfg.Me.Place && len(i.Addresses) > 0 {
+			out = append(out, target{place, i.InstanceID, i.Addresses[0]})
 		}
-		out = append(out, target{place, incarnations[n-1].InstanceID, incarnations[n-1].Addresses[0]})
 	}
 	if m.cfg.Child.Running() {
 		out = append(out, target{m.cfg.Me.Place, m.cfg.Me.InstanceID, m.cfg.Me.Address()})

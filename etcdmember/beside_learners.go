@@ -169,11 +169,6 @@ func (m RingMember) lacks(last uint64) string {
 
 // newestConfirmed: the newest confirmed incarnation of the place is for this member.
 func (v besideView) newestConfirmed(i record.Incarnation, id record.MemberID) bool {
-	var newest *record.Started
-	for _, x := range v.Record.Replicas[i.Place] {
-		if x.Started != nil {
-			newest = x.Started
-		}
-	}
-	return newest != nil && newest.MemberID == id
+	current := v.Record.Current(i.Place)
+	return len(current) > 0 && current[0].Started != nil && current[0].Started.MemberID == id
 }

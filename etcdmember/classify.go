@@ -75,7 +75,7 @@ func fault(f Facts, h history) string {
 func learnersFault(h history) string {
 	for _, e := range []*record.Epoch{h.formed, h.newest} {
 		if e != nil && e.Claim != nil && e.Claim.MaxLearners != maxLearners &&
-			(e.Outcome == nil || e.Outcome.Formed != nil) {
+			(e.Outcome == nil || e.Formed() != nil) {
 			return fmt.Sprintf("epoch %d was claimed for at most %d learners at a time, and this quorate allows %d: "+
 				"run the release that the others run",
 				e.Number, e.Claim.MaxLearners, maxLearners)
@@ -92,16 +92,7 @@ type history struct {
 }
 
 func historyOf(f Facts) history {
-	h := history{Facts: f}
-	for i := range f.Record.Epochs {
-		e := &f.Record.Epochs[i]
-		if h.newest == nil || e.Number > h.newest.Number {
-			h.newest = e
-		}
-		if e.Outcome != nil && e.Outcome.Formed != nil && (h.formed == nil || e.Number > h.formed.Number) {
-			h.formed = e
-		}
-	}
+	h := history{Facts: f, newest: f.Record.Newest(), formed: f.Record.NewestFormed()}
 	h.orders = ordersOf(f.Record.Orders, number(h.formed), f.Now)
 	return h
 }
@@ -112,16 +103,6 @@ func number(e *record.Epoch) uint64 {
 		return 0
 	}
 	return e.Number
-}
-
-// epoch is the one with this number, or nil.
-func (h history) epoch(n uint64) *record.Epoch {
-	for i := range h.Record.Epochs {
-		if h.Record.Epochs[i].Number == n {
-			return &h.Record.Epochs[i]
-		}
-	}
-	return nil
 }
 
 // memberID is the disk's: agent.json's, or the WAL's where agent.json does not know it yet.

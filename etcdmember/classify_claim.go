@@ -65,7 +65,7 @@ func (h history) findClaim(o *Observation) {
 
 // seederMember is the first member of the disk's epoch; 0 where its incarnation is lost too.
 func (h history) seederMember() record.MemberID {
-	e := h.epoch(h.Agent.Epoch)
+	e := h.Record.Epoch(h.Agent.Epoch)
 	if e == nil || e.Claim == nil {
 		return 0
 	}
@@ -164,7 +164,7 @@ func (h history) takenHere(i record.Incarnation) bool {
 
 // spoken: there is a stopped/ object of the incarnation, whoever wrote it: its name is taken.
 func (h history) spoken(i record.Incarnation) bool {
-	e := h.epoch(i.Epoch)
+	e := h.Record.Epoch(i.Epoch)
 	return e != nil && slices.ContainsFunc(e.Stopped, func(s record.Stopped) bool {
 		return s.Place == i.Place &&
 			s.Incarnation == i.Number
@@ -173,7 +173,7 @@ func (h history) spoken(i record.Incarnation) bool {
 
 // hasEnded: the incarnation has ended by its own word, so nothing runs under it again.
 func (h history) hasEnded(i record.Incarnation) bool {
-	e := h.epoch(i.Epoch)
+	e := h.Record.Epoch(i.Epoch)
 	return e != nil && e.StoppedBy(i) != nil
 }
 

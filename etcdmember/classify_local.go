@@ -47,9 +47,7 @@ func (h history) halfMade() bool {
 	case PhaseAdding, PhaseAdded:
 		return true
 	case PhaseSeeding:
-		e := h.epoch(h.Agent.Epoch)
-		formed := e != nil && e.Outcome != nil && e.Outcome.Formed != nil
-		return !h.Directory.Marker && !formed
+		return !h.Directory.Marker && h.Record.Epoch(h.Agent.Epoch).Formed() == nil
 	}
 	return false
 }
@@ -69,11 +67,9 @@ func (h history) corrupt() string {
 	if h.memberID() == 0 {
 		return "neither its log nor agent.json names the member" // it would look removed in any list
 	}
-	e := h.epoch(a.Epoch)
-	if e != nil && e.Outcome != nil && e.Outcome.Formed != nil && d.ClusterID != 0 &&
-		d.ClusterID != e.Outcome.Formed.ClusterID {
-		return fmt.Sprintf("its log is of etcd cluster %s, epoch %d formed %s", d.ClusterID, a.Epoch,
-			e.Outcome.Formed.ClusterID)
+	formed := h.Record.Epoch(a.Epoch).Formed()
+	if formed != nil && d.ClusterID != 0 && d.ClusterID != formed.ClusterID {
+		return fmt.Sprintf("its log is of etcd cluster %s, epoch %d formed %s", d.ClusterID, a.Epoch, formed.ClusterID)
 	}
 	return ""
 }
@@ -129,7 +125,7 @@ func (h history) relateDisk(o *Observation) {
 	}
 	n := h.Agent.Epoch
 	o.Names.DiskEpochNumber = n
-	e := h.epoch(n)
+	e := h.Record.Epoch(n)
 	o.DiskClosed = e != nil && e.Closed != nil
 	switch {
 	case n > number(h.newest):
@@ -165,6 +161,6 @@ func (h history) ahead() bool {
 
 // otherHistory: agent.json names another token for its epoch than the claim does.
 func (h history) otherHistory() bool {
-	e := h.epoch(h.Agent.Epoch)
+	e := h.Record.Epoch(h.Agent.Epoch)
 	return e != nil && e.Claim != nil && h.Agent.Token != "" && h.Agent.Token != e.Claim.Token
 }

@@ -75,7 +75,7 @@ func (h history) gaps() []damage {
 	var out []damage
 	last := number(h.newest)
 	for n := max(number(h.formed), 1); n <= last; n++ {
-		e := h.epoch(n)
+		e := h.Record.Epoch(n)
 		switch {
 		case e == nil:
 			out = append(out, damage{what: fmt.Sprintf("epoch %d exists, but epochs/%d is missing", last, n)})
@@ -172,6 +172,6 @@ func (h history) onlyOutcome(found []damage) bool {
 			return false
 		}
 	}
-	e := h.epoch(h.Agent.Epoch)
+	e := h.Record.Epoch(h.Agent.Epoch)
 	return e != nil && e.Claim != nil && h.Agent.Token != "" && e.Claim.Token == h.Agent.Token
 }

@@ -85,13 +85,13 @@ func (m *Membership) notListed(ctx context.Context, v record.View, l Listing) []
 // currentInstances are the newest of each place by the record, and the seeder of the newest claim.
 func currentInstances(v record.View) []Instance {
 	var out []Instance
-	for p, incarnations := range v.Replicas {
-		if n := len(incarnations); n > 0 {
-			out = append(out, Instance{Place: p, InstanceID: incarnations[n-1].InstanceID, Status: statusUnknown})
+	for p := range v.Replicas {
+		if i := v.Last(p); i != nil {
+			out = append(out, Instance{Place: p, InstanceID: i.InstanceID, Status: statusUnknown})
 		}
 	}
-	if n := len(v.Epochs); n > 0 && v.Epochs[n-1].Claim != nil {
-		s := v.Epochs[n-1].Claim.Seeder
+	if e := v.Newest(); e != nil && e.Claim != nil {
+		s := e.Claim.Seeder
 		known := slices.ContainsFunc(out, func(i Instance) bool { return i.InstanceID == s.InstanceID })
 		if !known {
 			out = append(out, Instance{Place: s.Place, InstanceID: s.InstanceID, Status: statusUnknown})

@@ -73,13 +73,14 @@ func (m *Membership) findsByID(ctx context.Context, l Listing) bool {
 // are the VMs that the record saw with them.
 func recordedDisks(v record.View) []replica.Disk {
 	var newest, older []replica.Disk
+	formed := number(v.NewestFormed())
 	for p, incarnations := range v.Replicas {
 		for n, i := range incarnations {
 			switch d := (replica.Disk{ID: i.DiskID, Users: []replica.Place{p}}); {
 			case i.DiskID == "":
 			case n == len(incarnations)-1:
 				newest = append(newest, d)
-			case i.Epoch == newestFormed(v):
+			case i.Epoch == formed:
 				older = append(older, d)
 			}
 		}

@@ -11,11 +11,10 @@ import (
 // incarnation was taken: without it nobody can tell later that this disk was rolled back, or that it is gone. It is one
 // write, made again at the next observation, and nothing waits for it.
 func (m *Membership) noteDisk(ctx context.Context, f Facts) {
-	all := f.Record.Replicas[m.cfg.Me.Place]
-	if f.RecordErr != nil || f.DiskID == "" || len(all) == 0 {
+	newest := f.Record.Last(m.cfg.Me.Place)
+	if f.RecordErr != nil || f.DiskID == "" || newest == nil {
 		return
 	}
-	newest := all[len(all)-1]
 	if newest.InstanceID != m.cfg.Me.InstanceID || newest.BootID != m.cfg.Me.BootID || newest.DiskID != "" {
 		return
 	}

@@ -41,7 +41,7 @@ func (m *Membership) observe(ctx context.Context) Facts {
 	f.StartAnyway = m.cfg.StartAnyway != nil && m.cfg.StartAnyway()
 	f.Agent, f.AgentErr, f.Unfit, f.Superseded = m.agent, m.agentErr, m.unfit, m.superseded
 	m.observeSources(ctx, &f)
-	formed := f.RecordErr == nil && newestOutcomeFormed(f.Record)
+	formed := f.RecordErr == nil && f.Record.Newest().Formed() != nil
 	if !formed {
 		m.listCompute(ctx, f.Record) // says whom to ask
 	}
@@ -87,17 +87,12 @@ func (m *Membership) noteEpoch(v record.View) {
 	if len(v.Epochs) == 0 || m.agentErr != nil || !ours {
 		return
 	}
-	newest := v.Epochs[len(v.Epochs)-1].Number
+	newest := v.Newest().Number
 	if newest > m.agent.NewestEpoch {
 		if err := m.setAgentAt(StepNoteNewestEpoch, func(a *AgentFile) { a.NewestEpoch = newest }); err != nil {
 			m.cfg.Log.Warn("note the newest epoch", "err", err.Error())
 		}
 	}
-}
-
-func newestOutcomeFormed(v record.View) bool {
-	n := len(v.Epochs)
-	return n > 0 && v.Epochs[n-1].Outcome != nil && v.Epochs[n-1].Outcome.Formed != nil
 }
 
 // answersQuorum reports whether a member of the newest formed epoch answers through quorum.
@@ -122,9 +117,9 @@ func quorumAnswer(f Facts) (Answer, bool) {
 // claim one address, it is this replica's, or the younger one's.
 func (m *Membership) keepHosts(v record.View) {
 	var newest []record.Incarnation
-	for place, incarnations := range v.Replicas {
-		if n := len(incarnations); n > 0 && place != m.cfg.Me.Place {
-			newest = append(newest, incarnations[n-1])
+	for place := range v.Replicas {
+		if i := v.Last(place); i != nil && place != m.cfg.Me.Place {
+			newest = append(newest, *i)
 		}
 	}
 	slices.SortFunc(newest, func(a, b record.Incarnation) int { return b.Time.Compare(a.Time) })

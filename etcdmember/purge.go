@@ -145,15 +145,16 @@ func (f PurgeFacts) notVoter() string {
 // unsettled is why history may still turn: an order to restore ends the epoch that runs, which may name an archive or
 // need one, or a person said `pause`. Else it is that epoch. An order that a newer one has superseded counts too,
 // because it may have been accepted; one of an epoch before may never be said to be done.
-func (f PurgeFacts) unsettled() (epoch record.Epoch, why string) {
-	epoch, open := openEpoch(f.Record)
-	orders := ordersOf(f.Record.Orders, epoch.Number, f.Now)
+func (f PurgeFacts) unsettled() (epoch *record.Epoch, why string) {
+	epoch = f.Record.Open()
+	orders := ordersOf(f.Record.Orders, number(epoch), f.Now)
 	restores := slices.ContainsFunc(orders.all, func(o record.Order) bool {
 		return o.Restore != nil && o.Done == nil &&
-			o.Restore.Ends >= epoch.Number
+			o.Restore.Ends >= number(epoch)
 	})
 	switch {
-	case !open || epoch.Outcome.Formed.ClusterID != f.Member.ClusterID || epoch.Number != f.Look.Names.DiskEpochNumber:
+	case epoch == nil || epoch.Formed().ClusterID != f.Member.ClusterID ||
+		epoch.Number != f.Look.Names.DiskEpochNumber:
 		return epoch, "this replica's member is not of the newest epoch, or that is not formed or has ended"
 	case restores:
 		return epoch, "a restore is in force"
@@ -175,13 +176,13 @@ func (f PurgeFacts) listed(id record.MemberID) bool {
 // now, which is after the archive's. Times have to agree as well. Of an archive that cannot be read, or of a history
 // that the record does not know, there are only times.
 func (f PurgeFacts) newerSnapshot(a Archive, running uint64) (record.Snapshot, bool) {
-	own, known := epochOfCluster(f.Record, a.ClusterID)
+	own := f.Record.OfCluster(a.ClusterID)
 	for _, s := range slices.Backward(f.Snapshots) {
 		by := takenBy(s).Sub(a.Time)
-		ofOwn := known && s.Epoch == own
+		ofOwn := own != nil && s.Epoch == own.Number
 		switch {
 		case s.Epoch != running && !ofOwn, takenBy(s).Sub(f.Now) > clockSkew, by <= 0:
-		case a.unread() || !known && !a.empty():
+		case a.unread() || own == nil && !a.empty():
 			if by > blindAge {
 				return s, true
 			}
@@ -198,14 +199,4 @@ func takenBy(s record.Snapshot) time.Time {
 		return s.Written
 	}
 	return s.Time
-}
-
-// epochOfCluster is the epoch that was formed with a cluster id.
-func epochOfCluster(v record.View, id record.MemberID) (uint64, bool) {
-	for _, e := range v.Epochs {
-		if id != 0 && e.Outcome != nil && e.Outcome.Formed != nil && e.Outcome.Formed.ClusterID == id {
-			return e.Number, true
-		}
-	}
-	return 0, false
 }

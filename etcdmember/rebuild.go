@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/record"
@@ -289,20 +288,9 @@ func (b *rebuilder) after() record.View {
 
 // epochOf is the epoch that is rebuilt, added where the record lacks it.
 func (b *rebuilder) epochOf(v *record.View) *record.Epoch {
-	for i := range v.Epochs {
-		if v.Epochs[i].Number == b.epoch {
-			return &v.Epochs[i]
-		}
+	if e := v.Epoch(b.epoch); e != nil {
+		return e
 	}
 	v.Epochs = append(v.Epochs, record.Epoch{Number: b.epoch})
 	return &v.Epochs[len(v.Epochs)-1]
-}
-
-// placeList spells places for a message.
-func placeList(ps []replica.Place) string {
-	var out []string
-	for _, p := range ps {
-		out = append(out, p.String())
-	}
-	return strings.Join(out, ", ")
 }

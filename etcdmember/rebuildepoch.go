@@ -21,7 +21,7 @@ const rebuiltInstance = "unknown"
 // the same.
 func (b *rebuilder) agreeOnEpoch() {
 	whoseToken, whoseCluster := "", ""
-	if e := b.find(b.epoch); e != nil {
+	if e := b.Epoch(b.epoch); e != nil {
 		if e.Claim != nil {
 			b.token, whoseToken = e.Claim.Token, fmt.Sprintf("epochs/%d/claim.json", b.epoch)
 		}
@@ -57,14 +57,6 @@ func (b *rebuilder) agreeOnEpoch() {
 	}
 }
 
-// find is an epoch of the record, or nil.
-func (b *rebuilder) find(n uint64) *record.Epoch {
-	if i := slices.IndexFunc(b.Epochs, func(e record.Epoch) bool { return e.Number == n }); i >= 0 {
-		return &b.Epochs[i]
-	}
-	return nil
-}
-
 // findSeeder finds who seeded the epoch. etcd makes a new cluster's id of the token and the first member's URL, and
 // both are known or names: so the place is found by trying, and a token that does not belong to the cluster fits none.
 func (b *rebuilder) findSeeder() {
@@ -81,7 +73,7 @@ func (b *rebuilder) findSeeder() {
 	b.fault("etcd cluster %s was not seeded with the token of epoch %d by any of %s: if another master seeded it "+
 		"that is gone by now, "+
 		"name it with --seeder ZONE.NAME; else the disks are not of this cluster", b.clusterID, b.epoch,
-		placeList(b.candidates()))
+		strings.Join(replica.PlaceNames(b.candidates()), ", "))
 }
 
 // candidates are all places that are known, and the one that the person named.
@@ -92,7 +84,7 @@ func (b *rebuilder) candidates() []replica.Place {
 			out = append(out, p)
 		}
 	}
-	if e := b.find(b.epoch); e != nil && e.Claim != nil {
+	if e := b.Epoch(b.epoch); e != nil && e.Claim != nil {
 		add(e.Claim.Seeder.Place)
 	}
 	if b.wish.Seeder != nil {
@@ -109,7 +101,7 @@ func (b *rebuilder) candidates() []replica.Place {
 	for p := range b.Replicas {
 		add(p)
 	}
-	slices.SortStableFunc(out, func(x, y replica.Place) int { return strings.Compare(x.String(), y.String()) })
+	slices.SortStableFunc(out, replica.ComparePlaces)
 	return out
 }
 
@@ -129,7 +121,7 @@ func seededIDs(token, dnsName string) (cluster, member record.MemberID, err erro
 // findOutcomeAndClaim: the outcome first. With a claim alone an agent could take the epoch for one that is still to be
 // formed.
 func (b *rebuilder) findOutcomeAndClaim() {
-	e := b.find(b.epoch)
+	e := b.Epoch(b.epoch)
 	if e == nil {
 		e = &record.Epoch{}
 	}
@@ -156,7 +148,7 @@ func (b *rebuilder) ran() string {
 			out = append(out, t.Agent.Replica)
 		}
 	}
-	return placeList(out)
+	return strings.Join(replica.PlaceNames(out), ", ")
 }
 
 // findInception comes last: without an inception nobody seeds, whatever else is there or not.

@@ -16,7 +16,7 @@ func (b *rebuilder) findIncarnations() {
 		if a.Incarnation == 0 {
 			continue
 		}
-		have := b.incarnation(a.Replica, a.Incarnation)
+		have := b.Incarnation(a.Replica, a.Incarnation)
 		if have != nil && (have.InstanceID != a.InstanceID || have.BootID != a.BootID) {
 			b.fault("replicas/%s/%d.json is of instance %s, and the disk took that incarnation with instance %s: the "+
 				"record was rolled back and went on without this disk",
@@ -53,14 +53,6 @@ func (t Testimony) incarnation(b *rebuilder) record.Incarnation {
 		i.Addresses = id.Addresses
 	}
 	return i
-}
-
-func (b *rebuilder) incarnation(p replica.Place, k uint64) *record.Incarnation {
-	list := b.Replicas[p]
-	if i := slices.IndexFunc(list, func(i record.Incarnation) bool { return i.Number == k }); i >= 0 {
-		return &list[i]
-	}
-	return nil
 }
 
 func (b *rebuilder) orphan(p replica.Place, k uint64) bool {

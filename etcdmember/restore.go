@@ -132,12 +132,7 @@ func sourceEpoch(f Facts, p Plan) uint64 {
 			cluster = a.ClusterID
 		}
 	}
-	for _, e := range f.Record.Epochs {
-		if e.Outcome != nil && e.Outcome.Formed != nil && e.Outcome.Formed.ClusterID == cluster {
-			return e.Number
-		}
-	}
-	return 0
+	return number(f.Record.OfCluster(cluster))
 }
 
 // fetchSource brings the source within reach: a snapshot is read from the record to a file, a directory stays where it

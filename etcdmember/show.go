@@ -14,11 +14,9 @@ func (m *Membership) note(v record.View) {
 		return
 	}
 	m.shown.ClusterUID = v.Inception.UID
-	for _, e := range v.Epochs {
-		m.shown.Epoch = e.Number
-		if e.Outcome != nil && e.Outcome.Formed != nil {
-			m.shown.ClusterID = e.Outcome.Formed.ClusterID
-		}
+	m.shown.Epoch = number(v.Newest())
+	if f := v.NewestFormed().Formed(); f != nil {
+		m.shown.ClusterID = f.ClusterID
 	}
 }
 

@@ -47,8 +47,8 @@ type SnapshotTurn struct {
 // finds no newer snapshot saves one. Two that save at once, because one took longer than a turn or knows another
 // leader, do double work and no harm: their names differ.
 func DecideSnapshot(f SnapshotFacts) SnapshotTurn {
-	epoch, ok := openEpoch(f.Record)
-	if !ok {
+	epoch := f.Record.Open()
+	if epoch == nil {
 		return SnapshotTurn{}
 	}
 	t := SnapshotTurn{Why: WhySchedule, Newest: newestSnapshot(f.Record, epoch.Number, f.Now)}
@@ -99,15 +99,6 @@ func (f SnapshotFacts) orderBefore(newest time.Time) (out record.Order, ok bool)
 	return out, ok
 }
 
-// openEpoch is the newest epoch, if it is formed and not closed.
-func openEpoch(v record.View) (record.Epoch, bool) {
-	if !newestOutcomeFormed(v) {
-		return record.Epoch{}, false
-	}
-	e := v.Epochs[len(v.Epochs)-1]
-	return e, e.Closed == nil
-}
-
 // clockSkew is how far a saver's clock may be ahead of this one's.
 const clockSkew = 5 * time.Minute
 
@@ -124,14 +115,8 @@ func newestSnapshot(v record.View, epoch uint64, now time.Time) (newest record.T
 
 // newestOfFormed is the newest snapshot of the newest formed epoch, as the rows want it; nil: there is none.
 func newestOfFormed(v record.View, now time.Time) *SnapshotRef {
-	for _, e := range slices.Backward(v.Epochs) {
-		if e.Outcome == nil || e.Outcome.Formed == nil {
-			continue
-		}
-		if t := newestSnapshot(v, e.Number, now); t.Name != "" {
-			return &SnapshotRef{Name: t.Name, Epoch: t.Epoch, Revision: t.Revision, Time: t.Time}
-		}
-		return nil
+	if t := newestSnapshot(v, number(v.NewestFormed()), now); t.Name != "" {
+		return &SnapshotRef{Name: t.Name, Epoch: t.Epoch, Revision: t.Revision, Time: t.Time}
 	}
 	return nil
 }

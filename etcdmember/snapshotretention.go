@@ -164,7 +164,7 @@ func KeepRetention(ctx context.Context, shelf SnapshotShelf, now time.Time, r Re
 // gets its `.done.json`, nor need one whose epoch was ended by another: each would hold its snapshot for ever.
 func heldByRestore(v record.View, now time.Time) func(name string) bool {
 	names := map[string]bool{}
-	formed, states := newestFormed(v), OrderStates(v.Orders, now)
+	formed, states := number(v.NewestFormed()), OrderStates(v.Orders, now)
 	for _, o := range v.Orders {
 		if o.Restore != nil && states[o.Number].State == OrderInForce && o.Restore.Ends >= formed {
 			names[o.Restore.From.Snapshot] = true
@@ -176,14 +176,4 @@ func heldByRestore(v record.View, now time.Time) func(name string) bool {
 		}
 	}
 	return func(name string) bool { return names[name] }
-}
-
-// newestFormed is the number of the newest epoch that was formed; 0: none was.
-func newestFormed(v record.View) uint64 {
-	for _, e := range slices.Backward(v.Epochs) {
-		if e.Outcome != nil && e.Outcome.Formed != nil {
-			return e.Number
-		}
-	}
-	return 0
 }

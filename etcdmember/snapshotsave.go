@@ -141,16 +141,12 @@ func (job SnapshotJob) ask(ctx context.Context, c *clientv3.Client) (info record
 	info = record.Snapshot{Revision: read.Header.Revision, ClusterID: record.MemberID(st.Header.ClusterId),
 		MemberID:    record.MemberID(st.Header.MemberId),
 		EtcdVersion: st.Version, Bundle: view.Bundle, By: job.By.String(), Why: job.Why}
-	for _, e := range view.Epochs {
-		if e.Outcome != nil && e.Outcome.Formed != nil && e.Outcome.Formed.ClusterID == info.ClusterID &&
-			e.Closed == nil {
-			info.Epoch = e.Number
-		}
-	}
-	if info.Epoch == 0 {
+	epoch := view.OfCluster(info.ClusterID)
+	if epoch == nil || epoch.Closed != nil {
 		return info, 0, fmt.Errorf("the member on this machine is of etcd cluster %s, which is no open epoch of "+
 			"the record", info.ClusterID)
 	}
+	info.Epoch = epoch.Number
 	return info, st.DbSize, nil
 }
 

@@ -181,7 +181,7 @@ func (w *world) answers(v *vm, f Facts) []Answer {
 	var ask []*vm
 	formed := false
 	if f.RecordErr == nil {
-		formed = newestOutcomeFormed(f.Record)
+		formed = f.Record.Newest().Formed() != nil
 		for p, incarnations := range f.Record.Replicas {
 			if u := w.byInstance(incarnations[len(incarnations)-1].InstanceID); u != nil && p != places[v.place] {
 				ask = append(ask, u)

@@ -97,9 +97,8 @@ func leaves(p replica.Place) func(record.Order) bool {
 // findPlace finds the replica of which the record knows: ZONE.NAME, ZONE/NAME, or a name that only one has.
 func findPlace(v record.View, name string) (replica.Place, error) {
 	var found []replica.Place
-	var known []string
-	for _, p := range places(v) {
-		known = append(known, p.String())
+	known := v.Places()
+	for _, p := range known {
 		if name == p.String() || name == p.Zone+"/"+p.Name {
 			return p, nil
 		}
@@ -112,18 +111,10 @@ func findPlace(v record.View, name string) (replica.Place, error) {
 		return replica.Place{}, refused("replica %q: the record knows no replica yet", name)
 	case len(found) == 0:
 		return replica.Place{}, refused("replica %q: the record knows no such replica; it knows %s", name,
-			strings.Join(known, ", "))
+			strings.Join(replica.PlaceNames(known), ", "))
 	case len(found) > 1:
 		return replica.Place{}, refused("replica %q: there is one in each of several zones; name it as %s", name,
-			placeList(found))
+			strings.Join(replica.PlaceNames(found), " or "))
 	}
 	return found[0], nil
-}
-
-func placeList(list []replica.Place) string {
-	var text []string
-	for _, p := range list {
-		text = append(text, p.String())
-	}
-	return strings.Join(text, " or ")
 }

@@ -110,10 +110,11 @@ func (b book) carriedOut(o record.Order) (since time.Time, by string, carried bo
 	if v := o.Verdict; v != nil {
 		return v.Time, v.By, v.Closing
 	}
-	for _, e := range b.Epochs {
-		if o.Restore != nil && e.Number == o.Restore.Ends && e.Closed != nil {
-			return e.Closed.Time, e.Closed.By, true
-		}
+	if o.Restore == nil {
+		return time.Time{}, "", false
+	}
+	if e := b.Epoch(o.Restore.Ends); e != nil && e.Closed != nil {
+		return e.Closed.Time, e.Closed.By, true
 	}
 	return time.Time{}, "", false
 }
@@ -126,7 +127,7 @@ func tooLate(n uint64, by string, since time.Time) error {
 // startsAgain says what follows where an order to restore is taken back.
 func (b book) startsAgain(o record.Order) string {
 	const nobody = "Nobody stops for it any more."
-	w := wreck{View: b.View, now: b.now, epoch: newestFormed(b.View)}
+	w := wreckOf(b.View, b.now)
 	if o.Restore == nil || o.Restore.Ends != w.epoch.Number || w.epoch.Closed != nil { // closed by another order
 		return nobody
 	}

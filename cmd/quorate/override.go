@@ -103,20 +103,18 @@ func checkOverride(b book, number int, member, reason string) (draft, error) {
 // members are the ids that may stand in etcd's list by the record: of each place, the newest confirmed incarnation of
 // the newest formed epoch and the pending ones after it. An older id was removed before its successor was confirmed.
 func members(v record.View) map[record.MemberID]replica.Place {
-	formed := uint64(0)
-	for _, e := range v.Epochs {
-		if e.Outcome != nil && e.Outcome.Formed != nil {
-			formed = e.Number
-		}
-	}
 	out := map[record.MemberID]replica.Place{}
-	for place, all := range v.Replicas {
-		for _, i := range current(all) {
+	formed := v.NewestFormed()
+	if formed == nil {
+		return out
+	}
+	for place := range v.Replicas {
+		for _, i := range v.Current(place) {
 			id := i.MemberID
 			if i.Started != nil {
 				id = i.Started.MemberID
 			}
-			if id != 0 && i.Epoch == formed {
+			if id != 0 && i.Epoch == formed.Number {
 				out[id] = place
 			}
 		}
@@ -129,7 +127,7 @@ func memberList(known map[record.MemberID]replica.Place) string {
 		return "none"
 	}
 	ids := slices.SortedFunc(maps.Keys(known), func(a, b record.MemberID) int {
-		return strings.Compare(known[a].String(), known[b].String())
+		return replica.ComparePlaces(known[a], known[b])
 	})
 	var text []string
 	for _, id := range ids {

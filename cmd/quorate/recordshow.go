@@ -80,7 +80,7 @@ func shownOf(v record.View) shownRecord {
 	s := shownRecord{Inception: v.Inception, Bundle: v.Bundle, Epochs: append([]record.Epoch{}, v.Epochs...),
 		Replicas: []shownPlace{}, Orders: []shownOrder{}, Marks: []record.Mark{},
 		Snapshots: append([]uint64{}, v.Snapshots...)}
-	for _, p := range places(v) {
+	for _, p := range v.Places() {
 		place := shownPlace{Place: p}
 		for _, n := range v.Replicas[p] {
 			place.Incarnations = append(place.Incarnations, shownIncarnation{n, n.Started})
@@ -94,12 +94,6 @@ func shownOf(v record.View) shownRecord {
 		s.Marks = append(s.Marks, v.Marks[id])
 	}
 	return s
-}
-
-func places(v record.View) []replica.Place {
-	return slices.SortedFunc(maps.Keys(v.Replicas), func(a, b replica.Place) int {
-		return strings.Compare(a.String(), b.String())
-	})
 }
 
 // showRecord prints a record for a person.
@@ -121,10 +115,10 @@ func showRecord(w io.Writer, where string, v record.View, all bool) {
 	for _, e := range v.Epochs {
 		epochs = append(epochs, epochRow(e))
 	}
-	for _, p := range places(v) {
+	for _, p := range v.Places() {
 		incarnations := v.Replicas[p]
 		if !all {
-			incarnations = current(incarnations)
+			incarnations = v.Current(p)
 		}
 		for _, n := range incarnations {
 			replicas = append(replicas, incarnationRow(p, n))
@@ -147,16 +141,6 @@ func bundleText(generation uint64, masters int) string {
 		return "no bundle yet: the first master makes it"
 	}
 	return fmt.Sprintf("bundle generation %d", generation)
-}
-
-// current are the newest confirmed incarnation of a place and the pending ones after it.
-func current(list []record.Incarnation) []record.Incarnation {
-	for i, n := range slices.Backward(list) {
-		if n.Started != nil {
-			return list[i:]
-		}
-	}
-	return list
 }
 
 func epochRow(e record.Epoch) row {

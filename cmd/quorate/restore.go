@@ -174,8 +174,7 @@ func readWreck(ctx context.Context, store *record.Store, now time.Time) (wreck, 
 		return wreck{}, recordError("%s: %s: bring that back first (quorate record rebuild); nothing was written",
 			store, lost)
 	}
-	w := wreck{View: v, now: now}
-	w.epoch = newestFormed(v)
+	w := wreckOf(v, now)
 	if w.epoch.Number == 0 {
 		return wreck{}, recordError("%s: no epoch was ever formed, so there is nothing to restore; nothing was written",
 			store)
@@ -184,14 +183,13 @@ func readWreck(ctx context.Context, store *record.Store, now time.Time) (wreck, 
 	return w, err
 }
 
-// newestFormed is the newest epoch that was formed; the zero value: none was.
-func newestFormed(v record.View) (newest record.Epoch) {
-	for _, e := range v.Epochs {
-		if e.Outcome != nil && e.Outcome.Formed != nil {
-			newest = e
-		}
+// wreckOf is a record without its snapshots. The epoch is the zero value where none was ever formed.
+func wreckOf(v record.View, now time.Time) wreck {
+	w := wreck{View: v, now: now}
+	if e := v.NewestFormed(); e != nil {
+		w.epoch = *e
 	}
-	return newest
+	return w
 }
 
 // orderInForce is the newest order to restore that ends the newest formed epoch.

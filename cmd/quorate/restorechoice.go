@@ -68,7 +68,7 @@ func (r remains) reaches() (term, index uint64) {
 // remains lists each place that had a member in the epoch, those that stopped with the longest log first, then those
 // that have not stopped, and last those whose disk is another one now.
 func (w wreck) remains() (out []remains) {
-	for _, p := range places(w.View) {
+	for _, p := range w.Places() {
 		all := w.Replicas[p]
 		for n, i := range slices.Backward(all) {
 			if i.Epoch != w.epoch.Number || i.Started == nil || i.Started.MemberID == 0 {
@@ -269,7 +269,7 @@ func (w wreck) restorer(on string) (replica.Place, error) {
 	if on != "" {
 		return findPlace(w.View, on)
 	}
-	known := places(w.View)
+	known := w.Places()
 	if len(known) == 1 {
 		return known[0], nil
 	}
@@ -292,7 +292,7 @@ func (w wreck) restorer(on string) (replica.Place, error) {
 		return last, nil
 	}
 	return replica.Place{}, refused("--on is needed: the replica that restores the snapshot, one of %s",
-		placeList(known))
+		strings.Join(replica.PlaceNames(known), " or "))
 }
 
 func (w wreck) snapshotLoses(s record.Snapshot) string {
@@ -315,7 +315,7 @@ func (w wreck) snapshotLoses(s record.Snapshot) string {
 // also ask witnesses, which the record does not hold.
 func (w wreck) loud(restorer replica.Place) (out []record.Incarnation) {
 	silent := w.saidSilent()
-	for _, p := range places(w.View) {
+	for _, p := range w.Places() {
 		seen := map[string]bool{}
 		for _, i := range slices.Backward(w.Replicas[p]) {
 			if i.Epoch != w.epoch.Number || seen[i.InstanceID] {

@@ -171,7 +171,7 @@ func waitsFor(v record.View, ends uint64, now time.Time) (out waiting) {
 func split(v record.View, ends uint64, now time.Time) (w wreck, next record.Epoch) {
 	w = wreck{View: v, now: now}
 	for _, e := range v.Epochs {
-		formed := e.Outcome != nil && e.Outcome.Formed != nil
+		formed := e.Formed() != nil
 		switch {
 		case e.Number == ends:
 			w.epoch = e

@@ -40,7 +40,7 @@ func (w wreck) silentRisk(ids []string, restorer replica.Place) (string, error) 
 
 // instance is the newest incarnation of the epoch that an instance took.
 func (w wreck) instance(id string) (found record.Incarnation, known bool) {
-	for _, p := range places(w.View) {
+	for _, p := range w.Places() {
 		for _, i := range w.Replicas[p] {
 			if i.InstanceID == id && i.Epoch == w.epoch.Number {
 				found, known = i, true

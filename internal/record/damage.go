@@ -26,13 +26,11 @@ func checkInception(cluster string, v View) []Finding {
 
 // newestFormed is the number of the newest epoch that was formed; 0: none was. What is lost below it decides nothing
 // any more: a rebuilt record has nothing there, and etcdmember does not look.
-func newestFormed(v View) (n uint64) {
-	for _, e := range v.Epochs {
-		if e.Outcome != nil && e.Outcome.Formed != nil {
-			n = max(n, e.Number)
-		}
+func newestFormed(v View) uint64 {
+	if e := v.NewestFormed(); e != nil {
+		return e.Number
 	}
-	return n
+	return 0
 }
 
 // checkEpochs looks at each epoch by itself and at its successor.
@@ -53,7 +51,7 @@ func checkEpochs(v View) []Finding {
 		}
 		last = e.Number
 		newest := n == len(v.Epochs)-1
-		formed := e.Outcome != nil && e.Outcome.Formed != nil
+		formed := e.Formed() != nil
 		if e.Claim == nil {
 			add(Fail, e.Number, "claim.json is lost")
 		} else if e.Claim.Source.Order != 0 && !hasOrder(v, e.Claim.Source.Order) {

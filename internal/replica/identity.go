@@ -23,6 +23,18 @@ type Place struct {
 // instance names hold a dot.
 func (p Place) String() string { return p.Zone + "." + p.Name }
 
+// ComparePlaces orders places by their names, as they are shown.
+func ComparePlaces(a, b Place) int { return strings.Compare(a.String(), b.String()) }
+
+// PlaceNames spells places for a message.
+func PlaceNames(list []Place) []string {
+	names := make([]string, 0, len(list))
+	for _, p := range list {
+		names = append(names, p.String())
+	}
+	return names
+}
+
 // gceName is what GCE allows as the name of an instance and of a zone (RFC 1035).
 var gceName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
