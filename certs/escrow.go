@@ -50,7 +50,7 @@ func (b *Bundle) Escrow(passphrase string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Encrypted reports whether data is an escrow that a passphrase opens; the other form is what Encode writes.
+// Encrypted reports whether data is an escrow that a passphrase opens.
 func Encrypted(data []byte) bool {
 	return strings.HasPrefix(strings.TrimSpace(string(data[:min(len(data), 256)])), armor.Header)
 }

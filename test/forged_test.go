@@ -18,10 +18,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 )
 
-// escrow is the cluster's bundle, as `quorate bundle export --plain` writes it and `import` reads it: with it a case
+// escrow is the cluster's bundle, as it is in what `quorate bundle export` writes and `import` reads: with it a case
 // issues what no replica would.
 type escrow struct {
 	Format             int                   `json:"format"`
@@ -40,26 +41,45 @@ type authority struct {
 	Former      []string `json:"former,omitempty"`
 }
 
+// passphrase is that of the cases' escrows.
+const passphrase = "correct horse battery staple"
+
+// passphraseFile is a file with it.
+func (c *cluster) passphraseFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "passphrase")
+	c.must(t, os.WriteFile(path, []byte(passphrase), 0o600))
+	return path
+}
+
 // export takes the bundle out of the record.
 func (c *cluster) export(t *testing.T) (e escrow) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "plain")
-	_, err := c.quorate(t, "bundle", "export", "--plain", path)
+	path := filepath.Join(t.TempDir(), "escrow")
+	_, err := c.quorate(t, "bundle", "export", "--passphrase-file", c.passphraseFile(t), path)
 	c.must(t, err)
-	b, err := os.ReadFile(path)
+	sealed, err := os.ReadFile(path)
 	c.must(t, err)
-	c.must(t, json.Unmarshal(b, &e))
+	b, err := certs.OpenEscrow(sealed, passphrase)
+	c.must(t, err)
+	plain, err := b.Encode()
+	c.must(t, err)
+	c.must(t, json.Unmarshal(plain, &e))
 	return e
 }
 
 // imports brings a further generation into the record, as an operator does.
 func (c *cluster) imports(t *testing.T, e escrow) error {
 	t.Helper()
-	b, err := json.Marshal(e)
+	plain, err := json.Marshal(e)
+	c.must(t, err)
+	b, err := certs.DecodeBundle(plain)
+	c.must(t, err)
+	sealed, err := b.Escrow(passphrase)
 	c.must(t, err)
 	path := filepath.Join(t.TempDir(), fmt.Sprintf("generation-%d", e.Generation))
-	c.must(t, os.WriteFile(path, b, 0o600))
-	_, err = c.quorate(t, "bundle", "import", "--yes", path)
+	c.must(t, os.WriteFile(path, sealed, 0o600))
+	_, err = c.quorate(t, "bundle", "import", "--passphrase-file", c.passphraseFile(t), "--yes", path)
 	return err
 }
 

@@ -8,24 +8,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/internal/durable"
 )
 
 func newBundleExport() *cobra.Command {
 	var f clusterFlags
 	var passphraseFile string
-	var plain bool
 	cmd := &cobra.Command{Use: "export FILE", Short: "Write the newest bundle, encrypted with a passphrase, for escrow",
 		Args: exactly("FILE"),
 		Long: `Write the newest bundle, encrypted with a passphrase, for escrow. It is opened with the seal key and written to a new file, mode 0600, in
 the age format with armor: text that can be printed, and that "age --decrypt" opens too. Whoever has the file and the passphrase has
 the cluster: keep them apart.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if plain && passphraseFile != "" {
-				return &usageError{errors.New("--plain encrypts nothing, and --passphrase-file is given too: one " +
-					"of them")}
-			}
 			if args[0] == "-" {
 				return &usageError{errors.New("bundle export writes a new file, and - is none: name one; the " +
 					"cluster's keys do not go to standard output")}
@@ -44,7 +38,11 @@ the cluster: keep them apart.`,
 			if err != nil {
 				return err
 			}
-			text, err := escrowText(cmd, b, passphraseFile, plain)
+			passphrase, err := passphraseFrom(cmd, passphraseFile, true)
+			if err != nil {
+				return err
+			}
+			text, err := b.Escrow(passphrase)
 			if err != nil {
 				return err
 			}
@@ -63,23 +61,9 @@ the cluster: keep them apart.`,
 	f.add(cmd)
 	cmd.Flags().StringVar(&passphraseFile, "passphrase-file", "",
 		"a file with the passphrase in one line; it is asked for where this is not given")
-	cmd.Flags().BoolVar(&plain, "plain", false, "encrypt nothing: the file holds every key of the cluster in the clear")
 	return cmd
 }
 
 func errEscrowExists(path string) error {
 	return fmt.Errorf("write the escrow: %s exists and is not overwritten", path)
-}
-
-// escrowText is the bundle as it is written.
-func escrowText(cmd *cobra.Command, b *certs.Bundle, passphraseFile string, plain bool) ([]byte, error) {
-	if plain {
-		fmt.Fprintln(cmd.ErrOrStderr(), "The file will hold every key of the cluster in the clear.")
-		return b.Encode()
-	}
-	passphrase, err := passphraseFrom(cmd, passphraseFile, true)
-	if err != nil {
-		return nil, err
-	}
-	return b.Escrow(passphrase)
 }

@@ -26,7 +26,8 @@ func newBundleImport() *cobra.Command {
 inception, which "quorate record rebuild" brings back too), whole, and good enough to issue every certificate of a master. A generation
 that is there is never replaced. A newer one must know the CAs and keys that the present one works with, and work with those that it
 knows: a master takes a new generation up when its VM boots, one after the other. A CA that begins to issue must have 90 days left, the
-life of what it issues. The command shows the CAs and asks.`,
+life of what it issues. A generation that was made by hand is encrypted first, with "age --passphrase --armor". The command shows the
+CAs and asks.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.load()
 			if err != nil {
@@ -48,7 +49,7 @@ life of what it issues. The command shows the CAs and asks.`,
 	return cmd
 }
 
-// readEscrow reads either form of an exported bundle.
+// readEscrow reads an exported bundle.
 func readEscrow(cmd *cobra.Command, path, passphraseFile string) (*certs.Bundle, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -59,25 +60,18 @@ func readEscrow(cmd *cobra.Command, path, passphraseFile string) (*certs.Bundle,
 	if err != nil {
 		return nil, fmt.Errorf("read the escrow: %w", err)
 	}
-	var b *certs.Bundle
 	switch {
 	case len(data) > certs.MaxEscrow:
 		return nil, fmt.Errorf("read the escrow: %s has more than %d bytes: that is no bundle", path, certs.MaxEscrow)
-	case certs.Encrypted(data):
-		passphrase, err := passphraseFrom(cmd, passphraseFile, false)
-		if err != nil {
-			return nil, err
-		}
-		b, err = certs.OpenEscrow(data, passphrase)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w\nnothing was changed", path, err)
-		}
-		return b, nil
-	case passphraseFile != "":
-		return nil, fmt.Errorf("read the escrow: %s is not encrypted, and --passphrase-file is given: it is not the "+
-			"file that export wrote", path)
+	case !certs.Encrypted(data):
+		return nil, fmt.Errorf("read the escrow: %s is not encrypted: it is not the file that export wrote", path)
 	}
-	if b, err = certs.DecodeBundle(data); err != nil {
+	passphrase, err := passphraseFrom(cmd, passphraseFile, false)
+	if err != nil {
+		return nil, err
+	}
+	b, err := certs.OpenEscrow(data, passphrase)
+	if err != nil {
 		return nil, fmt.Errorf("read %s: %w\nnothing was changed", path, err)
 	}
 	return b, nil

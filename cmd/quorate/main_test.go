@@ -45,6 +45,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "as-nobody": asNobody, "bundle": makeBundle, "agent-answers": agentAnswers,
 			"hold-lock": holdLock, "ended": ended, "snapshot": storeSnapshot, "damage": damage,
+			"open": openEscrow, "close": closeEscrows,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {

@@ -54,7 +54,7 @@ Keep every disk until it is done. A disk that survived holds more than any snaps
 			return f.run(cmd)
 		}}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.from, "from", "", "snapshot, snapshot=NAME, directory=REPLICA or learner=REPLICA; the "+
+	cmd.Flags().StringVar(&f.from, "from", "", "snapshot, snapshot=NAME or directory=REPLICA; the "+
 		"best there is where it is not given")
 	cmd.Flags().StringVar(&f.on, "on", "", "the replica that restores a snapshot; it may be one that is made again "+
 		"with an empty disk")
@@ -135,11 +135,11 @@ func (f *restoreFlags) ofANewOrder() string {
 func (f *restoreFlags) check() error {
 	kind, name, named := strings.Cut(f.from, "=")
 	switch {
-	case !slices.Contains([]string{"", "snapshot", "directory", "learner"}, kind) || named && name == "":
-		return refused("--from %q: want snapshot, snapshot=NAME, directory=REPLICA or learner=REPLICA", f.from)
-	case (kind == "directory" || kind == "learner") && !named:
-		return refused("--from %s: which replica's? %s=REPLICA", kind, kind)
-	case (kind == "directory" || kind == "learner") && f.on != "":
+	case !slices.Contains([]string{"", "snapshot", "directory"}, kind) || named && name == "":
+		return refused("--from %q: want snapshot, snapshot=NAME or directory=REPLICA", f.from)
+	case kind == "directory" && !named:
+		return refused("--from directory: which replica's? directory=REPLICA")
+	case kind == "directory" && f.on != "":
 		return refused("--on: a directory is restored by the replica whose it is")
 	case kind == "snapshot" && f.exact:
 		return refused("--exact: it is about the directories of the others; a snapshot is used as it is")

@@ -99,7 +99,7 @@ func TestTheSourceOfARestoreIsChosen(t *testing.T) {
 		{"a named directory", restoreFlags{from: "directory=master-a", exact: true}, nil,
 			"directory a1 d1 us-central1-a.master-a 3/1000",
 			"20 entries beyond that (2026-11-21 11:50:00): so much may be lost, or nothing"},
-		{"a learner is a directory", restoreFlags{from: "learner=master-b"}, nil,
+		{"a learner's directory", restoreFlags{from: "directory=master-b"}, nil,
 			"directory b1 d2 us-central1-b.master-b 3/1010 newest", ""},
 		{"a directory whose place stands on an empty disk, by name", restoreFlags{from: "directory=master-a"},
 			func(w *wreck) { w.empty(placeA, 0) }, "directory a1 d1 us-central1-a.master-a 3/1000 newest", ""},
@@ -153,6 +153,7 @@ func TestTheSourceOfARestoreIsChosen(t *testing.T) {
 		{"no replica", restoreFlags{from: "directory"}, nil, "which replica's?", ""},
 		{"VMs stopped by nobody", restoreFlags{stopVMs: true, noWait: true}, nil, "--stop-vms with --no-wait", ""},
 		{"another kind", restoreFlags{from: "tape"}, nil, "want snapshot, snapshot=NAME", ""},
+		{"a learner", restoreFlags{from: "learner=master-b"}, nil, "want snapshot, snapshot=NAME or directory=", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := wrecked()
