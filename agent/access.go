@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/backoff"
 )
 
 const (
@@ -27,7 +28,7 @@ func (a *Agent) keepAccess(ctx context.Context, in joined) {
 		return // the replica stops
 	}
 	in.makeBundle = false // there is one by now
-	retry := backoff{first: firstAccessRetry, most: lastAccessRetry}
+	retry := backoff.Backoff{First: firstAccessRetry, Most: lastAccessRetry}
 	for {
 		err := a.openAccess(ctx, in)
 		if ctx.Err() != nil {
@@ -41,7 +42,7 @@ func (a *Agent) keepAccess(ctx context.Context, in joined) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(retry.next()):
+		case <-time.After(retry.Next()):
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/controlplane"
+	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/supervisor"
 )
@@ -62,7 +63,7 @@ type components struct {
 
 	started map[string]started
 	down    map[string]down
-	retry   backoff
+	retry   backoff.Backoff
 	pause   time.Duration // after the last fit; 0: that went well
 	fitted  time.Time
 }
@@ -137,10 +138,10 @@ func (c *components) fit(ctx context.Context) {
 	c.wait(notFitted, failed, "It is tried again within ten seconds; what runs goes on as it is.")
 	c.fitted, c.pause = time.Now(), 0
 	if unusable == nil && failed == nil {
-		c.retry.reset()
+		c.retry.Reset()
 		return
 	}
-	c.pause = c.retry.next()
+	c.pause = c.retry.Next()
 }
 
 // wait holds a wait while there is a cause for it.
@@ -301,9 +302,9 @@ func (d down) with(s supervisor.Status, now time.Time) down {
 	if d.since.IsZero() {
 		d.since = now
 	}
-	ended, _, backoff := strings.Cut(s.Reason, "; next start in ")
+	ended, _, pausing := strings.Cut(s.Reason, "; next start in ")
 	switch {
-	case backoff:
+	case pausing:
 		d.why, d.ended = ended, true
 	case !d.ended || s.State != supervisor.Starting:
 		d.why = string(s.State) + ": " + s.Reason

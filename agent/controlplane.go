@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
@@ -37,8 +38,8 @@ func (a *Agent) newComponents(in joined, others []string, home <-chan struct{}) 
 		input:            func() controlplane.Input { return a.componentsInput(in.identified) },
 		decideEncryption: func() ([]byte, error) { return a.decideEncryption(in.cluster) },
 		others:           others, wanted: a.fitWanted, home: home,
-		started: map[string]started{}, down: map[string]down{}, retry: backoff{first: firstFitRetry,
-			most: lastFitRetry},
+		started: map[string]started{}, down: map[string]down{}, retry: backoff.Backoff{First: firstFitRetry,
+			Most: lastFitRetry},
 	}
 }
 

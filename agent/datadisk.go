@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"github.com/quorate/quorate/internal/backoff"
 	"time"
 )
 
@@ -55,7 +56,7 @@ func (a *Agent) learnDisk(ctx context.Context, in identified, remember func(iden
 // askDisk asks until there is an answer, or ctx is done. Each new reason of a failure is logged once.
 func (a *Agent) askDisk(ctx context.Context, cloud Cloud) (id string, ok bool) {
 	said := ""
-	retry := backoff{first: firstDiskPause, most: lastDiskPause}
+	retry := backoff.Backoff{First: firstDiskPause, Most: lastDiskPause}
 	for {
 		bounded, cancel := context.WithTimeout(ctx, diskTimeout)
 		id, err := cloud.DiskID(bounded)
@@ -70,7 +71,7 @@ func (a *Agent) askDisk(ctx context.Context, cloud Cloud) (id string, ok bool) {
 		select {
 		case <-ctx.Done():
 			return "", false
-		case <-time.After(retry.next()):
+		case <-time.After(retry.Next()):
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/backoff"
 )
 
 const (
@@ -31,10 +32,10 @@ func (a *Agent) keepCertificates(ctx context.Context, in certified) (stop func()
 
 // renew looks at the certificates whenever it is time to, until ctx is done.
 func (a *Agent) renew(ctx context.Context, in certified) {
-	retry := backoff{first: firstRenewRetry, most: renewRetry}
+	retry := backoff.Backoff{First: firstRenewRetry, Most: renewRetry}
 	pause := untilRenewal(in.report, time.Now())
 	if in.lacking {
-		pause = retry.next()
+		pause = retry.Next()
 	}
 	for {
 		select {
@@ -45,10 +46,10 @@ func (a *Agent) renew(ctx context.Context, in certified) {
 		report, err := a.renewOnce(ctx, in)
 		if err != nil && ctx.Err() == nil {
 			a.waits.hold(certificatesNotRenewed, err, certificatesNext)
-			pause = retry.next()
+			pause = retry.Next()
 			continue
 		}
-		retry.reset()
+		retry.Reset()
 		a.waits.release(certificatesNotRenewed)
 		pause = untilRenewal(report, time.Now())
 	}

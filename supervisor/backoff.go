@@ -25,8 +25,8 @@ const (
 
 // backoff remembers failures. It has no clock: the machine says how long the run was good.
 type backoff struct {
-	failures  int  // since it was last healthy; quick restarts are not counted
-	quickUsed bool // since it was last healthy
+	last      time.Duration // the delay before chance took a part of it, since it was last healthy; no quick one
+	quickUsed bool          // since it was last healthy
 }
 
 // next is how long to wait after a failure of a run that was ready for goodFor in one piece. jitter is in [0, 1).
@@ -38,12 +38,8 @@ func (b *backoff) next(goodFor time.Duration, jitter float64) time.Duration {
 		b.quickUsed = true
 		return quickDelay
 	}
-	delay := maxDelay
-	if b.failures < 6 { // 1 s << 6 is above the limit
-		delay = firstDelay << b.failures
-	}
-	b.failures++
-	return delay - time.Duration(jitter*jitterPart*float64(delay))
+	b.last = min(max(firstDelay, 2*b.last), maxDelay)
+	return b.last - time.Duration(jitter*jitterPart*float64(b.last))
 }
 
 // expected is how long to wait after an expected exit of a run that lasted ranFor. Nothing grows.

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
+
+	"github.com/quorate/quorate/internal/backoff"
 )
 
 const (
@@ -34,7 +35,7 @@ func (e finalError) Final() {}
 func retry(ctx context.Context, wait time.Duration, server, asked string, try func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	pause := firstPause
+	pause := backoff.Backoff{First: firstPause, Most: maxPause}
 	for tries := 1; ; tries++ {
 		err := tryOnce(bounded, wait/triesPerWait, try)
 		if err == nil {
@@ -43,8 +44,7 @@ func retry(ctx context.Context, wait time.Duration, server, asked string, try fu
 		if final := (finalError{}); errors.As(err, &final) {
 			return fmt.Errorf("ask %s for %s: %w", server, asked, final.err)
 		}
-		if sleep(bounded, jitter(pause)) == nil {
-			pause = min(2*pause, maxPause)
+		if sleep(bounded, pause.Next()) == nil {
 			continue
 		}
 		if ctx.Err() != nil {
@@ -63,9 +63,6 @@ func tryOnce(ctx context.Context, limit time.Duration, try func(context.Context)
 	}
 	return err
 }
-
-// jitter keeps replicas that lost a server together from asking it again together.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2) }
 
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/quorate/quorate/internal/backoff"
 )
 
 const (
@@ -65,7 +67,8 @@ func (m *Metadata) WatchMaintenanceEvent(ctx context.Context, changed func(event
 // watch hands every answer to seen, which may refuse it. The official client's Subscribe is not used: it ends where the
 // value is absent, waits without a limit for a server that died, and sleeps five seconds deaf to ctx.
 func (m *Metadata) watch(ctx context.Context, path string, query url.Values, seen func(body string) error) error {
-	etag, pause, away := "", firstPause, false
+	etag, away := "", false
+	pause := backoff.Backoff{First: firstPause, Most: maxWatchPause}
 	for ctx.Err() == nil {
 		asked := time.Now()
 		body, next, err := m.hold(ctx, path, query, etag)
@@ -79,7 +82,8 @@ func (m *Metadata) watch(ctx context.Context, path string, query url.Values, see
 			if away {
 				m.log.Info("metadata server is back", "path", path)
 			}
-			etag, pause, away = next, firstPause, false
+			etag, away = next, false
+			pause.Reset()
 			continue
 		}
 		if ctx.Err() != nil {
@@ -89,10 +93,9 @@ func (m *Metadata) watch(ctx context.Context, path string, query url.Values, see
 			m.log.Warn("metadata server lost, watching on", "server", m.host, "path", path, "error", err)
 		}
 		away = true
-		if sleep(ctx, jitter(pause)) != nil {
+		if sleep(ctx, pause.Next()) != nil {
 			break
 		}
-		pause = min(2*pause, maxWatchPause)
 	}
 	return ctx.Err()
 }

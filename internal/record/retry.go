@@ -6,18 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
 	"google.golang.org/api/googleapi"
+
+	"github.com/quorate/quorate/internal/backoff"
 )
 
 // pace bounds the tries of one call.
 type pace struct {
 	tries   int
 	timeout time.Duration // of one try
-	first   time.Duration // wait after the first try; doubles, jittered
+	first   time.Duration // pause after the first try; it doubles up to timeout
 }
 
 // normalPace gives up on a server that refuses after about 3 s and on one that does not answer after about 20 s: an
@@ -28,7 +29,7 @@ var normalPace = pace{tries: 5, timeout: 4 * time.Second, first: 200 * time.Mill
 // retry calls do until it succeeds, fails for good, has been tried often enough, or ctx ends. Google's client sends
 // each request once, so this is the only such loop but that of an upload's parts.
 func retry[T any](ctx context.Context, p pace, do func(context.Context) (T, error)) (T, error) {
-	wait := p.first
+	pause := backoff.Backoff{First: p.first, Most: p.timeout}
 	for n := 1; ; n++ {
 		v, err := try(ctx, p.timeout, do)
 		if err == nil || !transient(err) {
@@ -43,9 +44,8 @@ func retry[T any](ctx context.Context, p pace, do func(context.Context) (T, erro
 				err = fmt.Errorf("%w (last failure: %w)", cause, err)
 			}
 			return v, err
-		case <-time.After(wait/2 + rand.N(wait/2+1)):
+		case <-time.After(pause.Next()):
 		}
-		wait *= 2
 	}
 }
 
