@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"os"
-	"strings"
-	"time"
+	"net/url"
+
+	"github.com/quorate/quorate/internal/local"
 )
 
 // ErrRefused is in the error of an agent that answers, and does not do what it was asked for.
@@ -18,54 +16,28 @@ var ErrRefused = errors.New("the agent on this machine refuses")
 
 // ask asks the agent on this machine, and decodes its answer unless answer is nil.
 func ask(ctx context.Context, socket, method, path string, answer any) error {
-	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", socket)
-		},
-	}}
-	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
+	var silent *url.Error
+	var refusal *local.Refusal
+	switch err := local.Call(ctx, socket, method, path, answer); {
+	case errors.As(err, &silent):
 		return fmt.Errorf("%w (%s): %w", ErrNoAgent, socket, err)
-	}
-	defer resp.Body.Close()
-	switch {
-	case resp.StatusCode == http.StatusConflict:
-		why, _ := io.ReadAll(io.LimitReader(resp.Body, 4096)) // only makes the message better
-		return fmt.Errorf("%w: %s", ErrRefused, strings.TrimSpace(string(why)))
-	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("ask the agent: it answered %s", resp.Status)
-	case answer == nil:
-		return nil
-	}
-	if err := json.NewDecoder(resp.Body).Decode(answer); err != nil {
+	case errors.As(err, &refusal) && refusal.Status == http.StatusConflict:
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	case errors.As(err, &refusal):
+		return fmt.Errorf("ask the agent: it answered %d %s", refusal.Status, http.StatusText(refusal.Status))
+	case err != nil:
 		return fmt.Errorf("decode the agent's answer: %w", err)
 	}
 	return nil
 }
 
-// serve answers on the unix socket until the returned function is called. Only root may ask: the folder is the agent's.
+// serve answers on the unix socket until the returned function is called. Only root may ask.
 func (a *Agent) serve(socket string) (stop func(), err error) {
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("listen for status: %w", err)
-	}
-	l, err := net.Listen("unix", socket)
+	stop, err = local.Serve(socket, a.answers())
 	if err != nil {
 		return nil, fmt.Errorf("listen for status: %w", err)
 	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		l.Close()
-		return nil, fmt.Errorf("listen for status: %w", err)
-	}
-	server := &http.Server{Handler: a.answers(), ReadHeaderTimeout: time.Second}
-	done := make(chan struct{})
-	go func() { defer close(done); server.Serve(l) }()
-	return func() { server.Close(); <-done }, nil
+	return stop, nil
 }
 
 // answers are what can be asked of the agent. Only start-anyway changes anything.

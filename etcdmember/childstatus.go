@@ -6,28 +6,19 @@ import (
 	"errors"
 	"expvar"
 	"fmt"
-	"net"
 	"net/http"
-	"os"
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/raft/v3"
 
+	"github.com/quorate/quorate/internal/local"
 	"github.com/quorate/quorate/internal/record"
 )
 
 // serveStatus answers the agent on the unix socket.
 func serveStatus(socket string, e *embed.Etcd) (stop func(), err error) {
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("listen for the agent: %w", err)
-	}
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		return nil, fmt.Errorf("listen for the agent: %w", err)
-	}
 	mux, storage := http.NewServeMux(), &storageWatch{rev: e.Server.KV().Rev}
 	mux.HandleFunc("GET /alive", storage.serveAlive)
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
@@ -47,10 +38,11 @@ func serveStatus(socket string, e *embed.Etcd) (stop func(), err error) {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
-	done := make(chan struct{})
-	go func() { defer close(done); server.Serve(l) }()
-	return func() { server.Close(); <-done }, nil
+	stop, err = local.Serve(socket, mux)
+	if err != nil {
+		return nil, fmt.Errorf("listen for the agent: %w", err)
+	}
+	return stop, nil
 }
 
 // handOver moves the leadership to a member, or, for 0, to the voter whose log is longest among those heard of

@@ -2,13 +2,12 @@ package etcdmember
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"time"
 
+	"github.com/quorate/quorate/internal/local"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -53,19 +52,8 @@ type PeerProgress struct {
 	PendingSnapshot uint64 `json:"pendingSnapshot,omitempty"`
 }
 
-// socketClient asks the child on its unix socket. The child is on this machine: one second is a hang.
-func socketClient(socket string) *http.Client {
-	return &http.Client{
-		Timeout: time.Second,
-		Transport: &http.Transport{
-			DisableKeepAlives: true,
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				var d net.Dialer
-				return d.DialContext(ctx, "unix", socket)
-			},
-		},
-	}
-}
+// statusTimeout bounds the question for the status. The child is on this machine: one second is a hang.
+const statusTimeout = time.Second
 
 // ReadStatus asks the child how its member is. An error means that no child answers.
 func ReadStatus(ctx context.Context, socket string) (MemberStatus, error) {
@@ -77,42 +65,27 @@ func readStreams(ctx context.Context, socket string) (MemberStatus, error) {
 	return readStatus(ctx, socket, "/status?streams")
 }
 
+func readStatus(ctx context.Context, socket, path string) (s MemberStatus, err error) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	if err := local.Call(ctx, socket, http.MethodGet, path, &s); err != nil {
+		return MemberStatus{}, fmt.Errorf("ask the member's status: %w", err)
+	}
+	return s, nil
+}
+
 // Alive asks the child whether its member could do without another start, for as long as ctx lets it. A slow disk is no
 // reason for one.
 func Alive(ctx context.Context, socket string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://member/alive", nil)
-	if err != nil {
-		return err
+	var stuck *local.Refusal
+	err := local.Call(ctx, socket, http.MethodGet, "/alive", nil)
+	if errors.As(err, &stuck) {
+		return fmt.Errorf("the member is stuck: %w", err)
 	}
-	client := socketClient(socket)
-	client.Timeout = 0
-	resp, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("ask the member whether it is alive: %w", err)
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		b, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
-		return fmt.Errorf("the member is stuck: %s", b)
-	}
 	return nil
-}
-
-func readStatus(ctx context.Context, socket, path string) (MemberStatus, error) {
-	var s MemberStatus
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://member"+path, nil)
-	if err != nil {
-		return s, err
-	}
-	resp, err := socketClient(socket).Do(req)
-	if err != nil {
-		return s, fmt.Errorf("ask the member's status: %w", err)
-	}
-	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&s); err != nil {
-		return s, fmt.Errorf("decode the member's status: %w", err)
-	}
-	return s, nil
 }
 
 // HandOver asks the child to move the leadership to the best other voter, if it has it. It returns nil when the member
@@ -126,21 +99,10 @@ func handOverTo(ctx context.Context, socket string, to record.MemberID) error {
 	return postHandOver(ctx, socket, "/hand-over?to="+to.String())
 }
 
+// postHandOver waits for as long as ctx lets it: a transfer takes up to an election time-out.
 func postHandOver(ctx context.Context, socket, path string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://member"+path, nil)
-	if err != nil {
-		return err
-	}
-	client := socketClient(socket)
-	client.Timeout = 0 // ctx bounds it: a transfer takes up to an election time-out
-	resp, err := client.Do(req)
-	if err != nil {
+	if err := local.Call(ctx, socket, http.MethodPost, path, nil); err != nil {
 		return fmt.Errorf("hand over leadership: %w", err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusNoContent {
-		b, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
-		return fmt.Errorf("hand over leadership: %s", b)
 	}
 	return nil
 }

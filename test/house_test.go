@@ -23,7 +23,7 @@ var floors = []string{
 	"test/bench", "test",
 	"agent", "controlplane", "etcdmember", "certs", "systemd", "supervisor", "images",
 	"internal/record", "internal/gce", "internal/localgce", "internal/replica", "internal/durable", "internal/asynclog",
-	"internal/backoff",
+	"internal/backoff", "internal/local",
 }
 
 // soleImporters say which package alone may import a library, so that its ways stay in one room.

@@ -3,10 +3,9 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/quorate/quorate/internal/local"
 	"github.com/quorate/quorate/internal/localgce"
 )
 
@@ -152,11 +152,6 @@ func get(ctx context.Context, client *http.Client, url string) string {
 // returns since, if they were there at the first look.
 func awaitVoters(ctx context.Context, initPID, n int, since time.Time) (time.Time, error) {
 	socket := fmt.Sprintf("/proc/%d/root%s/agent.sock", initPID, runDir)
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
-		error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}}
-	defer client.CloseIdleConnections()
 	for end := since; ; end = time.Now() {
 		var status struct {
 			Etcd struct {
@@ -167,11 +162,7 @@ func awaitVoters(ctx context.Context, initPID, n int, since time.Time) (time.Tim
 			}
 		}
 		voters := 0
-		if body := get(ctx, client, "http://agent/status"); body != "" {
-			if err := json.Unmarshal([]byte(body), &status); err != nil {
-				return end, fmt.Errorf("read the agent's status: %w", err)
-			}
-		}
+		err := local.Call(ctx, socket, http.MethodGet, "/status", &status)
 		for _, m := range status.Etcd.Members {
 			if m.Role == "voter" && m.Started {
 				voters++
@@ -182,7 +173,7 @@ func awaitVoters(ctx context.Context, initPID, n int, since time.Time) (time.Tim
 		}
 		select {
 		case <-ctx.Done():
-			return end, fmt.Errorf("wait for %d voters, found %d: %w", n, voters, context.Cause(ctx))
+			return end, fmt.Errorf("wait for %d voters, found %d: %w", n, voters, errors.Join(err, context.Cause(ctx)))
 		case <-time.After(readyPeriod):
 		}
 	}

@@ -1,0 +1,73 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestAnAnswerARefusalAndSilenceAreToldApart(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "a.sock")
+	if err := os.WriteFile(socket, nil, 0o644); err != nil { // what another process left
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /number", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(7) })
+	mux.HandleFunc("POST /order", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("GET /no", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "not now", http.StatusConflict)
+	})
+	mux.HandleFunc("GET /hang", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	stop, err := Serve(socket, mux)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(socket); err != nil || info.Mode() != fs.ModeSocket|0o600 {
+		t.Errorf("the socket: %v, %v", info.Mode(), err)
+	}
+	var n int
+	if err := Call(t.Context(), socket, "GET", "/number", &n); err != nil || n != 7 {
+		t.Errorf("answered %d, %v", n, err)
+	}
+	if err := Call(t.Context(), socket, "POST", "/order", nil); err != nil {
+		t.Errorf("an order that is carried out: %v", err)
+	}
+	var refusal *Refusal
+	if err := Call(t.Context(), socket, "GET", "/no", &n); !errors.As(err, &refusal) ||
+		refusal.Status != http.StatusConflict || refusal.Why != "not now" {
+		t.Errorf("a refusal: %v", err)
+	}
+	if err := Call(t.Context(), socket, "GET", "/nothing", &n); !errors.As(err, &refusal) ||
+		refusal.Status != http.StatusNotFound {
+		t.Errorf("a question that is not known: %v", err)
+	}
+	var silent *url.Error
+	var text string
+	if err := Call(t.Context(), socket, "GET", "/number", &text); err == nil || errors.As(err, &refusal) ||
+		errors.As(err, &silent) {
+		t.Errorf("an answer of another kind: %v", err)
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := Call(soon, socket, "GET", "/hang", &n); !errors.As(err, &silent) ||
+		!errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("no answer in time: %v", err)
+	}
+	stop()
+	if err := Call(t.Context(), socket, "GET", "/number", &n); !errors.As(err, &silent) {
+		t.Errorf("nobody listens: %v", err)
+	}
+}
+
+func TestASocketThatCannotBeMadeIsAnError(t *testing.T) {
+	if stop, err := Serve(filepath.Join(t.TempDir(), "absent", "a.sock"), nil); err == nil || stop != nil {
+		t.Errorf("served in a folder that does not exist: %v", err)
+	}
+}
