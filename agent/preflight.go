@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/local"
 )
 
 // leastRoom is what a data disk must have left before a cluster is seeded on it: a log, a database and one snapshot.
@@ -43,11 +44,11 @@ func (a *Agent) programsUsable(ctx context.Context, in identified) error {
 
 func (a *Agent) room() error {
 	dir := a.cluster.Etcd.DataDir
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return fmt.Errorf("look at the disk of %s: %w", dir, err)
+	free, _, err := local.Room(dir)
+	if err != nil {
+		return err
 	}
-	if free := st.Bavail * uint64(st.Bsize); free < leastRoom {
+	if free < leastRoom {
 		return fmt.Errorf("the disk of %s has %d MiB left; at least %d MiB are needed", dir, free>>20, leastRoom>>20)
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorate/quorate/internal/local"
 )
 
 // copyTree copies a directory's files and folders. Where the file system can, the copy shares its blocks with the
@@ -59,11 +61,11 @@ var errNoRoom = errors.New("too little room on the data disk")
 
 // checkRoom refuses what would fill the data disk.
 func checkRoom(dir string, need int64, what string) error {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return fmt.Errorf("look how much room %s has: %w", dir, err)
+	free, _, err := local.Room(dir)
+	if err != nil {
+		return err
 	}
-	if free := int64(st.Bavail) * st.Bsize; free < need+makingReserve {
+	if free < need+makingReserve {
 		return fmt.Errorf("%w: %s needs %d MiB and %d MiB of reserve, %s has %d MiB; make the disk larger, or take "+
 			"old directories out of its archive",
 			errNoRoom, what, need>>20, makingReserve>>20, dir, free>>20)

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/storage/datadir"
-	"golang.org/x/sys/unix"
+
+	"github.com/quorate/quorate/internal/local"
 )
 
 // ArchiveShelf is what the archive of this replica's data disk holds.
@@ -119,11 +120,11 @@ func (m *Membership) datedArchives() (out []Archive, err error) {
 
 // roomOf asks how full the data disk is, and how large the member's database.
 func (m *Membership) roomOf(dir string) (Room, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return Room{}, fmt.Errorf("look how much room %s has: %w", dir, err)
+	free, total, err := local.Room(dir)
+	if err != nil {
+		return Room{}, err
 	}
-	r := Room{Free: int64(st.Bavail) * st.Bsize, Total: int64(st.Blocks) * st.Bsize}
+	r := Room{Free: free, Total: total}
 	if info, err := os.Stat(datadir.ToBackendFileName(m.etcdDir())); err == nil {
 		r.Database = info.Size()
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/quorate/quorate/internal/durable"
+	"github.com/quorate/quorate/internal/local"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -30,32 +31,19 @@ func lockSnapshots(dir string) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder for snapshots: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, lockSnapshot), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
+	release, err = local.Lock(filepath.Join(dir, lockSnapshot))
+	switch {
+	case errors.Is(err, local.ErrLocked):
+		return nil, ErrSaving
+	case err != nil:
 		return nil, fmt.Errorf("lock the folder for snapshots: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, ErrSaving
-		}
-		return nil, fmt.Errorf("lock the folder for snapshots: %w", err)
-	}
-	return func() { f.Close() }, nil // the kernel gives the lock back, also when the process dies
+	return release, nil
 }
 
 // spare is what a saving leaves free on the data disk, whatever it needs: etcd's log grows meanwhile, and a full disk
 // stops it.
 const spare = 512 << 20
-
-// freeSpace is what may be written to the file system of a folder, in bytes.
-func freeSpace(dir string) (int64, error) {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
-		return 0, fmt.Errorf("ask for the free space of %s: %w", dir, err)
-	}
-	return int64(st.Bavail) * st.Bsize, nil
-}
 
 // noRoom marks an error with syscall.ENOSPC, which does not show in its text: the error says how much is missing.
 type noRoom struct{ error }
@@ -70,12 +58,12 @@ func (job SnapshotJob) makeRoom(size int64) error {
 		return err
 	}
 	need := size + spare
-	free, err := freeSpace(job.Dir)
+	free, _, err := local.Room(job.Dir)
 	if err == nil && free < need {
 		if err := removeLocal(job.Dir, func(name string) bool { return strings.HasSuffix(name, ".db") }); err != nil {
 			return err
 		}
-		free, err = freeSpace(job.Dir)
+		free, _, err = local.Room(job.Dir)
 	}
 	if err != nil {
 		return err
@@ -114,7 +102,7 @@ func (job SnapshotJob) keepLocal(temp string, s record.Snapshot) (string, error)
 	}); err != nil {
 		return "", err
 	}
-	free, err := freeSpace(job.Dir)
+	free, _, err := local.Room(job.Dir)
 	if err != nil || free < 2*s.Size+spare {
 		return "", err
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/quorate/quorate/internal/local"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -23,7 +24,7 @@ type SnapshotReader interface {
 // it is record.ErrRecord, too little room syscall.ENOSPC. After an error there is no file. The folder needs room for
 // the uncompressed database.
 func FetchSnapshot(ctx context.Context, store SnapshotReader, s record.Snapshot, path string) (d Database, err error) {
-	free, err := freeSpace(filepath.Dir(path))
+	free, _, err := local.Room(filepath.Dir(path))
 	if err != nil {
 		return d, err
 	}

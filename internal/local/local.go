@@ -1,6 +1,8 @@
-// Package local is what the processes of one machine have in common: the unix sockets on which they talk (Serve, Call).
+// Package local is what the processes of one machine have in common: the unix sockets on which they talk (Serve, Call),
+// the locks by which only one of them does something (Lock), and the room on the disk that they share (Room).
 //
-// It knows nothing of what is said. It does not retry: the caller says by its context how long it waits.
+// It knows nothing of what is said, locked or written. It does not retry: the caller says by its context how long it
+// waits.
 package local
 
 import (
@@ -13,6 +15,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Serve answers on a unix socket until the returned function is called. It replaces what a process before it has left
@@ -70,4 +74,33 @@ func Call(ctx context.Context, socket, method, path string, answer any) error {
 		return nil
 	}
 	return json.NewDecoder(resp.Body).Decode(answer)
+}
+
+// ErrLocked is in the error of Lock where another process holds the lock.
+var ErrLocked = errors.New("another process holds it")
+
+// Lock takes the lock of a file, which it makes where there is none. The kernel frees the lock when this process ends,
+// however it ends. The children do not inherit it.
+func Lock(path string) (release func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = ErrLocked
+		}
+		return nil, &os.PathError{Op: "lock", Path: path, Err: err}
+	}
+	return func() { f.Close() }, nil
+}
+
+// Room is how many bytes may still be written to the file system of a folder, and how many it holds in all.
+func Room(dir string) (free, total int64, err error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, 0, &os.PathError{Op: "look at the room of", Path: dir, Err: err}
+	}
+	return int64(st.Bavail) * st.Bsize, int64(st.Blocks) * st.Bsize, nil
 }

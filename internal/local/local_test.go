@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -69,5 +70,41 @@ func TestAnAnswerARefusalAndSilenceAreToldApart(t *testing.T) {
 func TestASocketThatCannotBeMadeIsAnError(t *testing.T) {
 	if stop, err := Serve(filepath.Join(t.TempDir(), "absent", "a.sock"), nil); err == nil || stop != nil {
 		t.Errorf("served in a folder that does not exist: %v", err)
+	}
+}
+
+func TestALockIsHeldByOneAndNotByItsChildren(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	release, err := Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Lock(path); !errors.Is(err, ErrLocked) {
+		t.Errorf("taken twice: %v", err)
+	}
+	child := exec.Command("sleep", "1000")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer child.Wait()
+	defer child.Process.Kill()
+	release()
+	release, err = Lock(path)
+	if err != nil {
+		t.Fatalf("after its release, with a child that was started before: %v", err)
+	}
+	release()
+	if _, err := Lock(filepath.Join(path, "below")); err == nil || errors.Is(err, ErrLocked) {
+		t.Errorf("a file that cannot be made: %v", err)
+	}
+}
+
+func TestTheRoomOfAFolder(t *testing.T) {
+	free, total, err := Room(t.TempDir())
+	if err != nil || free <= 0 || total < free {
+		t.Errorf("%d of %d are free, %v", free, total, err)
+	}
+	if _, _, err := Room("/does-not-exist"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of a folder that does not exist: %v", err)
 	}
 }
