@@ -180,7 +180,7 @@ func (w *world) launch(v *vm) {
 	for _, other := range w.vms {
 		// The cloud starts an instance again while its former host may still run it; that one hears of it with its next
 		// reading of the record.
-		leftBehind := other.newer != nil
+		leftBehind := other.newer != nil || v.newer != nil // an older boot may have decided to start before that
 		if other != v && other.etcd != nil && other.etcd.who() == d.who() && !leftBehind {
 			w.fail("S2", "member %s runs twice", d.id)
 		}
