@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -97,7 +98,7 @@ func TestTheRolesAreGrantedUntilThatIsDone(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); a.keepAccess(t.Context(), joined{in}) }()
 	eventually(t, "the failure is said", func() bool {
-		return slices.ContainsFunc(a.waits.all(), func(b Blocked) bool { return b.Name == roleNotGranted })
+		return slices.ContainsFunc(a.waits.all(), func(b etcdmember.Wait) bool { return b.Name == roleNotGranted })
 	})
 	<-done
 	if len(api.objects) != 3 || api.objects[kubeletPath] == nil || len(a.waits.all()) != 0 || a.leases == nil {

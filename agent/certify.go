@@ -114,7 +114,7 @@ type generations struct {
 
 func (a *Agent) request(in recorded, g generations) certs.Request {
 	return certs.Request{
-		Files: a.files, Bundle: g.bundle, Former: g.former, ClusterUID: in.membership.Shown().ClusterUID,
+		Files: a.files, Bundle: g.bundle, Former: g.former, ClusterUID: in.membership.ClusterUID(),
 		Identity: in.self, Cluster: in.cluster, Now: time.Now(),
 	}
 }
@@ -176,7 +176,7 @@ func (a *Agent) bundleOnce(ctx context.Context, in recorded, seen uint64) (gener
 	if err := a.checkClock(ctx); err != nil {
 		return generations{}, err
 	}
-	b, err := certs.NewBundle(in.membership.Shown().ClusterUID, time.Now())
+	b, err := certs.NewBundle(in.membership.ClusterUID(), time.Now())
 	if err != nil {
 		return generations{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -61,19 +62,29 @@ func TestTheKeysOfTheStatus(t *testing.T) {
 			BootID: "b", Project: "p", ProjectNumber: "7",
 			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}, Phase: "keep", Since: now, Ready: true,
 			Incarnation: 2, DiskID: "d1", DiskIDUnknown: true},
-		Cluster: ClusterStatus{Name: "demo", Epoch: 1, ID: "c1"},
-		Etcd: EtcdStatus{Member: "a1", Row: "running", LeaderRow: "44",
-			Members: []MemberStatus{{Name: "z.n.1", ID: "a1", Role: "voter", Leader: true, Started: true, Lag: &lag}}},
+		Report: etcdmember.Report{
+			Cluster: etcdmember.ClusterReport{Name: "demo", Epoch: 1, ID: "c1"},
+			Etcd: etcdmember.EtcdReport{Member: "a1", Row: "running", LeaderRow: "44",
+				Members: []etcdmember.MemberReport{
+					{Name: "z.n.1", ID: "a1", Role: "voter", Leader: true, Started: true, Lag: &lag}},
+				RecordRead:  &now,
+				Steps:       []etcdmember.StepCount{{Act: etcdmember.ActSeed, Outcome: "done", Count: 1}},
+				Explanation: &etcdmember.Explanation{At: now, Found: []string{"f"}}},
+		},
 		Components: []supervisor.Status{{Name: "etcd", State: supervisor.Ready, Since: now, Restarts: 1, Reason: "r",
 			PID: 7}},
 		Leases:       []LeaseStatus{{Name: "kube-scheduler", Holder: "n_1", Renewed: now}},
 		Certificates: []certs.Expiry{{Name: "etcd-peer", NotAfter: now}},
 		Encryption:   &certs.Encryption{Resources: []string{"secrets"}, WritesWith: "g1", ReadsWith: []string{"g1"}},
-		Blocked:      []Blocked{{Row: "19", Name: "seed-in-progress", Reason: "r", Since: now, Next: "n"}},
+		Blocked:      []etcdmember.Wait{{Row: "19", Name: "seed-in-progress", Reason: "r", Since: now, Next: "n"}},
 	}
 	got, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		t.Fatal(err)
+	}
+	var read Status // it is plain data: who reads it has all of it
+	if err := json.Unmarshal(got, &read); err != nil || !reflect.DeepEqual(read, s) {
+		t.Errorf("%v: read\n%+v\nwritten\n%+v", err, read, s)
 	}
 	path := filepath.Join("testdata", "status.json")
 	if *update {
@@ -90,7 +101,7 @@ func TestTheKeysOfTheStatus(t *testing.T) {
 // A status without anything in it has lists, not null: `jq '.blocked[]'` must not fail.
 func TestAnEmptyStatusHasLists(t *testing.T) {
 	b, err := json.Marshal(newVM(t).agent().status(t.Context()))
-	for _, list := range []string{"members", "components", "leases", "certificates", "blocked"} {
+	for _, list := range []string{"members", "components", "leases", "certificates", "steps", "blocked"} {
 		if err != nil || !strings.Contains(string(b), `"`+list+`":[]`) {
 			t.Errorf("%s: %v: %s", list, err, b)
 		}

@@ -119,7 +119,7 @@ func TestARowThatWantsAStepStartsTheReplicaAgain(t *testing.T) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(20 * time.Second):
-		t.Fatalf("its epoch has ended, and it goes on: %+v", a.membership.Shown())
+		t.Fatalf("its epoch has ended, and it goes on: %+v", a.membership.Waits())
 	}
 	if err := context.Cause(ctx); !errors.Is(err, ErrStartAgain) || !errors.Is(err, etcdmember.ErrDecideAgain) {
 		t.Errorf("it ended with %v", err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -54,7 +55,7 @@ func TestTheMetricsSayWhatIsWaitedFor(t *testing.T) {
 	want(`quorate_wait_seconds\{name="record-unreadable",row="2"\} \S+`, `quorate_row\{row="2",table="replica"\} 1`,
 		`quorate_incarnation 1`)
 	// the same series from both sides must not fail the scrape
-	a.waits.add(Blocked{Row: "2", Name: "record-unreadable"})
+	a.waits.add(etcdmember.Wait{Row: "2", Name: "record-unreadable"})
 	want(`quorate_wait_seconds\{name="record-unreadable",row="2"\} \S+`)
 	cancel()
 	<-ended
@@ -99,8 +100,8 @@ func TestTheRunbookListsTheMetrics(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `(quorate_[a-z_]+)").FindAllStringSubmatch(string(b), -1) {
 		listed[m[1]] = true
 	}
-	for _, d := range metrics {
-		name := regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(d.String())[1]
+	for _, m := range metrics {
+		name := regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(m.String())[1]
 		if !listed[name] {
 			t.Errorf("docs/runbook.md does not list %s", name)
 		}

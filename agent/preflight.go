@@ -69,7 +69,7 @@ func (a *Agent) leavesOfThisCluster() error {
 	if err != nil {
 		return fmt.Errorf("read whose certificates %s holds: %w", a.files.Dir, err)
 	}
-	if uid := a.membership.Shown().ClusterUID; bound.ClusterUID != uid {
+	if uid := a.membership.ClusterUID(); bound.ClusterUID != uid {
 		return fmt.Errorf("%s holds the certificates of the cluster with uid %s, and this is %s; use an empty data "+
 			"disk, or move that folder away",
 			a.files.Dir, bound.ClusterUID, uid)

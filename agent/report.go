@@ -21,7 +21,7 @@ func (a *Agent) alive() bool {
 	m := a.membership
 	a.mu.Unlock()
 	if m != nil {
-		m.Shown()
+		m.Waits()
 	}
 	a.supervisor.Status()
 	return true
@@ -30,38 +30,48 @@ func (a *Agent) alive() bool {
 // statusTimeout bounds everything that a status asks of others: a person waits.
 const statusTimeout = 3 * time.Second
 
-// status gathers what there is to say at this moment. What cannot be asked is left out.
+// status is the report, and who leads the control plane. What cannot be asked is left out.
 func (a *Agent) status(ctx context.Context) Status {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
+	s := a.report(ctx)
 	a.mu.Lock()
-	s := Status{
-		Replica:      ReplicaStatus{Identity: a.self, Phase: string(a.phase), Since: a.since, Ready: a.ready},
-		Etcd:         EtcdStatus{Members: []MemberStatus{}},
-		Leases:       []LeaseStatus{},
-		Certificates: append([]certs.Expiry{}, a.certificates...),
-		Blocked:      append([]Blocked{}, a.waits.all()...),
-	}
-	s.Snapshots, s.Archives, s.Encryption = a.snapshots, a.archives, a.encryption
-	s.Replica.DiskID, s.Replica.DiskIDUnknown = a.disk.id, a.disk.exists && a.disk.id == ""
-	cluster, membership, leases := a.cluster, a.membership, a.leases
+	leases := a.leases
 	a.mu.Unlock()
-	s.Components = append([]supervisor.Status{}, a.supervisor.Status()...)
-	if loss := a.logLoss(); loss != (LogLoss{}) {
-		s.LogLoss = &loss
-	}
-	if cluster != nil {
-		s.Cluster.Name = cluster.Name
-	}
-	if membership != nil {
-		fillMembership(ctx, &s, membership)
-	}
-	roomFirst(s.Blocked)
 	if leases != nil {
 		if l, err := leases.list(ctx); err == nil {
 			s.Leases = l
 		}
 	}
+	return s
+}
+
+// report gathers what there is to say at this moment. Of others it asks the member on this machine alone.
+func (a *Agent) report(ctx context.Context) Status {
+	a.mu.Lock()
+	s := Status{
+		Replica: ReplicaStatus{Identity: a.self, Phase: string(a.phase), Since: a.since, Ready: a.ready,
+			DiskID: a.disk.id, DiskIDUnknown: a.disk.exists && a.disk.id == ""},
+		Report: etcdmember.Report{Etcd: etcdmember.EtcdReport{Members: []etcdmember.MemberReport{},
+			Steps: []etcdmember.StepCount{}}},
+		Leases: []LeaseStatus{}, Certificates: append([]certs.Expiry{}, a.certificates...),
+		Encryption: a.encryption, Snapshots: a.snapshots, Archives: a.archives,
+		Blocked: append([]etcdmember.Wait{}, a.waits.all()...),
+	}
+	if a.cluster != nil {
+		s.Cluster.Name = a.cluster.Name
+	}
+	membership := a.membership
+	a.mu.Unlock()
+	s.Components = append([]supervisor.Status{}, a.supervisor.Status()...)
+	if loss := a.logLoss(); loss != (LogLoss{}) {
+		s.LogLoss = &loss
+	}
+	if membership != nil {
+		s.Report, s.Replica.Incarnation = membership.Report(ctx), membership.Incarnation()
+		s.Blocked = append(s.Blocked, membership.Waits()...)
+	}
+	roomFirst(s.Blocked)
 	return s
 }
 
@@ -73,48 +83,12 @@ func (a *Agent) logLoss() LogLoss {
 }
 
 // roomFirst puts the wait for room on the data disk before all others: they may well follow from it.
-func roomFirst(waits []Blocked) {
-	rank := func(b Blocked) int {
+func roomFirst(waits []etcdmember.Wait) {
+	rank := func(b etcdmember.Wait) int {
 		if b.Name == etcdmember.NoRoom {
 			return 0
 		}
 		return 1
 	}
-	slices.SortStableFunc(waits, func(a, b Blocked) int { return rank(a) - rank(b) })
-}
-
-func fillMembership(ctx context.Context, s *Status, m *etcdmember.Membership) {
-	shown := m.Shown()
-	s.Cluster.Epoch, s.Replica.Incarnation = shown.Epoch, shown.Incarnation
-	if shown.ClusterID != 0 {
-		s.Cluster.ID = shown.ClusterID.String()
-	}
-	for _, b := range shown.Blocked {
-		s.Blocked = append(s.Blocked, Blocked{Row: b.Row.String(), Name: b.Name, Reason: b.Reason, Since: b.Since,
-			Next: b.Next})
-	}
-	figures := m.Figures()
-	if figures.Row != nil {
-		s.Etcd.Row = figures.Row.String()
-	}
-	if figures.LeaderRow != nil {
-		s.Etcd.LeaderRow = figures.LeaderRow.String()
-	}
-	st, err := m.Status(ctx)
-	if err != nil {
-		return
-	}
-	s.Etcd.Member, s.Cluster.ID = st.MemberID.String(), st.ClusterID.String()
-	for _, e := range st.Members {
-		entry := MemberStatus{Name: e.Name, ID: e.ID.String(), Role: "voter", Leader: e.ID == st.Leader,
-			Started: e.Started()}
-		if e.Learner {
-			entry.Role = "learner"
-		}
-		if p, ok := st.Progress[e.ID]; ok {
-			last := st.Progress[st.Leader].Match
-			entry.Lag = new(max(last, p.Match) - p.Match)
-		}
-		s.Etcd.Members = append(s.Etcd.Members, entry)
-	}
+	slices.SortStableFunc(waits, func(a, b etcdmember.Wait) int { return rank(a) - rank(b) })
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func TestTheWaitForRoomStandsFirst(t *testing.T) {
-	waits := []Blocked{{Name: "snapshot-overdue"}, {Name: "paused"}, {Name: etcdmember.NoRoom}, {Name: "corrupt"}}
+	waits := []etcdmember.Wait{{Name: "snapshot-overdue"}, {Name: "paused"}, {Name: etcdmember.NoRoom}, {Name: "corrupt"}}
 	roomFirst(waits)
 	got := ""
 	for _, b := range waits {
@@ -35,7 +35,7 @@ func TestTheWaitForRoomStandsFirst(t *testing.T) {
 func TestWhatAReplicaTells(t *testing.T) {
 	a, dir := telling(t)
 	for path, golden := range map[string]string{
-		"/status": "tells-status.json", "/metrics": "tells-metrics.txt", "/explain": "tells-explain.json",
+		"/status": "tells-status.json", "/metrics": "tells-metrics.txt",
 	} {
 		w := httptest.NewRecorder()
 		a.answers().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
@@ -44,6 +44,7 @@ func TestWhatAReplicaTells(t *testing.T) {
 			`\d{4}-\d\d-\d\dT[0-9:.]+Z`: "2026-11-20T12:00:00Z", `("pid":)\d+`: "${1}7", `ready \d+ms`: "ready 1ms",
 			`(?m)^(quorate_\w+_seconds(?:\{.*\})?) .*$`: "$1 1",
 			`(outcome="failed"\}) \d+`:                  "$1 1",
+			`("outcome":"failed","count":)\d+`:          "${1}1",
 		} {
 			text = regexp.MustCompile(pattern).ReplaceAllString(text, constant)
 		}
@@ -100,8 +101,8 @@ func telling(t *testing.T) (a *Agent, dir string) {
 	claimed := make(chan error, 1)
 	go func() { _, err := a.membership.Claim(ctx); claimed <- err }()
 	eventually(t, "the half-made directory is archived, and it waits", func() bool {
-		e, err := a.explain()
-		return err == nil && e.Waits != nil && e.Waits.Name == "step-failed"
+		e := a.status(t.Context()).Etcd.Explanation
+		return e != nil && e.Waits != nil && e.Waits.Name == "step-failed"
 	})
 	cancel()
 	<-claimed

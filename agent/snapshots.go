@@ -115,7 +115,7 @@ func (d *snapshotDuty) linger(saved <-chan error) {
 }
 
 // showSnapshots says how things stand.
-func (a *Agent) showSnapshots(shown *SnapshotStatus, wait *Blocked) {
+func (a *Agent) showSnapshots(shown *SnapshotStatus, wait *etcdmember.Wait) {
 	a.mu.Lock()
 	a.snapshots = shown
 	a.mu.Unlock()
@@ -143,7 +143,7 @@ func shownTurn(turn etcdmember.SnapshotTurn, saving bool) *SnapshotStatus {
 }
 
 // overdue is the wait for a snapshot that this replica fails to save, or that nobody has saved for too long.
-func (d *snapshotDuty) overdue(turn etcdmember.SnapshotTurn, now time.Time) *Blocked {
+func (d *snapshotDuty) overdue(turn etcdmember.SnapshotTurn, now time.Time) *etcdmember.Wait {
 	since := turn.Due
 	if since.Before(d.begun) {
 		since = d.begun

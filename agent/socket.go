@@ -49,10 +49,6 @@ func (a *Agent) answers() http.Handler {
 	})
 	mux.Handle("GET /metrics", a.metrics())
 	mux.HandleFunc("GET /alive", func(w http.ResponseWriter, _ *http.Request) { answer(w, a.alive(), nil) })
-	mux.HandleFunc("GET /explain", func(w http.ResponseWriter, _ *http.Request) {
-		e, err := a.explain()
-		answer(w, e, err)
-	})
 	mux.HandleFunc("GET /start-anyway", func(w http.ResponseWriter, _ *http.Request) {
 		_, err := a.mayStartAnyway()
 		answer(w, true, err)

@@ -20,16 +20,20 @@ func TestStartAnywayIsForThisBootAlone(t *testing.T) {
 	if err := SayStartAnyway(t.Context(), socket); !errors.Is(err, ErrRefused) {
 		t.Errorf("before it knows anything: %v", err)
 	}
-	if _, err := ReadExplanation(t.Context(), socket); !errors.Is(err, ErrRefused) {
-		t.Errorf("it explains what it has not seen: %v", err)
+	if s, err := ReadStatus(t.Context(), socket); err != nil || s.Etcd.Explanation != nil {
+		t.Errorf("it explains what it has not seen: %v %+v", err, s.Etcd.Explanation)
 	}
 	v.established(v.self.Place, "started")
 	v.record.err = errBroken
 	go a.readRecord(t.Context(), in)
-	eventually(t, "it looks", func() bool { _, err := ReadExplanation(t.Context(), socket); return err == nil })
-	e, err := ReadExplanation(t.Context(), socket)
-	if err != nil || e.Plan.Row != 2 && e.Plan.Row != 1 || e.Record.Class != "R!" {
-		t.Errorf("%v %+v", err, e)
+	var s Status
+	eventually(t, "it looks", func() bool {
+		s, err = ReadStatus(t.Context(), socket)
+		return err == nil && s.Etcd.Explanation != nil
+	})
+	e := s.Etcd.Explanation
+	if e.Plan.Row != 2 && e.Plan.Row != 1 || e.Record.Class != "R!" {
+		t.Errorf("%+v", e)
 	}
 	// There is no directory on this disk: nothing could be started.
 	if err := SayStartAnyway(t.Context(), socket); !errors.Is(err, ErrRefused) || a.saidStartAnyway() {

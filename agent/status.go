@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
 
-// Status is what `quorate status` prints: how this replica is, in the words of an operator. Its JSON keys are stable.
+// Status is all that a replica tells of itself at one moment. `quorate status`, `quorate etcd explain` and the metrics
+// are printed from it. It is plain data; its JSON keys are stable.
 type Status struct {
-	Replica      ReplicaStatus       `json:"replica"`
-	Cluster      ClusterStatus       `json:"cluster"`
-	Etcd         EtcdStatus          `json:"etcd"`
+	Replica ReplicaStatus `json:"replica"`
+	etcdmember.Report
 	Components   []supervisor.Status `json:"components"`
 	Leases       []LeaseStatus       `json:"leases"`
 	Certificates []certs.Expiry      `json:"certificates"`
@@ -30,7 +31,7 @@ type Status struct {
 	// it.
 	LogLoss *LogLoss `json:"logLoss,omitempty"`
 	// Blocked is empty while nothing waits.
-	Blocked []Blocked `json:"blocked"`
+	Blocked []etcdmember.Wait `json:"blocked"`
 }
 
 // LogLoss says what of the agent's log was lost since the agent began.
@@ -53,37 +54,6 @@ type ReplicaStatus struct {
 	// said its id.
 	DiskID        string `json:"diskID,omitempty"`
 	DiskIDUnknown bool   `json:"diskIDUnknown,omitempty"`
-}
-
-// ClusterStatus names the cluster as the record and etcd know it.
-type ClusterStatus struct {
-	Name  string `json:"name"`
-	Epoch uint64 `json:"epoch"`
-	// ID is etcd's cluster id in hexadecimal; empty before the epoch is formed.
-	ID string `json:"id"`
-}
-
-// EtcdStatus is the membership as this replica's member sees it.
-type EtcdStatus struct {
-	// Member is this replica's own member id; empty while it has none.
-	Member string `json:"member,omitempty"`
-	// Row is the row of the membership's table that the last look found to hold, LeaderRow what it found beside the
-	// leader; empty where there was no such look. `quorate etcd explain` says more.
-	Row       string         `json:"row,omitempty"`
-	LeaderRow string         `json:"leaderRow,omitempty"`
-	Members   []MemberStatus `json:"members"`
-}
-
-// MemberStatus is one member of the cluster.
-type MemberStatus struct {
-	Name    string `json:"name"`
-	ID      string `json:"id"`
-	Role    string `json:"role"` // voter or learner
-	Leader  bool   `json:"leader"`
-	Started bool   `json:"started"`
-	// Lag is how many entries the member's log is known to be behind the leader's; nil where this replica does not
-	// lead.
-	Lag *uint64 `json:"lag,omitempty"`
 }
 
 // LeaseStatus is one leader election of the control plane.
@@ -112,16 +82,6 @@ type ArchiveStatus struct {
 	Bytes int64 `json:"bytes"`
 	// Kept is why none is purged although one is a day old or space is short; empty: none is due.
 	Kept string `json:"kept,omitempty"`
-}
-
-// Blocked is one wait: which row of the membership's table holds, since when, why, and what ends it.
-type Blocked struct {
-	Row string `json:"row"`
-	// Name is the constant word for alarms and the runbook, such as seed-in-progress.
-	Name   string    `json:"name"`
-	Reason string    `json:"reason"`
-	Since  time.Time `json:"since"`
-	Next   string    `json:"next"`
 }
 
 // ErrNoAgent is returned by ReadStatus where no agent answers.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/quorate/quorate/etcdmember"
 )
 
 // waits are what this replica waits for beside the rows of the membership's table, in the order in which they began.
@@ -16,7 +18,7 @@ type waits struct {
 
 	mu    sync.Mutex
 	phase Phase
-	list  []Blocked
+	list  []etcdmember.Wait
 }
 
 // enter notes the phase: it is the row of the waits that begin in it.
@@ -31,17 +33,17 @@ func (w *waits) hold(name string, cause error, next string) {
 	w.mu.Lock()
 	row := string(w.phase)
 	w.mu.Unlock()
-	w.add(Blocked{Row: row, Name: name, Reason: cause.Error(), Since: time.Now(), Next: next})
+	w.add(etcdmember.Wait{Row: row, Name: name, Reason: cause.Error(), Since: time.Now(), Next: next})
 }
 
 // add is hold for a wait whose row and beginning are known. A wait keeps both while its reason changes.
-func (w *waits) add(b Blocked) {
+func (w *waits) add(b etcdmember.Wait) {
 	if w.put(b) {
 		w.log.Warn("blocked", "phase", b.Row, "name", b.Name, "reason", b.Reason, "next", b.Next)
 	}
 }
 
-func (w *waits) put(b Blocked) (news bool) {
+func (w *waits) put(b etcdmember.Wait) (news bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := w.index(b.Name)
@@ -72,19 +74,19 @@ func (w *waits) remove(name string) bool {
 	return i >= 0
 }
 
-func (w *waits) all() []Blocked {
+func (w *waits) all() []etcdmember.Wait {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.list)
 }
 
 func (w *waits) index(name string) int {
-	return slices.IndexFunc(w.list, func(b Blocked) bool { return b.Name == name })
+	return slices.IndexFunc(w.list, func(b etcdmember.Wait) bool { return b.Name == name })
 }
 
 // blocked is a wait of no phase.
-func blocked(name, reason, next string, since time.Time) *Blocked {
-	return &Blocked{Name: name, Reason: reason, Next: next, Since: since}
+func blocked(name, reason, next string, since time.Time) *etcdmember.Wait {
+	return &etcdmember.Wait{Name: name, Reason: reason, Next: next, Since: since}
 }
 
 // oneLine is all faults in one; nil: there is none.

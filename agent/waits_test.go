@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/etcdmember"
 )
 
 func TestAWaitOfTheAgentKeepsItsBeginning(t *testing.T) {
@@ -41,9 +43,9 @@ func TestALogThatIsStuckKeepsTheWatchdogsAnswerNotBack(t *testing.T) {
 		"a wait":            func(a *Agent) { a.waits.hold("certificates-not-renewed", errBroken, "n") },
 		"a snapshot":        func(a *Agent) { a.showSnapshots(nil, blocked(snapshotOverdue, "r", "n", time.Now())) },
 		"a refused bundle":  func(a *Agent) { a.refuse(errBroken, bundleNext) },
-		"the end of a wait": func(a *Agent) { a.waits.put(Blocked{Name: "w"}); a.waits.release("w") },
+		"the end of a wait": func(a *Agent) { a.waits.put(etcdmember.Wait{Name: "w"}); a.waits.release("w") },
 		"a snapshot that was": func(a *Agent) {
-			a.waits.put(Blocked{Name: snapshotOverdue})
+			a.waits.put(etcdmember.Wait{Name: snapshotOverdue})
 			a.showSnapshots(nil,
 				nil)
 		},

@@ -155,7 +155,7 @@ func boots(t *testing.T, ms *Membership) (wait func() error) {
 		case err := <-done:
 			return err
 		case <-time.After(10 * time.Second):
-			return fmt.Errorf("the boot does not end; blocked: %+v", ms.Shown().Blocked)
+			return fmt.Errorf("the boot does not end; blocked: %+v", ms.Waits())
 		}
 	}
 }
@@ -186,9 +186,9 @@ func TestAnUnreadableRecordIsOneLineAndOneWait(t *testing.T) {
 	ms := m.open()
 	end := inBackground(t, func(ctx context.Context) error { _, err := ms.Claim(ctx); return err })
 	eventually(t, "record-unreadable", func() bool { return blockedName(ms) == "record-unreadable" })
-	since := ms.Shown().Blocked[0].Since
+	since := ms.Waits()[0].Since
 	time.Sleep(3 * bootPause)
-	if b := ms.Shown().Blocked; len(b) != 1 || !b[0].Since.Equal(since) {
+	if b := ms.Waits(); len(b) != 1 || !b[0].Since.Equal(since) {
 		t.Errorf("the wait began again: %+v, was since %s", b, since)
 	}
 	begin := time.Now()
@@ -208,8 +208,8 @@ func TestARestartStartsAsItIsWithoutTheRecordAndARebootWaits(t *testing.T) {
 	m.child.Stop(t.Context())
 	m.record.fail(errors.New("503"))
 	ms := m.open()
-	if !ms.Established() || ms.Shown().ClusterUID != "uid" {
-		t.Errorf("a disk on which etcd ran: established %t, cluster %q", ms.Established(), ms.Shown().ClusterUID)
+	if !ms.Established() || ms.ClusterUID() != "uid" {
+		t.Errorf("a disk on which etcd ran: established %t, cluster %q", ms.Established(), ms.ClusterUID())
 	}
 	if _, err := m.boot(ms); err != nil {
 		t.Fatal(err)
@@ -481,7 +481,7 @@ func TestAFailingStepIsShown(t *testing.T) {
 	}
 	booted := boots(t, ms)
 	eventually(t, "step-failed", func() bool { return blockedName(ms) == "step-failed" })
-	if b := ms.Shown().Blocked[0]; b.Row != 16 || !strings.Contains(b.Reason, "no space left on device") {
+	if b := ms.Waits()[0]; b.Row != "16" || !strings.Contains(b.Reason, "no space left on device") {
 		t.Errorf("%+v", b)
 	}
 	time.Sleep(errorPause + 200*time.Millisecond)

@@ -43,7 +43,7 @@ type beside struct {
 	failing string    // what failed last, as long as nothing has gone well since
 	failed  string    // and how
 	// waiting is the wait that the last looks found, and since when.
-	waiting   BlockedSince
+	waiting   Wait
 	alarms    alarmWork
 	revisions revisions
 }
@@ -230,11 +230,11 @@ const besidePatience = 3 * time.Second
 // lasting is a wait that has lasted; nil for one that has only begun.
 func (b *beside) lasting(now *Blocked, at time.Time) *Blocked {
 	if now == nil {
-		b.waiting = BlockedSince{}
+		b.waiting = Wait{}
 		return nil
 	}
-	if b.waiting.Row != now.Row || b.waiting.Name != now.Name {
-		b.waiting = BlockedSince{Blocked: *now, Since: at}
+	if b.waiting.Row != now.Row.String() || b.waiting.Name != now.Name {
+		b.waiting = now.since(at)
 	}
 	if at.Sub(b.waiting.Since) < besidePatience {
 		return nil

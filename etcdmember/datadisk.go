@@ -28,7 +28,7 @@ func (m *Membership) openDisk() DiskFacts {
 		m.agent, m.agentErr = loadAgentFile(m.agentPath())
 		if m.agent.Replica == m.cfg.Me.Place {
 			m.mu.Lock()
-			m.shown.ClusterUID, m.shown.Incarnation = m.agent.ClusterUID, m.agent.Incarnation
+			m.shown.clusterUID, m.shown.incarnation = m.agent.ClusterUID, m.agent.Incarnation
 			m.mu.Unlock()
 		}
 	}

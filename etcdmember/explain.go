@@ -53,7 +53,7 @@ type LeaderExplanation struct {
 	Rows []PlanInWords `json:"rows"`
 }
 
-// told is the last look of this replica, and the last two beside the leader, as Explain tells them.
+// told is the last look of this replica, and the last two beside the leader, as they are explained.
 type told struct {
 	at             time.Time
 	observation    Observation
@@ -63,7 +63,7 @@ type told struct {
 	besidePlan     Plan
 }
 
-// saw keeps a look for Explain.
+// saw keeps a look, to be explained.
 func (m *Membership) saw(f Facts, o Observation, plan, held Plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,20 +77,24 @@ func (m *Membership) sawBeside(at time.Time, previous, ring Ring, plan Plan) {
 	m.told.besideAt, m.told.previous, m.told.ring, m.told.besidePlan = at, previous, ring, plan
 }
 
-// Explain tells the last look, which is at most some seconds old. It asks nobody and touches nothing; false: there was
-// none yet.
-func (m *Membership) Explain() (Explanation, bool) {
-	m.mu.Lock()
-	s := m.told
-	m.mu.Unlock()
-	if s.at.IsZero() {
-		return Explanation{}, false
+// explain tells the last look, which is at most some seconds old; nil: there was none yet.
+func (t told) explain() *Explanation {
+	if t.at.IsZero() {
+		return nil
 	}
-	e := explain(s.at, s.observation, s.plan, s.held)
-	if !s.besideAt.IsZero() {
-		e.Leader = explainBeside(s.besideAt, s.previous, s.ring)
+	o := t.observation
+	e := &Explanation{
+		At: t.at, Replica: o.Names.Place, Running: o.Running,
+		Disk:      ClassInWords{string(o.Local), o.diskInWords()},
+		DiskEpoch: ClassInWords{string(o.DiskEpoch), diskEpochWords[o.DiskEpoch]},
+		Record:    ClassInWords{string(o.Record), o.recordInWords()},
+		Remote:    ClassInWords{string(o.Remote), remoteWords[o.Remote]},
+		Found:     o.found(), Plan: inWords(t.plan), Waits: t.held.Blocked,
 	}
-	return e, true
+	if !t.besideAt.IsZero() {
+		e.Leader = t.explainBeside()
+	}
+	return e
 }
 
 // MayStartAnyway says why a person's word start-anyway would change nothing by the last look; nil: the member would
@@ -118,20 +122,9 @@ func (m *Membership) MayStartAnyway() error {
 	return nil
 }
 
-func explain(at time.Time, o Observation, plan, held Plan) Explanation {
-	return Explanation{
-		At: at, Replica: o.Names.Place, Running: o.Running,
-		Disk:      ClassInWords{string(o.Local), o.diskInWords()},
-		DiskEpoch: ClassInWords{string(o.DiskEpoch), diskEpochWords[o.DiskEpoch]},
-		Record:    ClassInWords{string(o.Record), o.recordInWords()},
-		Remote:    ClassInWords{string(o.Remote), remoteWords[o.Remote]},
-		Found:     o.found(), Plan: inWords(plan), Waits: held.Blocked,
-	}
-}
-
-func explainBeside(at time.Time, previous, ring Ring) *LeaderExplanation {
-	l := &LeaderExplanation{At: at, Plan: inWords(DecideBesideLeader(at, previous, ring)), Rows: []PlanInWords{}}
-	v := besideViewOf(at, previous, ring)
+func (t told) explainBeside() *LeaderExplanation {
+	l := &LeaderExplanation{At: t.besideAt, Plan: inWords(t.besidePlan), Rows: []PlanInWords{}}
+	v := besideViewOf(t.besideAt, t.previous, t.ring)
 	if _, stop := v.stands(); stop {
 		return l
 	}

@@ -34,16 +34,16 @@ func TestTheLastLookIsExplained(t *testing.T) {
 	if err := k.look(t.Context(), MemberStatus{}); err != nil {
 		t.Fatal(err)
 	}
-	e, ok := k.Explain()
-	if !ok || !e.Running || e.Plan.Row != RowRunning || e.Disk.Class != "L1" ||
+	e := k.told.explain()
+	if e == nil || !e.Running || e.Plan.Row != RowRunning || e.Disk.Class != "L1" ||
 		e.Record.Means != "epoch 1 is formed and open" || e.Leader != nil {
-		t.Errorf("%t %+v", ok, e)
+		t.Errorf("%+v", e)
 	}
 	m.record.change(func(v *record.View) { v.Orders = []record.Order{{Number: 1, Kind: record.OrderPause}} })
 	if err := k.look(t.Context(), MemberStatus{}); err != nil {
 		t.Fatal(err)
 	}
-	if e, _ := k.Explain(); !slices.Contains(e.Found, "Changes of the membership are paused by order.") {
+	if e := k.told.explain(); !slices.Contains(e.Found, "Changes of the membership are paused by order.") {
 		t.Errorf("found: %q", e.Found)
 	}
 }
@@ -52,7 +52,7 @@ func TestBesideTheLeaderEveryRowThatSpeaksIsExplained(t *testing.T) {
 	r := threeVoters()
 	quietB(time.Minute)(&r)
 	ringOrder(record.Order{Kind: record.OrderLeave, Place: &pc})(&r)
-	l := explainBeside(t0, Ring{}, r)
+	l := told{besideAt: t0, ring: r, besidePlan: DecideBesideLeader(t0, Ring{}, r)}.explainBeside()
 	var rows []string
 	for _, p := range l.Rows {
 		rows = append(rows, p.Row.String()+" "+string(p.Act))
@@ -96,31 +96,5 @@ func TestAPersonsWordStartsAMemberWithoutTheRecord(t *testing.T) {
 	}
 	if blockedName(ms) != "record-unreadable" {
 		t.Errorf("blocked by %q: the record still cannot be read", blockedName(ms))
-	}
-}
-
-func TestTheFiguresCountWhatWasDone(t *testing.T) {
-	m, k := kept(t)
-	if f := k.Figures(); f.RecordRead.IsZero() || f.Steps[StepOutcome{Act: ActSeed}] != 1 ||
-		f.Steps[StepOutcome{ActSeed, true}] != 0 || f.LeaderRow != nil {
-		t.Errorf("after a first boot: %+v", f)
-	}
-	before := k.Figures().RecordRead
-	m.record.fail(errors.New("503"))
-	if err := k.look(t.Context(), MemberStatus{}); err != nil {
-		t.Fatal(err)
-	}
-	k.step(t.Context(), Facts{Now: time.Now()}, Plan{Row: 11, Act: ActAbandon, Epoch: 1})
-	f := k.Figures()
-	if *f.Row != 1 || !f.RecordRead.Equal(before) || f.Steps[StepOutcome{ActAbandon, true}] != 1 {
-		t.Errorf("with a record that fails: row %s, %+v", f.Row, f)
-	}
-	k.beside.sawBeside(t0, Ring{}, threeVoters(), Plan{Row: 45})
-	if f := k.Figures(); f.LeaderRow == nil || *f.LeaderRow != 45 {
-		t.Errorf("beside the leader: %+v", f)
-	}
-	k.beside.forget()
-	if f := k.Figures(); f.LeaderRow != nil {
-		t.Errorf("it leads no more: %+v", f)
 	}
 }

@@ -270,7 +270,7 @@ func TestAJoinWaitsWhileThereAreTooManyLearners(t *testing.T) {
 	ms := m.open()
 	booted := boots(t, ms)
 	refused := func() bool {
-		b := ms.Shown().Blocked
+		b := ms.Waits()
 		return len(b) == 1 && b[0].Name == "step-failed" &&
 			strings.Contains(b[0].Reason, "too many learner members in cluster")
 	}

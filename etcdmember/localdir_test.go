@@ -92,7 +92,7 @@ func TestALockedDatabaseIsWaitedFor(t *testing.T) {
 	ms := m.open()
 	booted := boots(t, ms)
 	eventually(t, "it says what it waits for", func() bool {
-		b := ms.Shown().Blocked
+		b := ms.Waits()
 		return len(b) == 1 && b[0].Name == "fault" && strings.Contains(b[0].Reason, "timeout")
 	})
 	if err := db.Close(); err != nil {

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -152,15 +151,15 @@ type Membership struct {
 	choosing sync.Mutex
 
 	mu    sync.Mutex
-	shown Shown
+	shown shown
 	// seen is the record as it was last read; nil: not yet.
 	seen *record.View
 	told told
 	// recordRead is when the record was last read, steps the acts that were taken.
 	recordRead time.Time
-	steps      map[StepOutcome]uint64
+	steps      []StepCount
 	// shownBeside are the waits of the leader's rows, while the leader is here.
-	shownBeside []BlockedSince
+	shownBeside []Wait
 }
 
 // disk is how the membership writes what has to survive a power cut. Tests cut the power at each of its steps.
@@ -170,19 +169,13 @@ type disk struct {
 	remove func(path string) error
 }
 
-// Shown is what the agent's status shows of the membership.
-type Shown struct {
-	ClusterUID  string
-	Epoch       uint64
-	ClusterID   record.MemberID
-	Incarnation uint64
-	Blocked     []BlockedSince
-}
-
-// BlockedSince is a wait and when it began.
-type BlockedSince struct {
-	Blocked
-	Since time.Time
+// shown is what Report and its like show of the record, and of the waits of this replica itself.
+type shown struct {
+	clusterUID  string
+	epoch       uint64
+	clusterID   record.MemberID
+	incarnation uint64
+	blocked     []Wait
 }
 
 // New opens the membership of this replica. It reads agent.json, if the data disk is there, and nothing else.
@@ -204,15 +197,6 @@ func New(cfg Config) *Membership {
 // first of the loops.
 func (m *Membership) Established() bool {
 	return m.agentErr == nil && m.agent.Phase == PhaseStarted && m.agent.Replica == m.cfg.Me.Place
-}
-
-// Shown returns what there is to show. It may be called at any time.
-func (m *Membership) Shown() Shown {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.shown
-	s.Blocked = slices.Concat(s.Blocked, m.shownBeside)
-	return s
 }
 
 // Status asks the running member; an error means that none answers.

@@ -48,7 +48,7 @@ func TestAFullDiskIsAWaitForRoom(t *testing.T) {
 	ms := m.open()
 	booted := boots(t, ms)
 	eventually(t, "no-room", func() bool { return blockedName(ms) == NoRoom })
-	b := ms.Shown().Blocked[0]
+	b := ms.Waits()[0]
 	data := filepath.Join(m.dir, "data")
 	if !strings.Contains(b.Reason, "it has 0 MiB free, and etcd needs 128 MiB to go on; the step to seed failed: ") ||
 		!strings.Contains(b.Reason, "no space left on device") ||
@@ -161,7 +161,7 @@ func TestAMemberThatEndedOnAFullDiskIsShownAtOnce(t *testing.T) {
 	f := Facts{Now: t0.Add(time.Minute)}
 	f.Directory.End.Text = "no space left on device"
 	ms.show(f, ms.hold(f, Plan{Act: ActStart, Row: 28}))
-	if b := ms.Shown().Blocked[0]; b.Name != NoRoom || b.Row != 28 || !b.Since.Equal(t0) {
+	if b := ms.Waits()[0]; b.Name != NoRoom || b.Row != "28" || !b.Since.Equal(t0) {
 		t.Errorf("the wait goes on since %s: %+v", t0, b)
 	}
 }

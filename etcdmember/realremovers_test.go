@@ -75,7 +75,7 @@ func TestTwoRemoversRemoveOneMember(t *testing.T) {
 	}
 	goOn()
 	r.await("the old leader's removal has failed", func() error {
-		if n := r.agents[first].membership().Figures().Steps[StepOutcome{ActRemoveMember, true}]; n != 1 {
+		if n := r.agents[first].membership().taken(ActRemoveMember, "failed"); n != 1 {
 			return fmt.Errorf("%d have", n)
 		}
 		return nil

@@ -414,7 +414,7 @@ func (r *realRing) put(c *clientv3.Client, key, value string) error {
 // blocked are the waits that a place shows.
 func (r *realRing) blocked(p replica.Place) (names []string) {
 	if ms := r.agents[p].membership(); ms != nil {
-		for _, b := range ms.Shown().Blocked {
+		for _, b := range ms.Waits() {
 			names = append(names, b.Name)
 		}
 	}

@@ -82,12 +82,12 @@ func wantRefused(t *testing.T, r *realRing, reason string) {
 		if ms == nil {
 			return errors.New("it has not begun")
 		}
-		for _, b := range ms.Shown().Blocked {
+		for _, b := range ms.Waits() {
 			if b.Name == "fault" && strings.Contains(b.Reason, reason) {
 				return nil
 			}
 		}
-		return fmt.Errorf("blocked: %+v", ms.Shown().Blocked)
+		return fmt.Errorf("blocked: %+v", ms.Waits())
 	})
 	if v, _ := r.record.copied(); len(v.Replicas[pa]) != 0 {
 		t.Errorf("it took an incarnation: %+v", v.Replicas[pa])

@@ -273,7 +273,7 @@ func TestARestoreWaitsForTheOthersSilence(t *testing.T) {
 	ms := m.open()
 	booted := boots(t, ms)
 	eventually(t, "restore-waits", func() bool { return blockedName(ms) == "restore-waits" })
-	if b := ms.Shown().Blocked[0]; !strings.Contains(b.Reason, pb.String()) || b.Row != 8 {
+	if b := ms.Waits()[0]; !strings.Contains(b.Reason, pb.String()) || b.Row != "8" {
 		t.Errorf("%+v", b)
 	}
 	if v, _ := m.record.copied(); v.Epochs[0].Closed != nil || len(v.Epochs) != 1 {

@@ -13,10 +13,10 @@ func (m *Membership) note(v record.View) {
 	if v.Inception == nil {
 		return
 	}
-	m.shown.ClusterUID = v.Inception.UID
-	m.shown.Epoch = number(v.Newest())
+	m.shown.clusterUID = v.Inception.UID
+	m.shown.epoch = number(v.Newest())
 	if f := v.NewestFormed().Formed(); f != nil {
-		m.shown.ClusterID = f.ClusterID
+		m.shown.clusterID = f.ClusterID
 	}
 }
 
@@ -24,33 +24,33 @@ func (m *Membership) note(v record.View) {
 // stay; one for room as long as it is one, whatever the disk is too full for.
 func (m *Membership) show(f Facts, plan Plan) {
 	m.mu.Lock()
-	before := m.shown.Blocked
-	m.shown.Incarnation = m.agent.Incarnation
-	m.shown.Blocked = follow(before, plan.Blocked, f.Now)
+	before := m.shown.blocked
+	m.shown.incarnation = m.agent.Incarnation
+	m.shown.blocked = follow(before, plan.Blocked, f.Now)
 	m.mu.Unlock()
 	m.logWait(before, plan.Blocked)
 }
 
 // follow is what is shown after one wait, or none, when there is another, or none.
-func follow(before []BlockedSince, now *Blocked, at time.Time) []BlockedSince {
+func follow(before []Wait, now *Blocked, at time.Time) []Wait {
 	switch {
 	case now == nil:
 		return nil
 	case goesOn(before, now):
 		at = before[0].Since
 	}
-	return []BlockedSince{{Blocked: *now, Since: at}}
+	return []Wait{now.since(at)}
 }
 
-func goesOn(before []BlockedSince, now *Blocked) bool {
-	return len(before) > 0 && before[0].Name == now.Name && (before[0].Row == now.Row || now.Name == NoRoom)
+func goesOn(before []Wait, now *Blocked) bool {
+	return len(before) > 0 && before[0].Name == now.Name && (before[0].Row == now.Row.String() || now.Name == NoRoom)
 }
 
-// logWait logs the beginning and the end of a wait. The lock that Shown takes is not held: the watchdog asks by Shown.
-func (m *Membership) logWait(before []BlockedSince, now *Blocked) {
+// logWait logs the beginning and the end of a wait. The lock that Waits takes is not held: the watchdog asks by Waits.
+func (m *Membership) logWait(before []Wait, now *Blocked) {
 	switch {
 	case now == nil && len(before) > 0:
-		m.cfg.Log.Info("no longer blocked", "row", before[0].Row.String(), "name", before[0].Name)
+		m.cfg.Log.Info("no longer blocked", "row", before[0].Row, "name", before[0].Name)
 	case now != nil && !goesOn(before, now):
 		m.cfg.Log.Warn("blocked", "row", now.Row.String(), "name", now.Name, "reason", now.Reason, "next", now.Next)
 	}

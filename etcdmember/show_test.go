@@ -38,7 +38,7 @@ func (l *gatedLog) said() []string {
 	return out
 }
 
-// The watchdog asks by Shown. A log that takes no line, such as a journal on a disk that stalls, must not keep the
+// The watchdog asks by Waits. A log that takes no line, such as a journal on a disk that stalls, must not keep the
 // answer back.
 func TestALogThatIsStuckDoesNotHoldUpWhatIsShown(t *testing.T) {
 	for name, do := range map[string]func(m *Membership){
@@ -59,7 +59,7 @@ func TestALogThatIsStuckDoesNotHoldUpWhatIsShown(t *testing.T) {
 			shown := make(chan struct{})
 			go func() {
 				defer close(shown)
-				for len(m.Shown().Blocked) == 0 {
+				for len(m.Waits()) == 0 {
 					time.Sleep(time.Millisecond)
 				}
 			}()

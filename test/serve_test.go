@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/etcdmember"
 )
 
 type (
-	agentMember = agent.MemberStatus
+	agentMember = etcdmember.MemberReport
 	act         = func(context.Context, string) error
 )
 

@@ -26,11 +26,15 @@ last look, some seconds ago. Exit code 9: no agent answers.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), statusTimeout)
 			defer cancel()
-			e, err := agent.ReadExplanation(ctx, agent.SocketPath(run))
+			s, err := agent.ReadStatus(ctx, agent.SocketPath(run))
 			if err != nil {
 				return explainNoAnswer(err, run, time.Now())
 			}
-			return printAs(cmd.OutOrStdout(), output, e, func(w io.Writer) { showExplanation(w, e, time.Now()) })
+			e := s.Etcd.Explanation
+			if e == nil {
+				return fmt.Errorf("%w: it is in phase %s and has not looked yet", agent.ErrRefused, s.Replica.Phase)
+			}
+			return printAs(cmd.OutOrStdout(), output, e, func(w io.Writer) { showExplanation(w, *e, time.Now()) })
 		}}
 	addOutput(cmd, &output)
 	addRunDir(cmd, &run)

@@ -196,10 +196,10 @@ func cluster(s agent.Status) string {
 	return strings.Join(parts, ", ")
 }
 
-func showMembers(w io.Writer, e agent.EtcdStatus) {
+func showMembers(w io.Writer, e etcdmember.EtcdReport) {
 	var rows []row
 	members := slices.SortedFunc(slices.Values(e.Members),
-		func(a, b agent.MemberStatus) int { return strings.Compare(a.Name, b.Name) })
+		func(a, b etcdmember.MemberReport) int { return strings.Compare(a.Name, b.Name) })
 	for _, m := range members {
 		role, lag := m.Role, "-"
 		if m.Leader {

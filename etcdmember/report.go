@@ -1,0 +1,171 @@
+package etcdmember
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Report is what a replica tells of its membership at one moment. The agent's status has it, and status, explanation
+// and metrics are printed from that document. It is plain data; its JSON keys are stable.
+type Report struct {
+	Cluster ClusterReport `json:"cluster"`
+	Etcd    EtcdReport    `json:"etcd"`
+}
+
+// ClusterReport names the cluster as the record and etcd know it.
+type ClusterReport struct {
+	Name  string `json:"name"`
+	Epoch uint64 `json:"epoch"`
+	// ID is etcd's cluster id in hexadecimal; empty before the epoch is formed.
+	ID string `json:"id"`
+}
+
+// EtcdReport is the membership as this replica's member and agent see it.
+type EtcdReport struct {
+	// Member is this replica's own member id; empty while no member answers.
+	Member string `json:"member,omitempty"`
+	// Row is the row of the membership's table that the last look found to hold, LeaderRow what it found beside the
+	// leader; empty where there was no such look.
+	Row       string         `json:"row,omitempty"`
+	LeaderRow string         `json:"leaderRow,omitempty"`
+	Members   []MemberReport `json:"members"`
+	// RecordRead is when the record was last read; nil: not yet.
+	RecordRead *time.Time `json:"recordRead,omitempty"`
+	// Steps counts the acts that this agent took.
+	Steps []StepCount `json:"steps"`
+	// Explanation is of the last look; nil: there was none yet.
+	Explanation *Explanation `json:"explanation,omitempty"`
+}
+
+// MemberReport is one member of the cluster.
+type MemberReport struct {
+	Name    string `json:"name"`
+	ID      string `json:"id"`
+	Role    string `json:"role"` // voter or learner
+	Leader  bool   `json:"leader"`
+	Started bool   `json:"started"`
+	// Lag is how many entries the member's log is known to be behind the leader's; nil where this replica does not
+	// lead.
+	Lag *uint64 `json:"lag,omitempty"`
+}
+
+// Own is this replica's own entry; zero: no member answers, or it has not applied its entry yet.
+func (r EtcdReport) Own() MemberReport {
+	for _, m := range r.Members {
+		if m.ID == r.Member {
+			return m
+		}
+	}
+	return MemberReport{}
+}
+
+// StepCount is how often this agent took an act. Outcome is done, or failed: that ended with an error, and a time-out
+// may have taken effect all the same.
+type StepCount struct {
+	Act     Act    `json:"act"`
+	Outcome string `json:"outcome"`
+	Count   uint64 `json:"count"`
+}
+
+// Wait is one wait, as it is told: which row of the membership's table holds, or which phase of the boot it began in,
+// since when, why, and what ends it.
+type Wait struct {
+	Row string `json:"row"`
+	// Name is the constant word for alarms and the runbook, such as seed-in-progress.
+	Name   string    `json:"name"`
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
+	Next   string    `json:"next"`
+}
+
+// since is a wait of the table that began at a time.
+func (b Blocked) since(at time.Time) Wait {
+	return Wait{Row: b.Row.String(), Name: b.Name, Reason: b.Reason, Since: at, Next: b.Next}
+}
+
+// Waits are those of the membership's table. It asks nobody and may be called at any time.
+func (m *Membership) Waits() []Wait {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Concat(m.shown.blocked, m.shownBeside)
+}
+
+// ClusterUID is the inception's; empty: the record was not read yet, or has none. It may be called at any time.
+func (m *Membership) ClusterUID() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.shown.clusterUID
+}
+
+// Incarnation is this tenure's number in the record; 0: none was taken yet. It may be called at any time.
+func (m *Membership) Incarnation() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.shown.incarnation
+}
+
+// Report asks the member on this machine, and nobody else. It may be called at any time.
+func (m *Membership) Report(ctx context.Context) Report {
+	member, err := m.Status(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := Report{
+		Cluster: ClusterReport{Name: m.cfg.Cluster.Name, Epoch: m.shown.epoch},
+		Etcd: EtcdReport{Members: []MemberReport{}, Steps: append([]StepCount{}, m.steps...),
+			Explanation: m.told.explain()},
+	}
+	if id := m.shown.clusterID; id != 0 {
+		r.Cluster.ID = id.String()
+	}
+	if e := r.Etcd.Explanation; e != nil {
+		r.Etcd.Row = e.Plan.Row.String()
+		if e.Leader != nil {
+			r.Etcd.LeaderRow = e.Leader.Plan.Row.String()
+		}
+	}
+	if !m.recordRead.IsZero() {
+		r.Etcd.RecordRead = new(m.recordRead)
+	}
+	if err == nil && member.MemberID != 0 {
+		r.Cluster.ID, r.Etcd.Member, r.Etcd.Members = member.ClusterID.String(), member.MemberID.String(),
+			member.report()
+	}
+	return r
+}
+
+// report lists the members.
+func (s MemberStatus) report() []MemberReport {
+	out := []MemberReport{}
+	for _, e := range s.Members {
+		r := MemberReport{Name: e.Name, ID: e.ID.String(), Role: "voter", Leader: e.ID == s.Leader,
+			Started: e.Started()}
+		if e.Learner {
+			r.Role = "learner"
+		}
+		if p, ok := s.Progress[e.ID]; ok {
+			last := s.Progress[s.Leader].Match
+			r.Lag = new(max(last, p.Match) - p.Match)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// count counts an act that was taken.
+func (m *Membership) count(act Act, err error) {
+	s := StepCount{Act: act, Outcome: "done"}
+	if err != nil {
+		s.Outcome = "failed"
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, known := range m.steps {
+		if known.Act == s.Act && known.Outcome == s.Outcome {
+			m.steps[i].Count++
+			return
+		}
+	}
+	s.Count = 1
+	m.steps = append(m.steps, s)
+}

@@ -1,0 +1,84 @@
+package etcdmember
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+// taken is how often an act was taken with an outcome.
+func (m *Membership) taken(act Act, outcome string) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.steps {
+		if s.Act == act && s.Outcome == outcome {
+			return s.Count
+		}
+	}
+	return 0
+}
+
+func TestTheReportSaysWhatWasDone(t *testing.T) {
+	m, k := kept(t)
+	r := k.Report(t.Context())
+	if r.Etcd.RecordRead == nil || k.taken(ActSeed, "done") != 1 || k.taken(ActSeed, "failed") != 0 ||
+		r.Etcd.LeaderRow != "" || r.Etcd.Explanation.Leader != nil {
+		t.Errorf("after a first boot: %+v", r)
+	}
+	before := *r.Etcd.RecordRead
+	m.record.fail(errors.New("503"))
+	if err := k.look(t.Context(), MemberStatus{}); err != nil {
+		t.Fatal(err)
+	}
+	k.step(t.Context(), Facts{Now: time.Now()}, Plan{Row: 11, Act: ActAbandon, Epoch: 1})
+	r = k.Report(t.Context())
+	if r.Etcd.Row != "1" || !r.Etcd.RecordRead.Equal(before) || k.taken(ActAbandon, "failed") != 1 {
+		t.Errorf("with a record that fails: %+v", r)
+	}
+	k.beside.sawBeside(t0, Ring{}, threeVoters(), Plan{Row: 45})
+	if r := k.Report(t.Context()); r.Etcd.LeaderRow != "45" || r.Etcd.Explanation.Leader.Plan.Row != 45 {
+		t.Errorf("beside the leader: %+v", r)
+	}
+	// It is plain data: who reads its JSON has all of it.
+	r = k.Report(t.Context())
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read Report
+	if err := json.Unmarshal(b, &read); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(r, read); d != "" {
+		t.Errorf("-written +read\n%s", d)
+	}
+	k.beside.forget()
+	if r := k.Report(t.Context()); r.Etcd.LeaderRow != "" || r.Etcd.Explanation.Leader != nil {
+		t.Errorf("it leads no more: %+v", r)
+	}
+}
+
+// The leader alone knows how far the others' logs are behind its own.
+func TestTheLagIsWhatTheLeaderKnows(t *testing.T) {
+	s := MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []Member{{ID: 0xa1, Name: "a"}, {ID: 0xb1, Name: "b"},
+		{ID: 0xc1, Learner: true}, {ID: 0xd1}}}
+	for _, r := range s.report() {
+		if r.Lag != nil {
+			t.Errorf("a follower knows the lag of %s: %d", r.ID, *r.Lag)
+		}
+	}
+	s.Progress = map[record.MemberID]PeerProgress{0xa1: {Match: 70}, 0xb1: {Match: 64}, 0xc1: {}}
+	want := []MemberReport{
+		{Name: "a", ID: "a1", Role: "voter", Leader: true, Started: true, Lag: new(uint64(0))},
+		{Name: "b", ID: "b1", Role: "voter", Started: true, Lag: new(uint64(6))},
+		{ID: "c1", Role: "learner", Lag: new(uint64(70))}, {ID: "d1", Role: "voter"},
+	}
+	if d := cmp.Diff(want, s.report()); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
