@@ -64,7 +64,7 @@ func walk(seed uint64, by variant) (w *world, err error) {
 // TestRandomWalks drives the real deciders through random orders of events and looks for a broken invariant.
 func TestRandomWalks(t *testing.T) {
 	rows, besideRows, injected := map[Row]int{}, map[Row]int{}, map[string]int{}
-	whole, limited, forgetful, copied, stale := 0, 0, 0, 0, 0
+	whole, limited, forgetful, copied, stale, purged := 0, 0, 0, 0, 0, 0
 	for n := range *walkN {
 		seed := *walkSeed + uint64(n)
 		w, err := walk(seed, asItIs)
@@ -78,16 +78,19 @@ func TestRandomWalks(t *testing.T) {
 			whole++
 		}
 		forgetful += w.forgetful
-		copied, stale = copied+w.copied, stale+w.stale
+		copied, stale, purged = copied+w.copied, stale+w.stale, purged+w.purged
 		add(rows, w.rows)
 		add(besideRows, w.besideRows)
 		add(injected, w.injected)
 	}
 	t.Logf("%d walks from seed %d, %d whole at the end, %d at a known limit, %d starts of an older copy that lost "+
 		"nothing\nrows %v\nbeside the leader %v\nfaults %v\n%d copies of the state arrived, %d of them too late for "+
-		"the log",
-		*walkN, *walkSeed, whole, limited, forgetful, rows, besideRows, injected, copied, stale)
+		"the log\n%d archives purged",
+		*walkN, *walkSeed, whole, limited, forgetful, rows, besideRows, injected, copied, stale, purged)
 	if *walkN >= 1000 {
+		if purged == 0 {
+			t.Error("no archive was purged")
+		}
 		if copied == 0 {
 			t.Error("no copy of the state arrived")
 		}

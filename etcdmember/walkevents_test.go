@@ -216,6 +216,7 @@ func (w *world) round(d time.Duration) {
 		if v.etcd != nil && v.etcd.leads && !v.suspended {
 			w.lead(v)
 		}
+		w.purge(v)
 	}
 }
 
@@ -255,8 +256,8 @@ func (w *world) purge(v *vm) {
 	o := w.by.observe(f)
 	p := w.by.decide(w.now, o)
 	c := v.etcd.conf
-	s := MemberStatus{MemberID: v.etcd.id, Ready: true, Learner: slices.Contains(c.learners, v.etcd.id),
-		Members: listOf(c)}
+	s := MemberStatus{MemberID: v.etcd.id, ClusterID: v.etcd.cid, Ready: true,
+		Learner: slices.Contains(c.learners, v.etcd.id), Members: listOf(c)}
 	if l := w.leaderOf(v); l != nil {
 		s.Leader = l.etcd.id
 	}
@@ -268,12 +269,16 @@ func (w *world) purge(v *vm) {
 			Term: d.lastTerm(), LastIndex: uint64(len(d.log)) * indexUnit,
 			Time: w.now.Add(time.Duration(n-len(v.disk.archives)) * time.Hour)})
 	}
+	if w.by.purge != nil {
+		w.by.purge(&facts)
+	}
 	purged, err := DecidePurge(facts)
 	if err != nil || purged == nil {
 		return
 	}
 	n := slices.IndexFunc(facts.Archives, func(a Archive) bool { return a.Name == purged.Archive.Name })
 	w.checkPurge(v.disk.archives[n])
+	w.checkSaved(v.disk.archives[n])
 	w.log("%s purges archive %d: %s", v.id, n, purged.Reason)
 	v.disk.archives = slices.Delete(slices.Clone(v.disk.archives), n, n+1)
 	w.purged++

@@ -157,6 +157,12 @@ var planted = []plantedFault{
 		}
 		return Decide(now, o)
 	}, beside: DecideBesideLeader}},
+	{"an archive goes by a snapshot of any age", "S4", 0, variant{decide: Decide, beside: DecideBesideLeader,
+		purge: func(f *PurgeFacts) {
+			for i := range f.Snapshots {
+				f.Snapshots[i].Time, f.Snapshots[i].Written, f.Snapshots[i].Term = f.Now, f.Now, 1<<40
+			}
+		}}},
 	{"a caught-up learner is never promoted", "S5", 0, variant{decide: Decide, beside: func(now time.Time, previous,
 		ring Ring) Plan {
 		p := DecideBesideLeader(now, previous, ring)

@@ -108,7 +108,8 @@ func (w *world) policy() Policy {
 // listed are the snapshots as the record lists them.
 func (w *world) listed() (out []record.Snapshot) {
 	for _, s := range w.snapshots {
-		out = append(out, record.Snapshot{Name: s.Name, Epoch: s.Epoch, Revision: s.Revision, Time: s.Time})
+		out = append(out, record.Snapshot{Name: s.Name, Epoch: s.Epoch, Revision: s.Revision, Time: s.Time,
+			Written: s.Time, ClusterID: s.from, Term: s.terms[len(s.terms)-1], Index: uint64(len(s.terms)) * indexUnit})
 	}
 	return out
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // The invariants of docs/membership.md, section 8, as predicates of the walk's world. S4, that nothing is deleted,
-// holds by what an act can do at all: the archive of a disk only grows.
+// holds by what an act can do at all, the archive of a disk only grows; what a purge takes of it, checkPurge and
+// checkSaved judge.
 
 // broken ends a walk: an invariant does not hold.
 type broken struct{ invariant, what string }
@@ -247,18 +248,37 @@ func (w *world) checkPurge(d *dir) {
 	if l := w.reigning(); l != nil && l.etcd.cid == d.cid {
 		held = max(held, len(l.etcd.log))
 	}
-	// and a snapshot of a later epoch holds what was to be kept of this one
-	later := slices.ContainsFunc(w.view.Epochs, func(e record.Epoch) bool {
-		return e.Outcome != nil && e.Outcome.Formed != nil && e.Outcome.Formed.ClusterID != d.cid &&
-			slices.Contains(w.view.Snapshots, e.Number)
-	})
-	if n := min(len(d.log), len(w.acked[d.cid])); n > held && !later {
+	if n := min(len(d.log), len(w.acked[d.cid])); n > held && !w.savedLater(d.cid) {
 		w.fail("S4", "an archive goes with %d acknowledged entries, and %d are elsewhere", n, held)
 	}
 	if r := historyOf(Facts{Now: w.now, Record: w.view}).orders.restore; r != nil && r.Done == nil &&
 		r.Restore.From.MemberID == d.id {
 		w.fail("S4", "the source of order %d is purged", r.Number)
 	}
+}
+
+// checkSaved: what was acknowledged and stands in the archive is in a snapshot, whatever the members' disks hold (S4).
+func (w *world) checkSaved(d *dir) {
+	n, held := 0, 0
+	for n < min(len(d.log), len(w.acked[d.cid])) && d.log[n].term == w.acked[d.cid][n] {
+		n++
+	}
+	for _, s := range w.snapshots {
+		if s.birth.from == d.cid {
+			held = max(held, len(s.birth.terms))
+		}
+	}
+	if n > held && !w.savedLater(d.cid) {
+		w.fail("S4", "an archive goes with %d acknowledged entries, and the snapshots hold %d", n, held)
+	}
+}
+
+// savedLater: a snapshot of a later epoch holds what was to be kept of this cluster.
+func (w *world) savedLater(cid record.MemberID) bool {
+	own := number(w.view.OfCluster(cid))
+	return slices.ContainsFunc(w.view.Epochs, func(e record.Epoch) bool {
+		return e.Number > own && e.Formed() != nil && slices.Contains(w.view.Snapshots, e.Number)
+	})
 }
 
 // checkSaid: what waits says so (S5).
