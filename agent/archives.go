@@ -8,7 +8,7 @@ import (
 )
 
 // archivesPeriod is the time between two looks at the archived directories. Room is wanted before the next replacement,
-// which nobody can foresee; a look where nothing is due asks the data disk alone.
+// which nobody can foresee; a look that finds no more than one asks the data disk alone.
 const archivesPeriod = time.Minute
 
 // archivePurge deletes the archives whose time has come; etcdmember.Membership implements it.

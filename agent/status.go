@@ -80,7 +80,7 @@ type ArchiveStatus struct {
 	Count int `json:"count"`
 	// Bytes is what their files have.
 	Bytes int64 `json:"bytes"`
-	// Kept is why none is purged although one is a day old or space is short; empty: none is due.
+	// Kept is why no more is purged; empty: only what always stays is left.
 	Kept string `json:"kept,omitempty"`
 }
 

@@ -577,7 +577,10 @@ func (r recordOf) CreateIncarnation(_ context.Context, i record.Incarnation) (re
 			}
 		}
 		return nil
-	}, func() { s.view.Replicas[i.Place] = append(s.view.Replicas[i.Place], i) })
+	}, func() {
+		i.Written = time.Now()
+		s.view.Replicas[i.Place] = append(s.view.Replicas[i.Place], i)
+	})
 }
 
 func (r recordOf) ConfirmIncarnation(_ context.Context, p replica.Place, k uint64, st record.Started) (record.Started,

@@ -1,10 +1,23 @@
 package etcdmember
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/internal/local"
+)
 
 // joinSpare is what a joining member needs beside the copy of the database: the two files of 64 MiB with which etcd
 // begins a log.
 const joinSpare = 128 << 20
+
+// Room is how full the data disk is; bytes. Zero: not known.
+type Room struct{ Free, Total int64 }
+
+// roomOf asks how full a disk is.
+func roomOf(dir string) (Room, error) {
+	free, total, err := local.Room(dir)
+	return Room{Free: free, Total: total}, err
+}
 
 // observeRoom looks how full the data disk is, before a member runs on it. What cannot be found out is not known, and
 // holds nothing back.

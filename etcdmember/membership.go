@@ -186,7 +186,7 @@ func New(cfg Config) *Membership {
 	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename, os.Remove},
 		mountinfo: "/proc/self/mountinfo", local: loopback, history: historyWindow,
 		instances: map[string]bool{}, runs: map[string]Run{}, beats: map[BeatKey]Beat{}}
-	m.served, m.raft, m.room = m.waitServing, m.raftStatus, m.roomOf
+	m.served, m.raft, m.room = m.waitServing, m.raftStatus, roomOf
 	m.superseded = m.wasSuperseded()
 	m.openDisk()
 	return m

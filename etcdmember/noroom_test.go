@@ -165,3 +165,13 @@ func TestAMemberThatEndedOnAFullDiskIsShownAtOnce(t *testing.T) {
 		t.Errorf("the wait goes on since %s: %+v", t0, b)
 	}
 }
+
+func TestTheRoomIsAskedOfTheDisk(t *testing.T) {
+	r, err := roomOf(t.TempDir())
+	if err != nil || r.Total == 0 || r.Free == 0 || r.Free > r.Total {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := roomOf("/does-not-exist"); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,6 +1,7 @@
 package etcdmember
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,23 +10,15 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-const (
-	// archiveAge is how old an archive is before it is purged while there is room.
-	archiveAge = 24 * time.Hour
-	// blindAge is how much younger than an archive a snapshot must be where nothing but clocks tells which is newer.
-	// Replicas whose clocks are that far apart do not speak with each other, because their certificates are not valid
-	// for one another.
-	blindAge = 24 * time.Hour
-	// shortShare is the part of the data disk that is to stay free: a tenth.
-	shortShare = 10
-)
+// archiveAge is how much younger than this replica's incarnation a snapshot must be. It is many times what a saving
+// takes, and the day in which a person can look at what was put away.
+const archiveAge = 24 * time.Hour
 
 // PurgeFacts are what the purge of archives is decided on.
 type PurgeFacts struct {
 	Now time.Time
 	// Archives are those of this replica's data disk, in any order.
 	Archives []Archive
-	Room     Room
 	// Look is what the membership's last look at this replica found, LookAt when it was; Member is what the member says
 	// of itself now.
 	Look      Observation
@@ -34,30 +27,6 @@ type PurgeFacts struct {
 	Member    MemberStatus
 	Record    record.View
 	Snapshots []record.Snapshot
-}
-
-// Room is how full the data disk is; bytes. Zero: not known.
-type Room struct {
-	Free, Total int64
-	// Database is the size of the member's database.
-	Database int64
-}
-
-// short says why there is too little room, and is empty where there is enough: the next replacement of this member
-// archives the database, copies it anew, and then a snapshot of it has to be verified here before anything can be
-// purged again. A tenth of the disk is a bound of its own, since a database grows.
-func (r Room) short() string {
-	need := 2*r.Database + spare
-	switch {
-	case r.Total == 0:
-		return ""
-	case r.Database > 0 && r.Free < need:
-		return fmt.Sprintf("space is short: %d MiB are free, and a replacement and its first snapshot need %d MiB",
-			r.Free>>20, need>>20)
-	case r.Free < r.Total/shortShare:
-		return fmt.Sprintf("space is short: %d of %d MiB are free", r.Free>>20, r.Total>>20)
-	}
-	return ""
 }
 
 // Purge is one archive that may go, and why.
@@ -69,54 +38,50 @@ type Purge struct {
 // errKept begins what is said of archives that stay.
 var errKept = errors.New("no archive is purged")
 
-// DecidePurge chooses the oldest archive that may be deleted: this replica is a voter again, a verified snapshot is
-// newer, and the archive is older than a day or space is short. The last one always stays. It is pure. An error says
-// why none may go, where one would else be due.
+// DecidePurge chooses the oldest archive that may be deleted: this replica is a voter again, and a verified snapshot is
+// a day younger than its incarnation. The last one always stays. It is pure. An error says why none may go, where there
+// is more than the last.
 func DecidePurge(f PurgeFacts) (*Purge, error) {
 	due := f.due()
 	if len(due) == 0 {
 		return nil, nil
 	}
-	if why := f.notVoter(); why != "" {
-		return nil, fmt.Errorf("%w: %s", errKept, why)
-	}
-	epoch, why := f.unsettled()
+	why := cmp.Or(f.notVoter(), f.unsettled())
 	if why != "" {
 		return nil, fmt.Errorf("%w: %s", errKept, why)
 	}
-	for _, p := range due {
-		if p.Archive.ReadErr != nil {
-			why = fmt.Sprintf("%s cannot be looked at: %v", p.Archive.Name, p.Archive.ReadErr)
-		} else if f.listed(p.Archive.MemberID) {
-			why = p.Archive.Name + " is of a member that is in the list"
-		} else if s, ok := f.newerSnapshot(p.Archive, epoch.Number); ok {
-			p.Reason += ", and snapshot " + s.Name + " is newer"
-			return &p, nil
-		} else {
-			why = "no verified snapshot is surely newer than " + p.Archive.Name
+	own, _ := historyOf(Facts{Record: f.Record}).incarnationOf(f.Member.MemberID)
+	s, saved := f.savedSince(own)
+	if !saved {
+		return nil, fmt.Errorf("%w: no verified snapshot is a day younger than this replica's incarnation", errKept)
+	}
+	for _, a := range due {
+		switch {
+		case a.ReadErr != nil:
+			why = fmt.Sprintf("%s cannot be looked at: %v", a.Name, a.ReadErr)
+		case f.listed(a.MemberID):
+			why = a.Name + " is of a member that is in the list"
+		case a.Time.After(own.Time):
+			why = a.Name + " was put away after this replica's incarnation was taken: it came from elsewhere"
+		default:
+			return &Purge{a, "snapshot " + s.Name + " is a day younger than this replica's incarnation"}, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: %s", errKept, why)
 }
 
-// due are the archives whose time has come, oldest first, but for those that always stay: the newest, and, should that
-// be empty, the newest that holds anything. A join that fails for lack of room leaves an empty one each time.
-func (f PurgeFacts) due() (out []Purge) {
+// due are the archives but for those that always stay, oldest first: the newest, and, should that be empty, the newest
+// that holds anything. A join that fails for lack of room leaves an empty one each time.
+func (f PurgeFacts) due() (out []Archive) {
 	all := slices.SortedFunc(slices.Values(f.Archives), func(a, b Archive) int { return a.Time.Compare(b.Time) })
 	last := len(all) - 1
 	holds := last
 	for holds > 0 && all[holds].empty() {
 		holds--
 	}
-	short := f.Room.short()
 	for n, a := range all {
-		age := f.Now.Sub(a.Time)
-		switch {
-		case n == last, n == holds:
-		case age > archiveAge:
-			out = append(out, Purge{a, fmt.Sprintf("it is %s old", age.Round(time.Minute))})
-		case short != "":
-			out = append(out, Purge{a, short})
+		if n != last && n != holds {
+			out = append(out, a)
 		}
 	}
 	return out
@@ -143,10 +108,10 @@ func (f PurgeFacts) notVoter() string {
 }
 
 // unsettled is why history may still turn: an order to restore ends the epoch that runs, which may name an archive or
-// need one, or a person said `pause`. Else it is that epoch. An order that a newer one has superseded counts too,
-// because it may have been accepted; one of an epoch before may never be said to be done.
-func (f PurgeFacts) unsettled() (epoch *record.Epoch, why string) {
-	epoch = f.Record.Open()
+// need one, or a person said `pause`; empty: this replica is of an open epoch that goes on. An order that a newer one
+// has superseded counts too, because it may have been accepted; one of an epoch before may never be said to be done.
+func (f PurgeFacts) unsettled() string {
+	epoch := f.Record.Open()
 	orders := ordersOf(f.Record.Orders, number(epoch), f.Now)
 	restores := slices.ContainsFunc(orders.all, func(o record.Order) bool {
 		return o.Restore != nil && o.Done == nil &&
@@ -155,13 +120,13 @@ func (f PurgeFacts) unsettled() (epoch *record.Epoch, why string) {
 	switch {
 	case epoch == nil || epoch.Formed().ClusterID != f.Member.ClusterID ||
 		epoch.Number != f.Look.Names.DiskEpochNumber:
-		return epoch, "this replica's member is not of the newest epoch, or that is not formed or has ended"
+		return "this replica's member is not of the newest epoch, or that is not formed or has ended"
 	case restores:
-		return epoch, "a restore is in force"
+		return "a restore is in force"
 	case orders.paused:
-		return epoch, "changes are paused by order"
+		return "changes are paused by order"
 	}
-	return epoch, ""
+	return ""
 }
 
 // listed: the archive's member is one of the cluster. A disk that came here from another replica may be the only one
@@ -170,33 +135,17 @@ func (f PurgeFacts) listed(id record.MemberID) bool {
 	return id != 0 && slices.ContainsFunc(f.Member.Members, func(m Member) bool { return m.ID == id })
 }
 
-// newerSnapshot finds a snapshot that is surely newer than an archive. An archive's time is by the clock that this VM
-// had then, a snapshot's by its saver's or by the store's, so times alone prove nothing: within one history a snapshot
-// must reach as far as the archive's log, in term and index, and one of another history must be of the epoch that runs
-// now, which is after the archive's. Times have to agree as well. Of an archive that cannot be read, or of a history
-// that the record does not know, there are only times.
-func (f PurgeFacts) newerSnapshot(a Archive, running uint64) (record.Snapshot, bool) {
-	own := f.Record.OfCluster(a.ClusterID)
+// savedSince finds a snapshot of the epoch that holds all that was acknowledged and stands in an archive of this disk.
+// No directory that was put away has run since this replica's incarnation was written, and a saver proves by a
+// linearizable read that its member is up to date: a saving that begins later has it all. Both times are by the store's
+// clock, so no VM's clock makes an archive old. The saver's is asked beside it, and can only hold archives back: in a
+// bucket that was copied the store calls old snapshots new.
+func (f PurgeFacts) savedSince(own record.Incarnation) (record.Snapshot, bool) {
 	for _, s := range slices.Backward(f.Snapshots) {
-		by := takenBy(s).Sub(a.Time)
-		ofOwn := own != nil && s.Epoch == own.Number
-		switch {
-		case s.Epoch != running && !ofOwn, takenBy(s).Sub(f.Now) > clockSkew, by <= 0:
-		case a.unread() || own == nil && !a.empty():
-			if by > blindAge {
-				return s, true
-			}
-		case !ofOwn, s.Term > a.Term, s.Term == a.Term && s.Index >= a.LastIndex:
+		if !own.Written.IsZero() && s.Epoch == own.Epoch && s.Written.Sub(own.Written) > archiveAge &&
+			s.Time.Sub(own.Written) > archiveAge {
 			return s, true
 		}
 	}
 	return record.Snapshot{}, false
-}
-
-// takenBy is the earlier of a snapshot's two times.
-func takenBy(s record.Snapshot) time.Time {
-	if !s.Written.IsZero() && s.Written.Before(s.Time) {
-		return s.Written
-	}
-	return s.Time
 }

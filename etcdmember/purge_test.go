@@ -26,19 +26,15 @@ type attic struct {
 	lookAt time.Time
 	row    Row
 	status MemberStatus
-	room   []Room // one for each look, and the last for all after it
 	names  map[string]string
 }
 
-// plenty is room for anything.
-var plenty = Room{Free: 90 << 30, Total: 100 << 30, Database: 1 << 30}
-
-// newAttic has three archives, put away 72, 48 and 1 hours ago, of members d1, d2 and d3, and a snapshot of half an
-// hour ago.
+// newAttic has three archives, put away 72, 48 and 31 hours ago, of members d1, d2 and d3, an incarnation of 30 hours
+// ago, and a snapshot of half an hour ago.
 func newAttic(t *testing.T) *attic {
 	t.Helper()
 	a := &attic{machine: newMachine(t, pa, newRecord()), t: t, lookAt: time.Now(), row: RowRunning,
-		room: []Room{plenty}, names: map[string]string{}}
+		names: map[string]string{}}
 	a.ms = a.open()
 	if _, err := a.boot(a.ms); err != nil {
 		t.Fatal(err)
@@ -54,7 +50,8 @@ func newAttic(t *testing.T) *attic {
 	a.look.Names.DiskEpochNumber = 1
 	a.put("d1", 72*time.Hour, 0xd1, 0xc1)
 	a.put("d2", 48*time.Hour, 0xd2, 0xc1)
-	a.put("d3", time.Hour, 0xd3, 0xc1)
+	a.put("d3", 31*time.Hour, 0xd3, 0xc1)
+	a.began(30 * time.Hour)
 	a.record.stored = []record.Snapshot{{Name: "1/9-x", Epoch: 1, Term: 2, Index: 9,
 		Time: time.Now().Add(-30 * time.Minute), Written: time.Now().Add(-29 * time.Minute)}}
 	return a
@@ -76,17 +73,21 @@ func (a *attic) put(short string, age time.Duration, id, cluster record.MemberID
 	a.names[short] = name
 }
 
+// began makes the incarnation of this replica so old, by both clocks.
+func (a *attic) began(age time.Duration) {
+	a.record.change(func(v *record.View) {
+		for n := range v.Replicas[pa] {
+			v.Replicas[pa][n].Time = time.Now().Add(-age)
+			v.Replicas[pa][n].Written = time.Now().Add(-age)
+		}
+	})
+}
+
 // path is an archive's.
 func (a *attic) path(short string) string { return filepath.Join(a.ms.archivesDir(), a.names[short]) }
 
 // purge is one look at the archive, as the agent takes it.
 func (a *attic) purge() (ArchiveShelf, error) {
-	rooms := a.room
-	a.ms.room = func(string) (Room, error) {
-		now := rooms[0]
-		rooms = rooms[min(1, len(rooms)-1):]
-		return now, nil
-	}
 	a.ms.saw(Facts{Now: a.lookAt}, a.look, Plan{Row: a.row}, Plan{})
 	return a.ms.PurgeArchives(context.Background())
 }
@@ -121,7 +122,7 @@ var restoreOrder = record.Order{Number: 1, Kind: record.OrderRestore, Restore: &
 
 // Each condition of the rule is missing once: then nothing is deleted, and it is said why.
 func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
-	const none, voter, settled, snapshot = "", "not a voter|not run as a member|not serve|too long ago|data differ",
+	const voter, settled, snapshot = "not a voter|not run as a member|not serve|too long ago|data differ",
 		"not of the newest epoch|in force|paused", "no verified snapshot"
 	for _, tc := range []struct {
 		name string
@@ -166,22 +167,31 @@ func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
 		{"changes are paused", func(a *attic) { a.order(record.Order{Number: 1, Kind: record.OrderPause}) }, settled},
 		{"there is no snapshot", func(a *attic) { a.record.stored = []record.Snapshot{} }, snapshot},
 		{"the snapshot is of an epoch before", func(a *attic) { a.record.stored[0].Epoch = 9 }, snapshot},
-		{"the snapshot was taken before", func(a *attic) { a.record.stored[0].Time = time.Now().Add(-100 * time.Hour) },
-			snapshot},
-		{"the snapshot was stored before",
-			func(a *attic) { a.record.stored[0].Written = time.Now().Add(-100 * time.Hour) }, snapshot},
-		{"the snapshot is of the future", func(a *attic) {
-			a.record.stored[0].Time, a.record.stored[0].Written = time.Now().Add(time.Hour), time.Time{}
+		{"the snapshot was taken within a day of the incarnation",
+			func(a *attic) { a.record.stored[0].Time = time.Now().Add(-7 * time.Hour) }, snapshot},
+		{"the snapshot was stored within a day of the incarnation",
+			func(a *attic) { a.record.stored[0].Written = time.Now().Add(-7 * time.Hour) }, snapshot},
+		{"the store does not say when, and the saver's clock is far ahead", func(a *attic) {
+			a.record.stored[0].Time, a.record.stored[0].Written = time.Now().Add(100*time.Hour), time.Time{}
 		}, snapshot},
-		{"the snapshot does not reach as far, by its term", func(a *attic) { a.record.stored[0].Term = 1 }, snapshot},
-		{"the snapshot does not reach as far, by its index", func(a *attic) { a.record.stored[0].Index = 0 }, snapshot},
+		{"the store does not say when the incarnation was written", func(a *attic) {
+			a.record.change(func(v *record.View) { v.Replicas[pa][0].Written = time.Time{} })
+		}, snapshot},
+		{"the VM has booted since", func(a *attic) {
+			a.record.change(func(v *record.View) {
+				again := v.Replicas[pa][0]
+				again.Number, again.BootID, again.Written = again.Number+1, "boot2", time.Now().Add(-time.Hour)
+				v.Replicas[pa] = append(v.Replicas[pa], again)
+			})
+		}, snapshot},
+		{"no incarnation names the member", func(a *attic) {
+			a.record.change(func(v *record.View) { v.Replicas[pa] = nil })
+		}, snapshot},
 		{"both are of members in the list", func(a *attic) {
 			a.status.Members = append(a.status.Members, Member{ID: 0xd1}, Member{ID: 0xd2})
 		}, "is of a member that is in the list"},
-		{"they are younger than a day and there is room", func(a *attic) {
-			a.put("d1", 23*time.Hour, 0xd1, 0xc1)
-			a.put("d2", 22*time.Hour, 0xd2, 0xc1)
-		}, none},
+		{"they are old by this VM's clock, and its member is not a day older than the snapshot",
+			func(a *attic) { a.began(24 * time.Hour) }, snapshot},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -191,9 +201,8 @@ func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
 			if left := a.left(); left != "d1 d2 d3" || err != nil {
 				t.Errorf("left %q, error %v", left, err)
 			}
-			said := tc.kept == none && shelf.Kept == "" || tc.kept != none &&
-				slices.ContainsFunc(strings.Split(tc.kept, "|"),
-					func(w string) bool { return strings.Contains(shelf.Kept, w) })
+			said := slices.ContainsFunc(strings.Split(tc.kept, "|"),
+				func(w string) bool { return strings.Contains(shelf.Kept, w) })
 			if !said || shelf.Count != 3 || shelf.Bytes < 3*(64<<10) {
 				t.Errorf("it says %+v", shelf)
 			}
@@ -202,11 +211,6 @@ func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
 }
 
 func TestWhichArchivesGo(t *testing.T) {
-	short := Room{Free: 5 << 30, Total: 20 << 30, Database: 8 << 30}
-	young := func(a *attic) {
-		a.put("d1", 3*time.Hour, 0xd1, 0xc1)
-		a.put("d2", 2*time.Hour, 0xd2, 0xc1)
-	}
 	for _, tc := range []struct {
 		name string
 		do   func(a *attic)
@@ -214,13 +218,10 @@ func TestWhichArchivesGo(t *testing.T) {
 	}{
 		{"the last one always stays", func(*attic) {}, "d3"},
 		{"also where it is old", func(a *attic) { a.put("d3", 40*time.Hour, 0xd3, 0xc1) }, "d3"},
-		{"one that is a day old goes, a younger one stays", func(a *attic) { a.put("d2", 20*time.Hour, 0xd2, 0xc1) },
-			"d2 d3"},
-		{"young ones go where a replacement would not fit", func(a *attic) { young(a); a.room = []Room{short} }, "d3"},
-		{"young ones go where less than a tenth is free",
-			func(a *attic) { young(a); a.room = []Room{{Free: 9 << 30, Total: 100 << 30}} }, "d3"},
-		{"no more go than are needed, the oldest first", func(a *attic) { young(a); a.room = []Room{short, plenty} },
-			"d2 d3"},
+		{"one that was put away after the incarnation came from elsewhere, and stays", func(a *attic) {
+			a.put("d1", 29*time.Hour, 0xd1, 0xc1)
+			a.put("d3", 28*time.Hour, 0xd3, 0xc1)
+		}, "d1 d3"},
 		{"an archive of a member in the list stays", func(a *attic) {
 			a.status.Members = append(a.status.Members,
 				Member{ID: 0xd1})
@@ -234,16 +235,15 @@ func TestWhichArchivesGo(t *testing.T) {
 			if err := os.RemoveAll(a.path("d3")); err != nil {
 				a.t.Fatal(err)
 			}
-			a.putEmpty("d3", time.Hour)
+			a.putEmpty("d3", 31*time.Hour)
 		}, "d2 d3"},
 		{"an empty one goes as any other", func(a *attic) {
 			if err := os.RemoveAll(a.path("d1")); err != nil {
 				a.t.Fatal(err)
 			}
 			a.putEmpty("d1", 72*time.Hour)
-			a.record.stored[0].Index = 0 // which is not far enough for d2
-		}, "d2 d3"},
-		{"one that cannot be read goes by a snapshot that is a day younger", func(a *attic) { a.breakLog("d1") }, "d3"},
+		}, "d3"},
+		{"one whose log cannot be read goes as any other", func(a *attic) { a.breakLog("d1") }, "d3"},
 		{"one that somebody has open is not looked at, and stays", func(a *attic) {
 			db, err := bbolt.Open(datadir.ToBackendFileName(a.path("d1")), 0o600, nil)
 			if err != nil {
@@ -251,23 +251,18 @@ func TestWhichArchivesGo(t *testing.T) {
 			}
 			a.t.Cleanup(func() { db.Close() })
 		}, "d1 d3"},
-		{"and else stays", func(a *attic) {
-			a.breakLog("d1")
-			a.record.stored[0].Time = time.Now().Add(-49 * time.Hour) // 23 h after d1, before d2
-		}, "d1 d2 d3"},
 		{"so does one of a history that the record does not know", func(a *attic) {
 			a.put("d1", 72*time.Hour, 0xd1, 0xcc)
-			a.record.stored[0].Time = time.Now().Add(-49 * time.Hour)
-		}, "d1 d2 d3"},
+		}, "d3"},
 		{"one of an epoch before goes by a snapshot of the epoch that runs", func(a *attic) {
 			a.put("d1", 72*time.Hour, 0xd1, 0xc0)
 			a.secondEpoch()
 			a.record.stored[0].Epoch, a.record.stored[0].Term, a.record.stored[0].Index = 2, 1, 1
-		}, "d2 d3"},
-		{"and by one of its own that reaches as far", func(a *attic) {
+		}, "d3"},
+		{"and by no snapshot of its own", func(a *attic) {
 			a.put("d1", 72*time.Hour, 0xd1, 0xc0)
 			a.secondEpoch()
-		}, "d2 d3"},
+		}, "d1 d2 d3"},
 		{"a restore that is done holds nothing back", func(a *attic) {
 			done := restoreOrder
 			done.Done = &record.Done{}
@@ -297,6 +292,7 @@ func (a *attic) secondEpoch() {
 		first := record.Epoch{Number: 1, Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: 0xc0}},
 			Closed: &record.Closed{}}
 		v.Epochs[0].Number = 2
+		v.Replicas[pa][0].Epoch = 2
 		v.Epochs = append([]record.Epoch{first}, v.Epochs...)
 	})
 	a.look.Names.DiskEpochNumber = 2
@@ -414,19 +410,5 @@ func TestNothingIsPurgedBeneathAMountPoint(t *testing.T) {
 	a.ms.mountinfo = filepath.Join(a.dir, "no-mounts")
 	if _, err := a.purge(); err != nil || a.left() != "d1 d2 d3" {
 		t.Errorf("left %q, %v", a.left(), err)
-	}
-}
-
-func TestTheRoomIsAskedOfTheDisk(t *testing.T) {
-	a := newAttic(t)
-	r, err := a.ms.roomOf(a.ms.cfg.Cluster.Etcd.DataDir)
-	if err != nil || r.Total == 0 || r.Free == 0 || r.Free > r.Total || r.Database == 0 {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if _, err := a.ms.roomOf("/does-not-exist"); err == nil {
-		t.Error("no error")
-	}
-	if (Room{}).short() != "" {
-		t.Error("what is not known is short")
 	}
 }

@@ -5,15 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
-
-	"go.etcd.io/etcd/server/v3/storage/datadir"
-
-	"github.com/quorate/quorate/internal/local"
 )
 
 // ArchiveShelf is what the archive of this replica's data disk holds.
@@ -21,7 +16,7 @@ type ArchiveShelf struct {
 	// Count and Bytes are of all directories in it, those that are being deleted too.
 	Count int
 	Bytes int64
-	// Kept is why nothing is purged although something is old or space is short; empty: nothing is due.
+	// Kept is why no more is purged; empty: only what always stays is left.
 	Kept string
 }
 
@@ -71,14 +66,11 @@ func (m *Membership) purgeOne(ctx context.Context) (purged bool, err error) {
 	return true, m.finishPurges(ctx)
 }
 
-// nextPurge reads what the decision needs; the record only where something is due.
+// nextPurge reads what the decision needs; the record only where there is more than the last archive.
 func (m *Membership) nextPurge(ctx context.Context) (*Purge, error) {
 	f := PurgeFacts{Now: time.Now()}
 	var err error
 	if f.Archives, err = m.datedArchives(); err != nil || len(f.Archives) < 2 {
-		return nil, err
-	}
-	if f.Room, err = m.room(m.cfg.Cluster.Etcd.DataDir); err != nil {
 		return nil, err
 	}
 	if len(f.due()) == 0 {
@@ -116,19 +108,6 @@ func (m *Membership) datedArchives() (out []Archive, err error) {
 		out = append(out, a)
 	}
 	return out, nil
-}
-
-// roomOf asks how full the data disk is, and how large the member's database.
-func (m *Membership) roomOf(dir string) (Room, error) {
-	free, total, err := local.Room(dir)
-	if err != nil {
-		return Room{}, err
-	}
-	r := Room{Free: free, Total: total}
-	if info, err := os.Stat(datadir.ToBackendFileName(m.etcdDir())); err == nil {
-		r.Database = info.Size()
-	}
-	return r, nil
 }
 
 // finishPurges deletes what carries the name of a purge, whatever is left of it.

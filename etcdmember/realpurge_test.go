@@ -13,9 +13,9 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// A member's database is damaged twice, and it is replaced each time. Its disk has no room for a third time: once a
-// snapshot is newer than the first archive that one is purged, and the second stays. What a look of a real member says
-// is enough for the purge.
+// A member's database is damaged twice, and it is replaced each time. Once a snapshot is a day younger than its last
+// incarnation the first archive is purged, and the second stays. What a look of a real member says is enough for the
+// purge.
 func TestAReplacedMemberPurgesAllArchivesButTheLast(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
@@ -44,8 +44,8 @@ func TestAReplacedMemberPurgesAllArchivesButTheLast(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	ms := a.membership()
-	ms.room = func(string) (Room, error) { return Room{Free: 5 << 30, Total: 20 << 30, Database: 8 << 30}, nil }
-	taken := record.Snapshot{Name: "1/9-x", Epoch: 1, Term: 1 << 20, Index: 1 << 40, Time: time.Now().Add(-time.Hour)}
+	at := time.Now().Add(23 * time.Hour)
+	taken := record.Snapshot{Name: "1/9-x", Epoch: 1, Term: 1 << 20, Index: 1 << 40, Time: at, Written: at}
 	store := func(s record.Snapshot) {
 		r.record.mu.Lock()
 		defer r.record.mu.Unlock()
@@ -54,9 +54,9 @@ func TestAReplacedMemberPurgesAllArchivesButTheLast(t *testing.T) {
 	store(taken)
 	if shelf, err := ms.PurgeArchives(t.Context()); err != nil || shelf.Count != 2 ||
 		!strings.Contains(shelf.Kept, "no verified snapshot") {
-		t.Errorf("with an old snapshot: %+v, %v", shelf, err)
+		t.Errorf("with a snapshot of within a day: %+v, %v", shelf, err)
 	}
-	taken.Time = time.Now()
+	taken.Time, taken.Written = at.Add(2*time.Hour), at.Add(2*time.Hour)
 	store(taken)
 	r.await("it is purged", func() error {
 		shelf, err := ms.PurgeArchives(t.Context())

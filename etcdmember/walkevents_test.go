@@ -247,7 +247,8 @@ func (w *world) rounds() {
 	}
 }
 
-// purge is the purge of archives, whose room is often short. Nothing goes that holds what nobody else does (S4).
+// purge is the purge of archives. Nothing goes that holds what nobody else does (S4). The day of the rule passes at
+// once: a snapshot counts from the moment on at which the incarnation was written.
 func (w *world) purge(v *vm) {
 	if v.etcd == nil || len(v.disk.archives) < 2 || w.unreadable(v) != nil || len(v.queue) > 0 {
 		return
@@ -261,16 +262,20 @@ func (w *world) purge(v *vm) {
 	if l := w.leaderOf(v); l != nil {
 		s.Leader = l.etcd.id
 	}
-	facts := PurgeFacts{Now: w.now, Room: Room{Free: 1, Total: 1 << 40}, Look: o, LookAt: w.now,
-		Keeps: p.Act == ActKeep && p.Blocked == nil, Member: s,
-		Record: f.Record, Snapshots: w.listed()}
+	facts := PurgeFacts{Now: w.now, Look: o, LookAt: w.now, Keeps: p.Act == ActKeep && p.Blocked == nil, Member: s,
+		Record: f.Record}
+	for n, s := range w.listed() {
+		if w.snapshots[n].whole {
+			s.Time, s.Written = s.Time.Add(archiveAge), s.Written.Add(archiveAge)
+			facts.Snapshots = append(facts.Snapshots, s)
+		}
+	}
 	for n, d := range v.disk.archives {
 		facts.Archives = append(facts.Archives, Archive{Name: fmt.Sprint(n), MemberID: d.id, ClusterID: d.cid,
-			Term: d.lastTerm(), LastIndex: uint64(len(d.log)) * indexUnit,
-			Time: w.now.Add(time.Duration(n-len(v.disk.archives)) * time.Hour)})
+			Term: d.lastTerm(), LastIndex: uint64(len(d.log)) * indexUnit, Time: t0.Add(time.Duration(n))})
 	}
 	if w.by.purge != nil {
-		w.by.purge(&facts)
+		w.by.purge(&facts, w.listed())
 	}
 	purged, err := DecidePurge(facts)
 	if err != nil || purged == nil {

@@ -20,6 +20,8 @@ type birth struct {
 type saved struct {
 	SnapshotRef
 	birth
+	// whole: what was acknowledged before is in it, as SaveSnapshot sees to. The walk saves others, too.
+	whole bool
 }
 
 // promise is what an order showed to whoever gave it: what a restore by it holds at least.
@@ -86,7 +88,7 @@ func (w *world) save(v *vm) {
 	}
 	s := saved{SnapshotRef{Name: fmt.Sprintf("s%d", w.next()), Epoch: f.Number, Revision: int64(v.etcd.commit),
 		Time: w.now},
-		birth{from: v.etcd.cid, terms: v.etcd.terms(v.etcd.commit)}}
+		birth{from: v.etcd.cid, terms: v.etcd.terms(v.etcd.commit)}, v.etcd.commit >= len(w.acked[v.etcd.cid])}
 	w.snapshots = append(w.snapshots, s)
 	if !slices.Contains(w.view.Snapshots, f.Number) {
 		w.view.Snapshots = append(w.view.Snapshots, f.Number)

@@ -95,7 +95,7 @@ func snapshotText(s *agent.SnapshotStatus, now time.Time) string {
 	return text + "; the next has been due for " + age(now, s.Due)
 }
 
-// archiveText says what former members' directories take, and why they stay where something is due.
+// archiveText says what former members' directories take, and why more of them stay than always do.
 func archiveText(s *agent.ArchiveStatus) string {
 	text := fmt.Sprintf("%d archived directories take %d MiB", s.Count, s.Bytes>>20)
 	if s.Kept != "" {
