@@ -237,6 +237,12 @@ func TestWhichArchivesGo(t *testing.T) {
 			}
 			a.putEmpty("d3", 31*time.Hour)
 		}, "d2 d3"},
+		{"beside a folder without a member's files, too", func(a *attic) {
+			a.names["d4"] = archiveName(time.Now())
+			if err := os.MkdirAll(filepath.Join(a.path("d4"), "member"), 0o700); err != nil {
+				a.t.Fatal(err)
+			}
+		}, "d3 d4"},
 		{"an empty one goes as any other", func(a *attic) {
 			if err := os.RemoveAll(a.path("d1")); err != nil {
 				a.t.Fatal(err)

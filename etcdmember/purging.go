@@ -92,22 +92,14 @@ func (m *Membership) nextPurge(ctx context.Context) (*Purge, error) {
 	return DecidePurge(f)
 }
 
-// datedArchives are the archives whose names are ours. One that a person has put there or renamed is a person's.
-func (m *Membership) datedArchives() (out []Archive, err error) {
+// datedArchives are the archives whose names are ours. One that a person has put there or renamed is a person's, and a
+// folder without a member's files is none. They are read only where there is more than one.
+func (m *Membership) datedArchives() ([]Archive, error) {
 	names, err := m.archiveNames(func(name string) bool { _, ok := archivedAt(name); return ok })
 	if err != nil || len(names) < 2 {
 		return nil, err
 	}
-	read := m.readArchives()
-	for _, name := range names {
-		a := Archive{Name: name}
-		if n := slices.IndexFunc(read, func(a Archive) bool { return a.Name == name }); n >= 0 {
-			a = read[n]
-		}
-		a.Time, _ = archivedAt(name)
-		out = append(out, a)
-	}
-	return out, nil
+	return slices.DeleteFunc(m.readArchives(), func(a Archive) bool { return a.Time.IsZero() }), nil
 }
 
 // finishPurges deletes what carries the name of a purge, whatever is left of it.
