@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-var update = flag.Bool("update", false, "write testdata/rows.txt anew")
+var update = flag.Bool("update", false, "write testdata/rows.txt and losses.txt anew")
 
 var (
 	locals     = []LocalClass{L0, LF, L5, L2, L3, L1}
@@ -224,18 +224,23 @@ func TestTheTableIsTotal(t *testing.T) {
 		delete(reached, bare.Row)
 		fmt.Fprintf(&b, "%s: %s%s\n", cellName(cell), bare.Row, alternatives(reached))
 	}
-	const golden = "testdata/rows.txt"
+	golden(t, "testdata/rows.txt", b.String())
+}
+
+// golden compares a text with the file that holds it, or writes the file.
+func golden(t *testing.T, file, text string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(golden)
+	want, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := firstDifference(string(want), b.String()); diff != "" {
-		t.Errorf("the rows differ from %s (look at each, then -update): %s", golden, diff)
+	if diff := firstDifference(string(want), text); diff != "" {
+		t.Errorf("it differs from %s (look at each, then -update): %s", file, diff)
 	}
 }
 
