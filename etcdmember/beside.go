@@ -99,7 +99,7 @@ func (v besideView) stands() (Plan, bool) {
 		p = wait("record-unreadable", "the record cannot be read: "+v.RecordErr.Error()+".",
 			"Nobody is promoted or removed until it can be read.")
 	case len(v.h.damages()) > 0:
-		p = wait("record-lost", "the record is damaged: "+v.h.damages()[0].what+".",
+		p = wait("record-lost", "the record is damaged: "+v.h.damages()[0].String()+".",
 			"Nobody is promoted or removed. Run `quorate record rebuild`.")
 	case v.Ahead:
 		p = wait("record-rolled-back", "the record was rolled back: this replica has seen more than it holds.",

@@ -165,11 +165,9 @@ func (b *rebuilder) findEpoch() {
 				"replica that formed it", t, n)
 		}
 	}
-	for n, object := range b.named() {
-		if n > b.epoch {
-			b.fault("%s is of epoch %d, and the newest of these disks is of epoch %d: the record knows more than "+
-				"they do", object, n, b.epoch)
-		}
+	for n, object := range b.above() {
+		b.fault("%s is of epoch %d, and the newest of these disks is of epoch %d: the record knows more than "+
+			"they do", object, n, b.epoch)
 	}
 }
 
@@ -187,18 +185,19 @@ func (b *rebuilder) hearTheAbsent() {
 	}
 }
 
-// named are the epochs that the record's objects name, each with one of them.
-func (b *rebuilder) named() map[uint64]string {
-	h := historyOf(Facts{Record: b.View})
+// above are the epochs that the record's objects name and that no disk here knows, each with one of them.
+func (b *rebuilder) above() map[uint64]string {
 	out := map[uint64]string{}
-	for _, e := range b.Epochs {
-		out[e.Number] = fmt.Sprintf("epochs/%d", e.Number)
-	}
-	for n, object := range h.namedEpochs() {
-		out[n] = object
-	}
 	for _, o := range b.Orphans {
-		out[o.Started.Epoch] = fmt.Sprintf("replicas/%s/%d.started.json", o.Place, o.Number)
+		if o.Started.Epoch > b.epoch {
+			out[o.Started.Epoch] = fmt.Sprintf("replicas/%s/%d.started.json", o.Place, o.Number)
+		}
+	}
+	for _, m := range b.Mentions(func(n uint64) bool { return n > b.epoch }) {
+		out[m.Epoch] = m.Key
+	}
+	if e := b.Newest(); number(e) > b.epoch {
+		out[e.Number] = fmt.Sprintf("epochs/%d", e.Number)
 	}
 	return out
 }
@@ -240,7 +239,7 @@ func (b *rebuilder) prove() {
 	for _, t := range b.said {
 		h := historyOf(Facts{Record: v, Agent: t.Agent, Me: replica.Identity{Place: t.Agent.Replica}})
 		if d := h.damages(); len(d) > 0 && v.Inception != nil {
-			b.fault("the record would still be damaged for %s: %s", t, d[0].what)
+			b.fault("the record would still be damaged for %s: %s", t, d[0])
 		}
 		if h.ahead() {
 			b.fault("%s would still have seen more than the record", t)

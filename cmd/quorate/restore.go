@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -170,9 +169,9 @@ func readWreck(ctx context.Context, store *record.Store, now time.Time) (wreck, 
 	case v.Inception == nil:
 		return wreck{}, recordError("%s: no cluster has begun here, or its record is lost; nothing was written", store)
 	}
-	if lost := etcdmember.Damage(v); lost != "" {
+	if lost := v.Damages(); len(lost) > 0 && lost[0].Stops {
 		return wreck{}, recordError("%s: %s: bring that back first (quorate record rebuild); nothing was written",
-			store, lost)
+			store, lost[0])
 	}
 	w := wreckOf(v, now)
 	if w.epoch.Number == 0 {

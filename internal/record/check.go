@@ -49,14 +49,30 @@ func (s *Store) Check(ctx context.Context) []Finding {
 	if err != nil {
 		return append(out, Finding{Fail, "content", err.Error()})
 	}
-	damage := slices.Concat(checkInception(s.cluster, view), checkEpochs(view), checkMentions(view),
-		checkNumbers(view, entries))
+	damage := slices.Concat(s.checkContent(view), checkNumbers(view, entries))
 	if len(damage) == 0 {
 		damage = []Finding{{OK, "content", fmt.Sprintf("%d epochs, %d places, %d orders, bundle generation %d: "+
 			"nothing missing",
 			len(view.Epochs), len(view.Replicas), len(view.Orders), view.Bundle)}}
 	}
 	return append(out, damage...)
+}
+
+// checkContent finds what a whole record would not lack, by the judgement that the agents follow, and what is for
+// people alone.
+func (s *Store) checkContent(v View) (out []Finding) {
+	if v.Inception != nil && v.Inception.Name != s.cluster {
+		out = append(out, Finding{Fail, inceptionKey, fmt.Sprintf("it names cluster %q, the record is of %q",
+			v.Inception.Name, s.cluster)})
+	}
+	for _, d := range v.Damages() {
+		out = append(out, d.Finding)
+	}
+	if e := v.Newest(); e != nil && e.Claim != nil && e.Outcome == nil && v.wasFormed(e) == "" {
+		out = append(out, Finding{Warn, epochFolder(e.Number), fmt.Sprintf("claimed by %s at %s, no outcome yet",
+			e.Claim.Seeder.Place, e.Claim.Time.Format("2006-01-02 15:04:05Z07:00"))})
+	}
+	return out
 }
 
 // probe is what Check writes.

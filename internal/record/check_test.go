@@ -76,7 +76,7 @@ func TestAnyObjectProvesThatThereWasAnInception(t *testing.T) {
 		"a snapshot":   {Snapshots: []uint64{1}},
 		"all together": {Epochs: []Epoch{{Number: 1}}, Bundle: 1},
 	} {
-		if got := checkInception("c1", v); !v.LostInception() || len(got) != 1 || got[0].Level != Fail {
+		if got := v.inceptionDamage(); !v.LostInception() || len(got) != 1 || got[0].Level != Fail {
 			t.Errorf("%s: lost %t, %v", name, v.LostInception(), got)
 		}
 		if v.Inception = (&Inception{Name: "c1"}); v.LostInception() {
@@ -141,6 +141,14 @@ func TestCheckFindsDamage(t *testing.T) {
 			m.remove(sealedKey(2))
 			m.put(outcomeKey(3), `{"formed":{"clusterID":"1","memberID":"1"}}`)
 		}, "epochs/3", "bundle/ has no generation"},
+		"bundle lost, and the next epoch claimed": {func(m *memory) {
+			m.remove(sealedKey(1))
+			m.remove(sealedKey(2))
+		}, "epochs/2", "fail  epochs/2: it is formed, but bundle/ has no generation"},
+		"given up, though a mark proves that it was formed": {func(m *memory) {
+			m.put(outcomeKey(3), `{"abandoned":{"by":"a","why":"b"}}`)
+			m.put(markKey(1), `{"memberID":"1","epoch":3}`)
+		}, "epochs/3", "fail  epochs/3: outcome.json says that it was given up, and it was formed (a mark of member 1)"},
 		"newest formed by a mark, no outcome": {func(m *memory) { m.put(markKey(1), `{"memberID":"1","epoch":3}`) },
 			"epochs/3", "fail  epochs/3: outcome.json is lost"},
 		"newest formed by a rebuilt claim, no outcome": {func(m *memory) {

@@ -7,185 +7,200 @@ import (
 	"strings"
 )
 
-// The functions below find what a whole record would not lack. They only report: what an agent does about damage is
-// decided by etcdmember, from the same View.
-
-func checkInception(cluster string, v View) []Finding {
-	switch {
-	case v.LostInception():
-		return []Finding{{Fail, inceptionKey, "it is lost, though the record has other objects: quorate record " +
-			"rebuild"}}
-	case v.Inception == nil:
-		return []Finding{{Warn, inceptionKey, "no cluster was ever created here: quorate record init does it"}}
-	case v.Inception.Name != cluster:
-		return []Finding{{Fail, inceptionKey, fmt.Sprintf("it names cluster %q, the record is of %q", v.Inception.Name,
-			cluster)}}
-	}
-	return nil
+// Damage is one thing by which a record shows that objects of it are lost, or contradict one another. Agents and
+// `quorate record check` judge by the same list. What only a listing shows (gaps in numbers), or only a disk, they add.
+type Damage struct {
+	Finding
+	// Stops: agents decide nothing by such a record. They only go on with what runs: row R- of the membership's table.
+	Stops bool
+	// Outcome is the epoch of which the outcome is lost and nothing else; 0: another object is.
+	Outcome uint64
 }
 
-// newestFormed is the number of the newest epoch that was formed; 0: none was. What is lost below it decides nothing
-// any more: a rebuilt record has nothing there, and etcdmember does not look.
-func newestFormed(v View) uint64 {
+// String is the damage as a sentence without its end.
+func (d Damage) String() string { return d.Subject + ": " + d.What }
+
+// Damages lists what is lost, first what stops the agents, so that the first one tells them all. What is lost below the
+// newest formed epoch stops nobody and is a warning: nothing is decided by it any more.
+func (v View) Damages() []Damage {
+	out := slices.Concat(v.inceptionDamage(), v.epochDamages(), v.mentionDamages())
+	slices.SortStableFunc(out, func(a, b Damage) int {
+		switch {
+		case a.Stops == b.Stops:
+			return 0
+		case a.Stops:
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// LostInception reports that there is no inception, though there are objects that are only written after it.
+func (v View) LostInception() bool {
+	others := len(v.Epochs) + len(v.Replicas) + len(v.Marks) + len(v.Orders) + len(v.Snapshots)
+	return v.Inception == nil && (others > 0 || v.Bundle > 0)
+}
+
+// inceptionDamage also stops where there is nothing at all: an agent cannot know whether something was.
+func (v View) inceptionDamage() []Damage {
+	f := Finding{Warn, inceptionKey, "no cluster was ever created here: quorate record init does it"}
+	switch {
+	case v.Inception != nil:
+		return nil
+	case v.LostInception():
+		f = Finding{Fail, inceptionKey, "it is lost, though the record has other objects: quorate record rebuild"}
+	}
+	return []Damage{{Finding: f, Stops: true}}
+}
+
+// formedNumber is the number of the newest formed epoch; 0: none was.
+func (v View) formedNumber() uint64 {
 	if e := v.NewestFormed(); e != nil {
 		return e.Number
 	}
 	return 0
 }
 
-// checkEpochs looks at each epoch by itself and at its successor.
-func checkEpochs(v View) []Finding {
-	var out []Finding
-	decides := newestFormed(v)
-	add := func(level Level, epoch uint64, format string, args ...any) {
-		if level == Fail && epoch < decides {
-			level = Warn
-			format += "; nothing is decided by it any more"
-		}
-		out = append(out, Finding{level, fmt.Sprintf("epochs/%d", epoch), fmt.Sprintf(format, args...)})
+// damaged is damage to what decides by an epoch: a failure, or, below the newest formed one, a warning.
+func (v View) damaged(epoch uint64, subject string, stops bool, format string, args ...any) Damage {
+	what := fmt.Sprintf(format, args...)
+	if epoch < v.formedNumber() {
+		return Damage{Finding: Finding{Warn, subject, what + "; nothing is decided by it any more"}}
 	}
+	return Damage{Finding: Finding{Fail, subject, what}, Stops: stops}
+}
+
+// epochDamages looks at each epoch by itself and at its successor.
+func (v View) epochDamages() (out []Damage) {
 	last := uint64(0)
-	for n, e := range v.Epochs {
+	for n := range v.Epochs {
+		e := &v.Epochs[n]
 		if e.Number != last+1 {
-			add(Fail, last+1, "lost, up to and with epochs/%d", e.Number-1)
+			out = append(out, v.damaged(last+1, epochFolder(last+1), true, "lost, up to and with epochs/%d", e.Number-1))
 		}
 		last = e.Number
-		newest := n == len(v.Epochs)-1
-		formed := e.Formed() != nil
 		if e.Claim == nil {
-			add(Fail, e.Number, "claim.json is lost")
-		} else if e.Claim.Source.Order != 0 && !hasOrder(v, e.Claim.Source.Order) {
-			add(Fail, e.Number, "its claim follows orders/%d.json, which is lost", e.Claim.Source.Order)
+			out = append(out, v.damaged(last, epochFolder(last), true, "claim.json is lost"))
+		} else if o := e.Claim.Source.Order; o != 0 && !v.hasOrder(o) {
+			out = append(out, v.damaged(last, epochFolder(last), false, "its claim follows orders/%d.json, which is lost",
+				o))
 		}
-		switch {
-		case e.Outcome == nil && (!newest || provedFormed(v, e)):
-			add(Fail, e.Number, "outcome.json is lost: other objects prove that the epoch was formed or given up")
-		case e.Outcome == nil && e.Claim != nil:
-			add(Warn, e.Number, "claimed by %s at %s, no outcome yet", e.Claim.Seeder.Place,
-				e.Claim.Time.Format("2006-01-02 15:04:05Z07:00"))
-		case formed && !newest && e.Closed == nil:
-			add(Fail, e.Number, "closed.json is lost: a newer epoch exists")
-		case e.Closed != nil && !formed:
-			add(Fail, e.Number, "it is closed but was not formed")
-		case formed && newest && v.Bundle == 0:
-			add(Fail, e.Number, "it is formed, but bundle/ has no generation")
-		}
+		out = append(out, v.endDamages(e, n == len(v.Epochs)-1)...)
+	}
+	if n := v.formedNumber(); n > 0 && v.Bundle == 0 {
+		out = append(out, v.damaged(n, epochFolder(n), false, "it is formed, but bundle/ has no generation"))
 	}
 	return out
 }
 
-func hasOrder(v View, n uint64) bool {
+func epochFolder(n uint64) string { return fmt.Sprintf("epochs/%d", n) }
+
+// endDamages looks at what became of an epoch.
+func (v View) endDamages(e *Epoch, newest bool) []Damage {
+	found := func(stops bool, format string, args ...any) []Damage {
+		return []Damage{v.damaged(e.Number, epochFolder(e.Number), stops, format, args...)}
+	}
+	if e.Formed() != nil {
+		if !newest && e.Closed == nil {
+			return found(false, "closed.json is lost: a newer epoch exists")
+		}
+		return nil
+	}
+	switch proof := v.wasFormed(e); {
+	case e.Outcome == nil && !newest:
+		return found(true, "outcome.json is lost: a newer epoch exists")
+	case e.Outcome == nil && proof != "":
+		lost := found(true, "outcome.json is lost: the epoch was formed (%s)", proof)
+		lost[0].Outcome = e.Number
+		return lost
+	case e.Closed != nil:
+		return found(true, "it is closed but was not formed")
+	case proof != "":
+		return found(true, "outcome.json says that it was given up, and it was formed (%s)", proof)
+	}
+	return nil
+}
+
+func (v View) hasOrder(n uint64) bool {
 	return slices.ContainsFunc(v.Orders, func(o Order) bool { return o.Number == n })
 }
 
-// provedFormed reports whether something but its outcome proves that the epoch was formed. The seeder's own
-// started.json does not: it is written before.
-func provedFormed(v View, e Epoch) bool {
-	rebuilt := e.Claim != nil && e.Claim.Source.Kind == SourceRebuilt // written after the outcome
-	if e.Closed != nil || rebuilt || len(e.Stopped) > 0 || slices.Contains(v.Snapshots, e.Number) {
-		return true
+// wasFormed is what but its outcome proves that an epoch was formed; empty: nothing does.
+func (v View) wasFormed(e *Epoch) string {
+	switch {
+	case e.Closed != nil:
+		return "it was closed"
+	case e.Claim != nil && e.Claim.Source.Kind == SourceRebuilt:
+		return "its claim was rebuilt, which comes after the outcome"
+	case len(e.Stopped) > 0:
+		return "stopped/ names " + e.Stopped[0].Place.String()
+	case slices.Contains(v.Snapshots, e.Number):
+		return "a snapshot of it"
 	}
-	for _, m := range v.Marks {
-		if m.Epoch == e.Number {
-			return true
+	for _, id := range slices.Sorted(maps.Keys(v.Marks)) {
+		if v.Marks[id].Epoch == e.Number {
+			return "a mark of member " + id.String()
 		}
 	}
-	for place, incarnations := range v.Replicas {
-		for _, i := range incarnations {
-			if i.Started != nil && i.Started.Epoch == e.Number && (e.Claim == nil || place != e.Claim.Seeder.Place) {
-				return true
+	return v.startedElsewhere(e)
+}
+
+// startedElsewhere finds a confirmed incarnation of a place other than the seeder's: it joined, so there was a cluster.
+// The seeder confirms its own before the directory is made, which proves nothing.
+func (v View) startedElsewhere(e *Epoch) string {
+	for _, place := range v.Places() {
+		other := e.Claim == nil || e.Claim.Seeder.Place != place
+		for _, i := range v.Replicas[place] {
+			if other && i.Started != nil && i.Started.Epoch == e.Number {
+				return startedKey(place, i.Number)
 			}
 		}
 	}
-	return false
+	return ""
 }
 
-// checkMentions finds epochs that other objects name and that epochs/ lacks.
-func checkMentions(v View) []Finding {
-	known := map[uint64]bool{0: true} // an incarnation may be taken before there is an epoch
-	for _, e := range v.Epochs {
-		known[e.Number] = true
-	}
-	var out []Finding
-	decides := newestFormed(v)
-	mention := func(key string, epoch uint64) {
-		switch {
-		case known[epoch]:
-		case epoch < decides:
-			out = append(out, Finding{Warn, key, fmt.Sprintf("it names epoch %d, which epochs/ lacks; nothing is "+
-				"decided by it any more", epoch)})
-		default:
-			out = append(out, Finding{Fail, key, fmt.Sprintf("it names epoch %d, which epochs/ lacks: lost, or the "+
-				"wrong bucket", epoch)})
+// Mention is an object outside of epochs/ that names an epoch.
+type Mention struct {
+	Key   string
+	Epoch uint64
+}
+
+// Mentions are those of the epochs of which is holds, sorted by their keys. Epoch 0 is none.
+func (v View) Mentions(is func(epoch uint64) bool) (out []Mention) {
+	add := func(epoch uint64, key func() string) {
+		if epoch != 0 && is(epoch) {
+			out = append(out, Mention{key(), epoch})
 		}
 	}
-	for _, incarnations := range v.Replicas {
-		for _, i := range incarnations {
-			mention(incarnationKey(i.Place, i.Number), i.Epoch)
+	for p, all := range v.Replicas {
+		for _, i := range all {
+			add(i.Epoch, func() string { return incarnationKey(p, i.Number) })
 			if i.Started != nil {
-				mention(startedKey(i.Place, i.Number), i.Started.Epoch)
+				add(i.Started.Epoch, func() string { return startedKey(p, i.Number) })
 			}
 		}
 	}
 	for id, m := range v.Marks {
-		mention(markKey(id), m.Epoch)
+		add(m.Epoch, func() string { return markKey(id) })
 	}
-	for _, e := range v.Snapshots {
-		mention(fmt.Sprintf("snapshots/%d/", e), e)
+	for _, n := range v.Snapshots {
+		add(n, func() string { return fmt.Sprintf("snapshots/%d/", n) })
 	}
 	for _, o := range v.Orders {
 		if o.Restore != nil {
-			mention(orderKey(o.Number), o.Restore.Ends)
+			add(o.Restore.Ends, func() string { return orderKey(o.Number) })
 		}
 	}
-	slices.SortFunc(out, compareFindings)
+	slices.SortFunc(out, func(a, b Mention) int { return strings.Compare(a.Key, b.Key) })
 	return out
 }
 
-// compareFindings orders findings by their subject, so that two checks of one record read alike.
-func compareFindings(a, b Finding) int { return strings.Compare(a.Subject, b.Subject) }
-
-// checkNumbers finds gaps in what is numbered without one.
-func checkNumbers(v View, entries []entry) []Finding {
-	orders, bundles, said := map[uint64]bool{}, map[uint64]bool{}, map[string]uint64{}
-	for _, e := range entries {
-		switch k := parseKey(e.key); k.kind {
-		case orderObject:
-			orders[k.number] = true
-		case doneObject, acceptedObject, verdictObject, vmStopObject:
-			said[e.key] = k.number
-		case sealedObject:
-			bundles[k.number] = true
-		}
+// mentionDamages finds epochs that other objects name and that epochs/ lacks.
+func (v View) mentionDamages() (out []Damage) {
+	for _, m := range v.Mentions(func(n uint64) bool { return v.Epoch(n) == nil }) {
+		out = append(out, v.damaged(m.Epoch, m.Key, true, "it names epoch %d, which epochs/ lacks: lost, or the wrong "+
+			"bucket", m.Epoch))
 	}
-	out := slices.Concat(gaps(Fail, "order", orders, orderKey), gaps(Warn, "bundle generation", bundles, sealedKey))
-	for key, n := range said {
-		if !orders[n] {
-			out = append(out, Finding{Fail, key, "the order that it speaks of is lost"})
-		}
-	}
-	for place, incarnations := range v.Replicas {
-		numbers := map[uint64]bool{}
-		for _, i := range incarnations {
-			numbers[i.Number] = true
-		}
-		out = append(out, gaps(Warn, "incarnation", numbers,
-			func(k uint64) string { return incarnationKey(place, k) })...)
-	}
-	slices.SortFunc(out, compareFindings)
 	return out
-}
-
-// gaps names the first of the numbers from 1 to the newest that are not there.
-func gaps(level Level, what string, numbers map[uint64]bool, key func(uint64) string) []Finding {
-	newest := slices.Max(append(slices.Collect(maps.Keys(numbers)), 0))
-	missing := newest - uint64(len(numbers))
-	if missing == 0 {
-		return nil
-	}
-	first := uint64(1)
-	for numbers[first] {
-		first++
-	}
-	return []Finding{{level, key(first), fmt.Sprintf("%s %d is lost (%d lost below %d)", what, first, missing, newest)}}
 }

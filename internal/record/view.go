@@ -31,12 +31,6 @@ func (s *Store) View(ctx context.Context) (View, error) {
 	return r.View, nil
 }
 
-// LostInception reports that there is no inception, though there are objects that are only written after it.
-func (v View) LostInception() bool {
-	others := len(v.Epochs) + len(v.Replicas) + len(v.Marks) + len(v.Orders) + len(v.Snapshots)
-	return v.Inception == nil && (others > 0 || v.Bundle > 0)
-}
-
 // load returns the decoded objects by key, reading those that the cache lacks. What was read before one failed, or time
 // was up, is kept: the first View of a large record then comes to its end in several tries.
 func (s *Store) load(ctx context.Context, entries []entry) (map[string]any, error) {
