@@ -51,6 +51,10 @@ func (d *damagedPage) Error() string { return fmt.Sprintf("page %d %s", d.page, 
 // is a fault of memory, which looks like a page that points nowhere, and ends the process. It demands what bbolt's own
 // check demands, and which etcd makes when it opens a database (bbolt's freepages), but for pages that nobody uses:
 // those are lost room and no reason to end.
+//
+// That check in a process of its own would not do. It finds no branch without children, no bucket's value that reaches
+// beyond its page, and no meta page that is called free. One page that claims to go on for 2^31 others makes it take
+// all memory. And a bad sector ends it by the same signal as a page that points beyond the file.
 type pageTree struct {
 	ctx  context.Context
 	file io.ReaderAt
@@ -99,8 +103,11 @@ func (t *pageTree) check(length int64) error {
 	return t.freelist(m.freelist, m.page)
 }
 
-// pageSize asks bbolt, which finds the meta pages of a database whatever wrote it.
+// pageSize asks bbolt, which finds the meta pages of a database whatever wrote it. It reads them through its mapping.
 func pageSize(path string) (uint64, error) {
+	if err := readHead(path); err != nil {
+		return 0, err
+	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
 	if err != nil {
 		return 0, fmt.Errorf("open the database: %w", err)

@@ -136,6 +136,7 @@ func TestDamagedPagesAreFound(t *testing.T) {
 		{"a branch's child is not there", "branch", put64(pageHead+8, 1<<40), "names page 1099511627776"},
 		{"a branch's two children are one", "branch",
 			func(p []byte) { copy(p[pageHead+8:pageHead+16], p[pageHead+elementSize+8:]) }, "out of order"},
+		{"a branch's child is itself", "branch", func(p []byte) { copy(p[pageHead+8:pageHead+16], p[:8]) }, "is used twice"},
 		{"the list of free pages is zeroed", "freelist", zeroed, "says that it is page 0"},
 		{"the list of free pages is a leaf", "freelist", put16(8, leafFlag), "is no list of free pages"},
 		{"the list of free pages is too long", "freelist", put16(10, 0xfff0), "pages are free, and is too short"},
@@ -159,6 +160,26 @@ func TestDamagedPagesAreFound(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.says)
 			}
 		})
+	}
+}
+
+// What bbolt's own check does not find, or takes all memory for: it is why there is a reader of our own.
+func TestDamageBeyondBboltsCheckIsFound(t *testing.T) {
+	for name, change := range map[string]func(page []byte){
+		// The page is read first, so that no other has claimed those that it says continue it.
+		"goes on for 2147483648 pages": func(p []byte) { binary.LittleEndian.PutUint32(p[12:], 1<<31) },
+		// bbolt reads the head of a bucket, and copies all of its value with the first change beside it.
+		"has nothing where its element 1 of 3 should be": func(p []byte) {
+			binary.LittleEndian.PutUint32(p[pageHead+elementSize+12:], 1<<30)
+		},
+	} {
+		path := databaseOf(t, false)
+		leaves := pagesOf(t, path, "leaf")
+		damagePage(t, path, leaves[len(leaves)-1], change) // the root, of the last commit
+		err := checkPages(t.Context(), path)
+		if page := (*damagedPage)(nil); !errors.As(err, &page) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v, want %q", err, name)
+		}
 	}
 }
 
