@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -62,26 +63,35 @@ type pageTree struct {
 	high uint64 // the first page beyond those that may be in use
 	used []bool
 	read int
+
+	found   Database // what the buckets of etcd say
+	buckets []string // those that there are
 }
 
 // checkPages reads all of a stopped member's database that is in use. The error is a damagedPage where the database is
-// damaged, and any other where it could not be read to its end. It takes a byte of memory for each page of 4 KiB.
+// damaged, and any other where it could not be read to its end.
 func checkPages(ctx context.Context, path string) error {
+	_, err := readPages(ctx, path)
+	return err
+}
+
+// readPages reads all of a database that nobody writes to. It takes a byte of memory for each page.
+func readPages(ctx context.Context, path string) (*pageTree, error) {
 	size, err := pageSize(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t := &pageTree{ctx: ctx, file: f, size: size}
-	return t.check(info.Size())
+	return t, t.check(info.Size())
 }
 
 // check reads the tree of a file that has so many bytes, and the list of its free pages.
@@ -269,11 +279,10 @@ func (t *pageTree) leaf(n node, b, bucket []byte) (last []byte, err error) {
 			return nil, err
 		}
 		last = e.key
-		switch {
-		case e.bucket:
+		if e.bucket {
 			err = t.bucket(n, e)
-		case bytes.Equal(bucket, keyBucket):
-			err = n.revision(e)
+		} else {
+			err = t.entry(n, e, bucket)
 		}
 		if err != nil {
 			return nil, err
@@ -309,30 +318,40 @@ func piece(b []byte, at, size int) ([]byte, bool) {
 }
 
 // bucket reads the tree of a bucket, or the page that a small one has within its parent's value.
-func (t *pageTree) bucket(n node, e leafElement) error {
+func (t *pageTree) bucket(n node, e leafElement) (err error) {
+	t.buckets = append(t.buckets, string(e.key))
 	if len(e.value) < bucketHead {
 		return &damagedPage{n.id, fmt.Sprintf("has a bucket %q that names no page", e.key)}
 	}
 	if root := binary.LittleEndian.Uint64(e.value); root != 0 {
-		_, err := t.tree(node{id: root, by: n.id}, e.key)
+		_, err = t.tree(node{id: root, by: n.id}, e.key)
 		return err
 	}
 	inline := e.value[bucketHead:]
 	if len(inline) < pageHead || flagsOf(inline) != leafFlag {
 		return &damagedPage{n.id, fmt.Sprintf("has a bucket %q that is no leaf", e.key)}
 	}
-	for i := range countOf(inline) {
-		if _, ok := element(inline, i); !ok {
-			return &damagedPage{n.id, fmt.Sprintf("has a bucket %q that is cut off", e.key)}
-		}
-	}
-	return nil
+	_, err = t.leaf(node{id: n.id}, inline, e.key)
+	return err
 }
 
-// revision is what etcd reads of each key revision when it starts (mvcc's restoreIntoIndex), and ends if it cannot.
-func (n node) revision(e leafElement) error {
-	if len(e.key) < revisionBytes || proto.Unmarshal(e.value, new(mvccpb.KeyValue)) != nil {
-		return &damagedPage{n.id, fmt.Sprintf("holds no key and value at revision %x", e.key)}
+// entry is what etcd reads of each key revision when it starts (mvcc's restoreIntoIndex), and ends if it cannot; and
+// what its database says of itself.
+func (t *pageTree) entry(n node, e leafElement, bucket []byte) error {
+	switch {
+	case bytes.Equal(bucket, keyBucket):
+		if len(e.key) < revisionBytes || proto.Unmarshal(e.value, new(mvccpb.KeyValue)) != nil {
+			return &damagedPage{n.id, fmt.Sprintf("holds no key and value at revision %x", e.key)}
+		}
+		t.found.Entries++
+		t.found.Revision = max(t.found.Revision, int64(leading(e.key)))
+	case !bytes.Equal(bucket, metaBucket):
+	case bytes.Equal(e.key, consistentIndex):
+		t.found.Index = leading(e.value)
+	case bytes.Equal(e.key, consistentTerm):
+		t.found.Term = leading(e.value)
+	case slices.Contains(compactionMarks, string(e.key)): // what was deleted last may have been compacted away
+		t.found.Revision = max(t.found.Revision, int64(leading(e.value)))
 	}
 	return nil
 }

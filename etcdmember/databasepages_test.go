@@ -1,6 +1,7 @@
 package etcdmember
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -55,6 +57,12 @@ func databaseOf(t *testing.T, freelist bool) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// keyValue is a value of the bucket of keys.
+func keyValue(key string) []byte {
+	b, _ := proto.Marshal(&mvccpb.KeyValue{Key: []byte(key)})
+	return b
 }
 
 // pagesOf are the pages of a kind that are in use, by bbolt's own word: those that its tree has and that say of
@@ -183,6 +191,41 @@ func TestDamageBeyondBboltsCheckIsFound(t *testing.T) {
 	}
 }
 
+// A small bucket lies within its parent's page. bbolt's check passes it over, and bbolt finds nothing in it by halves.
+func TestASmallBucketIsReadToo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucket(metaBucket)
+		return errors.Join(err, b.Put([]byte("aaaa"), nil), b.Put([]byte("bbbb"), nil))
+	})
+	if err := errors.Join(err, db.Close(), checkPages(t.Context(), path)); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.LastIndex(whole, []byte("aaaabbbb"))
+	for want, change := range map[string]func(b []byte){
+		"is out of order, in its element 1":    func(b []byte) { copy(b[at:], "cccc") },
+		"has nothing where its element 1 of 2": func(b []byte) { binary.LittleEndian.PutUint32(b[at-elementSize+8:], 1<<30) },
+		`has a bucket "meta" that is no leaf`:  func(b []byte) { b[at-2*elementSize-pageHead+8] = branchFlag },
+	} {
+		b := slices.Clone(whole)
+		change(b)
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkPages(t.Context(), path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 // What bbolt cannot read is found, whatever it is; and what is changed in pages that nobody uses is no damage.
 func TestWhatBboltCannotReadIsFound(t *testing.T) {
 	path, r := databaseOf(t, true), rand.New(rand.NewPCG(1, 2))
@@ -229,14 +272,36 @@ func TestWhatBboltCannotReadIsFound(t *testing.T) {
 	}
 }
 
-// readByBbolt reads every bucket through bbolt.
+// readByBbolt reads every bucket through bbolt, and wants etcd's revisions in order.
 func readByBbolt(t *testing.T, path string) error {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	return db.View(func(tx *bbolt.Tx) error { return walkDatabase(t.Context(), tx, new(Database)) })
+	return db.View(func(tx *bbolt.Tx) (err error) {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		defer func() {
+			if r := recover(); r != nil {
+				err = fmt.Errorf("a page is not what it should be: %v", r)
+			}
+		}()
+		for _, name := range [][]byte{keyBucket, metaBucket} {
+			if tx.Bucket(name) == nil {
+				return fmt.Errorf("it has no bucket %q", name)
+			}
+		}
+		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+			var last []byte
+			return b.ForEach(func(k, _ []byte) error {
+				if bytes.Equal(name, keyBucket) && (len(k) < revisionBytes || bytes.Compare(k, last) <= 0) {
+					return fmt.Errorf("key revision %x after %x", k, last)
+				}
+				last = append(last[:0], k...)
+				return nil
+			})
+		})
+	})
 }
 
 // An error of the kernel, or the end of the agent, says nothing of what a database holds.

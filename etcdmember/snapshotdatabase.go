@@ -10,10 +10,7 @@ import (
 	"hash"
 	"io"
 	"os"
-	"runtime/debug"
-	"time"
-
-	"go.etcd.io/bbolt"
+	"slices"
 )
 
 // Database is what a whole snapshot file holds.
@@ -33,78 +30,23 @@ var (
 	metaBucket      = []byte("meta")
 	consistentIndex = []byte("consistent_index")
 	consistentTerm  = []byte("term")
-	compactionMarks = [][]byte{[]byte("scheduledCompactRev"), []byte("finishedCompactRev")}
+	compactionMarks = []string{"scheduledCompactRev", "finishedCompactRev"}
 )
 
-// checkDatabase opens a snapshot file, which nobody may write to, and reads all of it: every page must be where the
-// tree says, and every key revision in order. Its memory is some 64 bytes for each page of 4 KiB, which is why the
-// agent leaves this to a process of its own. The hash at the file's end has been checked before, so what is found here
-// was wrong in the member already.
-func checkDatabase(ctx context.Context, path string) (d Database, err error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
-	if err != nil {
-		return d, fmt.Errorf("open the database: %w", err)
-	}
-	defer db.Close()
-	err = db.View(func(tx *bbolt.Tx) error {
-		if err := walkDatabase(ctx, tx, &d); err != nil {
-			return err
-		}
-		var faults []error
-		for fault := range tx.Check() { // to its end, or its goroutine stays
-			if len(faults) < 5 {
-				faults = append(faults, fault)
-			}
-		}
-		return errors.Join(faults...)
-	})
+// checkDatabase reads all of a snapshot file, which nobody may write to. The hash at the file's end has been checked
+// before, so what is found here was wrong in the member already.
+func checkDatabase(ctx context.Context, path string) (Database, error) {
+	t, err := readPages(ctx, path)
 	if err != nil {
 		return Database{}, fmt.Errorf("check the database: %w", err)
 	}
-	return d, nil
-}
-
-// walkDatabase reads every bucket. A page that points outside the file is a fault of memory, not an error, and would
-// end the process.
-func walkDatabase(ctx context.Context, tx *bbolt.Tx, d *Database) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("a page is not what it should be: %v", r)
-		}
-	}()
 	for _, name := range [][]byte{keyBucket, metaBucket} {
-		if tx.Bucket(name) == nil {
-			return fmt.Errorf("it has no bucket %q: not a database of etcd", name)
+		if !slices.Contains(t.buckets, string(name)) {
+			return Database{}, fmt.Errorf("check the database: it has no bucket %q: not a database of etcd", name)
 		}
 	}
-	err = tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
-		var last []byte
-		return b.ForEach(func(k, _ []byte) error {
-			if !bytes.Equal(name, keyBucket) {
-				return nil
-			}
-			if len(k) < 17 || bytes.Compare(k, last) <= 0 {
-				return fmt.Errorf("key revision %x after %x", k, last)
-			}
-			last = append(last[:0], k...)
-			d.Revision = int64(binary.BigEndian.Uint64(k))
-			if d.Entries++; d.Entries%10000 == 0 {
-				return context.Cause(ctx)
-			}
-			return nil
-		})
-	})
-	if err != nil {
-		return err
-	}
-	meta := tx.Bucket(metaBucket)
-	for _, k := range compactionMarks { // what was deleted last may have been compacted away
-		d.Revision = max(d.Revision, int64(leading(meta.Get(k))))
-	}
-	d.Revision = max(d.Revision, 1)
-	d.Term, d.Index = leading(meta.Get(consistentTerm)), leading(meta.Get(consistentIndex))
-	return nil
+	t.found.Revision = max(t.found.Revision, 1)
+	return t.found, nil
 }
 
 // leading is the first eight bytes of a value, 0 where there are none.

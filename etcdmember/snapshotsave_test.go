@@ -403,7 +403,7 @@ func TestARevisionThatWasCompactedAwayCounts(t *testing.T) {
 	err = db.Update(func(tx *bbolt.Tx) error {
 		keys, _ := tx.CreateBucket(keyBucket)
 		meta, _ := tx.CreateBucket(metaBucket)
-		return errors.Join(keys.Put(append(revision(7), "_00000000"...), []byte("v")),
+		return errors.Join(keys.Put(append(revision(7), "_00000000"...), keyValue("k")),
 			meta.Put([]byte("finishedCompactRev"), append(revision(9), "_00000000"...)),
 			meta.Put(consistentIndex, revision(40)), meta.Put(consistentTerm, revision(3)))
 	})
@@ -413,5 +413,24 @@ func TestARevisionThatWasCompactedAwayCounts(t *testing.T) {
 	if d, err := checkDatabase(t.Context(), path); err != nil ||
 		d != (Database{Revision: 9, Entries: 1, Term: 3, Index: 40}) {
 		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// A member without a bucket of etcd's would make it again; a snapshot without one is something else.
+func TestADatabaseWithoutEtcdsBucketsIsNoSnapshot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucket(keyBucket)
+		return err
+	})
+	if err := errors.Join(err, db.Close(), checkPages(t.Context(), path)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := checkDatabase(t.Context(), path); err == nil || !strings.Contains(err.Error(), `no bucket "meta"`) {
+		t.Errorf("%v", err)
 	}
 }

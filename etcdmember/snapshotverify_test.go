@@ -48,7 +48,7 @@ func newShelfOfOne(t *testing.T) shelfOfOne {
 		if _, err := tx.CreateBucket(metaBucket); err != nil {
 			return err
 		}
-		return keys.Put(append(binary.BigEndian.AppendUint64(nil, 7), "_00000000"...), []byte("value"))
+		return keys.Put(append(binary.BigEndian.AppendUint64(nil, 7), "_00000000"...), keyValue("k"))
 	})
 	if err = errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)

@@ -46,7 +46,8 @@ func smallDatabase(ts *testscript.TestScript, revision uint64) []byte {
 		ts.Check(err)
 		_, err = tx.CreateBucket([]byte("meta"))
 		ts.Check(err)
-		return keys.Put(append(binary.BigEndian.AppendUint64(nil, revision), "_00000000"...), []byte("value"))
+		value := []byte("\n\x01k") // a mvccpb.KeyValue of the key k
+		return keys.Put(append(binary.BigEndian.AppendUint64(nil, revision), "_00000000"...), value)
 	}))
 	ts.Check(db.Close())
 	data, err := os.ReadFile(file)

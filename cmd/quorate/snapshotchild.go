@@ -15,8 +15,7 @@ import (
 const saveOOMScore, saveNice = 1000, 20
 
 // saverChild saves the agent's snapshots in a process of its own, `quorate snapshot save`: what it takes in memory is
-// gone with it, and a database that is damaged so that reading it ends a process does not end the agent. One processor
-// and the lowest priority are enough.
+// gone with it. One processor and the lowest priority are enough.
 func saverChild(log *slog.Logger, self, run string) func(ctx context.Context, why string) error {
 	return func(ctx context.Context, why string) error {
 		stdout, err := agent.SelfRun{Self: self, Env: append(os.Environ(), "GOMAXPROCS=1"),
