@@ -36,11 +36,8 @@ type Archive struct {
 	ReadErr error
 }
 
-// unread: nothing is known of what it holds.
-func (a Archive) unread() bool { return a.MemberID == 0 }
-
-// empty: its log holds no entry, as that of a learner that never got the state.
-func (a Archive) empty() bool { return !a.unread() && a.LastIndex == 0 }
+// empty: its log was read and holds no entry, as that of a learner that never got the state.
+func (a Archive) empty() bool { return a.MemberID != 0 && a.LastIndex == 0 }
 
 func archiveName(at time.Time) string { return archivePrefix + at.UTC().Format(archiveTime) }
 

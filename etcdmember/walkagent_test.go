@@ -21,8 +21,7 @@ type variant struct {
 	beside   func(now time.Time, previous, ring Ring) Plan
 	facts    func(f *Facts)             // what is wrong with the facts; nil: nothing
 	reads    func(commit, last int) int // how much of its source a restore reads; nil: all
-	// purge is what is wrong with the facts of a purge, of all snapshots that there are; nil: nothing.
-	purge func(f *PurgeFacts, all []record.Snapshot)
+	purge    func(f *PurgeFacts)        // what is wrong with the facts of a purge; nil: nothing
 	// keepsAlarms: a restore takes over the alarms of its source, whose members are gone.
 	keepsAlarms bool
 }

@@ -275,7 +275,7 @@ func (w *world) purge(v *vm) {
 			Term: d.lastTerm(), LastIndex: uint64(len(d.log)) * indexUnit, Time: t0.Add(time.Duration(n))})
 	}
 	if w.by.purge != nil {
-		w.by.purge(&facts, w.listed())
+		w.by.purge(&facts)
 	}
 	purged, err := DecidePurge(facts)
 	if err != nil || purged == nil {

@@ -157,12 +157,11 @@ var planted = []plantedFault{
 		}
 		return Decide(now, o)
 	}, beside: DecideBesideLeader}},
-	{"an archive goes by any snapshot, however old and whoever saved it", "S4", 0,
-		variant{decide: Decide, beside: DecideBesideLeader, purge: func(f *PurgeFacts, all []record.Snapshot) {
-			for i := range all {
-				all[i].Time, all[i].Written = f.Now.Add(2*archiveAge), f.Now.Add(2*archiveAge)
+	{"an archive goes by a snapshot of any age", "S4", 4703, variant{decide: Decide, beside: DecideBesideLeader,
+		purge: func(f *PurgeFacts) {
+			for i := range f.Snapshots {
+				f.Snapshots[i].Time, f.Snapshots[i].Written = f.Now.Add(2*archiveAge), f.Now.Add(2*archiveAge)
 			}
-			f.Snapshots = all
 		}}},
 	{"a caught-up learner is never promoted", "S5", 0, variant{decide: Decide, beside: func(now time.Time, previous,
 		ring Ring) Plan {
