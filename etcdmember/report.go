@@ -15,9 +15,11 @@ type Report struct {
 
 // ClusterReport names the cluster as the record and etcd know it.
 type ClusterReport struct {
-	Name  string `json:"name"`
+	Name string `json:"name"`
+	// Epoch is the newest one, also where it is only claimed so far.
 	Epoch uint64 `json:"epoch"`
-	// ID is etcd's cluster id in hexadecimal; empty before the epoch is formed.
+	// ID is etcd's cluster id in hexadecimal: the own member's, or else that of the newest epoch that is formed; empty
+	// before the first is.
 	ID string `json:"id"`
 }
 

@@ -21,7 +21,7 @@ func newDo() *cobra.Command {
 			"Verbs, with the\n" +
 			"fields that they need, and in brackets those that they may have; then the fields:\n\n" + localgce.Verbs(),
 		Example: `  localgce do disk/tear vm=master-a
-  localgce do fault service=compute kind=forbidden vm=master-b
+  localgce do fault service=storage kind=unavailable vm=master-b
   localgce do vm/recreate vm=master-c wipe address=auto`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := client(cmd)
