@@ -196,8 +196,8 @@ func (w *world) oneTruth(l *vm) bool {
 	})
 }
 
-// outvoted: etcd says that the member is corrupt, and the others, at least two, agree with each other and differ from
-// it.
+// outvoted: etcd says that the member is corrupt, and a quorum agrees with each other and differs from it. One that is
+// out of reach may be corrupt as well.
 func (w *world) outvoted(l *vm, id record.MemberID) bool {
 	c := l.etcd.conf
 	flipped := map[record.MemberID]int{}
@@ -214,11 +214,12 @@ func (w *world) outvoted(l *vm, id record.MemberID) bool {
 	if !ok {
 		own = -1 // its directory may have been put away already
 	}
-	others := map[int]bool{}
-	for other, n := range flipped {
-		if other != id {
-			others[n] = true
+	agree, most := map[int]int{}, 0
+	for _, n := range flipped {
+		agree[n]++
+		if n != own {
+			most = max(most, agree[n])
 		}
 	}
-	return slices.Contains(c.alarmed(AlarmCorrupt), id) && len(c.voters) >= 3 && len(others) == 1 && !others[own]
+	return slices.Contains(c.alarmed(AlarmCorrupt), id) && most >= 2 && most >= quorum(len(c.voters))
 }
