@@ -13,7 +13,8 @@ import (
 func TestADirectoryIsMadeByAProcessOfItsOwn(t *testing.T) {
 	for script, want := range map[string]string{
 		`[ "$1 $2" = "make-directory --config" ] && grep -q '"token": "t"' "$3" && mkdir "${3%/*}/new"`: "",
-		"echo first >&2; echo 'quorate: it is broken' >&2; exit 1":                                      "make the directory of a restore: it is broken",
+
+		"echo first >&2; echo 'quorate: it is broken' >&2; exit 1": "make the directory of a restore: it is broken",
 	} {
 		dir := t.TempDir()
 		a := &Agent{cfg: Config{Self: program(t, script), Env: os.Environ(), Log: slog.New(slog.DiscardHandler)}}

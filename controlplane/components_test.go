@@ -26,7 +26,8 @@ func representative() Input {
 		Endpoint: replica.Endpoint{ExternalIP: "203.0.113.10"},
 		Components: map[string]replica.Component{
 			replica.Autoscaler: {Enabled: new(true),
-				ExtraArgs: []string{"--nodes=1:10:https://www.googleapis.com/compute/v1/projects/p/zones/us-central1-a/instanceGroups/nodes"}},
+				ExtraArgs: []string{"--nodes=1:10:https://www.googleapis.com/compute/v1/projects/p/" +
+					"zones/us-central1-a/instanceGroups/nodes"}},
 			replica.Scheduler: {Binary: "/opt/kubernetes/kube-scheduler", ExtraArgs: []string{"--v=4"},
 				Env: map[string]string{"GOMAXPROCS": "2", "GODEBUG": "madvdontneed=1"}},
 			"cloud-controller-manager": {
@@ -139,9 +140,12 @@ func TestComponentsRefuses(t *testing.T) {
 		},
 		"an extra argument that is quorate's": {
 			func(in *Input) {
-				in.Cluster.Components[replica.APIServer] = replica.Component{ExtraArgs: []string{"--etcd-servers=http://elsewhere"}}
+				in.Cluster.Components[replica.APIServer] = replica.Component{
+					ExtraArgs: []string{"--etcd-servers=http://elsewhere"}}
 			},
-			`components.kube-apiserver.extraArgs[0]: found "--etcd-servers=http://elsewhere"; allowed: any flag but --etcd-servers, which is quorate's: the apiserver's data must be the replica's own member's, whole and under the prefix that it was written with`,
+			`components.kube-apiserver.extraArgs[0]: found "--etcd-servers=http://elsewhere"; ` +
+				`allowed: any flag but --etcd-servers, which is quorate's: the apiserver's data must be ` +
+				`the replica's own member's, whole and under the prefix that it was written with`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,8 +28,10 @@ var lifetimes = []struct {
 		f.Record.Bundle = 1
 	}), 0, []string{"empty"}},
 	{"formed", formedFor(1), 1, []string{"runs", "restarts", "reboots", "empty", "leads"}},
-	{"ended by an accepted order", from(formedFor(1), acceptedB), 1, []string{"runs", "restarts", "reboots", "stopped", "restores", "leads"}},
-	{"closed", from(formedFor(1), acceptedB, allStopped, isClosed), 1, []string{"runs", "reboots", "stopped", "restores", "empty", "leads"}},
+	{"ended by an accepted order", from(formedFor(1), acceptedB), 1,
+		[]string{"runs", "restarts", "reboots", "stopped", "restores", "leads"}},
+	{"closed", from(formedFor(1), acceptedB, allStopped, isClosed), 1,
+		[]string{"runs", "reboots", "stopped", "restores", "empty", "leads"}},
 	{"closed, the next claimed", from(formedFor(1), acceptedB, allStopped, isClosed, nextClaimed), 1,
 		[]string{"runs", "reboots", "stopped", "restores", "empty", "leads"}},
 	{"closed, the next given up", from(formedFor(1), acceptedB, allStopped, isClosed, nextClaimed,
@@ -159,8 +161,8 @@ func rowAndAct(f Facts) string {
 // `quorate record check` says of it and what the replicas do about it. Where nothing follows, nothing is written.
 func TestWhatEachLossDoes(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# What one lost object does: what record check says, and each replica that then does another thing " +
-		"than with a whole record.\n# Made by go test -run WhatEachLossDoes -update\n")
+	b.WriteString("# What one lost object does: what record check says, and each replica that then does " +
+		"another thing than with a whole record.\n# Made by go test -run WhatEachLossDoes -update\n")
 	for _, l := range lifetimes {
 		f := l.f()
 		folder := t.TempDir()

@@ -186,7 +186,8 @@ func (r *realRing) add(p replica.Place, i int) {
 	a.child = &processChild{agent: a}
 	a.issue()
 	r.agents[p] = a
-	r.vms = append(r.vms, replica.VM{Place: p, InstanceID: a.me.InstanceID, Status: "RUNNING", Addresses: a.me.Addresses[:1]})
+	r.vms = append(r.vms, replica.VM{Place: p, InstanceID: a.me.InstanceID, Status: "RUNNING",
+		Addresses: a.me.Addresses[:1]})
 }
 
 // issue makes the replica's leaves.

@@ -22,12 +22,14 @@ func newBundleImport() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{Use: "import FILE", Short: "Bring the bundle back from escrow into the record",
 		Args: exactly("FILE"),
-		Long: `Bring the bundle back from escrow into the record, sealed with the seal key. It must be of this very cluster (by the uid of its
-inception, which "quorate record rebuild" brings back too), whole, and good enough to issue every certificate of a master. A generation
-that is there is never replaced. A newer one must know the CAs and keys that the present one works with, and work with those that it
-knows: a master takes a new generation up when its VM boots, one after the other. A CA that begins to issue must have 90 days left, the
-life of what it issues. A generation that was made by hand is encrypted first, with "age --passphrase --armor". The command shows the
-CAs and asks.`,
+		Long: `Bring the bundle back from escrow into the record, sealed with the seal key. It must be of this cluster
+(by the uid of its inception, which "quorate record rebuild" brings back too), whole, and good enough to
+issue every certificate of a master. A generation that is there is never replaced.
+
+A newer generation must know the CAs and keys that the present one works with, and work with those that
+the present one knows: masters take it up one after the other, each when its VM boots. A CA that begins to
+issue must have 90 days left, the life of what it issues. Encrypt a generation that was made by hand first,
+with "age --passphrase --armor". The command shows the CAs and asks.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.load()
 			if err != nil {

@@ -17,9 +17,9 @@ func newEtcdExplain() *cobra.Command {
 	cmd := &cobra.Command{Use: "explain", Short: "Say what is observed, which row of the membership's table holds, " +
 		"and what would be done next",
 		Args: noArguments,
-		Long: `Say what is observed, which row of the membership's table holds, what would be done next, and what that waits for; on the
-master whose etcd leads, also what the leader's rows say. Nothing is done by it: it tells what the agent on this machine saw at its
-last look, some seconds ago. Exit code 9: no agent answers.`,
+		Long: `Say what is observed, which row of the membership's table holds, what would be done next, and what that
+waits for. On the master whose etcd leads it also says what the leader's rows say. It changes nothing: it
+prints what the agent on this machine observed last, some seconds ago. Exit code 9: no agent answers.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := requireRoot("etcd explain"); err != nil {
 				return err

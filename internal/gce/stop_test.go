@@ -39,11 +39,13 @@ func TestStopInstance(t *testing.T) {
 				"not found")}}, "found status 404"},
 		{"a refusal",
 			[]answer{{order, 403, apiError(403, "forbidden", "Required 'compute.instances.stop' permission")}},
-			`for the stop of instance 42 (m1 in us-central1-a): found status 403: "Required 'compute.instances.stop' permission"`},
+			`for the stop of instance 42 (m1 in us-central1-a): found status 403: ` +
+				`"Required 'compute.instances.stop' permission"`},
 		{"an operation that fails",
 			[]answer{{order, 200, going},
 				{question, 200,
-					`{"kind":"compute#operation","name":"op-1","status":"DONE","error":{"errors":[{"code":"RESOURCE_NOT_READY","message":"try later"}]}}`}},
+					`{"kind":"compute#operation","name":"op-1","status":"DONE",` +
+						`"error":{"errors":[{"code":"RESOURCE_NOT_READY","message":"try later"}]}}`}},
 			`the stop of instance 42 (m1 in us-central1-a): found RESOURCE_NOT_READY: "try later"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -49,7 +49,8 @@ func TestADiskTornByACopyHoldsWhatWasSynced(t *testing.T) {
 		// Commands are run beside what the VM runs by itself: this one goes to the VM's cgroup, or it would not stand
 		// still with the VM.
 		count, err := w.Command(ctx, "a", "sh", "-c", "mkdir -p /sys/fs/cgroup/count; echo $$ > "+
-			"/sys/fs/cgroup/count/cgroup.procs; n=0; while :; do n=$((n+1)); echo $n >> "+data+"count; sync "+data+"count; echo $n; done")
+			"/sys/fs/cgroup/count/cgroup.procs; n=0; while :; do n=$((n+1)); echo $n >> "+data+"count; "+
+			"sync "+data+"count; echo $n; done")
 		w.do(err)
 		said := &output{}
 		count.Stdout = said
