@@ -111,9 +111,13 @@ func writeFloor(dir string, id replica.Identity, cluster *replica.Cluster, bundl
 	// The same flags as quorate's, but for the folders of what is ready-made.
 	here := certs.Files{Dir: filepath.Join(floorDir, id.Name, "pki"), Volatile: filepath.Join(floorDir, id.Name,
 		"volatile")}
+	encryption, _, err := certs.EncryptionConfig(made, *cluster.EncryptionAtRest)
+	if err != nil {
+		return err
+	}
 	specs, extra, err := controlplane.Components(controlplane.Input{
-		Identity: id, Cluster: cluster, Files: here, Signing: true, LogDir: logDir, RunDir: filepath.Join(floorDir,
-			id.Name, "run"),
+		Identity: id, Cluster: cluster, Files: here, Encryption: encryption, Signing: true, LogDir: logDir,
+		RunDir: filepath.Join(floorDir, id.Name, "run"),
 	})
 	if err != nil {
 		return err
