@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -197,7 +198,7 @@ func TestWhatEachLossDoes(t *testing.T) {
 }
 
 // judged is what the check says of a record's content, and what each viewer does.
-func judged(t *testing.T, store *record.Store, f Facts, epoch uint64, seen []string) (out []string) {
+func judged(t *testing.T, store *bucket.Store, f Facts, epoch uint64, seen []string) (out []string) {
 	t.Helper()
 	for _, finding := range store.Check(t.Context()) {
 		if !slices.Contains([]string{"reach", "write-once", "deletion"}, finding.Subject) {
@@ -228,7 +229,7 @@ func objectsIn(t *testing.T, root string) (keys []string) {
 }
 
 // fill writes what a View holds into a record.
-func fill(t *testing.T, s *record.Store, v record.View) {
+func fill(t *testing.T, s *bucket.Store, v record.View) {
 	t.Helper()
 	ctx := t.Context()
 	made := func(_ any, won bool, err error) {
@@ -280,7 +281,7 @@ func fill(t *testing.T, s *record.Store, v record.View) {
 	}
 }
 
-func fillOrder(t *testing.T, s *record.Store, o record.Order, made func(any, bool, error)) {
+func fillOrder(t *testing.T, s *bucket.Store, o record.Order, made func(any, bool, error)) {
 	t.Helper()
 	ctx := t.Context()
 	if _, err := s.CreateOrder(ctx, o); err != nil {

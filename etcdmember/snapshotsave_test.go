@@ -21,26 +21,27 @@ import (
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 )
 
 // saving is a real member of one, its record in a folder, and a client.
 type saving struct {
 	t      *testing.T
 	job    SnapshotJob
-	store  *record.Store
+	store  *bucket.Store
 	folder string
 	status MemberStatus
 	client *clientv3.Client
 }
 
 // servedRecord is a record whose bucket is served from a folder, without a network.
-func servedRecord(t *testing.T, folder, cluster string) *record.Store {
+func servedRecord(t *testing.T, folder, cluster string) *bucket.Store {
 	t.Helper()
 	b, err := localgce.OpenBuckets(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := record.Open("gs://"+localgce.BucketName, cluster, b.Client())
+	store, err := bucket.Open("gs://"+localgce.BucketName, cluster, b.Client())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/certs"
-	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -86,7 +86,7 @@ func importBundle(cmd *cobra.Command, c *replica.Cluster, b *certs.Bundle, yes b
 	if err != nil {
 		return err
 	}
-	bundles, err := record.OpenBundles(store, c.Seal.Key)
+	bundles, err := bucket.OpenBundles(store, c.Seal.Key)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func showLeftOut(w io.Writer, b, former *certs.Bundle) error {
 }
 
 // mayImport says why the record may not take the bundle. former is the newest one that it has; nil: none.
-func mayImport(ctx context.Context, store *record.Store, bundles *record.Bundles,
+func mayImport(ctx context.Context, store *bucket.Store, bundles *bucket.Bundles,
 	b *certs.Bundle) (former *certs.Bundle, err error) {
 	v, err := store.View(ctx)
 	if err != nil {

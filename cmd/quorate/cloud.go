@@ -7,7 +7,7 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/internal/gce"
-	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -21,16 +21,16 @@ func cloudOpener(metadata *gce.Metadata) func(context.Context, replica.Identity,
 }
 
 // openRecord opens the record for an operator's command: as whoever Google's default credentials stand for.
-func openRecord(c *replica.Cluster) (*record.Store, error) {
-	return record.Open(c.Record.URL, c.Name, gce.UserClient())
+func openRecord(c *replica.Cluster) (*bucket.Store, error) {
+	return bucket.Open(c.Record.URL, c.Name, gce.UserClient())
 }
 
 func openCloud(google *http.Client, self replica.Identity, c *replica.Cluster) (agent.Cloud, error) {
-	store, err := record.Open(c.Record.URL, c.Name, google)
+	store, err := bucket.Open(c.Record.URL, c.Name, google)
 	if err != nil {
 		return agent.Cloud{}, err
 	}
-	bundles, err := record.OpenBundles(store, c.Seal.Key)
+	bundles, err := bucket.OpenBundles(store, c.Seal.Key)
 	if err != nil {
 		return agent.Cloud{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -39,7 +40,7 @@ var exitCauses = []struct {
 	{agent.ErrNoAgent, exitNoAgent},
 	{errRunning, exitRunning},
 	{agent.ErrNoConfiguration, exitConfig},
-	{record.ErrSealKey, exitSeal},
+	{bucket.ErrSealKey, exitSeal},
 	{record.ErrRecord, exitRecord},
 	{gce.ErrMetadata, exitMetadata},
 	{syscall.ENOSPC, exitNoRoom},

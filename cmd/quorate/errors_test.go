@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -88,7 +89,7 @@ func TestAgentEndsWithACodeOfItsOwn(t *testing.T) {
 
 func TestCausesInsideAPhaseKeepTheirCode(t *testing.T) {
 	for cause, code := range map[error]int{
-		record.ErrRecord: exitRecord, record.ErrSealKey: exitSeal, gce.ErrMetadata: exitMetadata,
+		record.ErrRecord: exitRecord, bucket.ErrSealKey: exitSeal, gce.ErrMetadata: exitMetadata,
 		syscall.ENOSPC:        exitNoRoom,
 		etcdmember.ErrRemoved: exitRemoved, errors.New("anything else"): exitFailure,
 	} {
@@ -103,8 +104,8 @@ func TestCausesInsideAPhaseKeepTheirCode(t *testing.T) {
 func TestTheBundlesErrorsHaveTheirCode(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	store := servedRecord(t, dir, "c1")
-	open := func(key string) *record.Bundles {
-		b, err := record.OpenBundles(store, key)
+	open := func(key string) *bucket.Bundles {
+		b, err := bucket.OpenBundles(store, key)
 		if err != nil {
 			t.Fatal(err)
 		}

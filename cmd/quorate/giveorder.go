@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 )
 
 // orderFlags are what every command that gives an order takes.
@@ -159,7 +160,7 @@ func give(cmd *cobra.Command, f *orderFlags, check func(book) (draft, error)) er
 
 // settle writes that an order to restore is withdrawn, and reads back which of the two verdicts it has. The book that
 // it returns has it.
-func (b book) settle(ctx context.Context, store *record.Store, d draft) (book, error) {
+func (b book) settle(ctx context.Context, store *bucket.Store, d draft) (book, error) {
 	v, _, err := store.SettleOrder(ctx, d.settles, record.Verdict{Withdrawn: true, By: givenBy()})
 	switch {
 	case err != nil:

@@ -11,7 +11,7 @@ import (
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/internal/durable"
-	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -71,7 +71,7 @@ func readBundle(cmd *cobra.Command, c *replica.Cluster) (*certs.Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	bundles, err := record.OpenBundles(store, c.Seal.Key)
+	bundles, err := bucket.OpenBundles(store, c.Seal.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func readBundle(cmd *cobra.Command, c *replica.Cluster) (*certs.Bundle, error) {
 }
 
 // readGenerations opens all generations of the bundle, oldest first.
-func readGenerations(ctx context.Context, store *record.Store, bundles *record.Bundles) ([]*certs.Bundle, error) {
+func readGenerations(ctx context.Context, store *bucket.Store, bundles *bucket.Bundles) ([]*certs.Bundle, error) {
 	numbers, err := bundles.Generations(ctx)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func readGenerations(ctx context.Context, store *record.Store, bundles *record.B
 }
 
 // noBundle says of a record without a bundle what `record show` says: whether it is to be made, or is lost.
-func noBundle(ctx context.Context, store *record.Store) error {
+func noBundle(ctx context.Context, store *bucket.Store) error {
 	v, err := store.View(ctx)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/internal/localgce"
-	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 )
 
 // TestMain makes this program the command itself where a script calls it.
@@ -121,7 +121,7 @@ func makeBundle(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	v, err := store.View(ctx)
 	ts.Check(err)
-	bundles, err := record.OpenBundles(store, c.Seal.Key)
+	bundles, err := bucket.OpenBundles(store, c.Seal.Key)
 	ts.Check(err)
 	b, err := certs.NewBundle(v.Inception.UID, time.Now().AddDate(0, 0, -numbers[1]))
 	ts.Check(err)

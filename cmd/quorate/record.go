@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -37,7 +38,7 @@ func (e *unfitRecord) Unwrap() []error { return []error{record.ErrRecord, e.erro
 const inceptionLost = "the inception is lost, though the record has other objects: 'quorate record rebuild' brings " +
 	"it back"
 
-func (f *clusterFlags) open() (*record.Store, error) {
+func (f *clusterFlags) open() (*bucket.Store, error) {
 	c, err := f.load()
 	if err != nil {
 		return nil, err

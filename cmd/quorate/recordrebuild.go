@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -204,7 +205,7 @@ func showRebuilding(w io.Writer, where string, r etcdmember.Rebuilding) {
 }
 
 // createLost creates the objects in their order. After an error the rest stays lost, which every agent can see.
-func createLost(ctx context.Context, w io.Writer, store *record.Store, lost []etcdmember.Lost) error {
+func createLost(ctx context.Context, w io.Writer, store *bucket.Store, lost []etcdmember.Lost) error {
 	for n, l := range lost {
 		if err := l.Create(ctx, store); err != nil {
 			return recordError("%w\n%d of %d objects were created; the record stays damaged, and the command can be "+

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 )
 
 // restoreFlags are what an operator says of a restore.
@@ -158,7 +159,7 @@ type wreck struct {
 }
 
 // readWreck reads the record and refuses one that is lost or in which nothing was ever formed.
-func readWreck(ctx context.Context, store *record.Store, now time.Time) (wreck, error) {
+func readWreck(ctx context.Context, store *bucket.Store, now time.Time) (wreck, error) {
 	v, err := store.View(ctx)
 	if err != nil {
 		return wreck{}, err
@@ -209,7 +210,7 @@ func (w wreck) furthestMark() (furthest record.Mark, ok bool) {
 
 // verifySource reads a snapshot whole, and checks what it holds against what was saved. A directory is checked by its
 // own replica, before anything ends.
-func verifySource(ctx context.Context, out io.Writer, store *record.Store, s record.Source) error {
+func verifySource(ctx context.Context, out io.Writer, store *bucket.Store, s record.Source) error {
 	if s.Kind != record.SourceSnapshot {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 )
 
 // followPeriod is the time between two looks at how far a restore has come.
@@ -19,7 +20,7 @@ const followPeriod = 2 * time.Second
 
 // follow shows how far the restore has come until the next epoch is formed, and has VMs stopped that it waits for,
 // unless stops is nil.
-func (f *restoreFlags) follow(ctx context.Context, out io.Writer, store *record.Store, ends uint64,
+func (f *restoreFlags) follow(ctx context.Context, out io.Writer, store *bucket.Store, ends uint64,
 	stops *vmStops) error {
 	if f.noWait {
 		printText(out, "", "The agents read the order within 10s. Run the command again to see how far it has come.")

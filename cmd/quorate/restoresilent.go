@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -60,7 +61,7 @@ func (w wreck) loudInstances(restorer replica.Place) (out []string) {
 
 // goOn follows the order that is in force. With --silent it first writes a newer one of the same source, which says
 // so: the word of an order is never changed.
-func (f *restoreFlags) goOn(cmd *cobra.Command, store *record.Store, w wreck, o record.Order, stops *vmStops) error {
+func (f *restoreFlags) goOn(cmd *cobra.Command, store *bucket.Store, w wreck, o record.Order, stops *vmStops) error {
 	out := cmd.OutOrStdout()
 	if flags := f.ofANewOrder(); flags != "" {
 		return refused("%s: order %d is in force, and without --from it is only followed: say --from, too, for a "+
@@ -90,7 +91,7 @@ func (f *restoreFlags) goOn(cmd *cobra.Command, store *record.Store, w wreck, o 
 }
 
 // order writes an order to restore and follows it.
-func (f *restoreFlags) order(ctx context.Context, out io.Writer, store *record.Store, r record.RestoreOrder,
+func (f *restoreFlags) order(ctx context.Context, out io.Writer, store *bucket.Store, r record.RestoreOrder,
 	stops *vmStops) error {
 	o, err := store.CreateOrder(ctx, record.Order{Kind: record.OrderRestore, By: givenBy(), Restore: &r})
 	if err != nil {

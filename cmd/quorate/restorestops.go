@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -56,7 +57,7 @@ type stopEnd struct {
 
 // stops opens the Compute API where the flag asks for it, and looks whether it answers, so that nothing is ordered in
 // vain; nil: it does not ask.
-func (f *restoreFlags) stops(ctx context.Context, store *record.Store, w wreck) (*vmStops, error) {
+func (f *restoreFlags) stops(ctx context.Context, store *bucket.Store, w wreck) (*vmStops, error) {
 	if !f.stopVMs {
 		return nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 )
 
 // livingFor is how long after a member last came further a cluster counts as living. A member that goes on writes a
@@ -16,7 +17,7 @@ const livingFor = time.Minute
 
 // untilSilent waits until nothing shows any more that members of the epoch serve, which takes a minute after a loss;
 // not where that is not asked, or an order is in force. Nothing is written meanwhile.
-func (f *restoreFlags) untilSilent(ctx context.Context, out io.Writer, store *record.Store, w wreck) (wreck, error) {
+func (f *restoreFlags) untilSilent(ctx context.Context, out io.Writer, store *bucket.Store, w wreck) (wreck, error) {
 	why, left := f.heldBack(w)
 	switch {
 	case why == "":

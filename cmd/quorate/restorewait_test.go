@@ -10,16 +10,17 @@ import (
 
 	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 )
 
 // servedRecord is a record whose bucket is served from a folder, without a network.
-func servedRecord(t *testing.T, folder, cluster string) *record.Store {
+func servedRecord(t *testing.T, folder, cluster string) *bucket.Store {
 	t.Helper()
 	b, err := localgce.OpenBuckets(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := record.Open("gs://"+localgce.BucketName, cluster, b.Client())
+	store, err := bucket.Open("gs://"+localgce.BucketName, cluster, b.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func servedRecord(t *testing.T, folder, cluster string) *record.Store {
 
 // formedRecord is a record of a cluster that was formed a day ago and whose member a1 came further a
 // while ago.
-func formedRecord(t *testing.T, ago time.Duration) *record.Store {
+func formedRecord(t *testing.T, ago time.Duration) *bucket.Store {
 	t.Helper()
 	store := servedRecord(t, t.TempDir(), "demo")
 	must := func(err error) {
@@ -56,7 +57,7 @@ func formedRecord(t *testing.T, ago time.Duration) *record.Store {
 	return store
 }
 
-func goesOn(ctx context.Context, store *record.Store, at time.Time) error {
+func goesOn(ctx context.Context, store *bucket.Store, at time.Time) error {
 	return store.WriteMark(ctx, record.Mark{MemberID: 0xa1, Epoch: 1, Term: 2, Applied: uint64(at.Unix()), Time: at})
 }
 
@@ -66,7 +67,7 @@ func TestARestoreWaitsUntilTheClusterIsSilent(t *testing.T) {
 		flags restoreFlags
 		ago   time.Duration
 		// meanwhile happens while it waits.
-		meanwhile func(ctx context.Context, store *record.Store, stop context.CancelFunc)
+		meanwhile func(ctx context.Context, store *bucket.Store, stop context.CancelFunc)
 		seconds   int // after which it goes on
 		want      string
 		told      []string
@@ -85,10 +86,10 @@ func TestARestoreWaitsUntilTheClusterIsSilent(t *testing.T) {
 		{"nor does an instance that is not known", restoreFlags{silent: []string{"999"}}, 36 * time.Second, nil, 0,
 			`--silent "999"`, nil},
 		{"its last mark before the loss comes late", restoreFlags{}, 30 * time.Second,
-			func(ctx context.Context, store *record.Store, _ context.CancelFunc) {
+			func(ctx context.Context, store *bucket.Store, _ context.CancelFunc) {
 				_ = goesOn(ctx, store, time.Now())
 			}, 60, "", nil},
-		{"it goes on", restoreFlags{}, 10 * time.Second, func(ctx context.Context, store *record.Store,
+		{"it goes on", restoreFlags{}, 10 * time.Second, func(ctx context.Context, store *bucket.Store,
 			_ context.CancelFunc) {
 			for ctx.Err() == nil {
 				select {
@@ -99,13 +100,13 @@ func TestARestoreWaitsUntilTheClusterIsSilent(t *testing.T) {
 			}
 		}, 40, "the cluster lives: member a1 goes on while this command waits, which takes a quorum.\nTo end a " +
 			"cluster that lives, add --end-living-cluster; nothing was written", nil},
-		{"^C", restoreFlags{}, 0, func(_ context.Context, _ *record.Store,
+		{"^C", restoreFlags{}, 0, func(_ context.Context, _ *bucket.Store,
 			stop context.CancelFunc) {
 			time.Sleep(5 * time.Second)
 			stop()
 		}, 5,
 			"no longer waiting: context canceled; nothing was written", nil},
-		{"another gives an order", restoreFlags{}, 0, func(ctx context.Context, store *record.Store,
+		{"another gives an order", restoreFlags{}, 0, func(ctx context.Context, store *bucket.Store,
 			_ context.CancelFunc) {
 			time.Sleep(5 * time.Second)
 			_, _ = store.CreateOrder(ctx, record.Order{Kind: record.OrderRestore, By: "x",

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/internal/gce"
-	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -32,7 +32,7 @@ func (f *shelfFlags) add(cmd *cobra.Command) {
 		"the cluster's name; with --record it takes the place of the document")
 }
 
-func (f *shelfFlags) open() (*record.Store, error) {
+func (f *shelfFlags) open() (*bucket.Store, error) {
 	switch {
 	case f.emptied("cluster"):
 		return nil, &usageError{errors.New("--cluster is empty: want the cluster's name, or leave the flag out")}
@@ -44,7 +44,7 @@ func (f *shelfFlags) open() (*record.Store, error) {
 	if err := replica.CheckName(f.cluster); err != nil {
 		return nil, &usageError{fmt.Errorf("--cluster: %w", err)}
 	}
-	store, err := record.Open(f.record, f.cluster, gce.UserClient())
+	store, err := bucket.Open(f.record, f.cluster, gce.UserClient())
 	if err != nil {
 		return nil, &usageError{err}
 	}

@@ -17,13 +17,14 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 )
 
 // storeSnapshot is snapshot FOLDER EPOCH REVISION TIME: the record of the cluster demo in a folder has this snapshot,
 // of a database with one key.
 func storeSnapshot(ts *testscript.TestScript, _ bool, args []string) {
 	ctx := context.Background()
-	store, err := record.Open("gs://"+args[0]+ts.Getenv("AT"), "demo", nil)
+	store, err := bucket.Open("gs://"+args[0]+ts.Getenv("AT"), "demo", nil)
 	ts.Check(err)
 	epoch, err := strconv.ParseUint(args[1], 10, 64)
 	ts.Check(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 )
 
 func newSnapshotList() *cobra.Command {
@@ -45,7 +46,7 @@ func newSnapshotList() *cobra.Command {
 
 // whereNothingIs names a place without snapshots, and says so where there is no cluster either: a name that was
 // mistyped looks like a disaster.
-func whereNothingIs(ctx context.Context, store *record.Store) (string, error) {
+func whereNothingIs(ctx context.Context, store *bucket.Store) (string, error) {
 	v, err := store.View(ctx)
 	switch {
 	case err != nil || v.Inception != nil:

@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/internal/gce"
-	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -66,7 +66,7 @@ func saveSnapshot(ctx context.Context, run, why string) (out savedSnapshot, err 
 		return out, err
 	}
 	// On a master, also where a person calls it: as the agent does, which calls it most.
-	store, err := record.Open(c.Record.URL, c.Name, gce.NewMetadata(gce.MetadataConfig{}).Client())
+	store, err := bucket.Open(c.Record.URL, c.Name, gce.NewMetadata(gce.MetadataConfig{}).Client())
 	if err != nil {
 		return out, err
 	}
@@ -84,7 +84,7 @@ func saveSnapshot(ctx context.Context, run, why string) (out savedSnapshot, err 
 	return out, nil
 }
 
-func snapshotJob(self replica.Identity, c *replica.Cluster, store *record.Store, why string) (etcdmember.SnapshotJob,
+func snapshotJob(self replica.Identity, c *replica.Cluster, store *bucket.Store, why string) (etcdmember.SnapshotJob,
 	error) {
 	tlsConfig, err := certs.EtcdTLS(certs.Files{Dir: filepath.Join(c.Etcd.DataDir, "pki")})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 )
 
 func newSnapshotVerify() *cobra.Command {
@@ -75,7 +76,7 @@ type verified struct {
 }
 
 // chosen is the snapshot that is named, or the newest one.
-func chosen(store *record.Store, list []record.Snapshot, args []string) (record.Snapshot, error) {
+func chosen(store *bucket.Store, list []record.Snapshot, args []string) (record.Snapshot, error) {
 	if len(list) == 0 {
 		return record.Snapshot{}, recordError("there is no snapshot in %s", store)
 	}

@@ -44,12 +44,12 @@ func (v View) LostInception() bool {
 
 // inceptionDamage also stops where there is nothing at all: an agent cannot know whether something was.
 func (v View) inceptionDamage() []Damage {
-	f := Finding{Warn, inceptionKey, "no cluster was ever created here: quorate record init does it"}
+	f := Finding{Warn, InceptionKey, "no cluster was ever created here: quorate record init does it"}
 	switch {
 	case v.Inception != nil:
 		return nil
 	case v.LostInception():
-		f = Finding{Fail, inceptionKey, "it is lost, though the record has other objects: quorate record rebuild"}
+		f = Finding{Fail, InceptionKey, "it is lost, though the record has other objects: quorate record rebuild"}
 	}
 	return []Damage{{Finding: f, Stops: true}}
 }
@@ -77,29 +77,32 @@ func (v View) epochDamages() (out []Damage) {
 	for n := range v.Epochs {
 		e := &v.Epochs[n]
 		if e.Number != last+1 {
-			out = append(out, v.damaged(last+1, epochFolder(last+1), true, "lost, up to and with epochs/%d", e.Number-1))
+			out = append(out, v.damaged(last+1, EpochFolder(last+1), true, "lost, up to and with epochs/%d",
+				e.Number-1))
 		}
 		last = e.Number
 		if e.Claim == nil {
-			out = append(out, v.damaged(last, epochFolder(last), true, "claim.json is lost"))
+			out = append(out, v.damaged(last, EpochFolder(last), true, "claim.json is lost"))
 		} else if o := e.Claim.Source.Order; o != 0 && !v.hasOrder(o) {
-			out = append(out, v.damaged(last, epochFolder(last), false, "its claim follows orders/%d.json, which is lost",
+			out = append(out, v.damaged(last, EpochFolder(last), false,
+				"its claim follows orders/%d.json, which is lost",
 				o))
 		}
 		out = append(out, v.endDamages(e, n == len(v.Epochs)-1)...)
 	}
 	if n := v.formedNumber(); n > 0 && v.Bundle == 0 {
-		out = append(out, v.damaged(n, epochFolder(n), false, "it is formed, but bundle/ has no generation"))
+		out = append(out, v.damaged(n, EpochFolder(n), false, "it is formed, but bundle/ has no generation"))
 	}
 	return out
 }
 
-func epochFolder(n uint64) string { return fmt.Sprintf("epochs/%d", n) }
+// EpochFolder is epochs/<e>, the folder of what the record holds of an epoch.
+func EpochFolder(n uint64) string { return fmt.Sprintf("epochs/%d", n) }
 
 // endDamages looks at what became of an epoch.
 func (v View) endDamages(e *Epoch, newest bool) []Damage {
 	found := func(stops bool, format string, args ...any) []Damage {
-		return []Damage{v.damaged(e.Number, epochFolder(e.Number), stops, format, args...)}
+		return []Damage{v.damaged(e.Number, EpochFolder(e.Number), stops, format, args...)}
 	}
 	if e.Formed() != nil {
 		if !newest && e.Closed == nil {
@@ -107,7 +110,7 @@ func (v View) endDamages(e *Epoch, newest bool) []Damage {
 		}
 		return nil
 	}
-	switch proof := v.wasFormed(e); {
+	switch proof := v.WasFormed(e); {
 	case e.Outcome == nil && !newest:
 		return found(true, "outcome.json is lost: a newer epoch exists")
 	case e.Outcome == nil && proof != "":
@@ -126,8 +129,8 @@ func (v View) hasOrder(n uint64) bool {
 	return slices.ContainsFunc(v.Orders, func(o Order) bool { return o.Number == n })
 }
 
-// wasFormed is what but its outcome proves that an epoch was formed; empty: nothing does.
-func (v View) wasFormed(e *Epoch) string {
+// WasFormed is what but its outcome proves that an epoch was formed; empty: nothing does.
+func (v View) WasFormed(e *Epoch) string {
 	switch {
 	case e.Closed != nil:
 		return "it was closed"
@@ -153,7 +156,7 @@ func (v View) startedElsewhere(e *Epoch) string {
 		other := e.Claim == nil || e.Claim.Seeder.Place != place
 		for _, i := range v.Replicas[place] {
 			if other && i.Started != nil && i.Started.Epoch == e.Number {
-				return startedKey(place, i.Number)
+				return StartedKey(place, i.Number)
 			}
 		}
 	}
@@ -175,21 +178,21 @@ func (v View) Mentions(is func(epoch uint64) bool) (out []Mention) {
 	}
 	for p, all := range v.Replicas {
 		for _, i := range all {
-			add(i.Epoch, func() string { return incarnationKey(p, i.Number) })
+			add(i.Epoch, func() string { return IncarnationKey(p, i.Number) })
 			if i.Started != nil {
-				add(i.Started.Epoch, func() string { return startedKey(p, i.Number) })
+				add(i.Started.Epoch, func() string { return StartedKey(p, i.Number) })
 			}
 		}
 	}
 	for id, m := range v.Marks {
-		add(m.Epoch, func() string { return markKey(id) })
+		add(m.Epoch, func() string { return MarkKey(id) })
 	}
 	for _, n := range v.Snapshots {
 		add(n, func() string { return fmt.Sprintf("snapshots/%d/", n) })
 	}
 	for _, o := range v.Orders {
 		if o.Restore != nil {
-			add(o.Restore.Ends, func() string { return orderKey(o.Number) })
+			add(o.Restore.Ends, func() string { return OrderKey(o.Number) })
 		}
 	}
 	slices.SortFunc(out, func(a, b Mention) int { return strings.Compare(a.Key, b.Key) })

@@ -8,35 +8,35 @@ import (
 
 func TestParseKeyIsTheInverseOfTheKeys(t *testing.T) {
 	p := replica.Place{Zone: "us-central1-a", Name: "m-1"}
-	for key, want := range map[string]object{
-		inceptionKey:                         {kind: inceptionObject},
-		claimKey(7):                          {kind: claimObject, epoch: 7},
-		outcomeKey(7):                        {kind: outcomeObject, epoch: 7},
-		closedKey(7):                         {kind: closedObject, epoch: 7},
-		stoppedKey(7, p, 12):                 {kind: stoppedObject, epoch: 7, place: p, number: 12},
-		incarnationKey(p, 12):                {kind: incarnationObject, place: p, number: 12},
-		startedKey(p, 12):                    {kind: startedObject, place: p, number: 12},
-		markKey(0x8e9e05c52164694d):          {kind: markObject, member: 0x8e9e05c52164694d},
-		sealedKey(3):                         {kind: sealedObject, number: 3},
-		orderKey(maxNumber):                  {kind: orderObject, number: maxNumber},
-		doneKey(4):                           {kind: doneObject, number: 4},
-		acceptedKey(4):                       {kind: acceptedObject, number: 4},
-		verdictKey(4):                        {kind: verdictObject, number: 4},
-		vmStopKey(4, "18395952728694776415"): {kind: vmStopObject, number: 4, name: "18395952728694776415"},
-		diskKey(p, 12):                       {kind: diskObject, place: p, number: 12},
-		probeKey("x"):                        {kind: probeObject},
-		"snapshots/2/1234-20260102T030405Z.db.zst": {kind: snapshotObject, epoch: 2, name: "2/1234-20260102T030405Z"},
-		"snapshots/2/1234-20260102T030405Z.json": {kind: snapshotInfoObject, epoch: 2,
-			name: "2/1234-20260102T030405Z"},
-		"epochs":                     {kind: misplacedObject},
-		"epochs/3":                   {kind: misplacedObject},
-		"epochs/3/stopped":           {kind: misplacedObject},
-		"replicas":                   {kind: misplacedObject},
-		"replicas/us-central1-a.m-1": {kind: misplacedObject},
-		"orders":                     {kind: misplacedObject},
-		"snapshots/4":                {kind: misplacedObject},
+	for key, want := range map[string]Object{
+		InceptionKey:                         {Kind: InceptionObject},
+		ClaimKey(7):                          {Kind: ClaimObject, Epoch: 7},
+		OutcomeKey(7):                        {Kind: OutcomeObject, Epoch: 7},
+		ClosedKey(7):                         {Kind: ClosedObject, Epoch: 7},
+		StoppedKey(7, p, 12):                 {Kind: StoppedObject, Epoch: 7, Place: p, Number: 12},
+		IncarnationKey(p, 12):                {Kind: IncarnationObject, Place: p, Number: 12},
+		StartedKey(p, 12):                    {Kind: StartedObject, Place: p, Number: 12},
+		MarkKey(0x8e9e05c52164694d):          {Kind: MarkObject, Member: 0x8e9e05c52164694d},
+		SealedKey(3):                         {Kind: SealedObject, Number: 3},
+		OrderKey(maxNumber):                  {Kind: OrderObject, Number: maxNumber},
+		DoneKey(4):                           {Kind: DoneObject, Number: 4},
+		AcceptedKey(4):                       {Kind: AcceptedObject, Number: 4},
+		VerdictKey(4):                        {Kind: VerdictObject, Number: 4},
+		VMStopKey(4, "18395952728694776415"): {Kind: VMStopObject, Number: 4, Name: "18395952728694776415"},
+		DiskKey(p, 12):                       {Kind: DiskObject, Place: p, Number: 12},
+		ProbeKey("x"):                        {Kind: ProbeObject},
+		"snapshots/2/1234-20260102T030405Z.db.zst": {Kind: SnapshotObject, Epoch: 2, Name: "2/1234-20260102T030405Z"},
+		"snapshots/2/1234-20260102T030405Z.json": {Kind: SnapshotInfoObject, Epoch: 2,
+			Name: "2/1234-20260102T030405Z"},
+		"epochs":                     {Kind: MisplacedObject},
+		"epochs/3":                   {Kind: MisplacedObject},
+		"epochs/3/stopped":           {Kind: MisplacedObject},
+		"replicas":                   {Kind: MisplacedObject},
+		"replicas/us-central1-a.m-1": {Kind: MisplacedObject},
+		"orders":                     {Kind: MisplacedObject},
+		"snapshots/4":                {Kind: MisplacedObject},
 	} {
-		if got := parseKey(key); got != want {
+		if got := ParseKey(key); got != want {
 			t.Errorf("parseKey(%q) = %+v, want %+v", key, got, want)
 		}
 	}
@@ -64,10 +64,10 @@ func TestParseKeyRefusesWhatItWouldNotSpell(t *testing.T) {
 		"replicas/z-a.m\u00e4/1.json", "replicas/.m/1.json",
 		"epochs/", "epochs/3/", "epochs/3/stopped/", "replicas/", "replicas/us-central1-a.m-1/", "marks/", "orders/",
 		"snapshots/", "snapshots/4/", "epochs/18446744073709551615/claim.json",
-		orderKey(maxNumber + 1), doneKey(18446744073709551615), vmStopKey(maxNumber+1, "7"),
+		OrderKey(maxNumber + 1), DoneKey(18446744073709551615), VMStopKey(maxNumber+1, "7"),
 		"epochs/1/stopped/z-a.m\t1.2.json", "epochs/1/stopped/z-a.m\x1b[2J.2.json",
 	} {
-		if got := parseKey(key); got.kind != unknown {
+		if got := ParseKey(key); got.Kind != UnknownObject {
 			t.Errorf("parseKey(%q) = %+v, want unknown", key, got)
 		}
 	}

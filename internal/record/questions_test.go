@@ -7,6 +7,31 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
+var (
+	placeOne = replica.Place{Zone: "z-a", Name: "m1"}
+	placeTwo = replica.Place{Zone: "z-b", Name: "m2"}
+)
+
+// threeEpochs is a record in which epoch 1 was abandoned, epoch 2 formed and closed, and epoch 3 claimed.
+func threeEpochs() View {
+	pending := func(k uint64) Incarnation { return Incarnation{Place: placeTwo, Number: k} }
+	confirmed := func(p replica.Place) Incarnation {
+		return Incarnation{Place: p, Number: 1, Started: &Started{Epoch: 2}}
+	}
+	return View{
+		Epochs: []Epoch{
+			{Number: 1, Claim: &Claim{}, Outcome: &Outcome{Abandoned: &Abandoned{}}},
+			{Number: 2, Claim: &Claim{}, Outcome: &Outcome{Formed: &Formed{ClusterID: 0xc, MemberID: 0xa}},
+				Closed: &Closed{}},
+			{Number: 3, Claim: &Claim{}},
+		},
+		Replicas: map[replica.Place][]Incarnation{
+			placeOne: {confirmed(placeOne)},
+			placeTwo: {confirmed(placeTwo), pending(9), pending(10)},
+		},
+	}
+}
+
 // numberOf is an epoch's; 0: there is none.
 func numberOf(e *Epoch) uint64 {
 	if e == nil {
@@ -16,8 +41,8 @@ func numberOf(e *Epoch) uint64 {
 }
 
 func TestQuestionsOfAView(t *testing.T) {
-	full := fullView() // 1 abandoned, 2 formed and closed, 3 claimed
-	formed := fullView()
+	full := threeEpochs() // 1 abandoned, 2 formed and closed, 3 claimed
+	formed := threeEpochs()
 	formed.Epochs[2].Outcome = &Outcome{Formed: &Formed{ClusterID: 0xd, MemberID: 0xb}}
 	for name, c := range map[string]struct {
 		v                            View
@@ -53,8 +78,8 @@ func TestQuestionsOfAView(t *testing.T) {
 }
 
 func TestQuestionsAboutPlaces(t *testing.T) {
-	v, nowhere := fullView(), replica.Place{Zone: "z", Name: "n"}
-	if got := v.Places(); !slices.Equal(got, []replica.Place{placeA, placeB}) {
+	v, nowhere := threeEpochs(), replica.Place{Zone: "z", Name: "n"}
+	if got := v.Places(); !slices.Equal(got, []replica.Place{placeOne, placeTwo}) {
 		t.Errorf("places %v", got)
 	}
 	numbers := func(list []Incarnation) (out []uint64) {
@@ -63,24 +88,24 @@ func TestQuestionsAboutPlaces(t *testing.T) {
 		}
 		return out
 	}
-	if got := numbers(v.Current(placeB)); !slices.Equal(got, []uint64{1, 9, 10}) {
+	if got := numbers(v.Current(placeTwo)); !slices.Equal(got, []uint64{1, 9, 10}) {
 		t.Errorf("current %d", got)
 	}
-	v.Replicas[placeB][1].Started = &Started{}
-	if got := numbers(v.Current(placeB)); !slices.Equal(got, []uint64{9, 10}) {
+	v.Replicas[placeTwo][1].Started = &Started{}
+	if got := numbers(v.Current(placeTwo)); !slices.Equal(got, []uint64{9, 10}) {
 		t.Errorf("current once 9 is confirmed: %d", got)
 	}
-	v.Replicas[placeA][0].Started = nil
-	if got := numbers(v.Current(placeA)); !slices.Equal(got, []uint64{1}) {
+	v.Replicas[placeOne][0].Started = nil
+	if got := numbers(v.Current(placeOne)); !slices.Equal(got, []uint64{1}) {
 		t.Errorf("current where none is confirmed: %d", got)
 	}
-	if i := v.Last(placeB); i == nil || i.Number != 10 {
+	if i := v.Last(placeTwo); i == nil || i.Number != 10 {
 		t.Errorf("last %v", i)
 	}
-	if i := v.Incarnation(placeB, 9); i != &v.Replicas[placeB][1] {
+	if i := v.Incarnation(placeTwo, 9); i != &v.Replicas[placeTwo][1] {
 		t.Errorf("number 9: %v", i)
 	}
-	if v.Incarnation(placeB, 2) != nil || v.Last(nowhere) != nil || v.Current(nowhere) != nil {
+	if v.Incarnation(placeTwo, 2) != nil || v.Last(nowhere) != nil || v.Current(nowhere) != nil {
 		t.Error("there is none")
 	}
 }

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/quorate/quorate/internal/replica"
@@ -22,27 +21,13 @@ type Orphan struct {
 	Started Started
 }
 
-// lost is the orphan as an error.
-func (o Orphan) lost() error {
+// Lost is the orphan as an error.
+func (o Orphan) Lost() error {
 	return fmt.Errorf("%s is there but %s is lost: quorate record rebuild brings it back",
-		startedKey(o.Place, o.Number), incarnationKey(o.Place, o.Number))
+		StartedKey(o.Place, o.Number), IncarnationKey(o.Place, o.Number))
 }
 
 // LostInception is View's; an orphan is such an object, too.
 func (r Remains) LostInception() bool {
 	return r.View.LostInception() || r.Inception == nil && len(r.Orphans) > 0
-}
-
-// Remains is View for a record that is known to be damaged, and it is as strict but for the orphans. Only what brings
-// lost objects back may use it: nothing may be decided from it.
-func (s *Store) Remains(ctx context.Context) (Remains, error) {
-	entries, err := s.stableList(ctx)
-	if err != nil {
-		return Remains{}, markRecord(fmt.Errorf("read record: %w", err))
-	}
-	values, err := s.load(ctx, entries)
-	if err != nil {
-		return Remains{}, markRecord(fmt.Errorf("read record: %w", err))
-	}
-	return assemble(entries, values), nil
 }
