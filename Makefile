@@ -54,7 +54,7 @@ chaos: build kubernetes etcd etcd-former guest ## 110 random VM losses under loa
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 120m -v ./test
 
 bench: build kubernetes etcd ## Boots, repairs and write stalls against the floor; memory and idle CPU (root, about 25 minutes)
-	$(GO) test -run '^$$' -bench . -benchtime 200ms ./certs ./etcdmember ./internal/record/bucket
+	$(GO) test -run '^$$' -bench . -benchtime 200ms ./certs ./etcdmember/table ./internal/record/bucket
 	$(GO) run ./test/bench
 
 fuzz: ## Half a minute of each fuzz test

@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
@@ -89,7 +90,7 @@ func (a *Agent) otherEtcd(ctx context.Context, in joined) (urls []string) {
 		return nil
 	}
 	for _, m := range s.Members {
-		place, _, ok := etcdmember.ParseMemberName(m.Name)
+		place, _, ok := table.ParseMemberName(m.Name)
 		if !ok || m.Learner || m.ID == s.MemberID {
 			continue
 		}

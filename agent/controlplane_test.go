@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/quorate/quorate/controlplane"
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
@@ -24,23 +24,23 @@ import (
 // An apiserver uses other members only where its own cannot serve it alone, the leader's first, and never a learner's.
 func TestWhichOtherMembersAnApiserverUses(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*etcdmember.MemberStatus)
+		change func(*table.MemberStatus)
 		want   []string // the names in the URLs, in order
 	}{
 		"a voter that serves": {nil, nil},
-		"a voter whose client port is late": {func(s *etcdmember.MemberStatus) { s.Ready = false },
+		"a voter whose client port is late": {func(s *table.MemberStatus) { s.Ready = false },
 			[]string{"master-b", "master-c"}},
-		"a learner": {func(s *etcdmember.MemberStatus) { s.Learner = true },
+		"a learner": {func(s *table.MemberStatus) { s.Learner = true },
 			[]string{"master-b", "master-c"}},
-		"a learner beside another": {func(s *etcdmember.MemberStatus) {
+		"a learner beside another": {func(s *table.MemberStatus) {
 			s.Learner,
 				s.Members[1].Learner = true, true
 		}, []string{"master-b"}},
-		"a learner, and one that has no name": {func(s *etcdmember.MemberStatus) {
+		"a learner, and one that has no name": {func(s *table.MemberStatus) {
 			s.Learner,
 				s.Members[1].Name = true, ""
 		}, []string{"master-b"}},
-		"a learner that does not know a leader": {func(s *etcdmember.MemberStatus) { s.Learner, s.Leader = true, 0 },
+		"a learner that does not know a leader": {func(s *table.MemberStatus) { s.Learner, s.Leader = true, 0 },
 			[]string{"master-c", "master-b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func (f fitting) commandLine(name string) []string {
 // would stall it.
 func TestAnApiserverComesHome(t *testing.T) {
 	_, a, in := renewing(t)
-	m := newMember(t, a, in.identified, threeOf(func(s *etcdmember.MemberStatus) { s.Learner = true }))
+	m := newMember(t, a, in.identified, threeOf(func(s *table.MemberStatus) { s.Learner = true }))
 	in.membership = a.membership
 	f := newFitting(t, a, in)
 	f.put(replica.APIServer, loops)
@@ -92,7 +92,7 @@ func TestAnApiserverComesHome(t *testing.T) {
 	if got := servers(); strings.Count(got, "https://") != 3 || !strings.Contains(got, "master-b") {
 		t.Errorf("a learner's apiserver uses %s", got)
 	}
-	m.is(func(s *etcdmember.MemberStatus) { s.Learner = false })
+	m.is(func(s *table.MemberStatus) { s.Learner = false })
 	eventually(t, "the apiserver comes home", func() bool { return servers() == "https://127.0.0.1:2379" })
 }
 
@@ -202,12 +202,12 @@ func TestAPlannedStopFreesTheLeases(t *testing.T) {
 // Where nothing can be handed over or written, nothing is: whatever uses the member stops soon.
 func TestAReplicaWithoutALeaderIsGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*etcdmember.MemberStatus)
+		change func(*table.MemberStatus)
 		given  bool
 	}{
 		"a leader":    {nil, false},
-		"no leader":   {func(s *etcdmember.MemberStatus) { s.Leader = 0 }, true},
-		"no raft yet": {func(s *etcdmember.MemberStatus) { s.Leader, s.MemberID = 0, 0 }, false},
+		"no leader":   {func(s *table.MemberStatus) { s.Leader = 0 }, true},
+		"no raft yet": {func(s *table.MemberStatus) { s.Leader, s.MemberID = 0, 0 }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newVM(t)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -71,7 +72,7 @@ func TestALaunchOfTheMemberThatHangsIsAnError(t *testing.T) {
 }
 
 // answering is a member's socket on which it says how it is, and whether it is alive: an HTTP status.
-func answering(t *testing.T, socket string, status *etcdmember.MemberStatus, alive int) {
+func answering(t *testing.T, socket string, status *table.MemberStatus, alive int) {
 	t.Helper()
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
@@ -93,7 +94,7 @@ func answering(t *testing.T, socket string, status *etcdmember.MemberStatus, ali
 func TestAMemberThatIsReadyRuns(t *testing.T) {
 	c := memberChild(t, "exec sleep 1000")
 	config := filepath.Join(t.TempDir(), "etcd.json")
-	answering(t, etcdmember.SocketOf(config), &etcdmember.MemberStatus{Leader: 8}, http.StatusOK)
+	answering(t, etcdmember.SocketOf(config), &table.MemberStatus{Leader: 8}, http.StatusOK)
 	if err := c.Start(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestALimitOfAMemberIsATime(t *testing.T) {
 
 func TestAMemberWithoutALeaderIsUpAndNotReady(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "etcd.sock")
-	now := etcdmember.MemberStatus{MemberID: 7}
+	now := table.MemberStatus{MemberID: 7}
 	answering(t, socket, &now, http.StatusServiceUnavailable)
 	s := (&etcdChild{self: "/bin/quorate"}).spec(socket)
 	asked := func(p *supervisor.Probe) string {

@@ -27,6 +27,7 @@ import (
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
@@ -68,8 +69,8 @@ func TestTheKeysOfTheStatus(t *testing.T) {
 				Members: []etcdmember.MemberReport{
 					{Name: "z.n.1", ID: "a1", Role: "voter", Leader: true, Started: true, Lag: &lag}},
 				RecordRead:  &now,
-				Steps:       []etcdmember.StepCount{{Act: etcdmember.ActSeed, Outcome: "done", Count: 1}},
-				Explanation: &etcdmember.Explanation{At: now, Found: []string{"f"}}},
+				Steps:       []etcdmember.StepCount{{Act: table.ActSeed, Outcome: "done", Count: 1}},
+				Explanation: &table.Explanation{At: now, Found: []string{"f"}}},
 		},
 		Components: []supervisor.Status{{Name: "etcd", State: supervisor.Ready, Since: now, Restarts: 1, Reason: "r",
 			PID: 7}},

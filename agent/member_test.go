@@ -12,18 +12,19 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
 // member imitates the process in which etcd runs: it says how it is, and notes what it is asked for.
 type member struct {
 	mu     sync.Mutex
-	status etcdmember.MemberStatus
+	status table.MemberStatus
 	asked  []string
 }
 
 // newMember has a member answer for an agent, which gets its membership.
-func newMember(t *testing.T, a *Agent, in identified, status etcdmember.MemberStatus) *member {
+func newMember(t *testing.T, a *Agent, in identified, status table.MemberStatus) *member {
 	t.Helper()
 	a.membership = membershipOf(a, in)
 	l, err := net.Listen("unix", a.membership.StatusSocket())
@@ -48,7 +49,7 @@ func (m *member) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(m.status)
 }
 
-func (m *member) is(change func(*etcdmember.MemberStatus)) {
+func (m *member) is(change func(*table.MemberStatus)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	change(&m.status)
@@ -63,8 +64,8 @@ func (m *member) wasAsked(what string) bool {
 // Three members: the own one, the leader, and one that only follows.
 const own, leading, following record.MemberID = 0xa1, 0xb1, 0xc1
 
-func threeOf(change func(*etcdmember.MemberStatus)) etcdmember.MemberStatus {
-	s := etcdmember.MemberStatus{MemberID: own, Leader: leading, Ready: true, Members: []etcdmember.Member{
+func threeOf(change func(*table.MemberStatus)) table.MemberStatus {
+	s := table.MemberStatus{MemberID: own, Leader: leading, Ready: true, Members: []table.Member{
 		{ID: own, Name: "us-central1-a.master-a.101"}, {ID: following, Name: "us-central1-c.master-c.103"},
 		{ID: leading, Name: "us-central1-b.master-b.102"},
 	}}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -85,7 +86,7 @@ func (a *Agent) logLoss() LogLoss {
 // roomFirst puts the wait for room on the data disk before all others: they may well follow from it.
 func roomFirst(waits []etcdmember.Wait) {
 	rank := func(b etcdmember.Wait) int {
-		if b.Name == etcdmember.NoRoom {
+		if b.Name == table.NoRoom {
 			return 0
 		}
 		return 1

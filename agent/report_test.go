@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
 
 func TestTheWaitForRoomStandsFirst(t *testing.T) {
-	waits := []etcdmember.Wait{{Name: "snapshot-overdue"}, {Name: "paused"}, {Name: etcdmember.NoRoom}, {Name: "corrupt"}}
+	waits := []etcdmember.Wait{{Name: "snapshot-overdue"}, {Name: "paused"}, {Name: table.NoRoom}, {Name: "corrupt"}}
 	roomFirst(waits)
 	got := ""
 	for _, b := range waits {
@@ -90,9 +91,9 @@ func telling(t *testing.T) (a *Agent, dir string) {
 	if err := os.MkdirAll(filepath.Join(v.data(), "etcd", "member", "wal"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	newMember(t, a, in, threeOf(func(s *etcdmember.MemberStatus) {
+	newMember(t, a, in, threeOf(func(s *table.MemberStatus) {
 		s.Leader, s.ClusterID = own, 1
-		s.Progress = map[record.MemberID]etcdmember.PeerProgress{
+		s.Progress = map[record.MemberID]table.PeerProgress{
 			own: {Match: 700}, leading: {Match: 640}, following: {Match: 700}}
 	}))
 	a.setPhase(PhaseEtcd)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -22,14 +23,14 @@ import (
 // the own member has not run since before the first one, so a newer leader cannot have cut its log after it, and a
 // leader that a quorum confirmed then was the newest there was. One that was slower than the others, or believes to
 // lead and does not, is believed in what it knows to be committed: that was never cut from any log.
-func (m *Membership) findAcknowledged(ctx context.Context, a Answer) uint64 {
+func (m *Membership) findAcknowledged(ctx context.Context, a table.Answer) uint64 {
 	status, err := m.raft(ctx, a)
 	if err != nil {
 		m.cfg.Log.Info("ask what this member acknowledged", "of", a.Place.String(), "err", err.Error())
 		return 0
 	}
 	acknowledged := status.acknowledged(m.agent.MemberID)
-	if a.Reach != ReachLinearizable {
+	if a.Reach != table.ReachLinearizable {
 		acknowledged = min(acknowledged, status.Commit)
 	}
 	return acknowledged
@@ -57,7 +58,7 @@ func (s raftStatus) acknowledged(id record.MemberID) uint64 {
 // maxVars bounds the answer: raft's status is a line in it, the rest are the runtime's counters, some 20 KB.
 const maxVars = 1 << 20
 
-func (m *Membership) raftStatus(ctx context.Context, a Answer) (raftStatus, error) {
+func (m *Membership) raftStatus(ctx context.Context, a table.Answer) (raftStatus, error) {
 	name := a.DNSName(m.cfg.Cluster.Name)
 	target := netip.AddrPortFrom(a.Address, ClientPort).String()
 	client := &http.Client{Transport: &http.Transport{
@@ -82,21 +83,4 @@ func (m *Membership) raftStatus(ctx context.Context, a Answer) (raftStatus, erro
 		return raftStatus{}, fmt.Errorf("decode raft's status: %w", err)
 	}
 	return vars.Status, nil
-}
-
-// forgotten says what a leader knows this disk's member to have acknowledged, and its log does not hold; empty:
-// nothing. Only beside a quorum, which is one of the others: without one the directory may be all that is left, and
-// what it lacks is in the leader's log.
-func (h history) forgotten() string {
-	if !answersQuorum(h.Facts) {
-		return ""
-	}
-	for _, a := range h.Answers {
-		ours := h.Agent.Epoch == h.formed.Number && a.ClusterID == h.formed.Outcome.Formed.ClusterID
-		if ours && a.Acknowledged > h.Directory.LastIndex {
-			return fmt.Sprintf("its log ends at index %d, and the leader, %s, has its word for everything up to %d",
-				h.Directory.LastIndex, a.Place, a.Acknowledged)
-		}
-	}
-	return ""
 }

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -30,48 +31,48 @@ const (
 
 // act takes the one step of a plan. Every step is safe to take again, and the caller observes again after it whatever
 // it returned.
-func (m *Membership) act(ctx context.Context, f Facts, p Plan) error {
+func (m *Membership) act(ctx context.Context, f table.Facts, p table.Plan) error {
 	m.directory = nil
 	switch p.Act {
-	case ActClaim:
+	case table.ActClaim:
 		return m.claim(ctx, p)
-	case ActSeed, ActForm:
+	case table.ActSeed, table.ActForm:
 		return m.form(ctx, f, p)
-	case ActFormedAgain:
+	case table.ActFormedAgain:
 		return m.createFormed(ctx, p.Epoch, p.ClusterID, p.MemberID)
-	case ActAbandon:
+	case table.ActAbandon:
 		return m.abandon(ctx, p)
-	case ActArchive:
+	case table.ActArchive:
 		return m.archive()
-	case ActTakeIncarnation:
+	case table.ActTakeIncarnation:
 		return m.takeIncarnation(ctx, f, p)
-	case ActConfirmIncarnation:
+	case table.ActConfirmIncarnation:
 		return m.confirmIncarnation(ctx, p.Incarnation, p.Epoch, p.MemberID)
-	case ActStart:
+	case table.ActStart:
 		return m.start(ctx, p)
-	case ActStop:
+	case table.ActStop:
 		return m.stop(ctx)
-	case ActRemoveMember:
+	case table.ActRemoveMember:
 		return m.removeFormer(ctx, f, p)
-	case ActMarkAdding:
-		return m.setAgentAt(StepMarkAdding, func(a *AgentFile) {
-			a.Phase, a.Epoch, a.Token, a.MemberID = PhaseAdding, p.Epoch, tokenOf(f, p.Epoch), 0
+	case table.ActMarkAdding:
+		return m.setAgentAt(StepMarkAdding, func(a *table.AgentFile) {
+			a.Phase, a.Epoch, a.Token, a.MemberID = table.PhaseAdding, p.Epoch, tokenOf(f, p.Epoch), 0
 		})
-	case ActAddLearner:
+	case table.ActAddLearner:
 		return m.addLearner(ctx, f)
-	case ActStartJoined:
+	case table.ActStartJoined:
 		return m.startJoined(ctx, f)
-	case ActWriteStopped:
+	case table.ActWriteStopped:
 		return m.writeStopped(ctx, f, p)
-	case ActOrderRestore:
+	case table.ActOrderRestore:
 		return m.orderRestore(ctx, p)
-	case ActAccept:
+	case table.ActAccept:
 		return m.accept(ctx, f, p)
-	case ActSettle:
+	case table.ActSettle:
 		return m.settle(ctx, p)
-	case ActCloseEpoch:
+	case table.ActCloseEpoch:
 		return m.closeEpoch(ctx, p)
-	case ActRestore:
+	case table.ActRestore:
 		return m.restore(ctx, f, p)
 	default:
 		return fmt.Errorf("act %q is not one of a boot", p.Act)
@@ -79,7 +80,7 @@ func (m *Membership) act(ctx context.Context, f Facts, p Plan) error {
 }
 
 // abandon gives the epoch up. That it has an outcome already, either one, is no error: the next look sees which.
-func (m *Membership) abandon(ctx context.Context, p Plan) error {
+func (m *Membership) abandon(ctx context.Context, p table.Plan) error {
 	return m.at(StepAbandon, func() error {
 		_, _, err := m.cfg.Record.CreateOutcome(ctx, p.Epoch, record.Outcome{
 			Abandoned: &record.Abandoned{By: m.cfg.Me.MemberName(), Why: p.Reason}, Time: time.Now()})
@@ -88,7 +89,7 @@ func (m *Membership) abandon(ctx context.Context, p Plan) error {
 }
 
 // removeFormer removes an entry of this place's own past from the member list.
-func (m *Membership) removeFormer(ctx context.Context, f Facts, p Plan) error {
+func (m *Membership) removeFormer(ctx context.Context, f table.Facts, p table.Plan) error {
 	return m.at(StepRemoveFormer, func() error {
 		return m.onQuorum(ctx, f, func(ctx context.Context, c *clientv3.Client) error {
 			_, err := c.MemberRemove(ctx, uint64(p.MemberID))
@@ -101,11 +102,11 @@ func (m *Membership) removeFormer(ctx context.Context, f Facts, p Plan) error {
 }
 
 // claim races for an epoch. The loser finds the winner's claim at its next look.
-func (m *Membership) claim(ctx context.Context, p Plan) error {
+func (m *Membership) claim(ctx context.Context, p table.Plan) error {
 	token := make([]byte, 16)
 	rand.Read(token) // never fails
 	mine := record.Claim{
-		Token: hex.EncodeToString(token), MaxLearners: maxLearners, Source: p.Source, Time: time.Now(),
+		Token: hex.EncodeToString(token), MaxLearners: table.MaxLearners, Source: p.Source, Time: time.Now(),
 		Seeder: record.Seeder{Place: m.cfg.Me.Place, InstanceID: m.cfg.Me.InstanceID},
 	}
 	var got record.Claim
@@ -123,7 +124,7 @@ func (m *Membership) claim(ctx context.Context, p Plan) error {
 
 // takeIncarnation creates the next incarnation of this place, or finds that it is there as ours, and only then writes
 // its number to the disk.
-func (m *Membership) takeIncarnation(ctx context.Context, f Facts, p Plan) error {
+func (m *Membership) takeIncarnation(ctx context.Context, f table.Facts, p table.Plan) error {
 	mine := record.Incarnation{
 		Place: m.cfg.Me.Place, Number: p.Incarnation, InstanceID: m.cfg.Me.InstanceID, BootID: m.cfg.Me.BootID,
 		Epoch: p.Epoch, MemberID: p.MemberID, DiskID: f.DiskID, Addresses: m.cfg.Me.Addresses,
@@ -144,8 +145,8 @@ func (m *Membership) takeIncarnation(ctx context.Context, f Facts, p Plan) error
 		got.Epoch != mine.Epoch) {
 		return fmt.Errorf("incarnation %d of this place was taken by instance %s", p.Incarnation, got.InstanceID)
 	}
-	return m.setAgentAt(StepTenureOnDisk, func(a *AgentFile) {
-		a.begin(m.cfg.Me, p.Incarnation, f.Record.Inception.UID)
+	return m.setAgentAt(StepTenureOnDisk, func(a *table.AgentFile) {
+		a.Begin(m.cfg.Me, p.Incarnation, f.Record.Inception.UID)
 	})
 }
 
@@ -160,9 +161,9 @@ func (m *Membership) confirmIncarnation(ctx context.Context, number, epoch uint6
 // archive puts the directory away. agent.json is reset first: a crash before the rename leaves a directory that says
 // so.
 func (m *Membership) archive() error {
-	if err := m.setAgentAt(StepArchiveOnDisk, func(a *AgentFile) {
-		*a = AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID,
-			NewestEpoch: a.NewestEpoch, Phase: PhaseArchiving, Ended: a.Ended}
+	if err := m.setAgentAt(StepArchiveOnDisk, func(a *table.AgentFile) {
+		*a = table.AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID,
+			NewestEpoch: a.NewestEpoch, Phase: table.PhaseArchiving, Ended: a.Ended}
 	}); err != nil {
 		return err
 	}
@@ -196,12 +197,12 @@ func (m *Membership) stop(ctx context.Context) error {
 
 // writeStopped says that this replica's incarnation has ended. The phase is on the disk before the object is in the
 // record, with the order for which it ended: only the end of that order lets the directory go on.
-func (m *Membership) writeStopped(ctx context.Context, f Facts, p Plan) error {
+func (m *Membership) writeStopped(ctx context.Context, f table.Facts, p table.Plan) error {
 	d := f.Directory
 	s := record.Stopped{Place: m.cfg.Me.Place, Incarnation: p.Incarnation, InstanceID: m.cfg.Me.InstanceID,
 		BootID: m.cfg.Me.BootID, MemberID: p.MemberID, Time: f.Now}
 	if m.agentErr == nil && m.agent.Replica == m.cfg.Me.Place {
-		err := m.setAgentAt(StepStoppedOnDisk, func(a *AgentFile) { a.end(p, d.Exists) })
+		err := m.setAgentAt(StepStoppedOnDisk, func(a *table.AgentFile) { a.End(p, d.Exists) })
 		if err != nil {
 			return err
 		}
@@ -220,7 +221,7 @@ func (m *Membership) writeStopped(ctx context.Context, f Facts, p Plan) error {
 }
 
 // tokenOf is the token of an epoch's claim.
-func tokenOf(f Facts, epoch uint64) string {
+func tokenOf(f table.Facts, epoch uint64) string {
 	if e := f.Record.Epoch(epoch); e != nil && e.Claim != nil {
 		return e.Claim.Token
 	}

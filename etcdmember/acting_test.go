@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -29,7 +30,8 @@ func seededOnce(t *testing.T, m *machine, ms *Membership) {
 		t.Errorf("formed %+v, the member that runs is %s of %s, %v", formed, s.MemberID, s.ClusterID, err)
 	}
 	a, err := loadAgentFile(ms.agentPath())
-	if err != nil || a.Phase != PhaseStarted || a.MemberID != formed.MemberID || a.Token != v.Epochs[0].Claim.Token ||
+	if err != nil || a.Phase != table.PhaseStarted || a.MemberID != formed.MemberID ||
+		a.Token != v.Epochs[0].Claim.Token ||
 		a.NewestEpoch != 1 || a != ms.agent {
 		t.Errorf("agent.json: %+v, %v; in memory: %+v", a, err, ms.agent)
 	}
@@ -95,7 +97,7 @@ func TestAClaimWhoseVMIsRecreatedIsAbandoned(t *testing.T) {
 		for when := 1; ; when++ {
 			m := newMachine(t, pa, newRecord())
 			m.record.change(func(v *record.View) {
-				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: maxLearners,
+				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: table.MaxLearners,
 					Seeder: record.Seeder{Place: pa, InstanceID: "99"},
 					Source: record.Source{Kind: record.SourceEmpty}}}}
 			})
@@ -163,7 +165,7 @@ func boots(t *testing.T, ms *Membership) (wait func() error) {
 func TestTheLoserOfAClaimWaitsForTheBundle(t *testing.T) {
 	r := newRecord()
 	r.change(func(v *record.View) {
-		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: maxLearners,
+		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: table.MaxLearners,
 			Seeder: record.Seeder{Place: pb, InstanceID: "102"}, Source: record.Source{Kind: record.SourceEmpty}}}}
 	})
 	m := newMachine(t, pa, r)
@@ -235,19 +237,19 @@ func TestAnArchiveSurvivesEveryPowerCut(t *testing.T) {
 		for when := 1; ; when++ {
 			m := newMachine(t, pa, newRecord())
 			m.record.change(func(v *record.View) {
-				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: maxLearners,
+				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: table.MaxLearners,
 					Seeder: record.Seeder{Place: pa, InstanceID: "101"},
 					Source: record.Source{Kind: record.SourceEmpty}},
 					Outcome: &record.Outcome{Abandoned: &record.Abandoned{By: "x", Why: "y"}}}}
 			})
-			if err := makeDirectory(m.etcdDir(), &MemberStatus{MemberID: 0xa1, ClusterID: 0xc9}); err != nil {
+			if err := makeDirectory(m.etcdDir(), &table.MemberStatus{MemberID: 0xa1, ClusterID: 0xc9}); err != nil {
 				t.Fatal(err)
 			}
 			ms := m.open()
-			ms.agent = AgentFile{ClusterUID: "uid", Epoch: 1, Token: "t1", Replica: pa, InstanceID: "101",
-				BootID: "boot1", Phase: PhaseSeeding, NewestEpoch: 1}
+			ms.agent = table.AgentFile{ClusterUID: "uid", Epoch: 1, Token: "t1", Replica: pa, InstanceID: "101",
+				BootID: "boot1", Phase: table.PhaseSeeding, NewestEpoch: 1}
 			ms.unsure = true
-			if err := ms.setAgent(func(*AgentFile) {}); err != nil {
+			if err := ms.setAgent(func(*table.AgentFile) {}); err != nil {
 				t.Fatal(err)
 			}
 			m.power.n, m.power.when, m.power.after = 0, when, after
@@ -362,13 +364,13 @@ func TestAFailedWriteOfAgentFileIsMadeAgain(t *testing.T) {
 		}
 		return errors.New("sync folder: input/output error")
 	}
-	set := func() error { return ms.setAgent(func(a *AgentFile) { a.NewestEpoch = 1 }) }
+	set := func() error { return ms.setAgent(func(a *table.AgentFile) { a.NewestEpoch = 1 }) }
 	if set() == nil || ms.agent.NewestEpoch != 0 {
 		t.Error("what may not last is believed")
 	}
 	fail = false
 	// Back to what is believed: the disk may hold the other, so that it has to be written.
-	if err := ms.setAgent(func(*AgentFile) {}); err != nil || writes != 2 {
+	if err := ms.setAgent(func(*table.AgentFile) {}); err != nil || writes != 2 {
 		t.Errorf("%v, %d writes", err, writes)
 	}
 	if err := errors.Join(set(), set()); err != nil || writes != 3 {
@@ -381,14 +383,19 @@ func TestANewTenureDoesNotUseAnEntryOfTheOneBefore(t *testing.T) {
 	m := newMachine(t, pa, newRecord())
 	ms := m.open()
 	ctx := t.Context()
-	f := Facts{Now: t0}
+	f := table.Facts{Now: t0}
 	f.Record.Inception = &record.Inception{UID: "uid"}
-	take := func(k uint64) error { return ms.act(ctx, f, Plan{Act: ActTakeIncarnation, Epoch: 1, Incarnation: k}) }
-	if err := errors.Join(take(1), ms.setAgent(func(a *AgentFile) { a.Phase, a.MemberID = PhaseAdded, 0xa1 }),
+	take := func(k uint64) error {
+		return ms.act(ctx, f, table.Plan{Act: table.ActTakeIncarnation, Epoch: 1, Incarnation: k})
+	}
+	if err := errors.Join(take(1), ms.setAgent(func(a *table.AgentFile) {
+		a.Phase, a.MemberID = table.PhaseAdded,
+			0xa1
+	}),
 		take(2)); err != nil {
 		t.Fatal(err)
 	}
-	if ms.agent.Phase != PhaseAdding || ms.agent.MemberID != 0 || ms.agent.Incarnation != 2 {
+	if ms.agent.Phase != table.PhaseAdding || ms.agent.MemberID != 0 || ms.agent.Incarnation != 2 {
 		t.Errorf("%+v", ms.agent)
 	}
 }
@@ -403,7 +410,7 @@ func TestADirectoryThatWasReplacedIsReadAgain(t *testing.T) {
 	}
 	for _, id := range []record.MemberID{0xa1, 0xa2} {
 		if err := errors.Join(os.RemoveAll(m.etcdDir()),
-			makeDirectory(m.etcdDir(), &MemberStatus{MemberID: id, ClusterID: 0xc1})); err != nil {
+			makeDirectory(m.etcdDir(), &table.MemberStatus{MemberID: id, ClusterID: 0xc1})); err != nil {
 			t.Fatal(err)
 		}
 		if got := see(); got != id {
@@ -498,16 +505,17 @@ func TestAFailingStepIsShown(t *testing.T) {
 func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 	m := newMachine(t, pa, newRecord())
 	ms := m.open()
-	ms.compute = Compute{First: Listing{Time: time.Now().Add(-20 * time.Second), Instances: instances("101")},
-		Second: Listing{Time: time.Now().Add(-5 * time.Second), Instances: instances("101")}}
+	ms.compute = table.Compute{First: table.Listing{Time: time.Now().Add(-20 * time.Second),
+		Instances: instances("101")},
+		Second: table.Listing{Time: time.Now().Add(-5 * time.Second), Instances: instances("101")}}
 	m.record.change(func(v *record.View) {
-		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t", MaxLearners: maxLearners,
+		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t", MaxLearners: table.MaxLearners,
 			Seeder: record.Seeder{Place: pa, InstanceID: "101"}, Source: record.Source{Kind: record.SourceEmpty}}}}
 		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1}}
 	})
 	v, _ := m.record.copied()
 	gone := func() bool {
-		return historyOf(Facts{Me: m.me, Record: v, Compute: ms.compute}).gone(pb, "102")
+		return table.HistoryOf(table.Facts{Me: m.me, Record: v, Compute: ms.compute}).Gone(pb, "102")
 	}
 	if !gone() {
 		t.Fatal("the test shows nothing: these lists would prove it gone")
@@ -516,7 +524,7 @@ func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 	if gone() {
 		t.Error("an instance that was made after both lists is taken for gone")
 	}
-	ms.compute = Compute{First: Listing{Time: time.Now()}}
+	ms.compute = table.Compute{First: table.Listing{Time: time.Now()}}
 	ms.noteInstances(v)
 	if ms.compute.First.Time.IsZero() {
 		t.Error("lists from after the first sight were dropped")
@@ -526,7 +534,7 @@ func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 	if !ms.compute.First.Time.IsZero() {
 		t.Error("lists from before a restore was ordered still say who is TERMINATED")
 	}
-	ms.compute = Compute{First: Listing{Time: time.Now()}}
+	ms.compute = table.Compute{First: table.Listing{Time: time.Now()}}
 	v.Orders[0].Accepted = &record.Accepted{}
 	ms.noteInstances(v)
 	if !ms.compute.First.Time.IsZero() {
@@ -536,7 +544,8 @@ func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 
 func TestAVMWithoutAnAddressIsNotAsked(t *testing.T) {
 	ms := newMachine(t, pa, newRecord()).open()
-	ms.vms = []replica.VM{{Place: pb, InstanceID: "102"}, {Place: pc, InstanceID: "103", Addresses: ms.cfg.Me.Addresses},
+	ms.vms = []replica.VM{{Place: pb, InstanceID: "102"}, {Place: pc, InstanceID: "103",
+		Addresses: ms.cfg.Me.Addresses},
 		{Place: pa, InstanceID: "101", Addresses: ms.cfg.Me.Addresses}}
 	got := ms.addresses(record.View{}, true)
 	if len(got) != 1 || got[0].Place != pc {
@@ -547,15 +556,15 @@ func TestAVMWithoutAnAddressIsNotAsked(t *testing.T) {
 // A member of an older epoch has the same authorities. It must not be asked to change anything.
 func TestOnlyTheFormedEpochsClusterIsAskedForChanges(t *testing.T) {
 	f := three()
-	f.quorum()
+	answerThrough(&f)
 	other := f.Answers[0]
 	other.ClusterID = 0xdead
-	f.Answers = append([]Answer{other}, f.Answers...)
-	if a, ok := quorumAnswer(f); !ok || a.ClusterID != 0xc1 {
+	f.Answers = append([]table.Answer{other}, f.Answers...)
+	if a, ok := table.QuorumAnswer(f); !ok || a.ClusterID != 0xc1 {
 		t.Errorf("%+v, %t", a, ok)
 	}
 	f.Answers = f.Answers[:1]
-	if _, ok := quorumAnswer(f); ok {
+	if _, ok := table.QuorumAnswer(f); ok {
 		t.Error("another cluster's answer counts")
 	}
 }
@@ -585,7 +594,7 @@ func TestARestartDoesNotWaitForASilentRecord(t *testing.T) {
 	if _, err := m.boot(ms); err != nil {
 		t.Fatal(err)
 	}
-	if m.child.starts != 2 || ms.agent.Phase != PhaseStarted {
+	if m.child.starts != 2 || ms.agent.Phase != table.PhaseStarted {
 		t.Errorf("etcd started %d times, phase %s", m.child.starts, ms.agent.Phase)
 	}
 	m.me.BootID = "boot2" // after a reboot the record must be read: the wait has no end of its own

@@ -27,6 +27,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -137,7 +138,7 @@ func (m *machine) boot(ms *Membership) (wasCut bool, err error) {
 			return false, fmt.Errorf("claim: %w; blocked: %+v", err, ms.Waits())
 		}
 		m.record.change(func(v *record.View) {
-			if formed := number(v.NewestFormed()); makesBundle && (v.Bundle > 0 || formed > 0) {
+			if formed := record.NumberOf(v.NewestFormed()); makesBundle && (v.Bundle > 0 || formed > 0) {
 				m.t.Errorf("it is to make a bundle, the record has generation %d, and epoch %d was formed", v.Bundle,
 					formed)
 			}
@@ -152,12 +153,12 @@ func (m *machine) boot(ms *Membership) (wasCut bool, err error) {
 
 // checkAgent is called before agent.json is written.
 func (m *machine) checkAgent(data []byte) {
-	var a AgentFile
+	var a table.AgentFile
 	if err := json.Unmarshal(data, &a); err != nil {
 		m.t.Errorf("agent.json: %v", err)
 		return
 	}
-	if a.Phase == PhaseStarted && m.record.formed(a.Epoch) == nil {
+	if a.Phase == table.PhaseStarted && m.record.formed(a.Epoch) == nil {
 		m.t.Errorf("agent.json says started in epoch %d, which the record does not say was formed", a.Epoch)
 	}
 	if a.Incarnation == 0 {
@@ -182,12 +183,12 @@ func (m *machine) checkStart(c MemberConfig) {
 	switch {
 	case c.Dir != m.etcdDir():
 		m.t.Errorf("it starts on %s", c.Dir)
-	case a.Phase == PhaseSeeding:
+	case a.Phase == table.PhaseSeeding:
 		if i == nil || formed != nil || !m.record.claimedBy(a.Epoch, a.Token, m.me.Place) || c.New &&
 			c.Token != a.Token || !c.New && !logged {
 			m.t.Errorf("it seeds with %+v, agent.json %+v, incarnation %+v, formed %v", c, a, i, formed)
 		}
-	case a.Phase != PhaseStarted || formed == nil || c.New:
+	case a.Phase != table.PhaseStarted || formed == nil || c.New:
 		m.t.Errorf("it starts in phase %q of an epoch that is formed: %v, new: %t", a.Phase, formed != nil, c.New)
 	case i == nil || i.Started == nil || i.Started.MemberID != a.MemberID:
 		m.t.Errorf("it starts member %s without a confirmed incarnation: %+v", a.MemberID, i)
@@ -254,9 +255,9 @@ type imitation struct {
 	mu      sync.Mutex // tests look whether it runs while an agent starts it
 	stop    func()
 	starts  int
-	dead    bool                // it exits at once
-	alone   []Member            // it is one of these, and knows no leader; none: it leads itself alone
-	say     func(*MemberStatus) // what it says of itself beside that
+	dead    bool                      // it exits at once
+	alone   []table.Member            // it is one of these, and knows no leader; none: it leads itself alone
+	say     func(*table.MemberStatus) // what it says of itself beside that
 }
 
 func (c *imitation) Running() bool {
@@ -301,7 +302,7 @@ func (c *imitation) Start(ctx context.Context, path string) error {
 }
 
 func (c *imitation) run(cfg MemberConfig) error {
-	s := MemberStatus{MemberID: cfg.MemberID, ClusterID: 0xc1, Ready: true, Term: 2, Committed: 3, Applied: 3}
+	s := table.MemberStatus{MemberID: cfg.MemberID, ClusterID: 0xc1, Ready: true, Term: 2, Committed: 3, Applied: 3}
 	if cfg.New {
 		s.MemberID = idOf(cfg.Token)
 	}
@@ -336,7 +337,7 @@ func (c *imitation) run(cfg MemberConfig) error {
 }
 
 // makeDirectory makes etcd's directory with a log of the member, or reads whose it is.
-func makeDirectory(dir string, s *MemberStatus) error {
+func makeDirectory(dir string, s *table.MemberStatus) error {
 	if wal.Exist(datadir.ToWALDir(dir)) {
 		d, err := readDir(dir)
 		s.MemberID, s.ClusterID = d.MemberID, d.ClusterID

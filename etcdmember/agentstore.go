@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // loadAgentFile reads agent.json; the zero value where there is none.
-func loadAgentFile(path string) (AgentFile, error) {
-	var a AgentFile
+func loadAgentFile(path string) (table.AgentFile, error) {
+	var a table.AgentFile
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return a, nil
@@ -19,7 +21,7 @@ func loadAgentFile(path string) (AgentFile, error) {
 		return a, fmt.Errorf("read the agent's file: %w", err)
 	}
 	if err := json.Unmarshal(b, &a); err != nil {
-		return AgentFile{}, fmt.Errorf("decode the agent's file %s: %w", path, err)
+		return table.AgentFile{}, fmt.Errorf("decode the agent's file %s: %w", path, err)
 	}
 	return a, nil
 }
@@ -28,7 +30,7 @@ func loadAgentFile(path string) (AgentFile, error) {
 // where an incarnation is taken: anything else would make another replica's disk, or a disk after a reboot, look like
 // ours. After a write that failed the next one is made whatever it holds, because the former may be on the disk or may
 // not last.
-func (m *Membership) setAgent(change func(*AgentFile)) error {
+func (m *Membership) setAgent(change func(*table.AgentFile)) error {
 	a := m.agent
 	change(&a)
 	if a == m.agent && !m.unsure {

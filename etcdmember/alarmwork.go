@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -56,24 +57,24 @@ func (w *alarmWork) forget() {
 }
 
 // lookAtAlarms finds out what the rows of the alarms want to know: nothing where none stands.
-func (b *beside) lookAtAlarms(ctx context.Context, now time.Time, s MemberStatus, r *Ring) {
-	has := func(k AlarmKind) bool {
-		return slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Kind == k })
+func (b *beside) lookAtAlarms(ctx context.Context, now time.Time, s table.MemberStatus, r *table.Ring) {
+	has := func(k table.AlarmKind) bool {
+		return slices.ContainsFunc(r.Alarms, func(a table.Alarm) bool { return a.Kind == k })
 	}
-	if has(AlarmNoSpace) {
+	if has(table.AlarmNoSpace) {
 		r.CompactedSince = now.Sub(b.alarms.compacted) < b.history/compactShare
 		b.findSizes(ctx, r)
 	}
-	if b.alarms.isAbout(r.Alarms); has(AlarmCorrupt) {
+	if b.alarms.isAbout(r.Alarms); has(table.AlarmCorrupt) {
 		b.findHashes(now, s.Revision, r)
 	}
 }
 
 // isAbout notes whose alarms stand, and forgets the hashes that were told for others.
-func (w *alarmWork) isAbout(alarms []Alarm) {
+func (w *alarmWork) isAbout(alarms []table.Alarm) {
 	var about []record.MemberID
 	for _, a := range alarms {
-		if a.Kind == AlarmCorrupt {
+		if a.Kind == table.AlarmCorrupt {
 			about = append(about, a.MemberID)
 		}
 	}
@@ -84,7 +85,7 @@ func (w *alarmWork) isAbout(alarms []Alarm) {
 }
 
 // findSizes asks each member for its database's size, its use and its quota. One that does not answer has none.
-func (b *beside) findSizes(ctx context.Context, r *Ring) {
+func (b *beside) findSizes(ctx context.Context, r *table.Ring) {
 	var wg sync.WaitGroup
 	for i := range r.Members {
 		m := &r.Members[i]
@@ -105,7 +106,7 @@ func (b *beside) findSizes(ctx context.Context, r *Ring) {
 }
 
 // findHashes gives each voter the hash that it told last, and asks for all of them again where that is due.
-func (b *beside) findHashes(now time.Time, revision int64, r *Ring) {
+func (b *beside) findHashes(now time.Time, revision int64, r *table.Ring) {
 	w := &b.alarms
 	w.giveHashes(now, r)
 	if !w.errand.runs() && w.hashesDue(now, *r) {
@@ -115,7 +116,7 @@ func (b *beside) findHashes(now time.Time, revision int64, r *Ring) {
 
 // giveHashes gives each voter the hash that it told last, where that still counts and can be compared with the
 // leader's.
-func (w *alarmWork) giveHashes(now time.Time, r *Ring) {
+func (w *alarmWork) giveHashes(now time.Time, r *table.Ring) {
 	if now.Sub(w.hashed) >= hashCounts {
 		return
 	}
@@ -130,23 +131,23 @@ func (w *alarmWork) giveHashes(now time.Time, r *Ring) {
 
 // hashesDue: what was told counts no longer, or lacks a voter that is heard of now: it was restarting when it was
 // asked, or had not compacted as far as the leader.
-func (w *alarmWork) hashesDue(now time.Time, r Ring) bool {
-	lacks := slices.ContainsFunc(r.Members, func(m RingMember) bool { return asked(m) && m.HashRevision == 0 })
+func (w *alarmWork) hashesDue(now time.Time, r table.Ring) bool {
+	lacks := slices.ContainsFunc(r.Members, func(m table.RingMember) bool { return asked(m) && m.HashRevision == 0 })
 	since := now.Sub(w.hashed)
 	return since >= hashCounts || lacks && since >= hashAgain
 }
 
 // asked: a member is one of those whose hash is asked for. A learner refuses the question, and a call to one that is
 // out of reach waits for it to come back, to the end of the errand.
-func asked(m RingMember) bool { return !m.Learner && m.RecentActive && m.StreamsActive }
+func asked(m table.RingMember) bool { return !m.Learner && m.RecentActive && m.StreamsActive }
 
 // askHashes asks the voters that are heard of for their hash at the leader's revision, which all of them reach: a
 // CORRUPT alarm refuses writes.
-func (b *beside) askHashes(members []RingMember, revision int64) {
+func (b *beside) askHashes(members []table.RingMember, revision int64) {
 	var mu sync.Mutex
 	found := map[record.MemberID]dataHash{}
 	about := b.alarms.about
-	members = slices.DeleteFunc(slices.Clone(members), func(m RingMember) bool { return !asked(m) })
+	members = slices.DeleteFunc(slices.Clone(members), func(m table.RingMember) bool { return !asked(m) })
 	b.alarms.errand = startErrand("compare the members' data", func(ctx context.Context) error {
 		var wg sync.WaitGroup
 		errs := make([]error, len(members))
@@ -155,7 +156,7 @@ func (b *beside) askHashes(members []RingMember, revision int64) {
 				errs[i] = b.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
 					resp, err := c.HashKV(ctx, endpoint, revision)
 					if err != nil {
-						return fmt.Errorf("ask %s for its hash at revision %d: %w", title(m), revision, err)
+						return fmt.Errorf("ask %s for its hash at revision %d: %w", table.Title(m), revision, err)
 					}
 					mu.Lock()
 					defer mu.Unlock()
@@ -172,7 +173,7 @@ func (b *beside) askHashes(members []RingMember, revision int64) {
 		}
 		for _, m := range members {
 			h := found[m.ID]
-			b.cfg.Log.Info("hash of a member's data", "member", title(m), "id", m.ID.String(), "hash", h.value,
+			b.cfg.Log.Info("hash of a member's data", "member", table.Title(m), "id", m.ID.String(), "hash", h.value,
 				"revision", h.revision, "compacted", h.compacted)
 		}
 	})
@@ -193,7 +194,7 @@ func (b *beside) finishErrand(ctx context.Context, now time.Time) {
 }
 
 // onMember calls with a client of one member.
-func (b *beside) onMember(e Member, call func(c *clientv3.Client, endpoint string) error) error {
+func (b *beside) onMember(e table.Member, call func(c *clientv3.Client, endpoint string) error) error {
 	if len(e.PeerURLs) == 0 {
 		return fmt.Errorf("member %s has no peer URL", e.ID)
 	}
@@ -215,9 +216,9 @@ func (b *beside) onMember(e Member, call func(c *clientv3.Client, endpoint strin
 
 // disarm takes one alarm of one member back, and no other, or the one of id 0, which is about a difference: etcd takes
 // "no member, no kind" for all of them.
-func (b *beside) disarm(ctx context.Context, c *clientv3.Client, a Alarm) error {
+func (b *beside) disarm(ctx context.Context, c *clientv3.Client, a table.Alarm) error {
 	kind, ok := etcdserverpb.AlarmType_value[string(a.Kind)]
-	if !ok || kind == 0 || a.MemberID == 0 && a.Kind != AlarmCorrupt {
+	if !ok || kind == 0 || a.MemberID == 0 && a.Kind != table.AlarmCorrupt {
 		return fmt.Errorf("disarm %q of member %s: only a known alarm of one member is disarmed", a.Kind, a.MemberID)
 	}
 	return b.at(StepDisarm, func() error {
@@ -257,12 +258,12 @@ func (b *beside) compact() error {
 
 // defragment lets one member give its free pages back. It serves nothing meanwhile, so it is done one member at a time.
 func (b *beside) defragment(id record.MemberID) error {
-	n := slices.IndexFunc(b.previous.Members, func(m RingMember) bool { return m.ID == id })
+	n := slices.IndexFunc(b.previous.Members, func(m table.RingMember) bool { return m.ID == id })
 	if n < 0 {
 		return nil // removed since
 	}
 	m := b.previous.Members[n]
-	b.alarms.errand = startErrand("defragment "+title(m), func(ctx context.Context) error {
+	b.alarms.errand = startErrand("defragment "+table.Title(m), func(ctx context.Context) error {
 		return b.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
 			return b.at(StepDefragment, func() error {
 				_, err := c.Defragment(ctx, endpoint)
@@ -272,7 +273,7 @@ func (b *beside) defragment(id record.MemberID) error {
 	}, func(now time.Time, err error) {
 		b.alarms.defragmented[id] = now // also where it failed: the others come first
 		if err == nil {
-			b.cfg.Log.Info("defragmented a member", "member", title(m), "bytes", m.DBSize, "used", m.DBInUse)
+			b.cfg.Log.Info("defragmented a member", "member", table.Title(m), "bytes", m.DBSize, "used", m.DBInUse)
 		}
 	})
 	return nil

@@ -4,16 +4,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
 // A member that is out of reach would keep the hashes of all from being known until the errand's time is up, and a
 // learner refuses the question.
 func TestHashesAreAskedOfTheVotersThatAreHeardOf(t *testing.T) {
-	for name, change := range map[string]func(*RingMember){
-		"not heard of":         func(m *RingMember) { m.RecentActive = false },
-		"its streams are down": func(m *RingMember) { m.StreamsActive = false },
-		"a learner":            func(m *RingMember) { m.Learner = true },
+	for name, change := range map[string]func(*table.RingMember){
+		"not heard of":         func(m *table.RingMember) { m.RecentActive = false },
+		"its streams are down": func(m *table.RingMember) { m.StreamsActive = false },
+		"a learner":            func(m *table.RingMember) { m.Learner = true },
 	} {
 		m := threeVoters().Members[1]
 		if change(&m); asked(m) {
@@ -37,7 +38,7 @@ func TestHashesAreAskedAgain(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(map[record.MemberID]dataHash)
-		member func(*RingMember)
+		member func(*table.RingMember)
 		since  time.Duration
 		due    bool
 		told   int
@@ -46,9 +47,10 @@ func TestHashesAreAskedAgain(t *testing.T) {
 		{"all have told, long ago", nil, nil, hashCounts, true, 0},
 		{"one has not, a moment ago", lacksB, nil, hashAgain - time.Second, false, 2},
 		{"one has not", lacksB, nil, hashAgain, true, 2},
-		{"one has not, and is out of reach", lacksB, func(m *RingMember) { m.RecentActive = false },
+		{"one has not, and is out of reach", lacksB, func(m *table.RingMember) { m.RecentActive = false },
 			hashCounts - time.Second, false, 2},
-		{"a learner has not", lacksB, func(m *RingMember) { m.Learner = true }, hashCounts - time.Second, false, 2},
+		{"a learner has not", lacksB, func(m *table.RingMember) { m.Learner = true }, hashCounts - time.Second, false,
+			2},
 		{"one had compacted less", func(h map[record.MemberID]dataHash) { h[0xb1] = dataHash{8, 100, 40} }, nil,
 			hashAgain, true, 2},
 		{"the leader has not", func(h map[record.MemberID]dataHash) { delete(h, 0xa1) }, nil, hashAgain, true, 0},
@@ -77,11 +79,11 @@ func TestHashesAreAskedAgain(t *testing.T) {
 // A second member is found corrupt within the minute for which the hashes count that showed who the first one is: they
 // say nothing of the second.
 func TestHashesCountForTheAlarmsThatTheyWereToldFor(t *testing.T) {
-	of := func(ids ...record.MemberID) (out []Alarm) {
+	of := func(ids ...record.MemberID) (out []table.Alarm) {
 		for _, id := range ids {
-			out = append(out, Alarm{MemberID: id, Kind: AlarmCorrupt})
+			out = append(out, table.Alarm{MemberID: id, Kind: table.AlarmCorrupt})
 		}
-		return append(out, Alarm{MemberID: 0xa1, Kind: AlarmNoSpace})
+		return append(out, table.Alarm{MemberID: 0xa1, Kind: table.AlarmNoSpace})
 	}
 	var w alarmWork
 	w.isAbout(of(0xb1))

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 const (
@@ -20,24 +20,6 @@ const (
 	// purgingSuffix ends the name of one that is being deleted: part of it may be gone, so nobody reads it any more.
 	purgingSuffix = ".purging"
 )
-
-// Archive is one archived directory and how far its log reaches.
-type Archive struct {
-	Name string
-	// Time is when it was archived, as its name says; zero: the name is a person's.
-	Time time.Time
-	// ClusterID and MemberID are of its log; 0: that could not be read.
-	ClusterID, MemberID record.MemberID
-	// Term and LastIndex are of its last entry; 0: it has none.
-	Term, LastIndex uint64
-	// OpenErr is why it cannot be used; nil: its WAL and database are valid.
-	OpenErr error
-	// ReadErr is why it could not be looked at, which says nothing of what it holds.
-	ReadErr error
-}
-
-// empty: its log was read and holds no entry, as that of a learner that never got the state.
-func (a Archive) empty() bool { return a.MemberID != 0 && a.LastIndex == 0 }
 
 func archiveName(at time.Time) string { return archivePrefix + at.UTC().Format(archiveTime) }
 
@@ -50,12 +32,12 @@ func archivedAt(name string) (time.Time, bool) {
 
 // readArchives reads the archived directories. Each is read once, nothing writes to an archive, but for one that could
 // not be looked at.
-func (m *Membership) readArchives() (out []Archive) {
+func (m *Membership) readArchives() (out []table.Archive) {
 	m.shelf.Lock()
 	defer m.shelf.Unlock()
 	names, _ := m.archiveNames(func(name string) bool { return !strings.HasSuffix(name, purgingSuffix) })
 	if m.archives == nil {
-		m.archives = map[string]Archive{}
+		m.archives = map[string]table.Archive{}
 	}
 	for _, name := range names {
 		a, ok := m.archives[name]
@@ -64,7 +46,7 @@ func (m *Membership) readArchives() (out []Archive) {
 			if err == nil && !d.Exists {
 				continue
 			}
-			a = Archive{Name: name, ClusterID: d.ClusterID, MemberID: d.MemberID, Term: d.LastTerm,
+			a = table.Archive{Name: name, ClusterID: d.ClusterID, MemberID: d.MemberID, Term: d.LastTerm,
 				LastIndex: d.LastIndex, OpenErr: d.OpenErr, ReadErr: err}
 			a.Time, _ = archivedAt(name)
 			if err == nil {

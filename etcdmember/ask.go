@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -58,7 +59,7 @@ func (m *Membership) addresses(v record.View, all bool) []target {
 }
 
 // ask asks all addresses at once, each by itself.
-func (m *Membership) ask(ctx context.Context, targets []target) []Answer {
+func (m *Membership) ask(ctx context.Context, targets []target) []table.Answer {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	limit := time.AfterFunc(askTimeout, cancel)
@@ -68,12 +69,12 @@ func (m *Membership) ask(ctx context.Context, targets []target) []Answer {
 	if m.cfg.TLS != nil {
 		tlsConfig = m.cfg.TLS()
 	}
-	out := make([]Answer, len(targets))
+	out := make([]table.Answer, len(targets))
 	var wg sync.WaitGroup
 	for i, t := range targets {
 		wg.Go(func() {
 			out[i] = m.askOne(ctx, t, tlsConfig)
-			if out[i].Reach == ReachLinearizable {
+			if out[i].Reach == table.ReachLinearizable {
 				enough.Do(func() { limit.Reset(enoughGrace) })
 			}
 		})
@@ -82,8 +83,8 @@ func (m *Membership) ask(ctx context.Context, targets []target) []Answer {
 	return out
 }
 
-func (m *Membership) askOne(ctx context.Context, t target, tlsConfig *tls.Config) Answer {
-	a := Answer{Place: t.Place, InstanceID: t.instanceID, Address: t.address}
+func (m *Membership) askOne(ctx context.Context, t target, tlsConfig *tls.Config) table.Answer {
+	a := table.Answer{Place: t.Place, InstanceID: t.instanceID, Address: t.address}
 	// First a plain connection: gRPC would go on trying a port that refuses.
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(t.address, ClientPort).String())
@@ -91,7 +92,7 @@ func (m *Membership) askOne(ctx context.Context, t target, tlsConfig *tls.Config
 		return a
 	}
 	defer conn.Close()
-	a.Reach = ReachTCP
+	a.Reach = table.ReachTCP
 	name := t.DNSName(m.cfg.Cluster.Name)
 	if tlsConfig == nil || !m.shakesHands(ctx, conn, named(tlsConfig, name)) {
 		return a
@@ -102,10 +103,10 @@ func (m *Membership) askOne(ctx context.Context, t target, tlsConfig *tls.Config
 	}
 	defer c.Close()
 	if id, list, err := members(ctx, c); err == nil {
-		a.Reach, a.ClusterID, a.Members = ReachLinearizable, id, list
+		a.Reach, a.ClusterID, a.Members = table.ReachLinearizable, id, list
 	}
 	if st, err := c.Status(ctx, ClientURL(name)); err == nil {
-		a.Reach = max(a.Reach, ReachAnswers)
+		a.Reach = max(a.Reach, table.ReachAnswers)
 		a.ClusterID, a.Version = record.MemberID(st.Header.GetClusterId()), st.Version
 		a.Database, a.Leads = st.DbSize, st.Leader != 0 && st.Leader == st.Header.GetMemberId()
 	}

@@ -8,18 +8,15 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/version"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
-
-// undecided is what a member says of its cluster's version before there is one.
-const undecided = "not_decided"
 
 // peerTimeout bounds one question to a peer's port. It answers from memory, also where there is no quorum. Where none
 // has answered in time the next question has twice as long, up to mostPeerTimeout: a join waits for an answer, and etcd
@@ -32,12 +29,12 @@ const (
 // askPeers asks the peer ports of those that answered for what a client's call does not say: the cluster's version,
 // and, where this disk holds a member, what that has acknowledged, or, where no quorum answers, whether it was removed.
 // A running member asks nothing: etcd tells it all.
-func (m *Membership) askPeers(ctx context.Context, f *Facts) {
+func (m *Membership) askPeers(ctx context.Context, f *table.Facts) {
 	if f.Directory.Running || m.cfg.TLS == nil || m.cfg.TLS() == nil {
 		return
 	}
-	hasRun := f.Directory.Exists && m.agent.Phase == PhaseStarted && m.agent.MemberID != 0
-	quorum := answersQuorum(*f)
+	hasRun := f.Directory.Exists && m.agent.Phase == table.PhaseStarted && m.agent.MemberID != 0
+	quorum := table.AnswersQuorum(*f)
 	removed := hasRun && !quorum
 	f.PeersAsked = true
 	m.peerPatience = max(m.peerPatience, peerTimeout)
@@ -46,7 +43,7 @@ func (m *Membership) askPeers(ctx context.Context, f *Facts) {
 	var wg sync.WaitGroup
 	for i := range f.Answers {
 		a := &f.Answers[i]
-		if a.Reach == ReachNothing || a.InstanceID == m.cfg.Me.InstanceID {
+		if a.Reach == table.ReachNothing || a.InstanceID == m.cfg.Me.InstanceID {
 			continue
 		}
 		if hasRun && quorum {
@@ -58,7 +55,7 @@ func (m *Membership) askPeers(ctx context.Context, f *Facts) {
 			if err != nil {
 				return
 			}
-			base := PeerURL(a.DNSName(m.cfg.Cluster.Name))
+			base := table.PeerURL(a.DNSName(m.cfg.Cluster.Name))
 			if v, err := peerVersion(ctx, client, base); err == nil {
 				a.Version, a.ClusterVersion = v.Server, v.Cluster
 			}
@@ -68,14 +65,9 @@ func (m *Membership) askPeers(ctx context.Context, f *Facts) {
 		})
 	}
 	wg.Wait()
-	if m.peerPatience = min(2*m.peerPatience, mostPeerTimeout); f.peersAnswered() {
+	if m.peerPatience = min(2*m.peerPatience, mostPeerTimeout); f.PeersAnswered() {
 		m.peerPatience = peerTimeout
 	}
-}
-
-// peersAnswered: one that was asked on its peer port has answered there.
-func (f *Facts) peersAnswered() bool {
-	return slices.ContainsFunc(f.Answers, func(a Answer) bool { return a.ClusterVersion != "" })
 }
 
 // peerClient speaks to one peer port with this replica's own peer leaf.
@@ -87,7 +79,7 @@ func (m *Membership) peerClient(address netip.Addr) (*http.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("speak to the peers: %w", err)
 	}
-	target := netip.AddrPortFrom(address, PeerPort).String()
+	target := netip.AddrPortFrom(address, table.PeerPort).String()
 	return &http.Client{Transport: &http.Transport{
 		TLSClientConfig: tlsConfig, DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -116,9 +108,9 @@ func peerVersion(ctx context.Context, client *http.Client, base string) (v versi
 // wasRemoved asks a peer as the own member would when it begins a stream: for an id that was removed it answers 410
 // before it looks at anything else (rafthttp/http.go, streamHandler). The stream is never begun, because the question
 // names nobody whom it is for.
-func (m *Membership) wasRemoved(ctx context.Context, client *http.Client, base string, f Facts) bool {
-	h := historyOf(f)
-	if h.formed == nil || m.agent.Epoch != h.formed.Number {
+func (m *Membership) wasRemoved(ctx context.Context, client *http.Client, base string, f table.Facts) bool {
+	h := table.HistoryOf(f)
+	if h.Formed == nil || m.agent.Epoch != h.Formed.Number {
 		return false
 	}
 	id := m.agent.MemberID
@@ -129,7 +121,7 @@ func (m *Membership) wasRemoved(ctx context.Context, client *http.Client, base s
 	for k, v := range map[string]string{
 		"X-Server-From": etcdID(id), "X-Server-Version": version.Version,
 		"X-Min-Cluster-Version": version.MinClusterVersion,
-		"X-Etcd-Cluster-ID":     etcdID(h.formed.Outcome.Formed.ClusterID), "X-Raft-To": "0",
+		"X-Etcd-Cluster-ID":     etcdID(h.Formed.Outcome.Formed.ClusterID), "X-Raft-To": "0",
 	} {
 		req.Header.Set(k, v)
 	}
@@ -143,40 +135,3 @@ func (m *Membership) wasRemoved(ctx context.Context, client *http.Client, base s
 
 // etcdID is an id as etcd's peers spell it, without leading zeros.
 func etcdID(id record.MemberID) string { return fmt.Sprintf("%x", uint64(id)) }
-
-// findVersions finds the cluster's version, which is undecided for a moment after a seed, and the lowest of its
-// members.
-func (f *Facts) findVersions() {
-	for _, a := range f.Answers {
-		if older(f.ClusterVersion, a.ClusterVersion) || f.ClusterVersion == "" && a.ClusterVersion != undecided {
-			f.ClusterVersion = a.ClusterVersion
-		}
-		if a.Version != "" && (f.MemberVersion == "" || older(a.Version, f.MemberVersion)) {
-			f.MemberVersion = a.Version
-		}
-	}
-}
-
-// versionFault says why etcd here must not run with the cluster's version; empty: it may. A directory may go on with
-// the next minor version: that is how members are upgraded, one after the other. A member that joins brings none: it
-// would be a copy to another version, in the middle of an upgrade.
-func versionFault(f Facts, formed bool) string {
-	joins := formed && !f.Directory.Exists && !f.Directory.Running
-	runs := f.ClusterVersion
-	if older(runs, f.MemberVersion) || runs == "" {
-		runs = f.MemberVersion // the cluster's version follows its members a few seconds later
-	}
-	switch {
-	case older(f.EtcdVersion, f.ClusterVersion):
-		return fmt.Sprintf("etcd here is %s and the cluster's version is %s: this image is too old", f.EtcdVersion,
-			f.ClusterVersion)
-	case joins && older(f.EtcdVersion, runs):
-		return fmt.Sprintf("etcd here is %s and the cluster's members run %s: this image is too old to join",
-			f.EtcdVersion, runs)
-	case joins && older(runs, f.EtcdVersion):
-		return fmt.Sprintf("etcd here is %s and the cluster's version is %s: an empty replica joins with the version "+
-			"of the others; upgrade those with their disks first, or use their image",
-			f.EtcdVersion, runs)
-	}
-	return ""
-}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -19,7 +20,7 @@ const (
 	troubleWindow = 2 * time.Minute
 	// listAfter is how long a voter is out of reach before the Compute API is asked whether its VM exists: two lists
 	// are there when the minute is over, and a reboot asks nobody.
-	listAfter = deadAfter - 3*listPeriod
+	listAfter = table.DeadAfter - 3*listPeriod
 	// slowListPeriod is the time between two lists once a voter has been out of reach for longer than the
 	// troubleWindow.
 	slowListPeriod = time.Minute
@@ -39,14 +40,14 @@ func (b *beside) awaits() bool { return len(b.learners) > 0 && !b.quiet }
 // due: there was something to do a moment ago, something is new that the leader's rows may act on, or it is time for
 // another look at what stays. A new leader looks at once: the one before it may have handed over in the middle of an
 // order. Where everybody is well nothing is due: the looks that follow the record are enough to find an order.
-func (b *beside) due(now time.Time, s MemberStatus) bool {
+func (b *beside) due(now time.Time, s table.MemberStatus) bool {
 	b.since = cmp.Or(b.since, now)
 	arrives := b.notice(now, s)
 	age := now.Sub(b.previous.At)
 	switch {
 	case arrives: // the first of the two looks that its promotion needs
 		return true
-	case age < pollGap: // a look in between would only be the one before the next, and too near to it
+	case age < table.PollGap: // a look in between would only be the one before the next, and too near to it
 		return false
 	case b.again || b.alarms.errand.ended():
 		return true
@@ -61,14 +62,14 @@ func (b *beside) due(now time.Time, s MemberStatus) bool {
 // notice follows what the member itself says, which costs nothing: its learners, its alarms, and whom it does not hear
 // of. It reports that a learner has just caught up, where none had: where one waits for its second look already,
 // another is seen by that.
-func (b *beside) notice(now time.Time, s MemberStatus) (arrives bool) {
+func (b *beside) notice(now time.Time, s table.MemberStatus) (arrives bool) {
 	learners := map[record.MemberID]bool{}
 	var trouble []string
 	arrived := false
 	for _, e := range s.Members {
 		if e.Learner {
 			learners[e.ID] = true
-			arrived = arrived || ringMember(e, s.Progress[e.ID]).lacks(s.Progress[s.MemberID].Match) == ""
+			arrived = arrived || ringMember(e, s.Progress[e.ID]).Lacks(s.Progress[s.MemberID].Match) == ""
 			continue
 		}
 		if p, ok := s.Progress[e.ID]; ok && !p.RecentActive {
@@ -99,7 +100,7 @@ func (b *beside) loses(id record.MemberID, now time.Time) {
 
 // listGone asks the Compute API for what exists while a voter is out of reach for so long that its death would matter.
 // An idle, whole cluster asks it nothing.
-func (b *beside) listGone(ctx context.Context, now time.Time, s MemberStatus) {
+func (b *beside) listGone(ctx context.Context, now time.Time, s table.MemberStatus) {
 	var away time.Duration
 	for _, e := range s.Members {
 		if since := b.unreachable[e.ID]; !e.Learner && !since.IsZero() {

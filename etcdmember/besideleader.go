@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -26,7 +27,7 @@ const (
 // earlier one may have changed meanwhile a hundred times. The revisions alone are the history's, whoever leads.
 type beside struct {
 	*Membership
-	previous    Ring
+	previous    table.Ring
 	unreachable map[record.MemberID]time.Time
 	moved       map[record.MemberID]movement
 	learners    map[record.MemberID]bool
@@ -56,18 +57,18 @@ type movement struct {
 
 // forget is for a member that does not lead, or not any more.
 func (b *beside) forget() {
-	b.previous, b.failing, b.failed, b.changed, b.quiet, b.again, b.since = Ring{}, "", "", time.Time{}, false, true,
+	b.previous, b.failing, b.failed, b.changed, b.quiet, b.again, b.since = table.Ring{}, "", "", time.Time{}, false, true,
 		time.Time{}
 	b.trouble, b.troubled, b.arrived = "", time.Time{}, false
 	b.unreachable, b.moved, b.learners = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}, nil
 	b.versions = map[record.MemberID]string{}
 	b.alarms.forget()
-	b.showWait(time.Now(), Plan{})
-	b.sawBeside(time.Time{}, Ring{}, Ring{}, Plan{})
+	b.showWait(time.Now(), table.Plan{})
+	b.sawBeside(time.Time{}, table.Ring{}, table.Ring{}, table.Plan{})
 }
 
 // tick takes at most one step of the leader's rows. looked: the record was just read for this replica itself.
-func (b *beside) tick(ctx context.Context, now time.Time, s MemberStatus, looked bool) {
+func (b *beside) tick(ctx context.Context, now time.Time, s table.MemberStatus, looked bool) {
 	if due := b.due(now, s); !due && !looked {
 		return
 	}
@@ -90,18 +91,18 @@ func (b *beside) tick(ctx context.Context, now time.Time, s MemberStatus, looked
 		b.fails(ctx, "look beside the leader", err)
 		return
 	}
-	plan := DecideBesideLeader(now, b.previous, ring)
+	plan := table.DecideBesideLeader(now, b.previous, ring)
 	b.sawBeside(now, b.previous, ring, plan)
 	b.previous = ring
 	b.showWait(now, plan)
-	b.quiet = plan.Act == ActKeep
-	if plan.Act == ActKeep || plan.Act == ActWait || plan.Act == ActHalt {
+	b.quiet = plan.Act == table.ActKeep
+	if plan.Act == table.ActKeep || plan.Act == table.ActWait || plan.Act == table.ActHalt {
 		b.failing, b.failed = "", ""
 		// A leader that is new has not heard of everybody yet.
-		b.again = plan.Act == ActWait && now.Sub(b.since) < besidePatience
+		b.again = plan.Act == table.ActWait && now.Sub(b.since) < besidePatience
 		return
 	}
-	if b.alarms.errand.runs() && (plan.Act == ActCompact || plan.Act == ActDefragment) {
+	if b.alarms.errand.runs() && (plan.Act == table.ActCompact || plan.Act == table.ActDefragment) {
 		b.again = false // one at a time: its end makes the next look due
 		return
 	}
@@ -109,10 +110,11 @@ func (b *beside) tick(ctx context.Context, now time.Time, s MemberStatus, looked
 }
 
 // ring reads the list, the record and the leader's view of each member.
-func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s MemberStatus) (Ring, error) {
-	r := Ring{At: now, Me: b.cfg.Me, Cluster: b.cfg.Cluster.Name, Leader: s.MemberID, Compute: b.compute,
+func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s table.MemberStatus) (table.Ring,
+	error) {
+	r := table.Ring{At: now, Me: b.cfg.Me, Cluster: b.cfg.Cluster.Name, Leader: s.MemberID, Compute: b.compute,
 		Alarms: s.Alarms,
-		Policy: Policy{Replicas: b.cfg.Cluster.Replicas}}
+		Policy: table.Policy{Replicas: b.cfg.Cluster.Replicas}}
 	_, list, err := members(ctx, c)
 	if err != nil {
 		return r, err
@@ -120,7 +122,7 @@ func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s 
 	r.Record, r.RecordErr = b.cfg.Record.View(ctx)
 	if r.RecordErr == nil {
 		b.noteInstances(r.Record)
-		r.Ahead = b.agentErr == nil && historyOf(Facts{Record: r.Record, Agent: b.agent}).ahead()
+		r.Ahead = b.agentErr == nil && table.HistoryOf(table.Facts{Record: r.Record, Agent: b.agent}).Ahead()
 		b.keepHosts(r.Record) // a voter that is out of reach may be back at another address
 		r.Compute = b.compute
 		if r.Policy.Snapshot = newestOfFormed(r.Record, now); r.Policy.Snapshot != nil {
@@ -133,7 +135,7 @@ func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s 
 		if !ok {
 			continue // added since the status was read: the next tick sees it
 		}
-		r.SnapshotInFlight = r.SnapshotInFlight || p.State == string(ProgressSnapshot)
+		r.SnapshotInFlight = r.SnapshotInFlight || p.State == string(table.ProgressSnapshot)
 		r.Members = append(r.Members, b.member(e, p, now))
 	}
 	b.askLearners(ctx, &r)
@@ -142,7 +144,7 @@ func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s 
 }
 
 // member is one member of the ring, with since when it is out of reach and since when its log stands still.
-func (b *beside) member(e Member, p PeerProgress, now time.Time) RingMember {
+func (b *beside) member(e table.Member, p table.PeerProgress, now time.Time) table.RingMember {
 	switch {
 	case p.RecentActive && p.StreamsActive:
 		delete(b.unreachable, e.ID)
@@ -158,14 +160,15 @@ func (b *beside) member(e Member, p PeerProgress, now time.Time) RingMember {
 }
 
 // ringMember is what the leader's raft says of a member at this moment.
-func ringMember(e Member, p PeerProgress) RingMember {
-	return RingMember{Member: e, Match: p.Match, State: ProgressState(p.State), RecentActive: p.RecentActive,
+func ringMember(e table.Member, p table.PeerProgress) table.RingMember {
+	return table.RingMember{Member: e, Match: p.Match, State: table.ProgressState(p.State),
+		RecentActive:    p.RecentActive,
 		PendingSnapshot: p.PendingSnapshot, StreamsActive: p.StreamsActive}
 }
 
 // take takes one step of the leader's rows, and reports whether it went well. The list and the record were read right
 // before.
-func (b *beside) take(ctx context.Context, c *clientv3.Client, p Plan) bool {
+func (b *beside) take(ctx context.Context, c *clientv3.Client, p table.Plan) bool {
 	what := fmt.Sprintf("row %s: %s %s", p.Row, p.Act, p.MemberID)
 	if b.failing != what {
 		b.cfg.Log.Info("step", "row", p.Row.String(), "act", string(p.Act), "member", p.MemberID.String(), "reason",
@@ -183,21 +186,21 @@ func (b *beside) take(ctx context.Context, c *clientv3.Client, p Plan) bool {
 	return true
 }
 
-func (b *beside) change(ctx context.Context, c *clientv3.Client, p Plan) error {
+func (b *beside) change(ctx context.Context, c *clientv3.Client, p table.Plan) error {
 	switch p.Act {
-	case ActPromote:
+	case table.ActPromote:
 		return b.at(StepPromote, func() error { _, err := c.MemberPromote(ctx, uint64(p.MemberID)); return err })
-	case ActRemoveMember:
+	case table.ActRemoveMember:
 		return b.at(StepRemove, func() error { _, err := c.MemberRemove(ctx, uint64(p.MemberID)); return err })
-	case ActMoveLeader:
+	case table.ActMoveLeader:
 		return b.at(StepMoveLeader, func() error { return handOverTo(ctx, b.StatusSocket(), p.MemberID) })
-	case ActCompleteOrder:
+	case table.ActCompleteOrder:
 		return b.at(StepCompleteOrder, func() error { return b.completeOrder(ctx, p) })
-	case ActDisarm:
+	case table.ActDisarm:
 		return b.disarm(ctx, c, p.Alarm)
-	case ActCompact:
+	case table.ActCompact:
 		return b.compact()
-	case ActDefragment:
+	case table.ActDefragment:
 		return b.defragment(p.MemberID)
 	default:
 		return fmt.Errorf("act %q is not one beside the leader", p.Act)
@@ -214,7 +217,7 @@ func (b *beside) fails(ctx context.Context, what string, err error) {
 }
 
 // showWait shows a wait of the leader's rows beside those of this replica itself.
-func (b *beside) showWait(now time.Time, plan Plan) {
+func (b *beside) showWait(now time.Time, plan table.Plan) {
 	wait := b.lasting(plan.Blocked, now)
 	b.mu.Lock()
 	before := b.shownBeside
@@ -228,16 +231,23 @@ func (b *beside) showWait(now time.Time, plan Plan) {
 const besidePatience = 3 * time.Second
 
 // lasting is a wait that has lasted; nil for one that has only begun.
-func (b *beside) lasting(now *Blocked, at time.Time) *Blocked {
+func (b *beside) lasting(now *table.Blocked, at time.Time) *table.Blocked {
 	if now == nil {
 		b.waiting = Wait{}
 		return nil
 	}
 	if b.waiting.Row != now.Row.String() || b.waiting.Name != now.Name {
-		b.waiting = now.since(at)
+		b.waiting = since(*now, at)
 	}
 	if at.Sub(b.waiting.Since) < besidePatience {
 		return nil
 	}
 	return now
+}
+
+// completeOrder writes that an order has been carried out. Another leader may have written it first, which is as good.
+func (b *beside) completeOrder(ctx context.Context, p table.Plan) error {
+	_, _, err := b.cfg.Record.CompleteOrder(ctx, p.OrderNumber, record.Done{By: b.cfg.Me.MemberName(), Time: time.Now(),
+		What: p.Reason})
+	return err
 }

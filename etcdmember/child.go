@@ -19,6 +19,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -220,7 +221,7 @@ func (c *MemberConfig) takeList(list []*membership.Member) (own record.MemberID,
 		switch {
 		case len(m.PeerURLs) == 0:
 			continue
-		case m.PeerURLs[0] == PeerURL(c.DNSName):
+		case m.PeerURLs[0] == table.PeerURL(c.DNSName):
 			if c.MemberID != 0 && id != c.MemberID {
 				return 0, fmt.Errorf("the entry of this place is member %s by now, and %s was added for this disk", id,
 					c.MemberID)
@@ -260,6 +261,6 @@ func (c *MemberConfig) apart(ctx context.Context) error {
 }
 
 // stalled reports whether the member has nothing to wait for but its own publication.
-func stalled(s MemberStatus) bool {
+func stalled(s table.MemberStatus) bool {
 	return !s.Ready && s.Leader != 0 && s.Applied > 0 && s.Applied == s.Committed
 }

@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -66,7 +67,7 @@ func TestAMemberSeedsServesAndGoesOnFromItsDisk(t *testing.T) {
 	cfg, files := newTestMember(t)
 	log := slog.New(slog.DiscardHandler)
 	for round := range 2 {
-		for range unusableEnds { // what it said before, until it had caught up with another leader
+		for range table.UnusableEnds { // what it said before, until it had caught up with another leader
 			writeEnd(cfg.StatusSocket, cfg.Dir, outOfRange, time.Now())
 		}
 		ctx, stop := context.WithCancel(t.Context())
@@ -93,7 +94,7 @@ func TestAMemberSeedsServesAndGoesOnFromItsDisk(t *testing.T) {
 		id, list, err := members(t.Context(), c)
 		c.Close()
 		if err != nil || id != s.ClusterID || len(list) != 1 || list[0].Name != cfg.Name ||
-			list[0].PeerURLs[0] != PeerURL(cfg.DNSName) {
+			list[0].PeerURLs[0] != table.PeerURL(cfg.DNSName) {
 			t.Errorf("members: %v, %v, %v", id, list, err)
 		}
 		if err := HandOver(t.Context(), cfg.StatusSocket); err != nil {
@@ -166,7 +167,7 @@ func emptyDatabase(t *testing.T, path string) {
 	}
 }
 
-func waitReady(t *testing.T, socket string) MemberStatus {
+func waitReady(t *testing.T, socket string) table.MemberStatus {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if s, err := ReadStatus(t.Context(), socket); err == nil && s.Ready {
@@ -174,7 +175,7 @@ func waitReady(t *testing.T, socket string) MemberStatus {
 		}
 	}
 	t.Fatal("the member did not serve within 20 s")
-	return MemberStatus{}
+	return table.MemberStatus{}
 }
 
 // etcd's own second try comes 5 s and two election time-outs after the first. To break off a start that waits for it

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // This file has etcd notice within 5 s that a peer is out of reach, as etcd meant to.
@@ -115,9 +117,9 @@ func askAfter(fd int) error {
 func toPeer(fd int) bool {
 	switch a, _ := unix.Getpeername(fd); a := a.(type) {
 	case *unix.SockaddrInet4:
-		return a.Port == PeerPort
+		return a.Port == table.PeerPort
 	case *unix.SockaddrInet6:
-		return a.Port == PeerPort
+		return a.Port == table.PeerPort
 	}
 	return false // not connected, or no such socket
 }

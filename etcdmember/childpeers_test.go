@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // link is a connection of the test's own, with both of its ends.
@@ -79,14 +81,14 @@ func TestAStreamFromAPeerThatIsOutOfReachEnds(t *testing.T) {
 		return
 	}
 	gone, there := ringAddress(0), ringAddress(1)
-	stream := linkTo(t, gone, PeerPort)
+	stream := linkTo(t, gone, table.PeerPort)
 	pass(t, stream.dialled, stream.accepted)
 	pass(t, stream.accepted, stream.dialled)
-	snapshot := linkTo(t, gone, PeerPort)
+	snapshot := linkTo(t, gone, table.PeerPort)
 	pass(t, snapshot.accepted, snapshot.dialled)
 	client := linkTo(t, gone, ClientPort)
 	pass(t, client.accepted, client.dialled)
-	silent := linkTo(t, there, PeerPort)
+	silent := linkTo(t, there, table.PeerPort)
 	pass(t, silent.accepted, silent.dialled)
 
 	look := func() {

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/raft/v3"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/local"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -54,7 +55,7 @@ func handOver(ctx context.Context, e *embed.Etcd, to record.MemberID) error {
 	}
 	if to == 0 {
 		var alone bool
-		if to, alone = s.successor(); alone {
+		if to, alone = s.Successor(); alone {
 			return nil
 		}
 	}
@@ -64,37 +65,22 @@ func handOver(ctx context.Context, e *embed.Etcd, to record.MemberID) error {
 	return e.Server.MoveLeader(ctx, uint64(s.MemberID), uint64(to))
 }
 
-// successor is the best other voter for a leader that stops; 0: none is heard of. alone: there is none.
-func (s MemberStatus) successor() (best record.MemberID, alone bool) {
-	alone = true
-	for id, p := range s.Progress {
-		if id == s.MemberID || p.Learner {
-			continue
-		}
-		alone = false
-		if p.RecentActive && (best == 0 || p.Match > s.Progress[best].Match) {
-			best = id
-		}
-	}
-	return best, alone
-}
-
 // memberStatus reads what the server says of itself, without its storage's revision. Which streams are up costs a
 // gathering of all metrics: only where asked for.
-func memberStatus(e *embed.Etcd, streams bool) MemberStatus {
+func memberStatus(e *embed.Etcd, streams bool) table.MemberStatus {
 	srv := e.Server
-	s := MemberStatus{
+	s := table.MemberStatus{
 		MemberID: record.MemberID(srv.MemberID()), ClusterID: record.MemberID(srv.Cluster().ID()),
 		Leader: record.MemberID(srv.Leader()),
 		Term:   srv.Term(), Committed: srv.CommittedIndex(), Applied: srv.AppliedIndex(),
 		Ready: closed(srv.ReadyNotify()), Removed: srv.IsIDRemoved(uint64(srv.MemberID())),
 	}
 	for _, a := range srv.Alarms() {
-		s.Alarms = append(s.Alarms, Alarm{MemberID: record.MemberID(a.GetMemberID()),
-			Kind: AlarmKind(a.GetAlarm().String())})
+		s.Alarms = append(s.Alarms, table.Alarm{MemberID: record.MemberID(a.GetMemberID()),
+			Kind: table.AlarmKind(a.GetAlarm().String())})
 	}
 	for _, m := range srv.Cluster().Members() {
-		s.Members = append(s.Members, Member{ID: record.MemberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs,
+		s.Members = append(s.Members, table.Member{ID: record.MemberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs,
 			Learner: m.IsLearner})
 		// Not by the server's IsLearner, which panics until the member has applied its own entry: one that was killed
 		// before its database was first written has to read it from its log again.
@@ -115,7 +101,7 @@ func askRaft() (st raft.Status, ok bool) {
 }
 
 // progress is what raft knows of each member, on the leader.
-func progress(self record.MemberID, streams bool) map[record.MemberID]PeerProgress {
+func progress(self record.MemberID, streams bool) map[record.MemberID]table.PeerProgress {
 	st, ok := askRaft()
 	if !ok {
 		return nil
@@ -124,10 +110,10 @@ func progress(self record.MemberID, streams bool) map[record.MemberID]PeerProgre
 	if streams {
 		active = activePeers()
 	}
-	out := make(map[record.MemberID]PeerProgress, len(st.Progress))
+	out := make(map[record.MemberID]table.PeerProgress, len(st.Progress))
 	for id, p := range st.Progress {
 		mid := record.MemberID(id)
-		out[mid] = PeerProgress{
+		out[mid] = table.PeerProgress{
 			Match: p.Match, State: stateName(p.State.String()), Learner: p.IsLearner,
 			PendingSnapshot: p.PendingSnapshot,
 			RecentActive:    p.RecentActive || mid == self, StreamsActive: active[mid] || mid == self,

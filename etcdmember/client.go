@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -44,7 +45,7 @@ func dial(dnsName string, address netip.Addr, tlsConfig *tls.Config) (*clientv3.
 
 // members reads the member list through quorum: the answer is the cluster's, not the endpoint's. A member that knows of
 // no leader says so at once.
-func members(ctx context.Context, c *clientv3.Client) (clusterID record.MemberID, list []Member, err error) {
+func members(ctx context.Context, c *clientv3.Client) (clusterID record.MemberID, list []table.Member, err error) {
 	resp, err := c.MemberList(clientv3.WithRequireLeader(ctx))
 	if err != nil {
 		return 0, nil, fmt.Errorf("list members: %w", err)
@@ -52,10 +53,10 @@ func members(ctx context.Context, c *clientv3.Client) (clusterID record.MemberID
 	return record.MemberID(resp.Header.GetClusterId()), entries(resp.Members), nil
 }
 
-func entries(ms []*etcdserverpb.Member) []Member {
-	out := make([]Member, len(ms))
+func entries(ms []*etcdserverpb.Member) []table.Member {
+	out := make([]table.Member, len(ms))
 	for i, m := range ms {
-		out[i] = Member{ID: record.MemberID(m.GetID()), Name: m.GetName(), PeerURLs: m.GetPeerURLs(),
+		out[i] = table.Member{ID: record.MemberID(m.GetID()), Name: m.GetName(), PeerURLs: m.GetPeerURLs(),
 			Learner: m.GetIsLearner()}
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -25,14 +26,14 @@ func (m *Membership) listCompute(ctx context.Context, v record.View) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	l := Listing{Time: time.Now()}
+	l := table.Listing{Time: time.Now()}
 	vms, at, err := m.cfg.Compute.VMs(ctx)
 	l.Err = err
 	if err == nil {
 		l.ServerTime = at
 	}
 	for _, vm := range vms {
-		i := Instance{Place: vm.Place, InstanceID: vm.InstanceID, Status: vm.Status, LastStop: vm.LastStop}
+		i := table.Instance{Place: vm.Place, InstanceID: vm.InstanceID, Status: vm.Status, LastStop: vm.LastStop}
 		l.Instances = append(l.Instances, i)
 	}
 	if err == nil {
@@ -44,21 +45,18 @@ func (m *Membership) listCompute(ctx context.Context, v record.View) {
 	}
 	m.compute.Second = l
 	m.vms = vms
-	noteRuns(m.runs, l, v, m.cfg.Me.InstanceID)
+	table.NoteRuns(m.runs, l, v, m.cfg.Me.InstanceID)
 }
-
-// statusUnknown is the status of an instance that no answer shows and no answer denies.
-const statusUnknown = "unknown"
 
 // notListed are the instances of the record that the list by label lacks and that may exist nevertheless: a label can
 // be lost, and a list can be late. Each is asked for by its name, and counts as listed unless the API says of this very
 // name that it does not exist, or has another instance under it. An API that does not find this very VM by its name
 // either knows nothing.
-func (m *Membership) notListed(ctx context.Context, v record.View, l Listing) []Instance {
-	var out []Instance
+func (m *Membership) notListed(ctx context.Context, v record.View, l table.Listing) []table.Instance {
+	var out []table.Instance
 	trusted, asked := false, false
 	for _, want := range currentInstances(v) {
-		if want.InstanceID == m.cfg.Me.InstanceID || lists(l, want.InstanceID) {
+		if want.InstanceID == m.cfg.Me.InstanceID || table.InList(l, want.InstanceID) {
 			continue // a list that lacks this very VM is none, and stays none
 		}
 		if !asked {
@@ -83,18 +81,18 @@ func (m *Membership) notListed(ctx context.Context, v record.View, l Listing) []
 }
 
 // currentInstances are the newest of each place by the record, and the seeder of the newest claim.
-func currentInstances(v record.View) []Instance {
-	var out []Instance
+func currentInstances(v record.View) []table.Instance {
+	var out []table.Instance
 	for p := range v.Replicas {
 		if i := v.Last(p); i != nil {
-			out = append(out, Instance{Place: p, InstanceID: i.InstanceID, Status: statusUnknown})
+			out = append(out, table.Instance{Place: p, InstanceID: i.InstanceID, Status: table.StatusUnknown})
 		}
 	}
 	if e := v.Newest(); e != nil && e.Claim != nil {
 		s := e.Claim.Seeder
-		known := slices.ContainsFunc(out, func(i Instance) bool { return i.InstanceID == s.InstanceID })
+		known := slices.ContainsFunc(out, func(i table.Instance) bool { return i.InstanceID == s.InstanceID })
 		if !known {
-			out = append(out, Instance{Place: s.Place, InstanceID: s.InstanceID, Status: statusUnknown})
+			out = append(out, table.Instance{Place: s.Place, InstanceID: s.InstanceID, Status: table.StatusUnknown})
 		}
 	}
 	return out
@@ -137,7 +135,7 @@ func (m *Membership) noteInstances(v record.View) {
 		}
 	}
 	if unknown {
-		m.compute = Compute{}
-		forgetStops(m.runs)
+		m.compute = table.Compute{}
+		table.ForgetStops(m.runs)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -74,10 +75,11 @@ func TestADiskThatLostItsLabelIsNotGone(t *testing.T) {
 			ms.listCompute(t.Context(), v)
 			ms.compute.Second.Time = ms.compute.Second.Time.Add(-listPeriod)
 			ms.listCompute(t.Context(), v)
-			for _, l := range []*Listing{&ms.compute.First, &ms.compute.Second} { // of the instance it is known
+			for _, l := range []*table.Listing{&ms.compute.First, &ms.compute.Second} { // of the instance it is known
 				l.Instances = instances("101")
 			}
-			if gone := historyOf(Facts{Me: m.me, Record: v, Compute: ms.compute}).goneWithDisk(lost); gone != c.gone {
+			if gone := table.HistoryOf(table.Facts{Me: m.me, Record: v,
+				Compute: ms.compute}).GoneWithDisk(lost); gone != c.gone {
 				t.Errorf("gone with its disk: %t; the second list: %+v", gone, ms.compute.Second)
 			}
 		})
@@ -179,7 +181,8 @@ func TestAnInstanceThatIsNotListedIsAskedForByName(t *testing.T) {
 		"no name is found, not even this very VM's": {countedCompute{list: []replica.VM{me}}, false},
 		"names may not be asked for": {countedCompute{list: []replica.VM{me}, names: named(me),
 			err: errors.New("403")}, false},
-		"the list lacks this very VM, and it is no list": {countedCompute{list: []replica.VM{b("999")}, names: named(me)},
+		"the list lacks this very VM, and it is no list": {countedCompute{list: []replica.VM{b("999")},
+			names: named(me)},
 			false},
 		"it is listed": {countedCompute{list: []replica.VM{me, b("102")},
 			names: named(me, b("102"))}, false},
@@ -198,7 +201,7 @@ func TestAnInstanceThatIsNotListedIsAskedForByName(t *testing.T) {
 			if c.api.lists != 2 || ms.compute.First.Time.IsZero() {
 				t.Fatalf("%d lists", c.api.lists)
 			}
-			gone := historyOf(Facts{Me: m.me, Record: v, Compute: ms.compute}).gone(pb, "102")
+			gone := table.HistoryOf(table.Facts{Me: m.me, Record: v, Compute: ms.compute}).Gone(pb, "102")
 			if gone != c.gone {
 				t.Errorf("gone: %t; the second list: %+v", gone, ms.compute.Second)
 			}
@@ -216,7 +219,7 @@ func TestTheComputeAPIIsAskedOnlyWhenAVoterIsAway(t *testing.T) {
 	m.config = func(cfg *Config) { cfg.Compute = api }
 	b := &beside{Membership: m.open()}
 	b.forget()
-	s := MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []Member{{ID: 0xa1}, {ID: 0xb1},
+	s := table.MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []table.Member{{ID: 0xa1}, {ID: 0xb1},
 		{ID: 0xc1, Learner: true}}}
 	now := time.Now()
 	b.unreachable[0xc1] = now.Add(-time.Hour) // a learner's end is no voter's
@@ -238,7 +241,7 @@ func TestTheComputeAPIIsAskedOnlyWhenAVoterIsAway(t *testing.T) {
 		if step.away > 0 {
 			b.unreachable[0xb1] = now.Add(-step.away)
 		}
-		b.compute.Second = Listing{Time: now.Add(-step.ago)}
+		b.compute.Second = table.Listing{Time: now.Add(-step.ago)}
 		before := api.lists
 		b.listGone(t.Context(), now, s)
 		if asks := api.lists > before; asks != step.asks {
@@ -278,7 +281,8 @@ func TestASeederWhosePlaceHasAnotherInstanceIsGone(t *testing.T) {
 			ms.listCompute(t.Context(), v)
 			ms.compute.Second.Time = ms.compute.Second.Time.Add(-listPeriod)
 			ms.listCompute(t.Context(), v)
-			if gone := historyOf(Facts{Me: m.me, Record: v, Compute: ms.compute}).unlisted("101"); gone != c.gone {
+			if gone := table.HistoryOf(table.Facts{Me: m.me, Record: v,
+				Compute: ms.compute}).Unlisted("101"); gone != c.gone {
 				t.Errorf("gone: %t; the second list: %+v", gone, ms.compute.Second)
 			}
 		})

@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -23,18 +24,12 @@ import (
 // The ports of every member. They are fixed: peers and clients find a member by its name alone.
 const (
 	ClientPort = 2379
-	PeerPort   = 2380
 	// metricsPort serves /metrics, /livez and /readyz on loopback, without a client certificate.
 	metricsPort = 2381
 )
 
 // Ports are all ports that a member listens on.
-func Ports() []int { return []int{ClientPort, PeerPort, metricsPort} }
-
-// maxLearners is written into every claim and is the same on every member: it is checked where a change is applied, so
-// members with different values would apply different memberships. A member starts without the record, too, so it does
-// not read the number there: one whose claim has another is a fault.
-const maxLearners = 4
+func Ports() []int { return []int{ClientPort, table.PeerPort, metricsPort} }
 
 // MemberConfig is all that `quorate run-etcd` needs to run one member: the agent writes it as a file, the child reads
 // it, and takes out of it what allows to make a directory once there is one. embedConfig is the only place where it
@@ -105,9 +100,6 @@ func LoadMemberConfig(path string) (MemberConfig, error) {
 	return c, nil
 }
 
-// PeerURL is the peer URL of a member with this DNS name.
-func PeerURL(dnsName string) string { return fmt.Sprintf("https://%s:%d", dnsName, PeerPort) }
-
 // ClientURL is the client URL of a member with this DNS name.
 func ClientURL(dnsName string) string { return fmt.Sprintf("https://%s:%d", dnsName, ClientPort) }
 
@@ -118,10 +110,10 @@ func (c MemberConfig) embedConfig() (*embed.Config, error) {
 	e.Name, e.Dir = c.Name, c.Dir
 	e.Logger, e.LogOutputs, e.LogLevel = "zap", []string{"stderr"}, zapcore.InfoLevel.String()
 
-	e.ListenPeerUrls = []url.URL{listenURL("https", c.Address, PeerPort)}
+	e.ListenPeerUrls = []url.URL{listenURL("https", c.Address, table.PeerPort)}
 	e.ListenClientUrls = []url.URL{listenURL("https", c.Address, ClientPort), listenURL("https", c.Local, ClientPort)}
 	e.ListenMetricsUrls = []url.URL{listenURL("http", c.Local, metricsPort)}
-	e.AdvertisePeerUrls = []url.URL{{Scheme: "https", Host: fmt.Sprintf("%s:%d", c.DNSName, PeerPort)}}
+	e.AdvertisePeerUrls = []url.URL{{Scheme: "https", Host: fmt.Sprintf("%s:%d", c.DNSName, table.PeerPort)}}
 	e.AdvertiseClientUrls = []url.URL{{Scheme: "https", Host: fmt.Sprintf("%s:%d", c.DNSName, ClientPort)}}
 
 	e.PeerTLSInfo = transport.TLSInfo{CertFile: c.PeerLeaf, KeyFile: c.PeerLeaf, TrustedCAFile: c.PeerCA,
@@ -140,14 +132,14 @@ func (c MemberConfig) embedConfig() (*embed.Config, error) {
 	e.InitialCluster = joinCluster(c.InitialCluster)
 	if c.New {
 		e.ClusterState = embed.ClusterStateFlagNew
-		e.InitialCluster = c.Name + "=" + PeerURL(c.DNSName)
+		e.InitialCluster = c.Name + "=" + table.PeerURL(c.DNSName)
 	}
 
 	e.TickMs = uint(c.Heartbeat.Milliseconds())
 	e.ElectionMs = uint(c.Election.Milliseconds())
 	e.QuotaBackendBytes = c.QuotaBytes
 	e.SnapshotCatchUpEntries = c.CatchUpEntries
-	e.MaxLearners = maxLearners
+	e.MaxLearners = table.MaxLearners
 	// Kubernetes' consistent reads from its watch cache wait for a progress notification.
 	e.WatchProgressNotifyInterval = 5 * time.Second
 	gates, ok := e.ServerFeatureGate.(featuregate.MutableFeatureGate)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/storage/datadir"
+
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // damageFile is the file inside etcd's directory that says what was found when its database was read whole. It goes
@@ -76,7 +78,7 @@ func (m *Membership) checkDue() bool {
 // lookForDamage reads the database whole where that is due, and makes the damage that it finds part of what the
 // directory is. The member is stopped. That etcd ended is only why it is looked for: nothing but the pages themselves
 // condemns them.
-func (m *Membership) lookForDamage(ctx context.Context, d *Directory) {
+func (m *Membership) lookForDamage(ctx context.Context, d *table.Directory) {
 	if !m.checkDue() || !d.Exists || d.OpenErr != nil {
 		return
 	}

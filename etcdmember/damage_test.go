@@ -9,6 +9,7 @@ import (
 
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -50,7 +51,7 @@ func TestADatabaseIsReadWholeOnceEtcdHasEndedOnItAgainAndAgain(t *testing.T) {
 	if ms.observeDirectory(t.Context()); ms.directory != before {
 		t.Error("what is known is found out again")
 	}
-	if o := Classify(ms.observe(t.Context())); o.Local != L2 {
+	if o := table.Classify(ms.observe(t.Context())); o.Local != table.L2 {
 		t.Errorf("it is %s", o.Local)
 	}
 	if d := m.open().observeDirectory(t.Context()); d.OpenErr == nil {
@@ -86,9 +87,9 @@ func TestASoundDatabaseIsNotCondemnedHoweverOftenEtcdEnds(t *testing.T) {
 	if len(read) != 3 || read[0] != 3 || read[1] != 6 || read[2] != 12 {
 		t.Errorf("read after %v starts", read)
 	}
-	f := Facts{Now: time.Now(), Directory: *ms.directory}
+	f := table.Facts{Now: time.Now(), Directory: *ms.directory}
 	ms.starts.last = f.Now
-	if p := ms.hold(f, Plan{Act: ActStart}); p.Blocked == nil ||
+	if p := ms.hold(f, table.Plan{Act: table.ActStart}); p.Blocked == nil ||
 		!strings.Contains(p.Blocked.Reason, "read whole, and is sound") {
 		t.Errorf("the wait does not say so: %+v", p.Blocked)
 	}

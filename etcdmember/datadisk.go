@@ -7,22 +7,21 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
-	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // openDisk looks whether the data disk is there, and reads agent.json once it is. Until then nothing is read: what lies
 // in the folder beneath the mount point is nobody's, and taken for the disk it would make a valid member look empty or
 // unknown.
-func (m *Membership) openDisk() DiskFacts {
+func (m *Membership) openDisk() table.DiskFacts {
 	d := m.diskFacts()
 	switch {
 	case d.Wanted != "" && !d.Mounted:
 		m.opened, m.directory = false, nil
-		m.agent, m.agentErr = AgentFile{}, nil
+		m.agent, m.agentErr = table.AgentFile{}, nil
 	case !m.opened:
 		m.opened = true
 		m.agent, m.agentErr = loadAgentFile(m.agentPath())
@@ -36,8 +35,8 @@ func (m *Membership) openDisk() DiskFacts {
 }
 
 // diskFacts tells whether the configured data disk is mounted at the data directory.
-func (m *Membership) diskFacts() DiskFacts {
-	d := DiskFacts{Wanted: m.cfg.Cluster.Etcd.DataDisk}
+func (m *Membership) diskFacts() table.DiskFacts {
+	d := table.DiskFacts{Wanted: m.cfg.Cluster.Etcd.DataDisk}
 	if d.Wanted == "" {
 		return d
 	}
@@ -66,14 +65,14 @@ func mountedAt(mountinfo, dir string) bool {
 // observeDirectory reads the directory, with the member stopped. One that was read is read again only when something
 // was done to it, by us or by a person who put another in its place: reading a log of gigabytes at each look would make
 // every wait slow.
-func (m *Membership) observeDirectory(ctx context.Context) Directory {
+func (m *Membership) observeDirectory(ctx context.Context) table.Directory {
 	// between two starts of a kept child, the supervisor has the directory in hand
 	if m.keeping || m.cfg.Child.Running() {
 		m.directory = nil
 		return m.runningDirectory(ctx)
 	}
 	if !m.opened {
-		return Directory{}
+		return table.Directory{}
 	}
 	key, err := directoryKey(m.etcdDir())
 	if err == nil && key == "" {
@@ -86,11 +85,11 @@ func (m *Membership) observeDirectory(ctx context.Context) Directory {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	if err := m.cfg.Child.Stop(ctx); err != nil {
-		return Directory{Exists: true, ReadErr: fmt.Errorf("etcd has to be stopped before that: %w", err)}
+		return table.Directory{Exists: true, ReadErr: fmt.Errorf("etcd has to be stopped before that: %w", err)}
 	}
 	d, err := readDir(m.etcdDir())
 	if err != nil {
-		return Directory{Exists: true, ReadErr: err}
+		return table.Directory{Exists: true, ReadErr: err}
 	}
 	m.lookForDamage(ctx, &d)
 	m.directory, m.directoryKey, m.lastRead = &d, key, d
@@ -98,7 +97,7 @@ func (m *Membership) observeDirectory(ctx context.Context) Directory {
 }
 
 // withEnd adds how etcd ended on the directory.
-func (m *Membership) withEnd(d Directory) Directory {
+func (m *Membership) withEnd(d table.Directory) table.Directory {
 	if d.Exists {
 		d.End = readEnd(m.StatusSocket(), m.etcdDir())
 	}
@@ -106,8 +105,8 @@ func (m *Membership) withEnd(d Directory) Directory {
 }
 
 // runningDirectory is what the running member says of itself.
-func (m *Membership) runningDirectory(ctx context.Context) Directory {
-	d := Directory{Running: true, Exists: true, MemberID: m.agent.MemberID}
+func (m *Membership) runningDirectory(ctx context.Context) table.Directory {
+	d := table.Directory{Running: true, Exists: true, MemberID: m.agent.MemberID}
 	if s, err := m.Status(ctx); err == nil {
 		d.MemberID, d.ClusterID, d.Term, d.Commit = s.MemberID, s.ClusterID, s.Term, s.Committed
 		d.Leaderless = s.MemberID != 0 && s.Leader == 0
@@ -121,20 +120,7 @@ func (m *Membership) runningDirectory(ctx context.Context) Directory {
 	}
 	_, err := os.Stat(filepath.Join(m.etcdDir(), commitMarker))
 	d.Marker = err == nil
-	return d.asRead(m.lastRead)
-}
-
-// asRead adds to what a running member says what was read of its directory when it was stopped, as long as that
-// explains the configuration that it applies now. What it has written since is not known, so this may only ever keep a
-// policy from acting: one that acts stops it and reads again.
-func (d Directory) asRead(before Directory) Directory {
-	s := survivor{voters: before.Voters, changes: before.Changes, commit: d.Commit}
-	sorted := func(ids []record.MemberID) []record.MemberID { return slices.Sorted(slices.Values(ids)) }
-	if before.MemberID == d.MemberID && before.ClusterID == d.ClusterID &&
-		slices.Equal(sorted(s.certain()), sorted(d.Voters)) {
-		d.Voters, d.Learners, d.Changes = before.Voters, before.Learners, before.Changes
-	}
-	return d
+	return d.AsRead(m.lastRead)
 }
 
 // directoryKey tells one content of etcd's directory from another without reading it: which folder the log is in, and

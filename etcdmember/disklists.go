@@ -4,35 +4,32 @@ import (
 	"context"
 	"slices"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
 
 // listDisks lists the data disks and what each is attached to: first those with the cluster's label, then those that
 // the record names beside them.
-func (m *Membership) listDisks(ctx context.Context, v record.View, l *Listing) {
+func (m *Membership) listDisks(ctx context.Context, v record.View, l *table.Listing) {
 	disks, err := m.cfg.Compute.Disks(ctx)
 	if l.DisksErr = err; err != nil {
 		return
 	}
 	l.Users = map[string][]replica.Place{}
 	for _, d := range disks {
-		l.addDisk(d)
+		l.AddDisk(d)
 	}
 	for _, d := range m.disksNotListed(ctx, v, *l) {
-		l.addDisk(d)
+		l.AddDisk(d)
 	}
-}
-
-func (l *Listing) addDisk(d replica.Disk) {
-	l.Disks, l.Users[d.ID] = append(l.Disks, d.ID), d.Users
 }
 
 // disksNotListed is notListed for the data disks of the record: one that lost its label looks deleted, and with it the
 // last copy of what only its member acknowledged, or the last hold of a VM that still runs. A disk counts as listed,
 // and as attached to the VM that had it, unless the API says otherwise of this very id. Whoever does not find this VM's
 // own disk by its id, or, where that is not known, the first that was just listed, knows nothing.
-func (m *Membership) disksNotListed(ctx context.Context, v record.View, l Listing) (out []replica.Disk) {
+func (m *Membership) disksNotListed(ctx context.Context, v record.View, l table.Listing) (out []replica.Disk) {
 	trusted, asked := false, false
 	for _, want := range recordedDisks(v) {
 		if slices.Contains(l.Disks, want.ID) {
@@ -56,7 +53,7 @@ func (m *Membership) disksNotListed(ctx context.Context, v record.View, l Listin
 }
 
 // findsByID reports whether the API finds a disk by its id that is known to exist.
-func (m *Membership) findsByID(ctx context.Context, l Listing) bool {
+func (m *Membership) findsByID(ctx context.Context, l table.Listing) bool {
 	exists := m.diskID()
 	if exists == "" && len(l.Disks) > 0 {
 		exists = l.Disks[0]
@@ -73,7 +70,7 @@ func (m *Membership) findsByID(ctx context.Context, l Listing) bool {
 // are the VMs that the record saw with them.
 func recordedDisks(v record.View) []replica.Disk {
 	var newest, older []replica.Disk
-	formed := number(v.NewestFormed())
+	formed := record.NumberOf(v.NewestFormed())
 	for p, incarnations := range v.Replicas {
 		for n, i := range incarnations {
 			switch d := (replica.Disk{ID: i.DiskID, Users: []replica.Place{p}}); {

@@ -2,10 +2,12 @@
 // disk or stay away, and, beside the leader, who is promoted and who is removed. docs/membership.md is the
 // specification, DESIGN.md argues why that is safe.
 //
-//	observe (disk, record, peers, Compute API)  ->  Facts
-//	Classify(Facts)                             ->  Observation, the words of the membership table
-//	Decide(now, Observation)                    ->  Plan, one step                       pure
+//	observe (disk, record, peers, Compute API)  ->  table.Facts
+//	table.Classify(Facts)                       ->  Observation, the words of the membership table
+//	table.Decide(now, Observation)              ->  Plan, one step
 //	act(Plan)                                   ->  and observe again, whatever came of it
+//
+// What decides is package table, which is pure. This package reads what that needs, and takes the steps.
 //
 // The member itself is a child process that embeds etcd (RunMember): etcd's code may exit its process at any time, and
 // what repairs it must outlive that.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -26,7 +27,8 @@ func TestAnOrderIsCompletedOnce(t *testing.T) {
 			v.Orders = []record.Order{{Number: 1, Kind: record.OrderLeave, Place: &pb},
 				{Number: 2, Kind: record.OrderPause}}
 		})
-		plan := Plan{Row: 45, Act: ActCompleteOrder, OrderNumber: 1, Reason: "no member of b is in the list"}
+		plan := table.Plan{Row: 45, Act: table.ActCompleteOrder, OrderNumber: 1,
+			Reason: "no member of b is in the list"}
 		complete := func() (wasCut bool) {
 			defer func() { wasCut = recover() != nil }()
 			if err := k.beside.change(context.Background(), nil, plan); err != nil {

@@ -7,27 +7,28 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
 // form seeds the epoch of our claim, or goes on with a directory that carries its token: both end with `formed`. Until
 // that has been read back nothing may be acknowledged to anybody, because another may still find the epoch abandoned.
-func (m *Membership) form(ctx context.Context, f Facts, p Plan) error {
+func (m *Membership) form(ctx context.Context, f table.Facts, p table.Plan) error {
 	if !m.cfg.Child.Running() {
-		if p.Act == ActSeed {
+		if p.Act == table.ActSeed {
 			if err := m.takeIncarnation(ctx, f, p); err != nil {
 				return err
 			}
 			token := tokenOf(f, p.Epoch)
-			if err := m.setAgentAt(StepSeedOnDisk, func(a *AgentFile) {
+			if err := m.setAgentAt(StepSeedOnDisk, func(a *table.AgentFile) {
 				a.Phase, a.Epoch, a.Token,
-					a.MemberID = PhaseSeeding, p.Epoch, token, 0
+					a.MemberID = table.PhaseSeeding, p.Epoch, token, 0
 			}); err != nil {
 				return err
 			}
 		}
 		cfg := m.memberConfig()
-		cfg.New, cfg.Token = p.Act == ActSeed, m.agent.Token
+		cfg.New, cfg.Token = p.Act == table.ActSeed, m.agent.Token
 		if err := m.startChild(ctx, StepSeedStart, cfg); err != nil {
 			return err
 		}
@@ -47,7 +48,7 @@ func (m *Membership) form(ctx context.Context, f Facts, p Plan) error {
 	if err := m.createFormed(ctx, p.Epoch, clusterID, memberID); err != nil {
 		return err
 	}
-	return m.setAgentAt(StepSeedDone, func(a *AgentFile) { a.Phase, a.MemberID = PhaseStarted, memberID })
+	return m.setAgentAt(StepSeedDone, func(a *table.AgentFile) { a.Phase, a.MemberID = table.PhaseStarted, memberID })
 }
 
 // createFormed creates the outcome `formed` and accepts it only as it is read back.

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -37,8 +38,9 @@ func pauseAfter(err error) time.Duration {
 }
 
 // onQuorum calls with a client of one member that answered through quorum.
-func (m *Membership) onQuorum(ctx context.Context, f Facts, call func(context.Context, *clientv3.Client) error) error {
-	a, ok := quorumAnswer(f)
+func (m *Membership) onQuorum(ctx context.Context, f table.Facts,
+	call func(context.Context, *clientv3.Client) error) error {
+	a, ok := table.QuorumAnswer(f)
 	if !ok {
 		return errNoQuorum
 	}
@@ -58,13 +60,13 @@ var errNoQuorum = errors.New("no member of this epoch answers through quorum")
 // addLearner adds this replica to the members, as a learner, and writes its id to the disk: join steps 4 and 5. A
 // time-out is ambiguous: the next look finds the entry, and removes it, because nothing on this disk says that it was
 // added.
-func (m *Membership) addLearner(ctx context.Context, f Facts) error {
+func (m *Membership) addLearner(ctx context.Context, f table.Facts) error {
 	var id record.MemberID
 	adding, cancel := context.WithTimeout(ctx, m.addTimeout())
 	defer cancel()
 	err := m.at(StepAddLearner, func() error {
 		return m.onQuorum(adding, f, func(ctx context.Context, c *clientv3.Client) error {
-			resp, err := c.MemberAddAsLearner(ctx, []string{PeerURL(m.dnsName())})
+			resp, err := c.MemberAddAsLearner(ctx, []string{table.PeerURL(m.dnsName())})
 			if err != nil {
 				return err
 			}
@@ -75,7 +77,7 @@ func (m *Membership) addLearner(ctx context.Context, f Facts) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("add learner: %w", err), sleep(ctx, pauseAfter(err)))
 	}
-	return m.setAgentAt(StepMarkAdded, func(a *AgentFile) { a.Phase, a.MemberID = PhaseAdded, id })
+	return m.setAgentAt(StepMarkAdded, func(a *table.AgentFile) { a.Phase, a.MemberID = table.PhaseAdded, id })
 }
 
 // firstAddTimeout is for the first try to add this replica. Raft drops a change without a word while another is being
@@ -94,8 +96,8 @@ func (m *Membership) addTimeout() time.Duration {
 
 // startJoined starts the member that was added for this disk: join step 8. The child reads the list again right before
 // it starts, because another may join in between.
-func (m *Membership) startJoined(ctx context.Context, f Facts) error {
-	a, ok := quorumAnswer(f)
+func (m *Membership) startJoined(ctx context.Context, f table.Facts) error {
+	a, ok := table.QuorumAnswer(f)
 	if !ok {
 		return errNoQuorum
 	}
@@ -106,14 +108,14 @@ func (m *Membership) startJoined(ctx context.Context, f Facts) error {
 			cfg.InitialCluster[initialName(e, m.agent.MemberID, cfg.Name)] = e.PeerURLs[0]
 		}
 	}
-	if err := m.setAgentAt(StepMarkStarted, func(a *AgentFile) { a.Phase = PhaseStarted }); err != nil {
+	if err := m.setAgentAt(StepMarkStarted, func(a *table.AgentFile) { a.Phase = table.PhaseStarted }); err != nil {
 		return err
 	}
 	return m.startChild(ctx, StepStartJoined, cfg)
 }
 
 // initialName gives a name to every entry: etcd matches by URL alone, but its configuration wants names.
-func initialName(e Member, own record.MemberID, ownName string) string {
+func initialName(e table.Member, own record.MemberID, ownName string) string {
 	switch {
 	case e.ID == own:
 		return ownName
@@ -125,9 +127,9 @@ func initialName(e Member, own record.MemberID, ownName string) string {
 }
 
 // start goes on with the directory as it is.
-func (m *Membership) start(ctx context.Context, p Plan) error {
-	if err := m.setAgentAt(StepStartOnDisk, func(a *AgentFile) {
-		a.Phase, a.MemberID = PhaseStarted,
+func (m *Membership) start(ctx context.Context, p table.Plan) error {
+	if err := m.setAgentAt(StepStartOnDisk, func(a *table.AgentFile) {
+		a.Phase, a.MemberID = table.PhaseStarted,
 			p.MemberID
 	}); err != nil {
 		return err

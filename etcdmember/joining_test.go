@@ -23,6 +23,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -35,7 +36,7 @@ type founder struct {
 	// not of its caller's address.
 	joiners certs.Files
 	tls     *tls.Config
-	status  MemberStatus
+	status  table.MemberStatus
 }
 
 func newFounder(t *testing.T) *founder {
@@ -140,7 +141,7 @@ func (f *founder) record() *memoryRecord {
 	r := newRecord()
 	r.change(func(v *record.View) {
 		v.Bundle = 1
-		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: f.cfg.Token, MaxLearners: maxLearners,
+		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: f.cfg.Token, MaxLearners: table.MaxLearners,
 			Seeder: record.Seeder{Place: pb, InstanceID: "102"}, Source: record.Source{Kind: record.SourceEmpty}},
 			Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: f.status.ClusterID,
 				MemberID: f.status.MemberID}}}}
@@ -152,7 +153,7 @@ func (f *founder) record() *memoryRecord {
 }
 
 // list is the founder's member list without itself.
-func (f *founder) list(t *testing.T) []Member {
+func (f *founder) list(t *testing.T) []table.Member {
 	t.Helper()
 	c, err := dial(f.cfg.DNSName, f.cfg.Address, f.tls)
 	if err != nil {
@@ -165,7 +166,7 @@ func (f *founder) list(t *testing.T) []Member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []Member
+	var out []table.Member
 	for _, m := range all {
 		if m.ID != f.status.MemberID {
 			out = append(out, m)
@@ -204,12 +205,12 @@ func (f *founder) joinedOnce(t *testing.T, m *machine, ms *Membership) {
 	list := f.list(t)
 	a := ms.agent
 	if len(list) != 1 || list[0].ID != a.MemberID || !list[0].Learner ||
-		list[0].PeerURLs[0] != PeerURL(m.me.Place.DNSName(testCluster)) {
+		list[0].PeerURLs[0] != table.PeerURL(m.me.Place.DNSName(testCluster)) {
 		t.Fatalf("the list holds %+v, agent.json says %+v", list, a)
 	}
 	incarnations := m.record.view.Replicas[m.me.Place]
 	last := incarnations[len(incarnations)-1]
-	if a.Phase != PhaseStarted || a.Epoch != 1 || last.Number != a.Incarnation || last.Started == nil ||
+	if a.Phase != table.PhaseStarted || a.Epoch != 1 || last.Number != a.Incarnation || last.Started == nil ||
 		last.Started.MemberID != a.MemberID {
 		t.Errorf("agent.json %+v, newest incarnation %+v", a, last)
 	}
@@ -263,7 +264,7 @@ func TestAJoinSurvivesEveryPowerCut(t *testing.T) {
 // asking, and is the next as soon as there is room.
 func TestAJoinWaitsWhileThereAreTooManyLearners(t *testing.T) {
 	f := newFounder(t)
-	for i := range maxLearners {
+	for i := range table.MaxLearners {
 		f.former(t, f.joiner(t, replica.Place{Zone: "us-central1-a", Name: fmt.Sprintf("other-%d", i)}))
 	}
 	m := f.joiner(t, pa)
@@ -275,7 +276,7 @@ func TestAJoinWaitsWhileThereAreTooManyLearners(t *testing.T) {
 			strings.Contains(b[0].Reason, "too many learner members in cluster")
 	}
 	eventually(t, "it is refused as one learner too many", refused)
-	if list := f.list(t); len(list) != maxLearners {
+	if list := f.list(t); len(list) != table.MaxLearners {
 		t.Errorf("the list holds %+v", list)
 	}
 	f.clear(t)
@@ -335,7 +336,7 @@ func (f *founder) former(t *testing.T, m *machine) {
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
 	p := m.me.Place
-	resp, err := c.MemberAddAsLearner(ctx, []string{PeerURL(p.DNSName(testCluster)), "https://former." + p.Name +
+	resp, err := c.MemberAddAsLearner(ctx, []string{table.PeerURL(p.DNSName(testCluster)), "https://former." + p.Name +
 		".invalid:2380"})
 	if err != nil {
 		t.Fatal(err)
@@ -403,12 +404,13 @@ func TestAJoiningMemberWantsTheEntryThatWasAddedForIt(t *testing.T) {
 	list := []*membership.Member{
 		{ID: 0xb1, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"https://b:2380"}},
 			Attributes: membership.Attributes{Name: "b"}},
-		{ID: 0xa2, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{PeerURL("a")}, IsLearner: true}},
+		{ID: 0xa2, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{table.PeerURL("a")}, IsLearner: true}},
 		{ID: 0xc3, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"https://c:2380"}, IsLearner: true}},
 	}
 	cfg := MemberConfig{Name: "me", DNSName: "a", MemberID: 0xa2}
 	own, err := cfg.takeList(list)
-	want := map[string]string{"me": PeerURL("a"), "member-b1": "https://b:2380", notStarted + "c3": "https://c:2380"}
+	want := map[string]string{"me": table.PeerURL("a"), "member-b1": "https://b:2380", notStarted +
+		"c3": "https://c:2380"}
 	if err != nil || own != 0xa2 || !maps.Equal(cfg.InitialCluster, want) {
 		t.Errorf("%s, %v, %v", own, cfg.InitialCluster, err)
 	}

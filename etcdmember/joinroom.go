@@ -1,59 +1,23 @@
 package etcdmember
 
 import (
-	"fmt"
-
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/local"
 )
 
-// joinSpare is what a joining member needs beside the copy of the database: the two files of 64 MiB with which etcd
-// begins a log.
-const joinSpare = 128 << 20
-
-// Room is how full the data disk is; bytes. Zero: not known.
-type Room struct{ Free, Total int64 }
-
 // roomOf asks how full a disk is.
-func roomOf(dir string) (Room, error) {
+func roomOf(dir string) (table.Room, error) {
 	free, total, err := local.Room(dir)
-	return Room{Free: free, Total: total}, err
+	return table.Room{Free: free, Total: total}, err
 }
 
 // observeRoom looks how full the data disk is, before a member runs on it. What cannot be found out is not known, and
 // holds nothing back.
-func (m *Membership) observeRoom(f *Facts) {
+func (m *Membership) observeRoom(f *table.Facts) {
 	if f.Directory.Running || !m.opened {
 		return
 	}
 	if r, err := m.room(m.cfg.Cluster.Etcd.DataDir); err == nil {
 		f.Room = r
 	}
-}
-
-// findRoom says where a copy of the state surely does not fit. A learner that is added all the same ends in a full
-// disk, is taken out, and leaves a directory each time.
-func (h history) findRoom(o *Observation) {
-	need := h.stateSize()
-	if need == 0 || h.Room.Total == 0 || h.Room.Free >= need+joinSpare {
-		return
-	}
-	o.NoRoom = fmt.Sprintf("it has %d MiB free, the database has %d MiB, and etcd's log begins with %d MiB",
-		h.Room.Free>>20, need>>20, joinSpare>>20)
-}
-
-// stateSize is what a joiner is sent: the leader's database as it is, or, where the leader did not answer in time, the
-// smallest of those that did; 0: not known.
-func (h history) stateSize() (size int64) {
-	for _, a := range h.Answers {
-		if h.formed == nil || a.ClusterID != h.formed.Outcome.Formed.ClusterID || a.Database == 0 {
-			continue
-		}
-		if a.Leads {
-			return a.Database
-		}
-		if size == 0 || a.Database < size {
-			size = a.Database
-		}
-	}
-	return size
 }

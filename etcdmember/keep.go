@@ -7,11 +7,9 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
-
-// markPeriod is the time between two marks of how far this member has certainly come; membership.md section 1.
-const markPeriod = 30 * time.Second
 
 // ErrDecideAgain is returned by Keep when a row of the table wants more than to go on: only a boot takes such steps.
 var ErrDecideAgain = errors.New("the membership has to be decided on again")
@@ -28,7 +26,7 @@ type keeper struct {
 	listed map[record.MemberID]bool
 	// marked is the status of the former tick that was to be marked, certain the newest mark that follows from two of
 	// them.
-	marked  MemberStatus
+	marked  table.MemberStatus
 	certain record.Mark
 	beside  beside
 }
@@ -65,7 +63,7 @@ func (k *keeper) tick(ctx context.Context) error {
 	now := time.Now()
 	s, err := k.ask(ctx)
 	if err != nil {
-		s = MemberStatus{} // the supervisor starts it again; the record is looked at all the same
+		s = table.MemberStatus{} // the supervisor starts it again; the record is looked at all the same
 		k.showFull(now)
 	}
 	looked := false
@@ -77,7 +75,7 @@ func (k *keeper) tick(ctx context.Context) error {
 		k.nextLook = k.afterLook(now)
 	}
 	if s.MemberID != 0 && !now.Before(k.nextMark) {
-		k.nextMark = now.Add(markPeriod)
+		k.nextMark = now.Add(table.MarkPeriod)
 		k.mark(ctx, s)
 	}
 	k.beside.revisions.note(now, s.Revision)
@@ -91,7 +89,7 @@ func (k *keeper) tick(ctx context.Context) error {
 
 // ask asks the child how its member is. While a learner is on its way it is asked for the streams, too: its being
 // caught up makes a look due.
-func (k *keeper) ask(ctx context.Context) (MemberStatus, error) {
+func (k *keeper) ask(ctx context.Context) (table.MemberStatus, error) {
 	if k.beside.awaits() {
 		return readStreams(ctx, k.StatusSocket())
 	}
@@ -100,7 +98,7 @@ func (k *keeper) ask(ctx context.Context) (MemberStatus, error) {
 
 // lostLeader reports, once, that the member has just lost its leader: what follows from that is shown by the looks
 // after it.
-func (k *keeper) lostLeader(s MemberStatus) bool {
+func (k *keeper) lostLeader(s table.MemberStatus) bool {
 	before := k.leaderless
 	k.leaderless = s.MemberID != 0 && s.Leader == 0
 	return k.leaderless && !before
@@ -118,7 +116,7 @@ func (k *keeper) afterLook(now time.Time) time.Time {
 
 // unknownPeer reports whether the list names a peer that the hosts file does not know: a replica that joins is in the
 // record before it is in the list.
-func (k *keeper) unknownPeer(s MemberStatus) bool {
+func (k *keeper) unknownPeer(s table.MemberStatus) bool {
 	for name := range k.unnamed(s) {
 		if !k.unresolved[name] {
 			return true
@@ -129,7 +127,7 @@ func (k *keeper) unknownPeer(s MemberStatus) bool {
 
 // newMember reports whether the list has an id that the last look did not know. A replica that is made anew has a known
 // name and may have another address, which is in the record before the id is in the list.
-func (k *keeper) newMember(s MemberStatus) bool {
+func (k *keeper) newMember(s table.MemberStatus) bool {
 	for _, e := range s.Members {
 		if !k.listed[e.ID] {
 			return true
@@ -139,7 +137,7 @@ func (k *keeper) newMember(s MemberStatus) bool {
 }
 
 // unnamed are the hosts of the peer URLs that the hosts file does not know.
-func (k *keeper) unnamed(s MemberStatus) map[string]bool {
+func (k *keeper) unnamed(s table.MemberStatus) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range s.Members {
 		for _, raw := range e.PeerURLs {
@@ -156,7 +154,7 @@ func (k *keeper) unnamed(s MemberStatus) map[string]bool {
 }
 
 // look observes and decides as the boot does.
-func (k *keeper) look(ctx context.Context, s MemberStatus) error {
+func (k *keeper) look(ctx context.Context, s table.MemberStatus) error {
 	f := k.observe(ctx)
 	if ctx.Err() != nil {
 		return nil
@@ -166,17 +164,17 @@ func (k *keeper) look(ctx context.Context, s MemberStatus) error {
 	for _, e := range s.Members {
 		k.listed[e.ID] = true
 	}
-	o := Classify(f)
+	o := table.Classify(f)
 	k.noteSuperseded(o)
-	decided := Decide(f.Now, o)
+	decided := table.Decide(f.Now, o)
 	plan := k.hold(f, decided)
 	k.saw(f, o, decided, plan)
 	k.show(f, plan)
 	k.completeRestores(ctx, f)
 	switch plan.Act {
-	case ActKeep, ActWait, ActHalt:
+	case table.ActKeep, table.ActWait, table.ActHalt:
 		return nil
-	case ActFormedAgain, ActOrderRestore, ActAccept, ActSettle:
+	case table.ActFormedAgain, table.ActOrderRestore, table.ActAccept, table.ActSettle:
 		if !k.acceptRests(plan) {
 			// touches the record alone: no reason to end a member, let alone every replica's at once
 			k.step(ctx, f, plan)
@@ -191,7 +189,7 @@ func (k *keeper) look(ctx context.Context, s MemberStatus) error {
 // is still being written to the log (server/etcdserver/raft.go: to apply first, then Save), and begins with the next
 // only after that: so what the former observation saw applied is on the disk once this one sees more. A mark that is
 // above the disk would make a valid directory look rolled back.
-func (k *keeper) mark(ctx context.Context, s MemberStatus) {
+func (k *keeper) mark(ctx context.Context, s table.MemberStatus) {
 	before := k.marked
 	k.marked = s
 	if k.agent.Epoch == 0 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -30,14 +31,14 @@ func kept(t *testing.T) (*machine, *keeper) {
 
 func TestKeepEndsWhenAnotherInstanceHasThePlace(t *testing.T) {
 	m, k := kept(t)
-	if err := k.look(t.Context(), MemberStatus{}); err != nil {
+	if err := k.look(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatalf("nothing has changed: %v", err)
 	}
 	m.record.change(func(v *record.View) {
 		v.Replicas[pa] = append(v.Replicas[pa], record.Incarnation{Place: pa, Number: 2, InstanceID: "201", BootID: "b",
 			Epoch: 1})
 	})
-	if err := k.look(t.Context(), MemberStatus{}); !errors.Is(err, ErrDecideAgain) {
+	if err := k.look(t.Context(), table.MemberStatus{}); !errors.Is(err, ErrDecideAgain) {
 		t.Errorf("it goes on: %v", err)
 	}
 	if !m.child.Running() {
@@ -50,11 +51,12 @@ func TestKeepEndsWhenAnotherInstanceHasThePlace(t *testing.T) {
 func TestALostQuorumIsLookedAtSoon(t *testing.T) {
 	k := &keeper{Membership: &Membership{}}
 	for n, c := range []struct {
-		s    MemberStatus
+		s    table.MemberStatus
 		want bool
-	}{{MemberStatus{}, false}, {MemberStatus{MemberID: 1, Leader: 2}, false}, {MemberStatus{MemberID: 1}, true},
-		{MemberStatus{MemberID: 1}, false},
-		{MemberStatus{MemberID: 1, Leader: 1}, false}, {MemberStatus{MemberID: 1}, true}} {
+	}{{table.MemberStatus{}, false}, {table.MemberStatus{MemberID: 1, Leader: 2},
+		false}, {table.MemberStatus{MemberID: 1}, true},
+		{table.MemberStatus{MemberID: 1}, false},
+		{table.MemberStatus{MemberID: 1, Leader: 1}, false}, {table.MemberStatus{MemberID: 1}, true}} {
 		if got := k.lostLeader(c.s); got != c.want {
 			t.Errorf("tick %d: a look is due: %t, want %t", n, got, c.want)
 		}
@@ -75,11 +77,12 @@ func TestALostQuorumIsLookedAtSoon(t *testing.T) {
 func TestKeepGoesOnWhileTheRecordIsUnreadable(t *testing.T) {
 	m, k := kept(t)
 	m.record.fail(errors.New("503"))
-	if err := k.look(t.Context(), MemberStatus{}); err != nil || blockedName(k.Membership) != "record-unreadable" {
+	if err := k.look(t.Context(),
+		table.MemberStatus{}); err != nil || blockedName(k.Membership) != "record-unreadable" {
 		t.Errorf("%v, blocked by %q", err, blockedName(k.Membership))
 	}
 	m.record.fail(nil)
-	if err := k.look(t.Context(), MemberStatus{}); err != nil || blockedName(k.Membership) != "" {
+	if err := k.look(t.Context(), table.MemberStatus{}); err != nil || blockedName(k.Membership) != "" {
 		t.Errorf("%v, blocked by %q", err, blockedName(k.Membership))
 	}
 }
@@ -89,7 +92,7 @@ func TestALostOutcomeIsCreatedAgainInPlace(t *testing.T) {
 	m, k := kept(t)
 	formed := *m.record.formed(1)
 	m.record.change(func(v *record.View) { v.Epochs[0].Outcome = nil })
-	if err := k.look(t.Context(), MemberStatus{}); err != nil {
+	if err := k.look(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := m.record.formed(1); got == nil || *got != formed {
@@ -109,7 +112,9 @@ func TestKeepEndsWithItsContext(t *testing.T) {
 // after it.
 func TestAMarkIsNeverAboveTheDisk(t *testing.T) {
 	m, k := kept(t)
-	look := func(applied uint64) { k.mark(t.Context(), MemberStatus{MemberID: 0xa1, Term: 2, Applied: applied}) }
+	look := func(applied uint64) {
+		k.mark(t.Context(), table.MemberStatus{MemberID: 0xa1, Term: 2, Applied: applied})
+	}
 	for _, applied := range []uint64{10, 10, 10} {
 		look(applied) // its disk hangs: 10 may not be on it
 	}
@@ -126,7 +131,7 @@ func TestAMarkIsNeverAboveTheDisk(t *testing.T) {
 		got[0].Epoch != 1 || got[0].Term != 2 {
 		t.Errorf("marked: %+v", got)
 	}
-	k.mark(t.Context(), MemberStatus{MemberID: 0xa2, Term: 3, Applied: 20})
+	k.mark(t.Context(), table.MemberStatus{MemberID: 0xa2, Term: 3, Applied: 20})
 	if len(certain()) != 2 {
 		t.Errorf("another member's beginning was marked: %+v", m.record.marked)
 	}
@@ -135,7 +140,7 @@ func TestAMarkIsNeverAboveTheDisk(t *testing.T) {
 // A peer that the hosts file does not know is looked for at once, but not four times a second.
 func TestAnUnknownPeerIsLookedForOnce(t *testing.T) {
 	m, k := kept(t)
-	s := MemberStatus{Members: []Member{entry(pa, "101", 0xa1), entry(pb, "102", 0xb1)}}
+	s := table.MemberStatus{Members: []table.Member{entry(pa, "101", 0xa1), entry(pb, "102", 0xb1)}}
 	if !k.unknownPeer(s) {
 		t.Fatal("b is known")
 	}
@@ -160,12 +165,12 @@ func TestANewMemberOfAKnownPlaceIsLookedForOnce(t *testing.T) {
 			Addresses: []netip.Addr{netip.MustParseAddr(address)}}
 	}
 	m.record.change(func(v *record.View) { v.Replicas[pb] = []record.Incarnation{at(1, "127.0.0.21")} })
-	s := MemberStatus{Members: []Member{entry(pa, "101", 0xa1), entry(pb, "102", 0xb1)}}
+	s := table.MemberStatus{Members: []table.Member{entry(pa, "101", 0xa1), entry(pb, "102", 0xb1)}}
 	if err := k.look(t.Context(), s); err != nil || k.newMember(s) || k.unknownPeer(s) {
 		t.Fatalf("nothing is new: %v", err)
 	}
 	m.record.change(func(v *record.View) { v.Replicas[pb] = append(v.Replicas[pb], at(2, "127.0.0.22")) })
-	s.Members[1] = Member{ID: 0xb2, PeerURLs: s.Members[1].PeerURLs, Learner: true}
+	s.Members[1] = table.Member{ID: 0xb2, PeerURLs: s.Members[1].PeerURLs, Learner: true}
 	if k.unknownPeer(s) || !k.newMember(s) {
 		t.Fatal("its name is unknown, or its id is not new")
 	}
@@ -181,12 +186,13 @@ func TestTheLeadersTickFollowsItsLearners(t *testing.T) {
 	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
 	b.forget()
 	b.again = false // it has looked at once, when the leadership was new
-	voter, learner := Member{ID: 0xa1}, Member{ID: 0xb1, Learner: true}
-	pair, alone := MemberStatus{Members: []Member{voter, learner}}, MemberStatus{Members: []Member{voter}}
+	voter, learner := table.Member{ID: 0xa1}, table.Member{ID: 0xb1, Learner: true}
+	pair, alone := table.MemberStatus{Members: []table.Member{voter,
+		learner}}, table.MemberStatus{Members: []table.Member{voter}}
 	for _, step := range []struct {
 		name  string
 		at    time.Duration
-		s     MemberStatus
+		s     table.MemberStatus
 		quiet bool
 		due   bool
 	}{
@@ -198,7 +204,7 @@ func TestTheLeadersTickFollowsItsLearners(t *testing.T) {
 		{"it takes long: but within what a promotion allows", 22 * time.Second, pair, false, true},
 		{"a pair that is to stay one", 30 * time.Second, pair, true, false},
 		{"another learner", 31 * time.Second,
-			MemberStatus{Members: []Member{voter, learner, {ID: 0xc1, Learner: true}}}, true, true},
+			table.MemberStatus{Members: []table.Member{voter, learner, {ID: 0xc1, Learner: true}}}, true, true},
 	} {
 		b.quiet = step.quiet
 		due := b.due(t0.Add(step.at), step.s)
@@ -217,13 +223,14 @@ func TestTheLeaderLooksWhenALearnerHasCaughtUp(t *testing.T) {
 	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
 	b.forget()
 	b.again = false
-	status := func(b, c uint64) MemberStatus {
-		s := MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []Member{{ID: 0xa1}},
-			Progress: map[record.MemberID]PeerProgress{0xa1: {Match: 5000, RecentActive: true}}}
+	status := func(b, c uint64) table.MemberStatus {
+		s := table.MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []table.Member{{ID: 0xa1}},
+			Progress: map[record.MemberID]table.PeerProgress{0xa1: {Match: 5000, RecentActive: true}}}
 		for id, match := range map[record.MemberID]uint64{0xb1: b, 0xc1: c} {
 			if match != 0 {
-				s.Members = append(s.Members, Member{ID: id, Learner: true})
-				s.Progress[id] = PeerProgress{Match: match, RecentActive: true, StreamsActive: true, Learner: true}
+				s.Members = append(s.Members, table.Member{ID: id, Learner: true})
+				s.Progress[id] = table.PeerProgress{Match: match, RecentActive: true, StreamsActive: true,
+					Learner: true}
 			}
 		}
 		return s
@@ -231,7 +238,7 @@ func TestTheLeaderLooksWhenALearnerHasCaughtUp(t *testing.T) {
 	for _, step := range []struct {
 		name   string
 		at     time.Duration
-		s      MemberStatus
+		s      table.MemberStatus
 		due    bool
 		period time.Duration
 	}{
@@ -250,7 +257,8 @@ func TestTheLeaderLooksWhenALearnerHasCaughtUp(t *testing.T) {
 		{"that takes long", 80 * time.Second, status(0, 1), true, besidePeriod},
 		{"and is not looked at in every tick", 80*time.Second + besidePeriod, status(0, 1), false, besidePeriod},
 		{"until it is there", 80*time.Second + 2*besidePeriod, status(0, 5000), true, learnerPeriod},
-		{"and has its second look", 80*time.Second + 2*besidePeriod + pollGap, status(0, 5000), true, learnerPeriod},
+		{"and has its second look", 80*time.Second + 2*besidePeriod + table.PollGap, status(0, 5000), true,
+			learnerPeriod},
 	} {
 		due := b.due(t0.Add(step.at), step.s)
 		if due != step.due {
@@ -269,7 +277,7 @@ func TestTheLeaderLooksWhenALearnerHasCaughtUp(t *testing.T) {
 func TestALearnerThatStaysOneIsNotWaitedFor(t *testing.T) {
 	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
 	b.forget()
-	b.due(t0, MemberStatus{Members: []Member{{ID: 0xa1}, {ID: 0xb1, Learner: true}}})
+	b.due(t0, table.MemberStatus{Members: []table.Member{{ID: 0xa1}, {ID: 0xb1, Learner: true}}})
 	b.quiet = true
 	if b.awaits() || b.period(t0) != besidePeriod {
 		t.Errorf("awaited %t, the next tick is in %s", b.awaits(), b.period(t0))
@@ -280,7 +288,7 @@ func TestALearnerThatStaysOneIsNotWaitedFor(t *testing.T) {
 // other.
 func TestTheLeaderLooksAgainWhereThereWasSomethingToDo(t *testing.T) {
 	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
-	alone := MemberStatus{Members: []Member{{ID: 0xa1}}}
+	alone := table.MemberStatus{Members: []table.Member{{ID: 0xa1}}}
 	b.forget()
 	if !b.due(t0, alone) {
 		t.Error("a new leader does not look")
@@ -300,16 +308,16 @@ func TestTroubleIsLookedAtSoonAndThenAtThePaceOfTheRecord(t *testing.T) {
 	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
 	b.forget()
 	b.again = false // it has led for long
-	list := []Member{{ID: 0xa1}, {ID: 0xb1}}
-	status := func(active bool, alarms ...Alarm) MemberStatus {
-		return MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: list, Alarms: alarms,
-			Progress: map[record.MemberID]PeerProgress{0xa1: {RecentActive: true}, 0xb1: {RecentActive: active}}}
+	list := []table.Member{{ID: 0xa1}, {ID: 0xb1}}
+	status := func(active bool, alarms ...table.Alarm) table.MemberStatus {
+		return table.MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: list, Alarms: alarms,
+			Progress: map[record.MemberID]table.PeerProgress{0xa1: {RecentActive: true}, 0xb1: {RecentActive: active}}}
 	}
-	full := Alarm{MemberID: 0xb1, Kind: AlarmNoSpace}
+	full := table.Alarm{MemberID: 0xb1, Kind: table.AlarmNoSpace}
 	for _, step := range []struct {
 		name string
 		at   time.Duration
-		s    MemberStatus
+		s    table.MemberStatus
 		due  bool
 	}{
 		{"all is well", 0, status(true), false},
@@ -339,15 +347,16 @@ func TestTroubleIsLookedAtSoonAndThenAtThePaceOfTheRecord(t *testing.T) {
 func TestALostLeadershipIsForgotten(t *testing.T) {
 	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
 	b.forget()
-	quiet := PeerProgress{Match: 7}
-	first := b.member(Member{ID: 0xb1}, quiet, t0)
-	if again := b.member(Member{ID: 0xb1}, quiet, t0.Add(time.Minute)); !again.UnreachableSince.Equal(t0) ||
+	quiet := table.PeerProgress{Match: 7}
+	first := b.member(table.Member{ID: 0xb1}, quiet, t0)
+	if again := b.member(table.Member{ID: 0xb1}, quiet, t0.Add(time.Minute)); !again.UnreachableSince.Equal(t0) ||
 		!again.MovedAt.Equal(first.MovedAt) {
 		t.Errorf("a minute later: %+v", again)
 	}
-	b.showWait(t0, wait("learner-not-ready", "r", "n"))
+	b.showWait(t0, table.Plan{Act: table.ActWait}.Waiting("learner-not-ready", "r", "n"))
 	b.forget()
-	if next := b.member(Member{ID: 0xb1}, quiet, t0.Add(time.Hour)); !next.UnreachableSince.Equal(t0.Add(time.Hour)) {
+	if next := b.member(table.Member{ID: 0xb1}, quiet,
+		t0.Add(time.Hour)); !next.UnreachableSince.Equal(t0.Add(time.Hour)) {
 		t.Errorf("in the next leadership: %+v", next)
 	}
 	if got := blockedName(b.Membership); got != "" {
@@ -356,30 +365,30 @@ func TestALostLeadershipIsForgotten(t *testing.T) {
 }
 
 func TestTheSuccessorIsTheBestVoterInReach(t *testing.T) {
-	progress := func(match uint64, active, learner bool) PeerProgress {
-		return PeerProgress{Match: match, RecentActive: active, Learner: learner}
+	progress := func(match uint64, active, learner bool) table.PeerProgress {
+		return table.PeerProgress{Match: match, RecentActive: active, Learner: learner}
 	}
 	self := progress(100, true, false)
 	for name, c := range map[string]struct {
-		others map[record.MemberID]PeerProgress
+		others map[record.MemberID]table.PeerProgress
 		best   record.MemberID
 		alone  bool
 	}{
 		"alone":                 {nil, 0, true},
-		"a learner is no voter": {map[record.MemberID]PeerProgress{2: progress(100, true, true)}, 0, true},
-		"the longest log": {map[record.MemberID]PeerProgress{2: progress(90, true, false),
+		"a learner is no voter": {map[record.MemberID]table.PeerProgress{2: progress(100, true, true)}, 0, true},
+		"the longest log": {map[record.MemberID]table.PeerProgress{2: progress(90, true, false),
 			3: progress(95, true, false)}, 3, false},
-		"not one that is away": {map[record.MemberID]PeerProgress{2: progress(90, true, false),
+		"not one that is away": {map[record.MemberID]table.PeerProgress{2: progress(90, true, false),
 			3: progress(99, false, false)}, 2, false},
-		"nobody is heard of": {map[record.MemberID]PeerProgress{2: progress(90, false, false)}, 0, false},
-		"not one without a match": {map[record.MemberID]PeerProgress{2: progress(0, true, false),
+		"nobody is heard of": {map[record.MemberID]table.PeerProgress{2: progress(90, false, false)}, 0, false},
+		"not one without a match": {map[record.MemberID]table.PeerProgress{2: progress(0, true, false),
 			3: progress(1, true, false)}, 3, false},
 	} {
-		s := MemberStatus{MemberID: 1, Progress: map[record.MemberID]PeerProgress{1: self}}
+		s := table.MemberStatus{MemberID: 1, Progress: map[record.MemberID]table.PeerProgress{1: self}}
 		for id, p := range c.others {
 			s.Progress[id] = p
 		}
-		if best, alone := s.successor(); best != c.best || alone != c.alone {
+		if best, alone := s.Successor(); best != c.best || alone != c.alone {
 			t.Errorf("%s: %s, alone %t", name, best, alone)
 		}
 	}
@@ -467,16 +476,16 @@ func TestASilentAddressCostsLittle(t *testing.T) {
 	defer cancel()
 	begin := time.Now()
 	answers := m.open().ask(ctx, []target{{Place: pb, instanceID: "102", address: addresses("192.0.2.1")[0]}})
-	if took := time.Since(begin); took > time.Second || answers[0].Reach != ReachNothing {
+	if took := time.Since(begin); took > time.Second || answers[0].Reach != table.ReachNothing {
 		t.Errorf("%+v after %s", answers, took)
 	}
 }
 
 func TestARunningMemberWithoutQuorumSaysSoOnceThatHasLasted(t *testing.T) {
 	m := &Membership{}
-	keep := Plan{Row: RowRunning, Act: ActKeep}
+	keep := table.Plan{Row: table.RowRunning, Act: table.ActKeep}
 	begin := time.Now()
-	look := func(after time.Duration, reach Reach) string {
+	look := func(after time.Duration, reach table.Reach) string {
 		f := three()
 		running(&f)
 		f.Now = begin.Add(after)
@@ -490,15 +499,15 @@ func TestARunningMemberWithoutQuorumSaysSoOnceThatHasLasted(t *testing.T) {
 	}
 	for _, step := range []struct {
 		after time.Duration
-		reach Reach
+		reach table.Reach
 		want  string
 	}{
-		{0, ReachLinearizable, ""},
-		{10 * time.Second, ReachAnswers, ""}, // it may be an election
-		{14 * time.Second, ReachTCP, ""},
-		{15 * time.Second, ReachNothing, "no-quorum"},
-		{25 * time.Second, ReachLinearizable, ""},
-		{26 * time.Second, ReachNothing, ""}, // a new one begins anew
+		{0, table.ReachLinearizable, ""},
+		{10 * time.Second, table.ReachAnswers, ""}, // it may be an election
+		{14 * time.Second, table.ReachTCP, ""},
+		{15 * time.Second, table.ReachNothing, "no-quorum"},
+		{25 * time.Second, table.ReachLinearizable, ""},
+		{26 * time.Second, table.ReachNothing, ""}, // a new one begins anew
 	} {
 		if got := look(step.after, step.reach); got != step.want {
 			t.Errorf("after %s with reach %d: %q, want %q", step.after, step.reach, got, step.want)
@@ -512,16 +521,16 @@ func TestAMemberThatItsPeersDoNotConnectWithSaysSo(t *testing.T) {
 	for _, step := range []struct {
 		after      time.Duration
 		leaderless bool
-		reach      Reach
+		reach      table.Reach
 		want       string
 	}{
-		{0, true, ReachLinearizable, ""}, // it may have been started just now
-		{4 * time.Second, true, ReachLinearizable, ""},
-		{5 * time.Second, true, ReachLinearizable, "peers-do-not-connect"},
-		{6 * time.Second, false, ReachLinearizable, ""},
-		{7 * time.Second, true, ReachLinearizable, ""}, // another one
-		{8 * time.Second, true, ReachNothing, ""},      // nobody has a leader: that is another wait
-		{13 * time.Second, true, ReachNothing, "no-quorum"},
+		{0, true, table.ReachLinearizable, ""}, // it may have been started just now
+		{4 * time.Second, true, table.ReachLinearizable, ""},
+		{5 * time.Second, true, table.ReachLinearizable, "peers-do-not-connect"},
+		{6 * time.Second, false, table.ReachLinearizable, ""},
+		{7 * time.Second, true, table.ReachLinearizable, ""}, // another one
+		{8 * time.Second, true, table.ReachNothing, ""},      // nobody has a leader: that is another wait
+		{13 * time.Second, true, table.ReachNothing, "no-quorum"},
 	} {
 		f := three()
 		running(&f)
@@ -530,7 +539,7 @@ func TestAMemberThatItsPeersDoNotConnectWithSaysSo(t *testing.T) {
 			f.Answers[i].Reach = step.reach
 		}
 		got := ""
-		if p := m.hold(f, Plan{Row: RowRunning, Act: ActKeep}); p.Blocked != nil {
+		if p := m.hold(f, table.Plan{Row: table.RowRunning, Act: table.ActKeep}); p.Blocked != nil {
 			got = p.Blocked.Name
 		}
 		if got != step.want {

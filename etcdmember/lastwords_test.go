@@ -16,6 +16,8 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 const outOfRange = "tocommit(120) is out of range [lastIndex(100)]. Was the raft log corrupted, truncated, or lost?"
@@ -140,14 +142,14 @@ func TestRaftsOwnWordsAboutADirectoryAreHeard(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, socket, dir := endingLog(t)
-			for n := 1; n <= unusableEnds; n++ {
-				if said := readEnd(socket, dir).unusable(); said != "" {
+			for n := 1; n <= table.UnusableEnds; n++ {
+				if said := readEnd(socket, dir).Unusable(); said != "" {
 					t.Errorf("believed after %d ends: %s", n-1, said)
 				}
 				panics(t, func() { amnesiac(t, log, c.log, c.commit) })
 			}
 			end := readEnd(socket, dir)
-			if end.Times != unusableEnds || end.unusable() == "" {
+			if end.Times != table.UnusableEnds || end.Unusable() == "" {
 				t.Errorf("not heard: %+v", end)
 			}
 			if err := os.Rename(dir, dir+".archived"); err != nil {
@@ -156,7 +158,7 @@ func TestRaftsOwnWordsAboutADirectoryAreHeard(t *testing.T) {
 			if err := os.MkdirAll(filepath.Join(dir, "member", "wal"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if end := readEnd(socket, dir); end != (MemberEnd{}) {
+			if end := readEnd(socket, dir); end != (table.MemberEnd{}) {
 				t.Errorf("it is said of another directory: %+v", end)
 			}
 		})
@@ -166,18 +168,18 @@ func TestRaftsOwnWordsAboutADirectoryAreHeard(t *testing.T) {
 func TestEndsAreCountedOnlyWhereTheyAreOneStory(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	again := outOfRange[:len("tocommit(12")] + "7) is out of range [lastIndex(100)]"
-	first := MemberEnd{}.after(outOfRange, "1:2", now)
+	first := table.MemberEnd{}.After(outOfRange, "1:2", now)
 	cases := []struct {
 		name string
-		end  MemberEnd
+		end  table.MemberEnd
 		want int
 	}{
 		{"the first", first, 1},
-		{"soon after, of another index", first.after(again, "1:2", now.Add(time.Minute)), 2},
-		{"long after", first.after(outOfRange, "1:2", now.Add(time.Hour)), 1},
-		{"of another directory", first.after(outOfRange, "1:3", now.Add(time.Second)), 1},
-		{"another reason", first.after("listen: address already in use", "1:2", now.Add(time.Second)), 1},
-		{"after another reason", first.after("listen: address already in use", "1:2", now).after(outOfRange, "1:2",
+		{"soon after, of another index", first.After(again, "1:2", now.Add(time.Minute)), 2},
+		{"long after", first.After(outOfRange, "1:2", now.Add(time.Hour)), 1},
+		{"of another directory", first.After(outOfRange, "1:3", now.Add(time.Second)), 1},
+		{"another reason", first.After("listen: address already in use", "1:2", now.Add(time.Second)), 1},
+		{"after another reason", first.After("listen: address already in use", "1:2", now).After(outOfRange, "1:2",
 			now), 1},
 	}
 	for _, c := range cases {
@@ -195,7 +197,7 @@ func TestLastWordsSayTheErrorAndWhatIsNoEndIsNotKept(t *testing.T) {
 	}
 	panics(t, func() { log.Panic("failed to open the database", zap.Error(errors.New("no space left on device"))) })
 	if end := readEnd(socket, dir); end.Text != "failed to open the database: no space left on device" ||
-		end.unusable() != "" {
+		end.Unusable() != "" {
 		t.Errorf("kept: %+v", end)
 	}
 	written, err := os.ReadFile(filepath.Join(filepath.Dir(socket), "log"))

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -30,8 +31,8 @@ const commitMarker = "quorate-complete"
 // readDir reads the log and the head of the database, and what is known of the rest of it (readDamage), without
 // changing a byte. An error means that the directory could not be looked at, which is not the same as
 // Directory.OpenErr: that says what the files hold, and is written to the record for good where there is no quorum.
-func readDir(dir string) (Directory, error) {
-	var d Directory
+func readDir(dir string) (table.Directory, error) {
+	var d table.Directory
 	entries, err := os.ReadDir(filepath.Join(dir, "member"))
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(entries) == 0) {
 		return d, nil
@@ -43,7 +44,7 @@ func readDir(dir string) (Directory, error) {
 	if _, err := os.Stat(filepath.Join(dir, commitMarker)); err == nil {
 		d.Marker = true
 	}
-	if err := d.readWAL(datadir.ToWALDir(dir)); err != nil {
+	if err := readWAL(&d, datadir.ToWALDir(dir)); err != nil {
 		d.OpenErr = fmt.Errorf("read the write-ahead log: %w", err)
 	} else if err := openDatabase(datadir.ToBackendFileName(dir)); err != nil {
 		d.OpenErr = fmt.Errorf("open the database: %w", err)
@@ -74,7 +75,7 @@ func mayPass(err error) bool {
 // errNoStart: no snapshot that the log names, not even the one at its beginning, is valid.
 var errNoStart = errors.New("it holds no valid starting point")
 
-func (d *Directory) readWAL(dir string) error {
+func readWAL(d *table.Directory, dir string) error {
 	lg := zap.NewNop()
 	snaps, err := wal.ValidSnapshotEntries(lg, dir)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // The pauses of the loop. Boot is a sequence of peers that come up within seconds, so it looks often; listing a bucket
@@ -22,9 +24,9 @@ const (
 // record has a bundle, or because this replica holds the newest claim. It is the one to make the bundle where there is
 // none and never was: a cluster that was formed has one, and who restores it takes the newest.
 func (m *Membership) Claim(ctx context.Context) (makesBundle bool, err error) {
-	err = m.loop(ctx, func(f Facts, o Observation) bool {
-		holder := o.Record == Rs && o.Mine
-		makesBundle = holder && f.Record.Bundle == 0 && historyOf(f).formed == nil
+	err = m.loop(ctx, func(f table.Facts, o table.Observation) bool {
+		holder := o.Record == table.Rs && o.Mine
+		makesBundle = holder && f.Record.Bundle == 0 && table.HistoryOf(f).Formed == nil
 		return f.RecordErr == nil && (f.Record.Bundle > 0 || holder)
 	})
 	return makesBundle, err
@@ -34,8 +36,8 @@ func (m *Membership) Claim(ctx context.Context) (makesBundle bool, err error) {
 // when it looked, as a voter or as the learner that it has to be. agent.json says `started` then, which a seeder writes
 // only after it has read `formed`: no apiserver may start before.
 func (m *Membership) Settle(ctx context.Context) error {
-	return m.loop(ctx, func(f Facts, _ Observation) bool {
-		if !f.Directory.Running || m.agent.Phase != PhaseStarted {
+	return m.loop(ctx, func(f table.Facts, _ table.Observation) bool {
+		if !f.Directory.Running || m.agent.Phase != table.PhaseStarted {
 			return false
 		}
 		s, err := m.Status(ctx)
@@ -63,23 +65,23 @@ func (m *Membership) WaitVoter(ctx context.Context, d time.Duration) bool {
 
 // loop observes, decides and acts until done, asked before each act, says so. Where there is a fault nothing is done,
 // whatever the rest of the observation looks like.
-func (m *Membership) loop(ctx context.Context, done func(Facts, Observation) bool) error {
+func (m *Membership) loop(ctx context.Context, done func(table.Facts, table.Observation) bool) error {
 	begin := time.Now()
 	for {
 		f := m.observe(ctx)
 		if ctx.Err() != nil {
 			return interrupted(ctx)
 		}
-		o := Classify(f)
+		o := table.Classify(f)
 		m.strangerSince = o.StrangerSince
 		m.noteSuperseded(o)
-		decided := Decide(f.Now, o)
+		decided := table.Decide(f.Now, o)
 		plan := m.hold(f, decided)
 		m.saw(f, o, decided, plan)
 		if o.Fault == "" && done(f, o) {
 			m.completeRestores(ctx, f)
-			if plan.Act != ActKeep {
-				plan = Plan{} // what it would wait for next is the next phase's to show
+			if plan.Act != table.ActKeep {
+				plan = table.Plan{} // what it would wait for next is the next phase's to show
 			}
 			m.show(f, plan)
 			return nil
@@ -90,7 +92,7 @@ func (m *Membership) loop(ctx context.Context, done func(Facts, Observation) boo
 			pause = longPause
 		}
 		switch {
-		case plan.Act == ActKeep, plan.Act == ActWait, plan.Act == ActHalt, m.acceptRests(plan):
+		case plan.Act == table.ActKeep, plan.Act == table.ActWait, plan.Act == table.ActHalt, m.acceptRests(plan):
 		default:
 			if m.step(ctx, f, plan) {
 				pause = 0
@@ -112,7 +114,7 @@ func pauseAfterFailed(f *failure) time.Duration {
 	switch {
 	case f == nil:
 		return errorPause
-	case f.act == ActRestore || f.act == ActAccept:
+	case f.act == table.ActRestore || f.act == table.ActAccept:
 		return min(errorPause<<min(f.tries, 10), restorePause)
 	}
 	return min(bootPause<<min(f.tries-1, 10), errorPause)
@@ -120,7 +122,7 @@ func pauseAfterFailed(f *failure) time.Duration {
 
 // step takes the plan's step and reports whether it went well. A step that fails again and again is one line and one
 // wait, not many.
-func (m *Membership) step(ctx context.Context, f Facts, p Plan) bool {
+func (m *Membership) step(ctx context.Context, f table.Facts, p table.Plan) bool {
 	again := m.failure.same(p)
 	if !again {
 		m.cfg.Log.Info("step", "row", p.Row.String(), "act", string(p.Act), "reason", p.Reason)

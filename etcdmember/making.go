@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.uber.org/zap"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/durable"
 )
 
@@ -83,7 +84,7 @@ func (k Making) Make(ctx context.Context, log *slog.Logger) error {
 		}
 		hashed = false
 	}
-	peerURL := PeerURL(k.DNSName)
+	peerURL := table.PeerURL(k.DNSName)
 	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 		SnapshotPath: source, SkipHashCheck: !hashed, OutputDataDir: k.Out,
 		Name: k.Name, PeerURLs: []string{peerURL}, InitialCluster: k.Name + "=" + peerURL, InitialClusterToken: k.Token,

@@ -23,6 +23,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -107,7 +108,7 @@ func tryCommitAll(lg *zap.Logger, walDir string) (last uint64, err error) {
 func votes(cs *raftpb.ConfState, changes []record.ConfigChange, self record.MemberID) bool {
 	voters := memberIDs(cs.GetVoters())
 	for _, c := range changes {
-		voters = applyChange(voters, c)
+		voters = table.ApplyChange(voters, c)
 	}
 	return slices.Contains(voters, self)
 }
@@ -141,7 +142,7 @@ func saveDatabase(ctx context.Context, dir string, last uint64, file string) err
 	e.InitialCluster = e.InitialClusterFromName(e.Name)
 	// of the copy only: it keeps ids, so on anything that may start again it would be a second history
 	e.ForceNewCluster = true
-	e.MaxLearners = maxLearners
+	e.MaxLearners = table.MaxLearners
 	e.QuotaBackendBytes = 100 << 30 // nothing is written but what the log holds already
 	server, err := embed.StartEtcd(e)
 	if err != nil {

@@ -28,6 +28,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -48,7 +49,7 @@ func realMember(t *testing.T, change func(*embed.Config)) *realEtcd {
 	e.Logger, e.LogOutputs, e.LogLevel = "zap", []string{os.DevNull}, "fatal"
 	e.ListenPeerUrls, e.ListenClientUrls, e.AdvertiseClientUrls = nil, nil, nil
 	e.InitialCluster = e.InitialClusterFromName(e.Name)
-	e.MaxLearners = maxLearners
+	e.MaxLearners = table.MaxLearners
 	change(e)
 	started, err := embed.StartEtcd(e)
 	if err != nil {
@@ -196,7 +197,8 @@ func TestADirectoryIsReadToTheLastEntryOfItsLog(t *testing.T) {
 	if made.Server.Cluster().ID() == oldCluster {
 		t.Error("the old members could talk to it: the cluster id is the same")
 	}
-	if members := made.Server.Cluster().Members(); len(members) != 1 || members[0].PeerURLs[0] != PeerURL(k.DNSName) {
+	if members := made.Server.Cluster().Members(); len(members) != 1 ||
+		members[0].PeerURLs[0] != table.PeerURL(k.DNSName) {
 		t.Errorf("members: %+v", members)
 	}
 	_, err = made.Server.Range(t.Context(), &etcdserverpb.RangeRequest{Key: []byte("k00"), Revision: oldRevision})
@@ -422,22 +424,23 @@ func TestRevisionsNeverGoBack(t *testing.T) {
 
 func TestASourcesEpochIsWhatItsLogOrItsNameSays(t *testing.T) {
 	f := three()
-	f.last().Closed = &record.Closed{}
-	f.claim(2, "t2", pa, "101", record.Source{})
-	f.form(0xc2, 0xa2)
+	last(&f).Closed = &record.Closed{}
+	claim(&f, 2, "t2", pa, "101", record.Source{})
+	form(&f, 0xc2, 0xa2)
 	f.Directory.ClusterID = 0xc2
-	f.Directory.Archives = []Archive{{Name: "x", ClusterID: 0xc1}}
+	f.Directory.Archives = []table.Archive{{Name: "x", ClusterID: 0xc1}}
 	f.Snapshots = []record.Snapshot{{Name: "1/7-t", Epoch: 1}}
 	directory := record.Source{Kind: record.SourceDirectory}
 	for name, c := range map[string]struct {
-		p    Plan
+		p    table.Plan
 		want uint64
 	}{
-		"the directory":          {Plan{Source: directory}, 2},
-		"an archive":             {Plan{Source: directory, Archive: "x"}, 1},
-		"an archive of no epoch": {Plan{Source: directory, Archive: "y"}, 0},
-		"a snapshot":             {Plan{Source: record.Source{Kind: record.SourceSnapshot, Snapshot: "1/7-t"}}, 1},
-		"one that is not listed": {Plan{Source: record.Source{Kind: record.SourceSnapshot, Snapshot: "x"}}, 0},
+		"the directory":          {table.Plan{Source: directory}, 2},
+		"an archive":             {table.Plan{Source: directory, Archive: "x"}, 1},
+		"an archive of no epoch": {table.Plan{Source: directory, Archive: "y"}, 0},
+		"a snapshot": {table.Plan{Source: record.Source{Kind: record.SourceSnapshot, Snapshot: "1/7-t"}},
+			1},
+		"one that is not listed": {table.Plan{Source: record.Source{Kind: record.SourceSnapshot, Snapshot: "x"}}, 0},
 	} {
 		if got := sourceEpoch(f, c.p); got != c.want {
 			t.Errorf("%s: epoch %d, want %d", name, got, c.want)

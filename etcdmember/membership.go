@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -109,24 +110,24 @@ type Membership struct {
 	served func(ctx context.Context) (clusterID, memberID record.MemberID, err error)
 
 	// raft asks a member for what it publishes of raft.
-	raft func(ctx context.Context, a Answer) (raftStatus, error)
+	raft func(ctx context.Context, a table.Answer) (raftStatus, error)
 	// room asks how full the data disk is.
-	room func(dir string) (Room, error)
+	room func(dir string) (table.Room, error)
 
 	// Only the loop (Claim, Settle, Keep) touches these.
 	opened        bool // the data disk is there, and agent.json was read from it
-	agent         AgentFile
+	agent         table.AgentFile
 	agentErr      error // agent.json is there and cannot be read
 	unsure        bool  // a write of agent.json failed: what the disk holds is not known
-	directory     *Directory
-	directoryKey  string    // of what directory was read from
-	lastRead      Directory // what it was, when the member was last stopped
-	keeping       bool      // Keep has begun: the supervisor starts the child again
-	compute       Compute
-	vms           []replica.VM    // of the newest list, with their addresses
-	instances     map[string]bool // all that the record ever named
-	runs          map[string]Run  // of lists that say of an instance that it is absent, or stopped
-	beats         map[BeatKey]Beat
+	directory     *table.Directory
+	directoryKey  string          // of what directory was read from
+	lastRead      table.Directory // what it was, when the member was last stopped
+	keeping       bool            // Keep has begun: the supervisor starts the child again
+	compute       table.Compute
+	vms           []replica.VM         // of the newest list, with their addresses
+	instances     map[string]bool      // all that the record ever named
+	runs          map[string]table.Run // of lists that say of an instance that it is absent, or stopped
+	beats         map[table.BeatKey]table.Beat
 	superseded    bool                       // in this boot
 	listed        map[record.MemberID]string // the newest linearizable list, with the names
 	strangerSince time.Time
@@ -145,8 +146,8 @@ type Membership struct {
 	unfitWhy    error     // why
 	acceptAt    time.Time // when that is tried again
 
-	shelf    sync.Mutex         // guards archives: Keep and PurgeArchives read them
-	archives map[string]Archive // those that were read: an archive never changes
+	shelf    sync.Mutex               // guards archives: Keep and PurgeArchives read them
+	archives map[string]table.Archive // those that were read: an archive never changes
 	// choosing keeps an archive from being accepted as the source of a restore and purged at once.
 	choosing sync.Mutex
 
@@ -154,7 +155,7 @@ type Membership struct {
 	shown shown
 	// seen is the record as it was last read; nil: not yet.
 	seen *record.View
-	told told
+	told table.Last
 	// recordRead is when the record was last read, steps the acts that were taken.
 	recordRead time.Time
 	steps      []StepCount
@@ -185,7 +186,7 @@ func New(cfg Config) *Membership {
 	}
 	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename, os.Remove},
 		mountinfo: "/proc/self/mountinfo", local: loopback, history: historyWindow,
-		instances: map[string]bool{}, runs: map[string]Run{}, beats: map[BeatKey]Beat{}}
+		instances: map[string]bool{}, runs: map[string]table.Run{}, beats: map[table.BeatKey]table.Beat{}}
 	m.served, m.raft, m.room = m.waitServing, m.raftStatus, roomOf
 	m.superseded = m.wasSuperseded()
 	m.openDisk()
@@ -196,11 +197,11 @@ func New(cfg Config) *Membership {
 // it needs to run again and the record alone has to be asked, or not even that (rows 1, 25, 28). It is asked before the
 // first of the loops.
 func (m *Membership) Established() bool {
-	return m.agentErr == nil && m.agent.Phase == PhaseStarted && m.agent.Replica == m.cfg.Me.Place
+	return m.agentErr == nil && m.agent.Phase == table.PhaseStarted && m.agent.Replica == m.cfg.Me.Place
 }
 
 // Status asks the running member; an error means that none answers.
-func (m *Membership) Status(ctx context.Context) (MemberStatus, error) {
+func (m *Membership) Status(ctx context.Context) (table.MemberStatus, error) {
 	return ReadStatus(ctx, m.StatusSocket())
 }
 

@@ -6,15 +6,14 @@ import (
 	"strings"
 	"syscall"
 	"time"
-)
 
-// NoRoom is the name of the wait for room on the data disk.
-const NoRoom = "no-room"
+	"github.com/quorate/quorate/etcdmember/table"
+)
 
 const (
 	// runRoom is what has to be free on the data disk for a member to go on: two files of its log, of which it makes
 	// the next one ahead.
-	runRoom = joinSpare
+	runRoom = table.JoinSpare
 	// leastRoom is less than one file of the log. A member that does not stay up has no other reason to be named
 	// where there is less.
 	leastRoom = runRoom / 2
@@ -29,9 +28,9 @@ func outOfSpace(err error) bool {
 func saysOutOfSpace(text string) bool { return strings.Contains(text, syscall.ENOSPC.Error()) }
 
 // startsMember: the plan starts etcd, or takes the incarnation that comes first.
-func startsMember(p Plan) bool {
+func startsMember(p table.Plan) bool {
 	switch p.Act {
-	case ActStart, ActStartJoined, ActSeed, ActForm, ActTakeIncarnation:
+	case table.ActStart, table.ActStartJoined, table.ActSeed, table.ActForm, table.ActTakeIncarnation:
 		return true
 	}
 	return false
@@ -41,7 +40,7 @@ func startsMember(p Plan) bool {
 // of it. It is told from what happened, and never from the room alone: a member runs on a disk that is nearly full
 // for as long as its log and its database fit. The plan's act stays, and is tried again. early: the member has just
 // ended, again.
-func (m *Membership) noRoom(f Facts, p Plan, early bool) (Plan, bool) {
+func (m *Membership) noRoom(f table.Facts, p table.Plan, early bool) (table.Plan, bool) {
 	what, least := "", int64(runRoom)
 	end := f.Directory.End.Text
 	switch {
@@ -62,8 +61,9 @@ func (m *Membership) noRoom(f Facts, p Plan, early bool) (Plan, bool) {
 	if err != nil || room.Free >= least {
 		return p, false
 	}
-	return p.blocked(NoRoom, fmt.Sprintf("the data disk is full: it has %d MiB free, and etcd needs %d MiB to go on; "+
-		"%s.", room.Free>>20, int64(runRoom)>>20, what),
+	return p.Waiting(table.NoRoom,
+		fmt.Sprintf("the data disk is full: it has %d MiB free, and etcd needs %d MiB to go on; "+
+			"%s.", room.Free>>20, int64(runRoom)>>20, what),
 		fmt.Sprintf("Free at least %d MiB in %s, or make the disk larger; then it goes on by itself. "+
 			"The oldest directories in its `archive/` can be moved to another disk; delete one only when this "+
 			"replica is a voter again. Leave `etcd/` alone.", (runRoom-room.Free+1<<20-1)>>20, dir)), true
@@ -76,9 +76,9 @@ func (m *Membership) showFull(now time.Time) {
 	if m.cfg.Child.Running() {
 		return
 	}
-	f := Facts{Now: now}
+	f := table.Facts{Now: now}
 	f.Directory.End = readEnd(m.StatusSocket(), m.etcdDir())
-	if p, full := m.noRoom(f, Plan{Act: ActStart, Row: RowRunning}, false); full {
+	if p, full := m.noRoom(f, table.Plan{Act: table.ActStart, Row: table.RowRunning}, false); full {
 		m.show(f, p)
 	}
 }

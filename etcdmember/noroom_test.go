@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // smallDisk puts a file system of one MiB in the place of a machine's data disk.
@@ -47,7 +49,7 @@ func TestAFullDiskIsAWaitForRoom(t *testing.T) {
 	empty := m.fill()
 	ms := m.open()
 	booted := boots(t, ms)
-	eventually(t, "no-room", func() bool { return blockedName(ms) == NoRoom })
+	eventually(t, "no-room", func() bool { return blockedName(ms) == table.NoRoom })
 	b := ms.Waits()[0]
 	data := filepath.Join(m.dir, "data")
 	if !strings.Contains(b.Reason, "it has 0 MiB free, and etcd needs 128 MiB to go on; the step to seed failed: ") ||
@@ -64,10 +66,10 @@ func TestAFullDiskIsAWaitForRoom(t *testing.T) {
 // What a full disk is told from: what happened, and not the room alone.
 func TestAFullDiskIsToldFromWhatHappened(t *testing.T) {
 	const said = "failed to save Raft hard state and entries: write 0.wal: no space left on device"
-	start, keep := Plan{Act: ActStart, Row: 28}, Plan{Act: ActKeep, Row: 1}
+	start, keep := table.Plan{Act: table.ActStart, Row: 28}, table.Plan{Act: table.ActKeep, Row: 1}
 	for _, tc := range []struct {
 		name    string
-		plan    Plan
+		plan    table.Plan
 		free    int64 // MiB
 		end     string
 		failed  error
@@ -92,12 +94,15 @@ func TestAFullDiskIsToldFromWhatHappened(t *testing.T) {
 		{"a step failed for something else", start, 1, "", errors.New("broken"), false, false, nil, ""},
 	} {
 		ms := newMachine(t, pa, newRecord()).open()
-		ms.room = func(string) (Room, error) { return Room{Free: tc.free << 20, Total: 1 << 40}, tc.roomErr }
+		ms.room = func(string) (table.Room, error) {
+			return table.Room{Free: tc.free << 20, Total: 1 << 40},
+				tc.roomErr
+		}
 		ms.starts.runs = 3
 		if tc.failed != nil {
 			ms.failure = &failure{row: tc.plan.Row, act: tc.plan.Act, err: tc.failed}
 		}
-		f := Facts{Now: t0}
+		f := table.Facts{Now: t0}
 		f.Directory.Running, f.Directory.End.Text = tc.running, tc.end
 		p, full := ms.noRoom(f, tc.plan, tc.early)
 		if full != (tc.want != "") || full && (!strings.Contains(p.Blocked.Reason, tc.want) || p.Act != tc.plan.Act) {
@@ -109,12 +114,12 @@ func TestAFullDiskIsToldFromWhatHappened(t *testing.T) {
 // A member that ends again and again on a full disk is started at its pace, and the wait for room stays.
 func TestAMemberThatEndsOnAFullDiskWaitsForRoom(t *testing.T) {
 	ms := newMachine(t, pa, newRecord()).open()
-	ms.room = func(string) (Room, error) { return Room{Free: 1 << 20, Total: 1 << 30}, nil }
-	f := Facts{Now: t0}
+	ms.room = func(string) (table.Room, error) { return table.Room{Free: 1 << 20, Total: 1 << 30}, nil }
+	f := table.Facts{Now: t0}
 	f.Directory.End.Text = "failed to commit tx: no space left on device"
-	for n, want := range []Act{ActStart, ActStart, ActWait} {
-		p := ms.hold(f, Plan{Act: ActStart, Row: 28})
-		if p.Act != want || p.Blocked == nil || p.Blocked.Name != NoRoom {
+	for n, want := range []table.Act{table.ActStart, table.ActStart, table.ActWait} {
+		p := ms.hold(f, table.Plan{Act: table.ActStart, Row: 28})
+		if p.Act != want || p.Blocked == nil || p.Blocked.Name != table.NoRoom {
 			t.Errorf("start %d: %s, %+v", n, p.Act, p.Blocked)
 		}
 		ms.starts.started(f.Now)
@@ -124,15 +129,15 @@ func TestAMemberThatEndsOnAFullDiskWaitsForRoom(t *testing.T) {
 // A peer's port that is silent for a moment is not shown: its member is being started again.
 func TestSilentPortsAreShownAfterAWhile(t *testing.T) {
 	ms := newMachine(t, pa, newRecord()).open()
-	waits := Plan{Act: ActWait, Row: 23}.blocked("peers-do-not-connect", "none answers.", "Open the port.")
-	f := Facts{Now: t0}
+	waits := table.Plan{Act: table.ActWait, Row: 23}.Waiting("peers-do-not-connect", "none answers.", "Open the port.")
+	f := table.Facts{Now: t0}
 	for _, step := range []struct {
 		after time.Duration
-		plan  Plan
+		plan  table.Plan
 		shown bool
 	}{
 		{0, waits, false}, {portPatience - time.Second, waits, false}, {time.Second, waits, true},
-		{time.Second, Plan{Act: ActMarkAdding, Row: 23}, false}, {time.Second, waits, false},
+		{time.Second, table.Plan{Act: table.ActMarkAdding, Row: 23}, false}, {time.Second, waits, false},
 		{portPatience, waits, true},
 	} {
 		f.Now = f.Now.Add(step.after)
@@ -149,19 +154,19 @@ func TestAMemberThatEndedOnAFullDiskIsShownAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	ms := m.open()
-	ms.room = func(string) (Room, error) { return Room{Free: 0, Total: 1 << 30}, nil }
+	ms.room = func(string) (table.Room, error) { return table.Room{Free: 0, Total: 1 << 30}, nil }
 	writeEnd(ms.StatusSocket(), ms.etcdDir(), "failed to commit tx: no space left on device", t0)
 	if ms.showFull(t0); blockedName(ms) != "" {
 		t.Errorf("it runs, and waits for %s", blockedName(ms))
 	}
 	m.child.Stop(t.Context())
-	if ms.showFull(t0); blockedName(ms) != NoRoom {
+	if ms.showFull(t0); blockedName(ms) != table.NoRoom {
 		t.Errorf("it waits for %q", blockedName(ms))
 	}
-	f := Facts{Now: t0.Add(time.Minute)}
+	f := table.Facts{Now: t0.Add(time.Minute)}
 	f.Directory.End.Text = "no space left on device"
-	ms.show(f, ms.hold(f, Plan{Act: ActStart, Row: 28}))
-	if b := ms.Waits()[0]; b.Name != NoRoom || b.Row != "28" || !b.Since.Equal(t0) {
+	ms.show(f, ms.hold(f, table.Plan{Act: table.ActStart, Row: 28}))
+	if b := ms.Waits()[0]; b.Name != table.NoRoom || b.Row != "28" || !b.Since.Equal(t0) {
 		t.Errorf("the wait goes on since %s: %+v", t0, b)
 	}
 }

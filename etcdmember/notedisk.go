@@ -4,13 +4,14 @@ import (
 	"context"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
 // noteDisk completes this boot's incarnation with the id of the data disk, where that was not known when the
 // incarnation was taken: without it nobody can tell later that this disk was rolled back, or that it is gone. It is one
 // write, made again at the next observation, and nothing waits for it.
-func (m *Membership) noteDisk(ctx context.Context, f Facts) {
+func (m *Membership) noteDisk(ctx context.Context, f table.Facts) {
 	newest := f.Record.Last(m.cfg.Me.Place)
 	if f.RecordErr != nil || f.DiskID == "" || newest == nil {
 		return

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -29,7 +30,7 @@ func TestADiskIDThatIsLearnedLateCompletesTheIncarnation(t *testing.T) {
 	}
 	look := func() {
 		t.Helper()
-		if err := k.look(t.Context(), MemberStatus{}); err != nil {
+		if err := k.look(t.Context(), table.MemberStatus{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,12 +40,12 @@ func TestADiskIDThatIsLearnedLateCompletesTheIncarnation(t *testing.T) {
 	}
 	id = "d1"
 	m.record.change(func(v *record.View) { v.Replicas[pa][0].BootID = "another" })
-	ms.noteDisk(t.Context(), Facts{DiskID: id, Record: record.View{Replicas: m.record.view.Replicas}})
+	ms.noteDisk(t.Context(), table.Facts{DiskID: id, Record: record.View{Replicas: m.record.view.Replicas}})
 	if all := recorded(); all[0].DiskID != "" {
 		t.Fatalf("another boot's incarnation was completed: %+v", all)
 	}
 	m.record.change(func(v *record.View) { v.Replicas[pa][0].BootID = m.me.BootID })
-	ms.noteDisk(t.Context(), Facts{DiskID: id, Record: record.View{Replicas: m.record.view.Replicas},
+	ms.noteDisk(t.Context(), table.Facts{DiskID: id, Record: record.View{Replicas: m.record.view.Replicas},
 		RecordErr: errors.New("503")})
 	if all := recorded(); all[0].DiskID != "" {
 		t.Fatalf("on a record that was not read: %+v", all)
@@ -77,8 +78,9 @@ func TestAnIncarnationOfThisBootIsFoundAgainWhetherOrNotTheDiskIsKnown(t *testin
 					BootID: m.me.BootID, Epoch: 1, DiskID: c.recorded}}
 			})
 			ms.openDisk()
-			f := Facts{Now: t0, DiskID: c.mine, Record: m.record.view}
-			err := ms.takeIncarnation(t.Context(), f, Plan{Act: ActTakeIncarnation, Epoch: 1, Incarnation: 1})
+			f := table.Facts{Now: t0, DiskID: c.mine, Record: m.record.view}
+			err := ms.takeIncarnation(t.Context(), f, table.Plan{Act: table.ActTakeIncarnation, Epoch: 1,
+				Incarnation: 1})
 			if (err == nil) != c.taken || c.taken && ms.agent.Incarnation != 1 {
 				t.Errorf("taken %t: %v, agent.json: %+v", c.taken, err, ms.agent)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/version"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -17,12 +18,12 @@ import (
 // observe reads everything that a decision needs, in the order in which it may matter: the disk, the record, who
 // answers. It never fails: what could not be read is a fact too. Each step is decided on what was read right before it
 // and on nothing else.
-func (m *Membership) observe(ctx context.Context) Facts {
+func (m *Membership) observe(ctx context.Context) table.Facts {
 	disk := m.openDisk()
-	f := Facts{
+	f := table.Facts{
 		Now: time.Now(), Me: m.cfg.Me, Cluster: m.cfg.Cluster.Name, DiskID: m.diskID(), Disk: disk,
 		EtcdVersion: version.Version, StrangerSince: m.strangerSince,
-		Policy: Policy{Replicas: m.cfg.Cluster.Replicas,
+		Policy: table.Policy{Replicas: m.cfg.Cluster.Replicas,
 			Survivors: m.cfg.Cluster.Survivors == replica.SurvivorsRestore},
 	}
 	f.Directory = m.observeDirectory(ctx)
@@ -34,7 +35,7 @@ func (m *Membership) observe(ctx context.Context) Facts {
 		m.mu.Unlock()
 		m.note(f.Record)
 		m.noteInstances(f.Record)
-		m.noteBeats(f.Record, time.Now()) // f.Now may be long ago: a VM can stand still while it reads
+		table.NoteBeats(m.beats, f.Record, time.Now()) // f.Now may be long ago: a VM can stand still while it reads
 		m.noteEpoch(f.Record)
 		m.keepHosts(f.Record)
 	}
@@ -56,7 +57,7 @@ func (m *Membership) observe(ctx context.Context) Facts {
 	}
 	f.Compute = m.compute
 	f.Compute.Runs = maps.Clone(m.runs)
-	f.findVersions()
+	f.FindVersions()
 	if !formed && m.cfg.Preflight != nil && !f.Directory.Running {
 		f.Preflight = m.cfg.Preflight(ctx)
 	}
@@ -89,28 +90,10 @@ func (m *Membership) noteEpoch(v record.View) {
 	}
 	newest := v.Newest().Number
 	if newest > m.agent.NewestEpoch {
-		if err := m.setAgentAt(StepNoteNewestEpoch, func(a *AgentFile) { a.NewestEpoch = newest }); err != nil {
+		if err := m.setAgentAt(StepNoteNewestEpoch, func(a *table.AgentFile) { a.NewestEpoch = newest }); err != nil {
 			m.cfg.Log.Warn("note the newest epoch", "err", err.Error())
 		}
 	}
-}
-
-// answersQuorum reports whether a member of the newest formed epoch answers through quorum.
-func answersQuorum(f Facts) bool {
-	_, ok := quorumAnswer(f)
-	return ok
-}
-
-// quorumAnswer is the first answer through quorum of the newest formed epoch's cluster. A member of an older epoch that
-// still runs has the same authorities and answers as well: nothing may be asked of it.
-func quorumAnswer(f Facts) (Answer, bool) {
-	h := historyOf(f)
-	for _, a := range f.Answers {
-		if h.isQuorum(a) {
-			return a, true
-		}
-	}
-	return Answer{}, false
 }
 
 // keepHosts writes the peers' names into /etc/hosts: the newest incarnation of each place says where it is. Where two
@@ -156,12 +139,12 @@ func afterOthers(v record.View, me replica.Identity, now time.Time) time.Time {
 // needsLists: nobody answers through a quorum, and it may be gone for good. A reboot with a disk, and a join, need no
 // cloud service: a member that started here has been alone for longer than an election before the API is asked, and
 // then also while it is stopped to be judged.
-func (m *Membership) needsLists(f Facts) bool {
+func (m *Membership) needsLists(f table.Facts) bool {
 	switch {
-	case answersQuorum(f):
+	case table.AnswersQuorum(f):
 		return false
 	case f.Directory.Running:
 		return !m.alone.IsZero() && f.Now.Sub(m.alone) >= quorumPatience
 	}
-	return m.agent.Phase != PhaseStarted || !m.compute.Second.Time.IsZero()
+	return m.agent.Phase != table.PhaseStarted || !m.compute.Second.Time.IsZero()
 }

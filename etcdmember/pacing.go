@@ -3,6 +3,8 @@ package etcdmember
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // The distance between two starts of a member that does not stay up while the boot still decides on it: the first one
@@ -50,18 +52,18 @@ func (p *pacing) early(now time.Time, most time.Duration) time.Duration {
 
 // failure is the step that failed last, as long as it is the next one again.
 type failure struct {
-	row   Row
-	act   Act
+	row   table.Row
+	act   table.Act
 	err   error
 	tries int
 }
 
-func (f *failure) same(p Plan) bool { return f != nil && f.row == p.Row && f.act == p.Act }
+func (f *failure) same(p table.Plan) bool { return f != nil && f.row == p.Row && f.act == p.Act }
 
 // hold turns a step that must not be taken now into a wait that says why: the start of a member that has just ended,
 // again, or the incarnation that is taken first. A step that has failed is taken again, and shown as what is waited
 // for.
-func (m *Membership) hold(f Facts, p Plan) Plan {
+func (m *Membership) hold(f table.Facts, p table.Plan) table.Plan {
 	if !m.failure.same(p) {
 		m.failure = nil
 	}
@@ -76,43 +78,43 @@ func (m *Membership) hold(f Facts, p Plan) Plan {
 	if p, full := m.noRoom(f, p, false); full {
 		return p
 	}
-	if p.Act == ActAccept && p.OrderNumber == m.unfit {
-		return p.blocked("restore-unfit", fmt.Sprintf("restore order %d cannot be carried out here: %v.", p.OrderNumber,
+	if p.Act == table.ActAccept && p.OrderNumber == m.unfit {
+		return p.Waiting("restore-unfit", fmt.Sprintf("restore order %d cannot be carried out here: %v.", p.OrderNumber,
 			m.unfitWhy),
 			"This order has ended nothing. It is tried again by itself; or `quorate restore --from SOURCE` orders it "+
 				"of another, and `quorate orders withdraw` takes it back.")
 	}
 	if m.failure != nil && p.Blocked == nil {
-		return p.blocked("step-failed", fmt.Sprintf("the step to %s failed: %v.", p.Act, m.failure.err),
+		return p.Waiting("step-failed", fmt.Sprintf("the step to %s failed: %v.", p.Act, m.failure.err),
 			"It is tried again by itself.")
 	}
 	alone, unheard := m.aloneFor(f), m.unheardFor(f)
-	switch keeps := p.Act == ActKeep && p.Blocked == nil; {
+	switch keeps := p.Act == table.ActKeep && p.Blocked == nil; {
 	case keeps && alone >= quorumPatience:
-		return p.blocked("no-quorum", "this member runs, and no majority of the voters answers it: nothing can be "+
+		return p.Waiting("no-quorum", "this member runs, and no majority of the voters answers it: nothing can be "+
 			"written.",
 			"Start the other replicas with their disks, or heal the network; if they are lost, `quorate restore` "+
 				"begins a new history.")
 	case keeps && unheard >= quorumPatience:
-		return p.blocked("peers-do-not-connect", "a majority of the voters answers this replica on their client "+
+		return p.Waiting("peers-do-not-connect", "a majority of the voters answers this replica on their client "+
 			"ports, and its own member hears no leader: it and its peers do not connect.",
 			fmt.Sprintf("Open port %d between the masters, in both directions; if it is open, etcd's log says which "+
-				"certificate is refused.", PeerPort))
+				"certificate is refused.", table.PeerPort))
 	}
 	return p
 }
 
 // pace turns the start of a member that has just ended, again, into a wait.
-func (m *Membership) pace(f Facts, p Plan) (Plan, bool) {
+func (m *Membership) pace(f table.Facts, p table.Plan) (table.Plan, bool) {
 	most := mostDistance
-	if p.Act == ActStartJoined || p.Act == ActTakeIncarnation && p.Row == 23 { // joins
+	if p.Act == table.ActStartJoined || p.Act == table.ActTakeIncarnation && p.Row == 23 { // joins
 		most = mostJoinDistance
 	}
 	if m.starts.early(f.Now, most) <= 0 {
 		return p, false
 	}
 	if full, ok := m.noRoom(f, p, true); ok {
-		full.Act = ActWait
+		full.Act = table.ActWait
 		return full, true
 	}
 	said := "its log says why"
@@ -122,7 +124,7 @@ func (m *Membership) pace(f Facts, p Plan) (Plan, bool) {
 	if m.checked != "" {
 		said += "; " + m.checked
 	}
-	return Plan{Act: ActWait, Row: p.Row}.blocked("etcd-does-not-stay-up",
+	return table.Plan{Act: table.ActWait, Row: p.Row}.Waiting("etcd-does-not-stay-up",
 		fmt.Sprintf("etcd was started %d times, one soon after the other, and has ended each time: %s.",
 			m.starts.runs, said),
 		fmt.Sprintf("It is started again by itself, at most %s after its last start.", most)), true
@@ -133,25 +135,25 @@ func (m *Membership) pace(f Facts, p Plan) (Plan, bool) {
 const portPatience = 5 * time.Second
 
 // portsSilentFor is how long a join has waited for the peers' ports.
-func (m *Membership) portsSilentFor(f Facts, p Plan) time.Duration {
+func (m *Membership) portsSilentFor(f table.Facts, p table.Plan) time.Duration {
 	return lasts(&m.portsSilent, waitsForPorts(p), f.Now)
 }
 
-func waitsForPorts(p Plan) bool {
-	return p.Act == ActWait && p.Blocked != nil && p.Blocked.Name == "peers-do-not-connect"
+func waitsForPorts(p table.Plan) bool {
+	return p.Act == table.ActWait && p.Blocked != nil && p.Blocked.Name == "peers-do-not-connect"
 }
 
 // quorumPatience is longer than any election.
 const quorumPatience = 5 * time.Second
 
 // aloneFor is how long the member has run without that anybody, itself included, answered through its quorum.
-func (m *Membership) aloneFor(f Facts) time.Duration {
-	return lasts(&m.alone, f.Directory.Running && !answersQuorum(f), f.Now)
+func (m *Membership) aloneFor(f table.Facts) time.Duration {
+	return lasts(&m.alone, f.Directory.Running && !table.AnswersQuorum(f), f.Now)
 }
 
 // unheardFor is how long the member has heard of no leader while there was one.
-func (m *Membership) unheardFor(f Facts) time.Duration {
-	return lasts(&m.unheard, f.Directory.Leaderless && answersQuorum(f), f.Now)
+func (m *Membership) unheardFor(f table.Facts) time.Duration {
+	return lasts(&m.unheard, f.Directory.Leaderless && table.AnswersQuorum(f), f.Now)
 }
 
 // lasts is how long something has been so at each look. since is when it was first seen; zero: it was not so at the

@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -22,10 +23,10 @@ type attic struct {
 	*machine
 	t      *testing.T
 	ms     *Membership
-	look   Observation
+	look   table.Observation
 	lookAt time.Time
-	row    Row
-	status MemberStatus
+	row    table.Row
+	status table.MemberStatus
 	names  map[string]string
 }
 
@@ -33,7 +34,7 @@ type attic struct {
 // ago, and a snapshot of half an hour ago.
 func newAttic(t *testing.T) *attic {
 	t.Helper()
-	a := &attic{machine: newMachine(t, pa, newRecord()), t: t, lookAt: time.Now(), row: RowRunning,
+	a := &attic{machine: newMachine(t, pa, newRecord()), t: t, lookAt: time.Now(), row: table.RowRunning,
 		names: map[string]string{}}
 	a.ms = a.open()
 	if _, err := a.boot(a.ms); err != nil {
@@ -43,10 +44,10 @@ func newAttic(t *testing.T) *attic {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Members = []Member{{ID: s.MemberID, Name: "x"}, {ID: 0xb1, Name: "y"}}
+	s.Members = []table.Member{{ID: s.MemberID, Name: "x"}, {ID: 0xb1, Name: "y"}}
 	a.status = s
-	a.child.say = func(out *MemberStatus) { *out = a.status }
-	a.look = Observation{Record: Rf, Remote: Quorum, Phase: PhaseStarted, Running: true}
+	a.child.say = func(out *table.MemberStatus) { *out = a.status }
+	a.look = table.Observation{Record: table.Rf, Remote: table.Quorum, Phase: table.PhaseStarted, Running: true}
 	a.look.Names.DiskEpochNumber = 1
 	a.put("d1", 72*time.Hour, 0xd1, 0xc1)
 	a.put("d2", 48*time.Hour, 0xd2, 0xc1)
@@ -62,7 +63,7 @@ func (a *attic) put(short string, age time.Duration, id, cluster record.MemberID
 	a.t.Helper()
 	name := archiveName(time.Now().Add(-age))
 	if err := makeDirectory(filepath.Join(a.ms.archivesDir(), name),
-		&MemberStatus{MemberID: id, ClusterID: cluster}); err != nil {
+		&table.MemberStatus{MemberID: id, ClusterID: cluster}); err != nil {
 		a.t.Fatal(err)
 	}
 	if old, ok := a.names[short]; ok {
@@ -88,7 +89,7 @@ func (a *attic) path(short string) string { return filepath.Join(a.ms.archivesDi
 
 // purge is one look at the archive, as the agent takes it.
 func (a *attic) purge() (ArchiveShelf, error) {
-	a.ms.saw(Facts{Now: a.lookAt}, a.look, Plan{Row: a.row}, Plan{})
+	a.ms.saw(table.Facts{Now: a.lookAt}, a.look, table.Plan{Row: a.row}, table.Plan{})
 	return a.ms.PurgeArchives(context.Background())
 }
 
@@ -136,13 +137,16 @@ func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
 		{"it knows no leader", func(a *attic) { a.status.Leader = 0 }, voter},
 		{"it was removed", func(a *attic) { a.status.Removed = true }, voter},
 		{"it does not answer", func(a *attic) { a.child.Stop(context.Background()) }, "ask the member's status"},
-		{"members' data differ", func(a *attic) { a.status.Alarms = []Alarm{{MemberID: 0xb1, Kind: AlarmCorrupt}} },
+		{"members' data differ", func(a *attic) {
+			a.status.Alarms = []table.Alarm{{MemberID: 0xb1,
+				Kind: table.AlarmCorrupt}}
+		},
 			voter},
-		{"no quorum answered the last look", func(a *attic) { a.look.Remote = Nobody }, voter},
-		{"the last look could not read the record", func(a *attic) { a.look.Record = RUnreadable }, voter},
+		{"no quorum answered the last look", func(a *attic) { a.look.Remote = table.Nobody }, voter},
+		{"the last look could not read the record", func(a *attic) { a.look.Record = table.RUnreadable }, voter},
 		{"another row holds", func(a *attic) { a.row = 5 }, voter},
 		{"there is a fault", func(a *attic) { a.look.Fault = "x" }, voter},
-		{"the member has not started for good", func(a *attic) { a.look.Phase = PhaseSeeding }, voter},
+		{"the member has not started for good", func(a *attic) { a.look.Phase = table.PhaseSeeding }, voter},
 		{"there was no look for two minutes", func(a *attic) { a.lookAt = time.Now().Add(-2 * time.Minute) }, voter},
 		{"there was no look yet", func(a *attic) { a.lookAt = time.Time{} }, voter},
 		{"the record cannot be read", func(a *attic) { a.record.fail(errors.New("the bucket is away")) },
@@ -188,7 +192,7 @@ func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
 			a.record.change(func(v *record.View) { v.Replicas[pa] = nil })
 		}, snapshot},
 		{"both are of members in the list", func(a *attic) {
-			a.status.Members = append(a.status.Members, Member{ID: 0xd1}, Member{ID: 0xd2})
+			a.status.Members = append(a.status.Members, table.Member{ID: 0xd1}, table.Member{ID: 0xd2})
 		}, "is of a member that is in the list"},
 		{"they are old by this VM's clock, and its member is not a day older than the snapshot",
 			func(a *attic) { a.began(24 * time.Hour) }, snapshot},
@@ -224,7 +228,7 @@ func TestWhichArchivesGo(t *testing.T) {
 		}, "d1 d3"},
 		{"an archive of a member in the list stays", func(a *attic) {
 			a.status.Members = append(a.status.Members,
-				Member{ID: 0xd1})
+				table.Member{ID: 0xd1})
 		}, "d1 d3"},
 		{"a person's is left alone", func(a *attic) {
 			if err := os.Rename(a.path("d1"), filepath.Join(a.ms.archivesDir(), "mine")); err != nil {
@@ -383,7 +387,7 @@ func (a *attic) nextLife() {
 		a.t.Errorf("cut at %s: only %v are whole", where, slices.Collect(maps.Keys(whole)))
 	}
 	status := a.status
-	a.child.say = func(out *MemberStatus) { *out = status }
+	a.child.say = func(out *table.MemberStatus) { *out = status }
 	if _, err := a.purge(); err != nil || a.left() != "d3" {
 		a.t.Errorf("cut at %s: left %q, %v", where, a.left(), err)
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // ArchiveShelf is what the archive of this replica's data disk holds.
@@ -35,7 +37,7 @@ func (m *Membership) PurgeArchives(ctx context.Context) (ArchiveShelf, error) {
 			break
 		}
 	}
-	if errors.Is(err, errKept) {
+	if errors.Is(err, table.ErrKept) {
 		kept, err = err.Error(), nil
 	}
 	shelf, sizeErr := m.archiveShelf()
@@ -67,39 +69,39 @@ func (m *Membership) purgeOne(ctx context.Context) (purged bool, err error) {
 }
 
 // nextPurge reads what the decision needs; the record only where there is more than the last archive.
-func (m *Membership) nextPurge(ctx context.Context) (*Purge, error) {
-	f := PurgeFacts{Now: time.Now()}
+func (m *Membership) nextPurge(ctx context.Context) (*table.Purge, error) {
+	f := table.PurgeFacts{Now: time.Now()}
 	var err error
 	if f.Archives, err = m.datedArchives(); err != nil || len(f.Archives) < 2 {
 		return nil, err
 	}
-	if len(f.due()) == 0 {
+	if len(f.Due()) == 0 {
 		return nil, nil
 	}
 	m.mu.Lock()
-	f.Look, f.LookAt, f.Keeps = m.told.observation, m.told.at, m.told.plan.Row == RowRunning
+	f.Look, f.LookAt, f.Keeps = m.told.Observation, m.told.At, m.told.Plan.Row == table.RowRunning
 	m.mu.Unlock()
 	if f.Member, err = m.Status(ctx); err != nil {
-		return nil, fmt.Errorf("%w: %w", errKept, err)
+		return nil, fmt.Errorf("%w: %w", table.ErrKept, err)
 	}
 	if f.Snapshots, err = m.cfg.Record.Snapshots(ctx); err != nil {
-		return nil, fmt.Errorf("%w: %w", errKept, err)
+		return nil, fmt.Errorf("%w: %w", table.ErrKept, err)
 	}
 	// after the snapshots: an order that names an archive is in it
 	if f.Record, err = m.cfg.Record.View(ctx); err != nil {
-		return nil, fmt.Errorf("%w: %w", errKept, err)
+		return nil, fmt.Errorf("%w: %w", table.ErrKept, err)
 	}
-	return DecidePurge(f)
+	return table.DecidePurge(f)
 }
 
 // datedArchives are the archives whose names are ours. One that a person has put there or renamed is a person's, and a
 // folder without a member's files is none. They are read only where there is more than one.
-func (m *Membership) datedArchives() ([]Archive, error) {
+func (m *Membership) datedArchives() ([]table.Archive, error) {
 	names, err := m.archiveNames(func(name string) bool { _, ok := archivedAt(name); return ok })
 	if err != nil || len(names) < 2 {
 		return nil, err
 	}
-	return slices.DeleteFunc(m.readArchives(), func(a Archive) bool { return a.Time.IsZero() }), nil
+	return slices.DeleteFunc(m.readArchives(), func(a table.Archive) bool { return a.Time.IsZero() }), nil
 }
 
 // finishPurges deletes what carries the name of a purge, whatever is left of it.

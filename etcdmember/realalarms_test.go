@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -73,7 +74,7 @@ func TestACorruptMemberIsReplacedAndItsAlarmDisarmed(t *testing.T) {
 	}
 	r.await("etcd raises the alarm", func() error {
 		if s, err := r.status(r.leader()); err != nil || len(s.Alarms) != 1 ||
-			s.Alarms[0] != (Alarm{before.MemberID, AlarmCorrupt}) {
+			s.Alarms[0] != (table.Alarm{MemberID: before.MemberID, Kind: table.AlarmCorrupt}) {
 			return fmt.Errorf("alarms %+v, %w", s.Alarms, err)
 		}
 		return nil

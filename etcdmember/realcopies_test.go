@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -38,7 +39,7 @@ func TestAnOlderCopyIsReplacedByTheLeadersWordOrByEtcds(t *testing.T) {
 		}
 		want := 1 // as the new member
 		if deaf {
-			want += unusableEnds
+			want += table.UnusableEnds
 		}
 		if n := a.child.starts() - starts; n < want || !deaf && n != want {
 			t.Errorf("deaf %t: etcd was started %d times, want %d", deaf, n, want)

@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -64,7 +65,7 @@ func TestAMemberOfTheVersionBeforeIsRefusedByOurCluster(t *testing.T) {
 	r := newRealRing(t, pa, pb, pc, pd)
 	r.begin(pa, pb, pc)
 	d := &otherEtcd{agent: r.agents[pd]}
-	url := PeerURL(d.agent.me.DNSName(testCluster))
+	url := table.PeerURL(d.agent.me.DNSName(testCluster))
 	d.incarnation(0) // by which the others know its address
 	c := r.client(pa)
 	var id record.MemberID

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -26,7 +27,7 @@ func TestALearnerThatNeverStartedIsRemoved(t *testing.T) {
 		var id record.MemberID
 		// etcd calls a cluster unhealthy until all have been connected for a while
 		r.await("a learner is added", func() error {
-			resp, err := c.MemberAddAsLearner(t.Context(), []string{PeerURL(p.DNSName(testCluster))})
+			resp, err := c.MemberAddAsLearner(t.Context(), []string{table.PeerURL(p.DNSName(testCluster))})
 			if err == nil {
 				id = record.MemberID(resp.Member.ID)
 			}

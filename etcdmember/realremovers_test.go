@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -75,7 +76,7 @@ func TestTwoRemoversRemoveOneMember(t *testing.T) {
 	}
 	goOn()
 	r.await("the old leader's removal has failed", func() error {
-		if n := r.agents[first].membership().taken(ActRemoveMember, "failed"); n != 1 {
+		if n := r.agents[first].membership().taken(table.ActRemoveMember, "failed"); n != 1 {
 			return fmt.Errorf("%d have", n)
 		}
 		return nil

@@ -25,6 +25,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -256,7 +257,7 @@ func (a *realAgent) life(ctx context.Context) (err error) {
 	})
 	ms.local, ms.history = a.local, a.ring.history
 	if a.deaf {
-		ms.raft = func(context.Context, Answer) (raftStatus, error) { return raftStatus{}, errWalk }
+		ms.raft = func(context.Context, table.Answer) (raftStatus, error) { return raftStatus{}, errWalk }
 	}
 	a.mu.Lock()
 	a.ms = ms
@@ -378,7 +379,7 @@ func (r *realRing) voters(places ...replica.Place) error {
 	return nil
 }
 
-func (r *realRing) status(p replica.Place) (MemberStatus, error) {
+func (r *realRing) status(p replica.Place) (table.MemberStatus, error) {
 	return ReadStatus(r.t.Context(), filepath.Join(r.agents[p].dir, "run", "etcd.sock"))
 }
 

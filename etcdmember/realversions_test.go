@@ -19,6 +19,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -64,7 +65,7 @@ type otherEtcd struct{ agent *realAgent }
 func (o *otherEtcd) formed(cluster, member record.MemberID) {
 	o.agent.record.change(func(v *record.View) {
 		v.Bundle = 1
-		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t", MaxLearners: maxLearners,
+		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t", MaxLearners: table.MaxLearners,
 			Seeder: record.Seeder{Place: pb, InstanceID: "102"}, Source: record.Source{Kind: record.SourceEmpty}},
 			Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: cluster, MemberID: member}}}}
 		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1,
@@ -105,7 +106,7 @@ func (o *otherEtcd) says(t *testing.T, answer http.HandlerFunc) {
 		t.Fatal(err)
 	}
 	tlsConfig.NextProtos = nil
-	peers, err := net.Listen("tcp", netip.AddrPortFrom(o.agent.me.Address(), PeerPort).String())
+	peers, err := net.Listen("tcp", netip.AddrPortFrom(o.agent.me.Address(), table.PeerPort).String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,8 @@ func TestALearnerThatHangsKeepsNoOtherFromBeingAsked(t *testing.T) {
 	a.says(t, version)
 	b.says(t, func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() })
 	c.says(t, version)
-	ring := ringOf([]RingMember{mA}, []RingMember{lB, lC})
+	ring := ringOf([]table.RingMember{voter(pa, "101", 0xa1)},
+		[]table.RingMember{learner(pb, "102", 0xb1), learner(pc, "103", 0xc3)})
 	ring.ClusterVersion, ring.Members[1].Version, ring.Members[2].Version = "", "", ""
 	leader := &beside{Membership: &Membership{cfg: Config{HostsFile: a.hosts(t), Files: a.agent.files}},
 		versions: map[record.MemberID]string{}}
@@ -175,7 +177,7 @@ func (o *otherEtcd) run(t *testing.T, args ...string) *exec.Cmd {
 	name, address := a.me.DNSName(testCluster), a.me.Address().String()
 	args = append([]string{"--name", a.me.MemberName(), "--data-dir", a.etcdDir(),
 		"--listen-peer-urls", "https://" + address + ":2380", "--listen-client-urls", "https://" + address + ":2379",
-		"--initial-advertise-peer-urls", PeerURL(name), "--advertise-client-urls", ClientURL(name),
+		"--initial-advertise-peer-urls", table.PeerURL(name), "--advertise-client-urls", ClientURL(name),
 		"--cert-file", a.files.Leaf(serverLeaf), "--key-file", a.files.Leaf(serverLeaf), "--trusted-ca-file",
 		a.files.CA(clientCA), "--client-cert-auth",
 		"--peer-cert-file", a.files.Leaf(peerLeaf), "--peer-key-file", a.files.Leaf(peerLeaf), "--peer-trusted-ca-file",
@@ -218,7 +220,7 @@ func TestAJoinerIsRefusedByAnOlderCluster(t *testing.T) {
 	}
 	r := newRealRing(t, pa, pb)
 	b := &otherEtcd{agent: r.agents[pb]}
-	b.run(t, "--initial-cluster", b.agent.me.MemberName()+"="+PeerURL(b.agent.me.DNSName(testCluster)),
+	b.run(t, "--initial-cluster", b.agent.me.MemberName()+"="+table.PeerURL(b.agent.me.DNSName(testCluster)),
 		"--initial-cluster-state", "new")
 	c := r.client(pb)
 	var list *clientv3.MemberListResponse

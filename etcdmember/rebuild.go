@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -171,8 +172,8 @@ func (b *rebuilder) findEpoch() {
 	}
 }
 
-// livingMark is how young a mark is whose member runs: it writes one each markPeriod while there are writes.
-const livingMark = 4 * markPeriod
+// livingMark is how young a mark is whose member runs: it writes one each MarkPeriod while there are writes.
+const livingMark = 4 * table.MarkPeriod
 
 // hearTheAbsent refuses to take a disk for lost whose member has just spoken. It would find another instance in its
 // place, and stop.
@@ -196,7 +197,7 @@ func (b *rebuilder) above() map[uint64]string {
 	for _, m := range b.Mentions(func(n uint64) bool { return n > b.epoch }) {
 		out[m.Epoch] = m.Key
 	}
-	if e := b.Newest(); number(e) > b.epoch {
+	if e := b.Newest(); record.NumberOf(e) > b.epoch {
 		out[e.Number] = fmt.Sprintf("epochs/%d", e.Number)
 	}
 	return out
@@ -237,11 +238,11 @@ func (b *rebuilder) forms() bool {
 func (b *rebuilder) prove() {
 	v := b.after()
 	for _, t := range b.said {
-		h := historyOf(Facts{Record: v, Agent: t.Agent, Me: replica.Identity{Place: t.Agent.Replica}})
-		if d := h.damages(); len(d) > 0 && v.Inception != nil {
+		h := table.HistoryOf(table.Facts{Record: v, Agent: t.Agent, Me: replica.Identity{Place: t.Agent.Replica}})
+		if d := h.Damages(); len(d) > 0 && v.Inception != nil {
 			b.fault("the record would still be damaged for %s: %s", t, d[0])
 		}
-		if h.ahead() {
+		if h.Ahead() {
 			b.fault("%s would still have seen more than the record", t)
 		}
 	}

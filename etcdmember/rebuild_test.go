@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -36,7 +37,7 @@ func threeThatRun() *lostWorld {
 			Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: cluster, MemberID: first}}}},
 		Replicas: map[replica.Place][]record.Incarnation{}, Marks: map[record.MemberID]record.Mark{}, Bundle: 1,
 	}
-	var members []Member
+	var members []table.Member
 	for _, m := range []struct {
 		place       replica.Place
 		incarnation uint64
@@ -49,14 +50,14 @@ func threeThatRun() *lostWorld {
 				BootID: fmt.Sprintf("boot%d", k), Epoch: 1, MemberID: m.id, Started: &record.Started{Epoch: 1,
 					MemberID: m.id}})
 		}
-		members = append(members, Member{ID: m.id, Name: m.place.String() + "." + m.instance})
+		members = append(members, table.Member{ID: m.id, Name: m.place.String() + "." + m.instance})
 		w.said = append(w.said, Testimony{Format: testimonyFormat, Time: t0.Add(-time.Minute), Cluster: testCluster,
 			Running: true, ClusterID: cluster, MemberID: m.id,
 			Identity: &replica.Identity{Place: m.place, InstanceID: m.instance,
 				BootID: fmt.Sprintf("boot%d", m.incarnation), ProjectNumber: "7"},
-			Agent: AgentFile{ClusterUID: "uid", Epoch: 1, Token: "t1", Replica: m.place, InstanceID: m.instance,
+			Agent: table.AgentFile{ClusterUID: "uid", Epoch: 1, Token: "t1", Replica: m.place, InstanceID: m.instance,
 				BootID:      fmt.Sprintf("boot%d", m.incarnation),
-				Incarnation: m.incarnation, MemberID: m.id, NewestEpoch: 1, Phase: PhaseStarted}})
+				Incarnation: m.incarnation, MemberID: m.id, NewestEpoch: 1, Phase: table.PhaseStarted}})
 	}
 	for i := range w.said {
 		w.said[i].Members = members
@@ -126,7 +127,8 @@ func TestRebuildFindsWhatIsLost(t *testing.T) {
 		"all, and nothing runs": {func(w *lostWorld) {
 			w.loseAll()
 			for i := range w.said {
-				w.said[i].Running, w.said[i].Members = false, []Member{{ID: w.said[0].MemberID}, {ID: 0xb2}, {ID: 0xc1}}
+				w.said[i].Running, w.said[i].Members = false, []table.Member{{ID: w.said[0].MemberID}, {ID: 0xb2},
+					{ID: 0xc1}}
 			}
 		}, keysOfAll + " inception.json"},
 		"all, and the seeder is long gone": {func(w *lostWorld) {
@@ -147,7 +149,7 @@ func TestRebuildFindsWhatIsLost(t *testing.T) {
 		"all, and one was about to join": {func(w *lostWorld) {
 			w.loseAll()
 			w.said[2].Agent.Phase, w.said[2].Agent.MemberID, w.said[2].Running, w.said[2].MemberID,
-				w.said[2].ClusterID = PhaseAdding, 0, false, 0, 0
+				w.said[2].ClusterID = table.PhaseAdding, 0, false, 0, 0
 			for i := range w.said {
 				w.said[i].Members = w.said[i].Members[:2]
 			}
@@ -310,10 +312,10 @@ func (w *lostWorld) lookAs(t *testing.T, v record.View, done bool) {
 	for _, s := range w.said {
 		f := blank()
 		f.Record, f.Me, f.Agent, f.DiskID = v, *s.Identity, s.Agent, ""
-		f.Directory = Directory{Running: true, Exists: true, MemberID: s.MemberID, ClusterID: s.ClusterID}
-		p := Decide(t0, Classify(f))
-		if p.Act != ActKeep && p.Act != ActWait && p.Act != ActFormedAgain || done &&
-			(p.Row != RowRunning || p.Blocked != nil) {
+		f.Directory = table.Directory{Running: true, Exists: true, MemberID: s.MemberID, ClusterID: s.ClusterID}
+		p := table.Decide(t0, table.Classify(f))
+		if p.Act != table.ActKeep && p.Act != table.ActWait && p.Act != table.ActFormedAgain || done &&
+			(p.Row != table.RowRunning || p.Blocked != nil) {
 			t.Errorf("%s: row %s wants to %s: %+v", s, p.Row, p.Act, p.Blocked)
 		}
 	}
@@ -324,9 +326,9 @@ func lookEmpty(t *testing.T, v record.View) {
 	t.Helper()
 	f := blank()
 	f.Record, f.Me.Place, f.Me.InstanceID = v, replica.Place{Zone: "us-central1-d", Name: "m-d"}, "104"
-	f.Compute.First.Instances = append(f.Compute.First.Instances, Instance{InstanceID: "104"})
-	f.Compute.Second.Instances = append(f.Compute.Second.Instances, Instance{InstanceID: "104"})
-	if p := Decide(t0, Classify(f)); p.Act != ActWait && p.Act != ActHalt {
+	f.Compute.First.Instances = append(f.Compute.First.Instances, table.Instance{InstanceID: "104"})
+	f.Compute.Second.Instances = append(f.Compute.Second.Instances, table.Instance{InstanceID: "104"})
+	if p := table.Decide(t0, table.Classify(f)); p.Act != table.ActWait && p.Act != table.ActHalt {
 		t.Errorf("with %v an empty disk wants to %s", slices.Collect(maps.Keys(v.Replicas)), p.Act)
 	}
 }

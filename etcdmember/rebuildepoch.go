@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -93,7 +94,7 @@ func (b *rebuilder) candidates() []replica.Place {
 	for _, t := range b.said {
 		add(t.Agent.Replica)
 		for _, m := range t.Members {
-			if p, _, ok := ParseMemberName(m.Name); ok {
+			if p, _, ok := table.ParseMemberName(m.Name); ok {
 				add(p)
 			}
 		}
@@ -107,7 +108,7 @@ func (b *rebuilder) candidates() []replica.Place {
 
 // seededIDs are the ids that etcd gives a cluster of one, and its member, by its own code.
 func seededIDs(token, dnsName string) (cluster, member record.MemberID, err error) {
-	u, err := url.Parse(PeerURL(dnsName))
+	u, err := url.Parse(table.PeerURL(dnsName))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -136,7 +137,7 @@ func (b *rebuilder) findOutcomeAndClaim() {
 		b.lose(Lost{Key: fmt.Sprintf("epochs/%d/claim.json", b.epoch), Epoch: b.epoch,
 			Why: fmt.Sprintf("the token is on the disk of %s", b.ran()),
 			Object: record.Claim{Token: b.token, Seeder: record.Seeder{Place: b.seeder, InstanceID: rebuiltInstance},
-				MaxLearners: maxLearners, Source: record.Source{Kind: record.SourceRebuilt}, Time: b.wish.Now}})
+				MaxLearners: table.MaxLearners, Source: record.Source{Kind: record.SourceRebuilt}, Time: b.wish.Now}})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -109,7 +110,7 @@ func (b *rebuilder) accountForMembers() {
 	known := map[record.MemberID]bool{}
 	for _, list := range after.Replicas {
 		for _, i := range list {
-			known[incarnationMember(i)] = true
+			known[table.IncarnationMember(i)] = true
 		}
 	}
 	seen := map[record.MemberID]bool{}
@@ -124,7 +125,7 @@ func (b *rebuilder) accountForMembers() {
 			}
 			seen[m.ID] = true
 			name := "member " + m.ID.String()
-			if p, _, ok := ParseMemberName(m.Name); ok {
+			if p, _, ok := table.ParseMemberName(m.Name); ok {
 				name += ", " + p.String() + ","
 			}
 			b.fault("%s is in the list of %s, and nobody speaks for it: give the file of its replica, or, if its "+

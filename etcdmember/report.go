@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // Report is what a replica tells of its membership at one moment. The agent's status has it, and status, explanation
@@ -37,7 +39,7 @@ type EtcdReport struct {
 	// Steps counts the acts that this agent took.
 	Steps []StepCount `json:"steps"`
 	// Explanation is of the last look; nil: there was none yet.
-	Explanation *Explanation `json:"explanation,omitempty"`
+	Explanation *table.Explanation `json:"explanation,omitempty"`
 }
 
 // MemberReport is one member of the cluster.
@@ -65,9 +67,9 @@ func (r EtcdReport) Own() MemberReport {
 // StepCount is how often this agent took an act. Outcome is done, or failed: that ended with an error, and a time-out
 // may have taken effect all the same.
 type StepCount struct {
-	Act     Act    `json:"act"`
-	Outcome string `json:"outcome"`
-	Count   uint64 `json:"count"`
+	Act     table.Act `json:"act"`
+	Outcome string    `json:"outcome"`
+	Count   uint64    `json:"count"`
 }
 
 // Wait is one wait, as it is told: which row of the membership's table holds, or which phase of the boot it began in,
@@ -82,7 +84,7 @@ type Wait struct {
 }
 
 // since is a wait of the table that began at a time.
-func (b Blocked) since(at time.Time) Wait {
+func since(b table.Blocked, at time.Time) Wait {
 	return Wait{Row: b.Row.String(), Name: b.Name, Reason: b.Reason, Since: at, Next: b.Next}
 }
 
@@ -115,7 +117,7 @@ func (m *Membership) Report(ctx context.Context) Report {
 	r := Report{
 		Cluster: ClusterReport{Name: m.cfg.Cluster.Name, Epoch: m.shown.epoch},
 		Etcd: EtcdReport{Members: []MemberReport{}, Steps: append([]StepCount{}, m.steps...),
-			Explanation: m.told.explain()},
+			Explanation: m.told.Explain()},
 	}
 	if id := m.shown.clusterID; id != 0 {
 		r.Cluster.ID = id.String()
@@ -131,13 +133,13 @@ func (m *Membership) Report(ctx context.Context) Report {
 	}
 	if err == nil && member.MemberID != 0 {
 		r.Cluster.ID, r.Etcd.Member, r.Etcd.Members = member.ClusterID.String(), member.MemberID.String(),
-			member.report()
+			memberReports(member)
 	}
 	return r
 }
 
-// report lists the members.
-func (s MemberStatus) report() []MemberReport {
+// memberReports lists the members.
+func memberReports(s table.MemberStatus) []MemberReport {
 	out := []MemberReport{}
 	for _, e := range s.Members {
 		r := MemberReport{Name: e.Name, ID: e.ID.String(), Role: "voter", Leader: e.ID == s.Leader,
@@ -155,7 +157,7 @@ func (s MemberStatus) report() []MemberReport {
 }
 
 // count counts an act that was taken.
-func (m *Membership) count(act Act, err error) {
+func (m *Membership) count(act table.Act, err error) {
 	s := StepCount{Act: act, Outcome: "done"}
 	if err != nil {
 		s.Outcome = "failed"

@@ -8,11 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
 // taken is how often an act was taken with an outcome.
-func (m *Membership) taken(act Act, outcome string) uint64 {
+func (m *Membership) taken(act table.Act, outcome string) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.steps {
@@ -26,21 +27,21 @@ func (m *Membership) taken(act Act, outcome string) uint64 {
 func TestTheReportSaysWhatWasDone(t *testing.T) {
 	m, k := kept(t)
 	r := k.Report(t.Context())
-	if r.Etcd.RecordRead == nil || k.taken(ActSeed, "done") != 1 || k.taken(ActSeed, "failed") != 0 ||
+	if r.Etcd.RecordRead == nil || k.taken(table.ActSeed, "done") != 1 || k.taken(table.ActSeed, "failed") != 0 ||
 		r.Etcd.LeaderRow != "" || r.Etcd.Explanation.Leader != nil {
 		t.Errorf("after a first boot: %+v", r)
 	}
 	before := *r.Etcd.RecordRead
 	m.record.fail(errors.New("503"))
-	if err := k.look(t.Context(), MemberStatus{}); err != nil {
+	if err := k.look(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatal(err)
 	}
-	k.step(t.Context(), Facts{Now: time.Now()}, Plan{Row: 11, Act: ActAbandon, Epoch: 1})
+	k.step(t.Context(), table.Facts{Now: time.Now()}, table.Plan{Row: 11, Act: table.ActAbandon, Epoch: 1})
 	r = k.Report(t.Context())
-	if r.Etcd.Row != "1" || !r.Etcd.RecordRead.Equal(before) || k.taken(ActAbandon, "failed") != 1 {
+	if r.Etcd.Row != "1" || !r.Etcd.RecordRead.Equal(before) || k.taken(table.ActAbandon, "failed") != 1 {
 		t.Errorf("with a record that fails: %+v", r)
 	}
-	k.beside.sawBeside(t0, Ring{}, threeVoters(), Plan{Row: 45})
+	k.beside.sawBeside(t0, table.Ring{}, threeVoters(), table.Plan{Row: 45})
 	if r := k.Report(t.Context()); r.Etcd.LeaderRow != "45" || r.Etcd.Explanation.Leader.Plan.Row != 45 {
 		t.Errorf("beside the leader: %+v", r)
 	}
@@ -65,20 +66,21 @@ func TestTheReportSaysWhatWasDone(t *testing.T) {
 
 // The leader alone knows how far the others' logs are behind its own.
 func TestTheLagIsWhatTheLeaderKnows(t *testing.T) {
-	s := MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []Member{{ID: 0xa1, Name: "a"}, {ID: 0xb1, Name: "b"},
+	s := table.MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []table.Member{{ID: 0xa1, Name: "a"},
+		{ID: 0xb1, Name: "b"},
 		{ID: 0xc1, Learner: true}, {ID: 0xd1}}}
-	for _, r := range s.report() {
+	for _, r := range memberReports(s) {
 		if r.Lag != nil {
 			t.Errorf("a follower knows the lag of %s: %d", r.ID, *r.Lag)
 		}
 	}
-	s.Progress = map[record.MemberID]PeerProgress{0xa1: {Match: 70}, 0xb1: {Match: 64}, 0xc1: {}}
+	s.Progress = map[record.MemberID]table.PeerProgress{0xa1: {Match: 70}, 0xb1: {Match: 64}, 0xc1: {}}
 	want := []MemberReport{
 		{Name: "a", ID: "a1", Role: "voter", Leader: true, Started: true, Lag: new(uint64(0))},
 		{Name: "b", ID: "b1", Role: "voter", Started: true, Lag: new(uint64(6))},
 		{ID: "c1", Role: "learner", Lag: new(uint64(70))}, {ID: "d1", Role: "voter"},
 	}
-	if d := cmp.Diff(want, s.report()); d != "" {
+	if d := cmp.Diff(want, memberReports(s)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }

@@ -9,12 +9,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
 // settle lets the record say whether the order to restore is carried out. Whichever of the two verdicts was there first
 // counts, and the next observation reads it back: nobody closes the epoch, or starts again, before that.
-func (m *Membership) settle(ctx context.Context, p Plan) error {
+func (m *Membership) settle(ctx context.Context, p table.Plan) error {
 	v := record.Verdict{Closing: p.Closing, Withdrawn: !p.Closing, By: m.cfg.Me.MemberName(), Time: time.Now()}
 	return m.at(StepSettle, func() error {
 		got, _, err := m.cfg.Record.SettleOrder(ctx, p.OrderNumber, v)
@@ -26,7 +27,7 @@ func (m *Membership) settle(ctx context.Context, p Plan) error {
 }
 
 // closeEpoch ends the epoch: the record is never of no epoch again, and the next claim must name a source.
-func (m *Membership) closeEpoch(ctx context.Context, p Plan) error {
+func (m *Membership) closeEpoch(ctx context.Context, p table.Plan) error {
 	return m.at(StepClose, func() error {
 		_, _, err := m.cfg.Record.CreateClosed(ctx, p.Epoch, record.Closed{By: m.cfg.Me.MemberName(),
 			Order: p.OrderNumber, Time: time.Now()})
@@ -37,7 +38,7 @@ func (m *Membership) closeEpoch(ctx context.Context, p Plan) error {
 // orderRestore writes the order that a policy wants. Another agent may write one at the same moment: the newest counts,
 // and all see the same one. Whether a write that failed took effect, the next look sees: there is an order then, and no
 // policy acts.
-func (m *Membership) orderRestore(ctx context.Context, p Plan) error {
+func (m *Membership) orderRestore(ctx context.Context, p table.Plan) error {
 	return m.at(StepOrder, func() error {
 		o, err := m.cfg.Record.CreateOrder(ctx, record.Order{
 			Kind: record.OrderRestore, By: policyName + m.cfg.Me.MemberName(), Reason: p.Reason, Restore: p.Order,
@@ -55,7 +56,7 @@ const policyName = "policy of "
 
 // restore makes the directory of the claimed epoch, step 4 of a restore. It is made beside the one that it is made of,
 // which is only read, and takes its place once it is whole: until then whatever fails leaves everything where it was.
-func (m *Membership) restore(ctx context.Context, f Facts, p Plan) error {
+func (m *Membership) restore(ctx context.Context, f table.Facts, p table.Plan) error {
 	work, err := m.makeBeside(ctx, f, p)
 	if err != nil {
 		return err
@@ -68,8 +69,8 @@ func (m *Membership) restore(ctx context.Context, f Facts, p Plan) error {
 	if err := m.takeIncarnation(ctx, f, p); err != nil {
 		return err
 	}
-	if err := m.setAgentAt(StepRestoreOnDisk, func(a *AgentFile) {
-		a.Phase, a.Epoch, a.Token, a.MemberID = PhaseSeeding, p.Epoch, work.Token, 0
+	if err := m.setAgentAt(StepRestoreOnDisk, func(a *table.AgentFile) {
+		a.Phase, a.Epoch, a.Token, a.MemberID = table.PhaseSeeding, p.Epoch, work.Token, 0
 	}); err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (m *Membership) scratchDir() string { return filepath.Join(m.cfg.Cluster.Et
 
 // makeBeside makes the new directory in the scratch folder. What an attempt that was broken off has left there goes
 // first.
-func (m *Membership) makeBeside(ctx context.Context, f Facts, p Plan) (Making, error) {
+func (m *Membership) makeBeside(ctx context.Context, f table.Facts, p table.Plan) (Making, error) {
 	work := Making{
 		Scratch: m.scratchDir(), Out: filepath.Join(m.scratchDir(), "etcd"),
 		Name: m.cfg.Me.MemberName(), DNSName: m.dnsName(), Token: tokenOf(f, p.Epoch),
@@ -115,7 +116,7 @@ func (m *Membership) makeBeside(ctx context.Context, f Facts, p Plan) (Making, e
 
 // sourceEpoch is the epoch whose history the source holds: a snapshot's by its name, a directory's by its cluster.
 // Where neither is known it is taken for the first, so that the revisions grow by more than they have to.
-func sourceEpoch(f Facts, p Plan) uint64 {
+func sourceEpoch(f table.Facts, p table.Plan) uint64 {
 	cluster := f.Directory.ClusterID
 	if p.Source.Kind == record.SourceSnapshot {
 		if n := slices.IndexFunc(f.Snapshots,
@@ -132,12 +133,12 @@ func sourceEpoch(f Facts, p Plan) uint64 {
 			cluster = a.ClusterID
 		}
 	}
-	return number(f.Record.OfCluster(cluster))
+	return record.NumberOf(f.Record.OfCluster(cluster))
 }
 
 // fetchSource brings the source within reach: a snapshot is read from the record to a file, a directory stays where it
 // is.
-func (m *Membership) fetchSource(ctx context.Context, p Plan, work *Making) error {
+func (m *Membership) fetchSource(ctx context.Context, p table.Plan, work *Making) error {
 	if p.Source.Kind == record.SourceSnapshot {
 		work.Snapshot = filepath.Join(work.Scratch, "snapshot.db")
 		return m.fetchSnapshot(ctx, p.Source.Snapshot, work.Snapshot)
@@ -170,10 +171,10 @@ func (m *Membership) dropScratch() {
 }
 
 // clearOvertaken gives back the room of a restore that another replica has made instead: a join needs it.
-func (m *Membership) clearOvertaken(f Facts) {
-	h := historyOf(f)
-	if m.opened && !f.Directory.Running && f.RecordErr == nil && fault(f, h) == "" && h.formed != nil &&
-		!h.restoreInSight() {
+func (m *Membership) clearOvertaken(f table.Facts) {
+	h := table.HistoryOf(f)
+	if m.opened && !f.Directory.Running && f.RecordErr == nil && table.Fault(f, h) == "" && h.Formed != nil &&
+		!h.RestoreInSight() {
 		m.dropScratch()
 	}
 }
@@ -181,21 +182,21 @@ func (m *Membership) clearOvertaken(f Facts) {
 // completeRestores is the end of a restore, once the new epoch's member serves: the room of the making is given back,
 // and the record says that the restore orders of epochs before it are done with. The replica that formed the epoch says
 // so, again until it is written.
-func (m *Membership) completeRestores(ctx context.Context, f Facts) {
-	h := historyOf(f)
-	if f.RecordErr != nil || h.formed == nil || h.formed.Claim == nil ||
-		h.formed.Claim.Seeder.Place != m.cfg.Me.Place ||
-		m.agent.Phase != PhaseStarted || m.agent.Epoch != h.formed.Number || !f.Directory.Running {
+func (m *Membership) completeRestores(ctx context.Context, f table.Facts) {
+	h := table.HistoryOf(f)
+	if f.RecordErr != nil || h.Formed == nil || h.Formed.Claim == nil ||
+		h.Formed.Claim.Seeder.Place != m.cfg.Me.Place ||
+		m.agent.Phase != table.PhaseStarted || m.agent.Epoch != h.Formed.Number || !f.Directory.Running {
 		return
 	}
 	m.dropScratch()
-	for _, o := range h.orders.all {
-		if o.Restore == nil || o.Done != nil || o.Restore.Ends >= h.formed.Number {
+	for _, o := range h.Orders.All {
+		if o.Restore == nil || o.Done != nil || o.Restore.Ends >= h.Formed.Number {
 			continue
 		}
-		what := fmt.Sprintf("epoch %d was formed by order %d instead", h.formed.Number, h.formed.Claim.Source.Order)
-		if o.Number == h.formed.Claim.Source.Order {
-			what = fmt.Sprintf("epoch %d is formed", h.formed.Number)
+		what := fmt.Sprintf("epoch %d was formed by order %d instead", h.Formed.Number, h.Formed.Claim.Source.Order)
+		if o.Number == h.Formed.Claim.Source.Order {
+			what = fmt.Sprintf("epoch %d is formed", h.Formed.Number)
 		}
 		err := m.at(StepCompleteOrder, func() error {
 			_, _, err := m.cfg.Record.CompleteOrder(ctx, o.Number, record.Done{By: m.cfg.Me.MemberName(),

@@ -11,19 +11,20 @@ import (
 
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
 // accept looks whether the order can be carried out here, and says so in the record. Before that nobody stops for it: a
 // restore that finds the disk too small, or its snapshot damaged, after the epoch was closed has ended the old history
 // and cannot begin the next.
-func (m *Membership) accept(ctx context.Context, f Facts, p Plan) error {
+func (m *Membership) accept(ctx context.Context, f table.Facts, p table.Plan) error {
 	begin := time.Now()
 	err := m.tryAccept(ctx, f, p)
 	m.unfit, m.unfitWhy = 0, err
 	if err != nil {
 		m.unfit, m.acceptAt = p.OrderNumber, time.Now()
-		if f.Directory.Running && answersQuorum(f) { // without one a restore is what everybody waits for
+		if f.Directory.Running && table.AnswersQuorum(f) { // without one a restore is what everybody waits for
 			m.acceptAt = m.acceptAt.Add(min(acceptRest*time.Since(begin), mostAcceptRest))
 		}
 	}
@@ -39,11 +40,11 @@ const (
 )
 
 // acceptRests: the plan is to try once more what has just failed.
-func (m *Membership) acceptRests(p Plan) bool {
-	return p.Act == ActAccept && p.OrderNumber == m.unfit && time.Now().Before(m.acceptAt)
+func (m *Membership) acceptRests(p table.Plan) bool {
+	return p.Act == table.ActAccept && p.OrderNumber == m.unfit && time.Now().Before(m.acceptAt)
 }
 
-func (m *Membership) tryAccept(ctx context.Context, f Facts, p Plan) error {
+func (m *Membership) tryAccept(ctx context.Context, f table.Facts, p table.Plan) error {
 	m.choosing.Lock()
 	defer m.choosing.Unlock()
 	if err := m.trySource(ctx, f, p.Source); err != nil {
@@ -67,7 +68,7 @@ func (m *Membership) stillOrdered(ctx context.Context, number uint64) error {
 	if err != nil {
 		return err
 	}
-	if o := historyOf(Facts{Now: time.Now(), Record: v}).orders.restore; o == nil || o.Number != number {
+	if o := table.HistoryOf(table.Facts{Now: time.Now(), Record: v}).Orders.Restore; o == nil || o.Number != number {
 		return fmt.Errorf("restore order %d was taken back or followed by another meanwhile", number)
 	}
 	return nil
@@ -76,7 +77,7 @@ func (m *Membership) stillOrdered(ctx context.Context, number uint64) error {
 // trySource looks for room first, which costs nothing. A snapshot is then read whole; so is the database of a directory
 // that nobody has open, whose log the observation has read; and the directory of a running member is as good as that
 // member is.
-func (m *Membership) trySource(ctx context.Context, f Facts, s record.Source) error {
+func (m *Membership) trySource(ctx context.Context, f table.Facts, s record.Source) error {
 	m.dropScratch() // what an attempt that was broken off has left takes room
 	if s.Kind == record.SourceSnapshot {
 		if err := m.roomForSnapshot(ctx, m.cfg.Cluster.Etcd.DataDir, s.Snapshot); err != nil {
@@ -100,7 +101,7 @@ func (m *Membership) trySource(ctx context.Context, f Facts, s record.Source) er
 }
 
 // findDirectory finds the directory of the member that an order names: the one in place, or an archive.
-func (m *Membership) findDirectory(f Facts, s record.Source) (string, error) {
+func (m *Membership) findDirectory(f table.Facts, s record.Source) (string, error) {
 	if f.Directory.Exists && f.Directory.MemberID == s.MemberID {
 		return m.etcdDir(), nil
 	}

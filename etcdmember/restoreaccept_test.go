@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -57,7 +58,7 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 		ms.keeping = true
 		k := &keeper{Membership: ms}
 		k.acceptAt = time.Time{}
-		if err := k.look(t.Context(), MemberStatus{}); err != nil || blockedName(ms) != "restore-unfit" {
+		if err := k.look(t.Context(), table.MemberStatus{}); err != nil || blockedName(ms) != "restore-unfit" {
 			t.Errorf("%s: %v, blocked by %q", tc.want, err, blockedName(ms))
 		}
 		if b := ms.Waits()[0]; !strings.Contains(b.Reason, tc.want) || !strings.Contains(b.Reason, "order 1") {
@@ -70,20 +71,21 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 		}
 		f := ms.observe(t.Context())
 		f.Me.Place, f.Me.InstanceID = pb, "102"
-		if o := Classify(f); o.EndedByOrder || o.ToAccept {
+		if o := table.Classify(f); o.EndedByOrder || o.ToAccept {
 			t.Errorf("%s: another replica stops for it: %+v", tc.want, o)
 		}
 		tc.spoil(source, false)
 		k.acceptAt = time.Now().Add(time.Hour)
-		if err := k.look(t.Context(), MemberStatus{}); err != nil || accepted(m) || blockedName(ms) != "restore-unfit" {
+		if err := k.look(t.Context(),
+			table.MemberStatus{}); err != nil || accepted(m) || blockedName(ms) != "restore-unfit" {
 			t.Errorf("%s: it was tried again at once, or is not shown while that rests: %v, %q", tc.want, err,
 				blockedName(ms))
 		}
 		k.acceptAt = time.Now()
-		if err := k.look(t.Context(), MemberStatus{}); err != nil || !accepted(m) {
+		if err := k.look(t.Context(), table.MemberStatus{}); err != nil || !accepted(m) {
 			t.Errorf("%s: not accepted: %v, %q", tc.want, err, blockedName(ms))
 		}
-		if err := k.look(t.Context(), MemberStatus{}); !errors.Is(err, ErrDecideAgain) {
+		if err := k.look(t.Context(), table.MemberStatus{}); !errors.Is(err, ErrDecideAgain) {
 			t.Errorf("%s: it goes on: %v", tc.want, err)
 		}
 		m.child.Stop(t.Context())
@@ -145,8 +147,8 @@ func TestATryThatFailedRestsBesideAQuorum(t *testing.T) {
 		}}
 	}
 	ms := m.open()
-	plan := Plan{Act: ActAccept, OrderNumber: 1, Source: fromSnapshot.From}
-	try := func(f Facts) (rests bool) {
+	plan := table.Plan{Act: table.ActAccept, OrderNumber: 1, Source: fromSnapshot.From}
+	try := func(f table.Facts) (rests bool) {
 		if err := ms.accept(t.Context(), f, plan); err == nil {
 			t.Error("an order that was taken back is accepted")
 		}
@@ -161,7 +163,7 @@ func TestATryThatFailedRestsBesideAQuorum(t *testing.T) {
 		t.Error("it rests without a quorum")
 	}
 	formed := *m.record.formed(1)
-	f.Answers = []Answer{{Place: pa, InstanceID: m.me.InstanceID, Reach: ReachLinearizable,
+	f.Answers = []table.Answer{{Place: pa, InstanceID: m.me.InstanceID, Reach: table.ReachLinearizable,
 		ClusterID: formed.ClusterID}}
 	if !try(f) {
 		t.Error("it does not rest beside a quorum")

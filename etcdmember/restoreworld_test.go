@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -69,6 +70,6 @@ func (m *machine) makeDirectory(_ context.Context, work Making) error {
 		} else if b, err := os.ReadFile(work.Snapshot); err != nil || string(b) != "a snapshot\n" {
 			return fmt.Errorf("the snapshot is %q, %w", b, err)
 		}
-		return makeDirectory(work.Out, &MemberStatus{MemberID: idOf(work.Token), ClusterID: idOf(work.Token) + 1})
+		return makeDirectory(work.Out, &table.MemberStatus{MemberID: idOf(work.Token), ClusterID: idOf(work.Token) + 1})
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -60,7 +61,7 @@ func endsRestored(t *testing.T, m *machine, ms *Membership, wantArchived bool) {
 		t.Errorf("epoch %d: claim %+v, formed %+v", e.Number, e.Claim, e.Outcome.Formed)
 	}
 	a, err := loadAgentFile(ms.agentPath())
-	if err != nil || a.Phase != PhaseStarted || a.Epoch != e.Number || a.Token != e.Claim.Token ||
+	if err != nil || a.Phase != table.PhaseStarted || a.Epoch != e.Number || a.Token != e.Claim.Token ||
 		a.MemberID != e.Outcome.Formed.MemberID {
 		t.Errorf("agent.json: %+v, %v", a, err)
 	}
@@ -162,8 +163,8 @@ func (m *machine) openAfter(what string) *Membership {
 			ms.instances[id] = true
 		}
 		now := time.Now()
-		ms.compute = Compute{First: Listing{Time: now.Add(-11 * time.Second), Instances: instances("201")},
-			Second: Listing{Time: now, Instances: instances("201")}}
+		ms.compute = table.Compute{First: table.Listing{Time: now.Add(-11 * time.Second), Instances: instances("201")},
+			Second: table.Listing{Time: now, Instances: instances("201")}}
 		ms.longGone(now, "101", "102")
 	}
 	return ms
@@ -173,7 +174,7 @@ func (m *machine) openAfter(what string) *Membership {
 func (m *Membership) longGone(now time.Time, ids ...string) {
 	for _, id := range ids {
 		if id != m.cfg.Me.InstanceID {
-			m.runs[id] = Run{RunAbsent, now.Add(-time.Hour)}
+			m.runs[id] = table.Run{Kind: table.RunAbsent, Since: now.Add(-time.Hour)}
 		}
 	}
 }
@@ -368,10 +369,10 @@ func (m *machine) ordered(disks ...string) *Membership {
 	for _, id := range []string{"101", "102", m.me.InstanceID, "order 1, accepted false", "order 1, accepted true"} {
 		ms.instances[id] = true
 	}
-	list := Listing{Time: now, Instances: instances(m.me.InstanceID), Disks: disks}
+	list := table.Listing{Time: now, Instances: instances(m.me.InstanceID), Disks: disks}
 	before := list
 	before.Time = now.Add(-11 * time.Second)
-	ms.compute = Compute{First: before, Second: list}
+	ms.compute = table.Compute{First: before, Second: list}
 	ms.longGone(now, "101", "102")
 	return ms
 }
@@ -430,8 +431,8 @@ func TestASurvivorThatStopsAndOrdersSurvivesEveryPowerCut(t *testing.T) {
 		for when := 1; ; when++ {
 			m := pairOfVoters(t, "restore")
 			ms := m.ordered("d1")
-			m.child.alone = []Member{{ID: ms.agent.MemberID}, {ID: 0xb1}}
-			if err := ms.start(t.Context(), Plan{MemberID: ms.agent.MemberID}); err != nil {
+			m.child.alone = []table.Member{{ID: ms.agent.MemberID}, {ID: 0xb1}}
+			if err := ms.start(t.Context(), table.Plan{MemberID: ms.agent.MemberID}); err != nil {
 				t.Fatal(err)
 			}
 			m.child.alone, m.power.n, m.power.when, m.power.after = nil, 0, when, after
@@ -481,12 +482,13 @@ func TestASurvivorWaitsWhereItMayNotGoOn(t *testing.T) {
 		m.record.change(func(v *record.View) { v.Orders = tc.orders })
 		ms := m.ordered(tc.disk)
 		f := ms.observe(t.Context())
-		if p := Decide(f.Now, Classify(f)); p.Act == ActOrderRestore || p.Blocked != nil && p.Blocked.Name != tc.want ||
-			p.Blocked == nil && Classify(f).Survivors22 == PolicyActs {
+		if p := table.Decide(f.Now,
+			table.Classify(f)); p.Act == table.ActOrderRestore || p.Blocked != nil && p.Blocked.Name != tc.want ||
+			p.Blocked == nil && table.Classify(f).Survivors22 == table.PolicyActs {
 			t.Errorf("%s: %+v, blocked %+v", tc.name, p, p.Blocked)
 		}
-		o := Classify(f)
-		if blocked := o.withOffer(Plan{}).Blocked; blocked == nil || blocked.Name != tc.want {
+		o := table.Classify(f)
+		if blocked := o.WithOffer(table.Plan{}).Blocked; blocked == nil || blocked.Name != tc.want {
 			t.Errorf("%s: it says %+v, want %s", tc.name, blocked, tc.want)
 		}
 	}
@@ -509,7 +511,7 @@ func TestALoneReplicaThatLostItsDiskOffersTheSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	offered := m.ordered("d2").observe(t.Context())
-	if o := Classify(offered); !o.SnapshotOffered || o.Names.PolicyText == "" {
+	if o := table.Classify(offered); !o.SnapshotOffered || o.Names.PolicyText == "" {
 		t.Errorf("no snapshot is offered: %+v", o)
 	}
 	m.record.change(func(v *record.View) {

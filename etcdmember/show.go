@@ -3,6 +3,7 @@ package etcdmember
 import (
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -14,7 +15,7 @@ func (m *Membership) note(v record.View) {
 		return
 	}
 	m.shown.clusterUID = v.Inception.UID
-	m.shown.epoch = number(v.Newest())
+	m.shown.epoch = record.NumberOf(v.Newest())
 	if f := v.NewestFormed().Formed(); f != nil {
 		m.shown.clusterID = f.ClusterID
 	}
@@ -22,7 +23,7 @@ func (m *Membership) note(v record.View) {
 
 // show brings the waits that the status shows up to date. A wait keeps its beginning as long as its row and name
 // stay; one for room as long as it is one, whatever the disk is too full for.
-func (m *Membership) show(f Facts, plan Plan) {
+func (m *Membership) show(f table.Facts, plan table.Plan) {
 	m.mu.Lock()
 	before := m.shown.blocked
 	m.shown.incarnation = m.agent.Incarnation
@@ -32,22 +33,23 @@ func (m *Membership) show(f Facts, plan Plan) {
 }
 
 // follow is what is shown after one wait, or none, when there is another, or none.
-func follow(before []Wait, now *Blocked, at time.Time) []Wait {
+func follow(before []Wait, now *table.Blocked, at time.Time) []Wait {
 	switch {
 	case now == nil:
 		return nil
 	case goesOn(before, now):
 		at = before[0].Since
 	}
-	return []Wait{now.since(at)}
+	return []Wait{since(*now, at)}
 }
 
-func goesOn(before []Wait, now *Blocked) bool {
-	return len(before) > 0 && before[0].Name == now.Name && (before[0].Row == now.Row.String() || now.Name == NoRoom)
+func goesOn(before []Wait, now *table.Blocked) bool {
+	return len(before) > 0 && before[0].Name == now.Name && (before[0].Row == now.Row.String() ||
+		now.Name == table.NoRoom)
 }
 
 // logWait logs the beginning and the end of a wait. The lock that Waits takes is not held: the watchdog asks by Waits.
-func (m *Membership) logWait(before []Wait, now *Blocked) {
+func (m *Membership) logWait(before []Wait, now *table.Blocked) {
 	switch {
 	case now == nil && len(before) > 0:
 		m.cfg.Log.Info("no longer blocked", "row", before[0].Row, "name", before[0].Name)

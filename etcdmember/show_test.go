@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // gatedLog takes lines while its gate is open.
@@ -43,12 +45,12 @@ func (l *gatedLog) said() []string {
 func TestALogThatIsStuckDoesNotHoldUpWhatIsShown(t *testing.T) {
 	for name, do := range map[string]func(m *Membership){
 		"a wait of this replica": func(m *Membership) {
-			m.show(Facts{Now: t0}, Plan{Blocked: &Blocked{Row: 7, Name: "a"}})
+			m.show(table.Facts{Now: t0}, table.Plan{Blocked: &table.Blocked{Row: 7, Name: "a"}})
 		},
 		"a wait of the leader's loop": func(m *Membership) {
 			b := &beside{Membership: m}
-			b.showWait(t0, Plan{Blocked: &Blocked{Row: 42, Name: "b"}})
-			b.showWait(t0.Add(besidePatience), Plan{Blocked: &Blocked{Row: 42, Name: "b"}})
+			b.showWait(t0, table.Plan{Blocked: &table.Blocked{Row: 42, Name: "b"}})
+			b.showWait(t0.Add(besidePatience), table.Plan{Blocked: &table.Blocked{Row: 42, Name: "b"}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,15 +80,16 @@ func TestTheLogHearsEachWaitOnce(t *testing.T) {
 	log := newGatedLog()
 	close(log.gate)
 	m := &Membership{cfg: Config{Log: slog.New(slog.NewTextHandler(log, nil))}}
-	for i, b := range []*Blocked{
+	for i, b := range []*table.Blocked{
 		{Row: 7, Name: "a", Reason: "one"}, {Row: 7, Name: "a", Reason: "two"},
 		{Row: 8, Name: "a"}, {Row: 8, Name: "b"},
-		{Row: 9, Name: NoRoom}, {Row: 28, Name: NoRoom}, nil, nil, {Row: 7, Name: "a"},
+		{Row: 9, Name: table.NoRoom}, {Row: 28, Name: table.NoRoom}, nil, nil, {Row: 7, Name: "a"},
 	} {
-		m.show(Facts{Now: t0.Add(time.Duration(i) * time.Minute)}, Plan{Blocked: b})
+		m.show(table.Facts{Now: t0.Add(time.Duration(i) * time.Minute)}, table.Plan{Blocked: b})
 	}
 	want := []string{
-		"blocked 7 a", "blocked 8 a", "blocked 8 b", "blocked 9 " + NoRoom, "no longer blocked 28 " + NoRoom,
+		"blocked 7 a", "blocked 8 a", "blocked 8 b", "blocked 9 " + table.NoRoom, "no longer blocked 28 " +
+			table.NoRoom,
 		"blocked 7 a",
 	}
 	if got := log.said(); !slices.Equal(got, want) {

@@ -10,14 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
 
 // What compares a time of the record, which is by another machine's clock, with the own one, and is not in the walks
 // with clocks an hour apart: DESIGN.md has the list.
-
-var clocks = map[string]time.Duration{"an hour behind": -time.Hour, "right": 0, "an hour ahead": time.Hour}
 
 // A master was deleted, its voter is still listed, and a new VM has its address. Whatever the clocks of the two say,
 // the name of the new one has the address in the hosts file of a third, and that of the dead one leads nowhere.
@@ -49,52 +48,6 @@ func TestTheYoungerVMHasTheAddressWhateverTheClocksSay(t *testing.T) {
 	}
 }
 
-// The instance that a proof is about is judged by this VM's own clock alone: two lists are ten seconds apart or they
-// prove nothing.
-func TestTwoListsAreTwoListsWhateverTheClocksSay(t *testing.T) {
-	for name, d := range clocks {
-		t.Run(name, func(t *testing.T) {
-			for gap, want := range map[time.Duration]bool{listingGap: true, listingGap - time.Second: false} {
-				r := threeVoters()
-				quietB(time.Minute)(&r)
-				goneB(&r)
-				diskGone(&r)
-				r.Compute.First.Time = r.Compute.Second.Time.Add(-gap)
-				p := DecideBesideLeader(t0.Add(d), r.skewed(d), r.skewed(d))
-				if (p.Act == ActRemoveMember) != want {
-					t.Errorf("lists %s apart: %s, want a removal: %t", gap, p.Act, want)
-				}
-			}
-		})
-	}
-}
-
-// Nothing that an order says of a time does harm: a pause holds back or does not, and an order to leave waits a minute
-// or goes at once; three to two always waits for a snapshot that is young by the leader's own clock.
-func TestOrdersOfAnotherClock(t *testing.T) {
-	until := t0.Add(10 * time.Minute)
-	for name, d := range clocks {
-		t.Run(name, func(t *testing.T) {
-			paused := ordersOf([]record.Order{{Number: 1, Kind: record.OrderPause, Until: &until}}, 1, t0.Add(d)).paused
-			if paused != (d <= 0) {
-				t.Errorf("paused: %t", paused)
-			}
-			r := ringOf([]RingMember{mA, mB}, nil)
-			ringOrder(record.Order{Kind: record.OrderReplicas, Replicas: 2, Time: t0.Add(d)})(&r)
-			if p := DecideBesideLeader(t0, r, r); p.Act != ActWait || p.Blocked.Name != "snapshot-first" {
-				t.Errorf("three to two without a snapshot: %+v", p)
-			}
-			r = threeVoters()
-			ringOrder(record.Order{Kind: record.OrderLeave, Place: &pb, Time: t0.Add(d)})(&r)
-			later := r
-			later.At = t0.Add(leavePatience)
-			if p := DecideBesideLeader(later.At, later, later); p.Act != ActRemoveMember {
-				t.Errorf("a minute after an order to leave: %+v", p)
-			}
-		})
-	}
-}
-
 // A snapshot goes before a change that a person ordered whose clock is ahead, and it is due now.
 func TestASnapshotBeforeAnOrderOfTheFutureIsDueNow(t *testing.T) {
 	f := due(20 * time.Minute)
@@ -115,7 +68,7 @@ func (savers) Snapshots(context.Context) ([]record.Snapshot, error) {
 func TestTheNewestSnapshotToRestoreIsTheOneOfTheHighestRevision(t *testing.T) {
 	m := &Membership{cfg: Config{Record: savers{}}}
 	f := three()
-	f.Agent, f.Directory, f.Policy.Replicas = AgentFile{}, Directory{}, 1
+	f.Agent, f.Directory, f.Policy.Replicas = table.AgentFile{}, table.Directory{}, 1
 	m.observeSources(t.Context(), &f)
 	if got := f.Policy.Snapshot; got == nil || got.Name != "1/9-x" {
 		t.Errorf("%+v", got)

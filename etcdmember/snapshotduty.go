@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -27,7 +28,7 @@ type SnapshotFacts struct {
 	Record   record.View
 	// Me and Leader are member ids; Members the applied list.
 	Me, Leader record.MemberID
-	Members    []Member
+	Members    []table.Member
 }
 
 // SnapshotTurn says when this replica saves the next snapshot.
@@ -72,7 +73,7 @@ func DecideSnapshot(f SnapshotFacts) SnapshotTurn {
 }
 
 // turns are the voters in the order of their turns.
-func turns(members []Member, leader record.MemberID) (out []record.MemberID) {
+func turns(members []table.Member, leader record.MemberID) (out []record.MemberID) {
 	for _, m := range members {
 		if !m.Learner && m.Started() && m.ID != leader {
 			out = append(out, m.ID)
@@ -86,13 +87,13 @@ func turns(members []Member, leader record.MemberID) (out []record.MemberID) {
 // order in force is planned: not one that was withdrawn, unless the withdrawal was, nor one that a newer word on the
 // subject took back.
 func (f SnapshotFacts) orderBefore(newest time.Time) (out record.Order, ok bool) {
-	states := OrderStates(f.Record.Orders, f.Now)
+	states := table.OrderStates(f.Record.Orders, f.Now)
 	for _, o := range f.Record.Orders {
 		planned := o.Kind == record.OrderLeave || o.Kind == record.OrderReplicas && o.Replicas < len(f.Members)
 		if o.Time.After(f.Now) {
 			o.Time = f.Now // by the clock of a person's machine
 		}
-		if planned && states[o.Number].State == OrderInForce && o.Time.Sub(newest) > snapshotYoung {
+		if planned && states[o.Number].State == table.OrderInForce && o.Time.Sub(newest) > table.SnapshotYoung {
 			out, ok = o, true
 		}
 	}
@@ -114,9 +115,9 @@ func newestSnapshot(v record.View, epoch uint64, now time.Time) (newest record.T
 }
 
 // newestOfFormed is the newest snapshot of the newest formed epoch, as the rows want it; nil: there is none.
-func newestOfFormed(v record.View, now time.Time) *SnapshotRef {
-	if t := newestSnapshot(v, number(v.NewestFormed()), now); t.Name != "" {
-		return &SnapshotRef{Name: t.Name, Epoch: t.Epoch, Revision: t.Revision, Time: t.Time}
+func newestOfFormed(v record.View, now time.Time) *table.SnapshotRef {
+	if t := newestSnapshot(v, record.NumberOf(v.NewestFormed()), now); t.Name != "" {
+		return &table.SnapshotRef{Name: t.Name, Epoch: t.Epoch, Revision: t.Revision, Time: t.Time}
 	}
 	return nil
 }

@@ -4,18 +4,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
 // due is a cluster of three, formed three hours before t0, whose newest snapshot is some time ago; a leads.
 func due(ago time.Duration) SnapshotFacts {
 	f := three()
-	f.last().Outcome.Time = t0.Add(-3 * time.Hour)
+	last(&f).Outcome.Time = t0.Add(-3 * time.Hour)
 	if ago > 0 {
 		f.Record.Taken = []record.Taken{{Name: "1/5-x", Epoch: 1, Revision: 5, Time: t0.Add(-ago)}}
 	}
 	return SnapshotFacts{Now: t0, Interval: time.Hour, Record: f.Record, Me: 0xb1, Leader: 0xa1,
-		Members: []Member{entry(pa, "101", 0xa1), entry(pc, "103", 0xc3), entry(pb, "102", 0xb1)}}
+		Members: []table.Member{entry(pa, "101", 0xa1), entry(pc, "103", 0xc3), entry(pb, "102", 0xb1)}}
 }
 
 func order(o record.Order, number uint64, ago time.Duration) record.Order {
@@ -136,15 +137,15 @@ func TestTheRowsGetTheNewestSnapshot(t *testing.T) {
 	}
 	f.Record.Taken = []record.Taken{{Name: "1/9-a", Epoch: 1, Revision: 9, Time: t0.Add(-time.Hour)},
 		{Name: "1/8-b", Epoch: 1, Revision: 8, Time: t0.Add(-2 * time.Hour)}}
-	want := SnapshotRef{Name: "1/9-a", Epoch: 1, Revision: 9, Time: t0.Add(-time.Hour)}
+	want := table.SnapshotRef{Name: "1/9-a", Epoch: 1, Revision: 9, Time: t0.Add(-time.Hour)}
 	if got := newestOfFormed(f.Record, t0); got == nil || *got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	f.claim(2, "t2", pa, "101", record.Source{Kind: record.SourceSnapshot, Order: 1})
+	claim(&f, 2, "t2", pa, "101", record.Source{Kind: record.SourceSnapshot, Order: 1})
 	if got := newestOfFormed(f.Record, t0); got == nil || *got != want {
 		t.Errorf("with a claim: got %+v, want %+v", got, want)
 	}
-	f.form(0xc2, 0xa2)
+	form(&f, 0xc2, 0xa2)
 	if got := newestOfFormed(f.Record, t0); got != nil {
 		t.Errorf("of a new epoch: %+v, want none", got)
 	}

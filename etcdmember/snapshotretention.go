@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -164,9 +165,9 @@ func KeepRetention(ctx context.Context, shelf SnapshotShelf, now time.Time, r Re
 // gets its `.done.json`, nor need one whose epoch was ended by another: each would hold its snapshot for ever.
 func heldByRestore(v record.View, now time.Time) func(name string) bool {
 	names := map[string]bool{}
-	formed, states := number(v.NewestFormed()), OrderStates(v.Orders, now)
+	formed, states := record.NumberOf(v.NewestFormed()), table.OrderStates(v.Orders, now)
 	for _, o := range v.Orders {
-		if o.Restore != nil && states[o.Number].State == OrderInForce && o.Restore.Ends >= formed {
+		if o.Restore != nil && states[o.Number].State == table.OrderInForce && o.Restore.Ends >= formed {
 			names[o.Restore.From.Snapshot] = true
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
@@ -30,7 +31,7 @@ type saving struct {
 	job    SnapshotJob
 	store  *bucket.Store
 	folder string
-	status MemberStatus
+	status table.MemberStatus
 	client *clientv3.Client
 }
 

@@ -1,5 +1,7 @@
 package etcdmember
 
+import "github.com/quorate/quorate/etcdmember/table"
+
 // Step names one write of an act: what it belongs to, its number there, and what it does. A step is the smallest thing
 // that can have happened or not have happened when the power goes. Every act is made of steps, and every step can be
 // taken again.
@@ -81,6 +83,6 @@ func (s Step) Take(hook func(Step, Moment), do func() error) error {
 func (m *Membership) at(s Step, do func() error) error { return s.Take(m.cfg.AtStep, do) }
 
 // setAgentAt is setAgent as a step.
-func (m *Membership) setAgentAt(s Step, change func(*AgentFile)) error {
+func (m *Membership) setAgentAt(s Step, change func(*table.AgentFile)) error {
 	return m.at(s, func() error { return m.setAgent(change) })
 }

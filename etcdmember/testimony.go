@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -29,14 +30,14 @@ type Testimony struct {
 	// DiskID is the Compute API's id of the disk; empty where it is not known.
 	DiskID string `json:"diskID,omitempty"`
 	// Agent is agent.json; the zero value where there is none.
-	Agent AgentFile `json:"agent"`
+	Agent table.AgentFile `json:"agent"`
 	// ClusterID and MemberID are the running member's word, or else the log's; 0: there is neither.
 	ClusterID record.MemberID `json:"clusterID,omitempty"`
 	MemberID  record.MemberID `json:"memberID,omitempty"`
 	// Running says that the member ran and answered. Members is its list then; else only the ids of the configuration
 	// in the log.
-	Running bool     `json:"running"`
-	Members []Member `json:"members,omitempty"`
+	Running bool           `json:"running"`
+	Members []table.Member `json:"members,omitempty"`
 	// Problem is why the directory could not be read, as a sentence's end.
 	Problem string `json:"problem,omitempty"`
 }
@@ -73,8 +74,8 @@ func Testify(ctx context.Context, dataDir, wanted, socket string) (Testimony, er
 		t.Problem = d.OpenErr.Error()
 	}
 	t.ClusterID, t.MemberID = d.ClusterID, d.MemberID
-	for _, id := range d.configuration() {
-		t.Members = append(t.Members, Member{ID: id})
+	for _, id := range d.Configuration() {
+		t.Members = append(t.Members, table.Member{ID: id})
 	}
 	return t, nil
 }
@@ -118,22 +119,10 @@ func isMountPoint(dir string) (bool, error) {
 	return mountedAt(string(mounts), full), err
 }
 
-// configuration is every member, learners too, that the end of the log knows, whether the last changes were committed
-// or not.
-func (d Directory) configuration() []record.MemberID {
-	ids := append(append([]record.MemberID{}, d.Voters...), d.Learners...)
-	for _, c := range d.Changes {
-		if c.Type != "remove" {
-			c.Type = "add-voter" // a learner is a member too
-		}
-		ids = applyChange(ids, c)
-	}
-	return ids
-}
-
 // settled: a member has run on this disk, which proves that its epoch was formed.
 func (t Testimony) settled() bool {
-	return (t.Agent.Phase == PhaseStarted || t.Agent.Phase == PhaseStopped) && t.Agent.Epoch > 0 && t.Agent.Token != ""
+	return (t.Agent.Phase == table.PhaseStarted ||
+		t.Agent.Phase == table.PhaseStopped) && t.Agent.Epoch > 0 && t.Agent.Token != ""
 }
 
 // silent: the disk never held anything of this cluster.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // go test -run RandomWalks -walk.seed S -walk.n 1 repeats the one walk that a failure names.
@@ -63,7 +65,7 @@ func walk(seed uint64, by variant) (w *world, err error) {
 
 // TestRandomWalks drives the real deciders through random orders of events and looks for a broken invariant.
 func TestRandomWalks(t *testing.T) {
-	rows, besideRows, injected := map[Row]int{}, map[Row]int{}, map[string]int{}
+	rows, besideRows, injected := map[table.Row]int{}, map[table.Row]int{}, map[string]int{}
 	whole, limited, forgetful, copied, stale, purged := 0, 0, 0, 0, 0, 0
 	for n := range *walkN {
 		seed := *walkSeed + uint64(n)
@@ -105,15 +107,16 @@ func add[K comparable](sum, one map[K]int) {
 }
 
 // walkedEnough: walks that never come to a row or a fault prove nothing of it.
-func walkedEnough(t *testing.T, rows, besideRows map[Row]int, injected map[string]int) {
+func walkedEnough(t *testing.T, rows, besideRows map[table.Row]int, injected map[string]int) {
 	t.Helper()
-	for _, r := range []Row{0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 19, 22, 23, 24, 25, 26, 27, 28, 29, 30,
-		RowWithdrawing, RowLeft, RowPaused, RowRunning} {
+	for _, r := range []table.Row{0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 19, 22, 23, 24, 25, 26, 27, 28,
+		29, 30,
+		table.RowWithdrawing, table.RowLeft, table.RowPaused, table.RowRunning} {
 		if rows[r] == 0 {
 			t.Errorf("no walk came to row %s", r)
 		}
 	}
-	for _, r := range []Row{40, 42, 43, 44, 45, 46, 47, 48, RowQuiet} {
+	for _, r := range []table.Row{40, 42, 43, 44, 45, 46, 47, 48, table.RowQuiet} {
 		if besideRows[r] == 0 {
 			t.Errorf("no walk came to row %s beside the leader", r)
 		}

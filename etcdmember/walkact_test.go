@@ -4,84 +4,83 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
 // act is the writes of an act in their order, as act.go, form.go and join.go make them. A write that returns false ends
 // the act.
-func (w *world) act(v *vm, f Facts, p Plan) []func() bool {
-	set := func(change func(a *AgentFile)) func() bool {
+func (w *world) act(v *vm, f table.Facts, p table.Plan) []func() bool {
+	set := func(change func(a *table.AgentFile)) func() bool {
 		return func() bool { return v.setAgent(change) }
 	}
 	token := tokenOf(f, p.Epoch)
 	switch p.Act {
-	case ActClaim:
+	case table.ActClaim:
 		return []func() bool{func() bool { return w.claim(v, p) }}
-	case ActSeed:
+	case table.ActSeed:
 		return slices.Concat(w.takeIncarnation(v, p), []func() bool{
-			set(func(a *AgentFile) {
-				a.Phase, a.Epoch, a.Token, a.MemberID = PhaseSeeding, p.Epoch, token, 0
+			set(func(a *table.AgentFile) {
+				a.Phase, a.Epoch, a.Token, a.MemberID = table.PhaseSeeding, p.Epoch, token, 0
 			}),
 			func() bool { return w.makeSeed(v, p.Epoch) },
 			func() bool { return w.finish(v) },
 		}, w.form(v, p.Epoch))
-	case ActForm:
+	case table.ActForm:
 		return w.form(v, p.Epoch)
-	case ActFormedAgain:
+	case table.ActFormedAgain:
 		return []func() bool{w.write(v, func() bool {
 			return w.outcome(p.Epoch, record.Outcome{Formed: &record.Formed{ClusterID: p.ClusterID,
 				MemberID: p.MemberID}})
 		})}
-	case ActAbandon:
+	case table.ActAbandon:
 		return []func() bool{w.write(v, func() bool {
 			return w.outcome(p.Epoch, record.Outcome{Abandoned: &record.Abandoned{By: v.id, Why: p.Reason}})
 		})}
-	case ActArchive:
+	case table.ActArchive:
 		return []func() bool{
-			set(func(a *AgentFile) {
-				a.reset()
-			}),
+			set(reset),
 			func() bool { v.disk.archive(); return true },
 		}
-	case ActTakeIncarnation:
+	case table.ActTakeIncarnation:
 		return w.takeIncarnation(v, p)
-	case ActConfirmIncarnation:
+	case table.ActConfirmIncarnation:
 		return []func() bool{w.write(v, func() bool { return w.confirm(v, p.Incarnation, p.Epoch, p.MemberID) })}
-	case ActStart:
+	case table.ActStart:
 		return []func() bool{
-			set(func(a *AgentFile) { a.Phase, a.MemberID, a.StoppedFor = PhaseStarted, p.MemberID, 0 }),
+			set(func(a *table.AgentFile) { a.Phase, a.MemberID, a.StoppedFor = table.PhaseStarted, p.MemberID, 0 }),
 			func() bool { return w.start(v) },
 		}
-	case ActStop:
+	case table.ActStop:
 		return []func() bool{func() bool { v.etcd = nil; return true }}
-	case ActRemoveMember:
+	case table.ActRemoveMember:
 		return []func() bool{func() bool { return w.request(v, logEntry{kind: remove, id: p.MemberID}) }}
-	case ActMarkAdding:
-		return []func() bool{set(func(a *AgentFile) {
-			a.Phase, a.Epoch, a.Token, a.MemberID = PhaseAdding, p.Epoch, token, 0
+	case table.ActMarkAdding:
+		return []func() bool{set(func(a *table.AgentFile) {
+			a.Phase, a.Epoch, a.Token, a.MemberID = table.PhaseAdding, p.Epoch, token, 0
 		})}
-	case ActAddLearner:
+	case table.ActAddLearner:
 		id := record.MemberID(v.place+1)<<40 | record.MemberID(w.now.Unix()-t0.Unix())
 		return []func() bool{
 			func() bool { return w.request(v, logEntry{kind: addLearner, id: id, place: v.place}) },
-			set(func(a *AgentFile) { a.Phase, a.MemberID = PhaseAdded, id }),
+			set(func(a *table.AgentFile) { a.Phase, a.MemberID = table.PhaseAdded, id }),
 		}
-	case ActStartJoined:
+	case table.ActStartJoined:
 		return []func() bool{
-			set(func(a *AgentFile) { a.Phase = PhaseStarted }),
+			set(func(a *table.AgentFile) { a.Phase = table.PhaseStarted }),
 			func() bool { return w.startJoined(v, p.MemberID) },
 			func() bool { return w.finish(v) },
 		}
-	case ActWriteStopped:
+	case table.ActWriteStopped:
 		return w.writeStopped(v, f, p)
-	case ActOrderRestore:
+	case table.ActOrderRestore:
 
 		shown := w.shows(p.Order, true)
 		return []func() bool{w.write(v, func() bool {
 			w.order(record.Order{Kind: record.OrderRestore, By: "row " + p.Row.String(), Restore: p.Order}, shown)
 			return true
 		})}
-	case ActAccept:
+	case table.ActAccept:
 		return []func() bool{w.write(v, func() bool {
 			for i := range w.view.Orders {
 				if o := &w.view.Orders[i]; o.Number == p.OrderNumber && o.Accepted == nil {
@@ -90,13 +89,13 @@ func (w *world) act(v *vm, f Facts, p Plan) []func() bool {
 			}
 			return true
 		})}
-	case ActSettle:
+	case table.ActSettle:
 		return []func() bool{w.write(v, func() bool { w.writeVerdict(v, p.OrderNumber, p.Closing); return true })}
-	case ActCloseEpoch:
+	case table.ActCloseEpoch:
 		return []func() bool{w.closeEpoch(v, p)}
-	case ActRestore:
+	case table.ActRestore:
 		return w.restore(v, f, p)
-	case ActKeep, ActWait, ActHalt:
+	case table.ActKeep, table.ActWait, table.ActHalt:
 		return nil
 	}
 	panic(fmt.Sprintf("the walk does not know how to %s", p.Act))
@@ -122,13 +121,13 @@ func (w *world) epoch(n uint64) *record.Epoch {
 	return nil
 }
 
-func (w *world) claim(v *vm, p Plan) bool {
+func (w *world) claim(v *vm, p table.Plan) bool {
 	return w.write(v, func() bool {
 		if w.epoch(p.Epoch) != nil {
 			return true // lost: the next look shows the winner
 		}
 		w.view.Epochs = append(w.view.Epochs, record.Epoch{Number: p.Epoch, Claim: &record.Claim{
-			Token: fmt.Sprintf("t%d.%d", p.Epoch, w.next()), MaxLearners: maxLearners, Source: p.Source,
+			Token: fmt.Sprintf("t%d.%d", p.Epoch, w.next()), MaxLearners: table.MaxLearners, Source: p.Source,
 			Seeder: record.Seeder{Place: places[v.place], InstanceID: v.id}}})
 		return true
 	})()
@@ -148,7 +147,7 @@ func (w *world) outcome(n uint64, o record.Outcome) bool {
 	return o.Abandoned != nil || got.Formed != nil && *got.Formed == *o.Formed
 }
 
-func (w *world) takeIncarnation(v *vm, p Plan) []func() bool {
+func (w *world) takeIncarnation(v *vm, p table.Plan) []func() bool {
 	place := places[v.place]
 	return []func() bool{
 		w.write(v, func() bool {
@@ -163,7 +162,7 @@ func (w *world) takeIncarnation(v *vm, p Plan) []func() bool {
 			return true
 		}),
 		func() bool {
-			return v.setAgent(func(a *AgentFile) { a.begin(w.me(v), p.Incarnation, "uid") })
+			return v.setAgent(func(a *table.AgentFile) { a.Begin(w.me(v), p.Incarnation, "uid") })
 		},
 	}
 }
@@ -250,14 +249,14 @@ func (w *world) form(v *vm, epoch uint64) []func() bool {
 			if v.etcd == nil {
 				return false
 			}
-			v.disk.agent.Phase, v.disk.agent.MemberID = PhaseStarted, v.etcd.id
+			v.disk.agent.Phase, v.disk.agent.MemberID = table.PhaseStarted, v.etcd.id
 			return true
 		},
 	}
 }
 
 // setAgent replaces agent.json, which fails on a disk that another host has.
-func (v *vm) setAgent(change func(a *AgentFile)) bool {
+func (v *vm) setAgent(change func(a *table.AgentFile)) bool {
 	if v.fenced {
 		return false
 	}
@@ -281,7 +280,7 @@ func (w *world) start(v *vm) bool {
 
 // startJoined makes the directory of the member that was added: the id must never have started (S2).
 func (w *world) startJoined(v *vm, id record.MemberID) bool {
-	formed := historyOf(Facts{Now: w.now, Record: w.view}).formed
+	formed := table.HistoryOf(table.Facts{Now: w.now, Record: w.view}).Formed
 	if formed == nil || v.etcd != nil {
 		return false
 	}
@@ -291,7 +290,7 @@ func (w *world) startJoined(v *vm, id record.MemberID) bool {
 
 // request asks any member that answers through quorum for a change. Only a clear yes lets the act go on.
 func (w *world) request(v *vm, e logEntry) bool {
-	formed := historyOf(Facts{Now: w.now, Record: w.view}).formed
+	formed := table.HistoryOf(table.Facts{Now: w.now, Record: w.view}).Formed
 	for _, u := range w.vms {
 		if formed == nil || u.etcd == nil || u.etcd.cid != formed.Outcome.Formed.ClusterID {
 			continue
@@ -304,7 +303,7 @@ func (w *world) request(v *vm, e logEntry) bool {
 	return false
 }
 
-func (w *world) writeStopped(v *vm, f Facts, p Plan) []func() bool {
+func (w *world) writeStopped(v *vm, f table.Facts, p table.Plan) []func() bool {
 	d := f.Directory
 	s := record.Stopped{Place: places[v.place], Incarnation: p.Incarnation, InstanceID: v.id, BootID: w.me(v).BootID,
 		MemberID: p.MemberID, Time: w.now}
@@ -315,7 +314,7 @@ func (w *world) writeStopped(v *vm, f Facts, p Plan) []func() bool {
 	return []func() bool{
 		func() bool {
 			if v.disk.agentErr == nil && v.disk.agent.Replica == places[v.place] {
-				return v.setAgent(func(a *AgentFile) { a.end(p, d.Exists) })
+				return v.setAgent(func(a *table.AgentFile) { a.End(p, d.Exists) })
 			}
 			return true
 		},

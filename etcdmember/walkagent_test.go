@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -16,17 +17,17 @@ import (
 
 // variant is what decides in a walk: the real deciders, or ones with a planted fault.
 type variant struct {
-	classify func(f Facts) Observation // nil: Classify
-	decide   func(now time.Time, o Observation) Plan
-	beside   func(now time.Time, previous, ring Ring) Plan
-	facts    func(f *Facts)             // what is wrong with the facts; nil: nothing
+	classify func(f table.Facts) table.Observation // nil: Classify
+	decide   func(now time.Time, o table.Observation) table.Plan
+	beside   func(now time.Time, previous, ring table.Ring) table.Plan
+	facts    func(f *table.Facts)       // what is wrong with the facts; nil: nothing
 	reads    func(commit, last int) int // how much of its source a restore reads; nil: all
-	purge    func(f *PurgeFacts)        // what is wrong with the facts of a purge; nil: nothing
+	purge    func(f *table.PurgeFacts)  // what is wrong with the facts of a purge; nil: nothing
 	// keepsAlarms: a restore takes over the alarms of its source, whose members are gone.
 	keepsAlarms bool
 }
 
-var asItIs = variant{decide: Decide, beside: DecideBesideLeader}
+var asItIs = variant{decide: table.Decide, beside: table.DecideBesideLeader}
 
 // indexUnit is how many log entries one entry of the model stands for, so that a lag of three is too long for a
 // promotion.
@@ -38,23 +39,24 @@ func (w *world) me(v *vm) replica.Identity {
 	return replica.Identity{Place: places[v.place], InstanceID: v.id, BootID: fmt.Sprint(v.boot), ProjectNumber: "7"}
 }
 
-func (w *world) facts(v *vm) Facts {
+func (w *world) facts(v *vm) table.Facts {
 	if v.view == nil {
 		w.readRecord(v)
 	}
 	w.list(v)
-	f := Facts{Now: v.viewed, Me: w.me(v), Cluster: testCluster, DiskID: v.disk.id, Disk: DiskFacts{Wanted: "data",
-		Mounted: true},
+	f := table.Facts{Now: v.viewed, Me: w.me(v), Cluster: testCluster, DiskID: v.disk.id,
+		Disk: table.DiskFacts{Wanted: "data",
+			Mounted: true},
 		Directory: w.directory(v), Agent: v.disk.agent, Compute: v.compute, Policy: w.policy(), Snapshots: w.listed(),
 		StrangerSince: v.strangerSince, AgentErr: v.disk.agentErr, Superseded: v.superseded, RecordErr: v.viewErr,
 		Record: *v.view, Beats: maps.Clone(v.beats), ListedBefore: v.listed}
 	if f.AgentErr != nil {
-		f.Agent = AgentFile{}
+		f.Agent = table.AgentFile{}
 	}
 	f.Compute.Runs = maps.Clone(v.runs)
 	v.view = nil
 	f.Answers = w.answers(v, f)
-	if a, ok := quorumAnswer(f); ok {
+	if a, ok := table.QuorumAnswer(f); ok {
 		v.listed = map[record.MemberID]string{}
 		for _, m := range a.Members {
 			v.listed[m.ID] = m.Name
@@ -93,8 +95,7 @@ func (w *world) note(v *vm) {
 	if w.unreadable(v) != nil {
 		return
 	}
-	m := &Membership{beats: v.beats}
-	m.noteBeats(w.view, w.now)
+	table.NoteBeats(v.beats, w.view, w.now)
 	a := &v.disk.agent
 	if n := len(w.view.Epochs); n > 0 && !v.fenced && v.disk.agentErr == nil && a.Replica == places[v.place] &&
 		a.ClusterUID == "uid" && w.view.Inception != nil {
@@ -121,8 +122,8 @@ func (w *world) note(v *vm) {
 		}
 	}
 	if unknown {
-		v.compute = Compute{}
-		forgetStops(v.runs)
+		v.compute = table.Compute{}
+		table.ForgetStops(v.runs)
 	}
 }
 
@@ -137,30 +138,31 @@ func (w *world) list(v *vm) {
 	}
 	c.Second = w.listing()
 	if w.unreadable(v) == nil {
-		noteRuns(v.runs, c.Second, w.view, v.id)
+		table.NoteRuns(v.runs, c.Second, w.view, v.id)
 	}
 }
 
-func (w *world) directory(v *vm) Directory {
+func (w *world) directory(v *vm) table.Directory {
 	d := v.disk.dir
-	var archives []Archive
+	var archives []table.Archive
 	for _, a := range v.disk.archives {
-		old := Archive{MemberID: a.id, ClusterID: a.cid, Term: a.lastTerm(), LastIndex: uint64(len(a.log)) * indexUnit}
+		old := table.Archive{MemberID: a.id, ClusterID: a.cid, Term: a.lastTerm(),
+			LastIndex: uint64(len(a.log)) * indexUnit}
 		if a.corrupt {
 			old.OpenErr = errWalk
 		}
 		archives = append(archives, old)
 	}
 	if d == nil {
-		return Directory{Archives: archives}
+		return table.Directory{Archives: archives}
 	}
-	out := Directory{Exists: true, Marker: d.marker, MemberID: d.id, ClusterID: d.cid, Term: d.term,
+	out := table.Directory{Exists: true, Marker: d.marker, MemberID: d.id, ClusterID: d.cid, Term: d.term,
 		LastTerm: d.lastTerm(), LastIndex: uint64(len(d.log)) * indexUnit,
 		Commit: uint64(d.commit) * indexUnit, Voters: d.conf.voters, Learners: d.conf.learners}
 	began := d.began()
 	if v.etcd != nil { // it does not say where its log ends
 		out.Running, out.LastIndex, out.LastTerm, out.Changes = true, 0, 0, nil
-		return out.asRead(v.read)
+		return out.AsRead(v.read)
 	}
 	out.Archives, out.Voters, out.Learners = archives, began.voters, began.learners
 	if d.corrupt || d.page && v.starts >= 3 { // after three starts that came to nothing the database is read whole
@@ -178,7 +180,7 @@ func (w *world) directory(v *vm) Directory {
 }
 
 // answers asks the newest incarnation of each place, and while nothing is formed all that the Compute API lists.
-func (w *world) answers(v *vm, f Facts) []Answer {
+func (w *world) answers(v *vm, f table.Facts) []table.Answer {
 	var ask []*vm
 	formed := false
 	if f.RecordErr == nil {
@@ -198,23 +200,23 @@ func (w *world) answers(v *vm, f Facts) []Answer {
 			ask = append(ask, u)
 		}
 	}
-	var out []Answer
+	var out []table.Answer
 	for _, u := range ask {
 		out = append(out, w.ask(v, u))
 	}
 	return out
 }
 
-func (w *world) ask(v, u *vm) Answer {
-	a := Answer{Place: places[u.place], InstanceID: u.id}
+func (w *world) ask(v, u *vm) table.Answer {
+	a := table.Answer{Place: places[u.place], InstanceID: u.id}
 	if !w.reach(v, u) || u.etcd == nil {
 		return a
 	}
 	c := u.etcd.conf
-	a.Reach, a.ClusterID = ReachAnswers, u.etcd.cid
+	a.Reach, a.ClusterID = table.ReachAnswers, u.etcd.cid
 	a.Removed = v.disk.dir != nil && v.disk.dir.cid == u.etcd.cid && c.removed[v.disk.dir.id]
 	if l := w.leaderOf(u); l != nil && slices.Contains(c.voters, u.etcd.id) && w.linearizable(l) {
-		a.Reach, c = ReachLinearizable, l.etcd.conf
+		a.Reach, c = table.ReachLinearizable, l.etcd.conf
 	}
 	if u.etcd.leads && v.disk.dir != nil && v.etcd == nil {
 		a.Acknowledged = w.acknowledged(u, v.disk.dir.id, a.Reach) * indexUnit
@@ -225,19 +227,19 @@ func (w *world) ask(v, u *vm) Answer {
 
 // acknowledged is what a leader knows a member to have acknowledged; one that does not answer through quorum is
 // believed in what is committed.
-func (w *world) acknowledged(l *vm, id record.MemberID, r Reach) uint64 {
+func (w *world) acknowledged(l *vm, id record.MemberID, r table.Reach) uint64 {
 	n := l.etcd.match[id]
-	if r != ReachLinearizable {
+	if r != table.ReachLinearizable {
 		n = min(n, l.etcd.commit)
 	}
 	return uint64(n)
 }
 
-func listOf(c conf) []Member {
-	var out []Member
+func listOf(c conf) []table.Member {
+	var out []table.Member
 	for _, id := range slices.Concat(c.voters, c.learners) {
-		out = append(out, Member{ID: id, Name: c.names[id], Learner: slices.Contains(c.learners, id),
-			PeerURLs: []string{PeerURL(places[c.places[id]].DNSName(testCluster))}})
+		out = append(out, table.Member{ID: id, Name: c.names[id], Learner: slices.Contains(c.learners, id),
+			PeerURLs: []string{table.PeerURL(places[c.places[id]].DNSName(testCluster))}})
 	}
 	return out
 }
@@ -279,7 +281,7 @@ func (w *world) step(v *vm) {
 	if v.etcd != nil && v.etcd.leads && !v.fenced {
 		w.beside(v)
 	} else {
-		v.previous, v.silent, v.compacted, v.defragmented = Ring{}, nil, time.Time{}, nil
+		v.previous, v.silent, v.compacted, v.defragmented = table.Ring{}, nil, time.Time{}, nil
 	}
 	if len(v.queue) == 0 && (v.etcd == nil || w.calm || w.chance(30)) {
 		w.decide(v)
@@ -287,14 +289,16 @@ func (w *world) step(v *vm) {
 }
 
 // closes: it is about to settle an order to restore, or to close an epoch.
-func (v *vm) closes() bool { return len(v.queue) > 0 && (v.act == ActSettle || v.act == ActCloseEpoch) }
+func (v *vm) closes() bool {
+	return len(v.queue) > 0 && (v.act == table.ActSettle || v.act == table.ActCloseEpoch)
+}
 
 // observe is what the variant makes of the facts.
-func (v variant) observe(f Facts) Observation {
+func (v variant) observe(f table.Facts) table.Observation {
 	if v.classify != nil {
 		return v.classify(f)
 	}
-	return Classify(f)
+	return table.Classify(f)
 }
 
 func (w *world) decide(v *vm) {
@@ -307,10 +311,10 @@ func (w *world) decide(v *vm) {
 	w.checkSaid(v, p)
 	w.checkLivingBoot(v, f, p)
 	w.rows[p.Row]++
-	if p.Act == ActRemoveMember {
+	if p.Act == table.ActRemoveMember {
 		w.checkOwnRemoval(v, p, o)
 	}
-	if p.Act != ActKeep && p.Act != ActWait && p.Act != ActHalt {
+	if p.Act != table.ActKeep && p.Act != table.ActWait && p.Act != table.ActHalt {
 		w.log("%s row %s: %s %s, %s", v.id, p.Row, p.Act, p.MemberID, o.Cell())
 	}
 	v.queue = w.act(v, f, p)
@@ -323,24 +327,24 @@ func (w *world) beside(v *vm) {
 	v.previous = ring
 	w.besideRows[p.Row]++
 	v.besideBlocked = p.Blocked
-	if p.Act == ActKeep || p.Act == ActWait || p.Act == ActHalt {
+	if p.Act == table.ActKeep || p.Act == table.ActWait || p.Act == table.ActHalt {
 		return
 	}
 	w.checkChange(v, p)
 	w.checkAlarmAct(v, p)
 	w.log("%s beside row %s: %s %s", v.id, p.Row, p.Act, p.MemberID)
 	switch p.Act {
-	case ActMoveLeader:
+	case table.ActMoveLeader:
 		v.queue = append(v.queue, func() bool { return w.moveLeader(v, p.MemberID) })
 		return
-	case ActDisarm, ActCompact, ActDefragment:
+	case table.ActDisarm, table.ActCompact, table.ActDefragment:
 		v.queue = append(v.queue, w.actOnAlarm(v, p))
 		return
-	case ActCompleteOrder:
+	case table.ActCompleteOrder:
 		v.queue = append(v.queue, w.write(v, func() bool { return w.complete(p) }))
 		return
 	}
-	kind := map[Act]entryKind{ActPromote: addVoter, ActRemoveMember: remove}[p.Act]
+	kind := map[table.Act]entryKind{table.ActPromote: addVoter, table.ActRemoveMember: remove}[p.Act]
 	v.queue = append(v.queue, func() bool {
 		if v.etcd == nil {
 			return false
@@ -349,12 +353,13 @@ func (w *world) beside(v *vm) {
 	})
 }
 
-func (w *world) ring(v *vm) Ring {
+func (w *world) ring(v *vm) table.Ring {
 	w.note(v)
 	w.list(v)
 	v.view = nil
 	e := v.etcd
-	r := Ring{At: w.now, Me: w.me(v), Cluster: testCluster, Leader: e.id, LastIndex: uint64(len(e.log)) * indexUnit,
+	r := table.Ring{At: w.now, Me: w.me(v), Cluster: testCluster, Leader: e.id,
+		LastIndex: uint64(len(e.log)) * indexUnit,
 		Record:    w.view,
 		RecordErr: w.unreadable(v), Compute: v.compute, Policy: w.policy(), ClusterVersion: "3.7.0"}
 	for _, s := range w.snapshots {
@@ -382,7 +387,7 @@ func (w *world) ring(v *vm) Ring {
 		}
 		state, pending := e.progress(m.ID)
 		r.SnapshotInFlight = r.SnapshotInFlight || pending != 0
-		r.Members = append(r.Members, RingMember{Member: m, Version: "3.7.3", Match: match, State: state,
+		r.Members = append(r.Members, table.RingMember{Member: m, Version: "3.7.3", Match: match, State: state,
 			PendingSnapshot: pending, RecentActive: heard, StreamsActive: heard,
 			UnreachableSince: v.silent[m.ID], MovedAt: v.moved[m.ID].at})
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -17,9 +18,9 @@ type space struct {
 	before int // the compactions before it was full: a later one lets a defragmentation give its pages back
 }
 
-func (e logEntry) about() Alarm { return Alarm{MemberID: e.id, Kind: e.alarm} }
+func (e logEntry) about() table.Alarm { return table.Alarm{MemberID: e.id, Kind: e.alarm} }
 
-func (c conf) alarmed(k AlarmKind) []record.MemberID {
+func (c conf) alarmed(k table.AlarmKind) []record.MemberID {
 	var out []record.MemberID
 	for _, a := range c.alarms {
 		if a.Kind == k {
@@ -55,19 +56,19 @@ func (w *world) raiseAlarms(l *vm) {
 	e := l.etcd
 	for _, id := range slices.Concat(e.conf.voters, e.conf.learners) {
 		if u := w.peer(l, id); l.etcd != nil && u != nil && u.etcd.full {
-			w.raise(l, id, AlarmNoSpace)
+			w.raise(l, id, table.AlarmNoSpace)
 		}
 	}
 	if l.etcd == nil || len(e.conf.voters) == 1 && len(e.conf.learners) == 0 {
 		return
 	}
 	for _, id := range w.differing(l) {
-		w.raise(l, id, AlarmCorrupt)
+		w.raise(l, id, table.AlarmCorrupt)
 	}
 }
 
-func (w *world) raise(l *vm, id record.MemberID, k AlarmKind) {
-	if l.etcd == nil || slices.Contains(l.etcd.conf.alarms, Alarm{id, k}) {
+func (w *world) raise(l *vm, id record.MemberID, k table.AlarmKind) {
+	if l.etcd == nil || slices.Contains(l.etcd.conf.alarms, table.Alarm{MemberID: id, Kind: k}) {
 		return
 	}
 	if w.propose(l, logEntry{kind: raise, id: id, alarm: k}) != refused {
@@ -91,7 +92,7 @@ func (w *world) differing(l *vm) (out []record.MemberID) {
 	if byMajority := w.chance(50); byMajority && len(hashes) > 1 {
 		right = 0
 		for h, n := range hashes {
-			if n >= quorum(len(l.etcd.conf.voters)) {
+			if n >= table.QuorumOf(len(l.etcd.conf.voters)) {
 				right = h
 			}
 		}
@@ -108,7 +109,7 @@ func (w *world) differing(l *vm) (out []record.MemberID) {
 }
 
 // alarmed finds what the leader's agent asks the members for, where an alarm stands.
-func (w *world) alarmed(v *vm, r *Ring) {
+func (w *world) alarmed(v *vm, r *table.Ring) {
 	r.Alarms = v.etcd.conf.alarms
 	r.CompactedSince = !v.compacted.IsZero() && w.now.Sub(v.compacted) < historyWindow/compactShare
 	for i := range r.Members {
@@ -117,11 +118,11 @@ func (w *world) alarmed(v *vm, r *Ring) {
 		if u == nil {
 			continue
 		}
-		if len(v.etcd.conf.alarmed(AlarmNoSpace)) > 0 {
+		if len(v.etcd.conf.alarmed(table.AlarmNoSpace)) > 0 {
 			m.DBSize, m.DBInUse, m.Quota = u.etcd.sizes()
 			m.DefragmentedAt = v.defragmented[m.ID]
 		}
-		if len(v.etcd.conf.alarmed(AlarmCorrupt)) > 0 && u.etcd.commit >= v.etcd.lastWrite() {
+		if len(v.etcd.conf.alarmed(table.AlarmCorrupt)) > 0 && u.etcd.commit >= v.etcd.lastWrite() {
 			m.Hash, m.HashRevision = u.etcd.hash(), int64(v.etcd.lastWrite())
 		}
 	}
@@ -138,18 +139,18 @@ func (d *dir) lastWrite() int {
 }
 
 // actOnAlarm takes one act of the alarms' rows.
-func (w *world) actOnAlarm(v *vm, p Plan) func() bool {
+func (w *world) actOnAlarm(v *vm, p table.Plan) func() bool {
 	return func() bool {
 		if v.etcd == nil {
 			return false
 		}
 		switch u := w.peer(v, p.MemberID); p.Act {
-		case ActDisarm:
+		case table.ActDisarm:
 			return w.propose(v, logEntry{kind: disarm, id: p.Alarm.MemberID, alarm: p.Alarm.Kind}) == done
-		case ActCompact:
+		case table.ActCompact:
 			v.compacted = w.now
 			return w.propose(v, logEntry{kind: compact}) == done
-		case ActDefragment:
+		case table.ActDefragment:
 			v.defragmented[p.MemberID] = w.now
 			if u != nil {
 				u.etcd.defragment()
@@ -160,21 +161,21 @@ func (w *world) actOnAlarm(v *vm, p Plan) func() bool {
 }
 
 // checkAlarmAct is what no act for an alarm may do, at the moment of its decision.
-func (w *world) checkAlarmAct(l *vm, p Plan) {
+func (w *world) checkAlarmAct(l *vm, p table.Plan) {
 	c := l.etcd.conf
 	switch {
-	case p.Act == ActDefragment && p.MemberID == l.etcd.id && len(c.voters) > 1:
+	case p.Act == table.ActDefragment && p.MemberID == l.etcd.id && len(c.voters) > 1:
 		w.fail("S3", "the leader %s is defragmented, and serves nothing meanwhile", p.MemberID)
-	case p.Act == ActDefragment && len(l.etcd.copies) > 0:
+	case p.Act == table.ActDefragment && len(l.etcd.copies) > 0:
 		w.fail("S3", "%s is defragmented while a copy of the state is on its way", p.MemberID)
-	case p.Act == ActDisarm && p.Alarm.Kind == AlarmNoSpace:
+	case p.Act == table.ActDisarm && p.Alarm.Kind == table.AlarmNoSpace:
 		for _, v := range w.vms {
 			if v.etcd != nil && v.etcd.cid == l.etcd.cid && c.has(v.etcd.id) && v.etcd.full &&
 				w.peer(l, v.etcd.id) == v {
 				w.fail("S5", "NOSPACE is disarmed while the database of %s, which is in reach, is full", v.etcd.id)
 			}
 		}
-	case p.Act == ActDisarm && (p.Alarm.MemberID == 0 || c.has(p.Alarm.MemberID)):
+	case p.Act == table.ActDisarm && (p.Alarm.MemberID == 0 || c.has(p.Alarm.MemberID)):
 		if !w.oneTruth(l) {
 			w.fail("S2", "CORRUPT of %s is disarmed, and the members differ", p.Alarm.MemberID)
 		}
@@ -183,7 +184,7 @@ func (w *world) checkAlarmAct(l *vm, p Plan) {
 
 // said47: a person named a member that is wrong.
 func (w *world) said47() bool {
-	return slices.ContainsFunc(ordersOf(w.view.Orders, 0, w.now).all, func(o record.Order) bool {
+	return slices.ContainsFunc(table.OrdersOf(w.view.Orders, 0, w.now).All, func(o record.Order) bool {
 		return o.Kind == record.OrderOverride && o.Row == 47
 	})
 }
@@ -221,5 +222,5 @@ func (w *world) outvoted(l *vm, id record.MemberID) bool {
 			most = max(most, agree[n])
 		}
 	}
-	return slices.Contains(c.alarmed(AlarmCorrupt), id) && most >= 2 && most >= quorum(len(c.voters))
+	return slices.Contains(c.alarmed(table.AlarmCorrupt), id) && most >= 2 && most >= table.QuorumOf(len(c.voters))
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -31,7 +32,7 @@ type logEntry struct {
 	id    record.MemberID
 	place int
 	name  string
-	alarm AlarmKind
+	alarm table.AlarmKind
 }
 
 func (e logEntry) isChange() bool {
@@ -44,7 +45,7 @@ type conf struct {
 	names            map[record.MemberID]string
 	places           map[record.MemberID]int
 	removed          map[record.MemberID]bool
-	alarms           []Alarm
+	alarms           []table.Alarm
 	compactions      int
 }
 
@@ -82,7 +83,7 @@ func (c conf) apply(e logEntry) conf {
 		}
 		c.names[e.id] = e.name
 	case raise, disarm:
-		c.alarms = slices.DeleteFunc(slices.Clone(c.alarms), func(a Alarm) bool { return a == e.about() })
+		c.alarms = slices.DeleteFunc(slices.Clone(c.alarms), func(a table.Alarm) bool { return a == e.about() })
 		if e.kind == raise {
 			c.alarms = append(c.alarms, e.about())
 		}
@@ -240,7 +241,7 @@ func (w *world) elect(v *vm) bool {
 		}
 		w.touch(u.etcd.dir)
 	}
-	if votes < quorum(len(e.conf.voters)) {
+	if votes < table.QuorumOf(len(e.conf.voters)) {
 		return false
 	}
 	w.checkLeader(e)
@@ -319,7 +320,7 @@ func (w *world) commitAll(l *vm) {
 				held++
 			}
 		}
-		if held >= quorum(len(e.conf.voters)) && e.log[n-1].term == e.term {
+		if held >= table.QuorumOf(len(e.conf.voters)) && e.log[n-1].term == e.term {
 			w.acknowledge(e, n)
 			w.advance(l, n)
 			return

@@ -3,6 +3,7 @@ package etcdmember
 import (
 	"slices"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -27,7 +28,7 @@ func (w *world) linearizable(l *vm) bool {
 		// what counts
 		return false
 	}
-	ok := e.commit > 0 && e.log[e.commit-1].term == e.term && w.connected(l, 0) >= quorum(len(e.conf.voters))
+	ok := e.commit > 0 && e.log[e.commit-1].term == e.term && w.connected(l, 0) >= table.QuorumOf(len(e.conf.voters))
 	if ok && w.closed(e.cid) {
 		w.fail("S1", "member %s serves after its epoch was closed", e.id)
 	}
@@ -58,17 +59,19 @@ func (w *world) refuses(l *vm, e logEntry) bool {
 	case write:
 		return len(c.alarms) > 0
 	case addLearner:
-		return c.removed[e.id] || c.has(e.id) || len(c.learners) >= maxLearners || w.connected(l, 0) < len(c.voters)
+		return c.removed[e.id] || c.has(e.id) || len(c.learners) >= table.MaxLearners || w.connected(l,
+			0) < len(c.voters)
 	case addVoter: // on Match alone, whether the learner lives or not
 		return !slices.Contains(c.learners, e.id) || l.etcd.match[e.id]*10 < len(l.etcd.log)*9 ||
-			started(0)+1 < quorum(len(c.voters)+1)
+			started(0)+1 < table.QuorumOf(len(c.voters)+1)
 	case remove:
 		if slices.Contains(c.learners, e.id) {
 			return false
 		}
 		n := len(c.voters) - 1
 		alive := w.peer(l, e.id) != nil
-		return !c.has(e.id) || n == 0 || started(e.id) < quorum(n) || alive && w.connected(l, e.id) < quorum(n)
+		return !c.has(e.id) || n == 0 || started(e.id) < table.QuorumOf(n) || alive && w.connected(l,
+			e.id) < table.QuorumOf(n)
 	}
 	return false
 }

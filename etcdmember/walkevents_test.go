@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -66,7 +67,7 @@ func (w *world) joins() bool {
 
 // stoppedEmpty: somebody has stopped for a restore before it had a member.
 func (w *world) stoppedEmpty() bool {
-	f := historyOf(Facts{Now: w.now, Record: w.view}).formed
+	f := table.HistoryOf(table.Facts{Now: w.now, Record: w.view}).Formed
 	return f != nil && f.Closed == nil &&
 		slices.ContainsFunc(f.Stopped, func(s record.Stopped) bool { return s.MemberID == 0 })
 }
@@ -94,11 +95,12 @@ func (w *world) goOn(d time.Duration) {
 			w.log("the host of %s fails for good", v.id)
 		}
 		a := v.disk.agent
-		if w.noMarks || !v.on || v.suspended || v.etcd == nil || a.Phase != PhaseStarted || w.unreadable(v) != nil {
+		if w.noMarks || !v.on || v.suspended || v.etcd == nil || a.Phase != table.PhaseStarted ||
+			w.unreadable(v) != nil {
 			continue
 		}
 		m, ok := w.view.Marks[v.etcd.id]
-		if ok && m.BootID == w.me(v).BootID && w.now.Sub(m.Written) < markPeriod {
+		if ok && m.BootID == w.me(v).BootID && w.now.Sub(m.Written) < table.MarkPeriod {
 			continue
 		}
 		if m.Epoch != a.Epoch {
@@ -123,7 +125,7 @@ func (w *world) raft(v *vm) {
 	case l == nil:
 		w.elect(v)
 	case l != v && w.chance(50):
-		if v.disk.agent.Phase == PhaseStarted && !slices.Contains(l.etcd.conf.learners, v.etcd.id) {
+		if v.disk.agent.Phase == table.PhaseStarted && !slices.Contains(l.etcd.conf.learners, v.etcd.id) {
 			w.propose(v, logEntry{kind: write})
 		}
 	default:
@@ -150,7 +152,7 @@ func (w *world) lead(l *vm) {
 		return
 	}
 	w.commitAll(l)
-	if l.etcd != nil && w.chance(20) && l.disk.agent.Phase == PhaseStarted {
+	if l.etcd != nil && w.chance(20) && l.disk.agent.Phase == table.PhaseStarted {
 		w.propose(l, logEntry{kind: write})
 	}
 	w.publishNames(l)
@@ -186,7 +188,7 @@ func (w *world) expelled(v *vm) bool {
 // mark is what Keep writes each 30 s.
 func (w *world) mark(v *vm) {
 	a := v.disk.agent
-	if w.unreadable(v) == nil && a.Phase == PhaseStarted && v.etcd.commit > 0 {
+	if w.unreadable(v) == nil && a.Phase == table.PhaseStarted && v.etcd.commit > 0 {
 		w.view.Marks[v.etcd.id] = record.Mark{MemberID: v.etcd.id, Epoch: a.Epoch,
 			Term: v.etcd.log[v.etcd.commit-1].term, Applied: uint64(v.etcd.commit) * indexUnit,
 			BootID: w.me(v).BootID, Written: w.now, Beat: w.now}
@@ -204,7 +206,7 @@ func (w *world) round(d time.Duration) {
 	}
 	for _, v := range w.vms {
 		if v.etcd != nil && !v.fenced && !v.suspended && !w.expelled(v) && (w.leaderOf(v) == nil || v.etcd.leads &&
-			w.connected(v, 0) < quorum(len(v.etcd.conf.voters))) {
+			w.connected(v, 0) < table.QuorumOf(len(v.etcd.conf.voters))) {
 			v.etcd.leads = false
 			w.elect(v)
 		}
@@ -257,31 +259,32 @@ func (w *world) purge(v *vm) {
 	o := w.by.observe(f)
 	p := w.by.decide(w.now, o)
 	c := v.etcd.conf
-	s := MemberStatus{MemberID: v.etcd.id, ClusterID: v.etcd.cid, Ready: true,
+	s := table.MemberStatus{MemberID: v.etcd.id, ClusterID: v.etcd.cid, Ready: true,
 		Learner: slices.Contains(c.learners, v.etcd.id), Members: listOf(c)}
 	if l := w.leaderOf(v); l != nil {
 		s.Leader = l.etcd.id
 	}
-	facts := PurgeFacts{Now: w.now, Look: o, LookAt: w.now, Keeps: p.Act == ActKeep && p.Blocked == nil, Member: s,
+	facts := table.PurgeFacts{Now: w.now, Look: o, LookAt: w.now, Keeps: p.Act == table.ActKeep && p.Blocked == nil,
+		Member: s,
 		Record: f.Record}
 	for n, s := range w.listed() {
 		if w.snapshots[n].whole {
-			s.Time, s.Written = s.Time.Add(archiveAge), s.Written.Add(archiveAge)
+			s.Time, s.Written = s.Time.Add(table.ArchiveAge), s.Written.Add(table.ArchiveAge)
 			facts.Snapshots = append(facts.Snapshots, s)
 		}
 	}
 	for n, d := range v.disk.archives {
-		facts.Archives = append(facts.Archives, Archive{Name: fmt.Sprint(n), MemberID: d.id, ClusterID: d.cid,
+		facts.Archives = append(facts.Archives, table.Archive{Name: fmt.Sprint(n), MemberID: d.id, ClusterID: d.cid,
 			Term: d.lastTerm(), LastIndex: uint64(len(d.log)) * indexUnit, Time: t0.Add(time.Duration(n))})
 	}
 	if w.by.purge != nil {
 		w.by.purge(&facts)
 	}
-	purged, err := DecidePurge(facts)
+	purged, err := table.DecidePurge(facts)
 	if err != nil || purged == nil {
 		return
 	}
-	n := slices.IndexFunc(facts.Archives, func(a Archive) bool { return a.Name == purged.Archive.Name })
+	n := slices.IndexFunc(facts.Archives, func(a table.Archive) bool { return a.Name == purged.Archive.Name })
 	w.checkPurge(v.disk.archives[n])
 	w.checkSaved(v.disk.archives[n])
 	w.log("%s purges archive %d: %s", v.id, n, purged.Reason)

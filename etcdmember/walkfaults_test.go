@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -40,14 +41,14 @@ var faultsOfWalk = []mishap{
 		return true
 	}},
 	{"the VM is recreated while the old one is about to join with an empty disk", func(w *world, v *vm) bool {
-		f := historyOf(Facts{Now: w.now, Record: w.view}).formed
+		f := table.HistoryOf(table.Facts{Now: w.now, Record: w.view}).Formed
 		if v.newer != nil || w.unreadable(v) != nil || f == nil {
 			return false
 		}
 		v.disk = &data{id: v.disk.id}
 		w.boot(v)
 		taken := len(w.view.Replicas[places[v.place]])
-		for _, write := range w.takeIncarnation(v, Plan{Epoch: f.Number, Incarnation: uint64(taken + 1)}) {
+		for _, write := range w.takeIncarnation(v, table.Plan{Epoch: f.Number, Incarnation: uint64(taken + 1)}) {
 			write()
 		}
 		w.readRecord(v)
@@ -106,7 +107,7 @@ var faultsOfWalk = []mishap{
 		return any
 	}},
 	{"agent.json is lost", func(w *world, v *vm) bool {
-		if v.disk.dir == nil || v.disk.agentErr != nil || v.disk.agent.Phase == PhaseSeeding ||
+		if v.disk.dir == nil || v.disk.agentErr != nil || v.disk.agent.Phase == table.PhaseSeeding ||
 			!w.formedCluster(v.disk.dir.cid) {
 			// where nothing was formed such a directory halts its replica: it may be the wrong bucket (DESIGN.md, known
 			// limits)
@@ -270,7 +271,7 @@ func (w *world) hostError(v *vm) bool {
 		return false
 	}
 	u := &vm{place: v.place, id: v.id, disk: v.disk.copied(v.disk.id)}
-	several := v.disk.dir != nil && v.disk.agent.Phase == PhaseStarted && len(v.disk.dir.conf.voters) > 1 &&
+	several := v.disk.dir != nil && v.disk.agent.Phase == table.PhaseStarted && len(v.disk.dir.conf.voters) > 1 &&
 		slices.Contains(v.disk.dir.conf.voters, v.disk.dir.id)
 	v.ghost, v.newer, v.fenced = true, u, !several || w.chance(60)
 	v.blind = v.fenced && w.chance(50)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -70,7 +71,7 @@ var holes = []struct {
 	{"a restore is taken back while its epoch is being closed", 3, true, "the race", func(s script) {
 		s.restoreFrom(0)
 		a := s.vm(0)
-		s.until("about to settle", func() bool { return a.act == ActSettle && len(a.queue) > 0 })
+		s.until("about to settle", func() bool { return a.act == table.ActSettle && len(a.queue) > 0 })
 		s.world.order(record.Order{Kind: record.OrderWithdraw, By: "person", Withdraws: 1}, promise{})
 		for range 60 { // the two others alone: they read of it, and go on
 			s.goOn(300 * time.Millisecond)
@@ -206,7 +207,7 @@ func blankOnce(s script) {
 func (s script) stoppedWhileJoining() (a *vm, rest []*vm) {
 	s.until("formed by somebody", func() bool { return len(s.view.Epochs) > 0 && s.view.Epochs[0].Outcome != nil })
 	a = s.byInstance(s.view.Epochs[0].Claim.Seeder.InstanceID)
-	for i := 0; a.disk.agent.Phase != PhaseStarted && i < 20; i++ {
+	for i := 0; a.disk.agent.Phase != table.PhaseStarted && i < 20; i++ {
 		s.step(a)
 	}
 	s.lead(a)
@@ -263,7 +264,7 @@ func (s script) alone(a, leads, follows *vm) {
 // orderNewest orders a restore from a VM's directory, or from the one that turns out to reach furthest, which holds
 // everything.
 func (s script) orderNewest(v *vm) bool {
-	f := historyOf(Facts{Now: s.now, Record: s.view}).formed
+	f := table.HistoryOf(table.Facts{Now: s.now, Record: s.view}).Formed
 	d := v.etcd.dir
 	r := &record.RestoreOrder{Ends: f.Number, Replica: places[v.place], Term: d.lastTerm(),
 		Commit: uint64(len(d.log)) * indexUnit, Newest: true,

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -13,12 +14,12 @@ import (
 
 // orderSize gives one of them.
 func (w *world) orderSize() {
-	given := ordersOf(w.view.Orders, 0, w.now)
+	given := table.OrdersOf(w.view.Orders, 0, w.now)
 	o := record.Order{By: "person"}
 	switch w.random.IntN(6) {
 	case 0, 1:
 		p := places[w.random.IntN(w.places)]
-		if given.left(p) != nil || w.staying() < 2 {
+		if given.Left(p) != nil || w.staying() < 2 {
 			return
 		}
 		o.Kind, o.Place = record.OrderLeave, &p
@@ -41,7 +42,7 @@ func (w *world) orderSize() {
 
 // overrideUnusable gives an override of row 30, which is no way to start what cannot be used.
 func (w *world) overrideUnusable() {
-	if id := w.unusable(); id != 0 && !ordersOf(w.view.Orders, 0, w.now).overrides(30, id) {
+	if id := w.unusable(); id != 0 && !table.OrdersOf(w.view.Orders, 0, w.now).Overrides(30, id) {
 		w.order(record.Order{Kind: record.OrderOverride, Row: 30, MemberID: id, By: "person"}, promise{})
 	}
 }
@@ -61,7 +62,7 @@ func (w *world) unusable() record.MemberID {
 // that does not run.
 func (w *world) wrong() record.MemberID {
 	l := w.reigning()
-	if l == nil || len(l.etcd.conf.alarmed(AlarmCorrupt)) == 0 {
+	if l == nil || len(l.etcd.conf.alarmed(table.AlarmCorrupt)) == 0 {
 		return 0
 	}
 	held, data := map[int]int{}, map[record.MemberID]int{}
@@ -86,7 +87,7 @@ func (w *world) wrong() record.MemberID {
 		}
 	}
 	for _, id := range l.etcd.conf.voters {
-		if _, runs := data[id]; !runs && held[right] >= quorum(len(l.etcd.conf.voters)) {
+		if _, runs := data[id]; !runs && held[right] >= table.QuorumOf(len(l.etcd.conf.voters)) {
 			return id
 		}
 	}
@@ -103,7 +104,7 @@ func (w *world) nameWrong() {
 	}) {
 		return
 	}
-	l, given := w.reigning(), ordersOf(w.view.Orders, 0, w.now)
+	l, given := w.reigning(), table.OrdersOf(w.view.Orders, 0, w.now)
 	if l == nil {
 		return
 	}
@@ -111,10 +112,10 @@ func (w *world) nameWrong() {
 	switch {
 	case id == 0 && n > 1:
 		return
-	case !given.overrides(47, id) && n > 1:
+	case !given.Overrides(47, id) && n > 1:
 		w.order(record.Order{Kind: record.OrderOverride, Row: 47, MemberID: id, By: "person"}, promise{})
 		return
-	case n > 1 && w.connected(l, id) >= quorum(n-1) && !given.paused:
+	case n > 1 && w.connected(l, id) >= table.QuorumOf(n-1) && !given.Paused:
 		w.fail("S5", "a person named member %s, and it is not replaced", id)
 	}
 	for _, v := range w.vms {
@@ -125,7 +126,7 @@ func (w *world) nameWrong() {
 }
 
 // complete writes that an order has been carried out.
-func (w *world) complete(p Plan) bool {
+func (w *world) complete(p table.Plan) bool {
 	for i := range w.view.Orders {
 		if o := &w.view.Orders[i]; o.Number == p.OrderNumber && o.Done == nil {
 			o.Done = &record.Done{Time: w.now, What: p.Reason}
@@ -136,14 +137,14 @@ func (w *world) complete(p Plan) bool {
 
 // staying counts the places that are not ordered to leave.
 func (w *world) staying() int {
-	given := ordersOf(w.view.Orders, 0, w.now)
+	given := table.OrdersOf(w.view.Orders, 0, w.now)
 	return len(slices.DeleteFunc(slices.Clone(places[:w.places]),
-		func(p replica.Place) bool { return given.left(p) != nil }))
+		func(p replica.Place) bool { return given.Left(p) != nil }))
 }
 
 // leaves: the place is ordered to leave.
 func (w *world) leaves(place int) bool {
-	return ordersOf(w.view.Orders, 0, w.now).left(places[place]) != nil
+	return table.OrdersOf(w.view.Orders, 0, w.now).Left(places[place]) != nil
 }
 
 // unreachable is a voter that the leader has not heard of for the time that row 42 waits; 0: there is none.
@@ -163,12 +164,12 @@ func (w *world) unreachable() record.MemberID {
 
 // resume ends a pause, as the waits ask for, and calls back some of those that were to leave.
 func (w *world) resume() {
-	given := ordersOf(w.view.Orders, 0, w.now)
-	if given.paused {
+	given := table.OrdersOf(w.view.Orders, 0, w.now)
+	if given.Paused {
 		w.order(record.Order{Kind: record.OrderResume, By: "person"}, promise{})
 	}
 	for p := range w.places {
-		if o := given.left(places[p]); o != nil && w.chance(30) {
+		if o := given.Left(places[p]); o != nil && w.chance(30) {
 			w.order(record.Order{Kind: record.OrderWithdraw, By: "person", Withdraws: o.Number}, promise{})
 		}
 	}
@@ -177,8 +178,8 @@ func (w *world) resume() {
 // ordered: a person's word removes the member: its place is to leave, two replicas are wanted, or it is declared gone
 // or wrong.
 func (w *world) ordered(place int, id record.MemberID) bool {
-	given := ordersOf(w.view.Orders, 0, w.now)
-	return given.left(places[place]) != nil || given.replicas == 2 || given.overrides(42, id) || given.overrides(47, id)
+	given := table.OrdersOf(w.view.Orders, 0, w.now)
+	return given.Left(places[place]) != nil || given.Replicas == 2 || given.Overrides(42, id) || given.Overrides(47, id)
 }
 
 // moveLeader hands leadership to a voter that has everything.

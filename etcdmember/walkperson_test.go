@@ -3,6 +3,7 @@ package etcdmember
 import (
 	"slices"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -10,18 +11,18 @@ import (
 
 // person gives an order, or the snapshot duty has its turn.
 func (w *world) person(v *vm) {
-	f := historyOf(Facts{Now: w.now, Record: w.view})
+	f := table.HistoryOf(table.Facts{Now: w.now, Record: w.view})
 	w.overrideUnusable()
 	n := w.random.IntN(10)
 	if w.sizes {
 		n -= w.random.IntN(2) * 4 // fewer restores
 	}
 	switch {
-	case w.sizes && n < 2 && w.asks > 0 && f.formed != nil:
+	case w.sizes && n < 2 && w.asks > 0 && f.Formed != nil:
 		w.orderSize()
 	case n < 5:
 		w.save(v)
-	case w.asks == 0 || f.formed == nil:
+	case w.asks == 0 || f.Formed == nil:
 	case n < 7:
 		w.orderFrom(v)
 	case n < 8:
@@ -37,7 +38,7 @@ func (w *world) person(v *vm) {
 
 // orderFrom orders a restore from a VM's directory, as `quorate restore` would show it.
 func (w *world) orderFrom(v *vm) bool {
-	f := historyOf(Facts{Now: w.now, Record: w.view}).formed
+	f := table.HistoryOf(table.Facts{Now: w.now, Record: w.view}).Formed
 	d := v.disk.dir
 	if f == nil || !w.restorable(v, f) || v.ghost || !v.on || v.suspended || v.blind {
 		return false
@@ -57,12 +58,12 @@ func (w *world) restorable(v *vm, f *record.Epoch) bool {
 	if d == nil || d.cid != f.Outcome.Formed.ClusterID || d.commit == 0 || d.corrupt || d.page {
 		return false
 	}
-	return d.version == w.ever[d.who()] || Classify(w.facts(v)).Local == L1
+	return d.version == w.ever[d.who()] || table.Classify(w.facts(v)).Local == table.L1
 }
 
 // takeBack withdraws the newest order to restore, accepted or not, unless it is carried out already.
 func (w *world) takeBack() {
-	r := historyOf(Facts{Now: w.now, Record: w.view}).orders.restore
+	r := table.HistoryOf(table.Facts{Now: w.now, Record: w.view}).Orders.Restore
 	if r == nil || r.Verdict != nil || r.By != "person" {
 		return
 	}
@@ -75,7 +76,7 @@ func (w *world) takeBack() {
 
 // orderSnapshot orders a restore from a snapshot of the newest formed epoch on a VM.
 func (w *world) orderSnapshot(v *vm, s saved) bool {
-	f := historyOf(Facts{Now: w.now, Record: w.view}).formed
+	f := table.HistoryOf(table.Facts{Now: w.now, Record: w.view}).Formed
 	if s.Epoch != f.Number || v.ghost {
 		return false
 	}
@@ -92,16 +93,16 @@ func (w *world) obeyOffer(v *vm) {
 	if !v.on || v.etcd != nil || w.unreadable(v) != nil || len(v.queue) > 0 {
 		return
 	}
-	o := Classify(w.facts(v))
-	if o.Record != Rf || o.Remote == Quorum {
+	o := table.Classify(w.facts(v))
+	if o.Record != table.Rf || o.Remote == table.Quorum {
 		return
 	}
 	switch {
-	case o.Survivors22 == PolicyOffers:
+	case o.Survivors22 == table.PolicyOffers:
 		w.asks--
 		w.order(record.Order{Kind: record.OrderRestore, By: "person, as offered", Restore: o.Names.PolicyOrder},
 			w.shows(o.Names.PolicyOrder, true))
-	case o.SnapshotOffered && o.Remote == Nobody:
+	case o.SnapshotOffered && o.Remote == table.Nobody:
 		s := w.policy().Snapshot
 		w.checkOffer(v, s.Name)
 		w.orderSnapshot(v, w.snapshot(s.Name))
@@ -110,15 +111,15 @@ func (w *world) obeyOffer(v *vm) {
 
 // ending: the newest formed epoch ends, or has ended, and no newer one is formed.
 func (w *world) ending() bool {
-	h := historyOf(Facts{Now: w.now, Record: w.view})
-	return h.formed != nil && (h.formed.Closed != nil || h.orders.restore != nil)
+	h := table.HistoryOf(table.Facts{Now: w.now, Record: w.view})
+	return h.Formed != nil && (h.Formed.Closed != nil || h.Orders.Restore != nil)
 }
 
 // sourceHolds: a restore is ordered, and its source is where the order says, so that it must come to its end without
 // another word.
 func (w *world) sourceHolds() bool {
-	h := historyOf(Facts{Now: w.now, Record: w.view})
-	r := h.orders.restore
+	h := table.HistoryOf(table.Facts{Now: w.now, Record: w.view})
+	r := h.Orders.Restore
 	if r == nil {
 		return false
 	}
@@ -129,7 +130,7 @@ func (w *world) sourceHolds() bool {
 	if r.Restore.From.Kind == record.SourceSnapshot {
 		return true
 	}
-	if o := w.by.observe(w.facts(v)); o.Local == L2 && (v.disk.agentErr == nil || v.disk.dir.page) {
+	if o := w.by.observe(w.facts(v)); o.Local == table.L2 && (v.disk.agentErr == nil || v.disk.dir.page) {
 		return false
 	}
 	for _, d := range append(slices.Clone(v.disk.archives), v.disk.dir) {
@@ -157,14 +158,14 @@ func (w *world) inPlace(r *record.RestoreOrder) *vm {
 
 // rescue is what a person does when nothing else helps: the newest snapshot, or the directory that reaches furthest.
 func (w *world) rescue() bool {
-	h := historyOf(Facts{Now: w.now, Record: w.view})
-	if h.formed == nil || w.sourceHolds() {
+	h := table.HistoryOf(table.Facts{Now: w.now, Record: w.view})
+	if h.Formed == nil || w.sourceHolds() {
 		return false
 	}
 	var best *vm
 	for _, v := range w.vms {
 		d := v.disk.dir
-		if d == nil || !w.restorable(v, h.formed) {
+		if d == nil || !w.restorable(v, h.Formed) {
 			continue
 		}
 		if best == nil || d.upToDate(best.disk.dir) {
@@ -179,7 +180,7 @@ func (w *world) rescue() bool {
 	}
 	for _, s := range slices.Backward(w.snapshots) {
 		on := slices.IndexFunc(w.vms, func(v *vm) bool { return v.on && !w.foreign(v) })
-		if s.Epoch == h.formed.Number && on >= 0 {
+		if s.Epoch == h.Formed.Number && on >= 0 {
 			return w.orderSnapshot(w.vms[on], s)
 		}
 	}

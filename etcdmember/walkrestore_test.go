@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -18,7 +19,7 @@ type birth struct {
 
 // saved is a verified snapshot.
 type saved struct {
-	SnapshotRef
+	table.SnapshotRef
 	birth
 	// whole: what was acknowledged before is in it, as SaveSnapshot sees to. The walk saves others, too.
 	whole bool
@@ -81,12 +82,12 @@ func (w *world) snapshot(name string) saved {
 
 // save takes a snapshot of a member: what it has applied.
 func (w *world) save(v *vm) {
-	f := historyOf(Facts{Now: w.now, Record: w.view}).formed
+	f := table.HistoryOf(table.Facts{Now: w.now, Record: w.view}).Formed
 	if f == nil || v.etcd == nil || v.etcd.cid != f.Outcome.Formed.ClusterID || v.etcd.commit == 0 ||
 		w.unreadable(v) != nil {
 		return
 	}
-	s := saved{SnapshotRef{Name: fmt.Sprintf("s%d", w.next()), Epoch: f.Number, Revision: int64(v.etcd.commit),
+	s := saved{table.SnapshotRef{Name: fmt.Sprintf("s%d", w.next()), Epoch: f.Number, Revision: int64(v.etcd.commit),
 		Time: w.now},
 		birth{from: v.etcd.cid, terms: v.etcd.terms(v.etcd.commit)}, v.etcd.commit >= len(w.acked[v.etcd.cid])}
 	w.snapshots = append(w.snapshots, s)
@@ -96,11 +97,12 @@ func (w *world) save(v *vm) {
 }
 
 // policy is the configuration, with the newest snapshot of the newest formed epoch.
-func (w *world) policy() Policy {
-	p := Policy{Replicas: w.places, Survivors: w.survivors}
-	f := historyOf(Facts{Now: w.now, Record: w.view}).formed
+func (w *world) policy() table.Policy {
+	p := table.Policy{Replicas: w.places, Survivors: w.survivors}
+	f := table.HistoryOf(table.Facts{Now: w.now, Record: w.view}).Formed
 	for i := range w.snapshots {
-		if s := &w.snapshots[i]; s.Epoch == number(f) && (p.Snapshot == nil || s.Revision > p.Snapshot.Revision) {
+		if s := &w.snapshots[i]; s.Epoch == record.NumberOf(f) && (p.Snapshot == nil ||
+			s.Revision > p.Snapshot.Revision) {
 			p.Snapshot = &s.SnapshotRef
 		}
 	}
@@ -117,7 +119,7 @@ func (w *world) listed() (out []record.Snapshot) {
 }
 
 // closeEpoch is step 2 of a restore.
-func (w *world) closeEpoch(v *vm, p Plan) func() bool {
+func (w *world) closeEpoch(v *vm, p table.Plan) func() bool {
 	return w.write(v, func() bool {
 		w.checkSilence(v, p.Epoch)
 		if e := w.epoch(p.Epoch); e.Closed == nil {
@@ -157,18 +159,18 @@ func (w *world) checkSilence(v *vm, epoch uint64) {
 
 // restore is step 4: the new directory is made beside the old one, which is put away before the token stands in
 // agent.json, so that the token never names a directory that is not its own; it comes into its place with its marker.
-func (w *world) restore(v *vm, f Facts, p Plan) []func() bool {
+func (w *world) restore(v *vm, f table.Facts, p table.Plan) []func() bool {
 	var made *dir
 	token := tokenOf(f, p.Epoch)
 	steps := []func() bool{func() bool { made = w.restored(v, p); return made != nil }}
 	if f.Directory.Exists {
-		steps = append(steps, func() bool { return v.setAgent((*AgentFile).reset) },
+		steps = append(steps, func() bool { return v.setAgent(reset) },
 			func() bool { v.disk.archive(); return true })
 	}
 	return slices.Concat(steps, w.takeIncarnation(v, p), []func() bool{
 		func() bool {
 			a := &v.disk.agent
-			a.Phase, a.Epoch, a.Token, a.MemberID = PhaseSeeding, p.Epoch, token, 0
+			a.Phase, a.Epoch, a.Token, a.MemberID = table.PhaseSeeding, p.Epoch, token, 0
 			made.cid, made.marker = w.clusterOf(token), true
 			return true
 		},
@@ -183,13 +185,13 @@ func (d *data) archive() {
 	}
 }
 
-func (a *AgentFile) reset() {
-	*a = AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID,
-		NewestEpoch: a.NewestEpoch, Phase: PhaseArchiving, Ended: a.Ended}
+func reset(a *table.AgentFile) {
+	*a = table.AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID,
+		NewestEpoch: a.NewestEpoch, Phase: table.PhaseArchiving, Ended: a.Ended}
 }
 
 // restored reads the source, a surviving directory whole: its commit index is raised to its last entry.
-func (w *world) restored(v *vm, p Plan) *dir {
+func (w *world) restored(v *vm, p table.Plan) *dir {
 	d := &dir{id: record.MemberID(v.place+1)<<40 | record.MemberID(p.Epoch)<<32, term: 1}
 	d.log = []logEntry{{term: 1, kind: addVoter, id: d.id, place: v.place}}
 	d.commit, d.conf = 1, conf{}.apply(d.log[0])

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -12,7 +13,7 @@ import (
 
 // withoutOwnStops is the facts of a replica that does not know what its own place has said in stopped/ of the newest
 // formed epoch.
-func withoutOwnStops(f Facts) Facts {
+func withoutOwnStops(f table.Facts) table.Facts {
 	f.Agent.Ended = 0
 	f.Record.Epochs = slices.Clone(f.Record.Epochs)
 	for n := range f.Record.Epochs {
@@ -25,11 +26,11 @@ func withoutOwnStops(f Facts) Facts {
 
 // classifyH1 goes on with a join under an incarnation that has ended: after a restore was withdrawn, its member counts
 // as silent for ever.
-func classifyH1(f Facts) Observation {
-	o := Classify(f)
+func classifyH1(f table.Facts) table.Observation {
+	o := table.Classify(f)
 	o.Ended = o.Ended && !o.Running
-	if o.Local == L0 && o.Record == Rf && !o.EndedByOrder {
-		again := Classify(withoutOwnStops(f))
+	if o.Local == table.L0 && o.Record == table.Rf && !o.EndedByOrder {
+		again := table.Classify(withoutOwnStops(f))
 		o.OwnIncarnation, o.Pending, o.Confirmed, o.Names.Incarnation = again.OwnIncarnation, again.Pending,
 			again.Confirmed, again.Names.Incarnation
 	}
@@ -38,48 +39,50 @@ func classifyH1(f Facts) Observation {
 
 // classifyH2 takes any word about the disk's member for its end, also that of a successor with an empty disk, which
 // decideH2 lets it write.
-func classifyH2(f Facts) Observation {
-	o := Classify(f)
-	h := historyOf(f)
-	if o.Local == L1 && h.formed != nil &&
-		slices.ContainsFunc(h.formed.Stopped, func(s record.Stopped) bool { return s.MemberID == h.memberID() }) {
+func classifyH2(f table.Facts) table.Observation {
+	o := table.Classify(f)
+	h := table.HistoryOf(f)
+	if o.Local == table.L1 && h.Formed != nil &&
+		slices.ContainsFunc(h.Formed.Stopped, func(s record.Stopped) bool { return s.MemberID == h.MemberID() }) {
 		o.EndUnproven = true
 	}
 	for _, i := range f.Record.Replicas[f.Me.Place] {
-		said := h.formed != nil && slices.ContainsFunc(h.formed.Stopped,
+		said := h.Formed != nil && slices.ContainsFunc(h.Formed.Stopped,
 			func(s record.Stopped) bool { return s.Place == i.Place && s.Incarnation == i.Number })
-		if o.Local == L0 && o.Record == Rf && i.Epoch == number(h.formed) && i.Started != nil && !said {
-			o.Word = Word{Owed: true, Incarnation: i.Number, MemberID: i.Started.MemberID}
+		if o.Local == table.L0 && o.Record == table.Rf && i.Epoch == record.NumberOf(h.Formed) && i.Started != nil &&
+			!said {
+			o.Word = table.Word{Owed: true, Incarnation: i.Number, MemberID: i.Started.MemberID}
 		}
 	}
 	return o
 }
 
-func decideH2(now time.Time, o Observation) Plan {
-	p := Decide(now, o)
+func decideH2(now time.Time, o table.Observation) table.Plan {
+	p := table.Decide(now, o)
 	if p.Row == 24 && o.Word.Owed && o.Word.MemberID != 0 {
-		return Plan{Row: 24, Act: ActWriteStopped, Epoch: o.Names.FormedEpoch, Incarnation: o.Word.Incarnation,
-			MemberID: o.Word.MemberID}
+		return table.Plan{Row: 24, Act: table.ActWriteStopped, Epoch: o.Names.FormedEpoch,
+			Incarnation: o.Word.Incarnation,
+			MemberID:    o.Word.MemberID}
 	}
 	return p
 }
 
 // classifyH5 restores from no directory whose agent.json is lost.
-func classifyH5(f Facts) Observation {
-	o := Classify(f)
-	if o.Local == L2 && o.DirectoryIsSource {
+func classifyH5(f table.Facts) table.Observation {
+	o := table.Classify(f)
+	if o.Local == table.L2 && o.DirectoryIsSource {
 		o.SourceHere, o.DirectoryIsSource = false, false
 	}
 	return o
 }
 
 // factsH4 asks for nobody's disk before a snapshot is offered.
-func factsH4(f *Facts) { f.Compute.First.Disks, f.Compute.Second.Disks = nil, nil }
+func factsH4(f *table.Facts) { f.Compute.First.Disks, f.Compute.Second.Disks = nil, nil }
 
 // factsH6 believes that every entry of the list is older than the record.
-func factsH6(f *Facts) {
+func factsH6(f *table.Facts) {
 	f.ListedBefore = map[record.MemberID]string{}
-	if a, ok := quorumAnswer(*f); ok {
+	if a, ok := table.QuorumAnswer(*f); ok {
 		for _, m := range a.Members {
 			f.ListedBefore[m.ID] = m.Name
 		}
@@ -88,7 +91,7 @@ func factsH6(f *Facts) {
 
 // factsRace and decideRace know no verdict: a withdrawal counts as soon as it is read, and an epoch is closed as soon
 // as all are silent.
-func factsRace(f *Facts) {
+func factsRace(f *table.Facts) {
 	f.Record.Orders = slices.Clone(f.Record.Orders)
 	for _, o := range f.Record.Orders {
 		if n := slices.IndexFunc(f.Record.Orders,
@@ -98,18 +101,18 @@ func factsRace(f *Facts) {
 	}
 }
 
-func decideRace(now time.Time, o Observation) Plan {
-	p := Decide(now, o)
-	if p.Act == ActSettle && p.Closing {
-		p.Act = ActCloseEpoch
+func decideRace(now time.Time, o table.Observation) table.Plan {
+	p := table.Decide(now, o)
+	if p.Act == table.ActSettle && p.Closing {
+		p.Act = table.ActCloseEpoch
 	}
 	return p
 }
 
 // classifyS1 does not heed a later boot of its own instance.
-func classifyS1(f Facts) Observation {
+func classifyS1(f table.Facts) table.Observation {
 	f.Superseded = false
-	o := Classify(f)
+	o := table.Classify(f)
 	if o.Names.LaterBoot {
 		o.Superseded = false
 	}
@@ -117,20 +120,21 @@ func classifyS1(f Facts) Observation {
 }
 
 // factsS2 takes the lists of VMs alone for a proof of silence.
-func factsS2(f *Facts) {
+func factsS2(f *table.Facts) {
 	f.Beats = nil
-	f.Compute.Runs = map[string]Run{}
-	for _, l := range []*Listing{&f.Compute.First, &f.Compute.Second} {
+	f.Compute.Runs = map[string]table.Run{}
+	for _, l := range []*table.Listing{&f.Compute.First, &f.Compute.Second} {
 		l.Users, l.Instances = nil, slices.Clone(l.Instances)
 		for i := range l.Instances {
-			l.Instances[i].LastStop = l.ServerTime.Add(-stopSilence)
+			l.Instances[i].LastStop = l.ServerTime.Add(-table.StopSilence)
 		}
 	}
 	for _, incarnations := range f.Record.Replicas {
 		for _, i := range incarnations {
-			kind := runKind(status(f.Compute.Second, i.InstanceID))
-			if kind != "" && kind == runKind(status(f.Compute.First, i.InstanceID)) {
-				f.Compute.Runs[i.InstanceID] = Run{kind, f.Compute.First.Time.Add(-markSilence)}
+			kind := table.RunKindOf(table.StatusIn(f.Compute.Second, i.InstanceID))
+			if kind != "" && kind == table.RunKindOf(table.StatusIn(f.Compute.First, i.InstanceID)) {
+				f.Compute.Runs[i.InstanceID] = table.Run{Kind: kind,
+					Since: f.Compute.First.Time.Add(-table.MarkSilence)}
 			}
 		}
 	}
@@ -138,20 +142,22 @@ func factsS2(f *Facts) {
 
 // reverted are the rules that the walks must miss.
 var reverted = []plantedFault{
-	{"H1: a join goes on under an incarnation that has ended", "S1", 9646, variant{classify: classifyH1, decide: Decide,
-		beside: DecideBesideLeader}},
+	{"H1: a join goes on under an incarnation that has ended", "S1", 9646,
+		variant{classify: classifyH1, decide: table.Decide,
+			beside: table.DecideBesideLeader}},
 	{"H2: an empty disk speaks for the member of the disk that was there before", "S5", 0,
-		variant{classify: classifyH2, decide: decideH2, beside: DecideBesideLeader}},
+		variant{classify: classifyH2, decide: decideH2, beside: table.DecideBesideLeader}},
 	{"H4: a snapshot is offered while the disk that holds everything exists", "S2", 6460,
-		variant{decide: Decide, beside: DecideBesideLeader, facts: factsH4}},
-	{"H5: a directory without agent.json is no source", "S5", 0, variant{classify: classifyH5, decide: Decide,
-		beside: DecideBesideLeader}},
-	{"H6: a former VM removes its successor's voter", "S3", 407, variant{decide: Decide, beside: DecideBesideLeader,
-		facts: factsH6}},
-	{"the race of withdrawing with closing", "S1", 4800, variant{decide: decideRace, beside: DecideBesideLeader,
+		variant{decide: table.Decide, beside: table.DecideBesideLeader, facts: factsH4}},
+	{"H5: a directory without agent.json is no source", "S5", 0, variant{classify: classifyH5, decide: table.Decide,
+		beside: table.DecideBesideLeader}},
+	{"H6: a former VM removes its successor's voter", "S3", 407,
+		variant{decide: table.Decide, beside: table.DecideBesideLeader,
+			facts: factsH6}},
+	{"the race of withdrawing with closing", "S1", 4800, variant{decide: decideRace, beside: table.DecideBesideLeader,
 		facts: factsRace}},
-	{"S1: an older boot of an instance goes on", "S1", 0, variant{classify: classifyS1, decide: Decide,
-		beside: DecideBesideLeader}},
+	{"S1: an older boot of an instance goes on", "S1", 0, variant{classify: classifyS1, decide: table.Decide,
+		beside: table.DecideBesideLeader}},
 	{"S2: silence needs no other witness than the lists of VMs", "S1", 0,
-		variant{decide: Decide, beside: DecideBesideLeader, facts: factsS2}},
+		variant{decide: table.Decide, beside: table.DecideBesideLeader, facts: factsS2}},
 }

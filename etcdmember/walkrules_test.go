@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -71,22 +72,22 @@ func (w *world) checkOutcome(e *record.Epoch) {
 
 // checkChange is S3 at the moment of the leader's decision: what happens to the member between that and the act is
 // nobody's fault.
-func (w *world) checkChange(l *vm, p Plan) {
+func (w *world) checkChange(l *vm, p table.Plan) {
 	c := l.etcd.conf
 	for _, id := range c.voters {
 		if u := w.peer(l, id); u != nil && u.etcd.term > l.etcd.term {
 			return // deposed, and it hears so with its next message
 		}
 	}
-	if alarmed := c.alarmed(AlarmCorrupt); slices.Contains(alarmed, 0) && !w.said47() && !w.oneTruth(l) {
+	if alarmed := c.alarmed(table.AlarmCorrupt); slices.Contains(alarmed, 0) && !w.said47() && !w.oneTruth(l) {
 		w.fail("S2", "row %s: %s %s while the members' data differ and nobody said who is right", p.Row, p.Act,
 			p.MemberID)
 	}
 	n, alive := len(c.voters), w.connected(l, 0)
 	switch p.Act {
-	case ActPromote:
+	case table.ActPromote:
 		if u := w.peer(l, p.MemberID); u != nil && (l.etcd.copying(p.MemberID) ||
-			(len(l.etcd.log)-len(u.etcd.log))*indexUnit > maxLag) {
+			(len(l.etcd.log)-len(u.etcd.log))*indexUnit > table.MaxLag) {
 			w.fail("S3", "learner %s is promoted, and lacks what the cluster has written", p.MemberID)
 		}
 		if w.peer(l, p.MemberID) == nil {
@@ -102,25 +103,25 @@ func (w *world) checkChange(l *vm, p Plan) {
 			w.fail("S3", "promoting %s makes a pair of voters, which survives nothing and has two that can fail",
 				p.MemberID)
 		}
-		if alive+1-quorum(n+1) < min(alive-quorum(n), 0) {
+		if alive+1-table.QuorumOf(n+1) < min(alive-table.QuorumOf(n), 0) {
 			w.fail("S3", "promoting %s takes the quorum", p.MemberID)
 		}
-	case ActRemoveMember:
+	case table.ActRemoveMember:
 		if !slices.Contains(c.voters, p.MemberID) {
 			if p.Row == 43 && l.etcd.copying(p.MemberID) && w.peer(l, p.MemberID) != nil {
 				w.fail("S3", "learner %s is removed while a copy of the state is on its way to it", p.MemberID)
 			}
 			return
 		}
-		i, _ := historyOf(Facts{Now: w.now, Record: w.view}).incarnationOf(p.MemberID)
+		i, _ := table.HistoryOf(table.Facts{Now: w.now, Record: w.view}).IncarnationOf(p.MemberID)
 		owner := w.byInstance(i.InstanceID)
 		if w.ordered(c.places[p.MemberID], p.MemberID) {
-			if w.connected(l, p.MemberID) < quorum(n-1) {
+			if w.connected(l, p.MemberID) < table.QuorumOf(n-1) {
 				w.fail("S3", "removing %s, by order, takes the quorum", p.MemberID)
 			}
 			return
 		}
-		named := slices.Contains(c.alarmed(AlarmCorrupt), p.MemberID) && w.peer(l, p.MemberID) == nil
+		named := slices.Contains(c.alarmed(table.AlarmCorrupt), p.MemberID) && w.peer(l, p.MemberID) == nil
 		if named || w.outvoted(l, p.MemberID) {
 			// it counts as failed; one that etcd has named and that is out of reach, too, whatever its disk is by now
 			return
@@ -133,14 +134,14 @@ func (w *world) checkChange(l *vm, p Plan) {
 			w.now.Sub(owner.foundAgain) > 2*time.Minute {
 			w.fail("S3", "voter %s is removed by another, and its VM %s exists", p.MemberID, owner.id)
 		}
-		if w.connected(l, p.MemberID)-quorum(n-1) < alive-quorum(n) {
+		if w.connected(l, p.MemberID)-table.QuorumOf(n-1) < alive-table.QuorumOf(n) {
 			w.fail("S3", "removing %s lowers what is survived", p.MemberID)
 		}
 	}
 }
 
 // checkOwnRemoval: at boot an agent asks only for entries of its own place to be removed (S3).
-func (w *world) checkOwnRemoval(v *vm, p Plan, o Observation) {
+func (w *world) checkOwnRemoval(v *vm, p table.Plan, o table.Observation) {
 	for _, u := range w.vms {
 		if v.ghost && v.newer == nil && !u.ghost && u.place == v.place && u.etcd != nil && u.etcd.id == p.MemberID &&
 			slices.Contains(u.etcd.conf.voters, p.MemberID) && u.etcd.conf.names[p.MemberID] == w.me(u).MemberName() {
@@ -164,19 +165,20 @@ type limit struct{}
 // checkEarlier: an older copy that nothing on the disk or in the record tells from the disk is not used where a leader
 // that could be asked has its word for more. Beside a quorum it may start where no leader has; anything else that uses
 // it is beyond what can be known.
-func (w *world) checkEarlier(v *vm, f Facts, p Plan) {
+func (w *world) checkEarlier(v *vm, f table.Facts, p table.Plan) {
 	d := v.disk.dir
 	if d == nil || !d.earlier {
 		return
 	}
 	switch p.Act {
-	case ActWait, ActHalt, ActKeep, ActStop, ActArchive, ActRemoveMember, ActTakeIncarnation, ActConfirmIncarnation:
+	case table.ActWait, table.ActHalt, table.ActKeep, table.ActStop, table.ActArchive,
+		table.ActRemoveMember, table.ActTakeIncarnation, table.ActConfirmIncarnation:
 		return
-	case ActStart:
+	case table.ActStart:
 		if p.Row != 25 {
 			panic(limit{})
 		}
-	case ActWriteStopped:
+	case table.ActWriteStopped:
 		if !p.WithLog {
 			return
 		}
@@ -188,9 +190,9 @@ func (w *world) checkEarlier(v *vm, f Facts, p Plan) {
 		if l.etcd == nil || l.newer != nil || !l.etcd.leads || l.etcd.cid != d.cid || l.etcd.match[d.id] <= len(d.log) {
 			continue
 		}
-		if slices.ContainsFunc(f.Answers, func(a Answer) bool {
+		if slices.ContainsFunc(f.Answers, func(a table.Answer) bool {
 			return a.InstanceID == l.id &&
-				a.Reach == ReachLinearizable
+				a.Reach == table.ReachLinearizable
 		}) {
 			w.fail("S2", "member %s starts on an older copy, and the leader, %s, had its word for more", d.id, l.id)
 		}
@@ -200,13 +202,13 @@ func (w *world) checkEarlier(v *vm, f Facts, p Plan) {
 
 // checkLivingBoot: one instance id has one living boot. A boot that has taken an incarnation, and reads of a later one
 // of its own instance, runs nothing (S1).
-func (w *world) checkLivingBoot(v *vm, f Facts, p Plan) {
+func (w *world) checkLivingBoot(v *vm, f table.Facts, p table.Plan) {
 	took := false
 	for _, i := range f.Record.Replicas[places[v.place]] {
 		switch own := i.InstanceID == v.id; {
 		case own && i.BootID == f.Me.BootID:
 			took = true
-		case own && took && p.Act != ActStop && p.Act != ActHalt && p.Act != ActWait:
+		case own && took && p.Act != table.ActStop && p.Act != table.ActHalt && p.Act != table.ActWait:
 			w.fail("S1", "%s goes on, row %s: %s, though its boot %s has a successor", v.id, p.Row, p.Act, f.Me.BootID)
 		}
 	}
@@ -251,7 +253,7 @@ func (w *world) checkPurge(d *dir) {
 	if n := min(len(d.log), len(w.acked[d.cid])); n > held && !w.savedLater(d.cid) {
 		w.fail("S4", "an archive goes with %d acknowledged entries, and %d are elsewhere", n, held)
 	}
-	if r := historyOf(Facts{Now: w.now, Record: w.view}).orders.restore; r != nil && r.Done == nil &&
+	if r := table.HistoryOf(table.Facts{Now: w.now, Record: w.view}).Orders.Restore; r != nil && r.Done == nil &&
 		r.Restore.From.MemberID == d.id {
 		w.fail("S4", "the source of order %d is purged", r.Number)
 	}
@@ -275,19 +277,20 @@ func (w *world) checkSaved(d *dir) {
 
 // savedLater: a snapshot of a later epoch holds what was to be kept of this cluster.
 func (w *world) savedLater(cid record.MemberID) bool {
-	own := number(w.view.OfCluster(cid))
+	own := record.NumberOf(w.view.OfCluster(cid))
 	return slices.ContainsFunc(w.view.Epochs, func(e record.Epoch) bool {
 		return e.Number > own && e.Formed() != nil && slices.Contains(w.view.Snapshots, e.Number)
 	})
 }
 
 // checkSaid: what waits says so (S5).
-func (w *world) checkSaid(v *vm, p Plan) {
-	if (p.Act == ActWait || p.Act == ActHalt) && (p.Blocked == nil || p.Blocked.Name == "" || p.Blocked.Reason == "" ||
+func (w *world) checkSaid(v *vm, p table.Plan) {
+	if (p.Act == table.ActWait || p.Act == table.ActHalt) && (p.Blocked == nil || p.Blocked.Name == "" ||
+		p.Blocked.Reason == "" ||
 		p.Blocked.Next == "") {
 		w.fail("S5", "%s waits in row %s without a word", v.id, p.Row)
 	}
-	if p.Row == RowHalt {
+	if p.Row == table.RowHalt {
 		w.fail("S5", "no row covers %s: %s", v.id, p.Reason)
 	}
 }
@@ -298,7 +301,8 @@ func (w *world) whole() bool {
 	if l == nil {
 		return false
 	}
-	if f := historyOf(Facts{Now: w.now, Record: w.view}).formed; f == nil || f.Outcome.Formed.ClusterID != l.etcd.cid ||
+	if f := table.HistoryOf(table.Facts{Now: w.now,
+		Record: w.view}).Formed; f == nil || f.Outcome.Formed.ClusterID != l.etcd.cid ||
 		w.ending() {
 		return false
 	}
@@ -310,10 +314,10 @@ func (w *world) whole() bool {
 		return false
 	}
 	for _, v := range w.vms {
-		if w.leaves(v.place) && v.etcd == nil && v.row == RowLeft {
+		if w.leaves(v.place) && v.etcd == nil && v.row == table.RowLeft {
 			continue
 		}
-		if v.etcd == nil || v.etcd.cid != l.etcd.cid || v.disk.agent.Phase != PhaseStarted ||
+		if v.etcd == nil || v.etcd.cid != l.etcd.cid || v.disk.agent.Phase != table.PhaseStarted ||
 			v.etcd.commit != l.etcd.commit || v.etcd.flipped != l.etcd.flipped || v.etcd.full {
 			return false
 		}
@@ -336,7 +340,7 @@ func (w *world) reigning() *vm {
 // is not enough: one that has the removal of a lost voter, not knowing that it was committed, and one that knows but
 // has a shorter log, elect nobody, in etcd's raft as well.
 func (w *world) repairable() bool {
-	formed := historyOf(Facts{Now: w.now, Record: w.view}).formed
+	formed := table.HistoryOf(table.Facts{Now: w.now, Record: w.view}).Formed
 	if formed == nil {
 		return true
 	}
@@ -349,10 +353,11 @@ func (w *world) repairable() bool {
 		if d == nil || d.cid != formed.Outcome.Formed.ClusterID || d.corrupt || d.version != w.ever[d.who()] {
 			continue
 		}
-		if d.page || v.disk.agentErr != nil || Classify(w.facts(v)).Local == L3 {
+		if d.page || v.disk.agentErr != nil || table.Classify(w.facts(v)).Local == table.L3 {
 			continue // no member, but what a person may restore from: rescue
 		}
-		if v.disk.agent.Replica == w.me(v).Place && slices.Contains([]Phase{PhaseStarted, PhaseSeeding, PhaseStopped},
+		if v.disk.agent.Replica == w.me(v).Place && slices.Contains([]table.Phase{table.PhaseStarted,
+			table.PhaseSeeding, table.PhaseStopped},
 			v.disk.agent.Phase) {
 			intact[d.id] = d
 		}
@@ -365,7 +370,7 @@ func (w *world) repairable() bool {
 				votes++
 			}
 		}
-		if slices.Contains(c.conf.voters, c.id) && votes >= quorum(len(c.conf.voters)) {
+		if slices.Contains(c.conf.voters, c.id) && votes >= table.QuorumOf(len(c.conf.voters)) {
 			return true
 		}
 	}

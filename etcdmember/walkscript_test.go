@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -140,7 +141,7 @@ var scripts = []struct {
 		s.turns(60)
 		s.want("somebody answers, so nobody seeds", len(s.view.Epochs) == 0 && s.vm(0).row == 15)
 		s.vm(2).disk.archive() // about to join again, with only agent.json to tell, and nobody answers
-		s.vm(2).disk.agent.reset()
+		reset(&s.vm(2).disk.agent)
 		s.reboot(s.vm(2))
 		s.off(s.vm(1))
 		s.off(s.vm(0))
@@ -157,13 +158,13 @@ var scripts = []struct {
 	}},
 	{"a place stands between join steps 7 and 8 when a restore begins", 3, func(s script) {
 		s.recreate(1, false)
-		s.until("confirmed", func() bool { return s.vm(1).act == ActStartJoined && len(s.vm(1).queue) > 0 })
+		s.until("confirmed", func() bool { return s.vm(1).act == table.ActStartJoined && len(s.vm(1).queue) > 0 })
 		s.restoreFrom(0)
 		s.ends(2)
 	}},
 	{"the same, and its agent restarts", 3, func(s script) {
 		s.recreate(1, false)
-		s.until("confirmed", func() bool { return s.vm(1).act == ActStartJoined && len(s.vm(1).queue) > 0 })
+		s.until("confirmed", func() bool { return s.vm(1).act == table.ActStartJoined && len(s.vm(1).queue) > 0 })
 		s.restoreFrom(0)
 		s.crash(s.vm(1))
 		s.ends(2)
@@ -263,7 +264,7 @@ func (s script) until(what string, is func() bool) {
 // ends: the world becomes whole, in this epoch.
 func (s script) ends(epoch uint64) {
 	s.world.rounds()
-	if f := historyOf(Facts{Now: s.now, Record: s.view}).formed; !s.whole() || f.Number != epoch {
+	if f := table.HistoryOf(table.Facts{Now: s.now, Record: s.view}).Formed; !s.whole() || f.Number != epoch {
 		panic("it does not end whole")
 	}
 }

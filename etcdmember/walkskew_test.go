@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // skewOf is how far a VM's clock is from the true time: an hour behind, right, or an hour ahead.
@@ -20,34 +22,35 @@ func skewOf(instanceID string) time.Duration {
 func skewed() variant {
 	var clock time.Duration // of the replica whose facts were read last
 	return variant{
-		facts: func(f *Facts) {
+		facts: func(f *table.Facts) {
 			clock = skewOf(f.Me.InstanceID)
 			f.Now = f.Now.Add(clock)
-			f.Compute = f.Compute.skewed(clock)
+			f.Compute = skewedCompute(f.Compute, clock)
 			for key, b := range f.Beats { // a copy: when the store wrote it is the store's word
-				f.Beats[key] = Beat{b.Written, shifted(b.Seen, clock)}
+				f.Beats[key] = table.Beat{Written: b.Written, Seen: shifted(b.Seen, clock)}
 			}
 		},
-		decide: func(now time.Time, o Observation) Plan { return Decide(now.Add(clock), o) },
-		beside: func(now time.Time, previous, ring Ring) Plan {
+		decide: func(now time.Time, o table.Observation) table.Plan { return table.Decide(now.Add(clock), o) },
+		beside: func(now time.Time, previous, ring table.Ring) table.Plan {
 			d := skewOf(ring.Me.InstanceID)
-			return DecideBesideLeader(now.Add(d), previous.skewed(d), ring.skewed(d))
+			return table.DecideBesideLeader(now.Add(d), skewedRing(previous, d), skewedRing(ring, d))
 		},
 	}
 }
 
-func (c Compute) skewed(d time.Duration) Compute {
+func skewedCompute(c table.Compute, d time.Duration) table.Compute {
 	c.First.Time, c.Second.Time = shifted(c.First.Time, d), shifted(c.Second.Time, d)
 	c.Runs = maps.Clone(c.Runs)
 	for id, r := range c.Runs {
-		c.Runs[id] = Run{r.Kind, shifted(r.Since, d)}
+		c.Runs[id] = table.Run{Kind: r.Kind, Since: shifted(r.Since, d)}
 	}
 	return c
 }
 
-// skewed is what the same replica's clock says of what it saw itself. When a snapshot was taken is the record's word.
-func (r Ring) skewed(d time.Duration) Ring {
-	r.At, r.Compute, r.Members = shifted(r.At, d), r.Compute.skewed(d), slices.Clone(r.Members)
+// skewedRing is what the same replica's clock says of what it saw itself. When a snapshot was taken is the record's
+// word.
+func skewedRing(r table.Ring, d time.Duration) table.Ring {
+	r.At, r.Compute, r.Members = shifted(r.At, d), skewedCompute(r.Compute, d), slices.Clone(r.Members)
 	for i := range r.Members {
 		m := &r.Members[i]
 		m.UnreachableSince, m.MovedAt, m.DefragmentedAt = shifted(m.UnreachableSince, d), shifted(m.MovedAt, d),

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -32,16 +33,16 @@ type vm struct {
 	side      int  // VMs on one side of a partition reach each other
 	blind     bool // it cannot read or write the record
 	queue     []func() bool
-	compute   Compute
-	runs      map[string]Run
-	beats     map[BeatKey]Beat
+	compute   table.Compute
+	runs      map[string]table.Run
+	beats     map[table.BeatKey]table.Beat
 	listed    map[record.MemberID]string
 	view      *record.View // as it was read for the next decision; nil: it is read with the rest
 	viewed    time.Time    // when it was read: what is decided then is decided as of this moment
 	viewErr   error
-	paused    int       // as many events of it pass before its next write
-	slow      int       // as many events of it pass before it asks who answers
-	read      Directory // when it was last read, with etcd stopped
+	paused    int             // as many events of it pass before its next write
+	slow      int             // as many events of it pass before it asks who answers
+	read      table.Directory // when it was last read, with etcd stopped
 	seen      map[string]bool
 	starts    int  // that came to nothing, on a directory with a damaged page
 	suspended bool // nothing of it runs until it is resumed
@@ -54,22 +55,22 @@ type vm struct {
 	fails         time.Time // when its host fails for good; zero: it does not
 	stoppedAt     time.Time
 	foundAgain    time.Time // when the API listed it again; a leader that waits asks once a minute
-	previous      Ring
+	previous      table.Ring
 	silent        map[record.MemberID]time.Time
 	moved         map[record.MemberID]movement
 	compacted     time.Time // by this leader's agent
 	defragmented  map[record.MemberID]time.Time
-	row           Row
-	act           Act // of the last decision
-	blocked       *Blocked
-	besideBlocked *Blocked
+	row           table.Row
+	act           table.Act // of the last decision
+	blocked       *table.Blocked
+	besideBlocked *table.Blocked
 	strangerSince time.Time
 }
 
 // data is a data disk.
 type data struct {
 	id       string
-	agent    AgentFile
+	agent    table.AgentFile
 	agentErr error // agent.json cannot be read
 	dir      *dir
 	archives []*dir // never changed
@@ -101,7 +102,7 @@ type world struct {
 	computeErr   bool
 	computeEmpty bool
 	computeLate  bool
-	lists        []Listing       // the newest ones, for a late answer
+	lists        []table.Listing // the newest ones, for a late answer
 	restoreLost  func()          // puts a lost object back
 	older        []*data         // copies of disks
 	parked       map[int]*data   // disks that are out of their place for a while, by place
@@ -126,7 +127,7 @@ type world struct {
 	limited          bool // it came to what nothing can detect
 	forgetful        int  // starts of an older copy beside a quorum that does not need what it lost
 	copied, stale    int  // copies of the state, and how many arrived too late
-	rows, besideRows map[Row]int
+	rows, besideRows map[table.Row]int
 	injected         map[string]int
 	history          []string
 }
@@ -142,8 +143,8 @@ func newWorldOf(seed uint64, by variant, n int) *world {
 		parked: map[int]*data{}, cuts: map[[2]*vm]bool{},
 		promises: map[uint64]promise{}, tokens: map[string]record.MemberID{}, ever: map[identity]uint64{},
 		acked:   map[record.MemberID][]uint64{},
-		serving: map[record.MemberID]bool{}, outcomes: map[uint64]bool{}, rows: map[Row]int{},
-		besideRows: map[Row]int{}, injected: map[string]int{}}
+		serving: map[record.MemberID]bool{}, outcomes: map[uint64]bool{}, rows: map[table.Row]int{},
+		besideRows: map[table.Row]int{}, injected: map[string]int{}}
 	w.view = record.View{Inception: &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7",
 		Region: "us-central1", Time: t0.Add(-time.Hour)},
 		Replicas: map[replica.Place][]record.Incarnation{}, Marks: map[record.MemberID]record.Mark{}}
@@ -198,9 +199,9 @@ func (w *world) boot(v *vm) {
 }
 
 func (w *world) crash(v *vm) {
-	v.etcd, v.queue, v.compute, v.read, v.seen, v.previous, v.silent = nil, nil, Compute{}, Directory{},
-		map[string]bool{}, Ring{}, nil
-	v.runs, v.beats, v.listed, v.view, v.starts = map[string]Run{}, map[BeatKey]Beat{}, nil, nil, 0
+	v.etcd, v.queue, v.compute, v.read, v.seen, v.previous, v.silent = nil, nil, table.Compute{}, table.Directory{},
+		map[string]bool{}, table.Ring{}, nil
+	v.runs, v.beats, v.listed, v.view, v.starts = map[string]table.Run{}, map[table.BeatKey]table.Beat{}, nil, nil, 0
 	v.blocked, v.strangerSince, v.compacted, v.defragmented = nil, time.Time{}, time.Time{}, nil
 }
 
@@ -234,8 +235,8 @@ func (w *world) unreadable(v *vm) error {
 }
 
 // listing is an answer of the Compute API. One that is late is up to 8 s old.
-func (w *world) listing() Listing {
-	l := Listing{Time: w.now, ServerTime: w.now, Users: map[string][]replica.Place{}}
+func (w *world) listing() table.Listing {
+	l := table.Listing{Time: w.now, ServerTime: w.now, Users: map[string][]replica.Place{}}
 	for _, v := range w.vms {
 		if v.newer != nil {
 			continue // the API knows one VM of an id
@@ -253,7 +254,7 @@ func (w *world) listing() Listing {
 			status = "TERMINATED"
 		}
 		if status != "ABSENT" {
-			l.Instances = append(l.Instances, Instance{Place: places[v.place], InstanceID: v.id, Status: status,
+			l.Instances = append(l.Instances, table.Instance{Place: places[v.place], InstanceID: v.id, Status: status,
 				LastStop: v.stoppedAt})
 		}
 	}
@@ -261,12 +262,13 @@ func (w *world) listing() Listing {
 		l.Disks = append(l.Disks, id)
 	}
 	slices.Sort(l.Disks)
-	w.lists = append(slices.DeleteFunc(w.lists, func(o Listing) bool { return w.now.Sub(o.Time) > 8*time.Second }), l)
+	w.lists = append(slices.DeleteFunc(w.lists,
+		func(o table.Listing) bool { return w.now.Sub(o.Time) > 8*time.Second }), l)
 	switch {
 	case w.computeErr:
-		return Listing{Time: w.now, Err: errWalk}
+		return table.Listing{Time: w.now, Err: errWalk}
 	case w.computeEmpty:
-		return Listing{Time: w.now}
+		return table.Listing{Time: w.now}
 	case w.computeLate:
 		l = w.lists[0]
 		l.Time = w.now

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/localgce"
 )
 
@@ -120,7 +121,7 @@ func TestCase23RenewalUnderLoad(t *testing.T) {
 		if now := c.processes(vm)["etcd"]; !slices.Equal(now, processes[vm]) {
 			t.Errorf("etcd on %s was started again: %q, before %q", vm, now, processes[vm])
 		}
-		c.wantPresented(t, vm, etcdmember.PeerPort, "etcd-peer")
+		c.wantPresented(t, vm, table.PeerPort, "etcd-peer")
 		c.wantPresented(t, vm, etcdmember.ClientPort, "etcd-server")
 	}
 	c.invariants(t, l)
@@ -212,7 +213,7 @@ func TestCase23LeavesForAnotherNameAndAddress(t *testing.T) {
 			t.Errorf("%s is for %q, %v", name, leaf.DNSNames, leaf.IPAddresses)
 		}
 	}
-	c.wantPresented(t, vm, etcdmember.PeerPort, "etcd-peer")
+	c.wantPresented(t, vm, table.PeerPort, "etcd-peer")
 	c.invariants(t, l)
 }
 

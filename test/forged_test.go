@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/certs"
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 // escrow is the cluster's bundle, as it is in what `quorate bundle export` writes and `import` reads: with it a case
@@ -197,7 +197,7 @@ func (c *cluster) knock(t *testing.T, vm string, leaf []byte) error {
 	conf := &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: conf,
 		DisableKeepAlives: true}}
-	resp, err := client.Get("https://" + c.vm(vm).Address + ":" + strconv.Itoa(etcdmember.PeerPort) + "/version")
+	resp, err := client.Get("https://" + c.vm(vm).Address + ":" + strconv.Itoa(table.PeerPort) + "/version")
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (c *cluster) knock(t *testing.T, vm string, leaf []byte) error {
 // host is where the test's own connections to the VMs come from.
 func (c *cluster) host(t *testing.T) net.IP {
 	t.Helper()
-	conn, err := net.Dial("tcp", c.vm(c.vms[0]).Address+":"+strconv.Itoa(etcdmember.PeerPort))
+	conn, err := net.Dial("tcp", c.vm(c.vms[0]).Address+":"+strconv.Itoa(table.PeerPort))
 	c.must(t, err)
 	defer conn.Close()
 	return conn.LocalAddr().(*net.TCPAddr).IP

@@ -21,7 +21,7 @@ const module = "github.com/quorate/quorate/"
 var floors = []string{
 	"cmd/quorate", "cmd/localgce",
 	"test/bench", "test",
-	"agent", "controlplane", "etcdmember", "certs", "systemd", "supervisor", "images",
+	"agent", "controlplane", "etcdmember", "etcdmember/table", "certs", "systemd", "supervisor", "images",
 	"internal/record/bucket", "internal/record", "internal/gce", "internal/localgce", "internal/replica",
 	"internal/durable", "internal/asynclog", "internal/backoff", "internal/local",
 }
@@ -182,8 +182,15 @@ func uncommented(d ast.Decl) []string {
 	return nil
 }
 
+// floorOf is the floor whose name is the longest that the path begins with; -1: none.
 func floorOf(path string) int {
-	return slices.IndexFunc(floors, func(f string) bool { return path == f || strings.HasPrefix(path, f+"/") })
+	floor := -1
+	for n, f := range floors {
+		if (path == f || strings.HasPrefix(path, f+"/")) && (floor < 0 || len(f) > len(floors[floor])) {
+			floor = n
+		}
+	}
+	return floor
 }
 
 func roomOf(path string) string {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/agent"
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 func newEtcdExplain() *cobra.Command {
@@ -42,12 +42,12 @@ prints what the agent on this machine observed last, some seconds ago. Exit code
 }
 
 // showExplanation prints an explanation for a person.
-func showExplanation(w io.Writer, e etcdmember.Explanation, now time.Time) {
+func showExplanation(w io.Writer, e table.Explanation, now time.Time) {
 	printText(w, "", fmt.Sprintf("%s, as its agent saw it %s ago:", e.Replica, age(now, e.At)))
 	var classes []row
 	for _, c := range []struct {
 		what string
-		etcdmember.ClassInWords
+		table.ClassInWords
 	}{{"disk", e.Disk}, {"its epoch", e.DiskEpoch}, {"record", e.Record}, {"others", e.Remote}} {
 		classes = append(classes, row{cells: []string{c.what, c.Class}, below: c.Means})
 	}
@@ -73,7 +73,7 @@ func showExplanation(w io.Writer, e etcdmember.Explanation, now time.Time) {
 }
 
 // showPlan prints the row that holds and its one step.
-func showPlan(w io.Writer, p etcdmember.PlanInWords, waits *etcdmember.Blocked) {
+func showPlan(w io.Writer, p table.PlanInWords, waits *table.Blocked) {
 	title := "ROW " + p.Row.String()
 	if p.About != "" && p.About != p.Row.String() {
 		title += ": " + p.About

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
 )
@@ -32,18 +32,18 @@ func (f *orderFlags) add(cmd *cobra.Command) {
 // book is the record as an order is checked against it.
 type book struct {
 	record.View
-	states map[uint64]etcdmember.OrderStatus
+	states map[uint64]table.OrderStatus
 	now    time.Time
 }
 
 func newBook(v record.View, now time.Time) book {
-	return book{View: v, states: etcdmember.OrderStates(v.Orders, now), now: now}
+	return book{View: v, states: table.OrderStates(v.Orders, now), now: now}
 }
 
 // with is the book once another order is written.
 func (b book) with(o record.Order) book {
 	b.Orders = append(slices.Clone(b.Orders), o)
-	b.states = etcdmember.OrderStates(b.Orders, b.now)
+	b.states = table.OrderStates(b.Orders, b.now)
 	return b
 }
 
@@ -69,7 +69,7 @@ func (b book) nobodyStays() bool {
 // inForce finds the order that is in force, or done, and of which is says that it is wanted.
 func (b book) inForce(is func(record.Order) bool) (o record.Order, found bool) {
 	for _, o := range slices.Backward(b.Orders) {
-		if s := b.states[o.Number].State; is(o) && (s == etcdmember.OrderInForce || s == etcdmember.OrderDone) {
+		if s := b.states[o.Number].State; is(o) && (s == table.OrderInForce || s == table.OrderDone) {
 			return o, true
 		}
 	}

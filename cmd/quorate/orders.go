@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -43,9 +43,9 @@ written once and never changed, the newest word on a subject wins, and every age
 type listedOrder struct {
 	shownOrder
 	// What is the order as it was given, State how it stands, and StateBy the order that withdrew or superseded it.
-	What    string                `json:"what"`
-	State   etcdmember.OrderState `json:"state"`
-	StateBy uint64                `json:"stateBy,omitempty"`
+	What    string           `json:"what"`
+	State   table.OrderState `json:"state"`
+	StateBy uint64           `json:"stateBy,omitempty"`
 }
 
 func listed(o record.Order, b book) listedOrder {
@@ -61,7 +61,7 @@ func showOrders(w io.Writer, where string, list []listedOrder) {
 	var rows []row
 	for _, o := range list {
 		r := row{cells: []string{strconv.FormatUint(o.Number, 10), when(o.Time), o.By, o.What,
-			stateText(etcdmember.OrderStatus{State: o.State, By: o.StateBy})}}
+			stateText(table.OrderStatus{State: o.State, By: o.StateBy})}}
 		if o.Reason != "" {
 			r.below = "Reason: " + o.Reason
 		}
@@ -74,7 +74,7 @@ func showOrders(w io.Writer, where string, list []listedOrder) {
 }
 
 // stateText is how an order stands, for a person.
-func stateText(s etcdmember.OrderStatus) string {
+func stateText(s table.OrderStatus) string {
 	if s.By != 0 {
 		return fmt.Sprintf("%s by order %d", s.State, s.By)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -42,14 +42,14 @@ func checkWithdraw(b book, text string) (draft, error) {
 	}
 	o := b.Orders[i]
 	switch s := b.states[n]; {
-	case s.State == etcdmember.OrderDone && o.Kind != record.OrderLeave:
+	case s.State == table.OrderDone && o.Kind != record.OrderLeave:
 		return draft{}, refused("order %d (%s) is done: what was done by it stays done, so it cannot be withdrawn", n,
 			orderText(o))
 	case o.Kind == record.OrderRestore:
 		return b.withdrawRestore(o)
-	case s.State == etcdmember.OrderWithdrawn:
+	case s.State == table.OrderWithdrawn:
 		return draft{}, refused("order %d (%s) was withdrawn by order %d already", n, orderText(o), s.By)
-	case s.State == etcdmember.OrderTooLate:
+	case s.State == table.OrderTooLate:
 		return draft{}, refused("order %d (%s) came too late, and withdraws nothing", n, orderText(o))
 	}
 	d := draft{order: record.Order{Kind: record.OrderWithdraw, Withdraws: n},
@@ -77,7 +77,7 @@ func (b book) withdrawWithdrawal(d draft, o record.Order) (draft, error) {
 	}
 	for _, x := range b.Orders {
 		if now := after.states[x.Number].State; x.Kind == record.OrderRestore && now != b.states[x.Number].State &&
-			(now == etcdmember.OrderWithdrawn || now == etcdmember.OrderBeingWithdrawn) {
+			(now == table.OrderWithdrawn || now == table.OrderBeingWithdrawn) {
 			d.settles = x.Number
 		}
 	}
@@ -95,7 +95,7 @@ func (b book) withdrawRestore(o record.Order) (draft, error) {
 	switch {
 	case settled && s.By != 0:
 		return draft{}, refused("order %d (%s) was withdrawn by order %d already", o.Number, orderText(o), s.By)
-	case s.By != 0 && s.State != etcdmember.OrderSuperseded: // the withdrawal was written, its verdict was not
+	case s.By != 0 && s.State != table.OrderSuperseded: // the withdrawal was written, its verdict was not
 		return draft{settles: o.Number, completes: fmt.Sprintf("Order %d withdrew order %d, and had no verdict yet; "+
 			"it has one now. %s", s.By, o.Number, b.startsAgain(o))}, nil
 	}
@@ -133,7 +133,7 @@ func (b book) startsAgain(o record.Order) string {
 	}
 	for _, x := range slices.Backward(b.Orders) {
 		if x.Number != o.Number && x.Restore != nil && x.Restore.Ends == o.Restore.Ends &&
-			b.states[x.Number].State != etcdmember.OrderWithdrawn {
+			b.states[x.Number].State != table.OrderWithdrawn {
 			return fmt.Sprintf("%s But order %d ends epoch %d, too: to go on without a restore, withdraw that as "+
 				"well.", nobody, x.Number, w.epoch.Number)
 		}

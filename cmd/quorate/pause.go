@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -52,7 +52,7 @@ func checkPause(b book, until, reason string) (draft, error) {
 // pausedBy is the pause that lasts.
 func pausedBy(b book) (record.Order, bool) {
 	o, ok := b.inForce(kindIs(record.OrderPause))
-	return o, ok && b.states[o.Number].State == etcdmember.OrderInForce
+	return o, ok && b.states[o.Number].State == table.OrderInForce
 }
 
 func sameTime(a, b *time.Time) bool {

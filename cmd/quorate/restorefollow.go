@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
 )
@@ -96,10 +96,10 @@ func progress(v record.View, ends uint64, now time.Time) (text, detail string, f
 
 // beingWithdrawn says that the order that was followed is being taken back; empty: none is.
 func (w wreck) beingWithdrawn() string {
-	states := etcdmember.OrderStates(w.Orders, w.now)
+	states := table.OrderStates(w.Orders, w.now)
 	for _, o := range w.Orders {
 		if s := states[o.Number]; o.Restore != nil && o.Restore.Ends == w.epoch.Number &&
-			s.State == etcdmember.OrderBeingWithdrawn {
+			s.State == table.OrderBeingWithdrawn {
 			return fmt.Sprintf("Order %d is being withdrawn by order %d: the agents settle whether it was in time.",
 				o.Number, s.By)
 		}

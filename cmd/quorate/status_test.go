@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/quorate/quorate/agent"
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -31,7 +31,7 @@ func TestStatusText(t *testing.T) {
 // TestExplanationText: a leader with an order to follow, and a replica that waits for a quorum.
 func TestExplanationText(t *testing.T) {
 	compareTexts(t, "testdata/explain", func(w io.Writer, input []byte, now time.Time) error {
-		var e etcdmember.Explanation
+		var e table.Explanation
 		err := json.Unmarshal(input, &e)
 		showExplanation(w, e, now)
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -221,7 +222,7 @@ func showMembers(w io.Writer, e etcdmember.EtcdReport) {
 
 // memberPlace is a member's name without the instance id, which says nothing to a person.
 func memberPlace(name string) string {
-	if place, _, ok := etcdmember.ParseMemberName(name); ok {
+	if place, _, ok := table.ParseMemberName(name); ok {
 		return place.String()
 	}
 	return orNone(name)

@@ -18,6 +18,14 @@ func (e *Epoch) Formed() *Formed {
 	return e.Outcome.Formed
 }
 
+// NumberOf is an epoch's number; 0: there is none.
+func NumberOf(e *Epoch) uint64 {
+	if e == nil {
+		return 0
+	}
+	return e.Number
+}
+
 // Newest is the epoch with the highest number.
 func (v View) Newest() *Epoch { return v.newest(func(*Epoch) bool { return true }) }
 

@@ -32,14 +32,6 @@ func threeEpochs() View {
 	}
 }
 
-// numberOf is an epoch's; 0: there is none.
-func numberOf(e *Epoch) uint64 {
-	if e == nil {
-		return 0
-	}
-	return e.Number
-}
-
 func TestQuestionsOfAView(t *testing.T) {
 	full := threeEpochs() // 1 abandoned, 2 formed and closed, 3 claimed
 	formed := threeEpochs()
@@ -56,8 +48,8 @@ func TestQuestionsOfAView(t *testing.T) {
 		"a claim above a formed epoch": {View{Epochs: []Epoch{formed.Epochs[2], {Number: 4}}}, 4, 3, 0, 0},
 		"what lies below it is lost":   {View{Epochs: full.Epochs[1:]}, 3, 2, 0, 2},
 	} {
-		got := []uint64{numberOf(c.v.Newest()), numberOf(c.v.NewestFormed()), numberOf(c.v.Open()),
-			numberOf(c.v.Epoch(2))}
+		got := []uint64{NumberOf(c.v.Newest()), NumberOf(c.v.NewestFormed()), NumberOf(c.v.Open()),
+			NumberOf(c.v.Epoch(2))}
 		if want := []uint64{c.newest, c.formed, c.open, c.second}; !slices.Equal(got, want) {
 			t.Errorf("%s: newest, newest formed, open, number 2: %d, want %d", name, got, want)
 		}
@@ -67,7 +59,7 @@ func TestQuestionsOfAView(t *testing.T) {
 		t.Error("which epochs were formed")
 	}
 	if e := formed.OfCluster(0xc); e != &formed.Epochs[1] {
-		t.Errorf("epoch of cluster c: %d", numberOf(e))
+		t.Errorf("epoch of cluster c: %d", NumberOf(e))
 	}
 	formed.Epochs[1].Outcome = &Outcome{Formed: &Formed{}}
 	for _, id := range []MemberID{0, 0xc, 0xa} {

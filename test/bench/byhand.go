@@ -13,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/certs"
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -26,7 +26,7 @@ func (byItself) files(vm localgce.VMStatus) certs.Files {
 }
 
 func (byItself) peerURL(vm localgce.VMStatus) string {
-	return etcdmember.PeerURL(replica.Place{Zone: vm.Zone, Name: vm.Name}.DNSName("bench"))
+	return table.PeerURL(replica.Place{Zone: vm.Zone, Name: vm.Name}.DNSName("bench"))
 }
 
 func (byItself) replace(context.Context, *clientv3.Client, localgce.VMStatus, uint64) (time.Duration, error) {

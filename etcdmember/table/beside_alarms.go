@@ -1,0 +1,70 @@
+package table
+
+import (
+	"slices"
+	"time"
+)
+
+const (
+	// fullAt is the part of its quota, in percent, from which a database is worth defragmenting; below it an alarm may
+	// be disarmed.
+	fullAt = 90
+	// freePart is the part of its quota, in percent, that a database must have to give back to be defragmented again.
+	freePart = 10
+	// defragPause and defragAgain are how long after a defragmentation the next may follow, where a compaction has
+	// freed that much since, and where it has not. One that failed lets the others go first.
+	defragPause = 10 * time.Second
+	defragAgain = 10 * time.Minute
+)
+
+// noSpace is row 48: compact, defragment the followers and last the leader, disarm.
+func (v besideView) noSpace() (Plan, bool) {
+	alarms := slices.DeleteFunc(slices.Clone(v.Alarms), func(a Alarm) bool { return a.Kind != AlarmNoSpace })
+	if len(alarms) == 0 {
+		return Plan{}, false
+	}
+	if !v.CompactedSince {
+		return Plan{Act: ActCompact, Reason: "NOSPACE: old revisions are given up first"}, true
+	}
+	for _, m := range v.Members {
+		if m.ID != v.Leader && v.worthDefrag(m) {
+			return v.defragment(m)
+		}
+	}
+	for _, m := range v.Members {
+		if m.ID == v.Leader && v.worthDefrag(m) {
+			if len(v.voters) > 1 {
+				return v.handOver("NOSPACE: the leader is defragmented last, as a follower")
+			}
+			return v.defragment(m)
+		}
+	}
+	for _, m := range v.Members {
+		// One that is out of reach must not keep the cluster from writing until it is back: if it is full then, etcd
+		// raises the alarm again.
+		if v.reachable(m) && (m.Quota == 0 || full(m)) {
+			return wait("no-space", Title(m)+"'s database is at its quota, or its size is not known, and writes are "+
+				"refused.", "Raise etcd.quotaBytes, or delete what fills it."), true
+		}
+	}
+	return Plan{Act: ActDisarm, Alarm: alarms[0], MemberID: alarms[0].MemberID,
+		Reason: "every database in reach has room again"}, true
+}
+
+func (v besideView) defragment(m RingMember) (Plan, bool) {
+	if v.SnapshotInFlight {
+		return wait("no-space", "a database is full, and a member is receiving the state.",
+			"It is defragmented when that is done."), true
+	}
+	return Plan{Act: ActDefragment, MemberID: m.ID, Reason: "NOSPACE: " + Title(m) + " has room to give back"}, true
+}
+
+// full: at nine tenths of the quota or more.
+func full(m RingMember) bool { return m.Quota > 0 && m.DBSize*100 >= m.Quota*fullAt }
+
+// worthDefrag: full, with free pages to give back, reachable, and not just done.
+func (v besideView) worthDefrag(m RingMember) bool {
+	since := v.now.Sub(m.DefragmentedAt)
+	again := since > defragAgain || since > defragPause && (m.DBSize-m.DBInUse)*100 >= m.Quota*freePart
+	return full(m) && v.reachable(m) && m.DBInUse*100 < m.Quota*fullAt && again
+}

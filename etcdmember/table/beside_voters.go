@@ -1,0 +1,228 @@
+package table
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+const (
+	// DeadAfter is how long a voter is unreachable before its proven death is acted on: a proof can be about a VM that
+	// is being made again.
+	DeadAfter = time.Minute
+	// diskWait is how long the disk of a dead voter may take to come back: attached again, it needs a second instead of
+	// a copy.
+	diskWait = 10 * time.Minute
+	// SnapshotYoung is the age up to which a snapshot counts as taken before a planned change.
+	SnapshotYoung = 15 * time.Minute
+	// leavePatience is how long an order to leave waits for a snapshot: no snapshot may hold back what an operator
+	// wants for longer. A voter sees the order within 10 s, and a small database is saved within one.
+	leavePatience = time.Minute
+	// maxVoters is where more voters only make writes slower.
+	maxVoters = 7
+)
+
+// isDead: unreachable for a minute and proven gone, or declared so by an override; nobody has come back for its id or
+// disk.
+func (v besideView) isDead(m RingMember) (i record.Incarnation, dead bool) {
+	if v.unreachableFor(m) < DeadAfter {
+		return i, false
+	}
+	i, ok := v.instance(m)
+	if v.h.Orders.Overrides(42, m.ID) {
+		return i, true
+	}
+	return i, ok && v.h.Gone(i.Place, i.InstanceID) && !v.returning(m, i)
+}
+
+// returning: a newer incarnation of its place claims its id or its disk.
+func (v besideView) returning(m RingMember, i record.Incarnation) bool {
+	return slices.ContainsFunc(v.Record.Replicas[i.Place], func(later record.Incarnation) bool {
+		newer := later.Number > i.Number || later.Number == i.Number && later.InstanceID != i.InstanceID
+		return newer && (IncarnationMember(later) == m.ID || later.DiskID != "" && later.DiskID == i.DiskID)
+	})
+}
+
+func (v besideView) removeDead(m RingMember, why string) (Plan, bool) {
+	if !v.restHasQuorum(m.ID) {
+		return wait("no-quorum-without-it", fmt.Sprintf("%s is gone, but the others that are connected would be no "+
+			"quorum without it.", Title(m)), "It is removed when enough of the others are back."), true
+	}
+	return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: Title(m) + " " + why}, true
+}
+
+// deadVoter is row 40.
+func (v besideView) deadVoter() (Plan, bool) {
+	for _, m := range v.voters {
+		i, dead := v.isDead(m)
+		if !dead {
+			continue
+		}
+		if v.h.Orders.Overrides(42, m.ID) {
+			return v.removeDead(m, "is unreachable, and an operator's override says that it is gone")
+		}
+		if v.h.GoneWithDisk(i) {
+			return v.removeDead(m, "is proven gone with its disk")
+		}
+	}
+	return Plan{}, false
+}
+
+// deadVoterWithDisk is row 41.
+func (v besideView) deadVoterWithDisk() (Plan, bool) {
+	for _, m := range v.voters {
+		i, dead := v.isDead(m)
+		if !dead || v.h.GoneWithDisk(i) {
+			continue
+		}
+		if len(v.learners) > 0 || v.unreachableFor(m) >= diskWait {
+			return v.removeDead(m, "is proven gone, and its disk has not come back or a replacement is waiting")
+		}
+		return wait("member-disk-left", fmt.Sprintf("%s is proven gone, and its data disk still exists or is "+
+				"not known.", Title(m)),
+				"Recreate the VM with its disk. After ten minutes, or when a replacement joins, the member is "+
+					"removed."),
+			true
+	}
+	return Plan{}, false
+}
+
+// unreachableVoter is row 42.
+func (v besideView) unreachableVoter() (Plan, bool) {
+	for _, m := range v.voters {
+		if _, dead := v.isDead(m); dead || v.unreachableFor(m) < DeadAfter {
+			continue
+		}
+		return wait("member-unreachable", fmt.Sprintf("%s has been unreachable for %s, and nothing proves that it "+
+			"is gone.", Title(m), v.unreachableFor(m).Round(time.Second)),
+			fmt.Sprintf("Look at `quorate status` on that replica first: it says what its member waits for, "+
+				"such as a full disk. Else repair or recreate its VM. "+
+				"Only if it can never come back, `quorate override 42 %s --reason TEXT` removes it.", m.ID)), true
+	}
+	return Plan{}, false
+}
+
+// leaving is row 45. What section 5 says of three to two is a row of its own below it: a pause holds that back. Of
+// several that are to leave, those that are away go first, because the others count on them in vain; and one that has
+// to wait holds no other up.
+func (v besideView) leaving() (waits Plan, found bool) {
+	members := slices.Clone(v.Members)
+	slices.SortStableFunc(members, func(a, b RingMember) int { return cmp.Compare(away(v, a), away(v, b)) })
+	for _, m := range members {
+		p, ok := v.placeOf(m)
+		order := v.h.Orders.Left(p)
+		if !ok || order == nil {
+			continue
+		}
+		plan := v.leaveByOrder(m, p, *order)
+		if plan.Act != ActWait {
+			return plan, true
+		}
+		if !found {
+			waits, found = plan, true
+		}
+	}
+	return waits, found
+}
+
+// away sorts those that the leader does not hear of before the others.
+func away(v besideView, m RingMember) int {
+	if v.reachable(m) {
+		return 1
+	}
+	return 0
+}
+
+// leaveByOrder is what is done for one member that is ordered to leave: a voter leaves after a snapshot, if one can be
+// had.
+func (v besideView) leaveByOrder(m RingMember, p replica.Place, order record.Order) Plan {
+	plan, _ := v.leave(m, fmt.Sprintf("order %d says that %s leaves", order.Number, p))
+	if plan.Act != ActWait && !m.Learner && v.snapshotOld() && !longAgo(v.now, order.Time, leavePatience) {
+		plan = wait("snapshot-first", fmt.Sprintf("order %d says that %s leaves, and a snapshot is saved before.",
+			order.Number, p),
+			fmt.Sprintf("A voter saves one by itself. Without one %s leaves %s after the order was given.", p,
+				leavePatience))
+	}
+	plan.OrderNumber = order.Number
+	return plan
+}
+
+// snapshotOld reports that there is no snapshot young enough to go before a planned change.
+func (v besideView) snapshotOld() bool {
+	return v.SnapshotAt.IsZero() || v.now.Sub(v.SnapshotAt) > SnapshotYoung
+}
+
+// leave removes a member by order. A learner counts for nothing, a voter must leave a quorum behind.
+func (v besideView) leave(m RingMember, why string) (Plan, bool) {
+	switch {
+	case m.Learner:
+		return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: why}, true
+	case len(v.voters) == 1:
+		return wait("leave-last-voter", Title(m)+" is the only voter.",
+			"Add a replica: it is promoted in its place. Or take the order back: `quorate orders withdraw N`."), true
+	case !v.restHasQuorum(m.ID):
+		return wait("leave-needs-quorum", "without "+Title(m)+" the voters that are connected would be no quorum.",
+			"Bring the others back, or take the order back: `quorate orders withdraw N`."), true
+	case m.ID == v.Leader:
+		return v.handOver(why)
+	}
+	return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: why}, true
+}
+
+// handOver moves leadership to the reachable voter that is furthest on.
+func (v besideView) handOver(why string) (Plan, bool) {
+	others := slices.DeleteFunc(slices.Clone(v.voters), func(m RingMember) bool {
+		return m.ID == v.Leader ||
+			!v.reachable(m)
+	})
+	if len(others) == 0 {
+		return wait("no-successor", "leadership should be handed over ("+why+"), and no other voter is reachable.",
+			"Bring another voter back."), true
+	}
+	best := slices.MaxFunc(others, func(a, b RingMember) int { return cmp.Compare(a.Match, b.Match) })
+	return Plan{Act: ActMoveLeader, MemberID: best.ID, Reason: why}, true
+}
+
+// threeToTwo: two voters are left, two replicas are wanted by an order's word, and nobody is on the way. The second
+// becomes a warm copy: it is removed and joins again as a learner. Two voters by accident are not asked: nobody ordered
+// two.
+func (v besideView) threeToTwo() (Plan, bool) {
+	if v.h.Orders.Replicas != 2 || len(v.voters) != 2 || len(v.learners) > 0 || v.connected(0) != 2 {
+		return Plan{}, false
+	}
+	if v.snapshotOld() {
+		return wait("snapshot-first", "two replicas are ordered, and the second voter becomes a learner after a "+
+			"snapshot.", "A voter saves one by itself; `quorate snapshot save` on one saves one now."), true
+	}
+	for _, m := range v.voters {
+		if m.ID != v.Leader {
+			return Plan{Act: ActRemoveMember, MemberID: m.ID,
+				Reason: "two replicas are ordered: the second joins again as a learner"}, true
+		}
+	}
+	return Plan{}, false
+}
+
+// evenVoters is row 49, and what a number of replicas that was ordered lacks: it names nobody, so it takes nobody out.
+func (v besideView) evenVoters() (Plan, bool) {
+	n := len(v.voters)
+	if wanted := v.h.Orders.Replicas; wanted > 0 && len(v.Members) > wanted {
+		return wait("replicas-above-wanted", fmt.Sprintf("%d replicas are ordered, and %d are members.", wanted,
+			len(v.Members)),
+			"Say which one leaves: `quorate orders give leave REPLICA`."), true
+	}
+	pending := len(v.learners) > 0 || v.connected(0) < n
+	if pending || n%2 == 1 && n <= maxVoters {
+		return Plan{}, false
+	}
+	if n%2 == 0 {
+		return wait("even-voters", fmt.Sprintf("there are %d voters: they survive no more failures than %d would.", n,
+			n-1), "Add or remove a replica."), true
+	}
+	return wait("many-voters", fmt.Sprintf("there are %d voters: more than %d make writes slower and survive too "+
+		"little more.", n, maxVoters), "Remove replicas."), true
+}

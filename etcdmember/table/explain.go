@@ -1,0 +1,130 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Explanation is what a person is told about one look: what was observed, which row holds, and what would be done next.
+// Its JSON keys are stable.
+type Explanation struct {
+	// At is when it was looked.
+	At      time.Time `json:"at"`
+	Replica string    `json:"replica"`
+	Running bool      `json:"running"`
+	// Disk, DiskEpoch, Record and Remote are the classes of the membership's table.
+	Disk      ClassInWords `json:"disk"`
+	DiskEpoch ClassInWords `json:"diskEpoch"`
+	Record    ClassInWords `json:"record"`
+	Remote    ClassInWords `json:"remote"`
+	// Found are the predicates of the rows that hold, as sentences.
+	Found []string `json:"found"`
+	// Plan is what the table says, Waits what is waited for; nil: nothing. It may be more than the table's: a step that
+	// failed is waited for, too.
+	Plan  PlanInWords `json:"plan"`
+	Waits *Blocked    `json:"waits"`
+	// Leader is what the leader's rows say; nil where this member does not lead.
+	Leader *LeaderExplanation `json:"leader"`
+}
+
+// ClassInWords is a class of the observation, and what it means.
+type ClassInWords struct {
+	Class string `json:"class"`
+	Means string `json:"means"`
+}
+
+// PlanInWords is a row that holds, what the row is about, and its one step.
+type PlanInWords struct {
+	Row    Row      `json:"row"`
+	About  string   `json:"about"`
+	Act    Act      `json:"act"`
+	Step   int      `json:"step,omitempty"`
+	Member string   `json:"member,omitempty"`
+	Reason string   `json:"reason"`
+	Waits  *Blocked `json:"waits"`
+}
+
+// LeaderExplanation is what the rows beside the leader say of the last look: Plan is the step, Rows are all rows that
+// have something to say, in the order in which they are tested.
+type LeaderExplanation struct {
+	At   time.Time     `json:"at"`
+	Plan PlanInWords   `json:"plan"`
+	Rows []PlanInWords `json:"rows"`
+}
+
+// Last is the last look of this replica, and the last two beside the leader, as they are explained.
+type Last struct {
+	At             time.Time
+	Observation    Observation
+	Plan, Held     Plan
+	LeaderAt       time.Time // zero: this member does not lead
+	Previous, Ring Ring
+	LeaderPlan     Plan
+}
+
+// Explain tells the last look, which is at most some seconds old; nil: there was none yet.
+func (t Last) Explain() *Explanation {
+	if t.At.IsZero() {
+		return nil
+	}
+	o := t.Observation
+	e := &Explanation{
+		At: t.At, Replica: o.Names.Place, Running: o.Running,
+		Disk:      ClassInWords{string(o.Local), o.diskInWords()},
+		DiskEpoch: ClassInWords{string(o.DiskEpoch), diskEpochWords[o.DiskEpoch]},
+		Record:    ClassInWords{string(o.Record), o.recordInWords()},
+		Remote:    ClassInWords{string(o.Remote), remoteWords[o.Remote]},
+		Found:     o.found(), Plan: inWords(t.Plan), Waits: t.Held.Blocked,
+	}
+	if !t.LeaderAt.IsZero() {
+		e.Leader = t.explainBeside()
+	}
+	return e
+}
+
+// MayStartAnyway says why a person's word start-anyway would change nothing by the last look; nil: the member would
+// start.
+func (t Last) MayStartAnyway() error {
+	o := t.Observation
+	switch {
+	case t.At.IsZero():
+		return errors.New("the agent has not looked yet; ask again in a moment")
+	case t.Plan.Row != 2:
+		return fmt.Errorf("row %s holds (%s); the word is for row 2, where etcd does not start because the record "+
+			"cannot be read", t.Plan.Row, rowsInWords[t.Plan.Row])
+	case o.Running:
+		return errors.New("etcd runs already")
+	case o.Local != L1:
+		return fmt.Errorf("there is nothing that could be started: %s", o.diskInWords())
+	case o.Phase != PhaseStarted:
+		return fmt.Errorf("etcd never served from this directory: agent.json says %q", o.Phase)
+	case o.Ended:
+		return errors.New("the member on this disk has stopped for a restore, which may rely on that")
+	}
+	return nil
+}
+
+func (t Last) explainBeside() *LeaderExplanation {
+	l := &LeaderExplanation{At: t.LeaderAt, Plan: inWords(t.LeaderPlan), Rows: []PlanInWords{}}
+	v := besideViewOf(t.LeaderAt, t.Previous, t.Ring)
+	if _, stop := v.stands(); stop {
+		return l
+	}
+	for _, r := range besideRows {
+		if p, ok := r.find(v); ok {
+			p.Row = r.number
+			l.Rows = append(l.Rows, inWords(p))
+		}
+	}
+	return l
+}
+
+func inWords(p Plan) PlanInWords {
+	w := PlanInWords{Row: p.Row, About: rowsInWords[p.Row], Act: p.Act, Step: p.Step, Reason: p.Reason,
+		Waits: p.Blocked}
+	if p.MemberID != 0 {
+		w.Member = p.MemberID.String()
+	}
+	return w
+}

@@ -1,0 +1,41 @@
+package table
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+)
+
+func TestEachRowAndClassHasItsWords(t *testing.T) {
+	for _, r := range rows {
+		if rowsInWords[r.number] == "" {
+			t.Errorf("row %s has no words", r.number)
+		}
+	}
+	for _, r := range besideRows {
+		if rowsInWords[r.number] == "" {
+			t.Errorf("row %s beside the leader has no words", r.number)
+		}
+	}
+	for _, o := range []Observation{{Local: L0}, {Local: LF}, {Local: L5}, {Local: L2}, {Local: L3}, {Local: L1}} {
+		if o.diskInWords() == "" {
+			t.Errorf("disk %s has no words", o.Local)
+		}
+	}
+}
+
+func TestBesideTheLeaderEveryRowThatSpeaksIsExplained(t *testing.T) {
+	r := threeVoters()
+	quietB(time.Minute)(&r)
+	ringOrder(record.Order{Kind: record.OrderLeave, Place: &pc})(&r)
+	l := Last{LeaderAt: t0, Ring: r, LeaderPlan: DecideBesideLeader(t0, Ring{}, r)}.explainBeside()
+	var rows []string
+	for _, p := range l.Rows {
+		rows = append(rows, p.Row.String()+" "+string(p.Act))
+	}
+	if got := strings.Join(rows, ", "); got != "45 wait, 42 wait" || l.Plan.Row != 45 {
+		t.Errorf("%s; the plan is row %s", got, l.Plan.Row)
+	}
+}

@@ -1,0 +1,102 @@
+package table
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// Alarm is etcd's alarm on one member, or on id 0 where no majority says who is corrupt.
+type Alarm struct {
+	MemberID record.MemberID `json:"memberID"`
+	Kind     AlarmKind       `json:"kind"`
+}
+
+// AlarmKind is what an alarm is about.
+type AlarmKind string
+
+// The alarms of etcd.
+const (
+	AlarmCorrupt AlarmKind = "CORRUPT"
+	AlarmNoSpace AlarmKind = "NOSPACE"
+)
+
+// ProgressState is how the leader's raft feeds a follower: also "probe", for which no row asks.
+type ProgressState string
+
+// The states of raft's progress tracker that rows ask for.
+const (
+	ProgressReplicate ProgressState = "replicate"
+	ProgressSnapshot  ProgressState = "snapshot"
+)
+
+// Ring is everything that the agent beside the leader read before one act: the linearizable list with the leader's own
+// view of each member, the record and the Compute API.
+type Ring struct {
+	// At is when it was read: rows that need two looks compare it with the one before.
+	At time.Time
+	// Me and Cluster are this replica and its cluster's name: a list of instances counts only where it contains this
+	// one.
+	Me      replica.Identity
+	Cluster string
+	// Leader is the own member's id. LastIndex is the leader's last log entry.
+	Leader    record.MemberID
+	LastIndex uint64
+	// ClusterVersion is the one that etcd's members have agreed on, the lowest of their own; empty: none yet.
+	ClusterVersion string
+	Members        []RingMember
+	// Record is one listing; RecordErr: it could not be read, and nothing is done.
+	Record    record.View
+	RecordErr error
+	// Ahead: agent.json here has seen more than the record holds, so the record was rolled back: what it says of orders
+	// and replicas is the past.
+	Ahead   bool
+	Compute Compute
+	Alarms  []Alarm
+	// Policy is the configuration's; an order may say otherwise.
+	Policy Policy
+	// SnapshotInFlight: the leader is sending its state to somebody, or did less than 30 s ago.
+	SnapshotInFlight bool
+	// CompactedSince: history was compacted a moment ago, so that doing it again would give nothing up.
+	CompactedSince bool
+	// SnapshotAt is when the newest verified snapshot was taken; zero: none.
+	SnapshotAt time.Time
+}
+
+// RingMember is one member as the leader sees it.
+type RingMember struct {
+	Member
+	// Match, State, RecentActive are the leader's raft progress; PendingSnapshot is the index of a snapshot on its way,
+	// 0: none.
+	Match           uint64
+	State           ProgressState
+	RecentActive    bool
+	PendingSnapshot uint64
+	// Version is a learner's own, as its peer port says it; empty: not known. It is not asked of voters.
+	Version string
+	// StreamsActive: both peer streams to it are up.
+	StreamsActive bool
+	// UnreachableSince is when RecentActive or the streams were last lost; zero: it is reachable.
+	UnreachableSince time.Time
+	// MovedAt is when Match last grew.
+	MovedAt time.Time
+	// DBSize, DBInUse and Quota are bytes as the member's status said; 0: not known. DefragmentedAt is when we last did
+	// it.
+	DBSize, DBInUse, Quota int64
+	DefragmentedAt         time.Time
+	// Hash is the member's HashKV at HashRevision, the same revision for all, of the same compacted history; 0: not
+	// known.
+	Hash         uint32
+	HashRevision int64
+}
+
+// Own is the leader's entry.
+func (r Ring) Own() Member {
+	i := slices.IndexFunc(r.Members, func(m RingMember) bool { return m.ID == r.Leader })
+	if i < 0 {
+		return Member{}
+	}
+	return r.Members[i].Member
+}
