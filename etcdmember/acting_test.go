@@ -404,7 +404,7 @@ func TestANewTenureDoesNotUseAnEntryOfTheOneBefore(t *testing.T) {
 func TestADirectoryThatWasReplacedIsReadAgain(t *testing.T) {
 	m := newMachine(t, pa, newRecord())
 	ms := m.open()
-	see := func() record.MemberID { return ms.observeDirectory(t.Context()).MemberID }
+	see := func() record.MemberID { return readNow(t, ms).MemberID }
 	if got := see(); got != 0 {
 		t.Errorf("an empty disk holds %s", got)
 	}

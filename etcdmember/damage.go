@@ -91,7 +91,7 @@ func (m *Membership) lookForDamage(ctx context.Context, d *table.Directory) {
 	if page := (*damagedPage)(nil); errors.As(err, &page) {
 		found := PageDamage{Text: page.Error(), Time: begin, Database: databaseKey(m.etcdDir())}
 		d.OpenErr = found.error()
-		m.noteDamage(found)
+		m.damage = &found
 		return
 	}
 	m.checked = "its database was read whole, and is sound"

@@ -31,6 +31,12 @@ func endedOften(t *testing.T, runs int, change func(database string)) (*Membersh
 	return ms, m
 }
 
+// readNow is what the boot reads of the directory.
+func readNow(t *testing.T, ms *Membership) table.Directory {
+	t.Helper()
+	return ms.observeDirectory(t.Context(), ms.stopToRead(t.Context()))
+}
+
 func zeroALeaf(t *testing.T) func(string) {
 	return func(database string) {
 		damagePage(t, database, pagesOf(t, database, "leaf")[2], func(p []byte) { clear(p) })
@@ -39,22 +45,22 @@ func zeroALeaf(t *testing.T) func(string) {
 
 func TestADatabaseIsReadWholeOnceEtcdHasEndedOnItAgainAndAgain(t *testing.T) {
 	ms, m := endedOften(t, startsBeforeCheck-1, zeroALeaf(t))
-	if d := ms.observeDirectory(t.Context()); d.OpenErr != nil {
+	if d := readNow(t, ms); d.OpenErr != nil {
 		t.Errorf("after %d starts: %v", ms.starts.runs, d.OpenErr)
 	}
 	ms.starts.runs++
-	if d := ms.observeDirectory(t.Context()); d.OpenErr == nil ||
+	if d := readNow(t, ms); d.OpenErr == nil ||
 		!strings.Contains(d.OpenErr.Error(), "says that it is page 0") {
 		t.Fatalf("after %d starts: %v", ms.starts.runs, d.OpenErr)
 	}
 	before := ms.directory
-	if ms.observeDirectory(t.Context()); ms.directory != before {
+	if readNow(t, ms); ms.directory != before {
 		t.Error("what is known is found out again")
 	}
-	if o := table.Classify(ms.observe(t.Context())); o.Local != table.L2 {
+	if o := table.Classify(ms.gather(t.Context())); o.Local != table.L2 {
 		t.Errorf("it is %s", o.Local)
 	}
-	if d := m.open().observeDirectory(t.Context()); d.OpenErr == nil {
+	if d := readNow(t, m.open()); d.OpenErr == nil {
 		t.Error("the next agent does not know it")
 	}
 	if err := os.Rename(m.etcdDir(), m.etcdDir()+".moved"); err != nil {
@@ -77,7 +83,7 @@ func TestASoundDatabaseIsNotCondemnedHoweverOftenEtcdEnds(t *testing.T) {
 	var read []int
 	for ; ms.starts.runs < 5*startsBeforeCheck; ms.starts.runs++ {
 		before := ms.checkedAt
-		if d := ms.observeDirectory(t.Context()); d.OpenErr != nil {
+		if d := readNow(t, ms); d.OpenErr != nil {
 			t.Fatal(d.OpenErr)
 		}
 		if ms.checkedAt != before {
@@ -97,7 +103,7 @@ func TestASoundDatabaseIsNotCondemnedHoweverOftenEtcdEnds(t *testing.T) {
 		t.Errorf("something is noted: %v", err)
 	}
 	ms.starts.runs = 1
-	if ms.observeDirectory(t.Context()); ms.checked != "" || ms.checkedAt != 0 {
+	if readNow(t, ms); ms.checked != "" || ms.checkedAt != 0 {
 		t.Error("a new story begins with what the last one found")
 	}
 }
@@ -106,7 +112,7 @@ func TestASoundDatabaseIsNotCondemnedHoweverOftenEtcdEnds(t *testing.T) {
 func TestADamageThatCannotBeNotedCounts(t *testing.T) {
 	ms, m := endedOften(t, startsBeforeCheck, zeroALeaf(t))
 	ms.disk.write = func(string, []byte, os.FileMode) error { return errWalk }
-	if d := ms.observeDirectory(t.Context()); d.OpenErr == nil {
+	if d := ms.gather(t.Context()).Directory; d.OpenErr == nil {
 		t.Error("it does not count")
 	}
 	if d, err := readDir(m.etcdDir()); err != nil || d.OpenErr != nil {
@@ -118,7 +124,7 @@ func TestADamageThatCannotBeNotedCounts(t *testing.T) {
 func TestADamagedDirectoryIsNotAcceptedAsASource(t *testing.T) {
 	for want, change := range map[string]func(string){"says that it is page 0": zeroALeaf(t), "": func(string) {}} {
 		ms, _ := endedOften(t, 0, change)
-		f := ms.observe(t.Context())
+		f := ms.gather(t.Context())
 		err := ms.trySource(t.Context(), f, record.Source{Kind: record.SourceDirectory, MemberID: f.Directory.MemberID})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v, want %q", err, want)

@@ -62,37 +62,60 @@ func mountedAt(mountinfo, dir string) bool {
 	return false
 }
 
-// observeDirectory reads the directory, with the member stopped. One that was read is read again only when something
-// was done to it, by us or by a person who put another in its place: reading a log of gigabytes at each look would make
-// every wait slow.
-func (m *Membership) observeDirectory(ctx context.Context) table.Directory {
+// reading says how the directory is to be observed: while the member runs it is the member's own.
+type reading struct {
+	running bool
+	// due: it has to be read. key is of what is there (directoryKey), err why it cannot be read now.
+	due bool
+	key string
+	err error
+}
+
+// stopToRead ends a child that waits to be started again, where its directory has to be read: it would write meanwhile.
+// A directory is read again only when something was done to it, by us or by a person who put another in its place:
+// reading a log of gigabytes at each observation would make every wait slow.
+func (m *Membership) stopToRead(ctx context.Context) reading {
 	// between two starts of a kept child, the supervisor has the directory in hand
 	if m.keeping || m.cfg.Child.Running() {
 		m.directory = nil
-		return m.runningDirectory(ctx)
+		return reading{running: true}
 	}
 	if !m.opened {
-		return table.Directory{}
+		return reading{}
 	}
 	key, err := directoryKey(m.etcdDir())
 	if err == nil && key == "" {
 		m.directory = nil
 	}
 	if m.directory != nil && err == nil && key == m.directoryKey && (m.directory.OpenErr != nil || !m.checkDue()) {
-		return m.withEnd(*m.directory)
+		return reading{}
 	}
-	// One that waits to be started again would write while we read.
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	if err := m.cfg.Child.Stop(ctx); err != nil {
-		return table.Directory{Exists: true, ReadErr: fmt.Errorf("etcd has to be stopped before that: %w", err)}
+		return reading{err: fmt.Errorf("etcd has to be stopped before that: %w", err)}
+	}
+	return reading{due: true, key: key}
+}
+
+// observeDirectory reads the directory, or asks the member that runs on it.
+func (m *Membership) observeDirectory(ctx context.Context, r reading) table.Directory {
+	switch {
+	case r.running:
+		return m.runningDirectory(ctx)
+	case !m.opened:
+		return table.Directory{}
+	case r.err != nil:
+		return table.Directory{Exists: true, ReadErr: r.err}
+	case !r.due:
+		return m.withEnd(*m.directory)
 	}
 	d, err := readDir(m.etcdDir())
 	if err != nil {
 		return table.Directory{Exists: true, ReadErr: err}
 	}
 	m.lookForDamage(ctx, &d)
-	m.directory, m.directoryKey, m.lastRead = &d, key, d
+	m.directory, m.directoryKey, m.lastRead = &d, r.key, d
 	return m.withEnd(d)
 }
 

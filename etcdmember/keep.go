@@ -155,7 +155,7 @@ func (k *keeper) unnamed(s table.MemberStatus) map[string]bool {
 
 // look observes and decides as the boot does.
 func (k *keeper) look(ctx context.Context, s table.MemberStatus) error {
-	f := k.observe(ctx)
+	f := k.gather(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -68,7 +68,7 @@ func (m *Membership) WaitVoter(ctx context.Context, d time.Duration) bool {
 func (m *Membership) loop(ctx context.Context, done func(table.Facts, table.Observation) bool) error {
 	begin := time.Now()
 	for {
-		f := m.observe(ctx)
+		f := m.gather(ctx)
 		if ctx.Err() != nil {
 			return interrupted(ctx)
 		}

@@ -30,7 +30,7 @@ func TestAMarkIsSeenWhenTheRecordIsRead(t *testing.T) {
 	})
 	var slow slowRecord
 	m.config = func(c *Config) { slow.Record, c.Record = c.Record, &slow }
-	f := m.open().observe(t.Context())
+	f := m.open().gather(t.Context())
 	if seen := f.Beats[table.BeatKey{MemberID: 0xb1,
 		BootID: "boot1"}].Seen; seen.Before(slow.answered) || !f.Now.Before(slow.answered) {
 		t.Errorf("decided as of %s, the mark seen %s, the record read %s", f.Now, seen, slow.answered)

@@ -15,18 +15,27 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// observe reads everything that a decision needs, in the order in which it may matter: the disk, the record, who
-// answers. It never fails: what could not be read is a fact too. Each step is decided on what was read right before it
-// and on nothing else.
-func (m *Membership) observe(ctx context.Context) table.Facts {
+// gather is what a decision is made of: it observes this replica and the record, prepares what has to be ready before
+// anything is decided, and observes the others. It never fails: what could not be read is a fact too. Each step is
+// decided on what was read right before it and on nothing else.
+func (m *Membership) gather(ctx context.Context) table.Facts {
 	disk := m.openDisk()
+	f := m.observeSelf(ctx, disk, m.stopToRead(ctx))
+	m.prepare(&f)
+	m.observeOthers(ctx, &f)
+	return f
+}
+
+// observeSelf reads what stands here, and the record. It writes nothing, nor does observeOthers; what an agent
+// remembers of its observations is in memory (noted.go).
+func (m *Membership) observeSelf(ctx context.Context, disk table.DiskFacts, r reading) table.Facts {
 	f := table.Facts{
 		Now: time.Now(), Me: m.cfg.Me, Cluster: m.cfg.Cluster.Name, DiskID: m.diskID(), Disk: disk,
 		EtcdVersion: version.Version, StrangerSince: m.strangerSince,
 		Policy: table.Policy{Replicas: m.cfg.Cluster.Replicas,
 			Survivors: m.cfg.Cluster.Survivors == replica.SurvivorsRestore},
 	}
-	f.Directory = m.observeDirectory(ctx)
+	f.Directory = m.observeDirectory(ctx, r)
 	f.Record, f.RecordErr = m.readRecord(ctx)
 	if f.RecordErr == nil {
 		f.Policy.Snapshot = newestOfFormed(f.Record, f.Now)
@@ -36,23 +45,41 @@ func (m *Membership) observe(ctx context.Context) table.Facts {
 		m.note(f.Record)
 		m.noteInstances(f.Record)
 		table.NoteBeats(m.beats, f.Record, time.Now()) // f.Now may be long ago: a VM can stand still while it reads
-		m.noteEpoch(f.Record)
-		m.keepHosts(f.Record)
 	}
 	f.StartAnyway = m.cfg.StartAnyway != nil && m.cfg.StartAnyway()
 	f.Agent, f.AgentErr, f.Unfit, f.Superseded = m.agent, m.agentErr, m.unfit, m.superseded
-	m.observeSources(ctx, &f)
+	return f
+}
+
+// prepare writes what has to be on this machine before anything is decided, whatever that will be: what was found out
+// about the directory and the record, and the peers' names. It gives back the room of a restore that was overtaken
+// before room is asked for. Each of it may fail, and is tried again by the next one.
+func (m *Membership) prepare(f *table.Facts) {
+	if m.damage != nil {
+		m.noteDamage(*m.damage)
+		m.damage = nil
+	}
+	if f.RecordErr == nil {
+		m.noteEpoch(f.Record)
+		f.Agent, f.AgentErr = m.agent, m.agentErr
+		m.keepHosts(f.Record)
+	}
+	m.clearOvertaken(*f)
+}
+
+// observeOthers reads who answers, and what of the machine and the Compute API depends on that.
+func (m *Membership) observeOthers(ctx context.Context, f *table.Facts) {
+	m.observeSources(ctx, f)
 	formed := f.RecordErr == nil && f.Record.Newest().Formed() != nil
 	if !formed {
 		m.listCompute(ctx, f.Record) // says whom to ask
 	}
 	f.Beats, f.ListedBefore = maps.Clone(m.beats), m.listed
 	f.Answers = m.ask(ctx, m.addresses(f.Record, !formed))
-	m.noteList(f)
-	m.askPeers(ctx, &f)
-	m.clearOvertaken(f)
-	m.observeRoom(&f)
-	if formed && m.needsLists(f) {
+	m.noteList(*f)
+	m.askPeers(ctx, f)
+	m.observeRoom(f)
+	if formed && m.needsLists(*f) {
 		m.listCompute(ctx, f.Record)
 	}
 	f.Compute = m.compute
@@ -61,7 +88,6 @@ func (m *Membership) observe(ctx context.Context) table.Facts {
 	if !formed && m.cfg.Preflight != nil && !f.Directory.Running {
 		f.Preflight = m.cfg.Preflight(ctx)
 	}
-	return f
 }
 
 // restartPatience is how long a restart of the agent waits for the record, which takes some 0.1 s where it answers. Row

@@ -69,7 +69,7 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 			len(v.Epochs[0].Stopped) != 1 {
 			t.Errorf("%s: it went on: %+v, %+v", tc.want, v.Orders[0], v.Epochs)
 		}
-		f := ms.observe(t.Context())
+		f := ms.gather(t.Context())
 		f.Me.Place, f.Me.InstanceID = pb, "102"
 		if o := table.Classify(f); o.EndedByOrder || o.ToAccept {
 			t.Errorf("%s: another replica stops for it: %+v", tc.want, o)
@@ -154,7 +154,7 @@ func TestATryThatFailedRestsBesideAQuorum(t *testing.T) {
 		}
 		return ms.acceptRests(plan)
 	}
-	f := ms.observe(t.Context())
+	f := ms.gather(t.Context())
 	if f.Directory.Running || try(f) {
 		t.Error("a replica that does not run rests")
 	}

@@ -481,7 +481,7 @@ func TestASurvivorWaitsWhereItMayNotGoOn(t *testing.T) {
 		m := pairOfVoters(t, tc.survivors)
 		m.record.change(func(v *record.View) { v.Orders = tc.orders })
 		ms := m.ordered(tc.disk)
-		f := ms.observe(t.Context())
+		f := ms.gather(t.Context())
 		if p := table.Decide(f.Now,
 			table.Classify(f)); p.Act == table.ActOrderRestore || p.Blocked != nil && p.Blocked.Name != tc.want ||
 			p.Blocked == nil && table.Classify(f).Survivors22 == table.PolicyActs {
@@ -510,7 +510,7 @@ func TestALoneReplicaThatLostItsDiskOffersTheSnapshot(t *testing.T) {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	offered := m.ordered("d2").observe(t.Context())
+	offered := m.ordered("d2").gather(t.Context())
 	if o := table.Classify(offered); !o.SnapshotOffered || o.Names.PolicyText == "" {
 		t.Errorf("no snapshot is offered: %+v", o)
 	}
