@@ -107,7 +107,7 @@ func (m *Membership) hold(f table.Facts, p table.Plan) table.Plan {
 // pace turns the start of a member that has just ended, again, into a wait.
 func (m *Membership) pace(f table.Facts, p table.Plan) (table.Plan, bool) {
 	most := mostDistance
-	if p.Act == table.ActStartJoined || p.Act == table.ActTakeIncarnation && p.Row == 23 { // joins
+	if p.Joins() {
 		most = mostJoinDistance
 	}
 	if m.starts.early(f.Now, most) <= 0 {

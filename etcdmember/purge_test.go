@@ -25,7 +25,6 @@ type attic struct {
 	ms     *Membership
 	look   table.Observation
 	lookAt time.Time
-	row    table.Row
 	status table.MemberStatus
 	names  map[string]string
 }
@@ -34,7 +33,7 @@ type attic struct {
 // ago, and a snapshot of half an hour ago.
 func newAttic(t *testing.T) *attic {
 	t.Helper()
-	a := &attic{machine: newMachine(t, pa, newRecord()), t: t, lookAt: time.Now(), row: table.RowRunning,
+	a := &attic{machine: newMachine(t, pa, newRecord()), t: t, lookAt: time.Now(),
 		names: map[string]string{}}
 	a.ms = a.open()
 	if _, err := a.boot(a.ms); err != nil {
@@ -47,7 +46,8 @@ func newAttic(t *testing.T) *attic {
 	s.Members = []table.Member{{ID: s.MemberID, Name: "x"}, {ID: 0xb1, Name: "y"}}
 	a.status = s
 	a.child.say = func(out *table.MemberStatus) { *out = a.status }
-	a.look = table.Observation{Record: table.Rf, Remote: table.Quorum, Phase: table.PhaseStarted, Running: true}
+	a.look = table.Observation{Local: table.L1, Record: table.Rf, Remote: table.Quorum, Phase: table.PhaseStarted,
+		Running: true}
 	a.look.Names.DiskEpochNumber = 1
 	a.put("d1", 72*time.Hour, 0xd1, 0xc1)
 	a.put("d2", 48*time.Hour, 0xd2, 0xc1)
@@ -89,7 +89,7 @@ func (a *attic) path(short string) string { return filepath.Join(a.ms.archivesDi
 
 // purge is one look at the archive, as the agent takes it.
 func (a *attic) purge() (ArchiveShelf, error) {
-	a.ms.saw(table.Facts{Now: a.lookAt}, a.look, table.Plan{Row: a.row}, table.Plan{})
+	a.ms.saw(table.Facts{Now: a.lookAt}, a.look, table.Plan{}, table.Plan{})
 	return a.ms.PurgeArchives(context.Background())
 }
 
@@ -144,7 +144,7 @@ func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
 			voter},
 		{"no quorum answered the last look", func(a *attic) { a.look.Remote = table.Nobody }, voter},
 		{"the last look could not read the record", func(a *attic) { a.look.Record = table.RUnreadable }, voter},
-		{"another row holds", func(a *attic) { a.row = 5 }, voter},
+		{"another row holds", func(a *attic) { a.look.Superseded = true }, voter},
 		{"there is a fault", func(a *attic) { a.look.Fault = "x" }, voter},
 		{"the member has not started for good", func(a *attic) { a.look.Phase = table.PhaseSeeding }, voter},
 		{"there was no look for two minutes", func(a *attic) { a.lookAt = time.Now().Add(-2 * time.Minute) }, voter},

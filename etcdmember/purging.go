@@ -79,7 +79,7 @@ func (m *Membership) nextPurge(ctx context.Context) (*table.Purge, error) {
 		return nil, nil
 	}
 	m.mu.Lock()
-	f.Look, f.LookAt, f.Keeps = m.told.Observation, m.told.At, m.told.Plan.Row == table.RowRunning
+	f.Look, f.LookAt = m.told.Observation, m.told.At
 	m.mu.Unlock()
 	if f.Member, err = m.Status(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %w", table.ErrKept, err)

@@ -257,16 +257,13 @@ func (w *world) purge(v *vm) {
 	}
 	f := w.facts(v)
 	o := w.by.observe(f)
-	p := w.by.decide(w.now, o)
 	c := v.etcd.conf
 	s := table.MemberStatus{MemberID: v.etcd.id, ClusterID: v.etcd.cid, Ready: true,
 		Learner: slices.Contains(c.learners, v.etcd.id), Members: listOf(c)}
 	if l := w.leaderOf(v); l != nil {
 		s.Leader = l.etcd.id
 	}
-	facts := table.PurgeFacts{Now: w.now, Look: o, LookAt: w.now, Keeps: p.Act == table.ActKeep && p.Blocked == nil,
-		Member: s,
-		Record: f.Record}
+	facts := table.PurgeFacts{Now: w.now, Look: o, LookAt: w.now, Member: s, Record: f.Record}
 	for n, s := range w.listed() {
 		if w.snapshots[n].whole {
 			s.Time, s.Written = s.Time.Add(table.ArchiveAge), s.Written.Add(table.ArchiveAge)

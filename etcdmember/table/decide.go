@@ -35,13 +35,16 @@ type row struct {
 	do      func(o Observation, now time.Time) Plan
 }
 
+// rowUnread is the row that a person's word start-anyway is for.
+const rowUnread Row = 2
+
 // rows is the table, first match wins. A rule without a number stands where it takes effect: an id in stopped/ before
 // the rows that would start it, `leave` before the rows that would seed or join.
 var rows = []row{
 	{0, true, is(Observation.superseded), doSuperseded},
 
 	{1, true, is(Observation.unreadableButStarted), doStartUnread},
-	{2, true, inRecord(RUnreadable), doWaitUnread},
+	{rowUnread, true, inRecord(RUnreadable), doWaitUnread},
 	{3, true, is(Observation.lostButStarted), doStartLost},
 	{4, true, inRecord(RLost), doWaitLost},
 	{RowEndAhead, true, is(Observation.endsAhead), doEndAhead},

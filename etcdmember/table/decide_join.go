@@ -59,6 +59,11 @@ func doJoin(o Observation, _ time.Time) Plan {
 	return p
 }
 
+// Joins: the plan starts a member that joins, or takes the incarnation that comes first.
+func (p Plan) Joins() bool {
+	return p.Act == ActStartJoined || p.Act == ActTakeIncarnation && p.Step == joinPending
+}
+
 // tenureForJoin: the incarnation is this join's own. One that is confirmed belongs to the member that it was confirmed
 // for: where that entry is not the one added for this disk, the next member needs the next incarnation, because
 // started.json is written once and the leader promotes only the id that it names.

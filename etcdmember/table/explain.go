@@ -90,7 +90,7 @@ func (t Last) MayStartAnyway() error {
 	switch {
 	case t.At.IsZero():
 		return errors.New("the agent has not looked yet; ask again in a moment")
-	case t.Plan.Row != 2:
+	case t.Plan.Row != rowUnread:
 		return fmt.Errorf("row %s holds (%s); the word is for row 2, where etcd does not start because the record "+
 			"cannot be read", t.Plan.Row, rowsInWords[t.Plan.Row])
 	case o.Running:

@@ -23,7 +23,6 @@ type PurgeFacts struct {
 	// of itself now.
 	Look      Observation
 	LookAt    time.Time
-	Keeps     bool // the look decided that the member runs as it is, and by no row that is a wait
 	Member    MemberStatus
 	Record    record.View
 	Snapshots []record.Snapshot
@@ -95,7 +94,7 @@ func (f PurgeFacts) notVoter() string {
 	switch {
 	case f.Now.Sub(f.LookAt) > time.Minute || f.LookAt.After(f.Now):
 		return "the last look at the membership is too long ago"
-	case !f.Keeps || o.Fault != "" || o.Record != Rf || o.Remote != Quorum || o.Phase != PhaseStarted:
+	case Decide(f.LookAt, o).Row != RowRunning || o.Record != Rf || o.Remote != Quorum || o.Phase != PhaseStarted:
 		return "this replica does not run as a member beside a quorum"
 	case s.MemberID == 0 || s.Removed || !s.Ready || s.Leader == 0:
 		return "this replica's member does not serve"
