@@ -108,7 +108,7 @@ func (k *keeper) lostLeader(s table.MemberStatus) bool {
 // pause alone the loss was shown two pauses and the time-outs of both looks after it.
 func (k *keeper) afterLook(now time.Time) time.Time {
 	next := now.Add(keepPause)
-	if patient := k.alone.Add(quorumPatience); !k.alone.IsZero() && patient.After(now) && patient.Before(next) {
+	if patient := k.alone.Add(table.QuorumPatience); !k.alone.IsZero() && patient.After(now) && patient.Before(next) {
 		return patient
 	}
 	return next

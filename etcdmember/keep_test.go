@@ -62,7 +62,7 @@ func TestALostQuorumIsLookedAtSoon(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ alone, want time.Duration }{{-2 * time.Second, 3 * time.Second},
-		{-6 * time.Second, keepPause}, {0, quorumPatience}} {
+		{-6 * time.Second, keepPause}, {0, table.QuorumPatience}} {
 		k.alone = t0.Add(c.alone)
 		if got := k.afterLook(t0).Sub(t0); got != c.want {
 			t.Errorf("alone for %s: the next look is in %s, want %s", -c.alone, got, c.want)
@@ -481,9 +481,22 @@ func TestASilentAddressCostsLittle(t *testing.T) {
 	}
 }
 
+// waitsFor is the name of what a member that runs waits for; empty: nothing.
+func waitsFor(t *testing.T, m *Membership, f table.Facts) string {
+	t.Helper()
+	m.noteSilence(&f)
+	p := m.hold(f, table.Decide(f.Now, table.Classify(f)))
+	if p.Row != table.RowRunning || p.Act != table.ActKeep {
+		t.Errorf("row %s wants to %s", p.Row, p.Act)
+	}
+	if p.Blocked == nil {
+		return ""
+	}
+	return p.Blocked.Name
+}
+
 func TestARunningMemberWithoutQuorumSaysSoOnceThatHasLasted(t *testing.T) {
 	m := &Membership{}
-	keep := table.Plan{Row: table.RowRunning, Act: table.ActKeep}
 	begin := time.Now()
 	look := func(after time.Duration, reach table.Reach) string {
 		f := three()
@@ -492,10 +505,7 @@ func TestARunningMemberWithoutQuorumSaysSoOnceThatHasLasted(t *testing.T) {
 		for i := range f.Answers {
 			f.Answers[i].Reach = reach
 		}
-		if p := m.hold(f, keep); p.Blocked != nil {
-			return p.Blocked.Name
-		}
-		return ""
+		return waitsFor(t, m, f)
 	}
 	for _, step := range []struct {
 		after time.Duration
@@ -538,11 +548,7 @@ func TestAMemberThatItsPeersDoNotConnectWithSaysSo(t *testing.T) {
 		for i := range f.Answers {
 			f.Answers[i].Reach = step.reach
 		}
-		got := ""
-		if p := m.hold(f, table.Plan{Row: table.RowRunning, Act: table.ActKeep}); p.Blocked != nil {
-			got = p.Blocked.Name
-		}
-		if got != step.want {
+		if got := waitsFor(t, m, f); got != step.want {
 			t.Errorf("after %s: %q, want %q", step.after, got, step.want)
 		}
 	}

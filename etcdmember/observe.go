@@ -82,6 +82,7 @@ func (m *Membership) observeOthers(ctx context.Context, f *table.Facts) {
 	if formed && m.needsLists(*f) {
 		m.listCompute(ctx, f.Record)
 	}
+	m.noteSilence(f)
 	f.Compute = m.compute
 	f.Compute.Runs = maps.Clone(m.runs)
 	f.FindVersions()
@@ -170,7 +171,7 @@ func (m *Membership) needsLists(f table.Facts) bool {
 	case table.AnswersQuorum(f):
 		return false
 	case f.Directory.Running:
-		return !m.alone.IsZero() && f.Now.Sub(m.alone) >= quorumPatience
+		return !m.alone.IsZero() && f.Now.Sub(m.alone) >= table.QuorumPatience
 	}
 	return m.agent.Phase != table.PhaseStarted || !m.compute.Second.Time.IsZero()
 }

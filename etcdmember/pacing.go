@@ -88,19 +88,6 @@ func (m *Membership) hold(f table.Facts, p table.Plan) table.Plan {
 		return p.Waiting("step-failed", fmt.Sprintf("the step to %s failed: %v.", p.Act, m.failure.err),
 			"It is tried again by itself.")
 	}
-	alone, unheard := m.aloneFor(f), m.unheardFor(f)
-	switch keeps := p.Act == table.ActKeep && p.Blocked == nil; {
-	case keeps && alone >= quorumPatience:
-		return p.Waiting("no-quorum", "this member runs, and no majority of the voters answers it: nothing can be "+
-			"written.",
-			"Start the other replicas with their disks, or heal the network; if they are lost, `quorate restore` "+
-				"begins a new history.")
-	case keeps && unheard >= quorumPatience:
-		return p.Waiting("peers-do-not-connect", "a majority of the voters answers this replica on their client "+
-			"ports, and its own member hears no leader: it and its peers do not connect.",
-			fmt.Sprintf("Open port %d between the masters, in both directions; if it is open, etcd's log says which "+
-				"certificate is refused.", table.PeerPort))
-	}
 	return p
 }
 
@@ -143,17 +130,11 @@ func waitsForPorts(p table.Plan) bool {
 	return p.Act == table.ActWait && p.Blocked != nil && p.Blocked.Name == "peers-do-not-connect"
 }
 
-// quorumPatience is longer than any election.
-const quorumPatience = 5 * time.Second
-
-// aloneFor is how long the member has run without that anybody, itself included, answered through its quorum.
-func (m *Membership) aloneFor(f table.Facts) time.Duration {
-	return lasts(&m.alone, f.Directory.Running && !table.AnswersQuorum(f), f.Now)
-}
-
-// unheardFor is how long the member has heard of no leader while there was one.
-func (m *Membership) unheardFor(f table.Facts) time.Duration {
-	return lasts(&m.unheard, f.Directory.Leaderless && table.AnswersQuorum(f), f.Now)
+// noteSilence says how long this running member has been without a quorum, or without a leader beside one.
+func (m *Membership) noteSilence(f *table.Facts) {
+	quorum := table.AnswersQuorum(*f)
+	f.Alone = lasts(&m.alone, f.Directory.Running && !quorum, f.Now)
+	f.Unheard = lasts(&m.unheard, f.Directory.Leaderless && quorum, f.Now)
 }
 
 // lasts is how long something has been so at each look. since is when it was first seen; zero: it was not so at the

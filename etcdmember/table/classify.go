@@ -16,6 +16,8 @@ func Classify(f Facts) Observation {
 		Phase:       f.Agent.Phase,
 		SameBoot:    f.Agent.InstanceID == f.Me.InstanceID && f.Agent.BootID == f.Me.BootID,
 		StartAnyway: f.StartAnyway,
+		Alone:       f.Alone >= QuorumPatience,
+		Unheard:     f.Unheard >= QuorumPatience,
 	}
 	if !f.Directory.Running {
 		o.Unusable = f.Directory.End.Unusable()

@@ -15,7 +15,7 @@ func Decide(now time.Time, o Observation) Plan {
 		if o.Running && !r.running || !r.when(o, now) {
 			continue
 		}
-		p := r.do(o, now)
+		p := o.waitForPeers(r.do(o, now))
 		p.Row = r.number
 		if p.Blocked != nil {
 			p.Blocked.Row = r.number

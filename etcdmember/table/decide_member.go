@@ -130,3 +130,23 @@ func doKeepBroken(o Observation, _ time.Time) Plan {
 func doKeep(o Observation, _ time.Time) Plan {
 	return o.WithOffer(Plan{Act: ActKeep, MemberID: o.Names.MemberID, Reason: "the member runs"})
 }
+
+// QuorumPatience is longer than any election.
+const QuorumPatience = 5 * time.Second
+
+// waitForPeers says of a plan that leaves the running member alone what the member lacks to serve.
+func (o Observation) waitForPeers(p Plan) Plan {
+	switch keeps := p.Act == ActKeep && p.Blocked == nil; {
+	case keeps && o.Alone:
+		return p.Waiting("no-quorum", "this member runs, and no majority of the voters answers it: nothing can be "+
+			"written.",
+			"Start the other replicas with their disks, or heal the network; if they are lost, `quorate restore` "+
+				"begins a new history.")
+	case keeps && o.Unheard:
+		return p.Waiting("peers-do-not-connect", "a majority of the voters answers this replica on their client "+
+			"ports, and its own member hears no leader: it and its peers do not connect.",
+			fmt.Sprintf("Open port %d between the masters, in both directions; if it is open, etcd's log says which "+
+				"certificate is refused.", PeerPort))
+	}
+	return p
+}

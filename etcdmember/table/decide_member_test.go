@@ -328,6 +328,18 @@ var memberCases = []rowCase{
 		"needed-but-broken"},
 
 	{"running: nothing stops it", from(three, running), RowRunning, ActKeep, ""},
+	{"running without a quorum, and it may be an election", from(three, running, func(f *Facts) {
+		f.Answers, f.Alone = nil, QuorumPatience-1
+	}), RowRunning, ActKeep, ""},
+	{"running without a quorum for longer", from(three, running, func(f *Facts) {
+		f.Answers, f.Alone = nil, QuorumPatience
+	}), RowRunning, ActKeep, "no-quorum"},
+	{"running beside a quorum, and it may be an election", from(three, running, func(f *Facts) {
+		f.Directory.Leaderless, f.Unheard = true, QuorumPatience-1
+	}), RowRunning, ActKeep, ""},
+	{"running beside a quorum without a leader for longer", from(three, running, func(f *Facts) {
+		f.Directory.Leaderless, f.Unheard = true, QuorumPatience
+	}), RowRunning, ActKeep, "peers-do-not-connect"},
 	{"running: a peer that cannot be read does not matter", from(three, func(f *Facts) { f.Directory.Running = true }),
 		RowRunning, ActKeep, ""},
 }

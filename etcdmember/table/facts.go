@@ -57,6 +57,9 @@ type Facts struct {
 	StartAnyway bool
 	// Superseded: an earlier observation of this boot found that this replica is superseded.
 	Superseded bool
+	// Alone is how long the member has run, observation after observation, without that anybody answered through its
+	// quorum, itself included. Unheard is how long it has heard of no leader while somebody did.
+	Alone, Unheard time.Duration
 	// StrangerSince is Observation.StrangerSince of the observation before this one.
 	StrangerSince time.Time
 }

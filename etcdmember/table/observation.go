@@ -96,6 +96,9 @@ type Observation struct {
 	// StartAnyway is the operator's word for row 2.
 	StartAnyway bool
 
+	// Alone: the running member has had no quorum for longer than an election. Unheard: it has heard of no leader for
+	// so long, while there was a quorum.
+	Alone, Unheard bool
 	// Unusable is what etcd has said each time it ended, one soon after the other, and what only the directory can be
 	// the cause of; empty: it has not.
 	Unusable string

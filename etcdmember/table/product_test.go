@@ -43,6 +43,8 @@ var predicates = []predicate{
 			o.Unusable = "tocommit is out of range"
 		}
 	}},
+	{"alone for longer than an election", func(o *Observation) { o.Alone = o.Running && o.Remote != Quorum }},
+	{"no leader for longer than one", func(o *Observation) { o.Unheard = o.Running && o.Remote == Quorum }},
 	{"same boot", func(o *Observation) { o.SameBoot = true }},
 	{"start-anyway", func(o *Observation) { o.StartAnyway = true }},
 	{"superseded", func(o *Observation) { o.Superseded = o.Record != RUnreadable }},
