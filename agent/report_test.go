@@ -42,7 +42,7 @@ func TestWhatAReplicaTells(t *testing.T) {
 		a.answers().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		text := strings.ReplaceAll(w.Body.String(), dir, "DIR")
 		for pattern, constant := range map[string]string{
-			`\d{4}-\d\d-\d\dT[0-9:.]+Z`: "2026-11-20T12:00:00Z", `("pid":)\d+`: "${1}7", `ready \d+ms`: "ready 1ms",
+			`\d{4}-\d\d-\d\dT[0-9:.]+Z`: "2026-11-20T12:00:00Z", `("pid":)\d+`: "${1}7", `ready \d+m?s`: "ready 1ms",
 			`(?m)^(quorate_\w+_seconds(?:\{.*\})?) .*$`: "$1 1",
 			`(outcome="failed"\}) \d+`:                  "$1 1",
 			`("outcome":"failed","count":)\d+`:          "${1}1",

@@ -55,6 +55,7 @@ func (w *world) event() {
 	default:
 		w.raft(v)
 	}
+	w.checkOwnWords()
 }
 
 // joins: somebody has taken an incarnation for a join, and no more.
@@ -220,6 +221,7 @@ func (w *world) round(d time.Duration) {
 		}
 		w.purge(v)
 	}
+	w.checkOwnWords()
 }
 
 // settle ends the faults, does what a person is told to do, and lets time pass until the world is whole.

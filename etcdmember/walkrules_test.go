@@ -214,6 +214,25 @@ func (w *world) checkLivingBoot(v *vm, f table.Facts, p table.Plan) {
 	}
 }
 
+// checkOwnWords: whoever has said in stopped/ that its incarnation has ended counts as silent from then on, for every
+// order that comes, so nothing runs under it again (S1). A boot that was left behind on another host is no business of
+// its successor's word: checkLivingBoot and checkSilence judge it.
+func (w *world) checkOwnWords() {
+	for _, v := range w.vms {
+		if v.etcd == nil || v.newer != nil || v.fenced {
+			continue
+		}
+		own := record.Incarnation{Place: places[v.place], Number: v.disk.agent.Incarnation, InstanceID: v.id}
+		for n := range w.view.Epochs {
+			e := &w.view.Epochs[n]
+			if f := e.Formed(); f != nil && f.ClusterID == v.etcd.cid && e.StoppedBy(own) != nil {
+				w.fail("S1", "%s runs member %s under incarnation %d, of which it said that it has ended", v.id,
+					v.etcd.id, own.Number)
+			}
+		}
+	}
+}
+
 // checkOffer: a snapshot is offered only where no disk is left that holds what was acknowledged after it (S2).
 func (w *world) checkOffer(v *vm, snapshot string) {
 	if v.newer != nil { // an older boot that has taken no incarnation cannot know that it is one
