@@ -56,11 +56,11 @@ func TestASymptomLeadsToEachEntryOfTheRunbook(t *testing.T) {
 	}
 }
 
-// blockedNames are the names of all waits: in etcdmember the first argument of wait, halt and blocked, in agent of
-// hold.
+// blockedNames are the names of all waits: in etcdmember the first argument of wait, halt, blocked and Waiting, in agent
+// of hold.
 func blockedNames(t *testing.T) []string {
 	constants, found := map[string]string{}, map[string]bool{}
-	files := append(parseFolder(t, "etcdmember"), parseFolder(t, "agent")...)
+	files := slices.Concat(parseFolder(t, "etcdmember"), parseFolder(t, "etcdmember/table"), parseFolder(t, "agent"))
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == len(v.Names) {
@@ -74,13 +74,13 @@ func blockedNames(t *testing.T) []string {
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
-			if !ok || !slices.Contains([]string{"wait", "halt", "blocked", "hold"}, nameOf(call.Fun)) ||
+			if !ok || !slices.Contains([]string{"wait", "halt", "blocked", "Waiting", "hold"}, nameOf(call.Fun)) ||
 				len(call.Args) < 2 {
 				return true
 			}
 			name := literal(call.Args[0])
-			if id, ok := call.Args[0].(*ast.Ident); ok && name == "" {
-				name = constants[id.Name]
+			if name == "" {
+				name = constants[nameOf(call.Args[0])]
 			}
 			if name != "" {
 				found[name] = true
