@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -202,7 +203,7 @@ func (b *beside) onMember(e table.Member, call func(c *clientv3.Client, endpoint
 	if err != nil {
 		return fmt.Errorf("member %s: %w", e.ID, err)
 	}
-	address, ok := lookupHosts(b.cfg.HostsFile, u.Hostname())
+	address, ok := hosts.Lookup(b.cfg.HostsFile, u.Hostname())
 	if !ok {
 		return fmt.Errorf("%s is not in %s", u.Hostname(), b.cfg.HostsFile)
 	}

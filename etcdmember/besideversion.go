@@ -7,6 +7,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/version"
 
+	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 )
 
@@ -59,7 +60,7 @@ func (m *Membership) memberVersions(ctx context.Context, e table.Member) (none v
 	if err != nil {
 		return none
 	}
-	address, ok := lookupHosts(m.cfg.HostsFile, u.Hostname())
+	address, ok := hosts.Lookup(m.cfg.HostsFile, u.Hostname())
 	if !ok {
 		return none
 	}

@@ -56,13 +56,8 @@ var errNoLog = errors.New("the directory holds no log, and this member has run b
 
 // RunMember runs one etcd member in this process until ctx is done, the member is removed (ErrRemoved), stalls
 // (ErrStalled) or fails. A leader hands over before it stops. etcd's own code may exit the process at any time, which
-// is why this is a child of the agent.
+// is why this is a child of the agent. Before anything in this process asks for a name its resolver is hosts.Resolver.
 func RunMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) error {
-	net.DefaultResolver = freshHosts(hostsPath) // before anything in this process asks for a name
-	return runMember(ctx, cfg, log)
-}
-
-func runMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) error {
 	e, err := startMember(ctx, cfg, log)
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -16,12 +16,13 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// onlyHosts is what RunMember does first, for members that run in the test's own process.
-var onlyHosts = sync.OnceFunc(func() { net.DefaultResolver = freshHosts(hostsPath) })
+// onlyHosts is what `quorate run-etcd` does first, for members that run in the test's own process.
+var onlyHosts = sync.OnceFunc(func() { net.DefaultResolver = hosts.Resolver(hosts.Path) })
 
 // newTestMember makes certificates for a replica on loopback and the configuration of its member.
 func newTestMember(t *testing.T) (MemberConfig, certs.Files) {
@@ -73,7 +74,7 @@ func TestAMemberSeedsServesAndGoesOnFromItsDisk(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		begin := time.Now()
-		go func() { done <- runMember(ctx, cfg, log) }()
+		go func() { done <- RunMember(ctx, cfg, log) }()
 		s := waitReady(t, cfg.StatusSocket)
 		t.Logf("round %d: ready after %s", round, time.Since(begin))
 		eventually(t, "what was said of a directory on which a member serves is forgotten", func() bool {

@@ -48,7 +48,7 @@ func newFounder(t *testing.T) *founder {
 	f.issue(t, b)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- runMember(ctx, f.cfg, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- RunMember(ctx, f.cfg, slog.New(slog.DiscardHandler)) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {

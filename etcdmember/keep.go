@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -145,7 +146,7 @@ func (k *keeper) unnamed(s table.MemberStatus) map[string]bool {
 			if err != nil {
 				continue
 			}
-			if _, ok := lookupHosts(k.cfg.HostsFile, u.Hostname()); !ok {
+			if _, ok := hosts.Lookup(k.cfg.HostsFile, u.Hostname()); !ok {
 				out[u.Hostname()] = true
 			}
 		}

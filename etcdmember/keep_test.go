@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -177,7 +176,7 @@ func TestANewMemberOfAKnownPlaceIsLookedForOnce(t *testing.T) {
 	if err := k.look(t.Context(), s); err != nil || k.newMember(s) {
 		t.Errorf("it is looked for again at once: %v", err)
 	}
-	if got, _ := lookupHosts(k.cfg.HostsFile, pb.DNSName(testCluster)); got.String() != "127.0.0.22" {
+	if got, _ := hosts.Lookup(k.cfg.HostsFile, pb.DNSName(testCluster)); got.String() != "127.0.0.22" {
 		t.Errorf("the hosts file has %s", got)
 	}
 }
@@ -394,45 +393,6 @@ func TestTheSuccessorIsTheBestVoterInReach(t *testing.T) {
 	}
 }
 
-func TestTheHostsBlockLeavesTheRestAlone(t *testing.T) {
-	peers := []replica.Peer{{Place: pb, Addresses: addresses("10.0.0.2", "10.0.1.2")},
-		{Place: pa, Addresses: addresses("10.0.0.1")}, {Place: pc}}
-	block := hostsBegin + "\n10.0.0.1 " + pa.DNSName("demo") + "\n10.0.0.2 " + pb.DNSName("demo") + "\n" + hostsEnd +
-		"\n"
-	const local = "127.0.0.1 localhost\n"
-	for name, c := range map[string]struct{ before, want string }{
-		"an empty file":         {"", block},
-		"a file of others":      {local, local + block},
-		"no newline at the end": {"127.0.0.1 localhost", local + block},
-		"a block of other addresses": {local + hostsBegin + "\n10.9.9.9 " + pa.DNSName("demo") + "\n" + hostsEnd +
-			"\n# after\n", local + "# after\n" + block},
-		"a block that lost its end": {hostsBegin + "\n10.9.9.9 " + pa.DNSName("demo") + "\n" + local, local + block},
-		"a master that the record lost stays, and a stranger's line goes": {hostsBegin + "\n10.0.0.3 " +
-			pc.DNSName("demo") + "\n10.0.0.4 " + pa.DNSName("other") + "\n" + hostsEnd + "\n",
-			strings.Replace(block, hostsEnd, "10.0.0.3 "+pc.DNSName("demo")+"\n"+hostsEnd, 1)},
-		"a block that lost its begin": {local + hostsEnd + "\n", local + block},
-		"as it should be":             {local + block, local + block},
-		"empty lines are somebody's":  {"\n" + local + "\n", "\n" + local + "\n" + block},
-	} {
-		if got := hostsWith(c.before, "demo", peers); got != c.want {
-			t.Errorf("%s:\n%q\nwant\n%q", name, got, c.want)
-		}
-	}
-}
-
-// A VM is given the address of one that was deleted: the older name leads nowhere then, also where only the block knows
-// it.
-func TestTwoNamesNeverHaveOneAddress(t *testing.T) {
-	a, b, c := pa.DNSName("demo"), pb.DNSName("demo"), pc.DNSName("demo")
-	peers := []replica.Peer{{Place: pb, Addresses: addresses("10.0.0.1")},
-		{Place: pa, Addresses: addresses("10.0.0.1")}}
-	before := hostsBegin + "\n10.0.0.1 " + c + "\n" + hostsEnd + "\n"
-	want := hostsBegin + "\n192.0.2.1 " + a + "\n10.0.0.1 " + b + "\n192.0.2.3 " + c + "\n" + hostsEnd + "\n"
-	if got := hostsWith(before, "demo", peers); got != want {
-		t.Errorf("%q\nwant\n%q", got, want)
-	}
-}
-
 func TestTheNewestIncarnationHasTheAddress(t *testing.T) {
 	m := newMachine(t, pa, newRecord())
 	ms := m.open()
@@ -448,24 +408,11 @@ func TestTheNewestIncarnationHasTheAddress(t *testing.T) {
 			younger = pc
 		}
 		for _, p := range []replica.Place{pb, pc} {
-			address, _ := lookupHosts(ms.cfg.HostsFile, p.DNSName(ms.cfg.Cluster.Name))
+			address, _ := hosts.Lookup(ms.cfg.HostsFile, p.DNSName(ms.cfg.Cluster.Name))
 			if (address.String() == "10.0.0.9") != (p == younger) {
 				t.Errorf("%s is at %s; the younger is %s", p, address, younger)
 			}
 		}
-	}
-}
-
-func TestTheHostsFileIsWrittenOnlyWhenItChanges(t *testing.T) {
-	path := t.TempDir() + "/hosts"
-	peers := []replica.Peer{{Place: pa, Addresses: addresses("10.0.0.1")}}
-	for _, want := range []bool{true, false} {
-		if changed, err := writeHosts(path, "demo", peers); err != nil || changed != want {
-			t.Errorf("changed %t, %v", changed, err)
-		}
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
-		t.Errorf("%v, %v: every program on the VM reads it", info.Mode(), err)
 	}
 }
 

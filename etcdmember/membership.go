@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record"
@@ -183,7 +184,7 @@ type shown struct {
 // New opens the membership of this replica. It reads agent.json, if the data disk is there, and nothing else.
 func New(cfg Config) *Membership {
 	if cfg.HostsFile == "" {
-		cfg.HostsFile = hostsPath
+		cfg.HostsFile = hosts.Path
 	}
 	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename, os.Remove},
 		mountinfo: "/proc/self/mountinfo", local: loopback, history: historyWindow,

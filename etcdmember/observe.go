@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/version"
 
+	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -137,7 +138,7 @@ func (m *Membership) keepHosts(v record.View) {
 	for _, i := range newest {
 		peers = append(peers, replica.Peer{Place: i.Place, Addresses: i.Addresses})
 	}
-	changed, err := writeHosts(m.cfg.HostsFile, m.cfg.Cluster.Name, peers)
+	changed, err := hosts.Write(m.cfg.HostsFile, m.cfg.Cluster.Name, peers)
 	if err != nil {
 		m.cfg.Log.Warn("keep the hosts file", "err", err.Error())
 	} else if changed {

@@ -25,6 +25,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -89,13 +90,13 @@ func TestAMemberInAProcessOfItsOwn(t *testing.T) {
 	if path == "" {
 		t.Skip("it is started by the tests that need real members")
 	}
-	net.DefaultResolver = freshHosts(os.Getenv(hostsEnv))
+	net.DefaultResolver = hosts.Resolver(os.Getenv(hostsEnv))
 	version.Version = cmp.Or(os.Getenv(otherEnv), version.Version)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	cfg, err := LoadMemberConfig(path)
 	if err == nil {
-		err = runMember(ctx, cfg, slog.New(slog.DiscardHandler))
+		err = RunMember(ctx, cfg, slog.New(slog.DiscardHandler))
 	}
 	if errors.Is(err, ErrStalled) {
 		// as run-etcd does: etcd of a stalled member cannot be closed

@@ -19,6 +19,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -207,7 +208,7 @@ func (o *otherEtcd) hosts(t *testing.T) string {
 		peers = append(peers, replica.Peer{Place: p, Addresses: a.me.Addresses[:1]})
 	}
 	path := filepath.Join(o.agent.dir, "hosts")
-	if err := os.WriteFile(path, []byte(hostsWith("", testCluster, peers)), 0o600); err != nil {
+	if _, err := hosts.Write(path, testCluster, peers); err != nil {
 		t.Fatal(err)
 	}
 	return path

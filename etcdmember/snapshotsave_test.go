@@ -55,7 +55,7 @@ func newSaving(t *testing.T) *saving {
 	cfg, files := newTestMember(t)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- runMember(ctx, cfg, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- RunMember(ctx, cfg, slog.New(slog.DiscardHandler)) }()
 	t.Cleanup(func() { stop(); <-done })
 	s := &saving{t: t, folder: t.TempDir(), status: waitReady(t, cfg.StatusSocket)}
 	tlsConfig, err := certs.EtcdTLS(files)

@@ -21,7 +21,9 @@ const module = "github.com/quorate/quorate/"
 var floors = []string{
 	"cmd/quorate", "cmd/localgce",
 	"test/bench", "test",
-	"agent", "controlplane", "etcdmember", "etcdmember/table", "certs", "systemd", "supervisor", "images",
+	"agent", "controlplane",
+	"etcdmember", "etcdmember/hosts", "etcdmember/table",
+	"certs", "systemd", "supervisor", "images",
 	"internal/record/bucket", "internal/record", "internal/gce", "internal/localgce", "internal/replica",
 	"internal/durable", "internal/asynclog", "internal/backoff", "internal/local",
 }

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/hosts"
 )
 
 // newRunEtcd is the child in which the agent runs its etcd member. It is hidden: nobody but the agent starts it,
@@ -30,6 +32,7 @@ func newRunEtcd() *cobra.Command {
 			// SIGPIPE. That is left so: a member without its agent must end, and what it acknowledged is on the disk,
 			// as for the SIGKILL that would come instead.
 			log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+			net.DefaultResolver = hosts.Resolver(hosts.Path) // before anything in this process asks for a name
 			err = etcdmember.RunMember(cmd.Context(), cfg, log)
 			if errors.Is(err, etcdmember.ErrStalled) {
 				log.Warn("starting again on the same directory", "reason", err.Error())

@@ -1,4 +1,4 @@
-package etcdmember
+package hosts
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 
 func TestANameIsFoundRightAfterItWasWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hosts")
-	r := freshHosts(path)
+	r := Resolver(path)
 	const name = "master-b.us-central1-b.demo.quorate.internal"
 	for _, step := range []struct{ hosts, want string }{
 		{"127.0.0.1 localhost\n", ""},

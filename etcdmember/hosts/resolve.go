@@ -1,4 +1,4 @@
-package etcdmember
+package hosts
 
 import (
 	"bufio"
@@ -13,11 +13,11 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// freshHosts returns a resolver that looks into the hosts file at every question. Go's own reads it at most once in
+// Resolver returns a resolver that looks into the hosts file at every question. Go's own reads it at most once in
 // five seconds (net/hosts.go), so that a member would not find a peer that joins until then: its agent writes the name,
 // and the member goes on with the former content. Go asks its cache first and then a name server; this one is inside
 // the process.
-func freshHosts(path string) *net.Resolver {
+func Resolver(path string) *net.Resolver {
 	return &net.Resolver{
 		PreferGo: true,
 		Dial: func(context.Context, string, string) (net.Conn, error) {
@@ -64,7 +64,7 @@ func replyFromHosts(query []byte, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	address, found := lookupHosts(path, strings.TrimSuffix(q.Name.String(), "."))
+	address, found := Lookup(path, strings.TrimSuffix(q.Name.String(), "."))
 	msg := dnsmessage.Message{
 		Header:    dnsmessage.Header{ID: head.ID, Response: true, Authoritative: true, RecursionAvailable: true},
 		Questions: []dnsmessage.Question{q},
@@ -83,8 +83,8 @@ func replyFromHosts(query []byte, path string) ([]byte, error) {
 	return msg.Pack()
 }
 
-// lookupHosts finds the first address of a name, hosts(5).
-func lookupHosts(path, name string) (netip.Addr, bool) {
+// Lookup finds the first address of a name, hosts(5).
+func Lookup(path, name string) (netip.Addr, bool) {
 	f, err := os.Open(path)
 	if err != nil {
 		return netip.Addr{}, false
