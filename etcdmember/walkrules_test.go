@@ -384,6 +384,15 @@ func (w *world) repairable() bool {
 			intact[d.id] = d
 		}
 	}
+	var newest *dir // who is elected commits what it knows, so a quorum of its configuration has to be left, too
+	for _, d := range intact {
+		if newest == nil || d.commit > newest.commit {
+			newest = d
+		}
+	}
+	if newest == nil || newest.votersLeft(intact) < table.QuorumOf(len(newest.conf.voters)) {
+		return false
+	}
 	for _, c := range intact {
 		votes := 0
 		for _, id := range c.conf.voters {
@@ -397,6 +406,16 @@ func (w *world) repairable() bool {
 		}
 	}
 	return false
+}
+
+// votersLeft counts the voters of the directory's configuration whose disks are intact.
+func (d *dir) votersLeft(intact map[record.MemberID]*dir) (n int) {
+	for _, id := range d.conf.voters {
+		if intact[id] != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // beyondRepair are the waits in which a replica may stay for good where a quorum's disks are lost.
