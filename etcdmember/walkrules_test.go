@@ -217,18 +217,19 @@ func (w *world) checkLivingBoot(v *vm, f table.Facts, p table.Plan) {
 	}
 }
 
-// checkOwnWords: whoever has said in stopped/ that its incarnation has ended counts as silent from then on, for every
-// order that comes, so nothing runs under it again (S1). A boot that was left behind on another host is no business of
-// its successor's word: checkLivingBoot and checkSilence judge it.
+// checkOwnWords: a boot that has said in stopped/ that its incarnation has ended counts as silent from then on, for every
+// order that comes, so it runs nothing under it again (S1). The word of another boot of its instance counts only once
+// its marks have ended: checkSilence judges that.
 func (w *world) checkOwnWords() {
 	for _, v := range w.vms {
-		if v.etcd == nil || v.newer != nil || v.fenced {
+		if v.etcd == nil || v.fenced {
 			continue
 		}
 		own := record.Incarnation{Place: places[v.place], Number: v.disk.agent.Incarnation, InstanceID: v.id}
 		for n := range w.view.Epochs {
 			e := &w.view.Epochs[n]
-			if f := e.Formed(); f != nil && f.ClusterID == v.etcd.cid && e.StoppedBy(own) != nil {
+			f, said := e.Formed(), e.StoppedBy(own)
+			if f != nil && f.ClusterID == v.etcd.cid && said != nil && said.BootID == w.me(v).BootID {
 				w.fail("S1", "%s runs member %s under incarnation %d, of which it said that it has ended", v.id,
 					v.etcd.id, own.Number)
 			}
