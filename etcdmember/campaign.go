@@ -7,6 +7,8 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/quorate/quorate/internal/backoff"
 )
 
 const (
@@ -35,7 +37,7 @@ func leadAlone(ctx context.Context, e *embed.Etcd, log *slog.Logger) {
 				return
 			}
 		}
-		if sleep(ctx, alonePeriod) != nil {
+		if backoff.Sleep(ctx, alonePeriod) != nil {
 			return
 		}
 	}

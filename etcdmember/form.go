@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -82,7 +83,7 @@ func (m *Membership) waitServing(ctx context.Context) (clusterID, memberID recor
 		if !m.cfg.Child.Running() {
 			return 0, 0, errors.New("etcd exited before it served: see its log")
 		}
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+		if err := backoff.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return 0, 0, err
 		}
 	}

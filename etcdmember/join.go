@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -75,7 +76,7 @@ func (m *Membership) addLearner(ctx context.Context, f table.Facts) error {
 		})
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("add learner: %w", err), sleep(ctx, pauseAfter(err)))
+		return errors.Join(fmt.Errorf("add learner: %w", err), backoff.Sleep(ctx, pauseAfter(err)))
 	}
 	return m.setAgentAt(StepMarkAdded, func(a *table.AgentFile) { a.Phase, a.MemberID = table.PhaseAdded, id })
 }

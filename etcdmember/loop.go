@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/backoff"
 )
 
 // The pauses of the loop. Boot is a sequence of peers that come up within seconds, so it looks often; listing a bucket
@@ -57,7 +58,7 @@ func (m *Membership) WaitVoter(ctx context.Context, d time.Duration) bool {
 		if time.Since(begin) > bootWindow {
 			pause = time.Second
 		}
-		if time.Since(begin) >= d || sleep(ctx, pause) != nil {
+		if time.Since(begin) >= d || backoff.Sleep(ctx, pause) != nil {
 			return false
 		}
 	}
@@ -100,7 +101,7 @@ func (m *Membership) loop(ctx context.Context, done func(table.Facts, table.Obse
 				pause = max(pause, pauseAfterFailed(m.failure))
 			}
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := backoff.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
@@ -146,23 +147,6 @@ func (m *Membership) step(ctx context.Context, f table.Facts, p table.Plan) bool
 	m.failure.tries++
 	m.show(f, m.hold(f, p))
 	return false
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		if ctx.Err() != nil {
-			return interrupted(ctx)
-		}
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return interrupted(ctx)
-	case <-t.C:
-		return nil
-	}
 }
 
 func interrupted(ctx context.Context) error {

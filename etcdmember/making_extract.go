@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -180,7 +181,7 @@ func awaitApplied(ctx context.Context, server *embed.Etcd, last uint64) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if err := sleep(ctx, 10*time.Millisecond); err != nil {
+		if err := backoff.Sleep(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 
+	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -51,7 +52,7 @@ func awaitTurn(ctx context.Context, first []string, rt http.RoundTripper, log *s
 			log.Info("not waiting any longer for members that go first", "urls", strings.Join(first, " "))
 			return nil
 		}
-		if err := sleep(ctx, turnPeriod); err != nil {
+		if err := backoff.Sleep(ctx, turnPeriod); err != nil {
 			return err
 		}
 	}

@@ -1,9 +1,11 @@
-// Package backoff says how long to rest between the tries of one thing. It has no clock: who tries also waits.
+// Package backoff says how long to rest between the tries of one thing, and rests.
 //
 // It does not count tries, and it does not restart processes: the supervisor's rule also asks how long one was well.
 package backoff
 
 import (
+	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -23,3 +25,20 @@ func (b *Backoff) Next() time.Duration {
 
 // Reset begins anew after a try that went well.
 func (b *Backoff) Reset() { b.last = 0 }
+
+// Sleep rests for d. It returns an error, with the context's cause, where the context ends before that or has ended.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+			return nil
+		}
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted: %w", context.Cause(ctx))
+	}
+	return nil
+}

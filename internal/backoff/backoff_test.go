@@ -1,7 +1,10 @@
 package backoff
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -26,5 +29,30 @@ func TestReplicasDoNotComeBackInStep(t *testing.T) {
 	}
 	if len(seen) < 90 {
 		t.Errorf("of 100 pauses %d differ", len(seen))
+	}
+}
+
+func TestARestEndsWithItsContext(t *testing.T) {
+	stopped := errors.New("stopped")
+	for name, c := range map[string]struct{ rest, stop, took time.Duration }{
+		"it has its time":                 {time.Second, time.Hour, time.Second},
+		"it is ended":                     {time.Hour, time.Second, time.Second},
+		"it would be no rest":             {0, time.Hour, 0},
+		"it would be no rest, after that": {0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				if c.stop == 0 {
+					cancel(stopped)
+				}
+				time.AfterFunc(c.stop, func() { cancel(stopped) })
+				begin := time.Now()
+				err := Sleep(ctx, c.rest)
+				if took := time.Since(begin); took != c.took || errors.Is(err, stopped) != (c.stop <= c.rest) {
+					t.Errorf("after %s: %v", took, err)
+				}
+			})
+		})
 	}
 }

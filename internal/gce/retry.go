@@ -44,7 +44,7 @@ func retry(ctx context.Context, wait time.Duration, server, asked string, try fu
 		if final := (finalError{}); errors.As(err, &final) {
 			return fmt.Errorf("ask %s for %s: %w", server, asked, final.err)
 		}
-		if sleep(bounded, pause.Next()) == nil {
+		if backoff.Sleep(bounded, pause.Next()) == nil {
 			continue
 		}
 		if ctx.Err() != nil {
@@ -62,17 +62,6 @@ func tryOnce(ctx context.Context, limit time.Duration, try func(context.Context)
 		return fmt.Errorf("%w within %s", errNoAnswer, limit)
 	}
 	return err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 // maxShown keeps a server's page out of our one line.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"google.golang.org/api/compute/v1"
 
+	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -39,7 +40,7 @@ func (c *Compute) StopInstance(ctx context.Context, p replica.Place, instanceID 
 			return failureOf(op, asked)
 		}
 		name = op.Name
-		if err := sleep(ctx, operationPeriod); err != nil {
+		if err := backoff.Sleep(ctx, operationPeriod); err != nil {
 			return fmt.Errorf("wait for %s: %w", asked, err)
 		}
 	}

@@ -93,7 +93,7 @@ func (m *Metadata) watch(ctx context.Context, path string, query url.Values, see
 			m.log.Warn("metadata server lost, watching on", "server", m.host, "path", path, "error", err)
 		}
 		away = true
-		if sleep(ctx, pause.Next()) != nil {
+		if backoff.Sleep(ctx, pause.Next()) != nil {
 			break
 		}
 	}
