@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -174,7 +175,7 @@ func (m *Membership) archive() error {
 	if err := os.MkdirAll(m.archivesDir(), 0o700); err != nil {
 		return fmt.Errorf("make the archive: %w", err)
 	}
-	to := filepath.Join(m.archivesDir(), archiveName(time.Now()))
+	to := filepath.Join(m.archivesDir(), datadir.ArchiveName(time.Now()))
 	if err := m.at(StepArchive, func() error { return m.disk.rename(dir, to) }); err != nil {
 		return fmt.Errorf("archive etcd's directory: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -29,7 +30,7 @@ func seededOnce(t *testing.T, m *machine, ms *Membership) {
 	if err != nil || s.MemberID != formed.MemberID || s.ClusterID != formed.ClusterID {
 		t.Errorf("formed %+v, the member that runs is %s of %s, %v", formed, s.MemberID, s.ClusterID, err)
 	}
-	a, err := loadAgentFile(ms.agentPath())
+	a, err := datadir.LoadAgentFile(ms.agentPath())
 	if err != nil || a.Phase != table.PhaseStarted || a.MemberID != formed.MemberID ||
 		a.Token != v.Epochs[0].Claim.Token ||
 		a.NewestEpoch != 1 || a != ms.agent {
@@ -268,7 +269,7 @@ func TestAnArchiveSurvivesEveryPowerCut(t *testing.T) {
 			kept, _ := filepath.Glob(filepath.Join(m.dir, "data", "archive", "*"))
 			found := false
 			for _, k := range kept {
-				d, err := readDir(k)
+				d, err := datadir.Read(k)
 				found = found || err == nil && d.MemberID == 0xa1
 			}
 			if v, _ := m.record.copied(); !found || len(v.Epochs) != 2 || v.Epochs[1].Outcome.Formed == nil {
@@ -566,19 +567,6 @@ func TestOnlyTheFormedEpochsClusterIsAskedForChanges(t *testing.T) {
 	f.Answers = f.Answers[:1]
 	if _, ok := table.QuorumAnswer(f); ok {
 		t.Error("another cluster's answer counts")
-	}
-}
-
-func TestMountsAreFoundByTheirPoint(t *testing.T) {
-	const mounts = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n36 22 8:16 / /var/lib/quorate rw - ext4 /dev/sdb rw\n37 22 " +
-		"8:16 / /mnt/with\\040space rw - ext4 /dev/sdc rw\nshort line\n"
-	for dir, want := range map[string]bool{
-		"/var/lib/quorate": true, "/var/lib/quorate/": true, "/var/lib": false, "/var/lib/quorate/etcd": false,
-		"/mnt/with space": true, "/dev/sdb": false,
-	} {
-		if mountedAt(mounts, dir) != want {
-			t.Errorf("%s is mounted: %t", dir, !want)
-		}
 	}
 }
 

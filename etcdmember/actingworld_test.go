@@ -20,13 +20,13 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record"
@@ -173,13 +173,13 @@ func (m *machine) checkAgent(data []byte) {
 
 // checkStart is called before the child starts: what may be started is what the record and the disk allow.
 func (m *machine) checkStart(c MemberConfig) {
-	a, err := loadAgentFile(filepath.Join(m.dir, "data", "agent.json"))
+	a, err := datadir.LoadAgentFile(filepath.Join(m.dir, "data", "agent.json"))
 	if err != nil {
 		m.t.Errorf("start: %v", err)
 	}
 	i := m.record.incarnation(m.me.Place, a.Incarnation)
 	formed := m.record.formed(a.Epoch)
-	logged := wal.Exist(datadir.ToWALDir(c.Dir))
+	logged := wal.Exist(datadir.LogDir(c.Dir))
 	switch {
 	case c.Dir != m.etcdDir():
 		m.t.Errorf("it starts on %s", c.Dir)
@@ -338,15 +338,15 @@ func (c *imitation) run(cfg MemberConfig) error {
 
 // makeDirectory makes etcd's directory with a log of the member, or reads whose it is.
 func makeDirectory(dir string, s *table.MemberStatus) error {
-	if wal.Exist(datadir.ToWALDir(dir)) {
-		d, err := readDir(dir)
+	if wal.Exist(datadir.LogDir(dir)) {
+		d, err := datadir.Read(dir)
 		s.MemberID, s.ClusterID = d.MemberID, d.ClusterID
 		return errors.Join(err, d.OpenErr)
 	}
 	if err := makeLog(dir, s.MemberID, s.ClusterID); err != nil {
 		return err
 	}
-	w, err := wal.Open(zap.NewNop(), datadir.ToWALDir(dir), &walpb.Snapshot{Index: new(uint64), Term: new(uint64)})
+	w, err := wal.Open(zap.NewNop(), datadir.LogDir(dir), &walpb.Snapshot{Index: new(uint64), Term: new(uint64)})
 	if err != nil {
 		return err
 	}
@@ -365,14 +365,14 @@ func makeLog(dir string, member, of record.MemberID) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(datadir.ToSnapDir(dir), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(datadir.DatabaseFile(dir)), 0o700); err != nil {
 		return err
 	}
-	db, err := bbolt.Open(datadir.ToBackendFileName(dir), 0o600, &bbolt.Options{NoSync: true})
+	db, err := bbolt.Open(datadir.DatabaseFile(dir), 0o600, &bbolt.Options{NoSync: true})
 	if err != nil {
 		return err
 	}
-	w, err := wal.Create(zap.NewNop(), datadir.ToWALDir(dir), meta)
+	w, err := wal.Create(zap.NewNop(), datadir.LogDir(dir), meta)
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
@@ -381,7 +381,7 @@ func makeLog(dir string, member, of record.MemberID) error {
 
 // addVoters appends entries to a stopped member's log that made members voters, all committed.
 func addVoters(dir string, ids ...record.MemberID) error {
-	w, err := wal.Open(zap.NewNop(), datadir.ToWALDir(dir), &walpb.Snapshot{Index: new(uint64), Term: new(uint64)})
+	w, err := wal.Open(zap.NewNop(), datadir.LogDir(dir), &walpb.Snapshot{Index: new(uint64), Term: new(uint64)})
 	if err != nil {
 		return err
 	}

@@ -7,48 +7,30 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 )
-
-const (
-	// archivePrefix and archiveTime make an archive's name of the time when it was put away, in UTC and by this VM's
-	// clock.
-	archivePrefix = "etcd-"
-	archiveTime   = "20060102T150405.000"
-	// purgingSuffix ends the name of one that is being deleted: part of it may be gone, so nobody reads it any more.
-	purgingSuffix = ".purging"
-)
-
-func archiveName(at time.Time) string { return archivePrefix + at.UTC().Format(archiveTime) }
-
-// archivedAt is the time in an archive's name.
-func archivedAt(name string) (time.Time, bool) {
-	rest, ok := strings.CutPrefix(name, archivePrefix)
-	t, err := time.Parse(archiveTime, rest)
-	return t, ok && err == nil
-}
 
 // readArchives reads the archived directories. Each is read once, nothing writes to an archive, but for one that could
 // not be looked at.
 func (m *Membership) readArchives() (out []table.Archive) {
 	m.shelf.Lock()
 	defer m.shelf.Unlock()
-	names, _ := m.archiveNames(func(name string) bool { return !strings.HasSuffix(name, purgingSuffix) })
+	names, _ := m.archiveNames(func(name string) bool { return !strings.HasSuffix(name, datadir.PurgingSuffix) })
 	if m.archives == nil {
 		m.archives = map[string]table.Archive{}
 	}
 	for _, name := range names {
 		a, ok := m.archives[name]
 		if !ok {
-			d, err := readDir(filepath.Join(m.archivesDir(), name))
+			d, err := datadir.Read(filepath.Join(m.archivesDir(), name))
 			if err == nil && !d.Exists {
 				continue
 			}
 			a = table.Archive{Name: name, ClusterID: d.ClusterID, MemberID: d.MemberID, Term: d.LastTerm,
 				LastIndex: d.LastIndex, OpenErr: d.OpenErr, ReadErr: err}
-			a.Time, _ = archivedAt(name)
+			a.Time, _ = datadir.ArchivedAt(name)
 			if err == nil {
 				m.archives[name] = a
 			}

@@ -15,10 +15,10 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp"
-	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -140,7 +140,7 @@ func watchMember(ctx context.Context, e *embed.Etcd, cfg MemberConfig, log *slog
 const joinTries = 20
 
 func startMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) (*embed.Etcd, error) {
-	logged := wal.Exist(datadir.ToWALDir(cfg.Dir))
+	logged := wal.Exist(datadir.LogDir(cfg.Dir))
 	if !logged && !cfg.New && len(cfg.InitialCluster) == 0 {
 		return nil, fmt.Errorf("start etcd on %s: %w", cfg.Dir, errNoLog)
 	}

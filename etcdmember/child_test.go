@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
-	"go.etcd.io/etcd/server/v3/storage/datadir"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
@@ -105,7 +105,7 @@ func TestAMemberSeedsServesAndGoesOnFromItsDisk(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		d, err := readDir(cfg.Dir)
+		d, err := datadir.Read(cfg.Dir)
 		if err != nil || !d.Exists || d.OpenErr != nil || d.MemberID != s.MemberID || d.ClusterID != s.ClusterID ||
 			d.LastIndex < d.Commit || d.Commit == 0 || d.LastTerm == 0 || d.LastTerm > d.Term {
 			t.Errorf("the directory after the stop: %+v, %v", d, err)
@@ -134,7 +134,7 @@ func TestAMemberKilledBeforeItsDatabaseWasWritten(t *testing.T) {
 		}
 		e.Close()
 		cfg.New = false
-		emptyDatabase(t, datadir.ToBackendFileName(cfg.Dir))
+		emptyDatabase(t, datadir.DatabaseFile(cfg.Dir))
 	}
 }
 
@@ -189,6 +189,18 @@ func TestAStartIsBrokenOffLaterEachTimeButNeverAfterEtcdsOwnSecondTry(t *testing
 	for n := 1; n < maxStalls; n++ {
 		if p := stallPatience(n); p != 2*stallPatience(n-1) || p >= secondTry {
 			t.Errorf("after %d stalls %s, after one less %s", n, p, stallPatience(n-1))
+		}
+	}
+}
+
+func TestMembersWithOneAddressAreNotStartedFrom(t *testing.T) {
+	for urls, fits := range map[[2]string]bool{
+		{"https://localhost:2380", "https://127.0.0.1:2380"}: false,
+		{"https://localhost:2380", "https://127.0.0.2:2380"}: true,
+	} {
+		c := MemberConfig{InitialCluster: map[string]string{"a": urls[0], "b": urls[1]}}
+		if err := c.apart(t.Context()); (err == nil) != fits {
+			t.Errorf("%v: %v", urls, err)
 		}
 	}
 }

@@ -2,14 +2,11 @@ package etcdmember
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 )
 
@@ -24,7 +21,7 @@ func (m *Membership) openDisk() table.DiskFacts {
 		m.agent, m.agentErr = table.AgentFile{}, nil
 	case !m.opened:
 		m.opened = true
-		m.agent, m.agentErr = loadAgentFile(m.agentPath())
+		m.agent, m.agentErr = datadir.LoadAgentFile(m.agentPath())
 		if m.agent.Replica == m.cfg.Me.Place {
 			m.mu.Lock()
 			m.shown.clusterUID, m.shown.incarnation = m.agent.ClusterUID, m.agent.Incarnation
@@ -44,28 +41,14 @@ func (m *Membership) diskFacts() table.DiskFacts {
 	if err != nil {
 		return d
 	}
-	d.Mounted = mountedAt(string(mounts), m.cfg.Cluster.Etcd.DataDir)
+	d.Mounted = datadir.MountedAt(string(mounts), m.cfg.Cluster.Etcd.DataDir)
 	return d
-}
-
-// mountinfoEscapes are how proc(5) spells what would break its lines.
-var mountinfoEscapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
-
-// mountedAt looks for a mount point in the format of /proc/self/mountinfo (proc(5)): the fifth field.
-func mountedAt(mountinfo, dir string) bool {
-	for line := range strings.Lines(mountinfo) {
-		if fields := strings.Fields(line); len(fields) > 4 &&
-			mountinfoEscapes.Replace(fields[4]) == filepath.Clean(dir) {
-			return true
-		}
-	}
-	return false
 }
 
 // reading says how the directory is to be observed: while the member runs it is the member's own.
 type reading struct {
 	running bool
-	// due: it has to be read. key is of what is there (directoryKey), err why it cannot be read now.
+	// due: it has to be read. key is of what is there (datadir.Key), err why it cannot be read now.
 	due bool
 	key string
 	err error
@@ -83,7 +66,7 @@ func (m *Membership) stopToRead(ctx context.Context) reading {
 	if !m.opened {
 		return reading{}
 	}
-	key, err := directoryKey(m.etcdDir())
+	key, err := datadir.Key(m.etcdDir())
 	if err == nil && key == "" {
 		m.directory = nil
 	}
@@ -110,7 +93,7 @@ func (m *Membership) observeDirectory(ctx context.Context, r reading) table.Dire
 	case !r.due:
 		return m.withEnd(*m.directory)
 	}
-	d, err := readDir(m.etcdDir())
+	d, err := datadir.Read(m.etcdDir())
 	if err != nil {
 		return table.Directory{Exists: true, ReadErr: err}
 	}
@@ -141,28 +124,7 @@ func (m *Membership) runningDirectory(ctx context.Context) table.Directory {
 			}
 		}
 	}
-	_, err := os.Stat(filepath.Join(m.etcdDir(), commitMarker))
+	_, err := os.Stat(filepath.Join(m.etcdDir(), datadir.Marker))
 	d.Marker = err == nil
 	return d.AsRead(m.lastRead)
-}
-
-// directoryKey tells one content of etcd's directory from another without reading it: which folder the log is in, and
-// when its files last changed. Empty: there is no log.
-func directoryKey(dir string) (string, error) {
-	var key strings.Builder
-	for _, sub := range []string{filepath.Join("member", "wal"), filepath.Join("member", "snap")} {
-		info, err := os.Stat(filepath.Join(dir, sub))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return "", err
-		}
-		inode := uint64(0)
-		if st, ok := info.Sys().(*syscall.Stat_t); ok {
-			inode = st.Ino
-		}
-		fmt.Fprintf(&key, "%s %d %d;", sub, inode, info.ModTime().UnixNano())
-	}
-	return key.String(), nil
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/record"
@@ -39,7 +40,7 @@ func (m *Membership) form(ctx context.Context, f table.Facts, p table.Plan) erro
 		return err
 	}
 	if err := m.at(StepSeedMarker, func() error {
-		return m.disk.write(filepath.Join(m.etcdDir(), commitMarker), []byte(m.agent.Token+"\n"), 0o600)
+		return m.disk.write(filepath.Join(m.etcdDir(), datadir.Marker), []byte(m.agent.Token+"\n"), 0o600)
 	}); err != nil {
 		return err
 	}

@@ -11,10 +11,10 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/logutil"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/durable"
 )
@@ -22,7 +22,7 @@ import (
 // logFolder tells one directory's log from another's: the folder is made with the log and stays as long as it. Empty:
 // there is none.
 func logFolder(dir string) string {
-	info, err := os.Stat(datadir.ToWALDir(dir))
+	info, err := os.Stat(datadir.LogDir(dir))
 	if err != nil {
 		return ""
 	}

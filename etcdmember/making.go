@@ -12,10 +12,10 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
-	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.uber.org/zap"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/durable"
 )
@@ -93,7 +93,7 @@ func (k Making) Make(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", source, err)
 	}
-	if err := dropAlarms(datadir.ToBackendFileName(k.Out)); err != nil {
+	if err := dropAlarms(datadir.DatabaseFile(k.Out)); err != nil {
 		return fmt.Errorf("take the old members' alarms out of %s: %w", k.Out, err)
 	}
 	log.Info("made the directory of a new epoch", "source", source)

@@ -16,13 +16,13 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
-	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/record"
@@ -37,7 +37,7 @@ func (k Making) extract(ctx context.Context, log *slog.Logger) (file string, err
 	if err := copyTree(k.Directory, dir); err != nil {
 		return "", err
 	}
-	last, err := commitAll(datadir.ToWALDir(dir))
+	last, err := commitAll(datadir.LogDir(dir))
 	if err != nil {
 		return "", fmt.Errorf("raise the commit index of the copy: %w", err)
 	}
@@ -72,7 +72,7 @@ func tryCommitAll(lg *zap.Logger, walDir string) (last uint64, err error) {
 		return 0, err
 	}
 	if len(snaps) == 0 {
-		return 0, errNoStart
+		return 0, datadir.ErrNoStart
 	}
 	newest := snaps[len(snaps)-1]
 	w, err := wal.Open(lg, walDir, &walpb.Snapshot{Index: newest.Index, Term: newest.Term})
@@ -94,7 +94,7 @@ func tryCommitAll(lg *zap.Logger, walDir string) (last uint64, err error) {
 	}
 	term, vote := state.GetTerm(), state.GetVote()
 	var more []*raftpb.Entry
-	if self := m.GetNodeID(); !votes(newest.GetConfState(), configChanges(entries), record.MemberID(self)) {
+	if self := m.GetNodeID(); !votes(newest.GetConfState(), datadir.ConfigChanges(entries), record.MemberID(self)) {
 		last++
 		promotion, err := promote(self, term, last)
 		if err != nil {
@@ -107,7 +107,7 @@ func tryCommitAll(lg *zap.Logger, walDir string) (last uint64, err error) {
 
 // votes: with all of its log applied the member is a voter.
 func votes(cs *raftpb.ConfState, changes []record.ConfigChange, self record.MemberID) bool {
-	voters := memberIDs(cs.GetVoters())
+	voters := datadir.MemberIDs(cs.GetVoters())
 	for _, c := range changes {
 		voters = table.ApplyChange(voters, c)
 	}

@@ -20,7 +20,6 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
-	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
@@ -28,6 +27,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -99,12 +99,12 @@ func realKeys(t *testing.T, e *realEtcd) (string, int64) {
 func appendToLog(t *testing.T, dir string, data ...[]byte) {
 	t.Helper()
 	lg := zap.NewNop()
-	snaps, err := wal.ValidSnapshotEntries(lg, datadir.ToWALDir(dir))
+	snaps, err := wal.ValidSnapshotEntries(lg, datadir.LogDir(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
 	newest := snaps[len(snaps)-1]
-	w, err := wal.Open(lg, datadir.ToWALDir(dir), &walpb.Snapshot{Index: newest.Index, Term: newest.Term})
+	w, err := wal.Open(lg, datadir.LogDir(dir), &walpb.Snapshot{Index: newest.Index, Term: newest.Term})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,11 +178,11 @@ func TestADirectoryIsReadToTheLastEntryOfItsLog(t *testing.T) {
 	if fingerprint(t, dir) != before {
 		t.Error("the source was changed")
 	}
-	d, err := readDir(k.Out)
+	d, err := datadir.Read(k.Out)
 	if err != nil || d.OpenErr != nil || d.Marker {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	if err := checkPages(t.Context(), datadir.ToBackendFileName(k.Out)); err != nil { // it has a list of free pages
+	if err := datadir.CheckPages(t.Context(), datadir.DatabaseFile(k.Out)); err != nil { // it has a list of free pages
 		t.Errorf("its database: %v", err)
 	}
 	made := serving(t, realMember(t, onDir(k.Out)))
@@ -247,7 +247,7 @@ func TestATornEndOfASourceIsCutOffInTheCopy(t *testing.T) {
 	putReal(t, e, "k", "v")
 	e.Close()
 	appendToLog(t, dir, putEntry(t, "late", "acknowledged"), []byte(strings.Repeat("torn", 4000)))
-	logs, _ := filepath.Glob(filepath.Join(datadir.ToWALDir(dir), "*.wal"))
+	logs, _ := filepath.Glob(filepath.Join(datadir.LogDir(dir), "*.wal"))
 	b, err := os.ReadFile(logs[len(logs)-1])
 	if err != nil {
 		t.Fatal(err)

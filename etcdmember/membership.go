@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/durable"
@@ -135,9 +136,9 @@ type Membership struct {
 	// peerPatience is how long the next question to the peers' ports may take.
 	peerPatience time.Duration
 	starts       pacing
-	checkedAt    int         // after how many starts the database was last read whole; 0: not in this story
-	checked      string      // what that found, where it was no damage
-	damage       *PageDamage // that it found, until it is written down
+	checkedAt    int             // after how many starts the database was last read whole; 0: not in this story
+	checked      string          // what that found, where it was no damage
+	damage       *datadir.Damage // that it found, until it is written down
 	failure      *failure
 	alone        time.Time // since when the running member has had no quorum; zero: it has one
 	// since when it has heard of no leader, while there was a quorum; zero: it has one, or there was none

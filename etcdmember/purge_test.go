@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
-	"go.etcd.io/etcd/server/v3/storage/datadir"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -61,7 +61,7 @@ func newAttic(t *testing.T) *attic {
 // put makes an archive of some age.
 func (a *attic) put(short string, age time.Duration, id, cluster record.MemberID) {
 	a.t.Helper()
-	name := archiveName(time.Now().Add(-age))
+	name := datadir.ArchiveName(time.Now().Add(-age))
 	if err := makeDirectory(filepath.Join(a.ms.archivesDir(), name),
 		&table.MemberStatus{MemberID: id, ClusterID: cluster}); err != nil {
 		a.t.Fatal(err)
@@ -242,7 +242,7 @@ func TestWhichArchivesGo(t *testing.T) {
 			a.putEmpty("d3", 31*time.Hour)
 		}, "d2 d3"},
 		{"beside a folder without a member's files, too", func(a *attic) {
-			a.names["d4"] = archiveName(time.Now())
+			a.names["d4"] = datadir.ArchiveName(time.Now())
 			if err := os.MkdirAll(filepath.Join(a.path("d4"), "member"), 0o700); err != nil {
 				a.t.Fatal(err)
 			}
@@ -255,7 +255,7 @@ func TestWhichArchivesGo(t *testing.T) {
 		}, "d3"},
 		{"one whose log cannot be read goes as any other", func(a *attic) { a.breakLog("d1") }, "d3"},
 		{"one that somebody has open is not looked at, and stays", func(a *attic) {
-			db, err := bbolt.Open(datadir.ToBackendFileName(a.path("d1")), 0o600, nil)
+			db, err := bbolt.Open(datadir.DatabaseFile(a.path("d1")), 0o600, nil)
 			if err != nil {
 				a.t.Fatal(err)
 			}
@@ -311,7 +311,7 @@ func (a *attic) secondEpoch() {
 // putEmpty archives what a learner leaves that never got the state: a log without an entry.
 func (a *attic) putEmpty(short string, age time.Duration) {
 	a.t.Helper()
-	name := archiveName(time.Now().Add(-age))
+	name := datadir.ArchiveName(time.Now().Add(-age))
 	if err := makeLog(filepath.Join(a.ms.archivesDir(), name), 0xd9, 0xc1); err != nil {
 		a.t.Fatal(err)
 	}
@@ -397,7 +397,7 @@ func (a *attic) nextLife() {
 func TestWhatAPurgeHasBegunIsEnded(t *testing.T) {
 	a := newAttic(t)
 	a.status.Learner = true
-	if err := os.Rename(a.path("d1"), a.path("d1")+purgingSuffix); err != nil {
+	if err := os.Rename(a.path("d1"), a.path("d1")+datadir.PurgingSuffix); err != nil {
 		t.Fatal(err)
 	}
 	if shelf, err := a.purge(); err != nil || a.left() != "d2 d3" || shelf.Count != 2 {
@@ -405,7 +405,7 @@ func TestWhatAPurgeHasBegunIsEnded(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := os.Rename(a.path("d2"), a.path("d2")+purgingSuffix); err != nil {
+	if err := os.Rename(a.path("d2"), a.path("d2")+datadir.PurgingSuffix); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.ms.PurgeArchives(ctx); !errors.Is(err, context.Canceled) {

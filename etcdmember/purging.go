@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 )
 
@@ -57,7 +58,7 @@ func (m *Membership) purgeOne(ctx context.Context) (purged bool, err error) {
 	from := filepath.Join(m.archivesDir(), p.Archive.Name)
 	size, err := sizeOf(from)
 	if err == nil {
-		err = m.at(StepPurgeMark, func() error { return m.disk.rename(from, from+purgingSuffix) })
+		err = m.at(StepPurgeMark, func() error { return m.disk.rename(from, from+datadir.PurgingSuffix) })
 	}
 	m.choosing.Unlock()
 	if err != nil {
@@ -97,7 +98,7 @@ func (m *Membership) nextPurge(ctx context.Context) (*table.Purge, error) {
 // datedArchives are the archives whose names are ours. One that a person has put there or renamed is a person's, and a
 // folder without a member's files is none. They are read only where there is more than one.
 func (m *Membership) datedArchives() ([]table.Archive, error) {
-	names, err := m.archiveNames(func(name string) bool { _, ok := archivedAt(name); return ok })
+	names, err := m.archiveNames(func(name string) bool { _, ok := datadir.ArchivedAt(name); return ok })
 	if err != nil || len(names) < 2 {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (m *Membership) datedArchives() ([]table.Archive, error) {
 
 // finishPurges deletes what carries the name of a purge, whatever is left of it.
 func (m *Membership) finishPurges(ctx context.Context) error {
-	names, err := m.archiveNames(func(name string) bool { return strings.HasSuffix(name, purgingSuffix) })
+	names, err := m.archiveNames(func(name string) bool { return strings.HasSuffix(name, datadir.PurgingSuffix) })
 	for _, name := range names {
 		if err == nil {
 			err = m.removeTree(ctx, filepath.Join(m.archivesDir(), name))

@@ -12,8 +12,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"go.etcd.io/etcd/server/v3/storage/datadir"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -21,7 +21,7 @@ import (
 // corrupt changes one value in a stopped member's database, as a bad disk would.
 func corrupt(t *testing.T, dir, payload string) {
 	t.Helper()
-	db, err := bbolt.Open(datadir.ToBackendFileName(dir), 0o600, nil)
+	db, err := bbolt.Open(datadir.DatabaseFile(dir), 0o600, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,9 @@ import (
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/server/v3/storage/datadir"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/etcdfiles"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -27,11 +28,11 @@ func TestADamagedDatabaseIsReplaced(t *testing.T) {
 	a := r.agents[victim]
 	starts := a.child.starts()
 	a.end()
-	if err := checkPages(t.Context(), datadir.ToBackendFileName(a.etcdDir())); err != nil {
+	if err := datadir.CheckPages(t.Context(), datadir.DatabaseFile(a.etcdDir())); err != nil {
 		t.Fatalf("as etcd left it: %v", err)
 	}
 	zeroThirdOfLeaves(t, a.etcdDir())
-	if d, err := readDir(a.etcdDir()); err != nil || d.OpenErr != nil {
+	if d, err := datadir.Read(a.etcdDir()); err != nil || d.OpenErr != nil {
 		t.Fatalf("its head already says so: %v, %v", d.OpenErr, err)
 	}
 	r.cutAll(damageSteps)
@@ -54,7 +55,7 @@ func TestADamagedDatabaseIsReplaced(t *testing.T) {
 	if err != nil || len(archived) != 1 {
 		t.Fatalf("archived: %v, %v", archived, err)
 	}
-	if d, err := readDir(archived[0]); err != nil || d.OpenErr == nil {
+	if d, err := datadir.Read(archived[0]); err != nil || d.OpenErr == nil {
 		t.Errorf("what was archived counts as whole: %v", err)
 	}
 	r.holds(victim, want)
@@ -74,7 +75,7 @@ func TestADamagedDatabaseIsKeptWithoutAQuorum(t *testing.T) {
 	a := r.agents[pa]
 	a.end()
 	zeroThirdOfLeaves(t, a.etcdDir())
-	database, err := os.ReadFile(datadir.ToBackendFileName(a.etcdDir()))
+	database, err := os.ReadFile(datadir.DatabaseFile(a.etcdDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestADamagedDatabaseIsKeptWithoutAQuorum(t *testing.T) {
 		return nil
 	})
 	a.end()
-	after, err := os.ReadFile(datadir.ToBackendFileName(a.etcdDir()))
+	after, err := os.ReadFile(datadir.DatabaseFile(a.etcdDir()))
 	if err != nil || !slices.Equal(database, after) {
 		t.Errorf("its database is not as it was: %v", err)
 	}
@@ -124,10 +125,10 @@ func (r *realRing) holds(p replica.Place, want map[string]string) {
 // zeroThirdOfLeaves zeroes every third leaf of a stopped member's database that is in use.
 func zeroThirdOfLeaves(t *testing.T, dir string) {
 	t.Helper()
-	path, n := datadir.ToBackendFileName(dir), 0
-	for i, page := range pagesOf(t, path, "leaf") {
+	path, n := datadir.DatabaseFile(dir), 0
+	for i, page := range etcdfiles.Pages(t, path, "leaf") {
 		if i%3 == 1 {
-			damagePage(t, path, page, func(p []byte) { clear(p) })
+			etcdfiles.DamagePage(t, path, page, func(p []byte) { clear(p) })
 			n++
 		}
 	}

@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/server/v3/storage/datadir"
-
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -28,7 +27,7 @@ func TestAReplacedMemberPurgesAllArchivesButTheLast(t *testing.T) {
 	for range 2 {
 		before := r.ids(p)[p]
 		a.end()
-		if err := os.Truncate(datadir.ToBackendFileName(a.etcdDir()), 8192); err != nil {
+		if err := os.Truncate(datadir.DatabaseFile(a.etcdDir()), 8192); err != nil {
 			t.Fatal(err)
 		}
 		a.begin()

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -75,7 +76,7 @@ func (m *Membership) restore(ctx context.Context, f table.Facts, p table.Plan) e
 		return err
 	}
 	if err := m.at(StepRestoreMarker, func() error {
-		return m.disk.write(filepath.Join(work.Out, commitMarker), []byte(work.Token+"\n"), 0o600)
+		return m.disk.write(filepath.Join(work.Out, datadir.Marker), []byte(work.Token+"\n"), 0o600)
 	}); err != nil {
 		return err
 	}

@@ -9,8 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"go.etcd.io/etcd/server/v3/storage/datadir"
-
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -94,7 +93,7 @@ func (m *Membership) trySource(ctx context.Context, f table.Facts, s record.Sour
 		dir == m.etcdDir() {
 		return err
 	}
-	if err := checkPages(ctx, datadir.ToBackendFileName(dir)); err != nil {
+	if err := datadir.CheckPages(ctx, datadir.DatabaseFile(dir)); err != nil {
 		return fmt.Errorf("read the database of %s: %w", dir, err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -63,7 +64,7 @@ func (m *machine) makeDirectory(_ context.Context, work Making) error {
 	return m.power.write("make directory", func() error {
 		m.made = work
 		if work.Directory != "" {
-			d, err := readDir(work.Directory)
+			d, err := datadir.Read(work.Directory)
 			if err != nil || d.OpenErr != nil || !d.Exists {
 				return fmt.Errorf("the source cannot be read: %+v, %w", d, errors.Join(err, d.OpenErr))
 			}

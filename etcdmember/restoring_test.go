@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -60,12 +61,12 @@ func endsRestored(t *testing.T, m *machine, ms *Membership, wantArchived bool) {
 		e.Outcome.Formed.ClusterID == v.Epochs[0].Outcome.Formed.ClusterID {
 		t.Errorf("epoch %d: claim %+v, formed %+v", e.Number, e.Claim, e.Outcome.Formed)
 	}
-	a, err := loadAgentFile(ms.agentPath())
+	a, err := datadir.LoadAgentFile(ms.agentPath())
 	if err != nil || a.Phase != table.PhaseStarted || a.Epoch != e.Number || a.Token != e.Claim.Token ||
 		a.MemberID != e.Outcome.Formed.MemberID {
 		t.Errorf("agent.json: %+v, %v", a, err)
 	}
-	if d, err := readDir(m.etcdDir()); err != nil || !d.Marker || d.MemberID != a.MemberID {
+	if d, err := datadir.Read(m.etcdDir()); err != nil || !d.Marker || d.MemberID != a.MemberID {
 		t.Errorf("the directory: %+v, %v", d, err)
 	}
 	last := v.Replicas[pa][len(v.Replicas[pa])-1]
@@ -89,7 +90,7 @@ func archived(t *testing.T, m *machine) (ids []record.MemberID) {
 	t.Helper()
 	kept, _ := filepath.Glob(filepath.Join(m.dir, "data", "archive", "*"))
 	for _, k := range kept {
-		if d, err := readDir(k); err == nil && d.OpenErr == nil {
+		if d, err := datadir.Read(k); err == nil && d.OpenErr == nil {
 			ids = append(ids, d.MemberID)
 		}
 	}
@@ -348,7 +349,7 @@ func TestAMakingThatFailsLeavesTheSourceInPlace(t *testing.T) {
 	ms := m.open()
 	booted := boots(t, ms)
 	eventually(t, "step-failed", func() bool { return blockedName(ms) == "step-failed" })
-	if d, err := readDir(m.etcdDir()); err != nil || !d.Exists || d.OpenErr != nil {
+	if d, err := datadir.Read(m.etcdDir()); err != nil || !d.Exists || d.OpenErr != nil {
 		t.Errorf("the source: %+v, %v", d, err)
 	}
 	if v, _ := m.record.copied(); len(v.Replicas[pa]) != 1 {

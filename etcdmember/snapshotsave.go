@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sys/unix"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -193,7 +194,7 @@ func (job SnapshotJob) fetch(ctx context.Context, c *clientv3.Client, path strin
 
 // verifyFetched opens the file and reads all of it.
 func verifyFetched(ctx context.Context, path string, info *record.Snapshot) error {
-	d, err := checkDatabase(ctx, path)
+	d, err := datadir.CheckDatabase(ctx, path)
 	if err != nil {
 		return fmt.Errorf("the member's own database is damaged: %w", err)
 	}

@@ -17,8 +17,11 @@ import (
 
 	"go.etcd.io/bbolt"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/etcdfiles"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/record"
@@ -403,17 +406,17 @@ func TestARevisionThatWasCompactedAwayCounts(t *testing.T) {
 	}
 	revision := func(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 	err = db.Update(func(tx *bbolt.Tx) error {
-		keys, _ := tx.CreateBucket(keyBucket)
-		meta, _ := tx.CreateBucket(metaBucket)
-		return errors.Join(keys.Put(append(revision(7), "_00000000"...), keyValue("k")),
+		keys, _ := tx.CreateBucket(schema.Key.Name())
+		meta, _ := tx.CreateBucket(schema.Meta.Name())
+		return errors.Join(keys.Put(append(revision(7), "_00000000"...), etcdfiles.KeyValue("k")),
 			meta.Put([]byte("finishedCompactRev"), append(revision(9), "_00000000"...)),
-			meta.Put(consistentIndex, revision(40)), meta.Put(consistentTerm, revision(3)))
+			meta.Put(schema.MetaConsistentIndexKeyName, revision(40)), meta.Put(schema.MetaTermKeyName, revision(3)))
 	})
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := checkDatabase(t.Context(), path); err != nil ||
-		d != (Database{Revision: 9, Entries: 1, Term: 3, Index: 40}) {
+	if d, err := datadir.CheckDatabase(t.Context(), path); err != nil ||
+		d != (datadir.Database{Revision: 9, Entries: 1, Term: 3, Index: 40}) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
@@ -426,13 +429,14 @@ func TestADatabaseWithoutEtcdsBucketsIsNoSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		_, err := tx.CreateBucket(keyBucket)
+		_, err := tx.CreateBucket(schema.Key.Name())
 		return err
 	})
-	if err := errors.Join(err, db.Close(), checkPages(t.Context(), path)); err != nil {
+	if err := errors.Join(err, db.Close(), datadir.CheckPages(t.Context(), path)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := checkDatabase(t.Context(), path); err == nil || !strings.Contains(err.Error(), `no bucket "meta"`) {
+	if _, err := datadir.CheckDatabase(t.Context(), path); err == nil ||
+		!strings.Contains(err.Error(), `no bucket "meta"`) {
 		t.Errorf("%v", err)
 	}
 }

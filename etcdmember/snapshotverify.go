@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/internal/local"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -23,7 +24,8 @@ type SnapshotReader interface {
 // size, the hash that etcd appended, all pages of the database, and the revision that its name says. What is wrong with
 // it is record.ErrRecord, too little room syscall.ENOSPC. After an error there is no file. The folder needs room for
 // the uncompressed database.
-func FetchSnapshot(ctx context.Context, store SnapshotReader, s record.Snapshot, path string) (d Database, err error) {
+func FetchSnapshot(ctx context.Context, store SnapshotReader, s record.Snapshot, path string) (d datadir.Database,
+	err error) {
 	free, _, err := local.Room(filepath.Dir(path))
 	if err != nil {
 		return d, err
@@ -50,7 +52,7 @@ func FetchSnapshot(ctx context.Context, store SnapshotReader, s record.Snapshot,
 	if err := checkSeal(ctx, path); err != nil {
 		return d, foundIn(s, err)
 	}
-	if d, err = checkDatabase(ctx, path); err != nil {
+	if d, err = datadir.CheckDatabase(ctx, path); err != nil {
 		return d, foundIn(s, err)
 	}
 	if d.Revision != s.Revision {

@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 
+	"github.com/quorate/quorate/etcdmember/etcdfiles"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -41,14 +43,14 @@ func newShelfOfOne(t *testing.T) shelfOfOne {
 		t.Fatal(err)
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		keys, err := tx.CreateBucket(keyBucket)
+		keys, err := tx.CreateBucket(schema.Key.Name())
 		if err != nil {
 			return err
 		}
-		if _, err := tx.CreateBucket(metaBucket); err != nil {
+		if _, err := tx.CreateBucket(schema.Meta.Name()); err != nil {
 			return err
 		}
-		return keys.Put(append(binary.BigEndian.AppendUint64(nil, 7), "_00000000"...), keyValue("k"))
+		return keys.Put(append(binary.BigEndian.AppendUint64(nil, 7), "_00000000"...), etcdfiles.KeyValue("k"))
 	})
 	if err = errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)

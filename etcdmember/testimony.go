@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -57,14 +58,14 @@ func Testify(ctx context.Context, dataDir, wanted, socket string) (Testimony, er
 	if err != nil {
 		return t, err
 	}
-	if t.Agent, err = loadAgentFile(filepath.Join(dataDir, "agent.json")); err != nil {
+	if t.Agent, err = datadir.LoadAgentFile(filepath.Join(dataDir, "agent.json")); err != nil {
 		return t, err
 	}
 	if s, err := ReadStatus(ctx, socket); err == nil {
 		t.Running, t.ClusterID, t.MemberID, t.Members = true, s.ClusterID, s.MemberID, s.Members
 		return t, nil
 	}
-	d, err := readDir(filepath.Join(dataDir, "etcd"))
+	d, err := datadir.Read(filepath.Join(dataDir, "etcd"))
 	switch {
 	case err != nil && d.MemberID == 0:
 		return t, err
@@ -116,7 +117,7 @@ func isMountPoint(dir string) (bool, error) {
 		return false, err
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	return mountedAt(string(mounts), full), err
+	return datadir.MountedAt(string(mounts), full), err
 }
 
 // settled: a member has run on this disk, which proves that its epoch was formed.

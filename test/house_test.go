@@ -22,7 +22,7 @@ var floors = []string{
 	"cmd/quorate", "cmd/localgce",
 	"test/bench", "test",
 	"agent", "controlplane",
-	"etcdmember", "etcdmember/hosts", "etcdmember/table",
+	"etcdmember", "etcdmember/datadir", "etcdmember/etcdfiles", "etcdmember/hosts", "etcdmember/table",
 	"certs", "systemd", "supervisor", "images",
 	"internal/record/bucket", "internal/record", "internal/gce", "internal/localgce", "internal/replica",
 	"internal/durable", "internal/asynclog", "internal/backoff", "internal/local",
@@ -96,6 +96,9 @@ func TestImportsPointDownTheFloorPlan(t *testing.T) {
 			if slices.Contains(strangers[p.ImportPath], below) {
 				t.Errorf("%s imports %s, which it must not know: it states what it needs as an interface", p.ImportPath,
 					below)
+			}
+			if below == "etcdmember/etcdfiles" {
+				t.Errorf("%s imports etcdmember/etcdfiles, which is for tests", p.ImportPath)
 			}
 			if below == "internal/localgce" && p.ImportPath != "cmd/localgce" &&
 				!strings.HasPrefix(p.ImportPath, "test") {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
 )
@@ -70,9 +71,9 @@ and the revision that its name says. It needs room for the uncompressed database
 
 // verified is a snapshot and what was found in it.
 type verified struct {
-	Snapshot record.Snapshot     `json:"snapshot"`
-	Database etcdmember.Database `json:"database"`
-	Took     float64             `json:"tookSeconds"`
+	Snapshot record.Snapshot  `json:"snapshot"`
+	Database datadir.Database `json:"database"`
+	Took     float64          `json:"tookSeconds"`
 }
 
 // chosen is the snapshot that is named, or the newest one.

@@ -1,4 +1,9 @@
-package etcdmember
+// Package datadir reads what a replica's data disk holds, without changing a byte of etcd's: the agent's file, etcd's
+// directory with its log and its database page by page, and the directories that were put away.
+//
+// It tells what the files hold from what the machine could not read: only the first condemns a directory. It decides
+// nothing, and does not start etcd.
+package datadir
 
 import (
 	"errors"
@@ -7,13 +12,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/server/v3/storage/datadir"
+	etcddir "go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
@@ -24,14 +30,20 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// commitMarker is the file inside etcd's directory that says that a seed or a restore has been made whole. A directory
-// that was being seeded or restored without it is half made.
-const commitMarker = "quorate-complete"
+// DatabaseFile is the database in etcd's directory.
+func DatabaseFile(dir string) string { return etcddir.ToBackendFileName(dir) }
 
-// readDir reads the log and the head of the database, and what is known of the rest of it (readDamage), without
+// LogDir is where etcd's directory has its write-ahead log.
+func LogDir(dir string) string { return etcddir.ToWALDir(dir) }
+
+// Marker is the file inside etcd's directory that says that a seed or a restore has been made whole. A directory
+// that was being seeded or restored without it is half made.
+const Marker = "quorate-complete"
+
+// Read reads the log and the head of the database, and what is known of the rest of it (readDamage), without
 // changing a byte. An error means that the directory could not be looked at, which is not the same as
 // Directory.OpenErr: that says what the files hold, and is written to the record for good where there is no quorum.
-func readDir(dir string) (table.Directory, error) {
+func Read(dir string) (table.Directory, error) {
 	var d table.Directory
 	entries, err := os.ReadDir(filepath.Join(dir, "member"))
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(entries) == 0) {
@@ -41,15 +53,15 @@ func readDir(dir string) (table.Directory, error) {
 		return d, fmt.Errorf("look into etcd's directory: %w", err)
 	}
 	d.Exists = true
-	if _, err := os.Stat(filepath.Join(dir, commitMarker)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, Marker)); err == nil {
 		d.Marker = true
 	}
-	if err := readWAL(&d, datadir.ToWALDir(dir)); err != nil {
+	if err := readWAL(&d, LogDir(dir)); err != nil {
 		d.OpenErr = fmt.Errorf("read the write-ahead log: %w", err)
-	} else if err := openDatabase(datadir.ToBackendFileName(dir)); err != nil {
+	} else if err := openDatabase(DatabaseFile(dir)); err != nil {
 		d.OpenErr = fmt.Errorf("open the database: %w", err)
 	} else {
-		d.OpenErr = readDamage(dir).error()
+		d.OpenErr = readDamage(dir).Err()
 	}
 	if mayPass(d.OpenErr) {
 		return d, d.OpenErr
@@ -72,8 +84,8 @@ func mayPass(err error) bool {
 	return true
 }
 
-// errNoStart: no snapshot that the log names, not even the one at its beginning, is valid.
-var errNoStart = errors.New("it holds no valid starting point")
+// ErrNoStart: no snapshot that the log names, not even the one at its beginning, is valid.
+var ErrNoStart = errors.New("it holds no valid starting point")
 
 func readWAL(d *table.Directory, dir string) error {
 	lg := zap.NewNop()
@@ -82,7 +94,7 @@ func readWAL(d *table.Directory, dir string) error {
 		return err
 	}
 	if len(snaps) == 0 {
-		return errNoStart
+		return ErrNoStart
 	}
 	newest := snaps[len(snaps)-1]
 	w, err := wal.OpenForRead(lg, dir, &walpb.Snapshot{Index: newest.Index, Term: newest.Term})
@@ -106,9 +118,9 @@ func readWAL(d *table.Directory, dir string) error {
 		d.LastIndex, d.LastTerm = entries[n-1].GetIndex(), entries[n-1].GetTerm()
 	}
 	if cs := newest.GetConfState(); cs != nil {
-		d.Voters, d.Learners = memberIDs(cs.GetVoters()), memberIDs(cs.GetLearners())
+		d.Voters, d.Learners = MemberIDs(cs.GetVoters()), MemberIDs(cs.GetLearners())
 	}
-	d.Changes = configChanges(entries)
+	d.Changes = ConfigChanges(entries)
 	return nil
 }
 
@@ -157,7 +169,8 @@ func wholeDatabase(db *bbolt.DB) error {
 	})
 }
 
-func configChanges(entries []*raftpb.Entry) []record.ConfigChange {
+// ConfigChanges are the changes of the membership among entries of a log, in its order.
+func ConfigChanges(entries []*raftpb.Entry) []record.ConfigChange {
 	var out []record.ConfigChange
 	for _, e := range entries {
 		if e.GetType() != raftpb.EntryConfChange {
@@ -180,10 +193,32 @@ func configChanges(entries []*raftpb.Entry) []record.ConfigChange {
 	return out
 }
 
-func memberIDs(ids []uint64) []record.MemberID {
+// MemberIDs are raft's ids as the record spells them.
+func MemberIDs(ids []uint64) []record.MemberID {
 	out := make([]record.MemberID, len(ids))
 	for i, id := range ids {
 		out[i] = record.MemberID(id)
 	}
 	return out
+}
+
+// Key tells one content of etcd's directory from another without reading it: which folder the log is in, and
+// when its files last changed. Empty: there is no log.
+func Key(dir string) (string, error) {
+	var key strings.Builder
+	for _, sub := range []string{filepath.Join("member", "wal"), filepath.Join("member", "snap")} {
+		info, err := os.Stat(filepath.Join(dir, sub))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		inode := uint64(0)
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			inode = st.Ino
+		}
+		fmt.Fprintf(&key, "%s %d %d;", sub, inode, info.ModTime().UnixNano())
+	}
+	return key.String(), nil
 }

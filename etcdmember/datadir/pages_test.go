@@ -1,4 +1,4 @@
-package etcdmember
+package datadir
 
 import (
 	"bytes"
@@ -15,95 +15,9 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
-	"go.etcd.io/etcd/api/v3/mvccpb"
-	"google.golang.org/protobuf/proto"
+
+	"github.com/quorate/quorate/etcdmember/etcdfiles"
 )
-
-// databaseOf writes a database as etcd does: revisions in order, in many commits, some with a value of many pages, some
-// deleted again, and small buckets.
-func databaseOf(t *testing.T, freelist bool) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "db")
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: !freelist})
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := func(i int) []byte {
-		k := binary.BigEndian.AppendUint64(nil, uint64(i))
-		return binary.BigEndian.AppendUint64(append(k, '_'), 0)
-	}
-	for commit := range 30 {
-		err = errors.Join(err, db.Update(func(tx *bbolt.Tx) error {
-			b, err := tx.CreateBucketIfNotExists(keyBucket)
-			m, metaErr := tx.CreateBucketIfNotExists(metaBucket)
-			_, emptyErr := tx.CreateBucketIfNotExists([]byte("alarm"))
-			err = errors.Join(err, metaErr, emptyErr)
-			for i := commit * 40; i < commit*40+40 && err == nil; i++ {
-				size := 300
-				if i%400 == 7 {
-					size = 20000
-				}
-				value, _ := proto.Marshal(&mvccpb.KeyValue{Key: fmt.Appendf(nil, "/registry/%d", i),
-					Value: make([]byte, size), ModRevision: int64(i)})
-				err = errors.Join(b.Put(key(i), value), m.Put(consistentIndex, key(i)[:8]))
-				if i > 100 && i%3 == 0 {
-					err = errors.Join(err, b.Delete(key(i-60)))
-				}
-			}
-			return err
-		}))
-	}
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// keyValue is a value of the bucket of keys.
-func keyValue(key string) []byte {
-	b, _ := proto.Marshal(&mvccpb.KeyValue{Key: []byte(key)})
-	return b
-}
-
-// pagesOf are the pages of a kind that are in use, by bbolt's own word: those that its tree has and that say of
-// themselves what they are.
-func pagesOf(t *testing.T, path, kind string) (out []int) {
-	t.Helper()
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	err = db.View(func(tx *bbolt.Tx) error {
-		for i := 0; ; i++ {
-			p, err := tx.Page(i)
-			if p == nil || err != nil {
-				return err
-			}
-			if p.Type == kind {
-				out = append(out, i)
-			}
-			i += p.OverflowCount
-		}
-	})
-	if err != nil || len(out) == 0 {
-		t.Fatalf("%s pages: %v, %v", kind, out, err)
-	}
-	return out
-}
-
-// damagePage changes a page of a database file.
-func damagePage(t *testing.T, path string, page int, change func(page []byte)) {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	change(b[page*os.Getpagesize():][:os.Getpagesize()])
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestDamagedPagesAreFound(t *testing.T) {
 	zeroed := func(p []byte) { clear(p) }
@@ -144,7 +58,8 @@ func TestDamagedPagesAreFound(t *testing.T) {
 		{"a branch's child is not there", "branch", put64(pageHead+8, 1<<40), "names page 1099511627776"},
 		{"a branch's two children are one", "branch",
 			func(p []byte) { copy(p[pageHead+8:pageHead+16], p[pageHead+elementSize+8:]) }, "out of order"},
-		{"a branch's child is itself", "branch", func(p []byte) { copy(p[pageHead+8:pageHead+16], p[:8]) }, "is used twice"},
+		{"a branch's child is itself", "branch", func(p []byte) { copy(p[pageHead+8:pageHead+16], p[:8]) },
+			"is used twice"},
 		{"the list of free pages is zeroed", "freelist", zeroed, "says that it is page 0"},
 		{"the list of free pages is a leaf", "freelist", put16(8, leafFlag), "is no list of free pages"},
 		{"the list of free pages is too long", "freelist", put16(10, 0xfff0), "pages are free, and is too short"},
@@ -154,16 +69,16 @@ func TestDamagedPagesAreFound(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			path := databaseOf(t, c.kind == "freelist")
-			if err := checkPages(t.Context(), path); err != nil {
+			path := etcdfiles.Database(t, c.kind == "freelist")
+			if err := CheckPages(t.Context(), path); err != nil {
 				t.Fatalf("as it was written: %v", err)
 			}
-			list := pagesOf(t, path, c.kind)
-			damagePage(t, path, list[len(list)/2], c.change)
+			list := etcdfiles.Pages(t, path, c.kind)
+			etcdfiles.DamagePage(t, path, list[len(list)/2], c.change)
 			if err := openDatabase(path); err != nil {
 				t.Errorf("a look at its head finds it: %v", err)
 			}
-			err := checkPages(t.Context(), path)
+			err := CheckPages(t.Context(), path)
 			if page := (*damagedPage)(nil); !errors.As(err, &page) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, want %q", err, c.says)
 			}
@@ -181,10 +96,10 @@ func TestDamageBeyondBboltsCheckIsFound(t *testing.T) {
 			binary.LittleEndian.PutUint32(p[pageHead+elementSize+12:], 1<<30)
 		},
 	} {
-		path := databaseOf(t, false)
-		leaves := pagesOf(t, path, "leaf")
-		damagePage(t, path, leaves[len(leaves)-1], change) // the root, of the last commit
-		err := checkPages(t.Context(), path)
+		path := etcdfiles.Database(t, false)
+		leaves := etcdfiles.Pages(t, path, "leaf")
+		etcdfiles.DamagePage(t, path, leaves[len(leaves)-1], change) // the root, of the last commit
+		err := CheckPages(t.Context(), path)
 		if page := (*damagedPage)(nil); !errors.As(err, &page) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want %q", err, name)
 		}
@@ -202,7 +117,7 @@ func TestASmallBucketIsReadToo(t *testing.T) {
 		b, err := tx.CreateBucket(metaBucket)
 		return errors.Join(err, b.Put([]byte("aaaa"), nil), b.Put([]byte("bbbb"), nil))
 	})
-	if err := errors.Join(err, db.Close(), checkPages(t.Context(), path)); err != nil {
+	if err := errors.Join(err, db.Close(), CheckPages(t.Context(), path)); err != nil {
 		t.Fatal(err)
 	}
 	whole, err := os.ReadFile(path)
@@ -211,16 +126,19 @@ func TestASmallBucketIsReadToo(t *testing.T) {
 	}
 	at := bytes.LastIndex(whole, []byte("aaaabbbb"))
 	for want, change := range map[string]func(b []byte){
-		"is out of order, in its element 1":    func(b []byte) { copy(b[at:], "cccc") },
-		"has nothing where its element 1 of 2": func(b []byte) { binary.LittleEndian.PutUint32(b[at-elementSize+8:], 1<<30) },
-		`has a bucket "meta" that is no leaf`:  func(b []byte) { b[at-2*elementSize-pageHead+8] = branchFlag },
+		"is out of order, in its element 1": func(b []byte) { copy(b[at:], "cccc") },
+		"has nothing where its element 1 of 2": func(b []byte) {
+			binary.LittleEndian.PutUint32(b[at-elementSize+8:],
+				1<<30)
+		},
+		`has a bucket "meta" that is no leaf`: func(b []byte) { b[at-2*elementSize-pageHead+8] = branchFlag },
 	} {
 		b := slices.Clone(whole)
 		change(b)
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := checkPages(t.Context(), path); err == nil || !strings.Contains(err.Error(), want) {
+		if err := CheckPages(t.Context(), path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -228,7 +146,7 @@ func TestASmallBucketIsReadToo(t *testing.T) {
 
 // What bbolt cannot read is found, whatever it is; and what is changed in pages that nobody uses is no damage.
 func TestWhatBboltCannotReadIsFound(t *testing.T) {
-	path, r := databaseOf(t, true), rand.New(rand.NewPCG(1, 2))
+	path, r := etcdfiles.Database(t, true), rand.New(rand.NewPCG(1, 2))
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +169,7 @@ func TestWhatBboltCannotReadIsFound(t *testing.T) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		theirs, ours := readByBbolt(t, path), checkPages(t.Context(), path)
+		theirs, ours := readByBbolt(t, path), CheckPages(t.Context(), path)
 		if page := (*damagedPage)(nil); ours != nil && !errors.As(ours, &page) {
 			t.Fatalf("not the pages' fault: %v", ours)
 		}
@@ -306,13 +224,13 @@ func readByBbolt(t *testing.T, path string) error {
 
 // An error of the kernel, or the end of the agent, says nothing of what a database holds.
 func TestADatabaseThatCannotBeReadIsNotDamaged(t *testing.T) {
-	path := databaseOf(t, false)
+	path := etcdfiles.Database(t, false)
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	bad := pagesOf(t, path, "leaf")[3]
+	bad := etcdfiles.Pages(t, path, "leaf")[3]
 	size, err := pageSize(path)
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +240,7 @@ func TestADatabaseThatCannotBeReadIsNotDamaged(t *testing.T) {
 	if page := (*damagedPage)(nil); !errors.Is(err, errBadSector) || errors.As(err, &page) {
 		t.Errorf("a bad sector: %v", err)
 	}
-	if err := checkPages(t.Context(), filepath.Join(t.TempDir(), "db")); !errors.Is(err, os.ErrNotExist) {
+	if err := CheckPages(t.Context(), filepath.Join(t.TempDir(), "db")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }

@@ -1,17 +1,15 @@
-package etcdmember
+package datadir
 
 import (
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
-	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 )
@@ -73,48 +71,5 @@ func TestAnErrorThatMayPassIsNoDamage(t *testing.T) {
 	}
 	if err := openDatabase(empty); err == nil || mayPass(err) {
 		t.Errorf("an empty database: %v", err)
-	}
-}
-
-// A lone voter boots while somebody else has its database open: it waits, writes nothing, and starts once it can look.
-func TestALockedDatabaseIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t, pa, newRecord())
-	if _, err := m.boot(m.open()); err != nil {
-		t.Fatal(err)
-	}
-	m.child.Stop(t.Context())
-	m.me.BootID = "boot2"
-	db, err := bbolt.Open(datadir.ToBackendFileName(m.etcdDir()), 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ms := m.open()
-	booted := boots(t, ms)
-	eventually(t, "it says what it waits for", func() bool {
-		b := ms.Waits()
-		return len(b) == 1 && b[0].Name == "fault" && strings.Contains(b[0].Reason, "timeout")
-	})
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := booted(); err != nil {
-		t.Error(err)
-	}
-	v, err := m.record.copied()
-	if err != nil || len(v.Epochs[0].Stopped) > 0 {
-		t.Errorf("the record says that it has stopped: %+v, %v", v.Epochs[0].Stopped, err)
-	}
-}
-
-func TestMembersWithOneAddressAreNotStartedFrom(t *testing.T) {
-	for urls, fits := range map[[2]string]bool{
-		{"https://localhost:2380", "https://127.0.0.1:2380"}: false,
-		{"https://localhost:2380", "https://127.0.0.2:2380"}: true,
-	} {
-		c := MemberConfig{InitialCluster: map[string]string{"a": urls[0], "b": urls[1]}}
-		if err := c.apart(t.Context()); (err == nil) != fits {
-			t.Errorf("%v: %v", urls, err)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package etcdmember
+package datadir
 
 import (
 	"bytes"
@@ -68,9 +68,9 @@ type pageTree struct {
 	buckets []string // those that there are
 }
 
-// checkPages reads all of a stopped member's database that is in use. The error is a damagedPage where the database is
+// CheckPages reads all of a stopped member's database that is in use. The error is a damagedPage where the database is
 // damaged, and any other where it could not be read to its end.
-func checkPages(ctx context.Context, path string) error {
+func CheckPages(ctx context.Context, path string) error {
 	_, err := readPages(ctx, path)
 	return err
 }
@@ -162,7 +162,7 @@ type node struct {
 // page reads a page that is in use, with those that continue it, and notes that it is.
 func (t *pageTree) page(n node) ([]byte, error) {
 	if t.read++; t.read%256 == 0 && t.ctx.Err() != nil {
-		return nil, interrupted(t.ctx)
+		return nil, fmt.Errorf("interrupted: %w", context.Cause(t.ctx))
 	}
 	if n.id < 2 || n.id >= t.high {
 		return nil, &damagedPage{n.by, fmt.Sprintf("names page %d, and there are %d", n.id, t.high)}

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/server/v3/storage/datadir"
+	"go.etcd.io/bbolt"
 
+	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/etcdfiles"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -21,8 +23,8 @@ func endedOften(t *testing.T, runs int, change func(database string)) (*Membersh
 		t.Fatal(err)
 	}
 	m.child.Stop(t.Context())
-	database := datadir.ToBackendFileName(m.etcdDir())
-	if err := os.Rename(databaseOf(t, false), database); err != nil {
+	database := datadir.DatabaseFile(m.etcdDir())
+	if err := os.Rename(etcdfiles.Database(t, false), database); err != nil {
 		t.Fatal(err)
 	}
 	change(database)
@@ -39,7 +41,7 @@ func readNow(t *testing.T, ms *Membership) table.Directory {
 
 func zeroALeaf(t *testing.T) func(string) {
 	return func(database string) {
-		damagePage(t, database, pagesOf(t, database, "leaf")[2], func(p []byte) { clear(p) })
+		etcdfiles.DamagePage(t, database, etcdfiles.Pages(t, database, "leaf")[2], func(p []byte) { clear(p) })
 	}
 }
 
@@ -66,13 +68,13 @@ func TestADatabaseIsReadWholeOnceEtcdHasEndedOnItAgainAndAgain(t *testing.T) {
 	if err := os.Rename(m.etcdDir(), m.etcdDir()+".moved"); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := readDir(m.etcdDir() + ".moved"); err != nil || d.OpenErr == nil {
+	if d, err := datadir.Read(m.etcdDir() + ".moved"); err != nil || d.OpenErr == nil {
 		t.Errorf("it is not known where the directory was moved to: %v", err)
 	}
-	if err := os.Rename(databaseOf(t, false), datadir.ToBackendFileName(m.etcdDir()+".moved")); err != nil {
+	if err := os.Rename(etcdfiles.Database(t, false), datadir.DatabaseFile(m.etcdDir()+".moved")); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := readDir(m.etcdDir() + ".moved"); err != nil || d.OpenErr != nil {
+	if d, err := datadir.Read(m.etcdDir() + ".moved"); err != nil || d.OpenErr != nil {
 		t.Errorf("another database in its place is condemned: %v, %v", d.OpenErr, err)
 	}
 }
@@ -99,7 +101,7 @@ func TestASoundDatabaseIsNotCondemnedHoweverOftenEtcdEnds(t *testing.T) {
 		!strings.Contains(p.Blocked.Reason, "read whole, and is sound") {
 		t.Errorf("the wait does not say so: %+v", p.Blocked)
 	}
-	if _, err := os.Stat(filepath.Join(m.etcdDir(), damageFile)); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(m.etcdDir(), datadir.DamageFile)); !os.IsNotExist(err) {
 		t.Errorf("something is noted: %v", err)
 	}
 	ms.starts.runs = 1
@@ -115,7 +117,7 @@ func TestADamageThatCannotBeNotedCounts(t *testing.T) {
 	if d := ms.gather(t.Context()).Directory; d.OpenErr == nil {
 		t.Error("it does not count")
 	}
-	if d, err := readDir(m.etcdDir()); err != nil || d.OpenErr != nil {
+	if d, err := datadir.Read(m.etcdDir()); err != nil || d.OpenErr != nil {
 		t.Errorf("it was noted: %v, %v", d.OpenErr, err)
 	}
 }
@@ -129,5 +131,36 @@ func TestADamagedDirectoryIsNotAcceptedAsASource(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+}
+
+// A lone voter boots while somebody else has its database open: it waits, writes nothing, and starts once it can look.
+func TestALockedDatabaseIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, pa, newRecord())
+	if _, err := m.boot(m.open()); err != nil {
+		t.Fatal(err)
+	}
+	m.child.Stop(t.Context())
+	m.me.BootID = "boot2"
+	db, err := bbolt.Open(datadir.DatabaseFile(m.etcdDir()), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ms := m.open()
+	booted := boots(t, ms)
+	eventually(t, "it says what it waits for", func() bool {
+		b := ms.Waits()
+		return len(b) == 1 && b[0].Name == "fault" && strings.Contains(b[0].Reason, "timeout")
+	})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := booted(); err != nil {
+		t.Error(err)
+	}
+	v, err := m.record.copied()
+	if err != nil || len(v.Epochs[0].Stopped) > 0 {
+		t.Errorf("the record says that it has stopped: %+v, %v", v.Epochs[0].Stopped, err)
 	}
 }

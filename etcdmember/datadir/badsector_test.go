@@ -1,4 +1,4 @@
-package etcdmember
+package datadir
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorate/quorate/etcdmember/etcdfiles"
 )
 
 // The disk cannot be read from some page of the database on: a file system on a loop device, whose image has become
@@ -19,12 +21,12 @@ func TestABadSectorIsNoDamage(t *testing.T) {
 	if !inOwnMounts(t) {
 		return
 	}
-	path := databaseOf(t, false)
+	path := etcdfiles.Database(t, false)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaves := pagesOf(t, path, "leaf")
+	leaves := etcdfiles.Pages(t, path, "leaf")
 	for name, page := range map[string]int{"the head": 0, "the second meta page": 1, "a leaf": leaves[len(leaves)/2]} {
 		t.Run(name, func(t *testing.T) {
 			d := newLoopDisk(t)
@@ -35,7 +37,7 @@ func TestABadSectorIsNoDamage(t *testing.T) {
 			}
 			d.unmount() // so that nothing of it is in memory
 			d.shortenTo(whole[page*os.Getpagesize():][:os.Getpagesize()])
-			err := checkPages(t.Context(), path)
+			err := CheckPages(t.Context(), path)
 			if damaged := (*damagedPage)(nil); !errors.Is(err, syscall.EIO) || errors.As(err, &damaged) {
 				t.Errorf("%v", err)
 			}
