@@ -86,7 +86,7 @@ func (a *Agent) logLoss() LogLoss {
 // roomFirst puts the wait for room on the data disk before all others: they may well follow from it.
 func roomFirst(waits []etcdmember.Wait) {
 	rank := func(b etcdmember.Wait) int {
-		if b.Name == table.NoRoom {
+		if b.Name == table.WaitNoRoom {
 			return 0
 		}
 		return 1

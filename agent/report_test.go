@@ -20,7 +20,7 @@ import (
 )
 
 func TestTheWaitForRoomStandsFirst(t *testing.T) {
-	waits := []etcdmember.Wait{{Name: "snapshot-overdue"}, {Name: "paused"}, {Name: table.NoRoom}, {Name: "corrupt"}}
+	waits := []etcdmember.Wait{{Name: "snapshot-overdue"}, {Name: "paused"}, {Name: table.WaitNoRoom}, {Name: "corrupt"}}
 	roomFirst(waits)
 	got := ""
 	for _, b := range waits {

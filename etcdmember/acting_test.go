@@ -440,35 +440,6 @@ func TestStartsThatDoNotLastArePaced(t *testing.T) {
 	if m.child.starts != 2 {
 		t.Errorf("%d starts", m.child.starts)
 	}
-	var p pacing
-	var distances []time.Duration
-	now := t0
-	for range 8 {
-		p.started(now)
-		distances = append(distances, p.early(now, mostDistance))
-		now = now.Add(p.waits + 300*time.Millisecond)
-	}
-	if distances[0] != 0 || distances[1] != time.Second || distances[2] != 2*time.Second ||
-		distances[7] != 30*time.Second {
-		t.Errorf("distances: %v", distances)
-	}
-	p.started(now.Add(2 * time.Minute))
-	if p.distance(mostDistance) != 0 {
-		t.Error("one that ran for minutes is a new story")
-	}
-	day := now.Add(24 * time.Hour)
-	joins := 0
-	for ; now.Before(day); joins++ {
-		p.started(now)
-		p.early(now, mostJoinDistance)
-		now = now.Add(p.waits + 300*time.Millisecond)
-	}
-	if d := p.distance(mostDistance); d != mostDistance {
-		t.Errorf("a start that is no join's waits %s", d)
-	}
-	if joins > 160 {
-		t.Errorf("%d joins in a day, each of which stays in the record", joins)
-	}
 }
 
 // A step that fails is shown with its cause as long as it does, and logged once.

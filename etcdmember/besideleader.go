@@ -44,7 +44,7 @@ type beside struct {
 	failing string    // what failed last, as long as nothing has gone well since
 	failed  string    // and how
 	// waiting is the wait that the last looks found, and since when.
-	waiting   Wait
+	waiting   waiting
 	alarms    alarmWork
 	revisions revisions
 }
@@ -218,7 +218,7 @@ func (b *beside) fails(ctx context.Context, what string, err error) {
 
 // showWait shows a wait of the leader's rows beside those of this replica itself.
 func (b *beside) showWait(now time.Time, plan table.Plan) {
-	wait := b.lasting(plan.Blocked, now)
+	wait := b.waiting.lasting(plan.Blocked, besidePatience, now)
 	b.mu.Lock()
 	before := b.shownBeside
 	b.shownBeside = follow(before, wait, now)
@@ -229,21 +229,6 @@ func (b *beside) showWait(now time.Time, plan table.Plan) {
 // besidePatience is how long a wait beside the leader must last before it is shown: each join passes through some of
 // them.
 const besidePatience = 3 * time.Second
-
-// lasting is a wait that has lasted; nil for one that has only begun.
-func (b *beside) lasting(now *table.Blocked, at time.Time) *table.Blocked {
-	if now == nil {
-		b.waiting = Wait{}
-		return nil
-	}
-	if b.waiting.Row != now.Row.String() || b.waiting.Name != now.Name {
-		b.waiting = since(*now, at)
-	}
-	if at.Sub(b.waiting.Since) < besidePatience {
-		return nil
-	}
-	return now
-}
 
 // completeOrder writes that an order has been carried out. Another leader may have written it first, which is as good.
 func (b *beside) completeOrder(ctx context.Context, p table.Plan) error {

@@ -17,10 +17,10 @@ const startsBeforeCheck = 3
 // checkDue: etcd has ended on the directory so often that its database is to be read whole. One that was sound, or
 // could not be read, is read again after twice as many starts.
 func (m *Membership) checkDue() bool {
-	if m.starts.runs < startsBeforeCheck {
-		m.checkedAt, m.checked = 0, ""
+	if m.tries.Starts.Runs < startsBeforeCheck {
+		m.checkedAt, m.tries.Checked = 0, ""
 	}
-	return m.starts.runs >= max(startsBeforeCheck, 2*m.checkedAt)
+	return m.tries.Starts.Runs >= max(startsBeforeCheck, 2*m.checkedAt)
 }
 
 // lookForDamage reads the database whole where that is due, and makes the damage that it finds part of what the
@@ -35,17 +35,17 @@ func (m *Membership) lookForDamage(ctx context.Context, d *table.Directory) {
 	if ctx.Err() != nil {
 		return
 	}
-	m.checkedAt = m.starts.runs
+	m.checkedAt = m.tries.Starts.Runs
 	if found != nil {
 		d.OpenErr = found.Err()
 		m.damage = found
 		return
 	}
-	m.checked = "its database was read whole, and is sound"
+	m.tries.Checked = "its database was read whole, and is sound"
 	if err != nil {
-		m.checked = fmt.Sprintf("its database could not be read whole, which says nothing of what it holds: %v", err)
+		m.tries.Checked = fmt.Sprintf("its database could not be read whole, which says nothing of what it holds: %v", err)
 	}
-	m.cfg.Log.Info("read the database whole", "starts", m.starts.runs, "found", m.checked, "took",
+	m.cfg.Log.Info("read the database whole", "starts", m.tries.Starts.Runs, "found", m.tries.Checked, "took",
 		time.Since(begin).Round(time.Millisecond).String())
 }
 

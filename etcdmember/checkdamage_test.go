@@ -29,7 +29,7 @@ func endedOften(t *testing.T, runs int, change func(database string)) (*Membersh
 	}
 	change(database)
 	ms := m.open()
-	ms.starts = pacing{last: time.Now(), runs: runs}
+	ms.tries.Starts = table.Starts{Last: time.Now(), Runs: runs}
 	return ms, m
 }
 
@@ -48,12 +48,12 @@ func zeroALeaf(t *testing.T) func(string) {
 func TestADatabaseIsReadWholeOnceEtcdHasEndedOnItAgainAndAgain(t *testing.T) {
 	ms, m := endedOften(t, startsBeforeCheck-1, zeroALeaf(t))
 	if d := readNow(t, ms); d.OpenErr != nil {
-		t.Errorf("after %d starts: %v", ms.starts.runs, d.OpenErr)
+		t.Errorf("after %d starts: %v", ms.tries.Starts.Runs, d.OpenErr)
 	}
-	ms.starts.runs++
+	ms.tries.Starts.Runs++
 	if d := readNow(t, ms); d.OpenErr == nil ||
 		!strings.Contains(d.OpenErr.Error(), "says that it is page 0") {
-		t.Fatalf("after %d starts: %v", ms.starts.runs, d.OpenErr)
+		t.Fatalf("after %d starts: %v", ms.tries.Starts.Runs, d.OpenErr)
 	}
 	before := ms.directory
 	if readNow(t, ms); ms.directory != before {
@@ -83,29 +83,26 @@ func TestADatabaseIsReadWholeOnceEtcdHasEndedOnItAgainAndAgain(t *testing.T) {
 func TestASoundDatabaseIsNotCondemnedHoweverOftenEtcdEnds(t *testing.T) {
 	ms, m := endedOften(t, startsBeforeCheck, func(string) {})
 	var read []int
-	for ; ms.starts.runs < 5*startsBeforeCheck; ms.starts.runs++ {
+	for ; ms.tries.Starts.Runs < 5*startsBeforeCheck; ms.tries.Starts.Runs++ {
 		before := ms.checkedAt
 		if d := readNow(t, ms); d.OpenErr != nil {
 			t.Fatal(d.OpenErr)
 		}
 		if ms.checkedAt != before {
-			read = append(read, ms.starts.runs)
+			read = append(read, ms.tries.Starts.Runs)
 		}
 	}
 	if len(read) != 3 || read[0] != 3 || read[1] != 6 || read[2] != 12 {
 		t.Errorf("read after %v starts", read)
 	}
-	f := table.Facts{Now: time.Now(), Directory: *ms.directory}
-	ms.starts.last = f.Now
-	if p := ms.hold(f, table.Plan{Act: table.ActStart}); p.Blocked == nil ||
-		!strings.Contains(p.Blocked.Reason, "read whole, and is sound") {
-		t.Errorf("the wait does not say so: %+v", p.Blocked)
+	if f := ms.gather(t.Context()); f.Tries.Checked != "its database was read whole, and is sound" {
+		t.Errorf("the wait does not say so: %q", f.Tries.Checked)
 	}
 	if _, err := os.Stat(filepath.Join(m.etcdDir(), datadir.DamageFile)); !os.IsNotExist(err) {
 		t.Errorf("something is noted: %v", err)
 	}
-	ms.starts.runs = 1
-	if readNow(t, ms); ms.checked != "" || ms.checkedAt != 0 {
+	ms.tries.Starts.Runs = 1
+	if readNow(t, ms); ms.tries.Checked != "" || ms.checkedAt != 0 {
 		t.Error("a new story begins with what the last one found")
 	}
 }

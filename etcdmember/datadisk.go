@@ -33,7 +33,7 @@ func (m *Membership) openDisk() table.DiskFacts {
 
 // diskFacts tells whether the configured data disk is mounted at the data directory.
 func (m *Membership) diskFacts() table.DiskFacts {
-	d := table.DiskFacts{Wanted: m.cfg.Cluster.Etcd.DataDisk}
+	d := table.DiskFacts{Wanted: m.cfg.Cluster.Etcd.DataDisk, DataDir: m.cfg.Cluster.Etcd.DataDir}
 	if d.Wanted == "" {
 		return d
 	}

@@ -124,6 +124,6 @@ func (m *Membership) startChild(ctx context.Context, s Step, cfg MemberConfig) e
 		return err
 	}
 	m.directory = nil
-	m.starts.started(time.Now())
+	m.tries.Starts = m.tries.Starts.Again(s == StepStartJoined, time.Now())
 	return m.at(s, func() error { return m.cfg.Child.Start(ctx, m.configPath()) })
 }

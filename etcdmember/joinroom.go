@@ -11,10 +11,10 @@ func roomOf(dir string) (table.Room, error) {
 	return table.Room{Free: free, Total: total}, err
 }
 
-// observeRoom looks how full the data disk is, before a member runs on it. What cannot be found out is not known, and
-// holds nothing back.
+// observeRoom asks how full the data disk is, before a member runs on it, and where a step has failed because it is
+// full. What cannot be found out is not known, and holds nothing back.
 func (m *Membership) observeRoom(f *table.Facts) {
-	if f.Directory.Running || !m.opened {
+	if !m.opened || f.Directory.Running && !f.Tries.FailedForSpace() {
 		return
 	}
 	if r, err := m.room(m.cfg.Cluster.Etcd.DataDir); err == nil {

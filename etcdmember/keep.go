@@ -65,7 +65,7 @@ func (k *keeper) tick(ctx context.Context) error {
 	s, err := k.ask(ctx)
 	if err != nil {
 		s = table.MemberStatus{} // the supervisor starts it again; the record is looked at all the same
-		k.showFull(now)
+		k.showEnded(now)
 	}
 	looked := false
 	if lost := k.lostLeader(s); lost || !now.Before(k.nextLook) || k.unknownPeer(s) || k.newMember(s) {
@@ -109,7 +109,8 @@ func (k *keeper) lostLeader(s table.MemberStatus) bool {
 // pause alone the loss was shown two pauses and the time-outs of both looks after it.
 func (k *keeper) afterLook(now time.Time) time.Time {
 	next := now.Add(keepPause)
-	if patient := k.alone.Add(table.QuorumPatience); !k.alone.IsZero() && patient.After(now) && patient.Before(next) {
+	alone := k.silences.Alone
+	if patient := alone.Add(table.QuorumPatience); !alone.IsZero() && patient.After(now) && patient.Before(next) {
 		return patient
 	}
 	return next
@@ -165,21 +166,14 @@ func (k *keeper) look(ctx context.Context, s table.MemberStatus) error {
 	for _, e := range s.Members {
 		k.listed[e.ID] = true
 	}
-	o := table.Classify(f)
-	k.noteSuperseded(o)
-	decided := table.Decide(f.Now, o)
-	plan := k.hold(f, decided)
-	k.saw(f, o, decided, plan)
-	k.show(f, plan)
+	_, plan := k.decide(f)
+	k.show(f.Now, plan.Blocked)
 	k.completeRestores(ctx, f)
 	switch plan.Act {
 	case table.ActKeep, table.ActWait, table.ActHalt:
 		return nil
 	case table.ActFormedAgain, table.ActOrderRestore, table.ActAccept, table.ActSettle:
-		if !k.acceptRests(plan) {
-			// touches the record alone: no reason to end a member, let alone every replica's at once
-			k.step(ctx, f, plan)
-		}
+		k.step(ctx, f, plan) // touches the record alone: no reason to end a member, let alone every replica's at once
 		return nil
 	default:
 		return fmt.Errorf("%w: row %s wants to %s: %s", ErrDecideAgain, plan.Row, plan.Act, plan.Reason)
@@ -223,4 +217,19 @@ func (k *keeper) newestMark(id record.MemberID) record.Mark {
 		return there
 	}
 	return certain
+}
+
+// showEnded shows that the member has ended because the disk is full.
+func (k *keeper) showEnded(now time.Time) {
+	if k.cfg.Child.Running() {
+		return
+	}
+	dir := k.cfg.Cluster.Etcd.DataDir
+	room, err := k.room(dir)
+	if err != nil {
+		return
+	}
+	if w := table.EndedOnAFullDisk(readEnd(k.StatusSocket(), k.etcdDir()), room, dir); w != nil {
+		k.show(now, w)
+	}
 }

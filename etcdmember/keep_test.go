@@ -62,12 +62,12 @@ func TestALostQuorumIsLookedAtSoon(t *testing.T) {
 	}
 	for _, c := range []struct{ alone, want time.Duration }{{-2 * time.Second, 3 * time.Second},
 		{-6 * time.Second, keepPause}, {0, table.QuorumPatience}} {
-		k.alone = t0.Add(c.alone)
+		k.silences.Alone = t0.Add(c.alone)
 		if got := k.afterLook(t0).Sub(t0); got != c.want {
 			t.Errorf("alone for %s: the next look is in %s, want %s", -c.alone, got, c.want)
 		}
 	}
-	k.alone = time.Time{}
+	k.silences.Alone = time.Time{}
 	if got := k.afterLook(t0).Sub(t0); got != keepPause {
 		t.Errorf("with a quorum: the next look is in %s", got)
 	}
@@ -429,10 +429,10 @@ func TestASilentAddressCostsLittle(t *testing.T) {
 }
 
 // waitsFor is the name of what a member that runs waits for; empty: nothing.
-func waitsFor(t *testing.T, m *Membership, f table.Facts) string {
+func waitsFor(t *testing.T, s *table.Silences, f table.Facts) string {
 	t.Helper()
-	m.noteSilence(&f)
-	p := m.hold(f, table.Decide(f.Now, table.Classify(f)))
+	s.Note(&f)
+	p := table.Decide(f.Now, table.Classify(f))
 	if p.Row != table.RowRunning || p.Act != table.ActKeep {
 		t.Errorf("row %s wants to %s", p.Row, p.Act)
 	}
@@ -443,7 +443,7 @@ func waitsFor(t *testing.T, m *Membership, f table.Facts) string {
 }
 
 func TestARunningMemberWithoutQuorumSaysSoOnceThatHasLasted(t *testing.T) {
-	m := &Membership{}
+	var s table.Silences
 	begin := time.Now()
 	look := func(after time.Duration, reach table.Reach) string {
 		f := three()
@@ -452,7 +452,7 @@ func TestARunningMemberWithoutQuorumSaysSoOnceThatHasLasted(t *testing.T) {
 		for i := range f.Answers {
 			f.Answers[i].Reach = reach
 		}
-		return waitsFor(t, m, f)
+		return waitsFor(t, &s, f)
 	}
 	for _, step := range []struct {
 		after time.Duration
@@ -473,7 +473,7 @@ func TestARunningMemberWithoutQuorumSaysSoOnceThatHasLasted(t *testing.T) {
 }
 
 func TestAMemberThatItsPeersDoNotConnectWithSaysSo(t *testing.T) {
-	m := &Membership{}
+	var s table.Silences
 	begin := time.Now()
 	for _, step := range []struct {
 		after      time.Duration
@@ -495,7 +495,7 @@ func TestAMemberThatItsPeersDoNotConnectWithSaysSo(t *testing.T) {
 		for i := range f.Answers {
 			f.Answers[i].Reach = step.reach
 		}
-		if got := waitsFor(t, m, f); got != step.want {
+		if got := waitsFor(t, &s, f); got != step.want {
 			t.Errorf("after %s: %q, want %q", step.after, got, step.want)
 		}
 	}

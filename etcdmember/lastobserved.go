@@ -7,10 +7,10 @@ import (
 )
 
 // saw keeps a look, to be explained.
-func (m *Membership) saw(f table.Facts, o table.Observation, plan, held table.Plan) {
+func (m *Membership) saw(f table.Facts, o table.Observation, plan table.Plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.told.At, m.told.Observation, m.told.Plan, m.told.Held = f.Now, o, plan, held
+	m.told.At, m.told.Observation, m.told.Plan = f.Now, o, plan
 }
 
 // sawBeside keeps a look beside the leader; a zero time: this member does not lead.

@@ -73,32 +73,28 @@ func (m *Membership) loop(ctx context.Context, done func(table.Facts, table.Obse
 		if ctx.Err() != nil {
 			return interrupted(ctx)
 		}
-		o := table.Classify(f)
-		m.strangerSince = o.StrangerSince
-		m.noteSuperseded(o)
-		decided := table.Decide(f.Now, o)
-		plan := m.hold(f, decided)
-		m.saw(f, o, decided, plan)
+		o, plan := m.decide(f)
 		if o.Fault == "" && done(f, o) {
 			m.completeRestores(ctx, f)
+			shown := plan.Blocked
 			if plan.Act != table.ActKeep {
-				plan = table.Plan{} // what it would wait for next is the next phase's to show
+				shown = nil // what it would wait for next is the next phase's to show
 			}
-			m.show(f, plan)
+			m.show(f.Now, shown)
 			return nil
 		}
-		m.show(f, plan)
+		m.show(f.Now, plan.Blocked)
 		pause := bootPause
 		if time.Since(begin) > bootWindow {
 			pause = longPause
 		}
 		switch {
-		case plan.Act == table.ActKeep, plan.Act == table.ActWait, plan.Act == table.ActHalt, m.acceptRests(plan):
+		case plan.Act == table.ActKeep, plan.Act == table.ActWait, plan.Act == table.ActHalt:
 		default:
 			if m.step(ctx, f, plan) {
 				pause = 0
 			} else {
-				pause = max(pause, pauseAfterFailed(m.failure))
+				pause = max(pause, pauseAfterFailed(m.tries.Failed))
 			}
 		}
 		if err := backoff.Sleep(ctx, pause); err != nil {
@@ -111,42 +107,60 @@ func (m *Membership) loop(ctx context.Context, done func(table.Facts, table.Obse
 // again within 5 s of its return cannot remove its former member before the leader has noticed that it is gone
 // ("unhealthy cluster"), which takes it some 0.2 s. A restore fetches and makes gigabytes each time, so its pause
 // doubles up to half a minute.
-func pauseAfterFailed(f *failure) time.Duration {
+func pauseAfterFailed(f table.Failure) time.Duration {
 	switch {
-	case f == nil:
+	case f.Times == 0:
 		return errorPause
-	case f.act == table.ActRestore || f.act == table.ActAccept:
-		return min(errorPause<<min(f.tries, 10), restorePause)
+	case f.Act == table.ActRestore || f.Act == table.ActAccept:
+		return min(errorPause<<min(f.Times, 10), restorePause)
 	}
-	return min(bootPause<<min(f.tries-1, 10), errorPause)
+	return min(bootPause<<min(f.Times-1, 10), errorPause)
+}
+
+// decide is what the table says of the facts. What is remembered for the next decision is noted here: who answered
+// although nothing is formed, that this replica is superseded, and that another step is next than the one that failed.
+func (m *Membership) decide(f table.Facts) (table.Observation, table.Plan) {
+	o := table.Classify(f)
+	plan := table.Decide(f.Now, o)
+	m.strangerSince = o.StrangerSince
+	m.noteSuperseded(o)
+	if !m.tries.Failed.Of(plan) {
+		m.tries.Failed = table.Failure{}
+	}
+	m.saw(f, o, plan)
+	return o, plan
 }
 
 // step takes the plan's step and reports whether it went well. A step that fails again and again is one line and one
 // wait, not many.
 func (m *Membership) step(ctx context.Context, f table.Facts, p table.Plan) bool {
-	again := m.failure.same(p)
+	again := m.tries.Failed.Of(p)
 	if !again {
 		m.cfg.Log.Info("step", "row", p.Row.String(), "act", string(p.Act), "reason", p.Reason)
 	}
 	err := m.act(ctx, f, p)
 	m.count(p.Act, err)
 	if err == nil {
-		m.failure = nil
+		m.tries.Failed = table.Failure{}
 		return true
 	}
 	if ctx.Err() != nil {
 		return false
 	}
-	if !again {
-		m.failure = &failure{row: p.Row, act: p.Act}
-	}
 	if p.Blocked != nil && !again { // what the plan itself waits for is shown before it
 		m.cfg.Log.Warn("step failed", "row", p.Row.String(), "act", string(p.Act), "err", err.Error())
 	}
-	m.failure.err = err
-	m.failure.tries++
-	m.show(f, m.hold(f, p))
+	m.tries.Failed = m.tries.Failed.Again(p, err)
+	m.showFailed(f)
 	return false
+}
+
+// showFailed shows at once that a step has failed: the next observation may be half a minute away. The same facts are
+// decided on once more, with the failure as one more of them; the step that this comes to is the next observation's.
+func (m *Membership) showFailed(f table.Facts) {
+	f.Tries = m.tries
+	m.observeRoom(&f)
+	m.show(f.Now, table.Decide(f.Now, table.Classify(f)).Blocked)
 }
 
 func interrupted(ctx context.Context) error {

@@ -135,19 +135,12 @@ type Membership struct {
 	strangerSince time.Time
 	// peerPatience is how long the next question to the peers' ports may take.
 	peerPatience time.Duration
-	starts       pacing
+	tries        table.Tries
 	checkedAt    int             // after how many starts the database was last read whole; 0: not in this story
-	checked      string          // what that found, where it was no damage
 	damage       *datadir.Damage // that it found, until it is written down
-	failure      *failure
-	alone        time.Time // since when the running member has had no quorum; zero: it has one
-	// since when it has heard of no leader, while there was a quorum; zero: it has one, or there was none
-	unheard     time.Time
-	portsSilent time.Time // since when a join waits for the peers' ports; zero: it does not
-	adds        int       // tries to add this replica to the members
-	unfit       uint64    // the order to restore that could not be accepted when it was last tried; 0: none
-	unfitWhy    error     // why
-	acceptAt    time.Time // when that is tried again
+	silences     table.Silences
+	waiting      waiting
+	adds         int // tries to add this replica to the members
 
 	shelf    sync.Mutex               // guards archives: Keep and PurgeArchives read them
 	archives map[string]table.Archive // those that were read: an archive never changes

@@ -48,7 +48,7 @@ func (m *Membership) observeSelf(ctx context.Context, disk table.DiskFacts, r re
 		table.NoteBeats(m.beats, f.Record, time.Now()) // f.Now may be long ago: a VM can stand still while it reads
 	}
 	f.StartAnyway = m.cfg.StartAnyway != nil && m.cfg.StartAnyway()
-	f.Agent, f.AgentErr, f.Unfit, f.Superseded = m.agent, m.agentErr, m.unfit, m.superseded
+	f.Agent, f.AgentErr, f.Tries, f.Superseded = m.agent, m.agentErr, m.tries, m.superseded
 	return f
 }
 
@@ -83,7 +83,7 @@ func (m *Membership) observeOthers(ctx context.Context, f *table.Facts) {
 	if formed && m.needsLists(*f) {
 		m.listCompute(ctx, f.Record)
 	}
-	m.noteSilence(f)
+	m.silences.Note(f)
 	f.Compute = m.compute
 	f.Compute.Runs = maps.Clone(m.runs)
 	f.FindVersions()
@@ -172,7 +172,7 @@ func (m *Membership) needsLists(f table.Facts) bool {
 	case table.AnswersQuorum(f):
 		return false
 	case f.Directory.Running:
-		return !m.alone.IsZero() && f.Now.Sub(m.alone) >= table.QuorumPatience
+		return !m.silences.Alone.IsZero() && f.Now.Sub(m.silences.Alone) >= table.QuorumPatience
 	}
 	return m.agent.Phase != table.PhaseStarted || !m.compute.Second.Time.IsZero()
 }

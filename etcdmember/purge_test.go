@@ -89,7 +89,7 @@ func (a *attic) path(short string) string { return filepath.Join(a.ms.archivesDi
 
 // purge is one look at the archive, as the agent takes it.
 func (a *attic) purge() (ArchiveShelf, error) {
-	a.ms.saw(table.Facts{Now: a.lookAt}, a.look, table.Plan{}, table.Plan{})
+	a.ms.saw(table.Facts{Now: a.lookAt}, a.look, table.Plan{})
 	return a.ms.PurgeArchives(context.Background())
 }
 

@@ -20,11 +20,11 @@ import (
 func (m *Membership) accept(ctx context.Context, f table.Facts, p table.Plan) error {
 	begin := time.Now()
 	err := m.tryAccept(ctx, f, p)
-	m.unfit, m.unfitWhy = 0, err
+	m.tries.Unfit = table.Unfit{}
 	if err != nil {
-		m.unfit, m.acceptAt = p.OrderNumber, time.Now()
+		m.tries.Unfit = table.Unfit{Order: p.OrderNumber, Why: err.Error(), Until: time.Now()}
 		if f.Directory.Running && table.AnswersQuorum(f) { // without one a restore is what everybody waits for
-			m.acceptAt = m.acceptAt.Add(min(acceptRest*time.Since(begin), mostAcceptRest))
+			m.tries.Unfit.Until = time.Now().Add(min(acceptRest*time.Since(begin), mostAcceptRest))
 		}
 	}
 	return err
@@ -37,11 +37,6 @@ const (
 	acceptRest     = 10
 	mostAcceptRest = 5 * time.Minute
 )
-
-// acceptRests: the plan is to try once more what has just failed.
-func (m *Membership) acceptRests(p table.Plan) bool {
-	return p.Act == table.ActAccept && p.OrderNumber == m.unfit && time.Now().Before(m.acceptAt)
-}
 
 func (m *Membership) tryAccept(ctx context.Context, f table.Facts, p table.Plan) error {
 	m.choosing.Lock()

@@ -57,7 +57,7 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 		}
 		ms.keeping = true
 		k := &keeper{Membership: ms}
-		k.acceptAt = time.Time{}
+		k.tries.Unfit.Until = time.Time{}
 		if err := k.look(t.Context(), table.MemberStatus{}); err != nil || blockedName(ms) != "restore-unfit" {
 			t.Errorf("%s: %v, blocked by %q", tc.want, err, blockedName(ms))
 		}
@@ -75,13 +75,13 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 			t.Errorf("%s: another replica stops for it: %+v", tc.want, o)
 		}
 		tc.spoil(source, false)
-		k.acceptAt = time.Now().Add(time.Hour)
+		k.tries.Unfit.Until = time.Now().Add(time.Hour)
 		if err := k.look(t.Context(),
 			table.MemberStatus{}); err != nil || accepted(m) || blockedName(ms) != "restore-unfit" {
 			t.Errorf("%s: it was tried again at once, or is not shown while that rests: %v, %q", tc.want, err,
 				blockedName(ms))
 		}
-		k.acceptAt = time.Now()
+		k.tries.Unfit.Until = time.Now()
 		if err := k.look(t.Context(), table.MemberStatus{}); err != nil || !accepted(m) {
 			t.Errorf("%s: not accepted: %v, %q", tc.want, err, blockedName(ms))
 		}
@@ -152,7 +152,7 @@ func TestATryThatFailedRestsBesideAQuorum(t *testing.T) {
 		if err := ms.accept(t.Context(), f, plan); err == nil {
 			t.Error("an order that was taken back is accepted")
 		}
-		return ms.acceptRests(plan)
+		return ms.tries.Unfit.Order == 1 && time.Now().Before(ms.tries.Unfit.Until)
 	}
 	f := ms.gather(t.Context())
 	if f.Directory.Running || try(f) {

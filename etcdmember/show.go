@@ -23,13 +23,32 @@ func (m *Membership) note(v record.View) {
 
 // show brings the waits that the status shows up to date. A wait keeps its beginning as long as its row and name
 // stay; one for room as long as it is one, whatever the disk is too full for.
-func (m *Membership) show(f table.Facts, plan table.Plan) {
+func (m *Membership) show(now time.Time, wait *table.Blocked) {
+	wait = m.waiting.lasting(wait, 0, now)
 	m.mu.Lock()
 	before := m.shown.blocked
 	m.shown.incarnation = m.agent.Incarnation
-	m.shown.blocked = follow(before, plan.Blocked, f.Now)
+	m.shown.blocked = follow(before, wait, now)
 	m.mu.Unlock()
-	m.logWait(before, plan.Blocked)
+	m.logWait(before, wait)
+}
+
+// waiting is a wait as it was first found, also before it is told; zero: there is none.
+type waiting struct{ Wait }
+
+// lasting is the wait that was found now, if it has lasted for as long as it must to be told; else nil.
+func (w *waiting) lasting(now *table.Blocked, patience time.Duration, at time.Time) *table.Blocked {
+	if now == nil {
+		*w = waiting{}
+		return nil
+	}
+	if w.Row != now.Row.String() || w.Name != now.Name {
+		w.Wait = since(*now, at)
+	}
+	if at.Sub(w.Since) < max(patience, now.Patience) {
+		return nil
+	}
+	return now
 }
 
 // follow is what is shown after one wait, or none, when there is another, or none.
@@ -45,7 +64,7 @@ func follow(before []Wait, now *table.Blocked, at time.Time) []Wait {
 
 func goesOn(before []Wait, now *table.Blocked) bool {
 	return len(before) > 0 && before[0].Name == now.Name && (before[0].Row == now.Row.String() ||
-		now.Name == table.NoRoom)
+		now.Name == table.WaitNoRoom)
 }
 
 // logWait logs the beginning and the end of a wait. The lock that Waits takes is not held: the watchdog asks by Waits.

@@ -45,7 +45,7 @@ func (l *gatedLog) said() []string {
 func TestALogThatIsStuckDoesNotHoldUpWhatIsShown(t *testing.T) {
 	for name, do := range map[string]func(m *Membership){
 		"a wait of this replica": func(m *Membership) {
-			m.show(table.Facts{Now: t0}, table.Plan{Blocked: &table.Blocked{Row: 7, Name: "a"}})
+			m.show(t0, &table.Blocked{Row: 7, Name: "a"})
 		},
 		"a wait of the leader's loop": func(m *Membership) {
 			b := &beside{Membership: m}
@@ -83,13 +83,13 @@ func TestTheLogHearsEachWaitOnce(t *testing.T) {
 	for i, b := range []*table.Blocked{
 		{Row: 7, Name: "a", Reason: "one"}, {Row: 7, Name: "a", Reason: "two"},
 		{Row: 8, Name: "a"}, {Row: 8, Name: "b"},
-		{Row: 9, Name: table.NoRoom}, {Row: 28, Name: table.NoRoom}, nil, nil, {Row: 7, Name: "a"},
+		{Row: 9, Name: table.WaitNoRoom}, {Row: 28, Name: table.WaitNoRoom}, nil, nil, {Row: 7, Name: "a"},
 	} {
-		m.show(table.Facts{Now: t0.Add(time.Duration(i) * time.Minute)}, table.Plan{Blocked: b})
+		m.show(t0.Add(time.Duration(i)*time.Minute), b)
 	}
 	want := []string{
-		"blocked 7 a", "blocked 8 a", "blocked 8 b", "blocked 9 " + table.NoRoom, "no longer blocked 28 " +
-			table.NoRoom,
+		"blocked 7 a", "blocked 8 a", "blocked 8 b", "blocked 9 " + table.WaitNoRoom, "no longer blocked 28 " +
+			table.WaitNoRoom,
 		"blocked 7 a",
 	}
 	if got := log.said(); !slices.Equal(got, want) {

@@ -18,11 +18,14 @@ func Classify(f Facts) Observation {
 		StartAnyway: f.StartAnyway,
 		Alone:       f.Alone >= QuorumPatience,
 		Unheard:     f.Unheard >= QuorumPatience,
+		Tries:       f.Tries,
+		LastWords:   f.Directory.End.Text,
+		Room:        f.Room,
 	}
 	if !f.Directory.Running {
 		o.Unusable = f.Directory.End.Unusable()
 	}
-	o.Names.Place = f.Me.Place.String()
+	o.Names.Place, o.Names.DataDir = f.Me.Place.String(), f.Disk.DataDir
 	o.Names.MemberID, o.Names.ClusterID = h.MemberID(), f.Directory.ClusterID
 	if f.Preflight != nil {
 		o.Preflight = f.Preflight.Error()

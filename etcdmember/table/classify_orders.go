@@ -143,7 +143,7 @@ func (h History) findOrders(o *Observation) {
 	concerned := o.DiskEpoch == DiskNone || o.Names.DiskEpochNumber == r.Restore.Ends
 	o.EndedByOrder = concerned && (h.Formed.Closed != nil || h.Orders.accepted(r.Restore.Ends) != 0)
 	o.ToAccept = concerned && o.OrderNamesMe && o.Record == Rf && r.Accepted == nil && r.Verdict == nil
-	o.Unfit = o.ToAccept && h.Unfit == r.Number
+	o.Unfit = o.ToAccept && h.Tries.Unfit.Order == r.Number
 	o.Closing = r.Verdict != nil && r.Verdict.Closing
 	o.Names.EndOrder = h.Orders.accepted(r.Restore.Ends)
 	o.Unproven = h.unproven()

@@ -17,6 +17,7 @@ func Decide(now time.Time, o Observation) Plan {
 		}
 		p := o.waitForPeers(r.do(o, now))
 		p.Row = r.number
+		p = o.heed(p, now)
 		if p.Blocked != nil {
 			p.Blocked.Row = r.number
 		}

@@ -18,6 +18,10 @@ const (
 	joinWaitsName = "join-not-seen-by-all"
 )
 
+// portPatience is how long no peer's port may have answered before a joining replica says so: a member that is
+// started again listens within two or three seconds, and a person must not be sent to the firewall for that.
+const portPatience = 5 * time.Second
+
 // doJoin is row 23: the next step of a join, found from the record, agent.json and the member list alone. It begins
 // only where a member could start: each try that comes to nothing leaves an incarnation in the record for ever.
 func doJoin(o Observation, _ time.Time) Plan {
@@ -30,6 +34,7 @@ func doJoin(o Observation, _ time.Time) Plan {
 			"its peer port, where a member that joins begins.",
 			fmt.Sprintf("Open port %d between the masters, in both directions; if it is open, etcd's logs say which "+
 				"certificate is refused.", PeerPort))
+		p.Blocked.Patience = portPatience
 	case o.Successor != "":
 		return o.waitForRecord()
 	case !o.tenureForJoin():
@@ -40,7 +45,7 @@ func doJoin(o Observation, _ time.Time) Plan {
 			Reason: "an entry of this place's own past, whose disk is gone"}
 	case o.NoRoom != "" && !o.Reusable:
 		p.Act = ActWait
-		p = p.Waiting("no-room", "a copy of the cluster's state does not fit on the data disk: "+o.NoRoom+".",
+		p = p.Waiting(WaitNoRoom, "a copy of the cluster's state does not fit on the data disk: "+o.NoRoom+".",
 			"Make the data disk larger, or move the oldest directories in `archive/` on it to another disk: they are "+
 				"purged only once this replica is a voter again. It goes on by itself.")
 	case o.Reusable && !o.ListedByAll:
@@ -61,7 +66,7 @@ func doJoin(o Observation, _ time.Time) Plan {
 
 // Joins: the plan starts a member that joins, or takes the incarnation that comes first.
 func (p Plan) Joins() bool {
-	return p.Act == ActStartJoined || p.Act == ActTakeIncarnation && p.Step == joinPending
+	return p.Wants() == ActStartJoined || p.Wants() == ActTakeIncarnation && p.Step == joinPending
 }
 
 // tenureForJoin: the incarnation is this join's own. One that is confirmed belongs to the member that it was confirmed

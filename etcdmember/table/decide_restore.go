@@ -19,9 +19,9 @@ const (
 )
 
 // doEnd is row 8: this place falls silent; then the replica that the order names restores, and the others wait.
-func doEnd(o Observation, _ time.Time) Plan {
+func doEnd(o Observation, now time.Time) Plan {
 	if o.ToAccept {
-		return o.accept()
+		return o.accept(now)
 	}
 	if o.Running {
 		return Plan{Act: ActStop, Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber,
@@ -45,17 +45,27 @@ func doEnd(o Observation, _ time.Time) Plan {
 }
 
 // accept comes before anything stops: the replica that the order names finds out whether it can carry it out. A member
-// that runs goes on.
-func (o Observation) accept() Plan {
+// that runs goes on. One that it found it cannot carry out is tried again, beside a quorum after a rest.
+func (o Observation) accept(now time.Time) Plan {
 	switch {
 	case !o.Running && o.Local == L5:
 		return doArchiveHalfMade(o, time.Time{}) // it may be the source itself, put away halfway
 	case !o.Running && !o.SourceHere:
 		return o.sourceGone()
 	}
-	return Plan{Act: ActAccept, Step: restoreAccept, Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber,
+	p := Plan{Act: ActAccept, Step: restoreAccept, Epoch: o.Names.FormedEpoch, OrderNumber: o.Names.RestoreNumber,
 		Source: o.Names.Restore.From,
 		Reason: "the restore order names this replica, and ends nothing before it is known that it can be carried out"}
+	if !o.Unfit {
+		return p
+	}
+	if now.Before(o.Tries.Unfit.Until) {
+		p = p.putOff()
+	}
+	return p.Waiting(WaitUnfit, fmt.Sprintf("restore order %d cannot be carried out here: %s.", p.OrderNumber,
+		o.Tries.Unfit.Why),
+		"This order has ended nothing. It is tried again by itself; or `quorate restore --from SOURCE` orders it "+
+			"of another, and `quorate orders withdraw` takes it back.")
 }
 
 func (o Observation) sourceGone() Plan {

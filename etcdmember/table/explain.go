@@ -20,8 +20,7 @@ type Explanation struct {
 	Remote    ClassInWords `json:"remote"`
 	// Found are the predicates of the rows that hold, as sentences.
 	Found []string `json:"found"`
-	// Plan is what the table says, Waits what is waited for; nil: nothing. It may be more than the table's: a step that
-	// failed is waited for, too.
+	// Plan is what the table says, Waits what is waited for; nil: nothing.
 	Plan  PlanInWords `json:"plan"`
 	Waits *Blocked    `json:"waits"`
 	// Leader is what the leader's rows say; nil where this member does not lead.
@@ -57,7 +56,7 @@ type LeaderExplanation struct {
 type Last struct {
 	At             time.Time
 	Observation    Observation
-	Plan, Held     Plan
+	Plan           Plan
 	LeaderAt       time.Time // zero: this member does not lead
 	Previous, Ring Ring
 	LeaderPlan     Plan
@@ -75,7 +74,7 @@ func (t Last) Explain() *Explanation {
 		DiskEpoch: ClassInWords{string(o.DiskEpoch), diskEpochWords[o.DiskEpoch]},
 		Record:    ClassInWords{string(o.Record), o.recordInWords()},
 		Remote:    ClassInWords{string(o.Remote), remoteWords[o.Remote]},
-		Found:     o.found(), Plan: inWords(t.Plan), Waits: t.Held.Blocked,
+		Found:     o.found(), Plan: inWords(t.Plan), Waits: t.Plan.Blocked,
 	}
 	if !t.LeaderAt.IsZero() {
 		e.Leader = t.explainBeside()
@@ -121,7 +120,7 @@ func (t Last) explainBeside() *LeaderExplanation {
 }
 
 func inWords(p Plan) PlanInWords {
-	w := PlanInWords{Row: p.Row, About: rowsInWords[p.Row], Act: p.Act, Step: p.Step, Reason: p.Reason,
+	w := PlanInWords{Row: p.Row, About: rowsInWords[p.Row], Act: p.Wants(), Step: p.Step, Reason: p.Reason,
 		Waits: p.Blocked}
 	if p.MemberID != 0 {
 		w.Member = p.MemberID.String()

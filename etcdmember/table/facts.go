@@ -31,8 +31,8 @@ type Facts struct {
 	// could not be listed.
 	Snapshots    []record.Snapshot
 	SnapshotsErr error
-	// Unfit is the order to restore that could not be accepted when it was last tried; 0: none.
-	Unfit uint64
+	// Tries is what this agent has tried, and how that came out.
+	Tries Tries
 	// Beats are the newest marks that were observed, by member and by the boot that wrote them.
 	Beats map[BeatKey]Beat
 	// ListedBefore are the entries of the linearizable list of the observation before this one, by id, with their
@@ -42,7 +42,7 @@ type Facts struct {
 	Answers []Answer
 	// Compute is what the Compute API said.
 	Compute Compute
-	// Room is how full the data disk is, looked at only where no member runs here.
+	// Room is how full the data disk is, asked only where no member runs here, or a step failed for want of space.
 	Room Room
 	// ClusterVersion is etcd's cluster version as a peer said it, MemberVersion the lowest of the members that
 	// answered, EtcdVersion ours: "3.7.3". Empty: not known.
@@ -70,6 +70,8 @@ type DiskFacts struct {
 	// directory.
 	Wanted  string
 	Mounted bool
+	// DataDir is the data directory.
+	DataDir string
 }
 
 // Directory is what the etcd directory holds. While the own member runs it is not read: only Running is set, and

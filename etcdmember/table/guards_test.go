@@ -384,7 +384,7 @@ func TestGuardsOfOrders(t *testing.T) {
 func TestGuardsOfAnOrderToRestore(t *testing.T) {
 	byB := func(f *Facts) { f.restoreOrder(2, pb, record.Source{Kind: record.SourceSnapshot, Snapshot: "s"}) }
 	byMe := func(f *Facts) { f.restoreOrder(2, pa, record.Source{Kind: record.SourceSnapshot, Snapshot: "s"}) }
-	unfit := func(n uint64) func(*Facts) { return func(f *Facts) { f.Unfit = n } }
+	unfit := func(n uint64) func(*Facts) { return func(f *Facts) { f.Tries.Unfit.Order = n } }
 	type says struct {
 		ended, me, accept, unfit, closing bool
 		withdrawing, order                uint64

@@ -103,6 +103,12 @@ type Observation struct {
 	// the cause of; empty: it has not.
 	Unusable string
 
+	// Tries is what this agent has tried, LastWords what etcd said when it last ended by itself in this boot, and Room
+	// how full the data disk is, by which what fails on it is explained.
+	Tries     Tries
+	LastWords string
+	Room      Room
+
 	// Superseded: the newest incarnation of my place carries another instance id, and I have had one.
 	Superseded bool
 	// OnlyOutcomeMissing: all that is lost is the outcome of the disk's epoch, and I hold its token.
@@ -132,7 +138,7 @@ type Observation struct {
 	// replica that it names, and my disk is of that epoch or of none. OrderNamesMe: the newest one names my place.
 	// ToAccept: and this replica has to find out first whether it can carry it out.
 	EndedByOrder, OrderNamesMe, ToAccept bool
-	// Unfit: that was tried, and it cannot.
+	// Unfit: that was tried, and it cannot (Tries.Unfit).
 	Unfit bool
 	// Unproven are the instances that took an incarnation of the epoch to be ended and are not proven to run nothing
 	// any more.
@@ -249,6 +255,8 @@ type Names struct {
 	// PolicyOrder is what row 22 would write; PolicyText what it, or an offer, has to say.
 	PolicyOrder *record.RestoreOrder
 	PolicyText  string
+	// DataDir is the data directory.
+	DataDir string
 	// Damage is what proves that the record is damaged; RolledBack what proves that the disk is.
 	Damage, RolledBack string
 }

@@ -3,6 +3,7 @@ package table
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/quorate/quorate/internal/record"
 )
@@ -142,6 +143,8 @@ const (
 type Plan struct {
 	Row Row
 	Act Act
+	// PutOff is the act that the row wants, where ActWait puts it off because it was tried a moment ago; else empty.
+	PutOff Act
 	// Step is the step of a join (1-9) or of a restore (1-6) that this is; 0 outside of them.
 	Step int
 	// Epoch, Incarnation, MemberID, ClusterID and Source are what the act concerns.
@@ -176,7 +179,18 @@ type Blocked struct {
 	// Reason says what was found, Next what ends the wait and what a person can do. Full sentences.
 	Reason string `json:"reason"`
 	Next   string `json:"next"`
+	// Patience is how long it must last before it is told: most often it passes before.
+	Patience time.Duration `json:"-"`
 }
 
-// NoRoom is the name of the wait for room on the data disk.
-const NoRoom = "no-room"
+// The names of waits that others know by name.
+const (
+	// WaitNoRoom is for room on the data disk.
+	WaitNoRoom = "no-room"
+	// WaitDoesNotStayUp is of a member that is started again and again, and ends.
+	WaitDoesNotStayUp = "etcd-does-not-stay-up"
+	// WaitStepFailed is of a step that failed and is tried again.
+	WaitStepFailed = "step-failed"
+	// WaitUnfit is of an order to restore that cannot be carried out here.
+	WaitUnfit = "restore-unfit"
+)

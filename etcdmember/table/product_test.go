@@ -66,6 +66,8 @@ var predicates = []predicate{
 		o.ToAccept, o.EndedByOrder = o.EndedByOrder && o.Record == Rf, o.EndedByOrder && o.Record != Rf
 	}},
 	{"an order that was found unfit", func(o *Observation) { o.Unfit = o.ToAccept }},
+	{"and is not tried yet", func(o *Observation) { o.Unfit, o.Tries.Unfit.Until = o.ToAccept, t0.Add(time.Second) }},
+	{"etcd ended again and again", func(o *Observation) { o.Tries.Starts = Starts{Last: t0, Runs: 9} }},
 	{"order names me", func(o *Observation) { o.endedByOrder(); o.OrderNamesMe = o.Names.Restore != nil }},
 	{"others could still run", func(o *Observation) { o.Unproven = []UnprovenStop{{pb, "102", "it runs"}} }},
 	{"the verdict is closing", func(o *Observation) { o.Closing = o.EndedByOrder || o.Record == Rc }},
