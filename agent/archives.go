@@ -7,8 +7,8 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 )
 
-// archivesPeriod is the time between two looks at the archived directories. Room is wanted before the next replacement,
-// which nobody can foresee; a look that finds no more than one asks the data disk alone.
+// archivesPeriod is the time between two checks of the archived directories. Room is wanted before the next
+// replacement, which nobody can foresee; a check that finds no more than one reads the data disk alone.
 const archivesPeriod = time.Minute
 
 // archivePurge deletes the archives whose time has come; etcdmember.Membership implements it.
@@ -17,7 +17,7 @@ type archivePurge interface {
 }
 
 // keepArchives purges the archived directories until ctx is done. Nothing waits for it and nothing but ctx ends it:
-// what fails is tried again at the next look.
+// what fails is tried again at the next check.
 func (a *Agent) keepArchives(ctx context.Context, m archivePurge) {
 	said := ""
 	for {
@@ -43,7 +43,7 @@ func (a *Agent) showArchives(shelf etcdmember.ArchiveShelf, err error, said stri
 		return ""
 	}
 	if says = err.Error(); says != said {
-		a.cfg.Log.Warn("look after the archived directories", "err", says)
+		a.cfg.Log.Warn("purge the archived directories", "err", says)
 	}
 	return says
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 )
 
-// shelves is what each look at the archive finds; the last one goes on.
+// shelves is what each check of the archives finds; the last one repeats.
 type shelves struct {
 	found []etcdmember.ArchiveShelf
 	errs  []error
@@ -25,7 +25,7 @@ func (s *shelves) PurgeArchives(context.Context) (etcdmember.ArchiveShelf, error
 	return s.found[n], s.errs[n]
 }
 
-// The archive is looked after each minute, whatever fails, and shown; a failure that stays is one line.
+// The archives are checked each minute, whatever fails, and shown; a failure that stays is one line.
 func TestTheArchiveIsLookedAfterEachMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVM(t)

@@ -251,7 +251,7 @@ func (a *Agent) etcdTLS() *tls.Config {
 type joined struct{ certified }
 
 // promotionPatience is how long a new member waits to become a voter whose client port serves, before its control plane
-// starts with another member beside its own. Promotion takes two polls of 250 ms.
+// starts with another member in addition to its own. Promotion takes two polls of 250 ms.
 const promotionPatience = 3 * time.Second
 
 // settle takes this replica's place in etcd.

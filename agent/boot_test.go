@@ -441,7 +441,7 @@ func TestAnOrderToStopHidesNoStartAgain(t *testing.T) {
 	}
 }
 
-// A replica may wait for its place in etcd for longer than a leaf lives. Its certificates are looked after meanwhile.
+// A replica may wait for its place in etcd for longer than a leaf lives. Its certificates are renewed meanwhile.
 func TestCertificatesAreLookedAfterWhileTheReplicaWaitsForItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, a, _ := renewing(t)

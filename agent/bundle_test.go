@@ -82,7 +82,7 @@ func endsIn(do func()) (ended bool) {
 	return false
 }
 
-// What the record holds already is what counts, and it is looked at like any other: here it was made by a clock that is
+// What the record holds already is what counts, and it is checked like any other: here it was made by a clock that is
 // days ahead.
 func TestTheClaimsHolderLooksAtTheBundleThatItFinds(t *testing.T) {
 	v := newVM(t)

@@ -11,12 +11,12 @@ import (
 )
 
 // certified is a replica with certificates. The bundle is nil where it was not needed, or could not be read and was not
-// needed for what the disk lacks. The report is of the last look at the certificates.
+// needed for what the disk lacks. The report is of the last check of the certificates.
 type certified struct {
 	recorded
 	bundle *certs.Bundle
 	report certs.Report
-	// lacking says that the member has its certificates, and something else has not: that is tried again beside the
+	// lacking says that the member has its certificates, and something else has not: that is tried again alongside the
 	// rest of the boot.
 	lacking bool
 }

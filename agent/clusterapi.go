@@ -74,7 +74,7 @@ func rolesGranted(ctx context.Context, files certs.Files, port int) (bool, error
 		same, err = sameRoles(ctx, client)
 	}
 	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("look for the agent's role: %w", err)
+		return false, fmt.Errorf("read the agent's role: %w", err)
 	}
 	return same, nil
 }

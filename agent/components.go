@@ -133,7 +133,7 @@ func (c *components) fit(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	c.wait(programUnusable, unusable, "Put a program of the right version there: it is looked at again within ten "+
+	c.wait(programUnusable, unusable, "Put a program of the right version there: it is checked again within ten "+
 		"seconds, and started.")
 	c.wait(notFitted, failed, "It is tried again within ten seconds; what runs goes on as it is.")
 	c.fitted, c.pause = time.Now(), 0

@@ -27,7 +27,7 @@ const (
 	isSilent     = "#!/bin/sh\nexec sleep 1000\n"
 )
 
-// fitting is an agent whose member runs, and the programs of its control plane.
+// fitting is an agent whose member runs, and the programs of its control components.
 type fitting struct {
 	*Agent
 	t  *testing.T
@@ -102,7 +102,7 @@ func (f fitting) want(name string, words ...string) {
 	}
 }
 
-// running is a control plane that was fitted once.
+// running is a control components that was fitted once.
 func runningPlane(t *testing.T) (fitting, *components) {
 	t.Helper()
 	_, a, in := renewing(t)
@@ -170,12 +170,12 @@ func TestAProgramThatCannotBeUsedIsAWait(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				plane := f.components()
-				plane.fit(t.Context())
+				components := f.components()
+				components.fit(t.Context())
 				f.want(programUnusable, program, f.path(program), c.says)
 				f.want(notFitted)
-				if plane.pause == 0 || plane.pause > firstFitRetry {
-					t.Errorf("it is tried again after %s", plane.pause)
+				if components.pause == 0 || components.pause > firstFitRetry {
+					t.Errorf("it is tried again after %s", components.pause)
 				}
 				for _, name := range []string{replica.APIServer, replica.Scheduler, replica.ControllerManager} {
 					_, runs := find(a.supervisor, name)
@@ -184,10 +184,10 @@ func TestAProgramThatCannotBeUsedIsAWait(t *testing.T) {
 					}
 				}
 				f.put(program, sleeps)
-				plane.fit(t.Context())
+				components.fit(t.Context())
 				f.want(programUnusable)
-				if n := len(plane.started); n != 3 || plane.pause != 0 {
-					t.Errorf("%d components are started, the next fit is after %s", n, plane.pause)
+				if n := len(components.started); n != 3 || components.pause != 0 {
+					t.Errorf("%d components are started, the next fit is after %s", n, components.pause)
 				}
 			})
 		}
@@ -460,7 +460,7 @@ func TestWhenTheNextFitIs(t *testing.T) {
 			t.Errorf("%s: after %s, want %s", name, got, c.want)
 		}
 		if got := c.components.rest(now); len(c.components.down) > 0 && got != fitHurry {
-			t.Errorf("%s: it is looked at again after %s", name, got)
+			t.Errorf("%s: it is checked again after %s", name, got)
 		}
 	}
 }
@@ -504,7 +504,7 @@ func TestTheSigningKeyReachesTheControllerManagerAlthoughAFitFailed(t *testing.T
 	}
 }
 
-// However long the control plane cannot run, nothing of it ends what was built on the member.
+// However long the control components cannot run, nothing of it ends what was built on the member.
 func TestAControlPlaneThatCannotRunEndsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, a, in := renewing(t) // its programs are not installed here

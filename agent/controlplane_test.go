@@ -71,8 +71,8 @@ func (f fitting) commandLine(name string) []string {
 	return strings.Split(string(b), "\x00")
 }
 
-// An apiserver that used another's member beside its own uses that alone once it is a voter: another's silent death
-// would stall it.
+// An apiserver that used another's member in addition to its own uses its own alone once it is a voter: another's
+// silent death would stall it.
 func TestAnApiserverComesHome(t *testing.T) {
 	_, a, in := renewing(t)
 	m := newMember(t, a, in.identified, threeOf(func(s *table.MemberStatus) { s.Learner = true }))

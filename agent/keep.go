@@ -15,11 +15,11 @@ import (
 // repair: there is no second way.
 var ErrStartAgain = errors.New("starting again")
 
-// crashLoop is how many starts without coming up are one too many for an etcd member: its directory has to be looked
+// crashLoop is how many starts without coming up are one too many for an etcd member: its directory has to be checked
 // at.
 const crashLoop = 3
 
-// keepMember looks after the member, its snapshots and its archives until the returned function is called. When the
+// keepMember maintains the member, its snapshots and its archives until the returned function is called. When the
 // membership has to be decided on again it calls end with the reason: everything was built on the member. A control
 // plane that cannot run is no reason.
 func (a *Agent) keepMember(ctx context.Context, in joined, end context.CancelCauseFunc) (stop func()) {
@@ -68,7 +68,7 @@ func (a *Agent) watchEtcd(ctx context.Context) error {
 
 // etcdEnds are the ends of the member that watchEtcd has seen.
 type etcdEnds struct {
-	last   time.Time // when the newest was; older ones are of a story that the boot has ended
+	last   time.Time // when the newest was; older ones are from before the boot decided anew
 	failed int       // how many there were since the member was last ready
 }
 

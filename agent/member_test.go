@@ -82,7 +82,7 @@ func formed(v *vm) {
 			Formed: &record.Formed{ClusterID: 1, MemberID: leading}, Time: time.Now().Add(-24 * time.Hour)}}}
 }
 
-// Snapshots and archives are looked after from the moment on at which the member runs: a snapshot matters most where
+// Snapshots and archives are maintained from the moment the member runs: a snapshot matters most where
 // there is no apiserver.
 func TestTheMembersSnapshotsAndArchivesNeedNoControlPlane(t *testing.T) {
 	v := newVM(t)
@@ -93,7 +93,7 @@ func TestTheMembersSnapshotsAndArchivesNeedNoControlPlane(t *testing.T) {
 	a.cfg.SaveSnapshot = func(_ context.Context, why string) error { saved <- why; return errBroken }
 	ctx, end := context.WithCancelCause(t.Context())
 	defer a.keepMember(ctx, joined{certified{recorded: recorded{identified: in, membership: a.membership}}}, end)()
-	eventually(t, "the archives are looked at", func() bool { return a.status(t.Context()).Archives != nil })
+	eventually(t, "the archives are listed", func() bool { return a.status(t.Context()).Archives != nil })
 	select {
 	case why := <-saved:
 		if why != etcdmember.WhySchedule {

@@ -31,8 +31,8 @@ var metrics = []metric{
 	gauge("quorate_phase", "1 for the phase of the boot that runs, or keep.", func(s Status, _ time.Time, is series) {
 		is(1, s.Replica.Phase)
 	}, "phase"),
-	gauge("quorate_row", "1 for the row of the membership's table that the last look found to hold; "+
-		"table is replica, or leader for the rows beside the etcd leader.", printRows, "table", "row"),
+	gauge("quorate_row", "1 for the row of the membership's table that the last observation found to hold; "+
+		"table is replica, or leader for the rows of the leader loop.", printRows, "table", "row"),
 	gauge("quorate_wait_seconds", "How long something has been waited for. No series: nothing is.", printWaits, "row",
 		"name"),
 	gauge("quorate_member", "1 for what this replica's etcd member is: voter, learner, or none.", printMember,
@@ -44,7 +44,7 @@ var metrics = []metric{
 			is(float64(s.Cluster.Epoch))
 		}
 	}),
-	gauge("quorate_incarnation", "The number of this tenure in the record; 0: none was taken yet.",
+	gauge("quorate_incarnation", "This replica's incarnation in the record; 0: none was taken yet.",
 		func(s Status, _ time.Time, is series) {
 			if s.Cluster.Name != "" {
 				is(float64(s.Replica.Incarnation))
@@ -59,7 +59,7 @@ var metrics = []metric{
 		}
 	}),
 	gauge("quorate_archive_bytes", "What the archived directories of former members take on the data disk. No series: "+
-		"it was not looked at yet.", func(s Status, _ time.Time, is series) {
+		"it was not listed yet.", func(s Status, _ time.Time, is series) {
 		if s.Archives != nil {
 			is(float64(s.Archives.Bytes))
 		}

@@ -27,8 +27,8 @@ func (a *Agent) preflight(ctx context.Context, in identified) error {
 	return errors.Join(errs...)
 }
 
-// readPrograms asks the programs for their versions beside the rest of the boot: that reads them from the disk before
-// they are needed.
+// readPrograms asks the programs for their versions alongside the rest of the boot: that reads them from the disk
+// before they are needed.
 func (a *Agent) readPrograms(ctx context.Context, in identified) {
 	specs, _, _ := controlplane.Components(a.componentsInput(in)) // who needs them says what is wrong with them
 	for _, s := range specs {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// renewPeriod is the longest time between two looks at the certificates: the clock may have been set, or have gone
+	// renewPeriod is the longest time between two checks of the certificates: the clock may have been set, or have gone
 	// on while the VM stood.
 	renewPeriod = 10 * time.Minute
 	// A renewal that failed is tried again after firstRenewRetry, and later and later, up to renewRetry.
@@ -30,7 +30,7 @@ func (a *Agent) keepCertificates(ctx context.Context, in certified) (stop func()
 	return func() { cancel(); <-done }
 }
 
-// renew looks at the certificates whenever it is time to, until ctx is done.
+// renew checks the certificates whenever they are due, until ctx is done.
 func (a *Agent) renew(ctx context.Context, in certified) {
 	retry := backoff.Backoff{First: firstRenewRetry, Most: renewRetry}
 	pause := untilRenewal(in.report, time.Now())

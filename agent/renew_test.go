@@ -125,7 +125,7 @@ func TestHowLongCertificatesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// What is whole needs no bundle: a restart, and each look at the certificates, does without the record.
+// What is whole needs no bundle: a restart, and each check of the certificates, does without the record.
 func TestWhatIsWholeNeedsNoBundle(t *testing.T) {
 	v, a, in := renewing(t)
 	v.bundles.err = errBroken

@@ -80,7 +80,7 @@ func compareGolden(t *testing.T, file, got string) {
 	}
 }
 
-// telling is an agent of which each part has something to tell.
+// telling is an agent of which each part has something to report.
 func telling(t *testing.T) (a *Agent, dir string) {
 	v := newVM(t)
 	a, in := v.identified()

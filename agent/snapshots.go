@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// snapshotPeriod is the time between two looks at whose turn it is, at what the membership read from the record
-	// anyway: an order that waits for a snapshot should not wait for the look.
+	// snapshotPeriod is the time between two checks of whose turn it is, at what the membership read from the record
+	// anyway: an order that waits for a snapshot should not wait for the check.
 	snapshotPeriod = 2 * time.Second
 	// snapshotRetry is the time after a saving that failed; it doubles up to snapshotRetryMost. After one that did not,
 	// it is the time that the record is given to show it.
@@ -29,9 +29,9 @@ const (
 // snapshotOverdue is the name of the wait for a snapshot that is not taken.
 const snapshotOverdue = "snapshot-overdue"
 
-// snapshotDuty is what the duty remembers between two looks. Its one goroutine has it to itself.
+// snapshotDuty is what the duty remembers between two checks. Its one goroutine has it to itself.
 type snapshotDuty struct {
-	begun  time.Time // the first look: what was due before counts from then on
+	begun  time.Time // the first check: what was due before counts from then on
 	saving time.Time // when the saving that goes on was begun; zero: none does
 	failed error
 	retry  time.Duration // the pause after the last failure; 0: none failed since the last success
@@ -45,7 +45,7 @@ type snapshotTurns interface {
 
 // keepSnapshots saves a snapshot whenever it is this replica's turn, until ctx is done. It blocks nothing, and nothing
 // but ctx ends it: a saving that fails is tried again, later and later, while the other replicas' turns come. One that
-// hangs is seen by the looks that go on beside it.
+// hangs is seen by the checks that go on meanwhile.
 func (a *Agent) keepSnapshots(ctx context.Context, m snapshotTurns) {
 	var d snapshotDuty
 	// room for the one that goes on: a saving that hangs in the kernel is left behind at the end
@@ -60,20 +60,20 @@ func (a *Agent) keepSnapshots(ctx context.Context, m snapshotTurns) {
 		case <-time.After(snapshotPeriod):
 		}
 		turn, ok := m.SnapshotTurn(ctx, time.Now())
-		if ok && ctx.Err() == nil && a.snapshotLook(&d, turn, time.Now()) {
+		if ok && ctx.Err() == nil && a.snapshotCheck(&d, turn, time.Now()) {
 			go func() { saved <- a.saveSnapshot(ctx, turn.Why) }()
 		}
 	}
 }
 
-// snapshotLook is one look: it shows how things stand, and reports whether to save now.
-func (a *Agent) snapshotLook(d *snapshotDuty, turn etcdmember.SnapshotTurn, now time.Time) (save bool) {
+// snapshotCheck is one check: it shows how things stand, and reports whether to save now.
+func (a *Agent) snapshotCheck(d *snapshotDuty, turn etcdmember.SnapshotTurn, now time.Time) (save bool) {
 	if d.begun.IsZero() {
 		d.begun = now
 	}
 	mine := !turn.At.IsZero() && !now.Before(turn.At)
 	if !mine {
-		d.failed, d.retry = nil, 0 // another has saved one, or it is not this replica's affair any more
+		d.failed, d.retry = nil, 0 // another has saved one, or it is not this replica's turn any more
 	}
 	if save = mine && !now.Before(d.next) && d.saving.IsZero(); save {
 		d.saving = now

@@ -151,8 +151,8 @@ func TestASnapshotThatNobodySavesIsSaid(t *testing.T) {
 	}
 }
 
-// A scrape and a status come at any moment of a look, and read what it has found. (Under the race detector this fails
-// where a look shares more.)
+// A scrape and a status come at any moment of a check, and read what it has found. (Under the race detector this fails
+// where a check shares more.)
 func TestAScrapeMayComeInTheMiddleOfALook(t *testing.T) {
 	a := newVM(t).agent()
 	looked := make(chan struct{})
@@ -161,7 +161,7 @@ func TestAScrapeMayComeInTheMiddleOfALook(t *testing.T) {
 		s, d := schedule{begin: time.Now().Add(-2 * time.Hour)}, snapshotDuty{}
 		for range 200 {
 			turn, _ := s.SnapshotTurn(t.Context(), time.Now())
-			if a.snapshotLook(&d, turn, time.Now()) {
+			if a.snapshotCheck(&d, turn, time.Now()) {
 				d.end(errBroken, time.Now())
 			}
 			d.next = time.Time{} // the next one tries again at once
@@ -180,7 +180,7 @@ func TestAScrapeMayComeInTheMiddleOfALook(t *testing.T) {
 	}
 }
 
-// A saving that hangs has a limit, after which it is tried again, and nobody is told meanwhile that all is well.
+// A saving that hangs has a limit, after which it is tried again, and status does not say meanwhile that all is well.
 func TestASavingThatHangsIsEndedAndCalledOverdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &schedule{begin: time.Now().Add(-time.Hour)} // it is this replica's turn now

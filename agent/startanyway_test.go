@@ -27,7 +27,7 @@ func TestStartAnywayIsForThisBootAlone(t *testing.T) {
 	v.record.err = errBroken
 	go a.readRecord(t.Context(), in)
 	var s Status
-	eventually(t, "it looks", func() bool {
+	eventually(t, "it polls", func() bool {
 		s, err = ReadStatus(t.Context(), socket)
 		return err == nil && s.Etcd.Explanation != nil
 	})

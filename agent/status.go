@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// Status is all that a replica tells of itself at one moment. `quorate status`, `quorate etcd explain` and the metrics
-// are printed from it. It is plain data; its JSON keys are stable.
+// Status is all that a replica reports of itself at one moment. `quorate status`, `quorate etcd explain` and the
+// metrics are printed from it. It is plain data; its JSON keys are stable.
 type Status struct {
 	Replica ReplicaStatus `json:"replica"`
 	etcdmember.Report
@@ -48,7 +48,7 @@ type ReplicaStatus struct {
 	Phase string    `json:"phase"`
 	Since time.Time `json:"since"`
 	Ready bool      `json:"ready"`
-	// Incarnation is this tenure's number in the record.
+	// Incarnation is this replica's incarnation in the record.
 	Incarnation uint64 `json:"incarnation,omitempty"`
 	// DiskID is the Compute API's id of the data disk. DiskIDUnknown: there is such a disk, and the API has not yet
 	// said its id.

@@ -11,8 +11,9 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 )
 
-// waits are what this replica waits for beside the rows of the membership's table, in the order in which they began.
-// The log hears each reason once, and no line is written under the lock: a log that is stuck keeps no answer back.
+// waits are what this replica waits for in addition to the rows of the membership's table, in the order in which they
+// began. The log hears each reason once, and no line is written under the lock: a log that is stuck keeps no answer
+// back.
 type waits struct {
 	log *slog.Logger
 

@@ -95,7 +95,7 @@ func BenchmarkEnsureFirstBoot(b *testing.B) {
 	})
 }
 
-// BenchmarkEnsureNothingToDo is what a restart of the agent and each later look cost.
+// BenchmarkEnsureNothingToDo is what a restart of the agent and each later check cost.
 func BenchmarkEnsureNothingToDo(b *testing.B) {
 	r := testRequest(b, testBundle(b))
 	mustEnsure(b, r)

@@ -42,9 +42,10 @@ func (k *keeper) bind() error {
 // generations are those at hand, oldest first.
 func (k *keeper) generations() []*Bundle { return append(slices.Clone(k.Former), k.Bundle) }
 
-// boundByFiles is what a binding that is lost must have said. The files beside it come from one generation, or from two
-// in a row where a crash came between them: then the newer one counts. A file that comes from none of the generations
-// at hand is of a newer one, or of other CAs. A folder without files, or whose files are damaged too, follows none.
+// boundByFiles is what a binding that is lost must have said. The files in its folder come from one generation, or from
+// two in a row where a crash came between them: then the newer one counts. A file that comes from none of the
+// generations at hand is of a newer one, or of other CAs. A folder without files, or whose files are damaged too,
+// follows none.
 func (k *keeper) boundByFiles(lost error) (binding, error) {
 	if k.Bundle == nil {
 		return binding{}, nil

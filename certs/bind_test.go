@@ -202,7 +202,7 @@ func TestAFileThatCannotBeReadIsNeitherBadNorMissing(t *testing.T) {
 				}
 			}
 		}
-		// Neither where the binding beside it is lost.
+		// Neither where the binding in its folder is lost.
 		if err := os.Remove(r.Files.Binding()); err != nil {
 			t.Fatal(err)
 		}

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Continues checks that masters on a former generation can go on beside masters on this one, since replicas take it up
-// one after the other. It holds in both directions: each side trusts the leaves that the other issues, verifies the
-// tokens that it signs, and reads what it encrypts. So whatever is new comes in two generations: one that trusts it and
-// works with what was there before, and one that works with it. What nobody works with any more may be left out, but an
-// encryption key: nothing here knows what etcd still holds under it.
+// Continues checks that masters on a former generation can go on together with masters on this one, since replicas take
+// it up one after the other. It holds in both directions: each side trusts the leaves that the other issues, verifies
+// the tokens that it signs, and reads what it encrypts. So whatever is new comes in two generations: one that trusts it
+// and works with what was there before, and one that works with it. What nobody works with any more may be left out,
+// but an encryption key: nothing here knows what etcd still holds under it.
 func (b *Bundle) Continues(former *Bundle) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%s does not continue %s: %w", b, former, fmt.Errorf(format, args...))

@@ -16,8 +16,8 @@
 //   - Ensure can be run again after any error and any crash. It writes nothing where nothing has to change. A replica
 //     whose leaves have all expired heals itself when the bundle is at hand.
 //   - A bundle older than the one that the disk has seen, of another cluster, or with other CAs in the same generation
-//     is refused. So is a newer one beside which masters on the former one could not go on. Where the disk has lost the
-//     file that says what it has seen, the files beside it say so.
+//     is refused. So is a newer one with which masters on the former one could not go on. Where the disk has lost the
+//     file that says what it has seen, the other files in its folder say so.
 //   - What cannot be read counts neither as missing nor as damaged. What is damaged is put aside, and nothing put aside
 //     before is lost by it.
 //   - Keys do not reach logs: Bundle prints as its generation and nothing more.

@@ -19,7 +19,7 @@ import (
 const (
 	// authorityLifetime is that of kubeadm's CAs.
 	authorityLifetime = 3650 * 24 * time.Hour
-	// backdate is from how long before its making on a certificate is valid. With less than the difference of two
+	// backdate is how long before it is issued a certificate becomes valid. With less than the difference of two
 	// clocks, two replicas do not hear each other: the one that is behind finds the other's leaf not valid yet, so that
 	// a VM whose clock was an hour ahead could not come back before that hour was over. A day is more than a clock that
 	// is kept in another time zone is wrong by. It costs nothing: a key that did not exist yet signed nothing.

@@ -103,7 +103,7 @@ func Leaves(id replica.Identity, c *replica.Cluster) ([]Spec, error) {
 	return out, nil
 }
 
-// Kubeconfigs lists the leaves that have a kubeconfig beside them (Files.Kubeconfig).
+// Kubeconfigs lists the leaves that also have a kubeconfig (Files.Kubeconfig).
 func Kubeconfigs() []Leaf {
 	var out []Leaf
 	for _, r := range table {

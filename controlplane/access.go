@@ -52,7 +52,7 @@ func (in Input) accessFiles() ([]File, error) {
 	return append([]File{authentication}, authorization...), err
 }
 
-// authenticationConfig lets in the issuers of the configuration beside the anonymous reader of health. The
+// authenticationConfig lets in the issuers of the configuration and the anonymous reader of health. The
 // apiserver knows the issuers' types by their own names, so they are written as they are.
 func (in Input) authenticationConfig() (File, error) {
 	data := authentication

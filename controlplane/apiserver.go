@@ -108,7 +108,7 @@ func (in Input) authenticationFlags() flags {
 
 // etcdFlags say where the data is, and how secrets are encrypted in it. The file is always given: an apiserver that
 // does not encrypt reads what others encrypt, or itself did before. It is read at the start alone: a reload would make
-// what the process does differ from what the agent started it with, and tells.
+// what the process does differ from what the agent started it with, and says so.
 func (in Input) etcdFlags() flags {
 	servers := append([]string{localEtcd}, in.OtherEtcd[:min(2, len(in.OtherEtcd))]...)
 	return flags{

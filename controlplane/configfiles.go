@@ -22,8 +22,9 @@ func (in Input) authenticationFile() string {
 	return filepath.Join(in.RunDir, "authentication.yaml")
 }
 
-// encryptionFile is where the EncryptionConfiguration lies: on a tmpfs, beside those keys that are on the disk, so that
-// an apiserver that crashed starts again with what it was started with, whatever was written to the disk meanwhile.
+// encryptionFile is where the EncryptionConfiguration lies: on a tmpfs, apart from those keys that are on the disk, so
+// that an apiserver that crashed starts again with what it was started with, whatever was written to the disk
+// meanwhile.
 func (in Input) encryptionFile() string {
 	return filepath.Join(in.RunDir, "encryption-config.yaml")
 }

@@ -15,7 +15,7 @@ func TestEncryptionIsSwitched(t *testing.T) {
 }
 
 func encryptionIsSwitched(t *testing.T) {
-	p := plane{in: realInput(t), base: "https://127.0.0.1:443"}
+	p := controlPlane{in: realInput(t), base: "https://127.0.0.1:443"}
 	addAddresses(t, p.in.Identity.Addresses)
 	p.admin = ensureCertificates(t, p.in)
 	startEtcd(t, p.in)
@@ -40,7 +40,7 @@ func encryptionIsSwitched(t *testing.T) {
 }
 
 // wantSecrets reads them one by one and as a list.
-func (p plane) wantSecrets(t *testing.T, n int) {
+func (p controlPlane) wantSecrets(t *testing.T, n int) {
 	t.Helper()
 	secrets := p.secrets(t)
 	if len(secrets) != n {
@@ -56,7 +56,7 @@ func (p plane) wantSecrets(t *testing.T, n int) {
 }
 
 // rewriteSecrets replaces each secret by itself, as `kubectl replace` does.
-func (p plane) rewriteSecrets(t *testing.T) {
+func (p controlPlane) rewriteSecrets(t *testing.T) {
 	t.Helper()
 	for _, s := range p.secrets(t) {
 		code, body := ask(t, p.admin, http.MethodPut, p.base+secretsPath+s.name, string(s.document))
@@ -74,7 +74,7 @@ type secret struct {
 	document json.RawMessage
 }
 
-func (p plane) secrets(t *testing.T) (all []secret) {
+func (p controlPlane) secrets(t *testing.T) (all []secret) {
 	t.Helper()
 	var list struct{ Items []json.RawMessage }
 	if err := p.get(t, "/api/v1/secrets", &list); err != nil {

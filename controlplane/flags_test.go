@@ -47,7 +47,7 @@ func TestValidate(t *testing.T) {
 		{"flags that are free", map[string]replica.Component{
 			replica.APIServer: {ExtraArgs: []string{"--event-ttl=2h", "--enable-priority-and-fairness", "--v=4"}},
 		}, nil},
-		{"a declared component's arguments are its own affair", map[string]replica.Component{
+		{"a declared component's arguments are not judged", map[string]replica.Component{
 			"mine": {ExtraArgs: []string{"-h", "--etcd-servers", "serve"}},
 		}, nil},
 		{"every fault at once", map[string]replica.Component{

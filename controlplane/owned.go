@@ -2,7 +2,7 @@ package controlplane
 
 import "github.com/quorate/quorate/internal/replica"
 
-// owned are flags that an extra argument must not set, with the reason that a person is told.
+// owned are flags that an extra argument must not set, with the reason that is shown.
 type owned struct {
 	why   string
 	flags []string

@@ -52,7 +52,7 @@ func TestPodRangesAreThoseThatTheControllerManagerCuts(t *testing.T) {
 		{"10.244.0.0/25", "--controllers=*,-bootstrap-signer-controller", "/8 to /24"},
 		{"10.244.0.0/25", "--controllers=garbage-collector-controller", ok},
 		{"10.244.0.0/25", "--controllers=node-ipam-controller,-node-ipam-controller", "/8 to /24"},
-		{"no range", "", ok}, // Cluster.Validate's affair
+		{"no range", "", ok}, // Cluster.Validate judges it
 	} {
 		c := &replica.Cluster{Network: replica.Network{PodCIDR: tc.pods}, Components: map[string]replica.Component{
 			replica.ControllerManager: {Enabled: new(true), ExtraArgs: strings.Fields(tc.args)}}}

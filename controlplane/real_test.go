@@ -27,7 +27,7 @@ import (
 const insideVariable = "QUORATE_TEST_INSIDE_NAMESPACES"
 
 // TestRealControlPlane starts the real etcd, kube-apiserver, kube-scheduler and kube-controller-manager with the very
-// command lines that a replica gets, and looks at them from outside.
+// command lines that a replica gets, and asks them from outside.
 func TestRealControlPlane(t *testing.T) {
 	withRealPrograms(t, realControlPlane, "etcd", replica.APIServer, replica.Scheduler, replica.ControllerManager)
 }
@@ -67,7 +67,7 @@ func withRealPrograms(t *testing.T, inside func(*testing.T), names ...string) {
 }
 
 // plane is the running control plane under test.
-type plane struct {
+type controlPlane struct {
 	in    Input
 	admin *http.Client // of system:masters
 	base  string
@@ -76,7 +76,7 @@ type plane struct {
 }
 
 func realControlPlane(t *testing.T) {
-	p := plane{in: realInput(t), base: "https://127.0.0.1:443"}
+	p := controlPlane{in: realInput(t), base: "https://127.0.0.1:443"}
 	addAddresses(t, p.in.Identity.Addresses)
 	p.addAccess(t)
 	p.admin = ensureCertificates(t, p.in)
@@ -107,7 +107,7 @@ func realControlPlane(t *testing.T) {
 }
 
 // specs are the components of a replica that encrypts or does not, their files written.
-func (p plane) specs(t *testing.T, encrypt bool) []supervisor.Spec {
+func (p controlPlane) specs(t *testing.T, encrypt bool) []supervisor.Spec {
 	t.Helper()
 	p.in.Cluster.EncryptionAtRest = &encrypt
 	var err error

@@ -85,7 +85,7 @@ func authority(s *httptest.Server) string {
 }
 
 // addAccess gives the configuration an issuer, a webhook that lets its user read pods, and one that never answers.
-func (p *plane) addAccess(t *testing.T) {
+func (p *controlPlane) addAccess(t *testing.T) {
 	p.issuer = newIssuer(t)
 	p.in.Cluster.JWT = []replica.JWT{{
 		Issuer: replica.JWTIssuer{
@@ -132,7 +132,7 @@ func review(w http.ResponseWriter, r *http.Request) {
 }
 
 // as asks with a token in place of a certificate.
-func (p plane) as(t *testing.T, token, method, path, body string) (int, string) {
+func (p controlPlane) as(t *testing.T, token, method, path, body string) (int, string) {
 	t.Helper()
 	return ask(t, &http.Client{Transport: bearer{token, p.in.verifiedClient().Transport}}, method, p.base+path, body)
 }
@@ -149,7 +149,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 const whoAmI = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
-func (p plane) testIssuer(t *testing.T) {
+func (p controlPlane) testIssuer(t *testing.T) {
 	claims := func(more map[string]any) map[string]any {
 		all := map[string]any{"sub": "alice", "verified": true, "groups": []string{"dev"}, "department": "r&d"}
 		for k, v := range more {
@@ -189,7 +189,7 @@ func (p plane) testIssuer(t *testing.T) {
 
 // testWebhooks: the first of them allows more, the second denies what nobody else allowed, since it is silent; what
 // Node and RBAC allow is not asked of them.
-func (p plane) testWebhooks(t *testing.T) {
+func (p controlPlane) testWebhooks(t *testing.T) {
 	claims := map[string]any{"sub": "alice", "verified": true, "groups": []string{}, "department": ""}
 	token := p.issuer.token(t, p.issuer.key, claims)
 	if code, body := p.as(t, token, http.MethodGet, "/api/v1/namespaces/default/pods", ""); code != http.StatusOK {

@@ -20,7 +20,7 @@ import (
 	"github.com/quorate/quorate/certs"
 )
 
-func (p plane) testAnonymous(t *testing.T) {
+func (p controlPlane) testAnonymous(t *testing.T) {
 	nobody := p.in.verifiedClient()
 	for path, want := range map[string]int{
 		"/livez": 200, "/readyz": 200, "/healthz": 200, "/readyz?verbose": 200,
@@ -38,7 +38,7 @@ func (p plane) testAnonymous(t *testing.T) {
 	}
 }
 
-func (p plane) testTLS(t *testing.T) {
+func (p controlPlane) testTLS(t *testing.T) {
 	for _, port := range []int{443, controllerManagerPort, schedulerPort} {
 		address := fmt.Sprintf("127.0.0.1:%d", port)
 		for name, c := range map[string]*tls.Config{
@@ -57,7 +57,7 @@ func (p plane) testTLS(t *testing.T) {
 }
 
 // testExcludes: a name that the apiserver does not know is not excluded, and it says so.
-func (p plane) testExcludes(t *testing.T) {
+func (p controlPlane) testExcludes(t *testing.T) {
 	_, body := ask(t, p.admin, http.MethodGet, p.base+"/livez?verbose&exclude=etcd", "")
 	t.Logf("%s", body)
 	if !strings.Contains(body, "[+]etcd excluded") || strings.Contains(body, "cannot be excluded") {
@@ -65,7 +65,7 @@ func (p plane) testExcludes(t *testing.T) {
 	}
 }
 
-func (p plane) testEndpoints(t *testing.T) {
+func (p controlPlane) testEndpoints(t *testing.T) {
 	var e struct {
 		Endpoints []struct{ Addresses []string }
 		Ports     []struct{ Port int }
@@ -79,7 +79,7 @@ func (p plane) testEndpoints(t *testing.T) {
 	}
 }
 
-func (p plane) testLeases(t *testing.T) {
+func (p controlPlane) testLeases(t *testing.T) {
 	for _, l := range Leases(p.in.Cluster) {
 		eventually(t, l.Name, func(context.Context) error {
 			var lease struct {
@@ -101,13 +101,13 @@ func (p plane) testLeases(t *testing.T) {
 	}
 }
 
-func (p plane) testEncryption(t *testing.T) {
+func (p controlPlane) testEncryption(t *testing.T) {
 	p.createSecret(t, "s")
 	p.wantStored(t, "s", true)
 }
 
 // createSecret creates one that holds "plain words".
-func (p plane) createSecret(t *testing.T, name string) {
+func (p controlPlane) createSecret(t *testing.T, name string) {
 	t.Helper()
 	code, body := ask(t, p.admin, http.MethodPost, p.base+"/api/v1/namespaces/default/secrets",
 		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"`+name+`"},"stringData":{"k":"plain words"}}`)
@@ -116,8 +116,8 @@ func (p plane) createSecret(t *testing.T, name string) {
 	}
 }
 
-// wantStored looks at the bytes that etcd holds of a secret.
-func (p plane) wantStored(t *testing.T, name string, encrypted bool) {
+// wantStored reads the bytes that etcd holds of a secret.
+func (p controlPlane) wantStored(t *testing.T, name string, encrypted bool) {
 	t.Helper()
 	stored := p.stored(t, "/registry/secrets/default/"+name)
 	if strings.HasPrefix(stored, "k8s:enc:secretbox:v1:g1:") != encrypted ||
@@ -127,7 +127,7 @@ func (p plane) wantStored(t *testing.T, name string, encrypted bool) {
 }
 
 // stored reads a key from etcd with the certificate that the apiserver itself uses.
-func (p plane) stored(t *testing.T, key string) string {
+func (p controlPlane) stored(t *testing.T, key string) string {
 	pair, err := tls.LoadX509KeyPair(p.in.Files.Leaf(certs.APIServerEtcd), p.in.Files.Leaf(certs.APIServerEtcd))
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func (p plane) stored(t *testing.T, key string) string {
 	return string(resp.Kvs[0].Value)
 }
 
-func (p plane) testAudit(t *testing.T) {
+func (p controlPlane) testAudit(t *testing.T) {
 	log, err := os.ReadFile(filepath.Join(p.in.LogDir, "kube-apiserver-audit.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func (p plane) testAudit(t *testing.T) {
 }
 
 // get decodes an object, read by the administrator.
-func (p plane) get(t *testing.T, path string, into any) error {
+func (p controlPlane) get(t *testing.T, path string, into any) error {
 	code, body := ask(t, p.admin, http.MethodGet, p.base+path, "")
 	if code != http.StatusOK {
 		return fmt.Errorf("GET %s: %d %s", path, code, body)

@@ -17,7 +17,7 @@ import (
 )
 
 // testSigning asks for a kubelet's client certificate as a new node does; the administrator approves.
-func (p plane) testSigning(t *testing.T) {
+func (p controlPlane) testSigning(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)

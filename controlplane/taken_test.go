@@ -138,7 +138,7 @@ func documentsAreTaken(t *testing.T) {
 	d := randomDocuments(t, 2)
 	addAddresses(t, []netip.Addr{netip.MustParseAddr("10.240.0.12"), netip.MustParseAddr("fd01::12")})
 	for text, c := range d.several(t, takenDocuments, takenInChaos) {
-		p := plane{in: d.input(t, c)}
+		p := controlPlane{in: d.input(t, c)}
 		ensureCertificates(t, p.in)
 		specs := p.specs(t, c.EncryptionAtRest == nil || *c.EncryptionAtRest)
 		var g errgroup.Group
@@ -193,7 +193,7 @@ func taken(ctx context.Context, s supervisor.Spec) error {
 }
 
 // TestDocumentsThatValidateStart starts whole control planes out of random documents, until a controller-manager
-// leads and its controllers work: some of what it is told it looks at then.
+// leads and its controllers work: it reads some of its configuration only then.
 func TestDocumentsThatValidateStart(t *testing.T) {
 	withRealPrograms(t, documentsStart, "etcd", replica.APIServer, replica.Scheduler, replica.ControllerManager)
 }
@@ -204,7 +204,7 @@ func documentsStart(t *testing.T) {
 	for text, c := range d.several(t, startedDocuments, startedInChaos) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Logf("%s", text)
-			p := plane{in: d.input(t, c), base: fmt.Sprintf("https://127.0.0.1:%d", c.Endpoint.Port)}
+			p := controlPlane{in: d.input(t, c), base: fmt.Sprintf("https://127.0.0.1:%d", c.Endpoint.Port)}
 			p.admin = ensureCertificates(t, p.in)
 			startEtcd(t, p.in)
 			for _, s := range p.specs(t, c.EncryptionAtRest == nil || *c.EncryptionAtRest) {

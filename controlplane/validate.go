@@ -14,7 +14,7 @@ func Validate(c *replica.Cluster) error {
 	var faults replica.Faults
 	for _, name := range slices.Sorted(maps.Keys(c.Components)) {
 		if !replica.Known(name) {
-			continue // its arguments are its own affair
+			continue // its arguments are not ours to judge
 		}
 		for i, arg := range c.Components[name].ExtraArgs {
 			if allowed := argFault(name, arg); allowed != "" {

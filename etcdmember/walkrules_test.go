@@ -140,13 +140,14 @@ func (w *world) checkChange(l *vm, p table.Plan) {
 	}
 }
 
-// checkOwnRemoval: at boot an agent asks only for entries of its own place to be removed (S3). A former VM that has taken
-// its place's newest incarnation, its first one, has superseded its successor (DESIGN.md, known limits).
+// checkOwnRemoval: at boot an agent asks only for entries of its own place to be removed (S3). A former VM that has
+// taken its place's newest incarnation, its first one, has superseded its successor (DESIGN.md, known limits).
 func (w *world) checkOwnRemoval(v *vm, p table.Plan, o table.Observation) {
 	taken := w.view.Replicas[places[v.place]]
 	newest := len(taken) > 0 && taken[len(taken)-1].InstanceID == v.id
 	for _, u := range w.vms {
-		if v.ghost && v.newer == nil && !newest && !u.ghost && u.place == v.place && u.etcd != nil && u.etcd.id == p.MemberID &&
+		if v.ghost && v.newer == nil && !newest && !u.ghost && u.place == v.place && u.etcd != nil &&
+			u.etcd.id == p.MemberID &&
 			slices.Contains(u.etcd.conf.voters, p.MemberID) && u.etcd.conf.names[p.MemberID] == w.me(u).MemberName() {
 			w.fail("S3", "%s removes member %s of its successor %s, row %s", v.id, p.MemberID, u.id, p.Row)
 		}
@@ -217,9 +218,9 @@ func (w *world) checkLivingBoot(v *vm, f table.Facts, p table.Plan) {
 	}
 }
 
-// checkOwnWords: a boot that has said in stopped/ that its incarnation has ended counts as silent from then on, for every
-// order that comes, so it runs nothing under it again (S1). The word of another boot of its instance counts only once
-// its marks have ended: checkSilence judges that.
+// checkOwnWords: a boot that has said in stopped/ that its incarnation has ended counts as silent from then on, for
+// every order that comes, so it runs nothing under it again (S1). The word of another boot of its instance counts only
+// once its marks have ended: checkSilence judges that.
 func (w *world) checkOwnWords() {
 	for _, v := range w.vms {
 		if v.etcd == nil || v.fenced {

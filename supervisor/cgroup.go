@@ -25,7 +25,7 @@ type cgroup struct {
 const formerPatience = 2 * time.Second
 
 // openCgroup makes an empty cgroup. What lives in one of that name is of a supervisor that is dead, and is killed;
-// while any of it is there nothing new is started beside it.
+// while any of it is there nothing new is started.
 func openCgroup(dir string) (*cgroup, error) {
 	if err := clearCgroup(dir); err != nil {
 		return nil, err

@@ -10,7 +10,8 @@ import (
 )
 
 // TestNothingRunsTwiceWhateverIsAskedAtOnce lets many callers start, stop and restart two real processes, one after the
-// other one, as fast as they can. Each process holds a lock while it runs and tells if it did not get it. Fault case 9.
+// other one, as fast as they can. Each process holds a lock while it runs and reports if it did not get it. Fault case
+// 9.
 func TestNothingRunsTwiceWhateverIsAskedAtOnce(t *testing.T) {
 	t.Parallel()
 	inGroups(t, func(t *testing.T, cfg Config) {

@@ -14,7 +14,7 @@ var (
 	// ErrStopped says that the process is stopped and will not start by itself.
 	ErrStopped = errors.New("the process is stopped")
 	// ErrParked says that the process is still there although it was killed, or that its launch has hung for long. It
-	// ends when it can, and nothing is started beside it: a later Stop may succeed.
+	// ends when it can, and nothing is started next to it: a later Stop may succeed.
 	ErrParked = errors.New("the process does not end")
 	// ErrEnded says that the supervisor stops everything or has done so.
 	ErrEnded = errors.New("the supervisor ends")

@@ -73,7 +73,7 @@ func PrepareCgroup(dir string) error {
 	return nil
 }
 
-// delegated looks for the mark that systemd leaves: readable by root on all versions, and by all from version 251 on.
+// delegated reads the mark that systemd leaves: readable by root on all versions, and by all from version 251 on.
 func delegated(dir string) bool {
 	for _, mark := range []string{"trusted.delegate", "user.delegate"} {
 		value := make([]byte, 8)

@@ -340,7 +340,7 @@ func TestNothingStartsBesideAFormerRun(t *testing.T) {
 	start(t, s, childSpec(t, "it", "polite", file, "later"))
 	ready(t, s, "it")
 	if lives(former.Process.Pid) {
-		t.Error("the former run lives beside the later one")
+		t.Error("the former run lives next to the later one")
 	}
 	_ = former.Wait() // killed
 	if st := status(t, s, "it"); !lives(st.PID) {

@@ -39,7 +39,7 @@ func (g *processGroup) kill() error {
 	return err
 }
 
-// alive looks for members that are not zombies: those wait for whoever adopted them, which may be nobody who cares.
+// alive finds members that are not zombies: those wait for whoever adopted them, which may be nobody who cares.
 func (g *processGroup) alive() bool {
 	if errors.Is(unix.Kill(-g.leader, 0), unix.ESRCH) {
 		return false

@@ -46,7 +46,7 @@ const (
 	readyQuestion
 )
 
-// probed is told the result of one check.
+// probed takes the result of one check.
 func (m *machine) probed(now time.Time, q question, err error) act {
 	if !m.alive() {
 		return nothing

@@ -68,7 +68,7 @@ func used(t *testing.T) (files, goroutines int) {
 	return len(open), runtime.NumGoroutine()
 }
 
-// What ends or cannot be launched again and again leaves nothing behind. It does not run beside other tests.
+// What ends or cannot be launched again and again leaves nothing behind. It does not run in parallel with other tests.
 func TestManyRunsLeakNothing(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // which would close files that nobody closes
 	file := filepath.Join(t.TempDir(), "notes")

@@ -302,7 +302,7 @@ func TestAProcessBlockedInTheKernelIsParkedAndDoesNotHoldUpTheEnd(t *testing.T) 
 			t.Errorf("stop: %v; %+v", err, st)
 		}
 		if err := s.Start(play("blocked")); err == nil {
-			t.Error("started beside a process that is still there")
+			t.Error("started while a former process is still there")
 		}
 		if err := end(); err == nil {
 			t.Error("Run does not tell of a process that it could not end")

@@ -28,7 +28,7 @@ import (
 // stop leads from waiting and backoff to stopped at once; an expected exit leads to waiting if the run was not too
 // short. parked is not "tried too often", which never happens: it is a process that SIGKILL does not end, because it is
 // blocked in the kernel, by a frozen disk for one, or that could not be killed, which goes on being tried. Nothing may
-// be started beside it; it is left as soon as the process is gone.
+// be started next to it; it is left as soon as the process is gone.
 type machine struct {
 	spec     Spec
 	jitter   func() float64                   // in [0, 1)

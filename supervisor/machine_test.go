@@ -198,7 +198,7 @@ func TestStopKillsAtTheDeadlineAndParksWhatCannotBeKilled(t *testing.T) {
 	l.want(nothing, l.after(killPatience).m.tick(l.now))
 	l.is(Parked, "blocked in the kernel")
 	if err := l.m.start(l.now, Spec{}); err == nil {
-		t.Fatal("started beside a process that is still there")
+		t.Fatal("started while a former process is still there")
 	}
 	l.m.gone(l.now, Exit{})
 	l.is(Stopped, "")

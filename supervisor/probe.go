@@ -24,8 +24,8 @@ type result struct {
 	err      error
 }
 
-// ask asks the probes of one run until ctx is done: Start, at once and until it passes, then Live and Ready beside each
-// other.
+// ask asks the probes of one run until ctx is done: Start, at once and until it passes, then Live and Ready
+// independently of each other.
 func ask(ctx context.Context, spec Spec, results chan<- result) {
 	if spec.Start != nil && !askUntilUp(ctx, *spec.Start, results) {
 		return

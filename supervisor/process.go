@@ -39,13 +39,13 @@ type process struct {
 	launcher launcher
 	machine  machine
 
-	run      running // nil: nothing runs
-	results  chan result
-	hush     context.CancelFunc // ends the probes of the run
-	asking   sync.WaitGroup     // the probes of all runs
-	lastExit *Exit              // not yet on the board
-	waiters  []chan struct{}    // closed once nothing runs
-	final    bool               // no more starts
+	run        running // nil: nothing runs
+	results    chan result
+	stopProbes context.CancelFunc // of the run
+	asking     sync.WaitGroup     // the probes of all runs
+	lastExit   *Exit              // not yet on the board
+	waiters    []chan struct{}    // closed once nothing runs
+	final      bool               // no more starts
 
 	inbox *inbox
 	quit  chan struct{} // closed by Run: the loop ends
@@ -82,7 +82,7 @@ func (p *process) loop() {
 		case exit := <-p.left():
 			p.machine.left(time.Now(), exit)
 		case exit := <-p.gone():
-			p.bury(exit)
+			p.reap(exit)
 		case <-timer.C:
 			p.do(p.machine.tick(time.Now()))
 		case <-changed:
@@ -128,7 +128,7 @@ func (p *process) do(a act) {
 	case launch:
 		p.launch()
 	case terminate:
-		p.hush()
+		p.stopProbes()
 		err = p.run.terminate()
 	case kill:
 		again := p.machine.killErr != nil
@@ -149,16 +149,16 @@ func (p *process) launch() {
 	run, err := p.launcher.launch(spec)
 	if err == nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		p.run, p.hush, p.results = run, cancel, make(chan result)
+		p.run, p.stopProbes, p.results = run, cancel, make(chan result)
 		results := p.results
 		p.asking.Go(func() { ask(ctx, spec, results) })
 	}
 	p.do(p.machine.ran(time.Now(), err))
 }
 
-// bury takes note that nothing of the run lives any more.
-func (p *process) bury(exit Exit) {
-	p.hush()
+// reap takes note that nothing of the run lives any more.
+func (p *process) reap(exit Exit) {
+	p.stopProbes()
 	spec := p.machine.spec
 	exit.Run, exit.At, exit.Asked = p.machine.starts, time.Now(), p.machine.asked()
 	exit.Expected = !exit.Asked && spec.ExpectedExit != nil && spec.ExpectedExit(exit.Code, exit.Tail)
@@ -226,7 +226,7 @@ func (p *process) leave() {
 		p.launcher.close()
 	} else {
 		p.do(kill)
-		p.hush()
+		p.stopProbes()
 	}
 	close(p.ended)
 	p.asking.Wait()

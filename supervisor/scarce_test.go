@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The tests here take this program's files away. They do not run beside others.
+// The tests here take this program's files away. They do not run in parallel with others.
 
 // withoutFiles makes each opening of a file fail with EMFILE while it does something.
 func withoutFiles(t *testing.T, do func()) {
@@ -69,7 +69,7 @@ func TestWhatAProcessLeavesBehindIsKilledHoweverLate(t *testing.T) {
 	})
 	await(t, s, "it", "another run", func(st Status) bool { return st.Restarts == 1 && st.State == Ready })
 	if lives(grandchild) {
-		t.Error("another run was started beside what the former one had left")
+		t.Error("another run was started while something of the former one still ran")
 	}
 }
 

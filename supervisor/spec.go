@@ -59,7 +59,7 @@ const (
 	Parked   State = "parked"
 )
 
-// Status is what a person is told about one process.
+// Status is what is reported of one process.
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`

@@ -1,5 +1,5 @@
 // Package systemd is the agent's side of systemd: it says how far the agent is (Notifier), pings the watchdog while the
-// agent is well (Watchdog). The unit file that an image installs is beside it, in units.
+// agent is well (Watchdog). The unit files that an image installs are in units.
 //
 // Everything works without systemd too: where no notify socket is given, nothing is sent and nothing fails.
 //

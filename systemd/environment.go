@@ -8,7 +8,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Environment is what systemd told the process when it started it. The zero value means: not started by systemd.
+// Environment is what systemd passes to the process. The zero value means: not started by systemd.
 type Environment struct {
 	// Socket is the notify socket's path; an abstract one begins with @.
 	Socket string

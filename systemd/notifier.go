@@ -17,7 +17,7 @@ const sendTimeout = time.Second
 // maxStatus keeps STATUS= to a line that systemctl shows.
 const maxStatus = 250
 
-// stage is how far the agent has told systemd that it is.
+// stage is how far the agent has reported itself to systemd.
 type stage int
 
 const (
@@ -38,7 +38,7 @@ type Notifier struct {
 	failed bool
 }
 
-// NewNotifier makes a notifier for what systemd told; without a socket it sends nothing.
+// NewNotifier makes a notifier for the environment that systemd gave; without a socket it sends nothing.
 func NewNotifier(env Environment, log *slog.Logger) *Notifier {
 	return &Notifier{socket: env.Socket, interval: env.Watchdog, log: log}
 }

@@ -46,7 +46,7 @@ func (a absences) lostBetween(from, to time.Time) (moments []time.Time) {
 // gap is a time without a successful write.
 type gap struct{ from, to time.Time }
 
-// slowRepair is from which time on a repair is told by itself.
+// slowRepair is from which time on a repair is reported by itself.
 const slowRepair = 5 * time.Second
 
 // tell says how long the repairs and the writes took: those for which at no moment more VMs were away than the cluster

@@ -136,7 +136,7 @@ func TestBadStarts(t *testing.T) {
 		t.Cleanup(func() { c.tell(t) })
 		c.must(t, c.RecreateVM(t.Context(), only, localgce.Recreation{Wipe: true}))
 		c.wantBlocked(t, "no-quorum-empty-disk")
-		time.Sleep(3 * time.Second) // more than one look at the record
+		time.Sleep(3 * time.Second) // more than one read of the record
 		c.wantBlocked(t, "no-quorum-empty-disk")
 		if list, _ := filepath.Glob(filepath.Join(c.record(), "epochs", "*")); len(list) != 1 {
 			t.Errorf("epochs: %q", list)
@@ -174,7 +174,7 @@ func (c *cluster) wantEndOf(t *testing.T, vm string, code int, words ...string) 
 		if !ok {
 			return errors.New("it has not ended")
 		}
-		before = len(c.logOf(vm)) - len(rest) // what was meant to end otherwise is looked at once
+		before = len(c.logOf(vm)) - len(rest) // what was meant to end otherwise is checked once
 		if end, _, _ := strings.Cut(rest, "\n"); end != fmt.Sprintf("exit status %d", code) {
 			return fmt.Errorf("it ended with %s:\n%s", end, life)
 		}

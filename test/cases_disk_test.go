@@ -150,7 +150,7 @@ func TestCase10AnOldVMOfTheSameNameStillRuns(t *testing.T) {
 		former := vm + ".1"
 		c.must(t, c.RecreateVM(t.Context(), vm, localgce.Recreation{Wipe: true, Address: c.nextFree(),
 			LeaveRunning: true}))
-		await(t, vm+" is whole beside its former self", c.membersWhole)
+		await(t, vm+" is whole next to its former self", c.membersWhole)
 		await(t, "the former one has stopped", func() error {
 			if n := len(c.processes(former)["etcd"]); n != 0 {
 				return fmt.Errorf("%d members run on it", n)

@@ -66,7 +66,7 @@ func TestCase21TwoOfThreeReturnWithEmptyDisksAndNobodySeeds(t *testing.T) {
 		await(t, vm+" waits", func() error { return c.blocked(vm, "no-quorum-empty-disk") })
 	}
 	await(t, third+" waits", func() error { return c.blocked(third, "survivors-not-enough") })
-	time.Sleep(12 * time.Second) // more than one look at the record
+	time.Sleep(12 * time.Second) // more than one read of the record
 	if epoch, _ := c.newestEpoch(t); epoch != 1 {
 		t.Errorf("epoch %d was begun", epoch)
 	}

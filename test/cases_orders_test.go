@@ -72,7 +72,7 @@ func pausedJoin(t *testing.T, c *cluster) {
 	c.order(t, "pause", "--reason", "a test")
 	c.must(t, c.RecreateVM(t.Context(), vm, localgce.Recreation{Wipe: true}))
 	soon(t, vm+" waits", func() error { return c.blocked(vm, "paused") })
-	time.Sleep(12 * time.Second) // longer than any agent goes without a look
+	time.Sleep(12 * time.Second) // longer than any agent goes without an observation
 	c.must(t, c.blocked(vm, "paused"))
 	s, err := c.status(c.others(vm)[0])
 	c.must(t, err)

@@ -28,7 +28,7 @@ func threeMembers(t *testing.T) (*cluster, *clients) { return membersOf(t, plan{
 // cases counts the clusters of the cases, two of which run at a time: most of their time they wait.
 var cases atomic.Int32
 
-// bare starts the VMs of a cluster that is about its members alone, beside others.
+// bare starts the VMs of a cluster that is about its members alone, next to others.
 func bare(t *testing.T, p plan) *cluster {
 	t.Helper()
 	p.bare, p.subnet = true, 10+int(cases.Add(1))%200

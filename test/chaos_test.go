@@ -25,7 +25,7 @@ var (
 const (
 	// segment is after how many losses all is repaired and checked, and a new history begun.
 	segment = 10
-	// stallFrom is from which time on no write is told as a stall.
+	// stallFrom is how long no write has to succeed to be reported as a stall.
 	stallFrom = 500 * time.Millisecond
 )
 
@@ -145,7 +145,7 @@ func (u *unrest) segment(t *testing.T, losses int) {
 	u.stalls = append(u.stalls, l.gaps(stallFrom)...)
 }
 
-// lose takes one VM away in a random way and goes on: its return and its repair are waited for beside what comes next.
+// lose takes one VM away in a random way and goes on: its return and its repair are waited for in the background.
 func (u *unrest) lose(t *testing.T) {
 	t.Helper()
 	vm, kind := u.choose(t)

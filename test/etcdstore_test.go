@@ -106,7 +106,7 @@ func (s *etcdStore) carry(ctx context.Context, o operation) (operation, bool) {
 	return o, true
 }
 
-// neverDone are the answers that a member gives before it looks at a request.
+// neverDone are the answers that a member gives before it reads a request.
 func neverDone(err error) bool {
 	return errors.Is(err, rpctypes.ErrNoLeader) ||
 		rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrGRPCNotSupportedForLearner)

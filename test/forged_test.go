@@ -193,7 +193,7 @@ func (c *cluster) knock(t *testing.T, vm string, leaf []byte) error {
 	t.Helper()
 	pair, err := tls.X509KeyPair(leaf, leaf)
 	c.must(t, err)
-	// Whom we speak to is looked at elsewhere: what is asked here is whether they speak with us.
+	// Whom we speak to is checked elsewhere: what is asked here is whether they speak with us.
 	conf := &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: conf,
 		DisableKeepAlives: true}}

@@ -1,5 +1,5 @@
 // Package test holds what spans packages: the rules of the house, and scenarios with several replicas on a local GCE
-// project. Tests of one package stand beside it.
+// project. Tests of one package stand in its folder.
 package test
 
 import (

@@ -86,7 +86,7 @@ func TestTheCheckTellsALinearizableHistory(t *testing.T) {
 	}{
 		{"a read of what was written", true, []operation{at(operation{kind: opPut, value: "a"}, 0, 1),
 			at(operation{kind: opRead, found: "a"}, 2, 3)}},
-		{"a read beside a write sees it or not", true, []operation{
+		{"a read during a write sees it or not", true, []operation{
 			at(operation{kind: opPut, value: "a"}, 0, 5), at(operation{kind: opRead, found: "a"}, 1, 2),
 			at(operation{kind: opRead, found: "a"}, 3, 4)}},
 		{"a stale read", false, []operation{
@@ -94,7 +94,7 @@ func TestTheCheckTellsALinearizableHistory(t *testing.T) {
 			at(operation{kind: opRead, found: "a"}, 4, 5)}},
 		{"a write that was acknowledged and is lost", false, []operation{
 			at(operation{kind: opPut, value: "a"}, 0, 1), at(operation{kind: opRead, found: ""}, 2, 3)}},
-		{"two reads beside a write that go back in time", false, []operation{
+		{"two reads during a write that go back in time", false, []operation{
 			at(operation{kind: opPut, value: "a"}, 0, 9), at(operation{kind: opRead, found: "a"}, 1, 2),
 			at(operation{kind: opRead, found: ""}, 3, 4)}},
 		{"a write without an answer that happens much later", true, []operation{

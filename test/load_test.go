@@ -183,7 +183,7 @@ func (l *load) stalls() (writes, reads time.Duration) {
 	return writes.Round(time.Millisecond), reads.Round(time.Millisecond)
 }
 
-// wantStalls reports the stalls since they were looked at last, and fails above the limit.
+// wantStalls reports the stalls since it was last called, and fails above the limit.
 func (l *load) wantStalls(t *testing.T, what string) {
 	t.Helper()
 	writes, reads := l.stalls()

@@ -143,7 +143,7 @@ func (c *cluster) logOf(name string) string {
 	return string(b)
 }
 
-// tell prints, where a test has failed, what a person needs who looks for the cause.
+// tell prints, where a test has failed, what a person needs to find the cause.
 func (c *cluster) tell(t *testing.T) {
 	t.Helper()
 	if !t.Failed() || c.Project == nil {

@@ -81,8 +81,8 @@ func (c *cluster) kill(t *testing.T, vm, pid string) {
 // command line.
 const duplicateAge = time.Second
 
-// watchDuplicates looks at every VM until the returned function is called, which fails the test if two of a kind lived
-// beside each other.
+// watchDuplicates polls every VM until the returned function is called, which fails the test if two of a kind lived
+// at the same time.
 func (c *cluster) watchDuplicates(t *testing.T) (end func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	var wait sync.WaitGroup

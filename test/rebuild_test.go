@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 )
 
-// found is how long agents may take to see what the record says: they look every ten seconds, and a machine under test
+// found is how long agents may take to see what the record says: they poll every ten seconds, and a machine under test
 // is busy.
 const found = 20 * time.Second
 

@@ -135,7 +135,7 @@ func fromASnapshot(t *testing.T, c *cluster) {
 	}
 }
 
-// note writes an object that is looked for later.
+// note writes an object that is read back later.
 func (c *cluster) note(t *testing.T, name string) {
 	t.Helper()
 	c.mustKubectl(t, "", "create", "configmap", name, "--from-literal", "is="+name)

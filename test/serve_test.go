@@ -22,7 +22,7 @@ type (
 	act         = func(context.Context, string) error
 )
 
-// firstBoots looks at a cluster whose VMs were started at the same moment.
+// firstBoots checks a cluster whose VMs were started at the same moment.
 func firstBoots(t *testing.T, c *cluster) {
 	c.awaitWhole(t)
 	c.wantOneCluster(t)

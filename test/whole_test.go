@@ -121,7 +121,7 @@ func (c *cluster) withMember(t *testing.T, vm string, ask func(context.Context, 
 	t.Fatalf("ask the member on %s: %v", vm, err)
 }
 
-// check ends the load and looks at all that it did: each key is read once more through each of the VMs' members, no
+// check ends the load and verifies all that it did: each key is read once more through each of the VMs' members, no
 // acknowledged write is missing on any of them, and the whole is linearizable.
 func (c *cluster) check(t *testing.T, l *clients, vms ...string) {
 	t.Helper()

@@ -104,7 +104,7 @@ func detach(ctx context.Context, conf localgce.Config, progress func(string)) er
 	return follow(ctx, cmd.Process, messages, progress)
 }
 
-// follow reads messages until the project is up or has failed. If ctx ends first, the project is told to end.
+// follow reads messages until the project is up or has failed. If ctx ends first, the project is asked to end.
 func follow(ctx context.Context, process *os.Process, messages io.Reader, progress func(string)) error {
 	defer context.AfterFunc(ctx, func() { _ = process.Signal(syscall.SIGTERM) })()
 	lines := bufio.NewScanner(messages)

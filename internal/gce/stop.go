@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// operationPeriod is the time between two looks at an operation that goes on.
+// operationPeriod is the time between two polls of an operation that goes on.
 const operationPeriod = time.Second
 
 // StopInstance stops a VM and returns when that is over; the guest is asked first, and after some 90 s its power is

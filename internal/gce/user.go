@@ -62,7 +62,7 @@ func (u *userCredentials) authorize(req *http.Request) (*http.Request, error) {
 	return req, nil
 }
 
-// find looks for the credentials until it finds them.
+// find tries until it has the credentials.
 func (u *userCredentials) find() (*auth.Credentials, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -100,7 +100,7 @@ func Lock(path string) (release func(), err error) {
 func Room(dir string) (free, total int64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, 0, &os.PathError{Op: "look at the room of", Path: dir, Err: err}
+		return 0, 0, &os.PathError{Op: "read the free space of", Path: dir, Err: err}
 	}
 	return int64(st.Bavail) * st.Bsize, int64(st.Blocks) * st.Bsize, nil
 }

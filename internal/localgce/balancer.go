@@ -177,7 +177,7 @@ func (b *balancer) apply(ctx context.Context, targets []target) error {
 	return nil
 }
 
-// forget takes out whatever the kernel has, because a batch that failed may have taken effect in part: the next look
+// forget takes out whatever the kernel has, because a batch that failed may have taken effect in part: the next poll
 // begins anew. Each may be absent, so errors say nothing. b.mu is held.
 func (b *balancer) forget(ctx context.Context) {
 	for _, line := range []string{fmt.Sprintf("route del %s/32", b.fabric.conf.Endpoint),

@@ -47,9 +47,9 @@ func OpenBuckets(folder string) (*Buckets, error) {
 // newFile is where a file is before it has its name.
 const newFile = ".new"
 
-// look is what there is in the folder. A generation is the microsecond of an object's making, which its file keeps as
-// its time.
-func (b *Buckets) look() (map[string]int64, error) {
+// list is what there is in the folder. A generation is the microsecond in which an object was made, which its file
+// keeps as its time.
+func (b *Buckets) list() (map[string]int64, error) {
 	found := map[string]int64{}
 	err := filepath.WalkDir(b.folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == b.folder {
@@ -73,7 +73,7 @@ func (b *Buckets) look() (map[string]int64, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look through buckets: %w", err)
+		return nil, fmt.Errorf("list buckets: %w", err)
 	}
 	return found, nil
 }
@@ -81,7 +81,7 @@ func (b *Buckets) look() (map[string]int64, error) {
 // refresh serves what is in the folder now. What cannot be read is an error, and not absent. Where somebody else has
 // changed a file, uploads that go on are forgotten. b.mu is held.
 func (b *Buckets) refresh() error {
-	found, err := b.look()
+	found, err := b.list()
 	if err != nil || b.server != nil && maps.Equal(found, b.served) {
 		return err
 	}

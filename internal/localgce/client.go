@@ -41,7 +41,7 @@ func NewClient(state string) (*Client, error) {
 		DisableKeepAlives: true}}}, nil
 }
 
-// Status looks at the project.
+// Status describes the project.
 func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	body, err := c.call(ctx, http.MethodGet, "status", nil)
 	if err == nil {

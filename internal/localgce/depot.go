@@ -45,7 +45,7 @@ func (n names) openDepot(ctx context.Context, reflink bool) (depot, error) {
 		plain.clones, err = canClone(n.disks())
 	}
 	if err != nil {
-		return depot{}, fmt.Errorf("look at the folder of the disks: %w", err)
+		return depot{}, fmt.Errorf("read the folder of the disks: %w", err)
 	}
 	made := exists(file)
 	if !made && (!reflink || plain.clones) {
@@ -122,7 +122,7 @@ func (n names) makeVolume(ctx context.Context, file string) error {
 	return nil
 }
 
-// mountVolume mounts it where nobody looks.
+// mountVolume mounts it out of everybody's way.
 func (n names) mountVolume(file string) (depot, error) {
 	l, err := attach(file)
 	if err != nil {

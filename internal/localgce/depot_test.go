@@ -46,8 +46,8 @@ func TestADiskTornByACopyHoldsWhatWasSynced(t *testing.T) {
 	for round := range 3 {
 		lost := "lost" + strconv.Itoa(round) // a new name: ext4 writes at once what replaces a file's text
 		w.must("a", "cd "+data+"; echo one > kept; sync kept .; echo two > "+lost)
-		// Commands are run beside what the VM runs by itself: this one goes to the VM's cgroup, or it would not stand
-		// still with the VM.
+		// Commands are run in addition to what the VM runs by itself: this one goes to the VM's cgroup, or it would not
+		// stand still with the VM.
 		count, err := w.Command(ctx, "a", "sh", "-c", "mkdir -p /sys/fs/cgroup/count; echo $$ > "+
 			"/sys/fs/cgroup/count/cgroup.procs; n=0; while :; do n=$((n+1)); echo $n >> "+data+"count; "+
 			"sync "+data+"count; echo $n; done")

@@ -83,7 +83,7 @@ func pour(to string) time.Duration {
 	return time.Since(began)
 }
 
-// tinyAgent does what the tests look at: it says that it is ready, leaves a child, serves its VM's name and /readyz on
+// tinyAgent does what the tests observe: it says that it is ready, leaves a child, serves its VM's name and /readyz on
 // the endpoint's port, and pings the watchdog until /run/no-pings exists.
 func tinyAgent() {
 	_ = os.WriteFile("/run/environment", []byte(strings.Join(os.Environ(), "\n")+"\n"), 0o600)
@@ -195,7 +195,7 @@ func start(t *testing.T, conf localgce.Config) world {
 		t.Fatal(err)
 	}
 	if seen := traces(t, conf.State); len(seen) < 5 { // two namespaces, a cgroup, a disk, an init
-		t.Errorf("a project that is up shows too little for the look at its end to tell anything: %q", seen)
+		t.Errorf("a project that is up shows too little for the check at its end to say anything: %q", seen)
 	}
 	t.Cleanup(func() {
 		if err := p.Close(context.Background()); err != nil {

@@ -41,8 +41,8 @@ func (n names) scratch(slot string) string   { return filepath.Join(n.state, "mn
 func (n names) stateFile() string            { return filepath.Join(n.state, "state.json") }
 func (n names) lockFile() string             { return "/run/" + n.fabric() + ".lock" }
 
-// LogPath is the file with what the init and the agent of a VM print. It stays when the project is down. Beside it, the
-// folder of the VM's name is the VM's /var/log/quorate.
+// LogPath is the file with what the init and the agent of a VM print. It stays when the project is down. In the same
+// folder, the folder of the VM's name is the VM's /var/log/quorate.
 func LogPath(state, vm string) (string, error) {
 	abs, err := filepath.Abs(state)
 	if err != nil {

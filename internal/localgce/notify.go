@@ -15,7 +15,7 @@ import (
 // notifyPath is NOTIFY_SOCKET in a VM.
 const notifyPath = "/run/quorate-notify.sock"
 
-// notifySocket reads what the agent tells its init (sd_notify(3)), with NotifyAccess=main: other processes are not
+// notifySocket reads what the agent reports to its init (sd_notify(3)), with NotifyAccess=main: other processes are not
 // heard.
 type notifySocket struct {
 	notices chan map[string]string

@@ -45,7 +45,7 @@ type VMStatus struct {
 	LogFolder string `json:"logFolder"`
 }
 
-// Status looks at the project.
+// Status describes the project.
 func (p *Project) Status() Status {
 	backends, open := p.balancer.members()
 	p.mu.Lock()
@@ -63,7 +63,7 @@ func (p *Project) Status() Status {
 	return s
 }
 
-// vmStatus looks at one VM. p.mu is held.
+// vmStatus describes one VM. p.mu is held.
 func (p *Project) vmStatus(v *vm) VMStatus {
 	s := VMStatus{
 		Name: v.key(), Zone: v.Zone, Address: v.Address.String(),

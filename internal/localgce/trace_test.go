@@ -11,7 +11,7 @@ import (
 )
 
 // traces are what the machine has of the project of a state folder: network namespaces, cgroups, links, routes, mounts,
-// attached disks, processes. Other projects come and go while tests run beside each other.
+// attached disks, processes. Other projects come and go while tests run in parallel.
 func traces(t *testing.T, state string) (list []string) {
 	t.Helper()
 	fabric, link := localgce.FabricAndLink(state)

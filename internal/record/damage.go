@@ -71,7 +71,7 @@ func (v View) damaged(epoch uint64, subject string, stops bool, format string, a
 	return Damage{Finding: Finding{Fail, subject, what}, Stops: stops}
 }
 
-// epochDamages looks at each epoch by itself and at its successor.
+// epochDamages judges each epoch by itself and with its successor.
 func (v View) epochDamages() (out []Damage) {
 	last := uint64(0)
 	for n := range v.Epochs {
@@ -99,7 +99,7 @@ func (v View) epochDamages() (out []Damage) {
 // EpochFolder is epochs/<e>, the folder of what the record holds of an epoch.
 func EpochFolder(n uint64) string { return fmt.Sprintf("epochs/%d", n) }
 
-// endDamages looks at what became of an epoch.
+// endDamages judges what became of an epoch.
 func (v View) endDamages(e *Epoch, newest bool) []Damage {
 	found := func(stops bool, format string, args ...any) []Damage {
 		return []Damage{v.damaged(e.Number, EpochFolder(e.Number), stops, format, args...)}

@@ -15,7 +15,7 @@ const (
 // Finding is one line of `quorate record check`.
 type Finding struct {
 	Level Level `json:"level"`
-	// Subject is what was looked at: reach, write-once, deletion, extra, content, or a key of the record.
+	// Subject is what was checked: reach, write-once, deletion, extra, content, or a key of the record.
 	Subject string `json:"subject"`
 	What    string `json:"what"`
 }

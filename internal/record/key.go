@@ -251,7 +251,7 @@ func parseMarkName(name string) Object {
 	return Object{Kind: MarkObject, Member: id}
 }
 
-// parseSnapshotKey parses <e>/<revision>-<time>.db.zst and .json; the time is the writer's affair.
+// parseSnapshotKey parses <e>/<revision>-<time>.db.zst and .json; the time is by the writer's clock.
 func parseSnapshotKey(parts []string) Object {
 	epoch, ok := ParseNumber(parts[0])
 	if !ok {

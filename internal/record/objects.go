@@ -115,7 +115,7 @@ type ConfigChange struct {
 	MemberID MemberID `json:"memberID"`
 }
 
-// Incarnation is replicas/<zone>.<name>/<k>.json: one tenure of one VM in a place.
+// Incarnation is replicas/<zone>.<name>/<k>.json: one boot of one VM on one disk in a place.
 type Incarnation struct {
 	replica.Place
 	Number     uint64   `json:"number"`

@@ -2,8 +2,9 @@ package record
 
 import "time"
 
-// Snapshot is snapshots/<e>/<revision>-<time>.json: what the compressed database beside it holds. It is written last,
-// and its writer has verified the database before: a database without it does not count, and retention clears it away.
+// Snapshot is snapshots/<e>/<revision>-<time>.json: what the compressed database of the same name holds. It is written
+// last, and its writer has verified the database before: a database without it does not count, and retention clears it
+// away.
 type Snapshot struct {
 	// Name is <e>/<revision>-<time>, as people and orders name it.
 	Name  string `json:"name"`

@@ -57,7 +57,7 @@ type ClaimMappings struct {
 	Groups PrefixedClaim `yaml:"groups,omitempty" json:"groups,omitzero"`
 	// UID tells two users with one name apart.
 	UID Claim `yaml:"uid,omitempty" json:"uid,omitzero"`
-	// Extra is what else authorizers are told of the user.
+	// Extra is what else authorizers get to know of the user.
 	Extra []ExtraClaim `yaml:"extra,omitempty" json:"extra,omitempty"`
 }
 
@@ -80,7 +80,7 @@ type Claim struct {
 	Expression string `yaml:"expression,omitempty" json:"expression,omitempty"`
 }
 
-// ExtraClaim is a value that authorizers are told of the user.
+// ExtraClaim is a value that authorizers get to know of the user.
 type ExtraClaim struct {
 	// Key is DOMAIN/PATH in lower case, such as example.com/department.
 	Key string `yaml:"key" json:"key"`
@@ -88,7 +88,7 @@ type ExtraClaim struct {
 	ValueExpression string `yaml:"valueExpression" json:"valueExpression"`
 }
 
-// Authorization says who may do what, beside Node and RBAC.
+// Authorization says who may do what, in addition to Node and RBAC.
 type Authorization struct {
 	// Webhooks are asked in this order about what neither Node nor RBAC allows. They can allow more; they cannot forbid
 	// what those two allow, so that a webhook that is away or wrong locks nobody out.

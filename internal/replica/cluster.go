@@ -47,7 +47,7 @@ type Cluster struct {
 	// JWT are issuers of tokens whose users are let in (OpenID Connect). What a user may do is for RBAC and
 	// authorization.
 	JWT []JWT `yaml:"jwt,omitempty" json:"jwt,omitempty"`
-	// Authorization says who may do what, beside Node and RBAC.
+	// Authorization says who may do what, in addition to Node and RBAC.
 	Authorization Authorization `yaml:"authorization,omitempty" json:"authorization,omitempty"`
 	// AuditPolicy is a file with the apiserver's audit policy; empty takes quorate's own, metadata of every request but
 	// reads of health.

@@ -66,8 +66,8 @@ func (a *Authorization) setDefaults() {
 }
 
 // setDefaults: a VM that is recreated is away for one to two minutes, in which 60 000 entries are written at 500 a
-// second. 75000 leaves room beside the clients' writes for what the cluster writes itself: with exactly as many as were
-// missed, the first of them may be gone. etcd's own 5000 would make every such replica fetch a whole snapshot.
+// second. 75000 leaves room next to the clients' writes for what the cluster writes itself: with exactly as many as
+// were missed, the first of them may be gone. etcd's own 5000 would make every such replica fetch a whole snapshot.
 func (e *Etcd) setDefaults() {
 	orElse(&e.DataDir, "/var/lib/quorate")
 	orElse(&e.QuotaBytes, 8<<30)

@@ -9,7 +9,7 @@
 // All but memory are held against a floor: etcd, its health, then kube-apiserver, started by a program of 70 lines
 // (./floor) with certificates and flags that are ready-made, in VMs of the same local GCE project. Rounds of quorate
 // and of the floor take turns, because machines are never quiet for long; the table shows medians and the extremes
-// beside them. Below it stands where quorate's time went, phase by phase.
+// next to them. Below it stands where quorate's time went, phase by phase.
 //
 //	go run ./test/bench [-rounds 10] [-bin bin] [-only one,three,memory,repair] [-o json] [-strict]
 //

@@ -149,7 +149,7 @@ func get(ctx context.Context, client *http.Client, url string) string {
 }
 
 // awaitVoters asks the agent of a VM, over its status socket, until its member's list holds n started voters. It
-// returns since, if they were there at the first look.
+// returns since, if they were there at the first poll.
 func awaitVoters(ctx context.Context, initPID, n int, since time.Time) (time.Time, error) {
 	socket := fmt.Sprintf("/proc/%d/root%s/agent.sock", initPID, runDir)
 	for end := since; ; end = time.Now() {

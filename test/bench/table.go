@@ -111,7 +111,7 @@ func (r *results) print(w io.Writer, format string) error {
 	three, threes := r.Three.disturbed()
 	repaired, all := r.Repair.disturbed()
 	if n := one + three + repaired; n > 0 {
-		fmt.Fprintf(w, "\nothers used more than %.0f %% of the machine when %d of %d rounds began: look at the "+
+		fmt.Fprintf(w, "\nothers used more than %.0f %% of the machine when %d of %d rounds began: see the "+
 			"extremes\n", 100*quietEnough, n, ones+threes+all)
 	}
 	printPhases(w, "one replica", r.One)

@@ -25,7 +25,7 @@ type usage struct {
 	CPU float64 `json:"cpu"`
 }
 
-// usage boots three replicas, leaves them alone, and looks at what each agent and each etcd child uses.
+// usage boots three replicas, leaves them alone, and measures what each agent and each etcd child uses.
 func (b *bench) usage(ctx context.Context) ([]usage, error) {
 	w, err := b.quorateWorld(ctx, 3)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// The project's numbers. The range is not the demo's, so that a demo may run beside a benchmark.
+// The project's numbers. The range is not the demo's, so that a demo may run during a benchmark.
 const (
 	subnet        = "10.247.0.0/24"
 	gateway       = "10.247.0.1"

@@ -56,8 +56,8 @@ func TestASymptomLeadsToEachEntryOfTheRunbook(t *testing.T) {
 	}
 }
 
-// blockedNames are the names of all waits: in etcdmember the first argument of wait, halt, blocked and Waiting, in agent
-// of hold.
+// blockedNames are the names of all waits: in etcdmember the first argument of wait, halt, blocked and Waiting, in
+// agent of hold.
 func blockedNames(t *testing.T) []string {
 	constants, found := map[string]string{}, map[string]bool{}
 	files := slices.Concat(parseFolder(t, "etcdmember"), parseFolder(t, "etcdmember/table"), parseFolder(t, "agent"))

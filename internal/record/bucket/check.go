@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// Check looks at the record as a whole: whether it can be reached, whether its place really keeps objects write-once,
+// Check examines the record as a whole: whether it can be reached, whether its place really keeps objects write-once,
 // what guards it against deletion, and what is missing in it. It is meant for people and for the moment before a
 // cluster is created. It leaves one small object under checks/, because the package deletes nothing but snapshots.
 func (s *Store) Check(ctx context.Context) []record.Finding {

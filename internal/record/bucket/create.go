@@ -15,7 +15,7 @@ import (
 //
 //	got  what the record holds under that name now: the caller's or another's
 //	won  got is the caller's, byte for byte, also where the answer to the write was lost or an earlier call wrote it
-//	err  it is not known what the record holds, or will hold: a write may still take effect. Look again (View).
+//	err  it is not known what the record holds, or will hold: a write may still take effect. Read again (View).
 //
 // Two writers of identical bytes both win. For a claim that cannot be, its token is random; an incarnation carries its
 // VM's boot id; for the rest it is harmless, since the two say the same. A zero Time is set to now; a caller that may

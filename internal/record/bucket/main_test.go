@@ -91,7 +91,7 @@ func racer(url, name string) {
 	}
 }
 
-// raceOnce claims as an agent does: after an error it looks again, with the same claim.
+// raceOnce claims as an agent does: after an error it tries again, with the same claim.
 func raceOnce(s *Store, epoch uint64, name string) (r raceResult) {
 	claim := testClaim(name, fmt.Sprintf("token-%s-%d", name, epoch))
 	r.Mine = claim.Token

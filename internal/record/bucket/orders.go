@@ -18,8 +18,8 @@ var ofOrders = []record.Kind{record.OrderObject, record.DoneObject, record.Accep
 	record.VMStopObject}
 
 // CreateOrder writes an order under the next free number and returns it with that number. o.Number is set here. If
-// another writer takes the number, the next one is tried. After an error the order may have been written: look before
-// giving it again.
+// another writer takes the number, the next one is tried. After an error the order may have been written: read the
+// orders before giving it again.
 func (s *Store) CreateOrder(ctx context.Context, o record.Order) (record.Order, error) {
 	stamp(&o.Time)
 	entries, err := s.list(ctx)

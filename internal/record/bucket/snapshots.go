@@ -16,7 +16,7 @@ import (
 // CreateSnapshot stores a database that was verified, compressed, and then what it is. Time, if zero, is now; the rest
 // of what is unset among Name, SHA256, Size and Stored is found here. A SHA256 or Size that is set must be what db
 // gives. db is read once; memory does not grow with its size. After an error the snapshot does not count, or it counts
-// and is whole: look again (Snapshots).
+// and is whole: list again (Snapshots).
 func (s *Store) CreateSnapshot(ctx context.Context, info record.Snapshot, db io.Reader) (record.Snapshot, error) {
 	stamp(&info.Time)
 	info.Time = info.Time.UTC().Truncate(time.Millisecond)

@@ -109,7 +109,7 @@ func plainCopy(from *os.File, path string) error {
 	return to.Sync()
 }
 
-// watchHeap looks at the heap until the returned function is called, which reports the most that it grew by.
+// watchHeap polls the heap until the returned function is called, which reports the most that it grew by.
 func watchHeap(b *testing.B) (report func()) {
 	var before, now runtime.MemStats
 	runtime.GC()

@@ -19,7 +19,7 @@
 //     nothing.
 //
 // Who retries: this package, a bounded number of times and only what is transient (a refused or cut connection, no
-// answer in time, 408, 429, 5xx), for the bucket and for Cloud KMS. Callers do not retry: they look again at their
+// answer in time, 408, 429, 5xx), for the bucket and for Cloud KMS. Callers do not retry: they read again at their
 // next turn.
 //
 // It does not say what the facts mean (package record and etcdmember do), log, or take part in etcd.
@@ -55,7 +55,7 @@ type cached struct {
 	value any
 }
 
-// Open opens the record of a cluster in gs://BUCKET[/PREFIX]. It only looks at the form of its arguments and asks no
+// Open opens the record of a cluster in gs://BUCKET[/PREFIX]. It only checks the form of its arguments and asks no
 // server, so that an agent can be restarted while the record is out of reach. That is the first call's error then, and
 // View's or Check's are the ones made for people.
 //

@@ -312,7 +312,7 @@ func TestViewOfAnUnchangedRecordIsCheap(t *testing.T) {
 }
 
 // The marks of members that are long gone stay for ever. A View that read them all each time came to take longer than a
-// look of the leader may.
+// poll of the leader may.
 func TestAMarkIsReadAgainOnlyOnceItWasOverwritten(t *testing.T) {
 	const dead = 1600
 	m := newMemory()
@@ -344,7 +344,7 @@ func TestAMarkIsReadAgainOnlyOnceItWasOverwritten(t *testing.T) {
 	look(6)
 }
 
-// A look has little time. The first one of a record that takes longer must not begin anew for ever.
+// A view has little time. The first one of a record that takes longer must not begin anew for ever.
 func TestAViewGoesOnWhereOneThatFailedCameTo(t *testing.T) {
 	m := newMemory()
 	s := m.store()
