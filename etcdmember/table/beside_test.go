@@ -355,6 +355,12 @@ func TestRowsBesideTheLeader(t *testing.T) {
 			hashes(1, 2, 3), quietB(time.Minute), goneB, diskGone}, 47, ActHalt, 0, "corrupt"},
 		{"47: the others' hashes are not known", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xb1)}, 47, ActHalt, 0,
 			"corrupt"},
+		{"47: the others' hashes are of no known revision", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xb1),
+			hashes(1, 2, 1), func(r *Ring) {
+				for i := range r.Members {
+					r.Members[i].HashRevision = 0
+				}
+			}}, 47, ActHalt, 0, "corrupt"},
 		{"47: id 0", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0)}, 47, ActHalt, 0, "corrupt"},
 		{"47: two of two", twoVotersAB, []func(*Ring){alarm(AlarmCorrupt, 0xb1)}, 47, ActHalt, 0, "corrupt"},
 		{"47: an override names the wrong one", threeVoters, []func(*Ring){alarm(AlarmCorrupt, 0xb1), hashes(1, 2, 3),
@@ -419,6 +425,11 @@ func TestRowsBesideTheLeader(t *testing.T) {
 			0, "no-space"},
 		{"48: much was freed since: again", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(95, 80),
 			compacted, defragmented(time.Minute)}, 48, ActDefragment, 0xb1, ""},
+		{"48: ten minutes after, also where little was freed: again", threeVoters,
+			[]func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(95, 89), compacted, defragmented(defragAgain + 1)}, 48,
+			ActDefragment, 0xb1, ""},
+		{"48: live data are nine tenths: a person", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1),
+			allDB(100, 90), compacted}, 48, ActWait, 0, "no-space"},
 		{"48: full of live data: a person", threeVoters, []func(*Ring){alarm(AlarmNoSpace, 0xa1), allDB(100, 99),
 			compacted}, 48, ActWait, 0, "no-space"},
 		{"49: fewer replicas are ordered than there are, and nobody was told to leave: it says so", threeVoters,

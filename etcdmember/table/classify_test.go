@@ -118,6 +118,8 @@ func TestLocalClasses(t *testing.T) {
 			L5},
 		{"corrupt", from(three, corrupted), L2},
 		{"agent.json cannot be read", from(three, func(f *Facts) { f.AgentErr = errors.New("invalid character") }), L2},
+		{"being archived, and agent.json cannot be read",
+			from(three, noAgentFile, func(f *Facts) { f.Agent.Phase = PhaseArchiving }), L2},
 		{"no agent.json: nobody knows whose it is", from(three, func(f *Facts) { f.Agent = AgentFile{} }), L2},
 		{"the log is of another member", from(three, func(f *Facts) { f.Directory.MemberID = 0xff }), L2},
 		{"the log is of another cluster", from(three, func(f *Facts) { f.Directory.ClusterID = 0xff }), L2},

@@ -2,6 +2,7 @@ package table
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -381,6 +382,33 @@ func TestFaultsComeBeforeAnyRow(t *testing.T) {
 		if p.Row != RowFault || p.Act != ActHalt || p.Blocked == nil || p.Blocked.Reason == "" {
 			t.Errorf("%s: %+v", name, p)
 		}
+	}
+}
+
+// What proves no fault: a record that was not read, and members of a version that their cluster has not agreed on yet.
+func TestWhatIsNoFault(t *testing.T) {
+	for name, change := range map[string]func(*Facts){
+		"a disk of another cluster, by a record that cannot be read": func(f *Facts) {
+			unreadable(f)
+			f.Agent.ClusterUID = "other"
+		},
+		"a directory with an etcd of the cluster's version, below that of the members": func(f *Facts) {
+			f.EtcdVersion, f.ClusterVersion, f.MemberVersion = "3.6.16", "3.6.0", "3.7.3"
+		},
+	} {
+		if o := Classify(from(three, change)()); o.Fault != "" {
+			t.Errorf("%s: %s", name, o.Fault)
+		}
+	}
+}
+
+// An etcd that can neither run nor join here is told the first.
+func TestAFaultOfVersionsSaysWhatIsTooOld(t *testing.T) {
+	f := from(three, wiped, func(f *Facts) {
+		f.EtcdVersion, f.ClusterVersion, f.MemberVersion = "3.6.16", "3.7.0", "3.7.3"
+	})()
+	if o := Classify(f); !strings.HasSuffix(o.Fault, "the cluster's version is 3.7.0: this image is too old") {
+		t.Error(o.Fault)
 	}
 }
 

@@ -154,6 +154,8 @@ var bootCases = []rowCase{
 		"foreign-disk"},
 	{"7: a corrupt clone of another replica's disk is that replica's", from(three, foreign, corrupted), 7, ActWait,
 		"foreign-disk"},
+	{"7: another replica's disk of an epoch that is over, whose closed.json is lost: archive",
+		from(three, foreign, nextFormed), 7, ActArchive, ""},
 
 	{"8: the epoch is closed while the member runs: stop", from(three, running, isClosed), 8, ActStop, ""},
 	{"8: then say that it has stopped", from(three, isClosed), 8, ActWriteStopped, ""},
@@ -165,6 +167,12 @@ var bootCases = []rowCase{
 		8, ActAccept, ""},
 	{"8: and also where its member is stopped", from(three, orderMe, unaccepted), 8, ActAccept, ""},
 	{"8: it does not accept what it does not have", from(three, wiped, orderMe, unaccepted), 8, ActWait, "source-gone"},
+	{"8: what was being put away is put away before its source is looked for",
+		from(three, archiving, orderMe, unaccepted), 8, ActArchive, ""},
+	{"8: the order names this replica, and another has claimed for it: wait",
+		from(three, orderMe, meStopped, othersStopped, isClosed, func(f *Facts) {
+			f.claim(2, "t2", pb, "102", record.Source{Kind: record.SourceDirectory, MemberID: 0xb1, Order: 1})
+		}), 8, ActWait, "epoch-closed"},
 	{"8: a newer order does not undo that an older one was accepted", from(three, running, orderB, func(f *Facts) {
 		f.restoreOrder(1, pc, directory())
 		f.Record.Orders[1].Accepted = nil

@@ -126,6 +126,8 @@ func TestGuardsOfTheSnapshotOffer(t *testing.T) {
 		{"its directory is corrupt", from(three, corrupted, oneWanted), true},
 		{"its directory is valid", from(three, oneWanted), false},
 		{"its directory is rolled back", from(three, oneWanted, diskID("d7")), false},
+		{"its directory is half archived", from(three, archiving, oneWanted), false},
+		{"its directory is another replica's", from(three, ofPlaceB, oneWanted), false},
 		{"three are wanted", from(base, func(f *Facts) { f.Policy.Replicas = 3 }), false},
 		{"three are wanted by order",
 			from(base, func(f *Facts) { f.order(record.Order{Kind: record.OrderReplicas, Replicas: 3}) }), false},

@@ -136,6 +136,8 @@ func TestSilenceHasWitnesses(t *testing.T) {
 		{"the second list lacks me", from(bAbsent, second(withoutMe)), twoLists},
 		{"the lists are less than 10 s apart",
 			from(bAbsent, first(func(l *Listing) { l.Time = l.Time.Add(time.Millisecond) })), twoLists},
+		{"the first list failed, and no run of lists lacks it",
+			from(bAbsent, first(failed), func(f *Facts) { delete(f.Compute.Runs, "102") }), twoLists},
 		{"no run of lists lacks it", from(bAbsent, func(f *Facts) { delete(f.Compute.Runs, "102") }), lists},
 		{"it runs", from(bAbsent, bListed), lists},
 		{"it is stopping", from(bAbsent, bStatus("STOPPING")), lists},

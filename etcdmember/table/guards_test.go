@@ -57,6 +57,8 @@ func TestGuardsOfAnEnd(t *testing.T) {
 		{"the same for no order that was noted", from(three, unreadable, stoppedFor(0)), true, false, false},
 		{"its epoch is closed", from(three, isClosed, stoppedFor(2)), true, false, false},
 		{"its epoch is over", from(three, restoredByB, stoppedFor(2)), true, false, false},
+		{"its epoch's claim is lost",
+			from(three, stoppedFor(2), func(f *Facts) { f.Record.Epochs[0].Claim = nil }), true, false, true},
 		{"it is of no epoch, and none is formed",
 			from(blank, func(f *Facts) { f.disk(0, "", 0, 0xa1, PhaseStopped) }), true, false, false},
 	}
@@ -699,5 +701,67 @@ func TestAClaimNamesTheClaimantsOwnDisk(t *testing.T) {
 	})...)()
 	if o := Classify(f); o.Record != Rs || o.Mine {
 		t.Errorf("record %v, mine %t", o.Record, o.Mine)
+	}
+}
+
+// The claim's token is the directory's, not that of an agent.json beside which there is none.
+func TestGuardsOfTheClaimsToken(t *testing.T) {
+	unmarked := func(f *Facts) { f.Directory.Marker = false }
+	cases := []struct {
+		name          string
+		f             func() Facts
+		token, marked bool
+	}{
+		{"the directory is made for it", from(blank, emptyClaim, seeding), true, true},
+		{"it is not whole", from(blank, emptyClaim, seeding, unmarked), true, false},
+		{"it is not whole, and runs", from(blank, emptyClaim, seeding, unmarked, running1), true, true},
+		{"there is none yet", from(blank, emptyClaim, seeding, emptied), false, false},
+		{"it is made for another claim of this epoch",
+			from(blank, emptyClaim, seeding, func(f *Facts) { f.Agent.Token = "t9" }), false, false},
+		{"it is another place's", from(blank, emptyClaim, seeding, ofPlaceB), false, false},
+		{"agent.json cannot be read", from(blank, emptyClaim, seeding, noAgentFile), false, false},
+		{"the epoch is formed, and its seeder has not noted that",
+			from(three, func(f *Facts) { f.Agent.Phase = PhaseSeeding }), true, false},
+		{"the epoch is formed, and that is noted", three, false, false},
+		{"that epoch is over",
+			from(three, restoredByB, func(f *Facts) { f.Agent.Phase = PhaseSeeding }), false, false},
+	}
+	for _, c := range cases {
+		if o := Classify(c.f()); o.HasToken != c.token || o.Marked != c.marked {
+			t.Errorf("%s: token %v, marked %v", c.name, o.HasToken, o.Marked)
+		}
+	}
+}
+
+// A claim that is abandoned says why: its seeder is gone, or an order that came later names this replica.
+func TestWhyAClaimIsAbandoned(t *testing.T) {
+	later := from(three, orderB, meStopped, othersStopped, isClosed, func(f *Facts) {
+		f.claim(2, "t2", pb, "102", record.Source{Kind: record.SourceDirectory, MemberID: 0xb1, Order: 1})
+		orderMe(f)
+	})
+	for want, f := range map[string]func() Facts{
+		"its seeder " + pb.String() + " is proven gone": from(blank, theirClaim, bGone),
+		"restore order 2, newer than the claim":         later,
+	} {
+		if p := decided(f()); p.Act != ActAbandon || !strings.Contains(p.Reason, want) {
+			t.Errorf("%s: %q, want %q", p.Act, p.Reason, want)
+		}
+	}
+}
+
+// A source that reaches just as far as the order demands is one; an entry less, or an earlier term, is too short.
+func TestHowFarASourceHasToReach(t *testing.T) {
+	demands := func(term, commit uint64) func(*Facts) {
+		return func(f *Facts) {
+			f.Record.Orders[0].Restore.Term, f.Record.Orders[0].Restore.Commit = term, commit
+		}
+	}
+	for _, c := range []struct {
+		term, commit uint64
+		want         bool
+	}{{3, 100, true}, {3, 101, false}, {2, 101, true}, {4, 1, false}} {
+		if o := Classify(from(three, orderMe, demands(c.term, c.commit))()); o.SourceHere != c.want {
+			t.Errorf("term %d, index %d: %v", c.term, c.commit, o.SourceHere)
+		}
 	}
 }
