@@ -57,6 +57,9 @@ bench: build kubernetes etcd ## Boots, repairs and write stalls against the floo
 	$(GO) test -run '^$$' -bench . -benchtime 200ms ./certs ./etcdmember/table ./internal/record/bucket
 	$(GO) run ./test/bench
 
+mutate: ## Faults in the membership's deciders, each of which a test has to notice (at most 20 minutes)
+	$(GO) run ./test/mutate
+
 fuzz: ## Half a minute of each fuzz test
 	$(GO) test -run '^$$' -fuzz FuzzParse -fuzztime 30s ./internal/replica
 
@@ -72,4 +75,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo demo-check demo-down test check deps build kubernetes etcd etcd-former race guest chaos bench fuzz lint vuln clean
+.PHONY: help demo demo-check demo-down test check deps build kubernetes etcd etcd-former race guest chaos bench mutate fuzz lint vuln clean
