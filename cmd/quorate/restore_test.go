@@ -307,10 +307,10 @@ func TestEarlierVMsAreCounted(t *testing.T) {
 	}
 	want := "us-central1-b.master-b (instance 204), us-central1-c.master-c (instance 103), 5 earlier VMs of " +
 		"these places"
-	if got := strings.Join(w.loudNames(placeA), ", "); got != want {
+	if got := strings.Join(w.notStoppedNames(placeA), ", "); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got := w.loudNames(placeB); !strings.HasSuffix(strings.Join(got, ", "), ", 5 earlier VMs of these places") {
+	if got := w.notStoppedNames(placeB); !strings.HasSuffix(strings.Join(got, ", "), ", 5 earlier VMs of these places") {
 		t.Errorf("the restorer's own place had others before: %s", got)
 	}
 }

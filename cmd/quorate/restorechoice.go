@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -310,25 +311,14 @@ func (w wreck) snapshotLoses(s record.Snapshot) string {
 	return text
 }
 
-// loud are the instances that took an incarnation of the epoch, and of which neither they nor a person have said that
-// it ended, but the restorer's newest; each as its last incarnation, those of a place from the newest on. The agents
-// also ask witnesses, which the record does not hold.
-func (w wreck) loud(restorer replica.Place) (out []record.Incarnation) {
-	silent := w.saidSilent()
-	for _, p := range w.Places() {
-		seen := map[string]bool{}
-		for _, i := range slices.Backward(w.Replicas[p]) {
-			if i.Epoch != w.epoch.Number || seen[i.InstanceID] {
-				continue
-			}
-			seen[i.InstanceID] = true
-			restores := p == restorer && w.isNewest(i)
-			if !restores && w.epoch.StoppedBy(i) == nil && !slices.Contains(silent, i.InstanceID) {
-				out = append(out, i)
-			}
-		}
+// notStopped are those of which neither they nor a person have said that they stopped. The agents also ask witnesses,
+// which the record does not hold.
+func (w wreck) notStopped(restorer replica.Place) []record.Incarnation {
+	var its string
+	if i := w.Last(restorer); i != nil {
+		its = i.InstanceID
 	}
-	return out
+	return table.NotStopped(w.View, &w.epoch, w.saidSilent(), its)
 }
 
 // saidSilent are the instances of which a person has said that they run nothing any more, in the order that is in
@@ -346,11 +336,11 @@ func (w wreck) isNewest(i record.Incarnation) bool {
 	return i.InstanceID == all[len(all)-1].InstanceID
 }
 
-// loudNames tells of the loud ones. Of the instances that a place has had, the newest is named and the earlier ones,
-// most of which were deleted long ago, are counted.
-func (w wreck) loudNames(restorer replica.Place) (out []string) {
+// notStoppedNames tells of those that have not stopped. Of the instances that a place has had, the newest is named and
+// the earlier ones, most of which were deleted long ago, are counted.
+func (w wreck) notStoppedNames(restorer replica.Place) (out []string) {
 	earlier := 0
-	for _, i := range w.loud(restorer) {
+	for _, i := range w.notStopped(restorer) {
 		if w.isNewest(i) {
 			out = append(out, instanceText(i))
 		} else {
@@ -398,10 +388,10 @@ func (w wreck) show(out io.Writer, c choice, stops bool) {
 			strings.Join(former, ", ")))
 	}
 	printText(out, "", fmt.Sprintf("Epoch %d ends, and the next begins from %s. %s", w.epoch.Number, c.what, c.loses))
-	if loud := w.loudNames(c.order.Replica); len(loud) > 0 {
+	if names := w.notStoppedNames(c.order.Replica); len(names) > 0 {
 		printText(out, "", fmt.Sprintf("These have not said that they have stopped: %s. The agents wait until each "+
 			"has, or is proven silent: its VM is gone or stopped, and it has written no heartbeat for two minutes.",
-			strings.Join(loud, ", ")))
+			strings.Join(names, ", ")))
 		if stops {
 			printText(out, "", fmt.Sprintf("Those of them that have not said so %s after %s has accepted the order "+
 				"are stopped through the Compute API.", stopAfter, c.order.Replica))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -85,9 +84,9 @@ func progress(v record.View, ends uint64, now time.Time) (text, detail string, f
 		return fmt.Sprintf("Order %d: %s looks first whether it can carry it out; nobody stops before that. If this "+
 			"stays, its agent does not run or its status says why.", o.Number, o.Restore.Replica), "", false
 	}
-	if loud := w.loudNames(o.Restore.Replica); len(loud) > 0 {
+	if names := w.notStoppedNames(o.Restore.Replica); len(names) > 0 {
 		return fmt.Sprintf("Order %d: %s waits until each of these has said that it has stopped, or is proven silent: "+
-				"%s.", o.Number, o.Restore.Replica, strings.Join(loud, ", ")),
+				"%s.", o.Number, o.Restore.Replica, strings.Join(names, ", ")),
 			w.heartbeats(o), false
 	}
 	return fmt.Sprintf("Order %d: everybody says that they have stopped. %s ends the epoch.", o.Number,
@@ -111,7 +110,7 @@ func (w wreck) beingWithdrawn() string {
 // of VMs and disks, which are witnesses too, are not in the record.
 func (w wreck) heartbeats(o record.Order) string {
 	var texts []string
-	for _, i := range w.loud(o.Restore.Replica) {
+	for _, i := range w.notStopped(o.Restore.Replica) {
 		if !w.isNewest(i) {
 			continue
 		}
@@ -121,7 +120,7 @@ func (w wreck) heartbeats(o record.Order) string {
 				text = age(w.now, cmp.Or(m.Written, m.Beat, m.Time)) + " ago"
 			}
 		}
-		if w.vmStopped(i.InstanceID) {
+		if w.vmStopped(i) {
 			text += " (its VM is stopped)"
 		}
 		texts = append(texts, fmt.Sprintf("%s %s", i.Place, text))
@@ -134,11 +133,9 @@ func (w wreck) heartbeats(o record.Order) string {
 }
 
 // vmStopped: `quorate restore --stop-vms` has noted that it stopped the instance for an order that ends the epoch.
-func (w wreck) vmStopped(id string) bool {
-	return slices.ContainsFunc(w.Orders, func(o record.Order) bool {
-		_, noted := o.VMStops[id]
-		return noted && o.Restore != nil && o.Restore.Ends == w.epoch.Number
-	})
+func (w wreck) vmStopped(i record.Incarnation) bool {
+	_, stopped := table.OrdersOf(w.Orders, w.epoch.Number, w.now).VMStopped(i, w.epoch.Number)
+	return stopped
 }
 
 // waiting is whom an accepted order to restore waits for.
@@ -158,9 +155,9 @@ func waitsFor(v record.View, ends uint64, now time.Time) (out waiting) {
 	if !ordered || o.Accepted == nil || o.Verdict != nil || w.epoch.Closed != nil || next.Number != 0 {
 		return out
 	}
-	out = waiting{order: o.Number, instances: w.loud(o.Restore.Replica)}
+	out = waiting{order: o.Number, instances: w.notStopped(o.Restore.Replica)}
 	for _, i := range out.instances {
-		if w.vmStopped(i.InstanceID) {
+		if w.vmStopped(i) {
 			out.stopped = append(out.stopped, i.InstanceID)
 		}
 	}

@@ -24,7 +24,7 @@ func (w wreck) silentRisk(ids []string, restorer replica.Place) (string, error) 
 		case !known:
 			return "", refused("--silent %q: the record knows no such instance in epoch %d; not proven to have "+
 				"stopped: %s",
-				id, w.epoch.Number, orNone(strings.Join(w.loudInstances(restorer), ", ")))
+				id, w.epoch.Number, orNone(strings.Join(w.notStoppedInstances(restorer), ", ")))
 		case i.Place == restorer && w.isNewest(i):
 			return "", refused("--silent %s: this is the instance of %s, which restores: it says itself that it has "+
 				"stopped, so leave it out", id, restorer)
@@ -51,9 +51,9 @@ func (w wreck) instance(id string) (found record.Incarnation, known bool) {
 	return found, known
 }
 
-// loudInstances names each of the loud ones.
-func (w wreck) loudInstances(restorer replica.Place) (out []string) {
-	for _, i := range w.loud(restorer) {
+// notStoppedInstances names each of those that have not stopped.
+func (w wreck) notStoppedInstances(restorer replica.Place) (out []string) {
+	for _, i := range w.notStopped(restorer) {
 		out = append(out, instanceText(i))
 	}
 	return out

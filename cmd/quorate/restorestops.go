@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
@@ -108,7 +109,7 @@ func (s *vmStops) look(ctx context.Context, out io.Writer, w waiting, now time.T
 			continue
 		}
 		text := fmt.Sprintf("Stopping %s, which is %s.", instanceText(i), list[n].Status)
-		if isStopped(list[n]) {
+		if table.RunKindOf(list[n].Status) == table.RunStopped {
 			if slices.Contains(w.stopped, i.InstanceID) {
 				continue
 			}
@@ -163,9 +164,6 @@ func (s *vmStops) note(ctx context.Context, out io.Writer, order uint64) {
 		return err == nil
 	})
 }
-
-// isStopped: the Compute API calls the VM stopped; it has two words for that.
-func isStopped(vm replica.VM) bool { return vm.Status == "TERMINATED" || vm.Status == "STOPPED" }
 
 func (s *vmStops) trouble(out io.Writer, text string) {
 	if text != s.said {

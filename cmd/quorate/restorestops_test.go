@@ -118,6 +118,11 @@ func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
 		{"what was, and runs again", func(v *record.View, _ *stoppable) {
 			v.Orders[0].VMStops = map[string]record.VMStop{"102": {InstanceID: "102"}}
 		}, "102 103", 60, nil},
+		{"what was, was started again and stopped by another", func(v *record.View, s *stoppable) {
+			s.list[1].Status = "TERMINATED"
+			v.Orders[0].VMStops = map[string]record.VMStop{"102": {InstanceID: "102", Written: now}}
+			v.Replicas[placeB][0].Written = now.Add(time.Minute)
+		}, "102 103", 60, []string{"us-central1-b.master-b (instance 102) is TERMINATED already, and not by this"}},
 		{"nobody once the verdict is there", func(v *record.View,
 			_ *stoppable) {
 			v.Orders[0].Verdict = &record.Verdict{Closing: true}
@@ -157,7 +162,7 @@ func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
 							if v.Orders[0].VMStops == nil {
 								v.Orders[0].VMStops = map[string]record.VMStop{}
 							}
-							v.Orders[0].VMStops[id] = record.VMStop{InstanceID: id}
+							v.Orders[0].VMStops[id] = record.VMStop{InstanceID: id, Written: now.Add(time.Hour)}
 						}
 					}
 				}

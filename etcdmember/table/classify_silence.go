@@ -89,15 +89,14 @@ func (h History) unproven() []UnprovenStop {
 // speaks is what shows, or does not exclude, that the instance of an incarnation runs; empty: it is silent. later are
 // the incarnations of the place after it.
 func (h History) speaks(i record.Incarnation, later []record.Incarnation) string {
-	same := func(l record.Incarnation) bool { return l.InstanceID == i.InstanceID && l.Epoch == i.Epoch }
 	// the newest of them speaks for the instance, but not for a boot that does not heed it
-	if n := slices.IndexFunc(later, same); n >= 0 {
-		return h.olderBootSpeaks(i, later[n])
+	if next := nextOf(i, later); next != nil {
+		return h.olderBootSpeaks(i, *next)
 	}
-	if s := h.Formed.StoppedBy(i); s != nil {
+	switch s, said := saidStopped(h.Formed, i, h.silent(), h.Me.InstanceID); {
+	case s != nil:
 		return h.spokenForSpeaks(i, *s)
-	}
-	if i.InstanceID == h.Me.InstanceID || h.saidSilent(i.InstanceID) {
+	case said:
 		return ""
 	}
 	return h.witness(i)
@@ -137,11 +136,12 @@ func (h History) olderBootSpeaks(i, next record.Incarnation) string {
 	return "an older boot of it wrote a mark shortly before the newer one began; " + awaited
 }
 
-// saidSilent: a person has said of the instance, in the very order that is to be carried out, that it runs nothing any
-// more. The word of an earlier order is about an earlier day.
-func (h History) saidSilent(instanceID string) bool {
-	r := h.Orders.Restore
-	return r != nil && slices.Contains(r.Restore.Silent, instanceID)
+// silent are the instances that the order to restore calls silent.
+func (h History) silent() []string {
+	if r := h.Orders.Restore; r != nil {
+		return r.Restore.Silent
+	}
+	return nil
 }
 
 // witness asks the three that can know: the lists of the Compute API; the bucket, where a living member's mark is
@@ -203,11 +203,8 @@ func (h History) stopSpeaks(i record.Incarnation) string {
 
 // weStopped: an operation of ours that stopped the VM has ended, and no mark of that boot was written since.
 func (h History) weStopped(i record.Incarnation) bool {
-	return slices.ContainsFunc(h.Orders.All, func(o record.Order) bool {
-		stop, ok := o.VMStops[i.InstanceID]
-		ours := ok && o.Restore != nil && o.Restore.Ends == h.Formed.Number && !i.Written.After(stop.Written)
-		return ours && !slices.ContainsFunc(h.beatsOf(i), func(b Beat) bool { return b.Written.After(stop.Written) })
-	})
+	at, ours := h.Orders.VMStopped(i, h.Formed.Number)
+	return ours && !slices.ContainsFunc(h.beatsOf(i), func(b Beat) bool { return b.Written.After(at) })
 }
 
 // markSpeaks: the member's mark was written less than MarkSilence ago, or the lists are younger than that. An
