@@ -71,11 +71,5 @@ func foundIn(s record.Snapshot, err error) error {
 		errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return ofRecord{err}
+	return record.AtFault(err)
 }
-
-// ofRecord marks an error with record.ErrRecord, which does not show in its text.
-type ofRecord struct{ error }
-
-// Unwrap returns the mark and the error's own causes.
-func (e ofRecord) Unwrap() []error { return []error{record.ErrRecord, e.error} }

@@ -26,12 +26,8 @@ seed it, which incarnation of a replica is current. Without its inception no mas
 
 // recordError is an error of a record that answers, but not with what is needed.
 func recordError(format string, args ...any) error {
-	return &unfitRecord{fmt.Errorf(format, args...)}
+	return record.AtFault(fmt.Errorf(format, args...))
 }
-
-type unfitRecord struct{ error }
-
-func (e *unfitRecord) Unwrap() []error { return []error{record.ErrRecord, e.error} }
 
 // inceptionLost is what a command says of a record that has all but its inception, where it would else say that no
 // cluster has begun.

@@ -90,7 +90,7 @@ func (s *Store) WriteMark(ctx context.Context, m record.Mark) error {
 		err = s.driver.overwrite(ctx, key, data)
 	}
 	if err != nil {
-		return markRecord(fmt.Errorf("write %s: %w", s.driver.where(key), err))
+		return record.AtFault(fmt.Errorf("write %s: %w", s.driver.where(key), err))
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func create[T record.Content](ctx context.Context, s *Store, key string, want T)
 	}
 	got, err = record.Decode[T](record.ParseKey(key), stored)
 	if err != nil {
-		return got, false, markRecord(fmt.Errorf("decode %s: %w", s.driver.where(key), err))
+		return got, false, record.AtFault(fmt.Errorf("decode %s: %w", s.driver.where(key), err))
 	}
 	return got, won, nil
 }
@@ -132,10 +132,10 @@ func (s *Store) createBytes(ctx context.Context, key string, data []byte) (store
 	case readErr == nil:
 		return stored, bytes.Equal(stored, data), nil
 	case createErr == nil || errors.Is(createErr, errExists):
-		return nil, false, markRecord(fmt.Errorf("read back %s: %w", s.driver.where(key), readErr))
+		return nil, false, record.AtFault(fmt.Errorf("read back %s: %w", s.driver.where(key), readErr))
 	case errors.Is(readErr, errAbsent):
-		return nil, false, markRecord(fmt.Errorf("create %s: %w", s.driver.where(key), createErr))
+		return nil, false, record.AtFault(fmt.Errorf("create %s: %w", s.driver.where(key), createErr))
 	}
-	return nil, false, markRecord(fmt.Errorf("create %s: unknown whether it took effect: %w", s.driver.where(key),
+	return nil, false, record.AtFault(fmt.Errorf("create %s: unknown whether it took effect: %w", s.driver.where(key),
 		errors.Join(createErr, readErr)))
 }

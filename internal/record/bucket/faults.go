@@ -1,10 +1,6 @@
 package bucket
 
-import (
-	"errors"
-
-	"github.com/quorate/quorate/internal/record"
-)
+import "errors"
 
 // ErrSealKey is in every error of a key that answered, and does not open or seal the bundle: trying again changes
 // nothing. As record.ErrRecord, it adds nothing to the error's text.
@@ -18,11 +14,3 @@ type marked struct {
 
 // Unwrap returns the sentinel and the error's own causes.
 func (m marked) Unwrap() []error { return []error{m.sentinel, m.error} }
-
-// markRecord marks an error as the record's; nil stays nil.
-func markRecord(err error) error {
-	if err == nil || errors.Is(err, record.ErrRecord) {
-		return err
-	}
-	return marked{err, record.ErrRecord}
-}

@@ -15,7 +15,7 @@ const stableTries = 10
 func (s *Store) list(ctx context.Context) ([]entry, error) {
 	entries, err := s.driver.list(ctx)
 	if err != nil {
-		return nil, markRecord(fmt.Errorf("list %s: %w", s, err))
+		return nil, record.AtFault(fmt.Errorf("list %s: %w", s, err))
 	}
 	return entries, nil
 }

@@ -25,7 +25,7 @@ func (s *Store) ReadSealed(ctx context.Context, generation uint64) ([]byte, erro
 	key := record.SealedKey(generation)
 	data, err := s.driver.read(ctx, key)
 	if err != nil {
-		return nil, markRecord(fmt.Errorf("read %s: %w", s.driver.where(key), err))
+		return nil, record.AtFault(fmt.Errorf("read %s: %w", s.driver.where(key), err))
 	}
 	return data, nil
 }
@@ -125,7 +125,7 @@ func (b *Bundles) unseal(ctx context.Context, generation uint64, sealed []byte) 
 	}
 	plaintext, ok := bytes.CutPrefix(bound, b.binding(generation))
 	if !ok {
-		return nil, markRecord(fmt.Errorf("open %s: it was sealed for another cluster or generation", object))
+		return nil, record.AtFault(fmt.Errorf("open %s: it was sealed for another cluster or generation", object))
 	}
 	return plaintext, nil
 }

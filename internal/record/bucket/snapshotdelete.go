@@ -12,7 +12,7 @@ import (
 func (s *Store) DeleteSnapshot(ctx context.Context, name string) error {
 	for _, key := range []string{record.SnapshotInfoKey(name), record.SnapshotKey(name)} {
 		if err := s.driver.deleteSnapshot(ctx, key); err != nil {
-			return markRecord(fmt.Errorf("delete %s: %w", s.driver.where(key), err))
+			return record.AtFault(fmt.Errorf("delete %s: %w", s.driver.where(key), err))
 		}
 	}
 	return nil
@@ -38,7 +38,7 @@ func (s *Store) SweepSnapshots(ctx context.Context, before time.Time) (removed i
 			continue
 		}
 		if err := s.driver.deleteSnapshot(ctx, e.key); err != nil {
-			return removed, markRecord(fmt.Errorf("delete %s: %w", s.driver.where(e.key), err))
+			return removed, record.AtFault(fmt.Errorf("delete %s: %w", s.driver.where(e.key), err))
 		}
 		removed++
 	}

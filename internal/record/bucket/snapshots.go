@@ -31,12 +31,12 @@ func (s *Store) CreateSnapshot(ctx context.Context, info record.Snapshot, db io.
 		return errors.Join(err, in.differs(info))
 	})
 	if err != nil {
-		return record.Snapshot{}, markRecord(fmt.Errorf("create %s: %w", s.driver.where(key), err))
+		return record.Snapshot{}, record.AtFault(fmt.Errorf("create %s: %w", s.driver.where(key), err))
 	}
 	info.SHA256, info.Size = in.sum(), in.size
 	got, won, err := create(ctx, s, record.SnapshotInfoKey(info.Name), info)
 	if err == nil && !won {
-		err = markRecord(fmt.Errorf("create %s: another saver took the name",
+		err = record.AtFault(fmt.Errorf("create %s: another saver took the name",
 			s.driver.where(record.SnapshotInfoKey(info.Name))))
 	}
 	return got, err
@@ -98,7 +98,7 @@ func (s *Store) readSnapshotInfo(ctx context.Context, key string) (*record.Snaps
 		return nil, nil
 	}
 	if err != nil {
-		return nil, markRecord(fmt.Errorf("read %s: %w", s.driver.where(key), err))
+		return nil, record.AtFault(fmt.Errorf("read %s: %w", s.driver.where(key), err))
 	}
 	info, err := record.Decode[record.Snapshot](record.ParseKey(key), data)
 	if err != nil {
@@ -117,15 +117,15 @@ func (s *Store) ReadSnapshot(ctx context.Context, name string, to io.Writer) (re
 	}
 	data, err := s.driver.read(ctx, infoKey)
 	if err != nil {
-		return record.Snapshot{}, markRecord(fmt.Errorf("read %s: %w", s.driver.where(infoKey), err))
+		return record.Snapshot{}, record.AtFault(fmt.Errorf("read %s: %w", s.driver.where(infoKey), err))
 	}
 	info, err := record.Decode[record.Snapshot](record.ParseKey(infoKey), data)
 	if err != nil {
-		return record.Snapshot{}, markRecord(fmt.Errorf("decode %s: %w", s.driver.where(infoKey), err))
+		return record.Snapshot{}, record.AtFault(fmt.Errorf("decode %s: %w", s.driver.where(infoKey), err))
 	}
 	stored, err := s.driver.readStream(ctx, key)
 	if err != nil {
-		return record.Snapshot{}, markRecord(fmt.Errorf("read %s: %w", s.driver.where(key), err))
+		return record.Snapshot{}, record.AtFault(fmt.Errorf("read %s: %w", s.driver.where(key), err))
 	}
 	defer stored.Close()
 	out := &target{w: to}
@@ -137,7 +137,7 @@ func (s *Store) ReadSnapshot(ctx context.Context, name string, to io.Writer) (re
 		err = in.differs(info)
 	}
 	if err != nil {
-		return record.Snapshot{}, markRecord(fmt.Errorf("read %s: %w", s.driver.where(key), err))
+		return record.Snapshot{}, record.AtFault(fmt.Errorf("read %s: %w", s.driver.where(key), err))
 	}
 	return info, nil
 }

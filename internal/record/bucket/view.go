@@ -24,7 +24,7 @@ const readers = 16
 func (s *Store) View(ctx context.Context) (record.View, error) {
 	r, err := s.Remains(ctx)
 	if err == nil && len(r.Orphans) > 0 {
-		err = markRecord(fmt.Errorf("read record: %s: %w", s, r.Orphans[0].Lost()))
+		err = record.AtFault(fmt.Errorf("read record: %s: %w", s, r.Orphans[0].Lost()))
 	}
 	if err != nil {
 		return record.View{}, err
@@ -37,11 +37,11 @@ func (s *Store) View(ctx context.Context) (record.View, error) {
 func (s *Store) Remains(ctx context.Context) (record.Remains, error) {
 	entries, err := s.stableList(ctx)
 	if err != nil {
-		return record.Remains{}, markRecord(fmt.Errorf("read record: %w", err))
+		return record.Remains{}, record.AtFault(fmt.Errorf("read record: %w", err))
 	}
 	values, err := s.load(ctx, entries)
 	if err != nil {
-		return record.Remains{}, markRecord(fmt.Errorf("read record: %w", err))
+		return record.Remains{}, record.AtFault(fmt.Errorf("read record: %w", err))
 	}
 	return assemble(entries, values), nil
 }
