@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
@@ -49,9 +50,10 @@ var exitCauses = []struct {
 // exitCode finds the code of an error.
 func exitCode(err error) int {
 	var usage *usageError
+	var refusal *order.Refusal
 	var notRoot *notRootError
 	switch {
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &refusal):
 		return exitUsage
 	case errors.As(err, &notRoot):
 		return exitNotRoot

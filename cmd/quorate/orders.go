@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -28,10 +29,10 @@ written once and never changed, the newest word on a subject wins, and every age
 		if err != nil {
 			return err
 		}
-		b := newBook(v, time.Now())
+		log := order.NewLog(v, time.Now())
 		list := []listedOrder{}
 		for _, o := range v.Orders {
-			list = append(list, listed(o, b))
+			list = append(list, listed(o, log))
 		}
 		return printAs(cmd.OutOrStdout(), f.output, list, func(w io.Writer) { showOrders(w, store.String(), list) })
 	}
@@ -48,9 +49,9 @@ type listedOrder struct {
 	StateBy uint64           `json:"stateBy,omitempty"`
 }
 
-func listed(o record.Order, b book) listedOrder {
-	s := b.states[o.Number]
-	return listedOrder{shownOrderOf(o), orderText(o), s.State, s.By}
+func listed(o record.Order, l order.Log) listedOrder {
+	s := l.State(o.Number)
+	return listedOrder{shownOrderOf(o), order.Text(o), s.State, s.By}
 }
 
 func showOrders(w io.Writer, where string, list []listedOrder) {
@@ -61,7 +62,7 @@ func showOrders(w io.Writer, where string, list []listedOrder) {
 	var rows []row
 	for _, o := range list {
 		r := row{cells: []string{strconv.FormatUint(o.Number, 10), when(o.Time), o.By, o.What,
-			stateText(table.OrderStatus{State: o.State, By: o.StateBy})}}
+			order.StateText(table.OrderStatus{State: o.State, By: o.StateBy})}}
 		if o.Reason != "" {
 			r.below = "Reason: " + o.Reason
 		}
@@ -71,12 +72,4 @@ func showOrders(w io.Writer, where string, list []listedOrder) {
 		rows = append(rows, r)
 	}
 	printTable(w, []string{"ORDER", "GIVEN", "BY", "WHAT", "STATE"}, rows)
-}
-
-// stateText is how an order stands, for a person.
-func stateText(s table.OrderStatus) string {
-	if s.By != 0 {
-		return fmt.Sprintf("%s by order %d", s.State, s.By)
-	}
-	return string(s.State)
 }

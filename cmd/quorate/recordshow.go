@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -178,37 +178,5 @@ func orderRow(o record.Order) row {
 	if o.Done != nil {
 		done = when(o.Done.Time) + " by " + o.Done.By
 	}
-	return row{cells: []string{strconv.FormatUint(o.Number, 10), orderText(o), o.By, when(o.Time), done}, below: below}
-}
-
-// orderText is an order as the operator gave it.
-func orderText(o record.Order) string {
-	text := string(o.Kind)
-	switch {
-	case o.Kind == record.OrderReplicas:
-		text += " " + strconv.Itoa(o.Replicas)
-	case o.Place != nil:
-		text += " " + o.Place.String()
-	case o.Until != nil:
-		text += " until " + when(*o.Until)
-	case o.Kind == record.OrderOverride:
-		text += fmt.Sprintf(" row %d, member %s", o.Row, o.MemberID)
-	case o.Kind == record.OrderWithdraw:
-		text += " " + strconv.FormatUint(o.Withdraws, 10)
-	case o.Restore != nil:
-		text += fmt.Sprintf(" on %s from %s, which ends epoch %d", o.Restore.Replica, sourceText(o.Restore.From),
-			o.Restore.Ends)
-		if len(o.Restore.Silent) > 0 {
-			text += ", silent: " + strings.Join(o.Restore.Silent, ", ")
-		}
-	}
-	return text
-}
-
-// sourceText names what a restore is made of.
-func sourceText(s record.Source) string {
-	if s.Snapshot != "" {
-		return "snapshot " + s.Snapshot
-	}
-	return fmt.Sprintf("the %s of member %s", s.Kind, s.MemberID)
+	return row{cells: []string{strconv.FormatUint(o.Number, 10), order.Text(o), o.By, when(o.Time), done}, below: below}
 }

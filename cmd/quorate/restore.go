@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
 )
@@ -17,10 +16,8 @@ import (
 // restoreFlags are what an operator says of a restore.
 type restoreFlags struct {
 	clusterFlags
-	from, on                                string
-	exact, yes, noWait, endsLiving, stopVMs bool
-	// silent are the instances that count as silent on the operator's word.
-	silent []string
+	order.Wish
+	yes, noWait, stopVMs bool
 }
 
 func newRestore() *cobra.Command {
@@ -48,23 +45,23 @@ Keep every disk until it is done. A disk that survived holds more than any snaps
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, flag := range []string{"from", "on"} {
 				if f.emptied(flag) {
-					return refused("--%s is empty: name what is meant, or leave it out", flag)
+					return order.Refuse("--%s is empty: name what is meant, or leave it out", flag)
 				}
 			}
 			return f.run(cmd)
 		}}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.from, "from", "", "snapshot, snapshot=NAME or directory=REPLICA; the "+
+	cmd.Flags().StringVar(&f.From, "from", "", "snapshot, snapshot=NAME or directory=REPLICA; the "+
 		"best there is where it is not given")
-	cmd.Flags().StringVar(&f.on, "on", "", "the replica that restores a snapshot; it may be one that is made again "+
+	cmd.Flags().StringVar(&f.On, "on", "", "the replica that restores a snapshot; it may be one that is made again "+
 		"with an empty disk")
-	cmd.Flags().BoolVar(&f.exact, "exact", false, "use this very directory, also where another replica stops with a "+
+	cmd.Flags().BoolVar(&f.Exact, "exact", false, "use this very directory, also where another replica stops with a "+
 		"longer log")
-	cmd.Flags().BoolVar(&f.endsLiving, "end-living-cluster", false,
+	cmd.Flags().BoolVar(&f.EndsLiving, "end-living-cluster", false,
 		"end the epoch although its members have served within the last minute")
 	cmd.Flags().BoolVar(&f.stopVMs, "stop-vms", false, "stop, through the Compute API, the VMs that keep the restore "+
 		"waiting; needs the permission compute.instances.stop")
-	cmd.Flags().StringArrayVar(&f.silent, "silent", nil, "the id of an instance that runs nothing any more, on your "+
+	cmd.Flags().StringArrayVar(&f.Silent, "silent", nil, "the id of an instance that runs nothing any more, on your "+
 		"word; may be given more than once. "+
 		"If it still runs, what it acknowledges is lost")
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait for a cluster that served within the last minute, "+
@@ -82,130 +79,98 @@ func (f *restoreFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	w, err := readWreck(ctx, store, time.Now())
+	r, err := readRestore(ctx, store, time.Now())
 	if err != nil {
 		return err
 	}
-	stops, err := f.stops(ctx, store, w)
+	stops, err := f.stops(ctx, store, r)
 	if err != nil {
 		return err
 	}
-	if w, err = f.untilSilent(ctx, out, store, w); err != nil {
+	if r, err = f.untilSilent(ctx, out, store, r); err != nil {
 		return err
 	}
-	if o, ok := w.orderInForce(); ok && f.from == "" {
-		return f.goOn(cmd, store, w, o, stops)
+	if o, ok := r.InForce(); ok && f.From == "" {
+		return f.goOn(cmd, store, r, o, stops)
 	}
-	c, err := w.choose(f)
+	c, err := r.Choose(f.Wish)
 	if err != nil {
 		return err
 	}
-	risk, err := w.silentRisk(f.silent, c.order.Replica)
-	if err != nil {
+	if err := verifySource(ctx, out, store, c.Order.From); err != nil {
 		return err
 	}
-	c.order.Silent = f.silent
-	if err := verifySource(ctx, out, store, c.order.From); err != nil {
-		return err
-	}
-	w.show(out, c, f.stopVMs)
-	question := fmt.Sprintf("End epoch %d of cluster %s and begin another?", w.epoch.Number, w.Inception.Name)
-	if err := confirmWord(cmd, risk, question, w.Inception.Name, f.yes); err != nil {
-		return err
-	}
-	return f.order(ctx, out, store, c.order, stops)
-}
-
-// ofANewOrder names the flags that say something of an order that is to be written.
-func (f *restoreFlags) ofANewOrder() string {
-	var given []string
-	if f.on != "" {
-		given = append(given, "--on")
-	}
-	if f.exact {
-		given = append(given, "--exact")
-	}
-	if f.endsLiving {
-		given = append(given, "--end-living-cluster")
-	}
-	return strings.Join(given, ", ")
+	showChoice(out, r, c, f.stopVMs)
+	question := fmt.Sprintf("End epoch %d of cluster %s and begin another?", r.Ends.Number, r.Record.Inception.Name)
+	return f.order(cmd, store, r, c, question, stops)
 }
 
 // check refuses what cannot be meant, whatever the record holds.
 func (f *restoreFlags) check() error {
-	kind, name, named := strings.Cut(f.from, "=")
-	switch {
-	case !slices.Contains([]string{"", "snapshot", "directory"}, kind) || named && name == "":
-		return refused("--from %q: want snapshot, snapshot=NAME or directory=REPLICA", f.from)
-	case kind == "directory" && !named:
-		return refused("--from directory: which replica's? directory=REPLICA")
-	case kind == "directory" && f.on != "":
-		return refused("--on: a directory is restored by the replica whose it is")
-	case kind == "snapshot" && f.exact:
-		return refused("--exact: it is about the directories of the others; a snapshot is used as it is")
-	case f.stopVMs && f.noWait:
-		return refused("--stop-vms with --no-wait: VMs are stopped only once the order is accepted, which has to be " +
-			"waited for")
+	if err := f.Wish.Check(); err != nil {
+		return err
+	}
+	if f.stopVMs && f.noWait {
+		return order.Refuse("--stop-vms with --no-wait: VMs are stopped only once the order is accepted, which " +
+			"has to " +
+			"be waited for")
 	}
 	return nil
 }
 
-// wreck is a record as a restore looks at it: its newest formed epoch, and what is left of it.
-type wreck struct {
-	record.View
-	epoch     record.Epoch
-	snapshots []record.Snapshot
-	now       time.Time
+// goOn follows the order that is in force. With --silent it first writes a newer one of the same source, which says
+// so.
+func (f *restoreFlags) goOn(cmd *cobra.Command, store *bucket.Store, r order.Restore, o record.Order,
+	stops *vmStops) error {
+	c, again, err := r.GiveAgain(o, f.Wish)
+	switch {
+	case err != nil:
+		return err
+	case again:
+		question := fmt.Sprintf("Give the order to restore cluster %s again, with that?", r.Record.Inception.Name)
+		return f.order(cmd, store, r, c, question, stops)
+	}
+	printText(cmd.OutOrStdout(), "", fmt.Sprintf("Order %d is in force, given by %s at %s: %s. A newer order, with "+
+		"--from, would take its place.", o.Number, o.By, when(o.Time), order.Text(o)))
+	return f.follow(cmd.Context(), cmd.OutOrStdout(), store, r.Ends.Number, stops)
 }
 
-// readWreck reads the record and refuses one that is lost or in which nothing was ever formed.
-func readWreck(ctx context.Context, store *bucket.Store, now time.Time) (wreck, error) {
+// order asks, writes an order to restore and follows it.
+func (f *restoreFlags) order(cmd *cobra.Command, store *bucket.Store, r order.Restore, c order.Choice, question string,
+	stops *vmStops) error {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	if err := confirmWord(cmd, c.Risk, question, r.Record.Inception.Name, f.yes); err != nil {
+		return err
+	}
+	o, err := store.CreateOrder(ctx, record.Order{Kind: record.OrderRestore, By: givenBy(), Restore: &c.Order})
+	if err != nil {
+		return fmt.Errorf("%w\nwhether the order was written is not known: run the command again, it looks first", err)
+	}
+	fmt.Fprintf(out, "Order %d: %s.\n", o.Number, order.Text(o))
+	return f.follow(ctx, out, store, c.Order.Ends, stops)
+}
+
+// readRestore reads the record and refuses one that is lost or in which nothing was ever formed.
+func readRestore(ctx context.Context, store *bucket.Store, now time.Time) (order.Restore, error) {
 	v, err := store.View(ctx)
 	if err != nil {
-		return wreck{}, err
+		return order.Restore{}, err
 	}
-	switch {
+	r := order.RestoreOf(v, now)
+	switch lost := v.Damages(); {
 	case v.LostInception():
-		return wreck{}, recordError("%s: %s; nothing was written", store, inceptionLost)
+		return r, recordError("%s: %s; nothing was written", store, inceptionLost)
 	case v.Inception == nil:
-		return wreck{}, recordError("%s: no cluster has begun here, or its record is lost; nothing was written", store)
-	}
-	if lost := v.Damages(); len(lost) > 0 && lost[0].Stops {
-		return wreck{}, recordError("%s: %s: bring that back first (quorate record rebuild); nothing was written",
-			store, lost[0])
-	}
-	w := wreckOf(v, now)
-	if w.epoch.Number == 0 {
-		return wreck{}, recordError("%s: no epoch was ever formed, so there is nothing to restore; nothing was written",
+		return r, recordError("%s: no cluster has begun here, or its record is lost; nothing was written", store)
+	case len(lost) > 0 && lost[0].Stops:
+		return r, recordError("%s: %s: bring that back first (quorate record rebuild); nothing was written", store,
+			lost[0])
+	case r.Ends.Number == 0:
+		return r, recordError("%s: no epoch was ever formed, so there is nothing to restore; nothing was written",
 			store)
 	}
-	w.snapshots, err = store.Snapshots(ctx)
-	return w, err
-}
-
-// wreckOf is a record without its snapshots. The epoch is the zero value where none was ever formed.
-func wreckOf(v record.View, now time.Time) wreck {
-	w := wreck{View: v, now: now}
-	if e := v.NewestFormed(); e != nil {
-		w.epoch = *e
-	}
-	return w
-}
-
-// orderInForce is the newest order to restore that ends the newest formed epoch.
-func (w wreck) orderInForce() (record.Order, bool) {
-	o, ok := newBook(w.View, w.now).inForce(kindIs(record.OrderRestore))
-	return o, ok && o.Done == nil && o.Restore != nil && o.Restore.Ends == w.epoch.Number
-}
-
-// furthestMark is how far the epoch's quorum is known to have come.
-func (w wreck) furthestMark() (furthest record.Mark, ok bool) {
-	for _, m := range w.Marks {
-		if m.Epoch == w.epoch.Number && (!ok || m.Applied > furthest.Applied) {
-			furthest, ok = m, true
-		}
-	}
-	return furthest, ok
+	r.Snapshots, err = store.Snapshots(ctx)
+	return r, err
 }
 
 // verifySource reads a snapshot whole, and checks what it holds against what was saved. A directory is checked by its

@@ -7,19 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
-)
-
-const (
-	// stopAfter is how long a VM that a restore waits for may still say itself that it stopped: its agent reads orders
-	// within 10 s.
-	stopAfter = 20 * time.Second
-	// stopAgainAfter is the time between two tries to stop a VM, where the first failed.
-	stopAgainAfter = 30 * time.Second
 )
 
 // instanceStops is what stopping VMs needs of the Compute API.
@@ -33,18 +25,13 @@ type stopNotes interface {
 	NoteVMStop(ctx context.Context, order uint64, v record.VMStop) (got record.VMStop, won bool, err error)
 }
 
-// vmStops stops the VMs whose silence a restore waits for: those that have had the time to stop by themselves. One
-// that is stopped already, by another, is stopped once more, which is over at once: the end of an operation of ours
-// is the proof. A VM is known by its instance id, so neither one that has followed under its name nor the restorer's
-// own is touched.
+// vmStops stops the VMs of which order.Stops says so, and notes the ends.
 type vmStops struct {
-	api   instanceStops
-	notes stopNotes
-	// due is when each instance that is waited for may be stopped, by its id.
-	due map[string]time.Time
-	// running are the ids of those that are being stopped; ended is where each says how that went.
-	running []string
-	ended   chan stopEnd
+	api    instanceStops
+	notes  stopNotes
+	decide *order.Stops
+	// ended is where each stop says how it went.
+	ended chan stopEnd
 	// unnoted are those whose operation has ended without an error, and of which that is not noted yet.
 	unnoted []record.Incarnation
 	// said is the last trouble that was told, so that it is told once.
@@ -58,7 +45,7 @@ type stopEnd struct {
 
 // stops opens the Compute API where the flag asks for it, and looks whether it answers, so that nothing is ordered in
 // vain; nil: it does not ask.
-func (f *restoreFlags) stops(ctx context.Context, store *bucket.Store, w wreck) (*vmStops, error) {
+func (f *restoreFlags) stops(ctx context.Context, store *bucket.Store, r order.Restore) (*vmStops, error) {
 	if !f.stopVMs {
 		return nil, nil
 	}
@@ -67,7 +54,8 @@ func (f *restoreFlags) stops(ctx context.Context, store *bucket.Store, w wreck) 
 		return nil, err
 	}
 	compute, err := gce.NewCompute(gce.ComputeConfig{
-		Project: w.Inception.ProjectNumber, Cluster: c.Name, Endpoint: c.Compute.Endpoint, Client: gce.UserClient()})
+		Project: r.Record.Inception.ProjectNumber, Cluster: c.Name, Endpoint: c.Compute.Endpoint,
+		Client: gce.UserClient()})
 	if err == nil {
 		_, _, err = compute.VMs(ctx)
 	}
@@ -78,23 +66,16 @@ func (f *restoreFlags) stops(ctx context.Context, store *bucket.Store, w wreck) 
 }
 
 func newVMStops(api instanceStops, notes stopNotes) *vmStops {
-	return &vmStops{api: api, notes: notes, due: map[string]time.Time{}, ended: make(chan stopEnd)}
+	return &vmStops{api: api, notes: notes, decide: order.NewStops(), ended: make(chan stopEnd)}
 }
 
-// look takes those that are waited for, begins to stop those that are due, and tells and notes which have ended.
-func (s *vmStops) look(ctx context.Context, out io.Writer, w waiting, now time.Time) {
+// look begins to stop those that are due, and tells and notes which have ended.
+func (s *vmStops) look(ctx context.Context, out io.Writer, r order.Restore, p order.Progress, now time.Time) {
 	s.tell(out, now)
-	s.note(ctx, out, w.order)
-	var due []record.Incarnation
-	for _, i := range w.instances {
-		at, known := s.due[i.InstanceID]
-		switch {
-		case !known:
-			s.due[i.InstanceID] = now.Add(stopAfter)
-		case !now.Before(at) && !slices.Contains(s.running, i.InstanceID):
-			due = append(due, i)
-		}
+	if p.Stage == order.StageWaiting {
+		s.note(ctx, out, p.Order.Number)
 	}
+	due := s.decide.Due(p, now)
 	if len(due) == 0 {
 		return
 	}
@@ -103,25 +84,17 @@ func (s *vmStops) look(ctx context.Context, out io.Writer, w waiting, now time.T
 		s.trouble(out, fmt.Sprintf("Which VMs still run is not known: %s.", err))
 		return
 	}
-	for _, i := range due {
-		n := slices.IndexFunc(list, func(vm replica.VM) bool { return vm.InstanceID == i.InstanceID })
-		if n < 0 || list[n].Status == "STOPPING" {
-			continue
-		}
-		text := fmt.Sprintf("Stopping %s, which is %s.", instanceText(i), list[n].Status)
-		if table.RunKindOf(list[n].Status) == table.RunStopped {
-			if slices.Contains(w.stopped, i.InstanceID) {
-				continue
-			}
+	for _, stop := range s.decide.Begin(r, due, list) {
+		text := fmt.Sprintf("Stopping %s, which is %s.", order.InstanceText(stop.Incarnation), stop.VM.Status)
+		if stop.Again {
 			text = fmt.Sprintf("%s is %s already, and not by this command. It is stopped once more: that ends at "+
-				"once, and proves it.", instanceText(i), list[n].Status)
+				"once, and proves it.", order.InstanceText(stop.Incarnation), stop.VM.Status)
 		}
 		printText(out, "", text)
-		s.running = append(s.running, i.InstanceID)
 		go func() {
-			err := s.api.StopInstance(ctx, list[n].Place, i.InstanceID)
+			err := s.api.StopInstance(ctx, stop.VM.Place, stop.InstanceID)
 			select {
-			case s.ended <- stopEnd{i, err}:
+			case s.ended <- stopEnd{stop.Incarnation, err}:
 			case <-ctx.Done():
 			}
 		}()
@@ -133,17 +106,17 @@ func (s *vmStops) tell(out io.Writer, now time.Time) {
 	for {
 		select {
 		case e := <-s.ended:
-			s.running = slices.DeleteFunc(s.running, func(id string) bool { return id == e.InstanceID })
-			s.due[e.InstanceID] = now.Add(stopAgainAfter)
+			s.decide.Ended(e.InstanceID, now)
 			if e.err != nil {
-				s.trouble(out, fmt.Sprintf("%s was not stopped: %s. It is tried again.", instanceText(e.Incarnation),
+				s.trouble(out, fmt.Sprintf("%s was not stopped: %s. It is tried again.",
+					order.InstanceText(e.Incarnation),
 					e.err))
 				continue
 			}
 			s.unnoted = append(s.unnoted, e.Incarnation)
 			printText(out, "", fmt.Sprintf("%s is stopped. Once the next epoch is formed, start it: gcloud compute "+
 				"instances start %s --zone %s; it puts its directory away and joins empty.",
-				instanceText(e.Incarnation), e.Place.Name, e.Place.Zone))
+				order.InstanceText(e.Incarnation), e.Place.Name, e.Place.Zone))
 		default:
 			return
 		}
@@ -151,15 +124,12 @@ func (s *vmStops) tell(out io.Writer, now time.Time) {
 }
 
 // note writes of each stop that has ended that it has, for the order that is followed; again until it is written.
-func (s *vmStops) note(ctx context.Context, out io.Writer, order uint64) {
-	if order == 0 {
-		return
-	}
+func (s *vmStops) note(ctx context.Context, out io.Writer, number uint64) {
 	s.unnoted = slices.DeleteFunc(s.unnoted, func(i record.Incarnation) bool {
-		_, _, err := s.notes.NoteVMStop(ctx, order, record.VMStop{InstanceID: i.InstanceID, By: givenBy()})
+		_, _, err := s.notes.NoteVMStop(ctx, number, record.VMStop{InstanceID: i.InstanceID, By: givenBy()})
 		if err != nil {
 			s.trouble(out, fmt.Sprintf("That %s is stopped could not be noted: %s. It is tried again.",
-				instanceText(i), err))
+				order.InstanceText(i), err))
 		}
 		return err == nil
 	})

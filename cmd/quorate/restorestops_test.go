@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -72,9 +73,9 @@ func (s *stoppable) StopInstance(_ context.Context, p replica.Place, id string) 
 
 // ordered is the record of a cluster whose restore by A is ordered, and accepted.
 func ordered() record.View {
-	w := wrecked()
-	v := w.View
-	v.Epochs = []record.Epoch{w.epoch}
+	r := lostQuorum()
+	v := r.Record
+	v.Epochs = []record.Epoch{r.Ends}
 	v.Orders = []record.Order{{Number: 4, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1,
 		Replica: placeA}, Accepted: &record.Accepted{}}}
 	return v
@@ -154,7 +155,8 @@ func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
 				s := newVMStops(api, api)
 				for begin := time.Now(); time.Since(begin) < time.Duration(tc.seconds)*time.Second; time.Sleep(
 					followPeriod) {
-					s.look(t.Context(), &out, waitsFor(v, 1, now), time.Now())
+					r, p := order.Follow(v, 1, now)
+					s.look(t.Context(), &out, r, p, time.Now())
 					synctest.Wait()
 					for _, id := range api.stopped { // as the record has it then
 						if slices.Contains(api.noted, "4 "+id) {
@@ -185,5 +187,13 @@ func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestVMsAreStoppedBySomebody(t *testing.T) {
+	f := restoreFlags{stopVMs: true, noWait: true}
+	err := f.check()
+	if err == nil || !strings.Contains(err.Error(), "--stop-vms with --no-wait") || exitCode(err) != exitUsage {
+		t.Errorf("VMs are stopped by nobody: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
@@ -80,10 +81,11 @@ func TestARestoreWaitsUntilTheClusterIsSilent(t *testing.T) {
 		{"not asked to wait", restoreFlags{noWait: true}, 36 * time.Second, nil, 0,
 			"which takes a quorum.\nIf it has lost its quorum since, try again in 24s. To end a cluster that lives, " +
 				"add --end-living-cluster; nothing was written", nil},
-		{"asked to end what lives", restoreFlags{endsLiving: true}, 0, nil, 0, "", nil},
-		{"a refusal does not wait", restoreFlags{from: "snapshot=1/2-x"}, 36 * time.Second, nil, 0,
+		{"asked to end what lives", restoreFlags{Wish: order.Wish{EndsLiving: true}}, 0, nil, 0, "", nil},
+		{"a refusal does not wait", restoreFlags{Wish: order.Wish{From: "snapshot=1/2-x"}}, 36 * time.Second, nil, 0,
 			"there is no snapshot 1/2-x", nil},
-		{"nor does an instance that is not known", restoreFlags{silent: []string{"999"}}, 36 * time.Second, nil, 0,
+		{"nor does an instance that is not known", restoreFlags{Wish: order.Wish{Silent: []string{"999"}}},
+			36 * time.Second, nil, 0,
 			`--silent "999"`, nil},
 		{"its last mark before the loss comes late", restoreFlags{}, 30 * time.Second,
 			func(ctx context.Context, store *bucket.Store, _ context.CancelFunc) {
@@ -117,7 +119,7 @@ func TestARestoreWaitsUntilTheClusterIsSilent(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := formedRecord(t, tc.ago)
-				w, err := readWreck(t.Context(), store, time.Now())
+				r, err := readRestore(t.Context(), store, time.Now())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -127,7 +129,7 @@ func TestARestoreWaitsUntilTheClusterIsSilent(t *testing.T) {
 				}
 				var out strings.Builder
 				begin := time.Now()
-				_, err = tc.flags.untilSilent(ctx, &out, store, w)
+				_, err = tc.flags.untilSilent(ctx, &out, store, r)
 				stop()
 				synctest.Wait()
 				if got := time.Since(begin); got > time.Duration(tc.seconds+2)*time.Second ||

@@ -1,4 +1,4 @@
-package main
+package order
 
 import (
 	"strings"
@@ -24,7 +24,7 @@ func TestAnOrderToRestoreIsTakenBackByItsVerdict(t *testing.T) {
 		name   string
 		orders []record.Order
 		number string
-		say    func(*wreck)
+		say    func(*Restore)
 		// settles is the order whose verdict is written; means what is said, or why it is refused.
 		settles uint64
 		means   string
@@ -32,9 +32,9 @@ func TestAnOrderToRestoreIsTakenBackByItsVerdict(t *testing.T) {
 		{"nobody has stopped", []record.Order{restore(record.Order{})}, "1", nil, 1,
 			"Nobody stops for it any more. No member has stopped for it. That is final"},
 		{"two have stopped", []record.Order{restore(record.Order{Accepted: accepted})}, "1",
-			func(w *wreck) { w.stop(placeB, 3, 1015, 0); w.stop(placeC, 3, 1015, 0) }, 1,
+			func(r *Restore) { r.stop(placeB, 3, 1015, 0); r.stop(placeC, 3, 1015, 0) }, 1,
 			"Members that have stopped start again by themselves: us-central1-b.master-b, us-central1-c.master-c."},
-		{"another epoch's", []record.Order{restore(record.Order{})}, "1", func(w *wreck) { w.epoch.Number = 2 }, 1,
+		{"another epoch's", []record.Order{restore(record.Order{})}, "1", func(r *Restore) { r.Ends.Number = 2 }, 1,
 			"Nobody stops for it any more. That is final"},
 		{"it is being carried out", []record.Order{restore(record.Order{Accepted: accepted, Verdict: closing})}, "1",
 			nil, 0,
@@ -42,7 +42,7 @@ func TestAnOrderToRestoreIsTakenBackByItsVerdict(t *testing.T) {
 				"cannot be withdrawn any more; the way on is 'quorate restore'; nothing was written"},
 		{"the epoch is closed, by a version without " +
 			"verdicts", []record.Order{restore(record.Order{Accepted: accepted})}, "1",
-			func(w *wreck) { w.epoch.Closed = &record.Closed{By: "a", Time: now} }, 0,
+			func(r *Restore) { r.Ends.Closed = &record.Closed{By: "a", Time: now} }, 0,
 			"too late: order 1 is being carried out since 2026-11-21 12:00:00, by a,"},
 		{"its verdict was written, the withdrawal was not", []record.Order{restore(record.Order{Accepted: accepted,
 			Verdict: withdrawn})}, "1", nil, 1, "Nobody stops for it"},
@@ -68,18 +68,18 @@ func TestAnOrderToRestoreIsTakenBackByItsVerdict(t *testing.T) {
 			withdraw(3, 2)}, "3", nil, 1, "counts as never given"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := wrecked()
+			r := lostQuorum()
 			if tc.say != nil {
-				tc.say(&w)
+				tc.say(&r)
 			}
-			w.Epochs, w.Orders = []record.Epoch{w.epoch}, tc.orders
-			d, err := checkWithdraw(newBook(w.View, now), tc.number)
-			said := d.means + d.completes
+			r.Record.Epochs, r.Record.Orders = []record.Epoch{r.Ends}, tc.orders
+			d, err := NewLog(r.Record, now).CheckWithdraw(tc.number)
+			said := d.Means + d.Completes
 			if err != nil {
 				said = err.Error()
 			}
-			if !strings.Contains(said, tc.means) || d.settles != tc.settles {
-				t.Errorf("%q, settles %d; want %q, %d", said, d.settles, tc.means, tc.settles)
+			if !strings.Contains(said, tc.means) || d.Settles != tc.settles {
+				t.Errorf("%q, settles %d; want %q, %d", said, d.Settles, tc.means, tc.settles)
 			}
 		})
 	}
@@ -114,38 +114,11 @@ func TestTheLastReplicaIsNotOrderedToLeaveByAWithdrawal(t *testing.T) {
 		{"it is about something else", []record.Order{{Number: 1, Kind: record.OrderPause}, withdraw(2, 1),
 			leave(3, placeA), leave(4, placeB)}, "2", ""},
 	} {
-		w := wrecked()
-		w.Orders = tc.orders
-		_, err := checkWithdraw(newBook(w.View, now), tc.number)
+		r := lostQuorum()
+		r.Record.Orders = tc.orders
+		_, err := NewLog(r.Record, now).CheckWithdraw(tc.number)
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
 		}
-	}
-}
-
-// Between the record's being read and the verdict's being written the restorer may have written its own, which counts.
-func TestAWithdrawalThatLosesTheRaceIsTooLate(t *testing.T) {
-	store := formedRecord(t, time.Hour)
-	o, err := store.CreateOrder(t.Context(), record.Order{Kind: record.OrderRestore, By: "x",
-		Restore: &record.RestoreOrder{Ends: 1, Replica: placeA}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := store.View(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := newBook(v, now)
-	d, err := checkWithdraw(b, "1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := store.SettleOrder(t.Context(), o.Number, record.Verdict{Closing: true, By: "a"}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = b.settle(t.Context(), store, d)
-	if err == nil || !strings.Contains(err.Error(), "too late: order 1 is being carried out since ") ||
-		exitCode(err) == exitOK {
-		t.Errorf("%v", err)
 	}
 }

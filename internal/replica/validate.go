@@ -25,6 +25,9 @@ var (
 	deviceName = regexp.MustCompile(`^[A-Za-z0-9][-_.A-Za-z0-9]{0,62}$`)
 )
 
+// MostReplicas is the largest number of replicas that a cluster may have; etcd advises against more voters.
+const MostReplicas = 7
+
 // takenPorts are those that other parts of a replica listen on: the apiserver wants its port on every address.
 var takenPorts = map[int]string{
 	22: "sshd", 2379: "etcd's clients", 2380: "etcd's peers", 2381: "etcd's metrics", 8085: Autoscaler,
@@ -68,8 +71,8 @@ func (c *Cluster) Validate() error {
 	c.Record.validate(&f)
 	c.Seal.validate(c.Record, &f)
 	c.Compute.validate(&f)
-	if c.Replicas < 1 || c.Replicas > 7 {
-		f.add("replicas", strconv.Itoa(c.Replicas), "1 to 7")
+	if c.Replicas < 1 || c.Replicas > MostReplicas {
+		f.add("replicas", strconv.Itoa(c.Replicas), fmt.Sprintf("1 to %d", MostReplicas))
 	}
 	c.validateNetwork(&f)
 	c.Etcd.validate(&f)

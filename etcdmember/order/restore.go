@@ -1,0 +1,177 @@
+package order
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// Restore is a record as a restore uses it: the epoch that is to end, and what the next one can begin from.
+type Restore struct {
+	Record record.View
+	// Ends is the epoch; the zero value where none was ever formed.
+	Ends record.Epoch
+	// Snapshots are those in the record, oldest first. Nothing but a choice of the source needs them.
+	Snapshots []record.Snapshot
+	// Now is by this machine's clock.
+	Now time.Time
+}
+
+// RestoreOf is a restore that ends the newest formed epoch of a record, without the snapshots.
+func RestoreOf(v record.View, now time.Time) Restore {
+	r := Restore{Record: v, Now: now}
+	if e := v.NewestFormed(); e != nil {
+		r.Ends = *e
+	}
+	return r
+}
+
+// InForce is the newest order to restore that ends the epoch.
+func (r Restore) InForce() (record.Order, bool) {
+	o, ok := NewLog(r.Record, r.Now).inForce(kindIs(record.OrderRestore))
+	return o, ok && o.Done == nil && o.Restore != nil && o.Restore.Ends == r.Ends.Number
+}
+
+// FurthestMark is how far the epoch's quorum is known to have come.
+func (r Restore) FurthestMark() (furthest record.Mark, ok bool) {
+	for _, m := range r.Record.Marks {
+		if m.Epoch == r.Ends.Number && (!ok || m.Applied > furthest.Applied) {
+			furthest, ok = m, true
+		}
+	}
+	return furthest, ok
+}
+
+// NotStopped are the instances of which neither they nor a person have said that they stopped, and for which the
+// restorer waits. The agents also ask witnesses, which the record does not hold.
+func (r Restore) NotStopped(restorer replica.Place) []record.Incarnation {
+	var its string
+	if i := r.Record.Last(restorer); i != nil {
+		its = i.InstanceID
+	}
+	return table.NotStopped(r.Record, &r.Ends, r.saidSilent(), its)
+}
+
+// saidSilent are the instances of which a person has said that they run nothing any more, in the order that is in
+// force: the agents do not hear what an earlier order says.
+func (r Restore) saidSilent() []string {
+	if o, ok := r.InForce(); ok {
+		return o.Restore.Silent
+	}
+	return nil
+}
+
+// VMStopped: `quorate restore --stop-vms` has noted that it stopped the instance, for an order that ends the epoch.
+func (r Restore) VMStopped(i record.Incarnation) bool {
+	_, stopped := table.OrdersOf(r.Record.Orders, r.Ends.Number, r.Now).VMStopped(i, r.Ends.Number)
+	return stopped
+}
+
+// instance is the newest incarnation of the epoch that an instance took.
+func (r Restore) instance(id string) (found record.Incarnation, known bool) {
+	for _, p := range r.Record.Places() {
+		for _, i := range r.Record.Replicas[p] {
+			if i.InstanceID == id && i.Epoch == r.Ends.Number {
+				found, known = i, true
+			}
+		}
+	}
+	return found, known
+}
+
+// IsNewest: no other instance has followed at its place.
+func (r Restore) IsNewest(i record.Incarnation) bool {
+	return i.InstanceID == r.Record.Last(i.Place).InstanceID
+}
+
+// settled: an order to restore is carried out, and waits for nobody any more.
+func (r Restore) settled(o record.Order) bool {
+	return r.Ends.Closed != nil || o.Verdict != nil && o.Verdict.Closing
+}
+
+// Progress is how far a restore has come.
+type Progress struct {
+	Stage Stage
+	// Order is the one that is in force, or is being withdrawn by By; the zero value where there is none.
+	Order record.Order
+	By    uint64
+	// Next is the epoch that follows, from StageMaking on.
+	Next record.Epoch
+	// NotStopped are those for whom the order waits.
+	NotStopped []record.Incarnation
+}
+
+// Stage is a stage of a restore.
+type Stage string
+
+// The stages of a restore, in their order.
+const (
+	// StageNone: no order wants it any more.
+	StageNone Stage = "none"
+	// StageWithdrawing: its order is being taken back.
+	StageWithdrawing Stage = "withdrawing"
+	// StageOrdered: the restorer has not yet accepted it.
+	StageOrdered Stage = "ordered"
+	// StageWaiting: the restorer waits until nobody can serve the old epoch.
+	StageWaiting Stage = "waiting"
+	// StageClosing: the verdict is there, so it cannot be withdrawn any more.
+	StageClosing Stage = "closing"
+	// StageEnded: the old epoch has ended.
+	StageEnded Stage = "ended"
+	// StageMaking: the next epoch is claimed.
+	StageMaking Stage = "making"
+	// StageFormed: the next epoch is formed.
+	StageFormed Stage = "formed"
+)
+
+// Follow is the record as the end of an epoch is followed in it, and how far that has come.
+func Follow(v record.View, ends uint64, now time.Time) (Restore, Progress) {
+	r := Restore{Record: v, Now: now}
+	var p Progress
+	for _, e := range v.Epochs {
+		formed := e.Formed() != nil
+		switch {
+		case e.Number == ends:
+			r.Ends = e
+		case e.Number > ends && p.Next.Outcome == nil && (formed || e.Outcome == nil && e.Claim != nil):
+			p.Next = e
+		}
+	}
+	o, ordered := r.InForce()
+	if ordered {
+		p.Order = o
+	}
+	switch {
+	case p.Next.Outcome != nil:
+		p.Stage = StageFormed
+	case p.Next.Claim != nil:
+		p.Stage = StageMaking
+	case !ordered:
+		p.Stage, p.Order, p.By = r.withdrawing()
+	case r.Ends.Closed != nil:
+		p.Stage = StageEnded
+	case r.settled(o):
+		p.Stage = StageClosing
+	case o.Accepted == nil:
+		p.Stage = StageOrdered
+	default:
+		p.Stage, p.NotStopped = StageWaiting, r.NotStopped(o.Restore.Replica)
+	}
+	return r, p
+}
+
+// withdrawing finds the order that is being taken back, and the one by which.
+func (r Restore) withdrawing() (Stage, record.Order, uint64) {
+	l := NewLog(r.Record, r.Now)
+	n := slices.IndexFunc(l.Orders, func(o record.Order) bool {
+		return o.Restore != nil && o.Restore.Ends == r.Ends.Number &&
+			l.State(o.Number).State == table.OrderBeingWithdrawn
+	})
+	if n < 0 {
+		return StageNone, record.Order{}, 0
+	}
+	return StageWithdrawing, l.Orders[n], l.State(l.Orders[n].Number).By
+}
