@@ -32,6 +32,7 @@ import (
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
@@ -97,7 +98,7 @@ type Config struct {
 	// written down with it.
 	SaveSnapshot func(ctx context.Context, why string) error
 	// AtStep is etcdmember.Config.AtStep, and called at StepBundle as well: nil in production.
-	AtStep func(s etcdmember.Step, m etcdmember.Moment)
+	AtStep func(s acts.Step, m acts.Moment)
 }
 
 // Agent is one running replica.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/certs"
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/acts"
 )
 
 // cut is the panic by which an agent ends at a step.
@@ -17,13 +17,13 @@ type cut struct{}
 // The agent that is to make the first bundle ends before or after that, and the claim's next holder goes on, on the
 // same disk or on an empty one: there is one bundle, and all certificates are of it.
 func TestTheFirstBundleIsMadeOnceWhenTheAgentEndsAtIt(t *testing.T) {
-	for _, when := range []etcdmember.Moment{etcdmember.Before, etcdmember.After} {
+	for _, when := range []acts.Moment{acts.Before, acts.After} {
 		for _, emptied := range []bool{false, true} {
 			v := newVM(t)
 			v.record.view.Bundle = 1
 			first, in := v.identified()
-			first.cfg.AtStep = func(s etcdmember.Step, m etcdmember.Moment) {
-				if s == etcdmember.StepBundle && m == when {
+			first.cfg.AtStep = func(s acts.Step, m acts.Moment) {
+				if s == acts.StepBundle && m == when {
 					panic(cut{})
 				}
 			}
@@ -31,7 +31,7 @@ func TestTheFirstBundleIsMadeOnceWhenTheAgentEndsAtIt(t *testing.T) {
 				t.Fatalf("%s: the agent did not end at the bundle", when)
 			}
 			made := v.bundles.held
-			if (made != nil) != (when == etcdmember.After) {
+			if (made != nil) != (when == acts.After) {
 				t.Errorf("%s: a bundle is there: %t", when, made != nil)
 			}
 			if emptied {

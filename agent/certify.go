@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/certs"
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/acts"
 )
 
 // certified is a replica with certificates. The bundle is nil where it was not needed, or could not be read and was not
@@ -186,7 +186,7 @@ func (a *Agent) bundleOnce(ctx context.Context, in recorded, seen uint64) (gener
 	}
 	// Another's, if there is one already: what counts is what the record holds.
 	var plaintext []byte
-	err = etcdmember.StepBundle.Take(a.cfg.AtStep, func() (err error) {
+	err = acts.StepBundle.Take(a.cfg.AtStep, func() (err error) {
 		plaintext, _, err = in.cloud.Bundles.Create(ctx, 1, mine)
 		return err
 	})

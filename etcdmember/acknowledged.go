@@ -29,7 +29,7 @@ func (m *Membership) findAcknowledged(ctx context.Context, a table.Answer) uint6
 		m.cfg.Log.Info("ask what this member acknowledged", "of", a.Place.String(), "err", err.Error())
 		return 0
 	}
-	acknowledged := status.acknowledged(m.agent.MemberID)
+	acknowledged := status.acknowledged(m.agent.File.MemberID)
 	if a.Reach != table.ReachLinearizable {
 		acknowledged = min(acknowledged, status.Commit)
 	}

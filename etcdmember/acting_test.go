@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
@@ -33,8 +34,8 @@ func seededOnce(t *testing.T, m *machine, ms *Membership) {
 	a, err := datadir.LoadAgentFile(ms.agentPath())
 	if err != nil || a.Phase != table.PhaseStarted || a.MemberID != formed.MemberID ||
 		a.Token != v.Epochs[0].Claim.Token ||
-		a.NewestEpoch != 1 || a != ms.agent {
-		t.Errorf("agent.json: %+v, %v; in memory: %+v", a, err, ms.agent)
+		a.NewestEpoch != 1 || a != ms.agent.File {
+		t.Errorf("agent.json: %+v, %v; in memory: %+v", a, err, ms.agent.File)
 	}
 	last := v.Replicas[m.me.Place][len(v.Replicas[m.me.Place])-1]
 	if last.Number != a.Incarnation || last.Started == nil || last.Started.MemberID != formed.MemberID ||
@@ -118,7 +119,7 @@ func TestAClaimWhoseVMIsRecreatedIsAbandoned(t *testing.T) {
 			if len(v.Epochs) != 2 || v.Epochs[0].Outcome.Abandoned == nil || v.Epochs[1].Outcome.Formed == nil {
 				t.Fatalf("cut %d, %s: epochs: %+v", when, m.power.moment(), v.Epochs)
 			}
-			if !wasCut || m.power.at == StepClaim {
+			if !wasCut || m.power.at == acts.StepClaim {
 				break // what follows is any other seed
 			}
 		}
@@ -247,10 +248,9 @@ func TestAnArchiveSurvivesEveryPowerCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			ms := m.open()
-			ms.agent = table.AgentFile{ClusterUID: "uid", Epoch: 1, Token: "t1", Replica: pa, InstanceID: "101",
+			agent := table.AgentFile{ClusterUID: "uid", Epoch: 1, Token: "t1", Replica: pa, InstanceID: "101",
 				BootID: "boot1", Phase: table.PhaseSeeding, NewestEpoch: 1}
-			ms.unsure = true
-			if err := ms.setAgent(func(*table.AgentFile) {}); err != nil {
+			if err := ms.agent.Set(func(a *table.AgentFile) { *a = agent }); err != nil {
 				t.Fatal(err)
 			}
 			m.power.n, m.power.when, m.power.after = 0, when, after
@@ -365,13 +365,13 @@ func TestAFailedWriteOfAgentFileIsMadeAgain(t *testing.T) {
 		}
 		return errors.New("sync folder: input/output error")
 	}
-	set := func() error { return ms.setAgent(func(a *table.AgentFile) { a.NewestEpoch = 1 }) }
-	if set() == nil || ms.agent.NewestEpoch != 0 {
+	set := func() error { return ms.agent.Set(func(a *table.AgentFile) { a.NewestEpoch = 1 }) }
+	if set() == nil || ms.agent.File.NewestEpoch != 0 {
 		t.Error("what may not last is believed")
 	}
 	fail = false
 	// Back to what is believed: the disk may hold the other, so that it has to be written.
-	if err := ms.setAgent(func(*table.AgentFile) {}); err != nil || writes != 2 {
+	if err := ms.agent.Set(func(*table.AgentFile) {}); err != nil || writes != 2 {
 		t.Errorf("%v, %d writes", err, writes)
 	}
 	if err := errors.Join(set(), set()); err != nil || writes != 3 {
@@ -389,15 +389,15 @@ func TestANewTenureDoesNotUseAnEntryOfTheOneBefore(t *testing.T) {
 	take := func(k uint64) error {
 		return ms.act(ctx, f, table.Plan{Act: table.ActTakeIncarnation, Epoch: 1, Incarnation: k})
 	}
-	if err := errors.Join(take(1), ms.setAgent(func(a *table.AgentFile) {
+	if err := errors.Join(take(1), ms.agent.Set(func(a *table.AgentFile) {
 		a.Phase, a.MemberID = table.PhaseAdded,
 			0xa1
 	}),
 		take(2)); err != nil {
 		t.Fatal(err)
 	}
-	if ms.agent.Phase != table.PhaseAdding || ms.agent.MemberID != 0 || ms.agent.Incarnation != 2 {
-		t.Errorf("%+v", ms.agent)
+	if ms.agent.File.Phase != table.PhaseAdding || ms.agent.File.MemberID != 0 || ms.agent.File.Incarnation != 2 {
+		t.Errorf("%+v", ms.agent.File)
 	}
 }
 
@@ -553,8 +553,8 @@ func TestARestartDoesNotWaitForASilentRecord(t *testing.T) {
 	if _, err := m.boot(ms); err != nil {
 		t.Fatal(err)
 	}
-	if m.child.starts != 2 || ms.agent.Phase != table.PhaseStarted {
-		t.Errorf("etcd started %d times, phase %s", m.child.starts, ms.agent.Phase)
+	if m.child.starts != 2 || ms.agent.File.Phase != table.PhaseStarted {
+		t.Errorf("etcd started %d times, phase %s", m.child.starts, ms.agent.File.Phase)
 	}
 	m.me.BootID = "boot2" // after a reboot the record must be read: the wait has no end of its own
 	ms = m.open()

@@ -26,6 +26,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/durable"
@@ -205,25 +206,25 @@ type cut struct{}
 type power struct {
 	when, n int // 0: never
 	after   bool
-	at      Step // at which it went
-	step    Step // that is being taken
-	writes  int  // of this step
-	seen    map[Step]bool
+	at      acts.Step // at which it went
+	step    acts.Step // that is being taken
+	writes  int       // of this step
+	seen    map[acts.Step]bool
 	booting bool // every write belongs to a step, and is its only one
 }
 
 // atStep is the hook.
-func (p *power) atStep(s Step, when Moment) {
+func (p *power) atStep(s acts.Step, when acts.Moment) {
 	if p.seen == nil {
-		p.seen = map[Step]bool{}
+		p.seen = map[acts.Step]bool{}
 	}
 	p.step, p.seen[s] = s, true
-	if when == Before {
+	if when == acts.Before {
 		p.n, p.writes = p.n+1, 0
 	} else {
 		p.step = ""
 	}
-	if p.when > 0 && p.n >= p.when && p.after == (when == After) {
+	if p.when > 0 && p.n >= p.when && p.after == (when == acts.After) {
 		p.at, p.step = s, ""
 		panic(cut{})
 	}
@@ -243,9 +244,9 @@ func (p *power) write(name string, do func() error) error {
 // moment is where it went.
 func (p *power) moment() cutAt {
 	if p.after {
-		return cutAt{p.at, After}
+		return cutAt{p.at, acts.After}
 	}
-	return cutAt{p.at, Before}
+	return cutAt{p.at, acts.Before}
 }
 
 // imitation is an etcd child without etcd: it makes a real log and a real database, and answers on the status socket as

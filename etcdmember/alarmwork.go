@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
@@ -222,7 +223,7 @@ func (b *beside) disarm(ctx context.Context, c *clientv3.Client, a table.Alarm) 
 	if !ok || kind == 0 || a.MemberID == 0 && a.Kind != table.AlarmCorrupt {
 		return fmt.Errorf("disarm %q of member %s: only a known alarm of one member is disarmed", a.Kind, a.MemberID)
 	}
-	return b.at(StepDisarm, func() error {
+	return b.at(acts.StepDisarm, func() error {
 		_, err := c.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: uint64(a.MemberID),
 			Alarm: etcdserverpb.AlarmType(kind)})
 		return err
@@ -241,7 +242,7 @@ func (b *beside) compact() error {
 			return err
 		}
 		defer c.Close()
-		return b.at(StepCompact, func() error {
+		return b.at(acts.StepCompact, func() error {
 			_, err := c.Compact(ctx, revision, clientv3.WithCompactPhysical())
 			if errors.Is(err, rpctypes.ErrCompacted) {
 				return nil // the apiserver was there first
@@ -266,7 +267,7 @@ func (b *beside) defragment(id record.MemberID) error {
 	m := b.previous.Members[n]
 	b.alarms.errand = startErrand("defragment "+table.Title(m), func(ctx context.Context) error {
 		return b.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
-			return b.at(StepDefragment, func() error {
+			return b.at(acts.StepDefragment, func() error {
 				_, err := c.Defragment(ctx, endpoint)
 				return err
 			})

@@ -33,7 +33,7 @@ func (m *Membership) askPeers(ctx context.Context, f *table.Facts) {
 	if f.Directory.Running || m.cfg.TLS == nil || m.cfg.TLS() == nil {
 		return
 	}
-	hasRun := f.Directory.Exists && m.agent.Phase == table.PhaseStarted && m.agent.MemberID != 0
+	hasRun := f.Directory.Exists && m.agent.File.Phase == table.PhaseStarted && m.agent.File.MemberID != 0
 	quorum := table.AnswersQuorum(*f)
 	removed := hasRun && !quorum
 	f.PeersAsked = true
@@ -110,10 +110,10 @@ func peerVersion(ctx context.Context, client *http.Client, base string) (v versi
 // names nobody whom it is for.
 func (m *Membership) wasRemoved(ctx context.Context, client *http.Client, base string, f table.Facts) bool {
 	h := table.HistoryOf(f)
-	if h.Formed == nil || m.agent.Epoch != h.Formed.Number {
+	if h.Formed == nil || m.agent.File.Epoch != h.Formed.Number {
 		return false
 	}
-	id := m.agent.MemberID
+	id := m.agent.File.MemberID
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/raft/stream/message/"+etcdID(id), nil)
 	if err != nil {
 		return false

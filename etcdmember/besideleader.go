@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -57,7 +58,8 @@ type movement struct {
 
 // forget is for a member that does not lead, or not any more.
 func (b *beside) forget() {
-	b.previous, b.failing, b.failed, b.changed, b.quiet, b.again, b.since = table.Ring{}, "", "", time.Time{}, false, true,
+	b.previous, b.failing, b.failed, b.changed, b.quiet, b.again, b.since = table.Ring{}, "", "", time.Time{}, false,
+		true,
 		time.Time{}
 	b.trouble, b.troubled, b.arrived = "", time.Time{}, false
 	b.unreachable, b.moved, b.learners = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}, nil
@@ -122,7 +124,7 @@ func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s 
 	r.Record, r.RecordErr = b.cfg.Record.View(ctx)
 	if r.RecordErr == nil {
 		b.noteInstances(r.Record)
-		r.Ahead = b.agentErr == nil && table.HistoryOf(table.Facts{Record: r.Record, Agent: b.agent}).Ahead()
+		r.Ahead = b.agent.Err == nil && table.HistoryOf(table.Facts{Record: r.Record, Agent: b.agent.File}).Ahead()
 		b.keepHosts(r.Record) // a voter that is out of reach may be back at another address
 		r.Compute = b.compute
 		if r.Policy.Snapshot = newestOfFormed(r.Record, now); r.Policy.Snapshot != nil {
@@ -189,13 +191,13 @@ func (b *beside) take(ctx context.Context, c *clientv3.Client, p table.Plan) boo
 func (b *beside) change(ctx context.Context, c *clientv3.Client, p table.Plan) error {
 	switch p.Act {
 	case table.ActPromote:
-		return b.at(StepPromote, func() error { _, err := c.MemberPromote(ctx, uint64(p.MemberID)); return err })
+		return b.at(acts.StepPromote, func() error { _, err := c.MemberPromote(ctx, uint64(p.MemberID)); return err })
 	case table.ActRemoveMember:
-		return b.at(StepRemove, func() error { _, err := c.MemberRemove(ctx, uint64(p.MemberID)); return err })
+		return b.at(acts.StepRemove, func() error { _, err := c.MemberRemove(ctx, uint64(p.MemberID)); return err })
 	case table.ActMoveLeader:
-		return b.at(StepMoveLeader, func() error { return handOverTo(ctx, b.StatusSocket(), p.MemberID) })
+		return b.at(acts.StepMoveLeader, func() error { return handOverTo(ctx, b.StatusSocket(), p.MemberID) })
 	case table.ActCompleteOrder:
-		return b.at(StepCompleteOrder, func() error { return b.completeOrder(ctx, p) })
+		return b.at(acts.StepCompleteOrder, func() error { return b.completeOrder(ctx, p) })
 	case table.ActDisarm:
 		return b.disarm(ctx, c, p.Alarm)
 	case table.ActCompact:

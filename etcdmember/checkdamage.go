@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 )
@@ -53,7 +54,7 @@ func (m *Membership) lookForDamage(ctx context.Context, d *table.Directory) {
 // finds it again.
 func (m *Membership) noteDamage(d datadir.Damage) {
 	m.cfg.Log.Warn("the database is damaged", "found", d.Text)
-	err := m.at(StepNoteDamage, func() error { return d.Save(m.etcdDir(), m.disk.write) })
+	err := m.at(acts.StepNoteDamage, func() error { return d.Save(m.etcdDir(), m.disk.write) })
 	if err != nil {
 		m.cfg.Log.Warn("note the damage", "err", err.Error())
 	}

@@ -124,7 +124,8 @@ func TestADamagedDirectoryIsNotAcceptedAsASource(t *testing.T) {
 	for want, change := range map[string]func(string){"says that it is page 0": zeroALeaf(t), "": func(string) {}} {
 		ms, _ := endedOften(t, 0, change)
 		f := ms.gather(t.Context())
-		err := ms.trySource(t.Context(), f, record.Source{Kind: record.SourceDirectory, MemberID: f.Directory.MemberID})
+		err := ms.ownDisk.CheckSource(t.Context(), f, record.Source{Kind: record.SourceDirectory,
+			MemberID: f.Directory.MemberID})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v, want %q", err, want)
 		}

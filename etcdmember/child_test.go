@@ -56,8 +56,8 @@ seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
 		Now: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	m := &Membership{cfg: Config{Me: id, Cluster: c, Files: files, RunDir: dir}, local: loopback}
-	cfg := m.memberConfig()
+	m := ownMember{cfg: Config{Me: id, Cluster: c, Files: files, RunDir: dir}, local: loopback}
+	cfg := m.config()
 	cfg.Address = netip.MustParseAddr("127.0.0.9") // certificates are for a VM's address, the test has loopback
 	cfg.Dir = filepath.Join(dir, "etcd")
 	cfg.New, cfg.Token = true, "token"

@@ -8,12 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/quorate/quorate/etcdmember/acts"
 )
 
 // cutAt is a moment at which an agent ended: before or after a step took effect.
 type cutAt struct {
-	step Step
-	when Moment
+	step acts.Step
+	when acts.Moment
 }
 
 // String is also the key of a realRing's cuts.
@@ -23,10 +25,10 @@ func (c cutAt) String() string { return string(c.when) + " " + string(c.step) }
 type cutLog map[cutAt]bool
 
 // want fails for each of the steps at which no agent ended, before it and after it.
-func (l cutLog) want(t *testing.T, steps []Step) {
+func (l cutLog) want(t *testing.T, steps []acts.Step) {
 	t.Helper()
 	for _, s := range steps {
-		for _, when := range []Moment{Before, After} {
+		for _, when := range []acts.Moment{acts.Before, acts.After} {
 			if !l[cutAt{s, when}] {
 				t.Errorf("no agent ended %s", cutAt{s, when})
 			}
@@ -37,36 +39,42 @@ func (l cutLog) want(t *testing.T, steps []Step) {
 // The steps at which tests end the agent, before and after. Each list belongs to one test, which fails where it did not
 // come to one of them.
 var (
-	seedSteps = []Step{StepClaim, StepIncarnation, StepTenureOnDisk, StepSeedOnDisk, StepSeedStart, StepSeedMarker,
-		StepConfirm, StepFormed, StepSeedDone,
-		StepNoteNewestEpoch}
-	abandonSteps = []Step{StepAbandon}
-	archiveSteps = []Step{StepArchiveOnDisk, StepArchive}
-	joinSteps    = []Step{StepIncarnation, StepTenureOnDisk, StepRemoveFormer, StepMarkAdding, StepAddLearner,
-		StepMarkAdded, StepConfirm, StepMarkStarted, StepStartJoined}
-	restoreSteps = []Step{StepAccept, StepStoppedOnDisk, StepStopped, StepSettle, StepClose, StepClaim, StepRestoreMake,
-		StepArchiveOnDisk, StepArchive, StepIncarnation,
-		StepTenureOnDisk, StepRestoreOnDisk, StepRestoreMarker, StepRestoreRename, StepSeedStart, StepConfirm,
-		StepFormed, StepSeedDone, StepCompleteOrder}
-	purgeSteps    = []Step{StepPurgeMark, StepPurgeRemove}
-	survivorSteps = []Step{StepHandOver, StepStopEtcd, StepOrder}
+	seedSteps = []acts.Step{acts.StepClaim, acts.StepIncarnation, acts.StepTenureOnDisk, acts.StepSeedOnDisk,
+		acts.StepSeedStart, acts.StepSeedMarker,
+		acts.StepConfirm, acts.StepFormed, acts.StepSeedDone,
+		acts.StepNoteNewestEpoch}
+	abandonSteps = []acts.Step{acts.StepAbandon}
+	archiveSteps = []acts.Step{acts.StepArchiveOnDisk, acts.StepArchive}
+	joinSteps    = []acts.Step{acts.StepIncarnation, acts.StepTenureOnDisk, acts.StepRemoveFormer, acts.StepMarkAdding,
+		acts.StepAddLearner,
+		acts.StepMarkAdded, acts.StepConfirm, acts.StepMarkStarted, acts.StepStartJoined}
+	restoreSteps = []acts.Step{acts.StepAccept, acts.StepStoppedOnDisk, acts.StepStopped, acts.StepSettle,
+		acts.StepClose, acts.StepClaim, acts.StepRestoreMake,
+		acts.StepArchiveOnDisk, acts.StepArchive, acts.StepIncarnation,
+		acts.StepTenureOnDisk, acts.StepRestoreOnDisk, acts.StepRestoreMarker, acts.StepRestoreRename,
+		acts.StepSeedStart, acts.StepConfirm,
+		acts.StepFormed, acts.StepSeedDone, acts.StepCompleteOrder}
+	purgeSteps    = []acts.Step{acts.StepPurgeMark, acts.StepPurgeRemove}
+	survivorSteps = []acts.Step{acts.StepHandOver, acts.StepStopEtcd, acts.StepOrder}
 	// Of real members and their agents in a ring.
-	damageSteps   = []Step{StepNoteDamage}
-	roomSteps     = []Step{StepCompact, StepDefragment, StepDisarm}
-	realJoinSteps = []Step{StepIncarnation, StepTenureOnDisk, StepMarkAdding, StepAddLearner, StepMarkAdded,
-		StepConfirm, StepMarkStarted, StepStartJoined}
-	returnSteps = []Step{StepIncarnation, StepTenureOnDisk, StepConfirm, StepStartOnDisk, StepStart}
-	leaderSteps = []Step{StepPromote}
-	leaveSteps  = []Step{StepMoveLeader, StepRemove, StepCompleteOrder}
+	damageSteps   = []acts.Step{acts.StepNoteDamage}
+	roomSteps     = []acts.Step{acts.StepCompact, acts.StepDefragment, acts.StepDisarm}
+	realJoinSteps = []acts.Step{acts.StepIncarnation, acts.StepTenureOnDisk, acts.StepMarkAdding, acts.StepAddLearner,
+		acts.StepMarkAdded,
+		acts.StepConfirm, acts.StepMarkStarted, acts.StepStartJoined}
+	returnSteps = []acts.Step{acts.StepIncarnation, acts.StepTenureOnDisk, acts.StepConfirm, acts.StepStartOnDisk,
+		acts.StepStart}
+	leaderSteps = []acts.Step{acts.StepPromote}
+	leaveSteps  = []acts.Step{acts.StepMoveLeader, acts.StepRemove, acts.StepCompleteOrder}
 )
 
 // cutElsewhere are the steps that are not the membership's, with the file whose test ends the agent at them.
-var cutElsewhere = map[Step]string{StepBundle: "../agent/bundle_test.go"}
+var cutElsewhere = map[acts.Step]string{acts.StepBundle: "../agent/bundle_test.go"}
 
 // A step that is new needs a test that ends the agent there.
 func TestEveryStepIsCut(t *testing.T) {
-	cut := map[Step]bool{}
-	for _, list := range [][]Step{seedSteps, abandonSteps, archiveSteps, joinSteps, restoreSteps, survivorSteps,
+	cut := map[acts.Step]bool{}
+	for _, list := range [][]acts.Step{seedSteps, abandonSteps, archiveSteps, joinSteps, restoreSteps, survivorSteps,
 		purgeSteps, damageSteps, roomSteps, realJoinSteps, returnSteps, leaderSteps, leaveSteps} {
 		for _, s := range list {
 			cut[s] = true
@@ -76,7 +84,7 @@ func TestEveryStepIsCut(t *testing.T) {
 	for name, step := range names {
 		if file := cutElsewhere[step]; file != "" {
 			b, err := os.ReadFile(file)
-			cut[step] = err == nil && strings.Contains(string(b), "etcdmember."+name)
+			cut[step] = err == nil && strings.Contains(string(b), "acts."+name)
 		}
 		if !cut[step] {
 			t.Errorf("no test ends the agent at %s (%s)", name, step)
@@ -87,14 +95,14 @@ func TestEveryStepIsCut(t *testing.T) {
 	}
 }
 
-// stepNames are the steps of steps.go by the names of their constants.
-func stepNames(t *testing.T) map[string]Step {
+// stepNames are the steps of acts/steps.go by the names of their constants.
+func stepNames(t *testing.T) map[string]acts.Step {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "steps.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "acts/steps.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]Step{}
+	out := map[string]acts.Step{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		v, ok := n.(*ast.ValueSpec)
 		if !ok || len(v.Values) != 1 {
@@ -107,7 +115,7 @@ func stepNames(t *testing.T) map[string]Step {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out[v.Names[0].Name] = Step(text)
+		out[v.Names[0].Name] = acts.Step(text)
 		return true
 	})
 	return out

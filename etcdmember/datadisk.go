@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 )
@@ -18,13 +19,13 @@ func (m *Membership) openDisk() table.DiskFacts {
 	switch {
 	case d.Wanted != "" && !d.Mounted:
 		m.opened, m.directory = false, nil
-		m.agent, m.agentErr = table.AgentFile{}, nil
+		m.agent.File, m.agent.Err = table.AgentFile{}, nil
 	case !m.opened:
 		m.opened = true
-		m.agent, m.agentErr = datadir.LoadAgentFile(m.agentPath())
-		if m.agent.Replica == m.cfg.Me.Place {
+		m.agent.File, m.agent.Err = datadir.LoadAgentFile(m.agentPath())
+		if m.agent.File.Replica == m.cfg.Me.Place {
 			m.mu.Lock()
-			m.shown.clusterUID, m.shown.incarnation = m.agent.ClusterUID, m.agent.Incarnation
+			m.shown.clusterUID, m.shown.incarnation = m.agent.File.ClusterUID, m.agent.File.Incarnation
 			m.mu.Unlock()
 		}
 	}
@@ -73,7 +74,7 @@ func (m *Membership) stopToRead(ctx context.Context) reading {
 	if m.directory != nil && err == nil && key == m.directoryKey && (m.directory.OpenErr != nil || !m.checkDue()) {
 		return reading{}
 	}
-	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	ctx, cancel := context.WithTimeout(ctx, acts.StopTimeout)
 	defer cancel()
 	if err := m.cfg.Child.Stop(ctx); err != nil {
 		return reading{err: fmt.Errorf("etcd has to be stopped before that: %w", err)}
@@ -112,7 +113,7 @@ func (m *Membership) withEnd(d table.Directory) table.Directory {
 
 // runningDirectory is what the running member says of itself.
 func (m *Membership) runningDirectory(ctx context.Context) table.Directory {
-	d := table.Directory{Running: true, Exists: true, MemberID: m.agent.MemberID}
+	d := table.Directory{Running: true, Exists: true, MemberID: m.agent.File.MemberID}
 	if s, err := m.Status(ctx); err == nil {
 		d.MemberID, d.ClusterID, d.Term, d.Commit = s.MemberID, s.ClusterID, s.Term, s.Committed
 		d.Leaderless = s.MemberID != 0 && s.Leader == 0

@@ -203,7 +203,7 @@ func (f *founder) joiner(t *testing.T, p replica.Place) *machine {
 func (f *founder) joinedOnce(t *testing.T, m *machine, ms *Membership) {
 	t.Helper()
 	list := f.list(t)
-	a := ms.agent
+	a := ms.agent.File
 	if len(list) != 1 || list[0].ID != a.MemberID || !list[0].Learner ||
 		list[0].PeerURLs[0] != table.PeerURL(m.me.Place.DNSName(testCluster)) {
 		t.Fatalf("the list holds %+v, agent.json says %+v", list, a)
@@ -307,7 +307,7 @@ func TestAJoinThatCannotStartTakesNoIncarnations(t *testing.T) {
 	m = f.joiner(t, pa)
 	m.child.dead = true
 	ms = m.open()
-	if err := os.MkdirAll(filepath.Join(ms.scratchDir(), "etcd"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(ms.cfg.scratchDir(), "etcd"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	end = inBackground(t, ms.Settle)
@@ -319,7 +319,7 @@ func TestAJoinThatCannotStartTakesNoIncarnations(t *testing.T) {
 	if n := len(m.record.incarnations(pa)); n != m.child.starts {
 		t.Errorf("%d incarnations for %d starts", n, m.child.starts)
 	}
-	if _, err := os.Stat(ms.scratchDir()); !os.IsNotExist(err) {
+	if _, err := os.Stat(ms.cfg.scratchDir()); !os.IsNotExist(err) {
 		t.Errorf("the scratch folder of a restore: %v", err)
 	}
 }
@@ -356,7 +356,7 @@ func TestARecreatedVMReplacesItsMember(t *testing.T) {
 	if _, err := first.boot(ms); err != nil {
 		t.Fatal(err)
 	}
-	former := ms.agent.MemberID
+	former := ms.agent.File.MemberID
 	first.child.Stop(t.Context())
 	second := f.joiner(t, pa)
 	second.record = first.record
@@ -368,8 +368,8 @@ func TestARecreatedVMReplacesItsMember(t *testing.T) {
 	}
 	t.Logf("replaced within %s", time.Since(begin))
 	f.joinedOnce(t, second, ms)
-	if ms.agent.MemberID == former || ms.agent.Incarnation != 2 {
-		t.Errorf("it came back as %+v, was %s", ms.agent, former)
+	if ms.agent.File.MemberID == former || ms.agent.File.Incarnation != 2 {
+		t.Errorf("it came back as %+v, was %s", ms.agent.File, former)
 	}
 	// The former VM, should it still run, finds that it was superseded, and touches nothing.
 	old := first.open()

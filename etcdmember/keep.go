@@ -187,7 +187,7 @@ func (k *keeper) look(ctx context.Context, s table.MemberStatus) error {
 func (k *keeper) mark(ctx context.Context, s table.MemberStatus) {
 	before := k.marked
 	k.marked = s
-	if k.agent.Epoch == 0 {
+	if k.agent.File.Epoch == 0 {
 		return
 	}
 	now := time.Now()
@@ -195,7 +195,7 @@ func (k *keeper) mark(ctx context.Context, s table.MemberStatus) {
 		k.certain = record.Mark{MemberID: s.MemberID, Term: before.Term, Applied: before.Applied, Time: now}
 	}
 	m := k.newestMark(s.MemberID)
-	m.MemberID, m.Epoch, m.BootID, m.Beat = s.MemberID, k.agent.Epoch, k.cfg.Me.BootID, now
+	m.MemberID, m.Epoch, m.BootID, m.Beat = s.MemberID, k.agent.File.Epoch, k.cfg.Me.BootID, now
 	if err := k.cfg.Record.WriteMark(ctx, m); err != nil {
 		k.cfg.Log.Warn("write the mark", "err", err.Error())
 	}
@@ -213,7 +213,7 @@ func (k *keeper) newestMark(id record.MemberID) record.Mark {
 	if k.seen == nil {
 		return certain
 	}
-	if there, ok := k.seen.Marks[id]; ok && there.Epoch == k.agent.Epoch && there.Applied >= certain.Applied {
+	if there, ok := k.seen.Marks[id]; ok && there.Epoch == k.agent.File.Epoch && there.Applied >= certain.Applied {
 		return there
 	}
 	return certain

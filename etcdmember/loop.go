@@ -38,7 +38,7 @@ func (m *Membership) Claim(ctx context.Context) (makesBundle bool, err error) {
 // only after it has read `formed`: no apiserver may start before.
 func (m *Membership) Settle(ctx context.Context) error {
 	return m.loop(ctx, func(f table.Facts, _ table.Observation) bool {
-		if !f.Directory.Running || m.agent.Phase != table.PhaseStarted {
+		if !f.Directory.Running || m.agent.File.Phase != table.PhaseStarted {
 			return false
 		}
 		s, err := m.Status(ctx)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
@@ -25,23 +26,12 @@ import (
 // afterwards, which may be another's, and whether that is ours. View tells "absent" (in the view) from "could not be
 // read" (the error). The implementation tries transient faults again; we observe again after any error.
 type Record interface {
-	View(ctx context.Context) (record.View, error)
-	CreateClaim(ctx context.Context, epoch uint64, c record.Claim) (record.Claim, bool, error)
-	CreateOutcome(ctx context.Context, epoch uint64, o record.Outcome) (record.Outcome, bool, error)
-	CreateStopped(ctx context.Context, epoch uint64, s record.Stopped) (record.Stopped, bool, error)
-	CreateIncarnation(ctx context.Context, i record.Incarnation) (record.Incarnation, bool, error)
-	ConfirmIncarnation(ctx context.Context, p replica.Place, number uint64, s record.Started) (record.Started, bool,
-		error)
+	acts.Record
 	// NoteDisk says the id of an incarnation's data disk that was not known when it was taken; View then has it in the
 	// incarnation.
 	NoteDisk(ctx context.Context, p replica.Place, number uint64, d record.DataDisk) (record.DataDisk, bool, error)
-	AcceptOrder(ctx context.Context, number uint64, a record.Accepted) (record.Accepted, bool, error)
-	SettleOrder(ctx context.Context, number uint64, v record.Verdict) (record.Verdict, bool, error)
 	CompleteOrder(ctx context.Context, number uint64, d record.Done) (record.Done, bool, error)
 	WriteMark(ctx context.Context, m record.Mark) error
-	CreateClosed(ctx context.Context, epoch uint64, c record.Closed) (record.Closed, bool, error)
-	// CreateOrder takes the next free number. After an error the order may be there all the same.
-	CreateOrder(ctx context.Context, o record.Order) (record.Order, error)
 	// Snapshots lists what is whole, oldest first; ReadSnapshot writes one as etcd sent it, and fails where it is not
 	// that.
 	Snapshots(ctx context.Context) ([]record.Snapshot, error)
@@ -88,7 +78,7 @@ type Config struct {
 	// MakeDirectory does the work in a process of its own, which etcd's code may end (Making.Make).
 	MakeDirectory func(ctx context.Context, work Making) error
 	// AtStep is called before and after each step of an act, for tests that end the agent there; nil in production.
-	AtStep  func(s Step, m Moment)
+	AtStep  func(s acts.Step, m acts.Moment)
 	Record  Record
 	Compute ComputeAPI
 	Child   Child
@@ -100,8 +90,10 @@ type Config struct {
 // and then observes again. Nothing in it remembers a decision: after any error, time-out or crash the next observation
 // says where things stand.
 type Membership struct {
-	cfg  Config
-	disk disk
+	cfg     Config
+	disk    disk
+	ownDisk *ownDisk
+	own     *ownMember
 	// mountinfo is the kernel's list of mounts.
 	mountinfo string
 	// local is where the own member's clients of this machine come in.
@@ -118,9 +110,8 @@ type Membership struct {
 
 	// Only the loop (Claim, Settle, Keep) touches these.
 	opened        bool // the data disk is there, and agent.json was read from it
-	agent         table.AgentFile
-	agentErr      error // agent.json is there and cannot be read
-	unsure        bool  // a write of agent.json failed: what the disk holds is not known
+	agent         *acts.AgentStore
+	actor         acts.Actor
 	directory     *table.Directory
 	directoryKey  string          // of what directory was read from
 	lastRead      table.Directory // what it was, when the member was last stopped
@@ -140,7 +131,6 @@ type Membership struct {
 	damage       *datadir.Damage // that it found, until it is written down
 	silences     table.Silences
 	waiting      waiting
-	adds         int // tries to add this replica to the members
 
 	shelf    sync.Mutex               // guards archives: Keep and PurgeArchives read them
 	archives map[string]table.Archive // those that were read: an archive never changes
@@ -184,6 +174,11 @@ func New(cfg Config) *Membership {
 		mountinfo: "/proc/self/mountinfo", local: loopback, history: historyWindow,
 		instances: map[string]bool{}, runs: map[string]table.Run{}, beats: map[table.BeatKey]table.Beat{}}
 	m.served, m.raft, m.room = m.waitServing, m.raftStatus, roomOf
+	m.ownDisk = &ownDisk{cfg: cfg, files: &m.disk, archives: m.readArchives}
+	m.own = &ownMember{cfg: cfg, local: m.local, starting: m.noteStart,
+		served: func(ctx context.Context) (record.MemberID, record.MemberID, error) { return m.served(ctx) }}
+	m.agent = acts.NewAgentStore(m.ownDisk.writeAgent)
+	m.actor = m.newActor()
 	m.superseded = m.wasSuperseded()
 	m.openDisk()
 	return m
@@ -193,7 +188,7 @@ func New(cfg Config) *Membership {
 // it needs to run again and the record alone has to be asked, or not even that (rows 1, 25, 28). It is asked before the
 // first of the loops.
 func (m *Membership) Established() bool {
-	return m.agentErr == nil && m.agent.Phase == table.PhaseStarted && m.agent.Replica == m.cfg.Me.Place
+	return m.agent.Err == nil && m.agent.File.Phase == table.PhaseStarted && m.agent.File.Replica == m.cfg.Me.Place
 }
 
 // Status asks the running member; an error means that none answers.
@@ -210,12 +205,50 @@ func SocketOf(configPath string) string { return filepath.Join(filepath.Dir(conf
 // ConfigOf is the inverse of SocketOf.
 func ConfigOf(socket string) string { return filepath.Join(filepath.Dir(socket), "etcd.json") }
 
-func (m *Membership) etcdDir() string { return filepath.Join(m.cfg.Cluster.Etcd.DataDir, "etcd") }
-func (m *Membership) archivesDir() string {
-	return filepath.Join(m.cfg.Cluster.Etcd.DataDir, "archive")
+// newActor takes the acts of this membership by the adapters of this machine.
+func (m *Membership) newActor() acts.Actor {
+	return acts.Actor{
+		Log: m.cfg.Log, Me: m.cfg.Me, Record: m.cfg.Record, Disk: m.ownDisk, Agent: m.agent, DiskID: m.diskID,
+		Member:  m.own,
+		Cluster: &changes{cluster: m.cfg.Cluster.Name, dnsName: m.dnsName(), tls: m.cfg.TLS},
+		Now:     time.Now, Choosing: &m.choosing, AtStep: m.cfg.AtStep,
+	}
 }
-func (m *Membership) agentPath() string {
-	return filepath.Join(m.cfg.Cluster.Etcd.DataDir, "agent.json")
+
+// noteStart notes that the member is being started: its directory is its own from then on. joins: as one that joins.
+func (m *Membership) noteStart(joins bool) {
+	m.directory = nil
+	m.tries.Starts = m.tries.Starts.Again(joins, time.Now())
 }
-func (m *Membership) configPath() string { return ConfigOf(filepath.Join(m.cfg.RunDir, "etcd.sock")) }
-func (m *Membership) dnsName() string    { return m.cfg.Me.DNSName(m.cfg.Cluster.Name) }
+
+// act takes the one step of a plan. The caller observes again after it, whatever it returned.
+func (m *Membership) act(ctx context.Context, f table.Facts, p table.Plan) error {
+	m.directory = nil
+	begin := time.Now()
+	err := m.actor.Take(ctx, f, p)
+	if p.Act == table.ActAccept {
+		m.noteAccept(f, p, begin, err)
+	}
+	return err
+}
+
+// at takes one step that is no act's.
+func (m *Membership) at(s acts.Step, do func() error) error { return s.Take(m.cfg.AtStep, do) }
+
+func (m *Membership) etcdDir() string     { return m.cfg.etcdDir() }
+func (m *Membership) archivesDir() string { return m.cfg.archivesDir() }
+func (m *Membership) agentPath() string   { return m.cfg.agentPath() }
+func (m *Membership) configPath() string  { return m.cfg.configPath() }
+func (m *Membership) dnsName() string     { return m.cfg.dnsName() }
+
+func (c *Config) etcdDir() string     { return filepath.Join(c.Cluster.Etcd.DataDir, "etcd") }
+func (c *Config) archivesDir() string { return filepath.Join(c.Cluster.Etcd.DataDir, "archive") }
+func (c *Config) agentPath() string   { return filepath.Join(c.Cluster.Etcd.DataDir, "agent.json") }
+
+// scratchDir holds copies that a restore works on, and nothing else: it may be emptied at any time. restoredDir is the
+// directory that it makes.
+func (c *Config) scratchDir() string  { return filepath.Join(c.Cluster.Etcd.DataDir, "restore") }
+func (c *Config) restoredDir() string { return filepath.Join(c.scratchDir(), "etcd") }
+
+func (c *Config) configPath() string { return ConfigOf(filepath.Join(c.RunDir, "etcd.sock")) }
+func (c *Config) dnsName() string    { return c.Me.DNSName(c.Cluster.Name) }

@@ -79,10 +79,10 @@ func TestAnIncarnationOfThisBootIsFoundAgainWhetherOrNotTheDiskIsKnown(t *testin
 			})
 			ms.openDisk()
 			f := table.Facts{Now: t0, DiskID: c.mine, Record: m.record.view}
-			err := ms.takeIncarnation(t.Context(), f, table.Plan{Act: table.ActTakeIncarnation, Epoch: 1,
+			err := ms.act(t.Context(), f, table.Plan{Act: table.ActTakeIncarnation, Epoch: 1,
 				Incarnation: 1})
-			if (err == nil) != c.taken || c.taken && ms.agent.Incarnation != 1 {
-				t.Errorf("taken %t: %v, agent.json: %+v", c.taken, err, ms.agent)
+			if (err == nil) != c.taken || c.taken && ms.agent.File.Incarnation != 1 {
+				t.Errorf("taken %t: %v, agent.json: %+v", c.taken, err, ms.agent.File)
 			}
 		})
 	}

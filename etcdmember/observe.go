@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/version"
 
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
@@ -48,7 +48,7 @@ func (m *Membership) observeSelf(ctx context.Context, disk table.DiskFacts, r re
 		table.NoteBeats(m.beats, f.Record, time.Now()) // f.Now may be long ago: a VM can stand still while it reads
 	}
 	f.StartAnyway = m.cfg.StartAnyway != nil && m.cfg.StartAnyway()
-	f.Agent, f.AgentErr, f.Tries, f.Superseded = m.agent, m.agentErr, m.tries, m.superseded
+	f.Agent, f.AgentErr, f.Tries, f.Superseded = m.agent.File, m.agent.Err, m.tries, m.superseded
 	return f
 }
 
@@ -62,7 +62,7 @@ func (m *Membership) prepare(f *table.Facts) {
 	}
 	if f.RecordErr == nil {
 		m.noteEpoch(f.Record)
-		f.Agent, f.AgentErr = m.agent, m.agentErr
+		f.Agent, f.AgentErr = m.agent.File, m.agent.Err
 		m.keepHosts(f.Record)
 	}
 	m.clearOvertaken(*f)
@@ -99,7 +99,7 @@ const restartPatience = 1500 * time.Millisecond
 
 // readRecord reads the record, patiently wherever the table cannot go on without it.
 func (m *Membership) readRecord(ctx context.Context) (record.View, error) {
-	a := m.agent
+	a := m.agent.File
 	if !m.keeping && m.Established() && a.InstanceID == m.cfg.Me.InstanceID && a.BootID == m.cfg.Me.BootID {
 		bounded, cancel := context.WithTimeoutCause(ctx, restartPatience, fmt.Errorf("no answer within %s",
 			restartPatience))
@@ -112,13 +112,14 @@ func (m *Membership) readRecord(ctx context.Context) (record.View, error) {
 // noteEpoch writes the newest epoch that was seen into agent.json: a record that is later found below it has been
 // rolled back.
 func (m *Membership) noteEpoch(v record.View) {
-	ours := m.agent.Replica == m.cfg.Me.Place && v.Inception != nil && m.agent.ClusterUID == v.Inception.UID
-	if len(v.Epochs) == 0 || m.agentErr != nil || !ours {
+	ours := m.agent.File.Replica == m.cfg.Me.Place && v.Inception != nil && m.agent.File.ClusterUID == v.Inception.UID
+	if len(v.Epochs) == 0 || m.agent.Err != nil || !ours {
 		return
 	}
 	newest := v.Newest().Number
-	if newest > m.agent.NewestEpoch {
-		if err := m.setAgentAt(StepNoteNewestEpoch, func(a *table.AgentFile) { a.NewestEpoch = newest }); err != nil {
+	if newest > m.agent.File.NewestEpoch {
+		if err := m.at(acts.StepNoteNewestEpoch,
+			func() error { return m.agent.Set(func(a *table.AgentFile) { a.NewestEpoch = newest }) }); err != nil {
 			m.cfg.Log.Warn("note the newest epoch", "err", err.Error())
 		}
 	}
@@ -146,24 +147,6 @@ func (m *Membership) keepHosts(v record.View) {
 	}
 }
 
-// afterOthers is now, or a moment after every incarnation of another place that had one of this VM's addresses: the
-// younger of two has the address in the hosts files (keepHosts), and this VM has it, whatever the clocks of the two
-// said.
-func afterOthers(v record.View, me replica.Identity, now time.Time) time.Time {
-	for place, all := range v.Replicas {
-		for _, i := range all {
-			shared := slices.ContainsFunc(i.Addresses, func(a netip.Addr) bool {
-				return slices.Contains(me.Addresses,
-					a)
-			})
-			if place != me.Place && shared && !now.After(i.Time) {
-				now = i.Time.Add(time.Millisecond)
-			}
-		}
-	}
-	return now
-}
-
 // needsLists: nobody answers through a quorum, and it may be gone for good. A reboot with a disk, and a join, need no
 // cloud service: a member that started here has been alone for longer than an election before the API is asked, and
 // then also while it is stopped to be judged.
@@ -174,5 +157,5 @@ func (m *Membership) needsLists(f table.Facts) bool {
 	case f.Directory.Running:
 		return !m.silences.Alone.IsZero() && f.Now.Sub(m.silences.Alone) >= table.QuorumPatience
 	}
-	return m.agent.Phase != table.PhaseStarted || !m.compute.Second.Time.IsZero()
+	return m.agent.File.Phase != table.PhaseStarted || !m.compute.Second.Time.IsZero()
 }

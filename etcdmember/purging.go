@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 )
@@ -58,7 +59,7 @@ func (m *Membership) purgeOne(ctx context.Context) (purged bool, err error) {
 	from := filepath.Join(m.archivesDir(), p.Archive.Name)
 	size, err := sizeOf(from)
 	if err == nil {
-		err = m.at(StepPurgeMark, func() error { return m.disk.rename(from, from+datadir.PurgingSuffix) })
+		err = m.at(acts.StepPurgeMark, func() error { return m.disk.rename(from, from+datadir.PurgingSuffix) })
 	}
 	m.choosing.Unlock()
 	if err != nil {
@@ -128,7 +129,7 @@ func (m *Membership) removeTree(ctx context.Context, root string) error {
 			err = ctx.Err()
 		}
 		if err == nil {
-			err = m.at(StepPurgeRemove, func() error { return m.disk.remove(path) })
+			err = m.at(acts.StepPurgeRemove, func() error { return m.disk.remove(path) })
 		}
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -14,14 +15,14 @@ import (
 
 // heldStep is a step before which the first agent that comes to it is held up. The others pass.
 type heldStep struct {
-	step    Step
+	step    acts.Step
 	once    sync.Once
 	reached chan struct{}
 	release chan struct{}
 }
 
-func (h *heldStep) here(s Step, when Moment) {
-	if h == nil || s != h.step || when != Before {
+func (h *heldStep) here(s acts.Step, when acts.Moment) {
+	if h == nil || s != h.step || when != acts.Before {
 		return
 	}
 	first := false
@@ -46,7 +47,7 @@ func TestTwoRemoversRemoveOneMember(t *testing.T) {
 	others := slices.DeleteFunc([]replica.Place{pa, pb, pc}, func(p replica.Place) bool { return p == first })
 	second, leaves := others[0], others[1]
 	before := r.ids(first, second, leaves)
-	hold := &heldStep{step: StepRemove, reached: make(chan struct{}), release: make(chan struct{})}
+	hold := &heldStep{step: acts.StepRemove, reached: make(chan struct{}), release: make(chan struct{})}
 	r.mu.Lock()
 	r.hold = hold
 	r.mu.Unlock()

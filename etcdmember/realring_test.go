@@ -25,6 +25,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
@@ -254,9 +255,9 @@ func (a *realAgent) life(ctx context.Context) (err error) {
 		DiskID: onDisk("d1"),
 		Files:  a.files, TLS: func() *tls.Config { return a.tls },
 		Record: recordOf{a.machine}, Compute: a.ring.vms, Child: a.child,
-		AtStep: func(s Step, when Moment) { a.ring.cutAt(s, when, a) },
+		AtStep: func(s acts.Step, when acts.Moment) { a.ring.cutAt(s, when, a) },
 	})
-	ms.local, ms.history = a.local, a.ring.history
+	ms.local, ms.own.local, ms.history = a.local, a.local, a.ring.history
 	if a.deaf {
 		ms.raft = func(context.Context, table.Answer) (raftStatus, error) { return raftStatus{}, errWalk }
 	}
@@ -286,23 +287,23 @@ var errCut = errors.New("cut at a step")
 
 // cutAt ends the agent where a test wants it: at once, with nothing done after it. What runs beside the ticks ends with
 // its goroutine.
-func (r *realRing) cutAt(s Step, when Moment, a *realAgent) {
-	if s == StepRemove && when == Before {
-		r.letEnd(cutAt{StepMoveLeader, After})
+func (r *realRing) cutAt(s acts.Step, when acts.Moment, a *realAgent) {
+	if s == acts.StepRemove && when == acts.Before {
+		r.letEnd(cutAt{acts.StepMoveLeader, acts.After})
 	}
 	key := cutAt{s, when}.String()
 	r.mu.Lock()
 	wanted := r.cuts[key]
 	delete(r.cuts, key)
 	hold := r.hold
-	if hold != nil && hold.step == s && when == After {
+	if hold != nil && hold.step == s && when == acts.After {
 		r.took = append(r.took, a.me.Place.Name)
 	}
 	r.mu.Unlock()
 	hold.here(s, when)
 	switch {
 	case !wanted:
-	case s == StepCompact || s == StepDefragment:
+	case s == acts.StepCompact || s == acts.StepDefragment:
 		a.cut()
 		runtime.Goexit()
 	default:
@@ -325,12 +326,12 @@ func (r *realRing) letEnd(at cutAt) {
 }
 
 // cutAll makes an agent end before and after each of the steps, once each: whoever comes there first.
-func (r *realRing) cutAll(steps []Step) {
-	r.cut(Before, steps...)
-	r.cut(After, steps...)
+func (r *realRing) cutAll(steps []acts.Step) {
+	r.cut(acts.Before, steps...)
+	r.cut(acts.After, steps...)
 }
 
-func (r *realRing) cut(when Moment, steps ...Step) {
+func (r *realRing) cut(when acts.Moment, steps ...acts.Step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.cuts == nil {

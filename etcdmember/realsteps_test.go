@@ -10,6 +10,8 @@ import (
 
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
+
+	"github.com/quorate/quorate/etcdmember/acts"
 )
 
 // Case 17 without VMs: a cluster of real members is formed, one of them comes back after a reboot and another with an
@@ -43,18 +45,18 @@ func TestAgentsThatEndAtEachStepMakeAWholeCluster(t *testing.T) {
 
 	r.agents[back].end()
 	r.recreate(back, "201")
-	r.cutAll([]Step{StepRemoveFormer})
+	r.cutAll([]acts.Step{acts.StepRemoveFormer})
 	r.agents[back].begin()
 	r.wantCut("a recreated VM has replaced its member", all...)
 	if after := r.ids(back); after[back] == before[back] {
 		t.Errorf("%s came back as member %s on an empty disk", back, after[back])
 	}
 
-	r.cut(After, StepMoveLeader)
-	r.cutAll([]Step{StepRemove, StepCompleteOrder})
+	r.cut(acts.After, acts.StepMoveLeader)
+	r.cutAll([]acts.Step{acts.StepRemove, acts.StepCompleteOrder})
 	two := r.leaderLeaves(all...)
 	r.order(record.Order{Kind: record.OrderReplicas, Replicas: 1})
-	r.cut(Before, StepMoveLeader) // an agent that ends before it hands over does so in its planned stop
+	r.cut(acts.Before, acts.StepMoveLeader) // an agent that ends before it hands over does so in its planned stop
 	rest := r.leaderLeaves(two...)
 	r.await("writes go on", func() error { return r.put(r.client(rest[0]), "after", "x") })
 	w.stop()

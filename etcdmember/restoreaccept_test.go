@@ -149,7 +149,7 @@ func TestATryThatFailedRestsBesideAQuorum(t *testing.T) {
 	ms := m.open()
 	plan := table.Plan{Act: table.ActAccept, OrderNumber: 1, Source: fromSnapshot.From}
 	try := func(f table.Facts) (rests bool) {
-		if err := ms.accept(t.Context(), f, plan); err == nil {
+		if err := ms.act(t.Context(), f, plan); err == nil {
 			t.Error("an order that was taken back is accepted")
 		}
 		return ms.tries.Unfit.Order == 1 && time.Now().Before(ms.tries.Unfit.Until)

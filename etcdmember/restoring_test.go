@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
@@ -80,7 +81,7 @@ func endsRestored(t *testing.T, m *machine, ms *Membership, wantArchived bool) {
 	if kept := archived(t, m); slices.Contains(kept, v.Epochs[0].Outcome.Formed.MemberID) != wantArchived {
 		t.Errorf("archived: %v, want the old member there: %t", kept, wantArchived)
 	}
-	if _, err := os.Stat(ms.scratchDir()); !os.IsNotExist(err) {
+	if _, err := os.Stat(ms.cfg.scratchDir()); !os.IsNotExist(err) {
 		t.Errorf("the restore's scratch folder is still there: %v", err)
 	}
 }
@@ -230,7 +231,7 @@ func TestASurvivorThatLosesItsDiskAfterClosingSaysSo(t *testing.T) {
 		if wasCut, err := m.boot(m.open()); !wasCut || err != nil {
 			t.Fatalf("no cut after closing: %v", err)
 		}
-		if m.power.at != StepClose && m.power.at != StepClaim {
+		if m.power.at != acts.StepClose && m.power.at != acts.StepClaim {
 			continue
 		}
 		m.power.when = 0
@@ -261,7 +262,7 @@ func TestASurvivorThatLosesItsDiskAfterClosingSaysSo(t *testing.T) {
 			v.Orders[0].Done == nil || v.Orders[1].Done == nil {
 			t.Errorf("the newest epoch: %+v, orders: %+v", last, v.Orders)
 		}
-		if m.power.at == StepClaim {
+		if m.power.at == acts.StepClaim {
 			break
 		}
 	}
@@ -323,7 +324,7 @@ func TestALongerLogThatTurnsUpIsNamedNext(t *testing.T) {
 		got := v.Orders[1].Restore
 		want := record.RestoreOrder{Ends: 1, Replica: pb, Term: 9, Commit: 9, Newest: true,
 			From: record.Source{Kind: record.SourceDirectory, MemberID: 0xb1, DiskID: "d7"}}
-		if !reflect.DeepEqual(*got, want) || !strings.HasPrefix(v.Orders[1].By, policyName) {
+		if !reflect.DeepEqual(*got, want) || !strings.HasPrefix(v.Orders[1].By, acts.PolicyName) {
 			t.Errorf("%+v by %s", got, v.Orders[1].By)
 		}
 	}
@@ -419,7 +420,7 @@ func TestASurvivorThatHoldsEverythingGoesOnByItself(t *testing.T) {
 	if _, err := m.boot(ms); err != nil {
 		t.Fatal(err)
 	}
-	restoredBy(t, m, policyName, record.SourceDirectory)
+	restoredBy(t, m, acts.PolicyName, record.SourceDirectory)
 	endsRestored(t, m, ms, true)
 }
 
@@ -432,8 +433,9 @@ func TestASurvivorThatStopsAndOrdersSurvivesEveryPowerCut(t *testing.T) {
 		for when := 1; ; when++ {
 			m := pairOfVoters(t, "restore")
 			ms := m.ordered("d1")
-			m.child.alone = []table.Member{{ID: ms.agent.MemberID}, {ID: 0xb1}}
-			if err := ms.start(t.Context(), table.Plan{MemberID: ms.agent.MemberID}); err != nil {
+			m.child.alone = []table.Member{{ID: ms.agent.File.MemberID}, {ID: 0xb1}}
+			if err := ms.act(t.Context(), table.Facts{}, table.Plan{Act: table.ActStart,
+				MemberID: ms.agent.File.MemberID}); err != nil {
 				t.Fatal(err)
 			}
 			m.child.alone, m.power.n, m.power.when, m.power.after = nil, 0, when, after
@@ -452,12 +454,12 @@ func TestASurvivorThatStopsAndOrdersSurvivesEveryPowerCut(t *testing.T) {
 					t.Fatalf("cut %d, %s: %v", when, m.power.moment(), err)
 				}
 			}
-			restoredBy(t, m, policyName, record.SourceDirectory)
+			restoredBy(t, m, acts.PolicyName, record.SourceDirectory)
 			endsRestored(t, m, ms, true)
 			if t.Failed() {
 				t.Fatalf("cut %d, %s", when, m.power.moment())
 			}
-			if !wasCut || m.power.at == StepAccept {
+			if !wasCut || m.power.at == acts.StepAccept {
 				break // what follows is any other restore
 			}
 		}
@@ -476,7 +478,7 @@ func TestASurvivorWaitsWhereItMayNotGoOn(t *testing.T) {
 		{"the disk exists", "restore", "d2", "survivor-waits-for-disk", nil},
 		{"the document says wait", "wait", "d1", "restore-offered", nil},
 		{"a person withdrew it", "restore", "d1", "restore-offered", []record.Order{
-			{Number: 1, Kind: record.OrderRestore, By: policyName + "x", Restore: &record.RestoreOrder{Ends: 1,
+			{Number: 1, Kind: record.OrderRestore, By: acts.PolicyName + "x", Restore: &record.RestoreOrder{Ends: 1,
 				Replica: pa}}, {Number: 2, Kind: record.OrderWithdraw, Withdraws: 1}}},
 	} {
 		m := pairOfVoters(t, tc.survivors)

@@ -27,7 +27,7 @@ func (m *Membership) show(now time.Time, wait *table.Blocked) {
 	wait = m.waiting.lasting(wait, 0, now)
 	m.mu.Lock()
 	before := m.shown.blocked
-	m.shown.incarnation = m.agent.Incarnation
+	m.shown.incarnation = m.agent.File.Incarnation
 	m.shown.blocked = follow(before, wait, now)
 	m.mu.Unlock()
 	m.logWait(before, wait)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -30,7 +31,7 @@ func TestTheYoungerVMHasTheAddressWhateverTheClocksSay(t *testing.T) {
 			me := f.Me
 			me.Place, me.InstanceID, me.Addresses = pc, "103", []netip.Addr{shared}
 			mine := record.Incarnation{Place: pc, Number: 1, InstanceID: "103", Addresses: me.Addresses,
-				Time: afterOthers(f.Record, me, t0.Add(time.Minute).Add(d))}
+				Time: acts.AfterOthers(f.Record, me, t0.Add(time.Minute).Add(d))}
 			f.Record.Replicas[pc] = []record.Incarnation{mine}
 			third := &Membership{cfg: Config{Me: f.Me, Cluster: &replica.Cluster{Name: testCluster},
 				HostsFile: filepath.Join(t.TempDir(), "hosts"),

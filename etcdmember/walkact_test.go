@@ -14,7 +14,7 @@ func (w *world) act(v *vm, f table.Facts, p table.Plan) []func() bool {
 	set := func(change func(a *table.AgentFile)) func() bool {
 		return func() bool { return v.setAgent(change) }
 	}
-	token := tokenOf(f, p.Epoch)
+	token := claimToken(f, p.Epoch)
 	switch p.Act {
 	case table.ActClaim:
 		return []func() bool{func() bool { return w.claim(v, p) }}
@@ -328,4 +328,12 @@ func (w *world) writeStopped(v *vm, f table.Facts, p table.Plan) []func() bool {
 			return e != nil
 		}),
 	}
+}
+
+// claimToken is the token of an epoch's claim.
+func claimToken(f table.Facts, epoch uint64) string {
+	if e := f.Record.Epoch(epoch); e != nil && e.Claim != nil {
+		return e.Claim.Token
+	}
+	return ""
 }

@@ -161,7 +161,7 @@ func (w *world) checkSilence(v *vm, epoch uint64) {
 // agent.json, so that the token never names a directory that is not its own; it comes into its place with its marker.
 func (w *world) restore(v *vm, f table.Facts, p table.Plan) []func() bool {
 	var made *dir
-	token := tokenOf(f, p.Epoch)
+	token := claimToken(f, p.Epoch)
 	steps := []func() bool{func() bool { made = w.restored(v, p); return made != nil }}
 	if f.Directory.Exists {
 		steps = append(steps, func() bool { return v.setAgent(reset) },

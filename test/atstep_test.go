@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/internal/localgce"
 )
 
 // moment is a step of an act, before or after it takes effect.
 type moment struct {
-	step etcdmember.Step
-	when etcdmember.Moment
+	step acts.Step
+	when acts.Moment
 }
 
 // String is what the file end-at holds.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/internal/localgce"
 )
 
@@ -16,8 +16,8 @@ import (
 // formedAt are the moments of a seed from which on the record says that the epoch was formed: who loses the only disk
 // then has lost what may have been acknowledged, and nobody may begin anew.
 var formedAt = []moment{
-	{etcdmember.StepFormed, etcdmember.After}, {etcdmember.StepSeedDone, etcdmember.Before},
-	{etcdmember.StepSeedDone, etcdmember.After},
+	{acts.StepFormed, acts.After}, {acts.StepSeedDone, acts.Before},
+	{acts.StepSeedDone, acts.After},
 }
 
 func TestCase02SeederKilledAtEachStepDiskKeptAndLost(t *testing.T) {
@@ -27,18 +27,18 @@ func TestCase02SeederKilledAtEachStepDiskKeptAndLost(t *testing.T) {
 		wipe bool
 	}
 	rounds := []round{
-		{moment{etcdmember.StepSeedStart, etcdmember.After}, false}, {moment{etcdmember.StepFormed, etcdmember.Before},
+		{moment{acts.StepSeedStart, acts.After}, false}, {moment{acts.StepFormed, acts.Before},
 			false},
-		{moment{etcdmember.StepClaim, etcdmember.After}, true}, {moment{etcdmember.StepBundle, etcdmember.After}, true},
-		{moment{etcdmember.StepSeedMarker, etcdmember.After}, true},
-		{moment{etcdmember.StepFormed, etcdmember.After}, true},
+		{moment{acts.StepClaim, acts.After}, true}, {moment{acts.StepBundle, acts.After}, true},
+		{moment{acts.StepSeedMarker, acts.After}, true},
+		{moment{acts.StepFormed, acts.After}, true},
 	}
 	if chaos {
 		rounds = nil
-		for _, step := range []etcdmember.Step{etcdmember.StepClaim, etcdmember.StepBundle, etcdmember.StepSeedOnDisk,
-			etcdmember.StepSeedStart,
-			etcdmember.StepSeedMarker, etcdmember.StepFormed, etcdmember.StepSeedDone} {
-			for _, when := range []etcdmember.Moment{etcdmember.Before, etcdmember.After} {
+		for _, step := range []acts.Step{acts.StepClaim, acts.StepBundle, acts.StepSeedOnDisk,
+			acts.StepSeedStart,
+			acts.StepSeedMarker, acts.StepFormed, acts.StepSeedDone} {
+			for _, when := range []acts.Moment{acts.Before, acts.After} {
 				rounds = append(rounds, round{moment{step, when}, false}, round{moment{step, when}, true})
 			}
 		}
@@ -86,17 +86,17 @@ func (c *cluster) blocked(vm, name string) error {
 func TestCase17AgentKilledWhileAMemberIsReplaced(t *testing.T) {
 	t.Parallel()
 	joiner := []moment{
-		{etcdmember.StepRemoveFormer, etcdmember.After}, {etcdmember.StepAddLearner, etcdmember.After},
-		{etcdmember.StepStartJoined, etcdmember.After}, // while the copy of the state is on its way
+		{acts.StepRemoveFormer, acts.After}, {acts.StepAddLearner, acts.After},
+		{acts.StepStartJoined, acts.After}, // while the copy of the state is on its way
 	}
-	leader := []moment{{etcdmember.StepPromote, etcdmember.Before}, {etcdmember.StepPromote, etcdmember.After}}
+	leader := []moment{{acts.StepPromote, acts.Before}, {acts.StepPromote, acts.After}}
 	if chaos {
 		joiner = nil
-		for _, step := range []etcdmember.Step{etcdmember.StepIncarnation, etcdmember.StepTenureOnDisk,
-			etcdmember.StepRemoveFormer, etcdmember.StepMarkAdding,
-			etcdmember.StepAddLearner, etcdmember.StepMarkAdded, etcdmember.StepConfirm, etcdmember.StepMarkStarted,
-			etcdmember.StepStartJoined} {
-			joiner = append(joiner, moment{step, etcdmember.Before}, moment{step, etcdmember.After})
+		for _, step := range []acts.Step{acts.StepIncarnation, acts.StepTenureOnDisk,
+			acts.StepRemoveFormer, acts.StepMarkAdding,
+			acts.StepAddLearner, acts.StepMarkAdded, acts.StepConfirm, acts.StepMarkStarted,
+			acts.StepStartJoined} {
+			joiner = append(joiner, moment{step, acts.Before}, moment{step, acts.After})
 		}
 	}
 	c, l := threeMembers(t)
@@ -124,13 +124,13 @@ func TestCase17AgentKilledWhileAMemberIsReplaced(t *testing.T) {
 func TestCase17AgentKilledWhileAReturningMemberIsStarted(t *testing.T) {
 	t.Parallel()
 	c, l := threeMembers(t)
-	moments := []moment{{etcdmember.StepStartOnDisk, etcdmember.After}, {etcdmember.StepStart, etcdmember.After}}
+	moments := []moment{{acts.StepStartOnDisk, acts.After}, {acts.StepStart, acts.After}}
 	if chaos {
 		moments = nil
-		for _, step := range []etcdmember.Step{etcdmember.StepIncarnation, etcdmember.StepTenureOnDisk,
-			etcdmember.StepConfirm,
-			etcdmember.StepStartOnDisk, etcdmember.StepStart} {
-			moments = append(moments, moment{step, etcdmember.Before}, moment{step, etcdmember.After})
+		for _, step := range []acts.Step{acts.StepIncarnation, acts.StepTenureOnDisk,
+			acts.StepConfirm,
+			acts.StepStartOnDisk, acts.StepStart} {
+			moments = append(moments, moment{step, acts.Before}, moment{step, acts.After})
 		}
 	}
 	for _, m := range moments {
@@ -147,11 +147,11 @@ func TestCase17AgentKilledWhileAReturningMemberIsStarted(t *testing.T) {
 func TestCase17AgentKilledWhileARemovedDirectoryIsArchived(t *testing.T) {
 	t.Parallel()
 	c, l := threeMembers(t)
-	moments := []moment{{etcdmember.StepArchiveOnDisk, etcdmember.After}}
+	moments := []moment{{acts.StepArchiveOnDisk, acts.After}}
 	if chaos {
-		moments = append(moments, moment{etcdmember.StepArchiveOnDisk, etcdmember.Before},
-			moment{etcdmember.StepArchive, etcdmember.Before},
-			moment{etcdmember.StepArchive, etcdmember.After})
+		moments = append(moments, moment{acts.StepArchiveOnDisk, acts.Before},
+			moment{acts.StepArchive, acts.Before},
+			moment{acts.StepArchive, acts.After})
 	}
 	for i, m := range moments {
 		vm := c.vms[2]

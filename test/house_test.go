@@ -22,7 +22,7 @@ var floors = []string{
 	"cmd/quorate", "cmd/localgce",
 	"test/bench", "test",
 	"agent", "controlplane",
-	"etcdmember", "etcdmember/datadir", "etcdmember/etcdfiles", "etcdmember/hosts",
+	"etcdmember", "etcdmember/acts", "etcdmember/datadir", "etcdmember/etcdfiles", "etcdmember/hosts",
 	"etcdmember/order", "etcdmember/table",
 	"certs", "systemd", "supervisor", "images",
 	"internal/record/bucket", "internal/record", "internal/gce", "internal/localgce", "internal/replica",

@@ -75,17 +75,20 @@ func clockReads(t *testing.T, path string) (out []string) {
 	return out
 }
 
-// The table's tests are run after each change of it, so they must not wait for etcd to be compiled.
-func TestTheTablesTestsDoNotCompileEtcd(t *testing.T) {
-	cmd := exec.Command("go", "list", "-deps", "-test", "./etcdmember/table")
-	cmd.Dir = ".."
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
-	for p := range strings.Lines(string(out)) {
-		if strings.HasPrefix(p, "go.etcd.io/") {
-			t.Errorf("the tests of etcdmember/table import %s", strings.TrimSpace(p))
+// The tests of the table and of the acts are run after each change of them, so they must not wait for etcd to be
+// compiled.
+func TestTheTestsOfTableAndActsDoNotCompileEtcd(t *testing.T) {
+	for _, name := range []string{"./etcdmember/table", "./etcdmember/acts"} {
+		cmd := exec.Command("go", "list", "-deps", "-test", name)
+		cmd.Dir = ".."
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		for p := range strings.Lines(string(out)) {
+			if strings.HasPrefix(p, "go.etcd.io/") {
+				t.Errorf("the tests of %s import %s", name, strings.TrimSpace(p))
+			}
 		}
 	}
 }

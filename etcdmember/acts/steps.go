@@ -1,6 +1,4 @@
-package etcdmember
-
-import "github.com/quorate/quorate/etcdmember/table"
+package acts
 
 // Step names one write of an act: what it belongs to, its number there, and what it does. A step is the smallest thing
 // that can have happened or not have happened when the power goes. Every act is made of steps, and every step can be
@@ -77,12 +75,4 @@ func (s Step) Take(hook func(Step, Moment), do func() error) error {
 		hook(s, After)
 	}
 	return err
-}
-
-// at takes one step of this membership.
-func (m *Membership) at(s Step, do func() error) error { return s.Take(m.cfg.AtStep, do) }
-
-// setAgentAt is setAgent as a step.
-func (m *Membership) setAgentAt(s Step, change func(*table.AgentFile)) error {
-	return m.at(s, func() error { return m.setAgent(change) })
 }

@@ -1,0 +1,128 @@
+package etcdmember
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/acts"
+	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/backoff"
+	"github.com/quorate/quorate/internal/record"
+)
+
+// The leaves and authorities of etcd's two ports.
+const (
+	peerLeaf, serverLeaf = certs.EtcdPeerLeaf, certs.EtcdServer
+	peerCA, clientCA     = certs.EtcdPeer, certs.EtcdClient
+)
+
+// serveTimeout bounds a member's way from its start to a linearizable read.
+const serveTimeout = time.Minute
+
+// ownMember is acts.Member: the child process of this agent.
+type ownMember struct {
+	cfg   Config
+	local netip.Addr
+	// starting is called right before each start.
+	starting func(joins bool)
+	// served waits for a linearizable read.
+	served func(ctx context.Context) (clusterID, memberID record.MemberID, err error)
+}
+
+// Running is of acts.Member.
+func (o *ownMember) Running() bool { return o.cfg.Child.Running() }
+
+// Start writes the configuration where the child will read it, and starts the child.
+func (o *ownMember) Start(ctx context.Context, s acts.Start) error {
+	cfg := o.config()
+	cfg.New, cfg.Token, cfg.MemberID = s.New, s.Token, s.MemberID
+	if s.MemberID != 0 {
+		cfg.InitialCluster = map[string]string{}
+	}
+	for _, e := range s.Members {
+		if len(e.PeerURLs) > 0 {
+			cfg.InitialCluster[initialName(e, s.MemberID, cfg.Name)] = e.PeerURLs[0]
+		}
+	}
+	if err := cfg.Save(o.cfg.configPath()); err != nil {
+		return err
+	}
+	o.starting(s.MemberID != 0)
+	return o.cfg.Child.Start(ctx, o.cfg.configPath())
+}
+
+// initialName gives a name to every entry: etcd matches by URL alone, but its configuration wants names.
+func initialName(e table.Member, own record.MemberID, ownName string) string {
+	switch {
+	case e.ID == own:
+		return ownName
+	case e.Name == "":
+		return notStarted + e.ID.String()
+	default:
+		return e.Name
+	}
+}
+
+// config is what every start of the member has in common.
+func (o *ownMember) config() MemberConfig {
+	e, files := o.cfg.Cluster.Etcd, o.cfg.Files
+	return MemberConfig{
+		Name: o.cfg.Me.MemberName(), DNSName: o.cfg.dnsName(), Dir: o.cfg.etcdDir(), Address: o.cfg.Me.Address(),
+		PeerLeaf: files.Leaf(peerLeaf), PeerCA: files.CA(peerCA), ServerLeaf: files.Leaf(serverLeaf),
+		ClientCA:  files.CA(clientCA),
+		Heartbeat: e.Heartbeat.Duration(), Election: e.Election.Duration(),
+		Local: o.local, DataCheck: dataCheck, QuotaBytes: e.QuotaBytes, CatchUpEntries: e.CatchUpEntries,
+		StatusSocket: SocketOf(o.cfg.configPath()),
+	}
+}
+
+// Served is of acts.Member.
+func (o *ownMember) Served(ctx context.Context) (clusterID, memberID record.MemberID, err error) {
+	return o.served(ctx)
+}
+
+// HandOver is of acts.Member.
+func (o *ownMember) HandOver(ctx context.Context) error {
+	return HandOver(ctx, SocketOf(o.cfg.configPath()))
+}
+
+// Stop is of acts.Member.
+func (o *ownMember) Stop(ctx context.Context) error { return o.cfg.Child.Stop(ctx) }
+
+// waitServing waits for a linearizable read through the own member.
+func (m *Membership) waitServing(ctx context.Context) (clusterID, memberID record.MemberID, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, serveTimeout, fmt.Errorf("no linearizable read within %s",
+		serveTimeout))
+	defer cancel()
+	for {
+		s, err := m.Status(ctx)
+		if err == nil && s.Leader != 0 && s.Ready {
+			break
+		}
+		if !m.cfg.Child.Running() {
+			return 0, 0, errors.New("etcd exited before it served: see its log")
+		}
+		if err := backoff.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return 0, 0, err
+		}
+	}
+	c, err := dial(m.dnsName(), m.local, m.cfg.TLS())
+	if err != nil {
+		return 0, 0, err
+	}
+	defer c.Close()
+	clusterID, list, err := members(ctx, c)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, e := range list {
+		if e.Name == m.cfg.Me.MemberName() {
+			return clusterID, e.ID, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("member %s is not in its own list", m.cfg.Me.MemberName())
+}
