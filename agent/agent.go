@@ -33,6 +33,7 @@ import (
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/acts"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
@@ -229,7 +230,7 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) err
 	return func(why error) error {
 		a.cfg.Notify.Stopping()
 		a.setPhase(PhaseStopping)
-		if errors.Is(why, etcdmember.ErrRemoved) || a.leaderless(run) {
+		if errors.Is(why, member.ErrRemoved) || a.leaderless(run) {
 			a.giveUp(run)
 		} else {
 			a.leave(run)

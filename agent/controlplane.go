@@ -10,7 +10,7 @@ import (
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/controlplane"
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/replica"
@@ -94,7 +94,7 @@ func (a *Agent) otherEtcd(ctx context.Context, in joined) (urls []string) {
 		if !ok || m.Learner || m.ID == s.MemberID {
 			continue
 		}
-		url := etcdmember.ClientURL(place.DNSName(in.cluster.Name))
+		url := member.ClientURL(place.DNSName(in.cluster.Name))
 		if m.ID == s.Leader {
 			urls = slices.Insert(urls, 0, url)
 		} else {

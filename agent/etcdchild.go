@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -39,7 +39,7 @@ func (c *etcdChild) Start(ctx context.Context, configPath string) error {
 	if err := c.Stop(ctx); err != nil {
 		return err
 	}
-	if err := c.supervisor.Start(c.spec(etcdmember.SocketOf(configPath))); err != nil {
+	if err := c.supervisor.Start(c.spec(member.SocketOf(configPath))); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, launchLimit, fmt.Errorf("the launch of %s hangs for %s", c.self,
@@ -60,18 +60,18 @@ func (c *etcdChild) Start(ctx context.Context, configPath string) error {
 
 func (c *etcdChild) spec(socket string) supervisor.Spec {
 	answers := func(ctx context.Context) error {
-		_, err := etcdmember.ReadStatus(ctx, socket)
+		_, err := member.ReadStatus(ctx, socket)
 		return err
 	}
-	alive := func(ctx context.Context) error { return etcdmember.Alive(ctx, socket) }
+	alive := func(ctx context.Context) error { return member.Alive(ctx, socket) }
 	return supervisor.Spec{
-		Name: etcdName, Path: c.self, Args: []string{"run-etcd", "--config", etcdmember.ConfigOf(socket)},
+		Name: etcdName, Path: c.self, Args: []string{"run-etcd", "--config", member.ConfigOf(socket)},
 		StopTimeout: etcdStopTimeout,
 		// A member that copies its state, or waits for a quorum, is well: only one that does not answer at all hangs.
 		Start: &supervisor.Probe{Period: startPeriod, Timeout: startTimeout, Limit: startLimit, Check: answers},
 		Live:  &supervisor.Probe{Period: livePeriod, Timeout: liveTimeout, Limit: liveLimit, Check: alive},
 		Ready: &supervisor.Probe{Period: time.Second, Timeout: time.Second, Check: func(ctx context.Context) error {
-			s, err := etcdmember.ReadStatus(ctx, socket)
+			s, err := member.ReadStatus(ctx, socket)
 			if err == nil && s.Leader == 0 {
 				err = fmt.Errorf("member %s knows of no leader", s.MemberID)
 			}

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/supervisor"
 )
@@ -94,7 +94,7 @@ func answering(t *testing.T, socket string, status *table.MemberStatus, alive in
 func TestAMemberThatIsReadyRuns(t *testing.T) {
 	c := memberChild(t, "exec sleep 1000")
 	config := filepath.Join(t.TempDir(), "etcd.json")
-	answering(t, etcdmember.SocketOf(config), &table.MemberStatus{Leader: 8}, http.StatusOK)
+	answering(t, member.SocketOf(config), &table.MemberStatus{Leader: 8}, http.StatusOK)
 	if err := c.Start(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -82,8 +82,8 @@ func (a *Agent) lookAtEtcd(ends *etcdEnds) error {
 		return nil
 	}
 	ends.last = exit.At
-	if exit.Code == etcdmember.RemovedExitCode {
-		return etcdmember.ErrRemoved
+	if exit.Code == member.RemovedExitCode {
+		return member.ErrRemoved
 	}
 	if ends.failed++; ends.failed >= crashLoop {
 		return fmt.Errorf("etcd does not come up: %s", exit)

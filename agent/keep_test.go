@@ -27,6 +27,7 @@ import (
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
@@ -307,7 +308,7 @@ func TestARemovedMemberEndsTheAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it has exited", func() bool { _, ok := a.supervisor.Exited(etcdName); return ok })
-	if err := a.lookAtEtcd(&etcdEnds{last: begin}); !errors.Is(err, etcdmember.ErrRemoved) {
+	if err := a.lookAtEtcd(&etcdEnds{last: begin}); !errors.Is(err, member.ErrRemoved) {
 		t.Errorf("%v", err)
 	}
 	if err := a.lookAtEtcd(&etcdEnds{last: time.Now()}); err != nil {
@@ -318,7 +319,7 @@ func TestARemovedMemberEndsTheAgent(t *testing.T) {
 	// It is started again, and ends again, beside a control plane that is not there yet.
 	defer a.keepControlPlane(ctx, in)()
 	_, err := enter(ctx, a, PhaseControlPlane, in, a.awaitAPIServer)
-	if !errors.Is(err, etcdmember.ErrRemoved) || !errors.Is(err, ErrStartAgain) {
+	if !errors.Is(err, member.ErrRemoved) || !errors.Is(err, ErrStartAgain) {
 		t.Errorf("%v", err)
 	}
 }
@@ -335,7 +336,7 @@ func TestWhatUsedARemovedMemberStopsSoon(t *testing.T) {
 		}
 	}
 	eventually(t, "it was removed", func() bool { _, ok := a.supervisor.Exited(etcdName); return ok })
-	if err := stop(fmt.Errorf("keep: %w", etcdmember.ErrRemoved)); err != nil {
+	if err := stop(fmt.Errorf("keep: %w", member.ErrRemoved)); err != nil {
 		t.Error(err)
 	}
 	for _, s := range a.supervisor.Status() {
@@ -362,7 +363,7 @@ func TestAnEtcdThatDoesNotEndHoldsNoOrphanUp(t *testing.T) {
 	pid := 0
 	eventually(t, "etcd runs", func() bool { s, _ := find(a.supervisor, etcdName); pid = s.PID; return pid != 0 })
 	time.Sleep(100 * time.Millisecond) // until its shell has come to the trap
-	go func() { stopped <- stop(etcdmember.ErrRemoved) }()
+	go func() { stopped <- stop(member.ErrRemoved) }()
 	eventually(t, "the apiserver has ended",
 		func() bool { s, _ := find(a.supervisor, replica.APIServer); return s.State == supervisor.Stopped })
 	if s, _ := find(a.supervisor, etcdName); s.State != supervisor.Stopping {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/controlplane"
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/member"
 )
 
 // The limits of a planned stop. GCE cuts the power about 90 s after it asked.
@@ -34,7 +34,7 @@ func (a *Agent) leave(ctx context.Context) {
 	}
 	handOver, cancel := context.WithTimeout(ctx, handOverTimeout)
 	defer cancel()
-	if err := etcdmember.HandOver(handOver, m.StatusSocket()); err != nil {
+	if err := member.HandOver(handOver, m.StatusSocket()); err != nil {
 		a.cfg.Log.Info("leadership stays here", "reason", err.Error())
 	}
 	release, cancelRelease := context.WithTimeout(ctx, releaseTimeout)

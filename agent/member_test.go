@@ -16,29 +16,29 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// member imitates the process in which etcd runs: it says how it is, and notes what it is asked for.
-type member struct {
+// answeringMember imitates the process in which etcd runs: it says how it is, and notes what it is asked for.
+type answeringMember struct {
 	mu     sync.Mutex
 	status table.MemberStatus
 	asked  []string
 }
 
 // newMember has a member answer for an agent, which gets its membership.
-func newMember(t *testing.T, a *Agent, in identified, status table.MemberStatus) *member {
+func newMember(t *testing.T, a *Agent, in identified, status table.MemberStatus) *answeringMember {
 	t.Helper()
 	a.membership = membershipOf(a, in)
 	l, err := net.Listen("unix", a.membership.StatusSocket())
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &member{status: status}
+	m := &answeringMember{status: status}
 	server := &http.Server{Handler: m}
 	go server.Serve(l)
 	t.Cleanup(func() { server.Close() })
 	return m
 }
 
-func (m *member) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (m *answeringMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asked = append(m.asked, r.Method+" "+r.URL.Path)
@@ -49,13 +49,13 @@ func (m *member) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(m.status)
 }
 
-func (m *member) is(change func(*table.MemberStatus)) {
+func (m *answeringMember) is(change func(*table.MemberStatus)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	change(&m.status)
 }
 
-func (m *member) wasAsked(what string) bool {
+func (m *answeringMember) wasAsked(what string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Contains(m.asked, what)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorate/quorate/controlplane"
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/internal/local"
 )
 
@@ -80,7 +80,7 @@ func (a *Agent) leavesOfThisCluster() error {
 // portsFree names every port that somebody else listens on.
 func (a *Agent) portsFree() error {
 	var errs []error
-	for _, port := range append(etcdmember.Ports(), a.cluster.Endpoint.Port) {
+	for _, port := range append(member.Ports(), a.cluster.Endpoint.Port) {
 		if err := portFree(port); err != nil {
 			errs = append(errs, fmt.Errorf("port %d is in use by another program: %w", port, err))
 		}

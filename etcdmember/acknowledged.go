@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -60,14 +61,14 @@ const maxVars = 1 << 20
 
 func (m *Membership) raftStatus(ctx context.Context, a table.Answer) (raftStatus, error) {
 	name := a.DNSName(m.cfg.Cluster.Name)
-	target := netip.AddrPortFrom(a.Address, ClientPort).String()
+	target := netip.AddrPortFrom(a.Address, member.ClientPort).String()
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: named(m.cfg.TLS(), name), DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", target)
 		},
 	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, ClientURL(name)+"/debug/vars", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, member.ClientURL(name)+"/debug/vars", nil)
 	if err != nil {
 		return raftStatus{}, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -31,7 +32,7 @@ func seededOnce(t *testing.T, m *machine, ms *Membership) {
 	if err != nil || s.MemberID != formed.MemberID || s.ClusterID != formed.ClusterID {
 		t.Errorf("formed %+v, the member that runs is %s of %s, %v", formed, s.MemberID, s.ClusterID, err)
 	}
-	a, err := datadir.LoadAgentFile(ms.agentPath())
+	a, err := datadir.LoadAgentFile(ms.cfg.dir().AgentFile())
 	if err != nil || a.Phase != table.PhaseStarted || a.MemberID != formed.MemberID ||
 		a.Token != v.Epochs[0].Claim.Token ||
 		a.NewestEpoch != 1 || a != ms.agent.File {
@@ -174,9 +175,9 @@ func TestTheLoserOfAClaimWaitsForTheBundle(t *testing.T) {
 	ms := m.open()
 	holder := true
 	end := inBackground(t, func(ctx context.Context) (err error) { holder, err = ms.Claim(ctx); return err })
-	eventually(t, "seed-in-progress", func() bool { return blockedName(ms) == "seed-in-progress" })
+	etcdtest.Eventually(t, "seed-in-progress", func() bool { return blockedName(ms) == "seed-in-progress" })
 	r.change(func(v *record.View) { v.Bundle = 1 })
-	eventually(t, "the wait ends", func() bool { return blockedName(ms) == "" })
+	etcdtest.Eventually(t, "the wait ends", func() bool { return blockedName(ms) == "" })
 	if err := end(); err != nil || holder || m.child.starts != 0 {
 		t.Errorf("%v, holder %t, etcd started %d times", err, holder, m.child.starts)
 	}
@@ -189,7 +190,7 @@ func TestAnUnreadableRecordIsOneLineAndOneWait(t *testing.T) {
 	m.record.fail(errors.New("503"))
 	ms := m.open()
 	end := inBackground(t, func(ctx context.Context) error { _, err := ms.Claim(ctx); return err })
-	eventually(t, "record-unreadable", func() bool { return blockedName(ms) == "record-unreadable" })
+	etcdtest.Eventually(t, "record-unreadable", func() bool { return blockedName(ms) == "record-unreadable" })
 	since := ms.Waits()[0].Since
 	time.Sleep(3 * bootPause)
 	if b := ms.Waits(); len(b) != 1 || !b[0].Since.Equal(since) {
@@ -225,7 +226,7 @@ func TestARestartStartsAsItIsWithoutTheRecordAndARebootWaits(t *testing.T) {
 	m.me.BootID = "boot2"
 	ms = m.open()
 	end := inBackground(t, ms.Settle)
-	eventually(t, "record-unreadable", func() bool { return blockedName(ms) == "record-unreadable" })
+	etcdtest.Eventually(t, "record-unreadable", func() bool { return blockedName(ms) == "record-unreadable" })
 	end()
 	if m.child.starts != 2 {
 		t.Error("etcd was started after a reboot without the record")
@@ -309,7 +310,7 @@ func TestADiskThatIsMountedLateIsNotReadBefore(t *testing.T) {
 		t.Error("a disk that is not there is established")
 	}
 	booted := boots(t, ms)
-	eventually(t, "the fault is shown", func() bool { return blockedName(ms) == "fault" })
+	etcdtest.Eventually(t, "the fault is shown", func() bool { return blockedName(ms) == "fault" })
 	if err := errors.Join(os.Remove(data), os.Rename(beneath, data),
 		os.WriteFile(mounts, []byte("36 35 98:0 / "+data+" rw,noatime - ext4 /dev/sdb rw\n"), 0o600)); err != nil {
 		t.Fatal(err)
@@ -332,7 +333,7 @@ func TestAFaultHoldsTheClaimBack(t *testing.T) {
 	m := newMachine(t, pa, r)
 	ms := m.open()
 	end := inBackground(t, func(ctx context.Context) error { _, err := ms.Claim(ctx); return err })
-	eventually(t, "the fault is shown", func() bool { return blockedName(ms) == "fault" })
+	etcdtest.Eventually(t, "the fault is shown", func() bool { return blockedName(ms) == "fault" })
 	if err := end(); err == nil {
 		t.Error("a replica of another project may have certificates")
 	}
@@ -435,7 +436,7 @@ func TestStartsThatDoNotLastArePaced(t *testing.T) {
 	m.child.dead, m.child.starts = true, 0
 	ms := m.open()
 	end := inBackground(t, ms.Settle)
-	eventually(t, "the wait is shown", func() bool { return blockedName(ms) == "etcd-does-not-stay-up" })
+	etcdtest.Eventually(t, "the wait is shown", func() bool { return blockedName(ms) == "etcd-does-not-stay-up" })
 	end()
 	if m.child.starts != 2 {
 		t.Errorf("%d starts", m.child.starts)
@@ -459,7 +460,7 @@ func TestAFailingStepIsShown(t *testing.T) {
 		}
 	}
 	booted := boots(t, ms)
-	eventually(t, "step-failed", func() bool { return blockedName(ms) == "step-failed" })
+	etcdtest.Eventually(t, "step-failed", func() bool { return blockedName(ms) == "step-failed" })
 	if b := ms.Waits()[0]; b.Row != "16" || !strings.Contains(b.Reason, "no space left on device") {
 		t.Errorf("%+v", b)
 	}

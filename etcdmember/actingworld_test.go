@@ -28,6 +28,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record"
@@ -173,7 +174,7 @@ func (m *machine) checkAgent(data []byte) {
 }
 
 // checkStart is called before the child starts: what may be started is what the record and the disk allow.
-func (m *machine) checkStart(c MemberConfig) {
+func (m *machine) checkStart(c member.Config) {
 	a, err := datadir.LoadAgentFile(filepath.Join(m.dir, "data", "agent.json"))
 	if err != nil {
 		m.t.Errorf("start: %v", err)
@@ -287,7 +288,7 @@ func (c *imitation) Stop(context.Context) error {
 func (c *imitation) Start(ctx context.Context, path string) error {
 	c.Stop(ctx)
 	return c.machine.power.write("start etcd", func() error {
-		cfg, err := LoadMemberConfig(path)
+		cfg, err := member.LoadConfig(path)
 		if err != nil {
 			return err
 		}
@@ -302,7 +303,7 @@ func (c *imitation) Start(ctx context.Context, path string) error {
 	})
 }
 
-func (c *imitation) run(cfg MemberConfig) error {
+func (c *imitation) run(cfg member.Config) error {
 	s := table.MemberStatus{MemberID: cfg.MemberID, ClusterID: 0xc1, Ready: true, Term: 2, Committed: 3, Applied: 3}
 	if cfg.New {
 		s.MemberID = idOf(cfg.Token)
@@ -649,15 +650,4 @@ func blockedName(ms *Membership) string {
 		names = append(names, b.Name)
 	}
 	return strings.Join(names, " ")
-}
-
-// eventually waits for a condition that another goroutine brings about.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("never: %s", what)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/hosts"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -208,12 +209,12 @@ func (b *beside) onMember(e table.Member, call func(c *clientv3.Client, endpoint
 	if !ok {
 		return fmt.Errorf("%s is not in %s", u.Hostname(), b.cfg.HostsFile)
 	}
-	c, err := dial(u.Hostname(), address, b.cfg.TLS())
+	c, err := member.Dial(u.Hostname(), address, b.cfg.TLS())
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	return call(c, ClientURL(u.Hostname()))
+	return call(c, member.ClientURL(u.Hostname()))
 }
 
 // disarm takes one alarm of one member back, and no other, or the one of id 0, which is about a difference: etcd takes
@@ -237,7 +238,7 @@ func (b *beside) compact() error {
 		return errors.New("how far the history has come is not known yet")
 	}
 	b.alarms.errand = startErrand("compact", func(ctx context.Context) error {
-		c, err := dial(b.dnsName(), b.local, b.cfg.TLS())
+		c, err := member.Dial(b.dnsName(), b.local, b.cfg.TLS())
 		if err != nil {
 			return err
 		}

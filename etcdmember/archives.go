@@ -24,7 +24,7 @@ func (m *Membership) readArchives() (out []table.Archive) {
 	for _, name := range names {
 		a, ok := m.archives[name]
 		if !ok {
-			d, err := datadir.Read(filepath.Join(m.archivesDir(), name))
+			d, err := datadir.Read(filepath.Join(m.cfg.dir().Archives(), name))
 			if err == nil && !d.Exists {
 				continue
 			}
@@ -42,7 +42,7 @@ func (m *Membership) readArchives() (out []table.Archive) {
 
 // archiveNames lists the archive's folder; no folder: nothing was ever archived.
 func (m *Membership) archiveNames(which func(name string) bool) (names []string, err error) {
-	entries, err := os.ReadDir(m.archivesDir())
+	entries, err := os.ReadDir(m.cfg.dir().Archives())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -87,7 +88,7 @@ func (m *Membership) askOne(ctx context.Context, t target, tlsConfig *tls.Config
 	a := table.Answer{Place: t.Place, InstanceID: t.instanceID, Address: t.address}
 	// First a plain connection: gRPC would go on trying a port that refuses.
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(t.address, ClientPort).String())
+	conn, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(t.address, member.ClientPort).String())
 	if err != nil {
 		return a
 	}
@@ -97,15 +98,15 @@ func (m *Membership) askOne(ctx context.Context, t target, tlsConfig *tls.Config
 	if tlsConfig == nil || !m.shakesHands(ctx, conn, named(tlsConfig, name)) {
 		return a
 	}
-	c, err := dial(name, t.address, tlsConfig)
+	c, err := member.Dial(name, t.address, tlsConfig)
 	if err != nil {
 		return a
 	}
 	defer c.Close()
-	if id, list, err := members(ctx, c); err == nil {
+	if id, list, err := member.List(ctx, c); err == nil {
 		a.Reach, a.ClusterID, a.Members = table.ReachLinearizable, id, list
 	}
-	if st, err := c.Status(ctx, ClientURL(name)); err == nil {
+	if st, err := c.Status(ctx, member.ClientURL(name)); err == nil {
 		a.Reach = max(a.Reach, table.ReachAnswers)
 		a.ClusterID, a.Version = record.MemberID(st.Header.GetClusterId()), st.Version
 		a.Database, a.Leads = st.DbSize, st.Leader != 0 && st.Leader == st.Header.GetMemberId()

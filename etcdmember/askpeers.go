@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/version"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 
+	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -73,8 +74,8 @@ func (m *Membership) askPeers(ctx context.Context, f *table.Facts) {
 // peerClient speaks to one peer port with this replica's own peer leaf.
 func (m *Membership) peerClient(address netip.Addr) (*http.Client, error) {
 	files := m.cfg.Files
-	info := transport.TLSInfo{CertFile: files.Leaf(peerLeaf), KeyFile: files.Leaf(peerLeaf),
-		TrustedCAFile: files.CA(peerCA)}
+	info := transport.TLSInfo{CertFile: files.Leaf(certs.EtcdPeerLeaf), KeyFile: files.Leaf(certs.EtcdPeerLeaf),
+		TrustedCAFile: files.CA(certs.EtcdPeer)}
 	tlsConfig, err := info.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("speak to the peers: %w", err)

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/etcdmember/acts"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -74,12 +75,12 @@ func (b *beside) tick(ctx context.Context, now time.Time, s table.MemberStatus, 
 	if due := b.due(now, s); !due && !looked {
 		return
 	}
-	s, err := readStreams(ctx, b.StatusSocket())
+	s, err := member.ReadStreams(ctx, b.StatusSocket())
 	if err != nil || s.Leader != s.MemberID {
 		return
 	}
 	b.listGone(ctx, now, s) // before the members and the record, which have to be fresh when a step is taken
-	c, err := dial(b.dnsName(), b.local, b.cfg.TLS())
+	c, err := member.Dial(b.dnsName(), b.local, b.cfg.TLS())
 	if err != nil {
 		b.fails(ctx, "look beside the leader", err)
 		return
@@ -117,7 +118,7 @@ func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s 
 	r := table.Ring{At: now, Me: b.cfg.Me, Cluster: b.cfg.Cluster.Name, Leader: s.MemberID, Compute: b.compute,
 		Alarms: s.Alarms,
 		Policy: table.Policy{Replicas: b.cfg.Cluster.Replicas}}
-	_, list, err := members(ctx, c)
+	_, list, err := member.List(ctx, c)
 	if err != nil {
 		return r, err
 	}
@@ -195,7 +196,7 @@ func (b *beside) change(ctx context.Context, c *clientv3.Client, p table.Plan) e
 	case table.ActRemoveMember:
 		return b.at(acts.StepRemove, func() error { _, err := c.MemberRemove(ctx, uint64(p.MemberID)); return err })
 	case table.ActMoveLeader:
-		return b.at(acts.StepMoveLeader, func() error { return handOverTo(ctx, b.StatusSocket(), p.MemberID) })
+		return b.at(acts.StepMoveLeader, func() error { return member.HandOverTo(ctx, b.StatusSocket(), p.MemberID) })
 	case table.ActCompleteOrder:
 		return b.at(acts.StepCompleteOrder, func() error { return b.completeOrder(ctx, p) })
 	case table.ActDisarm:

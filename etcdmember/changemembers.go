@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/record"
@@ -83,7 +84,7 @@ func (c *changes) RemoveMember(ctx context.Context, via table.Answer, id record.
 
 // call calls with a client of the member that answered.
 func (c *changes) call(ctx context.Context, via table.Answer, do func(context.Context, *clientv3.Client) error) error {
-	to, err := dial(via.DNSName(c.cluster), via.Address, c.tls())
+	to, err := member.Dial(via.DNSName(c.cluster), via.Address, c.tls())
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (m *Membership) lookForDamage(ctx context.Context, d *table.Directory) {
 		return
 	}
 	begin := time.Now()
-	found, err := datadir.FindDamage(ctx, m.etcdDir())
+	found, err := datadir.FindDamage(ctx, m.cfg.dir().Etcd())
 	if ctx.Err() != nil {
 		return
 	}
@@ -54,7 +54,7 @@ func (m *Membership) lookForDamage(ctx context.Context, d *table.Directory) {
 // finds it again.
 func (m *Membership) noteDamage(d datadir.Damage) {
 	m.cfg.Log.Warn("the database is damaged", "found", d.Text)
-	err := m.at(acts.StepNoteDamage, func() error { return d.Save(m.etcdDir(), m.disk.write) })
+	err := m.at(acts.StepNoteDamage, func() error { return d.Save(m.cfg.dir().Etcd(), m.disk.write) })
 	if err != nil {
 		m.cfg.Log.Warn("note the damage", "err", err.Error())
 	}

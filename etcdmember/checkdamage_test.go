@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/quorate/quorate/etcdmember/datadir"
-	"github.com/quorate/quorate/etcdmember/etcdfiles"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -24,7 +24,7 @@ func endedOften(t *testing.T, runs int, change func(database string)) (*Membersh
 	}
 	m.child.Stop(t.Context())
 	database := datadir.DatabaseFile(m.etcdDir())
-	if err := os.Rename(etcdfiles.Database(t, false), database); err != nil {
+	if err := os.Rename(etcdtest.Database(t, false), database); err != nil {
 		t.Fatal(err)
 	}
 	change(database)
@@ -41,7 +41,7 @@ func readNow(t *testing.T, ms *Membership) table.Directory {
 
 func zeroALeaf(t *testing.T) func(string) {
 	return func(database string) {
-		etcdfiles.DamagePage(t, database, etcdfiles.Pages(t, database, "leaf")[2], func(p []byte) { clear(p) })
+		etcdtest.DamagePage(t, database, etcdtest.Pages(t, database, "leaf")[2], func(p []byte) { clear(p) })
 	}
 }
 
@@ -71,7 +71,7 @@ func TestADatabaseIsReadWholeOnceEtcdHasEndedOnItAgainAndAgain(t *testing.T) {
 	if d, err := datadir.Read(m.etcdDir() + ".moved"); err != nil || d.OpenErr == nil {
 		t.Errorf("it is not known where the directory was moved to: %v", err)
 	}
-	if err := os.Rename(etcdfiles.Database(t, false), datadir.DatabaseFile(m.etcdDir()+".moved")); err != nil {
+	if err := os.Rename(etcdtest.Database(t, false), datadir.DatabaseFile(m.etcdDir()+".moved")); err != nil {
 		t.Fatal(err)
 	}
 	if d, err := datadir.Read(m.etcdDir() + ".moved"); err != nil || d.OpenErr != nil {
@@ -147,7 +147,7 @@ func TestALockedDatabaseIsWaitedFor(t *testing.T) {
 	}
 	ms := m.open()
 	booted := boots(t, ms)
-	eventually(t, "it says what it waits for", func() bool {
+	etcdtest.Eventually(t, "it says what it waits for", func() bool {
 		b := ms.Waits()
 		return len(b) == 1 && b[0].Name == "fault" && strings.Contains(b[0].Reason, "timeout")
 	})

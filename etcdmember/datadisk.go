@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 )
 
@@ -22,7 +23,7 @@ func (m *Membership) openDisk() table.DiskFacts {
 		m.agent.File, m.agent.Err = table.AgentFile{}, nil
 	case !m.opened:
 		m.opened = true
-		m.agent.File, m.agent.Err = datadir.LoadAgentFile(m.agentPath())
+		m.agent.File, m.agent.Err = datadir.LoadAgentFile(m.cfg.dir().AgentFile())
 		if m.agent.File.Replica == m.cfg.Me.Place {
 			m.mu.Lock()
 			m.shown.clusterUID, m.shown.incarnation = m.agent.File.ClusterUID, m.agent.File.Incarnation
@@ -67,7 +68,7 @@ func (m *Membership) stopToRead(ctx context.Context) reading {
 	if !m.opened {
 		return reading{}
 	}
-	key, err := datadir.Key(m.etcdDir())
+	key, err := datadir.Key(m.cfg.dir().Etcd())
 	if err == nil && key == "" {
 		m.directory = nil
 	}
@@ -94,7 +95,7 @@ func (m *Membership) observeDirectory(ctx context.Context, r reading) table.Dire
 	case !r.due:
 		return m.withEnd(*m.directory)
 	}
-	d, err := datadir.Read(m.etcdDir())
+	d, err := datadir.Read(m.cfg.dir().Etcd())
 	if err != nil {
 		return table.Directory{Exists: true, ReadErr: err}
 	}
@@ -106,7 +107,7 @@ func (m *Membership) observeDirectory(ctx context.Context, r reading) table.Dire
 // withEnd adds how etcd ended on the directory.
 func (m *Membership) withEnd(d table.Directory) table.Directory {
 	if d.Exists {
-		d.End = readEnd(m.StatusSocket(), m.etcdDir())
+		d.End = member.ReadEnd(m.StatusSocket(), m.cfg.dir().Etcd())
 	}
 	return d
 }
@@ -125,7 +126,7 @@ func (m *Membership) runningDirectory(ctx context.Context) table.Directory {
 			}
 		}
 	}
-	_, err := os.Stat(filepath.Join(m.etcdDir(), datadir.Marker))
+	_, err := os.Stat(filepath.Join(m.cfg.dir().Etcd(), datadir.Marker))
 	d.Marker = err == nil
 	return d.AsRead(m.lastRead)
 }

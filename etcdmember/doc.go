@@ -9,7 +9,7 @@
 //
 // What decides is package table, which is pure. This package reads what that needs, and takes the steps.
 //
-// The member itself is a child process that embeds etcd (RunMember): etcd's code may exit its process at any time, and
+// The member itself is a child process that embeds etcd (member.Run): etcd's code may exit its process at any time, and
 // what repairs it must outlive that.
 //
 // Guarantees: a new cluster forms only with an inception in the record and the newest claim in hand; a member id starts

@@ -20,7 +20,17 @@ type errand struct {
 func (e *errand) runs() bool { return e != nil && e.done != nil }
 
 // ended: there is one, and its result waits.
-func (e *errand) ended() bool { return e.runs() && closed(e.done) }
+func (e *errand) ended() bool {
+	if !e.runs() {
+		return false
+	}
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}
 
 // startErrand begins one. The caller has made sure that none runs.
 func startErrand(step string, do func(context.Context) error, finish func(time.Time, error)) *errand {

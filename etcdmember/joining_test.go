@@ -8,10 +8,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/big"
 	"net/netip"
 	"os"
@@ -20,9 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
-
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -30,7 +28,7 @@ import (
 
 // founder is a real member, alone in its cluster, that others join: place b of the world, on an address of loopback.
 type founder struct {
-	cfg   MemberConfig
+	cfg   member.Config
 	files certs.Files
 	// joiners are those who call from loopback, of which no leaf of ours may speak, and a peer refuses a leaf that is
 	// not of its caller's address.
@@ -39,23 +37,43 @@ type founder struct {
 	status  table.MemberStatus
 }
 
+// testMember is the configuration of a member that seeds, and its certificates.
+func testMember(t *testing.T) (member.Config, certs.Files) {
+	t.Helper()
+	r := etcdtest.NewReplica(t)
+	cfg := member.ConfigFor(r.Me, r.Cluster, r.Files, r.RunDir)
+	cfg.New, cfg.Token = true, "token"
+	return cfg, r.Files
+}
+
+// awaitReady waits until a member serves.
+func awaitReady(t *testing.T, socket string) (s table.MemberStatus) {
+	t.Helper()
+	etcdtest.Eventually(t, "the member serves", func() bool {
+		var err error
+		s, err = member.ReadStatus(t.Context(), socket)
+		return err == nil && s.Ready
+	})
+	return s
+}
+
 func newFounder(t *testing.T) *founder {
 	t.Helper()
-	cfg, files := newTestMember(t)
+	cfg, files := testMember(t)
 	b := replica.Identity{Place: pb, InstanceID: "102"}
 	cfg.Name, cfg.DNSName = b.MemberName(), pb.DNSName(testCluster)
 	f := &founder{cfg: cfg, files: files}
 	f.issue(t, b)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- RunMember(ctx, f.cfg, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- member.Run(ctx, f.cfg, slog.New(slog.DiscardHandler)) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
-	f.status = waitReady(t, f.cfg.StatusSocket)
+	f.status = awaitReady(t, f.cfg.StatusSocket)
 	var err error
 	if f.tls, err = certs.EtcdTLS(f.files); err != nil {
 		t.Fatal(err)
@@ -66,17 +84,6 @@ func newFounder(t *testing.T) *founder {
 // issue replaces the leaves of the test member by those of another place in the cluster of the world.
 func (f *founder) issue(t *testing.T, id replica.Identity) {
 	t.Helper()
-	c, err := replica.Load(replica.Source{Name: "test", Data: []byte(`
-apiVersion: quorate.dev/v1alpha1
-kind: Cluster
-name: ` + testCluster + `
-endpoint: {externalIP: 203.0.113.7}
-record: {url: "gs://record?endpoint=http://192.0.2.1"}
-seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
-`)})
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	f.files = certs.Files{Dir: filepath.Join(dir, "pki"), Volatile: filepath.Join(dir, "volatile")}
 	bundle, err := certs.NewBundle("uid", time.Now())
@@ -84,13 +91,10 @@ seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
 		t.Fatal(err)
 	}
 	id.Project, id.Addresses = "p", []netip.Addr{netip.MustParseAddr("10.240.0.9")}
-	if _, err := certs.Ensure(certs.Request{Files: f.files, Bundle: bundle, ClusterUID: "uid", Identity: id, Cluster: c,
-		Now: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
-	f.joiners = withPeerLeaf(t, f.files, anywhere(t, f.files.CA(peerCA)))
-	f.cfg.PeerLeaf, f.cfg.ServerLeaf = f.files.Leaf(peerLeaf), f.files.Leaf(serverLeaf)
-	f.cfg.PeerCA, f.cfg.ClientCA = f.files.CA(peerCA), f.files.CA(clientCA)
+	etcdtest.Issue(t, f.files, bundle, id, etcdtest.Cluster(t, testCluster))
+	f.joiners = withPeerLeaf(t, f.files, anywhere(t, f.files.CA(certs.EtcdPeer)))
+	f.cfg.PeerLeaf, f.cfg.ServerLeaf = f.files.Leaf(certs.EtcdPeerLeaf), f.files.Leaf(certs.EtcdServer)
+	f.cfg.PeerCA, f.cfg.ClientCA = f.files.CA(certs.EtcdPeer), f.files.CA(certs.EtcdClient)
 }
 
 // anywhere makes a leaf for callers from any address, as one that names none is for, and adds it to those that an
@@ -130,7 +134,7 @@ func withPeerLeaf(t *testing.T, of certs.Files, leaf []byte) certs.Files {
 	if err := os.CopyFS(files.Dir, os.DirFS(of.Dir)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(files.Leaf(peerLeaf), leaf, 0o600); err != nil {
+	if err := os.WriteFile(files.Leaf(certs.EtcdPeerLeaf), leaf, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return files
@@ -155,14 +159,14 @@ func (f *founder) record() *memoryRecord {
 // list is the founder's member list without itself.
 func (f *founder) list(t *testing.T) []table.Member {
 	t.Helper()
-	c, err := dial(f.cfg.DNSName, f.cfg.Address, f.tls)
+	c, err := member.Dial(f.cfg.DNSName, f.cfg.Address, f.tls)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
-	_, all, err := members(ctx, c)
+	_, all, err := member.List(ctx, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +182,7 @@ func (f *founder) list(t *testing.T) []table.Member {
 // clear removes all that joined.
 func (f *founder) clear(t *testing.T) {
 	t.Helper()
-	c, err := dial(f.cfg.DNSName, f.cfg.Address, f.tls)
+	c, err := member.Dial(f.cfg.DNSName, f.cfg.Address, f.tls)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +279,7 @@ func TestAJoinWaitsWhileThereAreTooManyLearners(t *testing.T) {
 		return len(b) == 1 && b[0].Name == "step-failed" &&
 			strings.Contains(b[0].Reason, "too many learner members in cluster")
 	}
-	eventually(t, "it is refused as one learner too many", refused)
+	etcdtest.Eventually(t, "it is refused as one learner too many", refused)
 	if list := f.list(t); len(list) != table.MaxLearners {
 		t.Errorf("the list holds %+v", list)
 	}
@@ -297,7 +301,7 @@ func TestAJoinThatCannotStartTakesNoIncarnations(t *testing.T) {
 	m.config = func(c *Config) { c.Files, c.TLS = other.joiners, func() *tls.Config { return f.tls } }
 	ms := m.open()
 	end := inBackground(t, ms.Settle)
-	eventually(t, "it says that the peers do not answer",
+	etcdtest.Eventually(t, "it says that the peers do not answer",
 		func() bool { return blockedName(ms) == "peers-do-not-connect" })
 	end()
 	if n, list := len(m.record.incarnations(pa)), f.list(t); n > 0 || len(list) > 0 {
@@ -307,11 +311,11 @@ func TestAJoinThatCannotStartTakesNoIncarnations(t *testing.T) {
 	m = f.joiner(t, pa)
 	m.child.dead = true
 	ms = m.open()
-	if err := os.MkdirAll(filepath.Join(ms.cfg.scratchDir(), "etcd"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(ms.cfg.dir().Scratch(), "etcd"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	end = inBackground(t, ms.Settle)
-	eventually(t, "it is started thrice, and waits", func() bool {
+	etcdtest.Eventually(t, "it is started thrice, and waits", func() bool {
 		return blockedName(ms) == "etcd-does-not-stay-up" &&
 			m.child.started() == 3
 	})
@@ -319,7 +323,7 @@ func TestAJoinThatCannotStartTakesNoIncarnations(t *testing.T) {
 	if n := len(m.record.incarnations(pa)); n != m.child.starts {
 		t.Errorf("%d incarnations for %d starts", n, m.child.starts)
 	}
-	if _, err := os.Stat(ms.cfg.scratchDir()); !os.IsNotExist(err) {
+	if _, err := os.Stat(ms.cfg.dir().Scratch()); !os.IsNotExist(err) {
 		t.Errorf("the scratch folder of a restore: %v", err)
 	}
 }
@@ -328,7 +332,7 @@ func TestAJoinThatCannotStartTakesNoIncarnations(t *testing.T) {
 // itself is not given within the same second.
 func (f *founder) former(t *testing.T, m *machine) {
 	t.Helper()
-	c, err := dial(f.cfg.DNSName, f.cfg.Address, f.tls)
+	c, err := member.Dial(f.cfg.DNSName, f.cfg.Address, f.tls)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,49 +378,10 @@ func TestARecreatedVMReplacesItsMember(t *testing.T) {
 	// The former VM, should it still run, finds that it was superseded, and touches nothing.
 	old := first.open()
 	end := inBackground(t, old.Settle)
-	eventually(t, "superseded", func() bool { return blockedName(old) == "superseded" })
+	etcdtest.Eventually(t, "superseded", func() bool { return blockedName(old) == "superseded" })
 	end()
 	if first.child.starts != 1 {
 		t.Error("a superseded instance started its member")
 	}
 	f.joinedOnce(t, second, ms)
-}
-
-// The child itself refuses to come back without a memory.
-func TestAMemberThatHasRunDoesNotStartOnAnEmptyDirectory(t *testing.T) {
-	f := newFounder(t)
-	saved, err := LoadMemberConfig(ConfigOf(f.cfg.StatusSocket))
-	if err != nil || saved.New || saved.InitialCluster != nil {
-		t.Errorf("the configuration still allows to make a directory: %+v, %v", saved, err)
-	}
-	saved.Dir = filepath.Join(t.TempDir(), "lost")
-	if _, err := startMember(t.Context(), saved, slog.New(slog.DiscardHandler)); !errors.Is(err, errNoLog) {
-		t.Errorf("it started: %v", err)
-	}
-	if _, err := os.Stat(saved.Dir); err == nil {
-		t.Error("it made a directory")
-	}
-}
-
-// Between the agent's look and the child's, the entry of a joining member was replaced: etcd would take the new one for
-// itself.
-func TestAJoiningMemberWantsTheEntryThatWasAddedForIt(t *testing.T) {
-	list := []*membership.Member{
-		{ID: 0xb1, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"https://b:2380"}},
-			Attributes: membership.Attributes{Name: "b"}},
-		{ID: 0xa2, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{table.PeerURL("a")}, IsLearner: true}},
-		{ID: 0xc3, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"https://c:2380"}, IsLearner: true}},
-	}
-	cfg := MemberConfig{Name: "me", DNSName: "a", MemberID: 0xa2}
-	own, err := cfg.takeList(list)
-	want := map[string]string{"me": table.PeerURL("a"), "member-b1": "https://b:2380", notStarted +
-		"c3": "https://c:2380"}
-	if err != nil || own != 0xa2 || !maps.Equal(cfg.InitialCluster, want) {
-		t.Errorf("%s, %v, %v", own, cfg.InitialCluster, err)
-	}
-	cfg = MemberConfig{Name: "me", DNSName: "a", MemberID: 0xa1}
-	if _, err := cfg.takeList(list); err == nil || !strings.Contains(err.Error(), "a1 was added for this disk") ||
-		cfg.InitialCluster != nil {
-		t.Errorf("another's entry: %v, %v", err, cfg.InitialCluster)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/hosts"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -92,7 +93,7 @@ func (k *keeper) tick(ctx context.Context) error {
 // caught up makes a look due.
 func (k *keeper) ask(ctx context.Context) (table.MemberStatus, error) {
 	if k.beside.awaits() {
-		return readStreams(ctx, k.StatusSocket())
+		return member.ReadStreams(ctx, k.StatusSocket())
 	}
 	return k.Status(ctx)
 }
@@ -229,7 +230,7 @@ func (k *keeper) showEnded(now time.Time) {
 	if err != nil {
 		return
 	}
-	if w := table.EndedOnAFullDisk(readEnd(k.StatusSocket(), k.etcdDir()), room, dir); w != nil {
+	if w := table.EndedOnAFullDisk(member.ReadEnd(k.StatusSocket(), k.cfg.dir().Etcd()), room, dir); w != nil {
 		k.show(now, w)
 	}
 }

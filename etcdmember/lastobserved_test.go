@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -52,12 +53,12 @@ func TestAPersonsWordStartsAMemberWithoutTheRecord(t *testing.T) {
 	}
 	settled := make(chan error, 1)
 	go func() { settled <- ms.Settle(t.Context()) }()
-	eventually(t, "it waits for the word", func() bool { return ms.MayStartAnyway() == nil })
+	etcdtest.Eventually(t, "it waits for the word", func() bool { return ms.MayStartAnyway() == nil })
 	if m.child.Running() || blockedName(ms) != "record-unreadable" {
 		t.Errorf("it runs: %t, blocked by %q", m.child.Running(), blockedName(ms))
 	}
 	word.Store(true)
-	eventually(t, "it runs", m.child.Running)
+	etcdtest.Eventually(t, "it runs", m.child.Running)
 	if err := <-settled; err != nil {
 		t.Error(err)
 	}

@@ -28,6 +28,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -295,7 +296,8 @@ func TestALearnersDirectoryIsASource(t *testing.T) {
 	})
 	putReal(t, voter, "after", "v")
 	wantIndex := voter.Server.AppliedIndex()
-	eventually(t, "the learner has caught up", func() bool { return learner.Server.AppliedIndex() >= wantIndex })
+	etcdtest.Eventually(t, "the learner has caught up",
+		func() bool { return learner.Server.AppliedIndex() >= wantIndex })
 	learner.Close()
 	voter.Close()
 	k := makingFrom(dir, t.TempDir())

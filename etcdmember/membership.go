@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/hosts"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record"
@@ -171,7 +171,7 @@ func New(cfg Config) *Membership {
 		cfg.HostsFile = hosts.Path
 	}
 	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename, os.Remove},
-		mountinfo: "/proc/self/mountinfo", local: loopback, history: historyWindow,
+		mountinfo: "/proc/self/mountinfo", local: member.Loopback, history: historyWindow,
 		instances: map[string]bool{}, runs: map[string]table.Run{}, beats: map[table.BeatKey]table.Beat{}}
 	m.served, m.raft, m.room = m.waitServing, m.raftStatus, roomOf
 	m.ownDisk = &ownDisk{cfg: cfg, files: &m.disk, archives: m.readArchives}
@@ -193,17 +193,11 @@ func (m *Membership) Established() bool {
 
 // Status asks the running member; an error means that none answers.
 func (m *Membership) Status(ctx context.Context) (table.MemberStatus, error) {
-	return ReadStatus(ctx, m.StatusSocket())
+	return member.ReadStatus(ctx, m.StatusSocket())
 }
 
 // StatusSocket is where the child answers.
-func (m *Membership) StatusSocket() string { return SocketOf(m.configPath()) }
-
-// SocketOf is the status socket of the child that runs with the configuration at a path.
-func SocketOf(configPath string) string { return filepath.Join(filepath.Dir(configPath), "etcd.sock") }
-
-// ConfigOf is the inverse of SocketOf.
-func ConfigOf(socket string) string { return filepath.Join(filepath.Dir(socket), "etcd.json") }
+func (m *Membership) StatusSocket() string { return m.cfg.statusSocket() }
 
 // newActor takes the acts of this membership by the adapters of this machine.
 func (m *Membership) newActor() acts.Actor {
@@ -235,20 +229,10 @@ func (m *Membership) act(ctx context.Context, f table.Facts, p table.Plan) error
 // at takes one step that is no act's.
 func (m *Membership) at(s acts.Step, do func() error) error { return s.Take(m.cfg.AtStep, do) }
 
-func (m *Membership) etcdDir() string     { return m.cfg.etcdDir() }
-func (m *Membership) archivesDir() string { return m.cfg.archivesDir() }
-func (m *Membership) agentPath() string   { return m.cfg.agentPath() }
-func (m *Membership) configPath() string  { return m.cfg.configPath() }
-func (m *Membership) dnsName() string     { return m.cfg.dnsName() }
+func (m *Membership) configPath() string { return m.cfg.configPath() }
+func (m *Membership) dnsName() string    { return m.cfg.dnsName() }
 
-func (c *Config) etcdDir() string     { return filepath.Join(c.Cluster.Etcd.DataDir, "etcd") }
-func (c *Config) archivesDir() string { return filepath.Join(c.Cluster.Etcd.DataDir, "archive") }
-func (c *Config) agentPath() string   { return filepath.Join(c.Cluster.Etcd.DataDir, "agent.json") }
-
-// scratchDir holds copies that a restore works on, and nothing else: it may be emptied at any time. restoredDir is the
-// directory that it makes.
-func (c *Config) scratchDir() string  { return filepath.Join(c.Cluster.Etcd.DataDir, "restore") }
-func (c *Config) restoredDir() string { return filepath.Join(c.scratchDir(), "etcd") }
-
-func (c *Config) configPath() string { return ConfigOf(filepath.Join(c.RunDir, "etcd.sock")) }
-func (c *Config) dnsName() string    { return c.Me.DNSName(c.Cluster.Name) }
+func (c *Config) dir() datadir.Dir     { return datadir.Dir(c.Cluster.Etcd.DataDir) }
+func (c *Config) statusSocket() string { return member.SocketIn(c.RunDir) }
+func (c *Config) configPath() string   { return member.ConfigOf(c.statusSocket()) }
+func (c *Config) dnsName() string      { return c.Me.DNSName(c.Cluster.Name) }

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 )
 
@@ -48,7 +50,7 @@ func TestAFullDiskIsAWaitForRoom(t *testing.T) {
 	empty := m.fill()
 	ms := m.open()
 	booted := boots(t, ms)
-	eventually(t, "no-room", func() bool { return blockedName(ms) == table.WaitNoRoom })
+	etcdtest.Eventually(t, "no-room", func() bool { return blockedName(ms) == table.WaitNoRoom })
 	b := ms.Waits()[0]
 	data := filepath.Join(m.dir, "data")
 	if !strings.Contains(b.Reason, "it has 0 MiB free, and etcd needs 128 MiB to go on; the step to seed failed: ") ||
@@ -100,7 +102,7 @@ func TestAMemberThatEndedOnAFullDiskIsShownAtOnce(t *testing.T) {
 	ms := m.open()
 	k := &keeper{Membership: ms}
 	ms.room = func(string) (table.Room, error) { return table.Room{Free: 0, Total: 1 << 30}, nil }
-	writeEnd(ms.StatusSocket(), ms.etcdDir(), "failed to commit tx: no space left on device", t0)
+	member.WriteEnd(ms.StatusSocket(), ms.cfg.dir().Etcd(), "failed to commit tx: no space left on device", t0)
 	if k.showEnded(t0); blockedName(ms) != "" {
 		t.Errorf("it runs, and waits for %s", blockedName(ms))
 	}

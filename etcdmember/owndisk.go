@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -31,40 +32,42 @@ func (d *ownDisk) writeAgent(a table.AgentFile) error {
 	if err != nil {
 		return fmt.Errorf("encode the agent's file: %w", err)
 	}
-	return d.files.write(d.cfg.agentPath(), b, 0o600)
+	return d.files.write(d.cfg.dir().AgentFile(), b, 0o600)
 }
 
 // HasDirectory is of acts.Disk.
 func (d *ownDisk) HasDirectory() bool {
-	_, err := os.Stat(d.cfg.etcdDir())
+	_, err := os.Stat(d.cfg.dir().Etcd())
 	return !errors.Is(err, fs.ErrNotExist) // the rename says what else is wrong
 }
 
 // Archive names the archive by the time.
 func (d *ownDisk) Archive() error {
-	if err := os.MkdirAll(d.cfg.archivesDir(), 0o700); err != nil {
+	if err := os.MkdirAll(d.cfg.dir().Archives(), 0o700); err != nil {
 		return fmt.Errorf("make the archive: %w", err)
 	}
-	to := filepath.Join(d.cfg.archivesDir(), datadir.ArchiveName(time.Now()))
-	if err := d.files.rename(d.cfg.etcdDir(), to); err != nil {
+	to := filepath.Join(d.cfg.dir().Archives(), datadir.ArchiveName(time.Now()))
+	if err := d.files.rename(d.cfg.dir().Etcd(), to); err != nil {
 		return fmt.Errorf("archive etcd's directory: %w", err)
 	}
 	d.cfg.Log.Info("archived etcd's directory", "to", to)
-	return forgetEnd(SocketOf(d.cfg.configPath()))
+	return member.ForgetEnd(d.cfg.statusSocket())
 }
 
 // MarkWhole is of acts.Disk.
 func (d *ownDisk) MarkWhole(token string) error {
-	return d.files.write(filepath.Join(d.cfg.etcdDir(), datadir.Marker), []byte(token+"\n"), 0o600)
+	return d.files.write(filepath.Join(d.cfg.dir().Etcd(), datadir.Marker), []byte(token+"\n"), 0o600)
 }
 
 // MarkRestored is of acts.Disk.
 func (d *ownDisk) MarkRestored(token string) error {
-	return d.files.write(filepath.Join(d.cfg.restoredDir(), datadir.Marker), []byte(token+"\n"), 0o600)
+	return d.files.write(filepath.Join(d.cfg.dir().Restored(), datadir.Marker), []byte(token+"\n"), 0o600)
 }
 
 // PlaceRestored is of acts.Disk.
-func (d *ownDisk) PlaceRestored() error { return d.files.rename(d.cfg.restoredDir(), d.cfg.etcdDir()) }
+func (d *ownDisk) PlaceRestored() error {
+	return d.files.rename(d.cfg.dir().Restored(), d.cfg.dir().Etcd())
+}
 
 // CheckSource looks for room first, which costs nothing. A snapshot is then read whole; so is the database of a
 // directory that nobody has open, whose log the observation has read; and the directory of a running member is as good
@@ -83,7 +86,7 @@ func (d *ownDisk) CheckSource(ctx context.Context, f table.Facts, s record.Sourc
 		return err
 	}
 	if err := d.roomForDirectory(d.cfg.Cluster.Etcd.DataDir, dir); err != nil || f.Directory.Running &&
-		dir == d.cfg.etcdDir() {
+		dir == d.cfg.dir().Etcd() {
 		return err
 	}
 	if err := datadir.CheckPages(ctx, datadir.DatabaseFile(dir)); err != nil {
@@ -95,7 +98,7 @@ func (d *ownDisk) CheckSource(ctx context.Context, f table.Facts, s record.Sourc
 // findDirectory finds the directory of the member that an order names: the one in place, or an archive.
 func (d *ownDisk) findDirectory(f table.Facts, s record.Source) (string, error) {
 	if f.Directory.Exists && f.Directory.MemberID == s.MemberID {
-		return d.cfg.etcdDir(), nil
+		return d.cfg.dir().Etcd(), nil
 	}
 	var unread error
 	for _, a := range d.archives() {
@@ -103,7 +106,7 @@ func (d *ownDisk) findDirectory(f table.Facts, s record.Source) (string, error) 
 		case a.ReadErr != nil:
 			unread = errors.Join(unread, fmt.Errorf("archive %s: %w", a.Name, a.ReadErr))
 		case a.MemberID == s.MemberID && a.OpenErr == nil:
-			return filepath.Join(d.cfg.archivesDir(), a.Name), nil
+			return filepath.Join(d.cfg.dir().Archives(), a.Name), nil
 		}
 	}
 	if unread != nil {
@@ -139,7 +142,7 @@ func (d *ownDisk) roomForDirectory(dir, source string) error {
 // MakeRestored makes the new directory in the scratch folder.
 func (d *ownDisk) MakeRestored(ctx context.Context, f table.Facts, p table.Plan, token string) error {
 	work := Making{
-		Scratch: d.cfg.scratchDir(), Out: d.cfg.restoredDir(),
+		Scratch: d.cfg.dir().Scratch(), Out: d.cfg.dir().Restored(),
 		Name: d.cfg.Me.MemberName(), DNSName: d.cfg.dnsName(), Token: token,
 		Epochs: p.Epoch - sourceEpoch(f, p),
 	}
@@ -186,9 +189,9 @@ func (d *ownDisk) fetchSource(ctx context.Context, p table.Plan, work *Making) e
 		work.Snapshot = filepath.Join(work.Scratch, "snapshot.db")
 		return d.fetchSnapshot(ctx, p.Source.Snapshot, work.Snapshot)
 	}
-	work.Directory = d.cfg.etcdDir()
+	work.Directory = d.cfg.dir().Etcd()
 	if p.Archive != "" {
-		work.Directory = filepath.Join(d.cfg.archivesDir(), p.Archive)
+		work.Directory = filepath.Join(d.cfg.dir().Archives(), p.Archive)
 	}
 	return d.roomForDirectory(work.Scratch, work.Directory)
 }
@@ -208,7 +211,7 @@ func (d *ownDisk) fetchSnapshot(ctx context.Context, name, file string) (err err
 
 // dropScratch gives the room of a making back.
 func (d *ownDisk) dropScratch() {
-	if err := os.RemoveAll(d.cfg.scratchDir()); err != nil {
+	if err := os.RemoveAll(d.cfg.dir().Scratch()); err != nil {
 		d.cfg.Log.Warn("give the room of a restore back", "err", err.Error())
 	}
 }

@@ -7,17 +7,11 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember/acts"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/record"
-)
-
-// The leaves and authorities of etcd's two ports.
-const (
-	peerLeaf, serverLeaf = certs.EtcdPeerLeaf, certs.EtcdServer
-	peerCA, clientCA     = certs.EtcdPeer, certs.EtcdClient
 )
 
 // serveTimeout bounds a member's way from its start to a linearizable read.
@@ -61,23 +55,17 @@ func initialName(e table.Member, own record.MemberID, ownName string) string {
 	case e.ID == own:
 		return ownName
 	case e.Name == "":
-		return notStarted + e.ID.String()
+		return member.NotStarted + e.ID.String()
 	default:
 		return e.Name
 	}
 }
 
 // config is what every start of the member has in common.
-func (o *ownMember) config() MemberConfig {
-	e, files := o.cfg.Cluster.Etcd, o.cfg.Files
-	return MemberConfig{
-		Name: o.cfg.Me.MemberName(), DNSName: o.cfg.dnsName(), Dir: o.cfg.etcdDir(), Address: o.cfg.Me.Address(),
-		PeerLeaf: files.Leaf(peerLeaf), PeerCA: files.CA(peerCA), ServerLeaf: files.Leaf(serverLeaf),
-		ClientCA:  files.CA(clientCA),
-		Heartbeat: e.Heartbeat.Duration(), Election: e.Election.Duration(),
-		Local: o.local, DataCheck: dataCheck, QuotaBytes: e.QuotaBytes, CatchUpEntries: e.CatchUpEntries,
-		StatusSocket: SocketOf(o.cfg.configPath()),
-	}
+func (o *ownMember) config() member.Config {
+	c := member.ConfigFor(o.cfg.Me, o.cfg.Cluster, o.cfg.Files, o.cfg.RunDir)
+	c.Local = o.local
+	return c
 }
 
 // Served is of acts.Member.
@@ -87,7 +75,7 @@ func (o *ownMember) Served(ctx context.Context) (clusterID, memberID record.Memb
 
 // HandOver is of acts.Member.
 func (o *ownMember) HandOver(ctx context.Context) error {
-	return HandOver(ctx, SocketOf(o.cfg.configPath()))
+	return member.HandOver(ctx, o.cfg.statusSocket())
 }
 
 // Stop is of acts.Member.
@@ -110,12 +98,12 @@ func (m *Membership) waitServing(ctx context.Context) (clusterID, memberID recor
 			return 0, 0, err
 		}
 	}
-	c, err := dial(m.dnsName(), m.local, m.cfg.TLS())
+	c, err := member.Dial(m.dnsName(), m.local, m.cfg.TLS())
 	if err != nil {
 		return 0, 0, err
 	}
 	defer c.Close()
-	clusterID, list, err := members(ctx, c)
+	clusterID, list, err := member.List(ctx, c)
 	if err != nil {
 		return 0, 0, err
 	}

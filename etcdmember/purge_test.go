@@ -62,12 +62,12 @@ func newAttic(t *testing.T) *attic {
 func (a *attic) put(short string, age time.Duration, id, cluster record.MemberID) {
 	a.t.Helper()
 	name := datadir.ArchiveName(time.Now().Add(-age))
-	if err := makeDirectory(filepath.Join(a.ms.archivesDir(), name),
+	if err := makeDirectory(filepath.Join(a.ms.cfg.dir().Archives(), name),
 		&table.MemberStatus{MemberID: id, ClusterID: cluster}); err != nil {
 		a.t.Fatal(err)
 	}
 	if old, ok := a.names[short]; ok {
-		if err := os.RemoveAll(filepath.Join(a.ms.archivesDir(), old)); err != nil {
+		if err := os.RemoveAll(filepath.Join(a.ms.cfg.dir().Archives(), old)); err != nil {
 			a.t.Fatal(err)
 		}
 	}
@@ -85,7 +85,9 @@ func (a *attic) began(age time.Duration) {
 }
 
 // path is an archive's.
-func (a *attic) path(short string) string { return filepath.Join(a.ms.archivesDir(), a.names[short]) }
+func (a *attic) path(short string) string {
+	return filepath.Join(a.ms.cfg.dir().Archives(), a.names[short])
+}
 
 // purge is one look at the archive, as the agent takes it.
 func (a *attic) purge() (ArchiveShelf, error) {
@@ -96,7 +98,7 @@ func (a *attic) purge() (ArchiveShelf, error) {
 // left are the archives that are there.
 func (a *attic) left() string {
 	a.t.Helper()
-	entries, err := os.ReadDir(a.ms.archivesDir())
+	entries, err := os.ReadDir(a.ms.cfg.dir().Archives())
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -231,7 +233,7 @@ func TestWhichArchivesGo(t *testing.T) {
 				table.Member{ID: 0xd1})
 		}, "d1 d3"},
 		{"a person's is left alone", func(a *attic) {
-			if err := os.Rename(a.path("d1"), filepath.Join(a.ms.archivesDir(), "mine")); err != nil {
+			if err := os.Rename(a.path("d1"), filepath.Join(a.ms.cfg.dir().Archives(), "mine")); err != nil {
 				a.t.Fatal(err)
 			}
 		}, "d3 mine"},
@@ -312,7 +314,7 @@ func (a *attic) secondEpoch() {
 func (a *attic) putEmpty(short string, age time.Duration) {
 	a.t.Helper()
 	name := datadir.ArchiveName(time.Now().Add(-age))
-	if err := makeLog(filepath.Join(a.ms.archivesDir(), name), 0xd9, 0xc1); err != nil {
+	if err := makeLog(filepath.Join(a.ms.cfg.dir().Archives(), name), 0xd9, 0xc1); err != nil {
 		a.t.Fatal(err)
 	}
 	a.names[short] = name

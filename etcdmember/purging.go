@@ -56,7 +56,7 @@ func (m *Membership) purgeOne(ctx context.Context) (purged bool, err error) {
 		m.choosing.Unlock()
 		return false, err
 	}
-	from := filepath.Join(m.archivesDir(), p.Archive.Name)
+	from := filepath.Join(m.cfg.dir().Archives(), p.Archive.Name)
 	size, err := sizeOf(from)
 	if err == nil {
 		err = m.at(acts.StepPurgeMark, func() error { return m.disk.rename(from, from+datadir.PurgingSuffix) })
@@ -111,7 +111,7 @@ func (m *Membership) finishPurges(ctx context.Context) error {
 	names, err := m.archiveNames(func(name string) bool { return strings.HasSuffix(name, datadir.PurgingSuffix) })
 	for _, name := range names {
 		if err == nil {
-			err = m.removeTree(ctx, filepath.Join(m.archivesDir(), name))
+			err = m.removeTree(ctx, filepath.Join(m.cfg.dir().Archives(), name))
 		}
 	}
 	return err
@@ -146,6 +146,6 @@ func (m *Membership) archiveShelf() (s ArchiveShelf, err error) {
 		return s, err
 	}
 	s.Count = len(names)
-	s.Bytes, err = sizeOf(m.archivesDir())
+	s.Bytes, err = sizeOf(m.cfg.dir().Archives())
 	return s, err
 }

@@ -14,6 +14,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -44,11 +46,11 @@ func corrupt(t *testing.T, dir, payload string) {
 }
 
 func TestACorruptMemberIsReplacedAndItsAlarmDisarmed(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	r := newRealRing(t, pa, pb, pc)
-	r.change = func(c *MemberConfig) { c.HashCheck = 300 * time.Millisecond }
+	r.change = func(c *member.Config) { c.HashCheck = 300 * time.Millisecond }
 	r.begin(pa, pb, pc)
 	victim := pc
 	if r.leader() == victim {
@@ -104,11 +106,11 @@ func TestACorruptMemberIsReplacedAndItsAlarmDisarmed(t *testing.T) {
 
 // Each step of the repair is also where an agent ends, before it and after it.
 func TestAFullClusterHealsOnceThereIsHistoryToGiveUp(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	r := newRealRing(t, pa, pb, pc)
-	r.change = func(c *MemberConfig) { c.QuotaBytes = 6 << 20 }
+	r.change = func(c *member.Config) { c.QuotaBytes = 6 << 20 }
 	r.history = 5 * time.Second
 	r.begin(pa, pb, pc)
 	c := r.client(pa)
@@ -142,11 +144,11 @@ func TestAFullClusterHealsOnceThereIsHistoryToGiveUp(t *testing.T) {
 }
 
 func TestTwoMembersThatDifferAreLeftAlone(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	r := newRealRing(t, pa, pb, pc)
-	r.change = func(c *MemberConfig) { c.HashCheck = 300 * time.Millisecond }
+	r.change = func(c *member.Config) { c.HashCheck = 300 * time.Millisecond }
 	r.begin(pa, pb, pc)
 	r.record.change(func(v *record.View) {
 		v.Orders = append(v.Orders, record.Order{Number: 1, Kind: record.OrderLeave, Place: &pc})

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -16,7 +17,7 @@ import (
 // which the member acknowledged more goes on. An agent that hears what the leader knows does not start it; one that
 // does not hear it learns it from etcd, which panics each time.
 func TestAnOlderCopyIsReplacedByTheLeadersWordOrByEtcds(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	r := newRealRing(t, pa, pb, pc)

@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/etcdmember/datadir"
-	"github.com/quorate/quorate/etcdmember/etcdfiles"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -18,7 +18,7 @@ import (
 // own goroutine at each start, so that etcd leaves no last word. The agent reads the database whole, also where it ends
 // before or after it has written down what it found, and the member is replaced; nothing is lost.
 func TestADamagedDatabaseIsReplaced(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	r := newRealRing(t, pa, pb, pc)
@@ -64,7 +64,7 @@ func TestADamagedDatabaseIsReplaced(t *testing.T) {
 // Without a quorum a damaged directory is all that there may be: it stays where it is, and its replica says what it
 // needs.
 func TestADamagedDatabaseIsKeptWithoutAQuorum(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	r := newRealRing(t, pa)
@@ -126,9 +126,9 @@ func (r *realRing) holds(p replica.Place, want map[string]string) {
 func zeroThirdOfLeaves(t *testing.T, dir string) {
 	t.Helper()
 	path, n := datadir.DatabaseFile(dir), 0
-	for i, page := range etcdfiles.Pages(t, path, "leaf") {
+	for i, page := range etcdtest.Pages(t, path, "leaf") {
 		if i%3 == 1 {
-			etcdfiles.DamagePage(t, path, page, func(p []byte) { clear(p) })
+			etcdtest.DamagePage(t, path, page, func(p []byte) { clear(p) })
 			n++
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -58,7 +59,7 @@ func (o *otherEtcd) wantDeath(t *testing.T, cmd *exec.Cmd, why string) {
 // that it is not heard of.
 func TestAMemberOfTheVersionBeforeIsRefusedByOurCluster(t *testing.T) {
 	needFormerEtcd(t)
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	pd := replica.Place{Zone: "us-central1-a", Name: "m-d"}
@@ -96,7 +97,7 @@ func TestAMemberOfTheVersionBeforeIsRefusedByOurCluster(t *testing.T) {
 // and leaves it as it is.
 func TestAMemberOfTheVersionBeforeDoesNotStartOnOurDirectory(t *testing.T) {
 	needFormerEtcd(t)
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	r := newRealRing(t, pa, pb, pc)
@@ -122,7 +123,7 @@ func TestAMemberOfTheVersionBeforeDoesNotStartOnOurDirectory(t *testing.T) {
 // etcd itself would make a member of the next minor version a voter. Our leader does not, says so, and does once it is
 // of the others' version.
 func TestALearnerOfTheVersionAfterIsNotPromoted(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	pd := replica.Place{Zone: "us-central1-a", Name: "m-d"}

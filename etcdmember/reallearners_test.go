@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -13,7 +14,7 @@ import (
 // Row 43 on real members: a learner whose agent confirmed it, and which never started, is removed by the leader's
 // agent; one that was confirmed just now is given its time.
 func TestALearnerThatNeverStartedIsRemoved(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	r := newRealRing(t, pa, pb, pc)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -16,7 +17,7 @@ import (
 // incarnation the first archive is purged, and the second stays. What a look of a real member says is enough for the
 // purge.
 func TestAReplacedMemberPurgesAllArchivesButTheLast(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	r := newRealRing(t, pa, pb, pc)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/acts"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -36,7 +37,7 @@ func (h *heldStep) here(s acts.Step, when acts.Moment) {
 // moves, and the new leader removes it. The order is withdrawn and the replica is back as another member, with the same
 // name and URLs, when the old leader goes on. It removes nobody: ids do not return.
 func TestTwoRemoversRemoveOneMember(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	r := newRealRing(t, pa, pb, pc)

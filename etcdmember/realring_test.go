@@ -26,7 +26,9 @@ import (
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember/acts"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/hosts"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -36,54 +38,8 @@ import (
 const (
 	memberEnv = "QUORATE_TEST_MEMBER" // the member's configuration
 	hostsEnv  = "QUORATE_TEST_HOSTS"  // its hosts file
-	ringEnv   = "QUORATE_TEST_RING"   // the test is in the network of its own
 	otherEnv  = "QUORATE_TEST_OTHER"  // the version that the member says it is; empty: its own
 )
-
-// ringAddress is the i-th replica's.
-func ringAddress(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 251, 127, byte(10 + i)}) }
-
-// ringSize is how many replicas a ring can have.
-const ringSize = 5
-
-// inOwnNetwork runs the test again in a network namespace with the members' addresses, and reports whether this is
-// already that run. Members of other tests, and of others on this machine, have the same ports.
-func inOwnNetwork(t *testing.T) bool {
-	t.Helper()
-	t.Parallel()
-	if os.Getenv(ringEnv) != "" {
-		for _, args := range ringNetwork() {
-			if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
-				t.Fatalf("ip %v: %v: %s", args, err, out)
-			}
-		}
-		return true
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), ringEnv+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: gid, Size: 1}}
-	}
-	out, err := cmd.CombinedOutput()
-	if errors.Is(err, syscall.EPERM) {
-		t.Skip("a network of its own is not allowed here")
-	}
-	if t.Logf("%s", out); err != nil {
-		t.Error(err)
-	}
-	return false
-}
-
-func ringNetwork() [][]string {
-	out := [][]string{{"link", "set", "lo", "up"}}
-	for i := range ringSize {
-		out = append(out, []string{"address", "add", ringAddress(i).String() + "/32", "dev", "lo"})
-	}
-	return out
-}
 
 // TestAMemberInAProcessOfItsOwn is no test: it is `quorate run-etcd` for the members of a realRing.
 func TestAMemberInAProcessOfItsOwn(t *testing.T) {
@@ -95,17 +51,17 @@ func TestAMemberInAProcessOfItsOwn(t *testing.T) {
 	version.Version = cmp.Or(os.Getenv(otherEnv), version.Version)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	cfg, err := LoadMemberConfig(path)
+	cfg, err := member.LoadConfig(path)
 	if err == nil {
-		err = RunMember(ctx, cfg, slog.New(slog.DiscardHandler))
+		err = member.Run(ctx, cfg, slog.New(slog.DiscardHandler))
 	}
-	if errors.Is(err, ErrStalled) {
+	if errors.Is(err, member.ErrStalled) {
 		// as run-etcd does: etcd of a stalled member cannot be closed
 		err = syscall.Exec(os.Args[0], os.Args, os.Environ())
 	}
 	switch {
-	case errors.Is(err, ErrRemoved):
-		os.Exit(RemovedExitCode)
+	case errors.Is(err, member.ErrRemoved):
+		os.Exit(member.RemovedExitCode)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -121,7 +77,7 @@ type realRing struct {
 	hosts   string
 	record  *memoryRecord
 	vms     fixedCompute
-	change  func(*MemberConfig) // what a test wants otherwise
+	change  func(*member.Config) // what a test wants otherwise
 	history time.Duration
 	agents  map[replica.Place]*realAgent
 	bundle  *certs.Bundle
@@ -172,12 +128,12 @@ func (r *realRing) add(p replica.Place, i int) {
 	a := &realAgent{machine: newMachine(r.t, p, r.record), ring: r}
 	a.me.InstanceID = fmt.Sprint(101 + i)
 	a.me.Project = "p"
-	a.me.Addresses = []netip.Addr{ringAddress(i)}
-	for j := range ringSize {
+	a.me.Addresses = []netip.Addr{etcdtest.Address(i)}
+	for j := range etcdtest.Replicas {
 		// On one machine a connection comes from the address that it goes to, and etcd compares that with the
 		// certificate.
 		if j != i {
-			a.me.Addresses = append(a.me.Addresses, ringAddress(j))
+			a.me.Addresses = append(a.me.Addresses, etcdtest.Address(j))
 		}
 	}
 	a.local = netip.AddrFrom4([4]byte{127, 0, 2, byte(10 + i)})
@@ -196,27 +152,9 @@ func (r *realRing) add(p replica.Place, i int) {
 // issue makes the replica's leaves.
 func (a *realAgent) issue() {
 	t := a.ring.t
-	c, err := replica.Load(replica.Source{Name: "test", Data: []byte(`
-apiVersion: quorate.dev/v1alpha1
-kind: Cluster
-name: ` + testCluster + `
-endpoint: {externalIP: 203.0.113.7}
-record: {url: "gs://record?endpoint=http://192.0.2.1"}
-seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
-`)})
-	if err != nil {
-		t.Fatal(err)
-	}
 	a.files = certs.Files{Dir: filepath.Join(a.dir, "pki"), Volatile: filepath.Join(a.dir, "volatile")}
-	for _, d := range []string{a.files.Dir, a.files.Volatile} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := certs.Ensure(certs.Request{Files: a.files, Bundle: a.ring.bundle, ClusterUID: "uid", Identity: a.me,
-		Cluster: c, Now: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	etcdtest.Issue(t, a.files, a.ring.bundle, a.me, etcdtest.Cluster(t, testCluster))
+	var err error
 	if a.tls, err = certs.EtcdTLS(a.files); err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +204,7 @@ func (a *realAgent) life(ctx context.Context) (err error) {
 	a.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a.child.removed, a.cut = func() { cancel(ErrRemoved) }, func() { cancel(errCut) }
+	a.child.removed, a.cut = func() { cancel(member.ErrRemoved) }, func() { cancel(errCut) }
 	if !ms.Established() {
 		if _, err := ms.Claim(ctx); err != nil {
 			return err
@@ -382,7 +320,7 @@ func (r *realRing) voters(places ...replica.Place) error {
 }
 
 func (r *realRing) status(p replica.Place) (table.MemberStatus, error) {
-	return ReadStatus(r.t.Context(), filepath.Join(r.agents[p].dir, "run", "etcd.sock"))
+	return member.ReadStatus(r.t.Context(), filepath.Join(r.agents[p].dir, "run", "etcd.sock"))
 }
 
 // leader is the place that leads; the zero value: none is known.
@@ -399,7 +337,7 @@ func (r *realRing) leader() replica.Place {
 func (r *realRing) client(p replica.Place) *clientv3.Client {
 	r.t.Helper()
 	a := r.agents[p]
-	c, err := dial(a.me.DNSName(testCluster), a.me.Address(), a.tls)
+	c, err := member.Dial(a.me.DNSName(testCluster), a.me.Address(), a.tls)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -464,14 +402,22 @@ func (c *processChild) starts() int {
 func (c *processChild) Running() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.cmd != nil && !closed(c.done)
+	if c.cmd == nil {
+		return false
+	}
+	select {
+	case <-c.done:
+		return false
+	default:
+		return true
+	}
 }
 
 func (c *processChild) Start(ctx context.Context, path string) error {
 	if err := c.Stop(ctx); err != nil {
 		return err
 	}
-	cfg, err := LoadMemberConfig(path)
+	cfg, err := member.LoadConfig(path)
 	if err != nil {
 		return err
 	}
@@ -496,7 +442,7 @@ func (c *processChild) Start(ctx context.Context, path string) error {
 	done, removed := make(chan struct{}), c.removed
 	go func() {
 		defer close(done)
-		if cmd.Wait(); cmd.ProcessState.ExitCode() == RemovedExitCode {
+		if cmd.Wait(); cmd.ProcessState.ExitCode() == member.RemovedExitCode {
 			removed()
 		}
 	}()

@@ -12,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -82,7 +83,7 @@ func TestTheClusterGrowsAndShrinksByOrdersWhileItIsWrittenTo(t *testing.T) {
 	if os.Getenv("QUORATE_CHAOS") != "1" {
 		t.Skip("it takes a minute: `make chaos` runs it")
 	}
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	pd, pe := replica.Place{Zone: "us-central1-a", Name: "m-d"}, replica.Place{Zone: "us-central1-b", Name: "m-e"}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 
@@ -18,7 +19,7 @@ import (
 // empty disk, and the leader leaves by order. At each step of that the agent that comes to it first ends before it
 // takes effect, and the next one after. No acknowledged write is lost, and it is one cluster.
 func TestAgentsThatEndAtEachStepMakeAWholeCluster(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	r := newRealRing(t, pa, pb, pc)

@@ -19,14 +19,17 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/hosts"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
 
 func TestARemovedMemberThatComesBackWithoutAQuorumWaits(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	r := newRealRing(t, pa, pb, pc)
@@ -100,8 +103,8 @@ func wantRefused(t *testing.T, r *realRing, reason string) {
 func (o *otherEtcd) says(t *testing.T, answer http.HandlerFunc) {
 	t.Helper()
 	files := o.agent.files
-	info := transport.TLSInfo{CertFile: files.Leaf(peerLeaf), KeyFile: files.Leaf(peerLeaf),
-		TrustedCAFile: files.CA(peerCA), ClientCertAuth: true}
+	info := transport.TLSInfo{CertFile: files.Leaf(certs.EtcdPeerLeaf), KeyFile: files.Leaf(certs.EtcdPeerLeaf),
+		TrustedCAFile: files.CA(certs.EtcdPeer), ClientCertAuth: true}
 	tlsConfig, err := info.ServerConfig()
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +120,7 @@ func (o *otherEtcd) says(t *testing.T, answer http.HandlerFunc) {
 }
 
 func TestAJoinerIsRefusedByAPeerThatSaysANewerVersion(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	r := newRealRing(t, pa, pb)
@@ -129,7 +132,7 @@ func TestAJoinerIsRefusedByAPeerThatSaysANewerVersion(t *testing.T) {
 		}
 		fmt.Fprint(w, `{"etcdserver":"3.8.1","etcdcluster":"3.8.0"}`)
 	})
-	clients, err := net.Listen("tcp", netip.AddrPortFrom(b.agent.me.Address(), ClientPort).String())
+	clients, err := net.Listen("tcp", netip.AddrPortFrom(b.agent.me.Address(), member.ClientPort).String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +141,7 @@ func TestAJoinerIsRefusedByAPeerThatSaysANewerVersion(t *testing.T) {
 }
 
 func TestALearnerThatHangsKeepsNoOtherFromBeingAsked(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	r := newRealRing(t, pa, pb, pc)
@@ -178,11 +181,13 @@ func (o *otherEtcd) run(t *testing.T, args ...string) *exec.Cmd {
 	name, address := a.me.DNSName(testCluster), a.me.Address().String()
 	args = append([]string{"--name", a.me.MemberName(), "--data-dir", a.etcdDir(),
 		"--listen-peer-urls", "https://" + address + ":2380", "--listen-client-urls", "https://" + address + ":2379",
-		"--initial-advertise-peer-urls", table.PeerURL(name), "--advertise-client-urls", ClientURL(name),
-		"--cert-file", a.files.Leaf(serverLeaf), "--key-file", a.files.Leaf(serverLeaf), "--trusted-ca-file",
-		a.files.CA(clientCA), "--client-cert-auth",
-		"--peer-cert-file", a.files.Leaf(peerLeaf), "--peer-key-file", a.files.Leaf(peerLeaf), "--peer-trusted-ca-file",
-		a.files.CA(peerCA), "--peer-client-cert-auth",
+		"--initial-advertise-peer-urls", table.PeerURL(name), "--advertise-client-urls", member.ClientURL(name),
+		"--cert-file", a.files.Leaf(certs.EtcdServer), "--key-file", a.files.Leaf(certs.EtcdServer),
+		"--trusted-ca-file",
+		a.files.CA(certs.EtcdClient), "--client-cert-auth",
+		"--peer-cert-file", a.files.Leaf(certs.EtcdPeerLeaf), "--peer-key-file", a.files.Leaf(certs.EtcdPeerLeaf),
+		"--peer-trusted-ca-file",
+		a.files.CA(certs.EtcdPeer), "--peer-client-cert-auth",
 	}, args...)
 	cmd := exec.Command("sh", append([]string{"-c", `mount --bind "$0" /etc/hosts && exec "$@"`, o.hosts(t),
 		formerEtcd}, args...)...)
@@ -216,7 +221,7 @@ func (o *otherEtcd) hosts(t *testing.T) string {
 
 func TestAJoinerIsRefusedByAnOlderCluster(t *testing.T) {
 	needFormerEtcd(t)
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
 	r := newRealRing(t, pa, pb)

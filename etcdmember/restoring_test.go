@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -62,7 +63,7 @@ func endsRestored(t *testing.T, m *machine, ms *Membership, wantArchived bool) {
 		e.Outcome.Formed.ClusterID == v.Epochs[0].Outcome.Formed.ClusterID {
 		t.Errorf("epoch %d: claim %+v, formed %+v", e.Number, e.Claim, e.Outcome.Formed)
 	}
-	a, err := datadir.LoadAgentFile(ms.agentPath())
+	a, err := datadir.LoadAgentFile(ms.cfg.dir().AgentFile())
 	if err != nil || a.Phase != table.PhaseStarted || a.Epoch != e.Number || a.Token != e.Claim.Token ||
 		a.MemberID != e.Outcome.Formed.MemberID {
 		t.Errorf("agent.json: %+v, %v", a, err)
@@ -81,7 +82,7 @@ func endsRestored(t *testing.T, m *machine, ms *Membership, wantArchived bool) {
 	if kept := archived(t, m); slices.Contains(kept, v.Epochs[0].Outcome.Formed.MemberID) != wantArchived {
 		t.Errorf("archived: %v, want the old member there: %t", kept, wantArchived)
 	}
-	if _, err := os.Stat(ms.cfg.scratchDir()); !os.IsNotExist(err) {
+	if _, err := os.Stat(ms.cfg.dir().Scratch()); !os.IsNotExist(err) {
 		t.Errorf("the restore's scratch folder is still there: %v", err)
 	}
 }
@@ -247,7 +248,7 @@ func TestASurvivorThatLosesItsDiskAfterClosingSaysSo(t *testing.T) {
 		m.config = func(c *Config) { c.DiskID = onDisk("d2") }
 		ms := m.openAfter("recreate")
 		booted := boots(t, ms)
-		eventually(t, "source-gone", func() bool { return blockedName(ms) == "source-gone" })
+		etcdtest.Eventually(t, "source-gone", func() bool { return blockedName(ms) == "source-gone" })
 		m.record.change(func(v *record.View) {
 			o := fromSnapshot
 			o.Ends, o.Replica = 1, pa
@@ -275,7 +276,7 @@ func TestARestoreWaitsForTheOthersSilence(t *testing.T) {
 	m.record.change(func(v *record.View) { v.Epochs[0].Stopped, v.Bundle = nil, 1 })
 	ms := m.open()
 	booted := boots(t, ms)
-	eventually(t, "restore-waits", func() bool { return blockedName(ms) == "restore-waits" })
+	etcdtest.Eventually(t, "restore-waits", func() bool { return blockedName(ms) == "restore-waits" })
 	if b := ms.Waits()[0]; !strings.Contains(b.Reason, pb.String()) || b.Row != "8" {
 		t.Errorf("%+v", b)
 	}
@@ -315,7 +316,7 @@ func TestALongerLogThatTurnsUpIsNamedNext(t *testing.T) {
 			continue
 		}
 		end := inBackground(t, ms.Settle)
-		eventually(t, "it waits for the other", func() bool { return blockedName(ms) == "epoch-closed" })
+		etcdtest.Eventually(t, "it waits for the other", func() bool { return blockedName(ms) == "epoch-closed" })
 		end()
 		v, _ := m.record.copied()
 		if len(v.Orders) != 2 || v.Epochs[0].Closed != nil {
@@ -349,7 +350,7 @@ func TestAMakingThatFailsLeavesTheSourceInPlace(t *testing.T) {
 	}
 	ms := m.open()
 	booted := boots(t, ms)
-	eventually(t, "step-failed", func() bool { return blockedName(ms) == "step-failed" })
+	etcdtest.Eventually(t, "step-failed", func() bool { return blockedName(ms) == "step-failed" })
 	if d, err := datadir.Read(m.etcdDir()); err != nil || !d.Exists || d.OpenErr != nil {
 		t.Errorf("the source: %+v, %v", d, err)
 	}

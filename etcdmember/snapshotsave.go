@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -75,7 +76,7 @@ func SaveSnapshot(ctx context.Context, job SnapshotJob) (Saved, error) {
 		return Saved{}, err
 	}
 	defer release()
-	c, err := dial(job.DNSName, job.address(), job.TLS)
+	c, err := member.Dial(job.DNSName, job.address(), job.TLS)
 	if err != nil {
 		return Saved{}, err
 	}
@@ -112,7 +113,7 @@ func (job SnapshotJob) address() netip.Addr {
 	if job.Address.IsValid() {
 		return job.Address
 	}
-	return loopback
+	return member.Loopback
 }
 
 // ask finds out what the snapshot will be of, and how large it is. Revision is how far it must reach at the least.
@@ -124,7 +125,7 @@ func (job SnapshotJob) ask(ctx context.Context, c *clientv3.Client) (info record
 	ctx, cancel := context.WithTimeoutCause(ctx, snapshotAskTimeout, fmt.Errorf("no answer within %s",
 		snapshotAskTimeout))
 	defer cancel()
-	st, err := c.Status(ctx, ClientURL(job.DNSName))
+	st, err := c.Status(ctx, member.ClientURL(job.DNSName))
 	if err != nil {
 		return info, 0, fmt.Errorf("ask the member on this machine (`quorate status` says whether one runs): %w",
 			cmp.Or(context.Cause(ctx), err))

@@ -21,7 +21,8 @@ import (
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember/datadir"
-	"github.com/quorate/quorate/etcdmember/etcdfiles"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/record"
@@ -55,17 +56,17 @@ func servedRecord(t *testing.T, folder, cluster string) *bucket.Store {
 // newSaving starts the member and forms its epoch in the record.
 func newSaving(t *testing.T) *saving {
 	t.Helper()
-	cfg, files := newTestMember(t)
+	cfg, files := testMember(t)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- RunMember(ctx, cfg, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- member.Run(ctx, cfg, slog.New(slog.DiscardHandler)) }()
 	t.Cleanup(func() { stop(); <-done })
-	s := &saving{t: t, folder: t.TempDir(), status: waitReady(t, cfg.StatusSocket)}
+	s := &saving{t: t, folder: t.TempDir(), status: awaitReady(t, cfg.StatusSocket)}
 	tlsConfig, err := certs.EtcdTLS(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.client, err = dial(cfg.DNSName, cfg.Address, tlsConfig); err != nil {
+	if s.client, err = member.Dial(cfg.DNSName, cfg.Address, tlsConfig); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.client.Close() })
@@ -408,7 +409,7 @@ func TestARevisionThatWasCompactedAwayCounts(t *testing.T) {
 	err = db.Update(func(tx *bbolt.Tx) error {
 		keys, _ := tx.CreateBucket(schema.Key.Name())
 		meta, _ := tx.CreateBucket(schema.Meta.Name())
-		return errors.Join(keys.Put(append(revision(7), "_00000000"...), etcdfiles.KeyValue("k")),
+		return errors.Join(keys.Put(append(revision(7), "_00000000"...), etcdtest.KeyValue("k")),
 			meta.Put([]byte("finishedCompactRev"), append(revision(9), "_00000000"...)),
 			meta.Put(schema.MetaConsistentIndexKeyName, revision(40)), meta.Put(schema.MetaTermKeyName, revision(3)))
 	})

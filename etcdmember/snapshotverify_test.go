@@ -14,7 +14,7 @@ import (
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 
-	"github.com/quorate/quorate/etcdmember/etcdfiles"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -50,7 +50,7 @@ func newShelfOfOne(t *testing.T) shelfOfOne {
 		if _, err := tx.CreateBucket(schema.Meta.Name()); err != nil {
 			return err
 		}
-		return keys.Put(append(binary.BigEndian.AppendUint64(nil, 7), "_00000000"...), etcdfiles.KeyValue("k"))
+		return keys.Put(append(binary.BigEndian.AppendUint64(nil, 7), "_00000000"...), etcdtest.KeyValue("k"))
 	})
 	if err = errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)

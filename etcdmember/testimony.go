@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -58,14 +59,14 @@ func Testify(ctx context.Context, dataDir, wanted, socket string) (Testimony, er
 	if err != nil {
 		return t, err
 	}
-	if t.Agent, err = datadir.LoadAgentFile(filepath.Join(dataDir, "agent.json")); err != nil {
+	if t.Agent, err = datadir.LoadAgentFile(datadir.Dir(dataDir).AgentFile()); err != nil {
 		return t, err
 	}
-	if s, err := ReadStatus(ctx, socket); err == nil {
+	if s, err := member.ReadStatus(ctx, socket); err == nil {
 		t.Running, t.ClusterID, t.MemberID, t.Members = true, s.ClusterID, s.MemberID, s.Members
 		return t, nil
 	}
-	d, err := datadir.Read(filepath.Join(dataDir, "etcd"))
+	d, err := datadir.Read(datadir.Dir(dataDir).Etcd())
 	switch {
 	case err != nil && d.MemberID == 0:
 		return t, err

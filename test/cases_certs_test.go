@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/localgce"
 )
@@ -122,7 +122,7 @@ func TestCase23RenewalUnderLoad(t *testing.T) {
 			t.Errorf("etcd on %s was started again: %q, before %q", vm, now, processes[vm])
 		}
 		c.wantPresented(t, vm, table.PeerPort, "etcd-peer")
-		c.wantPresented(t, vm, etcdmember.ClientPort, "etcd-server")
+		c.wantPresented(t, vm, member.ClientPort, "etcd-server")
 	}
 	c.invariants(t, l)
 }

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/member"
 )
 
 // etcdStore is a client of the members themselves, at one endpoint at a time: clientv3 waits until a connection is
@@ -45,7 +45,7 @@ func (s *etcdStore) close() {
 // dial connects to one address, and returns when the connection is ready.
 func dial(ctx context.Context, address string, conf *tls.Config) (*clientv3.Client, error) {
 	c, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{"https://" + net.JoinHostPort(address, strconv.Itoa(etcdmember.ClientPort))}, TLS: conf,
+		Endpoints: []string{"https://" + net.JoinHostPort(address, strconv.Itoa(member.ClientPort))}, TLS: conf,
 		Logger: zap.NewNop(),
 	})
 	if err != nil {

@@ -22,7 +22,8 @@ var floors = []string{
 	"cmd/quorate", "cmd/localgce",
 	"test/bench", "test",
 	"agent", "controlplane",
-	"etcdmember", "etcdmember/acts", "etcdmember/datadir", "etcdmember/etcdfiles", "etcdmember/hosts",
+	"etcdmember", "etcdmember/acts", "etcdmember/member", "etcdmember/datadir", "etcdmember/etcdtest",
+	"etcdmember/hosts",
 	"etcdmember/order", "etcdmember/table",
 	"certs", "systemd", "supervisor", "images",
 	"internal/record/bucket", "internal/record", "internal/gce", "internal/localgce", "internal/replica",
@@ -98,8 +99,8 @@ func TestImportsPointDownTheFloorPlan(t *testing.T) {
 				t.Errorf("%s imports %s, which it must not know: it states what it needs as an interface", p.ImportPath,
 					below)
 			}
-			if below == "etcdmember/etcdfiles" {
-				t.Errorf("%s imports etcdmember/etcdfiles, which is for tests", p.ImportPath)
+			if below == "etcdmember/etcdtest" {
+				t.Errorf("%s imports etcdmember/etcdtest, which is for tests", p.ImportPath)
 			}
 			if below == "internal/localgce" && p.ImportPath != "cmd/localgce" &&
 				!strings.HasPrefix(p.ImportPath, "test") {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"github.com/quorate/quorate/agent"
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
@@ -37,7 +37,7 @@ var exitCauses = []struct {
 	cause error
 	code  int
 }{
-	{etcdmember.ErrRemoved, exitRemoved},
+	{member.ErrRemoved, exitRemoved},
 	{agent.ErrNoAgent, exitNoAgent},
 	{errRunning, exitRunning},
 	{agent.ErrNoConfiguration, exitConfig},

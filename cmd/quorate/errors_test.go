@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/agent"
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
@@ -90,8 +90,8 @@ func TestAgentEndsWithACodeOfItsOwn(t *testing.T) {
 func TestCausesInsideAPhaseKeepTheirCode(t *testing.T) {
 	for cause, code := range map[error]int{
 		record.ErrRecord: exitRecord, bucket.ErrSealKey: exitSeal, gce.ErrMetadata: exitMetadata,
-		syscall.ENOSPC:        exitNoRoom,
-		etcdmember.ErrRemoved: exitRemoved, errors.New("anything else"): exitFailure,
+		syscall.ENOSPC:    exitNoRoom,
+		member.ErrRemoved: exitRemoved, errors.New("anything else"): exitFailure,
 	} {
 		err := &agent.PhaseError{Phase: agent.PhaseCertificates, Err: fmt.Errorf("not done within 5m: %w",
 			errors.Join(errors.New("other"), cause))}

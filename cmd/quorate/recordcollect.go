@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/internal/durable"
 )
 
@@ -76,7 +77,7 @@ func testify(cmd *cobra.Command, f rebuildFlags) (t etcdmember.Testimony, err er
 		return t, err
 	}
 	t, err = etcdmember.Testify(cmd.Context(), c.Etcd.DataDir, c.Etcd.DataDisk,
-		etcdmember.SocketOf(etcdmember.ConfigOf(filepath.Join(f.run, "etcd.sock"))))
+		member.SocketIn(f.run))
 	t.Cluster, t.Identity, t.DiskID = c.Name, &self, disk
 	if errors.Is(err, etcdmember.ErrNoDisk) {
 		err = fmt.Errorf("%w: mount it, or name with --data-dir where it is mounted, and the document with --config; "+

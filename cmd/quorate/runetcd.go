@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/hosts"
+	"github.com/quorate/quorate/etcdmember/member"
 )
 
 // newRunEtcd is the child in which the agent runs its etcd member. It is hidden: nobody but the agent starts it,
@@ -24,7 +24,7 @@ func newRunEtcd() *cobra.Command {
 			if err := needed(cmd, "config"); err != nil {
 				return err
 			}
-			cfg, err := etcdmember.LoadMemberConfig(path)
+			cfg, err := member.LoadConfig(path)
 			if err != nil {
 				return fmt.Errorf("%w; only the agent starts this command, with a file that it has written", err)
 			}
@@ -33,8 +33,8 @@ func newRunEtcd() *cobra.Command {
 			// as for the SIGKILL that would come instead.
 			log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 			net.DefaultResolver = hosts.Resolver(hosts.Path) // before anything in this process asks for a name
-			err = etcdmember.RunMember(cmd.Context(), cfg, log)
-			if errors.Is(err, etcdmember.ErrStalled) {
+			err = member.Run(cmd.Context(), cfg, log)
+			if errors.Is(err, member.ErrStalled) {
 				log.Warn("starting again on the same directory", "reason", err.Error())
 				return execSelf()
 			}

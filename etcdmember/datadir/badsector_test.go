@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/quorate/quorate/etcdmember/etcdfiles"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 )
 
 // The disk cannot be read from some page of the database on: a file system on a loop device, whose image has become
@@ -21,12 +21,12 @@ func TestABadSectorIsNoDamage(t *testing.T) {
 	if !inOwnMounts(t) {
 		return
 	}
-	path := etcdfiles.Database(t, false)
+	path := etcdtest.Database(t, false)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaves := etcdfiles.Pages(t, path, "leaf")
+	leaves := etcdtest.Pages(t, path, "leaf")
 	for name, page := range map[string]int{"the head": 0, "the second meta page": 1, "a leaf": leaves[len(leaves)/2]} {
 		t.Run(name, func(t *testing.T) {
 			d := newLoopDisk(t)

@@ -30,6 +30,24 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
+// Dir is a replica's data directory, the root of its data disk.
+type Dir string
+
+// AgentFile is the agent's own file.
+func (d Dir) AgentFile() string { return filepath.Join(string(d), "agent.json") }
+
+// Etcd is etcd's directory.
+func (d Dir) Etcd() string { return filepath.Join(string(d), "etcd") }
+
+// Archives holds the directories that were put away.
+func (d Dir) Archives() string { return filepath.Join(string(d), "archive") }
+
+// Scratch holds copies that a restore works on, and nothing else: it may be emptied at any time.
+func (d Dir) Scratch() string { return filepath.Join(string(d), "restore") }
+
+// Restored is the directory that a restore makes there.
+func (d Dir) Restored() string { return filepath.Join(d.Scratch(), "etcd") }
+
 // DatabaseFile is the database in etcd's directory.
 func DatabaseFile(dir string) string { return etcddir.ToBackendFileName(dir) }
 

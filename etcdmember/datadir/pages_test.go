@@ -16,7 +16,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/quorate/quorate/etcdmember/etcdfiles"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 )
 
 func TestDamagedPagesAreFound(t *testing.T) {
@@ -69,12 +69,12 @@ func TestDamagedPagesAreFound(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			path := etcdfiles.Database(t, c.kind == "freelist")
+			path := etcdtest.Database(t, c.kind == "freelist")
 			if err := CheckPages(t.Context(), path); err != nil {
 				t.Fatalf("as it was written: %v", err)
 			}
-			list := etcdfiles.Pages(t, path, c.kind)
-			etcdfiles.DamagePage(t, path, list[len(list)/2], c.change)
+			list := etcdtest.Pages(t, path, c.kind)
+			etcdtest.DamagePage(t, path, list[len(list)/2], c.change)
 			if err := openDatabase(path); err != nil {
 				t.Errorf("a look at its head finds it: %v", err)
 			}
@@ -96,9 +96,9 @@ func TestDamageBeyondBboltsCheckIsFound(t *testing.T) {
 			binary.LittleEndian.PutUint32(p[pageHead+elementSize+12:], 1<<30)
 		},
 	} {
-		path := etcdfiles.Database(t, false)
-		leaves := etcdfiles.Pages(t, path, "leaf")
-		etcdfiles.DamagePage(t, path, leaves[len(leaves)-1], change) // the root, of the last commit
+		path := etcdtest.Database(t, false)
+		leaves := etcdtest.Pages(t, path, "leaf")
+		etcdtest.DamagePage(t, path, leaves[len(leaves)-1], change) // the root, of the last commit
 		err := CheckPages(t.Context(), path)
 		if page := (*damagedPage)(nil); !errors.As(err, &page) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want %q", err, name)
@@ -146,7 +146,7 @@ func TestASmallBucketIsReadToo(t *testing.T) {
 
 // What bbolt cannot read is found, whatever it is; and what is changed in pages that nobody uses is no damage.
 func TestWhatBboltCannotReadIsFound(t *testing.T) {
-	path, r := etcdfiles.Database(t, true), rand.New(rand.NewPCG(1, 2))
+	path, r := etcdtest.Database(t, true), rand.New(rand.NewPCG(1, 2))
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -224,13 +224,13 @@ func readByBbolt(t *testing.T, path string) error {
 
 // An error of the kernel, or the end of the agent, says nothing of what a database holds.
 func TestADatabaseThatCannotBeReadIsNotDamaged(t *testing.T) {
-	path := etcdfiles.Database(t, false)
+	path := etcdtest.Database(t, false)
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	bad := etcdfiles.Pages(t, path, "leaf")[3]
+	bad := etcdtest.Pages(t, path, "leaf")[3]
 	size, err := pageSize(path)
 	if err != nil {
 		t.Fatal(err)

@@ -140,7 +140,7 @@ func writeArgs(dir string, files map[string][]string) error {
 	return nil
 }
 
-// etcdArgs is etcd's command line with the settings of quorate's member (etcdmember.MemberConfig), and a membership
+// etcdArgs is etcd's command line with the settings of quorate's member (member.Config), and a membership
 // that is known beforehand.
 func etcdArgs(id replica.Identity, cluster *replica.Cluster, files certs.Files, n int) []string {
 	address := id.Address().String()

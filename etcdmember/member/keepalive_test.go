@@ -1,4 +1,4 @@
-package etcdmember
+package member
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 )
 
@@ -77,10 +78,10 @@ func endsWithin(t *testing.T, c net.Conn, limit time.Duration) bool {
 }
 
 func TestAStreamFromAPeerThatIsOutOfReachEnds(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
-	gone, there := ringAddress(0), ringAddress(1)
+	gone, there := etcdtest.Address(0), etcdtest.Address(1)
 	stream := linkTo(t, gone, table.PeerPort)
 	pass(t, stream.dialled, stream.accepted)
 	pass(t, stream.accepted, stream.dialled)

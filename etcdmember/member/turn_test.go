@@ -1,4 +1,4 @@
-package etcdmember
+package member
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package etcdmember
+package member
 
 import (
 	"context"
@@ -15,7 +15,7 @@ func TestAMemberAloneWaitsForNoElectionTimeout(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		begin := time.Now()
-		go func() { done <- RunMember(ctx, cfg, slog.New(slog.DiscardHandler)) }()
+		go func() { done <- Run(ctx, cfg, slog.New(slog.DiscardHandler)) }()
 		waitReady(t, cfg.StatusSocket)
 		if took := time.Since(begin); took > 2*time.Second {
 			t.Errorf("%s: ready after %s", round, took)

@@ -1,4 +1,10 @@
-package etcdmember
+// Package member runs one etcd member, and speaks to it. The member is a child of the agent (Run), because etcd's code
+// may exit its process at any time; it answers its agent on a unix socket (ReadStatus, HandOver, Alive), and leaves
+// there how it ended. Our few fields become etcd's configuration in one place, Config.
+//
+// It decides nothing about a membership: whether a member starts, on what and as whom is in its Config. It starts on
+// the directory that is there, or not at all.
+package member
 
 import (
 	"context"
@@ -23,13 +29,13 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// ErrRemoved is returned by RunMember when the cluster has removed this member: its directory is of no more use to it.
+// ErrRemoved is returned by Run when the cluster has removed this member: its directory is of no more use to it.
 var ErrRemoved = errors.New("the cluster has removed this member")
 
 // RemovedExitCode is the exit code of the child for ErrRemoved.
 const RemovedExitCode = 10
 
-// ErrStalled is returned by RunMember when the member has caught up but its client port does not come up. Its first
+// ErrStalled is returned by Run when the member has caught up but its client port does not come up. Its first
 // proposal, to publish itself, was lost, and etcd tries again only after 5 s and two election time-outs. Starting again
 // on the same directory is quicker: 12 of 32 members stalled so, and all served within 1.7 s of that.
 var ErrStalled = errors.New("the member has caught up, but its client port does not serve")
@@ -54,16 +60,16 @@ func stallPatience(stalls int) time.Duration { return firstStallPatience << stal
 // id would be a member that has forgotten what it acknowledged.
 var errNoLog = errors.New("the directory holds no log, and this member has run before")
 
-// RunMember runs one etcd member in this process until ctx is done, the member is removed (ErrRemoved), stalls
+// Run runs one etcd member in this process until ctx is done, the member is removed (ErrRemoved), stalls
 // (ErrStalled) or fails. A leader hands over before it stops. etcd's own code may exit the process at any time, which
 // is why this is a child of the agent. Before anything in this process asks for a name its resolver is hosts.Resolver.
-func RunMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) error {
+func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	e, err := startMember(ctx, cfg, log)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil // told to stop before it ran
 	case err != nil:
-		writeEnd(cfg.StatusSocket, cfg.Dir, err.Error(), time.Now())
+		WriteEnd(cfg.StatusSocket, cfg.Dir, err.Error(), time.Now())
 		return err
 	}
 	if err := cfg.keepOnly(); err != nil {
@@ -91,7 +97,7 @@ func RunMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) error {
 
 // keepOnly writes down that the directory exists, so that whoever starts this member again, the supervisor or itself
 // after a stall, can only go on from it. What the agent had written allowed to make one.
-func (c *MemberConfig) keepOnly() error {
+func (c *Config) keepOnly() error {
 	if !c.New && len(c.InitialCluster) == 0 {
 		return nil
 	}
@@ -100,7 +106,7 @@ func (c *MemberConfig) keepOnly() error {
 }
 
 // watchMember returns when the member has to end, and says why.
-func watchMember(ctx context.Context, e *embed.Etcd, cfg MemberConfig, log *slog.Logger) error {
+func watchMember(ctx context.Context, e *embed.Etcd, cfg Config, log *slog.Logger) error {
 	ticker := time.NewTicker(statusPeriod)
 	defer ticker.Stop()
 	ready, tick := e.Server.ReadyNotify(), ticker.C
@@ -120,7 +126,7 @@ func watchMember(ctx context.Context, e *embed.Etcd, cfg MemberConfig, log *slog
 		case <-ready:
 			log.Info("the member serves", "member", record.MemberID(e.Server.MemberID()).String())
 			ready, tick = nil, nil // both have said all they have to say
-			if err := forgetEnd(cfg.StatusSocket); err != nil {
+			if err := ForgetEnd(cfg.StatusSocket); err != nil {
 				log.Warn("the member serves", "err", err.Error())
 			}
 		case now := <-tick:
@@ -139,7 +145,7 @@ func watchMember(ctx context.Context, e *embed.Etcd, cfg MemberConfig, log *slog
 // joinTries bounds how often a joining member reads the list again because another joined at the same moment.
 const joinTries = 20
 
-func startMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) (*embed.Etcd, error) {
+func startMember(ctx context.Context, cfg Config, log *slog.Logger) (*embed.Etcd, error) {
 	logged := wal.Exist(datadir.LogDir(cfg.Dir))
 	if !logged && !cfg.New && len(cfg.InitialCluster) == 0 {
 		return nil, fmt.Errorf("start etcd on %s: %w", cfg.Dir, errNoLog)
@@ -150,7 +156,7 @@ func startMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) (*embe
 	joins := !cfg.New && !logged
 	for try := 1; ; try++ {
 		if ctx.Err() != nil {
-			return nil, interrupted(ctx)
+			return nil, fmt.Errorf("interrupted: %w", context.Cause(ctx))
 		}
 		if joins {
 			if err := cfg.refreshCluster(ctx, log); err != nil {
@@ -176,7 +182,7 @@ func startMember(ctx context.Context, cfg MemberConfig, log *slog.Logger) (*embe
 
 // refreshCluster reads the members from the peers, right before etcd compares its list with theirs: several replicas
 // may join at the same moment, and each changes the list.
-func (c *MemberConfig) refreshCluster(ctx context.Context, log *slog.Logger) error {
+func (c *Config) refreshCluster(ctx context.Context, log *slog.Logger) error {
 	ec, err := c.embedConfig()
 	if err != nil {
 		return err
@@ -187,7 +193,7 @@ func (c *MemberConfig) refreshCluster(ctx context.Context, log *slog.Logger) err
 	}
 	var urls []string
 	for name, u := range c.InitialCluster {
-		if name != c.Name && !strings.HasPrefix(name, notStarted) { // those would not answer
+		if name != c.Name && !strings.HasPrefix(name, NotStarted) { // those would not answer
 			urls = append(urls, u)
 		}
 	}
@@ -208,7 +214,7 @@ func (c *MemberConfig) refreshCluster(ctx context.Context, log *slog.Logger) err
 // takeList makes the initial cluster of a member list and returns the id of the own entry; 0: there is none. etcd takes
 // the entry with its own URL for itself, whatever its id, and with another's it would be a member that has forgotten
 // everything.
-func (c *MemberConfig) takeList(list []*membership.Member) (own record.MemberID, err error) {
+func (c *Config) takeList(list []*membership.Member) (own record.MemberID, err error) {
 	taken := map[string]string{}
 	for _, m := range list {
 		id := record.MemberID(m.ID)
@@ -223,7 +229,7 @@ func (c *MemberConfig) takeList(list []*membership.Member) (own record.MemberID,
 			}
 			name, own = c.Name, id
 		case m.Name == "":
-			name = notStarted + id.String()
+			name = NotStarted + id.String()
 		}
 		taken[name] = m.PeerURLs[0]
 	}
@@ -233,7 +239,7 @@ func (c *MemberConfig) takeList(list []*membership.Member) (own record.MemberID,
 
 // apart wants the names in the list to lead to different addresses: etcd compares peer URLs by address, and would take
 // one member's id for another's.
-func (c *MemberConfig) apart(ctx context.Context) error {
+func (c *Config) apart(ctx context.Context) error {
 	owner := map[string]string{}
 	for _, raw := range c.InitialCluster {
 		u, err := url.Parse(raw)

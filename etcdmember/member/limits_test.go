@@ -1,4 +1,4 @@
-package etcdmember
+package member
 
 import (
 	"path/filepath"
@@ -27,7 +27,7 @@ func TestEtcdTakesTheBordersOfWhatValidates(t *testing.T) {
 		if err := c.Validate(); (err == nil) != tc.taken {
 			t.Errorf("%s and %s: %v", tc.heartbeat, tc.election, err)
 		}
-		e, err := MemberConfig{Name: "a", DNSName: "a", Dir: t.TempDir(), Address: loopback, Local: loopback,
+		e, err := Config{Name: "a", DNSName: "a", Dir: t.TempDir(), Address: Loopback, Local: Loopback,
 			StatusSocket: filepath.Join(t.TempDir(), "s"),
 			Heartbeat:    c.Etcd.Heartbeat.Duration(), Election: c.Etcd.Election.Duration(),
 			QuotaBytes:     c.Etcd.QuotaBytes,

@@ -1,4 +1,4 @@
-package etcdmember
+package member
 
 import (
 	"bytes"
@@ -143,12 +143,12 @@ func TestRaftsOwnWordsAboutADirectoryAreHeard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log, socket, dir := endingLog(t)
 			for n := 1; n <= table.UnusableEnds; n++ {
-				if said := readEnd(socket, dir).Unusable(); said != "" {
+				if said := ReadEnd(socket, dir).Unusable(); said != "" {
 					t.Errorf("believed after %d ends: %s", n-1, said)
 				}
 				panics(t, func() { amnesiac(t, log, c.log, c.commit) })
 			}
-			end := readEnd(socket, dir)
+			end := ReadEnd(socket, dir)
 			if end.Times != table.UnusableEnds || end.Unusable() == "" {
 				t.Errorf("not heard: %+v", end)
 			}
@@ -158,7 +158,7 @@ func TestRaftsOwnWordsAboutADirectoryAreHeard(t *testing.T) {
 			if err := os.MkdirAll(filepath.Join(dir, "member", "wal"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if end := readEnd(socket, dir); end != (table.MemberEnd{}) {
+			if end := ReadEnd(socket, dir); end != (table.MemberEnd{}) {
 				t.Errorf("it is said of another directory: %+v", end)
 			}
 		})
@@ -192,11 +192,11 @@ func TestEndsAreCountedOnlyWhereTheyAreOneStory(t *testing.T) {
 func TestLastWordsSayTheErrorAndWhatIsNoEndIsNotKept(t *testing.T) {
 	log, socket, dir := endingLog(t)
 	log.Error("failed to publish", zap.Error(errors.New("timeout")))
-	if end := readEnd(socket, dir); end.Text != "" {
+	if end := ReadEnd(socket, dir); end.Text != "" {
 		t.Errorf("kept: %+v", end)
 	}
 	panics(t, func() { log.Panic("failed to open the database", zap.Error(errors.New("no space left on device"))) })
-	if end := readEnd(socket, dir); end.Text != "failed to open the database: no space left on device" ||
+	if end := ReadEnd(socket, dir); end.Text != "failed to open the database: no space left on device" ||
 		end.Unusable() != "" {
 		t.Errorf("kept: %+v", end)
 	}
@@ -204,10 +204,10 @@ func TestLastWordsSayTheErrorAndWhatIsNoEndIsNotKept(t *testing.T) {
 	if err != nil || len(written) == 0 {
 		t.Errorf("the log itself: %q, %v", written, err)
 	}
-	if err := errors.Join(forgetEnd(socket), forgetEnd(socket)); err != nil {
+	if err := errors.Join(ForgetEnd(socket), ForgetEnd(socket)); err != nil {
 		t.Error(err)
 	}
-	if end := readEnd(socket, dir); end.Text != "" {
+	if end := ReadEnd(socket, dir); end.Text != "" {
 		t.Errorf("not forgotten: %+v", end)
 	}
 }

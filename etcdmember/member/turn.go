@@ -1,4 +1,4 @@
-package etcdmember
+package member
 
 import (
 	"context"
@@ -22,8 +22,8 @@ const (
 	turnTimeout = 200 * time.Millisecond
 )
 
-// notStarted begins the name, in a joiner's configuration, of a member that was added and has not started.
-const notStarted = "not-started-"
+// NotStarted begins the name, in a joiner's configuration, of a member that was added and has not started.
+const NotStarted = "not-started-"
 
 // goFirst are the peer URLs of the members that were added, have not started, and go before this one: those with a
 // smaller id.

@@ -1,67 +1,33 @@
-package etcdmember
+package member
 
 import (
 	"context"
+	"errors"
 	"log/slog"
-	"net"
-	"net/netip"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember/datadir"
-	"github.com/quorate/quorate/etcdmember/hosts"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
-	"github.com/quorate/quorate/internal/replica"
 )
 
-// onlyHosts is what `quorate run-etcd` does first, for members that run in the test's own process.
-var onlyHosts = sync.OnceFunc(func() { net.DefaultResolver = hosts.Resolver(hosts.Path) })
-
-// newTestMember makes certificates for a replica on loopback and the configuration of its member.
-func newTestMember(t *testing.T) (MemberConfig, certs.Files) {
+// newTestMember is the configuration of a member that seeds, and its certificates.
+func newTestMember(t *testing.T) (Config, certs.Files) {
 	t.Helper()
-	onlyHosts()
-	dir := t.TempDir()
-	c, err := replica.Load(replica.Source{Name: "test", Data: []byte(`
-apiVersion: quorate.dev/v1alpha1
-kind: Cluster
-name: test
-endpoint: {externalIP: 203.0.113.7}
-record: {url: "gs://record?endpoint=http://192.0.2.1"}
-seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
-`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := replica.Identity{Place: replica.Place{Zone: "us-central1-a", Name: "master-a"}, InstanceID: "1",
-		Project: "p", Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.9")}}
-	files := certs.Files{Dir: filepath.Join(dir, "pki"), Volatile: filepath.Join(dir, "volatile")}
-	b, err := certs.NewBundle("uid", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range []string{files.Dir, files.Volatile} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := certs.Ensure(certs.Request{Files: files, Bundle: b, ClusterUID: "uid", Identity: id, Cluster: c,
-		Now: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
-	m := ownMember{cfg: Config{Me: id, Cluster: c, Files: files, RunDir: dir}, local: loopback}
-	cfg := m.config()
-	cfg.Address = netip.MustParseAddr("127.0.0.9") // certificates are for a VM's address, the test has loopback
-	cfg.Dir = filepath.Join(dir, "etcd")
+	r := etcdtest.NewReplica(t)
+	cfg := ConfigFor(r.Me, r.Cluster, r.Files, r.RunDir)
 	cfg.New, cfg.Token = true, "token"
-	return cfg, files
+	return cfg, r.Files
 }
 
 func TestAMemberSeedsServesAndGoesOnFromItsDisk(t *testing.T) {
@@ -69,15 +35,15 @@ func TestAMemberSeedsServesAndGoesOnFromItsDisk(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	for round := range 2 {
 		for range table.UnusableEnds { // what it said before, until it had caught up with another leader
-			writeEnd(cfg.StatusSocket, cfg.Dir, outOfRange, time.Now())
+			WriteEnd(cfg.StatusSocket, cfg.Dir, outOfRange, time.Now())
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		begin := time.Now()
-		go func() { done <- RunMember(ctx, cfg, log) }()
+		go func() { done <- Run(ctx, cfg, log) }()
 		s := waitReady(t, cfg.StatusSocket)
 		t.Logf("round %d: ready after %s", round, time.Since(begin))
-		eventually(t, "what was said of a directory on which a member serves is forgotten", func() bool {
+		etcdtest.Eventually(t, "what was said of a directory on which a member serves is forgotten", func() bool {
 			_, err := os.Stat(endPath(cfg.StatusSocket))
 			return os.IsNotExist(err)
 		})
@@ -88,11 +54,11 @@ func TestAMemberSeedsServesAndGoesOnFromItsDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := dial(cfg.DNSName, cfg.Address, tlsConfig)
+		c, err := Dial(cfg.DNSName, cfg.Address, tlsConfig)
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, list, err := members(t.Context(), c)
+		id, list, err := List(t.Context(), c)
 		c.Close()
 		if err != nil || id != s.ClusterID || len(list) != 1 || list[0].Name != cfg.Name ||
 			list[0].PeerURLs[0] != table.PeerURL(cfg.DNSName) {
@@ -168,15 +134,14 @@ func emptyDatabase(t *testing.T, path string) {
 	}
 }
 
-func waitReady(t *testing.T, socket string) table.MemberStatus {
+func waitReady(t *testing.T, socket string) (s table.MemberStatus) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if s, err := ReadStatus(t.Context(), socket); err == nil && s.Ready {
-			return s
-		}
-	}
-	t.Fatal("the member did not serve within 20 s")
-	return table.MemberStatus{}
+	etcdtest.Eventually(t, "the member serves", func() bool {
+		var err error
+		s, err = ReadStatus(t.Context(), socket)
+		return err == nil && s.Ready
+	})
+	return s
 }
 
 // etcd's own second try comes 5 s and two election time-outs after the first. To break off a start that waits for it
@@ -198,9 +163,56 @@ func TestMembersWithOneAddressAreNotStartedFrom(t *testing.T) {
 		{"https://localhost:2380", "https://127.0.0.1:2380"}: false,
 		{"https://localhost:2380", "https://127.0.0.2:2380"}: true,
 	} {
-		c := MemberConfig{InitialCluster: map[string]string{"a": urls[0], "b": urls[1]}}
+		c := Config{InitialCluster: map[string]string{"a": urls[0], "b": urls[1]}}
 		if err := c.apart(t.Context()); (err == nil) != fits {
 			t.Errorf("%v: %v", urls, err)
 		}
+	}
+}
+
+// The child itself refuses to come back without a memory.
+func TestAMemberThatHasRunDoesNotStartOnAnEmptyDirectory(t *testing.T) {
+	cfg, _ := newTestMember(t)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Run(ctx, cfg, slog.New(slog.DiscardHandler)) }()
+	waitReady(t, cfg.StatusSocket)
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	saved, err := LoadConfig(ConfigOf(cfg.StatusSocket))
+	if err != nil || saved.New || saved.InitialCluster != nil {
+		t.Errorf("the configuration still allows to make a directory: %+v, %v", saved, err)
+	}
+	saved.Dir = filepath.Join(t.TempDir(), "lost")
+	if _, err := startMember(t.Context(), saved, slog.New(slog.DiscardHandler)); !errors.Is(err, errNoLog) {
+		t.Errorf("it started: %v", err)
+	}
+	if _, err := os.Stat(saved.Dir); err == nil {
+		t.Error("it made a directory")
+	}
+}
+
+// Between the agent's look and the child's, the entry of a joining member was replaced: etcd would take the new one for
+// itself.
+func TestAJoiningMemberWantsTheEntryThatWasAddedForIt(t *testing.T) {
+	list := []*membership.Member{
+		{ID: 0xb1, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"https://b:2380"}},
+			Attributes: membership.Attributes{Name: "b"}},
+		{ID: 0xa2, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{table.PeerURL("a")}, IsLearner: true}},
+		{ID: 0xc3, RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"https://c:2380"}, IsLearner: true}},
+	}
+	cfg := Config{Name: "me", DNSName: "a", MemberID: 0xa2}
+	own, err := cfg.takeList(list)
+	want := map[string]string{"me": table.PeerURL("a"), "member-b1": "https://b:2380", NotStarted +
+		"c3": "https://c:2380"}
+	if err != nil || own != 0xa2 || !maps.Equal(cfg.InitialCluster, want) {
+		t.Errorf("%s, %v, %v", own, cfg.InitialCluster, err)
+	}
+	cfg = Config{Name: "me", DNSName: "a", MemberID: 0xa1}
+	if _, err := cfg.takeList(list); err == nil || !strings.Contains(err.Error(), "a1 was added for this disk") ||
+		cfg.InitialCluster != nil {
+		t.Errorf("another's entry: %v, %v", err, cfg.InitialCluster)
 	}
 }

@@ -1,4 +1,4 @@
-package etcdmember
+package member
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// dial connects to one member and no other: clientv3 waits for a connection to be ready before it sends, so that one
+// Dial connects to one member and no other: clientv3 waits for a connection to be ready before it sends, so that one
 // dead endpoint among several blocks a call for minutes. The member is named by its DNS name, which its certificate
 // must hold, and reached at the address: gRPC takes the expected name from the endpoint, whatever the TLS configuration
 // says. Every call on the result needs a deadline.
-func dial(dnsName string, address netip.Addr, tlsConfig *tls.Config) (*clientv3.Client, error) {
+func Dial(dnsName string, address netip.Addr, tlsConfig *tls.Config) (*clientv3.Client, error) {
 	target := netip.AddrPortFrom(address, ClientPort).String()
 	var d net.Dialer
 	c, err := clientv3.New(clientv3.Config{
@@ -43,9 +43,9 @@ func dial(dnsName string, address netip.Addr, tlsConfig *tls.Config) (*clientv3.
 	return c, nil
 }
 
-// members reads the member list through quorum: the answer is the cluster's, not the endpoint's. A member that knows of
+// List reads the member list through quorum: the answer is the cluster's, not the endpoint's. A member that knows of
 // no leader says so at once.
-func members(ctx context.Context, c *clientv3.Client) (clusterID record.MemberID, list []table.Member, err error) {
+func List(ctx context.Context, c *clientv3.Client) (clusterID record.MemberID, list []table.Member, err error) {
 	resp, err := c.MemberList(clientv3.WithRequireLeader(ctx))
 	if err != nil {
 		return 0, nil, fmt.Errorf("list members: %w", err)

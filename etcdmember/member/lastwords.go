@@ -1,4 +1,4 @@
-package etcdmember
+package member
 
 import (
 	"encoding/json"
@@ -36,8 +36,8 @@ func logFolder(dir string) string {
 // endPath is where the child of this status socket leaves its last word.
 func endPath(socket string) string { return filepath.Join(filepath.Dir(socket), "etcd-end.json") }
 
-// readEnd reads the last word of the member on a directory; what cannot be read was not said.
-func readEnd(socket, dir string) table.MemberEnd {
+// ReadEnd reads the last word of the member on a directory; what cannot be read was not said.
+func ReadEnd(socket, dir string) table.MemberEnd {
 	var e table.MemberEnd
 	b, err := os.ReadFile(endPath(socket))
 	if err != nil || json.Unmarshal(b, &e) != nil || e.Log != logFolder(dir) {
@@ -46,15 +46,15 @@ func readEnd(socket, dir string) table.MemberEnd {
 	return e
 }
 
-// writeEnd adds an end. What fails here only makes what is known poorer: the process is about to die.
-func writeEnd(socket, dir, text string, now time.Time) {
-	if b, err := json.Marshal(readEnd(socket, dir).After(text, logFolder(dir), now)); err == nil {
+// WriteEnd adds an end. What fails here only makes what is known poorer: the process is about to die.
+func WriteEnd(socket, dir, text string, now time.Time) {
+	if b, err := json.Marshal(ReadEnd(socket, dir).After(text, logFolder(dir), now)); err == nil {
 		_ = durable.WriteFile(endPath(socket), b, 0o600)
 	}
 }
 
-// forgetEnd takes the last word away: the directory that it was about is gone, or the member serves on it.
-func forgetEnd(socket string) error {
+// ForgetEnd takes the last word away: the directory that it was about is gone, or the member serves on it.
+func ForgetEnd(socket string) error {
 	if err := os.Remove(endPath(socket)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("forget how etcd ended: %w", err)
 	}
@@ -93,7 +93,7 @@ func (l lastWords) Write(e zapcore.Entry, fields []zapcore.Field) error {
 			text += ": " + err.Error()
 		}
 	}
-	writeEnd(l.socket, l.dir, text, e.Time)
+	WriteEnd(l.socket, l.dir, text, e.Time)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package etcdmember
+package member
 
 import (
 	"context"
@@ -20,8 +20,8 @@ func ReadStatus(ctx context.Context, socket string) (table.MemberStatus, error) 
 	return readStatus(ctx, socket, "/status")
 }
 
-// readStreams is ReadStatus with PeerProgress.StreamsActive filled.
-func readStreams(ctx context.Context, socket string) (table.MemberStatus, error) {
+// ReadStreams is ReadStatus with PeerProgress.StreamsActive filled.
+func ReadStreams(ctx context.Context, socket string) (table.MemberStatus, error) {
 	return readStatus(ctx, socket, "/status?streams")
 }
 
@@ -54,8 +54,8 @@ func HandOver(ctx context.Context, socket string) error {
 	return postHandOver(ctx, socket, "/hand-over")
 }
 
-// handOverTo is HandOver to one member and no other.
-func handOverTo(ctx context.Context, socket string, to record.MemberID) error {
+// HandOverTo is HandOver to one member and no other.
+func HandOverTo(ctx context.Context, socket string, to record.MemberID) error {
 	return postHandOver(ctx, socket, "/hand-over?to="+to.String())
 }
 

@@ -1,4 +1,4 @@
-package etcdmember
+package member
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,9 +17,12 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // The ports of every member. They are fixed: peers and clients find a member by its name alone.
@@ -31,10 +35,10 @@ const (
 // Ports are all ports that a member listens on.
 func Ports() []int { return []int{ClientPort, table.PeerPort, metricsPort} }
 
-// MemberConfig is all that `quorate run-etcd` needs to run one member: the agent writes it as a file, the child reads
+// Config is all that `quorate run-etcd` needs to run one member: the agent writes it as a file, the child reads
 // it, and takes out of it what allows to make a directory once there is one. embedConfig is the only place where it
 // becomes etcd's own configuration.
-type MemberConfig struct {
+type Config struct {
 	// Name is etcd's member name, <zone>.<name>.<instance id>; DNSName is the host of its peer and client URLs.
 	Name    string `json:"name"`
 	DNSName string `json:"dnsName"`
@@ -72,8 +76,21 @@ type MemberConfig struct {
 	StatusSocket string `json:"statusSocket"`
 }
 
+// ConfigFor is what every start of a replica's member has in common. runDir is a tmpfs, for its status socket.
+func ConfigFor(me replica.Identity, c *replica.Cluster, files certs.Files, runDir string) Config {
+	return Config{
+		Name: me.MemberName(), DNSName: me.DNSName(c.Name), Dir: datadir.Dir(c.Etcd.DataDir).Etcd(),
+		Address: me.Address(), Local: Loopback,
+		PeerLeaf: files.Leaf(certs.EtcdPeerLeaf), PeerCA: files.CA(certs.EtcdPeer),
+		ServerLeaf: files.Leaf(certs.EtcdServer), ClientCA: files.CA(certs.EtcdClient),
+		Heartbeat: c.Etcd.Heartbeat.Duration(), Election: c.Etcd.Election.Duration(),
+		QuotaBytes: c.Etcd.QuotaBytes, CatchUpEntries: c.Etcd.CatchUpEntries, DataCheck: dataCheck,
+		StatusSocket: SocketIn(runDir),
+	}
+}
+
 // Save writes the configuration where the child will read it.
-func (c MemberConfig) Save(path string) error {
+func (c Config) Save(path string) error {
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode member configuration: %w", err)
@@ -81,9 +98,9 @@ func (c MemberConfig) Save(path string) error {
 	return durable.WriteFile(path, b, 0o600)
 }
 
-// LoadMemberConfig is the inverse of Save.
-func LoadMemberConfig(path string) (MemberConfig, error) {
-	var c MemberConfig
+// LoadConfig is the inverse of Save.
+func LoadConfig(path string) (Config, error) {
+	var c Config
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return c, fmt.Errorf("read member configuration: %w", err)
@@ -95,17 +112,26 @@ func LoadMemberConfig(path string) (MemberConfig, error) {
 		return c, fmt.Errorf("member configuration %s: name, dnsName, dir and address must be given", path)
 	}
 	if !c.Local.IsValid() {
-		c.Local = loopback
+		c.Local = Loopback
 	}
 	return c, nil
 }
+
+// SocketIn is the status socket of the child of an agent with this run folder, a tmpfs.
+func SocketIn(runDir string) string { return filepath.Join(runDir, "etcd.sock") }
+
+// SocketOf is the status socket of the child that runs with the configuration at a path.
+func SocketOf(configPath string) string { return SocketIn(filepath.Dir(configPath)) }
+
+// ConfigOf is the inverse of SocketOf.
+func ConfigOf(socket string) string { return filepath.Join(filepath.Dir(socket), "etcd.json") }
 
 // ClientURL is the client URL of a member with this DNS name.
 func ClientURL(dnsName string) string { return fmt.Sprintf("https://%s:%d", dnsName, ClientPort) }
 
 // embedConfig builds etcd's configuration. What is not set here is etcd's default on purpose: pre-vote, strict
 // reconfiguration checks, 10 000 entries between snapshots, compaction left to the apiserver.
-func (c MemberConfig) embedConfig() (*embed.Config, error) {
+func (c Config) embedConfig() (*embed.Config, error) {
 	e := embed.NewConfig()
 	e.Name, e.Dir = c.Name, c.Dir
 	e.Logger, e.LogOutputs, e.LogLevel = "zap", []string{"stderr"}, zapcore.InfoLevel.String()
@@ -163,7 +189,8 @@ func (c MemberConfig) embedConfig() (*embed.Config, error) {
 // The check with each compaction finds nearly all, and this one what changed in a cluster that nobody compacts.
 const dataCheck = 8 * time.Hour
 
-var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+// Loopback is where clients of this machine come in.
+var Loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 func listenURL(scheme string, a netip.Addr, port int) url.URL {
 	return url.URL{Scheme: scheme, Host: netip.AddrPortFrom(a, uint16(port)).String()}

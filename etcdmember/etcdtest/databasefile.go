@@ -1,5 +1,6 @@
-// Package etcdfiles makes etcd's files for tests, and damages them. Only tests import it.
-package etcdfiles
+// Package etcdtest is what tests of several packages need of etcd: its files, made by hand and damaged. Only tests
+// import it.
+package etcdtest
 
 import (
 	"encoding/binary"

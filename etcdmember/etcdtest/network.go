@@ -1,0 +1,58 @@
+package etcdtest
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// Replicas is how many addresses a network of its own has.
+const Replicas = 5
+
+// Address is that of the i-th replica in a network of its own.
+func Address(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 251, 127, byte(10 + i)}) }
+
+// networkEnv tells a test's program that it is in the network of its own.
+const networkEnv = "QUORATE_TEST_RING"
+
+// InOwnNetwork runs the test again in a network namespace with the replicas' addresses, and reports whether this is
+// already that run. Members of other tests, and of others on this machine, have the same ports.
+func InOwnNetwork(t *testing.T) bool {
+	t.Helper()
+	t.Parallel()
+	if os.Getenv(networkEnv) != "" {
+		for _, args := range network() {
+			if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+				t.Fatalf("ip %v: %v: %s", args, err, out)
+			}
+		}
+		return true
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), networkEnv+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: gid, Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, syscall.EPERM) {
+		t.Skip("a network of its own is not allowed here")
+	}
+	if t.Logf("%s", out); err != nil {
+		t.Error(err)
+	}
+	return false
+}
+
+func network() [][]string {
+	out := [][]string{{"link", "set", "lo", "up"}}
+	for i := range Replicas {
+		out = append(out, []string{"address", "add", Address(i).String() + "/32", "dev", "lo"})
+	}
+	return out
+}
