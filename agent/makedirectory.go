@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/restoredir"
 )
 
 // makingOOMScore and makingNice put the process that makes a directory behind the agent: where the memory is too small
@@ -14,7 +14,7 @@ const makingOOMScore, makingNice = 500, 5
 
 // makeDirectory has a directory made for a restore, by this program as `quorate make-directory`: etcd's code may end
 // its process at any time.
-func (a *Agent) makeDirectory(ctx context.Context, work etcdmember.Making) error {
+func (a *Agent) makeDirectory(ctx context.Context, work restoredir.Job) error {
 	path := filepath.Join(work.Scratch, "making.json")
 	if err := work.Save(path); err != nil {
 		return err

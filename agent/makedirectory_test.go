@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/restoredir"
 )
 
 func TestADirectoryIsMadeByAProcessOfItsOwn(t *testing.T) {
@@ -18,7 +18,7 @@ func TestADirectoryIsMadeByAProcessOfItsOwn(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		a := &Agent{cfg: Config{Self: program(t, script), Env: os.Environ(), Log: slog.New(slog.DiscardHandler)}}
-		err := a.makeDirectory(t.Context(), etcdmember.Making{Snapshot: "s", Scratch: dir,
+		err := a.makeDirectory(t.Context(), restoredir.Job{Snapshot: "s", Scratch: dir,
 			Out: filepath.Join(dir, "new"), Name: "m", DNSName: "d", Token: "t"})
 		if want != "" {
 			if err == nil || !strings.HasSuffix(err.Error(), want) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -96,7 +97,7 @@ func TestTheMembersSnapshotsAndArchivesNeedNoControlPlane(t *testing.T) {
 	eventually(t, "the archives are listed", func() bool { return a.status(t.Context()).Archives != nil })
 	select {
 	case why := <-saved:
-		if why != etcdmember.WhySchedule {
+		if why != snapshot.WhySchedule {
 			t.Errorf("saved for %q", why)
 		}
 	case <-time.After(10 * time.Second):

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -20,7 +21,8 @@ import (
 )
 
 func TestTheWaitForRoomStandsFirst(t *testing.T) {
-	waits := []etcdmember.Wait{{Name: "snapshot-overdue"}, {Name: "paused"}, {Name: table.WaitNoRoom}, {Name: "corrupt"}}
+	waits := []etcdmember.Wait{{Name: "snapshot-overdue"}, {Name: "paused"}, {Name: table.WaitNoRoom},
+		{Name: "corrupt"}}
 	roomFirst(waits)
 	got := ""
 	for _, b := range waits {
@@ -113,7 +115,7 @@ func telling(t *testing.T) (a *Agent, dir string) {
 	}
 	a.waits.hold(documentRefused, errBroken, "Correct it.")
 	newest, archives := time.Now(), etcdmember.ArchiveShelf{Count: 1, Bytes: 300 << 20, Kept: "it is the last one"}
-	a.showSnapshots(shownTurn(etcdmember.SnapshotTurn{Why: etcdmember.WhySchedule, Due: newest, At: newest,
+	a.showSnapshots(shownTurn(snapshot.Turn{Why: snapshot.WhySchedule, Due: newest, At: newest,
 		Newest: record.Taken{Name: "1/5-6", Time: newest}}, true), nil)
 	a.showArchives(archives, nil, "")
 	a.cfg.LogLoss = func() LogLoss { return LogLoss{Lines: 17, Error: "broken pipe"} }

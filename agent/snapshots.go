@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/snapshot"
 )
 
 const (
@@ -40,7 +41,7 @@ type snapshotDuty struct {
 
 // snapshotTurns says whose turn it is; etcdmember.Membership implements it.
 type snapshotTurns interface {
-	SnapshotTurn(ctx context.Context, now time.Time) (turn etcdmember.SnapshotTurn, ok bool)
+	SnapshotTurn(ctx context.Context, now time.Time) (turn snapshot.Turn, ok bool)
 }
 
 // keepSnapshots saves a snapshot whenever it is this replica's turn, until ctx is done. It blocks nothing, and nothing
@@ -67,7 +68,7 @@ func (a *Agent) keepSnapshots(ctx context.Context, m snapshotTurns) {
 }
 
 // snapshotCheck is one check: it shows how things stand, and reports whether to save now.
-func (a *Agent) snapshotCheck(d *snapshotDuty, turn etcdmember.SnapshotTurn, now time.Time) (save bool) {
+func (a *Agent) snapshotCheck(d *snapshotDuty, turn snapshot.Turn, now time.Time) (save bool) {
 	if d.begun.IsZero() {
 		d.begun = now
 	}
@@ -128,7 +129,7 @@ func (a *Agent) showSnapshots(shown *SnapshotStatus, wait *etcdmember.Wait) {
 
 // shownTurn is a turn as the status has it; nil where the record shows no open epoch, so that nothing can be said of
 // its snapshots.
-func shownTurn(turn etcdmember.SnapshotTurn, saving bool) *SnapshotStatus {
+func shownTurn(turn snapshot.Turn, saving bool) *SnapshotStatus {
 	if turn.Why == "" {
 		return nil
 	}
@@ -143,7 +144,7 @@ func shownTurn(turn etcdmember.SnapshotTurn, saving bool) *SnapshotStatus {
 }
 
 // overdue is the wait for a snapshot that this replica fails to save, or that nobody has saved for too long.
-func (d *snapshotDuty) overdue(turn etcdmember.SnapshotTurn, now time.Time) *etcdmember.Wait {
+func (d *snapshotDuty) overdue(turn snapshot.Turn, now time.Time) *etcdmember.Wait {
 	since := turn.Due
 	if since.Before(d.begun) {
 		since = d.begun

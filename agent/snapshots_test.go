@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -23,8 +23,8 @@ type schedule struct {
 	away   bool          // nothing can be decided
 }
 
-func (s *schedule) SnapshotTurn(context.Context, time.Time) (etcdmember.SnapshotTurn, bool) {
-	t := etcdmember.SnapshotTurn{Due: s.begin.Add(time.Hour), Why: etcdmember.WhySchedule}
+func (s *schedule) SnapshotTurn(context.Context, time.Time) (snapshot.Turn, bool) {
+	t := snapshot.Turn{Due: s.begin.Add(time.Hour), Why: snapshot.WhySchedule}
 	if !s.newest.IsZero() {
 		t.Due, t.Newest = s.newest.Add(time.Hour), record.Taken{Name: "1/5-x", Time: s.newest}
 	}
@@ -43,7 +43,7 @@ func keeping(t *testing.T, run time.Duration, s *schedule, save func(n int) erro
 		a := newVM(t).agent()
 		a.cfg.SaveSnapshot = func(_ context.Context, why string) error {
 			at = append(at, time.Since(begin).Round(time.Minute))
-			if why != etcdmember.WhySchedule {
+			if why != snapshot.WhySchedule {
 				t.Errorf("why %q", why)
 			}
 			err := save(len(at))
@@ -92,10 +92,10 @@ func TestAReplicaWithoutATurnSavesNothing(t *testing.T) {
 
 // While the record is lost nothing is known of an epoch's snapshots, so that "none" would be a lie.
 func TestWithoutAnOpenEpochNothingIsSaidOfSnapshots(t *testing.T) {
-	if got := shownTurn(etcdmember.SnapshotTurn{}, false); got != nil {
+	if got := shownTurn(snapshot.Turn{}, false); got != nil {
 		t.Errorf("got %+v", got)
 	}
-	if got := shownTurn(etcdmember.SnapshotTurn{Why: etcdmember.WhySchedule}, false); got == nil {
+	if got := shownTurn(snapshot.Turn{Why: snapshot.WhySchedule}, false); got == nil {
 		t.Error("an epoch without a snapshot is not shown")
 	}
 }

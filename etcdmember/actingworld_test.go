@@ -29,6 +29,7 @@ import (
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/member"
+	"github.com/quorate/quorate/etcdmember/restoredir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record"
@@ -46,8 +47,8 @@ type machine struct {
 	child   *imitation
 	power   *power
 	compute fixedCompute
-	made    Making        // the last directory that was made for a restore
-	config  func(*Config) // what a test wants otherwise
+	made    restoredir.Job // the last directory that was made for a restore
+	config  func(*Config)  // what a test wants otherwise
 	log     *slog.Logger
 }
 

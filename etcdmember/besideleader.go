@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/member"
+	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -128,7 +129,7 @@ func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s 
 		r.Ahead = b.agent.Err == nil && table.HistoryOf(table.Facts{Record: r.Record, Agent: b.agent.File}).Ahead()
 		b.keepHosts(r.Record) // a voter that is out of reach may be back at another address
 		r.Compute = b.compute
-		if r.Policy.Snapshot = newestOfFormed(r.Record, now); r.Policy.Snapshot != nil {
+		if r.Policy.Snapshot = snapshot.NewestOfFormed(r.Record, now); r.Policy.Snapshot != nil {
 			r.SnapshotAt = r.Policy.Snapshot.Time
 		}
 	}

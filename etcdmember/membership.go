@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/member"
+	"github.com/quorate/quorate/etcdmember/restoredir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record"
@@ -75,8 +76,8 @@ type Config struct {
 	DiskID func() string
 	// Preflight returns why this VM is not fit to seed; nil: it is.
 	Preflight func(ctx context.Context) error
-	// MakeDirectory does the work in a process of its own, which etcd's code may end (Making.Make).
-	MakeDirectory func(ctx context.Context, work Making) error
+	// MakeDirectory does the work in a process of its own, which etcd's code may end (restoredir.Job.Make).
+	MakeDirectory func(ctx context.Context, work restoredir.Job) error
 	// AtStep is called before and after each step of an act, for tests that end the agent there; nil in production.
 	AtStep  func(s acts.Step, m acts.Moment)
 	Record  Record

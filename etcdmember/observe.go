@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/hosts"
+	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -39,7 +40,7 @@ func (m *Membership) observeSelf(ctx context.Context, disk table.DiskFacts, r re
 	f.Directory = m.observeDirectory(ctx, r)
 	f.Record, f.RecordErr = m.readRecord(ctx)
 	if f.RecordErr == nil {
-		f.Policy.Snapshot = newestOfFormed(f.Record, f.Now)
+		f.Policy.Snapshot = snapshot.NewestOfFormed(f.Record, f.Now)
 		m.mu.Lock()
 		m.seen, m.recordRead = new(f.Record), f.Now
 		m.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/member"
+	"github.com/quorate/quorate/etcdmember/restoredir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -123,7 +124,7 @@ func (d *ownDisk) roomForSnapshot(ctx context.Context, dir, name string) error {
 	}
 	for _, s := range list {
 		if s.Name == name {
-			return checkRoom(dir, 2*s.Size, "a restore from snapshot "+name)
+			return restoredir.CheckRoom(dir, 2*s.Size, "a restore from snapshot "+name)
 		}
 	}
 	return fmt.Errorf("snapshot %s is not in the record: %w", name, os.ErrNotExist)
@@ -132,16 +133,16 @@ func (d *ownDisk) roomForSnapshot(ctx context.Context, dir, name string) error {
 // roomForDirectory refuses a directory that is too large for the disk: the copy and its database; then that and the new
 // one.
 func (d *ownDisk) roomForDirectory(dir, source string) error {
-	size, err := sizeOf(source)
+	size, err := restoredir.SizeOf(source)
 	if err != nil {
 		return fmt.Errorf("look how large the source is: %w", err)
 	}
-	return checkRoom(dir, 2*size, "a restore from "+source)
+	return restoredir.CheckRoom(dir, 2*size, "a restore from "+source)
 }
 
 // MakeRestored makes the new directory in the scratch folder.
 func (d *ownDisk) MakeRestored(ctx context.Context, f table.Facts, p table.Plan, token string) error {
-	work := Making{
+	work := restoredir.Job{
 		Scratch: d.cfg.dir().Scratch(), Out: d.cfg.dir().Restored(),
 		Name: d.cfg.Me.MemberName(), DNSName: d.cfg.dnsName(), Token: token,
 		Epochs: p.Epoch - sourceEpoch(f, p),
@@ -184,7 +185,7 @@ func sourceEpoch(f table.Facts, p table.Plan) uint64 {
 
 // fetchSource brings the source within reach: a snapshot is read from the record to a file, a directory stays where it
 // is.
-func (d *ownDisk) fetchSource(ctx context.Context, p table.Plan, work *Making) error {
+func (d *ownDisk) fetchSource(ctx context.Context, p table.Plan, work *restoredir.Job) error {
 	if p.Source.Kind == record.SourceSnapshot {
 		work.Snapshot = filepath.Join(work.Scratch, "snapshot.db")
 		return d.fetchSnapshot(ctx, p.Source.Snapshot, work.Snapshot)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/restoredir"
 	"github.com/quorate/quorate/etcdmember/table"
 )
 
@@ -57,7 +58,7 @@ func (m *Membership) purgeOne(ctx context.Context) (purged bool, err error) {
 		return false, err
 	}
 	from := filepath.Join(m.cfg.dir().Archives(), p.Archive.Name)
-	size, err := sizeOf(from)
+	size, err := restoredir.SizeOf(from)
 	if err == nil {
 		err = m.at(acts.StepPurgeMark, func() error { return m.disk.rename(from, from+datadir.PurgingSuffix) })
 	}
@@ -146,6 +147,6 @@ func (m *Membership) archiveShelf() (s ArchiveShelf, err error) {
 		return s, err
 	}
 	s.Count = len(names)
-	s.Bytes, err = sizeOf(m.cfg.dir().Archives())
+	s.Bytes, err = restoredir.SizeOf(m.cfg.dir().Archives())
 	return s, err
 }

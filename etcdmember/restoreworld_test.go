@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/restoredir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -60,7 +61,7 @@ func idOf(token string) record.MemberID {
 }
 
 // makeDirectory is the process that makes a directory: it looks at the source and makes a real log of another cluster.
-func (m *machine) makeDirectory(_ context.Context, work Making) error {
+func (m *machine) makeDirectory(_ context.Context, work restoredir.Job) error {
 	return m.power.write("make directory", func() error {
 		m.made = work
 		if work.Directory != "" {

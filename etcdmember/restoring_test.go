@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/etcdtest"
+	"github.com/quorate/quorate/etcdmember/restoredir"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -339,12 +340,12 @@ func TestAMakingThatFailsLeavesTheSourceInPlace(t *testing.T) {
 	fails := make(chan struct{})
 	m.config = func(c *Config) {
 		good := c.MakeDirectory
-		c.MakeDirectory = func(ctx context.Context, w Making) error {
+		c.MakeDirectory = func(ctx context.Context, w restoredir.Job) error {
 			select {
 			case <-fails:
 				return good(ctx, w)
 			default:
-				return fmt.Errorf("%w: it is full", errNoRoom)
+				return fmt.Errorf("%w: it is full", restoredir.ErrNoRoom)
 			}
 		}
 	}

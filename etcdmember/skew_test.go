@@ -49,15 +49,6 @@ func TestTheYoungerVMHasTheAddressWhateverTheClocksSay(t *testing.T) {
 	}
 }
 
-// A snapshot goes before a change that a person ordered whose clock is ahead, and it is due now.
-func TestASnapshotBeforeAnOrderOfTheFutureIsDueNow(t *testing.T) {
-	f := due(20 * time.Minute)
-	f.Record.Orders = []record.Order{{Number: 1, Kind: record.OrderLeave, Place: &pc, Time: t0.Add(time.Hour)}}
-	if got := DecideSnapshot(f); got.At.After(t0) || got.Why == WhySchedule {
-		t.Errorf("%+v", got)
-	}
-}
-
 // savers are two VMs, the second of which was an hour ahead.
 type savers struct{ Record }
 

@@ -21,7 +21,7 @@ type birth struct {
 type saved struct {
 	table.SnapshotRef
 	birth
-	// whole: what was acknowledged before is in it, as SaveSnapshot sees to. The walk saves others, too.
+	// whole: what was acknowledged before is in it, as snapshot.Save sees to. The walk saves others, too.
 	whole bool
 }
 

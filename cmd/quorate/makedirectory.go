@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/restoredir"
 )
 
 // newMakeDirectory is the process in which the agent has the directory of a restore made. It is hidden: it only reads
@@ -21,7 +21,7 @@ func newMakeDirectory() *cobra.Command {
 			if err := needed(cmd, "config"); err != nil {
 				return err
 			}
-			work, err := etcdmember.LoadMaking(path)
+			work, err := restoredir.LoadJob(path)
 			if err != nil {
 				return fmt.Errorf("%w; only the agent starts this command, with a file that it has written", err)
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/agent"
-	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/member"
+	"github.com/quorate/quorate/etcdmember/rebuild"
 	"github.com/quorate/quorate/internal/durable"
 )
 
@@ -52,16 +52,16 @@ func collect(cmd *cobra.Command, f rebuildFlags) error {
 
 // testify asks the disk. On a master the agent knows which one that is; a disk that is mounted elsewhere is named by
 // --data-dir, and then nothing is known of the VM that it belongs to.
-func testify(cmd *cobra.Command, f rebuildFlags) (t etcdmember.Testimony, err error) {
+func testify(cmd *cobra.Command, f rebuildFlags) (t rebuild.Testimony, err error) {
 	if f.dataDir != "" {
 		c, err := f.cluster.load()
 		if err != nil {
 			return t, err
 		}
-		t, err = etcdmember.Testify(cmd.Context(), f.dataDir, c.Etcd.DataDisk,
+		t, err = rebuild.Testify(cmd.Context(), f.dataDir, c.Etcd.DataDisk,
 			filepath.Join(f.dataDir, "no-member-runs-here.sock"))
 		t.Cluster = c.Name
-		if errors.Is(err, etcdmember.ErrNoDisk) {
+		if errors.Is(err, rebuild.ErrNoDisk) {
 			return t, &usageError{fmt.Errorf("--data-dir %s: %w: name the folder at which the data disk is mounted; "+
 				"nothing was written", f.dataDir, err)}
 		}
@@ -76,10 +76,10 @@ func testify(cmd *cobra.Command, f rebuildFlags) (t etcdmember.Testimony, err er
 	if err != nil {
 		return t, err
 	}
-	t, err = etcdmember.Testify(cmd.Context(), c.Etcd.DataDir, c.Etcd.DataDisk,
+	t, err = rebuild.Testify(cmd.Context(), c.Etcd.DataDir, c.Etcd.DataDisk,
 		member.SocketIn(f.run))
 	t.Cluster, t.Identity, t.DiskID = c.Name, &self, disk
-	if errors.Is(err, etcdmember.ErrNoDisk) {
+	if errors.Is(err, rebuild.ErrNoDisk) {
 		err = fmt.Errorf("%w: mount it, or name with --data-dir where it is mounted, and the document with --config; "+
 			"nothing was written", err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/rebuild"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
@@ -57,7 +57,7 @@ The bundle, orders and snapshots are not on the disks: bring the bundle back wit
 				return &usageError{errors.New("files are needed, one of each master that has a data disk: quorate " +
 					"record rebuild --collect FILE, on the master, writes one")}
 			}
-			return rebuild(cmd, f, files)
+			return runRebuild(cmd, f, files)
 		}}
 	f.cluster.add(cmd)
 	addRunDir(cmd, &f.run)
@@ -76,7 +76,7 @@ The bundle, orders and snapshots are not on the disks: bring the bundle back wit
 }
 
 // rebuild is the second half: from the files to the record.
-func rebuild(cmd *cobra.Command, f rebuildFlags, files []string) error {
+func runRebuild(cmd *cobra.Command, f rebuildFlags, files []string) error {
 	c, err := f.cluster.load()
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func rebuild(cmd *cobra.Command, f rebuildFlags, files []string) error {
 	if err != nil {
 		return err
 	}
-	found, err := etcdmember.Rebuild(remains, said, wish)
+	found, err := rebuild.Find(remains, said, wish)
 	if err != nil {
 		return recordError("%w\nnothing was changed", err)
 	}
@@ -114,8 +114,8 @@ func rebuild(cmd *cobra.Command, f rebuildFlags, files []string) error {
 }
 
 // wish is what the flags say.
-func (f rebuildFlags) wish(c *replica.Cluster) (w etcdmember.Wish, err error) {
-	w = etcdmember.Wish{Cluster: c.Name, ProjectNumber: f.project, Replicas: c.Replicas, Now: time.Now().UTC()}
+func (f rebuildFlags) wish(c *replica.Cluster) (w rebuild.Wish, err error) {
+	w = rebuild.Wish{Cluster: c.Name, ProjectNumber: f.project, Replicas: c.Replicas, Now: time.Now().UTC()}
 	if f.project != "" && !projectForm.MatchString(f.project) {
 		return w, &usageError{fmt.Errorf("--project-number %q: the number is needed, not the id", f.project)}
 	}
@@ -139,8 +139,8 @@ func (f rebuildFlags) wish(c *replica.Cluster) (w etcdmember.Wish, err error) {
 }
 
 // readTestimonies reads the files; each, and standard input (-), may hold several, one after the other.
-func readTestimonies(in io.Reader, files []string) ([]etcdmember.Testimony, error) {
-	var out []etcdmember.Testimony
+func readTestimonies(in io.Reader, files []string) ([]rebuild.Testimony, error) {
+	var out []rebuild.Testimony
 	for _, name := range files {
 		said, err := readTestimonyFile(in, name)
 		if err != nil {
@@ -151,7 +151,7 @@ func readTestimonies(in io.Reader, files []string) ([]etcdmember.Testimony, erro
 	return out, nil
 }
 
-func readTestimonyFile(in io.Reader, name string) ([]etcdmember.Testimony, error) {
+func readTestimonyFile(in io.Reader, name string) ([]rebuild.Testimony, error) {
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
@@ -160,11 +160,11 @@ func readTestimonyFile(in io.Reader, name string) ([]etcdmember.Testimony, error
 		defer file.Close()
 		in = file
 	}
-	var out []etcdmember.Testimony
+	var out []rebuild.Testimony
 	dec := json.NewDecoder(in)
 	dec.DisallowUnknownFields()
 	for {
-		var t etcdmember.Testimony
+		var t rebuild.Testimony
 		switch err := dec.Decode(&t); {
 		case errors.Is(err, io.EOF) && len(out) > 0:
 			return out, nil
@@ -179,7 +179,7 @@ func readTestimonyFile(in io.Reader, name string) ([]etcdmember.Testimony, error
 }
 
 // showRebuilding says what would be created, and what else there is to know.
-func showRebuilding(w io.Writer, where string, r etcdmember.Rebuilding) {
+func showRebuilding(w io.Writer, where string, r rebuild.Result) {
 	if len(r.Lost) == 0 {
 		fmt.Fprintf(w, "%s: nothing is lost that these files know of. Nothing was changed.\n", where)
 	} else {
@@ -205,7 +205,7 @@ func showRebuilding(w io.Writer, where string, r etcdmember.Rebuilding) {
 }
 
 // createLost creates the objects in their order. After an error the rest stays lost, which every agent can see.
-func createLost(ctx context.Context, w io.Writer, store *bucket.Store, lost []etcdmember.Lost) error {
+func createLost(ctx context.Context, w io.Writer, store *bucket.Store, lost []rebuild.Lost) error {
 	for n, l := range lost {
 		if err := l.Create(ctx, store); err != nil {
 			return recordError("%w\n%d of %d objects were created; the record stays damaged, and the command can be "+

@@ -11,7 +11,7 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/certs"
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
@@ -48,7 +48,7 @@ data disk must have room for one more database.`,
 
 // savedSnapshot is what `snapshot save -o json` prints.
 type savedSnapshot struct {
-	etcdmember.Saved
+	snapshot.Saved
 	// Deleted are the snapshots that had outlived their retention.
 	Deleted        []string `json:"deleted,omitempty"`
 	RetentionError string   `json:"retentionError,omitempty"`
@@ -74,24 +74,24 @@ func saveSnapshot(ctx context.Context, run, why string) (out savedSnapshot, err 
 	if err != nil {
 		return out, err
 	}
-	if out.Saved, err = etcdmember.SaveSnapshot(ctx, job); err != nil {
+	if out.Saved, err = snapshot.Save(ctx, job); err != nil {
 		return out, err
 	}
-	keep := etcdmember.Retention{Hourly: c.Etcd.Snapshots.Hourly.Duration(), Daily: c.Etcd.Snapshots.Daily.Duration()}
-	if out.Deleted, err = etcdmember.KeepRetention(ctx, store, time.Now(), keep); err != nil {
+	keep := snapshot.Retention{Hourly: c.Etcd.Snapshots.Hourly.Duration(), Daily: c.Etcd.Snapshots.Daily.Duration()}
+	if out.Deleted, err = snapshot.KeepRetention(ctx, store, time.Now(), keep); err != nil {
 		out.RetentionError = err.Error()
 	}
 	return out, nil
 }
 
-func snapshotJob(self replica.Identity, c *replica.Cluster, store *bucket.Store, why string) (etcdmember.SnapshotJob,
+func snapshotJob(self replica.Identity, c *replica.Cluster, store *bucket.Store, why string) (snapshot.Job,
 	error) {
 	tlsConfig, err := certs.EtcdTLS(certs.Files{Dir: filepath.Join(c.Etcd.DataDir, "pki")})
 	if err != nil {
-		return etcdmember.SnapshotJob{}, fmt.Errorf("read the certificate for etcd: %w", err)
+		return snapshot.Job{}, fmt.Errorf("read the certificate for etcd: %w", err)
 	}
-	return etcdmember.SnapshotJob{DNSName: self.DNSName(c.Name), TLS: tlsConfig,
-		Dir: etcdmember.SnapshotsDir(c.Etcd.DataDir),
+	return snapshot.Job{DNSName: self.DNSName(c.Name), TLS: tlsConfig,
+		Dir: snapshot.Dir(c.Etcd.DataDir),
 		By:  self.Place, Why: why, Store: store}, nil
 }
 

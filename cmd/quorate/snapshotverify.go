@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
 )
@@ -48,7 +48,7 @@ and the revision that its name says. It needs room for the uncompressed database
 			begin := time.Now()
 			v := verified{Snapshot: s}
 			err = inTemp(dir, func(temp string) (err error) {
-				v.Database, err = etcdmember.FetchSnapshot(cmd.Context(), store, s, filepath.Join(temp, "db"))
+				v.Database, err = snapshot.Fetch(cmd.Context(), store, s, filepath.Join(temp, "db"))
 				return err
 			})
 			if err != nil {

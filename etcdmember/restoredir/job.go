@@ -1,4 +1,7 @@
-package etcdmember
+// Package restoredir builds the directory of a new epoch, from a snapshot or from a member's directory, which it only
+// reads. It runs etcd on a copy, so it works in a process of its own, which etcd's code may end. When the directory
+// takes its place is the membership's to say.
+package restoredir
 
 import (
 	"context"
@@ -27,9 +30,9 @@ import (
 // handed out, because it makes a later epoch.
 const revisionBump = 1_000_000_000
 
-// Making is all that the process needs that makes the directory of a new epoch. etcd's code may end its process at any
+// Job is all that the process needs that makes the directory of a new epoch. etcd's code may end its process at any
 // time, and what decides must outlive that, so this is a child of the agent.
-type Making struct {
+type Job struct {
 	// Snapshot is a database file as etcd's own snapshot call sends it, or Directory a member's directory, which is
 	// only read: one of the two.
 	Snapshot  string `json:"snapshot,omitempty"`
@@ -46,7 +49,7 @@ type Making struct {
 }
 
 // Save writes the work where the child will read it.
-func (k Making) Save(path string) error {
+func (k Job) Save(path string) error {
 	b, err := json.MarshalIndent(k, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the making of a directory: %w", err)
@@ -54,9 +57,9 @@ func (k Making) Save(path string) error {
 	return durable.WriteFile(path, b, 0o600)
 }
 
-// LoadMaking is the inverse of Save.
-func LoadMaking(path string) (Making, error) {
-	var k Making
+// LoadJob is the inverse of Save.
+func LoadJob(path string) (Job, error) {
+	var k Job
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return k, fmt.Errorf("read the making of a directory: %w", err)
@@ -75,7 +78,7 @@ func LoadMaking(path string) (Making, error) {
 // Make makes the directory Out of the source, on the disk when it returns: a cluster of one with a new id, every key of
 // the source, its revision bumped and all before that compacted. What it leaves in Scratch is of no use. A part of Out
 // may be there after an error.
-func (k Making) Make(ctx context.Context, log *slog.Logger) error {
+func (k Job) Make(ctx context.Context, log *slog.Logger) error {
 	source, hashed := k.Snapshot, true
 	if k.Directory != "" {
 		var err error

@@ -1,4 +1,4 @@
-package etcdmember
+package restoredir
 
 import (
 	"errors"
@@ -56,11 +56,11 @@ func copyFile(from, to string) (err error) {
 // makingReserve is left free on the data disk by a restore, whatever it copies: etcd needs room for its log.
 const makingReserve = 256 << 20
 
-// errNoRoom says that the data disk has too little room for a restore.
-var errNoRoom = errors.New("too little room on the data disk")
+// ErrNoRoom says that the data disk has too little room for a restore.
+var ErrNoRoom = errors.New("too little room on the data disk")
 
-// checkRoom refuses what would fill the data disk.
-func checkRoom(dir string, need int64, what string) error {
+// CheckRoom refuses what would fill the data disk.
+func CheckRoom(dir string, need int64, what string) error {
 	free, _, err := local.Room(dir)
 	if err != nil {
 		return err
@@ -68,13 +68,13 @@ func checkRoom(dir string, need int64, what string) error {
 	if free < need+makingReserve {
 		return fmt.Errorf("%w: %s needs %d MiB and %d MiB of reserve, %s has %d MiB; make the disk larger, or take "+
 			"old directories out of its archive",
-			errNoRoom, what, need>>20, makingReserve>>20, dir, free>>20)
+			ErrNoRoom, what, need>>20, makingReserve>>20, dir, free>>20)
 	}
 	return nil
 }
 
-// sizeOf is the size of all files below a folder.
-func sizeOf(root string) (size int64, err error) {
+// SizeOf is the size of all files below a folder.
+func SizeOf(root string) (size int64, err error) {
 	err = filepath.WalkDir(root, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err

@@ -1,4 +1,4 @@
-package etcdmember
+package snapshot
 
 import (
 	"errors"
@@ -20,8 +20,8 @@ const (
 	lockSnapshot = ".lock"
 )
 
-// SnapshotsDir is where a replica keeps its local copy, below the data directory.
-func SnapshotsDir(dataDir string) string { return filepath.Join(dataDir, snapshotsDir) }
+// Dir is where a replica keeps its local copy, below the data directory.
+func Dir(dataDir string) string { return filepath.Join(dataDir, snapshotsDir) }
 
 // ErrSaving says that another process on this machine saves a snapshot.
 var ErrSaving = errors.New("a snapshot is being saved on this machine already")
@@ -53,7 +53,7 @@ func (noRoom) Unwrap() error { return syscall.ENOSPC }
 
 // makeRoom clears away what a saving that died has left and, where that is not enough, the local copy; then there is
 // room for a database and something to spare, or it says how much is missing.
-func (job SnapshotJob) makeRoom(size int64) error {
+func (job Job) makeRoom(size int64) error {
 	if err := removeLocal(job.Dir, func(name string) bool { return name == tempSnapshot }); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func removeLocal(dir string, which func(name string) bool) error {
 
 // keepLocal makes the file the local copy, in place of the former one, where beside it there is room for the next
 // saving and for a defragmentation.
-func (job SnapshotJob) keepLocal(temp string, s record.Snapshot) (string, error) {
+func (job Job) keepLocal(temp string, s record.Snapshot) (string, error) {
 	name := strings.ReplaceAll(s.Name, "/", "-") + ".db"
 	if err := removeLocal(job.Dir, func(n string) bool {
 		return strings.HasSuffix(n, ".db") &&

@@ -1,4 +1,9 @@
-package etcdmember
+// Package snapshot saves the members' database in the record, and keeps what is saved: when a replica has its turn
+// (Decide), the saving itself (Save), how long each stays (Expired), and how one is brought back verified (Fetch).
+// Nothing counts that was not read whole and checked.
+//
+// It does not restore: the membership does.
+package snapshot
 
 import (
 	"cmp"
@@ -21,14 +26,14 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// SnapshotStore is what saving needs of the record. CreateSnapshot stores a verified database, or nothing that counts.
-type SnapshotStore interface {
+// Store is what saving needs of the record. CreateSnapshot stores a verified database, or nothing that counts.
+type Store interface {
 	View(ctx context.Context) (record.View, error)
 	CreateSnapshot(ctx context.Context, info record.Snapshot, db io.Reader) (record.Snapshot, error)
 }
 
-// SnapshotJob is one saving of the own member's database.
-type SnapshotJob struct {
+// Job is one saving of the own member's database.
+type Job struct {
 	// DNSName names the member, and must be in its certificate; Address is where it is asked, loopback where it is
 	// zero.
 	DNSName string
@@ -40,7 +45,7 @@ type SnapshotJob struct {
 	// By and Why are written down with the snapshot.
 	By    replica.Place
 	Why   string
-	Store SnapshotStore
+	Store Store
 }
 
 // Saved is a snapshot that counts.
@@ -65,11 +70,11 @@ const (
 	syncEvery = 16 << 20
 )
 
-// SaveSnapshot asks the own member for its database, verifies it and stores it. What was acknowledged before it began
+// Save asks the own member for its database, verifies it and stores it. What was acknowledged before it began
 // is in it: the member proves by a linearizable read that it is up to date. It needs free space on the data disk for
 // one database, and says so before it begins; a member without a quorum, or a learner, is refused. Nothing that counts
 // is left of a saving that fails or is ended.
-func SaveSnapshot(ctx context.Context, job SnapshotJob) (Saved, error) {
+func Save(ctx context.Context, job Job) (Saved, error) {
 	begin := time.Now()
 	release, err := lockSnapshots(job.Dir)
 	if err != nil {
@@ -109,7 +114,7 @@ func SaveSnapshot(ctx context.Context, job SnapshotJob) (Saved, error) {
 	return out, err
 }
 
-func (job SnapshotJob) address() netip.Addr {
+func (job Job) address() netip.Addr {
 	if job.Address.IsValid() {
 		return job.Address
 	}
@@ -117,7 +122,7 @@ func (job SnapshotJob) address() netip.Addr {
 }
 
 // ask finds out what the snapshot will be of, and how large it is. Revision is how far it must reach at the least.
-func (job SnapshotJob) ask(ctx context.Context, c *clientv3.Client) (info record.Snapshot, size int64, err error) {
+func (job Job) ask(ctx context.Context, c *clientv3.Client) (info record.Snapshot, size int64, err error) {
 	view, err := job.Store.View(ctx)
 	if err != nil {
 		return info, 0, err
@@ -153,7 +158,7 @@ func (job SnapshotJob) ask(ctx context.Context, c *clientv3.Client) (info record
 }
 
 // fetch writes what the member sends to a file, and checks the hash at its end.
-func (job SnapshotJob) fetch(ctx context.Context, c *clientv3.Client, path string, info *record.Snapshot) (err error) {
+func (job Job) fetch(ctx context.Context, c *clientv3.Client, path string, info *record.Snapshot) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stall := time.AfterFunc(sendStall, func() { cancel(fmt.Errorf("nothing came for %s", sendStall)) })
@@ -207,7 +212,7 @@ func verifyFetched(ctx context.Context, path string, info *record.Snapshot) erro
 	return nil
 }
 
-func (job SnapshotJob) upload(ctx context.Context, path string, info record.Snapshot) (record.Snapshot, error) {
+func (job Job) upload(ctx context.Context, path string, info record.Snapshot) (record.Snapshot, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return record.Snapshot{}, err

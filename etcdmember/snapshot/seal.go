@@ -1,4 +1,4 @@
-package etcdmember
+package snapshot
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package etcdmember
+package snapshot
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,7 +32,7 @@ import (
 // saving is a real member of one, its record in a folder, and a client.
 type saving struct {
 	t      *testing.T
-	job    SnapshotJob
+	job    Job
 	store  *bucket.Store
 	folder string
 	status table.MemberStatus
@@ -56,12 +56,8 @@ func servedRecord(t *testing.T, folder, cluster string) *bucket.Store {
 // newSaving starts the member and forms its epoch in the record.
 func newSaving(t *testing.T) *saving {
 	t.Helper()
-	cfg, files := testMember(t)
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- member.Run(ctx, cfg, slog.New(slog.DiscardHandler)) }()
-	t.Cleanup(func() { stop(); <-done })
-	s := &saving{t: t, folder: t.TempDir(), status: awaitReady(t, cfg.StatusSocket)}
+	cfg, files, status := served(t)
+	s := &saving{t: t, folder: t.TempDir(), status: status}
 	tlsConfig, err := certs.EtcdTLS(files)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +74,7 @@ func newSaving(t *testing.T) *saving {
 		t.Fatal(err)
 	}
 	s.form(s.status.ClusterID)
-	s.job = SnapshotJob{DNSName: cfg.DNSName, Address: cfg.Address, TLS: tlsConfig, Dir: filepath.Join(t.TempDir(),
+	s.job = Job{DNSName: cfg.DNSName, Address: cfg.Address, TLS: tlsConfig, Dir: filepath.Join(t.TempDir(),
 		"snapshots"), By: pa,
 		Why: WhySchedule, Store: s.store}
 	return s
@@ -114,7 +110,7 @@ func TestASnapshotOfARealMemberIsSavedAndVerified(t *testing.T) {
 	s := newSaving(t)
 	ctx := t.Context()
 	revision := s.put(200)
-	saved, err := SaveSnapshot(ctx, s.job)
+	saved, err := Save(ctx, s.job)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +125,7 @@ func TestASnapshotOfARealMemberIsSavedAndVerified(t *testing.T) {
 		t.Errorf("local copy: %d bytes, %v: want %d", len(local), err, saved.Size)
 	}
 	path := filepath.Join(t.TempDir(), "db")
-	d, err := FetchSnapshot(ctx, s.store, saved.Snapshot, path)
+	d, err := Fetch(ctx, s.store, saved.Snapshot, path)
 	if err != nil || d.Revision != revision || d.Entries != 200 || d.Index != saved.Index {
 		t.Fatalf("fetched %+v, %v", d, err)
 	}
@@ -143,7 +139,7 @@ func TestASnapshotOfARealMemberIsSavedAndVerified(t *testing.T) {
 	if _, err := s.client.Compact(ctx, revision+1, clientv3.WithCompactPhysical()); err != nil {
 		t.Fatal(err)
 	}
-	second, err := SaveSnapshot(ctx, s.job)
+	second, err := Save(ctx, s.job)
 	if err != nil || second.Revision != revision+1 || second.Keys != 200 {
 		t.Fatalf("second %+v, %v: want revision %d, and 199 entries with the deletion", second, err, revision+1)
 	}
@@ -162,7 +158,7 @@ func TestASnapshotOfARealMemberIsSavedAndVerified(t *testing.T) {
 
 func TestAnEmptyClusterCanBeSaved(t *testing.T) {
 	s := newSaving(t)
-	saved, err := SaveSnapshot(t.Context(), s.job)
+	saved, err := Save(t.Context(), s.job)
 	if err != nil || saved.Revision != 1 || saved.Keys != 0 {
 		t.Errorf("saved %+v, %v", saved, err)
 	}
@@ -173,7 +169,7 @@ func TestAnEmptyClusterCanBeSaved(t *testing.T) {
 func TestDamageOfAStoredSnapshotIsFoundByFetching(t *testing.T) {
 	s := newSaving(t)
 	s.put(200)
-	saved, err := SaveSnapshot(t.Context(), s.job)
+	saved, err := Save(t.Context(), s.job)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +186,7 @@ func TestDamageOfAStoredSnapshotIsFoundByFetching(t *testing.T) {
 				t.Fatal(err)
 			}
 			path := filepath.Join(t.TempDir(), "db")
-			if _, err := FetchSnapshot(t.Context(), s.store, saved.Snapshot, path); !errors.Is(err, record.ErrRecord) {
+			if _, err := Fetch(t.Context(), s.store, saved.Snapshot, path); !errors.Is(err, record.ErrRecord) {
 				t.Errorf("error %v: want one of the record", err)
 			}
 			if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
@@ -211,7 +207,7 @@ func (l liar) ReadSnapshot(_ context.Context, name string, to io.Writer) (record
 func TestADatabaseThatIsWrongInItselfIsFound(t *testing.T) {
 	s := newSaving(t)
 	s.put(200)
-	saved, err := SaveSnapshot(t.Context(), s.job)
+	saved, err := Save(t.Context(), s.job)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +228,7 @@ func TestADatabaseThatIsWrongInItselfIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data := bytes.Clone(good)
 			c.damage(data)
-			_, err := FetchSnapshot(t.Context(), liar{data}, record.Snapshot{Name: "1/2-x"},
+			_, err := Fetch(t.Context(), liar{data}, record.Snapshot{Name: "1/2-x"},
 				filepath.Join(t.TempDir(), "db"))
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v: want %q", err, c.want)
@@ -264,15 +260,15 @@ func TestSavingIsRefused(t *testing.T) {
 	s := newSaving(t)
 	s.put(3)
 	for name, c := range map[string]struct {
-		change func(*SnapshotJob)
+		change func(*Job)
 		want   string
 	}{
-		"no room": {func(j *SnapshotJob) { j.Dir = "/proc/self/x" }, "make the folder"},
-		"nobody answers": {func(j *SnapshotJob) { j.Address = addresses("127.0.0.8")[0] },
+		"no room": {func(j *Job) { j.Dir = "/proc/self/x" }, "make the folder"},
+		"nobody answers": {func(j *Job) { j.Address = netip.MustParseAddr("127.0.0.8") },
 			"ask the member on this machine"},
-		"the record is away": {func(j *SnapshotJob) { j.Store = brokenStore{s.store, errors.New("away"), nil} },
+		"the record is away": {func(j *Job) { j.Store = brokenStore{s.store, errors.New("away"), nil} },
 			"away"},
-		"the upload breaks off": {func(j *SnapshotJob) { j.Store = brokenStore{s.store, nil, errors.New("cut")} },
+		"the upload breaks off": {func(j *Job) { j.Store = brokenStore{s.store, nil, errors.New("cut")} },
 			"cut"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,7 +277,7 @@ func TestSavingIsRefused(t *testing.T) {
 			c.change(&job)
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			if _, err := SaveSnapshot(ctx, job); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := Save(ctx, job); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v: want %q", err, c.want)
 			}
 			if left, _ := filepath.Glob(filepath.Join(job.Dir, "*.db")); len(left) > 0 {
@@ -296,7 +292,7 @@ func TestSavingIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := SaveSnapshot(t.Context(), s.job); !errors.Is(err, ErrSaving) {
+	if _, err := Save(t.Context(), s.job); !errors.Is(err, ErrSaving) {
 		t.Errorf("while another saves: %v", err)
 	}
 	release()
@@ -310,7 +306,7 @@ func TestSavingIsRefused(t *testing.T) {
 
 // brokenStore fails to be read, or in the middle of what it stores.
 type brokenStore struct {
-	SnapshotStore
+	Store
 	viewErr, storeErr error
 }
 
@@ -318,14 +314,14 @@ func (b brokenStore) View(ctx context.Context) (record.View, error) {
 	if b.viewErr != nil {
 		return record.View{}, b.viewErr
 	}
-	return b.SnapshotStore.View(ctx)
+	return b.Store.View(ctx)
 }
 
 func (b brokenStore) CreateSnapshot(ctx context.Context, info record.Snapshot, db io.Reader) (record.Snapshot, error) {
 	if b.storeErr != nil {
 		return record.Snapshot{}, b.storeErr
 	}
-	return b.SnapshotStore.CreateSnapshot(ctx, info, db)
+	return b.Store.CreateSnapshot(ctx, info, db)
 }
 
 func TestAMemberOfNoOpenEpochIsNotSaved(t *testing.T) {
@@ -333,7 +329,7 @@ func TestAMemberOfNoOpenEpochIsNotSaved(t *testing.T) {
 	if _, _, err := s.store.CreateClosed(t.Context(), 1, record.Closed{By: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := SaveSnapshot(t.Context(), s.job); err == nil || !strings.Contains(err.Error(), "no open epoch") {
+	if _, err := Save(t.Context(), s.job); err == nil || !strings.Contains(err.Error(), "no open epoch") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -344,7 +340,7 @@ func TestASavingThatIsEndedLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	job := s.job
 	job.Store = cancelStore{s.store, cancel}
-	if _, err := SaveSnapshot(ctx, job); !errors.Is(err, context.Canceled) {
+	if _, err := Save(ctx, job); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	entries, _ := os.ReadDir(job.Dir)
@@ -356,19 +352,19 @@ func TestASavingThatIsEndedLeavesNothing(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(s.folder, localgce.BucketName, "test/snapshots/*/*")); len(left) > 0 {
 		t.Errorf("left %v", left)
 	}
-	if _, err := SaveSnapshot(t.Context(), s.job); err != nil {
+	if _, err := Save(t.Context(), s.job); err != nil {
 		t.Errorf("the next one: %v", err)
 	}
 }
 
 // cancelStore is told to stop in the middle of storing.
 type cancelStore struct {
-	SnapshotStore
+	Store
 	cancel context.CancelFunc
 }
 
 func (c cancelStore) CreateSnapshot(ctx context.Context, info record.Snapshot, db io.Reader) (record.Snapshot, error) {
-	return c.SnapshotStore.CreateSnapshot(ctx, info, io.MultiReader(io.LimitReader(db, 1000), endReader(c.cancel), db))
+	return c.Store.CreateSnapshot(ctx, info, io.MultiReader(io.LimitReader(db, 1000), endReader(c.cancel), db))
 }
 
 type endReader func()

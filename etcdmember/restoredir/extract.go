@@ -1,4 +1,4 @@
-package etcdmember
+package restoredir
 
 import (
 	"context"
@@ -32,7 +32,7 @@ import (
 // entry of the log applied, also those beyond the commit index that was saved, because an entry may have been
 // acknowledged before the member heard of it. An entry that was not acknowledged to anybody may come with them: its
 // writer was told nothing, so both ends are true to what was promised.
-func (k Making) extract(ctx context.Context, log *slog.Logger) (file string, err error) {
+func (k Job) extract(ctx context.Context, log *slog.Logger) (file string, err error) {
 	dir := filepath.Join(k.Scratch, "copy")
 	if err := copyTree(k.Directory, dir); err != nil {
 		return "", err

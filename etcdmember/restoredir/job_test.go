@@ -1,4 +1,4 @@
-package etcdmember
+package restoredir
 
 import (
 	"context"
@@ -30,7 +30,6 @@ import (
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
-	"github.com/quorate/quorate/internal/record"
 )
 
 // realEtcd is etcd in this process.
@@ -38,6 +37,9 @@ type realEtcd struct {
 	*embed.Etcd
 	once sync.Once
 }
+
+// smallLogs keeps the files of a log small: 64 MiB of zeros for each take time.
+var smallLogs = sync.OnceFunc(func() { wal.SegmentSizeBytes = 64 << 10 })
 
 // Close may be called again.
 func (e *realEtcd) Close() { e.once.Do(e.Etcd.Close) }
@@ -154,8 +156,8 @@ func fingerprint(t *testing.T, dir string) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-func makingFrom(dir string, scratch string) Making {
-	return Making{Directory: dir, Scratch: scratch, Out: filepath.Join(scratch, "new"), Name: "zone.new.7",
+func makingFrom(dir string, scratch string) Job {
+	return Job{Directory: dir, Scratch: scratch, Out: filepath.Join(scratch, "new"), Name: "zone.new.7",
 		DNSName: "new.zone.c.quorate.internal", Token: "t2", Epochs: 1}
 }
 
@@ -349,7 +351,7 @@ func TestADirectoryIsMadeOfASnapshot(t *testing.T) {
 	}
 	for _, damage := range []bool{true, false} {
 		write(damage)
-		k := Making{Snapshot: file, Scratch: root, Out: filepath.Join(root, fmt.Sprint("new", damage)), Name: "m",
+		k := Job{Snapshot: file, Scratch: root, Out: filepath.Join(root, fmt.Sprint("new", damage)), Name: "m",
 			DNSName: "m.z.c.quorate.internal", Token: "t2", Epochs: 1}
 		err := k.Make(t.Context(), slog.New(slog.DiscardHandler))
 		if damage != (err != nil) {
@@ -378,11 +380,11 @@ func TestAMakingThatIsToldToStopStops(t *testing.T) {
 }
 
 func TestADiskWithoutRoomIsNotFilled(t *testing.T) {
-	if err := checkRoom(t.TempDir(), 1<<60, "the restore"); !errors.Is(err, errNoRoom) ||
+	if err := CheckRoom(t.TempDir(), 1<<60, "the restore"); !errors.Is(err, ErrNoRoom) ||
 		!strings.Contains(err.Error(), "the restore needs") {
 		t.Errorf("%v", err)
 	}
-	if err := checkRoom(t.TempDir(), 0, "the restore"); err != nil {
+	if err := CheckRoom(t.TempDir(), 0, "the restore"); err != nil {
 		t.Errorf("%v", err)
 	}
 }
@@ -421,31 +423,5 @@ func TestRevisionsNeverGoBack(t *testing.T) {
 		}
 		_, before = realKeys(t, made)
 		made.Close()
-	}
-}
-
-func TestASourcesEpochIsWhatItsLogOrItsNameSays(t *testing.T) {
-	f := three()
-	last(&f).Closed = &record.Closed{}
-	claim(&f, 2, "t2", pa, "101", record.Source{})
-	form(&f, 0xc2, 0xa2)
-	f.Directory.ClusterID = 0xc2
-	f.Directory.Archives = []table.Archive{{Name: "x", ClusterID: 0xc1}}
-	f.Snapshots = []record.Snapshot{{Name: "1/7-t", Epoch: 1}}
-	directory := record.Source{Kind: record.SourceDirectory}
-	for name, c := range map[string]struct {
-		p    table.Plan
-		want uint64
-	}{
-		"the directory":          {table.Plan{Source: directory}, 2},
-		"an archive":             {table.Plan{Source: directory, Archive: "x"}, 1},
-		"an archive of no epoch": {table.Plan{Source: directory, Archive: "y"}, 0},
-		"a snapshot": {table.Plan{Source: record.Source{Kind: record.SourceSnapshot, Snapshot: "1/7-t"}},
-			1},
-		"one that is not listed": {table.Plan{Source: record.Source{Kind: record.SourceSnapshot, Snapshot: "x"}}, 0},
-	} {
-		if got := sourceEpoch(f, c.p); got != c.want {
-			t.Errorf("%s: epoch %d, want %d", name, got, c.want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package etcdmember
+package snapshot
 
 import (
 	"cmp"
@@ -123,8 +123,8 @@ func lastOfEpochs(list []record.Snapshot) map[string]bool {
 	return names
 }
 
-// SnapshotShelf is what retention needs of the record.
-type SnapshotShelf interface {
+// RetentionStore is what retention needs of the record.
+type RetentionStore interface {
 	View(ctx context.Context) (record.View, error)
 	Snapshots(ctx context.Context) ([]record.Snapshot, error)
 	DeleteSnapshot(ctx context.Context, name string) error
@@ -133,7 +133,8 @@ type SnapshotShelf interface {
 
 // KeepRetention deletes what has expired, and what savers that died have left. Two at once delete the same. It returns
 // what it deleted.
-func KeepRetention(ctx context.Context, shelf SnapshotShelf, now time.Time, r Retention) (deleted []string, err error) {
+func KeepRetention(ctx context.Context, shelf RetentionStore, now time.Time, r Retention) (deleted []string,
+	err error) {
 	list, err := shelf.Snapshots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("keep the retention of snapshots: %w", err)

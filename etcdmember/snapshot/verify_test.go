@@ -1,4 +1,4 @@
-package etcdmember
+package snapshot
 
 import (
 	"context"
@@ -95,7 +95,7 @@ func TestAFetchSaysWhoseAffairItsErrorIs(t *testing.T) {
 			defer cancel()
 			size := int64(0)
 			c.change(&s, &size, cancel)
-			_, err := FetchSnapshot(ctx, s, record.Snapshot{Name: "1/7-x", Size: size}, path)
+			_, err := Fetch(ctx, s, record.Snapshot{Name: "1/7-x", Size: size}, path)
 			if !errors.Is(err, c.want) || c.not != nil && errors.Is(err, c.not) {
 				t.Errorf("%v: want %v, and not %v", err, c.want, c.not)
 			}

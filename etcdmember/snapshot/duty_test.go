@@ -1,4 +1,4 @@
-package etcdmember
+package snapshot
 
 import (
 	"testing"
@@ -9,13 +9,13 @@ import (
 )
 
 // due is a cluster of three, formed three hours before t0, whose newest snapshot is some time ago; a leads.
-func due(ago time.Duration) SnapshotFacts {
-	f := three()
-	last(&f).Outcome.Time = t0.Add(-3 * time.Hour)
+func due(ago time.Duration) Facts {
+	v := seeded()
+	v.Epochs[0].Outcome.Time = t0.Add(-3 * time.Hour)
 	if ago > 0 {
-		f.Record.Taken = []record.Taken{{Name: "1/5-x", Epoch: 1, Revision: 5, Time: t0.Add(-ago)}}
+		v.Taken = []record.Taken{{Name: "1/5-x", Epoch: 1, Revision: 5, Time: t0.Add(-ago)}}
 	}
-	return SnapshotFacts{Now: t0, Interval: time.Hour, Record: f.Record, Me: 0xb1, Leader: 0xa1,
+	return Facts{Now: t0, Interval: time.Hour, Record: v, Me: 0xb1, Leader: 0xa1,
 		Members: []table.Member{entry(pa, "101", 0xa1), entry(pc, "103", 0xc3), entry(pb, "102", 0xb1)}}
 }
 
@@ -29,11 +29,11 @@ func TestDecideSnapshot(t *testing.T) {
 	leave, shrink := record.Order{Kind: record.OrderLeave, Place: &pc}, record.Order{Kind: record.OrderReplicas,
 		Replicas: 2}
 	withdraw := func(n uint64) record.Order { return record.Order{Kind: record.OrderWithdraw, Withdraws: n} }
-	orders := func(f SnapshotFacts, list ...record.Order) SnapshotFacts { f.Record.Orders = list; return f }
-	as := func(f SnapshotFacts, id record.MemberID) SnapshotFacts { f.Me = id; return f }
-	change := func(f SnapshotFacts, c func(*SnapshotFacts)) SnapshotFacts { c(&f); return f }
+	orders := func(f Facts, list ...record.Order) Facts { f.Record.Orders = list; return f }
+	as := func(f Facts, id record.MemberID) Facts { f.Me = id; return f }
+	change := func(f Facts, c func(*Facts)) Facts { c(&f); return f }
 	for name, c := range map[string]struct {
-		f    SnapshotFacts
+		f    Facts
 		at   time.Duration // after t0
 		none bool
 		why  string
@@ -44,27 +44,27 @@ func TestDecideSnapshot(t *testing.T) {
 		"overdue":                                          {f: due(2 * time.Hour), at: -60 * m, why: WhySchedule},
 		"the first of an epoch, soon":                      {f: due(0), at: -170 * m, why: WhySchedule},
 		"the first of an epoch, by a shorter interval": {f: change(due(0),
-			func(f *SnapshotFacts) { f.Interval = 5 * m }), at: -175 * m, why: WhySchedule},
+			func(f *Facts) { f.Interval = 5 * m }), at: -175 * m, why: WhySchedule},
 		"one of an older epoch does not count": {f: change(due(10*m),
-			func(f *SnapshotFacts) { f.Record.Taken[0].Epoch = 9 }), at: -170 * m, why: WhySchedule},
-		"one of the future does not count": {f: change(due(50*m), func(f *SnapshotFacts) {
+			func(f *Facts) { f.Record.Taken[0].Epoch = 9 }), at: -170 * m, why: WhySchedule},
+		"one of the future does not count": {f: change(due(50*m), func(f *Facts) {
 			f.Record.Taken = append(f.Record.Taken, record.Taken{Name: "1/6-x", Epoch: 1, Revision: 6,
 				Time: t0.AddDate(1, 0, 0)})
 		}), at: 10 * m, why: WhySchedule},
-		"a learner has no turn": {f: change(due(50*m), func(f *SnapshotFacts) { f.Members[2].Learner = true }),
+		"a learner has no turn": {f: change(due(50*m), func(f *Facts) { f.Members[2].Learner = true }),
 			none: true, why: WhySchedule},
-		"a pair: the voter itself": {f: change(as(due(50*m), 0xa1), func(f *SnapshotFacts) {
+		"a pair: the voter itself": {f: change(as(due(50*m), 0xa1), func(f *Facts) {
 			f.Members = f.Members[:2]
 			f.Members[1].Learner = true
 		}), at: 10 * m, why: WhySchedule},
 		"a member that never started has no turn": {f: change(as(due(50*m), 0xc3),
-			func(f *SnapshotFacts) { f.Members[2].Name = "" }), at: 10 * m, why: WhySchedule},
-		"no leader, no turn": {f: change(due(50*m), func(f *SnapshotFacts) { f.Leader = 0 }),
+			func(f *Facts) { f.Members[2].Name = "" }), at: 10 * m, why: WhySchedule},
+		"no leader, no turn": {f: change(due(50*m), func(f *Facts) { f.Leader = 0 }),
 			none: true, why: WhySchedule},
 		"no formed epoch": {f: change(due(50*m),
-			func(f *SnapshotFacts) { f.Record.Epochs[0].Outcome = nil }), none: true},
+			func(f *Facts) { f.Record.Epochs[0].Outcome = nil }), none: true},
 		"a closed epoch": {f: change(due(50*m),
-			func(f *SnapshotFacts) { f.Record.Epochs[0].Closed = &record.Closed{} }), none: true},
+			func(f *Facts) { f.Record.Epochs[0].Closed = &record.Closed{} }), none: true},
 
 		"before a replica leaves": {f: orders(due(20*m), order(leave, 1, m)), at: -1 * m,
 			why: "before order 1 (leave)"},
@@ -93,7 +93,7 @@ func TestDecideSnapshot(t *testing.T) {
 			why: WhySchedule},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := DecideSnapshot(c.f)
+			got := Decide(c.f)
 			if c.none != got.At.IsZero() || !c.none && !got.At.Equal(t0.Add(c.at)) || got.Why != c.why {
 				t.Errorf("at %s after t0, why %q: want %s, none %v, why %q", got.At.Sub(t0), got.Why, c.at, c.none,
 					c.why)
@@ -106,7 +106,7 @@ func TestDecideSnapshot(t *testing.T) {
 func TestTheNewestSnapshotIsKnownWithoutALeader(t *testing.T) {
 	f := due(50 * time.Minute)
 	f.Leader = 0
-	if got := DecideSnapshot(f); got.Newest != DecideSnapshot(due(50*time.Minute)).Newest || got.Newest.Name == "" ||
+	if got := Decide(f); got.Newest != Decide(due(50*time.Minute)).Newest || got.Newest.Name == "" ||
 		!got.At.IsZero() || !got.Due.IsZero() {
 		t.Errorf("got %+v", got)
 	}
@@ -119,7 +119,7 @@ func TestOneReplicaSavesAtATime(t *testing.T) {
 	savers := map[record.MemberID]int{}
 	for f.Now = t0; f.Now.Before(t0.Add(10 * time.Hour)); f.Now = f.Now.Add(10 * time.Second) {
 		for _, f.Me = range []record.MemberID{0xa1, 0xb1, 0xc3} {
-			if turn := DecideSnapshot(f); !turn.At.IsZero() && !f.Now.Before(turn.At) {
+			if turn := Decide(f); !turn.At.IsZero() && !f.Now.Before(turn.At) {
 				savers[f.Me]++
 				f.Record.Taken = append(f.Record.Taken, record.Taken{Name: "x", Epoch: 1, Time: f.Now})
 			}
@@ -131,22 +131,33 @@ func TestOneReplicaSavesAtATime(t *testing.T) {
 }
 
 func TestTheRowsGetTheNewestSnapshot(t *testing.T) {
-	f := three()
-	if got := newestOfFormed(f.Record, t0); got != nil {
+	v := seeded()
+	if got := NewestOfFormed(v, t0); got != nil {
 		t.Errorf("without any: %+v", got)
 	}
-	f.Record.Taken = []record.Taken{{Name: "1/9-a", Epoch: 1, Revision: 9, Time: t0.Add(-time.Hour)},
+	v.Taken = []record.Taken{{Name: "1/9-a", Epoch: 1, Revision: 9, Time: t0.Add(-time.Hour)},
 		{Name: "1/8-b", Epoch: 1, Revision: 8, Time: t0.Add(-2 * time.Hour)}}
 	want := table.SnapshotRef{Name: "1/9-a", Epoch: 1, Revision: 9, Time: t0.Add(-time.Hour)}
-	if got := newestOfFormed(f.Record, t0); got == nil || *got != want {
+	if got := NewestOfFormed(v, t0); got == nil || *got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	claim(&f, 2, "t2", pa, "101", record.Source{Kind: record.SourceSnapshot, Order: 1})
-	if got := newestOfFormed(f.Record, t0); got == nil || *got != want {
+	v.Epochs = append(v.Epochs, record.Epoch{Number: 2, Claim: &record.Claim{Token: "t2", MaxLearners: 4,
+		Seeder: record.Seeder{Place: pa, InstanceID: "101"},
+		Source: record.Source{Kind: record.SourceSnapshot, Order: 1}}})
+	if got := NewestOfFormed(v, t0); got == nil || *got != want {
 		t.Errorf("with a claim: got %+v, want %+v", got, want)
 	}
-	form(&f, 0xc2, 0xa2)
-	if got := newestOfFormed(f.Record, t0); got != nil {
+	v.Epochs[1].Outcome = &record.Outcome{Formed: &record.Formed{ClusterID: 0xc2, MemberID: 0xa2}}
+	if got := NewestOfFormed(v, t0); got != nil {
 		t.Errorf("of a new epoch: %+v, want none", got)
+	}
+}
+
+// A snapshot goes before a change that a person ordered whose clock is ahead, and it is due now.
+func TestASnapshotBeforeAnOrderOfTheFutureIsDueNow(t *testing.T) {
+	f := due(20 * time.Minute)
+	f.Record.Orders = []record.Order{{Number: 1, Kind: record.OrderLeave, Place: &pc, Time: t0.Add(time.Hour)}}
+	if got := Decide(f); got.At.After(t0) || got.Why == WhySchedule {
+		t.Errorf("%+v", got)
 	}
 }

@@ -1,7 +1,6 @@
-package etcdmember
+package snapshot
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -21,8 +20,8 @@ const (
 	orderStep = time.Minute
 )
 
-// SnapshotFacts are what the duty of saving snapshots is decided on.
-type SnapshotFacts struct {
+// Facts are what the duty of saving snapshots is decided on.
+type Facts struct {
 	Now      time.Time
 	Interval time.Duration
 	Record   record.View
@@ -31,8 +30,8 @@ type SnapshotFacts struct {
 	Members    []table.Member
 }
 
-// SnapshotTurn says when this replica saves the next snapshot.
-type SnapshotTurn struct {
+// Turn says when this replica saves the next snapshot.
+type Turn struct {
 	// At is when its turn comes, if nobody has saved one before; zero: it has none.
 	At time.Time
 	// Due is when the first replica's turn comes.
@@ -43,16 +42,16 @@ type SnapshotTurn struct {
 	Newest record.Taken
 }
 
-// DecideSnapshot needs no lease, and so no apiserver: the record says when the newest snapshot was taken, and all
+// Decide needs no lease, and so no apiserver: the record says when the newest snapshot was taken, and all
 // replicas read it. The voters take turns in the order of their ids, the leader last. One whose turn comes and who
 // finds no newer snapshot saves one. Two that save at once, because one took longer than a turn or knows another
 // leader, do double work and no harm: their names differ.
-func DecideSnapshot(f SnapshotFacts) SnapshotTurn {
+func Decide(f Facts) Turn {
 	epoch := f.Record.Open()
 	if epoch == nil {
-		return SnapshotTurn{}
+		return Turn{}
 	}
-	t := SnapshotTurn{Why: WhySchedule, Newest: newestSnapshot(f.Record, epoch.Number, f.Now)}
+	t := Turn{Why: WhySchedule, Newest: newestSnapshot(f.Record, epoch.Number, f.Now)}
 	if f.Leader == 0 {
 		return t // nobody can save one, and what there is matters most now
 	}
@@ -86,7 +85,7 @@ func turns(members []table.Member, leader record.MemberID) (out []record.MemberI
 // orderBefore is the newest planned change that a snapshot goes before and that the newest one is too old for. Only an
 // order in force is planned: not one that was withdrawn, unless the withdrawal was, nor one that a newer word on the
 // subject took back.
-func (f SnapshotFacts) orderBefore(newest time.Time) (out record.Order, ok bool) {
+func (f Facts) orderBefore(newest time.Time) (out record.Order, ok bool) {
 	states := table.OrderStates(f.Record.Orders, f.Now)
 	for _, o := range f.Record.Orders {
 		planned := o.Kind == record.OrderLeave || o.Kind == record.OrderReplicas && o.Replicas < len(f.Members)
@@ -114,25 +113,10 @@ func newestSnapshot(v record.View, epoch uint64, now time.Time) (newest record.T
 	return newest
 }
 
-// newestOfFormed is the newest snapshot of the newest formed epoch, as the rows want it; nil: there is none.
-func newestOfFormed(v record.View, now time.Time) *table.SnapshotRef {
+// NewestOfFormed is the newest snapshot of the newest formed epoch, as the rows want it; nil: there is none.
+func NewestOfFormed(v record.View, now time.Time) *table.SnapshotRef {
 	if t := newestSnapshot(v, record.NumberOf(v.NewestFormed()), now); t.Name != "" {
 		return &table.SnapshotRef{Name: t.Name, Epoch: t.Epoch, Revision: t.Revision, Time: t.Time}
 	}
 	return nil
-}
-
-// SnapshotTurn decides the duty on what the membership saw last. ok is false where there is nothing to decide on: no
-// member runs, or the record was not read yet.
-func (m *Membership) SnapshotTurn(ctx context.Context, now time.Time) (turn SnapshotTurn, ok bool) {
-	m.mu.Lock()
-	seen := m.seen
-	m.mu.Unlock()
-	s, err := m.Status(ctx)
-	if err != nil || seen == nil || s.MemberID == 0 {
-		return SnapshotTurn{}, false
-	}
-	return DecideSnapshot(SnapshotFacts{Now: now, Interval: m.cfg.Cluster.Etcd.Snapshots.Interval.Duration(),
-		Record: *seen,
-		Me:     s.MemberID, Leader: s.Leader, Members: s.Members}), true
 }

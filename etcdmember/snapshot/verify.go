@@ -1,4 +1,4 @@
-package etcdmember
+package snapshot
 
 import (
 	"context"
@@ -15,16 +15,16 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// SnapshotReader is what verifying needs of the record.
-type SnapshotReader interface {
+// Reader is what verifying needs of the record.
+type Reader interface {
 	ReadSnapshot(ctx context.Context, name string, to io.Writer) (record.Snapshot, error)
 }
 
-// FetchSnapshot brings a stored snapshot into a file that does not exist, verified in every way: the stored hash and
+// Fetch brings a stored snapshot into a file that does not exist, verified in every way: the stored hash and
 // size, the hash that etcd appended, all pages of the database, and the revision that its name says. What is wrong with
 // it is record.ErrRecord, too little room syscall.ENOSPC. After an error there is no file. The folder needs room for
 // the uncompressed database.
-func FetchSnapshot(ctx context.Context, store SnapshotReader, s record.Snapshot, path string) (d datadir.Database,
+func Fetch(ctx context.Context, store Reader, s record.Snapshot, path string) (d datadir.Database,
 	err error) {
 	free, _, err := local.Room(filepath.Dir(path))
 	if err != nil {

@@ -1,4 +1,4 @@
-package etcdmember
+package rebuild
 
 import (
 	"fmt"
@@ -158,7 +158,7 @@ func TestRebuildFindsWhatIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := threeThatRun()
 			c.lose(w)
-			got, err := Rebuild(w.remains, w.said, w.wish)
+			got, err := Find(w.remains, w.said, w.wish)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -269,7 +269,7 @@ func TestRebuildRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := threeThatRun()
 			c.change(w)
-			got, err := Rebuild(w.remains, w.said, w.wish)
+			got, err := Find(w.remains, w.said, w.wish)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, %v; want an error with %q", keysOf(got.Lost), err, c.want)
 			}
@@ -290,7 +290,7 @@ func TestARebuildIsSafeAtEachStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := threeThatRun()
 			lose(w)
-			got, err := Rebuild(w.remains, w.said, w.wish)
+			got, err := Find(w.remains, w.said, w.wish)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -339,7 +339,7 @@ func TestALostObjectIsCreatedOnce(t *testing.T) {
 	w := threeThatRun()
 	whole := w.remains.View
 	w.loseAll()
-	got, err := Rebuild(w.remains, w.said, w.wish)
+	got, err := Find(w.remains, w.said, w.wish)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestALostObjectIsCreatedOnce(t *testing.T) {
 		v.Epochs[0].Claim.Seeder.Place != pa {
 		t.Errorf("it created %+v", v.Epochs[0])
 	}
-	if again, err := Rebuild(record.Remains{View: v}, w.said, w.wish); err != nil || len(again.Lost) > 0 {
+	if again, err := Find(record.Remains{View: v}, w.said, w.wish); err != nil || len(again.Lost) > 0 {
 		t.Errorf("of the rebuilt record %v is lost, %v", keysOf(again.Lost), err)
 	}
 	for _, l := range got.Lost {
@@ -405,7 +405,7 @@ func TestEveryCombinationOfLossesIsRebuilt(t *testing.T) {
 				lose(w)
 			}
 		}
-		got, err := Rebuild(w.remains, w.said, w.wish)
+		got, err := Find(w.remains, w.said, w.wish)
 		if err != nil {
 			t.Fatalf("losses %b: %v", set, err)
 		}
@@ -417,7 +417,7 @@ func TestEveryCombinationOfLossesIsRebuilt(t *testing.T) {
 				t.Errorf("incarnation %d of %s stays an orphan, which nobody can read past", o.Number, o.Place)
 			}
 		}
-		if again, err := Rebuild(record.Remains{View: b.after()}, w.said, w.wish); err != nil || len(again.Lost) > 0 {
+		if again, err := Find(record.Remains{View: b.after()}, w.said, w.wish); err != nil || len(again.Lost) > 0 {
 			t.Fatalf("losses %b: after it %v is lost, %v", set, keysOf(again.Lost), err)
 		}
 		if t.Failed() {

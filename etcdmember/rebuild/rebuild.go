@@ -1,4 +1,7 @@
-package etcdmember
+// Package rebuild finds what a record has lost, by what the replicas' data disks and members say of it. Testify reads
+// one replica, on that machine; Find is pure, and compares what all say; Lost.Create brings one object back. Nothing
+// that the record still has is replaced.
+package rebuild
 
 import (
 	"errors"
@@ -11,8 +14,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// Rebuilding is what brings a record back. Nothing in it replaces an object that exists.
-type Rebuilding struct {
+// Result is what brings a record back. Nothing in it replaces an object that exists.
+type Result struct {
 	// Lost are the objects to create, in this order: until the last of them is there the record stays visibly damaged,
 	// and no agent does more than go on with what runs.
 	Lost []Lost
@@ -48,11 +51,11 @@ type Wish struct {
 	Replicas int
 }
 
-// Rebuild finds the objects that a record has lost, by what the replicas' disks and members say. It is pure. An error
+// Find finds the objects that a record has lost, by what the replicas' disks and members say. It is pure. An error
 // names every contradiction, and means that nothing may be created: two tokens, two histories, a disk that has seen
 // more than the others can tell. With what it returns in the record, no agent whose word was heard finds the record
 // lost or rolled back.
-func Rebuild(r record.Remains, said []Testimony, w Wish) (Rebuilding, error) {
+func Find(r record.Remains, said []Testimony, w Wish) (Result, error) {
 	b := rebuilder{Remains: r, wish: w}
 	for _, t := range said {
 		b.hear(t)
@@ -61,7 +64,7 @@ func Rebuild(r record.Remains, said []Testimony, w Wish) (Rebuilding, error) {
 	b.findEpoch()
 	b.hearTheAbsent()
 	if err := errors.Join(b.faults...); err != nil {
-		return Rebuilding{}, err
+		return Result{}, err
 	}
 	b.agreeOnEpoch()
 	b.findSeeder()
@@ -69,16 +72,16 @@ func Rebuild(r record.Remains, said []Testimony, w Wish) (Rebuilding, error) {
 	b.findOrphans()
 	b.accountForMembers()
 	if err := errors.Join(b.faults...); err != nil {
-		return Rebuilding{}, err
+		return Result{}, err
 	}
 	b.findOutcomeAndClaim()
 	b.findInception()
 	b.tell()
 	b.prove()
 	if err := errors.Join(b.faults...); err != nil {
-		return Rebuilding{}, err
+		return Result{}, err
 	}
-	return Rebuilding{Lost: b.lost, Notes: b.notes}, nil
+	return Result{Lost: b.lost, Notes: b.notes}, nil
 }
 
 // rebuilder is one run of Rebuild; its methods are the steps, in order.

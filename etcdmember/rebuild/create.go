@@ -1,4 +1,4 @@
-package etcdmember
+package rebuild
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// Rebuilder is what creating lost objects needs of the record: internal/record's Create methods with their contract.
-type Rebuilder interface {
+// Creator is what creating lost objects needs of the record: internal/record's Create methods with their contract.
+type Creator interface {
 	CreateInception(ctx context.Context, i record.Inception) (record.Inception, bool, error)
 	CreateClaim(ctx context.Context, epoch uint64, c record.Claim) (record.Claim, bool, error)
 	CreateOutcome(ctx context.Context, epoch uint64, o record.Outcome) (record.Outcome, bool, error)
@@ -20,7 +20,7 @@ type Rebuilder interface {
 
 // Create creates the object if it is absent. That an agent has brought the same back meanwhile is no error; that the
 // record holds anything else by now is one, and then it has to be looked at again from the beginning.
-func (l Lost) Create(ctx context.Context, r Rebuilder) error {
+func (l Lost) Create(ctx context.Context, r Creator) error {
 	var same bool
 	var err error
 	switch o := l.Object.(type) {

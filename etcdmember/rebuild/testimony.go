@@ -1,4 +1,4 @@
-package etcdmember
+package rebuild
 
 import (
 	"context"

@@ -1,0 +1,23 @@
+package etcdmember
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorate/quorate/etcdmember/snapshot"
+)
+
+// snapshot.Turn decides the duty on what the membership saw last. ok is false where there is nothing to decide on: no
+// member runs, or the record was not read yet.
+func (m *Membership) SnapshotTurn(ctx context.Context, now time.Time) (turn snapshot.Turn, ok bool) {
+	m.mu.Lock()
+	seen := m.seen
+	m.mu.Unlock()
+	s, err := m.Status(ctx)
+	if err != nil || seen == nil || s.MemberID == 0 {
+		return snapshot.Turn{}, false
+	}
+	return snapshot.Decide(snapshot.Facts{Now: now, Interval: m.cfg.Cluster.Etcd.Snapshots.Interval.Duration(),
+		Record: *seen,
+		Me:     s.MemberID, Leader: s.Leader, Members: s.Members}), true
+}
