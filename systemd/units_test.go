@@ -11,28 +11,35 @@ import (
 	"github.com/coreos/go-systemd/v22/unit"
 )
 
-func readUnit(t *testing.T) []byte {
+func readUnit(t *testing.T, name string) []byte {
 	t.Helper()
-	text, err := os.ReadFile("units/quorate.service")
+	text, err := os.ReadFile(filepath.Join("units", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return text
 }
 
-// What the agent relies on: each of these was a failure somewhere else.
-func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
-	options, err := unit.DeserializeOptions(bytes.NewReader(readUnit(t)))
+// options are a unit's, by section and name. None stands twice.
+func options(t *testing.T, name string) map[string]string {
+	t.Helper()
+	read, err := unit.DeserializeOptions(bytes.NewReader(readUnit(t, name)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	values := map[string]string{}
-	for _, o := range options {
+	for _, o := range read {
 		if _, double := values[o.Section+"."+o.Name]; double {
-			t.Errorf("%s stands twice", o.Name)
+			t.Errorf("%s: %s stands twice", name, o.Name)
 		}
 		values[o.Section+"."+o.Name] = o.Value
 	}
+	return values
+}
+
+// What the agent relies on: each of these was a failure somewhere else.
+func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
+	values := options(t, "quorate.service")
 	for name, want := range map[string]string{
 		"Unit.StartLimitIntervalSec": "0", "Unit.RequiresMountsFor": "/var/lib/quorate",
 		"Unit.Wants": "network-online.target time-sync.target", "Unit.After": "network-online.target time-sync.target",
@@ -50,8 +57,27 @@ func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
 	}
 }
 
+// The kubelet outlives the agent, waits for its certificates however long that takes, and is aborted when it hangs.
+func TestTheKubeletsUnitSaysWhatAMasterReliesOn(t *testing.T) {
+	values := options(t, "kubelet.service")
+	for name, want := range map[string]string{
+		"Unit.StartLimitIntervalSec": "0", "Unit.After": "network-online.target containerd.service",
+		"Service.TimeoutStartSec": "infinity", "Service.Restart": "always", "Service.WatchdogSec": "30s",
+		"Service.KillMode": "process", "Service.OOMScoreAdjust": "-999", "Install.WantedBy": "multi-user.target",
+	} {
+		if values[name] != want {
+			t.Errorf("%s is %q, want %q", name, values[name], want)
+		}
+	}
+	for name, value := range values {
+		if strings.HasPrefix(name, "Unit.") && strings.Contains(value, "quorate.service") {
+			t.Errorf("%s=%s binds the kubelet's life to the agent's", name, value)
+		}
+	}
+}
+
 // systemd's own reader must find nothing to remark, also not an option that it does not know.
-func TestUnitIsVerifiedBySystemd(t *testing.T) {
+func TestUnitsAreVerifiedBySystemd(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("systemd-analyze is not installed")
@@ -60,17 +86,18 @@ func TestUnitIsVerifiedBySystemd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verify := func(text []byte) string {
-		file := filepath.Join(t.TempDir(), "quorate.service")
+	verify := func(name string, text []byte) string {
+		file := filepath.Join(t.TempDir(), name)
 		// The program need not be installed here; any that exists will do.
-		text = bytes.Replace(text, []byte("ExecStart=/usr/local/bin/quorate "), []byte("ExecStart="+self+" "), 1)
+		program, _, _ := strings.Cut(name, ".")
+		text = bytes.Replace(text, []byte("ExecStart=/usr/local/bin/"+program+" "), []byte("ExecStart="+self+" "), 1)
 		if err := os.WriteFile(file, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		out, err := exec.Command(analyze, "verify", "--man=no", file).CombinedOutput()
 		var ours []string
 		for line := range strings.Lines(string(out)) {
-			if strings.Contains(line, "quorate") {
+			if strings.Contains(line, name) {
 				ours = append(ours, line)
 			}
 		}
@@ -79,12 +106,14 @@ func TestUnitIsVerifiedBySystemd(t *testing.T) {
 		}
 		return strings.Join(ours, "")
 	}
-	text := readUnit(t)
-	if remarks := verify(text); remarks != "" {
-		t.Errorf("systemd remarks: %s", remarks)
-	}
-	if remarks := verify(append(text, "[Service]\nWatchdogSeconds=3\n"...)); !strings.Contains(remarks,
-		"WatchdogSeconds") {
-		t.Errorf("systemd overlooks an unknown option, so this test shows nothing; it said %q", remarks)
+	for _, name := range []string{"quorate.service", "kubelet.service"} {
+		text := readUnit(t, name)
+		if remarks := verify(name, text); remarks != "" {
+			t.Errorf("systemd remarks: %s", remarks)
+		}
+		if remarks := verify(name, append(text, "[Service]\nWatchdogSeconds=3\n"...)); !strings.Contains(remarks,
+			"WatchdogSeconds") {
+			t.Errorf("systemd overlooks an unknown option, so this test shows nothing; it said %q", remarks)
+		}
 	}
 }
