@@ -1,0 +1,56 @@
+# What pin.sh, fetch.sh and bake.sh share. Sourced, with the repository as working directory.
+pins=images/master
+cache=${QUORATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quorate}/images
+
+# names prints the packages of roles.
+names() { local role; for role; do awk -v role="$role" '$1 == role { print $2 }' $pins/packages; done; }
+
+# pinned prints "name version architecture sha256" of the packages of a role of the manifest: image or tools.
+pinned() { awk -v role="$1" '$1 == "deb" && $2 == role { print $3, $4, $5, $6 }' $pins/manifest; }
+
+# programs prints "name version toolchain sha256" of the modules that the programs are built from. The hash of go.mod and go.sum pins all sources.
+programs() {
+  local dir name module version
+  for name in kubernetes etcd quorate; do
+    dir=images/$name module=go.etcd.io/etcd/server/v3
+    if [[ $name == kubernetes ]]; then module=k8s.io/kubernetes; fi
+    if [[ $name == quorate ]]; then dir=.; fi
+    version=$(awk -v m=$module '$1 == m && $2 ~ /^v/ { print $2; exit }' $dir/go.mod)
+    if [[ $name == quorate ]]; then version=etcd-$version; fi
+    echo "$name $version $(awk '$1 == "toolchain" { print $2 }' $dir/go.mod) $(cat $dir/go.mod $dir/go.sum | sha256sum | cut -d' ' -f1)"
+  done
+}
+
+# use_suite makes apt see one Debian suite, by the sources and the proxy of this machine, with a state of its own: nothing of the machine's changes.
+use_suite() {
+  local suite=$1 state=$cache/apt/$1 list sources=/etc/apt/sources.list.d/debian.sources
+  if [[ ! -s $sources ]]; then sources=/etc/apt/sources.list; fi
+  sources=${QUORATE_APT_SOURCES:-$sources}
+  if ! grep -qE '^(deb |Types: deb)' "$sources" 2>/dev/null; then
+    echo "no Debian sources in $sources: set QUORATE_APT_SOURCES to a file that has them" >&2
+    return 1
+  fi
+  list=$state/debian.list
+  if grep -q '^Types:' "$sources"; then list=$state/debian.sources; fi # apt reads the format from the name
+  mkdir -p "$state"/{lists,archives}/partial
+  : >"$state/status"
+  # The machine's own release may be another one; its archive has all.
+  sed -E "s/\b(bullseye|bookworm|trixie|forky)(-updates|-security)?\b/$suite\2/g" "$sources" >"$list"
+  cat >"$state/apt.conf" <<C
+Dir::State "$state";
+Dir::State::status "$state/status";
+Dir::Cache "$state";
+Dir::Etc::sourcelist "$list";
+Dir::Etc::sourceparts "/dev/null";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "/dev/null";
+APT::Architecture "amd64";
+APT::Architectures { "amd64"; };
+APT::Install-Recommends "false";
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+Acquire::ForceHash "SHA256";
+Acquire::Retries "3";
+C
+  export APT_CONFIG=$state/apt.conf
+}
