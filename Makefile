@@ -42,6 +42,12 @@ etcd: ## etcd's own tools from their source modules, cached by pin
 etcd-former: ## etcd of the minor version before ours, for the tests of what is refused, in bin/former/
 	@images/build.sh etcd-former bin/former
 
+image: build kubernetes etcd ## A master's disk image for GCE, from images/master/manifest, into bin/image/ (root; 3 minutes)
+	@images/bake.sh bin/image
+
+image-test: image guest ## The baked image, booted in an emulated machine (root)
+	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 60m -v ./test/image
+
 race: build kubernetes etcd etcd-former ## The tests of the packages that run goroutines, with the race detector
 	$(GO) test -race -timeout 20m ./agent/... ./cmd/... ./supervisor/... ./etcdmember/... ./certs/... ./internal/...
 
@@ -75,4 +81,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo demo-check demo-down test check deps build kubernetes etcd etcd-former race guest chaos bench mutate fuzz lint vuln clean
+.PHONY: help demo demo-check demo-down test check deps build kubernetes etcd etcd-former image image-test race guest chaos bench mutate fuzz lint vuln clean

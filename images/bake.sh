@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Bakes the disk image of a master from images/master/manifest and the programs in bin/:
+#
+#   images/bake.sh OUTPUT        OUTPUT/root.tar, the tree; OUTPUT/disk.raw, the disk; OUTPUT/quorate-master.tar.gz, the disk as GCE takes it
+#
+# The tools come from the manifest too and run in namespaces of their own, without a network: this machine gives its kernel, apt and dpkg-deb, and the
+# same commit gives the same bytes. Needs root. What is interrupted leaves nothing mounted: all mounts are the namespace's.
+set -euo pipefail
+if [[ $# != 1 || $(id -u) != 0 ]]; then
+  echo "usage, as root: images/bake.sh OUTPUT" >&2
+  exit 2
+fi
+out=$(mkdir -p "$1" && cd "$1" && pwd)
+cd "$(dirname "$0")/.."
+. images/master/lib.sh
+if ! diff <(programs | sed 's/^/program /') <(grep '^program ' $pins/manifest) >&2; then
+  echo "images/bake.sh: the manifest has other programs than the modules: run images/master/pin.sh programs" >&2
+  exit 1
+fi
+
+work=$(mktemp -d -p "$out")
+trap 'rm -rf "$work"' EXIT
+umask 022
+images/master/fetch.sh image "$work/debs"
+mkdir -p "$work/in/programs" "$work/out"
+cp -r $pins "$work/in/pins"
+cp -r systemd/units "$work/in/units"
+cp bin/{quorate,kube-apiserver,kube-controller-manager,kube-scheduler,kubectl,kubelet,etcdctl,etcdutl} "$work/in/programs/"
+# A checkout's files have the rights that the umask of who checked it out gave them.
+find "$work/in" -type d -exec chmod 0755 {} + -o -perm /0100 -exec chmod 0755 {} + -o -exec chmod 0644 {} +
+
+tools=$(images/master/tools.sh)
+echo "baking; about two minutes" >&2
+if ! images/master/in_tools.sh "$tools" "$work" /in/pins/inside.sh >"$work/log" 2>&1; then
+  tail -n 30 "$work/log" >&2
+  exit 1
+fi
+size=$((3 << 30))
+[[ $(stat -c %s "$work/out/disk.raw") == "$size" ]] # GCE wants whole GiB
+epoch=$(awk '$1 == "epoch" { print $2 }' $pins/manifest)
+tar --format=oldgnu -S --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=0644 -C "$work/out" -cf - disk.raw |
+  gzip -n >"$work/out/quorate-master.tar.gz"
+(cd "$work/out" && sha256sum -- * >SHA256SUMS)
+mv "$work"/out/* "$out/"
