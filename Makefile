@@ -45,7 +45,7 @@ etcd-former: ## etcd of the minor version before ours, for the tests of what is 
 image: build kubernetes etcd ## A master's disk image for GCE, from images/master/manifest, into bin/image/ (root; 3 minutes)
 	@images/bake.sh bin/image
 
-image-test: image guest ## The baked image: baked again and booted in an emulated machine (root)
+image-test: image guest ## The baked image: baked again, booted in an emulated machine, and against install.sh (root)
 	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 60m -v ./test/image
 
 race: build kubernetes etcd etcd-former ## The tests of the packages that run goroutines, with the race detector

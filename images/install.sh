@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Makes a running Debian 12 a master, for images that are baked with packer or by hand: the manifest's packages, the same files, programs and enabled units
+# as images/bake.sh puts into its own. It starts nothing: the next boot does.
+#
+#   images/install.sh PROGRAMS        the folder with quorate and the Kubernetes programs: bin, after `make build kubernetes etcd`
+#
+# The machine keeps its own kernel, network and disk layout. Run again, it changes nothing.
+set -euo pipefail
+programs=${1:-}
+if [[ -z $programs || $(id -u) != 0 ]]; then
+  echo "usage, as root: images/install.sh PROGRAMS" >&2
+  exit 2
+fi
+programs=$(cd "$programs" && pwd)
+cd "$(dirname "$0")/.."
+. images/master/lib.sh
+suite=$(awk '$1 == "suite" && $2 == "master" { print $3 }' $pins/packages)
+. /etc/os-release
+if [[ $ID != debian || $VERSION_CODENAME != "$suite" || $(dpkg --print-architecture) != amd64 ]]; then
+  echo "images/install.sh: this is $PRETTY_NAME on $(dpkg --print-architecture); the manifest's packages are of Debian $suite on amd64" >&2
+  exit 1
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+images/master/fetch.sh image "$work/debs" $(names master)
+# What they depend on is this machine's. Debian's packages start their services when they are installed; a master's first start is its next boot.
+printf '#!/bin/sh\nexit 101\n' >"$work/policy"
+if [[ ! -e /usr/sbin/policy-rc.d ]]; then
+  install -m 0755 "$work/policy" /usr/sbin/policy-rc.d
+  trap 'rm -rf "$work" /usr/sbin/policy-rc.d' EXIT
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -q
+# The files of the last run may differ from the packages' own; ours stay.
+apt-get install -q -y --no-install-recommends --allow-downgrades -o Dpkg::Options::=--force-confold "$work"/debs/*.deb
+
+images/master/files.sh / $pins "$programs" systemd/units
+if [[ -d /run/systemd/system ]]; then systemctl daemon-reload; fi
+echo "this machine is a master from its next boot on: its data disk must be attached as quorate-data"

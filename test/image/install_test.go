@@ -1,0 +1,133 @@
+package image
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// makeDebian makes a Debian without a master's packages in /out/root, of the manifest's packages, which stay its
+// archive.
+const makeDebian = `export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
+mmdebstrap --quiet --variant=apt --format=directory --include=usr-is-merged,systemd-sysv,udev,procps,iproute2 \
+  --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr '' /out/root 'deb [trusted=yes] copy:/debs ./'`
+
+// install runs install.sh in that tree, twice, without a network: its archive is /debs.
+const install = `root=$1 repository=$2 cache=$3 debs=$4
+mkdir -p "$root"/{repository,cache,debs}
+mount --bind "$repository" "$root/repository"
+mount --bind "$cache" "$root/cache"
+mount --bind "$debs" "$root/debs"
+mount -t proc proc "$root/proc"
+mount --bind /dev/null "$root/dev/null"
+for run in first second; do
+  env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 QUORATE_CACHE=/cache \
+    chroot "$root" /repository/images/install.sh /repository/bin
+done`
+
+var ourUnits = []string{"quorate.service", "kubelet.service", "var-lib-quorate.mount", "quorate-data-disk.service",
+	"quorate-growfs.service", "quorate-hostname.service", "chrony-wait.service", "containerd.service"}
+
+// files are the paths of a tree's regular files and links below a folder, each with what it holds.
+func files(t *testing.T, root, folder string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if entry.Type()&os.ModeSymlink != 0 {
+			found[name], err = os.Readlink(path)
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		found[name] = info.Mode().String() + " " + strings.Fields(run(t, "sha256sum", path))[0]
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// versions are those of a tree's installed packages.
+func versions(t *testing.T, root string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^Package: (\S+)\nStatus: install ok installed\n(?:.+\n)*?Version: (\S+)$`).
+		FindAllStringSubmatch(read(t, filepath.Join(root, "var/lib/dpkg/status")), -1) {
+		found[m[1]] = m[2]
+	}
+	return found
+}
+
+// A Debian that install.sh made a master has what a baked image has: packages, files, programs, enabled units.
+func TestInstallMakesARunningDebianTheSameMaster(t *testing.T) {
+	image := baked(t)
+	dir := scratch(t, image)
+	bakedRoot, root := filepath.Join(dir, "baked"), filepath.Join(dir, "work/out/root")
+	run(t, "mkdir", bakedRoot)
+	run(t, "tar", "-C", bakedRoot, "-xpf", filepath.Join(image, "root.tar"))
+	debs := filepath.Join(dir, "work/debs")
+	run(t, master+"fetch.sh", "image", debs)
+	run(t, "mkdir", "-p", filepath.Join(dir, "work/in"))
+	run(t, master+"in_tools.sh", strings.TrimSpace(run(t, master+"tools.sh")), filepath.Join(dir, "work"),
+		"/bin/bash", "-euc", makeDebian)
+	repository, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := strings.TrimSpace(run(t, "sh", "-c", `echo "${QUORATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quorate}"`))
+	t.Log(run(t, "unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child", "bash", "-euc", install,
+		"bash", root, repository, cache, debs))
+
+	units := append([]string{"unshare", "-m", "-p", "-f", "chroot", bakedRoot, "systemd-analyze", "verify", "--man=no"}, ourUnits...)
+	if remarks := run(t, units...); remarks != "" {
+		t.Errorf("systemd remarks on the image's units: %s", remarks)
+	}
+	there := versions(t, root)
+	for _, line := range words(t, master+"packages") {
+		if want := versions(t, bakedRoot)[line[1]]; line[0] == "master" && (want == "" || there[line[1]] != want) {
+			t.Errorf("%s is %q, in the baked image %q", line[1], there[line[1]], want)
+		}
+	}
+	for _, folder := range []string{"usr/local/bin", "usr/lib/quorate", "usr/share/quorate"} {
+		got, want := files(t, root, folder), files(t, bakedRoot, folder)
+		for name, content := range want {
+			if got[name] != content {
+				t.Errorf("%s is %q, in the baked image %q", name, got[name], content)
+			}
+		}
+		if len(want) == 0 || len(got) != len(want) {
+			t.Errorf("%s has %d files, in the baked image %d", folder, len(got), len(want))
+		}
+	}
+	for name := range files(t, master+"files/master", ".") {
+		if got, want := read(t, filepath.Join(root, name)), read(t, filepath.Join(bakedRoot, name)); got != want {
+			t.Errorf("%s is %q, in the baked image %q", name, got, want)
+		}
+	}
+	const wants = "etc/systemd/system/multi-user.target.wants"
+	got, want := files(t, root, wants), files(t, bakedRoot, wants)
+	for _, unit := range []string{"containerd", "chrony", "chrony-wait", "kubelet", "quorate", "quorate-hostname"} {
+		name := filepath.Join(wants, unit+".service")
+		if want[name] == "" || got[name] != want[name] {
+			t.Errorf("%s leads to %q, in the baked image to %q", name, got[name], want[name])
+		}
+	}
+	if _, err := os.Stat(filepath.Join(root, "usr/sbin/policy-rc.d")); !os.IsNotExist(err) {
+		t.Errorf("install.sh leaves its policy-rc.d: %v", err)
+	}
+	if there["systemd-timesyncd"] != "" {
+		t.Error("two daemons set the clock")
+	}
+}
