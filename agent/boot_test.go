@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
@@ -164,11 +165,13 @@ func TestARestartGoesOnWithTheFormerDocumentWhereTheNewOneIsWrong(t *testing.T) 
 			}
 		}
 	}
-	v.metadata.self.BootID = "boot2"
-	if _, err := v.agent().identify(t.Context(), nothing{}); !errors.Is(err, ErrNoConfiguration) {
-		t.Errorf("another boot goes on with the former's document: %v", err)
+	for _, other := range [][2]string{{"101", "boot2"}, {"102", "boot1"}} {
+		v.metadata.self.InstanceID, v.metadata.self.BootID = other[0], other[1]
+		if _, err := v.agent().identify(t.Context(), nothing{}); !errors.Is(err, ErrNoConfiguration) {
+			t.Errorf("instance and boot %q go on with the former's document: %v", other, err)
+		}
 	}
-	v.metadata.self.BootID, v.metadata.attributes[ClusterAttribute] = "boot1", v.document+"replicas: 5\n"
+	v.metadata.self, v.metadata.attributes[ClusterAttribute] = v.self, v.document+"replicas: 5\n"
 	if a, in := v.identified(); in.cluster.Replicas != 5 || len(a.waits.all()) != 0 {
 		t.Errorf("a right document: %d replicas, waits %+v", in.cluster.Replicas, a.waits.all())
 	}
@@ -485,6 +488,26 @@ func TestOnlyMembersOfThreeWaitForTheirPromotion(t *testing.T) {
 		if got := awaitPromotion(replicas); got != want {
 			t.Errorf("%d replicas: %s, want %s", replicas, got, want)
 		}
+	}
+}
+
+// A member that has just joined is promoted within a moment: its apiserver then needs no other member from the start.
+func TestABootWaitsForThePromotionOfItsMember(t *testing.T) {
+	v := newVM(t)
+	a, in := v.identified()
+	supervised(t, a)
+	v.established(v.self.Place, "started")
+	v.record.err = errBroken // so nothing is done but to keep what runs
+	if err := a.supervisor.Start(sleeper(etcdName)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it runs", (&etcdChild{a.supervisor, a.cfg.Self}).Running)
+	m := newMember(t, a, in, threeOf(func(s *table.MemberStatus) { s.Learner, s.Applied, s.Committed = true, 7, 7 }))
+	promoted := time.AfterFunc(time.Second, func() { m.is(func(s *table.MemberStatus) { s.Learner = false }) })
+	defer promoted.Stop()
+	_, err := a.settle(t.Context(), certified{recorded: recorded{identified: in, membership: a.membership}})
+	if s, statusErr := a.membership.Status(t.Context()); err != nil || statusErr != nil || s.Learner {
+		t.Errorf("the boot goes on with a learner: %+v, %v, %v", s, err, statusErr)
 	}
 }
 

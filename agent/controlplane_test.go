@@ -189,13 +189,18 @@ func TestAPlannedStopFreesTheLeases(t *testing.T) {
 		}
 		eventually(t, "it runs", func() bool { s, _ := find(a.supervisor, name); return s.State == supervisor.Ready })
 	}
-	apiserver := supervisor.State("")
-	s.onUpdate = func() { s, _ := find(a.supervisor, replica.APIServer); apiserver = s.State }
+	var apiserver, scheduler supervisor.Status
+	s.onUpdate = func() {
+		apiserver, _ = find(a.supervisor, replica.APIServer)
+		scheduler, _ = find(a.supervisor, replica.Scheduler)
+	}
 	if err := stop(nil); err != nil {
 		t.Error(err)
 	}
-	if s.updates != 1 || apiserver != supervisor.Ready || !m.wasAsked("POST /hand-over") {
-		t.Errorf("%d leases freed, the apiserver was %q then; etcd was asked %q", s.updates, apiserver, m.asked)
+	if s.updates != 1 || apiserver.State != supervisor.Ready || scheduler.State != supervisor.Stopped ||
+		!m.wasAsked("POST /hand-over") {
+		t.Errorf("%d leases freed, the apiserver was %q then and the scheduler %q; etcd was asked %q", s.updates,
+			apiserver.State, scheduler.State, m.asked)
 	}
 }
 
@@ -228,6 +233,11 @@ func TestAReplicaWithoutALeaderIsGivenUp(t *testing.T) {
 			if soon := strings.Contains(s.Reason, orphanTimeout.String()); soon != c.given ||
 				m.wasAsked("POST /hand-over") == c.given {
 				t.Errorf("the apiserver: %s; etcd was asked %q", s.Reason, m.asked)
+			}
+			// at the same time, and with all of its own time
+			e, _ := find(a.supervisor, etcdName)
+			if strings.Contains(e.Reason, "asked to stop within "+etcdStopTimeout.String()) != c.given {
+				t.Errorf("etcd: %s", e.Reason)
 			}
 		})
 	}

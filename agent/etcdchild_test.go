@@ -71,6 +71,37 @@ func TestALaunchOfTheMemberThatHangsIsAnError(t *testing.T) {
 	})
 }
 
+// A launch may hang before there is a process: here for as long as the former run does not end.
+func TestAMemberThatIsBeingLaunchedRuns(t *testing.T) {
+	a, groups := newVM(t).agent(), t.TempDir()
+	populated := func(n string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(groups, etcdName, "cgroup.events"), []byte("populated "+n+"\n"),
+			0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(groups, etcdName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	populated("1")
+	a.supervisor = supervisor.New(supervisor.Config{Log: a.cfg.Log, LogDir: a.cfg.LogDir, Cgroup: groups})
+	supervised(t, a)
+	c := &etcdChild{a.supervisor, "/bin/quorate"}
+	if err := a.supervisor.Start(c.spec("/run/quorate/etcd.sock")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is being launched", func() bool {
+		s, _ := find(a.supervisor, etcdName)
+		return s.State == supervisor.Starting
+	})
+	if s, _ := find(a.supervisor, etcdName); !c.Running() || s.PID != 0 {
+		t.Errorf("runs: %t, %+v", c.Running(), s)
+	}
+	populated("0")
+	eventually(t, "it could not be", func() bool { return !c.Running() })
+}
+
 // answering is a member's socket on which it says how it is, and whether it is alive: an HTTP status.
 func answering(t *testing.T, socket string, status *table.MemberStatus, alive int) {
 	t.Helper()

@@ -93,6 +93,20 @@ func TestWhatForgetsTheStarts(t *testing.T) {
 	}
 }
 
+// Whoever looks after a member forgets the starts before, whether a control plane is there or not.
+func TestTheStartsOfAMemberThatIsLookedAfterAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, in := kept(t)
+		a.pace(t.Context())
+		ctx, end := context.WithCancelCause(t.Context())
+		defer a.keepMember(ctx, in, end)()
+		time.Sleep(calmAfter + time.Second)
+		if _, err := os.Stat(a.startsPath()); err == nil {
+			t.Error("its starts count for ever")
+		}
+	})
+}
+
 // The clock is set between two starts, and the notes of the former are damaged: neither makes a start wait for longer
 // than the longest distance.
 func TestStartsAreNotPacedByAWrongClock(t *testing.T) {

@@ -141,6 +141,21 @@ func TestTheWaitForASnapshotEndsWithOne(t *testing.T) {
 	}
 }
 
+// After a success the next one is taken when it is due, however long the pauses were before.
+func TestASavedSnapshotEndsThePausesBeforeIt(t *testing.T) {
+	now := time.Now()
+	var d snapshotDuty
+	for range 4 {
+		d.end(errBroken, now)
+	}
+	if wait := d.next.Sub(now); wait != 8*snapshotRetry {
+		t.Errorf("after four failures the next try is in %s", wait)
+	}
+	if d.end(nil, now); d.retry != 0 || d.next.Sub(now) != snapshotRetry {
+		t.Errorf("after a success the next try is in %s, and the one after a failure %s later", d.next.Sub(now), d.retry)
+	}
+}
+
 func TestASnapshotThatNobodySavesIsSaid(t *testing.T) {
 	for minutes, want := range map[int]int{60 + 44: 0, 60 + 46: 1} {
 		keeping(t, time.Duration(minutes)*time.Minute, &schedule{after: -1}, nil, func(t *testing.T, a *Agent) {
