@@ -466,14 +466,18 @@ func TestWithoutABundleLeavesOfAFormerCAServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Bundle = nil
+	report := mustEnsure(t, r)
 	var due []string
-	for _, c := range mustEnsure(t, r).Pending {
+	for _, c := range report.Pending {
 		if c.Reason == "issued by a former CA" {
 			due = append(due, c.Name)
 		}
 	}
 	if d := cmp.Diff(leafNames(), due); d != "" {
 		t.Errorf("-want +got\n%s", d)
+	}
+	if want := len(Authorities()) + len(leafNames()); len(report.Expiries) != want {
+		t.Errorf("%d certificates expire, want %d: %v", len(report.Expiries), want, report.Expiries)
 	}
 }
 
@@ -509,6 +513,9 @@ func TestARotationKeepsTheFormerTrustAndIssuesAnew(t *testing.T) {
 	report := mustEnsure(t, r)
 	if d := cmp.Diff(slices.Concat(sharedNames, leafNames()), names(report.Changes)); d != "" {
 		t.Errorf("-want +got\n%s", d)
+	}
+	if last := report.Changes[len(report.Changes)-1]; last.Reason != "issued by a former CA" {
+		t.Errorf("%s: %s", last.Name, last.Reason)
 	}
 	if report.Generation != 3 {
 		t.Errorf("generation %d", report.Generation)
