@@ -153,6 +153,25 @@ func TestParsingNeverShowsTheSealKey(t *testing.T) {
 	}
 }
 
+// What cannot be the key itself is named.
+func TestParsingNamesTheShapeOfASealThatIsNone(t *testing.T) {
+	for doc, want := range map[string]string{"seal: [x]": "found a list", "seal: {key: {a: x}}": "found a mapping",
+		"seal: x": "found a value that is not shown"} {
+		_, err := replica.Parse("a.yaml", []byte(head+doc+"\n"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", doc, err, want)
+		}
+	}
+}
+
+func TestShowingFillsTheDefaultsInAndChangesNothing(t *testing.T) {
+	c := &replica.Cluster{Name: "demo"}
+	shown, err := c.Show()
+	if err != nil || !strings.Contains(string(shown), "replicas: 3\n") || c.Replicas != 0 {
+		t.Errorf("%v, %d replicas, shown as\n%s", err, c.Replicas, shown)
+	}
+}
+
 func schemaOf(t *testing.T) map[string]any {
 	t.Helper()
 	var schema map[string]any

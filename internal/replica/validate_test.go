@@ -134,6 +134,11 @@ func TestValidateRefuses(t *testing.T) {
 		{"a bucket with a path", "record.url", func(c *replica.Cluster) { c.Record.URL = "gs://bucket/a" }},
 		{"an endpoint that is none", "record.url",
 			func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=here" }},
+		{"a bucket without its scheme", "record.url", func(c *replica.Cluster) { c.Record.URL = "bucket" }},
+		{"two endpoints", "record.url",
+			func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://h&endpoint=http://i" }},
+		{"an endpoint and a query that is none", "record.url",
+			func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://h&%zz" }},
 		{"an endpoint and more", "record.url",
 			func(c *replica.Cluster) { c.Record.URL = "gs://bucket?endpoint=http://h&x=1" }},
 		{"a seal key beside the bucket", "seal.key", func(c *replica.Cluster) { c.Record.URL = "gs://bucket" }},
@@ -144,6 +149,8 @@ func TestValidateRefuses(t *testing.T) {
 			c.Seal.Key = "base64key://" + secret +
 				"\n"
 		}},
+		{"a seal key with more behind it", "seal.key",
+			func(c *replica.Cluster) { c.Seal.Key = "base64key://" + secret + "?" }},
 		{"a seal key without scheme", "seal.key", func(c *replica.Cluster) { c.Seal.Key = secret }},
 		{"a KMS key that is none", "seal.key",
 			func(c *replica.Cluster) { c.Seal.Key = "gcpkms://projects/p/keyRings/r" }},
@@ -433,7 +440,7 @@ func TestSnapshotsKeptTooLongAreBothNamed(t *testing.T) {
 	c.Etcd.Snapshots.Hourly, c.Etcd.Snapshots.Daily = replica.Duration(90001*time.Hour),
 		replica.Duration(90002*time.Hour)
 	err := fmt.Sprint(c.Validate())
-	if !strings.Contains(err, "etcd.snapshots.hourly") || !strings.Contains(err, "etcd.snapshots.daily") {
+	if !strings.Contains(err, "etcd.snapshots.hourly: found") || !strings.Contains(err, "etcd.snapshots.daily: found") {
 		t.Error(err)
 	}
 }
