@@ -478,7 +478,7 @@ func TestAFailingStepIsShown(t *testing.T) {
 func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 	m := newMachine(t, pa, newRecord())
 	ms := m.open()
-	ms.compute = table.Compute{First: table.Listing{Time: time.Now().Add(-20 * time.Second),
+	ms.lists.compute = table.Compute{First: table.Listing{Time: time.Now().Add(-20 * time.Second),
 		Instances: instances("101")},
 		Second: table.Listing{Time: time.Now().Add(-5 * time.Second), Instances: instances("101")}}
 	m.record.change(func(v *record.View) {
@@ -488,36 +488,36 @@ func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 	})
 	v, _ := m.record.copied()
 	gone := func() bool {
-		return table.HistoryOf(table.Facts{Me: m.me, Record: v, Compute: ms.compute}).Gone(pb, "102")
+		return table.HistoryOf(table.Facts{Me: m.me, Record: v, Compute: ms.lists.compute}).Gone(pb, "102")
 	}
 	if !gone() {
 		t.Fatal("the test shows nothing: these lists would prove it gone")
 	}
-	ms.noteInstances(v)
+	ms.lists.noteInstances(v)
 	if gone() {
 		t.Error("an instance that was made after both lists is taken for gone")
 	}
-	ms.compute = table.Compute{First: table.Listing{Time: time.Now()}}
-	ms.noteInstances(v)
-	if ms.compute.First.Time.IsZero() {
+	ms.lists.compute = table.Compute{First: table.Listing{Time: time.Now()}}
+	ms.lists.noteInstances(v)
+	if ms.lists.compute.First.Time.IsZero() {
 		t.Error("lists from after the first sight were dropped")
 	}
 	v.Orders = []record.Order{{Number: 1, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1}}}
-	ms.noteInstances(v)
-	if !ms.compute.First.Time.IsZero() {
+	ms.lists.noteInstances(v)
+	if !ms.lists.compute.First.Time.IsZero() {
 		t.Error("lists from before a restore was ordered still say who is TERMINATED")
 	}
-	ms.compute = table.Compute{First: table.Listing{Time: time.Now()}}
+	ms.lists.compute = table.Compute{First: table.Listing{Time: time.Now()}}
 	v.Orders[0].Accepted = &record.Accepted{}
-	ms.noteInstances(v)
-	if !ms.compute.First.Time.IsZero() {
+	ms.lists.noteInstances(v)
+	if !ms.lists.compute.First.Time.IsZero() {
 		t.Error("lists from before a restore was accepted, when it stopped nobody yet, still say who is TERMINATED")
 	}
 }
 
 func TestAVMWithoutAnAddressIsNotAsked(t *testing.T) {
 	ms := newMachine(t, pa, newRecord()).open()
-	ms.vms = []replica.VM{{Place: pb, InstanceID: "102"}, {Place: pc, InstanceID: "103",
+	ms.lists.vms = []replica.VM{{Place: pb, InstanceID: "102"}, {Place: pc, InstanceID: "103",
 		Addresses: ms.cfg.Me.Addresses},
 		{Place: pa, InstanceID: "101", Addresses: ms.cfg.Me.Addresses}}
 	got := ms.addresses(record.View{}, true)

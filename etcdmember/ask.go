@@ -48,7 +48,7 @@ func (m *Membership) addresses(v record.View, all bool) []target {
 	if !all {
 		return out
 	}
-	for _, vm := range m.vms {
+	for _, vm := range m.lists.vms {
 		if len(vm.Addresses) == 0 || vm.Place == m.cfg.Me.Place {
 			continue
 		}

@@ -111,8 +111,8 @@ func (b *beside) listGone(ctx context.Context, now time.Time, s table.MemberStat
 	if away > troubleWindow {
 		period = slowListPeriod
 	}
-	if away < listAfter || now.Sub(b.compute.Second.Time) < period {
+	if away < listAfter || now.Sub(b.lists.compute.Second.Time) < period {
 		return
 	}
-	b.listCompute(ctx, b.previous.Record)
+	b.lists.list(ctx, b.previous.Record)
 }

@@ -116,7 +116,7 @@ func (b *beside) tick(ctx context.Context, now time.Time, s table.MemberStatus, 
 // ring reads the list, the record and the leader's view of each member.
 func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s table.MemberStatus) (table.Ring,
 	error) {
-	r := table.Ring{At: now, Me: b.cfg.Me, Cluster: b.cfg.Cluster.Name, Leader: s.MemberID, Compute: b.compute,
+	r := table.Ring{At: now, Me: b.cfg.Me, Cluster: b.cfg.Cluster.Name, Leader: s.MemberID, Compute: b.lists.compute,
 		Alarms: s.Alarms,
 		Policy: table.Policy{Replicas: b.cfg.Cluster.Replicas}}
 	_, list, err := member.List(ctx, c)
@@ -125,10 +125,10 @@ func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s 
 	}
 	r.Record, r.RecordErr = b.cfg.Record.View(ctx)
 	if r.RecordErr == nil {
-		b.noteInstances(r.Record)
+		b.lists.noteInstances(r.Record)
 		r.Ahead = b.agent.Err == nil && table.HistoryOf(table.Facts{Record: r.Record, Agent: b.agent.File}).Ahead()
 		b.keepHosts(r.Record) // a voter that is out of reach may be back at another address
-		r.Compute = b.compute
+		r.Compute = b.lists.compute
 		if r.Policy.Snapshot = snapshot.NewestOfFormed(r.Record, now); r.Policy.Snapshot != nil {
 			r.SnapshotAt = r.Policy.Snapshot.Time
 		}

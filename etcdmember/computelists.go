@@ -18,16 +18,41 @@ const (
 	listTimeout = 5 * time.Second
 )
 
-// listCompute lists what exists, at most once a listPeriod. A list that failed is asked for again at once: while
+// computeLists is what the Compute API has said of the cluster's VMs and disks, and what an agent remembers of that
+// from one poll to the next. Only the loop touches it.
+type computeLists struct {
+	api    ComputeAPI
+	me     replica.Identity
+	diskID func() string // of this VM's data disk; nil, or empty: it is not known
+
+	compute   table.Compute
+	vms       []replica.VM         // of the newest list, with their addresses
+	instances map[string]bool      // all that the record ever named
+	runs      map[string]table.Run // of lists that say of an instance that it is absent, or stopped
+}
+
+func newComputeLists(api ComputeAPI, me replica.Identity, diskID func() string) *computeLists {
+	return &computeLists{api: api, me: me, diskID: diskID, instances: map[string]bool{}, runs: map[string]table.Run{}}
+}
+
+// ownDisk is the id of this VM's data disk; empty while it is not known.
+func (c *computeLists) ownDisk() string {
+	if c.diskID == nil {
+		return ""
+	}
+	return c.diskID()
+}
+
+// list lists what exists, at most once a listPeriod. A list that failed is asked for again at once: while
 // nothing is formed it says whom to ask, and nobody seeds without.
-func (m *Membership) listCompute(ctx context.Context, v record.View) {
-	if m.compute.Second.Err == nil && time.Since(m.compute.Second.Time) < listPeriod {
+func (c *computeLists) list(ctx context.Context, v record.View) {
+	if c.compute.Second.Err == nil && time.Since(c.compute.Second.Time) < listPeriod {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	l := table.Listing{Time: time.Now()}
-	vms, at, err := m.cfg.Compute.VMs(ctx)
+	vms, at, err := c.api.VMs(ctx)
 	l.Err = err
 	if err == nil {
 		l.ServerTime = at
@@ -37,35 +62,35 @@ func (m *Membership) listCompute(ctx context.Context, v record.View) {
 		l.Instances = append(l.Instances, i)
 	}
 	if err == nil {
-		l.Instances = append(l.Instances, m.notListed(ctx, v, l)...)
+		l.Instances = append(l.Instances, c.notListed(ctx, v, l)...)
 	}
-	m.listDisks(ctx, v, &l)
-	if m.compute.Second.Err == nil && !m.compute.Second.Time.IsZero() {
-		m.compute.First = m.compute.Second
+	c.listDisks(ctx, v, &l)
+	if c.compute.Second.Err == nil && !c.compute.Second.Time.IsZero() {
+		c.compute.First = c.compute.Second
 	}
-	m.compute.Second = l
-	m.vms = vms
-	table.NoteRuns(m.runs, l, v, m.cfg.Me.InstanceID)
+	c.compute.Second = l
+	c.vms = vms
+	table.NoteRuns(c.runs, l, v, c.me.InstanceID)
 }
 
 // notListed are the instances of the record that the list by label lacks and that may exist nevertheless: a label can
 // be lost, and a list can be late. Each is asked for by its name, and counts as listed unless the API says of this very
 // name that it does not exist, or has another instance under it. An API that does not find this very VM by its name
 // either knows nothing.
-func (m *Membership) notListed(ctx context.Context, v record.View, l table.Listing) []table.Instance {
+func (c *computeLists) notListed(ctx context.Context, v record.View, l table.Listing) []table.Instance {
 	var out []table.Instance
 	trusted, asked := false, false
 	for _, want := range currentInstances(v) {
-		if want.InstanceID == m.cfg.Me.InstanceID || table.InList(l, want.InstanceID) {
+		if want.InstanceID == c.me.InstanceID || table.InList(l, want.InstanceID) {
 			continue // a list that lacks this very VM is none, and stays none
 		}
 		if !asked {
 			asked = true
-			me, found, err := m.cfg.Compute.VM(ctx, m.cfg.Me.Place)
-			trusted = err == nil && found && me.InstanceID == m.cfg.Me.InstanceID
+			me, found, err := c.api.VM(ctx, c.me.Place)
+			trusted = err == nil && found && me.InstanceID == c.me.InstanceID
 		}
 		if trusted {
-			vm, found, err := m.cfg.Compute.VM(ctx, want.Place)
+			vm, found, err := c.api.VM(ctx, want.Place)
 			another := err == nil && found && vm.InstanceID != want.InstanceID &&
 				!mayPrecede(v, want.Place, vm.InstanceID, want.InstanceID)
 			if err == nil && !found || another {
@@ -113,11 +138,11 @@ func mayPrecede(v record.View, p replica.Place, instanceID, wanted string) bool 
 // boots later, and is then out of reach for a minute, be taken for one that was deleted. And when it names a restore
 // that it did not: a VM that was TERMINATED in lists from before the order, or from before it was accepted, which is
 // when it begins to stop anybody, may have been started since, without having seen that.
-func (m *Membership) noteInstances(v record.View) {
+func (c *computeLists) noteInstances(v record.View) {
 	unknown := false
 	see := func(id string) {
-		unknown = unknown || !m.instances[id]
-		m.instances[id] = true
+		unknown = unknown || !c.instances[id]
+		c.instances[id] = true
 	}
 	for _, e := range v.Epochs {
 		if e.Claim != nil {
@@ -135,7 +160,7 @@ func (m *Membership) noteInstances(v record.View) {
 		}
 	}
 	if unknown {
-		m.compute = table.Compute{}
-		table.ForgetStops(m.runs)
+		c.compute = table.Compute{}
+		table.ForgetStops(c.runs)
 	}
 }

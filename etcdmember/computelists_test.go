@@ -72,15 +72,16 @@ func TestADiskThatLostItsLabelIsNotGone(t *testing.T) {
 			lost := record.Incarnation{Place: pb, Number: 1, InstanceID: "102", DiskID: "d2"}
 			v := record.View{Replicas: map[replica.Place][]record.Incarnation{pa: {{Place: pa, Number: 1,
 				InstanceID: "101", DiskID: "d1"}}, pb: {lost}}}
-			ms.listCompute(t.Context(), v)
-			ms.compute.Second.Time = ms.compute.Second.Time.Add(-listPeriod)
-			ms.listCompute(t.Context(), v)
-			for _, l := range []*table.Listing{&ms.compute.First, &ms.compute.Second} { // of the instance it is known
+			ms.lists.list(t.Context(), v)
+			ms.lists.compute.Second.Time = ms.lists.compute.Second.Time.Add(-listPeriod)
+			ms.lists.list(t.Context(), v)
+			// of the instance it is known
+			for _, l := range []*table.Listing{&ms.lists.compute.First, &ms.lists.compute.Second} {
 				l.Instances = instances("101")
 			}
 			if gone := table.HistoryOf(table.Facts{Me: m.me, Record: v,
-				Compute: ms.compute}).GoneWithDisk(lost); gone != c.gone {
-				t.Errorf("gone with its disk: %t; the second list: %+v", gone, ms.compute.Second)
+				Compute: ms.lists.compute}).GoneWithDisk(lost); gone != c.gone {
+				t.Errorf("gone with its disk: %t; the second list: %+v", gone, ms.lists.compute.Second)
 			}
 		})
 	}
@@ -128,8 +129,8 @@ func TestAListSaysWhenItWasAnsweredWhoWasStoppedAndWhoHasWhichDisk(t *testing.T)
 			tc.api.names = map[replica.Place]replica.VM{pa: me, pc: c}
 			m.config = func(cfg *Config) { cfg.Compute = &tc.api }
 			ms := m.open()
-			ms.listCompute(t.Context(), view)
-			l := ms.compute.Second
+			ms.lists.list(t.Context(), view)
+			l := ms.lists.compute.Second
 			slices.Sort(l.Disks)
 			if diff := cmp.Diff(tc.users, l.Users); !l.ServerTime.Equal(at) || !slices.Equal(l.Disks, tc.disks) ||
 				diff != "" {
@@ -195,15 +196,15 @@ func TestAnInstanceThatIsNotListedIsAskedForByName(t *testing.T) {
 				pa: {{Place: pa, Number: 1, InstanceID: "101"}},
 				pb: {{Place: pb, Number: 1, InstanceID: "92"}, {Place: pb, Number: 2, InstanceID: "102"}},
 			}}
-			ms.listCompute(t.Context(), v)
-			ms.compute.Second.Time = ms.compute.Second.Time.Add(-listPeriod)
-			ms.listCompute(t.Context(), v)
-			if c.api.lists != 2 || ms.compute.First.Time.IsZero() {
+			ms.lists.list(t.Context(), v)
+			ms.lists.compute.Second.Time = ms.lists.compute.Second.Time.Add(-listPeriod)
+			ms.lists.list(t.Context(), v)
+			if c.api.lists != 2 || ms.lists.compute.First.Time.IsZero() {
 				t.Fatalf("%d lists", c.api.lists)
 			}
-			gone := table.HistoryOf(table.Facts{Me: m.me, Record: v, Compute: ms.compute}).Gone(pb, "102")
+			gone := table.HistoryOf(table.Facts{Me: m.me, Record: v, Compute: ms.lists.compute}).Gone(pb, "102")
 			if gone != c.gone {
-				t.Errorf("gone: %t; the second list: %+v", gone, ms.compute.Second)
+				t.Errorf("gone: %t; the second list: %+v", gone, ms.lists.compute.Second)
 			}
 			if gone && c.api.asked == 0 {
 				t.Error("it was not asked for by its name")
@@ -241,7 +242,7 @@ func TestTheComputeAPIIsAskedOnlyWhenAVoterIsAway(t *testing.T) {
 		if step.away > 0 {
 			b.unreachable[0xb1] = now.Add(-step.away)
 		}
-		b.compute.Second = table.Listing{Time: now.Add(-step.ago)}
+		b.lists.compute.Second = table.Listing{Time: now.Add(-step.ago)}
 		before := api.lists
 		b.listGone(t.Context(), now, s)
 		if asks := api.lists > before; asks != step.asks {
@@ -278,12 +279,12 @@ func TestASeederWhosePlaceHasAnotherInstanceIsGone(t *testing.T) {
 				v.Replicas[pa] = append(v.Replicas[pa], record.Incarnation{Place: pa, Number: uint64(n + 1),
 					InstanceID: id})
 			}
-			ms.listCompute(t.Context(), v)
-			ms.compute.Second.Time = ms.compute.Second.Time.Add(-listPeriod)
-			ms.listCompute(t.Context(), v)
+			ms.lists.list(t.Context(), v)
+			ms.lists.compute.Second.Time = ms.lists.compute.Second.Time.Add(-listPeriod)
+			ms.lists.list(t.Context(), v)
 			if gone := table.HistoryOf(table.Facts{Me: m.me, Record: v,
-				Compute: ms.compute}).Unlisted("101"); gone != c.gone {
-				t.Errorf("gone: %t; the second list: %+v", gone, ms.compute.Second)
+				Compute: ms.lists.compute}).Unlisted("101"); gone != c.gone {
+				t.Errorf("gone: %t; the second list: %+v", gone, ms.lists.compute.Second)
 			}
 		})
 	}

@@ -11,8 +11,8 @@ import (
 
 // listDisks lists the data disks and what each is attached to: first those with the cluster's label, then those that
 // the record names beside them.
-func (m *Membership) listDisks(ctx context.Context, v record.View, l *table.Listing) {
-	disks, err := m.cfg.Compute.Disks(ctx)
+func (c *computeLists) listDisks(ctx context.Context, v record.View, l *table.Listing) {
+	disks, err := c.api.Disks(ctx)
 	if l.DisksErr = err; err != nil {
 		return
 	}
@@ -20,7 +20,7 @@ func (m *Membership) listDisks(ctx context.Context, v record.View, l *table.List
 	for _, d := range disks {
 		l.AddDisk(d)
 	}
-	for _, d := range m.disksNotListed(ctx, v, *l) {
+	for _, d := range c.disksNotListed(ctx, v, *l) {
 		l.AddDisk(d)
 	}
 }
@@ -29,7 +29,7 @@ func (m *Membership) listDisks(ctx context.Context, v record.View, l *table.List
 // last copy of what only its member acknowledged, or the last hold of a VM that still runs. A disk counts as listed,
 // and as attached to the VM that had it, unless the API says otherwise of this very id. Whoever does not find this VM's
 // own disk by its id, or, where that is not known, the first that was just listed, knows nothing.
-func (m *Membership) disksNotListed(ctx context.Context, v record.View, l table.Listing) (out []replica.Disk) {
+func (c *computeLists) disksNotListed(ctx context.Context, v record.View, l table.Listing) (out []replica.Disk) {
 	trusted, asked := false, false
 	for _, want := range recordedDisks(v) {
 		if slices.Contains(l.Disks, want.ID) {
@@ -37,10 +37,10 @@ func (m *Membership) disksNotListed(ctx context.Context, v record.View, l table.
 		}
 		if !asked {
 			asked = true
-			trusted = m.findsByID(ctx, l)
+			trusted = c.findsByID(ctx, l)
 		}
 		if trusted {
-			switch d, found, err := m.cfg.Compute.Disk(ctx, want.ID); {
+			switch d, found, err := c.api.Disk(ctx, want.ID); {
 			case err == nil && !found:
 				continue
 			case err == nil:
@@ -53,15 +53,15 @@ func (m *Membership) disksNotListed(ctx context.Context, v record.View, l table.
 }
 
 // findsByID reports whether the API finds a disk by its id that is known to exist.
-func (m *Membership) findsByID(ctx context.Context, l table.Listing) bool {
-	exists := m.diskID()
+func (c *computeLists) findsByID(ctx context.Context, l table.Listing) bool {
+	exists := c.ownDisk()
 	if exists == "" && len(l.Disks) > 0 {
 		exists = l.Disks[0]
 	}
 	if exists == "" {
 		return false
 	}
-	_, found, err := m.cfg.Compute.Disk(ctx, exists)
+	_, found, err := c.api.Disk(ctx, exists)
 	return err == nil && found
 }
 
@@ -92,12 +92,4 @@ func recordedDisks(v record.View) []replica.Disk {
 		}
 	}
 	return out
-}
-
-// diskID is the Compute API's id of this VM's data disk; empty while it is not known.
-func (m *Membership) diskID() string {
-	if m.cfg.DiskID == nil {
-		return ""
-	}
-	return m.cfg.DiskID()
 }

@@ -117,10 +117,7 @@ type Membership struct {
 	directoryKey  string          // of what directory was read from
 	lastRead      table.Directory // what it was, when the member was last stopped
 	keeping       bool            // Keep has begun: the supervisor starts the child again
-	compute       table.Compute
-	vms           []replica.VM         // of the newest list, with their addresses
-	instances     map[string]bool      // all that the record ever named
-	runs          map[string]table.Run // of lists that say of an instance that it is absent, or stopped
+	lists         *computeLists
 	beats         map[table.BeatKey]table.Beat
 	superseded    bool                       // in this boot
 	listed        map[record.MemberID]string // the newest linearizable list, with the names
@@ -133,8 +130,7 @@ type Membership struct {
 	silences     table.Silences
 	waiting      waiting
 
-	shelf    sync.Mutex               // guards archives: Keep and PurgeArchives read them
-	archives map[string]table.Archive // those that were read: an archive never changes
+	archives *datadir.Archives
 	// choosing keeps an archive from being accepted as the source of a restore and purged at once.
 	choosing sync.Mutex
 
@@ -173,9 +169,10 @@ func New(cfg Config) *Membership {
 	}
 	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename, os.Remove},
 		mountinfo: "/proc/self/mountinfo", local: member.Loopback, history: historyWindow,
-		instances: map[string]bool{}, runs: map[string]table.Run{}, beats: map[table.BeatKey]table.Beat{}}
+		lists: newComputeLists(cfg.Compute, cfg.Me, cfg.DiskID), beats: map[table.BeatKey]table.Beat{}}
+	m.archives = &datadir.Archives{Dir: cfg.dir().Archives()}
 	m.served, m.raft, m.room = m.waitServing, m.raftStatus, roomOf
-	m.ownDisk = &ownDisk{cfg: cfg, files: &m.disk, archives: m.readArchives}
+	m.ownDisk = &ownDisk{cfg: cfg, files: &m.disk, archives: m.archives.Read}
 	m.own = &ownMember{cfg: cfg, local: m.local, starting: m.noteStart,
 		served: func(ctx context.Context) (record.MemberID, record.MemberID, error) { return m.served(ctx) }}
 	m.agent = acts.NewAgentStore(m.ownDisk.writeAgent)
@@ -203,7 +200,7 @@ func (m *Membership) StatusSocket() string { return m.cfg.statusSocket() }
 // newActor takes the acts of this membership by the adapters of this machine.
 func (m *Membership) newActor() acts.Actor {
 	return acts.Actor{
-		Log: m.cfg.Log, Me: m.cfg.Me, Record: m.cfg.Record, Disk: m.ownDisk, Agent: m.agent, DiskID: m.diskID,
+		Log: m.cfg.Log, Me: m.cfg.Me, Record: m.cfg.Record, Disk: m.ownDisk, Agent: m.agent, DiskID: m.lists.ownDisk,
 		Member:  m.own,
 		Cluster: &changes{cluster: m.cfg.Cluster.Name, dnsName: m.dnsName(), tls: m.cfg.TLS},
 		Now:     time.Now, Choosing: &m.choosing, AtStep: m.cfg.AtStep,

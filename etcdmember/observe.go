@@ -32,7 +32,7 @@ func (m *Membership) gather(ctx context.Context) table.Facts {
 // remembers of its observations is in memory (noted.go).
 func (m *Membership) observeSelf(ctx context.Context, disk table.DiskFacts, r reading) table.Facts {
 	f := table.Facts{
-		Now: time.Now(), Me: m.cfg.Me, Cluster: m.cfg.Cluster.Name, DiskID: m.diskID(), Disk: disk,
+		Now: time.Now(), Me: m.cfg.Me, Cluster: m.cfg.Cluster.Name, DiskID: m.lists.ownDisk(), Disk: disk,
 		EtcdVersion: version.Version, StrangerSince: m.strangerSince,
 		Policy: table.Policy{Replicas: m.cfg.Cluster.Replicas,
 			Survivors: m.cfg.Cluster.Survivors == replica.SurvivorsRestore},
@@ -45,7 +45,7 @@ func (m *Membership) observeSelf(ctx context.Context, disk table.DiskFacts, r re
 		m.seen, m.recordRead = new(f.Record), f.Now
 		m.mu.Unlock()
 		m.note(f.Record)
-		m.noteInstances(f.Record)
+		m.lists.noteInstances(f.Record)
 		table.NoteBeats(m.beats, f.Record, time.Now()) // f.Now may be long ago: a VM can stand still while it reads
 	}
 	f.StartAnyway = m.cfg.StartAnyway != nil && m.cfg.StartAnyway()
@@ -74,7 +74,7 @@ func (m *Membership) observeOthers(ctx context.Context, f *table.Facts) {
 	m.observeSources(ctx, f)
 	formed := f.RecordErr == nil && f.Record.Newest().Formed() != nil
 	if !formed {
-		m.listCompute(ctx, f.Record) // says whom to ask
+		m.lists.list(ctx, f.Record) // says whom to ask
 	}
 	f.Beats, f.ListedBefore = maps.Clone(m.beats), m.listed
 	f.Answers = m.ask(ctx, m.addresses(f.Record, !formed))
@@ -82,11 +82,11 @@ func (m *Membership) observeOthers(ctx context.Context, f *table.Facts) {
 	m.askPeers(ctx, f)
 	m.observeRoom(f)
 	if formed && m.needsLists(*f) {
-		m.listCompute(ctx, f.Record)
+		m.lists.list(ctx, f.Record)
 	}
 	m.silences.Note(f)
-	f.Compute = m.compute
-	f.Compute.Runs = maps.Clone(m.runs)
+	f.Compute = m.lists.compute
+	f.Compute.Runs = maps.Clone(m.lists.runs)
 	f.FindVersions()
 	if !formed && m.cfg.Preflight != nil && !f.Directory.Running {
 		f.Preflight = m.cfg.Preflight(ctx)
@@ -158,5 +158,5 @@ func (m *Membership) needsLists(f table.Facts) bool {
 	case f.Directory.Running:
 		return !m.silences.Alone.IsZero() && f.Now.Sub(m.silences.Alone) >= table.QuorumPatience
 	}
-	return m.agent.File.Phase != table.PhaseStarted || !m.compute.Second.Time.IsZero()
+	return m.agent.File.Phase != table.PhaseStarted || !m.lists.compute.Second.Time.IsZero()
 }

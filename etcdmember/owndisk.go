@@ -133,7 +133,7 @@ func (d *ownDisk) roomForSnapshot(ctx context.Context, dir, name string) error {
 // roomForDirectory refuses a directory that is too large for the disk: the copy and its database; then that and the new
 // one.
 func (d *ownDisk) roomForDirectory(dir, source string) error {
-	size, err := restoredir.SizeOf(source)
+	size, err := datadir.SizeOf(source)
 	if err != nil {
 		return fmt.Errorf("look how large the source is: %w", err)
 	}

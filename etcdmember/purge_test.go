@@ -379,7 +379,7 @@ func (a *attic) nextLife() {
 	a.power.when, a.power.step = 0, ""
 	a.ms = a.open()
 	whole := map[record.MemberID]bool{}
-	for _, r := range a.ms.readArchives() {
+	for _, r := range a.ms.archives.Read() {
 		if r.OpenErr != nil || r.ReadErr != nil || r.LastIndex == 0 {
 			a.t.Errorf("cut at %s: %s is read: %+v", where, r.Name, r)
 		}

@@ -7,12 +7,10 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
-	"github.com/quorate/quorate/etcdmember/restoredir"
 	"github.com/quorate/quorate/etcdmember/table"
 )
 
@@ -43,9 +41,10 @@ func (m *Membership) PurgeArchives(ctx context.Context) (ArchiveShelf, error) {
 	if errors.Is(err, table.ErrKept) {
 		kept, err = err.Error(), nil
 	}
-	shelf, sizeErr := m.archiveShelf()
-	shelf.Kept = kept
-	return shelf, errors.Join(err, sizeErr)
+	held := ArchiveShelf{Kept: kept}
+	var sizeErr error
+	held.Count, held.Bytes, sizeErr = m.archives.Size()
+	return held, errors.Join(err, sizeErr)
 }
 
 // purgeOne looks, decides and deletes one archive. While it decides no order to restore is accepted here: that would
@@ -57,8 +56,8 @@ func (m *Membership) purgeOne(ctx context.Context) (purged bool, err error) {
 		m.choosing.Unlock()
 		return false, err
 	}
-	from := filepath.Join(m.cfg.dir().Archives(), p.Archive.Name)
-	size, err := restoredir.SizeOf(from)
+	from := m.archives.Path(p.Archive.Name)
+	size, err := datadir.SizeOf(from)
 	if err == nil {
 		err = m.at(acts.StepPurgeMark, func() error { return m.disk.rename(from, from+datadir.PurgingSuffix) })
 	}
@@ -75,7 +74,7 @@ func (m *Membership) purgeOne(ctx context.Context) (purged bool, err error) {
 func (m *Membership) nextPurge(ctx context.Context) (*table.Purge, error) {
 	f := table.PurgeFacts{Now: time.Now()}
 	var err error
-	if f.Archives, err = m.datedArchives(); err != nil || len(f.Archives) < 2 {
+	if f.Archives, err = m.archives.Dated(); err != nil || len(f.Archives) < 2 {
 		return nil, err
 	}
 	if len(f.Due()) == 0 {
@@ -97,22 +96,12 @@ func (m *Membership) nextPurge(ctx context.Context) (*table.Purge, error) {
 	return table.DecidePurge(f)
 }
 
-// datedArchives are the archives whose names are ours. One that a person has put there or renamed is a person's, and a
-// folder without a member's files is none. They are read only where there is more than one.
-func (m *Membership) datedArchives() ([]table.Archive, error) {
-	names, err := m.archiveNames(func(name string) bool { _, ok := datadir.ArchivedAt(name); return ok })
-	if err != nil || len(names) < 2 {
-		return nil, err
-	}
-	return slices.DeleteFunc(m.readArchives(), func(a table.Archive) bool { return a.Time.IsZero() }), nil
-}
-
 // finishPurges deletes what carries the name of a purge, whatever is left of it.
 func (m *Membership) finishPurges(ctx context.Context) error {
-	names, err := m.archiveNames(func(name string) bool { return strings.HasSuffix(name, datadir.PurgingSuffix) })
-	for _, name := range names {
+	paths, err := m.archives.Purging()
+	for _, path := range paths {
 		if err == nil {
-			err = m.removeTree(ctx, filepath.Join(m.cfg.dir().Archives(), name))
+			err = m.removeTree(ctx, path)
 		}
 	}
 	return err
@@ -138,15 +127,4 @@ func (m *Membership) removeTree(ctx context.Context, root string) error {
 	}
 	m.cfg.Log.Info("purged an archive", "path", root)
 	return nil
-}
-
-// archiveShelf is what the archive holds now.
-func (m *Membership) archiveShelf() (s ArchiveShelf, err error) {
-	names, err := m.archiveNames(func(string) bool { return true })
-	if err != nil || len(names) == 0 {
-		return s, err
-	}
-	s.Count = len(names)
-	s.Bytes, err = restoredir.SizeOf(m.cfg.dir().Archives())
-	return s, err
 }

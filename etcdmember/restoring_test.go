@@ -164,10 +164,11 @@ func (m *machine) openAfter(what string) *Membership {
 	ms := m.open()
 	if what == "recreate" {
 		for _, id := range []string{"101", "102", "201", "order 1, accepted false", "order 1, accepted true"} {
-			ms.instances[id] = true
+			ms.lists.instances[id] = true
 		}
 		now := time.Now()
-		ms.compute = table.Compute{First: table.Listing{Time: now.Add(-11 * time.Second), Instances: instances("201")},
+		ms.lists.compute = table.Compute{First: table.Listing{Time: now.Add(-11 * time.Second),
+			Instances: instances("201")},
 			Second: table.Listing{Time: now, Instances: instances("201")}}
 		ms.longGone(now, "101", "102")
 	}
@@ -178,7 +179,7 @@ func (m *machine) openAfter(what string) *Membership {
 func (m *Membership) longGone(now time.Time, ids ...string) {
 	for _, id := range ids {
 		if id != m.cfg.Me.InstanceID {
-			m.runs[id] = table.Run{Kind: table.RunAbsent, Since: now.Add(-time.Hour)}
+			m.lists.runs[id] = table.Run{Kind: table.RunAbsent, Since: now.Add(-time.Hour)}
 		}
 	}
 }
@@ -371,12 +372,12 @@ func (m *machine) ordered(disks ...string) *Membership {
 	ms := m.open()
 	now := time.Now()
 	for _, id := range []string{"101", "102", m.me.InstanceID, "order 1, accepted false", "order 1, accepted true"} {
-		ms.instances[id] = true
+		ms.lists.instances[id] = true
 	}
 	list := table.Listing{Time: now, Instances: instances(m.me.InstanceID), Disks: disks}
 	before := list
 	before.Time = now.Add(-11 * time.Second)
-	ms.compute = table.Compute{First: before, Second: list}
+	ms.lists.compute = table.Compute{First: before, Second: list}
 	ms.longGone(now, "101", "102")
 	return ms
 }

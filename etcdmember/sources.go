@@ -16,7 +16,7 @@ func (m *Membership) observeSources(ctx context.Context, f *table.Facts) {
 	h := table.HistoryOf(*f)
 	inSight := h.RestoreInSight()
 	if inSight {
-		f.Directory.Archives = m.readArchives()
+		f.Directory.Archives = m.archives.Read()
 	}
 	if inSight || h.Formed != nil && f.Agent.Phase != table.PhaseStarted && h.Wanted() == 1 {
 		f.Snapshots, f.SnapshotsErr = m.cfg.Record.Snapshots(ctx)

@@ -72,18 +72,3 @@ func CheckRoom(dir string, need int64, what string) error {
 	}
 	return nil
 }
-
-// SizeOf is the size of all files below a folder.
-func SizeOf(root string) (size int64, err error) {
-	err = filepath.WalkDir(root, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			size += info.Size()
-		}
-		return err
-	})
-	return size, err
-}
