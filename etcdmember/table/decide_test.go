@@ -52,6 +52,7 @@ func directory() record.Source {
 	return record.Source{Kind: record.SourceDirectory, MemberID: 0xa1, DiskID: "d1", Order: 1}
 }
 func orderMe(f *Facts)    { f.restoreOrder(1, pa, directory()) }
+func unfit1(f *Facts)     { f.Tries.Unfit.Order = 1 }
 func unaccepted(f *Facts) { f.Record.Orders[0].Accepted = nil }
 func orderNewest(f *Facts) {
 	orderMe(f)
@@ -167,6 +168,25 @@ var bootCases = []rowCase{
 		8, ActAccept, ""},
 	{"8: and also where its member is stopped", from(three, orderMe, unaccepted), 8, ActAccept, ""},
 	{"8: it does not accept what it does not have", from(three, wiped, orderMe, unaccepted), 8, ActWait, "source-gone"},
+	{"8: a member that runs accepts what it does not have: it finds that out", from(three, running, func(f *Facts) {
+		f.restoreOrder(1, pa, record.Source{Kind: record.SourceSnapshot, Snapshot: "s"})
+		f.Record.Orders[0].Accepted = nil
+	}), 8, ActAccept, ""},
+	{"8: what it cannot carry out lets a needed member start", from(three, orderMe, unaccepted, unfit1), 28, ActStart,
+		""},
+	{"8: and a listed one, which is to leave", from(three, orderMe, unaccepted, unfit1, withQuorum, leaveMe), 25,
+		ActStart, ""},
+	{"8: but none of which a peer says that it was removed", from(three, orderMe, unaccepted, unfit1, func(f *Facts) {
+		f.answers(ReachAnswers)
+		f.Answers[0].Removed = true
+	}), 8, ActAccept, WaitUnfit},
+	{"8: nor one that has ended, nothing shows for which order",
+		from(three, orderMe, unaccepted, unfit1, stoppedFor(0)), 8, ActAccept, WaitUnfit},
+	{"8: what it does not have lets it join", from(three, wiped, orderMe, unaccepted, withQuorum), 23,
+		ActTakeIncarnation, ""},
+	{"8: but not where it is to leave", from(three, wiped, orderMe, unaccepted, withQuorum, leaveMe), 8, ActWait,
+		"source-gone"},
+	{"8: nor while paused", from(three, wiped, orderMe, unaccepted, withQuorum, pause), 8, ActWait, "source-gone"},
 	{"8: what was being put away is put away before its source is looked for",
 		from(three, archiving, orderMe, unaccepted), 8, ActArchive, ""},
 	{"8: the order names this replica, and another has claimed for it: wait",

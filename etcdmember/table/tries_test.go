@@ -2,6 +2,7 @@ package table
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,13 @@ func TestAFullDiskIsToldFromWhatHappened(t *testing.T) {
 			"no space left on device", ActStart},
 		{"another step did", from(three), 1, "", full(28, ActTakeIncarnation, "write: no space left on device"), "",
 			ActStart},
+		{"and it runs again, not formed yet", from(blank, emptyClaim, seeding, running1), 1, saidFull, Tries{}, "",
+			ActForm},
+		{"and it is not to start", from(three, isClosed), 1, saidFull, Tries{}, "", ActWriteStopped},
+		{"and its start failed for want of space too", from(three), 1, saidFull,
+			full(28, ActStart, "mkdir: no space left on device"), "the step to start failed: mkdir", ActStart},
+		{"a step failed for another reason", from(three, running), 1, "", full(RowRunning, ActKeep, "timeout"), "",
+			ActKeep},
 		{"the incarnation that comes before a start is too soon", from(three, reboot), 63, "", early,
 			"etcd was started 3 times", ActWait},
 	} {
@@ -52,7 +60,8 @@ func TestAFullDiskIsToldFromWhatHappened(t *testing.T) {
 		is := p.Blocked != nil && p.Blocked.Name == WaitNoRoom
 		if is != (tc.want != "") || p.Act != tc.act {
 			t.Errorf("%s: %s, %+v", tc.name, p.Act, p.Blocked)
-		} else if is && (!strings.Contains(p.Blocked.Reason, tc.want) || !strings.Contains(p.Blocked.Next, " MiB in /data,")) {
+		} else if is && (!strings.Contains(p.Blocked.Reason, tc.want) || !strings.Contains(p.Blocked.Next,
+			fmt.Sprintf("at least %d MiB in /data,", 128-tc.free))) {
 			t.Errorf("%s: %+v", tc.name, p.Blocked)
 		}
 	}
@@ -89,6 +98,7 @@ func TestAStartThatIsTooSoonIsPutOff(t *testing.T) {
 	}{
 		{"the first start", from(three), ActStart, ActStart},
 		{"the second is at once", from(three, starts(1, 0)), ActStart, ActStart},
+		{"also where the clock has gone back", from(three, starts(1, -time.Second)), ActStart, ActStart},
 		{"the third is not", from(three, starts(2, 0)), ActWait, ActStart},
 		{"but a second later", from(three, starts(2, time.Second)), ActStart, ActStart},
 		{"the tenth is after half a minute", from(three, starts(9, mostDistance-1)), ActWait, ActStart},
@@ -98,6 +108,7 @@ func TestAStartThatIsTooSoonIsPutOff(t *testing.T) {
 			ActTakeIncarnation},
 		{"its other steps are not put off", from(three, joins, starts(9, 0)), ActMarkAdding, ActMarkAdding},
 		{"nor is anything of a member that runs", from(three, running, starts(9, 0)), ActKeep, ActKeep},
+		{"nor that it forms its epoch", from(blank, emptyClaim, seeding, running1, starts(9, 0)), ActForm, ActForm},
 	} {
 		p := decided(tc.facts())
 		if p.Act != tc.act || p.Wants() != tc.wants {
@@ -111,6 +122,25 @@ func TestAStartThatIsTooSoonIsPutOff(t *testing.T) {
 	if r := decided(f).Blocked.Reason; r != "etcd was started 4 times, one soon after the other, and has ended each time: "+
 		"its last word was \"boom\"; its database is sound." {
 		t.Errorf("it says: %s", r)
+	}
+}
+
+// A join's pace is that of what starts its member, and of its incarnation.
+func TestWhatJoins(t *testing.T) {
+	for _, tc := range []struct {
+		p    Plan
+		want bool
+	}{
+		{Plan{Act: ActStartJoined, Step: joinStart}, true},
+		{Plan{Act: ActWait, PutOff: ActStartJoined, Step: joinStart}, true},
+		{Plan{Act: ActTakeIncarnation, Step: joinPending}, true},
+		{Plan{Act: ActTakeIncarnation}, false},
+		{Plan{Act: ActWait, Step: restoreSilence}, false},
+		{Plan{Act: ActStart}, false},
+	} {
+		if got := tc.p.Joins(); got != tc.want {
+			t.Errorf("%+v: %v", tc.p, got)
+		}
 	}
 }
 
