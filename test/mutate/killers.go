@@ -64,10 +64,13 @@ func (k killer) hunt(ctx context.Context, prey []mutant, f flags, r *report) (su
 			how, err := k.run(ctx, m.number, limit)
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil || how == "" {
+			if err != nil {
+				return err
+			}
+			if how == "" {
 				survivors = append(survivors, m)
 				f.say("%s\n\tsurvives %s\n", m, k.name)
-				return err
+				return nil
 			}
 			r.kills = append(r.kills, kill{m, k.name, how})
 			f.say("%s\n\tkilled by %s\n", m, how)

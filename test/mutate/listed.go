@@ -99,6 +99,9 @@ func (r *report) killed() string {
 	for _, name := range names {
 		out = append(out, fmt.Sprintf("%d killed by %s", count[name], name))
 	}
+	if out == nil {
+		return "none killed"
+	}
 	return strings.Join(out, ", ")
 }
 
