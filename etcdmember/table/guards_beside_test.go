@@ -85,6 +85,9 @@ func TestGuardsBesideTheLeader(t *testing.T) {
 		return append(slices.Clone(base), more...)
 	}
 	confirmedFor := func(d time.Duration) func(*Ring) { return confirmedC(-d) }
+	bothGone := func(r *Ring) {
+		r.Compute.First.Instances, r.Compute.Second.Instances = instances("101"), instances("101")
+	}
 	still := at(2, func(m *RingMember) { m.Match, m.MovedAt = 10, t0.Add(-stallTime) })
 	cases := []struct {
 		name    string
@@ -107,6 +110,19 @@ func TestGuardsBesideTheLeader(t *testing.T) {
 		{"a record that is damaged and was rolled back: what is damaged is said",
 			twoAndOne, []func(*Ring){func(r *Ring) { r.Record.Inception, r.Ahead = nil, true }}, RowQuiet, ActWait, 0,
 			"record-lost"},
+		{"a record that was rolled back to where the epoch is closed: what was rolled back is said",
+			twoAndOne, []func(*Ring){epochs(isClosed), func(r *Ring) { r.Ahead = true }}, RowQuiet, ActWait, 0,
+			"record-rolled-back"},
+		{"an order to leave comes before one for two replicas: the leader hands over, and its follower stays",
+			twoVotersAB, []func(*Ring){two, snapshotAgo(time.Minute), leave(pa, time.Hour)}, 45, ActMoveLeader, 0xb1,
+			""},
+		{"who is gone with its disk goes before who may come back",
+			voters(5), append(slices.Clone(dead), bothGone, awayFor(2, diskWait)), 40, ActRemoveMember, 0xb1, ""},
+		{"a disk that may come back is waited for before a voter that nothing proves gone",
+			voters(5), []func(*Ring){bothGone, awayFor(2, time.Minute), awayFor(3, time.Hour)}, 41, ActWait, 0,
+			"member-disk-left"},
+		{"a voter out of reach is shown before a learner that a pause keeps",
+			twoAndOne, []func(*Ring){quietB(time.Hour), still, paused}, 42, ActWait, 0, "member-unreachable"},
 		{"a wait says what it waits for, also while paused",
 			threeVoters, []func(*Ring){quietB(time.Hour), paused}, 42, ActWait, 0, "member-unreachable"},
 
