@@ -260,6 +260,10 @@ var bootCases = []rowCase{
 		from(three, orderB, tookBack, func(f *Facts) { f.Agent.Ended = 1 }), 28, ActTakeIncarnation, ""},
 	{"8: a member that runs under what has ended stops, and goes on under the next",
 		from(three, running, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), RowStoppedID, ActStop, ""},
+	{"8: one that a quorum has removed meanwhile is left to its own end",
+		from(three, running, removedMe, func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }), RowRunning, ActKeep, ""},
+	{"8: a stopped one that a quorum has removed is put away for that, whatever it had stopped for",
+		from(three, stoppedFor(0), removedMe), 26, ActArchive, ""},
 	{"8: after a rebuild of the record it is not known for what a replica had stopped",
 		from(three, meStopped, func(f *Facts) {
 			f.last().Claim.Source.Kind = record.SourceRebuilt
