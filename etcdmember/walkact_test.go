@@ -271,7 +271,7 @@ func (w *world) start(v *vm) bool {
 		return v.etcd != nil
 	}
 	if v.disk.dir.page { // etcd opens it, and ends
-		v.starts++
+		w.countStart(v)
 		return false
 	}
 	w.launch(v)

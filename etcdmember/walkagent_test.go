@@ -49,13 +49,14 @@ func (w *world) facts(v *vm) table.Facts {
 			Mounted: true},
 		Directory: w.directory(v), Agent: v.disk.agent, Compute: v.compute, Policy: w.policy(), Snapshots: w.listed(),
 		StrangerSince: v.strangerSince, AgentErr: v.disk.agentErr, Superseded: v.superseded, RecordErr: v.viewErr,
-		Record: *v.view, Beats: maps.Clone(v.beats), ListedBefore: v.listed}
+		Record: *v.view, Beats: maps.Clone(v.beats), ListedBefore: v.listed, Tries: v.tries}
 	if f.AgentErr != nil {
 		f.Agent = table.AgentFile{}
 	}
 	f.Compute.Runs = maps.Clone(v.runs)
 	v.view = nil
 	f.Answers = w.answers(v, f)
+	v.silences.Note(&f)
 	if a, ok := table.QuorumAnswer(f); ok {
 		v.listed = map[record.MemberID]string{}
 		for _, m := range a.Members {
@@ -162,10 +163,12 @@ func (w *world) directory(v *vm) table.Directory {
 	began := d.began()
 	if v.etcd != nil { // it does not say where its log ends
 		out.Running, out.LastIndex, out.LastTerm, out.Changes = true, 0, 0, nil
+		out.Leaderless = w.leaderOf(v) == nil
 		return out.AsRead(v.read)
 	}
 	out.Archives, out.Voters, out.Learners = archives, began.voters, began.learners
-	if d.corrupt || d.page && v.starts >= 3 { // after three starts that came to nothing the database is read whole
+	// after three starts that came to nothing the database is read whole
+	if d.corrupt || d.page && v.tries.Starts.Runs >= startsBeforeCheck {
 		out.OpenErr = errWalk
 	}
 	for i, e := range d.log[d.snapAt:] {
@@ -265,8 +268,12 @@ func (w *world) step(v *vm) {
 		}
 		next := v.queue[0]
 		v.queue = v.queue[1:]
-		if !next() {
+		switch ok := next(); {
+		case !ok:
 			v.queue = nil
+			w.failed(v)
+		case len(v.queue) == 0:
+			v.tries.Failed, v.tries.Unfit = table.Failure{}, table.Unfit{}
 		}
 		return
 	}
@@ -288,6 +295,20 @@ func (w *world) step(v *vm) {
 	}
 }
 
+// failed notes that a write of the plan's step has failed, as step and accept do.
+func (w *world) failed(v *vm) {
+	if v.plan.Act == "" { // of the leader's rows
+		return
+	}
+	v.tries.Failed = v.tries.Failed.Again(v.plan, errWalk)
+	if v.plan.Act == table.ActAccept {
+		v.tries.Unfit = table.Unfit{Order: v.plan.OrderNumber, Why: errWalk.Error(), Until: w.now}
+		if l := w.leaderOf(v); v.etcd != nil && l != nil && w.linearizable(l) {
+			v.tries.Unfit.Until = w.now.Add(time.Duration(w.random.IntN(60)) * time.Second)
+		}
+	}
+}
+
 // closes: it is about to settle an order to restore, or to close an epoch.
 func (v *vm) closes() bool {
 	return len(v.queue) > 0 && (v.act == table.ActSettle || v.act == table.ActCloseEpoch)
@@ -306,6 +327,9 @@ func (w *world) decide(v *vm) {
 	o := w.by.observe(f)
 	v.strangerSince, v.superseded = o.StrangerSince, v.superseded || o.Superseded
 	p := w.by.decide(f.Now, o)
+	if !v.tries.Failed.Of(p) {
+		v.tries.Failed = table.Failure{}
+	}
 	v.blocked, v.row, v.act = p.Blocked, p.Row, p.Act
 	w.checkEarlier(v, f, p)
 	w.checkSaid(v, p)
@@ -317,7 +341,7 @@ func (w *world) decide(v *vm) {
 	if p.Act != table.ActKeep && p.Act != table.ActWait && p.Act != table.ActHalt {
 		w.log("%s row %s: %s %s, %s", v.id, p.Row, p.Act, p.MemberID, o.Cell())
 	}
-	v.queue = w.act(v, f, p)
+	v.plan, v.queue = p, w.act(v, f, p)
 }
 
 // beside is a tick beside the leader.
@@ -330,6 +354,7 @@ func (w *world) beside(v *vm) {
 	if p.Act == table.ActKeep || p.Act == table.ActWait || p.Act == table.ActHalt {
 		return
 	}
+	v.plan = table.Plan{}
 	w.checkChange(v, p)
 	w.checkAlarmAct(v, p)
 	w.log("%s beside row %s: %s %s", v.id, p.Row, p.Act, p.MemberID)

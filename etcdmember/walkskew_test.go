@@ -20,17 +20,18 @@ func skewOf(instanceID string) time.Duration {
 
 // skewed is the agents as they are, each reading its own clock; what the record holds is of the true time.
 func skewed() variant {
-	var clock time.Duration // of the replica whose facts were read last
 	return variant{
 		facts: func(f *table.Facts) {
-			clock = skewOf(f.Me.InstanceID)
+			clock := skewOf(f.Me.InstanceID)
 			f.Now = f.Now.Add(clock)
 			f.Compute = skewedCompute(f.Compute, clock)
+			f.Tries.Starts.Last = shifted(f.Tries.Starts.Last, clock)
+			f.Tries.Unfit.Until = shifted(f.Tries.Unfit.Until, clock)
 			for key, b := range f.Beats { // a copy: when the store wrote it is the store's word
 				f.Beats[key] = table.Beat{Written: b.Written, Seen: shifted(b.Seen, clock)}
 			}
 		},
-		decide: func(now time.Time, o table.Observation) table.Plan { return table.Decide(now.Add(clock), o) },
+		decide: table.Decide,
 		beside: func(now time.Time, previous, ring table.Ring) table.Plan {
 			d := skewOf(ring.Me.InstanceID)
 			return table.DecideBesideLeader(now.Add(d), skewedRing(previous, d), skewedRing(ring, d))

@@ -44,7 +44,9 @@ type vm struct {
 	slow      int             // as many events of it pass before it asks who answers
 	read      table.Directory // when it was last read, with etcd stopped
 	seen      map[string]bool
-	starts    int  // that came to nothing, on a directory with a damaged page
+	plan      table.Plan  // whose writes are in the queue
+	tries     table.Tries // as the agent remembers them
+	silences  table.Silences
 	suspended bool // nothing of it runs until it is resumed
 	fenced    bool // its disk takes no write any more: another host has it
 	// this very instance, started again on another host, which left this one behind; nil: it was not
@@ -201,7 +203,8 @@ func (w *world) boot(v *vm) {
 func (w *world) crash(v *vm) {
 	v.etcd, v.queue, v.compute, v.read, v.seen, v.previous, v.silent = nil, nil, table.Compute{}, table.Directory{},
 		map[string]bool{}, table.Ring{}, nil
-	v.runs, v.beats, v.listed, v.view, v.starts = map[string]table.Run{}, map[table.BeatKey]table.Beat{}, nil, nil, 0
+	v.runs, v.beats, v.listed, v.view = map[string]table.Run{}, map[table.BeatKey]table.Beat{}, nil, nil
+	v.plan, v.tries, v.silences = table.Plan{}, table.Tries{}, table.Silences{}
 	v.blocked, v.strangerSince, v.compacted, v.defragmented = nil, time.Time{}, time.Time{}, nil
 }
 
