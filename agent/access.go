@@ -35,7 +35,7 @@ func (a *Agent) keepAccess(ctx context.Context, in joined) {
 			return
 		}
 		if err == nil {
-			a.waits.release(roleNotGranted)
+			a.waits.Release(roleNotGranted)
 			return
 		}
 		a.waits.hold(roleNotGranted, err, roleNext)

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/certs"
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -98,11 +98,11 @@ func TestTheRolesAreGrantedUntilThatIsDone(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); a.keepAccess(t.Context(), joined{in}) }()
 	eventually(t, "the failure is said", func() bool {
-		return slices.ContainsFunc(a.waits.all(), func(b etcdmember.Wait) bool { return b.Name == roleNotGranted })
+		return slices.ContainsFunc(a.tracker.All(), func(b replica.Wait) bool { return b.Name == roleNotGranted })
 	})
 	<-done
-	if len(api.objects) != 3 || api.objects[kubeletPath] == nil || len(a.waits.all()) != 0 || a.leases == nil {
-		t.Errorf("granted %d, waits %+v", len(api.objects), a.waits.all())
+	if len(api.objects) != 3 || api.objects[kubeletPath] == nil || len(a.tracker.All()) != 0 || a.leases == nil {
+		t.Errorf("granted %d, waits %+v", len(api.objects), a.tracker.All())
 	}
 }
 
@@ -158,8 +158,8 @@ func TestTheRolesWaitForTheAPIServer(t *testing.T) {
 		t.Error("granted by whom?")
 	default:
 	}
-	if n := api.count(""); n != 0 || len(a.waits.all()) != 0 {
-		t.Errorf("%d requests, waits %+v", n, a.waits.all())
+	if n := api.count(""); n != 0 || len(a.tracker.All()) != 0 {
+		t.Errorf("%d requests, waits %+v", n, a.tracker.All())
 	}
 	if err := a.supervisor.Start(supervisor.Spec{Name: "kube-apiserver", Path: "/bin/sleep",
 		Args: []string{"1000"}}); err != nil {

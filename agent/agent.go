@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -35,6 +36,7 @@ import (
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/waits"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -123,14 +125,17 @@ type Agent struct {
 	// certificates are as ensure last found them; what it leads to is never written again.
 	certificates []certs.Expiry
 
-	waits    *waits
+	tracker  *waits.Tracker
+	waits    *agentWaits
 	programs programs
 	// fitWanted asks for a comparison of what runs with what has to run.
 	fitWanted chan struct{}
 }
 
 func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
-	return &Agent{cfg: cfg, supervisor: children, since: time.Now(), waits: &waits{log: cfg.Log},
+	tracker := waits.New(cfg.Log, filepath.Join(cfg.RunDir, "waits.json"))
+	return &Agent{cfg: cfg, supervisor: children, since: time.Now(), tracker: tracker,
+		waits:     &agentWaits{Source: tracker.Source("agent", "phase", 0)},
 		fitWanted: make(chan struct{}, 1)}
 }
 

@@ -160,7 +160,7 @@ func TestARestartGoesOnWithTheFormerDocumentWhereTheNewOneIsWrong(t *testing.T) 
 		v.metadata.attributes[ClusterAttribute] = wrong
 		for range 2 { // nor is the wrong one remembered
 			a, in := v.identified()
-			if w := a.waits.all(); in.cluster.Name != "demo" || len(w) != 1 || w[0].Name != documentRefused {
+			if w := a.tracker.All(); in.cluster.Name != "demo" || len(w) != 1 || w[0].Name != documentRefused {
 				t.Errorf("cluster %q, waits %+v", in.cluster.Name, w)
 			}
 		}
@@ -172,8 +172,8 @@ func TestARestartGoesOnWithTheFormerDocumentWhereTheNewOneIsWrong(t *testing.T) 
 		}
 	}
 	v.metadata.self, v.metadata.attributes[ClusterAttribute] = v.self, v.document+"replicas: 5\n"
-	if a, in := v.identified(); in.cluster.Replicas != 5 || len(a.waits.all()) != 0 {
-		t.Errorf("a right document: %d replicas, waits %+v", in.cluster.Replicas, a.waits.all())
+	if a, in := v.identified(); in.cluster.Replicas != 5 || len(a.tracker.All()) != 0 {
+		t.Errorf("a right document: %d replicas, waits %+v", in.cluster.Replicas, a.tracker.All())
 	}
 }
 
@@ -310,7 +310,7 @@ func TestABundleThatCannotBeReadIsAWait(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		_, err := a.bundle(ctx, rec, 0, true)
-		held := a.waits.all()
+		held := a.tracker.All()
 		if !errors.Is(err, errBroken) || len(held) != 1 || held[0].Name != "bundle-unreadable" ||
 			held[0].Row != "certificates" || time.Since(held[0].Since) < 9*time.Second {
 			t.Errorf("%v, held %+v", err, held)
@@ -323,14 +323,14 @@ func TestABundleThatCannotBeReadIsAWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		v.bundles.err = nil
-		if _, err := a.bundle(ctx, rec, 0, true); err != nil || len(a.waits.all()) != 0 {
-			t.Errorf("%v, held %+v", err, a.waits.all())
+		if _, err := a.bundle(ctx, rec, 0, true); err != nil || len(a.tracker.All()) != 0 {
+			t.Errorf("%v, held %+v", err, a.tracker.All())
 		}
 		v.bundles.err = errBroken
 		begin := time.Now()
 		b, err := a.bundle(t.Context(), rec, 0, false)
-		if b.bundle != nil || err != nil || time.Since(begin) != optionalBundle || len(a.waits.all()) != 0 {
-			t.Errorf("%v, %v after %s, held %+v", b, err, time.Since(begin), a.waits.all())
+		if b.bundle != nil || err != nil || time.Since(begin) != optionalBundle || len(a.tracker.All()) != 0 {
+			t.Errorf("%v, %v after %s, held %+v", b, err, time.Since(begin), a.tracker.All())
 		}
 	})
 }

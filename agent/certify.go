@@ -130,8 +130,8 @@ func (a *Agent) bundle(ctx context.Context, in recorded, seen uint64, needed boo
 	for {
 		b, err := a.bundleOnce(ctx, in, seen)
 		if err == nil {
-			a.waits.release(bundleUnreadable)
-			a.waits.release(clockWrong)
+			a.waits.Release(bundleUnreadable)
+			a.waits.Release(clockWrong)
 			return b, nil
 		}
 		if needed {
@@ -159,11 +159,11 @@ const (
 // holdForBundle says why a boot waits that cannot go on without the bundle: one of two reasons.
 func (a *Agent) holdForBundle(err error) {
 	if errors.Is(err, errClock) {
-		a.waits.release(bundleUnreadable)
+		a.waits.Release(bundleUnreadable)
 		a.waits.hold(clockWrong, err, clockNext)
 		return
 	}
-	a.waits.release(clockWrong)
+	a.waits.Release(clockWrong)
 	a.waits.hold(bundleUnreadable, err, bundleRetry)
 }
 

@@ -68,14 +68,14 @@ func TestABootGoesOnWithTheMembersOwnCertificates(t *testing.T) {
 				if err != nil || !in.lacking || in.bundle != nil || time.Since(begin) != c.took {
 					t.Fatalf("%v after %s; lacking %t, bundle %v", err, time.Since(begin), in.lacking, in.bundle)
 				}
-				if w := a.waits.all(); len(w) != 1 || w[0].Name != certificatesNotRenewed ||
+				if w := a.tracker.All(); len(w) != 1 || w[0].Name != certificatesNotRenewed ||
 					!strings.Contains(w[0].Reason, c.says) {
 					t.Errorf("waits %+v", w)
 				}
 				defer a.keepCertificates(t.Context(), in)()
 				time.Sleep(5 * time.Second)
 				synctest.Wait()
-				if w := a.waits.all(); len(w) != 1 {
+				if w := a.tracker.All(); len(w) != 1 {
 					t.Errorf("nothing is put right, and the waits are %+v", w)
 				}
 				v.bundles.mu.Lock()
@@ -86,7 +86,7 @@ func TestABootGoesOnWithTheMembersOwnCertificates(t *testing.T) {
 				}
 				time.Sleep(renewRetry)
 				synctest.Wait()
-				if w := a.waits.all(); len(w) != 0 || len(a.fitWanted) != 1 {
+				if w := a.tracker.All(); len(w) != 0 || len(a.fitWanted) != 1 {
 					t.Errorf("all is put right: waits %+v, %d fits are wanted", w, len(a.fitWanted))
 				}
 			})

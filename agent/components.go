@@ -51,7 +51,7 @@ type components struct {
 	logDir     string
 	supervisor *supervisor.Supervisor
 	programs   *programs
-	waits      *waits
+	waits      *agentWaits
 	// input says what they have to be, but for encryption and the other members that the apiserver uses.
 	input  func() controlplane.Input
 	others []string
@@ -147,7 +147,7 @@ func (c *components) fit(ctx context.Context) {
 // wait holds a wait while there is a cause for it.
 func (c *components) wait(name string, cause error, next string) {
 	if cause == nil {
-		c.waits.release(name)
+		c.waits.Release(name)
 		return
 	}
 	c.waits.hold(name, cause, next)

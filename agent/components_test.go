@@ -385,7 +385,7 @@ func TestAComponentThatDoesNotComeUpIsAWait(t *testing.T) {
 	_, a, in := renewing(t)
 	f := newFitting(t, a, in)
 	var log strings.Builder
-	a.waits.log = slog.New(slog.NewTextHandler(&log, nil))
+	a.logsWaitsTo(slog.New(slog.NewTextHandler(&log, nil)))
 	f.put(replica.APIServer, endsAtOnce)
 	c := f.components()
 	c.fit(t.Context())

@@ -76,8 +76,8 @@ func readGeneration(ctx context.Context, from Bundles, n uint64) (*certs.Bundle,
 // stays until the bundle is read again, also when the phase is over: the replica goes on with what it has.
 func (a *Agent) refuse(why error, next string) {
 	if why == nil {
-		a.waits.release(bundleRefused)
+		a.waits.Release(bundleRefused)
 		return
 	}
-	a.waits.add(*blocked(bundleRefused, why.Error(), next, time.Now()))
+	a.waits.Hold(*blocked(bundleRefused, why.Error(), next, time.Now()))
 }

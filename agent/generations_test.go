@@ -164,7 +164,7 @@ func TestADiskThatLostItsBindingIsNotLedBack(t *testing.T) {
 		if !lost && (out.report.Generation != 2 || out.lacking) {
 			t.Errorf("generation %d, lacking %t", out.report.Generation, out.lacking)
 		}
-		if w := a.waits.all(); lost && (!out.lacking || len(w) != 1 ||
+		if w := a.tracker.All(); lost && (!out.lacking || len(w) != 1 ||
 			!strings.Contains(w[0].Reason, certs.ErrNotContinued.Error())) {
 			t.Errorf("the record lost the second generation, and the waits are %+v", w)
 		}

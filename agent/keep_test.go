@@ -48,8 +48,8 @@ func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 func membershipOf(a *Agent, in identified) *etcdmember.Membership {
 	m := etcdmember.New(etcdmember.Config{
 		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS, RunDir: a.cfg.RunDir,
-		HostsFile: a.cfg.HostsFile,
-		Record:    in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self},
+		HostsFile: a.cfg.HostsFile, Waits: a.tracker,
+		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self},
 	})
 	return m
 }
@@ -78,7 +78,7 @@ func TestTheKeysOfTheStatus(t *testing.T) {
 		Leases:       []LeaseStatus{{Name: "kube-scheduler", Holder: "n_1", Renewed: now}},
 		Certificates: []certs.Expiry{{Name: "etcd-peer", NotAfter: now}},
 		Encryption:   &certs.Encryption{Resources: []string{"secrets"}, WritesWith: "g1", ReadsWith: []string{"g1"}},
-		Blocked:      []etcdmember.Wait{{Row: "19", Name: "seed-in-progress", Reason: "r", Since: now, Next: "n"}},
+		Blocked:      []replica.Wait{{Row: "19", Name: "seed-in-progress", Reason: "r", Since: now, Next: "n"}},
 	}
 	got, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {

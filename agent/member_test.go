@@ -121,7 +121,7 @@ func TestARowThatWantsAStepStartsTheReplicaAgain(t *testing.T) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(20 * time.Second):
-		t.Fatalf("its epoch has ended, and it goes on: %+v", a.membership.Waits())
+		t.Fatalf("its epoch has ended, and it goes on: %+v", a.tracker.All())
 	}
 	if err := context.Cause(ctx); !errors.Is(err, ErrStartAgain) || !errors.Is(err, etcdmember.ErrDecideAgain) {
 		t.Errorf("it ended with %v", err)

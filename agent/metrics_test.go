@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -55,7 +55,7 @@ func TestTheMetricsSayWhatIsWaitedFor(t *testing.T) {
 	want(`quorate_wait_seconds\{name="record-unreadable",row="2"\} \S+`, `quorate_row\{row="2",table="replica"\} 1`,
 		`quorate_incarnation 1`)
 	// the same series from both sides must not fail the scrape
-	a.waits.add(etcdmember.Wait{Row: "2", Name: "record-unreadable"})
+	a.waits.Hold(replica.Wait{Row: "2", Name: "record-unreadable"})
 	want(`quorate_wait_seconds\{name="record-unreadable",row="2"\} \S+`)
 	cancel()
 	<-ended

@@ -50,7 +50,7 @@ func (a *Agent) pace(ctx context.Context) {
 	a.setPhase(PhasePacing)
 	a.waits.hold(crashLooping, fmt.Errorf("the agent was started %d times, and ended soon each time; it begins in %s",
 		before.Count, pause.Round(time.Second/10)), crashLoopingNext)
-	defer a.waits.release(crashLooping)
+	defer a.waits.Release(crashLooping)
 	select {
 	case <-ctx.Done():
 	case <-time.After(pause):

@@ -56,8 +56,8 @@ func TestAPauseBeforeAStartIsAWait(t *testing.T) {
 		begin := time.Now()
 		cancel()
 		<-done
-		if time.Since(begin) > 0 || len(a.waits.all()) != 0 {
-			t.Errorf("told to stop it pauses for %s, and waits for %+v", time.Since(begin), a.waits.all())
+		if time.Since(begin) > 0 || len(a.tracker.All()) != 0 {
+			t.Errorf("told to stop it pauses for %s, and waits for %+v", time.Since(begin), a.tracker.All())
 		}
 	})
 }

@@ -50,7 +50,7 @@ func (a *Agent) renew(ctx context.Context, in certified) {
 			continue
 		}
 		retry.Reset()
-		a.waits.release(certificatesNotRenewed)
+		a.waits.Release(certificatesNotRenewed)
 		pause = untilRenewal(report, time.Now())
 	}
 }

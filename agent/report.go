@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -22,8 +23,9 @@ func (a *Agent) alive() bool {
 	m := a.membership
 	a.mu.Unlock()
 	if m != nil {
-		m.Waits()
+		m.Incarnation()
 	}
+	a.tracker.All()
 	a.supervisor.Status()
 	return true
 }
@@ -57,7 +59,7 @@ func (a *Agent) report(ctx context.Context) Status {
 			Steps: []etcdmember.StepCount{}}},
 		Leases: []LeaseStatus{}, Certificates: append([]certs.Expiry{}, a.certificates...),
 		Encryption: a.encryption, Snapshots: a.snapshots, Archives: a.archives,
-		Blocked: append([]etcdmember.Wait{}, a.waits.all()...),
+		Blocked: a.tracker.All(),
 	}
 	if a.cluster != nil {
 		s.Cluster.Name = a.cluster.Name
@@ -70,7 +72,6 @@ func (a *Agent) report(ctx context.Context) Status {
 	}
 	if membership != nil {
 		s.Report, s.Replica.Incarnation = membership.Report(ctx), membership.Incarnation()
-		s.Blocked = append(s.Blocked, membership.Waits()...)
 	}
 	roomFirst(s.Blocked)
 	return s
@@ -84,12 +85,12 @@ func (a *Agent) logLoss() LogLoss {
 }
 
 // roomFirst puts the wait for room on the data disk before all others: they may well follow from it.
-func roomFirst(waits []etcdmember.Wait) {
-	rank := func(b etcdmember.Wait) int {
+func roomFirst(waits []replica.Wait) {
+	rank := func(b replica.Wait) int {
 		if b.Name == table.WaitNoRoom {
 			return 0
 		}
 		return 1
 	}
-	slices.SortStableFunc(waits, func(a, b etcdmember.Wait) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(waits, func(a, b replica.Wait) int { return rank(a) - rank(b) })
 }

@@ -21,7 +21,7 @@ import (
 )
 
 func TestTheWaitForRoomStandsFirst(t *testing.T) {
-	waits := []etcdmember.Wait{{Name: "snapshot-overdue"}, {Name: "paused"}, {Name: table.WaitNoRoom},
+	waits := []replica.Wait{{Name: "snapshot-overdue"}, {Name: "paused"}, {Name: table.WaitNoRoom},
 		{Name: "corrupt"}}
 	roomFirst(waits)
 	got := ""

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/snapshot"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 const (
@@ -116,15 +116,15 @@ func (d *snapshotDuty) linger(saved <-chan error) {
 }
 
 // showSnapshots says how things stand.
-func (a *Agent) showSnapshots(shown *SnapshotStatus, wait *etcdmember.Wait) {
+func (a *Agent) showSnapshots(shown *SnapshotStatus, wait *replica.Wait) {
 	a.mu.Lock()
 	a.snapshots = shown
 	a.mu.Unlock()
 	if wait == nil {
-		a.waits.release(snapshotOverdue)
+		a.waits.Release(snapshotOverdue)
 		return
 	}
-	a.waits.add(*wait)
+	a.waits.Hold(*wait)
 }
 
 // shownTurn is a turn as the status has it; nil where the record shows no open epoch, so that nothing can be said of
@@ -144,7 +144,7 @@ func shownTurn(turn snapshot.Turn, saving bool) *SnapshotStatus {
 }
 
 // overdue is the wait for a snapshot that this replica fails to save, or that nobody has saved for too long.
-func (d *snapshotDuty) overdue(turn snapshot.Turn, now time.Time) *etcdmember.Wait {
+func (d *snapshotDuty) overdue(turn snapshot.Turn, now time.Time) *replica.Wait {
 	since := turn.Due
 	if since.Before(d.begun) {
 		since = d.begun

@@ -31,7 +31,7 @@ type Status struct {
 	// it.
 	LogLoss *LogLoss `json:"logLoss,omitempty"`
 	// Blocked is empty while nothing waits.
-	Blocked []etcdmember.Wait `json:"blocked"`
+	Blocked []replica.Wait `json:"blocked"`
 }
 
 // LogLoss says what of the agent's log was lost since the agent began.

@@ -7,24 +7,31 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/waits"
 )
 
 func TestAWaitOfTheAgentKeepsItsBeginning(t *testing.T) {
 	a := newVM(t).agent()
 	a.setPhase(PhaseKeep)
 	a.waits.hold("certificates-not-renewed", errBroken, "n")
-	since := a.waits.all()[0].Since
+	since := a.tracker.All()[0].Since
 	a.waits.hold("certificates-not-renewed", errors.New("broken otherwise"), "n")
 	if s := a.status(t.Context()); len(s.Blocked) != 1 || !s.Blocked[0].Since.Equal(since) ||
 		s.Blocked[0].Reason != "broken otherwise" || s.Blocked[0].Row != "keep" {
 		t.Errorf("%+v", s.Blocked)
 	}
-	a.waits.release("another")
-	a.waits.release("certificates-not-renewed")
+	a.waits.Release("another")
+	a.waits.Release("certificates-not-renewed")
 	if s := a.status(t.Context()); len(s.Blocked) != 0 {
 		t.Errorf("%+v", s.Blocked)
 	}
+}
+
+// logsWaitsTo lets the agent's waits be logged elsewhere.
+func (a *Agent) logsWaitsTo(log *slog.Logger) {
+	a.tracker = waits.New(log, "")
+	a.waits.Source = a.tracker.Source("agent", "phase", 0)
 }
 
 // stuckLog takes no line while it is locked.
@@ -40,20 +47,20 @@ func (l *stuckLog) Write(p []byte) (int, error) {
 // the agent's death.
 func TestALogThatIsStuckKeepsTheWatchdogsAnswerNotBack(t *testing.T) {
 	for name, do := range map[string]func(a *Agent){
-		"a wait":            func(a *Agent) { a.waits.hold("certificates-not-renewed", errBroken, "n") },
-		"a snapshot":        func(a *Agent) { a.showSnapshots(nil, blocked(snapshotOverdue, "r", "n", time.Now())) },
-		"a refused bundle":  func(a *Agent) { a.refuse(errBroken, bundleNext) },
-		"the end of a wait": func(a *Agent) { a.waits.put(etcdmember.Wait{Name: "w"}); a.waits.release("w") },
-		"a snapshot that was": func(a *Agent) {
-			a.waits.put(etcdmember.Wait{Name: snapshotOverdue})
-			a.showSnapshots(nil,
-				nil)
-		},
+		"a wait":              func(a *Agent) { a.waits.hold("certificates-not-renewed", errBroken, "n") },
+		"a snapshot":          func(a *Agent) { a.showSnapshots(nil, blocked(snapshotOverdue, "r", "n", time.Now())) },
+		"a refused bundle":    func(a *Agent) { a.refuse(errBroken, bundleNext) },
+		"the end of a wait":   func(a *Agent) { a.waits.Release("w") },
+		"a snapshot that was": func(a *Agent) { a.showSnapshots(nil, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log stuckLog
 			a := newVM(t).agent()
-			a.waits.log = slog.New(slog.NewTextHandler(&log, nil))
+			a.logsWaitsTo(slog.New(slog.NewTextHandler(&log, nil)))
+			a.waits.Hold(replica.Wait{Name: "w"})
+			if name == "a snapshot that was" {
+				a.waits.Hold(replica.Wait{Name: snapshotOverdue})
+			}
 			log.Lock()
 			said := make(chan struct{})
 			go func() { defer close(said); do(a) }()

@@ -160,7 +160,7 @@ func boots(t *testing.T, ms *Membership) (wait func() error) {
 		case err := <-done:
 			return err
 		case <-time.After(10 * time.Second):
-			return fmt.Errorf("the boot does not end; blocked: %+v", ms.Waits())
+			return fmt.Errorf("the boot does not end; blocked: %+v", ms.cfg.Waits.All())
 		}
 	}
 }
@@ -191,9 +191,9 @@ func TestAnUnreadableRecordIsOneLineAndOneWait(t *testing.T) {
 	ms := m.open()
 	end := inBackground(t, func(ctx context.Context) error { _, err := ms.Claim(ctx); return err })
 	etcdtest.Eventually(t, "record-unreadable", func() bool { return blockedName(ms) == "record-unreadable" })
-	since := ms.Waits()[0].Since
+	since := ms.cfg.Waits.All()[0].Since
 	time.Sleep(3 * bootPause)
-	if b := ms.Waits(); len(b) != 1 || !b[0].Since.Equal(since) {
+	if b := ms.cfg.Waits.All(); len(b) != 1 || !b[0].Since.Equal(since) {
 		t.Errorf("the wait began again: %+v, was since %s", b, since)
 	}
 	begin := time.Now()
@@ -461,7 +461,7 @@ func TestAFailingStepIsShown(t *testing.T) {
 	}
 	booted := boots(t, ms)
 	etcdtest.Eventually(t, "step-failed", func() bool { return blockedName(ms) == "step-failed" })
-	if b := ms.Waits()[0]; b.Row != "16" || !strings.Contains(b.Reason, "no space left on device") {
+	if b := ms.cfg.Waits.All()[0]; b.Row != "16" || !strings.Contains(b.Reason, "no space left on device") {
 		t.Errorf("%+v", b)
 	}
 	time.Sleep(errorPause + 200*time.Millisecond)

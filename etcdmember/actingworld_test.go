@@ -138,7 +138,7 @@ func (m *machine) boot(ms *Membership) (wasCut bool, err error) {
 	if !ms.Established() {
 		makesBundle, err := ms.Claim(ctx)
 		if err != nil {
-			return false, fmt.Errorf("claim: %w; blocked: %+v", err, ms.Waits())
+			return false, fmt.Errorf("claim: %w; blocked: %+v", err, ms.cfg.Waits.All())
 		}
 		m.record.change(func(v *record.View) {
 			if formed := record.NumberOf(v.NewestFormed()); makesBundle && (v.Bundle > 0 || formed > 0) {
@@ -149,7 +149,7 @@ func (m *machine) boot(ms *Membership) (wasCut bool, err error) {
 	}
 	m.record.change(func(v *record.View) { v.Bundle = 1 })
 	if err := ms.Settle(ctx); err != nil {
-		return false, fmt.Errorf("settle: %w; blocked: %+v", err, ms.Waits())
+		return false, fmt.Errorf("settle: %w; blocked: %+v", err, ms.cfg.Waits.All())
 	}
 	return false, nil
 }
@@ -647,7 +647,7 @@ func (r recordOf) WriteMark(_ context.Context, m record.Mark) error {
 // blockedName is the name of the one wait that is shown; empty: there is none.
 func blockedName(ms *Membership) string {
 	var names []string
-	for _, b := range ms.Waits() {
+	for _, b := range ms.cfg.Waits.All() {
 		names = append(names, b.Name)
 	}
 	return strings.Join(names, " ")

@@ -42,12 +42,10 @@ type beside struct {
 	troubled    time.Time                  // when trouble last changed
 	quiet       bool                       // the last look found nothing to do and nothing to wait for
 	// look again in the next tick: the last look did something, or the leadership is new
-	again   bool
-	since   time.Time // when this leadership was first seen
-	failing string    // what failed last, as long as nothing has gone well since
-	failed  string    // and how
-	// waiting is the wait that the last looks found, and since when.
-	waiting   waiting
+	again     bool
+	since     time.Time // when this leadership was first seen
+	failing   string    // what failed last, as long as nothing has gone well since
+	failed    string    // and how
 	alarms    alarmWork
 	revisions revisions
 }
@@ -67,7 +65,7 @@ func (b *beside) forget() {
 	b.unreachable, b.moved, b.learners = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}, nil
 	b.versions = map[record.MemberID]string{}
 	b.alarms.forget()
-	b.showWait(time.Now(), table.Plan{})
+	b.leaderWaits.Only(nil, time.Now())
 	b.sawBeside(time.Time{}, table.Ring{}, table.Ring{}, table.Plan{})
 }
 
@@ -98,7 +96,7 @@ func (b *beside) tick(ctx context.Context, now time.Time, s table.MemberStatus, 
 	plan := table.DecideBesideLeader(now, b.previous, ring)
 	b.sawBeside(now, b.previous, ring, plan)
 	b.previous = ring
-	b.showWait(now, plan)
+	b.leaderWaits.Only(plan.Blocked, now)
 	b.quiet = plan.Act == table.ActKeep
 	if plan.Act == table.ActKeep || plan.Act == table.ActWait || plan.Act == table.ActHalt {
 		b.failing, b.failed = "", ""
@@ -218,16 +216,6 @@ func (b *beside) fails(ctx context.Context, what string, err error) {
 	}
 	b.failing, b.failed = what, err.Error()
 	b.cfg.Log.Warn("step failed", "step", what, "err", err.Error())
-}
-
-// showWait shows a wait of the leader's rows beside those of this replica itself.
-func (b *beside) showWait(now time.Time, plan table.Plan) {
-	wait := b.waiting.lasting(plan.Blocked, besidePatience, now)
-	b.mu.Lock()
-	before := b.shownBeside
-	b.shownBeside = follow(before, wait, now)
-	b.mu.Unlock()
-	b.logWait(before, wait)
 }
 
 // besidePatience is how long a wait beside the leader must last before it is shown: each join passes through some of

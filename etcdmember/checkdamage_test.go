@@ -148,7 +148,7 @@ func TestALockedDatabaseIsWaitedFor(t *testing.T) {
 	ms := m.open()
 	booted := boots(t, ms)
 	etcdtest.Eventually(t, "it says what it waits for", func() bool {
-		b := ms.Waits()
+		b := ms.cfg.Waits.All()
 		return len(b) == 1 && b[0].Name == "fault" && strings.Contains(b[0].Reason, "timeout")
 	})
 	if err := db.Close(); err != nil {

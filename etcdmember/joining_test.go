@@ -275,7 +275,7 @@ func TestAJoinWaitsWhileThereAreTooManyLearners(t *testing.T) {
 	ms := m.open()
 	booted := boots(t, ms)
 	refused := func() bool {
-		b := ms.Waits()
+		b := ms.cfg.Waits.All()
 		return len(b) == 1 && b[0].Name == "step-failed" &&
 			strings.Contains(b[0].Reason, "too many learner members in cluster")
 	}

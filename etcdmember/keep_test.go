@@ -352,7 +352,12 @@ func TestALostLeadershipIsForgotten(t *testing.T) {
 		!again.MovedAt.Equal(first.MovedAt) {
 		t.Errorf("a minute later: %+v", again)
 	}
-	b.showWait(t0, table.Plan{Act: table.ActWait}.Waiting("learner-not-ready", "r", "n"))
+	for _, at := range []time.Time{t0, t0.Add(besidePatience)} {
+		b.leaderWaits.Only(&replica.Wait{Row: "43", Name: "learner-not-ready", Reason: "r", Next: "n"}, at)
+	}
+	if got := blockedName(b.Membership); got != "learner-not-ready" {
+		t.Errorf("it shows %q", got)
+	}
 	b.forget()
 	if next := b.member(table.Member{ID: 0xb1}, quiet,
 		t0.Add(time.Hour)); !next.UnreachableSince.Equal(t0.Add(time.Hour)) {

@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/waits"
 )
 
 // Record is what the membership needs of the record. Every create is write-once: it returns what the record holds
@@ -71,6 +72,8 @@ type Config struct {
 	TLS   func() *tls.Config
 	// RunDir is a tmpfs: the child's configuration and its status socket. HostsFile is /etc/hosts where it is empty.
 	RunDir, HostsFile string
+	// Waits tracks what is waited for; nil: New makes a tracker.
+	Waits *waits.Tracker
 	// DiskID returns the Compute API's id of the data disk; nil, or empty: it is not known yet. Once known it stays the
 	// same.
 	DiskID func() string
@@ -109,6 +112,9 @@ type Membership struct {
 	// room asks how full the data disk is.
 	room func(dir string) (table.Room, error)
 
+	// waits are this replica's own, leaderWaits those of the leader's rows, while the leader is here.
+	waits, leaderWaits *waits.Source
+
 	// Only the loop (Claim, Settle, Keep) touches these.
 	opened        bool // the data disk is there, and agent.json was read from it
 	agent         *acts.AgentStore
@@ -128,7 +134,6 @@ type Membership struct {
 	checkedAt    int             // after how many starts the database was last read whole; 0: not in this story
 	damage       *datadir.Damage // that it found, until it is written down
 	silences     table.Silences
-	waiting      waiting
 
 	archives *datadir.Archives
 	// choosing keeps an archive from being accepted as the source of a restore and purged at once.
@@ -142,8 +147,6 @@ type Membership struct {
 	// recordRead is when the record was last read, steps the acts that were taken.
 	recordRead time.Time
 	steps      []StepCount
-	// shownBeside are the waits of the leader's rows, while the leader is here.
-	shownBeside []Wait
 }
 
 // disk is how the membership writes what has to survive a power cut. Tests cut the power at each of its steps.
@@ -159,13 +162,15 @@ type shown struct {
 	epoch       uint64
 	clusterID   record.MemberID
 	incarnation uint64
-	blocked     []Wait
 }
 
 // New opens the membership of this replica. It reads agent.json, if the data disk is there, and nothing else.
 func New(cfg Config) *Membership {
 	if cfg.HostsFile == "" {
 		cfg.HostsFile = hosts.Path
+	}
+	if cfg.Waits == nil {
+		cfg.Waits = waits.New(cfg.Log, "")
 	}
 	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename, os.Remove},
 		mountinfo: "/proc/self/mountinfo", local: member.Loopback, history: historyWindow,
@@ -177,6 +182,8 @@ func New(cfg Config) *Membership {
 		served: func(ctx context.Context) (record.MemberID, record.MemberID, error) { return m.served(ctx) }}
 	m.agent = acts.NewAgentStore(m.ownDisk.writeAgent)
 	m.actor = m.newActor()
+	m.waits = cfg.Waits.Source("member", "row", 0)
+	m.leaderWaits = cfg.Waits.Source("leader", "row", besidePatience)
 	m.superseded = m.wasSuperseded()
 	m.openDisk()
 	return m

@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // smallDisk puts a file system of one MiB in the place of a machine's data disk.
@@ -51,7 +52,7 @@ func TestAFullDiskIsAWaitForRoom(t *testing.T) {
 	ms := m.open()
 	booted := boots(t, ms)
 	etcdtest.Eventually(t, "no-room", func() bool { return blockedName(ms) == table.WaitNoRoom })
-	b := ms.Waits()[0]
+	b := ms.cfg.Waits.All()[0]
 	data := filepath.Join(m.dir, "data")
 	if !strings.Contains(b.Reason, "it has 0 MiB free, and etcd needs 128 MiB to go on; the step to seed failed: ") ||
 		!strings.Contains(b.Reason, "no space left on device") ||
@@ -77,7 +78,7 @@ func TestSilentPortsAreShownAfterAWhile(t *testing.T) {
 	now := t0
 	for _, step := range []struct {
 		after time.Duration
-		wait  *table.Blocked
+		wait  *replica.Wait
 		shown bool
 	}{
 		{0, silent, false}, {silent.Patience - time.Second, silent, false}, {time.Second, silent, true},
@@ -110,9 +111,9 @@ func TestAMemberThatEndedOnAFullDiskIsShownAtOnce(t *testing.T) {
 	if k.showEnded(t0); blockedName(ms) != table.WaitNoRoom {
 		t.Errorf("it waits for %q", blockedName(ms))
 	}
-	ended := &table.Blocked{Row: 28, Name: table.WaitNoRoom}
+	ended := &replica.Wait{Row: "28", Name: table.WaitNoRoom}
 	ms.show(t0.Add(time.Minute), ended)
-	if b := ms.Waits()[0]; b.Name != table.WaitNoRoom || b.Row != "28" || !b.Since.Equal(t0) {
+	if b := ms.cfg.Waits.All()[0]; b.Name != table.WaitNoRoom || b.Row != "28" || !b.Since.Equal(t0) {
 		t.Errorf("the wait goes on since %s: %+v", t0, b)
 	}
 }

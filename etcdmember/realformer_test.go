@@ -163,7 +163,7 @@ func (r *realRing) leaderBlocked(name, reason string) error {
 	if leader == (replica.Place{}) {
 		return errors.New("nobody leads")
 	}
-	all := r.agents[leader].membership().Waits()
+	all := r.agents[leader].membership().cfg.Waits.All()
 	for _, b := range all {
 		if b.Name == name && strings.Contains(b.Reason, reason) {
 			r.t.Logf("%s: %s %s", b.Name, b.Reason, b.Next)

@@ -356,7 +356,7 @@ func (r *realRing) put(c *clientv3.Client, key, value string) error {
 // blocked are the waits that a place shows.
 func (r *realRing) blocked(p replica.Place) (names []string) {
 	if ms := r.agents[p].membership(); ms != nil {
-		for _, b := range ms.Waits() {
+		for _, b := range ms.cfg.Waits.All() {
 			names = append(names, b.Name)
 		}
 	}

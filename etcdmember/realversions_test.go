@@ -87,12 +87,12 @@ func wantRefused(t *testing.T, r *realRing, reason string) {
 		if ms == nil {
 			return errors.New("it has not begun")
 		}
-		for _, b := range ms.Waits() {
+		for _, b := range ms.cfg.Waits.All() {
 			if b.Name == "fault" && strings.Contains(b.Reason, reason) {
 				return nil
 			}
 		}
-		return fmt.Errorf("blocked: %+v", ms.Waits())
+		return fmt.Errorf("blocked: %+v", ms.cfg.Waits.All())
 	})
 	if v, _ := r.record.copied(); len(v.Replicas[pa]) != 0 {
 		t.Errorf("it took an incarnation: %+v", v.Replicas[pa])

@@ -2,7 +2,6 @@ package etcdmember
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/table"
@@ -70,29 +69,6 @@ type StepCount struct {
 	Act     table.Act `json:"act"`
 	Outcome string    `json:"outcome"`
 	Count   uint64    `json:"count"`
-}
-
-// Wait is one wait, as it is told: which row of the membership's table holds, or which phase of the boot it began in,
-// since when, why, and what ends it.
-type Wait struct {
-	Row string `json:"row"`
-	// Name is the constant word for alarms and the runbook, such as seed-in-progress.
-	Name   string    `json:"name"`
-	Reason string    `json:"reason"`
-	Since  time.Time `json:"since"`
-	Next   string    `json:"next"`
-}
-
-// since is a wait of the table that began at a time.
-func since(b table.Blocked, at time.Time) Wait {
-	return Wait{Row: b.Row.String(), Name: b.Name, Reason: b.Reason, Since: at, Next: b.Next}
-}
-
-// Waits are those of the membership's table. It asks nobody and may be called at any time.
-func (m *Membership) Waits() []Wait {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Concat(m.shown.blocked, m.shownBeside)
 }
 
 // ClusterUID is the inception's; empty: the record was not read yet, or has none. It may be called at any time.

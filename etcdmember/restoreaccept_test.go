@@ -61,7 +61,7 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 		if err := k.look(t.Context(), table.MemberStatus{}); err != nil || blockedName(ms) != "restore-unfit" {
 			t.Errorf("%s: %v, blocked by %q", tc.want, err, blockedName(ms))
 		}
-		if b := ms.Waits()[0]; !strings.Contains(b.Reason, tc.want) || !strings.Contains(b.Reason, "order 1") {
+		if b := ms.cfg.Waits.All()[0]; !strings.Contains(b.Reason, tc.want) || !strings.Contains(b.Reason, "order 1") {
 			t.Errorf("%+v", b)
 		}
 		v, _ := m.record.copied()

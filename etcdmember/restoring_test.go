@@ -279,7 +279,7 @@ func TestARestoreWaitsForTheOthersSilence(t *testing.T) {
 	ms := m.open()
 	booted := boots(t, ms)
 	etcdtest.Eventually(t, "restore-waits", func() bool { return blockedName(ms) == "restore-waits" })
-	if b := ms.Waits()[0]; !strings.Contains(b.Reason, pb.String()) || b.Row != "8" {
+	if b := ms.cfg.Waits.All()[0]; !strings.Contains(b.Reason, pb.String()) || b.Row != "8" {
 		t.Errorf("%+v", b)
 	}
 	if v, _ := m.record.copied(); v.Epochs[0].Closed != nil || len(v.Epochs) != 1 {

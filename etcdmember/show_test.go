@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // gatedLog takes lines while its gate is open.
@@ -45,23 +46,23 @@ func (l *gatedLog) said() []string {
 func TestALogThatIsStuckDoesNotHoldUpWhatIsShown(t *testing.T) {
 	for name, do := range map[string]func(m *Membership){
 		"a wait of this replica": func(m *Membership) {
-			m.show(t0, &table.Blocked{Row: 7, Name: "a"})
+			m.show(t0, &replica.Wait{Row: "7", Name: "a"})
 		},
 		"a wait of the leader's loop": func(m *Membership) {
-			b := &beside{Membership: m}
-			b.showWait(t0, table.Plan{Blocked: &table.Blocked{Row: 42, Name: "b"}})
-			b.showWait(t0.Add(besidePatience), table.Plan{Blocked: &table.Blocked{Row: 42, Name: "b"}})
+			m.leaderWaits.Only(&replica.Wait{Row: "42", Name: "b"}, t0)
+			m.leaderWaits.Only(&replica.Wait{Row: "42", Name: "b"}, t0.Add(besidePatience))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := newGatedLog()
-			m := &Membership{cfg: Config{Log: slog.New(slog.NewTextHandler(log, nil))}}
+			m := New(Config{Log: slog.New(slog.NewTextHandler(log, nil)), Cluster: &replica.Cluster{},
+				RunDir: t.TempDir()})
 			done := make(chan struct{})
 			go func() { defer close(done); do(m) }()
 			shown := make(chan struct{})
 			go func() {
 				defer close(shown)
-				for len(m.Waits()) == 0 {
+				for len(m.cfg.Waits.All()) == 0 {
 					time.Sleep(time.Millisecond)
 				}
 			}()
@@ -79,16 +80,16 @@ func TestALogThatIsStuckDoesNotHoldUpWhatIsShown(t *testing.T) {
 func TestTheLogHearsEachWaitOnce(t *testing.T) {
 	log := newGatedLog()
 	close(log.gate)
-	m := &Membership{cfg: Config{Log: slog.New(slog.NewTextHandler(log, nil))}}
-	for i, b := range []*table.Blocked{
-		{Row: 7, Name: "a", Reason: "one"}, {Row: 7, Name: "a", Reason: "two"},
-		{Row: 8, Name: "a"}, {Row: 8, Name: "b"},
-		{Row: 9, Name: table.WaitNoRoom}, {Row: 28, Name: table.WaitNoRoom}, nil, nil, {Row: 7, Name: "a"},
+	m := New(Config{Log: slog.New(slog.NewTextHandler(log, nil)), Cluster: &replica.Cluster{}, RunDir: t.TempDir()})
+	for i, b := range []*replica.Wait{
+		{Row: "7", Name: "a", Reason: "one"}, {Row: "7", Name: "a", Reason: "two"},
+		{Row: "8", Name: "a"}, {Row: "8", Name: "b"},
+		{Row: "9", Name: table.WaitNoRoom}, {Row: "28", Name: table.WaitNoRoom}, nil, nil, {Row: "7", Name: "a"},
 	} {
 		m.show(t0.Add(time.Duration(i)*time.Minute), b)
 	}
 	want := []string{
-		"blocked 7 a", "blocked 8 a", "blocked 8 b", "blocked 9 " + table.WaitNoRoom, "no longer blocked 28 " +
+		"blocked 7 a", "blocked 8 a", "blocked 8 b", "blocked 9 " + table.WaitNoRoom, "blocked 28 " + table.WaitNoRoom, "no longer blocked 28 " +
 			table.WaitNoRoom,
 		"blocked 7 a",
 	}

@@ -64,8 +64,8 @@ type vm struct {
 	defragmented  map[record.MemberID]time.Time
 	row           table.Row
 	act           table.Act // of the last decision
-	blocked       *table.Blocked
-	besideBlocked *table.Blocked
+	blocked       *replica.Wait
+	besideBlocked *replica.Wait
 	strangerSince time.Time
 }
 

@@ -26,7 +26,7 @@ var floors = []string{
 	"etcdmember/member", "etcdmember/datadir", "etcdmember/etcdtest", "etcdmember/hosts",
 	"etcdmember/order", "etcdmember/table",
 	"certs", "systemd", "supervisor", "images",
-	"internal/record/bucket", "internal/record", "internal/gce", "internal/localgce", "internal/replica",
+	"internal/record/bucket", "internal/record", "internal/gce", "internal/localgce", "internal/waits", "internal/replica",
 	"internal/durable", "internal/asynclog", "internal/backoff", "internal/local",
 }
 

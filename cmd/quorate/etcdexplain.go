@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 func newEtcdExplain() *cobra.Command {
@@ -73,7 +74,7 @@ func showExplanation(w io.Writer, e table.Explanation, now time.Time) {
 }
 
 // showPlan prints the row that holds and its one step.
-func showPlan(w io.Writer, p table.PlanInWords, waits *table.Blocked) {
+func showPlan(w io.Writer, p table.PlanInWords, waits *replica.Wait) {
 	title := "ROW " + p.Row.String()
 	if p.About != "" && p.About != p.Row.String() {
 		title += ": " + p.About

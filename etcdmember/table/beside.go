@@ -30,7 +30,7 @@ func DecideBesideLeader(now time.Time, previous, ring Ring) Plan {
 			p.Row = r.number
 		}
 		if p.Blocked != nil {
-			p.Blocked.Row = p.Row
+			p.Blocked.Row = p.Row.String()
 		}
 		if p.Act != ActWait && p.Act != ActHalt || r.number == 47 {
 			return p
@@ -112,7 +112,7 @@ func (v besideView) stands() (Plan, bool) {
 		return p, false
 	}
 	p.Row = RowQuiet
-	p.Blocked.Row = RowQuiet
+	p.Blocked.Row = RowQuiet.String()
 	return p, true
 }
 

@@ -19,7 +19,7 @@ func Decide(now time.Time, o Observation) Plan {
 		p.Row = r.number
 		p = o.heed(p, now)
 		if p.Blocked != nil {
-			p.Blocked.Row = r.number
+			p.Blocked.Row = p.Row.String()
 		}
 		return p
 	}

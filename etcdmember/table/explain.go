@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // Explanation is what a person is told about one look: what was observed, which row holds, and what would be done next.
@@ -21,8 +23,8 @@ type Explanation struct {
 	// Found are the predicates of the rows that hold, as sentences.
 	Found []string `json:"found"`
 	// Plan is what the table says, Waits what is waited for; nil: nothing.
-	Plan  PlanInWords `json:"plan"`
-	Waits *Blocked    `json:"waits"`
+	Plan  PlanInWords   `json:"plan"`
+	Waits *replica.Wait `json:"waits"`
 	// Leader is what the leader's rows say; nil where this member does not lead.
 	Leader *LeaderExplanation `json:"leader"`
 }
@@ -35,13 +37,13 @@ type ClassInWords struct {
 
 // PlanInWords is a row that holds, what the row is about, and its one step.
 type PlanInWords struct {
-	Row    Row      `json:"row"`
-	About  string   `json:"about"`
-	Act    Act      `json:"act"`
-	Step   int      `json:"step,omitempty"`
-	Member string   `json:"member,omitempty"`
-	Reason string   `json:"reason"`
-	Waits  *Blocked `json:"waits"`
+	Row    Row           `json:"row"`
+	About  string        `json:"about"`
+	Act    Act           `json:"act"`
+	Step   int           `json:"step,omitempty"`
+	Member string        `json:"member,omitempty"`
+	Reason string        `json:"reason"`
+	Waits  *replica.Wait `json:"waits"`
 }
 
 // LeaderExplanation is what the rows beside the leader say of the last look: Plan is the step, Rows are all rows that

@@ -333,7 +333,7 @@ func TestGuardsBesideTheLeader(t *testing.T) {
 			p := DecideBesideLeader(t0, previous, r)
 			blocked := ""
 			if p.Blocked != nil {
-				if blocked = p.Blocked.Name; p.Blocked.Row != p.Row {
+				if blocked = p.Blocked.Name; p.Blocked.Row != p.Row.String() {
 					t.Errorf("blocked by row %s in row %s", p.Blocked.Row, p.Row)
 				}
 			}

@@ -3,9 +3,9 @@ package table
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // Row is the number of a row of the membership table, 0 to 49, or one of the named rules beside it.
@@ -168,19 +168,7 @@ type Plan struct {
 	// Reason is a sentence for the log and for the record (`abandoned`, `stopped/`).
 	Reason string
 	// Blocked is set where something is waited for, also while the member runs or starts nevertheless.
-	Blocked *Blocked
-}
-
-// Blocked is what a person is told about a wait.
-type Blocked struct {
-	Row Row `json:"row"`
-	// Name is the constant word for alarms and the runbook, such as record-unreadable.
-	Name string `json:"name"`
-	// Reason says what was found, Next what ends the wait and what a person can do. Full sentences.
-	Reason string `json:"reason"`
-	Next   string `json:"next"`
-	// Patience is how long it must last before it is told: most often it passes before.
-	Patience time.Duration `json:"-"`
+	Blocked *replica.Wait
 }
 
 // The names of waits that others know by name.

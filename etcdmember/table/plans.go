@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // strangerGap is how long somebody must be seen to answer, with the record read again, before it is not a race with a
@@ -16,7 +17,7 @@ func halt(name, reason, next string) Plan { return Plan{Act: ActHalt}.Waiting(na
 
 // Waiting says for the status what the plan waits for, or what is wrong although it acts.
 func (p Plan) Waiting(name, reason, next string) Plan {
-	p.Blocked = &Blocked{Row: p.Row, Name: name, Reason: reason, Next: next}
+	p.Blocked = &replica.Wait{Row: p.Row.String(), Name: name, Reason: reason, Next: next}
 	if p.Reason == "" {
 		p.Reason = reason
 	}

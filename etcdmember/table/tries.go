@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // Tries is what this agent has tried since it began, and how that came out. It can only hold a step back, or say why
@@ -187,7 +189,7 @@ func (p Plan) waitingForRoom(what string, room Room, dir string) Plan {
 // EndedOnAFullDisk is the wait of a running replica whose member has ended for want of space; nil: it has not. It is
 // shown at once: the next observation may be seconds away, and after a few such ends the agent stops everything, which
 // takes a minute in which nothing is observed.
-func EndedOnAFullDisk(end MemberEnd, room Room, dir string) *Blocked {
+func EndedOnAFullDisk(end MemberEnd, room Room, dir string) *replica.Wait {
 	if !saysNoSpace(end.Text) || room.Total == 0 || room.Free >= runRoom {
 		return nil
 	}

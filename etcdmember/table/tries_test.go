@@ -78,7 +78,7 @@ func TestAMemberThatEndedOnAFullDiskIsTold(t *testing.T) {
 		{saidFull, Room{runRoom, 1 << 30}, false}, {saidFull, Room{}, false}, {"killed", Room{0, 1 << 30}, false},
 	} {
 		w := EndedOnAFullDisk(MemberEnd{Text: tc.text}, tc.room, "/data")
-		if (w != nil) != tc.want || w != nil && (w.Name != WaitNoRoom || w.Row != RowRunning) {
+		if (w != nil) != tc.want || w != nil && (w.Name != WaitNoRoom || w.Row != RowRunning.String()) {
 			t.Errorf("%q with %+v: %+v", tc.text, tc.room, w)
 		}
 	}
