@@ -327,6 +327,14 @@ func TestTheNumberOfALostOrderDoesNotComeBack(t *testing.T) {
 			t.Errorf("beside %s: number %d, %v: want 8", key, o.Number, err)
 		}
 	}
+	m := newMemory()
+	for _, key := range []string{record.DoneKey(10), record.OrderKey(9)} { // as a listing sorts them
+		m.put(key, "{}")
+	}
+	o, err := m.store().CreateOrder(t.Context(), record.Order{Kind: record.OrderPause})
+	if err != nil || o.Number != 11 {
+		t.Errorf("beside order 9, and the end of a lost order 10: number %d, %v: want 11", o.Number, err)
+	}
 }
 
 // There is no number after the largest.

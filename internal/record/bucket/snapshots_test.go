@@ -410,6 +410,16 @@ func TestAWindowAboveTheLimitIsRefused(t *testing.T) {
 	}
 }
 
+// Little that is stored may become much: no more is written than there should be, and one byte that shows that there
+// is more.
+func TestADatabaseThatIsLongerThanItShouldBeIsNotWritten(t *testing.T) {
+	var written bytes.Buffer
+	in, err := decompress(t.Context(), bytes.NewReader(compressed(t, make([]byte, 16<<20))), &written, 1000)
+	if err != nil || written.Len() != 1001 || in.differs(record.Snapshot{Size: 1000}) == nil {
+		t.Errorf("%d bytes are written, and it is taken for whole; %v", written.Len(), err)
+	}
+}
+
 // failingDelete is a place of which the second deletion fails.
 type failingDelete struct {
 	*memory
@@ -522,6 +532,26 @@ func TestRetentionDoesNotUnsettleAView(t *testing.T) {
 	m.onList = func(n int) { m.remove(record.SnapshotInfoKey(fmt.Sprintf("1/%d-20260102T010000.000Z", n))) }
 	if _, err := s.View(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// The first snapshot of an epoch proves that this was formed: a listing with it is not the same as one without it.
+func TestAnEpochsFirstSnapshotIsSeenInTheListing(t *testing.T) {
+	list := func(names ...string) (all []entry) {
+		for _, name := range names {
+			all = append(all, entry{key: record.SnapshotKey(name)}, entry{key: record.SnapshotInfoKey(name)})
+		}
+		return all
+	}
+	one := list("1/7-20260102T010000.000Z")
+	if more := list("1/7-20260102T010000.000Z", "1/8-20260102T020000.000Z"); !slices.Equal(steady(one), steady(more)) {
+		t.Errorf("%v is not %v", steady(one), steady(more))
+	}
+	for _, other := range [][]entry{nil, list("1/7-20260102T010000.000Z", "2/9-20260102T030000.000Z"),
+		list("2/9-20260102T030000.000Z")} {
+		if slices.Equal(steady(one), steady(other)) {
+			t.Errorf("%v is taken for %v", other, one)
+		}
 	}
 }
 

@@ -169,6 +169,24 @@ func TestHashesAreCompared(t *testing.T) {
 	}
 }
 
+// A server that takes an upload, and has stored something else, has not stored it.
+func TestWhatAServerSaysThatItStoredIsCompared(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"md5Hash": "AAAAAAAAAAAAAAAAAAAAAA=="}`)
+	}))
+	defer server.Close()
+	d := openStore(t, "gs://b/some/prefix?endpoint="+server.URL).driver
+	err := d.createStream(t.Context(), record.ClaimKey(1), func(w io.Writer) error {
+		_, err := w.Write([]byte("what was sent"))
+		return err
+	})
+	if !errors.Is(err, errExists) {
+		t.Errorf("%v, want %v", err, errExists)
+	}
+}
+
 // withoutToken is a client that cannot get a token at first.
 type withoutToken struct {
 	failures int
