@@ -24,13 +24,13 @@ import (
 // the own member has not run since before the first one, so a newer leader cannot have cut its log after it, and a
 // leader that a quorum confirmed then was the newest there was. One that was slower than the others, or believes to
 // lead and does not, is believed in what it knows to be committed: that was never cut from any log.
-func (m *Membership) findAcknowledged(ctx context.Context, a table.Answer) uint64 {
-	status, err := m.raft(ctx, a)
+func (k *asker) findAcknowledged(ctx context.Context, a table.Answer, own record.MemberID) uint64 {
+	status, err := k.raft(ctx, a)
 	if err != nil {
-		m.cfg.Log.Info("ask what this member acknowledged", "of", a.Place.String(), "err", err.Error())
+		k.log.Info("ask what this member acknowledged", "of", a.Place.String(), "err", err.Error())
 		return 0
 	}
-	acknowledged := status.acknowledged(m.agent.File.MemberID)
+	acknowledged := status.acknowledged(own)
 	if a.Reach != table.ReachLinearizable {
 		acknowledged = min(acknowledged, status.Commit)
 	}
@@ -59,11 +59,11 @@ func (s raftStatus) acknowledged(id record.MemberID) uint64 {
 // maxVars bounds the answer: raft's status is a line in it, the rest are the runtime's counters, some 20 KB.
 const maxVars = 1 << 20
 
-func (m *Membership) raftStatus(ctx context.Context, a table.Answer) (raftStatus, error) {
-	name := a.DNSName(m.cfg.Cluster.Name)
+func (k *asker) raftStatus(ctx context.Context, a table.Answer) (raftStatus, error) {
+	name := a.DNSName(k.cluster)
 	target := netip.AddrPortFrom(a.Address, member.ClientPort).String()
 	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: named(m.cfg.TLS(), name), DisableKeepAlives: true,
+		TLSClientConfig: named(k.config(), name), DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", target)
 		},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -14,7 +13,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/etcdmember/acts"
-	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
@@ -96,7 +94,7 @@ func (b *beside) findSizes(ctx context.Context, r *table.Ring) {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, sizeTimeout)
 			defer cancel()
-			b.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
+			b.asks.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
 				st, err := c.Status(ctx, endpoint)
 				if err == nil {
 					m.DBSize, m.DBInUse, m.Quota = st.DbSize, st.DbSizeInUse, st.DbSizeQuota
@@ -156,7 +154,7 @@ func (b *beside) askHashes(members []table.RingMember, revision int64) {
 		errs := make([]error, len(members))
 		for i, m := range members {
 			wg.Go(func() {
-				errs[i] = b.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
+				errs[i] = b.asks.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
 					resp, err := c.HashKV(ctx, endpoint, revision)
 					if err != nil {
 						return fmt.Errorf("ask %s for its hash at revision %d: %w", table.Title(m), revision, err)
@@ -194,27 +192,6 @@ func (b *beside) finishErrand(ctx context.Context, now time.Time) {
 		b.fails(ctx, e.step, e.err)
 	}
 	e.finish(now, e.err)
-}
-
-// onMember calls with a client of one member.
-func (b *beside) onMember(e table.Member, call func(c *clientv3.Client, endpoint string) error) error {
-	if len(e.PeerURLs) == 0 {
-		return fmt.Errorf("member %s has no peer URL", e.ID)
-	}
-	u, err := url.Parse(e.PeerURLs[0])
-	if err != nil {
-		return fmt.Errorf("member %s: %w", e.ID, err)
-	}
-	address, ok := hosts.Lookup(b.cfg.HostsFile, u.Hostname())
-	if !ok {
-		return fmt.Errorf("%s is not in %s", u.Hostname(), b.cfg.HostsFile)
-	}
-	c, err := member.Dial(u.Hostname(), address, b.cfg.TLS())
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return call(c, member.ClientURL(u.Hostname()))
 }
 
 // disarm takes one alarm of one member back, and no other, or the one of id 0, which is about a difference: etcd takes
@@ -267,7 +244,7 @@ func (b *beside) defragment(id record.MemberID) error {
 	}
 	m := b.previous.Members[n]
 	b.alarms.errand = startErrand("defragment "+table.Title(m), func(ctx context.Context) error {
-		return b.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
+		return b.asks.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
 			return b.at(acts.StepDefragment, func() error {
 				_, err := c.Defragment(ctx, endpoint)
 				return err

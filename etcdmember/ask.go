@@ -3,12 +3,14 @@ package etcdmember
 import (
 	"context"
 	"crypto/tls"
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
@@ -25,6 +27,35 @@ const (
 	// only shown, or, in a join, found out once more by the joining member itself (refreshCluster).
 	enoughGrace = 150 * time.Millisecond
 )
+
+// asker asks the members of this cluster, each for itself, in this replica's name.
+type asker struct {
+	log     *slog.Logger
+	cluster string // its name
+	me      replica.Identity
+	files   certs.Files
+	tls     func() *tls.Config // nil, or returning nil: there are no certificates yet
+	hosts   string             // the hosts file
+	// raft asks a member for what it publishes of raft.
+	raft func(ctx context.Context, a table.Answer) (raftStatus, error)
+	// peerPatience is how long the next question to the peers' ports may take.
+	peerPatience time.Duration
+}
+
+func newAsker(cfg Config) *asker {
+	a := &asker{log: cfg.Log, cluster: cfg.Cluster.Name, me: cfg.Me, files: cfg.Files, tls: cfg.TLS,
+		hosts: cfg.HostsFile}
+	a.raft = a.raftStatus
+	return a
+}
+
+// config is the configuration of a client; nil before there are certificates.
+func (k *asker) config() *tls.Config {
+	if k.tls == nil {
+		return nil
+	}
+	return k.tls()
+}
 
 // target is one address to ask, and who should be there.
 type target struct {
@@ -60,21 +91,18 @@ func (m *Membership) addresses(v record.View, all bool) []target {
 }
 
 // ask asks all addresses at once, each by itself.
-func (m *Membership) ask(ctx context.Context, targets []target) []table.Answer {
+func (k *asker) ask(ctx context.Context, targets []target) []table.Answer {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	limit := time.AfterFunc(askTimeout, cancel)
 	defer limit.Stop()
 	var enough sync.Once
-	var tlsConfig *tls.Config
-	if m.cfg.TLS != nil {
-		tlsConfig = m.cfg.TLS()
-	}
+	tlsConfig := k.config()
 	out := make([]table.Answer, len(targets))
 	var wg sync.WaitGroup
 	for i, t := range targets {
 		wg.Go(func() {
-			out[i] = m.askOne(ctx, t, tlsConfig)
+			out[i] = k.askOne(ctx, t, tlsConfig)
 			if out[i].Reach == table.ReachLinearizable {
 				enough.Do(func() { limit.Reset(enoughGrace) })
 			}
@@ -84,7 +112,7 @@ func (m *Membership) ask(ctx context.Context, targets []target) []table.Answer {
 	return out
 }
 
-func (m *Membership) askOne(ctx context.Context, t target, tlsConfig *tls.Config) table.Answer {
+func (k *asker) askOne(ctx context.Context, t target, tlsConfig *tls.Config) table.Answer {
 	a := table.Answer{Place: t.Place, InstanceID: t.instanceID, Address: t.address}
 	// First a plain connection: gRPC would go on trying a port that refuses.
 	var d net.Dialer
@@ -94,8 +122,8 @@ func (m *Membership) askOne(ctx context.Context, t target, tlsConfig *tls.Config
 	}
 	defer conn.Close()
 	a.Reach = table.ReachTCP
-	name := t.DNSName(m.cfg.Cluster.Name)
-	if tlsConfig == nil || !m.shakesHands(ctx, conn, named(tlsConfig, name)) {
+	name := t.DNSName(k.cluster)
+	if tlsConfig == nil || !k.shakesHands(ctx, conn, named(tlsConfig, name)) {
 		return a
 	}
 	c, err := member.Dial(name, t.address, tlsConfig)
@@ -117,7 +145,7 @@ func (m *Membership) askOne(ctx context.Context, t target, tlsConfig *tls.Config
 // shakesHands reports whether the member behind an accepted connection serves at all. One that waits for a leader
 // listens, and says nothing: waiting the whole askTimeout for it would make every step of a boot without quorum take
 // that long.
-func (m *Membership) shakesHands(ctx context.Context, conn net.Conn, c *tls.Config) bool {
+func (k *asker) shakesHands(ctx context.Context, conn net.Conn, c *tls.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	return tls.Client(conn, c).HandshakeContext(ctx) == nil

@@ -2,12 +2,8 @@ package etcdmember
 
 import (
 	"context"
-	"net/url"
 	"sync"
 
-	"go.etcd.io/etcd/api/v3/version"
-
-	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 )
 
@@ -40,40 +36,12 @@ func (b *beside) askVersions(ctx context.Context, own table.Member, learners []*
 	defer cancel()
 	says := make([]string, len(learners))
 	var wg sync.WaitGroup
-	wg.Go(func() { b.version = b.memberVersions(ctx, own).Cluster })
+	wg.Go(func() { b.version = b.asks.versionsOf(ctx, own).Cluster })
 	for i, m := range learners {
-		wg.Go(func() { says[i] = b.memberVersions(ctx, m.Member).Server })
+		wg.Go(func() { says[i] = b.asks.versionsOf(ctx, m.Member).Server })
 	}
 	wg.Wait()
 	for i, m := range learners {
 		b.versions[m.ID] = says[i]
 	}
-}
-
-// memberVersions asks a member's peer port for its version and the one that it knows as the cluster's; both are empty
-// where it does not answer, or does not know.
-func (m *Membership) memberVersions(ctx context.Context, e table.Member) (none version.Versions) {
-	if len(e.PeerURLs) == 0 {
-		return none
-	}
-	u, err := url.Parse(e.PeerURLs[0])
-	if err != nil {
-		return none
-	}
-	address, ok := hosts.Lookup(m.cfg.HostsFile, u.Hostname())
-	if !ok {
-		return none
-	}
-	client, err := m.peerClient(address)
-	if err != nil {
-		return none
-	}
-	v, err := peerVersion(ctx, client, e.PeerURLs[0])
-	if err != nil {
-		return none
-	}
-	if v.Cluster == table.Undecided {
-		v.Cluster = ""
-	}
-	return v
 }

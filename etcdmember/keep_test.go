@@ -427,7 +427,7 @@ func TestASilentAddressCostsLittle(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	answers := m.open().ask(ctx, []target{{Place: pb, instanceID: "102", address: addresses("192.0.2.1")[0]}})
+	answers := m.open().asks.ask(ctx, []target{{Place: pb, instanceID: "102", address: addresses("192.0.2.1")[0]}})
 	if took := time.Since(begin); took > time.Second || answers[0].Reach != table.ReachNothing {
 		t.Errorf("%+v after %s", answers, took)
 	}

@@ -106,9 +106,7 @@ type Membership struct {
 	history time.Duration
 	// served waits for a linearizable read through the own member.
 	served func(ctx context.Context) (clusterID, memberID record.MemberID, err error)
-
-	// raft asks a member for what it publishes of raft.
-	raft func(ctx context.Context, a table.Answer) (raftStatus, error)
+	asks   *asker
 	// room asks how full the data disk is.
 	room func(dir string) (table.Room, error)
 
@@ -128,12 +126,10 @@ type Membership struct {
 	superseded    bool                       // in this boot
 	listed        map[record.MemberID]string // the newest linearizable list, with the names
 	strangerSince time.Time
-	// peerPatience is how long the next question to the peers' ports may take.
-	peerPatience time.Duration
-	tries        table.Tries
-	checkedAt    int             // after how many starts the database was last read whole; 0: not in this story
-	damage       *datadir.Damage // that it found, until it is written down
-	silences     table.Silences
+	tries         table.Tries
+	checkedAt     int             // after how many starts the database was last read whole; 0: not in this story
+	damage        *datadir.Damage // that it found, until it is written down
+	silences      table.Silences
 
 	archives *datadir.Archives
 	// choosing keeps an archive from being accepted as the source of a restore and purged at once.
@@ -176,7 +172,8 @@ func New(cfg Config) *Membership {
 		mountinfo: "/proc/self/mountinfo", local: member.Loopback, history: historyWindow,
 		lists: newComputeLists(cfg.Compute, cfg.Me, cfg.DiskID), beats: map[table.BeatKey]table.Beat{}}
 	m.archives = &datadir.Archives{Dir: cfg.dir().Archives()}
-	m.served, m.raft, m.room = m.waitServing, m.raftStatus, roomOf
+	m.asks = newAsker(cfg)
+	m.served, m.room = m.waitServing, roomOf
 	m.ownDisk = &ownDisk{cfg: cfg, files: &m.disk, archives: m.archives.Read}
 	m.own = &ownMember{cfg: cfg, local: m.local, starting: m.noteStart,
 		served: func(ctx context.Context) (record.MemberID, record.MemberID, error) { return m.served(ctx) }}

@@ -77,9 +77,9 @@ func (m *Membership) observeOthers(ctx context.Context, f *table.Facts) {
 		m.lists.list(ctx, f.Record) // says whom to ask
 	}
 	f.Beats, f.ListedBefore = maps.Clone(m.beats), m.listed
-	f.Answers = m.ask(ctx, m.addresses(f.Record, !formed))
+	f.Answers = m.asks.ask(ctx, m.addresses(f.Record, !formed))
 	m.noteList(*f)
-	m.askPeers(ctx, f)
+	m.asks.askPeers(ctx, f)
 	m.observeRoom(f)
 	if formed && m.needsLists(*f) {
 		m.lists.list(ctx, f.Record)
