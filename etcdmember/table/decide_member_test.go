@@ -228,6 +228,9 @@ var memberCases = []rowCase{
 	{"23: join step 7", from(three, joining(PhaseAdded, 0xa2, false), alsoListed(added(0xa2))), 23,
 		ActConfirmIncarnation, ""},
 	{"23: join step 8", from(three, joining(PhaseAdded, 0xa2, true), alsoListed(added(0xa2))), 23, ActStartJoined, ""},
+	{"23: join step 8, not under an incarnation that was confirmed for another member",
+		from(three, joining(PhaseAdded, 0xa2, true), alsoListed(added(0xa2)),
+			func(f *Facts) { f.Record.Replicas[pa][1].Started.MemberID = 0xa9 }), 23, ActTakeIncarnation, ""},
 	{"23: a crash after step 8 before etcd wrote: the incarnation was confirmed for that member, the next member " +
 		"takes the next",
 		from(three, joining(PhaseStarted, 0xa2, true), alsoListed(added(0xa2))), 23, ActTakeIncarnation, ""},

@@ -405,6 +405,8 @@ var bootCases = []rowCase{
 		from(blank, theirClaim, func(f *Facts) { f.lists("101", "103") }), 11, ActAbandon, ""},
 	{"11: the seeder's VM was recreated, by me: abandon", from(blank, emptyClaim, func(f *Facts) { f.recreate("d9") }),
 		11, ActAbandon, ""},
+	{"11: the same where no disk is known by its id",
+		from(blank, emptyClaim, func(f *Facts) { f.recreate("") }), 11, ActAbandon, ""},
 	{"11: not while something answers", from(blank, theirClaim,
 		func(f *Facts) { f.lists("101", "103"); f.answers(ReachTCP) }), 19, ActWait, "seed-in-progress"},
 	{"11: the restorer's VM was recreated between claim and first write: its successor abandons",
@@ -462,6 +464,8 @@ var bootCases = []rowCase{
 		f.Record.Epochs[0].Claim.Seeder = record.Seeder{Place: pa, InstanceID: "101"}
 		f.Agent.Phase, f.Directory.Running = PhaseSeeding, true
 	}), 17, ActForm, ""},
+	{"18: my place's claim, a copy of its disk under a new VM: abandon", from(blank, emptyClaim, seeding,
+		func(f *Facts) { f.recreate("d9") }), 18, ActAbandon, ""},
 	{"18: my claim, its directory corrupt: abandon, one token never seeds twice", from(blank, emptyClaim, seeding,
 		corrupted), 18, ActAbandon, ""},
 	{"19: another's claim: wait", from(blank, theirClaim), 19, ActWait, "seed-in-progress"},

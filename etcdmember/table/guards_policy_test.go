@@ -375,6 +375,8 @@ func TestGuardsOfAStartWithoutARecord(t *testing.T) {
 		{"unreadable: it has ended", from(three, unreadable, phase(PhaseStopped)), 2, ActWait},
 		{"unreadable: its end was said", from(three, unreadable, saidMyLog(1)), 2, ActWait},
 		{"unreadable: another boot", from(three, unreadable, reboot), 2, ActWait},
+		{"unreadable: another instance",
+			from(three, unreadable, func(f *Facts) { f.Agent.InstanceID = "201" }), 2, ActWait},
 		{"unreadable: corrupt", from(three, unreadable, corrupted), 2, ActWait},
 		{"start-anyway: another boot", from(three, unreadable, anyway, reboot), 2, ActStart},
 		{"start-anyway: being seeded", from(three, unreadable, anyway, phase(PhaseSeeding)), 2, ActWait},
