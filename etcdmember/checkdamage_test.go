@@ -110,7 +110,7 @@ func TestASoundDatabaseIsNotCondemnedHoweverOftenEtcdEnds(t *testing.T) {
 // A damage that cannot be written down, because the disk is full, is known to this agent all the same.
 func TestADamageThatCannotBeNotedCounts(t *testing.T) {
 	ms, m := endedOften(t, startsBeforeCheck, zeroALeaf(t))
-	ms.disk.write = func(string, []byte, os.FileMode) error { return errWalk }
+	ms.disk.write = func(string, []byte, os.FileMode) error { return errPasses }
 	if d := ms.gather(t.Context()).Directory; d.OpenErr == nil {
 		t.Error("it does not count")
 	}

@@ -1,6 +1,7 @@
 package etcdmember
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -22,6 +23,9 @@ var (
 )
 
 const testCluster = "demo"
+
+// errPasses is any error that passes.
+var errPasses = errors.New("not now")
 
 func addresses(of ...string) []netip.Addr {
 	var out []netip.Addr

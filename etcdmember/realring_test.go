@@ -197,7 +197,7 @@ func (a *realAgent) life(ctx context.Context) (err error) {
 	})
 	ms.local, ms.own.local, ms.history = a.local, a.local, a.ring.history
 	if a.deaf {
-		ms.asks.raft = func(context.Context, table.Answer) (raftStatus, error) { return raftStatus{}, errWalk }
+		ms.asks.raft = func(context.Context, table.Answer) (raftStatus, error) { return raftStatus{}, errPasses }
 	}
 	a.mu.Lock()
 	a.ms = ms

@@ -1,6 +1,6 @@
 // mutate asks whether the tests of the membership's table would notice a fault in it. It makes mutants of Classify,
 // Decide, DecideBesideLeader and of what these call in their package. Each mutant has one small fault (operators.go).
-// A test has to fail with it: one of the table's own, or else a random walk of etcdmember.
+// A test has to fail with it: one of the table's own, or else a random walk of etcdmember/acts.
 //
 //	go run ./test/mutate [-n 200] [-seed 1] [-only REGEXP] [-walks 300] [-within 20m] [-v]
 //
@@ -27,7 +27,7 @@ import (
 // What is mutated, and what walks through it.
 const (
 	tablePackage = "./etcdmember/table"
-	walkPackage  = "./etcdmember"
+	walkPackage  = "./etcdmember/acts"
 )
 
 // roots are the deciders.

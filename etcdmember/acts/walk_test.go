@@ -1,4 +1,4 @@
-package etcdmember
+package acts
 
 import (
 	"flag"
@@ -22,6 +22,11 @@ var (
 // whole.
 func walk(seed uint64, by variant) (w *world, err error) {
 	w = newWorld(seed, by)
+	defer func() {
+		for _, v := range w.vms {
+			v.breakOff()
+		}
+	}()
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -66,7 +71,7 @@ func walk(seed uint64, by variant) (w *world, err error) {
 // TestRandomWalks drives the real deciders through random orders of events and looks for a broken invariant.
 func TestRandomWalks(t *testing.T) {
 	rows, besideRows, injected := map[table.Row]int{}, map[table.Row]int{}, map[string]int{}
-	whole, limited, forgetful, copied, stale, purged := 0, 0, 0, 0, 0, 0
+	whole, limited, forgetful, copied, stale, purged, passing, unfit := 0, 0, 0, 0, 0, 0, 0, 0
 	for n := range *walkN {
 		seed := *walkSeed + uint64(n)
 		w, err := walk(seed, asItIs)
@@ -81,17 +86,21 @@ func TestRandomWalks(t *testing.T) {
 		}
 		forgetful += w.forgetful
 		copied, stale, purged = copied+w.copied, stale+w.stale, purged+w.purged
+		passing, unfit = passing+w.passing, unfit+w.unfit
 		add(rows, w.rows)
 		add(besideRows, w.besideRows)
 		add(injected, w.injected)
 	}
 	t.Logf("%d walks from seed %d, %d whole at the end, %d at a known limit, %d starts of an older copy that lost "+
 		"nothing\nrows %v\nbeside the leader %v\nfaults %v\n%d copies of the state arrived, %d of them too late for "+
-		"the log\n%d archives purged",
-		*walkN, *walkSeed, whole, limited, forgetful, rows, besideRows, injected, copied, stale, purged)
+		"the log\n%d archives purged, %d writes to a disk failed, %d sources of a restore were refused",
+		*walkN, *walkSeed, whole, limited, forgetful, rows, besideRows, injected, copied, stale, purged, passing, unfit)
 	if *walkN >= 1000 {
 		if purged == 0 {
 			t.Error("no archive was purged")
+		}
+		if passing == 0 {
+			t.Error("no write to a disk failed")
 		}
 		if copied == 0 {
 			t.Error("no copy of the state arrived")

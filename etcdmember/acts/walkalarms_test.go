@@ -1,4 +1,4 @@
-package etcdmember
+package acts
 
 import (
 	"maps"
@@ -111,7 +111,7 @@ func (w *world) differing(l *vm) (out []record.MemberID) {
 // alarmed finds what the leader's agent asks the members for, where an alarm stands.
 func (w *world) alarmed(v *vm, r *table.Ring) {
 	r.Alarms = v.etcd.conf.alarms
-	r.CompactedSince = !v.compacted.IsZero() && w.now.Sub(v.compacted) < historyWindow/compactShare
+	r.CompactedSince = !v.compacted.IsZero() && w.now.Sub(v.compacted) < compactionCounts
 	for i := range r.Members {
 		m := &r.Members[i]
 		u := w.peer(v, m.ID)
@@ -139,24 +139,18 @@ func (d *dir) lastWrite() int {
 }
 
 // actOnAlarm takes one act of the alarms' rows.
-func (w *world) actOnAlarm(v *vm, p table.Plan) func() bool {
-	return func() bool {
-		if v.etcd == nil {
-			return false
+func (w *world) actOnAlarm(v *vm, p table.Plan) {
+	switch u := w.peer(v, p.MemberID); p.Act {
+	case table.ActDisarm:
+		w.propose(v, logEntry{kind: disarm, id: p.Alarm.MemberID, alarm: p.Alarm.Kind})
+	case table.ActCompact:
+		v.compacted = w.now
+		w.propose(v, logEntry{kind: compact})
+	case table.ActDefragment:
+		v.defragmented[p.MemberID] = w.now
+		if u != nil {
+			u.etcd.defragment()
 		}
-		switch u := w.peer(v, p.MemberID); p.Act {
-		case table.ActDisarm:
-			return w.propose(v, logEntry{kind: disarm, id: p.Alarm.MemberID, alarm: p.Alarm.Kind}) == done
-		case table.ActCompact:
-			v.compacted = w.now
-			return w.propose(v, logEntry{kind: compact}) == done
-		case table.ActDefragment:
-			v.defragmented[p.MemberID] = w.now
-			if u != nil {
-				u.etcd.defragment()
-			}
-		}
-		return true
 	}
 }
 

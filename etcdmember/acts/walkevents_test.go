@@ -1,4 +1,4 @@
-package etcdmember
+package acts
 
 import (
 	"fmt"
@@ -201,7 +201,7 @@ func (w *world) round(d time.Duration) {
 	w.goOn(d)
 	for _, v := range slices.Clone(w.vms) {
 		w.step(v)
-		for i := 0; len(v.queue) > 0 && i < 20; i++ {
+		for i := 0; v.busy() && i < 20; i++ {
 			w.step(v)
 		}
 	}
@@ -254,7 +254,7 @@ func (w *world) rounds() {
 // purge is the purge of archives. Nothing goes that holds what nobody else does (S4). The day of the rule passes at
 // once: a snapshot counts from the moment on at which the incarnation was written.
 func (w *world) purge(v *vm) {
-	if v.etcd == nil || len(v.disk.archives) < 2 || w.unreadable(v) != nil || len(v.queue) > 0 {
+	if v.etcd == nil || len(v.disk.archives) < 2 || w.unreadable(v) != nil || v.busy() {
 		return
 	}
 	f := w.facts(v)

@@ -1,4 +1,4 @@
-package etcdmember
+package acts
 
 import (
 	"maps"
@@ -187,13 +187,7 @@ func (w *world) launch(v *vm) {
 		}
 	}
 	w.touch(d)
-	w.countStart(v)
 	v.etcd = &etcd{dir: d, match: map[record.MemberID]int{}}
-}
-
-// countStart notes that the agent has started its member, which may end at once.
-func (w *world) countStart(v *vm) {
-	v.tries.Starts = v.tries.Starts.Again(v.plan.Act == table.ActStartJoined, w.now)
 }
 
 func (w *world) formedCluster(cid record.MemberID) bool {

@@ -1,7 +1,6 @@
-package etcdmember
+package acts
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,7 +12,7 @@ import (
 )
 
 // The agent of the walk: facts are read from the world, the real Classify, Decide and DecideBesideLeader choose, and
-// each act is taken in its writes, one an event, so that anything can happen between two of them.
+// the real Actor takes the act, one write an event, so that anything can happen between two of them.
 
 // variant is what decides in a walk: the real deciders, or ones with a planted fault.
 type variant struct {
@@ -33,7 +32,19 @@ var asItIs = variant{decide: table.Decide, beside: table.DecideBesideLeader}
 // promotion.
 const indexUnit = 400
 
-var errWalk = errors.New("not now")
+// What the agent's own constants say: how often it lists, from which start on that came to nothing it reads the
+// database whole, how much history a compaction leaves and for how long one counts.
+const (
+	listPeriod        = 10 * time.Second
+	startsBeforeCheck = 3
+	compactionCounts  = 6 * time.Second
+)
+
+// movement is how far a member's log reached, and since when.
+type movement struct {
+	match uint64
+	at    time.Time
+}
 
 func (w *world) me(v *vm) replica.Identity {
 	return replica.Identity{Place: places[v.place], InstanceID: v.id, BootID: fmt.Sprint(v.boot), ProjectNumber: "7"}
@@ -47,12 +58,10 @@ func (w *world) facts(v *vm) table.Facts {
 	f := table.Facts{Now: v.viewed, Me: w.me(v), Cluster: testCluster, DiskID: v.disk.id,
 		Disk: table.DiskFacts{Wanted: "data",
 			Mounted: true},
-		Directory: w.directory(v), Agent: v.disk.agent, Compute: v.compute, Policy: w.policy(), Snapshots: w.listed(),
-		StrangerSince: v.strangerSince, AgentErr: v.disk.agentErr, Superseded: v.superseded, RecordErr: v.viewErr,
+		Directory: w.directory(v), Agent: v.actor.Agent.File, Compute: v.compute, Policy: w.policy(),
+		Snapshots:     w.listed(),
+		StrangerSince: v.strangerSince, AgentErr: v.actor.Agent.Err, Superseded: v.superseded, RecordErr: v.viewErr,
 		Record: *v.view, Beats: maps.Clone(v.beats), ListedBefore: v.listed, Tries: v.tries}
-	if f.AgentErr != nil {
-		f.Agent = table.AgentFile{}
-	}
 	f.Compute.Runs = maps.Clone(v.runs)
 	v.view = nil
 	f.Answers = w.answers(v, f)
@@ -97,10 +106,11 @@ func (w *world) note(v *vm) {
 		return
 	}
 	table.NoteBeats(v.beats, w.view, w.now)
-	a := &v.disk.agent
-	if n := len(w.view.Epochs); n > 0 && !v.fenced && v.disk.agentErr == nil && a.Replica == places[v.place] &&
-		a.ClusterUID == "uid" && w.view.Inception != nil {
-		a.NewestEpoch = max(a.NewestEpoch, w.view.Epochs[n-1].Number)
+	a := v.actor.Agent
+	if n := len(w.view.Epochs); n > 0 && a.Err == nil && a.File.Replica == places[v.place] &&
+		a.File.ClusterUID == "uid" && w.view.Inception != nil {
+		newest := max(a.File.NewestEpoch, w.view.Epochs[n-1].Number)
+		a.Set(func(f *table.AgentFile) { f.NewestEpoch = newest }) // where it fails the next observation notes it
 	}
 	unknown := false
 	see := func(id string) {
@@ -167,8 +177,7 @@ func (w *world) directory(v *vm) table.Directory {
 		return out.AsRead(v.read)
 	}
 	out.Archives, out.Voters, out.Learners = archives, began.voters, began.learners
-	// after three starts that came to nothing the database is read whole
-	if d.corrupt || d.page && v.tries.Starts.Runs >= startsBeforeCheck {
+	if d.corrupt || d.page && v.tries.Starts.Runs >= startsBeforeCheck { // then the database is read whole
 		out.OpenErr = errWalk
 	}
 	for i, e := range d.log[d.snapAt:] {
@@ -255,7 +264,7 @@ func (w *world) step(v *vm) {
 	if v.paused--; v.paused > 0 && !w.calm {
 		return
 	}
-	if len(v.queue) > 0 {
+	if v.busy() {
 		// its machine stands still for a while, with the act decided and not taken
 		if often, long := 4, 15; !w.calm && v.paused < 0 {
 			if v.closes() {
@@ -266,15 +275,7 @@ func (w *world) step(v *vm) {
 				return
 			}
 		}
-		next := v.queue[0]
-		v.queue = v.queue[1:]
-		switch ok := next(); {
-		case !ok:
-			v.queue = nil
-			w.failed(v)
-		case len(v.queue) == 0:
-			v.tries.Failed, v.tries.Unfit = table.Failure{}, table.Unfit{}
-		}
+		w.goOnWith(v)
 		return
 	}
 	if !w.calm && v.view == nil && w.chance(30) { // the record now, and who answers only later
@@ -290,28 +291,14 @@ func (w *world) step(v *vm) {
 	} else {
 		v.previous, v.silent, v.compacted, v.defragmented = table.Ring{}, nil, time.Time{}, nil
 	}
-	if len(v.queue) == 0 && (v.etcd == nil || w.calm || w.chance(30)) {
+	if !v.busy() && (v.etcd == nil || w.calm || w.chance(30)) {
 		w.decide(v)
-	}
-}
-
-// failed notes that a write of the plan's step has failed, as step and accept do.
-func (w *world) failed(v *vm) {
-	if v.plan.Act == "" { // of the leader's rows
-		return
-	}
-	v.tries.Failed = v.tries.Failed.Again(v.plan, errWalk)
-	if v.plan.Act == table.ActAccept {
-		v.tries.Unfit = table.Unfit{Order: v.plan.OrderNumber, Why: errWalk.Error(), Until: w.now}
-		if l := w.leaderOf(v); v.etcd != nil && l != nil && w.linearizable(l) {
-			v.tries.Unfit.Until = w.now.Add(time.Duration(w.random.IntN(60)) * time.Second)
-		}
 	}
 }
 
 // closes: it is about to settle an order to restore, or to close an epoch.
 func (v *vm) closes() bool {
-	return len(v.queue) > 0 && (v.act == table.ActSettle || v.act == table.ActCloseEpoch)
+	return v.busy() && (v.act == table.ActSettle || v.act == table.ActCloseEpoch)
 }
 
 // observe is what the variant makes of the facts.
@@ -341,7 +328,7 @@ func (w *world) decide(v *vm) {
 	if p.Act != table.ActKeep && p.Act != table.ActWait && p.Act != table.ActHalt {
 		w.log("%s row %s: %s %s, %s", v.id, p.Row, p.Act, p.MemberID, o.Cell())
 	}
-	v.plan, v.queue = p, w.act(v, f, p)
+	w.take(v, f, p)
 }
 
 // beside is a tick beside the leader.
@@ -354,28 +341,34 @@ func (w *world) beside(v *vm) {
 	if p.Act == table.ActKeep || p.Act == table.ActWait || p.Act == table.ActHalt {
 		return
 	}
-	v.plan = table.Plan{}
 	w.checkChange(v, p)
 	w.checkAlarmAct(v, p)
 	w.log("%s beside row %s: %s %s", v.id, p.Row, p.Act, p.MemberID)
+	w.begin(v, func() error {
+		v.stands("beside the leader")
+		if v.etcd != nil {
+			w.changeBeside(v, p)
+		}
+		return nil
+	})
+}
+
+// changeBeside is the one write of an act beside the leader.
+func (w *world) changeBeside(v *vm, p table.Plan) {
 	switch p.Act {
 	case table.ActMoveLeader:
-		v.queue = append(v.queue, func() bool { return w.moveLeader(v, p.MemberID) })
-		return
+		w.moveLeader(v, p.MemberID)
 	case table.ActDisarm, table.ActCompact, table.ActDefragment:
-		v.queue = append(v.queue, w.actOnAlarm(v, p))
-		return
+		w.actOnAlarm(v, p)
 	case table.ActCompleteOrder:
-		v.queue = append(v.queue, w.write(v, func() bool { return w.complete(p) }))
-		return
-	}
-	kind := map[table.Act]entryKind{table.ActPromote: addVoter, table.ActRemoveMember: remove}[p.Act]
-	v.queue = append(v.queue, func() bool {
-		if v.etcd == nil {
-			return false
+		if w.unreadable(v) == nil {
+			w.complete(p)
 		}
-		return w.propose(v, logEntry{kind: kind, id: p.MemberID}) == done
-	})
+	case table.ActPromote:
+		w.propose(v, logEntry{kind: addVoter, id: p.MemberID})
+	case table.ActRemoveMember:
+		w.propose(v, logEntry{kind: remove, id: p.MemberID})
+	}
 }
 
 func (w *world) ring(v *vm) table.Ring {

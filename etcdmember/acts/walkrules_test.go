@@ -1,4 +1,4 @@
-package etcdmember
+package acts
 
 import (
 	"fmt"
@@ -423,7 +423,7 @@ func (d *dir) votersLeft(intact map[record.MemberID]*dir) (n int) {
 // beyondRepair are the waits in which a replica may stay for good where a quorum's disks are lost.
 var beyondRepair = []string{"no-quorum-empty-disk", "needed-but-broken", "stopped-id", "foreign-disk",
 	"restore-offered", "survivor-waits-for-disk",
-	"survivors-not-enough", "removed", "left", "source-gone", "epoch-closed"}
+	"survivors-not-enough", "restore-unfit", "removed", "left", "source-gone", "epoch-closed"}
 
 // formersClaim: the newest claim is that of a former VM of the place which took no incarnation, a known limit: the VM
 // that took it up, and was made again, waits in row 19 for a newer order.
@@ -444,9 +444,22 @@ func (w *world) checkEnd() {
 		w.fail("S5", "it can be whole, and is not: %s", w)
 	}
 	for _, v := range w.vms {
-		says := v.blocked != nil && (slices.Contains(beyondRepair, v.blocked.Name) || w.formersClaim(v))
+		says := v.blocked != nil && (slices.Contains(beyondRepair, v.blocked.Name) || w.formersClaim(v) ||
+			v.act == table.ActRestore && v.blocked.Name == table.WaitStepFailed) // its source was damaged since
 		if v.on && v.etcd == nil && !says {
 			w.fail("S5", "beyond repair, and %s does not say so: %s", v.id, w)
 		}
+	}
+}
+
+// checkAccepted: nobody is made to stop for a source that its replica could not read (S5).
+func (w *world) checkAccepted(v *vm, o *record.Order) {
+	r := o.Restore
+	if r == nil || r.From.Kind == record.SourceSnapshot || v.etcd != nil {
+		return
+	}
+	from := walkDisk{w, v}.source(record.Source{MemberID: r.From.MemberID})
+	if from != nil && from.page && r.From.DiskID == v.disk.id {
+		w.fail("S5", "%s accepts order %d, and the database of its source is damaged", v.id, o.Number)
 	}
 }

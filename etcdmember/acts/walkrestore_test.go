@@ -1,4 +1,4 @@
-package etcdmember
+package acts
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// Restores in the walk: the agent's writes of section 7, and what a restored history holds of the one before it.
+// Restores in the walk: orders, snapshots, and what a restored history holds of the one before it.
 
 // birth is what a restored directory was made of: a cluster, and the terms of the entries of its log that it holds.
 type birth struct {
@@ -118,17 +118,6 @@ func (w *world) listed() (out []record.Snapshot) {
 	return out
 }
 
-// closeEpoch is step 2 of a restore.
-func (w *world) closeEpoch(v *vm, p table.Plan) func() bool {
-	return w.write(v, func() bool {
-		w.checkSilence(v, p.Epoch)
-		if e := w.epoch(p.Epoch); e.Closed == nil {
-			e.Closed = &record.Closed{By: v.id, Order: p.OrderNumber, Time: w.now}
-		}
-		return true
-	})
-}
-
 // writeVerdict writes the verdict on an order to restore; the first one stays.
 func (w *world) writeVerdict(v *vm, n uint64, closing bool) {
 	for i := range w.view.Orders {
@@ -157,39 +146,6 @@ func (w *world) checkSilence(v *vm, epoch uint64) {
 	}
 }
 
-// restore is step 4: the new directory is made beside the old one, which is put away before the token stands in
-// agent.json, so that the token never names a directory that is not its own; it comes into its place with its marker.
-func (w *world) restore(v *vm, f table.Facts, p table.Plan) []func() bool {
-	var made *dir
-	token := claimToken(f, p.Epoch)
-	steps := []func() bool{func() bool { made = w.restored(v, p); return made != nil }}
-	if f.Directory.Exists {
-		steps = append(steps, func() bool { return v.setAgent(reset) },
-			func() bool { v.disk.archive(); return true })
-	}
-	return slices.Concat(steps, w.takeIncarnation(v, p), []func() bool{
-		func() bool {
-			a := &v.disk.agent
-			a.Phase, a.Epoch, a.Token, a.MemberID = table.PhaseSeeding, p.Epoch, token, 0
-			made.cid, made.marker = w.clusterOf(token), true
-			return true
-		},
-		func() bool { v.disk.dir = made; return true },
-	})
-}
-
-// archive renames the directory away.
-func (d *data) archive() {
-	if d.dir != nil {
-		d.archives, d.dir = append(slices.Clip(d.archives), d.dir), nil
-	}
-}
-
-func reset(a *table.AgentFile) {
-	*a = table.AgentFile{ClusterUID: a.ClusterUID, Replica: a.Replica, InstanceID: a.InstanceID, BootID: a.BootID,
-		NewestEpoch: a.NewestEpoch, Phase: table.PhaseArchiving, Ended: a.Ended}
-}
-
 // restored reads the source, a surviving directory whole: its commit index is raised to its last entry.
 func (w *world) restored(v *vm, p table.Plan) *dir {
 	d := &dir{id: record.MemberID(v.place+1)<<40 | record.MemberID(p.Epoch)<<32, term: 1}
@@ -203,7 +159,7 @@ func (w *world) restored(v *vm, p table.Plan) *dir {
 		return d
 	}
 	for _, from := range append(slices.Clone(v.disk.archives), v.disk.dir) {
-		if from == nil || from.id != p.Source.MemberID || from.corrupt {
+		if from == nil || from.id != p.Source.MemberID || from.corrupt || from.page {
 			continue
 		}
 		n := w.by.read(from.commit, len(from.log))

@@ -1,4 +1,4 @@
-package etcdmember
+package acts
 
 import (
 	"slices"
@@ -90,7 +90,7 @@ func (w *world) orderSnapshot(v *vm, s saved) bool {
 // obeyOffer gives the order that a replica offers. Where it says that the survivors hold everything, that must be so;
 // and a snapshot is offered only where nothing newer is left.
 func (w *world) obeyOffer(v *vm) {
-	if !v.on || v.etcd != nil || w.unreadable(v) != nil || len(v.queue) > 0 {
+	if !v.on || v.etcd != nil || w.unreadable(v) != nil || v.busy() {
 		return
 	}
 	o := table.Classify(w.facts(v))
@@ -134,7 +134,7 @@ func (w *world) sourceHolds() bool {
 		return false
 	}
 	for _, d := range append(slices.Clone(v.disk.archives), v.disk.dir) {
-		if d != nil && d.id == r.Restore.From.MemberID && !d.corrupt && d.version == w.ever[d.who()] &&
+		if d != nil && d.id == r.Restore.From.MemberID && !d.corrupt && !d.page && d.version == w.ever[d.who()] &&
 			v.disk.id == r.Restore.From.DiskID {
 			return true
 		}

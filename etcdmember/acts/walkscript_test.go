@@ -1,4 +1,4 @@
-package etcdmember
+package acts
 
 import (
 	"slices"
@@ -158,13 +158,13 @@ var scripts = []struct {
 	}},
 	{"a place stands between join steps 7 and 8 when a restore begins", 3, func(s script) {
 		s.recreate(1, false)
-		s.until("confirmed", func() bool { return s.vm(1).act == table.ActStartJoined && len(s.vm(1).queue) > 0 })
+		s.until("confirmed", func() bool { return s.vm(1).act == table.ActStartJoined && s.vm(1).busy() })
 		s.restoreFrom(0)
 		s.ends(2)
 	}},
 	{"the same, and its agent restarts", 3, func(s script) {
 		s.recreate(1, false)
-		s.until("confirmed", func() bool { return s.vm(1).act == table.ActStartJoined && len(s.vm(1).queue) > 0 })
+		s.until("confirmed", func() bool { return s.vm(1).act == table.ActStartJoined && s.vm(1).busy() })
 		s.restoreFrom(0)
 		s.crash(s.vm(1))
 		s.ends(2)

@@ -1,6 +1,7 @@
-package etcdmember
+package acts
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -42,15 +43,14 @@ var faultsOfWalk = []mishap{
 	}},
 	{"the VM is recreated while the old one is about to join with an empty disk", func(w *world, v *vm) bool {
 		f := table.HistoryOf(table.Facts{Now: w.now, Record: w.view}).Formed
-		if v.newer != nil || w.unreadable(v) != nil || f == nil {
+		if v.newer != nil || w.unreadable(v) != nil || f == nil || w.view.Inception == nil {
 			return false
 		}
 		v.disk = &data{id: v.disk.id}
 		w.boot(v)
 		taken := len(w.view.Replicas[places[v.place]])
-		for _, write := range w.takeIncarnation(v, table.Plan{Epoch: f.Number, Incarnation: uint64(taken + 1)}) {
-			write()
-		}
+		v.actor.Take(context.Background(), table.Facts{Now: w.now, DiskID: v.disk.id, Record: w.copyOfView()},
+			table.Plan{Act: table.ActTakeIncarnation, Epoch: f.Number, Incarnation: uint64(taken + 1)})
 		w.readRecord(v)
 		v.ghost, v.slow = true, 8+w.random.IntN(15)
 		w.create(v.place, w.blankDisk())
@@ -197,7 +197,7 @@ const cutWhileMaking = "the power is cut while a directory is made"
 
 // making: its act has begun a directory and not finished it.
 func (v *vm) making() bool {
-	return v.on && v.etcd == nil && v.disk.dir != nil && v.disk.dir.corrupt && len(v.queue) > 0
+	return v.on && v.etcd == nil && v.disk.dir != nil && v.disk.dir.corrupt && v.busy()
 }
 
 func (w *world) fault() {
@@ -278,7 +278,7 @@ func (w *world) hostError(v *vm) bool {
 	if v.disk.dir != nil {
 		v.disk.dir.left = true
 	}
-	v.queue = nil
+	v.breakOff()
 	w.vms = append(w.vms, u)
 	w.boot(u)
 	return true
@@ -297,7 +297,8 @@ func (w *world) lost(v *vm, said string) bool {
 		return true
 	}
 	v.noUser = w.chance(50)
-	v.fenced, v.queue = v.noUser, nil
+	v.fenced = v.noUser
+	v.breakOff()
 	return true
 }
 

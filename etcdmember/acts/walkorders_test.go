@@ -1,4 +1,4 @@
-package etcdmember
+package acts
 
 import (
 	"maps"

@@ -1,4 +1,4 @@
-package etcdmember
+package acts
 
 import (
 	"slices"
@@ -71,7 +71,7 @@ var holes = []struct {
 	{"a restore is taken back while its epoch is being closed", 3, true, "the race", func(s script) {
 		s.restoreFrom(0)
 		a := s.vm(0)
-		s.until("about to settle", func() bool { return a.act == table.ActSettle && len(a.queue) > 0 })
+		s.until("about to settle", func() bool { return a.act == table.ActSettle && a.busy() })
 		s.world.order(record.Order{Kind: record.OrderWithdraw, By: "person", Withdraws: 1}, promise{})
 		for range 60 { // the two others alone: they read of it, and go on
 			s.goOn(300 * time.Millisecond)
@@ -125,6 +125,25 @@ var holes = []struct {
 	{"one instance on two hosts, the former one's disk is fenced", 3, true, "S1", func(s script) { s.twoHosts(true) }},
 	{"one instance on two hosts, the former one runs on a copy of the disk", 3, true, "S1",
 		func(s script) { s.twoHosts(false) }},
+	{"a survivor holds an acknowledged write, and does not know that it was committed", 3, true, "a restore reads",
+		func(s script) {
+			l := s.reigning()
+			b := s.vm((l.place + 1) % 3)
+			s.append(l, logEntry{kind: write})
+			n := len(l.etcd.log)
+			s.replicate(l, b.etcd.id, n)
+			s.commitAll(l)
+			s.want("acknowledged, and b does not know", len(s.acked[b.etcd.cid]) == n && len(b.etcd.log) == n &&
+				b.etcd.commit < n)
+			for p := range 3 {
+				if p != b.place {
+					s.lose(p)
+					s.recreateLost(p)
+				}
+			}
+			s.want("ordered", s.orderNewest(b))
+			s.ends(2)
+		}},
 	{"a record that an earlier version wrote: a successor with an empty disk has spoken for the member", 3, true, "",
 		func(s script) {
 			s.off(s.vm(1))
@@ -221,7 +240,7 @@ func (s script) stoppedWhileJoining() (a *vm, rest []*vm) {
 			s.lead(a)
 			s.step(v)
 		}
-		v.queue = nil
+		v.breakOff()
 	}
 	s.want("ordered", s.orderFrom(a))
 	s.now1(a)
@@ -242,7 +261,7 @@ func (s script) stoppedWhileJoining() (a *vm, rest []*vm) {
 // now1 lets one VM decide, and take its whole act, before anybody else does anything.
 func (s script) now1(v *vm) {
 	s.decide(v)
-	for i := 0; len(v.queue) > 0 && i < 20; i++ {
+	for i := 0; v.busy() && i < 20; i++ {
 		s.step(v)
 	}
 }

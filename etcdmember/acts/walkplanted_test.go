@@ -1,4 +1,4 @@
-package etcdmember
+package acts
 
 import (
 	"os"
@@ -61,13 +61,13 @@ var planted = []plantedFault{
 		}
 		return table.Decide(now, o)
 	}, beside: table.DecideBesideLeader}},
-	{"what the leader says of an older copy is not heard", "S2", 562,
+	{"what the leader says of an older copy is not heard", "S2", 1015,
 		variant{decide: table.Decide, beside: table.DecideBesideLeader, facts: func(f *table.Facts) {
 			for i := range f.Answers {
 				f.Answers[i].Acknowledged = 0
 			}
 		}}},
-	{"an entry whose directory is gone is used again", "S2", 44,
+	{"an entry whose directory is gone is used again", "S2", 79,
 		variant{decide: func(now time.Time, o table.Observation) table.Plan {
 			if o.Phase == table.PhaseStarted && o.Local == table.L0 && o.Record == table.Rf &&
 				o.Remote == table.Quorum && o.Listed &&
@@ -114,7 +114,7 @@ var planted = []plantedFault{
 			}
 			return p
 		}}},
-	{"a voter leaves by order although the rest would be no quorum", "S3", 340,
+	{"a voter leaves by order although the rest would be no quorum", "S3", 343,
 		variant{decide: table.Decide, beside: func(now time.Time, previous, ring table.Ring) table.Plan {
 			p := table.DecideBesideLeader(now, previous, ring)
 			orders := table.OrdersOf(ring.Record.Orders, record.NumberOf(ring.Record.NewestFormed()), now)
@@ -126,7 +126,7 @@ var planted = []plantedFault{
 			}
 			return p
 		}}},
-	{"two voters by accident are made one without an order", "S3", 33,
+	{"two voters by accident are made one without an order", "S3", 34,
 		variant{decide: table.Decide, beside: func(now time.Time, previous, ring table.Ring) table.Plan {
 			p := table.DecideBesideLeader(now, previous, ring)
 			for _, m := range ring.Members {
@@ -136,17 +136,14 @@ var planted = []plantedFault{
 			}
 			return p
 		}}},
-	{"a restore reads a surviving directory up to the commit index that was saved", "S2", 4404,
-		variant{decide: table.Decide, beside: table.DecideBesideLeader,
-			reads: func(commit, _ int) int { return commit }}},
 	{"a restore loses the end of its snapshot", "S2", 0, variant{decide: table.Decide, beside: table.DecideBesideLeader,
 		reads: func(_, last int) int { return last * 9 / 10 }}},
-	{"an epoch is closed while others could still serve", "S1", 41,
+	{"an epoch is closed while others could still serve", "S1", 68,
 		variant{decide: func(now time.Time, o table.Observation) table.Plan {
 			o.Unproven = nil
 			return table.Decide(now, o)
 		}, beside: table.DecideBesideLeader}},
-	{"an id in stopped/ starts again, and so does an epoch that was closed", "S1", 4,
+	{"an id in stopped/ starts again, and so does an epoch that was closed", "S1", 12,
 		variant{decide: func(now time.Time, o table.Observation) table.Plan {
 			if o.Record == table.Rc && o.Local == table.L1 && o.Remote != table.Quorum {
 				return table.Plan{Row: 28, Act: table.ActStart, Epoch: o.Names.DiskEpochNumber,
@@ -154,7 +151,7 @@ var planted = []plantedFault{
 			}
 			return table.Decide(now, o)
 		}, beside: table.DecideBesideLeader}},
-	{"row 22 takes any directory for enough", "S2", 560, variant{decide: func(now time.Time,
+	{"row 22 takes any directory for enough", "S2", 915, variant{decide: func(now time.Time,
 		o table.Observation) table.Plan {
 		if o.Survivors22 == table.PolicyNotEnough && !o.Running {
 			return table.Plan{Row: 22, Act: table.ActOrderRestore,
@@ -204,7 +201,7 @@ var planted = []plantedFault{
 			}
 		}
 	})},
-	{"databases are defragmented while a copy of the state is on its way", "S3", 1106,
+	{"databases are defragmented while a copy of the state is on its way", "S3", 1129,
 		seenBeside(func(r *table.Ring) { r.SnapshotInFlight = false })},
 	{"CORRUPT is disarmed to get writes back", "S2", 17, besides(func(now time.Time, previous,
 		ring table.Ring) (table.Plan, bool) {
@@ -214,7 +211,7 @@ var planted = []plantedFault{
 		}
 		return table.Plan{Row: 46, Act: table.ActDisarm, Alarm: ring.Alarms[n], MemberID: ring.Alarms[n].MemberID}, true
 	})},
-	{"row 46 believes etcd without the others' hashes", "S3", 2663, seenBeside(func(r *table.Ring) {
+	{"row 46 believes etcd without the others' hashes", "S3", 3410, seenBeside(func(r *table.Ring) {
 		for i := range r.Members {
 			r.Members[i].Hash, r.Members[i].HashRevision = 1, 1
 			if slices.Contains(r.Alarms, table.Alarm{MemberID: r.Members[i].ID, Kind: table.AlarmCorrupt}) {
@@ -231,7 +228,7 @@ var planted = []plantedFault{
 			r.Record.Orders = slices.DeleteFunc(slices.Clone(r.Record.Orders),
 				func(o record.Order) bool { return o.Kind == record.OrderOverride && o.Row == 47 })
 		})},
-	{"a restore keeps the alarms of its source", "S5", 720, variant{decide: table.Decide,
+	{"a restore keeps the alarms of its source", "S5", 1287, variant{decide: table.Decide,
 		beside:      table.DecideBesideLeader,
 		keepsAlarms: true}},
 	{"a learner is removed as stuck while a copy of the state is on its way (row 43)", "S3", 0,
@@ -241,7 +238,7 @@ var planted = []plantedFault{
 				r.Members[i].PendingSnapshot, r.Members[i].State = 0, table.ProgressReplicate
 			}
 		})},
-	{"a learner is promoted on Match alone, as etcd allows it", "S3", 171,
+	{"a learner is promoted on Match alone, as etcd allows it", "S3", 587,
 		besides(func(now time.Time, previous, ring table.Ring) (table.Plan, bool) {
 			p := table.DecideBesideLeader(now, previous, ring)
 			for _, m := range ring.Members {
@@ -254,7 +251,7 @@ var planted = []plantedFault{
 			}
 			return p, false
 		})},
-	{"a directory whose making the power cut is started (row 13)", "S5", 1039,
+	{"a directory whose making the power cut is started (row 13)", "S5", 1059,
 		variant{decide: func(now time.Time, o table.Observation) table.Plan {
 			if o.Local == table.L5 && o.Phase == table.PhaseSeeding {
 				o.Local = table.L1

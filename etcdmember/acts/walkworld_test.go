@@ -1,4 +1,4 @@
-package etcdmember
+package acts
 
 import (
 	"fmt"
@@ -11,6 +11,11 @@ import (
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
+
+// t0 is when each walk begins.
+var t0 = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+const testCluster = "demo"
 
 var places = func() []replica.Place {
 	var out []replica.Place
@@ -30,9 +35,11 @@ type vm struct {
 	disk  *data
 	etcd  *etcd
 
-	side      int  // VMs on one side of a partition reach each other
-	blind     bool // it cannot read or write the record
-	queue     []func() bool
+	side      int        // VMs on one side of a partition reach each other
+	blind     bool       // it cannot read or write the record
+	actor     *Actor     // of its agent: it ends with it
+	underWay  *underWay  // the act that it takes; nil: none
+	pause     func(Step) // hands over at a step of that act
 	compute   table.Compute
 	runs      map[string]table.Run
 	beats     map[table.BeatKey]table.Beat
@@ -44,7 +51,6 @@ type vm struct {
 	slow      int             // as many events of it pass before it asks who answers
 	read      table.Directory // when it was last read, with etcd stopped
 	seen      map[string]bool
-	plan      table.Plan  // whose writes are in the queue
 	tries     table.Tries // as the agent remembers them
 	silences  table.Silences
 	suspended bool // nothing of it runs until it is resumed
@@ -76,6 +82,7 @@ type data struct {
 	agentErr error // agent.json cannot be read
 	dir      *dir
 	archives []*dir // never changed
+	made     *dir   // by a restore, beside the one in place
 }
 
 func (d *data) copied(id string) *data {
@@ -126,6 +133,8 @@ type world struct {
 
 	noMarks          bool // the bucket takes none
 	purged           int  // archives
+	passing          int  // writes to a disk that failed, and went well when they were made again
+	unfit            int  // sources of a restore that were refused
 	limited          bool // it came to what nothing can detect
 	forgetful        int  // starts of an older copy beside a quorum that does not need what it lost
 	copied, stale    int  // copies of the state, and how many arrived too late
@@ -201,11 +210,13 @@ func (w *world) boot(v *vm) {
 }
 
 func (w *world) crash(v *vm) {
-	v.etcd, v.queue, v.compute, v.read, v.seen, v.previous, v.silent = nil, nil, table.Compute{}, table.Directory{},
+	v.breakOff()
+	v.etcd, v.compute, v.read, v.seen, v.previous, v.silent = nil, table.Compute{}, table.Directory{},
 		map[string]bool{}, table.Ring{}, nil
 	v.runs, v.beats, v.listed, v.view = map[string]table.Run{}, map[table.BeatKey]table.Beat{}, nil, nil
-	v.plan, v.tries, v.silences = table.Plan{}, table.Tries{}, table.Silences{}
+	v.tries, v.silences = table.Tries{}, table.Silences{}
 	v.blocked, v.strangerSince, v.compacted, v.defragmented = nil, time.Time{}, time.Time{}, nil
+	v.actor = w.newActor(v)
 }
 
 func (w *world) off(v *vm) { w.crash(v); v.on, v.stoppedAt = false, w.now }
