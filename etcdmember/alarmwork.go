@@ -63,7 +63,7 @@ func (b *beside) lookAtAlarms(ctx context.Context, now time.Time, s table.Member
 		return slices.ContainsFunc(r.Alarms, func(a table.Alarm) bool { return a.Kind == k })
 	}
 	if has(table.AlarmNoSpace) {
-		r.CompactedSince = now.Sub(b.alarms.compacted) < b.history/compactShare
+		r.CompactedSince = now.Sub(b.alarms.compacted) < b.m.history/compactShare
 		b.findSizes(ctx, r)
 	}
 	if b.alarms.isAbout(r.Alarms); has(table.AlarmCorrupt) {
@@ -94,7 +94,7 @@ func (b *beside) findSizes(ctx context.Context, r *table.Ring) {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, sizeTimeout)
 			defer cancel()
-			b.asks.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
+			b.m.asks.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
 				st, err := c.Status(ctx, endpoint)
 				if err == nil {
 					m.DBSize, m.DBInUse, m.Quota = st.DbSize, st.DbSizeInUse, st.DbSizeQuota
@@ -154,7 +154,7 @@ func (b *beside) askHashes(members []table.RingMember, revision int64) {
 		errs := make([]error, len(members))
 		for i, m := range members {
 			wg.Go(func() {
-				errs[i] = b.asks.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
+				errs[i] = b.m.asks.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
 					resp, err := c.HashKV(ctx, endpoint, revision)
 					if err != nil {
 						return fmt.Errorf("ask %s for its hash at revision %d: %w", table.Title(m), revision, err)
@@ -174,7 +174,7 @@ func (b *beside) askHashes(members []table.RingMember, revision int64) {
 		}
 		for _, m := range members {
 			h := found[m.ID]
-			b.cfg.Log.Info("hash of a member's data", "member", table.Title(m), "id", m.ID.String(), "hash", h.value,
+			b.m.cfg.Log.Info("hash of a member's data", "member", table.Title(m), "id", m.ID.String(), "hash", h.value,
 				"revision", h.revision, "compacted", h.compacted)
 		}
 	})
@@ -201,7 +201,7 @@ func (b *beside) disarm(ctx context.Context, c *clientv3.Client, a table.Alarm) 
 	if !ok || kind == 0 || a.MemberID == 0 && a.Kind != table.AlarmCorrupt {
 		return fmt.Errorf("disarm %q of member %s: only a known alarm of one member is disarmed", a.Kind, a.MemberID)
 	}
-	return b.at(acts.StepDisarm, func() error {
+	return b.m.at(acts.StepDisarm, func() error {
 		_, err := c.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: uint64(a.MemberID),
 			Alarm: etcdserverpb.AlarmType(kind)})
 		return err
@@ -215,12 +215,12 @@ func (b *beside) compact() error {
 		return errors.New("how far the history has come is not known yet")
 	}
 	b.alarms.errand = startErrand("compact", func(ctx context.Context) error {
-		c, err := member.Dial(b.dnsName(), b.local, b.cfg.TLS())
+		c, err := member.Dial(b.m.dnsName(), b.m.local, b.m.cfg.TLS())
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		return b.at(acts.StepCompact, func() error {
+		return b.m.at(acts.StepCompact, func() error {
 			_, err := c.Compact(ctx, revision, clientv3.WithCompactPhysical())
 			if errors.Is(err, rpctypes.ErrCompacted) {
 				return nil // the apiserver was there first
@@ -230,7 +230,7 @@ func (b *beside) compact() error {
 	}, func(now time.Time, err error) {
 		b.alarms.compacted = now
 		if err == nil {
-			b.cfg.Log.Info("compacted the history", "revision", revision)
+			b.m.cfg.Log.Info("compacted the history", "revision", revision)
 		}
 	})
 	return nil
@@ -244,8 +244,8 @@ func (b *beside) defragment(id record.MemberID) error {
 	}
 	m := b.previous.Members[n]
 	b.alarms.errand = startErrand("defragment "+table.Title(m), func(ctx context.Context) error {
-		return b.asks.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
-			return b.at(acts.StepDefragment, func() error {
+		return b.m.asks.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
+			return b.m.at(acts.StepDefragment, func() error {
 				_, err := c.Defragment(ctx, endpoint)
 				return err
 			})
@@ -253,7 +253,7 @@ func (b *beside) defragment(id record.MemberID) error {
 	}, func(now time.Time, err error) {
 		b.alarms.defragmented[id] = now // also where it failed: the others come first
 		if err == nil {
-			b.cfg.Log.Info("defragmented a member", "member", table.Title(m), "bytes", m.DBSize, "used", m.DBInUse)
+			b.m.cfg.Log.Info("defragmented a member", "member", table.Title(m), "bytes", m.DBSize, "used", m.DBInUse)
 		}
 	})
 	return nil

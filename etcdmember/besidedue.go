@@ -111,8 +111,8 @@ func (b *beside) listGone(ctx context.Context, now time.Time, s table.MemberStat
 	if away > troubleWindow {
 		period = slowListPeriod
 	}
-	if away < listAfter || now.Sub(b.lists.compute.Second.Time) < period {
+	if away < listAfter || now.Sub(b.m.lists.compute.Second.Time) < period {
 		return
 	}
-	b.lists.list(ctx, b.previous.Record)
+	b.m.lists.list(ctx, b.previous.Record)
 }

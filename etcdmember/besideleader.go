@@ -29,7 +29,7 @@ const (
 // beside is what the agent beside the leader remembers between two looks. It is of one leadership: what was seen in an
 // earlier one may have changed meanwhile a hundred times. The revisions alone are the history's, whoever leads.
 type beside struct {
-	*Membership
+	m           *Membership
 	previous    table.Ring
 	unreachable map[record.MemberID]time.Time
 	moved       map[record.MemberID]movement
@@ -65,8 +65,8 @@ func (b *beside) forget() {
 	b.unreachable, b.moved, b.learners = map[record.MemberID]time.Time{}, map[record.MemberID]movement{}, nil
 	b.versions = map[record.MemberID]string{}
 	b.alarms.forget()
-	b.leaderWaits.Only(nil, time.Now())
-	b.sawBeside(time.Time{}, table.Ring{}, table.Ring{}, table.Plan{})
+	b.m.leaderWaits.Only(nil, time.Now())
+	b.m.sawBeside(time.Time{}, table.Ring{}, table.Ring{}, table.Plan{})
 }
 
 // tick takes at most one step of the leader's rows. looked: the record was just read for this replica itself.
@@ -74,12 +74,12 @@ func (b *beside) tick(ctx context.Context, now time.Time, s table.MemberStatus, 
 	if due := b.due(now, s); !due && !looked {
 		return
 	}
-	s, err := member.ReadStreams(ctx, b.StatusSocket())
+	s, err := member.ReadStreams(ctx, b.m.StatusSocket())
 	if err != nil || s.Leader != s.MemberID {
 		return
 	}
 	b.listGone(ctx, now, s) // before the members and the record, which have to be fresh when a step is taken
-	c, err := member.Dial(b.dnsName(), b.local, b.cfg.TLS())
+	c, err := member.Dial(b.m.dnsName(), b.m.local, b.m.cfg.TLS())
 	if err != nil {
 		b.fails(ctx, "look beside the leader", err)
 		return
@@ -94,9 +94,9 @@ func (b *beside) tick(ctx context.Context, now time.Time, s table.MemberStatus, 
 		return
 	}
 	plan := table.DecideBesideLeader(now, b.previous, ring)
-	b.sawBeside(now, b.previous, ring, plan)
+	b.m.sawBeside(now, b.previous, ring, plan)
 	b.previous = ring
-	b.leaderWaits.Only(plan.Blocked, now)
+	b.m.leaderWaits.Only(plan.Blocked, now)
 	b.quiet = plan.Act == table.ActKeep
 	if plan.Act == table.ActKeep || plan.Act == table.ActWait || plan.Act == table.ActHalt {
 		b.failing, b.failed = "", ""
@@ -114,19 +114,20 @@ func (b *beside) tick(ctx context.Context, now time.Time, s table.MemberStatus, 
 // ring reads the list, the record and the leader's view of each member.
 func (b *beside) ring(ctx context.Context, c *clientv3.Client, now time.Time, s table.MemberStatus) (table.Ring,
 	error) {
-	r := table.Ring{At: now, Me: b.cfg.Me, Cluster: b.cfg.Cluster.Name, Leader: s.MemberID, Compute: b.lists.compute,
-		Alarms: s.Alarms,
-		Policy: table.Policy{Replicas: b.cfg.Cluster.Replicas}}
+	r := table.Ring{At: now, Me: b.m.cfg.Me, Cluster: b.m.cfg.Cluster.Name, Leader: s.MemberID,
+		Compute: b.m.lists.compute,
+		Alarms:  s.Alarms,
+		Policy:  table.Policy{Replicas: b.m.cfg.Cluster.Replicas}}
 	_, list, err := member.List(ctx, c)
 	if err != nil {
 		return r, err
 	}
-	r.Record, r.RecordErr = b.cfg.Record.View(ctx)
+	r.Record, r.RecordErr = b.m.cfg.Record.View(ctx)
 	if r.RecordErr == nil {
-		b.lists.noteInstances(r.Record)
-		r.Ahead = b.agent.Err == nil && table.HistoryOf(table.Facts{Record: r.Record, Agent: b.agent.File}).Ahead()
-		b.keepHosts(r.Record) // a voter that is out of reach may be back at another address
-		r.Compute = b.lists.compute
+		b.m.lists.noteInstances(r.Record)
+		r.Ahead = b.m.agent.Err == nil && table.HistoryOf(table.Facts{Record: r.Record, Agent: b.m.agent.File}).Ahead()
+		b.m.keepHosts(r.Record) // a voter that is out of reach may be back at another address
+		r.Compute = b.m.lists.compute
 		if r.Policy.Snapshot = snapshot.NewestOfFormed(r.Record, now); r.Policy.Snapshot != nil {
 			r.SnapshotAt = r.Policy.Snapshot.Time
 		}
@@ -173,13 +174,13 @@ func ringMember(e table.Member, p table.PeerProgress) table.RingMember {
 func (b *beside) take(ctx context.Context, c *clientv3.Client, p table.Plan) bool {
 	what := fmt.Sprintf("row %s: %s %s", p.Row, p.Act, p.MemberID)
 	if b.failing != what {
-		b.cfg.Log.Info("step", "row", p.Row.String(), "act", string(p.Act), "member", p.MemberID.String(), "reason",
+		b.m.cfg.Log.Info("step", "row", p.Row.String(), "act", string(p.Act), "member", p.MemberID.String(), "reason",
 			p.Reason)
 	}
 	changing, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := b.change(changing, c, p)
-	b.count(p.Act, err)
+	b.m.count(p.Act, err)
 	if err != nil {
 		b.fails(ctx, what, err)
 		return false
@@ -191,13 +192,16 @@ func (b *beside) take(ctx context.Context, c *clientv3.Client, p table.Plan) boo
 func (b *beside) change(ctx context.Context, c *clientv3.Client, p table.Plan) error {
 	switch p.Act {
 	case table.ActPromote:
-		return b.at(acts.StepPromote, func() error { _, err := c.MemberPromote(ctx, uint64(p.MemberID)); return err })
+		return b.m.at(acts.StepPromote, func() error { _, err := c.MemberPromote(ctx, uint64(p.MemberID)); return err })
 	case table.ActRemoveMember:
-		return b.at(acts.StepRemove, func() error { _, err := c.MemberRemove(ctx, uint64(p.MemberID)); return err })
+		return b.m.at(acts.StepRemove, func() error { _, err := c.MemberRemove(ctx, uint64(p.MemberID)); return err })
 	case table.ActMoveLeader:
-		return b.at(acts.StepMoveLeader, func() error { return member.HandOverTo(ctx, b.StatusSocket(), p.MemberID) })
+		return b.m.at(acts.StepMoveLeader, func() error {
+			return member.HandOverTo(ctx, b.m.StatusSocket(),
+				p.MemberID)
+		})
 	case table.ActCompleteOrder:
-		return b.at(acts.StepCompleteOrder, func() error { return b.completeOrder(ctx, p) })
+		return b.m.at(acts.StepCompleteOrder, func() error { return b.completeOrder(ctx, p) })
 	case table.ActDisarm:
 		return b.disarm(ctx, c, p.Alarm)
 	case table.ActCompact:
@@ -215,7 +219,7 @@ func (b *beside) fails(ctx context.Context, what string, err error) {
 		return
 	}
 	b.failing, b.failed = what, err.Error()
-	b.cfg.Log.Warn("step failed", "step", what, "err", err.Error())
+	b.m.cfg.Log.Warn("step failed", "step", what, "err", err.Error())
 }
 
 // besidePatience is how long a wait beside the leader must last before it is shown: each join passes through some of
@@ -224,7 +228,8 @@ const besidePatience = 3 * time.Second
 
 // completeOrder writes that an order has been carried out. Another leader may have written it first, which is as good.
 func (b *beside) completeOrder(ctx context.Context, p table.Plan) error {
-	_, _, err := b.cfg.Record.CompleteOrder(ctx, p.OrderNumber, record.Done{By: b.cfg.Me.MemberName(), Time: time.Now(),
+	_, _, err := b.m.cfg.Record.CompleteOrder(ctx, p.OrderNumber, record.Done{By: b.m.cfg.Me.MemberName(),
+		Time: time.Now(),
 		What: p.Reason})
 	return err
 }

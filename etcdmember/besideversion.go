@@ -36,9 +36,9 @@ func (b *beside) askVersions(ctx context.Context, own table.Member, learners []*
 	defer cancel()
 	says := make([]string, len(learners))
 	var wg sync.WaitGroup
-	wg.Go(func() { b.version = b.asks.versionsOf(ctx, own).Cluster })
+	wg.Go(func() { b.version = b.m.asks.versionsOf(ctx, own).Cluster })
 	for i, m := range learners {
-		wg.Go(func() { says[i] = b.asks.versionsOf(ctx, m.Member).Server })
+		wg.Go(func() { says[i] = b.m.asks.versionsOf(ctx, m.Member).Server })
 	}
 	wg.Wait()
 	for i, m := range learners {

@@ -218,7 +218,7 @@ func TestTheComputeAPIIsAskedOnlyWhenAVoterIsAway(t *testing.T) {
 	api := &countedCompute{list: []replica.VM{{Place: pa, InstanceID: "101"}}}
 	m := newMachine(t, pa, newRecord())
 	m.config = func(cfg *Config) { cfg.Compute = api }
-	b := &beside{Membership: m.open()}
+	b := &beside{m: m.open()}
 	b.forget()
 	s := table.MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []table.Member{{ID: 0xa1}, {ID: 0xb1},
 		{ID: 0xc1, Learner: true}}}
@@ -242,7 +242,7 @@ func TestTheComputeAPIIsAskedOnlyWhenAVoterIsAway(t *testing.T) {
 		if step.away > 0 {
 			b.unreachable[0xb1] = now.Add(-step.away)
 		}
-		b.lists.compute.Second = table.Listing{Time: now.Add(-step.ago)}
+		b.m.lists.compute.Second = table.Listing{Time: now.Add(-step.ago)}
 		before := api.lists
 		b.listGone(t.Context(), now, s)
 		if asks := api.lists > before; asks != step.asks {

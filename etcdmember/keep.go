@@ -18,7 +18,7 @@ var ErrDecideAgain = errors.New("the membership has to be decided on again")
 
 // keeper is what Keep remembers between its ticks; none of it matters to a decision about this replica's own member.
 type keeper struct {
-	*Membership
+	m                  *Membership
 	nextLook, nextMark time.Time
 	// unresolved are the peers' names that the last look did not find: another look right away would not either.
 	unresolved map[string]bool
@@ -38,8 +38,8 @@ type keeper struct {
 // rows. It returns nil when ctx is done.
 func (m *Membership) Keep(ctx context.Context) error {
 	m.keeping = true
-	k := &keeper{Membership: m}
-	k.beside = beside{Membership: m, revisions: revisions{window: m.history}}
+	k := &keeper{m: m}
+	k.beside = beside{m: m, revisions: revisions{window: m.history}}
 	k.beside.forget()
 	defer k.beside.alarms.forget()
 	period := besidePeriod
@@ -93,9 +93,9 @@ func (k *keeper) tick(ctx context.Context) error {
 // caught up makes a look due.
 func (k *keeper) ask(ctx context.Context) (table.MemberStatus, error) {
 	if k.beside.awaits() {
-		return member.ReadStreams(ctx, k.StatusSocket())
+		return member.ReadStreams(ctx, k.m.StatusSocket())
 	}
-	return k.Status(ctx)
+	return k.m.Status(ctx)
 }
 
 // lostLeader reports, once, that the member has just lost its leader: what follows from that is shown by the looks
@@ -110,7 +110,7 @@ func (k *keeper) lostLeader(s table.MemberStatus) bool {
 // pause alone the loss was shown two pauses and the time-outs of both looks after it.
 func (k *keeper) afterLook(now time.Time) time.Time {
 	next := now.Add(keepPause)
-	alone := k.silences.Alone
+	alone := k.m.silences.Alone
 	if patient := alone.Add(table.QuorumPatience); !alone.IsZero() && patient.After(now) && patient.Before(next) {
 		return patient
 	}
@@ -148,7 +148,7 @@ func (k *keeper) unnamed(s table.MemberStatus) map[string]bool {
 			if err != nil {
 				continue
 			}
-			if _, ok := hosts.Lookup(k.cfg.HostsFile, u.Hostname()); !ok {
+			if _, ok := hosts.Lookup(k.m.cfg.HostsFile, u.Hostname()); !ok {
 				out[u.Hostname()] = true
 			}
 		}
@@ -158,23 +158,23 @@ func (k *keeper) unnamed(s table.MemberStatus) map[string]bool {
 
 // look observes and decides as the boot does.
 func (k *keeper) look(ctx context.Context, s table.MemberStatus) error {
-	f := k.gather(ctx)
+	f := k.m.gather(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
-	k.noteDisk(ctx, f)
+	k.m.noteDisk(ctx, f)
 	k.unresolved, k.listed = k.unnamed(s), map[record.MemberID]bool{}
 	for _, e := range s.Members {
 		k.listed[e.ID] = true
 	}
-	_, plan := k.decide(f)
-	k.show(f.Now, plan.Blocked)
-	k.completeRestores(ctx, f)
+	_, plan := k.m.decide(f)
+	k.m.show(f.Now, plan.Blocked)
+	k.m.completeRestores(ctx, f)
 	switch plan.Act {
 	case table.ActKeep, table.ActWait, table.ActHalt:
 		return nil
 	case table.ActFormedAgain, table.ActOrderRestore, table.ActAccept, table.ActSettle:
-		k.step(ctx, f, plan) // touches the record alone: no reason to end a member, let alone every replica's at once
+		k.m.step(ctx, f, plan) // touches the record alone: no reason to end a member, let alone every replica's at once
 		return nil
 	default:
 		return fmt.Errorf("%w: row %s wants to %s: %s", ErrDecideAgain, plan.Row, plan.Act, plan.Reason)
@@ -188,7 +188,7 @@ func (k *keeper) look(ctx context.Context, s table.MemberStatus) error {
 func (k *keeper) mark(ctx context.Context, s table.MemberStatus) {
 	before := k.marked
 	k.marked = s
-	if k.agent.File.Epoch == 0 {
+	if k.m.agent.File.Epoch == 0 {
 		return
 	}
 	now := time.Now()
@@ -196,9 +196,9 @@ func (k *keeper) mark(ctx context.Context, s table.MemberStatus) {
 		k.certain = record.Mark{MemberID: s.MemberID, Term: before.Term, Applied: before.Applied, Time: now}
 	}
 	m := k.newestMark(s.MemberID)
-	m.MemberID, m.Epoch, m.BootID, m.Beat = s.MemberID, k.agent.File.Epoch, k.cfg.Me.BootID, now
-	if err := k.cfg.Record.WriteMark(ctx, m); err != nil {
-		k.cfg.Log.Warn("write the mark", "err", err.Error())
+	m.MemberID, m.Epoch, m.BootID, m.Beat = s.MemberID, k.m.agent.File.Epoch, k.m.cfg.Me.BootID, now
+	if err := k.m.cfg.Record.WriteMark(ctx, m); err != nil {
+		k.m.cfg.Log.Warn("write the mark", "err", err.Error())
 	}
 }
 
@@ -209,12 +209,12 @@ func (k *keeper) newestMark(id record.MemberID) record.Mark {
 	if k.certain.MemberID == id {
 		certain = k.certain
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.seen == nil {
+	k.m.mu.Lock()
+	defer k.m.mu.Unlock()
+	if k.m.seen == nil {
 		return certain
 	}
-	if there, ok := k.seen.Marks[id]; ok && there.Epoch == k.agent.File.Epoch && there.Applied >= certain.Applied {
+	if there, ok := k.m.seen.Marks[id]; ok && there.Epoch == k.m.agent.File.Epoch && there.Applied >= certain.Applied {
 		return there
 	}
 	return certain
@@ -222,15 +222,15 @@ func (k *keeper) newestMark(id record.MemberID) record.Mark {
 
 // showEnded shows that the member has ended because the disk is full.
 func (k *keeper) showEnded(now time.Time) {
-	if k.cfg.Child.Running() {
+	if k.m.cfg.Child.Running() {
 		return
 	}
-	dir := k.cfg.Cluster.Etcd.DataDir
-	room, err := k.room(dir)
+	dir := k.m.cfg.Cluster.Etcd.DataDir
+	room, err := k.m.room(dir)
 	if err != nil {
 		return
 	}
-	if w := table.EndedOnAFullDisk(member.ReadEnd(k.StatusSocket(), k.cfg.dir().Etcd()), room, dir); w != nil {
-		k.show(now, w)
+	if w := table.EndedOnAFullDisk(member.ReadEnd(k.m.StatusSocket(), k.m.cfg.dir().Etcd()), room, dir); w != nil {
+		k.m.show(now, w)
 	}
 }

@@ -23,7 +23,7 @@ func kept(t *testing.T) (*machine, *keeper) {
 		t.Fatal(err)
 	}
 	ms.keeping = true
-	k := &keeper{Membership: ms, beside: beside{Membership: ms}}
+	k := &keeper{m: ms, beside: beside{m: ms}}
 	k.beside.forget()
 	return m, k
 }
@@ -48,7 +48,7 @@ func TestKeepEndsWhenAnotherInstanceHasThePlace(t *testing.T) {
 // The first look follows the loss of the leader, the next one is due when the loss may be shown; an election or a
 // lasting loss brings no more.
 func TestALostQuorumIsLookedAtSoon(t *testing.T) {
-	k := &keeper{Membership: &Membership{}}
+	k := &keeper{m: &Membership{}}
 	for n, c := range []struct {
 		s    table.MemberStatus
 		want bool
@@ -62,12 +62,12 @@ func TestALostQuorumIsLookedAtSoon(t *testing.T) {
 	}
 	for _, c := range []struct{ alone, want time.Duration }{{-2 * time.Second, 3 * time.Second},
 		{-6 * time.Second, keepPause}, {0, table.QuorumPatience}} {
-		k.silences.Alone = t0.Add(c.alone)
+		k.m.silences.Alone = t0.Add(c.alone)
 		if got := k.afterLook(t0).Sub(t0); got != c.want {
 			t.Errorf("alone for %s: the next look is in %s, want %s", -c.alone, got, c.want)
 		}
 	}
-	k.silences.Alone = time.Time{}
+	k.m.silences.Alone = time.Time{}
 	if got := k.afterLook(t0).Sub(t0); got != keepPause {
 		t.Errorf("with a quorum: the next look is in %s", got)
 	}
@@ -77,12 +77,12 @@ func TestKeepGoesOnWhileTheRecordIsUnreadable(t *testing.T) {
 	m, k := kept(t)
 	m.record.fail(errors.New("503"))
 	if err := k.look(t.Context(),
-		table.MemberStatus{}); err != nil || blockedName(k.Membership) != "record-unreadable" {
-		t.Errorf("%v, blocked by %q", err, blockedName(k.Membership))
+		table.MemberStatus{}); err != nil || blockedName(k.m) != "record-unreadable" {
+		t.Errorf("%v, blocked by %q", err, blockedName(k.m))
 	}
 	m.record.fail(nil)
-	if err := k.look(t.Context(), table.MemberStatus{}); err != nil || blockedName(k.Membership) != "" {
-		t.Errorf("%v, blocked by %q", err, blockedName(k.Membership))
+	if err := k.look(t.Context(), table.MemberStatus{}); err != nil || blockedName(k.m) != "" {
+		t.Errorf("%v, blocked by %q", err, blockedName(k.m))
 	}
 }
 
@@ -101,7 +101,7 @@ func TestALostOutcomeIsCreatedAgainInPlace(t *testing.T) {
 
 func TestKeepEndsWithItsContext(t *testing.T) {
 	_, k := kept(t)
-	end := inBackground(t, k.Keep)
+	end := inBackground(t, k.m.Keep)
 	if err := end(); err != nil {
 		t.Error(err)
 	}
@@ -176,13 +176,13 @@ func TestANewMemberOfAKnownPlaceIsLookedForOnce(t *testing.T) {
 	if err := k.look(t.Context(), s); err != nil || k.newMember(s) {
 		t.Errorf("it is looked for again at once: %v", err)
 	}
-	if got, _ := hosts.Lookup(k.cfg.HostsFile, pb.DNSName(testCluster)); got.String() != "127.0.0.22" {
+	if got, _ := hosts.Lookup(k.m.cfg.HostsFile, pb.DNSName(testCluster)); got.String() != "127.0.0.22" {
 		t.Errorf("the hosts file has %s", got)
 	}
 }
 
 func TestTheLeadersTickFollowsItsLearners(t *testing.T) {
-	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
+	b := &beside{m: newMachine(t, pa, newRecord()).open()}
 	b.forget()
 	b.again = false // it has looked at once, when the leadership was new
 	voter, learner := table.Member{ID: 0xa1}, table.Member{ID: 0xb1, Learner: true}
@@ -219,7 +219,7 @@ func TestTheLeadersTickFollowsItsLearners(t *testing.T) {
 // A learner is waited for by asking the member on this machine alone. The look at everything comes when it has caught
 // up, and the second one that a promotion needs not before that means anything.
 func TestTheLeaderLooksWhenALearnerHasCaughtUp(t *testing.T) {
-	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
+	b := &beside{m: newMachine(t, pa, newRecord()).open()}
 	b.forget()
 	b.again = false
 	status := func(b, c uint64) table.MemberStatus {
@@ -274,7 +274,7 @@ func TestTheLeaderLooksWhenALearnerHasCaughtUp(t *testing.T) {
 
 // A pair whose learner is to stay one costs what a cluster without learners does.
 func TestALearnerThatStaysOneIsNotWaitedFor(t *testing.T) {
-	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
+	b := &beside{m: newMachine(t, pa, newRecord()).open()}
 	b.forget()
 	b.due(t0, table.MemberStatus{Members: []table.Member{{ID: 0xa1}, {ID: 0xb1, Learner: true}}})
 	b.quiet = true
@@ -286,7 +286,7 @@ func TestALearnerThatStaysOneIsNotWaitedFor(t *testing.T) {
 // A leader that handed over in the middle of an order has left the rest of it to the next, and one act follows the
 // other.
 func TestTheLeaderLooksAgainWhereThereWasSomethingToDo(t *testing.T) {
-	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
+	b := &beside{m: newMachine(t, pa, newRecord()).open()}
 	alone := table.MemberStatus{Members: []table.Member{{ID: 0xa1}}}
 	b.forget()
 	if !b.due(t0, alone) {
@@ -304,7 +304,7 @@ func TestTheLeaderLooksAgainWhereThereWasSomethingToDo(t *testing.T) {
 
 // What the member itself says makes a look due: an alarm, a voter that is not heard of. A whole cluster is left alone.
 func TestTroubleIsLookedAtSoonAndThenAtThePaceOfTheRecord(t *testing.T) {
-	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
+	b := &beside{m: newMachine(t, pa, newRecord()).open()}
 	b.forget()
 	b.again = false // it has led for long
 	list := []table.Member{{ID: 0xa1}, {ID: 0xb1}}
@@ -344,7 +344,7 @@ func TestTroubleIsLookedAtSoonAndThenAtThePaceOfTheRecord(t *testing.T) {
 
 // What was seen in one leadership says nothing in the next: the member may have been in reach all the time between.
 func TestALostLeadershipIsForgotten(t *testing.T) {
-	b := &beside{Membership: newMachine(t, pa, newRecord()).open()}
+	b := &beside{m: newMachine(t, pa, newRecord()).open()}
 	b.forget()
 	quiet := table.PeerProgress{Match: 7}
 	first := b.member(table.Member{ID: 0xb1}, quiet, t0)
@@ -353,9 +353,9 @@ func TestALostLeadershipIsForgotten(t *testing.T) {
 		t.Errorf("a minute later: %+v", again)
 	}
 	for _, at := range []time.Time{t0, t0.Add(besidePatience)} {
-		b.leaderWaits.Only(&replica.Wait{Row: "43", Name: "learner-not-ready", Reason: "r", Next: "n"}, at)
+		b.m.leaderWaits.Only(&replica.Wait{Row: "43", Name: "learner-not-ready", Reason: "r", Next: "n"}, at)
 	}
-	if got := blockedName(b.Membership); got != "learner-not-ready" {
+	if got := blockedName(b.m); got != "learner-not-ready" {
 		t.Errorf("it shows %q", got)
 	}
 	b.forget()
@@ -363,7 +363,7 @@ func TestALostLeadershipIsForgotten(t *testing.T) {
 		t0.Add(time.Hour)); !next.UnreachableSince.Equal(t0.Add(time.Hour)) {
 		t.Errorf("in the next leadership: %+v", next)
 	}
-	if got := blockedName(b.Membership); got != "" {
+	if got := blockedName(b.m); got != "" {
 		t.Errorf("a wait of the former leader is shown: %s", got)
 	}
 }

@@ -16,7 +16,7 @@ func TestTheLastLookIsExplained(t *testing.T) {
 	if err := k.look(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatal(err)
 	}
-	e := k.told.Explain()
+	e := k.m.told.Explain()
 	if e == nil || !e.Running || e.Plan.Row != table.RowRunning || e.Disk.Class != "L1" ||
 		e.Record.Means != "epoch 1 is formed and open" || e.Leader != nil {
 		t.Errorf("%+v", e)
@@ -25,7 +25,7 @@ func TestTheLastLookIsExplained(t *testing.T) {
 	if err := k.look(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatal(err)
 	}
-	if e := k.told.Explain(); !slices.Contains(e.Found, "Changes of the membership are paused by order.") {
+	if e := k.m.told.Explain(); !slices.Contains(e.Found, "Changes of the membership are paused by order.") {
 		t.Errorf("found: %q", e.Found)
 	}
 }
@@ -37,7 +37,7 @@ func TestAPersonsWordStartsAMemberWithoutTheRecord(t *testing.T) {
 	if err := k.look(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.MayStartAnyway(); err == nil {
+	if err := k.m.MayStartAnyway(); err == nil {
 		t.Error("the word is taken where nothing waits for it")
 	}
 	if err := m.child.Stop(t.Context()); err != nil {

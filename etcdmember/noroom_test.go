@@ -101,7 +101,7 @@ func TestAMemberThatEndedOnAFullDiskIsShownAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	ms := m.open()
-	k := &keeper{Membership: ms}
+	k := &keeper{m: ms}
 	ms.room = func(string) (table.Room, error) { return table.Room{Free: 0, Total: 1 << 30}, nil }
 	member.WriteEnd(ms.StatusSocket(), ms.cfg.dir().Etcd(), "failed to commit tx: no space left on device", t0)
 	if k.showEnded(t0); blockedName(ms) != "" {

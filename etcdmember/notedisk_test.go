@@ -19,7 +19,7 @@ func TestADiskIDThatIsLearnedLateCompletesTheIncarnation(t *testing.T) {
 		t.Fatal(err)
 	}
 	ms.keeping = true
-	k := &keeper{Membership: ms, beside: beside{Membership: ms}}
+	k := &keeper{m: ms, beside: beside{m: ms}}
 	k.beside.forget()
 	recorded := func() []record.Incarnation {
 		v, err := m.record.copied()

@@ -26,8 +26,8 @@ func (m *Membership) taken(act table.Act, outcome string) uint64 {
 
 func TestTheReportSaysWhatWasDone(t *testing.T) {
 	m, k := kept(t)
-	r := k.Report(t.Context())
-	if r.Etcd.RecordRead == nil || k.taken(table.ActSeed, "done") != 1 || k.taken(table.ActSeed, "failed") != 0 ||
+	r := k.m.Report(t.Context())
+	if r.Etcd.RecordRead == nil || k.m.taken(table.ActSeed, "done") != 1 || k.m.taken(table.ActSeed, "failed") != 0 ||
 		r.Etcd.LeaderRow != "" || r.Etcd.Explanation.Leader != nil {
 		t.Errorf("after a first boot: %+v", r)
 	}
@@ -36,17 +36,17 @@ func TestTheReportSaysWhatWasDone(t *testing.T) {
 	if err := k.look(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatal(err)
 	}
-	k.step(t.Context(), table.Facts{Now: time.Now()}, table.Plan{Row: 11, Act: table.ActAbandon, Epoch: 1})
-	r = k.Report(t.Context())
-	if r.Etcd.Row != "1" || !r.Etcd.RecordRead.Equal(before) || k.taken(table.ActAbandon, "failed") != 1 {
+	k.m.step(t.Context(), table.Facts{Now: time.Now()}, table.Plan{Row: 11, Act: table.ActAbandon, Epoch: 1})
+	r = k.m.Report(t.Context())
+	if r.Etcd.Row != "1" || !r.Etcd.RecordRead.Equal(before) || k.m.taken(table.ActAbandon, "failed") != 1 {
 		t.Errorf("with a record that fails: %+v", r)
 	}
-	k.beside.sawBeside(t0, table.Ring{}, threeVoters(), table.Plan{Row: 45})
-	if r := k.Report(t.Context()); r.Etcd.LeaderRow != "45" || r.Etcd.Explanation.Leader.Plan.Row != 45 {
+	k.beside.m.sawBeside(t0, table.Ring{}, threeVoters(), table.Plan{Row: 45})
+	if r := k.m.Report(t.Context()); r.Etcd.LeaderRow != "45" || r.Etcd.Explanation.Leader.Plan.Row != 45 {
 		t.Errorf("beside the leader: %+v", r)
 	}
 	// It is plain data: who reads its JSON has all of it.
-	r = k.Report(t.Context())
+	r = k.m.Report(t.Context())
 	b, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestTheReportSaysWhatWasDone(t *testing.T) {
 		t.Errorf("-written +read\n%s", d)
 	}
 	k.beside.forget()
-	if r := k.Report(t.Context()); r.Etcd.LeaderRow != "" || r.Etcd.Explanation.Leader != nil {
+	if r := k.m.Report(t.Context()); r.Etcd.LeaderRow != "" || r.Etcd.Explanation.Leader != nil {
 		t.Errorf("it leads no more: %+v", r)
 	}
 }

@@ -56,8 +56,8 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 			t.Fatalf("%s: the member does not run: %v", tc.want, err)
 		}
 		ms.keeping = true
-		k := &keeper{Membership: ms}
-		k.tries.Unfit.Until = time.Time{}
+		k := &keeper{m: ms}
+		k.m.tries.Unfit.Until = time.Time{}
 		if err := k.look(t.Context(), table.MemberStatus{}); err != nil || blockedName(ms) != "restore-unfit" {
 			t.Errorf("%s: %v, blocked by %q", tc.want, err, blockedName(ms))
 		}
@@ -75,13 +75,13 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 			t.Errorf("%s: another replica stops for it: %+v", tc.want, o)
 		}
 		tc.spoil(source, false)
-		k.tries.Unfit.Until = time.Now().Add(time.Hour)
+		k.m.tries.Unfit.Until = time.Now().Add(time.Hour)
 		if err := k.look(t.Context(),
 			table.MemberStatus{}); err != nil || accepted(m) || blockedName(ms) != "restore-unfit" {
 			t.Errorf("%s: it was tried again at once, or is not shown while that rests: %v, %q", tc.want, err,
 				blockedName(ms))
 		}
-		k.tries.Unfit.Until = time.Now()
+		k.m.tries.Unfit.Until = time.Now()
 		if err := k.look(t.Context(), table.MemberStatus{}); err != nil || !accepted(m) {
 			t.Errorf("%s: not accepted: %v, %q", tc.want, err, blockedName(ms))
 		}
