@@ -31,3 +31,44 @@ func TestAnyObjectProvesThatThereWasAnInception(t *testing.T) {
 		t.Error("nothing at all: lost")
 	}
 }
+
+// What comes after an outcome proves that the epoch was formed. The seeder's own incarnation comes before it.
+func TestWhatProvesThatAnEpochWasFormed(t *testing.T) {
+	other := placeTwo
+	started := func(p replica.Place, epoch uint64) func(*View) {
+		return func(v *View) {
+			v.Replicas = map[replica.Place][]Incarnation{p: {{Place: p, Number: 4}, {Place: p, Number: 5,
+				Started: &Started{Epoch: epoch}}}}
+		}
+	}
+	for want, add := range map[string]func(*View){
+		"it was closed": func(v *View) { v.Epochs[0].Closed = &Closed{} },
+		"its claim was rebuilt, which comes after the outcome": func(v *View) {
+			v.Epochs[0].Claim.Source.Kind = SourceRebuilt
+		},
+		"stopped/ names " + other.String(): func(v *View) { v.Epochs[0].Stopped = []Stopped{{Place: other}} },
+		"a snapshot of it":                 func(v *View) { v.Snapshots = []uint64{7} },
+		"a mark of member " + MemberID(0xb1).String(): func(v *View) {
+			v.Marks = map[MemberID]Mark{0xa1: {Epoch: 6}, 0xb1: {Epoch: 7}}
+		},
+		StartedKey(other, 5): started(other, 7),
+	} {
+		v := View{Epochs: []Epoch{{Number: 7, Claim: &Claim{Seeder: Seeder{Place: placeOne}}}}}
+		if got := v.WasFormed(&v.Epochs[0]); got != "" {
+			t.Errorf("a claim alone: %s", got)
+		}
+		if add(&v); v.WasFormed(&v.Epochs[0]) != want {
+			t.Errorf("%q, want %q", v.WasFormed(&v.Epochs[0]), want)
+		}
+	}
+	for name, add := range map[string]func(*View){
+		"the seeder's own incarnation": started(placeOne, 7),
+		"one of another epoch":         started(other, 6),
+		"a snapshot of another epoch":  func(v *View) { v.Snapshots = []uint64{6} },
+	} {
+		v := View{Epochs: []Epoch{{Number: 7, Claim: &Claim{Seeder: Seeder{Place: placeOne}}}}}
+		if add(&v); v.WasFormed(&v.Epochs[0]) != "" {
+			t.Errorf("%s: %s", name, v.WasFormed(&v.Epochs[0]))
+		}
+	}
+}
