@@ -25,7 +25,7 @@ func DecideBesideLeader(now time.Time, previous, ring Ring) Plan {
 		}
 		p.Row = r.number
 		if p.Act != ActWait && r.paused && v.h.Orders.Paused {
-			p = wait("paused", "changes of the membership are paused by order; without that: "+p.Reason+".",
+			p = wait(WaitPaused, "changes of the membership are paused by order; without that: "+p.Reason+".",
 				"`quorate resume` lets it go on.")
 			p.Row = r.number
 		}
@@ -96,17 +96,17 @@ func (v besideView) stands() (Plan, bool) {
 	p := Plan{}
 	switch {
 	case v.RecordErr != nil:
-		p = wait("record-unreadable", "the record cannot be read: "+v.RecordErr.Error()+".",
+		p = wait(WaitRecordUnreadable, "the record cannot be read: "+v.RecordErr.Error()+".",
 			"Nobody is promoted or removed until it can be read.")
 	case len(v.h.Damages()) > 0:
-		p = wait("record-lost", "the record is damaged: "+v.h.Damages()[0].String()+".",
+		p = wait(WaitRecordLost, "the record is damaged: "+v.h.Damages()[0].String()+".",
 			"Nobody is promoted or removed. Run `quorate record rebuild`.")
 	case v.Ahead:
-		p = wait("record-rolled-back", "the record was rolled back: this replica has seen more than it holds.",
+		p = wait(WaitRecordRolledBack, "the record was rolled back: this replica has seen more than it holds.",
 			"Nobody is promoted or removed by what is past. Run `quorate record rebuild`.")
 	case v.h.Formed == nil || v.h.newest != v.h.Formed && v.h.newest.Outcome == nil || v.h.Formed.Closed != nil,
 		v.h.Orders.accepted(v.h.Formed.Number) != 0:
-		p = wait("epoch-closed", "the epoch has ended, is being ended by order, or is not formed yet.",
+		p = wait(WaitEpochClosed, "the epoch has ended, is being ended by order, or is not formed yet.",
 			"Nobody is promoted or removed.")
 	default:
 		return p, false

@@ -43,7 +43,7 @@ func (v besideView) noSpace() (Plan, bool) {
 		// One that is out of reach must not keep the cluster from writing until it is back: if it is full then, etcd
 		// raises the alarm again.
 		if v.reachable(m) && (m.Quota == 0 || full(m)) {
-			return wait("no-space", Title(m)+"'s database is at its quota, or its size is not known, and writes are "+
+			return wait(WaitNoSpace, Title(m)+"'s database is at its quota, or its size is not known, and writes are "+
 				"refused.", "Raise etcd.quotaBytes, or delete what fills it."), true
 		}
 	}
@@ -53,7 +53,7 @@ func (v besideView) noSpace() (Plan, bool) {
 
 func (v besideView) defragment(m RingMember) (Plan, bool) {
 	if v.SnapshotInFlight {
-		return wait("no-space", "a database is full, and a member is receiving the state.",
+		return wait(WaitNoSpace, "a database is full, and a member is receiving the state.",
 			"It is defragmented when that is done."), true
 	}
 	return Plan{Act: ActDefragment, MemberID: m.ID, Reason: "NOSPACE: " + Title(m) + " has room to give back"}, true

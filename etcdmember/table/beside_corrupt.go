@@ -47,7 +47,7 @@ func (v besideView) corruptUnknown() (Plan, bool) {
 			return Plan{}, false
 		}
 	}
-	return halt("corrupt", text, "All automation stands still, and the alarm is not disarmed. Compare the members, "+
+	return halt(WaitCorrupt, text, "All automation stands still, and the alarm is not disarmed. Compare the members, "+
 		"then `quorate override 47 MEMBER --reason TEXT` or `quorate restore`."), true
 }
 
@@ -161,7 +161,7 @@ func (v besideView) replaceCorrupt(m RingMember, why string) (Plan, bool) {
 	case m.ID == v.Leader:
 		return v.handOver(why)
 	case !v.restHasQuorum(m.ID):
-		return wait("corrupt-member", why+", but those that are connected would be no quorum without it.",
+		return wait(WaitCorruptMember, why+", but those that are connected would be no quorum without it.",
 			"Bring the others back."), true
 	}
 	return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: why}, true

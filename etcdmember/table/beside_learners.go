@@ -86,7 +86,7 @@ func (v besideView) promotable() (Plan, bool) {
 		if v.pair() {
 			next = "As one of two replicas it stays a learner; it catches up by itself as soon as it is heard of."
 		}
-		return wait("learner-not-ready", why+".", next), true
+		return wait(WaitLearnerNotReady, why+".", next), true
 	}
 	if w := v.mayGrow(len(ready)); w != "" {
 		if v.pair() {
@@ -95,7 +95,7 @@ func (v besideView) promotable() (Plan, bool) {
 		if len(other) > 0 {
 			return v.otherVersion(other[0]), true
 		}
-		return wait("third-replica-missing", w, "Both are promoted as soon as a third replica has caught up."), true
+		return wait(WaitThirdReplicaMissing, w, "Both are promoted as soon as a third replica has caught up."), true
 	}
 	return Plan{Act: ActPromote, MemberID: ready[0].ID, Reason: Title(ready[0]) + " has caught up"}, true
 }
@@ -185,7 +185,7 @@ func (v besideView) otherVersion(m RingMember) Plan {
 	if v.ClusterVersion == "" {
 		cluster = "the cluster's version is not decided yet"
 	}
-	return wait("learner-other-version", fmt.Sprintf("%s %s, and %s.", Title(m), says, cluster),
+	return wait(WaitLearnerOtherVersion, fmt.Sprintf("%s %s, and %s.", Title(m), says, cluster),
 		"It is promoted once it runs the version of the others: make its VM again with their image, or upgrade those "+
 			"with their disks.")
 }

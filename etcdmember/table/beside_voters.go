@@ -49,7 +49,7 @@ func (v besideView) returning(m RingMember, i record.Incarnation) bool {
 
 func (v besideView) removeDead(m RingMember, why string) (Plan, bool) {
 	if !v.restHasQuorum(m.ID) {
-		return wait("no-quorum-without-it", fmt.Sprintf("%s is gone, but the others that are connected would be no "+
+		return wait(WaitNoQuorumWithoutIt, fmt.Sprintf("%s is gone, but the others that are connected would be no "+
 			"quorum without it.", Title(m)), "It is removed when enough of the others are back."), true
 	}
 	return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: Title(m) + " " + why}, true
@@ -82,7 +82,7 @@ func (v besideView) deadVoterWithDisk() (Plan, bool) {
 		if len(v.learners) > 0 || v.unreachableFor(m) >= diskWait {
 			return v.removeDead(m, "is proven gone, and its disk has not come back or a replacement is waiting")
 		}
-		return wait("member-disk-left", fmt.Sprintf("%s is proven gone, and its data disk still exists or is "+
+		return wait(WaitMemberDiskLeft, fmt.Sprintf("%s is proven gone, and its data disk still exists or is "+
 				"not known.", Title(m)),
 				"Recreate the VM with its disk. After ten minutes, or when a replacement joins, the member is "+
 					"removed."),
@@ -97,7 +97,7 @@ func (v besideView) unreachableVoter() (Plan, bool) {
 		if _, dead := v.isDead(m); dead || v.unreachableFor(m) < DeadAfter {
 			continue
 		}
-		return wait("member-unreachable", fmt.Sprintf("%s has been unreachable for %s, and nothing proves that it "+
+		return wait(WaitMemberUnreachable, fmt.Sprintf("%s has been unreachable for %s, and nothing proves that it "+
 			"is gone.", Title(m), v.unreachableFor(m).Round(time.Second)),
 			fmt.Sprintf("Look at `quorate status` on that replica first: it says what its member waits for, "+
 				"such as a full disk. Else repair or recreate its VM. "+
@@ -142,7 +142,7 @@ func away(v besideView, m RingMember) int {
 func (v besideView) leaveByOrder(m RingMember, p replica.Place, order record.Order) Plan {
 	plan, _ := v.leave(m, fmt.Sprintf("order %d says that %s leaves", order.Number, p))
 	if plan.Act != ActWait && !m.Learner && v.snapshotOld() && !longAgo(v.now, order.Time, leavePatience) {
-		plan = wait("snapshot-first", fmt.Sprintf("order %d says that %s leaves, and a snapshot is saved before.",
+		plan = wait(WaitSnapshotFirst, fmt.Sprintf("order %d says that %s leaves, and a snapshot is saved before.",
 			order.Number, p),
 			fmt.Sprintf("A voter saves one by itself. Without one %s leaves %s after the order was given.", p,
 				leavePatience))
@@ -162,10 +162,10 @@ func (v besideView) leave(m RingMember, why string) (Plan, bool) {
 	case m.Learner:
 		return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: why}, true
 	case len(v.voters) == 1:
-		return wait("leave-last-voter", Title(m)+" is the only voter.",
+		return wait(WaitLeaveLastVoter, Title(m)+" is the only voter.",
 			"Add a replica: it is promoted in its place. Or take the order back: `quorate orders withdraw N`."), true
 	case !v.restHasQuorum(m.ID):
-		return wait("leave-needs-quorum", "without "+Title(m)+" the voters that are connected would be no quorum.",
+		return wait(WaitLeaveNeedsQuorum, "without "+Title(m)+" the voters that are connected would be no quorum.",
 			"Bring the others back, or take the order back: `quorate orders withdraw N`."), true
 	case m.ID == v.Leader:
 		return v.handOver(why)
@@ -180,7 +180,7 @@ func (v besideView) handOver(why string) (Plan, bool) {
 			!v.reachable(m)
 	})
 	if len(others) == 0 {
-		return wait("no-successor", "leadership should be handed over ("+why+"), and no other voter is reachable.",
+		return wait(WaitNoSuccessor, "leadership should be handed over ("+why+"), and no other voter is reachable.",
 			"Bring another voter back."), true
 	}
 	best := slices.MaxFunc(others, func(a, b RingMember) int { return cmp.Compare(a.Match, b.Match) })
@@ -195,7 +195,7 @@ func (v besideView) threeToTwo() (Plan, bool) {
 		return Plan{}, false
 	}
 	if v.snapshotOld() {
-		return wait("snapshot-first", "two replicas are ordered, and the second voter becomes a learner after a "+
+		return wait(WaitSnapshotFirst, "two replicas are ordered, and the second voter becomes a learner after a "+
 			"snapshot.", "A voter saves one by itself; `quorate snapshot save` on one saves one now."), true
 	}
 	for _, m := range v.voters {
@@ -211,7 +211,7 @@ func (v besideView) threeToTwo() (Plan, bool) {
 func (v besideView) evenVoters() (Plan, bool) {
 	n := len(v.voters)
 	if wanted := v.h.Orders.Replicas; wanted > 0 && len(v.Members) > wanted {
-		return wait("replicas-above-wanted", fmt.Sprintf("%d replicas are ordered, and %d are members.", wanted,
+		return wait(WaitReplicasAboveWanted, fmt.Sprintf("%d replicas are ordered, and %d are members.", wanted,
 			len(v.Members)),
 			"Say which one leaves: `quorate orders give leave REPLICA`."), true
 	}
@@ -220,9 +220,9 @@ func (v besideView) evenVoters() (Plan, bool) {
 		return Plan{}, false
 	}
 	if n%2 == 0 {
-		return wait("even-voters", fmt.Sprintf("there are %d voters: they survive no more failures than %d would.", n,
+		return wait(WaitEvenVoters, fmt.Sprintf("there are %d voters: they survive no more failures than %d would.", n,
 			n-1), "Add or remove a replica."), true
 	}
-	return wait("many-voters", fmt.Sprintf("there are %d voters: more than %d make writes slower and survive too "+
+	return wait(WaitManyVoters, fmt.Sprintf("there are %d voters: more than %d make writes slower and survive too "+
 		"little more.", n, maxVoters), "Remove replicas."), true
 }

@@ -8,7 +8,7 @@ import "time"
 // decide_join.go and a restore's in decide_restore.go.
 func Decide(now time.Time, o Observation) Plan {
 	if o.Fault != "" {
-		return Plan{Row: RowFault, Act: ActHalt}.Waiting("fault", o.Fault+".",
+		return Plan{Row: RowFault, Act: ActHalt}.Waiting(WaitFault, o.Fault+".",
 			"Nothing was touched. Repair what is named, and the agent goes on by itself.")
 	}
 	for _, r := range rows {
@@ -23,7 +23,7 @@ func Decide(now time.Time, o Observation) Plan {
 		}
 		return p
 	}
-	return Plan{Row: RowHalt, Act: ActHalt}.Waiting("halt",
+	return Plan{Row: RowHalt, Act: ActHalt}.Waiting(WaitHalt,
 		"no row of the membership table covers what was observed: "+o.Cell()+".",
 		"Nothing was touched. Run `quorate etcd explain` and report what it says.")
 }

@@ -8,14 +8,13 @@ import (
 // The steps of a join, as docs/membership.md numbers them. Step 5 (agent.json `added`) belongs to the act of step 4,
 // step 9 (caught up) is seen by the leader.
 const (
-	joinPending   = 1
-	joinFormer    = 2
-	joinMark      = 3
-	joinAdd       = 4
-	joinSeen      = 6
-	joinConfirm   = 7
-	joinStart     = 8
-	joinWaitsName = "join-not-seen-by-all"
+	joinPending = 1
+	joinFormer  = 2
+	joinMark    = 3
+	joinAdd     = 4
+	joinSeen    = 6
+	joinConfirm = 7
+	joinStart   = 8
 )
 
 // portPatience is how long no peer's port may have answered before a joining replica says so: a member that is
@@ -30,7 +29,7 @@ func doJoin(o Observation, _ time.Time) Plan {
 	switch {
 	case o.PeersSilent:
 		p.Act = ActWait
-		p = p.Waiting("peers-do-not-connect", "the members answer this replica on their client ports, and none on "+
+		p = p.Waiting(WaitPeersDoNotConnect, "the members answer this replica on their client ports, and none on "+
 			"its peer port, where a member that joins begins.",
 			fmt.Sprintf("Open port %d between the masters, in both directions; if it is open, etcd's logs say which "+
 				"certificate is refused.", PeerPort))
@@ -50,7 +49,7 @@ func doJoin(o Observation, _ time.Time) Plan {
 				"purged only once this replica is a voter again. It goes on by itself.")
 	case o.Reusable && !o.ListedByAll:
 		p.Act, p.Step = ActWait, joinSeen
-		p = p.Waiting(joinWaitsName, "not every connected member lists the new learner yet.", "It goes on by itself.")
+		p = p.Waiting(WaitJoinNotSeenByAll, "not every connected member lists the new learner yet.", "It goes on by itself.")
 	case o.Reusable && o.Pending:
 		p.Act, p.Step, p.Reason = ActConfirmIncarnation, joinConfirm,
 			"the learner was added for this disk and every member lists it"

@@ -33,13 +33,13 @@ func (o Observation) WithOffer(p Plan) Plan {
 	switch {
 	case o.Remote == Quorum || o.Record != Rf:
 	case o.SnapshotOffered, o.WarmCopyOffered, o.Survivors22 == PolicyOffers:
-		return p.Waiting("restore-offered", "quorum is gone for good: "+text+".", command)
+		return p.Waiting(WaitRestoreOffered, "quorum is gone for good: "+text+".", command)
 	case o.Survivors22 == PolicyWaitsForDisk:
-		return p.Waiting("survivor-waits-for-disk",
+		return p.Waiting(WaitSurvivorWaitsForDisk,
 			"quorum is gone, but the disk of a voter whose VM is gone still exists.",
 			"Recreate that VM with its disk. "+command)
 	case o.Survivors22 == PolicyNotEnough:
-		return p.Waiting("survivors-not-enough", "quorum is gone for good, and the survivors may lack acknowledged "+
+		return p.Waiting(WaitSurvivorsNotEnough, "quorum is gone for good, and the survivors may lack acknowledged "+
 			"writes: "+text+".", command)
 	}
 	return p
@@ -69,7 +69,7 @@ func doWaitEmpty(o Observation, _ time.Time) Plan {
 	case !o.OwnIncarnation && o.FormerSilent && !o.Paused:
 		return o.takeIncarnation(o.Names.FormedEpoch, "the disk is empty, and no quorum answers to join")
 	}
-	return o.WithOffer(wait("no-quorum-empty-disk", "the cluster exists and its members do not answer with a quorum, "+
+	return o.WithOffer(wait(WaitNoQuorumEmptyDisk, "the cluster exists and its members do not answer with a quorum, "+
 		"while this replica's disk is empty: seeding now would begin a second history.",
 		"Start the other replicas with their disks; this one joins as soon as they have a quorum. If this replica's "+
 			"own disk still exists, attach it again and restart the VM. If they are lost, `quorate restore` begins a "+
@@ -83,7 +83,7 @@ func doStoppedID(o Observation, _ time.Time) Plan {
 	if o.Remote == Quorum {
 		return o.stopFirst(o.replaceOwn("it has ended for a restore, and nothing shows that this was taken back"))
 	}
-	return o.stopFirst(o.WithOffer(wait("stopped-id", fmt.Sprintf("member %s has stopped for a restore, and the "+
+	return o.stopFirst(o.WithOffer(wait(WaitStoppedID, fmt.Sprintf("member %s has stopped for a restore, and the "+
 		"record shows neither that order nor its end.", o.Names.MemberID),
 		"With a quorum it is replaced by itself. Without one, `quorate restore` can begin a new history from this "+
 			"directory.")))
@@ -104,7 +104,7 @@ func (o Observation) replaceOwn(why string) Plan {
 // waitForRecord: the list names a successor that the record, read a moment before, does not know. The next observation
 // has a newer record.
 func (o Observation) waitForRecord() Plan {
-	return wait("list-newer-than-record", fmt.Sprintf("the member list names instance %s for this place, and the "+
+	return wait(WaitListNewerThanRecord, fmt.Sprintf("the member list names instance %s for this place, and the "+
 		"record that was read before it does not know it.", o.Successor),
 		"The record is read again by itself.")
 }
@@ -114,14 +114,14 @@ func doArchiveRemoved(o Observation, _ time.Time) Plan {
 }
 
 func doWaitRemoved(o Observation, _ time.Time) Plan {
-	return wait("removed", "a peer, or its own log, says that this member was removed, and no quorum answers.",
+	return wait(WaitRemoved, "a peer, or its own log, says that this member was removed, and no quorum answers.",
 		"It is put away and joins again as soon as a quorum answers.")
 }
 
 func doReplaceOwn(o Observation, _ time.Time) Plan { return o.replaceOwn(o.brokenText()) }
 
 func doKeepBroken(o Observation, _ time.Time) Plan {
-	return o.WithOffer(wait("needed-but-broken", "the cluster has no quorum, and this replica's directory cannot "+
+	return o.WithOffer(wait(WaitNeededButBroken, "the cluster has no quorum, and this replica's directory cannot "+
 		"be used: "+o.brokenText()+".",
 		"The bytes are kept. Start the other replicas with their disks; if they are lost, `quorate restore` begins a "+
 			"new history."))
@@ -138,12 +138,12 @@ const QuorumPatience = 5 * time.Second
 func (o Observation) waitForPeers(p Plan) Plan {
 	switch keeps := p.Act == ActKeep && p.Blocked == nil; {
 	case keeps && o.Alone:
-		return p.Waiting("no-quorum", "this member runs, and no majority of the voters answers it: nothing can be "+
+		return p.Waiting(WaitNoQuorum, "this member runs, and no majority of the voters answers it: nothing can be "+
 			"written.",
 			"Start the other replicas with their disks, or heal the network; if they are lost, `quorate restore` "+
 				"begins a new history.")
 	case keeps && o.Unheard:
-		return p.Waiting("peers-do-not-connect", "a majority of the voters answers this replica on their client "+
+		return p.Waiting(WaitPeersDoNotConnect, "a majority of the voters answers this replica on their client "+
 			"ports, and its own member hears no leader: it and its peers do not connect.",
 			fmt.Sprintf("Open port %d between the masters, in both directions; if it is open, etcd's log says which "+
 				"certificate is refused.", PeerPort))

@@ -41,7 +41,7 @@ func doEnd(o Observation, now time.Time) Plan {
 		next = "When the next epoch is formed this replica joins it with an empty disk. If that replica is lost, " +
 			"`quorate restore --from SOURCE` orders it of another."
 	}
-	return wait("epoch-closed", reason, next)
+	return wait(WaitEpochClosed, reason, next)
 }
 
 // accept comes before anything stops: the replica that the order names finds out whether it can carry it out. A member
@@ -70,7 +70,7 @@ func (o Observation) accept(now time.Time) Plan {
 
 func (o Observation) sourceGone() Plan {
 	return Plan{Act: ActWait, Step: restoreMake, Epoch: o.Names.FormedEpoch,
-		OrderNumber: o.Names.RestoreNumber}.Waiting("source-gone",
+		OrderNumber: o.Names.RestoreNumber}.Waiting(WaitSourceGone,
 		"what the order names as its source is not on this replica, or does not reach as far as the order demands.",
 		"Bring its disk back, or give a newer order: `quorate restore --from SOURCE`.")
 }
@@ -89,7 +89,7 @@ func (o Observation) restore() Plan {
 	switch {
 	case len(o.Unproven) > 0:
 		p.Act, p.Step = ActWait, restoreSilence
-		return p.Waiting("restore-waits", "these could still serve the old history: "+o.unprovenText()+".",
+		return p.Waiting(WaitRestoreWaits, "these could still serve the old history: "+o.unprovenText()+".",
 			"Each must write that it has stopped, or be proven silent. `quorate restore --stop-vms` stops VMs that "+
 				"cannot be reached; "+
 				"`quorate restore --silent INSTANCE` is your word that one runs nothing any more.")
@@ -137,7 +137,7 @@ func doRestoreClaimed(o Observation, now time.Time) Plan {
 		return p
 	case !o.SourceHere && o.SourceUnread != "": // it may be the source: no epoch is given up for want of it
 		p.Act = ActWait
-		return p.Waiting("source-gone", fmt.Sprintf("the source of restore order %d is not found on this disk, and "+
+		return p.Waiting(WaitSourceGone, fmt.Sprintf("the source of restore order %d is not found on this disk, and "+
 			"not every archive can be looked at: %s.", o.Names.Claimed.Order, o.SourceUnread),
 			"Repair what is named, and it goes on by itself; or `quorate restore --from SOURCE` orders it of another.")
 	case !o.SourceHere:

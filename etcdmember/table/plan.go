@@ -170,15 +170,3 @@ type Plan struct {
 	// Blocked is set where something is waited for, also while the member runs or starts nevertheless.
 	Blocked *replica.Wait
 }
-
-// The names of waits that others know by name.
-const (
-	// WaitNoRoom is for room on the data disk.
-	WaitNoRoom = "no-room"
-	// WaitDoesNotStayUp is of a member that is started again and again, and ends.
-	WaitDoesNotStayUp = "etcd-does-not-stay-up"
-	// WaitStepFailed is of a step that failed and is tried again.
-	WaitStepFailed = "step-failed"
-	// WaitUnfit is of an order to restore that cannot be carried out here.
-	WaitUnfit = "restore-unfit"
-)

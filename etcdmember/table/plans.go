@@ -47,13 +47,13 @@ func (o Observation) archive(reason string) Plan {
 
 func doSuperseded(o Observation, _ time.Time) Plan {
 	if o.Names.LaterBoot {
-		return o.stopFirst(halt("superseded",
+		return o.stopFirst(halt(WaitSuperseded,
 			fmt.Sprintf("this very instance, %s, was started again on another host and runs there as %s.",
 				o.Names.NewestInstance, o.Names.Place),
 			"The newest boot is the one that counts. Nothing is started here, and no byte is changed; this boot ends "+
 				"with its host."))
 	}
-	return o.stopFirst(halt("superseded",
+	return o.stopFirst(halt(WaitSuperseded,
 		fmt.Sprintf("instance %s has taken this place, %s, and this instance had it before.", o.Names.NewestInstance,
 			o.Names.Place),
 		"Delete this instance. Its disk is kept as it is, and no member is removed from here."))
@@ -61,18 +61,18 @@ func doSuperseded(o Observation, _ time.Time) Plan {
 
 func doStartUnread(o Observation, _ time.Time) Plan {
 	return o.startAsIs("the record cannot be read, and etcd ran on this directory in this boot").Waiting(
-		"record-unreadable",
+		WaitRecordUnreadable,
 		"the record cannot be read: "+o.Names.RecordErr+".",
 		"The member runs as it is. Make the bucket readable; until then nothing can join, be replaced or be restored.")
 }
 
 func doWaitUnread(o Observation, _ time.Time) Plan {
 	if o.StartAnyway && o.Local == L1 && o.Phase == PhaseStarted && !o.Ended {
-		return o.startAsIs("an operator said start-anyway on this VM").Waiting("record-unreadable",
+		return o.startAsIs("an operator said start-anyway on this VM").Waiting(WaitRecordUnreadable,
 			"the record cannot be read: "+o.Names.RecordErr+". The member was started by an operator's word.",
 			"Make the bucket readable.")
 	}
-	return wait("record-unreadable", "the record cannot be read: "+o.Names.RecordErr+".",
+	return wait(WaitRecordUnreadable, "the record cannot be read: "+o.Names.RecordErr+".",
 		"Make the bucket readable. If that cannot be done and this replica is needed, `quorate etcd start-anyway`, "+
 			"as root on this VM, says what it risks and asks.")
 }
@@ -81,29 +81,29 @@ func doStartLost(o Observation, _ time.Time) Plan {
 	if o.OnlyOutcomeMissing && o.Names.ClusterID != 0 {
 		return Plan{Act: ActFormedAgain, Epoch: o.Names.NewestEpoch, ClusterID: o.Names.ClusterID,
 			MemberID: o.Names.SeederMember,
-			Reason:   o.Names.Damage}.Waiting("record-lost", o.Names.Damage+".",
+			Reason:   o.Names.Damage}.Waiting(WaitRecordLost, o.Names.Damage+".",
 			"This replica holds the epoch's token and creates the object again.")
 	}
-	return o.startAsIs("the record is damaged, and etcd ran on this directory in this boot").Waiting("record-lost",
+	return o.startAsIs("the record is damaged, and etcd ran on this directory in this boot").Waiting(WaitRecordLost,
 		"the record is damaged: "+o.Names.Damage+".",
 		"The member runs as it is. Only `quorate record rebuild` brings back what is lost; if this is the wrong "+
 			"bucket, name the right one.")
 }
 
 func doWaitLost(o Observation, _ time.Time) Plan {
-	return wait("record-lost", "the record is lost or damaged, or this is the wrong bucket: "+o.Names.Damage+".",
+	return wait(WaitRecordLost, "the record is lost or damaged, or this is the wrong bucket: "+o.Names.Damage+".",
 		"Check the bucket's name. A new cluster needs `quorate record init`; a damaged record needs `quorate record "+
 			"rebuild`.")
 }
 
 func doStartAhead(o Observation, _ time.Time) Plan {
-	return o.startAsIs("the disk has seen more than the record holds").Waiting("record-rolled-back", o.aheadText(),
+	return o.startAsIs("the disk has seen more than the record holds").Waiting(WaitRecordRolledBack, o.aheadText(),
 		"The member runs as it is and is never archived. Bring the record's newer objects back, or run `quorate "+
 			"record rebuild`.")
 }
 
 func doKeepAhead(o Observation, _ time.Time) Plan {
-	return halt("record-rolled-back", o.aheadText(),
+	return halt(WaitRecordRolledBack, o.aheadText(),
 		"Nothing is started, and the bytes are kept. Bring the record's newer objects back, or run `quorate record "+
 			"rebuild`.")
 }
@@ -111,7 +111,7 @@ func doKeepAhead(o Observation, _ time.Time) Plan {
 // doEndAhead is of a member on a record that was rolled back, whose epoch ends by that record: it stops, and says
 // nothing, because what it would say is about an incarnation that the record has lost.
 func doEndAhead(o Observation, _ time.Time) Plan {
-	return o.stopFirst(halt("record-rolled-back", o.aheadText()+" By the record its epoch ends, so it stops all "+
+	return o.stopFirst(halt(WaitRecordRolledBack, o.aheadText()+" By the record its epoch ends, so it stops all "+
 		"the same.",
 		"The bytes are kept. Bring the record's newer objects back, or run `quorate record rebuild`."))
 }
@@ -133,7 +133,7 @@ func doForeign(o Observation, _ time.Time) Plan {
 	if o.Remote == Quorum || o.DiskClosed || o.DiskEpoch == DiskBelowFormed || o.DiskEpoch == DiskAbandoned {
 		return o.archive("the disk was another replica's; its member is not touched")
 	}
-	return wait("foreign-disk", "the data disk carries another replica's member, which may be needed.",
+	return wait(WaitForeignDisk, "the data disk carries another replica's member, which may be needed.",
 		"Attach each disk to its own replica. It is put away by itself once a quorum answers or its epoch has ended.")
 }
 
@@ -153,7 +153,7 @@ func doOlder(o Observation, _ time.Time) Plan {
 	if o.DiskEpoch == DiskBelowFormed {
 		return o.archive("the directory is of an older epoch, and a newer one is formed")
 	}
-	return o.stopFirst(wait("older-epoch",
+	return o.stopFirst(wait(WaitOlderEpoch,
 		fmt.Sprintf("the directory is of epoch %d, and epoch %d is claimed by %s.", o.Names.DiskEpochNumber,
 			o.Names.NewestEpoch, o.Names.Seeder),
 		"It waits, with its bytes kept, until the newer epoch is formed or abandoned."))
@@ -164,14 +164,14 @@ func doArchiveHalfMade(o Observation, _ time.Time) Plan {
 }
 
 func doStayOut(o Observation, _ time.Time) Plan {
-	return wait("left", "an operator ordered "+o.Names.Place+" to leave.",
+	return wait(WaitLeft, "an operator ordered "+o.Names.Place+" to leave.",
 		"Delete the VM; or `quorate orders` lists the order's number, and `quorate orders withdraw N` brings it back "+
 			"by itself.")
 }
 
 func doClaim(o Observation, _ time.Time) Plan {
 	if o.Preflight != "" {
-		return wait("preflight", "this VM is not fit to seed: "+o.Preflight+".",
+		return wait(WaitPreflight, "this VM is not fit to seed: "+o.Preflight+".",
 			"Repair what is named, or let another replica seed.")
 	}
 	return Plan{Act: ActClaim, Epoch: o.Names.NewestEpoch + 1, Source: record.Source{Kind: record.SourceEmpty},
@@ -180,15 +180,15 @@ func doClaim(o Observation, _ time.Time) Plan {
 
 func doUnknownCluster(o Observation, now time.Time) Plan {
 	if o.NoList && o.StrangerSince.IsZero() {
-		return wait("no-instance-list", "nothing was ever formed, and the Compute API gave no list with this "+
+		return wait(WaitNoInstanceList, "nothing was ever formed, and the Compute API gave no list with this "+
 			"instance in it, so it is not known whom to ask.",
 			"Let the VM's service account list instances, or wait until the Compute API answers.")
 	}
 	text := fmt.Sprintf("nothing is formed by the record, but %s answers.", o.Names.Answered)
 	if now.Sub(o.StrangerSince) < strangerGap {
-		return wait("unknown-cluster", text, "It looks again: somebody may have formed the cluster just now.")
+		return wait(WaitUnknownCluster, text, "It looks again: somebody may have formed the cluster just now.")
 	}
-	return halt("unknown-cluster", text,
+	return halt(WaitUnknownCluster, text,
 		"Nothing is seeded beside it. If it is this cluster, its record was lost or rolled back: `quorate record "+
 			"rebuild` brings it back. Else stop what answers there.")
 }
@@ -216,7 +216,7 @@ func doAbandonOwn(o Observation, _ time.Time) Plan {
 }
 
 func doWaitSeed(o Observation, _ time.Time) Plan {
-	return wait("seed-in-progress", fmt.Sprintf("%s is forming epoch %d.", o.Names.Seeder, o.Names.NewestEpoch),
+	return wait(WaitSeedInProgress, fmt.Sprintf("%s is forming epoch %d.", o.Names.Seeder, o.Names.NewestEpoch),
 		"It goes on when the epoch is formed. If that VM is proven gone (recreated, or missing from two lists of "+
 			"instances), the claim is abandoned by itself.")
 }
@@ -228,7 +228,7 @@ func doSurvivors(o Observation, _ time.Time) Plan {
 }
 
 func doPause(o Observation, _ time.Time) Plan {
-	return wait("paused", "changes of the membership are paused by order, and the next step would be one.",
+	return wait(WaitPaused, "changes of the membership are paused by order, and the next step would be one.",
 		"`quorate resume` lets it go on.")
 }
 
