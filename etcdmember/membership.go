@@ -231,8 +231,7 @@ func (m *Membership) act(ctx context.Context, f table.Facts, p table.Plan) error
 // at takes one step that is no act's.
 func (m *Membership) at(s acts.Step, do func() error) error { return s.Take(m.cfg.AtStep, do) }
 
-func (m *Membership) configPath() string { return m.cfg.configPath() }
-func (m *Membership) dnsName() string    { return m.cfg.dnsName() }
+func (m *Membership) dnsName() string { return m.cfg.dnsName() }
 
 func (c *Config) dir() datadir.Dir     { return datadir.Dir(c.Cluster.Etcd.DataDir) }
 func (c *Config) statusSocket() string { return member.SocketIn(c.RunDir) }
