@@ -104,9 +104,6 @@ func (a *Agent) open(ctx context.Context, id identity) (identified, error) {
 	return identified{id.Self, cluster, cloud, id}, nil
 }
 
-// restartPatience is how long a restart of the agent waits for a metadata server that its VM's boot has already heard.
-const restartPatience = 3 * time.Second
-
 // askIdentity asks the metadata server, also when it is known who this is: the configuration may have changed, and
 // starting again is how a change comes into force. Only where it does not answer, what was remembered holds.
 func (a *Agent) askIdentity(ctx context.Context) (identity, error) {
@@ -114,7 +111,7 @@ func (a *Agent) askIdentity(ctx context.Context) (identity, error) {
 	if !ok {
 		return a.askMetadata(ctx)
 	}
-	bounded, cancel := context.WithTimeout(ctx, restartPatience)
+	bounded, cancel := context.WithTimeout(ctx, etcdmember.RestartPatience)
 	defer cancel()
 	id, err := a.askMetadata(bounded)
 	switch {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
@@ -184,7 +185,7 @@ func TestARestartDoesNotWaitLongForASilentMetadataServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		id, err := v.agent().askIdentity(t.Context())
-		if took := time.Since(begin); err != nil || id.Self.InstanceID != "101" || took != restartPatience {
+		if took := time.Since(begin); err != nil || id.Self.InstanceID != "101" || took != etcdmember.RestartPatience {
 			t.Errorf("%+v, %v after %s", id, err, took)
 		}
 	})

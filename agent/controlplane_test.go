@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/quorate/quorate/controlplane"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
@@ -274,7 +275,7 @@ func TestAPlannedStopFitsIntoTheTimeThatGCEGives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if takes := stopPatience + handOverTimeout + releaseTimeout + specs[0].StopTimeout +
+	if takes := stopPatience + member.HandOverTimeout + releaseTimeout + specs[0].StopTimeout +
 		etcdStopTimeout; takes > 80*time.Second {
 		t.Errorf("it takes %s", takes)
 	}

@@ -242,7 +242,7 @@ func TestLeavingHandsLeadershipOverFirst(t *testing.T) {
 	}
 	begin := time.Now()
 	a.leave(t.Context())
-	if len(asked) != 1 || <-asked != "POST /hand-over" || time.Since(begin) > handOverTimeout {
+	if len(asked) != 1 || <-asked != "POST /hand-over" || time.Since(begin) > member.HandOverTimeout {
 		t.Errorf("after %s: %d questions", time.Since(begin), len(asked))
 	}
 }
@@ -262,7 +262,7 @@ func TestAMemberThatDoesNotHandOverHoldsTheStopUpForTwoSeconds(t *testing.T) {
 	}
 	begin := time.Now()
 	a.leave(t.Context())
-	if took := time.Since(begin); took < handOverTimeout || took > handOverTimeout+time.Second {
+	if took := time.Since(begin); took < member.HandOverTimeout || took > member.HandOverTimeout+time.Second {
 		t.Errorf("it took %s", took)
 	}
 }

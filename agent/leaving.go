@@ -12,8 +12,7 @@ import (
 
 // The limits of a planned stop. GCE cuts the power about 90 s after it asked.
 const (
-	handOverTimeout = 2 * time.Second
-	releaseTimeout  = 10 * time.Second
+	releaseTimeout = 10 * time.Second
 	// orphanTimeout is how long an apiserver may take to stop whose member was removed or has no quorum: it can answer
 	// nobody any more, and waits in vain for etcd until its own limit of 35 s. Within this much load balancers see that
 	// it is not ready.
@@ -32,14 +31,12 @@ func (a *Agent) leave(ctx context.Context) {
 	if _, ok := find(a.supervisor, etcdName); m == nil || !ok {
 		return // nothing was ever started
 	}
-	handOver, cancel := context.WithTimeout(ctx, handOverTimeout)
-	defer cancel()
-	if err := member.HandOver(handOver, m.StatusSocket()); err != nil {
+	if err := member.HandOver(ctx, m.StatusSocket()); err != nil {
 		a.cfg.Log.Info("leadership stays here", "reason", err.Error())
 	}
-	release, cancelRelease := context.WithTimeout(ctx, releaseTimeout)
-	defer cancelRelease()
-	a.releaseLeases(release)
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	a.releaseLeases(ctx)
 }
 
 // releaseLeases stops the components that elect themselves and frees the leases that they left behind.

@@ -559,7 +559,7 @@ func TestARestartDoesNotWaitForASilentRecord(t *testing.T) {
 	}
 	m.me.BootID = "boot2" // after a reboot the record must be read: the wait has no end of its own
 	ms = m.open()
-	ctx, cancel := context.WithTimeout(t.Context(), restartPatience+500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), RestartPatience+500*time.Millisecond)
 	defer cancel()
 	if err := ms.Settle(ctx); !errors.Is(err, context.DeadlineExceeded) || m.child.starts != 2 {
 		t.Errorf("after a reboot: %v, etcd started %d times", err, m.child.starts)

@@ -93,17 +93,17 @@ func (m *Membership) observeOthers(ctx context.Context, f *table.Facts) {
 	}
 }
 
-// restartPatience is how long a restart of the agent waits for the record, which takes some 0.1 s where it answers. Row
-// 1 goes on without it, and the looks of the running replica, which wait for as long as the adapter tries, make up for
-// what it might have said.
-const restartPatience = 1500 * time.Millisecond
+// RestartPatience is how long a restart of the agent waits for what this boot of the VM has heard before: the metadata
+// server, and the record for row 1. Where they answer, that takes some 0.1 s. The member is down meanwhile. What they
+// might have said is made up for: the running replica polls the record, and a new document counts from the next start.
+const RestartPatience = 1500 * time.Millisecond
 
 // readRecord reads the record, patiently wherever the table cannot go on without it.
 func (m *Membership) readRecord(ctx context.Context) (record.View, error) {
 	a := m.agent.File
 	if !m.keeping && m.Established() && a.InstanceID == m.cfg.Me.InstanceID && a.BootID == m.cfg.Me.BootID {
-		bounded, cancel := context.WithTimeoutCause(ctx, restartPatience, fmt.Errorf("no answer within %s",
-			restartPatience))
+		bounded, cancel := context.WithTimeoutCause(ctx, RestartPatience, fmt.Errorf("no answer within %s",
+			RestartPatience))
 		defer cancel()
 		return m.cfg.Record.View(bounded)
 	}

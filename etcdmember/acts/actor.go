@@ -30,9 +30,6 @@ import (
 const (
 	// StopTimeout bounds the way of everything that uses etcd, and of etcd, out.
 	StopTimeout = 75 * time.Second
-	// handOverTimeout bounds the attempt to give leadership away before a stop. Without it the others elect after a
-	// second or two.
-	handOverTimeout = 2 * time.Second
 )
 
 // Actor takes steps for one replica, one at a time. All fields but AtStep are needed.
@@ -211,9 +208,7 @@ func (a *Actor) start(ctx context.Context, p table.Plan) error {
 func (a *Actor) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, StopTimeout)
 	defer cancel()
-	handOver, cancelHandOver := context.WithTimeout(ctx, handOverTimeout)
-	defer cancelHandOver()
-	if err := a.at(StepHandOver, func() error { return a.Member.HandOver(handOver) }); err != nil {
+	if err := a.at(StepHandOver, func() error { return a.Member.HandOver(ctx) }); err != nil {
 		a.Log.Warn("hand over leadership", "err", err.Error())
 	}
 	return a.at(StepStopEtcd, func() error { return a.Member.Stop(ctx) })

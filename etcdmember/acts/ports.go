@@ -54,7 +54,8 @@ type Member interface {
 	Start(ctx context.Context, s Start) error
 	// Served waits for a linearizable read through the own member.
 	Served(ctx context.Context) (clusterID, memberID record.MemberID, err error)
-	// HandOver gives leadership away, where the member has it. Stop returns once the process has exited.
+	// HandOver gives leadership away, where the member has it, and takes 2 s at most. Stop returns once the process has
+	// exited.
 	HandOver(ctx context.Context) error
 	Stop(ctx context.Context) error
 }

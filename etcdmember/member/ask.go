@@ -48,13 +48,20 @@ func Alive(ctx context.Context, socket string) error {
 	return nil
 }
 
-// HandOver asks the child to move the leadership to the best other voter, if it has it. It returns nil when the member
-// is not the leader (any more), or is alone.
+// HandOverTimeout bounds the attempt to give leadership away before a stop. Without it the others elect after a second
+// or two.
+const HandOverTimeout = 2 * time.Second
+
+// HandOver asks the child, before a stop, to move the leadership to the best other voter, if it has it. It takes no
+// longer than HandOverTimeout: what fails here only makes the others elect. It returns nil when the member is not the
+// leader (any more), or is alone.
 func HandOver(ctx context.Context, socket string) error {
+	ctx, cancel := context.WithTimeout(ctx, HandOverTimeout)
+	defer cancel()
 	return postHandOver(ctx, socket, "/hand-over")
 }
 
-// HandOverTo is HandOver to one member and no other.
+// HandOverTo moves the leadership to one member and no other, while this one goes on.
 func HandOverTo(ctx context.Context, socket string, to record.MemberID) error {
 	return postHandOver(ctx, socket, "/hand-over?to="+to.String())
 }
