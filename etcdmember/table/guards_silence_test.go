@@ -102,6 +102,14 @@ func ofAnotherEpoch(f *Facts) { f.Record.Orders[0].Restore.Ends = 0 }
 // alsoOrdered gives a second order, which is not the one that is carried out.
 func alsoOrdered(o record.Order) func(*Facts) { return func(f *Facts) { f.order(o) } }
 
+// saidBy is b's word that it stopped, by a boot.
+func saidBy(boot string) func(*Facts) {
+	return func(f *Facts) {
+		f.stopped(pb, 1, 0xb1, 90)
+		f.last().Stopped[2].BootID = boot
+	}
+}
+
 // strange is a mark of a member of the epoch that no incarnation names, first seen so long ago.
 func strange(epoch uint64, seen time.Duration) func(*Facts) {
 	return func(f *Facts) {
@@ -237,6 +245,15 @@ func TestSilenceHasWitnesses(t *testing.T) {
 				90)
 			f.last().Stopped[2].InstanceID = "202"
 		}), lists},
+		{"its word by a later boot, and the older one writes marks",
+			from(bAbsent, bListed, saidBy("boot2"), beat(0xb1, "boot1", time.Second, time.Second)),
+			"a later boot of it has said that it stopped"},
+		{"the same, and its marks have ended",
+			from(bAbsent, bListed, saidBy("boot2"), beat(0xb1, "boot1", time.Hour, MarkSilence)), ""},
+		{"its word by its own boot, and a mark from before it",
+			from(bAbsent, bListed, saidBy("boot1"), beat(0xb1, "boot1", time.Second, time.Second)), ""},
+		{"its word by a boot that did not say which it was",
+			from(bAbsent, bListed, saidBy(""), beat(0xb1, "boot1", time.Second, time.Second)), ""},
 		{"its word about another incarnation", from(bAbsent, bListed, func(f *Facts) { f.stopped(pb, 2, 0xb1, 90) }),
 			lists},
 		{"a newer incarnation of another instance, which has stopped", from(bAbsent, bListed, func(f *Facts) {
