@@ -14,11 +14,6 @@ const (
 	roleNotGranted = "role-not-granted"
 	roleNext       = "It is tried again by itself, at most half a minute later. What runs goes on; `kubectl logs` " +
 		"and `exec` may be refused."
-	// A request that fails while other replicas join is answered a moment later.
-	firstAccessRetry, lastAccessRetry = 500 * time.Millisecond, 30 * time.Second
-	// accessTimeout bounds one try: some requests to the apiserver on this machine and, at most, one bundle that is
-	// read.
-	accessTimeout = time.Minute
 )
 
 // keepAccess opens the leases and sees that the agent's role and the kubelets' binding are there, once the apiserver is

@@ -168,10 +168,6 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	return err
 }
 
-// stopPatience is how long what the agent itself does may take to end once it is told to. What exceeds it hangs in the
-// kernel, on a disk that stands still for one.
-const stopPatience = 8 * time.Second
-
 // liveUntilEnded lives, and does not wait for what hangs at the end: apiserver and etcd have to be told to stop.
 func (a *Agent) liveUntilEnded(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)

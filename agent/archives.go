@@ -7,10 +7,6 @@ import (
 	"github.com/quorate/quorate/etcdmember"
 )
 
-// archivesPeriod is the time between two checks of the archived directories. Room is wanted before the next
-// replacement, which nobody can foresee; a check that finds no more than one reads the data disk alone.
-const archivesPeriod = time.Minute
-
 // archivePurge deletes the archives whose time has come; etcdmember.Membership implements it.
 type archivePurge interface {
 	PurgeArchives(ctx context.Context) (etcdmember.ArchiveShelf, error)

@@ -247,10 +247,6 @@ func (a *Agent) etcdTLS() *tls.Config {
 // joined is a replica whose member runs.
 type joined struct{ certified }
 
-// promotionPatience is how long a new member waits to become a voter whose client port serves, before its control plane
-// starts with another member in addition to its own. Promotion takes two polls of 250 ms.
-const promotionPatience = 3 * time.Second
-
 // settle takes this replica's place in etcd.
 func (a *Agent) settle(ctx context.Context, in certified) (joined, error) {
 	if err := in.membership.Settle(ctx); err != nil {

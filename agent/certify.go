@@ -28,13 +28,6 @@ const (
 		"certificates expire."
 )
 
-const (
-	// bundlePause is the time between two tries to read a bundle without which the boot cannot go on.
-	bundlePause = time.Second
-	// optionalBundle is how long a boot waits for a bundle that only the controller-manager's signer needs.
-	optionalBundle = 5 * time.Second
-)
-
 // certify makes sure that the disk has every leaf of this replica. The holder of the first epoch's claim makes the
 // bundle; all read it back. Where the member has its own, the boot goes on whatever else is lacking: a kubeconfig that
 // cannot be written must not keep a voter from voting.

@@ -11,9 +11,6 @@ const (
 	clockWrong = "clock-wrong"
 	clockNext  = "Correct the clock: it is compared again every second. A right one needs an answer of the metadata " +
 		"server."
-	// clockTolerance is half of how far a replica's clock may be behind the one by which the bundle was made: the other
-	// half is left for those that are behind.
-	clockTolerance = 12 * time.Hour
 )
 
 // errClock is in the error where this VM's clock is wrong, or nothing shows that it is right.

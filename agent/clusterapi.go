@@ -27,9 +27,6 @@ import (
 // leaseNamespace is where the control plane's own elections are.
 const leaseNamespace = "kube-system"
 
-// callTimeout bounds one call to the apiserver on this machine.
-const callTimeout = 5 * time.Second
-
 // agentName is the user that the agent is in the cluster, its role and its binding.
 const agentName = "quorate:agent"
 

@@ -17,24 +17,6 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-const (
-	// fitPeriod is the longest time between two fits: what has to run may have changed without a word.
-	fitPeriod = time.Minute
-	// fitHurry is the time between two fits while a component is not ready: its program may be put right at any moment.
-	fitHurry = time.Second
-	// A fit that failed is tried again after firstFitRetry, and later and later, up to lastFitRetry: what a person
-	// repairs is taken up within that.
-	firstFitRetry, lastFitRetry = time.Second, 10 * time.Second
-	// componentPatience is how long a component may be not ready before that is a wait. A restart after a crash takes
-	// less.
-	componentPatience = 5 * time.Second
-	// stopMargin is what a process may take to be gone beyond its own time to stop: one that is not gone by then is
-	// blocked in the kernel.
-	stopMargin = 15 * time.Second
-	// defaultStop is the supervisor's own, of a spec that gives none.
-	defaultStop = 10 * time.Second
-)
-
 // The waits of the control plane. None of them ends the agent, and the member beside it votes on.
 const (
 	programUnusable   = "program-unusable"

@@ -6,17 +6,6 @@ import (
 	"time"
 )
 
-const (
-	// diskPatience is how long a boot waits for the data disk's id. Without it the boot goes on: a disk that was rolled
-	// back is then found by its incarnation and its marks.
-	diskPatience = 2 * time.Second
-	// diskTimeout bounds one question: two calls of the Compute API with a token that has to be fetched first.
-	diskTimeout = 10 * time.Second
-	// The pause between two questions doubles from the first to the last; a permission that is granted late is found
-	// within it.
-	firstDiskPause, lastDiskPause = time.Second, time.Minute
-)
-
 // dataDisk is what is known of this VM's data disk. The agent's lock guards it.
 type dataDisk struct {
 	exists bool

@@ -12,21 +12,6 @@ import (
 // etcdName is the child in which the member runs.
 const etcdName = "etcd"
 
-// etcdStopTimeout is enough for a leader to hand over and for the database to be closed.
-const etcdStopTimeout = 15 * time.Second
-
-// How the member's process is asked whether it answers: how often, how long one answer may take, and for how long it
-// may fail to until it is started again. A start reads the log and the database, which may take minutes on a slow disk:
-// breaking that off would make it begin again.
-const (
-	startPeriod, startTimeout, startLimit = 50 * time.Millisecond, 1 * time.Second, 10 * time.Minute
-	livePeriod, liveTimeout, liveLimit    = 5 * time.Second, 3 * time.Second, 20 * time.Second
-)
-
-// launchLimit is how long Start waits for the process. A launch reads this program from the boot disk, which may be
-// frozen.
-const launchLimit = 10 * time.Second
-
 // etcdChild runs the member as a supervised process: this program as `quorate run-etcd`.
 type etcdChild struct {
 	supervisor *supervisor.Supervisor

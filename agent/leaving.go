@@ -10,18 +10,6 @@ import (
 	"github.com/quorate/quorate/etcdmember/member"
 )
 
-// The limits of a planned stop. GCE cuts the power about 90 s after it asked.
-const (
-	releaseTimeout = 10 * time.Second
-	// orphanTimeout is how long an apiserver may take to stop whose member was removed or has no quorum: it can answer
-	// nobody any more, and waits in vain for etcd until its own limit of 35 s. Within this much load balancers see that
-	// it is not ready.
-	orphanTimeout = 6 * time.Second
-	// giveUpTimeout is for etcd's own end. One that is not gone by then is blocked in the kernel, and is left to what
-	// stops everything.
-	giveUpTimeout = etcdStopTimeout + 5*time.Second
-)
-
 // leave is the first part of a planned stop: etcd's leadership goes to another voter, and leases are freed while there
 // is an apiserver to do it through. What fails here only makes the others wait longer.
 func (a *Agent) leave(ctx context.Context) {

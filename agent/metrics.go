@@ -129,9 +129,6 @@ func printMember(s Status, _ time.Time, is series) {
 	}
 }
 
-// metricsTimeout bounds the question for the member's state: it is on this machine.
-const metricsTimeout = time.Second
-
 // collector reads the agent at each scrape; it keeps nothing.
 type collector struct{ *Agent }
 

@@ -16,11 +16,6 @@ const (
 	// crashLooping is the wait of an agent that has been started again and again.
 	crashLooping     = "agent-crash-looping"
 	crashLoopingNext = "It goes on by itself. Why the agent before it ended stands under STARTED AGAIN, and in the log."
-	// Two starts are at least a second apart, as the service manager has it, then two, four and so on, up to
-	// lastDistance: what a person repairs meanwhile counts soon.
-	firstDistance, lastDistance = time.Second, 10 * time.Second
-	// calmAfter is how long the member must run for the starts before to be forgotten.
-	calmAfter = 10 * time.Second
 )
 
 // starts are the starts of agents in this boot of the VM since the member last ran for a while. They are on a tmpfs.

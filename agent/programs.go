@@ -12,10 +12,6 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// programPatience is how long a question to a program is waited for. The question has a limit of its own, which is
-// shorter: what exceeds this hangs in the kernel, on a disk that stands still for one.
-const programPatience = 8 * time.Second
-
 // programs says which components' programs can be used. One that was found usable is asked again only when its file has
 // changed, and one whose answer is still outstanding is not asked a second time. Several may use it at once.
 type programs struct {

@@ -8,14 +8,6 @@ import (
 	"github.com/quorate/quorate/internal/backoff"
 )
 
-const (
-	// renewPeriod is the longest time between two checks of the certificates: the clock may have been set, or have gone
-	// on while the VM stood.
-	renewPeriod = 10 * time.Minute
-	// A renewal that failed is tried again after firstRenewRetry, and later and later, up to renewRetry.
-	firstRenewRetry, renewRetry = time.Second, 30 * time.Second
-)
-
 // keepCertificates renews what is due until the returned function is called, and fetches a bundle that the boot went on
 // without. It begins before the replica has its place in etcd: that may have to wait for others longer than a leaf
 // lives, and whoever has let its own expire meanwhile is refused by those for whom it waited.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
@@ -29,9 +28,6 @@ func (a *Agent) alive() bool {
 	a.supervisor.Status()
 	return true
 }
-
-// statusTimeout bounds everything that a status asks of others: a person waits.
-const statusTimeout = 3 * time.Second
 
 // status is the report, and who leads the control plane. What cannot be asked is left out.
 func (a *Agent) status(ctx context.Context) Status {

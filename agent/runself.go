@@ -9,13 +9,9 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/quorate/quorate/supervisor"
 )
-
-// selfStop is how long a run may take to end once it is told to. What it has done by then is of no use.
-const selfStop = 3 * time.Second
 
 // stderrTail is how much is kept of what a run complains of. A crash with its stack is within it.
 const stderrTail = 64 << 10

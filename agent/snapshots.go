@@ -9,24 +9,6 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-const (
-	// snapshotPeriod is the time between two checks of whose turn it is, at what the membership read from the record
-	// anyway: an order that waits for a snapshot should not wait for the check.
-	snapshotPeriod = 2 * time.Second
-	// snapshotRetry is the time after a saving that failed; it doubles up to snapshotRetryMost. After one that did not,
-	// it is the time that the record is given to show it.
-	snapshotRetry     = time.Minute
-	snapshotRetryMost = 30 * time.Minute
-	// savingLimit bounds one saving. The largest database that etcd is made for, 8 GiB, is written, read and checked at
-	// 10 MB/s within half of it.
-	savingLimit = time.Hour
-	// savingLinger is what a saving may take to end once it is told to.
-	savingLinger = 5 * time.Second
-	// snapshotPatience is how long after its time a snapshot is called overdue: by then each of three replicas has had
-	// its turn.
-	snapshotPatience = 45 * time.Minute
-)
-
 // snapshotOverdue is the name of the wait for a snapshot that is not taken.
 const snapshotOverdue = "snapshot-overdue"
 

@@ -1,0 +1,157 @@
+package agent
+
+import "time"
+
+// This page has the durations that the agent names, in the order of a replica's life. How long a phase may take is
+// beside the phases (deadlines).
+
+// The boot.
+
+// promotionPatience is how long a new member waits to become a voter whose client port serves, before its control plane
+// starts with another member in addition to its own. Promotion takes two polls of 250 ms.
+const promotionPatience = 3 * time.Second
+
+const (
+	// diskPatience is how long a boot waits for the data disk's id. Without it the boot goes on: a disk that was rolled
+	// back is then found by its incarnation and its marks.
+	diskPatience = 2 * time.Second
+	// diskTimeout bounds one question: two calls of the Compute API with a token that has to be fetched first.
+	diskTimeout = 10 * time.Second
+	// The pause between two questions doubles from the first to the last; a permission that is granted late is found
+	// within it.
+	firstDiskPause, lastDiskPause = time.Second, time.Minute
+)
+
+const (
+	// bundlePause is the time between two tries to read a bundle without which the boot cannot go on.
+	bundlePause = time.Second
+	// optionalBundle is how long a boot waits for a bundle that only the controller-manager's signer needs.
+	optionalBundle = 5 * time.Second
+)
+
+const (
+	// clockTolerance is half of how far a replica's clock may be behind the one by which the bundle was made: the other
+	// half is left for those that are behind.
+	clockTolerance = 12 * time.Hour
+)
+
+const (
+	// Two starts are at least a second apart, as the service manager has it, then two, four and so on, up to
+	// lastDistance: what a person repairs meanwhile counts soon.
+	firstDistance, lastDistance = time.Second, 10 * time.Second
+	// calmAfter is how long the member must run for the starts before to be forgotten.
+	calmAfter = 10 * time.Second
+)
+
+// programPatience is how long a question to a program is waited for. The question has a limit of its own, which is
+// shorter: what exceeds this hangs in the kernel, on a disk that stands still for one.
+const programPatience = 8 * time.Second
+
+// The member's process.
+
+// etcdStopTimeout is enough for a leader to hand over and for the database to be closed.
+const etcdStopTimeout = 15 * time.Second
+
+// How the member's process is asked whether it answers: how often, how long one answer may take, and for how long it
+// may fail to until it is started again. A start reads the log and the database, which may take minutes on a slow disk:
+// breaking that off would make it begin again.
+const (
+	startPeriod, startTimeout, startLimit = 50 * time.Millisecond, 1 * time.Second, 10 * time.Minute
+	livePeriod, liveTimeout, liveLimit    = 5 * time.Second, 3 * time.Second, 20 * time.Second
+)
+
+// launchLimit is how long Start waits for the process. A launch reads this program from the boot disk, which may be
+// frozen.
+const launchLimit = 10 * time.Second
+
+// selfStop is how long a run may take to end once it is told to. What it has done by then is of no use.
+const selfStop = 3 * time.Second
+
+// The control plane.
+
+const (
+	// fitPeriod is the longest time between two fits: what has to run may have changed without a word.
+	fitPeriod = time.Minute
+	// fitHurry is the time between two fits while a component is not ready: its program may be put right at any moment.
+	fitHurry = time.Second
+	// A fit that failed is tried again after firstFitRetry, and later and later, up to lastFitRetry: what a person
+	// repairs is taken up within that.
+	firstFitRetry, lastFitRetry = time.Second, 10 * time.Second
+	// componentPatience is how long a component may be not ready before that is a wait. A restart after a crash takes
+	// less.
+	componentPatience = 5 * time.Second
+	// stopMargin is what a process may take to be gone beyond its own time to stop: one that is not gone by then is
+	// blocked in the kernel.
+	stopMargin = 15 * time.Second
+	// defaultStop is the supervisor's own, of a spec that gives none.
+	defaultStop = 10 * time.Second
+)
+
+const (
+	// A request that fails while other replicas join is answered a moment later.
+	firstAccessRetry, lastAccessRetry = 500 * time.Millisecond, 30 * time.Second
+	// accessTimeout bounds one try: some requests to the apiserver on this machine and, at most, one bundle that is
+	// read.
+	accessTimeout = time.Minute
+)
+
+// callTimeout bounds one call to the apiserver on this machine.
+const callTimeout = 5 * time.Second
+
+// Background tasks.
+
+const (
+	// renewPeriod is the longest time between two checks of the certificates: the clock may have been set, or have gone
+	// on while the VM stood.
+	renewPeriod = 10 * time.Minute
+	// A renewal that failed is tried again after firstRenewRetry, and later and later, up to renewRetry.
+	firstRenewRetry, renewRetry = time.Second, 30 * time.Second
+)
+
+const (
+	// snapshotPeriod is the time between two checks of whose turn it is, at what the membership read from the record
+	// anyway: an order that waits for a snapshot should not wait for the check.
+	snapshotPeriod = 2 * time.Second
+	// snapshotRetry is the time after a saving that failed; it doubles up to snapshotRetryMost. After one that did not,
+	// it is the time that the record is given to show it.
+	snapshotRetry     = time.Minute
+	snapshotRetryMost = 30 * time.Minute
+	// savingLimit bounds one saving. The largest database that etcd is made for, 8 GiB, is written, read and checked at
+	// 10 MB/s within half of it.
+	savingLimit = time.Hour
+	// savingLinger is what a saving may take to end once it is told to.
+	savingLinger = 5 * time.Second
+	// snapshotPatience is how long after its time a snapshot is called overdue: by then each of three replicas has had
+	// its turn.
+	snapshotPatience = 45 * time.Minute
+)
+
+// archivesPeriod is the time between two checks of the archived directories. Room is wanted before the next
+// replacement, which nobody can foresee; a check that finds no more than one reads the data disk alone.
+const archivesPeriod = time.Minute
+
+// Answers to questions.
+
+// metricsTimeout bounds the question for the member's state: it is on this machine.
+const metricsTimeout = time.Second
+
+// statusTimeout bounds everything that a status asks of others: a person waits.
+const statusTimeout = 3 * time.Second
+
+// The end.
+
+// stopPatience is how long what the agent itself does may take to end once it is told to. What exceeds it hangs in the
+// kernel, on a disk that stands still for one.
+const stopPatience = 8 * time.Second
+
+// The limits of a planned stop. GCE cuts the power about 90 s after it asked.
+const (
+	releaseTimeout = 10 * time.Second
+	// orphanTimeout is how long an apiserver may take to stop whose member was removed or has no quorum: it can answer
+	// nobody any more, and waits in vain for etcd until its own limit of 35 s. Within this much load balancers see that
+	// it is not ready.
+	orphanTimeout = 6 * time.Second
+	// giveUpTimeout is for etcd's own end. One that is not gone by then is blocked in the kernel, and is left to what
+	// stops everything.
+	giveUpTimeout = etcdStopTimeout + 5*time.Second
+)
