@@ -97,7 +97,7 @@ type Config struct {
 	// Env is the environment that the children get; Cgroup the delegated cgroup for them, or empty.
 	Env    []string
 	Cgroup string
-	// snapshot.Save saves a snapshot of the own member's database to the record and returns once it counts; why is
+	// SaveSnapshot saves a snapshot of the own member's database to the record and returns once it counts; why is
 	// written down with it.
 	SaveSnapshot func(ctx context.Context, why string) error
 	// AtStep is etcdmember.Config.AtStep, and called at StepBundle as well: nil in production.

@@ -39,19 +39,19 @@ func (l cutLog) want(t *testing.T, steps []acts.Step) {
 // The steps at which tests end the agent, before and after. Each list belongs to one test, which fails where it did not
 // come to one of them.
 var (
-	seedSteps = []acts.Step{acts.StepClaim, acts.StepIncarnation, acts.StepTenureOnDisk, acts.StepSeedOnDisk,
+	seedSteps = []acts.Step{acts.StepClaim, acts.StepIncarnation, acts.StepIncarnationOnDisk, acts.StepSeedOnDisk,
 		acts.StepSeedStart, acts.StepSeedMarker,
 		acts.StepConfirm, acts.StepFormed, acts.StepSeedDone,
 		acts.StepNoteNewestEpoch}
 	abandonSteps = []acts.Step{acts.StepAbandon}
 	archiveSteps = []acts.Step{acts.StepArchiveOnDisk, acts.StepArchive}
-	joinSteps    = []acts.Step{acts.StepIncarnation, acts.StepTenureOnDisk, acts.StepRemoveFormer, acts.StepMarkAdding,
+	joinSteps    = []acts.Step{acts.StepIncarnation, acts.StepIncarnationOnDisk, acts.StepRemoveFormer, acts.StepMarkAdding,
 		acts.StepAddLearner,
 		acts.StepMarkAdded, acts.StepConfirm, acts.StepMarkStarted, acts.StepStartJoined}
 	restoreSteps = []acts.Step{acts.StepAccept, acts.StepStoppedOnDisk, acts.StepStopped, acts.StepSettle,
 		acts.StepClose, acts.StepClaim, acts.StepRestoreMake,
 		acts.StepArchiveOnDisk, acts.StepArchive, acts.StepIncarnation,
-		acts.StepTenureOnDisk, acts.StepRestoreOnDisk, acts.StepRestoreMarker, acts.StepRestoreRename,
+		acts.StepIncarnationOnDisk, acts.StepRestoreOnDisk, acts.StepRestoreMarker, acts.StepRestoreRename,
 		acts.StepSeedStart, acts.StepConfirm,
 		acts.StepFormed, acts.StepSeedDone, acts.StepCompleteOrder}
 	purgeSteps    = []acts.Step{acts.StepPurgeMark, acts.StepPurgeRemove}
@@ -59,10 +59,10 @@ var (
 	// Of real members and their agents in a ring.
 	damageSteps   = []acts.Step{acts.StepNoteDamage}
 	roomSteps     = []acts.Step{acts.StepCompact, acts.StepDefragment, acts.StepDisarm}
-	realJoinSteps = []acts.Step{acts.StepIncarnation, acts.StepTenureOnDisk, acts.StepMarkAdding, acts.StepAddLearner,
+	realJoinSteps = []acts.Step{acts.StepIncarnation, acts.StepIncarnationOnDisk, acts.StepMarkAdding, acts.StepAddLearner,
 		acts.StepMarkAdded,
 		acts.StepConfirm, acts.StepMarkStarted, acts.StepStartJoined}
-	returnSteps = []acts.Step{acts.StepIncarnation, acts.StepTenureOnDisk, acts.StepConfirm, acts.StepStartOnDisk,
+	returnSteps = []acts.Step{acts.StepIncarnation, acts.StepIncarnationOnDisk, acts.StepConfirm, acts.StepStartOnDisk,
 		acts.StepStart}
 	leaderSteps = []acts.Step{acts.StepPromote}
 	leaveSteps  = []acts.Step{acts.StepMoveLeader, acts.StepRemove, acts.StepCompleteOrder}

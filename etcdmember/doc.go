@@ -1,13 +1,14 @@
 // Package etcdmember looks after one replica's place in the etcd cluster: whether to seed it, join it, go on from the
-// disk or stay away, and, beside the leader, who is promoted and who is removed. docs/membership.md is the
+// disk or stay away, and, on the leader's node, who is promoted and who is removed. docs/membership.md is the
 // specification, DESIGN.md argues why that is safe.
 //
 //	observe (disk, record, peers, Compute API)  ->  table.Facts
 //	table.Classify(Facts)                       ->  Observation, the words of the membership table
 //	table.Decide(now, Observation)              ->  Plan, one step
-//	act(Plan)                                   ->  and observe again, whatever came of it
+//	acts.Actor.Take(Plan)                       ->  and observe again, whatever came of it
 //
-// What decides is package table, which is pure. This package reads what that needs, and takes the steps.
+// What decides is package table, which is pure. This package observes what that needs, with datadir for the disk, and
+// has the step taken by acts.
 //
 // The member itself is a child process that embeds etcd (member.Run): etcd's code may exit its process at any time, and
 // what repairs it must outlive that.

@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// An older copy of a directory, of the same tenure and above every mark, is put back in its place while the leader to
+// An older copy of a directory, of the same incarnation and above every mark, is put back in its place while the leader to
 // which the member acknowledged more goes on. An agent that hears what the leader knows does not start it; one that
 // does not hear it learns it from etcd, which panics each time.
 func TestAnOlderCopyIsReplacedByTheLeadersWordOrByEtcds(t *testing.T) {

@@ -78,7 +78,7 @@ func (m *Membership) ClusterUID() string {
 	return m.shown.clusterUID
 }
 
-// Incarnation is this tenure's number in the record; 0: none was taken yet. It may be called at any time.
+// Incarnation is this replica's incarnation in the record; 0: none was taken yet. It may be called at any time.
 func (m *Membership) Incarnation() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -22,7 +22,8 @@ func inChaos(ci, long time.Duration) time.Duration {
 }
 
 // cutCatchUp is how soon after a cut its follower has what it missed, however long the cut was. It took 43 s after one
-// of 30 s when a stream that a cut had silenced was dialled again only once TCP gave up (etcdmember/childpeers.go).
+// of 30 s when a stream that a cut had silenced was dialled again only once TCP gave up
+// (etcdmember/member/keepalive.go).
 const cutCatchUp = 15 * time.Second
 
 // applied is how much of the log the member of one VM has applied, by its own word.

@@ -92,7 +92,7 @@ func TestCase17AgentKilledWhileAMemberIsReplaced(t *testing.T) {
 	leader := []moment{{acts.StepPromote, acts.Before}, {acts.StepPromote, acts.After}}
 	if chaos {
 		joiner = nil
-		for _, step := range []acts.Step{acts.StepIncarnation, acts.StepTenureOnDisk,
+		for _, step := range []acts.Step{acts.StepIncarnation, acts.StepIncarnationOnDisk,
 			acts.StepRemoveFormer, acts.StepMarkAdding,
 			acts.StepAddLearner, acts.StepMarkAdded, acts.StepConfirm, acts.StepMarkStarted,
 			acts.StepStartJoined} {
@@ -127,7 +127,7 @@ func TestCase17AgentKilledWhileAReturningMemberIsStarted(t *testing.T) {
 	moments := []moment{{acts.StepStartOnDisk, acts.After}, {acts.StepStart, acts.After}}
 	if chaos {
 		moments = nil
-		for _, step := range []acts.Step{acts.StepIncarnation, acts.StepTenureOnDisk,
+		for _, step := range []acts.Step{acts.StepIncarnation, acts.StepIncarnationOnDisk,
 			acts.StepConfirm,
 			acts.StepStartOnDisk, acts.StepStart} {
 			moments = append(moments, moment{step, acts.Before}, moment{step, acts.After})

@@ -167,7 +167,7 @@ func notWell(s agent.Status, now time.Time) (wrong []string) {
 	return wrong
 }
 
-// cluster names the cluster and this replica's tenure in it, as far as they are known.
+// cluster names the cluster and this replica's incarnation in it, as far as they are known.
 func cluster(s agent.Status) string {
 	var parts []string
 	if s.Cluster.Name != "" {

@@ -162,7 +162,7 @@ func (a *Actor) takeIncarnation(ctx context.Context, f table.Facts, p table.Plan
 		got.Epoch != mine.Epoch) {
 		return fmt.Errorf("incarnation %d of this place was taken by instance %s", p.Incarnation, got.InstanceID)
 	}
-	return a.setAgent(StepTenureOnDisk, func(d *table.AgentFile) {
+	return a.setAgent(StepIncarnationOnDisk, func(d *table.AgentFile) {
 		d.Begin(a.Me, p.Incarnation, f.Record.Inception.UID)
 	})
 }

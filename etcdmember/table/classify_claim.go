@@ -136,7 +136,7 @@ func (h History) findTenure(o *Observation) {
 	o.Superseded = o.Superseded || last.InstanceID != h.Me.InstanceID && h.hadIncarnation(mine) &&
 		!h.tookLater(last.Number) || o.Names.LaterBoot
 	o.Names.NextIncarnation = last.Number + 1
-	here := h.isHere(last) && last.Epoch == h.tenureEpoch(o)
+	here := h.isHere(last) && last.Epoch == h.epochToJoin(o)
 	if here && last.Started == nil && h.Agent.Incarnation < last.Number {
 		o.Names.NextIncarnation = last.Number // it was created, and agent.json was not written
 	}
@@ -187,9 +187,9 @@ func (h History) laterBoot(mine []record.Incarnation) bool {
 		func(i record.Incarnation) bool { return i.InstanceID == h.Me.InstanceID && !own(i) })
 }
 
-// tenureEpoch is the epoch in which an incarnation is to be taken: the claimed one where the claim is mine, whatever
+// epochToJoin is the epoch in which an incarnation is to be taken: the claimed one where the claim is mine, whatever
 // the disk still holds; the disk's; or the formed one for a join.
-func (h History) tenureEpoch(o *Observation) uint64 {
+func (h History) epochToJoin(o *Observation) uint64 {
 	if o.Record == Rs && o.Mine {
 		return h.newest.Number
 	}

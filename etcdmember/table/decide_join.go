@@ -36,9 +36,9 @@ func doJoin(o Observation, _ time.Time) Plan {
 		p.Blocked.Patience = portPatience
 	case o.Successor != "":
 		return o.waitForRecord()
-	case !o.tenureForJoin():
+	case !o.ownsJoin():
 		p = Plan{Act: ActTakeIncarnation, Epoch: epoch, Incarnation: o.Names.NextIncarnation, Step: joinPending,
-			Reason: "before anything is changed for this tenure"}
+			Reason: "before anything is changed under this incarnation"}
 	case len(o.Former) > 0:
 		p = Plan{Act: ActRemoveMember, MemberID: o.Former[0], Step: joinFormer,
 			Reason: "an entry of this place's own past, whose disk is gone"}
@@ -68,9 +68,9 @@ func (p Plan) Joins() bool {
 	return p.Wants() == ActStartJoined || p.Wants() == ActTakeIncarnation && p.Step == joinPending
 }
 
-// tenureForJoin: the incarnation is this join's own. One that is confirmed belongs to the member that it was confirmed
+// ownsJoin: the incarnation is this join's own. One that is confirmed belongs to the member that it was confirmed
 // for: where that entry is not the one added for this disk, the next member needs the next incarnation, because
 // started.json is written once and the leader promotes only the id that it names.
-func (o Observation) tenureForJoin() bool {
+func (o Observation) ownsJoin() bool {
 	return o.OwnIncarnation && (o.Pending || o.Confirmed && o.Reusable)
 }

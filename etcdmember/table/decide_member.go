@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// takeIncarnation is the first half of a tenure: the number stands in the record before it stands on the disk.
+// takeIncarnation is the first half of an incarnation: the number stands in the record before it stands on the disk.
 func (o Observation) takeIncarnation(epoch uint64, why string) Plan {
 	return Plan{Act: ActTakeIncarnation, Epoch: epoch, Incarnation: o.Names.NextIncarnation, MemberID: o.Names.MemberID,
 		Reason: why}

@@ -7,5 +7,5 @@
 //	Last  --Explain-->  Explanation, for people
 //
 // The same input gives the same answer: nothing here reads a clock, a file or a server, and test/pure_test.go keeps it
-// so. Package etcdmember reads the facts and takes the steps.
+// so. Package etcdmember gathers the facts, and package acts takes the steps.
 package table

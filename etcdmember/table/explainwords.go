@@ -105,7 +105,7 @@ func (o Observation) found() []string {
 	say(o.Reusable, "The member list has the entry that was added for this disk.")
 	say(o.PeersSilent, "No member answers on its peer port.")
 	say(o.NoRoom != "", "A copy of the state does not fit here: %s.", o.NoRoom)
-	say(o.OwnIncarnation, "Incarnation %d is this tenure's, and is %s.", n.Incarnation,
+	say(o.OwnIncarnation, "Incarnation %d was taken by this boot, and is %s.", n.Incarnation,
 		map[bool]string{true: "confirmed", false: "not confirmed for this member"}[o.Confirmed])
 	say(n.PolicyText != "", "A policy: %s.", n.PolicyText)
 	return out
