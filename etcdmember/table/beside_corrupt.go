@@ -48,7 +48,7 @@ func (v besideView) corruptUnknown() (Plan, bool) {
 		}
 	}
 	return halt(WaitCorrupt, text, "All automation stands still, and the alarm is not disarmed. Compare the members, "+
-		"then `quorate override 47 MEMBER --reason TEXT` or `quorate restore`."), true
+		"then `quorate override members-differ MEMBER --reason TEXT` or `quorate restore`."), true
 }
 
 // namedWrong is a member that an override of row 47 names, of those that can go: the last voter is the data.

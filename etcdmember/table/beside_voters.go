@@ -101,7 +101,8 @@ func (v besideView) unreachableVoter() (Plan, bool) {
 			"is gone.", Title(m), v.unreachableFor(m).Round(time.Second)),
 			fmt.Sprintf("Look at `quorate status` on that replica first: it says what its member waits for, "+
 				"such as a full disk. Else repair or recreate its VM. "+
-				"Only if it can never come back, `quorate override 42 %s --reason TEXT` removes it.", m.ID)), true
+				"Only if it can never come back, `quorate override unreachable-voter %s "+
+				"--reason TEXT` removes it.", m.ID)), true
 	}
 	return Plan{}, false
 }
