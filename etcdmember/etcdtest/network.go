@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"testing"
 )
@@ -55,4 +56,29 @@ func network() [][]string {
 		out = append(out, []string{"address", "add", Address(i).String() + "/32", "dev", "lo"})
 	}
 	return out
+}
+
+// ownLoopbackEnv tells a package's test program that it has a network of its own.
+const ownLoopbackEnv = "QUORATE_TEST_LOOPBACK"
+
+// Main is the TestMain of a package whose members listen on loopback: it runs all of its tests in a network namespace,
+// because other packages' tests, which run at the same time, have members with the same ports. Where this machine does
+// not allow that, they run as they are.
+func Main(m *testing.M) {
+	if os.Getenv(ownLoopbackEnv) != "" || os.Geteuid() != 0 {
+		os.Exit(m.Run())
+	}
+	cmd := exec.Command("sh", append([]string{"-c", `ip link set lo up && exec "$0" "$@"`, os.Args[0]}, os.Args[1:]...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), ownLoopbackEnv+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // the death signal is of the thread that starts the child
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		os.Exit(m.Run())
+	}
+	if err != nil {
+		os.Exit(max(1, cmd.ProcessState.ExitCode()))
+	}
+	os.Exit(0)
 }

@@ -1,0 +1,9 @@
+package etcdmember
+
+import (
+	"testing"
+
+	"github.com/quorate/quorate/etcdmember/etcdtest"
+)
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }
