@@ -24,9 +24,10 @@
 //   - An escrow (Escrow, OpenEscrow) is the whole bundle under a passphrase. What comes back is decoded as strictly,
 //     and proved by issuing every leaf from it (Prove) before anything is written.
 //
-// It does not fetch, seal or store the bundle (internal/record/bucket), does not watch the clock (the agent calls Ensure
-// again), and restarts nobody: every reader of the leaf files takes a renewed certificate from the file. A changed
-// trust bundle or service-account key is read only at a process's start; Report names it so that the agent can act.
+// It does not fetch, seal or store the bundle (internal/record/bucket), does not watch the clock (the agent calls
+// Ensure again), and restarts nobody: every reader of the leaf files takes a renewed certificate from the file. A
+// changed trust bundle or service-account key is read only at a process's start; Report names it so that the agent can
+// act.
 //
 // This is the only package that imports cfssl, whose own policy checks neither addresses nor organizations nor the CA's
 // lifetime. cfssl_test.go documents, against the pinned version, each behaviour that the policy layer exists for.

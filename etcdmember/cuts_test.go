@@ -45,7 +45,8 @@ var (
 		acts.StepNoteNewestEpoch}
 	abandonSteps = []acts.Step{acts.StepAbandon}
 	archiveSteps = []acts.Step{acts.StepArchiveOnDisk, acts.StepArchive}
-	joinSteps    = []acts.Step{acts.StepIncarnation, acts.StepIncarnationOnDisk, acts.StepRemoveFormer, acts.StepMarkAdding,
+	joinSteps    = []acts.Step{acts.StepIncarnation, acts.StepIncarnationOnDisk, acts.StepRemoveFormer,
+		acts.StepMarkAdding,
 		acts.StepAddLearner,
 		acts.StepMarkAdded, acts.StepConfirm, acts.StepMarkStarted, acts.StepStartJoined}
 	restoreSteps = []acts.Step{acts.StepAccept, acts.StepStoppedOnDisk, acts.StepStopped, acts.StepSettle,
@@ -59,7 +60,8 @@ var (
 	// Of real members and their agents in a ring.
 	damageSteps   = []acts.Step{acts.StepNoteDamage}
 	roomSteps     = []acts.Step{acts.StepCompact, acts.StepDefragment, acts.StepDisarm}
-	realJoinSteps = []acts.Step{acts.StepIncarnation, acts.StepIncarnationOnDisk, acts.StepMarkAdding, acts.StepAddLearner,
+	realJoinSteps = []acts.Step{acts.StepIncarnation, acts.StepIncarnationOnDisk, acts.StepMarkAdding,
+		acts.StepAddLearner,
 		acts.StepMarkAdded,
 		acts.StepConfirm, acts.StepMarkStarted, acts.StepStartJoined}
 	returnSteps = []acts.Step{acts.StepIncarnation, acts.StepIncarnationOnDisk, acts.StepConfirm, acts.StepStartOnDisk,

@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// An older copy of a directory, of the same incarnation and above every mark, is put back in its place while the leader to
-// which the member acknowledged more goes on. An agent that hears what the leader knows does not start it; one that
+// An older copy of a directory, of the same incarnation and above every mark, is put back in its place while the leader
+// to which the member acknowledged more goes on. An agent that hears what the leader knows does not start it; one that
 // does not hear it learns it from etcd, which panics each time.
 func TestAnOlderCopyIsReplacedByTheLeadersWordOrByEtcds(t *testing.T) {
 	if !etcdtest.InOwnNetwork(t) {

@@ -58,8 +58,8 @@ type AgentFile struct {
 	Ended uint64 `json:"ended,omitempty"`
 }
 
-// Begin writes a new incarnation into the file. An entry that was added in the one before is given up: this disk may be a
-// copy of the disk that it was added for, and the VM there may have started the member. The join removes it and adds
+// Begin writes a new incarnation into the file. An entry that was added in the one before is given up: this disk may be
+// a copy of the disk that it was added for, and the VM there may have started the member. The join removes it and adds
 // another.
 func (a *AgentFile) Begin(me replica.Identity, incarnation uint64, clusterUID string) {
 	a.Replica, a.InstanceID, a.BootID = me.Place, me.InstanceID, me.BootID

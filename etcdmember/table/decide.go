@@ -3,10 +3,10 @@ package table
 import "time"
 
 // Decide chooses the one next step of a replica: the first row of the membership table that holds. It is pure and
-// total; what no row covers is a halt. The rows stand below as in docs/membership.md, each with its number or name; what they
-// ask are the methods of Observation (predicates.go), what they do are the plans of plans.go, a join's in decide_join.go
-// and a restore's in decide_restore.go. A row chooses the act. What was tried before may put it off, or name another wait
-// (tries.go).
+// total; what no row covers is a halt. The rows stand below as in docs/membership.md, each with its number or name;
+// what they ask are the methods of Observation (predicates.go), what they do are the plans of plans.go, a join's in
+// decide_join.go and a restore's in decide_restore.go. A row chooses the act. What was tried before may put it off, or
+// name another wait (tries.go).
 func Decide(now time.Time, o Observation) Plan {
 	if o.Fault != "" {
 		return Plan{Row: RowFault, Act: ActHalt}.Waiting(WaitFault, o.Fault+".",
