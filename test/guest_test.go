@@ -15,7 +15,7 @@ import (
 const machineFolder = "/opt/guest"
 
 // machine is a VM with a kernel of its own, and so a clock of its own: qemu emulates it, inside the VM's namespaces and
-// in the place of the agent (guest/start). It has the VM's tree, record, logs, data disk, metadata server and address.
+// in the place of the agent (guest/start). It has the VM's tree, logs, data disk, metadata server and address.
 // To the rest of the test it is a VM as any other, but that its data disk cannot be looked into, and that all in it
 // takes some ten times as long.
 type machine struct {
