@@ -89,7 +89,8 @@ func TestTheLogHearsEachWaitOnce(t *testing.T) {
 		m.show(t0.Add(time.Duration(i)*time.Minute), b)
 	}
 	want := []string{
-		"blocked 7 a", "blocked 8 a", "blocked 8 b", "blocked 9 " + table.WaitNoRoom, "blocked 28 " + table.WaitNoRoom, "no longer blocked 28 " +
+		"blocked 7 a", "blocked 8 a", "blocked 8 b", "blocked 9 " + table.WaitNoRoom, "blocked 28 " + table.WaitNoRoom,
+		"no longer blocked 28 " +
 			table.WaitNoRoom,
 		"blocked 7 a",
 	}

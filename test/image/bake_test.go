@@ -27,7 +27,8 @@ func TestTwoBakesOfOneCommitAreTheSame(t *testing.T) {
 	image := baked(t)
 	want := read(t, filepath.Join(image, "SHA256SUMS"))
 	dir := scratch(t, image)
-	cmd := exec.Command("unshare", "--uts", "bash", "-c", `hostname elsewhere && umask 0077 && exec taskset -c "$1" images/bake.sh "$2"`,
+	cmd := exec.Command("unshare", "--uts", "bash", "-c",
+		`hostname elsewhere && umask 0077 && exec taskset -c "$1" images/bake.sh "$2"`,
 		"bash", "0", filepath.Join(dir, "again"))
 	cmd.Dir = "../.."
 	cmd.Env = append(os.Environ(), "TZ=Asia/Kathmandu", "LC_ALL=C")

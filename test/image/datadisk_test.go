@@ -78,9 +78,12 @@ func TestTheDataDiskIsFormattedOnlyIfBlank(t *testing.T) {
 		{"a file system stays", func(t *testing.T, path string) { run(t, "mkfs.ext4", "-q", path) }, false, false},
 		{"swap stays", func(t *testing.T, path string) { run(t, "mkswap", "-q", path) }, false, false},
 		{"a partition table stays", func(t *testing.T, path string) { put(t, path, 446, partitions) }, false, false},
-		{"data at the beginning without a signature", func(t *testing.T, path string) { put(t, path, 0, foreign) }, true, false},
-		{"data in the third MiB without a signature", func(t *testing.T, path string) { put(t, path, 3<<20, foreign) }, true, false},
-		{"data at the end without a signature", func(t *testing.T, path string) { put(t, path, diskSize-512, foreign) }, true, false},
+		{"data at the beginning without a signature",
+			func(t *testing.T, path string) { put(t, path, 0, foreign) }, true, false},
+		{"data in the third MiB without a signature",
+			func(t *testing.T, path string) { put(t, path, 3<<20, foreign) }, true, false},
+		{"data at the end without a signature",
+			func(t *testing.T, path string) { put(t, path, diskSize-512, foreign) }, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path, device := loop(t, func(path string) { c.prepare(t, path) })

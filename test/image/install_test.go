@@ -63,7 +63,8 @@ func files(t *testing.T, root, folder string) map[string]string {
 func versions(t *testing.T, root string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^Package: (\S+)\nStatus: install ok installed\n(?:.+\n)*?Version: (\S+)$`).
+	for _, m := range regexp.MustCompile(
+		`(?m)^Package: (\S+)\nStatus: install ok installed\n(?:.+\n)*?Version: (\S+)$`).
 		FindAllStringSubmatch(read(t, filepath.Join(root, "var/lib/dpkg/status")), -1) {
 		found[m[1]] = m[2]
 	}
@@ -87,10 +88,12 @@ func TestInstallMakesARunningDebianTheSameMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	cache := strings.TrimSpace(run(t, "sh", "-c", `echo "${QUORATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quorate}"`))
-	t.Log(run(t, "unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child", "bash", "-euc", install,
+	t.Log(run(t, "unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child",
+		"bash", "-euc", install,
 		"bash", root, repository, cache, debs))
 
-	units := append([]string{"unshare", "-m", "-p", "-f", "chroot", bakedRoot, "systemd-analyze", "verify", "--man=no"}, ourUnits...)
+	units := append([]string{"unshare", "-m", "-p", "-f", "chroot", bakedRoot, "systemd-analyze", "verify",
+		"--man=no"}, ourUnits...)
 	if remarks := run(t, units...); remarks != "" {
 		t.Errorf("systemd remarks on the image's units: %s", remarks)
 	}

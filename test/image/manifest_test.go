@@ -102,7 +102,8 @@ func newArchive(t *testing.T) archive {
 		}
 	}
 	a := archive{dir: t.TempDir()}
-	a.write(t, "deb/DEBIAN/control", "Package: probe\nVersion: 1.0\nArchitecture: all\nMaintainer: nobody\nDescription: probe\n")
+	a.write(t, "deb/DEBIAN/control", "Package: probe\nVersion: 1.0\nArchitecture: all\n"+
+		"Maintainer: nobody\nDescription: probe\n")
 	if out, err := exec.Command("dpkg-deb", "-b", filepath.Join(a.dir, "deb"), a.deb()).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
