@@ -10,7 +10,6 @@ package waits
 
 import (
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -59,7 +58,9 @@ func New(log *slog.Logger, path string) *Tracker {
 	}
 	now := time.Now()
 	for n := range t.spans {
-		t.spans[n].Until = now // what was told then goes on if it begins again soon
+		if t.spans[n].Until.IsZero() {
+			t.spans[n].Until = now // what was told then goes on if it begins again soon
+		}
 	}
 	return t
 }
@@ -256,6 +257,6 @@ func (t *Tracker) save() {
 		err = durable.WriteFile(t.path, b, 0o600)
 	}
 	if err != nil {
-		t.log.Warn("a restart of the agent will not know since when it waits", "err", fmt.Sprint(err))
+		t.log.Warn("a restart of the agent will not know since when it waits", "err", err.Error())
 	}
 }

@@ -72,6 +72,13 @@ func TestAWaitThatComesBackLateIsANewOne(t *testing.T) {
 			time.Sleep(sameWait + time.Second)
 			return s
 		},
+		"after its end, with a new agent between": func(s *Source, next func() *Source) *Source {
+			s.Only(nil, time.Now())
+			time.Sleep(sameWait - time.Second)
+			s = next()
+			time.Sleep(2 * time.Second)
+			return s
+		},
 		"with another between": func(s *Source, next func() *Source) *Source {
 			s.Only(wait("2", "record-unreadable"), time.Now())
 			time.Sleep(sameWait + time.Second)
