@@ -14,18 +14,15 @@ import (
 
 // risks says what an override of a row means and risks, of member %[1]s of %[2]s.
 var risks = map[int]string{
-	42: "Member %[1]s of %[2]s is removed as soon as it has been unreachable for a minute and the others that are " +
-		"connected are a quorum " +
-		"without it, although nothing proves that its VM is gone. The risk: until another replica has joined, the " +
-		"cluster survives one failure " +
-		"fewer; and if the VM still runs, cut off, it serves old reads to whoever reaches it until it learns of its " +
-		"removal. When it comes back " +
-		"after that, its directory is archived and it joins anew. If it is heard of before that, the order is done.",
+	42: "Member %[1]s of %[2]s is removed as soon as it has been unreachable for a minute and the others " +
+		"that are connected are a quorum without it, although nothing proves that its VM is gone. The risk: " +
+		"until another replica has joined, the cluster survives one failure fewer; and if the VM still runs, cut " +
+		"off, it serves old reads to whoever reaches it until it learns of its removal. When it comes back after " +
+		"that, its directory is archived and it joins anew. If it is heard of before that, the order is done.",
 	47: "You say that member %[1]s of %[2]s is the one whose data is wrong. It is removed, its directory is " +
-		"archived, it joins anew with a copy " +
-		"from the others, and the alarms are disarmed once the voters that are left agree. The risk: what the others " +
-		"hold becomes the truth, and if it is they that are wrong, the only " +
-		"right copy is the archived one.",
+		"archived, it joins anew with a copy from the others, and the alarms are disarmed once the voters that " +
+		"are left agree. The risk: what the others hold becomes the truth, and if it is they that are wrong, the " +
+		"only right copy is the archived one.",
 }
 
 // CheckRow finds the row that is to be overridden, by its name or its number. It comes before what else is wrong with
@@ -39,10 +36,9 @@ func CheckRow(text string) (int, error) {
 	case err == nil && ok:
 		return number, nil
 	case number == 30:
-		return 0, Refuse("row 30 (needed-but-broken) cannot be overridden: a directory that cannot be used has said " +
-			"so in the record " +
-			"before an order could " +
-			"reach it; 'quorate restore' can begin a new history from it")
+		return 0, Refuse("row 30 (needed-but-broken) cannot be overridden: a directory that cannot be " +
+			"used has said so in the record before an order could reach it; 'quorate restore' can begin a new " +
+			"history from it")
 	}
 	return 0, Refuse("row %q: unreachable-voter (42) and members-differ (47) can be overridden", text)
 }
