@@ -29,9 +29,9 @@ check: lint test ## What must pass before a commit
 deps: ## Install what this machine lacks (Debian or Ubuntu packages; needs root only if something is missing)
 	@images/deps.sh
 
-build: ## quorate and localgce, into bin/
+build: ## quorate, localgce and the program of pods' sandboxes, into bin/
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o bin/ ./cmd/quorate ./cmd/localgce
+	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o bin/ ./cmd/quorate ./cmd/localgce ./images/pause
 
 kubernetes: ## The real Kubernetes programs from their source modules, cached by pin
 	@images/build.sh kubernetes bin

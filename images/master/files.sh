@@ -16,4 +16,6 @@ install -d "$root/usr/local/bin"
 for p in quorate kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet etcdctl etcdutl; do
   install -m 0755 "$programs/$p" "$root/usr/local/bin/$p"
 done
-chroot "$root" systemctl -q enable containerd.service chrony.service chrony-wait.service kubelet.service quorate.service quorate-hostname.service
+"$pins/pause.sh" "$programs/pause" "$root/usr/share/quorate/pause.tar"
+chroot "$root" systemctl -q enable containerd.service chrony.service chrony-wait.service kubelet.service quorate.service quorate-hostname.service \
+  quorate-pause-image.timer
