@@ -19,7 +19,7 @@ func newEtcdExplain() *cobra.Command {
 		"and what would be done next",
 		Args: noArguments,
 		Long: `Say what is observed, which row of the membership's table holds, what would be done next, and what that
-waits for. On the master whose etcd leads it also says what the leader's rows say. It changes nothing: it
+waits for. On the master whose etcd leads it also says what the leader loop's rows say. It changes nothing: it
 prints what the agent on this machine observed last, some seconds ago. Exit code 9: no agent answers.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := requireRoot("etcd explain"); err != nil {
@@ -33,7 +33,8 @@ prints what the agent on this machine observed last, some seconds ago. Exit code
 			}
 			e := s.Etcd.Explanation
 			if e == nil {
-				return fmt.Errorf("%w: it is in phase %s and has not looked yet", agent.ErrRefused, s.Replica.Phase)
+				return fmt.Errorf("%w: it is in phase %s and has not observed anything yet", agent.ErrRefused,
+					s.Replica.Phase)
 			}
 			return printAs(cmd.OutOrStdout(), output, e, func(w io.Writer) { showExplanation(w, *e, time.Now()) })
 		}}
@@ -44,7 +45,7 @@ prints what the agent on this machine observed last, some seconds ago. Exit code
 
 // showExplanation prints an explanation for a person.
 func showExplanation(w io.Writer, e table.Explanation, now time.Time) {
-	printText(w, "", fmt.Sprintf("%s, as its agent saw it %s ago:", e.Replica, age(now, e.At)))
+	printText(w, "", fmt.Sprintf("%s, as its agent observed it %s ago:", e.Replica, age(now, e.At)))
 	var classes []row
 	for _, c := range []struct {
 		what string
@@ -62,11 +63,11 @@ func showExplanation(w io.Writer, e table.Explanation, now time.Time) {
 	fmt.Fprintln(w)
 	showPlan(w, e.Plan, e.Waits)
 	if e.Leader != nil {
-		fmt.Fprintf(w, "\nBeside the leader, %s ago:\n", age(now, e.Leader.At))
+		fmt.Fprintf(w, "\nOn the leader, %s ago:\n", age(now, e.Leader.At))
 		showPlan(w, e.Leader.Plan, e.Leader.Plan.Waits)
 		var rows []row
 		for _, p := range e.Leader.Rows {
-			rows = append(rows, row{cells: []string{p.Row.String(), string(p.Act), orNone(p.Member), p.About},
+			rows = append(rows, row{cells: []string{p.Row.Name(), string(p.Act), orNone(p.Member), p.About},
 				below: p.Reason})
 		}
 		printTable(w, []string{"ROW", "ACT", "MEMBER", "ABOUT"}, rows)
@@ -75,8 +76,8 @@ func showExplanation(w io.Writer, e table.Explanation, now time.Time) {
 
 // showPlan prints the row that holds and its one step.
 func showPlan(w io.Writer, p table.PlanInWords, waits *replica.Wait) {
-	title := "ROW " + p.Row.String()
-	if p.About != "" && p.About != p.Row.String() {
+	title := "ROW " + p.Row.Name()
+	if p.About != "" {
 		title += ": " + p.About
 	}
 	printText(w, "", title)

@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
 
@@ -20,7 +21,7 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 	printText(w, "", headline(s.Status, now))
 	printText(w, "", cluster(s.Status))
 	for _, b := range s.Blocked {
-		fmt.Fprintf(w, "\nBLOCKED for %s: %s%s\n", age(now, b.Since), b.Name, rowText(b.Row))
+		fmt.Fprintf(w, "\nBLOCKED for %s: %s%s\n", age(now, b.Since), b.Name, rowText(b))
 		printText(w, "  ", b.Reason)
 		printText(w, "  ", "Next: "+b.Next)
 	}
@@ -105,12 +106,23 @@ func archiveText(s *agent.ArchiveStatus) string {
 	return text
 }
 
-// rowText names the row of the membership's table; what a phase waits for by itself has none.
-func rowText(row string) string {
-	if _, isPhase := doing[agent.Phase(row)]; isPhase || row == "" {
+// rowText names the row of the membership's table, unless the wait has the same name. What a phase waits for by itself
+// has no row.
+func rowText(w replica.Wait) string {
+	name, ok := rowName(w.Row)
+	if !ok || name == w.Name {
 		return ""
 	}
-	return " (row " + row + ")"
+	return " (row " + name + ")"
+}
+
+// rowName is the name of a row that a status has by its number; false: it is no row, but a phase of the boot.
+func rowName(row string) (string, bool) {
+	var r table.Row
+	if err := r.UnmarshalText([]byte(row)); err != nil {
+		return "", false
+	}
+	return r.Name(), true
 }
 
 // doing says what each phase is about, for a person who meets it in the middle of a boot.
@@ -150,7 +162,7 @@ const staleLease = 30 * time.Second
 func notWell(s agent.Status, now time.Time) (wrong []string) {
 	for _, c := range s.Components {
 		if c.State != supervisor.Ready {
-			wrong = append(wrong, fmt.Sprintf("%s is %s", c.Name, c.State))
+			wrong = append(wrong, fmt.Sprintf("%s is %s", c.Name, stateText(c.State)))
 		}
 	}
 	if len(s.Etcd.Members) == 0 {
@@ -188,11 +200,11 @@ func cluster(s agent.Status) string {
 	if s.Replica.DiskIDUnknown {
 		parts = append(parts, "disk id unknown")
 	}
-	if s.Etcd.Row != "" {
-		parts = append(parts, "membership row "+s.Etcd.Row)
+	if name, ok := rowName(s.Etcd.Row); ok {
+		parts = append(parts, "membership row "+name)
 	}
-	if s.Etcd.LeaderRow != "" {
-		parts = append(parts, "beside the leader row "+s.Etcd.LeaderRow)
+	if name, ok := rowName(s.Etcd.LeaderRow); ok {
+		parts = append(parts, "leader loop row "+name)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -232,13 +244,21 @@ func memberPlace(name string) string {
 func showComponents(w io.Writer, list []supervisor.Status, now time.Time) {
 	var rows []row
 	for _, c := range list {
-		r := row{cells: []string{c.Name, string(c.State), age(now, c.Since), strconv.Itoa(c.Restarts)}}
+		r := row{cells: []string{c.Name, stateText(c.State), age(now, c.Since), strconv.Itoa(c.Restarts)}}
 		if c.State != supervisor.Ready {
 			r.below = c.Reason
 		}
 		rows = append(rows, r)
 	}
 	printTable(w, []string{"COMPONENT", "STATE", "FOR", "RESTARTS"}, rows)
+}
+
+// stateText is a component's state for a person. JSON has the supervisor's own name of it.
+func stateText(s supervisor.State) string {
+	if s == supervisor.Backoff {
+		return "crash-looping"
+	}
+	return string(s)
 }
 
 // holder is a lease's holder without the random part that makes it unique.

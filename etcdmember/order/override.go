@@ -36,11 +36,11 @@ func CheckRow(text string) (int, error) {
 	case err == nil && ok:
 		return number, nil
 	case number == 30:
-		return 0, Refuse("row 30 (needed-but-broken) cannot be overridden: a directory that cannot be " +
+		return 0, Refuse("row needed-but-broken cannot be overridden: a directory that cannot be " +
 			"used has said so in the record before an order could reach it; 'quorate restore' can begin a new " +
 			"history from it")
 	}
-	return 0, Refuse("row %q: unreachable-voter (42) and members-differ (47) can be overridden", text)
+	return 0, Refuse("row %q: unreachable-voter and members-differ can be overridden", text)
 }
 
 // CheckOverride checks an override of a row for one member, by its id.
@@ -55,7 +55,7 @@ func (l Log) CheckOverride(number int, member, reason string) (Draft, error) {
 	}
 	d.Order = record.Order{Kind: record.OrderOverride, Row: number, MemberID: id, Reason: reason}
 	d.Means, d.Back, d.Then = fmt.Sprintf(risk, id, place), withdrawIt, ", before it is carried out"
-	d.Confirm = fmt.Sprintf("Override %s (row %d) for member %s of %s?", table.Row(number).Name(), number, id, place)
+	d.Confirm = fmt.Sprintf("Override %s for member %s of %s?", table.Row(number).Name(), id, place)
 	if o, ok := l.inForce(func(o record.Order) bool {
 		// done: it was about another time
 		return o.Kind == record.OrderOverride && o.Row == number && o.MemberID == id && o.Done == nil

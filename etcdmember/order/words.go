@@ -21,7 +21,7 @@ func Text(o record.Order) string {
 	case o.Until != nil:
 		text += " until " + when(*o.Until)
 	case o.Kind == record.OrderOverride:
-		text += fmt.Sprintf(" row %d, member %s", o.Row, o.MemberID)
+		text += fmt.Sprintf(" %s, member %s", table.Row(o.Row).Name(), o.MemberID)
 	case o.Kind == record.OrderWithdraw:
 		text += " " + strconv.FormatUint(o.Withdraws, 10)
 	case o.Restore != nil:

@@ -8,10 +8,10 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// Explanation is what a person is told about one look: what was observed, which row holds, and what would be done next.
+// Explanation describes one observation for a person: what was observed, which row holds, and what would be done next.
 // Its JSON keys are stable.
 type Explanation struct {
-	// At is when it was looked.
+	// At is when it was observed.
 	At      time.Time `json:"at"`
 	Replica string    `json:"replica"`
 	Running bool      `json:"running"`
@@ -46,15 +46,15 @@ type PlanInWords struct {
 	Waits  *replica.Wait `json:"waits"`
 }
 
-// LeaderExplanation is what the rows beside the leader say of the last look: Plan is the step, Rows are all rows that
-// have something to say, in the order in which they are tested.
+// LeaderExplanation is what the rows of the leader loop say of its last observation: Plan is the step, Rows are all
+// rows that have something to say, in the order in which they are tested.
 type LeaderExplanation struct {
 	At   time.Time     `json:"at"`
 	Plan PlanInWords   `json:"plan"`
 	Rows []PlanInWords `json:"rows"`
 }
 
-// Last is the last look of this replica, and the last two beside the leader, as they are explained.
+// Last is the last observation of this replica, and the last two of the leader loop.
 type Last struct {
 	At             time.Time
 	Observation    Observation
@@ -64,7 +64,7 @@ type Last struct {
 	LeaderPlan     Plan
 }
 
-// Explain tells the last look, which is at most some seconds old; nil: there was none yet.
+// Explain describes the last observation, which is at most some seconds old; nil: there was none yet.
 func (t Last) Explain() *Explanation {
 	if t.At.IsZero() {
 		return nil
@@ -84,16 +84,16 @@ func (t Last) Explain() *Explanation {
 	return e
 }
 
-// MayStartAnyway says why a person's word start-anyway would change nothing by the last look; nil: the member would
+// MayStartAnyway says why start-anyway would change nothing by the last observation; nil: the member would
 // start.
 func (t Last) MayStartAnyway() error {
 	o := t.Observation
 	switch {
 	case t.At.IsZero():
-		return errors.New("the agent has not looked yet; ask again in a moment")
+		return errors.New("the agent has not observed anything yet; ask again in a moment")
 	case t.Plan.Row != rowUnread:
-		return fmt.Errorf("row %s holds (%s); the word is for row 2, where etcd does not start because the record "+
-			"cannot be read", t.Plan.Row, rowsInWords[t.Plan.Row])
+		return fmt.Errorf("row %s holds (%s); start-anyway is for row %s, where etcd does not start because the "+
+			"record cannot be read", t.Plan.Row.Name(), rowsInWords[t.Plan.Row], rowUnread.Name())
 	case o.Running:
 		return errors.New("etcd runs already")
 	case o.Local != L1:
