@@ -12,7 +12,7 @@
 //	   │
 //	keep ────── READY=1; renew, promote, repair, report     until SIGTERM, then back up the same way
 //
-// Guarantees: once the member runs, nothing but its own state or a person's word ends the agent, and with it the
+// Guarantees: once the member runs, nothing but its own state or a person's order ends the agent, and with it the
 // member; a control plane that cannot run is a wait. Every phase can be run again at any time, so a crash anywhere is
 // repaired by starting again. A restart of the agent on a running VM needs no cloud service. No child outlives the
 // agent: systemd (KillMode=mixed) or the VM's init sees to that, and of the agent's own runs the kernel (SelfRun).
@@ -40,7 +40,7 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// Metadata says who this VM is. Its calls try again until ctx is done; an error is the last word.
+// Metadata says who this VM is. Its calls try again until ctx is done; an error is final.
 type Metadata interface {
 	Identity(ctx context.Context) (replica.Identity, error)
 	// Attribute returns an attribute of the instance, and whether there is one.
@@ -66,7 +66,7 @@ type Cloud struct {
 	DiskID func(ctx context.Context) (string, error)
 }
 
-// Notifier tells the service manager how far the replica is. Its calls return at once, with or without a manager.
+// Notifier reports to the service manager how far the replica is. Its calls return at once, with or without a manager.
 type Notifier interface {
 	Ready()
 	Status(text string)
@@ -139,15 +139,16 @@ func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
 		fitWanted: make(chan struct{}, 1)}
 }
 
-// Run lives the life of a replica until ctx is done, and then stops what it started, in reverse order. An error says in
-// which phase the boot ended; starting again is the retry. To be told to stop is no error, in no phase.
+// Run boots the replica and keeps it running until ctx is done. Then it stops what it started, in reverse order. An
+// error names the phase in which the boot ended; systemd retries by starting the program again. A stop that was asked
+// for is no error, whatever the phase.
 func Run(ctx context.Context, cfg Config) (err error) {
 	if err := os.MkdirAll(cfg.RunDir, 0o700); err != nil {
 		return fmt.Errorf("make the agent's folder: %w", err)
 	}
 	a := newAgent(cfg, supervisor.New(supervisor.Config{Log: cfg.Log, LogDir: cfg.LogDir, Cgroup: cfg.Cgroup,
 		Env: cfg.Env}))
-	// The status is there from the first to the last moment: a stop takes longer than the watchdog's patience.
+	// Status and watchdog answer until the very end, because a stop takes longer than the watchdog waits.
 	stopServing, err := a.serve(SocketPath(cfg.RunDir))
 	if err != nil {
 		return err
@@ -158,7 +159,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer func() { err = errors.Join(err, stopChildren(err)) }()
 	err = a.liveUntilEnded(ctx)
 	if ctx.Err() != nil && !errors.Is(err, ErrStartAgain) {
-		_ = os.Remove(a.startsPath()) // an end in order is no crash
+		_ = os.Remove(a.startsPath()) // an orderly end is not counted as a crash
 		a.mu.Lock()
 		phase := a.phase
 		a.mu.Unlock()
@@ -168,7 +169,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	return err
 }
 
-// liveUntilEnded lives, and does not wait for what hangs at the end: apiserver and etcd have to be told to stop.
+// liveUntilEnded runs live. At the end it does not wait for a goroutine that hangs, for example on a frozen disk:
+// kube-apiserver and etcd have to be stopped in time.
 func (a *Agent) liveUntilEnded(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -210,7 +212,7 @@ func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 	if err != nil {
 		return err
 	}
-	// From here on only the member's own state, or a word, ends the agent.
+	// From here on only the member's own state, or an order, ends the agent.
 	defer a.keepMember(ctx, joined, end)()
 	defer a.keepControlPlane(ctx, joined)()
 	if _, err = enter(ctx, a, PhaseControlPlane, joined, a.awaitAPIServer); err != nil {

@@ -17,11 +17,11 @@ type archivePurge interface {
 func (a *Agent) keepArchives(ctx context.Context, m archivePurge) {
 	said := ""
 	for {
-		shelf, err := m.PurgeArchives(ctx)
+		archives, err := m.PurgeArchives(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		said = a.showArchives(shelf, err, said)
+		said = a.showArchives(archives, err, said)
 		select {
 		case <-ctx.Done():
 			return
@@ -31,9 +31,9 @@ func (a *Agent) keepArchives(ctx context.Context, m archivePurge) {
 }
 
 // showArchives shows what there is; the log hears each failure once.
-func (a *Agent) showArchives(shelf etcdmember.ArchiveShelf, err error, said string) (says string) {
+func (a *Agent) showArchives(list etcdmember.ArchiveShelf, err error, said string) (says string) {
 	a.mu.Lock()
-	a.archives = &ArchiveStatus{Count: shelf.Count, Bytes: shelf.Bytes, Kept: shelf.Kept}
+	a.archives = &ArchiveStatus{Count: list.Count, Bytes: list.Bytes, Kept: list.Kept}
 	a.mu.Unlock()
 	if err == nil {
 		return ""

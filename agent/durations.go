@@ -3,7 +3,7 @@ package agent
 import "time"
 
 // This page has the durations that the agent names, in the order of a replica's life. How long a phase may take is
-// beside the phases (deadlines).
+// besides the deadlines of the phases.
 
 // The boot.
 
@@ -64,13 +64,13 @@ const (
 // frozen.
 const launchLimit = 10 * time.Second
 
-// selfStop is how long a run may take to end once it is told to. What it has done by then is of no use.
+// selfStop is how long a run may take to end once it is asked to. What it has done by then is of no use.
 const selfStop = 3 * time.Second
 
 // The control plane.
 
 const (
-	// fitPeriod is the longest time between two fits: what has to run may have changed without a word.
+	// fitPeriod is the longest time between two fits: what has to run may have changed unnoticed.
 	fitPeriod = time.Minute
 	// fitHurry is the time between two fits while a component is not ready: its program may be put right at any moment.
 	fitHurry = time.Second
@@ -119,7 +119,7 @@ const (
 	// savingLimit bounds one saving. The largest database that etcd is made for, 8 GiB, is written, read and checked at
 	// 10 MB/s within half of it.
 	savingLimit = time.Hour
-	// savingLinger is what a saving may take to end once it is told to.
+	// savingLinger is what a saving may take to end once it is asked to.
 	savingLinger = 5 * time.Second
 	// snapshotPatience is how long after its time a snapshot is called overdue: by then each of three replicas has had
 	// its turn.
@@ -140,7 +140,7 @@ const statusTimeout = 3 * time.Second
 
 // The end.
 
-// stopPatience is how long what the agent itself does may take to end once it is told to. What exceeds it hangs in the
+// stopPatience is how long what the agent itself does may take to end once it is asked to. What exceeds it hangs in the
 // kernel, on a disk that stands still for one.
 const stopPatience = 8 * time.Second
 

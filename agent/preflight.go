@@ -89,7 +89,7 @@ func (a *Agent) portsFree() error {
 }
 
 // portFree takes a port and gives it back, without listening on it for a moment: a replica that boots at the same time
-// asks this very port whether somebody is there, and must not be told yes.
+// asks this very port whether somebody is there, and must not get yes for an answer.
 func portFree(port int) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -35,8 +35,8 @@ func (q *question) answered() bool {
 	}
 }
 
-// fileID tells a file from the one that stood at its path before, and from itself before a change. The zero value is of
-// no file.
+// fileID distinguishes a file from the one that stood at its path before, and from itself before a change. The zero
+// value is of no file.
 type fileID struct {
 	dev, ino          uint64
 	size              int64

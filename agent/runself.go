@@ -52,7 +52,7 @@ func (r SelfRun) Run(ctx context.Context) (stdout []byte, err error) {
 	return out.Bytes(), nil
 }
 
-// failed is how a run ended, in its own words. One that had none has crashed: all that it wrote goes into the log,
+// failed is what a run said of its end. One that said nothing has crashed: all that it wrote goes into the log,
 // because a stack is no reason for people.
 func (r SelfRun) failed(err error, stderr string) error {
 	var said []string
@@ -68,7 +68,7 @@ func (r SelfRun) failed(err error, stderr string) error {
 	if line == "" {
 		return err
 	}
-	r.Log.Warn("a child ended without a word of its own", "child", r.Args[0], "err", err.Error(), "stderr", stderr)
+	r.Log.Warn("a child ended without saying why", "child", r.Args[0], "err", err.Error(), "stderr", stderr)
 	return fmt.Errorf("%w: %s", err, line)
 }
 

@@ -86,7 +86,7 @@ func (d *snapshotDuty) end(err error, now time.Time) {
 	}
 }
 
-// linger waits for a saving that was told to end, but not for one that a frozen disk blocks: the replica stops.
+// linger waits for a saving that was asked to end, but not for one that a frozen disk blocks: the replica stops.
 func (d *snapshotDuty) linger(saved <-chan error) {
 	if d.saving.IsZero() {
 		return

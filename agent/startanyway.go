@@ -10,18 +10,19 @@ import (
 	"github.com/quorate/quorate/internal/durable"
 )
 
-// SayStartAnyway tells the agent on this machine to start etcd although the record cannot be read: row 2's word.
+// SayStartAnyway asks the agent on this machine to start etcd although the record cannot be read, which is row 2.
 // ErrRefused: it would change nothing.
 func SayStartAnyway(ctx context.Context, socket string) error {
 	return ask(ctx, socket, http.MethodPost, "/start-anyway", nil)
 }
 
-// MayStartAnyway asks whether that word would change anything. ErrRefused says why not.
+// MayStartAnyway asks whether that would change anything. ErrRefused says why not.
 func MayStartAnyway(ctx context.Context, socket string) error {
 	return ask(ctx, socket, http.MethodGet, "/start-anyway", nil)
 }
 
-// startAnywayPath holds the boot for which the word was given: a restart of the agent does not forget it, a boot does.
+// startAnywayPath holds the boot for which a person gave the order: a restart of the agent does not forget it, a boot
+// does.
 func (a *Agent) startAnywayPath() string { return filepath.Join(a.cfg.RunDir, "start-anyway") }
 
 func (a *Agent) mayStartAnyway() (boot string, err error) {
@@ -43,7 +44,7 @@ func (a *Agent) startAnyway() error {
 	return durable.WriteFile(a.startAnywayPath(), []byte(boot), 0o600)
 }
 
-// saidStartAnyway reports whether the word was given in this very boot.
+// saidStartAnyway reports whether the order was given in this very boot.
 func (a *Agent) saidStartAnyway() bool {
 	b, err := os.ReadFile(a.startAnywayPath())
 	a.mu.Lock()

@@ -81,7 +81,7 @@ func (m *Membership) nextPurge(ctx context.Context) (*table.Purge, error) {
 		return nil, nil
 	}
 	m.mu.Lock()
-	f.Look, f.LookAt = m.told.Observation, m.told.At
+	f.Observed, f.ObservedAt = m.told.Observation, m.told.At
 	m.mu.Unlock()
 	if f.Member, err = m.Status(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %w", table.ErrKept, err)

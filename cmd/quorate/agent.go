@@ -26,7 +26,7 @@ const (
 	bakedFile = "/etc/quorate/cluster.yaml"
 	hostsFile = "/etc/hosts"
 	agentUnit = "quorate.service"
-	// metricsAddress is beside the scheduler's and the controller-manager's, on loopback as etcd's.
+	// metricsAddress is next to the scheduler's and the controller-manager's, on loopback as etcd's.
 	metricsAddress = "127.0.0.1:10270"
 )
 
@@ -106,7 +106,7 @@ func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error 
 	g.Go(func() error { return watchdog.Run(watching) })
 	err = agent.Run(ctx, cfg)
 	stopWatching()
-	g.Wait() // it ends because it was told to
+	g.Wait() // it ends because it was asked to
 	return err
 }
 

@@ -27,7 +27,7 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// noArguments is for commands that are told all by their flags.
+// noArguments is for commands that need nothing but their flags.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// endLook is how often a question looks whether the command is to end: soon enough for the person who typed ^C.
+// endLook is how often a question checks whether the command is to end: soon enough for the person who typed ^C.
 const endLook = 100 * time.Millisecond
 
 // readLine reads what a person types in one line. It ends with ctx, and a line that comes after that is none: main
@@ -59,7 +59,7 @@ func hideInput(terminal *os.File) (show func(), err error) {
 	if err := unix.IoctlSetTermios(fd, unix.TCSETS, mode); err != nil {
 		return nil, err
 	}
-	return func() { _ = term.Restore(fd, before) }, nil // nobody could be told better than by the terminal itself
+	return func() { _ = term.Restore(fd, before) }, nil // the terminal itself shows it best
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

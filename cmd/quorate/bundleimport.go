@@ -192,7 +192,7 @@ func mayImport(ctx context.Context, store *bucket.Store, bundles *bucket.Bundles
 	return former, nil
 }
 
-// sameBundle tells the bundle that the record holds from another one of its generation.
+// sameBundle distinguishes the bundle that the record holds from another one of its generation.
 func sameBundle(b, held *certs.Bundle) error {
 	mine, err := b.Encode()
 	if err != nil {

@@ -134,7 +134,7 @@ func (f *clusterFlags) load() (*replica.Cluster, error) {
 	return c, err
 }
 
-// again is a command for the same cluster, reached in the same way: what a person is told to run must not go to another
+// again is a command for the same cluster, reached in the same way: what a text proposes to run must not go to another
 // one.
 func (f *clusterFlags) again(command string) string {
 	if f.isNamed() {
@@ -159,7 +159,7 @@ func quoted(word string) string {
 func (f *clusterFlags) isNamed() bool { return f.named != nil && f.named() }
 
 // document is the one that was named; where none was, on a master, what its agent runs with: the image's file and the
-// instance's attribute, as they were at this boot. So what a status tells a person to run can be run where it was read.
+// instance's attribute, as they were at this boot. So what a status proposes to run can be run where it was read.
 func (f *clusterFlags) document(run string) (*replica.Cluster, error) {
 	if !f.isNamed() {
 		if _, c, _, ok, err := agent.Remembered(run, bakedFile); ok {

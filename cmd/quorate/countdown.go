@@ -12,9 +12,9 @@ const countdownPeriod = 10 * time.Second
 
 // countdown is one line that changes with time: written over on a terminal, and elsewhere a line each countdownPeriod.
 type countdown struct {
-	out  io.Writer
-	told time.Time // when the last line was printed, where there is no terminal
-	open bool      // the terminal's line has no end yet
+	out     io.Writer
+	printed time.Time // when the last line was printed, where there is no terminal
+	open    bool      // the terminal's line has no end yet
 }
 
 // show shows the line as it is now.
@@ -23,9 +23,9 @@ func (c *countdown) show(now time.Time, line string) {
 		c.open = true
 		return
 	}
-	if now.Sub(c.told) >= countdownPeriod {
+	if now.Sub(c.printed) >= countdownPeriod {
 		fmt.Fprintln(c.out, visible(line))
-		c.told = now
+		c.printed = now
 	}
 }
 

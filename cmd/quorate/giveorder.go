@@ -80,7 +80,7 @@ func give(cmd *cobra.Command, f *orderFlags, check func(order.Log) (order.Draft,
 		return fmt.Errorf("%w\norder %d is withdrawn by its verdict all the same; run the command again, so that the "+
 			"orders show who withdrew it", err, d.Settles)
 	case err != nil:
-		return fmt.Errorf("%w\nwhether the order was written is not known: look with '%s' before giving it again", err,
+		return fmt.Errorf("%w\nwhether the order was written is not known: check with '%s' before giving it again", err,
 			f.again("quorate orders"))
 	}
 	after := settled.With(written)
@@ -113,7 +113,7 @@ func sayGiven(w io.Writer, f *orderFlags, d order.Draft, o record.Order, before,
 	fmt.Fprintf(w, "Order %d, given by %s: %s.\n", o.Number, o.By, order.Text(o))
 	means := d.Means
 	if d.Confirm != "" {
-		means = "" // it was told before the order was written
+		means = "" // it was printed before the order was written
 	}
 	printText(w, "", fmt.Sprintf("The agents read it within %s. %s", followedWithin, means))
 	for _, other := range before.Orders {
@@ -127,7 +127,7 @@ func sayGiven(w io.Writer, f *orderFlags, d order.Draft, o record.Order, before,
 	}
 }
 
-// givenBy names the person in front of this machine, for the audit: the operating system's word, not a proof.
+// givenBy names the person in front of this machine, for the audit: what the operating system says, not a proof.
 func givenBy() string {
 	who, where := "unknown", "unknown"
 	if u, err := user.Current(); err == nil {

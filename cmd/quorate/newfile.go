@@ -9,7 +9,7 @@ import (
 )
 
 // checkTarget says why a file cannot be put where a person wants it. Asked before anything else is: the writing itself
-// would tell of the temporary file that it begins with.
+// would name the temporary file that it begins with.
 func checkTarget(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("write %s: it is a folder; name a file in it", path)

@@ -16,9 +16,9 @@ import (
 func newOrders() *cobra.Command {
 	var f orderFlags
 	cmd := group(&cobra.Command{Use: "orders", Short: "List the orders that were given; give or withdraw one",
-		Long: `List the orders that were given, and how each stands. What an operator wants reaches the agents through the record: an order is
-written once and never changed, the newest word on a subject wins, and every agent reads it within 10 s. "quorate pause",
-"quorate resume" and "quorate override" are orders too.`},
+		Long: `List the orders that were given, and how each stands. What an operator wants reaches the agents through the
+record. An order is written once and never changed. The newest order on a subject wins, and every agent reads it
+within 10 s. "quorate pause", "quorate resume" and "quorate override" are orders too.`},
 		newOrdersGive(), newOrdersWithdraw())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		store, err := f.open()

@@ -62,7 +62,7 @@ Keep every disk until it is done. A disk that survived holds more than any snaps
 	cmd.Flags().BoolVar(&f.stopVMs, "stop-vms", false, "stop, through the Compute API, the VMs that keep the restore "+
 		"waiting; needs the permission compute.instances.stop")
 	cmd.Flags().StringArrayVar(&f.Silent, "silent", nil, "the id of an instance that runs nothing any more, on your "+
-		"word; may be given more than once. "+
+		"responsibility; may be given more than once. "+
 		"If it still runs, what it acknowledges is lost")
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait for a cluster that served within the last minute, "+
 		"and return once the order is written")
@@ -144,7 +144,7 @@ func (f *restoreFlags) order(cmd *cobra.Command, store *bucket.Store, r order.Re
 	}
 	o, err := store.CreateOrder(ctx, record.Order{Kind: record.OrderRestore, By: givenBy(), Restore: &c.Order})
 	if err != nil {
-		return fmt.Errorf("%w\nwhether the order was written is not known: run the command again, it looks first", err)
+		return fmt.Errorf("%w\nwhether the order was written is not known: run the command again, it checks first", err)
 	}
 	fmt.Fprintf(out, "Order %d: %s.\n", o.Number, order.Text(o))
 	return f.follow(ctx, out, store, c.Order.Ends, stops)

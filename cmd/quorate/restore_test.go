@@ -118,7 +118,7 @@ func TestTheProgressOfARestoreIsTold(t *testing.T) {
 		want   string
 		change func(*record.View)
 	}{
-		{"Order 4: us-central1-a.master-a looks first whether it can carry it out; nobody stops before that.",
+		{"Order 4: us-central1-a.master-a checks first whether it can carry it out; nobody stops before that.",
 			func(v *record.View) { v.Orders[0].Accepted = nil }},
 		{"waits until each of these has said that it has stopped, or is proven silent: us-central1-b.master-b " +
 			"(instance 102), us-central1-c.master-c (instance 103). " +
@@ -142,7 +142,7 @@ func TestTheProgressOfARestoreIsTold(t *testing.T) {
 		{"Order 4: everybody says that they have stopped.", silent},
 		{"Epoch 1 has ended. us-central1-a.master-a claims the next.",
 			func(v *record.View) { v.Epochs[0].Closed = &record.Closed{} }},
-		{"us-central1-a.master-a makes the directory of epoch 2.",
+		{"us-central1-a.master-a builds the directory of epoch 2.",
 			func(v *record.View) { v.Epochs = append(v.Epochs, next) }},
 		{"Epoch 2 is formed: etcd cluster c2. The other replicas join it by themselves. (formed)",
 			func(v *record.View) {

@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/internal/record/bucket"
 )
 
-// followPeriod is the time between two looks at how far a restore has come.
+// followPeriod is the time between two checks of how far a restore has come.
 const followPeriod = 2 * time.Second
 
 // follow shows how far the restore has come until the next epoch is formed, and has VMs stopped that it waits for,
@@ -23,7 +23,7 @@ func (f *restoreFlags) follow(ctx context.Context, out io.Writer, store *bucket.
 		printText(out, "", "The agents read the order within 10s. Run the command again to see how far it has come.")
 		return nil
 	}
-	before, told := "", time.Time{}
+	before, printed := "", time.Time{}
 	for {
 		v, err := store.View(ctx)
 		text, detail := "", ""
@@ -38,12 +38,12 @@ func (f *restoreFlags) follow(ctx context.Context, out io.Writer, store *bucket.
 		if text == "" {
 			return errNoOrder
 		}
-		if text != before || detail != "" && time.Since(told) >= detailPeriod {
+		if text != before || detail != "" && time.Since(printed) >= detailPeriod {
 			printText(out, "", strings.TrimSpace(text+" "+detail))
-			before, told = text, time.Now()
+			before, printed = text, time.Now()
 		}
 		if err == nil && stops != nil {
-			stops.look(ctx, out, r, p, time.Now())
+			stops.check(ctx, out, r, p, time.Now())
 		}
 		if p.Stage == order.StageFormed {
 			return nil

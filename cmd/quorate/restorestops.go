@@ -34,7 +34,7 @@ type vmStops struct {
 	ended chan stopEnd
 	// unnoted are those whose operation has ended without an error, and of which that is not noted yet.
 	unnoted []record.Incarnation
-	// said is the last trouble that was told, so that it is told once.
+	// said is the last trouble that was printed, so that it is printed once.
 	said string
 }
 
@@ -43,7 +43,7 @@ type stopEnd struct {
 	err error
 }
 
-// stops opens the Compute API where the flag asks for it, and looks whether it answers, so that nothing is ordered in
+// stops opens the Compute API where the flag asks for it, and checks whether it answers, so that nothing is ordered in
 // vain; nil: it does not ask.
 func (f *restoreFlags) stops(ctx context.Context, store *bucket.Store, r order.Restore) (*vmStops, error) {
 	if !f.stopVMs {
@@ -69,9 +69,9 @@ func newVMStops(api instanceStops, notes stopNotes) *vmStops {
 	return &vmStops{api: api, notes: notes, decide: order.NewStops(), ended: make(chan stopEnd)}
 }
 
-// look begins to stop those that are due, and tells and notes which have ended.
-func (s *vmStops) look(ctx context.Context, out io.Writer, r order.Restore, p order.Progress, now time.Time) {
-	s.tell(out, now)
+// check begins to stop those that are due, and prints and notes which have ended.
+func (s *vmStops) check(ctx context.Context, out io.Writer, r order.Restore, p order.Progress, now time.Time) {
+	s.report(out, now)
 	if p.Stage == order.StageWaiting {
 		s.note(ctx, out, p.Order.Number)
 	}
@@ -101,8 +101,8 @@ func (s *vmStops) look(ctx context.Context, out io.Writer, r order.Restore, p or
 	}
 }
 
-// tell says how the stops that have ended meanwhile went.
-func (s *vmStops) tell(out io.Writer, now time.Time) {
+// report says how the stops that have ended meanwhile went.
+func (s *vmStops) report(out io.Writer, now time.Time) {
 	for {
 		select {
 		case e := <-s.ended:

@@ -156,7 +156,7 @@ func TestVMsThatKeepARestoreWaitingAreStopped(t *testing.T) {
 				for begin := time.Now(); time.Since(begin) < time.Duration(tc.seconds)*time.Second; time.Sleep(
 					followPeriod) {
 					r, p := order.Follow(v, 1, now)
-					s.look(t.Context(), &out, r, p, time.Now())
+					s.check(t.Context(), &out, r, p, time.Now())
 					synctest.Wait()
 					for _, id := range api.stopped { // as the record has it then
 						if slices.Contains(api.noted, "4 "+id) {

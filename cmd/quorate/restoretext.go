@@ -111,7 +111,7 @@ func snapshotLoses(r order.Restore, s record.Snapshot) string {
 	return text
 }
 
-// notStoppedNames tells of those that have not stopped. Of the instances that a place has had, the newest is named and
+// notStoppedNames names those that have not stopped. Of the instances that a place has had, the newest is named and
 // the earlier ones, most of which were deleted long ago, are counted.
 func notStoppedNames(r order.Restore, list []record.Incarnation) (out []string) {
 	earlier := 0
@@ -139,8 +139,8 @@ func progressText(r order.Restore, p order.Progress) (text, detail string) {
 	case order.StageFormed:
 		return fmt.Sprintf("Epoch %d is formed: etcd cluster %s. The other replicas join it by themselves.",
 			p.Next.Number, p.Next.Outcome.Formed.ClusterID), ""
-	case order.StageMaking:
-		return fmt.Sprintf("%s makes the directory of epoch %d.", p.Next.Claim.Seeder.Place, p.Next.Number), ""
+	case order.StageBuilding:
+		return fmt.Sprintf("%s builds the directory of epoch %d.", p.Next.Claim.Seeder.Place, p.Next.Number), ""
 	case order.StageWithdrawing:
 		return fmt.Sprintf("Order %d is being withdrawn by order %d: the agents settle whether it was in time.",
 			o.Number, p.By), ""
@@ -150,7 +150,7 @@ func progressText(r order.Restore, p order.Progress) (text, detail string) {
 		return fmt.Sprintf("Order %d: %s ends the epoch. It cannot be withdrawn any more.", o.Number,
 			o.Restore.Replica), ""
 	case order.StageOrdered:
-		return fmt.Sprintf("Order %d: %s looks first whether it can carry it out; nobody stops before that. If this "+
+		return fmt.Sprintf("Order %d: %s checks first whether it can carry it out; nobody stops before that. If this "+
 			"stays, its agent does not run or its status says why.", o.Number, o.Restore.Replica), ""
 	case order.StageWaiting:
 		return waitingText(r, p)

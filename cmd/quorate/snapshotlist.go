@@ -45,7 +45,7 @@ func newSnapshotList() *cobra.Command {
 }
 
 // whereNothingIs names a place without snapshots, and says so where there is no cluster either: a name that was
-// mistyped looks like a disaster.
+// mistyped resembles a disaster.
 func whereNothingIs(ctx context.Context, store *bucket.Store) (string, error) {
 	v, err := store.View(ctx)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// lineWidth is where long texts are broken: what fits beside other things on a screen.
+// lineWidth is where long texts are broken: what fits next to other things on a screen.
 const lineWidth = 100
 
 // row is one line of a table, with a text below it that may be long.

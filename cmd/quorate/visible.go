@@ -10,7 +10,7 @@ import (
 
 // visible is a text whose control characters, ANSI sequences and directional marks are spelled out. Names and reasons
 // come out of the record, and whoever may write there could move the cursor, hide a line or retitle a terminal. Line
-// breaks and tabs are escaped as well: in a cell they would look like another row.
+// breaks and tabs are escaped as well: in a cell they would pass for another row.
 func visible(s string) string {
 	if !strings.ContainsFunc(s, hidden) && utf8.ValidString(s) {
 		return s

@@ -265,7 +265,7 @@ func (w *world) purge(v *vm) {
 	if l := w.leaderOf(v); l != nil {
 		s.Leader = l.etcd.id
 	}
-	facts := table.PurgeFacts{Now: w.now, Look: o, LookAt: w.now, Member: s, Record: f.Record}
+	facts := table.PurgeFacts{Now: w.now, Observed: o, ObservedAt: w.now, Member: s, Record: f.Record}
 	for n, s := range w.listed() {
 		if w.snapshots[n].whole {
 			s.Time, s.Written = s.Time.Add(table.ArchiveAge), s.Written.Add(table.ArchiveAge)

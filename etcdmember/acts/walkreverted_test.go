@@ -51,7 +51,7 @@ func classifyH2(f table.Facts) table.Observation {
 			func(s record.Stopped) bool { return s.Place == i.Place && s.Incarnation == i.Number })
 		if o.Local == table.L0 && o.Record == table.Rf && i.Epoch == record.NumberOf(h.Formed) && i.Started != nil &&
 			!said {
-			o.Word = table.Word{Owed: true, Incarnation: i.Number, MemberID: i.Started.MemberID}
+			o.StopReport = table.StopReport{Owed: true, Incarnation: i.Number, MemberID: i.Started.MemberID}
 		}
 	}
 	return o
@@ -59,10 +59,10 @@ func classifyH2(f table.Facts) table.Observation {
 
 func decideH2(now time.Time, o table.Observation) table.Plan {
 	p := table.Decide(now, o)
-	if p.Row == 24 && o.Word.Owed && o.Word.MemberID != 0 {
+	if p.Row == 24 && o.StopReport.Owed && o.StopReport.MemberID != 0 {
 		return table.Plan{Row: 24, Act: table.ActWriteStopped, Epoch: o.Names.FormedEpoch,
-			Incarnation: o.Word.Incarnation,
-			MemberID:    o.Word.MemberID}
+			Incarnation: o.StopReport.Incarnation,
+			MemberID:    o.StopReport.MemberID}
 	}
 	return p
 }

@@ -20,7 +20,7 @@ type Wish struct {
 	Exact bool
 	// EndsLiving: the epoch is to end although its members have served within the last minute.
 	EndsLiving bool
-	// Silent are the instances that run nothing any more, on the operator's word.
+	// Silent are the instances that run nothing any more, as the operator says.
 	Silent []string
 }
 
@@ -61,7 +61,8 @@ type Choice struct {
 	// Directory or Snapshot is the source; both are nil where an order is given again.
 	Directory *Candidate
 	Snapshot  *record.Snapshot
-	// Risk says what it means that instances count as silent on the operator's word, as sentences; empty: none does.
+	// Risk says what it means that instances count as silent because the operator says so, as sentences; empty: none
+	// does.
 	Risk string
 }
 
@@ -258,6 +259,7 @@ func (r Restore) silentRisk(ids []string, restorer replica.Place) (string, error
 	if len(names) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("On your word, these count as silent: %s. If it still runs, what it acknowledges from now on "+
+	return fmt.Sprintf("These count as silent because you say so: %s. If it still runs, what it acknowledges from "+
+		"now on "+
 		"is lost, and its clients see two histories.", strings.Join(names, ", ")), nil
 }

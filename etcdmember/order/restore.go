@@ -98,7 +98,7 @@ type Progress struct {
 	// Order is the one that is in force, or is being withdrawn by By; the zero value where there is none.
 	Order record.Order
 	By    uint64
-	// Next is the epoch that follows, from StageMaking on.
+	// Next is the epoch that follows, from StageBuilding on.
 	Next record.Epoch
 	// NotStopped are those for whom the order waits.
 	NotStopped []record.Incarnation
@@ -121,8 +121,8 @@ const (
 	StageClosing Stage = "closing"
 	// StageEnded: the old epoch has ended.
 	StageEnded Stage = "ended"
-	// StageMaking: the next epoch is claimed.
-	StageMaking Stage = "making"
+	// StageBuilding: the next epoch is claimed.
+	StageBuilding Stage = "building"
 	// StageFormed: the next epoch is formed.
 	StageFormed Stage = "formed"
 )
@@ -148,7 +148,7 @@ func Follow(v record.View, ends uint64, now time.Time) (Restore, Progress) {
 	case p.Next.Outcome != nil:
 		p.Stage = StageFormed
 	case p.Next.Claim != nil:
-		p.Stage = StageMaking
+		p.Stage = StageBuilding
 	case !ordered:
 		p.Stage, p.Order, p.By = r.withdrawing()
 	case r.Ends.Closed != nil:

@@ -28,8 +28,8 @@ const (
 	PhaseArchiving Phase = "archiving"
 )
 
-// AgentFile is agent.json, beside the etcd directory on the data disk: whose directory it is and how far it has come.
-// It is replaced durably. It must never be made anew beside a directory that has none: that would make a directory of
+// AgentFile is agent.json, next to the etcd directory on the data disk: whose directory it is and how far it has come.
+// It is replaced durably. It must never be made anew next to a directory that has none: that would make a directory of
 // an unknown owner look like ours.
 type AgentFile struct {
 	// ClusterUID is the inception's; a disk of another cluster is never touched.
@@ -52,7 +52,7 @@ type AgentFile struct {
 	Phase       Phase  `json:"phase,omitempty"`
 	// StoppedFor is the order to restore for which Phase is PhaseStopped; 0: none, or not noted by an earlier version.
 	StoppedFor uint64 `json:"stoppedFor,omitempty"`
-	// Ended is the newest incarnation that has ended by this disk's word; 0: none. It is written before the stopped/
+	// Ended is the newest incarnation that has ended as this disk says; 0: none. It is written before the stopped/
 	// object, whose creation may take effect long after it has failed: nothing goes on under this number. It survives
 	// archiving.
 	Ended uint64 `json:"ended,omitempty"`

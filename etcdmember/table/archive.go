@@ -17,7 +17,7 @@ type Archive struct {
 	Term, LastIndex uint64
 	// OpenErr is why it cannot be used; nil: its WAL and database are valid.
 	OpenErr error
-	// ReadErr is why it could not be looked at, which says nothing of what it holds.
+	// ReadErr is why it could not be read, which says nothing of what it holds.
 	ReadErr error
 }
 

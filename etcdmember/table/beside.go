@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// DecideBesideLeader chooses the one act of a tick beside the etcd leader, rows 40 to 49: the first row that acts.
+// DecideBesideLeader chooses the one step of a tick of the leader loop, rows 40 to 49: the first row that wants one.
 // Where none does, the first that waits is shown. It is pure; previous is what the tick before read. Every act is safe
 // where two believe that they lead: removing a dead voter and disarming are idempotent, etcd refuses what its own view
 // forbids, and the caller lists again before each.
@@ -42,7 +42,7 @@ func DecideBesideLeader(now time.Time, previous, ring Ring) Plan {
 	return shown
 }
 
-// besideRow is one row beside the leader. paused: a pause holds its acts back.
+// besideRow is one row of the leader loop. paused: a pause holds its steps back.
 type besideRow struct {
 	number Row
 	paused bool

@@ -7,9 +7,9 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// Rows 46 and 47: members whose data differ. Etcd's word on who is wrong is not enough: one of its checks takes the
-// leader to be right. So a member is replaced where a majority of hashes outvotes it, or where a person's override of
-// row 47 names it, whomever the alarms are about.
+// Rows 46 and 47: members whose data differ. What etcd says about who is wrong is not enough: one of its checks takes
+// the leader to be right. So a member is replaced where a majority of hashes outvotes it, or where a person's override
+// of row 47 names it, whomever the alarms are about.
 
 // corrupt are the ids with a CORRUPT alarm, those of members that are gone too.
 func (v besideView) corrupt() []record.MemberID {
@@ -62,8 +62,8 @@ func (v besideView) namedWrong() (RingMember, bool) {
 }
 
 // settled: all voters hold the same, so what alarms are left are about a difference that is gone; by one of etcd's
-// checks they are about those that were right. A single voter agrees with itself: there it takes a person's word on who
-// was wrong, and that this one is gone. So it does where the alarm names nobody and a voter has not told its hash: that
+// checks they are about those that were right. A single voter agrees with itself: there a person has to say who was
+// wrong, and that this one is gone. So it does where the alarm names nobody and a voter has not given its hash: that
 // one may be the one that differs, and be back in a moment.
 func (v besideView) settled() bool {
 	named := slices.ContainsFunc(v.h.Orders.All, func(o record.Order) bool {
@@ -79,11 +79,11 @@ func (v besideView) noMajority(id record.MemberID) string {
 	case !slices.ContainsFunc(v.voters, func(m RingMember) bool { return m.ID == id }):
 		return "" // a learner: nobody relies on it
 	case len(v.voters) < 3:
-		return fmt.Sprintf("member %s is corrupt by etcd's word, and of %d voters no majority is left to say so.", id,
+		return fmt.Sprintf("member %s is corrupt as etcd says, and of %d voters no majority is left to say so.", id,
 			len(v.voters))
 	}
 	if why := v.sameData(id); why != "" {
-		return fmt.Sprintf("member %s is corrupt by etcd's word, and %s.", id, why)
+		return fmt.Sprintf("member %s is corrupt as etcd says, and %s.", id, why)
 	}
 	return ""
 }
@@ -96,24 +96,24 @@ func (v besideView) sameData(besides record.MemberID) string {
 		return ""
 	}
 	var first RingMember
-	told, silent := 0, ""
+	given, silent := 0, ""
 	for _, m := range v.voters {
 		switch known := m.Hash != 0 && m.HashRevision != 0; {
 		case m.ID == besides:
 		case !known && v.reachable(m):
-			return Title(m) + " has not told its hash"
+			return Title(m) + " has not given its hash"
 		case !known:
 			silent = Title(m)
-		case told == 0:
-			first, told = m, 1
+		case given == 0:
+			first, given = m, 1
 		case m.Hash != first.Hash || m.HashRevision != first.HashRevision:
 			return fmt.Sprintf("%s and %s differ too", Title(first), Title(m))
 		default:
-			told++
+			given++
 		}
 	}
-	if told < QuorumOf(len(v.voters)) {
-		return silent + " has not told its hash"
+	if given < QuorumOf(len(v.voters)) {
+		return silent + " has not given its hash"
 	}
 	return ""
 }
@@ -140,7 +140,7 @@ func (v besideView) corruptOne() (Plan, bool) {
 	return v.replaceCorrupt(v.Members[n], fmt.Sprintf("member %s is corrupt, and the others agree", id))
 }
 
-// agrees: its hash is the voters'. One that has not told it is not known to agree: it may be the one that differs, out
+// agrees: its hash is the voters'. One that has not given it is not known to agree: it may be the one that differs, out
 // of reach for a moment. A single voter has only itself to agree with.
 func (v besideView) agrees(m RingMember) bool {
 	return !m.Learner && len(v.voters) == 1 || m.Hash != 0 &&

@@ -12,8 +12,8 @@ const (
 	// MaxLag is how many entries a learner may be behind when it is promoted. etcd's own rule is a tenth of the whole
 	// log.
 	MaxLag = 1000
-	// PollGap and pollStale bound the time between the two looks that a promotion needs: what two ticks of 250 ms are,
-	// less what a ticker may be early, and never a look from long ago.
+	// PollGap and pollStale bound the time between the two polls that a promotion needs: what two ticks of 250 ms are,
+	// less what a ticker may be early, and never a poll from long ago.
 	PollGap   = 200 * time.Millisecond
 	pollStale = 5 * time.Second
 	// startTime is how long a learner may take from its confirmed incarnation to be heard of; stallTime how long it may
@@ -40,7 +40,7 @@ func (v besideView) stuckLearner() (Plan, bool) {
 func (v besideView) stuck(m RingMember) string {
 	i, known := v.h.IncarnationOf(m.ID)
 	if !m.Started() && !v.reachable(m) {
-		// When it was confirmed is told by the clock of its VM, which may be an hour wrong: this replica's own has to
+		// When it was confirmed, the clock of its VM says, which may be an hour wrong: this replica's own has to
 		// agree, and is enough in the end.
 		away := v.unreachableFor(m)
 		switch confirmed := known && i.Started != nil; {
@@ -129,7 +129,7 @@ func (v besideView) notReady(m RingMember) string {
 	}
 	gap := v.At.Sub(v.previous.At)
 	if gap < PollGap || gap > pollStale || v.lacks(v.previous, m.ID) != "" {
-		return "was not caught up yet at the look before"
+		return "was not caught up yet at the poll before"
 	}
 	i, ok := v.h.IncarnationOf(m.ID)
 	switch {
@@ -145,11 +145,11 @@ func (v besideView) notReady(m RingMember) string {
 	return ""
 }
 
-// lacks is the part that must hold on two looks.
+// lacks is the part that must hold on two polls.
 func (v besideView) lacks(r Ring, id record.MemberID) string {
 	n := slices.IndexFunc(r.Members, func(m RingMember) bool { return m.ID == id })
 	if n < 0 {
-		return "was not there at the look before"
+		return "was not there at the poll before"
 	}
 	return r.Members[n].Lacks(r.LastIndex)
 }

@@ -24,7 +24,7 @@ func (v besideView) carriedOut() (Plan, bool) {
 }
 
 // cameTrue says of an order that can be done what proves that it is. A number of replicas, a pause and its end are
-// words that last.
+// orders that last.
 func (v besideView) cameTrue(o record.Order) (string, bool) {
 	switch {
 	case o.Kind == record.OrderLeave && o.Place != nil:
@@ -35,9 +35,10 @@ func (v besideView) cameTrue(o record.Order) (string, bool) {
 		}
 		return fmt.Sprintf("no member of %s is in the list", o.Place), true
 	case o.Kind == record.OrderOverride && o.Row == 42 && v.cameBack(o):
-		return fmt.Sprintf("member %s is heard of again, so the word that it is gone holds no more", o.MemberID), true
+		return fmt.Sprintf("member %s is heard of again, so the order, which said that it is gone, is done",
+			o.MemberID), true
 	case o.Kind == record.OrderOverride && o.Row == 47:
-		return "no member is corrupt by etcd's word", len(v.corrupt()) == 0 &&
+		return "etcd calls no member corrupt any more", len(v.corrupt()) == 0 &&
 			(!v.isMember(o.MemberID) || v.now.Sub(o.Time) >= DeadAfter)
 	case o.Kind == record.OrderOverride:
 		alarmed := slices.ContainsFunc(v.Alarms, func(a Alarm) bool { return a.MemberID == o.MemberID })
@@ -46,7 +47,7 @@ func (v besideView) cameTrue(o record.Order) (string, bool) {
 	return "", false
 }
 
-// cameBack: the member of an override of row 42 is heard of. Its word was about the time that it was away: years later
+// cameBack: the member of an override of row 42 is heard of. The order was about the time that it was away: years later
 // it would remove a live voter that is slow to reboot. One that has only just gone may still look alive, so a fresh
 // order waits.
 func (v besideView) cameBack(o record.Order) bool {
@@ -54,7 +55,7 @@ func (v besideView) cameBack(o record.Order) bool {
 		slices.ContainsFunc(v.Members, func(m RingMember) bool { return m.ID == o.MemberID && v.reachable(m) })
 }
 
-// longAgo: a word was given so long ago or longer. One of the future is as old as can be: the clock of the person's
+// longAgo: an order was given so long ago or longer. One of the future is as old as can be: the clock of the person's
 // machine, or this one, is wrong, and nobody waits for an hour for its time to come.
 func longAgo(now, given time.Time, d time.Duration) bool {
 	since := now.Sub(given)

@@ -99,7 +99,7 @@ func (v besideView) unreachableVoter() (Plan, bool) {
 		}
 		return wait(WaitMemberUnreachable, fmt.Sprintf("%s has been unreachable for %s, and nothing proves that it "+
 			"is gone.", Title(m), v.unreachableFor(m).Round(time.Second)),
-			fmt.Sprintf("Look at `quorate status` on that replica first: it says what its member waits for, "+
+			fmt.Sprintf("Run `quorate status` on that replica first: it says what its member waits for, "+
 				"such as a full disk. Else repair or recreate its VM. "+
 				"Only if it can never come back, `quorate override unreachable-voter %s "+
 				"--reason TEXT` removes it.", m.ID)), true
@@ -188,7 +188,7 @@ func (v besideView) handOver(why string) (Plan, bool) {
 	return Plan{Act: ActMoveLeader, MemberID: best.ID, Reason: why}, true
 }
 
-// threeToTwo: two voters are left, two replicas are wanted by an order's word, and nobody is on the way. The second
+// threeToTwo: two voters are left, two replicas are ordered, and nobody is on the way. The second
 // becomes a warm copy: it is removed and joins again as a learner. Two voters by accident are not asked: nobody ordered
 // two.
 func (v besideView) threeToTwo() (Plan, bool) {

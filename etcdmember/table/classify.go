@@ -50,7 +50,7 @@ func Fault(f Facts, h History) string {
 			f.Disk.Wanted)
 	}
 	if err := f.Directory.ReadErr; err != nil {
-		return fmt.Sprintf("the etcd directory cannot be looked at: %v", err)
+		return fmt.Sprintf("the etcd directory cannot be read: %v", err)
 	}
 	if text := versionFault(f, h.Formed != nil); text != "" {
 		return text

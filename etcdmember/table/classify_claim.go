@@ -25,7 +25,7 @@ func (h History) claimIsMine() bool {
 }
 
 // onAnotherDisk: the incarnation that agent.json names was taken on another disk, so this one is a copy. Of a directory
-// that is told by its class; where there is none yet, two VMs would seed with one token.
+// its class says so; where there is none yet, two VMs would seed with one token.
 func (h History) onAnotherDisk() bool {
 	return slices.ContainsFunc(h.Record.Replicas[h.Me.Place], func(i record.Incarnation) bool {
 		return i.Number == h.Agent.Incarnation && i.DiskID != "" && h.DiskID != "" && i.DiskID != h.DiskID
@@ -80,7 +80,7 @@ func (h History) seederMember() record.MemberID {
 	return 0
 }
 
-// findSource looks for the source of a restore on this disk, and compares how far it reaches with what the order
+// findSource finds the source of a restore on this disk, and compares how far it reaches with what the order
 // demands.
 func (h History) findSource(o *Observation, source record.Source, order *record.Order) {
 	if source.Kind == record.SourceSnapshot {
@@ -109,7 +109,7 @@ func (h History) findSource(o *Observation, source record.Source, order *record.
 	}
 }
 
-// directoryCanBeRestored: the directory opens and is of the epoch that ends, by the log's own word where agent.json is
+// directoryCanBeRestored: the directory opens and is of the epoch that ends, as the log itself says where agent.json is
 // lost, or says that it was rolled back: a person has named it, and knows how far it reaches.
 func (h History) directoryCanBeRestored(o *Observation) bool {
 	d := h.Directory
@@ -145,7 +145,7 @@ func (h History) findTenure(o *Observation) {
 		o.Pending = last.Started == nil
 		o.Confirmed = last.Started != nil && last.Started.MemberID == h.MemberID() && last.Started.Epoch == last.Epoch
 	}
-	h.findWord(o, mine)
+	h.findStopReport(o, mine)
 	o.FormerSilent = last.InstanceID == h.Me.InstanceID || h.Formed != nil && last.Epoch == h.Formed.Number &&
 		h.speaks(last, nil) == ""
 }
@@ -171,7 +171,7 @@ func (h History) spoken(i record.Incarnation) bool {
 	})
 }
 
-// hasEnded: the incarnation has ended by its own word, so nothing runs under it again.
+// hasEnded: the incarnation has ended as it said itself, so nothing runs under it again.
 func (h History) hasEnded(i record.Incarnation) bool {
 	e := h.Record.Epoch(i.Epoch)
 	return e != nil && e.StoppedBy(i) != nil

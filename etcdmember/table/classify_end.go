@@ -6,7 +6,7 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// stopped/ says one thing: an incarnation has ended, by the word of the instance that took it. Nothing runs under that
+// stopped/ says one thing: an incarnation has ended, as the instance that took it says. Nothing runs under that
 // incarnation again. The replica, and the member whose directory it holds, may go on under a later one: once the order
 // for which it stopped was taken back.
 
@@ -36,12 +36,12 @@ func (h History) findEnd(o *Observation) {
 	}
 }
 
-// findWord finds what this replica has to say before a restore may take it for silent: that the newest incarnation of
-// its instance has ended, and where the log ends that its disk holds. Each is said under an incarnation of this very
-// boot and disk; of a disk that cannot carry a new one, under the newest that the instance took. It is owed until
-// agent.json says it too, or row 1 would start the directory once the record cannot be read. Of an epoch that was not
-// formed nothing is said: stopped/ proves that one was, so the record would be damaged for everybody.
-func (h History) findWord(o *Observation, mine []record.Incarnation) {
+// findStopReport finds what this replica has to say before a restore may take it for silent: that the newest
+// incarnation of its instance has ended, and where the log ends that its disk holds. Each is said under an incarnation
+// of this very boot and disk; of a disk that cannot carry a new one, under the newest that the instance took. It is
+// owed until agent.json says it too, or row 1 would start the directory once the record cannot be read. Of an epoch
+// that was not formed nothing is said: stopped/ proves that one was, so the record would be damaged for everybody.
+func (h History) findStopReport(o *Observation, mine []record.Incarnation) {
 	if h.Formed == nil {
 		return
 	}
@@ -56,28 +56,29 @@ func (h History) findWord(o *Observation, mine []record.Incarnation) {
 	if silent && (!holds || h.logSaid() && h.Agent.Phase == PhaseStopped) {
 		return
 	}
-	o.Word.Owed, o.Word.Next = true, mine[len(mine)-1].Number+1
+	o.StopReport.Owed, o.StopReport.Next = true, mine[len(mine)-1].Number+1
 	open := newest != nil && newest.Number == mine[len(mine)-1].Number && h.takenHere(*newest) && !h.spoken(*newest)
 	carries := h.AgentErr == nil && h.Agent.Replica == h.Me.Place
 	switch {
 	case open && carries && h.Agent.Incarnation == newest.Number:
-		o.Word.Incarnation, o.Word.WithLog = newest.Number, holds
+		o.StopReport.Incarnation, o.StopReport.WithLog = newest.Number, holds
 	case open && newest.Started == nil && h.Agent.Incarnation < newest.Number && h.takesIncarnation(o):
-		o.Word.Next = newest.Number // it was created, and agent.json was not written
+		o.StopReport.Next = newest.Number // it was created, and agent.json was not written
 	case h.takesIncarnation(o):
 	case newest != nil && !h.spoken(*newest):
-		o.Word.Incarnation = newest.Number
+		o.StopReport.Incarnation = newest.Number
 	default:
-		o.Word = Word{} // an earlier version's successor has taken the name: others wait until this VM is stopped
+		// an earlier version's successor has taken the name: others wait until this VM is stopped
+		o.StopReport = StopReport{}
 		return
 	}
 	if holds {
-		o.Word.MemberID = h.MemberID()
+		o.StopReport.MemberID = h.MemberID()
 	}
 }
 
-// takesIncarnation: agent.json may carry a new incarnation. On a disk that was rolled back the number tells what is
-// missing, and beside a directory of an unknown owner there must be none.
+// takesIncarnation: agent.json may carry a new incarnation. On a disk that was rolled back the number shows what is
+// missing, and next to a directory of an unknown owner there must be none.
 func (h History) takesIncarnation(o *Observation) bool {
 	return h.AgentErr == nil && (o.Local == L0 || o.Local == L1 || o.Local == L5)
 }

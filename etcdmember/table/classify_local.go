@@ -43,8 +43,8 @@ func (h History) localClass(o *Observation) LocalClass {
 	return L1
 }
 
-// halfMade: a seed or a restore did not reach its marker. Once the epoch is formed the marker has said its word: the
-// directory was whole then, and losing the marker must not make a needed member look worthless. A join is judged by
+// halfMade: a seed or a restore did not reach its marker. Once the epoch is formed the marker has served its purpose:
+// the directory was whole then, and losing the marker must not make a needed member look worthless. A join is judged by
 // agent.json.
 func (h History) halfMade() bool {
 	switch h.Agent.Phase {
@@ -69,7 +69,7 @@ func (h History) corrupt() string {
 		return fmt.Sprintf("its log is of member %s, agent.json names %s", d.MemberID, a.MemberID)
 	}
 	if h.MemberID() == 0 {
-		return "neither its log nor agent.json names the member" // it would look removed in any list
+		return "neither its log nor agent.json names the member" // it would seem removed in any list
 	}
 	formed := h.Record.Epoch(a.Epoch).Formed()
 	if formed != nil && d.ClusterID != 0 && d.ClusterID != formed.ClusterID {

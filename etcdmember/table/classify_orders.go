@@ -9,11 +9,11 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// Orders is the newest word on each subject. An order that was withdrawn was never given.
+// Orders is the newest order on each subject. An order that was withdrawn was never given.
 type Orders struct {
 	All      []record.Order // in force, newest first
 	Restore  *record.Order  // the newest one that ends the epoch, unless it is done
-	Replicas int            // 0: no word on it
+	Replicas int            // 0: none was ordered
 	Paused   bool
 	// withdrawing is an accepted order to restore that is to be taken back, and has no verdict; 0: none.
 	withdrawing uint64
@@ -89,7 +89,7 @@ func (o Orders) Overrides(row int, id record.MemberID) bool {
 	})
 }
 
-// accepted is the newest order that ends the epoch and can be carried out, by the word of the replica that it names; 0:
+// accepted is the newest order that ends the epoch and can be carried out, as the replica that it names says; 0:
 // there is none. A newer order does not undo that.
 func (o Orders) accepted(ends uint64) uint64 {
 	for _, x := range o.All {

@@ -66,9 +66,9 @@ type Run struct {
 }
 
 // unproven names the instances that took an incarnation of the newest formed epoch and could still run: all but this
-// one. An instance is silent by its own word alone, or by witnesses. A newer incarnation of another instance does not
-// prove the former one silent here, as it does for a join, which asks the quorum that the former one would need: a lone
-// voter whose VM is made again runs on until it hears of that.
+// one. An instance is silent because it said so itself, or by witnesses. A newer incarnation of another instance does
+// not prove the former one silent here, as it does for a join, which asks the quorum that the former one would need: a
+// lone voter whose VM is made again runs on until it hears of that.
 func (h History) unproven() []UnprovenStop {
 	var out []UnprovenStop
 	for p, incarnations := range h.Record.Replicas {
@@ -164,7 +164,7 @@ func (h History) witness(i record.Incarnation) string {
 	return cmp.Or(h.stopSpeaks(i), h.markSpeaks(i, run.Since))
 }
 
-// diskSpeaks: the VM is in no list, and its data disk is attached to it all the same, or cannot be looked at.
+// diskSpeaks: the VM is in no list, and its data disk is attached to it all the same, or cannot be read.
 func (h History) diskSpeaks(i record.Incarnation) string {
 	for _, l := range []Listing{h.Compute.First, h.Compute.Second} {
 		switch {
@@ -283,7 +283,7 @@ func NoteRuns(runs map[string]Run, l Listing, v record.View, me string) {
 }
 
 // RunKindOf is what a list says of an instance, as far as it may prove that it does not run. STOPPING, SUSPENDED and
-// any word that is not known prove nothing.
+// any state that is not known prove nothing.
 func RunKindOf(status string) RunKind {
 	switch status {
 	case "":

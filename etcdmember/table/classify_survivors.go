@@ -83,7 +83,7 @@ func (h History) survivors() []survivor {
 	return out
 }
 
-// stoppedSurvivors are the members whose newest incarnation has ended by its own word, with the end of its log, and
+// stoppedSurvivors are the members whose newest incarnation has ended as it said itself, with the end of its log, and
 // whose disk has not gone since.
 func (h History) stoppedSurvivors() (out []survivor) {
 	for _, s := range h.Formed.Stopped {
@@ -101,7 +101,7 @@ func (h History) stoppedSurvivors() (out []survivor) {
 	return out
 }
 
-// memberEnded: the newest incarnation that carries the member has ended by its own word.
+// memberEnded: the newest incarnation that carries the member has ended as it said itself.
 func (h History) memberEnded(id record.MemberID) bool {
 	i, ok := h.IncarnationOf(id)
 	return ok && h.Formed.StoppedBy(i) != nil

@@ -37,7 +37,7 @@ type row struct {
 	do      func(o Observation, now time.Time) Plan
 }
 
-// rowUnread is the row that a person's word start-anyway is for.
+// rowUnread is the row that start-anyway is for.
 const rowUnread Row = 2
 
 // rows is the table, first match wins. A rule without a number stands where it takes effect: an id in stopped/ before

@@ -49,7 +49,8 @@ func doJoin(o Observation, _ time.Time) Plan {
 				"purged only once this replica is a voter again. It goes on by itself.")
 	case o.Reusable && !o.ListedByAll:
 		p.Act, p.Step = ActWait, joinSeen
-		p = p.Waiting(WaitJoinNotSeenByAll, "not every connected member lists the new learner yet.", "It goes on by itself.")
+		p = p.Waiting(WaitJoinNotSeenByAll, "not every connected member lists the new learner yet.",
+			"It goes on by itself.")
 	case o.Reusable && o.Pending:
 		p.Act, p.Step, p.Reason = ActConfirmIncarnation, joinConfirm,
 			"the learner was added for this disk and every member lists it"

@@ -45,9 +45,9 @@ func (o Observation) WithOffer(p Plan) Plan {
 	return p
 }
 
-// sayStopped is the next step towards this replica's word that it has stopped; false: it has said all.
+// sayStopped is the next step towards the stopped/ object of this replica; false: all is said.
 func (o Observation) sayStopped(why string) (Plan, bool) {
-	w, epoch := o.Word, o.Names.FormedEpoch
+	w, epoch := o.StopReport, o.Names.FormedEpoch
 	switch {
 	case !w.Owed:
 		return Plan{}, false

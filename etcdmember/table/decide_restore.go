@@ -45,7 +45,7 @@ func doEnd(o Observation, now time.Time) Plan {
 }
 
 // accept comes before anything stops: the replica that the order names finds out whether it can carry it out. A member
-// that runs goes on. One that it found it cannot carry out is tried again, beside a quorum after a rest.
+// that runs goes on. One that it found it cannot carry out is tried again, with a quorum only after a rest.
 func (o Observation) accept(now time.Time) Plan {
 	switch {
 	case !o.Running && o.Local == L5:
@@ -92,7 +92,7 @@ func (o Observation) restore() Plan {
 		return p.Waiting(WaitRestoreWaits, "these could still serve the old history: "+o.unprovenText()+".",
 			"Each must write that it has stopped, or be proven silent. `quorate restore --stop-vms` stops VMs that "+
 				"cannot be reached; "+
-				"`quorate restore --silent INSTANCE` is your word that one runs nothing any more.")
+				"`quorate restore --silent INSTANCE` says on your responsibility that one runs nothing any more.")
 	case o.Local == L5:
 		return doArchiveHalfMade(o, time.Time{}) // it may be the source itself, put away halfway
 	case o.Better != nil:
@@ -138,7 +138,7 @@ func doRestoreClaimed(o Observation, now time.Time) Plan {
 	case !o.SourceHere && o.SourceUnread != "": // it may be the source: no epoch is given up for want of it
 		p.Act = ActWait
 		return p.Waiting(WaitSourceGone, fmt.Sprintf("the source of restore order %d is not found on this disk, and "+
-			"not every archive can be looked at: %s.", o.Names.Claimed.Order, o.SourceUnread),
+			"not every archive can be read: %s.", o.Names.Claimed.Order, o.SourceUnread),
 			"Repair what is named, and it goes on by itself; or `quorate restore --from SOURCE` orders it of another.")
 	case !o.SourceHere:
 		p.Act, p.Reason = ActAbandon,

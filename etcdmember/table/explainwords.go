@@ -92,7 +92,7 @@ func (o Observation) found() []string {
 	say(len(o.Unproven) > 0, "These could still serve the epoch that is to end: %s.", o.unprovenText())
 	say(o.Left, "The newest order for this replica is leave.")
 	say(o.Paused, "Changes of the membership are paused by order.")
-	say(o.Ended, "The disk's incarnation has ended by its own word.")
+	say(o.Ended, "The disk's incarnation has ended, as it said itself.")
 	say(o.Remote == Quorum && n.MemberID != 0 && o.Listed, "The member list has the disk's member.")
 	say(o.Remote == Quorum && n.MemberID != 0 && !o.Listed, "The member list does not have the disk's member.")
 	say(o.Listed && !o.OwnPlace, "Its entry is of another place.")

@@ -53,7 +53,7 @@ type Facts struct {
 	Policy     Policy
 	// Preflight is why this VM is not fit to seed (room on the disk, ports, binaries); nil: it is.
 	Preflight error
-	// StartAnyway is the operator's word, given as root on this VM, for a record that cannot be read.
+	// StartAnyway: an operator ran start-anyway, as root on this VM, for a record that cannot be read.
 	StartAnyway bool
 	// Superseded: an earlier observation of this boot found that this replica is superseded.
 	Superseded bool
@@ -83,9 +83,9 @@ type Directory struct {
 	Leaderless bool
 	// Exists says that there is a directory with anything in it. An empty one counts as absent.
 	Exists bool
-	// Marker says that a seed or a restore finished making it.
+	// Marker says that a seed or a restore finished building it.
 	Marker bool
-	// ReadErr is why it could not even be looked at (an I/O error, a permission), which says nothing of what it holds.
+	// ReadErr is why it could not even be read (an I/O error, a permission), which says nothing of what it holds.
 	ReadErr error
 	// OpenErr is why the WAL or the database cannot be opened or is not valid; nil: both are.
 	OpenErr error
@@ -181,7 +181,7 @@ type Listing struct {
 type Instance struct {
 	replica.Place
 	InstanceID string
-	// Status is the Compute API's word: RUNNING, TERMINATED, ...
+	// Status is what the Compute API says: RUNNING, TERMINATED, ...
 	Status string
 	// LastStop is when the VM was last stopped, by the API's clock; zero: not said.
 	LastStop time.Time

@@ -71,75 +71,77 @@ func TestGuardsOfAnEnd(t *testing.T) {
 
 // What a replica has to say before a restore may take it for silent: under which incarnation, and whether with its
 // log.
-func TestGuardsOfTheLastWord(t *testing.T) {
-	said := Word{}
+func TestGuardsOfTheStopReport(t *testing.T) {
+	said := StopReport{}
 	cases := []struct {
 		name string
 		f    func() Facts
-		want Word
+		want StopReport
 	}{
 		{"all under the incarnation of this boot",
-			three, Word{Owed: true, Incarnation: 1, Next: 2, MemberID: 0xa1, WithLog: true}},
+			three, StopReport{Owed: true, Incarnation: 1, Next: 2, MemberID: 0xa1, WithLog: true}},
 		{"it has said all", from(three, stoppedFor(1), saidMyLog(1)), said},
 		{"the epoch is over", from(three, restoredByB), said},
-		{"another boot", from(three, reboot), Word{Owed: true, Next: 2, MemberID: 0xa1}},
+		{"another boot", from(three, reboot), StopReport{Owed: true, Next: 2, MemberID: 0xa1}},
 		{"another instance", from(three, func(f *Facts) { f.recreate("d1") }),
-			Word{Owed: true, Next: 2, MemberID: 0xa1}},
+			StopReport{Owed: true, Next: 2, MemberID: 0xa1}},
 		{"another instance took a later one", from(three, func(f *Facts) { f.incarnation(pa, 2, "201", "d1", 1, 0) }),
-			Word{Owed: true, Next: 3, MemberID: 0xa1}},
+			StopReport{Owed: true, Next: 3, MemberID: 0xa1}},
 		{"it has ended without its log", from(three, stoppedFor(1), func(f *Facts) { f.stopped(pa, 1, 0xa1, 0) }),
-			Word{Owed: true, Next: 2, MemberID: 0xa1}},
+			StopReport{Owed: true, Next: 2, MemberID: 0xa1}},
 		{"it has ended with its log, and agent.json does not say so", from(three, saidMyLog(1)),
-			Word{Owed: true, Next: 2, MemberID: 0xa1}},
+			StopReport{Owed: true, Next: 2, MemberID: 0xa1}},
 		{"it has ended with another member's log",
 			from(three, stoppedFor(1), func(f *Facts) { f.stopped(pa, 1, 0xa9, 100) }),
-			Word{Owed: true, Next: 2, MemberID: 0xa1}},
+			StopReport{Owed: true, Next: 2, MemberID: 0xa1}},
 		{"the log has grown since", from(three, stoppedFor(1), func(f *Facts) { f.stopped(pa, 1, 0xa1, 99) }),
-			Word{Owed: true, Next: 2, MemberID: 0xa1}},
+			StopReport{Owed: true, Next: 2, MemberID: 0xa1}},
 		{"the log is of another term",
 			from(three, stoppedFor(1), saidMyLog(1), func(f *Facts) { f.last().Stopped[0].Term = 2 }),
-			Word{Owed: true, Next: 2, MemberID: 0xa1}},
+			StopReport{Owed: true, Next: 2, MemberID: 0xa1}},
 		{"its log was said under an incarnation of another epoch",
 			from(three, stoppedFor(1), pending2, carries(2), saidMyLog(1), func(f *Facts) {
 				f.Record.Replicas[pa][0].Epoch = 0
 				f.stopped(pa, 2, 0, 0)
-			}), Word{Owed: true, Next: 3, MemberID: 0xa1}},
+			}), StopReport{Owed: true, Next: 3, MemberID: 0xa1}},
 
 		{"an incarnation was created, and agent.json does not carry it yet",
-			from(three, pending2), Word{Owed: true, Next: 2, MemberID: 0xa1}},
-		{"the same, by another boot", from(three, pending2, reboot), Word{Owed: true, Next: 3, MemberID: 0xa1}},
+			from(three, pending2), StopReport{Owed: true, Next: 2, MemberID: 0xa1}},
+		{"the same, by another boot", from(three, pending2, reboot), StopReport{Owed: true, Next: 3, MemberID: 0xa1}},
 		{"an incarnation that is confirmed is not to be taken", from(three, confirmed2, emptied),
-			Word{Owed: true, Next: 3}},
+			StopReport{Owed: true, Next: 3}},
 		{"nor one below what agent.json carries", from(three, pending2, emptied, carries(9)),
-			Word{Owed: true, Next: 3}},
+			StopReport{Owed: true, Next: 3}},
 		{"nor one of this number that another place carries",
-			from(three, pending2, emptied, carries(2), ofPlaceB), Word{Owed: true, Next: 3}},
+			from(three, pending2, emptied, carries(2), ofPlaceB), StopReport{Owed: true, Next: 3}},
 
-		{"the directory is corrupt: its log says nothing", from(three, corrupted), Word{Owed: true, Incarnation: 1,
-			Next: 2}},
+		{"the directory is corrupt: its log says nothing", from(three, corrupted),
+			StopReport{Owed: true, Incarnation: 1,
+				Next: 2}},
 		{"corrupt after a reboot: it speaks for the newest of the instance",
-			from(three, corrupted, reboot), Word{Owed: true, Incarnation: 1, Next: 2}},
-		{"an empty disk of this boot", from(three, emptied), Word{Owed: true, Incarnation: 1, Next: 2}},
-		{"an empty disk after a reboot", from(three, emptied, reboot), Word{Owed: true, Next: 2}},
-		{"an empty disk whose agent.json was reset", from(three, emptied, noneCarried), Word{Owed: true, Next: 2}},
+			from(three, corrupted, reboot), StopReport{Owed: true, Incarnation: 1, Next: 2}},
+		{"an empty disk of this boot", from(three, emptied), StopReport{Owed: true, Incarnation: 1, Next: 2}},
+		{"an empty disk after a reboot", from(three, emptied, reboot), StopReport{Owed: true, Next: 2}},
+		{"an empty disk whose agent.json was reset", from(three, emptied, noneCarried),
+			StopReport{Owed: true, Next: 2}},
 		{"an empty disk that carries another place's incarnation", from(three, emptied, ofPlaceB),
-			Word{Owed: true, Next: 2}},
-		{"half archived after a reboot", from(three, archiving, reboot), Word{Owed: true, Next: 2}},
-		{"another replica's disk, after a reboot", from(three, ofPlaceB, reboot), Word{Owed: true, Incarnation: 1,
+			StopReport{Owed: true, Next: 2}},
+		{"half archived after a reboot", from(three, archiving, reboot), StopReport{Owed: true, Next: 2}},
+		{"another replica's disk, after a reboot", from(three, ofPlaceB, reboot), StopReport{Owed: true, Incarnation: 1,
 			Next: 2}},
 		{"agent.json cannot be read, and an incarnation was created",
 			from(three, emptied, pending2, noneCarried, noAgentFile),
-			Word{Owed: true, Incarnation: 2, Next: 3}},
+			StopReport{Owed: true, Incarnation: 2, Next: 3}},
 		{"agent.json cannot be read while the member runs", from(three, running1, noAgentFile),
-			Word{Owed: true, Incarnation: 1, Next: 2, MemberID: 0xa1}},
+			StopReport{Owed: true, Incarnation: 1, Next: 2, MemberID: 0xa1}},
 		{"agent.json cannot be read, and another instance's member runs",
-			from(three, running1, noAgentFile, func(f *Facts) { f.recreate("d1") }), Word{}},
+			from(three, running1, noAgentFile, func(f *Facts) { f.recreate("d1") }), StopReport{}},
 		{"agent.json cannot be read, after a reboot",
-			from(three, emptied, noAgentFile, reboot), Word{Owed: true, Incarnation: 1, Next: 2}},
+			from(three, emptied, noAgentFile, reboot), StopReport{Owed: true, Incarnation: 1, Next: 2}},
 	}
 	for _, c := range cases {
-		if o := Classify(c.f()); o.Word != c.want {
-			t.Errorf("%s: %+v, want %+v", c.name, o.Word, c.want)
+		if o := Classify(c.f()); o.StopReport != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, o.StopReport, c.want)
 		}
 	}
 }

@@ -17,7 +17,7 @@ type MemberStatus struct {
 	Term      uint64 `json:"term"`
 	Committed uint64 `json:"committed"`
 	Applied   uint64 `json:"applied"`
-	// Revision is the newest that the member's storage has told of: while it commits to a slow disk, an earlier one.
+	// Revision is the newest that the member's storage has reported: while it commits to a slow disk, an earlier one.
 	// Alarms are those that stand.
 	Revision int64   `json:"revision,omitempty"`
 	Alarms   []Alarm `json:"alarms,omitempty"`

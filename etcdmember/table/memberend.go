@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// MemberEnd is etcd's last word when it ended itself, by a panic or a fatal error, and how often it came to the same.
-// The child writes it on a tmpfs before it dies, so it is of this boot; the agent takes it away with the directory that
-// it was about, and the child once it serves: then it has caught up with its leader on that directory, and what it said
-// before has healed. A year later, at the next start of the agent, it would put a voter away that lacks nothing.
+// MemberEnd is what etcd said last when it ended itself, by a panic or a fatal error, and how often it came to the
+// same. The child writes it on a tmpfs before it dies, so it is of this boot; the agent takes it away with the
+// directory that it was about, and the child once it serves: then it has caught up with its leader on that directory,
+// and what it said before has healed. A year later, at the next start of the agent, it would put a voter away that
+// lacks nothing.
 type MemberEnd struct {
 	// Text is what etcd said; empty: it has not ended so.
 	Text string `json:"text"`
@@ -22,21 +23,21 @@ type MemberEnd struct {
 }
 
 const (
-	// soonAfter is the longest time between two ends of one story: the pauses before a start go up to a minute.
+	// soonAfter is the longest time between two ends of one crash streak: the pauses before a start go up to a minute.
 	soonAfter = 3 * time.Minute
 	// UnusableEnds is how often etcd must have said the same of a directory before it is believed: one end can be read
 	// in a log, and proves enough by itself, but a directory is put away for it.
 	UnusableEnds = 3
 )
 
-// aboutTheDirectory are etcd's words that can only be about what is on the disk: raft compares the indexes that its log
-// holds with one another, or with what the leader has this member's word for. Nothing that a port, a full or failing
-// disk, a certificate or lack of memory may cause is among them: those pass, and the directory is good. A word is added
-// here only with the place in etcd or raft that says it and the reason why nothing else can. Left out are what raft
-// says of its own steps ("applied(5) is out of range", raft/log.go: it counts from the log's snapshot, and etcd, which
-// starts it without Config.Applied, skips in its own code what the database holds already), and what puts the blame
-// elsewhere: "entry 5 conflict with committed entry" says that the leader lacks what this log knows to be committed, so
-// that the only copy may be here.
+// aboutTheDirectory are etcd's messages that can only be about what is on the disk: raft compares the indexes that its
+// log holds with one another, or with what this member has acknowledged to the leader. Nothing that a port, a full or
+// failing disk, a certificate or lack of memory may cause is among them: those pass, and the directory is good. A
+// message is added here only with the place in etcd or raft that says it and the reason why nothing else can. Left out
+// are what raft says of its own steps ("applied(5) is out of range", raft/log.go: it counts from the log's snapshot,
+// and etcd, which starts it without Config.Applied, skips in its own code what the database holds already), and what
+// puts the blame elsewhere: "entry 5 conflict with committed entry" says that the leader lacks what this log knows to
+// be committed, so that the only copy may be here.
 var aboutTheDirectory = []*regexp.Regexp{
 	// raft/log.go commitTo: the leader has acknowledgements of this member for entries that its log does not have.
 	regexp.MustCompile(`tocommit\(\d+\) is out of range \[lastIndex\(\d+\)\]`),
@@ -46,10 +47,10 @@ var aboutTheDirectory = []*regexp.Regexp{
 	regexp.MustCompile(`state\.commit \d+ is out of range \[\d+, \d+\]`),
 }
 
-// complaint is which of the words about a directory a text is; 0: none.
+// complaint is which of the messages about a directory a text is; 0: none.
 func complaint(text string) int {
-	for i, word := range aboutTheDirectory {
-		if word.MatchString(text) {
+	for i, message := range aboutTheDirectory {
+		if message.MatchString(text) {
 			return i + 1
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// LocalClass is what the data disk holds, in the words of the membership table.
+// LocalClass is what the data disk holds, in the terms of the membership table.
 type LocalClass string
 
 // The classes of the disk, in the order in which they are tested.
@@ -93,7 +93,7 @@ type Observation struct {
 	// Phase is agent.json's. SameBoot: agent.json's incarnation was taken by this instance in this boot.
 	Phase    Phase
 	SameBoot bool
-	// StartAnyway is the operator's word for row 2.
+	// StartAnyway: an operator ran start-anyway; row 2.
 	StartAnyway bool
 
 	// Alone: the running member has had no quorum for longer than an election. Unheard: it has heard of no leader for
@@ -153,20 +153,20 @@ type Observation struct {
 	// SourceHere: the order's source can be used by this replica and reaches what the order demands. DirectoryIsSource:
 	// it is the etcd directory itself.
 	SourceHere, DirectoryIsSource bool
-	// SourceUnread names an archive that may be the source and cannot be looked at; empty: there is none.
+	// SourceUnread names an archive that may be the source and cannot be read; empty: there is none.
 	SourceUnread string
 
 	// Listed: the linearizable list has an entry with my disk's member id. OwnPlace: that entry is of my own place.
 	Listed, OwnPlace bool
 	// Removed: a peer answered my member's id with 410.
 	Removed bool
-	// Ended: the disk's incarnation has ended by its own word: agent.json says `stopped`, or its stopped/ object is
+	// Ended: the disk's incarnation has ended as it said itself: agent.json says `stopped`, or its stopped/ object is
 	// there. EndUnproven: and the order for which it ended is not noted, and the record does not show its end.
 	Ended, EndUnproven bool
 	// FormerSilent: the newest incarnation of my place is this instance's, or its instance is proven silent.
 	FormerSilent bool
-	// Word is what this replica still has to say in stopped/ before a restore may take it for silent.
-	Word Word
+	// StopReport is what this replica still has to say in stopped/ before a restore may take it for silent.
+	StopReport StopReport
 	// Left: the newest order for my place is `leave`. Paused: the newest of pause and resume is a pause that lasts.
 	Left, Paused bool
 
@@ -197,9 +197,9 @@ type Observation struct {
 	Names Names
 }
 
-// Word is a stopped/ object that this replica has to write: about an incarnation of its own instance, and about the log
-// on its disk.
-type Word struct {
+// StopReport is a stopped/ object that this replica has to write: about an incarnation of its own instance, and about
+// the log on its disk.
+type StopReport struct {
 	Owed bool
 	// Incarnation is the one that it is written for; 0: Next has to be taken first, because none of this boot and this
 	// disk is open.

@@ -65,7 +65,7 @@ func OrderStates(given []record.Order, now time.Time) map[uint64]OrderStatus {
 	return out
 }
 
-// subjectOf is what an order is about: the newest word on a subject wins.
+// subjectOf is what an order is about: the newest order on a subject wins.
 func subjectOf(o record.Order) string {
 	switch {
 	case o.Kind == record.OrderPause || o.Kind == record.OrderResume:

@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// Row is the number of a row of the membership table, 0 to 49, or one of the named rules beside it.
+// Row is the number of a row of the membership table, 0 to 49, or one of the rules that have only a name.
 type Row int
 
 // The rules that have no number.
@@ -21,11 +21,11 @@ const (
 	RowStoppedID
 	// RowLeft: the newest order for this replica is `leave`.
 	RowLeft
-	// RowPaused: the newest word is `pause`, and the next step would change the membership.
+	// RowPaused: the newest order is `pause`, and the next step would change the membership.
 	RowPaused
 	// RowRunning: the member runs and no row stops it.
 	RowRunning
-	// RowQuiet: beside the leader, nothing needs to be done.
+	// RowQuiet: in the leader loop, nothing needs to be done.
 	RowQuiet
 	// RowEndAhead: the record was rolled back, and by it the epoch of the running member ends.
 	RowEndAhead
@@ -113,7 +113,7 @@ const (
 	ActWriteStopped Act = "write stopped"
 	// ActOrderRestore writes Plan.Order as an order of the policy.
 	ActOrderRestore Act = "order restore"
-	// ActAccept looks whether the restore order Plan.OrderNumber can be carried out here, and creates its
+	// ActAccept checks whether the restore order Plan.OrderNumber can be carried out here, and creates its
 	// accepted.json. A member that runs goes on.
 	ActAccept Act = "accept the restore"
 	// ActSettle creates the verdict of the order Plan.OrderNumber: closing where Plan.Closing says so, else withdrawn.
@@ -121,7 +121,7 @@ const (
 	ActSettle Act = "settle the restore"
 	// ActCloseEpoch creates closed.json of Plan.Epoch for the order Plan.OrderNumber.
 	ActCloseEpoch Act = "close epoch"
-	// ActRestore makes a new directory with the claim's token from Plan.Source, beside the old one; then it archives
+	// ActRestore builds a new directory with the claim's token from Plan.Source, next to the old one; then it archives
 	// that, takes an incarnation, writes agent.json `seeding` and puts the new one in place with its marker.
 	ActRestore Act = "restore"
 

@@ -68,8 +68,8 @@ func doStartUnread(o Observation, _ time.Time) Plan {
 
 func doWaitUnread(o Observation, _ time.Time) Plan {
 	if o.StartAnyway && o.Local == L1 && o.Phase == PhaseStarted && !o.Ended {
-		return o.startAsIs("an operator said start-anyway on this VM").Waiting(WaitRecordUnreadable,
-			"the record cannot be read: "+o.Names.RecordErr+". The member was started by an operator's word.",
+		return o.startAsIs("an operator ran start-anyway on this VM").Waiting(WaitRecordUnreadable,
+			"the record cannot be read: "+o.Names.RecordErr+". The member was started by an operator's start-anyway.",
 			"Make the bucket readable.")
 	}
 	return wait(WaitRecordUnreadable, "the record cannot be read: "+o.Names.RecordErr+".",
@@ -186,10 +186,10 @@ func doUnknownCluster(o Observation, now time.Time) Plan {
 	}
 	text := fmt.Sprintf("nothing is formed by the record, but %s answers.", o.Names.Answered)
 	if now.Sub(o.StrangerSince) < strangerGap {
-		return wait(WaitUnknownCluster, text, "It looks again: somebody may have formed the cluster just now.")
+		return wait(WaitUnknownCluster, text, "It observes again: somebody may have formed the cluster just now.")
 	}
 	return halt(WaitUnknownCluster, text,
-		"Nothing is seeded beside it. If it is this cluster, its record was lost or rolled back: `quorate record "+
+		"Nothing is seeded meanwhile. If it is this cluster, its record was lost or rolled back: `quorate record "+
 			"rebuild` brings it back. Else stop what answers there.")
 }
 

@@ -2,7 +2,7 @@ package table
 
 import "fmt"
 
-// The conditions of the rows at boot, in the words of docs/membership.md and its order. Each may rely on the rows
+// The conditions of the rows at boot, in the terms of docs/membership.md and its order. Each may rely on the rows
 // before it not having held.
 
 // row 0
@@ -34,7 +34,7 @@ func (o Observation) endsAhead() bool {
 func (o Observation) withdraws() bool { return o.Withdrawing != 0 }
 
 // row 6, and also without a directory where agent.json has seen more than the record holds: a record that was rolled
-// back to its inception must not look like a new cluster to a replica that is about to join again.
+// back to its inception must not pass for a new cluster to a replica that is about to join again.
 func (o Observation) recordBehind() bool { return o.Ahead }
 
 // row 7
@@ -50,8 +50,8 @@ func (o Observation) epochEnds() bool {
 }
 
 // goesOnAllTheSame: the order names this replica, which cannot carry it out, and which has a member that starts, or
-// joins beside a quorum. What ends nothing keeps nobody out: a VM that is booted again meanwhile would else be one
-// voter less. The order is looked at again while the member runs.
+// joins where there is a quorum. What ends nothing keeps nobody out: a VM that is booted again meanwhile would else be
+// one voter less. The order is checked again while the member runs.
 func (o Observation) goesOnAllTheSame() bool {
 	if o.Running || !o.Unfit && o.SourceHere {
 		return false
@@ -62,7 +62,7 @@ func (o Observation) goesOnAllTheSame() bool {
 }
 
 // silent: etcd does not run, and this replica has said so.
-func (o Observation) silent() bool { return !o.Running && !o.Word.Owed }
+func (o Observation) silent() bool { return !o.Running && !o.StopReport.Owed }
 
 // row 9
 func (o Observation) restoring() bool { return o.Record == Rs && o.Mine && o.HasSource }

@@ -82,9 +82,9 @@ var predicates = []predicate{
 	{"listed for another place", func(o *Observation) { o.Listed, o.OwnPlace = o.Remote == Quorum, false }},
 	{"a peer says removed", func(o *Observation) { o.Removed = o.Remote != Nobody }},
 	{"owes its word, and the end of its log", func(o *Observation) {
-		o.owes(Word{Incarnation: 1, MemberID: 0xa1, WithLog: o.Local == L1})
+		o.owes(StopReport{Incarnation: 1, MemberID: 0xa1, WithLog: o.Local == L1})
 	}},
-	{"owes its word, under an incarnation to be taken", func(o *Observation) { o.owes(Word{Next: 2}) }},
+	{"owes its word, under an incarnation to be taken", func(o *Observation) { o.owes(StopReport{Next: 2}) }},
 	{"its incarnation has ended", func(o *Observation) { o.Ended = o.Local != L0 }},
 	{"and nothing shows why", func(o *Observation) {
 		o.Ended, o.EndUnproven = o.Local != L0, o.Local != L0 && o.Record != RUnreadable
@@ -128,10 +128,10 @@ func (o *Observation) endedByOrder() {
 	o.Names.RestoreNumber, o.Names.Restore = 1, &record.RestoreOrder{Ends: 1, Replica: pb}
 }
 
-func (o *Observation) owes(w Word) {
+func (o *Observation) owes(w StopReport) {
 	if o.hasFormed() {
-		o.Word = w
-		o.Word.Owed = true
+		o.StopReport = w
+		o.StopReport.Owed = true
 	}
 }
 
@@ -338,7 +338,7 @@ func unsafe(o Observation, p Plan) string {
 		return "starts under an incarnation that has ended"
 	case is(ActRemoveMember) && o.Successor != "" && p.Row != RowRunning:
 		return "removes a member while the list is newer than the record"
-	case p.WithLog && !o.Word.WithLog:
+	case p.WithLog && !o.StopReport.WithLog:
 		return "says where a log ends that it does not hold"
 	case is(ActStart) && p.Row == 25 && o.Unusable != "":
 		return "starts again beside a quorum what etcd says is unusable"

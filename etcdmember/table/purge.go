@@ -11,7 +11,7 @@ import (
 )
 
 // ArchiveAge is how much younger than this replica's incarnation a snapshot must be. It is many times what a saving
-// takes, and the day in which a person can look at what was put away.
+// takes, and the day in which a person can examine what was put away.
 const ArchiveAge = 24 * time.Hour
 
 // PurgeFacts are what the purge of archives is decided on.
@@ -19,13 +19,13 @@ type PurgeFacts struct {
 	Now time.Time
 	// Archives are those of this replica's data disk, in any order.
 	Archives []Archive
-	// Look is what the membership's last look at this replica found, LookAt when it was; Member is what the member says
-	// of itself now.
-	Look      Observation
-	LookAt    time.Time
-	Member    MemberStatus
-	Record    record.View
-	Snapshots []record.Snapshot
+	// Observed is what the membership last observed of this replica, ObservedAt when it was; Member is what the member
+	// says of itself now.
+	Observed   Observation
+	ObservedAt time.Time
+	Member     MemberStatus
+	Record     record.View
+	Snapshots  []record.Snapshot
 }
 
 // Purge is one archive that may go, and why.
@@ -57,7 +57,7 @@ func DecidePurge(f PurgeFacts) (*Purge, error) {
 	for _, a := range due {
 		switch {
 		case a.ReadErr != nil:
-			why = fmt.Sprintf("%s cannot be looked at: %v", a.Name, a.ReadErr)
+			why = fmt.Sprintf("%s cannot be read: %v", a.Name, a.ReadErr)
 		case f.listed(a.MemberID):
 			why = a.Name + " is of a member that is in the list"
 		case a.Time.After(own.Time):
@@ -86,16 +86,16 @@ func (f PurgeFacts) Due() (out []Archive) {
 	return out
 }
 
-// notVoter is why this replica is not a voter again that serves beside a quorum; empty: it is. While members differ
+// notVoter is why this replica is not a voter again that serves with a quorum; empty: it is. While members differ
 // nobody knows whose data is right, and it may be an archive's.
 func (f PurgeFacts) notVoter() string {
-	s, o := f.Member, f.Look
+	s, o := f.Member, f.Observed
 	self := slices.IndexFunc(s.Members, func(m Member) bool { return m.ID == s.MemberID })
 	switch {
-	case f.Now.Sub(f.LookAt) > time.Minute || f.LookAt.After(f.Now):
-		return "the last look at the membership is too long ago"
-	case Decide(f.LookAt, o).Row != RowRunning || o.Record != Rf || o.Remote != Quorum || o.Phase != PhaseStarted:
-		return "this replica does not run as a member beside a quorum"
+	case f.Now.Sub(f.ObservedAt) > time.Minute || f.ObservedAt.After(f.Now):
+		return "the last observation of the membership is too long ago"
+	case Decide(f.ObservedAt, o).Row != RowRunning || o.Record != Rf || o.Remote != Quorum || o.Phase != PhaseStarted:
+		return "this replica does not run as a member with a quorum"
 	case s.MemberID == 0 || s.Removed || !s.Ready || s.Leader == 0:
 		return "this replica's member does not serve"
 	case s.Learner || self < 0 || s.Members[self].Learner:
@@ -118,7 +118,7 @@ func (f PurgeFacts) unsettled() string {
 	})
 	switch {
 	case epoch == nil || epoch.Formed().ClusterID != f.Member.ClusterID ||
-		epoch.Number != f.Look.Names.DiskEpochNumber:
+		epoch.Number != f.Observed.Names.DiskEpochNumber:
 		return "this replica's member is not of the newest epoch, or that is not formed or has ended"
 	case restores:
 		return "a restore is in force"
@@ -137,7 +137,7 @@ func (f PurgeFacts) listed(id record.MemberID) bool {
 // savedSince finds a snapshot of the epoch that holds all that was acknowledged and stands in an archive of this disk.
 // No directory that was put away has run since this replica's incarnation was written, and a saver proves by a
 // linearizable read that its member is up to date: a saving that begins later has it all. Both times are by the store's
-// clock, so no VM's clock makes an archive old. The saver's is asked beside it, and can only hold archives back: in a
+// clock, so no VM's clock makes an archive old. The saver's is asked as well, and can only hold archives back: in a
 // bucket that was copied the store calls old snapshots new.
 func (f PurgeFacts) savedSince(own record.Incarnation) (record.Snapshot, bool) {
 	for _, s := range slices.Backward(f.Snapshots) {

@@ -32,10 +32,10 @@ const (
 	ProgressSnapshot  ProgressState = "snapshot"
 )
 
-// Ring is everything that the agent beside the leader read before one act: the linearizable list with the leader's own
+// Ring is everything that the leader loop read before one step: the linearizable list with the leader's own
 // view of each member, the record and the Compute API.
 type Ring struct {
-	// At is when it was read: rows that need two looks compare it with the one before.
+	// At is when it was read: rows that need two polls compare it with the one before.
 	At time.Time
 	// Me and Cluster are this replica and its cluster's name: a list of instances counts only where it contains this
 	// one.

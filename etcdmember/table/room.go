@@ -2,7 +2,7 @@ package table
 
 import "fmt"
 
-// JoinSpare is what a joining member needs beside the copy of the database: the two files of 64 MiB with which etcd
+// JoinSpare is what a joining member needs besides the copy of the database: the two files of 64 MiB with which etcd
 // begins a log.
 const JoinSpare = 128 << 20
 

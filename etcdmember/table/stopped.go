@@ -42,8 +42,8 @@ func nextOf(i record.Incarnation, later []record.Incarnation) *record.Incarnatio
 }
 
 // saidStopped: the instance of an incarnation has said that it stopped, by its object; or a person has, in the very
-// order that is to be carried out, because the word of an earlier order is about an earlier day. The restorer stops its
-// own member before it ends the epoch.
+// order that is to be carried out, because what was said for an earlier order is about an earlier day. The restorer
+// stops its own member before it ends the epoch.
 func saidStopped(e *record.Epoch, i record.Incarnation, silent []string, restorer string) (*record.Stopped, bool) {
 	if s := e.StoppedBy(i); s != nil {
 		return s, true

@@ -138,7 +138,7 @@ func (p Plan) startsMember() bool {
 func (o Observation) saidAtItsEnd() string {
 	said := "its log says why"
 	if o.LastWords != "" {
-		said = fmt.Sprintf("its last word was %q", o.LastWords)
+		said = fmt.Sprintf("it said last %q", o.LastWords)
 	}
 	if o.Tries.Checked != "" {
 		said += "; " + o.Tries.Checked
@@ -155,12 +155,12 @@ const (
 	leastRoom = runRoom / 2
 )
 
-// saysNoSpace reports whether a text says that the disk is full, in the system's words: of what another process does
+// saysNoSpace reports whether a text says that the disk is full, as the system spells it: of what another process does
 // only the text is left.
 func saysNoSpace(text string) bool { return strings.Contains(text, "no space left on device") }
 
 // fullDisk is what shows that the data disk is too full for the plan, if it has less room than that. What else fails on
-// a full disk fails because of it, so this wait stands before any other. It is told from what happened, and never from
+// a full disk fails because of it, so this wait stands before any other. It is known from what happened, and never from
 // the room alone: a member runs on a disk that is nearly full for as long as its log and its database fit.
 func (o Observation) fullDisk(p Plan, early bool) (what string, least int64) {
 	starts := !o.Running && p.startsMember()
@@ -179,7 +179,8 @@ func (o Observation) fullDisk(p Plan, early bool) (what string, least int64) {
 const endedForSpace = "etcd ended for want of space"
 
 func (p Plan) waitingForRoom(what string, room Room, dir string) Plan {
-	return p.Waiting(WaitNoRoom, fmt.Sprintf("the data disk is full: it has %d MiB free, and etcd needs %d MiB to go on; "+
+	return p.Waiting(WaitNoRoom, fmt.Sprintf("the data disk is full: it has %d MiB free, and etcd needs %d MiB to "+
+		"go on; "+
 		"%s.", room.Free>>20, int64(runRoom)>>20, what),
 		fmt.Sprintf("Free at least %d MiB in %s, or make the disk larger; then it goes on by itself. "+
 			"The oldest directories in its `archive/` can be moved to another disk; delete one only when this "+

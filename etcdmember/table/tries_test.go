@@ -103,7 +103,8 @@ func TestAStartThatIsTooSoonIsPutOff(t *testing.T) {
 		{"but a second later", from(three, starts(2, time.Second)), ActStart, ActStart},
 		{"the tenth is after half a minute", from(three, starts(9, mostDistance-1)), ActWait, ActStart},
 		{"at the latest", from(three, starts(5000, mostDistance)), ActStart, ActStart},
-		{"a join takes longer", from(three, wiped, withQuorum, starts(5000, mostDistance)), ActWait, ActTakeIncarnation},
+		{"a join takes longer", from(three, wiped, withQuorum, starts(5000, mostDistance)), ActWait,
+			ActTakeIncarnation},
 		{"and not for ever", from(three, wiped, withQuorum, starts(5000, mostJoinDistance)), ActTakeIncarnation,
 			ActTakeIncarnation},
 		{"its other steps are not put off", from(three, joins, starts(9, 0)), ActMarkAdding, ActMarkAdding},
@@ -119,8 +120,9 @@ func TestAStartThatIsTooSoonIsPutOff(t *testing.T) {
 		}
 	}
 	f := from(three, ended(1, "boom"), starts(4, 0), func(f *Facts) { f.Tries.Checked = "its database is sound" })()
-	if r := decided(f).Blocked.Reason; r != "etcd was started 4 times, one soon after the other, and has ended each time: "+
-		"its last word was \"boom\"; its database is sound." {
+	if r := decided(f).Blocked.Reason; r != "etcd was started 4 times, one soon after the other, and has ended "+
+		"each time: "+
+		"it said last \"boom\"; its database is sound." {
 		t.Errorf("it says: %s", r)
 	}
 }
