@@ -2,8 +2,8 @@ package agent
 
 import "time"
 
-// This page has the durations that the agent names, in the order of a replica's life. How long a phase may take is
-// besides the deadlines of the phases.
+// This page has the durations that the agent names, in the order of a replica's life. The limits of the
+// phases stand with them (deadlines).
 
 // The boot.
 
