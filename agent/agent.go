@@ -47,6 +47,9 @@ type Metadata interface {
 	Attribute(ctx context.Context, key string) (value string, found bool, err error)
 	// Time is by the server's clock.
 	Time(ctx context.Context) (time.Time, error)
+	// WatchInterfaces calls changed with the VM's interfaces, and again when they change, until ctx is done; never
+	// concurrently.
+	WatchInterfaces(ctx context.Context, changed func([]replica.Interface)) error
 }
 
 // Bundles is the store of the sealed bundle. Create is write-once: it returns what the record holds afterwards.
@@ -82,6 +85,8 @@ type Config struct {
 	Metadata Metadata
 	Open     func(ctx context.Context, self replica.Identity, c *replica.Cluster) (Cloud, error)
 	Notify   Notifier
+	// LocalRoutes are the kernel's, of this VM.
+	LocalRoutes LocalRoutes
 	// Baked is the configuration that the image brings, which the instance's attribute overrides; it may not exist.
 	Baked string
 	// RunDir is on a tmpfs: sockets, and what is true of this boot alone. LogDir takes the components' logs; empty: the
@@ -192,6 +197,7 @@ func (a *Agent) liveUntilEnded(ctx context.Context) error {
 
 // live is the boot, phase after phase, and what follows it. end ends ctx where the replica has to be started again.
 func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
+	defer a.keepRoutes(ctx)()
 	a.pace(ctx)
 	self, err := enter(ctx, a, PhaseIdentity, nothing{}, a.identify)
 	if err != nil {

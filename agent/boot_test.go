@@ -386,6 +386,12 @@ type deaf struct {
 	until chan struct{}
 }
 
+// WatchInterfaces never says anything.
+func (d deaf) WatchInterfaces(ctx context.Context, _ func([]replica.Interface)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 func (d deaf) Identity(context.Context) (replica.Identity, error) {
 	<-d.until
 	return replica.Identity{}, errBroken

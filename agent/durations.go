@@ -11,6 +11,10 @@ import "time"
 // starts with another member in addition to its own. Promotion takes two polls of 250 ms.
 const promotionPatience = 3 * time.Second
 
+// routePeriod is the time between two looks at the local routes: a restart of the VM's network service removes them,
+// and a load balancer takes a VM out after two probes that fail.
+const routePeriod = 2 * time.Second
+
 const (
 	// diskPatience is how long a boot waits for the data disk's id. Without it the boot goes on: a disk that was rolled
 	// back is then found by its incarnation and its marks.

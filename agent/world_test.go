@@ -112,6 +112,8 @@ type metadata struct {
 	attributes map[string]string
 	err        error
 	hangs      bool
+	// interfaces are what it says next of them; nil: it never says anything.
+	interfaces chan []replica.Interface
 	// time is its clock's; nil: it is the VM's.
 	time func() (time.Time, error)
 }
@@ -121,6 +123,18 @@ func (m *metadata) Time(context.Context) (time.Time, error) {
 		return time.Now(), m.err
 	}
 	return m.time()
+}
+
+// WatchInterfaces says what interfaces holds, and each time that it is sent something.
+func (m *metadata) WatchInterfaces(ctx context.Context, changed func([]replica.Interface)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case now := <-m.interfaces:
+			changed(now)
+		}
+	}
 }
 
 func (m *metadata) Identity(ctx context.Context) (replica.Identity, error) {

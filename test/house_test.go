@@ -26,7 +26,8 @@ var floors = []string{
 	"etcdmember/member", "etcdmember/datadir", "etcdmember/etcdtest", "etcdmember/hosts",
 	"etcdmember/order", "etcdmember/table",
 	"certs", "systemd", "supervisor", "images",
-	"internal/record/bucket", "internal/record", "internal/gce", "internal/localgce", "internal/waits", "internal/replica",
+	"internal/record/bucket", "internal/record", "internal/gce", "internal/localgce", "internal/localroute",
+	"internal/waits", "internal/replica",
 	"internal/durable", "internal/asynclog", "internal/backoff", "internal/local",
 }
 
@@ -43,6 +44,7 @@ var soleImporters = map[string]string{
 	"cloud.google.com/go/storage":           "", // it brings gRPC's service mesh
 	"google.golang.org/api/compute":         "internal/gce",
 	"google.golang.org/api/storage":         "internal/record/bucket",
+	"github.com/vishvananda/netlink":        "internal/localroute",
 	"k8s.io/klog":                           "cmd/quorate",
 	"k8s.io/client-go/kubernetes":           "agent",
 	"k8s.io/client-go/tools/leaderelection": "agent",
@@ -52,7 +54,8 @@ var soleImporters = map[string]string{
 
 // strangers are packages that a package must not know, although the floor plan would let it.
 var strangers = map[string][]string{
-	"agent":      {"internal/gce", "internal/record", "internal/record/bucket", "systemd", "internal/localgce"},
+	"agent": {"internal/gce", "internal/record", "internal/record/bucket", "systemd", "internal/localgce",
+		"internal/localroute"},
 	"etcdmember": {"internal/record/bucket"},
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/internal/asynclog"
 	"github.com/quorate/quorate/internal/gce"
+	"github.com/quorate/quorate/internal/localroute"
 	"github.com/quorate/quorate/supervisor"
 	"github.com/quorate/quorate/systemd"
 )
@@ -95,7 +96,8 @@ func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error 
 	cfg := agent.Config{
 		Log: log, LogLoss: logLoss(async),
 		Metadata: metadata, Open: cloudOpener(metadata), Notify: leanNotifier{notifier, log},
-		Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: logs, AuditDir: cmp.Or(logs, logDir),
+		LocalRoutes: localroute.Table{},
+		Baked:       bakedFile, RunDir: filepath.Clean(run), LogDir: logs, AuditDir: cmp.Or(logs, logDir),
 		HostsFile: hostsFile, MetricsAddress: metricsAddress,
 		Self: self, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
 		SaveSnapshot: saverChild(log, self, filepath.Clean(run)),

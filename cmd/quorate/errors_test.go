@@ -49,6 +49,12 @@ func (attribute) Identity(context.Context) (replica.Identity, error) {
 	return replica.Identity{Place: replica.Place{Zone: "us-central1-a", Name: "m"}, InstanceID: "1"}, nil
 }
 
+// WatchInterfaces never says anything.
+func (attribute) WatchInterfaces(ctx context.Context, _ func([]replica.Interface)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 func (attribute) Time(context.Context) (time.Time, error) { return time.Now(), nil }
 
 func (a attribute) Attribute(context.Context, string) (string, bool, error) {

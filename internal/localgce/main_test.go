@@ -83,9 +83,10 @@ func pour(to string) time.Duration {
 	return time.Since(began)
 }
 
-// tinyAgent does what the tests observe: it says that it is ready, leaves a child, serves its VM's name and /readyz on
-// the endpoint's port, and pings the watchdog until /run/no-pings exists.
+// tinyAgent does what the tests observe: it says that it is ready, leaves a child, makes the endpoint's address local,
+// serves its VM's name and /readyz on the endpoint's port, and pings the watchdog until /run/no-pings exists.
 func tinyAgent() {
+	takeEndpoint()
 	_ = os.WriteFile("/run/environment", []byte(strings.Join(os.Environ(), "\n")+"\n"), 0o600)
 	_ = exec.Command("sleep", "1000").Start()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,6 +118,21 @@ func tinyAgent() {
 				notify("WATCHDOG=1")
 			}
 		}
+	}
+}
+
+// takeEndpoint makes the route for what the metadata says is forwarded, as Google's guest agent does.
+func takeEndpoint() {
+	const nic = "http://169.254.169.254/computeMetadata/v1/instance/network-interfaces/0/"
+	address, err := ask("GET", nic+"forwarded-ips", time.Second)
+	if err == nil {
+		var out []byte
+		out, err = exec.Command("ip", "route", "replace", "to", "local", strings.TrimSpace(address)+"/32", "dev", "eth0",
+			"proto", "66").CombinedOutput()
+		fmt.Print(string(out))
+	}
+	if err != nil {
+		fmt.Println("the endpoint's route:", err)
 	}
 }
 

@@ -14,8 +14,6 @@ const (
 	mtu = 1460
 	// metadataAddress is the metadata server's, in every VM.
 	metadataAddress = "169.254.169.254"
-	// guestAgentProto marks the routes that GCE's guest agent makes for forwarded addresses.
-	guestAgentProto = 66
 )
 
 // filterTables are the fabric's filter. Frames of a silent port are dropped in both directions (the carrier stays, as
@@ -90,16 +88,17 @@ func (f fabric) connectHost(ctx context.Context) error {
 // port is the fabric's end of a VM's link.
 func port(index int) string { return fmt.Sprintf("p%d", index) }
 
-// plug makes a VM's network namespace, its eth0 and what GCE's guest agent would add. As on GCE the address has no
-// range (/32), all packets go to the gateway, and the gateway's hardware address is always known: a VM never hears from
-// its own kernel that a neighbour is gone.
+// plug makes a VM's network namespace and its eth0. As on GCE the address has no range (/32), all packets go to the
+// gateway, and the gateway's hardware address is always known: a VM never hears from its own kernel that a neighbour is
+// gone. That the endpoint's address is local is for the VM to see to: the metadata names it, and without a route for it
+// the balancer's packets are dropped.
 func (f fabric) plug(ctx context.Context, v record) error {
 	ns, p := f.names.vm(v.Slot), port(v.Index)
 	if _, err := run(ctx, "ip", "netns", "add", ns); err != nil {
 		return err
 	}
-	// The endpoint's address is local by a route, not by an address: only arp_ignore keeps the VM from answering for
-	// it.
+	// The endpoint's address becomes local by a route, not by an address: only arp_ignore keeps the VM from answering
+	// for it.
 	if err := sysctls(ns, "ipv4/conf/all/arp_ignore", "1", "ipv4/conf/default/arp_ignore", "1"); err != nil {
 		return err
 	}
@@ -115,8 +114,7 @@ func (f fabric) plug(ctx context.Context, v record) error {
 		"link set eth0 up",
 		fmt.Sprintf("neigh add %s lladdr %s dev eth0 nud permanent", f.conf.gateway(), mac(f.conf.gateway())),
 		fmt.Sprintf("route add %s dev eth0 scope link", f.conf.gateway()),
-		fmt.Sprintf("route add default via %s dev eth0", f.conf.gateway()),
-		fmt.Sprintf("route add to local %s/32 dev eth0 proto %d", f.conf.Endpoint, guestAgentProto))
+		fmt.Sprintf("route add default via %s dev eth0", f.conf.gateway()))
 }
 
 // silence takes the link down: from now on the VM's kernel answers nobody.

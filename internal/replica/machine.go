@@ -37,3 +37,20 @@ type Disk struct {
 	// Users are the VMs that it is attached to.
 	Users []Place
 }
+
+// Interface is a network interface of this VM as its metadata has it.
+type Interface struct {
+	// MAC is the hardware address: of what the metadata says of an interface, the kernel knows it too.
+	MAC string
+	// Forwarded are the addresses of load balancers that deliver to this interface without changing the packets.
+	Forwarded []netip.Prefix
+	// Others may be made local too, and are somebody else's to look after: alias ranges and target instances.
+	Others []netip.Prefix
+}
+
+// LocalRoute is a route of the kernel by which this VM takes packets for its own.
+type LocalRoute struct {
+	Prefix netip.Prefix
+	// Marked: it was made because the metadata names its addresses, by an agent of ours or by Google's.
+	Marked bool
+}
