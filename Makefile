@@ -45,6 +45,9 @@ etcd-former: ## etcd of the minor version before ours, for the tests of what is 
 image: build kubernetes etcd ## A master's disk image for GCE, from images/master/manifest, into bin/image/ (root; 3 minutes)
 	@images/bake.sh bin/image
 
+install: build kubernetes etcd ## Make this machine, a Debian 12, a master from its next boot on: what an image has, without its kernel (root)
+	@images/install.sh bin
+
 image-test: image guest ## The baked image: baked again, booted in an emulated machine, and against install.sh (root)
 	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 60m -v ./test/image
 
@@ -81,4 +84,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo demo-check demo-down test check deps build kubernetes etcd etcd-former image image-test race guest chaos bench mutate fuzz lint vuln clean
+.PHONY: help demo demo-check demo-down test check deps build kubernetes etcd etcd-former image install image-test race guest chaos bench mutate fuzz lint vuln clean

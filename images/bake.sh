@@ -25,6 +25,7 @@ images/master/fetch.sh image "$work/debs"
 mkdir -p "$work/in/programs" "$work/out"
 cp -r $pins "$work/in/pins"
 cp -r systemd/units "$work/in/units"
+commit >"$work/in/commit"
 cp bin/{quorate,kube-apiserver,kube-controller-manager,kube-scheduler,kubectl,kubelet,etcdctl,etcdutl,pause} "$work/in/programs/"
 # A checkout's files have the rights that the umask of who checked it out gave them.
 find "$work/in" -type d -exec chmod 0755 {} + -o -perm /0100 -exec chmod 0755 {} + -o -exec chmod 0644 {} +

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -18,6 +18,8 @@ type versions struct {
 	Etcd       string `json:"etcd"`
 	Kubernetes string `json:"kubernetes"`
 	Go         string `json:"go"`
+	// Image is what this machine was made from; absent on one that was not made from an image.
+	Image *image `json:"image,omitempty"`
 }
 
 func currentVersions() versions {
@@ -33,13 +35,30 @@ func versionText() string {
 	return fmt.Sprintf("%s (etcd %s, for Kubernetes %s)", v.Quorate, v.Etcd, v.Kubernetes)
 }
 
-func newVersion() *cobra.Command {
+// newVersion makes the command; file is where an image says what it is.
+func newVersion(file string) *cobra.Command {
 	var output string
+	var ofImage bool
 	cmd := &cobra.Command{Use: "version", Short: "Say which quorate, etcd and Kubernetes this is", Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return printAs(cmd.OutOrStdout(), output, currentVersions(),
-				func(w io.Writer) { fmt.Fprintln(w, "quorate "+versionText()) })
+			if !ofImage && output == "" {
+				fmt.Fprintln(cmd.OutOrStdout(), "quorate "+versionText())
+				return nil
+			}
+			i, err := readImage(file)
+			if err != nil && (ofImage || !errors.Is(err, errNoImage)) {
+				return err
+			}
+			if ofImage {
+				return printAs(cmd.OutOrStdout(), output, i, i.print)
+			}
+			v := currentVersions()
+			if err == nil {
+				v.Image = &i
+			}
+			return printAs(cmd.OutOrStdout(), output, v, nil)
 		}}
 	addOutput(cmd, &output)
+	cmd.Flags().BoolVar(&ofImage, "image", false, "say what image this machine was made from")
 	return cmd
 }

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Puts a master's own files, programs and enabled units into a root file system whose packages are there: that of a bake, or a running machine's.
 #
-#   images/master/files.sh ROOT PINS PROGRAMS UNITS        folders: images/master, the programs, systemd/units
+#   images/master/files.sh ROOT PINS PROGRAMS UNITS COMMIT        folders: images/master, the programs, systemd/units; and what all that is of
 set -euo pipefail
-root=$1 pins=$2 programs=$3 units=$4
+root=$1 pins=$2 programs=$3 units=$4 commit=$5
 umask 022
 for f in $(cd "$pins/files/master" && find . -type f); do
   mode=0644
@@ -16,6 +16,10 @@ install -d "$root/usr/local/bin"
 for p in quorate kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet etcdctl etcdutl; do
   install -m 0755 "$programs/$p" "$root/usr/local/bin/$p"
 done
+# `quorate version --image` prints it.
+printf '{"commit": "%s", "manifest": "sha256:%s", "pinned": "%s"}\n' "$commit" "$(sha256sum <"$pins/manifest" | cut -d' ' -f1)" \
+  "$(date -u -d "@$(awk '$1 == "epoch" { print $2 }' "$pins/manifest")" +%Y-%m-%dT%H:%M:%SZ)" >"$root/usr/lib/quorate/image.json"
+chmod 0644 "$root/usr/lib/quorate/image.json"
 "$pins/pause.sh" "$programs/pause" "$root/usr/share/quorate/pause.tar"
 chroot "$root" systemctl -q enable containerd.service chrony.service chrony-wait.service kubelet.service quorate.service quorate-hostname.service \
   quorate-pause-image.timer

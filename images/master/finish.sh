@@ -2,7 +2,7 @@
 # Makes the tree of packages a master's: its own files and programs, and nothing that one machine alone should have. For mmdebstrap's hook.
 set -euo pipefail
 root=$1
-/in/pins/files.sh "$root" /in/pins /in/programs /in/units
+/in/pins/files.sh "$root" /in/pins /in/programs /in/units "$(cat /in/commit)"
 cp -r --no-preserve=ownership /in/pins/files/system/. "$root/"
 
 chroot "$root" systemctl -q enable quorate-growfs.service systemd-networkd.service systemd-resolved.service

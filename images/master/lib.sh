@@ -1,4 +1,4 @@
-# What pin.sh, fetch.sh and bake.sh share. Sourced, with the repository as working directory.
+# What pin.sh, fetch.sh, bake.sh and install.sh share. Sourced, with the repository as working directory.
 pins=images/master
 cache=${QUORATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quorate}/images
 
@@ -19,6 +19,12 @@ programs() {
     if [[ $name == quorate ]]; then version=etcd-$version; fi
     echo "$name $version $(awk '$1 == "toolchain" { print $2 }' $dir/go.mod) $(cat $dir/go.mod $dir/go.sum | sha256sum | cut -d' ' -f1)"
   done
+}
+
+# commit prints what an image is made of: this commit, with -dirty where tracked files differ. QUORATE_COMMIT is taken where there is no repository.
+commit() {
+  if [[ -n ${QUORATE_COMMIT:-} ]]; then echo "$QUORATE_COMMIT"; return; fi
+  git -c safe.directory='*' describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null || echo unknown
 }
 
 # use_suite makes apt see one Debian suite, by the sources and the proxy of this machine, with a state of its own: nothing of the machine's changes.

@@ -14,8 +14,8 @@ const makeDebian = `export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=
 mmdebstrap --quiet --variant=apt --format=directory --include=usr-is-merged,systemd-sysv,udev,procps,iproute2 \
   --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr '' /out/root 'deb [trusted=yes] copy:/debs ./'`
 
-// install runs install.sh in that tree, twice, without a network: its archive is /debs.
-const install = `root=$1 repository=$2 cache=$3 debs=$4
+// install runs install.sh in that tree, twice, without a network: its archive is /debs. It has no git.
+const install = `root=$1 repository=$2 cache=$3 debs=$4 commit=$5
 mkdir -p "$root"/{repository,cache,debs}
 mount --bind "$repository" "$root/repository"
 mount --bind "$cache" "$root/cache"
@@ -23,12 +23,13 @@ mount --bind "$debs" "$root/debs"
 mount -t proc proc "$root/proc"
 mount --bind /dev/null "$root/dev/null"
 for run in first second; do
-  env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 QUORATE_CACHE=/cache \
+  env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 QUORATE_CACHE=/cache QUORATE_COMMIT="$commit" \
     chroot "$root" /repository/images/install.sh /repository/bin
 done`
 
 var ourUnits = []string{"quorate.service", "kubelet.service", "var-lib-quorate.mount", "quorate-data-disk.service",
-	"quorate-growfs.service", "quorate-hostname.service", "chrony-wait.service", "containerd.service"}
+	"quorate-growfs.service", "quorate-hostname.service", "quorate-pause-image.service", "quorate-pause-image.timer",
+	"chrony-wait.service", "containerd.service"}
 
 // files are the paths of a tree's regular files and links below a folder, each with what it holds.
 func files(t *testing.T, root, folder string) map[string]string {
@@ -88,9 +89,13 @@ func TestInstallMakesARunningDebianTheSameMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	cache := strings.TrimSpace(run(t, "sh", "-c", `echo "${QUORATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quorate}"`))
+	commit := strings.TrimSpace(run(t, "bash", "-c", "cd ../.. && . images/master/lib.sh && commit"))
+	if out := run(t, "chroot", bakedRoot, "quorate", "version", "--image"); !strings.Contains(out, "commit "+commit+",") {
+		t.Errorf("the image is of commit %s; it says %s", commit, out)
+	}
 	t.Log(run(t, "unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child",
 		"bash", "-euc", install,
-		"bash", root, repository, cache, debs))
+		"bash", root, repository, cache, debs, commit))
 
 	units := append([]string{"unshare", "-m", "-p", "-f", "chroot", bakedRoot, "systemd-analyze", "verify",
 		"--man=no"}, ourUnits...)
@@ -119,10 +124,15 @@ func TestInstallMakesARunningDebianTheSameMaster(t *testing.T) {
 			t.Errorf("%s is %q, in the baked image %q", name, got, want)
 		}
 	}
-	const wants = "etc/systemd/system/multi-user.target.wants"
+	const wants = "etc/systemd/system"
 	got, want := files(t, root, wants), files(t, bakedRoot, wants)
-	for _, unit := range []string{"containerd", "chrony", "chrony-wait", "kubelet", "quorate", "quorate-hostname"} {
-		name := filepath.Join(wants, unit+".service")
+	for _, name := range []string{"containerd.service", "chrony.service", "chrony-wait.service", "kubelet.service",
+		"quorate.service", "quorate-hostname.service", "quorate-pause-image.timer"} {
+		target := "multi-user.target"
+		if strings.HasSuffix(name, ".timer") {
+			target = "timers.target"
+		}
+		name = filepath.Join(wants, target+".wants", name)
 		if want[name] == "" || got[name] != want[name] {
 			t.Errorf("%s leads to %q, in the baked image to %q", name, got[name], want[name])
 		}

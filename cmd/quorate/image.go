@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// imageFile is where images/master/files.sh writes an image.
+const imageFile = "/usr/lib/quorate/image.json"
+
+// image says what this machine was made from.
+type image struct {
+	// Commit is of this repository, with "-dirty" where files were changed; unknown where there was no repository.
+	Commit string `json:"commit"`
+	// Manifest is the SHA-256 of images/master/manifest, which pins all that is in an image.
+	Manifest string `json:"manifest"`
+	// Pinned is when the manifest was written: no package is newer.
+	Pinned time.Time `json:"pinned"`
+}
+
+func (i image) print(w io.Writer) {
+	fmt.Fprintf(w, "image: commit %s, manifest %s, packages of %s\n", i.Commit, i.Manifest,
+		i.Pinned.Format(time.RFC3339))
+}
+
+// errNoImage is a machine that is no master, or was made one by other means.
+var errNoImage = errors.New("this machine was not made from an image of quorate, nor by images/install.sh")
+
+// readImage reads the file; errNoImage where there is none.
+func readImage(path string) (image, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return image{}, fmt.Errorf("%w: there is no %s", errNoImage, path)
+	}
+	if err != nil {
+		return image{}, fmt.Errorf("read what this machine was made from: %w", err)
+	}
+	var i image
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&i); err != nil {
+		return image{}, fmt.Errorf("read what this machine was made from: %s: %w", path, err)
+	}
+	if i.Commit == "" || i.Manifest == "" || i.Pinned.IsZero() {
+		return image{}, fmt.Errorf("read what this machine was made from: %s: want commit, manifest and pinned", path)
+	}
+	return i, nil
+}
