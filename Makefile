@@ -42,7 +42,8 @@ etcd: ## etcd's own tools from their source modules, cached by pin
 etcd-former: ## etcd of the minor version before ours, for the tests of what is refused, in bin/former/
 	@images/build.sh etcd-former bin/former
 
-image: build kubernetes etcd ## A master's disk image for GCE, from images/master/manifest, into bin/image/ (root; 3 minutes)
+image: build kubernetes etcd ## A master's disk image for GCE, with its SBOM and provenance, into bin/image/ (root; 3 minutes)
+	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o bin/ ./images/describe
 	@images/bake.sh bin/image
 
 install: build kubernetes etcd ## Make this machine, a Debian 12, a master from its next boot on: what an image has, without its kernel (root)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Bakes the disk image of a master from images/master/manifest and the programs in bin/:
 #
-#   images/bake.sh OUTPUT        OUTPUT/root.tar, the tree; OUTPUT/disk.raw, the disk; OUTPUT/quorate-master.tar.gz, the disk as GCE takes it
+#   images/bake.sh OUTPUT        OUTPUT/root.tar, the tree; OUTPUT/disk.raw, the disk; OUTPUT/quorate-master.tar.gz, the disk as GCE takes it;
+#                                OUTPUT/sbom.spdx.json and OUTPUT/provenance.json, what it is made of
 #
 # The tools come from the manifest too and run in namespaces of their own, without a network: this machine gives its kernel, apt and dpkg-deb, and the
 # same commit gives the same bytes. Needs root. What is interrupted leaves nothing mounted: all mounts are the namespace's.
@@ -42,4 +43,6 @@ epoch=$(awk '$1 == "epoch" { print $2 }' $pins/manifest)
 tar --format=oldgnu -S --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=0644 -C "$work/out" -cf - disk.raw |
   gzip -n >"$work/out/quorate-master.tar.gz"
 (cd "$work/out" && sha256sum -- * >SHA256SUMS)
+bin/describe -programs "$work/in/programs" -commit "$(commit)" -image "$work/out"
+(cd "$work/out" && sha256sum -- provenance.json sbom.spdx.json >>SHA256SUMS)
 mv "$work"/out/* "$out/"

@@ -49,6 +49,8 @@ var soleImporters = map[string]string{
 	"k8s.io/client-go/kubernetes":           "agent",
 	"k8s.io/client-go/tools/leaderelection": "agent",
 	"github.com/fsouza/fake-gcs-server":     "internal/localgce",
+	"github.com/in-toto/attestation":        "images/describe",
+	"github.com/spdx/tools-golang":          "images/describe",
 	"github.com/rogpeppe/go-internal":       "",
 }
 

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	spdxjson "github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdxlib"
+)
+
+const (
+	zeros = "0000000000000000000000000000000000000000000000000000000000000000"
+	ones  = "1111111111111111111111111111111111111111111111111111111111111111"
+	of40  = "0123456789012345678901234567890123456789"
+)
+
+// write makes a folder's files.
+func write(t *testing.T, folder string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// small makes the sources of a small image, all of whose programs are this test.
+func small(t *testing.T) sources {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"manifest": "# pins\nepoch 1795383971\nprogram quorate etcd-v3.7.3 go1.27.4 " + zeros + "\n" +
+			"deb image libstdc++6 1:12.2+b1~x amd64 " + ones + "\ndeb tools tar 1.35 amd64 " + ones + "\n",
+		"packages":         "suite system bookworm\nsuite master bookworm\nsuite tools trixie\n",
+		"image/SHA256SUMS": ones + "  disk.raw\n",
+	})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "programs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := os.Symlink(self, filepath.Join(dir, "programs", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return sources{manifest: filepath.Join(dir, "manifest"), packages: filepath.Join(dir, "packages"),
+		programs: filepath.Join(dir, "programs"), image: filepath.Join(dir, "image"), commit: of40}
+}
+
+func output(t *testing.T, s sources, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.image, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestAnImagesPartsAreAllInItsBill(t *testing.T) {
+	s := small(t)
+	if err := describe(s, nil); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := spdxjson.Read(bytes.NewReader(output(t, s, "sbom.spdx.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := spdxlib.ValidateDocument(doc); err != nil {
+		t.Error(err)
+	}
+	parts := map[string]string{}
+	for _, p := range doc.Packages {
+		url := p.PackageExternalReferences[0].Locator
+		if parts[url] == p.PackageName {
+			t.Errorf("%s stands twice", url)
+		}
+		parts[url] = p.PackageName
+		if p.PackageName == "libstdc++6" && (len(p.PackageChecksums) != 1 || p.PackageChecksums[0].Value != ones) {
+			t.Errorf("the checksums of libstdc++6 are %v", p.PackageChecksums)
+		}
+	}
+	for _, url := range []string{
+		"pkg:generic/quorate-master@" + of40,
+		"pkg:deb/debian/libstdc%2B%2B6@1%3A12.2%2Bb1~x?arch=amd64&distro=bookworm",
+		"pkg:golang/github.com/spdx/tools-golang@v0.5.7",
+	} {
+		if parts[url] == "" {
+			t.Errorf("it lacks %s; it has %v", url, parts)
+		}
+	}
+	for url := range parts {
+		if strings.Contains(url, "debian/tar") {
+			t.Errorf("a tool of the bake is in it: %s", url)
+		}
+	}
+	var contained, needed int
+	for _, r := range doc.Relationships {
+		switch r.Relationship {
+		case "CONTAINS":
+			contained++
+		case "DEPENDS_ON":
+			needed++
+		}
+	}
+	if contained != 1+len(names) || needed < len(names) {
+		t.Errorf("the image contains %d parts, which depend on %d", contained, needed)
+	}
+	if doc.CreationInfo.Created != "2026-11-22T21:46:11Z" {
+		t.Errorf("created at %s", doc.CreationInfo.Created)
+	}
+}
+
+func TestTheProvenanceNamesSourcesPackagesAndTools(t *testing.T) {
+	s := small(t)
+	if err := describe(s, nil); err != nil {
+		t.Fatal(err)
+	}
+	type resource struct {
+		Name, URI string
+		Digest    map[string]string
+	}
+	var statement struct {
+		Type      string `json:"_type"`
+		Subject   []resource
+		Predicate struct {
+			BuildDefinition struct{ ResolvedDependencies []resource }
+			RunDetails      struct {
+				Builder struct{ BuilderDependencies []resource }
+			}
+		}
+	}
+	if err := json.Unmarshal(output(t, s, "provenance.json"), &statement); err != nil {
+		t.Fatal(err)
+	}
+	if statement.Type != "https://in-toto.io/Statement/v1" || len(statement.Subject) != 1 ||
+		statement.Subject[0].Name != "disk.raw" || statement.Subject[0].Digest["sha256"] != ones {
+		t.Errorf("it is about %+v", statement.Subject)
+	}
+	made := statement.Predicate.BuildDefinition.ResolvedDependencies
+	if len(made) != 3 || made[0].Digest["gitCommit"] != of40 || made[1].Digest["sha256"] != zeros ||
+		made[2].Name != "libstdc++6" {
+		t.Errorf("made of %+v", made)
+	}
+	if tools := statement.Predicate.RunDetails.Builder.BuilderDependencies; len(tools) != 1 || tools[0].Name != "tar" {
+		t.Errorf("made by %+v", tools)
+	}
+}
+
+// protojson varies its white space from one build of a program to the next.
+func TestTheSameImageHasTheSameDescription(t *testing.T) {
+	s := small(t)
+	if err := describe(s, nil); err != nil {
+		t.Fatal(err)
+	}
+	bill, statement := output(t, s, "sbom.spdx.json"), output(t, s, "provenance.json")
+	if err := describe(s, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(bill, output(t, s, "sbom.spdx.json")) || !bytes.Equal(statement, output(t, s, "provenance.json")) {
+		t.Error("the second differs from the first")
+	}
+	var compact, indented bytes.Buffer
+	if err := json.Compact(&compact, statement); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Indent(&indented, compact.Bytes(), "", " "); err != nil {
+		t.Fatal(err)
+	}
+	if indented.String()+"\n" != string(statement) {
+		t.Error("the statement's white space is protojson's own")
+	}
+}
+
+func TestWhatCannotBeDescribedIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(s *sources)
+		want  string
+	}{
+		{"a line of the manifest", func(s *sources) { write(t, "/", map[string]string{s.manifest: "deb image x\n"}) },
+			`manifest: "deb image x": want`},
+		{"a manifest of nothing", func(s *sources) { write(t, "/", map[string]string{s.manifest: "epoch 1\n"}) },
+			"deb image and deb tools are needed"},
+		{"no suites", func(s *sources) { write(t, "/", map[string]string{s.packages: "master curl\n"}) },
+			"the suites of system and tools"},
+		{"a program that is absent", func(s *sources) { os.Remove(filepath.Join(s.programs, "kubelet")) }, "kubelet"},
+		{"a program that is no Go program", func(s *sources) {
+			os.Remove(filepath.Join(s.programs, "pause"))
+			write(t, s.programs, map[string]string{"pause": "#!/bin/sh\n"})
+		}, "pause: "},
+		{"sums that are none", func(s *sources) { write(t, s.image, map[string]string{"SHA256SUMS": "x\n"}) },
+			"is no line of sha256sum"},
+		{"no commit", func(s *sources) { s.commit = "" }, "-commit"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := small(t)
+			c.spoil(&s)
+			if err := describe(s, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}

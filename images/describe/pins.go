@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// pins are what images/master/manifest says.
+type pins struct {
+	// epoch is the time that all files of an image bear.
+	epoch    time.Time
+	programs []pinnedModule
+	// image are the packages of the image, tools those that bake it.
+	image, tools []deb
+	// suites are Debian's releases, by role: image, tools.
+	suites map[string]string
+}
+
+// pinnedModule is a module that programs are built from. sources is the SHA-256 of its go.mod and go.sum.
+type pinnedModule struct{ name, version, toolchain, sources string }
+
+// deb is a package of Debian. hash is the SHA-256 of its file.
+type deb struct{ name, version, architecture, hash string }
+
+// url is the package's purl.
+func (d deb) url(suite string) string {
+	escape := strings.NewReplacer("+", "%2B", ":", "%3A", "~", "~")
+	return fmt.Sprintf("pkg:deb/debian/%s@%s?arch=%s&distro=%s", escape.Replace(d.name), escape.Replace(d.version),
+		d.architecture, suite)
+}
+
+// fields are the lines of a file that is not empty, without comments.
+func fields(path string) (lines [][]string, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) > 0 && !strings.HasPrefix(words[0], "#") {
+			lines = append(lines, words)
+		}
+	}
+	if len(lines) == 0 {
+		return nil, fmt.Errorf("%s is empty", path)
+	}
+	return lines, nil
+}
+
+func readPins(manifest, packages string) (pins, error) {
+	p := pins{suites: map[string]string{}}
+	lines, err := fields(manifest)
+	if err != nil {
+		return p, err
+	}
+	for _, words := range lines {
+		if err := p.take(words); err != nil {
+			return p, fmt.Errorf("%s: %q: %w", manifest, strings.Join(words, " "), err)
+		}
+	}
+	if p.epoch.IsZero() || len(p.image) == 0 || len(p.tools) == 0 || len(p.programs) == 0 {
+		return p, fmt.Errorf("%s: epoch, program, deb image and deb tools are needed", manifest)
+	}
+	if lines, err = fields(packages); err != nil {
+		return p, err
+	}
+	for _, words := range lines {
+		if words[0] == "suite" && len(words) == 3 {
+			p.suites[map[string]string{"system": "image", "tools": "tools"}[words[1]]] = words[2]
+		}
+	}
+	if p.suites["image"] == "" || p.suites["tools"] == "" {
+		return p, fmt.Errorf("%s: the suites of system and tools are needed", packages)
+	}
+	return p, nil
+}
+
+// take takes one line of the manifest.
+func (p *pins) take(words []string) error {
+	switch {
+	case words[0] == "epoch" && len(words) == 2:
+		seconds, err := strconv.ParseInt(words[1], 10, 64)
+		p.epoch = time.Unix(seconds, 0).UTC()
+		return err
+	case words[0] == "program" && len(words) == 5:
+		p.programs = append(p.programs, pinnedModule{words[1], words[2], words[3], words[4]})
+	case words[0] == "deb" && len(words) == 6 && words[1] == "image":
+		p.image = append(p.image, deb{words[2], words[3], words[4], words[5]})
+	case words[0] == "deb" && len(words) == 6 && words[1] == "tools":
+		p.tools = append(p.tools, deb{words[2], words[3], words[4], words[5]})
+	default:
+		return fmt.Errorf("want epoch, program or deb image|tools, each with all of its words")
+	}
+	return nil
+}

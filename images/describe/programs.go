@@ -1,0 +1,95 @@
+package main
+
+import (
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"strings"
+)
+
+// names are the image's programs, as images/master/files.sh has them.
+var names = []string{"quorate", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet",
+	"etcdctl", "etcdutl", "pause"}
+
+// program is one of them: what the linker wrote into it, and the SHA-256 of its file.
+type program struct {
+	name, hash string
+	info       *debug.BuildInfo
+}
+
+// version is its module's; the commit's where the module is this repository.
+func (p program) version(commit string) string {
+	if v := p.info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	return commit
+}
+
+// modules are what it was built from, its own module left out. A module that was replaced is the one that replaced it.
+func (p program) modules() (list []debug.Module) {
+	for _, m := range p.info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		list = append(list, *m)
+	}
+	return list
+}
+
+func readPrograms(folder string) (list []program, err error) {
+	for _, name := range names {
+		path := filepath.Join(folder, name)
+		p := program{name: name}
+		if p.info, err = buildinfo.ReadFile(path); err != nil {
+			return nil, fmt.Errorf("read what %s was built from: %w", path, err)
+		}
+		if p.hash, err = hashOf(path); err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+func hashOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// file is one of the image's own.
+type file struct{ name, hash string }
+
+var sumLine = regexp.MustCompile(`^([0-9a-f]{64})  ([^/]+)$`)
+
+// readSums reads what sha256sum wrote.
+func readSums(path string) (list []file, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		m := sumLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if m == nil {
+			return nil, fmt.Errorf("%s: %q is no line of sha256sum", path, line)
+		}
+		list = append(list, file{name: m[2], hash: m[1]})
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s is empty", path)
+	}
+	return list, nil
+}

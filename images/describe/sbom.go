@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	spdxjson "github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdx"
+)
+
+// home is what names of ours begin with.
+const home = "https://github.com/quorate/quorate"
+
+// noAssertion is SPDX's word for what is not claimed: licenses are in /usr/share/doc of the image.
+const noAssertion = "NOASSERTION"
+
+// bill is an SBOM that grows. Each part stands once, by its purl.
+type bill struct {
+	doc  *spdx.Document
+	seen map[string]spdx.ElementID
+}
+
+// sbom lists the packages of the image, its programs, and the modules of each.
+func sbom(p pins, programs []program, files []file, commit string) ([]byte, error) {
+	b := &bill{seen: map[string]spdx.ElementID{}, doc: &spdx.Document{
+		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT",
+		DocumentName: "quorate-master", CreationInfo: &spdx.CreationInfo{
+			Created:  p.epoch.Format(time.RFC3339),
+			Creators: []spdx.Creator{{CreatorType: "Tool", Creator: "quorate-images-describe"}},
+		},
+	}}
+	var all []string
+	for _, f := range files {
+		all = append(all, f.hash)
+	}
+	b.doc.DocumentNamespace = home + "/spdx/" + shortHash(strings.Join(all, " "))
+	image := b.part("pkg:generic/quorate-master@"+commit, "quorate-master", commit, "")
+	b.last().PrimaryPackagePurpose = "OPERATING-SYSTEM"
+	b.relate("DOCUMENT", "DESCRIBES", image)
+	for _, d := range p.image {
+		id := b.part(d.url(p.suites["image"]), d.name, d.version, d.hash)
+		b.last().PackageSupplier = &spdx.Supplier{SupplierType: "Organization", Supplier: "Debian"}
+		b.relate(image, "CONTAINS", id)
+	}
+	for _, program := range programs {
+		b.relate(image, "CONTAINS", b.program(program, commit))
+	}
+	var out bytes.Buffer
+	err := spdxjson.Write(b.doc, &out, spdxjson.Indent(" "), spdxjson.EscapeHTML(false))
+	return out.Bytes(), err
+}
+
+// program adds one with all that it was built from.
+func (b *bill) program(p program, commit string) spdx.ElementID {
+	version := p.version(commit)
+	id := b.part(fmt.Sprintf("pkg:golang/%s@%s#%s", p.info.Main.Path, version,
+		strings.TrimPrefix(strings.TrimPrefix(p.info.Path, p.info.Main.Path), "/")), p.name, version, p.hash)
+	b.last().PrimaryPackagePurpose = "APPLICATION"
+	toolchain := strings.TrimPrefix(p.info.GoVersion, "go")
+	modules := append(p.modules(), debug.Module{Path: "stdlib", Version: "v" + toolchain})
+	slices.SortFunc(modules, func(a, b debug.Module) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Version, b.Version))
+	})
+	for _, m := range modules {
+		url := fmt.Sprintf("pkg:golang/%s@%s", m.Path, m.Version)
+		module, known := b.seen[url]
+		if !known {
+			module = b.part(url, m.Path, m.Version, "")
+			b.last().PrimaryPackagePurpose = "LIBRARY"
+			if m.Sum != "" {
+				b.last().PackageComment = "go.sum: " + m.Sum
+			}
+		}
+		b.relate(id, "DEPENDS_ON", module)
+	}
+	return id
+}
+
+var notInIDs = regexp.MustCompile(`[^a-zA-Z0-9.-]+`)
+
+// part adds a part that the bill does not have yet; hash is empty where it is no file.
+func (b *bill) part(url, name, version, hash string) spdx.ElementID {
+	id := spdx.ElementID(notInIDs.ReplaceAllString(name, "-") + "-" + shortHash(url))
+	b.seen[url] = id
+	part := &spdx.Package{
+		PackageName: name, PackageSPDXIdentifier: id, PackageVersion: version, PackageDownloadLocation: noAssertion,
+		PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: noAssertion, PackageCopyrightText: noAssertion,
+		PackageExternalReferences: []*spdx.PackageExternalReference{{Category: spdx.CategoryPackageManager,
+			RefType: spdx.PackageManagerPURL, Locator: url}},
+	}
+	if hash != "" {
+		part.PackageChecksums = []spdx.Checksum{{Algorithm: spdx.SHA256, Value: hash}}
+	}
+	b.doc.Packages = append(b.doc.Packages, part)
+	return id
+}
+
+// last is the part that was added last.
+func (b *bill) last() *spdx.Package { return b.doc.Packages[len(b.doc.Packages)-1] }
+
+func (b *bill) relate(from spdx.ElementID, how string, to spdx.ElementID) {
+	b.doc.Relationships = append(b.doc.Relationships, &spdx.Relationship{Relationship: how,
+		RefA: spdx.DocElementID{ElementRefID: from}, RefB: spdx.DocElementID{ElementRefID: to}})
+}
+
+func shortHash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:8])
+}
