@@ -49,7 +49,7 @@ image: build kubernetes etcd ## A master's disk image for GCE, with its SBOM and
 install: build kubernetes etcd ## Make this machine, a Debian 12, a master from its next boot on: what an image has, without its kernel (root)
 	@images/install.sh bin
 
-image-test: image guest ## The baked image: baked again, booted in an emulated machine, and against install.sh (root)
+image-test: image guest ## The baked image: baked again, booted to a Ready Node in an emulated machine, against install.sh (root; half an hour)
 	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 60m -v ./test/image
 
 race: build kubernetes etcd etcd-former ## The tests of the packages that run goroutines, with the race detector

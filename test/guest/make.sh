@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes what the machine of TestCase16AReplicaWhoseClockIsAnHourOff boots from, of Debian's packages, without installing any of them:
 #
-#   test/guest/make.sh OUTPUT        OUTPUT/vmlinuz and OUTPUT/initramfs: the distribution's kernel, busybox, the modules that the machine needs, init
+#   test/guest/make.sh OUTPUT        OUTPUT/vmlinuz and OUTPUT/initramfs: the distribution's kernel, busybox, the modules that the machine needs, init;
+#                              OUTPUT/busybox, for what the tests of the image ask of a network
 #
 # The packages are downloaded once for each version of the kernel, into the cache.
 set -euo pipefail
@@ -43,4 +44,4 @@ cp "$tree/busybox" "$root/bin/"
 cp -r "$tree/modules" init "$root/"
 (cd "$root" && find . | bin/busybox cpio -o -H newc 2>/dev/null) >"$out/initramfs.new"
 mv "$out/initramfs.new" "$out/initramfs"
-cp "$tree/vmlinuz" "$out/"
+cp "$tree/vmlinuz" "$tree/busybox" "$out/"
