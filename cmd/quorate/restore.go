@@ -90,7 +90,7 @@ func (f *restoreFlags) run(cmd *cobra.Command) error {
 	if r, err = f.untilSilent(ctx, out, store, r); err != nil {
 		return err
 	}
-	if o, ok := r.InForce(); ok && f.From == "" {
+	if o, ok := r.ToFollow(); ok && f.From == "" {
 		return f.goOn(cmd, store, r, o, stops)
 	}
 	c, err := r.Choose(f.Wish)

@@ -16,7 +16,7 @@ const EndLiving = "To end a cluster that lives, add --end-living-cluster; nothin
 
 // HeldBack says why an order is not written yet, and for how long; empty: it may be, or there is one to follow.
 func (r Restore) HeldBack(w Wish) (why string, left time.Duration) {
-	if _, ok := r.InForce(); ok && w.From == "" || w.EndsLiving {
+	if _, ok := r.ToFollow(); ok && w.From == "" || w.EndsLiving {
 		return "", 0
 	}
 	return r.living()

@@ -1,7 +1,6 @@
 package order
 
 import (
-	"slices"
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/table"
@@ -29,10 +28,24 @@ func RestoreOf(v record.View, now time.Time) Restore {
 	return r
 }
 
-// InForce is the newest order to restore that ends the epoch.
-func (r Restore) InForce() (record.Order, bool) {
-	o, ok := NewLog(r.Record, r.Now).inForce(kindIs(record.OrderRestore))
-	return o, ok && o.Done == nil && o.Restore != nil && o.Restore.Ends == r.Ends.Number
+// InForce is the order to restore by which the agents go: the newest that ends the epoch, by their own rule
+// (table.OrdersOf). One that was accepted and is being withdrawn stays in force until its verdict, because the epoch may
+// be closed at any moment. by is the order that withdraws it; 0: none does.
+func (r Restore) InForce() (o record.Order, by uint64, ok bool) {
+	followed := table.OrdersOf(r.Record.Orders, r.Ends.Number, r.Now).Restore
+	if followed == nil {
+		return record.Order{}, 0, false
+	}
+	if s := NewLog(r.Record, r.Now).State(followed.Number); s.State == table.OrderBeingWithdrawn {
+		by = s.By
+	}
+	return *followed, by, true
+}
+
+// ToFollow is the order in force that nobody withdraws: it has to be followed, and no other given.
+func (r Restore) ToFollow() (record.Order, bool) {
+	o, by, ok := r.InForce()
+	return o, ok && by == 0
 }
 
 // FurthestMark is how far the epoch's quorum is known to have come.
@@ -58,7 +71,7 @@ func (r Restore) NotStopped(restorer replica.Place) []record.Incarnation {
 // saidSilent are the instances of which a person has said that they run nothing any more, in the order that is in
 // force: the agents do not hear what an earlier order says.
 func (r Restore) saidSilent() []string {
-	if o, ok := r.InForce(); ok {
+	if o, _, ok := r.InForce(); ok {
 		return o.Restore.Silent
 	}
 	return nil
@@ -140,19 +153,19 @@ func Follow(v record.View, ends uint64, now time.Time) (Restore, Progress) {
 			p.Next = e
 		}
 	}
-	o, ordered := r.InForce()
-	if ordered {
-		p.Order = o
-	}
+	o, by, ordered := r.InForce()
+	p.Order = o
 	switch {
 	case p.Next.Outcome != nil:
 		p.Stage = StageFormed
 	case p.Next.Claim != nil:
 		p.Stage = StageBuilding
 	case !ordered:
-		p.Stage, p.Order, p.By = r.withdrawing()
+		p.Stage = StageNone
 	case r.Ends.Closed != nil:
 		p.Stage = StageEnded
+	case by != 0:
+		p.Stage, p.By = StageWithdrawing, by
 	case r.settled(o):
 		p.Stage = StageClosing
 	case o.Accepted == nil:
@@ -161,17 +174,4 @@ func Follow(v record.View, ends uint64, now time.Time) (Restore, Progress) {
 		p.Stage, p.NotStopped = StageWaiting, r.NotStopped(o.Restore.Replica)
 	}
 	return r, p
-}
-
-// withdrawing finds the order that is being taken back, and the one by which.
-func (r Restore) withdrawing() (Stage, record.Order, uint64) {
-	l := NewLog(r.Record, r.Now)
-	n := slices.IndexFunc(l.Orders, func(o record.Order) bool {
-		return o.Restore != nil && o.Restore.Ends == r.Ends.Number &&
-			l.State(o.Number).State == table.OrderBeingWithdrawn
-	})
-	if n < 0 {
-		return StageNone, record.Order{}, 0
-	}
-	return StageWithdrawing, l.Orders[n], l.State(l.Orders[n].Number).By
 }

@@ -76,6 +76,8 @@ func subjectOf(o record.Order) string {
 		return fmt.Sprintf("override %d %s", o.Row, o.MemberID)
 	case o.Kind == record.OrderWithdraw:
 		return fmt.Sprintf("withdraw %d", o.Withdraws)
+	case o.Kind == record.OrderRestore && o.Restore != nil:
+		return fmt.Sprintf("restore %d", o.Restore.Ends)
 	}
 	return string(o.Kind)
 }

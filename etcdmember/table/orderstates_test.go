@@ -85,6 +85,7 @@ func TestHowAnOrderStands(t *testing.T) {
 // What people are told and what the agents do follow from the same orders.
 func TestAnOrderInForceIsFollowed(t *testing.T) {
 	restore := &record.RestoreOrder{Ends: 1, Replica: pa}
+	another := &record.RestoreOrder{Ends: 2, Replica: pa}
 	kinds := []record.Order{{Kind: record.OrderPause}, {Kind: record.OrderResume},
 		{Kind: record.OrderLeave, Place: &pb},
 		{Kind: record.OrderReplicas, Replicas: 5}, {Kind: record.OrderWithdraw, Withdraws: 1},
@@ -94,7 +95,8 @@ func TestAnOrderInForceIsFollowed(t *testing.T) {
 		{Kind: record.OrderRestore, Restore: restore, Accepted: &record.Accepted{},
 			Verdict: &record.Verdict{Closing: true}},
 		{Kind: record.OrderRestore, Restore: restore, Accepted: &record.Accepted{},
-			Verdict: &record.Verdict{Withdrawn: true}}}
+			Verdict: &record.Verdict{Withdrawn: true}},
+		{Kind: record.OrderRestore, Restore: another, Accepted: &record.Accepted{}}}
 	for n := range len(kinds) * len(kinds) * len(kinds) * len(kinds) {
 		var given []record.Order
 		for i, rest := 1, n; i <= 4; i, rest = i+1, rest/len(kinds) {
@@ -117,10 +119,10 @@ func TestAnOrderInForceIsFollowed(t *testing.T) {
 		var newest uint64
 		for _, o := range given {
 			s := states[o.Number].State
-			if o.Kind == record.OrderRestore && (s == OrderInForce || s == OrderBeingWithdrawn) {
+			if o.Restore == restore && (s == OrderInForce || s == OrderBeingWithdrawn) {
 				newest = o.Number
 			}
-			if s == OrderBeingWithdrawn && followed.withdrawing == 0 {
+			if s == OrderBeingWithdrawn && o.Restore == restore && followed.withdrawing == 0 {
 				t.Fatalf("%+v: told %+v, and no agent withdraws", given, states)
 			}
 		}
