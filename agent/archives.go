@@ -9,7 +9,7 @@ import (
 
 // archivePurge deletes the archives whose time has come; etcdmember.Membership implements it.
 type archivePurge interface {
-	PurgeArchives(ctx context.Context) (etcdmember.ArchiveShelf, error)
+	PurgeArchives(ctx context.Context) (etcdmember.ArchivesHeld, error)
 }
 
 // keepArchives purges the archived directories until ctx is done. Nothing waits for it and nothing but ctx ends it:
@@ -31,7 +31,7 @@ func (a *Agent) keepArchives(ctx context.Context, m archivePurge) {
 }
 
 // showArchives shows what there is; the log hears each failure once.
-func (a *Agent) showArchives(list etcdmember.ArchiveShelf, err error, said string) (says string) {
+func (a *Agent) showArchives(list etcdmember.ArchivesHeld, err error, said string) (says string) {
 	a.mu.Lock()
 	a.archives = &ArchiveStatus{Count: list.Count, Bytes: list.Bytes, Kept: list.Kept}
 	a.mu.Unlock()

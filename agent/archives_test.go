@@ -14,12 +14,12 @@ import (
 
 // shelves is what each check of the archives finds; the last one repeats.
 type shelves struct {
-	found []etcdmember.ArchiveShelf
+	found []etcdmember.ArchivesHeld
 	errs  []error
 	looks int
 }
 
-func (s *shelves) PurgeArchives(context.Context) (etcdmember.ArchiveShelf, error) {
+func (s *shelves) PurgeArchives(context.Context) (etcdmember.ArchivesHeld, error) {
 	n := min(s.looks, len(s.found)-1)
 	s.looks++
 	return s.found[n], s.errs[n]
@@ -38,7 +38,7 @@ func TestTheArchiveIsLookedAfterEachMinute(t *testing.T) {
 		}
 		broken := errors.New("an I/O error")
 		s := &shelves{
-			found: []etcdmember.ArchiveShelf{{Count: 3, Bytes: 300}, {Count: 3, Bytes: 300}, {Count: 3, Bytes: 300},
+			found: []etcdmember.ArchivesHeld{{Count: 3, Bytes: 300}, {Count: 3, Bytes: 300}, {Count: 3, Bytes: 300},
 				{Count: 2, Bytes: 200, Kept: "why"}},
 			errs: []error{broken, broken, nil, nil},
 		}

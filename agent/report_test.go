@@ -114,7 +114,7 @@ func telling(t *testing.T) (a *Agent, dir string) {
 		t.Fatalf("%v %+v", err, certified.report)
 	}
 	a.waits.hold(documentRefused, errBroken, "Correct it.")
-	newest, archives := time.Now(), etcdmember.ArchiveShelf{Count: 1, Bytes: 300 << 20, Kept: "it is the last one"}
+	newest, archives := time.Now(), etcdmember.ArchivesHeld{Count: 1, Bytes: 300 << 20, Kept: "it is the last one"}
 	a.showSnapshots(shownTurn(snapshot.Turn{Why: snapshot.WhySchedule, Due: newest, At: newest,
 		Newest: record.Taken{Name: "1/5-6", Time: newest}}, true), nil)
 	a.showArchives(archives, nil, "")

@@ -35,8 +35,8 @@ func seededOnce(t *testing.T, m *machine, ms *Membership) {
 	a, err := datadir.LoadAgentFile(ms.cfg.dir().AgentFile())
 	if err != nil || a.Phase != table.PhaseStarted || a.MemberID != formed.MemberID ||
 		a.Token != v.Epochs[0].Claim.Token ||
-		a.NewestEpoch != 1 || a != ms.agent.File {
-		t.Errorf("agent.json: %+v, %v; in memory: %+v", a, err, ms.agent.File)
+		a.NewestEpoch != 1 || a != ms.disk.agent.File {
+		t.Errorf("agent.json: %+v, %v; in memory: %+v", a, err, ms.disk.agent.File)
 	}
 	last := v.Replicas[m.me.Place][len(v.Replicas[m.me.Place])-1]
 	if last.Number != a.Incarnation || last.Started == nil || last.Started.MemberID != formed.MemberID ||
@@ -251,7 +251,7 @@ func TestAnArchiveSurvivesEveryPowerCut(t *testing.T) {
 			ms := m.open()
 			agent := table.AgentFile{ClusterUID: "uid", Epoch: 1, Token: "t1", Replica: pa, InstanceID: "101",
 				BootID: "boot1", Phase: table.PhaseSeeding, NewestEpoch: 1}
-			if err := ms.agent.Set(func(a *table.AgentFile) { *a = agent }); err != nil {
+			if err := ms.disk.agent.Set(func(a *table.AgentFile) { *a = agent }); err != nil {
 				t.Fatal(err)
 			}
 			m.power.n, m.power.when, m.power.after = 0, when, after
@@ -305,7 +305,7 @@ func TestADiskThatIsMountedLateIsNotReadBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	ms := m.open()
-	ms.mountinfo = mounts
+	ms.disk.mountinfo = mounts
 	if ms.Established() {
 		t.Error("a disk that is not there is established")
 	}
@@ -358,21 +358,21 @@ func TestAnUnreadableAgentFileIsReplacedOnce(t *testing.T) {
 func TestAFailedWriteOfAgentFileIsMadeAgain(t *testing.T) {
 	m := newMachine(t, pa, newRecord())
 	ms := m.open()
-	good, fail, writes := ms.disk.write, true, 0
-	ms.disk.write = func(path string, data []byte, perm os.FileMode) error {
+	good, fail, writes := ms.files.write, true, 0
+	ms.files.write = func(path string, data []byte, perm os.FileMode) error {
 		writes++
 		if err := good(path, data, perm); err != nil || !fail {
 			return err
 		}
 		return errors.New("sync folder: input/output error")
 	}
-	set := func() error { return ms.agent.Set(func(a *table.AgentFile) { a.NewestEpoch = 1 }) }
-	if set() == nil || ms.agent.File.NewestEpoch != 0 {
+	set := func() error { return ms.disk.agent.Set(func(a *table.AgentFile) { a.NewestEpoch = 1 }) }
+	if set() == nil || ms.disk.agent.File.NewestEpoch != 0 {
 		t.Error("what may not last is believed")
 	}
 	fail = false
 	// Back to what is believed: the disk may hold the other, so that it has to be written.
-	if err := ms.agent.Set(func(*table.AgentFile) {}); err != nil || writes != 2 {
+	if err := ms.disk.agent.Set(func(*table.AgentFile) {}); err != nil || writes != 2 {
 		t.Errorf("%v, %d writes", err, writes)
 	}
 	if err := errors.Join(set(), set()); err != nil || writes != 3 {
@@ -388,17 +388,18 @@ func TestANewTenureDoesNotUseAnEntryOfTheOneBefore(t *testing.T) {
 	f := table.Facts{Now: t0}
 	f.Record.Inception = &record.Inception{UID: "uid"}
 	take := func(k uint64) error {
-		return ms.act(ctx, f, table.Plan{Act: table.ActTakeIncarnation, Epoch: 1, Incarnation: k})
+		return ms.reconciler.act(ctx, f, table.Plan{Act: table.ActTakeIncarnation, Epoch: 1, Incarnation: k})
 	}
-	if err := errors.Join(take(1), ms.agent.Set(func(a *table.AgentFile) {
+	if err := errors.Join(take(1), ms.disk.agent.Set(func(a *table.AgentFile) {
 		a.Phase, a.MemberID = table.PhaseAdded,
 			0xa1
 	}),
 		take(2)); err != nil {
 		t.Fatal(err)
 	}
-	if ms.agent.File.Phase != table.PhaseAdding || ms.agent.File.MemberID != 0 || ms.agent.File.Incarnation != 2 {
-		t.Errorf("%+v", ms.agent.File)
+	if ms.disk.agent.File.Phase != table.PhaseAdding || ms.disk.agent.File.MemberID != 0 ||
+		ms.disk.agent.File.Incarnation != 2 {
+		t.Errorf("%+v", ms.disk.agent.File)
 	}
 }
 
@@ -419,8 +420,8 @@ func TestADirectoryThatWasReplacedIsReadAgain(t *testing.T) {
 			t.Errorf("member %s, want %s", got, id)
 		}
 	}
-	before := ms.directory
-	if see(); ms.directory != before {
+	before := ms.disk.etcd
+	if see(); ms.disk.etcd != before {
 		t.Error("an unchanged directory was read again")
 	}
 }
@@ -449,9 +450,9 @@ func TestAFailingStepIsShown(t *testing.T) {
 	m := newMachine(t, pa, newRecord())
 	m.log = slog.New(slog.NewTextHandler(&log, nil))
 	ms := m.open()
-	good := ms.disk.write
+	good := ms.files.write
 	broken := make(chan struct{})
-	ms.disk.write = func(path string, data []byte, perm os.FileMode) error {
+	ms.files.write = func(path string, data []byte, perm os.FileMode) error {
 		select {
 		case <-broken:
 			return good(path, data, perm)
@@ -478,7 +479,7 @@ func TestAFailingStepIsShown(t *testing.T) {
 func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 	m := newMachine(t, pa, newRecord())
 	ms := m.open()
-	ms.lists.compute = table.Compute{First: table.Listing{Time: time.Now().Add(-20 * time.Second),
+	ms.observer.lists.compute = table.Compute{First: table.Listing{Time: time.Now().Add(-20 * time.Second),
 		Instances: instances("101")},
 		Second: table.Listing{Time: time.Now().Add(-5 * time.Second), Instances: instances("101")}}
 	m.record.change(func(v *record.View) {
@@ -488,39 +489,39 @@ func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 	})
 	v, _ := m.record.copied()
 	gone := func() bool {
-		return table.HistoryOf(table.Facts{Me: m.me, Record: v, Compute: ms.lists.compute}).Gone(pb, "102")
+		return table.HistoryOf(table.Facts{Me: m.me, Record: v, Compute: ms.observer.lists.compute}).Gone(pb, "102")
 	}
 	if !gone() {
 		t.Fatal("the test shows nothing: these lists would prove it gone")
 	}
-	ms.lists.noteInstances(v)
+	ms.observer.lists.noteInstances(v)
 	if gone() {
 		t.Error("an instance that was made after both lists is taken for gone")
 	}
-	ms.lists.compute = table.Compute{First: table.Listing{Time: time.Now()}}
-	ms.lists.noteInstances(v)
-	if ms.lists.compute.First.Time.IsZero() {
+	ms.observer.lists.compute = table.Compute{First: table.Listing{Time: time.Now()}}
+	ms.observer.lists.noteInstances(v)
+	if ms.observer.lists.compute.First.Time.IsZero() {
 		t.Error("lists from after the first sight were dropped")
 	}
 	v.Orders = []record.Order{{Number: 1, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1}}}
-	ms.lists.noteInstances(v)
-	if !ms.lists.compute.First.Time.IsZero() {
+	ms.observer.lists.noteInstances(v)
+	if !ms.observer.lists.compute.First.Time.IsZero() {
 		t.Error("lists from before a restore was ordered still say who is TERMINATED")
 	}
-	ms.lists.compute = table.Compute{First: table.Listing{Time: time.Now()}}
+	ms.observer.lists.compute = table.Compute{First: table.Listing{Time: time.Now()}}
 	v.Orders[0].Accepted = &record.Accepted{}
-	ms.lists.noteInstances(v)
-	if !ms.lists.compute.First.Time.IsZero() {
+	ms.observer.lists.noteInstances(v)
+	if !ms.observer.lists.compute.First.Time.IsZero() {
 		t.Error("lists from before a restore was accepted, when it stopped nobody yet, still say who is TERMINATED")
 	}
 }
 
 func TestAVMWithoutAnAddressIsNotAsked(t *testing.T) {
 	ms := newMachine(t, pa, newRecord()).open()
-	ms.lists.vms = []replica.VM{{Place: pb, InstanceID: "102"}, {Place: pc, InstanceID: "103",
+	ms.observer.lists.vms = []replica.VM{{Place: pb, InstanceID: "102"}, {Place: pc, InstanceID: "103",
 		Addresses: ms.cfg.Me.Addresses},
 		{Place: pa, InstanceID: "101", Addresses: ms.cfg.Me.Addresses}}
-	got := ms.addresses(record.View{}, true)
+	got := ms.observer.addresses(record.View{}, true)
 	if len(got) != 1 || got[0].Place != pc {
 		t.Errorf("asked: %+v", got)
 	}
@@ -554,8 +555,8 @@ func TestARestartDoesNotWaitForASilentRecord(t *testing.T) {
 	if _, err := m.boot(ms); err != nil {
 		t.Fatal(err)
 	}
-	if m.child.starts != 2 || ms.agent.File.Phase != table.PhaseStarted {
-		t.Errorf("etcd started %d times, phase %s", m.child.starts, ms.agent.File.Phase)
+	if m.child.starts != 2 || ms.disk.agent.File.Phase != table.PhaseStarted {
+		t.Errorf("etcd started %d times, phase %s", m.child.starts, ms.disk.agent.File.Phase)
 	}
 	m.me.BootID = "boot2" // after a reboot the record must be read: the wait has no end of its own
 	ms = m.open()

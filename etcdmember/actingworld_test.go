@@ -95,7 +95,7 @@ func (m *machine) open() *Membership {
 		m.config(&cfg)
 	}
 	ms := New(cfg)
-	ms.disk = disk{
+	*ms.files = files{
 		write: func(path string, data []byte, perm fs.FileMode) error {
 			return m.power.write("write "+filepath.Base(path), func() error {
 				if filepath.Base(path) == "agent.json" {
@@ -111,7 +111,7 @@ func (m *machine) open() *Membership {
 			return m.power.write("remove "+filepath.Base(path), func() error { return os.Remove(path) })
 		},
 	}
-	ms.served = func(ctx context.Context) (record.MemberID, record.MemberID, error) {
+	ms.own.served = func(ctx context.Context) (record.MemberID, record.MemberID, error) {
 		s, err := ms.Status(ctx)
 		return s.ClusterID, s.MemberID, err
 	}

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,17 +14,6 @@ import (
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
-)
-
-const (
-	// askTimeout is how long one address may take to answer; membership.md section 2.
-	askTimeout = 2 * time.Second
-	// handshakeTimeout is how long a member that accepts connections may take to begin to speak TLS. It takes some 5
-	// ms.
-	handshakeTimeout = 700 * time.Millisecond
-	// enoughGrace is how long the others may still take once one has answered through quorum. What they say after it is
-	// only shown, or, in a join, found out once more by the joining member itself (refreshCluster).
-	enoughGrace = 150 * time.Millisecond
 )
 
 // asker asks the members of this cluster, each for itself, in this replica's name.
@@ -62,32 +50,6 @@ type target struct {
 	replica.Place
 	instanceID string
 	address    netip.Addr
-}
-
-// addresses are those of the newest incarnation of each place, the own one only while the own member runs, and, while
-// nothing is formed, of every VM of this cluster that the Compute API lists.
-func (m *Membership) addresses(v record.View, all bool) []target {
-	var out []target
-	for place := range v.Replicas {
-		if i := v.Last(place); i != nil && place != m.cfg.Me.Place && len(i.Addresses) > 0 {
-			out = append(out, target{place, i.InstanceID, i.Addresses[0]})
-		}
-	}
-	if m.cfg.Child.Running() {
-		out = append(out, target{m.cfg.Me.Place, m.cfg.Me.InstanceID, m.cfg.Me.Address()})
-	}
-	if !all {
-		return out
-	}
-	for _, vm := range m.lists.vms {
-		if len(vm.Addresses) == 0 || vm.Place == m.cfg.Me.Place {
-			continue
-		}
-		if !slices.ContainsFunc(out, func(t target) bool { return t.address == vm.Addresses[0] }) {
-			out = append(out, target{vm.Place, vm.InstanceID, vm.Addresses[0]})
-		}
-	}
-	return out
 }
 
 // ask asks all addresses at once, each by itself.

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"net/url"
 	"sync"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/version"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -21,14 +20,6 @@ import (
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
-)
-
-// peerTimeout bounds one question to a peer's port. It answers from memory, also where there is no quorum. Where none
-// has answered in time the next question has twice as long, up to mostPeerTimeout: a join waits for an answer, and etcd
-// itself waits that long for one.
-const (
-	peerTimeout     = time.Second
-	mostPeerTimeout = 8 * time.Second
 )
 
 // askPeers asks the peer ports of those that answered for what a client's call does not say: the cluster's version,
@@ -111,7 +102,7 @@ func peerVersion(ctx context.Context, client *http.Client, base string) (v versi
 }
 
 // wasRemoved asks a peer as the own member would when it begins a stream: for an id that was removed it answers 410
-// before it looks at anything else (rafthttp/http.go, streamHandler). The stream is never begun, because the question
+// before anything else is examined (rafthttp/http.go, streamHandler). The stream is never begun, because the question
 // names nobody whom it is for.
 func (k *asker) wasRemoved(ctx context.Context, client *http.Client, base string, f table.Facts) bool {
 	h := table.HistoryOf(f)

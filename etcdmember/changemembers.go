@@ -16,19 +16,6 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-const (
-	// callTimeout bounds one change of the membership. A change that is not answered may have happened: list again.
-	callTimeout = 5 * time.Second
-	// firstAddTimeout is for the first try to add this replica. Raft drops a change without a word while another is
-	// being applied ("ignoring conf change", raft.go), and replicas that boot together add themselves in the same
-	// milliseconds: waiting for the whole callTimeout made such a boot 5.5 s longer. Later tries have all of it,
-	// because what takes longer here is a slow cluster.
-	firstAddTimeout = time.Second
-	// removedIDPause is how long to wait after etcd refused an id as removed: an added member's id is a hash of its
-	// URLs and the time in seconds, so removing and adding within one second gives the same id.
-	removedIDPause = time.Second
-)
-
 // changes is acts.Cluster: etcd's client of one member that answered through quorum.
 type changes struct {
 	cluster string // its name
@@ -59,14 +46,13 @@ func (c *changes) AddLearner(ctx context.Context, via table.Answer) (id record.M
 	return id, err
 }
 
-// pauseAfter is how long to wait after a learner was refused. Where there are too many, or too few voters are
-// connected, several replicas may want the same at once: they spread themselves over 1 to 5 s.
+// pauseAfter is how long to wait after a learner was refused.
 func pauseAfter(err error) time.Duration {
 	switch {
 	case errors.Is(err, rpctypes.ErrMemberNotFound): // etcd's word for a removed id (v3rpc/util.go)
 		return removedIDPause
 	case errors.Is(err, rpctypes.ErrTooManyLearners), errors.Is(err, rpctypes.ErrUnhealthy):
-		return time.Second + rand.N(4*time.Second)
+		return firstSpread + rand.N(lastSpread-firstSpread)
 	}
 	return 0
 }

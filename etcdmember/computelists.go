@@ -11,13 +11,6 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-const (
-	// listPeriod is the time between two lists of the Compute API that prove a death.
-	listPeriod = 10 * time.Second
-	// listTimeout bounds one list: while nothing is formed everybody waits for it.
-	listTimeout = 5 * time.Second
-)
-
 // computeLists is what the Compute API has said of the cluster's VMs and disks, and what an agent remembers of that
 // from one poll to the next. Only the loop touches it.
 type computeLists struct {

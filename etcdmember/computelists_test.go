@@ -72,16 +72,16 @@ func TestADiskThatLostItsLabelIsNotGone(t *testing.T) {
 			lost := record.Incarnation{Place: pb, Number: 1, InstanceID: "102", DiskID: "d2"}
 			v := record.View{Replicas: map[replica.Place][]record.Incarnation{pa: {{Place: pa, Number: 1,
 				InstanceID: "101", DiskID: "d1"}}, pb: {lost}}}
-			ms.lists.list(t.Context(), v)
-			ms.lists.compute.Second.Time = ms.lists.compute.Second.Time.Add(-listPeriod)
-			ms.lists.list(t.Context(), v)
+			ms.observer.lists.list(t.Context(), v)
+			ms.observer.lists.compute.Second.Time = ms.observer.lists.compute.Second.Time.Add(-listPeriod)
+			ms.observer.lists.list(t.Context(), v)
 			// of the instance it is known
-			for _, l := range []*table.Listing{&ms.lists.compute.First, &ms.lists.compute.Second} {
+			for _, l := range []*table.Listing{&ms.observer.lists.compute.First, &ms.observer.lists.compute.Second} {
 				l.Instances = instances("101")
 			}
 			if gone := table.HistoryOf(table.Facts{Me: m.me, Record: v,
-				Compute: ms.lists.compute}).GoneWithDisk(lost); gone != c.gone {
-				t.Errorf("gone with its disk: %t; the second list: %+v", gone, ms.lists.compute.Second)
+				Compute: ms.observer.lists.compute}).GoneWithDisk(lost); gone != c.gone {
+				t.Errorf("gone with its disk: %t; the second list: %+v", gone, ms.observer.lists.compute.Second)
 			}
 		})
 	}
@@ -129,8 +129,8 @@ func TestAListSaysWhenItWasAnsweredWhoWasStoppedAndWhoHasWhichDisk(t *testing.T)
 			tc.api.names = map[replica.Place]replica.VM{pa: me, pc: c}
 			m.config = func(cfg *Config) { cfg.Compute = &tc.api }
 			ms := m.open()
-			ms.lists.list(t.Context(), view)
-			l := ms.lists.compute.Second
+			ms.observer.lists.list(t.Context(), view)
+			l := ms.observer.lists.compute.Second
 			slices.Sort(l.Disks)
 			if diff := cmp.Diff(tc.users, l.Users); !l.ServerTime.Equal(at) || !slices.Equal(l.Disks, tc.disks) ||
 				diff != "" {
@@ -196,15 +196,15 @@ func TestAnInstanceThatIsNotListedIsAskedForByName(t *testing.T) {
 				pa: {{Place: pa, Number: 1, InstanceID: "101"}},
 				pb: {{Place: pb, Number: 1, InstanceID: "92"}, {Place: pb, Number: 2, InstanceID: "102"}},
 			}}
-			ms.lists.list(t.Context(), v)
-			ms.lists.compute.Second.Time = ms.lists.compute.Second.Time.Add(-listPeriod)
-			ms.lists.list(t.Context(), v)
-			if c.api.lists != 2 || ms.lists.compute.First.Time.IsZero() {
+			ms.observer.lists.list(t.Context(), v)
+			ms.observer.lists.compute.Second.Time = ms.observer.lists.compute.Second.Time.Add(-listPeriod)
+			ms.observer.lists.list(t.Context(), v)
+			if c.api.lists != 2 || ms.observer.lists.compute.First.Time.IsZero() {
 				t.Fatalf("%d lists", c.api.lists)
 			}
-			gone := table.HistoryOf(table.Facts{Me: m.me, Record: v, Compute: ms.lists.compute}).Gone(pb, "102")
+			gone := table.HistoryOf(table.Facts{Me: m.me, Record: v, Compute: ms.observer.lists.compute}).Gone(pb, "102")
 			if gone != c.gone {
-				t.Errorf("gone: %t; the second list: %+v", gone, ms.lists.compute.Second)
+				t.Errorf("gone: %t; the second list: %+v", gone, ms.observer.lists.compute.Second)
 			}
 			if gone && c.api.asked == 0 {
 				t.Error("it was not asked for by its name")
@@ -218,12 +218,11 @@ func TestTheComputeAPIIsAskedOnlyWhenAVoterIsAway(t *testing.T) {
 	api := &countedCompute{list: []replica.VM{{Place: pa, InstanceID: "101"}}}
 	m := newMachine(t, pa, newRecord())
 	m.config = func(cfg *Config) { cfg.Compute = api }
-	b := &beside{m: m.open()}
-	b.forget()
+	l := m.open().newLeaderLoop()
 	s := table.MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []table.Member{{ID: 0xa1}, {ID: 0xb1},
 		{ID: 0xc1, Learner: true}}}
 	now := time.Now()
-	b.unreachable[0xc1] = now.Add(-time.Hour) // a learner's end is no voter's
+	l.pace.unreachable[0xc1] = now.Add(-time.Hour) // a learner's end is no voter's
 	for _, step := range []struct {
 		name string
 		away time.Duration // of b; 0: it is in reach
@@ -238,13 +237,13 @@ func TestTheComputeAPIIsAskedOnlyWhenAVoterIsAway(t *testing.T) {
 		{"it has been away for long: not every ten seconds", time.Hour, 30 * time.Second, false},
 		{"but every minute", time.Hour, time.Minute, true},
 	} {
-		delete(b.unreachable, 0xb1)
+		delete(l.pace.unreachable, 0xb1)
 		if step.away > 0 {
-			b.unreachable[0xb1] = now.Add(-step.away)
+			l.pace.unreachable[0xb1] = now.Add(-step.away)
 		}
-		b.m.lists.compute.Second = table.Listing{Time: now.Add(-step.ago)}
+		l.lists.compute.Second = table.Listing{Time: now.Add(-step.ago)}
 		before := api.lists
-		b.listGone(t.Context(), now, s)
+		l.listGone(t.Context(), now, s)
 		if asks := api.lists > before; asks != step.asks {
 			t.Errorf("%s: asked %t", step.name, asks)
 		}
@@ -279,12 +278,12 @@ func TestASeederWhosePlaceHasAnotherInstanceIsGone(t *testing.T) {
 				v.Replicas[pa] = append(v.Replicas[pa], record.Incarnation{Place: pa, Number: uint64(n + 1),
 					InstanceID: id})
 			}
-			ms.lists.list(t.Context(), v)
-			ms.lists.compute.Second.Time = ms.lists.compute.Second.Time.Add(-listPeriod)
-			ms.lists.list(t.Context(), v)
+			ms.observer.lists.list(t.Context(), v)
+			ms.observer.lists.compute.Second.Time = ms.observer.lists.compute.Second.Time.Add(-listPeriod)
+			ms.observer.lists.list(t.Context(), v)
 			if gone := table.HistoryOf(table.Facts{Me: m.me, Record: v,
-				Compute: ms.lists.compute}).Unlisted("101"); gone != c.gone {
-				t.Errorf("gone: %t; the second list: %+v", gone, ms.lists.compute.Second)
+				Compute: ms.observer.lists.compute}).Unlisted("101"); gone != c.gone {
+				t.Errorf("gone: %t; the second list: %+v", gone, ms.observer.lists.compute.Second)
 			}
 		})
 	}

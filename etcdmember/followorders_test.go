@@ -11,7 +11,7 @@ import (
 
 // A look takes a moment too: reading the record, asking the others; and what it finds has to be done.
 func TestOrdersAreReadWithinTenSeconds(t *testing.T) {
-	if slowest := keepPause + besidePeriod + time.Second; slowest > 10*time.Second {
+	if slowest := keepPause + tickPeriod + time.Second; slowest > 10*time.Second {
 		t.Errorf("an order may wait for %s until it is read", slowest)
 	}
 	if longPause >= keepPause {
@@ -22,7 +22,7 @@ func TestOrdersAreReadWithinTenSeconds(t *testing.T) {
 // Two leaders may believe that they lead, and each may be cut off in the middle: the first word stands.
 func TestAnOrderIsCompletedOnce(t *testing.T) {
 	for _, after := range []bool{false, true} {
-		m, k := kept(t)
+		m, _, k := kept(t)
 		m.record.change(func(v *record.View) {
 			v.Orders = []record.Order{{Number: 1, Kind: record.OrderLeave, Place: &pb},
 				{Number: 2, Kind: record.OrderPause}}
@@ -31,7 +31,7 @@ func TestAnOrderIsCompletedOnce(t *testing.T) {
 			Reason: "no member of b is in the list"}
 		complete := func() (wasCut bool) {
 			defer func() { wasCut = recover() != nil }()
-			if err := k.beside.change(context.Background(), nil, plan); err != nil {
+			if err := k.leader.change(context.Background(), nil, plan); err != nil {
 				t.Error(err)
 			}
 			return false

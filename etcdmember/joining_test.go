@@ -207,7 +207,7 @@ func (f *founder) joiner(t *testing.T, p replica.Place) *machine {
 func (f *founder) joinedOnce(t *testing.T, m *machine, ms *Membership) {
 	t.Helper()
 	list := f.list(t)
-	a := ms.agent.File
+	a := ms.disk.agent.File
 	if len(list) != 1 || list[0].ID != a.MemberID || !list[0].Learner ||
 		list[0].PeerURLs[0] != table.PeerURL(m.me.Place.DNSName(testCluster)) {
 		t.Fatalf("the list holds %+v, agent.json says %+v", list, a)
@@ -360,7 +360,7 @@ func TestARecreatedVMReplacesItsMember(t *testing.T) {
 	if _, err := first.boot(ms); err != nil {
 		t.Fatal(err)
 	}
-	former := ms.agent.File.MemberID
+	former := ms.disk.agent.File.MemberID
 	first.child.Stop(t.Context())
 	second := f.joiner(t, pa)
 	second.record = first.record
@@ -372,8 +372,8 @@ func TestARecreatedVMReplacesItsMember(t *testing.T) {
 	}
 	t.Logf("replaced within %s", time.Since(begin))
 	f.joinedOnce(t, second, ms)
-	if ms.agent.File.MemberID == former || ms.agent.File.Incarnation != 2 {
-		t.Errorf("it came back as %+v, was %s", ms.agent.File, former)
+	if ms.disk.agent.File.MemberID == former || ms.disk.agent.File.Incarnation != 2 {
+		t.Errorf("it came back as %+v, was %s", ms.disk.agent.File, former)
 	}
 	// The former VM, should it still run, finds that it was superseded, and touches nothing.
 	old := first.open()

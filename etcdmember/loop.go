@@ -9,18 +9,6 @@ import (
 	"github.com/quorate/quorate/internal/backoff"
 )
 
-// The pauses of the loop. Boot is a sequence of peers that come up within seconds, so it looks often; listing a bucket
-// ten times a second for longer would cost money, so a long wait looks at the pace of the running replica.
-const (
-	bootPause  = 100 * time.Millisecond
-	longPause  = 2 * time.Second
-	keepPause  = 8 * time.Second // orders are followed within 10 s: what is read has to be acted on, too
-	bootWindow = 15 * time.Second
-	errorPause = 500 * time.Millisecond
-	// restorePause is the longest pause after a restore whose making failed.
-	restorePause = 30 * time.Second
-)
-
 // Claim is the part of the boot before there are certificates: it ends when this replica can have some, because the
 // record has a bundle, or because this replica holds the newest claim. It is the one to make the bundle where there is
 // none and never was: a cluster that was formed has one, and who restores it takes the newest.
@@ -34,11 +22,11 @@ func (m *Membership) Claim(ctx context.Context) (makesBundle bool, err error) {
 }
 
 // Settle is the rest of the boot: it ends when the member runs, knows a leader and has applied all that was committed
-// when it looked, as a voter or as the learner that it has to be. agent.json says `started` then, which a seeder writes
-// only after it has read `formed`: no apiserver may start before.
+// when it was asked, as a voter or as the learner that it has to be. agent.json says `started` then, which a seeder
+// writes only after it has read `formed`: no apiserver may start before.
 func (m *Membership) Settle(ctx context.Context) error {
 	return m.loop(ctx, func(f table.Facts, _ table.Observation) bool {
-		if !f.Directory.Running || m.agent.File.Phase != table.PhaseStarted {
+		if !f.Directory.Running || m.disk.agent.File.Phase != table.PhaseStarted {
 			return false
 		}
 		s, err := m.Status(ctx)
@@ -54,9 +42,9 @@ func (m *Membership) WaitVoter(ctx context.Context, d time.Duration) bool {
 		if s, err := m.Status(ctx); err == nil && !s.Learner && s.Ready {
 			return true
 		}
-		pause := 50 * time.Millisecond
+		pause := voterPause
 		if time.Since(begin) > bootWindow {
-			pause = time.Second
+			pause = lateVoterPause
 		}
 		if time.Since(begin) >= d || backoff.Sleep(ctx, pause) != nil {
 			return false
@@ -67,23 +55,23 @@ func (m *Membership) WaitVoter(ctx context.Context, d time.Duration) bool {
 // loop observes, decides and acts until done, asked before each act, says so. Where there is a fault nothing is done,
 // whatever the rest of the observation looks like.
 func (m *Membership) loop(ctx context.Context, done func(table.Facts, table.Observation) bool) error {
-	begin := time.Now()
+	begin, r := time.Now(), m.reconciler
 	for {
-		f := m.gather(ctx)
+		f := r.observe(ctx)
 		if ctx.Err() != nil {
 			return interrupted(ctx)
 		}
-		o, plan := m.decide(f)
+		o, plan := r.decide(f)
 		if o.Fault == "" && done(f, o) {
-			m.completeRestores(ctx, f)
+			r.completeRestores(ctx, f)
 			shown := plan.Blocked
 			if plan.Act != table.ActKeep {
 				shown = nil // what it would wait for next is the next phase's to show
 			}
-			m.show(f.Now, shown)
+			r.show(f.Now, shown)
 			return nil
 		}
-		m.show(f.Now, plan.Blocked)
+		r.show(f.Now, plan.Blocked)
 		pause := bootPause
 		if time.Since(begin) > bootWindow {
 			pause = longPause
@@ -91,10 +79,10 @@ func (m *Membership) loop(ctx context.Context, done func(table.Facts, table.Obse
 		switch {
 		case plan.Act == table.ActKeep, plan.Act == table.ActWait, plan.Act == table.ActHalt:
 		default:
-			if m.step(ctx, f, plan) {
+			if r.step(ctx, f, plan) {
 				pause = 0
 			} else {
-				pause = max(pause, pauseAfterFailed(m.tries.Failed))
+				pause = max(pause, pauseAfterFailed(m.observer.memory.failed))
 			}
 		}
 		if err := backoff.Sleep(ctx, pause); err != nil {
@@ -105,7 +93,7 @@ func (m *Membership) loop(ctx context.Context, done func(table.Facts, table.Obse
 
 // pauseAfterFailed is how long a step that failed is not tried again. The first times are soon: a place that is lost
 // again within 5 s of its return cannot remove its former member before the leader has noticed that it is gone
-// ("unhealthy cluster"), which takes it some 0.2 s. A restore fetches and makes gigabytes each time, so its pause
+// ("unhealthy cluster"), which takes it some 0.2 s. A restore fetches and builds gigabytes each time, so its pause
 // doubles up to half a minute.
 func pauseAfterFailed(f table.Failure) time.Duration {
 	switch {
@@ -115,52 +103,6 @@ func pauseAfterFailed(f table.Failure) time.Duration {
 		return min(errorPause<<min(f.Times, 10), restorePause)
 	}
 	return min(bootPause<<min(f.Times-1, 10), errorPause)
-}
-
-// decide is what the table says of the facts. What is remembered for the next decision is noted here: who answered
-// although nothing is formed, that this replica is superseded, and that another step is next than the one that failed.
-func (m *Membership) decide(f table.Facts) (table.Observation, table.Plan) {
-	o := table.Classify(f)
-	plan := table.Decide(f.Now, o)
-	m.strangerSince = o.StrangerSince
-	m.noteSuperseded(o)
-	if !m.tries.Failed.Of(plan) {
-		m.tries.Failed = table.Failure{}
-	}
-	m.saw(f, o, plan)
-	return o, plan
-}
-
-// step takes the plan's step and reports whether it went well. A step that fails again and again is one line and one
-// wait, not many.
-func (m *Membership) step(ctx context.Context, f table.Facts, p table.Plan) bool {
-	again := m.tries.Failed.Of(p)
-	if !again {
-		m.cfg.Log.Info("step", "row", p.Row.String(), "act", string(p.Act), "reason", p.Reason)
-	}
-	err := m.act(ctx, f, p)
-	m.count(p.Act, err)
-	if err == nil {
-		m.tries.Failed = table.Failure{}
-		return true
-	}
-	if ctx.Err() != nil {
-		return false
-	}
-	if p.Blocked != nil && !again { // what the plan itself waits for is shown before it
-		m.cfg.Log.Warn("step failed", "row", p.Row.String(), "act", string(p.Act), "err", err.Error())
-	}
-	m.tries.Failed = m.tries.Failed.Again(p, err)
-	m.showFailed(f)
-	return false
-}
-
-// showFailed shows at once that a step has failed: the next observation may be half a minute away. The same facts are
-// decided on once more, with the failure as one more of them; the step that this comes to is the next observation's.
-func (m *Membership) showFailed(f table.Facts) {
-	f.Tries = m.tries
-	m.observeRoom(&f)
-	m.show(f.Now, table.Decide(f.Now, table.Classify(f)).Blocked)
 }
 
 func interrupted(ctx context.Context) error {

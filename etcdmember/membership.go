@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -94,70 +93,27 @@ type Config struct {
 // and then observes again. Nothing in it remembers a decision: after any error, time-out or crash the next observation
 // says where things stand.
 type Membership struct {
-	cfg     Config
-	disk    disk
-	ownDisk *ownDisk
-	own     *ownMember
-	// mountinfo is the kernel's list of mounts.
-	mountinfo string
-	// local is where the own member's clients of this machine come in.
-	local netip.Addr
+	cfg Config
+	// files is how everything below writes what has to survive a power cut.
+	files *files
+	own   *ownMember
+	// disk is what the data disk says, reported what people are told.
+	disk     *diskState
+	reported *lastReported
+	// Only the loop (Claim, Settle, Keep) touches these.
+	observer   *observer
+	reconciler *reconciler
+
+	purger *purger
 	// history is how much of it a compaction leaves.
 	history time.Duration
-	// served waits for a linearizable read through the own member.
-	served func(ctx context.Context) (clusterID, memberID record.MemberID, err error)
-	asks   *asker
-	// room asks how full the data disk is.
-	room func(dir string) (table.Room, error)
-
-	// waits are this replica's own, leaderWaits those of the leader's rows, while the leader is here.
-	waits, leaderWaits *waits.Source
-
-	// Only the loop (Claim, Settle, Keep) touches these.
-	opened        bool // the data disk is there, and agent.json was read from it
-	agent         *acts.AgentStore
-	actor         acts.Actor
-	directory     *table.Directory
-	directoryKey  string          // of what directory was read from
-	lastRead      table.Directory // what it was, when the member was last stopped
-	keeping       bool            // Keep has begun: the supervisor starts the child again
-	lists         *computeLists
-	beats         map[table.BeatKey]table.Beat
-	superseded    bool                       // in this boot
-	listed        map[record.MemberID]string // the newest linearizable list, with the names
-	strangerSince time.Time
-	tries         table.Tries
-	checkedAt     int             // after how many starts the database was last read whole; 0: not in this story
-	damage        *datadir.Damage // that it found, until it is written down
-	silences      table.Silences
-
-	archives *datadir.Archives
-	// choosing keeps an archive from being accepted as the source of a restore and purged at once.
-	choosing sync.Mutex
-
-	mu    sync.Mutex
-	shown shown
-	// seen is the record as it was last read; nil: not yet.
-	seen *record.View
-	told table.Last
-	// recordRead is when the record was last read, steps the acts that were taken.
-	recordRead time.Time
-	steps      []StepCount
 }
 
-// disk is how the membership writes what has to survive a power cut. Tests cut the power at each of its steps.
-type disk struct {
+// files is how the membership writes what has to survive a power cut. Tests cut the power at each of its steps.
+type files struct {
 	write  func(path string, data []byte, perm fs.FileMode) error
 	rename func(from, to string) error
 	remove func(path string) error
-}
-
-// shown is what Report and its like show of the record, and of the waits of this replica itself.
-type shown struct {
-	clusterUID  string
-	epoch       uint64
-	clusterID   record.MemberID
-	incarnation uint64
 }
 
 // New opens the membership of this replica. It reads agent.json, if the data disk is there, and nothing else.
@@ -168,21 +124,27 @@ func New(cfg Config) *Membership {
 	if cfg.Waits == nil {
 		cfg.Waits = waits.New(cfg.Log, "")
 	}
-	m := &Membership{cfg: cfg, disk: disk{durable.WriteFile, durable.Rename, os.Remove},
-		mountinfo: "/proc/self/mountinfo", local: member.Loopback, history: historyWindow,
-		lists: newComputeLists(cfg.Compute, cfg.Me, cfg.DiskID), beats: map[table.BeatKey]table.Beat{}}
-	m.archives = &datadir.Archives{Dir: cfg.dir().Archives()}
-	m.asks = newAsker(cfg)
-	m.served, m.room = m.waitServing, roomOf
-	m.ownDisk = &ownDisk{cfg: cfg, files: &m.disk, archives: m.archives.Read}
-	m.own = &ownMember{cfg: cfg, local: m.local, starting: m.noteStart,
-		served: func(ctx context.Context) (record.MemberID, record.MemberID, error) { return m.served(ctx) }}
-	m.agent = acts.NewAgentStore(m.ownDisk.writeAgent)
-	m.actor = m.newActor()
-	m.waits = cfg.Waits.Source("member", "row", 0)
-	m.leaderWaits = cfg.Waits.Source("leader", "row", besidePatience)
-	m.superseded = m.wasSuperseded()
-	m.openDisk()
+	m := &Membership{cfg: cfg, files: &files{durable.WriteFile, durable.Rename, os.Remove}, history: historyWindow,
+		reported: &lastReported{waits: cfg.Waits.Source("member", "row", 0),
+			leaderWaits: cfg.Waits.Source("leader", "row", leaderPatience)}}
+	archives := &datadir.Archives{Dir: cfg.dir().Archives()}
+	steps := &diskSteps{cfg: cfg, files: m.files, archives: archives.Read}
+	m.own = &ownMember{cfg: cfg, local: member.Loopback}
+	m.own.served = m.own.waitServing
+	m.disk = newDiskState(cfg, m.files, m.own, acts.NewAgentStore(steps.writeAgent), m.reported)
+	m.own.starting = m.disk.noteStart
+	m.observer = newObserver(cfg, m.own, m.disk, archives, m.reported)
+	choosing := &sync.Mutex{} // an archive is not accepted as the source of a restore and purged at once
+	m.reconciler = &reconciler{cfg: cfg, observer: m.observer, disk: m.disk, steps: steps, reported: m.reported,
+		actor: acts.Actor{
+			Log: cfg.Log, Me: cfg.Me, Record: cfg.Record, Disk: steps, Agent: m.disk.agent,
+			DiskID: m.observer.lists.ownDisk, Member: m.own,
+			Cluster: &changes{cluster: cfg.Cluster.Name, dnsName: cfg.dnsName(), tls: cfg.TLS},
+			Now:     time.Now, Choosing: choosing, AtStep: cfg.AtStep,
+		}}
+	m.purger = &purger{cfg: cfg, files: m.files, archives: archives, disk: m.disk, own: m.own, reported: m.reported,
+		choosing: choosing}
+	m.disk.open()
 	return m
 }
 
@@ -190,48 +152,19 @@ func New(cfg Config) *Membership {
 // it needs to run again and the record alone has to be asked, or not even that (rows 1, 25, 28). It is asked before the
 // first of the loops.
 func (m *Membership) Established() bool {
-	return m.agent.Err == nil && m.agent.File.Phase == table.PhaseStarted && m.agent.File.Replica == m.cfg.Me.Place
+	return m.disk.established()
 }
 
 // Status asks the running member; an error means that none answers.
 func (m *Membership) Status(ctx context.Context) (table.MemberStatus, error) {
-	return member.ReadStatus(ctx, m.StatusSocket())
+	return m.own.Status(ctx)
 }
 
 // StatusSocket is where the child answers.
 func (m *Membership) StatusSocket() string { return m.cfg.statusSocket() }
 
-// newActor takes the acts of this membership by the adapters of this machine.
-func (m *Membership) newActor() acts.Actor {
-	return acts.Actor{
-		Log: m.cfg.Log, Me: m.cfg.Me, Record: m.cfg.Record, Disk: m.ownDisk, Agent: m.agent, DiskID: m.lists.ownDisk,
-		Member:  m.own,
-		Cluster: &changes{cluster: m.cfg.Cluster.Name, dnsName: m.dnsName(), tls: m.cfg.TLS},
-		Now:     time.Now, Choosing: &m.choosing, AtStep: m.cfg.AtStep,
-	}
-}
-
-// noteStart notes that the member is being started: its directory is its own from then on. joins: as one that joins.
-func (m *Membership) noteStart(joins bool) {
-	m.directory = nil
-	m.tries.Starts = m.tries.Starts.Again(joins, time.Now())
-}
-
-// act takes the one step of a plan. The caller observes again after it, whatever it returned.
-func (m *Membership) act(ctx context.Context, f table.Facts, p table.Plan) error {
-	m.directory = nil
-	begin := time.Now()
-	err := m.actor.Take(ctx, f, p)
-	if p.Act == table.ActAccept {
-		m.noteAccept(f, p, begin, err)
-	}
-	return err
-}
-
 // at takes one step that is no act's.
-func (m *Membership) at(s acts.Step, do func() error) error { return s.Take(m.cfg.AtStep, do) }
-
-func (m *Membership) dnsName() string { return m.cfg.dnsName() }
+func (c *Config) at(s acts.Step, do func() error) error { return s.Take(c.AtStep, do) }
 
 func (c *Config) dir() datadir.Dir     { return datadir.Dir(c.Cluster.Etcd.DataDir) }
 func (c *Config) statusSocket() string { return member.SocketIn(c.RunDir) }

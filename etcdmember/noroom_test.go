@@ -85,7 +85,7 @@ func TestSilentPortsAreShownAfterAWhile(t *testing.T) {
 		{time.Second, nil, false}, {time.Second, silent, false}, {silent.Patience, silent, true},
 	} {
 		now = now.Add(step.after)
-		if ms.show(now, step.wait); (blockedName(ms) != "") != step.shown {
+		if ms.reconciler.show(now, step.wait); (blockedName(ms) != "") != step.shown {
 			t.Errorf("at %s it waits for %q, want it shown: %t", now.Sub(t0), blockedName(ms), step.shown)
 		}
 	}
@@ -101,8 +101,8 @@ func TestAMemberThatEndedOnAFullDiskIsShownAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	ms := m.open()
-	k := &keeper{m: ms}
-	ms.room = func(string) (table.Room, error) { return table.Room{Free: 0, Total: 1 << 30}, nil }
+	k := ms.newKeeper()
+	ms.disk.roomOf = func(string) (table.Room, error) { return table.Room{Free: 0, Total: 1 << 30}, nil }
 	member.WriteEnd(ms.StatusSocket(), ms.cfg.dir().Etcd(), "failed to commit tx: no space left on device", t0)
 	if k.showEnded(t0); blockedName(ms) != "" {
 		t.Errorf("it runs, and waits for %s", blockedName(ms))
@@ -112,7 +112,7 @@ func TestAMemberThatEndedOnAFullDiskIsShownAtOnce(t *testing.T) {
 		t.Errorf("it waits for %q", blockedName(ms))
 	}
 	ended := &replica.Wait{Row: "28", Name: table.WaitNoRoom}
-	ms.show(t0.Add(time.Minute), ended)
+	ms.reconciler.show(t0.Add(time.Minute), ended)
 	if b := ms.cfg.Waits.All()[0]; b.Name != table.WaitNoRoom || b.Row != "28" || !b.Since.Equal(t0) {
 		t.Errorf("the wait goes on since %s: %+v", t0, b)
 	}

@@ -9,154 +9,168 @@ import (
 
 	"go.etcd.io/etcd/api/v3/version"
 
-	"github.com/quorate/quorate/etcdmember/acts"
-	"github.com/quorate/quorate/etcdmember/hosts"
+	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// gather is what a decision is made of: it observes this replica and the record, prepares what has to be ready before
-// anything is decided, and observes the others. It never fails: what could not be read is a fact too. Each step is
-// decided on what was read right before it and on nothing else.
-func (m *Membership) gather(ctx context.Context) table.Facts {
-	disk := m.openDisk()
-	f := m.observeSelf(ctx, disk, m.stopToRead(ctx))
-	m.prepare(&f)
-	m.observeOthers(ctx, &f)
-	return f
+// observer reads what a decision is made of: this replica and the record (self), then who answers, and what of the
+// machine and the Compute API depends on that (others). It writes nothing. What it keeps of its observations is in
+// memory. Only the loop uses it.
+type observer struct {
+	cfg      Config
+	own      *ownMember
+	disk     *diskState
+	asks     *asker
+	lists    *computeLists
+	archives *datadir.Archives
+	memory   remembered
+	reported *lastReported
+	keeping  bool // Keep has begun: the supervisor starts the child again
 }
 
-// observeSelf reads what stands here, and the record. It writes nothing, nor does observeOthers; what an agent
-// remembers of its observations is in memory (noted.go).
-func (m *Membership) observeSelf(ctx context.Context, disk table.DiskFacts, r reading) table.Facts {
+func newObserver(cfg Config, own *ownMember, disk *diskState, a *datadir.Archives, r *lastReported) *observer {
+	return &observer{cfg: cfg, own: own, disk: disk, asks: newAsker(cfg), archives: a, reported: r,
+		lists:  newComputeLists(cfg.Compute, cfg.Me, cfg.DiskID),
+		memory: remembered{beats: map[table.BeatKey]table.Beat{}, superseded: readSuperseded(cfg)}}
+}
+
+// self reads what stands here, and the record. It never fails: what could not be read is a fact too.
+func (o *observer) self(ctx context.Context, disk table.DiskFacts, r reading) table.Facts {
 	f := table.Facts{
-		Now: time.Now(), Me: m.cfg.Me, Cluster: m.cfg.Cluster.Name, DiskID: m.lists.ownDisk(), Disk: disk,
-		EtcdVersion: version.Version, StrangerSince: m.strangerSince,
-		Policy: table.Policy{Replicas: m.cfg.Cluster.Replicas,
-			Survivors: m.cfg.Cluster.Survivors == replica.SurvivorsRestore},
+		Now: time.Now(), Me: o.cfg.Me, Cluster: o.cfg.Cluster.Name, DiskID: o.lists.ownDisk(), Disk: disk,
+		EtcdVersion: version.Version, StrangerSince: o.memory.strangerSince,
+		Policy: table.Policy{Replicas: o.cfg.Cluster.Replicas,
+			Survivors: o.cfg.Cluster.Survivors == replica.SurvivorsRestore},
 	}
-	f.Directory = m.observeDirectory(ctx, r)
-	f.Record, f.RecordErr = m.readRecord(ctx)
+	f.Directory = o.disk.directory(ctx, r)
+	f.Record, f.RecordErr = o.readRecord(ctx)
 	if f.RecordErr == nil {
 		f.Policy.Snapshot = snapshot.NewestOfFormed(f.Record, f.Now)
-		m.mu.Lock()
-		m.seen, m.recordRead = new(f.Record), f.Now
-		m.mu.Unlock()
-		m.note(f.Record)
-		m.lists.noteInstances(f.Record)
-		table.NoteBeats(m.beats, f.Record, time.Now()) // f.Now may be long ago: a VM can stand still while it reads
+		o.reported.noteRecord(f.Record, f.Now)
+		o.lists.noteInstances(f.Record)
+		// f.Now may be long ago: a VM can stand still while it reads
+		table.NoteBeats(o.memory.beats, f.Record, time.Now())
 	}
-	f.StartAnyway = m.cfg.StartAnyway != nil && m.cfg.StartAnyway()
-	f.Agent, f.AgentErr, f.Tries, f.Superseded = m.agent.File, m.agent.Err, m.tries, m.superseded
+	f.StartAnyway = o.cfg.StartAnyway != nil && o.cfg.StartAnyway()
+	f.Agent, f.AgentErr = o.disk.agent.File, o.disk.agent.Err
+	f.Tries, f.Superseded = o.tries(), o.memory.superseded.yes
 	return f
 }
 
-// prepare writes what has to be on this machine before anything is decided, whatever that will be: what was found out
-// about the directory and the record, and the peers' names. It gives back the room of a restore that was overtaken
-// before room is asked for. Each of it may fail, and is tried again by the next one.
-func (m *Membership) prepare(f *table.Facts) {
-	if m.damage != nil {
-		m.noteDamage(*m.damage)
-		m.damage = nil
-	}
-	if f.RecordErr == nil {
-		m.noteEpoch(f.Record)
-		f.Agent, f.AgentErr = m.agent.File, m.agent.Err
-		m.keepHosts(f.Record)
-	}
-	m.clearOvertaken(*f)
+// tries is what was tried, and how that came out.
+func (o *observer) tries() table.Tries {
+	return table.Tries{Starts: o.disk.check.starts, Checked: o.disk.check.found, Failed: o.memory.failed,
+		Unfit: o.memory.unfit}
 }
 
-// observeOthers reads who answers, and what of the machine and the Compute API depends on that.
-func (m *Membership) observeOthers(ctx context.Context, f *table.Facts) {
-	m.observeSources(ctx, f)
+// others reads who answers, and what of the machine and the Compute API depends on that.
+func (o *observer) others(ctx context.Context, f *table.Facts) {
+	o.sources(ctx, f)
 	formed := f.RecordErr == nil && f.Record.Newest().Formed() != nil
 	if !formed {
-		m.lists.list(ctx, f.Record) // says whom to ask
+		o.lists.list(ctx, f.Record) // says whom to ask
 	}
-	f.Beats, f.ListedBefore = maps.Clone(m.beats), m.listed
-	f.Answers = m.asks.ask(ctx, m.addresses(f.Record, !formed))
-	m.noteList(*f)
-	m.asks.askPeers(ctx, f)
-	m.observeRoom(f)
-	if formed && m.needsLists(*f) {
-		m.lists.list(ctx, f.Record)
+	f.Beats, f.ListedBefore = maps.Clone(o.memory.beats), o.memory.listed
+	f.Answers = o.asks.ask(ctx, o.addresses(f.Record, !formed))
+	o.memory.noteList(*f)
+	o.asks.askPeers(ctx, f)
+	o.room(f)
+	if formed && o.needsLists(*f) {
+		o.lists.list(ctx, f.Record)
 	}
-	m.silences.Note(f)
-	f.Compute = m.lists.compute
-	f.Compute.Runs = maps.Clone(m.lists.runs)
+	o.memory.silences.Note(f)
+	f.Compute = o.lists.compute
+	f.Compute.Runs = maps.Clone(o.lists.runs)
 	f.FindVersions()
-	if !formed && m.cfg.Preflight != nil && !f.Directory.Running {
-		f.Preflight = m.cfg.Preflight(ctx)
+	if !formed && o.cfg.Preflight != nil && !f.Directory.Running {
+		f.Preflight = o.cfg.Preflight(ctx)
 	}
 }
 
-// RestartPatience is how long a restart of the agent waits for what this boot of the VM has heard before: the metadata
-// server, and the record for row 1. Where they answer, that takes some 0.1 s. The member is down meanwhile. What they
-// might have said is made up for: the running replica polls the record, and a new document counts from the next start.
-const RestartPatience = 1500 * time.Millisecond
+// room asks how full the data disk is, before a member runs on it, and where a step has failed because it is full. What
+// cannot be found out is not known, and holds nothing back.
+func (o *observer) room(f *table.Facts) {
+	if o.disk.opened && (!f.Directory.Running || f.Tries.FailedForSpace()) {
+		f.Room = o.disk.room()
+	}
+}
 
 // readRecord reads the record, patiently wherever the table cannot go on without it.
-func (m *Membership) readRecord(ctx context.Context) (record.View, error) {
-	a := m.agent.File
-	if !m.keeping && m.Established() && a.InstanceID == m.cfg.Me.InstanceID && a.BootID == m.cfg.Me.BootID {
+func (o *observer) readRecord(ctx context.Context) (record.View, error) {
+	a, me := o.disk.agent.File, o.cfg.Me
+	if !o.keeping && o.disk.established() && a.InstanceID == me.InstanceID && a.BootID == me.BootID {
 		bounded, cancel := context.WithTimeoutCause(ctx, RestartPatience, fmt.Errorf("no answer within %s",
 			RestartPatience))
 		defer cancel()
-		return m.cfg.Record.View(bounded)
+		return o.cfg.Record.View(bounded)
 	}
-	return m.cfg.Record.View(ctx)
+	return o.cfg.Record.View(ctx)
 }
 
-// noteEpoch writes the newest epoch that was seen into agent.json: a record that is later found below it has been
-// rolled back.
-func (m *Membership) noteEpoch(v record.View) {
-	ours := m.agent.File.Replica == m.cfg.Me.Place && v.Inception != nil && m.agent.File.ClusterUID == v.Inception.UID
-	if len(v.Epochs) == 0 || m.agent.Err != nil || !ours {
-		return
-	}
-	newest := v.Newest().Number
-	if newest > m.agent.File.NewestEpoch {
-		if err := m.at(acts.StepNoteNewestEpoch,
-			func() error { return m.agent.Set(func(a *table.AgentFile) { a.NewestEpoch = newest }) }); err != nil {
-			m.cfg.Log.Warn("note the newest epoch", "err", err.Error())
-		}
-	}
-}
-
-// keepHosts writes the peers' names into /etc/hosts: the newest incarnation of each place says where it is. Where two
-// claim one address, it is this replica's, or the younger one's.
-func (m *Membership) keepHosts(v record.View) {
-	var newest []record.Incarnation
+// addresses are those of the newest incarnation of each place, the own one only while the own member runs, and, while
+// nothing is formed, of every VM of this cluster that the Compute API lists.
+func (o *observer) addresses(v record.View, all bool) []target {
+	var out []target
 	for place := range v.Replicas {
-		if i := v.Last(place); i != nil && place != m.cfg.Me.Place {
-			newest = append(newest, *i)
+		if i := v.Last(place); i != nil && place != o.cfg.Me.Place && len(i.Addresses) > 0 {
+			out = append(out, target{place, i.InstanceID, i.Addresses[0]})
 		}
 	}
-	slices.SortFunc(newest, func(a, b record.Incarnation) int { return b.Time.Compare(a.Time) })
-	peers := []replica.Peer{{Place: m.cfg.Me.Place, InstanceID: m.cfg.Me.InstanceID, Addresses: m.cfg.Me.Addresses}}
-	for _, i := range newest {
-		peers = append(peers, replica.Peer{Place: i.Place, Addresses: i.Addresses})
+	if o.own.Running() {
+		out = append(out, target{o.cfg.Me.Place, o.cfg.Me.InstanceID, o.cfg.Me.Address()})
 	}
-	changed, err := hosts.Write(m.cfg.HostsFile, m.cfg.Cluster.Name, peers)
-	if err != nil {
-		m.cfg.Log.Warn("keep the hosts file", "err", err.Error())
-	} else if changed {
-		m.cfg.Log.Info("hosts file changed", "peers", len(peers))
+	if !all {
+		return out
 	}
+	for _, vm := range o.lists.vms {
+		if len(vm.Addresses) == 0 || vm.Place == o.cfg.Me.Place {
+			continue
+		}
+		if !slices.ContainsFunc(out, func(t target) bool { return t.address == vm.Addresses[0] }) {
+			out = append(out, target{vm.Place, vm.InstanceID, vm.Addresses[0]})
+		}
+	}
+	return out
 }
 
 // needsLists: nobody answers through a quorum, and it may be gone for good. A reboot with a disk, and a join, need no
 // cloud service: a member that started here has been alone for longer than an election before the API is asked, and
 // then also while it is stopped to be judged.
-func (m *Membership) needsLists(f table.Facts) bool {
+func (o *observer) needsLists(f table.Facts) bool {
+	alone := o.memory.silences.Alone
 	switch {
 	case table.AnswersQuorum(f):
 		return false
 	case f.Directory.Running:
-		return !m.silences.Alone.IsZero() && f.Now.Sub(m.silences.Alone) >= table.QuorumPatience
+		return !alone.IsZero() && f.Now.Sub(alone) >= table.QuorumPatience
 	}
-	return m.agent.File.Phase != table.PhaseStarted || !m.lists.compute.Second.Time.IsZero()
+	return o.disk.agent.File.Phase != table.PhaseStarted || !o.lists.compute.Second.Time.IsZero()
+}
+
+// sources finds what a restore can be made of: the snapshots in the record, and the archives on this disk. Both take
+// long, so it does only where a restore is ordered or claimed, or where a policy could order one.
+func (o *observer) sources(ctx context.Context, f *table.Facts) {
+	if f.RecordErr != nil || f.Directory.Running {
+		return
+	}
+	h := table.HistoryOf(*f)
+	inSight := h.RestoreInSight()
+	if inSight {
+		f.Directory.Archives = o.archives.Read()
+	}
+	if inSight || h.Formed != nil && f.Agent.Phase != table.PhaseStarted && h.Wanted() == 1 {
+		f.Snapshots, f.SnapshotsErr = o.cfg.Record.Snapshots(ctx)
+	}
+	// The newest is the one of the highest revision, which is the history's own: a time is by the clock of the VM that
+	// saved it.
+	var newest record.Snapshot
+	for _, s := range f.Snapshots {
+		if h.Formed != nil && s.Epoch == h.Formed.Number && s.Revision >= newest.Revision {
+			newest = s
+			f.Policy.Snapshot = &table.SnapshotRef{Name: s.Name, Epoch: s.Epoch, Revision: s.Revision, Time: s.Time}
+		}
+	}
 }

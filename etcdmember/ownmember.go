@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/member"
@@ -14,17 +15,25 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// serveTimeout bounds a member's way from its start to a linearizable read.
-const serveTimeout = time.Minute
-
 // ownMember is acts.Member: the child process of this agent.
 type ownMember struct {
-	cfg   Config
+	cfg Config
+	// local is where its clients of this machine come in.
 	local netip.Addr
 	// starting is called right before each start.
 	starting func(joins bool)
 	// served waits for a linearizable read.
 	served func(ctx context.Context) (clusterID, memberID record.MemberID, err error)
+}
+
+// Status asks the running member; an error means that none answers.
+func (o *ownMember) Status(ctx context.Context) (table.MemberStatus, error) {
+	return member.ReadStatus(ctx, o.cfg.statusSocket())
+}
+
+// dial makes a client of it.
+func (o *ownMember) dial() (*clientv3.Client, error) {
+	return member.Dial(o.cfg.dnsName(), o.local, o.cfg.TLS())
 }
 
 // Running is of acts.Member.
@@ -82,23 +91,23 @@ func (o *ownMember) HandOver(ctx context.Context) error {
 func (o *ownMember) Stop(ctx context.Context) error { return o.cfg.Child.Stop(ctx) }
 
 // waitServing waits for a linearizable read through the own member.
-func (m *Membership) waitServing(ctx context.Context) (clusterID, memberID record.MemberID, err error) {
+func (o *ownMember) waitServing(ctx context.Context) (clusterID, memberID record.MemberID, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, serveTimeout, fmt.Errorf("no linearizable read within %s",
 		serveTimeout))
 	defer cancel()
 	for {
-		s, err := m.Status(ctx)
+		s, err := o.Status(ctx)
 		if err == nil && s.Leader != 0 && s.Ready {
 			break
 		}
-		if !m.cfg.Child.Running() {
+		if !o.cfg.Child.Running() {
 			return 0, 0, errors.New("etcd exited before it served: see its log")
 		}
-		if err := backoff.Sleep(ctx, 20*time.Millisecond); err != nil {
+		if err := backoff.Sleep(ctx, servePause); err != nil {
 			return 0, 0, err
 		}
 	}
-	c, err := member.Dial(m.dnsName(), m.local, m.cfg.TLS())
+	c, err := o.dial()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -108,9 +117,9 @@ func (m *Membership) waitServing(ctx context.Context) (clusterID, memberID recor
 		return 0, 0, err
 	}
 	for _, e := range list {
-		if e.Name == m.cfg.Me.MemberName() {
+		if e.Name == o.cfg.Me.MemberName() {
 			return clusterID, e.ID, nil
 		}
 	}
-	return 0, 0, fmt.Errorf("member %s is not in its own list", m.cfg.Me.MemberName())
+	return 0, 0, fmt.Errorf("member %s is not in its own list", o.cfg.Me.MemberName())
 }

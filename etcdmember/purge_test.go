@@ -90,8 +90,8 @@ func (a *attic) path(short string) string {
 }
 
 // purge is one look at the archive, as the agent takes it.
-func (a *attic) purge() (ArchiveShelf, error) {
-	a.ms.saw(table.Facts{Now: a.lookAt}, a.look, table.Plan{})
+func (a *attic) purge() (ArchivesHeld, error) {
+	a.ms.reported.noteDecision(table.Facts{Now: a.lookAt}, a.look, table.Plan{})
 	return a.ms.PurgeArchives(context.Background())
 }
 
@@ -379,7 +379,7 @@ func (a *attic) nextLife() {
 	a.power.when, a.power.step = 0, ""
 	a.ms = a.open()
 	whole := map[record.MemberID]bool{}
-	for _, r := range a.ms.archives.Read() {
+	for _, r := range a.ms.purger.archives.Read() {
 		if r.OpenErr != nil || r.ReadErr != nil || r.LastIndex == 0 {
 			a.t.Errorf("cut at %s: %s is read: %+v", where, r.Name, r)
 		}
@@ -419,7 +419,7 @@ func TestWhatAPurgeHasBegunIsEnded(t *testing.T) {
 func TestNothingIsPurgedBeneathAMountPoint(t *testing.T) {
 	a := newAttic(t)
 	a.cluster.Etcd.DataDisk = "data"
-	a.ms.mountinfo = filepath.Join(a.dir, "no-mounts")
+	a.ms.disk.mountinfo = filepath.Join(a.dir, "no-mounts")
 	if _, err := a.purge(); err != nil || a.left() != "d1 d2 d3" {
 		t.Errorf("left %q, %v", a.left(), err)
 	}

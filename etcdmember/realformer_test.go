@@ -29,8 +29,8 @@ func (o *otherEtcd) logged(t *testing.T) string {
 	return string(text)
 }
 
-// wantDeath waits until the other etcd has ended by itself, with an error that says why.
-func (o *otherEtcd) wantDeath(t *testing.T, cmd *exec.Cmd, why string) {
+// wantDeath waits until the other etcd has ended by itself, with an error that says why, in one of these ways.
+func (o *otherEtcd) wantDeath(t *testing.T, cmd *exec.Cmd, why ...string) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
@@ -43,15 +43,13 @@ func (o *otherEtcd) wantDeath(t *testing.T, cmd *exec.Cmd, why string) {
 		t.Fatalf("it still runs:\n%s", o.logged(t))
 	}
 	log := o.logged(t)
-	if !strings.Contains(log, why) {
-		t.Errorf("it did not say %q:\n%s", why, log)
-	}
 	for line := range strings.Lines(log) {
-		if strings.Contains(line, why) {
+		if slices.ContainsFunc(why, func(w string) bool { return strings.Contains(line, w) }) {
 			t.Logf("it said: %.400s", line)
-			break
+			return
 		}
 	}
+	t.Errorf("it did not say %q:\n%s", why, log)
 }
 
 // The image of the new VM is one minor version too old, and its agent does not look (ours does): etcd there is listed
@@ -109,7 +107,9 @@ func TestAMemberOfTheVersionBeforeDoesNotStartOnOurDirectory(t *testing.T) {
 	r.agents[pc].end()
 	o := &otherEtcd{agent: r.agents[pc]}
 	cmd := o.run(t)
-	o.wantDeath(t, cmd, "invalid downgrade")
+	// By the cluster's version in the log, or by the database's, which the leader sets some seconds after the first
+	// boot.
+	o.wantDeath(t, cmd, "invalid downgrade", `version \"3.7.0\" is not supported`)
 	r.await("the others serve", func() error { return r.put(r.client(pa), "k", "v") })
 	r.agents[pc].begin()
 	r.await("with the image of the others it is the same member", func() error {

@@ -195,9 +195,12 @@ func (a *realAgent) life(ctx context.Context) (err error) {
 		Record: recordOf{a.machine}, Compute: a.ring.vms, Child: a.child,
 		AtStep: func(s acts.Step, when acts.Moment) { a.ring.cutAt(s, when, a) },
 	})
-	ms.local, ms.own.local, ms.history = a.local, a.local, a.ring.history
+	ms.own.local, ms.history = a.local, a.ring.history
 	if a.deaf {
-		ms.asks.raft = func(context.Context, table.Answer) (raftStatus, error) { return raftStatus{}, errPasses }
+		ms.observer.asks.raft = func(context.Context, table.Answer) (raftStatus, error) {
+			return raftStatus{},
+				errPasses
+		}
 	}
 	a.mu.Lock()
 	a.ms = ms
@@ -377,6 +380,11 @@ func (r *realRing) await(what string, ok func() error) {
 	for p := range r.agents {
 		s, err := r.status(p)
 		r.t.Logf("%s: %+v, %v, blocked by %v", p, s, err, r.blocked(p))
+		if ms := r.agents[p].membership(); ms != nil {
+			if e := ms.reported.explained().Explain(); e != nil && e.Leader != nil {
+				r.t.Logf("%s leads, and would %+v", p, e.Leader.Plan)
+			}
+		}
 	}
 	r.t.Fatalf("%s: never: %v", what, err)
 }

@@ -155,9 +155,9 @@ func TestALearnerThatHangsKeepsNoOtherFromBeingAsked(t *testing.T) {
 	ring := ringOf([]table.RingMember{voter(pa, "101", 0xa1)},
 		[]table.RingMember{learner(pb, "102", 0xb1), learner(pc, "103", 0xc3)})
 	ring.ClusterVersion, ring.Members[1].Version, ring.Members[2].Version = "", "", ""
-	leader := &beside{m: &Membership{asks: &asker{hosts: a.hosts(t), files: a.agent.files}},
-		versions: map[record.MemberID]string{}}
-	leader.askLearners(t.Context(), &ring)
+	versions := learnerVersions{asks: &asker{hosts: a.hosts(t), files: a.agent.files},
+		of: map[record.MemberID]string{}}
+	versions.observe(t.Context(), &ring)
 	if b, c := ring.Members[1].Version, ring.Members[2].Version; b != "" || c != "3.7.3" ||
 		ring.ClusterVersion != "3.7.0" {
 		t.Errorf("b %q, c %q, the cluster %q", b, c, ring.ClusterVersion)

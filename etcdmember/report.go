@@ -28,8 +28,8 @@ type ClusterReport struct {
 type EtcdReport struct {
 	// Member is this replica's own member id; empty while no member answers.
 	Member string `json:"member,omitempty"`
-	// Row is the row of the membership's table that the last look found to hold, LeaderRow what it found beside the
-	// leader; empty where there was no such look.
+	// Row is the row of the membership's table that the last observation found to hold, LeaderRow the one of the leader
+	// loop; empty where there was no such observation.
 	Row       string         `json:"row,omitempty"`
 	LeaderRow string         `json:"leaderRow,omitempty"`
 	Members   []MemberReport `json:"members"`
@@ -37,7 +37,7 @@ type EtcdReport struct {
 	RecordRead *time.Time `json:"recordRead,omitempty"`
 	// Steps counts the acts that this agent took.
 	Steps []StepCount `json:"steps"`
-	// Explanation is of the last look; nil: there was none yet.
+	// Explanation is of the last observation; nil: there was none yet.
 	Explanation *table.Explanation `json:"explanation,omitempty"`
 }
 
@@ -73,43 +73,30 @@ type StepCount struct {
 
 // ClusterUID is the inception's; empty: the record was not read yet, or has none. It may be called at any time.
 func (m *Membership) ClusterUID() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.shown.clusterUID
+	m.reported.mu.Lock()
+	defer m.reported.mu.Unlock()
+	return m.reported.cluster.uid
 }
 
 // Incarnation is this replica's incarnation in the record; 0: none was taken yet. It may be called at any time.
 func (m *Membership) Incarnation() uint64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.shown.incarnation
+	m.reported.mu.Lock()
+	defer m.reported.mu.Unlock()
+	return m.reported.incarnation
+}
+
+// MayStartAnyway says why a person's start-anyway would change nothing by the last observation; nil: the member would
+// start.
+func (m *Membership) MayStartAnyway() error {
+	return m.reported.explained().MayStartAnyway()
 }
 
 // Report asks the member on this machine, and nobody else. It may be called at any time.
 func (m *Membership) Report(ctx context.Context) Report {
-	member, err := m.Status(ctx)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := Report{
-		Cluster: ClusterReport{Name: m.cfg.Cluster.Name, Epoch: m.shown.epoch},
-		Etcd: EtcdReport{Members: []MemberReport{}, Steps: append([]StepCount{}, m.steps...),
-			Explanation: m.told.Explain()},
-	}
-	if id := m.shown.clusterID; id != 0 {
-		r.Cluster.ID = id.String()
-	}
-	if e := r.Etcd.Explanation; e != nil {
-		r.Etcd.Row = e.Plan.Row.String()
-		if e.Leader != nil {
-			r.Etcd.LeaderRow = e.Leader.Plan.Row.String()
-		}
-	}
-	if !m.recordRead.IsZero() {
-		r.Etcd.RecordRead = new(m.recordRead)
-	}
-	if err == nil && member.MemberID != 0 {
-		r.Cluster.ID, r.Etcd.Member, r.Etcd.Members = member.ClusterID.String(), member.MemberID.String(),
-			memberReports(member)
+	s, err := m.Status(ctx)
+	r := m.reported.report(m.cfg.Cluster.Name)
+	if err == nil && s.MemberID != 0 {
+		r.Cluster.ID, r.Etcd.Member, r.Etcd.Members = s.ClusterID.String(), s.MemberID.String(), memberReports(s)
 	}
 	return r
 }
@@ -130,22 +117,4 @@ func memberReports(s table.MemberStatus) []MemberReport {
 		out = append(out, r)
 	}
 	return out
-}
-
-// count counts an act that was taken.
-func (m *Membership) count(act table.Act, err error) {
-	s := StepCount{Act: act, Outcome: "done"}
-	if err != nil {
-		s.Outcome = "failed"
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i, known := range m.steps {
-		if known.Act == s.Act && known.Outcome == s.Outcome {
-			m.steps[i].Count++
-			return
-		}
-	}
-	s.Count = 1
-	m.steps = append(m.steps, s)
 }

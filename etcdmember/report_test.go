@@ -14,9 +14,9 @@ import (
 
 // taken is how often an act was taken with an outcome.
 func (m *Membership) taken(act table.Act, outcome string) uint64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.steps {
+	m.reported.mu.Lock()
+	defer m.reported.mu.Unlock()
+	for _, s := range m.reported.steps {
 		if s.Act == act && s.Outcome == outcome {
 			return s.Count
 		}
@@ -25,28 +25,28 @@ func (m *Membership) taken(act table.Act, outcome string) uint64 {
 }
 
 func TestTheReportSaysWhatWasDone(t *testing.T) {
-	m, k := kept(t)
-	r := k.m.Report(t.Context())
-	if r.Etcd.RecordRead == nil || k.m.taken(table.ActSeed, "done") != 1 || k.m.taken(table.ActSeed, "failed") != 0 ||
+	m, ms, k := kept(t)
+	r := ms.Report(t.Context())
+	if r.Etcd.RecordRead == nil || ms.taken(table.ActSeed, "done") != 1 || ms.taken(table.ActSeed, "failed") != 0 ||
 		r.Etcd.LeaderRow != "" || r.Etcd.Explanation.Leader != nil {
 		t.Errorf("after a first boot: %+v", r)
 	}
 	before := *r.Etcd.RecordRead
 	m.record.fail(errors.New("503"))
-	if err := k.look(t.Context(), table.MemberStatus{}); err != nil {
+	if err := k.reconcile(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatal(err)
 	}
-	k.m.step(t.Context(), table.Facts{Now: time.Now()}, table.Plan{Row: 11, Act: table.ActAbandon, Epoch: 1})
-	r = k.m.Report(t.Context())
-	if r.Etcd.Row != "1" || !r.Etcd.RecordRead.Equal(before) || k.m.taken(table.ActAbandon, "failed") != 1 {
+	k.round.step(t.Context(), table.Facts{Now: time.Now()}, table.Plan{Row: 11, Act: table.ActAbandon, Epoch: 1})
+	r = ms.Report(t.Context())
+	if r.Etcd.Row != "1" || !r.Etcd.RecordRead.Equal(before) || ms.taken(table.ActAbandon, "failed") != 1 {
 		t.Errorf("with a record that fails: %+v", r)
 	}
-	k.beside.m.sawBeside(t0, table.Ring{}, threeVoters(), table.Plan{Row: 45})
-	if r := k.m.Report(t.Context()); r.Etcd.LeaderRow != "45" || r.Etcd.Explanation.Leader.Plan.Row != 45 {
-		t.Errorf("beside the leader: %+v", r)
+	ms.reported.noteLeader(t0, table.Ring{}, threeVoters(), table.Plan{Row: 45})
+	if r := ms.Report(t.Context()); r.Etcd.LeaderRow != "45" || r.Etcd.Explanation.Leader.Plan.Row != 45 {
+		t.Errorf("of the leader loop: %+v", r)
 	}
 	// It is plain data: who reads its JSON has all of it.
-	r = k.m.Report(t.Context())
+	r = ms.Report(t.Context())
 	b, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
@@ -58,8 +58,8 @@ func TestTheReportSaysWhatWasDone(t *testing.T) {
 	if d := cmp.Diff(r, read); d != "" {
 		t.Errorf("-written +read\n%s", d)
 	}
-	k.beside.forget()
-	if r := k.m.Report(t.Context()); r.Etcd.LeaderRow != "" || r.Etcd.Explanation.Leader != nil {
+	k.leader.forget()
+	if r := ms.Report(t.Context()); r.Etcd.LeaderRow != "" || r.Etcd.Explanation.Leader != nil {
 		t.Errorf("it leads no more: %+v", r)
 	}
 }

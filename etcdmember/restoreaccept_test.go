@@ -55,10 +55,10 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 		if err := boots(t, ms)(); err != nil || !m.child.Running() {
 			t.Fatalf("%s: the member does not run: %v", tc.want, err)
 		}
-		ms.keeping = true
-		k := &keeper{m: ms}
-		k.m.tries.Unfit.Until = time.Time{}
-		if err := k.look(t.Context(), table.MemberStatus{}); err != nil || blockedName(ms) != "restore-unfit" {
+		ms.observer.keeping = true
+		k := ms.newKeeper()
+		k.round.observer.memory.unfit.Until = time.Time{}
+		if err := k.reconcile(t.Context(), table.MemberStatus{}); err != nil || blockedName(ms) != "restore-unfit" {
 			t.Errorf("%s: %v, blocked by %q", tc.want, err, blockedName(ms))
 		}
 		if b := ms.cfg.Waits.All()[0]; !strings.Contains(b.Reason, tc.want) || !strings.Contains(b.Reason, "order 1") {
@@ -69,23 +69,23 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 			len(v.Epochs[0].Stopped) != 1 {
 			t.Errorf("%s: it went on: %+v, %+v", tc.want, v.Orders[0], v.Epochs)
 		}
-		f := ms.gather(t.Context())
+		f := ms.reconciler.observe(t.Context())
 		f.Me.Place, f.Me.InstanceID = pb, "102"
 		if o := table.Classify(f); o.EndedByOrder || o.ToAccept {
 			t.Errorf("%s: another replica stops for it: %+v", tc.want, o)
 		}
 		tc.spoil(source, false)
-		k.m.tries.Unfit.Until = time.Now().Add(time.Hour)
-		if err := k.look(t.Context(),
+		k.round.observer.memory.unfit.Until = time.Now().Add(time.Hour)
+		if err := k.reconcile(t.Context(),
 			table.MemberStatus{}); err != nil || accepted(m) || blockedName(ms) != "restore-unfit" {
 			t.Errorf("%s: it was tried again at once, or is not shown while that rests: %v, %q", tc.want, err,
 				blockedName(ms))
 		}
-		k.m.tries.Unfit.Until = time.Now()
-		if err := k.look(t.Context(), table.MemberStatus{}); err != nil || !accepted(m) {
+		k.round.observer.memory.unfit.Until = time.Now()
+		if err := k.reconcile(t.Context(), table.MemberStatus{}); err != nil || !accepted(m) {
 			t.Errorf("%s: not accepted: %v, %q", tc.want, err, blockedName(ms))
 		}
-		if err := k.look(t.Context(), table.MemberStatus{}); !errors.Is(err, ErrDecideAgain) {
+		if err := k.reconcile(t.Context(), table.MemberStatus{}); !errors.Is(err, ErrDecideAgain) {
 			t.Errorf("%s: it goes on: %v", tc.want, err)
 		}
 		m.child.Stop(t.Context())
@@ -149,12 +149,13 @@ func TestATryThatFailedRestsBesideAQuorum(t *testing.T) {
 	ms := m.open()
 	plan := table.Plan{Act: table.ActAccept, OrderNumber: 1, Source: fromSnapshot.From}
 	try := func(f table.Facts) (rests bool) {
-		if err := ms.act(t.Context(), f, plan); err == nil {
+		if err := ms.reconciler.act(t.Context(), f, plan); err == nil {
 			t.Error("an order that was taken back is accepted")
 		}
-		return ms.tries.Unfit.Order == 1 && time.Now().Before(ms.tries.Unfit.Until)
+		unfit := ms.observer.memory.unfit
+		return unfit.Order == 1 && time.Now().Before(unfit.Until)
 	}
-	f := ms.gather(t.Context())
+	f := ms.reconciler.observe(t.Context())
 	if f.Directory.Running || try(f) {
 		t.Error("a replica that does not run rests")
 	}
@@ -166,6 +167,6 @@ func TestATryThatFailedRestsBesideAQuorum(t *testing.T) {
 	f.Answers = []table.Answer{{Place: pa, InstanceID: m.me.InstanceID, Reach: table.ReachLinearizable,
 		ClusterID: formed.ClusterID}}
 	if !try(f) {
-		t.Error("it does not rest beside a quorum")
+		t.Error("it does not rest where there is a quorum")
 	}
 }

@@ -164,10 +164,10 @@ func (m *machine) openAfter(what string) *Membership {
 	ms := m.open()
 	if what == "recreate" {
 		for _, id := range []string{"101", "102", "201", "order 1, accepted false", "order 1, accepted true"} {
-			ms.lists.instances[id] = true
+			ms.observer.lists.instances[id] = true
 		}
 		now := time.Now()
-		ms.lists.compute = table.Compute{First: table.Listing{Time: now.Add(-11 * time.Second),
+		ms.observer.lists.compute = table.Compute{First: table.Listing{Time: now.Add(-11 * time.Second),
 			Instances: instances("201")},
 			Second: table.Listing{Time: now, Instances: instances("201")}}
 		ms.longGone(now, "101", "102")
@@ -179,7 +179,7 @@ func (m *machine) openAfter(what string) *Membership {
 func (m *Membership) longGone(now time.Time, ids ...string) {
 	for _, id := range ids {
 		if id != m.cfg.Me.InstanceID {
-			m.lists.runs[id] = table.Run{Kind: table.RunAbsent, Since: now.Add(-time.Hour)}
+			m.observer.lists.runs[id] = table.Run{Kind: table.RunAbsent, Since: now.Add(-time.Hour)}
 		}
 	}
 }
@@ -372,12 +372,12 @@ func (m *machine) ordered(disks ...string) *Membership {
 	ms := m.open()
 	now := time.Now()
 	for _, id := range []string{"101", "102", m.me.InstanceID, "order 1, accepted false", "order 1, accepted true"} {
-		ms.lists.instances[id] = true
+		ms.observer.lists.instances[id] = true
 	}
 	list := table.Listing{Time: now, Instances: instances(m.me.InstanceID), Disks: disks}
 	before := list
 	before.Time = now.Add(-11 * time.Second)
-	ms.lists.compute = table.Compute{First: before, Second: list}
+	ms.observer.lists.compute = table.Compute{First: before, Second: list}
 	ms.longGone(now, "101", "102")
 	return ms
 }
@@ -436,9 +436,9 @@ func TestASurvivorThatStopsAndOrdersSurvivesEveryPowerCut(t *testing.T) {
 		for when := 1; ; when++ {
 			m := pairOfVoters(t, "restore")
 			ms := m.ordered("d1")
-			m.child.alone = []table.Member{{ID: ms.agent.File.MemberID}, {ID: 0xb1}}
-			if err := ms.act(t.Context(), table.Facts{}, table.Plan{Act: table.ActStart,
-				MemberID: ms.agent.File.MemberID}); err != nil {
+			m.child.alone = []table.Member{{ID: ms.disk.agent.File.MemberID}, {ID: 0xb1}}
+			if err := ms.reconciler.act(t.Context(), table.Facts{}, table.Plan{Act: table.ActStart,
+				MemberID: ms.disk.agent.File.MemberID}); err != nil {
 				t.Fatal(err)
 			}
 			m.child.alone, m.power.n, m.power.when, m.power.after = nil, 0, when, after
@@ -487,7 +487,7 @@ func TestASurvivorWaitsWhereItMayNotGoOn(t *testing.T) {
 		m := pairOfVoters(t, tc.survivors)
 		m.record.change(func(v *record.View) { v.Orders = tc.orders })
 		ms := m.ordered(tc.disk)
-		f := ms.gather(t.Context())
+		f := ms.reconciler.observe(t.Context())
 		if p := table.Decide(f.Now,
 			table.Classify(f)); p.Act == table.ActOrderRestore || p.Blocked != nil && p.Blocked.Name != tc.want ||
 			p.Blocked == nil && table.Classify(f).Survivors22 == table.PolicyActs {
@@ -516,7 +516,7 @@ func TestALoneReplicaThatLostItsDiskOffersTheSnapshot(t *testing.T) {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	offered := m.ordered("d2").gather(t.Context())
+	offered := m.ordered("d2").reconciler.observe(t.Context())
 	if o := table.Classify(offered); !o.SnapshotOffered || o.Names.PolicyText == "" {
 		t.Errorf("no snapshot is offered: %+v", o)
 	}

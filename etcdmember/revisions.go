@@ -2,16 +2,6 @@ package etcdmember
 
 import "time"
 
-const (
-	// historyWindow is the history that a compaction leaves. The apiserver keeps five minutes, for lists that go on
-	// page by page and for watches that fell behind; but here writes are refused until there is room, so nothing falls
-	// further behind, and a list that has to begin again costs less than minutes without a write. What filled the
-	// database in the last seconds is given up by the second compaction.
-	historyWindow = 30 * time.Second
-	// revisionShare is the part of the window after which another sample is taken.
-	revisionShare = 10
-)
-
 // revisions are samples of how far the history had come, oldest first, over a little more than the window.
 type revisions struct {
 	window  time.Duration

@@ -46,11 +46,11 @@ func (l *gatedLog) said() []string {
 func TestALogThatIsStuckDoesNotHoldUpWhatIsShown(t *testing.T) {
 	for name, do := range map[string]func(m *Membership){
 		"a wait of this replica": func(m *Membership) {
-			m.show(t0, &replica.Wait{Row: "7", Name: "a"})
+			m.reconciler.show(t0, &replica.Wait{Row: "7", Name: "a"})
 		},
 		"a wait of the leader's loop": func(m *Membership) {
-			m.leaderWaits.Only(&replica.Wait{Row: "42", Name: "b"}, t0)
-			m.leaderWaits.Only(&replica.Wait{Row: "42", Name: "b"}, t0.Add(besidePatience))
+			m.reported.leaderWaits.Only(&replica.Wait{Row: "42", Name: "b"}, t0)
+			m.reported.leaderWaits.Only(&replica.Wait{Row: "42", Name: "b"}, t0.Add(leaderPatience))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestTheLogHearsEachWaitOnce(t *testing.T) {
 		{Row: "8", Name: "a"}, {Row: "8", Name: "b"},
 		{Row: "9", Name: table.WaitNoRoom}, {Row: "28", Name: table.WaitNoRoom}, nil, nil, {Row: "7", Name: "a"},
 	} {
-		m.show(t0.Add(time.Duration(i)*time.Minute), b)
+		m.reconciler.show(t0.Add(time.Duration(i)*time.Minute), b)
 	}
 	want := []string{
 		"blocked 7 a", "blocked 8 a", "blocked 8 b", "blocked 9 " + table.WaitNoRoom, "blocked 28 " + table.WaitNoRoom,

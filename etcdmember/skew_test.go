@@ -33,11 +33,11 @@ func TestTheYoungerVMHasTheAddressWhateverTheClocksSay(t *testing.T) {
 			mine := record.Incarnation{Place: pc, Number: 1, InstanceID: "103", Addresses: me.Addresses,
 				Time: acts.AfterOthers(f.Record, me, t0.Add(time.Minute).Add(d))}
 			f.Record.Replicas[pc] = []record.Incarnation{mine}
-			third := &Membership{cfg: Config{Me: f.Me, Cluster: &replica.Cluster{Name: testCluster},
+			third := Config{Me: f.Me, Cluster: &replica.Cluster{Name: testCluster},
 				HostsFile: filepath.Join(t.TempDir(), "hosts"),
-				Log:       slog.New(slog.DiscardHandler)}}
-			third.keepHosts(f.Record)
-			text, err := os.ReadFile(third.cfg.HostsFile)
+				Log:       slog.New(slog.DiscardHandler)}
+			keepHosts(third, f.Record)
+			text, err := os.ReadFile(third.HostsFile)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,10 +58,10 @@ func (savers) Snapshots(context.Context) ([]record.Snapshot, error) {
 }
 
 func TestTheNewestSnapshotToRestoreIsTheOneOfTheHighestRevision(t *testing.T) {
-	m := &Membership{cfg: Config{Record: savers{}}}
+	o := &observer{cfg: Config{Record: savers{}}}
 	f := three()
 	f.Agent, f.Directory, f.Policy.Replicas = table.AgentFile{}, table.Directory{}, 1
-	m.observeSources(t.Context(), &f)
+	o.sources(t.Context(), &f)
 	if got := f.Policy.Snapshot; got == nil || got.Name != "1/9-x" {
 		t.Errorf("%+v", got)
 	}

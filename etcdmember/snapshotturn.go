@@ -7,12 +7,10 @@ import (
 	"github.com/quorate/quorate/etcdmember/snapshot"
 )
 
-// snapshot.Turn decides the duty on what the membership saw last. ok is false where there is nothing to decide on: no
+// SnapshotTurn decides the duty on what was observed last. ok is false where there is nothing to decide on: no
 // member runs, or the record was not read yet.
 func (m *Membership) SnapshotTurn(ctx context.Context, now time.Time) (turn snapshot.Turn, ok bool) {
-	m.mu.Lock()
-	seen := m.seen
-	m.mu.Unlock()
+	seen := m.reported.record()
 	s, err := m.Status(ctx)
 	if err != nil || seen == nil || s.MemberID == 0 {
 		return snapshot.Turn{}, false

@@ -29,8 +29,8 @@ func RestoreOf(v record.View, now time.Time) Restore {
 }
 
 // InForce is the order to restore by which the agents go: the newest that ends the epoch, by their own rule
-// (table.OrdersOf). One that was accepted and is being withdrawn stays in force until its verdict, because the epoch may
-// be closed at any moment. by is the order that withdraws it; 0: none does.
+// (table.OrdersOf). One that was accepted and is being withdrawn stays in force until its verdict, because the epoch
+// may be closed at any moment. by is the order that withdraws it; 0: none does.
 func (r Restore) InForce() (o record.Order, by uint64, ok bool) {
 	followed := table.OrdersOf(r.Record.Orders, r.Ends.Number, r.Now).Restore
 	if followed == nil {

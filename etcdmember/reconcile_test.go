@@ -18,9 +18,8 @@ func TestADiskIDThatIsLearnedLateCompletesTheIncarnation(t *testing.T) {
 	if _, err := m.boot(ms); err != nil {
 		t.Fatal(err)
 	}
-	ms.keeping = true
-	k := &keeper{m: ms, beside: beside{m: ms}}
-	k.beside.forget()
+	ms.observer.keeping = true
+	k := ms.newKeeper()
 	recorded := func() []record.Incarnation {
 		v, err := m.record.copied()
 		if err != nil {
@@ -30,7 +29,7 @@ func TestADiskIDThatIsLearnedLateCompletesTheIncarnation(t *testing.T) {
 	}
 	look := func() {
 		t.Helper()
-		if err := k.look(t.Context(), table.MemberStatus{}); err != nil {
+		if err := k.reconcile(t.Context(), table.MemberStatus{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -40,12 +39,12 @@ func TestADiskIDThatIsLearnedLateCompletesTheIncarnation(t *testing.T) {
 	}
 	id = "d1"
 	m.record.change(func(v *record.View) { v.Replicas[pa][0].BootID = "another" })
-	ms.noteDisk(t.Context(), table.Facts{DiskID: id, Record: record.View{Replicas: m.record.view.Replicas}})
+	ms.reconciler.noteDisk(t.Context(), table.Facts{DiskID: id, Record: record.View{Replicas: m.record.view.Replicas}})
 	if all := recorded(); all[0].DiskID != "" {
 		t.Fatalf("another boot's incarnation was completed: %+v", all)
 	}
 	m.record.change(func(v *record.View) { v.Replicas[pa][0].BootID = m.me.BootID })
-	ms.noteDisk(t.Context(), table.Facts{DiskID: id, Record: record.View{Replicas: m.record.view.Replicas},
+	ms.reconciler.noteDisk(t.Context(), table.Facts{DiskID: id, Record: record.View{Replicas: m.record.view.Replicas},
 		RecordErr: errors.New("503")})
 	if all := recorded(); all[0].DiskID != "" {
 		t.Fatalf("on a record that was not read: %+v", all)
@@ -77,12 +76,12 @@ func TestAnIncarnationOfThisBootIsFoundAgainWhetherOrNotTheDiskIsKnown(t *testin
 				v.Replicas[pa] = []record.Incarnation{{Place: pa, Number: 1, InstanceID: m.me.InstanceID,
 					BootID: m.me.BootID, Epoch: 1, DiskID: c.recorded}}
 			})
-			ms.openDisk()
+			ms.disk.open()
 			f := table.Facts{Now: t0, DiskID: c.mine, Record: m.record.view}
-			err := ms.act(t.Context(), f, table.Plan{Act: table.ActTakeIncarnation, Epoch: 1,
+			err := ms.reconciler.act(t.Context(), f, table.Plan{Act: table.ActTakeIncarnation, Epoch: 1,
 				Incarnation: 1})
-			if (err == nil) != c.taken || c.taken && ms.agent.File.Incarnation != 1 {
-				t.Errorf("taken %t: %v, agent.json: %+v", c.taken, err, ms.agent.File)
+			if (err == nil) != c.taken || c.taken && ms.disk.agent.File.Incarnation != 1 {
+				t.Errorf("taken %t: %v, agent.json: %+v", c.taken, err, ms.disk.agent.File)
 			}
 		})
 	}

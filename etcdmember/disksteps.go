@@ -19,16 +19,16 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// ownDisk is acts.Disk on this VM's data disk.
-type ownDisk struct {
+// diskSteps is acts.Disk on this VM's data disk.
+type diskSteps struct {
 	cfg   Config
-	files *disk
+	files *files
 	// archives reads those that are on the disk.
 	archives func() []table.Archive
 }
 
 // writeAgent replaces agent.json.
-func (d *ownDisk) writeAgent(a table.AgentFile) error {
+func (d *diskSteps) writeAgent(a table.AgentFile) error {
 	b, err := json.MarshalIndent(a, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the agent's file: %w", err)
@@ -37,13 +37,13 @@ func (d *ownDisk) writeAgent(a table.AgentFile) error {
 }
 
 // HasDirectory is of acts.Disk.
-func (d *ownDisk) HasDirectory() bool {
+func (d *diskSteps) HasDirectory() bool {
 	_, err := os.Stat(d.cfg.dir().Etcd())
 	return !errors.Is(err, fs.ErrNotExist) // the rename says what else is wrong
 }
 
 // Archive names the archive by the time.
-func (d *ownDisk) Archive() error {
+func (d *diskSteps) Archive() error {
 	if err := os.MkdirAll(d.cfg.dir().Archives(), 0o700); err != nil {
 		return fmt.Errorf("make the archive: %w", err)
 	}
@@ -56,24 +56,24 @@ func (d *ownDisk) Archive() error {
 }
 
 // MarkWhole is of acts.Disk.
-func (d *ownDisk) MarkWhole(token string) error {
+func (d *diskSteps) MarkWhole(token string) error {
 	return d.files.write(filepath.Join(d.cfg.dir().Etcd(), datadir.Marker), []byte(token+"\n"), 0o600)
 }
 
 // MarkRestored is of acts.Disk.
-func (d *ownDisk) MarkRestored(token string) error {
+func (d *diskSteps) MarkRestored(token string) error {
 	return d.files.write(filepath.Join(d.cfg.dir().Restored(), datadir.Marker), []byte(token+"\n"), 0o600)
 }
 
 // PlaceRestored is of acts.Disk.
-func (d *ownDisk) PlaceRestored() error {
+func (d *diskSteps) PlaceRestored() error {
 	return d.files.rename(d.cfg.dir().Restored(), d.cfg.dir().Etcd())
 }
 
-// CheckSource looks for room first, which costs nothing. A snapshot is then read whole; so is the database of a
+// CheckSource asks for room first, which costs nothing. A snapshot is then read whole; so is the database of a
 // directory that nobody has open, whose log the observation has read; and the directory of a running member is as good
 // as that member is.
-func (d *ownDisk) CheckSource(ctx context.Context, f table.Facts, s record.Source) error {
+func (d *diskSteps) CheckSource(ctx context.Context, f table.Facts, s record.Source) error {
 	d.dropScratch() // what an attempt that was broken off has left takes room
 	if s.Kind == record.SourceSnapshot {
 		if err := d.roomForSnapshot(ctx, d.cfg.Cluster.Etcd.DataDir, s.Snapshot); err != nil {
@@ -97,7 +97,7 @@ func (d *ownDisk) CheckSource(ctx context.Context, f table.Facts, s record.Sourc
 }
 
 // findDirectory finds the directory of the member that an order names: the one in place, or an archive.
-func (d *ownDisk) findDirectory(f table.Facts, s record.Source) (string, error) {
+func (d *diskSteps) findDirectory(f table.Facts, s record.Source) (string, error) {
 	if f.Directory.Exists && f.Directory.MemberID == s.MemberID {
 		return d.cfg.dir().Etcd(), nil
 	}
@@ -117,7 +117,7 @@ func (d *ownDisk) findDirectory(f table.Facts, s record.Source) (string, error) 
 }
 
 // roomForSnapshot refuses a snapshot that is not there or too large for the disk: its database and the new directory.
-func (d *ownDisk) roomForSnapshot(ctx context.Context, dir, name string) error {
+func (d *diskSteps) roomForSnapshot(ctx context.Context, dir, name string) error {
 	list, err := d.cfg.Record.Snapshots(ctx)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (d *ownDisk) roomForSnapshot(ctx context.Context, dir, name string) error {
 
 // roomForDirectory refuses a directory that is too large for the disk: the copy and its database; then that and the new
 // one.
-func (d *ownDisk) roomForDirectory(dir, source string) error {
+func (d *diskSteps) roomForDirectory(dir, source string) error {
 	size, err := datadir.SizeOf(source)
 	if err != nil {
 		return fmt.Errorf("look how large the source is: %w", err)
@@ -141,7 +141,7 @@ func (d *ownDisk) roomForDirectory(dir, source string) error {
 }
 
 // MakeRestored makes the new directory in the scratch folder.
-func (d *ownDisk) MakeRestored(ctx context.Context, f table.Facts, p table.Plan, token string) error {
+func (d *diskSteps) MakeRestored(ctx context.Context, f table.Facts, p table.Plan, token string) error {
 	work := restoredir.Job{
 		Scratch: d.cfg.dir().Scratch(), Out: d.cfg.dir().Restored(),
 		Name: d.cfg.Me.MemberName(), DNSName: d.cfg.dnsName(), Token: token,
@@ -185,7 +185,7 @@ func sourceEpoch(f table.Facts, p table.Plan) uint64 {
 
 // fetchSource brings the source within reach: a snapshot is read from the record to a file, a directory stays where it
 // is.
-func (d *ownDisk) fetchSource(ctx context.Context, p table.Plan, work *restoredir.Job) error {
+func (d *diskSteps) fetchSource(ctx context.Context, p table.Plan, work *restoredir.Job) error {
 	if p.Source.Kind == record.SourceSnapshot {
 		work.Snapshot = filepath.Join(work.Scratch, "snapshot.db")
 		return d.fetchSnapshot(ctx, p.Source.Snapshot, work.Snapshot)
@@ -197,7 +197,7 @@ func (d *ownDisk) fetchSource(ctx context.Context, p table.Plan, work *restoredi
 	return d.roomForDirectory(work.Scratch, work.Directory)
 }
 
-func (d *ownDisk) fetchSnapshot(ctx context.Context, name, file string) (err error) {
+func (d *diskSteps) fetchSnapshot(ctx context.Context, name, file string) (err error) {
 	if err := d.roomForSnapshot(ctx, filepath.Dir(file), name); err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (d *ownDisk) fetchSnapshot(ctx context.Context, name, file string) (err err
 }
 
 // dropScratch gives the room of a making back.
-func (d *ownDisk) dropScratch() {
+func (d *diskSteps) dropScratch() {
 	if err := os.RemoveAll(d.cfg.dir().Scratch()); err != nil {
 		d.cfg.Log.Warn("give the room of a restore back", "err", err.Error())
 	}

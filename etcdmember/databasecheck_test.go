@@ -29,14 +29,14 @@ func endedOften(t *testing.T, runs int, change func(database string)) (*Membersh
 	}
 	change(database)
 	ms := m.open()
-	ms.tries.Starts = table.Starts{Last: time.Now(), Runs: runs}
+	ms.disk.check.starts = table.Starts{Last: time.Now(), Runs: runs}
 	return ms, m
 }
 
 // readNow is what the boot reads of the directory.
 func readNow(t *testing.T, ms *Membership) table.Directory {
 	t.Helper()
-	return ms.observeDirectory(t.Context(), ms.stopToRead(t.Context()))
+	return ms.disk.directory(t.Context(), ms.disk.stopToRead(t.Context(), false))
 }
 
 func zeroALeaf(t *testing.T) func(string) {
@@ -48,18 +48,18 @@ func zeroALeaf(t *testing.T) func(string) {
 func TestADatabaseIsReadWholeOnceEtcdHasEndedOnItAgainAndAgain(t *testing.T) {
 	ms, m := endedOften(t, startsBeforeCheck-1, zeroALeaf(t))
 	if d := readNow(t, ms); d.OpenErr != nil {
-		t.Errorf("after %d starts: %v", ms.tries.Starts.Runs, d.OpenErr)
+		t.Errorf("after %d starts: %v", ms.disk.check.starts.Runs, d.OpenErr)
 	}
-	ms.tries.Starts.Runs++
+	ms.disk.check.starts.Runs++
 	if d := readNow(t, ms); d.OpenErr == nil ||
 		!strings.Contains(d.OpenErr.Error(), "says that it is page 0") {
-		t.Fatalf("after %d starts: %v", ms.tries.Starts.Runs, d.OpenErr)
+		t.Fatalf("after %d starts: %v", ms.disk.check.starts.Runs, d.OpenErr)
 	}
-	before := ms.directory
-	if readNow(t, ms); ms.directory != before {
+	before := ms.disk.etcd
+	if readNow(t, ms); ms.disk.etcd != before {
 		t.Error("what is known is found out again")
 	}
-	if o := table.Classify(ms.gather(t.Context())); o.Local != table.L2 {
+	if o := table.Classify(ms.reconciler.observe(t.Context())); o.Local != table.L2 {
 		t.Errorf("it is %s", o.Local)
 	}
 	if d := readNow(t, m.open()); d.OpenErr == nil {
@@ -83,26 +83,26 @@ func TestADatabaseIsReadWholeOnceEtcdHasEndedOnItAgainAndAgain(t *testing.T) {
 func TestASoundDatabaseIsNotCondemnedHoweverOftenEtcdEnds(t *testing.T) {
 	ms, m := endedOften(t, startsBeforeCheck, func(string) {})
 	var read []int
-	for ; ms.tries.Starts.Runs < 5*startsBeforeCheck; ms.tries.Starts.Runs++ {
-		before := ms.checkedAt
+	for ; ms.disk.check.starts.Runs < 5*startsBeforeCheck; ms.disk.check.starts.Runs++ {
+		before := ms.disk.check.readAt
 		if d := readNow(t, ms); d.OpenErr != nil {
 			t.Fatal(d.OpenErr)
 		}
-		if ms.checkedAt != before {
-			read = append(read, ms.tries.Starts.Runs)
+		if ms.disk.check.readAt != before {
+			read = append(read, ms.disk.check.starts.Runs)
 		}
 	}
 	if len(read) != 3 || read[0] != 3 || read[1] != 6 || read[2] != 12 {
 		t.Errorf("read after %v starts", read)
 	}
-	if f := ms.gather(t.Context()); f.Tries.Checked != "its database was read whole, and is sound" {
+	if f := ms.reconciler.observe(t.Context()); f.Tries.Checked != "its database was read whole, and is sound" {
 		t.Errorf("the wait does not say so: %q", f.Tries.Checked)
 	}
 	if _, err := os.Stat(filepath.Join(m.etcdDir(), datadir.DamageFile)); !os.IsNotExist(err) {
 		t.Errorf("something is noted: %v", err)
 	}
-	ms.tries.Starts.Runs = 1
-	if readNow(t, ms); ms.tries.Checked != "" || ms.checkedAt != 0 {
+	ms.disk.check.starts.Runs = 1
+	if readNow(t, ms); ms.disk.check.found != "" || ms.disk.check.readAt != 0 {
 		t.Error("a new story begins with what the last one found")
 	}
 }
@@ -110,8 +110,8 @@ func TestASoundDatabaseIsNotCondemnedHoweverOftenEtcdEnds(t *testing.T) {
 // A damage that cannot be written down, because the disk is full, is known to this agent all the same.
 func TestADamageThatCannotBeNotedCounts(t *testing.T) {
 	ms, m := endedOften(t, startsBeforeCheck, zeroALeaf(t))
-	ms.disk.write = func(string, []byte, os.FileMode) error { return errPasses }
-	if d := ms.gather(t.Context()).Directory; d.OpenErr == nil {
+	ms.files.write = func(string, []byte, os.FileMode) error { return errPasses }
+	if d := ms.reconciler.observe(t.Context()).Directory; d.OpenErr == nil {
 		t.Error("it does not count")
 	}
 	if d, err := datadir.Read(m.etcdDir()); err != nil || d.OpenErr != nil {
@@ -123,8 +123,8 @@ func TestADamageThatCannotBeNotedCounts(t *testing.T) {
 func TestADamagedDirectoryIsNotAcceptedAsASource(t *testing.T) {
 	for want, change := range map[string]func(string){"says that it is page 0": zeroALeaf(t), "": func(string) {}} {
 		ms, _ := endedOften(t, 0, change)
-		f := ms.gather(t.Context())
-		err := ms.ownDisk.CheckSource(t.Context(), f, record.Source{Kind: record.SourceDirectory,
+		f := ms.reconciler.observe(t.Context())
+		err := ms.reconciler.steps.CheckSource(t.Context(), f, record.Source{Kind: record.SourceDirectory,
 			MemberID: f.Directory.MemberID})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v, want %q", err, want)

@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// A member that is out of reach would keep the hashes of all from being known until the errand's time is up, and a
+// A member that is out of reach would keep the hashes of all from being known until the task's time is up, and a
 // learner refuses the question.
 func TestHashesAreAskedOfTheVotersThatAreHeardOf(t *testing.T) {
 	for name, change := range map[string]func(*table.RingMember){
@@ -62,15 +62,15 @@ func TestHashesAreAskedAgain(t *testing.T) {
 		if tc.member != nil {
 			tc.member(&r.Members[1])
 		}
-		w := alarmWork{hashes: hashes, hashed: t0}
+		w := memberHashes{told: hashes, at: t0}
 		now, told := t0.Add(tc.since), 0
-		w.giveHashes(now, &r)
+		w.give(now, &r)
 		for _, m := range r.Members {
 			if m.HashRevision != 0 {
 				told++
 			}
 		}
-		if due := w.hashesDue(now, r); due != tc.due || told != tc.told {
+		if due := w.due(now, r); due != tc.due || told != tc.told {
 			t.Errorf("%s: due %t, want %t; %d hashes are known, want %d", tc.name, due, tc.due, told, tc.told)
 		}
 	}
@@ -85,13 +85,13 @@ func TestHashesCountForTheAlarmsThatTheyWereToldFor(t *testing.T) {
 		}
 		return append(out, table.Alarm{MemberID: 0xa1, Kind: table.AlarmNoSpace})
 	}
-	var w alarmWork
+	var w memberHashes
 	w.isAbout(of(0xb1))
-	w.hashes, w.hashed = map[record.MemberID]dataHash{0xa1: {7, 100, 50}}, t0
-	if w.isAbout(of(0xb1)); w.hashes == nil {
+	w.told, w.at = map[record.MemberID]dataHash{0xa1: {7, 100, 50}}, t0
+	if w.isAbout(of(0xb1)); w.told == nil {
 		t.Error("the same alarms, and the hashes are forgotten")
 	}
-	if w.isAbout(of(0xc1, 0xb1)); w.hashes != nil || !w.hashesDue(t0, threeVoters()) {
+	if w.isAbout(of(0xc1, 0xb1)); w.told != nil || !w.due(t0, threeVoters()) {
 		t.Errorf("another alarm, and the hashes count: %+v", w)
 	}
 }

@@ -12,20 +12,20 @@ import (
 )
 
 func TestTheLastLookIsExplained(t *testing.T) {
-	m, k := kept(t)
-	if err := k.look(t.Context(), table.MemberStatus{}); err != nil {
+	m, ms, k := kept(t)
+	if err := k.reconcile(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatal(err)
 	}
-	e := k.m.told.Explain()
+	e := ms.reported.explained().Explain()
 	if e == nil || !e.Running || e.Plan.Row != table.RowRunning || e.Disk.Class != "L1" ||
 		e.Record.Means != "epoch 1 is formed and open" || e.Leader != nil {
 		t.Errorf("%+v", e)
 	}
 	m.record.change(func(v *record.View) { v.Orders = []record.Order{{Number: 1, Kind: record.OrderPause}} })
-	if err := k.look(t.Context(), table.MemberStatus{}); err != nil {
+	if err := k.reconcile(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatal(err)
 	}
-	if e := k.m.told.Explain(); !slices.Contains(e.Found, "Changes of the membership are paused by order.") {
+	if e := ms.reported.explained().Explain(); !slices.Contains(e.Found, "Changes of the membership are paused by order.") {
 		t.Errorf("found: %q", e.Found)
 	}
 }
@@ -33,11 +33,11 @@ func TestTheLastLookIsExplained(t *testing.T) {
 // After a reboot without a record only a person's word starts a member that has run; nothing else does, and the word is
 // of no use elsewhere.
 func TestAPersonsWordStartsAMemberWithoutTheRecord(t *testing.T) {
-	m, k := kept(t)
-	if err := k.look(t.Context(), table.MemberStatus{}); err != nil {
+	m, ms, k := kept(t)
+	if err := k.reconcile(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.m.MayStartAnyway(); err == nil {
+	if err := ms.MayStartAnyway(); err == nil {
 		t.Error("the word is taken where nothing waits for it")
 	}
 	if err := m.child.Stop(t.Context()); err != nil {
@@ -47,7 +47,7 @@ func TestAPersonsWordStartsAMemberWithoutTheRecord(t *testing.T) {
 	m.record.fail(errors.New("503"))
 	var word atomic.Bool
 	m.config = func(c *Config) { c.StartAnyway = word.Load }
-	ms := m.open()
+	ms = m.open()
 	if err := ms.MayStartAnyway(); err == nil {
 		t.Error("the word is taken before anything was looked at")
 	}

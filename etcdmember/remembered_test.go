@@ -30,7 +30,7 @@ func TestAMarkIsSeenWhenTheRecordIsRead(t *testing.T) {
 	})
 	var slow slowRecord
 	m.config = func(c *Config) { slow.Record, c.Record = c.Record, &slow }
-	f := m.open().gather(t.Context())
+	f := m.open().reconciler.observe(t.Context())
 	if seen := f.Beats[table.BeatKey{MemberID: 0xb1,
 		BootID: "boot1"}].Seen; seen.Before(slow.answered) || !f.Now.Before(slow.answered) {
 		t.Errorf("decided as of %s, the mark seen %s, the record read %s", f.Now, seen, slow.answered)
@@ -40,7 +40,7 @@ func TestAMarkIsSeenWhenTheRecordIsRead(t *testing.T) {
 // The list that is remembered is the newest one by a quorum. Where there is none, the one before it is still older
 // than the record.
 func TestSilenceTheListIsRemembered(t *testing.T) {
-	m := &Membership{}
+	m := &remembered{}
 	f := three()
 	answerThrough(&f)
 	m.noteList(f)

@@ -1,0 +1,35 @@
+package etcdmember
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// What was seen in one leadership says nothing in the next: the member may have been in reach all the time between.
+func TestALostLeadershipIsForgotten(t *testing.T) {
+	ms := newMachine(t, pa, newRecord()).open()
+	l := ms.newLeaderLoop()
+	quiet := table.PeerProgress{Match: 7}
+	first := l.member(table.Member{ID: 0xb1}, quiet, t0)
+	if again := l.member(table.Member{ID: 0xb1}, quiet, t0.Add(time.Minute)); !again.UnreachableSince.Equal(t0) ||
+		!again.MovedAt.Equal(first.MovedAt) {
+		t.Errorf("a minute later: %+v", again)
+	}
+	for _, at := range []time.Time{t0, t0.Add(leaderPatience)} {
+		ms.reported.leaderWaits.Only(&replica.Wait{Row: "43", Name: "learner-not-ready", Reason: "r", Next: "n"}, at)
+	}
+	if got := blockedName(ms); got != "learner-not-ready" {
+		t.Errorf("it shows %q", got)
+	}
+	l.forget()
+	if next := l.member(table.Member{ID: 0xb1}, quiet,
+		t0.Add(time.Hour)); !next.UnreachableSince.Equal(t0.Add(time.Hour)) {
+		t.Errorf("in the next leadership: %+v", next)
+	}
+	if got := blockedName(ms); got != "" {
+		t.Errorf("a wait of the former leader is shown: %s", got)
+	}
+}
