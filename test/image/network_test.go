@@ -38,7 +38,8 @@ type network struct {
 	calls    chan func()
 }
 
-// dhcp is GCE's answer: the address alone on its link, and the way to all else through the gateway. udhcpd is busybox's.
+// dhcp is GCE's answer: the address alone on its link, and the way to all else through the gateway. udhcpd is
+// busybox's.
 const dhcp = `interface tap0
 start %[1]s
 end %[1]s
