@@ -194,7 +194,8 @@ func TestLinksBetweenDocumentsLead(t *testing.T) {
 // documents are the pages that people read, relative to the repository's top.
 func documents(t *testing.T) []string {
 	var out []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md", "etcdmember/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md", "etcdmember/*.md",
+		"images/*.md"} {
 		found, err := filepath.Glob(filepath.Join(top, pattern))
 		if err != nil {
 			t.Fatal(err)

@@ -31,6 +31,40 @@ func TestCommandsThatTextsNameExist(t *testing.T) {
 	}
 }
 
+// TestTheCommandsOfTheGuidesExist: lines of their own, in a fence or indented. Those of others, such as gcloud, nobody
+// checks, and the pages say so.
+func TestTheCommandsOfTheGuidesExist(t *testing.T) {
+	line := regexp.MustCompile("(?m)^ *((?:quorate|make) [^|$\n]+)$")
+	found := 0
+	for _, page := range documents(t) {
+		if page == "README.md" || page == "CONTRIBUTING.md" || page == "CHANGELOG.md" {
+			continue // checked with more, or about the past
+		}
+		for _, m := range line.FindAllStringSubmatch(code(read(t, page)), -1) {
+			found++
+			command, _, _ := strings.Cut(m[1], " #")
+			t.Run(page+"/"+command, func(t *testing.T) { commandExists(t, words(t, command)) })
+		}
+	}
+	if found < 15 {
+		t.Errorf("found only %d commands: this test no longer knows how pages show them", found)
+	}
+}
+
+// code is what a page has in fences or indented as code.
+func code(page string) string {
+	var out []string
+	fenced := false
+	for line := range strings.SplitSeq(page, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+		} else if fenced || strings.HasPrefix(line, "    ") {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
 // firstUnused is the first word of a command line that is neither a flag nor in the usage of the command that was
 // found.
 func firstUnused(out string, args []string) string {

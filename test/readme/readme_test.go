@@ -147,18 +147,20 @@ func firstWord(args []string) string {
 	return ""
 }
 
-func TestTheReadmesDocumentIsValid(t *testing.T) {
-	out := run(t, documentFolder(t), filepath.Join(programs(t), "quorate"), "config", "validate", "cluster.yaml")
-	if want := "cluster prod-1: valid\n"; out != want {
-		t.Errorf("quorate config validate says %q, want %q", out, want)
+func TestTheDocumentsOfThePagesAreValid(t *testing.T) {
+	for _, page := range []string{"README.md", "docs/install.md"} {
+		out := run(t, documentFolder(t, page), filepath.Join(programs(t), "quorate"), "config", "validate", "cluster.yaml")
+		if want := "cluster prod-1: valid\n"; out != want {
+			t.Errorf("%s: quorate config validate says %q, want %q", page, out, want)
+		}
 	}
 }
 
-// documentFolder is a folder with the README's document as cluster.yaml.
-func documentFolder(t *testing.T) string {
+// documentFolder is a folder with a page's document as cluster.yaml.
+func documentFolder(t *testing.T, page string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, b := range blocks(t, "README.md") {
+	for _, b := range blocks(t, page) {
 		if b.language == "yaml" {
 			if err := os.WriteFile(filepath.Join(dir, "cluster.yaml"), []byte(strings.Join(b.lines, "\n")+"\n"),
 				0o600); err != nil {
@@ -167,12 +169,12 @@ func documentFolder(t *testing.T) string {
 			return dir
 		}
 	}
-	t.Fatal("the README has no document")
+	t.Fatalf("%s has no document", page)
 	return ""
 }
 
 func TestTheReadmesOperatorCommandsRun(t *testing.T) {
-	dir := documentFolder(t)
+	dir := documentFolder(t, "README.md")
 	bucket, stop, err := localgce.ServeBuckets(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
