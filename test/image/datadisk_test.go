@@ -107,6 +107,9 @@ func TestTheDataDiskIsFormattedOnlyIfBlank(t *testing.T) {
 				t.Errorf("formatted: %v, want %v", !same, c.format)
 			}
 			if c.format {
+				if says := run(t, "tune2fs", "-l", device); !strings.Contains(says, "Remount read-only") {
+					t.Errorf("where it finds errors it does not stop writing: %s", says)
+				}
 				run(t, master+"files/master/usr/lib/quorate/data-disk", device)
 			}
 		})
