@@ -2,6 +2,8 @@
 //
 //	identity ── who am I, which cluster                     metadata server
 //	   │
+//	data disk ─ mounted, readable, writable                 the kernel
+//	   │
 //	record ──── what was ever formed, who may seed          the record, Compute API, peers
 //	   │
 //	certificates ── the bundle, then this replica's leaves  the record, KMS
@@ -126,6 +128,7 @@ type Agent struct {
 	membership *etcdmember.Membership
 	leases     *leases
 	disk       dataDisk
+	disks      diskPlaces
 	encryption *certs.Encryption // what the apiserver does since its start; nil before
 	// certificates are as ensure last found them; what it leads to is never written again.
 	certificates []certs.Expiry
@@ -140,6 +143,7 @@ type Agent struct {
 func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
 	tracker := waits.New(cfg.Log, filepath.Join(cfg.RunDir, "waits.json"))
 	return &Agent{cfg: cfg, supervisor: children, since: time.Now(), tracker: tracker,
+		disks:     realDisks,
 		waits:     &agentWaits{Source: tracker.Source("agent", "phase", 0)},
 		fitWanted: make(chan struct{}, 1)}
 }
@@ -201,6 +205,9 @@ func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 	a.pace(ctx)
 	self, err := enter(ctx, a, PhaseIdentity, nothing{}, a.identify)
 	if err != nil {
+		return err
+	}
+	if self, err = enter(ctx, a, PhaseDataDisk, self, a.awaitDisk); err != nil {
 		return err
 	}
 	a.readPrograms(ctx, self)

@@ -55,9 +55,6 @@ func (a *Agent) identify(ctx context.Context, _ nothing) (identified, error) {
 	if err != nil {
 		return identified{}, err
 	}
-	if err := os.MkdirAll(in.cluster.Etcd.DataDir, 0o700); err != nil {
-		return identified{}, fmt.Errorf("make the data directory: %w", err)
-	}
 	if err := a.remember(in.identity); err != nil {
 		a.cfg.Log.Warn("the next start of the agent needs the metadata server", "err", err.Error())
 	}

@@ -95,7 +95,7 @@ func TestAWaitIsShownAndEndsInOrder(t *testing.T) {
 	if took := time.Since(begin); took > 2*time.Second {
 		t.Errorf("the stop took %s", took)
 	}
-	if got := v.notify.all(); !slices.Equal(got, []string{"identity", "record", "STOPPING", "stopping"}) {
+	if got := v.notify.all(); !slices.Equal(got, []string{"identity", "data disk", "record", "STOPPING", "stopping"}) {
 		t.Errorf("the service manager heard %q", got)
 	}
 	if err := Alive(t.Context(), SocketPath(v.config().RunDir)); !errors.Is(err, ErrNoAgent) {

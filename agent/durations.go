@@ -15,6 +15,9 @@ const promotionPatience = 3 * time.Second
 // and a load balancer takes a VM out after two probes that fail.
 const routePeriod = 2 * time.Second
 
+// diskPeriod is the time between two looks at a data disk that cannot be used.
+const diskPeriod = time.Second
+
 const (
 	// diskPatience is how long a boot waits for the data disk's id. Without it the boot goes on: a disk that was rolled
 	// back is then found by its incarnation and its marks.

@@ -14,6 +14,7 @@ const (
 	// PhasePacing is the pause before a boot where agents have ended soon after their start, one after the other.
 	PhasePacing       Phase = "pacing"
 	PhaseIdentity     Phase = "identity"
+	PhaseDataDisk     Phase = "data disk"
 	PhaseRecord       Phase = "record"
 	PhaseCertificates Phase = "certificates"
 	PhaseEtcd         Phase = "etcd"

@@ -83,11 +83,14 @@ func (v *vm) agent() *Agent {
 	return newAgent(cfg, supervisor.New(supervisor.Config{LogDir: cfg.LogDir}))
 }
 
-// identified is an agent behind its first phase.
+// identified is an agent behind its first phases.
 func (v *vm) identified() (*Agent, identified) {
 	v.t.Helper()
 	a := v.agent()
 	in, err := a.identify(v.t.Context(), nothing{})
+	if err == nil {
+		in, err = a.awaitDisk(v.t.Context(), in)
+	}
 	if err != nil {
 		v.t.Fatal(err)
 	}

@@ -41,9 +41,10 @@ func options(t *testing.T, name string) map[string]string {
 func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
 	values := options(t, "quorate.service")
 	for name, want := range map[string]string{
-		"Unit.StartLimitIntervalSec": "0", "Unit.RequiresMountsFor": "/var/lib/quorate",
-		"Unit.Wants": "network-online.target time-sync.target", "Unit.After": "network-online.target time-sync.target",
-		"Service.Type": "notify", "Service.NotifyAccess": "main", "Service.KillMode": "mixed",
+		"Unit.StartLimitIntervalSec": "0",
+		"Unit.Wants":                 "network-online.target time-sync.target var-lib-quorate.mount",
+		"Unit.After":                 "network-online.target time-sync.target var-lib-quorate.mount",
+		"Service.Type":               "notify", "Service.NotifyAccess": "main", "Service.KillMode": "mixed",
 		"Service.Delegate":         "yes",
 		"Service.RuntimeDirectory": "quorate", "Service.RuntimeDirectoryPreserve": "yes",
 		"Service.OOMPolicy": "continue", "Service.OOMScoreAdjust": "-998", "Service.Nice": "-5",
@@ -53,6 +54,12 @@ func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
 	} {
 		if values[name] != want {
 			t.Errorf("%s is %q, want %q", name, values[name], want)
+		}
+	}
+	// With any of these a disk that cannot be mounted is silence: nobody is there to say what is wrong.
+	for _, name := range []string{"Unit.Requires", "Unit.BindsTo", "Unit.RequiresMountsFor", "Unit.Requisite"} {
+		if value, ok := values[name]; ok {
+			t.Errorf("%s=%s keeps the agent from starting", name, value)
 		}
 	}
 }

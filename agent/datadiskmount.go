@@ -1,0 +1,126 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// The waits for a data disk that can be used. Nothing is read or written where it has to be mounted before: what lies
+// in the folder beneath the mount point is nobody's.
+const (
+	dataDiskMissing = "data-disk-missing"
+	dataDiskDamaged = "data-disk-damaged"
+)
+
+// diskPlaces are where the kernel says what disks there are and what is mounted.
+type diskPlaces struct{ byID, mountinfo string }
+
+var realDisks = diskPlaces{byID: "/dev/disk/by-id", mountinfo: "/proc/self/mountinfo"}
+
+// seenDisk is what is seen of the data disk, and of the folder at which it has to be mounted.
+type seenDisk struct {
+	device, dir string
+	// attached: a disk with this device name is there. readErr is why it cannot be read.
+	attached bool
+	readErr  error
+	mounted  bool
+	// readOnly: writing to the mounted file system is refused. dirErr is why its top folder cannot be read.
+	readOnly bool
+	dirErr   error
+}
+
+// look observes the disk with a GCE device name.
+func (p diskPlaces) look(name, dir string) seenDisk {
+	s := seenDisk{device: filepath.Join(p.byID, "google-"+name), dir: dir}
+	mounts, err := os.ReadFile(p.mountinfo)
+	if s.mounted = err == nil && datadir.MountedAt(string(mounts), dir); s.mounted {
+		var room unix.Statfs_t
+		if s.dirErr = unix.Statfs(dir, &room); s.dirErr == nil {
+			s.readOnly = room.Flags&unix.ST_RDONLY != 0
+			_, s.dirErr = os.ReadDir(dir)
+		}
+		return s
+	}
+	f, err := os.Open(s.device)
+	if s.attached = !errors.Is(err, fs.ErrNotExist); !s.attached {
+		return s
+	}
+	if s.readErr = err; err == nil {
+		defer f.Close()
+		_, s.readErr = io.ReadFull(f, make([]byte, 4096))
+	}
+	return s
+}
+
+// judgeDisk says what keeps a data disk from being used; nil: nothing does.
+func judgeDisk(s seenDisk) *replica.Wait {
+	const orReplace = "If the other replicas have a quorum, recreating this VM with an empty disk repairs it as well. " +
+		"The agent goes on by itself."
+	repair := fmt.Sprintf("The kernel's lines before this one, and `journalctl -b`, say why. Try `fsck -f %s` and then "+
+		"`mount %s %s`, here or with the disk attached to another VM. ", s.device, s.device, s.dir) + orReplace
+	damaged := func(format string, args ...any) *replica.Wait {
+		return blocked(dataDiskDamaged, fmt.Sprintf(format, args...), repair, time.Time{})
+	}
+	switch {
+	case s.mounted && s.dirErr != nil:
+		return damaged("the data disk at %s cannot be read: %v", s.dir, s.dirErr)
+	case s.mounted && s.readOnly:
+		return damaged("the data disk is mounted read-only at %s", s.dir)
+	case s.mounted:
+		return nil
+	case !s.attached:
+		return blocked(dataDiskMissing, fmt.Sprintf("no disk is attached as %s, which has to be mounted at %s",
+			s.device, s.dir), "Attach the replica's data disk to this VM under that device name; it is mounted then. "+
+			orReplace, time.Time{})
+	case s.readErr != nil:
+		return damaged("the data disk %s cannot be read: %v", s.device, s.readErr)
+	}
+	return damaged("the data disk %s is attached, and is not mounted at %s", s.device, s.dir)
+}
+
+// awaitDisk waits until the data disk can be used, and makes the data directory.
+func (a *Agent) awaitDisk(ctx context.Context, in identified) (identified, error) {
+	if name := in.cluster.Etcd.DataDisk; name != "" {
+		if err := a.awaitMount(ctx, name, in.cluster.Etcd.DataDir); err != nil {
+			return in, err
+		}
+	}
+	if err := os.MkdirAll(in.cluster.Etcd.DataDir, 0o700); err != nil {
+		return in, fmt.Errorf("make the data directory: %w", err)
+	}
+	return in, nil
+}
+
+func (a *Agent) awaitMount(ctx context.Context, device, dir string) error {
+	defer a.waits.Release(dataDiskMissing)
+	defer a.waits.Release(dataDiskDamaged)
+	for {
+		w := judgeDisk(a.disks.look(device, dir))
+		if w == nil {
+			return nil
+		}
+		for _, other := range []string{dataDiskMissing, dataDiskDamaged} {
+			if other != w.Name {
+				a.waits.Release(other)
+			}
+		}
+		reason := errors.New(w.Reason)
+		a.waits.hold(w.Name, reason, w.Next)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the data disk was not usable yet: %w", reason)
+		case <-time.After(diskPeriod):
+		}
+	}
+}
