@@ -159,7 +159,8 @@ func (u *unit) start() {
 	u.tell()
 }
 
-// died does what KillMode=mixed and Restart=always do: the agent's death takes all else with it.
+// died does what KillMode=mixed and Restart=always do: the agent's death takes with it what is left in the unit's cgroup.
+// Commands that people run in the VM are in none of its cgroups.
 func (u *unit) died(status unix.WaitStatus) {
 	u.status.PID = 0
 	u.notify.main.Store(0)
@@ -167,7 +168,7 @@ func (u *unit) died(status unix.WaitStatus) {
 	u.deadline.Stop()
 	how := describeExit(status)
 	u.log.Printf("the agent has ended: %s", how)
-	u.killAll()
+	killCgroup()
 	if err := removeCgroup(unitCgroup); err != nil {
 		u.log.Print(err)
 	}

@@ -209,7 +209,14 @@ func TestInitKeepsTheAgent(t *testing.T) {
 	w.must("a", "NOTIFY_SOCKET=/run/quorate-notify.sock systemd-notify --status=forged 2>/dev/null || true")
 
 	since := time.Now()
-	_, _ = w.in("a", fmt.Sprintf("touch /run/marker; kill -9 %d; sleep 60", agent.PID)) // killed with the agent
+	w.must("a", "mkfifo /run/hold")
+	// What a person runs is not the agent's to take along: `quorate restore`, say, which goes on over restarts.
+	held, err := w.Command(t.Context(), "a", "sh", "-c", fmt.Sprintf("touch /run/marker; kill -9 %d; cat /run/hold",
+		agent.PID))
+	w.do(err)
+	var said strings.Builder
+	held.Stdout = &said
+	w.do(held.Start())
 	w.await("restarting", func() bool { return w.vm("a").Agent.Restarts == 1 })
 	if s := w.vm("a").Agent; s.Status == "forged" || s.LastExit != "signal SIGKILL" {
 		t.Errorf("after the kill: %+v", s)
@@ -225,7 +232,10 @@ func TestInitKeepsTheAgent(t *testing.T) {
 	if got := strings.TrimSpace(w.must("a", "cat /proc/[0-9]*/comm | grep -c sleep")); got != "1" {
 		t.Errorf("%s children after the restart", got)
 	}
-	w.must("a", "test -f /run/marker") // the same boot
+	w.must("a", "test -f /run/marker; timeout 5 sh -c 'echo lived on > /run/hold'") // the same boot
+	if err := held.Wait(); err != nil || said.String() != "lived on\n" {
+		t.Errorf("a command that was running when the agent died: %q, %v", said.String(), err)
+	}
 
 	w.must("a", "touch /run/no-pings")
 	w.await("the watchdog bites", func() bool { return w.vm("a").Agent.Restarts == 2 })

@@ -3,6 +3,7 @@ package localgce
 import (
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -48,26 +49,19 @@ func (u *unit) reap() (agent unix.WaitStatus, dead bool) {
 	}
 }
 
-// killAll kills every process of the VM but init, and returns when only init is left.
-func (u *unit) killAll() {
-	for {
-		_ = unix.Kill(-1, unix.SIGKILL)
-		u.reap()
-		if others, err := otherProcesses(); err != nil || others == 0 {
-			return
-		}
+// killCgroup kills what the agent left in the unit's cgroup and returns when nothing of it lives, however long that
+// takes: a process that waits for a frozen disk dies with the thaw, and before that the agent must not start anew.
+func killCgroup() {
+	for populated(unitCgroup) {
+		_ = os.WriteFile(unitCgroup+"/cgroup.kill", []byte("1"), 0o644)
 		time.Sleep(2 * time.Millisecond)
 	}
 }
 
-func otherProcesses() (n int, err error) {
-	entries, err := os.ReadDir("/proc")
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != 1 {
-			n++
-		}
-	}
-	return n, err
+// populated says whether a cgroup, or one below it, has a process that lives.
+func populated(cgroup string) bool {
+	events, err := os.ReadFile(cgroup + "/cgroup.events")
+	return err == nil && strings.Contains(string(events), "populated 1")
 }
 
 func describeExit(s unix.WaitStatus) string {
