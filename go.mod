@@ -12,6 +12,7 @@ require (
 	github.com/cloudflare/cfssl v1.7.1
 	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/fsouza/fake-gcs-server v1.56.1
+	github.com/godbus/dbus/v5 v5.2.2
 	github.com/google/go-cmp v0.7.0
 	github.com/google/uuid v1.6.0
 	github.com/in-toto/attestation v1.2.0
