@@ -68,7 +68,8 @@ func (c *cluster) wantEtcdFirst(t *testing.T, vm string) {
 	}
 }
 
-// kill ends a process of a VM by SIGKILL. What became of it is for the caller to see: it may have ended by itself before.
+// kill ends a process of a VM by SIGKILL. What became of it is for the caller to see: it may have ended by itself
+// before.
 func (c *cluster) kill(t *testing.T, vm, pid string) {
 	t.Helper()
 	cmd, err := c.Command(t.Context(), vm, "sh", "-c", "kill -9 "+pid)

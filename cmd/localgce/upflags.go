@@ -21,6 +21,8 @@ const clusterAttribute = "quorate-cluster"
 type upFlags struct {
 	vms, binds                       []string
 	cluster, subnet, agent, diskSize string
+	kind, image                      string
+	masked                           []string
 	watchdog                         time.Duration
 	reflink                          bool
 }
@@ -32,8 +34,14 @@ func (f *upFlags) register(cmd *cobra.Command) {
 		"the file with the Cluster document, attribute "+clusterAttribute+" of each VM")
 	flags.StringArrayVar(&f.binds, "bind", nil, "a file or folder of this machine to show to each VM, HOST:GUEST[:ro]")
 	flags.StringVar(&f.subnet, "subnet", "10.240.0.0/24", "the VMs' address range")
-	flags.StringVar(&f.agent, "agent", "/usr/local/bin/quorate agent", "the command that each VM keeps running")
-	flags.DurationVar(&f.watchdog, "watchdog", 0, "the agent's WatchdogSec, 0 for none")
+	flags.StringVar(&f.kind, "kind", string(localgce.ProcessVMs),
+		"what the VMs are: process, with localgce's own pid 1 "+
+			"on this machine's tree; or systemd, which boots the image's tree")
+	flags.StringVar(&f.image, "image", "bin/image/root.tar", "the tree from which systemd VMs boot (make image)")
+	flags.StringArrayVar(&f.masked, "mask", nil, "a unit of the image that systemd VMs do without; once for each")
+	flags.StringVar(&f.agent, "agent", "", "the command that each VM keeps running: /usr/local/bin/quorate agent, or "+
+		"what the image says")
+	flags.DurationVar(&f.watchdog, "watchdog", 0, "the agent's WatchdogSec: none, or what the image says")
 	flags.StringVar(&f.diskSize, "disk-size", "4GiB", "the size of a new data disk (sparse)")
 	flags.BoolVar(&f.reflink, "reflink", false, "keep the data disks where a file is copied at one instant: in an "+
 		"XFS of the project's own, if need be")
@@ -49,6 +57,12 @@ func (f *upFlags) config(state string) (conf localgce.Config, err error) {
 	conf = localgce.Config{
 		State: state, Reflink: f.reflink, Agent: localgce.Agent{Command: strings.Fields(f.agent), Watchdog: f.watchdog},
 	}
+	conf.Kind, conf.Masked = localgce.Kind(f.kind), f.masked
+	if conf.Kind == localgce.SystemdVMs {
+		if err := f.applyImage(&conf); err != nil {
+			return conf, err
+		}
+	}
 	if conf.Subnet, err = netip.ParsePrefix(f.subnet); err != nil {
 		return conf, fmt.Errorf("--subnet %q: a range such as 10.240.0.0/24 is needed", f.subnet)
 	}
@@ -62,6 +76,24 @@ func (f *upFlags) config(state string) (conf localgce.Config, err error) {
 		return conf, err
 	}
 	return conf, f.applyCluster(&conf)
+}
+
+// applyImage says from what systemd VMs boot, and where that is unpacked: beside the other caches of the builds.
+func (f *upFlags) applyImage(conf *localgce.Config) error {
+	image, err := filepath.Abs(f.image)
+	if err != nil {
+		return fmt.Errorf("--image %s: %w", f.image, err)
+	}
+	cache := os.Getenv("QUORATE_CACHE")
+	if cache == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return fmt.Errorf("find the cache, which QUORATE_CACHE may name: %w", err)
+		}
+		cache = filepath.Join(user, "quorate")
+	}
+	conf.Image, conf.Cache = image, filepath.Join(cache, "trees")
+	return nil
 }
 
 // applyCluster takes in the Cluster document: as it is, but for the two fields that the project itself needs. The

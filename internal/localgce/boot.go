@@ -34,6 +34,8 @@ func RunInitIfAsked() {
 		os.Exit(stage(boot))
 	case initStage:
 		os.Exit(stage(runInit))
+	case guardStage:
+		runGuard()
 	}
 }
 
@@ -53,16 +55,20 @@ func stage(f func(bootSpec) error) int {
 // bootSpec is all that a boot needs to know. Paths are the host's unless said otherwise.
 type bootSpec struct {
 	Name, Zone string
+	// Slot names what the VM has on the machine.
+	Slot string
 	// BootID stands in for the kernel's random boot_id, which all VMs of the machine share.
 	BootID, MachineID string
 	// Scratch is an empty folder for the boot disk's file system.
 	Scratch string
 	// Loop is the data disk.
 	Loop string
-	// Logs becomes /var/log/quorate.
-	Logs  string
-	Binds []Bind
-	Agent Agent
+	// Log is what the VM prints; Logs becomes /var/log/quorate.
+	Log, Logs string
+	Binds     []Bind
+	Agent     Agent
+	// Systemd is what a boot of systemd takes; nil where pid 1 is our own.
+	Systemd *systemdSpec
 }
 
 // readSpec reads a duplicate: an os.File of the descriptor itself would close it when it is collected, and stage two
@@ -84,24 +90,21 @@ func readSpec() (spec bootSpec, err error) {
 
 // boot is stage one.
 func boot(s bootSpec) error {
+	if s.Systemd != nil {
+		return bootSystemd(s)
+	}
 	// A cgroup namespace is a thread's: only the exec at the end makes it the whole process's. On another thread the
 	// mount of cgroup2 would show the host's.
 	runtime.LockOSThread()
-	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
-		return fmt.Errorf("make cgroup namespace: %w", err)
+	if err := s.unshare(); err != nil {
+		return err
 	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make mounts private: %w", err)
-	}
-	if err := unix.Sethostname([]byte(s.Name)); err != nil {
-		return fmt.Errorf("set host name: %w", err)
-	}
-	root, err := s.mountRoot()
+	root, err := s.mountRoot("/") // the machine's own tree
 	if err == nil {
 		err = errors.Join(s.mountKernel(root), s.mountDevices(root))
 	}
 	if err == nil {
-		err = errors.Join(s.writeFiles(root), s.mountData(root))
+		err = errors.Join(s.writeFiles(root), s.bindBootID(root), s.mountData(root), s.bindAll(root))
 	}
 	if err == nil {
 		err = pivot(root)
@@ -113,9 +116,23 @@ func boot(s bootSpec) error {
 		[]string{"PATH=" + searchPath}))
 }
 
-// mountRoot makes the boot disk: the host's own tree, with a file system in memory above it that is gone with the boot.
-// Other file systems that the host has mounted in its tree are not in it; binds show what is needed of them.
-func (s bootSpec) mountRoot() (string, error) {
+// unshare makes the namespaces that a process makes for itself, and gives them the VM's name.
+func (s bootSpec) unshare() error {
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return fmt.Errorf("make cgroup namespace: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	if err := unix.Sethostname([]byte(s.Name)); err != nil {
+		return fmt.Errorf("set host name: %w", err)
+	}
+	return nil
+}
+
+// mountRoot makes the boot disk: a tree, with a file system in memory above it that is gone with the boot. File systems
+// that are mounted in the tree are not in it; binds show what is needed of them.
+func (s bootSpec) mountRoot(lower string) (string, error) {
 	if err := mount("tmpfs", s.Scratch, "tmpfs", 0, "mode=755"); err != nil {
 		return "", err
 	}
@@ -124,7 +141,7 @@ func (s bootSpec) mountRoot() (string, error) {
 	if err := errors.Join(os.Mkdir(upper, 0o755), os.Mkdir(work, 0o755), os.Mkdir(root, 0o755)); err != nil {
 		return "", err
 	}
-	return root, mount("overlay", root, "overlay", 0, "lowerdir=/,upperdir="+upper+",workdir="+work)
+	return root, mount("overlay", root, "overlay", 0, "lowerdir="+lower+",upperdir="+upper+",workdir="+work)
 }
 
 // mountKernel mounts what the kernel offers. /tmp is empty: the host's is nobody's business.
@@ -163,11 +180,16 @@ func (s bootSpec) mountDevices(root string) error {
 	)
 }
 
-// mountData mounts the data disk and what the project shows to the VM.
+// mountData mounts the data disk.
 func (s bootSpec) mountData(root string) error {
 	if err := mount(s.Loop, filepath.Join(root, mountPoint), "ext4", 0, "noinit_itable"); err != nil {
 		return fmt.Errorf("data disk: %w", err)
 	}
+	return nil
+}
+
+// bindAll mounts what the project shows to the VM.
+func (s bootSpec) bindAll(root string) error {
 	if err := bind(s.Logs, root+"/var/log/quorate", false); err != nil {
 		return err
 	}
@@ -182,16 +204,12 @@ func (s bootSpec) mountData(root string) error {
 // writeFiles gives the VM its identity. There is no name server: a lookup of an unknown name fails at once, on a closed
 // port.
 func (s bootSpec) writeFiles(root string) error {
-	domain := "c." + ProjectID + ".internal"
-	bootID := root + "/run/boot_id"
 	files := map[string]string{
 		root + "/etc/hostname":   s.Name + "\n",
 		root + "/etc/machine-id": s.MachineID + "\n",
 		root + "/etc/hosts": "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n" +
 			metadataAddress + " metadata.google.internal metadata # Added by Google\n",
-		root + "/etc/resolv.conf": "search " + s.Zone + "." + domain + " " + domain + " google.internal\nnameserver " +
-			metadataAddress + "\n",
-		bootID: s.BootID + "\n",
+		root + "/etc/resolv.conf": "search " + s.domains() + "\nnameserver " + metadataAddress + "\n",
 	}
 	for path, text := range files {
 		_ = os.Remove(path) // it may be a link into another tree
@@ -199,5 +217,20 @@ func (s bootSpec) writeFiles(root string) error {
 			return fmt.Errorf("write the VM's files: %w", err)
 		}
 	}
-	return bind(bootID, root+"/proc/sys/kernel/random/boot_id", true)
+	return nil
+}
+
+// domains are where a VM looks for names, as Google's DHCP says.
+func (s bootSpec) domains() string {
+	domain := "c." + ProjectID + ".internal"
+	return s.Zone + "." + domain + " " + domain + " google.internal"
+}
+
+// bindBootID gives the boot an id of its own: the kernel's is the machine's.
+func (s bootSpec) bindBootID(root string) error {
+	path := root + "/run/boot_id"
+	if err := os.WriteFile(path, []byte(s.BootID+"\n"), 0o644); err != nil {
+		return fmt.Errorf("write the VM's files: %w", err)
+	}
+	return bind(path, root+"/proc/sys/kernel/random/boot_id", true)
 }

@@ -35,6 +35,14 @@ type Config struct {
 	// NoHostRoute leaves the host's network alone: the project cannot be reached from the host, and needs no free
 	// range.
 	NoHostRoute bool `json:"noHostRoute,omitempty"`
+	// Kind is what the VMs are: ProcessVMs where not given.
+	Kind Kind `json:"kind,omitempty"`
+	// Image is the root.tar of a baked image, from which SystemdVMs boot. It is unpacked into the folder Cache, once
+	// for all projects.
+	Image string `json:"image,omitempty"`
+	Cache string `json:"cache,omitempty"`
+	// Masked are units of the image that SystemdVMs do without.
+	Masked []string `json:"masked,omitempty"`
 	// VMs are created and started by Start.
 	VMs []VMConfig `json:"vms"`
 	// Attributes are instance attributes of every VM.
@@ -66,15 +74,18 @@ type VMConfig struct {
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
-// Agent is the unit that a VM's init runs, as systemd would.
+// Agent is the unit that a VM runs: our own init as systemd would, and systemd as quorate.service of the image. Of
+// SystemdVMs, what is not given is as the image has it.
 type Agent struct {
 	// Command is the program and its arguments: /usr/local/bin/quorate agent where not given.
 	Command []string `json:"command"`
 	// Env is added to PATH, LANG, NOTIFY_SOCKET and, with Watchdog, WATCHDOG_USEC.
 	Env []string `json:"env,omitempty"`
-	// Watchdog is the unit's WatchdogSec: without a ping for so long after READY=1 the agent gets SIGABRT. 0: off.
+	// Watchdog is the unit's WatchdogSec: without a ping for so long after READY=1 the agent gets SIGABRT. 0: off, of
+	// ProcessVMs.
 	Watchdog time.Duration `json:"watchdog,omitempty"`
-	// StopTimeout is how long the agent may take after SIGTERM: 90 s where not given, as GCE gives a VM.
+	// StopTimeout is how long a stop in order may take: 90 s where not given, as GCE gives a VM. Of SystemdVMs, the
+	// power is cut then.
 	StopTimeout time.Duration `json:"stopTimeout"`
 }
 
@@ -96,7 +107,8 @@ func (c Config) withDefaults() (Config, error) {
 	fallback(&c.Subnet, netip.MustParsePrefix("10.240.0.0/24"))
 	fallback(&c.DiskSize, 4<<30)
 	fallback(&c.Agent.StopTimeout, 90*time.Second)
-	if len(c.Agent.Command) == 0 {
+	fallback(&c.Kind, ProcessVMs)
+	if len(c.Agent.Command) == 0 && c.Kind == ProcessVMs {
 		c.Agent.Command = []string{"/usr/local/bin/quorate", "agent"}
 	}
 	if c.Log == nil {
@@ -131,6 +143,15 @@ func (c Config) validate() error {
 	} else if !c.Subnet.Contains(c.Endpoint) || c.Endpoint == c.gateway() {
 		fault("endpoint %s: it must be an address in %s other than %s, which is the fabric's", c.Endpoint, c.Subnet,
 			c.gateway())
+	}
+	systemd := c.Kind == SystemdVMs
+	switch {
+	case c.Kind != ProcessVMs && !systemd:
+		fault("kind %q: %s and %s are known", c.Kind, ProcessVMs, SystemdVMs)
+	case systemd && (c.Image == "" || c.Cache == ""):
+		fault("image %q, cache %q: %s VMs need both", c.Image, c.Cache, SystemdVMs)
+	case !systemd && (c.Image != "" || len(c.Masked) > 0):
+		fault("image %q, masked %s: only %s VMs have an image", c.Image, listed(c.Masked), SystemdVMs)
 	}
 	if c.DiskSize < 16<<20 {
 		fault("disk size %d: at least 16 MiB are needed", c.DiskSize)

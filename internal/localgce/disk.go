@@ -13,9 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ensureDisk makes the sparse image if it is absent and a file system in it if it is blank, as the unit option
-// x-systemd.makefs does.
+// ensureDisk makes the sparse image if it is absent, and has a file system made in it if it is blank.
 func ensureDisk(ctx context.Context, image string, size int64) error {
+	if err := ensureImage(image, size); err != nil {
+		return err
+	}
+	blank, err := isBlank(ctx, image)
+	if err != nil || !blank {
+		return err
+	}
+	_, err = run(ctx, "mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", image)
+	return err
+}
+
+// ensureImage makes the sparse image if it is absent.
+func ensureImage(image string, size int64) error {
 	if err := os.MkdirAll(filepath.Dir(image), 0o755); err != nil {
 		return fmt.Errorf("make the folder of the disks: %w", err)
 	}
@@ -31,12 +43,7 @@ func ensureDisk(ctx context.Context, image string, size int64) error {
 	if err != nil {
 		return fmt.Errorf("make data disk: %w", err)
 	}
-	blank, err := isBlank(ctx, image)
-	if err != nil || !blank {
-		return err
-	}
-	_, err = run(ctx, "mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", image)
-	return err
+	return nil
 }
 
 // isBlank says whether the image holds no signature that blkid knows. blkid exits with 2 then.

@@ -6,8 +6,8 @@
 //	   Compute API and bucket ────┤        (subnet's .1, port 8080), the endpoint's balanced route, nft cuts
 //	   prober ────────────────────┤
 //	                              ├── vm a: net + pid + mount + uts + ipc + cgroup namespace,
-//	                              │        169.254.169.254 on its loopback, overlay of / as boot disk,
-//	                              │        a loop device with ext4 as data disk, localgce's own pid 1
+//	                              │        169.254.169.254 on its loopback, an overlay as boot disk,
+//	                              │        a loop device as data disk
 //	                              ├── vm b
 //	                              └── vm c
 //
@@ -15,6 +15,12 @@
 // FreezeVM, Cut, Partition, RecreateVM ...), Close leaves no trace. Run serves the same as verbs (verbs.go) on a unix
 // socket in the state folder, for cmd/localgce (Client). A program that calls Start must call RunInitIfAsked first
 // thing in main (or TestMain), because a VM's pid 1 is the same program started again.
+//
+// There are two kinds of VM (Kind). ProcessVMs have the machine's own tree and localgce's pid 1, which keeps one agent
+// as systemd would: they boot in 0.1 s. SystemdVMs have the tree of a baked image and real systemd, which starts the
+// image's units: the data disk's, containerd, the kubelet, quorate. What of the image would touch the machine is
+// masked, and what a VM without a kernel of its own needs besides is in systemdfiles.go, each line with its reason. All
+// faults befall either kind.
 //
 // Faults are real ones: disks that are full, frozen, torn, copied or corrupt (FillDisk, FreezeDisk, TearDisk,
 // TearDiskByCopy, CloneDisk, CorruptDisk ...), VMs that are deleted, or left running behind their successors of another
@@ -41,5 +47,7 @@
 // emulated.
 //
 // It does not emulate quotas, operations or latency, it does not boot a kernel: all VMs share the machine's kernel and
-// clock, and data written but not synced survives a kill (TearDisk and TearDiskByCopy lose it).
+// clock, and data written but not synced survives a kill (TearDisk and TearDiskByCopy lose it). In SystemdVMs no
+// process has a lower OOM score than its parent where the machine gives no CAP_SYS_RESOURCE, and memory limits and
+// their ends are those of the machine's cgroup version. On a machine that has cgroup2 alone they have not been tried.
 package localgce

@@ -12,6 +12,18 @@ func FabricAndLink(state string) (fabric, link string) {
 	return n.fabric(), n.hostLink()
 }
 
+// MissingControllers is what a machine with that table of mounts, and those controllers in cgroup2, lacks for systemd
+// VMs.
+func MissingControllers(mounts string, unified ...string) []string {
+	return missingControllers(hierarchiesIn(mounts), unified)
+}
+
+// MissingInotify is what it lacks for so many of them.
+func MissingInotify(vms int) []string { return missingInotify(vms) }
+
+// DropIn is what of quorate.service an agent's settings change in an image.
+func DropIn(a Agent) string { return a.dropIn() }
+
 // BehindFaults puts faults in front of a service that is served without a project, and returns how they are set.
 func BehindFaults(s Service, h http.Handler) (http.Handler, func(Fault) error) {
 	f := &faults{}

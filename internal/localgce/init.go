@@ -25,9 +25,10 @@ const (
 	unitCgroup = "/sys/fs/cgroup/system.slice/quorate.service"
 )
 
-// AgentStatus is what a VM's init knows of its agent.
+// AgentStatus is what a VM's pid 1 knows of its agent.
 type AgentStatus struct {
-	// State is starting, ready, stopping or restarting.
+	// State is starting, ready, stopping or restarting; of systemd VMs also inactive, where something that the agent
+	// needs has failed, or a person has stopped it.
 	State string `json:"state"`
 	// PID is the agent's in the VM; 0 while there is none.
 	PID int `json:"pid"`
@@ -159,8 +160,8 @@ func (u *unit) start() {
 	u.tell()
 }
 
-// died does what KillMode=mixed and Restart=always do: the agent's death takes with it what is left in the unit's cgroup.
-// Commands that people run in the VM are in none of its cgroups.
+// died does what KillMode=mixed and Restart=always do: the agent's death takes with it what is left in the unit's
+// cgroup. Commands that people run in the VM are in none of its cgroups.
 func (u *unit) died(status unix.WaitStatus) {
 	u.status.PID = 0
 	u.notify.main.Store(0)

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		case "tiny":
 			os.Exit(tiny(os.Args[2], os.Args[3:]))
 		case "project":
-			os.Exit(projectProcess(os.Args[2], len(os.Args) > 3))
+			os.Exit(projectProcess(os.Args[2], strings.Join(os.Args[3:], " ")))
 		}
 	}
 	os.Exit(m.Run())

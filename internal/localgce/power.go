@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
 )
 
@@ -18,6 +17,7 @@ const bootTimeout = 60 * time.Second
 
 // machine is the running half of a VM: all of it is gone when it is powered off.
 type machine struct {
+	init     initSystem
 	cmd      *exec.Cmd
 	lifeline *os.File      // init's standard input: closed when the project's process dies
 	booted   chan error    // one value: the boot's outcome
@@ -30,7 +30,7 @@ type machine struct {
 
 // powerOn boots a VM. What it acquired is released again if it fails. v.ops is held.
 func (p *Project) powerOn(ctx context.Context, v *vm) error {
-	m := &machine{booted: make(chan error, 1), done: make(chan struct{})}
+	m := &machine{init: p.newInit(), booted: make(chan error, 1), done: make(chan struct{})}
 	p.mu.Lock()
 	v.machine, v.frozen, v.agent = m, false, AgentStatus{}
 	v.boots++
@@ -48,10 +48,10 @@ func (p *Project) powerOn(ctx context.Context, v *vm) error {
 // boot acquires in order: disk, network, metadata server, processes.
 func (p *Project) boot(ctx context.Context, v *vm, m *machine) error {
 	image := p.image(v.Disk.Image)
-	if err := ensureDisk(ctx, image, v.Disk.Bytes); err != nil {
+	err := m.init.ensureDisk(ctx, image, v.Disk.Bytes)
+	if err != nil {
 		return err
 	}
-	var err error
 	if m.disk, err = attach(image); err != nil {
 		return err
 	}
@@ -124,20 +124,23 @@ func (p *Project) powerOff(ctx context.Context, v *vm) error {
 		if err := p.fabric.silence(ctx, v.record); err != nil {
 			p.conf.Log.Warn("silence vm", "vm", v.key(), "error", err)
 		}
+		thawV1(p.names.v1Cgroups(v.Slot))
 		_ = m.cmd.Process.Kill() // its only error is that it is dead already
 		<-m.done
 	}
 	return p.release(ctx, v)
 }
 
-// shutDown asks init to end in order and waits for it.
-func (m *machine) shutDown(ctx context.Context) error {
-	_ = m.cmd.Process.Signal(syscall.SIGTERM) // its only error is that it is dead already
+// shutDown asks pid 1 to end in order and waits for it, at most so long; it says whether it has ended.
+func (m *machine) shutDown(ctx context.Context, limit time.Duration) (ended bool, err error) {
+	_ = m.cmd.Process.Signal(m.init.stopSignal()) // its only error is that it is dead already
 	select {
 	case <-m.done:
-		return nil
+		return true, nil
+	case <-time.After(limit):
+		return false, nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 }
 
@@ -154,7 +157,9 @@ func (p *Project) release(ctx context.Context, v *vm) error {
 	if m.lifeline != nil {
 		m.lifeline.Close()
 	}
-	errs = append(errs, removeCgroup(p.vmCgroup(v.Slot)), p.fabric.unplug(ctx, v.record))
+	m.init.release()
+	errs = append(errs, removeCgroup(p.vmCgroup(v.Slot)), removeV1(p.names.v1Cgroups(v.Slot)),
+		p.fabric.unplug(ctx, v.record))
 	if m.disk != nil {
 		errs = append(errs, m.disk.detach())
 	}

@@ -27,13 +27,16 @@ func (e *PreflightError) Error() string {
 
 // preflight tries each thing that a project needs, with the project's names, and names each one that is missing and
 // what to do. The caller holds the lock.
-func (n names) preflight(ctx context.Context) error {
+func (n names) preflight(ctx context.Context, conf Config) error {
 	missing := missingPrograms()
 	missing = append(missing, missingFileSystems("overlay", "tmpfs", "ext4", "cgroup2")...)
 	if _, err := exec.LookPath("ip"); err == nil {
 		missing = append(missing, n.missingNetwork(ctx)...)
 	}
 	missing = append(missing, missingKernel(n)...)
+	if conf.Kind == SystemdVMs {
+		missing = append(missing, n.missingForSystemd(conf)...)
+	}
 	if len(missing) > 0 {
 		return &PreflightError{Missing: missing}
 	}

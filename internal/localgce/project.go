@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/quorate/quorate/internal/localgce/tree"
 )
 
 // Project is a GCE project that is up. Its methods may be called concurrently; operations on one VM wait for each
@@ -25,6 +27,7 @@ type Project struct {
 	cgroup   string
 	lock     *lock
 	depot    depot
+	tree     *tree.Tree // nil but of SystemdVMs
 	balancer *balancer
 	compute  *ComputeServer
 	buckets  *Buckets
@@ -75,7 +78,7 @@ func (p *Project) bringUp(ctx context.Context) (err error) {
 		return fmt.Errorf("make state folder: %w", err)
 	}
 	p.conf.Progress("checking the machine")
-	if err := p.names.preflight(ctx); err != nil {
+	if err := p.names.preflight(ctx, p.conf); err != nil {
 		return err
 	}
 	if err := p.names.sweep(ctx); err != nil {
@@ -85,6 +88,9 @@ func (p *Project) bringUp(ctx context.Context) (err error) {
 		if err := freeHostRange(ctx, p.conf); err != nil {
 			return err
 		}
+	}
+	if err := p.openTree(ctx); err != nil {
+		return err
 	}
 	if p.depot, err = p.names.openDepot(ctx, p.conf.Reflink); err != nil {
 		return err
@@ -122,6 +128,17 @@ func (p *Project) bringUp(ctx context.Context) (err error) {
 		})
 	}
 	return group.Wait()
+}
+
+// openTree makes sure that the image's tree is there, and stays.
+func (p *Project) openTree(ctx context.Context) (err error) {
+	if p.conf.Kind != SystemdVMs {
+		return nil
+	}
+	p.tree, err = tree.Open(ctx, p.conf.Cache, p.conf.Image, func() {
+		p.conf.Progress("unpacking the image's tree into " + p.conf.Cache)
+	})
+	return err
 }
 
 // runServices starts the Compute API, the bucket and the load balancer.
@@ -236,6 +253,9 @@ func (p *Project) Close(ctx context.Context) error {
 	p.tasks.Wait()
 	p.depot.close()
 	errs = append(errs, p.names.sweep(ctx))
+	if p.tree != nil {
+		p.tree.Close()
+	}
 	p.lock.release()
 	return errors.Join(errs...)
 }

@@ -30,7 +30,11 @@ func (p *Project) spawn(v *vm, m *machine) error {
 		return fmt.Errorf("open the log: %w", err)
 	}
 	defer log.Close()
-	spec, err := p.specFile(v, m)
+	boot := p.bootSpec(v, m)
+	if err := m.init.prepare(&boot); err != nil {
+		return err
+	}
+	spec, err := boot.file()
 	if err != nil {
 		return err
 	}
@@ -55,6 +59,7 @@ func (p *Project) spawn(v *vm, m *machine) error {
 	p.mu.Lock()
 	m.cmd = cmd
 	p.mu.Unlock()
+	p.tasks.Go(func() { _ = cmd.Wait(); close(m.done) }) // how pid 1 ends tells nothing
 	p.tasks.Go(func() { p.listen(v, m, reports) })
 	return nil
 }
@@ -71,35 +76,34 @@ func initCommand(cgroup, log *os.File) *exec.Cmd {
 	}
 }
 
-// specFile hands the boot's specification over in memory, so that there is no file to clean up.
-func (p *Project) specFile(v *vm, m *machine) (*os.File, error) {
-	spec := bootSpec{
-		Name: v.Name, Zone: v.Zone,
+// bootSpec is what a boot of a VM needs to know, of either kind.
+func (p *Project) bootSpec(v *vm, m *machine) bootSpec {
+	return bootSpec{
+		Name: v.Name, Zone: v.Zone, Slot: v.Slot,
 		BootID: uuid.NewString(), MachineID: strings.ReplaceAll(uuid.NewString(), "-", ""),
 		Scratch: p.names.scratch(v.Slot), Loop: m.disk.device,
-		Logs: p.names.vmLogFolder(v.key()), Binds: p.conf.Binds, Agent: p.conf.Agent,
+		Log: p.names.vmLog(v.key()), Logs: p.names.vmLogFolder(v.key()), Binds: p.conf.Binds, Agent: p.conf.Agent,
 	}
+}
+
+// file hands the specification over in memory, so that there is nothing to clean up.
+func (s bootSpec) file() (*os.File, error) {
 	fd, err := unix.MemfdCreate("localgce-spec", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("write boot specification: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), "localgce-spec")
-	if err := json.NewEncoder(f).Encode(spec); err != nil {
+	if err := json.NewEncoder(f).Encode(s); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("write boot specification: %w", err)
 	}
 	return f, nil
 }
 
-// listen takes in what a VM's init reports, until it is dead.
+// listen takes in what is said of a VM's agent, until the VM is dead.
 func (p *Project) listen(v *vm, m *machine, reports *os.File) {
 	defer reports.Close()
-	decoder := json.NewDecoder(reports)
-	for {
-		var s AgentStatus
-		if err := decoder.Decode(&s); err != nil {
-			break
-		}
+	m.init.follow(m, reports, func(s AgentStatus) {
 		outcome := error(nil)
 		if s.Error != "" {
 			outcome = errors.New(s.Error)
@@ -113,9 +117,8 @@ func (p *Project) listen(v *vm, m *machine, reports *os.File) {
 			v.agent = s
 		}
 		p.mu.Unlock()
-	}
-	_ = m.cmd.Wait() // how init ends tells nothing
-	close(m.done)
+	})
+	<-m.done
 	select {
 	case m.booted <- fmt.Errorf("init ended early; see %s", p.names.vmLog(v.key())):
 	default:

@@ -72,11 +72,19 @@ func TestStartThatFailsLeavesNothing(t *testing.T) {
 }
 
 // projectProcess is a project in a process of its own: it says on standard output when it is up.
-func projectProcess(state string, reflink bool) int {
+func projectProcess(state string, more string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	conf := config(state, 10, "a", "b")
-	conf.Reflink = reflink
+	switch more {
+	case "reflink":
+		conf.Reflink = true
+	case "systemd":
+		if err := useSystemd(&conf); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+	}
 	p, err := localgce.Start(ctx, conf)
 	if err == nil {
 		err = p.Run(ctx, func() { fmt.Println("up") })

@@ -65,9 +65,11 @@ func (n names) killOwner(ctx context.Context) (*lock, error) {
 func (n names) sweep(ctx context.Context) error {
 	n.thawLoops() // who waits for a frozen disk cannot be killed
 	var errs []error
+	thawV1(n.v1Cgroups("")) // nor can who is frozen in version 1
 	if root, err := cgroupRoot(); err == nil {
 		errs = append(errs, removeCgroup(filepath.Join(root, n.fabric()))) // with it all processes of all VMs
 	}
+	errs = append(errs, removeV1(n.v1Cgroups("")))
 	if exists(filepath.Join("/sys/class/net", n.hostLink())) {
 		errs = append(errs, ipBatch(ctx, "", "link del "+n.hostLink()))
 	}

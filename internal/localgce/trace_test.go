@@ -15,7 +15,7 @@ import (
 func traces(t *testing.T, state string) (list []string) {
 	t.Helper()
 	fabric, link := localgce.FabricAndLink(state)
-	for _, folder := range []string{"/run/", "/run/netns/", "/sys/fs/cgroup/", "/sys/fs/cgroup/unified/"} {
+	for _, folder := range []string{"/run/", "/run/netns/", "/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
 		found, err := filepath.Glob(folder + fabric + "*")
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 )
 
 // The states of a VM, in the Compute API's words.
@@ -127,7 +128,7 @@ func (p *Project) KillVM(ctx context.Context, name string) error {
 	return p.operate(name, statusRunning, func(v *vm) error { return p.powerOff(ctx, v) })
 }
 
-// StopVM ends a VM in order: SIGTERM to the agent, and after Agent.StopTimeout SIGKILL.
+// StopVM ends a VM in order: pid 1 stops the agent, and what has not ended after Agent.StopTimeout is killed.
 func (p *Project) StopVM(ctx context.Context, name string) error {
 	return p.operate(name, statusRunning, func(v *vm) error {
 		if v.frozen {
@@ -143,9 +144,15 @@ func (p *Project) StopVM(ctx context.Context, name string) error {
 // stopInOrder ends a VM that is well. v.ops is held.
 func (p *Project) stopInOrder(ctx context.Context, v *vm) error {
 	p.setStatus(v, statusStopping)
-	if err := v.machine.shutDown(ctx); err != nil {
+	// Our own init kills the agent at that time, and ends.
+	const grace = 5 * time.Second
+	ended, err := v.machine.shutDown(ctx, p.conf.Agent.StopTimeout+grace)
+	if err != nil {
 		p.setStatus(v, statusRunning)
 		return fmt.Errorf("stop %s: %w", v.key(), err)
+	}
+	if !ended {
+		return p.powerOff(ctx, v)
 	}
 	return p.release(ctx, v)
 }
@@ -182,12 +189,21 @@ func (p *Project) stopInstance(id uint64) error {
 
 // FreezeVM stops a VM's processes and silences its network, as when its host hangs. ThawVM lets it go on.
 func (p *Project) FreezeVM(ctx context.Context, name string) error {
-	return p.operate(name, statusRunning, func(v *vm) error { return p.setFrozen(ctx, v, true) })
+	return p.operate(name, statusRunning, func(v *vm) error {
+		if err := v.machine.init.freezing(v.machine); err != nil {
+			p.conf.Log.Warn("freeze vm", "vm", v.key(), "error", err)
+		}
+		return p.setFrozen(ctx, v, true)
+	})
 }
 
 // ThawVM ends FreezeVM.
 func (p *Project) ThawVM(ctx context.Context, name string) error {
-	return p.operate(name, statusRunning, func(v *vm) error { return p.setFrozen(ctx, v, false) })
+	return p.operate(name, statusRunning, func(v *vm) error {
+		err := p.setFrozen(ctx, v, false)
+		v.machine.init.thawed(v.machine)
+		return err
+	})
 }
 
 func (p *Project) setFrozen(ctx context.Context, v *vm, frozen bool) error {

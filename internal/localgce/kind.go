@@ -1,0 +1,72 @@
+package localgce
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"syscall"
+)
+
+// Kind is what a project's VMs are.
+type Kind string
+
+// The kinds.
+const (
+	// ProcessVMs have localgce's own pid 1 and the machine's tree, and run one agent. They need no image.
+	ProcessVMs Kind = "process"
+	// SystemdVMs boot the tree of a baked image: systemd is pid 1, and it starts the image's units.
+	SystemdVMs Kind = "systemd"
+)
+
+// initSystem is a VM's pid 1 as the project deals with it, and all that the kinds differ in outside of the VM. Inside,
+// boot.go boots the one and systemdboot.go the other.
+type initSystem interface {
+	// ensureDisk makes the data disk as the VM wants to find it, if it is absent.
+	ensureDisk(ctx context.Context, image string, size int64) error
+	// prepare acquires what the boot needs besides, and says so in its specification. release gives it back when the VM
+	// is dead, or was never started.
+	prepare(s *bootSpec) error
+	release()
+	// follow tells of the agent's status whenever it changes, first when the VM has booted, and returns when the VM is
+	// dead. reports is what is written by the stages of the boot.
+	follow(m *machine, reports io.Reader, tell func(AgentStatus))
+	// stopSignal asks for an orderly end.
+	stopSignal() syscall.Signal
+	// freezing is called before the VM's processes are frozen, thawed when they go on.
+	freezing(m *machine) error
+	thawed(m *machine)
+}
+
+// ownInit is localgce's own pid 1: init.go.
+type ownInit struct{}
+
+// ensureDisk leaves nothing to do to our own init.
+func (ownInit) ensureDisk(ctx context.Context, image string, size int64) error {
+	return ensureDisk(ctx, image, size)
+}
+
+func (ownInit) prepare(*bootSpec) error    { return nil }
+func (ownInit) release()                   {}
+func (ownInit) stopSignal() syscall.Signal { return syscall.SIGTERM }
+func (ownInit) freezing(*machine) error    { return nil }
+func (ownInit) thawed(*machine)            {}
+
+// follow reads what init reports: a value for each change, until it is dead.
+func (ownInit) follow(m *machine, reports io.Reader, tell func(AgentStatus)) {
+	for decoder := json.NewDecoder(reports); ; {
+		var s AgentStatus
+		if decoder.Decode(&s) != nil {
+			<-m.done
+			return
+		}
+		tell(s)
+	}
+}
+
+// newInit is the pid 1 of a VM that is going to boot.
+func (p *Project) newInit() initSystem {
+	if p.conf.Kind == SystemdVMs {
+		return &systemdInit{project: p}
+	}
+	return ownInit{}
+}
