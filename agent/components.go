@@ -17,7 +17,7 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// The waits of the control plane. None of them ends the agent, and the member beside it votes on.
+// The waits of the control plane. None of them ends the agent, and the member votes on.
 const (
 	programUnusable   = "program-unusable"
 	componentNotReady = "component-not-ready"

@@ -11,7 +11,7 @@ import "time"
 // starts with another member in addition to its own. Promotion takes two polls of 250 ms.
 const promotionPatience = 3 * time.Second
 
-// routePeriod is the time between two looks at the local routes: a restart of the VM's network service removes them,
+// routePeriod is the time between two checks of the local routes: a restart of the VM's network service removes them,
 // and a load balancer takes a VM out after two probes that fail.
 const routePeriod = 2 * time.Second
 

@@ -76,7 +76,16 @@ recreating its VM. The other commands are run from anywhere that reaches the clu
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp())
 	root.SetFlagErrorFunc(flagFault)
+	reflowHelp(root)
 	return root
+}
+
+// reflowHelp breaks the help texts of a command and of those below it for a screen.
+func reflowHelp(cmd *cobra.Command) {
+	cmd.Long = reflowed(cmd.Long)
+	for _, c := range cmd.Commands() {
+		reflowHelp(c)
+	}
 }
 
 // newHelp is cobra's help command, but that a command which does not exist is a mistake and not an answer.

@@ -15,7 +15,7 @@ import (
 func newSnapshot() *cobra.Command {
 	return group(&cobra.Command{Use: "snapshot", Short: "Save, list or verify snapshots of etcd",
 		Long: `A snapshot is the whole database of etcd at one moment, verified, compressed and kept in the record's bucket under snapshots/. The
-masters save one by themselves (etcd.snapshots in the Cluster document); these commands save one now and look after what is there.`},
+masters save one by themselves (etcd.snapshots in the Cluster document); these commands save one now, list them and verify them.`},
 		newSnapshotSave(), newSnapshotList(), newSnapshotVerify())
 }
 

@@ -74,6 +74,18 @@ func wrapped(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// reflowed is a text whose paragraphs are broken anew. A line that is indented, such as a command, stays as it is.
+func reflowed(text string) string {
+	var out []string
+	for _, paragraph := range strings.Split(text, "\n\n") {
+		if !strings.HasPrefix(paragraph, " ") {
+			paragraph = wrapped(strings.ReplaceAll(paragraph, "\n", " "))
+		}
+		out = append(out, paragraph)
+	}
+	return strings.Join(out, "\n\n")
+}
+
 // age is how long ago something was, in its two largest units.
 func age(now, then time.Time) string {
 	d := max(0, now.Sub(then)).Truncate(time.Second)

@@ -30,7 +30,7 @@ const (
 
 // AgentFile is agent.json, next to the etcd directory on the data disk: whose directory it is and how far it has come.
 // It is replaced durably. It must never be made anew next to a directory that has none: that would make a directory of
-// an unknown owner look like ours.
+// an unknown owner pass for ours.
 type AgentFile struct {
 	// ClusterUID is the inception's; a disk of another cluster is never touched.
 	ClusterUID string `json:"clusterUID"`

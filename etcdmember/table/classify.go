@@ -35,7 +35,7 @@ func Classify(f Facts) Observation {
 	h.relateDisk(&o)
 	h.classifyRemote(&o)
 	h.findClaim(&o)
-	h.findTenure(&o)
+	h.findIncarnation(&o)
 	h.findOrders(&o)
 	h.findEntries(&o)
 	h.findRoom(&o)

@@ -122,8 +122,9 @@ func (h History) directoryCanBeRestored(o *Observation) bool {
 	return h.Formed != nil && d.ClusterID == h.Formed.Outcome.Formed.ClusterID
 }
 
-// findTenure finds this place's incarnations: mine, the one to take next, and those that still need a stopped/ object.
-func (h History) findTenure(o *Observation) {
+// findIncarnation finds this place's incarnations: mine, the one to take next, and those that still need a stopped/
+// object.
+func (h History) findIncarnation(o *Observation) {
 	mine := h.Record.Replicas[h.Me.Place]
 	o.Names.NextIncarnation = 1
 	o.Superseded = h.Superseded // for as long as this boot lasts, also while the record cannot be read

@@ -76,10 +76,10 @@ var rows = []row{
 	{23, false, is(Observation.mayJoin), doJoin},
 	{24, false, is(Observation.emptyWithoutQuorum), doWaitEmpty},
 	{RowStoppedID, true, is(Observation.stoppedID), doStoppedID},
-	{25, false, is(Observation.listedAndValid), doStartWithTenure},
+	{25, false, is(Observation.listedAndValid), doStartUnderIncarnation},
 	{26, false, is(Observation.removedWhileAway), doArchiveRemoved},
-	{27, false, is(Observation.toldRemoved), doWaitRemoved},
-	{28, false, is(Observation.neededAndValid), doStartWithTenure},
+	{27, false, is(Observation.saidRemoved), doWaitRemoved},
+	{28, false, is(Observation.neededAndValid), doStartUnderIncarnation},
 	{29, false, is(Observation.brokenWithQuorum), doReplaceOwn},
 	{30, false, is(Observation.brokenWithoutQuorum), doKeepBroken},
 

@@ -11,8 +11,8 @@ func (o Observation) takeIncarnation(epoch uint64, why string) Plan {
 		Reason: why}
 }
 
-// doStartWithTenure is rows 25 and 28: the incarnation is taken and confirmed, then the directory starts.
-func doStartWithTenure(o Observation, _ time.Time) Plan {
+// doStartUnderIncarnation is rows 25 and 28: the incarnation is taken and confirmed, then the directory starts.
+func doStartUnderIncarnation(o Observation, _ time.Time) Plan {
 	epoch := o.Names.DiskEpochNumber
 	switch {
 	case o.OwnIncarnation && o.Confirmed:

@@ -146,7 +146,7 @@ func TestGuardsOfTheStopReport(t *testing.T) {
 	}
 }
 
-// own is what findTenure finds of this place's incarnations.
+// own is what findIncarnation finds of this place's incarnations.
 type own struct {
 	next, own          uint64
 	pending, confirmed bool

@@ -172,7 +172,7 @@ func (o Observation) removedWhileAway() bool {
 }
 
 // row 27
-func (o Observation) toldRemoved() bool { return o.neededAndValid() && o.Removed }
+func (o Observation) saidRemoved() bool { return o.neededAndValid() && o.Removed }
 
 // row 28
 func (o Observation) neededAndValid() bool { return o.ofThisEpoch() && o.Remote != Quorum }
