@@ -63,6 +63,9 @@ chaos: build kubernetes etcd etcd-former guest ## 110 random VM losses under loa
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 20m -v -run 'TestDocuments' ./controlplane
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 120m -v ./test
 
+addons: kubernetes etcd ## Three managers over a thousand objects, and two versions of a set for minutes (15 minutes)
+	QUORATE_ADDONS=1 $(GO) test -count 1 -timeout 40m -v ./addons
+
 bench: build kubernetes etcd ## Boots, repairs and write stalls against the floor; memory and idle CPU (root, about 25 minutes)
 	$(GO) test -run '^$$' -bench . -benchtime 200ms ./certs ./etcdmember/table ./internal/record/bucket
 	$(GO) run ./test/bench
@@ -85,4 +88,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo demo-check demo-down test check deps build kubernetes etcd etcd-former image install image-test race guest chaos bench mutate fuzz lint vuln clean
+.PHONY: help demo demo-check demo-down test check deps build kubernetes etcd etcd-former image install image-test race guest chaos addons bench mutate fuzz lint vuln clean

@@ -21,7 +21,7 @@ const module = "github.com/quorate/quorate/"
 var floors = []string{
 	"cmd/quorate", "cmd/localgce",
 	"test/bench", "test",
-	"agent", "controlplane", "addons/plan",
+	"agent", "controlplane", "addons", "addons/plan",
 	"etcdmember", "etcdmember/acts", "etcdmember/rebuild", "etcdmember/snapshot", "etcdmember/restoredir",
 	"etcdmember/member", "etcdmember/datadir", "etcdmember/etcdtest", "etcdmember/hosts",
 	"etcdmember/order", "etcdmember/table",
@@ -51,6 +51,9 @@ var soleImporters = map[string]string{
 	"github.com/fsouza/fake-gcs-server":     "internal/localgce",
 	"github.com/in-toto/attestation":        "images/describe",
 	"github.com/spdx/tools-golang":          "images/describe",
+	"github.com/fluxcd":                     "addons",
+	"sigs.k8s.io/controller-runtime":        "addons",
+	"sigs.k8s.io/kustomize":                 "addons",
 	"github.com/rogpeppe/go-internal":       "",
 }
 

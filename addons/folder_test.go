@@ -1,0 +1,210 @@
+package addons
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/addons/plan"
+)
+
+// ownCPU is the processor time of this process.
+func ownCPU(t *testing.T) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func names(s set) (out []string) {
+	for _, o := range s.Objects {
+		out = append(out, o.String()+" of "+o.Source)
+	}
+	return out
+}
+
+func TestReadSet(t *testing.T) {
+	cm := configMapYAML("a", "x", "1")
+	for name, c := range map[string]struct {
+		files   map[string]string
+		objects []string
+		faults  []string // parts of each
+	}{
+		"files and folders of files": {map[string]string{"version": "1", "x.yaml": cm,
+			"deep/er/y.yml": configMapYAML("a", "y", "1"),
+			"z.json":        `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"z"}}`,
+			"README.md":     "no manifest", "old.yaml.bak": "nor this", ".hidden.yaml": "nor: [this",
+			"empty.yaml": "# nothing\n---\n"},
+			[]string{"ConfigMap z of z.json", "ConfigMap a/x of x.yaml", "ConfigMap a/y of deep/er/y.yml"}, nil},
+		"documents and lists": {map[string]string{"version": "1", "x.yaml": cm + "---\n" + configMapYAML("a", "y",
+			"1") +
+			"---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: z}}\n"},
+			[]string{"ConfigMap z of x.yaml", "ConfigMap a/x of x.yaml", "ConfigMap a/y of x.yaml"}, nil},
+		"a kustomization, and nothing else of its folder": {map[string]string{"version": "1",
+			"k/kustomization.yaml": "namePrefix: p-\nresources: [base, x.yaml]\n", "k/x.yaml": cm,
+			"k/base/kustomization.yaml": "resources: [y.yaml]\n", "k/base/y.yaml": configMapYAML("a", "y", "1"),
+			"k/unused.yaml": "bad: ["},
+			[]string{"ConfigMap a/p-x of k/kustomization.yaml", "ConfigMap a/p-y of k/kustomization.yaml"}, nil},
+		"no version": {map[string]string{"x.yaml": cm}, []string{"ConfigMap a/x of x.yaml"},
+			[]string{"version: found no such file"}},
+		"a bad version": {map[string]string{"version": "latest", "x.yaml": cm}, []string{"ConfigMap a/x of x.yaml"},
+			[]string{`version: found "latest"`}},
+		"nothing": {map[string]string{"version": "1"}, nil, []string{"the folder: found no object"}},
+		"a comment alone": {map[string]string{"version": "1", "x.yaml": "# later\n"}, nil,
+			[]string{"the folder: found no object"}},
+		"a file that is no YAML keeps what stands before the fault": {map[string]string{"version": "1",
+			"x.yaml": cm + "---\nbad: [", "y.yaml": configMapYAML("a", "y", "1")},
+			[]string{"ConfigMap a/x of x.yaml", "ConfigMap a/y of y.yaml"}, []string{"x.yaml: document 2"}},
+		"a key that stands twice": {map[string]string{"version": "1", "x.yaml": cm + "kind: Secret\n"}, nil,
+			[]string{`x.yaml: document 1: found text that is no manifest: yaml: unmarshal errors:`}},
+		"no kind": {map[string]string{"version": "1", "x.yaml": "apiVersion: v1\nmetadata: {name: x}\n"}, nil,
+			[]string{"x.yaml: document 1: Object 'Kind' is missing"}},
+		"no name": {map[string]string{"version": "1", "x.yaml": "apiVersion: v1\nkind: Secret\n"}, nil,
+			[]string{`metadata.name: found ""`}},
+		"an unknown mode": {map[string]string{"version": "1",
+			"x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: x, labels: {addonmanager.kubernetes.io/mode: " +
+				"Once}}\n"}, nil,
+			[]string{`found "Once"; allowed: Reconcile, EnsureExists`}},
+		"the manager's own mark": {map[string]string{"version": "1",
+			"x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: x, labels: {addons.quorate.dev/origin: made}}\n"},
+			nil,
+			[]string{"found the label addons.quorate.dev/origin"}},
+		"the inventory itself": {map[string]string{"version": "1", "x.yaml": configMapYAML("kube-system",
+			"quorate-addons", "")}, nil,
+			[]string{"is the inventory"}},
+		// k3s#1369: two manifests of one object in two folders were applied in turn, for ever.
+		"one object in two files is in the set neither way": {map[string]string{"version": "1", "a/x.yaml": cm,
+			"b/x.yaml": cm,
+			"c/x.yaml": cm, "y.yaml": configMapYAML("a", "y", "1")}, []string{"ConfigMap a/y of y.yaml"},
+			[]string{"b/x.yaml: ConfigMap a/x is in a/x.yaml too", "c/x.yaml: ConfigMap a/x is in other files too"}},
+		"a kustomization that fetches": {map[string]string{"version": "1",
+			"k/kustomization.yaml": "resources: ['https://example.com/x.yaml']\n"}, nil,
+			[]string{`resources[0]: found "https://example.com/x.yaml"; allowed: a file or folder`}},
+		"a kustomization that clones": {map[string]string{"version": "1",
+			"k/kustomization.yaml": "resources: ['github.com/org/repo//deploy?ref=v1']\n"}, nil,
+			[]string{`resources[0]: found "github.com/org/repo//deploy?ref=v1"`}},
+		"a generator that fetches": {map[string]string{"version": "1",
+			"k/kustomization.yaml": "configMapGenerator: [{name: x, files: ['a=https://example.com/x']}]\n"}, nil,
+			[]string{`configMapGenerator[0].files[0]: found "a=https://example.com/x"`}},
+		"a generator whose text is a URL": {map[string]string{"version": "1",
+			"k/kustomization.yaml": "generatorOptions: {disableNameSuffixHash: true}\n" +
+				"configMapGenerator: [{name: x, literals: ['a=https://example.com/x']}]\n"},
+			[]string{"ConfigMap x of k/kustomization.yaml"}, nil},
+		"a kustomization that names a plugin": {map[string]string{"version": "1",
+			"k/kustomization.yaml": "generators: [g.yaml]\n",
+			"k/g.yaml":             "apiVersion: someteam.example.com/v1\nkind: Exec\nmetadata: {name: x}\n"}, nil,
+			[]string{"external plugins disabled"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := readSet(readFiles(writeFolder(t, t.TempDir(), c.files)))
+			if got := names(s); !slices.Equal(got, c.objects) {
+				t.Errorf("the objects are %q; want %q", got, c.objects)
+			}
+			if len(s.Faults) != len(c.faults) {
+				t.Fatalf("the faults are %q; want %q", s.Faults, c.faults)
+			}
+			for i, part := range c.faults {
+				if !strings.Contains(s.Faults[i], part) {
+					t.Errorf("the fault %q lacks %q", s.Faults[i], part)
+				}
+			}
+		})
+	}
+}
+
+func TestAFolderThatCannotBeReadHasAFault(t *testing.T) {
+	for name, folder := range map[string]string{"missing": filepath.Join(t.TempDir(), "missing"),
+		"a file": writeFolder(t, t.TempDir(), map[string]string{"x": ""}) + "/x"} {
+		if s := readSet(readFiles(folder)); len(s.Faults) != 2 || !strings.Contains(s.Faults[0], "the folder: open") {
+			t.Errorf("%s: %q", name, s.Faults)
+		}
+	}
+	dir := writeFolder(t, t.TempDir(), map[string]string{"version": "1", "x.yaml": configMapYAML("a", "x", "1")})
+	if err := os.Symlink("nowhere", filepath.Join(dir, "y.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "z.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s := readSet(readFiles(dir)); len(s.Faults) != 2 || s.Complete() || len(s.Objects) != 1 {
+		t.Errorf("a broken link and a pipe: %q, %q", s.Faults, names(s))
+	}
+	if err := os.Symlink(".", filepath.Join(dir, "loop")); err != nil {
+		t.Fatal(err)
+	}
+	if s := readSet(readFiles(dir)); !slices.ContainsFunc(s.Faults, func(f string) bool {
+		return strings.Contains(f, "more than 12 folders")
+	}) {
+		t.Errorf("a loop of links: %q", s.Faults)
+	}
+}
+
+func TestTheDigestIsOfAllThatIsThere(t *testing.T) {
+	dir := writeFolder(t, t.TempDir(), map[string]string{"version": "1", "x.yaml": "a: b"})
+	digests := map[string]string{"before": readFiles(dir).digest}
+	again := readFiles(dir).digest
+	writeFolder(t, dir, map[string]string{"notes.txt": "read by nobody"})
+	digests["with one more"] = readFiles(dir).digest
+	writeFolder(t, dir, map[string]string{"x.yaml": "a: c"})
+	digests["with one changed"] = readFiles(dir).digest
+	seen := map[string]bool{}
+	for name, d := range digests {
+		if seen[d] || len(d) != 16 {
+			t.Errorf("%s: %s", name, d)
+		}
+		seen[d] = true
+	}
+	if again != digests["before"] {
+		t.Error("the same folder has two digests")
+	}
+}
+
+func TestWhatOnlyTheClusterSetsIsTakenOut(t *testing.T) {
+	objects, err := decode([]byte("apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: a, uid: u, " +
+		"resourceVersion: '7'," +
+		" creationTimestamp: null}\nstringData: {a: b}\ndata: {c: ZA==}\nstatus: {x: y}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := describe(objects[0])
+	if err != nil || o.Mode != plan.Reconcile || o.TakeOver {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	text, _ := objects[0].MarshalJSON()
+	want := `{"apiVersion":"v1","data":{"a":"Yg==","c":"ZA=="},"kind":"Secret","metadata":{"name":"x","namespace":"a"}}`
+	if got := strings.TrimSpace(string(text)); got != want {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestRulesOfAFolder(t *testing.T) {
+	rules, faults := Rules(writeFolder(t, t.TempDir(), map[string]string{"version": "1",
+		"crd.yaml": strings.NewReplacer("%[1]s", "sheep", "%[2]s", "Sheep").Replace(toolDefinition),
+		"cr.yaml":  "apiVersion: example.com/v1\nkind: Sheep\nmetadata: {namespace: a, name: dolly}\n",
+		"np.yaml":  "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {namespace: a, name: np}\n",
+		"role.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r}\n---\n" +
+			"apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {namespace: a, name: b}\n" +
+			"roleRef: {kind: ClusterRole, name: r}\n"}))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	var got []string
+	for _, r := range rules {
+		if len(r.ResourceNames) > 0 && r.ResourceNames[0] != plan.InventoryName {
+			got = append(got, r.Resources[0]+"."+r.APIGroups[0]+" "+r.ResourceNames[0]+" "+r.Verbs[0])
+		}
+	}
+	want := []string{"customresourcedefinitions.apiextensions.k8s.io sheep.example.com create",
+		"sheep.example.com dolly create",
+		"networkpolicies.networking.k8s.io np create", "clusterroles.rbac.authorization.k8s.io r create",
+		"rolebindings.rbac.authorization.k8s.io b create", "clusterroles.rbac.authorization.k8s.io r bind",
+		"clusterroles.rbac.authorization.k8s.io r escalate"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the rules are %q", got)
+	}
+}

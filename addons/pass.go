@@ -1,0 +1,351 @@
+package addons
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/fluxcd/pkg/ssa"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quorate/quorate/addons/plan"
+	"github.com/quorate/quorate/internal/backoff"
+)
+
+// errOvertaken ends a pass whose inventory another manager has changed: the next pass reads it anew.
+var errOvertaken = errors.New("another replica has changed the inventory")
+
+const (
+	// atOnce is how many objects are written at the same time.
+	atOnce = 4
+	// fencePeriod is how old the knowledge may be that no newer set writes.
+	fencePeriod = time.Second
+	// Definitions are polled until they count, for at most definitionsLimit: what waits for one is tried again anyway.
+	definitionsPoll, definitionsLimit = 250 * time.Millisecond, 20 * time.Second
+)
+
+// pass compares the set with the cluster once, and writes what differs. An error broke it off; what a single object
+// failed on is in memory.
+func (m *manager) pass(ctx context.Context) error {
+	m.memory.wrote = false
+	m.memory.forget(m.set)
+	there, inv, err := m.cluster.inventory(ctx)
+	if err != nil {
+		return err
+	}
+	m.memory.version, m.memory.standing = "", ""
+	if inv != nil {
+		m.memory.version = inv.Version
+	}
+	if m.set.Version == "" || len(m.set.Objects) == 0 {
+		m.memory.kept = ""
+		return nil // nothing is known of what has to be there, so nothing is done
+	}
+	if m.memory.standing = plan.Stand(inv, m.set.Set); !m.memory.standing.Writes() {
+		m.memory.kept, m.memory.seen = "", map[plan.Key]plan.Seen{}
+		m.memory.troubles, m.memory.notReady = map[plan.Key]*trouble{}, map[plan.Key]plan.ObjectStatus{}
+		m.memory.inPlace = map[plan.Key]bool{}
+		return nil
+	}
+	c := claim{there: there}
+	if inv != nil {
+		c.inv = *inv
+	}
+	m.fence.passed(time.Now())
+	for stage := range plan.Stages {
+		if err := m.stage(ctx, stage, &c); err != nil {
+			return err
+		}
+	}
+	return m.prune(ctx, &c)
+}
+
+// claim is the inventory as this manager last read or wrote it.
+type claim struct {
+	there *corev1.ConfigMap
+	inv   plan.Inventory
+}
+
+// stage brings the objects of one stage in line.
+func (m *manager) stage(ctx context.Context, stage int, c *claim) error {
+	var objects []plan.Object
+	for _, o := range m.set.Objects {
+		if o.Stage() == stage {
+			objects = append(objects, o)
+		}
+	}
+	if len(objects) == 0 {
+		return nil
+	}
+	live, err := m.cluster.observe(ctx, objects)
+	if err != nil {
+		return err
+	}
+	steps := make([]plan.Step, 0, len(objects))
+	now := time.Now()
+	for _, o := range objects {
+		var seen *plan.Seen
+		if s, ok := m.memory.seen[o.Key()]; ok {
+			seen = &s
+		}
+		var failed *plan.Trouble
+		if t := m.memory.troubles[o.Key()]; t != nil {
+			failed = &t.Trouble
+		}
+		steps = append(steps, plan.Decide(o, live[o.Key()].Live, seen, failed, now))
+	}
+	if err := m.write(ctx, c, c.inv.Claim(m.set.Set, plan.Expected(steps))); err != nil {
+		return err
+	}
+	m.memory.standing, m.memory.version = plan.Current, m.set.Version
+	if err := m.take(ctx, steps, live); err != nil {
+		return err
+	}
+	if stage == plan.Definitions && m.memory.wrote {
+		return m.awaitDefinitions(ctx, objects)
+	}
+	return nil
+}
+
+// write writes the inventory where it changes.
+func (m *manager) write(ctx context.Context, c *claim, next plan.Inventory) error {
+	if c.there != nil && c.inv.Same(next) {
+		return nil
+	}
+	there, err := m.cluster.writeInventory(ctx, c.there, next)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("%w: %w", errOvertaken, err)
+	}
+	if err != nil {
+		return err
+	}
+	m.writes.Add(1)
+	m.memory.wrote = true
+	c.there, c.inv = there, next
+	m.cfg.Log.Info("inventory written", "version", string(next.Version), "objects", len(next.Objects))
+	return nil
+}
+
+// outcome is how a step came out.
+type outcome struct {
+	taken, changed bool
+	err            error
+}
+
+// take takes the steps, some at a time. An object that fails does not keep the others; only ctx, or a newer set, does.
+func (m *manager) take(ctx context.Context, steps []plan.Step, live map[plan.Key]observed) error {
+	outcomes := make([]outcome, len(steps))
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	for i, s := range steps {
+		if s.Action != plan.Create && s.Action != plan.Check {
+			continue
+		}
+		g.Go(func() error {
+			if err := m.fence.check(inner, m.cluster, m.set.Set); err != nil {
+				return err
+			}
+			out := m.applyOne(inner, s)
+			if unanswered(out.err) {
+				return out.err
+			}
+			outcomes[i] = out
+			m.got()
+			return nil
+		})
+	}
+	broken := g.Wait()
+	now := time.Now()
+	for i, s := range steps {
+		if broken != nil && !outcomes[i].taken && (s.Action == plan.Create || s.Action == plan.Check) {
+			continue
+		}
+		m.note(ctx, s, live[s.Key()], outcomes[i], now)
+	}
+	return broken
+}
+
+// applyOne applies one manifest: first as a dry run, then, where that shows a difference, in earnest.
+func (m *manager) applyOne(ctx context.Context, s plan.Step) outcome {
+	manifest := marked(m.set.manifests[s.Key()], s.Origin)
+	entry, err := m.cluster.apply.Apply(ctx, manifest, ssa.DefaultApplyOptions())
+	if err != nil {
+		return outcome{taken: true, err: err}
+	}
+	changed := entry.Action != ssa.UnchangedAction
+	if changed {
+		m.writes.Add(1)
+		m.cfg.Log.Info("applied", "object", s.String(), "action", string(entry.Action), "why", s.Reason)
+	}
+	return outcome{taken: true, changed: changed}
+}
+
+// note remembers how a step came out.
+func (m *manager) note(ctx context.Context, s plan.Step, live observed, out outcome, now time.Time) {
+	key := s.Key()
+	failed := ""
+	switch s.Action {
+	case plan.Pause:
+		return // it has failed, and is tried again later
+	case plan.Fail, plan.Refuse:
+		failed = s.Reason
+	case plan.Create, plan.Check:
+		if out.err != nil {
+			failed = out.err.Error()
+		}
+	}
+	if failed != "" {
+		delete(m.memory.seen, key)
+		if m.memory.fails(s.Object, failed, now) {
+			m.cfg.Log.Warn("an object fails", "object", s.String(), "source", s.Source, "err", failed)
+			m.tell(ctx, s.ID, live, corev1.EventTypeWarning, "AddonFailed", failed)
+		}
+		return
+	}
+	if m.memory.troubles[key] != nil {
+		m.tell(ctx, s.ID, live, corev1.EventTypeNormal, "AddonApplied", "it is in place now")
+	}
+	notReady := ""
+	switch {
+	case out.changed || live.object == nil:
+		m.memory.wrote = m.memory.wrote || out.changed
+		delete(m.memory.seen, key)
+		notReady = "it was just applied"
+	default:
+		m.memory.seen[key] = plan.Seen{Hash: s.Hash, Print: live.Print}
+		notReady = unready(live.object)
+	}
+	m.memory.stands(s.Object, notReady, now)
+}
+
+// tell makes an Event. One that cannot be made is lost: the status says the same.
+func (m *manager) tell(ctx context.Context, id plan.ID, live observed, kind, reason, message string) {
+	var uid types.UID
+	if live.object != nil {
+		uid = live.object.GetUID()
+	}
+	if err := m.cluster.tell(ctx, m.cfg.Replica, id, uid, kind, reason, message); err != nil {
+		m.cfg.Log.Info("no Event could be made", "object", id.String(), "err", err.Error())
+		return
+	}
+	m.writes.Add(1)
+}
+
+// awaitDefinitions waits until namespaces and kinds that were just made can be used.
+func (m *manager) awaitDefinitions(ctx context.Context, objects []plan.Object) error {
+	until := time.Now().Add(definitionsLimit)
+	for _, o := range objects {
+		for m.memory.inPlace[o.Key()] {
+			u, err := m.cluster.get(ctx, o.ID)
+			if err == nil && u != nil && unready(u) == "" || time.Now().After(until) {
+				break
+			}
+			if err := backoff.Sleep(ctx, definitionsPoll); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// prune deletes what former sets have made and this one does not have.
+func (m *manager) prune(ctx context.Context, c *claim) error {
+	m.memory.kept = ""
+	leftovers := plan.Leftovers(c.inv, m.set.Set)
+	if len(leftovers) == 0 {
+		return nil
+	}
+	pending := len(m.set.Objects) - len(m.memory.inPlace)
+	may, why := plan.MayPrune(m.set.Set, m.memory.standing, pending)
+	if !may {
+		m.memory.kept = fmt.Sprintf("%d objects of former sets are kept: %s", len(leftovers), why)
+		return nil
+	}
+	var gone []plan.ID
+	var stays []error
+	for _, id := range leftovers {
+		if err := m.fence.check(ctx, m.cluster, m.set.Set); err != nil {
+			return err
+		}
+		m.got()
+		done, err := m.pruneOne(ctx, id)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			stays = append(stays, fmt.Errorf("%s: %w", id, err))
+		}
+		if done {
+			gone = append(gone, id)
+		}
+	}
+	if len(stays) > 0 {
+		m.memory.kept = fmt.Sprintf("%d objects of former sets could not be deleted: %s", len(stays), stays[0])
+	}
+	return m.write(ctx, c, c.inv.Without(gone))
+}
+
+// pruneOne does what plan.Judge says of one leftover, and reports whether the inventory can forget it.
+func (m *manager) pruneOne(ctx context.Context, id plan.ID) (done bool, err error) {
+	u, live, err := m.cluster.leftover(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	fate, why := plan.Judge(id, live)
+	switch fate {
+	case plan.Delete:
+		if err := m.cluster.delete(ctx, u); err != nil {
+			return false, err
+		}
+		m.writes.Add(1)
+		m.memory.wrote = true
+		m.cfg.Log.Info("deleted", "object", id.String(), "why", why)
+		m.tell(ctx, id, observed{object: u}, corev1.EventTypeNormal, "AddonDeleted", why)
+	case plan.Release:
+		m.cfg.Log.Info("released", "object", id.String(), "why", why)
+		m.tell(ctx, id, observed{object: u}, corev1.EventTypeNormal, "AddonReleased", why)
+		if len(m.memory.released) < mostReleased {
+			m.memory.released = append(m.memory.released, plan.ObjectStatus{Object: id.String(), Reason: why,
+				Since: time.Now()})
+		}
+	case plan.Stay:
+		return false, nil
+	}
+	return true, nil
+}
+
+// fence is the knowledge that no other set has taken the inventory. Several goroutines may ask it.
+type fence struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (f *fence) passed(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at = now
+}
+
+// check reads the inventory again where the knowledge is old. What is written within fencePeriod of a newer set's claim
+// is put right by that set's next pass.
+func (f *fence) check(ctx context.Context, c *cluster, s plan.Set) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.at) < fencePeriod {
+		return nil
+	}
+	_, inv, err := c.inventory(ctx)
+	if err != nil {
+		return err
+	}
+	if inv == nil || plan.Stand(inv, s) != plan.Current {
+		return errOvertaken
+	}
+	f.at = time.Now()
+	return nil
+}
