@@ -23,7 +23,7 @@ import (
 // seededOnce is the one good end of a first boot, whatever happened on the way.
 func seededOnce(t *testing.T, m *machine, ms *Membership) {
 	t.Helper()
-	v, _ := m.record.copied()
+	v, _ := m.record.Copied()
 	if len(v.Epochs) != 1 || v.Epochs[0].Outcome == nil || v.Epochs[0].Outcome.Formed == nil {
 		t.Fatalf("the record's epochs: %+v", v.Epochs)
 	}
@@ -46,7 +46,7 @@ func seededOnce(t *testing.T, m *machine, ms *Membership) {
 }
 
 func TestAFirstBootSeeds(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	ms := m.open()
 	if _, err := m.boot(ms); err != nil {
 		t.Fatal(err)
@@ -60,11 +60,12 @@ func TestAFirstBootSeeds(t *testing.T) {
 // Every step of a first boot is one at which the power may go, before it takes effect and after. What follows is
 // another start of the agent, in the same boot or in another.
 func TestASeedSurvivesEveryPowerCut(t *testing.T) {
+	t.Parallel()
 	cuts := cutLog{}
 	for _, after := range []bool{false, true} {
 		for _, reboot := range []bool{false, true} {
 			for when := 1; ; when++ {
-				m := newMachine(t, pa, newRecord())
+				m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 				m.power.when, m.power.after = when, after
 				wasCut, err := m.boot(m.open())
 				if err != nil {
@@ -98,8 +99,8 @@ func TestAClaimWhoseVMIsRecreatedIsAbandoned(t *testing.T) {
 	cuts := cutLog{}
 	for _, after := range []bool{false, true} {
 		for when := 1; ; when++ {
-			m := newMachine(t, pa, newRecord())
-			m.record.change(func(v *record.View) {
+			m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
+			m.record.Change(func(v *record.View) {
 				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: table.MaxLearners,
 					Seeder: record.Seeder{Place: pa, InstanceID: "99"},
 					Source: record.Source{Kind: record.SourceEmpty}}}}
@@ -116,7 +117,7 @@ func TestAClaimWhoseVMIsRecreatedIsAbandoned(t *testing.T) {
 					t.Fatalf("cut %d, %s: %v", when, m.power.moment(), err)
 				}
 			}
-			v, _ := m.record.copied()
+			v, _ := m.record.Copied()
 			if len(v.Epochs) != 2 || v.Epochs[0].Outcome.Abandoned == nil || v.Epochs[1].Outcome.Formed == nil {
 				t.Fatalf("cut %d, %s: epochs: %+v", when, m.power.moment(), v.Epochs)
 			}
@@ -166,8 +167,8 @@ func boots(t *testing.T, ms *Membership) (wait func() error) {
 }
 
 func TestTheLoserOfAClaimWaitsForTheBundle(t *testing.T) {
-	r := newRecord()
-	r.change(func(v *record.View) {
+	r := etcdtest.NewRecord(testCluster)
+	r.Change(func(v *record.View) {
 		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: table.MaxLearners,
 			Seeder: record.Seeder{Place: pb, InstanceID: "102"}, Source: record.Source{Kind: record.SourceEmpty}}}}
 	})
@@ -176,7 +177,7 @@ func TestTheLoserOfAClaimWaitsForTheBundle(t *testing.T) {
 	holder := true
 	end := inBackground(t, func(ctx context.Context) (err error) { holder, err = ms.Claim(ctx); return err })
 	etcdtest.Eventually(t, "seed-in-progress", func() bool { return blockedName(ms) == "seed-in-progress" })
-	r.change(func(v *record.View) { v.Bundle = 1 })
+	r.Change(func(v *record.View) { v.Bundle = 1 })
 	etcdtest.Eventually(t, "the wait ends", func() bool { return blockedName(ms) == "" })
 	if err := end(); err != nil || holder || m.child.starts != 0 {
 		t.Errorf("%v, holder %t, etcd started %d times", err, holder, m.child.starts)
@@ -185,9 +186,9 @@ func TestTheLoserOfAClaimWaitsForTheBundle(t *testing.T) {
 
 func TestAnUnreadableRecordIsOneLineAndOneWait(t *testing.T) {
 	var log bytes.Buffer
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	m.log = slog.New(slog.NewTextHandler(&log, nil))
-	m.record.fail(errors.New("503"))
+	m.record.Fail(errors.New("503"))
 	ms := m.open()
 	end := inBackground(t, func(ctx context.Context) error { _, err := ms.Claim(ctx); return err })
 	etcdtest.Eventually(t, "record-unreadable", func() bool { return blockedName(ms) == "record-unreadable" })
@@ -206,12 +207,12 @@ func TestAnUnreadableRecordIsOneLineAndOneWait(t *testing.T) {
 }
 
 func TestARestartStartsAsItIsWithoutTheRecordAndARebootWaits(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	if _, err := m.boot(m.open()); err != nil {
 		t.Fatal(err)
 	}
 	m.child.Stop(t.Context())
-	m.record.fail(errors.New("503"))
+	m.record.Fail(errors.New("503"))
 	ms := m.open()
 	if !ms.Established() || ms.ClusterUID() != "uid" {
 		t.Errorf("a disk on which etcd ran: established %t, cluster %q", ms.Established(), ms.ClusterUID())
@@ -235,11 +236,12 @@ func TestARestartStartsAsItIsWithoutTheRecordAndARebootWaits(t *testing.T) {
 
 // A directory of an epoch that was abandoned is put away, with its bytes, whenever the power goes.
 func TestAnArchiveSurvivesEveryPowerCut(t *testing.T) {
+	t.Parallel()
 	cuts := cutLog{}
 	for _, after := range []bool{false, true} {
 		for when := 1; ; when++ {
-			m := newMachine(t, pa, newRecord())
-			m.record.change(func(v *record.View) {
+			m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
+			m.record.Change(func(v *record.View) {
 				v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t1", MaxLearners: table.MaxLearners,
 					Seeder: record.Seeder{Place: pa, InstanceID: "101"},
 					Source: record.Source{Kind: record.SourceEmpty}},
@@ -273,7 +275,7 @@ func TestAnArchiveSurvivesEveryPowerCut(t *testing.T) {
 				d, err := datadir.Read(k)
 				found = found || err == nil && d.MemberID == 0xa1
 			}
-			if v, _ := m.record.copied(); !found || len(v.Epochs) != 2 || v.Epochs[1].Outcome.Formed == nil {
+			if v, _ := m.record.Copied(); !found || len(v.Epochs) != 2 || v.Epochs[1].Outcome.Formed == nil {
 				t.Fatalf("cut %d, %s: archives %v, epochs %+v", when, m.power.moment(), kept, v.Epochs)
 			}
 			if !wasCut {
@@ -286,7 +288,7 @@ func TestAnArchiveSurvivesEveryPowerCut(t *testing.T) {
 
 // The data disk is mounted a while after the agent started: until then the folder beneath is not the disk.
 func TestADiskThatIsMountedLateIsNotReadBefore(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	if _, err := m.boot(m.open()); err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +321,7 @@ func TestADiskThatIsMountedLateIsNotReadBefore(t *testing.T) {
 		t.Fatalf("%v; it waits for %q", err, blockedName(ms))
 	}
 	seededOnce(t, m, ms)
-	if v, _ := m.record.copied(); len(v.Epochs[0].Stopped) != 0 {
+	if v, _ := m.record.Copied(); len(v.Epochs[0].Stopped) != 0 {
 		t.Errorf("a valid member was declared stopped: %+v", v.Epochs[0].Stopped)
 	}
 	if archives, _ := filepath.Glob(filepath.Join(data, "archive", "*")); len(archives) != 0 {
@@ -328,8 +330,8 @@ func TestADiskThatIsMountedLateIsNotReadBefore(t *testing.T) {
 }
 
 func TestAFaultHoldsTheClaimBack(t *testing.T) {
-	r := newRecord()
-	r.change(func(v *record.View) { v.Bundle, v.Inception.ProjectNumber = 1, "8" })
+	r := etcdtest.NewRecord(testCluster)
+	r.Change(func(v *record.View) { v.Bundle, v.Inception.ProjectNumber = 1, "8" })
 	m := newMachine(t, pa, r)
 	ms := m.open()
 	end := inBackground(t, func(ctx context.Context) error { _, err := ms.Claim(ctx); return err })
@@ -341,7 +343,7 @@ func TestAFaultHoldsTheClaimBack(t *testing.T) {
 
 // An agent.json that cannot be read is replaced when its directory is put away, and believed again from then on.
 func TestAnUnreadableAgentFileIsReplacedOnce(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	if err := os.WriteFile(filepath.Join(m.dir, "data", "agent.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -350,13 +352,13 @@ func TestAnUnreadableAgentFileIsReplacedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	seededOnce(t, m, ms)
-	if v, _ := m.record.copied(); len(v.Replicas[pa]) != 1 {
+	if v, _ := m.record.Copied(); len(v.Replicas[pa]) != 1 {
 		t.Errorf("%d incarnations were taken", len(v.Replicas[pa]))
 	}
 }
 
 func TestAFailedWriteOfAgentFileIsMadeAgain(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	ms := m.open()
 	good, fail, writes := ms.files.write, true, 0
 	ms.files.write = func(path string, data []byte, perm os.FileMode) error {
@@ -382,7 +384,7 @@ func TestAFailedWriteOfAgentFileIsMadeAgain(t *testing.T) {
 
 // The disk may be a copy: the VM whose disk it was can have started the member that was added for it.
 func TestANewTenureDoesNotUseAnEntryOfTheOneBefore(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	ms := m.open()
 	ctx := t.Context()
 	f := table.Facts{Now: t0}
@@ -405,7 +407,7 @@ func TestANewTenureDoesNotUseAnEntryOfTheOneBefore(t *testing.T) {
 
 // A person puts another directory in place while the agent waits: it is read, not remembered.
 func TestADirectoryThatWasReplacedIsReadAgain(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	ms := m.open()
 	see := func() record.MemberID { return readNow(t, ms).MemberID }
 	if got := see(); got != 0 {
@@ -429,7 +431,7 @@ func TestADirectoryThatWasReplacedIsReadAgain(t *testing.T) {
 // A member that ends right after each start is started at once the first time, then slower and slower, and the status
 // says so.
 func TestStartsThatDoNotLastArePaced(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	if _, err := m.boot(m.open()); err != nil {
 		t.Fatal(err)
 	}
@@ -446,8 +448,9 @@ func TestStartsThatDoNotLastArePaced(t *testing.T) {
 
 // A step that fails is shown with its cause as long as it does, and logged once.
 func TestAFailingStepIsShown(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	m.log = slog.New(slog.NewTextHandler(&log, nil))
 	ms := m.open()
 	good := ms.files.write
@@ -477,17 +480,17 @@ func TestAFailingStepIsShown(t *testing.T) {
 
 // Two lists that are older than the first sight of an instance prove nothing of it.
 func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	ms := m.open()
 	ms.observer.lists.compute = table.Compute{First: table.Listing{Time: time.Now().Add(-20 * time.Second),
 		Instances: instances("101")},
 		Second: table.Listing{Time: time.Now().Add(-5 * time.Second), Instances: instances("101")}}
-	m.record.change(func(v *record.View) {
+	m.record.Change(func(v *record.View) {
 		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Token: "t", MaxLearners: table.MaxLearners,
 			Seeder: record.Seeder{Place: pa, InstanceID: "101"}, Source: record.Source{Kind: record.SourceEmpty}}}}
 		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1}}
 	})
-	v, _ := m.record.copied()
+	v, _ := m.record.Copied()
 	gone := func() bool {
 		return table.HistoryOf(table.Facts{Me: m.me, Record: v, Compute: ms.observer.lists.compute}).Gone(pb, "102")
 	}
@@ -517,7 +520,7 @@ func TestListsFromBeforeAnInstanceExistedAreForgotten(t *testing.T) {
 }
 
 func TestAVMWithoutAnAddressIsNotAsked(t *testing.T) {
-	ms := newMachine(t, pa, newRecord()).open()
+	ms := newMachine(t, pa, etcdtest.NewRecord(testCluster)).open()
 	ms.observer.lists.vms = []replica.VM{{Place: pb, InstanceID: "102"}, {Place: pc, InstanceID: "103",
 		Addresses: ms.cfg.Me.Addresses},
 		{Place: pa, InstanceID: "101", Addresses: ms.cfg.Me.Addresses}}
@@ -545,12 +548,13 @@ func TestOnlyTheFormedEpochsClusterIsAskedForChanges(t *testing.T) {
 
 // A record that does not even refuse holds a restart of the agent up for a moment only: row 1 needs none.
 func TestARestartDoesNotWaitForASilentRecord(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
+	t.Parallel()
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	if _, err := m.boot(m.open()); err != nil {
 		t.Fatal(err)
 	}
 	m.child.Stop(t.Context())
-	m.record.silent = true
+	m.record.Silent = true
 	ms := m.open()
 	if _, err := m.boot(ms); err != nil {
 		t.Fatal(err)

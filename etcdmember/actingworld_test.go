@@ -12,7 +12,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +27,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/restoredir"
 	"github.com/quorate/quorate/etcdmember/table"
@@ -43,16 +43,16 @@ type machine struct {
 	me      replica.Identity
 	cluster *replica.Cluster
 	dir     string // the VM's: data disk, run folder, hosts
-	record  *memoryRecord
+	record  *etcdtest.Record
 	child   *imitation
 	power   *power
-	compute fixedCompute
+	compute etcdtest.Compute
 	made    restoredir.Job // the last directory that was made for a restore
 	config  func(*Config)  // what a test wants otherwise
 	log     *slog.Logger
 }
 
-func newMachine(t *testing.T, p replica.Place, r *memoryRecord) *machine {
+func newMachine(t *testing.T, p replica.Place, r *etcdtest.Record) *machine {
 	t.Helper()
 	smallLogs()
 	dir, err := os.MkdirTemp("", "q")
@@ -66,7 +66,7 @@ func newMachine(t *testing.T, p replica.Place, r *memoryRecord) *machine {
 		t: t, me: me, dir: dir, record: r, power: &power{}, log: slog.New(slog.DiscardHandler),
 		cluster: &replica.Cluster{Name: testCluster, Replicas: 3,
 			Etcd: replica.Etcd{DataDir: filepath.Join(dir, "data")}},
-		compute: fixedCompute{{Place: p, InstanceID: me.InstanceID, Status: "RUNNING", Addresses: me.Addresses}},
+		compute: etcdtest.Compute{{Place: p, InstanceID: me.InstanceID, Status: "RUNNING", Addresses: me.Addresses}},
 	}
 	for _, d := range []string{"data", "run"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
@@ -88,7 +88,8 @@ func (m *machine) open() *Membership {
 	cfg := Config{
 		Log: m.log, Me: m.me, Cluster: m.cluster, RunDir: filepath.Join(m.dir, "run"), HostsFile: filepath.Join(m.dir,
 			"hosts"), DiskID: onDisk("d1"),
-		Record: recordOf{m}, Compute: m.compute, Child: m.child, AtStep: m.power.atStep,
+		Record: etcdtest.Reached{Record: m.record, Write: m.power.write}, Compute: m.compute, Child: m.child,
+		AtStep:        m.power.atStep,
 		MakeDirectory: m.makeDirectory,
 	}
 	if m.config != nil {
@@ -140,14 +141,14 @@ func (m *machine) boot(ms *Membership) (wasCut bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("claim: %w; blocked: %+v", err, ms.cfg.Waits.All())
 		}
-		m.record.change(func(v *record.View) {
+		m.record.Change(func(v *record.View) {
 			if formed := record.NumberOf(v.NewestFormed()); makesBundle && (v.Bundle > 0 || formed > 0) {
 				m.t.Errorf("it is to make a bundle, the record has generation %d, and epoch %d was formed", v.Bundle,
 					formed)
 			}
 		})
 	}
-	m.record.change(func(v *record.View) { v.Bundle = 1 })
+	m.record.Change(func(v *record.View) { v.Bundle = 1 })
 	if err := ms.Settle(ctx); err != nil {
 		return false, fmt.Errorf("settle: %w; blocked: %+v", err, ms.cfg.Waits.All())
 	}
@@ -161,13 +162,13 @@ func (m *machine) checkAgent(data []byte) {
 		m.t.Errorf("agent.json: %v", err)
 		return
 	}
-	if a.Phase == table.PhaseStarted && m.record.formed(a.Epoch) == nil {
+	if a.Phase == table.PhaseStarted && m.record.Formed(a.Epoch) == nil {
 		m.t.Errorf("agent.json says started in epoch %d, which the record does not say was formed", a.Epoch)
 	}
 	if a.Incarnation == 0 {
 		return
 	}
-	i := m.record.incarnation(m.me.Place, a.Incarnation)
+	i := m.record.Incarnation(m.me.Place, a.Incarnation)
 	if i == nil || i.InstanceID != a.InstanceID || i.BootID != a.BootID {
 		m.t.Errorf("agent.json names incarnation %d of instance %s, boot %s; the record has %+v", a.Incarnation,
 			a.InstanceID, a.BootID, i)
@@ -180,14 +181,14 @@ func (m *machine) checkStart(c member.Config) {
 	if err != nil {
 		m.t.Errorf("start: %v", err)
 	}
-	i := m.record.incarnation(m.me.Place, a.Incarnation)
-	formed := m.record.formed(a.Epoch)
+	i := m.record.Incarnation(m.me.Place, a.Incarnation)
+	formed := m.record.Formed(a.Epoch)
 	logged := wal.Exist(datadir.LogDir(c.Dir))
 	switch {
 	case c.Dir != m.etcdDir():
 		m.t.Errorf("it starts on %s", c.Dir)
 	case a.Phase == table.PhaseSeeding:
-		if i == nil || formed != nil || !m.record.claimedBy(a.Epoch, a.Token, m.me.Place) || c.New &&
+		if i == nil || formed != nil || !m.record.ClaimedBy(a.Epoch, a.Token, m.me.Place) || c.New &&
 			c.Token != a.Token || !c.New && !logged {
 			m.t.Errorf("it seeds with %+v, agent.json %+v, incarnation %+v, formed %v", c, a, i, formed)
 		}
@@ -409,240 +410,6 @@ func addVoters(dir string, ids ...record.MemberID) error {
 
 // onDisk is the id of the data disk; empty: it is not known.
 func onDisk(id string) func() string { return func() string { return id } }
-
-// fixedCompute lists what it is made of.
-type fixedCompute []replica.VM
-
-func (c fixedCompute) VMs(context.Context) ([]replica.VM, time.Time, error) {
-	return slices.Clone(c), time.Time{}, nil
-}
-func (c fixedCompute) VM(_ context.Context, p replica.Place) (replica.VM, bool, error) {
-	n := slices.IndexFunc(c, func(vm replica.VM) bool { return vm.Place == p })
-	if n < 0 {
-		return replica.VM{}, false, nil
-	}
-	return c[n], true, nil
-}
-func (c fixedCompute) Disks(context.Context) ([]replica.Disk, error) {
-	return []replica.Disk{{ID: "d1"}}, nil
-}
-func (c fixedCompute) Disk(_ context.Context, id string) (replica.Disk, bool, error) {
-	return replica.Disk{ID: id}, id == "d1", nil
-}
-
-// memoryRecord is the record of all machines of a test. Every create is write-once.
-type memoryRecord struct {
-	mu     sync.Mutex
-	view   record.View
-	err    error // every call fails with it
-	silent bool  // a look waits until its caller gives up
-	marked []record.Mark
-	stored []record.Snapshot // nil: oneSnapshot
-}
-
-func newRecord() *memoryRecord {
-	return &memoryRecord{view: record.View{
-		Inception: &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7", Region: "us-central1"},
-		Replicas:  map[replica.Place][]record.Incarnation{}, Marks: map[record.MemberID]record.Mark{},
-	}}
-}
-
-func (r *memoryRecord) change(f func(v *record.View)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f(&r.view)
-}
-
-func (r *memoryRecord) fail(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.err = err
-}
-
-// copied is a view that later writes do not change.
-func (r *memoryRecord) copied() (record.View, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	v := r.view
-	v.Epochs, v.Orders = slices.Clone(v.Epochs), slices.Clone(v.Orders)
-	v.Replicas = map[replica.Place][]record.Incarnation{}
-	for p, is := range r.view.Replicas {
-		v.Replicas[p] = slices.Clone(is)
-	}
-	return v, r.err
-}
-
-func (r *memoryRecord) epoch(n uint64) *record.Epoch {
-	for i := range r.view.Epochs {
-		if r.view.Epochs[i].Number == n {
-			return &r.view.Epochs[i]
-		}
-	}
-	return nil
-}
-
-func (r *memoryRecord) formed(n uint64) *record.Formed {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if e := r.epoch(n); e != nil && e.Outcome != nil {
-		return e.Outcome.Formed
-	}
-	return nil
-}
-
-func (r *memoryRecord) claimedBy(n uint64, token string, p replica.Place) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e := r.epoch(n)
-	return e != nil && e.Claim.Token == token && e.Claim.Seeder.Place == p
-}
-
-// incarnations are those of a place.
-func (r *memoryRecord) incarnations(p replica.Place) []record.Incarnation {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.view.Replicas[p])
-}
-
-func (r *memoryRecord) incarnation(p replica.Place, k uint64) *record.Incarnation {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, i := range r.view.Replicas[p] {
-		if i.Number == k {
-			return &i
-		}
-	}
-	return nil
-}
-
-// recordOf is the record as one machine reaches it: through its power.
-type recordOf struct{ m *machine }
-
-// once makes a write-once create of a lookup and a put.
-func once[T any](r recordOf, name string, find func() *T, put func()) (got T, won bool, err error) {
-	err = r.m.power.write(name, func() error {
-		store := r.m.record
-		store.mu.Lock()
-		defer store.mu.Unlock()
-		if store.err != nil {
-			return store.err
-		}
-		if find() == nil {
-			put()
-			won = true
-		}
-		got = *find()
-		return nil
-	})
-	return got, won, err
-}
-
-func (r recordOf) View(ctx context.Context) (record.View, error) {
-	if r.m.record.silent {
-		<-ctx.Done()
-		return record.View{}, context.Cause(ctx)
-	}
-	return r.m.record.copied()
-}
-
-func (r recordOf) CreateClaim(_ context.Context, e uint64, c record.Claim) (record.Claim, bool, error) {
-	s := r.m.record
-	return once(r, "claim", func() *record.Claim {
-		if found := s.epoch(e); found != nil {
-			return found.Claim
-		}
-		return nil
-	}, func() { s.view.Epochs = append(s.view.Epochs, record.Epoch{Number: e, Claim: &c}) })
-}
-
-func (r recordOf) CreateOutcome(_ context.Context, e uint64, o record.Outcome) (record.Outcome, bool, error) {
-	s := r.m.record
-	return once(r, "outcome", func() *record.Outcome { return s.epoch(e).Outcome }, func() { s.epoch(e).Outcome = &o })
-}
-
-func (r recordOf) CreateStopped(_ context.Context, e uint64, st record.Stopped) (record.Stopped, bool, error) {
-	s := r.m.record
-	return once(r, "stopped", func() *record.Stopped {
-		for _, found := range s.epoch(e).Stopped {
-			if found.Place == st.Place && found.Incarnation == st.Incarnation {
-				return &found
-			}
-		}
-		return nil
-	}, func() { s.epoch(e).Stopped = append(s.epoch(e).Stopped, st) })
-}
-
-func (r recordOf) CreateIncarnation(_ context.Context, i record.Incarnation) (record.Incarnation, bool, error) {
-	s := r.m.record
-	return once(r, "incarnation", func() *record.Incarnation {
-		for _, found := range s.view.Replicas[i.Place] {
-			if found.Number == i.Number {
-				return &found
-			}
-		}
-		return nil
-	}, func() {
-		i.Written = time.Now()
-		s.view.Replicas[i.Place] = append(s.view.Replicas[i.Place], i)
-	})
-}
-
-func (r recordOf) ConfirmIncarnation(_ context.Context, p replica.Place, k uint64, st record.Started) (record.Started,
-	bool, error) {
-	s := r.m.record
-	at := func() *record.Incarnation {
-		n := slices.IndexFunc(s.view.Replicas[p], func(i record.Incarnation) bool { return i.Number == k })
-		return &s.view.Replicas[p][n]
-	}
-	return once(r, "confirm", func() *record.Started { return at().Started }, func() { at().Started = &st })
-}
-
-// NoteDisk completes the incarnation as View does: what it says itself comes first.
-func (r recordOf) NoteDisk(_ context.Context, p replica.Place, k uint64, d record.DataDisk) (record.DataDisk, bool,
-	error) {
-	s := r.m.record
-	at := func() *record.Incarnation {
-		n := slices.IndexFunc(s.view.Replicas[p], func(i record.Incarnation) bool { return i.Number == k })
-		return &s.view.Replicas[p][n]
-	}
-	noted := func() *record.DataDisk {
-		if id := at().DiskID; id != "" {
-			return &record.DataDisk{DiskID: id}
-		}
-		return nil
-	}
-	return once(r, "disk", noted, func() { at().DiskID = d.DiskID })
-}
-
-func (r recordOf) CompleteOrder(_ context.Context, n uint64, d record.Done) (record.Done, bool, error) {
-	return once(r, "done", func() *record.Done { return r.order(n).Done }, func() { r.order(n).Done = &d })
-}
-
-func (r recordOf) SettleOrder(_ context.Context, n uint64, v record.Verdict) (record.Verdict, bool, error) {
-	o := &r.m.record.view.Orders[n-1]
-	return once(r, "settle", func() *record.Verdict { return o.Verdict }, func() { o.Verdict = &v })
-}
-
-func (r recordOf) AcceptOrder(_ context.Context, n uint64, a record.Accepted) (record.Accepted, bool, error) {
-	return once(r, "accepted", func() *record.Accepted { return r.order(n).Accepted },
-		func() { r.order(n).Accepted = &a })
-}
-
-func (r recordOf) order(n uint64) *record.Order {
-	for i := range r.m.record.view.Orders {
-		if r.m.record.view.Orders[i].Number == n {
-			return &r.m.record.view.Orders[i]
-		}
-	}
-	return &record.Order{}
-}
-
-func (r recordOf) WriteMark(_ context.Context, m record.Mark) error {
-	r.m.record.mu.Lock()
-	defer r.m.record.mu.Unlock()
-	r.m.record.marked = append(r.m.record.marked, m)
-	return r.m.record.err
-}
 
 // blockedName is the name of the one wait that is shown; empty: there is none.
 func blockedName(ms *Membership) string {

@@ -3,6 +3,7 @@ package etcdmember
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -34,6 +35,9 @@ func newAsker(cfg Config) *asker {
 	a := &asker{log: cfg.Log, cluster: cfg.Cluster.Name, me: cfg.Me, files: cfg.Files, tls: cfg.TLS,
 		hosts: cfg.HostsFile}
 	a.raft = a.raftStatus
+	if cfg.Tests.Deaf {
+		a.raft = func(context.Context, table.Answer) (raftStatus, error) { return raftStatus{}, errors.New("deaf") }
+	}
 	return a
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -66,7 +67,7 @@ func TestADiskThatLostItsLabelIsNotGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.api.list, c.api.names = []replica.VM{me}, map[replica.Place]replica.VM{pa: me}
-			m := newMachine(t, pa, newRecord())
+			m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 			m.config = func(cfg *Config) { cfg.Compute, cfg.DiskID = &c.api, onDisk(c.own) }
 			ms := m.open()
 			lost := record.Incarnation{Place: pb, Number: 1, InstanceID: "102", DiskID: "d2"}
@@ -124,7 +125,7 @@ func TestAListSaysWhenItWasAnsweredWhoWasStoppedAndWhoHasWhichDisk(t *testing.T)
 			map[string][]replica.Place{"d1": {pa}, "d2": {}, "d3": {pc}, "d4": {pc}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMachine(t, pa, newRecord())
+			m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 			tc.api.list, tc.api.at, tc.api.users = []replica.VM{me, b}, at, users
 			tc.api.names = map[replica.Place]replica.VM{pa: me, pc: c}
 			m.config = func(cfg *Config) { cfg.Compute = &tc.api }
@@ -189,7 +190,7 @@ func TestAnInstanceThatIsNotListedIsAskedForByName(t *testing.T) {
 			names: named(me, b("102"))}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMachine(t, pa, newRecord())
+			m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 			m.config = func(cfg *Config) { cfg.Compute = &c.api }
 			ms := m.open()
 			v := record.View{Replicas: map[replica.Place][]record.Incarnation{
@@ -216,7 +217,7 @@ func TestAnInstanceThatIsNotListedIsAskedForByName(t *testing.T) {
 // The Compute API is asked only while a voter has been away for so long that its death matters, and ever less often.
 func TestTheComputeAPIIsAskedOnlyWhenAVoterIsAway(t *testing.T) {
 	api := &countedCompute{list: []replica.VM{{Place: pa, InstanceID: "101"}}}
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	m.config = func(cfg *Config) { cfg.Compute = api }
 	l := m.open().newLeaderLoop()
 	s := table.MemberStatus{MemberID: 0xa1, Leader: 0xa1, Members: []table.Member{{ID: 0xa1}, {ID: 0xb1},
@@ -266,7 +267,7 @@ func TestASeederWhosePlaceHasAnotherInstanceIsGone(t *testing.T) {
 		"it never took an incarnation":                            {[]string{"103"}, me, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMachine(t, pa, newRecord())
+			m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 			m.me.InstanceID = "103"
 			api := &countedCompute{list: []replica.VM{me}, names: map[replica.Place]replica.VM{pa: c.shown}}
 			m.config = func(cfg *Config) { cfg.Compute = api }

@@ -18,7 +18,7 @@ import (
 // endedOften is the membership of a stopped member on whose directory etcd has ended so many times.
 func endedOften(t *testing.T, runs int, change func(database string)) (*Membership, *machine) {
 	t.Helper()
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	if _, err := m.boot(m.open()); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestADamagedDirectoryIsNotAcceptedAsASource(t *testing.T) {
 // A lone voter boots while somebody else has its database open: it waits, writes nothing, and starts once it can look.
 func TestALockedDatabaseIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	if _, err := m.boot(m.open()); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestALockedDatabaseIsWaitedFor(t *testing.T) {
 	if err := booted(); err != nil {
 		t.Error(err)
 	}
-	v, err := m.record.copied()
+	v, err := m.record.Copied()
 	if err != nil || len(v.Epochs[0].Stopped) > 0 {
 		t.Errorf("the record says that it has stopped: %+v, %v", v.Epochs[0].Stopped, err)
 	}

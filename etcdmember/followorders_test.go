@@ -23,7 +23,7 @@ func TestOrdersAreReadWithinTenSeconds(t *testing.T) {
 func TestAnOrderIsCompletedOnce(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		m, _, k := kept(t)
-		m.record.change(func(v *record.View) {
+		m.record.Change(func(v *record.View) {
 			v.Orders = []record.Order{{Number: 1, Kind: record.OrderLeave, Place: &pb},
 				{Number: 2, Kind: record.OrderPause}}
 		})
@@ -44,7 +44,7 @@ func TestAnOrderIsCompletedOnce(t *testing.T) {
 		complete()
 		plan.Reason = "another word"
 		complete()
-		v, _ := m.record.copied()
+		v, _ := m.record.Copied()
 		if d := v.Orders[0].Done; d == nil || d.What != "no member of b is in the list" || d.By != m.me.MemberName() ||
 			v.Orders[1].Done != nil {
 			t.Errorf("after %t: %+v, %+v", after, d, v.Orders[1].Done)

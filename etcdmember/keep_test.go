@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
@@ -17,7 +18,7 @@ import (
 // kept is a replica that seeded and runs, with the state of Keep.
 func kept(t *testing.T) (*machine, *Membership, *keeper) {
 	t.Helper()
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	ms := m.open()
 	if _, err := m.boot(ms); err != nil {
 		t.Fatal(err)
@@ -31,7 +32,7 @@ func TestKeepEndsWhenAnotherInstanceHasThePlace(t *testing.T) {
 	if err := k.reconcile(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatalf("nothing has changed: %v", err)
 	}
-	m.record.change(func(v *record.View) {
+	m.record.Change(func(v *record.View) {
 		v.Replicas[pa] = append(v.Replicas[pa], record.Incarnation{Place: pa, Number: 2, InstanceID: "201", BootID: "b",
 			Epoch: 1})
 	})
@@ -73,12 +74,12 @@ func TestALostQuorumIsLookedAtSoon(t *testing.T) {
 
 func TestKeepGoesOnWhileTheRecordIsUnreadable(t *testing.T) {
 	m, ms, k := kept(t)
-	m.record.fail(errors.New("503"))
+	m.record.Fail(errors.New("503"))
 	if err := k.reconcile(t.Context(),
 		table.MemberStatus{}); err != nil || blockedName(ms) != "record-unreadable" {
 		t.Errorf("%v, blocked by %q", err, blockedName(ms))
 	}
-	m.record.fail(nil)
+	m.record.Fail(nil)
 	if err := k.reconcile(t.Context(), table.MemberStatus{}); err != nil || blockedName(ms) != "" {
 		t.Errorf("%v, blocked by %q", err, blockedName(ms))
 	}
@@ -87,12 +88,12 @@ func TestKeepGoesOnWhileTheRecordIsUnreadable(t *testing.T) {
 // All agents of the cluster see the loss at once: none of them may end its member for it.
 func TestALostOutcomeIsCreatedAgainInPlace(t *testing.T) {
 	m, _, k := kept(t)
-	formed := *m.record.formed(1)
-	m.record.change(func(v *record.View) { v.Epochs[0].Outcome = nil })
+	formed := *m.record.Formed(1)
+	m.record.Change(func(v *record.View) { v.Epochs[0].Outcome = nil })
 	if err := k.reconcile(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := m.record.formed(1); got == nil || *got != formed {
+	if got := m.record.Formed(1); got == nil || *got != formed {
 		t.Errorf("the record says %+v, want %+v", got, formed)
 	}
 }
@@ -116,10 +117,10 @@ func TestAMarkIsNeverAboveTheDisk(t *testing.T) {
 		look(applied) // its disk hangs: 10 may not be on it
 	}
 	certain := func() []record.Mark { // each is a beat; what it says of the disk is what was known before, or more
-		return slices.DeleteFunc(slices.Clone(m.record.marked), func(x record.Mark) bool { return x.Applied == 0 })
+		return slices.DeleteFunc(slices.Clone(m.record.Marked), func(x record.Mark) bool { return x.Applied == 0 })
 	}
-	if got := certain(); len(got) != 0 || len(m.record.marked) != 3 {
-		t.Errorf("marked: %+v", m.record.marked)
+	if got := certain(); len(got) != 0 || len(m.record.Marked) != 3 {
+		t.Errorf("marked: %+v", m.record.Marked)
 	}
 	look(15)
 	look(15)
@@ -130,7 +131,7 @@ func TestAMarkIsNeverAboveTheDisk(t *testing.T) {
 	}
 	k.marks.write(t.Context(), table.MemberStatus{MemberID: 0xa2, Term: 3, Applied: 20})
 	if len(certain()) != 2 {
-		t.Errorf("another member's beginning was marked: %+v", m.record.marked)
+		t.Errorf("another member's beginning was marked: %+v", m.record.Marked)
 	}
 }
 
@@ -144,7 +145,7 @@ func TestAnUnknownPeerIsLookedForOnce(t *testing.T) {
 	if err := k.reconcile(t.Context(), s); err != nil || k.unknownPeer(s) {
 		t.Errorf("it is looked for again at once: %v", err)
 	}
-	m.record.change(func(v *record.View) {
+	m.record.Change(func(v *record.View) {
 		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1,
 			Addresses: m.me.Addresses}}
 	})
@@ -161,12 +162,12 @@ func TestANewMemberOfAKnownPlaceIsLookedForOnce(t *testing.T) {
 		return record.Incarnation{Place: pb, Number: k, InstanceID: "102", BootID: "b", Epoch: 1,
 			Addresses: []netip.Addr{netip.MustParseAddr(address)}}
 	}
-	m.record.change(func(v *record.View) { v.Replicas[pb] = []record.Incarnation{at(1, "127.0.0.21")} })
+	m.record.Change(func(v *record.View) { v.Replicas[pb] = []record.Incarnation{at(1, "127.0.0.21")} })
 	s := table.MemberStatus{Members: []table.Member{entry(pa, "101", 0xa1), entry(pb, "102", 0xb1)}}
 	if err := k.reconcile(t.Context(), s); err != nil || k.newMember(s) || k.unknownPeer(s) {
 		t.Fatalf("nothing is new: %v", err)
 	}
-	m.record.change(func(v *record.View) { v.Replicas[pb] = append(v.Replicas[pb], at(2, "127.0.0.22")) })
+	m.record.Change(func(v *record.View) { v.Replicas[pb] = append(v.Replicas[pb], at(2, "127.0.0.22")) })
 	s.Members[1] = table.Member{ID: 0xb2, PeerURLs: s.Members[1].PeerURLs, Learner: true}
 	if k.unknownPeer(s) || !k.newMember(s) {
 		t.Fatal("its name is unknown, or its id is not new")
@@ -210,7 +211,7 @@ func TestTheSuccessorIsTheBestVoterInReach(t *testing.T) {
 }
 
 func TestTheNewestIncarnationHasTheAddress(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	ms := m.open()
 	begin := time.Now()
 	incarnation := func(p replica.Place, age time.Duration) record.Incarnation {
@@ -234,7 +235,7 @@ func TestTheNewestIncarnationHasTheAddress(t *testing.T) {
 
 // ask gives up on the others soon after one has answered through quorum, and on all at the latest after askTimeout.
 func TestASilentAddressCostsLittle(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	begin := time.Now()

@@ -21,7 +21,7 @@ func TestTheLastLookIsExplained(t *testing.T) {
 		e.Record.Means != "epoch 1 is formed and open" || e.Leader != nil {
 		t.Errorf("%+v", e)
 	}
-	m.record.change(func(v *record.View) { v.Orders = []record.Order{{Number: 1, Kind: record.OrderPause}} })
+	m.record.Change(func(v *record.View) { v.Orders = []record.Order{{Number: 1, Kind: record.OrderPause}} })
 	if err := k.reconcile(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestAPersonsWordStartsAMemberWithoutTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.me.BootID = "boot2"
-	m.record.fail(errors.New("503"))
+	m.record.Fail(errors.New("503"))
 	var word atomic.Bool
 	m.config = func(c *Config) { c.StartAnyway = word.Load }
 	ms = m.open()

@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 )
 
 // What was seen in one leadership says nothing in the next: the member may have been in reach all the time between.
 func TestALostLeadershipIsForgotten(t *testing.T) {
-	ms := newMachine(t, pa, newRecord()).open()
+	ms := newMachine(t, pa, etcdtest.NewRecord(testCluster)).open()
 	l := ms.newLeaderLoop()
 	quiet := table.PeerProgress{Match: 7}
 	first := l.member(table.Member{ID: 0xb1}, quiet, t0)

@@ -6,4 +6,7 @@ import (
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 )
 
-func TestMain(m *testing.M) { etcdtest.Main(m) }
+func TestMain(m *testing.M) {
+	etcdtest.AtOnce(4)
+	etcdtest.Main(m)
+}

@@ -1,11 +1,13 @@
 package etcdmember
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -81,12 +83,24 @@ type Config struct {
 	// MakeDirectory does the work in a process of its own, which etcd's code may end (restoredir.Job.Make).
 	MakeDirectory func(ctx context.Context, work restoredir.Job) error
 	// AtStep is called before and after each step of an act, for tests that end the agent there; nil in production.
-	AtStep  func(s acts.Step, m acts.Moment)
+	AtStep func(s acts.Step, m acts.Moment)
+	// Tests is the zero value in production.
+	Tests   TestSettings
 	Record  Record
 	Compute ComputeAPI
 	Child   Child
 	// StartAnyway reports whether a person said so, as root on this VM and for this boot; nil: nobody can.
 	StartAnyway func() bool
+}
+
+// TestSettings are what tests with several members on one machine have otherwise.
+type TestSettings struct {
+	// Local is where the member's clients of this machine come in; zero: loopback.
+	Local netip.Addr
+	// History is how much of it a compaction leaves; 0: historyWindow.
+	History time.Duration
+	// Deaf: the agent is not told what its member acknowledged.
+	Deaf bool
 }
 
 // Membership looks after this replica's place in the etcd cluster: it observes, decides (Decide) and takes one step,
@@ -124,12 +138,13 @@ func New(cfg Config) *Membership {
 	if cfg.Waits == nil {
 		cfg.Waits = waits.New(cfg.Log, "")
 	}
-	m := &Membership{cfg: cfg, files: &files{durable.WriteFile, durable.Rename, os.Remove}, history: historyWindow,
+	m := &Membership{cfg: cfg, files: &files{durable.WriteFile, durable.Rename, os.Remove},
+		history: cmp.Or(cfg.Tests.History, historyWindow),
 		reported: &lastReported{waits: cfg.Waits.Source("member", "row", 0),
 			leaderWaits: cfg.Waits.Source("leader", "row", leaderPatience)}}
 	archives := &datadir.Archives{Dir: cfg.dir().Archives()}
 	steps := &diskSteps{cfg: cfg, files: m.files, archives: archives.Read}
-	m.own = &ownMember{cfg: cfg, local: member.Loopback}
+	m.own = &ownMember{cfg: cfg, local: cmp.Or(cfg.Tests.Local, member.Loopback)}
 	m.own.served = m.own.waitServing
 	m.disk = newDiskState(cfg, m.files, m.own, acts.NewAgentStore(steps.writeAgent), m.reported)
 	m.own.starting = m.disk.noteStart

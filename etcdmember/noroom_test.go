@@ -46,7 +46,7 @@ func (m *machine) fill() (empty func()) {
 
 // A step that fails because the disk is full is a wait for room, and goes on once there is some.
 func TestAFullDiskIsAWaitForRoom(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	m.smallDisk()
 	empty := m.fill()
 	ms := m.open()
@@ -67,7 +67,7 @@ func TestAFullDiskIsAWaitForRoom(t *testing.T) {
 
 // A peer's port that is silent for a moment is not shown: its member is being started again.
 func TestSilentPortsAreShownAfterAWhile(t *testing.T) {
-	ms := newMachine(t, pa, newRecord()).open()
+	ms := newMachine(t, pa, etcdtest.NewRecord(testCluster)).open()
 	f := three()
 	f.Agent, f.Directory, f.PeersAsked = table.AgentFile{}, table.Directory{}, true
 	answerThrough(&f)
@@ -96,7 +96,7 @@ func TestSilentPortsAreShownAfterAWhile(t *testing.T) {
 
 // A running replica whose member has ended on a full disk says so before the next observation.
 func TestAMemberThatEndedOnAFullDiskIsShownAtOnce(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	if _, err := m.boot(m.open()); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/quorate/quorate/etcdmember/datadir"
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -33,7 +34,7 @@ type attic struct {
 // ago, and a snapshot of half an hour ago.
 func newAttic(t *testing.T) *attic {
 	t.Helper()
-	a := &attic{machine: newMachine(t, pa, newRecord()), t: t, lookAt: time.Now(),
+	a := &attic{machine: newMachine(t, pa, etcdtest.NewRecord(testCluster)), t: t, lookAt: time.Now(),
 		names: map[string]string{}}
 	a.ms = a.open()
 	if _, err := a.boot(a.ms); err != nil {
@@ -53,7 +54,7 @@ func newAttic(t *testing.T) *attic {
 	a.put("d2", 48*time.Hour, 0xd2, 0xc1)
 	a.put("d3", 31*time.Hour, 0xd3, 0xc1)
 	a.began(30 * time.Hour)
-	a.record.stored = []record.Snapshot{{Name: "1/9-x", Epoch: 1, Term: 2, Index: 9,
+	a.record.Stored = []record.Snapshot{{Name: "1/9-x", Epoch: 1, Term: 2, Index: 9,
 		Time: time.Now().Add(-30 * time.Minute), Written: time.Now().Add(-29 * time.Minute)}}
 	return a
 }
@@ -76,7 +77,7 @@ func (a *attic) put(short string, age time.Duration, id, cluster record.MemberID
 
 // began makes the incarnation of this replica so old, by both clocks.
 func (a *attic) began(age time.Duration) {
-	a.record.change(func(v *record.View) {
+	a.record.Change(func(v *record.View) {
 		for n := range v.Replicas[pa] {
 			v.Replicas[pa][n].Time = time.Now().Add(-age)
 			v.Replicas[pa][n].Written = time.Now().Add(-age)
@@ -117,7 +118,7 @@ func (a *attic) left() string {
 
 // order gives the record orders.
 func (a *attic) order(orders ...record.Order) {
-	a.record.change(func(v *record.View) { v.Orders = orders })
+	a.record.Change(func(v *record.View) { v.Orders = orders })
 }
 
 var restoreOrder = record.Order{Number: 1, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1,
@@ -151,13 +152,13 @@ func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
 		{"the member has not started for good", func(a *attic) { a.look.Phase = table.PhaseSeeding }, voter},
 		{"there was no look for two minutes", func(a *attic) { a.lookAt = time.Now().Add(-2 * time.Minute) }, voter},
 		{"there was no look yet", func(a *attic) { a.lookAt = time.Time{} }, voter},
-		{"the record cannot be read", func(a *attic) { a.record.fail(errors.New("the bucket is away")) },
+		{"the record cannot be read", func(a *attic) { a.record.Fail(errors.New("the bucket is away")) },
 			"the bucket is away"},
 		{"the epoch has ended",
-			func(a *attic) { a.record.change(func(v *record.View) { v.Epochs[0].Closed = &record.Closed{} }) },
+			func(a *attic) { a.record.Change(func(v *record.View) { v.Epochs[0].Closed = &record.Closed{} }) },
 			settled},
 		{"a newer epoch is claimed", func(a *attic) {
-			a.record.change(func(v *record.View) {
+			a.record.Change(func(v *record.View) {
 				v.Epochs = append(v.Epochs,
 					record.Epoch{Number: 2, Claim: &record.Claim{}})
 			})
@@ -171,27 +172,27 @@ func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
 			a.order(restoreOrder, done)
 		}, settled},
 		{"changes are paused", func(a *attic) { a.order(record.Order{Number: 1, Kind: record.OrderPause}) }, settled},
-		{"there is no snapshot", func(a *attic) { a.record.stored = []record.Snapshot{} }, snapshot},
-		{"the snapshot is of an epoch before", func(a *attic) { a.record.stored[0].Epoch = 9 }, snapshot},
+		{"there is no snapshot", func(a *attic) { a.record.Stored = []record.Snapshot{} }, snapshot},
+		{"the snapshot is of an epoch before", func(a *attic) { a.record.Stored[0].Epoch = 9 }, snapshot},
 		{"the snapshot was taken within a day of the incarnation",
-			func(a *attic) { a.record.stored[0].Time = time.Now().Add(-7 * time.Hour) }, snapshot},
+			func(a *attic) { a.record.Stored[0].Time = time.Now().Add(-7 * time.Hour) }, snapshot},
 		{"the snapshot was stored within a day of the incarnation",
-			func(a *attic) { a.record.stored[0].Written = time.Now().Add(-7 * time.Hour) }, snapshot},
+			func(a *attic) { a.record.Stored[0].Written = time.Now().Add(-7 * time.Hour) }, snapshot},
 		{"the store does not say when, and the saver's clock is far ahead", func(a *attic) {
-			a.record.stored[0].Time, a.record.stored[0].Written = time.Now().Add(100*time.Hour), time.Time{}
+			a.record.Stored[0].Time, a.record.Stored[0].Written = time.Now().Add(100*time.Hour), time.Time{}
 		}, snapshot},
 		{"the store does not say when the incarnation was written", func(a *attic) {
-			a.record.change(func(v *record.View) { v.Replicas[pa][0].Written = time.Time{} })
+			a.record.Change(func(v *record.View) { v.Replicas[pa][0].Written = time.Time{} })
 		}, snapshot},
 		{"the VM has booted since", func(a *attic) {
-			a.record.change(func(v *record.View) {
+			a.record.Change(func(v *record.View) {
 				again := v.Replicas[pa][0]
 				again.Number, again.BootID, again.Written = again.Number+1, "boot2", time.Now().Add(-time.Hour)
 				v.Replicas[pa] = append(v.Replicas[pa], again)
 			})
 		}, snapshot},
 		{"no incarnation names the member", func(a *attic) {
-			a.record.change(func(v *record.View) { v.Replicas[pa] = nil })
+			a.record.Change(func(v *record.View) { v.Replicas[pa] = nil })
 		}, snapshot},
 		{"both are of members in the list", func(a *attic) {
 			a.status.Members = append(a.status.Members, table.Member{ID: 0xd1}, table.Member{ID: 0xd2})
@@ -269,7 +270,7 @@ func TestWhichArchivesGo(t *testing.T) {
 		{"one of an epoch before goes by a snapshot of the epoch that runs", func(a *attic) {
 			a.put("d1", 72*time.Hour, 0xd1, 0xc0)
 			a.secondEpoch()
-			a.record.stored[0].Epoch, a.record.stored[0].Term, a.record.stored[0].Index = 2, 1, 1
+			a.record.Stored[0].Epoch, a.record.Stored[0].Term, a.record.Stored[0].Index = 2, 1, 1
 		}, "d3"},
 		{"and by no snapshot of its own", func(a *attic) {
 			a.put("d1", 72*time.Hour, 0xd1, 0xc0)
@@ -281,7 +282,7 @@ func TestWhichArchivesGo(t *testing.T) {
 			a.order(done)
 		}, "d3"},
 		{"nor one of an epoch before, which nobody said was done",
-			func(a *attic) { a.secondEpoch(); a.order(restoreOrder); a.record.stored[0].Epoch = 2 }, "d3"},
+			func(a *attic) { a.secondEpoch(); a.order(restoreOrder); a.record.Stored[0].Epoch = 2 }, "d3"},
 		{"nor one that was withdrawn", func(a *attic) {
 			a.order(restoreOrder, record.Order{Number: 2, Kind: record.OrderWithdraw, Withdraws: 1})
 		}, "d3"},
@@ -300,7 +301,7 @@ func TestWhichArchivesGo(t *testing.T) {
 
 // secondEpoch makes the running epoch the second, after one of cluster 0xc0.
 func (a *attic) secondEpoch() {
-	a.record.change(func(v *record.View) {
+	a.record.Change(func(v *record.View) {
 		first := record.Epoch{Number: 1, Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: 0xc0}},
 			Closed: &record.Closed{}}
 		v.Epochs[0].Number = 2
@@ -335,6 +336,7 @@ func (a *attic) breakLog(short string) {
 // The power goes at every step of a purge, before it takes effect and after. What is left of an archive is then never
 // read as one, and the next look ends it.
 func TestAPurgeSurvivesEveryPowerCut(t *testing.T) {
+	t.Parallel()
 	cuts := cutLog{}
 	for _, after := range []bool{false, true} {
 		for when := 1; ; when++ {

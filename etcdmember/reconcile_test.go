@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -11,7 +12,7 @@ import (
 // A boot that did not know its disk's id takes an incarnation without one. The observation after the id is known
 // completes it, once, and it is no other disk.
 func TestADiskIDThatIsLearnedLateCompletesTheIncarnation(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	id := ""
 	m.config = func(c *Config) { c.DiskID = func() string { return id } }
 	ms := m.open()
@@ -21,7 +22,7 @@ func TestADiskIDThatIsLearnedLateCompletesTheIncarnation(t *testing.T) {
 	ms.observer.keeping = true
 	k := ms.newKeeper()
 	recorded := func() []record.Incarnation {
-		v, err := m.record.copied()
+		v, err := m.record.Copied()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,13 +39,13 @@ func TestADiskIDThatIsLearnedLateCompletesTheIncarnation(t *testing.T) {
 		t.Fatalf("while it is not known: %+v", all)
 	}
 	id = "d1"
-	m.record.change(func(v *record.View) { v.Replicas[pa][0].BootID = "another" })
-	ms.reconciler.noteDisk(t.Context(), table.Facts{DiskID: id, Record: record.View{Replicas: m.record.view.Replicas}})
+	m.record.Change(func(v *record.View) { v.Replicas[pa][0].BootID = "another" })
+	ms.reconciler.noteDisk(t.Context(), table.Facts{DiskID: id, Record: record.View{Replicas: m.record.Seen.Replicas}})
 	if all := recorded(); all[0].DiskID != "" {
 		t.Fatalf("another boot's incarnation was completed: %+v", all)
 	}
-	m.record.change(func(v *record.View) { v.Replicas[pa][0].BootID = m.me.BootID })
-	ms.reconciler.noteDisk(t.Context(), table.Facts{DiskID: id, Record: record.View{Replicas: m.record.view.Replicas},
+	m.record.Change(func(v *record.View) { v.Replicas[pa][0].BootID = m.me.BootID })
+	ms.reconciler.noteDisk(t.Context(), table.Facts{DiskID: id, Record: record.View{Replicas: m.record.Seen.Replicas},
 		RecordErr: errors.New("503")})
 	if all := recorded(); all[0].DiskID != "" {
 		t.Fatalf("on a record that was not read: %+v", all)
@@ -70,14 +71,14 @@ func TestAnIncarnationOfThisBootIsFoundAgainWhetherOrNotTheDiskIsKnown(t *testin
 		"another disk":              {"d7", "d1", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMachine(t, pa, newRecord())
+			m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 			ms := m.open()
-			m.record.change(func(v *record.View) {
+			m.record.Change(func(v *record.View) {
 				v.Replicas[pa] = []record.Incarnation{{Place: pa, Number: 1, InstanceID: m.me.InstanceID,
 					BootID: m.me.BootID, Epoch: 1, DiskID: c.recorded}}
 			})
 			ms.disk.open()
-			f := table.Facts{Now: t0, DiskID: c.mine, Record: m.record.view}
+			f := table.Facts{Now: t0, DiskID: c.mine, Record: m.record.Seen}
 			err := ms.reconciler.act(t.Context(), f, table.Plan{Act: table.ActTakeIncarnation, Epoch: 1,
 				Incarnation: 1})
 			if (err == nil) != c.taken || c.taken && ms.disk.agent.File.Incarnation != 1 {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -24,8 +25,8 @@ func (r *slowRecord) View(ctx context.Context) (record.View, error) {
 // A VM that stands still while it reads the record must not take the mark that it finds for one that it has known ever
 // since it began, or its writer would count as silent at once.
 func TestAMarkIsSeenWhenTheRecordIsRead(t *testing.T) {
-	m := newMachine(t, pa, newRecord())
-	m.record.change(func(v *record.View) {
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
+	m.record.Change(func(v *record.View) {
 		v.Marks = map[record.MemberID]record.Mark{0xb1: {MemberID: 0xb1, BootID: "boot1", Written: time.Now()}}
 	})
 	var slow slowRecord

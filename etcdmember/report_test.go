@@ -32,7 +32,7 @@ func TestTheReportSaysWhatWasDone(t *testing.T) {
 		t.Errorf("after a first boot: %+v", r)
 	}
 	before := *r.Etcd.RecordRead
-	m.record.fail(errors.New("503"))
+	m.record.Fail(errors.New("503"))
 	if err := k.reconcile(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatal(err)
 	}

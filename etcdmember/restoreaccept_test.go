@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -47,7 +48,7 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 		{"its hash is another", func(p *poorSource, on bool) { p.damaged.Store(on) }},
 	} {
 		m := damaged(t, fromSnapshot)
-		m.record.change(func(v *record.View) { v.Bundle = 1 })
+		m.record.Change(func(v *record.View) { v.Bundle = 1 })
 		source := &poorSource{}
 		tc.spoil(source, true)
 		m.config = func(c *Config) { source.Record, c.Record = c.Record, source }
@@ -64,7 +65,7 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 		if b := ms.cfg.Waits.All()[0]; !strings.Contains(b.Reason, tc.want) || !strings.Contains(b.Reason, "order 1") {
 			t.Errorf("%+v", b)
 		}
-		v, _ := m.record.copied()
+		v, _ := m.record.Copied()
 		if v.Orders[0].Accepted != nil || v.Epochs[0].Closed != nil || len(v.Epochs) != 1 ||
 			len(v.Epochs[0].Stopped) != 1 {
 			t.Errorf("%s: it went on: %+v, %+v", tc.want, v.Orders[0], v.Epochs)
@@ -98,7 +99,7 @@ func TestARestoreThatCannotSucceedEndsNothing(t *testing.T) {
 }
 
 func accepted(m *machine) bool {
-	v, _ := m.record.copied()
+	v, _ := m.record.Copied()
 	return v.Orders[0].Accepted != nil
 }
 
@@ -120,13 +121,13 @@ func TestAnOrderThatIsNotTheNewestAnyMoreIsNotAccepted(t *testing.T) {
 	for name, next := range map[string]record.Order{
 		"taken back": {Number: 2, Kind: record.OrderWithdraw, Withdraws: 1},
 		"followed up": {Number: 2, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1, Replica: pb,
-			From: record.Source{Kind: record.SourceSnapshot, Snapshot: oneSnapshot}}},
+			From: record.Source{Kind: record.SourceSnapshot, Snapshot: etcdtest.OneSnapshot}}},
 	} {
 		m := damaged(t, fromSnapshot)
-		m.record.change(func(v *record.View) { v.Bundle = 1 })
+		m.record.Change(func(v *record.View) { v.Bundle = 1 })
 		m.config = func(c *Config) {
 			c.Record = &slowSource{c.Record,
-				func() { m.record.change(func(v *record.View) { v.Orders = append(v.Orders[:1], next) }) }}
+				func() { m.record.Change(func(v *record.View) { v.Orders = append(v.Orders[:1], next) }) }}
 		}
 		ms := m.open()
 		if err := boots(t, ms)(); err != nil || !m.child.Running() || accepted(m) {
@@ -139,11 +140,11 @@ func TestAnOrderThatIsNotTheNewestAnyMoreIsNotAccepted(t *testing.T) {
 func TestATryThatFailedRestsBesideAQuorum(t *testing.T) {
 	t.Parallel()
 	m := damaged(t, fromSnapshot)
-	m.record.change(func(v *record.View) { v.Bundle = 1 })
+	m.record.Change(func(v *record.View) { v.Bundle = 1 })
 	m.config = func(c *Config) {
 		c.Record = &slowSource{c.Record, func() {
 			time.Sleep(20 * time.Millisecond)
-			m.record.change(func(v *record.View) { v.Orders = nil })
+			m.record.Change(func(v *record.View) { v.Orders = nil })
 		}}
 	}
 	ms := m.open()
@@ -163,7 +164,7 @@ func TestATryThatFailedRestsBesideAQuorum(t *testing.T) {
 	if try(f) {
 		t.Error("it rests without a quorum")
 	}
-	formed := *m.record.formed(1)
+	formed := *m.record.Formed(1)
 	f.Answers = []table.Answer{{Place: pa, InstanceID: m.me.InstanceID, Reach: table.ReachLinearizable,
 		ClusterID: formed.ClusterID}}
 	if !try(f) {

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,12 +24,12 @@ import (
 // there is.
 func damaged(t *testing.T, order record.RestoreOrder) *machine {
 	t.Helper()
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	if _, err := m.boot(m.open()); err != nil {
 		t.Fatal(err)
 	}
 	m.child.Stop(t.Context())
-	m.record.change(func(v *record.View) {
+	m.record.Change(func(v *record.View) {
 		order.Ends, order.Replica = 1, pa
 		if order.From.Kind == record.SourceDirectory {
 			order.From.MemberID, order.From.DiskID = v.Epochs[0].Outcome.Formed.MemberID, "d1"
@@ -46,7 +47,7 @@ func damaged(t *testing.T, order record.RestoreOrder) *machine {
 // replica from the source, the old directory is kept whole, and the order is done.
 func endsRestored(t *testing.T, m *machine, ms *Membership, wantArchived bool) {
 	t.Helper()
-	v, _ := m.record.copied()
+	v, _ := m.record.Copied()
 	if v.Epochs[0].Closed == nil || v.Epochs[0].Closed.Order != 1 {
 		t.Errorf("epoch 1 is not closed: %+v", v.Epochs[0])
 	}
@@ -102,50 +103,67 @@ func archived(t *testing.T, m *machine) (ids []record.MemberID) {
 
 var (
 	fromDirectory = record.RestoreOrder{From: record.Source{Kind: record.SourceDirectory}}
-	fromSnapshot  = record.RestoreOrder{From: record.Source{Kind: record.SourceSnapshot, Snapshot: oneSnapshot}}
+	fromSnapshot  = record.RestoreOrder{From: record.Source{Kind: record.SourceSnapshot,
+		Snapshot: etcdtest.OneSnapshot}}
 )
 
 // Every step of a restore is one at which the power may go, before it takes effect and after. What follows is another
 // start of the agent, in the same boot, after a reboot, or on a VM that was made again with the disk.
 func TestARestoreSurvivesEveryPowerCut(t *testing.T) {
 	t.Parallel()
+	var mu sync.Mutex
 	cuts := cutLog{}
-	for _, order := range []record.RestoreOrder{fromDirectory, fromSnapshot} {
-		thens := []string{"restart", "reboot", "recreate"}
-		if order.From.Kind == record.SourceSnapshot {
-			thens = thens[2:] // a new instance has no claim that names it
-		}
-		for _, then := range thens {
-			for _, after := range []bool{false, true} {
-				for when := 1; ; when++ {
-					m := damaged(t, order)
-					m.power.when, m.power.after = when, after
-					ms := m.open()
-					wasCut, err := m.boot(ms)
-					if err != nil {
-						t.Fatalf("step %d: %v", when, err)
-					}
-					if wasCut {
-						cuts[m.power.moment()] = true
-						m.power.when = 0
-						m.after(then)
-						ms = m.openAfter(then)
-						if _, err := m.boot(ms); err != nil {
-							t.Fatalf("%s, cut %d, %s, %s: %v", order.From.Kind, when, m.power.moment(), then, err)
+	t.Run("cuts", func(t *testing.T) {
+		for _, order := range []record.RestoreOrder{fromDirectory, fromSnapshot} {
+			thens := []string{"restart", "reboot", "recreate"}
+			if order.From.Kind == record.SourceSnapshot {
+				thens = thens[2:] // a new instance has no claim that names it
+			}
+			for _, then := range thens {
+				for _, after := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s, %s, after %t", order.From.Kind, then, after), func(t *testing.T) {
+						t.Parallel()
+						wasCut, moment := true, cutAt{}
+						for when := 1; wasCut; when++ {
+							if wasCut, moment = restoreCutAt(t, order, then, when, after); wasCut {
+								mu.Lock()
+								cuts[moment] = true
+								mu.Unlock()
+							}
 						}
-					}
-					endsRestored(t, m, ms, true)
-					if t.Failed() {
-						t.Fatalf("%s, cut %d, %s, %s", order.From.Kind, when, m.power.moment(), then)
-					}
-					if !wasCut {
-						break
-					}
+					})
 				}
 			}
 		}
-	}
+	})
 	cuts.want(t, restoreSteps)
+}
+
+// restoreCutAt makes a restore in which the power goes at a step, and the one after that.
+func restoreCutAt(t *testing.T, order record.RestoreOrder, then string, when int, after bool) (wasCut bool,
+	moment cutAt) {
+	t.Helper()
+	m := damaged(t, order)
+	m.power.when, m.power.after = when, after
+	ms := m.open()
+	wasCut, err := m.boot(ms)
+	if err != nil {
+		t.Fatalf("step %d: %v", when, err)
+	}
+	if wasCut {
+		moment = m.power.moment()
+		m.power.when = 0
+		m.after(then)
+		ms = m.openAfter(then)
+		if _, err := m.boot(ms); err != nil {
+			t.Fatalf("cut %d, %s: %v", when, moment, err)
+		}
+	}
+	endsRestored(t, m, ms, true)
+	if t.Failed() {
+		t.Fatalf("cut %d, %s", when, moment)
+	}
+	return wasCut, moment
 }
 
 // after is what a person or the cloud does with a VM whose power went.
@@ -200,7 +218,7 @@ func TestARestorerThatIsRecreatedEmptyBeginsAgain(t *testing.T) {
 			if !wasCut {
 				break
 			}
-			if v, _ := m.record.copied(); v.Epochs[len(v.Epochs)-1].Number > 1 &&
+			if v, _ := m.record.Copied(); v.Epochs[len(v.Epochs)-1].Number > 1 &&
 				v.Epochs[len(v.Epochs)-1].Outcome != nil {
 				continue // it is formed: this is a lost voter, and another restore
 			}
@@ -246,12 +264,12 @@ func TestASurvivorThatLosesItsDiskAfterClosingSaysSo(t *testing.T) {
 		if err := os.Mkdir(data, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		m.record.change(func(v *record.View) { v.Bundle = 1 })
+		m.record.Change(func(v *record.View) { v.Bundle = 1 })
 		m.config = func(c *Config) { c.DiskID = onDisk("d2") }
 		ms := m.openAfter("recreate")
 		booted := boots(t, ms)
 		etcdtest.Eventually(t, "source-gone", func() bool { return blockedName(ms) == "source-gone" })
-		m.record.change(func(v *record.View) {
+		m.record.Change(func(v *record.View) {
 			o := fromSnapshot
 			o.Ends, o.Replica = 1, pa
 			v.Orders = append(v.Orders, record.Order{Number: 2, Kind: record.OrderRestore, By: "x", Restore: &o})
@@ -259,7 +277,7 @@ func TestASurvivorThatLosesItsDiskAfterClosingSaysSo(t *testing.T) {
 		if err := booted(); err != nil {
 			t.Fatalf("cut after %s: %v", m.power.at, err)
 		}
-		v, _ := m.record.copied()
+		v, _ := m.record.Copied()
 		last := v.Epochs[len(v.Epochs)-1]
 		if last.Outcome == nil || last.Outcome.Formed == nil || last.Claim.Source.Order != 2 ||
 			v.Orders[0].Done == nil || v.Orders[1].Done == nil {
@@ -275,17 +293,17 @@ func TestASurvivorThatLosesItsDiskAfterClosingSaysSo(t *testing.T) {
 func TestARestoreWaitsForTheOthersSilence(t *testing.T) {
 	t.Parallel()
 	m := damaged(t, fromDirectory)
-	m.record.change(func(v *record.View) { v.Epochs[0].Stopped, v.Bundle = nil, 1 })
+	m.record.Change(func(v *record.View) { v.Epochs[0].Stopped, v.Bundle = nil, 1 })
 	ms := m.open()
 	booted := boots(t, ms)
 	etcdtest.Eventually(t, "restore-waits", func() bool { return blockedName(ms) == "restore-waits" })
 	if b := ms.cfg.Waits.All()[0]; !strings.Contains(b.Reason, pb.String()) || b.Row != "8" {
 		t.Errorf("%+v", b)
 	}
-	if v, _ := m.record.copied(); v.Epochs[0].Closed != nil || len(v.Epochs) != 1 {
+	if v, _ := m.record.Copied(); v.Epochs[0].Closed != nil || len(v.Epochs) != 1 {
 		t.Errorf("it went on: %+v", v.Epochs)
 	}
-	m.record.change(func(v *record.View) {
+	m.record.Change(func(v *record.View) {
 		v.Epochs[0].Stopped = append(slices.Clone(v.Epochs[0].Stopped), record.Stopped{Place: pb, Incarnation: 1,
 			MemberID: 0xb1})
 	})
@@ -303,7 +321,7 @@ func TestALongerLogThatTurnsUpIsNamedNext(t *testing.T) {
 		order := fromDirectory
 		order.Newest = newest
 		m := damaged(t, order)
-		m.record.change(func(v *record.View) {
+		m.record.Change(func(v *record.View) {
 			v.Bundle = 1
 			v.Replicas[pb][0].DiskID = "d7"
 			v.Epochs[0].Stopped = []record.Stopped{{Place: pb, Incarnation: 1, MemberID: 0xb1, Term: 9, LastIndex: 9,
@@ -320,7 +338,7 @@ func TestALongerLogThatTurnsUpIsNamedNext(t *testing.T) {
 		end := inBackground(t, ms.Settle)
 		etcdtest.Eventually(t, "it waits for the other", func() bool { return blockedName(ms) == "epoch-closed" })
 		end()
-		v, _ := m.record.copied()
+		v, _ := m.record.Copied()
 		if len(v.Orders) != 2 || v.Epochs[0].Closed != nil {
 			t.Fatalf("orders: %+v; closed: %v", v.Orders, v.Epochs[0].Closed)
 		}
@@ -337,7 +355,7 @@ func TestALongerLogThatTurnsUpIsNamedNext(t *testing.T) {
 func TestAMakingThatFailsLeavesTheSourceInPlace(t *testing.T) {
 	t.Parallel()
 	m := damaged(t, fromDirectory)
-	m.record.change(func(v *record.View) { v.Bundle = 1 })
+	m.record.Change(func(v *record.View) { v.Bundle = 1 })
 	fails := make(chan struct{})
 	m.config = func(c *Config) {
 		good := c.MakeDirectory
@@ -356,7 +374,7 @@ func TestAMakingThatFailsLeavesTheSourceInPlace(t *testing.T) {
 	if d, err := datadir.Read(m.etcdDir()); err != nil || !d.Exists || d.OpenErr != nil {
 		t.Errorf("the source: %+v, %v", d, err)
 	}
-	if v, _ := m.record.copied(); len(v.Replicas[pa]) != 1 {
+	if v, _ := m.record.Copied(); len(v.Replicas[pa]) != 1 {
 		t.Errorf("incarnations were taken: %+v", v.Replicas[pa])
 	}
 	close(fails)
@@ -385,7 +403,7 @@ func (m *machine) ordered(disks ...string) *Membership {
 // restoredBy fails unless this one gave the one order, and it was carried out.
 func restoredBy(t *testing.T, m *machine, by string, kind record.SourceKind) {
 	t.Helper()
-	v, _ := m.record.copied()
+	v, _ := m.record.Copied()
 	last := v.Epochs[len(v.Epochs)-1]
 	if len(v.Orders) != 1 || !strings.HasPrefix(v.Orders[0].By, by) || v.Orders[0].Restore.From.Kind != kind ||
 		v.Orders[0].Done == nil {
@@ -399,17 +417,17 @@ func restoredBy(t *testing.T, m *machine, by string, kind record.SourceKind) {
 // pairOfVoters is a replica that is one of two voters; the other is gone with its disk.
 func pairOfVoters(t *testing.T, survivors string) *machine {
 	t.Helper()
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	if _, err := m.boot(m.open()); err != nil {
 		t.Fatal(err)
 	}
 	m.child.Stop(t.Context())
-	v, _ := m.record.copied()
+	v, _ := m.record.Copied()
 	if err := addVoters(m.etcdDir(), v.Epochs[0].Outcome.Formed.MemberID, 0xb1); err != nil {
 		t.Fatal(err)
 	}
 	m.cluster.Survivors = survivors
-	m.record.change(func(v *record.View) {
+	m.record.Change(func(v *record.View) {
 		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1,
 			DiskID: "d2", Started: &record.Started{Epoch: 1, MemberID: 0xb1, DiskID: "d2"}}}
 	})
@@ -485,7 +503,7 @@ func TestASurvivorWaitsWhereItMayNotGoOn(t *testing.T) {
 				Replica: pa}}, {Number: 2, Kind: record.OrderWithdraw, Withdraws: 1}}},
 	} {
 		m := pairOfVoters(t, tc.survivors)
-		m.record.change(func(v *record.View) { v.Orders = tc.orders })
+		m.record.Change(func(v *record.View) { v.Orders = tc.orders })
 		ms := m.ordered(tc.disk)
 		f := ms.reconciler.observe(t.Context())
 		if p := table.Decide(f.Now,
@@ -502,7 +520,7 @@ func TestASurvivorWaitsWhereItMayNotGoOn(t *testing.T) {
 
 func TestALoneReplicaThatLostItsDiskOffersTheSnapshot(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, pa, newRecord())
+	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	m.cluster.Replicas = 1
 	if _, err := m.boot(m.open()); err != nil {
 		t.Fatal(err)
@@ -520,7 +538,7 @@ func TestALoneReplicaThatLostItsDiskOffersTheSnapshot(t *testing.T) {
 	if o := table.Classify(offered); !o.SnapshotOffered || o.Names.PolicyText == "" {
 		t.Errorf("no snapshot is offered: %+v", o)
 	}
-	m.record.change(func(v *record.View) {
+	m.record.Change(func(v *record.View) {
 		v.Orders = []record.Order{{Number: 1, Kind: record.OrderRestore, By: "a person",
 			Restore: &record.RestoreOrder{Ends: 1, Replica: pa,
 				From: record.Source{Kind: record.SourceSnapshot, Snapshot: offered.Policy.Snapshot.Name}}}}

@@ -22,6 +22,7 @@ var floors = []string{
 	"cmd/quorate", "cmd/localgce",
 	"test/bench", "test",
 	"agent", "controlplane", "addons", "addons/plan",
+	"etcdmember/ringtest",
 	"etcdmember", "etcdmember/acts", "etcdmember/rebuild", "etcdmember/snapshot", "etcdmember/restoredir",
 	"etcdmember/member", "etcdmember/datadir", "etcdmember/etcdtest", "etcdmember/hosts",
 	"etcdmember/order", "etcdmember/table",

@@ -1,4 +1,4 @@
-package etcdmember
+package ringtest
 
 import (
 	"errors"
@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
-
-	"github.com/quorate/quorate/etcdmember/acts"
 )
 
 // Case 17 without VMs: a cluster of real members is formed, one of them comes back after a reboot and another with an
@@ -22,9 +21,9 @@ func TestAgentsThatEndAtEachStepMakeAWholeCluster(t *testing.T) {
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
-	r := newRealRing(t, pa, pb, pc)
+	r := newRing(t, pa, pb, pc)
 	all := []replica.Place{pa, pb, pc}
-	r.cutAll(slices.Concat(realJoinSteps, leaderSteps))
+	r.cutAll(slices.Concat(joinSteps, leaderSteps))
 	r.begin(all...)
 	r.wantCut("the cluster is formed", all...)
 	first, err := r.status(pa)
@@ -53,11 +52,11 @@ func TestAgentsThatEndAtEachStepMakeAWholeCluster(t *testing.T) {
 		t.Errorf("%s came back as member %s on an empty disk", back, after[back])
 	}
 
-	r.cut(acts.After, acts.StepMoveLeader)
-	r.cutAll([]acts.Step{acts.StepRemove, acts.StepCompleteOrder})
+	r.cut(acts.After, leaveSteps...)
+	r.cut(acts.Before, leaveSteps[1:]...)
 	two := r.leaderLeaves(all...)
 	r.order(record.Order{Kind: record.OrderReplicas, Replicas: 1})
-	r.cut(acts.Before, acts.StepMoveLeader) // an agent that ends before it hands over does so in its planned stop
+	r.cut(acts.Before, leaveSteps[0])
 	rest := r.leaderLeaves(two...)
 	r.await("writes go on", func() error { return r.put(r.client(rest[0]), "after", "x") })
 	w.stop()
@@ -68,14 +67,14 @@ func TestAgentsThatEndAtEachStepMakeAWholeCluster(t *testing.T) {
 }
 
 // leaderLeaves lets the leader of the places leave by order, and returns the others.
-func (r *realRing) leaderLeaves(places ...replica.Place) []replica.Place {
+func (r *ring) leaderLeaves(places ...replica.Place) []replica.Place {
 	r.t.Helper()
 	leaves := r.settledLeader(places)
 	rest := slices.DeleteFunc(slices.Clone(places), func(p replica.Place) bool { return p == leaves })
 	r.snapshot()
 	r.order(record.Order{Kind: record.OrderLeave, Place: &leaves})
 	r.await("the leader has left", func() error {
-		v, _ := r.record.copied()
+		v, _ := r.record.Copied()
 		if o := v.Orders[len(v.Orders)-1]; o.Done == nil || !slices.Contains(r.blocked(leaves), "left") {
 			return fmt.Errorf("it is blocked by %v, the order is %+v", r.blocked(leaves), o)
 		}
@@ -86,7 +85,7 @@ func (r *realRing) leaderLeaves(places ...replica.Place) []replica.Place {
 
 // settledLeader waits until the places have had the same leader for some seconds: an agent that has just ended and
 // comes back moves it.
-func (r *realRing) settledLeader(places []replica.Place) (leader replica.Place) {
+func (r *ring) settledLeader(places []replica.Place) (leader replica.Place) {
 	r.t.Helper()
 	since := time.Now()
 	r.await("one leads for a while", func() error {
@@ -102,19 +101,19 @@ func (r *realRing) settledLeader(places []replica.Place) (leader replica.Place) 
 }
 
 // wantCut waits until an agent has ended at each step that was to be cut, and all places are voters that serve.
-func (r *realRing) wantCut(what string, places ...replica.Place) {
+func (r *ring) wantCut(what string, places ...replica.Place) {
 	r.t.Helper()
 	r.await(what, func() error { return errors.Join(r.allCut(), r.voters(places...)) })
 }
 
 // otherThanLeader is a place that does not lead.
-func (r *realRing) otherThanLeader(places []replica.Place) replica.Place {
+func (r *ring) otherThanLeader(places []replica.Place) replica.Place {
 	leader := r.leader()
 	return places[slices.IndexFunc(places, func(p replica.Place) bool { return p != leader })]
 }
 
 // recreate is a place's VM made again with an empty disk, while its agent does not run.
-func (r *realRing) recreate(p replica.Place, instance string) {
+func (r *ring) recreate(p replica.Place, instance string) {
 	r.t.Helper()
 	a := r.agents[p]
 	data := a.cluster.Etcd.DataDir

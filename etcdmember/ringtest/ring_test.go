@@ -1,4 +1,4 @@
-package etcdmember
+package ringtest
 
 import (
 	"cmp"
@@ -25,6 +25,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/hosts"
@@ -32,6 +33,7 @@ import (
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/waits"
 )
 
 // The environment by which a test's own program is told to be one member.
@@ -41,7 +43,7 @@ const (
 	otherEnv  = "QUORATE_TEST_OTHER"  // the version that the member says it is; empty: its own
 )
 
-// TestAMemberInAProcessOfItsOwn is no test: it is `quorate run-etcd` for the members of a realRing.
+// TestAMemberInAProcessOfItsOwn is no test: it is `quorate run-etcd` for the members of a ring.
 func TestAMemberInAProcessOfItsOwn(t *testing.T) {
 	path := os.Getenv(memberEnv)
 	if path == "" {
@@ -69,44 +71,52 @@ func TestAMemberInAProcessOfItsOwn(t *testing.T) {
 	os.Exit(0)
 }
 
-// realRing is a cluster of real members, each in a process of its own on an address of loopback, and of their real
+// ring is a cluster of real members, each in a process of its own on an address of loopback, and of their real
 // agents, which share a record in memory. There is no VM and no disk of its own.
-type realRing struct {
+type ring struct {
 	t       *testing.T
 	dir     string
 	hosts   string
-	record  *memoryRecord
-	vms     fixedCompute
+	record  *etcdtest.Record
+	vms     etcdtest.Compute
 	change  func(*member.Config) // what a test wants otherwise
-	history time.Duration
-	agents  map[replica.Place]*realAgent
+	history time.Duration        // what a compaction leaves; 0: as in production
+	agents  map[replica.Place]*agent
 	bundle  *certs.Bundle
 
 	mu   sync.Mutex
 	cuts map[string]bool // the steps at which an agent has yet to end, once each
 	hold *heldStep       // the step at which an agent is held up, once
-	took []string        // the places that took hold's step, and it went well
 }
 
-// realAgent is one replica's agent, which a test begins and ends.
-type realAgent struct {
-	*machine
-	ring  *realRing
-	files certs.Files
-	tls   *tls.Config
-	local netip.Addr
-	child *processChild
-	end   func()
-	cut   func() // ends this life
-	deaf  bool   // it is not told what its member acknowledged
+// agent is one replica's agent, which a test begins and ends.
+type agent struct {
+	ring    *ring
+	me      replica.Identity
+	cluster *replica.Cluster
+	dir     string // the VM's: data disk, run folder, certificates
+	log     *slog.Logger
+	files   certs.Files
+	tls     *tls.Config
+	local   netip.Addr
+	child   *processChild
+	end     func()
+	cut     func() // ends this life
+	deaf    bool   // it is not told what its member acknowledged
 
-	mu sync.Mutex
-	ms *Membership
+	mu   sync.Mutex
+	life *life
 }
 
-func newRealRing(t *testing.T, places ...replica.Place) *realRing {
+// life is one of an agent's, which ends where a step is cut.
+type life struct {
+	*etcdmember.Membership
+	waits *waits.Tracker
+}
+
+func newRing(t *testing.T, places ...replica.Place) *ring {
 	t.Helper()
-	r := &realRing{t: t, record: newRecord(), agents: map[replica.Place]*realAgent{}, history: historyWindow}
+	r := &ring{t: t, record: etcdtest.NewRecord(testCluster), agents: map[replica.Place]*agent{}}
 	dir, err := os.MkdirTemp("", "ring")
 	if err != nil {
 		t.Fatal(err)
@@ -123,12 +133,21 @@ func newRealRing(t *testing.T, places ...replica.Place) *realRing {
 }
 
 // add makes a replica; it does not run yet.
-func (r *realRing) add(p replica.Place, i int) {
+func (r *ring) add(p replica.Place, i int) {
 	r.t.Helper()
-	a := &realAgent{machine: newMachine(r.t, p, r.record), ring: r}
-	a.me.InstanceID = fmt.Sprint(101 + i)
-	a.me.Project = "p"
-	a.me.Addresses = []netip.Addr{etcdtest.Address(i)}
+	dir, err := os.MkdirTemp("", "q") // short: the name of a unix socket is
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { os.RemoveAll(dir) })
+	a := &agent{ring: r, dir: dir, me: replica.Identity{Place: p, InstanceID: fmt.Sprint(101 + i), BootID: "boot1",
+		Project: "p", ProjectNumber: "7", Addresses: []netip.Addr{etcdtest.Address(i)}},
+		cluster: &replica.Cluster{Name: testCluster, Replicas: 3, Etcd: replica.Etcd{DataDir: filepath.Join(dir, "data")}}}
+	for _, d := range []string{"data", "run"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
+			r.t.Fatal(err)
+		}
+	}
 	for j := range etcdtest.Replicas {
 		// On one machine a connection comes from the address that it goes to, and etcd compares that with the
 		// certificate.
@@ -138,9 +157,9 @@ func (r *realRing) add(p replica.Place, i int) {
 	}
 	a.local = netip.AddrFrom4([4]byte{127, 0, 2, byte(10 + i)})
 	a.log = slog.New(slog.NewTextHandler(r.t.Output(), nil)).With("replica", p.Name)
-	a.cluster.Replicas = 3
-	a.cluster.Etcd.Heartbeat, a.cluster.Etcd.Election = replica.Duration(100*time.Millisecond),
-		replica.Duration(time.Second)
+	// Long enough for no leader to be lost on a machine that is busy: the tests say who leads.
+	a.cluster.Etcd.Heartbeat, a.cluster.Etcd.Election = replica.Duration(250*time.Millisecond),
+		replica.Duration(2500*time.Millisecond)
 	a.cluster.Etcd.QuotaBytes, a.cluster.Etcd.CatchUpEntries = 2<<30, 5000
 	a.child = &processChild{agent: a}
 	a.issue()
@@ -150,7 +169,7 @@ func (r *realRing) add(p replica.Place, i int) {
 }
 
 // issue makes the replica's leaves.
-func (a *realAgent) issue() {
+func (a *agent) issue() {
 	t := a.ring.t
 	a.files = certs.Files{Dir: filepath.Join(a.dir, "pki"), Volatile: filepath.Join(a.dir, "volatile")}
 	etcdtest.Issue(t, a.files, a.ring.bundle, a.me, etcdtest.Cluster(t, testCluster))
@@ -161,14 +180,18 @@ func (a *realAgent) issue() {
 }
 
 // begin runs the agent: boot, keep, and again when it ends, as systemd would.
-func (a *realAgent) begin() {
+func (a *agent) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			if err := a.life(ctx); err != nil && ctx.Err() == nil {
+			err := a.live(ctx)
+			if err != nil && ctx.Err() == nil {
 				a.ring.t.Logf("agent of %s: %v", a.me.Place, err)
+			}
+			if errors.Is(err, errCut) {
+				a.child.kill() // the member dies with an agent that dies
 			}
 			a.child.Stop(context.Background())
 		}
@@ -177,8 +200,8 @@ func (a *realAgent) begin() {
 	a.ring.t.Cleanup(func() { a.child.kill(); a.end() }) // members that stop in order wait for a quorum
 }
 
-// life is one of the agent's.
-func (a *realAgent) life(ctx context.Context) (err error) {
+// live is one life of the agent.
+func (a *agent) live(ctx context.Context) (err error) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -188,22 +211,18 @@ func (a *realAgent) life(ctx context.Context) (err error) {
 			panic(p)
 		}
 	}()
-	ms := New(Config{
+	w := waits.New(a.log, "")
+	ms := etcdmember.New(etcdmember.Config{
 		Log: a.log, Me: a.me, Cluster: a.cluster, RunDir: filepath.Join(a.dir, "run"), HostsFile: a.ring.hosts,
-		DiskID: onDisk("d1"),
-		Files:  a.files, TLS: func() *tls.Config { return a.tls },
-		Record: recordOf{a.machine}, Compute: a.ring.vms, Child: a.child,
+		DiskID: func() string { return "d1" }, Waits: w,
+		Files: a.files, TLS: func() *tls.Config { return a.tls },
+		Record:  etcdtest.Reached{Record: a.ring.record, Write: func(_ string, do func() error) error { return do() }},
+		Compute: a.ring.vms, Child: a.child,
 		AtStep: func(s acts.Step, when acts.Moment) { a.ring.cutAt(s, when, a) },
+		Tests:  etcdmember.TestSettings{Local: a.local, History: a.ring.history, Deaf: a.deaf},
 	})
-	ms.own.local, ms.history = a.local, a.ring.history
-	if a.deaf {
-		ms.observer.asks.raft = func(context.Context, table.Answer) (raftStatus, error) {
-			return raftStatus{},
-				errPasses
-		}
-	}
 	a.mu.Lock()
-	a.ms = ms
+	a.life = &life{ms, w}
 	a.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -213,7 +232,7 @@ func (a *realAgent) life(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	a.record.change(func(v *record.View) { v.Bundle = 1 })
+	a.ring.record.Change(func(v *record.View) { v.Bundle = 1 })
 	if err := ms.Settle(ctx); err != nil {
 		return err
 	}
@@ -228,7 +247,7 @@ var errCut = errors.New("cut at a step")
 
 // cutAt ends the agent where a test wants it: at once, with nothing done after it. What runs beside the ticks ends with
 // its goroutine.
-func (r *realRing) cutAt(s acts.Step, when acts.Moment, a *realAgent) {
+func (r *ring) cutAt(s acts.Step, when acts.Moment, a *agent) {
 	if s == acts.StepRemove && when == acts.Before {
 		r.letEnd(cutAt{acts.StepMoveLeader, acts.After})
 	}
@@ -237,9 +256,6 @@ func (r *realRing) cutAt(s acts.Step, when acts.Moment, a *realAgent) {
 	wanted := r.cuts[key]
 	delete(r.cuts, key)
 	hold := r.hold
-	if hold != nil && hold.step == s && when == acts.After {
-		r.took = append(r.took, a.me.Place.Name)
-	}
 	r.mu.Unlock()
 	hold.here(s, when)
 	switch {
@@ -254,8 +270,8 @@ func (r *realRing) cutAt(s acts.Step, when acts.Moment, a *realAgent) {
 
 // letEnd lets an agent come to where it is to end, while another, which would take that from it, waits. It comes there
 // or never does: the test says so.
-func (r *realRing) letEnd(at cutAt) {
-	for range 100 {
+func (r *ring) letEnd(at cutAt) {
+	for begin := time.Now(); time.Since(begin) < patience; {
 		r.mu.Lock()
 		left := r.cuts[at.String()]
 		r.mu.Unlock()
@@ -267,12 +283,12 @@ func (r *realRing) letEnd(at cutAt) {
 }
 
 // cutAll makes an agent end before and after each of the steps, once each: whoever comes there first.
-func (r *realRing) cutAll(steps []acts.Step) {
+func (r *ring) cutAll(steps []acts.Step) {
 	r.cut(acts.Before, steps...)
 	r.cut(acts.After, steps...)
 }
 
-func (r *realRing) cut(when acts.Moment, steps ...acts.Step) {
+func (r *ring) cut(when acts.Moment, steps ...acts.Step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.cuts == nil {
@@ -284,7 +300,7 @@ func (r *realRing) cut(when acts.Moment, steps ...acts.Step) {
 }
 
 // allCut says at which of them no agent has ended yet.
-func (r *realRing) allCut() error {
+func (r *ring) allCut() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if left := slices.Sorted(maps.Keys(r.cuts)); len(left) > 0 {
@@ -293,14 +309,27 @@ func (r *realRing) allCut() error {
 	return nil
 }
 
-func (a *realAgent) membership() *Membership {
+// membership is of the agent's life; nil: it has not begun.
+func (a *agent) membership() *life {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.ms
+	return a.life
 }
 
+// took is how often the agent took an act in its life, with an outcome.
+func (a *agent) took(act table.Act, outcome string) (n uint64) {
+	for _, s := range a.membership().Report(a.ring.t.Context()).Etcd.Steps {
+		if s.Act == act && s.Outcome == outcome {
+			n += s.Count
+		}
+	}
+	return n
+}
+
+func (a *agent) etcdDir() string { return filepath.Join(a.dir, "data", "etcd") }
+
 // begin starts agents and waits until all are voters.
-func (r *realRing) begin(places ...replica.Place) {
+func (r *ring) begin(places ...replica.Place) {
 	r.t.Helper()
 	for _, p := range places {
 		r.agents[p].begin()
@@ -309,7 +338,7 @@ func (r *realRing) begin(places ...replica.Place) {
 }
 
 // voters says why the members are not these places, all of them voters that serve.
-func (r *realRing) voters(places ...replica.Place) error {
+func (r *ring) voters(places ...replica.Place) error {
 	for _, p := range places {
 		s, err := r.status(p)
 		switch {
@@ -322,12 +351,12 @@ func (r *realRing) voters(places ...replica.Place) error {
 	return nil
 }
 
-func (r *realRing) status(p replica.Place) (table.MemberStatus, error) {
+func (r *ring) status(p replica.Place) (table.MemberStatus, error) {
 	return member.ReadStatus(r.t.Context(), filepath.Join(r.agents[p].dir, "run", "etcd.sock"))
 }
 
 // leader is the place that leads; the zero value: none is known.
-func (r *realRing) leader() replica.Place {
+func (r *ring) leader() replica.Place {
 	for p := range r.agents {
 		if s, err := r.status(p); err == nil && s.Leader == s.MemberID && s.Leader != 0 {
 			return p
@@ -337,7 +366,7 @@ func (r *realRing) leader() replica.Place {
 }
 
 // client is one of one member.
-func (r *realRing) client(p replica.Place) *clientv3.Client {
+func (r *ring) client(p replica.Place) *clientv3.Client {
 	r.t.Helper()
 	a := r.agents[p]
 	c, err := member.Dial(a.me.DNSName(testCluster), a.me.Address(), a.tls)
@@ -349,7 +378,7 @@ func (r *realRing) client(p replica.Place) *clientv3.Client {
 }
 
 // put writes through one member.
-func (r *realRing) put(c *clientv3.Client, key, value string) error {
+func (r *ring) put(c *clientv3.Client, key, value string) error {
 	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Second)
 	defer cancel()
 	_, err := c.Put(ctx, key, value)
@@ -357,20 +386,50 @@ func (r *realRing) put(c *clientv3.Client, key, value string) error {
 }
 
 // blocked are the waits that a place shows.
-func (r *realRing) blocked(p replica.Place) (names []string) {
+func (r *ring) blocked(p replica.Place) (names []string) {
 	if ms := r.agents[p].membership(); ms != nil {
-		for _, b := range ms.cfg.Waits.All() {
+		for _, b := range ms.waits.All() {
 			names = append(names, b.Name)
 		}
 	}
 	return names
 }
 
-func (r *realRing) await(what string, ok func() error) {
+// patience is how long anything is waited for: on a machine that is busy it takes many times as long as on one that is
+// not.
+const patience = 3 * time.Minute
+
+// stays wants a condition to hold until the agent of a place has observed some times more.
+func (r *ring) stays(what string, p replica.Place, observations int, ok func() error) {
+	r.t.Helper()
+	var last time.Time
+	r.await(what, func() error {
+		if err := ok(); err != nil {
+			r.t.Fatalf("%s: not any more: %v", what, err)
+		}
+		e := r.agents[p].membership().Report(r.t.Context()).Etcd.Explanation
+		if e == nil {
+			return errors.New("it has not observed yet")
+		}
+		at := e.At
+		if e.Leader != nil {
+			at = e.Leader.At
+		}
+		if !last.IsZero() && at.After(last) {
+			observations--
+		}
+		if last = at; observations > 0 {
+			return fmt.Errorf("it has yet to observe %d times", observations)
+		}
+		return nil
+	})
+}
+
+func (r *ring) await(what string, ok func() error) {
 	r.t.Helper()
 	begin := time.Now()
 	var err error
-	for time.Since(begin) < time.Minute {
+	for time.Since(begin) < patience {
 		if err = ok(); err == nil {
 			r.t.Logf("%s: after %s", what, time.Since(begin).Round(10*time.Millisecond))
 			return
@@ -381,7 +440,7 @@ func (r *realRing) await(what string, ok func() error) {
 		s, err := r.status(p)
 		r.t.Logf("%s: %+v, %v, blocked by %v", p, s, err, r.blocked(p))
 		if ms := r.agents[p].membership(); ms != nil {
-			if e := ms.reported.explained().Explain(); e != nil && e.Leader != nil {
+			if e := ms.Report(r.t.Context()).Etcd.Explanation; e != nil && e.Leader != nil {
 				r.t.Logf("%s leads, and would %+v", p, e.Leader.Plan)
 			}
 		}
@@ -391,7 +450,7 @@ func (r *realRing) await(what string, ok func() error) {
 
 // processChild runs a member in a process, and starts it again when it exits, as the supervisor does.
 type processChild struct {
-	agent   *realAgent
+	agent   *agent
 	version string // what its member says it is; empty: what it is
 	removed func() // the member was removed
 

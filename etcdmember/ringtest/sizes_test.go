@@ -1,4 +1,4 @@
-package etcdmember
+package ringtest
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 )
 
 // order gives one, as the operator's command does.
-func (r *realRing) order(o record.Order) {
-	r.record.change(func(v *record.View) {
+func (r *ring) order(o record.Order) {
+	r.record.Change(func(v *record.View) {
 		o.Number, o.Time = uint64(len(v.Orders)+1), time.Now()
 		v.Orders = append(slices.Clone(v.Orders), o)
 	})
@@ -32,7 +32,7 @@ type writer struct {
 	stop         func()
 }
 
-func (r *realRing) write(places ...replica.Place) *writer {
+func (r *ring) write(places ...replica.Place) *writer {
 	var clients []*clientv3.Client
 	for _, p := range places {
 		clients = append(clients, r.client(p))
@@ -60,7 +60,7 @@ func (r *realRing) write(places ...replica.Place) *writer {
 }
 
 // voterCount says why not exactly these places are members, as many of them voters as said.
-func (r *realRing) voterCount(voters int, places ...replica.Place) error {
+func (r *ring) voterCount(voters int, places ...replica.Place) error {
 	s, err := r.status(places[0])
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func TestTheClusterGrowsAndShrinksByOrdersWhileItIsWrittenTo(t *testing.T) {
 	}
 	pd, pe := replica.Place{Zone: "us-central1-a", Name: "m-d"}, replica.Place{Zone: "us-central1-b", Name: "m-e"}
 	places := []replica.Place{pa, pb, pc, pd, pe}
-	r := newRealRing(t, places...)
+	r := newRing(t, places...)
 	for _, a := range r.agents {
 		a.cluster.Replicas = 1
 	}
@@ -157,7 +157,7 @@ func TestTheClusterGrowsAndShrinksByOrdersWhileItIsWrittenTo(t *testing.T) {
 }
 
 // wantWrites fails for an acknowledged write that a place's member does not hold.
-func (r *realRing) wantWrites(p replica.Place, w *writer) {
+func (r *ring) wantWrites(p replica.Place, w *writer) {
 	t := r.t
 	t.Helper()
 	w.stop()
@@ -179,8 +179,8 @@ func (r *realRing) wantWrites(p replica.Place, w *writer) {
 }
 
 // snapshot is what the snapshot duty leaves in the record.
-func (r *realRing) snapshot() {
-	r.record.change(func(v *record.View) {
+func (r *ring) snapshot() {
+	r.record.Change(func(v *record.View) {
 		v.Snapshots, v.Taken = []uint64{1}, append(slices.Clone(v.Taken), record.Taken{Name: "s", Epoch: 1, Revision: 1,
 			Time: time.Now()})
 	})

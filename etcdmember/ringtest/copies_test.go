@@ -1,4 +1,4 @@
-package etcdmember
+package ringtest
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ func TestAnOlderCopyIsReplacedByTheLeadersWordOrByEtcds(t *testing.T) {
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
-	r := newRealRing(t, pa, pb, pc)
+	r := newRing(t, pa, pb, pc)
 	r.begin(pa, pb, pc)
 	for _, deaf := range []bool{false, true} {
 		p := r.follower()
@@ -53,7 +53,7 @@ func TestAnOlderCopyIsReplacedByTheLeadersWordOrByEtcds(t *testing.T) {
 }
 
 // follower is a place that does not lead and has archived nothing.
-func (r *realRing) follower() replica.Place {
+func (r *ring) follower() replica.Place {
 	leader := r.leader()
 	for _, p := range []replica.Place{pa, pb, pc} {
 		if _, err := os.Stat(filepath.Join(filepath.Dir(r.agents[p].etcdDir()), "archive")); p != leader &&
@@ -67,7 +67,7 @@ func (r *realRing) follower() replica.Place {
 
 // putBack copies a place's directory, lets its member acknowledge more, and starts the agent, once it is changed, on
 // the copy.
-func (r *realRing) putBack(p replica.Place, change func()) {
+func (r *ring) putBack(p replica.Place, change func()) {
 	r.t.Helper()
 	a := r.agents[p]
 	older := filepath.Join(a.dir, "older")

@@ -1,4 +1,4 @@
-package etcdmember
+package ringtest
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ func TestADamagedDatabaseIsReplaced(t *testing.T) {
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
-	r := newRealRing(t, pa, pb, pc)
+	r := newRing(t, pa, pb, pc)
 	r.begin(pa, pb, pc)
 	victim := r.follower()
 	before, want := r.ids(victim)[victim], r.writeMany(victim)
@@ -48,7 +48,7 @@ func TestADamagedDatabaseIsReplaced(t *testing.T) {
 	}
 	// Three starts for each time that the database is read, which is once again after what was found was not written
 	// down, and one of the new member.
-	if n := a.child.starts() - starts; n != 2*startsBeforeCheck+1 {
+	if n := a.child.starts() - starts; n != 2*3+1 {
 		t.Errorf("etcd was started %d times", n)
 	}
 	archived, err := filepath.Glob(filepath.Join(filepath.Dir(a.etcdDir()), "archive", "*"))
@@ -67,7 +67,7 @@ func TestADamagedDatabaseIsKeptWithoutAQuorum(t *testing.T) {
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
-	r := newRealRing(t, pa)
+	r := newRing(t, pa)
 	r.agents[pa].cluster.Replicas = 1
 	r.begin(pa)
 	r.writeMany(pa)
@@ -95,7 +95,7 @@ func TestADamagedDatabaseIsKeptWithoutAQuorum(t *testing.T) {
 }
 
 // writeMany writes keys through a member, for a database of many pages.
-func (r *realRing) writeMany(p replica.Place) map[string]string {
+func (r *ring) writeMany(p replica.Place) map[string]string {
 	r.t.Helper()
 	c, want := r.client(p), map[string]string{}
 	for i := range 400 {
@@ -109,7 +109,7 @@ func (r *realRing) writeMany(p replica.Place) map[string]string {
 }
 
 // holds wants all keys to be read through a member.
-func (r *realRing) holds(p replica.Place, want map[string]string) {
+func (r *ring) holds(p replica.Place, want map[string]string) {
 	r.t.Helper()
 	resp, err := r.client(p).Get(r.t.Context(), "k/", clientv3.WithPrefix())
 	if err != nil || len(resp.Kvs) != len(want) {

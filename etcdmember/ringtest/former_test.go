@@ -1,4 +1,4 @@
-package etcdmember
+package ringtest
 
 import (
 	"errors"
@@ -39,7 +39,7 @@ func (o *otherEtcd) wantDeath(t *testing.T, cmd *exec.Cmd, why ...string) {
 		if exit := (&exec.ExitError{}); !errors.As(err, &exit) {
 			t.Errorf("it ended with %v", err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatalf("it still runs:\n%s", o.logged(t))
 	}
 	log := o.logged(t)
@@ -61,7 +61,7 @@ func TestAMemberOfTheVersionBeforeIsRefusedByOurCluster(t *testing.T) {
 		return
 	}
 	pd := replica.Place{Zone: "us-central1-a", Name: "m-d"}
-	r := newRealRing(t, pa, pb, pc, pd)
+	r := newRing(t, pa, pb, pc, pd)
 	r.begin(pa, pb, pc)
 	d := &otherEtcd{agent: r.agents[pd]}
 	url := table.PeerURL(d.agent.me.DNSName(testCluster))
@@ -98,7 +98,7 @@ func TestAMemberOfTheVersionBeforeDoesNotStartOnOurDirectory(t *testing.T) {
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
-	r := newRealRing(t, pa, pb, pc)
+	r := newRing(t, pa, pb, pc)
 	r.begin(pa, pb, pc)
 	s, err := r.status(pc)
 	if err != nil {
@@ -127,7 +127,7 @@ func TestALearnerOfTheVersionAfterIsNotPromoted(t *testing.T) {
 		return
 	}
 	pd := replica.Place{Zone: "us-central1-a", Name: "m-d"}
-	r := newRealRing(t, pa, pb, pc, pd)
+	r := newRing(t, pa, pb, pc, pd)
 	r.begin(pa, pb, pc)
 	d := r.agents[pd]
 	d.child.version = "3.8.0"
@@ -154,16 +154,16 @@ func (o *otherEtcd) incarnation(id record.MemberID) {
 	if id != 0 {
 		i.Started = &record.Started{Epoch: 1, MemberID: id, Time: time.Now()}
 	}
-	a.record.change(func(v *record.View) { v.Replicas[a.me.Place] = []record.Incarnation{i} })
+	a.ring.record.Change(func(v *record.View) { v.Replicas[a.me.Place] = []record.Incarnation{i} })
 }
 
 // leaderBlocked says why the leader does not show this wait.
-func (r *realRing) leaderBlocked(name, reason string) error {
+func (r *ring) leaderBlocked(name, reason string) error {
 	leader := r.leader()
 	if leader == (replica.Place{}) {
 		return errors.New("nobody leads")
 	}
-	all := r.agents[leader].membership().cfg.Waits.All()
+	all := r.agents[leader].membership().waits.All()
 	for _, b := range all {
 		if b.Name == name && strings.Contains(b.Reason, reason) {
 			r.t.Logf("%s: %s %s", b.Name, b.Reason, b.Next)

@@ -1,4 +1,4 @@
-package etcdmember
+package ringtest
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ func TestAReplacedMemberPurgesAllArchivesButTheLast(t *testing.T) {
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
-	r := newRealRing(t, pa, pb, pc)
+	r := newRing(t, pa, pb, pc)
 	r.begin(pa, pb, pc)
 	p := r.follower()
 	a := r.agents[p]
@@ -47,9 +47,9 @@ func TestAReplacedMemberPurgesAllArchivesButTheLast(t *testing.T) {
 	at := time.Now().Add(23 * time.Hour)
 	taken := record.Snapshot{Name: "1/9-x", Epoch: 1, Term: 1 << 20, Index: 1 << 40, Time: at, Written: at}
 	store := func(s record.Snapshot) {
-		r.record.mu.Lock()
-		defer r.record.mu.Unlock()
-		r.record.stored = []record.Snapshot{s}
+		r.record.Mu.Lock()
+		defer r.record.Mu.Unlock()
+		r.record.Stored = []record.Snapshot{s}
 	}
 	store(taken)
 	if shelf, err := ms.PurgeArchives(t.Context()); err != nil || shelf.Count != 2 ||

@@ -1,4 +1,4 @@
-package etcdmember
+package ringtest
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ func TestALearnerThatNeverStartedIsRemoved(t *testing.T) {
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
-	r := newRealRing(t, pa, pb, pc)
+	r := newRing(t, pa, pb, pc)
 	r.begin(pa, pb, pc)
 	c := r.client(pa)
 	added := map[time.Duration]record.MemberID{0: 0, 3 * time.Minute: 0}
@@ -35,7 +35,7 @@ func TestALearnerThatNeverStartedIsRemoved(t *testing.T) {
 			return err
 		})
 		added[ago] = id
-		r.record.change(func(v *record.View) {
+		r.record.Change(func(v *record.View) {
 			v.Replicas[p] = []record.Incarnation{{Place: p, Number: 1, InstanceID: fmt.Sprint(900 + number), Epoch: 1,
 				MemberID: id,
 				Started:  &record.Started{Epoch: 1, MemberID: id, Time: time.Now().Add(-ago)}}}

@@ -1,4 +1,4 @@
-package etcdmember
+package ringtest
 
 import (
 	"bytes"
@@ -49,7 +49,7 @@ func TestACorruptMemberIsReplacedAndItsAlarmDisarmed(t *testing.T) {
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
-	r := newRealRing(t, pa, pb, pc)
+	r := newRing(t, pa, pb, pc)
 	r.change = func(c *member.Config) { c.HashCheck = 300 * time.Millisecond }
 	r.begin(pa, pb, pc)
 	victim := pc
@@ -109,7 +109,7 @@ func TestAFullClusterHealsOnceThereIsHistoryToGiveUp(t *testing.T) {
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
-	r := newRealRing(t, pa, pb, pc)
+	r := newRing(t, pa, pb, pc)
 	r.change = func(c *member.Config) { c.QuotaBytes = 6 << 20 }
 	r.history = 5 * time.Second
 	r.begin(pa, pb, pc)
@@ -147,10 +147,10 @@ func TestTwoMembersThatDifferAreLeftAlone(t *testing.T) {
 	if !etcdtest.InOwnNetwork(t) {
 		return
 	}
-	r := newRealRing(t, pa, pb, pc)
+	r := newRing(t, pa, pb, pc)
 	r.change = func(c *member.Config) { c.HashCheck = 300 * time.Millisecond }
 	r.begin(pa, pb, pc)
-	r.record.change(func(v *record.View) {
+	r.record.Change(func(v *record.View) {
 		v.Orders = append(v.Orders, record.Order{Number: 1, Kind: record.OrderLeave, Place: &pc})
 	})
 	r.await("c has left by order", func() error {
@@ -180,11 +180,12 @@ func TestTwoMembersThatDifferAreLeftAlone(t *testing.T) {
 		return nil
 	})
 	alarmed, _ := r.status(pa)
-	time.Sleep(5 * time.Second) // two looks and more
-	if s, err := r.status(pa); err != nil || !slices.Equal(s.Alarms, alarmed.Alarms) || len(s.Alarms) == 0 ||
-		r.voters(pa, pb) != nil {
-		t.Errorf("%+v, %v; the alarms were %+v", s, err, alarmed.Alarms)
-	}
+	r.stays("the alarms stand, and nobody is removed", r.leader(), 2, func() error {
+		if s, err := r.status(pa); err != nil || !slices.Equal(s.Alarms, alarmed.Alarms) || len(s.Alarms) == 0 {
+			return fmt.Errorf("%+v, %w; the alarms were %+v", s, err, alarmed.Alarms)
+		}
+		return r.voters(pa, pb)
+	})
 	if err := r.put(c, "refused", "x"); !errors.Is(err, rpctypes.ErrCorrupt) {
 		t.Errorf("a write while nobody knows who is right: %v", err)
 	}
