@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
+	"github.com/quorate/quorate/internal/record/bucket/buckettest"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -109,7 +110,7 @@ func TestCausesInsideAPhaseKeepTheirCode(t *testing.T) {
 
 func TestTheBundlesErrorsHaveTheirCode(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
-	store := servedRecord(t, dir, "c1")
+	store := buckettest.Serve(t, dir, "c1")
 	open := func(key string) *bucket.Bundles {
 		b, err := bucket.OpenBundles(store, key)
 		if err != nil {

@@ -9,30 +9,16 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/order"
-	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
+	"github.com/quorate/quorate/internal/record/bucket/buckettest"
 )
-
-// servedRecord is a record whose bucket is served from a folder, without a network.
-func servedRecord(t *testing.T, folder, cluster string) *bucket.Store {
-	t.Helper()
-	b, err := localgce.OpenBuckets(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := bucket.Open("gs://"+localgce.BucketName, cluster, b.Client())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store
-}
 
 // formedRecord is a record of a cluster that was formed a day ago and whose member a1 came further a
 // while ago.
 func formedRecord(t *testing.T, ago time.Duration) *bucket.Store {
 	t.Helper()
-	store := servedRecord(t, t.TempDir(), "demo")
+	store := buckettest.Serve(t, t.TempDir(), "demo")
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

@@ -2,12 +2,9 @@ package rebuild
 
 import (
 	"fmt"
-	"testing"
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/table"
-	"github.com/quorate/quorate/internal/localgce"
-	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -37,18 +34,4 @@ func blank() table.Facts {
 		f.Compute.Runs[id] = table.Run{Kind: table.RunAbsent, Since: t0.Add(-time.Hour)}
 	}
 	return f
-}
-
-// servedRecord is a record whose bucket is served from a folder, without a network.
-func servedRecord(t *testing.T, folder, cluster string) *bucket.Store {
-	t.Helper()
-	b, err := localgce.OpenBuckets(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := bucket.Open("gs://"+localgce.BucketName, cluster, b.Client())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket/buckettest"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -343,7 +344,7 @@ func TestALostObjectIsCreatedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := servedRecord(t, t.TempDir(), testCluster)
+	store := buckettest.Serve(t, t.TempDir(), testCluster)
 	for range 2 {
 		for _, l := range got.Lost {
 			if err := l.Create(t.Context(), store); err != nil {

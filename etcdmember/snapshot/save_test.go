@@ -27,6 +27,7 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
+	"github.com/quorate/quorate/internal/record/bucket/buckettest"
 )
 
 // saving is a real member of one, its record in a folder, and a client.
@@ -37,20 +38,6 @@ type saving struct {
 	folder string
 	status table.MemberStatus
 	client *clientv3.Client
-}
-
-// servedRecord is a record whose bucket is served from a folder, without a network.
-func servedRecord(t *testing.T, folder, cluster string) *bucket.Store {
-	t.Helper()
-	b, err := localgce.OpenBuckets(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := bucket.Open("gs://"+localgce.BucketName, cluster, b.Client())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store
 }
 
 // newSaving starts the member and forms its epoch in the record.
@@ -66,7 +53,7 @@ func newSaving(t *testing.T) *saving {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.client.Close() })
-	s.store = servedRecord(t, s.folder, "test")
+	s.store = buckettest.Serve(t, s.folder, "test")
 	seeder := record.Seeder{Place: pa, InstanceID: "1"}
 	_, _, err = s.store.CreateClaim(t.Context(), 1, record.Claim{Token: "t", Seeder: seeder, MaxLearners: 4,
 		Source: record.Source{Kind: record.SourceEmpty}})

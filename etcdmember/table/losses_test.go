@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/internal/localgce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
+	"github.com/quorate/quorate/internal/record/bucket/buckettest"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -167,7 +168,7 @@ func TestWhatEachLossDoes(t *testing.T) {
 	for _, l := range lifetimes {
 		f := l.f()
 		folder := t.TempDir()
-		store := servedRecord(t, folder, testCluster)
+		store := buckettest.Serve(t, folder, testCluster)
 		fill(t, store, f.Record)
 		whole := judged(t, store, f, l.epoch, l.seen)
 		fmt.Fprintf(&b, "\n%s\n", strings.ToUpper(l.name))
@@ -195,20 +196,6 @@ func TestWhatEachLossDoes(t *testing.T) {
 		}
 	}
 	golden(t, "testdata/losses.txt", b.String())
-}
-
-// servedRecord is a record whose bucket is served from a folder, without a network.
-func servedRecord(t *testing.T, folder, cluster string) *bucket.Store {
-	t.Helper()
-	b, err := localgce.OpenBuckets(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := bucket.Open("gs://"+localgce.BucketName, cluster, b.Client())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store
 }
 
 // judged is what the check says of a record's content, and what each viewer does.

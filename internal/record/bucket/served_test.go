@@ -75,18 +75,22 @@ func (s *served) kill() {
 	_ = s.process.Wait()
 }
 
-// dieAgainAndAgain kills the process at random moments, and starts it again, until the returned function is called.
+// dieAgainAndAgain kills the process at random moments, and starts it again, until the returned function is called. It
+// lives for up to twice as long as it took to start, where that is long: a call takes longer then, too.
 func (s *served) dieAgainAndAgain() (end func() (deaths int)) {
 	ended, done, deaths := make(chan struct{}), make(chan struct{}), 0
 	go func() {
 		defer close(done)
+		life := 60 * time.Millisecond
 		for {
 			select {
 			case <-ended:
 				return
-			case <-time.After(rand.N(60 * time.Millisecond)):
+			case <-time.After(rand.N(life)):
 				s.kill()
+				begin := time.Now()
 				s.start()
+				life = max(60*time.Millisecond, 2*time.Since(begin))
 				deaths++
 			}
 		}

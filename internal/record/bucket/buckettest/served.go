@@ -1,0 +1,23 @@
+// Package buckettest has a record for the tests of other packages. Only tests import it.
+package buckettest
+
+import (
+	"testing"
+
+	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/record/bucket"
+)
+
+// Serve opens a record whose bucket is served from a folder, as local projects serve it, without a network.
+func Serve(t testing.TB, folder, cluster string) *bucket.Store {
+	t.Helper()
+	b, err := localgce.OpenBuckets(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := bucket.Open("gs://"+localgce.BucketName, cluster, b.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
