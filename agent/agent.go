@@ -261,5 +261,5 @@ func (a *Agent) setPhase(p Phase) {
 	a.phase, a.since, a.ready = p, time.Now(), p == PhaseKeep
 	a.mu.Unlock()
 	a.waits.enter(p)
-	a.cfg.Notify.Status(string(p))
+	a.cfg.Notify.Status(p.forPeople())
 }

@@ -283,7 +283,7 @@ func TestKeepEndsWithoutAnErrorWhenToldTo(t *testing.T) {
 	if err := a.keep(ctx, in); err != nil {
 		t.Error(err)
 	}
-	if said := a.cfg.Notify.(*notifier).all(); !slices.Contains(said, "READY") {
+	if said := a.cfg.Notify.(*notifier).all(); !slices.Contains(said, "READY") || !slices.Contains(said, "running") {
 		t.Errorf("the service manager heard %q", said)
 	}
 }

@@ -24,6 +24,14 @@ const (
 	PhaseStopping Phase = "stopping"
 )
 
+// forPeople is the phase as `systemctl status` shows it.
+func (p Phase) forPeople() string {
+	if p == PhaseKeep {
+		return "running"
+	}
+	return string(p)
+}
+
 // deadlines bound the phases that nothing but a fault can hold up. A phase that is not here may have to wait for
 // others, for a quorum or for a record that comes back, and says so in the status instead of giving up.
 var deadlines = map[Phase]time.Duration{
