@@ -53,7 +53,7 @@ Keep every disk until it is done. A disk that survived holds more than any snaps
 	f.add(cmd)
 	cmd.Flags().StringVar(&f.From, "from", "", "snapshot, snapshot=NAME or directory=REPLICA; the "+
 		"best there is where it is not given")
-	cmd.Flags().StringVar(&f.On, "on", "", "the replica that restores a snapshot; it may be one that is made again "+
+	cmd.Flags().StringVar(&f.On, "on", "", "the replica that restores a snapshot; it may be one that was recreated "+
 		"with an empty disk")
 	cmd.Flags().BoolVar(&f.Exact, "exact", false, "use this very directory, also where another replica stops with a "+
 		"longer log")

@@ -186,6 +186,6 @@ func (v besideView) otherVersion(m RingMember) Plan {
 		cluster = "the cluster's version is not decided yet"
 	}
 	return wait(WaitLearnerOtherVersion, fmt.Sprintf("%s %s, and %s.", Title(m), says, cluster),
-		"It is promoted once it runs the version of the others: make its VM again with their image, or upgrade those "+
+		"It is promoted once it runs the version of the others: recreate its VM with their image, or upgrade those "+
 			"with their disks.")
 }

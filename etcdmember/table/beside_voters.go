@@ -12,7 +12,7 @@ import (
 
 const (
 	// DeadAfter is how long a voter is unreachable before its proven death is acted on: a proof can be about a VM that
-	// is being made again.
+	// is being recreated.
 	DeadAfter = time.Minute
 	// diskWait is how long the disk of a dead voter may take to come back: attached again, it needs a second instead of
 	// a copy.

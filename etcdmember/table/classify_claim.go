@@ -201,7 +201,7 @@ func (h History) epochToJoin(o *Observation) uint64 {
 }
 
 // tookLater: this very instance took an incarnation of this place above the newest that the record has. So the record
-// was rolled back to before that, and what it holds of the place is the past: a replica that was made again would else
+// was rolled back to before that, and what it holds of the place is the past: a replica that was recreated would else
 // stop its member for its own predecessor.
 func (h History) tookLater(newest uint64) bool {
 	a := h.Agent
