@@ -17,10 +17,10 @@ const (
 	bundleFuture = "Correct the clock that is wrong; this replica goes on with the generation before."
 )
 
-// readBundle finds the generation that this replica takes: the last that continues what its disk has seen or, on a disk
-// that has seen none, the oldest that the record holds. One that does not continue the one before is refused: other
-// replicas would refuse one that has its CAs. So is one of a clock that was ahead: until its date has come nobody can
-// use it, and the one before still does.
+// readBundle finds the generation that this replica takes. It begins with the one that its disk has seen, or with the
+// oldest in the record, and goes up for as long as each continues the one before. One that does not is refused: other
+// replicas would refuse a replica that has its CAs. So is one of a clock that was ahead: until its date has come nobody
+// can use it, and the one before still serves.
 func (a *Agent) readBundle(ctx context.Context, from Bundles, seen uint64) (generations, error) {
 	all, err := readGenerations(ctx, from, seen)
 	if err != nil {

@@ -61,10 +61,10 @@ func (v besideView) namedWrong() (RingMember, bool) {
 	return RingMember{}, false
 }
 
-// settled: all voters hold the same, so what alarms are left are about a difference that is gone; by one of etcd's
-// checks they are about those that were right. A single voter agrees with itself: there a person has to say who was
-// wrong, and that this one is gone. So it does where the alarm names nobody and a voter has not given its hash: that
-// one may be the one that differs, and be back in a moment.
+// settled: the data differ no more, so the alarms that are left can be disarmed: all voters that can be asked hold the
+// same. Two cases need an override as well, by which a person has said who was wrong, and whose member is gone. One is
+// a single voter, which agrees with itself. The other is an alarm that names nobody while a voter has not given its
+// hash: that one may be the one that differs, and be back in a moment.
 func (v besideView) settled() bool {
 	named := slices.ContainsFunc(v.h.Orders.All, func(o record.Order) bool {
 		return o.Kind == record.OrderOverride && o.Row == 47 && o.Done == nil && !v.isMember(o.MemberID)

@@ -36,10 +36,10 @@ func (h History) findEnd(o *Observation) {
 	}
 }
 
-// findStopReport finds what this replica has to say before a restore may take it for silent: that the newest
-// incarnation of its instance has ended, and where the log ends that its disk holds. Each is said under an incarnation
-// of this very boot and disk; of a disk that cannot carry a new one, under the newest that the instance took. It is
-// owed until agent.json says it too, or row 1 would start the directory once the record cannot be read. Of an epoch
+// findStopReport finds what this replica still has to say before a restore may take it for silent: that the newest
+// incarnation of its instance has ended, and where the log on its disk ends. It says both under an incarnation of this
+// very boot and disk; on a disk that cannot carry a new one, under the newest that the instance took. The report is
+// owed until agent.json says it, too, or row 1 would start the directory once the record cannot be read. Of an epoch
 // that was not formed nothing is said: stopped/ proves that one was, so the record would be damaged for everybody.
 func (h History) findStopReport(o *Observation, mine []record.Incarnation) {
 	if h.Formed == nil {

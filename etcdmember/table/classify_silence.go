@@ -66,9 +66,9 @@ type Run struct {
 }
 
 // unproven names the instances that took an incarnation of the newest formed epoch and could still run: all but this
-// one. An instance is silent because it said so itself, or by witnesses. A newer incarnation of another instance does
-// not prove the former one silent here, as it does for a join, which asks the quorum that the former one would need: a
-// lone voter whose VM is recreated runs on until it hears of that.
+// one. An instance is silent because it said so itself, or by witnesses. A newer incarnation of another instance proves
+// nothing here. For a join it does, because a join asks the quorum that the former VM would need; but a lone voter
+// whose VM is recreated runs on until it hears of that.
 func (h History) unproven() []UnprovenStop {
 	var out []UnprovenStop
 	for p, incarnations := range h.Record.Replicas {

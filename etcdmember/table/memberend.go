@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// MemberEnd is what etcd said last when it ended itself, by a panic or a fatal error, and how often it came to the
-// same. The child writes it on a tmpfs before it dies, so it is of this boot; the agent takes it away with the
-// directory that it was about, and the child once it serves: then it has caught up with its leader on that directory,
-// and what it said before has healed. A year later, at the next start of the agent, it would put a voter away that
-// lacks nothing.
+// MemberEnd is what etcd said when it last ended itself, by a panic or a fatal error, and how often it said so in a
+// row. The child writes it on a tmpfs before it dies, so it is of this boot. The agent removes it together with the
+// directory that it was about. The child removes it once it serves: then it has caught up with its leader on that
+// directory. Else the next start of the agent, a year later, would put a voter away that lacks nothing.
 type MemberEnd struct {
 	// Text is what etcd said; empty: it has not ended so.
 	Text string `json:"text"`
@@ -30,14 +29,14 @@ const (
 	UnusableEnds = 3
 )
 
-// aboutTheDirectory are etcd's messages that can only be about what is on the disk: raft compares the indexes that its
-// log holds with one another, or with what this member has acknowledged to the leader. Nothing that a port, a full or
-// failing disk, a certificate or lack of memory may cause is among them: those pass, and the directory is good. A
-// message is added here only with the place in etcd or raft that says it and the reason why nothing else can. Left out
-// are what raft says of its own steps ("applied(5) is out of range", raft/log.go: it counts from the log's snapshot,
-// and etcd, which starts it without Config.Applied, skips in its own code what the database holds already), and what
-// puts the blame elsewhere: "entry 5 conflict with committed entry" says that the leader lacks what this log knows to
-// be committed, so that the only copy may be here.
+// aboutTheDirectory are etcd's messages that can only be about what is on the disk: raft compares the indexes in its
+// log with one another, or with what this member has acknowledged to the leader. A port in use, a full or failing disk,
+// a certificate and lack of memory cause none of them: those pass, and the directory is good.
+//
+// A message is added only with the place in etcd or raft that says it, and the reason why nothing else can. Two are
+// left out. "applied(5) is out of range" (raft/log.go) counts from the log's snapshot, and etcd, which starts raft
+// without Config.Applied, itself skips what the database holds already. "entry 5 conflict with committed entry" says
+// that the leader lacks what this log knows to be committed, so the only copy may be here.
 var aboutTheDirectory = []*regexp.Regexp{
 	// raft/log.go commitTo: the leader has acknowledgements of this member for entries that its log does not have.
 	regexp.MustCompile(`tocommit\(\d+\) is out of range \[lastIndex\(\d+\)\]`),

@@ -135,10 +135,10 @@ func (f PurgeFacts) listed(id record.MemberID) bool {
 }
 
 // savedSince finds a snapshot of the epoch that holds all that was acknowledged and stands in an archive of this disk.
-// No directory that was put away has run since this replica's incarnation was written, and a saver proves by a
-// linearizable read that its member is up to date: a saving that begins later has it all. Both times are by the store's
-// clock, so no VM's clock makes an archive old. The saver's is asked as well, and can only hold archives back: in a
-// bucket that was copied the store calls old snapshots new.
+// No directory that was put away has run since this replica's incarnation was written. A saving that begins later has
+// it all, because the saver proves by a linearizable read that its member is up to date. Both times are the store's, so
+// no VM's clock makes an archive old. The saver's time can only hold archives back: in a bucket that was copied the
+// store calls old snapshots new.
 func (f PurgeFacts) savedSince(own record.Incarnation) (record.Snapshot, bool) {
 	for _, s := range slices.Backward(f.Snapshots) {
 		if !own.Written.IsZero() && s.Epoch == own.Epoch && s.Written.Sub(own.Written) > ArchiveAge &&
