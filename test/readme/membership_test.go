@@ -41,3 +41,17 @@ func TestTheGlossaryHasEachClass(t *testing.T) {
 		}
 	}
 }
+
+// Who reads these pages has a quarter of an hour for each. A story belongs into docs/decisions or into the test that
+// keeps the hole closed.
+func TestTheLongPagesStayShort(t *testing.T) {
+	word := regexp.MustCompile(`\w`)
+	for page, limit := range map[string]int{"docs/ARCHITECTURE.md": 3500, "docs/membership.md": 4500,
+		"etcdmember/DESIGN.md": 3000} {
+		words := strings.Fields(read(t, page))
+		words = slices.DeleteFunc(words, func(w string) bool { return !word.MatchString(w) })
+		if len(words) > limit {
+			t.Errorf("%s has %d words; %d are its limit", page, len(words), limit)
+		}
+	}
+}
