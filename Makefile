@@ -6,6 +6,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 PACKAGES := ./...
 STATE := _demo
+# What of ./test is about boots, disks and processes; QUORATE_VM=systemd runs any other on systemd VMs too.
+SYSTEMD_CASES := TestMastersOfTheImage|TestThreeReplicas|TestCase03|TestCase14Stalled|TestCase17AgentKilledWhileAMember|TestAHostError|TestCaseTheDataDisk
 
 .DEFAULT_GOAL := help
 
@@ -52,6 +54,11 @@ install: build kubernetes etcd ## Make this machine, a Debian 12, a master from 
 image-test: image guest ## The baked image: baked again, booted to a Ready Node in an emulated machine, against install.sh (root; half an hour)
 	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 60m -v ./test/image
 
+cases-systemd: build kubernetes etcd ## The VMs that boot the baked image, and cases of masters in them (root; bakes the image if there is none)
+	@test -s bin/image/root.tar || $(MAKE) image
+	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 10m -v -run Systemd ./internal/localgce
+	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd $(GO) test -count 1 -timeout 40m -v -run "$(SYSTEMD_CASES)" ./test
+
 race: build kubernetes etcd etcd-former ## The tests of the packages that run goroutines, with the race detector
 	$(GO) test -race -timeout 20m ./agent/... ./cmd/... ./supervisor/... ./etcdmember/... ./certs/... ./internal/...
 
@@ -88,4 +95,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo demo-check demo-down test check deps build kubernetes etcd etcd-former image install image-test race guest chaos addons bench mutate fuzz lint vuln clean
+.PHONY: help demo demo-check demo-down test check cases-systemd deps build kubernetes etcd etcd-former image install image-test race guest chaos addons bench mutate fuzz lint vuln clean

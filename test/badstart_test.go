@@ -162,6 +162,7 @@ func (c *cluster) wantEnd(t *testing.T, code int, words ...string) {
 
 func (c *cluster) wantEndOf(t *testing.T, vm string, code int, words ...string) {
 	t.Helper()
+	onlyProcessVMs(t)
 	const started, complains = "localgce-init: started ", "quorate: "
 	before := len(c.logOf(vm))
 	want := fmt.Sprintf("the agent has ended: exit status %d", code)

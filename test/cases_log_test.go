@@ -179,6 +179,7 @@ func (c *cluster) steady(t *testing.T, vm string, d time.Duration) {
 
 func (c *cluster) stopsInOrder(t *testing.T, vm string) {
 	t.Helper()
+	onlyProcessVMs(t)
 	log := c.vm(vm).Log
 	begun := time.Now()
 	c.must(t, c.StopVM(t.Context(), vm))

@@ -46,6 +46,8 @@ type plan struct {
 	etcd string
 	// agent: the unit is another than the image's.
 	agent localgce.Agent
+	// image: the VMs boot the baked image, whatever the kind of the others.
+	image bool
 	// machine: one of the VMs has a kernel and a clock of its own.
 	machine *machine
 	// noRecord: the operator has not begun the record. noAttribute: the VMs have no Cluster document yet.
@@ -84,6 +86,9 @@ func begin(t *testing.T, p plan) *cluster {
 	c.document = c.write(p)
 	c.must(t, os.WriteFile(c.configFile(), []byte(c.document), 0o600))
 	c.conf = c.project()
+	if p.image || vmKind == localgce.SystemdVMs {
+		c.bootImage(t, &c.conf)
+	}
 	if !p.noRecord {
 		c.initRecord(t)
 	}

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // kubernetes and tools are what `make build kubernetes etcd` leaves in bin/.
 var (
 	kubernetes = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}
-	tools      = []string{"etcdctl", "kubectl"}
+	tools      = []string{"etcdctl", "kubectl", "kubelet"}
 )
 
 // builtFolder is a folder with programs under test, made once a run.
@@ -58,6 +58,9 @@ var built, builtForCases builtFolder
 // quorate builds it into a new folder.
 func (b *builtFolder) quorate(flags ...string) error {
 	b.dir, b.err = os.MkdirTemp("", "quorate-programs-")
+	if b.err == nil {
+		b.err = os.Chmod(b.dir, 0o755) // as /usr/local/bin is: programs in VMs may run as other users
+	}
 	if b.err != nil {
 		return b.err
 	}
