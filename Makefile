@@ -6,6 +6,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 PACKAGES := ./...
 STATE := _demo
+VMS := auto
 # What of ./test is about boots, disks and processes; QUORATE_VM=systemd runs any other on systemd VMs too.
 SYSTEMD_CASES := TestMastersOfTheImage|TestThreeReplicas|TestCase03|TestCase14Stalled|TestCase17AgentKilledWhileAMember|TestAHostError|TestCaseTheDataDisk
 
@@ -14,11 +15,12 @@ SYSTEMD_CASES := TestMastersOfTheImage|TestThreeReplicas|TestCase03|TestCase14St
 help: ## Say what the targets do
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: demo-check deps build kubernetes etcd ## Three real masters on this machine (root), left running
-	@test/demo.sh up $(STATE)
+demo: demo-check deps build kubernetes etcd ## Three real masters on this machine (root), left running; VMS=systemd: from a baked image, with pods
+	@QUORATE_DEMO_VMS=$(VMS) test/demo.sh up $(STATE)
 
 demo-check:
-	@test/demo.sh check $(STATE)
+	@test "$(VMS)" != systemd || test -s bin/image/root.tar || $(MAKE) image
+	@QUORATE_DEMO_VMS=$(VMS) test/demo.sh check $(STATE)
 
 demo-down: ## Remove every trace of the demo
 	@test/demo.sh down $(STATE)

@@ -7,17 +7,21 @@
 # an administrator's kubeconfig. Each step is left out where it is done already, so `up` again goes on where it was interrupted, and
 # starts VMs that are off. `check` says whether this machine and this user can have a demo, before anything is built. Everything that it
 # makes is in STATE (default _demo) and goes with `down`. QUORATE_DEMO_NET names another range than 10.240.0 (a /24).
+#
+# QUORATE_DEMO_VMS is what the VMs are: process, which run one agent each; systemd, which boot the image that `make image` has baked
+# in bin/image, with a kubelet, and run pods; or auto (the default), which is systemd where there is an image and the machine can.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-verb=${1:-up} given=${2:-_demo} net=${QUORATE_DEMO_NET:-10.240.0}
+verb=${1:-up} given=${2:-_demo} net=${QUORATE_DEMO_NET:-10.240.0} vms_are=${QUORATE_DEMO_VMS:-auto}
 name=demo endpoint=$net.100 region=us-central1 project_number=271828182845
 declare -A vms=([master-a]=$region-a@$net.11 [master-b]=$region-b@$net.12 [master-c]=$region-c@$net.13)
 names=(master-a master-b master-c)
 bin=$PWD/bin
+image=$bin/image/root.tar
 state=$(realpath -m "$given")
 export PATH=$bin:$PATH:/usr/sbin:/sbin
 # In seconds: until the first master has made the bundle, and until all is whole on a slow machine.
-bundle_limit=60 whole_limit=300
+bundle_limit=60 whole_limit=300 pods_limit=120
 # In MiB: what three boots, their logs and a day of tries write.
 room=1024
 
@@ -34,6 +38,11 @@ needs_root() { [[ $(id -u) == 0 ]] || die "needs root, because a VM is a set of 
 check() {
   needs_root
   [[ $net =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || die "QUORATE_DEMO_NET=$net: the first three numbers of a /24 are needed, such as 10.240.0"
+  case $vms_are in
+  auto | process) ;;
+  systemd) [[ -s $image ]] || die "systemd VMs boot a baked image, and there is none in bin/image: make image (3 minutes)" ;;
+  *) die "QUORATE_DEMO_VMS=$vms_are: auto, process and systemd are known" ;;
+  esac
   ours || die "$given exists and is no demo's folder: name another, or remove it"
   local parent=$state free
   while [[ ! -d $parent ]]; do parent=$(dirname "$parent"); done
@@ -80,7 +89,12 @@ YAML
   mv "$state/cluster.yaml.part" "$state/cluster.yaml"
 }
 
-# make_project makes the network and the bucket.
+# try_project makes a project whose VMs are of a kind.
+try_project() {
+  project up --cluster "$state/cluster.yaml" --subnet "$net.0/24" --watchdog 30s --bind "$bin:/usr/local/bin:ro" --kind "$1" --image "$image" >/dev/null
+}
+
+# make_project makes the network and the bucket. Exit code 7 of localgce says that this machine lacks something.
 make_project() {
   # What an interrupted or dead demo left is of no use: its VMs are gone.
   project down >/dev/null
@@ -89,8 +103,21 @@ make_project() {
   : >"$state/.demo"
   configure
   say "· making a project with a network and a bucket"
-  project up --cluster "$state/cluster.yaml" --subnet "$net.0/24" --watchdog 30s --bind "$bin:/usr/local/bin:ro" >/dev/null ||
-    die "the project does not start (see above); where the range is in use, name another: QUORATE_DEMO_NET=10.77.0 make demo"
+  local code=0
+  if [[ $vms_are == systemd || $vms_are == auto && -s $image ]]; then
+    say "· its VMs boot the image in bin/image, of $(date -r "$image" '+%F %H:%M'), with systemd and a kubelet"
+    try_project systemd || code=$?
+    if ((code == 0)); then return; fi
+    if ((code != 7)) || [[ $vms_are == systemd ]]; then no_project; fi
+    say "· this machine cannot boot the image (see above): its VMs run one agent each, and no pods"
+  elif [[ $vms_are == auto ]]; then
+    say "· its VMs run one agent each; after \"make image\" they boot that image, and run pods"
+  fi
+  try_project process || no_project
+}
+
+no_project() {
+  die "the project does not start (see above); where the range is in use, name another: QUORATE_DEMO_NET=10.77.0 make demo"
 }
 
 begin_record() {
@@ -137,7 +164,8 @@ voters() {
   echo 0
 }
 
-ready() { kubectl --kubeconfig "$state/admin.kubeconfig" --request-timeout 2s get --raw /readyz --server "https://$1" >/dev/null 2>&1; }
+kubectl() { command kubectl --kubeconfig "$state/admin.kubeconfig" --request-timeout 10s "$@"; }
+ready() { kubectl --request-timeout 2s get --raw /readyz --server "https://$1" >/dev/null 2>&1; }
 
 await() {
   say "· waiting for three voters and three apiservers"
@@ -154,6 +182,35 @@ await() {
   done
   vm list >&2 || true
   die "not whole after $whole_limit s; 'bin/localgce vm exec master-a quorate status' says why, and the agents' logs are in $given/logs"
+}
+
+# systemd_vms says whether the VMs of the demo that is up boot the image.
+systemd_vms() { [[ $(vm exec master-a cat /proc/1/comm 2>/dev/null) == systemd ]]; }
+
+# run_pods puts a pod on each master, as a person would.
+run_pods() {
+  say "· putting a pod on each master (test/pods.yaml)"
+  kubectl apply -f test/pods.yaml >/dev/null || die "the Deployment cannot be created"
+  local end=$((SECONDS + pods_limit))
+  until [[ $(kubectl get deployment programs -o 'jsonpath={.status.readyReplicas}' 2>/dev/null) == 3 ]]; do
+    ((SECONDS < end)) || die "no pod on each master after $pods_limit s; 'kubectl get nodes,pods -o wide' and 'journalctl -u kubelet' in a VM say why"
+    sleep 0.5
+  done
+}
+
+show_pods() {
+  say ""
+  kubectl get nodes
+  say ""
+  kubectl get pods -o wide | cut -c1-100
+}
+
+next_pods() {
+  cat <<TEXT
+  bin/kubectl --kubeconfig _demo/admin.kubeconfig logs deployment/programs
+  bin/kubectl --kubeconfig _demo/admin.kubeconfig exec deployment/programs -- /programs/quorate version
+  bin/localgce vm exec master-a -- systemctl status quorate kubelet
+TEXT
 }
 
 next() {
@@ -181,10 +238,21 @@ up() {
   start_vms
   [[ -s $state/admin.kubeconfig ]] || kubeconfig
   await
+  local pods=""
+  if systemd_vms; then
+    pods=yes
+    run_pods
+  fi
   [[ -z $since ]] || since=" ($((SECONDS - begin)) s)"
   say ""
   vm list
-  if [[ $given == _demo ]]; then next "$since"; else next "$since" | sed "s#_demo/#$given/#; s#localgce vm [a-z]*#& --state $given#g"; fi
+  [[ -z $pods ]] || show_pods
+  if [[ $given == _demo ]]; then what_next; else what_next | sed "s#_demo/#$given/#; s#localgce vm [a-z]*#& --state $given#g"; fi
+}
+
+what_next() {
+  next "$since"
+  [[ -z $pods ]] || next_pods
 }
 
 case $verb in
