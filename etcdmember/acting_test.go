@@ -139,14 +139,14 @@ func inBackground(t *testing.T, loop func(context.Context) error) (end func() er
 		select {
 		case err := <-done:
 			return err
-		case <-time.After(5 * time.Second):
+		case <-time.After(etcdtest.Patience):
 			t.Fatal("the loop does not heed its context")
 			return nil
 		}
 	}
 }
 
-// boots runs the boot beside the test; the returned function waits until it has ended by itself.
+// boots runs the boot in the background; the returned function waits until it has ended by itself.
 func boots(t *testing.T, ms *Membership) (wait func() error) {
 	done := make(chan error, 1)
 	go func() {
@@ -160,7 +160,7 @@ func boots(t *testing.T, ms *Membership) (wait func() error) {
 		select {
 		case err := <-done:
 			return err
-		case <-time.After(10 * time.Second):
+		case <-time.After(etcdtest.Patience):
 			return fmt.Errorf("the boot does not end; blocked: %+v", ms.cfg.Waits.All())
 		}
 	}
@@ -383,7 +383,7 @@ func TestAFailedWriteOfAgentFileIsMadeAgain(t *testing.T) {
 }
 
 // The disk may be a copy: the VM whose disk it was can have started the member that was added for it.
-func TestANewTenureDoesNotUseAnEntryOfTheOneBefore(t *testing.T) {
+func TestANewIncarnationDoesNotUseAnEntryOfTheOneBefore(t *testing.T) {
 	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))
 	ms := m.open()
 	ctx := t.Context()

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -134,7 +133,7 @@ func (m *machine) boot(ms *Membership) (wasCut bool, err error) {
 			panic(p)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(m.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(m.t.Context(), etcdtest.Patience)
 	defer cancel()
 	if !ms.Established() {
 		makesBundle, err := ms.Claim(ctx)
@@ -256,12 +255,12 @@ func (p *power) moment() cutAt {
 // a member that leads.
 type imitation struct {
 	machine *machine
-	mu      sync.Mutex // tests look whether it runs while an agent starts it
+	mu      sync.Mutex // tests ask whether it runs while an agent starts it
 	stop    func()
 	starts  int
 	dead    bool                      // it exits at once
 	alone   []table.Member            // it is one of these, and knows no leader; none: it leads itself alone
-	say     func(*table.MemberStatus) // what it says of itself beside that
+	say     func(*table.MemberStatus) // what it says of itself in addition
 }
 
 func (c *imitation) Running() bool {

@@ -103,7 +103,7 @@ func (w *alarmWork) askHashes(members []table.RingMember, revision int64) {
 		return errors.Join(errs...)
 	}, func(now time.Time, _ error) {
 		if slices.Equal(about, w.hashes.about) {
-			w.hashes.told, w.hashes.at = found, now // also where one did not answer: the others count
+			w.hashes.reported, w.hashes.at = found, now // also where one did not answer: the others count
 		}
 		for _, m := range members {
 			h := found[m.ID]

@@ -88,7 +88,7 @@ func TestADiskThatLostItsLabelIsNotGone(t *testing.T) {
 	}
 }
 
-// What a decision asks of a list beside who is in it: the API's clock, when a VM was stopped, and whom a disk is
+// What a decision asks of a list besides who is in it: the API's clock, when a VM was stopped, and whom a disk is
 // attached to.
 func TestAListSaysWhenItWasAnsweredWhoWasStoppedAndWhoHasWhichDisk(t *testing.T) {
 	at, stop, named := t0.Add(time.Hour), t0.Add(30*time.Minute), t0.Add(20*time.Minute)

@@ -103,7 +103,7 @@ func TestASoundDatabaseIsNotCondemnedHoweverOftenEtcdEnds(t *testing.T) {
 	}
 	ms.disk.check.starts.Runs = 1
 	if readNow(t, ms); ms.disk.check.found != "" || ms.disk.check.readAt != 0 {
-		t.Error("a new story begins with what the last one found")
+		t.Error("a new series of starts begins with what the last one found")
 	}
 }
 
@@ -132,7 +132,8 @@ func TestADamagedDirectoryIsNotAcceptedAsASource(t *testing.T) {
 	}
 }
 
-// A lone voter boots while somebody else has its database open: it waits, writes nothing, and starts once it can look.
+// A lone voter boots while somebody else has its database open: it waits, writes nothing, and starts once it can read
+// it.
 func TestALockedDatabaseIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, pa, etcdtest.NewRecord(testCluster))

@@ -10,7 +10,7 @@ import (
 )
 
 // listDisks lists the data disks and what each is attached to: first those with the cluster's label, then those that
-// the record names beside them.
+// the record names in addition.
 func (c *computeLists) listDisks(ctx context.Context, v record.View, l *table.Listing) {
 	disks, err := c.api.Disks(ctx)
 	if l.DisksErr = err; err != nil {
@@ -25,10 +25,10 @@ func (c *computeLists) listDisks(ctx context.Context, v record.View, l *table.Li
 	}
 }
 
-// disksNotListed is notListed for the data disks of the record: one that lost its label looks deleted, and with it the
-// last copy of what only its member acknowledged, or the last hold of a VM that still runs. A disk counts as listed,
-// and as attached to the VM that had it, unless the API says otherwise of this very id. Whoever does not find this VM's
-// own disk by its id, or, where that is not known, the first that was just listed, knows nothing.
+// disksNotListed is notListed for the data disks of the record: one that lost its label would count as deleted, and
+// with it the last copy of what only its member acknowledged, or the last hold of a VM that still runs. A disk counts
+// as listed, and as attached to the VM that had it, unless the API says otherwise of this very id. Whoever does not
+// find this VM's own disk by its id, or, where that is not known, the first that was just listed, knows nothing.
 func (c *computeLists) disksNotListed(ctx context.Context, v record.View, l table.Listing) (out []replica.Disk) {
 	trusted, asked := false, false
 	for _, want := range recordedDisks(v) {
@@ -67,7 +67,7 @@ func (c *computeLists) findsByID(ctx context.Context, l table.Listing) bool {
 
 // recordedDisks are the disks that a decision may ask about: those of the places' newest incarnations, and then those
 // of all incarnations of the newest epoch that was formed, whose VMs have to be silent before a restore. Their users
-// are the VMs that the record saw with them.
+// are the VMs that had them by the record.
 func recordedDisks(v record.View) []replica.Disk {
 	var newest, older []replica.Disk
 	formed := record.NumberOf(v.NewestFormed())

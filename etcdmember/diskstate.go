@@ -46,7 +46,7 @@ func (d *diskState) established() bool {
 }
 
 // open finds out whether the data disk is there, and reads agent.json once it is. Until then nothing is read: what lies
-// in the folder beneath the mount point is nobody's. Taken for the disk, it would make a valid member look empty or
+// in the folder beneath the mount point is nobody's. Taken for the disk, a valid member would count as empty or
 // unknown.
 func (d *diskState) open() table.DiskFacts {
 	f := d.mounted()
@@ -171,7 +171,7 @@ func (d *diskState) runningDirectory(ctx context.Context) table.Directory {
 	return said.AsRead(d.former)
 }
 
-// noteDamage writes down what reading the database whole has found, beside the database itself. Where that fails this
+// noteDamage writes down what reading the database whole has found, next to the database. Where that fails this
 // agent knows it all the same, and the next one finds it again.
 func (d *diskState) noteDamage() {
 	found := d.check.damage

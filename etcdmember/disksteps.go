@@ -111,7 +111,7 @@ func (d *diskSteps) findDirectory(f table.Facts, s record.Source) (string, error
 		}
 	}
 	if unread != nil {
-		return "", fmt.Errorf("look for the directory of member %s on this disk: %w", s.MemberID, unread)
+		return "", fmt.Errorf("find the directory of member %s on this disk: %w", s.MemberID, unread)
 	}
 	return "", fmt.Errorf("no directory of member %s is on this disk: %w", s.MemberID, os.ErrNotExist)
 }
@@ -135,7 +135,7 @@ func (d *diskSteps) roomForSnapshot(ctx context.Context, dir, name string) error
 func (d *diskSteps) roomForDirectory(dir, source string) error {
 	size, err := datadir.SizeOf(source)
 	if err != nil {
-		return fmt.Errorf("look how large the source is: %w", err)
+		return fmt.Errorf("find out how large the source is: %w", err)
 	}
 	return restoredir.CheckRoom(dir, 2*size, "a restore from "+source)
 }
@@ -210,7 +210,7 @@ func (d *diskSteps) fetchSnapshot(ctx context.Context, name, file string) (err e
 	return err
 }
 
-// dropScratch gives the room of a making back.
+// dropScratch gives the room of the restore directory back.
 func (d *diskSteps) dropScratch() {
 	if err := os.RemoveAll(d.cfg.dir().Scratch()); err != nil {
 		d.cfg.Log.Warn("give the room of a restore back", "err", err.Error())

@@ -7,7 +7,7 @@ import (
 )
 
 // This page has the durations that the membership names, in the order of a replica's life. Those that decide are
-// beside the rows (package table).
+// with the rows (package table).
 
 // The boot.
 

@@ -9,13 +9,13 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// A look takes a moment too: reading the record, asking the others; and what it finds has to be done.
+// An observation takes a moment too: reading the record, asking the others; and what it finds has to be done.
 func TestOrdersAreReadWithinTenSeconds(t *testing.T) {
 	if slowest := keepPause + tickPeriod + time.Second; slowest > 10*time.Second {
 		t.Errorf("an order may wait for %s until it is read", slowest)
 	}
 	if longPause >= keepPause {
-		t.Errorf("a boot that waits looks each %s, a replica that runs each %s", longPause, keepPause)
+		t.Errorf("a boot that waits observes each %s, a replica that runs each %s", longPause, keepPause)
 	}
 }
 

@@ -44,9 +44,9 @@ func TestKeepEndsWhenAnotherInstanceHasThePlace(t *testing.T) {
 	}
 }
 
-// The first look follows the loss of the leader, the next one is due when the loss may be shown; an election or a
+// The first round follows the loss of the leader, the next one is due when the loss may be shown; an election or a
 // lasting loss brings no more.
-func TestALostQuorumIsLookedAtSoon(t *testing.T) {
+func TestALostQuorumIsObservedSoon(t *testing.T) {
 	k := &keeper{round: &reconciler{observer: &observer{}}}
 	for n, c := range []struct {
 		s    table.MemberStatus
@@ -56,19 +56,19 @@ func TestALostQuorumIsLookedAtSoon(t *testing.T) {
 		{table.MemberStatus{MemberID: 1}, false},
 		{table.MemberStatus{MemberID: 1, Leader: 1}, false}, {table.MemberStatus{MemberID: 1}, true}} {
 		if got := k.lostLeader(c.s); got != c.want {
-			t.Errorf("tick %d: a look is due: %t, want %t", n, got, c.want)
+			t.Errorf("tick %d: a round is due: %t, want %t", n, got, c.want)
 		}
 	}
 	for _, c := range []struct{ alone, want time.Duration }{{-2 * time.Second, 3 * time.Second},
 		{-6 * time.Second, keepPause}, {0, table.QuorumPatience}} {
 		k.round.observer.memory.silences.Alone = t0.Add(c.alone)
 		if got := k.afterRound(t0).Sub(t0); got != c.want {
-			t.Errorf("alone for %s: the next look is in %s, want %s", -c.alone, got, c.want)
+			t.Errorf("alone for %s: the next round is in %s, want %s", -c.alone, got, c.want)
 		}
 	}
 	k.round.observer.memory.silences.Alone = time.Time{}
 	if got := k.afterRound(t0).Sub(t0); got != keepPause {
-		t.Errorf("with a quorum: the next look is in %s", got)
+		t.Errorf("with a quorum: the next round is in %s", got)
 	}
 }
 
@@ -106,15 +106,15 @@ func TestKeepEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// etcd applies an entry before it is on the disk: a mark is of what an earlier look saw, and only once another came
+// etcd applies an entry before it is on the disk: a mark is of what an earlier poll saw, and only once another came
 // after it.
 func TestAMarkIsNeverAboveTheDisk(t *testing.T) {
 	m, _, k := kept(t)
-	look := func(applied uint64) {
+	poll := func(applied uint64) {
 		k.marks.write(t.Context(), table.MemberStatus{MemberID: 0xa1, Term: 2, Applied: applied})
 	}
 	for _, applied := range []uint64{10, 10, 10} {
-		look(applied) // its disk hangs: 10 may not be on it
+		poll(applied) // its disk hangs: 10 may not be on it
 	}
 	certain := func() []record.Mark { // each is a beat; what it says of the disk is what was known before, or more
 		return slices.DeleteFunc(slices.Clone(m.record.Marked), func(x record.Mark) bool { return x.Applied == 0 })
@@ -122,8 +122,8 @@ func TestAMarkIsNeverAboveTheDisk(t *testing.T) {
 	if got := certain(); len(got) != 0 || len(m.record.Marked) != 3 {
 		t.Errorf("marked: %+v", m.record.Marked)
 	}
-	look(15)
-	look(15)
+	poll(15)
+	poll(15)
 	if got := certain(); len(got) != 2 || got[0].Applied != 10 || got[1].Applied != 10 || got[0].BootID != "boot1" ||
 		!got[1].Beat.After(got[0].Beat) || !got[1].Time.Equal(got[0].Time) || got[0].MemberID != 0xa1 ||
 		got[0].Epoch != 1 || got[0].Term != 2 {
@@ -135,15 +135,15 @@ func TestAMarkIsNeverAboveTheDisk(t *testing.T) {
 	}
 }
 
-// A peer that the hosts file does not know is looked for at once, but not four times a second.
-func TestAnUnknownPeerIsLookedForOnce(t *testing.T) {
+// A peer that the hosts file does not know makes a round at once, but not four times a second.
+func TestAnUnknownPeerMakesOneRound(t *testing.T) {
 	m, _, k := kept(t)
 	s := table.MemberStatus{Members: []table.Member{entry(pa, "101", 0xa1), entry(pb, "102", 0xb1)}}
 	if !k.unknownPeer(s) {
 		t.Fatal("b is known")
 	}
 	if err := k.reconcile(t.Context(), s); err != nil || k.unknownPeer(s) {
-		t.Errorf("it is looked for again at once: %v", err)
+		t.Errorf("it makes a round again at once: %v", err)
 	}
 	m.record.Change(func(v *record.View) {
 		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1,
@@ -155,8 +155,8 @@ func TestAnUnknownPeerIsLookedForOnce(t *testing.T) {
 }
 
 // A replica that is made anew has a name that is known, and may have another address: its new id in the list makes
-// every replica look.
-func TestANewMemberOfAKnownPlaceIsLookedForOnce(t *testing.T) {
+// every replica observe.
+func TestANewMemberOfAKnownPlaceMakesOneRound(t *testing.T) {
 	m, ms, k := kept(t)
 	at := func(k uint64, address string) record.Incarnation {
 		return record.Incarnation{Place: pb, Number: k, InstanceID: "102", BootID: "b", Epoch: 1,
@@ -173,7 +173,7 @@ func TestANewMemberOfAKnownPlaceIsLookedForOnce(t *testing.T) {
 		t.Fatal("its name is unknown, or its id is not new")
 	}
 	if err := k.reconcile(t.Context(), s); err != nil || k.newMember(s) {
-		t.Errorf("it is looked for again at once: %v", err)
+		t.Errorf("it makes a round again at once: %v", err)
 	}
 	if got, _ := hosts.Lookup(ms.cfg.HostsFile, pb.DNSName(testCluster)); got.String() != "127.0.0.22" {
 		t.Errorf("the hosts file has %s", got)
@@ -262,7 +262,7 @@ func waitsFor(t *testing.T, s *table.Silences, f table.Facts) string {
 func TestARunningMemberWithoutQuorumSaysSoOnceThatHasLasted(t *testing.T) {
 	var s table.Silences
 	begin := time.Now()
-	look := func(after time.Duration, reach table.Reach) string {
+	poll := func(after time.Duration, reach table.Reach) string {
 		f := three()
 		running(&f)
 		f.Now = begin.Add(after)
@@ -283,7 +283,7 @@ func TestARunningMemberWithoutQuorumSaysSoOnceThatHasLasted(t *testing.T) {
 		{25 * time.Second, table.ReachLinearizable, ""},
 		{26 * time.Second, table.ReachNothing, ""}, // a new one begins anew
 	} {
-		if got := look(step.after, step.reach); got != step.want {
+		if got := poll(step.after, step.reach); got != step.want {
 			t.Errorf("after %s with reach %d: %q, want %q", step.after, step.reach, got, step.want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-func TestTheLastLookIsExplained(t *testing.T) {
+func TestTheLastObservationIsExplained(t *testing.T) {
 	m, ms, k := kept(t)
 	if err := k.reconcile(t.Context(), table.MemberStatus{}); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestAPersonsWordStartsAMemberWithoutTheRecord(t *testing.T) {
 	m.config = func(c *Config) { c.StartAnyway = word.Load }
 	ms = m.open()
 	if err := ms.MayStartAnyway(); err == nil {
-		t.Error("the word is taken before anything was looked at")
+		t.Error("the word is taken before anything was observed")
 	}
 	settled := make(chan error, 1)
 	go func() { settled <- ms.Settle(t.Context()) }()

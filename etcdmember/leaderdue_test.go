@@ -10,7 +10,7 @@ import (
 
 func TestTheLeadersTickFollowsItsLearners(t *testing.T) {
 	p := newLeaderPace()
-	p.again = false // it has looked at once, when the leadership was new
+	p.again = false // it has observed at once, when the leadership was new
 	voter, learner := table.Member{ID: 0xa1}, table.Member{ID: 0xb1, Learner: true}
 	pair, alone := table.MemberStatus{Members: []table.Member{voter,
 		learner}}, table.MemberStatus{Members: []table.Member{voter}}
@@ -24,7 +24,7 @@ func TestTheLeadersTickFollowsItsLearners(t *testing.T) {
 		{"no learner", 0, alone, false, false},
 		{"a new learner", time.Second, pair, false, true},
 		{"in every tick, also if the last found nothing", time.Second + tickPeriod, pair, true, true},
-		{"it takes long: the last look was now", 20 * time.Second, pair, false, true},
+		{"it takes long: the last observation was now", 20 * time.Second, pair, false, true},
 		{"it takes long: not in every tick", 20*time.Second + tickPeriod, pair, false, false},
 		{"it takes long: but within what a promotion allows", 22 * time.Second, pair, false, true},
 		{"a pair that is to stay one", 30 * time.Second, pair, true, false},
@@ -42,9 +42,9 @@ func TestTheLeadersTickFollowsItsLearners(t *testing.T) {
 	}
 }
 
-// A learner is waited for by asking the member on this machine alone. The look at everything comes when it has caught
-// up, and the second one that a promotion needs not before that means anything.
-func TestTheLeaderLooksWhenALearnerHasCaughtUp(t *testing.T) {
+// A learner is waited for by asking the member on this machine alone. The observation of everything comes when it has
+// caught up, and the second one that a promotion needs not before that means anything.
+func TestTheLeaderObservesWhenALearnerHasCaughtUp(t *testing.T) {
 	p := newLeaderPace()
 	p.again = false
 	status := func(b, c uint64) table.MemberStatus {
@@ -70,18 +70,18 @@ func TestTheLeaderLooksWhenALearnerHasCaughtUp(t *testing.T) {
 		{"a new one", time.Second, status(1, 0), true, learnerPeriod},
 		{"it is behind", 1050 * time.Millisecond, status(1, 0), false, learnerPeriod},
 		{"it has caught up", 1100 * time.Millisecond, status(4000, 0), true, learnerPeriod},
-		{"too soon for the second look", 1150 * time.Millisecond, status(4000, 0), false, learnerPeriod},
-		{"the second look", 1300 * time.Millisecond, status(4000, 0), true, learnerPeriod},
+		{"too soon for the second observation", 1150 * time.Millisecond, status(4000, 0), false, learnerPeriod},
+		{"the second observation", 1300 * time.Millisecond, status(4000, 0), true, learnerPeriod},
 		{"another is added", 1350 * time.Millisecond, status(5000, 1), false, learnerPeriod},
-		{"and caught up, while the first is looked at", 1400 * time.Millisecond, status(5000, 5000), false,
+		{"and caught up, while the first is observed", 1400 * time.Millisecond, status(5000, 5000), false,
 			learnerPeriod},
-		{"both are looked at", 1500 * time.Millisecond, status(5000, 5000), true, learnerPeriod},
+		{"both are observed", 1500 * time.Millisecond, status(5000, 5000), true, learnerPeriod},
 		{"they are voters", 2 * time.Second, status(0, 0), false, tickPeriod},
 		{"one is given a large database", time.Minute, status(0, 1), true, learnerPeriod},
 		{"that takes long", 80 * time.Second, status(0, 1), true, tickPeriod},
-		{"and is not looked at in every tick", 80*time.Second + tickPeriod, status(0, 1), false, tickPeriod},
+		{"and is not observed in every tick", 80*time.Second + tickPeriod, status(0, 1), false, tickPeriod},
 		{"until it is there", 80*time.Second + 2*tickPeriod, status(0, 5000), true, learnerPeriod},
-		{"and has its second look", 80*time.Second + 2*tickPeriod + table.PollGap, status(0, 5000), true,
+		{"and has its second observation", 80*time.Second + 2*tickPeriod + table.PollGap, status(0, 5000), true,
 			learnerPeriod},
 	} {
 		due := p.due(t0.Add(step.at), step.s, false)
@@ -109,25 +109,26 @@ func TestALearnerThatStaysOneIsNotWaitedFor(t *testing.T) {
 
 // A leader that handed over in the middle of an order has left the rest of it to the next, and one act follows the
 // other.
-func TestTheLeaderLooksAgainWhereThereWasSomethingToDo(t *testing.T) {
+func TestTheLeaderObservesAgainWhereThereWasSomethingToDo(t *testing.T) {
 	p := newLeaderPace()
 	alone := table.MemberStatus{Members: []table.Member{{ID: 0xa1}}}
 	p = newLeaderPace()
 	if !p.due(t0, alone, false) {
-		t.Error("a new leader does not look")
+		t.Error("a new leader does not observe")
 	}
 	p.again = false
 	if p.due(t0.Add(time.Second), alone, false) {
-		t.Error("it looks four times a second though there is nothing to do")
+		t.Error("it observes four times a second though there is nothing to do")
 	}
 	p = newLeaderPace()
 	if !p.due(t0.Add(time.Minute), alone, false) || !p.since.Equal(t0.Add(time.Minute)) {
-		t.Errorf("the next leadership does not look, or is not new: %s", p.since)
+		t.Errorf("the next leadership does not observe, or is not new: %s", p.since)
 	}
 }
 
-// What the member itself says makes a look due: an alarm, a voter that is not heard of. A whole cluster is left alone.
-func TestTroubleIsLookedAtSoonAndThenAtThePaceOfTheRecord(t *testing.T) {
+// What the member itself says makes an observation due: an alarm, a voter that is not heard of. A whole cluster is left
+// alone.
+func TestTroubleIsObservedSoonAndThenAtThePaceOfTheRecord(t *testing.T) {
 	p := newLeaderPace()
 	p.again = false // it has led for long
 	list := []table.Member{{ID: 0xa1}, {ID: 0xb1}}

@@ -53,7 +53,7 @@ func (m *Membership) WaitVoter(ctx context.Context, d time.Duration) bool {
 }
 
 // loop observes, decides and acts until done, asked before each act, says so. Where there is a fault nothing is done,
-// whatever the rest of the observation looks like.
+// whatever else was observed.
 func (m *Membership) loop(ctx context.Context, done func(table.Facts, table.Observation) bool) error {
 	begin, r := time.Now(), m.reconciler
 	for {

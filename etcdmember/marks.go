@@ -13,7 +13,7 @@ import (
 // marks writes how far this member's disk has certainly come, and that its agent lives. etcd applies an entry while it
 // is still being written to the log (server/etcdserver/raft.go: to apply first, then Save), and begins with the next
 // only after that: so what the former poll saw applied is on the disk once this one sees more. A mark that is above the
-// disk would make a valid directory look rolled back.
+// disk would let a valid directory count as rolled back.
 type marks struct {
 	log      *slog.Logger
 	record   Record

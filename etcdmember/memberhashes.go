@@ -8,12 +8,12 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// memberHashes are the hashes that the members told of their data when they were last asked.
+// memberHashes are the hashes that the members reported of their data when they were last asked.
 type memberHashes struct {
-	told map[record.MemberID]dataHash
-	at   time.Time
-	// about are the members that have an alarm CORRUPT. When these change, what was told before is no answer any more:
-	// the data of a member whose alarm is new may have changed since it told its hash.
+	reported map[record.MemberID]dataHash
+	at       time.Time
+	// about are the members that have an alarm CORRUPT. When these change, what was reported before is no answer any
+	// more: the data of a member whose alarm is new may have changed since it reported its hash.
 	about []record.MemberID
 }
 
@@ -23,7 +23,7 @@ type dataHash struct {
 	revision, compacted int64
 }
 
-// isAbout notes whose alarms stand, and forgets the hashes that were told for others.
+// isAbout notes whose alarms stand, and forgets the hashes that were reported for others.
 func (h *memberHashes) isAbout(alarms []table.Alarm) {
 	var about []record.MemberID
 	for _, a := range alarms {
@@ -37,22 +37,22 @@ func (h *memberHashes) isAbout(alarms []table.Alarm) {
 	}
 }
 
-// give gives each voter the hash that it told last, where that still counts and can be compared with the leader's.
+// give gives each voter the hash that it reported last, where that still counts and can be compared with the leader's.
 func (h *memberHashes) give(now time.Time, r *table.Ring) {
 	if now.Sub(h.at) >= hashCounts {
 		return
 	}
-	leader := h.told[r.Leader]
+	leader := h.reported[r.Leader]
 	for i := range r.Members {
-		one := h.told[r.Members[i].ID]
+		one := h.reported[r.Members[i].ID]
 		if one.revision == leader.revision && one.compacted == leader.compacted {
 			r.Members[i].Hash, r.Members[i].HashRevision = one.value, one.revision
 		}
 	}
 }
 
-// due: what was told counts no longer, or lacks a voter that is heard of now: it was restarting when it was asked, or
-// had not compacted as far as the leader.
+// due: what was reported counts no longer, or lacks a voter that is heard of now: it was restarting when it was asked,
+// or had not compacted as far as the leader.
 func (h *memberHashes) due(now time.Time, r table.Ring) bool {
 	lacks := slices.ContainsFunc(r.Members, func(m table.RingMember) bool { return asked(m) && m.HashRevision == 0 })
 	since := now.Sub(h.at)

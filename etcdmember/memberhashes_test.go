@@ -62,7 +62,7 @@ func TestHashesAreAskedAgain(t *testing.T) {
 		if tc.member != nil {
 			tc.member(&r.Members[1])
 		}
-		w := memberHashes{told: hashes, at: t0}
+		w := memberHashes{reported: hashes, at: t0}
 		now, told := t0.Add(tc.since), 0
 		w.give(now, &r)
 		for _, m := range r.Members {
@@ -87,11 +87,11 @@ func TestHashesCountForTheAlarmsThatTheyWereToldFor(t *testing.T) {
 	}
 	var w memberHashes
 	w.isAbout(of(0xb1))
-	w.told, w.at = map[record.MemberID]dataHash{0xa1: {7, 100, 50}}, t0
-	if w.isAbout(of(0xb1)); w.told == nil {
+	w.reported, w.at = map[record.MemberID]dataHash{0xa1: {7, 100, 50}}, t0
+	if w.isAbout(of(0xb1)); w.reported == nil {
 		t.Error("the same alarms, and the hashes are forgotten")
 	}
-	if w.isAbout(of(0xc1, 0xb1)); w.told != nil || !w.due(t0, threeVoters()) {
+	if w.isAbout(of(0xc1, 0xb1)); w.reported != nil || !w.due(t0, threeVoters()) {
 		t.Errorf("another alarm, and the hashes count: %+v", w)
 	}
 }

@@ -22,19 +22,19 @@ import (
 // attic is a replica that is a voter, with real archives on its disk. Each test changes one thing in it.
 type attic struct {
 	*machine
-	t      *testing.T
-	ms     *Membership
-	look   table.Observation
-	lookAt time.Time
-	status table.MemberStatus
-	names  map[string]string
+	t          *testing.T
+	ms         *Membership
+	observed   table.Observation
+	observedAt time.Time
+	status     table.MemberStatus
+	names      map[string]string
 }
 
 // newAttic has three archives, put away 72, 48 and 31 hours ago, of members d1, d2 and d3, an incarnation of 30 hours
 // ago, and a snapshot of half an hour ago.
 func newAttic(t *testing.T) *attic {
 	t.Helper()
-	a := &attic{machine: newMachine(t, pa, etcdtest.NewRecord(testCluster)), t: t, lookAt: time.Now(),
+	a := &attic{machine: newMachine(t, pa, etcdtest.NewRecord(testCluster)), t: t, observedAt: time.Now(),
 		names: map[string]string{}}
 	a.ms = a.open()
 	if _, err := a.boot(a.ms); err != nil {
@@ -47,9 +47,9 @@ func newAttic(t *testing.T) *attic {
 	s.Members = []table.Member{{ID: s.MemberID, Name: "x"}, {ID: 0xb1, Name: "y"}}
 	a.status = s
 	a.child.say = func(out *table.MemberStatus) { *out = a.status }
-	a.look = table.Observation{Local: table.L1, Record: table.Rf, Remote: table.Quorum, Phase: table.PhaseStarted,
+	a.observed = table.Observation{Local: table.L1, Record: table.Rf, Remote: table.Quorum, Phase: table.PhaseStarted,
 		Running: true}
-	a.look.Names.DiskEpochNumber = 1
+	a.observed.Names.DiskEpochNumber = 1
 	a.put("d1", 72*time.Hour, 0xd1, 0xc1)
 	a.put("d2", 48*time.Hour, 0xd2, 0xc1)
 	a.put("d3", 31*time.Hour, 0xd3, 0xc1)
@@ -90,9 +90,9 @@ func (a *attic) path(short string) string {
 	return filepath.Join(a.ms.cfg.dir().Archives(), a.names[short])
 }
 
-// purge is one look at the archive, as the agent takes it.
+// purge is one check of the archive, as the agent takes it.
 func (a *attic) purge() (ArchivesHeld, error) {
-	a.ms.reported.noteDecision(table.Facts{Now: a.lookAt}, a.look, table.Plan{})
+	a.ms.reported.noteDecision(table.Facts{Now: a.observedAt}, a.observed, table.Plan{})
 	return a.ms.PurgeArchives(context.Background())
 }
 
@@ -145,13 +145,15 @@ func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
 				Kind: table.AlarmCorrupt}}
 		},
 			voter},
-		{"no quorum answered the last look", func(a *attic) { a.look.Remote = table.Nobody }, voter},
-		{"the last look could not read the record", func(a *attic) { a.look.Record = table.RUnreadable }, voter},
-		{"another row holds", func(a *attic) { a.look.Superseded = true }, voter},
-		{"there is a fault", func(a *attic) { a.look.Fault = "x" }, voter},
-		{"the member has not started for good", func(a *attic) { a.look.Phase = table.PhaseSeeding }, voter},
-		{"there was no look for two minutes", func(a *attic) { a.lookAt = time.Now().Add(-2 * time.Minute) }, voter},
-		{"there was no look yet", func(a *attic) { a.lookAt = time.Time{} }, voter},
+		{"no quorum answered the last observation", func(a *attic) { a.observed.Remote = table.Nobody }, voter},
+		{"the last observation could not read the record", func(a *attic) { a.observed.Record = table.RUnreadable },
+			voter},
+		{"another row holds", func(a *attic) { a.observed.Superseded = true }, voter},
+		{"there is a fault", func(a *attic) { a.observed.Fault = "x" }, voter},
+		{"the member has not started for good", func(a *attic) { a.observed.Phase = table.PhaseSeeding }, voter},
+		{"there was no observation for two minutes", func(a *attic) { a.observedAt = time.Now().Add(-2 * time.Minute) },
+			voter},
+		{"there was no observation yet", func(a *attic) { a.observedAt = time.Time{} }, voter},
 		{"the record cannot be read", func(a *attic) { a.record.Fail(errors.New("the bucket is away")) },
 			"the bucket is away"},
 		{"the epoch has ended",
@@ -164,7 +166,7 @@ func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
 			})
 		}, settled},
 		{"the record's epoch is another cluster's", func(a *attic) { a.status.ClusterID = 0xc9 }, settled},
-		{"the disk is of another epoch", func(a *attic) { a.look.Names.DiskEpochNumber = 2 }, settled},
+		{"the disk is of another epoch", func(a *attic) { a.observed.Names.DiskEpochNumber = 2 }, settled},
 		{"a restore is ordered", func(a *attic) { a.order(restoreOrder) }, settled},
 		{"a restore is ordered, and a newer one is done", func(a *attic) {
 			done := record.Order{Number: 2, Kind: record.OrderRestore, Restore: &record.RestoreOrder{Ends: 1},
@@ -204,14 +206,14 @@ func TestAnArchiveIsPurgedOnlyWhereAllConditionsHold(t *testing.T) {
 			t.Parallel()
 			a := newAttic(t)
 			tc.do(a)
-			shelf, err := a.purge()
+			held, err := a.purge()
 			if left := a.left(); left != "d1 d2 d3" || err != nil {
 				t.Errorf("left %q, error %v", left, err)
 			}
 			said := slices.ContainsFunc(strings.Split(tc.kept, "|"),
-				func(w string) bool { return strings.Contains(shelf.Kept, w) })
-			if !said || shelf.Count != 3 || shelf.Bytes < 3*(64<<10) {
-				t.Errorf("it says %+v", shelf)
+				func(w string) bool { return strings.Contains(held.Kept, w) })
+			if !said || held.Count != 3 || held.Bytes < 3*(64<<10) {
+				t.Errorf("it says %+v", held)
 			}
 		})
 	}
@@ -238,13 +240,13 @@ func TestWhichArchivesGo(t *testing.T) {
 				a.t.Fatal(err)
 			}
 		}, "d3 mine"},
-		{"beside an empty one the last that holds anything stays", func(a *attic) {
+		{"next to an empty one the last that holds anything stays", func(a *attic) {
 			if err := os.RemoveAll(a.path("d3")); err != nil {
 				a.t.Fatal(err)
 			}
 			a.putEmpty("d3", 31*time.Hour)
 		}, "d2 d3"},
-		{"beside a folder without a member's files, too", func(a *attic) {
+		{"next to a folder without a member's files, too", func(a *attic) {
 			a.names["d4"] = datadir.ArchiveName(time.Now())
 			if err := os.MkdirAll(filepath.Join(a.path("d4"), "member"), 0o700); err != nil {
 				a.t.Fatal(err)
@@ -257,7 +259,7 @@ func TestWhichArchivesGo(t *testing.T) {
 			a.putEmpty("d1", 72*time.Hour)
 		}, "d3"},
 		{"one whose log cannot be read goes as any other", func(a *attic) { a.breakLog("d1") }, "d3"},
-		{"one that somebody has open is not looked at, and stays", func(a *attic) {
+		{"one that somebody has open is not read, and stays", func(a *attic) {
 			db, err := bbolt.Open(datadir.DatabaseFile(a.path("d1")), 0o600, nil)
 			if err != nil {
 				a.t.Fatal(err)
@@ -308,7 +310,7 @@ func (a *attic) secondEpoch() {
 		v.Replicas[pa][0].Epoch = 2
 		v.Epochs = append([]record.Epoch{first}, v.Epochs...)
 	})
-	a.look.Names.DiskEpochNumber = 2
+	a.observed.Names.DiskEpochNumber = 2
 }
 
 // putEmpty archives what a learner leaves that never got the state: a log without an entry.
@@ -334,7 +336,7 @@ func (a *attic) breakLog(short string) {
 }
 
 // The power goes at every step of a purge, before it takes effect and after. What is left of an archive is then never
-// read as one, and the next look ends it.
+// read as one, and the next check ends it.
 func TestAPurgeSurvivesEveryPowerCut(t *testing.T) {
 	t.Parallel()
 	cuts := cutLog{}
@@ -373,8 +375,8 @@ func (a *attic) cutPurge() (wasCut bool) {
 	return false
 }
 
-// nextLife is the next process on the same disk: it reads no archive that is not whole, not even before it has looked,
-// and ends what was begun.
+// nextLife is the next process on the same disk: it reads no archive that is not whole, not even before it has
+// observed, and ends what was begun.
 func (a *attic) nextLife() {
 	a.t.Helper()
 	where := a.power.moment()
@@ -404,8 +406,8 @@ func TestWhatAPurgeHasBegunIsEnded(t *testing.T) {
 	if err := os.Rename(a.path("d1"), a.path("d1")+datadir.PurgingSuffix); err != nil {
 		t.Fatal(err)
 	}
-	if shelf, err := a.purge(); err != nil || a.left() != "d2 d3" || shelf.Count != 2 {
-		t.Errorf("left %q, %+v, %v", a.left(), shelf, err)
+	if held, err := a.purge(); err != nil || a.left() != "d2 d3" || held.Count != 2 {
+		t.Errorf("left %q, %+v, %v", a.left(), held, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

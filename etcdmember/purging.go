@@ -25,8 +25,8 @@ type ArchivesHeld struct {
 }
 
 // PurgeArchives deletes the archives that DecidePurge says may go, one after the other, each by what was read right
-// before it, and ends what a purge before it has left half done. It is for a replica whose boot is done, beside Keep.
-// It ends early with ctx, between two files.
+// before it, and ends what a purge before it has left half done. It is for a replica whose boot is done, while Keep
+// runs. It ends early with ctx, between two files.
 func (m *Membership) PurgeArchives(ctx context.Context) (ArchivesHeld, error) {
 	return m.purger.purge(ctx)
 }
@@ -82,7 +82,8 @@ func (p *purger) purgeOne(ctx context.Context) (purged bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("purge %s: %w", from, err)
 	}
-	p.cfg.Log.Info("purging an archive", "name", next.Archive.Name, "bytes", size, "member", next.Archive.MemberID.String(),
+	p.cfg.Log.Info("purging an archive", "name", next.Archive.Name, "bytes", size, "member",
+		next.Archive.MemberID.String(),
 		"reason", next.Reason)
 	return true, p.finishPurges(ctx)
 }

@@ -28,13 +28,13 @@ func TestADiskIDThatIsLearnedLateCompletesTheIncarnation(t *testing.T) {
 		}
 		return v.Replicas[pa]
 	}
-	look := func() {
+	poll := func() {
 		t.Helper()
 		if err := k.reconcile(t.Context(), table.MemberStatus{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	look()
+	poll()
 	if all := recorded(); len(all) != 1 || all[0].DiskID != "" {
 		t.Fatalf("while it is not known: %+v", all)
 	}
@@ -50,8 +50,8 @@ func TestADiskIDThatIsLearnedLateCompletesTheIncarnation(t *testing.T) {
 	if all := recorded(); all[0].DiskID != "" {
 		t.Fatalf("on a record that was not read: %+v", all)
 	}
-	look()
-	look()
+	poll()
+	poll()
 	if all := recorded(); len(all) != 1 || all[0].DiskID != "d1" {
 		t.Fatalf("once it is known: %+v", all)
 	}

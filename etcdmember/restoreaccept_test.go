@@ -136,7 +136,7 @@ func TestAnOrderThatIsNotTheNewestAnyMoreIsNotAccepted(t *testing.T) {
 	}
 }
 
-// Beside a quorum there is time; without one everybody waits for the restore.
+// With a quorum there is time; without one everybody waits for the restore.
 func TestATryThatFailedRestsBesideAQuorum(t *testing.T) {
 	t.Parallel()
 	m := damaged(t, fromSnapshot)

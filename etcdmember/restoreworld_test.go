@@ -23,7 +23,7 @@ func idOf(token string) record.MemberID {
 	return record.MemberID(h.Sum64())
 }
 
-// makeDirectory is the process that makes a directory: it looks at the source and makes a real log of another cluster.
+// makeDirectory is the process that makes a directory: it reads the source and makes a real log of another cluster.
 func (m *machine) makeDirectory(_ context.Context, work restoredir.Job) error {
 	return m.power.write("make directory", func() error {
 		m.made = work

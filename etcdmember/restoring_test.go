@@ -351,8 +351,8 @@ func TestALongerLogThatTurnsUpIsNamedNext(t *testing.T) {
 	}
 }
 
-// A making that fails changes nothing, is shown, and is made again.
-func TestAMakingThatFailsLeavesTheSourceInPlace(t *testing.T) {
+// A build that fails changes nothing, is shown, and is tried again.
+func TestADirectoryThatCannotBeBuiltLeavesTheSourceInPlace(t *testing.T) {
 	t.Parallel()
 	m := damaged(t, fromDirectory)
 	m.record.Change(func(v *record.View) { v.Bundle = 1 })

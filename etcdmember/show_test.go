@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -68,7 +69,7 @@ func TestALogThatIsStuckDoesNotHoldUpWhatIsShown(t *testing.T) {
 			}()
 			select {
 			case <-shown:
-			case <-time.After(10 * time.Second):
+			case <-time.After(etcdtest.Patience):
 				t.Error("the log is stuck, and nothing is shown")
 			}
 			close(log.gate)

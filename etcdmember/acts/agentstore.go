@@ -16,7 +16,7 @@ type AgentStore struct {
 func NewAgentStore(write func(table.AgentFile) error) *AgentStore { return &AgentStore{write: write} }
 
 // Set changes agent.json, and only then what this process believes of it. Whose it is changes only where an incarnation
-// is taken: anything else would make another replica's disk, or a disk after a reboot, look like ours. After a write
+// is taken: anything else would take another replica's disk, or a disk after a reboot, for ours. After a write
 // that failed the next one is made whatever it holds, because the former may be on the disk or may not last.
 func (s *AgentStore) Set(change func(*table.AgentFile)) error {
 	a := s.File

@@ -27,19 +27,19 @@ type Record interface {
 	View(ctx context.Context) (record.View, error)
 }
 
-// Disk is what acts do on the data disk, beside agent.json (AgentStore). Each method that writes is one step: durable
+// Disk is what acts do on the data disk, but for agent.json (AgentStore). Each method that writes is one step: durable
 // when it returns, and whole or not there after a power cut.
 type Disk interface {
 	// HasDirectory reports whether etcd has a directory, whatever is in it.
 	HasDirectory() bool
 	// Archive puts etcd's directory away.
 	Archive() error
-	// MarkWhole marks etcd's directory as one whose making was finished.
+	// MarkWhole marks etcd's directory as complete.
 	MarkWhole(token string) error
 	// CheckSource returns why no restore can be made of the source on this disk; nil: one can.
 	CheckSource(ctx context.Context, f table.Facts, s record.Source) error
-	// MakeRestored makes the directory of the plan's epoch from the plan's source, which is only read. It is made
-	// beside etcd's, and what an earlier attempt has left there goes first.
+	// MakeRestored builds the directory of the plan's epoch from the plan's source, which is only read. It is built
+	// outside etcd's, and what an earlier attempt has left there goes first.
 	MakeRestored(ctx context.Context, f table.Facts, p table.Plan, token string) error
 	// MarkRestored marks it as whole, as MarkWhole does. PlaceRestored puts it in the place of etcd's directory, which
 	// must not be there.

@@ -80,8 +80,8 @@ func (a *Actor) closeEpoch(ctx context.Context, p table.Plan) error {
 	})
 }
 
-// restore makes the directory of the claimed epoch, step 4 of a restore. It is made beside the one that it is made of,
-// which is only read, and takes its place once it is whole: until then whatever fails leaves everything where it was.
+// restore builds the directory of the claimed epoch, step 4 of a restore. The one that it is built from is only read,
+// and gives way once the new one is whole: until then whatever fails leaves everything where it was.
 func (a *Actor) restore(ctx context.Context, f table.Facts, p table.Plan) error {
 	token := tokenOf(f, p.Epoch)
 	if err := a.at(StepRestoreMake, func() error { return a.Disk.MakeRestored(ctx, f, p, token) }); err != nil {

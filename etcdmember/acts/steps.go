@@ -6,7 +6,8 @@ package acts
 type Step string
 
 // The steps, in the order in which an act takes them. Those of a join have the numbers of the membership page. Marks
-// and the hosts file have none: each is one write, which is made again at the next look, and nothing waits for it.
+// and the hosts file have none: each is one write, which is made again at the next observation, and nothing waits for
+// it.
 const (
 	StepClaim             Step = "claim-1-create-claim"
 	StepIncarnation       Step = "incarnation-1-create"
@@ -43,13 +44,13 @@ const (
 	StepArchive           Step = "archive-2-rename"
 	StepPurgeMark         Step = "purge-1-rename"
 	StepPurgeRemove       Step = "purge-2-remove"
-	StepPromote           Step = "beside-1-promote"
-	StepRemove            Step = "beside-2-remove"
-	StepMoveLeader        Step = "beside-3-move-leader"
+	StepPromote           Step = "leader-1-promote"
+	StepRemove            Step = "leader-2-remove"
+	StepMoveLeader        Step = "leader-3-move-leader"
 	StepCompleteOrder     Step = "order-1-create-done"
-	StepDisarm            Step = "beside-4-disarm"
-	StepCompact           Step = "beside-5-compact"
-	StepDefragment        Step = "beside-6-defragment"
+	StepDisarm            Step = "leader-4-disarm"
+	StepCompact           Step = "leader-5-compact"
+	StepDefragment        Step = "leader-6-defragment"
 	StepNoteNewestEpoch   Step = "note-1-newest-epoch"
 	StepNoteDamage        Step = "note-2-write-damage"
 )

@@ -26,7 +26,7 @@ type Archives struct {
 func (a *Archives) Path(name string) string { return filepath.Join(a.Dir, name) }
 
 // Read reads all that are not being deleted. Each is read once, nothing writes to an archive, but for one that could
-// not be looked at.
+// not be read.
 func (a *Archives) Read() (out []table.Archive) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,7 +89,7 @@ func (a *Archives) names(which func(name string) bool) (names []string, err erro
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look into the archive: %w", err)
+		return nil, fmt.Errorf("read the archive: %w", err)
 	}
 	for _, e := range entries {
 		if which(e.Name()) {

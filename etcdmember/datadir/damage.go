@@ -61,7 +61,7 @@ func FindDamage(ctx context.Context, dir string) (*Damage, error) {
 	return nil, err
 }
 
-// Save writes the damage beside what it is about.
+// Save writes the damage into the directory that it is about.
 func (d Damage) Save(dir string, write func(path string, data []byte, perm fs.FileMode) error) error {
 	b, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {

@@ -59,7 +59,7 @@ func LogDir(dir string) string { return etcddir.ToWALDir(dir) }
 const Marker = "quorate-complete"
 
 // Read reads the log and the head of the database, and what is known of the rest of it (readDamage), without
-// changing a byte. An error means that the directory could not be looked at, which is not the same as
+// changing a byte. An error means that the directory could not be read, which is not the same as
 // Directory.OpenErr: that says what the files hold, and is written to the record for good where there is no quorum.
 func Read(dir string) (table.Directory, error) {
 	var d table.Directory
@@ -68,7 +68,7 @@ func Read(dir string) (table.Directory, error) {
 		return d, nil
 	}
 	if err != nil {
-		return d, fmt.Errorf("look into etcd's directory: %w", err)
+		return d, fmt.Errorf("read etcd's directory: %w", err)
 	}
 	d.Exists = true
 	if _, err := os.Stat(filepath.Join(dir, Marker)); err == nil {

@@ -49,7 +49,7 @@ type damagedPage struct {
 func (d *damagedPage) Error() string { return fmt.Sprintf("page %d %s", d.page, d.what) }
 
 // pageTree reads a database by its tree, with read(2) and not through a mapping as bbolt does: there a disk that fails
-// is a fault of memory, which looks like a page that points nowhere, and ends the process. It demands what bbolt's own
+// is a fault of memory, as a page is that points nowhere, and ends the process. It demands what bbolt's own
 // check demands, and which etcd makes when it opens a database (bbolt's freepages), but for pages that nobody uses:
 // those are lost room and no reason to end.
 //

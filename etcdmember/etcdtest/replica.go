@@ -76,10 +76,13 @@ func Issue(t *testing.T, files certs.Files, b *certs.Bundle, me replica.Identity
 	}
 }
 
+// Patience is how long a test waits for what has to come. On a busy machine it takes many times as long as on another.
+const Patience = 2 * time.Minute
+
 // Eventually waits for a condition that another goroutine or process brings about.
 func Eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}

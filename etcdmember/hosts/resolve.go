@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Resolver returns a resolver that looks into the hosts file at every question. Go's own reads it at most once in
+// Resolver returns a resolver that reads the hosts file at every question. Go's own reads it at most once in
 // five seconds (net/hosts.go), so that a member would not find a peer that joins until then: its agent writes the name,
 // and the member goes on with the former content. Go asks its cache first and then a name server; this one is inside
 // the process.

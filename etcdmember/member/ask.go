@@ -5,15 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/local"
 	"github.com/quorate/quorate/internal/record"
 )
-
-// statusTimeout bounds the question for the status. The child is on this machine: one second is a hang.
-const statusTimeout = time.Second
 
 // ReadStatus asks the child how its member is. An error means that no child answers.
 func ReadStatus(ctx context.Context, socket string) (table.MemberStatus, error) {
@@ -47,10 +43,6 @@ func Alive(ctx context.Context, socket string) error {
 	}
 	return nil
 }
-
-// HandOverTimeout bounds the attempt to give leadership away before a stop. Without it the others elect after a second
-// or two.
-const HandOverTimeout = 2 * time.Second
 
 // HandOver asks the child, before a stop, to move the leadership to the best other voter, if it has it. It takes no
 // longer than HandOverTimeout: what fails here only makes the others elect. It returns nil when the member is not the

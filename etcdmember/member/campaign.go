@@ -11,14 +11,6 @@ import (
 	"github.com/quorate/quorate/internal/backoff"
 )
 
-const (
-	// alonePeriod is the time between two looks at a member that starts.
-	alonePeriod = 5 * time.Millisecond
-	// alonePatience bounds them: a member that has nobody to wait for has applied its log by then, and if not, raft's
-	// own timer is the way that it leads.
-	alonePatience = 500 * time.Millisecond
-)
-
 // leadAlone makes a member that is the only one of its cluster lead at once. By itself it would wait for an election
 // time-out, 0.1 to 1 s of a first boot's 3 s, for a leader that cannot be there. It tells itself what a leader tells
 // its successor, MsgTimeoutNow: campaign now. That is safe whatever the membership really is, because who wins is the

@@ -166,15 +166,14 @@ func (c Config) embedConfig() (*embed.Config, error) {
 	e.QuotaBackendBytes = c.QuotaBytes
 	e.SnapshotCatchUpEntries = c.CatchUpEntries
 	e.MaxLearners = table.MaxLearners
-	// Kubernetes' consistent reads from its watch cache wait for a progress notification.
-	e.WatchProgressNotifyInterval = 5 * time.Second
+	e.WatchProgressNotifyInterval = progressInterval
 	gates, ok := e.ServerFeatureGate.(featuregate.MutableFeatureGate)
 	if !ok {
 		return nil, errors.New("configure etcd: its feature gates cannot be set")
 	}
 	// A member that comes to differ from its peers is found within a minute of a compaction, and at the latest by the
-	// hash of everything. InitialCorruptCheck would look before the start, but it asks one peer after the other with 7
-	// s for each: three members that came back at once waited 14.5 s for one another.
+	// hash of everything. InitialCorruptCheck would compare before the start, but it asks one peer after the other with
+	// 7 s for each: three members that came back at once waited 14.5 s for one another.
 	if err := gates.Set("CompactHashCheck=true"); err != nil {
 		return nil, fmt.Errorf("configure etcd: %w", err)
 	}
@@ -184,10 +183,6 @@ func (c Config) embedConfig() (*embed.Config, error) {
 	}
 	return e, nil
 }
-
-// dataCheck is the time between two comparisons of the members' whole data: each reads every member's database once.
-// The check with each compaction finds nearly all, and this one what changed in a cluster that nobody compacts.
-const dataCheck = 8 * time.Hour
 
 // Loopback is where clients of this machine come in.
 var Loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})

@@ -41,11 +41,7 @@ var (
 	patiently = keepalive{idle: 30, interval: 15, probes: 9}
 )
 
-// peersPeriod is how often the connections are looked at, so that a new one is asked after soon, and that one which
-// waits for an answer is spared before promptly has passed.
-const peersPeriod = 2 * time.Second
-
-// watchPeers looks after this process's connections to peers until it is stopped.
+// watchPeers watches this process's connections to peers until it is stopped.
 func watchPeers(ctx context.Context, log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -56,7 +52,7 @@ func watchPeers(ctx context.Context, log *slog.Logger) (stop func()) {
 		for failed := false; ctx.Err() == nil; {
 			err := askAfterPeers()
 			if err != nil && !failed {
-				log.Warn("connections to peers are not looked after", "err", err.Error())
+				log.Warn("connections to peers are not watched", "err", err.Error())
 			}
 			failed = err != nil
 			select {
@@ -70,7 +66,7 @@ func watchPeers(ctx context.Context, log *slog.Logger) (stop func()) {
 
 // askAfterPeers gives each connection that this process has dialled to a peer its keepalive. What peers have dialled
 // leads to another port of theirs, and is left as it is: a snapshot being received, too. etcd does not hand out its
-// connections, so all sockets are looked through.
+// connections, so all sockets are examined.
 func askAfterPeers() error {
 	const dir = "/proc/self/fd"
 	files, err := os.ReadDir(dir)
@@ -105,7 +101,7 @@ func askAfter(fd int) error {
 	}
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
-		return fmt.Errorf("look at a connection to a peer: %w", err)
+		return fmt.Errorf("examine a connection to a peer: %w", err)
 	}
 	if owed(info) {
 		return patiently.set(fd)
@@ -127,7 +123,7 @@ func toPeer(fd int) bool {
 // owed reports whether the peer still owes an answer: we were the last to send. It is so for the POST of a snapshot,
 // and when its receiver writes 8 GB to the disk the answer takes half a minute; ended meanwhile, by a cut of 5 s, the
 // whole snapshot would be sent again. A stream is one request, and what the peer has sent since. A request so short
-// that it was gone before the peer had sent the last of the TLS handshake looks like a stream: a few messages, which
+// that it was gone before the peer had sent the last of the TLS handshake passes for a stream: a few messages, which
 // raft sends again.
 func owed(info *unix.TCPInfo) bool { return info.Last_data_sent < info.Last_data_recv }
 

@@ -40,16 +40,9 @@ const RemovedExitCode = 10
 // on the same directory is quicker: 12 of 32 members stalled so, and all served within 1.7 s of that.
 var ErrStalled = errors.New("the member has caught up, but its client port does not serve")
 
-const (
-	// firstStallPatience is how long a member may have a leader and all committed entries without serving, the first
-	// time.
-	firstStallPatience = 400 * time.Millisecond
-	// statusPeriod is the tick at which the child looks for a stall; the status itself is computed when asked.
-	statusPeriod = 50 * time.Millisecond
-	// maxStalls bounds how often one start is broken off for a stall. Where that does not help, etcd's own second try
-	// has to.
-	maxStalls = 5
-)
+// maxStalls bounds how often one start is broken off for a stall. Where that does not help, etcd's own second try has
+// to.
+const maxStalls = 5
 
 // stallPatience is that of a start before which so many were broken off. It doubles: on a slow machine, where
 // publishing alone takes a second, five starts with the same patience were broken off in vain (seen in an emulated

@@ -7,16 +7,6 @@ import (
 	"time"
 )
 
-const (
-	// storageAnswers is how long a status waits for the storage. It is asked several times a second.
-	storageAnswers = 100 * time.Millisecond
-	// storagePatience is after how long without an answer the storage counts as stuck for good, where only another
-	// start could help. What a slow disk takes lies far below, and ending a member for it makes it slower: it reads its
-	// whole database again. 8 GB that caught up from the log on a busy disk left questions unanswered for more than 20
-	// s, again and again.
-	storagePatience = 2 * time.Minute
-)
-
 // storageWatch asks the member's storage for its revision, one question at a time. The storage answers only between two
 // commits of the database to the disk (etcd's backend holds its read lock meanwhile), so no status may wait for it.
 type storageWatch struct {
@@ -29,7 +19,7 @@ type storageWatch struct {
 	answered chan struct{} // of the question that is open; nil: none is
 }
 
-// ask is the newest revision that the storage has told of, and how long the newest question has been open; 0: it was
+// ask is the newest revision that the storage has reported, and how long the newest question has been open; 0: it was
 // answered.
 func (w *storageWatch) ask() (revision int64, open time.Duration) {
 	w.mu.Lock()

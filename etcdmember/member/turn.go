@@ -13,15 +13,6 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-const (
-	// turnPatience is how long a joining member waits for others that go first. They take 0.1 to 0.3 s; one that was
-	// added and never came costs every later joiner this much.
-	turnPatience = 2 * time.Second
-	// turnPeriod is the time between two looks whether they have started, turnTimeout how long such a look may take.
-	turnPeriod  = 20 * time.Millisecond
-	turnTimeout = 200 * time.Millisecond
-)
-
 // NotStarted begins the name, in a joiner's configuration, of a member that was added and has not started.
 const NotStarted = "not-started-"
 

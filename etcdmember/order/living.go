@@ -7,10 +7,6 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// livingFor is how long after a member last came further a cluster counts as living. A member that goes on writes a
-// mark each 30 s.
-const livingFor = time.Minute
-
 // EndLiving says what there is for a cluster that lives.
 const EndLiving = "To end a cluster that lives, add --end-living-cluster; nothing was written"
 

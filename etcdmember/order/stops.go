@@ -9,14 +9,6 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-const (
-	// StopAfter is how long a VM that a restore waits for may still say itself that it stopped: its agent reads orders
-	// within 10 s.
-	StopAfter = 20 * time.Second
-	// stopAgainAfter is the time between two tries to stop a VM, where the first failed.
-	stopAgainAfter = 30 * time.Second
-)
-
 // Stops decides which VMs are stopped for a restore: those that it waits for and that have had the time to stop by
 // themselves. A VM is known by its instance id, so neither one that has followed under its name nor the restorer's own
 // is touched.

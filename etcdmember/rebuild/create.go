@@ -19,7 +19,7 @@ type Creator interface {
 }
 
 // Create creates the object if it is absent. That an agent has brought the same back meanwhile is no error; that the
-// record holds anything else by now is one, and then it has to be looked at again from the beginning.
+// record holds anything else by now is one, and then it has to be read again from the beginning.
 func (l Lost) Create(ctx context.Context, r Creator) error {
 	var same bool
 	var err error
@@ -40,7 +40,7 @@ func (l Lost) Create(ctx context.Context, r Creator) error {
 		return fmt.Errorf("create %s: a %T is no object of the record", l.Key, l.Object)
 	}
 	if err == nil && !same {
-		err = fmt.Errorf("create %s: somebody has created it meanwhile; look again: run the command once more", l.Key)
+		err = fmt.Errorf("create %s: somebody has created it meanwhile: run the command once more", l.Key)
 	}
 	return err
 }

@@ -30,7 +30,8 @@ func (b *rebuilder) findIncarnations() {
 				Number: a.Incarnation,
 				Object: t.incarnation(b)})
 		}
-		// One that the record still has is confirmed by its own agent, unless it runs already and would not look again.
+		// One that the record still has is confirmed by its own agent, unless it runs already and would not observe
+		// again.
 		confirmed := have != nil && have.Started != nil || b.orphan(a.Replica, a.Incarnation)
 		if t.settled() && t.memberID() != 0 && !confirmed && (have == nil || t.Running) {
 			b.lose(Lost{Key: fmt.Sprintf("replicas/%s/%d.started.json", a.Replica, a.Incarnation), Place: a.Replica,
@@ -62,8 +63,8 @@ func (b *rebuilder) orphan(p replica.Place, k uint64) bool {
 
 // findOrphans gives back the incarnation to each confirmation that has none. An instance that nobody knows may be
 // missing only where it decides nothing: below the newest of its place, or where the member's disk is lost for good.
-// Else the VM that runs would look superseded; and without its addresses nobody who joins could find it. Etcd's list
-// does not do: the name there is the last that the member published, which may be its former VM's.
+// Else the VM that runs would count as superseded; and without its addresses nobody who joins could find it. Etcd's
+// list does not do: the name there is the last that the member published, which may be its former VM's.
 func (b *rebuilder) findOrphans() {
 	for _, o := range b.Orphans {
 		if slices.ContainsFunc(b.lost, func(l Lost) bool {

@@ -19,7 +19,7 @@ type Result struct {
 	// Lost are the objects to create, in this order: until the last of them is there the record stays visibly damaged,
 	// and no agent does more than go on with what runs.
 	Lost []Lost
-	// Notes are what a person has to know beside them, as sentences.
+	// Notes are what a person has to know in addition, as sentences.
 	Notes []string
 }
 
@@ -28,7 +28,7 @@ type Lost struct {
 	// Key is its name in the record, Why what proves it.
 	Key, Why string
 	// Object is a record.Inception, Claim, Outcome, Incarnation or Started; the fields that its place in the record
-	// needs stand beside it.
+	// needs follow it.
 	Object any
 	Epoch  uint64
 	Place  replica.Place
@@ -219,7 +219,7 @@ func (b *rebuilder) tell() {
 	if n := len(b.said) + len(b.wish.Without); n < b.wish.Replicas && b.forms() {
 		b.note("You speak for %d of %d replicas, and by these disks epoch %d is the newest. A disk that nobody has "+
 			"asked may have a newer one: with this record "+
-			"the members here would serve an older history beside it. Say yes only if there is no other disk.", n,
+			"the members here would serve an older history next to it. Say yes only if there is no other disk.", n,
 			b.wish.Replicas, b.epoch)
 	}
 	if b.Bundle == 0 {
@@ -237,7 +237,7 @@ func (b *rebuilder) forms() bool {
 	return slices.ContainsFunc(b.lost, func(l Lost) bool { _, is := l.Object.(record.Outcome); return is })
 }
 
-// prove looks at the record as it will be, the way each agent will.
+// prove examines the record as it will be, the way each agent will.
 func (b *rebuilder) prove() {
 	v := b.after()
 	for _, t := range b.said {

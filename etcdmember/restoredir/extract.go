@@ -31,7 +31,7 @@ import (
 // extract reads a member's directory whole, on a copy, and returns a file with its database. Whole means: with every
 // entry of the log applied, also those beyond the commit index that was saved, because an entry may have been
 // acknowledged before the member heard of it. An entry that was not acknowledged to anybody may come with them: its
-// writer was told nothing, so both ends are true to what was promised.
+// writer got no answer, so both outcomes keep what was promised.
 func (k Job) extract(ctx context.Context, log *slog.Logger) (file string, err error) {
 	dir := filepath.Join(k.Scratch, "copy")
 	if err := copyTree(k.Directory, dir); err != nil {

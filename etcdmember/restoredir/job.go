@@ -52,7 +52,7 @@ type Job struct {
 func (k Job) Save(path string) error {
 	b, err := json.MarshalIndent(k, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encode the making of a directory: %w", err)
+		return fmt.Errorf("encode the job of a restore directory: %w", err)
 	}
 	return durable.WriteFile(path, b, 0o600)
 }
@@ -62,14 +62,14 @@ func LoadJob(path string) (Job, error) {
 	var k Job
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return k, fmt.Errorf("read the making of a directory: %w", err)
+		return k, fmt.Errorf("read the job of a restore directory: %w", err)
 	}
 	if err := json.Unmarshal(b, &k); err != nil {
-		return k, fmt.Errorf("decode the making of a directory %s: %w", path, err)
+		return k, fmt.Errorf("decode the job of a restore directory %s: %w", path, err)
 	}
 	if (k.Snapshot == "") == (k.Directory == "") || k.Scratch == "" || k.Out == "" || k.Name == "" || k.DNSName == "" ||
 		k.Token == "" || k.Epochs == 0 {
-		return k, fmt.Errorf("making of a directory %s: one of snapshot and directory, and scratch, out, name, "+
+		return k, fmt.Errorf("job of a restore directory %s: one of snapshot and directory, and scratch, out, name, "+
 			"dnsName, token and epochs must be given", path)
 	}
 	return k, nil

@@ -366,7 +366,7 @@ func TestADirectoryIsMadeOfASnapshot(t *testing.T) {
 	}
 }
 
-func TestAMakingThatIsToldToStopStops(t *testing.T) {
+func TestABuildThatIsToStopStops(t *testing.T) {
 	t.Parallel()
 	smallLogs()
 	dir := filepath.Join(t.TempDir(), "old")

@@ -39,7 +39,7 @@ func (o *otherEtcd) wantDeath(t *testing.T, cmd *exec.Cmd, why ...string) {
 		if exit := (&exec.ExitError{}); !errors.As(err, &exit) {
 			t.Errorf("it ended with %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(etcdtest.Patience):
 		t.Fatalf("it still runs:\n%s", o.logged(t))
 	}
 	log := o.logged(t)
@@ -52,9 +52,9 @@ func (o *otherEtcd) wantDeath(t *testing.T, cmd *exec.Cmd, why ...string) {
 	t.Errorf("it did not say %q:\n%s", why, log)
 }
 
-// The image of the new VM is one minor version too old, and its agent does not look (ours does): etcd there is listed
-// as a learner and starts. It is refused, nothing but its own entry changes, the leader does not promote it and says
-// that it is not heard of.
+// The image of the new VM is one minor version too old, and its agent does not check that (ours does): etcd there is
+// listed as a learner and starts. It is refused, nothing but its own entry changes, the leader does not promote it and
+// says that it is not heard of.
 func TestAMemberOfTheVersionBeforeIsRefusedByOurCluster(t *testing.T) {
 	needFormerEtcd(t)
 	if !etcdtest.InOwnNetwork(t) {

@@ -14,8 +14,8 @@ import (
 )
 
 // A member's database is damaged twice, and it is replaced each time. Once a snapshot is a day younger than its last
-// incarnation the first archive is purged, and the second stays. What a look of a real member says is enough for the
-// purge.
+// incarnation the first archive is purged, and the second stays. What an observation of a real member says is enough
+// for the purge.
 func TestAReplacedMemberPurgesAllArchivesButTheLast(t *testing.T) {
 	if !etcdtest.InOwnNetwork(t) {
 		return
@@ -52,16 +52,16 @@ func TestAReplacedMemberPurgesAllArchivesButTheLast(t *testing.T) {
 		r.record.Stored = []record.Snapshot{s}
 	}
 	store(taken)
-	if shelf, err := ms.PurgeArchives(t.Context()); err != nil || shelf.Count != 2 ||
-		!strings.Contains(shelf.Kept, "no verified snapshot") {
-		t.Errorf("with a snapshot of within a day: %+v, %v", shelf, err)
+	if held, err := ms.PurgeArchives(t.Context()); err != nil || held.Count != 2 ||
+		!strings.Contains(held.Kept, "no verified snapshot") {
+		t.Errorf("with a snapshot of within a day: %+v, %v", held, err)
 	}
 	taken.Time, taken.Written = at.Add(2*time.Hour), at.Add(2*time.Hour)
 	store(taken)
 	r.await("it is purged", func() error {
-		shelf, err := ms.PurgeArchives(t.Context())
-		if err != nil || shelf.Count != 1 || shelf.Kept != "" {
-			return fmt.Errorf("%+v, %w", shelf, err)
+		held, err := ms.PurgeArchives(t.Context())
+		if err != nil || held.Count != 1 || held.Kept != "" {
+			return fmt.Errorf("%+v, %w", held, err)
 		}
 		return nil
 	})

@@ -57,7 +57,7 @@ func TestTwoRemoversRemoveOneMember(t *testing.T) {
 	r.order(record.Order{Kind: record.OrderLeave, Place: &leaves})
 	select {
 	case <-hold.reached:
-	case <-time.After(patience):
+	case <-time.After(etcdtest.Patience):
 		t.Fatal("the leader never came to the removal")
 	}
 	if _, err := r.client(first).MoveLeader(t.Context(), uint64(before[second])); err != nil {

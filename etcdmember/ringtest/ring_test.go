@@ -245,7 +245,7 @@ func (a *agent) live(ctx context.Context) (err error) {
 // errCut ends an agent at a step.
 var errCut = errors.New("cut at a step")
 
-// cutAt ends the agent where a test wants it: at once, with nothing done after it. What runs beside the ticks ends with
+// cutAt ends the agent where a test wants it: at once, with nothing done after it. A background task ends with
 // its goroutine.
 func (r *ring) cutAt(s acts.Step, when acts.Moment, a *agent) {
 	if s == acts.StepRemove && when == acts.Before {
@@ -271,7 +271,7 @@ func (r *ring) cutAt(s acts.Step, when acts.Moment, a *agent) {
 // letEnd lets an agent come to where it is to end, while another, which would take that from it, waits. It comes there
 // or never does: the test says so.
 func (r *ring) letEnd(at cutAt) {
-	for begin := time.Now(); time.Since(begin) < patience; {
+	for begin := time.Now(); time.Since(begin) < etcdtest.Patience; {
 		r.mu.Lock()
 		left := r.cuts[at.String()]
 		r.mu.Unlock()
@@ -395,10 +395,6 @@ func (r *ring) blocked(p replica.Place) (names []string) {
 	return names
 }
 
-// patience is how long anything is waited for: on a machine that is busy it takes many times as long as on one that is
-// not.
-const patience = 3 * time.Minute
-
 // stays wants a condition to hold until the agent of a place has observed some times more.
 func (r *ring) stays(what string, p replica.Place, observations int, ok func() error) {
 	r.t.Helper()
@@ -429,7 +425,7 @@ func (r *ring) await(what string, ok func() error) {
 	r.t.Helper()
 	begin := time.Now()
 	var err error
-	for time.Since(begin) < patience {
+	for time.Since(begin) < etcdtest.Patience {
 		if err = ok(); err == nil {
 			r.t.Logf("%s: after %s", what, time.Since(begin).Round(10*time.Millisecond))
 			return

@@ -9,17 +9,6 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-const (
-	// firstSnapshot is how long after its epoch was formed the first snapshot is taken, where the interval is not
-	// shorter still.
-	firstSnapshot = 10 * time.Minute
-	// scheduleStep is how long each further replica waits for those whose turn comes before its own: longer than a
-	// saving takes.
-	scheduleStep = 10 * time.Minute
-	// orderStep is the same where a planned change waits for the snapshot.
-	orderStep = time.Minute
-)
-
 // Facts are what the duty of saving snapshots is decided on.
 type Facts struct {
 	Now      time.Time
@@ -98,9 +87,6 @@ func (f Facts) orderBefore(newest time.Time) (out record.Order, ok bool) {
 	}
 	return out, ok
 }
-
-// clockSkew is how far a saver's clock may be ahead of this one's.
-const clockSkew = 5 * time.Minute
 
 // newestSnapshot is the newest snapshot of an epoch that was taken by now. One of the future was saved by a VM whose
 // clock was wrong: it must not keep everybody from saving until its time has come.

@@ -92,7 +92,7 @@ func removeLocal(dir string, which func(name string) bool) error {
 	return nil
 }
 
-// keepLocal makes the file the local copy, in place of the former one, where beside it there is room for the next
+// keepLocal makes the file the local copy, in place of the former one, where there is room for the next
 // saving and for a defragmentation.
 func (job Job) keepLocal(temp string, s record.Snapshot) (string, error) {
 	name := strings.ReplaceAll(s.Name, "/", "-") + ".db"

@@ -21,9 +21,6 @@ type Retention struct {
 // WhySchedule is what a snapshot of the schedule is for. Those that a person or an order asked for stay longer.
 const WhySchedule = "schedule"
 
-// sweepAge is how old a half-made snapshot must be to be somebody's who died. The slowest saving takes an hour.
-const sweepAge = 24 * time.Hour
-
 // Expired returns the snapshots whose time has come, out of all that count, in their order. Of each hour and each day
 // in UTC the last one stays. Whatever their age, the newest snapshot stays, and the last one of each of the two newest
 // epochs: after a restore, the newest state of the history that it ended. So does what held names: the source of a
@@ -75,9 +72,6 @@ func storeTime(now time.Time, list []record.Snapshot) time.Time {
 	}
 	return now
 }
-
-// clockSlack is how far ahead of the store's clock a saver's may be and is still believed.
-const clockSlack = 5 * time.Minute
 
 // believed is the list by times that can be: a snapshot cannot have been taken after it was stored. One that says so
 // was taken by a clock that was ahead, and would be the last of hours and days in which others are.
@@ -133,42 +127,46 @@ type RetentionStore interface {
 
 // KeepRetention deletes what has expired, and what savers that died have left. Two at once delete the same. It returns
 // what it deleted.
-func KeepRetention(ctx context.Context, shelf RetentionStore, now time.Time, r Retention) (deleted []string,
+func KeepRetention(ctx context.Context, store RetentionStore, now time.Time, r Retention) (deleted []string,
 	err error) {
-	list, err := shelf.Snapshots(ctx)
+	list, err := store.Snapshots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("keep the retention of snapshots: %w", err)
 	}
-	view, err := shelf.View(ctx) // after the list: an order that names one of them is in it
+	view, err := store.View(ctx) // after the list: an order that names one of them is in it
 	if err != nil {
 		return nil, fmt.Errorf("keep the retention of snapshots: %w", err)
 	}
 	for _, s := range Expired(now, list, r, heldByRestore(view, now)) {
-		if view, err = shelf.View(ctx); err != nil { // many deletes take long, and an order may be given meanwhile
+		if view, err = store.View(ctx); err != nil { // many deletes take long, and an order may be given meanwhile
 			return deleted, fmt.Errorf("keep the retention of snapshots: %w", err)
 		}
 		if heldByRestore(view, now)(s.Name) {
 			continue
 		}
-		if err := shelf.DeleteSnapshot(ctx, s.Name); err != nil {
+		if err := store.DeleteSnapshot(ctx, s.Name); err != nil {
 			return deleted, fmt.Errorf("keep the retention of snapshots: %w", err)
 		}
 		deleted = append(deleted, s.Name)
 	}
-	if _, err := shelf.SweepSnapshots(ctx, storeTime(now, list).Add(-sweepAge)); err != nil {
+	if _, err := store.SweepSnapshots(ctx, storeTime(now, list).Add(-sweepAge)); err != nil {
 		return deleted, fmt.Errorf("keep the retention of snapshots: %w", err)
 	}
 	return deleted, nil
 }
 
-// heldByRestore finds the sources of restores: of the order in force, as long as the epoch that it ends is the newest
-// formed one, and of each epoch while it is claimed and has no outcome. An order that was withdrawn or superseded never
-// gets its `.done.json`, nor need one whose epoch was ended by another: each would hold its snapshot for ever.
+// heldByRestore finds the sources of restores: of the order by which the agents go (table.OrdersOf), as long as the
+// epoch that it ends is the newest formed one, and of each epoch while it is claimed and has no outcome. An order that
+// was withdrawn or superseded never gets its `.done.json`, nor need one whose epoch was ended by another: each would
+// hold its snapshot for ever.
 func heldByRestore(v record.View, now time.Time) func(name string) bool {
 	names := map[string]bool{}
-	formed, states := record.NumberOf(v.NewestFormed()), table.OrderStates(v.Orders, now)
+	formed := record.NumberOf(v.NewestFormed())
 	for _, o := range v.Orders {
-		if o.Restore != nil && states[o.Number].State == table.OrderInForce && o.Restore.Ends >= formed {
+		if o.Restore == nil || o.Restore.Ends < formed {
+			continue
+		}
+		if f := table.OrdersOf(v.Orders, o.Restore.Ends, now).Restore; f != nil && f.Number == o.Number {
 			names[o.Restore.From.Snapshot] = true
 		}
 	}

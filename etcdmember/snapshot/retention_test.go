@@ -149,8 +149,8 @@ func keptOf(list, expired []record.Snapshot) []record.Snapshot {
 	return slices.DeleteFunc(slices.Clone(list), func(s record.Snapshot) bool { return slices.Contains(expired, s) })
 }
 
-// shelf is a record's snapshots in memory.
-type shelf struct {
+// snapshots is a record's snapshots in memory.
+type snapshots struct {
 	list    []record.Snapshot
 	view    record.View
 	deleted []string
@@ -160,16 +160,16 @@ type shelf struct {
 	after func()
 }
 
-func (s *shelf) View(context.Context) (record.View, error)            { return s.view, s.err }
-func (s *shelf) Snapshots(context.Context) ([]record.Snapshot, error) { return s.list, nil }
-func (s *shelf) DeleteSnapshot(_ context.Context, name string) error {
+func (s *snapshots) View(context.Context) (record.View, error)            { return s.view, s.err }
+func (s *snapshots) Snapshots(context.Context) ([]record.Snapshot, error) { return s.list, nil }
+func (s *snapshots) DeleteSnapshot(_ context.Context, name string) error {
 	s.deleted = append(s.deleted, name)
 	if s.after != nil {
 		s.after()
 	}
 	return nil
 }
-func (s *shelf) SweepSnapshots(_ context.Context, before time.Time) (int, error) {
+func (s *snapshots) SweepSnapshots(_ context.Context, before time.Time) (int, error) {
 	s.swept = before
 	return 0, nil
 }
@@ -193,6 +193,8 @@ func TestRetentionKeepsTheSourceOfARestore(t *testing.T) {
 	withdraw := func(number, n uint64) record.Order {
 		return record.Order{Number: number, Kind: record.OrderWithdraw, Withdraws: n}
 	}
+	accepted := restore(1, old.Name)
+	accepted.Accepted = &record.Accepted{}
 	done := restore(1, old.Name)
 	done.Done = &record.Done{}
 	none := []string{older.Name, old.Name}
@@ -206,6 +208,8 @@ func TestRetentionKeepsTheSourceOfARestore(t *testing.T) {
 		"an order is done": {record.View{Epochs: formed(1), Orders: []record.Order{done}}, none},
 		"an order was withdrawn": {record.View{Epochs: formed(1), Orders: []record.Order{restore(1, old.Name),
 			withdraw(2, 1)}}, none},
+		"an accepted one is being withdrawn, and may be carried out yet": {record.View{Epochs: formed(1),
+			Orders: []record.Order{accepted, withdraw(2, 1)}}, []string{older.Name}},
 		"its withdrawal was": {record.View{Epochs: formed(1), Orders: []record.Order{restore(1, old.Name),
 			withdraw(2, 1), withdraw(3, 2)}}, []string{older.Name}},
 		"a newer order": {record.View{Epochs: formed(1), Orders: []record.Order{restore(1, older.Name),
@@ -219,7 +223,7 @@ func TestRetentionKeepsTheSourceOfARestore(t *testing.T) {
 			Orders: []record.Order{restore(1, older.Name), withdraw(2, 1)}}, []string{old.Name}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &shelf{list: []record.Snapshot{older, old, newest}, view: c.view}
+			s := &snapshots{list: []record.Snapshot{older, old, newest}, view: c.view}
 			got, err := KeepRetention(t.Context(), s, t0, Retention{time.Hour, time.Hour})
 			if err != nil || !slices.Equal(got, c.want) || !slices.Equal(s.deleted, c.want) ||
 				!s.swept.Equal(t0.Add(-sweepAge)) {
@@ -227,13 +231,13 @@ func TestRetentionKeepsTheSourceOfARestore(t *testing.T) {
 			}
 		})
 	}
-	late := &shelf{list: []record.Snapshot{older, old, newest}, view: record.View{Epochs: formed(1)}}
+	late := &snapshots{list: []record.Snapshot{older, old, newest}, view: record.View{Epochs: formed(1)}}
 	late.after = func() { late.view.Orders = []record.Order{restore(1, old.Name)} }
 	if got, err := KeepRetention(t.Context(), late, t0, Retention{time.Hour, time.Hour}); err != nil ||
 		!slices.Equal(got, []string{older.Name}) {
 		t.Errorf("an order was given while it deleted: deleted %v, %v", got, err)
 	}
-	s := &shelf{list: []record.Snapshot{older, old, newest}, err: errors.New("away")}
+	s := &snapshots{list: []record.Snapshot{older, old, newest}, err: errors.New("away")}
 	if _, err := KeepRetention(t.Context(), s, t0, Retention{}); err == nil || len(s.deleted) > 0 {
 		t.Errorf("without knowing the restores: deleted %v, %v", s.deleted, err)
 	}

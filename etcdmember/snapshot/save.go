@@ -61,12 +61,8 @@ type Saved struct {
 }
 
 const (
-	// snapshotAskTimeout bounds the questions before the database is sent.
-	snapshotAskTimeout = 5 * time.Second
-	// sendStall ends a sending of which nothing came.
-	sendStall = time.Minute
 	// syncEvery is how much is written before it is flushed: gigabytes flushed at once would stall the log of the
-	// member beside it.
+	// member on the same disk.
 	syncEvery = 16 << 20
 )
 

@@ -61,8 +61,8 @@ func Fetch(ctx context.Context, store Reader, s record.Snapshot, path string) (d
 	return d, nil
 }
 
-// foundIn is what is wrong with a stored snapshot, which is the record's affair, unless this machine could not read its
-// own copy, or was not to.
+// foundIn is what is wrong with a stored snapshot, which is a fault of the record, unless this machine could not read
+// its own copy, or was not to.
 func foundIn(s record.Snapshot, err error) error {
 	err = fmt.Errorf("snapshot %s: %w", s.Name, err)
 	var file *fs.PathError
