@@ -162,7 +162,7 @@ func (k *keeper) reconcile(ctx context.Context, s table.MemberStatus) error {
 		k.round.step(ctx, f, plan)
 		return nil
 	default:
-		return fmt.Errorf("%w: row %s wants to %s: %s", ErrDecideAgain, plan.Row, plan.Act, plan.Reason)
+		return fmt.Errorf("%w: row %s wants to %s: %s", ErrDecideAgain, plan.Row.Name(), plan.Act, plan.Reason)
 	}
 }
 

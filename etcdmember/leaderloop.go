@@ -169,9 +169,9 @@ func ringMember(e table.Member, p table.PeerProgress) table.RingMember {
 
 // take takes one step, and reports whether it went well. The list and the record were read right before.
 func (l *leaderLoop) take(ctx context.Context, c *clientv3.Client, p table.Plan) bool {
-	what := fmt.Sprintf("row %s: %s %s", p.Row, p.Act, p.MemberID)
+	what := fmt.Sprintf("row %s: %s %s", p.Row.Name(), p.Act, p.MemberID)
 	if l.failing.step != what {
-		l.cfg.Log.Info("step", "row", p.Row.String(), "act", string(p.Act), "member", p.MemberID.String(), "reason",
+		l.cfg.Log.Info("step", "row", p.Row.Name(), "act", string(p.Act), "member", p.MemberID.String(), "reason",
 			p.Reason)
 	}
 	changing, cancel := context.WithTimeout(ctx, callTimeout)

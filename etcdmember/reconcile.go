@@ -98,7 +98,7 @@ func (r *reconciler) step(ctx context.Context, f table.Facts, p table.Plan) bool
 	failed := &r.observer.memory.failed
 	again := failed.Of(p)
 	if !again {
-		r.cfg.Log.Info("step", "row", p.Row.String(), "act", string(p.Act), "reason", p.Reason)
+		r.cfg.Log.Info("step", "row", p.Row.Name(), "act", string(p.Act), "reason", p.Reason)
 	}
 	err := r.act(ctx, f, p)
 	r.reported.noteStep(p.Act, err)
@@ -110,7 +110,7 @@ func (r *reconciler) step(ctx context.Context, f table.Facts, p table.Plan) bool
 		return false
 	}
 	if p.Blocked != nil && !again { // what the plan itself waits for is shown before it
-		r.cfg.Log.Warn("step failed", "row", p.Row.String(), "act", string(p.Act), "err", err.Error())
+		r.cfg.Log.Warn("step failed", "row", p.Row.Name(), "act", string(p.Act), "err", err.Error())
 	}
 	*failed = failed.Again(p, err)
 	r.showFailed(f)
