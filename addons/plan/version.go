@@ -3,7 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -15,12 +15,15 @@ type Version string
 // VersionRule is what ParseVersion wants, for people.
 const VersionRule = "whole numbers joined by dots, such as 12 or 2026.11.23"
 
-var versionShape = regexp.MustCompile(`^[0-9]{1,18}(\.[0-9]{1,18}){0,7}$`)
+// longestNumber and mostNumbers bound a version: each number fits into 64 bits.
+const longestNumber, mostNumbers = 18, 8
 
 // ParseVersion reads the text of a version.
 func ParseVersion(text string) (Version, error) {
 	text = strings.TrimSpace(text)
-	if !versionShape.MatchString(text) {
+	numbers := strings.Split(text, ".")
+	wrong := func(n string) bool { return n == "" || len(n) > longestNumber || strings.Trim(n, "0123456789") != "" }
+	if len(numbers) > mostNumbers || slices.ContainsFunc(numbers, wrong) {
 		return "", fmt.Errorf("found %.40q; allowed: %s", text, VersionRule)
 	}
 	return Version(text), nil
