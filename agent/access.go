@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -58,21 +59,29 @@ func (a *Agent) openAccess(ctx context.Context, in joined) error {
 // grantRoles grants what is not granted. Only that needs the bundle: a boot without one asks first, and reads it where
 // it is needed.
 func (a *Agent) grantRoles(ctx context.Context, in joined) error {
-	port, bundle := in.cluster.Endpoint.Port, in.bundle
-	if bundle == nil {
+	port := in.cluster.Endpoint.Port
+	if in.bundle == nil {
 		granted, err := rolesGranted(ctx, a.files, port)
 		if granted || err != nil {
 			return err
 		}
+	}
+	cert, err := a.bootstrapClient(ctx, in)
+	if err != nil {
+		return fmt.Errorf("grant the agent its role: %w", err)
+	}
+	return grantRoles(ctx, a.files, port, cert)
+}
+
+// bootstrapClient is an administrator's certificate, for a minute and in memory.
+func (a *Agent) bootstrapClient(ctx context.Context, in joined) (tls.Certificate, error) {
+	bundle := in.bundle
+	if bundle == nil {
 		found, err := a.bundleOnce(ctx, in.recorded, in.report.Generation)
 		if err != nil {
-			return fmt.Errorf("grant the agent its role: read the bundle: %w", err)
+			return tls.Certificate{}, fmt.Errorf("read the bundle: %w", err)
 		}
 		bundle = found.bundle
 	}
-	cert, err := certs.BootstrapClient(bundle, time.Now())
-	if err != nil {
-		return err
-	}
-	return grantRoles(ctx, a.files, port, cert)
+	return certs.BootstrapClient(bundle, time.Now())
 }

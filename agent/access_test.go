@@ -2,6 +2,7 @@ package agent
 
 import (
 	"crypto/tls"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -37,8 +38,16 @@ func (s *clusterAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.fails > 0:
 		s.fails--
 		status(http.StatusInternalServerError, "InternalError")
-	case r.Method == http.MethodPatch:
+	case r.Method == http.MethodPatch, r.Method == http.MethodPut:
 		s.objects[r.URL.Path] = b
+		w.Write(b)
+	case r.Method == http.MethodPost:
+		var o struct{ Metadata struct{ Name string } }
+		if err := json.Unmarshal(b, &o); err != nil {
+			status(http.StatusBadRequest, "BadRequest")
+			return
+		}
+		s.objects[r.URL.Path+"/"+o.Metadata.Name] = b
 		w.Write(b)
 	case s.objects[rolePath] == nil:
 		status(http.StatusForbidden, "Forbidden")

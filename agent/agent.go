@@ -33,6 +33,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/addons/plan"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/acts"
@@ -107,6 +108,8 @@ type Config struct {
 	// SaveSnapshot saves a snapshot of the own member's database to the record and returns once it counts; why is
 	// written down with it.
 	SaveSnapshot func(ctx context.Context, why string) error
+	// AddonRules says what the add-on manager must be allowed to do for a folder.
+	AddonRules func(ctx context.Context, folder string) ([]plan.Rule, error)
 	// AtStep is etcdmember.Config.AtStep, and called at StepBundle as well: nil in production.
 	AtStep func(s acts.Step, m acts.Moment)
 }
@@ -122,6 +125,7 @@ type Agent struct {
 	ready      bool
 	snapshots  *SnapshotStatus // what it leads to is never written again
 	archives   *ArchiveStatus
+	addons     *plan.Status // as are the two before it
 	self       replica.Identity
 	cluster    *replica.Cluster
 	files      certs.Files

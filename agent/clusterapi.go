@@ -31,12 +31,12 @@ const leaseNamespace = "kube-system"
 const agentName = "quorate:agent"
 
 // agentRole is what the agent may do in the cluster: read and release the leases of the control plane, and see that
-// these very roles are granted. They are granted with a certificate that exists in memory for a minute, so that no file
-// on the disk is an administrator's.
+// these roles and the add-on manager's are granted. They are granted with a certificate that exists in memory for a
+// minute, so that no file on the disk is an administrator's.
 const agentRole = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"quorate:agent"},
 "rules":[{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","list","watch","create","update"]},
 {"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles","clusterrolebindings"],
-"resourceNames":["quorate:agent","quorate:apiserver-kubelet"],"verbs":["get"]},
+"resourceNames":["quorate:agent","quorate:apiserver-kubelet","quorate:addons"],"verbs":["get"]},
 {"nonResourceURLs":["/healthz","/livez","/readyz","/livez/*","/readyz/*"],"verbs":["get"]}]}`
 
 // roleBindings are by name. The second lets the apiserver's client certificate into the kubelets (logs, exec): upstream
@@ -99,19 +99,24 @@ func sameRoles(ctx context.Context, client rbac.RbacV1Interface) (bool, error) {
 	return true, nil
 }
 
-// grantRoles applies the roles with a bootstrap certificate.
-func grantRoles(ctx context.Context, files certs.Files, port int, bootstrap tls.Certificate) error {
+// bootstrapAPI is the apiserver of this replica to one who shows a bootstrap certificate.
+func bootstrapAPI(files certs.Files, port int, bootstrap tls.Certificate) (*rbac.RbacV1Client, error) {
 	tlsConfig, err := certs.APIServerTLS(files)
 	if err != nil {
-		return fmt.Errorf("grant the agent its role: %w", err)
+		return nil, err
 	}
 	tlsConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		return &bootstrap,
-			nil
+		return &bootstrap, nil
 	}
 	transport := &http.Transport{TLSClientConfig: tlsConfig, DisableKeepAlives: true}
-	client, err := rbac.NewForConfigAndClient(&rest.Config{Host: localAPI(files, port).Host},
-		&http.Client{Transport: transport, Timeout: callTimeout})
+	config := &rest.Config{Host: localAPI(files, port).Host,
+		ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+	return rbac.NewForConfigAndClient(config, &http.Client{Transport: transport, Timeout: callTimeout})
+}
+
+// grantRoles applies the roles with a bootstrap certificate.
+func grantRoles(ctx context.Context, files certs.Files, port int, bootstrap tls.Certificate) error {
+	client, err := bootstrapAPI(files, port, bootstrap)
 	if err != nil {
 		return fmt.Errorf("grant the agent its role: %w", err)
 	}

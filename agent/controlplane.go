@@ -30,6 +30,7 @@ func (a *Agent) keepControlPlane(ctx context.Context, in joined) (stop func()) {
 	duties.Go(func() { c.keep(ctx) })
 	duties.Go(func() { a.keepAccess(ctx, in) })
 	duties.Go(func() { a.releaseExited(ctx) })
+	duties.Go(func() { a.keepAddons(ctx, in) })
 	return func() { cancel(); duties.Wait() }
 }
 
@@ -63,7 +64,7 @@ func (a *Agent) awaitAPIServer(ctx context.Context, in joined) (joined, error) {
 func (a *Agent) componentsInput(in identified) controlplane.Input {
 	return controlplane.Input{
 		Identity: in.self, Cluster: in.cluster, Files: a.files, Signing: a.canSign(), LogDir: a.cfg.AuditDir,
-		RunDir: a.cfg.RunDir,
+		RunDir: a.cfg.RunDir, Self: a.cfg.Self,
 	}
 }
 

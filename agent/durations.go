@@ -102,6 +102,15 @@ const (
 	accessTimeout = time.Minute
 )
 
+const (
+	// addonsPeriod is the time between two questions to the add-on manager.
+	addonsPeriod = 2 * time.Second
+	// addonsTimeout bounds one question: it answers from its memory.
+	addonsTimeout = time.Second
+	// What the add-on manager may do is granted again after firstGrantRetry where that failed, up to lastGrantRetry.
+	firstGrantRetry, lastGrantRetry = time.Second, 30 * time.Second
+)
+
 // callTimeout bounds one call to the apiserver on this machine.
 const callTimeout = 5 * time.Second
 

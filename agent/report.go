@@ -55,6 +55,7 @@ func (a *Agent) report(ctx context.Context) Status {
 			Steps: []etcdmember.StepCount{}}},
 		Leases: []LeaseStatus{}, Certificates: append([]certs.Expiry{}, a.certificates...),
 		Encryption: a.encryption, Snapshots: a.snapshots, Archives: a.archives,
+		Addons:  a.addons,
 		Blocked: a.tracker.All(),
 	}
 	if a.cluster != nil {

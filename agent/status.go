@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quorate/quorate/addons/plan"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/internal/replica"
@@ -27,6 +28,9 @@ type Status struct {
 	Snapshots *SnapshotStatus `json:"snapshots,omitempty"`
 	// Archives is nil until the boot is done.
 	Archives *ArchiveStatus `json:"archives,omitempty"`
+	// Addons is what the add-on manager says of itself; nil where the document has no add-ons, and while it does not
+	// answer.
+	Addons *plan.Status `json:"addons,omitempty"`
 	// LogLoss is nil while nothing of the agent's own log was lost. Of a component's output the component's status says
 	// it.
 	LogLoss *LogLoss `json:"logLoss,omitempty"`

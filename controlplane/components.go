@@ -60,6 +60,8 @@ type Input struct {
 	// controller-manager runs and signs nothing, which is how a replica comes up while the bundle cannot be opened;
 	// with Signing and no file it would not start its controllers at all. Ask again with true once the files are there.
 	Signing bool
+	// Self is this program, which the add-on manager runs too.
+	Self string
 	// LogDir takes the audit log. RunDir takes the Files that Components returns; it is on a tmpfs, since they hold
 	// keys.
 	LogDir, RunDir string
@@ -91,6 +93,9 @@ func Components(in Input) ([]supervisor.Spec, []File, error) {
 		if enabled(in.Cluster, known.name) {
 			specs = append(specs, known.build())
 		}
+	}
+	if in.Cluster.Addons.Folder != "" {
+		specs = append(specs, in.addons())
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Cluster.Components)) {
 		if !replica.Known(name) && enabled(in.Cluster, name) {

@@ -24,6 +24,7 @@ func representative() Input {
 	c := &replica.Cluster{
 		Name:     "prod",
 		Endpoint: replica.Endpoint{ExternalIP: "203.0.113.10"},
+		Addons:   replica.Addons{Folder: "/etc/quorate/addons"},
 		Components: map[string]replica.Component{
 			replica.Autoscaler: {Enabled: new(true),
 				ExtraArgs: []string{"--nodes=1:10:https://www.googleapis.com/compute/v1/projects/p/" +
@@ -47,6 +48,7 @@ func representative() Input {
 		Files:     certs.Files{Dir: "/data/pki", Volatile: "/run/quorate/pki"},
 		OtherEtcd: []string{"https://master-1.us-central1-a.prod.quorate.internal:2379"},
 		Signing:   true,
+		Self:      "/usr/local/bin/quorate",
 		LogDir:    "/var/log/quorate",
 		RunDir:    "/run/quorate",
 	}

@@ -112,6 +112,7 @@ var documentParts = []part{
 	{"election", []string{"fast", "slow", "quick"}, 30, false},
 	{"survivors", []string{"restore", "wait"}, 20, false},
 	{"encryptionAtRest", []string{"true", "false", "off"}, 40, false},
+	{"addons.folder", []string{"/etc/quorate/addons", "addons", "/etc/../addons"}, 20, false},
 	{"auditPolicy", []string{"FOLDER/audit.yaml", "audit.yaml"}, 20, false},
 	{"jwt", []string{
 		`{issuer: {url: "https://accounts.example.com", audiences: [a]},

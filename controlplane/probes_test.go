@@ -138,6 +138,7 @@ func TestProbeURLs(t *testing.T) {
 			"https://127.0.0.1:10259/readyz"},
 		"kube-controller-manager":  {"https://127.0.0.1:10257/healthz", "https://127.0.0.1:10257/healthz", ""},
 		"cluster-autoscaler":       {"http://127.0.0.1:8085/health-check", "http://127.0.0.1:8085/health-check", ""},
+		"addons":                   {"http://local/alive", "http://local/alive", ""},
 		"cloud-controller-manager": {"https://127.0.0.1:10258/healthz", "https://127.0.0.1:10258/healthz", ""},
 	}
 	if len(specs) != len(want) {

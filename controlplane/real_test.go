@@ -164,7 +164,7 @@ func realInput(t *testing.T) Input {
 			t.Fatal(err)
 		}
 	}
-	in.OtherEtcd = nil
+	in.OtherEtcd, in.Cluster.Addons = nil, replica.Addons{}
 	in.Cluster.Components = map[string]replica.Component{}
 	for _, name := range []string{replica.APIServer, replica.Scheduler, replica.ControllerManager} {
 		in.Cluster.Components[name] = replica.Component{Binary: realBinary(t, name)}

@@ -70,7 +70,7 @@ recreating its VM. The other commands are run from anywhere that reaches the clu
 		SilenceUsage: true, SilenceErrors: true,
 		Version: versionText(),
 	}, newAgent(), newStatus(), newEtcd(), newConfig(), newRecord(), newOrders(), newPause(), newResume(),
-		newOverride(), newBundle(), newKubeconfig(), newSnapshot(), newVersion(imageFile), newRunEtcd(),
+		newOverride(), newBundle(), newKubeconfig(), newSnapshot(), newAddons(), newVersion(imageFile), newRunEtcd(),
 		newMakeDirectory(), newRestore())
 	root.SetVersionTemplate("quorate {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/addons/plan"
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
@@ -47,6 +48,10 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 	}
 	if s.Snapshots != nil {
 		fmt.Fprintf(w, "\n%s\n", snapshotText(s.Snapshots, now))
+	}
+	if s.Addons != nil {
+		fmt.Fprintln(w)
+		printText(w, "", addonsText(s.Addons))
 	}
 	if s.Archives != nil && s.Archives.Count > 0 {
 		fmt.Fprintf(w, "\n%s\n", archiveText(s.Archives))
@@ -95,6 +100,23 @@ func snapshotText(s *agent.SnapshotStatus, now time.Time) string {
 		return text + "; the next is due in " + age(s.Due, now)
 	}
 	return text + "; the next has been due for " + age(now, s.Due)
+}
+
+// addonsText says how much of the add-ons' folder is in the cluster.
+func addonsText(s *plan.Status) string {
+	text := fmt.Sprintf("add-ons, version %s of %s: ", orNone(string(s.Version)), s.Folder)
+	switch {
+	case s.Standing == "":
+		text += "nothing is applied yet"
+	case !s.Standing.Writes():
+		text += fmt.Sprintf("nothing is written, version %s is in the cluster", s.Inventory)
+	default:
+		text += fmt.Sprintf("%d of %d objects in place, %d ready", s.InPlace, s.Objects, s.Ready)
+	}
+	if s.Kept != "" {
+		text += "; " + s.Kept
+	}
+	return text
 }
 
 // archiveText says what former members' directories take, and why more of them stay than always do.

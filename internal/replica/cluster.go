@@ -36,6 +36,8 @@ type Cluster struct {
 	// Components are keyed by name: kube-apiserver, kube-controller-manager, kube-scheduler, cluster-autoscaler, and
 	// any further one of the operator's own, which must name its binary.
 	Components map[string]Component `yaml:"components,omitempty" json:"components,omitempty"`
+	// Addons keeps a folder of manifests applied to the cluster.
+	Addons Addons `yaml:"addons,omitempty" json:"addons,omitempty"`
 	// Election is the profile of every lease: fast (8/4/1 s, the default) or slow (15/8/2 s).
 	Election string `yaml:"election,omitempty" json:"election,omitempty" jsonschema:"enum=fast,enum=slow"`
 	// Survivors says what happens where quorum is gone for good and the replicas that are left hold every acknowledged
@@ -122,6 +124,13 @@ type Snapshots struct {
 	// Daily is how long one snapshot for each day stays: 2160h (90 days) where it is not given, not shorter than
 	// Hourly.
 	Daily Duration `yaml:"daily,omitempty" json:"daily,omitempty"`
+}
+
+// Addons keeps a folder of manifests applied to the cluster.
+type Addons struct {
+	// Folder is an absolute path on each replica: the file version, manifests, and folders of manifests or with a
+	// kustomization. Empty: no add-ons are kept.
+	Folder string `yaml:"folder,omitempty" json:"folder,omitempty"`
 }
 
 // Component is one supervised process of the control plane.

@@ -13,6 +13,9 @@ const (
 	Autoscaler        = "cluster-autoscaler"
 )
 
+// AddonManager is the process that keeps the add-ons. It is quorate itself, so it is no component of the document.
+const AddonManager = "addons"
+
 // knownComponents are in every defaulted document, in the order in which they start.
 var knownComponents = []string{APIServer, ControllerManager, Scheduler, Autoscaler}
 

@@ -30,6 +30,9 @@ func (c Component) validate(name string, f *Faults) {
 		f.add("components", name, "names that are DNS labels: 1 to 63 of a-z, 0-9 and -, beginning and ending with a "+
 			"letter or digit")
 	}
+	if name == AddonManager {
+		f.add("components", name, "other names: this one is quorate's own, and the field addons says how it runs")
+	}
 	if c.Binary == "" && !Known(name) {
 		f.add(at+".binary", "", pathRule+"; quorate does not know this component")
 	} else if !cleanPath(c.Binary) {

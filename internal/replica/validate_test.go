@@ -234,6 +234,12 @@ func TestValidateRefuses(t *testing.T) {
 		{"many catch-up entries", "etcd.catchUpEntries", func(c *replica.Cluster) { c.Etcd.CatchUpEntries = 1000001 }},
 		{"an unknown election profile", "election", func(c *replica.Cluster) { c.Election = "quick" }},
 		{"an unknown word about survivors", "survivors", func(c *replica.Cluster) { c.Survivors = "ask" }},
+		{"a relative add-ons' folder", "addons.folder", func(c *replica.Cluster) { c.Addons.Folder = "addons" }},
+		{"the root as add-ons' folder", "addons.folder", func(c *replica.Cluster) { c.Addons.Folder = "/" }},
+		{"a component with the add-on manager's name", "components", func(c *replica.Cluster) {
+			c.Components["addons"] = replica.Component{Enabled: new(true), Binary: "/bin/x", Elect: "self",
+				Probe: &replica.Probe{URL: "http://127.0.0.1:1/"}}
+		}},
 		{"a relative audit policy", "auditPolicy", func(c *replica.Cluster) { c.AuditPolicy = "policy.yaml" }},
 		{"an audit policy with a line break", "auditPolicy", func(c *replica.Cluster) { c.AuditPolicy = "/etc/a\nb" }},
 		{"an audit policy with DEL", "auditPolicy", func(c *replica.Cluster) { c.AuditPolicy = "/etc/a\x7fb" }},

@@ -60,7 +60,8 @@ func TestASymptomLeadsToEachEntryOfTheRunbook(t *testing.T) {
 // agent of hold.
 func blockedNames(t *testing.T) []string {
 	constants, found := map[string]string{}, map[string]bool{}
-	files := slices.Concat(parseFolder(t, "etcdmember"), parseFolder(t, "etcdmember/table"), parseFolder(t, "agent"))
+	files := slices.Concat(parseFolder(t, "etcdmember"), parseFolder(t, "etcdmember/table"), parseFolder(t, "agent"),
+		parseFolder(t, "addons/plan"))
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == len(v.Names) {

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/certs"
+)
+
+func newAddons() *cobra.Command {
+	return group(&cobra.Command{Use: "addons", Short: "Compare the add-ons' folder with the cluster",
+		Long: `The add-on manager keeps a folder of manifests applied to the cluster: the field addons.folder of the Cluster document.
+Every master runs one, and 'quorate status' says how it stands.`},
+		newAddonsDiff(), newAddonsRole(), newAddonsRun())
+}
+
+// addonsFlags say which folder is meant. What is not given is, on a master, that of its document.
+type addonsFlags struct{ folder, kubeconfig string }
+
+func (f *addonsFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.folder, "folder", "", "the add-ons' folder; on a master, as root, its document's where "+
+		"this is not given")
+}
+
+// fill takes from this master's document what was not given.
+func (f *addonsFlags) fill(wantKubeconfig bool) error {
+	if f.folder != "" && (f.kubeconfig != "" || !wantKubeconfig) {
+		return nil
+	}
+	_, c, _, ok, err := agent.Remembered(runDir, bakedFile)
+	if err != nil {
+		return &configError{err}
+	}
+	if !ok {
+		needs := "--folder is"
+		if wantKubeconfig {
+			needs = "--folder and --kubeconfig are"
+		}
+		return &usageError{fmt.Errorf("%s needed; on a master they are known to root", needs)}
+	}
+	if f.folder == "" {
+		f.folder = c.Addons.Folder
+	}
+	if f.folder == "" {
+		return &usageError{fmt.Errorf("this master's document has no addons.folder; name one with --folder")}
+	}
+	if f.kubeconfig == "" {
+		f.kubeconfig = certs.Files{Dir: filepath.Join(c.Etcd.DataDir, "pki")}.Kubeconfig(certs.Addons)
+	}
+	return nil
+}

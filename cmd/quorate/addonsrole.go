@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quorate/quorate/addons"
+	"github.com/quorate/quorate/addons/plan"
+)
+
+// addonsUser is the add-on manager in the cluster.
+const addonsUser = "quorate:addons"
+
+// roleList is the role and its binding, as kubectl takes them.
+type roleList struct {
+	APIVersion string       `json:"apiVersion"`
+	Kind       string       `json:"kind"`
+	Items      []roleObject `json:"items"`
+}
+
+type roleObject struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Metadata   map[string]string `json:"metadata"`
+	Rules      []plan.Rule       `json:"rules,omitempty"`
+	RoleRef    map[string]string `json:"roleRef,omitempty"`
+	Subjects   []map[string]any  `json:"subjects,omitempty"`
+}
+
+func newAddonsRole() *cobra.Command {
+	var f addonsFlags
+	var output string
+	cmd := &cobra.Command{
+		Use: "role", Short: "Print the ClusterRole that the folder needs, for kubectl apply", Args: noArguments,
+		Long: `Print what the add-on manager must be allowed to do for a folder, as a ClusterRole and its binding, for kubectl apply. The
+agents grant the same by themselves. It is the least that is enough: each object by its name. Nobody is asked.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.fill(false); err != nil {
+				return err
+			}
+			rules, faults := addons.Rules(f.folder)
+			for _, fault := range faults {
+				fmt.Fprintln(cmd.ErrOrStderr(), "quorate: not in the role: "+fault)
+			}
+			list := roleOf(rules)
+			return printAs(cmd.OutOrStdout(), output, list, func(w io.Writer) {
+				for _, item := range list.Items {
+					b, err := yaml.Marshal(item)
+					if err != nil {
+						panic(err) // maps and lists of strings
+					}
+					fmt.Fprintf(w, "---\n%s", b)
+				}
+			})
+		},
+	}
+	f.add(cmd)
+	addOutput(cmd, &output)
+	return cmd
+}
+
+func roleOf(rules []plan.Rule) roleList {
+	const rbac = "rbac.authorization.k8s.io"
+	name := map[string]string{"name": addonsUser}
+	return roleList{APIVersion: "v1", Kind: "List", Items: []roleObject{
+		{APIVersion: rbac + "/v1", Kind: "ClusterRole", Metadata: name, Rules: rules},
+		{APIVersion: rbac + "/v1", Kind: "ClusterRoleBinding", Metadata: name,
+			RoleRef:  map[string]string{"apiGroup": rbac, "kind": "ClusterRole", "name": addonsUser},
+			Subjects: []map[string]any{{"apiGroup": rbac, "kind": "User", "name": addonsUser}}},
+	}}
+}
