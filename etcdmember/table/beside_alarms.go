@@ -2,7 +2,6 @@ package table
 
 import (
 	"slices"
-	"time"
 )
 
 const (
@@ -11,10 +10,6 @@ const (
 	fullAt = 90
 	// freePart is the part of its quota, in percent, that a database must have to give back to be defragmented again.
 	freePart = 10
-	// defragPause and defragAgain are how long after a defragmentation the next may follow, where a compaction has
-	// freed that much since, and where it has not. One that failed lets the others go first.
-	defragPause = 10 * time.Second
-	defragAgain = 10 * time.Minute
 )
 
 // noSpace is row 48: compact, defragment the followers and last the leader, disarm.

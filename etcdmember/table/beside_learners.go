@@ -3,27 +3,12 @@ package table
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/quorate/quorate/internal/record"
 )
 
-const (
-	// MaxLag is how many entries a learner may be behind when it is promoted. etcd's own rule is a tenth of the whole
-	// log.
-	MaxLag = 1000
-	// PollGap and pollStale bound the time between the two polls that a promotion needs: what two ticks of 250 ms are,
-	// less what a ticker may be early, and never a poll from long ago.
-	PollGap   = 200 * time.Millisecond
-	pollStale = 5 * time.Second
-	// startTime is how long a learner may take from its confirmed incarnation to be heard of; stallTime how long it may
-	// be behind without moving, and how long an entry without a confirmed incarnation may stand.
-	startTime = 2 * time.Minute
-	// unheardTime is how long the leader itself must not have heard of a learner that is taken for never started. One
-	// that starts is heard of within seconds, before it has the state; what its VM's clock said may be an hour wrong.
-	unheardTime = 30 * time.Second
-	stallTime   = 5 * time.Minute
-)
+// MaxLag is how many entries a learner may be behind when it is promoted. etcd's own rule is a tenth of the whole log.
+const MaxLag = 1000
 
 // stuckLearner is row 43. A learner that is heard of has started, whether it has published its name or not: an idle
 // cluster can hold that back for ever, and promotion ends it.

@@ -10,21 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-const (
-	// DeadAfter is how long a voter is unreachable before its proven death is acted on: a proof can be about a VM that
-	// is being recreated.
-	DeadAfter = time.Minute
-	// diskWait is how long the disk of a dead voter may take to come back: attached again, it needs a second instead of
-	// a copy.
-	diskWait = 10 * time.Minute
-	// SnapshotYoung is the age up to which a snapshot counts as taken before a planned change.
-	SnapshotYoung = 15 * time.Minute
-	// leavePatience is how long an order to leave waits for a snapshot: no snapshot may hold back what an operator
-	// wants for longer. A voter sees the order within 10 s, and a small database is saved within one.
-	leavePatience = time.Minute
-	// maxVoters is where more voters only make writes slower.
-	maxVoters = 7
-)
+// maxVoters is where more voters only make writes slower.
+const maxVoters = 7
 
 // isDead: unreachable for a minute and proven gone, or declared so by an override; nobody has come back for its id or
 // disk.

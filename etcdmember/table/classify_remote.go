@@ -3,15 +3,10 @@ package table
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
-
-// listingGap is the least time between the two listings that prove that an instance is gone: one that is being made
-// again under the same name can be missing from one of them.
-const listingGap = 10 * time.Second
 
 // classifyRemote finds what answers. The own member's answer counts while it runs: a lone voter is its own quorum.
 func (h History) classifyRemote(o *Observation) {

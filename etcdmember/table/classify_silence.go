@@ -12,15 +12,6 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-const (
-	// MarkSilence is how long no mark of a member may have been written before it counts as silent: four that were due.
-	MarkSilence = 4 * MarkPeriod
-	// StopSilence is how long ago the API must say that a VM was stopped, where not we have stopped it. It is longer
-	// than the time in which GCE notices that a host is gone (90 to 330 s) and the two minutes that a guest has to shut
-	// down.
-	StopSilence = 450 * time.Second
-)
-
 // UnprovenStop is an instance that could still serve the epoch that is to end, and what shows, or does not yet exclude,
 // that it does.
 type UnprovenStop struct {
@@ -258,9 +249,6 @@ func left(what string, d time.Duration) string {
 
 // StatusUnknown is the status of an instance that no answer shows and no answer denies.
 const StatusUnknown = "unknown"
-
-// MarkPeriod is the time between two marks of how far this member has certainly come; membership.md section 1.
-const MarkPeriod = 30 * time.Second
 
 // NoteRuns goes on with the runs of lists by the newest one, which has to be whole: an instance that it does not call
 // what its run calls it begins another run, or none. v was read before the list was made: an instance that it does not

@@ -17,10 +17,6 @@ const (
 	joinStart   = 8
 )
 
-// portPatience is how long no peer's port may have answered before a joining replica says so: a member that is
-// started again listens within two or three seconds, and a person must not be sent to the firewall for that.
-const portPatience = 5 * time.Second
-
 // doJoin is row 23: the next step of a join, found from the record, agent.json and the member list alone. It begins
 // only where a member could start: each try that comes to nothing leaves an incarnation in the record for ever.
 func doJoin(o Observation, _ time.Time) Plan {

@@ -131,9 +131,6 @@ func doKeep(o Observation, _ time.Time) Plan {
 	return o.WithOffer(Plan{Act: ActKeep, MemberID: o.Names.MemberID, Reason: "the member runs"})
 }
 
-// QuorumPatience is longer than any election.
-const QuorumPatience = 5 * time.Second
-
 // waitForPeers says of a plan that leaves the running member alone what the member lacks to serve.
 func (o Observation) waitForPeers(p Plan) Plan {
 	switch keeps := p.Act == ActKeep && p.Blocked == nil; {

@@ -22,8 +22,6 @@ type MemberEnd struct {
 }
 
 const (
-	// soonAfter is the longest time between two ends of one crash streak: the pauses before a start go up to a minute.
-	soonAfter = 3 * time.Minute
 	// UnusableEnds is how often etcd must have said the same of a directory before it is believed: one end can be read
 	// in a log, and proves enough by itself, but a directory is put away for it.
 	UnusableEnds = 3

@@ -8,10 +8,6 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// strangerGap is how long somebody must be seen to answer, with the record read again, before it is not a race with a
-// seeder whose claim or outcome was only just written.
-const strangerGap = 5 * time.Second
-
 func wait(name, reason, next string) Plan { return Plan{Act: ActWait}.Waiting(name, reason, next) }
 func halt(name, reason, next string) Plan { return Plan{Act: ActHalt}.Waiting(name, reason, next) }
 

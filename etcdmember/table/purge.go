@@ -10,10 +10,6 @@ import (
 	"github.com/quorate/quorate/internal/record"
 )
 
-// ArchiveAge is how much younger than this replica's incarnation a snapshot must be. It is many times what a saving
-// takes, and the day in which a person can examine what was put away.
-const ArchiveAge = 24 * time.Hour
-
 // PurgeFacts are what the purge of archives is decided on.
 type PurgeFacts struct {
 	Now time.Time
@@ -92,7 +88,7 @@ func (f PurgeFacts) notVoter() string {
 	s, o := f.Member, f.Observed
 	self := slices.IndexFunc(s.Members, func(m Member) bool { return m.ID == s.MemberID })
 	switch {
-	case f.Now.Sub(f.ObservedAt) > time.Minute || f.ObservedAt.After(f.Now):
+	case f.Now.Sub(f.ObservedAt) > observationAge || f.ObservedAt.After(f.Now):
 		return "the last observation of the membership is too long ago"
 	case Decide(f.ObservedAt, o).Row != RowRunning || o.Record != Rf || o.Remote != Quorum || o.Phase != PhaseStarted:
 		return "this replica does not run as a member with a quorum"

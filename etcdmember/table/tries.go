@@ -18,18 +18,6 @@ type Tries struct {
 	Checked string
 }
 
-// The distance between two starts of a member that does not stay up while the boot still decides on it: the first one
-// again is at once, then it doubles. Once the boot is done the supervisor has its own.
-const (
-	firstDistance = time.Second
-	mostDistance  = 30 * time.Second
-	// mostJoinDistance is for joins: each try takes an incarnation, which stays in the record for ever, and an entry in
-	// the list of members.
-	mostJoinDistance = 10 * time.Minute
-	// stayedUp is how long a member has to have run for its next end not to count with the ones before.
-	stayedUp = time.Minute
-)
-
 // Starts counts the starts of the member that came one soon after the other.
 type Starts struct {
 	Last time.Time
