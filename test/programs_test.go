@@ -9,17 +9,21 @@ import (
 	"time"
 )
 
-// brokenPrograms are the ways in which a program of the control plane is none, and the wait that names it.
+// brokenPrograms are the ways in which a program of the control plane is none, the wait that names it, and what of it
+// the wait has to say: the program's last words, where it has any.
 var brokenPrograms = []struct {
 	name, script string
-	mode         os.FileMode
-	wait         string
+	mode         os.FileMode // 0: there is no file
+	wait, says   string
 }{
-	{"prints another version", "#!/bin/sh\necho Kubernetes v1.37.0\n", 0o755, "program-unusable"},
-	{"ends at once", asksVersion + "exit 3\n", 0o755, "component-not-ready"},
-	{"hangs at its start", asksVersion + "exec sleep 100000\n", 0o755, "component-not-ready"},
-	{"is not executable", asksVersion, 0o644, "program-unusable"},
-	{"says nothing", "#!/bin/sh\nexec sleep 100000\n", 0o755, "program-unusable"},
+	{"prints another version", "#!/bin/sh\necho Kubernetes v1.37.0\n", 0o755, "program-unusable", "v1.37.0"},
+	{"ends at once", asksVersion + "exit 3\n", 0o755, "component-not-ready", "exited with code 3"},
+	{"hangs at its start", asksVersion + "exec sleep 100000\n", 0o755, "component-not-ready", ""},
+	{"is not executable", asksVersion, 0o644, "program-unusable", "not an executable file"},
+	{"says nothing", "#!/bin/sh\nexec sleep 100000\n", 0o755, "program-unusable", ""},
+	{"rejects a flag", asksVersion + "echo 'Error: unknown flag: --etcd-servers' >&2; exit 1\n", 0o755,
+		"component-not-ready", "exited with code 1: Error: unknown flag: --etcd-servers"},
+	{"is missing", "", 0, "program-unusable", "no such file"},
 }
 
 const (
@@ -85,8 +89,10 @@ func (c *cluster) breakProgram(t *testing.T, vm string, how int, restart bool, g
 	broken, path := brokenPrograms[how], filepath.Join(c.programs, "kube-apiserver")
 	right := path + ".right"
 	c.must(t, os.Rename(path, right))
-	c.must(t, os.WriteFile(path+".broken", []byte(broken.script), broken.mode))
-	c.must(t, os.Rename(path+".broken", path))
+	if broken.mode != 0 {
+		c.must(t, os.WriteFile(path+".broken", []byte(broken.script), broken.mode))
+		c.must(t, os.Rename(path+".broken", path))
+	}
 	repair := func() { c.must(t, os.Rename(right, path)) }
 	victim := "kube-apiserver"
 	if restart {
@@ -106,7 +112,7 @@ func (c *cluster) breakProgram(t *testing.T, vm string, how int, restart bool, g
 	}
 	awaitWithin(t, namedWithin, "the program is named", func() error {
 		s, err := c.status(vm)
-		if err == nil && !names(s, broken.wait, "kube-apiserver", "/usr/local/bin/kube-apiserver") {
+		if err == nil && !names(s, broken.wait, "kube-apiserver", "/usr/local/bin/kube-apiserver", broken.says) {
 			err = fmt.Errorf("phase %s, blocked %+v", s.Replica.Phase, s.Blocked)
 		}
 		return err
