@@ -100,6 +100,8 @@ type Config struct {
 	// MetricsAddress is where Prometheus' text is served, without authentication: an address on loopback. Empty: on the
 	// socket alone.
 	MetricsAddress string
+	// Account is the user of a name, if the system has one. Nil: it has none that the agent could use.
+	Account func(name string) (supervisor.Account, bool)
 	// Self is this program, which the etcd child runs too.
 	Self string
 	// Env is the environment that the children get; Cgroup the delegated cgroup for them, or empty.
@@ -137,6 +139,9 @@ type Agent struct {
 	// certificates are as ensure last found them; what it leads to is never written again.
 	certificates []certs.Expiry
 
+	// accounts are whom processes run as, by their names; written before anything else runs.
+	accounts map[string]supervisor.Account
+
 	tracker  *waits.Tracker
 	waits    *agentWaits
 	programs programs
@@ -161,6 +166,10 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	}
 	a := newAgent(cfg, supervisor.New(supervisor.Config{Log: cfg.Log, LogDir: cfg.LogDir, Cgroup: cfg.Cgroup,
 		Env: cfg.Env}))
+	a.findAccounts()
+	if err := a.openFolders(cfg.RunDir); err != nil {
+		return err
+	}
 	// Status and watchdog answer until the very end, because a stop takes longer than the watchdog waits.
 	stopServing, err := a.serve(SocketPath(cfg.RunDir))
 	if err != nil {

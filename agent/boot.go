@@ -224,7 +224,7 @@ func (a *Agent) memberConfig(in identified) etcdmember.Config {
 		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS,
 		Waits: a.tracker, RunDir: a.cfg.RunDir, HostsFile: a.cfg.HostsFile, DiskID: a.diskID,
 		Preflight: func(ctx context.Context) error { return a.preflight(ctx, in) },
-		Record:    in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self},
+		Record:    in.cloud.Record, Compute: in.cloud.Compute, Child: a.etcdChild(),
 		StartAnyway: a.saidStartAnyway, MakeDirectory: a.makeDirectory, AtStep: a.cfg.AtStep,
 	}
 }

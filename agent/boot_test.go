@@ -508,7 +508,7 @@ func TestABootWaitsForThePromotionOfItsMember(t *testing.T) {
 	if err := a.supervisor.Start(sleeper(etcdName)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it runs", (&etcdChild{a.supervisor, a.cfg.Self}).Running)
+	eventually(t, "it runs", a.etcdChild().Running)
 	m := newMember(t, a, in, threeOf(func(s *table.MemberStatus) { s.Learner, s.Applied, s.Committed = true, 7, 7 }))
 	promoted := time.AfterFunc(time.Second, func() { m.is(func(s *table.MemberStatus) { s.Learner = false }) })
 	defer promoted.Stop()

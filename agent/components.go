@@ -40,6 +40,10 @@ type components struct {
 	// encryption is the apiserver's EncryptionConfiguration, which holds keys; nil until it is decided.
 	encryption       []byte
 	decideEncryption func() ([]byte, error)
+	// giveAuditDir makes the folder of the audit log. reader is whose the files are that the apiserver reads; nil: the
+	// agent's.
+	giveAuditDir func() error
+	reader       *durable.Owner
 	// wanted asks for a fit now. home is closed once the apiserver needs no other member any more.
 	wanted, home <-chan struct{}
 
@@ -168,8 +172,11 @@ func (c *components) specs() ([]supervisor.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.giveAuditDir(); err != nil {
+		return nil, err
+	}
 	for _, f := range files {
-		if err := writeChanged(f); err != nil {
+		if err := writeChanged(f, c.reader); err != nil {
 			return nil, err
 		}
 	}
@@ -178,11 +185,18 @@ func (c *components) specs() ([]supervisor.Spec, error) {
 }
 
 // writeChanged leaves a file alone that is as it has to be: a folder without room is no reason to wait then.
-func writeChanged(f controlplane.File) error {
-	if there, err := os.ReadFile(f.Path); err == nil && bytes.Equal(there, f.Data) {
+func writeChanged(f controlplane.File, owner *durable.Owner) error {
+	there, err := os.ReadFile(f.Path)
+	same := err == nil && bytes.Equal(there, f.Data)
+	switch {
+	case same && owner == nil:
 		return nil
+	case same: // an agent before this one may have left it to root
+		return os.Lchown(f.Path, owner.UID, owner.GID)
+	case owner == nil:
+		return durable.WriteFile(f.Path, f.Data, 0o600)
 	}
-	return durable.WriteFile(f.Path, f.Data, 0o600)
+	return durable.WriteFileFor(*owner, f.Path, f.Data, 0o600)
 }
 
 // runs says that a component was started as it has to be, and that its program is still the one that was found usable,
@@ -248,8 +262,12 @@ func (c *components) stop(ctx context.Context, name string) error {
 
 // sameProcess: the same program is run in the same way. Probes follow from the rest.
 func sameProcess(a, b supervisor.Spec) bool {
-	return a.Path == b.Path && slices.Equal(a.Args, b.Args) && slices.Equal(a.Env, b.Env) &&
-		slices.Equal(a.After, b.After)
+	return a.Path == b.Path && sameAccount(a.RunAs, b.RunAs) && slices.Equal(a.Args, b.Args) &&
+		slices.Equal(a.Env, b.Env) && slices.Equal(a.After, b.After)
+}
+
+func sameAccount(a, b *supervisor.Account) bool {
+	return a == nil && b == nil || a != nil && b != nil && a.UID == b.UID && a.GID == b.GID
 }
 
 // observe notes which components are not ready, and says so of those that have not been for a while. What waits for

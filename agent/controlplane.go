@@ -39,7 +39,8 @@ func (a *Agent) newComponents(in joined, others []string, home <-chan struct{}) 
 		log: a.cfg.Log, logDir: a.cfg.LogDir, supervisor: a.supervisor, programs: &a.programs, waits: a.waits,
 		input:            func() controlplane.Input { return a.componentsInput(in.identified) },
 		decideEncryption: func() ([]byte, error) { return a.decideEncryption(in.cluster) },
-		others:           others, wanted: a.fitWanted, home: home,
+		giveAuditDir:     a.giveAuditDir, reader: a.apiServerOwner(),
+		others: others, wanted: a.fitWanted, home: home,
 		started: map[string]started{}, down: map[string]down{}, retry: backoff.Backoff{First: firstFitRetry,
 			Most: lastFitRetry},
 	}
@@ -63,8 +64,8 @@ func (a *Agent) awaitAPIServer(ctx context.Context, in joined) (joined, error) {
 // componentsInput says how the control plane has to run, as far as the disk and the configuration say it.
 func (a *Agent) componentsInput(in identified) controlplane.Input {
 	return controlplane.Input{
-		Identity: in.self, Cluster: in.cluster, Files: a.files, Signing: a.canSign(), LogDir: a.cfg.AuditDir,
-		RunDir: a.cfg.RunDir, Self: a.cfg.Self,
+		Identity: in.self, Cluster: in.cluster, Files: a.files, Signing: a.canSign(), LogDir: a.auditDir(),
+		RunDir: a.cfg.RunDir, Self: a.cfg.Self, Accounts: a.accounts,
 	}
 }
 

@@ -99,7 +99,7 @@ func (a *Agent) awaitDisk(ctx context.Context, in identified) (identified, error
 	if err := os.MkdirAll(in.cluster.Etcd.DataDir, 0o700); err != nil {
 		return in, fmt.Errorf("make the data directory: %w", err)
 	}
-	return in, nil
+	return in, a.openFolders(in.cluster.Etcd.DataDir)
 }
 
 func (a *Agent) awaitMount(ctx context.Context, device, dir string) error {

@@ -16,6 +16,17 @@ const etcdName = "etcd"
 type etcdChild struct {
 	supervisor *supervisor.Supervisor
 	self       string
+	// account is whom it runs as; nil: as the agent.
+	account *supervisor.Account
+}
+
+// etcdChild is the child of this agent.
+func (a *Agent) etcdChild() *etcdChild {
+	c := &etcdChild{supervisor: a.supervisor, self: a.cfg.Self}
+	if account, ok := a.accounts[etcdName]; ok {
+		c.account = &account
+	}
+	return c
 }
 
 // Start starts the member anew with a configuration and returns once its process exists, or could not be made. One that
@@ -23,6 +34,11 @@ type etcdChild struct {
 func (c *etcdChild) Start(ctx context.Context, configPath string) error {
 	if err := c.Stop(ctx); err != nil {
 		return err
+	}
+	if c.account != nil {
+		if err := giveMember(configPath, *c.account); err != nil {
+			return err
+		}
 	}
 	if err := c.supervisor.Start(c.spec(member.SocketOf(configPath))); err != nil {
 		return err
@@ -51,6 +67,7 @@ func (c *etcdChild) spec(socket string) supervisor.Spec {
 	alive := func(ctx context.Context) error { return member.Alive(ctx, socket) }
 	return supervisor.Spec{
 		Name: etcdName, Path: c.self, Args: []string{"run-etcd", "--config", member.ConfigOf(socket)},
+		RunAs:       c.account,
 		StopTimeout: etcdStopTimeout,
 		// A member that copies its state, or waits for a quorum, is well: only one that does not answer at all hangs.
 		Start: &supervisor.Probe{Period: startPeriod, Timeout: startTimeout, Limit: startLimit, Check: answers},

@@ -26,7 +26,7 @@ func memberChild(t *testing.T, script string) *etcdChild {
 	if err := os.WriteFile(self, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return &etcdChild{a.supervisor, self}
+	return &etcdChild{supervisor: a.supervisor, self: self}
 }
 
 func TestAMemberIsStartedInPlaceOfTheFormerOne(t *testing.T) {
@@ -61,7 +61,7 @@ func TestAMemberIsStartedInPlaceOfTheFormerOne(t *testing.T) {
 func TestALaunchOfTheMemberThatHangsIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// it is not run, so nothing is ever launched
-		c := &etcdChild{supervisor.New(supervisor.Config{}), "/bin/quorate"}
+		c := &etcdChild{supervisor: supervisor.New(supervisor.Config{}), self: "/bin/quorate"}
 		begin := time.Now()
 		err := c.Start(context.Background(), "/run/quorate/etcd.json")
 		if took := time.Since(begin); err == nil || err.Error() != "the launch of /bin/quorate hangs for 10s" ||
@@ -87,7 +87,7 @@ func TestAMemberThatIsBeingLaunchedRuns(t *testing.T) {
 	populated("1")
 	a.supervisor = supervisor.New(supervisor.Config{Log: a.cfg.Log, LogDir: a.cfg.LogDir, Cgroup: groups})
 	supervised(t, a)
-	c := &etcdChild{a.supervisor, "/bin/quorate"}
+	c := &etcdChild{supervisor: a.supervisor, self: "/bin/quorate"}
 	if err := a.supervisor.Start(c.spec("/run/quorate/etcd.sock")); err != nil {
 		t.Fatal(err)
 	}

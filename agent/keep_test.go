@@ -49,7 +49,7 @@ func membershipOf(a *Agent, in identified) *etcdmember.Membership {
 	m := etcdmember.New(etcdmember.Config{
 		Log: a.cfg.Log, Me: in.self, Cluster: in.cluster, Files: a.files, TLS: a.etcdTLS, RunDir: a.cfg.RunDir,
 		HostsFile: a.cfg.HostsFile, Waits: a.tracker,
-		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: &etcdChild{a.supervisor, a.cfg.Self},
+		Record: in.cloud.Record, Compute: in.cloud.Compute, Child: a.etcdChild(),
 	})
 	return m
 }

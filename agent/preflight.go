@@ -21,7 +21,7 @@ const leastRoom = 512 << 20
 // preflight says why this VM is not fit to seed: a cluster must not be founded where its control plane cannot run.
 func (a *Agent) preflight(ctx context.Context, in identified) error {
 	errs := []error{a.programsUsable(ctx, in), a.room(), a.leavesOfThisCluster()}
-	if !(&etcdChild{a.supervisor, a.cfg.Self}).Running() {
+	if !a.etcdChild().Running() {
 		errs = append(errs, a.portsFree())
 	}
 	return errors.Join(errs...)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
@@ -77,7 +78,7 @@ func (v *vm) config() Config {
 // agent is an agent that has not begun its life.
 func (v *vm) agent() *Agent {
 	cfg := v.config()
-	if err := os.MkdirAll(cfg.RunDir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(member.SocketIn(cfg.RunDir)), 0o700); err != nil {
 		v.t.Fatal(err)
 	}
 	return newAgent(cfg, supervisor.New(supervisor.Config{LogDir: cfg.LogDir}))

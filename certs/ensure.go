@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/quorate/quorate/internal/durable"
@@ -27,6 +28,24 @@ type Request struct {
 	// Cluster is valid and has its defaults.
 	Cluster *replica.Cluster
 	Now     time.Time
+	// Owners say whose a file is, by its path, where that is another user than the caller. The folders let others pass
+	// then, and show them no names.
+	Owners map[string]Owner
+}
+
+// Owner is a user who reads a file.
+type Owner struct {
+	durable.Owner
+	// GroupReads: so does whoever is in the group.
+	GroupReads bool
+}
+
+// write is durable.WriteFile, for the file's owner.
+func (r Request) write(path string, data []byte, mode fs.FileMode) error {
+	if owner, ok := r.Owners[path]; ok {
+		return durable.WriteFileFor(owner.Owner, path, data, mode)
+	}
+	return durable.WriteFile(path, data, mode)
 }
 
 // Change is one file and why it was written, or why it has to be.
@@ -69,12 +88,13 @@ type Report struct {
 // that must not be used, ErrBundleNeeded where something unusable cannot be replaced without a bundle, and else what
 // could not be read or written, with the system's cause in it (syscall.ENOSPC). The report is valid with an error too.
 func Ensure(r Request) (Report, error) {
-	return ensure(r, disk{read: readRegular, write: durable.WriteFile, rename: durable.Rename, sync: durable.SyncDir})
+	return ensure(r, disk{read: readRegular, write: r.write, rename: durable.Rename, sync: durable.SyncDir})
 }
 
 func ensure(r Request, d disk) (Report, error) {
 	k := &keeper{Request: r, disk: d}
-	for _, step := range []func() error{k.plan, k.bind, k.folders, k.writeBinding, k.shareds, k.leaves, k.kubeconfigs} {
+	for _, step := range []func() error{k.plan, k.bind, k.folders, k.writeBinding, k.shareds, k.leaves, k.kubeconfigs,
+		k.owners} {
 		if err := step(); err != nil {
 			return k.report, fmt.Errorf("ensure certificates: %w", err)
 		}

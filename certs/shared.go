@@ -10,6 +10,7 @@ import (
 const (
 	secretMode fs.FileMode = 0o600
 	publicMode fs.FileMode = 0o644
+	groupReads fs.FileMode = 0o040
 )
 
 // managed is one file whose content follows from the bundle alone. Nothing in it depends on the configuration, which

@@ -6,14 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 
 	"github.com/quorate/quorate/internal/durable"
 )
 
-// folderMode keeps the names of the files from others, too.
-const folderMode fs.FileMode = 0o700
+// folderMode keeps the names of the files from others, too. Where some files are others', these can pass.
+func (k *keeper) folderMode() fs.FileMode {
+	if len(k.Owners) > 0 {
+		return 0o711
+	}
+	return 0o700
+}
 
 // badSuffix marks what stood in a managed file's place and was not one. It may hold a key: it keeps its permissions.
 const badSuffix = ".bad"
@@ -61,7 +69,7 @@ func (k *keeper) folder(dir string) error {
 	info, err := os.Lstat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := os.MkdirAll(dir, folderMode); err != nil {
+		if err := errors.Join(os.MkdirAll(dir, k.folderMode()), os.Chmod(dir, k.folderMode())); err != nil {
 			return err
 		}
 		return k.disk.sync(filepath.Dir(dir))
@@ -69,8 +77,34 @@ func (k *keeper) folder(dir string) error {
 		return err
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a folder", dir)
-	case info.Mode().Perm()&0o077 != 0:
-		return os.Chmod(dir, folderMode)
+	case info.Mode().Perm()&0o077 != k.folderMode()&0o077:
+		return os.Chmod(dir, k.folderMode())
+	}
+	return nil
+}
+
+// owners hands over what is there and somebody else's: a disk of before there were such users.
+func (k *keeper) owners() error {
+	for _, path := range slices.Sorted(maps.Keys(k.Owners)) {
+		owner := k.Owners[path]
+		info, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if ok && info.Mode().IsRegular() && (int(st.Uid) != owner.UID || int(st.Gid) != owner.GID) {
+			if err := os.Lchown(path, owner.UID, owner.GID); err != nil {
+				return err
+			}
+		}
+		if mode := info.Mode(); mode.IsRegular() && owner.GroupReads && mode.Perm()&groupReads == 0 {
+			if err := os.Chmod(path, mode.Perm()|groupReads); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -100,6 +134,9 @@ func (k *keeper) writeBinding() error {
 // shareds writes the files that follow from the bundle or, without one, checks that they are there.
 func (k *keeper) shareds() error {
 	for _, m := range sharedFiles(k.Files) {
+		if k.Owners[m.path].GroupReads {
+			m.mode |= groupReads
+		}
 		if k.Bundle == nil {
 			if err := k.check(m); err != nil {
 				return err

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
@@ -25,6 +27,9 @@ const (
 	// requestGrace is for requests in flight. A longer one is cut.
 	requestGrace = 25 * time.Second
 )
+
+// unprivilegedPorts begin here: who listens below needs a capability.
+const unprivilegedPorts = 1024
 
 // localEtcd is the local member's client URL. It is an address, not a name, so that it does not hang on /etc/hosts.
 const localEtcd = "https://127.0.0.1:2379"
@@ -48,6 +53,9 @@ func (in Input) apiServer(address netip.Addr, auditPolicy string) supervisor.Spe
 		}))
 	s.Start, s.Live, s.Ready = in.apiServerProbes()
 	s.StopTimeout = shutdownDelay + watchGrace + requestGrace
+	if s.RunAs != nil && in.Cluster.Endpoint.Port < unprivilegedPorts {
+		s.RunAs.Capabilities = []uintptr{unix.CAP_NET_BIND_SERVICE}
+	}
 	return s
 }
 

@@ -62,6 +62,8 @@ type Input struct {
 	Signing bool
 	// Self is this program, which the add-on manager runs too.
 	Self string
+	// Accounts are the users that components run as, by the components' names; those without one run as the agent does.
+	Accounts map[string]supervisor.Account
 	// LogDir takes the audit log. RunDir takes the Files that Components returns; it is on a tmpfs, since they hold
 	// keys.
 	LogDir, RunDir string
@@ -134,6 +136,9 @@ func (in Input) spec(name string, own flags) supervisor.Spec {
 		StopTimeout: stopTimeout,
 		OOMScore:    apiServerOOMScore,
 		Nice:        nice,
+	}
+	if account, ok := in.Accounts[name]; ok {
+		s.RunAs = &account
 	}
 	if name != replica.APIServer {
 		s.After, s.OOMScore = []string{replica.APIServer}, componentOOMScore

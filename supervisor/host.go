@@ -45,6 +45,10 @@ func (h *host) launch(spec Spec) (running, error) {
 		Stderr:      writer,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
+	if who := spec.RunAs; who != nil {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: who.UID, Gid: who.GID} // and no further group
+		cmd.SysProcAttr.AmbientCaps = who.Capabilities
+	}
 	g.join(cmd.SysProcAttr)
 	if err := cmd.Start(); err != nil {
 		reader.Close()

@@ -14,6 +14,8 @@ type Spec struct {
 	Args []string
 	// Env is added to the supervisor's own environment, from which what systemd meant for the agent alone is taken out.
 	Env []string
+	// RunAs is whom the process runs as; nil: as the supervisor.
+	RunAs *Account
 	// After names the processes that must be ready before this one starts. They are stopped after it. Each was added to
 	// the supervisor before this one was.
 	After []string
@@ -29,6 +31,15 @@ type Spec struct {
 	// ExpectedExit says that an exit is part of normal life, such as a lost lease: no back-off grows. It is given the
 	// exit code (-1 after a signal) and the last lines that the process wrote. nil: no exit is expected.
 	ExpectedExit func(code int, tail string) bool
+}
+
+// Account is a user of the system. A process that runs as one has its group alone, and of the supervisor's
+// capabilities only those that are named.
+type Account struct {
+	UID, GID uint32
+	// Capabilities are the kernel's numbers of what the process may do besides, also after it has executed another
+	// program.
+	Capabilities []uintptr
 }
 
 // Probe is a check that is asked again and again.

@@ -50,10 +50,20 @@ func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
 		"Service.OOMPolicy": "continue", "Service.OOMScoreAdjust": "-998", "Service.Nice": "-5",
 		"Service.WatchdogSec": "30s", "Service.TimeoutStopSec": "150s",
 		"Service.Restart": "always", "Service.RestartSec": "1s", "Service.ExecStart": "/usr/local/bin/quorate agent",
-		"Install.WantedBy": "multi-user.target",
+		"Install.WantedBy":        "multi-user.target",
+		"Service.NoNewPrivileges": "yes", "Service.RuntimeDirectoryMode": "0711",
+		"Service.RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6 AF_NETLINK",
 	} {
 		if values[name] != want {
 			t.Errorf("%s is %q, want %q", name, values[name], want)
+		}
+	}
+	// A child begins in its cgroup by clone3(2), which the first refuses; etcd and the routes need the second.
+	for name, why := range map[string]string{"Service.RestrictNamespaces": "refuses clone3(2)",
+		"Service.PrivateNetwork": "leaves no network", "Service.ProtectControlGroups": "leaves children no cgroups",
+		"Service.PrivateDevices": "hides the data disk", "Service.ProtectClock": "hides the data disk"} {
+		if value, ok := values[name]; ok {
+			t.Errorf("%s=%s %s", name, value, why)
 		}
 	}
 	// With any of these a disk that cannot be mounted is silence: nobody is there to say what is wrong.

@@ -96,8 +96,8 @@ func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error 
 	cfg := agent.Config{
 		Log: log, LogLoss: logLoss(async),
 		Metadata: metadata, Open: cloudOpener(metadata), Notify: leanNotifier{notifier, log},
-		LocalRoutes: localroute.Table{},
-		Baked:       bakedFile, RunDir: filepath.Clean(run), LogDir: logs, AuditDir: cmp.Or(logs, logDir),
+		LocalRoutes: localroute.Table{}, Account: systemAccount,
+		Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: logs, AuditDir: cmp.Or(logs, logDir),
 		HostsFile: hostsFile, MetricsAddress: metricsAddress,
 		Self: self, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
 		SaveSnapshot: saverChild(log, self, filepath.Clean(run)), AddonRules: addonRules(log, self),

@@ -89,11 +89,14 @@ func ConfigFor(me replica.Identity, c *replica.Cluster, files certs.Files, runDi
 	}
 }
 
-// Save writes the configuration where the child will read it.
+// Save writes the configuration where the child will read it, and makes the folder for it.
 func (c Config) Save(path string) error {
 	b, err := json.MarshalIndent(c, "", "  ")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
 	if err != nil {
-		return fmt.Errorf("encode member configuration: %w", err)
+		return fmt.Errorf("write member configuration: %w", err)
 	}
 	return durable.WriteFile(path, b, 0o600)
 }
@@ -117,11 +120,12 @@ func LoadConfig(path string) (Config, error) {
 	return c, nil
 }
 
-// SocketIn is the status socket of the child of an agent with this run folder, a tmpfs.
-func SocketIn(runDir string) string { return filepath.Join(runDir, "etcd.sock") }
+// SocketIn is the status socket of the child of an agent with this run folder, a tmpfs. It is in a folder of its own,
+// with all else that the child writes there: the child may be another user than the agent.
+func SocketIn(runDir string) string { return filepath.Join(runDir, "member", "etcd.sock") }
 
 // SocketOf is the status socket of the child that runs with the configuration at a path.
-func SocketOf(configPath string) string { return SocketIn(filepath.Dir(configPath)) }
+func SocketOf(configPath string) string { return filepath.Join(filepath.Dir(configPath), "etcd.sock") }
 
 // ConfigOf is the inverse of SocketOf.
 func ConfigOf(socket string) string { return filepath.Join(filepath.Dir(socket), "etcd.json") }

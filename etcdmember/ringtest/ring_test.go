@@ -352,7 +352,7 @@ func (r *ring) voters(places ...replica.Place) error {
 }
 
 func (r *ring) status(p replica.Place) (table.MemberStatus, error) {
-	return member.ReadStatus(r.t.Context(), filepath.Join(r.agents[p].dir, "run", "etcd.sock"))
+	return member.ReadStatus(r.t.Context(), member.SocketIn(filepath.Join(r.agents[p].dir, "run")))
 }
 
 // leader is the place that leads; the zero value: none is known.

@@ -10,6 +10,7 @@ for f in $(cd "$pins/files/master" && find . -type f); do
   if [[ -x $pins/files/master/$f ]]; then mode=0755; fi
   install -D -m $mode "$pins/files/master/$f" "$root/$f"
 done
+chroot "$root" systemd-sysusers quorate.conf
 install -m 0644 "$units"/*.service "$root/usr/lib/systemd/system/"
 install -m 0644 -D "$pins/manifest" "$root/usr/share/quorate/manifest"
 install -d "$root/usr/local/bin"

@@ -19,13 +19,22 @@ const tempPrefix = ".durable-"
 
 // WriteFile replaces path by data with the permissions perm, which hold from the first byte on.
 func WriteFile(path string, data []byte, perm fs.FileMode) error {
-	return write(path, data, perm, os.Rename)
+	return write(path, data, nil, perm, os.Rename)
+}
+
+// Owner is whose a file is. A folder is not handed over with what is in it.
+type Owner struct{ UID, GID int }
+
+// WriteFileFor is WriteFile for a file of somebody else's, which takes root. Whoever reads the name meanwhile finds a
+// file that is the owner's.
+func WriteFileFor(owner Owner, path string, data []byte, perm fs.FileMode) error {
+	return write(path, data, &owner, perm, os.Rename)
 }
 
 // CreateFile is WriteFile for a file that must not exist: it returns an error that is fs.ErrExist if it does, also when
 // several processes race for the name. One of them wins, because link(2) refuses an existing name.
 func CreateFile(path string, data []byte, perm fs.FileMode) error {
-	return write(path, data, perm, func(temp, path string) error {
+	return write(path, data, nil, perm, func(temp, path string) error {
 		if err := os.Link(temp, path); err != nil {
 			return err
 		}
@@ -33,7 +42,7 @@ func CreateFile(path string, data []byte, perm fs.FileMode) error {
 	})
 }
 
-func write(path string, data []byte, perm fs.FileMode, place func(temp, path string) error) (err error) {
+func write(path string, data []byte, owner *Owner, perm fs.FileMode, place func(temp, path string) error) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, tempPrefix+filepath.Base(path)+"-") // 0600 from the first byte
 	if err != nil {
@@ -48,6 +57,11 @@ func write(path string, data []byte, perm fs.FileMode, place func(temp, path str
 	}()
 	if _, err := f.Write(data); err != nil {
 		return err
+	}
+	if owner != nil { // before the mode, which may let its group read
+		if err := f.Chown(owner.UID, owner.GID); err != nil {
+			return err
+		}
 	}
 	if err := f.Chmod(perm); err != nil {
 		return err

@@ -234,7 +234,7 @@ func TestCleanTempRemovesWhatDeadWritersLeftAndNothingElse(t *testing.T) {
 func TestTempFilesAreKnownByTheirNames(t *testing.T) {
 	dir := t.TempDir()
 	stop := errors.New("stop")
-	err := write(filepath.Join(dir, "f"), []byte("x"), 0o640, func(temp, path string) error {
+	err := write(filepath.Join(dir, "f"), []byte("x"), nil, 0o640, func(temp, path string) error {
 		if !strings.HasPrefix(filepath.Base(temp), tempPrefix) || filepath.Dir(temp) != dir {
 			t.Errorf("temporary file %s", temp)
 		}
