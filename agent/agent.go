@@ -92,6 +92,8 @@ type Config struct {
 	LocalRoutes LocalRoutes
 	// Baked is the configuration that the image brings, which the instance's attribute overrides; it may not exist.
 	Baked string
+	// ImageDisk is the data disk that the image mounts. It has to be mounted also where the configuration names none.
+	ImageDisk ImageDisk
 	// RunDir is on a tmpfs: sockets, and what is true of this boot alone. LogDir takes the components' logs; empty: the
 	// journal does. AuditDir takes the audit log, which is a file in any case.
 	RunDir, LogDir, AuditDir string

@@ -36,6 +36,8 @@ type identity struct {
 	Self     replica.Identity `json:"self"`
 	Document string           `json:"document"`
 	DiskID   string           `json:"diskID"`
+	// ImageDisk is this boot's, for the commands that load the document again.
+	ImageDisk ImageDisk `json:"imageDisk,omitzero"`
 }
 
 func (id identity) sameBoot(other identity) bool {
@@ -85,7 +87,8 @@ func (a *Agent) openFormer(ctx context.Context, id identity, why error) (identif
 
 // open reads the configuration and opens what lies outside the VM. It writes nothing.
 func (a *Agent) open(ctx context.Context, id identity) (identified, error) {
-	cluster, err := loadCluster(a.cfg.Baked, id.Document)
+	id.ImageDisk = a.cfg.ImageDisk
+	cluster, err := loadCluster(a.cfg.Baked, id.Document, id.ImageDisk)
 	if err != nil {
 		return identified{}, err
 	}
@@ -156,7 +159,7 @@ func Remembered(runDir, baked string) (self replica.Identity, c *replica.Cluster
 	if !ok {
 		return self, nil, "", false, nil
 	}
-	c, err = loadCluster(baked, id.Document)
+	c, err = loadCluster(baked, id.Document, id.ImageDisk)
 	return id.Self, c, id.DiskID, true, err
 }
 
@@ -172,7 +175,7 @@ func (a *Agent) remember(id identity) error {
 var ErrNoConfiguration = errors.New("no configuration")
 
 // loadCluster merges the document that the image brings with the instance's.
-func loadCluster(bakedFile, attribute string) (*replica.Cluster, error) {
+func loadCluster(bakedFile, attribute string, disk ImageDisk) (*replica.Cluster, error) {
 	var sources []replica.Source
 	baked, err := os.ReadFile(bakedFile)
 	switch {
@@ -191,6 +194,9 @@ func loadCluster(bakedFile, attribute string) (*replica.Cluster, error) {
 	}
 	c, err := replica.Load(sources...)
 	if err != nil {
+		return nil, err
+	}
+	if err := disk.require(c); err != nil {
 		return nil, err
 	}
 	return c, controlplane.Validate(c)

@@ -40,6 +40,25 @@ type seenDisk struct {
 	dirErr   error
 }
 
+// ImageDisk is the data disk that the image mounts, by its device name, and where. The zero value: the image mounts none.
+type ImageDisk struct {
+	Device string `json:"device"`
+	Dir    string `json:"dir"`
+}
+
+// require makes the disk that the image mounts the one that a document needs which names none. Else a mount that fails
+// would leave etcd on the boot disk, which is gone with the VM. A data directory elsewhere is on purpose.
+func (d ImageDisk) require(c *replica.Cluster) error {
+	if d.Device == "" || c.Etcd.DataDisk != "" || c.Etcd.DataDir != d.Dir {
+		return nil
+	}
+	c.Etcd.DataDisk = d.Device
+	if err := c.Validate(); err != nil {
+		return fmt.Errorf("the data disk that the image names: %w", err)
+	}
+	return nil
+}
+
 // look observes the disk with a GCE device name.
 func (p diskPlaces) look(name, dir string) seenDisk {
 	s := seenDisk{device: filepath.Join(p.byID, "google-"+name), dir: dir}

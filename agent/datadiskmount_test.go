@@ -95,6 +95,73 @@ func TestADataDiskThatIsNotMountedIsAWait(t *testing.T) {
 	}
 }
 
+func TestADocumentWithoutADataDiskNeedsTheImages(t *testing.T) {
+	t.Parallel()
+	image := ImageDisk{Device: "quorate-data", Dir: "/var/lib/quorate"}
+	for _, tc := range []struct {
+		name, etcd string
+		disk       ImageDisk
+		want       string
+	}{
+		{"silent", "{}", image, "quorate-data"},
+		{"the same folder, and no disk", "{dataDir: /var/lib/quorate}", image, "quorate-data"},
+		{"another disk", "{dataDisk: master-pd}", image, "master-pd"},
+		{"another folder", "{dataDir: /mnt/ssd}", image, ""},
+		{"an image that mounts none", "{}", ImageDisk{}, ""},
+		{"an image that mounts none, and a disk", "{dataDisk: master-pd}", ImageDisk{}, "master-pd"},
+	} {
+		v := newVM(t)
+		document := strings.Replace(v.document, "etcd: {dataDir: "+v.data()+"}", "etcd: "+tc.etcd, 1)
+		c, err := loadCluster("", document, tc.disk)
+		if err != nil || c.Etcd.DataDisk != tc.want {
+			t.Errorf("%s: got %v, want the disk %q (%v)", tc.name, c, tc.want, err)
+		}
+	}
+	_, err := loadCluster("", strings.Replace(newVM(t).document, "dataDir", "#", 1)+"}\n",
+		ImageDisk{Device: "../sda", Dir: "/var/lib/quorate"})
+	if err == nil || !strings.Contains(err.Error(), "the data disk that the image names") ||
+		!strings.Contains(err.Error(), "../sda") {
+		t.Errorf("got %v, want an error that says whose fault it is", err)
+	}
+}
+
+// A mount that failed must not leave etcd on the boot disk, also where the document names no disk.
+func TestASilentDocumentWaitsForTheImagesDataDisk(t *testing.T) {
+	t.Parallel()
+	v := newVM(t)
+	cfg := v.config()
+	if err := os.MkdirAll(cfg.RunDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cfg.ImageDisk = ImageDisk{Device: "data", Dir: v.data()}
+	a := newAgent(cfg, nil)
+	a.disks = diskPlaces{byID: v.dir, mountinfo: filepath.Join(v.dir, "mountinfo")}
+	in, err := a.identify(t.Context(), nothing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := a.awaitDisk(ctx, in)
+		ended <- err
+	}()
+	eventually(t, "the wait for the image's disk", func() bool {
+		all := a.tracker.All()
+		return len(all) == 1 && all[0].Name == dataDiskMissing
+	})
+	stop()
+	if err := <-ended; err == nil {
+		t.Error("it went on without the disk")
+	}
+	if _, err := os.Stat(v.data()); err == nil {
+		t.Error("something was made beneath the mount point")
+	}
+	if _, c, _, ok, err := Remembered(cfg.RunDir, cfg.Baked); err != nil || !ok || c.Etcd.DataDisk != "data" {
+		t.Errorf("a command on this VM has the document %v (%v), want the image's disk in it", c, err)
+	}
+}
+
 func TestTheWaitForADataDiskEndsWithTheAgent(t *testing.T) {
 	t.Parallel()
 	v := newVM(t)

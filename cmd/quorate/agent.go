@@ -26,7 +26,10 @@ const (
 	logDir    = "/var/log/quorate"
 	bakedFile = "/etc/quorate/cluster.yaml"
 	hostsFile = "/etc/hosts"
-	agentUnit = "quorate.service"
+	// diskMount is where the image mounts the data disk whose device name its units give the agent in diskVariable. A
+	// flag would be lost where an operator's drop-in replaces the command.
+	diskMount, diskVariable = "/var/lib/quorate", "QUORATE_DATA_DISK"
+	agentUnit               = "quorate.service"
 	// metricsAddress is next to the scheduler's and the controller-manager's, on loopback as etcd's.
 	metricsAddress = "127.0.0.1:10270"
 )
@@ -40,7 +43,8 @@ func newAgent() *cobra.Command {
 
 It reads who it is and which cluster it belongs to from the metadata server, takes its place in etcd, runs the control plane,
 and stays. It needs no argument: systemd's ` + agentUnit + ` starts it. SIGTERM stops everything in reverse order,
-and SIGHUP does the same.`,
+and SIGHUP does the same. The image sets ` + diskVariable + ` to the device name of the disk that it mounts at
+` + diskMount + `: without that disk nothing is started, also where the document does not name it.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := openAgentLog()
@@ -98,6 +102,7 @@ func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error 
 		Metadata: metadata, Open: cloudOpener(metadata), Notify: leanNotifier{notifier, log},
 		LocalRoutes: localroute.Table{}, Account: systemAccount,
 		Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: logs, AuditDir: cmp.Or(logs, logDir),
+		ImageDisk: agent.ImageDisk{Device: os.Getenv(diskVariable), Dir: diskMount},
 		HostsFile: hostsFile, MetricsAddress: metricsAddress,
 		Self: self, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
 		SaveSnapshot: saverChild(log, self, filepath.Clean(run)), AddonRules: addonRules(log, self),

@@ -101,7 +101,8 @@ type Network struct {
 type Etcd struct {
 	// DataDir is on the data disk: /var/lib/quorate where it is not given. etcd's own directory is <DataDir>/etcd.
 	DataDir string `yaml:"dataDir,omitempty" json:"dataDir,omitempty"`
-	// DataDisk is the GCE device name of the disk that must be mounted at DataDir; empty: none is required.
+	// DataDisk is the GCE device name of the disk that must be mounted at DataDir; empty: the image's, if it mounts one
+	// there.
 	DataDisk string `yaml:"dataDisk,omitempty" json:"dataDisk,omitempty"`
 	// QuotaBytes is the database's limit: 8 GiB where it is not given.
 	QuotaBytes int64 `yaml:"quotaBytes,omitempty" json:"quotaBytes,omitempty"`
