@@ -6,7 +6,8 @@ set -euo pipefail
 program=$1 out=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-pack() { tar --format=ustar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$1" -cf - "${@:2}"; }
+# Of this format tar 1.34 and 1.35, Debian 12's and the tools', make the same bytes.
+pack() { tar --format=gnu --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$1" -cf - "${@:2}"; }
 
 mkdir "$work/layer" "$work/image"
 install -m 0755 "$program" "$work/layer/pause"
