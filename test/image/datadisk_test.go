@@ -76,8 +76,8 @@ func TestTheDataDiskIsFormattedOnlyIfBlank(t *testing.T) {
 	}{
 		{"a blank disk gets a file system", func(*testing.T, string) {}, false, true},
 		{"a file system stays", func(t *testing.T, path string) { run(t, "mkfs.ext4", "-q", path) }, false, false},
-		{"swap stays", func(t *testing.T, path string) { run(t, "mkswap", "-q", path) }, false, false},
-		{"a partition table stays", func(t *testing.T, path string) { put(t, path, 446, partitions) }, false, false},
+		{"swap stays", func(t *testing.T, path string) { run(t, "mkswap", "-q", path) }, true, false},
+		{"a partition table stays", func(t *testing.T, path string) { put(t, path, 446, partitions) }, true, false},
 		{"data at the beginning without a signature",
 			func(t *testing.T, path string) { put(t, path, 0, foreign) }, true, false},
 		{"data in the third MiB without a signature",

@@ -28,7 +28,7 @@ for run in first second; do
 done`
 
 var ourUnits = []string{"quorate.service", "kubelet.service", "var-lib-quorate.mount", "quorate-data-disk.service",
-	"quorate-growfs.service", "quorate-hostname.service", "quorate-pause-image.service", "quorate-pause-image.timer",
+	"quorate-growfs.service", "quorate-data-growfs.service", "quorate-hostname.service", "quorate-pause-image.service", "quorate-pause-image.timer",
 	"chrony-wait.service", "containerd.service"}
 
 // files are the paths of a tree's regular files and links below a folder, each with what it holds.
@@ -127,10 +127,14 @@ func TestInstallMakesARunningDebianTheSameMaster(t *testing.T) {
 	const wants = "etc/systemd/system"
 	got, want := files(t, root, wants), files(t, bakedRoot, wants)
 	for _, name := range []string{"containerd.service", "chrony.service", "chrony-wait.service", "kubelet.service",
-		"quorate.service", "quorate-hostname.service", "quorate-pause-image.timer"} {
+		"quorate.service", "quorate-hostname.service", "quorate-pause-image.timer",
+		"quorate-data-growfs.service"} {
 		target := "multi-user.target"
 		if strings.HasSuffix(name, ".timer") {
 			target = "timers.target"
+		}
+		if name == "quorate-data-growfs.service" {
+			target = "var-lib-quorate.mount"
 		}
 		name = filepath.Join(wants, target+".wants", name)
 		if want[name] == "" || got[name] != want[name] {
