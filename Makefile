@@ -54,7 +54,7 @@ install: build kubernetes etcd ## Make this machine, a Debian 12, a master from 
 	@images/install.sh bin
 
 image-test: image guest ## The baked image: baked again, booted to a Ready Node in an emulated machine, against install.sh (root; half an hour)
-	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 60m -v ./test/image
+	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 120m -v ./test/image
 
 cases-systemd: build kubernetes etcd ## The VMs that boot the baked image, and cases of masters in them (root; bakes the image if there is none)
 	@test -s bin/image/root.tar || $(MAKE) image

@@ -44,4 +44,4 @@ cp "$tree/busybox" "$root/bin/"
 cp -r "$tree/modules" init "$root/"
 (cd "$root" && find . | bin/busybox cpio -o -H newc 2>/dev/null) >"$out/initramfs.new"
 mv "$out/initramfs.new" "$out/initramfs"
-cp "$tree/vmlinuz" "$tree/busybox" "$out/"
+cp --remove-destination "$tree/vmlinuz" "$tree/busybox" "$out/" # a test may run them

@@ -12,7 +12,7 @@ import (
 
 const (
 	// bootLimit: without KVM a quiet machine takes one minute to the agent, a busy one four, and twice that to a Node.
-	bootLimit = 15 * time.Minute
+	bootLimit = 30 * time.Minute
 	dataSize  = 1 << 30
 )
 

@@ -73,19 +73,10 @@ func (n node) ready() bool {
 // whose kubelet registers a Node and runs a pod without a registry.
 func TestABakedDiskBecomesAMasterWithANode(t *testing.T) {
 	image := baked(t)
-	bin, err := filepath.Abs("../../bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	instance, text := masterA(), aDocument()
-	instance.Attributes["quorate-cluster"] = text
+	instance := masterA()
 	n := newNetwork(t, instance)
-	conf, kubeconfig := filepath.Join(n.dir, "cluster.yaml"), filepath.Join(n.dir, "admin.kubeconfig")
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	n.must(t, bin+"/quorate", "record", "init", "--config", conf, "--region", "us-central1",
-		"--project-number", fmt.Sprint(localgce.ProjectNumber))
+	n.serveMetadata(t)
+	conf, kubeconfig := n.initRecord(t), filepath.Join(n.dir, "admin.kubeconfig")
 	data := blank(t)
 	m := boot(t, n, image, data)
 
@@ -96,12 +87,12 @@ func TestABakedDiskBecomesAMasterWithANode(t *testing.T) {
 		t.Errorf("the data disk is labeled %q", label)
 	}
 	m.until(t, "a kubeconfig", func() bool {
-		_, err := n.try(t, bin+"/quorate", "kubeconfig", "--config", conf, "--output", kubeconfig,
+		_, err := n.try(t, program(t, "quorate"), "kubeconfig", "--config", conf, "--output", kubeconfig,
 			"--server", "https://"+address)
 		return err == nil
 	})
 	kubectl := func(args ...string) (string, error) {
-		return n.try(t, bin+"/kubectl", append([]string{"--kubeconfig", kubeconfig, "--request-timeout", "1m"},
+		return n.try(t, program(t, "kubectl"), append([]string{"--kubeconfig", kubeconfig, "--request-timeout", "1m"},
 			args...)...)
 	}
 	m.until(t, "/readyz at the machine's address", func() bool {

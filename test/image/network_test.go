@@ -34,6 +34,7 @@ const (
 // the metadata server, the Compute API and a bucket. Other programs reach the machine from here.
 type network struct {
 	dir      string
+	instance localgce.Instance
 	metadata *localgce.MetadataServer
 	calls    chan func()
 }
@@ -58,7 +59,8 @@ opt lease 86400
 // newNetwork makes the network of an instance. It is gone when the test ends.
 func newNetwork(t *testing.T, instance localgce.Instance) *network {
 	t.Helper()
-	n := &network{dir: t.TempDir(), metadata: localgce.NewMetadataServer(instance), calls: make(chan func())}
+	n := &network{dir: t.TempDir(), instance: instance, metadata: localgce.NewMetadataServer(instance),
+		calls: make(chan func())}
 	go func() {
 		// The thread ends with this goroutine, because it is never unlocked: no other gets its network.
 		runtime.LockOSThread()
@@ -78,7 +80,6 @@ func newNetwork(t *testing.T, instance localgce.Instance) *network {
 		"route add " + endpoint + " via " + address} {
 		n.must(t, "ip", strings.Fields(args)...)
 	}
-	n.serve(t, "169.254.169.254:80", n.metadata)
 	n.serve(t, services, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/compute/") {
 			compute.ServeHTTP(w, r)
@@ -98,17 +99,42 @@ func newNetwork(t *testing.T, instance localgce.Instance) *network {
 	return n
 }
 
+// serveMetadata begins to answer for the metadata server, which may be late.
+func (n *network) serveMetadata(t *testing.T) {
+	t.Helper()
+	n.serve(t, "169.254.169.254:80", n.metadata)
+}
+
 // busybox is the one that test/guest/make.sh took from Debian's package.
 func busybox(t *testing.T) string {
 	t.Helper()
-	path, err := filepath.Abs("../../bin/guest/busybox")
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := program(t, "guest/busybox")
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("no DHCP server: make guest (%v)", err)
 	}
 	return path
+}
+
+// program is the path of one that make has built.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs("../../bin/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// initRecord begins the record of the instance's cluster, and says where its document is.
+func (n *network) initRecord(t *testing.T) (document string) {
+	t.Helper()
+	document = filepath.Join(n.dir, "cluster.yaml")
+	if err := os.WriteFile(document, []byte(n.instance.Attributes["quorate-cluster"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.must(t, program(t, "quorate"), "record", "init", "--config", document, "--region", "us-central1",
+		"--project-number", fmt.Sprint(localgce.ProjectNumber))
+	return document
 }
 
 // do calls f in the network.
@@ -166,7 +192,8 @@ func (n *network) serve(t *testing.T, at string, handler http.Handler) {
 // masterA is the instance whose network newNetwork makes.
 func masterA() localgce.Instance {
 	return localgce.Instance{Name: "master-a", Zone: "us-central1-a", ID: 1, Status: "RUNNING",
-		Address: netip.MustParseAddr(address), Attributes: map[string]string{},
-		Labels: map[string]string{gce.ClusterLabel: cluster}, Created: time.Now(),
+		Address: netip.MustParseAddr(address), Endpoint: netip.MustParseAddr(endpoint),
+		Attributes: map[string]string{"quorate-cluster": aDocument()},
+		Labels:     map[string]string{gce.ClusterLabel: cluster}, Created: time.Now(),
 		DataDisk: localgce.Disk{ID: 2, Name: "master-a-data", Bytes: dataSize}}
 }
