@@ -105,7 +105,7 @@ make_project() {
   say "· making a project with a network and a bucket"
   local code=0
   if [[ $vms_are == systemd || $vms_are == auto && -s $image ]]; then
-    say "· its VMs boot the image in bin/image, of $(date -r "$image" '+%F %H:%M'), with systemd and a kubelet"
+    say "· its VMs boot the image in bin/image, of $(date -r "$image" '+%F %H:%M'), with systemd and a kubelet; one that is new is unpacked first"
     try_project systemd || code=$?
     if ((code == 0)); then return; fi
     if ((code != 7)) || [[ $vms_are == systemd ]]; then no_project; fi

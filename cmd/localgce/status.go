@@ -59,6 +59,7 @@ func printStatus(cmd *cobra.Command) error {
 	}
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(t, "project\t%s, process %d, cluster %s\n", s.Project, s.PID, s.Cluster)
+	fmt.Fprintf(t, "kind\t%s VMs\n", s.Kind)
 	fmt.Fprintf(t, "subnet\t%s\n", s.Subnet)
 	fmt.Fprintf(t, "endpoint\t%s to %s\n", s.Endpoint, backends(s))
 	fmt.Fprintf(t, "compute API\t%s\n", s.ComputeEndpoint)

@@ -10,6 +10,7 @@ type Status struct {
 	State    string `json:"state"` // the folder
 	PID      int    `json:"pid"`
 	Project  string `json:"project"`
+	Kind     Kind   `json:"kind"` // what the VMs are
 	Cluster  string `json:"cluster"`
 	Subnet   string `json:"subnet"`
 	Endpoint string `json:"endpoint"`
@@ -51,7 +52,7 @@ func (p *Project) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Status{
-		State: p.conf.State, PID: os.Getpid(), Project: ProjectID, Cluster: p.conf.Cluster,
+		State: p.conf.State, PID: os.Getpid(), Project: ProjectID, Kind: p.conf.Kind, Cluster: p.conf.Cluster,
 		Subnet: p.conf.Subnet.String(), Endpoint: p.conf.Endpoint.String(), ComputeEndpoint: p.conf.computeURL(),
 		RecordURL: p.conf.RecordURL(),
 		Backends:  append([]string{}, backends...), FailOpen: open, Partitions: append([]direction{}, p.partitions...),

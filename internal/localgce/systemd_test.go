@@ -41,6 +41,9 @@ func systemdConfig(t *testing.T, n int, vms ...string) localgce.Config {
 func TestASystemdVMBootsTheImage(t *testing.T) {
 	w := start(t, systemdConfig(t, 27, "a", "b"))
 	w.awaitReady("a", "b")
+	if kind := w.Status().Kind; kind != localgce.SystemdVMs {
+		t.Errorf("the project says that its VMs are of kind %q", kind)
+	}
 	const meta = "/usr/local/bin/tiny tiny get http://metadata.google.internal/computeMetadata/v1/"
 	for script, want := range map[string]string{
 		"cat /proc/1/comm":                   "systemd",
