@@ -40,7 +40,8 @@ type seenDisk struct {
 	dirErr   error
 }
 
-// ImageDisk is the data disk that the image mounts, by its device name, and where. The zero value: the image mounts none.
+// ImageDisk is the data disk that the image mounts, by its device name, and where. The zero value: the image mounts
+// none.
 type ImageDisk struct {
 	Device string `json:"device"`
 	Dir    string `json:"dir"`
