@@ -1,6 +1,9 @@
 package addons
 
 import (
+	"errors"
+	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/quorate/quorate/addons/plan"
 )
@@ -179,6 +184,19 @@ func TestWhatOnlyTheClusterSetsIsTakenOut(t *testing.T) {
 	want := `{"apiVersion":"v1","data":{"a":"Yg==","c":"ZA=="},"kind":"Secret","metadata":{"name":"x","namespace":"a"}}`
 	if got := strings.TrimSpace(string(text)); got != want {
 		t.Errorf("%s", got)
+	}
+}
+
+// What nobody has answered is no fault of an object: else each object would have its Event in each outage.
+func TestAnOutageIsNoFaultOfAnObject(t *testing.T) {
+	for err, want := range map[error]bool{
+		fmt.Errorf("get: %w", &url.Error{Op: "Get", Err: syscall.ECONNREFUSED}): true,
+		apierrors.NewServiceUnavailable("busy"):                                 false,
+		errors.New("metadata.namespace: found none"):                            false,
+	} {
+		if got := unanswered(err); got != want {
+			t.Errorf("%v: %t", err, got)
+		}
 	}
 }
 

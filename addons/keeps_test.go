@@ -84,7 +84,7 @@ func changedByHand(t *testing.T, c *realCluster) {
 	if err := c.admin.Delete(t.Context(), c.configMap(t, "hand", "two")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "both are as they should be", 20*time.Second, func() error {
+	eventually(t, "both are as they should be", time.Minute, func() error {
 		one, two := c.configMap(t, "hand", "one"), c.configMap(t, "hand", "two")
 		if one.Data["key"] != "right" || one.Data["of-another"] != "stays" || two == nil {
 			return fmt.Errorf("one is %v, two is %v", one.Data, two)
@@ -157,7 +157,7 @@ func ensureExists(t *testing.T, c *realCluster) {
 	if err := c.admin.Delete(t.Context(), once); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is made again", 20*time.Second, func() error {
+	eventually(t, "it is made again", time.Minute, func() error {
 		if c.configMap(t, "default", "once") == nil {
 			return errors.New("it is not there")
 		}
@@ -248,43 +248,53 @@ func badManifest(t *testing.T, c *realCluster) {
 func prunes(t *testing.T, c *realCluster) {
 	folder := writeFolder(t, t.TempDir(), map[string]string{"version": "1.9", "ns.yaml": namespaceYAML("pruned"),
 		"one.yaml": configMapYAML("pruned", "one", "x"), "two.yaml": configMapYAML("default", "two-of-pruned", "x"),
-		"stays.yaml": configMapYAML("default", "stays", "x")})
+		"stays.yaml": configMapYAML("default", "stays", "x"), "anew.yaml": configMapYAML("default", "anew", "x")})
 	c.grant(t, folder)
 	m := c.manage(t, "master-a", folder, fast)
-	m.becomes(t, "all are in place", allInPlace(4))
+	m.becomes(t, "all are in place", allInPlace(5))
+	m.stop()
 	// The copy of a person has the label, and nothing else of what the manager makes.
 	copied := c.configMap(t, "default", "stays")
 	copied.ObjectMeta = metav1.ObjectMeta{Namespace: "default", Name: "copied", Labels: copied.Labels}
 	if err := c.admin.Create(t.Context(), copied); err != nil {
 		t.Fatal(err)
 	}
+	// This one is in the inventory too, but what is there now is a person's.
+	anew := c.configMap(t, "default", "anew")
+	if err := c.admin.Delete(t.Context(), anew); err != nil {
+		t.Fatal(err)
+	}
+	anew.ObjectMeta = metav1.ObjectMeta{Namespace: "default", Name: "anew", Labels: anew.Labels}
+	if err := c.admin.Create(t.Context(), anew); err != nil {
+		t.Fatal(err)
+	}
 	old := t.TempDir()
 	if err := os.CopyFS(old, os.DirFS(folder)); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"ns.yaml", "one.yaml", "two.yaml"} {
+	for _, name := range []string{"ns.yaml", "one.yaml", "two.yaml", "anew.yaml"} {
 		if err := os.Remove(filepath.Join(folder, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	writeFolder(t, folder, map[string]string{"version": "1.10"})
 	c.grant(t, old, folder)
-	eventually(t, "two are deleted", 30*time.Second, func() error {
+	m = c.manage(t, "master-a", folder, fast)
+	eventually(t, "two are deleted", time.Minute, func() error {
 		if c.configMap(t, "pruned", "one") != nil || c.configMap(t, "default", "two-of-pruned") != nil {
 			return errors.New("they are there")
 		}
 		return nil
 	})
-	s := m.becomes(t, "the namespace is released", func(s plan.Status) bool {
-		return len(s.Released) == 1 &&
-			s.Kept == ""
+	s := m.becomes(t, "two are released", func(s plan.Status) bool {
+		return len(s.Released) == 2 && s.Kept == ""
 	})
 	var ns corev1.Namespace
 	if err := c.admin.Get(t.Context(), client.ObjectKey{Name: "pruned"}, &ns); err != nil ||
 		ns.DeletionTimestamp != nil {
 		t.Errorf("the namespace: %v, deleted at %v (%+v)", err, ns.DeletionTimestamp, s.Released)
 	}
-	for _, name := range []string{"copied", "stays"} {
+	for _, name := range []string{"copied", "stays", "anew"} {
 		if c.configMap(t, "default", name) == nil {
 			t.Errorf("%s was deleted", name)
 		}
@@ -296,8 +306,8 @@ func prunes(t *testing.T, c *realCluster) {
 }
 
 // Faults of peers. k3s#1369: of two manifests with one name in two folders its deploy controller applied each in turn,
-// every 15 s, for ever. k3s#11975: the same between servers whose folders differ. Here the second folder has one object
-// changed, one more and one less, and the managers run at once, each of them first once.
+// every 15 s, for ever. k3s PR#1755 and #11975: servers whose folders differ fight over what is applied. Here the
+// second folder has one object changed, one more and one less, and the managers run at once, each of them first once.
 func twoVersions(t *testing.T, c *realCluster) {
 	older := writeFolder(t, t.TempDir(), map[string]string{"version": "2026.9",
 		"a.yaml": configMapYAML("default", "shared", "older"), "b.yaml": configMapYAML("default", "only-older", "x")})
@@ -397,7 +407,7 @@ func shotAPIServer(t *testing.T, c *realCluster) {
 	if err := c.admin.Delete(t.Context(), c.configMap(t, "default", "outlives")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "what was deleted comes back", 20*time.Second, func() error {
+	eventually(t, "what was deleted comes back", time.Minute, func() error {
 		if c.configMap(t, "default", "outlives") == nil {
 			return errors.New("it is not there")
 		}

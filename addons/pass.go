@@ -263,7 +263,7 @@ func (m *manager) prune(ctx context.Context, c *claim) error {
 	pending := len(m.set.Objects) - len(m.memory.inPlace)
 	may, why := plan.MayPrune(m.set.Set, m.memory.standing, pending)
 	if !may {
-		m.memory.kept = fmt.Sprintf("%d objects of former sets are kept: %s", len(leftovers), why)
+		m.memory.kept = fmt.Sprintf("objects of former sets that are kept: %d, because %s", len(leftovers), why)
 		return nil
 	}
 	var gone []plan.ID
@@ -285,7 +285,7 @@ func (m *manager) prune(ctx context.Context, c *claim) error {
 		}
 	}
 	if len(stays) > 0 {
-		m.memory.kept = fmt.Sprintf("%d objects of former sets could not be deleted: %s", len(stays), stays[0])
+		m.memory.kept = fmt.Sprintf("objects of former sets that could not be deleted: %d, first %s", len(stays), stays[0])
 	}
 	return m.write(ctx, c, c.inv.Without(gone))
 }

@@ -103,7 +103,7 @@ func MayPrune(s Set, standing Standing, pending int) (ok bool, why string) {
 	case standing != Current:
 		return false, "the inventory is of another set"
 	case pending > 0:
-		return false, fmt.Sprintf("%d objects of the set are not in place", pending)
+		return false, fmt.Sprintf("of the set are not in place: %d", pending)
 	}
 	return true, ""
 }

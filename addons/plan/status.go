@@ -92,11 +92,11 @@ func Waits(s Status, now time.Time) (out []replica.Wait) {
 			"higher version.")
 	}
 	if late := older(s.Failing, now, failingPatience); len(late) > 0 {
-		wait(WaitFailing, counted(late, "not in place"),
+		wait(WaitFailing, counted(late, "objects that are not in place"),
 			"Each is tried again by itself, at most a minute later. The others are kept.")
 	}
 	if late := older(s.NotReady, now, readyPatience); len(late) > 0 {
-		wait(WaitNotReady, counted(late, "not ready"), "They are in place; see their pods and their events.")
+		wait(WaitNotReady, counted(late, "objects that are not ready"), "They are in place; see their pods and their events.")
 	}
 	if s.Unreachable != "" && now.Sub(s.Pass) > reachPatience {
 		wait(WaitUnreachable, s.Unreachable, "It is tried again by itself. What was applied stays as it is.")
@@ -122,7 +122,7 @@ func counted(list []ObjectStatus, what string) string {
 		}
 		texts = append(texts, text+": "+o.Reason)
 	}
-	return fmt.Sprintf("%d objects are %s: %s", len(list), what, shortened(texts))
+	return fmt.Sprintf("%s: %d: %s", what, len(list), shortened(texts))
 }
 
 func shortened(texts []string) string {

@@ -46,7 +46,7 @@ refuse Secret a/c
 
 What former sets have made is kept: the folder has faults
 
-2 objects differ, 7 do not
+to do: 2; the same: 7
 `
 	if b.String() != want {
 		t.Errorf("got\n%s", b.String())

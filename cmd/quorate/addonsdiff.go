@@ -68,7 +68,7 @@ func showDifferences(w io.Writer, d addons.Differences) {
 		fmt.Fprintln(w)
 		printText(w, "", "What former sets have made is kept: "+d.Kept)
 	}
-	fmt.Fprintf(w, "\n%d objects differ, %d do not\n", len(d.Objects), d.Same)
+	fmt.Fprintf(w, "\nto do: %d; the same: %d\n", len(d.Objects), d.Same)
 }
 
 // value is a field's value in one line.
