@@ -43,6 +43,6 @@ epoch=$(awk '$1 == "epoch" { print $2 }' $pins/manifest)
 tar --format=oldgnu -S --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=0644 -C "$work/out" -cf - disk.raw |
   gzip -n >"$work/out/quorate-master.tar.gz"
 (cd "$work/out" && sha256sum -- * >SHA256SUMS)
-bin/describe -programs "$work/in/programs" -commit "$(commit)" -image "$work/out"
+bin/describe -programs "$work/in/programs" -commit "$(cat "$work/in/commit")" -image "$work/out"
 (cd "$work/out" && sha256sum -- provenance.json sbom.spdx.json >>SHA256SUMS)
 mv "$work"/out/* "$out/"
