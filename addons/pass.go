@@ -99,7 +99,8 @@ func (m *manager) stage(ctx context.Context, stage int, c *claim) error {
 		}
 		steps = append(steps, plan.Decide(o, live[o.Key()].Live, seen, failed, now))
 	}
-	if err := m.write(ctx, c, c.inv.Claim(m.set.Set, plan.Expected(steps))); err != nil {
+	next := c.inv.Without(plan.Yielded(steps)).Claim(m.set.Set, plan.Expected(steps))
+	if err := m.write(ctx, c, next); err != nil {
 		return err
 	}
 	m.memory.standing, m.memory.version = plan.Current, m.set.Version

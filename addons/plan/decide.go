@@ -92,6 +92,17 @@ func Expected(steps []Step) (out []ID) {
 	return out
 }
 
+// Yielded are the objects that the inventory gives up before the steps are taken. What is left as it is does not get
+// its new mode written, so the mode could not keep it from being deleted once a later set drops it.
+func Yielded(steps []Step) (out []ID) {
+	for _, s := range steps {
+		if s.Action == Leave {
+			out = append(out, s.ID)
+		}
+	}
+	return out
+}
+
 // MayPrune says whether what the set has no more may be deleted, and where not, why. pending counts the objects of the
 // set that are not in place: the new stands before the old goes.
 func MayPrune(s Set, standing Standing, pending int) (ok bool, why string) {

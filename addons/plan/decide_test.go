@@ -177,6 +177,26 @@ func TestWhatBecomesOfLeftovers(t *testing.T) {
 	}
 }
 
+// An object that was kept, and is EnsureExists in the next set, is not deleted by the set after that. Its live label
+// still says Reconcile, since an object of that mode is never written.
+func TestAnObjectSwitchedToEnsureExistsIsNeverDeleted(t *testing.T) {
+	id := ID{"v1", "ConfigMap", "a", "x"}
+	live := Live{Exists: true, Owned: true, Origin: OriginMade, Mode: string(Reconcile)}
+	var inv Inventory
+	for _, o := range []Object{{ID: id, Mode: Reconcile}, {ID: id, Mode: EnsureExists}} {
+		steps := []Step{Decide(o, live, nil, nil, time.Time{})}
+		inv = inv.Without(Yielded(steps)).Claim(Set{Objects: []Object{o}}, Expected(steps))
+		if o.Mode == Reconcile && len(inv.Objects) != 1 {
+			t.Fatalf("a kept object is not in the inventory: %+v", inv)
+		}
+	}
+	for _, id := range Leftovers(inv, Set{}) {
+		if fate, _ := Judge(id, live); fate == Delete {
+			t.Errorf("%s is deleted", id)
+		}
+	}
+}
+
 func TestNothingIsPrunedForWhatIsMissing(t *testing.T) {
 	whole := Set{Objects: []Object{{}}}
 	for name, c := range map[string]struct {
