@@ -1,12 +1,18 @@
 package tree_test
 
 import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/quorate/quorate/internal/localgce/tree"
 )
@@ -52,23 +58,89 @@ func TestATreeIsUnpackedOnce(t *testing.T) {
 	}
 }
 
-// A bake's own list spares the reading, unless the archive is younger.
-func TestTheHashIsTakenFromTheBakesList(t *testing.T) {
+// The hashes that lie beside an archive may be another's: a crash in the middle of a bake, or a copy that keeps the
+// time of an older file.
+func TestATreeIsNamedForWhatWasRead(t *testing.T) {
 	cache, tar := t.TempDir(), archive(t, "one")
-	claimed := strings.Repeat("0a", 32)
+	first, _ := open(t, cache, tar)
 	list := filepath.Join(filepath.Dir(tar), "SHA256SUMS")
-	if err := os.WriteFile(list, []byte(claimed+"  root.tar\n"), 0o644); err != nil {
+	sum := strings.TrimPrefix(filepath.Base(first.Path), "root-")
+	if err := os.WriteFile(list, []byte(sum+"  root.tar\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if opened, _ := open(t, cache, tar); filepath.Base(opened.Path) != "root-"+claimed {
-		t.Errorf("the list says %s, and the tree is %s", claimed, opened.Path)
-	}
-	later := time.Now().Add(time.Minute)
-	if err := os.Chtimes(tar, later, later); err != nil {
+	content, err := os.ReadFile(archive(t, "two"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if opened, _ := open(t, cache, tar); filepath.Base(opened.Path) == "root-"+claimed {
-		t.Error("an archive that is younger than the list has the list's hash")
+	if err := os.WriteFile(tar, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-24 * time.Hour)
+	if err := os.Chtimes(tar, old, old); err != nil {
+		t.Fatal(err)
+	}
+	second, unpacked := open(t, cache, tar)
+	want := fmt.Sprintf("root-%x", sha256.Sum256(content))
+	if b, err := os.ReadFile(filepath.Join(second.Path, "file")); string(b) != "two" || err != nil || !unpacked {
+		t.Errorf("the tree of another archive in the same place holds %q (%v)", b, err)
+	}
+	if got := filepath.Base(second.Path); got != want {
+		t.Errorf("its tree is %s, want %s", got, want)
+	}
+}
+
+func TestACopyOfAnArchiveHasTheSameTree(t *testing.T) {
+	cache := t.TempDir()
+	tar := archive(t, "one")
+	first, _ := open(t, cache, tar)
+	content, err := os.ReadFile(tar)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "copy.tar")
+	if err := os.WriteFile(other, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if second, unpacked := open(t, cache, other); second.Path != first.Path || unpacked {
+		t.Errorf("the copy's tree is %s, unpacked %t; the first is %s", second.Path, unpacked, first.Path)
+	}
+}
+
+func TestOnlyTheOwnerEntersTheCache(t *testing.T) {
+	cache := t.TempDir()
+	if err := os.Chmod(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	open(t, cache, archive(t, "one"))
+	if info, err := os.Stat(cache); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the cache's mode is %v, %v", info.Mode(), err)
+	}
+}
+
+func TestWhoWaitsForAnotherProcessGivesUpWithItsContext(t *testing.T) {
+	cache, tar := t.TempDir(), archive(t, "one")
+	lock, err := os.Create(filepath.Join(cache, "root.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	result := make(chan error, 1)
+	go func() {
+		_, err := tree.Open(ctx, cache, tar, func() {})
+		result <- err
+	}()
+	select {
+	case err := <-result:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the error is %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it is deaf to its context")
 	}
 }
 
@@ -111,6 +183,9 @@ func TestOldTreesGoWhenNobodyHoldsThem(t *testing.T) {
 		}
 	}
 	open(t, cache, archive(t, "new"))
+	if links, _ := filepath.Glob(filepath.Join(cache, "read-*")); len(links) != 3 {
+		t.Errorf("what notes a tree: %q, want three", links)
+	}
 	for path, want := range map[string]bool{held.Path: true, recent.Path: true, idle.Path: false} {
 		if _, err := os.Stat(path); (err == nil) != want {
 			t.Errorf("%s: %v; there: want %t", path, err, want)
