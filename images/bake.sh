@@ -26,7 +26,8 @@ images/master/fetch.sh image "$work/debs"
 mkdir -p "$work/in/programs" "$work/out"
 cp -r $pins "$work/in/pins"
 cp -r systemd/units "$work/in/units"
-commit >"$work/in/commit"
+commit=$(commit)
+echo "$commit" >"$work/in/commit"
 cp bin/{quorate,kube-apiserver,kube-controller-manager,kube-scheduler,kubectl,kubelet,etcdctl,etcdutl,pause} "$work/in/programs/"
 # A checkout's files have the rights that the umask of who checked it out gave them.
 find "$work/in" -type d -exec chmod 0755 {} + -o -perm /0100 -exec chmod 0755 {} + -o -exec chmod 0644 {} +
@@ -43,6 +44,10 @@ epoch=$(awk '$1 == "epoch" { print $2 }' $pins/manifest)
 tar --format=oldgnu -S --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=0644 -C "$work/out" -cf - disk.raw |
   gzip -n >"$work/out/quorate-master.tar.gz"
 (cd "$work/out" && sha256sum -- * >SHA256SUMS)
-bin/describe -programs "$work/in/programs" -commit "$(cat "$work/in/commit")" -image "$work/out"
+bin/describe -programs "$work/in/programs" -commit "$commit" -image "$work/out"
 (cd "$work/out" && sha256sum -- provenance.json sbom.spdx.json >>SHA256SUMS)
+# The list is there only while it is true.
+rm -f "$out/SHA256SUMS"
+mv "$work/out/SHA256SUMS" "$work/SHA256SUMS"
 mv "$work"/out/* "$out/"
+mv "$work/SHA256SUMS" "$out/"

@@ -35,6 +35,7 @@ apt-get update -q
 # The files of the last run may differ from the packages' own; ours stay.
 apt-get install -q -y --no-install-recommends --allow-downgrades -o Dpkg::Options::=--force-confold "$work"/debs/*.deb
 
-images/master/files.sh / $pins "$programs" systemd/units "$(commit)"
+commit=$(commit)
+images/master/files.sh / $pins "$programs" systemd/units "$commit"
 if [[ -d /run/systemd/system ]]; then systemctl daemon-reload; fi
 echo "this machine is a master from its next boot on: its data disk must be attached as quorate-data"

@@ -21,10 +21,22 @@ programs() {
   done
 }
 
-# commit prints what an image is made of: this commit, with -dirty where tracked files differ. QUORATE_COMMIT is taken where there is no repository.
+# commit prints what an image is made of: this commit, with -dirty where the files are not the commit's, also by one that git does not track. A bake copies
+# its folders as they are, so there what git ignores counts, too. QUORATE_COMMIT is taken at its word.
 commit() {
-  if [[ -n ${QUORATE_COMMIT:-} ]]; then echo "$QUORATE_COMMIT"; return; fi
-  git -c safe.directory='*' describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null || echo unknown
+  local git=(git -c safe.directory='*') commit changed
+  if [[ -n ${QUORATE_COMMIT:-} ]]; then
+    if [[ ! $QUORATE_COMMIT =~ ^[a-zA-Z0-9._+-]+$ ]]; then
+      echo "QUORATE_COMMIT is '$QUORATE_COMMIT': want letters, digits and . _ + -" >&2
+      return 1
+    fi
+    echo "$QUORATE_COMMIT"
+    return
+  fi
+  if ! commit=$("${git[@]}" rev-parse --verify HEAD 2>/dev/null); then echo unknown; return; fi
+  changed=$("${git[@]}" status --porcelain) || return
+  changed+=$("${git[@]}" status --porcelain --ignored $pins systemd/units) || return
+  echo "$commit${changed:+-dirty}"
 }
 
 # use_suite makes apt see one Debian suite, by the sources and the proxy of this machine, with a state of its own: nothing of the machine's changes.
