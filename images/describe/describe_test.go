@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -154,6 +155,42 @@ func TestTheProvenanceNamesSourcesPackagesAndTools(t *testing.T) {
 	}
 	if tools := statement.Predicate.RunDetails.Builder.BuilderDependencies; len(tools) != 1 || tools[0].Name != "tar" {
 		t.Errorf("made by %+v", tools)
+	}
+}
+
+// A bake takes the programs that lie there. Those that the linker has stamped cannot be of another commit.
+func TestProgramsOfAnotherCommitAreRefused(t *testing.T) {
+	of := func(path string, settings ...debug.BuildSetting) program {
+		return program{name: "x", info: &debug.BuildInfo{Main: debug.Module{Path: path}, Settings: settings}}
+	}
+	revision := debug.BuildSetting{Key: "vcs.revision", Value: of40}
+	modified := debug.BuildSetting{Key: "vcs.modified", Value: "true"}
+	const ours = "github.com/quorate/quorate"
+	for _, c := range []struct {
+		name, commit string
+		program      program
+		proven       bool
+		fail         string
+	}{
+		{"the same commit", of40, of(ours, revision), true, ""},
+		{"the same, changed", of40 + "-dirty", of(ours, revision, modified), true, ""},
+		{"no stamp", of40, of(ours), false, ""},
+		{"another's program", of40, of("go.etcd.io/etcd"), true, ""},
+		{"another commit", zeros[:40], of(ours, revision), false, "x was built from commit " + of40},
+		{"changed files, and a clean image", of40, of(ours, revision, modified), false, "-dirty, and the image is of"},
+		{"a clean program, and changed files", of40 + "-dirty", of(ours, revision), false, "the image is of " + of40 + "-dirty"},
+	} {
+		proven, err := proven([]program{c.program}, c.commit)
+		if proven != c.proven || (err == nil) != (c.fail == "") || err != nil && !strings.Contains(err.Error(), c.fail) {
+			t.Errorf("%s: proven %t, %v; want %t, %q", c.name, proven, err, c.proven, c.fail)
+		}
+	}
+	s := small(t) // a test is built without a stamp
+	if err := describe(s, nil); err != nil {
+		t.Fatal(err)
+	}
+	if text := string(output(t, s, "provenance.json")); !strings.Contains(text, "by the word of who baked") {
+		t.Errorf("the provenance of programs without a stamp: %s", text)
 	}
 }
 

@@ -40,6 +40,10 @@ func describe(s sources, rest []string) error {
 	if err != nil {
 		return err
 	}
+	stamped, err := proven(programs, s.commit)
+	if err != nil {
+		return err
+	}
 	files, err := readSums(filepath.Join(s.image, "SHA256SUMS"))
 	if err != nil {
 		return err
@@ -48,7 +52,7 @@ func describe(s sources, rest []string) error {
 	if err != nil {
 		return err
 	}
-	statement, err := provenance(pins, files, s.commit)
+	statement, err := provenance(pins, files, s.commit, stamped)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,43 @@ func (p program) version(commit string) string {
 	return commit
 }
 
+// ours says that the program's source is this repository.
+func (p program) ours() bool { return p.info.Main.Path == "github.com/quorate/quorate" }
+
+// stamp is the commit that the linker wrote into a program, as commit of images/master/lib.sh writes it; empty where it
+// was built without.
+func (p program) stamp() (commit string) {
+	dirty := ""
+	for _, s := range p.info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "-dirty"
+		}
+	}
+	if commit == "" {
+		return ""
+	}
+	return commit + dirty
+}
+
+// proven says whether each program of ours bears the image's commit. One that bears another is an error.
+func proven(programs []program, commit string) (bool, error) {
+	all := true
+	for _, p := range programs {
+		switch stamp := p.stamp(); {
+		case !p.ours() || stamp == commit:
+		case stamp == "":
+			all = false
+		default:
+			return false, fmt.Errorf("%s was built from commit %s, and the image is of %s: build and bake with make image",
+				p.name, stamp, commit)
+		}
+	}
+	return all, nil
+}
+
 // modules are what it was built from, its own module left out. A module that was replaced is the one that replaced it.
 func (p program) modules() (list []debug.Module) {
 	for _, m := range p.info.Deps {

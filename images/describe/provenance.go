@@ -23,7 +23,9 @@ var wholeCommit = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
 // provenance says of which sources, packages and tools the image's files were made. It is not signed, and has no times:
 // whoever bakes the same commit gets the same statement, and may sign it.
-func provenance(p pins, files []file, commit string) ([]byte, error) {
+//
+// Where not stamped, nothing but the caller's word ties quorate and pause to the commit, and the statement says so.
+func provenance(p pins, files []file, commit string, stamped bool) ([]byte, error) {
 	source := &intoto.ResourceDescriptor{Name: "quorate", Uri: "git+" + home}
 	if wholeCommit.MatchString(commit) {
 		source.Digest = map[string]string{"gitCommit": commit}
@@ -33,7 +35,11 @@ func provenance(p pins, files []file, commit string) ([]byte, error) {
 		made = append(made, descriptor("go.mod and go.sum of "+m.name+" ("+m.version+", "+m.toolchain+")", "", m.sources))
 	}
 	made = append(made, debs(p.image, p.suites["image"])...)
-	parameters, err := structpb.NewStruct(map[string]any{"commit": commit})
+	programs := "quorate and pause bear the commit, by the Go linker"
+	if !stamped {
+		programs = "quorate or pause bears no commit: they are of it by the word of who baked"
+	}
+	parameters, err := structpb.NewStruct(map[string]any{"commit": commit, "programs": programs})
 	if err != nil {
 		return nil, err
 	}
