@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,9 +41,7 @@ func readImage(path string) (image, error) {
 		return image{}, fmt.Errorf("read what this machine was made from: %w", err)
 	}
 	var i image
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&i); err != nil {
+	if err := json.Unmarshal(text, &i); err != nil { // an image of a newer version may say more
 		return image{}, fmt.Errorf("read what this machine was made from: %s: %w", path, err)
 	}
 	if i.Commit == "" || i.Manifest == "" || i.Pinned.IsZero() {
