@@ -75,7 +75,8 @@ func TestTheDataDiskIsFormattedOnlyIfBlank(t *testing.T) {
 		refused, format bool
 	}{
 		{"a blank disk gets a file system", func(*testing.T, string) {}, false, true},
-		{"a file system stays", func(t *testing.T, path string) { run(t, "mkfs.ext4", "-q", path) }, false, false},
+		{"a file system stays", func(t *testing.T, path string) { run(t, "mkfs.ext4", "-q", "-e", "remount-ro", path) },
+			false, false},
 		{"swap stays", func(t *testing.T, path string) { run(t, "mkswap", "-q", path) }, true, false},
 		{"a partition table stays", func(t *testing.T, path string) { put(t, path, 446, partitions) }, true, false},
 		{"data at the beginning without a signature",
@@ -113,5 +114,77 @@ func TestTheDataDiskIsFormattedOnlyIfBlank(t *testing.T) {
 				run(t, master+"files/master/usr/lib/quorate/data-disk", device)
 			}
 		})
+	}
+}
+
+const dataDisk = master + "files/master/usr/lib/quorate/data-disk"
+
+// An upgraded master keeps its disk, which an older image has formatted.
+func TestAnOlderDataDiskStopsAtErrorsToo(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a loop device")
+	}
+	const uuid = "7d2b1c1e-7f0a-4f55-9d4a-6b1c4a7e0b02"
+	_, device := loop(t, func(path string) { run(t, "mkfs.ext4", "-q", "-U", uuid, "-e", "continue", path) })
+	run(t, dataDisk, device)
+	says := run(t, "tune2fs", "-l", device)
+	if !strings.Contains(says, "Remount read-only") || !strings.Contains(says, uuid) {
+		t.Errorf("want the same file system, which remounts read-only at errors: %s", says)
+	}
+}
+
+// A loop device gives EIO behind the end of its file.
+func TestADataDiskThatCannotBeReadIsNotCalledForeign(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a loop device")
+	}
+	for _, readable := range []int64{0, diskSize / 2} {
+		path, device := loop(t, func(string) {})
+		if err := os.Truncate(path, readable); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(dataDisk, device).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "cannot be read") || strings.Contains(string(out), "blkdiscard") {
+			t.Errorf("of which %d bytes can be read: %v: %s", readable, err, out)
+		}
+	}
+}
+
+// The power goes when mke2fs has written all but the signature.
+func TestAnInterruptedFormatIsBegunAgain(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a loop device")
+	}
+	path, device := loop(t, func(string) {})
+	programs := t.TempDir()
+	const cut = `#!/bin/sh
+/sbin/mkfs.ext4 "$@"
+for device; do :; done
+dd if=/dev/zero of="$device" bs=1024 seek=1 count=1 conv=notrunc,fsync 2>/dev/null
+kill -9 $PPID
+`
+	if err := os.WriteFile(filepath.Join(programs, "mkfs.ext4"), []byte(cut), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(dataDisk, device)
+	cmd.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err == nil {
+		t.Fatalf("it was not interrupted: %s", out)
+	}
+	if out, err := exec.Command("blkid", "-p", device).CombinedOutput(); err == nil {
+		t.Fatalf("the disk has a signature already: %s", out)
+	}
+	run(t, dataDisk, device)
+	if says := run(t, "blkid", "-p", device); !strings.Contains(says, `LABEL="quorate-data"`) {
+		t.Errorf("the second boot makes %s", says)
+	}
+	// What loses its signature later is somebody's data.
+	run(t, "wipefs", "-q", "-a", device)
+	run(t, "blockdev", "--flushbufs", device)
+	if out, err := exec.Command(dataDisk, device).CombinedOutput(); err == nil {
+		t.Errorf("a file system that lost its signature is formatted: %s", out)
+	}
+	if b, err := os.ReadFile(path); err != nil || bytes.Contains(b, []byte("mkfs.ext4 runs")) {
+		t.Errorf("the mark is still there, %v", err)
 	}
 }

@@ -45,7 +45,7 @@ var diskFaults = []struct {
 		prepare: func(t *testing.T, path string) { put(t, path, 446, partitions) }},
 	{name: "a file system that is damaged", says: `EXT4-fs \(sd.\): group descriptors corrupted`,
 		prepare: func(t *testing.T, path string) {
-			run(t, "mkfs.ext4", "-q", path)
+			run(t, "mkfs.ext4", "-q", "-e", "remount-ro", path)
 			// The descriptors of block groups, which the superblock's checksum does not cover.
 			put(t, path, 4096, bytes.Repeat([]byte{0xa5}, 4096))
 		}},
