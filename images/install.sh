@@ -37,5 +37,11 @@ apt-get install -q -y --no-install-recommends --allow-downgrades -o Dpkg::Option
 
 commit=$(commit)
 images/master/files.sh / $pins "$programs" systemd/units "$commit"
+# The machine's own network may be systemd's, as the image's is.
+system() { install -D -m 0644 "$pins/files/system/$1" "/$1"; }
+if grep -qs '^nameserver 127\.0\.0\.53' /etc/resolv.conf || [[ $(readlink /etc/resolv.conf) == */systemd/resolve/stub-resolv.conf ]]; then
+  system etc/kubernetes/kubelet.conf.d/10-resolved.conf
+fi
+if systemctl -q is-enabled systemd-networkd.service 2>/dev/null; then system usr/lib/systemd/networkd.conf.d/quorate.conf; fi
 if [[ -d /run/systemd/system ]]; then systemctl daemon-reload; fi
 echo "this machine is a master from its next boot on: its data disk must be attached as quorate-data"
