@@ -50,9 +50,9 @@ type Metadata interface {
 	Attribute(ctx context.Context, key string) (value string, found bool, err error)
 	// Time is by the server's clock.
 	Time(ctx context.Context) (time.Time, error)
-	// WatchInterfaces calls changed with the VM's interfaces, and again when they change, until ctx is done; never
-	// concurrently.
-	WatchInterfaces(ctx context.Context, changed func([]replica.Interface)) error
+	// WatchInterfaces calls changed with the VM's interfaces, and again when they change, until ctx is done. An answer
+	// of no use goes to refused, and what was said before holds. It calls one of the two at a time.
+	WatchInterfaces(ctx context.Context, changed func([]replica.Interface), refused func(error)) error
 }
 
 // Bundles is the store of the sealed bundle. Create is write-once: it returns what the record holds afterwards.

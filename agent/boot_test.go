@@ -387,7 +387,7 @@ type deaf struct {
 }
 
 // WatchInterfaces never says anything.
-func (d deaf) WatchInterfaces(ctx context.Context, _ func([]replica.Interface)) error {
+func (d deaf) WatchInterfaces(ctx context.Context, _ func([]replica.Interface), _ func(error)) error {
 	<-ctx.Done()
 	return ctx.Err()
 }

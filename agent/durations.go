@@ -15,8 +15,18 @@ const promotionPatience = 3 * time.Second
 // and a load balancer takes a VM out after two probes that fail.
 const routePeriod = 2 * time.Second
 
+// routeLinger is how long a local route stays whose address is no longer forwarded. A planned drain takes the VM out of
+// the balancer first, while clients' connections are still open: without the route they would break at once.
+const routeLinger = time.Minute
+
 // diskPeriod is the time between two looks at a data disk that cannot be used.
 const diskPeriod = time.Second
+
+// diskHangs is how long an observation of the data disk may take. A disk that answers does so within milliseconds.
+const diskHangs = 5 * time.Second
+
+// diskSettles is how long a disk may be attached without being mounted. A blank one is formatted meanwhile.
+const diskSettles = 15 * time.Second
 
 const (
 	// diskPatience is how long a boot waits for the data disk's id. Without it the boot goes on: a disk that was rolled

@@ -20,13 +20,18 @@ type LocalRoutes interface {
 	Remove(prefix netip.Prefix) error
 }
 
-// endpointRouteMissing is the wait for a route without which this VM drops what the load balancer delivers.
-const endpointRouteMissing = "endpoint-route-missing"
+// The waits for the local routes. Without a route this VM drops what the load balancer delivers; with one too many it
+// takes what it sends to somebody else's address for its own.
+const (
+	endpointRouteMissing = "endpoint-route-missing"
+	endpointRouteLeft    = "endpoint-route-left"
+)
 
 // routeChanges are what has to be done to the local routes.
 type routeChanges struct {
-	add    []wantedRoute
-	remove []netip.Prefix
+	add []wantedRoute
+	// unnamed are marked, and forwarded no more.
+	unnamed []netip.Prefix
 }
 
 type wantedRoute struct {
@@ -35,10 +40,13 @@ type wantedRoute struct {
 }
 
 // decideRoutes makes local what is forwarded to this VM, and nothing else any more that was marked so. What the
-// metadata names for another purpose is left to who looks after it, and so is a route without the mark.
+// metadata names for another purpose is left to who looks after it, and so is a route without the mark. Of IPv6 nothing
+// goes while the metadata says nothing of it.
 func decideRoutes(interfaces []replica.Interface, there []replica.LocalRoute) (c routeChanges) {
 	var named []netip.Prefix
+	saysIPv6 := false
 	for _, i := range interfaces {
+		saysIPv6 = saysIPv6 || i.SaysIPv6
 		named = slices.Concat(named, i.Forwarded, i.Others)
 		for _, p := range i.Forwarded {
 			isThere := func(r replica.LocalRoute) bool { return r.Prefix == p }
@@ -48,8 +56,8 @@ func decideRoutes(interfaces []replica.Interface, there []replica.LocalRoute) (c
 		}
 	}
 	for _, r := range there {
-		if r.Marked && !slices.Contains(named, r.Prefix) {
-			c.remove = append(c.remove, r.Prefix)
+		if r.Marked && !slices.Contains(named, r.Prefix) && (saysIPv6 || r.Prefix.Addr().Is4()) {
+			c.unnamed = append(c.unnamed, r.Prefix)
 		}
 	}
 	return c
@@ -62,10 +70,13 @@ type routeKeeper struct {
 	routes LocalRoutes
 	// made are the routes that were there once; its goroutine has it to itself.
 	made map[netip.Prefix]bool
+	// unnamed is since when routes are unnamed; its goroutine has it to itself, too.
+	unnamed map[netip.Prefix]time.Time
 
 	mu         sync.Mutex
 	interfaces []replica.Interface
 	known      bool
+	refused    error // why the metadata's last answer is of no use; nil: it is used
 	news       chan struct{}
 }
 
@@ -73,9 +84,10 @@ type routeKeeper struct {
 // endpoint whose route is missing has an outage while every apiserver is ready.
 func (a *Agent) keepRoutes(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	k := &routeKeeper{a: a, routes: a.cfg.LocalRoutes, made: map[netip.Prefix]bool{}, news: make(chan struct{}, 1)}
+	k := &routeKeeper{a: a, routes: a.cfg.LocalRoutes, made: map[netip.Prefix]bool{},
+		unnamed: map[netip.Prefix]time.Time{}, news: make(chan struct{}, 1)}
 	var duties sync.WaitGroup
-	duties.Go(func() { _ = a.cfg.Metadata.WatchInterfaces(ctx, k.learn) }) // it ends with ctx alone
+	duties.Go(func() { _ = a.cfg.Metadata.WatchInterfaces(ctx, k.learn, k.refuse) }) // it ends with ctx alone
 	duties.Go(func() { k.keep(ctx) })
 	return func() { cancel(); duties.Wait() }
 }
@@ -83,8 +95,20 @@ func (a *Agent) keepRoutes(ctx context.Context) (stop func()) {
 // learn takes what the metadata says now.
 func (k *routeKeeper) learn(interfaces []replica.Interface) {
 	k.mu.Lock()
-	k.interfaces, k.known = interfaces, true
+	k.interfaces, k.known, k.refused = interfaces, true, nil
 	k.mu.Unlock()
+	k.wake()
+}
+
+// refuse takes that the metadata's answer is of no use.
+func (k *routeKeeper) refuse(why error) {
+	k.mu.Lock()
+	k.refused = why
+	k.mu.Unlock()
+	k.wake()
+}
+
+func (k *routeKeeper) wake() {
 	select {
 	case k.news <- struct{}{}:
 	default: // it will be read all the same
@@ -103,35 +127,59 @@ func (k *routeKeeper) keep(ctx context.Context) {
 		case <-tick.C:
 		}
 		k.mu.Lock()
-		interfaces, known := k.interfaces, k.known
+		interfaces, known, refused := k.interfaces, k.known, k.refused
 		k.mu.Unlock()
-		if !known { // whose routes these are is not known: none is removed
-			continue
+		var faults routeFaults
+		if known { // else it is not known whose routes these are: none is removed
+			faults = k.fit(interfaces, time.Now())
 		}
-		if err := k.fit(interfaces); err != nil {
-			k.a.waits.hold(endpointRouteMissing, err, "It is tried again every "+routePeriod.String()+". Until then "+
-				"this VM drops what the load balancer sends to it. By hand: ip route add to local ADDRESS dev NIC "+
-				"proto 66.")
-			continue
-		}
-		k.a.waits.Release(endpointRouteMissing)
+		faults.refused = refused
+		k.tell(faults)
 	}
 }
 
+// routeFaults are why the routes are not as they have to be, or cannot be known to be.
+type routeFaults struct{ refused, list, add, remove error }
+
+// tell says what is wrong, and what a person can do about just that.
+func (k *routeKeeper) tell(f routeFaults) {
+	const again = "It is tried again by itself. "
+	missing := oneLine([]error{f.refused, f.list, f.add})
+	next := again + "Until then this VM may drop what the load balancer sends to it."
+	switch {
+	case f.add != nil:
+		next = again + "Until then this VM drops what the load balancer sends to it. By hand: ip route add to local " +
+			"ADDRESS dev NIC proto 66."
+	case f.refused != nil:
+		next = again + "Until then the routes stay as the metadata had them before."
+	}
+	k.holdOrRelease(endpointRouteMissing, missing, next)
+	k.holdOrRelease(endpointRouteLeft, f.remove, again+"Until then this VM takes what it sends to that address for "+
+		"its own. By hand: ip route del to local ADDRESS proto 66 table local.")
+}
+
+func (k *routeKeeper) holdOrRelease(name string, err error, next string) {
+	if err == nil {
+		k.a.waits.Release(name)
+		return
+	}
+	k.a.waits.hold(name, err, next)
+}
+
 // fit makes and removes routes. What of them cannot be done keeps nothing else from being done.
-func (k *routeKeeper) fit(interfaces []replica.Interface) error {
+func (k *routeKeeper) fit(interfaces []replica.Interface, now time.Time) routeFaults {
 	there, err := k.routes.List()
 	if err != nil {
-		return err
+		return routeFaults{list: err}
 	}
 	for _, r := range there {
 		k.made[r.Prefix] = true
 	}
 	changes := decideRoutes(interfaces, there)
-	var faults []error
+	var notAdded, notRemoved []error
 	for _, w := range changes.add {
 		if err := k.routes.Add(w.mac, w.prefix); err != nil {
-			faults = append(faults, err)
+			notAdded = append(notAdded, err)
 			continue
 		}
 		if k.made[w.prefix] {
@@ -141,13 +189,29 @@ func (k *routeKeeper) fit(interfaces []replica.Interface) error {
 			k.a.cfg.Log.Info("made the local route of the endpoint", "address", w.prefix.String())
 		}
 	}
-	for _, p := range changes.remove {
+	for _, p := range k.expired(changes.unnamed, now) {
 		if err := k.routes.Remove(p); err != nil {
-			faults = append(faults, err)
+			notRemoved = append(notRemoved, err)
 			continue
 		}
 		delete(k.made, p)
 		k.a.cfg.Log.Info("removed the local route of an address that is no longer forwarded", "address", p.String())
 	}
-	return oneLine(faults)
+	return routeFaults{add: oneLine(notAdded), remove: oneLine(notRemoved)}
+}
+
+// expired are those of the unnamed routes that have been so for routeLinger.
+func (k *routeKeeper) expired(unnamed []netip.Prefix, now time.Time) (out []netip.Prefix) {
+	since := map[netip.Prefix]time.Time{}
+	for _, p := range unnamed {
+		begin, ok := k.unnamed[p]
+		if !ok {
+			begin = now
+		}
+		if since[p] = begin; now.Sub(begin) >= routeLinger {
+			out = append(out, p)
+		}
+	}
+	k.unnamed = since
+	return out
 }

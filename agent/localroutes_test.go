@@ -43,36 +43,38 @@ func TestDecideRoutes(t *testing.T) {
 		there      []replica.LocalRoute
 		want       string
 	}{
-		{"nothing is forwarded and nothing is there", forwarded(), nil, "add [] remove []"},
-		{"a VM becomes a backend", forwarded("203.0.113.7/32"), nil, "add [" + nic0 + " 203.0.113.7/32] remove []"},
-		{"all is as it has to be", forwarded("203.0.113.7/32"), marked("203.0.113.7/32"), "add [] remove []"},
+		{"nothing is forwarded and nothing is there", forwarded(), nil, "add [] unnamed []"},
+		{"a VM becomes a backend", forwarded("203.0.113.7/32"), nil, "add [" + nic0 + " 203.0.113.7/32] unnamed []"},
+		{"all is as it has to be", forwarded("203.0.113.7/32"), marked("203.0.113.7/32"), "add [] unnamed []"},
 		{"one of two is gone", forwarded("203.0.113.7/32", "203.0.113.8/32"), marked("203.0.113.8/32"),
-			"add [" + nic0 + " 203.0.113.7/32] remove []"},
-		{"a VM is no backend any more", forwarded(), marked("203.0.113.7/32"), "add [] remove [203.0.113.7/32]"},
+			"add [" + nic0 + " 203.0.113.7/32] unnamed []"},
+		{"a VM is no backend any more", forwarded(), marked("203.0.113.7/32"), "add [] unnamed [203.0.113.7/32]"},
 		{"the address changes", forwarded("203.0.113.8/32"), marked("203.0.113.7/32"),
-			"add [" + nic0 + " 203.0.113.8/32] remove [203.0.113.7/32]"},
+			"add [" + nic0 + " 203.0.113.8/32] unnamed [203.0.113.7/32]"},
 		{"an address is not its range", forwarded("203.0.113.0/24"), marked("203.0.113.0/32"),
-			"add [" + nic0 + " 203.0.113.0/24] remove [203.0.113.0/32]"},
+			"add [" + nic0 + " 203.0.113.0/24] unnamed [203.0.113.0/32]"},
 		{"each interface has its own", []replica.Interface{{MAC: nic0, Forwarded: prefixes("203.0.113.7/32")},
 			{MAC: nic1, Forwarded: prefixes("10.1.0.9/32")}}, nil,
-			"add [" + nic0 + " 203.0.113.7/32 " + nic1 + " 10.1.0.9/32] remove []"},
+			"add [" + nic0 + " 203.0.113.7/32 " + nic1 + " 10.1.0.9/32] unnamed []"},
 		{"an address that somebody has made local otherwise", forwarded("203.0.113.7/32"),
-			[]replica.LocalRoute{foreign("203.0.113.7/32")}, "add [] remove []"},
+			[]replica.LocalRoute{foreign("203.0.113.7/32")}, "add [] unnamed []"},
 		{"an alias range and a target instance, of Google's agent", []replica.Interface{{MAC: nic0,
 			Others: prefixes("10.8.0.0/24", "203.0.113.9/32")}}, marked("10.8.0.0/24", "203.0.113.9/32"),
-			"add [] remove []"},
+			"add [] unnamed []"},
 		{"an alias range without a route is not ours to make", []replica.Interface{{MAC: nic0,
-			Others: prefixes("10.8.0.0/24")}}, nil, "add [] remove []"},
+			Others: prefixes("10.8.0.0/24")}}, nil, "add [] unnamed []"},
 		{"the VM's own addresses", forwarded(), []replica.LocalRoute{foreign("127.0.0.0/8"), foreign("10.240.0.2/32")},
-			"add [] remove []"},
-		{"no interface at all", nil, marked("203.0.113.7/32"), "add [] remove [203.0.113.7/32]"},
+			"add [] unnamed []"},
+		{"IPv6, of which nothing is said", forwarded(), marked("2600:1900::7/128"), "add [] unnamed []"},
+		{"IPv6, which is forwarded no more", []replica.Interface{{MAC: nic0}, {MAC: nic1, SaysIPv6: true}},
+			marked("2600:1900::7/128"), "add [] unnamed [2600:1900::7/128]"},
 	} {
 		c := decideRoutes(tc.interfaces, tc.there)
 		var add []string
 		for _, w := range c.add {
 			add = append(add, w.mac+" "+w.prefix.String())
 		}
-		if got := fmt.Sprintf("add %v remove %v", add, c.remove); got != tc.want {
+		if got := fmt.Sprintf("add %v unnamed %v", add, c.unnamed); got != tc.want {
 			t.Errorf("%s: got %s, want %s", tc.name, got, tc.want)
 		}
 	}
@@ -83,12 +85,14 @@ type routes struct {
 	mu   sync.Mutex
 	list []replica.LocalRoute
 	err  error
+	// listErr and removeErr are for the other two calls.
+	listErr, removeErr error
 }
 
 func (r *routes) List() ([]replica.LocalRoute, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.list), nil
+	return slices.Clone(r.list), r.listErr
 }
 
 func (r *routes) Add(_ string, p netip.Prefix) error {
@@ -103,8 +107,10 @@ func (r *routes) Add(_ string, p netip.Prefix) error {
 func (r *routes) Remove(p netip.Prefix) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.list = slices.DeleteFunc(r.list, func(l replica.LocalRoute) bool { return l.Prefix == p })
-	return nil
+	if r.removeErr == nil {
+		r.list = slices.DeleteFunc(r.list, func(l replica.LocalRoute) bool { return l.Prefix == p })
+	}
+	return r.removeErr
 }
 
 func (r *routes) set(err error, list ...replica.LocalRoute) {
@@ -147,6 +153,10 @@ func TestTheEndpointsRouteIsKept(t *testing.T) {
 		time.Sleep(3*routePeriod + time.Millisecond) // from here on the test acts between two looks
 		there("[203.0.113.9/32]")                    // nothing is removed before the metadata has said what is forwarded
 		m.interfaces <- []replica.Interface{{MAC: nic0, Forwarded: prefixes("203.0.113.7/32")}}
+		there("[203.0.113.9/32 203.0.113.7/32]")
+		time.Sleep(routeLinger - routePeriod)
+		there("[203.0.113.9/32 203.0.113.7/32]") // connections to it may be open
+		time.Sleep(2 * routePeriod)
 		there("[203.0.113.7/32]")
 		if strings.Contains(log.String(), "put back") {
 			t.Errorf("a route that was never there is called put back:\n%s", log)
@@ -167,7 +177,66 @@ func TestTheEndpointsRouteIsKept(t *testing.T) {
 		there("[203.0.113.7/32]")
 		waits(false, "")
 		m.interfaces <- []replica.Interface{{MAC: nic0}}
+		time.Sleep(routeLinger / 2)
+		m.interfaces <- []replica.Interface{{MAC: nic0, Forwarded: prefixes("203.0.113.7/32")}}
+		synctest.Wait()
+		m.interfaces <- []replica.Interface{{MAC: nic0}}
+		time.Sleep(routeLinger - routePeriod)
+		there("[203.0.113.7/32]") // it was named in between
+		time.Sleep(2 * routePeriod)
 		there("[]")
 		stop()
 	})
+}
+
+// Each thing that can fail has a wait that says what it means, and the advice that fits it.
+func TestWhatKeepsTheRoutesFromFittingIsTold(t *testing.T) {
+	dir := t.TempDir()
+	broken := errors.New("operation not permitted")
+	route := replica.LocalRoute{Prefix: netip.MustParsePrefix("203.0.113.7/32"), Marked: true}
+	for _, tc := range []struct {
+		name      string
+		fail      func(*routes, *metadata)
+		forwarded []netip.Prefix
+		want      string
+		advice    string
+	}{
+		{"adding", func(r *routes, _ *metadata) { r.set(broken) }, prefixes("203.0.113.7/32"), endpointRouteMissing,
+			"ip route add"},
+		{"listing", func(r *routes, _ *metadata) { r.listErr = broken }, prefixes("203.0.113.7/32"),
+			endpointRouteMissing, "may drop"},
+		{"removing", func(r *routes, _ *metadata) { r.removeErr = broken }, nil, endpointRouteLeft, "ip route del"},
+		{"reading the metadata", func(_ *routes, m *metadata) { m.refusals <- broken }, prefixes("203.0.113.7/32"),
+			endpointRouteMissing, "stay as the metadata had them"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			kernel, m := &routes{}, &metadata{interfaces: make(chan []replica.Interface), refusals: make(chan error)}
+			kernel.set(nil, route)
+			a := newAgent(Config{Log: slog.New(slog.DiscardHandler), Metadata: m, LocalRoutes: kernel, RunDir: dir}, nil)
+			stop := a.keepRoutes(t.Context())
+			m.interfaces <- []replica.Interface{{MAC: nic0, Forwarded: tc.forwarded}}
+			synctest.Wait()
+			if all := a.tracker.All(); len(all) > 0 {
+				t.Errorf("%s: blocked before anything fails: %+v", tc.name, all)
+			}
+			tc.fail(kernel, m)
+			time.Sleep(routeLinger + routePeriod)
+			all := a.tracker.All()
+			if len(all) != 1 || all[0].Name != tc.want || all[0].Reason != broken.Error() ||
+				!strings.Contains(all[0].Next, tc.advice) ||
+				strings.Contains(all[0].Next, "ip route add") != (tc.advice == "ip route add") {
+				t.Errorf("%s: waits %+v, want %s with the advice %q", tc.name, all, tc.want, tc.advice)
+			}
+			kernel.set(nil, route)
+			kernel.mu.Lock()
+			kernel.listErr, kernel.removeErr = nil, nil
+			kernel.mu.Unlock()
+			m.interfaces <- []replica.Interface{{MAC: nic0, Forwarded: tc.forwarded}}
+			time.Sleep(routePeriod)
+			if all := a.tracker.All(); len(all) > 0 {
+				t.Errorf("%s: still blocked: %+v", tc.name, all)
+			}
+			stop()
+		})
+	}
 }

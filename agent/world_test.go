@@ -118,6 +118,7 @@ type metadata struct {
 	hangs      bool
 	// interfaces are what it says next of them; nil: it never says anything.
 	interfaces chan []replica.Interface
+	refusals   chan error
 	// time is its clock's; nil: it is the VM's.
 	time func() (time.Time, error)
 }
@@ -130,13 +131,15 @@ func (m *metadata) Time(context.Context) (time.Time, error) {
 }
 
 // WatchInterfaces says what interfaces holds, and each time that it is sent something.
-func (m *metadata) WatchInterfaces(ctx context.Context, changed func([]replica.Interface)) error {
+func (m *metadata) WatchInterfaces(ctx context.Context, changed func([]replica.Interface), refused func(error)) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case now := <-m.interfaces:
 			changed(now)
+		case err := <-m.refusals:
+			refused(err)
 		}
 	}
 }

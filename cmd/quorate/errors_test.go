@@ -51,7 +51,7 @@ func (attribute) Identity(context.Context) (replica.Identity, error) {
 }
 
 // WatchInterfaces never says anything.
-func (attribute) WatchInterfaces(ctx context.Context, _ func([]replica.Interface)) error {
+func (attribute) WatchInterfaces(ctx context.Context, _ func([]replica.Interface), _ func(error)) error {
 	<-ctx.Done()
 	return ctx.Err()
 }

@@ -67,7 +67,9 @@ func (m *Metadata) WatchMaintenanceEvent(ctx context.Context, changed func(event
 // watch hands every answer to seen, which may refuse it. The official client's Subscribe is not used: it ends where the
 // value is absent, waits without a limit for a server that died, and sleeps five seconds deaf to ctx.
 func (m *Metadata) watch(ctx context.Context, path string, query url.Values, seen func(body string) error) error {
-	etag, away := "", false
+	const lost, refused = "metadata server lost, watching on",
+		"the metadata server's answer is of no use, watching on as before it"
+	etag, trouble := "", ""
 	pause := backoff.Backoff{First: firstPause, Most: maxWatchPause}
 	for ctx.Err() == nil {
 		asked := time.Now()
@@ -75,24 +77,28 @@ func (m *Metadata) watch(ctx context.Context, path string, query url.Values, see
 		if err == nil && next == etag && time.Since(asked) < holdFor/2 {
 			err = errors.New("found the same answer at once, though the server was asked to wait for another")
 		}
+		found := lost
 		if err == nil {
-			err = seen(body)
+			found, err = refused, seen(body)
 		}
 		if err == nil {
-			if away {
+			switch trouble {
+			case lost:
 				m.log.Info("metadata server is back", "path", path)
+			case refused:
+				m.log.Info("the metadata server's answer can be used again", "path", path)
 			}
-			etag, away = next, false
+			etag, trouble = next, ""
 			pause.Reset()
 			continue
 		}
 		if ctx.Err() != nil {
 			break
 		}
-		if !away {
-			m.log.Warn("metadata server lost, watching on", "server", m.host, "path", path, "error", err)
+		if trouble != found {
+			m.log.Warn(found, "server", m.host, "path", path, "error", err)
 		}
-		away = true
+		trouble = found
 		if backoff.Sleep(ctx, pause.Next()) != nil {
 			break
 		}

@@ -44,6 +44,8 @@ type Interface struct {
 	MAC string
 	// Forwarded are the addresses of load balancers that deliver to this interface without changing the packets.
 	Forwarded []netip.Prefix
+	// SaysIPv6: Forwarded is whole for IPv6 too. Of an interface without IPv6 the metadata says nothing.
+	SaysIPv6 bool
 	// Others may be made local too, and are somebody else's to look after: alias ranges and target instances.
 	Others []netip.Prefix
 }
