@@ -21,7 +21,10 @@ import (
 const (
 	dataDiskMissing = "data-disk-missing"
 	dataDiskDamaged = "data-disk-damaged"
+	dataDiskHangs   = "data-disk-hangs"
 )
+
+var diskWaits = []string{dataDiskMissing, dataDiskDamaged, dataDiskHangs}
 
 // diskPlaces are where the kernel says what disks there are and what is mounted.
 type diskPlaces struct{ byID, mountinfo string }
@@ -31,6 +34,8 @@ var realDisks = diskPlaces{byID: "/dev/disk/by-id", mountinfo: "/proc/self/mount
 // seenDisk is what is seen of the data disk, and of the folder at which it has to be mounted.
 type seenDisk struct {
 	device, dir string
+	// unit mounts the disk; empty: no unit of the image does.
+	unit string
 	// attached: a disk with this device name is there. readErr is why it cannot be read.
 	attached bool
 	readErr  error
@@ -45,6 +50,8 @@ type seenDisk struct {
 type ImageDisk struct {
 	Device string `json:"device"`
 	Dir    string `json:"dir"`
+	// Unit is systemd's unit that mounts it.
+	Unit string `json:"unit"`
 }
 
 // require makes the disk that the image mounts the one that a document needs which names none. Else a mount that fails
@@ -88,7 +95,7 @@ func judgeDisk(s seenDisk) *replica.Wait {
 	const orReplace = "If the other replicas have a quorum, recreating this VM with an empty disk repairs it as well. " +
 		"The agent goes on by itself."
 	repair := fmt.Sprintf("The kernel's lines before this one, and `journalctl -b`, say why. Try `fsck -f %s` and then "+
-		"`mount %s %s`, here or with the disk attached to another VM. ", s.device, s.device, s.dir) + orReplace
+		"`%s`, or the first with the disk attached to another VM. ", s.device, s.mountCommand()) + orReplace
 	damaged := func(format string, args ...any) *replica.Wait {
 		return blocked(dataDiskDamaged, fmt.Sprintf(format, args...), repair, time.Time{})
 	}
@@ -109,6 +116,14 @@ func judgeDisk(s seenDisk) *replica.Wait {
 	return damaged("the data disk %s is attached, and is not mounted at %s", s.device, s.dir)
 }
 
+// mountCommand mounts the disk as the image does.
+func (s seenDisk) mountCommand() string {
+	if s.unit != "" {
+		return "systemctl start " + s.unit
+	}
+	return "mount -o nodev,nosuid,noexec " + s.device + " " + s.dir
+}
+
 // awaitDisk waits until the data disk can be used, and makes the data directory.
 func (a *Agent) awaitDisk(ctx context.Context, in identified) (identified, error) {
 	if name := in.cluster.Etcd.DataDisk; name != "" {
@@ -122,25 +137,74 @@ func (a *Agent) awaitDisk(ctx context.Context, in identified) (identified, error
 	return in, a.openFolders(in.cluster.Etcd.DataDir)
 }
 
+// awaitMount observes the disk until it can be used. What reads a disk that stands still does not return: it is waited
+// for here, and no second one is begun.
 func (a *Agent) awaitMount(ctx context.Context, device, dir string) error {
-	defer a.waits.Release(dataDiskMissing)
-	defer a.waits.Release(dataDiskDamaged)
+	defer a.releaseDisk("")
+	var settling time.Time // since when the disk is attached, and only has to be mounted
+	reason := errors.New("it was not observed yet")
 	for {
-		w := judgeDisk(a.disks.look(device, dir))
+		s, err := a.observeDisk(ctx, device, dir)
+		if err != nil {
+			return fmt.Errorf("the data disk was not usable yet: %w: %w", reason, err)
+		}
+		w := judgeDisk(s)
 		if w == nil {
 			return nil
 		}
-		for _, other := range []string{dataDiskMissing, dataDiskDamaged} {
-			if other != w.Name {
-				a.waits.Release(other)
-			}
+		if !s.toBeMounted() {
+			settling = time.Time{}
+		} else if settling.IsZero() {
+			settling = time.Now()
 		}
-		reason := errors.New(w.Reason)
-		a.waits.hold(w.Name, reason, w.Next)
+		reason = errors.New(w.Reason)
+		if s.toBeMounted() && time.Since(settling) < diskSettles {
+			a.releaseDisk("")
+		} else {
+			a.releaseDisk(w.Name)
+			a.waits.hold(w.Name, reason, w.Next)
+		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the data disk was not usable yet: %w", reason)
 		case <-time.After(diskPeriod):
+		}
+	}
+}
+
+// toBeMounted: nothing is wrong with the disk but that it is not mounted, which may be about to happen.
+func (s seenDisk) toBeMounted() bool { return s.attached && !s.mounted && s.readErr == nil }
+
+// observeDisk observes the disk, and says so while that does not return. An error: ctx is done.
+func (a *Agent) observeDisk(ctx context.Context, device, dir string) (seenDisk, error) {
+	seen := make(chan seenDisk, 1)
+	go func() { seen <- a.disks.look(device, dir) }() // what hangs in the kernel cannot be ended
+	late := time.NewTimer(diskHangs)
+	defer late.Stop()
+	for {
+		select {
+		case s := <-seen:
+			if device == a.cfg.ImageDisk.Device && dir == a.cfg.ImageDisk.Dir {
+				s.unit = a.cfg.ImageDisk.Unit
+			}
+			return s, nil
+		case <-ctx.Done():
+			return seenDisk{}, context.Cause(ctx)
+		case <-late.C:
+			a.releaseDisk(dataDiskHangs)
+			a.waits.hold(dataDiskHangs, fmt.Errorf("the data disk %s, or what is mounted at %s, does not answer",
+				filepath.Join(a.disks.byID, "google-"+device), dir), "The kernel's lines before this one may say why. "+
+				"If it does not answer for minutes, stop and start the VM, or recreate it. The agent goes on by "+
+				"itself.")
+		}
+	}
+}
+
+// releaseDisk ends the waits for the data disk, but for one.
+func (a *Agent) releaseDisk(but string) {
+	for _, name := range diskWaits {
+		if name != but {
+			a.waits.Release(name)
 		}
 	}
 }

@@ -7,7 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -39,7 +42,8 @@ func TestJudgeDisk(t *testing.T) {
 		if got.Name != tc.want || (got.Name != "") != (got.Next != "") || !strings.Contains(got.Reason, tc.says) {
 			t.Errorf("%s: got %+v, want %q: %s", tc.name, got, tc.want, tc.says)
 		}
-		if got.Name == dataDiskDamaged && !strings.Contains(got.Next, "fsck -f "+device) {
+		if got.Name == dataDiskDamaged && (!strings.Contains(got.Next, "fsck -f "+device) ||
+			!strings.Contains(got.Next, "`mount -o nodev,nosuid,noexec "+device+" "+dir+"`")) {
 			t.Errorf("%s: nobody is told how to repair it: %s", tc.name, got.Next)
 		}
 	}
@@ -74,7 +78,7 @@ func TestADataDiskThatIsNotMountedIsAWait(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(a.disks.byID, "google-data"), make([]byte, 4096), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the wait for a disk that is not mounted", waits(dataDiskDamaged))
+	eventually(t, "no wait while the disk may be formatted", func() bool { return len(a.tracker.All()) == 0 })
 	if _, err := os.Stat(v.data()); err == nil {
 		t.Error("something was made beneath the mount point")
 	}
@@ -128,14 +132,8 @@ func TestADocumentWithoutADataDiskNeedsTheImages(t *testing.T) {
 // A mount that failed must not leave etcd on the boot disk, also where the document names no disk.
 func TestASilentDocumentWaitsForTheImagesDataDisk(t *testing.T) {
 	t.Parallel()
-	v := newVM(t)
-	cfg := v.config()
-	if err := os.MkdirAll(cfg.RunDir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	cfg.ImageDisk = ImageDisk{Device: "data", Dir: v.data()}
-	a := newAgent(cfg, nil)
-	a.disks = diskPlaces{byID: v.dir, mountinfo: filepath.Join(v.dir, "mountinfo")}
+	a, v := diskAgent(t)
+	cfg := a.cfg
 	in, err := a.identify(t.Context(), nothing{})
 	if err != nil {
 		t.Fatal(err)
@@ -162,6 +160,107 @@ func TestASilentDocumentWaitsForTheImagesDataDisk(t *testing.T) {
 	}
 }
 
+// diskAgent is an agent whose document needs the disk data, as the image mounts it, and that knows no other place.
+func diskAgent(t *testing.T) (*Agent, *vm) {
+	t.Helper()
+	v := newVM(t)
+	cfg := v.config()
+	if err := os.MkdirAll(cfg.RunDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cfg.ImageDisk = ImageDisk{Device: "data", Dir: v.data(), Unit: "data.mount"}
+	a := newAgent(cfg, nil)
+	a.disks = diskPlaces{byID: v.dir, mountinfo: filepath.Join(v.dir, "mountinfo")}
+	return a, v
+}
+
+func TestADiskThatIsNotMountedIsToldOnceItHadTimeToBeFormatted(t *testing.T) {
+	a, v := diskAgent(t)
+	if err := os.WriteFile(filepath.Join(v.dir, "google-data"), make([]byte, 4096), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- a.awaitMount(ctx, "data", v.data()) }()
+		time.Sleep(diskSettles - diskPeriod)
+		if all := a.tracker.All(); len(all) > 0 {
+			t.Errorf("told while a blank disk may be formatted: %+v", all)
+		}
+		time.Sleep(2 * diskPeriod)
+		all := a.tracker.All()
+		if len(all) != 1 || all[0].Name != dataDiskDamaged ||
+			!strings.Contains(all[0].Next, "`systemctl start data.mount`") {
+			t.Errorf("waits %+v, want %s, and to start the image's unit", all, dataDiskDamaged)
+		}
+		stop()
+		if err := <-ended; err == nil || len(a.tracker.All()) > 0 {
+			t.Errorf("at the end: %v, waits %+v", err, a.tracker.All())
+		}
+	})
+}
+
+// A fifo whose writer does not come stands for a disk that stands still: who opens it does not return.
+func TestADiskThatHangsIsAWaitAndIsNotAskedTwice(t *testing.T) {
+	t.Parallel()
+	a, v := diskAgent(t)
+	device := filepath.Join(v.dir, "google-data")
+	if err := unix.Mkfifo(device, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- a.awaitMount(ctx, "data", v.data()) }()
+	hangs := func() bool {
+		all := a.tracker.All()
+		return len(all) == 1 && all[0].Name == dataDiskHangs
+	}
+	time.Sleep(diskHangs)
+	eventually(t, "the wait for a disk that hangs", hangs)
+	time.Sleep(3 * diskPeriod)
+	writer, err := os.OpenFile(device, os.O_WRONLY, 0) // it answers, and has nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(device); err != nil { // who asked a second time hangs on
+		t.Fatal(err)
+	}
+	writer.Close()
+	eventually(t, "the wait after it", func() bool {
+		all := a.tracker.All()
+		return len(all) == 1 && all[0].Name == dataDiskMissing
+	})
+	stop()
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "no disk is attached") {
+		t.Errorf("got %v, want an error that says what was waited for", err)
+	}
+}
+
+func TestAnAgentEndsWhileItsDiskHangs(t *testing.T) {
+	t.Parallel()
+	a, v := diskAgent(t)
+	device := filepath.Join(v.dir, "google-data")
+	if err := unix.Mkfifo(device, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- a.awaitMount(ctx, "data", v.data()) }()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("it went on")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it does not end")
+	}
+	if writer, err := os.OpenFile(device, os.O_WRONLY, 0); err == nil { // what hangs ends with the test
+		writer.Close()
+	}
+}
+
 func TestTheWaitForADataDiskEndsWithTheAgent(t *testing.T) {
 	t.Parallel()
 	v := newVM(t)
@@ -172,8 +271,8 @@ func TestTheWaitForADataDiskEndsWithTheAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
+	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer stop()
 	if _, err := a.awaitDisk(ctx, in); err == nil || !strings.Contains(err.Error(), "no disk is attached") {
 		t.Errorf("got %v, want an error that says what was waited for", err)
 	}

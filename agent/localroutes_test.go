@@ -212,7 +212,8 @@ func TestWhatKeepsTheRoutesFromFittingIsTold(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			kernel, m := &routes{}, &metadata{interfaces: make(chan []replica.Interface), refusals: make(chan error)}
 			kernel.set(nil, route)
-			a := newAgent(Config{Log: slog.New(slog.DiscardHandler), Metadata: m, LocalRoutes: kernel, RunDir: dir}, nil)
+			a := newAgent(Config{Log: slog.New(slog.DiscardHandler), Metadata: m, LocalRoutes: kernel,
+				RunDir: dir}, nil)
 			stop := a.keepRoutes(t.Context())
 			m.interfaces <- []replica.Interface{{MAC: nic0, Forwarded: tc.forwarded}}
 			synctest.Wait()

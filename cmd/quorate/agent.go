@@ -29,6 +29,7 @@ const (
 	// diskMount is where the image mounts the data disk whose device name its units give the agent in diskVariable. A
 	// flag would be lost where an operator's drop-in replaces the command.
 	diskMount, diskVariable = "/var/lib/quorate", "QUORATE_DATA_DISK"
+	diskUnit                = "var-lib-quorate.mount"
 	agentUnit               = "quorate.service"
 	// metricsAddress is next to the scheduler's and the controller-manager's, on loopback as etcd's.
 	metricsAddress = "127.0.0.1:10270"
@@ -102,7 +103,7 @@ func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error 
 		Metadata: metadata, Open: cloudOpener(metadata), Notify: leanNotifier{notifier, log},
 		LocalRoutes: localroute.Table{}, Account: systemAccount,
 		Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: logs, AuditDir: cmp.Or(logs, logDir),
-		ImageDisk: agent.ImageDisk{Device: os.Getenv(diskVariable), Dir: diskMount},
+		ImageDisk: agent.ImageDisk{Device: os.Getenv(diskVariable), Dir: diskMount, Unit: diskUnit},
 		HostsFile: hostsFile, MetricsAddress: metricsAddress,
 		Self: self, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
 		SaveSnapshot: saverChild(log, self, filepath.Clean(run)), AddonRules: addonRules(log, self),

@@ -22,10 +22,10 @@ func TestTheImageTellsTheAgentWhichDiskItMounts(t *testing.T) {
 		return string(found[0][1])
 	}
 	device := value("quorate.service.d/image.conf", "Environment="+diskVariable)
-	if got, want := value("var-lib-quorate.mount", "What"), "/dev/disk/by-id/google-"+device; got != want {
+	if got, want := value(diskUnit, "What"), "/dev/disk/by-id/google-"+device; got != want {
 		t.Errorf("the image mounts %s, and its agent waits for %s", got, want)
 	}
-	if got := value("var-lib-quorate.mount", "Where"); got != diskMount {
+	if got := value(diskUnit, "Where"); got != diskMount {
 		t.Errorf("the image mounts it at %s, and its agent expects it at %s", got, diskMount)
 	}
 }

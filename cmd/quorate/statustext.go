@@ -151,7 +151,7 @@ func rowName(row string) (string, bool) {
 var doing = map[agent.Phase]string{
 	agent.PhasePacing:       "it was started again and again, and begins in a moment",
 	agent.PhaseIdentity:     "it asks the metadata server who it is and which cluster it belongs to",
-	agent.PhaseDataDisk:     "it waits until the data disk is mounted",
+	agent.PhaseDataDisk:     "it waits until the data disk can be used",
 	agent.PhaseRecord:       "it reads from the record what was ever formed",
 	agent.PhaseCertificates: "it reads the bundle and issues its certificates",
 	agent.PhaseEtcd:         "it takes its place in etcd",

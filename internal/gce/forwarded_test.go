@@ -42,7 +42,8 @@ func TestWatchInterfacesSeesWhatIsForwarded(t *testing.T) {
 	answer(`[{"mac":"42:01:0a:f0:00:02","forwardedIps":["203.0.113"]}]`)
 	expect(`instance/network-interfaces/0/forwarded-ips: found "203.0.113"; allowed: an address or a range`)
 	answer(`[{"mac":"42:01:0a:f0:00:02","forwardedIps":["203.0.113.64/28"],"forwardedIpv6s":["2600:1900::7"],` +
-		`"ipAliases":["10.8.0.0/24"],"targetInstanceIps":["203.0.113.9"]},{"mac":"42:01:0a:f1:00:02","forwardedIps":[]}]`)
+		`"ipAliases":["10.8.0.0/24"],"targetInstanceIps":["203.0.113.9"]},` +
+		`{"mac":"42:01:0a:f1:00:02","forwardedIps":[]}]`)
 	expect("[{42:01:0a:f0:00:02 [203.0.113.64/28 2600:1900::7/128] true [10.8.0.0/24 203.0.113.9/32]} " +
 		"{42:01:0a:f1:00:02 [] false []}]")
 	answer(`[{"mac":"42:01:0a:f0:00:02","forwardedIps":[]}]`)
