@@ -395,14 +395,20 @@ func (r *ring) blocked(p replica.Place) (names []string) {
 	return names
 }
 
-// stays wants a condition to hold until the agent of a place has observed some times more.
-func (r *ring) stays(what string, p replica.Place, observations int, ok func() error) {
+// stays wants a condition to hold until the agent of a place has taken as many steps more. An observation is reported
+// before its step is taken, so that the next one tells that it has been.
+func (r *ring) stays(what string, p replica.Place, steps int, ok func() error) {
 	r.t.Helper()
-	var last time.Time
-	r.await(what, func() error {
+	holds := func() {
+		r.t.Helper()
 		if err := ok(); err != nil {
 			r.t.Fatalf("%s: not any more: %v", what, err)
 		}
+	}
+	observations := steps + 1
+	var last time.Time
+	r.await(what, func() error {
+		holds()
 		e := r.agents[p].membership().Report(r.t.Context()).Etcd.Explanation
 		if e == nil {
 			return errors.New("it has not observed yet")
@@ -419,6 +425,7 @@ func (r *ring) stays(what string, p replica.Place, observations int, ok func() e
 		}
 		return nil
 	})
+	holds()
 }
 
 func (r *ring) await(what string, ok func() error) {
