@@ -122,7 +122,7 @@ func TestAnOrderInForceIsFollowed(t *testing.T) {
 			if o.Restore == restore && (s == OrderInForce || s == OrderBeingWithdrawn) {
 				newest = o.Number
 			}
-			if s == OrderBeingWithdrawn && o.Restore == restore && followed.withdrawing == 0 {
+			if s == OrderBeingWithdrawn && followed.withdrawing == 0 {
 				t.Fatalf("%+v: told %+v, and no agent withdraws", given, states)
 			}
 		}
