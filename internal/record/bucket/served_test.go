@@ -114,7 +114,9 @@ func TestClaimRaceOverTheServersDeath(t *testing.T) {
 		winners[epoch] = results[0].Got
 	}
 	deaths := end()
-	t.Logf("%d deaths in %d races", deaths, races)
+	if t.Logf("%d deaths in %d races", deaths, races); deaths == 0 {
+		t.Error("the server never died")
+	}
 	view, err := openStore(t, s.url()).View(t.Context())
 	if err != nil || len(view.Epochs) != races {
 		t.Fatalf("view: %d epochs, %v: want %d", len(view.Epochs), err, races)
