@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -110,19 +111,18 @@ func TestALearnerThatStaysOneIsNotWaitedFor(t *testing.T) {
 // A leader that handed over in the middle of an order has left the rest of it to the next, and one act follows the
 // other.
 func TestTheLeaderObservesAgainWhereThereWasSomethingToDo(t *testing.T) {
-	p := newLeaderPace()
+	l := newMachine(t, pa, etcdtest.NewRecord(testCluster)).open().newLeaderLoop()
 	alone := table.MemberStatus{Members: []table.Member{{ID: 0xa1}}}
-	p = newLeaderPace()
-	if !p.due(t0, alone, false) {
+	if !l.pace.due(t0, alone, false) {
 		t.Error("a new leader does not observe")
 	}
-	p.again = false
-	if p.due(t0.Add(time.Second), alone, false) {
+	l.pace.again = false
+	if l.pace.due(t0.Add(time.Second), alone, false) {
 		t.Error("it observes four times a second though there is nothing to do")
 	}
-	p = newLeaderPace()
-	if !p.due(t0.Add(time.Minute), alone, false) || !p.since.Equal(t0.Add(time.Minute)) {
-		t.Errorf("the next leadership does not observe, or is not new: %s", p.since)
+	l.forget()
+	if !l.pace.due(t0.Add(time.Minute), alone, false) || !l.pace.since.Equal(t0.Add(time.Minute)) {
+		t.Errorf("the next leadership does not observe, or is not new: %s", l.pace.since)
 	}
 }
 

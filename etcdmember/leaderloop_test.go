@@ -25,7 +25,14 @@ func TestALostLeadershipIsForgotten(t *testing.T) {
 	if got := blockedName(ms); got != "learner-not-ready" {
 		t.Errorf("it shows %q", got)
 	}
+	l.act(t.Context(), nil, t0, table.Ring{At: t0})
+	if !l.pace.observed.Equal(t0) || !l.previous.At.Equal(t0) {
+		t.Errorf("observed at %s, and the observation is of %s", l.pace.observed, l.previous.At)
+	}
 	l.forget()
+	if !l.pace.observed.Equal(l.previous.At) || !l.previous.At.IsZero() {
+		t.Errorf("in the next leadership: observed at %s, and the observation is of %s", l.pace.observed, l.previous.At)
+	}
 	if next := l.member(table.Member{ID: 0xb1}, quiet,
 		t0.Add(time.Hour)); !next.UnreachableSince.Equal(t0.Add(time.Hour)) {
 		t.Errorf("in the next leadership: %+v", next)
