@@ -153,17 +153,17 @@ func (k *routeKeeper) tell(f routeFaults) {
 	case f.refused != nil:
 		next = again + "Until then the routes stay as the metadata had them before."
 	}
-	k.holdOrRelease(endpointRouteMissing, missing, next)
-	k.holdOrRelease(endpointRouteLeft, f.remove, again+"Until then this VM takes what it sends to that address for "+
-		"its own. By hand: ip route del to local ADDRESS proto 66 table local.")
-}
-
-func (k *routeKeeper) holdOrRelease(name string, err error, next string) {
-	if err == nil {
-		k.a.waits.Release(name)
+	if missing == nil {
+		k.a.waits.Release(endpointRouteMissing)
+	} else {
+		k.a.waits.hold(endpointRouteMissing, missing, next)
+	}
+	if f.remove == nil {
+		k.a.waits.Release(endpointRouteLeft)
 		return
 	}
-	k.a.waits.hold(name, err, next)
+	k.a.waits.hold(endpointRouteLeft, f.remove, again+"Until then this VM takes what it sends to that address for its "+
+		"own. By hand: ip route del to local ADDRESS proto 66 table local.")
 }
 
 // fit makes and removes routes. What of them cannot be done keeps nothing else from being done.
