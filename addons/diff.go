@@ -111,7 +111,7 @@ func (c *cluster) leftovers(ctx context.Context, s set, inv plan.Inventory, pend
 		return nil
 	}
 	// Whoever writes has claimed the inventory by the time it prunes.
-	if may, why := plan.MayPrune(s.Set, plan.Current, pending); !may {
+	if may, why := plan.MayPrune(s.Set, plan.Current, false, pending); !may {
 		out.Kept = why
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -147,6 +148,23 @@ func TestAFolderThatCannotBeReadHasAFault(t *testing.T) {
 	}) {
 		t.Errorf("a loop of links: %q", s.Faults)
 	}
+}
+
+// A manager that starts while the folder is written does not take the part for the whole.
+func TestAFolderIsReadUntilItIsTheSameTwice(t *testing.T) {
+	dir := writeFolder(t, t.TempDir(), map[string]string{"version": "1", "x.yaml": configMapYAML("a", "x", "1")})
+	synctest.Test(t, func(t *testing.T) {
+		m := &manager{cfg: Config{Folder: dir, Pace: Pace{Poll: defaultPoll}}}
+		for name, after := range map[string]time.Duration{"y": 3 * time.Second, "z": 7 * time.Second} {
+			time.AfterFunc(after, func() {
+				writeFolder(t, dir, map[string]string{name + ".yaml": configMapYAML("a", name, "1")})
+			})
+		}
+		f, err := m.settled(t.Context())
+		if got := readSet(f); err != nil || len(got.Objects) != 3 {
+			t.Errorf("%q, %v", names(got), err)
+		}
+	})
 }
 
 func TestTheDigestIsOfAllThatIsThere(t *testing.T) {

@@ -97,7 +97,11 @@ func Run(ctx context.Context, cfg Config) error {
 
 // keep compares, again and again.
 func (m *manager) keep(ctx context.Context) {
-	m.set = readSet(readFiles(m.cfg.Folder))
+	f, err := m.settled(ctx)
+	if err != nil {
+		return
+	}
+	m.set = readSet(f)
 	retry := backoff.Backoff{First: firstPass, Most: lastPass}
 	for {
 		m.got()
@@ -114,6 +118,23 @@ func (m *manager) keep(ctx context.Context) {
 		if m.await(ctx, rest) != nil {
 			return
 		}
+	}
+}
+
+// settled reads the folder until two readings in a row are the same: it may be written just now, and what it does not
+// hold yet must not be taken for what it holds no more.
+func (m *manager) settled(ctx context.Context) (files, error) {
+	f := readFiles(m.cfg.Folder)
+	for {
+		m.got()
+		if err := backoff.Sleep(ctx, m.cfg.Pace.Poll); err != nil {
+			return f, err
+		}
+		again := readFiles(m.cfg.Folder)
+		if again.digest == f.digest {
+			return again, nil
+		}
+		f = again
 	}
 }
 

@@ -52,7 +52,7 @@ func (m *manager) pass(ctx context.Context) error {
 		m.memory.inPlace = map[plan.Key]bool{}
 		return nil
 	}
-	c := claim{there: there}
+	c := claim{there: there, began: m.memory.standing}
 	if inv != nil {
 		c.inv = *inv
 	}
@@ -69,6 +69,7 @@ func (m *manager) pass(ctx context.Context) error {
 type claim struct {
 	there *corev1.ConfigMap
 	inv   plan.Inventory
+	began plan.Standing // how the pass found it
 }
 
 // stage brings the objects of one stage in line.
@@ -262,7 +263,7 @@ func (m *manager) prune(ctx context.Context, c *claim) error {
 		return nil
 	}
 	pending := len(m.set.Objects) - len(m.memory.inPlace)
-	may, why := plan.MayPrune(m.set.Set, m.memory.standing, pending)
+	may, why := plan.MayPrune(m.set.Set, c.began, m.pending != "", pending)
 	if !may {
 		m.memory.kept = fmt.Sprintf("objects of former sets that are kept: %d, because %s", len(leftovers), why)
 		return nil

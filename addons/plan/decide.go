@@ -103,14 +103,19 @@ func Yielded(steps []Step) (out []ID) {
 	return out
 }
 
-// MayPrune says whether what the set has no more may be deleted, and where not, why. pending counts the objects of the
-// set that are not in place: the new stands before the old goes.
-func MayPrune(s Set, standing Standing, pending int) (ok bool, why string) {
+// MayPrune says whether what the set has no more may be deleted, and where not, why. standing is how the pass began:
+// the pass that claims the inventory never deletes. changing says that the folder has been seen to differ from the set.
+// pending counts the objects of the set that are not in place: the new stands before the old goes.
+func MayPrune(s Set, standing Standing, changing bool, pending int) (ok bool, why string) {
 	switch {
 	case len(s.Objects) == 0:
 		return false, "the folder holds no object"
 	case len(s.Faults) > 0:
 		return false, "the folder has faults, so it is not known what it holds"
+	case changing:
+		return false, "the folder is being changed"
+	case standing == Newest:
+		return false, "the set was applied for the first time only now"
 	case standing != Current:
 		return false, "the inventory is of another set"
 	case pending > 0:

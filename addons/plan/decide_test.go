@@ -202,18 +202,20 @@ func TestNothingIsPrunedForWhatIsMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		set      Set
 		standing Standing
+		changing bool
 		pending  int
 		want     bool
 	}{
-		"all is in place":                {whole, Current, 0, true},
-		"the folder is empty":            {Set{}, Current, 0, false},
-		"a file cannot be read":          {Set{Objects: whole.Objects, Faults: []string{"x"}}, Current, 0, false},
-		"an object is not in place":      {whole, Current, 1, false},
-		"the inventory is another set's": {whole, Older, 0, false},
-		"the inventory is not claimed":   {whole, Newest, 0, false},
+		"all is in place":                {whole, Current, false, 0, true},
+		"the folder is empty":            {Set{}, Current, false, 0, false},
+		"a file cannot be read":          {Set{Objects: whole.Objects, Faults: []string{"x"}}, Current, false, 0, false},
+		"an object is not in place":      {whole, Current, false, 1, false},
+		"the inventory is another set's": {whole, Older, false, 0, false},
+		"the inventory is not claimed":   {whole, Newest, false, 0, false},
+		"the folder is being written":    {whole, Current, true, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, why := MayPrune(c.set, c.standing, c.pending); got != c.want || got == (why != "") {
+			if got, why := MayPrune(c.set, c.standing, c.changing, c.pending); got != c.want || got == (why != "") {
 				t.Errorf("%t, %q", got, why)
 			}
 		})
