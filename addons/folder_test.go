@@ -69,7 +69,7 @@ func TestReadSet(t *testing.T) {
 		"a key that stands twice": {map[string]string{"version": "1", "x.yaml": cm + "kind: Secret\n"}, nil,
 			[]string{`x.yaml: document 1: found text that is no manifest: yaml: unmarshal errors:`}},
 		"no kind": {map[string]string{"version": "1", "x.yaml": "apiVersion: v1\nmetadata: {name: x}\n"}, nil,
-			[]string{"x.yaml: document 1: Object 'Kind' is missing"}},
+			[]string{"x.yaml: document 1: kind: found nothing"}},
 		"no name": {map[string]string{"version": "1", "x.yaml": "apiVersion: v1\nkind: Secret\n"}, nil,
 			[]string{`metadata.name: found ""`}},
 		"an unknown mode": {map[string]string{"version": "1",
@@ -120,6 +120,28 @@ func TestReadSet(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Faults are in the status and in the log: no value of a Secret may be in them.
+func TestNoFaultHoldsASecretsValue(t *testing.T) {
+	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n"
+	for text, want := range map[string]string{
+		secret + "stringData: {pin: 4711081500}\n":                "stringData.pin: found a number; allowed: a string",
+		secret + "stringData: 4711081500\n":                       "stringData: found a number; allowed: an object",
+		"apiVersion: v1\nstringData: {pin: '4711081500'}\n":       "kind: found nothing",
+		"apiVersion: v1\nkind: 4711081500\n":                      "kind: found a number",
+		"4711081500\n":                                            "found a number; allowed: an object",
+		"[{kind: Secret, stringData: {pin: '4711081500'}}]\n":     "found a list; allowed: an object",
+		secret + "stringData: {pin: *4711081500}\n":               "found text that is no manifest",
+		secret + "stringData: {pin: !!int x4711081500}\n":         "found",
+		"kind: List\napiVersion: v1\nitems: ['4711081500']\n":     "document 1",
+		"kind: List\napiVersion: v1\nitems: [{data: 4711081500}]": "apiVersion: found",
+	} {
+		s := readSet(files{contents: map[string][]byte{"version": []byte("1"), "x.yaml": []byte(text)}})
+		if faults := strings.Join(s.Faults, "\n"); !strings.Contains(faults, want) || strings.Contains(faults, "47110815") {
+			t.Errorf("%q: the faults are %q; want %q", text, faults, want)
+		}
 	}
 }
 

@@ -10,6 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,12 +38,16 @@ func decode(content []byte) (out []*unstructured.Unstructured, err error) {
 		}
 		data, err := yaml.YAMLToJSONStrict(document) // a key that stands twice is a fault
 		if err != nil {
-			return out, fmt.Errorf("document %d: found text that is no manifest: %w", n, err)
+			return out, fmt.Errorf("document %d: found text that is no manifest: %s", n,
+				quoted.ReplaceAllString(err.Error(), "..."))
 		}
 		if string(bytes.TrimSpace(data)) == "null" {
 			continue // a comment, or nothing
 		}
 		u := &unstructured.Unstructured{}
+		if err := hasKind(data); err != nil {
+			return out, fmt.Errorf("document %d: %w", n, err)
+		}
 		if err := u.UnmarshalJSON(data); err != nil {
 			return out, fmt.Errorf("document %d: %w", n, err)
 		}
@@ -55,6 +62,43 @@ func decode(content []byte) (out []*unstructured.Unstructured, err error) {
 			return out, fmt.Errorf("document %d: %w", n, err)
 		}
 	}
+}
+
+// quoted is what the YAML library quotes of a document in its errors. It may be a Secret's value, and faults are shown
+// to people who may not read Secrets.
+var quoted = regexp.MustCompile("`[^`]*`|'[^']{2,}'|map\\[.*\\]")
+
+// hasKind checks what UnmarshalJSON refuses with a text that holds the whole document, a Secret's values included.
+func hasKind(data []byte) error {
+	var document any
+	if err := json.Unmarshal(data, &document); err != nil {
+		return errors.New("found text that is no JSON; allowed: an object with apiVersion and kind")
+	}
+	fields, ok := document.(map[string]any)
+	if !ok {
+		return fmt.Errorf("found %s; allowed: an object with apiVersion and kind", typeName(document))
+	}
+	if kind, ok := fields["kind"].(string); !ok || kind == "" {
+		return fmt.Errorf("kind: found %s; allowed: one word", typeName(fields["kind"]))
+	}
+	return nil
+}
+
+// typeName names the type of a value of a manifest, without the value.
+func typeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "nothing"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case int64, float64:
+		return "a number"
+	case []any:
+		return "a list"
+	}
+	return "an object"
 }
 
 // describe checks a manifest, takes out of it what only the cluster can set, and says what it is.
@@ -97,11 +141,20 @@ func describe(u *unstructured.Unstructured) (plan.Object, error) {
 
 // encodeStrings moves a Secret's stringData into data, as the apiserver does: it would own the fields of both.
 func encodeStrings(u *unstructured.Unstructured) error {
-	strs, found, err := unstructured.NestedStringMap(u.Object, "stringData")
-	if err != nil || !found {
-		return err
+	field := u.Object["stringData"]
+	if field == nil {
+		return nil
 	}
-	for key, value := range strs {
+	strs, ok := field.(map[string]any)
+	if !ok {
+		return fmt.Errorf("stringData: found %s; allowed: an object of strings", typeName(field))
+	}
+	for _, key := range slices.Sorted(maps.Keys(strs)) {
+		value, ok := strs[key].(string)
+		if !ok {
+			return fmt.Errorf("stringData.%s: found %s; allowed: a string, in quotes where it looks like something else",
+				key, typeName(strs[key]))
+		}
 		if err := unstructured.SetNestedField(u.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data",
 			key); err != nil {
 			return err
