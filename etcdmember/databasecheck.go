@@ -10,10 +10,10 @@ import (
 	"github.com/quorate/quorate/etcdmember/table"
 )
 
-// startsBeforeCheck is how often etcd is started on a directory, one soon after the other and for nothing, before the
+// StartsBeforeCheck is how often etcd is started on a directory, one soon after the other and for nothing, before the
 // database is read whole. That takes as long as reading all of it, and what ends etcd once or twice is most often not
 // on the disk.
-const startsBeforeCheck = 3
+const StartsBeforeCheck = 3
 
 // databaseCheck reads the database whole once etcd has ended on it again and again. That etcd ended is only why it is
 // read: nothing but the pages themselves condemns them.
@@ -32,10 +32,10 @@ type databaseCheck struct {
 // due: etcd has ended on the directory so often that its database is to be read whole. One that was sound, or could not
 // be read, is read again after twice as many starts.
 func (c *databaseCheck) due() bool {
-	if c.starts.Runs < startsBeforeCheck {
+	if c.starts.Runs < StartsBeforeCheck {
 		c.readAt, c.found = 0, ""
 	}
-	return c.starts.Runs >= max(startsBeforeCheck, 2*c.readAt)
+	return c.starts.Runs >= max(StartsBeforeCheck, 2*c.readAt)
 }
 
 // read reads the database whole where that is due, and makes the damage that it finds part of what the directory is.

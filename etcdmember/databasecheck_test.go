@@ -46,7 +46,7 @@ func zeroALeaf(t *testing.T) func(string) {
 }
 
 func TestADatabaseIsReadWholeOnceEtcdHasEndedOnItAgainAndAgain(t *testing.T) {
-	ms, m := endedOften(t, startsBeforeCheck-1, zeroALeaf(t))
+	ms, m := endedOften(t, StartsBeforeCheck-1, zeroALeaf(t))
 	if d := readNow(t, ms); d.OpenErr != nil {
 		t.Errorf("after %d starts: %v", ms.disk.check.starts.Runs, d.OpenErr)
 	}
@@ -81,9 +81,9 @@ func TestADatabaseIsReadWholeOnceEtcdHasEndedOnItAgainAndAgain(t *testing.T) {
 
 // What ends etcd on a sound database is for a person to find; that the database is sound helps.
 func TestASoundDatabaseIsNotCondemnedHoweverOftenEtcdEnds(t *testing.T) {
-	ms, m := endedOften(t, startsBeforeCheck, func(string) {})
+	ms, m := endedOften(t, StartsBeforeCheck, func(string) {})
 	var read []int
-	for ; ms.disk.check.starts.Runs < 5*startsBeforeCheck; ms.disk.check.starts.Runs++ {
+	for ; ms.disk.check.starts.Runs < 5*StartsBeforeCheck; ms.disk.check.starts.Runs++ {
 		before := ms.disk.check.readAt
 		if d := readNow(t, ms); d.OpenErr != nil {
 			t.Fatal(d.OpenErr)
@@ -109,7 +109,7 @@ func TestASoundDatabaseIsNotCondemnedHoweverOftenEtcdEnds(t *testing.T) {
 
 // A damage that cannot be written down, because the disk is full, is known to this agent all the same.
 func TestADamageThatCannotBeNotedCounts(t *testing.T) {
-	ms, m := endedOften(t, startsBeforeCheck, zeroALeaf(t))
+	ms, m := endedOften(t, StartsBeforeCheck, zeroALeaf(t))
 	ms.files.write = func(string, []byte, os.FileMode) error { return errPasses }
 	if d := ms.reconciler.observe(t.Context()).Directory; d.OpenErr == nil {
 		t.Error("it does not count")

@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/internal/replica"
@@ -46,9 +47,9 @@ func TestADamagedDatabaseIsReplaced(t *testing.T) {
 	if err := r.allCut(); err != nil {
 		t.Error(err)
 	}
-	// Three starts for each time that the database is read, which is once again after what was found was not written
-	// down, and one of the new member.
-	if n := a.child.starts() - starts; n != 2*3+1 {
+	// StartsBeforeCheck for each time that the database is read, which is once again after what was found was not
+	// written down, and one of the new member.
+	if n := a.child.starts() - starts; n != 2*etcdmember.StartsBeforeCheck+1 {
 		t.Errorf("etcd was started %d times", n)
 	}
 	archived, err := filepath.Glob(filepath.Join(filepath.Dir(a.etcdDir()), "archive", "*"))
