@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -169,6 +170,35 @@ func TestEveryExportedNameHasAComment(t *testing.T) {
 					t.Errorf("%s/%s: exported %s has no comment", p.ImportPath, file, name)
 				}
 			}
+		}
+	}
+}
+
+// etcdmember.Config.Tests makes a member deaf, or takes its history: no program sets any of it.
+func TestNoProgramSetsTheSettingsOfTests(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, file := range p.GoFiles {
+			fset := token.NewFileSet()
+			f, err := parser.ParseFile(fset, filepath.Join(p.Dir, file), nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				var set []ast.Expr
+				switch n := n.(type) {
+				case *ast.KeyValueExpr:
+					set = []ast.Expr{n.Key}
+				case *ast.AssignStmt:
+					set = n.Lhs
+				}
+				for _, x := range set {
+					s := types.ExprString(x)
+					if s == "Tests" || strings.HasSuffix(s, ".Tests") || strings.Contains(s, ".Tests.") {
+						t.Errorf("%s sets %s", fset.Position(x.Pos()), s)
+					}
+				}
+				return true
+			})
 		}
 	}
 }
