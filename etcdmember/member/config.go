@@ -30,13 +30,10 @@ const (
 	ClientPort = 2379
 	// metricsPort serves /metrics, /livez and /readyz on loopback, without a client certificate.
 	metricsPort = 2381
-	// httpPort serves etcd's HTTP paths on loopback, to clients with a certificate. Nobody needs them. But where they
-	// have no port of their own, Go's HTTP server serves gRPC as well, and a watch starves next to large lists.
-	httpPort = 2382
 )
 
 // Ports are all ports that a member listens on.
-func Ports() []int { return []int{ClientPort, table.PeerPort, metricsPort, httpPort} }
+func Ports() []int { return []int{ClientPort, table.PeerPort, metricsPort} }
 
 // Config is all that `quorate run-etcd` needs to run one member: the agent writes it as a file, the child reads
 // it, and takes out of it what allows to make a directory once there is one. embedConfig is the only place where it
@@ -145,7 +142,6 @@ func (c Config) embedConfig() (*embed.Config, error) {
 
 	e.ListenPeerUrls = []url.URL{listenURL("https", c.Address, table.PeerPort)}
 	e.ListenClientUrls = []url.URL{listenURL("https", c.Address, ClientPort), listenURL("https", c.Local, ClientPort)}
-	e.ListenClientHttpUrls = []url.URL{listenURL("https", c.Local, httpPort)}
 	e.ListenMetricsUrls = []url.URL{listenURL("http", c.Local, metricsPort)}
 	e.AdvertisePeerUrls = []url.URL{{Scheme: "https", Host: fmt.Sprintf("%s:%d", c.DNSName, table.PeerPort)}}
 	e.AdvertiseClientUrls = []url.URL{{Scheme: "https", Host: fmt.Sprintf("%s:%d", c.DNSName, ClientPort)}}
