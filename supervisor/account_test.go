@@ -20,7 +20,7 @@ func TestAProcessRunsAsItsAccount(t *testing.T) {
 			want    []string
 		}{
 			"as-the-supervisor": {nil, []string{"Uid: 0 0 0 0"}},
-			"as-another":        {&Account{UID: 64951, GID: 64952}, []string{"Uid: 64951 64951 64951 64951",
+			"as-another": {&Account{UID: 64951, GID: 64952}, []string{"Uid: 64951 64951 64951 64951",
 				"Gid: 64952 64952 64952 64952", "Groups: ", "CapEff: 0000000000000000", "CapAmb: 0000000000000000"}},
 			"with-a-capability": {&Account{UID: 64951, GID: 64952,
 				Capabilities: []uintptr{unix.CAP_NET_BIND_SERVICE}}, []string{"Uid: 64951 64951 64951 64951",
