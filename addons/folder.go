@@ -105,12 +105,13 @@ func reason(err error) string {
 // set is what the folder holds, and the manifests themselves.
 type set struct {
 	plan.Set
+	files     string // the digest of the files it was read from
 	manifests map[plan.Key]*unstructured.Unstructured
 }
 
 // readSet is the set that files hold. It never fails: what cannot be used is a fault of the set.
 func readSet(f files) set {
-	s := set{Set: plan.Set{Digest: f.digest, Faults: slices.Clone(f.faults)},
+	s := set{Set: plan.Set{Faults: slices.Clone(f.faults)}, files: f.digest,
 		manifests: map[plan.Key]*unstructured.Unstructured{}}
 	if version, there := f.contents[versionFile]; there {
 		v, err := plan.ParseVersion(string(version))
@@ -131,6 +132,7 @@ func readSet(f files) set {
 		s.fault("the folder", errors.New("found no object; allowed: one at least. Nothing is deleted for that"))
 	}
 	slices.SortFunc(s.Objects, func(a, b plan.Object) int { return a.Compare(b.ID) })
+	s.Digest = hashOf([]byte(s.Account(f.digest)))
 	return s
 }
 

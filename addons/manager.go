@@ -170,7 +170,7 @@ func (m *manager) await(ctx context.Context, rest time.Duration) error {
 // changed takes up a folder that has changed, once it is the same twice.
 func (m *manager) changed() bool {
 	f := readFiles(m.cfg.Folder)
-	if f.digest == m.set.Digest {
+	if f.digest == m.set.files {
 		m.pending = ""
 		return false
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -91,11 +92,26 @@ type Object struct {
 // Set is what the folder holds.
 type Set struct {
 	Version Version
-	// Digest is of all files of the folder, those with faults included.
+	// Digest is of Account: the files, the objects and the faults.
 	Digest  string
 	Objects []Object
 	// Faults are the files, or parts of files, that cannot be used: what they hold is not known.
 	Faults []string
+}
+
+// Account is the text that the set's digest is made of: the digest of its files, and what this program has made of
+// them. Of the same files another version of the program may make other objects, or find other faults: that is another
+// set.
+func (s Set) Account(files string) string {
+	var lines []string
+	for _, o := range s.Objects {
+		lines = append(lines, fmt.Sprintf("%q %s", o.Key(), o.Hash))
+	}
+	for _, fault := range s.Faults {
+		lines = append(lines, fmt.Sprintf("%q", fault))
+	}
+	slices.Sort(lines)
+	return files + "\n" + strings.Join(lines, "\n")
 }
 
 // Complete says that it is known what the set holds.
