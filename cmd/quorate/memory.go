@@ -36,7 +36,7 @@ func (n leanNotifier) Ready() {
 // of it, and comes back from the page cache by itself. Measured 30 s after a boot: 54 MiB instead of 80.
 func giveBackMemory() error {
 	debug.FreeOSMemory()
-	maps, err := os.ReadFile("/proc/self/maps")
+	maps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
 		return err
 	}
@@ -44,28 +44,50 @@ func giveBackMemory() error {
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(maps)) {
-		begin, size, ok := programPages(line, self)
-		if !ok {
-			continue
-		}
-		// unix.Madvise takes a slice, and there is none of the program's own pages. Of read-only pages of a file,
-		// MADV_DONTNEED drops nothing that cannot be read again.
-		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, begin, size, unix.MADV_DONTNEED); errno != 0 {
-			return fmt.Errorf("madvise %s: %w", strings.TrimSpace(line), errno)
+	for _, p := range programPages(string(maps), self) {
+		// unix.Madvise takes a slice, and there is none of the program's own pages.
+		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, p.begin, p.size, unix.MADV_DONTNEED); errno != 0 {
+			return fmt.Errorf("madvise %x of %d bytes: %w", p.begin, p.size, errno)
 		}
 	}
 	return nil
 }
 
-// programPages reads a line of /proc/self/maps and reports whether it shows read-only pages of the program's file.
-func programPages(line, self string) (begin, size uintptr, ok bool) {
-	fields := strings.Fields(line)
-	if len(fields) != 6 || fields[5] != self || strings.Contains(fields[1], "w") {
-		return 0, 0, false
+// pages are a part of the address space.
+type pages struct{ begin, size uintptr }
+
+// programPages reads /proc/self/smaps and finds the read-only pages of the program's file, of which MADV_DONTNEED drops
+// nothing that cannot be read again. Those that a dynamic linker has changed before it made them read-only, which the
+// kernel calls anonymous, are not among them: a program that is built with cgo has some, and calls the C library by
+// them.
+func programPages(smaps, self string) (out []pages) {
+	var found *pages
+	for line := range strings.Lines(smaps) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) > 1 && strings.HasSuffix(fields[0], ":"): // a property of the mapping
+			if found != nil && fields[0] == "Anonymous:" {
+				if fields[1] == "0" {
+					out = append(out, *found)
+				}
+				found = nil
+			}
+		case len(fields) == 6 && fields[5] == self && !strings.Contains(fields[1], "w"):
+			found = parsePages(fields[0])
+		default:
+			found = nil
+		}
 	}
-	low, high, _ := strings.Cut(fields[0], "-")
+	return out
+}
+
+// parsePages reads BEGIN-END, in hexadecimal.
+func parsePages(text string) *pages {
+	low, high, _ := strings.Cut(text, "-")
 	b, berr := strconv.ParseUint(low, 16, 64)
 	e, eerr := strconv.ParseUint(high, 16, 64)
-	return uintptr(b), uintptr(e - b), berr == nil && eerr == nil && e > b
+	if berr != nil || eerr != nil || e <= b {
+		return nil
+	}
+	return &pages{uintptr(b), uintptr(e - b)}
 }
