@@ -97,7 +97,7 @@ func TestCase09DiskRolledBackUnderTheSameIDAboveItsMark(t *testing.T) {
 		c.rollBack(t, vm, 2*time.Second, true)
 		c.wantMember(t, vm, before, false)
 		c.archived(t, vm, 1)
-		if strings.Contains(c.agentLog(t, vm), "has its word for everything up to") {
+		if strings.Contains(c.agentLog(t, vm), "has its acknowledgement of everything up to") {
 			told++
 		}
 	}
