@@ -12,8 +12,8 @@ import (
 
 func newAddons() *cobra.Command {
 	return group(&cobra.Command{Use: "addons", Short: "Compare the add-ons' folder with the cluster",
-		Long: `The add-on manager keeps a folder of manifests applied to the cluster: the field addons.folder of the Cluster document.
-Every master runs one, and 'quorate status' says how it stands.`},
+		Long: `The add-on manager keeps a folder of manifests applied to the cluster: the field addons.folder of the
+Cluster document. Every master runs one, and 'quorate status' says how it stands.`},
 		newAddonsDiff(), newAddonsRole(), newAddonsRun())
 }
 

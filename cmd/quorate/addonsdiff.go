@@ -17,9 +17,9 @@ func newAddonsDiff() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use: "diff", Short: "Show what the add-on manager would change in the cluster", Args: noArguments,
-		Long: `Show what the add-on manager would change in the cluster, and which objects it would delete. Nothing is written: what would
-be applied is applied as a dry run. Values of Secrets are not shown. On a master, as root, the folder and the identity
-are those of its own manager.`,
+		Long: `Show what the add-on manager would change in the cluster, and which objects it would delete. Nothing
+is written: what would be applied is applied as a dry run. Values of Secrets are not shown. On a master, as root, the
+folder and the identity are those of its own manager.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.fill(true); err != nil {
 				return err

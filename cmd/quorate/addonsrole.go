@@ -35,8 +35,9 @@ func newAddonsRole() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use: "role", Short: "Print the ClusterRole that the folder needs, for kubectl apply", Args: noArguments,
-		Long: `Print what the add-on manager must be allowed to do for a folder, as a ClusterRole and its binding, for kubectl apply. The
-agents grant the same by themselves. It is the least that is enough: each object by its name. Nobody is asked.`,
+		Long: `Print what the add-on manager must be allowed to do for a folder, as a ClusterRole and its binding,
+for kubectl apply. The agents grant the same by themselves. It is the least that is enough: each object by its name.
+Nobody is asked.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.fill(false); err != nil {
 				return err

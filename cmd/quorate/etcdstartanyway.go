@@ -23,8 +23,9 @@ func newEtcdStartAnyway() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{Use: "start-anyway", Short: "Start etcd although the record cannot be read",
 		Args: noArguments,
-		Long: `Start etcd on this master although the record cannot be read. It says what that risks, and asks. It counts for this
-boot of this VM only. It is refused where it would change nothing, which is on any row but unread-record.
+		Long: `Start etcd on this master although the record cannot be read. It says what that risks, and asks. It
+counts for this boot of this VM only. It is refused where it would change nothing, which is on any row but
+unread-record.
 
 ` + wrapped(startAnywayRisk),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -34,17 +34,20 @@ func TestAMachineSaysWhatImageItWasMadeFrom(t *testing.T) {
 		args       []string
 		want, fail string
 	}{
-		{"asked", anImage, []string{"--image"}, "image: commit 0123abc, manifest sha256:ff, packages of 2026-11-22T21:46:11Z", ""},
+		{"asked", anImage, []string{"--image"},
+			"image: commit 0123abc, manifest sha256:ff, packages of 2026-11-22T21:46:11Z", ""},
 		{"asked, as JSON", anImage, []string{"--image", "-o", "json"}, `"commit": "0123abc"`, ""},
 		{"beside the versions", anImage, []string{"-o", "json"}, `"manifest": "sha256:ff"`, ""},
 		{"no image", "", []string{"--image"}, "", "was not made from an image"},
 		{"no image, versions as JSON", "", []string{"-o", "json"}, `"etcd"`, ""},
 		{"a damaged file", "{", []string{"--image"}, "", "image.json: unexpected end of JSON input"},
-		{"a damaged file, versions as JSON", "{", []string{"-o", "json"}, "", "image.json: unexpected end of JSON input"},
+		{"a damaged file, versions as JSON", "{", []string{"-o", "json"}, "",
+			"image.json: unexpected end of JSON input"},
 		{"a damaged file does not matter to the versions", "{", nil, "quorate ", ""},
-		{"a file that says too little", `{"commit": "0123abc"}`, []string{"--image"}, "", "want commit, manifest and pinned"},
-		{"an image of a newer version says more", strings.Replace(anImage, "{", `{"kernel": "6.12", `, 1), []string{"-o", "json"},
-			`"manifest": "sha256:ff"`, ""},
+		{"a file that says too little", `{"commit": "0123abc"}`, []string{"--image"}, "",
+			"want commit, manifest and pinned"},
+		{"an image of a newer version says more", strings.Replace(anImage, "{", `{"kernel": "6.12", `, 1),
+			[]string{"-o", "json"}, `"manifest": "sha256:ff"`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out, err := version(t, c.text, c.args...)
