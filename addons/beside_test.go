@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorate/quorate/addons/plan"
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/realtest"
 )
 
 // TestBesideKubeAddonManager runs upstream's own script with the real kubectl, and then this manager, each on a folder
@@ -25,7 +26,7 @@ func TestBesideKubeAddonManager(t *testing.T) {
 	if os.Getenv("QUORATE_ADDONS") == "" {
 		t.Skip("takes six minutes; make addons runs it")
 	}
-	realBinary(t, "kubectl")
+	realtest.Program(t, "kubectl")
 	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes")
 	list.Dir = "../images/kubernetes"
 	dir, err := list.Output()
@@ -89,7 +90,7 @@ func (c *realCluster) script(t *testing.T, scripts, folder string) (stop func() 
 	home := writeFolder(t, t.TempDir(), map[string]string{"admin.kubeconfig": string(kubeconfig)})
 	cmd := exec.Command("bash", "./kube-addons-main.sh")
 	cmd.Dir = scripts
-	cmd.Env = append(os.Environ(), "KUBECTL_BIN="+realBinary(t, "kubectl"), "ADDON_PATH="+folder, "HOME="+home,
+	cmd.Env = append(os.Environ(), "KUBECTL_BIN="+realtest.Program(t, "kubectl"), "ADDON_PATH="+folder, "HOME="+home,
 		"KUBECONFIG="+filepath.Join(home, "admin.kubeconfig"), "ADDON_MANAGER_LEADER_ELECTION=false")
 	log, err := os.Create(filepath.Join(home, "log"))
 	if err != nil {

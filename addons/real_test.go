@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,11 +13,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -34,12 +31,10 @@ import (
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/internal/local"
+	"github.com/quorate/quorate/internal/realtest"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
-
-// insideVariable tells a test that it runs in namespaces of its own.
-const insideVariable = "QUORATE_TEST_INSIDE_NAMESPACES"
 
 // withCluster runs the calling test again in a network and pid namespace of its own, and there what is inside, beside
 // the real etcd and kube-apiserver with the flags and the authorization of a master.
@@ -47,44 +42,9 @@ func withCluster(t *testing.T, inside func(*testing.T, *realCluster)) {
 	if testing.Short() {
 		t.Skip("starts real programs; not with -short")
 	}
-	realBinary(t, "etcd")
-	realBinary(t, replica.APIServer)
-	if os.Getenv(insideVariable) != "" {
-		t.Run("inside", func(t *testing.T) { inside(t, startCluster(t)) })
-		return
-	}
-	runtime.LockOSThread() // Pdeathsig is the thread's
-	defer runtime.UnlockOSThread()
-	_, part, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$/"+part, "-test.v")
-	cmd.Env = append(os.Environ(), insideVariable+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID,
-		Pdeathsig: syscall.SIGKILL}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	}
-	out, err := cmd.CombinedOutput()
-	if cmd.Process == nil {
-		t.Skipf("this machine gives the test no namespaces: %v", err)
-	}
-	t.Logf("%s", out)
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func realBinary(t *testing.T, name string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "bin", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the real %s has not been built: %v", name, err)
-	}
-	return path
+	realtest.Program(t, "etcd")
+	realtest.Program(t, replica.APIServer)
+	realtest.Inside(t, func(t *testing.T) { inside(t, startCluster(t)) })
 }
 
 // realCluster is an etcd and an apiserver, as a master runs them.
@@ -103,7 +63,8 @@ func startCluster(t *testing.T) *realCluster {
 		Identity: replica.Identity{Place: replica.Place{Zone: "us-central1-b", Name: "master-2"},
 			Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.12")}},
 		Cluster: &replica.Cluster{Name: "prod", Endpoint: replica.Endpoint{ExternalIP: "203.0.113.10"},
-			Components: map[string]replica.Component{replica.APIServer: {Binary: realBinary(t, replica.APIServer)}}},
+			Components: map[string]replica.Component{
+				replica.APIServer: {Binary: realtest.Program(t, replica.APIServer)}}},
 		Files:  certs.Files{Dir: filepath.Join(dir, "pki"), Volatile: filepath.Join(dir, "volatile")},
 		LogDir: dir, RunDir: dir,
 	}}
@@ -130,7 +91,7 @@ func startCluster(t *testing.T) *realCluster {
 	}
 	c.apiServer = specs[0]
 	leaf := c.in.Files.Leaf(certs.EtcdServer)
-	start(t, dir, realBinary(t, "etcd"), "--data-dir="+filepath.Join(dir, "etcd"),
+	start(t, dir, realtest.Program(t, "etcd"), "--data-dir="+filepath.Join(dir, "etcd"),
 		"--listen-client-urls=https://127.0.0.1:2379", "--advertise-client-urls=https://127.0.0.1:2379",
 		"--listen-peer-urls=http://127.0.0.1:2380", "--unsafe-no-fsync", "--log-level=error", "--cert-file="+leaf,
 		"--key-file="+leaf, "--client-cert-auth", "--trusted-ca-file="+c.in.Files.CA(certs.EtcdClient))

@@ -1,28 +1,14 @@
 package controlplane
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
 
+	"github.com/quorate/quorate/internal/realtest"
 	"github.com/quorate/quorate/internal/replica"
 )
-
-// realBinary is the path of a program that `make` has built from source; the test is skipped without it.
-func realBinary(t *testing.T, name string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "bin", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the real %s has not been built: %v", name, err)
-	}
-	return path
-}
 
 // TestFlagsExist asks the real programs which flags they have: a flag that we set and they do not know keeps a replica
 // down, and one that is owned under a wrong name is not owned.
@@ -38,7 +24,7 @@ func TestFlagsExist(t *testing.T) {
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			exists := helpFlags(t, realBinary(t, s.Name))
+			exists := helpFlags(t, realtest.Program(t, s.Name))
 			for _, arg := range s.Args {
 				if !exists[flagName(arg)] {
 					t.Errorf("%s has no flag for %s", s.Name, arg)

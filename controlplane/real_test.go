@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"syscall"
 	"testing"
@@ -19,12 +18,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/realtest"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 )
-
-// insideVariable tells the test that it runs in namespaces of its own.
-const insideVariable = "QUORATE_TEST_INSIDE_NAMESPACES"
 
 // TestRealControlPlane starts the real etcd, kube-apiserver, kube-scheduler and kube-controller-manager with the very
 // command lines that a replica gets, and asks them from outside.
@@ -39,31 +36,9 @@ func withRealPrograms(t *testing.T, inside func(*testing.T), names ...string) {
 		t.Skip("starts real programs; not with -short")
 	}
 	for _, name := range names {
-		realBinary(t, name)
+		realtest.Program(t, name)
 	}
-	if os.Getenv(insideVariable) != "" {
-		t.Run("inside", inside)
-		return
-	}
-	runtime.LockOSThread() // Pdeathsig is the thread's
-	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), insideVariable+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID,
-		Pdeathsig: syscall.SIGKILL}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	}
-	out, err := cmd.CombinedOutput()
-	if cmd.Process == nil {
-		t.Skipf("this machine gives the test no namespaces: %v", err)
-	}
-	t.Logf("%s", out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	realtest.Inside(t, inside)
 }
 
 // plane is the running control plane under test.
@@ -167,7 +142,7 @@ func realInput(t *testing.T) Input {
 	in.OtherEtcd, in.Cluster.Addons = nil, replica.Addons{}
 	in.Cluster.Components = map[string]replica.Component{}
 	for _, name := range []string{replica.APIServer, replica.Scheduler, replica.ControllerManager} {
-		in.Cluster.Components[name] = replica.Component{Binary: realBinary(t, name)}
+		in.Cluster.Components[name] = replica.Component{Binary: realtest.Program(t, name)}
 	}
 	in.Cluster.SetDefaults()
 	return in
@@ -194,7 +169,7 @@ func addAddresses(t *testing.T, addresses []netip.Addr) {
 func startEtcd(t *testing.T, in Input) {
 	leaf, ca := in.Files.Leaf(certs.EtcdServer), in.Files.CA(certs.EtcdClient)
 	startProcess(t, supervisor.Spec{
-		Name: "etcd", Path: realBinary(t, "etcd"),
+		Name: "etcd", Path: realtest.Program(t, "etcd"),
 		Args: []string{
 			"--data-dir=" + t.TempDir(), "--listen-client-urls=" + localEtcd, "--advertise-client-urls=" + localEtcd,
 			"--listen-peer-urls=http://127.0.0.1:2380", "--unsafe-no-fsync", "--log-level=warn",

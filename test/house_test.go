@@ -28,9 +28,10 @@ var floors = []string{
 	"etcdmember/member", "etcdmember/datadir", "etcdmember/etcdtest", "etcdmember/hosts",
 	"etcdmember/order", "etcdmember/table",
 	"certs", "systemd", "supervisor", "images",
-	"internal/record/bucket/buckettest", "internal/record/bucket", "internal/record", "internal/gce", "internal/localgce", "internal/localroute",
+	"internal/record/bucket/buckettest", "internal/record/bucket", "internal/record", "internal/gce",
+	"internal/localgce", "internal/localroute",
 	"internal/waits", "internal/replica",
-	"internal/durable", "internal/asynclog", "internal/backoff", "internal/local",
+	"internal/durable", "internal/asynclog", "internal/backoff", "internal/local", "internal/realtest",
 }
 
 // soleImporters say which package alone may import a library, so that its ways stay in one room.
@@ -60,7 +61,7 @@ var soleImporters = map[string]string{
 }
 
 // testRooms are what tests of several packages share: no program imports them.
-var testRooms = []string{"etcdmember/etcdtest", "internal/record/bucket/buckettest"}
+var testRooms = []string{"etcdmember/etcdtest", "internal/record/bucket/buckettest", "internal/realtest"}
 
 // strangers are packages that a package must not know, although the floor plan would let it.
 var strangers = map[string][]string{

@@ -3,48 +3,27 @@ package localroute_test
 import (
 	"net"
 	"net/netip"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
 
 	"github.com/quorate/quorate/internal/localroute"
+	"github.com/quorate/quorate/internal/realtest"
 	"github.com/quorate/quorate/internal/replica"
 )
-
-// insideVariable tells a test that it runs in a network namespace of its own.
-const insideVariable = "QUORATE_TEST_INSIDE_NAMESPACE"
 
 const mac = "42:01:0a:f0:00:02"
 
 // inNamespace runs the calling test again in a network namespace of its own, with one interface.
 func inNamespace(t *testing.T, inside func(*testing.T)) {
-	if os.Getenv(insideVariable) != "" {
+	realtest.Inside(t, func(t *testing.T) {
 		addInterface(t, "eth0", mac)
 		inside(t)
-		return
-	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), insideVariable+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	}
-	out, err := cmd.CombinedOutput()
-	if cmd.Process == nil {
-		t.Skipf("this machine gives the test no namespace: %v", err)
-	}
-	t.Logf("%s", out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 }
 
 func addInterface(t *testing.T, name, mac string) {
