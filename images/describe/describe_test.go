@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -38,8 +39,9 @@ func small(t *testing.T) sources {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
-		"manifest": "# pins\nepoch 1795383971\nprogram quorate etcd-v3.7.3 go1.27.4 " + zeros + "\n" +
-			"deb image libstdc++6 1:12.2+b1~x amd64 " + ones + "\ndeb tools tar 1.35 amd64 " + ones + "\n",
+		"manifest": "# pins\nepoch 1795383971\nprogram quorate etcd-v3.7.3 " + runtime.Version() + " " + zeros +
+			"\ndeb image libstdc++6 1:12.2+b1~x amd64 " + ones + "\ndeb tools tar 1.35 amd64 " + ones +
+			"\ndeb tools systemd-boot-efi 257.9-1 amd64 " + zeros + "\n",
 		"packages":         "suite system bookworm\nsuite master bookworm\nsuite tools trixie\n",
 		"image/SHA256SUMS": ones + "  disk.raw\n",
 	})
@@ -87,13 +89,18 @@ func TestAnImagesPartsAreAllInItsBill(t *testing.T) {
 			t.Errorf("%s stands twice", url)
 		}
 		parts[url] = p.PackageName
+		if p.PackageName == "quorate-master" && (len(p.PackageChecksums) != 1 || p.PackageChecksums[0].Value != ones ||
+			p.PackageFileName != "disk.raw") {
+			t.Errorf("it is of the disk %s %v", p.PackageFileName, p.PackageChecksums)
+		}
 		if p.PackageName == "libstdc++6" && (len(p.PackageChecksums) != 1 || p.PackageChecksums[0].Value != ones) {
 			t.Errorf("the checksums of libstdc++6 are %v", p.PackageChecksums)
 		}
 	}
 	for _, url := range []string{
 		"pkg:generic/quorate-master@" + of40,
-		"pkg:deb/debian/libstdc%2B%2B6@1%3A12.2%2Bb1~x?arch=amd64&distro=bookworm",
+		"pkg:deb/debian/libstdc%2B%2B6@1:12.2%2Bb1~x?arch=amd64&distro=bookworm",
+		"pkg:deb/debian/systemd-boot-efi@257.9-1?arch=amd64&distro=trixie", // its stub is in boot.efi
 		"pkg:golang/github.com/spdx/tools-golang@v0.5.7",
 	} {
 		if parts[url] == "" {
@@ -114,7 +121,7 @@ func TestAnImagesPartsAreAllInItsBill(t *testing.T) {
 			needed++
 		}
 	}
-	if contained != 1+len(names) || needed < len(names) {
+	if contained != 2+len(names) || needed < len(names) {
 		t.Errorf("the image contains %d parts, which depend on %d", contained, needed)
 	}
 	if doc.CreationInfo.Created != "2026-11-22T21:46:11Z" {
@@ -153,7 +160,7 @@ func TestTheProvenanceNamesSourcesPackagesAndTools(t *testing.T) {
 		made[2].Name != "libstdc++6" {
 		t.Errorf("made of %+v", made)
 	}
-	if tools := statement.Predicate.RunDetails.Builder.BuilderDependencies; len(tools) != 1 || tools[0].Name != "tar" {
+	if tools := statement.Predicate.RunDetails.Builder.BuilderDependencies; len(tools) != 2 || tools[0].Name != "tar" {
 		t.Errorf("made by %+v", tools)
 	}
 }
@@ -191,6 +198,42 @@ func TestProgramsOfAnotherCommitAreRefused(t *testing.T) {
 	}
 	if text := string(output(t, s, "provenance.json")); !strings.Contains(text, "by the word of who baked") {
 		t.Errorf("the provenance of programs without a stamp: %s", text)
+	}
+}
+
+// A purl has no + but an escaped one, and no folder where the program is its module.
+func TestAProgramIsNamedByItsModuleAndFolder(t *testing.T) {
+	for _, c := range []struct{ module, version, folder, want string }{
+		{"github.com/Org/mod/v2", "v2.0.1+incompatible", "", "pkg:golang/github.com/Org/mod/v2@v2.0.1%2Bincompatible"},
+		{"k8s.io/kubernetes", "v1.36.3", "/cmd/kubelet", "pkg:golang/k8s.io/kubernetes@v1.36.3#cmd/kubelet"},
+		{"stdlib", "v1.27.4", "", "pkg:golang/stdlib@v1.27.4"},
+	} {
+		if got := goURL(c.module, c.version, c.folder); got != c.want {
+			t.Errorf("%s %s %s: %s, want %s", c.module, c.version, c.folder, got, c.want)
+		}
+	}
+}
+
+// The manifest is the provenance's word for what the programs were built from.
+func TestProgramsOfAnotherPinAreRefused(t *testing.T) {
+	pinned := []pinnedModule{{name: "quorate", version: "etcd-v3.7.3", toolchain: "go1.27.4"},
+		{name: "kubernetes", version: "v1.36.3", toolchain: "go1.26.11"},
+		{name: "etcd", version: "v3.7.3", toolchain: "go1.26.11"}}
+	for _, c := range []struct{ module, version, toolchain, fail string }{
+		{"github.com/quorate/quorate", "(devel)", "go1.27.4", ""},
+		{"github.com/quorate/quorate", "(devel)", "go1.27.3", "x was built from quorate (devel) by go1.27.3"},
+		{"k8s.io/kubernetes", "v1.36.3", "go1.26.11", ""},
+		{"k8s.io/kubernetes", "v1.36.2", "go1.26.11", "from kubernetes v1.36.2 by go1.26.11, and the manifest pins v1.36.3"},
+		{"go.etcd.io/etcd/etcdctl/v3", "v3.7.3", "go1.26.11", ""},
+		{"go.etcd.io/etcd/etcdctl/v3", "v3.7.2", "go1.26.11", "x was built from etcd v3.7.2"},
+		{"example.com/x", "v1.0.0", "go1.26.11", "x was built from example.com/x, which the manifest does not pin"},
+	} {
+		p := program{name: "x", info: &debug.BuildInfo{GoVersion: c.toolchain,
+			Main: debug.Module{Path: c.module, Version: c.version}}}
+		err := asPinned([]program{p}, pinned)
+		if (err == nil) != (c.fail == "") || err != nil && !strings.Contains(err.Error(), c.fail) {
+			t.Errorf("%s %s by %s: %v, want %q", c.module, c.version, c.toolchain, err, c.fail)
+		}
 	}
 }
 
@@ -238,6 +281,22 @@ func TestWhatCannotBeDescribedIsNamed(t *testing.T) {
 		}, "pause: "},
 		{"sums that are none", func(s *sources) { write(t, s.image, map[string]string{"SHA256SUMS": "x\n"}) },
 			"is no line of sha256sum"},
+		{"no loader", func(s *sources) {
+			text, err := os.ReadFile(s.manifest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, "/", map[string]string{s.manifest: strings.ReplaceAll(string(text), "systemd-boot-efi", "x")})
+		}, "tools have no systemd-boot-efi"},
+		{"no disk", func(s *sources) { write(t, s.image, map[string]string{"SHA256SUMS": ones + "  root.tar\n"}) },
+			"SHA256SUMS has no disk.raw"},
+		{"programs of another toolchain", func(s *sources) {
+			text, err := os.ReadFile(s.manifest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, "/", map[string]string{s.manifest: strings.ReplaceAll(string(text), runtime.Version(), "go1.0")})
+		}, "the manifest pins"},
 		{"no commit", func(s *sources) { s.commit = "" }, "-commit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

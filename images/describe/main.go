@@ -40,6 +40,9 @@ func describe(s sources, rest []string) error {
 	if err != nil {
 		return err
 	}
+	if err := asPinned(programs, pins.programs); err != nil {
+		return err
+	}
 	stamped, err := proven(programs, s.commit)
 	if err != nil {
 		return err

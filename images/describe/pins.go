@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/package-url/packageurl-go"
 )
 
 // pins are what images/master/manifest says.
@@ -25,11 +27,21 @@ type pinnedModule struct{ name, version, toolchain, sources string }
 // deb is a package of Debian. hash is the SHA-256 of its file.
 type deb struct{ name, version, architecture, hash string }
 
+// loader is the one package of tools whose code is in the image, too: boot.efi begins with its stub.
+func (p pins) loader() (deb, error) {
+	const name = "systemd-boot-efi"
+	for _, d := range p.tools {
+		if d.name == name {
+			return d, nil
+		}
+	}
+	return deb{}, fmt.Errorf("the manifest's tools have no %s, with whose stub boot.efi begins", name)
+}
+
 // url is the package's purl.
 func (d deb) url(suite string) string {
-	escape := strings.NewReplacer("+", "%2B", ":", "%3A", "~", "~")
-	return fmt.Sprintf("pkg:deb/debian/%s@%s?arch=%s&distro=%s", escape.Replace(d.name), escape.Replace(d.version),
-		d.architecture, suite)
+	qualifiers := packageurl.Qualifiers{{Key: "arch", Value: d.architecture}, {Key: "distro", Value: suite}}
+	return packageurl.NewPackageURL(packageurl.TypeDebian, "debian", d.name, d.version, qualifiers, "").ToString()
 }
 
 // fields are the lines of a file that is not empty, without comments.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -66,6 +67,40 @@ func proven(programs []program, commit string) (bool, error) {
 		}
 	}
 	return all, nil
+}
+
+// source is the manifest's name of what a program was built from.
+func (p program) source() string {
+	switch module := p.info.Main.Path; {
+	case p.ours():
+		return "quorate"
+	case strings.HasPrefix(module, "go.etcd.io/etcd/"):
+		return "etcd"
+	case module == "k8s.io/kubernetes":
+		return "kubernetes"
+	default:
+		return module
+	}
+}
+
+// asPinned refuses a program that was not built from its pin by its pin's toolchain: bin/ may hold an older build, of
+// which the manifest says nothing true.
+func asPinned(programs []program, pinned []pinnedModule) error {
+	for _, p := range programs {
+		i := slices.IndexFunc(pinned, func(m pinnedModule) bool { return m.name == p.source() })
+		if i < 0 {
+			return fmt.Errorf("%s was built from %s, which the manifest does not pin", p.name, p.source())
+		}
+		want := pinned[i]
+		if p.ours() {
+			want.version = p.info.Main.Version // its pin is the commit: see proven
+		}
+		if p.info.Main.Version != want.version || p.info.GoVersion != want.toolchain {
+			return fmt.Errorf("%s was built from %s %s by %s, and the manifest pins %s by %s: build and bake with make image",
+				p.name, want.name, p.info.Main.Version, p.info.GoVersion, want.version, want.toolchain)
+		}
+	}
+	return nil
 }
 
 // modules are what it was built from, its own module left out. A module that was replaced is the one that replaced it.

@@ -6,18 +6,23 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path"
 	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/package-url/packageurl-go"
 	spdxjson "github.com/spdx/tools-golang/json"
 	"github.com/spdx/tools-golang/spdx"
 )
 
 // home is what names of ours begin with.
 const home = "https://github.com/quorate/quorate"
+
+// diskFile is the file of an image by which its bill knows it.
+const diskFile = "disk.raw"
 
 // noAssertion is SPDX's word for what is not claimed: licenses are in /usr/share/doc of the image.
 const noAssertion = "NOASSERTION"
@@ -42,27 +47,52 @@ func sbom(p pins, programs []program, files []file, commit string) ([]byte, erro
 		all = append(all, f.hash)
 	}
 	b.doc.DocumentNamespace = home + "/spdx/" + shortHash(strings.Join(all, " "))
-	image := b.part("pkg:generic/quorate-master@"+commit, "quorate-master", commit, "")
+	disk, err := hashOfDisk(files)
+	if err != nil {
+		return nil, err
+	}
+	image := b.part("pkg:generic/quorate-master@"+commit, "quorate-master", commit, disk)
+	b.last().PackageFileName = diskFile
 	b.last().PrimaryPackagePurpose = "OPERATING-SYSTEM"
 	b.relate("DOCUMENT", "DESCRIBES", image)
 	for _, d := range p.image {
-		id := b.part(d.url(p.suites["image"]), d.name, d.version, d.hash)
-		b.last().PackageSupplier = &spdx.Supplier{SupplierType: "Organization", Supplier: "Debian"}
-		b.relate(image, "CONTAINS", id)
+		b.relate(image, "CONTAINS", b.debian(d, p.suites["image"]))
 	}
+	loader, err := p.loader()
+	if err != nil {
+		return nil, err
+	}
+	b.relate(image, "CONTAINS", b.debian(loader, p.suites["tools"]))
 	for _, program := range programs {
 		b.relate(image, "CONTAINS", b.program(program, commit))
 	}
 	var out bytes.Buffer
-	err := spdxjson.Write(b.doc, &out, spdxjson.Indent(" "), spdxjson.EscapeHTML(false))
+	err = spdxjson.Write(b.doc, &out, spdxjson.Indent(" "), spdxjson.EscapeHTML(false))
 	return out.Bytes(), err
+}
+
+// hashOfDisk is the one in SHA256SUMS.
+func hashOfDisk(files []file) (string, error) {
+	for _, f := range files {
+		if f.name == diskFile {
+			return f.hash, nil
+		}
+	}
+	return "", fmt.Errorf("SHA256SUMS has no %s, so there is no image to describe", diskFile)
+}
+
+// debian adds a package of Debian.
+func (b *bill) debian(d deb, suite string) spdx.ElementID {
+	id := b.part(d.url(suite), d.name, d.version, d.hash)
+	b.last().PackageSupplier = &spdx.Supplier{SupplierType: "Organization", Supplier: "Debian"}
+	return id
 }
 
 // program adds one with all that it was built from.
 func (b *bill) program(p program, commit string) spdx.ElementID {
 	version := p.version(commit)
-	id := b.part(fmt.Sprintf("pkg:golang/%s@%s#%s", p.info.Main.Path, version,
-		strings.TrimPrefix(strings.TrimPrefix(p.info.Path, p.info.Main.Path), "/")), p.name, version, p.hash)
+	url := goURL(p.info.Main.Path, version, strings.TrimPrefix(p.info.Path, p.info.Main.Path))
+	id := b.part(url, p.name, version, p.hash)
 	b.last().PrimaryPackagePurpose = "APPLICATION"
 	toolchain := strings.TrimPrefix(p.info.GoVersion, "go")
 	modules := append(p.modules(), debug.Module{Path: "stdlib", Version: "v" + toolchain})
@@ -70,7 +100,7 @@ func (b *bill) program(p program, commit string) spdx.ElementID {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Version, b.Version))
 	})
 	for _, m := range modules {
-		url := fmt.Sprintf("pkg:golang/%s@%s", m.Path, m.Version)
+		url := goURL(m.Path, m.Version, "")
 		module, known := b.seen[url]
 		if !known {
 			module = b.part(url, m.Path, m.Version, "")
@@ -82,6 +112,13 @@ func (b *bill) program(p program, commit string) spdx.ElementID {
 		b.relate(id, "DEPENDS_ON", module)
 	}
 	return id
+}
+
+// goURL is the purl of a module, or of one of its folders.
+func goURL(module, version, folder string) string {
+	namespace, name := path.Split(module)
+	return packageurl.NewPackageURL(packageurl.TypeGolang, strings.TrimSuffix(namespace, "/"), name, version, nil,
+		strings.TrimPrefix(folder, "/")).ToString()
 }
 
 var notInIDs = regexp.MustCompile(`[^a-zA-Z0-9.-]+`)
