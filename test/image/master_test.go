@@ -100,6 +100,12 @@ func TestABakedDiskBecomesAMasterWithANode(t *testing.T) {
 		return err == nil && out == "ok"
 	})
 
+	// A balancer forwards the endpoint's address as it is; the machine takes it for its own.
+	m.until(t, "/readyz at the endpoint's address", func() bool {
+		out, err := kubectl("get", "--raw", "/readyz", "--server", "https://"+endpoint)
+		return err == nil && out == "ok"
+	})
+
 	var master node
 	m.until(t, "a Node that is Ready", func() bool {
 		out, err := kubectl("get", "node", instance.Name, "-o", "json")
