@@ -96,7 +96,7 @@ func (m *machine) tick(now time.Time) act {
 	case Starting:
 		return m.tooSlow(now)
 	case Backoff:
-		m.to(now, Waiting, "time for start "+fmt.Sprint(m.starts+1))
+		m.to(now, Waiting, fmt.Sprintf("paused for %s", now.Sub(m.since).Round(10*time.Millisecond)))
 	case Stopping, Parked:
 		return m.overdue(now, due)
 	}

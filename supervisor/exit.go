@@ -10,6 +10,8 @@ import (
 	"unicode"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorate/quorate/internal/asynclog"
 )
 
 // Exit is how one run of a process ended.
@@ -63,19 +65,13 @@ func TellingLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	line := lines[len(lines)-1]
 	for i := len(lines) - 1; i >= 0; i-- {
-		if beginsCrash(lines[i]) {
+		if asynclog.BeginsCrash(lines[i]) {
 			line = lines[i]
 			break
 		}
 	}
 	line = printable(message(line))
 	return strings.ToValidUTF8(line[:min(len(line), lineLimit)], "") // a character may have been cut in two
-}
-
-// beginsCrash: a Go program writes such a line first when it crashes. "fatal error: fault" follows one that says more.
-func beginsCrash(line string) bool {
-	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "unexpected fault address ") ||
-		strings.HasPrefix(line, "fatal error: ") && line != "fatal error: fault"
 }
 
 // message is what a line says that is JSON, as zap, slog and klog write it. Any other line is its own message.

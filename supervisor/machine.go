@@ -132,11 +132,14 @@ func (m *machine) depend(now time.Time, missing []string) act {
 		m.held, m.reason = true, "waits for "+strings.Join(missing, ", ")
 		return nothing
 	}
-	reason := m.reason
-	if m.held { // that wait has just ended
-		reason = "ready now: " + strings.Join(m.spec.After, ", ")
-	}
 	m.starts++
+	reason := fmt.Sprintf("start %d", m.starts)
+	switch after := strings.Join(m.spec.After, ", "); {
+	case m.held: // that wait has just ended
+		reason += ", ready now: " + after
+	case after != "":
+		reason += ", ready already: " + after
+	}
 	m.cause, m.goodFor, m.launched = byItself, 0, now
 	m.dying, m.killed, m.killErr = time.Time{}, false, nil
 	m.health = health{}

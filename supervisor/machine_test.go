@@ -15,6 +15,7 @@ type life struct {
 	m      machine
 	now    time.Time
 	states []State
+	reason string // of the last transition
 }
 
 var errCheck = errors.New("503 from the check")
@@ -25,6 +26,10 @@ func newLife(t *testing.T, spec Spec) *life {
 		if why == "" {
 			t.Errorf("no reason from %s to %s", from, to)
 		}
+		if why == l.reason {
+			t.Errorf("from %s to %s for the reason of the transition before: %s", from, to, why)
+		}
+		l.reason = why
 		l.states = append(l.states, to)
 	}}
 	spec.Name = "it"
@@ -96,11 +101,11 @@ func TestAProcessWaitsForWhatItComesAfterAndSaysWhat(t *testing.T) {
 	l.want(nothing, l.m.depend(l.now, []string{"etcd (starting)"}))
 	l.is(Waiting, "etcd (starting)")
 	l.want(launch, l.m.depend(l.now, nil))
-	l.is(Starting, "ready now: etcd, network") // not the wait that has ended
+	l.is(Starting, "start 1, ready now: etcd, network") // not the wait that has ended
 	l.want(nothing, l.m.ran(l.now, errCheck))
 	l.want(nothing, l.after(firstDelay).m.tick(l.now))
 	l.want(launch, l.m.depend(l.now, nil))
-	l.is(Starting, "time for start 2") // it waited for nothing this time
+	l.is(Starting, "start 2, ready already: etcd, network") // it waited for nothing this time
 	l.m.ran(l.now, nil)
 	l.is(Ready, "") // without probes it is ready once launched
 	if want := []State{Waiting, Starting, Backoff, Waiting, Starting, Ready}; !slices.Equal(l.states, want) {
@@ -394,13 +399,13 @@ func TestANewStartForgetsTheFormerLife(t *testing.T) {
 
 func TestALaunchThatFailsBacksOffWithItsCause(t *testing.T) {
 	l := newLife(t, Spec{})
-	for i, want := range []time.Duration{1, 2, 4} {
+	for _, want := range []time.Duration{1, 2, 4} {
 		l.want(launch, l.m.depend(l.now, nil))
 		l.m.ran(l.now, fmt.Errorf("fork/exec /no/such: no such file"))
 		l.is(Backoff, "cannot be started: fork/exec /no/such: no such file")
 		l.dueIn(want * time.Second)
 		l.want(nothing, l.after(want*time.Second).m.tick(l.now))
-		l.is(Waiting, fmt.Sprint("start ", i+2))
+		l.is(Waiting, "paused for "+(want*time.Second).String())
 	}
 }
 

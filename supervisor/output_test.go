@@ -241,7 +241,7 @@ func TestOutputGoesToTheJournalUnderItsNameAlsoAfterTheJournalWasStartedAgain(t 
 			got = append(got, lines.Text())
 		}
 		conn.Close()
-		if want := "kube-apiserver||6|0|0|0|0|" + line; strings.Join(got, "|") != want {
+		if want := "kube-apiserver||6|1|0|0|0|<6>" + line; strings.Join(got, "|") != want {
 			t.Errorf("the journal got %q, want %q", strings.Join(got, "|"), want)
 		}
 	}

@@ -8,10 +8,18 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/quorate/quorate/internal/asynclog"
 )
 
 // journalSocket takes streams of lines; see sd_journal_stream_fd(3).
 const journalSocket = "/run/systemd/journal/stdout"
+
+// HasJournal reports whether this machine has a journal. systemd keeps its socket also while journald starts anew.
+func HasJournal() bool {
+	info, err := os.Stat(journalSocket)
+	return err == nil && info.Mode().Type() == fs.ModeSocket
+}
 
 // openSink chooses where a process's output goes.
 func openSink(logDir, name string) sink {
@@ -104,48 +112,63 @@ func (l *logFile) Close() error {
 // journalPatience bounds a write to a journal that has stopped reading.
 const journalPatience = time.Second
 
-// journal is a stream to journald under an identifier of its own, so that `journalctl -t NAME` shows one process.
+// journal is a stream to journald under an identifier of its own, so that `journalctl -t NAME` shows one process. Each
+// line has a priority.
 type journal struct {
 	socket, identifier string
+	levels             asynclog.Leveler
 	conn               net.Conn
 }
 
-// Write connects if need be: a journal that was started again has closed the stream.
+// Write connects if need be: a journal that was started again has closed the stream. What cannot be written is lost
+// whole, with the line that it completes.
 func (j *journal) Write(data []byte) (int, error) {
+	lines := j.levels.Add(data)
+	if len(lines) == 0 {
+		return len(data), nil
+	}
 	if j.conn == nil {
 		if err := j.connect(); err != nil {
 			return 0, err
 		}
 	}
-	n, err := j.send(data)
-	if err != nil {
-		return n, errors.Join(err, j.Close())
+	if err := j.send(lines); err != nil {
+		return 0, errors.Join(err, j.disconnect())
 	}
-	return n, nil
+	return len(data), nil
 }
 
-func (j *journal) send(data []byte) (int, error) {
+func (j *journal) send(lines []byte) error {
 	if err := j.conn.SetWriteDeadline(time.Now().Add(journalPatience)); err != nil {
-		return 0, err
+		return err
 	}
-	return j.conn.Write(data)
+	_, err := j.conn.Write(lines)
+	return err
 }
 
-// connect sends the header: identifier, unit (none), priority 6 (info), whether lines carry a priority <N>, and whether
-// to forward to syslog, kmsg and console.
+// connect sends the header: identifier, unit (none), priority 6 (info) for a line without one, that lines carry a
+// priority <N>, and whether to forward to syslog, kmsg and console.
 func (j *journal) connect() error {
 	conn, err := net.DialTimeout("unix", j.socket, journalPatience)
 	if err != nil {
 		return err
 	}
 	j.conn = conn
-	if _, err := j.send(fmt.Appendf(nil, "%s\n\n6\n0\n0\n0\n0\n", j.identifier)); err != nil {
-		return errors.Join(err, j.Close())
+	if err := j.send(fmt.Appendf(nil, "%s\n\n6\n1\n0\n0\n0\n", j.identifier)); err != nil {
+		return errors.Join(err, j.disconnect())
 	}
 	return nil
 }
 
+// Close writes a last line that had no end.
 func (j *journal) Close() error {
+	if line := j.levels.Last(); line != nil && j.conn != nil {
+		_ = j.send(line) // nothing was promised about the last bytes
+	}
+	return j.disconnect()
+}
+
+func (j *journal) disconnect() error {
 	if j.conn == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/coreos/go-systemd/v22/journal"
 )
 
 // Environment is what systemd passes to the process. The zero value means: not started by systemd.
@@ -32,4 +33,11 @@ func TakeEnvironment() (Environment, error) {
 	}
 	env.Watchdog = watchdog
 	return env, nil
+}
+
+// StderrIsJournal reports whether what this process writes to stderr goes to the journal, which reads a priority in
+// front of a line.
+func StderrIsJournal() bool {
+	is, err := journal.StderrIsJournalStream()
+	return err == nil && is
 }

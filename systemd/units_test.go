@@ -52,6 +52,7 @@ func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
 		"Service.Restart": "always", "Service.RestartSec": "1s", "Service.ExecStart": "/usr/local/bin/quorate agent",
 		"Install.WantedBy":        "multi-user.target",
 		"Service.NoNewPrivileges": "yes", "Service.RuntimeDirectoryMode": "0711",
+		"Service.LogRateLimitIntervalSec": "0",
 		"Service.RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6 AF_NETLINK",
 	} {
 		if values[name] != want {

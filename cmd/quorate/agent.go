@@ -49,10 +49,14 @@ and SIGHUP does the same. The image sets ` + diskVariable + ` to the device name
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := openAgentLog()
+			if !cmd.Flags().Changed("log-dir") && supervisor.HasJournal() {
+				logs = ""
+			}
 			return endLog(log, onlyAgent(cmd.Context(), log, run, logs))
 		},
 	}
-	cmd.Flags().StringVar(&logs, "log-dir", logDir, `where the components' logs go; "" is the journal`)
+	cmd.Flags().StringVar(&logs, "log-dir", logDir,
+		`where the components' logs go; "" is the journal, which is taken where there is one and nothing is given`)
 	addRunDir(cmd, &run)
 	return cmd
 }

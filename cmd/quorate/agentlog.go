@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/internal/asynclog"
+	"github.com/quorate/quorate/systemd"
 )
 
 // openAgentLog begins the agent's log on stderr. From then on nothing in this process waits for stderr or dies with it,
@@ -20,7 +21,11 @@ func openAgentLog() *asynclog.Log {
 	// Go ends a process that writes to a broken stdout or stderr, unless SIGPIPE is heard somewhere. Ignoring it would
 	// do as well, but the children would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	l := asynclog.New(os.Stderr)
+	to := io.Writer(os.Stderr)
+	if systemd.StderrIsJournal() {
+		to = asynclog.Prioritized(to)
+	}
+	l := asynclog.New(to)
 	// Each of these writes to stderr by itself otherwise: net/http by way of log, client-go by klog, gRPC by grpclog.
 	slog.SetDefault(l.Logger)
 	klog.SetSlogLogger(l.Logger)

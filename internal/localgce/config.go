@@ -108,8 +108,12 @@ func (c Config) withDefaults() (Config, error) {
 	fallback(&c.DiskSize, 4<<30)
 	fallback(&c.Agent.StopTimeout, 90*time.Second)
 	fallback(&c.Kind, ProcessVMs)
-	if len(c.Agent.Command) == 0 && c.Kind == ProcessVMs {
+	if len(c.Agent.Command) == 0 {
 		c.Agent.Command = []string{"/usr/local/bin/quorate", "agent"}
+		if c.Kind == SystemdVMs {
+			// the journal is memory there, and a VM that died is to have left its logs
+			c.Agent.Command = append(c.Agent.Command, "--log-dir", "/var/log/quorate")
+		}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
