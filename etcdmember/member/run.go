@@ -113,7 +113,12 @@ func watchMember(ctx context.Context, e *embed.Etcd, cfg Config, log *slog.Logge
 			log.Info("stopping the member")
 			return nil
 		case err := <-e.Err():
-			return fmt.Errorf("serve etcd: %w", err)
+			select {
+			case <-e.Server.StoppingNotify(): // etcd ends its listeners before it says that it has stopped
+				return ErrRemoved
+			default:
+				return fmt.Errorf("serve etcd: %w", err)
+			}
 		case <-e.Server.StopNotify():
 			return ErrRemoved
 		case <-ready:

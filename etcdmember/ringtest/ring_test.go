@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -451,7 +452,7 @@ func (r *ring) await(what string, ok func() error) {
 	r.t.Fatalf("%s: never: %v", what, err)
 }
 
-// processChild runs a member in a process, and starts it again when it exits, as the supervisor does.
+// processChild runs a member in a process, and starts it again when it crashes, as the supervisor does.
 type processChild struct {
 	agent   *agent
 	version string // what its member says it is; empty: what it is
@@ -460,7 +461,8 @@ type processChild struct {
 	mu    sync.Mutex
 	cmd   *exec.Cmd
 	done  chan struct{}
-	begun int // times that it was started
+	ended bool // by kill or Stop: its exit is no crash
+	begun int  // times that it was started
 }
 
 func (c *processChild) starts() int {
@@ -497,9 +499,17 @@ func (c *processChild) Start(ctx context.Context, path string) error {
 	if err := cfg.Save(path); err != nil {
 		return err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.launch(path)
+}
+
+// launch starts the process; c.mu is held.
+func (c *processChild) launch(path string) error {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestAMemberInAProcessOfItsOwn$")
 	cmd.Env = append(os.Environ(), memberEnv+"="+path, hostsEnv+"="+c.agent.ring.hosts, otherEnv+"="+c.version)
-	log, err := os.OpenFile(filepath.Join(c.agent.dir, "etcd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	output := filepath.Join(c.agent.dir, "etcd.log")
+	log, err := os.OpenFile(output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -510,23 +520,50 @@ func (c *processChild) Start(ctx context.Context, path string) error {
 		return err
 	}
 	done, removed := make(chan struct{}), c.removed
+	c.cmd, c.done, c.ended = cmd, done, false
+	c.begun++
 	go func() {
-		defer close(done)
-		if cmd.Wait(); cmd.ProcessState.ExitCode() == member.RemovedExitCode {
+		cmd.Wait()
+		gone := cmd.ProcessState.ExitCode() == member.RemovedExitCode
+		if gone {
 			removed()
 		}
+		close(done)
+		if gone {
+			return
+		}
+		time.Sleep(restartPause)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.ended || c.cmd != cmd {
+			return
+		}
+		c.agent.log.Warn("the member crashed", "exit", cmd.ProcessState.String(), "output", lastLines(output, 20))
+		if err := c.launch(path); err != nil {
+			c.agent.log.Error("the member is not started again", "err", err)
+		}
 	}()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cmd, c.done = cmd, done
-	c.begun++
 	return nil
+}
+
+// restartPause is the supervisor's first.
+const restartPause = time.Second
+
+// lastLines is how a file ends.
+func lastLines(path string, n int) string {
+	all, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(all)), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
 // kill makes a running member exit at once.
 func (c *processChild) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ended = true
 	if c.cmd != nil {
 		c.cmd.Process.Kill()
 	}
@@ -535,6 +572,7 @@ func (c *processChild) kill() {
 func (c *processChild) Stop(context.Context) error {
 	c.mu.Lock()
 	cmd, done := c.cmd, c.done
+	c.ended = true
 	c.mu.Unlock()
 	if cmd == nil {
 		return nil
