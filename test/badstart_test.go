@@ -29,7 +29,7 @@ func TestBadStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	withScheduler := func() error { return share(common, own, "kube-scheduler") }
-	c := begin(t, plan{subnet: 2, vms: []string{only}, programs: own, noRecord: true, noAttribute: true})
+	c := begin(t, plan{vms: []string{only}, programs: own, noRecord: true, noAttribute: true})
 	for _, bad := range []struct {
 		name string
 		do   func(t *testing.T)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,13 +24,10 @@ var threeVMs = []string{"master-a", "master-b", "master-c"}
 // threeMembers is a whole cluster of three under load.
 func threeMembers(t *testing.T) (*cluster, *clients) { return membersOf(t, plan{vms: threeVMs}) }
 
-// cases counts the clusters of the cases, two of which run at a time: most of their time they wait.
-var cases atomic.Int32
-
 // bare starts the VMs of a cluster that is about its members alone, next to others.
 func bare(t *testing.T, p plan) *cluster {
 	t.Helper()
-	p.bare, p.subnet = true, 10+int(cases.Add(1))%200
+	p.bare = true
 	return begin(t, p)
 }
 

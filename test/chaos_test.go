@@ -38,7 +38,7 @@ func TestChaos(t *testing.T) {
 	t.Logf("-chaos.seed=%d", seed)
 	for _, vms := range [][]string{threeVMs, {"master-a", "master-b", "master-c", "master-d", "master-e"}} {
 		t.Run(fmt.Sprintf("%d replicas", len(vms)), func(t *testing.T) {
-			c := begin(t, plan{subnet: 5, vms: vms, bare: true, reflink: true})
+			c := begin(t, plan{vms: vms, bare: true, reflink: true})
 			await(t, "whole", c.membersWhole)
 			u := &unrest{cluster: c, rand: rand.New(rand.NewPCG(seed, uint64(len(vms)))), busy: map[string]bool{},
 				lost: map[string]string{}, injected: map[string]int{}}

@@ -32,8 +32,7 @@ const (
 
 // plan says which cluster a scenario wants.
 type plan struct {
-	subnet int      // 10.251.<subnet>.0/25, one for each scenario
-	vms    []string // each in a zone of its own
+	vms []string // each in a zone of its own
 	// replicas is what the Cluster document asks for: as many as there are VMs where it is 0.
 	replicas int
 	programs string // another folder than the common one
@@ -62,6 +61,7 @@ type cluster struct {
 	*localgce.Project
 	plan
 	conf     localgce.Config
+	subnet   int // its network is 10.251.<subnet>.0/25
 	programs string
 	state    string // the folder of all files
 	document string // the Cluster document
@@ -71,10 +71,13 @@ type cluster struct {
 	moves     atomic.Int32 // addresses that VMs were given
 }
 
+// subnets counts the clusters of this run: each has a network of its own, also next to one that is being taken away.
+var subnets atomic.Int32
+
 // begin starts a cluster's VMs and takes all of it away at the test's end.
 func begin(t *testing.T, p plan) *cluster {
 	t.Helper()
-	c := &cluster{plan: p, programs: p.programs, state: t.TempDir()}
+	c := &cluster{plan: p, subnet: 1 + int(subnets.Add(1))%250, programs: p.programs, state: t.TempDir()}
 	switch {
 	case p.bare && p.programs == "":
 		c.programs = casePrograms(t)
@@ -150,7 +153,7 @@ compute:
   endpoint: http://10.251.%d.1:8080/compute/v1/
 etcd:
   dataDisk: quorate-data
-%s%s`, p.replicas, p.subnet, p.subnet, base64.URLEncoding.EncodeToString(key), p.subnet, etcd, components)
+%s%s`, p.replicas, c.subnet, c.subnet, base64.URLEncoding.EncodeToString(key), c.subnet, etcd, components)
 }
 
 func (c *cluster) project() localgce.Config {

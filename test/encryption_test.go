@@ -27,7 +27,7 @@ import (
 // rest.
 func TestEncryptionIsSwitchedMasterByMaster(t *testing.T) {
 	onlyInChaos(t, "3 minutes: agents are restarted six times")
-	c := begin(t, plan{subnet: 6, vms: []string{"master-a", "master-b", "master-c"}})
+	c := begin(t, plan{vms: []string{"master-a", "master-b", "master-c"}})
 	c.awaitWhole(t)
 	writesWith := map[string]string{"master-a": "g1", "master-b": "g1", "master-c": "g1"}
 	c.wantWrites(t, "before", writesWith)

@@ -16,7 +16,7 @@ func TestFirstBootsAtTheSameMoment(t *testing.T) {
 	seeders := map[string]int{}
 	for i := range rounds {
 		ok := t.Run(fmt.Sprintf("round %d gives one cluster", i+1), func(t *testing.T) {
-			c := begin(t, plan{subnet: 4, vms: []string{"master-a", "master-b", "master-c"}})
+			c := begin(t, plan{vms: []string{"master-a", "master-b", "master-c"}})
 			await(t, "three voters", func() error {
 				for _, vm := range c.vms {
 					s, err := c.status(vm)

@@ -13,7 +13,7 @@ import (
 // TestMastersOfTheImage takes three masters that boot the baked image, with its systemd, containerd and kubelet, to
 // pods that run, and repairs one of them by its image alone. The cases build on each other.
 func TestMastersOfTheImage(t *testing.T) {
-	c := begin(t, plan{subnet: 5, vms: []string{"master-a", "master-b", "master-c"}, image: true})
+	c := begin(t, plan{vms: []string{"master-a", "master-b", "master-c"}, image: true})
 	for _, scenario := range []struct {
 		name string
 		do   func(*testing.T, *cluster)

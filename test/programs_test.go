@@ -69,7 +69,7 @@ func TestABrokenAPIServerStopsNoVoter(t *testing.T) {
 	if err := share(built, own, slices.Concat([]string{"quorate"}, kubernetes, tools)...); err != nil {
 		t.Fatal(err)
 	}
-	c := begin(t, plan{subnet: 17, vms: threeVMs, programs: own})
+	c := begin(t, plan{vms: threeVMs, programs: own})
 	c.awaitWhole(t)
 	l := c.startLoad(t)
 	for j, broken := range brokenPrograms {

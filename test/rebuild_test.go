@@ -21,7 +21,7 @@ const found = 20 * time.Second
 // serving, its agents say what they wait for, and one command brings the record back from what the masters say, with
 // nobody stopped.
 func TestTheRecordIsRebuilt(t *testing.T) {
-	c := begin(t, plan{subnet: 31, vms: []string{"master-a", "master-b", "master-c"}, bare: true})
+	c := begin(t, plan{vms: []string{"master-a", "master-b", "master-c"}, bare: true})
 	await(t, "whole", c.membersWhole)
 	escrow, passphrase := filepath.Join(c.state, "escrow"), filepath.Join(c.state, "passphrase")
 	c.must(t, os.WriteFile(passphrase, []byte("correct horse battery staple\n"), 0o600))

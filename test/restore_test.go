@@ -19,7 +19,7 @@ import (
 // TestRestores takes one cluster of three beyond what it survives, twice, and has one command bring it back: from the
 // disk that survived, with nothing lost, and from a snapshot when none did.
 func TestRestores(t *testing.T) {
-	c := begin(t, plan{subnet: 21, vms: []string{"master-a", "master-b", "master-c"}})
+	c := begin(t, plan{vms: []string{"master-a", "master-b", "master-c"}})
 	c.awaitWhole(t)
 	if !t.Run("two of three are lost with their disks: nothing is lost from the third's", func(t *testing.T) {
 		t.Cleanup(func() { c.tell(t) })
@@ -48,7 +48,7 @@ func TestRestores(t *testing.T) {
 // that was acknowledged is on the third's.
 func TestASurvivorGoesOnByItself(t *testing.T) {
 	onlyInChaos(t, "3 minutes")
-	c := begin(t, plan{subnet: 22, vms: []string{"master-a", "master-b", "master-c"}})
+	c := begin(t, plan{vms: []string{"master-a", "master-b", "master-c"}})
 	c.awaitWhole(t)
 	c.must(t, c.DeleteVM(t.Context(), "master-c", true))
 	await(t, "two voters are left", func() error { return c.seesWhole("master-a", 2) })

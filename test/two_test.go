@@ -16,7 +16,7 @@ import (
 // TestTwoReplicas: with two the second is a warm copy, so that its loss is free; with a third both become voters.
 func TestTwoReplicas(t *testing.T) {
 	t.Parallel()
-	c := begin(t, plan{subnet: 3, vms: []string{"master-a", "master-b"}})
+	c := begin(t, plan{vms: []string{"master-a", "master-b"}})
 	var learner string
 	for _, scenario := range []struct {
 		name string

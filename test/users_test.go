@@ -32,7 +32,7 @@ func unitCapabilities(t *testing.T) (out string) {
 // apiserver's port. The agent does all of it with the capabilities that its unit leaves it.
 func TestComponentsRunAsUsersOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	c := begin(t, plan{subnet: 18, vms: []string{"master-a"}, agent: localgce.Agent{Command: []string{"/usr/bin/setpriv",
+	c := begin(t, plan{vms: []string{"master-a"}, agent: localgce.Agent{Command: []string{"/usr/bin/setpriv",
 		"--no-new-privs", "--inh-caps=-all", "--bounding-set=-all" + unitCapabilities(t), "/usr/local/bin/quorate",
 		"agent"}}})
 	c.must(t, os.Chmod(c.programs, 0o755)) // as a master's /usr/local/bin
