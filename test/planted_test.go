@@ -37,17 +37,17 @@ func (m *memory) carry(_ context.Context, o operation) (operation, bool) {
 	time.Sleep(rand.N(20 * time.Millisecond))
 	luck := rand.IntN(20)
 	if luck > 1 {
-		m.apply(&o)
+		m.apply(&o, true)
 		time.Sleep(rand.N(20 * time.Millisecond))
 		return o, true
 	}
 	if late := o; luck == 1 {
 		m.late.Go(func() {
 			time.Sleep(rand.N(3 * time.Second))
-			m.apply(&late)
+			m.apply(&late, false)
 			if m.fault == twice && late.kind == opPut && time.Now().After(m.from) {
 				time.Sleep(10 * time.Second)
-				m.apply(&late)
+				m.apply(&late, false)
 			}
 		})
 	}
@@ -55,17 +55,18 @@ func (m *memory) carry(_ context.Context, o operation) (operation, bool) {
 	return o, true
 }
 
-// plants says whether the fault is to be made now. A few are made, because one can pass without a trace: a lost write
+// plants says whether the fault is to be made now. Some are made, because one can pass without a trace: a lost write
 // that another follows before anybody reads, a stale read while the last write was never answered. m.mu is held.
 func (m *memory) plants(fault string) bool {
-	if m.fault != fault || m.planted >= 5 || time.Now().Before(m.from) {
+	if m.fault != fault || m.planted >= 20 || time.Now().Before(m.from) {
 		return false
 	}
 	m.planted++
 	return true
 }
 
-func (m *memory) apply(o *operation) {
+// apply does an operation. A write may only be lost where it is answered: one without an answer may be done or not.
+func (m *memory) apply(o *operation, answered bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.values[o.key]
@@ -80,7 +81,7 @@ func (m *memory) apply(o *operation) {
 	case o.kind == opSwap && now != o.old:
 		o.outcome, o.found = refused, now
 		return
-	case m.plants(lostWrite):
+	case answered && m.plants(lostWrite):
 		return
 	}
 	m.before[o.key], m.values[o.key], m.changed[o.key] = now, o.value, time.Now()
