@@ -65,6 +65,9 @@ func (c *cluster) loseHost(t *testing.T, vm, disk string) {
 		}
 		return nil
 	})
+	if t.Failed() {
+		t.Logf("the log of the former boot:\n%s", c.logOf(former))
+	}
 	await(t, "whole, on the new host", c.membersWhole)
 	if now := c.vm(vm); now.InstanceID != before.InstanceID || now.Address != before.Address ||
 		now.DiskID != before.DiskID {
