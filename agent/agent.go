@@ -68,6 +68,8 @@ type Cloud struct {
 	Record  etcdmember.Record
 	Bundles Bundles
 	Compute etcdmember.ComputeAPI
+	// Reports may be nil: then people outside learn nothing.
+	Reports Reports
 	// DiskID asks for the id of the data disk; an error may pass. Nil: this VM has no data disk of its own.
 	DiskID func(ctx context.Context) (string, error)
 }
@@ -104,8 +106,8 @@ type Config struct {
 	MetricsAddress string
 	// Account is the user of a name, if the system has one. Nil: it has none that the agent could use.
 	Account func(name string) (supervisor.Account, bool)
-	// Self is this program, which the etcd child runs too.
-	Self string
+	// Self is this program, which the etcd child runs too; Version is how it calls itself.
+	Self, Version string
 	// Env is the environment that the children get; Cgroup the delegated cgroup for them, or empty.
 	Env    []string
 	Cgroup string
@@ -137,6 +139,7 @@ type Agent struct {
 	leases     *leases
 	disk       dataDisk
 	disks      diskPlaces
+	reports    Reports
 	encryption *certs.Encryption // what the apiserver does since its start; nil before
 	// certificates are as ensure last found them; what it leads to is never written again.
 	certificates []certs.Expiry
@@ -179,6 +182,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	}
 	defer stopServing()
 	defer a.serveMetrics()()
+	defer a.keepReports()()
 	stopChildren := a.superviseChildren(ctx)
 	defer func() { err = errors.Join(err, stopChildren(err)) }()
 	err = a.liveUntilEnded(ctx)

@@ -98,7 +98,7 @@ func (a *Agent) open(ctx context.Context, id identity) (identified, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.self, a.cluster = id.Self, cluster
+	a.self, a.cluster, a.reports = id.Self, cluster, cloud.Reports
 	a.disk = dataDisk{exists: cloud.DiskID != nil, id: id.DiskID}
 	a.files = certs.Files{Dir: filepath.Join(cluster.Etcd.DataDir, "pki"), Volatile: filepath.Join(a.cfg.RunDir, "pki")}
 	return identified{id.Self, cluster, cloud, id}, nil

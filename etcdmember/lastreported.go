@@ -114,7 +114,7 @@ func (l *lastReported) report(name string) Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := Report{
-		Cluster: ClusterReport{Name: name, Epoch: l.cluster.epoch},
+		Cluster: ClusterReport{Name: name, Epoch: l.cluster.epoch, Pause: pauseOf(l.view, time.Now())},
 		Etcd: EtcdReport{Members: []MemberReport{}, Steps: append([]StepCount{}, l.steps...),
 			Explanation: l.last.Explain()},
 	}

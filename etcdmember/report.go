@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/record"
 )
 
 // Report is what a replica tells of its membership at one moment. The agent's status has it, and status, explanation
@@ -22,6 +23,18 @@ type ClusterReport struct {
 	// ID is etcd's cluster id in hexadecimal: the own member's, or else that of the newest epoch that is formed; empty
 	// before the first is.
 	ID string `json:"id"`
+	// Pause is the pause that is in force by the record as it was last read; nil: there is none.
+	Pause *PauseReport `json:"pause,omitempty"`
+}
+
+// PauseReport is an order that holds back all changes of the membership.
+type PauseReport struct {
+	Order  uint64    `json:"order"`
+	By     string    `json:"by"`
+	Reason string    `json:"reason,omitempty"`
+	Since  time.Time `json:"since"`
+	// Until is when it ends by itself; nil: with "quorate resume".
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // EtcdReport is the membership as this replica's member and agent see it.
@@ -48,9 +61,24 @@ type MemberReport struct {
 	Role    string `json:"role"` // voter or learner
 	Leader  bool   `json:"leader"`
 	Started bool   `json:"started"`
-	// Lag is how many entries the member's log is known to be behind the leader's; nil where this replica does not
-	// lead.
-	Lag *uint64 `json:"lag,omitempty"`
+	// Lag is how many entries the member's log is known to be behind the leader's, Heard whether the leader has heard
+	// of the member within the last election time-out; nil where this replica does not lead.
+	Lag   *uint64 `json:"lag,omitempty"`
+	Heard *bool   `json:"heard,omitempty"`
+}
+
+// pauseOf is the pause that is in force.
+func pauseOf(v *record.View, now time.Time) *PauseReport {
+	if v == nil {
+		return nil
+	}
+	states := table.OrderStates(v.Orders, now)
+	for _, o := range v.Orders {
+		if o.Kind == record.OrderPause && states[o.Number].State == table.OrderInForce {
+			return &PauseReport{Order: o.Number, By: o.By, Reason: o.Reason, Since: o.Time, Until: o.Until}
+		}
+	}
+	return nil
 }
 
 // Own is this replica's own entry; zero: no member answers, or it has not applied its entry yet.
@@ -112,7 +140,7 @@ func memberReports(s table.MemberStatus) []MemberReport {
 		}
 		if p, ok := s.Progress[e.ID]; ok {
 			last := s.Progress[s.Leader].Match
-			r.Lag = new(max(last, p.Match) - p.Match)
+			r.Lag, r.Heard = new(max(last, p.Match)-p.Match), new(p.RecentActive || e.ID == s.Leader)
 		}
 		out = append(out, r)
 	}

@@ -74,11 +74,13 @@ func TestTheLagIsWhatTheLeaderKnows(t *testing.T) {
 			t.Errorf("a follower knows the lag of %s: %d", r.ID, *r.Lag)
 		}
 	}
-	s.Progress = map[record.MemberID]table.PeerProgress{0xa1: {Match: 70}, 0xb1: {Match: 64}, 0xc1: {}}
+	s.Progress = map[record.MemberID]table.PeerProgress{0xa1: {Match: 70},
+		0xb1: {Match: 64, RecentActive: true}, 0xc1: {}}
 	want := []MemberReport{
-		{Name: "a", ID: "a1", Role: "voter", Leader: true, Started: true, Lag: new(uint64(0))},
-		{Name: "b", ID: "b1", Role: "voter", Started: true, Lag: new(uint64(6))},
-		{ID: "c1", Role: "learner", Lag: new(uint64(70))}, {ID: "d1", Role: "voter"},
+		{Name: "a", ID: "a1", Role: "voter", Leader: true, Started: true, Lag: new(uint64(0)),
+			Heard: new(true)},
+		{Name: "b", ID: "b1", Role: "voter", Started: true, Lag: new(uint64(6)), Heard: new(true)},
+		{ID: "c1", Role: "learner", Lag: new(uint64(70)), Heard: new(false)}, {ID: "d1", Role: "voter"},
 	}
 	if d := cmp.Diff(want, memberReports(s)); d != "" {
 		t.Errorf("-want +got\n%s", d)

@@ -29,6 +29,7 @@ var floors = []string{
 	"etcdmember/order", "etcdmember/table",
 	"certs", "systemd", "supervisor", "images",
 	"internal/record/bucket/buckettest", "internal/record/bucket", "internal/record", "internal/gce",
+	"internal/health", "internal/report",
 	"internal/localgce", "internal/localroute",
 	"internal/waits", "internal/replica",
 	"internal/durable", "internal/asynclog", "internal/backoff", "internal/local", "internal/realtest",
@@ -121,6 +122,38 @@ func TestImportsPointDownTheFloorPlan(t *testing.T) {
 				t.Errorf("%s imports internal/localgce, which is for the demo and the tests", p.ImportPath)
 			}
 		}
+	}
+}
+
+// Reports and events are for people. What decides cannot hold one: its packages do not know what one is, directly or by
+// what they import.
+func TestNothingThatDecidesKnowsReports(t *testing.T) {
+	decides := func(path string) bool {
+		return path == "internal/record" || path == "etcdmember" || strings.HasPrefix(path, "etcdmember/")
+	}
+	cmd := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Deps \" \"}}", "./etcdmember/...",
+		"./internal/record")
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	found := 0
+	for line := range strings.Lines(string(out)) {
+		deps := strings.Fields(line)
+		path := strings.TrimPrefix(deps[0], module)
+		if !decides(path) || slices.Contains(testRooms, path) {
+			continue
+		}
+		found++
+		for _, dep := range deps[1:] {
+			if dep == module+"internal/report" || dep == module+"internal/health" {
+				t.Errorf("%s knows %s", path, dep)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d packages decide: this test no longer knows them", found)
 	}
 }
 

@@ -17,7 +17,9 @@ var pure = map[string][]string{
 	"addons/plan":      nil,
 	"etcdmember/order": nil,
 	"etcdmember/table": nil,
+	"internal/health":  nil,
 	"internal/record":  nil,
+	"internal/report":  {"unicode", "unicode/utf8"},
 	"internal/replica": { // it decodes and validates the Cluster document
 		"bytes", "embed", "encoding/base64", "io", "net/url", "path/filepath", "reflect", "go.yaml.in/yaml/v3",
 		"k8s.io/apimachinery/pkg/util/validation", "k8s.io/apimachinery/pkg/util/validation/field",

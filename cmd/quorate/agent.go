@@ -109,7 +109,7 @@ func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error 
 		Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: logs, AuditDir: cmp.Or(logs, logDir),
 		ImageDisk: agent.ImageDisk{Device: os.Getenv(diskVariable), Dir: diskMount, Unit: diskUnit},
 		HostsFile: hostsFile, MetricsAddress: metricsAddress,
-		Self: self, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
+		Self: self, Version: currentVersions().Quorate, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
 		SaveSnapshot: saverChild(log, self, filepath.Clean(run)), AddonRules: addonRules(log, self),
 	}
 	// The watchdog is fed until the agent has stopped everything, not until it was asked to.

@@ -25,6 +25,11 @@ func openRecord(c *replica.Cluster) (*bucket.Store, error) {
 	return bucket.Open(c.Record.URL, c.Name, gce.UserClient())
 }
 
+// openReports opens the reports, as openRecord does the record.
+func openReports(c *replica.Cluster) (*bucket.Reports, error) {
+	return bucket.OpenReports(c.Record.URL, c.Name, gce.UserClient())
+}
+
 func openCloud(google *http.Client, self replica.Identity, c *replica.Cluster) (agent.Cloud, error) {
 	store, err := bucket.Open(c.Record.URL, c.Name, google)
 	if err != nil {
@@ -39,7 +44,11 @@ func openCloud(google *http.Client, self replica.Identity, c *replica.Cluster) (
 	if err != nil {
 		return agent.Cloud{}, err
 	}
-	out := agent.Cloud{Record: store, Bundles: bundles, Compute: compute}
+	reports, err := bucket.OpenReports(c.Record.URL, c.Name, google)
+	if err != nil {
+		return agent.Cloud{}, err
+	}
+	out := agent.Cloud{Record: store, Bundles: bundles, Compute: compute, Reports: reports}
 	if c.Etcd.DataDisk != "" {
 		out.DiskID = func(ctx context.Context) (string, error) { return diskID(ctx, compute, self, c.Etcd.DataDisk) }
 	}

@@ -63,7 +63,8 @@ func explain(bucket string, err error) error {
 	switch code := status(err); {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return fmt.Errorf("access denied (HTTP %d): the service account needs storage.objects.list, get and create "+
-			"on bucket %s, and delete below marks/ and snapshots/: %w", code, bucket, inOneLine{err})
+			"on bucket %s, and delete below marks/, snapshots/ and the reports' folder: %w", code, bucket,
+			inOneLine{err})
 	case code == http.StatusNotFound && !errors.Is(err, errAbsent):
 		return fmt.Errorf("bucket %s does not exist: create it or correct the record's URL: %w",
 			bucket, inOneLine{err})
@@ -228,6 +229,11 @@ func (g *gcs) deleteSnapshot(ctx context.Context, key string) error {
 	if err := onlySnapshots(key); err != nil {
 		return err
 	}
+	return g.remove(ctx, key)
+}
+
+// remove deletes an object; one that is not there is no error. Its callers say which objects that may be.
+func (g *gcs) remove(ctx context.Context, key string) error {
 	_, err := do(ctx, g, func(ctx context.Context) (struct{}, error) {
 		err := g.api.Objects.Delete(g.bucket, g.prefix+key).Context(ctx).Do()
 		if status(err) == http.StatusNotFound {

@@ -1,5 +1,6 @@
 // Package bucket keeps a record in a bucket: objects that are written once and the databases of snapshots (Store), and
-// the sealed bundle of keys (Bundles).
+// the sealed bundle of keys (Bundles). Next to them, in a folder of their own, it keeps what decides nothing: reports
+// and events (Reports).
 //
 //	             CreateClaim, CreateOutcome, …            View, Check
 //	                        |                                 |
@@ -63,21 +64,30 @@ type cached struct {
 // that is not Google's is sent; nil adds nothing. With ?endpoint=http://ADDRESS another server that speaks GCS's API is
 // asked in Google's place.
 func Open(recordURL, cluster string, client *http.Client) (*Store, error) {
-	if cluster == "" || strings.ContainsAny(cluster, "/\\ ") || strings.HasPrefix(cluster, ".") {
-		return nil, fmt.Errorf("open record: cluster name %q: want a DNS label", cluster)
-	}
 	if client == nil {
 		client = http.DefaultClient
 	}
-	d, err := openBucket(recordURL, cluster, client)
+	d, err := openFolder(recordURL, cluster, cluster+"/", client)
 	if err != nil {
-		return nil, fmt.Errorf("open record %q: %w", recordURL, err)
+		return nil, err
 	}
 	return &Store{driver: d, cluster: cluster, client: client, cache: map[string]cached{}}, nil
 }
 
+// openFolder opens one folder of a cluster's in the bucket that a record's URL names.
+func openFolder(recordURL, cluster, folder string, client *http.Client) (*gcs, error) {
+	if cluster == "" || strings.ContainsAny(cluster, "/\\ ") || strings.HasPrefix(cluster, ".") {
+		return nil, fmt.Errorf("open record: cluster name %q: want a DNS label", cluster)
+	}
+	d, err := openBucket(recordURL, folder, client)
+	if err != nil {
+		return nil, fmt.Errorf("open record %q: %w", recordURL, err)
+	}
+	return d, nil
+}
+
 // openBucket checks a bucket's URL.
-func openBucket(recordURL, cluster string, client *http.Client) (driver, error) {
+func openBucket(recordURL, folder string, client *http.Client) (*gcs, error) {
 	u, err := url.Parse(recordURL)
 	switch {
 	case err != nil:
@@ -105,7 +115,7 @@ func openBucket(recordURL, cluster string, client *http.Client) (driver, error) 
 	if prefix != "" {
 		prefix += "/"
 	}
-	return newGCS(u.Host, prefix+cluster+"/", endpoint, client)
+	return newGCS(u.Host, prefix+folder, endpoint, client)
 }
 
 // String names the place of the record, for messages: gs://BUCKET/PREFIX/CLUSTER/.

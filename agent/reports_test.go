@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/report"
+)
+
+// keptReports is a store in memory. It can fail, or not answer until its caller gives up.
+type keptReports struct {
+	mu      sync.Mutex
+	reports []report.Report
+	batches []report.Batch
+	former  *report.Sighting
+	err     error
+	hangs   bool
+	asked   int
+}
+
+func (k *keptReports) call(ctx context.Context, do func()) error {
+	k.mu.Lock()
+	k.asked++
+	hangs, err := k.hangs, k.err
+	k.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	if err == nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		do()
+	}
+	return err
+}
+
+func (k *keptReports) WriteReport(ctx context.Context, r report.Report) error {
+	return k.call(ctx, func() { k.reports = append(k.reports, r) })
+}
+
+func (k *keptReports) WriteBatch(ctx context.Context, b report.Batch) error {
+	return k.call(ctx, func() { k.batches = append(k.batches, b) })
+}
+
+func (k *keptReports) Of(ctx context.Context, p replica.Place) (s *report.Sighting, err error) {
+	err = k.call(ctx, func() { s = k.former })
+	return s, err
+}
+
+func (k *keptReports) DropOldEvents(ctx context.Context) (int, error) {
+	return 0, k.call(ctx, func() {})
+}
+
+// last is the newest report; zero: there is none.
+func (k *keptReports) last() report.Report {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.reports) == 0 {
+		return report.Report{}
+	}
+	return k.reports[len(k.reports)-1]
+}
+
+func (k *keptReports) story() (out string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, b := range k.batches {
+		for _, e := range b.Events {
+			out += e.Text + "\n"
+		}
+	}
+	return out
+}
+
+func reporting(t *testing.T, k *keptReports) (*Agent, func()) {
+	t.Helper()
+	a, _ := newVM(t).identified()
+	a.mu.Lock()
+	a.reports = k
+	a.mu.Unlock()
+	return a, a.keepReports()
+}
+
+func TestAChangeIsReportedWithinTwoSeconds(t *testing.T) {
+	k := &keptReports{former: &report.Sighting{Age: 90 * time.Second, Report: report.Report{Ready: true,
+		InstanceID: "99", BootID: "boot0"}}}
+	a, stop := reporting(t, k)
+	eventually(t, "a first report", func() bool { return k.last().InstanceID == "101" })
+	a.waits.hold("record-unreadable", errors.New("503"), "It is tried again.")
+	begin := time.Now()
+	eventually(t, "the wait is reported", func() bool { return len(k.last().Waits) == 1 })
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	a.setPhase(PhaseStopping)
+	stop()
+	if got := k.last().Phase; got != "stopping" {
+		t.Errorf("its last report says phase %q", got)
+	}
+	if got := k.story(); !strings.Contains(got, "its agent began: instance 101, boot boot1") {
+		t.Errorf("no beginning in %q", got)
+	}
+}
+
+// What the VM before said is told before it is overwritten: nobody else can say when it was last there.
+func TestTheReportBeforeIsNoted(t *testing.T) {
+	k := &keptReports{former: &report.Sighting{Age: 90 * time.Second, Report: report.Report{Ready: true,
+		InstanceID: "99", BootID: "boot0"}}}
+	_, stop := reporting(t, k)
+	defer stop()
+	eventually(t, "a first report", func() bool { return k.last().InstanceID == "101" })
+	time.Sleep(observePeriod)
+	eventually(t, "it is noted", func() bool {
+		return strings.Contains(k.story(), "ready, instance 99, boot boot0")
+	})
+}
+
+func TestAStoreThatFailsOrHangsHoldsNobodyUp(t *testing.T) {
+	for name, k := range map[string]*keptReports{"fails": {err: errors.New("403")}, "hangs": {hangs: true}} {
+		t.Run(name, func(t *testing.T) {
+			v := newVM(t)
+			a, _ := v.identified()
+			var log strings.Builder
+			var mu sync.Mutex
+			a.cfg.Log = slog.New(slog.NewTextHandler(&locked{&log, &mu}, nil))
+			a.reports = k
+			stop := a.keepReports()
+			time.Sleep(2 * observePeriod)
+			begin := time.Now()
+			a.status(t.Context())
+			if took := time.Since(begin); took > 500*time.Millisecond {
+				t.Errorf("a status took %s", took)
+			}
+			begin = time.Now()
+			stop()
+			if took := time.Since(begin); took > lastReportTimeout+time.Second {
+				t.Errorf("the end took %s", took)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if n := strings.Count(log.String(), "do not learn"); n > 1 || n == 0 && k.err != nil {
+				t.Errorf("it is said %d times:\n%s", n, log.String())
+			}
+		})
+	}
+}
+
+// locked is a writer for several goroutines.
+type locked struct {
+	to *strings.Builder
+	mu *sync.Mutex
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to.Write(p)
+}

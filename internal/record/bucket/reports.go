@@ -1,0 +1,254 @@
+package bucket
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/api/storage/v1"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/report"
+)
+
+// Reports keeps the replicas' reports and events in the bucket of the record, in a folder next to the record's. Nothing
+// decides by them: a Store neither lists nor reads that folder, and Reports reaches nothing else. Its methods may be
+// called concurrently.
+//
+// A report is overwritten, and batches of events are deleted after EventsKept. So whoever runs an agent may overwrite
+// and delete here, and the right to do so does not reach the record.
+type Reports struct{ gcs *gcs }
+
+// EventsKept is how long events are kept. A lifecycle rule of the bucket may delete them earlier.
+const EventsKept = 30 * 24 * time.Hour
+
+// reportsPace is for writers who come again with something newer, and for people who wait.
+var reportsPace = pace{tries: 2, timeout: 4 * time.Second, first: 200 * time.Millisecond}
+
+// OpenReports opens the reports of a cluster next to its record, as Open does. It asks no server.
+func OpenReports(recordURL, cluster string, client *http.Client) (*Reports, error) {
+	if client == nil {
+		client = http.DefaultClient
+	}
+	g, err := openFolder(recordURL, cluster, report.Folder(cluster), client)
+	if err != nil {
+		return nil, err
+	}
+	g.pace = reportsPace
+	return &Reports{g}, nil
+}
+
+// String names the place of the reports, for messages.
+func (r *Reports) String() string { return r.gcs.where("") }
+
+// WriteReport overwrites the report of its replica.
+func (r *Reports) WriteReport(ctx context.Context, v report.Report) error {
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = r.gcs.overwrite(ctx, report.Key(v.Place), data)
+	}
+	return r.fault("write", report.Key(v.Place), err)
+}
+
+// WriteBatch writes a batch of events once. One that is there already was written by an earlier try.
+func (r *Reports) WriteBatch(ctx context.Context, b report.Batch) error {
+	data, err := json.Marshal(b)
+	if err == nil {
+		err = r.gcs.create(ctx, b.Key(), data)
+	}
+	if errors.Is(err, errExists) {
+		return nil
+	}
+	return r.fault("write", b.Key(), err)
+}
+
+// All reads the reports of all replicas. What cannot be decoded is left out: a newer version may have written it.
+func (r *Reports) All(ctx context.Context) ([]report.Sighting, error) {
+	objects, err := r.list(ctx, report.ReplicasFolder(), "", "")
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*report.Sighting, len(objects))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for n, o := range objects {
+		place, ok := report.PlaceOf(o.key)
+		if !ok {
+			continue
+		}
+		group.Go(func() (err error) {
+			found[n], err = r.sighting(ctx, place, o)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	out := []report.Sighting{}
+	for _, s := range found {
+		if s != nil {
+			out = append(out, *s)
+		}
+	}
+	return out, nil
+}
+
+// sighting reads one report of a listing; nil: it is none.
+func (r *Reports) sighting(ctx context.Context, place replica.Place, o aged) (*report.Sighting, error) {
+	data, err := r.gcs.read(ctx, o.key)
+	if errors.Is(err, errAbsent) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, r.fault("read", o.key, err)
+	}
+	s := report.Sighting{Age: o.age}
+	if json.Unmarshal(data, &s.Report) != nil || s.Place != place {
+		return nil, nil
+	}
+	return &s, nil
+}
+
+// Of reads the report of one replica; nil: it has none.
+func (r *Reports) Of(ctx context.Context, place replica.Place) (*report.Sighting, error) {
+	objects, err := r.list(ctx, report.Key(place), "", "")
+	if err != nil || len(objects) != 1 {
+		return nil, err
+	}
+	return r.sighting(ctx, place, objects[0])
+}
+
+// Events reads the batches that were begun at a time or later, by the writers' clocks, in the order of their names.
+func (r *Reports) Events(ctx context.Context, since time.Time) ([]report.Batch, error) {
+	objects, err := r.list(ctx, report.EventsFolder, report.EventsFrom(since), "")
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*report.Batch, len(objects))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for n, o := range objects {
+		if !report.IsEvents(o.key) {
+			continue
+		}
+		group.Go(func() error {
+			data, err := r.gcs.read(ctx, o.key)
+			switch {
+			case errors.Is(err, errAbsent): // deleted since it was listed
+				return nil
+			case err != nil:
+				return r.fault("read", o.key, err)
+			}
+			var b report.Batch
+			if json.Unmarshal(data, &b) == nil && b.Place.Valid() {
+				found[n] = &b
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var out []report.Batch
+	for _, b := range found {
+		if b != nil {
+			out = append(out, *b)
+		}
+	}
+	return out, nil
+}
+
+// mostDeleted is how many batches one call deletes: what is left is for the next.
+const mostDeleted = 200
+
+// DropOldEvents deletes batches that are older than EventsKept by the store's clock, and says how many.
+func (r *Reports) DropOldEvents(ctx context.Context) (n int, err error) {
+	// By their names first, with a day for clocks that are wrong, so that one page says that there is nothing to do.
+	objects, err := r.list(ctx, report.EventsFolder, "", report.EventsFrom(time.Now().Add(24*time.Hour-EventsKept)))
+	if err != nil {
+		return 0, err
+	}
+	for _, o := range objects {
+		if o.age < EventsKept || !report.IsEvents(o.key) {
+			continue
+		}
+		if n == mostDeleted {
+			break
+		}
+		if err := r.gcs.deleteEvents(ctx, o.key); err != nil {
+			return n, r.fault("delete", o.key, err)
+		}
+		n++
+	}
+	return n, nil
+}
+
+// deleteEvents removes a batch of events, and refuses any other object.
+func (g *gcs) deleteEvents(ctx context.Context, key string) error {
+	if !report.IsEvents(key) {
+		return fmt.Errorf("delete %s: only events are deleted here", g.where(key))
+	}
+	return g.remove(ctx, key)
+}
+
+// aged is an object of a listing, and how long ago it was written.
+type aged struct {
+	key string
+	age time.Duration
+}
+
+// list is what lies below a prefix, from one name on and before another, with each object's age by the store's clock:
+// its time against the Date of the same answer.
+func (r *Reports) list(ctx context.Context, below, from, before string) (out []aged, err error) {
+	g := r.gcs
+	name := func(key string) string {
+		if key == "" {
+			return ""
+		}
+		return g.prefix + key
+	}
+	for token := ""; ; {
+		page, err := do(ctx, g, func(ctx context.Context) (*storage.Objects, error) {
+			call := g.api.Objects.List(g.bucket).Prefix(name(below)).MaxResults(mostPerPage).PageToken(token).
+				Fields("nextPageToken", "items(name,generation,updated)").Context(ctx)
+			if from != "" {
+				call = call.StartOffset(name(from))
+			}
+			if before != "" {
+				call = call.EndOffset(name(before))
+			}
+			return call.Do()
+		})
+		if err != nil {
+			return nil, r.fault("list", below, err)
+		}
+		now, err := http.ParseTime(page.Header.Get("Date"))
+		if err != nil {
+			return nil, r.fault("list", below, fmt.Errorf("the answer does not say what time it is: %w", err))
+		}
+		for _, o := range page.Items {
+			e, err := g.entry(o)
+			if err != nil {
+				return nil, r.fault("list", below, err)
+			}
+			// A Date has whole seconds.
+			out = append(out, aged{e.key, max(0, now.Sub(e.written))})
+		}
+		if token = page.NextPageToken; token == "" {
+			return out, nil
+		}
+	}
+}
+
+// fault is an error with what was being done.
+func (r *Reports) fault(doing, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return record.AtFault(fmt.Errorf("%s %s: %w", doing, r.gcs.where(key), err))
+}

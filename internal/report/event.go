@@ -1,0 +1,231 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// Kind is what an event is about.
+type Kind string
+
+// The kinds of event.
+const (
+	// Began: an agent has begun. Its text has what the report before it said.
+	Began Kind = "began"
+	// Phase: the boot has come to another phase. Ready: it is done. Stopping: the replica was asked to stop.
+	Phase    Kind = "phase"
+	Ready    Kind = "ready"
+	Stopping Kind = "stopping"
+	// Place: the replica has another incarnation.
+	Place Kind = "place"
+	// Waiting and Resumed: a wait began, and ended. Their subject is the wait's name.
+	Waiting Kind = "waiting"
+	Resumed Kind = "resumed"
+	// Row: another row of the membership's table holds. Did: an act was taken, its subject.
+	Row Kind = "row"
+	Did Kind = "did"
+	// Joined: the own member is what it was not: learner or voter. Leads: another member leads etcd.
+	Joined Kind = "joined"
+	Leads  Kind = "leads"
+	// Silent and Heard: the leader does not hear of a member, its subject, or hears of it again.
+	Silent Kind = "silent"
+	Heard  Kind = "heard"
+	// ComponentState: a process, its subject, came into another state or was started again.
+	ComponentState Kind = "component"
+	// Dropped: events were not written, because there were too many.
+	Dropped Kind = "dropped"
+)
+
+// Event is one thing that happened, as one replica noticed it.
+type Event struct {
+	// At is when it was noticed, by the replica's clock.
+	At   time.Time `json:"at"`
+	Kind Kind      `json:"kind"`
+	// Subject is what it is about: a wait, a component, an act, a member's place; empty: the replica itself.
+	Subject string `json:"subject,omitempty"`
+	// Text is what a person reads after the replica's name.
+	Text string `json:"text"`
+}
+
+// Batch is some events of one replica, in one object that is written once.
+type Batch struct {
+	replica.Place
+	InstanceID  string `json:"instanceID"`
+	BootID      string `json:"bootID"`
+	Incarnation uint64 `json:"incarnation,omitempty"`
+	// Number counts the batches of one agent. At is that of the first event.
+	Number uint64    `json:"number"`
+	At     time.Time `json:"at"`
+	Events []Event   `json:"events"`
+}
+
+// Changes are the events between two reports of one replica; before is the zero Report for an agent's first.
+func Changes(before, after Report) []Event {
+	var out []Event
+	add := func(k Kind, subject, format string, args ...any) {
+		out = append(out, Event{At: after.At, Kind: k, Subject: subject, Text: Clean(fmt.Sprintf(format, args...))})
+	}
+	if before.BootID == "" {
+		add(Began, "", "its agent began: instance %s, boot %.8s, version %s", after.InstanceID, after.BootID,
+			orDash(after.Version))
+	}
+	phaseChanges(before, after, add)
+	if after.Incarnation != before.Incarnation && after.Incarnation != 0 {
+		add(Place, "", "has incarnation %d", after.Incarnation)
+	}
+	stepChanges(before, after, add)
+	memberChanges(before, after, add)
+	waitChanges(before, after, add)
+	rowChanges(before, after, add)
+	componentChanges(before, after, add)
+	return out
+}
+
+type adder func(k Kind, subject, format string, args ...any)
+
+func phaseChanges(before, after Report, add adder) {
+	switch {
+	case after.Phase == before.Phase:
+	case after.Phase == "stopping":
+		add(Stopping, "", "was asked to stop, or ends; it stops in order")
+	case after.Ready:
+		add(Ready, "", "is ready")
+	default:
+		add(Phase, "", "phase %s", after.Phase)
+	}
+}
+
+// acts says what an act did, for people.
+var acts = map[string]string{
+	"archive": "put its former etcd directory away", "take incarnation": "wrote its incarnation into the record",
+	"remove member": "removed a former member", "add learner": "was added to etcd as a learner",
+	"start joined": "started its new member", "start": "started its member on the disk's directory",
+	"seed": "made a new etcd with one member", "form": "wrote that the epoch is formed",
+	"claim": "claimed an epoch", "promote": "promoted a learner to a voter",
+	"restore": "built the directory of the next epoch", "close epoch": "closed the epoch",
+	"move leader": "handed etcd's leadership over", "stop": "stopped its member",
+}
+
+func stepChanges(before, after Report, add adder) {
+	for _, s := range after.Steps {
+		i := slices.IndexFunc(before.Steps, func(b Step) bool { return b.Act == s.Act && b.Outcome == s.Outcome })
+		n := s.Count
+		if i >= 0 && before.Steps[i].Count <= n {
+			n -= before.Steps[i].Count
+		}
+		text, known := acts[s.Act]
+		switch {
+		case n == 0:
+			continue
+		case s.Outcome != "done":
+			text = fmt.Sprintf("did not get through with %q, and observes again", s.Act)
+		case !known:
+			text = fmt.Sprintf("took the step %q", s.Act)
+		}
+		if n > 1 {
+			text += fmt.Sprintf(" (%d times)", n)
+		}
+		add(Did, s.Act, "%s", text)
+	}
+}
+
+func memberChanges(before, after Report, add adder) {
+	if own, was := after.Own(), before.Own(); own.Role != was.Role && own.Role != "" {
+		add(Joined, own.ID, "its member %s is a %s", own.ID, own.Role)
+	}
+	switch now, was := after.Leader(), before.Leader(); {
+	case now.ID == was.ID:
+	case now.ID == "" && after.Member != "" && before.Member != "":
+		add(Leads, "", "knows of no etcd leader")
+	case now.ID != "" && now.ID == after.Member:
+		add(Leads, now.Name, "leads etcd")
+	case now.ID != "":
+		add(Leads, now.Name, "follows %s, which leads etcd", now.Name)
+	}
+	for _, m := range after.Members {
+		if m.Heard == nil || m.ID == after.Member {
+			continue
+		}
+		heard := heardBefore(before, m.ID)
+		switch {
+		case !*m.Heard && (heard == nil || *heard):
+			add(Silent, m.Name, "hears nothing of %s any more", m.Name)
+		case *m.Heard && heard != nil && !*heard:
+			add(Heard, m.Name, "hears of %s again", m.Name)
+		}
+	}
+}
+
+func heardBefore(r Report, id string) *bool {
+	for _, m := range r.Members {
+		if m.ID == id {
+			return m.Heard
+		}
+	}
+	return nil
+}
+
+func waitChanges(before, after Report, add adder) {
+	has := func(r Report, name string) bool {
+		return slices.ContainsFunc(r.Waits, func(w replica.Wait) bool { return w.Name == name })
+	}
+	for _, w := range after.Waits {
+		if !has(before, w.Name) {
+			add(Waiting, w.Name, "waits, %s: %s", w.Name, w.Reason)
+		}
+	}
+	for _, w := range before.Waits {
+		if !has(after, w.Name) {
+			add(Resumed, w.Name, "does not wait any more: %s", w.Name)
+		}
+	}
+}
+
+func rowChanges(before, after Report, add adder) {
+	if after.Row != before.Row && after.Row != "" {
+		add(Row, after.Row, "row %s holds", after.Row)
+	}
+	if after.LeaderRow != before.LeaderRow && after.LeaderRow != "" {
+		add(Row, after.LeaderRow, "row %s of the leader's holds", after.LeaderRow)
+	}
+}
+
+func componentChanges(before, after Report, add adder) {
+	for _, c := range after.Components {
+		i := slices.IndexFunc(before.Components, func(b Component) bool { return b.Name == c.Name })
+		var was Component
+		if i >= 0 {
+			was = before.Components[i]
+		}
+		if c.State == was.State && c.Restarts == was.Restarts {
+			continue
+		}
+		text := c.Name + " is " + c.StateText()
+		if c.Restarts > was.Restarts {
+			text += ", started again"
+		}
+		if c.Reason != "" {
+			text += ": " + c.Reason
+		}
+		add(ComponentState, c.Name, "%s", text)
+	}
+}
+
+// Important reports whether the event is one that a person should meet without asking for it.
+func (e Event) Important() bool {
+	switch e.Kind {
+	case Began, Ready, Stopping, Waiting, Silent, Leads:
+		return true
+	}
+	return false
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
