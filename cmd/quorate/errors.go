@@ -52,7 +52,10 @@ func exitCode(err error) int {
 	var usage *usageError
 	var refusal *order.Refusal
 	var notRoot *notRootError
+	var verdict *verdictError
 	switch {
+	case errors.As(err, &verdict):
+		return verdict.code()
 	case errors.As(err, &usage), errors.As(err, &refusal):
 		return exitUsage
 	case errors.As(err, &notRoot):

@@ -38,7 +38,8 @@ func execute(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	if !errors.As(err, &loggedError{}) {
+	var verdict *verdictError // printed, with all that there is to say
+	if !errors.As(err, &loggedError{}) && !errors.As(err, &verdict) {
 		complain(errs, err)
 	}
 	return exitCode(err)
@@ -69,7 +70,7 @@ On a master, systemd runs "quorate agent" at boot, and "quorate status" says how
 recreating its VM. The other commands are run from anywhere that reaches the cluster's record.`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: versionText(),
-	}, newAgent(), newStatus(), newEtcd(), newConfig(), newRecord(), newOrders(), newPause(), newResume(),
+	}, newAgent(), newStatus(), newHealth(), newEtcd(), newConfig(), newRecord(), newOrders(), newPause(), newResume(),
 		newOverride(), newBundle(), newKubeconfig(), newSnapshot(), newAddons(), newVersion(imageFile), newRunEtcd(),
 		newMakeDirectory(), newRestore())
 	root.SetVersionTemplate("quorate {{.Version}}\n")

@@ -20,7 +20,8 @@ func newStatus() *cobra.Command {
 	var output, run string
 	cmd := &cobra.Command{Use: "status", Short: "Say how this master is", Args: noArguments,
 		Long: `Say how this master is: how far its boot has come, what it waits for and what ends the wait, the etcd members, the components
-and who leads. It asks the agent on this machine and nobody else. Exit code 9: no agent answers.`,
+and who leads. All of that comes from the agent on this machine. The last line says how the cluster is, as "quorate health" does.
+Exit code 9: no agent answers.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), statusTimeout)
 			defer cancel()
@@ -32,11 +33,38 @@ and who leads. It asks the agent on this machine and nobody else. Exit code 9: n
 			if !s.Replica.Ready {
 				shown.LastEnd = readLastEnd(run)
 			}
-			return printAs(cmd.OutOrStdout(), output, shown, func(w io.Writer) { showStatus(w, shown, time.Now()) })
+			err = printAs(cmd.OutOrStdout(), output, shown, func(w io.Writer) { showStatus(w, shown, time.Now()) })
+			if err != nil || output != "" {
+				return err
+			}
+			return printAs(cmd.OutOrStdout(), "", nil, textOf("%s", clusterLine(cmd.Context(), run)))
 		}}
 	addOutput(cmd, &output)
 	addRunDir(cmd, &run)
 	return cmd
+}
+
+// clusterLineTimeout bounds what a status asks of others, after it has said what this machine knows.
+const clusterLineTimeout = 3 * time.Second
+
+// clusterLine says how the cluster is; empty: this machine does not know which one it belongs to.
+func clusterLine(ctx context.Context, run string) string {
+	_, c, _, known, err := agent.Remembered(run, bakedFile)
+	if !known || err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, clusterLineTimeout)
+	defer cancel()
+	w, err := watch(c, &clusterFlags{})
+	if err != nil {
+		return ""
+	}
+	v := w.judge(ctx)
+	text := v.Headline()
+	if len(v.Findings) > 0 {
+		text += " The first finding: " + v.Findings[0].Name + ". For all: quorate health"
+	}
+	return "\n" + wrapped(text) + "\n"
 }
 
 // shownStatus is the agent's status, and why the agent before it ended.

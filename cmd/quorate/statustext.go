@@ -21,6 +21,10 @@ import (
 func showStatus(w io.Writer, s shownStatus, now time.Time) {
 	printText(w, "", headline(s.Status, now))
 	printText(w, "", cluster(s.Status))
+	if p := s.Cluster.Pause; p != nil {
+		fmt.Fprintln(w)
+		printText(w, "", pauseText(*p))
+	}
 	for _, b := range s.Blocked {
 		fmt.Fprintf(w, "\nBLOCKED for %s: %s%s\n", age(now, b.Since), b.Name, rowText(b))
 		printText(w, "  ", b.Reason)
@@ -57,6 +61,20 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 		fmt.Fprintf(w, "\n%s\n", archiveText(s.Archives))
 	}
 	showLosses(w, s.Status)
+}
+
+// pauseText says who holds back all changes of the membership, why, and until when.
+func pauseText(p etcdmember.PauseReport) string {
+	text := fmt.Sprintf("PAUSED by order %d of %s, since %s UTC, until ", p.Order, p.By, when(p.Since))
+	if p.Until != nil {
+		text += when(*p.Until) + " UTC"
+	} else {
+		text += "'quorate resume'"
+	}
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return text
 }
 
 // showLosses says which logs are not whole.

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/quorate/quorate/internal/health"
 )
 
 // top is the repository's top folder, seen from this one.
@@ -24,6 +26,13 @@ func TestEachBlockedNameHasItsEntryInTheRunbook(t *testing.T) {
 	if len(names) < 30 {
 		t.Fatalf("found only %v in the code: this test no longer knows how a wait is named", names)
 	}
+	// A wait that health does not know would be nobody's cause and nobody's consequence.
+	for _, n := range names {
+		if !health.Known(n) {
+			t.Errorf("internal/health/catalog.go lacks the wait %s", n)
+		}
+	}
+	names = append(names, health.Own...)
 	var entries []string
 	for _, m := range regexp.MustCompile("(?m)^### `([a-z0-9-]+)`$").FindAllStringSubmatch(read(t, "docs/runbook.md"),
 		-1) {
@@ -31,7 +40,7 @@ func TestEachBlockedNameHasItsEntryInTheRunbook(t *testing.T) {
 	}
 	for _, n := range names {
 		if !slices.Contains(entries, n) {
-			t.Errorf("docs/runbook.md has no entry ### `%s`, which `quorate status` can print", n)
+			t.Errorf("docs/runbook.md has no entry ### `%s`, which `quorate status` or `health` can print", n)
 		}
 	}
 	for _, e := range entries {
@@ -49,7 +58,7 @@ func TestASymptomLeadsToEachEntryOfTheRunbook(t *testing.T) {
 	if !ok || !closed {
 		t.Fatal("docs/runbook.md does not begin with symptoms")
 	}
-	for _, n := range blockedNames(t) {
+	for _, n := range append(blockedNames(t), health.Own...) {
 		if !strings.Contains(symptoms, "(#"+n+")") {
 			t.Errorf("no symptom in docs/runbook.md leads to the entry %s", n)
 		}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/etcdmember/order"
+	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/gce"
+	"github.com/quorate/quorate/internal/health"
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+const (
+	// readTimeout bounds what health reads from the bucket; without it, it judges by the endpoint alone.
+	readTimeout = 15 * time.Second
+	// waitPeriod is the time between two judgements of --wait and --watch.
+	waitPeriod = 2 * time.Second
+)
+
+func newHealth() *cobra.Command {
+	var f healthFlags
+	cmd := &cobra.Command{Use: "health", Short: "Say whether the cluster serves, what is wrong, and what to do",
+		Args: noArguments,
+		Long: `Say whether the cluster serves, how many more failures it survives, what is wrong, the cause before what follows from it, and
+what to do about it.
+
+It reads what the agents report to the bucket of the record, and asks the endpoint. So it works from anywhere, as anybody
+who may read the bucket, and while apiserver and etcd are down. A replica reports a change within two seconds, and at
+least each half minute. With --compute it asks the Compute API too, which can tell a VM that is off from one that hangs.
+
+Exit code 0: all is well. 1: degraded. 2: not serving.`,
+		Example: `  quorate health --config cluster.yaml
+  quorate health --config cluster.yaml --wait 5m      # until all is well
+  quorate health --config cluster.yaml --watch        # a line for each change; asks the endpoint each second`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			w, err := f.watcher()
+			if err != nil {
+				return err
+			}
+			if f.watch {
+				return w.follow(cmd.Context(), cmd.OutOrStdout())
+			}
+			v := w.judge(cmd.Context())
+			for end := time.Now().Add(f.wait); v.State != health.Well && time.Now().Before(end); {
+				select {
+				case <-cmd.Context().Done():
+					return context.Cause(cmd.Context())
+				case <-time.After(waitPeriod):
+				}
+				v = w.judge(cmd.Context())
+			}
+			if err := printAs(cmd.OutOrStdout(), f.output, v,
+				func(w io.Writer) { showHealth(w, v, time.Now()) }); err != nil {
+				return err
+			}
+			return verdictOf(v)
+		}}
+	f.add(cmd)
+	addOutput(cmd, &f.output)
+	cmd.Flags().BoolVar(&f.watch, "watch", false, "go on, and say what changes")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait for so long until all is well, such as 5m")
+	cmd.Flags().BoolVar(&f.compute, "compute", false, "ask the Compute API for the VMs, too; that needs --project on "+
+		"Google's")
+	cmd.Flags().StringVar(&f.project, "project", "", "the GCE project that the masters are in, for --compute")
+	return cmd
+}
+
+// healthFlags are the flags of health.
+type healthFlags struct {
+	clusterFlags
+	output, project string
+	watch, compute  bool
+	wait            time.Duration
+}
+
+func (f *healthFlags) check() error {
+	switch {
+	case f.watch && f.output != "":
+		return &usageError{fmt.Errorf("--watch prints text: leave --output out")}
+	case f.watch && f.wait != 0:
+		return &usageError{fmt.Errorf("--watch and --wait exclude one another")}
+	case f.wait < 0:
+		return &usageError{fmt.Errorf("--wait %s: want a duration such as 5m", f.wait)}
+	}
+	return nil
+}
+
+// verdictError carries a verdict that was printed to its exit code.
+type verdictError struct{ state health.State }
+
+func (e *verdictError) Error() string { return "the cluster is " + string(e.state) }
+
+// code is 1 for degraded and 2 for not serving, as "health" promises.
+func (e *verdictError) code() int {
+	if e.state == health.NotServing {
+		return 2
+	}
+	return 1
+}
+
+func verdictOf(v health.Verdict) error {
+	if v.State == health.Well {
+		return nil
+	}
+	return &verdictError{v.State}
+}
+
+// watcher asks again and again for what health judges by.
+type watcher struct {
+	cluster  *replica.Cluster
+	record   *bucket.Store
+	reports  *bucket.Reports
+	compute  *gce.Compute
+	endpoint *endpoint
+	commands health.Commands
+}
+
+func (f *healthFlags) watcher() (*watcher, error) {
+	c, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	w, err := watch(c, &f.clusterFlags)
+	if err == nil && f.compute {
+		w.compute, err = gce.NewCompute(gce.ComputeConfig{Project: f.project, Cluster: c.Name,
+			Endpoint: c.Compute.Endpoint, Client: gce.UserClient()})
+	}
+	return w, err
+}
+
+// watch asks nobody yet.
+func watch(c *replica.Cluster, f *clusterFlags) (*watcher, error) {
+	w := &watcher{cluster: c, endpoint: newEndpoint(c), commands: commandsFor(c, f)}
+	var err error
+	if w.record, err = openRecord(c); err != nil {
+		return nil, err
+	}
+	w.reports, err = openReports(c)
+	return w, err
+}
+
+func (w *watcher) judge(ctx context.Context) health.Verdict {
+	f := w.read(ctx)
+	f.Endpoint = w.endpoint.ask(ctx)
+	return health.Judge(f, w.commands)
+}
+
+// read gathers what the bucket and the Compute API say. What cannot be read is said in the facts.
+func (w *watcher) read(ctx context.Context) health.Facts {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	f := health.Facts{Cluster: w.cluster.Name, Now: time.Now(), Wanted: w.cluster.Replicas}
+	var err error
+	if f.Reports, err = w.reports.All(ctx); err != nil {
+		f.Unread = err.Error()
+		return f // it is the bucket of the record, too
+	}
+	v, err := w.record.View(ctx)
+	if err != nil {
+		f.UnreadRecord = err.Error()
+	}
+	f.Orders = ordersInForce(v, f.Now)
+	if w.compute != nil {
+		if vms, _, err := w.compute.VMs(ctx); err == nil {
+			f.VMs = append([]replica.VM{}, vms...)
+		}
+	}
+	return f
+}
+
+// ordersInForce are those that people should be reminded of.
+func ordersInForce(v record.View, now time.Time) (out []health.Order) {
+	log := order.NewLog(v, now)
+	for _, o := range v.Orders {
+		if log.State(o.Number).State == table.OrderInForce && o.Kind != record.OrderResume {
+			out = append(out, health.Order{Number: o.Number, Kind: string(o.Kind), What: order.Text(o), By: o.By,
+				Reason: o.Reason, Since: o.Time, Until: o.Until})
+		}
+	}
+	return out
+}

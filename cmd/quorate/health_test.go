@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/health"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+func TestHealthText(t *testing.T) {
+	compareTexts(t, "testdata/health", func(w io.Writer, input []byte, now time.Time) error {
+		var v health.Verdict
+		err := json.Unmarshal(input, &v)
+		showHealth(w, v, now)
+		return err
+	})
+}
+
+func TestTheEndpointIsAskedWithoutItsCA(t *testing.T) {
+	code := http.StatusOK
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" || r.Header.Get("Authorization") != "" {
+			t.Errorf("asked for %s with %v", r.URL, r.Header)
+		}
+		w.WriteHeader(code)
+	}))
+	defer server.Close()
+	e := newEndpoint(&replica.Cluster{Endpoint: replica.Endpoint{ExternalIP: "192.0.2.1", InternalIP: "192.0.2.2",
+		Port: 443}})
+	if got := strings.Join(e.addresses, " "); got != "192.0.2.1:443 192.0.2.2:443" {
+		t.Errorf("asks %q", got)
+	}
+	address := strings.TrimPrefix(server.URL, "https://")
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	e.addresses = []string{strings.TrimPrefix(closed.URL, "http://"), address} // the first cannot be reached from here
+	if a := e.ask(t.Context()); a.Address != address || !a.Serves() {
+		t.Errorf("%+v", a)
+	}
+	code = http.StatusInternalServerError
+	if a := e.ask(t.Context()); a.Code != code || a.Serves() {
+		t.Errorf("%+v", a)
+	}
+	server.Close()
+	if a := e.ask(t.Context()); a.Code != 0 || a.Address != e.addresses[0] ||
+		!strings.Contains(a.Error, "connection refused") {
+		t.Errorf("nobody answers: %+v", a)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a := e.ask(ended); a.Serves() || a.Error == "" {
+		t.Errorf("without time: %+v", a)
+	}
+}
+
+func TestAStallIsCounted(t *testing.T) {
+	at := time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)
+	s := stall{served: true, since: at}
+	up, down := &health.Endpoint{Code: 200}, &health.Endpoint{Code: 500}
+	for n, want := range []struct {
+		answer *health.Endpoint
+		said   string
+	}{{up, ""}, {down, "the endpoint does not serve"}, {down, ""}, {&health.Endpoint{Error: "x"}, ""},
+		{up, "the endpoint serves again, after 3s"}, {up, ""}} {
+		if got := s.note(want.answer, at.Add(time.Duration(n)*time.Second)); got != want.said {
+			t.Errorf("second %d: %q, want %q", n, got, want.said)
+		}
+	}
+}
+
+func TestTheVerdictIsTheExitCode(t *testing.T) {
+	for state, want := range map[health.State]int{health.Degraded: 1, health.NotServing: 2} {
+		if got := exitCode(verdictOf(health.Verdict{State: state})); got != want {
+			t.Errorf("%s: %d, want %d", state, got, want)
+		}
+	}
+	if err := verdictOf(health.Verdict{State: health.Well}); err != nil {
+		t.Error(err)
+	}
+}

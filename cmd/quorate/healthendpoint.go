@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/quorate/quorate/internal/health"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// endpointTimeout is how long an answer of the endpoint may take: a balancer without a master that is ready says
+// nothing.
+const endpointTimeout = 2 * time.Second
+
+// endpoint asks whether the cluster's endpoint serves. It sends nothing that is secret and believes nothing but the
+// status, so it asks for no certificate: the CA is in the sealed bundle, and who asks need not be able to open that.
+type endpoint struct {
+	addresses []string
+	client    *http.Client
+}
+
+func newEndpoint(c *replica.Cluster) *endpoint {
+	e := &endpoint{client: &http.Client{Timeout: endpointTimeout, Transport: &http.Transport{
+		// A connection that is kept would go to the same master again, also to one that was shot.
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12},
+		DialContext:       (&net.Dialer{Timeout: endpointTimeout}).DialContext,
+	}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	for _, ip := range []string{c.Endpoint.ExternalIP, c.Endpoint.InternalIP} {
+		if ip != "" {
+			e.addresses = append(e.addresses, net.JoinHostPort(ip, strconv.Itoa(c.Endpoint.Port)))
+		}
+	}
+	return e
+}
+
+// ask asks the first address, and where that does not answer the next: from inside the network only the internal one
+// may be reached.
+func (e *endpoint) ask(ctx context.Context) *health.Endpoint {
+	var first *health.Endpoint
+	for _, address := range e.addresses {
+		answer := e.askOne(ctx, address)
+		if answer.Code != 0 {
+			return answer
+		}
+		if first == nil {
+			first = answer
+		}
+	}
+	return first
+}
+
+func (e *endpoint) askOne(ctx context.Context, address string) *health.Endpoint {
+	out := &health.Endpoint{Address: address}
+	begin := time.Now()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/readyz", nil)
+	if err != nil {
+		out.Error = err.Error()
+		return out
+	}
+	res, err := e.client.Do(req)
+	if err != nil {
+		out.Error = shortError(err)
+		return out
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // the status says all
+	out.Code, out.Took = res.StatusCode, time.Since(begin)
+	return out
+}
+
+// shortError leaves out of an error what its reader knows: the address that was asked.
+func shortError(err error) string {
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		if asked.Timeout() {
+			return "nothing within " + endpointTimeout.String()
+		}
+		err = asked.Err
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	return err.Error()
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/health"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// showHealth prints a verdict for a person, on one screen.
+func showHealth(w io.Writer, v health.Verdict, now time.Time) {
+	printText(w, "", v.Headline())
+	printText(w, "", healthDetails(v, now))
+	var rows []row
+	for _, r := range v.Replicas {
+		age := "never"
+		if r.Age != nil {
+			age = ageOf(time.Duration(*r.Age*float64(time.Second))) + " ago"
+		}
+		role := orNone(r.Role)
+		if r.Leads {
+			role += ", leader"
+		}
+		rows = append(rows,
+			row{cells: []string{r.Name, r.Zone, r.Text(), role, age, orNone(strings.Join(r.Waits, ", "))}})
+	}
+	printTable(w, []string{"REPLICA", "ZONE", "STATE", "ETCD", "REPORTED", "WAITS"}, rows)
+	for n, f := range v.Findings {
+		showFinding(w, n+1, f)
+	}
+	showOrdersInForce(w, v.Orders)
+}
+
+// healthDetails are the facts that are worth a line also where all is well.
+func healthDetails(v health.Verdict, now time.Time) string {
+	var parts []string
+	if text := v.Voters.ZonesText(); text != "" {
+		parts = append(parts, text)
+	}
+	if v.Leader != "" {
+		parts = append(parts, v.Leader+" leads etcd.")
+	}
+	if e := v.Endpoint; e != nil && e.Serves() {
+		parts = append(parts, fmt.Sprintf("The endpoint %s is ready (%s).", e.Address, e.Took.Round(time.Millisecond)))
+	}
+	switch {
+	case v.Snapshot != nil:
+		parts = append(parts, fmt.Sprintf("The newest snapshot is %s old.", age(now, *v.Snapshot)))
+	case v.Voters.Known:
+		parts = append(parts, "There is no snapshot yet.")
+	}
+	return strings.Join(parts, " ")
+}
+
+// showFinding prints a cause, what to do about it, and what follows from it.
+func showFinding(w io.Writer, number int, f health.Finding) {
+	head := fmt.Sprintf("\n%d. %s: %s", number, strings.ToUpper(string(f.Level)), f.Name)
+	if len(f.Replicas) > 0 {
+		head += " on " + strings.Join(f.Replicas, ", ")
+	}
+	fmt.Fprintln(w, head)
+	printText(w, "   ", f.What)
+	if f.Next != "" {
+		printText(w, "   ", "Next: "+f.Next)
+	}
+	for _, command := range f.Remedy {
+		fmt.Fprintln(w, "     "+command)
+	}
+	if len(f.Consequences) > 0 {
+		printText(w, "   ", "It brings about: "+strings.Join(consequences(f), ", ")+".")
+	}
+	fmt.Fprintln(w, "   See "+f.Runbook)
+}
+
+func consequences(f health.Finding) (out []string) {
+	for _, c := range f.Consequences {
+		text := c.Name
+		if len(c.Replicas) > 0 && !slices.Equal(c.Replicas, f.Replicas) {
+			text += " on " + strings.Join(c.Replicas, ", ")
+		}
+		out = append(append(out, text), consequences(c)...)
+	}
+	return out
+}
+
+func showOrdersInForce(w io.Writer, list []health.Order) {
+	var rows []row
+	for _, o := range list {
+		rows = append(rows, row{cells: []string{strconv.FormatUint(o.Number, 10), o.What, o.By, when(o.Since)},
+			below: o.Reason})
+	}
+	printTable(w, []string{"ORDER IN FORCE", "WHAT", "BY", "SINCE"}, rows)
+}
+
+// commandsFor are the commands that a person pastes: gcloud's, or, where the Compute API is a stand-in's, the demo's.
+func commandsFor(c *replica.Cluster, f *clusterFlags) health.Commands {
+	if c.Compute.Endpoint != "" {
+		return health.Commands{
+			Quorate: f.again,
+			StartVM: func(p replica.Place) string { return "bin/localgce vm start " + p.Name },
+			ResetVM: func(p replica.Place) string {
+				return "bin/localgce vm kill " + p.Name + "; bin/localgce vm start " + p.Name
+			},
+			RecreateVM: func(p replica.Place) string { return "bin/localgce vm recreate " + p.Name },
+			On: func(p replica.Place, command string) string {
+				return "bin/localgce vm exec " + p.Name + " -- " + command
+			},
+		}
+	}
+	at := func(verb string) func(replica.Place) string {
+		return func(p replica.Place) string {
+			return fmt.Sprintf("gcloud compute instances %s %s --zone %s", verb, p.Name, p.Zone)
+		}
+	}
+	return health.Commands{Quorate: f.again, StartVM: at("start"), ResetVM: at("reset"),
+		RecreateVM: at("create --source-instance-template TEMPLATE"),
+		On: func(p replica.Place, command string) string {
+			return fmt.Sprintf("gcloud compute ssh %s --zone %s -- sudo %s", p.Name, p.Zone, command)
+		}}
+}
+
+// ageOf spells how long something took or is ago, in its two largest units.
+func ageOf(d time.Duration) string {
+	now := time.Now()
+	return age(now, now.Add(-d))
+}

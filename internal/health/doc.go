@@ -1,0 +1,17 @@
+// Package health judges a cluster from outside: whether it serves, how many more failures it survives, and what is
+// wrong, the cause before what follows from it.
+//
+//	facts.go      what was found out: reports with their ages, the endpoint's answer, orders, VMs
+//	judge.go      Judge: Facts -> Verdict
+//	voters.go     who votes, who is heard of, and what may still be lost
+//	replicas.go   how each replica is
+//	found.go      the findings by themselves
+//	catalog.go    each finding's name, how bad it is, and what it follows from
+//	fold.go       consequences below their cause
+//	remedy.go     commands to paste
+//
+// Guarantees: the same facts give the same verdict. Reports may be old, wrong or missing: a verdict is for people, and
+// may hold a planned step back. It never lets one go on, and no agent reads it.
+//
+// It does not ask anybody, and does not print.
+package health

@@ -1,0 +1,222 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// expiresSoon is how long a certificate may be valid yet before that is a finding. They are renewed a month before.
+const expiresSoon = 7 * 24 * time.Hour
+
+// find lists all findings, each by itself.
+func (j *judgement) find() []Finding {
+	return slices.Concat(j.findOrders(), j.findUnread(), j.findReplicas(), j.findWaits(), j.findCertificates(),
+		j.findQuorum(), j.findEndpoint())
+}
+
+func (j *judgement) finding(name, next, what string, about ...replica.Place) Finding {
+	return Finding{Name: name, Level: entryOf(name).level, Replicas: replica.PlaceNames(about), What: what, Next: next,
+		Remedy: j.remedy(name, about), Runbook: runbook + "#" + name, Consequences: []Finding{}}
+}
+
+// runbook is where the findings' entries are.
+const runbook = "docs/runbook.md"
+
+func (j *judgement) findOrders() (out []Finding) {
+	for _, o := range j.Orders {
+		if o.Kind != "pause" {
+			continue
+		}
+		until := "until it is resumed"
+		if o.Until != nil {
+			until = "until " + o.Until.UTC().Format("2006-01-02 15:04 UTC")
+		}
+		why := ""
+		if o.Reason != "" {
+			why = fmt.Sprintf(" (%s)", o.Reason)
+		}
+		out = append(out, j.finding(Paused, "What it holds back goes on when the pause ends.",
+			fmt.Sprintf("Order %d, given by %s%s, pauses all changes of the membership %s.", o.Number, o.By, why,
+				until)))
+	}
+	return out
+}
+
+func (j *judgement) findUnread() (out []Finding) {
+	switch {
+	case j.Unread != "":
+		out = append(out, j.finding(RecordUnreadHere, "The replicas may be well: only this command cannot read "+
+			"what they "+
+			"report.", "The reports cannot be read from here: "+j.Unread))
+	case j.UnreadRecord != "":
+		out = append(out, j.finding(RecordUnreadHere, "The orders in force are not known.",
+			"The record cannot be read from here: "+j.UnreadRecord))
+	}
+	if j.Unread == "" && len(j.Reports) == 0 {
+		out = append(out, j.finding(NoReports, "Agents report within seconds of their start. Is this the right "+
+			"bucket, do "+
+			"the masters run, and may they write below the reports' folder (docs/iam.md)?",
+			"No replica has ever written a report."))
+	}
+	return out
+}
+
+// findReplicas says of each replica that is not as it should be what was noticed from outside.
+func (j *judgement) findReplicas() (out []Finding) {
+	for _, r := range j.replicas {
+		out = append(out, j.findVM(r)...)
+		name, next, what := j.describe(r)
+		if name != "" {
+			out = append(out, j.finding(name, next, what, r.Place))
+		}
+		if r.speaks() && r.State == ReplicaUnwell && len(r.Down) > 0 {
+			out = append(out, j.finding(ComponentDown, "It is started again by itself.", j.downText(r), r.Place))
+		}
+	}
+	if n := j.Wanted - len(j.replicas); n > 0 && len(j.Reports) > 0 {
+		out = append(out, j.finding(ReplicasMissing, "Make the VMs that are missing; each joins by itself.",
+			fmt.Sprintf("The Cluster document asks for %d replicas, and %d are known.", j.Wanted, len(j.replicas))))
+	}
+	return out
+}
+
+// findVM compares a replica with the Compute API's list.
+func (j *judgement) findVM(r Replica) []Finding {
+	if j.VMs == nil {
+		return nil
+	}
+	at := slices.IndexFunc(j.VMs, func(v replica.VM) bool { return v.Place == r.Place })
+	switch {
+	case at < 0 && !r.speaks():
+		return []Finding{j.finding(VMMissing, "Make a VM of that name in that zone, with its data disk if there is "+
+			"one. It "+
+			"joins by itself.", "The Compute API lists no VM in this place.", r.Place)}
+	case at >= 0 && j.VMs[at].Status != "RUNNING" && !r.speaks():
+		return []Finding{j.finding(VMNotRunning, "Start it. It comes back by itself.",
+			fmt.Sprintf("The Compute API says that the VM is %s.", j.VMs[at].Status), r.Place)}
+	}
+	return nil
+}
+
+func (j *judgement) describe(r Replica) (name, next, what string) {
+	switch r.State {
+	case ReplicaSilent:
+		what = fmt.Sprintf("Its last report is %s old", ageText(r.seen.Age))
+		if j.authority >= 0 && r.seen.Age <= silentAfter {
+			what += ", and etcd's leader hears nothing of its member"
+		}
+		return ReplicaIsSilent,
+			"Start its VM, or shoot it if it hangs, or recreate it under its name. It comes back by " +
+				"itself.", what + ": the VM is off, hangs, or has no network."
+	case ReplicaStopped:
+		return ReplicaIsStopped, "Start its VM, or wait if somebody works on it.",
+			fmt.Sprintf("It was stopped in order, %s ago.", ageText(r.seen.Age))
+	case ReplicaCutOff:
+		return ReplicaIsCutOff, "Check the network and the firewall between the masters: TCP 2380 among them.",
+			"It runs and reports, and etcd's leader and it do not hear of each other."
+	case ReplicaBoots:
+		return ReplicaIsBooting, "It goes on by itself.",
+			fmt.Sprintf("It boots: phase %s for %s.", r.Phase, ageText(r.seen.At.Sub(r.seen.Since)))
+	case ReplicaUnknown:
+		return ReplicaHasNoReport, "May its service account write below the reports' folder (docs/iam.md)? Does its " +
+			"agent run?", "It is a member of etcd, and has never written a report."
+	}
+	return "", "", ""
+}
+
+func (j *judgement) downText(r Replica) string {
+	for _, c := range r.seen.Components {
+		if c.Name == r.Down[0] {
+			text := fmt.Sprintf("%s is %s", c.Name, c.StateText())
+			if c.Restarts > 0 {
+				text += fmt.Sprintf(", started again %d times", c.Restarts)
+			}
+			if c.Reason != "" {
+				text += ": " + c.Reason
+			}
+			return text + "."
+		}
+	}
+	return ""
+}
+
+// findWaits gathers what the replicas wait for; a wait that several have is one finding.
+func (j *judgement) findWaits() (out []Finding) {
+	for _, r := range j.replicas {
+		if !r.speaks() {
+			continue
+		}
+		for _, w := range r.seen.Waits {
+			if at := slices.IndexFunc(out, func(f Finding) bool { return f.Name == w.Name }); at >= 0 {
+				out[at].Replicas = append(out[at].Replicas, r.Place.String())
+				continue
+			}
+			out = append(out, j.finding(w.Name, w.Next, w.Reason, r.Place))
+		}
+	}
+	return out
+}
+
+func (j *judgement) findCertificates() (out []Finding) {
+	for _, r := range j.replicas {
+		if !r.speaks() || r.seen.Certificate == nil {
+			continue
+		}
+		c := r.seen.Certificate
+		if left := c.NotAfter.Sub(j.Now); left < expiresSoon {
+			text := fmt.Sprintf("Its certificate %s expires in %s.", c.Name, ageText(left))
+			if left <= 0 {
+				text = fmt.Sprintf("Its certificate %s has expired %s ago.", c.Name, ageText(-left))
+			}
+			out = append(out, j.finding(CertificateExpires, "It is renewed by itself as soon as that is possible.",
+				text,
+				r.Place))
+		}
+	}
+	return out
+}
+
+func (j *judgement) findQuorum() []Finding {
+	if !j.voters.Known || j.voters.Survives >= 0 {
+		return nil
+	}
+	return []Finding{j.finding(NoLeader, "Start the voters that are away with their disks. As soon as a majority "+
+		"runs, the "+
+		"cluster serves again, and nothing is lost.",
+		fmt.Sprintf("%d of %d voters take part, which is no quorum.", j.voters.Well, j.voters.Count))}
+}
+
+func (j *judgement) findEndpoint() []Finding {
+	e := j.Endpoint
+	switch {
+	case e == nil || e.Serves():
+		return nil
+	case e.Code != 0:
+		return []Finding{j.finding(EndpointNotReady, "An apiserver answers, and is not ready.",
+			fmt.Sprintf("The endpoint %s answers /readyz with HTTP %d.", e.Address, e.Code))}
+	}
+	next := "Start a master; the load balancer takes clients to those that are ready."
+	if slices.ContainsFunc(j.replicas, Replica.serves) {
+		next = "Replicas say that their apiserver is ready: check the load balancer, the firewall, and the way " +
+			"from here."
+	}
+	return []Finding{j.finding(EndpointSilent, next, fmt.Sprintf("The endpoint %s does not answer: %s.", e.Address,
+		e.Error))}
+}
+
+// ageText spells a duration for a sentence.
+func ageText(d time.Duration) string {
+	d = max(0, d)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return fmt.Sprintf("%d days", d/(24*time.Hour))
+}

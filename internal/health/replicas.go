@@ -1,0 +1,189 @@
+package health
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/report"
+)
+
+const (
+	// silentAfter is how old a report is of an agent that does not run, or cannot write: two periods and a write that
+	// was slow.
+	silentAfter = 2*report.Period + 15*time.Second
+	// forgottenAfter is how long a replica is shown that is no member and has gone silent.
+	forgottenAfter = 10 * time.Minute
+)
+
+// ReplicaState is how one replica is.
+type ReplicaState string
+
+// The states of a replica.
+const (
+	ReplicaReady   ReplicaState = "ready"
+	ReplicaUnwell  ReplicaState = "not well" // its boot is done, and something waits or does not run
+	ReplicaBoots   ReplicaState = "booting"
+	ReplicaStops   ReplicaState = "stopping"
+	ReplicaStopped ReplicaState = "stopped" // in order
+	ReplicaSilent  ReplicaState = "silent"
+	ReplicaCutOff  ReplicaState = "cut off" // it reports, and etcd's leader and it do not hear of each other
+	ReplicaUnknown ReplicaState = "no report"
+)
+
+// Replica is a line about one replica.
+type Replica struct {
+	replica.Place
+	State ReplicaState `json:"state"`
+	// Phase is of one that boots.
+	Phase string `json:"phase,omitempty"`
+	// Role is voter or learner; empty: it is no member. Leads: it leads etcd.
+	Role  string `json:"role,omitempty"`
+	Leads bool   `json:"leads,omitempty"`
+	// Waits are the names of what it waits for, Down the components that do not run.
+	Waits []string `json:"waits,omitempty"`
+	Down  []string `json:"down,omitempty"`
+	// Age is that of its report, in seconds by the store's clock; nil: it has none.
+	Age *float64 `json:"reportAge,omitempty"`
+
+	seen *report.Sighting
+}
+
+// serves reports whether its apiserver is ready as far as it says itself.
+func (r Replica) serves() bool {
+	return (r.State == ReplicaReady || r.State == ReplicaUnwell) && !slices.Contains(r.Down, replica.APIServer)
+}
+
+// votes reports whether its member takes part.
+func (r Replica) votes() bool {
+	switch r.State {
+	case ReplicaReady, ReplicaUnwell, ReplicaBoots, ReplicaStops:
+		return r.seen.Member != "" && r.seen.Leader().ID != ""
+	}
+	return false
+}
+
+// away reports whether it is not there for clients, also where that is on purpose or passes by itself.
+func (r Replica) away() bool { return r.State != ReplicaReady && r.State != ReplicaUnwell }
+
+// speaks reports whether what its report says is of now.
+func (r Replica) speaks() bool {
+	return r.seen != nil && r.State != ReplicaSilent && r.State != ReplicaStopped
+}
+
+// current finds which replicas there are, whose view of the membership counts, and how each one is.
+func (j *judgement) current() {
+	j.authority = j.findAuthority()
+	var members []report.Member
+	if j.authority >= 0 {
+		members = j.Reports[j.authority].Members
+		j.leader = j.Reports[j.authority].Leader().Name
+	}
+	for n := range j.Reports {
+		s := &j.Reports[n]
+		m := memberAt(members, s.Place)
+		if m == nil && s.Age > forgottenAfter && j.authority >= 0 {
+			continue // it was here once
+		}
+		age := s.Age.Seconds()
+		r := Replica{Place: s.Place, Phase: s.Phase, Age: &age, seen: s}
+		if m != nil {
+			r.Role, r.Leads = m.Role, m.Leader
+		}
+		for _, c := range s.Components {
+			if c.State != "ready" {
+				r.Down = append(r.Down, c.Name)
+			}
+		}
+		for _, w := range s.Waits {
+			r.Waits = append(r.Waits, w.Name)
+		}
+		r.State = j.stateOf(*s, m)
+		if r.State == ReplicaReady && len(r.Down)+len(r.Waits) > 0 {
+			r.State = ReplicaUnwell
+		}
+		if !r.speaks() {
+			r.Down, r.Waits = nil, nil
+		}
+		j.replicas = append(j.replicas, r)
+	}
+	for _, m := range members {
+		place, ok := replica.ParsePlace(m.Name)
+		if ok && !slices.ContainsFunc(j.replicas, func(r Replica) bool { return r.Place == place }) {
+			j.replicas = append(j.replicas, Replica{Place: place, State: ReplicaUnknown, Role: m.Role, Leads: m.Leader})
+		}
+	}
+	slices.SortFunc(j.replicas, func(a, b Replica) int { return replica.ComparePlaces(a.Place, b.Place) })
+}
+
+// findAuthority is the newest report of a replica whose member leads; else, of one that has members; -1: there is none.
+func (j *judgement) findAuthority() int {
+	best := -1
+	rank := func(s report.Sighting) int {
+		switch {
+		case s.Age > silentAfter:
+			return 0
+		case s.Own().Leader:
+			return 3
+		case s.Leader().ID != "":
+			return 2
+		}
+		return 1
+	}
+	for n, s := range j.Reports {
+		if len(s.Members) == 0 {
+			continue
+		}
+		if best < 0 || cmp.Or(cmp.Compare(rank(s), rank(j.Reports[best])),
+			cmp.Compare(j.Reports[best].Age, s.Age)) > 0 {
+			best = n
+		}
+	}
+	return best
+}
+
+func memberAt(members []report.Member, p replica.Place) *report.Member {
+	// The one that has started comes first: the former member of a place may still be listed.
+	for _, started := range []bool{true, false} {
+		for n, m := range members {
+			if m.Name == p.String() && m.Started == started {
+				return &members[n]
+			}
+		}
+	}
+	return nil
+}
+
+// stateOf judges one report; m is the replica's member as the authority has it, nil: it has none.
+func (j *judgement) stateOf(s report.Sighting, m *report.Member) ReplicaState {
+	unheard := m != nil && m.Heard != nil && !*m.Heard && j.Reports[j.authority].Place != s.Place &&
+		j.Reports[j.authority].Age <= s.Age
+	// A VM that was shot has not noticed that nobody hears of it. One that is cut off has, and says so at once.
+	dead := unheard && s.Leader().ID != ""
+	switch {
+	case s.Phase == "stopping" && (s.Age > silentAfter || unheard || s.Member == ""):
+		return ReplicaStopped
+	case s.Age > silentAfter, dead:
+		return ReplicaSilent
+	case s.Phase == "stopping":
+		return ReplicaStops
+	case !s.Ready:
+		return ReplicaBoots
+	case unheard:
+		return ReplicaCutOff
+	}
+	return ReplicaReady
+}
+
+// Text is the state with what there is to explain, for a line.
+func (r Replica) Text() string {
+	switch {
+	case r.State == ReplicaBoots:
+		return "booting, phase " + r.Phase
+	case len(r.Down) > 0:
+		return string(r.State) + ": " + strings.Join(r.Down, ", ")
+	}
+	return string(r.State)
+}
