@@ -33,11 +33,10 @@ const (
 
 // systemdInit is the pid 1 of a VM that boots an image's tree.
 type systemdInit struct {
-	project *Project
-	console *console
-	cgroups []string
-	// rearm switches the watchdogs on again, some time after a thaw.
-	rearm *time.Timer
+	project  *Project
+	console  *console
+	cgroups  []string
+	rearming rearming
 }
 
 // ensureDisk makes a blank disk, as Google does: the image has a unit that makes a file system on it.
@@ -76,9 +75,7 @@ func (i *systemdInit) prepare(s *bootSpec) error {
 }
 
 func (i *systemdInit) release() {
-	if i.rearm != nil {
-		i.rearm.Stop()
-	}
+	i.rearming.stop()
 	if i.console != nil {
 		i.console.close()
 	}
@@ -163,21 +160,57 @@ func lastExit(u unitbus.State) (text string) {
 // freezing switches the watchdogs of services off: the clock goes on while the VM stands, as it does not while Google
 // moves one, so at the thaw systemd would take every service for hung.
 func (i *systemdInit) freezing(m *machine) error {
-	if i.rearm != nil {
-		i.rearm.Stop()
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), busPatience)
-	defer cancel()
-	return unitbus.SetServiceWatchdogs(ctx, m.bus(), false)
+	i.rearming.stop()
+	return i.switchWatchdogs(m, false)
 }
 
 // thawed switches them on again when each service has had the time for a ping.
 func (i *systemdInit) thawed(m *machine) {
-	i.rearm = time.AfterFunc(pingInterval, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), busPatience)
-		defer cancel()
-		if err := unitbus.SetServiceWatchdogs(ctx, m.bus(), true); err != nil {
+	i.rearming.start(m.done, pingInterval, func() {
+		if err := i.switchWatchdogs(m, true); err != nil {
 			i.project.conf.Log.Warn("the watchdogs of services stay off", "error", err)
 		}
 	})
+}
+
+func (*systemdInit) switchWatchdogs(m *machine, on bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), busPatience)
+	defer cancel()
+	return unitbus.SetServiceWatchdogs(ctx, m.bus(), on)
+}
+
+// rearming is what is done some time after a thaw, unless the VM is frozen again or ends before. One goroutine at a
+// time uses it: the VM's operations exclude each other. The zero value waits for nothing.
+type rearming struct {
+	cancel chan struct{}
+	ended  chan struct{}
+}
+
+// start has do called after a while, once, unless stop is called or the VM is done before.
+func (r *rearming) start(done <-chan struct{}, after time.Duration, do func()) {
+	r.stop()
+	cancel, ended := make(chan struct{}), make(chan struct{})
+	r.cancel, r.ended = cancel, ended
+	go func() {
+		defer close(ended)
+		timer := time.NewTimer(after)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			do()
+		case <-cancel:
+		case <-done:
+		}
+	}()
+}
+
+// stop returns when nothing is waited for any more, and a do that had begun has ended: one that came after a freeze
+// would switch the watchdogs on while the VM stands.
+func (r *rearming) stop() {
+	if r.cancel == nil {
+		return
+	}
+	close(r.cancel)
+	<-r.ended
+	r.cancel, r.ended = nil, nil
 }
