@@ -24,8 +24,11 @@ func TestCaseTheDataDiskIsMountedLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			// The agent begins once the disk is as the case wants it. What a unit starts may neither mount nor unmount.
 			cluster := bare(t, plan{vms: []string{"master-a"}, agent: localgce.Agent{Command: []string{"/bin/sh", "-c",
-				"[ -e /run/begun ] || { touch /run/begun; " + c.before + "; }; exec /usr/local/bin/quorate agent"}}})
+				"touch /run/waits; until [ -e /run/begins ]; do sleep 0.05; done; exec /usr/local/bin/quorate agent " +
+					"--log-dir /var/log/quorate"}}})
+			cluster.in(t, "master-a", "until [ -e /run/waits ]; do sleep 0.05; done; "+c.before+"; touch /run/begins")
 			wait, _, _ := strings.Cut(name, " ")
 			await(t, "the wait is told", func() error {
 				s, err := cluster.status("master-a")
