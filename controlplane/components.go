@@ -32,8 +32,8 @@ const stopTimeout = 10 * time.Second
 //   - The others, at -398, are killed before an apiserver of their size: it serves more than them, and on two of three
 //     replicas they are spares.
 //
-// Niceness counts between the processes of one unit, as long as nothing gives their cgroups weights: at 5 steps the
-// apiserver has a quarter of a processor that etcd wants as well.
+// At 5 steps of niceness the apiserver has a quarter of a processor that etcd wants as well, however many threads it
+// has: where the unit has the cpu controller, their cgroups' weights say the same as the niceness.
 const (
 	apiServerOOMScore = 500
 	componentOOMScore = 600
@@ -136,6 +136,8 @@ func (in Input) spec(name string, own flags) supervisor.Spec {
 		StopTimeout: stopTimeout,
 		OOMScore:    apiServerOOMScore,
 		Nice:        nice,
+		Limits: supervisor.Limits{MemoryMax: c.Resources.MemoryMaxBytes, MemoryHigh: c.Resources.MemoryHighBytes,
+			CPUWeight: c.Resources.CPUWeight},
 	}
 	if account, ok := in.Accounts[name]; ok {
 		s.RunAs = &account

@@ -240,3 +240,23 @@ func value(f flags, name string) string {
 	}
 	return ""
 }
+
+func TestResourcesAreLimitsOfTheProcess(t *testing.T) {
+	in := representative()
+	c := in.Cluster.Components[replica.Scheduler]
+	c.Resources = replica.Resources{MemoryMaxBytes: 3, MemoryHighBytes: 2, CPUWeight: 1}
+	in.Cluster.Components[replica.Scheduler] = c
+	specs, _, err := Components(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range specs {
+		want := supervisor.Limits{}
+		if s.Name == replica.Scheduler {
+			want = supervisor.Limits{MemoryMax: 3, MemoryHigh: 2, CPUWeight: 1}
+		}
+		if s.Limits != want {
+			t.Errorf("%s: %+v, want %+v", s.Name, s.Limits, want)
+		}
+	}
+}

@@ -99,6 +99,8 @@ var documentParts = []part{
 	{"components.kube-scheduler", []string{
 		`{extraArgs: [--v=3], env: {GODEBUG: madvdontneed=1}}`,
 		`{extraArgs: [--kube-api-qps=50, --tls-min-version=VersionTLS13]}`,
+		`{resources: {memoryMaxBytes: 1073741824, memoryHighBytes: 805306368, cpuWeight: 50}}`,
+		`{resources: {memoryMaxBytes: 16777216, memoryHighBytes: 16777217}}`, `{resources: {cpuWeight: 10001}}`,
 		`{extraArgs: [--config=/etc/scheduler.yaml]}`, `{enabled: false, binary: /opt/kube-scheduler}`,
 	}, 30, false},
 	{"components.cluster-autoscaler", []string{

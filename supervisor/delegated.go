@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,31 +47,23 @@ func DelegatedCgroup() (string, error) {
 	return dir, nil
 }
 
-// PrepareCgroup moves this process into a leaf of the delegated cgroup and switches the accounting of memory and of
-// processes on for its neighbours. The kernel demands the first for the second: a cgroup with such accounting below it
-// holds no processes itself. After an error children can be started in cgroups nevertheless; just a death by want of
-// memory is not recognised.
-func PrepareCgroup(dir string) error {
+// PrepareCgroup moves this process into a leaf of the delegated cgroup and switches accounting on for its neighbors:
+// memory, processes, processors. The kernel demands the first for the second: a cgroup with such accounting below it
+// holds no processes itself. It returns which controllers are on: none where the machine has them in version 1. After
+// an error children can be started in cgroups nevertheless; just their limits are not in force.
+func PrepareCgroup(dir string) (controllers []string, err error) {
 	own := filepath.Join(dir, leaf)
 	if err := os.Mkdir(own, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("make the supervisor's own cgroup: %w", err)
+		return nil, fmt.Errorf("make the supervisor's own cgroup: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(own, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0); err != nil {
-		return fmt.Errorf("move the supervisor into its own cgroup: %w", err)
+		return nil, fmt.Errorf("move the supervisor into its own cgroup: %w", err)
 	}
-	available, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
-	if err != nil {
-		return fmt.Errorf("see what can be accounted for: %w", err)
+	controllers, err = distribute(dir)
+	if slices.Contains(controllers, "cpu") {
+		err = errors.Join(err, os.WriteFile(filepath.Join(own, "cpu.weight.nice"), []byte(strconv.Itoa(niceness())), 0))
 	}
-	for _, controller := range strings.Fields(string(available)) {
-		if controller != "memory" && controller != "pids" {
-			continue
-		}
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0); err != nil {
-			return fmt.Errorf("account for %s in %s: %w", controller, dir, err)
-		}
-	}
-	return nil
+	return controllers, err
 }
 
 // delegated reads the mark that systemd leaves: readable by root on all versions, and by all from version 251 on.

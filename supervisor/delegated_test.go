@@ -77,7 +77,7 @@ func delegatedMain() {
 			os.Exit(0)
 		}
 		if err == nil {
-			err = PrepareCgroup(dir)
+			_, err = PrepareCgroup(dir)
 		}
 		if err != nil {
 			fmt.Println(err)

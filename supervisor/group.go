@@ -16,6 +16,8 @@ type group interface {
 	// join makes the new process start inside the group; joined tells the group its number.
 	join(attr *syscall.SysProcAttr)
 	joined(pid int)
+	// limit puts limits in force before anything is inside, for a process of that niceness, and says which are not.
+	limit(l Limits, nice int) (unlimited string)
 	// kill sends SIGKILL to all, and may be called again. The first process must not have been reaped.
 	kill() error
 	// alive says whether anything lives, a zombie aside. When in doubt it says yes.
@@ -29,6 +31,7 @@ type processGroup struct{ leader int }
 
 func (g *processGroup) join(attr *syscall.SysProcAttr) { attr.Setpgid = true }
 func (g *processGroup) joined(pid int)                 { g.leader = pid }
+func (g *processGroup) limit(l Limits, _ int) string   { return without(l.asked(), errNoCgroup) }
 func (g *processGroup) close() bool                    { return false }
 
 func (g *processGroup) kill() error {

@@ -30,6 +30,10 @@ func (h *host) launch(spec Spec) (running, error) {
 	if err != nil {
 		return nil, err
 	}
+	unlimited := g.limit(spec.Limits, min(niceness()+spec.Nice, mostNice))
+	if unlimited != "" {
+		h.output.log.Warn("a process runs without its limits", "process", spec.Name, "limits", unlimited)
+	}
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		g.close()
@@ -60,7 +64,7 @@ func (h *host) launch(spec Spec) (running, error) {
 		h.output.log.Warn("a process does not give way to the supervisor", "process", spec.Name, "error", err)
 	}
 	c := &child{
-		cmd: cmd, group: g, name: spec.Name, log: h.output.log, reader: h.output.follow(reader),
+		cmd: cmd, group: g, unlimited: unlimited, name: spec.Name, log: h.output.log, reader: h.output.follow(reader),
 		exitLeft: make(chan Exit, 1), exitGone: make(chan Exit, 1),
 	}
 	go c.wait() // ends when the process does, which only the kernel can delay; loop waits for what it sends
@@ -91,6 +95,7 @@ func childEnv(env []string) []string {
 type child struct {
 	cmd                *exec.Cmd
 	group              group
+	unlimited          string
 	reader             *follower
 	name               string
 	log                *slog.Logger
@@ -108,6 +113,7 @@ const leftNotice = 200 * time.Millisecond
 const outputPatience = 100 * time.Millisecond
 
 func (c *child) pid() int          { return c.cmd.Process.Pid }
+func (c *child) unbound() string   { return c.unlimited }
 func (c *child) left() <-chan Exit { return c.exitLeft }
 func (c *child) gone() <-chan Exit { return c.exitGone }
 

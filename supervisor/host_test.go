@@ -20,6 +20,7 @@ type countedGroup struct {
 
 func (g *countedGroup) join(*syscall.SysProcAttr) {}
 func (g *countedGroup) joined(int)                {}
+func (g *countedGroup) limit(Limits, int) string  { return "" }
 func (g *countedGroup) kill() error               { g.kills++; return nil }
 func (g *countedGroup) alive() bool               { return time.Now().Before(g.until) }
 func (g *countedGroup) close() bool               { return false }

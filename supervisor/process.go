@@ -20,6 +20,8 @@ type launcher interface {
 
 type running interface {
 	pid() int
+	// unbound says which limits are not in force, and why; empty: all are.
+	unbound() string
 	// terminate asks the process to end. It is called at most once.
 	terminate() error
 	// kill kills the process and all that it started. It may be called when they are gone.
@@ -197,7 +199,7 @@ func (p *process) publish() {
 		Restarts: max(0, p.machine.starts-1),
 	}
 	if p.run != nil {
-		st.PID = p.run.pid()
+		st.PID, st.Unlimited = p.run.pid(), p.run.unbound()
 	}
 	p.board.write(st, p.lastExit)
 	p.lastExit = nil

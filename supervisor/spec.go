@@ -28,6 +28,8 @@ type Spec struct {
 	// its oom_score_adj and to its niceness, up to what the kernel allows. 0: the process stands where the supervisor
 	// does.
 	OOMScore, Nice int
+	// Limits are what the process may take.
+	Limits Limits
 	// ExpectedExit says that an exit is part of normal life, such as a lost lease: no back-off grows. It is given the
 	// exit code (-1 after a signal) and the last lines that the process wrote. nil: no exit is expected.
 	ExpectedExit func(code int, tail string) bool
@@ -82,6 +84,8 @@ type Status struct {
 	Reason string `json:"reason"`
 	// PID is 0 while no process runs.
 	PID int `json:"pid,omitempty"`
+	// Unlimited says which of the Spec's limits are not in force for the run, and why; empty: all are.
+	Unlimited string `json:"unlimited,omitempty"`
 	// OutputDropped is how many bytes of its output its log did not take, since the supervisor began.
 	OutputDropped int64 `json:"outputDropped,omitempty"`
 }

@@ -30,6 +30,7 @@ func (spec Spec) Validate() error {
 		fault("oom score %d, nice %d: neither may be negative, since only root may go before its supervisor",
 			spec.OOMScore, spec.Nice)
 	}
+	errs = append(errs, spec.Limits.faults()...)
 	for _, kv := range spec.Env {
 		if key, _, ok := strings.Cut(kv, "="); !ok || key == "" {
 			fault("env: %q, must be KEY=VALUE", key)

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -94,10 +96,7 @@ func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error 
 	if err != nil {
 		return err
 	}
-	cgroup, err := ownCgroup()
-	if err != nil {
-		log.Info("children run in process groups", "reason", err.Error())
-	}
+	cgroup := ownCgroup(log)
 	debug.SetGCPercent(agentGCPercent)
 	notifier := systemd.NewNotifier(env, log)
 	watchdog := systemd.NewWatchdog(notifier, log, systemd.Check{Name: "agent", Run: alive(agent.SocketPath(run))})
@@ -138,12 +137,18 @@ func alive(socket string) func(context.Context) error {
 	}
 }
 
-// ownCgroup is the cgroup that systemd has delegated to this unit, ready to be divided; empty, with the reason, where
-// there is none.
-func ownCgroup() (string, error) {
+// ownCgroup is the cgroup that systemd has delegated to this unit, ready to be divided; empty where there is none. The
+// log says what children can be limited in.
+func ownCgroup(log *slog.Logger) string {
 	dir, err := supervisor.DelegatedCgroup()
 	if err != nil {
-		return "", err
+		log.Info("children run in process groups, without limits", "reason", err.Error())
+		return ""
 	}
-	return dir, supervisor.PrepareCgroup(dir)
+	controllers, err := supervisor.PrepareCgroup(dir)
+	if err != nil {
+		log.Warn("children run in cgroups, and not all limits can be in force", "err", err.Error())
+	}
+	log.Info("children run in cgroups", "folder", dir, "controllers", cmp.Or(strings.Join(controllers, " "), "none"))
+	return dir
 }

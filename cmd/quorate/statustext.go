@@ -288,6 +288,8 @@ func showComponents(w io.Writer, list []supervisor.Status, now time.Time) {
 		r := row{cells: []string{c.Name, stateText(c.State), age(now, c.Since), strconv.Itoa(c.Restarts)}}
 		if c.State != supervisor.Ready {
 			r.below = c.Reason
+		} else if c.Unlimited != "" {
+			r.below = c.Unlimited
 		}
 		rows = append(rows, r)
 	}

@@ -144,11 +144,27 @@ type Component struct {
 	ExtraArgs []string `yaml:"extraArgs,omitempty" json:"extraArgs,omitempty"`
 	// Env is added to the process's environment.
 	Env Env `yaml:"env,omitempty" json:"env,omitempty"`
+	// Resources bound what it may take of the replica. Nothing is bound where nothing is given.
+	Resources Resources `yaml:"resources,omitempty" json:"resources,omitempty"`
 	// Probe tells whether a component that quorate does not know is well; for such a one it must be given.
 	Probe *Probe `yaml:"probe,omitempty" json:"probe,omitempty"`
 	// Elect says who elects a leader among the replicas' processes: self (the default), the component itself. There is
 	// nothing else yet.
 	Elect string `yaml:"elect,omitempty" json:"elect,omitempty" jsonschema:"enum=self"`
+}
+
+// Resources bound what a component may take of the replica. They need the kernel's cgroup2 controllers; where a bound
+// is not in force, the status and the log say so. There are no defaults: what an apiserver needs grows with the
+// cluster, and a bound that is too low would end it on every replica alike. The OOM scores say who is killed first in
+// any case.
+type Resources struct {
+	// MemoryMaxBytes is where the component is killed and started again, 16 MiB at least.
+	MemoryMaxBytes int64 `yaml:"memoryMaxBytes,omitempty" json:"memoryMaxBytes,omitempty"`
+	// MemoryHighBytes is where it is slowed down and memory is taken back from it, 16 MiB at least.
+	MemoryHighBytes int64 `yaml:"memoryHighBytes,omitempty" json:"memoryHighBytes,omitempty"`
+	// CPUWeight is its share where processors are short, 1 to 10000. Components have 100 where it is not given, the
+	// agent and etcd about three times that.
+	CPUWeight int `yaml:"cpuWeight,omitempty" json:"cpuWeight,omitempty" jsonschema:"minimum=1,maximum=10000"`
 }
 
 // Probe is an HTTP(S) check of a component on the replica itself.

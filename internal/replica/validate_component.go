@@ -3,6 +3,7 @@ package replica
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -50,6 +51,27 @@ func (c Component) validate(name string, f *Faults) {
 		}
 	}
 	c.validateEnv(at, f)
+	c.Resources.validate(at+".resources", f)
+}
+
+// leastMemory is enough for a small program. One byte less is a mistaken unit.
+const leastMemory = 16 << 20
+
+func (r Resources) validate(at string, f *Faults) {
+	for name, bytes := range map[string]int64{"memoryMaxBytes": r.MemoryMaxBytes,
+		"memoryHighBytes": r.MemoryHighBytes} {
+		if bytes != 0 && bytes < leastMemory {
+			f.add(at+"."+name, strconv.FormatInt(bytes, 10), fmt.Sprintf("%d (16 MiB) or more, in bytes", leastMemory))
+		}
+	}
+	if r.MemoryMaxBytes > 0 && r.MemoryHighBytes > r.MemoryMaxBytes {
+		f.add(at+".memoryHighBytes", strconv.FormatInt(r.MemoryHighBytes, 10),
+			fmt.Sprintf("not more than memoryMaxBytes, %d",
+				r.MemoryMaxBytes))
+	}
+	if r.CPUWeight < 0 || r.CPUWeight > 10000 {
+		f.add(at+".cpuWeight", strconv.Itoa(r.CPUWeight), "1 to 10000")
+	}
 }
 
 // validateProbe: quorate's own probes of the components that it knows are never replaced.

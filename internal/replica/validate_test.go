@@ -324,6 +324,20 @@ func TestValidateRefuses(t *testing.T) {
 		{"the agent's sockets", "components.ccm.env", func(c *replica.Cluster) {
 			further(c, func(k *replica.Component) { k.Env = map[string]string{"LISTEN_FDS": "1"} })
 		}},
+		{"a little memory", "components.ccm.resources.memoryMaxBytes", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.Resources.MemoryMaxBytes = 4096 })
+		}},
+		{"less than none", "components.ccm.resources.memoryHighBytes", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.Resources.MemoryHighBytes = -1 })
+		}},
+		{"slow above the end", "components.ccm.resources.memoryHighBytes", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) {
+				k.Resources = replica.Resources{MemoryMaxBytes: 1 << 30, MemoryHighBytes: 1<<30 + 1}
+			})
+		}},
+		{"a weight that the kernel does not know", "components.ccm.resources.cpuWeight", func(c *replica.Cluster) {
+			further(c, func(k *replica.Component) { k.Resources.CPUWeight = 10001 })
+		}},
 		{"a zero byte in the environment", "components.ccm.env.A", func(c *replica.Cluster) {
 			further(c, func(k *replica.Component) { k.Env = map[string]string{"A": "b\x00c"} })
 		}},
