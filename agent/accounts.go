@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/replica"
@@ -20,8 +22,9 @@ import (
 // root: it mounts nothing and loads nothing, but it hands files over, starts processes as others and makes routes.
 
 // confined are the processes that need no more of the machine than their files. Each runs as the user of its name,
-// where the system has one. The rest runs as the agent does.
-var confined = []string{etcdName, replica.APIServer, replica.Scheduler, replica.ControllerManager}
+// where the system has one, and so does a component that the document declares. The rest runs as the agent does.
+var confined = []string{etcdName, replica.APIServer, replica.Scheduler, replica.ControllerManager, replica.Autoscaler,
+	replica.AddonManager}
 
 // passable is the mode of folders in which others have files: their names are the agent's business.
 const passable fs.FileMode = 0o711
@@ -31,10 +34,7 @@ func (a *Agent) findAccounts() {
 	a.accounts = map[string]supervisor.Account{}
 	var missing []string
 	for _, name := range confined {
-		account, ok := supervisor.Account{}, false
-		if a.cfg.Account != nil {
-			account, ok = a.cfg.Account(name)
-		}
+		account, ok := a.account(name)
 		if !ok {
 			missing = append(missing, name)
 			continue
@@ -47,6 +47,28 @@ func (a *Agent) findAccounts() {
 	}
 }
 
+func (a *Agent) account(name string) (supervisor.Account, bool) {
+	if a.cfg.Account == nil {
+		return supervisor.Account{}, false
+	}
+	return a.cfg.Account(name)
+}
+
+// accountsFor adds the users of the components that the document declares. What such a one reads is the operator's
+// business, and so is whether the system has a user of its name.
+func (a *Agent) accountsFor(c *replica.Cluster) map[string]supervisor.Account {
+	all := maps.Clone(a.accounts)
+	for name := range c.Components {
+		if replica.Known(name) {
+			continue
+		}
+		if account, ok := a.account(name); ok {
+			all[name] = account
+		}
+	}
+	return all
+}
+
 // owners are whose the files are that certs makes.
 func (a *Agent) owners() map[string]certs.Owner {
 	f, out := a.files, map[string]certs.Owner{}
@@ -57,6 +79,8 @@ func (a *Agent) owners() map[string]certs.Owner {
 		replica.Scheduler: {f.Leaf(certs.Scheduler), f.Kubeconfig(certs.Scheduler), f.Leaf(certs.SchedulerServing)},
 		replica.ControllerManager: {f.Leaf(certs.ControllerManager), f.Kubeconfig(certs.ControllerManager),
 			f.Leaf(certs.ControllerManagerServing), f.CASignerKey(certs.Kubernetes)},
+		replica.Autoscaler:   {f.Leaf(certs.Autoscaler), f.Kubeconfig(certs.Autoscaler)},
+		replica.AddonManager: {f.Leaf(certs.Addons), f.Kubeconfig(certs.Addons)},
 	} {
 		if account, ok := a.accounts[name]; ok {
 			for _, path := range paths {
@@ -103,6 +127,9 @@ func (a *Agent) openFolders(dirs ...string) error {
 // auditDir is where the apiserver writes its audit log, and turns it over.
 func (a *Agent) auditDir() string { return filepath.Join(a.cfg.AuditDir, "audit") }
 
+// giveDirs makes the folders in which components write.
+func (a *Agent) giveDirs() error { return errors.Join(a.giveAuditDir(), a.giveAddonsDir()) }
+
 // giveAuditDir makes the folder of the audit log, the apiserver's own.
 func (a *Agent) giveAuditDir() error {
 	if err := a.openFolders(a.cfg.AuditDir); err != nil {
@@ -113,6 +140,18 @@ func (a *Agent) giveAuditDir() error {
 	}
 	if account, ok := a.accounts[replica.APIServer]; ok {
 		return giveTree(a.auditDir(), ownerOf(account))
+	}
+	return nil
+}
+
+// giveAddonsDir makes the folder in which the add-on manager answers, its own.
+func (a *Agent) giveAddonsDir() error {
+	dir := filepath.Dir(controlplane.AddonsSocket(a.cfg.RunDir))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the add-on manager's folder: %w", err)
+	}
+	if account, ok := a.accounts[replica.AddonManager]; ok {
+		return giveTree(dir, ownerOf(account))
 	}
 	return nil
 }

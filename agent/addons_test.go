@@ -56,6 +56,9 @@ func TestTheAddonManagerIsGrantedWhatItsFolderNeeds(t *testing.T) {
 		return []plan.Rule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"patch"}}}, err
 	}
 	manager := &addonManager{status: plan.Status{Digest: "one", Standing: plan.Current}}
+	if err := a.giveDirs(); err != nil {
+		t.Fatal(err)
+	}
 	stop, err := local.Serve(controlplane.AddonsSocket(a.cfg.RunDir), manager)
 	if err != nil {
 		t.Fatal(err)

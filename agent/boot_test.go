@@ -368,6 +368,7 @@ func TestTheSameProcessIsLeftAlone(t *testing.T) {
 		t.Error("it differs from itself")
 	}
 	for name, change := range map[string]func(*supervisor.Spec){
+		"limit":       func(s *supervisor.Spec) { s.Limits.MemoryMax = 1 },
 		"program":     func(s *supervisor.Spec) { s.Path = "/bin/b" },
 		"arguments":   func(s *supervisor.Spec) { s.Args = nil },
 		"environment": func(s *supervisor.Spec) { s.Env = nil }, "order": func(s *supervisor.Spec) { s.After = nil },

@@ -40,10 +40,10 @@ type components struct {
 	// encryption is the apiserver's EncryptionConfiguration, which holds keys; nil until it is decided.
 	encryption       []byte
 	decideEncryption func() ([]byte, error)
-	// giveAuditDir makes the folder of the audit log. reader is whose the files are that the apiserver reads; nil: the
-	// agent's.
-	giveAuditDir func() error
-	reader       *durable.Owner
+	// giveDirs makes the folders in which components write. reader is whose the files are that the apiserver reads;
+	// nil: the agent's.
+	giveDirs func() error
+	reader   *durable.Owner
 	// wanted asks for a fit now. home is closed once the apiserver needs no other member any more.
 	wanted, home <-chan struct{}
 
@@ -172,7 +172,7 @@ func (c *components) specs() ([]supervisor.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.giveAuditDir(); err != nil {
+	if err := c.giveDirs(); err != nil {
 		return nil, err
 	}
 	for _, f := range files {
@@ -263,7 +263,7 @@ func (c *components) stop(ctx context.Context, name string) error {
 // sameProcess: the same program is run in the same way. Probes follow from the rest.
 func sameProcess(a, b supervisor.Spec) bool {
 	return a.Path == b.Path && sameAccount(a.RunAs, b.RunAs) && slices.Equal(a.Args, b.Args) &&
-		slices.Equal(a.Env, b.Env) && slices.Equal(a.After, b.After)
+		slices.Equal(a.Env, b.Env) && slices.Equal(a.After, b.After) && a.Limits == b.Limits
 }
 
 func sameAccount(a, b *supervisor.Account) bool {

@@ -39,7 +39,7 @@ func (a *Agent) newComponents(in joined, others []string, home <-chan struct{}) 
 		log: a.cfg.Log, logDir: a.cfg.LogDir, supervisor: a.supervisor, programs: &a.programs, waits: a.waits,
 		input:            func() controlplane.Input { return a.componentsInput(in.identified) },
 		decideEncryption: func() ([]byte, error) { return a.decideEncryption(in.cluster) },
-		giveAuditDir:     a.giveAuditDir, reader: a.apiServerOwner(),
+		giveDirs:         a.giveDirs, reader: a.apiServerOwner(),
 		others: others, wanted: a.fitWanted, home: home,
 		started: map[string]started{}, down: map[string]down{}, retry: backoff.Backoff{First: firstFitRetry,
 			Most: lastFitRetry},
@@ -65,7 +65,7 @@ func (a *Agent) awaitAPIServer(ctx context.Context, in joined) (joined, error) {
 func (a *Agent) componentsInput(in identified) controlplane.Input {
 	return controlplane.Input{
 		Identity: in.self, Cluster: in.cluster, Files: a.files, Signing: a.canSign(), LogDir: a.auditDir(),
-		RunDir: a.cfg.RunDir, Self: a.cfg.Self, Accounts: a.accounts,
+		RunDir: a.cfg.RunDir, Self: a.cfg.Self, Accounts: a.accountsFor(in.cluster),
 	}
 }
 

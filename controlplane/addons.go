@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/supervisor"
 )
 
-// AddonsSocket is where the add-on manager answers, in the folder of the agent's sockets.
-func AddonsSocket(runDir string) string { return filepath.Join(runDir, "addons.sock") }
+// AddonsSocket is where the add-on manager answers, in a folder of its own below that of the agent's sockets.
+func AddonsSocket(runDir string) string { return filepath.Join(runDir, "addons", "addons.sock") }
 
 // addons is the process of the add-on manager: this very program. Every replica runs one, and none is elected. It is
 // asked whether its loop gets on: a process that is there and applies nothing would be no use.
@@ -25,7 +25,7 @@ func (in Input) addons() supervisor.Spec {
 		},
 	}}
 	check := supervisor.HTTPGet(client, "http://local/alive", nil)
-	return supervisor.Spec{
+	s := supervisor.Spec{
 		Name: replica.AddonManager,
 		Path: in.Self,
 		Args: []string{
@@ -41,4 +41,8 @@ func (in Input) addons() supervisor.Spec {
 		OOMScore:    componentOOMScore,
 		Nice:        nice,
 	}
+	if account, ok := in.Accounts[replica.AddonManager]; ok {
+		s.RunAs = &account
+	}
+	return s
 }

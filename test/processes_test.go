@@ -31,17 +31,20 @@ func (c *cluster) processes(name string) map[string][]string {
 		if kind == "quorate" && len(args) > 1 {
 			kind = strings.TrimPrefix(args[1], "run-")
 		}
-		if slices.Contains(kinds, kind) && !slices.Contains(args, "--version") {
+		if (slices.Contains(kinds, kind) || kind == "addons") && !slices.Contains(args, "--version") {
 			out[kind] = append(out[kind], filepath.Base(filepath.Dir(path)))
 		}
 	}
 	return out
 }
 
-// one says which kind of process a VM has not exactly one of.
-func (c *cluster) one(name string) error {
+// one says which kind of process a VM has not exactly one of: of kinds where none is named.
+func (c *cluster) one(name string, wanted ...string) error {
 	found := c.processes(name)
-	for _, kind := range kinds {
+	if len(wanted) == 0 {
+		wanted = kinds
+	}
+	for _, kind := range wanted {
 		if n := len(found[kind]); n != 1 {
 			return fmt.Errorf("%s has %d processes of %s: %v", name, n, kind, found[kind])
 		}

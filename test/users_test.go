@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/internal/localgce"
 )
 
@@ -39,7 +40,13 @@ func TestComponentsRunAsUsersOfTheirOwn(t *testing.T) {
 	c.awaitWhole(t)
 	const vm = "master-a"
 	users := map[string]string{"etcd": "951", "kube-apiserver": "952", "kube-scheduler": "953",
-		"kube-controller-manager": "954"}
+		"kube-controller-manager": "954", "addons": "956"}
+	c.in(t, vm, `mkdir -p /etc/quorate/addons && cd /etc/quorate/addons && echo 1 >version && printf '%s\n' \
+		'{apiVersion: v1, kind: ConfigMap, metadata: {name: applied, namespace: kube-public}}' >a.yaml`)
+	withAddons := c.document + "addons: {folder: /etc/quorate/addons}\n"
+	c.must(t, c.SetAttribute("", agent.ClusterAttribute, &withAddons))
+	c.kill(t, vm, c.processes(vm)["agent"][0])
+	await(t, "the add-on manager runs", func() error { return c.one(vm, append(kinds, "addons")...) })
 	uids := func(want func(name string) string) error {
 		found := c.processes(vm)
 		for name := range users {
@@ -79,6 +86,11 @@ func TestComponentsRunAsUsersOfTheirOwn(t *testing.T) {
 	})
 	await(t, "whole", c.whole)
 	c.mustKubectl(t, "", "get", "configmap", "before")
+	c.mustKubectl(t, "", "-n", "kube-public", "delete", "configmap", "applied", "--ignore-not-found")
+	await(t, "the add-on manager applies, as its user", func() error {
+		_, err := c.kubectl(t, "", "-n", "kube-public", "get", "configmap", "applied")
+		return err
+	})
 	// The controller-manager makes the account, and the apiserver signs with a key that both of them read.
 	await(t, "a token is signed", func() error { _, err := c.kubectl(t, "", "create", "token", "default"); return err })
 	for path, want := range map[string]string{
@@ -89,6 +101,9 @@ func TestComponentsRunAsUsersOfTheirOwn(t *testing.T) {
 		"/var/lib/quorate/pki/scheduler.kubeconfig":       "600 953",
 		"/var/lib/quorate/pki/controller-manager.pem":     "600 954",
 		"/run/quorate/pki/kubernetes-ca-signer.key":       "600 954",
+		"/var/lib/quorate/pki/addons.pem":                 "600 956",
+		"/var/lib/quorate/pki/autoscaler.pem":             "600 0", // the system has no user of its name
+		"/run/quorate/addons":                             "700 956",
 		"/run/quorate/encryption-config.yaml":             "600 952",
 		"/var/lib/quorate/pki/encryption-config.yaml":     "600 0",
 		"/var/lib/quorate/pki/agent.pem":                  "600 0",
@@ -105,6 +120,7 @@ func TestComponentsRunAsUsersOfTheirOwn(t *testing.T) {
 		"Permission denied") != 3 {
 		t.Errorf("the scheduler's user reads what is another's: %s", out)
 	}
+	c.must(t, c.SetAttribute("", agent.ClusterAttribute, &c.document))
 	c.must(t, c.KillVM(t.Context(), vm)) // the VM's users are gone with its boot disk, and root reads all
 	c.must(t, c.StartVM(t.Context(), vm))
 	await(t, "whole as root again", c.whole)
