@@ -1,7 +1,10 @@
 package localgce
 
 import (
+	"context"
+	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -79,5 +82,28 @@ func TestNamesFitTheKernel(t *testing.T) {
 	}
 	if !n.owns(n.fabric()) || !n.owns(n.vm("a")) || n.owns(n.fabric()+"1") || n.owns("lgce-000000-a") {
 		t.Error("a project owns its own namespaces only")
+	}
+}
+
+func TestALinkIsLookedForInTheThreadsOwnNamespace(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a network namespace needs root")
+	}
+	ctx, ns := t.Context(), fmt.Sprintf("lgcetest%d", os.Getpid())
+	if _, err := run(ctx, "ip", "netns", "add", ns); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := deleteNamespace(context.Background(), ns); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := ipBatch(ctx, ns, "link add name lgcetest0 type veth peer name lgcetest1"); err != nil {
+		t.Fatal(err)
+	}
+	inside := false
+	err := inNamespace(ns, func() error { inside = linkIsHere("lgcetest0"); return nil })
+	if err != nil || !inside || linkIsHere("lgcetest0") {
+		t.Errorf("inside %v, outside %v, %v", inside, linkIsHere("lgcetest0"), err)
 	}
 }

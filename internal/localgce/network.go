@@ -132,13 +132,14 @@ func (f fabric) unplug(ctx context.Context, v record) error {
 }
 
 func (f fabric) linkExists(link string) bool {
-	err := inNamespace(f.names.fabric(), func() error {
-		// unlike /sys/class/net, this follows the thread's namespace
-		_, err := os.Stat("/proc/sys/net/ipv4/conf/" + link)
-		return err
-	})
-	return err == nil
+	here := false
+	err := inNamespace(f.names.fabric(), func() error { here = linkIsHere(link); return nil })
+	return err == nil && here
 }
+
+// linkIsHere says whether the thread's network namespace has a link. /sys/class/net says it of the namespace in which
+// /sys was mounted.
+func linkIsHere(link string) bool { return exists("/proc/sys/net/ipv4/conf/" + link) }
 
 func deleteNamespace(ctx context.Context, name string) error {
 	if _, err := os.Stat(filepath.Join(namespaceFolder, name)); errors.Is(err, os.ErrNotExist) {
