@@ -54,7 +54,7 @@ var diskFaults = []struct {
 }
 
 // One machine, whose metadata server is some minutes late, is given one data disk after another. It says what is wrong
-// with each, formats none of them, and goes on with one that it can mount, as far as its room allows.
+// with each, formats none of them, and goes on with one that it can mount, whose file system grows as the disk does.
 func TestAFirstBootSaysWhatIsWrongWithTheDataDisk(t *testing.T) {
 	image := baked(t)
 	n := newNetwork(t, masterA())
@@ -85,4 +85,17 @@ func TestAFirstBootSaysWhatIsWrongWithTheDataDisk(t *testing.T) {
 		"sh", full)
 	q.attach(t, full, false)
 	m.until(t, "a disk that is full", says(m, said, `name=preflight reason=.*has 0 MiB left`))
+	said = len(m.console())
+	q.detach(t)
+	m.until(t, "a disk that goes while it is in use", says(m, said, `name=fault reason=.* not mounted`))
+
+	// A file system that is smaller than its disk grows, and again when the disk does.
+	disk := blank(t)
+	run(t, "mkfs.ext4", "-q", "-b", "4096", disk, "256M")
+	said = len(m.console())
+	q.attach(t, disk, false)
+	m.until(t, "a file system that grows", says(m, said, `resized filesystem to 262144\b`))
+	m.until(t, "a member", says(m, said, `process=etcd from=starting to=ready`))
+	q.do(t, "block_resize", map[string]any{"node-name": "hot", "size": 2 * dataSize})
+	m.until(t, "a file system that grows again", says(m, said, `resized filesystem to 524288\b`))
 }
