@@ -3,8 +3,10 @@ package image
 import (
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What one machine alone should have is not in an image, or all of its VMs share it.
@@ -29,6 +31,35 @@ func TestTheTreeHoldsNothingOfOneMachine(t *testing.T) {
 	for line := range strings.Lines(run(t, "tar", "-xOf", tree, "./etc/shadow")) {
 		if password := strings.Split(line, ":")[1]; password != "*" && !strings.HasPrefix(password, "!") {
 			t.Errorf("somebody can log in with a password: %s", line)
+		}
+	}
+}
+
+// A bake of another day makes the same tree: the manifest's epoch is the newest time in it.
+func TestTheTreeKnowsNoClockButTheManifests(t *testing.T) {
+	tree := filepath.Join(baked(t), "root.tar")
+	var epoch time.Time
+	for _, line := range words(t, master+"manifest") {
+		if line[0] == "epoch" {
+			seconds, err := strconv.ParseInt(line[1], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			epoch = time.Unix(seconds, 0).UTC()
+		}
+	}
+	newest := ""
+	for line := range strings.Lines(run(t, "env", "TZ=UTC", "tar", "--full-time", "-tvf", tree)) {
+		f := strings.Fields(line)
+		newest = max(newest, f[3]+" "+f[4])
+	}
+	if want := epoch.Format(time.DateTime); newest != want {
+		t.Errorf("the newest file is of %s, and the manifest's epoch is %s", newest, want)
+	}
+	day := strconv.FormatInt(epoch.Unix()/86400, 10)
+	for line := range strings.Lines(run(t, "tar", "-xOf", tree, "./etc/shadow")) {
+		if changed := strings.Split(line, ":")[2]; changed != day {
+			t.Errorf("an account was changed on day %s, want the manifest's %s: %s", changed, day, line)
 		}
 	}
 }
