@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// bootLimit: without KVM a quiet machine takes one minute to the agent, a busy one four, and twice that to a Node.
-	bootLimit = 30 * time.Minute
+	// bootLimit: without KVM a quiet machine takes one minute to the agent and three to a Node. One with a load of 15 a
+	// core takes more than ten times that.
+	bootLimit = 90 * time.Minute
 	dataSize  = 1 << 30
 )
 
