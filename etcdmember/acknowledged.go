@@ -2,12 +2,6 @@ package etcdmember
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"net/netip"
 
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
@@ -30,58 +24,18 @@ func (k *asker) findAcknowledged(ctx context.Context, a table.Answer, own record
 		k.log.Info("ask what this member acknowledged", "of", a.Place.String(), "err", err.Error())
 		return 0
 	}
-	acknowledged := status.acknowledged(own)
+	newest := acknowledged(status, own)
 	if a.Reach != table.ReachLinearizable {
-		acknowledged = min(acknowledged, status.Commit)
+		newest = min(newest, status.Commit)
 	}
-	return acknowledged
+	return newest
 }
 
-// raftStatus is what a member publishes of raft on its client port (etcdhttp, /debug/vars; go.etcd.io/raft's
-// Status.MarshalJSON).
-type raftStatus struct {
-	State    string `json:"raftState"`
-	Commit   uint64 `json:"commit"`
-	Progress map[string]struct {
-		Match uint64 `json:"match"`
-	} `json:"progress"`
-}
-
-// acknowledged is the newest entry that a member has acknowledged to this leader; 0: it is not the leader, or has heard
-// nothing of the member.
-func (s raftStatus) acknowledged(id record.MemberID) uint64 {
+// acknowledged is the newest entry that a member has acknowledged to a leader with this status; 0: it is no leader's,
+// or it has heard nothing of the member.
+func acknowledged(s member.RaftStatus, id record.MemberID) uint64 {
 	if s.State != "StateLeader" {
 		return 0
 	}
 	return s.Progress[etcdID(id)].Match
-}
-
-// maxVars bounds the answer: raft's status is a line in it, the rest are the runtime's counters, some 20 KB.
-const maxVars = 1 << 20
-
-func (k *asker) raftStatus(ctx context.Context, a table.Answer) (raftStatus, error) {
-	name := a.DNSName(k.cluster)
-	target := netip.AddrPortFrom(a.Address, member.ClientPort).String()
-	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: named(k.config(), name), DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", target)
-		},
-	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, member.ClientURL(name)+"/debug/vars", nil)
-	if err != nil {
-		return raftStatus{}, err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return raftStatus{}, fmt.Errorf("ask for raft's status: %w", err)
-	}
-	defer resp.Body.Close()
-	var vars struct {
-		Status raftStatus `json:"raft.status"`
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxVars)).Decode(&vars); err != nil {
-		return raftStatus{}, fmt.Errorf("decode raft's status: %w", err)
-	}
-	return vars.Status, nil
 }

@@ -25,8 +25,8 @@ type asker struct {
 	files   certs.Files
 	tls     func() *tls.Config // nil, or returning nil: there are no certificates yet
 	hosts   string             // the hosts file
-	// raft asks a member for what it publishes of raft.
-	raft func(ctx context.Context, a table.Answer) (raftStatus, error)
+	// raft asks a member for what it knows of raft.
+	raft func(ctx context.Context, a table.Answer) (member.RaftStatus, error)
 	// peerPatience is how long the next question to the peers' ports may take.
 	peerPatience time.Duration
 }
@@ -34,9 +34,11 @@ type asker struct {
 func newAsker(cfg Config) *asker {
 	a := &asker{log: cfg.Log, cluster: cfg.Cluster.Name, me: cfg.Me, files: cfg.Files, tls: cfg.TLS,
 		hosts: cfg.HostsFile}
-	a.raft = a.raftStatus
-	if cfg.Tests.Deaf {
-		a.raft = func(context.Context, table.Answer) (raftStatus, error) { return raftStatus{}, errors.New("deaf") }
+	a.raft = func(ctx context.Context, of table.Answer) (member.RaftStatus, error) {
+		if cfg.Tests.Deaf {
+			return member.RaftStatus{}, errors.New("deaf")
+		}
+		return member.AskRaft(ctx, of.DNSName(a.cluster), of.Address, a.config())
 	}
 	return a
 }

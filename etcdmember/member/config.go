@@ -151,6 +151,7 @@ func (c Config) embedConfig() (*embed.Config, error) {
 	e.ClientTLSInfo = transport.TLSInfo{CertFile: c.ServerLeaf, KeyFile: c.ServerLeaf, TrustedCAFile: c.ClientCA,
 		ClientCertAuth: true}
 	e.TlsMinVersion = "TLS1.2"
+	e.ServiceRegister = registerRaftStatus
 	// The gateway would use the server's certificate as a client's, which it is not.
 	e.EnableGRPCGateway = false
 

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/etcdtest"
+	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // Row 43 on real members: a learner whose agent confirmed it, and which never started, is removed by the leader's
@@ -61,5 +63,41 @@ func TestALearnerThatNeverStartedIsRemoved(t *testing.T) {
 	})
 	if err := r.put(c, "after", "x"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A learner may answer nothing that etcd does not know. It leads nobody, which is all that is asked.
+func TestALearnerIsAskedForRaftsStatus(t *testing.T) {
+	if !etcdtest.InOwnNetwork(t) {
+		return
+	}
+	r := newRing(t, pa, pb)
+	r.agents[pa].begin()
+	r.agents[pb].begin()
+	var learner table.MemberStatus
+	for _, p := range []replica.Place{pa, pb} {
+		r.await(p.String()+" serves, and one is a learner", func() error {
+			s, err := r.status(p)
+			if err == nil && (!s.Ready || len(s.Members) != 2) {
+				err = fmt.Errorf("%+v", s)
+			}
+			if s.Learner {
+				learner = s
+			}
+			return err
+		})
+	}
+	for _, p := range []replica.Place{pa, pb} {
+		a, state := r.agents[p], "StateLeader"
+		if s, err := r.status(p); err != nil || s.MemberID == learner.MemberID {
+			state = ""
+		}
+		s, err := member.AskRaft(t.Context(), a.me.DNSName(testCluster), a.me.Address(), a.tls)
+		if err != nil || s.State != state || len(s.Progress) != 0 != (state != "") {
+			t.Errorf("%s says %+v, %v", p, s, err)
+		}
+	}
+	if learner.MemberID == 0 {
+		t.Error("none is a learner")
 	}
 }
