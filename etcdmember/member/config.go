@@ -30,14 +30,18 @@ const (
 	ClientPort = 2379
 	// metricsPort serves /metrics, /livez and /readyz on loopback, without a client certificate.
 	metricsPort = 2381
+	// httpPort serves etcd's HTTP paths on loopback, to clients with a certificate. Nothing of quorate's uses them. But
+	// where they have no port of their own, Go's HTTP server serves gRPC as well, and a watch starves next to large
+	// lists.
+	httpPort = 2382
 )
 
 // Ports are all ports that a member listens on.
-func Ports() []int { return []int{ClientPort, table.PeerPort, metricsPort} }
+func Ports() []int { return []int{ClientPort, table.PeerPort, metricsPort, httpPort} }
 
 // Config is all that `quorate run-etcd` needs to run one member: the agent writes it as a file, the child reads
 // it, and takes out of it what allows to make a directory once there is one. embedConfig is the only place where it
-// becomes etcd's own configuration.
+// becomes etcd's own configuration; clientPort adds to it what gRPC's server needs.
 type Config struct {
 	// Name is etcd's member name, <zone>.<name>.<instance id>; DNSName is the host of its peer and client URLs.
 	Name    string `json:"name"`
@@ -142,16 +146,15 @@ func (c Config) embedConfig() (*embed.Config, error) {
 
 	e.ListenPeerUrls = []url.URL{listenURL("https", c.Address, table.PeerPort)}
 	e.ListenClientUrls = []url.URL{listenURL("https", c.Address, ClientPort), listenURL("https", c.Local, ClientPort)}
+	e.ListenClientHttpUrls = []url.URL{listenURL("https", c.Local, httpPort)}
 	e.ListenMetricsUrls = []url.URL{listenURL("http", c.Local, metricsPort)}
 	e.AdvertisePeerUrls = []url.URL{{Scheme: "https", Host: fmt.Sprintf("%s:%d", c.DNSName, table.PeerPort)}}
 	e.AdvertiseClientUrls = []url.URL{{Scheme: "https", Host: fmt.Sprintf("%s:%d", c.DNSName, ClientPort)}}
 
 	e.PeerTLSInfo = transport.TLSInfo{CertFile: c.PeerLeaf, KeyFile: c.PeerLeaf, TrustedCAFile: c.PeerCA,
 		ClientCertAuth: true}
-	e.ClientTLSInfo = transport.TLSInfo{CertFile: c.ServerLeaf, KeyFile: c.ServerLeaf, TrustedCAFile: c.ClientCA,
-		ClientCertAuth: true}
+	e.ClientTLSInfo = c.clientTLS()
 	e.TlsMinVersion = "TLS1.2"
-	e.ServiceRegister = registerRaftStatus
 	// The gateway would use the server's certificate as a client's, which it is not.
 	e.EnableGRPCGateway = false
 

@@ -44,6 +44,14 @@ const (
 	storagePatience = 2 * time.Minute
 )
 
+const (
+	// clientHandshakeTimeout is how long a client may take from connecting to speaking gRPC. It is etcd's own for a
+	// TLS listener.
+	clientHandshakeTimeout = 10 * time.Second
+	// formerPatience is how long a client of the release before this one may take for its request.
+	formerPatience = 2 * time.Second
+)
+
 // peersPeriod is how often the connections to peers are examined, so that a new one is asked after soon, and that one
 // which waits for an answer is spared before promptly has passed.
 const peersPeriod = 2 * time.Second

@@ -1,6 +1,8 @@
 package member
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -9,11 +11,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"time"
 )
 
-// This file is for one release. Masters of the release before it ask each other by HTTP for raft's status, in a
-// variable that etcd publishes on its client port (/debug/vars). While masters are upgraded both releases run side by
-// side.
+// This file is for one release. Masters of the release before it served HTTP on etcd's client port, and asked each
+// other there for raft's status, in a variable that etcd publishes (/debug/vars). While masters are upgraded both
+// releases run side by side, so such a question is answered, and asked of a member that does not know the new one.
 
 // formerPath is where etcd publishes its variables.
 const formerPath = "/debug/vars"
@@ -55,4 +58,27 @@ func askFormer(ctx context.Context, dnsName string, address netip.Addr, tlsConfi
 		return s, fmt.Errorf("decode raft's status: %w", err)
 	}
 	return s, nil
+}
+
+// answerFormer answers one request of a client that does not speak HTTP/2, where it is that question. Who only shakes
+// hands, to see whether the member serves, sends none.
+func answerFormer(conn net.Conn) {
+	conn.SetDeadline(time.Now().Add(formerPatience))
+	req, err := http.ReadRequest(bufio.NewReader(conn))
+	if err != nil {
+		return
+	}
+	status, body := http.StatusNotFound, []byte("this port speaks gRPC\n")
+	if req.Method == http.MethodGet && req.URL.Path == formerPath {
+		text, err := raftJSON()
+		if err == nil {
+			body, err = json.Marshal(formerVars{text})
+		}
+		if status = http.StatusOK; err != nil {
+			status, body = http.StatusServiceUnavailable, []byte(err.Error())
+		}
+	}
+	answer := http.Response{StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Close: true,
+		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body))}
+	answer.Write(conn)
 }

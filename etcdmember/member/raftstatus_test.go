@@ -28,12 +28,12 @@ func serving(t *testing.T) (cfg Config, clients *tls.Config, stop func()) {
 // serve is serving with a configuration that is there.
 func serve(t *testing.T, cfg Config) (stop func()) {
 	t.Helper()
-	e, err := startMember(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	e, port, err := startMember(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-e.Server.ReadyNotify()
-	return e.Close
+	return func() { stopMember(e, port) }
 }
 
 // dial makes a client of a test's member at one of its addresses.
@@ -80,7 +80,7 @@ func TestRaftIsToldToThisReleaseAndTheOneBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.ServiceRegister = nil
+	e.ListenClientHttpUrls = nil
 	former, err := embed.StartEtcd(e)
 	if err != nil {
 		t.Fatal(err)

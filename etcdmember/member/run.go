@@ -57,7 +57,7 @@ var errNoLog = errors.New("the directory holds no log, and this member has run b
 // (ErrStalled) or fails. A leader hands over before it stops. etcd's own code may exit the process at any time, which
 // is why this is a child of the agent. Before anything in this process asks for a name its resolver is hosts.Resolver.
 func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
-	e, err := startMember(ctx, cfg, log)
+	e, port, err := startMember(ctx, cfg, log)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil // told to stop before it ran
@@ -66,12 +66,12 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return err
 	}
 	if err := cfg.keepOnly(); err != nil {
-		e.Close()
+		stopMember(e, port)
 		return err
 	}
 	stop, err := serveStatus(cfg.StatusSocket, e)
 	if err != nil {
-		e.Close()
+		stopMember(e, port)
 		return err
 	}
 	defer stop()
@@ -84,8 +84,14 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		// again.
 		return errors.Join(err, cfg.Save(ConfigOf(cfg.StatusSocket)))
 	}
-	e.Close()
+	stopMember(e, port)
 	return err
+}
+
+// stopMember stops etcd, its clients first.
+func stopMember(e *embed.Etcd, port *clientPort) {
+	port.close()
+	e.Close()
 }
 
 // keepOnly writes down that the directory exists, so that whoever starts this member again, the supervisor or itself
@@ -143,36 +149,42 @@ func watchMember(ctx context.Context, e *embed.Etcd, cfg Config, log *slog.Logge
 // joinTries bounds how often a joining member reads the list again because another joined at the same moment.
 const joinTries = 20
 
-func startMember(ctx context.Context, cfg Config, log *slog.Logger) (*embed.Etcd, error) {
+// startMember starts etcd, and says through which port its clients come in.
+func startMember(ctx context.Context, cfg Config, log *slog.Logger) (*embed.Etcd, *clientPort, error) {
 	logged := wal.Exist(datadir.LogDir(cfg.Dir))
 	if !logged && !cfg.New && len(cfg.InitialCluster) == 0 {
-		return nil, fmt.Errorf("start etcd on %s: %w", cfg.Dir, errNoLog)
+		return nil, nil, fmt.Errorf("start etcd on %s: %w", cfg.Dir, errNoLog)
 	}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make etcd's directory: %w", err)
+		return nil, nil, fmt.Errorf("make etcd's directory: %w", err)
 	}
 	joins := !cfg.New && !logged
 	for try := 1; ; try++ {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("interrupted: %w", context.Cause(ctx))
+			return nil, nil, fmt.Errorf("interrupted: %w", context.Cause(ctx))
 		}
 		if joins {
 			if err := cfg.refreshCluster(ctx, log); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 		ec, err := cfg.embedConfig()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		port, err := newClientPort(cfg, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		port.serve(ec)
 		e, err := embed.StartEtcd(ec)
 		if err == nil {
-			return e, nil
+			return e, port, nil
 		}
 		// etcd compares the list with its peers' and has no error of its own for this (membership/cluster.go). Nothing
 		// has been written that another try would stumble over: the log comes after the comparison.
 		if !joins || try == joinTries || !strings.Contains(err.Error(), "member count is unequal") {
-			return nil, fmt.Errorf("start etcd: %w", err)
+			return nil, nil, fmt.Errorf("start etcd: %w", err)
 		}
 		log.Info("the member list has changed meanwhile", "try", try)
 	}

@@ -84,7 +84,7 @@ func TestAMemberSeedsServesAndGoesOnFromItsDisk(t *testing.T) {
 func TestAMemberKilledBeforeItsDatabaseWasWritten(t *testing.T) {
 	cfg, _ := newTestMember(t)
 	for round := range 6 { // one start in two is too early to have read its own entry
-		e, err := startMember(t.Context(), cfg, slog.New(slog.DiscardHandler))
+		e, port, err := startMember(t.Context(), cfg, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestAMemberKilledBeforeItsDatabaseWasWritten(t *testing.T) {
 		if s.Leader != s.MemberID || s.Learner || len(s.Members) != 1 {
 			t.Errorf("round %d: %+v", round, s)
 		}
-		e.Close()
+		stopMember(e, port)
 		cfg.New = false
 		emptyDatabase(t, datadir.DatabaseFile(cfg.Dir))
 	}
@@ -186,7 +186,7 @@ func TestAMemberThatHasRunDoesNotStartOnAnEmptyDirectory(t *testing.T) {
 		t.Errorf("the configuration still allows to make a directory: %+v, %v", saved, err)
 	}
 	saved.Dir = filepath.Join(t.TempDir(), "lost")
-	if _, err := startMember(t.Context(), saved, slog.New(slog.DiscardHandler)); !errors.Is(err, errNoLog) {
+	if _, _, err := startMember(t.Context(), saved, slog.New(slog.DiscardHandler)); !errors.Is(err, errNoLog) {
 		t.Errorf("it started: %v", err)
 	}
 	if _, err := os.Stat(saved.Dir); err == nil {

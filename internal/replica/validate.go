@@ -30,7 +30,8 @@ const MostReplicas = 7
 
 // takenPorts are those that other parts of a replica listen on: the apiserver wants its port on every address.
 var takenPorts = map[int]string{
-	22: "sshd", 2379: "etcd's clients", 2380: "etcd's peers", 2381: "etcd's metrics", 8085: Autoscaler,
+	22: "sshd", 2379: "etcd's clients", 2380: "etcd's peers", 2381: "etcd's metrics",
+	2382: "etcd's HTTP paths", 8085: Autoscaler,
 	10248: "the kubelet's health", 10249: "kube-proxy's metrics", 10250: "the kubelet", 10256: "kube-proxy's health",
 	10257: ControllerManager, 10259: Scheduler, 10270: "the agent's metrics",
 }

@@ -117,6 +117,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"etcd's port", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 2380 }},
 		{"sshd's port", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 22 }},
 		{"the port of etcd's metrics", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 2381 }},
+		{"the port of etcd's HTTP paths", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 2382 }},
 		{"the autoscaler's port", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 8085 }},
 		{"the port of the kubelet's health", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 10248 }},
 		{"the port of kube-proxy's health", "endpoint.port", func(c *replica.Cluster) { c.Endpoint.Port = 10256 }},

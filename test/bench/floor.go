@@ -153,7 +153,7 @@ func etcdArgs(id replica.Identity, cluster *replica.Cluster, files certs.Files, 
 		"--listen-peer-urls=https://" + address + ":2380", "--initial-advertise-peer-urls=https://" + address + ":2380",
 		"--listen-client-urls=https://" + address + ":2379,https://127.0.0.1:2379", "--advertise-client-urls=https://" +
 			address + ":2379",
-		"--listen-metrics-urls=http://127.0.0.1:2381",
+		"--listen-client-http-urls=https://127.0.0.1:2382", "--listen-metrics-urls=http://127.0.0.1:2381",
 		"--initial-cluster=" + strings.Join(members, ","), "--initial-cluster-state=new",
 		"--initial-cluster-token=floor",
 		"--peer-cert-file=" + files.Leaf(certs.EtcdPeerLeaf), "--peer-key-file=" + files.Leaf(certs.EtcdPeerLeaf),
