@@ -83,6 +83,7 @@ addons: kubernetes etcd ## Three managers over a thousand objects, and two versi
 
 bench: build kubernetes etcd ## Boots, repairs and write stalls against the floor; memory and idle CPU (root, about 25 minutes)
 	$(GO) test -run '^$$' -bench . -benchtime 200ms ./certs ./etcdmember/table ./internal/record/bucket
+	$(GO) test -run '^$$' -bench Watch -benchtime 1x ./etcdmember/member
 	$(GO) run ./test/bench
 
 mutate: ## Faults in the membership's deciders, each of which a test has to notice (at most 20 minutes)

@@ -26,7 +26,7 @@ type Replica struct {
 var onlyHosts = sync.OnceFunc(func() { net.DefaultResolver = hosts.Resolver(hosts.Path) })
 
 // NewReplica makes a replica and its certificates.
-func NewReplica(t *testing.T) Replica {
+func NewReplica(t testing.TB) Replica {
 	t.Helper()
 	onlyHosts()
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func NewReplica(t *testing.T) Replica {
 }
 
 // Cluster is a document of a cluster with a name, and the defaults.
-func Cluster(t *testing.T, name string) *replica.Cluster {
+func Cluster(t testing.TB, name string) *replica.Cluster {
 	t.Helper()
 	c, err := replica.Load(replica.Source{Name: "test", Data: []byte(`
 apiVersion: quorate.dev/v1alpha1
@@ -63,7 +63,7 @@ seal: {key: "base64key://c21hbGwga2V5IG9mIHRoaXJ0eS10d28gYnl0ZXMuLi4="}
 }
 
 // Issue makes a replica's leaves.
-func Issue(t *testing.T, files certs.Files, b *certs.Bundle, me replica.Identity, c *replica.Cluster) {
+func Issue(t testing.TB, files certs.Files, b *certs.Bundle, me replica.Identity, c *replica.Cluster) {
 	t.Helper()
 	for _, d := range []string{files.Dir, files.Volatile} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
