@@ -18,8 +18,8 @@ import (
 type Exit struct {
 	// Run counts the starts of this Spec from 1.
 	Run int
-	// At is when the process and all that it had started were gone.
-	At time.Time
+	// Launched is when the run began, At when the process and all that it had started were gone.
+	Launched, At time.Time
 	// Code is the exit code, -1 after a signal. Signal is the signal's name, such as SIGKILL; empty after an exit.
 	Code   int
 	Signal string

@@ -162,7 +162,8 @@ func (p *process) launch() {
 func (p *process) reap(exit Exit) {
 	p.stopProbes()
 	spec := p.machine.spec
-	exit.Run, exit.At, exit.Asked = p.machine.starts, time.Now(), p.machine.asked()
+	exit.Run, exit.Launched, exit.At = p.machine.starts, p.machine.launched, time.Now()
+	exit.Asked = p.machine.asked()
 	exit.Expected = !exit.Asked && spec.ExpectedExit != nil && spec.ExpectedExit(exit.Code, exit.Tail)
 	p.run, p.results, p.lastExit = nil, nil, &exit
 	p.machine.gone(exit.At, exit)
