@@ -1,0 +1,187 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/quorate/quorate/agent/lease"
+	"github.com/quorate/quorate/internal/backoff"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+const (
+	// tickPeriod is the time between two questions whether the term goes on. After a suspend it is what runs on.
+	tickPeriod = 100 * time.Millisecond
+	// killNow asks for an end without any time for it.
+	killNow = time.Millisecond
+	// patience is what may run while it ends in order.
+	patience = 2 * time.Second
+	// releaseTimeout bounds giving the Lease back. A replica that stops does not wait long for an apiserver.
+	releaseTimeout = 2 * time.Second
+)
+
+// Config is what an election needs. All of it must be given, but for Now.
+type Config struct {
+	Log *slog.Logger
+	// Lock is the Lease. Its identity names this boot of this replica: an agent that was started again goes on, and
+	// nobody else is taken for it.
+	Lock  resourcelock.Interface
+	Times replica.ElectionTimes
+	// Stop ends all that Begin has started, within that time or by force, and returns nil once the kernel says that
+	// nothing of it is left. It is called again where it fails, and possibly while a former call is under way.
+	Stop func(within time.Duration) error
+	// Lead is called while the Lease is held. Its ctx ends when the term does. It returns soon then.
+	Lead func(ctx context.Context)
+	// Now is SinceBoot; tests have clocks of their own.
+	Now func() time.Duration
+}
+
+// Election stands for election for as long as Run runs.
+type Election struct {
+	cfg   Config
+	yield chan yielded
+
+	mu   sync.Mutex
+	term *term // nil: the Lease is not held
+}
+
+// yielded is a term that ends so that another replica can try.
+type yielded struct {
+	why   string
+	aside time.Duration
+}
+
+func (y yielded) Error() string { return y.why }
+
+// New returns an election that has not begun.
+func New(cfg Config) *Election {
+	if cfg.Now == nil {
+		cfg.Now = SinceBoot
+	}
+	return &Election{cfg: cfg, yield: make(chan yielded, 1)}
+}
+
+// Yield ends the term, so that another replica can take the Lease. This one does not try to for a while.
+func (e *Election) Yield(why string, aside time.Duration) {
+	select {
+	case e.yield <- yielded{why, aside}:
+	default: // it yields already
+	}
+}
+
+// Held says whether something may be started under the Lease now.
+func (e *Election) Held() bool { return e.Begin(func() error { return nil }) == nil }
+
+// Begin calls start while the Lease is surely held, and returns ErrNotHeld where it is not. start must not wait for
+// anything: the end of the term waits for it.
+func (e *Election) Begin(start func() error) error {
+	e.mu.Lock()
+	t := e.term
+	e.mu.Unlock()
+	if t == nil {
+		return ErrNotHeld
+	}
+	return t.begin(start)
+}
+
+// Run stands for election again and again until ctx is done. It returns once nothing runs under the Lease any more.
+func (e *Election) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		var y yielded
+		if errors.As(e.stand(ctx), &y) {
+			_ = backoff.Sleep(ctx, y.aside)
+		}
+	}
+}
+
+// stand tries to take the Lease and leads with it, once. It returns why that ended.
+func (e *Election) stand(ctx context.Context) (why error) {
+	l := newLock(e.cfg.Lock, e.cfg.Now)
+	t := &term{times: lease.TimesOf(e.cfg.Times.LeaseDuration, e.cfg.Times.RenewDeadline, e.cfg.Times.RetryPeriod),
+		lock: l, now: e.cfg.Now}
+	// The elector goes on while what runs under the Lease is stopped: others must not take it meanwhile.
+	// client-go would say each try that fails; what ends a term is said here.
+	electing, stopElecting := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), logr.Discard()))
+	defer stopElecting()
+	took, gaveUp := make(chan struct{}), make(chan struct{})
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: l, LeaseDuration: e.cfg.Times.LeaseDuration, RenewDeadline: e.cfg.Times.RenewDeadline,
+		RetryPeriod: e.cfg.Times.RetryPeriod, Name: l.Describe(),
+		// It would give the Lease back before what runs under it has ended.
+		ReleaseOnCancel: false,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { close(took) },
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		panic("election: " + err.Error()) // the times are of a profile
+	}
+	go func() {
+		defer close(gaveUp)
+		elector.Run(electing)
+	}()
+	gone := true
+	select {
+	case <-ctx.Done():
+	case <-took:
+		why, gone = e.lead(ctx, t, gaveUp, stopElecting)
+	case <-gaveUp:
+	}
+	stopElecting()
+	<-gaveUp
+	if _, held, lost := l.state(); held && !lost && gone {
+		e.release(context.WithoutCancel(ctx), l)
+	}
+	return why
+}
+
+// lead is one term, from the Lease that was taken to the end of all that ran under it. inTime is false where that did
+// not end although it was killed: the Lease ran out meanwhile, and nothing was left to give back.
+func (e *Election) lead(ctx context.Context, t *term, gaveUp <-chan struct{}, stopElecting func()) (why error,
+	inTime bool) {
+	e.cfg.Log.Info("took the lease", "lease", t.lock.Describe())
+	select {
+	case <-e.yield: // of a former term
+	default:
+	}
+	leading, end := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	e.hold(t)
+	work.Go(func() { e.cfg.Lead(leading) })
+	why = t.watch(ctx, gaveUp, e.yield)
+	t.end()
+	e.hold(nil)
+	end()
+	e.cfg.Log.Info("stops what runs under the lease", "lease", t.lock.Describe(), "reason", why.Error())
+	inTime = t.stopAll(e.cfg.Stop, stopElecting)
+	work.Wait()
+	return why, inTime
+}
+
+func (e *Election) hold(t *term) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.term = t
+}
+
+// release gives the Lease back, if nobody has written it since this replica did. What fails makes the others wait.
+func (e *Election) release(ctx context.Context, l *lock) {
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	r, _, err := l.Get(ctx)
+	if err == nil && r.HolderIdentity == l.Identity() {
+		r.HolderIdentity, r.LeaseDurationSeconds = "", 1
+		err = l.Update(ctx, *r)
+	}
+	if err != nil {
+		e.cfg.Log.Warn("give the lease back", "lease", l.Describe(), "err", err.Error())
+	}
+}

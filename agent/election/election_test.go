@@ -1,0 +1,314 @@
+package election
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection"
+)
+
+// end stops the candidates.
+func (w *world) end(all ...*candidate) {
+	for _, c := range all {
+		c.stop()
+	}
+	for _, c := range all {
+		<-c.done
+	}
+	w.check()
+}
+
+// Whatever happens to networks, machines and children: never two work. What a machine that was frozen does until it is
+// asked again is tolerated for one tick.
+func TestNeverTwoWork(t *testing.T) {
+	for seed := range uint64(walks) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			w := newWorld(t)
+			w.tolerated = 2*tickPeriod + 2*killNow
+			var all []*candidate
+			for i := range 3 {
+				all = append(all, w.candidate(fmt.Sprintf("%c", 'a'+i)).run())
+			}
+			var events sync.WaitGroup
+			for _, c := range all {
+				own := rand.New(rand.NewPCG(seed, r.Uint64()))
+				events.Go(func() {
+					for range 12 {
+						time.Sleep(time.Duration(own.IntN(15_000)) * time.Millisecond)
+						c.disturb(own)
+					}
+				})
+			}
+			events.Wait()
+			for _, c := range all {
+				c.network(0, 0)
+			}
+			w.until("somebody works again", time.Minute, func() bool { return w.worker() != "" })
+			w.end(all...)
+			if t.Failed() {
+				t.Logf("seed %d", seed)
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// script is the case for which client-go's deadline is not enough: the last renewal takes effect at once and is
+// answered just within the deadline, then nothing is answered any more. As cluster-autoscaler's, a's client has no
+// limit of its own.
+func (w *world) script(a *candidate) {
+	a.mu.Lock()
+	a.patience = time.Minute
+	a.mu.Unlock()
+	late := fast.RenewDeadline - 100*time.Millisecond
+	a.network(0, late)
+	time.Sleep(fast.RetryPeriod + late)
+	a.network(time.Hour, 0)
+}
+
+func TestALateAnswerDoesNotMakeTwoWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.candidate("a")
+		a.dies = time.Hour // it has to be killed
+		a.run()
+		w.until("a works", 5*time.Second, func() bool { return w.worker() == "a" })
+		b := w.candidate("b").run()
+		w.script(a)
+		w.until("b works", 20*time.Second, func() bool { return w.worker() == "b" })
+		w.end(a, b)
+	})
+}
+
+// The same with client-go's elector alone, and a child that takes as long to end as the agent's may: two work. It shows
+// that the term is needed, and that the world notices.
+func TestClientGoAloneLetsTwoWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		alone := func(c *candidate) {
+			elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{Lock: c,
+				LeaseDuration: fast.LeaseDuration, RenewDeadline: fast.RenewDeadline, RetryPeriod: fast.RetryPeriod,
+				Callbacks: leaderelection.LeaderCallbacks{
+					OnStartedLeading: func(context.Context) { c.startChild() },
+					OnStoppedLeading: func() { _ = c.stopChild(time.Hour) }}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { defer close(c.done); elector.Run(c.ctx) }()
+		}
+		a, b := w.candidate("a"), w.candidate("b")
+		a.dies = patience
+		alone(a)
+		w.until("a works", 5*time.Second, func() bool { return w.worker() == "a" })
+		alone(b)
+		w.script(a)
+		time.Sleep(20 * time.Second)
+		a.stop()
+		b.stop()
+		<-a.done
+		<-b.done
+		if len(w.overlaps) == 0 {
+			t.Errorf("never two: %q", w.history)
+		}
+	})
+}
+
+// A machine that was suspended kills what ran under its lease as soon as it goes on: its clock counts the suspend.
+func TestASuspendedMachineKillsWhatRan(t *testing.T) {
+	for name, c := range map[string]struct {
+		lasts time.Duration
+		kills bool
+	}{
+		"a moment":       {2 * time.Second, false},
+		"beyond a lease": {time.Minute, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.tolerated = tickPeriod + killNow
+				a := w.candidate("a").run()
+				w.until("a works", 5*time.Second, func() bool { return w.worker() == "a" })
+				b := w.candidate("b").run()
+				time.Sleep(3 * time.Second)
+				a.network(0, 100*time.Millisecond) // its clock is faster than any answer
+				a.freeze(c.lasts)
+				time.Sleep(2 * tickPeriod)
+				a.mu.Lock()
+				if a.child == c.kills {
+					t.Errorf("its child is there: %t, asked to end %v", a.child, a.asked)
+				}
+				a.mu.Unlock()
+				if c.kills != (w.worker() == "b") {
+					t.Errorf("%q works", w.worker())
+				}
+				w.end(a, b)
+			})
+		})
+	}
+}
+
+// A planned stop gives the Lease back as soon as nothing runs under it any more, and not before.
+func TestAPlannedStopHandsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.candidate("a")
+		a.dies = 1500 * time.Millisecond
+		a.run()
+		w.until("a works", 5*time.Second, func() bool { return w.worker() == "a" })
+		b := w.candidate("b").run()
+		time.Sleep(10 * time.Second)
+		begin := w.at()
+		a.stop()
+		<-a.done
+		if took := w.at() - begin; took < a.dies || took > a.dies+200*time.Millisecond {
+			t.Errorf("the stop took %s", took)
+		}
+		w.until("b works", 2*fast.RetryPeriod+500*time.Millisecond, func() bool { return w.worker() == "b" })
+		w.end(b)
+	})
+}
+
+// A child that does not end in order is killed, and the Lease is kept while it lives.
+func TestAPlannedStopKillsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.candidate("a")
+		a.dies = time.Hour
+		a.run()
+		w.until("a works", 5*time.Second, func() bool { return w.worker() == "a" })
+		b := w.candidate("b").run()
+		begin := w.at()
+		a.stop()
+		<-a.done
+		if took := w.at() - begin; took < patience || took > patience+200*time.Millisecond {
+			t.Errorf("the stop took %s", took)
+		}
+		w.end(b)
+	})
+}
+
+// Who sees that another has the Lease has no time left, however long ago its own last renewal was.
+func TestALeaseThatIsAnothersIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.tolerated = fast.RetryPeriod + tickPeriod // a person has done it: that is when a can see it
+		a := w.candidate("a").run()
+		w.until("a works", 5*time.Second, func() bool { return w.worker() == "a" })
+		time.Sleep(2 * time.Second)
+		b := w.candidate("b")
+		w.mu.Lock()
+		taken := *w.record
+		taken.HolderIdentity = "b"
+		b.write(taken)
+		w.mu.Unlock()
+		b.run()
+		w.until("b works", 3*time.Second, func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			_,
+				ok := w.working["b"]
+			return ok
+		})
+		time.Sleep(fast.RetryPeriod + tickPeriod)
+		a.mu.Lock()
+		if a.child || len(a.asked) == 0 || a.asked[0] != killNow {
+			t.Errorf("its child is there: %t, asked to end %v", a.child, a.asked)
+		}
+		a.mu.Unlock()
+		w.end(a, b)
+	})
+}
+
+// An agent that was started again is the same holder: it goes on without waiting for its own Lease to run out.
+func TestAnAgentThatWasStartedAgainGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.candidate("a").run()
+		w.until("a works", 5*time.Second, func() bool { return w.worker() == "a" })
+		a.network(time.Hour, 0) // its crash: nothing of it reaches the apiserver any more
+		a.stop()
+		<-a.done
+		again := w.candidate("a").run()
+		w.until("it works again", time.Second, func() bool { return w.worker() == "a" })
+		w.end(again)
+	})
+}
+
+// What is blocked in the kernel although it was killed lets the Lease run out: it is not given back, and this replica
+// does not stand again before it is gone.
+func TestAChildThatCannotBeKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.candidate("a")
+		a.stuck = make(chan struct{})
+		a.run()
+		w.until("a works", 5*time.Second, func() bool { return w.worker() == "a" })
+		b := w.candidate("b").run()
+		a.e.Yield("for a test", time.Second)
+		time.Sleep(10 * time.Second)
+		w.mu.Lock()
+		if holder := w.record.HolderIdentity; holder != "a" {
+			t.Errorf("%q holds the lease while it is being killed", holder)
+		}
+		w.tolerated = time.Hour // it does nothing any more
+		w.mu.Unlock()
+		time.Sleep(15 * time.Second)
+		w.mu.Lock()
+		if holder := w.record.HolderIdentity; holder != "b" {
+			t.Errorf("%q holds the lease", holder)
+		}
+		w.mu.Unlock()
+		close(a.stuck)
+		w.end(a, b)
+	})
+}
+
+// Nothing is started at the end of a term, nor without one.
+func TestNothingIsStartedWithoutTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.candidate("a")
+		if a.e.Held() {
+			t.Error("held before the election began")
+		}
+		a.run()
+		w.until("held", 5*time.Second, a.e.Held)
+		a.network(time.Hour, 0)
+		begin := w.at()
+		w.until("not held", 7*time.Second, func() bool { return !a.e.Held() })
+		if after := w.at() - begin; after > 5*time.Second {
+			t.Errorf("still held %s after the last renewal", after)
+		}
+		w.end(a)
+	})
+}
+
+// Yield lets another take the Lease, and stands aside.
+func TestAReplicaYields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.candidate("a").run()
+		w.until("a works", 5*time.Second, func() bool { return w.worker() == "a" })
+		b := w.candidate("b").run()
+		a.e.Yield("its component is not ready", time.Minute)
+		w.until("b works", 5*time.Second, func() bool { return w.worker() == "b" })
+		w.end(a, b)
+	})
+}
+
+// The clock counts what Go's does not, and nothing sets it.
+func TestTheClockGoesOn(t *testing.T) {
+	begin, wall := SinceBoot(), time.Now()
+	time.Sleep(20 * time.Millisecond)
+	if d, want := SinceBoot()-begin, time.Since(wall); d < 20*time.Millisecond || d > want+10*time.Millisecond {
+		t.Errorf("%s, want %s", d, want)
+	}
+}
