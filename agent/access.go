@@ -17,8 +17,8 @@ const (
 		"and `exec` may be refused."
 )
 
-// keepAccess opens the leases and sees that the agent's role and the kubelets' binding are there, once the apiserver is
-// ready. It tries until that is done: without them leases are not released, and the apiserver is refused by kubelets.
+// keepAccess sees that the agent's role and the kubelets' binding are there, once the apiserver is ready, and opens the
+// leases. It tries until that is done: without them leases are not released, and kubelets refuse the apiserver.
 func (a *Agent) keepAccess(ctx context.Context, in joined) {
 	if _, err := a.awaitAPIServer(ctx, in); err != nil {
 		return // the replica stops
@@ -46,25 +46,19 @@ func (a *Agent) keepAccess(ctx context.Context, in joined) {
 func (a *Agent) openAccess(ctx context.Context, in joined) error {
 	ctx, cancel := context.WithTimeout(ctx, accessTimeout)
 	defer cancel()
-	l, err := newLeases(a.files, in.cluster.Endpoint.Port)
-	if err != nil {
+	if err := a.grantRoles(ctx, in); err != nil {
 		return err
 	}
-	a.mu.Lock()
-	a.leases = l
-	a.mu.Unlock()
-	return a.grantRoles(ctx, in)
+	return a.openLeases(in)
 }
 
-// grantRoles grants what is not granted. Only that needs the bundle: a boot without one asks first, and reads it where
-// it is needed.
+// grantRoles grants what is not granted. Only that needs the bundle: it is read where it is needed. Nobody can hold the
+// Lease quorate before that, so at the first boots several replicas may grant the same; later its holder alone does.
 func (a *Agent) grantRoles(ctx context.Context, in joined) error {
 	port := in.cluster.Endpoint.Port
-	if in.bundle == nil {
-		granted, err := rolesGranted(ctx, a.files, port)
-		if granted || err != nil {
-			return err
-		}
+	granted, err := rolesGranted(ctx, a.files, port)
+	if granted || err != nil {
+		return err
 	}
 	cert, err := a.bootstrapClient(ctx, in)
 	if err != nil {

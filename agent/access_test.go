@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"io"
@@ -22,6 +23,7 @@ type clusterAPI struct {
 	objects  map[string][]byte
 	fails    int
 	requests []string
+	deleted  []byte // what the last deletion asked for
 }
 
 func (s *clusterAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -41,6 +43,9 @@ func (s *clusterAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPatch, r.Method == http.MethodPut:
 		s.objects[r.URL.Path] = b
 		w.Write(b)
+	case r.Method == http.MethodDelete:
+		s.deleted = b
+		status(http.StatusOK, "")
 	case r.Method == http.MethodPost:
 		var o struct{ Metadata struct{ Name string } }
 		if err := json.Unmarshal(b, &o); err != nil {
@@ -136,6 +141,11 @@ func TestABootWithoutTheBundleGrantsWhatIsNotGranted(t *testing.T) {
 		t.Errorf("all is granted: %d patches, %q", n, api.requests)
 	}
 	v.bundles.err = nil
+	more := bytes.Replace(api.objects[rolePath], []byte(`"rules":[`), []byte(`"rules":[{"verbs":["get"]},`), 1)
+	api.objects[rolePath] = more // another version's
+	if n := without(); n != 0 {
+		t.Errorf("a role that allows more: %d patches", n)
+	}
 	other := []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"x"}}`)
 	for _, c := range []struct {
 		name, path string

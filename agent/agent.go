@@ -136,7 +136,8 @@ type Agent struct {
 	cluster    *replica.Cluster
 	files      certs.Files
 	membership *etcdmember.Membership
-	leases     *leases
+	leases     *leases // nil until the agent may use them
+	leaders    leaders
 	disk       dataDisk
 	disks      diskPlaces
 	reports    Reports
@@ -152,6 +153,10 @@ type Agent struct {
 	programs programs
 	// fitWanted asks for a comparison of what runs with what has to run.
 	fitWanted chan struct{}
+	// leasesOpen is closed once leases is there.
+	leasesOpen chan struct{}
+	// yielded is when this replica last let another have the agents' Lease; only the holder's goroutine uses it.
+	yielded time.Time
 }
 
 func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
@@ -159,7 +164,7 @@ func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
 	return &Agent{cfg: cfg, supervisor: children, since: time.Now(), tracker: tracker,
 		disks:     realDisks,
 		waits:     &agentWaits{Source: tracker.Source("agent", "phase", 0)},
-		fitWanted: make(chan struct{}, 1)}
+		fitWanted: make(chan struct{}, 1), leasesOpen: make(chan struct{})}
 }
 
 // Run boots the replica and keeps it running until ctx is done. Then it stops what it started, in reverse order. An

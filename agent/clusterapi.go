@@ -9,15 +9,12 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	rbac "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/rest"
 
@@ -30,11 +27,12 @@ const leaseNamespace = "kube-system"
 // agentName is the user that the agent is in the cluster, its role and its binding.
 const agentName = "quorate:agent"
 
-// agentRole is what the agent may do in the cluster: read and release the leases of the control plane, and see that
-// these roles and the add-on manager's are granted. They are granted with a certificate that exists in memory for a
-// minute, so that no file on the disk is an administrator's.
+// agentRole is what the agent may do in the cluster: hold its own lease, read and release those of the control plane,
+// delete the Nodes of replicas that have left, and see that these roles and the add-on manager's are granted. They are
+// granted with a certificate that exists in memory for a minute, so that no file on the disk is an administrator's.
 const agentRole = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"quorate:agent"},
 "rules":[{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","list","watch","create","update"]},
+{"apiGroups":[""],"resources":["nodes"],"verbs":["get","delete"]},
 {"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles","clusterrolebindings"],
 "resourceNames":["quorate:agent","quorate:apiserver-kubelet","quorate:addons"],"verbs":["get"]},
 {"nonResourceURLs":["/healthz","/livez","/readyz","/livez/*","/readyz/*"],"verbs":["get"]}]}`
@@ -52,18 +50,21 @@ var roleBindings = map[string]string{
 
 // localAPI is the apiserver of this replica, always by loopback: never the load balancer, which would answer with
 // itself.
-func localAPI(files certs.Files, port int) *rest.Config {
+func localAPI(files certs.Files, port int) *rest.Config { return localAPIAs(certs.Agent, files, port) }
+
+// localAPIAs is the same to one who shows that leaf.
+func localAPIAs(leaf certs.Leaf, files certs.Files, port int) *rest.Config {
 	return &rest.Config{
 		Host:    "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
 		Timeout: callTimeout,
 		TLSClientConfig: rest.TLSClientConfig{
-			CAFile: files.CA(certs.Kubernetes), CertFile: files.Leaf(certs.Agent), KeyFile: files.Leaf(certs.Agent),
+			CAFile: files.CA(certs.Kubernetes), CertFile: files.Leaf(leaf), KeyFile: files.Leaf(leaf),
 		},
 	}
 }
 
-// rolesGranted reports whether the roles are there as they have to be, by the agent's own eyes: who is refused lacks
-// them.
+// rolesGranted reports whether the roles are there, by the agent's own eyes: who is refused lacks them. A role of
+// another version that allows more is left alone, so that replicas of two versions do not undo each other's.
 func rolesGranted(ctx context.Context, files certs.Files, port int) (bool, error) {
 	client, err := rbac.NewForConfig(localAPI(files, port))
 	same := false
@@ -82,7 +83,7 @@ func sameRoles(ctx context.Context, client rbac.RbacV1Interface) (bool, error) {
 		return false, err
 	}
 	found, err := client.ClusterRoles().Get(ctx, agentName, metav1.GetOptions{})
-	if err != nil || !equality.Semantic.DeepEqual(found.Rules, role.Rules) {
+	if err != nil || !hasAll(found.Rules, role.Rules) {
 		return false, err
 	}
 	for name, text := range roleBindings {
@@ -97,6 +98,16 @@ func sameRoles(ctx context.Context, client rbac.RbacV1Interface) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+func hasAll(rules, wanted []rbacv1.PolicyRule) bool {
+	for _, w := range wanted {
+		same := func(r rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, w) }
+		if !slices.ContainsFunc(rules, same) {
+			return false
+		}
+	}
+	return true
 }
 
 // bootstrapAPI is the apiserver of this replica to one who shows a bootstrap certificate.
@@ -133,70 +144,4 @@ func grantRoles(ctx context.Context, files certs.Files, port int, bootstrap tls.
 		}
 	}
 	return nil
-}
-
-// leases are the control plane's own, for the status.
-type leases struct {
-	client coordination.LeaseInterface
-}
-
-func newLeases(files certs.Files, port int) (*leases, error) {
-	client, err := coordination.NewForConfig(localAPI(files, port))
-	if err != nil {
-		return nil, fmt.Errorf("open leases: %w", err)
-	}
-	return &leases{client: client.Leases(leaseNamespace)}, nil
-}
-
-// list reads the leases of the components; the apiservers' own identity leases are left out.
-func (l *leases) list(ctx context.Context) ([]LeaseStatus, error) {
-	all, err := l.client.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list leases: %w", err)
-	}
-	out := []LeaseStatus{}
-	for _, item := range all.Items {
-		if strings.HasPrefix(item.Name, "apiserver-") {
-			continue
-		}
-		s := LeaseStatus{Name: item.Name}
-		if item.Spec.HolderIdentity != nil {
-			s.Holder = *item.Spec.HolderIdentity
-		}
-		if item.Spec.RenewTime != nil {
-			s.Renewed = item.Spec.RenewTime.Time
-		}
-		out = append(out, s)
-	}
-	slices.SortFunc(out, func(a, b LeaseStatus) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
-}
-
-// release frees a lease whose holder on this machine has certainly exited, so that another replica need not wait until
-// it runs out. A lease renewed after the exit belongs to somebody else by then and is left alone; so is one that
-// changes between the read and the write.
-func (l *leases) release(ctx context.Context, name, hostname string, exited time.Time) (bool, error) {
-	lease, err := l.client.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("release lease %s: %w", name, err)
-	}
-	spec := &lease.Spec
-	mine := spec.HolderIdentity != nil && (*spec.HolderIdentity == hostname ||
-		strings.HasPrefix(*spec.HolderIdentity, hostname+"_"))
-	if !mine || spec.RenewTime == nil || spec.RenewTime.After(exited) {
-		return false, nil
-	}
-	nobody, second := "", int32(1)
-	spec.HolderIdentity, spec.LeaseDurationSeconds = &nobody, &second
-	_, err = l.client.Update(ctx, lease, metav1.UpdateOptions{FieldManager: "quorate"})
-	if apierrors.IsConflict(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("release lease %s: %w", name, err)
-	}
-	return true, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/agent/election"
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/durable"
@@ -44,6 +45,10 @@ type components struct {
 	// nil: the agent's.
 	giveDirs func() error
 	reader   *durable.Owner
+	// elected allows those to run that elect: agent is said of; nil: they never run. clash says why a component may not
+	// run next to the other replicas'; nil: all may.
+	elected elected
+	clash   func(ctx context.Context, component string) error
 	// wanted asks for a fit now. home is closed once the apiserver needs no other member any more.
 	wanted, home <-chan struct{}
 
@@ -52,6 +57,12 @@ type components struct {
 	retry   backoff.Backoff
 	pause   time.Duration // after the last fit; 0: that went well
 	fitted  time.Time
+}
+
+// elected is the agent's election, for those that run on one replica at a time. Begin calls start only while this is
+// the one, and election.ErrNotHeld says that it is not.
+type elected interface {
+	Begin(start func() error) error
 }
 
 // started is what a component was started with.
@@ -145,8 +156,14 @@ func (c *components) fitOnce(ctx context.Context) (unusable, failed error) {
 		return nil, err
 	}
 	specs = slices.DeleteFunc(specs, c.runs)
-	faults := c.programs.check(ctx, specs)
+	specs = slices.DeleteFunc(specs, c.isSpare)
 	var errs []error
+	specs = slices.DeleteFunc(specs, func(spec supervisor.Spec) bool {
+		err := c.clashes(ctx, spec)
+		errs = append(errs, err)
+		return err != nil
+	})
+	faults := c.programs.check(ctx, specs)
 	for i, spec := range specs {
 		if faults[i] != nil {
 			errs = append(errs, c.withdraw(ctx, spec, faults[i]))
@@ -203,7 +220,32 @@ func writeChanged(f controlplane.File, owner *durable.Owner) error {
 // or does not matter: a process that is up has its program in memory, however its file changes.
 func (c *components) runs(spec supervisor.Spec) bool {
 	before, ok := c.started[spec.Name]
+	if s, _ := find(c.supervisor, spec.Name); ok && s.State == supervisor.Stopped {
+		delete(c.started, spec.Name) // the end of a term has stopped it
+		return false
+	}
 	return ok && sameProcess(before.spec, spec) && (c.isUp(spec.Name) || before.file == identifyFile(spec.Path))
+}
+
+// isSpare says that a component runs on one replica at a time, and not on this one. What ran here has been stopped at
+// the end of the term.
+func (c *components) isSpare(spec supervisor.Spec) bool {
+	if !c.underLease(spec.Name) || c.elected != nil && c.elected.Begin(func() error { return nil }) == nil {
+		return false
+	}
+	delete(c.started, spec.Name)
+	return true
+}
+
+func (c *components) underLease(name string) bool {
+	return slices.Contains(controlplane.Elected(c.input().Cluster), name)
+}
+
+func (c *components) clashes(ctx context.Context, spec supervisor.Spec) error {
+	if c.clash == nil {
+		return nil
+	}
+	return c.clash(ctx, spec.Name)
 }
 
 // isUp says that a component's process has come up and not ended since.
@@ -237,11 +279,24 @@ func (c *components) start(ctx context.Context, spec supervisor.Spec) error {
 			return err
 		}
 	}
-	if err := c.supervisor.Start(spec); err != nil {
+	begin := func() error { return c.supervisor.Start(spec) }
+	if c.underLease(spec.Name) {
+		if err := c.elected.Begin(begin); err != nil {
+			return ignoreNotHeld(err)
+		}
+	} else if err := begin(); err != nil {
 		return err
 	}
 	c.started[spec.Name] = started{spec, c.programs.file(spec.Path)}
 	return nil
+}
+
+// ignoreNotHeld: that the term has just ended is no fault.
+func ignoreNotHeld(err error) error {
+	if errors.Is(err, election.ErrNotHeld) {
+		return nil
+	}
+	return err
 }
 
 // stop stops a component that was started here. One that does not end even when it is killed is waited for the next

@@ -22,7 +22,9 @@ import (
 func (a *Agent) keepControlPlane(ctx context.Context, in joined) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	home := make(chan struct{})
+	elected := a.newElection(in)
 	c := a.newComponents(in, a.otherEtcd(ctx, in), home)
+	c.elected, c.clash = elected, a.hostClash
 	var duties sync.WaitGroup
 	if len(c.others) > 0 {
 		duties.Go(func() { comeHome(ctx, in, home) })
@@ -30,6 +32,8 @@ func (a *Agent) keepControlPlane(ctx context.Context, in joined) (stop func()) {
 	duties.Go(func() { c.keep(ctx) })
 	duties.Go(func() { a.keepAccess(ctx, in) })
 	duties.Go(func() { a.releaseExited(ctx) })
+	duties.Go(func() { a.keepLeaders(ctx) })
+	duties.Go(func() { a.standForElection(ctx, elected) })
 	duties.Go(func() { a.keepAddons(ctx, in) })
 	return func() { cancel(); duties.Wait() }
 }
@@ -114,26 +118,4 @@ func comeHome(ctx context.Context, in joined, home chan<- struct{}) {
 		}
 	}
 	close(home)
-}
-
-// releaseExited frees the lease of each component that has exited, so that nobody waits for it to run out.
-func (a *Agent) releaseExited(ctx context.Context) {
-	seen := map[string]time.Time{}
-	begin := time.Now()
-	for {
-		changed := a.supervisor.Changed()
-		for _, l := range controlplane.Leases(a.cluster) {
-			exit, ok := a.supervisor.Exited(l.Component)
-			if !ok || !exit.At.After(begin) || exit.At.Equal(seen[l.Component]) {
-				continue
-			}
-			seen[l.Component] = exit.At
-			a.releaseLease(ctx, l.Name, exit.At)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		}
-	}
 }

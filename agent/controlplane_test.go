@@ -15,6 +15,7 @@ import (
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
@@ -110,16 +111,17 @@ func TestAVotersApiserverIsAtHome(t *testing.T) {
 	}
 }
 
-// leasing gives an agent an apiserver that has one lease, held on this machine for another hour.
+// leasing gives an agent an apiserver that has one lease, held on this machine for another hour and renewed now.
 func leasing(t *testing.T, a *Agent) *leaseServer {
 	t.Helper()
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
-	holder, renewed, lasts := host+"_1", metav1.NewMicroTime(time.Now()), int32(3600)
+	holder, lasts := host+"_1", int32(3600)
 	s := &leaseServer{lease: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler"},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed, LeaseDurationSeconds: &lasts}}}
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &lasts}}}
+	s.renew()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	client, err := coordination.NewForConfig(&rest.Config{Host: server.URL,
@@ -127,21 +129,26 @@ func leasing(t *testing.T, a *Agent) *leaseServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.leases = &leases{client: client.Leases(leaseNamespace)}
+	a.leases = &leases{client: client.Leases(leaseNamespace),
+		as: func(certs.Leaf) (coordination.LeaseInterface, error) { return client.Leases(leaseNamespace), nil }}
+	close(a.leasesOpen)
 	return s
 }
 
 // The lease of a component that has exited is freed once for each exit, and not for one from before.
 func TestTheLeaseOfAComponentThatExitedIsFreed(t *testing.T) {
-	a, _ := kept(t)
+	a, in := kept(t)
+	newMember(t, a, in.identified, threeOf(nil))
 	s := leasing(t, a)
 	exits := func() {
 		t.Helper()
-		spec := supervisor.Spec{Name: replica.Scheduler, Path: "/bin/sh", Args: []string{"-c", "exit 3"}}
+		spec := supervisor.Spec{Name: replica.Scheduler, Path: "/bin/sh", Args: []string{"-c", "sleep 0.2; exit 3"}}
 		if err := a.supervisor.Start(spec); err != nil {
 			t.Fatal(err)
 		}
 		before, _ := a.supervisor.Exited(replica.Scheduler)
+		eventually(t, "it runs", func() bool { s, _ := find(a.supervisor, replica.Scheduler); return s.PID != 0 })
+		s.renew()
 		eventually(t, "it exits", func() bool {
 			e, ok := a.supervisor.Exited(replica.Scheduler)
 			return ok &&
@@ -190,6 +197,7 @@ func TestAPlannedStopFreesTheLeases(t *testing.T) {
 		}
 		eventually(t, "it runs", func() bool { s, _ := find(a.supervisor, name); return s.State == supervisor.Ready })
 	}
+	s.renew()
 	var apiserver, scheduler supervisor.Status
 	s.onUpdate = func() {
 		apiserver, _ = find(a.supervisor, replica.APIServer)

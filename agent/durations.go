@@ -112,6 +112,35 @@ const (
 	accessTimeout = time.Minute
 )
 
+// The elections.
+
+const (
+	// A lease that could not be released is tried again after firstReleaseRetry, and later and later, up to
+	// lastReleaseRetry, until it has run out by itself.
+	firstReleaseRetry, lastReleaseRetry = 200 * time.Millisecond, 2 * time.Second
+	// leasesPeriod is the time between two observations of the leases. They are for people, and for a leader that
+	// hangs.
+	leasesPeriod = 2 * time.Second
+	// leasesPatience is how long after it was read a lease is still shown.
+	leasesPatience = 10 * time.Second
+	// lossMargin is how long a process must have been up before the last renewal that was seen, to be the one that
+	// renewed: that may be seen leasesPeriod later, and a process that has just ended may have left it.
+	lossMargin = 5 * time.Second
+)
+
+const (
+	// dutiesPeriod is the time between two rounds of what one replica at a time does.
+	dutiesPeriod = time.Minute
+	// departedPatience is how long the kubelet of a replica that left must have been silent.
+	departedPatience = time.Minute
+	// yieldPatience is how long a component may take to get ready under the Lease until another replica is let try,
+	// yieldAside for how long this one does not, and yieldDistance how far apart that is: a component that gets ready
+	// nowhere must not go round without end.
+	yieldPatience = 30 * time.Second
+	yieldAside    = 30 * time.Second
+	yieldDistance = time.Hour
+)
+
 const (
 	// addonsPeriod is the time between two questions to the add-on manager.
 	addonsPeriod = 2 * time.Second

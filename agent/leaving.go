@@ -2,11 +2,8 @@ package agent
 
 import (
 	"context"
-	"os"
 	"sync"
-	"time"
 
-	"github.com/quorate/quorate/controlplane"
 	"github.com/quorate/quorate/etcdmember/member"
 )
 
@@ -24,46 +21,7 @@ func (a *Agent) leave(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
-	a.releaseLeases(ctx)
-}
-
-// releaseLeases stops the components that elect themselves and frees the leases that they left behind.
-func (a *Agent) releaseLeases(ctx context.Context) {
-	a.mu.Lock()
-	cluster := a.cluster
-	a.mu.Unlock()
-	for _, l := range controlplane.Leases(cluster) {
-		if _, ok := find(a.supervisor, l.Component); !ok {
-			continue
-		}
-		if err := a.supervisor.Stop(ctx, l.Component); err != nil {
-			a.cfg.Log.Warn("stop component", "component", l.Component, "err", err.Error())
-			continue
-		}
-		a.releaseLease(ctx, l.Name, time.Now())
-	}
-}
-
-// releaseLease frees a lease whose process on this machine had exited at a time, so that nobody waits for it to run
-// out. What fails here only makes the others wait.
-func (a *Agent) releaseLease(ctx context.Context, name string, exited time.Time) {
-	a.mu.Lock()
-	leases := a.leases
-	a.mu.Unlock()
-	if leases == nil {
-		return // no apiserver was ready yet
-	}
-	host, err := os.Hostname()
-	released := false
-	if err == nil {
-		released, err = leases.release(ctx, name, host, exited)
-	}
-	switch {
-	case err != nil:
-		a.cfg.Log.Warn("release lease", "lease", name, "err", err.Error())
-	case released:
-		a.cfg.Log.Info("released lease", "lease", name)
-	}
+	a.stopElecting(ctx)
 }
 
 // leaderless: the member runs and knows of no leader. Nothing can be handed over or written, and the apiserver answers

@@ -64,6 +64,28 @@ var metrics = []metric{
 			is(float64(s.Archives.Bytes))
 		}
 	}),
+	gauge("quorate_leader", "1 while this replica leads the election of the lease, 0 while it is a standby.",
+		func(s Status, _ time.Time, is series) {
+			for _, l := range s.Leases {
+				if l.Role != "" {
+					is(truth(l.Role == "leader"), l.Name)
+				}
+			}
+		}, "lease"),
+	gauge("quorate_lease_age_seconds", "For how long this replica has not seen the lease renewed.",
+		func(s Status, _ time.Time, is series) {
+			for _, l := range s.Leases {
+				is(l.Age, l.Name)
+			}
+		}, "lease"),
+	counter("quorate_lease_restarts_total", "How often this agent has started a leader again that hung.",
+		func(s Status, _ time.Time, is series) {
+			for _, l := range s.Leases {
+				if l.Component != "" {
+					is(float64(l.Restarts), l.Component)
+				}
+			}
+		}, "component"),
 	counter("quorate_log_lines_dropped_total",
 		"Lines of the agent's log that were lost because its stderr did not take them.",
 		func(s Status, _ time.Time, is series) { is(float64(cmp.Or(s.LogLoss, &LogLoss{}).Lines)) }),

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/quorate/quorate/agent/election"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/table"
@@ -29,20 +30,11 @@ func (a *Agent) alive() bool {
 	return true
 }
 
-// status is the report, and who leads the control plane. What cannot be asked is left out.
+// status is the report, in the time that a person waits.
 func (a *Agent) status(ctx context.Context) Status {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	s := a.report(ctx)
-	a.mu.Lock()
-	leases := a.leases
-	a.mu.Unlock()
-	if leases != nil {
-		if l, err := leases.list(ctx); err == nil {
-			s.Leases = l
-		}
-	}
-	return s
+	return a.report(ctx)
 }
 
 // report gathers what there is to say at this moment. Of others it asks the member on this machine alone.
@@ -53,8 +45,8 @@ func (a *Agent) report(ctx context.Context) Status {
 			DiskID: a.disk.id, DiskIDUnknown: a.disk.exists && a.disk.id == ""},
 		Report: etcdmember.Report{Etcd: etcdmember.EtcdReport{Members: []etcdmember.MemberReport{},
 			Steps: []etcdmember.StepCount{}}},
-		Leases: []LeaseStatus{}, Certificates: append([]certs.Expiry{}, a.certificates...),
-		Encryption: a.encryption, Snapshots: a.snapshots, Archives: a.archives,
+		Certificates: append([]certs.Expiry{}, a.certificates...),
+		Encryption:   a.encryption, Snapshots: a.snapshots, Archives: a.archives,
 		Addons:  a.addons,
 		Blocked: a.tracker.All(),
 	}
@@ -63,6 +55,7 @@ func (a *Agent) report(ctx context.Context) Status {
 	}
 	membership := a.membership
 	a.mu.Unlock()
+	s.Leases = a.leaseStatus(election.SinceBoot())
 	s.Components = append([]supervisor.Status{}, a.supervisor.Status()...)
 	if loss := a.logLoss(); loss != (LogLoss{}) {
 		s.LogLoss = &loss

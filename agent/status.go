@@ -62,9 +62,17 @@ type ReplicaStatus struct {
 
 // LeaseStatus is one leader election of the control plane.
 type LeaseStatus struct {
-	Name    string    `json:"name"`
-	Holder  string    `json:"holder"`
+	Name   string `json:"name"`
+	Holder string `json:"holder"`
+	// Renewed is by the holder's clock. Age is for how many seconds this agent has not seen it change.
 	Renewed time.Time `json:"renewed"`
+	Age     float64   `json:"age"`
+	// Component is the component that elects itself with the lease; nothing: the agents themselves, or another program.
+	Component string `json:"component,omitempty"`
+	// Role is what this replica is in the election, leader or standby; nothing where it takes no part.
+	Role string `json:"role,omitempty"`
+	// Restarts is how often this agent has started the component again for its lease.
+	Restarts int `json:"restarts,omitempty"`
 }
 
 // SnapshotStatus says how old the newest verified snapshot is, and when there will be another.

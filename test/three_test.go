@@ -105,7 +105,7 @@ func (c *cluster) leasesHeldBy(t *testing.T, vms []string) error {
 	if err != nil {
 		return err
 	}
-	if len(s.Leases) != 2 {
+	if len(s.Leases) != 3 { // the scheduler's, the controller-manager's, the agents'
 		return fmt.Errorf("leases: %+v", s.Leases)
 	}
 	for _, lease := range s.Leases {

@@ -39,9 +39,10 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 	showComponents(w, s.Components, now)
 	var leases []row
 	for _, l := range s.Leases {
-		leases = append(leases, row{cells: []string{l.Name, orNone(holder(l.Holder)), age(now, l.Renewed) + " ago"}})
+		leases = append(leases, row{cells: []string{l.Name, orNone(holder(l.Holder)), orNone(l.Role),
+			age(now, now.Add(-seconds(l.Age))) + " ago"}})
 	}
-	printTable(w, []string{"LEASE", "HOLDER", "RENEWED"}, leases)
+	printTable(w, []string{"LEASE", "HOLDER", "HERE", "RENEWED"}, leases)
 	if first, ok := firstToExpire(s.Certificates); ok {
 		fmt.Fprintf(w, "\n%d certificates; the first to expire is %s, %s\n", len(s.Certificates), first.Name,
 			expiry(now, first.NotAfter))
@@ -210,7 +211,7 @@ func notWell(s agent.Status, now time.Time) (wrong []string) {
 		wrong = append(wrong, "its etcd member does not answer")
 	}
 	for _, l := range s.Leases {
-		if now.Sub(l.Renewed) > staleLease {
+		if seconds(l.Age) > staleLease {
 			wrong = append(wrong, fmt.Sprintf("nobody renews the lease %s", l.Name))
 		}
 	}
@@ -219,6 +220,8 @@ func notWell(s agent.Status, now time.Time) (wrong []string) {
 	}
 	return wrong
 }
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
 // cluster names the cluster and this replica's incarnation in it, as far as they are known.
 func cluster(s agent.Status) string {

@@ -144,6 +144,7 @@ var catalog = []entry{
 		[]string{"preflight", "document-refused", "agent-crash-looping", "seed-in-progress", "learner-not-ready",
 			"no-instance-list", "unknown-cluster"}), anywhere: join(noVotes, ending)},
 	{name: "role-not-granted", level: Warn, here: noServer, anywhere: join(noVotes, badData)},
+	{name: "lease-not-renewed", level: Warn, here: noServer, anywhere: join(noVotes, badData)},
 	// The way in.
 	{name: "endpoint-route-missing", level: Warn},
 	{name: "endpoint-route-left", level: Note},

@@ -148,9 +148,10 @@ type Component struct {
 	Resources Resources `yaml:"resources,omitempty" json:"resources,omitempty"`
 	// Probe tells whether a component that quorate does not know is well; for such a one it must be given.
 	Probe *Probe `yaml:"probe,omitempty" json:"probe,omitempty"`
-	// Elect says who elects a leader among the replicas' processes: self (the default), the component itself. There is
-	// nothing else yet.
-	Elect string `yaml:"elect,omitempty" json:"elect,omitempty" jsonschema:"enum=self"`
+	// Elect says who elects a leader among the replicas' processes: self (the default), the component itself, or agent:
+	// it runs on one replica at a time, the one whose agent holds the Lease quorate. The components that quorate knows
+	// elect themselves.
+	Elect string `yaml:"elect,omitempty" json:"elect,omitempty" jsonschema:"enum=self,enum=agent"`
 }
 
 // Resources bound what a component may take of the replica. They need the kernel's cgroup2 controllers; where a bound

@@ -30,7 +30,8 @@ const (
 	SurvivorsRestore = "restore"
 	SurvivorsWait    = "wait"
 
-	ElectSelf = "self"
+	ElectSelf  = "self"
+	ElectAgent = "agent"
 )
 
 // binaryDir is where an image keeps the components' programs.

@@ -39,10 +39,10 @@ func (c Component) validate(name string, f *Faults) {
 	} else if !cleanPath(c.Binary) {
 		f.add(at+".binary", c.Binary, pathRule)
 	}
-	if c.Elect != ElectSelf {
-		f.add(at+".elect", c.Elect,
-			"self: an election by anything but the component itself is not there yet, and it would run on every "+
-				"replica")
+	if Known(name) && c.Elect != ElectSelf {
+		f.add(at+".elect", c.Elect, "self: "+name+" elects a leader itself, or needs none")
+	} else {
+		oneOf(f, at+".elect", c.Elect, ElectSelf, ElectAgent)
 	}
 	c.validateProbe(name, at, f)
 	for i, arg := range c.ExtraArgs {

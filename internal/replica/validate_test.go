@@ -281,9 +281,6 @@ func TestValidateRefuses(t *testing.T) {
 		{"an agent's election for a known component", "components.kube-scheduler.elect", func(c *replica.Cluster) {
 			component(c, "kube-scheduler", func(k *replica.Component) { k.Elect = "agent" })
 		}},
-		{"an agent's election, which nobody holds", "components.ccm.elect", func(c *replica.Cluster) {
-			further(c, func(k *replica.Component) { k.Elect = "agent" })
-		}},
 		{"an election by nobody", "components.ccm.elect",
 			func(c *replica.Cluster) { further(c, func(k *replica.Component) { k.Elect = "none" }) }},
 		{"an argument that is no flag", "components.ccm.extraArgs[1]", func(c *replica.Cluster) {

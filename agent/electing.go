@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/quorate/quorate/agent/election"
+	"github.com/quorate/quorate/controlplane"
+	"github.com/quorate/quorate/internal/backoff"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/supervisor"
+)
+
+// leaseName is the agents' own Lease. Its holder runs the components that run on one replica at a time, and does what
+// one replica at a time does.
+const leaseName = "quorate"
+
+// leaseIdentity names one boot of one VM, so that an agent that was started again goes on at once: the children of the
+// one before it are dead. It begins with the VM's name, for people.
+func leaseIdentity(self replica.Identity) string {
+	return self.Place.Name + "_" + self.Place.Zone + "_" + self.InstanceID + "_" + self.BootID
+}
+
+// newElection is this replica's part in the agents' own election. It has not begun.
+func (a *Agent) newElection(in joined) *election.Election {
+	times := in.cluster.ElectionTimes()
+	config := localAPI(a.files, in.cluster.Endpoint.Port)
+	config.Timeout = times.RenewDeadline / 2 // as client-go's own
+	var e *election.Election
+	e = election.New(election.Config{
+		Log: a.cfg.Log, Times: times,
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: leaseNamespace, Name: leaseName},
+			Client:     coordination.NewForConfigOrDie(config),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: leaseIdentity(in.self)},
+		},
+		Stop: a.stopElected(in.cluster),
+		Lead: func(ctx context.Context) { a.leadAgents(ctx, in, e) },
+	})
+	return e
+}
+
+// standForElection takes part in it once the agent may use leases.
+func (a *Agent) standForElection(ctx context.Context, e *election.Election) {
+	select {
+	case <-ctx.Done():
+	case <-a.leasesOpen:
+		e.Run(ctx)
+	}
+}
+
+// stopElected ends all that runs under the Lease.
+func (a *Agent) stopElected(cluster *replica.Cluster) func(within time.Duration) error {
+	return func(within time.Duration) error {
+		ctx, cancel := context.WithTimeoutCause(context.Background(), within+stopMargin, errors.New("it does not end"))
+		defer cancel()
+		names := controlplane.Elected(cluster)
+		errs := make([]error, len(names))
+		var all sync.WaitGroup
+		for i, name := range names {
+			all.Go(func() {
+				if err := a.supervisor.StopWithin(ctx, name, within); !errors.Is(err, supervisor.ErrUnknown) {
+					errs[i] = err
+				}
+			})
+		}
+		all.Wait()
+		return errors.Join(errs...)
+	}
+}
+
+// leadAgents is what this replica does while it holds the Lease.
+func (a *Agent) leadAgents(ctx context.Context, in joined, e *election.Election) {
+	a.wantFit()
+	var work sync.WaitGroup
+	work.Go(func() { a.doDuties(ctx, in) })
+	defer work.Wait()
+	begin := time.Now()
+	for backoff.Sleep(ctx, fitHurry) == nil {
+		if why := a.worthYielding(ctx, in, begin); why != "" {
+			a.yielded = time.Now()
+			e.Yield(why, yieldAside)
+		}
+	}
+}
+
+// worthYielding says why another replica had better hold the Lease: a component that runs under it does not get ready
+// here. Where it does so nowhere, the Lease goes round at a slow pace.
+func (a *Agent) worthYielding(ctx context.Context, in joined, since time.Time) string {
+	if time.Since(since) < yieldPatience || !a.yielded.IsZero() && time.Since(a.yielded) < yieldDistance {
+		return ""
+	}
+	for _, name := range controlplane.Elected(in.cluster) {
+		s, ok := find(a.supervisor, name)
+		if ok && (s.State == supervisor.Ready || time.Since(s.Since) < yieldPatience && s.Restarts == 0) {
+			continue
+		}
+		if others, err := in.membership.Status(ctx); err == nil && len(others.Members) > 1 {
+			return fmt.Sprintf("%s is not ready here: %s", name, s.Reason)
+		}
+	}
+	return ""
+}
