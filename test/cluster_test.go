@@ -43,6 +43,9 @@ type plan struct {
 	diskSize int64
 	// etcd is a further line for the document's etcd section.
 	etcd string
+	// components is the document's section of that name. binds are further folders of the host in every VM.
+	components string
+	binds      []localgce.Bind
 	// agent: the unit is another than the image's.
 	agent localgce.Agent
 	// image: the VMs boot the baked image, whatever the kind of the others.
@@ -132,7 +135,7 @@ func (c *cluster) write(p plan) string {
 	if p.replicas == 0 {
 		p.replicas = len(p.vms)
 	}
-	etcd, components := "", ""
+	etcd, components := "", p.components
 	if p.etcd != "" {
 		etcd = "  " + p.etcd + "\n"
 	}
@@ -167,6 +170,7 @@ func (c *cluster) project() localgce.Config {
 			{Host: c.programs, Guest: "/usr/local/bin", ReadOnly: true},
 		},
 	}
+	conf.Binds = append(conf.Binds, c.binds...)
 	if c.plan.agent.Command != nil {
 		conf.Agent = c.plan.agent
 	}

@@ -28,6 +28,7 @@ func onlyInChaos(t *testing.T, takes string) {
 func TestMain(m *testing.M) {
 	localgce.RunInitIfAsked()
 	standInIfAsked()
+	workIfAsked()
 	relayIfAsked()
 	code := m.Run()
 	for _, b := range []*builtFolder{&built, &builtForCases} {

@@ -1,0 +1,342 @@
+package test
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/quorate/quorate/agent/election"
+	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// worker is a component that may work on one master at a time, and writes down when it does. workFolder is where.
+const (
+	worker     = "one-at-a-time"
+	workFolder = "/works"
+	workPeriod = 20 * time.Millisecond
+)
+
+// workIfAsked is this program under the name of the worker, or of the autoscaler.
+func workIfAsked() {
+	switch filepath.Base(os.Args[0]) {
+	case worker:
+		go work(worker)
+		fmt.Fprintln(os.Stderr, http.ListenAndServe("127.0.0.1:10998", http.HandlerFunc(
+			func(http.ResponseWriter, *http.Request) {})))
+		os.Exit(1)
+	case replica.Autoscaler:
+		fmt.Fprintln(os.Stderr, autoscale(os.Args[1:]))
+		os.Exit(1)
+	}
+}
+
+// work writes the time since the machine's boot into a file of this VM's, again and again. All VMs share that clock.
+func work(name string) {
+	host, err := os.Hostname()
+	if err == nil {
+		var f *os.File
+		f, err = os.OpenFile(filepath.Join(workFolder, name+"."+host), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		for err == nil {
+			_, err = fmt.Fprintln(f, int64(election.SinceBoot()))
+			time.Sleep(workPeriod)
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// autoscale is what quorate relies on of cluster-autoscaler: its flags, its health check, a lease by the bare host
+// name, and that it gives none back: SIGTERM ends it at once.
+func autoscale(args []string) error {
+	flags := flag.NewFlagSet(replica.Autoscaler, flag.ContinueOnError)
+	kubeconfig, address := flags.String("kubeconfig", "", ""), flags.String("address", "", "")
+	lease := flags.Duration("leader-elect-lease-duration", 0, "")
+	deadline := flags.Duration("leader-elect-renew-deadline", 0, "")
+	retry := flags.Duration("leader-elect-retry-period", 0, "")
+	elect := flags.Bool("leader-elect", false, "")
+	for _, name := range []string{"cloud-provider", "cluster-name", "v", "expendable-pods-priority-cutoff"} {
+		flags.String(name, "", "")
+	}
+	for _, name := range []string{"write-status-configmap", "balance-similar-node-groups"} {
+		flags.Bool(name, false, "")
+	}
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := clientset.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil || !*elect {
+		return fmt.Errorf("elects: %t, %w", *elect, err)
+	}
+	go func() {
+		leaderelection.RunOrDie(context.TODO(), leaderelection.LeaderElectionConfig{
+			Lock: &resourcelock.LeaseLock{
+				LeaseMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-autoscaler"},
+				Client:    client.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: host}},
+			LeaseDuration: *lease, RenewDeadline: *deadline, RetryPeriod: *retry, ReleaseOnCancel: true,
+			Callbacks: leaderelection.LeaderCallbacks{
+				OnStartedLeading: func(context.Context) { work(replica.Autoscaler) },
+				OnStoppedLeading: func() { fmt.Fprintln(os.Stderr, "lost master"); os.Exit(255) },
+			},
+		})
+	}()
+	health := http.NewServeMux()
+	health.HandleFunc("/health-check", func(http.ResponseWriter, *http.Request) {})
+	return http.ListenAndServe(*address, health)
+}
+
+// electing is a cluster whose masters run all that is elected.
+type electing struct {
+	*cluster
+	works   string
+	clients map[string]*clientset.Clientset
+}
+
+// elected are the leases, and whom a person calls them by.
+var elected = []string{"quorate", "kube-scheduler", "kube-controller-manager", replica.Autoscaler}
+
+func beginElecting(t *testing.T) *electing {
+	own := t.TempDir()
+	common := programs(t)
+	if err := share(common, own, append(append([]string{"quorate"}, kubernetes...), tools...)...); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	for _, name := range []string{worker, replica.Autoscaler} {
+		if err == nil {
+			err = copyFile(self, filepath.Join(own, name))
+		}
+	}
+	works := t.TempDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := begin(t, plan{vms: threeVMs, programs: own, components: `components:
+  cluster-autoscaler: {enabled: true}
+  one-at-a-time:
+    binary: /usr/local/bin/one-at-a-time
+    probe: {url: "http://127.0.0.1:10998/"}
+    elect: agent
+`, binds: []localgce.Bind{{Host: works, Guest: workFolder}}})
+	e := &electing{c, works, map[string]*clientset.Clientset{}}
+	c.awaitWhole(t)
+	c.mustKubectl(t, "", "create", "clusterrolebinding", "autoscaler", "--clusterrole=cluster-admin",
+		"--user=cluster-autoscaler")
+	for _, vm := range c.vms {
+		config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig())
+		c.must(t, err)
+		config.Host, config.Timeout = "https://"+c.vm(vm).Address, 2*time.Second
+		e.clients[vm] = newClient(t, config)
+	}
+	await(t, "each lease is held", func() error { return e.held(c.vms[0], "") })
+	return e
+}
+
+func newClient(t *testing.T, config *rest.Config) *clientset.Clientset {
+	t.Helper()
+	config.QPS, config.Burst = 100, 100
+	client, err := clientset.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// holders are the VMs that hold the leases, as a master says.
+func (e *electing) holders(by string) (map[string]string, error) {
+	all, err := e.clients[by].CoordinationV1().Leases("kube-system").List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, l := range all.Items {
+		if l.Spec.HolderIdentity != nil && slices.Contains(elected, l.Name) {
+			out[l.Name], _, _ = strings.Cut(*l.Spec.HolderIdentity, "_")
+		}
+	}
+	return out, nil
+}
+
+// held says which lease is held by nobody, or still by one VM.
+func (e *electing) held(by, but string) error {
+	holders, err := e.holders(by)
+	if err != nil {
+		return err
+	}
+	for _, name := range elected {
+		if h := holders[name]; h == "" || h == but {
+			return fmt.Errorf("%q holds %s", h, name)
+		}
+	}
+	return nil
+}
+
+// failOver does something to the VM that leads, and returns after how long another held each of its leases, as a
+// master that stays says.
+func (e *electing) failOver(t *testing.T, vm string, do func() error) map[string]time.Duration {
+	t.Helper()
+	by := e.others(vm)[0]
+	before, err := e.holders(by)
+	e.must(t, err)
+	took := map[string]time.Duration{}
+	done := make(chan error, 1)
+	begin := time.Now()
+	go func() { done <- do() }()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		now, err := e.holders(by)
+		missing := false
+		for name, h := range before {
+			if _, ok := took[name]; ok || h != vm {
+				continue
+			}
+			if err == nil && now[name] != "" && now[name] != vm {
+				took[name] = time.Since(begin)
+				continue
+			}
+			missing = true
+		}
+		if !missing {
+			break
+		}
+	}
+	e.must(t, <-done)
+	return took
+}
+
+// worked is when a child worked, by the clock that all VMs share.
+type worked struct {
+	at time.Duration
+	vm string
+}
+
+// wantNeverTwo reads what the children wrote down: no two VMs worked at the same time, but for what a VM did within
+// tolerated of when it stood still no more.
+func (e *electing) wantNeverTwo(t *testing.T, name string, thawed worked, tolerated time.Duration) {
+	t.Helper()
+	var all []worked
+	for _, vm := range e.vms {
+		b, err := os.ReadFile(filepath.Join(e.works, name+"."+vm))
+		if os.IsNotExist(err) {
+			continue
+		}
+		e.must(t, err)
+		for _, line := range strings.Fields(string(b)) {
+			at, err := strconv.ParseInt(line, 10, 64)
+			e.must(t, err)
+			all = append(all, worked{time.Duration(at), vm})
+		}
+	}
+	slices.SortFunc(all, func(a, b worked) int { return cmp.Compare(a.at, b.at) })
+	turns, late := 0, time.Duration(0)
+	last, was := map[string]time.Duration{}, ""
+	for _, m := range all {
+		if after := m.at - thawed.at; m.vm == thawed.vm && after >= 0 && after < tolerated && was != m.vm {
+			late = after
+			continue
+		}
+		if m.vm != was && was != "" {
+			turns++
+			if before, ok := last[m.vm]; ok && m.at-before < time.Second {
+				t.Errorf("%s: %s and %s worked at the same time", name, was, m.vm)
+				return
+			}
+		}
+		last[m.vm], was = m.at, m.vm
+	}
+	t.Logf("%s: %d moments of work, %d changes of the VM, never two; the thawed VM worked for %s", name, len(all),
+		turns,
+		late)
+	if turns == 0 {
+		t.Errorf("%s never changed the VM", name)
+	}
+}
+
+// crashes is how often each kind of fail-over is measured.
+func crashes() int {
+	if chaos {
+		return 20
+	}
+	return 2
+}
+
+// What is elected fails over: within a second of a planned stop, and within the profile's time of a crash. Never do two
+// work, through stops, crashes, a cut network and a VM that stands still.
+func TestWhatIsElectedFailsOver(t *testing.T) {
+	t.Parallel()
+	e := beginElecting(t)
+	times := map[string]map[string]*spread{}
+	measure := func(kind, vm string, do func() error) {
+		t.Helper()
+		for name, d := range e.failOver(t, vm, do) {
+			if times[kind] == nil {
+				times[kind] = map[string]*spread{}
+			}
+			if times[kind][name] == nil {
+				times[kind][name] = &spread{}
+			}
+			*times[kind][name] = append(*times[kind][name], d)
+		}
+	}
+	leader := func() string {
+		h, err := e.holders(e.vms[0])
+		e.must(t, err)
+		return h["quorate"]
+	}
+	for range crashes() {
+		vm := leader()
+		measure("planned stop", vm, func() error { return e.StopVM(t.Context(), vm) })
+		e.must(t, e.StartVM(t.Context(), vm))
+		await(t, "whole", e.whole)
+		vm = leader()
+		kind := "crash"
+		if e.leader(t) == vm {
+			kind = "crash, led etcd too"
+		}
+		measure(kind, vm, func() error { return e.KillVM(t.Context(), vm) })
+		e.must(t, e.StartVM(t.Context(), vm))
+		await(t, "whole", e.whole)
+	}
+	vm := leader()
+	e.must(t, e.Cut(t.Context(), vm))
+	await(t, "another leads while its network is cut", func() error { return e.held(e.others(vm)[0], vm) })
+	e.must(t, e.Heal(t.Context(), vm))
+	await(t, "whole", e.whole)
+	vm = leader()
+	e.must(t, e.FreezeVM(t.Context(), vm))
+	await(t, "another leads while it stands still", func() error { return e.held(e.others(vm)[0], vm) })
+	thawed := worked{election.SinceBoot(), vm}
+	e.must(t, e.ThawVM(t.Context(), vm))
+	await(t, "whole", e.whole)
+	e.wantNeverTwo(t, worker, thawed, time.Second)
+	// Nobody guards an autoscaler: it goes on until it gives up by itself.
+	e.wantNeverTwo(t, replica.Autoscaler, thawed, 10*time.Second)
+	for kind, leases := range times {
+		for name, s := range leases {
+			t.Logf("%s, %s: %s", kind, name, s)
+		}
+	}
+}
