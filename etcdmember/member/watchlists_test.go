@@ -178,7 +178,7 @@ func besideLists(b *testing.B, reader, writer *clientv3.Client) (delays []time.D
 	begin, before := time.Now(), answered.Load()
 	wait.Go(func() {
 		for range written {
-			if _, err := writer.Put(ctx, "watched/key", strconv.FormatInt(time.Now().UnixNano(), 10)); err != nil {
+			if _, err := writer.Put(b.Context(), "watched/key", strconv.FormatInt(time.Now().UnixNano(), 10)); err != nil {
 				b.Error(err)
 			}
 			time.Sleep(pace)
