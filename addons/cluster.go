@@ -22,16 +22,18 @@ import (
 	"github.com/quorate/quorate/addons/plan"
 )
 
-// requestTimeout bounds one request. A webhook may take 30 s, and is asked twice.
+// requestTimeout bounds one request that does not write. A webhook may take 30 s, and a dry run asks several.
 const requestTimeout = 65 * time.Second
 
 // cluster reads and writes the cluster as the manager sees it. It holds no policy.
 type cluster struct {
 	client client.Client
+	// writer has the deadline of writes. The apiserver is told of it, and gives up what takes longer.
+	writer client.Client
 	apply  *ssa.ResourceManager
 }
 
-func openCluster(kubeconfig string) (*cluster, error) {
+func openCluster(kubeconfig string, write time.Duration) (*cluster, error) {
 	runtimelog.SetLogger(logr.Discard()) // else it complains that nobody has said where to log
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -43,8 +45,13 @@ func openCluster(kubeconfig string) (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the cluster: %w", err)
 	}
+	config.Timeout = write
+	writer, err := client.New(config, client.Options{Mapper: c.RESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("open the cluster: %w", err)
+	}
 	owner := ssa.Owner{Field: plan.FieldOwner, Group: "addons.quorate.dev"}
-	return &cluster{client: c, apply: ssa.NewResourceManager(c, nil, owner)}, nil
+	return &cluster{client: c, writer: writer, apply: ssa.NewResourceManager(c, nil, owner)}, nil
 }
 
 // inventory reads the inventory; a nil ConfigMap: there is none.
@@ -72,7 +79,7 @@ func (c *cluster) writeInventory(ctx context.Context, before *corev1.ConfigMap,
 	if before == nil {
 		next := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: plan.InventoryNamespace,
 			Name: plan.InventoryName, Annotations: annotations}, Data: data}
-		if err := c.client.Create(ctx, next, client.FieldOwner(plan.FieldOwner)); err != nil {
+		if err := c.writer.Create(ctx, next, client.FieldOwner(plan.FieldOwner)); err != nil {
 			return nil, fmt.Errorf("create the inventory: %w", err)
 		}
 		return next, nil
@@ -85,7 +92,7 @@ func (c *cluster) writeInventory(ctx context.Context, before *corev1.ConfigMap,
 		next.Annotations[key] = value
 	}
 	next.Data = data
-	if err := c.client.Update(ctx, next, client.FieldOwner(plan.FieldOwner)); err != nil {
+	if err := c.writer.Update(ctx, next, client.FieldOwner(plan.FieldOwner)); err != nil {
 		return nil, fmt.Errorf("write the inventory: %w", err)
 	}
 	return next, nil
@@ -144,7 +151,7 @@ func (c *cluster) get(ctx context.Context, id plan.ID) (*unstructured.Unstructur
 // delete deletes exactly the object that was read: one that has changed since is another.
 func (c *cluster) delete(ctx context.Context, u *unstructured.Unstructured) error {
 	uid, version := u.GetUID(), u.GetResourceVersion()
-	err := c.client.Delete(ctx, u, client.PropagationPolicy(metav1.DeletePropagationBackground),
+	err := c.writer.Delete(ctx, u, client.PropagationPolicy(metav1.DeletePropagationBackground),
 		client.Preconditions{UID: &uid, ResourceVersion: &version})
 	return client.IgnoreNotFound(err)
 }
@@ -167,11 +174,11 @@ func (c *cluster) tell(ctx context.Context, replica string, about plan.ID, uid t
 		}
 	}
 	if about.Namespace != "" {
-		if err := c.client.Create(ctx, event(about, uid, message)); err == nil || !apierrors.IsNotFound(err) {
+		if err := c.writer.Create(ctx, event(about, uid, message)); err == nil || !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
 	inventory := plan.ID{APIVersion: "v1", Kind: "ConfigMap", Namespace: plan.InventoryNamespace,
 		Name: plan.InventoryName}
-	return c.client.Create(ctx, event(inventory, "", about.String()+": "+message))
+	return c.writer.Create(ctx, event(inventory, "", about.String()+": "+message))
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/fluxcd/pkg/ssa"
-
 	"github.com/quorate/quorate/addons/plan"
 )
 
@@ -39,7 +37,7 @@ func Diff(ctx context.Context, kubeconfig, folder string) (Differences, error) {
 	s := readSet(readFiles(folder))
 	out := Differences{Folder: folder, Version: s.Version, Faults: append([]string{}, s.Faults...),
 		Objects: []Difference{}}
-	c, err := openCluster(kubeconfig)
+	c, err := openCluster(kubeconfig, defaultWrite)
 	if err != nil {
 		return out, err
 	}
@@ -89,17 +87,16 @@ func (c *cluster) difference(ctx context.Context, s set, step plan.Step) (d Diff
 	default:
 		return d, true, nil
 	}
-	entry, before, after, err := c.apply.Diff(ctx, marked(s.manifests[step.Key()], step.Origin),
-		ssa.DefaultDiffOptions())
+	compared, err := c.compare(ctx, marked(s.manifests[step.Key()], step.Origin))
 	switch {
 	case unanswered(err):
 		return d, false, err
 	case err != nil:
 		d.Action, d.Reason = string(plan.Fail), err.Error()
-	case entry.Action == ssa.UnchangedAction:
+	case compared.same:
 		return d, false, nil
-	case before != nil:
-		d.Action, d.Changes = "change", plan.Changes(before.Object, after.Object)
+	case compared.before != nil:
+		d.Action, d.Changes = "change", plan.Changes(compared.before.Object, compared.after.Object)
 	}
 	return d, true, nil
 }
@@ -111,7 +108,7 @@ func (c *cluster) leftovers(ctx context.Context, s set, inv plan.Inventory, pend
 		return nil
 	}
 	// Whoever writes has claimed the inventory by the time it prunes.
-	if may, why := plan.MayPrune(s.Set, plan.Current, false, pending); !may {
+	if may, why := plan.MayPrune(s.Set, plan.Whole{Standing: plan.Current, Pending: pending}); !may {
 		out.Kept = why
 		return nil
 	}

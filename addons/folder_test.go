@@ -139,7 +139,8 @@ func TestNoFaultHoldsASecretsValue(t *testing.T) {
 		"kind: List\napiVersion: v1\nitems: [{data: 4711081500}]": "apiVersion: found",
 	} {
 		s := readSet(files{contents: map[string][]byte{"version": []byte("1"), "x.yaml": []byte(text)}})
-		if faults := strings.Join(s.Faults, "\n"); !strings.Contains(faults, want) || strings.Contains(faults, "47110815") {
+		if faults := strings.Join(s.Faults, "\n"); !strings.Contains(faults, want) ||
+			strings.Contains(faults, "47110815") {
 			t.Errorf("%q: the faults are %q; want %q", text, faults, want)
 		}
 	}

@@ -26,6 +26,7 @@ func TestAFolderIsKept(t *testing.T) {
 		}{
 			{"what is changed or deleted by hand comes back", changedByHand},
 			{"what exists and was not made by it is left alone", foreign},
+			{"what a person makes meanwhile is left alone", madeMeanwhile},
 			{"EnsureExists is made and then left alone", ensureExists},
 			{"an empty, a missing and an unreadable folder delete nothing", emptyFolder},
 			{"a bad manifest keeps the others, and nothing is deleted", badManifest},
@@ -33,6 +34,7 @@ func TestAFolderIsKept(t *testing.T) {
 			{"a CRD that comes late is taken up", lateDefinition},
 			{"what a new set has no more is deleted, and what others made is not", prunes},
 			{"of two versions the newer one stays, whoever was first", twoVersions},
+			{"what an older set has in flight does not outlive it", inFlight},
 			{"of two sets of one version the first one stays", twoOfOneVersion},
 			{"the apiserver is shot, and the managers go on", shotAPIServer},
 		} {
@@ -336,7 +338,13 @@ func twoVersions(t *testing.T, c *realCluster) {
 				!strings.Contains(w[0].Reason, "2026.10") {
 				t.Errorf("it says %+v", w)
 			}
-			time.Sleep(time.Second) // what was on its way has come
+			eventually(t, "what only the older set had is gone", time.Minute, func() error {
+				if c.configMap(t, "default", "only-older") != nil {
+					return errors.New("it is there")
+				}
+				return nil
+			})
+			time.Sleep(time.Second) // the inventory is written after it
 			version := c.configMap(t, "default", "shared").ResourceVersion
 			_, at := c.requests(t, 0)
 			time.Sleep(window(3*time.Second, 2*time.Minute))

@@ -39,10 +39,19 @@ type Pace struct {
 	// Poll is the time between two readings of the folder: 5 s where it is 0. A change counts once two readings in a
 	// row are the same, since files are not written at once.
 	Poll time.Duration
+	// Write is the longest time that one write may take: 35 s where it is 0, since the apiserver itself gives up a
+	// patch after 34 s. It bounds what a manager that has lost its right has in flight, so it is also the better part
+	// of the time for which a new set deletes nothing.
+	Write time.Duration
 }
 
+// grace is how long after its claim a set deletes nothing. What the set before had in flight has landed by then: it was
+// checked at most fencePeriod before it was sent, and had ended after Write. The rest is for the clocks of two machines
+// that do not run alike.
+func (p Pace) grace() time.Duration { return 2*fencePeriod + p.Write*5/4 }
+
 const (
-	defaultResync, defaultPoll = 30 * time.Second, 5 * time.Second
+	defaultResync, defaultPoll, defaultWrite = 30 * time.Second, 5 * time.Second, 35 * time.Second
 	// again is the time to the pass that confirms what a pass has written, and prunes.
 	again = time.Second
 	// readyPoll is the time between two passes while an object is not ready.
@@ -80,7 +89,10 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Pace.Poll == 0 {
 		cfg.Pace.Poll = defaultPoll
 	}
-	c, err := openCluster(cfg.Kubeconfig)
+	if cfg.Pace.Write == 0 {
+		cfg.Pace.Write = defaultWrite
+	}
+	c, err := openCluster(cfg.Kubeconfig, cfg.Pace.Write)
 	if err != nil {
 		return err
 	}
@@ -146,6 +158,9 @@ func (m *manager) rest(now time.Time) time.Duration {
 	}
 	if len(m.memory.notReady) > 0 {
 		rest = min(rest, readyPoll)
+	}
+	if until := m.memory.deletesFrom; !until.IsZero() {
+		rest = min(rest, until.Sub(now))
 	}
 	for _, t := range m.memory.troubles {
 		rest = min(rest, t.Next.Sub(now))

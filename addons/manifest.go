@@ -152,7 +152,8 @@ func encodeStrings(u *unstructured.Unstructured) error {
 	for _, key := range slices.Sorted(maps.Keys(strs)) {
 		value, ok := strs[key].(string)
 		if !ok {
-			return fmt.Errorf("stringData.%s: found %s; allowed: a string, in quotes where it looks like something else",
+			return fmt.Errorf("stringData.%s: found %s; allowed: a string, in quotes where it looks like "+
+				"something else",
 				key, typeName(strs[key]))
 		}
 		if err := unstructured.SetNestedField(u.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data",

@@ -23,6 +23,22 @@ type memory struct {
 	released []plan.ObjectStatus
 	kept     string
 	wrote    bool // in the last pass
+	claim    held
+	// deletesFrom is when leftovers may be deleted that are kept only for the claim's grace; zero: it is not that.
+	deletesFrom time.Time
+}
+
+// held is since when the inventory has been known to be a set's.
+type held struct {
+	digest string
+	since  time.Time
+}
+
+// holds notes that the inventory is a set's.
+func (m *memory) holds(digest string, now time.Time) {
+	if m.claim.digest != digest {
+		m.claim = held{digest, now}
+	}
 }
 
 // trouble is an object that fails.

@@ -1,6 +1,7 @@
 package addons
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -21,14 +22,15 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admission "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/quorate/quorate/addons/plan"
 )
 
-// webhook refuses the ConfigMaps named refused while refuses is set.
-func webhook(t *testing.T, refuses *atomic.Bool) (url string, ca []byte) {
+// webhook registers a webhook for ConfigMaps, until the test ends. It admits those of which the answer is empty.
+func (c *realCluster) webhook(t *testing.T, name string, answer func(*admissionv1.AdmissionRequest) string) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -46,34 +48,40 @@ func webhook(t *testing.T, refuses *atomic.Bool) (url string, ca []byte) {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID,
-			Allowed: !refuses.Load() || review.Request.Name != "refused",
-			Result:  &metav1.Status{Message: "not on a Monday"}}
+		refusal := answer(review.Request)
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: refusal == "",
+			Result: &metav1.Status{Message: refusal}}
 		json.NewEncoder(w).Encode(review)
 	}))
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	return server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	none, fail, seconds := admission.SideEffectClassNone, admission.Fail, int32(30)
+	config := &admission.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Webhooks: []admission.ValidatingWebhook{{Name: name + ".example.com",
+			ClientConfig: admission.WebhookClientConfig{URL: &server.URL,
+				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})},
+			Rules: []admission.RuleWithOperations{{Operations: []admission.OperationType{admission.OperationAll},
+				Rule: admission.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
+					Resources: []string{"configmaps"}}}},
+			SideEffects: &none, FailurePolicy: &fail, TimeoutSeconds: &seconds,
+			AdmissionReviewVersions: []string{"v1"}}}}
+	if err := c.admin.Create(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.admin.Delete(context.Background(), config) })
+	time.Sleep(time.Second) // the apiserver hears of it by a watch
 }
 
 func refusingWebhook(t *testing.T, c *realCluster) {
 	var refuses atomic.Bool
 	refuses.Store(true)
-	url, ca := webhook(t, &refuses)
-	none, fail := admission.SideEffectClassNone, admission.Fail
-	config := &admission.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "refusing"},
-		Webhooks: []admission.ValidatingWebhook{{Name: "refusing.example.com",
-			ClientConfig: admission.WebhookClientConfig{URL: &url, CABundle: ca},
-			Rules: []admission.RuleWithOperations{{Operations: []admission.OperationType{admission.OperationAll},
-				Rule: admission.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
-					Resources: []string{"configmaps"}}}},
-			SideEffects: &none, FailurePolicy: &fail, AdmissionReviewVersions: []string{"v1"}}}}
-	if err := c.admin.Create(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
-	defer c.admin.Delete(t.Context(), config)
-	time.Sleep(time.Second) // the apiserver hears of it by a watch
+	c.webhook(t, "refusing", func(r *admissionv1.AdmissionRequest) string {
+		if refuses.Load() && r.Name == "refused" {
+			return "not on a Monday"
+		}
+		return ""
+	})
 	folder := writeFolder(t, t.TempDir(), map[string]string{"version": "1",
 		"refused.yaml": configMapYAML("default", "refused", "x"), "let.yaml": configMapYAML("default", "let", "x")})
 	c.grant(t, folder)
@@ -96,6 +104,32 @@ func refusingWebhook(t *testing.T, c *realCluster) {
 	}
 	refuses.Store(false)
 	m.becomes(t, "it is let in", allInPlace(2))
+}
+
+// madeMeanwhile has a person make an object after it was found missing, while the manager compares it.
+func madeMeanwhile(t *testing.T, c *realCluster) {
+	var made atomic.Bool
+	person := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "meanwhile"},
+		Data: map[string]string{"key": "a person's"}}
+	c.webhook(t, "meanwhile", func(r *admissionv1.AdmissionRequest) string {
+		if r.Name == person.Name && *r.DryRun && made.CompareAndSwap(false, true) {
+			if err := c.admin.Create(t.Context(), person.DeepCopy()); err != nil {
+				t.Error(err)
+			}
+		}
+		return ""
+	})
+	folder := writeFolder(t, t.TempDir(), map[string]string{"version": "1",
+		"a.yaml": configMapYAML("default", "meanwhile", "ours"), "b.yaml": configMapYAML("default", "beside-it", "x")})
+	c.grant(t, folder)
+	m := c.manage(t, "master-a", folder, fast)
+	m.becomes(t, "it is refused", func(s plan.Status) bool {
+		return s.InPlace == 1 && len(s.Failing) == 1 && strings.Contains(s.Failing[0].Reason, "not made by this manager")
+	})
+	got := c.configMap(t, "default", "meanwhile")
+	if !made.Load() || got.Data["key"] != "a person's" || len(got.Labels) > 0 {
+		t.Errorf("the person's object is %v %v", got.Labels, got.Data)
+	}
 }
 
 const toolDefinition = `apiVersion: apiextensions.k8s.io/v1

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
-	"github.com/fluxcd/pkg/ssa"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,8 +21,6 @@ var errOvertaken = errors.New("another replica has changed the inventory")
 const (
 	// atOnce is how many objects are written at the same time.
 	atOnce = 4
-	// fencePeriod is how old the knowledge may be that no newer set writes.
-	fencePeriod = time.Second
 	// Definitions are polled until they count, for at most definitionsLimit: what waits for one is tried again anyway.
 	definitionsPoll, definitionsLimit = 250 * time.Millisecond, 20 * time.Second
 )
@@ -32,8 +28,9 @@ const (
 // pass compares the set with the cluster once, and writes what differs. An error broke it off; what a single object
 // failed on is in memory.
 func (m *manager) pass(ctx context.Context) error {
-	m.memory.wrote = false
+	m.memory.wrote, m.memory.deletesFrom = false, time.Time{}
 	m.memory.forget(m.set)
+	began := time.Now()
 	there, inv, err := m.cluster.inventory(ctx)
 	if err != nil {
 		return err
@@ -49,14 +46,17 @@ func (m *manager) pass(ctx context.Context) error {
 	if m.memory.standing = plan.Stand(inv, m.set.Set); !m.memory.standing.Writes() {
 		m.memory.kept, m.memory.seen = "", map[plan.Key]plan.Seen{}
 		m.memory.troubles, m.memory.notReady = map[plan.Key]*trouble{}, map[plan.Key]plan.ObjectStatus{}
-		m.memory.inPlace = map[plan.Key]bool{}
+		m.memory.inPlace, m.memory.claim = map[plan.Key]bool{}, held{}
 		return nil
+	}
+	if m.memory.standing == plan.Current {
+		m.memory.holds(m.set.Digest, time.Now())
 	}
 	c := claim{there: there, began: m.memory.standing}
 	if inv != nil {
 		c.inv = *inv
 	}
-	m.fence.passed(time.Now())
+	m.fence.passed(began)
 	for stage := range plan.Stages {
 		if err := m.stage(ctx, stage, &c); err != nil {
 			return err
@@ -129,6 +129,7 @@ func (m *manager) write(ctx context.Context, c *claim, next plan.Inventory) erro
 	m.writes.Add(1)
 	m.memory.wrote = true
 	c.there, c.inv = there, next
+	m.memory.holds(m.set.Digest, time.Now())
 	m.cfg.Log.Info("inventory written", "version", string(next.Version), "objects", len(next.Objects))
 	return nil
 }
@@ -136,7 +137,9 @@ func (m *manager) write(ctx context.Context, c *claim, next plan.Inventory) erro
 // outcome is how a step came out.
 type outcome struct {
 	taken, changed bool
-	err            error
+	// raced: somebody has made the object since it was observed, so it has to be observed again.
+	raced bool
+	err   error
 }
 
 // take takes the steps, some at a time. An object that fails does not keep the others; only ctx, or a newer set, does.
@@ -149,16 +152,10 @@ func (m *manager) take(ctx context.Context, steps []plan.Step, live map[plan.Key
 			continue
 		}
 		g.Go(func() error {
-			if err := m.fence.check(inner, m.cluster, m.set.Set); err != nil {
-				return err
-			}
-			out := m.applyOne(inner, s)
-			if unanswered(out.err) {
-				return out.err
-			}
+			out, err := m.applyOne(inner, s)
 			outcomes[i] = out
 			m.got()
-			return nil
+			return err
 		})
 	}
 	broken := g.Wait()
@@ -172,24 +169,39 @@ func (m *manager) take(ctx context.Context, steps []plan.Step, live map[plan.Key
 	return broken
 }
 
-// applyOne applies one manifest: first as a dry run, then, where that shows a difference, in earnest.
-func (m *manager) applyOne(ctx context.Context, s plan.Step) outcome {
+// applyOne applies one manifest: first as a dry run, then, where that shows a difference, in earnest. The fence is
+// asked between the two, as near to the write as can be.
+func (m *manager) applyOne(ctx context.Context, s plan.Step) (outcome, error) {
 	manifest := marked(m.set.manifests[s.Key()], s.Origin)
-	entry, err := m.cluster.apply.Apply(ctx, manifest, ssa.DefaultApplyOptions())
-	if err != nil {
-		return outcome{taken: true, err: err}
+	d, err := m.cluster.compare(ctx, manifest)
+	switch {
+	case unanswered(err):
+		return outcome{}, err
+	case err != nil || d.same:
+		return outcome{taken: true, err: err}, nil
+	case s.Action == plan.Create && d.before != nil:
+		return outcome{taken: true, raced: true}, nil
 	}
-	changed := entry.Action != ssa.UnchangedAction
-	if changed {
-		m.writes.Add(1)
-		m.cfg.Log.Info("applied", "object", s.String(), "action", string(entry.Action), "why", s.Reason)
+	if err := m.fence.check(ctx, m.cluster, m.set.Set); err != nil {
+		return outcome{}, err
 	}
-	return outcome{taken: true, changed: changed}
+	if err := m.cluster.write(ctx, manifest, d.before); unanswered(err) {
+		return outcome{}, err
+	} else if err != nil {
+		return outcome{taken: true, err: err}, nil
+	}
+	m.writes.Add(1)
+	m.cfg.Log.Info("applied", "object", s.String(), "new", d.before == nil, "why", s.Reason)
+	return outcome{taken: true, changed: true}, nil
 }
 
 // note remembers how a step came out.
 func (m *manager) note(ctx context.Context, s plan.Step, live observed, out outcome, now time.Time) {
 	key := s.Key()
+	if out.raced {
+		m.memory.wrote = true
+		return
+	}
 	failed := ""
 	switch s.Action {
 	case plan.Pause:
@@ -262,9 +274,14 @@ func (m *manager) prune(ctx context.Context, c *claim) error {
 	if len(leftovers) == 0 {
 		return nil
 	}
-	pending := len(m.set.Objects) - len(m.memory.inPlace)
-	may, why := plan.MayPrune(m.set.Set, c.began, m.pending != "", pending)
+	now := time.Now()
+	may, why := plan.MayPrune(m.set.Set, plan.Whole{Standing: c.began, Changing: m.pending != "",
+		Pending: len(m.set.Objects) - len(m.memory.inPlace), Held: now.Sub(m.memory.claim.since),
+		Grace: m.cfg.Pace.grace()})
 	if !may {
+		if at := m.memory.claim.since.Add(m.cfg.Pace.grace()); now.Before(at) {
+			m.memory.deletesFrom = at
+		}
 		m.memory.kept = fmt.Sprintf("objects of former sets that are kept: %d, because %s", len(leftovers), why)
 		return nil
 	}
@@ -287,7 +304,8 @@ func (m *manager) prune(ctx context.Context, c *claim) error {
 		}
 	}
 	if len(stays) > 0 {
-		m.memory.kept = fmt.Sprintf("objects of former sets that could not be deleted: %d, first %s", len(stays), stays[0])
+		m.memory.kept = fmt.Sprintf("objects of former sets that could not be deleted: %d, first %s", len(stays),
+			stays[0])
 	}
 	return m.write(ctx, c, c.inv.Without(gone))
 }
@@ -319,35 +337,4 @@ func (m *manager) pruneOne(ctx context.Context, id plan.ID) (done bool, err erro
 		return false, nil
 	}
 	return true, nil
-}
-
-// fence is the knowledge that no other set has taken the inventory. Several goroutines may ask it.
-type fence struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (f *fence) passed(now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.at = now
-}
-
-// check reads the inventory again where the knowledge is old. What is written within fencePeriod of a newer set's claim
-// is put right by that set's next pass.
-func (f *fence) check(ctx context.Context, c *cluster, s plan.Set) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if time.Since(f.at) < fencePeriod {
-		return nil
-	}
-	_, inv, err := c.inventory(ctx)
-	if err != nil {
-		return err
-	}
-	if inv == nil || plan.Stand(inv, s) != plan.Current {
-		return errOvertaken
-	}
-	f.at = time.Now()
-	return nil
 }

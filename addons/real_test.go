@@ -201,7 +201,7 @@ type running struct {
 	stop   func()
 }
 
-var fast = Pace{Resync: time.Second, Poll: 100 * time.Millisecond}
+var fast = Pace{Resync: time.Second, Poll: 100 * time.Millisecond, Write: 2 * time.Second}
 
 // manage runs a manager of a folder until the test ends, or stop is called.
 func (c *realCluster) manage(t *testing.T, name, folder string, pace Pace) *running {

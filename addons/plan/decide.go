@@ -103,23 +103,38 @@ func Yielded(steps []Step) (out []ID) {
 	return out
 }
 
-// MayPrune says whether what the set has no more may be deleted, and where not, why. standing is how the pass began:
-// the pass that claims the inventory never deletes. changing says that the folder has been seen to differ from the set.
-// pending counts the objects of the set that are not in place: the new stands before the old goes.
-func MayPrune(s Set, standing Standing, changing bool, pending int) (ok bool, why string) {
+// Whole is what is known of how far a set is in place.
+type Whole struct {
+	// Standing is how the pass began: the pass that claims the inventory never deletes.
+	Standing Standing
+	// Changing says that the folder has been seen to differ from the set.
+	Changing bool
+	// Pending counts the objects of the set that are not in place: the new stands before the old goes.
+	Pending int
+	// Held is how long the inventory has been known to be the set's. For Grace, what a manager with the set before has
+	// in flight may still land.
+	Held, Grace time.Duration
+}
+
+// MayPrune says whether what the set has no more may be deleted, and where not, why.
+func MayPrune(s Set, w Whole) (ok bool, why string) {
 	switch {
 	case len(s.Objects) == 0:
 		return false, "the folder holds no object"
 	case len(s.Faults) > 0:
 		return false, "the folder has faults, so it is not known what it holds"
-	case changing:
+	case w.Changing:
 		return false, "the folder is being changed"
-	case standing == Newest:
+	case w.Standing == Newest:
 		return false, "the set was applied for the first time only now"
-	case standing != Current:
+	case w.Standing != Current:
 		return false, "the inventory is of another set"
-	case pending > 0:
-		return false, fmt.Sprintf("of the set are not in place: %d", pending)
+	case w.Pending > 0:
+		return false, fmt.Sprintf("of the set are not in place: %d", w.Pending)
+	case w.Held < w.Grace:
+		return false,
+			fmt.Sprintf("a set deletes nothing in its first %s: the managers of the set before may still write",
+				w.Grace)
 	}
 	return true, ""
 }

@@ -212,24 +212,26 @@ func TestAnObjectSwitchedToEnsureExistsIsNeverDeleted(t *testing.T) {
 }
 
 func TestNothingIsPrunedForWhatIsMissing(t *testing.T) {
-	whole := Set{Objects: []Object{{}}}
+	set := Set{Objects: []Object{{}}}
 	for name, c := range map[string]struct {
-		set      Set
-		standing Standing
-		changing bool
-		pending  int
-		want     bool
+		set   Set
+		whole Whole
+		want  bool
 	}{
-		"all is in place":                {whole, Current, false, 0, true},
-		"the folder is empty":            {Set{}, Current, false, 0, false},
-		"a file cannot be read":          {Set{Objects: whole.Objects, Faults: []string{"x"}}, Current, false, 0, false},
-		"an object is not in place":      {whole, Current, false, 1, false},
-		"the inventory is another set's": {whole, Older, false, 0, false},
-		"the inventory is not claimed":   {whole, Newest, false, 0, false},
-		"the folder is being written":    {whole, Current, true, 0, false},
+		"all is in place":     {set, Whole{Standing: Current}, true},
+		"the folder is empty": {Set{}, Whole{Standing: Current}, false},
+		"a file cannot be read": {Set{Objects: set.Objects, Faults: []string{"x"}}, Whole{Standing: Current},
+			false},
+		"an object is not in place":      {set, Whole{Standing: Current, Pending: 1}, false},
+		"the inventory is another set's": {set, Whole{Standing: Older}, false},
+		"the inventory is not claimed":   {set, Whole{Standing: Newest}, false},
+		"the folder is being written":    {set, Whole{Standing: Current, Changing: true}, false},
+		"the claim is young": {set, Whole{Standing: Current, Held: time.Minute - 1, Grace: time.Minute},
+			false},
+		"the claim is old enough": {set, Whole{Standing: Current, Held: time.Minute, Grace: time.Minute}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, why := MayPrune(c.set, c.standing, c.changing, c.pending); got != c.want || got == (why != "") {
+			if got, why := MayPrune(c.set, c.whole); got != c.want || got == (why != "") {
 				t.Errorf("%t, %q", got, why)
 			}
 		})

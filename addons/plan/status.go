@@ -96,7 +96,8 @@ func Waits(s Status, now time.Time) (out []replica.Wait) {
 			"Each is tried again by itself, at most a minute later. The others are kept.")
 	}
 	if late := older(s.NotReady, now, readyPatience); len(late) > 0 {
-		wait(WaitNotReady, counted(late, "objects that are not ready"), "They are in place; see their pods and their events.")
+		wait(WaitNotReady, counted(late, "objects that are not ready"),
+			"They are in place; see their pods and their events.")
 	}
 	if s.Unreachable != "" && now.Sub(s.Pass) > reachPatience {
 		wait(WaitUnreachable, s.Unreachable, "It is tried again by itself. What was applied stays as it is.")
