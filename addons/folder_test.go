@@ -104,7 +104,25 @@ func TestReadSet(t *testing.T) {
 		"a kustomization that names a plugin": {map[string]string{"version": "1",
 			"k/kustomization.yaml": "generators: [g.yaml]\n",
 			"k/g.yaml":             "apiVersion: someteam.example.com/v1\nkind: Exec\nmetadata: {name: x}\n"}, nil,
-			[]string{"external plugins disabled"}},
+			[]string{"k/kustomization.yaml: generators[0]: found Exec of someteam.example.com/v1; allowed, of " +
+				"builtin: Ann"}},
+		"what is built into kustomize": {map[string]string{"version": "1",
+			"k/kustomization.yaml": "generators: [g.yaml]\nresources: [x.yaml]\ntransformers:\n- |-\n  apiVersion: " +
+				"builtin\n" +
+				"  kind: PrefixTransformer\n  metadata: {name: p}\n  prefix: p-\n  fieldSpecs: [{path: " +
+				"metadata/name}]\n",
+			"k/x.yaml": cm, "k/g.yaml": `{"apiVersion": "builtin", "kind": "ConfigMapGenerator", "name": "g",
+				"metadata": {"name": "g"}, "literals": ["a=https://example.com/x"],
+				"options": {"disableNameSuffixHash": true}}`},
+			[]string{"ConfigMap p-g of k/kustomization.yaml", "ConfigMap a/p-x of k/kustomization.yaml"}, nil},
+		"a text of a URL that replaces another": {map[string]string{"version": "1",
+			"k/kustomization.yaml": "resources: [x.yaml]\nreplacements:\n- sourceValue: https://example.com/x\n" +
+				"  targets: [{select: {kind: ConfigMap}, fieldPaths: [data.key]}]\n", "k/x.yaml": cm},
+			[]string{"ConfigMap a/x of k/kustomization.yaml"}, nil},
+		"one kustomization is refused, and the other is built": {map[string]string{"version": "1",
+			"bad/kustomization.yaml":  "resources: ['https://example.com/x.yaml']\n",
+			"good/kustomization.yaml": "resources: [x.yaml]\n", "good/x.yaml": cm},
+			[]string{"ConfigMap a/x of good/kustomization.yaml"}, []string{"bad/kustomization.yaml: resources[0]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := readSet(readFiles(writeFolder(t, t.TempDir(), c.files)))
@@ -120,6 +138,64 @@ func TestReadSet(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Of each way in which kustomize fetches or runs something, the entry is refused by name.
+func TestWhatFetchesOrRunsIsRefused(t *testing.T) {
+	generator := "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: g}\nname: g\n"
+	for text, want := range map[string]string{
+		"resources: ['HTTPS://example.com/x.yaml']":     `resources[0]: found "HTTPS://example.com/x.yaml"`,
+		"resources: ['git::https://example.com/x.git']": "resources[0]: found",
+		"resources: ['git@example.com:org/repo.git']":   "resources[0]: found",
+		// and it is in the folder
+		"resources: ['GitHub.com/org/broken.yaml']":                     "resources[0]: found",
+		"bases: ['ssh://example.com/x']":                                "resources[0]: found",
+		"components: ['file:///etc/kubernetes']":                        "components[0]: found",
+		"resources: ['/etc/passwd']":                                    "resources[0]: found",
+		"resources: ['../../etc/x.yaml']":                               "resources[0]: found",
+		"resources: [nested]":                                           `resources[0]: k/nested/kustomization.yaml: crds[0]: found`,
+		"crds: ['https://example.com/x']":                               "crds[0]: found",
+		"configurations: ['https://example.com/x']":                     "configurations[0]: found",
+		"openapi: {path: 'https://example.com/x'}":                      "openapi.path: found",
+		"patches: [{path: 'HTTP://example.com/x'}]":                     "patches[0].path: found",
+		"patchesJson6902: [{path: 'https://example.com/x'}]":            "patchesJson6902[0].path: found",
+		"patchesStrategicMerge: ['https://example.com/x']":              "patchesStrategicMerge[0]: found",
+		"replacements: [{path: 'https://example.com/x'}]":               "replacements[0].path: found",
+		"configMapGenerator: [{name: x, files: ['a=HTTPS://e.com/x']}]": "configMapGenerator[0].files[0]: found",
+		"secretGenerator: [{name: x, envs: ['https://e.com/x']}]":       "secretGenerator[0].envs[0]: found",
+		"configMapGenerator: [{name: x, env: 'https://e.com/x'}]":       "configMapGenerator[0].envs[0]: found",
+		"helmCharts: [{name: x, repo: 'https://e.com'}]":                "helmCharts: found a chart",
+		"helmChartInflationGenerator: [{chartName: x}]":                 "helmCharts: found a chart",
+		"generators: ['https://example.com/g']":                         "generators[0]: found",
+		"generators: [configs]":                                         `generators[0]: found "configs"`,
+		"generators: [g.json]": "generators[0]: ConfigMapGenerator: " +
+			"files[0]: found",
+		"transformers: [exec.yaml]": "transformers[0]: found Sed of " +
+			"someteam.example.com/v1",
+		"validators: [function.yaml]": "validators[0]: ConfigMapGenerator: found " +
+			"the annotation",
+		"generators: [chart.yaml]": "generators[0]: found " +
+			"HelmChartInflationGenerator",
+		"generators: [\"" + strings.ReplaceAll(generator, "\n", "\\n") +
+			"envs: ['https://e.com/x']\"]": "envs[0]: found what",
+	} {
+		s := readSet(files{contents: map[string][]byte{"version": []byte("1"), "k/kustomization.yaml": []byte(text),
+			"k/GitHub.com/org/broken.yaml": []byte("bad: ["),
+			"k/nested/kustomization.yaml":  []byte("crds: ['https:/x']"),
+			"k/configs/kustomization.yaml": []byte("resources: [x.yaml]"), "k/configs/x.yaml": []byte(generator),
+			"k/g.json": []byte(`{"apiVersion": "builtin", "kind": "ConfigMapGenerator", "metadata": {"name": "g"},
+				"files": ["https://e.com/x"]}`),
+			"k/exec.yaml": []byte("apiVersion: someteam.example.com/v1\nkind: Sed\nmetadata: {name: x}\n"),
+			"k/function.yaml": []byte("apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: g, " +
+				"annotations: " +
+				"{config.kubernetes.io/function: 'container: {image: example.com/x}'}}\n"),
+			"k/chart.yaml": []byte("apiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: x}\n")}})
+		if len(s.Faults) == 0 || !strings.HasPrefix(s.Faults[0], "k/kustomization.yaml: ") ||
+			!strings.Contains(s.Faults[0], want) || len(s.Objects) > 0 ||
+			strings.Count(s.Faults[0], "k/kustomization.yaml") > 1 {
+			t.Errorf("%s: the faults are %q, the objects %q; want %q", text, s.Faults, names(s), want)
+		}
 	}
 }
 
@@ -142,6 +218,18 @@ func TestNoFaultHoldsASecretsValue(t *testing.T) {
 		if faults := strings.Join(s.Faults, "\n"); !strings.Contains(faults, want) ||
 			strings.Contains(faults, "47110815") {
 			t.Errorf("%q: the faults are %q; want %q", text, faults, want)
+		}
+	}
+	for name, kustomization := range map[string]string{
+		"a literal":  "secretGenerator: [{name: x, literals: ['4711081500']}]",
+		"a resource": "resources: [x.yaml]",
+	} {
+		s := readSet(files{contents: map[string][]byte{"version": []byte("1"),
+			"k/kustomization.yaml": []byte(kustomization),
+			"k/env":                []byte("4711081500 x\n"),
+			"k/x.yaml":             []byte(secret + "stringData: {pin: !!int x4711081500}\n")}})
+		if faults := strings.Join(s.Faults, "\n"); len(s.Faults) == 0 || strings.Contains(faults, "47110815") {
+			t.Errorf("%s: the faults are %q", name, faults)
 		}
 	}
 }
