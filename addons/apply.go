@@ -2,7 +2,11 @@ package addons
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/fluxcd/pkg/ssa"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,6 +34,59 @@ func (c *cluster) compare(ctx context.Context, manifest *unstructured.Unstructur
 		return difference{}, errors.New("it is there, and could not be read: it is compared again")
 	}
 	return difference{before: before, after: after}, nil
+}
+
+// fields are the fields that differ.
+func (d difference) fields() (out []string) {
+	if d.before == nil {
+		return []string{plan.WholeObject}
+	}
+	for _, c := range plan.Changes(d.before.Object, d.after.Object) {
+		out = append(out, c.Path)
+	}
+	return out
+}
+
+// owner is who has last set one of the fields that differ, of those who name themselves. The dry run's result has no
+// owners, so they are those of the object as it was observed.
+func (d difference) owner(u *unstructured.Unstructured) (name string) {
+	if u == nil {
+		return ""
+	}
+	var last time.Time
+	for _, entry := range u.GetManagedFields() {
+		if entry.Manager == plan.FieldOwner || entry.FieldsV1 == nil || entry.Time == nil ||
+			entry.Time.Time.Before(last) {
+			continue
+		}
+		var owned map[string]any
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned); err != nil {
+			continue
+		}
+		if slices.ContainsFunc(d.fields(), func(field string) bool { return ownsField(owned, field) }) {
+			name, last = entry.Manager, entry.Time.Time
+		}
+	}
+	return name
+}
+
+// ownsField says whether a set of owned fields has one, by its path. It ends at a list: its items are named otherwise.
+func ownsField(owned map[string]any, field string) bool {
+	for key, below := range owned {
+		name, isField := strings.CutPrefix(key, "f:")
+		rest, fits := strings.CutPrefix(field, name)
+		if !isField || !fits {
+			continue
+		}
+		if rest == "" || rest[0] == '[' {
+			return true
+		}
+		if inner, ok := below.(map[string]any); ok && rest[0] == '.' &&
+			(len(inner) == 0 || ownsField(inner, rest[1:])) {
+			return true
+		}
+	}
+	return false
 }
 
 // write applies a manifest. It changes only the very object that was compared, and makes one only where there was none:

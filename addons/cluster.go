@@ -118,23 +118,40 @@ func (c *cluster) scope(id plan.ID) error {
 	return nil
 }
 
-// marked lists the objects of a kind that bear the manager's mark. The list may be a moment old: it comes from the
-// apiserver's memory.
-func (c *cluster) marked(ctx context.Context, gvk schema.GroupVersionKind) (map[plan.Key]*unstructured.Unstructured,
-	error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	err := c.client.List(ctx, list, client.HasLabels{plan.OriginLabel},
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[plan.Key]*unstructured.Unstructured, len(list.Items))
-	for i := range list.Items {
-		u := &list.Items[i]
-		out[plan.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}] = u
+// pageSize and mostPages bound a list: whoever may make objects can give them the label, by the thousand. What a list
+// does not reach is read by its name.
+const pageSize, mostPages = 500, 20
+
+// marked lists the objects of a kind that bear the manager's mark, and are wanted.
+func (c *cluster) marked(ctx context.Context, gvk schema.GroupVersionKind, wanted map[plan.Key]bool) (
+	map[plan.Key]*unstructured.Unstructured, error) {
+	out := map[plan.Key]*unstructured.Unstructured{}
+	for page, next := 0, ""; page < mostPages && (page == 0 || next != ""); page++ {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		if err := c.client.List(ctx, list, client.HasLabels{plan.OriginLabel}, client.Limit(pageSize),
+			client.Continue(next)); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			u := &list.Items[i]
+			key := plan.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
+			if wanted[key] {
+				out[key] = u
+			}
+		}
+		next = list.GetContinue()
 	}
 	return out, nil
+}
+
+// errUnserved: the cluster does not serve an object's kind, so nothing is known of the object.
+var errUnserved = errors.New("the cluster does not serve its kind")
+
+// unserved says that an error is about a kind and not about an object: the apiserver answers 404 to both.
+func unserved(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) &&
+		apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // get reads one object, or nil where it is not there.
@@ -142,7 +159,10 @@ func (c *cluster) get(ctx context.Context, id plan.ID) (*unstructured.Unstructur
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.FromAPIVersionAndKind(id.APIVersion, id.Kind))
 	err := c.client.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, u)
-	if apierrors.IsNotFound(err) {
+	switch {
+	case unserved(err):
+		return nil, fmt.Errorf("%w: %w", errUnserved, err)
+	case apierrors.IsNotFound(err):
 		return nil, nil
 	}
 	return u, err

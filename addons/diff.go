@@ -25,7 +25,7 @@ type Differences struct {
 // Difference is what would be done about one object.
 type Difference struct {
 	Object string `json:"object"`
-	// Action is create, change, refuse, fail, delete or release.
+	// Action is create, change, refuse, fail, delete, release or stay.
 	Action  string        `json:"action"`
 	Reason  string        `json:"reason"`
 	Source  string        `json:"source,omitempty"`
@@ -56,9 +56,14 @@ func Diff(ctx context.Context, kubeconfig, folder string) (Differences, error) {
 	if err != nil {
 		return out, err
 	}
-	pending := 0
+	for _, l := range live {
+		if unanswered(l.err) {
+			return out, l.err
+		}
+	}
+	var pending []plan.ID
 	for _, o := range s.Objects {
-		step := plan.Decide(o, live[o.Key()].Live, nil, nil, time.Time{})
+		step := plan.Decide(o, live[o.Key()].Live, plan.Known{}, time.Time{})
 		d, differs, err := c.difference(ctx, s, step)
 		switch {
 		case err != nil:
@@ -66,8 +71,8 @@ func Diff(ctx context.Context, kubeconfig, folder string) (Differences, error) {
 		case !differs:
 			out.Same++
 			continue
-		case d.Action == string(plan.Refuse) || d.Action == string(plan.Fail):
-			pending++
+		case d.Action == string(plan.Fail):
+			pending = append(pending, o.ID)
 		}
 		out.Objects = append(out.Objects, d)
 	}
@@ -102,13 +107,14 @@ func (c *cluster) difference(ctx context.Context, s set, step plan.Step) (d Diff
 }
 
 // leftovers adds what would become of what former sets have made.
-func (c *cluster) leftovers(ctx context.Context, s set, inv plan.Inventory, pending int, out *Differences) error {
+func (c *cluster) leftovers(ctx context.Context, s set, inv plan.Inventory, pending []plan.ID,
+	out *Differences) error {
 	list := plan.Leftovers(inv, s.Set)
 	if len(list) == 0 {
 		return nil
 	}
 	// Whoever writes has claimed the inventory by the time it prunes.
-	if may, why := plan.MayPrune(s.Set, plan.Whole{Standing: plan.Current, Pending: pending}); !may {
+	if may, why := plan.MayPrune(s.Set, plan.Whole{Standing: plan.Current}); !may {
 		out.Kept = why
 		return nil
 	}
@@ -121,6 +127,9 @@ func (c *cluster) leftovers(ctx context.Context, s set, inv plan.Inventory, pend
 			live.Fault = err.Error()
 		}
 		fate, why := plan.Judge(id, live)
+		if by, held := plan.HeldBack(id, pending); held {
+			fate, why = plan.Stay, by.String()+" is not in place"
+		}
 		if fate != plan.Forget {
 			out.Objects = append(out.Objects, Difference{Object: id.String(), Action: string(fate), Reason: why})
 		}

@@ -18,8 +18,12 @@
 // a difference is written. So managers that come to the same object at the same time do not fight: what the first has
 // written is no difference to the second.
 //
-// Guarantees: each object fails by itself, with its own back-off, and is told of as an Event and in the status. A pass
-// that is broken off anywhere is repaired by the next one. Nothing is remembered between two processes.
+// Who else writes an object: a newer set is noticed right before each write, by the inventory (fence). Somebody who
+// changes it back each time is given way to, with a pause that grows (plan.Contest).
+//
+// Guarantees: an apiserver that fails is one fault. Otherwise each object fails by itself, with its own back-off, and
+// is told of as an Event and in the status. A pass that is broken off anywhere is repaired by the next one. Nothing is
+// remembered between two processes.
 //
 // It does not elect a leader, render templates of its own, fetch anything but from the folder, or pull images.
 package addons

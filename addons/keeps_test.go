@@ -307,9 +307,9 @@ func prunes(t *testing.T, c *realCluster) {
 	}
 }
 
-// Faults of peers. k3s#1369: of two manifests with one name in two folders its deploy controller applied each in turn,
-// every 15 s, for ever. k3s PR#1755 and #11975: servers whose folders differ fight over what is applied. Here the
-// second folder has one object changed, one more and one less, and the managers run at once, each of them first once.
+// k3s#1607: while two servers were upgraded one after the other, each applied its own version of an add-on in turn, and
+// its pods were deployed anew until the last server was done. Here the second folder has one object changed, one more
+// and one less, and the managers run at once, each of them first once.
 func twoVersions(t *testing.T, c *realCluster) {
 	older := writeFolder(t, t.TempDir(), map[string]string{"version": "2026.9",
 		"a.yaml": configMapYAML("default", "shared", "older"), "b.yaml": configMapYAML("default", "only-older", "x")})

@@ -58,6 +58,10 @@ const (
 	readyPoll = 10 * time.Second
 	// An object that failed is tried again after firstTry, and later and later, up to lastTry.
 	firstTry, lastTry = time.Second, time.Minute
+	// Objects that fail for longer than that are tried in one pass: else a thousand of them would keep it busy.
+	tryTogether = 5 * time.Second
+	// leastRest is the shortest time between two passes.
+	leastRest = time.Second
 	// A pass that was broken off is tried again after firstPass, up to lastPass: the apiserver restarts in seconds.
 	firstPass, lastPass = 500 * time.Millisecond, 10 * time.Second
 	// stuckAfter is how long the manager may do nothing at all: the longest request, twice, and a stage's definitions.
@@ -156,7 +160,7 @@ func (m *manager) rest(now time.Time) time.Duration {
 	if m.memory.wrote {
 		rest = min(rest, again)
 	}
-	if len(m.memory.notReady) > 0 {
+	if len(m.memory.notReady)+len(m.memory.waiting) > 0 {
 		rest = min(rest, readyPoll)
 	}
 	if until := m.memory.deletesFrom; !until.IsZero() {
@@ -165,7 +169,12 @@ func (m *manager) rest(now time.Time) time.Duration {
 	for _, t := range m.memory.troubles {
 		rest = min(rest, t.Next.Sub(now))
 	}
-	return max(rest, 0)
+	for _, c := range m.memory.contests {
+		if c.Yields(now) {
+			rest = min(rest, c.Next().Sub(now))
+		}
+	}
+	return max(rest, min(leastRest, m.cfg.Pace.Resync))
 }
 
 // await waits for a time, or until the folder has changed.

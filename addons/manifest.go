@@ -136,7 +136,29 @@ func describe(u *unstructured.Unstructured) (plan.Object, error) {
 		return plan.Object{}, fmt.Errorf("%s: %w", id, err)
 	}
 	return plan.Object{ID: id, Mode: mode, TakeOver: u.GetAnnotations()[plan.TakeOverAnnotation] == "true",
-		Hash: hashOf(text)}, nil
+		Hash: hashOf(text), Asks: asks(u)}, nil
+}
+
+// asks are the namespaces of the services that the apiserver asks because of an object.
+func asks(u *unstructured.Unstructured) (out []string) {
+	add := func(from map[string]any, path ...string) {
+		if namespace, _, _ := unstructured.NestedString(from, path...); namespace != "" &&
+			!slices.Contains(out, namespace) {
+			out = append(out, namespace)
+		}
+	}
+	switch u.GetKind() {
+	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		hooks, _, _ := unstructured.NestedSlice(u.Object, "webhooks") // what has another form the apiserver refuses
+		for _, h := range hooks {
+			if hook, ok := h.(map[string]any); ok {
+				add(hook, "clientConfig", "service", "namespace")
+			}
+		}
+	case "APIService":
+		add(u.Object, "spec", "service", "namespace")
+	}
+	return out
 }
 
 // encodeStrings moves a Secret's stringData into data, as the apiserver does: it would own the fields of both.

@@ -2,6 +2,7 @@ package addons
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,11 +20,18 @@ type memory struct {
 	seen     map[plan.Key]plan.Seen
 	troubles map[plan.Key]*trouble
 	notReady map[plan.Key]plan.ObjectStatus
-	inPlace  map[plan.Key]bool
-	released []plan.ObjectStatus
-	kept     string
-	wrote    bool // in the last pass
-	claim    held
+	// inPlace has the hash of the manifest that each object in place was found to agree with.
+	inPlace  map[plan.Key]string
+	waiting  map[plan.Key]plan.ObjectStatus
+	contests map[plan.Key]*plan.Contest
+	// unserved is since when the kind of a leftover is known not to be served.
+	unserved map[plan.Key]time.Time
+	// toldKinds is when a fault of a whole kind was last told.
+	toldKinds map[plan.Key]time.Time
+	released  []plan.ObjectStatus
+	kept      string
+	wrote     bool // in the last pass
+	claim     held
 	// deletesFrom is when leftovers may be deleted that are kept only for the claim's grace; zero: it is not that.
 	deletesFrom time.Time
 }
@@ -53,33 +61,90 @@ type trouble struct {
 const mostReleased = 20
 
 func newMemory() memory {
-	return memory{seen: map[plan.Key]plan.Seen{}, troubles: map[plan.Key]*trouble{},
-		notReady: map[plan.Key]plan.ObjectStatus{}, inPlace: map[plan.Key]bool{}}
+	m := memory{toldKinds: map[plan.Key]time.Time{}, unserved: map[plan.Key]time.Time{}}
+	m.stepBack()
+	return m
 }
 
-// forget drops what is of objects that the set does not have any more.
+// stepBack forgets what is of objects: another set writes them.
+func (m *memory) stepBack() {
+	m.kept, m.claim = "", held{}
+	m.seen, m.troubles = map[plan.Key]plan.Seen{}, map[plan.Key]*trouble{}
+	m.notReady, m.waiting = map[plan.Key]plan.ObjectStatus{}, map[plan.Key]plan.ObjectStatus{}
+	m.inPlace, m.contests = map[plan.Key]string{}, map[plan.Key]*plan.Contest{}
+}
+
+// forget drops what is of objects that the set does not have any more, or has another manifest of.
 func (m *memory) forget(s set) {
-	for k := range m.troubles {
-		if s.manifests[k] == nil {
-			delete(m.troubles, k)
+	hashes := make(map[plan.Key]string, len(s.Objects))
+	for _, o := range s.Objects {
+		hashes[o.Key()] = o.Hash
+	}
+	gone := func(k plan.Key) bool { return hashes[k] == "" }
+	maps.DeleteFunc(m.troubles, func(k plan.Key, _ *trouble) bool { return gone(k) })
+	maps.DeleteFunc(m.notReady, func(k plan.Key, _ plan.ObjectStatus) bool { return gone(k) })
+	maps.DeleteFunc(m.waiting, func(k plan.Key, _ plan.ObjectStatus) bool { return gone(k) })
+	maps.DeleteFunc(m.contests, func(k plan.Key, c *plan.Contest) bool { return c.Hash != hashes[k] })
+	maps.DeleteFunc(m.inPlace, func(k plan.Key, hash string) bool { return hash != hashes[k] })
+	maps.DeleteFunc(m.seen, func(k plan.Key, seen plan.Seen) bool { return seen.Hash != hashes[k] })
+}
+
+// known is what is remembered of an object of the set.
+func (m *memory) known(o plan.Object) (k plan.Known) {
+	if seen, ok := m.seen[o.Key()]; ok {
+		k.Seen = &seen
+	}
+	if t := m.troubles[o.Key()]; t != nil {
+		k.Trouble = &t.Trouble
+	}
+	k.Contest = m.contests[o.Key()]
+	return k
+}
+
+// pending are the objects of the set that are not in place, and may come to be.
+func (m *memory) pending(s set) (out []plan.ID) {
+	for _, o := range s.Objects {
+		t := m.troubles[o.Key()]
+		if m.inPlace[o.Key()] == "" && !m.contests[o.Key()].Contested() && (t == nil || !t.Refused) {
+			out = append(out, o.ID)
 		}
 	}
-	for k := range m.notReady {
-		if s.manifests[k] == nil {
-			delete(m.notReady, k)
+	return out
+}
+
+// asks is what an object has to wait for: the set's workloads in the namespaces of the services that the apiserver will
+// ask because of it.
+func (m *memory) asks(o plan.Object, s set) string {
+	for _, other := range s.Objects {
+		_, unready := m.notReady[other.Key()]
+		if slices.Contains(o.Asks, other.Namespace) && other.Stage() < o.Stage() &&
+			(unready || m.inPlace[other.Key()] == "") {
+			return other.String()
 		}
 	}
-	for k := range m.inPlace {
-		if s.manifests[k] == nil {
-			delete(m.inPlace, k)
-			delete(m.seen, k)
-		}
+	return ""
+}
+
+// tellsKind says whether a fault of a whole kind has to be told now, and notes that it was.
+func (m *memory) tellsKind(id plan.ID, now time.Time) bool {
+	kind := plan.Key{Group: id.Group(), Kind: id.Kind}
+	if now.Sub(m.toldKinds[kind]) < tellPeriod {
+		return false
 	}
+	m.toldKinds[kind] = now
+	return true
+}
+
+// contest notes a write, and what it changed of an object that had been in place.
+func (m *memory) contest(o plan.Object, fields []string, owner string, now time.Time) {
+	c := m.contests[o.Key()].After(fields, owner, now)
+	c.Hash = o.Hash
+	m.contests[o.Key()] = c
 }
 
 // fails notes that an object failed, and reports whether it has to be told: at its first failure, and for another
 // reason at most each tellPeriod.
-func (m *memory) fails(o plan.Object, reason string, now time.Time) (tell bool) {
+func (m *memory) fails(o plan.Object, reason string, refused bool, now time.Time) (tell bool) {
 	t := m.troubles[o.Key()]
 	if t == nil {
 		t = &trouble{ObjectStatus: plan.ObjectStatus{Object: o.String(), Source: o.Source, Since: now},
@@ -90,8 +155,14 @@ func (m *memory) fails(o plan.Object, reason string, now time.Time) (tell bool) 
 	if tell {
 		t.told = now
 	}
-	t.ObjectStatus.Reason, t.Trouble = reason, plan.Trouble{Reason: reason, Next: now.Add(t.retry.Next())}
+	pause := t.retry.Next()
+	next := now.Add(pause)
+	if pause > tryTogether { // so that one pass tries many
+		next = next.Truncate(tryTogether)
+	}
+	t.ObjectStatus.Reason, t.Trouble = reason, plan.Trouble{Reason: reason, Next: next, Refused: refused}
 	delete(m.inPlace, o.Key())
+	delete(m.waiting, o.Key())
 	return tell
 }
 
@@ -101,8 +172,12 @@ const tellPeriod = 10 * time.Minute
 // stands notes that an object is in place, and whether it does its work.
 func (m *memory) stands(o plan.Object, notReady string, now time.Time) {
 	key := o.Key()
-	m.inPlace[key] = true
+	m.inPlace[key] = o.Hash
 	delete(m.troubles, key)
+	delete(m.waiting, key)
+	if c := m.contests[key]; c != nil && c.Over(now) {
+		delete(m.contests, key)
+	}
 	if notReady == "" {
 		delete(m.notReady, key)
 		return
@@ -114,17 +189,41 @@ func (m *memory) stands(o plan.Object, notReady string, now time.Time) {
 	m.notReady[key] = plan.ObjectStatus{Object: o.String(), Source: o.Source, Reason: notReady, Since: before.Since}
 }
 
+// waits notes that an object is not made yet.
+func (m *memory) waits(o plan.Object, reason string, now time.Time) {
+	before, there := m.waiting[o.Key()]
+	if !there {
+		before.Since = now
+	}
+	m.waiting[o.Key()] = plan.ObjectStatus{Object: o.String(), Source: o.Source, Reason: reason, Since: before.Since}
+	delete(m.inPlace, o.Key())
+	delete(m.troubles, o.Key())
+}
+
 // report is the status that follows from it.
 func (m *memory) report(s set, folder string) plan.Status {
 	out := plan.Status{Folder: folder, Version: s.Version, Digest: s.Digest, Inventory: m.version, Standing: m.standing,
-		Objects: len(s.Objects), InPlace: len(m.inPlace), Ready: len(m.inPlace) - len(m.notReady),
-		Faults: append([]string{}, s.Faults...), Failing: []plan.ObjectStatus{}, NotReady: []plan.ObjectStatus{},
+		Objects: len(s.Objects), InPlace: len(m.inPlace), Faults: append([]string{}, s.Faults...),
+		Failing: []plan.ObjectStatus{}, NotReady: []plan.ObjectStatus{}, Contested: []plan.ObjectStatus{},
 		Kept: m.kept, Released: append([]plan.ObjectStatus{}, m.released...)}
+	for k := range m.inPlace {
+		if _, not := m.notReady[k]; !not {
+			out.Ready++
+		}
+	}
 	for _, t := range m.troubles {
 		out.Failing = append(out.Failing, t.ObjectStatus)
 	}
-	for _, o := range m.notReady {
-		out.NotReady = append(out.NotReady, o)
+	for _, list := range []map[plan.Key]plan.ObjectStatus{m.notReady, m.waiting} {
+		for _, o := range list {
+			out.NotReady = append(out.NotReady, o)
+		}
+	}
+	for _, o := range s.Objects {
+		if c := m.contests[o.Key()]; c.Contested() {
+			out.Contested = append(out.Contested, plan.ObjectStatus{Object: o.String(), Source: o.Source,
+				Reason: c.Reason(), Since: c.Since})
+		}
 	}
 	byName := func(a, b plan.ObjectStatus) int { return strings.Compare(a.Object, b.Object) }
 	slices.SortFunc(out.Failing, byName)

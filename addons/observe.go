@@ -3,10 +3,12 @@ package addons
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -17,37 +19,33 @@ import (
 type observed struct {
 	plan.Live
 	object *unstructured.Unstructured
+	// err is what Fault was made of. shared says that it is of the whole kind: then only the first object has it.
+	err    error
+	shared bool
 }
 
-// observe reads the objects of one stage: a list for each kind, then each object that the list does not have by its
-// name, since what lacks the mark may still be there. An object that cannot be read has its fault; an error says that
-// nobody answers.
+// observe reads the objects of one stage. Of a few of a kind each is read by its name. More are listed, and what the
+// list does not have is read by its name, since what lacks the mark may still be there. An object that cannot be read
+// has its fault.
 func (c *cluster) observe(ctx context.Context, objects []plan.Object) (map[plan.Key]observed, error) {
+	kinds := map[schema.GroupVersionKind]map[plan.Key]bool{}
+	for _, o := range objects {
+		gvk := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
+		if kinds[gvk] == nil {
+			kinds[gvk] = map[plan.Key]bool{}
+		}
+		kinds[gvk][o.Key()] = true
+	}
 	out := make(map[plan.Key]observed, len(objects))
 	lists := map[schema.GroupVersionKind]listed{}
 	for _, o := range objects {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		seen, err := c.observeOne(ctx, o.ID, lists)
-		if unanswered(err) {
-			return nil, err
-		}
-		if err == nil && seen.object != nil {
-			seen.Live, err = liveOf(seen.object)
-		}
-		if err != nil {
-			seen = observed{Live: plan.Live{Fault: err.Error()}}
-		}
-		out[o.Key()] = seen
+		gvk := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
+		out[o.Key()] = c.observeOne(ctx, o.ID, gvk, kinds[gvk], lists)
 	}
 	return out, nil
-}
-
-// unanswered says that a request has not come to an answer: that is no fault of the object that it was about.
-func unanswered(err error) bool {
-	var silent *url.Error
-	return errors.As(err, &silent)
 }
 
 // listed is the list of a kind, or why there is none.
@@ -56,33 +54,85 @@ type listed struct {
 	err     error
 }
 
-func (c *cluster) observeOne(ctx context.Context, id plan.ID,
-	lists map[schema.GroupVersionKind]listed) (seen observed, err error) {
-	if err := c.scope(id); err != nil {
-		return seen, err
+func (c *cluster) observeOne(ctx context.Context, id plan.ID, gvk schema.GroupVersionKind, wanted map[plan.Key]bool,
+	lists map[schema.GroupVersionKind]listed) (seen observed) {
+	fail := func(err error, shared bool) observed {
+		return observed{Live: plan.Live{Fault: err.Error()}, err: err, shared: shared}
 	}
-	gvk := schema.FromAPIVersionAndKind(id.APIVersion, id.Kind)
-	if gvk.GroupKind() != (schema.GroupKind{Kind: "Secret"}) { // they are never listed: who may list reads all
+	if err := c.scope(id); err != nil {
+		return fail(err, false)
+	}
+	// Secrets are never listed: who may list reads all.
+	if gvk.GroupKind() != (schema.GroupKind{Kind: "Secret"}) && len(wanted) > plan.ReadByName {
 		list, asked := lists[gvk]
 		if !asked {
-			list.objects, list.err = c.marked(ctx, gvk)
+			if list.objects, list.err = c.marked(ctx, gvk, wanted); apierrors.IsForbidden(list.err) {
+				list = listed{} // a person has narrowed the role: each is read by its name
+			}
 			lists[gvk] = list
 		}
 		if list.err != nil {
-			return seen, list.err
+			seen = fail(list.err, true)
+			if asked {
+				seen.err = nil
+			}
+			return seen
 		}
-		if seen.object = list.objects[id.Key()]; seen.object != nil {
-			return seen, nil
+		seen.object = list.objects[id.Key()]
+	}
+	if seen.object == nil {
+		var err error
+		if seen.object, err = c.get(ctx, id); err != nil {
+			return fail(err, false)
 		}
 	}
-	seen.object, err = c.get(ctx, id)
-	return seen, err
+	if seen.object != nil {
+		var err error
+		if seen.Live, err = liveOf(seen.object); err != nil {
+			return fail(err, false)
+		}
+	}
+	return seen
 }
 
-// leftover reads an object of a former set. One that is being deleted is gone, and so is one whose kind is.
+// unanswered says that a request has not come to an answer.
+func unanswered(err error) bool {
+	var silent *url.Error
+	return errors.As(err, &silent)
+}
+
+// failed says that a request was not answered, or with the fault of a server: it may be no fault of the object that it
+// was about.
+func failed(err error) bool {
+	return unanswered(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err)
+}
+
+// outage says why a request that failed is no fault of its object: the inventory cannot be read either. Where it can,
+// the fault is the object's, or its kind's: of a webhook that hangs, or of an extension apiserver.
+func (c *cluster) outage(ctx context.Context, err error) error {
+	if !failed(err) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if _, _, probe := c.inventory(ctx); failed(probe) || ctx.Err() != nil {
+		return fmt.Errorf("the apiserver fails: %w", err)
+	}
+	return nil
+}
+
+// probeTimeout bounds the question whether the apiserver fails, and the making of an Event: an apiserver that does not
+// fail answers within milliseconds.
+const probeTimeout = 10 * time.Second
+
+// leftover reads an object of a former set. One that is being deleted is gone.
 func (c *cluster) leftover(ctx context.Context, id plan.ID) (*unstructured.Unstructured, plan.Live, error) {
 	u, err := c.get(ctx, id)
-	if meta.IsNoMatchError(err) || err == nil && (u == nil || u.GetDeletionTimestamp() != nil) {
+	if errors.Is(err, errUnserved) {
+		return nil, plan.Live{Unserved: true}, nil
+	}
+	if err == nil && (u == nil || u.GetDeletionTimestamp() != nil) {
 		return nil, plan.Live{}, nil
 	}
 	if err != nil {

@@ -124,7 +124,8 @@ func madeMeanwhile(t *testing.T, c *realCluster) {
 	c.grant(t, folder)
 	m := c.manage(t, "master-a", folder, fast)
 	m.becomes(t, "it is refused", func(s plan.Status) bool {
-		return s.InPlace == 1 && len(s.Failing) == 1 && strings.Contains(s.Failing[0].Reason, "not made by this manager")
+		return s.InPlace == 1 && len(s.Failing) == 1 &&
+			strings.Contains(s.Failing[0].Reason, "not made by this manager")
 	})
 	got := c.configMap(t, "default", "meanwhile")
 	if !made.Load() || got.Data["key"] != "a person's" || len(got.Labels) > 0 {

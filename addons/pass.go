@@ -44,9 +44,7 @@ func (m *manager) pass(ctx context.Context) error {
 		return nil // nothing is known of what has to be there, so nothing is done
 	}
 	if m.memory.standing = plan.Stand(inv, m.set.Set); !m.memory.standing.Writes() {
-		m.memory.kept, m.memory.seen = "", map[plan.Key]plan.Seen{}
-		m.memory.troubles, m.memory.notReady = map[plan.Key]*trouble{}, map[plan.Key]plan.ObjectStatus{}
-		m.memory.inPlace, m.memory.claim = map[plan.Key]bool{}, held{}
+		m.memory.stepBack()
 		return nil
 	}
 	if m.memory.standing == plan.Current {
@@ -90,15 +88,13 @@ func (m *manager) stage(ctx context.Context, stage int, c *claim) error {
 	steps := make([]plan.Step, 0, len(objects))
 	now := time.Now()
 	for _, o := range objects {
-		var seen *plan.Seen
-		if s, ok := m.memory.seen[o.Key()]; ok {
-			seen = &s
+		l := live[o.Key()]
+		if err := m.cluster.outage(ctx, l.err); err != nil {
+			return err
 		}
-		var failed *plan.Trouble
-		if t := m.memory.troubles[o.Key()]; t != nil {
-			failed = &t.Trouble
-		}
-		steps = append(steps, plan.Decide(o, live[o.Key()].Live, seen, failed, now))
+		known := m.memory.known(o)
+		known.Waits = m.memory.asks(o, m.set)
+		steps = append(steps, plan.Decide(o, l.Live, known, now))
 	}
 	next := c.inv.Without(plan.Yielded(steps)).Claim(m.set.Set, plan.Expected(steps))
 	if err := m.write(ctx, c, next); err != nil {
@@ -137,6 +133,11 @@ func (m *manager) write(ctx context.Context, c *claim, next plan.Inventory) erro
 // outcome is how a step came out.
 type outcome struct {
 	taken, changed bool
+	// confirmed: what was observed is what the dry run found to be right.
+	confirmed bool
+	// fields are what was changed, and owner who had set them.
+	fields []string
+	owner  string
 	// raced: somebody has made the object since it was observed, so it has to be observed again.
 	raced bool
 	err   error
@@ -152,10 +153,13 @@ func (m *manager) take(ctx context.Context, steps []plan.Step, live map[plan.Key
 			continue
 		}
 		g.Go(func() error {
-			out, err := m.applyOne(inner, s)
-			outcomes[i] = out
+			out, err := m.applyOne(inner, s, live[s.Key()])
 			m.got()
-			return err
+			if err != nil {
+				return err
+			}
+			outcomes[i] = out
+			return nil
 		})
 	}
 	broken := g.Wait()
@@ -171,28 +175,34 @@ func (m *manager) take(ctx context.Context, steps []plan.Step, live map[plan.Key
 
 // applyOne applies one manifest: first as a dry run, then, where that shows a difference, in earnest. The fence is
 // asked between the two, as near to the write as can be.
-func (m *manager) applyOne(ctx context.Context, s plan.Step) (outcome, error) {
+func (m *manager) applyOne(ctx context.Context, s plan.Step, live observed) (outcome, error) {
+	out := outcome{taken: true}
 	manifest := marked(m.set.manifests[s.Key()], s.Origin)
-	d, err := m.cluster.compare(ctx, manifest)
+	var d difference
+	d, out.err = m.cluster.compare(ctx, manifest)
 	switch {
-	case unanswered(err):
-		return outcome{}, err
-	case err != nil || d.same:
-		return outcome{taken: true, err: err}, nil
+	case out.err != nil:
+		return out, m.cluster.outage(ctx, out.err)
+	case d.same:
+		// It was right when it was compared. What was observed before that is known to be right only if it is the same.
+		u, err := m.cluster.get(ctx, s.ID)
+		out.confirmed = err == nil && u != nil && live.object != nil &&
+			u.GetResourceVersion() == live.object.GetResourceVersion()
+		return out, nil
 	case s.Action == plan.Create && d.before != nil:
-		return outcome{taken: true, raced: true}, nil
+		out.raced = true
+		return out, nil
 	}
 	if err := m.fence.check(ctx, m.cluster, m.set.Set); err != nil {
 		return outcome{}, err
 	}
-	if err := m.cluster.write(ctx, manifest, d.before); unanswered(err) {
-		return outcome{}, err
-	} else if err != nil {
-		return outcome{taken: true, err: err}, nil
+	if out.err = m.cluster.write(ctx, manifest, d.before); out.err != nil {
+		return out, m.cluster.outage(ctx, out.err)
 	}
 	m.writes.Add(1)
 	m.cfg.Log.Info("applied", "object", s.String(), "new", d.before == nil, "why", s.Reason)
-	return outcome{taken: true, changed: true}, nil
+	out.changed, out.fields, out.owner = true, d.fields(), d.owner(live.object)
+	return out, nil
 }
 
 // note remembers how a step came out.
@@ -206,6 +216,12 @@ func (m *manager) note(ctx context.Context, s plan.Step, live observed, out outc
 	switch s.Action {
 	case plan.Pause:
 		return // it has failed, and is tried again later
+	case plan.Yield:
+		delete(m.memory.inPlace, key)
+		return
+	case plan.Wait:
+		m.memory.waits(s.Object, s.Reason, now)
+		return
 	case plan.Fail, plan.Refuse:
 		failed = s.Reason
 	case plan.Create, plan.Check:
@@ -215,7 +231,12 @@ func (m *manager) note(ctx context.Context, s plan.Step, live observed, out outc
 	}
 	if failed != "" {
 		delete(m.memory.seen, key)
-		if m.memory.fails(s.Object, failed, now) {
+		tell := m.memory.fails(s.Object, failed, s.Action == plan.Refuse, now)
+		if live.shared {
+			tell = m.memory.tellsKind(s.ID, now)
+			failed = "and each other one of its kind: " + failed
+		}
+		if tell {
 			m.cfg.Log.Warn("an object fails", "object", s.String(), "source", s.Source, "err", failed)
 			m.tell(ctx, s.ID, live, corev1.EventTypeWarning, "AddonFailed", failed)
 		}
@@ -227,14 +248,31 @@ func (m *manager) note(ctx context.Context, s plan.Step, live observed, out outc
 	notReady := ""
 	switch {
 	case out.changed || live.object == nil:
-		m.memory.wrote = m.memory.wrote || out.changed
+		m.noteWrite(ctx, s, live, out, now)
 		delete(m.memory.seen, key)
 		notReady = "it was just applied"
+	case s.Action == plan.Check && !out.confirmed:
+		delete(m.memory.seen, key)
+		notReady = unready(live.object)
 	default:
 		m.memory.seen[key] = plan.Seen{Hash: s.Hash, Print: live.Print}
 		notReady = unready(live.object)
 	}
 	m.memory.stands(s.Object, notReady, now)
+}
+
+// noteWrite remembers a write: of an object that had been in place, it may be part of a fight.
+func (m *manager) noteWrite(ctx context.Context, s plan.Step, live observed, out outcome, now time.Time) {
+	m.memory.wrote = m.memory.wrote || out.changed
+	before := m.memory.contests[s.Key()]
+	if !out.changed || m.memory.inPlace[s.Key()] != s.Hash && before == nil {
+		return
+	}
+	m.memory.contest(s.Object, out.fields, out.owner, now)
+	if c := m.memory.contests[s.Key()]; c.Contested() && !before.Contested() {
+		m.cfg.Log.Warn("an object is contested", "object", s.String(), "err", c.Reason())
+		m.tell(ctx, s.ID, live, corev1.EventTypeWarning, "AddonContested", c.Reason())
+	}
 }
 
 // tell makes an Event. One that cannot be made is lost: the status says the same.
@@ -243,6 +281,9 @@ func (m *manager) tell(ctx context.Context, id plan.ID, live observed, kind, rea
 	if live.object != nil {
 		uid = live.object.GetUID()
 	}
+	m.got()
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout) // many may have to be told of, and none is worth a long wait
+	defer cancel()
 	if err := m.cluster.tell(ctx, m.cfg.Replica, id, uid, kind, reason, message); err != nil {
 		m.cfg.Log.Info("no Event could be made", "object", id.String(), "err", err.Error())
 		return
@@ -254,7 +295,7 @@ func (m *manager) tell(ctx context.Context, id plan.ID, live observed, kind, rea
 func (m *manager) awaitDefinitions(ctx context.Context, objects []plan.Object) error {
 	until := time.Now().Add(definitionsLimit)
 	for _, o := range objects {
-		for m.memory.inPlace[o.Key()] {
+		for m.memory.inPlace[o.Key()] != "" {
 			u, err := m.cluster.get(ctx, o.ID)
 			if err == nil && u != nil && unready(u) == "" || time.Now().After(until) {
 				break
@@ -276,8 +317,7 @@ func (m *manager) prune(ctx context.Context, c *claim) error {
 	}
 	now := time.Now()
 	may, why := plan.MayPrune(m.set.Set, plan.Whole{Standing: c.began, Changing: m.pending != "",
-		Pending: len(m.set.Objects) - len(m.memory.inPlace), Held: now.Sub(m.memory.claim.since),
-		Grace: m.cfg.Pace.grace()})
+		Held: now.Sub(m.memory.claim.since), Grace: m.cfg.Pace.grace()})
 	if !may {
 		if at := m.memory.claim.since.Add(m.cfg.Pace.grace()); now.Before(at) {
 			m.memory.deletesFrom = at
@@ -285,6 +325,7 @@ func (m *manager) prune(ctx context.Context, c *claim) error {
 		m.memory.kept = fmt.Sprintf("objects of former sets that are kept: %d, because %s", len(leftovers), why)
 		return nil
 	}
+	pending := m.memory.pending(m.set)
 	var gone []plan.ID
 	var stays []error
 	for _, id := range leftovers {
@@ -292,9 +333,16 @@ func (m *manager) prune(ctx context.Context, c *claim) error {
 			return err
 		}
 		m.got()
+		if by, held := plan.HeldBack(id, pending); held {
+			stays = append(stays, fmt.Errorf("%s: %s is not in place", id, by))
+			continue
+		}
 		done, err := m.pruneOne(ctx, id)
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if err := m.cluster.outage(ctx, err); err != nil {
+			return err
 		}
 		if err != nil {
 			stays = append(stays, fmt.Errorf("%s: %w", id, err))
@@ -304,7 +352,7 @@ func (m *manager) prune(ctx context.Context, c *claim) error {
 		}
 	}
 	if len(stays) > 0 {
-		m.memory.kept = fmt.Sprintf("objects of former sets that could not be deleted: %d, first %s", len(stays),
+		m.memory.kept = fmt.Sprintf("objects of former sets that are kept: %d, first %s", len(stays),
 			stays[0])
 	}
 	return m.write(ctx, c, c.inv.Without(gone))
@@ -315,6 +363,14 @@ func (m *manager) pruneOne(ctx context.Context, id plan.ID) (done bool, err erro
 	u, live, err := m.cluster.leftover(ctx, id)
 	if err != nil {
 		return false, err
+	}
+	if live.Unserved {
+		if m.memory.unserved[id.Key()].IsZero() {
+			m.memory.unserved[id.Key()] = time.Now()
+		}
+		live.UnservedFor = time.Since(m.memory.unserved[id.Key()])
+	} else {
+		delete(m.memory.unserved, id.Key())
 	}
 	fate, why := plan.Judge(id, live)
 	switch fate {
@@ -327,6 +383,7 @@ func (m *manager) pruneOne(ctx context.Context, id plan.ID) (done bool, err erro
 		m.cfg.Log.Info("deleted", "object", id.String(), "why", why)
 		m.tell(ctx, id, observed{object: u}, corev1.EventTypeNormal, "AddonDeleted", why)
 	case plan.Release:
+		delete(m.memory.unserved, id.Key())
 		m.cfg.Log.Info("released", "object", id.String(), "why", why)
 		m.tell(ctx, id, observed{object: u}, corev1.EventTypeNormal, "AddonReleased", why)
 		if len(m.memory.released) < mostReleased {
@@ -334,7 +391,7 @@ func (m *manager) pruneOne(ctx context.Context, id plan.ID) (done bool, err erro
 				Since: time.Now()})
 		}
 	case plan.Stay:
-		return false, nil
+		return false, errors.New(why)
 	}
 	return true, nil
 }

@@ -8,6 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/netip"
 	"net/url"
 	"os"
@@ -24,6 +27,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -194,6 +198,37 @@ func (c *realCluster) grant(t *testing.T, folders ...string) {
 	time.Sleep(300 * time.Millisecond) // the authorizer hears of it by a watch
 }
 
+// proxy is a way to the apiserver, as the managers' identity, on which a test can stand. It answers a request itself
+// with a status that is not 0. The result is a kubeconfig.
+func (c *realCluster) proxy(t *testing.T, answer func(*http.Request) int) string {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", c.in.Files.Kubeconfig(certs.Addons))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := &httputil.ReverseProxy{Transport: transport,
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if code := answer(r); code != 0 {
+			http.Error(w, http.StatusText(code), code)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: x}}]\n" +
+		"clusters: [{name: x, cluster: {server: '" + server.URL + "'}}]\n"
+	return filepath.Join(writeFolder(t, t.TempDir(), map[string]string{"kubeconfig": text}), "kubeconfig")
+}
+
 // running is a manager under test.
 type running struct {
 	socket string
@@ -206,6 +241,11 @@ var fast = Pace{Resync: time.Second, Poll: 100 * time.Millisecond, Write: 2 * ti
 // manage runs a manager of a folder until the test ends, or stop is called.
 func (c *realCluster) manage(t *testing.T, name, folder string, pace Pace) *running {
 	t.Helper()
+	return c.manageBy(t, name, folder, c.in.Files.Kubeconfig(certs.Addons), pace)
+}
+
+func (c *realCluster) manageBy(t *testing.T, name, folder, kubeconfig string, pace Pace) *running {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "addons") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +255,7 @@ func (c *realCluster) manage(t *testing.T, name, folder string, pace Pace) *runn
 	done := make(chan error, 1)
 	go func() {
 		done <- Run(ctx, Config{Log: slog.New(slog.NewTextHandler(r.log, nil)), Folder: folder,
-			Kubeconfig: c.in.Files.Kubeconfig(certs.Addons), Replica: name, Socket: r.socket, Pace: pace})
+			Kubeconfig: kubeconfig, Replica: name, Socket: r.socket, Pace: pace})
 	}()
 	r.stop = sync.OnceFunc(func() {
 		cancel()

@@ -15,6 +15,10 @@ type Live struct {
 	Print string
 	// Fault is why the object could not be observed; then nothing else here counts.
 	Fault string
+	// Unserved says that the cluster does not serve the object's kind, for UnservedFor so far. Whether the object is
+	// there is not known then.
+	Unserved    bool
+	UnservedFor time.Duration
 }
 
 // ours says that the manager keeps the object. Both marks are needed: a person who copies a manifest out of the cluster
@@ -31,6 +35,17 @@ type Trouble struct {
 	Reason string
 	// Next is when it is tried again.
 	Next time.Time
+	// Refused: somebody else's object has its name, and stays.
+	Refused bool
+}
+
+// Known is what the manager remembers about one object; what there is nothing of is nil.
+type Known struct {
+	Seen    *Seen
+	Trouble *Trouble
+	Contest *Contest
+	// Waits is what has to be ready before the object is made; empty: nothing.
+	Waits string
 }
 
 // Action is what is done about one object of the set.
@@ -45,6 +60,8 @@ const (
 	Refuse Action = "refuse"
 	Pause  Action = "pause"
 	Fail   Action = "fail"
+	Yield  Action = "yield"
+	Wait   Action = "wait"
 )
 
 // Step is what is done about one object, and why.
@@ -56,14 +73,18 @@ type Step struct {
 	Reason string
 }
 
-// Decide is the step about one object. seen and trouble are nil where there is nothing to remember.
-func Decide(o Object, l Live, seen *Seen, trouble *Trouble, now time.Time) Step {
+// Decide is the step about one object.
+func Decide(o Object, l Live, k Known, now time.Time) Step {
 	s := Step{Object: o}
 	switch {
-	case trouble != nil && now.Before(trouble.Next):
-		s.Action, s.Reason = Pause, trouble.Reason
+	case k.Trouble != nil && now.Before(k.Trouble.Next):
+		s.Action, s.Reason = Pause, k.Trouble.Reason
 	case l.Fault != "":
 		s.Action, s.Reason = Fail, l.Fault
+	case !l.Exists && k.Waits != "":
+		s.Action, s.Reason = Wait, "it waits for "+k.Waits
+	case !l.Exists && k.Contest.Yields(now):
+		s.Action, s.Reason = Yield, k.Contest.Reason()
 	case !l.Exists:
 		s.Action, s.Origin, s.Reason = Create, OriginMade, "it is not there"
 	case o.Mode == EnsureExists:
@@ -71,10 +92,12 @@ func Decide(o Object, l Live, seen *Seen, trouble *Trouble, now time.Time) Step 
 	case !l.ours() && !o.TakeOver:
 		s.Action, s.Reason = Refuse, fmt.Sprintf("it exists and was not made by this manager: delete it, or let its "+
 			"manifest take it over with the annotation %s: \"true\"", TakeOverAnnotation)
+	case l.ours() && k.Seen != nil && k.Seen.Hash == o.Hash && k.Seen.Print == l.Print:
+		s.Action, s.Reason = Keep, "nothing has changed since it was found to be right"
+	case k.Contest.Yields(now):
+		s.Action, s.Reason = Yield, k.Contest.Reason()
 	case !l.ours():
 		s.Action, s.Origin, s.Reason = Check, OriginTaken, "its manifest takes it over"
-	case seen != nil && seen.Hash == o.Hash && seen.Print == l.Print:
-		s.Action, s.Reason = Keep, "nothing has changed since it was found to be right"
 	default:
 		s.Action, s.Origin, s.Reason = Check, l.Origin, "it may differ from its manifest"
 	}
@@ -85,7 +108,7 @@ func Decide(o Object, l Live, seen *Seen, trouble *Trouble, now time.Time) Step 
 func Expected(steps []Step) (out []ID) {
 	for _, s := range steps {
 		switch s.Action {
-		case Create, Check, Keep:
+		case Create, Check, Keep, Yield:
 			out = append(out, s.ID)
 		}
 	}
@@ -103,14 +126,12 @@ func Yielded(steps []Step) (out []ID) {
 	return out
 }
 
-// Whole is what is known of how far a set is in place.
+// Whole is what has to be known of a set before it deletes anything.
 type Whole struct {
 	// Standing is how the pass began: the pass that claims the inventory never deletes.
 	Standing Standing
 	// Changing says that the folder has been seen to differ from the set.
 	Changing bool
-	// Pending counts the objects of the set that are not in place: the new stands before the old goes.
-	Pending int
 	// Held is how long the inventory has been known to be the set's. For Grace, what a manager with the set before has
 	// in flight may still land.
 	Held, Grace time.Duration
@@ -129,14 +150,24 @@ func MayPrune(s Set, w Whole) (ok bool, why string) {
 		return false, "the set was applied for the first time only now"
 	case w.Standing != Current:
 		return false, "the inventory is of another set"
-	case w.Pending > 0:
-		return false, fmt.Sprintf("of the set are not in place: %d", w.Pending)
 	case w.Held < w.Grace:
 		return false,
 			fmt.Sprintf("a set deletes nothing in its first %s: the managers of the set before may still write",
 				w.Grace)
 	}
 	return true, ""
+}
+
+// HeldBack names the object of the set that has to be in place before a leftover goes: the new stands before the old
+// goes. pending are those that are not, and may come to be. Which of them takes a leftover's place nobody can say, so
+// each of the same namespace may, and each that is in none.
+func HeldBack(leftover ID, pending []ID) (by ID, held bool) {
+	for _, p := range pending {
+		if p.Namespace == "" || leftover.Namespace == "" || p.Namespace == leftover.Namespace {
+			return p, true
+		}
+	}
+	return ID{}, false
 }
 
 // Leftovers are the objects of the inventory that the set does not have, in the order in which they are deleted: the
@@ -156,6 +187,10 @@ func Leftovers(inv Inventory, s Set) (out []ID) {
 	return out
 }
 
+// unservedPatience is how long a kind may not be served before its leftovers are given up: an extension apiserver is
+// rolled, or a definition replaced, in less.
+const unservedPatience = 10 * time.Minute
+
 // Fate is what becomes of a leftover.
 type Fate string
 
@@ -173,6 +208,10 @@ func Judge(id ID, l Live) (Fate, string) {
 	switch {
 	case l.Fault != "":
 		return Stay, l.Fault
+	case l.Unserved && l.UnservedFor < unservedPatience:
+		return Stay, "the cluster does not serve its kind at the moment"
+	case l.Unserved:
+		return Release, fmt.Sprintf("the cluster has not served its kind for %s", unservedPatience)
 	case !l.Exists:
 		return Forget, "it is gone"
 	case !l.ours():

@@ -13,11 +13,15 @@ import (
 func TestDecideAboutOneObject(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	made := Live{Exists: true, Owned: true, Origin: OriginMade, Print: "p"}
+	fight := &Contest{Writes: contestedAfter, Last: now.Add(-time.Second), pause: time.Minute}
+	rested := &Contest{Writes: contestedAfter, Last: now.Add(-time.Minute), pause: time.Minute}
 	for name, c := range map[string]struct {
 		object  Object
 		live    Live
 		seen    *Seen
 		trouble *Trouble
+		contest *Contest
+		waits   string
 		action  Action
 		origin  string
 	}{
@@ -55,11 +59,24 @@ func TestDecideAboutOneObject(t *testing.T) {
 			live: Live{Fault: "no kind"}, action: Fail},
 		"a seen one that somebody took the label of": {object: Object{Hash: "h"},
 			live: Live{Exists: true, Owned: true, Print: "p"}, seen: &Seen{"h", "p"}, action: Refuse},
+		"its pods are not ready: it is not made": {waits: "a Deployment", action: Wait},
+		"its pods are not ready, and it is there already": {object: Object{Hash: "h"}, live: made,
+			waits:  "a Deployment",
+			action: Check, origin: OriginMade},
+		"contested, and changed back": {object: Object{Hash: "h"}, live: made, contest: fight, action: Yield},
+		"contested, and its mark taken away each time": {object: Object{TakeOver: true}, live: Live{Exists: true},
+			contest: fight, action: Yield},
+		"contested, and deleted": {contest: fight, action: Yield},
+		"contested, and right at the moment": {object: Object{Hash: "h"}, live: made, seen: &Seen{"h", "p"},
+			contest: fight,
+			action:  Keep},
+		"contested, and the pause is over": {object: Object{Hash: "h"}, live: made, contest: rested, action: Check,
+			origin: OriginMade},
 		"EnsureExists with take-over is still left": {object: Object{Mode: EnsureExists, TakeOver: true},
 			live: Live{Exists: true}, action: Leave},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Decide(c.object, c.live, c.seen, c.trouble, now)
+			got := Decide(c.object, c.live, Known{c.seen, c.trouble, c.contest, c.waits}, now)
 			if got.Action != c.action || got.Origin != c.origin {
 				t.Errorf("%s with mark %q (%s); want %s with mark %q", got.Action, got.Origin, got.Reason, c.action,
 					c.origin)
@@ -170,8 +187,10 @@ func TestWhatBecomesOfLeftovers(t *testing.T) {
 		live Live
 		want Fate
 	}{
-		"the manager made it": {cm, made, Delete},
-		"it is gone":          {cm, Live{}, Forget},
+		"the manager made it":                  {cm, made, Delete},
+		"it is gone":                           {cm, Live{}, Forget},
+		"its kind is not served at the moment": {cm, Live{Unserved: true, UnservedFor: time.Minute}, Stay},
+		"its kind is gone for good":            {cm, Live{Unserved: true, UnservedFor: unservedPatience}, Release},
 		"it cannot be read": {cm, Live{Fault: "forbidden", Exists: true, Owned: true,
 			Origin: OriginMade}, Stay},
 		"a person made it anew":             {cm, Live{Exists: true}, Release},
@@ -198,7 +217,7 @@ func TestAnObjectSwitchedToEnsureExistsIsNeverDeleted(t *testing.T) {
 	live := Live{Exists: true, Owned: true, Origin: OriginMade, Mode: string(Reconcile)}
 	var inv Inventory
 	for _, o := range []Object{{ID: id, Mode: Reconcile}, {ID: id, Mode: EnsureExists}} {
-		steps := []Step{Decide(o, live, nil, nil, time.Time{})}
+		steps := []Step{Decide(o, live, Known{}, time.Time{})}
 		inv = inv.Without(Yielded(steps)).Claim(Set{Objects: []Object{o}}, Expected(steps))
 		if o.Mode == Reconcile && len(inv.Objects) != 1 {
 			t.Fatalf("a kept object is not in the inventory: %+v", inv)
@@ -222,7 +241,6 @@ func TestNothingIsPrunedForWhatIsMissing(t *testing.T) {
 		"the folder is empty": {Set{}, Whole{Standing: Current}, false},
 		"a file cannot be read": {Set{Objects: set.Objects, Faults: []string{"x"}}, Whole{Standing: Current},
 			false},
-		"an object is not in place":      {set, Whole{Standing: Current, Pending: 1}, false},
 		"the inventory is another set's": {set, Whole{Standing: Older}, false},
 		"the inventory is not claimed":   {set, Whole{Standing: Newest}, false},
 		"the folder is being written":    {set, Whole{Standing: Current, Changing: true}, false},
@@ -235,6 +253,66 @@ func TestNothingIsPrunedForWhatIsMissing(t *testing.T) {
 				t.Errorf("%t, %q", got, why)
 			}
 		})
+	}
+}
+
+func TestTheNewStandsBeforeTheOldGoes(t *testing.T) {
+	in := func(namespace string) ID { return ID{"v1", "ConfigMap", namespace, "x"} }
+	for name, c := range map[string]struct {
+		leftover ID
+		pending  []ID
+		held     bool
+	}{
+		"all is in place":                    {in("a"), nil, false},
+		"one of its namespace is pending":    {in("a"), []ID{in("b"), in("a")}, true},
+		"one of another one is":              {in("a"), []ID{in("b")}, false},
+		"one that is in no namespace is":     {in("a"), []ID{in("")}, true},
+		"it is in no namespace, and some is": {in(""), []ID{in("b")}, true},
+	} {
+		if by, held := HeldBack(c.leftover, c.pending); held != c.held || held != (by.Kind != "") {
+			t.Errorf("%s: %t, by %s", name, held, by)
+		}
+	}
+}
+
+func TestAFightIsARowOfWritesOfOneField(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	var c *Contest
+	write := func(after time.Duration, fields ...string) {
+		now = now.Add(after)
+		c = c.After(fields, "hpa", now)
+	}
+	for range contestedAfter - 1 {
+		write(time.Minute, "spec.replicas", "spec.x")
+	}
+	if c.Contested() {
+		t.Errorf("%d writes are a contest", c.Writes)
+	}
+	write(time.Minute, "spec.replicas")
+	if !c.Yields(now) || !c.Next().Equal(now.Add(time.Minute)) || c.Reason() !=
+		"spec.replicas: changed back by hpa after each of 4 writes" {
+		t.Errorf("%+v, %q", c, c.Reason())
+	}
+	for want := 2 * time.Minute; want < 4*lastYield; want *= 2 {
+		write(c.Next().Sub(now), "spec.replicas")
+		if got := c.Next().Sub(now); got != min(want, lastYield) {
+			t.Errorf("the pause is %s; want %s", got, want)
+		}
+	}
+	if over := now.Add(2*lastYield + 1); c.Over(now.Add(lastYield)) || !c.Over(over) ||
+		c.After([]string{"spec.replicas"}, "",
+			over).Contested() {
+		t.Error("it is over too early, or never")
+	}
+	if write(time.Minute, "spec.other"); c.Contested() {
+		t.Error("a write of another field is part of the row")
+	}
+	c = nil
+	for range 3 * contestedAfter {
+		write(contestWindow+1, "spec.replicas")
+	}
+	if c.Contested() {
+		t.Error("what is changed once in a while is a contest")
 	}
 }
 
@@ -296,13 +374,28 @@ func TestRulesAreByName(t *testing.T) {
 			strings.Join(r.Verbs, ",")))
 	}
 	want := []string{"/secrets s create,delete,get,patch", "apps/deployments dns create,delete,get,patch",
-		"apps/deployments  list", "rbac.authorization.k8s.io/clusterrolebindings dns create,delete,get,patch",
-		"rbac.authorization.k8s.io/clusterrolebindings  list",
+		"rbac.authorization.k8s.io/clusterrolebindings dns create,delete,get,patch",
 		"rbac.authorization.k8s.io/clusterroles system:dns create,delete,get,patch",
-		"rbac.authorization.k8s.io/clusterroles  list", "rbac.authorization.k8s.io/clusterroles system:dns bind",
+		"rbac.authorization.k8s.io/clusterroles system:dns bind",
 		"rbac.authorization.k8s.io/clusterroles system:dns escalate"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the rules:\n%s", cmp.Diff(want, got))
+	}
+	var eleven []Grant
+	for n := range ReadByName + 1 {
+		eleven = append(eleven, Grant{Resource: "configmaps", Name: fmt.Sprint(n % 3)},
+			Grant{Resource: "secrets", Name: "x"})
+	}
+	lists := func(grants []Grant) (out []string) {
+		for _, r := range Rules(grants) {
+			if slices.Contains(r.Verbs, "list") {
+				out = append(out, r.Resources...)
+			}
+		}
+		return out
+	}
+	if got := lists(eleven); !slices.Equal(got, []string{"configmaps"}) || len(lists(eleven[2:])) > 0 {
+		t.Errorf("of eleven ConfigMaps and Secrets these are listed: %q, of ten %q", got, lists(eleven[2:]))
 	}
 	if lacking := Lacking(rules, rules); len(lacking) > 0 {
 		t.Errorf("what is granted is lacking: %v", lacking)
@@ -351,6 +444,7 @@ func TestEachWaitIsTold(t *testing.T) {
 		"an object fails":               {Status{Failing: old}, WaitFailing},
 		"an object failed a moment ago": {Status{Failing: young}, ""},
 		"an object is not ready":        {Status{NotReady: old}, WaitNotReady},
+		"an object is contested":        {Status{Contested: young}, WaitContested},
 		"an object was just made":       {Status{NotReady: young}, ""},
 		"nobody answers": {Status{Unreachable: "refused", Pass: now.Add(-time.Minute)},
 			WaitUnreachable},

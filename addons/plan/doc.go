@@ -4,7 +4,7 @@
 //	folder ──────► Set ─────────┐
 //	ConfigMap ───► Inventory ───┼─► Stand: may this manager write at all?
 //	                            │
-//	cluster ─────► Live ────────┼─► Decide: keep, create, check, leave, refuse, pause   (each object of the set)
+//	cluster ─────► Live ────────┼─► Decide: keep, create, check, leave, refuse, yield   (each object of the set)
 //	                            │
 //	                            └─► Leftovers, Judge: delete, release, forget           (what the set has no more)
 //

@@ -87,6 +87,9 @@ type Object struct {
 	Hash string
 	// Source is the manifest's file, for people.
 	Source string
+	// Asks are the namespaces of the services that the apiserver asks because of the object: a webhook's, an extension
+	// apiserver's. It is not made before the set's workloads there are ready.
+	Asks []string
 }
 
 // Set is what the folder holds.

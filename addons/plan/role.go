@@ -37,8 +37,12 @@ func own() []Rule {
 // writes are what is done to an object by its name. Server-side apply is patch, and create where there is none yet.
 var writes = []string{"create", "delete", "get", "patch"}
 
-// Rules are the least privilege that is enough for the objects: each by its name. Objects are listed by their kind, but
-// for Secrets, which are read one by one.
+// ReadByName is how many objects of a kind are read one by one. Where a set has more, the kind is listed: whoever may
+// list reads all of that kind in the cluster.
+const ReadByName = 10
+
+// Rules are the least privilege that is enough for the objects: each by its name, and to list the kinds of which there
+// are more than ReadByName. Secrets are never listed.
 func Rules(grants []Grant) []Rule {
 	type resource struct{ group, name string }
 	names, special := map[resource][]string{}, map[resource]map[string][]string{}
@@ -66,7 +70,7 @@ func Rules(grants []Grant) []Rule {
 	byName := func(a, b resource) int { return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.name, b.name)) }
 	for _, r := range slices.SortedFunc(maps.Keys(names), byName) {
 		add(r, names[r], writes...)
-		if r != (resource{"", "secrets"}) {
+		if r != (resource{"", "secrets"}) && len(names[r]) > ReadByName {
 			add(r, nil, "list")
 		}
 	}

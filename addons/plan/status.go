@@ -32,6 +32,8 @@ type Status struct {
 	Faults   []string       `json:"faults"`
 	Failing  []ObjectStatus `json:"failing"`
 	NotReady []ObjectStatus `json:"notReady"`
+	// Contested are objects that somebody else changes back each time.
+	Contested []ObjectStatus `json:"contested"`
 	// Kept is why leftovers of former sets are not deleted; empty: there are none, or they are.
 	Kept string `json:"kept,omitempty"`
 	// Released are objects of former sets that were left in the cluster since the process began, with the reason.
@@ -54,11 +56,13 @@ const (
 	WaitFolder      = "addons-folder"
 	WaitFailing     = "addons-failing"
 	WaitNotReady    = "addons-not-ready"
+	WaitContested   = "addons-contested"
 	WaitUnreachable = "addons-unreachable"
 )
 
 // WaitNames are all names of the waits.
-var WaitNames = []string{WaitOlder, WaitDiffers, WaitFolder, WaitFailing, WaitNotReady, WaitUnreachable}
+var WaitNames = []string{WaitOlder, WaitDiffers, WaitFolder, WaitFailing, WaitNotReady, WaitContested,
+	WaitUnreachable}
 
 const (
 	// readyPatience is how long an object may take to do its work: an image is pulled, a pod is placed.
@@ -98,6 +102,11 @@ func Waits(s Status, now time.Time) (out []replica.Wait) {
 	if late := older(s.NotReady, now, readyPatience); len(late) > 0 {
 		wait(WaitNotReady, counted(late, "objects that are not ready"),
 			"They are in place; see their pods and their events.")
+	}
+	if len(s.Contested) > 0 {
+		wait(WaitContested, counted(s.Contested, "objects that somebody else changes back"),
+			"Each is written again after a pause of up to an hour. Take the field out of the manifest, or stop "+
+				"the other.")
 	}
 	if s.Unreachable != "" && now.Sub(s.Pass) > reachPatience {
 		wait(WaitUnreachable, s.Unreachable, "It is tried again by itself. What was applied stays as it is.")

@@ -57,6 +57,7 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 	if s.Addons != nil {
 		fmt.Fprintln(w)
 		printText(w, "", addonsText(s.Addons))
+		showAddonObjects(w, s.Addons, now)
 	}
 	if s.Archives != nil && s.Archives.Count > 0 {
 		fmt.Fprintf(w, "\n%s\n", archiveText(s.Archives))

@@ -174,6 +174,7 @@ var catalog = []entry{
 	{name: "addons-differ", level: Warn},
 	{name: "addons-failing", level: Warn, here: noServer, anywhere: join(noVotes, badData)},
 	{name: "addons-not-ready", level: Note, here: noServer, anywhere: noVotes},
+	{name: "addons-contested", level: Warn},
 	{name: "addons-unreachable", level: Warn, here: noServer, anywhere: join(noVotes, badData)},
 	{name: "addons-role-not-granted", level: Warn, here: noServer, anywhere: join(noVotes, badData)},
 }
