@@ -22,7 +22,7 @@ import (
 func (a *Agent) keepControlPlane(ctx context.Context, in joined) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	home := make(chan struct{})
-	elected := a.newElection(in)
+	elected := &openedElection{}
 	c := a.newComponents(in, a.otherEtcd(ctx, in), home)
 	c.elected, c.clash = elected, a.hostClash
 	var duties sync.WaitGroup
@@ -33,7 +33,7 @@ func (a *Agent) keepControlPlane(ctx context.Context, in joined) (stop func()) {
 	duties.Go(func() { a.keepAccess(ctx, in) })
 	duties.Go(func() { a.releaseExited(ctx) })
 	duties.Go(func() { a.keepLeaders(ctx) })
-	duties.Go(func() { a.standForElection(ctx, elected) })
+	duties.Go(func() { a.standForElection(ctx, in, elected) })
 	duties.Go(func() { a.keepAddons(ctx, in) })
 	return func() { cancel(); duties.Wait() }
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,11 +48,26 @@ func (a *Agent) newElection(in joined) *election.Election {
 	return e
 }
 
-// standForElection takes part in it once the agent may use leases.
-func (a *Agent) standForElection(ctx context.Context, e *election.Election) {
+// openedElection is the election once the agent may use leases; before that nothing is held.
+type openedElection struct {
+	atomic.Pointer[election.Election]
+}
+
+// Begin calls start while the Lease is held.
+func (o *openedElection) Begin(start func() error) error {
+	if e := o.Load(); e != nil {
+		return e.Begin(start)
+	}
+	return election.ErrNotHeld
+}
+
+// standForElection takes part in the election once the agent may use leases.
+func (a *Agent) standForElection(ctx context.Context, in joined, opened *openedElection) {
 	select {
 	case <-ctx.Done():
 	case <-a.leasesOpen:
+		e := a.newElection(in)
+		opened.Store(e)
 		e.Run(ctx)
 	}
 }
