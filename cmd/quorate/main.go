@@ -70,9 +70,9 @@ On a master, systemd runs "quorate agent" at boot, and "quorate status" says how
 recreating its VM. The other commands are run from anywhere that reaches the cluster's record.`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: versionText(),
-	}, newAgent(), newStatus(), newHealth(), newEtcd(), newConfig(), newRecord(), newOrders(), newPause(), newResume(),
-		newOverride(), newBundle(), newKubeconfig(), newSnapshot(), newAddons(), newVersion(imageFile), newRunEtcd(),
-		newMakeDirectory(), newRestore())
+	}, newAgent(), newStatus(), newHealth(), newEvents(), newWhy(), newEtcd(), newConfig(), newRecord(), newOrders(),
+		newPause(), newResume(), newOverride(), newBundle(), newKubeconfig(), newSnapshot(), newAddons(),
+		newVersion(imageFile), newRunEtcd(), newMakeDirectory(), newRestore())
 	root.SetVersionTemplate("quorate {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp())

@@ -146,7 +146,7 @@ func memberChanges(before, after Report, add adder) {
 		add(Leads, now.Name, "follows %s, which leads etcd", now.Name)
 	}
 	for _, m := range after.Members {
-		if m.Heard == nil || m.ID == after.Member {
+		if m.Heard == nil || m.ID == after.Member || !m.Started {
 			continue
 		}
 		heard := heardBefore(before, m.ID)
@@ -204,10 +204,11 @@ func componentChanges(before, after Report, add adder) {
 			continue
 		}
 		text := c.Name + " is " + c.StateText()
+		starts := c.State == "starting" || c.State == "waiting" // that it is not up yet is no news
 		if c.Restarts > was.Restarts {
-			text += ", started again"
+			text, starts = text+", started again", false
 		}
-		if c.Reason != "" {
+		if c.Reason != "" && !starts {
 			text += ": " + c.Reason
 		}
 		add(ComponentState, c.Name, "%s", text)

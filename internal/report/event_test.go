@@ -49,6 +49,13 @@ func TestEachChangeIsAnEvent(t *testing.T) {
 			[]string{"waiting waits, no-room: the disk is full"}},
 		"the end of a wait": {func(b, _ *Report) { b.Waits = []replica.Wait{{Name: "no-room"}} },
 			[]string{"resumed does not wait any more: no-room"}},
+		"a member that never started is silent": {func(b, a *Report) {
+			b.Members[1].Started, a.Members[1].Started, a.Members[1].Heard = false, false, new(false)
+		}, nil},
+		"a component starts": {func(b, a *Report) {
+			b.Components[1].State = "waiting"
+			a.Components[1].State, a.Components[1].Reason = "starting", "connection refused"
+		}, []string{"component kube-apiserver is starting"}},
 		"another row": {func(_, a *Report) { a.Row = "replace-broken" }, []string{"row row replace-broken holds"}},
 		"a crash": {func(_, a *Report) {
 			a.Components[1] = Component{Name: "kube-apiserver", State: "starting",

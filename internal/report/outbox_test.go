@@ -17,8 +17,10 @@ var t0 = time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)
 func ready(at time.Time) Report {
 	return Report{Place: replica.Place{Zone: "us-central1-a", Name: "master-a"}, InstanceID: "101", BootID: "boot-1111",
 		At: at, Phase: "keep", Ready: true, Cluster: "demo", Epoch: 1, Incarnation: 1, Member: "a1", Row: "running",
-		Members: []Member{{Name: "us-central1-a.master-a", ID: "a1", Role: "voter", Leader: true, Heard: new(true)},
-			{Name: "us-central1-b.master-b", ID: "b1", Role: "voter", Heard: new(true), Lag: new(uint64(0))}},
+		Members: []Member{{Name: "us-central1-a.master-a", ID: "a1", Role: "voter", Leader: true, Started: true,
+			Heard: new(true)},
+			{Name: "us-central1-b.master-b", ID: "b1", Role: "voter", Started: true, Heard: new(true),
+				Lag: new(uint64(0))}},
 		Components: []Component{{Name: "etcd", State: "ready"}, {Name: "kube-apiserver", State: "ready"}}}
 }
 

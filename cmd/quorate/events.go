@@ -1,0 +1,175 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/report"
+)
+
+// eventFlags are the flags of events and why.
+type eventFlags struct {
+	clusterFlags
+	output string
+	since  time.Duration
+}
+
+func (f *eventFlags) add(cmd *cobra.Command) {
+	f.clusterFlags.add(cmd)
+	addOutput(cmd, &f.output)
+	cmd.Flags().DurationVar(&f.since, "since", 24*time.Hour, "how far back, such as 8h; events are kept for 30 days")
+}
+
+func newEvents() *cobra.Command {
+	var f eventFlags
+	cmd := &cobra.Command{Use: "events [NAME]", Short: "List what the replicas noticed, in time", Args: atMostOneName,
+		Long: `List what the replicas noticed: boots and stops, waits, acts, roles, who leads, who is not heard of, components. With the
+name of a replica, what that one noticed. The agents write events to the bucket of the record, where they are kept for 30
+days, also when the VM is gone. Times are by the replica's clock, in UTC.`,
+		Example: `  quorate events --config cluster.yaml --since 8h
+  quorate events master-b --config cluster.yaml -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			batches, _, err := f.read(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			lines := report.Lines(batches, time.Now().Add(-f.since))
+			if len(args) == 1 {
+				lines = slices.DeleteFunc(lines, func(l report.Line) bool { return !named(l.By, args[0]) })
+			}
+			return f.print(cmd.OutOrStdout(), lines)
+		}}
+	f.add(cmd)
+	return cmd
+}
+
+func newWhy() *cobra.Command {
+	var f eventFlags
+	cmd := &cobra.Command{Use: "why NAME", Short: "Tell what happened to a replica, and why",
+		Args: exactly("the name of a replica"),
+		Long: `Tell what happened to a replica, as a story in time: what it noticed itself, what others noticed of it, which of its VMs ended
+without being asked to, and the incarnations that the record has. It is told also where the VM is gone, and over several
+VMs in the same place. Times are by the replicas' clocks, in UTC.`,
+		Example: `  quorate why master-b --config cluster.yaml --since 8h`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			batches, v, err := f.read(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			about, err := findPlace(args[0], batches, v)
+			if err != nil {
+				return err
+			}
+			since := time.Now().Add(-f.since)
+			lines := withIncarnations(report.Story(batches, about, since), v.Replicas[about], since)
+			return f.print(cmd.OutOrStdout(), lines)
+		}}
+	f.add(cmd)
+	return cmd
+}
+
+// atMostOneName is for a command that can be about one replica.
+func atMostOneName(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return exactly("at most the name of a replica")(cmd, args)
+}
+
+// clockSlack is how far a replica's clock may be behind for its events to be found: they are listed by its times.
+const clockSlack = 10 * time.Minute
+
+// read reads the events, and the record if it is wanted.
+func (f *eventFlags) read(ctx context.Context, withRecord bool) (batches []report.Batch, v record.View, err error) {
+	if f.since <= 0 {
+		return nil, v, &usageError{fmt.Errorf("--since %s: want how far back, such as 8h", f.since)}
+	}
+	c, err := f.load()
+	if err != nil {
+		return nil, v, err
+	}
+	reports, err := openReports(c)
+	if err != nil {
+		return nil, v, err
+	}
+	batches, err = reports.Events(ctx, time.Now().Add(-f.since-clockSlack))
+	if err != nil || !withRecord {
+		return batches, v, err
+	}
+	store, err := openRecord(c)
+	if err == nil {
+		v, err = store.View(ctx)
+	}
+	return batches, v, err
+}
+
+func (f *eventFlags) print(w io.Writer, lines []report.Line) error {
+	if lines == nil {
+		lines = []report.Line{}
+	}
+	return printAs(w, f.output, lines, func(w io.Writer) {
+		if len(lines) == 0 {
+			fmt.Fprintf(w, "Nothing was noticed in the last %s.\n", f.since)
+			return
+		}
+		for _, l := range lines {
+			printText(w, "", fmt.Sprintf("%s %s %s", when(l.At), l.By.Name, l.Text))
+		}
+	})
+}
+
+// named reports whether a person calls a place so: by its name, or with its zone.
+func named(p replica.Place, name string) bool { return p.Name == name || p.String() == name }
+
+// findPlace finds the one place of a name.
+func findPlace(name string, batches []report.Batch, v record.View) (found replica.Place, err error) {
+	known := v.Places()
+	for _, b := range batches {
+		known = append(known, b.Place)
+	}
+	slices.SortFunc(known, replica.ComparePlaces)
+	known = slices.Compact(known)
+	var fits []replica.Place
+	for _, p := range known {
+		if named(p, name) {
+			fits = append(fits, p)
+		}
+	}
+	switch len(fits) {
+	case 1:
+		return fits[0], nil
+	case 0:
+		return found, &usageError{fmt.Errorf("replica %q: neither the record nor an event has it; known are %v", name,
+			replica.PlaceNames(known))}
+	}
+	return found, &usageError{fmt.Errorf("replica %q: several are called that: name one of %v", name,
+		replica.PlaceNames(fits))}
+}
+
+// withIncarnations adds what the record has of the replica's incarnations, in place of what its events say of them.
+func withIncarnations(lines []report.Line, list []record.Incarnation, since time.Time) []report.Line {
+	if len(list) > 0 {
+		lines = slices.DeleteFunc(lines, func(l report.Line) bool { return l.Kind == report.Place })
+	}
+	for _, i := range list {
+		if i.Time.Before(since) {
+			continue
+		}
+		disk := "on the disk that it had"
+		if i.EmptyDisk {
+			disk = "with an empty disk"
+		}
+		lines = append(lines, report.Line{By: i.Place, Event: report.Event{At: i.Time, Kind: report.Place,
+			Text: fmt.Sprintf("took incarnation %d: instance %s, %s", i.Number, i.InstanceID, disk)}})
+	}
+	slices.SortStableFunc(lines, func(a, b report.Line) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
+	return lines
+}

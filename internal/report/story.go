@@ -1,0 +1,104 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// Line is one event, and who noticed it.
+type Line struct {
+	Event
+	By replica.Place `json:"by"`
+}
+
+// Gone is of a line that no replica wrote: it follows from two boots without a stop between them.
+const Gone Kind = "gone"
+
+// Lines are the events of batches from a time on, in the order of their times.
+func Lines(batches []Batch, since time.Time) (out []Line) {
+	for _, b := range batches {
+		for _, e := range b.Events {
+			if !e.At.Before(since) {
+				out = append(out, Line{Event: e, By: b.Place})
+			}
+		}
+	}
+	sortLines(out)
+	return out
+}
+
+func sortLines(list []Line) {
+	slices.SortStableFunc(list, func(a, b Line) int {
+		return cmp.Or(a.At.Compare(b.At), replica.ComparePlaces(a.By, b.By))
+	})
+}
+
+// Story is what happened to one replica: what it noticed itself, what others noticed of it, and which of its VMs ended
+// without being asked to.
+func Story(batches []Batch, about replica.Place, since time.Time) []Line {
+	var out []Line
+	for _, l := range Lines(batches, since) {
+		if l.By == about || l.Subject == about.String() {
+			out = append(out, l)
+		}
+	}
+	for n, l := range out {
+		// The row changes each time that something else is observed; waits and acts say the same better.
+		if l.Kind == Row {
+			out[n].Kind = ""
+		}
+	}
+	out = slices.DeleteFunc(out, func(l Line) bool { return l.Kind == "" })
+	out = append(out, ends(batches, about, since)...)
+	sortLines(out)
+	return out
+}
+
+// ends finds the boots of a replica that were followed by another without a stop.
+func ends(batches []Batch, about replica.Place, since time.Time) (out []Line) {
+	own := slices.DeleteFunc(slices.Clone(batches), func(b Batch) bool {
+		return b.Place != about ||
+			len(b.Events) == 0
+	})
+	slices.SortStableFunc(own, func(a, b Batch) int { return a.At.Compare(b.At) })
+	for n := 1; n < len(own); n++ {
+		before, after := own[n-1], own[n]
+		if before.BootID == after.BootID {
+			continue
+		}
+		last := before.Events[len(before.Events)-1].At
+		stopped := slices.ContainsFunc(own, func(b Batch) bool {
+			return b.BootID == before.BootID &&
+				slices.ContainsFunc(b.Events, func(e Event) bool { return e.Kind == Stopping })
+		})
+		text := fmt.Sprintf("ended without being asked to: power lost, killed or crashed. Its next boot began at %s",
+			after.At.UTC().Format(time.TimeOnly))
+		if at := firstSilence(batches, about, last, after.At); !at.IsZero() {
+			last = at
+		}
+		if stopped {
+			text = "had stopped in order; its next boot began at " + after.At.UTC().Format(time.TimeOnly)
+		}
+		if after.InstanceID != before.InstanceID {
+			text += fmt.Sprintf(", as another VM: instance %s in place of %s", after.InstanceID, before.InstanceID)
+		}
+		if !last.Before(since) {
+			out = append(out, Line{Event: Event{At: last, Kind: Gone, Text: text}, By: about})
+		}
+	}
+	return out
+}
+
+// firstSilence is when another replica first did not hear of it between two times; zero: none noticed.
+func firstSilence(batches []Batch, about replica.Place, from, to time.Time) (first time.Time) {
+	for _, l := range Lines(batches, from) {
+		if l.Kind == Silent && l.Subject == about.String() && l.At.Before(to) {
+			return l.At
+		}
+	}
+	return first
+}
