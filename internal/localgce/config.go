@@ -41,6 +41,9 @@ type Config struct {
 	// for all projects.
 	Image string `json:"image,omitempty"`
 	Cache string `json:"cache,omitempty"`
+	// NamesAndTime makes the metadata server's address answer DNS and NTP, as Google's does. Otherwise a VM that asks
+	// is told at once that nobody serves either.
+	NamesAndTime bool `json:"namesAndTime,omitempty"`
 	// Masked are units of the image that SystemdVMs do without.
 	Masked []string `json:"masked,omitempty"`
 	// VMs are created and started by Start.

@@ -35,3 +35,6 @@ func BehindFaults(s Service, h http.Handler) (http.Handler, func(Fault) error) {
 		return f.put(s, x)
 	}
 }
+
+// ServeNames and ServeTime answer at sockets of a test's own.
+var ServeNames, ServeNameStreams, ServeTime = serveNames, serveNameStreams, serveTime

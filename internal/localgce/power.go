@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -26,6 +27,7 @@ type machine struct {
 	stall    *stall // nil but while the data disk takes no writes
 	metadata *MetadataServer
 	servers  []*http.Server // of what it alone is served
+	sockets  []io.Closer    // of what it alone is served otherwise
 }
 
 // powerOn boots a VM. What it acquired is released again if it fails. v.ops is held.
@@ -90,6 +92,11 @@ func (p *Project) serveMetadata(v *vm, m *machine) error {
 	p.mu.Lock()
 	m.metadata = NewMetadataServer(p.instance(v))
 	p.mu.Unlock()
+	if p.conf.NamesAndTime {
+		if err := p.serveNamesAndTime(v, m); err != nil {
+			return err
+		}
+	}
 	return p.serveIn(v, m, metadataAddress+":80", Metadata, m.metadata)
 }
 
@@ -152,6 +159,9 @@ func (p *Project) release(ctx context.Context, v *vm) error {
 		errs = append(errs, m.stall.end())
 	}
 	for _, s := range m.servers {
+		_ = s.Close()
+	}
+	for _, s := range m.sockets {
 		_ = s.Close()
 	}
 	if m.lifeline != nil {
