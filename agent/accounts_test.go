@@ -154,3 +154,23 @@ func TestAComponentsFileIsItsReaders(t *testing.T) {
 		}
 	}
 }
+
+// The add-on manager's user reads its examples and cannot write them: they say what the agents let it do.
+func TestAPublicFileStaysTheAgents(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o077))
+	f := controlplane.File{Path: filepath.Join(t.TempDir(), "examples", "file"), Data: []byte("text"), Public: true}
+	for range 2 {
+		if err := writeChanged(f, &durable.Owner{UID: 64951, GID: 64952}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]os.FileMode{f.Path: 0o644, filepath.Dir(f.Path): 0o755} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if uid := info.Sys().(*syscall.Stat_t).Uid; int(uid) != os.Geteuid() || info.Mode().Perm() != want {
+			t.Errorf("%s is %d's with mode %#o, want %#o", path, uid, info.Mode().Perm(), want)
+		}
+	}
+}

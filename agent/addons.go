@@ -33,7 +33,7 @@ const (
 // keepAddons tells what the add-on manager says of itself, and grants it what its folder needs. The manager runs as a
 // component, and goes on whatever happens here.
 func (a *Agent) keepAddons(ctx context.Context, in joined) {
-	folder := in.cluster.Addons.Folder
+	folder := controlplane.AddonsFolder(in.cluster, a.cfg.RunDir)
 	if folder == "" {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -206,14 +207,25 @@ func writeChanged(f controlplane.File, owner *durable.Owner) error {
 	there, err := os.ReadFile(f.Path)
 	same := err == nil && bytes.Equal(there, f.Data)
 	switch {
-	case same && owner == nil:
+	case f.Public && same, same && owner == nil:
 		return nil
+	case f.Public:
+		return writePublic(f)
 	case same: // an agent before this one may have left it to root
 		return os.Lchown(f.Path, owner.UID, owner.GID)
 	case owner == nil:
 		return durable.WriteFile(f.Path, f.Data, 0o600)
 	}
 	return durable.WriteFileFor(*owner, f.Path, f.Data, 0o600)
+}
+
+// writePublic writes a file that everybody may read, in a folder of its own, and that stays the agent's.
+func writePublic(f controlplane.File) error {
+	dir := filepath.Dir(f.Path)
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil { // whatever the umask
+		return err
+	}
+	return durable.WriteFile(f.Path, f.Data, 0o644)
 }
 
 // runs says that a component was started as it has to be, and that its program is still the one that was found usable,

@@ -96,8 +96,9 @@ func Components(in Input) ([]supervisor.Spec, []File, error) {
 			specs = append(specs, known.build())
 		}
 	}
-	if in.Cluster.Addons.Folder != "" {
+	if in.Cluster.Addons.On() {
 		specs = append(specs, in.addons())
+		files = append(files, in.addonsFiles()...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Cluster.Components)) {
 		if !replica.Known(name) && enabled(in.Cluster, name) {

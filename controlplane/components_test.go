@@ -54,6 +54,37 @@ func representative() Input {
 	}
 }
 
+func TestTheExamplesOfADocumentAreTheAddonsFolder(t *testing.T) {
+	in := representative()
+	in.Cluster.Addons = replica.Addons{Examples: []string{replica.MetadataGuard, replica.CoreDNS}, Version: 3}
+	specs, files, err := Components(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(specs, func(s supervisor.Spec) bool { return s.Name == replica.AddonManager })
+	if i < 0 || !slices.Contains(specs[i].Args, "--folder=/run/quorate/examples") {
+		t.Errorf("the add-on manager is %d of %+v", i, specs)
+	}
+	written := map[string]string{}
+	for _, f := range files {
+		written[f.Path] = string(f.Data)
+		if f.Public != strings.HasPrefix(f.Path, "/run/quorate/examples/") {
+			t.Errorf("everybody may read %s: %t", f.Path, f.Public)
+		}
+	}
+	if !strings.HasPrefix(written["/run/quorate/examples/version"], "3.") ||
+		!strings.Contains(written["/run/quorate/examples/examples.yaml"], "name: metadata-guard") ||
+		!strings.Contains(written["/run/quorate/examples/examples.yaml"], "name: coredns") ||
+		strings.Contains(written["/run/quorate/examples/examples.yaml"], "name: kube-proxy") {
+		t.Errorf("written: %q", written)
+	}
+	in.Cluster.Addons = replica.Addons{}
+	if specs, _, err = Components(in); err != nil || slices.ContainsFunc(specs,
+		func(s supervisor.Spec) bool { return s.Name == replica.AddonManager }) {
+		t.Errorf("a manager without add-ons, %v", err)
+	}
+}
+
 // TestCommandLines compares whole command lines: a flag that changes for every replica in production is to be seen in
 // review.
 func TestCommandLines(t *testing.T) {

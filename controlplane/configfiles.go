@@ -9,6 +9,8 @@ import (
 type File struct {
 	Path string
 	Data []byte
+	// Public: others than the apiserver read it, and it holds no secret. Nobody but the agent may write it.
+	Public bool
 }
 
 //go:embed files/authentication.yaml

@@ -115,6 +115,8 @@ var documentParts = []part{
 	{"survivors", []string{"restore", "wait"}, 20, false},
 	{"encryptionAtRest", []string{"true", "false", "off"}, 40, false},
 	{"addons.folder", []string{"/etc/quorate/addons", "addons", "/etc/../addons"}, 20, false},
+	{"addons.examples", []string{"coredns", "kube-proxy", "metadata-guard", "calico"}, 20, true},
+	{"addons.version", []string{"1", "12", "-1"}, 20, false},
 	{"auditPolicy", []string{"FOLDER/audit.yaml", "audit.yaml"}, 20, false},
 	{"jwt", []string{
 		`{issuer: {url: "https://accounts.example.com", audiences: [a]},

@@ -22,7 +22,7 @@ const module = "github.com/quorate/quorate/"
 var floors = []string{
 	"cmd/quorate", "cmd/localgce",
 	"test/bench", "test",
-	"agent", "agent/election", "agent/lease", "controlplane", "addons", "addons/plan",
+	"agent", "agent/election", "agent/lease", "controlplane", "addons", "addons/plan", "addons/examples",
 	"etcdmember/ringtest",
 	"etcdmember", "etcdmember/acts", "etcdmember/rebuild", "etcdmember/snapshot", "etcdmember/restoredir",
 	"etcdmember/member", "etcdmember/datadir", "etcdmember/etcdtest", "etcdmember/hosts",

@@ -8,13 +8,15 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/controlplane"
 )
 
 func newAddons() *cobra.Command {
 	return group(&cobra.Command{Use: "addons", Short: "Compare the add-ons' folder with the cluster",
-		Long: `The add-on manager keeps a folder of manifests applied to the cluster: the field addons.folder of the
-Cluster document. Every master runs one, and 'quorate status' says how it stands.`},
-		newAddonsDiff(), newAddonsRole(), newAddonsRun())
+		Long: `The add-on manager keeps a folder of manifests applied to the cluster: that of addons.folder in the
+Cluster document, or one with the document's addons.examples. Every master runs one, and 'quorate status' says how it
+stands.`},
+		newAddonsDiff(), newAddonsExamples(), newAddonsRole(), newAddonsRun())
 }
 
 // addonsFlags say which folder is meant. What is not given is, on a master, that of its document.
@@ -42,10 +44,10 @@ func (f *addonsFlags) fill(wantKubeconfig bool) error {
 		return &usageError{fmt.Errorf("%s needed; on a master they are known to root", needs)}
 	}
 	if f.folder == "" {
-		f.folder = c.Addons.Folder
+		f.folder = controlplane.AddonsFolder(c, runDir)
 	}
 	if f.folder == "" {
-		return &usageError{fmt.Errorf("this master's document has no addons.folder; name one with --folder")}
+		return &usageError{fmt.Errorf("this master's document has no add-ons; name a folder with --folder")}
 	}
 	if f.kubeconfig == "" {
 		f.kubeconfig = certs.Files{Dir: filepath.Join(c.Etcd.DataDir, "pki")}.Kubeconfig(certs.Addons)

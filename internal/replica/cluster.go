@@ -36,7 +36,7 @@ type Cluster struct {
 	// Components are keyed by name: kube-apiserver, kube-controller-manager, kube-scheduler, cluster-autoscaler, and
 	// any further one of the operator's own, which must name its binary.
 	Components map[string]Component `yaml:"components,omitempty" json:"components,omitempty"`
-	// Addons keeps a folder of manifests applied to the cluster.
+	// Addons are kept applied to the cluster.
 	Addons Addons `yaml:"addons,omitempty" json:"addons,omitempty"`
 	// Election is the profile of every lease: fast (8/4/1 s, the default) or slow (15/8/2 s).
 	Election string `yaml:"election,omitempty" json:"election,omitempty" jsonschema:"enum=fast,enum=slow"`
@@ -127,12 +127,22 @@ type Snapshots struct {
 	Daily Duration `yaml:"daily,omitempty" json:"daily,omitempty"`
 }
 
-// Addons keeps a folder of manifests applied to the cluster.
+// Addons keeps a folder of manifests applied to the cluster: one of the replicas' own, or examples that quorate brings.
+// Without both no add-ons are kept.
 type Addons struct {
 	// Folder is an absolute path on each replica: the file version, manifests, and folders of manifests or with a
-	// kustomization. Empty: no add-ons are kept.
+	// kustomization.
 	Folder string `yaml:"folder,omitempty" json:"folder,omitempty"`
+	// Examples are add-ons that quorate brings, in place of a folder: coredns, kube-proxy, metadata-guard. The image
+	// must hold their container images.
+	Examples []string `yaml:"examples,omitempty" json:"examples,omitempty" jsonschema:"enum=coredns,enum=kube-proxy,enum=metadata-guard"`
+	// Version orders the sets of examples, as the file version orders those of a folder: raise it with every change of
+	// Examples, and of what they are filled with (endpoint, network). 1 where it is not given.
+	Version int `yaml:"version,omitempty" json:"version,omitempty" jsonschema:"minimum=1"`
 }
+
+// On reports whether add-ons are kept.
+func (a Addons) On() bool { return a.Folder != "" || len(a.Examples) > 0 }
 
 // Component is one supervised process of the control plane.
 type Component struct {

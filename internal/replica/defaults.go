@@ -16,6 +16,16 @@ const (
 // AddonManager is the process that keeps the add-ons. It is quorate itself, so it is no component of the document.
 const AddonManager = "addons"
 
+// The examples of add-ons that quorate brings: their manifests are its own (package addons/examples).
+const (
+	CoreDNS       = "coredns"
+	KubeProxy     = "kube-proxy"
+	MetadataGuard = "metadata-guard"
+)
+
+// AddonExamples are the names that a document can have in addons.examples.
+var AddonExamples = []string{CoreDNS, KubeProxy, MetadataGuard}
+
 // knownComponents are in every defaulted document, in the order in which they start.
 var knownComponents = []string{APIServer, ControllerManager, Scheduler, Autoscaler}
 
@@ -50,6 +60,9 @@ func (c *Cluster) SetDefaults() {
 	c.Etcd.setDefaults()
 	orElse(&c.Election, ElectionFast)
 	orElse(&c.Survivors, SurvivorsRestore)
+	if len(c.Addons.Examples) > 0 {
+		orElse(&c.Addons.Version, 1)
+	}
 	if c.EncryptionAtRest == nil {
 		c.EncryptionAtRest = new(true)
 	}

@@ -84,9 +84,7 @@ func (c *Cluster) Validate() error {
 	oneOf(&f, "survivors", c.Survivors, SurvivorsRestore, SurvivorsWait)
 	c.validateJWT(&f)
 	c.Authorization.validate(&f)
-	if c.Addons.Folder != "" && (!cleanPath(c.Addons.Folder) || c.Addons.Folder == "/") {
-		f.add("addons.folder", c.Addons.Folder, pathRule+", not the root")
-	}
+	c.validateAddons(&f)
 	if c.AuditPolicy != "" && !cleanPath(c.AuditPolicy) {
 		f.add("auditPolicy", c.AuditPolicy, pathRule)
 	}

@@ -237,6 +237,24 @@ func TestValidateRefuses(t *testing.T) {
 		{"an unknown word about survivors", "survivors", func(c *replica.Cluster) { c.Survivors = "ask" }},
 		{"a relative add-ons' folder", "addons.folder", func(c *replica.Cluster) { c.Addons.Folder = "addons" }},
 		{"the root as add-ons' folder", "addons.folder", func(c *replica.Cluster) { c.Addons.Folder = "/" }},
+		{"an unknown example", "addons.examples[1]",
+			func(c *replica.Cluster) {
+				c.Addons = replica.Addons{Examples: []string{"coredns", "calico"}, Version: 1}
+			}},
+		{"an example twice", "addons.examples[1]",
+			func(c *replica.Cluster) {
+				c.Addons = replica.Addons{Examples: []string{"coredns", "coredns"}, Version: 1}
+			}},
+		{"examples beside a folder", "addons.examples", func(c *replica.Cluster) {
+			c.Addons = replica.Addons{Folder: "/etc/quorate/addons", Examples: []string{"coredns"}, Version: 1}
+		}},
+		{"a version of no examples", "addons.version", func(c *replica.Cluster) { c.Addons.Version = 2 }},
+		{"a negative version of examples", "addons.version",
+			func(c *replica.Cluster) { c.Addons = replica.Addons{Examples: []string{"coredns"}, Version: -1} }},
+		{"no room for the DNS's address", "network.serviceCIDRs[0]", func(c *replica.Cluster) {
+			c.Network.ServiceCIDRs = []string{"10.96.0.0/29"}
+			c.Addons = replica.Addons{Examples: []string{"coredns"}, Version: 1}
+		}},
 		{"a component with the add-on manager's name", "components", func(c *replica.Cluster) {
 			c.Components["addons"] = replica.Component{Enabled: new(true), Binary: "/bin/x", Elect: "self",
 				Probe: &replica.Probe{URL: "http://127.0.0.1:1/"}}
