@@ -7,6 +7,8 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 PACKAGES := ./...
 STATE := _demo
 VMS := auto
+# yes: an image holds the container images of the example add-ons (docs/addons.md).
+EXAMPLES := no
 # What of ./test is about boots, disks and processes; QUORATE_VM=systemd runs any other on systemd VMs too.
 SYSTEMD_CASES := TestMastersOfTheImage|TestThreeReplicas|TestCase03|TestCase14Stalled|TestCase17AgentKilledWhileAMember|TestAHostError|TestCaseTheDataDisk
 
@@ -40,6 +42,9 @@ build: ## quorate, localgce and the program of pods' sandboxes, into bin/
 kubernetes: ## The real Kubernetes programs from their source modules, cached by pin
 	@images/build.sh kubernetes bin
 
+coredns: ## CoreDNS with the plugins of a cluster's DNS, from its source module, cached by pin
+	@images/build.sh coredns bin
+
 etcd: ## etcd's own tools from their source modules, cached by pin
 	@images/build.sh etcd bin
 
@@ -52,12 +57,12 @@ image install: export GIT_CONFIG_COUNT := 1
 image install: export GIT_CONFIG_KEY_0 := safe.directory
 image install: export GIT_CONFIG_VALUE_0 := *
 
-image: build kubernetes etcd ## A master's disk image for GCE, with its SBOM and provenance, into bin/image/ (root; 3 minutes)
+image: build kubernetes etcd $(if $(filter yes,$(EXAMPLES)),coredns) ## A master's disk image for GCE, with its SBOM, into bin/image/ (root; 3 minutes); EXAMPLES=yes: and the example add-ons
 	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o bin/ ./images/describe
-	@images/bake.sh bin/image
+	@QUORATE_EXAMPLES=$(EXAMPLES) images/bake.sh bin/image
 
-install: build kubernetes etcd ## Make this machine, a Debian 12, a master from its next boot on: what an image has, without its kernel (root)
-	@images/install.sh bin
+install: build kubernetes etcd $(if $(filter yes,$(EXAMPLES)),coredns) ## Make this machine, a Debian 12, a master from its next boot on: what an image has, without its kernel (root)
+	@QUORATE_EXAMPLES=$(EXAMPLES) images/install.sh bin
 
 image-test: image guest ## The baked image: baked again, booted to a Ready Node in an emulated machine, against install.sh (root; half an hour)
 	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 120m -v ./test/image
@@ -66,6 +71,10 @@ cases-systemd: build kubernetes etcd ## The VMs that boot the baked image, and c
 	@test -s bin/image/root.tar || $(MAKE) image
 	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 10m -v -run Systemd ./internal/localgce
 	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd $(GO) test -count 1 -timeout 40m -v -run "$(SYSTEMD_CASES)" ./test
+
+examples-test: build kubernetes coredns etcd ## The example add-ons on a master of the baked image (root; bakes it if there is none)
+	@test -s bin/image/root.tar || $(MAKE) image
+	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 20m -v -run TestExampleAddons ./test
 
 race: build kubernetes etcd etcd-former ## The tests of the packages that run goroutines, with the race detector
 	$(GO) test -race -timeout 20m ./agent/... ./cmd/... ./supervisor/... ./etcdmember/... ./certs/... ./internal/...
@@ -104,4 +113,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo demo-check demo-down test check cases-systemd deps build kubernetes etcd etcd-former image install image-test race guest chaos addons bench mutate fuzz lint vuln clean
+.PHONY: help demo demo-check demo-down test check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos addons bench mutate fuzz lint vuln clean

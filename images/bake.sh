@@ -4,6 +4,8 @@
 #   images/bake.sh OUTPUT        OUTPUT/root.tar, the tree; OUTPUT/disk.raw, the disk; OUTPUT/quorate-master.tar.gz, the disk as GCE takes it;
 #                                OUTPUT/sbom.spdx.json and OUTPUT/provenance.json, what it is made of
 #
+# With QUORATE_EXAMPLES=yes it holds the container images of the example add-ons, too.
+#
 # The tools come from the manifest too and run in namespaces of their own, without a network: this machine gives its kernel, apt and dpkg-deb, and the
 # same commit gives the same bytes. Needs root. What is interrupted leaves nothing mounted: all mounts are the namespace's.
 set -euo pipefail
@@ -28,6 +30,7 @@ cp -r $pins "$work/in/pins"
 cp -r systemd/units "$work/in/units"
 commit=$(commit)
 echo "$commit" >"$work/in/commit"
+if with_examples; then cp bin/{coredns,kube-proxy} "$work/in/programs/"; fi
 cp bin/{quorate,kube-apiserver,kube-controller-manager,kube-scheduler,kubectl,kubelet,etcdctl,etcdutl,pause} "$work/in/programs/"
 # A checkout's files have the rights that the umask of who checked it out gave them.
 find "$work/in" -type d -exec chmod 0755 {} + -o -perm /0100 -exec chmod 0755 {} + -o -exec chmod 0644 {} +

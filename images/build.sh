@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Builds the pinned programs of an image from their source modules and copies them to a folder.
 #
-#   images/build.sh kubernetes|etcd|etcd-former OUTPUT
+#   images/build.sh kubernetes|coredns|etcd|etcd-former OUTPUT
 #
-# The result is cached outside the repository under a key made of the pin (go.mod, go.sum), the toolchain and the flags,
+# The result is cached outside the repository under a key made of the pin (go.mod, go.sum, our own main), the toolchain and the flags,
 # so a build happens once for each pin. A build that is interrupted leaves nothing under the key: the next one starts again.
 set -euo pipefail
 what=${1:-} out=${2:-}
 if [[ -n $out ]]; then out=$(mkdir -p "$out" && cd "$out" && pwd); fi
 cd "$(dirname "$0")"
 if [[ ! -f ${what:-none}/go.mod || -z $out ]]; then
-  echo "usage: images/build.sh kubernetes|etcd|etcd-former OUTPUT" >&2
+  echo "usage: images/build.sh kubernetes|coredns|etcd|etcd-former OUTPUT" >&2
   exit 2
 fi
 # The toolchain is the one that go.mod names, also where this machine has a newer one: the pin decides what is built.
@@ -41,7 +41,7 @@ progress() {
 
 ld="-s -w"
 [[ $what == kubernetes ]] && ld=$(kubernetes_ldflags)
-key=$({ echo "$ld $GOFLAGS"; go version; cat "$what/go.mod" "$what/go.sum"; } | sha256sum | cut -c1-16)
+key=$({ echo "$ld $GOFLAGS"; go version; cat "$what"/go.{mod,sum} $(find "$what" -name '*.go' | sort); } | sha256sum | cut -c1-16)
 store=$cache/$what-$key
 
 if [[ ! -d $store ]]; then

@@ -4,7 +4,7 @@
 #
 #   images/install.sh PROGRAMS        the folder with quorate and the Kubernetes programs: bin, after `make build kubernetes etcd`
 #
-# The machine keeps its own kernel, network and disk layout. Run again, it changes nothing.
+# With QUORATE_EXAMPLES=yes it gets the container images of the example add-ons, too. The machine keeps its own kernel, network and disk layout. Run again, it changes nothing.
 set -euo pipefail
 programs=${1:-}
 if [[ -z $programs || $(id -u) != 0 ]]; then
@@ -37,6 +37,7 @@ apt-get install -q -y --no-install-recommends --allow-downgrades -o Dpkg::Option
 
 commit=$(commit)
 images/master/files.sh / $pins "$programs" systemd/units "$commit"
+if with_examples; then images/master/examples.sh / "$programs" /usr/share/quorate/images; fi
 # The machine's own network may be systemd's, as the image's is.
 system() { install -D -m 0644 "$pins/files/system/$1" "/$1"; }
 if grep -qs '^nameserver 127\.0\.0\.53' /etc/resolv.conf || [[ $(readlink /etc/resolv.conf) == */systemd/resolve/stub-resolv.conf ]]; then

@@ -46,7 +46,8 @@ func (c *cluster) bootImage(t *testing.T, conf *localgce.Config) {
 	c.must(t, err)
 	conf.Kind, conf.Image, conf.Cache = localgce.SystemdVMs, imageTree(t), filepath.Join(cache, "quorate", "trees")
 	if c.bare {
-		conf.Masked = []string{"kubelet.service", "containerd.service", "quorate-pause-image.timer"}
+		conf.Masked = []string{"kubelet.service", "containerd.service", "quorate-pause-image.timer",
+			"quorate-addon-images.timer"}
 	}
 }
 

@@ -129,6 +129,39 @@ func TestAnImagesPartsAreAllInItsBill(t *testing.T) {
 	}
 }
 
+// The programs of the example add-ons are in the bill of an image that has them, and in no other's.
+func TestAnImageWithTheExamplesSaysSo(t *testing.T) {
+	for _, with := range []bool{false, true} {
+		s := small(t)
+		text, err := os.ReadFile(s.manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Dir(s.manifest),
+			map[string]string{"manifest": string(text) + "program coredns v1.14.7 go1.26.11 " + ones + "\n"})
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range optional {
+			if with {
+				if err := os.Symlink(self, filepath.Join(s.programs, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := describe(s, nil); err != nil {
+			t.Fatal(err)
+		}
+		bill := strings.Contains(string(output(t, s, "sbom.spdx.json")), `"name": "kube-proxy"`)
+		statement := strings.Contains(string(output(t, s, "provenance.json")), "go.mod and go.sum of coredns")
+		if bill != with || statement != with {
+			t.Errorf("with the examples %t; the bill has kube-proxy: %t, the provenance has coredns: %t", with, bill,
+				statement)
+		}
+	}
+}
+
 func TestTheProvenanceNamesSourcesPackagesAndTools(t *testing.T) {
 	s := small(t)
 	if err := describe(s, nil); err != nil {
@@ -218,7 +251,8 @@ func TestAProgramIsNamedByItsModuleAndFolder(t *testing.T) {
 func TestProgramsOfAnotherPinAreRefused(t *testing.T) {
 	pinned := []pinnedModule{{name: "quorate", version: "etcd-v3.7.3", toolchain: "go1.27.4"},
 		{name: "kubernetes", version: "v1.36.3", toolchain: "go1.26.11"},
-		{name: "etcd", version: "v3.7.3", toolchain: "go1.26.11"}}
+		{name: "etcd", version: "v3.7.3", toolchain: "go1.26.11"},
+		{name: "coredns", version: "v1.14.7", toolchain: "go1.26.11"}}
 	for _, c := range []struct{ module, version, toolchain, fail string }{
 		{"github.com/quorate/quorate", "(devel)", "go1.27.4", ""},
 		{"github.com/quorate/quorate", "(devel)", "go1.27.3", "x was built from quorate (devel) by go1.27.3"},
@@ -227,9 +261,15 @@ func TestProgramsOfAnotherPinAreRefused(t *testing.T) {
 		{"go.etcd.io/etcd/etcdctl/v3", "v3.7.3", "go1.26.11", ""},
 		{"go.etcd.io/etcd/etcdctl/v3", "v3.7.2", "go1.26.11", "x was built from etcd v3.7.2"},
 		{"example.com/x", "v1.0.0", "go1.26.11", "x was built from example.com/x, which the manifest does not pin"},
+		{coredns, "v1.14.7", "go1.26.11", ""},
+		{coredns, "v1.14.6", "go1.26.11", "x was built from coredns v1.14.6"},
 	} {
 		p := program{name: "x", info: &debug.BuildInfo{GoVersion: c.toolchain,
 			Main: debug.Module{Path: c.module, Version: c.version}}}
+		if c.module == coredns { // our own main of upstream's packages
+			p.info.Main.Version = "(devel)"
+			p.info.Deps = []*debug.Module{{Path: "github.com/coredns/coredns", Version: c.version}}
+		}
 		err := asPinned([]program{p}, pinned)
 		if (err == nil) != (c.fail == "") || err != nil && !strings.Contains(err.Error(), c.fail) {
 			t.Errorf("%s %s by %s: %v, want %q", c.module, c.version, c.toolchain, err, c.fail)

@@ -55,7 +55,7 @@ func describe(s sources, rest []string) error {
 	if err != nil {
 		return err
 	}
-	statement, err := provenance(pins, files, s.commit, stamped)
+	statement, err := provenance(pins, programs, files, s.commit, stamped)
 	if err != nil {
 		return err
 	}

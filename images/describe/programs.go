@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,9 @@ import (
 // names are the image's programs, as images/master/files.sh has them.
 var names = []string{"quorate", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet",
 	"etcdctl", "etcdutl", "pause"}
+
+// optional are programs in container images that a bake leaves out unless it is told otherwise.
+var optional = []string{"coredns", "kube-proxy"}
 
 // program is one of them: what the linker wrote into it, and the SHA-256 of its file.
 type program struct {
@@ -78,9 +82,24 @@ func (p program) source() string {
 		return "etcd"
 	case module == "k8s.io/kubernetes":
 		return "kubernetes"
+	case module == coredns:
+		return "coredns"
 	default:
 		return module
 	}
+}
+
+// coredns is our own main of upstream's packages.
+const coredns = "github.com/quorate/quorate/images/coredns"
+
+// upstream is the version of what our main of CoreDNS was built from.
+func (p program) upstream() string {
+	for _, m := range p.info.Deps {
+		if m.Path == "github.com/coredns/coredns" {
+			return m.Version
+		}
+	}
+	return ""
 }
 
 // asPinned refuses a program that was not built from its pin by its pin's toolchain: bin/ may hold an older build, of
@@ -91,13 +110,16 @@ func asPinned(programs []program, pinned []pinnedModule) error {
 		if i < 0 {
 			return fmt.Errorf("%s was built from %s, which the manifest does not pin", p.name, p.source())
 		}
-		want := pinned[i]
-		if p.ours() {
-			want.version = p.info.Main.Version // its pin is the commit: see proven
+		want, version := pinned[i], p.info.Main.Version
+		switch {
+		case p.ours():
+			want.version = version // its pin is the commit: see proven
+		case p.source() == "coredns":
+			version = p.upstream()
 		}
-		if p.info.Main.Version != want.version || p.info.GoVersion != want.toolchain {
+		if version != want.version || p.info.GoVersion != want.toolchain {
 			return fmt.Errorf("%s was built from %s %s by %s, and the manifest pins %s by %s: build and bake with make image",
-				p.name, want.name, p.info.Main.Version, p.info.GoVersion, want.version, want.toolchain)
+				p.name, want.name, version, p.info.GoVersion, want.version, want.toolchain)
 		}
 	}
 	return nil
@@ -115,8 +137,11 @@ func (p program) modules() (list []debug.Module) {
 }
 
 func readPrograms(folder string) (list []program, err error) {
-	for _, name := range names {
+	for _, name := range slices.Concat(names, optional) {
 		path := filepath.Join(folder, name)
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) && slices.Contains(optional, name) {
+			continue
+		}
 		p := program{name: name}
 		if p.info, err = buildinfo.ReadFile(path); err != nil {
 			return nil, fmt.Errorf("read what %s was built from: %w", path, err)
@@ -127,6 +152,11 @@ func readPrograms(folder string) (list []program, err error) {
 		list = append(list, p)
 	}
 	return list, nil
+}
+
+// contains says whether a program is in the image.
+func contains(programs []program, name string) bool {
+	return slices.ContainsFunc(programs, func(p program) bool { return p.name == name })
 }
 
 func hashOf(path string) (string, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 
 	slsa "github.com/in-toto/attestation/go/predicates/provenance/v1"
@@ -25,21 +26,24 @@ var wholeCommit = regexp.MustCompile(`^[0-9a-f]{40}$`)
 // whoever bakes the same commit gets the same statement, and may sign it.
 //
 // Where not stamped, nothing but the caller's word ties quorate and pause to the commit, and the statement says so.
-func provenance(p pins, files []file, commit string, stamped bool) ([]byte, error) {
+func provenance(p pins, programs []program, files []file, commit string, stamped bool) ([]byte, error) {
 	source := &intoto.ResourceDescriptor{Name: "quorate", Uri: "git+" + home}
 	if wholeCommit.MatchString(commit) {
 		source.Digest = map[string]string{"gitCommit": commit}
 	}
 	made := []*intoto.ResourceDescriptor{source}
 	for _, m := range p.programs {
+		if slices.Contains(optional, m.name) && !contains(programs, m.name) {
+			continue // the module of a program that this image does without
+		}
 		made = append(made, descriptor("go.mod and go.sum of "+m.name+" ("+m.version+", "+m.toolchain+")", "", m.sources))
 	}
 	made = append(made, debs(p.image, p.suites["image"])...)
-	programs := "quorate and pause bear the commit, by the Go linker"
+	origin := "quorate and pause bear the commit, by the Go linker"
 	if !stamped {
-		programs = "quorate or pause bears no commit: they are of it by the word of who baked"
+		origin = "quorate or pause bears no commit: they are of it by the word of who baked"
 	}
-	parameters, err := structpb.NewStruct(map[string]any{"commit": commit, "programs": programs})
+	parameters, err := structpb.NewStruct(map[string]any{"commit": commit, "programs": origin})
 	if err != nil {
 		return nil, err
 	}

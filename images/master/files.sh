@@ -23,4 +23,4 @@ printf '{"commit": "%s", "manifest": "sha256:%s", "pinned": "%s"}\n' "$commit" "
 chmod 0644 "$root/usr/lib/quorate/image.json"
 "$pins/pause.sh" "$programs/pause" "$root/usr/share/quorate/pause.tar"
 chroot "$root" systemctl -q enable containerd.service chrony.service chrony-wait.service kubelet.service quorate.service quorate-hostname.service \
-  quorate-data-growfs.service quorate-pause-image.timer
+  quorate-data-growfs.service quorate-pause-image.timer quorate-addon-images.timer

@@ -3,6 +3,7 @@
 set -euo pipefail
 root=$1
 /in/pins/files.sh "$root" /in/pins /in/programs /in/units "$(cat /in/commit)"
+if [[ -e /in/programs/coredns ]]; then /in/pins/examples.sh "$root" /in/programs "$root/usr/share/quorate/images"; fi
 cp -r --no-preserve=ownership /in/pins/files/system/. "$root/"
 
 chroot "$root" systemctl -q enable quorate-growfs.service systemd-networkd.service systemd-resolved.service

@@ -2,6 +2,16 @@
 pins=images/master
 cache=${QUORATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quorate}/images
 
+# with_examples says whether the images of the example add-ons are wanted: QUORATE_EXAMPLES=yes.
+with_examples() {
+  case ${QUORATE_EXAMPLES:-no} in
+  yes) return 0 ;;
+  no) return 1 ;;
+  esac
+  echo "QUORATE_EXAMPLES is '$QUORATE_EXAMPLES': want yes or no" >&2
+  exit 2
+}
+
 # names prints the packages of roles.
 names() { local role; for role; do awk -v role="$role" '$1 == role { print $2 }' $pins/packages; done; }
 
@@ -11,11 +21,12 @@ pinned() { awk -v role="$1" '$1 == "deb" && $2 == role { print $3, $4, $5, $6 }'
 # programs prints "name version toolchain sha256" of the modules that the programs are built from. The hash of go.mod and go.sum pins all sources.
 programs() {
   local dir name module version
-  for name in kubernetes etcd quorate; do
+  for name in kubernetes coredns etcd quorate; do
     dir=images/$name module=go.etcd.io/etcd/server/v3
     if [[ $name == kubernetes ]]; then module=k8s.io/kubernetes; fi
+    if [[ $name == coredns ]]; then module=github.com/coredns/coredns; fi
     if [[ $name == quorate ]]; then dir=.; fi
-    version=$(awk -v m=$module '$1 == m && $2 ~ /^v/ { print $2; exit }' $dir/go.mod)
+    version=$(awk -v m=$module '{ sub(/^require /, "") } $1 == m && $2 ~ /^v/ { print $2; exit }' $dir/go.mod)
     if [[ $name == quorate ]]; then version=etcd-$version; fi
     echo "$name $version $(awk '$1 == "toolchain" { print $2 }' $dir/go.mod) $(cat $dir/go.mod $dir/go.sum | sha256sum | cut -d' ' -f1)"
   done

@@ -19,7 +19,8 @@ func useSystemd(conf *localgce.Config) error {
 		return err
 	}
 	conf.Kind, conf.Image, conf.Cache = localgce.SystemdVMs, path, filepath.Join(cache, "quorate", "trees")
-	conf.Masked = []string{"kubelet.service", "containerd.service", "quorate-pause-image.timer"}
+	conf.Masked = []string{"kubelet.service", "containerd.service", "quorate-pause-image.timer",
+		"quorate-addon-images.timer"}
 	return nil
 }
 

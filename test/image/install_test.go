@@ -28,8 +28,9 @@ for run in first second; do
 done`
 
 var ourUnits = []string{"quorate.service", "kubelet.service", "var-lib-quorate.mount", "quorate-data-disk.service",
-	"quorate-growfs.service", "quorate-data-growfs.service", "quorate-hostname.service", "quorate-pause-image.service", "quorate-pause-image.timer",
-	"chrony-wait.service", "containerd.service"}
+	"quorate-growfs.service", "quorate-data-growfs.service", "quorate-hostname.service", "quorate-pause-image.service",
+	"quorate-pause-image.timer",
+	"quorate-addon-images.service", "quorate-addon-images.timer", "chrony-wait.service", "containerd.service"}
 
 // files are the paths of a tree's regular files and links below a folder, each with what it holds.
 func files(t *testing.T, root, folder string) map[string]string {
@@ -90,7 +91,8 @@ func TestInstallMakesARunningDebianTheSameMaster(t *testing.T) {
 	}
 	cache := strings.TrimSpace(run(t, "sh", "-c", `echo "${QUORATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quorate}"`))
 	commit := strings.TrimSpace(run(t, "bash", "-c", "cd ../.. && . images/master/lib.sh && commit"))
-	if out := run(t, "chroot", bakedRoot, "quorate", "version", "--image"); !strings.Contains(out, "commit "+commit+",") {
+	if out := run(t, "chroot", bakedRoot, "quorate", "version", "--image"); !strings.Contains(out,
+		"commit "+commit+",") {
 		t.Errorf("the image is of commit %s; it says %s", commit, out)
 	}
 	t.Log(run(t, "unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child",
@@ -127,7 +129,7 @@ func TestInstallMakesARunningDebianTheSameMaster(t *testing.T) {
 	const wants = "etc/systemd/system"
 	got, want := files(t, root, wants), files(t, bakedRoot, wants)
 	for _, name := range []string{"containerd.service", "chrony.service", "chrony-wait.service", "kubelet.service",
-		"quorate.service", "quorate-hostname.service", "quorate-pause-image.timer",
+		"quorate.service", "quorate-hostname.service", "quorate-pause-image.timer", "quorate-addon-images.timer",
 		"quorate-data-growfs.service"} {
 		target := "multi-user.target"
 		if strings.HasSuffix(name, ".timer") {
