@@ -41,15 +41,19 @@ type plan struct {
 	// reflink: disks can be torn by a copy. diskSize is in bytes: 2 GiB where it is 0.
 	reflink  bool
 	diskSize int64
-	// etcd is a further line for the document's etcd section.
-	etcd string
+	// etcd is a further line for the document's etcd section, addons the line of its add-ons.
+	etcd, addons string
 	// components is the document's section of that name. binds are further folders of the host in every VM.
 	components string
 	binds      []localgce.Bind
 	// agent: the unit is another than the image's.
 	agent localgce.Agent
-	// image: the VMs boot the baked image, whatever the kind of the others.
-	image bool
+	// image: the VMs boot the baked image, whatever the kind of the others. containerImages is a folder with those of
+	// the example add-ons.
+	image           bool
+	containerImages string
+	// namesAndTime: DNS and NTP answer at the metadata server's address.
+	namesAndTime bool
 	// machine: one of the VMs has a kernel and a clock of its own.
 	machine *machine
 	// noRecord: the operator has not begun the record. noAttribute: the VMs have no Cluster document yet.
@@ -156,7 +160,8 @@ compute:
   endpoint: http://10.251.%d.1:8080/compute/v1/
 etcd:
   dataDisk: quorate-data
-%s%s`, p.replicas, c.subnet, c.subnet, base64.URLEncoding.EncodeToString(key), c.subnet, etcd, components)
+%s%s%s`, p.replicas, c.subnet, c.subnet, base64.URLEncoding.EncodeToString(key), c.subnet, etcd, components,
+		p.addons)
 }
 
 func (c *cluster) project() localgce.Config {
@@ -176,6 +181,11 @@ func (c *cluster) project() localgce.Config {
 	}
 	if c.noAttribute {
 		conf.Attributes = nil
+	}
+	conf.NamesAndTime = c.namesAndTime
+	if c.containerImages != "" {
+		conf.Binds = append(conf.Binds, localgce.Bind{Host: c.containerImages, Guest: "/usr/share/quorate/images",
+			ReadOnly: true})
 	}
 	if c.machine != nil {
 		conf.Agent.Command = []string{machineFolder + "/start"}
