@@ -72,7 +72,8 @@ func TestWhoseTheFilesAre(t *testing.T) {
 // A component that the document declares runs as the user of its name; other names of the document change nothing.
 func TestADeclaredComponentRunsAsTheUserOfItsName(t *testing.T) {
 	t.Parallel()
-	_, a := withUsers(t, map[string]uint32{replica.Scheduler: 3, "konnectivity-server": 7, "cloud-controller-manager": 0})
+	_, a := withUsers(t, map[string]uint32{replica.Scheduler: 3, "konnectivity-server": 7,
+		"cloud-controller-manager": 0})
 	got := a.accountsFor(&replica.Cluster{Components: map[string]replica.Component{"konnectivity-server": {},
 		"cloud-controller-manager": {}, replica.Autoscaler: {}}})
 	want := map[string]supervisor.Account{replica.Scheduler: {UID: 3, GID: 3}, "konnectivity-server": {UID: 7, GID: 7}}

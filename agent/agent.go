@@ -48,6 +48,9 @@ type Metadata interface {
 	Identity(ctx context.Context) (replica.Identity, error)
 	// Attribute returns an attribute of the instance, and whether there is one.
 	Attribute(ctx context.Context, key string) (value string, found bool, err error)
+	// Watch calls changed with an attribute's value at once, and again when it changes, until ctx is done. It calls it
+	// for one change at a time.
+	Watch(ctx context.Context, key string, changed func(value string, present bool)) error
 	// Time is by the server's clock.
 	Time(ctx context.Context) (time.Time, error)
 	// WatchInterfaces calls changed with the VM's interfaces, and again when they change, until ctx is done. An answer
@@ -138,6 +141,8 @@ type Agent struct {
 	membership *etcdmember.Membership
 	leases     *leases // nil until the agent may use them
 	leaders    leaders
+	// pending is what the instance's document says otherwise than the one in force; never written into again.
+	pending    []replica.Change
 	disk       dataDisk
 	disks      diskPlaces
 	reports    Reports
@@ -231,6 +236,7 @@ func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 	if err != nil {
 		return err
 	}
+	defer a.keepDocument(ctx, self)()
 	if self, err = enter(ctx, a, PhaseDataDisk, self, a.awaitDisk); err != nil {
 		return err
 	}

@@ -66,7 +66,11 @@ func (a *Agent) identify(ctx context.Context, _ nothing) (identified, error) {
 }
 
 // documentRefused is the wait for a document that can be used.
-const documentRefused = "document-refused"
+const (
+	documentRefused     = "document-refused"
+	documentRefusedNext = "Correct the instance's attribute; it counts from the agent's next start. Until then the " +
+		"document before it does, but a reboot knows no other than this one."
+)
 
 // openFormer goes on with the document that an earlier agent of this boot used, where the one of now cannot be used: a
 // mistake in it must not keep a voter from voting because its agent was started again. why is what is wrong with it.
@@ -79,9 +83,7 @@ func (a *Agent) openFormer(ctx context.Context, id identity, why error) (identif
 	if err != nil {
 		return identified{}, why
 	}
-	a.waits.hold(documentRefused, why, "Correct the instance's attribute; it counts from the agent's next start. "+
-		"Until then the document before it does, but a reboot "+
-		"knows no other than this one.")
+	a.waits.hold(documentRefused, why, documentRefusedNext)
 	return in, nil
 }
 

@@ -151,7 +151,8 @@ func TestTheEndpointsRouteIsKept(t *testing.T) {
 			}
 		}
 		time.Sleep(3*routePeriod + time.Millisecond) // from here on the test acts between two looks
-		there("[203.0.113.9/32]")                    // nothing is removed before the metadata has said what is forwarded
+		// nothing is removed before the metadata has said what is forwarded
+		there("[203.0.113.9/32]")
 		m.interfaces <- []replica.Interface{{MAC: nic0, Forwarded: prefixes("203.0.113.7/32")}}
 		there("[203.0.113.9/32 203.0.113.7/32]")
 		time.Sleep(routeLinger - routePeriod)

@@ -86,6 +86,9 @@ var metrics = []metric{
 				}
 			}
 		}, "component"),
+	gauge("quorate_pending_restart_fields", "Fields of the Cluster document that count only from the agent's "+
+		"next start.",
+		func(s Status, _ time.Time, is series) { is(float64(len(s.PendingRestart))) }),
 	counter("quorate_log_lines_dropped_total",
 		"Lines of the agent's log that were lost because its stderr did not take them.",
 		func(s Status, _ time.Time, is series) { is(float64(cmp.Or(s.LogLoss, &LogLoss{}).Lines)) }),

@@ -47,7 +47,7 @@ func (a *Agent) report(ctx context.Context) Status {
 			Steps: []etcdmember.StepCount{}}},
 		Certificates: append([]certs.Expiry{}, a.certificates...),
 		Encryption:   a.encryption, Snapshots: a.snapshots, Archives: a.archives,
-		Addons:  a.addons,
+		Addons: a.addons, PendingRestart: a.pending,
 		Blocked: a.tracker.All(),
 	}
 	if a.cluster != nil {

@@ -67,7 +67,8 @@ func TestARunEndsBeforeTheAgentWhereMemoryIsShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := runOf(t, `until [ "$(cat /proc/$$/oom_score_adj)" -gt `+strings.TrimSpace(string(own))+` ]; do sleep 0.01; done`)
+	r := runOf(t,
+		`until [ "$(cat /proc/$$/oom_score_adj)" -gt `+strings.TrimSpace(string(own))+` ]; do sleep 0.01; done`)
 	r.OOMScore = 500
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

@@ -152,7 +152,8 @@ func TestASavedSnapshotEndsThePausesBeforeIt(t *testing.T) {
 		t.Errorf("after four failures the next try is in %s", wait)
 	}
 	if d.end(nil, now); d.retry != 0 || d.next.Sub(now) != snapshotRetry {
-		t.Errorf("after a success the next try is in %s, and the one after a failure %s later", d.next.Sub(now), d.retry)
+		t.Errorf("after a success the next try is in %s, and the one after a failure %s later", d.next.Sub(now),
+			d.retry)
 	}
 }
 

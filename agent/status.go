@@ -31,6 +31,9 @@ type Status struct {
 	// Addons is what the add-on manager says of itself; nil where the document has no add-ons, and while it does not
 	// answer.
 	Addons *plan.Status `json:"addons,omitempty"`
+	// PendingRestart is what the instance's document says otherwise than the one in force: it counts from the agent's
+	// next start.
+	PendingRestart []replica.Change `json:"pendingRestart,omitempty"`
 	// LogLoss is nil while nothing of the agent's own log was lost. Of a component's output the component's status says
 	// it.
 	LogLoss *LogLoss `json:"logLoss,omitempty"`

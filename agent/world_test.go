@@ -112,6 +112,7 @@ func (v *vm) certify(a *Agent, in identified, id replica.Identity, uid string) {
 }
 
 type metadata struct {
+	documents  chan string
 	self       replica.Identity
 	attributes map[string]string
 	err        error
@@ -150,6 +151,18 @@ func (m *metadata) Identity(ctx context.Context) (replica.Identity, error) {
 		return replica.Identity{}, context.Cause(ctx)
 	}
 	return m.self, m.err
+}
+
+// Watch says what documents holds.
+func (m *metadata) Watch(ctx context.Context, _ string, changed func(string, bool)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case document := <-m.documents:
+			changed(document, document != "")
+		}
+	}
 }
 
 func (m *metadata) Attribute(_ context.Context, key string) (string, bool, error) {

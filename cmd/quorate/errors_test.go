@@ -58,6 +58,11 @@ func (attribute) WatchInterfaces(ctx context.Context, _ func([]replica.Interface
 
 func (attribute) Time(context.Context) (time.Time, error) { return time.Now(), nil }
 
+func (a attribute) Watch(ctx context.Context, _ string, _ func(string, bool)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 func (a attribute) Attribute(context.Context, string) (string, bool, error) {
 	return string(a), a != "", nil
 }

@@ -62,6 +62,7 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 	if s.Archives != nil && s.Archives.Count > 0 {
 		fmt.Fprintf(w, "\n%s\n", archiveText(s.Archives))
 	}
+	showPending(w, s.Status)
 	showLosses(w, s.Status)
 }
 
@@ -77,6 +78,16 @@ func pauseText(p etcdmember.PauseReport) string {
 		text += ": " + p.Reason
 	}
 	return text
+}
+
+// showPending says what of the instance's document is not in force.
+func showPending(w io.Writer, s agent.Status) {
+	for i, c := range s.PendingRestart {
+		if i == 0 {
+			fmt.Fprintln(w, "\nThe document has changed. It counts from the agent's next start:")
+		}
+		fmt.Fprintf(w, "  %s\n", c)
+	}
 }
 
 // showLosses says which logs are not whole.
