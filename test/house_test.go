@@ -22,15 +22,16 @@ const module = "github.com/quorate/quorate/"
 var floors = []string{
 	"cmd/quorate", "cmd/localgce",
 	"test/bench", "test",
-	"agent", "agent/election", "agent/lease", "controlplane", "addons", "addons/plan", "addons/examples",
+	"agent", "agent/kubelet", "agent/election", "agent/lease", "controlplane", "addons", "addons/plan",
+	"addons/examples",
 	"etcdmember/ringtest",
 	"etcdmember", "etcdmember/acts", "etcdmember/rebuild", "etcdmember/snapshot", "etcdmember/restoredir",
 	"etcdmember/member", "etcdmember/datadir", "etcdmember/etcdtest", "etcdmember/hosts",
 	"etcdmember/order", "etcdmember/table",
-	"certs", "systemd", "supervisor", "images",
+	"certs", "systemd", "systemd/kubeletwatch", "supervisor", "images",
 	"internal/record/bucket/buckettest", "internal/record/bucket", "internal/record", "internal/gce",
 	"internal/health", "internal/report",
-	"internal/localgce", "internal/localroute",
+	"internal/localgce", "internal/localroute", "internal/cri",
 	"internal/waits", "internal/replica",
 	"internal/durable", "internal/asynclog", "internal/backoff", "internal/local", "internal/realtest",
 }
@@ -49,6 +50,7 @@ var soleImporters = map[string]string{
 	"google.golang.org/api/compute":         "internal/gce",
 	"google.golang.org/api/storage":         "internal/record/bucket",
 	"github.com/vishvananda/netlink":        "internal/localroute",
+	"k8s.io/cri-api":                        "internal/cri",
 	"k8s.io/klog":                           "cmd/quorate",
 	"k8s.io/client-go/kubernetes":           "agent",
 	"k8s.io/client-go/tools/leaderelection": "agent",
@@ -67,8 +69,9 @@ var testRooms = []string{"etcdmember/etcdtest", "internal/record/bucket/buckette
 // strangers are packages that a package must not know, although the floor plan would let it.
 var strangers = map[string][]string{
 	"agent": {"internal/gce", "internal/record", "internal/record/bucket", "systemd", "internal/localgce",
-		"internal/localroute"},
-	"etcdmember": {"internal/record/bucket"},
+		"internal/localroute", "internal/cri"},
+	"agent/kubelet": {"systemd", "internal/cri"},
+	"etcdmember":    {"internal/record/bucket"},
 }
 
 type listed struct {

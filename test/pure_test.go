@@ -14,14 +14,15 @@ import (
 // pure are the packages that decide, or hold what is decided on: the same input gives the same answer. They import one
 // another, what pureImports names, and what stands beside them here, so they can neither read nor write nor ask.
 var pure = map[string][]string{
-	"addons/examples":  {"bytes", "embed", "text/template"},
-	"addons/plan":      nil,
-	"agent/lease":      nil,
-	"etcdmember/order": nil,
-	"etcdmember/table": nil,
-	"internal/health":  nil,
-	"internal/record":  nil,
-	"internal/report":  {"unicode", "unicode/utf8"},
+	"addons/examples":      {"bytes", "embed", "text/template"},
+	"addons/plan":          nil,
+	"agent/lease":          nil,
+	"etcdmember/order":     nil,
+	"etcdmember/table":     nil,
+	"internal/health":      nil,
+	"internal/record":      nil,
+	"internal/report":      {"unicode", "unicode/utf8"},
+	"systemd/kubeletwatch": nil,
 	"internal/replica": { // it decodes and validates the Cluster document
 		"bytes", "embed", "encoding/base64", "io", "net/url", "path/filepath", "reflect", "go.yaml.in/yaml/v3",
 		"k8s.io/apimachinery/pkg/util/validation", "k8s.io/apimachinery/pkg/util/validation/field",
