@@ -38,6 +38,8 @@ type Cluster struct {
 	Components map[string]Component `yaml:"components,omitempty" json:"components,omitempty"`
 	// Addons are kept applied to the cluster.
 	Addons Addons `yaml:"addons,omitempty" json:"addons,omitempty"`
+	// Kubelet says how the kubelet and the container runtime of each replica are watched.
+	Kubelet Kubelet `yaml:"kubelet,omitempty" json:"kubelet,omitempty"`
 	// Election is the profile of every lease: fast (8/4/1 s, the default) or slow (15/8/2 s).
 	Election string `yaml:"election,omitempty" json:"election,omitempty" jsonschema:"enum=fast,enum=slow"`
 	// Survivors says what happens where quorum is gone for good and the replicas that are left hold every acknowledged
@@ -143,6 +145,27 @@ type Addons struct {
 
 // On reports whether add-ons are kept.
 func (a Addons) On() bool { return a.Folder != "" || len(a.Examples) > 0 }
+
+// Kubelet says how the kubelet and the container runtime of each replica are watched. Both are units of systemd.
+type Kubelet struct {
+	// Watch restarts the two where they hang: true where it is not given. A change counts from the agent's next start.
+	Watch *bool `yaml:"watch,omitempty" json:"watch,omitempty"`
+	// Unit is the kubelet's: kubelet.service where it is not given.
+	Unit string `yaml:"unit,omitempty" json:"unit,omitempty"`
+	// RuntimeUnit is the runtime's: containerd.service where it is not given. It needs KillMode=process.
+	RuntimeUnit string `yaml:"runtimeUnit,omitempty" json:"runtimeUnit,omitempty"`
+	// RuntimeSocket is where the runtime answers: /run/containerd/containerd.sock where it is not given.
+	RuntimeSocket string `yaml:"runtimeSocket,omitempty" json:"runtimeSocket,omitempty"`
+	// HealthPort is the kubelet's healthzPort, on loopback: 10248 where it is not given.
+	HealthPort int `yaml:"healthPort,omitempty" json:"healthPort,omitempty" jsonschema:"minimum=1,maximum=65535"`
+	// AnswerWithin is how long an answer may take: 10s where it is not given, 1s to 1m.
+	AnswerWithin Duration `yaml:"answerWithin,omitempty" json:"answerWithin,omitempty"`
+	// Misses is how many answers must fail in a row for a process to be taken for hung: 3 where it is not given, 2 to
+	// 20.
+	Misses int `yaml:"misses,omitempty" json:"misses,omitempty" jsonschema:"minimum=2,maximum=20"`
+	// StartWithin is how long a start-up may take: 5m where it is not given, 1m to 1h.
+	StartWithin Duration `yaml:"startWithin,omitempty" json:"startWithin,omitempty"`
+}
 
 // Component is one supervised process of the control plane.
 type Component struct {

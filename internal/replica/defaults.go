@@ -58,6 +58,7 @@ func (c *Cluster) SetDefaults() {
 	orElse(&c.Network.PodCIDR, "10.244.0.0/16")
 	orElse(&c.Network.DNSDomain, "cluster.local")
 	c.Etcd.setDefaults()
+	c.Kubelet.setDefaults()
 	orElse(&c.Election, ElectionFast)
 	orElse(&c.Survivors, SurvivorsRestore)
 	if len(c.Addons.Examples) > 0 {
@@ -94,6 +95,21 @@ func (e *Etcd) setDefaults() {
 	orElse(&e.Snapshots.Interval, Duration(time.Hour))
 	orElse(&e.Snapshots.Hourly, Duration(7*24*time.Hour))
 	orElse(&e.Snapshots.Daily, Duration(90*24*time.Hour))
+}
+
+// setDefaults: three answers of ten seconds find a runtime that hangs within 36 s. A kubelet on a busy disk takes up to
+// three minutes to start.
+func (k *Kubelet) setDefaults() {
+	if k.Watch == nil {
+		k.Watch = new(true)
+	}
+	orElse(&k.Unit, "kubelet.service")
+	orElse(&k.RuntimeUnit, "containerd.service")
+	orElse(&k.RuntimeSocket, "/run/containerd/containerd.sock")
+	orElse(&k.HealthPort, 10248)
+	orElse(&k.AnswerWithin, Duration(10*time.Second))
+	orElse(&k.Misses, 3)
+	orElse(&k.StartWithin, Duration(5*time.Minute))
 }
 
 func (c *Cluster) setComponentDefaults() {

@@ -75,6 +75,15 @@ seal: {key: base64key://c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTAxMjM=}
 	//         enabled: true
 	//         binary: /usr/local/bin/kube-scheduler
 	//         elect: self
+	// kubelet:
+	//     watch: true
+	//     unit: kubelet.service
+	//     runtimeUnit: containerd.service
+	//     runtimeSocket: /run/containerd/containerd.sock
+	//     healthPort: 10248
+	//     answerWithin: 10s
+	//     misses: 3
+	//     startWithin: 5m0s
 	// election: fast
 	// survivors: restore
 	// encryptionAtRest: true

@@ -77,6 +77,7 @@ func (c *Cluster) Validate() error {
 	}
 	c.validateNetwork(&f)
 	c.Etcd.validate(&f)
+	c.Kubelet.validate(&f)
 	for _, name := range sortedKeys(c.Components) {
 		c.Components[name].validate(name, &f)
 	}
