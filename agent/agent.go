@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/addons/plan"
+	"github.com/quorate/quorate/agent/kubelet"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/acts"
@@ -117,6 +118,8 @@ type Config struct {
 	// SaveSnapshot saves a snapshot of the own member's database to the record and returns once it counts; why is
 	// written down with it.
 	SaveSnapshot func(ctx context.Context, why string) error
+	// OpenNode opens what the watch of the kubelet needs. Nil: no systemd runs this machine, and nothing is watched.
+	OpenNode func(k replica.Kubelet) NodeUnits
 	// AddonRules says what the add-on manager must be allowed to do for a folder.
 	AddonRules func(ctx context.Context, folder string) ([]plan.Rule, error)
 	// AtStep is etcdmember.Config.AtStep, and called at StepBundle as well: nil in production.
@@ -153,9 +156,12 @@ type Agent struct {
 	// accounts are whom processes run as, by their names; written before anything else runs.
 	accounts map[string]supervisor.Account
 
-	tracker  *waits.Tracker
-	waits    *agentWaits
-	programs programs
+	tracker *waits.Tracker
+	waits   *agentWaits
+	// kubelet is nil where nothing is watched. Each of its units has waits of its own.
+	kubelet                    *kubelet.Watch
+	kubeletWaits, runtimeWaits *waits.Source
+	programs                   programs
 	// fitWanted asks for a comparison of what runs with what has to run.
 	fitWanted chan struct{}
 	// leasesOpen is closed once leases is there.
@@ -167,8 +173,9 @@ type Agent struct {
 func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
 	tracker := waits.New(cfg.Log, filepath.Join(cfg.RunDir, "waits.json"))
 	return &Agent{cfg: cfg, supervisor: children, since: time.Now(), tracker: tracker,
-		disks:     realDisks,
-		waits:     &agentWaits{Source: tracker.Source("agent", "phase", 0)},
+		disks:        realDisks,
+		waits:        &agentWaits{Source: tracker.Source("agent", "phase", 0)},
+		runtimeWaits: tracker.Source("runtime", "phase", 0), kubeletWaits: tracker.Source("kubelet", "phase", 0),
 		fitWanted: make(chan struct{}, 1), leasesOpen: make(chan struct{})}
 }
 
@@ -237,6 +244,7 @@ func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 		return err
 	}
 	defer a.keepDocument(ctx, self)()
+	defer a.watchKubelet(ctx, self)()
 	if self, err = enter(ctx, a, PhaseDataDisk, self, a.awaitDisk); err != nil {
 		return err
 	}

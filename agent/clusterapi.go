@@ -28,11 +28,13 @@ const leaseNamespace = "kube-system"
 const agentName = "quorate:agent"
 
 // agentRole is what the agent may do in the cluster: hold its own lease, read and release those of the control plane,
-// delete the Nodes of replicas that have left, and see that these roles and the add-on manager's are granted. They are
-// granted with a certificate that exists in memory for a minute, so that no file on the disk is an administrator's.
+// delete the Nodes of replicas that have left, make events of its own, and see that these roles and the add-on
+// manager's are granted. They are granted with a certificate that exists in memory for a minute, so that no file on the
+// disk is an administrator's.
 const agentRole = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"quorate:agent"},
 "rules":[{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","list","watch","create","update"]},
 {"apiGroups":[""],"resources":["nodes"],"verbs":["get","delete"]},
+{"apiGroups":[""],"resources":["events"],"verbs":["create"]},
 {"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles","clusterrolebindings"],
 "resourceNames":["quorate:agent","quorate:apiserver-kubelet","quorate:addons"],"verbs":["get"]},
 {"nonResourceURLs":["/healthz","/livez","/readyz","/livez/*","/readyz/*"],"verbs":["get"]}]}`

@@ -153,6 +153,13 @@ const (
 // callTimeout bounds one call to the apiserver on this machine.
 const callTimeout = 5 * time.Second
 
+// An event that the apiserver does not take is tried again after eventRetry, until it is eventAge old. eventsHeld is
+// how many may wait.
+const (
+	eventRetry, eventAge = 5 * time.Second, time.Hour
+	eventsHeld           = 32
+)
+
 // Background tasks.
 
 const (

@@ -22,6 +22,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/agent/kubelet"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/member"
@@ -76,7 +77,12 @@ func TestTheKeysOfTheStatus(t *testing.T) {
 			Component: "kube-scheduler", Role: "leader", Restarts: 1}},
 		Certificates: []certs.Expiry{{Name: "etcd-peer", NotAfter: now}},
 		Encryption:   &certs.Encryption{Resources: []string{"secrets"}, WritesWith: "g1", ReadsWith: []string{"g1"}},
-		Blocked:      []replica.Wait{{Row: "19", Name: "seed-in-progress", Reason: "r", Since: now, Next: "n"}},
+		Kubelet: &kubelet.Status{
+			Units: []kubelet.UnitStatus{{Unit: "kubelet.service", State: "hung", Reason: "r", Held: "h", Since: now,
+				Counts: kubelet.Counts{Ended: 1, Restart: 2, Start: 3, Park: 4}}},
+			Records: []kubelet.Record{{At: now, Unit: "kubelet.service", What: "restart", Cause: "hung", Reason: "r",
+				Stacks: "s", Outcome: "o"}}},
+		Blocked: []replica.Wait{{Row: "19", Name: "seed-in-progress", Reason: "r", Since: now, Next: "n"}},
 	}
 	got, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/quorate/quorate/agent/kubelet"
 )
 
 // metric is one name of a replica's metrics, and how it is printed from the status.
@@ -99,6 +101,11 @@ var metrics = []metric{
 				is(float64(c.OutputDropped), c.Name)
 			}
 		}, "component"),
+	gauge("quorate_watched_unit", "1 for the state in which the watch found the kubelet's and the runtime's unit. No "+
+		"series: nothing is watched.", printWatched, "unit", "state"),
+	counter("quorate_watched_unit_total", "What happened to a watched unit in this boot: ended by itself, or "+
+		"the watch "+
+		"did restart, start, park.", printWatchedCounts, "unit", "what"),
 	counter("quorate_steps_total", "Steps of the membership that this agent took; outcome is done or failed.",
 		func(s Status, _ time.Time, is series) {
 			for _, n := range s.Etcd.Steps {
@@ -144,6 +151,21 @@ func printWaits(s Status, now time.Time, is series) {
 	}
 	for w, at := range since {
 		is(now.Sub(at).Seconds(), w[0], w[1])
+	}
+}
+
+func printWatched(s Status, _ time.Time, is series) {
+	for _, u := range cmp.Or(s.Kubelet, &kubelet.Status{}).Units {
+		is(1, u.Unit, string(u.State))
+	}
+}
+
+func printWatchedCounts(s Status, _ time.Time, is series) {
+	for _, u := range cmp.Or(s.Kubelet, &kubelet.Status{}).Units {
+		is(float64(u.Ended), u.Unit, "ended")
+		is(float64(u.Restart), u.Unit, "restart")
+		is(float64(u.Start), u.Unit, "start")
+		is(float64(u.Park), u.Unit, "park")
 	}
 }
 

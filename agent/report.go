@@ -56,6 +56,7 @@ func (a *Agent) report(ctx context.Context) Status {
 	membership := a.membership
 	a.mu.Unlock()
 	s.Leases = a.leaseStatus(election.SinceBoot())
+	s.Kubelet = a.kubeletStatus()
 	s.Components = append([]supervisor.Status{}, a.supervisor.Status()...)
 	if loss := a.logLoss(); loss != (LogLoss{}) {
 		s.LogLoss = &loss

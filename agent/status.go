@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/addons/plan"
+	"github.com/quorate/quorate/agent/kubelet"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/internal/replica"
@@ -34,6 +35,8 @@ type Status struct {
 	// PendingRestart is what the instance's document says otherwise than the one in force: it counts from the agent's
 	// next start.
 	PendingRestart []replica.Change `json:"pendingRestart,omitempty"`
+	// Kubelet is what the watch of the kubelet and its runtime says; nil where nothing is watched.
+	Kubelet *kubelet.Status `json:"kubelet,omitempty"`
 	// LogLoss is nil while nothing of the agent's own log was lost. Of a component's output the component's status says
 	// it.
 	LogLoss *LogLoss `json:"logLoss,omitempty"`

@@ -16,8 +16,10 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/internal/asynclog"
+	"github.com/quorate/quorate/internal/cri"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/localroute"
+	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 	"github.com/quorate/quorate/systemd"
 )
@@ -111,6 +113,9 @@ func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error 
 		Self: self, Version: currentVersions().Quorate, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
 		SaveSnapshot: saverChild(log, self, filepath.Clean(run)), AddonRules: addonRules(log, self),
 	}
+	if systemd.Runs() {
+		cfg.OpenNode = nodeUnits
+	}
 	// The watchdog is fed until the agent has stopped everything, not until it was asked to.
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	var g errgroup.Group
@@ -119,6 +124,13 @@ func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error 
 	stopWatching()
 	g.Wait() // it ends because it was asked to
 	return err
+}
+
+// nodeUnits opens the units of a kubelet and its runtime.
+func nodeUnits(k replica.Kubelet) agent.NodeUnits {
+	units := systemd.NewUnits(k.Unit, k.RuntimeUnit)
+	return agent.NodeUnits{Units: units, Runtime: cri.Runtime{Socket: k.RuntimeSocket}, Clock: systemd.SinceBoot,
+		Close: units.Close}
 }
 
 // listenPatience is how long the agent may take to listen for the watchdog's question. It takes some milliseconds.

@@ -10,11 +10,13 @@ import (
 
 	"github.com/quorate/quorate/addons/plan"
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/agent/kubelet"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
+	"github.com/quorate/quorate/systemd/kubeletwatch"
 )
 
 // showStatus prints a status for a person: first whether all is well, then what is not, then everything else.
@@ -37,6 +39,7 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 	}
 	showMembers(w, s.Etcd)
 	showComponents(w, s.Components, now)
+	showKubelet(w, s.Kubelet, now)
 	var leases []row
 	for _, l := range s.Leases {
 		leases = append(leases, row{cells: []string{l.Name, orNone(holder(l.Holder)), orNone(l.Role),
@@ -87,6 +90,28 @@ func showPending(w io.Writer, s agent.Status) {
 			fmt.Fprintln(w, "\nThe document has changed. It counts from the agent's next start:")
 		}
 		fmt.Fprintf(w, "  %s\n", c)
+	}
+}
+
+// showKubelet says how the watched units stand, and what happened to them last.
+func showKubelet(w io.Writer, s *kubelet.Status, now time.Time) {
+	if s == nil || len(s.Units) == 0 {
+		return
+	}
+	var units []row
+	for _, u := range s.Units {
+		r := row{cells: []string{u.Unit, string(u.State), age(now, u.Since), strconv.Itoa(u.Ended),
+			strconv.Itoa(u.Restart + u.Start + u.Park)}}
+		if u.State != kubeletwatch.Running {
+			r.below = u.Reason
+		}
+		units = append(units, r)
+	}
+	printTable(w, []string{"WATCHED UNIT", "STATE", "FOR", "ENDED", "ACTED ON"}, units)
+	if n := len(s.Records); n > 0 {
+		last := s.Records[n-1]
+		fmt.Fprintln(w)
+		printText(w, "", fmt.Sprintf("%s ago: %s", age(now, last.At), last.Text()))
 	}
 }
 

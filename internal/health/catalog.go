@@ -176,6 +176,17 @@ var catalog = []entry{
 	{name: "addons-not-ready", level: Note, here: noServer, anywhere: noVotes},
 	{name: "addons-contested", level: Warn},
 	{name: "addons-unreachable", level: Warn, here: noServer, anywhere: join(noVotes, badData)},
+	// The kubelet and its runtime. Nothing of the control plane follows from them.
+	{name: "units-unreadable", level: Warn},
+	{name: "runtime-unkillable", level: Warn},
+	{name: "runtime-crash-loop", level: Warn},
+	{name: "runtime-hung", level: Warn},
+	{name: "runtime-not-watched", level: Warn},
+	{name: "kubelet-unkillable", level: Warn},
+	{name: "kubelet-crash-loop", level: Warn},
+	{name: "kubelet-hung", level: Warn},
+	{name: "kubelet-no-network", level: Warn, anywhere: noVotes},
+	{name: "kubelet-port-blocked", level: Note},
 	{name: "addons-role-not-granted", level: Warn, here: noServer, anywhere: join(noVotes, badData)},
 }
 

@@ -70,7 +70,7 @@ func TestASymptomLeadsToEachEntryOfTheRunbook(t *testing.T) {
 func blockedNames(t *testing.T) []string {
 	constants, found := map[string]string{}, map[string]bool{}
 	files := slices.Concat(parseFolder(t, "etcdmember"), parseFolder(t, "etcdmember/table"), parseFolder(t, "agent"),
-		parseFolder(t, "addons/plan"))
+		parseFolder(t, "agent/kubelet"), parseFolder(t, "addons/plan"))
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == len(v.Names) {

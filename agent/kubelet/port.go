@@ -1,0 +1,63 @@
+package kubelet
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// serverPort is where every kubelet serves logs and commands. With the health port it is opened when the start-up is
+// over.
+const serverPort = 10250
+
+// HealthPort is the kubelet's, on loopback.
+type HealthPort struct {
+	Port int
+}
+
+// Ask asks for the kubelet's health. An answer of any kind shows that it lives.
+func (p HealthPort) Ask(ctx context.Context) (connected bool, err error) {
+	transport := &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			connected = err == nil
+			return conn, err
+		}}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/healthz", p.Port),
+		nil)
+	if err != nil {
+		return false, err
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return connected, err
+	}
+	return true, response.Body.Close()
+}
+
+// Listening asks the kernel who listens, so a packet filter hides nothing.
+func (p HealthPort) Listening() bool {
+	return listening(p.Port) || listening(serverPort)
+}
+
+func listening(port int) bool {
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		b, err := os.ReadFile(table)
+		if err != nil {
+			continue
+		}
+		for line := range bytes.Lines(b) {
+			// sl local_address rem_address st …; 0A is LISTEN
+			fields := strings.Fields(string(line))
+			if len(fields) > 3 && fields[3] == "0A" && strings.HasSuffix(fields[1], fmt.Sprintf(":%04X", port)) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	core "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/quorate/quorate/agent/kubelet"
+	"github.com/quorate/quorate/certs"
+)
+
+// An event is posted again until the apiserver has taken it, once and in order.
+func TestNodeEventsArePostedUntilTheyAreTaken(t *testing.T) {
+	v := newVM(t)
+	var mu sync.Mutex
+	var got []corev1.Event
+	refuse := true
+	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		var e corev1.Event
+		b, _ := io.ReadAll(r.Body)
+		if r.URL.Path != "/api/v1/namespaces/default/events" || json.Unmarshal(b, &e) != nil {
+			t.Errorf("%s: %s", r.URL, b)
+		}
+		if refuse {
+			refuse = false
+			http.Error(rw, "not now", http.StatusServiceUnavailable)
+			return
+		}
+		got = append(got, e)
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(http.StatusCreated)
+		rw.Write(b)
+	}))
+	defer server.Close()
+	e := newNodeEvents(certs.Files{}, v.self, 0)
+	e.client = func() (core.EventsGetter, error) {
+		return core.NewForConfig(&rest.Config{Host: server.URL,
+			ContentConfig:   rest.ContentConfig{ContentType: "application/json"},
+			TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	}
+	now := time.Now()
+	e.tell(kubelet.Record{At: now.Add(-2 * time.Hour), Unit: "a.service", What: "ended"})
+	e.tell(kubelet.Record{At: now, Unit: "containerd.service", What: "restart", Cause: "hung", Reason: "it is silent",
+		Outcome: "well again after 1s"})
+	e.tell(kubelet.Record{At: now.Add(1), Unit: "kubelet.service", What: "ended", Reason: "SIGKILL"})
+	go e.run(t.Context())
+	deadline := time.Now().Add(20 * time.Second)
+	for done := false; !done && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		mu.Lock()
+		done = len(got) == 2
+		mu.Unlock()
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(got) != 2 {
+		t.Fatalf("%d events were posted: %+v", len(got), got)
+	}
+	first := got[0]
+	if first.Reason != "UnitRestarted" || first.InvolvedObject.Kind != "Node" ||
+		first.InvolvedObject.Name != "master-a" ||
+		first.Message != "restart of containerd.service (hung): it is silent; well again after 1s" ||
+		first.Type != "Warning" || got[1].Reason != "UnitEnded" || first.Name == got[1].Name {
+		t.Errorf("the events are %+v", got)
+	}
+}

@@ -1,0 +1,76 @@
+package agent
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/agent/kubelet"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/supervisor"
+	"github.com/quorate/quorate/systemd/kubeletwatch"
+)
+
+// NodeUnits is what the watch of the kubelet needs of this machine.
+type NodeUnits struct {
+	Units   kubelet.Units
+	Runtime kubelet.Runtime
+	// Clock is the time since the machine's boot, by the clock of the units' timestamps.
+	Clock func() time.Duration
+	// Close is called after the last use of the others.
+	Close func()
+}
+
+// watchKubelet watches the kubelet and its runtime until the returned function is called. It needs neither the record
+// nor an apiserver, so it begins as soon as the document is known.
+func (a *Agent) watchKubelet(ctx context.Context, in identified) (stop func()) {
+	k := in.cluster.Kubelet
+	if a.cfg.OpenNode == nil || !*k.Watch {
+		return func() {}
+	}
+	node := a.cfg.OpenNode(k)
+	events := newNodeEvents(a.files, in.self, in.cluster.Endpoint.Port)
+	w, err := kubelet.New(a.kubeletConfig(k, node, events))
+	if err != nil {
+		// A watch that does not know what it has done could do it without end.
+		a.cfg.Log.Warn("the kubelet is not watched", "err", err.Error())
+		node.Close()
+		return func() {}
+	}
+	a.mu.Lock()
+	a.kubelet = w
+	a.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	var duties sync.WaitGroup
+	duties.Go(func() { w.Run(ctx) })
+	duties.Go(func() { events.run(ctx) })
+	return func() { cancel(); duties.Wait(); node.Close() }
+}
+
+func (a *Agent) kubeletConfig(k replica.Kubelet, node NodeUnits, events *nodeEvents) kubelet.Config {
+	return kubelet.Config{
+		Log: a.cfg.Log, KubeletUnit: k.Unit, RuntimeUnit: k.RuntimeUnit,
+		Limits: kubeletwatch.Limits{AnswerWithin: k.AnswerWithin.Duration(), Misses: k.Misses,
+			StartWithin: k.StartWithin.Duration()},
+		Units: node.Units, Runtime: node.Runtime, Port: kubelet.HealthPort{Port: k.HealthPort}, Clock: node.Clock,
+		APIServer: func() bool {
+			s, ok := find(a.supervisor, replica.APIServer)
+			return ok && s.State == supervisor.Ready
+		},
+		StatePath:    filepath.Join(a.cfg.RunDir, "kubelet.json"),
+		KubeletWaits: a.kubeletWaits, RuntimeWaits: a.runtimeWaits, Tell: events.tell,
+	}
+}
+
+// kubeletStatus is what the watch says; nil: nothing is watched.
+func (a *Agent) kubeletStatus() *kubelet.Status {
+	a.mu.Lock()
+	w := a.kubelet
+	a.mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	s := w.Status()
+	return &s
+}

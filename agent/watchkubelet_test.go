@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/systemd/kubeletwatch"
+)
+
+// noUnits is a systemd that has neither unit.
+type noUnits struct{ closed chan struct{} }
+
+func (noUnits) Unit(_ context.Context, name string) (kubeletwatch.Unit, error) {
+	return kubeletwatch.Unit{Name: name, Load: "not-found"}, nil
+}
+func (noUnits) Do(context.Context, kubeletwatch.Act, string) error { return errors.New("no such unit") }
+func (noUnits) WriteStacks(context.Context, string) error          { return errors.New("no such unit") }
+func (noUnits) Changed() <-chan struct{}                           { return nil }
+func (noUnits) Ask(context.Context) (string, bool, error)          { return "", false, errors.New("nobody") }
+
+// What is watched is in the status and in the metrics; `watch: false` and a machine without systemd have neither.
+func TestTheWatchOfTheKubeletIsInTheStatus(t *testing.T) {
+	for name, tc := range map[string]struct {
+		document string
+		systemd  bool
+		want     bool
+	}{
+		"a master":           {"", true, true},
+		"switched off":       {"kubelet: {watch: false}\n", true, false},
+		"no systemd runs it": {"", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVM(t)
+			v.metadata.attributes[ClusterAttribute] += tc.document
+			a, in := v.identified()
+			node := noUnits{make(chan struct{})}
+			if tc.systemd {
+				a.cfg.OpenNode = func(k replica.Kubelet) NodeUnits {
+					if k.Unit != "kubelet.service" || k.RuntimeSocket != "/run/containerd/containerd.sock" {
+						t.Errorf("it opens %+v", k)
+					}
+					return NodeUnits{Units: node, Runtime: node, Clock: func() time.Duration { return time.Hour },
+						Close: func() { close(node.closed) }}
+				}
+			}
+			stop := a.watchKubelet(t.Context(), in)
+			if tc.want {
+				eventually(t, "the units are read", func() bool {
+					s := a.kubeletStatus()
+					return s != nil && len(s.Units) == 2 && s.Units[1].State == kubeletwatch.Absent
+				})
+			} else if s := a.kubeletStatus(); s != nil {
+				t.Errorf("the status has %+v", s)
+			}
+			w := httptest.NewRecorder()
+			a.answers().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			series := `quorate_watched_unit{state="absent",unit="kubelet.service"} 1`
+			if got := strings.Contains(w.Body.String(), series); got != tc.want {
+				t.Errorf("the metrics have %s: %t", series, got)
+			}
+			stop()
+			if tc.want {
+				<-node.closed
+			}
+		})
+	}
+}
