@@ -46,6 +46,8 @@ type plan struct {
 	// components is the document's section of that name. binds are further folders of the host in every VM.
 	components string
 	binds      []localgce.Bind
+	// more are further lines of the document.
+	more string
 	// agent: the unit is another than the image's.
 	agent localgce.Agent
 	// image: the VMs boot the baked image, whatever the kind of the others. containerImages is a folder with those of
@@ -145,6 +147,9 @@ func (c *cluster) write(p plan) string {
 	}
 	if p.bare {
 		components = "components: {kube-scheduler: {enabled: false}, kube-controller-manager: {enabled: false}}\n"
+	}
+	if p.more != "" {
+		components += p.more + "\n"
 	}
 	return fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
 kind: Cluster
