@@ -431,3 +431,16 @@ func webhookWaits(t *testing.T, c *realCluster) {
 	}
 	m.becomes(t, "the webhook is made", allInPlace(3))
 }
+
+// A request that ends because another's outage has ended the pass says nothing about its object.
+func TestWhatFailsAfterThePassHasEndedIsNoFaultOfItsObject(t *testing.T) {
+	why := errors.New("the apiserver fails")
+	ctx, end := context.WithCancelCause(t.Context())
+	end(why)
+	if err := (&cluster{}).outage(ctx, fmt.Errorf("dry-run failed: %w", context.Canceled)); !errors.Is(err, why) {
+		t.Errorf("got %v", err)
+	}
+	if err := (&cluster{}).outage(ctx, nil); err != nil {
+		t.Errorf("nothing has failed, and it is %v", err)
+	}
+}

@@ -109,8 +109,12 @@ func failed(err error) bool {
 }
 
 // outage says why a request that failed is no fault of its object: the inventory cannot be read either. Where it can,
-// the fault is the object's, or its kind's: of a webhook that hangs, or of an extension apiserver.
+// the fault is the object's, or its kind's: of a webhook that hangs, or of an extension apiserver. What failed after
+// the pass had ended, which the outage of another object's request may have done, is nobody's fault.
 func (c *cluster) outage(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if !failed(err) {
 		return nil
 	}
