@@ -47,6 +47,12 @@ var documentParts = []part{
 	{"seal.key", []string{"gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k"}, 100, false},
 	{"compute.endpoint", []string{"http://169.254.169.253:8080/compute/v1/"}, 10, false},
 	{"replicas", []string{"1", "3", "7", "8", "2.9"}, 30, false},
+	{"kubelet", []string{
+		"{watch: false}", "{unit: kubelet.service, runtimeUnit: containerd.service}",
+		"{runtimeSocket: /run/containerd/containerd.sock, healthPort: 10248}",
+		"{answerWithin: 10s, misses: 3, startWithin: 5m}", "{healthPort: 0}", "{unit: kubelet}", "{misses: 1}",
+		"{answerWithin: 61s}", "{runtimeSocket: run/x.sock}",
+	}, 30, false},
 	{"network.serviceCIDRs", []string{
 		"10.96.0.0/16", "10.0.0.0/8", "172.20.0.0/29", "172.20.0.0/30", "172.20.255.248/29", "fd00:10:96::/112",
 		"fd00:10:96::/64", "fd00:10:96::/125", "fd00:10:96::/63", "192.168.0.255/32",

@@ -94,6 +94,9 @@ func (p controlPlane) specs(t *testing.T, encrypt bool) []supervisor.Spec {
 		t.Fatal(err)
 	}
 	for _, f := range files {
+		if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(f.Path, f.Data, 0o600); err != nil {
 			t.Fatal(err)
 		}
