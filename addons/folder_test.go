@@ -108,8 +108,7 @@ func TestReadSet(t *testing.T) {
 				"builtin: Ann"}},
 		"what is built into kustomize": {map[string]string{"version": "1",
 			"k/kustomization.yaml": "generators: [g.yaml]\nresources: [x.yaml]\ntransformers:\n- |-\n  apiVersion: " +
-				"builtin\n" +
-				"  kind: PrefixTransformer\n  metadata: {name: p}\n  prefix: p-\n  fieldSpecs: [{path: " +
+				"builtin\n  kind: PrefixTransformer\n  metadata: {name: p}\n  prefix: p-\n  fieldSpecs: [{path: " +
 				"metadata/name}]\n",
 			"k/x.yaml": cm, "k/g.yaml": `{"apiVersion": "builtin", "kind": "ConfigMapGenerator", "name": "g",
 				"metadata": {"name": "g"}, "literals": ["a=https://example.com/x"],
@@ -188,8 +187,7 @@ func TestWhatFetchesOrRunsIsRefused(t *testing.T) {
 				"files": ["https://e.com/x"]}`),
 			"k/exec.yaml": []byte("apiVersion: someteam.example.com/v1\nkind: Sed\nmetadata: {name: x}\n"),
 			"k/function.yaml": []byte("apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: g, " +
-				"annotations: " +
-				"{config.kubernetes.io/function: 'container: {image: example.com/x}'}}\n"),
+				"annotations: {config.kubernetes.io/function: 'container: {image: example.com/x}'}}\n"),
 			"k/chart.yaml": []byte("apiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: x}\n")}})
 		if len(s.Faults) == 0 || !strings.HasPrefix(s.Faults[0], "k/kustomization.yaml: ") ||
 			!strings.Contains(s.Faults[0], want) || len(s.Objects) > 0 ||
@@ -300,8 +298,7 @@ func TestTheDigestIsOfAllThatIsThere(t *testing.T) {
 
 func TestWhatOnlyTheClusterSetsIsTakenOut(t *testing.T) {
 	objects, err := decode([]byte("apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: a, uid: u, " +
-		"resourceVersion: '7'," +
-		" creationTimestamp: null}\nstringData: {a: b}\ndata: {c: ZA==}\nstatus: {x: y}\n"))
+		"resourceVersion: '7', creationTimestamp: null}\nstringData: {a: b}\ndata: {c: ZA==}\nstatus: {x: y}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

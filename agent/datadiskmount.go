@@ -93,8 +93,7 @@ func (p diskPlaces) look(name, dir string) seenDisk {
 // judgeDisk says what keeps a data disk from being used; nil: nothing does.
 func judgeDisk(s seenDisk) *replica.Wait {
 	const orReplace = "If the other replicas have a quorum, recreating this VM with an empty disk repairs it " +
-		"as well. " +
-		"The agent goes on by itself."
+		"as well. The agent goes on by itself."
 	repair := fmt.Sprintf("The kernel's lines before this one, and `journalctl -b`, say why. Try `fsck -f %s` "+
 		"and then "+
 		"`%s`, or the first with the disk attached to another VM. ", s.device, s.mountCommand()) + orReplace

@@ -104,8 +104,7 @@ var metrics = []metric{
 	gauge("quorate_watched_unit", "1 for the state in which the watch found the kubelet's and the runtime's unit. No "+
 		"series: nothing is watched.", printWatched, "unit", "state"),
 	counter("quorate_watched_unit_total", "What happened to a watched unit in this boot: ended by itself, or "+
-		"the watch "+
-		"did restart, start, park.", printWatchedCounts, "unit", "what"),
+		"the watch did restart, start, park.", printWatchedCounts, "unit", "what"),
 	counter("quorate_steps_total", "Steps of the membership that this agent took; outcome is done or failed.",
 		func(s Status, _ time.Time, is series) {
 			for _, n := range s.Etcd.Steps {

@@ -250,8 +250,7 @@ func runtimeHangs(t *testing.T, w *watched) {
 
 func portBlocked(t *testing.T, w *watched) {
 	w.in(t, w.vm, "nft add table inet blocked && nft add chain inet blocked in '{ type filter hook input "+
-		"priority 0; }' "+
-		"&& nft add rule inet blocked in tcp dport 10248 drop")
+		"priority 0; }' && nft add rule inet blocked in tcp dport 10248 drop")
 	w.state(t, kubeletwatch.PortBlocked, "kubelet-port-blocked", patience)
 	w.quiet(t, 30*time.Second)
 	w.in(t, w.vm, "nft delete table inet blocked")

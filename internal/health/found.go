@@ -49,16 +49,14 @@ func (j *judgement) findUnread() (out []Finding) {
 	switch {
 	case j.Unread != "":
 		out = append(out, j.finding(RecordUnreadHere, "The replicas may be well: only this command cannot read "+
-			"what they "+
-			"report.", "The reports cannot be read from here: "+j.Unread))
+			"what they report.", "The reports cannot be read from here: "+j.Unread))
 	case j.UnreadRecord != "":
 		out = append(out, j.finding(RecordUnreadHere, "The orders in force are not known.",
 			"The record cannot be read from here: "+j.UnreadRecord))
 	}
 	if j.Unread == "" && len(j.Reports) == 0 {
 		out = append(out, j.finding(NoReports, "Agents report within seconds of their start. Is this the right "+
-			"bucket, do "+
-			"the masters run, and may they write below the reports' folder (docs/iam.md)?",
+			"bucket, do the masters run, and may they write below the reports' folder (docs/iam.md)?",
 			"No replica has ever written a report."))
 	}
 	return out
@@ -92,8 +90,7 @@ func (j *judgement) findVM(r Replica) []Finding {
 	switch {
 	case at < 0 && !r.speaks():
 		return []Finding{j.finding(VMMissing, "Make a VM of that name in that zone, with its data disk if there is "+
-			"one. It "+
-			"joins by itself.", "The Compute API lists no VM in this place.", r.Place)}
+			"one. It joins by itself.", "The Compute API lists no VM in this place.", r.Place)}
 	case at >= 0 && j.VMs[at].Status != "RUNNING" && !r.speaks():
 		return []Finding{j.finding(VMNotRunning, "Start it. It comes back by itself.",
 			fmt.Sprintf("The Compute API says that the VM is %s.", j.VMs[at].Status), r.Place)}
@@ -184,8 +181,7 @@ func (j *judgement) findQuorum() []Finding {
 		return nil
 	}
 	return []Finding{j.finding(NoLeader, "Start the voters that are away with their disks. As soon as a majority "+
-		"runs, the "+
-		"cluster serves again, and nothing is lost.",
+		"runs, the cluster serves again, and nothing is lost.",
 		fmt.Sprintf("%d of %d voters take part, which is no quorum.", j.voters.Well, j.voters.Count))}
 }
 

@@ -34,8 +34,7 @@ func decideRuntime(l Limits, f Facts, m Memory) Verdict {
 		return Verdict{State: Running, Reason: "it runs"}
 	case !f.CRI.Ever && f.Now-u.Started < l.StartWithin:
 		return Verdict{State: Starting, Reason: fmt.Sprintf("it has not answered since its start %s ago; up to "+
-			"%s it is "+
-			"left alone", seconds(f.Now-u.Started), l.StartWithin)}
+			"%s it is left alone", seconds(f.Now-u.Started), l.StartWithin)}
 	case f.CRI.Last == Unreachable && !f.CRI.Ever:
 		return Verdict{State: Unreached, Reason: "nobody was ever seen at its socket: " + f.CRI.Error}
 	case u.KillMode != "process" && u.KillMode != "none":
@@ -81,8 +80,7 @@ func decideHang(l Limits, f Facts, m Memory) (v Verdict, hung bool) {
 	u := f.Kubelet
 	if m.Overdue != 0 && f.Now-m.Overdue >= u.PingEvery {
 		return Verdict{State: Hung, Reason: fmt.Sprintf("it has not pinged for %s, and systemd's watchdog has "+
-			"not ended "+
-			"it", seconds(f.Now-u.pinged()))}, true
+			"not ended it", seconds(f.Now-u.pinged()))}, true
 	}
 	if f.Port.Misses < l.Misses || f.Now-f.Port.Since < l.patience() {
 		return Verdict{}, false
