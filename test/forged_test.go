@@ -158,7 +158,9 @@ func sign(t *testing.T, template *x509.Certificate, by *tls.Certificate) (cert, 
 func (c *cluster) leaf(t *testing.T, vm, name string) *x509.Certificate {
 	t.Helper()
 	path := c.diskOf(vm, "pki/"+name+".pem")
-	p, err := tls.LoadX509KeyPair(path, path)
+	pem, err := os.ReadFile(path) // once: it may be renewed between two
+	c.must(t, err)
+	p, err := tls.X509KeyPair(pem, pem)
 	c.must(t, err)
 	return p.Leaf
 }
