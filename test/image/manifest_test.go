@@ -66,7 +66,8 @@ func TestTheManifestPinsEachPackageByVersionAndHash(t *testing.T) {
 
 // A module's go.mod and go.sum pin all of its sources; the manifest pins these two.
 func TestTheManifestPinsTheProgramsModules(t *testing.T) {
-	dirs := map[string]string{"kubernetes": "../../images/kubernetes", "etcd": "../../images/etcd", "quorate": "../.."}
+	dirs := map[string]string{"kubernetes": "../../images/kubernetes", "etcd": "../../images/etcd",
+		"coredns": "../../images/coredns", "quorate": "../.."}
 	for _, line := range words(t, master+"manifest") {
 		if line[0] != "program" {
 			continue
