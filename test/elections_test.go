@@ -93,7 +93,7 @@ func autoscale(args []string) error {
 		return fmt.Errorf("elects: %t, %w", *elect, err)
 	}
 	go func() {
-		leaderelection.RunOrDie(context.TODO(), leaderelection.LeaderElectionConfig{
+		leaderelection.RunOrDie(context.Background(), leaderelection.LeaderElectionConfig{
 			Lock: &resourcelock.LeaseLock{
 				LeaseMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-autoscaler"},
 				Client:    client.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: host}},

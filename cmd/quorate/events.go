@@ -31,9 +31,9 @@ func (f *eventFlags) add(cmd *cobra.Command) {
 func newEvents() *cobra.Command {
 	var f eventFlags
 	cmd := &cobra.Command{Use: "events [NAME]", Short: "List what the replicas noticed, in time", Args: atMostOneName,
-		Long: `List what the replicas noticed: boots and stops, waits, acts, roles, who leads, who is not heard of, components. With the
-name of a replica, what that one noticed. The agents write events to the bucket of the record, where they are kept for 30
-days, also when the VM is gone. Times are by the replica's clock, in UTC.`,
+		Long: `List what the replicas noticed: boots and stops, waits, acts, roles, who leads, who is not heard of,
+components. With the name of a replica, what that one noticed. The agents write events to the bucket of the record,
+where they are kept for 30 days, also when the VM is gone. Times are by the replica's clock, in UTC.`,
 		Example: `  quorate events --config cluster.yaml --since 8h
   quorate events master-b --config cluster.yaml -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,9 +55,9 @@ func newWhy() *cobra.Command {
 	var f eventFlags
 	cmd := &cobra.Command{Use: "why NAME", Short: "Tell what happened to a replica, and why",
 		Args: exactly("the name of a replica"),
-		Long: `Tell what happened to a replica, as a story in time: what it noticed itself, what others noticed of it, which of its VMs ended
-without being asked to, and the incarnations that the record has. It is told also where the VM is gone, and over several
-VMs in the same place. Times are by the replicas' clocks, in UTC.`,
+		Long: `Tell what happened to a replica, as a story in time: what it noticed itself, what others noticed of it,
+which of its VMs ended without being asked to, and the incarnations that the record has. It is told also where the VM
+is gone, and over several VMs in the same place. Times are by the replicas' clocks, in UTC.`,
 		Example: `  quorate why master-b --config cluster.yaml --since 8h`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			batches, v, err := f.read(cmd.Context(), true)

@@ -28,12 +28,13 @@ func newHealth() *cobra.Command {
 	var f healthFlags
 	cmd := &cobra.Command{Use: "health", Short: "Say whether the cluster serves, what is wrong, and what to do",
 		Args: noArguments,
-		Long: `Say whether the cluster serves, how many more failures it survives, what is wrong, the cause before what follows from it, and
-what to do about it.
+		Long: `Say whether the cluster serves, how many more failures it survives, what is wrong, the cause before what
+follows from it, and what to do about it.
 
-It reads what the agents report to the bucket of the record, and asks the endpoint. So it works from anywhere, as anybody
-who may read the bucket, and while apiserver and etcd are down. A replica reports a change within two seconds, and at
-least each half minute. With --compute it asks the Compute API too, which can tell a VM that is off from one that hangs.
+It reads what the agents report to the bucket of the record, and asks the endpoint. So it works from anywhere, as
+anybody who may read the bucket, and while apiserver and etcd are down. A replica reports a change within two seconds,
+and at least each half minute. With --compute it asks the Compute API too, which can tell a VM that is off from one
+that hangs.
 
 Exit code 0: all is well. 1: degraded. 2: not serving.`,
 		Example: `  quorate health --config cluster.yaml

@@ -19,9 +19,9 @@ const statusTimeout = 5 * time.Second
 func newStatus() *cobra.Command {
 	var output, run string
 	cmd := &cobra.Command{Use: "status", Short: "Say how this master is", Args: noArguments,
-		Long: `Say how this master is: how far its boot has come, what it waits for and what ends the wait, the etcd members, the components
-and who leads. All of that comes from the agent on this machine. The last line says how the cluster is, as "quorate health" does.
-Exit code 9: no agent answers.`,
+		Long: `Say how this master is: how far its boot has come, what it waits for and what ends the wait, the etcd
+members, the components and who leads. All of that comes from the agent on this machine. The last line says how the
+cluster is, as "quorate health" does. Exit code 9: no agent answers.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), statusTimeout)
 			defer cancel()
