@@ -130,7 +130,8 @@ func (o *Outbox) nextBatch(now time.Time) *Batch {
 	if !o.batchAt.IsZero() && since >= 0 && since < batchPause {
 		return nil
 	}
-	if lost := o.dropped - o.said; lost > 0 && len(o.queue) < mostInBatch {
+	// Alone it would be a batch for each pause that no budget bounds. The report counts the dropped, too.
+	if lost := o.dropped - o.said; lost > 0 && len(o.queue) > 0 && len(o.queue) < mostInBatch {
 		o.queue = append(o.queue, Event{At: now, Kind: Dropped,
 			Text: fmt.Sprintf("%d events were not written: there were too many", lost)})
 		o.said = o.dropped

@@ -110,6 +110,12 @@ func TestWhatChangesEachSecondIsBounded(t *testing.T) {
 	if got := len(reportsOf(all)); got > 240+120+5000/12+1 {
 		t.Errorf("%d reports in two hours", got)
 	}
+	batches := 0
+	for _, w := range all {
+		if w.Batch != nil {
+			batches++
+		}
+	}
 	var dropped, said uint64
 	kept := 0
 	for _, e := range eventsOf(all) {
@@ -122,6 +128,9 @@ func TestWhatChangesEachSecondIsBounded(t *testing.T) {
 	}
 	if kept > 1000+5000/12+1 || kept < 1000 {
 		t.Errorf("%d events in two hours", kept)
+	}
+	if said := len(eventsOf(all)) - kept; batches > kept || said > batches {
+		t.Errorf("%d batches and %d notes of what was dropped, for %d events", batches, said, kept)
 	}
 	if dropped < 5700 || o.last.EventsDropped < 5700 {
 		t.Errorf("of 7,200 events %d are said to be dropped, and the report says %d", dropped, o.last.EventsDropped)
