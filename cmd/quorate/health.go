@@ -36,7 +36,9 @@ anybody who may read the bucket, and while apiserver and etcd are down. A replic
 and at least each half minute. With --compute it asks the Compute API too, which can tell a VM that is off from one
 that hangs.
 
-Exit code 0: all is well. 1: degraded. 2: not serving.`,
+On a master it does not ask the endpoint, which is the master's own apiserver there.
+
+Exit code 0: all is well. 1: degraded. 2: not serving, or not known.`,
 		Example: `  quorate health --config cluster.yaml
   quorate health --config cluster.yaml --wait 5m      # until all is well
   quorate health --config cluster.yaml --watch        # a line for each change; asks the endpoint each second`,
@@ -101,12 +103,12 @@ type verdictError struct{ state health.State }
 
 func (e *verdictError) Error() string { return "the cluster is " + string(e.state) }
 
-// code is 1 for degraded and 2 for not serving, as "health" promises.
+// code is 1 for degraded and 2 for not serving or not known, as "health" promises.
 func (e *verdictError) code() int {
-	if e.state == health.NotServing {
-		return 2
+	if e.state == health.Degraded {
+		return 1
 	}
-	return 1
+	return 2
 }
 
 func verdictOf(v health.Verdict) error {

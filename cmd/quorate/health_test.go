@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -32,9 +33,9 @@ func TestTheEndpointIsAskedWithoutItsCA(t *testing.T) {
 		w.WriteHeader(code)
 	}))
 	defer server.Close()
-	e := newEndpoint(&replica.Cluster{Endpoint: replica.Endpoint{ExternalIP: "192.0.2.1", InternalIP: "192.0.2.2",
+	e := newEndpoint(&replica.Cluster{Endpoint: replica.Endpoint{ExternalIP: "198.51.100.1", InternalIP: "198.51.100.2",
 		Port: 443}})
-	if got := strings.Join(e.addresses, " "); got != "192.0.2.1:443 192.0.2.2:443" {
+	if got := strings.Join(e.addresses, " "); got != "198.51.100.1:443 198.51.100.2:443" {
 		t.Errorf("asks %q", got)
 	}
 	address := strings.TrimPrefix(server.URL, "https://")
@@ -60,6 +61,31 @@ func TestTheEndpointIsAskedWithoutItsCA(t *testing.T) {
 	}
 }
 
+// On a master the endpoint's address leads to the master's own apiserver.
+func TestAnAddressOfThisMachineIsNotAsked(t *testing.T) {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var own string
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+			own = n.IP.String()
+		}
+	}
+	if own == "" {
+		t.Skip("this machine has no address but loopback")
+	}
+	e := newEndpoint(&replica.Cluster{Endpoint: replica.Endpoint{ExternalIP: own, InternalIP: "127.0.0.1", Port: 443}})
+	if got := strings.Join(e.addresses, " "); got != "127.0.0.1:443" {
+		t.Errorf("asks %q", got)
+	}
+	e = newEndpoint(&replica.Cluster{Endpoint: replica.Endpoint{ExternalIP: own, Port: 443}})
+	if a := e.ask(t.Context()); a != nil {
+		t.Errorf("asked itself: %+v", a)
+	}
+}
+
 func TestAStallIsCounted(t *testing.T) {
 	at := time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)
 	s := stall{served: true, since: at}
@@ -76,7 +102,8 @@ func TestAStallIsCounted(t *testing.T) {
 }
 
 func TestTheVerdictIsTheExitCode(t *testing.T) {
-	for state, want := range map[health.State]int{health.Degraded: 1, health.NotServing: 2} {
+	for state, want := range map[health.State]int{health.Degraded: 1, health.NotServing: 2,
+		health.Unknown: 2} {
 		if got := exitCode(verdictOf(health.Verdict{State: state})); got != want {
 			t.Errorf("%s: %d, want %d", state, got, want)
 		}

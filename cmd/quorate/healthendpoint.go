@@ -26,6 +26,8 @@ type endpoint struct {
 	client    *http.Client
 }
 
+// newEndpoint leaves out addresses that this machine has itself: a master's routes take the endpoint for its own, and
+// its own apiserver says nothing about the others.
 func newEndpoint(c *replica.Cluster) *endpoint {
 	e := &endpoint{client: &http.Client{Timeout: endpointTimeout, Transport: &http.Transport{
 		// A connection that is kept would go to the same master again, also to one that was shot.
@@ -34,11 +36,23 @@ func newEndpoint(c *replica.Cluster) *endpoint {
 		DialContext:       (&net.Dialer{Timeout: endpointTimeout}).DialContext,
 	}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	for _, ip := range []string{c.Endpoint.ExternalIP, c.Endpoint.InternalIP} {
-		if ip != "" {
-			e.addresses = append(e.addresses, net.JoinHostPort(ip, strconv.Itoa(c.Endpoint.Port)))
+		if address := net.JoinHostPort(ip, strconv.Itoa(c.Endpoint.Port)); ip != "" && !isOwn(address) {
+			e.addresses = append(e.addresses, address)
 		}
 	}
 	return e
+}
+
+// isOwn reports whether this machine takes an address for its own. Nothing is sent. A loopback address is everybody's.
+func isOwn(address string) bool {
+	conn, err := net.Dial("udp", address)
+	if err != nil {
+		return false // there is no way to it
+	}
+	defer conn.Close()
+	from, _ := conn.LocalAddr().(*net.UDPAddr)
+	to, _ := conn.RemoteAddr().(*net.UDPAddr)
+	return from.IP.Equal(to.IP) && !to.IP.IsLoopback()
 }
 
 // ask asks the first address, and where that does not answer the next: from inside the network only the internal one

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/internal/health"
 )
 
 // statusTimeout is longer than the agent's own for what it has to ask.
@@ -47,7 +48,8 @@ cluster is, as "quorate health" does. Exit code 9: no agent answers.`,
 // clusterLineTimeout bounds what a status asks of others, after it has said what this machine knows.
 const clusterLineTimeout = 3 * time.Second
 
-// clusterLine says how the cluster is; empty: this machine does not know which one it belongs to.
+// clusterLine says how the cluster is, by what the replicas report; empty: this machine does not know which one it
+// belongs to. It does not ask the endpoint: on a master that is the master's own apiserver.
 func clusterLine(ctx context.Context, run string) string {
 	_, c, _, known, err := agent.Remembered(run, bakedFile)
 	if !known || err != nil {
@@ -59,7 +61,7 @@ func clusterLine(ctx context.Context, run string) string {
 	if err != nil {
 		return ""
 	}
-	v := w.judge(ctx)
+	v := health.Judge(w.read(ctx), w.commands)
 	text := v.Headline()
 	if len(v.Findings) > 0 {
 		text += " The first finding: " + v.Findings[0].Name + ". For all: quorate health"

@@ -18,6 +18,8 @@ const (
 	Degraded State = "degraded"
 	// NotServing: nobody is served.
 	NotServing State = "not serving"
+	// Unknown: the endpoint was not asked, and there are no reports to go by.
+	Unknown State = "unknown"
 )
 
 // Verdict is what is to be said of a cluster. Its JSON keys are stable.
@@ -77,6 +79,8 @@ type judgement struct {
 
 func (j *judgement) state(findings []Finding) State {
 	switch {
+	case j.Endpoint == nil && len(j.Reports) == 0:
+		return Unknown
 	case !j.serves():
 		return NotServing
 	case slices.ContainsFunc(findings, Finding.degrades), j.voters.Known && j.voters.Survives < tolerated(j.Wanted),
@@ -110,6 +114,8 @@ func (v Verdict) Headline() string {
 		text = fmt.Sprintf("Cluster %s serves, and is degraded", v.Cluster)
 	case NotServing:
 		text = fmt.Sprintf("Cluster %s does not serve", v.Cluster)
+	case Unknown:
+		text = fmt.Sprintf("Whether cluster %s serves is not known", v.Cluster)
 	}
 	if !v.Voters.Known {
 		return text + "."

@@ -208,6 +208,9 @@ func TestVerdicts(t *testing.T) {
 		"the bucket cannot be read from here": {func(f *Facts) { f.Reports, f.Unread = nil, "403" }, Degraded, -2, "",
 			"",
 			"record-unreadable-here", "quorate record check"},
+		"the bucket cannot be read from a master, which asks no endpoint": {func(f *Facts) {
+			f.Reports, f.Unread, f.Endpoint = nil, "403", nil
+		}, Unknown, -2, "", "", "record-unreadable-here", "quorate record check"},
 		"nobody has ever reported": {func(f *Facts) { f.Reports = nil }, Degraded, -2, "", "", "no-reports", ""},
 		"the database is full": {func(f *Facts) { f.waits("a", "no-space"); f.waits("b", "addons-failing") }, Degraded,
 			1, "",
@@ -321,7 +324,8 @@ func TestTheHeadlineSaysWhatMayStillFail(t *testing.T) {
 			Voters: Voters{Known: true, Count: 3, Well: 1, Survives: -1}},
 		"Cluster demo serves and is well: its only voter takes part, and it may not fail.": {State: Well,
 			Voters: Voters{Known: true, Count: 1, Well: 1}},
-		"Cluster demo does not serve.": {State: NotServing},
+		"Cluster demo does not serve.":              {State: NotServing},
+		"Whether cluster demo serves is not known.": {State: Unknown},
 	} {
 		v.Cluster = "demo"
 		if got := v.Headline(); got != want {
