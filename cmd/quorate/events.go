@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/internal/report"
 )
@@ -37,13 +38,17 @@ where they are kept for 30 days, also when the VM is gone. Times are by the repl
 		Example: `  quorate events --config cluster.yaml --since 8h
   quorate events master-b --config cluster.yaml -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			batches, _, err := f.read(cmd.Context(), false)
+			batches, v, err := f.read(cmd.Context(), f.since+longestBatch, len(args) == 1)
 			if err != nil {
 				return err
 			}
 			lines := report.Lines(batches, time.Now().Add(-f.since))
 			if len(args) == 1 {
-				lines = slices.DeleteFunc(lines, func(l report.Line) bool { return !named(l.By, args[0]) })
+				about, err := findPlace(args[0], batches, v)
+				if err != nil {
+					return err
+				}
+				lines = slices.DeleteFunc(lines, func(l report.Line) bool { return l.By != about })
 			}
 			return f.print(cmd.OutOrStdout(), lines)
 		}}
@@ -60,7 +65,8 @@ which of its VMs ended without being asked to, and the incarnations that the rec
 is gone, and over several VMs in the same place. Times are by the replicas' clocks, in UTC.`,
 		Example: `  quorate why master-b --config cluster.yaml --since 8h`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			batches, v, err := f.read(cmd.Context(), true)
+			// The last event of a boot that ended may be much older than its end.
+			batches, v, err := f.read(cmd.Context(), max(f.since, bucket.EventsKept), true)
 			if err != nil {
 				return err
 			}
@@ -78,17 +84,20 @@ is gone, and over several VMs in the same place. Times are by the replicas' cloc
 
 // atMostOneName is for a command that can be about one replica.
 func atMostOneName(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
+	if len(args) <= 1 {
 		return nil
 	}
-	return exactly("at most the name of a replica")(cmd, args)
+	return &usageError{fmt.Errorf("%s takes one replica's name at most, and got %s (usage: %s)", cmd.CommandPath(),
+		counted(len(args)), cmd.UseLine())}
 }
 
-// clockSlack is how far a replica's clock may be behind for its events to be found: they are listed by its times.
-const clockSlack = 10 * time.Minute
+// longestBatch is how long before a time a batch may have begun that has events from then on: batches are listed by
+// their first event, and one waits while the bucket takes no writes.
+const longestBatch = time.Hour
 
-// read reads the events, and the record if it is wanted.
-func (f *eventFlags) read(ctx context.Context, withRecord bool) (batches []report.Batch, v record.View, err error) {
+// read reads the batches that began at most that long ago, and the record if it is wanted.
+func (f *eventFlags) read(ctx context.Context, ago time.Duration, withRecord bool) (batches []report.Batch,
+	v record.View, err error) {
 	if f.since <= 0 {
 		return nil, v, &usageError{fmt.Errorf("--since %s: want how far back, such as 8h", f.since)}
 	}
@@ -100,7 +109,7 @@ func (f *eventFlags) read(ctx context.Context, withRecord bool) (batches []repor
 	if err != nil {
 		return nil, v, err
 	}
-	batches, err = reports.Events(ctx, time.Now().Add(-f.since-clockSlack))
+	batches, err = reports.Events(ctx, time.Now().Add(-ago))
 	if err != nil || !withRecord {
 		return batches, v, err
 	}

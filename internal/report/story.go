@@ -38,7 +38,7 @@ func sortLines(list []Line) {
 }
 
 // Story is what happened to one replica: what it noticed itself, what others noticed of it, and which of its VMs ended
-// without being asked to.
+// without being asked to. For the last, batches from before since are needed, too: a replica that is well says nothing.
 func Story(batches []Batch, about replica.Place, since time.Time) []Line {
 	var out []Line
 	for _, l := range Lines(batches, since) {
@@ -46,19 +46,15 @@ func Story(batches []Batch, about replica.Place, since time.Time) []Line {
 			out = append(out, l)
 		}
 	}
-	for n, l := range out {
-		// The row changes each time that something else is observed; waits and acts say the same better.
-		if l.Kind == Row {
-			out[n].Kind = ""
-		}
-	}
-	out = slices.DeleteFunc(out, func(l Line) bool { return l.Kind == "" })
+	// The row changes each time that something else is observed; waits and acts say the same better.
+	out = slices.DeleteFunc(out, func(l Line) bool { return l.Kind == Row })
 	out = append(out, ends(batches, about, since)...)
 	sortLines(out)
 	return out
 }
 
-// ends finds the boots of a replica that were followed by another without a stop.
+// ends finds the boots of a replica that were followed by another. One ended at the first silence that another noticed,
+// else at its last event, or at since where that is later.
 func ends(batches []Batch, about replica.Place, since time.Time) (out []Line) {
 	own := slices.DeleteFunc(slices.Clone(batches), func(b Batch) bool {
 		return b.Place != about ||
@@ -86,7 +82,10 @@ func ends(batches []Batch, about replica.Place, since time.Time) (out []Line) {
 		if after.InstanceID != before.InstanceID {
 			text += fmt.Sprintf(", as another VM: instance %s in place of %s", after.InstanceID, before.InstanceID)
 		}
-		if !last.Before(since) {
+		if last.Before(since) {
+			last = since
+		}
+		if !after.At.Before(since) {
 			out = append(out, Line{Event: Event{At: last, Kind: Gone, Text: text}, By: about})
 		}
 	}
@@ -94,11 +93,11 @@ func ends(batches []Batch, about replica.Place, since time.Time) (out []Line) {
 }
 
 // firstSilence is when another replica first did not hear of it between two times; zero: none noticed.
-func firstSilence(batches []Batch, about replica.Place, from, to time.Time) (first time.Time) {
+func firstSilence(batches []Batch, about replica.Place, from, to time.Time) time.Time {
 	for _, l := range Lines(batches, from) {
 		if l.Kind == Silent && l.Subject == about.String() && l.At.Before(to) {
 			return l.At
 		}
 	}
-	return first
+	return time.Time{}
 }

@@ -42,6 +42,10 @@ func TestTheStoryOfAReplicaThatWasShot(t *testing.T) {
 		story[0].Kind != Silent {
 		t.Errorf("after a stop: %+v", story)
 	}
+	late := Story(batches, b, at(100))
+	if len(late) == 0 || late[0].Kind != Gone || !late[0].At.Equal(at(100)) {
+		t.Errorf("its last event is older than the story: %+v", late)
+	}
 	if all := Lines(batches, t0); len(all) != 8 || !slices.IsSortedFunc(all,
 		func(a, b Line) int { return a.At.Compare(b.At) }) {
 		t.Errorf("%d lines: %+v", len(all), all)
