@@ -21,13 +21,14 @@ func (j *judgement) fold(all []Finding) []Finding {
 // explains reports whether f follows from root, or from what was folded below it.
 func explains(root, f Finding) bool {
 	e := entryOf(f.Name)
-	direct := slices.Contains(e.anywhere, root.Name) || slices.Contains(e.here, root.Name) && sharesReplica(root, f)
+	direct := slices.Contains(e.anywhere, root.Name) || slices.Contains(e.here, root.Name) && covers(root, f)
 	return direct || slices.ContainsFunc(root.Consequences, func(c Finding) bool { return explains(c, f) })
 }
 
-func sharesReplica(a, b Finding) bool {
-	return len(a.Replicas) == 0 || len(b.Replicas) == 0 ||
-		slices.ContainsFunc(a.Replicas, func(p string) bool { return slices.Contains(b.Replicas, p) })
+// covers reports whether root is about each replica that f is about. A finding without replicas is about the cluster.
+func covers(root, f Finding) bool {
+	return len(root.Replicas) == 0 ||
+		!slices.ContainsFunc(f.Replicas, func(p string) bool { return !slices.Contains(root.Replicas, p) })
 }
 
 // rank is the level of the worst that a finding brings about.

@@ -3,6 +3,7 @@ package health
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/replica"
@@ -140,21 +141,45 @@ func (j *judgement) downText(r Replica) string {
 	return ""
 }
 
+// sharedWait is a wait that one replica or several have.
+type sharedWait struct {
+	replica.Wait // the first one's
+	about        []replica.Place
+	reasons      []string // of each place
+}
+
 // findWaits gathers what the replicas wait for; a wait that several have is one finding.
 func (j *judgement) findWaits() (out []Finding) {
+	var list []sharedWait
 	for _, r := range j.replicas {
 		if !r.speaks() {
 			continue
 		}
 		for _, w := range r.seen.Waits {
-			if at := slices.IndexFunc(out, func(f Finding) bool { return f.Name == w.Name }); at >= 0 {
-				out[at].Replicas = append(out[at].Replicas, r.Place.String())
-				continue
+			at := slices.IndexFunc(list, func(s sharedWait) bool { return s.Name == w.Name })
+			if at < 0 {
+				at, list = len(list), append(list, sharedWait{Wait: w})
 			}
-			out = append(out, j.finding(w.Name, w.Next, w.Reason, r.Place))
+			list[at].about = append(list[at].about, r.Place)
+			list[at].reasons = append(list[at].reasons, w.Reason)
 		}
 	}
+	for _, s := range list {
+		out = append(out, j.finding(s.Name, s.Next, s.what(), s.about...))
+	}
 	return out
+}
+
+// what is the reason, or where they differ that of each replica.
+func (s sharedWait) what() string {
+	if !slices.ContainsFunc(s.reasons, func(reason string) bool { return reason != s.Reason }) {
+		return s.Reason
+	}
+	var parts []string
+	for n, reason := range s.reasons {
+		parts = append(parts, s.about[n].Name+": "+reason)
+	}
+	return strings.Join(parts, " ")
 }
 
 func (j *judgement) findCertificates() (out []Finding) {

@@ -155,6 +155,18 @@ func TestVerdicts(t *testing.T) {
 		}, NotServing, -1, "", "",
 			"replica-silent a [no-quorum b; no-leader; component-not-ready b; endpoint-not-ready]; " +
 				"replica-silent c", "start master-a"},
+		"no room on two replicas": {func(f *Facts) {
+			f.waits("a", "no-room")
+			f.waits("b", "no-room", "step-failed")
+			f.of("b").Waits[0].Reason = "Two."
+		}, Degraded, 1, "", "a", "no-room a,b [step-failed b]", "master-a: quorate status; master-b: quorate status"},
+		"a cause on one replica does not hide what two have": {func(f *Facts) {
+			f.waits("a", "no-room", "program-unusable", "component-not-ready")
+			f.waits("b", "component-not-ready")
+			f.waits("c", "no-room", "preflight")
+		}, Degraded, 1, "", "a",
+			"no-room a,c [preflight c]; program-unusable a; component-not-ready a,b", "master-a: quorate status; " +
+				"master-c: quorate status"},
 		"all are shot": {func(f *Facts) {
 			for n := range f.Reports {
 				f.Reports[n].Age = time.Hour
@@ -309,6 +321,21 @@ func TestCausesStandAboveTheirConsequences(t *testing.T) {
 		if !seen[name] {
 			t.Errorf("%s is not in the catalog", name)
 		}
+	}
+}
+
+// What differs from replica to replica is said of each.
+func TestAWaitOfSeveralReplicasHasTheReasonOfEach(t *testing.T) {
+	f := three()
+	f.waits("a", "no-room", "step-failed")
+	f.waits("b", "no-room", "step-failed")
+	f.of("b").Waits[0].Reason = "Another disk."
+	v := Judge(f, commands)
+	if got, want := v.Findings[0].What, "master-a: Because of no-room. master-b: Another disk."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := v.Findings[0].Consequences[0].What, "Because of step-failed."; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
