@@ -172,7 +172,7 @@ func TestVerdicts(t *testing.T) {
 				f.Reports[n].Age = time.Hour
 			}
 			f.Endpoint = dead
-		}, NotServing, -1, "", "a", "replica-silent a [no-leader; endpoint-silent]; replica-silent b; replica-silent c",
+		}, NotServing, -1, "", "", "replica-silent a [no-leader; endpoint-silent]; replica-silent b; replica-silent c",
 			"start master-a"},
 		"a replica stops in order": {func(f *Facts) {
 			f.of("b").Phase, f.of("b").Ready = "stopping", false

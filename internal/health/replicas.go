@@ -77,8 +77,12 @@ func (r Replica) speaks() bool {
 func (j *judgement) current() {
 	j.authority = j.findAuthority()
 	var members []report.Member
+	fresh := false // who led a while ago says nothing of now
 	if j.authority >= 0 {
 		members = j.Reports[j.authority].Members
+		fresh = j.Reports[j.authority].Age <= silentAfter
+	}
+	if fresh {
 		j.leader = j.Reports[j.authority].Leader().Name
 	}
 	for n := range j.Reports {
@@ -90,7 +94,7 @@ func (j *judgement) current() {
 		age := s.Age.Seconds()
 		r := Replica{Place: s.Place, Phase: s.Phase, Age: &age, seen: s}
 		if m != nil {
-			r.Role, r.Leads = m.Role, m.Leader
+			r.Role, r.Leads = m.Role, m.Leader && fresh
 		}
 		for _, c := range s.Components {
 			if c.State != "ready" {
@@ -112,7 +116,8 @@ func (j *judgement) current() {
 	for _, m := range members {
 		place, ok := replica.ParsePlace(m.Name)
 		if ok && !slices.ContainsFunc(j.replicas, func(r Replica) bool { return r.Place == place }) {
-			j.replicas = append(j.replicas, Replica{Place: place, State: ReplicaUnknown, Role: m.Role, Leads: m.Leader})
+			j.replicas = append(j.replicas, Replica{Place: place, State: ReplicaUnknown, Role: m.Role,
+				Leads: m.Leader && fresh})
 		}
 	}
 	slices.SortFunc(j.replicas, func(a, b Replica) int { return replica.ComparePlaces(a.Place, b.Place) })
