@@ -61,13 +61,14 @@ func (a *Agent) keepReports() (stop func()) {
 	}
 }
 
-// last writes a last report.
+// last writes a last report and the events that are left.
 func (r *reporter) last() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastReportTimeout)
 	defer cancel()
 	if store := r.reportsStore(); store != nil {
 		r.observeOnce(ctx)
-		r.writeNext(ctx, store, (*report.Outbox).Rest)
+		for r.writeNext(ctx, store, (*report.Outbox).Rest) {
+		}
 	}
 }
 
@@ -119,14 +120,15 @@ func (r *reporter) write(ctx context.Context) {
 	}
 }
 
-// writeNext writes what is due. What the report before said is noted first: this replica is about to overwrite it.
+// writeNext writes what is due, the events also where the report is refused, and reports whether all of that was
+// written. What the report before said is noted first: this replica is about to overwrite it.
 func (r *reporter) writeNext(ctx context.Context, store Reports,
-	due func(*report.Outbox, time.Time) report.Write) {
+	due func(*report.Outbox, time.Time) report.Write) bool {
 	r.mu.Lock()
 	w := due(&r.outbox, time.Now())
 	r.mu.Unlock()
 	if w == (report.Write{}) {
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -134,8 +136,13 @@ func (r *reporter) writeNext(ctx context.Context, store Reports,
 	if err == nil && w.Report != nil {
 		err = store.WriteReport(ctx, *w.Report)
 	}
-	if err == nil && w.Batch != nil {
-		err = store.WriteBatch(ctx, *w.Batch)
+	if err != nil {
+		w.Report = nil
+	}
+	if w.Batch != nil {
+		if batchErr := store.WriteBatch(ctx, *w.Batch); batchErr != nil {
+			err, w.Batch = errors.Join(err, batchErr), nil
+		}
 	}
 	r.mu.Lock()
 	r.outbox.Done(time.Now(), w, err)
@@ -148,6 +155,7 @@ func (r *reporter) writeNext(ctx context.Context, store Reports,
 		r.cfg.Log.Info("people outside learn again how this replica is")
 		r.failing = false
 	}
+	return err == nil
 }
 
 func (r *reporter) noteFormer(ctx context.Context, store Reports, w report.Write) error {

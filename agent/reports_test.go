@@ -22,6 +22,8 @@ type keptReports struct {
 	err     error
 	hangs   bool
 	asked   int
+	// noReports refuses reports alone, as a bucket does in which nothing may be overwritten.
+	noReports bool
 }
 
 func (k *keptReports) call(ctx context.Context, do func()) error {
@@ -42,6 +44,9 @@ func (k *keptReports) call(ctx context.Context, do func()) error {
 }
 
 func (k *keptReports) WriteReport(ctx context.Context, r report.Report) error {
+	if k.noReports {
+		return errors.New("403")
+	}
 	return k.call(ctx, func() { k.reports = append(k.reports, r) })
 }
 
@@ -120,6 +125,13 @@ func TestTheReportBeforeIsNoted(t *testing.T) {
 	eventually(t, "it is noted", func() bool {
 		return strings.Contains(k.story(), "ready, instance 99, boot boot0")
 	})
+}
+
+func TestEventsAreWrittenWhereAReportMayNotBe(t *testing.T) {
+	k := &keptReports{noReports: true}
+	_, stop := reporting(t, k)
+	defer stop()
+	eventually(t, "the beginning is written", func() bool { return strings.Contains(k.story(), "its agent began") })
 }
 
 func TestAStoreThatFailsOrHangsHoldsNobodyUp(t *testing.T) {

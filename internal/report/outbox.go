@@ -101,14 +101,18 @@ func (o *Outbox) Next(now time.Time) Write {
 	return Write{Report: o.nextReport(now), Batch: o.nextBatch(now)}
 }
 
-// Rest is what is not written yet, whatever was written a moment ago: for the end of an agent.
-func (o *Outbox) Rest(now time.Time) Write {
-	if o.last.BootID == "" || o.idle() {
-		return Write{}
+// Rest is what is not written yet, whatever was written a moment ago: for the end of an agent, which calls it until
+// there is nothing.
+func (o *Outbox) Rest(now time.Time) (w Write) {
+	if o.last.BootID == "" {
+		return w
+	}
+	if r := o.last; r.essence() != o.written {
+		w.Report = &r
 	}
 	o.batchAt = time.Time{}
-	r := o.last
-	return Write{Report: &r, Batch: o.nextBatch(now)}
+	w.Batch = o.nextBatch(now)
+	return w
 }
 
 func (o *Outbox) nextReport(now time.Time) *Report {
@@ -148,25 +152,19 @@ func (o *Outbox) nextBatch(now time.Time) *Batch {
 	return o.batch
 }
 
-// Done says how writing w came out.
+// Done says what was written, and what went wrong with the rest.
 func (o *Outbox) Done(now time.Time, w Write, err error) {
-	if err != nil {
-		o.retryAt = now.Add(min(changePause<<min(o.failed, 10), lastRetry))
-		o.failed++
-		return
-	}
-	o.failed, o.retryAt = 0, time.Time{}
 	if w.Report != nil {
 		o.sentAt, o.written = now, w.Report.essence()
 	}
 	if w.Batch != nil {
 		o.batchAt, o.batch = now, nil
 	}
-}
-
-// idle reports whether everything that was observed is written.
-func (o *Outbox) idle() bool {
-	return len(o.queue) == 0 && o.batch == nil && o.last.essence() == o.written
+	o.retryAt = now.Add(min(changePause<<min(o.failed, 10), lastRetry))
+	o.failed++
+	if err == nil {
+		o.failed, o.retryAt = 0, time.Time{}
+	}
 }
 
 // allowance is refilled evenly over a day, and holds no more than burst.

@@ -38,7 +38,7 @@ func written(o *Outbox, lasts time.Duration, now func(at time.Time) Report,
 		}
 		var err error
 		if fails != nil && fails(at) {
-			err = errors.New("503")
+			w, err = Write{}, errors.New("503")
 		} else {
 			out = append(out, w)
 		}
@@ -171,7 +171,7 @@ func TestABatchKeepsItsNameUntilItIsWritten(t *testing.T) {
 	var o Outbox
 	o.Observe(ready(t0))
 	first := o.Next(t0)
-	o.Done(t0, first, errors.New("no answer"))
+	o.Done(t0, Write{}, errors.New("no answer"))
 	changed := ready(t0.Add(time.Second))
 	changed.Ready = false
 	o.Observe(changed)
@@ -185,6 +185,27 @@ func TestABatchKeepsItsNameUntilItIsWritten(t *testing.T) {
 	}
 	if again.Report == nil || again.Report.Ready {
 		t.Errorf("it writes an old report: %+v", again.Report)
+	}
+}
+
+func TestWhatIsLeftAtTheEndIsWrittenToTheLast(t *testing.T) {
+	var o Outbox
+	o.Observe(ready(t0))
+	o.Done(t0, Write{Report: o.Next(t0).Report}, errors.New("the batch was refused"))
+	r := ready(t0.Add(time.Second))
+	r.Phase, r.Ready = "stopping", false
+	o.Observe(r)
+	var all []Write
+	for w := o.Rest(r.At); w != (Write{}) && len(all) < 10; w = o.Rest(r.At) {
+		all = append(all, w)
+		o.Done(r.At, w, nil)
+	}
+	if list := reportsOf(all); len(list) != 1 || list[0].Phase != "stopping" {
+		t.Errorf("%d reports: %+v", len(list), list)
+	}
+	list := eventsOf(all)
+	if len(all) != 2 || list[0].Kind != Began || list[len(list)-1].Kind != Stopping {
+		t.Errorf("%d writes: %+v", len(all), list)
 	}
 }
 
