@@ -23,6 +23,8 @@ var (
 	// word is what a token or a key in base64 looks like. Names, digests and paths are not that long in one piece, or
 	// have no upper case.
 	word = regexp.MustCompile(`[A-Za-z0-9+_=-]{32,}`)
+	// padded is base64 that ends with its padding, also with slashes, as a path has.
+	padded = regexp.MustCompile(`[A-Za-z0-9+/]{20,}={1,2}\B`)
 )
 
 // Clean is a text as a report may have it: in one line, shortened, and without what looks like a secret. What
@@ -32,6 +34,7 @@ func Clean(text string) string {
 	text = pem.ReplaceAllString(text, leftOut)
 	text = localKey.ReplaceAllString(text, "base64key://"+leftOut)
 	text = userInfo.ReplaceAllString(text, "://"+leftOut+"@")
+	text = padded.ReplaceAllString(text, leftOut)
 	text = word.ReplaceAllStringFunc(text, func(w string) string {
 		if strings.ContainsFunc(w, unicode.IsUpper) && strings.ContainsFunc(w, unicode.IsLower) &&
 			strings.ContainsFunc(w, unicode.IsDigit) {

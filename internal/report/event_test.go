@@ -90,9 +90,10 @@ func TestNoTextHasASecret(t *testing.T) {
 		"eyJhbGciOiJSUzI1NiIsImtpZCI6IjEyMyJ9.eyJzdWIiOiJzeXN0ZW06c2VydmljZWFjY291bnQifQ.c2lnbmF0dXJl",
 		"ya29.a0AfH6SMBx8Hq2Vb0Tn4Kd9wQz7LrYcE1pJuX3mGs5",
 		"https://jane:hunter2@example.org/x",
+		"k8s/Zm9v+Q7/pWc1dX0/u9AbT3s/Lr6Kj2H/e5Yg8n0=",
 	} {
 		got := Clean("the thing says: " + secret + " and fails")
-		for _, part := range []string{"c21hbGwg", "MHcC", "c3lzdGVtOnNl", "eyJzdWIi", "a0AfH6", "hunter2"} {
+		for _, part := range []string{"c21hbGwg", "MHcC", "c3lzdGVtOnNl", "eyJzdWIi", "a0AfH6", "hunter2", "pWc1dX0", "Lr6Kj2H"} {
 			if strings.Contains(secret, part) && strings.Contains(got, part) {
 				t.Errorf("%q has %q", got, part)
 			}
@@ -101,7 +102,8 @@ func TestNoTextHasASecret(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
-	for _, plain := range []string{"instance 7395952728694776415 of us-central1-a.master-a",
+	for _, plain := range []string{"open /var/lib/quorate/etcd/member=1: no such file",
+		"instance 7395952728694776415 of us-central1-a.master-a",
 		"open /var/lib/quorate/etcd/member/wal/0000000000000000-0000000000000000.wal: no space left on device",
 		"sha256 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
 		"boot 8b0d7c52-6f4b-4c8e-9a57-1c2d3e4f5a6b"} {
