@@ -25,7 +25,7 @@ const (
 type output struct {
 	name    string
 	log     *slog.Logger
-	queue   chan []byte
+	queue   chan []byte  // nil: a run has ended
 	dropped atomic.Int64 // bytes
 	begun   sync.Once
 	sink    sink
@@ -35,6 +35,8 @@ type output struct {
 // sink is where output goes. Only one goroutine uses it; it may block.
 type sink interface {
 	io.WriteCloser
+	// endRun says that a run has ended, perhaps within a line: what is written next is another run's.
+	endRun()
 }
 
 func newOutput(name string, to sink, log *slog.Logger) *output {
@@ -49,7 +51,7 @@ func (o *output) follow(reader *os.File) *follower {
 	return f
 }
 
-// put hands a chunk over to the sink, or drops it.
+// put hands a chunk over to the sink, or drops it. nil ends a run.
 func (o *output) put(chunk []byte) {
 	select {
 	case o.queue <- chunk:
@@ -63,6 +65,10 @@ func (o *output) write() {
 	defer close(o.done)
 	failing, said := false, int64(0)
 	for chunk := range o.queue {
+		if chunk == nil {
+			o.sink.endRun()
+			continue
+		}
 		n, err := o.sink.Write(chunk)
 		dropped := o.dropped.Add(int64(len(chunk) - n))
 		switch {
@@ -108,6 +114,7 @@ func (f *follower) read() {
 			f.output.put(chunk)
 		}
 		if err != nil {
+			f.output.put(nil)
 			return
 		}
 	}

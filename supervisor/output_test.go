@@ -117,6 +117,8 @@ func (r *refusing) Write(p []byte) (int, error) {
 	return r.wrote.Write(p)
 }
 
+func (r *refusing) endRun() {}
+
 func (r *refusing) Close() error { return nil }
 
 func TestOutputThatIsDroppedIsCountedAndSaidOnceAGap(t *testing.T) {
@@ -244,6 +246,37 @@ func TestOutputGoesToTheJournalUnderItsNameAlsoAfterTheJournalWasStartedAgain(t 
 		if want := "kube-apiserver||6|1|0|0|0|<6>" + line; strings.Join(got, "|") != want {
 			t.Errorf("the journal got %q, want %q", strings.Join(got, "|"), want)
 		}
+	}
+}
+
+// A run may end within a crash and within a line. The next run's first line is one of its own, and no part of that.
+func TestTheJournalKeepsRunsApart(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "stdout")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	out := newOutput("it", &journal{socket: socket, identifier: "it"}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	for _, text := range []string{"panic: no\n\ngoroutine 1 [running]:\n", "no end", "next"} {
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := out.follow(reader)
+		fmt.Fprint(writer, text)
+		writer.Close()
+		run.finish(lingerPatience)
+	}
+	out.close()
+	conn, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(conn)
+	want := "it\n\n6\n1\n0\n0\n0\n<2>panic: no\n<2>\n<2>goroutine 1 [running]:\n<6>no end\n<6>next\n"
+	if string(got) != want || err != nil {
+		t.Errorf("the journal got %q, %v, want %q", got, err, want)
 	}
 }
 

@@ -99,6 +99,9 @@ func (l *logFile) rotate() error {
 	return errors.Join(l.Close(), os.Rename(l.path, l.path+".1"))
 }
 
+// endRun adds nothing: the file holds what the runs wrote.
+func (l *logFile) endRun() {}
+
 // Close may be called at any time; a later write opens the file again.
 func (l *logFile) Close() error {
 	if l.file == nil {
@@ -123,19 +126,30 @@ type journal struct {
 // Write connects if need be: a journal that was started again has closed the stream. What cannot be written is lost
 // whole, with the line that it completes.
 func (j *journal) Write(data []byte) (int, error) {
-	lines := j.levels.Add(data)
+	if err := j.put(j.levels.Add(data)); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// endRun writes a last line that had no end.
+func (j *journal) endRun() {
+	_ = j.put(j.levels.Last()) // nothing was promised about the last bytes
+}
+
+func (j *journal) put(lines []byte) error {
 	if len(lines) == 0 {
-		return len(data), nil
+		return nil
 	}
 	if j.conn == nil {
 		if err := j.connect(); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	if err := j.send(lines); err != nil {
-		return 0, errors.Join(err, j.disconnect())
+		return errors.Join(err, j.disconnect())
 	}
-	return len(data), nil
+	return nil
 }
 
 func (j *journal) send(lines []byte) error {
@@ -160,13 +174,8 @@ func (j *journal) connect() error {
 	return nil
 }
 
-// Close writes a last line that had no end.
-func (j *journal) Close() error {
-	if line := j.levels.Last(); line != nil && j.conn != nil {
-		_ = j.send(line) // nothing was promised about the last bytes
-	}
-	return j.disconnect()
-}
+// Close ends the stream. All that the runs wrote is in it.
+func (j *journal) Close() error { return j.disconnect() }
 
 func (j *journal) disconnect() error {
 	if j.conn == nil {

@@ -53,6 +53,21 @@ func TestAStackHasThePriorityOfItsCrash(t *testing.T) {
 	}
 }
 
+// A run ends within its crash, and the next says nothing of its lines' priority.
+func TestTheNextRunIsNoPartOfACrash(t *testing.T) {
+	var l Leveler
+	got := string(l.Add([]byte("panic: no\n\ngoroutine 1 [running]:\nexit st"))) + string(l.Last()) +
+		string(l.Add([]byte("plain\n")))
+	if want := "<2>panic: no\n<2>\n<2>goroutine 1 [running]:\n<2>exit st\n<6>plain\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	l.Add([]byte("panic: no\n"))
+	l.Last()
+	if got := string(l.Add([]byte("plain\n"))); got != "<6>plain\n" {
+		t.Errorf("after a crash that ended with a line: %q", got)
+	}
+}
+
 func TestPiecesBecomeWholeLines(t *testing.T) {
 	var l Leveler
 	for _, c := range []struct{ piece, want string }{
