@@ -29,6 +29,9 @@ type formerVars struct {
 // maxVars bounds the answer: raft's status is a line in it, the rest are the runtime's counters, some 20 KB.
 const maxVars = 1 << 20
 
+// maxRequest bounds a question.
+const maxRequest = 8 << 10
+
 // askFormer asks a member by HTTP.
 func askFormer(ctx context.Context, dnsName string, address netip.Addr, tlsConfig *tls.Config) (s RaftStatus,
 	err error) {
@@ -64,7 +67,7 @@ func askFormer(ctx context.Context, dnsName string, address netip.Addr, tlsConfi
 // hands, to see whether the member serves, sends none.
 func answerFormer(conn net.Conn) {
 	conn.SetDeadline(time.Now().Add(formerPatience))
-	req, err := http.ReadRequest(bufio.NewReader(conn))
+	req, err := http.ReadRequest(bufio.NewReader(io.LimitReader(conn, maxRequest)))
 	if err != nil {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -31,8 +32,8 @@ type RaftStatus struct {
 
 const raftService, raftMethod = "quorate.Member", "RaftStatus"
 
-// AskRaft asks the member with this DNS name, at the address. A member of the release before this one has no such
-// service, and is asked by HTTP.
+// AskRaft asks the member with this DNS name, at the address. A learner's answer is the zero RaftStatus. A member of
+// the release before this one has no such service, and is asked by HTTP.
 func AskRaft(ctx context.Context, dnsName string, address netip.Addr, tlsConfig *tls.Config) (s RaftStatus, err error) {
 	c, err := Dial(dnsName, address, tlsConfig)
 	if err != nil {
@@ -40,11 +41,11 @@ func AskRaft(ctx context.Context, dnsName string, address netip.Addr, tlsConfig 
 	}
 	defer c.Close()
 	s, err = askService(ctx, c)
-	switch status.Code(err) {
-	case codes.Unimplemented:
+	switch {
+	case status.Code(err) == codes.Unimplemented:
 		return askFormer(ctx, dnsName, address, tlsConfig)
-	case codes.FailedPrecondition:
-		return RaftStatus{}, nil // a learner, which etcd lets answer nothing that it does not know: it leads nobody
+	case errors.Is(err, rpctypes.ErrGRPCNotSupportedForLearner):
+		return RaftStatus{}, nil // etcd refuses to let a learner answer calls that it does not know
 	}
 	return s, err
 }

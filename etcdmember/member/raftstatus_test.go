@@ -3,13 +3,20 @@ package member
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
+	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/quorate/quorate/certs"
 )
@@ -88,4 +95,49 @@ func TestRaftIsToldToThisReleaseAndTheOneBefore(t *testing.T) {
 	defer former.Close()
 	<-former.Server.ReadyNotify()
 	want("this one asks the one before", AskRaft)
+}
+
+// A learner leads nobody. What else is refused is no such answer.
+func TestALearnerAloneLeadsNobody(t *testing.T) {
+	cfg, files := newTestMember(t)
+	clients, err := certs.EtcdTLS(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := newClientPort(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", netip.AddrPortFrom(cfg.Address, ClientPort).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer error
+	server := grpc.NewServer(grpc.Creds(port), grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		return answer
+	}))
+	defer server.Stop()
+	go server.Serve(listener)
+
+	answer = rpctypes.ErrGRPCNotSupportedForLearner
+	if s, err := AskRaft(t.Context(), cfg.DNSName, cfg.Address, clients); err != nil || s.State != "" {
+		t.Errorf("of a learner: %+v, %v", s, err)
+	}
+	answer = status.Error(codes.FailedPrecondition, "not now")
+	if s, err := AskRaft(t.Context(), cfg.DNSName, cfg.Address, clients); !errors.Is(err, answer) {
+		t.Errorf("of a member that refuses: %+v, %v", s, err)
+	}
+}
+
+func TestAQuestionOfTheFormerReleaseIsBounded(t *testing.T) {
+	client, member := net.Pipe()
+	defer client.Close()
+	go func() {
+		answerFormer(member)
+		member.Close()
+	}()
+	n, err := client.Write([]byte("GET " + formerPath + " HTTP/1.1\r\nHost: it\r\nLong: " + strings.Repeat("x", 1<<20)))
+	if n > maxRequest || err == nil {
+		t.Errorf("%d bytes were read, %v", n, err)
+	}
 }
