@@ -38,14 +38,16 @@ type setting struct {
 // settings are the files to write for a process of that niceness. A process group's niceness counts only beside others
 // of its own cgroup as soon as weights are given, so the weight says it too.
 func (l Limits) settings(nice int) (out []setting) {
-	// A component that has lost one of its processes is not what was started.
-	out = append(out, setting{"memory", "", "memory.oom.group", "1"})
 	if l.MemoryHigh > 0 {
 		out = append(out, setting{"memory", "memory high", "memory.high", strconv.FormatInt(l.MemoryHigh, 10)})
 	}
+	// A component that has lost one of its processes is not what was started.
+	whole := setting{"memory", "", "memory.oom.group", "1"}
 	if l.MemoryMax > 0 {
-		out = append(out, setting{"memory", "memory max", "memory.max", strconv.FormatInt(l.MemoryMax, 10)})
+		whole.asked = "memory max"
+		out = append(out, setting{"memory", whole.asked, "memory.max", strconv.FormatInt(l.MemoryMax, 10)})
 	}
+	out = append(out, whole)
 	if l.CPUWeight > 0 {
 		return append(out, setting{"cpu", "CPU weight", "cpu.weight", strconv.Itoa(l.CPUWeight)})
 	}
@@ -59,7 +61,7 @@ func (l Limits) asked() (names []string) {
 			names = append(names, s.asked)
 		}
 	}
-	return names
+	return slices.Compact(names)
 }
 
 // limit puts the limits in force for an empty cgroup. It returns those that are not, with the reason; empty: all are.
@@ -69,13 +71,15 @@ func (g *cgroup) limit(l Limits, nice int) (unlimited string) {
 		return without(l.asked(), err)
 	}
 	controllers := strings.Fields(string(listed))
-	var failed []string
+	var names, failed []string
 	for _, s := range l.settings(nice) {
-		err := fmt.Errorf("the kernel's %s controller is not delegated to this unit", s.controller)
 		if slices.Contains(controllers, s.controller) {
 			err = os.WriteFile(filepath.Join(g.dir, s.file), []byte(s.value), 0)
+		} else {
+			err = fmt.Errorf("the kernel's %s controller is not delegated to this unit", s.controller)
 		}
-		if err != nil && s.asked != "" {
+		if err != nil && s.asked != "" && !slices.Contains(names, s.asked) {
+			names = append(names, s.asked)
 			failed = append(failed, without([]string{s.asked}, err))
 		}
 	}

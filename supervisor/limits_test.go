@@ -60,16 +60,21 @@ func written(t *testing.T, dir string) (out []string) {
 
 // A file that the kernel refuses is said, and the other limits are in force.
 func TestALimitThatCannotBeSetIsSaid(t *testing.T) {
-	g := &cgroup{dir: folder(t, map[string]string{"cgroup.controllers": "memory cpu"})}
-	if err := os.Mkdir(filepath.Join(g.dir, "memory.max"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	got := g.limit(Limits{MemoryMax: 1 << 30, CPUWeight: 7}, 0)
-	if !strings.HasPrefix(got, "memory max not in force: open ") || strings.Contains(got, "CPU") {
-		t.Errorf("said %q", got)
-	}
-	if b, err := os.ReadFile(filepath.Join(g.dir, "cpu.weight")); string(b) != "7" {
-		t.Errorf("the weight: %q, %v", b, err)
+	for _, refused := range [][]string{{"memory.max"}, {"memory.oom.group"}, {"memory.max", "memory.oom.group"}} {
+		g := &cgroup{dir: folder(t, map[string]string{"cgroup.controllers": "memory cpu"})}
+		for _, file := range refused {
+			if err := os.Mkdir(filepath.Join(g.dir, file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := g.limit(Limits{MemoryMax: 1 << 30, CPUWeight: 7}, 0)
+		if !strings.HasPrefix(got, "memory max not in force: open ") || strings.Contains(got, "CPU") ||
+			strings.Count(got, "memory max") != 1 {
+			t.Errorf("%s: said %q", refused, got)
+		}
+		if b, err := os.ReadFile(filepath.Join(g.dir, "cpu.weight")); string(b) != "7" {
+			t.Errorf("%s: the weight: %q, %v", refused, b, err)
+		}
 	}
 }
 
