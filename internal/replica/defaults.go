@@ -106,7 +106,7 @@ func (k *Kubelet) setDefaults() {
 	orElse(&k.Unit, "kubelet.service")
 	orElse(&k.RuntimeUnit, "containerd.service")
 	orElse(&k.RuntimeSocket, "/run/containerd/containerd.sock")
-	orElse(&k.HealthPort, 10248)
+	orElse(&k.HealthPort, kubeletHealthPort)
 	orElse(&k.AnswerWithin, Duration(10*time.Second))
 	orElse(&k.Misses, 3)
 	orElse(&k.StartWithin, Duration(5*time.Minute))

@@ -10,10 +10,13 @@ import (
 // agentUnit is the agent's own, which it must not restart.
 const agentUnit = "quorate.service"
 
+// kubeletHealthPort is where a kubelet says how it is, unless its configuration names another port.
+const kubeletHealthPort = 10248
+
 // serviceName is what systemd takes for the name of a service.
 var serviceName = regexp.MustCompile(`^[A-Za-z0-9:_.\\@-]{1,247}\.service$`)
 
-func (k Kubelet) validate(f *Faults) {
+func (k Kubelet) validate(apiserverPort int, f *Faults) {
 	for _, unit := range []struct{ field, name string }{{"kubelet.unit", k.Unit},
 		{"kubelet.runtimeUnit", k.RuntimeUnit}} {
 		if !serviceName.MatchString(unit.name) {
@@ -28,9 +31,7 @@ func (k Kubelet) validate(f *Faults) {
 	if !cleanPath(k.RuntimeSocket) {
 		f.add("kubelet.runtimeSocket", k.RuntimeSocket, pathRule)
 	}
-	if k.HealthPort < 1 || k.HealthPort > 65535 {
-		f.add("kubelet.healthPort", strconv.Itoa(k.HealthPort), "1 to 65535")
-	}
+	k.validateHealthPort(apiserverPort, f)
 	if k.Misses < 2 || k.Misses > 20 {
 		f.add("kubelet.misses", strconv.Itoa(k.Misses), "2 to 20")
 	}
@@ -46,5 +47,19 @@ func (k Kubelet) validate(f *Faults) {
 			f.add(limit.field, limit.value.String(), fmt.Sprintf("%s to %s", Duration(limit.least),
 				Duration(limit.most)))
 		}
+	}
+}
+
+func (k Kubelet) validateHealthPort(apiserverPort int, f *Faults) {
+	const field = "kubelet.healthPort"
+	owner, taken := takenPorts[k.HealthPort]
+	switch port := strconv.Itoa(k.HealthPort); {
+	case k.HealthPort < 1 || k.HealthPort > 65535:
+		f.add(field, port, "1 to 65535")
+	case k.HealthPort == kubeletHealthPort: // endpoint.port may not be this one
+	case taken:
+		f.add(field, port, "another port: "+owner+" has this one")
+	case k.HealthPort == apiserverPort:
+		f.add(field, port, "another port: the apiserver has this one (endpoint.port)")
 	}
 }
