@@ -61,9 +61,39 @@ func PrepareCgroup(dir string) (controllers []string, err error) {
 	}
 	controllers, err = distribute(dir)
 	if slices.Contains(controllers, "cpu") {
-		err = errors.Join(err, os.WriteFile(filepath.Join(own, "cpu.weight.nice"), []byte(strconv.Itoa(niceness())), 0))
+		err = errors.Join(err, weighByNiceness(own))
 	}
 	return controllers, err
+}
+
+// distribute switches the accounting of memory, processes and processors on for the cgroups below dir, as far as the
+// kernel has the controllers there, and returns which are on.
+func distribute(dir string) (on []string, err error) {
+	available, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return nil, fmt.Errorf("see what can be accounted for: %w", err)
+	}
+	var errs []error
+	for _, controller := range strings.Fields(string(available)) {
+		if !slices.Contains([]string{"cpu", "memory", "pids"}, controller) {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0); err != nil {
+			errs = append(errs, fmt.Errorf("account for %s in %s: %w", controller, dir, err))
+			continue
+		}
+		on = append(on, controller)
+	}
+	return on, errors.Join(errs...)
+}
+
+// weighByNiceness gives the supervisor's own cgroup the weight of its niceness.
+func weighByNiceness(own string) error {
+	nice, err := niceness(0)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(own, "cpu.weight.nice"), []byte(strconv.Itoa(nice)), 0)
 }
 
 // delegated reads the mark that systemd leaves: readable by root on all versions, and by all from version 251 on.

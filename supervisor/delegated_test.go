@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -92,6 +93,28 @@ func delegatedMain() {
 		}
 	}
 	os.Exit(0)
+}
+
+func TestWhatTheKernelHasIsAccountedFor(t *testing.T) {
+	dir := folder(t, map[string]string{"cgroup.controllers": "cpuset cpu io memory hugetlb pids\n"})
+	on, err := distribute(dir)
+	if want := []string{"cpu", "memory", "pids"}; !slices.Equal(on, want) || err != nil {
+		t.Errorf("on: %q, %v", on, err)
+	}
+	if err := os.Remove(filepath.Join(dir, "cgroup.subtree_control")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "cgroup.subtree_control"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	on, err = distribute(dir)
+	expectError(t, "a kernel that refuses", err, "account for cpu in", "account for memory in")
+	if len(on) > 0 {
+		t.Errorf("on: %q", on)
+	}
+	if on, err := distribute(folder(t, map[string]string{"cgroup.controllers": "\n"})); len(on) > 0 || err != nil {
+		t.Errorf("none: %q, %v", on, err)
+	}
 }
 
 // with a folder in place of a cgroup: not every kernel accounts here

@@ -26,11 +26,15 @@ func (h *host) dropped() int64 { return h.output.dropped.Load() }
 // launch starts the program inside its group, with a pipe of ours as its output. It is *os.File on both sides, so that
 // no goroutine of os/exec waits for the end of a pipe that a grandchild may hold open for ever.
 func (h *host) launch(spec Spec) (running, error) {
+	nice, err := niceness(0)
+	if err != nil {
+		return nil, err
+	}
 	g, err := h.group(spec.Name)
 	if err != nil {
 		return nil, err
 	}
-	unlimited := g.limit(spec.Limits, min(niceness()+spec.Nice, mostNice))
+	unlimited := g.limit(spec.Limits, min(nice+spec.Nice, mostNice))
 	if unlimited != "" {
 		h.output.log.Warn("a process runs without its limits", "process", spec.Name, "limits", unlimited)
 	}

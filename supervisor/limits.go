@@ -3,14 +3,11 @@ package supervisor
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // Limits are what a process may take of the machine, with all that it starts. The zero value limits nothing. They are
@@ -97,15 +94,6 @@ func without(names []string, err error) string {
 // errNoCgroup is why a process group is not limited.
 var errNoCgroup = errors.New("no cgroup is delegated to this unit")
 
-// niceness is what this process stands at.
-func niceness() int {
-	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
-	if err != nil {
-		return 0
-	}
-	return 20 - raw // the kernel returns it so that it is above 0
-}
-
 func (l Limits) faults() []error {
 	var errs []error
 	if l.MemoryMax < 0 || l.MemoryHigh < 0 {
@@ -117,28 +105,4 @@ func (l Limits) faults() []error {
 			mostWeight))
 	}
 	return errs
-}
-
-// distribute switches the accounting of memory, processes and processors on for the cgroups below dir, as far as the
-// kernel has the controllers there, and returns which are on.
-func distribute(dir string) (on []string, err error) {
-	available, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("see what can be accounted for: %w", err)
-	}
-	var errs []error
-	for _, controller := range strings.Fields(string(available)) {
-		if !slices.Contains([]string{"cpu", "memory", "pids"}, controller) {
-			continue
-		}
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0); err != nil {
-			errs = append(errs, fmt.Errorf("account for %s in %s: %w", controller, dir, err))
-			continue
-		}
-		on = append(on, controller)
-	}
-	return on, errors.Join(errs...)
 }

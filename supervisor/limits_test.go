@@ -101,28 +101,6 @@ func TestAProcessRunsWithoutLimitsWhereThereAreNone(t *testing.T) {
 	})
 }
 
-func TestWhatTheKernelHasIsAccountedFor(t *testing.T) {
-	dir := folder(t, map[string]string{"cgroup.controllers": "cpuset cpu io memory hugetlb pids\n"})
-	on, err := distribute(dir)
-	if want := []string{"cpu", "memory", "pids"}; !slices.Equal(on, want) || err != nil {
-		t.Errorf("on: %q, %v", on, err)
-	}
-	if err := os.Remove(filepath.Join(dir, "cgroup.subtree_control")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "cgroup.subtree_control"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	on, err = distribute(dir)
-	expectError(t, "a kernel that refuses", err, "account for cpu in", "account for memory in")
-	if len(on) > 0 {
-		t.Errorf("on: %q", on)
-	}
-	if on, err := distribute(folder(t, map[string]string{"cgroup.controllers": "\n"})); len(on) > 0 || err != nil {
-		t.Errorf("none: %q, %v", on, err)
-	}
-}
-
 func TestLimitsThatMakeNoSense(t *testing.T) {
 	err := Spec{Name: "a", Path: "/a", Limits: Limits{MemoryMax: -1, CPUWeight: 10001}}.Validate()
 	expectError(t, "both", err, "memory max -1, high 0, neither may be negative", "CPU weight 10001, must be 1 to 10000")

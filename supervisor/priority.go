@@ -52,13 +52,22 @@ func raiseNice(pid, steps int) error {
 	if steps == 0 {
 		return nil
 	}
-	raw, err := unix.Getpriority(unix.PRIO_PROCESS, pid)
+	inherited, err := niceness(pid)
 	if err != nil {
-		return fmt.Errorf("read its niceness: %w", err)
+		return err
 	}
-	nice := min(20-raw+steps, mostNice) // the kernel returns 20 less the niceness, so that it is above 0
+	nice := min(inherited+steps, mostNice)
 	if err := unix.Setpriority(unix.PRIO_PGRP, pid, nice); err != nil {
 		return fmt.Errorf("set its niceness to %d: %w", nice, err)
 	}
 	return nil
+}
+
+// niceness is that of a process; 0: of this one.
+func niceness(pid int) (int, error) {
+	raw, err := unix.Getpriority(unix.PRIO_PROCESS, pid)
+	if err != nil {
+		return 0, fmt.Errorf("read its niceness: %w", err)
+	}
+	return 20 - raw, nil // the kernel returns 20 less the niceness, so that it is above 0
 }
