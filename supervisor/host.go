@@ -34,9 +34,9 @@ func (h *host) launch(spec Spec) (running, error) {
 	if err != nil {
 		return nil, err
 	}
-	unlimited := g.limit(spec.Limits, min(nice+spec.Nice, mostNice))
-	if unlimited != "" {
-		h.output.log.Warn("a process runs without its limits", "process", spec.Name, "limits", unlimited)
+	notInForce := g.limit(spec.Limits, min(nice+spec.Nice, mostNice))
+	if notInForce != "" {
+		h.output.log.Warn("limits of a process are not in force", "process", spec.Name, "limits", notInForce)
 	}
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -68,7 +68,7 @@ func (h *host) launch(spec Spec) (running, error) {
 		h.output.log.Warn("a process does not give way to the supervisor", "process", spec.Name, "error", err)
 	}
 	c := &child{
-		cmd: cmd, group: g, unlimited: unlimited, name: spec.Name, log: h.output.log, reader: h.output.follow(reader),
+		cmd: cmd, group: g, notInForce: notInForce, name: spec.Name, log: h.output.log, reader: h.output.follow(reader),
 		exitLeft: make(chan Exit, 1), exitGone: make(chan Exit, 1),
 	}
 	go c.wait() // ends when the process does, which only the kernel can delay; loop waits for what it sends
@@ -99,7 +99,7 @@ func childEnv(env []string) []string {
 type child struct {
 	cmd                *exec.Cmd
 	group              group
-	unlimited          string
+	notInForce         string
 	reader             *follower
 	name               string
 	log                *slog.Logger
@@ -117,7 +117,7 @@ const leftNotice = 200 * time.Millisecond
 const outputPatience = 100 * time.Millisecond
 
 func (c *child) pid() int          { return c.cmd.Process.Pid }
-func (c *child) unbound() string   { return c.unlimited }
+func (c *child) unlimited() string { return c.notInForce }
 func (c *child) left() <-chan Exit { return c.exitLeft }
 func (c *child) gone() <-chan Exit { return c.exitGone }
 

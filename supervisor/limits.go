@@ -17,8 +17,8 @@ type Limits struct {
 	MemoryMax int64
 	// MemoryHigh is in bytes: what takes more is slowed down, and what it can spare is taken back. 0: none.
 	MemoryHigh int64
-	// CPUWeight is the share of the processors beside its neighbors' while there are too few, 1 to 10,000. 0: what the
-	// niceness says, which is 100 at 0.
+	// CPUWeight is the share of the processors relative to its neighbors' when processors are short, 1 to 10,000. 0:
+	// what the niceness says, which is 100 at 0.
 	CPUWeight int
 }
 
@@ -32,8 +32,8 @@ type setting struct {
 	file, value       string
 }
 
-// settings are the files to write for a process of that niceness. A process group's niceness counts only beside others
-// of its own cgroup as soon as weights are given, so the weight says it too.
+// settings are the files to write for a process of that niceness. Once cgroups have weights, niceness counts only
+// within one cgroup, so the weight has to express it too.
 func (l Limits) settings(nice int) (out []setting) {
 	if l.MemoryHigh > 0 {
 		out = append(out, setting{"memory", "memory high", "memory.high", strconv.FormatInt(l.MemoryHigh, 10)})

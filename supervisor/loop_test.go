@@ -105,7 +105,7 @@ func (g *stage) refuse(name string, err error) {
 }
 
 func (a *actor) pid() int          { return a.number }
-func (a *actor) unbound() string   { return "" }
+func (a *actor) unlimited() string { return "" }
 func (a *actor) left() <-chan Exit { return a.leftBehind }
 func (a *actor) gone() <-chan Exit { return a.exitGone }
 func (a *actor) terminate() error  { a.stage.note(a.name + " term"); a.terms <- struct{}{}; return nil }

@@ -20,8 +20,8 @@ type launcher interface {
 
 type running interface {
 	pid() int
-	// unbound says which limits are not in force, and why; empty: all are.
-	unbound() string
+	// unlimited says which limits are not in force, and why; empty: all are.
+	unlimited() string
 	// terminate asks the process to end. It is called at most once.
 	terminate() error
 	// kill kills the process and all that it started. It may be called when they are gone.
@@ -200,7 +200,7 @@ func (p *process) publish() {
 		Restarts: max(0, p.machine.starts-1),
 	}
 	if p.run != nil {
-		st.PID, st.Unlimited = p.run.pid(), p.run.unbound()
+		st.PID, st.Unlimited = p.run.pid(), p.run.unlimited()
 	}
 	p.board.write(st, p.lastExit)
 	p.lastExit = nil
