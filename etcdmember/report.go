@@ -72,13 +72,11 @@ func pauseOf(v *record.View, now time.Time) *PauseReport {
 	if v == nil {
 		return nil
 	}
-	states := table.OrderStates(v.Orders, now)
-	for _, o := range v.Orders {
-		if o.Kind == record.OrderPause && states[o.Number].State == table.OrderInForce {
-			return &PauseReport{Order: o.Number, By: o.By, Reason: o.Reason, Since: o.Time, Until: o.Until}
-		}
+	o, ok := table.PauseInForce(v.Orders, table.OrderStates(v.Orders, now))
+	if !ok {
+		return nil
 	}
-	return nil
+	return &PauseReport{Order: o.Number, By: o.By, Reason: o.Reason, Since: o.Time, Until: o.Until}
 }
 
 // Own is this replica's own entry; zero: no member answers, or it has not applied its entry yet.

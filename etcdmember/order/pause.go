@@ -20,16 +20,10 @@ func (l Log) CheckPause(until, reason string) (Draft, error) {
 		}
 		d.Order.Until = &end
 	}
-	if o, ok := pausedBy(l); ok && sameTime(o.Until, d.Order.Until) {
+	if o, ok := table.PauseInForce(l.Orders, l.states); ok && sameTime(o.Until, d.Order.Until) {
 		d.Already = fmt.Sprintf("The membership is paused by order %d already, %s.", o.Number, given(o))
 	}
 	return d, nil
-}
-
-// pausedBy is the pause that lasts.
-func pausedBy(l Log) (record.Order, bool) {
-	o, ok := l.inForce(kindIs(record.OrderPause))
-	return o, ok && l.states[o.Number].State == table.OrderInForce
 }
 
 func sameTime(a, b *time.Time) bool {
@@ -61,7 +55,7 @@ func parseUntil(text string, now time.Time) (time.Time, error) {
 func (l Log) CheckResume(reason string) (Draft, error) {
 	d := Draft{Order: record.Order{Kind: record.OrderResume, Reason: reason}, Back: "quorate pause",
 		Means: "What the pause held back goes on by itself."}
-	if _, ok := pausedBy(l); !ok {
+	if _, ok := table.PauseInForce(l.Orders, l.states); !ok {
 		d.Already = "The membership is not paused."
 	}
 	return d, nil

@@ -81,3 +81,13 @@ func subjectOf(o record.Order) string {
 	}
 	return string(o.Kind)
 }
+
+// PauseInForce is the pause that lasts, by the orders' states.
+func PauseInForce(given []record.Order, states map[uint64]OrderStatus) (o record.Order, found bool) {
+	for _, o := range given {
+		if o.Kind == record.OrderPause && states[o.Number].State == OrderInForce {
+			return o, true
+		}
+	}
+	return o, false
+}
