@@ -26,8 +26,7 @@ type machine struct {
 	disk     *loop
 	stall    *stall // nil but while the data disk takes no writes
 	metadata *MetadataServer
-	servers  []*http.Server // of what it alone is served
-	sockets  []io.Closer    // of what it alone is served otherwise
+	closers  []io.Closer // of what it alone is served
 }
 
 // powerOn boots a VM. What it acquired is released again if it fails. v.ops is held.
@@ -116,7 +115,7 @@ func (p *Project) serveIn(v *vm, m *machine, address string, s Service, h http.H
 		return v.key()
 	}
 	server := &http.Server{Handler: p.faults.before(s, who, h), ReadHeaderTimeout: 10 * time.Second}
-	m.servers = append(m.servers, server)
+	m.closers = append(m.closers, server)
 	p.tasks.Go(func() { _ = server.Serve(listener) }) // ends with Close
 	return nil
 }
@@ -158,11 +157,8 @@ func (p *Project) release(ctx context.Context, v *vm) error {
 	if m.stall != nil {
 		errs = append(errs, m.stall.end())
 	}
-	for _, s := range m.servers {
-		_ = s.Close()
-	}
-	for _, s := range m.sockets {
-		_ = s.Close()
+	for _, c := range m.closers {
+		_ = c.Close()
 	}
 	if m.lifeline != nil {
 		m.lifeline.Close()

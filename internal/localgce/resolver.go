@@ -24,19 +24,19 @@ func (p *Project) serveNamesAndTime(v *vm, m *machine) error {
 		if err != nil {
 			return err
 		}
-		m.sockets = append(m.sockets, names)
+		m.closers = append(m.closers, names)
 		p.tasks.Go(func() { serveNames(names) })
 		streams, err := net.Listen("tcp4", metadataAddress+":53")
 		if err != nil {
 			return err
 		}
-		m.sockets = append(m.sockets, streams)
+		m.closers = append(m.closers, streams)
 		p.tasks.Go(func() { serveNameStreams(streams) })
 		clock, err := net.ListenPacket("udp4", metadataAddress+":123")
 		if err != nil {
 			return err
 		}
-		m.sockets = append(m.sockets, clock)
+		m.closers = append(m.closers, clock)
 		p.tasks.Go(func() { serveTime(clock) })
 		return nil
 	})
