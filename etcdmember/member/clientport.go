@@ -17,9 +17,9 @@ import (
 
 // clientPort shakes hands with etcd's clients, for gRPC's server, and knows their connections.
 //
-// A gRPC server that stops waits for whoever has connected and not yet spoken, up to 120 s, and etcd has it wait 7 s at
-// each of its two addresses for watches to end, which they never do. So a member that stops first cuts its clients
-// off, as it would if gRPC shared the port with HTTP. They go on at another member, or at this one once it is back.
+// Without this a stop would wait: gRPC waits up to 120 s for a client that has connected and said nothing, and etcd
+// gives each of its two addresses 7 s for watches, which never end. So a stop closes all client connections first.
+// Clients go on at another member, or at this one once it is back.
 type clientPort struct {
 	credentials.TransportCredentials // what only a client calls
 	tls                              *tls.Config
@@ -33,8 +33,8 @@ type clientPort struct {
 // errPortClosed is for those who connect while the member stops.
 var errPortClosed = errors.New("the member stops")
 
-// newClientPort reads the certificates once, so that a missing one is an error of the start. Each handshake reads them
-// anew.
+// newClientPort reads the certificates once, so that a missing one is an error of the start. Each handshake reads the
+// leaf anew; the clients' CAs are those of the start.
 func newClientPort(c Config, log *slog.Logger) (*clientPort, error) {
 	info := c.clientTLS()
 	conf, err := info.ServerConfig()
@@ -45,8 +45,8 @@ func newClientPort(c Config, log *slog.Logger) (*clientPort, error) {
 		conns: map[*clientConn]struct{}{}}, nil
 }
 
-// serve has etcd's gRPC servers take their connections from here, and answer for raft's status.
-func (p *clientPort) serve(e *embed.Config) {
+// configure makes etcd's gRPC servers take their handshakes from p and answer for raft's status.
+func (p *clientPort) configure(e *embed.Config) {
 	e.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.Creds(p), grpc.ConnectionTimeout(clientHandshakeTimeout)}
 	e.ServiceRegister = registerRaftStatus
 }

@@ -17,6 +17,8 @@ import (
 // This file is for one release. Masters of the release before it served HTTP on etcd's client port, and asked each
 // other there for raft's status, in a variable that etcd publishes (/debug/vars). While masters are upgraded both
 // releases run side by side, so such a question is answered, and asked of a member that does not know the new one.
+// With it go: the branch for a protocol other than h2 in clientPort.ServerHandshake, the branch for Unimplemented in
+// AskRaft, formerPatience, and their tests.
 
 // formerPath is where etcd publishes its variables.
 const formerPath = "/debug/vars"

@@ -90,7 +90,7 @@ var errNoRaft = errors.New("raft has not begun")
 
 // raftJSON is the status of the member in this process.
 func raftJSON() ([]byte, error) {
-	st, ok := askRaft()
+	st, ok := localRaft()
 	if !ok {
 		return nil, errNoRaft
 	}

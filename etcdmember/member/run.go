@@ -158,6 +158,10 @@ func startMember(ctx context.Context, cfg Config, log *slog.Logger) (*embed.Etcd
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("make etcd's directory: %w", err)
 	}
+	port, err := newClientPort(cfg, log)
+	if err != nil {
+		return nil, nil, err
+	}
 	joins := !cfg.New && !logged
 	for try := 1; ; try++ {
 		if ctx.Err() != nil {
@@ -172,11 +176,7 @@ func startMember(ctx context.Context, cfg Config, log *slog.Logger) (*embed.Etcd
 		if err != nil {
 			return nil, nil, err
 		}
-		port, err := newClientPort(cfg, log)
-		if err != nil {
-			return nil, nil, err
-		}
-		port.serve(ec)
+		port.configure(ec)
 		e, err := embed.StartEtcd(ec)
 		if err == nil {
 			return e, port, nil

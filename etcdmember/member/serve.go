@@ -92,8 +92,8 @@ func memberStatus(e *embed.Etcd, streams bool) table.MemberStatus {
 	return s
 }
 
-// askRaft asks raft's loop, by the variable that etcd publishes (server/etcdserver/raft.go): one server a process.
-func askRaft() (st raft.Status, ok bool) {
+// localRaft asks raft's loop, by the variable that etcd publishes (server/etcdserver/raft.go): one server a process.
+func localRaft() (st raft.Status, ok bool) {
 	if f, published := expvar.Get("raft.status").(expvar.Func); published {
 		st, ok = f.Value().(raft.Status)
 	}
@@ -102,7 +102,7 @@ func askRaft() (st raft.Status, ok bool) {
 
 // progress is what raft knows of each member, on the leader.
 func progress(self record.MemberID, streams bool) map[record.MemberID]table.PeerProgress {
-	st, ok := askRaft()
+	st, ok := localRaft()
 	if !ok {
 		return nil
 	}

@@ -52,7 +52,7 @@ func (w *storageWatch) question(answered chan struct{}) {
 // serveAlive answers whether another start could help: raft's loop does not answer (then this does not either), or the
 // storage is stuck.
 func (w *storageWatch) serveAlive(rw http.ResponseWriter, _ *http.Request) {
-	askRaft()
+	localRaft()
 	if _, open := w.ask(); open > storagePatience {
 		http.Error(rw, fmt.Sprintf("the storage has not answered for %s", open.Truncate(time.Second)),
 			http.StatusServiceUnavailable)
