@@ -15,8 +15,8 @@ type Departed struct {
 	Boots map[string]bool
 }
 
-// Departed are the replicas that left by order, as the record and the member on this machine say. A list that may be
-// incomplete, such as the Compute API's, decides nothing here.
+// Departed lists the replicas that left by order, by the record and by this machine's member. The Compute API is not
+// asked: its list may be incomplete.
 func (m *Membership) Departed(ctx context.Context) []Departed {
 	seen := m.reported.record()
 	s, err := m.Status(ctx)

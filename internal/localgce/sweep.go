@@ -70,7 +70,8 @@ func (n names) sweep(ctx context.Context) error {
 		errs = append(errs, removeCgroup(filepath.Join(root, n.fabric()))) // with it all processes of all VMs
 	}
 	errs = append(errs, removeV1(n.v1Cgroups("")))
-	if linkIsHere(n.hostLink()) { // else it would vanish some time after the fabric, and its range be in use until then
+	// Otherwise it vanishes some time after the fabric, and its address range stays in use until then.
+	if linkIsHere(n.hostLink()) {
 		errs = append(errs, ipBatch(ctx, "", "link del "+n.hostLink()))
 	}
 	namespaces, err := os.ReadDir(namespaceFolder)

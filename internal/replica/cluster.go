@@ -148,7 +148,7 @@ func (a Addons) On() bool { return a.Folder != "" || len(a.Examples) > 0 }
 
 // Kubelet says how the kubelet and the container runtime of each replica are watched. Both are units of systemd.
 type Kubelet struct {
-	// Watch restarts the two where they hang: true where it is not given. A change counts from the agent's next start.
+	// Watch restarts the two where they hang: true where it is not given.
 	Watch *bool `yaml:"watch,omitempty" json:"watch,omitempty"`
 	// Unit is the kubelet's: kubelet.service where it is not given.
 	Unit string `yaml:"unit,omitempty" json:"unit,omitempty"`
