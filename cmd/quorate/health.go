@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,10 +20,13 @@ import (
 )
 
 const (
-	// readTimeout bounds what health reads from the bucket; without it, it judges by the endpoint alone.
+	// readTimeout bounds what health reads from the bucket. If that does not answer in that time, health judges by the
+	// endpoint alone.
 	readTimeout = 15 * time.Second
 	// waitPeriod is the time between two judgements of --wait and --watch.
 	waitPeriod = 2 * time.Second
+	// computeTimeout bounds the tries of each question to the Compute API. All else is judged without it.
+	computeTimeout = 3 * time.Second
 )
 
 func newHealth() *cobra.Command {
@@ -46,21 +51,21 @@ Exit code 0: all is well. 1: degraded. 2: not serving, or not known.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			w, err := f.watcher()
+			o, err := f.observer()
 			if err != nil {
 				return err
 			}
 			if f.watch {
-				return w.follow(cmd.Context(), cmd.OutOrStdout())
+				return o.follow(cmd.Context(), cmd.OutOrStdout())
 			}
-			v := w.judge(cmd.Context())
+			v := o.judge(cmd.Context())
 			for end := time.Now().Add(f.wait); v.State != health.Well && time.Now().Before(end); {
 				select {
 				case <-cmd.Context().Done():
 					return context.Cause(cmd.Context())
 				case <-time.After(waitPeriod):
 				}
-				v = w.judge(cmd.Context())
+				v = o.judge(cmd.Context())
 			}
 			if err := printAs(cmd.OutOrStdout(), f.output, v,
 				func(w io.Writer) { showHealth(w, v, time.Now()) }); err != nil {
@@ -72,18 +77,16 @@ Exit code 0: all is well. 1: degraded. 2: not serving, or not known.`,
 	addOutput(cmd, &f.output)
 	cmd.Flags().BoolVar(&f.watch, "watch", false, "go on, and say what changes")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait for so long until all is well, such as 5m")
-	cmd.Flags().BoolVar(&f.compute, "compute", false, "ask the Compute API for the VMs, too; that needs --project on "+
-		"Google's")
-	cmd.Flags().StringVar(&f.project, "project", "", "the GCE project that the masters are in, for --compute")
+	cmd.Flags().BoolVar(&f.compute, "compute", false, "ask the Compute API for the VMs, too")
 	return cmd
 }
 
 // healthFlags are the flags of health.
 type healthFlags struct {
 	clusterFlags
-	output, project string
-	watch, compute  bool
-	wait            time.Duration
+	output         string
+	watch, compute bool
+	wait           time.Duration
 }
 
 func (f *healthFlags) check() error {
@@ -118,67 +121,95 @@ func verdictOf(v health.Verdict) error {
 	return &verdictError{v.State}
 }
 
-// watcher asks again and again for what health judges by.
-type watcher struct {
+// observer asks again and again for what health judges by.
+type observer struct {
 	cluster  *replica.Cluster
+	flags    *clusterFlags
 	record   *bucket.Store
 	reports  *bucket.Reports
-	compute  *gce.Compute
 	endpoint *endpoint
-	commands health.Commands
+	compute  *http.Client // for the Compute API; nil: it is not asked
 }
 
-func (f *healthFlags) watcher() (*watcher, error) {
+func (f *healthFlags) observer() (*observer, error) {
 	c, err := f.load()
 	if err != nil {
 		return nil, err
 	}
-	w, err := watch(c, &f.clusterFlags)
+	o, err := newObserver(c, &f.clusterFlags)
 	if err == nil && f.compute {
-		w.compute, err = gce.NewCompute(gce.ComputeConfig{Project: f.project, Cluster: c.Name,
-			Endpoint: c.Compute.Endpoint, Client: gce.UserClient()})
+		o.compute = gce.UserClient()
 	}
-	return w, err
+	return o, err
 }
 
-// watch asks nobody yet.
-func watch(c *replica.Cluster, f *clusterFlags) (*watcher, error) {
-	w := &watcher{cluster: c, endpoint: newEndpoint(c), commands: commandsFor(c, f)}
+// newObserver asks nobody yet.
+func newObserver(c *replica.Cluster, f *clusterFlags) (*observer, error) {
+	o := &observer{cluster: c, flags: f, endpoint: newEndpoint(c)}
 	var err error
-	if w.record, err = openRecord(c); err != nil {
+	if o.record, err = openRecord(c); err != nil {
 		return nil, err
 	}
-	w.reports, err = openReports(c)
-	return w, err
+	o.reports, err = openReports(c)
+	return o, err
 }
 
-func (w *watcher) judge(ctx context.Context) health.Verdict {
-	f := w.read(ctx)
-	f.Endpoint = w.endpoint.ask(ctx)
-	return health.Judge(f, w.commands)
+// reading is what was found out, and the commands that fit it.
+type reading struct {
+	health.Facts
+	commands health.Commands
+}
+
+func (r reading) judge() health.Verdict { return health.Judge(r.Facts, r.commands) }
+
+func (o *observer) judge(ctx context.Context) health.Verdict {
+	r := o.read(ctx)
+	r.Endpoint = o.endpoint.ask(ctx)
+	return r.judge()
 }
 
 // read gathers what the bucket and the Compute API say. What cannot be read is said in the facts.
-func (w *watcher) read(ctx context.Context) health.Facts {
+func (o *observer) read(ctx context.Context) reading {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	f := health.Facts{Cluster: w.cluster.Name, Now: time.Now(), Wanted: w.cluster.Replicas}
+	f := health.Facts{Cluster: o.cluster.Name, Now: time.Now(), Wanted: o.cluster.Replicas}
 	var err error
-	if f.Reports, err = w.reports.All(ctx); err != nil {
+	if f.Reports, err = o.reports.All(ctx); err != nil {
 		f.Unread = err.Error()
-		return f // it is the bucket of the record, too
+		return reading{f, commandsFor(o.cluster, o.flags, "")} // it is the bucket of the record, too
 	}
-	v, err := w.record.View(ctx)
+	v, err := o.record.View(ctx)
 	if err != nil {
 		f.UnreadRecord = err.Error()
 	}
 	f.Orders = ordersInForce(v, f.Now)
-	if w.compute != nil {
-		if vms, _, err := w.compute.VMs(ctx); err == nil {
-			f.VMs = append([]replica.VM{}, vms...)
+	project := ""
+	if v.Inception != nil {
+		project = v.Inception.ProjectNumber
+	}
+	if o.compute != nil {
+		if f.VMs, err = o.vms(ctx, project); err != nil {
+			f.UnreadVMs = err.Error()
 		}
 	}
-	return f
+	return reading{f, commandsFor(o.cluster, o.flags, project)}
+}
+
+// vms are those that the Compute API lists; not nil where it answers.
+func (o *observer) vms(ctx context.Context, project string) ([]replica.VM, error) {
+	if project == "" {
+		return nil, errors.New("the record does not say in which project they are")
+	}
+	api, err := gce.NewCompute(gce.ComputeConfig{Project: project, Cluster: o.cluster.Name,
+		Endpoint: o.cluster.Compute.Endpoint, Client: o.compute, Wait: computeTimeout})
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := api.VMs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append([]replica.VM{}, list...), nil
 }
 
 // ordersInForce are those that people should be reminded of.

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,6 +85,49 @@ func TestAnAddressOfThisMachineIsNotAsked(t *testing.T) {
 	e = newEndpoint(&replica.Cluster{Endpoint: replica.Endpoint{ExternalIP: own, Port: 443}})
 	if a := e.ask(t.Context()); a != nil {
 		t.Errorf("asked itself: %+v", a)
+	}
+}
+
+func TestCommandsNameTheProjectOfTheRecord(t *testing.T) {
+	c := commandsFor(&replica.Cluster{}, &clusterFlags{}, "12")
+	p := replica.Place{Zone: "us-central1-a", Name: "master-a"}
+	for want, got := range map[string]string{
+		"gcloud compute instances start master-a --zone us-central1-a --project 12":            c.StartVM(p),
+		"gcloud compute ssh master-a --zone us-central1-a --project 12 -- sudo quorate status": c.On(p, "quorate status"),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestTheEndpointIsWatchedWhileTheBucketHangs(t *testing.T) {
+	var hangs atomic.Bool
+	bucket := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if hangs.Load() {
+			<-r.Context().Done()
+		}
+		fmt.Fprint(w, "{}")
+	}))
+	defer bucket.Close()
+	code := http.StatusOK
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(code)
+		code = http.StatusInternalServerError
+		hangs.Store(true)
+	}))
+	defer server.Close()
+	o, err := newObserver(&replica.Cluster{Name: "demo", Record: replica.Record{
+		URL: "gs://b?endpoint=" + bucket.URL}}, &clusterFlags{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.endpoint.addresses = []string{strings.TrimPrefix(server.URL, "https://")}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	var out strings.Builder
+	if err := o.follow(ctx, &out); exitCode(err) != 2 || !strings.Contains(out.String(), "the endpoint does not serve") {
+		t.Errorf("%v\n%s", err, &out)
 	}
 }
 

@@ -97,8 +97,9 @@ func showOrdersInForce(w io.Writer, list []health.Order) {
 	printTable(w, []string{"ORDER IN FORCE", "WHAT", "BY", "SINCE"}, rows)
 }
 
-// commandsFor are the commands that a person pastes: gcloud's, or, where the Compute API is a stand-in's, the demo's.
-func commandsFor(c *replica.Cluster, f *clusterFlags) health.Commands {
+// commandsFor are the commands that a person pastes: gcloud's for a project, or, where the Compute API is a stand-in's,
+// the demo's. Without a project gcloud takes the person's own.
+func commandsFor(c *replica.Cluster, f *clusterFlags, project string) health.Commands {
 	if c.Compute.Endpoint != "" {
 		return health.Commands{
 			Quorate: f.again,
@@ -112,15 +113,18 @@ func commandsFor(c *replica.Cluster, f *clusterFlags) health.Commands {
 			},
 		}
 	}
+	if project != "" {
+		project = " --project " + project
+	}
 	at := func(verb string) func(replica.Place) string {
 		return func(p replica.Place) string {
-			return fmt.Sprintf("gcloud compute instances %s %s --zone %s", verb, p.Name, p.Zone)
+			return fmt.Sprintf("gcloud compute instances %s %s --zone %s%s", verb, p.Name, p.Zone, project)
 		}
 	}
 	return health.Commands{Quorate: f.again, StartVM: at("start"), ResetVM: at("reset"),
 		RecreateVM: at("create --source-instance-template TEMPLATE"),
 		On: func(p replica.Place, command string) string {
-			return fmt.Sprintf("gcloud compute ssh %s --zone %s -- sudo %s", p.Name, p.Zone, command)
+			return fmt.Sprintf("gcloud compute ssh %s --zone %s%s -- sudo %s", p.Name, p.Zone, project, command)
 		}}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/health"
@@ -14,42 +15,70 @@ import (
 // endpointPeriod is the time between two questions to the endpoint of --watch.
 const endpointPeriod = time.Second
 
-// follow prints a verdict, and then what changes, until ctx is done. The endpoint is asked each second; the bucket each
-// two, and at once when the endpoint's answer changes.
-func (w *watcher) follow(ctx context.Context, out io.Writer) error {
-	v := w.judge(ctx)
+// follow prints a verdict, and then what changes, until ctx is done. The endpoint is asked each second, also while the
+// bucket does not answer.
+func (o *observer) follow(ctx context.Context, out io.Writer) error {
+	now := o.read(ctx)
+	now.Endpoint = o.endpoint.ask(ctx)
+	v := now.judge()
 	showHealth(out, v, time.Now())
 	fmt.Fprintln(out)
-	stall := stall{since: time.Now(), served: v.Endpoint == nil || v.Endpoint.Serves()}
-	said, facts, readAt := digest(v), w.read(ctx), time.Now()
+	stall, said := stall{since: time.Now(), served: v.Endpoint == nil || v.Endpoint.Serves()}, digest(v)
+	readings, again := make(chan reading), make(chan struct{}, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	var reader sync.WaitGroup
+	reader.Go(func() { o.keepReading(ctx, readings, again) })
+	defer reader.Wait()
+	defer cancel()
 	tick := time.NewTicker(endpointPeriod)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return verdictOf(v)
+		case next := <-readings:
+			next.Endpoint = now.Endpoint
+			now = next
 		case <-tick.C:
+			answer := o.endpoint.ask(ctx)
+			if ctx.Err() != nil {
+				continue
+			}
+			now.Endpoint = answer
 		}
-		answer := w.endpoint.ask(ctx)
-		now := time.Now()
-		text := stall.note(answer, now)
-		if text != "" || now.Sub(readAt) >= waitPeriod {
-			facts, readAt = w.read(ctx), now
+		now.Now = time.Now()
+		if text := stall.note(now.Endpoint, now.Now); text != "" {
+			fmt.Fprintf(out, "%s  %s\n", clockText(now.Now), text)
+			select {
+			case again <- struct{}{}:
+			default:
+			}
 		}
-		facts.Endpoint, facts.Now = answer, now
-		if ctx.Err() != nil {
-			continue
-		}
-		v = health.Judge(facts, w.commands)
-		if text != "" {
-			fmt.Fprintf(out, "%s  %s\n", clockText(now), text)
-		}
+		v = now.judge()
 		for _, line := range digest(v) {
 			if !slices.Contains(said, line) {
-				fmt.Fprintf(out, "%s  %s\n", clockText(now), line)
+				fmt.Fprintf(out, "%s  %s\n", clockText(now.Now), line)
 			}
 		}
 		said = digest(v)
+	}
+}
+
+// keepReading reads the bucket each two seconds, and at once when the endpoint's answer has changed, until ctx is done.
+func (o *observer) keepReading(ctx context.Context, readings chan<- reading, again <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again:
+		case <-time.After(waitPeriod):
+		}
+		r := o.read(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case readings <- r:
+		}
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/agent"
-	"github.com/quorate/quorate/internal/health"
 )
 
 // statusTimeout is longer than the agent's own for what it has to ask.
@@ -57,11 +56,11 @@ func clusterLine(ctx context.Context, run string) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, clusterLineTimeout)
 	defer cancel()
-	w, err := watch(c, &clusterFlags{})
+	o, err := newObserver(c, &clusterFlags{})
 	if err != nil {
 		return ""
 	}
-	v := health.Judge(w.read(ctx), w.commands)
+	v := o.read(ctx).judge()
 	text := v.Headline()
 	if len(v.Findings) > 0 {
 		text += " The first finding: " + v.Findings[0].Name + ". For all: quorate health"

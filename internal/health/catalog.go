@@ -24,6 +24,7 @@ const (
 	ReplicasMissing    = "replicas-missing"
 	NoReports          = "no-reports"
 	RecordUnreadHere   = "record-unreadable-here"
+	VMsUnreadHere      = "vms-unreadable-here"
 	NoLeader           = "no-leader"
 	ComponentDown      = "component-down"
 	CertificateExpires = "certificate-expires"
@@ -34,7 +35,7 @@ const (
 
 // Own are the findings that no replica's wait names.
 var Own = []string{VMMissing, VMNotRunning, ReplicaIsSilent, ReplicaIsStopped, ReplicaIsCutOff, ReplicaIsBooting,
-	ReplicaHasNoReport, ReplicasMissing, NoReports, RecordUnreadHere, NoLeader, ComponentDown, CertificateExpires,
+	ReplicaHasNoReport, ReplicasMissing, NoReports, RecordUnreadHere, VMsUnreadHere, NoLeader, ComponentDown, CertificateExpires,
 	EndpointNotReady, EndpointSilent, Paused}
 
 // entry is what is known of a finding by its name.
@@ -71,6 +72,7 @@ var catalog = []entry{
 	{name: Paused, level: Note},
 	// What lies outside the replicas.
 	{name: RecordUnreadHere, level: Warn},
+	{name: VMsUnreadHere, level: Warn},
 	{name: NoReports, level: Warn, anywhere: []string{RecordUnreadHere}},
 	{name: "record-lost", level: Broken},
 	{name: "record-rolled-back", level: Broken},

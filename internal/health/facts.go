@@ -23,8 +23,9 @@ type Facts struct {
 	Orders []Order
 	// Endpoint is how the cluster's endpoint answers; nil: nobody asked it.
 	Endpoint *Endpoint
-	// VMs are those that the Compute API lists; nil: it was not asked, or did not answer.
-	VMs []replica.VM
+	// VMs are those that the Compute API lists; nil: it was not asked, or did not answer, and UnreadVMs says why.
+	VMs       []replica.VM
+	UnreadVMs string
 }
 
 // Endpoint is the answer of the cluster's endpoint to /readyz.

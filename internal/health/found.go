@@ -55,6 +55,10 @@ func (j *judgement) findUnread() (out []Finding) {
 		out = append(out, j.finding(RecordUnreadHere, "The orders in force are not known.",
 			"The record cannot be read from here: "+j.UnreadRecord))
 	}
+	if j.UnreadVMs != "" {
+		out = append(out, j.finding(VMsUnreadHere, "Sign in (`gcloud auth application-default login`), check the "+
+			"right to list VMs, or leave --compute out.", "The VMs cannot be listed from here: "+j.UnreadVMs))
+	}
 	if j.Unread == "" && len(j.Reports) == 0 {
 		out = append(out, j.finding(NoReports, "Agents report within seconds of their start. Is this the right "+
 			"bucket, do the masters run, and may they write below the reports' folder (docs/iam.md)?",

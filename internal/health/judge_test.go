@@ -141,6 +141,8 @@ func TestVerdicts(t *testing.T) {
 			f.dies("b", "a")
 			f.VMs = []replica.VM{{Place: places["b"], Status: "TERMINATED"}}
 		}, Degraded, 0, "us-central1-a us-central1-c", "a", "vm-not-running b [replica-silent b]", "start master-b"},
+		"the Compute API does not answer": {func(f *Facts) { f.UnreadVMs = "403" }, Degraded, 1, "", "a",
+			"vms-unreadable-here", ""},
 		"a VM is deleted": {func(f *Facts) {
 			f.dies("b", "a")
 			f.VMs = []replica.VM{{Place: places["a"], Status: "RUNNING"}}
