@@ -49,17 +49,24 @@ type entry struct {
 
 // Groups of causes.
 var (
-	// bad is what keeps a replica from running as it should.
-	badDisk  = []string{"data-disk-missing", "data-disk-damaged", "data-disk-hangs", "no-room"}
+	// What keeps a replica from running as it should.
+	noDisk   = []string{"data-disk-missing", "data-disk-damaged", "data-disk-hangs"}
+	badDisk  = join(noDisk, []string{"no-room"})
 	badPlace = []string{"superseded", "foreign-disk", "older-epoch", "stopped-id", "removed", "fault", "halt", "left"}
-	badKeys  = []string{"clock-wrong", "bundle-unreadable", "bundle-refused", "certificates-not-renewed",
-		"certificate-expires"}
+	noBundle = []string{"clock-wrong", "bundle-unreadable", "bundle-refused"}
+	oldKeys  = join(noBundle, []string{"certificates-not-renewed"})
+	badKeys  = join(oldKeys, []string{CertificateExpires})
 	noRecord = []string{"record-lost", "record-rolled-back", "record-unreadable"}
 	absent   = []string{VMMissing, VMNotRunning, ReplicaIsStopped, ReplicaIsSilent, ReplicaHasNoReport}
 	apart    = []string{"peers-do-not-connect", ReplicaIsCutOff}
-	ending   = []string{"restore-unfit", "source-gone", "restore-waits", "epoch-closed"}
-	noVotes  = []string{"no-quorum", "no-quorum-empty-disk", "survivor-waits-for-disk", "survivors-not-enough",
-		"restore-offered", NoLeader}
+	// How an epoch ends, and what keeps etcd from having a leader.
+	restoring  = []string{"restore-unfit", "source-gone", "restore-waits"}
+	ending     = join(restoring, []string{"epoch-closed"})
+	noQuorum   = []string{"no-quorum"}
+	survivors  = []string{"survivor-waits-for-disk", "survivors-not-enough", "restore-offered"}
+	quorumless = join(noQuorum, []string{"no-quorum-empty-disk"}, survivors)
+	noVotes    = join(quorumless, []string{NoLeader})
+	// What keeps the members from serving, and the components.
 	badMember = []string{"etcd-does-not-stay-up", "needed-but-broken", "step-failed"}
 	badData   = []string{"corrupt", "corrupt-member", "no-space"}
 	noServer  = []string{"program-unusable", "component-not-ready", "control-plane-not-fitted", ComponentDown}
@@ -85,14 +92,14 @@ var catalog = []entry{
 	{name: "data-disk-missing", level: Warn},
 	{name: "data-disk-damaged", level: Warn},
 	{name: "data-disk-hangs", level: Warn},
-	{name: "no-room", level: Warn, here: badDisk[:3]},
+	{name: "no-room", level: Warn, here: noDisk},
 	{name: "clock-wrong", level: Warn},
 	{name: "document-refused", level: Warn},
 	{name: "program-unusable", level: Warn},
 	{name: "bundle-unreadable", level: Warn, here: noRecord},
 	{name: "bundle-refused", level: Warn, here: []string{"clock-wrong"}},
-	{name: "certificates-not-renewed", level: Warn, here: join(noRecord, badDisk, badKeys[:3])},
-	{name: CertificateExpires, level: Warn, here: join(badDisk, badKeys[:4])},
+	{name: "certificates-not-renewed", level: Warn, here: join(noRecord, badDisk, noBundle)},
+	{name: CertificateExpires, level: Warn, here: join(badDisk, oldKeys)},
 	// The replica's place.
 	{name: "superseded", level: Warn},
 	{name: "foreign-disk", level: Warn},
@@ -123,13 +130,13 @@ var catalog = []entry{
 	{name: "restore-unfit", level: Broken},
 	{name: "source-gone", level: Broken},
 	{name: "restore-waits", level: Broken, anywhere: []string{"restore-unfit", "source-gone"}},
-	{name: "epoch-closed", level: Broken, anywhere: ending[:3]},
+	{name: "epoch-closed", level: Broken, anywhere: restoring},
 	{name: "no-quorum", level: Broken, here: badDisk, anywhere: join(absent, apart, badMember, ending, badDisk)},
-	{name: "survivor-waits-for-disk", level: Broken, anywhere: join(absent, ending, noVotes[:1])},
-	{name: "survivors-not-enough", level: Broken, anywhere: join(absent, ending, noVotes[:1])},
-	{name: "restore-offered", level: Broken, anywhere: join(ending, noVotes[:1])},
-	{name: "no-quorum-empty-disk", level: Broken, anywhere: join(absent, apart, ending, noVotes[:1], noVotes[2:5])},
-	{name: NoLeader, level: Broken, anywhere: join(absent, apart, badMember, noVotes[:5], badDisk)},
+	{name: "survivor-waits-for-disk", level: Broken, anywhere: join(absent, ending, noQuorum)},
+	{name: "survivors-not-enough", level: Broken, anywhere: join(absent, ending, noQuorum)},
+	{name: "restore-offered", level: Broken, anywhere: join(ending, noQuorum)},
+	{name: "no-quorum-empty-disk", level: Broken, anywhere: join(absent, apart, ending, noQuorum, survivors)},
+	{name: NoLeader, level: Broken, anywhere: join(absent, apart, badMember, quorumless, badDisk)},
 	// Boots and joins.
 	{name: "seed-in-progress", level: Note, anywhere: absent},
 	{name: "join-not-seen-by-all", level: Note, anywhere: absent},
@@ -174,10 +181,13 @@ var catalog = []entry{
 	{name: "addons-folder", level: Warn},
 	{name: "addons-older", level: Note},
 	{name: "addons-differ", level: Warn},
-	{name: "addons-failing", level: Warn, here: noServer, anywhere: join(noVotes, badData)},
+	{name: "addons-role-not-granted", level: Warn, here: noServer, anywhere: join(noVotes, badData)},
+	{name: "addons-failing", level: Warn, here: noServer,
+		anywhere: join(noVotes, badData, []string{"addons-role-not-granted"})},
 	{name: "addons-not-ready", level: Note, here: noServer, anywhere: noVotes},
 	{name: "addons-contested", level: Warn},
-	{name: "addons-unreachable", level: Warn, here: noServer, anywhere: join(noVotes, badData)},
+	{name: "addons-unreachable", level: Warn, here: noServer,
+		anywhere: join(noVotes, badData, []string{"addons-role-not-granted"})},
 	// The kubelet and its runtime. Nothing of the control plane follows from them.
 	{name: "units-unreadable", level: Warn},
 	{name: "runtime-unkillable", level: Warn},
@@ -189,7 +199,6 @@ var catalog = []entry{
 	{name: "kubelet-hung", level: Warn},
 	{name: "kubelet-no-network", level: Warn, anywhere: noVotes},
 	{name: "kubelet-port-blocked", level: Note},
-	{name: "addons-role-not-granted", level: Warn, here: noServer, anywhere: join(noVotes, badData)},
 }
 
 func join(lists ...[]string) []string { return slices.Concat(lists...) }

@@ -229,6 +229,10 @@ func TestVerdicts(t *testing.T) {
 		"the database is full": {func(f *Facts) { f.waits("a", "no-space"); f.waits("b", "addons-failing") }, Degraded,
 			1, "",
 			"a", "no-space a [addons-failing b]", "master-a: quorate status"},
+		"the add-ons lack a role": {func(f *Facts) {
+			f.waits("a", "addons-role-not-granted", "addons-unreachable", "addons-failing")
+		}, Degraded, 1, "", "a", "addons-role-not-granted a [addons-failing a; addons-unreachable a]",
+			"master-a: quorate status"},
 		"data differ": {func(f *Facts) { f.waits("a", "corrupt-member", "corrupt") }, Degraded, 1, "", "a",
 			"corrupt a [corrupt-member a]", "master-a: quorate status"},
 		"the broken comes before the deeper": {func(f *Facts) { f.waits("b", "no-room"); f.waits("a", "corrupt") },
