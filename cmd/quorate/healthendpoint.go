@@ -86,7 +86,7 @@ func (e *endpoint) askOne(ctx context.Context, address string) *health.Endpoint 
 	}
 	defer res.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // the status says all
-	out.Code, out.Took = res.StatusCode, time.Since(begin)
+	out.Code, out.Took = res.StatusCode, time.Since(begin).Seconds()
 	return out
 }
 

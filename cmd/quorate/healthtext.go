@@ -18,16 +18,16 @@ func showHealth(w io.Writer, v health.Verdict, now time.Time) {
 	printText(w, "", healthDetails(v, now))
 	var rows []row
 	for _, r := range v.Replicas {
-		age := "never"
+		reported := "never"
 		if r.Age != nil {
-			age = ageOf(time.Duration(*r.Age*float64(time.Second))) + " ago"
+			reported = age(now, now.Add(-time.Duration(*r.Age*float64(time.Second)))) + " ago"
 		}
 		role := orNone(r.Role)
 		if r.Leads {
 			role += ", leader"
 		}
 		rows = append(rows,
-			row{cells: []string{r.Name, r.Zone, r.Text(), role, age, orNone(strings.Join(r.Waits, ", "))}})
+			row{cells: []string{r.Name, r.Zone, r.Text(), role, reported, orNone(strings.Join(r.Waits, ", "))}})
 	}
 	printTable(w, []string{"REPLICA", "ZONE", "STATE", "ETCD", "REPORTED", "WAITS"}, rows)
 	for n, f := range v.Findings {
@@ -46,7 +46,7 @@ func healthDetails(v health.Verdict, now time.Time) string {
 		parts = append(parts, v.Leader+" leads etcd.")
 	}
 	if e := v.Endpoint; e != nil && e.Serves() {
-		parts = append(parts, fmt.Sprintf("The endpoint %s is ready (%s).", e.Address, e.Took.Round(time.Millisecond)))
+		parts = append(parts, fmt.Sprintf("The endpoint %s is ready (%.0fms).", e.Address, e.Took*1000))
 	}
 	switch {
 	case v.Snapshot != nil:
@@ -126,10 +126,4 @@ func commandsFor(c *replica.Cluster, f *clusterFlags, project string) health.Com
 		On: func(p replica.Place, command string) string {
 			return fmt.Sprintf("gcloud compute ssh %s --zone %s%s -- sudo %s", p.Name, p.Zone, project, command)
 		}}
-}
-
-// ageOf spells how long something took or is ago, in its two largest units.
-func ageOf(d time.Duration) string {
-	now := time.Now()
-	return age(now, now.Add(-d))
 }

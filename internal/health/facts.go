@@ -32,9 +32,10 @@ type Facts struct {
 type Endpoint struct {
 	Address string `json:"address"`
 	// Code is the HTTP status; 0: no answer came, and Error says why.
-	Code  int           `json:"code,omitempty"`
-	Error string        `json:"error,omitempty"`
-	Took  time.Duration `json:"took,omitempty"`
+	Code  int    `json:"code,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Took is how long the answer took, in seconds.
+	Took float64 `json:"tookSeconds,omitempty"`
 }
 
 // Serves reports whether the endpoint says that an apiserver behind it is ready.
