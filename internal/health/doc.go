@@ -10,8 +10,8 @@
 //	fold.go       consequences below their cause
 //	remedy.go     commands to paste
 //
-// Guarantees: the same facts give the same verdict. Reports may be old, wrong or missing: a verdict is for people, and
-// may hold a planned step back. It never lets one go on, and no agent reads it.
+// Guarantees: the same facts give the same verdict. Reports may be old, wrong or missing. A verdict is for people. No
+// agent reads it.
 //
 // It does not ask anybody, and does not print.
 package health

@@ -49,10 +49,11 @@ func (j *judgement) findOrders() (out []Finding) {
 func (j *judgement) findUnread() (out []Finding) {
 	switch {
 	case j.Unread != "":
-		out = append(out, j.finding(RecordUnreadHere, "The replicas may be well: only this command cannot read "+
-			"what they report.", "The reports cannot be read from here: "+j.Unread))
+		out = append(out, j.finding(RecordUnreadHere, "Sign in (`gcloud auth application-default login`) and "+
+			"check the right to list and read the bucket. The replicas may be well.", "The reports cannot be read from here: "+j.Unread))
 	case j.UnreadRecord != "":
-		out = append(out, j.finding(RecordUnreadHere, "The orders in force are not known.",
+		out = append(out, j.finding(RecordUnreadHere, "Check that you may read the record. Orders in force are not "+
+			"shown.",
 			"The record cannot be read from here: "+j.UnreadRecord))
 	}
 	if j.UnreadVMs != "" {
@@ -117,7 +118,7 @@ func (j *judgement) describe(r Replica) (name, next, what string) {
 		return ReplicaIsStopped, "Start its VM, or wait if somebody works on it.",
 			fmt.Sprintf("It was stopped in order, %s ago.", ageText(r.seen.Age))
 	case ReplicaCutOff:
-		return ReplicaIsCutOff, "Check the network and the firewall between the masters: TCP 2380 among them.",
+		return ReplicaIsCutOff, "Check the network and the firewall between the masters (TCP 2379 and 2380).",
 			"It runs and reports, and etcd's leader and it do not hear of each other."
 	case ReplicaBoots:
 		return ReplicaIsBooting, "It goes on by itself.",
@@ -220,7 +221,8 @@ func (j *judgement) findEndpoint() []Finding {
 	case e == nil || e.Serves():
 		return nil
 	case e.Code != 0:
-		return []Finding{j.finding(EndpointNotReady, "An apiserver answers, and is not ready.",
+		return []Finding{j.finding(EndpointNotReady, "Repair the cause that is named with it. Without one: `quorate status` on "+
+			"each master.",
 			fmt.Sprintf("The endpoint %s answers /readyz with HTTP %d.", e.Address, e.Code))}
 	}
 	next := "Start a master; the load balancer takes clients to those that are ready."
