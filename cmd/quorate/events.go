@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -179,6 +178,6 @@ func withIncarnations(lines []report.Line, list []record.Incarnation, since time
 		lines = append(lines, report.Line{By: i.Place, Event: report.Event{At: i.Time, Kind: report.Place,
 			Text: fmt.Sprintf("took incarnation %d: instance %s, %s", i.Number, i.InstanceID, disk)}})
 	}
-	slices.SortStableFunc(lines, func(a, b report.Line) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
+	slices.SortStableFunc(lines, func(a, b report.Line) int { return a.At.Compare(b.At) })
 	return lines
 }

@@ -215,15 +215,6 @@ func componentChanges(before, after Report, add adder) {
 	}
 }
 
-// Important reports whether the event is one that a person should meet without asking for it.
-func (e Event) Important() bool {
-	switch e.Kind {
-	case Began, Ready, Stopping, Waiting, Silent, Leads:
-		return true
-	}
-	return false
-}
-
 func orDash(s string) string {
 	if s == "" {
 		return "-"

@@ -10,7 +10,8 @@ import (
 
 // The folders, below the prefix that a cluster has for them.
 const (
-	replicasFolder = "replicas/"
+	// ReplicasFolder has all reports.
+	ReplicasFolder = "replicas/"
 	// EventsFolder is the only folder from which anything is deleted.
 	EventsFolder = "events/"
 )
@@ -23,20 +24,17 @@ const stamp = "20060102T150405.000Z"
 func Folder(cluster string) string { return cluster + ".reports/" }
 
 // Key is the object of a replica's report.
-func Key(p replica.Place) string { return replicasFolder + p.String() + ".json" }
+func Key(p replica.Place) string { return ReplicasFolder + p.String() + ".json" }
 
 // PlaceOf is the inverse of Key.
 func PlaceOf(key string) (replica.Place, bool) {
-	name, ok := strings.CutPrefix(key, replicasFolder)
+	name, ok := strings.CutPrefix(key, ReplicasFolder)
 	name, isJSON := strings.CutSuffix(name, ".json")
 	if !ok || !isJSON {
 		return replica.Place{}, false
 	}
 	return replica.ParsePlace(name)
 }
-
-// ReplicasFolder is the folder of all reports.
-func ReplicasFolder() string { return replicasFolder }
 
 // Key is the object of a batch of events: its time, replica, boot and number.
 func (b Batch) Key() string {
@@ -52,16 +50,8 @@ func EventsFrom(t time.Time) string { return EventsFolder + t.UTC().Format(stamp
 
 // IsEvents reports whether an object is a batch of events.
 func IsEvents(key string) bool {
-	_, err := BatchTime(key)
-	return err == nil
-}
-
-// BatchTime is when a batch was begun, by its name.
-func BatchTime(key string) (time.Time, error) {
 	name, ok := strings.CutPrefix(key, EventsFolder)
 	at, rest, found := strings.Cut(name, "_")
-	if !ok || !found || !strings.HasSuffix(rest, ".json") {
-		return time.Time{}, fmt.Errorf("%q is not the name of a batch of events", key)
-	}
-	return time.Parse(stamp, at)
+	_, err := time.Parse(stamp, at)
+	return ok && found && strings.HasSuffix(rest, ".json") && err == nil
 }

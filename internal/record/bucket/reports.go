@@ -69,7 +69,7 @@ func (r *Reports) WriteBatch(ctx context.Context, b report.Batch) error {
 
 // All reads the reports of all replicas. What cannot be decoded is left out: a newer version may have written it.
 func (r *Reports) All(ctx context.Context) ([]report.Sighting, error) {
-	objects, err := r.list(ctx, report.ReplicasFolder(), "", "")
+	objects, err := r.list(ctx, report.ReplicasFolder, "", "")
 	if err != nil {
 		return nil, err
 	}
