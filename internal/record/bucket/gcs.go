@@ -104,23 +104,44 @@ const mostPerPage = 1000
 // many pages as it takes. GCS lists in the order of the bytes of the names.
 func (g *gcs) list(ctx context.Context) ([]entry, error) {
 	var entries []entry
-	for token := ""; ; {
-		page, err := do(ctx, g, func(ctx context.Context) (*storage.Objects, error) {
-			return g.api.Objects.List(g.bucket).Prefix(g.prefix).MaxResults(mostPerPage).PageToken(token).
-				Fields("nextPageToken", "items(name,generation,updated)").Context(ctx).Do()
-		})
-		if err != nil {
-			return nil, err
-		}
+	err := g.eachPage(ctx, "", "", "", func(page *storage.Objects) error {
 		for _, o := range page.Items {
 			e, err := g.entry(o)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			entries = append(entries, e)
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return entries, nil
+}
+
+// eachPage lists what lies below a prefix, from one name on and before another; where these are empty, all of it.
+func (g *gcs) eachPage(ctx context.Context, below, from, before string, take func(*storage.Objects) error) error {
+	for token := ""; ; {
+		page, err := do(ctx, g, func(ctx context.Context) (*storage.Objects, error) {
+			call := g.api.Objects.List(g.bucket).Prefix(g.prefix+below).MaxResults(mostPerPage).PageToken(token).
+				Fields("nextPageToken", "items(name,generation,updated)").Context(ctx)
+			if from != "" {
+				call = call.StartOffset(g.prefix + from)
+			}
+			if before != "" {
+				call = call.EndOffset(g.prefix + before)
+			}
+			return call.Do()
+		})
+		if err != nil {
+			return err
+		}
+		if err := take(page); err != nil {
+			return err
+		}
 		if token = page.NextPageToken; token == "" {
-			return entries, nil
+			return nil
 		}
 	}
 }

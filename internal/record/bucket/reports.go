@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -73,26 +75,33 @@ func (r *Reports) All(ctx context.Context) ([]report.Sighting, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := make([]*report.Sighting, len(objects))
+	return readEach(ctx, objects, func(ctx context.Context, o aged) (*report.Sighting, error) {
+		place, ok := report.PlaceOf(o.key)
+		if !ok {
+			return nil, nil
+		}
+		return r.sighting(ctx, place, o)
+	})
+}
+
+// readEach reads several objects at once, and returns what it found in their order. nil: the object is none.
+func readEach[T any](ctx context.Context, objects []aged, read func(context.Context, aged) (*T, error)) ([]T, error) {
+	found := make([]*T, len(objects))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
 	for n, o := range objects {
-		place, ok := report.PlaceOf(o.key)
-		if !ok {
-			continue
-		}
 		group.Go(func() (err error) {
-			found[n], err = r.sighting(ctx, place, o)
+			found[n], err = read(ctx, o)
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	out := []report.Sighting{}
-	for _, s := range found {
-		if s != nil {
-			out = append(out, *s)
+	out := []T{}
+	for _, v := range found {
+		if v != nil {
+			out = append(out, *v)
 		}
 	}
 	return out, nil
@@ -129,63 +138,54 @@ func (r *Reports) Events(ctx context.Context, since time.Time) ([]report.Batch, 
 	if err != nil {
 		return nil, err
 	}
-	found := make([]*report.Batch, len(objects))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(readers)
-	for n, o := range objects {
-		if !report.IsEvents(o.key) {
-			continue
-		}
-		group.Go(func() error {
-			data, err := r.gcs.read(ctx, o.key)
-			switch {
-			case errors.Is(err, errAbsent): // deleted since it was listed
-				return nil
-			case err != nil:
-				return r.fault("read", o.key, err)
-			}
-			var b report.Batch
-			if json.Unmarshal(data, &b) == nil && b.Place.Valid() {
-				found[n] = &b
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	var out []report.Batch
-	for _, b := range found {
-		if b != nil {
-			out = append(out, *b)
-		}
-	}
-	return out, nil
+	return readEach(ctx, objects, r.batch)
 }
 
-// mostDeleted is how many batches one call deletes: what is left is for the next.
-const mostDeleted = 200
+// batch reads one batch of a listing; nil: it is none.
+func (r *Reports) batch(ctx context.Context, o aged) (*report.Batch, error) {
+	if !report.IsEvents(o.key) {
+		return nil, nil
+	}
+	data, err := r.gcs.read(ctx, o.key)
+	switch {
+	case errors.Is(err, errAbsent): // deleted since it was listed
+		return nil, nil
+	case err != nil:
+		return nil, r.fault("read", o.key, err)
+	}
+	var b report.Batch
+	if json.Unmarshal(data, &b) != nil || !b.Place.Valid() {
+		return nil, nil
+	}
+	return &b, nil
+}
+
+// mostDeleted is how many batches one call deletes: what is left is for the next. Each replica calls it four times a
+// day, and writes at most 5,000 events a day.
+const mostDeleted = 2000
 
 // DropOldEvents deletes batches that are older than EventsKept by the store's clock, and says how many.
-func (r *Reports) DropOldEvents(ctx context.Context) (n int, err error) {
+func (r *Reports) DropOldEvents(ctx context.Context) (int, error) {
 	// By their names first, with a day for clocks that are wrong, so that one page says that there is nothing to do.
 	objects, err := r.list(ctx, report.EventsFolder, "", report.EventsFrom(time.Now().Add(24*time.Hour-EventsKept)))
 	if err != nil {
 		return 0, err
 	}
-	for _, o := range objects {
-		if o.age < EventsKept || !report.IsEvents(o.key) {
-			continue
-		}
-		if n == mostDeleted {
-			break
-		}
-		if err := r.gcs.deleteEvents(ctx, o.key); err != nil {
-			return n, r.fault("delete", o.key, err)
-		}
-		n++
+	objects = slices.DeleteFunc(objects, func(o aged) bool { return o.age < EventsKept || !report.IsEvents(o.key) })
+	var deleted atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for _, o := range objects[:min(len(objects), mostDeleted)] {
+		group.Go(func() error {
+			err := r.gcs.deleteEvents(ctx, o.key)
+			if err == nil {
+				deleted.Add(1)
+			}
+			return r.fault("delete", o.key, err)
+		})
 	}
-	return n, nil
+	err = group.Wait()
+	return int(deleted.Load()), err
 }
 
 // deleteEvents removes a batch of events, and refuses any other object.
@@ -205,44 +205,25 @@ type aged struct {
 // list is what lies below a prefix, from one name on and before another, with each object's age by the store's clock:
 // its time against the Date of the same answer.
 func (r *Reports) list(ctx context.Context, below, from, before string) (out []aged, err error) {
-	g := r.gcs
-	name := func(key string) string {
-		if key == "" {
-			return ""
-		}
-		return g.prefix + key
-	}
-	for token := ""; ; {
-		page, err := do(ctx, g, func(ctx context.Context) (*storage.Objects, error) {
-			call := g.api.Objects.List(g.bucket).Prefix(name(below)).MaxResults(mostPerPage).PageToken(token).
-				Fields("nextPageToken", "items(name,generation,updated)").Context(ctx)
-			if from != "" {
-				call = call.StartOffset(name(from))
-			}
-			if before != "" {
-				call = call.EndOffset(name(before))
-			}
-			return call.Do()
-		})
-		if err != nil {
-			return nil, r.fault("list", below, err)
-		}
+	err = r.gcs.eachPage(ctx, below, from, before, func(page *storage.Objects) error {
 		now, err := http.ParseTime(page.Header.Get("Date"))
 		if err != nil {
-			return nil, r.fault("list", below, fmt.Errorf("the answer does not say what time it is: %w", err))
+			return fmt.Errorf("the answer does not say what time it is: %w", err)
 		}
 		for _, o := range page.Items {
-			e, err := g.entry(o)
+			e, err := r.gcs.entry(o)
 			if err != nil {
-				return nil, r.fault("list", below, err)
+				return err
 			}
 			// A Date has whole seconds.
 			out = append(out, aged{e.key, max(0, now.Sub(e.written))})
 		}
-		if token = page.NextPageToken; token == "" {
-			return out, nil
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, r.fault("list", below, err)
 	}
+	return out, nil
 }
 
 // fault is an error with what was being done.
