@@ -48,7 +48,7 @@ func TestExampleAddons(t *testing.T) {
 		{"a pod gets DNS and time from the same address", namesAndTimePass},
 		{"the guard comes back where somebody flushes the rules", guardComesBack},
 		{"the guard holds after a power cut, too", guardAfterReboot},
-		{"the guard outlives kube-proxy's pod", guardOutlivesKubeProxy},
+		{"Services and the guard outlive kube-proxy's pod", outliveKubeProxy},
 	} {
 		ok := t.Run(scenario.name, func(t *testing.T) {
 			defer func() { c.tell(t); c.tellUnits(t); c.tellPods(t) }() // a Cleanup comes when t's context has ended
@@ -292,7 +292,27 @@ func guardAfterReboot(t *testing.T, c *cluster) {
 	await(t, "the Service is reached", func() error { return c.reached(t) })
 }
 
-func guardOutlivesKubeProxy(t *testing.T, c *cluster) {
+func outliveKubeProxy(t *testing.T, c *cluster) {
+	const services = "nft list map ip kube-proxy service-ips"
+	before := c.in(t, c.vms[0], services)
 	c.mustKubectl(t, "", "delete", "pods", "-n", "kube-system", "-l", "k8s-app=kube-proxy", "--wait")
+	await(t, "the new kube-proxy has written its rules", func() error {
+		cmd, err := c.Command(t.Context(), c.vms[0], "curl", "-sS", "-m", "5", "http://127.0.0.1:10249/metrics")
+		c.must(t, err)
+		out, err := run(cmd)
+		if err != nil {
+			return err
+		}
+		const written = `kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"} `
+		_, at, there := strings.Cut(out, written)
+		if !there || strings.HasPrefix(at, "0\n") {
+			return fmt.Errorf("its metrics do not have %s", written)
+		}
+		return nil
+	})
+	if after := c.in(t, c.vms[0], services); after != before {
+		t.Errorf("the Services were %s they are %s", before, after)
+	}
+	c.must(t, c.reached(t)) // at once: the next full sync may be an hour away
 	c.refused(t)
 }

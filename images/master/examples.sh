@@ -23,6 +23,8 @@ path='"Env":["PATH=/usr/sbin:/usr/bin:/bin"]'
 debian "$work/nftables" /usr/sbin/nft /bin/sh /bin/sleep
 image nftables "{$path}"
 debian "$work/kube-proxy" /usr/sbin/nft
+# Without it nft lists protocols as numbers, so kube-proxy takes the elements of its maps for another's and deletes them.
+install -D -m 0644 "$(realpath "$root")/etc/protocols" "$work/kube-proxy/etc/protocols"
 install -D -m 0755 "$programs/kube-proxy" "$work/kube-proxy/usr/bin/kube-proxy"
 image kube-proxy "{$path,\"Entrypoint\":[\"/usr/bin/kube-proxy\"]}"
 install -D -m 0755 "$programs/coredns" "$work/coredns/usr/bin/coredns"
