@@ -19,6 +19,7 @@ type memory struct {
 	// seen are objects that were found to be as their manifests say.
 	seen     map[plan.Key]plan.Seen
 	troubles map[plan.Key]*trouble
+	// notReady are those in place that do not do their work yet.
 	notReady map[plan.Key]plan.ObjectStatus
 	// inPlace has the hash of the manifest that each object in place was found to agree with.
 	inPlace  map[plan.Key]string
@@ -82,10 +83,10 @@ func (m *memory) forget(s set) {
 	}
 	gone := func(k plan.Key) bool { return hashes[k] == "" }
 	maps.DeleteFunc(m.troubles, func(k plan.Key, _ *trouble) bool { return gone(k) })
-	maps.DeleteFunc(m.notReady, func(k plan.Key, _ plan.ObjectStatus) bool { return gone(k) })
 	maps.DeleteFunc(m.waiting, func(k plan.Key, _ plan.ObjectStatus) bool { return gone(k) })
 	maps.DeleteFunc(m.contests, func(k plan.Key, c *plan.Contest) bool { return c.Hash != hashes[k] })
 	maps.DeleteFunc(m.inPlace, func(k plan.Key, hash string) bool { return hash != hashes[k] })
+	maps.DeleteFunc(m.notReady, func(k plan.Key, _ plan.ObjectStatus) bool { return m.inPlace[k] == "" })
 	maps.DeleteFunc(m.seen, func(k plan.Key, seen plan.Seen) bool { return seen.Hash != hashes[k] })
 }
 
@@ -161,9 +162,15 @@ func (m *memory) fails(o plan.Object, reason string, refused bool, now time.Time
 		next = next.Truncate(tryTogether)
 	}
 	t.ObjectStatus.Reason, t.Trouble = reason, plan.Trouble{Reason: reason, Next: next, Refused: refused}
-	delete(m.inPlace, o.Key())
-	delete(m.waiting, o.Key())
+	m.absent(o.Key())
 	return tell
+}
+
+// absent notes that an object is not in place.
+func (m *memory) absent(k plan.Key) {
+	delete(m.inPlace, k)
+	delete(m.notReady, k)
+	delete(m.waiting, k)
 }
 
 // tellPeriod is the time between two Events about one object: reasons may hold numbers that change each time.
@@ -195,22 +202,18 @@ func (m *memory) waits(o plan.Object, reason string, now time.Time) {
 	if !there {
 		before.Since = now
 	}
+	m.absent(o.Key())
 	m.waiting[o.Key()] = plan.ObjectStatus{Object: o.String(), Source: o.Source, Reason: reason, Since: before.Since}
-	delete(m.inPlace, o.Key())
 	delete(m.troubles, o.Key())
 }
 
 // report is the status that follows from it.
 func (m *memory) report(s set, folder string) plan.Status {
 	out := plan.Status{Folder: folder, Version: s.Version, Digest: s.Digest, Inventory: m.version, Standing: m.standing,
-		Objects: len(s.Objects), InPlace: len(m.inPlace), Faults: append([]string{}, s.Faults...),
+		Objects: len(s.Objects), InPlace: len(m.inPlace), Ready: len(m.inPlace) - len(m.notReady),
+		Faults:  append([]string{}, s.Faults...),
 		Failing: []plan.ObjectStatus{}, NotReady: []plan.ObjectStatus{}, Contested: []plan.ObjectStatus{},
 		Kept: m.kept, Released: append([]plan.ObjectStatus{}, m.released...)}
-	for k := range m.inPlace {
-		if _, not := m.notReady[k]; !not {
-			out.Ready++
-		}
-	}
 	for _, t := range m.troubles {
 		out.Failing = append(out.Failing, t.ObjectStatus)
 	}

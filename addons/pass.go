@@ -217,7 +217,8 @@ func (m *manager) note(ctx context.Context, s plan.Step, live observed, out outc
 	case plan.Pause:
 		return // it has failed, and is tried again later
 	case plan.Yield:
-		delete(m.memory.inPlace, key)
+		m.memory.absent(key)
+		delete(m.memory.troubles, key)
 		return
 	case plan.Wait:
 		m.memory.waits(s.Object, s.Reason, now)
