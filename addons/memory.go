@@ -25,7 +25,7 @@ type memory struct {
 	inPlace  map[plan.Key]string
 	waiting  map[plan.Key]plan.ObjectStatus
 	contests map[plan.Key]*plan.Contest
-	// unserved is since when the kind of a leftover is known not to be served.
+	// unserved is since when the kind of a leftover has not been served, at each pass that asked for it.
 	unserved map[plan.Key]time.Time
 	// toldKinds is when a fault of a whole kind was last told.
 	toldKinds map[plan.Key]time.Time
@@ -62,7 +62,7 @@ type trouble struct {
 const mostReleased = 20
 
 func newMemory() memory {
-	m := memory{toldKinds: map[plan.Key]time.Time{}, unserved: map[plan.Key]time.Time{}}
+	m := memory{toldKinds: map[plan.Key]time.Time{}}
 	m.stepBack()
 	return m
 }
@@ -73,6 +73,7 @@ func (m *memory) stepBack() {
 	m.seen, m.troubles = map[plan.Key]plan.Seen{}, map[plan.Key]*trouble{}
 	m.notReady, m.waiting = map[plan.Key]plan.ObjectStatus{}, map[plan.Key]plan.ObjectStatus{}
 	m.inPlace, m.contests = map[plan.Key]string{}, map[plan.Key]*plan.Contest{}
+	m.unserved = map[plan.Key]time.Time{}
 }
 
 // forget drops what is of objects that the set does not have any more, or has another manifest of.

@@ -1,8 +1,13 @@
 package addons
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/quorate/quorate/addons/plan"
 )
@@ -52,5 +57,61 @@ func TestAnObjectThatIsLeftToOthersIsNotTriedEachSecond(t *testing.T) {
 	}
 	if got := m.memory.report(s, ""); len(got.Failing)+len(got.NotReady)+got.InPlace > 0 {
 		t.Errorf("it still is %+v", got)
+	}
+}
+
+func TestAnUnservedKindIsCountedOnlyWhileItIsObserved(t *testing.T) {
+	s, o := aSet()
+	other := plan.Inventory{Objects: []plan.ID{{APIVersion: "example.com/v1", Kind: "Lamp", Name: "lit"}}}
+	for name, pass := range map[string]func(*manager) error{
+		"nothing is left over": func(m *manager) error { return m.prune(t.Context(), &claim{}) },
+		"nothing may be deleted": func(m *manager) error {
+			return m.prune(t.Context(), &claim{inv: other, began: plan.Newest})
+		},
+		"another object is not in place yet": func(m *manager) error {
+			m.memory.claim.since = time.Now().Add(-time.Hour)
+			return m.prune(t.Context(), &claim{there: &corev1.ConfigMap{}, inv: other, began: plan.Current})
+		},
+		"another set writes": func(m *manager) error { m.memory.stepBack(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &manager{memory: newMemory(), set: s}
+			m.memory.fails(o, "refused", false, time.Now())
+			m.fence.passed(time.Now())
+			m.memory.unserved[other.Objects[0].Key()] = time.Now().Add(-time.Hour)
+			if err := pass(m); err != nil {
+				t.Fatal(err)
+			}
+			if len(m.memory.unserved) > 0 {
+				t.Error("it counts on")
+			}
+		})
+	}
+}
+
+// noKinds answers as an apiserver does that serves no kind.
+type noKinds struct{ client.Client }
+
+func (noKinds) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return &meta.NoKindMatchError{}
+}
+
+func TestAnUnservedKindIsCountedFromPassToPass(t *testing.T) {
+	s, o := aSet()
+	lamp := plan.ID{APIVersion: "example.com/v1", Kind: "Lamp", Name: "lit"}
+	m := &manager{memory: newMemory(), set: s, cluster: &cluster{client: noKinds{}}}
+	m.memory.stands(o, "", time.Now())
+	m.memory.claim.since = time.Now().Add(-time.Hour)
+	c := claim{there: &corev1.ConfigMap{}, inv: plan.Inventory{Objects: []plan.ID{lamp}}, began: plan.Current}
+	var since []time.Time
+	for range 2 {
+		m.fence.passed(time.Now())
+		if err := m.prune(t.Context(), &c); err != nil || m.memory.kept == "" {
+			t.Fatalf("%v, kept %q", err, m.memory.kept)
+		}
+		since = append(since, m.memory.unserved[lamp.Key()])
+	}
+	if since[0].IsZero() || !since[1].Equal(since[0]) {
+		t.Errorf("it is counted from %s", since)
 	}
 }

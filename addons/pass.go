@@ -312,6 +312,8 @@ func (m *manager) awaitDefinitions(ctx context.Context, objects []plan.Object) e
 // prune deletes what former sets have made and this one does not have.
 func (m *manager) prune(ctx context.Context, c *claim) error {
 	m.memory.kept = ""
+	before := m.memory.unserved
+	m.memory.unserved = map[plan.Key]time.Time{} // what this pass does not observe is not counted on
 	leftovers := plan.Leftovers(c.inv, m.set.Set)
 	if len(leftovers) == 0 {
 		return nil
@@ -338,7 +340,7 @@ func (m *manager) prune(ctx context.Context, c *claim) error {
 			stays = append(stays, fmt.Errorf("%s: %s is not in place", id, by))
 			continue
 		}
-		done, err := m.pruneOne(ctx, id)
+		done, err := m.pruneOne(ctx, id, before)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -359,19 +361,20 @@ func (m *manager) prune(ctx context.Context, c *claim) error {
 	return m.write(ctx, c, c.inv.Without(gone))
 }
 
-// pruneOne does what plan.Judge says of one leftover, and reports whether the inventory can forget it.
-func (m *manager) pruneOne(ctx context.Context, id plan.ID) (done bool, err error) {
+// pruneOne does what plan.Judge says of one leftover, and reports whether the inventory can forget it. before is what
+// the pass before knew of kinds that are not served.
+func (m *manager) pruneOne(ctx context.Context, id plan.ID, before map[plan.Key]time.Time) (done bool, err error) {
 	u, live, err := m.cluster.leftover(ctx, id)
 	if err != nil {
 		return false, err
 	}
 	if live.Unserved {
-		if m.memory.unserved[id.Key()].IsZero() {
-			m.memory.unserved[id.Key()] = time.Now()
+		since, known := before[id.Key()]
+		if !known {
+			since = time.Now()
 		}
-		live.UnservedFor = time.Since(m.memory.unserved[id.Key()])
-	} else {
-		delete(m.memory.unserved, id.Key())
+		m.memory.unserved[id.Key()] = since
+		live.UnservedFor = time.Since(since)
 	}
 	fate, why := plan.Judge(id, live)
 	switch fate {
@@ -384,7 +387,6 @@ func (m *manager) pruneOne(ctx context.Context, id plan.ID) (done bool, err erro
 		m.cfg.Log.Info("deleted", "object", id.String(), "why", why)
 		m.tell(ctx, id, observed{object: u}, corev1.EventTypeNormal, "AddonDeleted", why)
 	case plan.Release:
-		delete(m.memory.unserved, id.Key())
 		m.cfg.Log.Info("released", "object", id.String(), "why", why)
 		m.tell(ctx, id, observed{object: u}, corev1.EventTypeNormal, "AddonReleased", why)
 		if len(m.memory.released) < mostReleased {
