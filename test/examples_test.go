@@ -273,6 +273,10 @@ func guardComesBack(t *testing.T, c *cluster) {
 
 func guardAfterReboot(t *testing.T, c *cluster) {
 	vm := c.vms[0]
+	// as after an upgrade of the machine's image: the name is there and stands for another image
+	const digest = "ctr -n k8s.io images list name==quorate.local/nftables:1 | awk '{ print $3 }'"
+	before := c.in(t, vm, digest)
+	c.in(t, vm, "ctr -n k8s.io images tag --force quorate.local/coredns:1 quorate.local/nftables:1")
 	c.must(t, c.KillVM(t.Context(), vm)) // a stop in order takes as long as pods that do not listen
 	c.must(t, c.StartVM(t.Context(), vm))
 	await(t, "whole again", c.whole)
@@ -290,6 +294,9 @@ func guardAfterReboot(t *testing.T, c *cluster) {
 	c.refused(t)
 	hostReadsToken(t, c)
 	await(t, "the Service is reached", func() error { return c.reached(t) })
+	if after := c.in(t, vm, digest); after != before {
+		t.Errorf("the container image was %s, it is %s", before, after)
+	}
 }
 
 func outliveKubeProxy(t *testing.T, c *cluster) {
