@@ -24,6 +24,13 @@ const askTime = `timeout 5 bash -c '
 	{ printf "\043"; head -c 47 /dev/zero; } | dd bs=48 iflag=fullblock status=none >&3
 	dd bs=48 count=1 status=none <&3 | wc -c'`
 
+// askName sends a question for metadata.google.internal in one datagram, and prints the length of the answer.
+const askName = `timeout 5 bash -c '
+	exec 3<>/dev/udp/169.254.169.254/53
+	question="\1\1\1\0\0\1\0\0\0\0\0\0\10metadata\6google\10internal\0\0\1\0\1"
+	printf "$question" | dd bs=512 iflag=fullblock status=none >&3
+	dd bs=512 count=1 status=none <&3 | wc -c'`
+
 // withoutGuard and withGuard are the document's add-ons, one after the other.
 const (
 	withoutGuard = "addons: {examples: [coredns, kube-proxy]}\n"
@@ -258,6 +265,9 @@ func namesAndTimePass(t *testing.T, c *cluster) {
 		t.Errorf("a name that the world does not have: %s %v", out, err)
 	}
 	c.resolves(t, "metadata.google.internal", "169.254.169.254")
+	if out, err := c.inPod(t, "client", askName); err != nil || strings.TrimSpace(out) == "0" {
+		t.Errorf("DNS by UDP: an answer of %q bytes, %v", out, err)
+	}
 	if out, err := c.inPod(t, "client", "curl -sS -m 5 telnet://169.254.169.254:53 </dev/null"); err != nil {
 		t.Errorf("DNS by TCP: %s %v", out, err)
 	}
