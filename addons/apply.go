@@ -47,9 +47,8 @@ func (d difference) fields() (out []string) {
 	return out
 }
 
-// owner is who has last set one of the fields that differ, of those who name themselves. The dry run's result has no
-// owners, so they are those of the object as it was observed.
-func (d difference) owner(u *unstructured.Unstructured) (name string) {
+// ownerOf is who has last set one of an object's fields, of those who name themselves.
+func ownerOf(u *unstructured.Unstructured, fields []string) (name string) {
 	if u == nil {
 		return ""
 	}
@@ -63,7 +62,7 @@ func (d difference) owner(u *unstructured.Unstructured) (name string) {
 		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned); err != nil {
 			continue
 		}
-		if slices.ContainsFunc(d.fields(), func(field string) bool { return ownsField(owned, field) }) {
+		if slices.ContainsFunc(fields, func(field string) bool { return ownsField(owned, field) }) {
 			name, last = entry.Manager, entry.Time.Time
 		}
 	}

@@ -201,7 +201,8 @@ func (m *manager) applyOne(ctx context.Context, s plan.Step, live observed) (out
 	}
 	m.writes.Add(1)
 	m.cfg.Log.Info("applied", "object", s.String(), "new", d.before == nil, "why", s.Reason)
-	out.changed, out.fields, out.owner = true, d.fields(), d.owner(live.object)
+	out.changed, out.fields = true, d.fields()
+	out.owner = ownerOf(live.object, out.fields) // as observed: the dry run's result has no owners
 	return out, nil
 }
 

@@ -37,7 +37,7 @@ const WholeObject = "the whole object"
 // After is the contest after one more write.
 func (c *Contest) After(fields []string, owner string, now time.Time) *Contest {
 	next := &Contest{Fields: fields, Owner: owner, Writes: 1, Since: now, Last: now}
-	if c == nil || now.Sub(c.Last) > max(contestWindow, 2*c.pause) {
+	if c == nil || c.Over(now) {
 		return next
 	}
 	common := slices.DeleteFunc(slices.Clone(c.Fields), func(f string) bool { return !slices.Contains(fields, f) })
