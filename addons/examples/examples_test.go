@@ -94,6 +94,25 @@ func tolerated(tolerations []corev1.Toleration) bool {
 	})
 }
 
+// The scripts that make the images and import them name them as the manifests do.
+func TestTheImagesBearTheTagOfTheManifests(t *testing.T) {
+	manifest := string(examples.Manifest(cluster(t, replica.CoreDNS), replica.CoreDNS))
+	_, tag, _ := strings.Cut(manifest, "quorate.local/coredns:")
+	tag, _, _ = strings.Cut(tag, "\n")
+	for path, name := range map[string]string{
+		"examples.sh": `"quorate.local/$1:` + tag + `"`,
+		"files/master/usr/lib/quorate/addon-images": `quorate.local/$(basename "$archive" .tar):` + tag + "\n",
+	} {
+		script, err := os.ReadFile(filepath.Join("../../images/master", path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tag == "" || !strings.Contains(string(script), name) {
+			t.Errorf("%s does not name an image by the tag %q", path, tag)
+		}
+	}
+}
+
 // A master with another image would change the manifests back for ever, if two of them had one version.
 func TestAChangeOfTheManifestsIsANewEdition(t *testing.T) {
 	const edition, want = "1", "9d4ef3edf88e580c"
