@@ -126,7 +126,8 @@ func (m *manager) keep(ctx context.Context) {
 			return
 		}
 		rest := m.rest(time.Now())
-		if m.conclude(err); err != nil {
+		m.conclude(err)
+		if err != nil {
 			rest = retry.Next()
 		} else {
 			retry.Reset()
@@ -227,7 +228,11 @@ func (m *manager) conclude(err error) {
 		}
 	}
 	if s.Unreachable != m.status.Unreachable {
-		m.cfg.Log.Info("the pass ended", "err", s.Unreachable)
+		if s.Unreachable == "" {
+			m.cfg.Log.Info("passes succeed again")
+		} else {
+			m.cfg.Log.Info("a pass failed", "err", s.Unreachable)
+		}
 	}
 	m.status = s
 }
