@@ -176,8 +176,8 @@ func (c *cluster) delete(ctx context.Context, u *unstructured.Unstructured) erro
 	return client.IgnoreNotFound(err)
 }
 
-// tell creates an Event about an object. One that is in no namespace yet, or in none at all, is told of beside the
-// inventory.
+// tell creates an Event about an object. Where the object has no namespace, or its namespace does not exist yet, the
+// Event is on the inventory.
 func (c *cluster) tell(ctx context.Context, replica string, about plan.ID, uid types.UID, kind, reason,
 	message string) error {
 	now := time.Now()

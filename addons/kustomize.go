@@ -49,8 +49,8 @@ func build(f files, dir string) (out []*unstructured.Unstructured, err error) {
 	}
 	switch {
 	case err != nil && local.secrets: // its words may hold a line of a Secret
-		return nil, errors.New("kustomize cannot build it. Its words are not shown, since it generates Secrets: run " +
-			"kustomize build on the folder")
+		return nil, errors.New("kustomize cannot build it. Its error is not shown, because the kustomization generates " +
+			"Secrets: run kustomize build on the folder")
 	case err != nil:
 		return nil, errors.New(quoted.ReplaceAllString(err.Error(), "..."))
 	}

@@ -1,6 +1,6 @@
 // Package examples holds add-ons that quorate brings: their manifests, filled with what the Cluster document says of
 // the network. They are examples of a master's image: they name container images that the image brings, not a
-// registry's. Who wants them otherwise prints them, changes them, and keeps a folder of its own.
+// registry's. To change one, print it with `quorate addons examples`, edit it, and use addons.folder.
 //
 //	coredns          the cluster's DNS
 //	kube-proxy       Services' addresses, by nftables
@@ -41,8 +41,7 @@ type values struct {
 // Image is the name of a container image that a master's image brings.
 func (values) Image(name string) string { return "quorate.local/" + name + ":" + imageTag }
 
-// Version is that of the set, as its file has it. The document's number comes first: a person's word counts for more
-// than what a program brings.
+// Version is that of the set, as its file has it. The document's number comes first: raising it outranks every edition.
 func Version(c *replica.Cluster) string { return fmt.Sprintf("%d.%d\n", c.Addons.Version, edition) }
 
 // Manifest is an example of replica.AddonExamples as one YAML stream, for a document that has been defaulted and

@@ -1,12 +1,13 @@
 // Package plan decides what the add-on manager does next, from three things that others have read: the set in the
 // folder, the inventory in the cluster, and the live objects.
 //
-//	folder ──────► Set ─────────┐
-//	ConfigMap ───► Inventory ───┼─► Stand: may this manager write at all?
-//	                            │
-//	cluster ─────► Live ────────┼─► Decide: keep, create, check, leave, refuse, yield   (each object of the set)
-//	                            │
-//	                            └─► Leftovers, Judge: delete, release, forget           (what the set has no more)
+//	folder ────► Set ───────┐
+//	ConfigMap ─► Inventory ─┼─► Stand: may this manager write at all?
+//	                        │
+//	cluster ───► Live ──────┼─► Decide, of each object of the set: create, check, keep, leave,
+//	                        │           refuse, pause, fail, yield, wait
+//	                        │
+//	                        └─► Leftovers and Judge, of what the set has no more: delete, release, forget, stay
 //
 // Guarantees:
 //   - Only the newest set writes. An older one, and another one of the same version, change nothing.
