@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"io"
@@ -109,12 +110,22 @@ func TestTheRolesAreGrantedUntilThatIsDone(t *testing.T) {
 	_, a, in := renewing(t)
 	api := serving(t, a, &in)
 	api.fails = 2
+	ctx, cancel := context.WithCancel(t.Context())
+	var reading sync.WaitGroup
+	reading.Go(func() { a.keepLeaders(ctx) }) // it reads the leases as soon as they are open
+	defer reading.Wait()
+	defer cancel()
 	done := make(chan struct{})
 	go func() { defer close(done); a.keepAccess(t.Context(), joined{in}) }()
 	eventually(t, "the failure is said", func() bool {
 		return slices.ContainsFunc(a.tracker.All(), func(b replica.Wait) bool { return b.Name == roleNotGranted })
 	})
 	<-done
+	eventually(t, "the leases are read", func() bool {
+		api.mu.Lock()
+		defer api.mu.Unlock()
+		return slices.Contains(api.requests, "GET /apis/coordination.k8s.io/v1/namespaces/kube-system/leases")
+	})
 	if len(api.objects) != 3 || api.objects[kubeletPath] == nil || len(a.tracker.All()) != 0 || a.leases == nil {
 		t.Errorf("granted %d, waits %+v", len(api.objects), a.tracker.All())
 	}

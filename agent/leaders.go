@@ -43,7 +43,7 @@ func (a *Agent) keepLeaders(ctx context.Context) {
 	case <-a.leasesOpen:
 	}
 	for {
-		if all, err := a.leases.list(ctx); err == nil {
+		if all, err := a.openedLeases().list(ctx); err == nil {
 			a.leaders.note(all, election.SinceBoot())
 			a.judgeLeaders(ctx)
 		}
@@ -103,7 +103,7 @@ func (a *Agent) judgeLeader(ctx context.Context, l controlplane.Lease, w lease.W
 	act, why := lease.Judge(f)
 	if act == lease.Try {
 		observed, _ := w.Seen()
-		f.DryRun, f.Why = a.leases.dryRun(ctx, l, observed)
+		f.DryRun, f.Why = a.openedLeases().dryRun(ctx, l, observed)
 		act, why = lease.Judge(f)
 	}
 	switch act {

@@ -38,11 +38,19 @@ func (a *Agent) openLeases(in joined) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.leases == nil {
-		close(a.leasesOpen)
-	}
+	first := a.leases == nil
 	a.leases = &leases{client: own, as: as}
+	if first {
+		close(a.leasesOpen) // who waits for it reads leases
+	}
 	return nil
+}
+
+// openedLeases are the leases; nil before the agent may use them.
+func (a *Agent) openedLeases() *leases {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.leases
 }
 
 // list reads the leases of the components; the apiservers' own identity leases are left out.
