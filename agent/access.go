@@ -13,7 +13,7 @@ import (
 const (
 	// roleNotGranted is the wait for what this replica may do in the cluster.
 	roleNotGranted = "role-not-granted"
-	roleNext       = "It is tried again by itself, at most half a minute later. What runs goes on; `kubectl logs` " +
+	roleNext       = "It is tried again by itself, at most a minute later. What runs goes on; `kubectl logs` " +
 		"and `exec` may be refused."
 )
 

@@ -18,7 +18,8 @@ import (
 // granted, and deletes the Nodes of replicas that have left. What fails is tried again at the next time. Each duty is
 // safe if two do it.
 func (a *Agent) doDuties(ctx context.Context, in joined) {
-	in.makeBundle = false // there is one by now
+	defer a.waits.Release(roleNotGranted) // the next holder of the Lease has it then
+	in.makeBundle = false                 // there is one by now
 	for {
 		err := a.grantRoles(ctx, in)
 		if err == nil {

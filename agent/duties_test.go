@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -41,6 +42,24 @@ func TestWhichNodeIsOfAReplicaThatLeft(t *testing.T) {
 		if got := isDeparted(c.node, left); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// What could not be granted under the Lease is no wait of a replica that has lost it.
+func TestTheDutysWaitEndsWithTheLease(t *testing.T) {
+	_, a, in := renewing(t)
+	api := serving(t, a, &in)
+	newMember(t, a, in.identified, threeOf(nil))
+	in.membership = a.membership
+	api.fails = 1 << 20
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); a.doDuties(ctx, joined{in}) }()
+	eventually(t, "the failure is said", func() bool { return len(a.tracker.All()) > 0 })
+	cancel()
+	<-done
+	if all := a.tracker.All(); len(all) > 0 {
+		t.Errorf("it waits for %+v", all)
 	}
 }
 
