@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,9 +99,12 @@ func (a *Agent) leadAgents(ctx context.Context, in joined, e *election.Election)
 	var work sync.WaitGroup
 	work.Go(func() { a.doDuties(ctx, in) })
 	defer work.Wait()
-	begin := time.Now()
+	readyAt := map[string]time.Time{}
+	for _, name := range controlplane.Elected(in.cluster) {
+		readyAt[name] = time.Now()
+	}
 	for backoff.Sleep(ctx, fitHurry) == nil {
-		if why := a.worthYielding(ctx, in, begin); why != "" {
+		if why := a.worthYielding(ctx, in, readyAt); why != "" {
 			a.yielded = time.Now()
 			e.Yield(why, yieldAside)
 		}
@@ -108,18 +112,19 @@ func (a *Agent) leadAgents(ctx context.Context, in joined, e *election.Election)
 }
 
 // worthYielding says why another replica had better hold the Lease: a component that runs under it does not get ready
-// here. Where it does so nowhere, the Lease goes round at a slow pace.
-func (a *Agent) worthYielding(ctx context.Context, in joined, since time.Time) string {
-	if time.Since(since) < yieldPatience || !a.yielded.IsZero() && time.Since(a.yielded) < yieldDistance {
-		return ""
-	}
+// here. Where it does so nowhere, the Lease goes round at a slow pace. readyAt is when each was last seen ready, or when
+// the term began; those that are ready now are noted in it.
+func (a *Agent) worthYielding(ctx context.Context, in joined, readyAt map[string]time.Time) string {
 	for _, name := range controlplane.Elected(in.cluster) {
-		s, ok := find(a.supervisor, name)
-		if ok && (s.State == supervisor.Ready || time.Since(s.Since) < yieldPatience && s.Restarts == 0) {
+		s, _ := find(a.supervisor, name)
+		if s.State == supervisor.Ready {
+			readyAt[name] = time.Now()
+		}
+		if time.Since(readyAt[name]) < yieldPatience || !a.yielded.IsZero() && time.Since(a.yielded) < yieldDistance {
 			continue
 		}
 		if others, err := in.membership.Status(ctx); err == nil && len(others.Members) > 1 {
-			return fmt.Sprintf("%s is not ready here: %s", name, s.Reason)
+			return fmt.Sprintf("%s is not ready here: %s", name, cmp.Or(s.Reason, "it was not started"))
 		}
 	}
 	return ""

@@ -70,10 +70,13 @@ func TestAReplicaYieldsWhereAComponentDoesNotGetReady(t *testing.T) {
 	supervised(t, a)
 	in.cluster.Components["ccm"] = replica.Component{Enabled: new(true), Binary: "/bin/false",
 		Elect: replica.ElectAgent}
-	long := time.Now().Add(-time.Hour)
-	yields := func(since time.Time) bool { return a.worthYielding(t.Context(), joined{in}, since) != "" }
-	if !yields(long) {
-		t.Error("it was never started")
+	long := time.Now().Add(-yieldPatience)
+	worth := func(ready time.Time) string {
+		return a.worthYielding(t.Context(), joined{in}, map[string]time.Time{"ccm": ready})
+	}
+	yields := func(ready time.Time) bool { return worth(ready) != "" }
+	if why := worth(long); why != "ccm is not ready here: it was not started" {
+		t.Errorf("it was never started: %q", why)
 	}
 	if yields(time.Now()) {
 		t.Error("the term has only begun")
@@ -97,6 +100,9 @@ func TestAReplicaYieldsWhereAComponentDoesNotGetReady(t *testing.T) {
 		func() bool { s, _ := find(a.supervisor, "ccm"); return s.Restarts > 0 })
 	if !yields(long) {
 		t.Error("it fails here")
+	}
+	if yields(time.Now().Add(-yieldPatience / 2)) {
+		t.Error("it was ready half of its time ago")
 	}
 	a.yielded = time.Now().Add(-yieldDistance / 2)
 	if yields(long) {
