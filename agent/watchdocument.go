@@ -26,6 +26,9 @@ func (a *Agent) keepDocument(ctx context.Context, in identified) (stop func()) {
 func (a *Agent) takeNote(inForce *replica.Cluster, document string) {
 	next, err := loadCluster(a.cfg.Baked, document, a.cfg.ImageDisk)
 	if err != nil {
+		a.mu.Lock()
+		a.pending = nil // the next start refuses this document too
+		a.mu.Unlock()
 		a.waits.hold(documentRefused, err, documentRefusedNext)
 		return
 	}

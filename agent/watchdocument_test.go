@@ -28,9 +28,9 @@ func TestADocumentThatChangesIsPending(t *testing.T) {
 	}{
 		{"as it is", former, "", 0},
 		{"a change", changed, "", 1},
-		{"one that cannot be used", former + "\nsurvivor: wait\n", "survivor", 1},
+		{"one that cannot be used", former + "\nsurvivor: wait\n", "survivor", 0},
 		{"a change again", changed, "", 1},
-		{"none at all", "", "no configuration", 1},
+		{"none at all", "", "no configuration", 0},
 		{"as it was", former, "", 0},
 	} {
 		documents <- c.document
