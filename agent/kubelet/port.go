@@ -21,21 +21,24 @@ type HealthPort struct {
 
 // Ask asks for the kubelet's health. An answer of any kind shows that it lives.
 func (p HealthPort) Ask(ctx context.Context) (connected bool, err error) {
-	transport := &http.Transport{DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-			connected = err == nil
-			return conn, err
-		}}
-	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/healthz", p.Port),
-		nil)
+	address := fmt.Sprintf("127.0.0.1:%d", p.Port)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return false, err
 	}
-	response, err := (&http.Client{Transport: transport}).Do(request)
+	defer conn.Close()
+	client := &http.Client{
+		Transport: &http.Transport{DisableKeepAlives: true,
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
 	if err != nil {
-		return connected, err
+		return true, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return true, err
 	}
 	return true, response.Body.Close()
 }

@@ -14,6 +14,8 @@ import (
 func TestHealthPort(t *testing.T) {
 	answers := httptest.NewServer(http.NotFoundHandler())
 	defer answers.Close()
+	elsewhere := httptest.NewServer(http.RedirectHandler("http://127.0.0.1:1/", http.StatusFound))
+	defer elsewhere.Close()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -29,6 +31,7 @@ func TestHealthPort(t *testing.T) {
 		connected, fails bool
 	}{
 		"it answers":     {answers.Listener.Addr(), true, false},
+		"it redirects":   {elsewhere.Listener.Addr(), true, false},
 		"it is silent":   {silent.Addr(), true, true},
 		"nobody listens": {gone.Addr(), false, true},
 	} {
