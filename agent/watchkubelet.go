@@ -12,6 +12,13 @@ import (
 	"github.com/quorate/quorate/systemd/kubeletwatch"
 )
 
+// kubeletNotWatched is the wait for a file that can be read.
+const (
+	kubeletNotWatched     = "kubelet-not-watched"
+	kubeletNotWatchedNext = "Delete /run/quorate/kubelet.json and restart the agent; the restarts of this boot are " +
+		"forgotten then."
+)
+
 // NodeUnits is what the watch of the kubelet needs of this machine.
 type NodeUnits struct {
 	Units   kubelet.Units
@@ -34,7 +41,7 @@ func (a *Agent) watchKubelet(ctx context.Context, in identified) (stop func()) {
 	w, err := kubelet.New(a.kubeletConfig(k, node, events))
 	if err != nil {
 		// A watch that does not know what it has done could do it without end.
-		a.cfg.Log.Warn("the kubelet is not watched", "err", err.Error())
+		a.waits.hold(kubeletNotWatched, err, kubeletNotWatchedNext)
 		node.Close()
 		return func() {}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +25,24 @@ func (noUnits) Do(context.Context, kubeletwatch.Act, string) error { return erro
 func (noUnits) WriteStacks(context.Context, string) error          { return errors.New("no such unit") }
 func (noUnits) Changed() <-chan struct{}                           { return nil }
 func (noUnits) Ask(context.Context) (string, bool, error)          { return "", false, errors.New("nobody") }
+
+// A file that cannot be read switches the watch off, and says so.
+func TestAKubeletThatIsNotWatchedIsAWait(t *testing.T) {
+	a, in := newVM(t).identified()
+	node := noUnits{make(chan struct{})}
+	a.cfg.OpenNode = func(replica.Kubelet) NodeUnits {
+		return NodeUnits{Units: node, Runtime: node, Close: func() { close(node.closed) }}
+	}
+	if err := os.WriteFile(filepath.Join(a.cfg.RunDir, "kubelet.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.watchKubelet(t.Context(), in)()
+	<-node.closed
+	if all := a.tracker.All(); len(all) != 1 || all[0].Name != kubeletNotWatched ||
+		!strings.Contains(all[0].Reason, "in this boot") {
+		t.Errorf("it waits for %+v", all)
+	}
+}
 
 // What is watched is in the status and in the metrics; `watch: false` and a machine without systemd have neither.
 func TestTheWatchOfTheKubeletIsInTheStatus(t *testing.T) {

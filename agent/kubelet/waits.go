@@ -79,8 +79,8 @@ func waitOf(u *watched, kubelet bool) *replica.Wait {
 		return blocked(kubeletPort, "Find out what keeps loopback from the port, such as a packet filter. Nothing is "+
 			"restarted for it.", 0)
 	case kubeletwatch.Unknown:
-		return blocked(unitsUnreadable, "See `systemctl status dbus`. Until systemd answers, the kubelet and the runtime "+
-			"are not watched.", unreadPatience)
+		return blocked(unitsUnreadable, fmt.Sprintf("Read `systemctl status %s`, and `systemctl status dbus` where "+
+			"systemd does not answer. Until then it is not watched.", u.name), unreadPatience)
 	}
 	return nil
 }

@@ -190,6 +190,7 @@ var catalog = []entry{
 		anywhere: join(noVotes, badData, []string{"addons-role-not-granted"})},
 	// The kubelet and its runtime. Nothing of the control plane follows from them.
 	{name: "units-unreadable", level: Warn},
+	{name: "kubelet-not-watched", level: Warn},
 	{name: "runtime-unkillable", level: Warn},
 	{name: "runtime-crash-loop", level: Warn},
 	{name: "runtime-hung", level: Warn},
