@@ -18,8 +18,8 @@ import (
 // noUnits is a systemd that has neither unit.
 type noUnits struct{ closed chan struct{} }
 
-func (noUnits) Unit(_ context.Context, name string) (kubeletwatch.Unit, error) {
-	return kubeletwatch.Unit{Name: name, Load: "not-found"}, nil
+func (noUnits) Unit(context.Context, string) (kubeletwatch.Unit, error) {
+	return kubeletwatch.Unit{Load: "not-found"}, nil
 }
 func (noUnits) Do(context.Context, kubeletwatch.Act, string) error { return errors.New("no such unit") }
 func (noUnits) WriteStacks(context.Context, string) error          { return errors.New("no such unit") }

@@ -16,9 +16,8 @@ import (
 // cgroupRoots are where the hierarchy that systemd keeps its units in may be mounted.
 var cgroupRoots = []string{"/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup"}
 
-// unkilled is a process in a cgroup that has SIGKILL pending; nil: there is none. A process that can end has it for a
-// moment only.
-func unkilled(cgroup string) *kubeletwatch.Process {
+// unkilled are the processes in a cgroup that have SIGKILL pending. A process that can end has it for a moment only.
+func unkilled(cgroup string) (all []kubeletwatch.Process) {
 	if cgroup == "" {
 		return nil
 	}
@@ -29,12 +28,12 @@ func unkilled(cgroup string) *kubeletwatch.Process {
 		}
 		for _, pid := range strings.Fields(string(b)) {
 			if p := killPending(filepath.Join("/proc", pid)); p != nil {
-				return p
+				all = append(all, *p)
 			}
 		}
-		return nil
+		break
 	}
-	return nil
+	return all
 }
 
 // killPending is the process of a folder of /proc if SIGKILL waits for it; nil: it does not, or it has gone.

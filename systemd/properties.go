@@ -26,9 +26,9 @@ func (p properties) moment(name string) time.Duration {
 }
 
 // unitOf is a unit with these properties.
-func unitOf(name string, p properties) kubeletwatch.Unit {
+func unitOf(p properties) kubeletwatch.Unit {
 	u := kubeletwatch.Unit{
-		Name: name, Load: get[string](p, "LoadState"), Active: get[string](p, "ActiveState"),
+		Load: get[string](p, "LoadState"), Active: get[string](p, "ActiveState"),
 		Sub: get[string](p, "SubState"), Result: get[string](p, "Result"), KillMode: get[string](p, "KillMode"),
 		PID: int(get[uint32](p, "MainPID")), Started: p.moment("ExecMainStartTimestampMonotonic"),
 		Pinged: p.moment("WatchdogTimestampMonotonic"), Restarts: get[uint32](p, "NRestarts"),

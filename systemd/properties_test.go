@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -12,22 +13,22 @@ import (
 )
 
 func TestUnitOfReadsWhatSystemdSays(t *testing.T) {
-	got := unitOf("kubelet.service", properties{
+	got := unitOf(properties{
 		"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "Result": "success",
 		"KillMode": "process", "MainPID": uint32(7), "ExecMainStartTimestampMonotonic": uint64(60_000_000),
 		"WatchdogTimestampMonotonic": uint64(75_000_000), "WatchdogUSec": uint64(30_000_000), "NRestarts": uint32(2),
 		"ExecMainCode": int32(0), "ExecMainStatus": int32(0), "Job": []any{uint32(5), "/a/job"},
 	})
-	want := kubeletwatch.Unit{Name: "kubelet.service", Load: "loaded", Active: "active", Sub: "running",
+	want := kubeletwatch.Unit{Load: "loaded", Active: "active", Sub: "running",
 		Result: "success", KillMode: "process", PID: 7, Started: time.Minute, Pinged: 75 * time.Second,
 		PingEvery: 30 * time.Second, Restarts: 2, Job: true}
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	got = unitOf("a.service", properties{"WatchdogUSec": ^uint64(0), "Job": []any{uint32(0), "/"}, "Result": "watchdog",
+	got = unitOf(properties{"WatchdogUSec": ^uint64(0), "Job": []any{uint32(0), "/"}, "Result": "watchdog",
 		"ExecMainCode": int32(3), "ExecMainStatus": int32(6)})
-	if want := (kubeletwatch.Unit{Name: "a.service", Result: "watchdog", Exit: "SIGABRT by systemd's watchdog"}); got !=
-		want {
+	want = kubeletwatch.Unit{Result: "watchdog", Exit: "SIGABRT by systemd's watchdog"}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }

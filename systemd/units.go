@@ -49,7 +49,8 @@ func (u *Units) Unit(ctx context.Context, name string) (kubeletwatch.Unit, error
 		u.drop(conn)
 		return kubeletwatch.Unit{}, fmt.Errorf("read %s from systemd: %w", name, err)
 	}
-	found := unitOf(name, all)
+	found := unitOf(all)
+	found.Ticks = startTicks(fmt.Sprintf("/proc/%d", found.PID))
 	found.Unkilled = unkilled(cgroupOf(name, all))
 	return found, nil
 }

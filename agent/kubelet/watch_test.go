@@ -112,7 +112,8 @@ func TestAProcessThatDoesNotEndIsParked(t *testing.T) {
 		_, stop := w.watch()
 		time.Sleep(time.Minute)
 		w.change(func(k, _ *kubeletwatch.Unit) {
-			k.Active, k.Sub, k.Unkilled = "deactivating", "final-sigkill", &kubeletwatch.Process{PID: k.PID, Started: 7}
+			k.Active, k.Sub = "deactivating", "final-sigkill"
+			k.Unkilled = []kubeletwatch.Process{{PID: 1, Started: 1}, {PID: k.PID, Started: k.Ticks}}
 		})
 		time.Sleep(time.Minute)
 		if got := w.done(); !slices.Equal(got, []string{"park " + kubeletUnit}) ||

@@ -51,7 +51,7 @@ func newWorld(t *testing.T) *world {
 	w.kubelet, w.runtime = w.tracker.Source("kubelet", "phase", 0), w.tracker.Source("runtime", "phase", 0)
 	w.units = map[string]*kubeletwatch.Unit{}
 	for _, name := range []string{kubeletUnit, runtimeUnit} {
-		w.units[name] = &kubeletwatch.Unit{Name: name, Load: "loaded", Result: "success", KillMode: "process"}
+		w.units[name] = &kubeletwatch.Unit{Load: "loaded", Result: "success", KillMode: "process"}
 		w.start(w.units[name])
 		w.units[name].Started = time.Minute
 	}
@@ -83,6 +83,7 @@ func (w *world) clock() time.Duration { return time.Since(w.began) }
 func (w *world) start(u *kubeletwatch.Unit) {
 	w.nextPID++
 	u.Active, u.Sub, u.PID, u.Started, u.Exit, u.Job = "active", "running", w.nextPID, w.clock(), "", false
+	u.Ticks = uint64(w.nextPID)
 }
 
 // change changes the world, and systemd says so.

@@ -167,9 +167,11 @@ func decideFailed(u Unit, m Memory, now time.Duration) Verdict {
 		now)
 }
 
-// decideUnkilled is of a unit with a process that SIGKILL does not end, or that was parked for one.
+// decideUnkilled is of a unit with a main process, or a former one, that SIGKILL does not end, or that was parked for
+// one.
 func decideUnkilled(u Unit, m Memory, now time.Duration) (v Verdict, done bool) {
-	if u.Unkilled == nil {
+	unkilled := m.unkilled(u)
+	if unkilled == nil {
 		if m.Parked == nil {
 			return Verdict{}, false
 		}
@@ -180,7 +182,7 @@ func decideUnkilled(u Unit, m Memory, now time.Duration) (v Verdict, done bool) 
 	}
 	down := u.Active == "inactive" || u.Active == "failed"
 	reason := fmt.Sprintf("process %d was killed and does not end: it hangs in the kernel, and only a reboot helps",
-		u.Unkilled.PID)
+		unkilled.PID)
 	switch {
 	case m.Parked != nil && (down || u.Active == "deactivating"):
 		return Verdict{State: Unkillable, Reason: reason}, true

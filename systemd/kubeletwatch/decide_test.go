@@ -21,14 +21,14 @@ type world struct {
 func well() world {
 	return world{Facts: Facts{
 		Now: now,
-		Runtime: Unit{Name: "containerd.service", Load: "loaded", Active: "active", Sub: "running", Result: "success",
+		Runtime: Unit{Load: "loaded", Active: "active", Sub: "running", Result: "success",
 			KillMode: "process", PID: 100, Started: time.Minute},
-		Kubelet: Unit{Name: "kubelet.service", Load: "loaded", Active: "active", Sub: "running", Result: "success",
+		Kubelet: Unit{Load: "loaded", Active: "active", Sub: "running", Result: "success",
 			KillMode: "process", PID: 200, Started: 2 * time.Minute, Pinged: now - 10*time.Second,
 			PingEvery: 30 * time.Second},
 		CRI: Answers{Last: Answered, Ever: true}, Port: Answers{Last: Answered, Ever: true},
 		Listening: true, APIServer: true,
-	}}
+	}, runtime: Memory{Mains: []Process{{PID: 100}}}, kubelet: Memory{Mains: []Process{{PID: 200}}}}
 }
 
 // missing are answers that have failed for so long.
@@ -157,30 +157,36 @@ func TestDecide(t *testing.T) {
 			Unknown, Unknown, "", "no bus"},
 
 		"SIGKILL was sent just now": {func(w *world) {
-			w.Kubelet.Active, w.Kubelet.Sub, w.Kubelet.Unkilled = "deactivating", "stop-sigkill", &Process{PID: 200}
+			w.Kubelet.Active, w.Kubelet.Sub, w.Kubelet.Unkilled = "deactivating", "stop-sigkill", []Process{{PID: 200}}
 			w.kubelet.Unkilled = now - 9*time.Second
 		}, Running, Busy, "", "stop-sigkill"},
 		"SIGKILL does not end it": {func(w *world) {
-			w.Kubelet.Active, w.Kubelet.Sub, w.Kubelet.Unkilled = "deactivating", "stop-sigkill", &Process{PID: 200}
+			w.Kubelet.Active, w.Kubelet.Sub, w.Kubelet.Unkilled = "deactivating", "stop-sigkill", []Process{{PID: 200}}
 			w.kubelet.Unkilled = now - 10*time.Second
 		}, Running, Unkillable, "kubelet: park", "only a reboot helps"},
 		"a second one runs next to one that does not end": {func(w *world) {
-			w.Kubelet.PID, w.Kubelet.Unkilled, w.kubelet.Unkilled = 300, &Process{PID: 200}, now-time.Minute
+			w.Kubelet.PID, w.Kubelet.Unkilled, w.kubelet.Unkilled = 300, []Process{{PID: 200}}, now-time.Minute
 		}, Running, Unkillable, "kubelet: park", "process 200"},
 		"parked": {func(w *world) {
-			w.Kubelet.Active, w.Kubelet.PID, w.Kubelet.Unkilled = "failed", 0, &Process{PID: 200}
+			w.Kubelet.Active, w.Kubelet.PID, w.Kubelet.Unkilled = "failed", 0, []Process{{PID: 200}}
 			w.kubelet.Unkilled, w.kubelet.Parked = now-time.Hour/2, &Process{PID: 200}
 		}, Running, Unkillable, "", "only a reboot helps"},
 		"parked, by an agent before this one": {func(w *world) {
-			w.Kubelet.Active, w.Kubelet.PID, w.Kubelet.Unkilled = "failed", 0, &Process{PID: 200}
+			w.Kubelet.Active, w.Kubelet.PID, w.Kubelet.Unkilled = "failed", 0, []Process{{PID: 200}}
 			w.kubelet.Unkilled, w.kubelet.Parked = now, &Process{PID: 200}
 		}, Running, Unkillable, "", "only a reboot helps"},
 		"what it was parked for has ended": {func(w *world) {
 			w.Kubelet.Active, w.Kubelet.Result, w.Kubelet.PID = "failed", "watchdog", 0
 			w.kubelet.Parked = &Process{PID: 200}
 		}, Running, Stopped, "kubelet: start", "has gone"},
+		"a shim of the runtime does not end, and the runtime answers": {func(w *world) {
+			w.Runtime.Unkilled, w.runtime.Unkilled = []Process{{PID: 300}}, now-time.Minute
+		}, Running, Running, "", ""},
+		"another process has the id of a former one": {func(w *world) {
+			w.Kubelet.Unkilled, w.kubelet.Unkilled = []Process{{PID: 200, Started: 7}}, now-time.Minute
+		}, Running, Running, "", ""},
 		"the runtime's process does not end, and is parked while the kubelet runs": {func(w *world) {
-			w.Runtime.Active, w.Runtime.Unkilled, w.runtime.Unkilled = "deactivating", &Process{PID: 100},
+			w.Runtime.Active, w.Runtime.Unkilled, w.runtime.Unkilled = "deactivating", []Process{{PID: 100}},
 				now-time.Minute
 		}, Unkillable, RuntimeFirst, "runtime: park", "process 100"},
 

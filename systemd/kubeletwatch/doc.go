@@ -9,8 +9,9 @@
 // left to do for ever.
 //
 // Guarantees: a kubelet that pings is never restarted, whatever its port says, unless its start-up hangs. A runtime is
-// restarted only where its unit keeps the containers. What a person stopped or masked stays so. No unit is acted on
-// more than four times without half an hour of health in between. No text of a log decides anything.
+// restarted only where its unit keeps the containers. What a person stopped or masked stays so. But for parking,
+// no unit is acted on more than four times without half an hour of health in between. A unit is parked only for its
+// main process or a former one. No text of a log decides anything.
 //
 // It is pure: it neither reads nor acts, and times are durations since the VM's boot that the caller gives.
 package kubeletwatch

@@ -5,25 +5,28 @@ import "time"
 // Unit is what systemd says of a service at one moment. The words are systemd's. Times are since the VM's boot, by the
 // clock of systemd's own timestamps; 0: never.
 type Unit struct {
-	Name string
 	// Load is loaded, masked, not-found or another; Active, Sub and Result are its state.
 	Load, Active, Sub, Result string
 	// KillMode says what a stop ends: only with process and none do containers outlive a restart of their runtime.
 	KillMode string
 	// Job says that systemd has a start or a stop of it to do.
 	Job bool
-	// PID is the main process, 0 where there is none; Started is when it began.
+	// PID is the main process, 0 where there is none; Started is when it began, Ticks the same in the kernel's ticks.
 	PID     int
 	Started time.Duration
+	Ticks   uint64
 	// Exit is how the main process that was last ended, for people; empty while one runs.
 	Exit string
 	// Pinged is when it pinged last, PingEvery how long systemd waits for the next; 0: it does not have to ping.
 	Pinged, PingEvery time.Duration
 	// Restarts counts how often systemd started it again by itself.
 	Restarts uint32
-	// Unkilled is a process of the unit that was sent SIGKILL and has not ended.
-	Unkilled *Process
+	// Unkilled are the processes of the unit that were sent SIGKILL and have not ended: shims and helpers too.
+	Unkilled []Process
 }
+
+// main is the main process; its PID is 0 where there is none.
+func (u Unit) main() Process { return Process{u.PID, u.Ticks} }
 
 // overdue says that its ping has been lacking for two intervals: systemd should have aborted it after one.
 func (u Unit) overdue(now time.Duration) bool {

@@ -23,9 +23,11 @@ type Memory struct {
 	PID      int           `json:"pid,omitempty"`
 	Started  time.Duration `json:"started,omitempty"`
 	Restarts uint32        `json:"restarts,omitempty"`
+	// Mains are the main process, and former ones that outlive SIGKILL.
+	Mains []Process `json:"mains,omitempty"`
 	// Exits are when systemd had to start it again, within loopSpan.
 	Exits []time.Duration `json:"exits,omitempty"`
-	// Well is since when the unit has been well, Unkilled since when it has had a process that outlives SIGKILL,
+	// Well is since when the unit has been well, Unkilled since when one of Mains has outlived SIGKILL,
 	// Overdue since when its ping has been seen to lack for two intervals; 0: it is not so. The next agent begins anew:
 	// what it has not seen lasting does not count.
 	Well     time.Duration `json:"-"`
@@ -41,12 +43,28 @@ func (m Memory) Note(u Unit, now time.Duration) (after Memory, ended bool) {
 		m.Exits = append(m.Exits, now)
 	}
 	m.PID, m.Started, m.Restarts = u.PID, u.Started, u.Restarts
-	m.Unkilled = lasting(m.Unkilled, u.Unkilled != nil, now)
+	m.Mains = slices.DeleteFunc(slices.Clone(m.Mains),
+		func(p Process) bool { return p == u.main() || !slices.Contains(u.Unkilled, p) })
+	if u.PID != 0 {
+		m.Mains = append(m.Mains, u.main())
+	}
+	m.Unkilled = lasting(m.Unkilled, m.unkilled(u) != nil, now)
 	m.Overdue = lasting(m.Overdue, u.overdue(now), now)
-	if u.Unkilled == nil && u.PID != 0 {
+	if m.unkilled(u) == nil && u.PID != 0 {
 		m.Parked = nil // somebody has started it; a stop after that is a person's
 	}
 	return m, ended
+}
+
+// unkilled is a process that outlives SIGKILL and is or was the unit's main one; nil: there is none. Others, such as a
+// shim or a mount, do not keep the unit from working.
+func (m Memory) unkilled(u Unit) *Process {
+	for _, p := range u.Unkilled {
+		if slices.Contains(m.Mains, p) {
+			return &p
+		}
+	}
+	return nil
 }
 
 // lasting is since when something has been so; 0: it is not.
@@ -73,7 +91,7 @@ func (m Memory) Settle(v Verdict, now time.Duration) Memory {
 func (m Memory) Did(act Act, u Unit, now time.Duration) Memory {
 	switch act {
 	case Park:
-		m.Parked = u.Unkilled
+		m.Parked = m.unkilled(u)
 	case Restart, Start:
 		m.Acts, m.Parked = append(slices.Clone(m.Acts), now), nil
 	}

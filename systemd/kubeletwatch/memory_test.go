@@ -71,6 +71,34 @@ func TestNoteCountsWhatSystemdStartsAgain(t *testing.T) {
 	}
 }
 
+// A former main process that outlives SIGKILL is known for as long as it is there, whatever is started next to it.
+func TestAFormerMainProcessIsKnownWhileItIsThere(t *testing.T) {
+	u := well().Kubelet
+	old, shim := Process{200, 7}, Process{300, 8}
+	u.Ticks = 7
+	m, _ := Memory{}.Note(u, now)
+	u.Unkilled = []Process{shim}
+	if m, _ = m.Note(u, now+1); m.Unkilled != 0 || m.unkilled(u) != nil {
+		t.Errorf("a shim: %+v", m)
+	}
+	u.Unkilled = []Process{shim, old}
+	m, _ = m.Note(u, now+2)
+	for i, ticks := range []uint64{9, 10, 11} {
+		u.PID, u.Ticks, u.Started = 400+i, ticks, now+3
+		if m, _ = m.Note(u, now+3); m.Unkilled != now+2 || *m.unkilled(u) != old || len(m.Mains) != 2 {
+			t.Errorf("another runs next to it: %+v", m)
+		}
+	}
+	u.PID, u.Ticks = 0, 0
+	if m, _ = m.Note(u, now+4); len(m.Mains) != 1 || *m.unkilled(u) != old {
+		t.Errorf("it is parked: %+v", m)
+	}
+	u.Unkilled = []Process{shim}
+	if m, _ = m.Note(u, now+5); m.Unkilled != 0 || len(m.Mains) != 0 {
+		t.Errorf("it has gone: %+v", m)
+	}
+}
+
 // A person who starts a parked unit has it back: what they stop then stays stopped.
 func TestAParkedUnitThatSomebodyStartedIsNotParked(t *testing.T) {
 	u := well().Kubelet
