@@ -113,10 +113,14 @@ func (u *Units) connect() (*dbus.Conn, error) {
 		cancel()
 		return nil, fmt.Errorf("connect to systemd: %w", err)
 	}
-	if err := conn.Subscribe(); err != nil || !limit.Stop() {
+	err = conn.Subscribe()
+	if !limit.Stop() {
+		err = fmt.Errorf("it took longer than %s", dialLimit)
+	}
+	if err != nil {
 		conn.Close()
 		cancel()
-		return nil, fmt.Errorf("subscribe to systemd's signals within %s: %w", dialLimit, err)
+		return nil, fmt.Errorf("subscribe to systemd's signals: %w", err)
 	}
 	u.follow(conn)
 	u.conn = conn
