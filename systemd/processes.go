@@ -79,17 +79,18 @@ func startTicks(folder string) uint64 {
 	return ticks
 }
 
-// Runs says that systemd runs this machine: a process of it is PID 1.
+// Runs reports whether systemd is this machine's PID 1.
 func Runs() bool {
 	b, err := os.ReadFile("/proc/1/comm")
 	return err == nil && strings.TrimSpace(string(b)) == "systemd"
 }
 
-// SinceBoot is the time by the clock of systemd's timestamps. A clock that is set does not change it.
-func SinceBoot() time.Duration {
+// Monotonic is the time since the machine's boot by the clock of systemd's timestamps. A clock that is set does not
+// change it. It stands still while the machine is suspended.
+func Monotonic() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		return 0
+		panic("systemd: the kernel has no CLOCK_MONOTONIC: " + err.Error())
 	}
 	return time.Duration(ts.Nano())
 }

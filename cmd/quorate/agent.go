@@ -129,7 +129,7 @@ func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error 
 // nodeUnits opens the units of a kubelet and its runtime.
 func nodeUnits(k replica.Kubelet) agent.NodeUnits {
 	units := systemd.NewUnits(k.Unit, k.RuntimeUnit)
-	return agent.NodeUnits{Units: units, Runtime: cri.Runtime{Socket: k.RuntimeSocket}, Clock: systemd.SinceBoot,
+	return agent.NodeUnits{Units: units, Runtime: cri.Runtime{Socket: k.RuntimeSocket}, Clock: systemd.Monotonic,
 		Close: units.Close}
 }
 
