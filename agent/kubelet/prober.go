@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/systemd/kubeletwatch"
 )
 
@@ -104,16 +103,4 @@ func note(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// await waits until ok, or until limit has passed.
-func await(ctx context.Context, limit time.Duration, ok func() bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	for !ok() {
-		if backoff.Sleep(ctx, 50*time.Millisecond) != nil {
-			return false
-		}
-	}
-	return true
 }

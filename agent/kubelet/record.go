@@ -91,6 +91,11 @@ func load(path string) (s saved, err error) {
 	if err != nil {
 		return saved{}, fmt.Errorf("read what the watch has done in this boot: %w", err)
 	}
+	for i := range s.Records {
+		if s.Records[i].Outcome == "" {
+			s.Records[i].Outcome = "the agent ended before it was known"
+		}
+	}
 	return s, nil
 }
 

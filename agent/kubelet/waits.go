@@ -90,6 +90,9 @@ const unkillableNext = "Reboot this VM. Until the process has gone, systemd does
 
 func hungNext(u *watched) string {
 	if !u.verdict.Spent {
+		if u.verdict.State == kubeletwatch.Failed {
+			return "The agent starts it by itself."
+		}
 		return "The agent restarts it by itself."
 	}
 	return fmt.Sprintf("Restarts do not help. Read `journalctl -u %s` for the cause; after `systemctl restart %s` the "+

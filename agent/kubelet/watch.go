@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/systemd/kubeletwatch"
 )
 
@@ -115,6 +116,7 @@ func (w *Watch) step(ctx context.Context) {
 	for _, u := range []*watched{w.runtime, w.kubelet} {
 		if u.verdict.Act != kubeletwatch.Nothing {
 			w.act(ctx, u)
+			w.hold()
 			w.publish()
 		}
 	}
@@ -173,6 +175,7 @@ func (w *Watch) ended(u *watched, was process, now time.Duration) {
 		reason = "how it ended was not seen"
 	}
 	w.begin(u, Record{What: Ended, Cause: kubeletwatch.Exited, Reason: reason}, was, now)
+	w.logBegun(u.open.Record)
 }
 
 // judge takes a verdict, and closes a record whose outcome it shows.
@@ -214,15 +217,15 @@ func left(s kubeletwatch.State) bool {
 	return false
 }
 
-// begin opens a record, and closes the one before it.
+// begin opens a record. The one before it is closed.
 func (w *Watch) begin(u *watched, r Record, was process, now time.Duration) {
-	if u.open != nil {
-		w.end(u, "it did not help")
-	}
 	r.At, r.Unit = time.Now().UTC(), u.name
 	u.counts.count(r.What)
 	u.open = &open{Record: r, began: now, was: was}
-	w.cfg.Log.Warn("watched unit", "unit", u.name, "what", r.What, "cause", string(r.Cause), "reason", r.Reason)
+}
+
+func (w *Watch) logBegun(r Record) {
+	w.cfg.Log.Warn("watched unit", "unit", r.Unit, "what", r.What, "cause", string(r.Cause), "reason", r.Reason)
 }
 
 // end closes the open record with its outcome.
@@ -239,14 +242,18 @@ func (w *Watch) end(u *watched, outcome string) {
 
 // act carries out a unit's act. That it will is written down before: an agent that dies in between has used its budget.
 func (w *Watch) act(ctx context.Context, u *watched) {
-	v, now := u.verdict, w.cfg.Clock()
-	before := u.memory
+	if u.open != nil {
+		w.end(u, "it did not help")
+	}
+	v, now, before := u.verdict, w.cfg.Clock(), *u
 	u.memory = u.memory.Did(v.Act, u.unit, now)
+	w.begin(u, Record{What: string(v.Act), Cause: v.State, Reason: v.Reason}, process{u.unit.PID, u.unit.Started}, now)
 	if err := w.trySave(); err != nil {
-		u.memory, u.verdict.Held = before, err.Error()
+		*u = before
+		u.verdict.Held = err.Error()
 		return
 	}
-	w.begin(u, Record{What: string(v.Act), Cause: v.State, Reason: v.Reason}, process{u.unit.PID, u.unit.Started}, now)
+	w.logBegun(u.open.Record)
 	if v.Act == kubeletwatch.Restart {
 		u.open.Stacks = w.writeStacks(ctx, u)
 	}
@@ -277,9 +284,21 @@ func (w *Watch) writeStacks(ctx context.Context, u *watched) string {
 	return fmt.Sprintf("the stacks of process %d are in its journal: journalctl -u %s", u.unit.PID, u.name)
 }
 
+// await waits until ok, or until limit has passed.
+func await(ctx context.Context, limit time.Duration, ok func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for !ok() {
+		if backoff.Sleep(ctx, 50*time.Millisecond) != nil {
+			return false
+		}
+	}
+	return true
+}
+
 func (w *Watch) trySave() error {
 	s := saved{Runtime: savedUnit{w.runtime.memory, w.runtime.counts},
-		Kubelet: savedUnit{w.kubelet.memory, w.kubelet.counts}, Records: w.records}
+		Kubelet: savedUnit{w.kubelet.memory, w.kubelet.counts}, Records: w.allRecords()}
 	return s.write(w.cfg.StatePath)
 }
 
@@ -290,14 +309,22 @@ func (w *Watch) save() {
 	}
 }
 
+// allRecords are the records, those that are open last.
+func (w *Watch) allRecords() []Record {
+	all := slices.Clone(w.records)
+	for _, u := range []*watched{w.runtime, w.kubelet} {
+		if u.open != nil {
+			all = append(all, u.open.Record)
+		}
+	}
+	return all
+}
+
 func (w *Watch) publish() {
-	s := Status{Records: w.records}
+	s := Status{Records: w.allRecords()}
 	for _, u := range []*watched{w.runtime, w.kubelet} {
 		s.Units = append(s.Units, UnitStatus{Unit: u.name, State: u.verdict.State, Reason: u.verdict.Reason,
 			Held: u.verdict.Held, Since: u.since, Counts: u.counts})
-		if u.open != nil {
-			s.Records = append(slices.Clone(s.Records), u.open.Record)
-		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

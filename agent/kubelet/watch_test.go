@@ -174,6 +174,55 @@ func TestRestartsEndAndTheNextAgentKnows(t *testing.T) {
 	})
 }
 
+// An act whose outcome the agent did not live to see is in the records of the next one.
+func TestTheNextAgentKnowsAnActOfUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.do = func(_ kubeletwatch.Act, u *kubeletwatch.Unit) error { w.start(u); return nil }
+		w.answer = silent
+		w.change(func(_, r *kubeletwatch.Unit) { w.start(r); r.Started = 0 })
+		_, stop := w.watch()
+		time.Sleep(time.Minute)
+		stop()
+		watch, stop := w.watch()
+		defer stop()
+		time.Sleep(time.Second)
+		s := watch.Status()
+		if got := w.done(); len(got) != 1 || len(s.Records) != 1 || s.Units[0].Restart != 1 ||
+			s.Records[0].What != "restart" || s.Records[0].Outcome != "the agent ended before it was known" {
+			t.Errorf("it did %q, and the next agent has %+v", got, s)
+		}
+	})
+}
+
+// What systemd has given up is started. Where that cannot be written down, the wait says at once why nothing is done.
+func TestAUnitThatFailedIsStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, stop := w.watch()
+		defer stop()
+		time.Sleep(time.Minute)
+		if err := os.RemoveAll(w.dir); err != nil {
+			t.Fatal(err)
+		}
+		w.change(func(k, _ *kubeletwatch.Unit) {
+			k.Active, k.Sub, k.Result, k.PID = "failed", "failed", "start-limit-hit", 0
+		})
+		time.Sleep(time.Second)
+		if all := w.tracker.All(); len(all) != 1 || !strings.Contains(all[0].Reason, "write down") ||
+			all[0].Next != "The agent starts it by itself." {
+			t.Errorf("it waits for %+v", all)
+		}
+		if err := os.Mkdir(w.dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if got := w.done(); !slices.Equal(got, []string{"start " + kubeletUnit}) || len(w.waiting()) > 0 {
+			t.Errorf("it did %q and waits for %q", got, w.waiting())
+		}
+	})
+}
+
 func TestAFileOfNoUseIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubelet.json")
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
