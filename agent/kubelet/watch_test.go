@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -236,24 +237,30 @@ func TestAFileOfNoUseIsAnError(t *testing.T) {
 // Thirty days of a kubelet and a runtime that are slow and healthy: nothing is ever done to them.
 func TestASlowKubeletIsLeftAloneForThirtyDays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		random := rand.New(rand.NewPCG(1, 2))
-		up := func(most time.Duration) time.Duration { return time.Duration(random.Int64N(int64(most))) }
+		up := func(most time.Duration) time.Duration {
+			mu.Lock()
+			defer mu.Unlock()
+			return time.Duration(random.Int64N(int64(most)))
+		}
+		upTo := func(most int) int { return int(up(time.Duration(most))) }
 		w := newWorld(t)
 		// Of ten answers of the runtime three take seconds, and at times two in a row do not come in time.
 		missed := 0
 		w.answer = func(ctx context.Context) (bool, error) {
-			if missed < 2 && random.IntN(20) == 0 {
+			if missed < 2 && upTo(20) == 0 {
 				missed++
 				return silent(ctx)
 			}
 			missed = 0
-			if random.IntN(10) < 3 {
+			if upTo(10) < 3 {
 				return at(up(9900 * time.Millisecond))(ctx)
 			}
 			return at(up(100 * time.Millisecond))(ctx)
 		}
 		w.health = func(ctx context.Context) (bool, error) {
-			if random.IntN(4) == 0 { // for hours at a time its port is blocked, too
+			if upTo(4) == 0 { // for hours at a time its port is blocked, too
 				return refused(ctx)
 			}
 			return at(up(20 * time.Second))(ctx)
@@ -262,7 +269,7 @@ func TestASlowKubeletIsLeftAloneForThirtyDays(t *testing.T) {
 		started := time.Now()
 		for time.Since(started) < 30*24*time.Hour {
 			time.Sleep(up(8 * time.Hour))
-			switch random.IntN(8) {
+			switch upTo(8) {
 			case 0: // pings are late, up to the moment when systemd would act
 				w.change(func(k, _ *kubeletwatch.Unit) { k.Pinged = w.clock() })
 				time.Sleep(up(59 * time.Second))
