@@ -142,3 +142,20 @@ func TestTheListOfEquivalents(t *testing.T) {
 		t.Errorf("%d equivalent, %v", r.equivalent, faults)
 	}
 }
+
+// What is listed as equivalent is a mutant of the deciders as they are now. So a new name of a decider is noticed here,
+// and not by the next long run.
+func TestWhatIsListedIsAMutant(t *testing.T) {
+	t.Chdir("../..") // where the mutants are made
+	src, err := load(t.Context(), tablePackage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := parseListed(equivalent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range l.unknown(schemataOf(src, src.reachable(roots)).mutants) {
+		t.Error(fault)
+	}
+}
