@@ -112,8 +112,8 @@ func (a *Agent) leadAgents(ctx context.Context, in joined, e *election.Election)
 }
 
 // worthYielding says why another replica had better hold the Lease: a component that runs under it does not get ready
-// here. Where it does so nowhere, the Lease goes round at a slow pace. readyAt is when each was last seen ready, or when
-// the term began; those that are ready now are noted in it.
+// here. Where it does so nowhere, the Lease goes round at a slow pace. readyAt is when each was last seen ready, or
+// when the term began; those that are ready now are noted in it.
 func (a *Agent) worthYielding(ctx context.Context, in joined, readyAt map[string]time.Time) string {
 	for _, name := range controlplane.Elected(in.cluster) {
 		s, _ := find(a.supervisor, name)

@@ -35,8 +35,8 @@ const (
 
 // Own are the findings that no replica's wait names.
 var Own = []string{VMMissing, VMNotRunning, ReplicaIsSilent, ReplicaIsStopped, ReplicaIsCutOff, ReplicaIsBooting,
-	ReplicaHasNoReport, ReplicasMissing, NoReports, RecordUnreadHere, VMsUnreadHere, NoLeader, ComponentDown, CertificateExpires,
-	EndpointNotReady, EndpointSilent, Paused}
+	ReplicaHasNoReport, ReplicasMissing, NoReports, RecordUnreadHere, VMsUnreadHere, NoLeader, ComponentDown,
+	CertificateExpires, EndpointNotReady, EndpointSilent, Paused}
 
 // entry is what is known of a finding by its name.
 type entry struct {
