@@ -15,7 +15,7 @@ func (in Input) controllerManager() supervisor.Spec {
 	own := concat(
 		in.clientFlags(certs.ControllerManager),
 		in.loopbackServing(controllerManagerPort, certs.ControllerManagerServing),
-		in.electionFlags(),
+		electionFlags(in.Cluster.ElectionTimes()),
 		flags{
 			{"cluster-name", in.Cluster.Name},
 			// Bootstrap tokens that have expired are removed. cluster-info is not signed (bootstrap-signer-controller):
@@ -56,7 +56,7 @@ func (in Input) scheduler() supervisor.Spec {
 	s := in.spec(replica.Scheduler, concat(
 		in.clientFlags(certs.Scheduler),
 		in.loopbackServing(schedulerPort, certs.SchedulerServing),
-		in.electionFlags(),
+		electionFlags(in.Cluster.ElectionTimes()),
 		flags{{"profiling", "false"}, {"v", "2"}}))
 	client := in.verifiedClient()
 	// /healthz holds the check of the lease that /livez lacks.
@@ -80,7 +80,7 @@ func (in Input) autoscaler() supervisor.Spec {
 			{"balance-similar-node-groups", "true"},
 			{"expendable-pods-priority-cutoff", "-10"},
 		},
-		in.electionFlags(),
+		electionFlags(in.Cluster.ElectionTimes().WithoutTimeLimit()),
 		flags{{"v", "2"}}))
 	// It answers 200 until it leads, and 500 once its loop has stood still for 10 minutes.
 	check := supervisor.HTTPGet(loopbackClient(), loopbackURL("http", autoscalerPort, "/health-check"), nil)
@@ -103,9 +103,8 @@ func (in Input) clientFlags(leaf certs.Leaf) flags {
 	}
 }
 
-// electionFlags make the replicas' processes elect one of them by Lease, timed as the configuration's profile says.
-func (in Input) electionFlags() flags {
-	t := in.Cluster.ElectionTimes()
+// electionFlags make the replicas' processes elect one of them by Lease.
+func electionFlags(t replica.ElectionTimes) flags {
 	return flags{
 		{"leader-elect", "true"},
 		{"leader-elect-lease-duration", t.LeaseDuration.String()},

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/leaderelection"
+
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // end stops the candidates.
@@ -64,13 +66,13 @@ func TestNeverTwoWork(t *testing.T) {
 // script is the case for which client-go's deadline is not enough: the last renewal takes effect at once and is
 // answered just within the deadline, then nothing is answered any more. As cluster-autoscaler's, a's client has no
 // limit of its own.
-func (w *world) script(a *candidate) {
+func (w *world) script(a *candidate, times replica.ElectionTimes) {
 	a.mu.Lock()
 	a.patience = time.Minute
 	a.mu.Unlock()
-	late := fast.RenewDeadline - 100*time.Millisecond
+	late := times.RenewDeadline - 100*time.Millisecond
 	a.network(0, late)
-	time.Sleep(fast.RetryPeriod + late)
+	time.Sleep(times.RetryPeriod + late)
 	a.network(time.Hour, 0)
 }
 
@@ -82,20 +84,21 @@ func TestALateAnswerDoesNotMakeTwoWork(t *testing.T) {
 		a.run()
 		w.until("a works", 5*time.Second, func() bool { return w.worker() == "a" })
 		b := w.candidate("b").run()
-		w.script(a)
+		w.script(a, fast)
 		w.until("b works", 20*time.Second, func() bool { return w.worker() == "b" })
 		w.end(a, b)
 	})
 }
 
-// The same with client-go's elector alone, and a child that takes as long to end as the agent's may: two work. It shows
-// that the term is needed, and that the world notices.
-func TestClientGoAloneLetsTwoWork(t *testing.T) {
+// The same with client-go's elector alone, for a child that takes dies to end. It returns when two worked, and what
+// happened.
+func clientGoAlone(t *testing.T, times replica.ElectionTimes, dies time.Duration, release bool) (two, all []string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		alone := func(c *candidate) {
 			elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{Lock: c,
-				LeaseDuration: fast.LeaseDuration, RenewDeadline: fast.RenewDeadline, RetryPeriod: fast.RetryPeriod,
+				LeaseDuration: times.LeaseDuration, RenewDeadline: times.RenewDeadline,
+				RetryPeriod: times.RetryPeriod, ReleaseOnCancel: release,
 				Callbacks: leaderelection.LeaderCallbacks{
 					OnStartedLeading: func(context.Context) { c.startChild() },
 					OnStoppedLeading: func() { _ = c.stopChild(time.Hour) }}})
@@ -105,20 +108,45 @@ func TestClientGoAloneLetsTwoWork(t *testing.T) {
 			go func() { defer close(c.done); elector.Run(c.ctx) }()
 		}
 		a, b := w.candidate("a"), w.candidate("b")
-		a.dies = patience
+		a.dies = dies
 		alone(a)
 		w.until("a works", 5*time.Second, func() bool { return w.worker() == "a" })
 		alone(b)
-		w.script(a)
+		w.script(a, times)
 		time.Sleep(20 * time.Second)
 		a.stop()
 		b.stop()
 		<-a.done
 		<-b.done
-		if len(w.overlaps) == 0 {
-			t.Errorf("never two: %q", w.history)
-		}
+		two, all = w.overlaps, w.history
 	})
+	return two, all
+}
+
+// long are times whose deadline is too long for the lease.
+var long = replica.ElectionTimes{LeaseDuration: 8 * time.Second, RenewDeadline: 4 * time.Second,
+	RetryPeriod: time.Second}
+
+// A child that takes as long to end as the agent's may: two work. It shows that the term is needed, and that the world
+// notices.
+func TestClientGoAloneLetsTwoWork(t *testing.T) {
+	if two, all := clientGoAlone(t, long, patience, false); len(two) == 0 {
+		t.Errorf("never two: %q", all)
+	}
+}
+
+// A program that elects itself ends its work when client-go has let go, after it has tried to give the lease back. The
+// profiles' times are such that nobody works before; with a longer deadline somebody does.
+func TestWhoElectsItselfEndsBeforeItsLease(t *testing.T) {
+	slow := (&replica.Cluster{Election: replica.ElectionSlow}).ElectionTimes()
+	for _, times := range []replica.ElectionTimes{fast.WithoutTimeLimit(), slow.WithoutTimeLimit()} {
+		if two, all := clientGoAlone(t, times, 0, true); len(two) != 0 {
+			t.Errorf("%+v: two worked: %q", times, all)
+		}
+	}
+	if two, all := clientGoAlone(t, long, 0, true); len(two) == 0 {
+		t.Errorf("%+v: never two: %q", long, all)
+	}
 }
 
 // A machine that was suspended kills what ran under its lease as soon as it goes on: its clock counts the suspend.

@@ -40,7 +40,7 @@ type Cluster struct {
 	Addons Addons `yaml:"addons,omitempty" json:"addons,omitempty"`
 	// Kubelet says how the kubelet and the container runtime of each replica are watched.
 	Kubelet Kubelet `yaml:"kubelet,omitempty" json:"kubelet,omitempty"`
-	// Election is the profile of every lease: fast (8/4/1 s, the default) or slow (15/8/2 s).
+	// Election is the profile of every lease: fast (9/3/1 s, the default) or slow (15/5/2 s).
 	Election string `yaml:"election,omitempty" json:"election,omitempty" jsonschema:"enum=fast,enum=slow"`
 	// Survivors says what happens where quorum is gone for good and the replicas that are left hold every acknowledged
 	// write: restore (the default) goes on from the newest log among them without a person, wait only offers it.

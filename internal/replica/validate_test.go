@@ -51,14 +51,30 @@ func TestDefaultsAreThoseOfTheComments(t *testing.T) {
 
 func TestElectionProfiles(t *testing.T) {
 	c := valid()
-	if got, want := c.ElectionTimes(), (replica.ElectionTimes{LeaseDuration: 8 * time.Second,
-		RenewDeadline: 4 * time.Second, RetryPeriod: time.Second}); got != want {
+	if got, want := c.ElectionTimes(), (replica.ElectionTimes{LeaseDuration: 9 * time.Second,
+		RenewDeadline: 3 * time.Second, RetryPeriod: time.Second}); got != want {
 		t.Errorf("fast is %+v", got)
 	}
 	c.Election = "slow"
 	if got, want := c.ElectionTimes(), (replica.ElectionTimes{LeaseDuration: 15 * time.Second,
-		RenewDeadline: 8 * time.Second, RetryPeriod: 2 * time.Second}); got != want {
+		RenewDeadline: 5 * time.Second, RetryPeriod: 2 * time.Second}); got != want {
 		t.Errorf("slow is %+v", got)
+	}
+}
+
+// Who is cut off from the others has ended its work before one of them begins.
+func TestALeaderThatIsCutOffEndsBeforeItsLease(t *testing.T) {
+	for _, profile := range []string{replica.ElectionFast, replica.ElectionSlow} {
+		c := valid()
+		c.Election = profile
+		times := c.ElectionTimes()
+		if on := times.WorksOn(times.RenewDeadline / 2); on >= times.LeaseDuration { // a request's limit in client-go
+			t.Errorf("%s: works on for %s, and the lease lasts %s", profile, on, times.LeaseDuration)
+		}
+		times = times.WithoutTimeLimit()
+		if on := times.WorksOn(times.RenewDeadline); on >= times.LeaseDuration {
+			t.Errorf("%s without a limit: works on for %s, and the lease lasts %s", profile, on, times.LeaseDuration)
+		}
 	}
 }
 
