@@ -194,14 +194,11 @@ func loadCluster(bakedFile, attribute string, disk ImageDisk) (*replica.Cluster,
 		return nil, fmt.Errorf("%w: the instance has no attribute %q and there is no %s; set the one or bake the other",
 			ErrNoConfiguration, ClusterAttribute, bakedFile)
 	}
-	c, err := replica.Load(sources...)
+	c, err := controlplane.Load(sources...)
 	if err != nil {
 		return nil, err
 	}
-	if err := disk.require(c); err != nil {
-		return nil, err
-	}
-	return c, controlplane.Validate(c)
+	return c, disk.require(c)
 }
 
 // recorded is what the record phase finds out: a bundle exists, or this replica is the one to make it.

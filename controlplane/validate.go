@@ -8,8 +8,15 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
+// Load reads a Cluster document as a master does, and names every fault at once: also those that only this package
+// knows.
+func Load(sources ...replica.Source) (*replica.Cluster, error) {
+	return replica.LoadAnd(Validate, sources...)
+}
+
 // Validate checks what the configuration says of components beyond what Cluster.Validate can know: it is the flags that
-// this package knows. The error is replica.Faults with every fault.
+// this package knows. The error is replica.Faults with every fault. The document may be one that Cluster.Validate
+// refuses.
 func Validate(c *replica.Cluster) error {
 	var faults replica.Faults
 	for _, name := range slices.Sorted(maps.Keys(c.Components)) {

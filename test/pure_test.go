@@ -24,8 +24,8 @@ var pure = map[string][]string{
 	"internal/report":      {"unicode", "unicode/utf8"},
 	"systemd/kubeletwatch": nil,
 	"internal/replica": { // it decodes and validates the Cluster document
-		"bytes", "embed", "encoding/base64", "io", "net/url", "path/filepath", "reflect", "go.yaml.in/yaml/v3",
-		"k8s.io/apimachinery/pkg/util/validation", "k8s.io/apimachinery/pkg/util/validation/field",
+		"bytes", "embed", "encoding/base64", "io", "net/url", "path/filepath", "reflect", "unicode/utf8",
+		"go.yaml.in/yaml/v3", "k8s.io/apimachinery/pkg/util/validation", "k8s.io/apimachinery/pkg/util/validation/field",
 		"k8s.io/client-go/util/cert",
 	},
 }

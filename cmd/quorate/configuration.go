@@ -82,11 +82,8 @@ func loadCluster(files ...string) (*replica.Cluster, error) {
 		}
 		sources = append(sources, replica.Source{Name: f, Data: b})
 	}
-	c, err := replica.Load(sources...)
+	c, err := controlplane.Load(sources...)
 	if err != nil {
-		return nil, &configError{err}
-	}
-	if err := controlplane.Validate(c); err != nil {
 		return nil, &configError{err}
 	}
 	return c, nil

@@ -86,7 +86,7 @@ func TestAgentEndsWithACodeOfItsOwn(t *testing.T) {
 		"the document is not one": {attribute("<html>"), exitConfig,
 			"identity: instance attribute quorate-cluster: found "},
 		"a field of it is unknown": {attribute("apiVersion: quorate.dev/v1alpha1\nkind: Cluster\nnmae: x\n"),
-			exitConfig, "quorate-cluster: line 3: nmae: found an unknown field"},
+			exitConfig, "quorate-cluster: line 3: nmae: found an unknown field (did you mean name?)"},
 		"it lacks what every cluster needs": {attribute("apiVersion: quorate.dev/v1alpha1\nkind: Cluster\n"),
 			exitConfig, "quorate-cluster: seal.key: found nothing"},
 	} {

@@ -27,6 +27,10 @@ var former = map[string]string{
 type checker struct {
 	source string
 	faults Faults
+	// refused are the fields with a fault, and those that were meant by them.
+	refused []string
+	// bad are the names and values with a fault.
+	bad map[*yaml.Node]bool
 }
 
 // check compares one value with the type of its field.
@@ -40,9 +44,9 @@ func (c *checker) check(path string, n *yaml.Node, t reflect.Type) {
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
 		// The field is not given.
 	case t.Kind() == reflect.Struct:
-		c.mapping(path, n, func(key *yaml.Node) (reflect.Type, string) { return fieldOf(t, key.Value) })
+		c.mapping(path, n, t, func(key *yaml.Node) reflect.Type { return fieldOf(t, key.Value) })
 	case t.Kind() == reflect.Map:
-		c.mapping(path, n, func(*yaml.Node) (reflect.Type, string) { return t.Elem(), "" })
+		c.mapping(path, n, t, func(*yaml.Node) reflect.Type { return t.Elem() })
 	case t.Kind() == reflect.Slice:
 		c.list(path, n, t.Elem())
 	default:
@@ -50,8 +54,8 @@ func (c *checker) check(path string, n *yaml.Node, t reflect.Type) {
 	}
 }
 
-// mapping checks every key and value. typeOf returns the type of a key's value, or nil and the keys that there are.
-func (c *checker) mapping(path string, n *yaml.Node, typeOf func(key *yaml.Node) (reflect.Type, string)) {
+// mapping checks every key and value of a mapping for type of. typeOf returns the type of a key's value, or nil.
+func (c *checker) mapping(path string, n *yaml.Node, of reflect.Type, typeOf func(key *yaml.Node) reflect.Type) {
 	if n.Kind != yaml.MappingNode {
 		c.fault(path, n, describeAt(path, n), "a mapping of names to values")
 		return
@@ -69,13 +73,15 @@ func (c *checker) mapping(path string, n *yaml.Node, typeOf func(key *yaml.Node)
 			continue
 		}
 		lines[key.Value] = key.Line
-		t, known := typeOf(key)
+		t := typeOf(key)
 		if why, gone := former[field]; gone {
 			c.fault(field, key, "a field of an earlier version", why)
 			continue
 		}
 		if t == nil {
-			c.fault(field, key, "an unknown field", known)
+			meant := c.meant(path, key.Value, of)
+			c.fault(field, key, "an unknown field"+didYouMean(meant), strings.Join(fieldNames(of), ", "))
+			c.refused = append(c.refused, meant...)
 			continue
 		}
 		c.check(field, value, t)
@@ -97,6 +103,9 @@ func (c *checker) list(path string, n *yaml.Node, element reflect.Type) {
 func (c *checker) leaf(path string, n *yaml.Node, t reflect.Type) {
 	allowed := allowedFor(t)
 	found := describeAt(path, n)
+	if inQuotes(n) && t != durationType && t.Kind() != reflect.String {
+		found += " in quotes"
+	}
 	value := reflect.New(t)
 	if n.Kind != yaml.ScalarNode || !plainly(n, t) || n.Decode(value.Interface()) != nil {
 		c.fault(path, n, found, allowed)
@@ -123,6 +132,9 @@ func plainly(n *yaml.Node, t reflect.Type) bool {
 	}
 }
 
+// inQuotes reports whether a value is written in quotes, which make it text.
+func inQuotes(n *yaml.Node) bool { return n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 }
+
 func zeroRule(t reflect.Type) string {
 	what := "a whole number"
 	if t == durationType {
@@ -133,20 +145,72 @@ func zeroRule(t reflect.Type) string {
 
 func (c *checker) fault(path string, n *yaml.Node, found, allowed string) {
 	c.faults = append(c.faults, Fault{Source: c.source, Line: n.Line, Field: path, Found: found, Allowed: allowed})
+	c.refused = append(c.refused, path)
+	if c.bad == nil {
+		c.bad = map[*yaml.Node]bool{}
+	}
+	c.bad[n] = true
 }
 
-// fieldOf is the type of a struct's field by its name in documents; an unknown one gets nil and the names there are.
-func fieldOf(t reflect.Type, name string) (reflect.Type, string) {
+// meant are the fields that an unknown one may stand for. Below seal none is named: the unknown one may be the key.
+func (c *checker) meant(path, name string, of reflect.Type) []string {
+	if path == "seal" {
+		return nil
+	}
+	return meantField(path, name, of)
+}
+
+// usable is the document without what has a fault, so that the rest can be judged. A list with a bad item is left out
+// whole, or the items behind it would be called by other numbers.
+func (c *checker) usable(n *yaml.Node) *yaml.Node {
+	out := *n
+	out.Content = nil
+	step := 1
+	if n.Kind == yaml.MappingNode {
+		step = 2
+	}
+	for i := 0; i+step <= len(n.Content); i += step {
+		key, value := n.Content[i], n.Content[i+step-1]
+		if c.lacks(key) || c.lacks(value) {
+			continue
+		}
+		if step == 2 {
+			out.Content = append(out.Content, key)
+		}
+		out.Content = append(out.Content, c.usable(value))
+	}
+	return &out
+}
+
+// lacks reports whether a value cannot be used: it has a fault, or it is a list with such an item.
+func (c *checker) lacks(n *yaml.Node) bool {
+	return c.bad[n] || n.Kind == yaml.SequenceNode && slices.ContainsFunc(n.Content, c.lacks)
+}
+
+// fieldOf is the type of a struct's field by its name in documents; nil: it has no such field.
+func fieldOf(t reflect.Type, name string) reflect.Type {
+	for f := range t.Fields() {
+		if fieldName(f) == name {
+			return f.Type
+		}
+	}
+	return nil
+}
+
+// fieldNames are the names of a struct's fields in documents, sorted.
+func fieldNames(t reflect.Type) []string {
 	var names []string
 	for f := range t.Fields() {
-		tag, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		if tag == name {
-			return f.Type, ""
-		}
-		names = append(names, tag)
+		names = append(names, fieldName(f))
 	}
 	slices.Sort(names)
-	return nil, strings.Join(names, ", ")
+	return names
+}
+
+// fieldName is what a field is called in documents.
+func fieldName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return name
 }
 
 func allowedFor(t reflect.Type) string {

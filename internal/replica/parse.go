@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -23,68 +21,74 @@ type Source struct {
 // Load reads the configuration from its sources, the later winning field by field: first the document baked into the
 // image, then the instance attribute. Each must be a whole Cluster document in itself, decoded strictly. Lists replace
 // lists; components are merged by name and env by key; a field that a later source sets to null takes its default
-// again. The result is defaulted and validated; the error names every fault of the first step that found one.
-func Load(sources ...Source) (*Cluster, error) {
+// again. The result is defaulted and validated; the error names every fault at once.
+func Load(sources ...Source) (*Cluster, error) { return LoadAnd(nil, sources...) }
+
+// LoadAnd is Load where further rules hold, too: they are asked next to Validate, and what they find is named with it.
+// They must bear a document that Validate refuses.
+func LoadAnd(further func(*Cluster) error, sources ...Source) (*Cluster, error) {
 	if len(sources) == 0 {
 		return nil, errors.New("read configuration: no source was given")
 	}
-	var faults Faults
+	l := loading{sources: sources, at: map[*yaml.Node]position{}}
 	var merged *yaml.Node
 	for _, s := range sources {
-		doc, err := parseDocument(s.Name, s.Data)
+		doc, c, err := parseDocument(s.Name, s.Data)
 		if err != nil {
-			faults = append(faults, asFaults(s.Name, err)...)
+			l.faults = append(l.faults, asFaults(s.Name, err)...)
+			l.unusable = true
 			continue
 		}
+		l.faults = append(l.faults, c.faults...)
+		l.refused = append(l.refused, c.refused...)
+		doc = c.usable(doc)
+		l.stands(doc, s.Name)
 		merged = merge(merged, doc)
 	}
-	if len(faults) > 0 {
-		return nil, faults
+	if l.unusable {
+		return nil, l.faults
 	}
 	c, err := decode(merged)
 	if err != nil {
 		return nil, err
 	}
 	c.SetDefaults()
-	if err := c.Validate(); err != nil {
-		return nil, stampSources(err, sources)
+	l.judged(c.Validate(), merged)
+	if further != nil {
+		l.judged(further(c), merged)
+	}
+	if len(l.faults) > 0 {
+		l.sort()
+		return nil, l.faults
 	}
 	return c, nil
 }
 
-// stampSources says in faults of the merged document which sources it was made of: what Validate finds has no line.
-func stampSources(err error, sources []Source) error {
-	faults := slices.Clone(asFaults("", err))
-	names := make([]string, len(sources))
-	for i, s := range sources {
-		names[i] = s.Name
-	}
-	for i := range faults {
-		faults[i].Source = strings.Join(names, " + ")
-	}
-	return faults
-}
-
-// parseDocument returns the root mapping of a document (YAML, or JSON, which is YAML) that is known to decode into a
-// Cluster. It is strict: an unknown or doubled field, a value of the wrong type, an explicit zero, an anchor, a second
-// document or another kind is a fault that names source, line and field.
-func parseDocument(source string, data []byte) (*yaml.Node, error) {
+// parseDocument returns the root mapping of a document (YAML, or JSON, which is YAML), and what the checker found in
+// it. It is strict: an unknown or doubled field, a value of the wrong type, an explicit zero and an anchor are faults
+// that name source, line and field. What is no Cluster document as a whole, such as a second document or another kind,
+// is an error.
+func parseDocument(source string, data []byte) (*yaml.Node, *checker, error) {
 	if len(data) > maxDocument {
-		return nil, fmt.Errorf("found a document of %d bytes; allowed: at most %d", len(data), maxDocument)
+		return nil, nil, fmt.Errorf("found a document of %d bytes; allowed: at most %d", len(data), maxDocument)
 	}
-	root, err := singleDocument(data)
+	if fault := checkBytes(data); fault != nil {
+		fault.Source = source
+		return nil, nil, Faults{*fault}
+	}
+	root, err := singleDocument(source, data)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if faults := checkHead(source, root); len(faults) > 0 {
-		return nil, faults
+		return nil, nil, faults
 	}
-	c := checker{source: source}
+	c := &checker{source: source}
 	c.check("", root, clusterType)
-	return root, c.faults.errOrNil()
+	return root, c, nil
 }
 
-func singleDocument(data []byte) (*yaml.Node, error) {
+func singleDocument(source string, data []byte) (*yaml.Node, error) {
 	var doc, second yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	err := dec.Decode(&doc)
@@ -92,8 +96,7 @@ func singleDocument(data []byte) (*yaml.Node, error) {
 		return nil, fmt.Errorf("found an empty document; allowed: a %s document of %s", Kind, APIVersion)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("found text that is neither YAML nor JSON (%w); allowed: a %s document of %s", err, Kind,
-			APIVersion)
+		return nil, Faults{syntaxFault(source, data, err)}
 	}
 	root := doc.Content[0]
 	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
@@ -104,9 +107,12 @@ func singleDocument(data []byte) (*yaml.Node, error) {
 	}
 	switch err := dec.Decode(&second); {
 	case err == nil:
-		return nil, fmt.Errorf("found a second document at line %d; allowed: one", second.Line)
+		return nil, Faults{{Source: source, Line: second.Line,
+			whole: errors.New("found a second document; allowed: one")}}
 	case !errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("found text behind the document that is not YAML (%w); allowed: nothing", err)
+		line, why := yamlLine(data, err)
+		return nil, Faults{{Source: source, Line: line,
+			whole: fmt.Errorf("found text behind the document that is not YAML (%s); allowed: nothing", why)}}
 	}
 	return root, nil
 }
@@ -160,7 +166,8 @@ func merge(base, over *yaml.Node) *yaml.Node {
 			out.Content = append(out.Content, key, value)
 			continue
 		}
-		out.Content[at+1] = merge(out.Content[at+1], value)
+		// The key of the later one: it says where the field stands.
+		out.Content[at], out.Content[at+1] = key, merge(out.Content[at+1], value)
 	}
 	return &out
 }

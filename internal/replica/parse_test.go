@@ -2,6 +2,7 @@ package replica_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -37,8 +38,8 @@ func TestExampleDocumentIsValid(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for _, tc := range []struct{ name, doc, want string }{
 		{"an unknown field", head + "etcd:\n  hartbeat: 1s\n",
-			"a.yaml: line 4: etcd.hartbeat: found an unknown field; allowed: catchUpEntries, dataDir, dataDisk, " +
-				"election, heartbeat, quotaBytes, snapshots"},
+			"a.yaml: line 4: etcd.hartbeat: found an unknown field (did you mean etcd.heartbeat?); allowed: " +
+				"catchUpEntries, dataDir, dataDisk, election, heartbeat, quotaBytes, snapshots"},
 		{"a field of an earlier version", head + "restore: latest-snapshot\n",
 			"a.yaml: line 3: restore: found a field of an earlier version; allowed: nothing: leave it out. A snapshot"},
 		{"an unknown field in JSON", `{"apiVersion":"quorate.dev/v1alpha1","kind":"Cluster","nam":"x"}`,
@@ -47,17 +48,46 @@ func TestParseRefuses(t *testing.T) {
 			"a.yaml: line 4: name: found the field a second time; allowed: once; it stands in line 3 already"},
 		{"a component twice", head + "components:\n  x: {}\n  x: {}\n",
 			"line 5: components.x: found the field a second time"},
-		{"a second document", head + "---\n" + head, "found a second document at line"},
-		{"text behind the document", head + "---\n}{\n", "a.yaml: found text behind the document that is not YAML"},
+		{"a second document", head + "---\n" + head, "a.yaml: line 3: found a second document; allowed: one"},
+		{"text behind the document", head + "---\n}{\n",
+			"a.yaml: line 4: found text behind the document that is not YAML (did not find"},
 		{"rubbish behind the document", head + "---\n\t{",
-			"a.yaml: found text that is neither YAML nor JSON (yaml: line 4"},
+			"a.yaml: line 4: found a tab in the indentation; allowed: spaces"},
 		{"no document", "", "a.yaml: found an empty document; allowed: a Cluster document of quorate.dev/v1alpha1"},
 		{"only a comment", "# soon\n", "a.yaml: found an empty document"},
 		{"null", "null\n", "a.yaml: found an empty document"},
 		{"a web page", "<!DOCTYPE html><html><body>sign in</body></html>", "allowed: a Cluster document"},
 		{"a list", "- a\n", "found a list; allowed: a Cluster document"},
 		{"a word", "hello\n", `a.yaml: found "hello"; allowed: a Cluster document`},
-		{"broken YAML", head + "name: [\n", "found text that is neither YAML nor JSON"},
+		{"broken YAML", head + "name: [\n", "a.yaml: line 3: found text that is neither YAML nor JSON (did not"},
+		{"broken indentation", head + "etcd:\n  dataDir: /a\n dataDisk: b\n",
+			"a.yaml: line 5: found text that is neither"},
+		{"a name without a space behind its colon", head + "name:a\n",
+			"a.yaml: line 3: found text that is neither YAML"},
+		{"JSON without an end", `{"kind": "Cluster"`, "a.yaml: line 1: found text that is neither YAML nor JSON"},
+		{"tabs", head + "etcd:\n\tdataDir: /a\n\tdataDisk: b\n",
+			"a.yaml: line 4: found a tab in the indentation, and in that of another line; allowed: spaces"},
+		{"broken JSON that is indented with tabs", "{\n\t\"kind\": [}",
+			"a.yaml: line 2: found text that is neither YAML"},
+		{"a byte of Latin-1", head + "# caf\xe9\n", "a.yaml: line 3: found the byte 0xe9, which is not UTF-8"},
+		{"UTF-16", "\xff\xfek\x00", "a.yaml: line 1: found text in UTF-16; allowed: UTF-8"},
+		{"a control character", head + "name: a\x00\n",
+			"a.yaml: line 3: found the control character 0x00; allowed: text"},
+		{"a field in other case", head + "network: {podCidr: x}\n", "unknown field (did you mean network.podCIDR?)"},
+		{"two letters swapped", head + "nmae: x\n", "nmae: found an unknown field (did you mean name?)"},
+		{"a field one level too high", head + "podCIDR: 10.0.0.0/8\n",
+			"(did you mean network.podCIDR?)"},
+		{"a field one level too low", head + "etcd: {survivors: wait}\n", "(did you mean survivors?)"},
+		{"a component's field above it", head + "extraArgs: [--v=2]\n",
+			"(did you mean components.NAME.extraArgs?)"},
+		{"a field below the mapping comes first", head + "components: {x: {url: a}}\n",
+			"(did you mean components.x.probe.url?)"},
+		{"a field of a list's items", head + "audiences: [a]\n", "(did you mean jwt[N].issuer.audiences?)"},
+		{"a field that is at several levels", head + "url: a\n",
+			"(did you mean record.url or jwt[N].issuer.url or components.NAME.probe.url?)"},
+		{"a field of no known name", head + "colour: red\n", "colour: found an unknown field; allowed: addons"},
+		{"what stands below seal is not hinted at", head + "seal: {kye: a}\n",
+			"not shown): found an unknown field; allowed"},
 		{"another version", "apiVersion: quorate.dev/v2\nkind: Cluster\nfuture: 1\n",
 			`a.yaml: line 1: apiVersion: found "quorate.dev/v2"; allowed: quorate.dev/v1alpha1`},
 		{"no version", "kind: Cluster\n", "a.yaml: apiVersion: found nothing; allowed: quorate.dev/v1alpha1"},
@@ -77,11 +107,11 @@ func TestParseRefuses(t *testing.T) {
 		{"a number with an exponent", head + "replicas: 0.3e1\n", `replicas: found "0.3e1"`},
 		{"a number in groups", head + "endpoint: {port: 4_43}\n", `endpoint.port: found "4_43"`},
 		{"a number with a plus", head + "replicas: +3\n", `replicas: found "+3"`},
-		{"a number in quotes", head + "replicas: '3'\n", `replicas: found "3"`},
+		{"a number in quotes", head + "replicas: '3'\n", `replicas: found "3" in quotes; allowed: a whole number`},
 		{"a truth of YAML 1.1", head + "encryptionAtRest: off\n",
 			`encryptionAtRest: found "off"; allowed: true or false`},
 		{"a truth in quotes", head + "encryptionAtRest: 'false'\n",
-			`encryptionAtRest: found "false"; allowed: true or false`},
+			`encryptionAtRest: found "false" in quotes; allowed: true or false`},
 		{"a bare number for a duration", head + "etcd: {heartbeat: 100}\n",
 			`etcd.heartbeat: found "100"; allowed: a duration such as`},
 		{"text for a list", head + "network: {serviceCIDRs: 10.0.0.0/16}\n",
@@ -218,6 +248,41 @@ func TestLoadNamesTheFaultsOfEverySource(t *testing.T) {
 	}
 }
 
+// What a fault leaves of a document is judged all the same, and what only follows from the fault is not named.
+func TestLoadNamesTheFaultsOfAllSteps(t *testing.T) {
+	further := func(c *replica.Cluster) error {
+		return replica.Faults{{Field: "components.kube-apiserver.extraArgs[1]", Found: "b", Allowed: "c"},
+			{Field: "replicas", Found: "12", Allowed: "1 to 7"}}
+	}
+	_, err := replica.LoadAnd(further, replica.Source{Name: "baked", Data: []byte(head + `nmae: x
+endpoint: {externalIP: 10.240.0.100, port: many}
+recrod: {url: "gs://bucket"}
+`)}, replica.Source{Name: "attribute", Data: []byte(head + `replicas: 12
+components:
+  kube-apiserver:
+    extraArgs:
+    - one
+    - two
+  kube-sheduler: {enabled: true}
+jwt:
+- issuer: [1]
+`)})
+	var got []string
+	for line := range strings.Lines(fmt.Sprint(err)) {
+		place, _, _ := strings.Cut(line, ": found ")
+		got = append(got, place)
+	}
+	if diff := cmp.Diff([]string{"baked: line 3: nmae", "baked: line 4: endpoint.port", "baked: line 5: recrod",
+		"attribute: line 3: replicas", "attribute: line 7: components.kube-apiserver.extraArgs[0]",
+		"attribute: line 8: components.kube-apiserver.extraArgs[1]",
+		"attribute: line 8: components.kube-apiserver.extraArgs[1]", "attribute: line 9: components.kube-sheduler",
+		"attribute: line 11: jwt[0].claimMappings.username", "attribute: line 11: jwt[0].issuer",
+		"baked + attribute: seal.key",
+	}, got); diff != "" {
+		t.Errorf("%s\n%v", diff, err)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(string(readExample(f)))
 	f.Add(head + "components: {x: {env: {A: null}, probe: {url: ''}}}\n")
@@ -227,6 +292,10 @@ func FuzzParse(f *testing.F) {
 	f.Add("\xff\xfe\x00")
 	f.Fuzz(func(t *testing.T, doc string) {
 		c, err := replica.Parse("fuzz", []byte(doc))
+		loaded, lerr := replica.Load(replica.Source{Name: "fuzz", Data: []byte(doc)})
+		if (loaded == nil) == (lerr == nil) || lerr == nil && err != nil {
+			t.Fatalf("parsed with %v, and loaded with %v: %+v", err, lerr, loaded)
+		}
 		if err != nil {
 			if c != nil || err.Error() == "" {
 				t.Fatalf("an error without words, or a document beside it: %+v, %q", c, err)

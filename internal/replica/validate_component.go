@@ -34,7 +34,15 @@ func (c Component) validate(name string, f *Faults) {
 	if name == AddonManager {
 		f.add("components", name, "other names: this one is quorate's own, and the field addons says how it runs")
 	}
-	if c.Binary == "" && !Known(name) {
+	unknown := !Known(name) && c.Binary == "" && c.Probe == nil
+	if unknown {
+		near := ""
+		if word := nearest(name, knownComponents); word != "" {
+			near = didYouMean([]string{word})
+		}
+		*f = append(*f, Fault{Field: at, Found: "a component that quorate does not know" + near,
+			Allowed: strings.Join(knownComponents, ", ") + "; any other with the fields binary and probe"})
+	} else if c.Binary == "" && !Known(name) {
 		f.add(at+".binary", "", pathRule+"; quorate does not know this component")
 	} else if !cleanPath(c.Binary) {
 		f.add(at+".binary", c.Binary, pathRule)
@@ -44,7 +52,9 @@ func (c Component) validate(name string, f *Faults) {
 	} else {
 		oneOf(f, at+".elect", c.Elect, ElectSelf, ElectAgent)
 	}
-	c.validateProbe(name, at, f)
+	if !unknown {
+		c.validateProbe(name, at, f)
+	}
 	for i, arg := range c.ExtraArgs {
 		if FlagName(arg) == "" || strings.ContainsFunc(arg, isControl) {
 			f.add(fmt.Sprintf("%s.extraArgs[%d]", at, i), arg, FlagRule)

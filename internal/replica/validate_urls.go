@@ -2,6 +2,7 @@ package replica
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -11,13 +12,16 @@ import (
 
 const (
 	recordRule = "gs://BUCKET, without query but endpoint=http(s)://ADDRESS, a stand-in for Google's"
-	sealRule   = "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY, or base64key:// and 32 " +
-		"bytes in URL-safe base64 with padding"
+	sealRule   = "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY, or " + base64Rule
+	base64Rule = "base64key:// and 32 bytes in URL-safe base64 with padding, which are 44 characters"
 	// localKeyRule says why the key must not stand in the document where the record is a bucket.
 	localKeyRule = "gcpkms://projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY beside a gs:// record: " +
 		"a base64key is in the metadata or in the image, beside the bucket whose bundle it should protect, " +
 		"so whoever reads both has the CA keys"
 )
+
+// sealKeyBytes is how long a key in the document is: that of AES-256.
+const sealKeyBytes = 32
 
 var (
 	bucketName = regexp.MustCompile(`^[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9]$`)
@@ -66,12 +70,30 @@ func (s Seal) validate(record Record, f *Faults) {
 				Allowed: localKeyRule})
 			return
 		}
-		raw, err := base64.URLEncoding.Strict().DecodeString(key)
-		if err == nil && len(raw) == 32 && !strings.ContainsAny(key, "\r\n") {
+		found := base64KeyFault(key)
+		if found == "" {
 			return
 		}
+		*f = append(*f, Fault{Field: "seal.key", Found: found, Allowed: base64Rule})
+		return
 	}
 	*f = append(*f, Fault{Field: "seal.key", Found: notShown, Allowed: sealRule})
+}
+
+// base64KeyFault says what is wrong with the key behind base64key://, without a letter of it; empty: nothing is.
+func base64KeyFault(key string) string {
+	raw, err := base64.URLEncoding.Strict().DecodeString(key)
+	switch {
+	case strings.ContainsAny(key, "\r\n"):
+		return "a key that is not shown, with a line break in it"
+	case err == nil && len(raw) == sealKeyBytes:
+		return ""
+	case err == nil:
+		return fmt.Sprintf("a key of %d bytes that is not shown", len(raw))
+	case strings.ContainsAny(key, "+/"):
+		return "a key that is not shown, with + or /, which are - and _ in URL-safe base64"
+	}
+	return fmt.Sprintf("%d characters that are not shown, and not base64", len(key))
 }
 
 func (c Compute) validate(f *Faults) {
