@@ -144,6 +144,7 @@ type Agent struct {
 	membership *etcdmember.Membership
 	leases     *leases // nil until the agent may use them
 	leaders    leaders
+	elected    openedElection
 	// pending is what the instance's document says otherwise than the one in force; never written into again.
 	pending    []replica.Change
 	disk       dataDisk

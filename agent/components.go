@@ -61,9 +61,10 @@ type components struct {
 }
 
 // elected is the agent's election, for those that run on one replica at a time. Begin calls start only while this is
-// the one, and election.ErrNotHeld says that it is not.
+// the one, and election.ErrNotHeld says that it is not. Held says whether Begin would call it now.
 type elected interface {
 	Begin(start func() error) error
+	Held() bool
 }
 
 // started is what a component was started with.
@@ -242,7 +243,7 @@ func (c *components) runs(spec supervisor.Spec) bool {
 // isSpare says that a component runs on one replica at a time, and not on this one. What ran here has been stopped at
 // the end of the term.
 func (c *components) isSpare(spec supervisor.Spec) bool {
-	if !c.underLease(spec.Name) || c.elected != nil && c.elected.Begin(func() error { return nil }) == nil {
+	if !c.underLease(spec.Name) || c.elected != nil && c.elected.Held() {
 		return false
 	}
 	delete(c.started, spec.Name)

@@ -22,9 +22,8 @@ import (
 func (a *Agent) keepControlPlane(ctx context.Context, in joined) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	home := make(chan struct{})
-	elected := &openedElection{}
 	c := a.newComponents(in, a.otherEtcd(ctx, in), home)
-	c.elected, c.clash = elected, a.hostClash
+	c.elected, c.clash = &a.elected, a.hostClash
 	var duties sync.WaitGroup
 	if len(c.others) > 0 {
 		duties.Go(func() { comeHome(ctx, in, home) })
@@ -33,7 +32,7 @@ func (a *Agent) keepControlPlane(ctx context.Context, in joined) (stop func()) {
 	duties.Go(func() { a.keepAccess(ctx, in) })
 	duties.Go(func() { a.releaseExited(ctx) })
 	duties.Go(func() { a.keepLeaders(ctx) })
-	duties.Go(func() { a.standForElection(ctx, in, elected) })
+	duties.Go(func() { a.standForElection(ctx, in) })
 	duties.Go(func() { a.keepAddons(ctx, in) })
 	return func() { cancel(); duties.Wait() }
 }

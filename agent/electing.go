@@ -62,13 +62,19 @@ func (o *openedElection) Begin(start func() error) error {
 	return election.ErrNotHeld
 }
 
+// Held says whether something may be started under the Lease now.
+func (o *openedElection) Held() bool {
+	e := o.Load()
+	return e != nil && e.Held()
+}
+
 // standForElection takes part in the election once the agent may use leases.
-func (a *Agent) standForElection(ctx context.Context, in joined, opened *openedElection) {
+func (a *Agent) standForElection(ctx context.Context, in joined) {
 	select {
 	case <-ctx.Done():
 	case <-a.leasesOpen:
 		e := a.newElection(in)
-		opened.Store(e)
+		a.elected.Store(e)
 		e.Run(ctx)
 	}
 }

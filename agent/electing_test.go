@@ -23,6 +23,8 @@ func (l *lot) Begin(start func() error) error {
 	return start()
 }
 
+func (l *lot) Held() bool { return l.held.Load() }
+
 // A component that is elected by the agents runs while the Lease is held, and starts again with the next term.
 func TestAnElectedComponentRunsWhileTheLeaseIsHeld(t *testing.T) {
 	_, a, in := renewing(t)

@@ -27,6 +27,9 @@ func (a *Agent) alive() bool {
 	}
 	a.tracker.All()
 	a.supervisor.Status()
+	a.leaders.watch(leaseName)
+	a.kubeletStatus()
+	a.elected.Held()
 	return true
 }
 

@@ -77,3 +77,27 @@ func TestALogThatIsStuckKeepsTheWatchdogsAnswerNotBack(t *testing.T) {
 		})
 	}
 }
+
+// A lock that is never given back is what the watchdog is for, so its question needs each of them.
+func TestALockThatIsKeptKeepsTheWatchdogsAnswerBack(t *testing.T) {
+	for name, lock := range map[string]func(a *Agent) sync.Locker{
+		"the agent's":       func(a *Agent) sync.Locker { return &a.mu },
+		"the leases' watch": func(a *Agent) sync.Locker { return &a.leaders.mu },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newVM(t).agent()
+			kept := lock(a)
+			kept.Lock()
+			alive := make(chan bool)
+			go func() { alive <- a.alive() }()
+			select {
+			case <-alive:
+				t.Error("an answer without the lock")
+				kept.Unlock()
+			case <-time.After(50 * time.Millisecond):
+				kept.Unlock()
+				<-alive
+			}
+		})
+	}
+}
