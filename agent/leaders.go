@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -85,7 +84,7 @@ func (a *Agent) judgeLeaders(ctx context.Context) {
 	for _, l := range controlplane.Leases(a.cluster) {
 		w, ok := a.leaders.watch(l.Name)
 		status, runs := find(a.supervisor, l.Component)
-		if !ok || !runs || status.State != supervisor.Ready {
+		if !ok || !runs {
 			continue
 		}
 		told = append(told, a.judgeLeader(ctx, l, w, status))
@@ -97,7 +96,7 @@ func (a *Agent) judgeLeaders(ctx context.Context) {
 	}
 }
 
-// judgeLeader does what is to be done about one component whose health is green, and returns what a person is told.
+// judgeLeader does what is to be done about one component, and returns what a person is told.
 func (a *Agent) judgeLeader(ctx context.Context, l controlplane.Lease, w lease.Watch, status supervisor.Status) error {
 	f := a.leaderFacts(ctx, l, w, status)
 	act, why := lease.Judge(f)
@@ -128,12 +127,12 @@ func (a *Agent) restartLeader(ctx context.Context, component, why string) {
 	}
 }
 
-// leaderFacts is what is known of a component whose health is green.
+// leaderFacts is what is known of a component that runs.
 func (a *Agent) leaderFacts(ctx context.Context, l controlplane.Lease, w lease.Watch,
 	status supervisor.Status) lease.Facts {
 	now := election.SinceBoot()
-	f := lease.Facts{Duration: a.cluster.ElectionTimes().LeaseDuration, Ready: true, Runs: time.Since(status.Since),
-		Unchanged: w.Unchanged()}
+	f := lease.Facts{Duration: a.cluster.ElectionTimes().LeaseDuration, Ready: status.State == supervisor.Ready,
+		Runs: time.Since(status.Since), Unchanged: w.Unchanged()}
 	a.leaders.mu.Lock()
 	for _, at := range a.leaders.restarts[l.Component] {
 		f.Restarts = append(f.Restarts, now-at)
@@ -144,18 +143,16 @@ func (a *Agent) leaderFacts(ctx context.Context, l controlplane.Lease, w lease.W
 		return f // nobody can tell whose the lease is
 	}
 	s, _ := w.Seen()
-	f.Holds = heldBy(s.Holder, host)
+	f.Holds = lease.HeldBy(s.Holder, host, l.HolderIsHost)
 	// It is this very process that renewed the lease and lost it, if it had come up long enough before that.
 	loss := w.Lost()
-	f.Lost = heldBy(loss.By, host) && s.Holder != "" && !f.Holds && now-f.Runs+lossMargin < loss.Renewed
+	f.Lost = lease.HeldBy(loss.By, host, l.HolderIsHost) && s.Holder != "" && !f.Holds &&
+		now-f.Runs+lossMargin < loss.Renewed
 	f.LostSince = now - loss.At
 	return f
 }
 
-// heldBy: the holder's identity is one of a process of that host.
-func heldBy(holder, host string) bool { return holder == host || strings.HasPrefix(holder, host+"_") }
-
-// report is what there is to say of the leases; nothing while they cannot be read.
+// leaseStatus is what there is to say of the leases; nothing while they cannot be read.
 func (a *Agent) leaseStatus(now time.Duration) []LeaseStatus {
 	out := []LeaseStatus{}
 	host, _ := os.Hostname()
@@ -167,25 +164,30 @@ func (a *Agent) leaseStatus(now time.Duration) []LeaseStatus {
 	if len(a.leaders.watches) == 0 || now-a.leaders.read > leasesPatience {
 		return out
 	}
-	components := map[string]string{leaseName: ""}
+	of := map[string]controlplane.Lease{}
 	for _, l := range controlplane.Leases(cluster) {
-		components[l.Name] = l.Component
+		of[l.Name] = l
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.leaders.watches)) {
 		w := a.leaders.watches[name]
 		seen, _ := w.Seen()
 		s := LeaseStatus{Name: name, Holder: seen.Holder, Renewed: seen.Renewed,
 			Age: w.Age(now).Round(time.Millisecond).Seconds()}
-		component, ours := components[name]
-		if ours {
-			s.Role = "standby"
-			if name == leaseName && seen.Holder == leaseIdentity(self) || name != leaseName &&
-				heldBy(seen.Holder, host) {
-				s.Role = "leader"
-			}
-			s.Component, s.Restarts = component, len(a.leaders.restarts[component])
+		if l, ok := of[name]; ok {
+			s.Role = role(lease.HeldBy(seen.Holder, host, l.HolderIsHost))
+			s.Component, s.Restarts = l.Component, len(a.leaders.restarts[l.Component])
+		} else if name == leaseName {
+			s.Role = role(seen.Holder == leaseIdentity(self))
 		}
 		out = append(out, s)
 	}
 	return out
+}
+
+// role is what a replica is in an election in which it stands.
+func role(leads bool) string {
+	if leads {
+		return "leader"
+	}
+	return "standby"
 }

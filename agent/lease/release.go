@@ -33,7 +33,7 @@ func MayRelease(e Ended, s Seen) (yes bool, why string) {
 	switch {
 	case s.Holder == "":
 		return false, "nobody holds it"
-	case !e.mayHold(s.Holder):
+	case !HeldBy(s.Holder, e.Host, e.HolderIsHost):
 		return false, fmt.Sprintf("%q holds it, which is another replica's", s.Holder)
 	case e.HostShared:
 		return false, fmt.Sprintf("%q holds it, and another replica has this host name too", s.Holder)
@@ -47,10 +47,11 @@ func MayRelease(e Ended, s Seen) (yes bool, why string) {
 	return true, ""
 }
 
-// mayHold: the holder's identity is one that a process of this machine has.
-func (e Ended) mayHold(holder string) bool {
-	if e.HolderIsHost {
-		return holder == e.Host
+// HeldBy says whether the holder's identity is one of a process on that host. bare: its identity is the host's name;
+// else a name of its own follows.
+func HeldBy(holder, host string, bare bool) bool {
+	if bare {
+		return holder == host
 	}
-	return strings.HasPrefix(holder, e.Host+"_")
+	return strings.HasPrefix(holder, host+"_")
 }
