@@ -87,7 +87,7 @@ func TestAgentEndsWithACodeOfItsOwn(t *testing.T) {
 			"identity: instance attribute quorate-cluster: found "},
 		"a field of it is unknown": {attribute("apiVersion: quorate.dev/v1alpha1\nkind: Cluster\nnmae: x\n"),
 			exitConfig, "quorate-cluster: line 3: nmae: found an unknown field (did you mean name?)"},
-		"it lacks what every cluster needs": {attribute("apiVersion: quorate.dev/v1alpha1\nkind: Cluster\n"),
+		"it lacks a field": {attribute("apiVersion: quorate.dev/v1alpha1\nkind: Cluster\n"),
 			exitConfig, "quorate-cluster: seal.key: found nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
