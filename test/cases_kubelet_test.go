@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/agent/kubelet"
+	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/systemd/kubeletwatch"
 )
 
@@ -102,7 +103,10 @@ func (w *watched) acted(t *testing.T) int {
 	return total(k.Counts) - k.Ended + total(runtime.Counts) - runtime.Ended
 }
 
-// state waits for the kubelet's state and its wait; empty: there is none.
+// ofTheWatch begins the name of each wait that is about the two units.
+var ofTheWatch = []string{"kubelet-", "runtime-", "units-"}
+
+// state waits until the kubelet is in a state, and has that wait and no other of the watch's; empty: none at all.
 func (w *watched) state(t *testing.T, want kubeletwatch.State, wait string, limit time.Duration) {
 	t.Helper()
 	awaitWithin(t, limit, "the kubelet is "+string(want), func() error {
@@ -110,15 +114,22 @@ func (w *watched) state(t *testing.T, want kubeletwatch.State, wait string, limi
 		if err != nil {
 			return err
 		}
-		var waits []string
-		for _, b := range s.Blocked {
-			waits = append(waits, b.Name)
-		}
-		if u := s.Kubelet.Units[1]; u.State != want || wait != "" && !slices.Contains(waits, wait) {
+		waits := strings.Join(waitsOfTheWatch(s.Blocked), " ")
+		if u := s.Kubelet.Units[1]; u.State != want || waits != wait {
 			return fmt.Errorf("it is %s (%s), and there are the waits %q", u.State, u.Reason, waits)
 		}
 		return nil
 	})
+}
+
+// waitsOfTheWatch are the names of those waits that are about the two units.
+func waitsOfTheWatch(all []replica.Wait) (names []string) {
+	for _, b := range all {
+		if slices.ContainsFunc(ofTheWatch, func(prefix string) bool { return strings.HasPrefix(b.Name, prefix) }) {
+			names = append(names, b.Name)
+		}
+	}
+	return names
 }
 
 // quiet fails where the watch acts within a time.
@@ -137,6 +148,12 @@ func (w *watched) quiet(t *testing.T, lasting time.Duration) {
 func (w *watched) wellAgain(t *testing.T) {
 	t.Helper()
 	w.state(t, kubeletwatch.Running, "", patience)
+	await(t, "the runtime runs", func() error {
+		if _, r, _ := w.watch(t); r.State != kubeletwatch.Running {
+			return fmt.Errorf("it is %s (%s)", r.State, r.Reason)
+		}
+		return nil
+	})
 	await(t, "the Node is Ready", func() error { return w.nodeReady(t, w.vm) })
 }
 

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -224,13 +223,12 @@ func (e *electing) failOver(t *testing.T, vm string, do func() error) map[string
 		}
 	}
 	e.must(t, <-done)
+	for name, h := range before {
+		if _, ok := took[name]; !ok && h == vm {
+			t.Errorf("nobody else took %s from %s within %s", name, vm, patience)
+		}
+	}
 	return took
-}
-
-// worked is when a child worked, by the clock that all VMs share.
-type worked struct {
-	at time.Duration
-	vm string
 }
 
 // wantNeverTwo reads what the children wrote down: no two VMs worked at the same time, but for what a VM did within
@@ -238,6 +236,7 @@ type worked struct {
 func (e *electing) wantNeverTwo(t *testing.T, name string, thawed worked, tolerated time.Duration) {
 	t.Helper()
 	var all []worked
+	late := time.Duration(0)
 	for _, vm := range e.vms {
 		b, err := os.ReadFile(filepath.Join(e.works, name+"."+vm))
 		if os.IsNotExist(err) {
@@ -247,33 +246,36 @@ func (e *electing) wantNeverTwo(t *testing.T, name string, thawed worked, tolera
 		for _, line := range strings.Fields(string(b)) {
 			at, err := strconv.ParseInt(line, 10, 64)
 			e.must(t, err)
+			if after := time.Duration(at) - thawed.at; vm == thawed.vm && after >= 0 && after < tolerated {
+				late = max(late, after)
+				continue
+			}
 			all = append(all, worked{time.Duration(at), vm})
 		}
 	}
-	slices.SortFunc(all, func(a, b worked) int { return cmp.Compare(a.at, b.at) })
-	turns, late := 0, time.Duration(0)
-	last, was := map[string]time.Duration{}, ""
-	for _, m := range all {
-		if after := m.at - thawed.at; m.vm == thawed.vm && after >= 0 && after < tolerated && was != m.vm {
-			late = after
-			continue
-		}
-		if m.vm != was && was != "" {
-			turns++
-			if before, ok := last[m.vm]; ok && m.at-before < time.Second {
-				t.Errorf("%s: %s and %s worked at the same time, %s after %s stood still no more", name, was, m.vm,
-					m.at-thawed.at, thawed.vm)
-				return
-			}
-		}
-		last[m.vm], was = m.at, m.vm
+	turns := turnsOf(all)
+	overlap, a, b := longestOverlap(turns)
+	t.Logf("%s: %d moments of work, %d changes of the VM, two for %s; the thawed VM worked for %s", name, len(all),
+		changes(turns), overlap, late)
+	if overlap > 0 {
+		t.Errorf("%s: %s and %s worked at the same time for %s, %s after %s stood still no more", name, a.vm, b.vm,
+			overlap, b.from-thawed.at, thawed.vm)
 	}
-	t.Logf("%s: %d moments of work, %d changes of the VM, never two; the thawed VM worked for %s", name, len(all),
-		turns,
-		late)
-	if turns == 0 {
+	if changes(turns) == 0 {
 		t.Errorf("%s never changed the VM", name)
 	}
+}
+
+// The kinds of fail-over.
+const (
+	plannedStop   = "planned stop"
+	crash         = "crash"
+	crashWithEtcd = "crash, led etcd too"
+)
+
+// failOverGoals are what each kind may take. On a machine with other work, twice that is the limit.
+var failOverGoals = map[string]time.Duration{
+	plannedStop: time.Second, crash: 10 * time.Second, crashWithEtcd: 14 * time.Second,
 }
 
 // crashes is how often each kind of fail-over is measured.
@@ -290,17 +292,14 @@ func TestWhatIsElectedFailsOver(t *testing.T) {
 	onlyInChaos(t, "10 minutes")
 	t.Parallel()
 	e := beginElecting(t)
-	times := map[string]map[string]*spread{}
+	times := map[string]map[string]spread{}
 	measure := func(kind, vm string, do func() error) {
 		t.Helper()
 		for name, d := range e.failOver(t, vm, do) {
 			if times[kind] == nil {
-				times[kind] = map[string]*spread{}
+				times[kind] = map[string]spread{}
 			}
-			if times[kind][name] == nil {
-				times[kind][name] = &spread{}
-			}
-			*times[kind][name] = append(*times[kind][name], d)
+			times[kind][name] = append(times[kind][name], d)
 		}
 	}
 	leader := func() (vm string) {
@@ -314,13 +313,13 @@ func TestWhatIsElectedFailsOver(t *testing.T) {
 	}
 	for range crashes() {
 		vm := leader()
-		measure("planned stop", vm, func() error { return e.StopVM(t.Context(), vm) })
+		measure(plannedStop, vm, func() error { return e.StopVM(t.Context(), vm) })
 		e.must(t, e.StartVM(t.Context(), vm))
 		await(t, "whole", e.whole)
 		vm = leader()
-		kind := "crash"
+		kind := crash
 		if e.leader(t) == vm {
-			kind = "crash, led etcd too"
+			kind = crashWithEtcd
 		}
 		measure(kind, vm, func() error { return e.KillVM(t.Context(), vm) })
 		e.must(t, e.StartVM(t.Context(), vm))
@@ -338,11 +337,14 @@ func TestWhatIsElectedFailsOver(t *testing.T) {
 	e.must(t, e.ThawVM(t.Context(), vm))
 	await(t, "whole", e.whole)
 	e.wantNeverTwo(t, worker, thawed, time.Second)
-	// Nobody guards an autoscaler: it goes on until it gives up by itself.
+	// Nobody guards an autoscaler that stood still: it goes on until it gives up by itself.
 	e.wantNeverTwo(t, replica.Autoscaler, thawed, 10*time.Second)
-	for kind, leases := range times {
-		for name, s := range leases {
-			t.Logf("%s, %s: %s", kind, name, s)
+	for kind, goal := range failOverGoals {
+		for name, s := range times[kind] {
+			t.Logf("%s, %s: %s; the goal is %s", kind, name, s, goal)
+			if most := slices.Max(s); most > 2*goal {
+				t.Errorf("%s, %s: another held it after %s, want %s", kind, name, most, goal)
+			}
 		}
 	}
 }
