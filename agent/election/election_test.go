@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -221,6 +223,49 @@ func TestAPlannedStopKillsInTime(t *testing.T) {
 		}
 		w.end(b)
 	})
+}
+
+// A child that was asked to end in order is killed as soon as the Lease says so: while it ends, renewals may stop, and
+// its time may be over earlier than its patience.
+func TestAnEndThatHasBegunIsCutShort(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(w *world, a *candidate, slept *atomic.Int64)
+		within  time.Duration
+	}{
+		"another has the Lease": {func(w *world, a *candidate, _ *atomic.Int64) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			taken := *w.record
+			taken.HolderIdentity = "b"
+			w.candidate("b").write(taken)
+		}, fast.RetryPeriod*6/5 + 2*tickPeriod}, // client-go adds up to a fifth
+		"the machine was suspended": {func(_ *world, a *candidate, slept *atomic.Int64) {
+			a.network(time.Hour, 0)
+			slept.Store(int64(time.Minute))
+		}, 2 * tickPeriod},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				a := w.candidate("a")
+				var slept atomic.Int64
+				a.clock = func() time.Duration { return w.at() + time.Duration(slept.Load()) }
+				a.dies = time.Hour
+				a.run()
+				w.until("a works", 5*time.Second, func() bool { return w.worker() == "a" })
+				a.e.Yield("for a test", time.Minute)
+				time.Sleep(2 * tickPeriod)
+				c.happens(w, a, &slept)
+				time.Sleep(c.within)
+				a.mu.Lock()
+				if a.child || !slices.Equal(a.asked, []time.Duration{patience, killNow}) {
+					t.Errorf("its child is there: %t, asked to end %v", a.child, a.asked)
+				}
+				a.mu.Unlock()
+				w.end(a)
+			})
+		})
+	}
 }
 
 // Who sees that another has the Lease has no time left, however long ago its own last renewal was.
