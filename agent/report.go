@@ -16,8 +16,8 @@ import (
 // SocketPath is where the agent answers `quorate status`.
 func SocketPath(runDir string) string { return filepath.Join(runDir, "agent.sock") }
 
-// alive takes each lock that the agent's work needs: one that is never given back, which is what a watchdog is for,
-// keeps the answer back too.
+// alive takes each lock of what the status shows, and the election's: one that is never given back, which is what a
+// watchdog is for, keeps the answer back too.
 func (a *Agent) alive() bool {
 	a.mu.Lock()
 	m := a.membership
