@@ -144,10 +144,11 @@ func (w *watched) quiet(t *testing.T, lasting time.Duration) {
 	}
 }
 
-// wellAgain waits until both units run and nothing of them is waited for.
+// wellAgain waits until both units run and nothing of them is waited for. One that has crashed again and again, maybe
+// in the scenario before, has to run for two minutes.
 func (w *watched) wellAgain(t *testing.T) {
 	t.Helper()
-	w.state(t, kubeletwatch.Running, "", patience)
+	w.state(t, kubeletwatch.Running, "", 2*time.Minute+patience)
 	await(t, "the runtime runs", func() error {
 		if _, r, _ := w.watch(t); r.State != kubeletwatch.Running {
 			return fmt.Errorf("it is %s (%s)", r.State, r.Reason)
