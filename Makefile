@@ -72,8 +72,8 @@ cases-systemd: build kubernetes etcd ## The VMs that boot the baked image, and c
 	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 10m -v -run Systemd ./internal/localgce
 	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd $(GO) test -count 1 -timeout 60m -v -run "$(SYSTEMD_CASES)" ./test
 
-examples-test: build kubernetes coredns etcd ## The example add-ons on a master of the baked image (root; bakes it if there is none)
-	@test -s bin/image/root.tar || $(MAKE) image
+examples-test: build kubernetes coredns etcd ## The example add-ons on a master of the baked image, as it is if it has them (root; bakes one if there is none)
+	@test -s bin/image/root.tar || $(MAKE) image EXAMPLES=yes
 	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 20m -v -run TestExampleAddons ./test
 
 race: build kubernetes etcd etcd-former ## The tests of the packages that run goroutines, with the race detector

@@ -50,9 +50,9 @@ type plan struct {
 	more string
 	// agent: the unit is another than the image's.
 	agent localgce.Agent
-	// image: the VMs boot the baked image, whatever the kind of the others. containerImages is a folder with those of
-	// the example add-ons.
-	image           bool
+	// image: the VMs boot the baked image, whatever the kind of the others. asBaked: with its own programs.
+	// containerImages is a folder with those of the example add-ons.
+	image, asBaked  bool
 	containerImages string
 	// namesAndTime: DNS and NTP answer at the metadata server's address.
 	namesAndTime bool
@@ -176,9 +176,9 @@ func (c *cluster) project() localgce.Config {
 		DiskSize: cmp.Or(c.diskSize, 2<<30), Reflink: c.reflink,
 		Attributes: map[string]string{agent.ClusterAttribute: c.document},
 		Agent:      localgce.Agent{Watchdog: 30 * time.Second},
-		Binds: []localgce.Bind{
-			{Host: c.programs, Guest: "/usr/local/bin", ReadOnly: true},
-		},
+	}
+	if !c.asBaked {
+		conf.Binds = []localgce.Bind{{Host: c.programs, Guest: "/usr/local/bin", ReadOnly: true}}
 	}
 	conf.Binds = append(conf.Binds, c.binds...)
 	if c.plan.agent.Command != nil {
