@@ -56,6 +56,7 @@ func TestExampleAddons(t *testing.T) {
 		{"the node, and pods of the node's network, go on reading it", hostReadsToken},
 		{"a pod gets DNS and time from the same address", namesAndTimePass},
 		{"the guard comes back where somebody flushes the rules", guardComesBack},
+		{"it refuses what the node forwards to a metadata server at the end of a link", guardForwards},
 		{"the guard holds after a power cut, too", guardAfterReboot},
 		{"Services and the guard outlive kube-proxy's pod", outliveKubeProxy},
 	} {
