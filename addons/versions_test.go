@@ -2,7 +2,9 @@ package addons
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -129,6 +131,8 @@ func (c *realCluster) sideBySide(t *testing.T, first string) {
 	for _, name := range []string{"older-a", "older-b", "older-c"} {
 		all[name].becomes(t, "the older set stands back", func(s plan.Status) bool { return s.Standing == plan.Older })
 	}
+	// The inventory is written after what is deleted, and by one of the managers that delete.
+	twoPasses(t, slices.Collect(maps.Values(all)))
 	const parts = 12 // of the hour, each with a disturbance
 	_, at := c.requests(t, 0)
 	observations, hands, quiet := 0, 0, 0
