@@ -40,7 +40,7 @@ func openCloud(google *http.Client, self replica.Identity, c *replica.Cluster) (
 		return agent.Cloud{}, err
 	}
 	compute, err := gce.NewCompute(gce.ComputeConfig{Project: self.Project, Cluster: c.Name,
-		Endpoint: c.Compute.Endpoint, Client: google})
+		Region: self.Region(), Endpoint: c.Compute.Endpoint, Client: google})
 	if err != nil {
 		return agent.Cloud{}, err
 	}

@@ -183,12 +183,12 @@ func (o *observer) read(ctx context.Context) reading {
 		f.UnreadRecord = err.Error()
 	}
 	f.Orders = ordersInForce(v, f.Now)
-	project := ""
+	project, region := "", ""
 	if v.Inception != nil {
-		project = v.Inception.ProjectNumber
+		project, region = v.Inception.ProjectNumber, v.Inception.Region
 	}
 	if o.compute != nil {
-		if f.VMs, err = o.vms(ctx, project); err != nil {
+		if f.VMs, err = o.vms(ctx, project, region); err != nil {
 			f.UnreadVMs = err.Error()
 		}
 	}
@@ -196,12 +196,12 @@ func (o *observer) read(ctx context.Context) reading {
 }
 
 // vms are those that the Compute API lists; not nil where it answers.
-func (o *observer) vms(ctx context.Context, project string) ([]replica.VM, error) {
+func (o *observer) vms(ctx context.Context, project, region string) ([]replica.VM, error) {
 	if project == "" {
 		return nil, errors.New("the record does not say in which project they are")
 	}
 	api, err := gce.NewCompute(gce.ComputeConfig{Project: project, Cluster: o.cluster.Name,
-		Endpoint: o.cluster.Compute.Endpoint, Client: o.compute, Wait: computeTimeout})
+		Region: region, Endpoint: o.cluster.Compute.Endpoint, Client: o.compute, Wait: computeTimeout})
 	if err != nil {
 		return nil, err
 	}

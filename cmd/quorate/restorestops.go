@@ -54,8 +54,8 @@ func (f *restoreFlags) stops(ctx context.Context, store *bucket.Store, r order.R
 		return nil, err
 	}
 	compute, err := gce.NewCompute(gce.ComputeConfig{
-		Project: r.Record.Inception.ProjectNumber, Cluster: c.Name, Endpoint: c.Compute.Endpoint,
-		Client: gce.UserClient()})
+		Project: r.Record.Inception.ProjectNumber, Cluster: c.Name, Region: r.Record.Inception.Region,
+		Endpoint: c.Compute.Endpoint, Client: gce.UserClient()})
 	if err == nil {
 		_, _, err = compute.VMs(ctx)
 	}

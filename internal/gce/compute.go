@@ -21,6 +21,9 @@ const ClusterLabel = "quorate-cluster"
 type ComputeConfig struct {
 	// Project is the project's id or number, Cluster the cluster's name.
 	Project, Cluster string
+	// Region is the one that all of the cluster's VMs are in: a list needs nothing else to answer. Empty: everything
+	// has to.
+	Region string
 	// Endpoint replaces Google's own, as http://ADDRESS/compute/v1/.
 	Endpoint string
 	// Client sends the requests: Metadata.Client, or UserClient for an operator's command. nil: without credentials.
@@ -33,6 +36,7 @@ type ComputeConfig struct {
 type Compute struct {
 	project  string
 	cluster  string
+	region   string
 	endpoint string
 	wait     time.Duration
 	api      *compute.Service
@@ -56,7 +60,8 @@ func NewCompute(cfg ComputeConfig) (*Compute, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a Compute API client: %w", err)
 	}
-	c := &Compute{project: cfg.Project, cluster: cfg.Cluster, endpoint: cfg.Endpoint, wait: cfg.Wait, api: api}
+	c := &Compute{project: cfg.Project, cluster: cfg.Cluster, region: cfg.Region, endpoint: cfg.Endpoint,
+		wait: cfg.Wait, api: api}
 	if c.wait <= 0 {
 		c.wait = defaultWait
 	}

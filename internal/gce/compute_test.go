@@ -185,6 +185,56 @@ func TestInstancesRefusesWhatIsNotWhole(t *testing.T) {
 	}
 }
 
+// A cluster is in one region: a zone elsewhere that is away must not matter, and one of its own must.
+func TestAZoneOfAnotherRegionDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	const away = `{"warning":{"code":"UNREACHABLE","message":"zone down"}}`
+	m1 := `"zones/us-central1-a":{"instances":[` + instance("m1", "prod", 1) + `]}`
+	for _, tc := range []struct {
+		name, items, rest string
+		region            string
+		want              string // of the error; empty: a list
+	}{
+		{"elsewhere", `,"zones/europe-west1-d":` + away, "", "us-central1", ""},
+		{"a region elsewhere", `,"regions/europe-west1":` + away, "", "us-central1", ""},
+		{"elsewhere, named thrice", `,"zones/europe-west1-d":` + away,
+			`,"unreachables":["projects/p/zones/europe-west1-d"],"warning":{"code":"UNREACHABLE"}`, "us-central1", ""},
+		{"among those that are unreachable alone", "",
+			`,"unreachables":["projects/p/zones/europe-west1-d"],"warning":{"code":"PARTIAL_SUCCESS"}`,
+			"us-central1", ""},
+		{"another region whose name begins alike", `,"zones/us-central12-a":` + away, "", "us-central1", ""},
+		{"of the region", `,"zones/us-central1-b":` + away, "", "us-central1", "zones/us-central1-b: UNREACHABLE"},
+		{"the region", `,"regions/us-central1":` + away, "", "us-central1", "regions/us-central1: UNREACHABLE"},
+		{"of the region among the unreachable", "",
+			`,"unreachables":["https://x/projects/p/zones/us-central1-c","zones/europe-west1-d"]`, "us-central1",
+			"unreachable: https://x/projects/p/zones/us-central1-c"},
+		{"a scope that is of no region", `,"global":` + away, "", "us-central1", "global: UNREACHABLE"},
+		{"nobody says where", "", `,"warning":{"code":"PARTIAL_SUCCESS"}`, "us-central1", "all zones: PARTIAL_SUCCESS"},
+		{"a warning of something else", `,"zones/europe-west1-d":` + away, `,"warning":{"code":"DEPRECATED"}`,
+			"us-central1", "all zones: DEPRECATED"},
+		{"no region is known", `,"zones/europe-west1-d":` + away, "", "", "zones/europe-west1-d: UNREACHABLE"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c := fakeCompute(t, 2*time.Second, func(w http.ResponseWriter, r *http.Request, _ int) {
+				if r.FormValue("returnPartialSuccess") != "true" {
+					send(w, 503, apiError(503, "backendError", "a zone is away"))
+					return
+				}
+				send(w, 200, instanceList(m1+tc.items, tc.rest))
+			})
+			c.region = tc.region
+			got, _, err := c.VMs(t.Context())
+			if tc.want == "" && (err != nil || len(got) != 1) {
+				t.Errorf("got %v, %v", got, err)
+			}
+			if tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("got %v, %v, want %q", got, err, tc.want)
+			}
+		})
+	}
+}
+
 // A page that is asked for again is counted once.
 func TestPassingFaultsAreRetried(t *testing.T) {
 	t.Parallel()
@@ -228,6 +278,10 @@ func TestDisks(t *testing.T) {
 	if got, err := c.Disks(t.Context()); err == nil || got != nil {
 		t.Errorf("with a region that is away: got %v, %v", got, err)
 	}
+	c.region = "europe-west1"
+	if got, err := c.Disks(t.Context()); err != nil || len(got) != 1 {
+		t.Errorf("with another region that is away: got %v, %v", got, err)
+	}
 }
 
 func TestDiskByItsID(t *testing.T) {
@@ -241,6 +295,9 @@ func TestDiskByItsID(t *testing.T) {
 			items = `{"disks":[{"name":"other","id":"78"}]}`
 		case "id=81":
 			items = strings.Replace(noResults, "NO_RESULTS_ON_PAGE", "UNREACHABLE", 1)
+			if r.FormValue("returnPartialSuccess") != "true" {
+				t.Error("asked for the disks of all zones on Earth")
+			}
 		case "id=82":
 			items = `{"disks":[{"name":"other","id":"82","users":["m2"]}]}`
 		}

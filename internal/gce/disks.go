@@ -19,7 +19,8 @@ func (c *Compute) Disks(ctx context.Context) ([]replica.Disk, error) {
 	var out []replica.Disk
 	_, err := c.pages(ctx, "the disks of cluster "+c.cluster, func(ctx context.Context, api *compute.Service,
 		token string) (page, error) {
-		list, err := api.Disks.AggregatedList(c.project).Context(ctx).Filter(c.labelFilter()).PageToken(token).Do()
+		list, err := api.Disks.AggregatedList(c.project).Context(ctx).Filter(c.labelFilter()).PageToken(token).
+			Do(partialSuccess)
 		if err != nil {
 			return page{}, err
 		}
@@ -34,7 +35,7 @@ func (c *Compute) Disks(ctx context.Context) ([]replica.Disk, error) {
 
 func (c *Compute) disksOf(list *compute.DiskAggregatedList) ([]replica.Disk, []string, error) {
 	var out []replica.Disk
-	problems, err := eachDisk(list, func(scope string, d *compute.Disk) error {
+	problems, err := c.eachDisk(list, func(scope string, d *compute.Disk) error {
 		if !c.labelled(d.Labels) {
 			return nil
 		}
@@ -63,19 +64,17 @@ func diskOf(zone string, d *compute.Disk) (replica.Disk, error) {
 }
 
 // eachDisk goes through one page, and names what makes it incomplete.
-func eachDisk(list *compute.DiskAggregatedList, take func(scope string, d *compute.Disk) error) (problems []string,
-	err error) {
+func (c *Compute) eachDisk(list *compute.DiskAggregatedList, take func(scope string, d *compute.Disk) error) (
+	problems []string, err error) {
 	if err := ofKind(list.Kind, "compute#diskAggregatedList"); err != nil {
 		return nil, err
 	}
-	problems = unreachable(list.Unreachables)
-	if w := list.Warning; w != nil {
-		problems = append(problems, warning("all zones", w.Code, w.Message)...)
-	}
+	missing := holes{region: c.region}
+	missing.unreachable(list.Unreachables)
 	for _, scope := range sortedKeys(list.Items) {
 		items := list.Items[scope]
 		if w := items.Warning; w != nil {
-			problems = append(problems, warning(scope, w.Code, w.Message)...)
+			missing.inScope(scope, w.Code, w.Message)
 		}
 		for _, d := range items.Disks {
 			if err := take(scope, d); err != nil {
@@ -83,7 +82,10 @@ func eachDisk(list *compute.DiskAggregatedList, take func(scope string, d *compu
 			}
 		}
 	}
-	return problems, nil
+	if w := list.Warning; w != nil {
+		missing.inAll(w.Code, w.Message)
+	}
+	return missing.problems, nil
 }
 
 // Disk finds a disk of the project by its id, whatever it is labelled. found is false only where a complete answer
@@ -94,12 +96,13 @@ func (c *Compute) Disk(ctx context.Context, id string) (disk replica.Disk, found
 	}
 	_, err = c.pages(ctx, "the disk with id "+id, func(ctx context.Context, api *compute.Service, token string) (page,
 		error) {
-		list, err := api.Disks.AggregatedList(c.project).Context(ctx).Filter("id=" + id).PageToken(token).Do()
+		list, err := api.Disks.AggregatedList(c.project).Context(ctx).Filter("id=" + id).PageToken(token).
+			Do(partialSuccess)
 		if err != nil {
 			return page{}, err
 		}
 		var here *replica.Disk
-		problems, err := eachDisk(list, func(scope string, d *compute.Disk) error {
+		problems, err := c.eachDisk(list, func(scope string, d *compute.Disk) error {
 			if strconv.FormatUint(d.Id, 10) != id {
 				return nil
 			}

@@ -12,14 +12,16 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// VMs lists every VM of the cluster, in whatever state, in all zones. The list is complete or it is an error: a
-// zone that did not answer, a warning, a page that is missing. An empty list means only that nothing carries the label.
+// VMs lists every VM of the cluster, in whatever state. The list is complete or it is an error: a zone of the region
+// that did not answer, a warning, a page that is missing. What zones of other regions do does not matter. An empty list
+// means only that nothing carries the label.
 // at is when the API answered, by its own clock: with the oldest of the pages; zero where it does not say.
 func (c *Compute) VMs(ctx context.Context) (list []replica.VM, at time.Time, err error) {
 	var out []replica.VM
 	at, err = c.pages(ctx, "the instances of cluster "+c.cluster, func(ctx context.Context, api *compute.Service,
 		token string) (page, error) {
-		list, err := api.Instances.AggregatedList(c.project).Context(ctx).Filter(c.labelFilter()).PageToken(token).Do()
+		list, err := api.Instances.AggregatedList(c.project).Context(ctx).Filter(c.labelFilter()).PageToken(token).
+			Do(partialSuccess)
 		if err != nil {
 			return page{}, err
 		}
@@ -38,15 +40,13 @@ func (c *Compute) vmsOf(list *compute.InstanceAggregatedList) ([]replica.VM, []s
 	if err := ofKind(list.Kind, "compute#instanceAggregatedList"); err != nil {
 		return nil, nil, err
 	}
-	problems := unreachable(list.Unreachables)
-	if w := list.Warning; w != nil {
-		problems = append(problems, warning("all zones", w.Code, w.Message)...)
-	}
+	missing := holes{region: c.region}
+	missing.unreachable(list.Unreachables)
 	var out []replica.VM
 	for _, scope := range sortedKeys(list.Items) {
 		items := list.Items[scope]
 		if w := items.Warning; w != nil {
-			problems = append(problems, warning(scope, w.Code, w.Message)...)
+			missing.inScope(scope, w.Code, w.Message)
 		}
 		for _, i := range items.Instances {
 			if !c.labelled(i.Labels) {
@@ -59,7 +59,10 @@ func (c *Compute) vmsOf(list *compute.InstanceAggregatedList) ([]replica.VM, []s
 			out = append(out, one)
 		}
 	}
-	return out, problems, nil
+	if w := list.Warning; w != nil {
+		missing.inAll(w.Code, w.Message)
+	}
+	return out, missing.problems, nil
 }
 
 func vmOf(zone string, i *compute.Instance) (replica.VM, error) {

@@ -10,6 +10,8 @@ import (
 
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/googleapi"
+
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // page is one page of a list. take adds its items; it is called only once the page is known to be whole, because a page
@@ -74,19 +76,68 @@ func ofKind(kind, want string) error {
 	return finalError{fmt.Errorf("found an answer of kind %q; allowed: %s", shorten(kind), want)}
 }
 
-// warning says what a list's warning means to us. That a zone has nothing is no problem; any other word is one.
-func warning(scope, code, message string) []string {
-	if code == "NO_RESULTS_ON_PAGE" {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s: %s %q", scope, code, shorten(message))}
+// partialSuccess asks for what the reachable zones have, where others are not: without it one zone that is away,
+// anywhere on Earth, fails the list. The client has no method for it.
+var partialSuccess = googleapi.QueryParameter("returnPartialSuccess", "true")
+
+// holes are what one page lacks.
+type holes struct {
+	region   string // what is missing elsewhere does not matter; empty: everything matters
+	problems []string
+	// elsewhere: the page names something that is missing and does not matter.
+	elsewhere bool
 }
 
-func unreachable(scopes []string) []string {
-	if len(scopes) == 0 {
-		return nil
+// inScope notes the warning of one scope, as zones/ZONE. That it has nothing is no hole; any other word is one.
+func (h *holes) inScope(scope, code, message string) {
+	switch {
+	case code == "NO_RESULTS_ON_PAGE":
+	case h.matters(scope):
+		h.problems = append(h.problems, fmt.Sprintf("%s: %s %q", scope, code, shorten(message)))
+	default:
+		h.elsewhere = true
 	}
-	return []string{"unreachable: " + strings.Join(scopes, ", ")}
+}
+
+// unreachable notes the scopes that did not answer.
+func (h *holes) unreachable(scopes []string) {
+	var own []string
+	for _, scope := range scopes {
+		if h.matters(scope) {
+			own = append(own, scope)
+		} else {
+			h.elsewhere = true
+		}
+	}
+	if len(own) > 0 {
+		h.problems = append(h.problems, "unreachable: "+strings.Join(own, ", "))
+	}
+}
+
+// inAll notes the warning on the whole page, after all others: a part that is missing is one of those that the page
+// names, if it names any.
+func (h *holes) inAll(code, message string) {
+	partial := code == "UNREACHABLE" || code == "PARTIAL_SUCCESS"
+	if code == "NO_RESULTS_ON_PAGE" || partial && h.elsewhere {
+		return
+	}
+	h.problems = append(h.problems, fmt.Sprintf("all zones: %s %q", code, shorten(message)))
+}
+
+// matters: the scope may have something of the cluster, whose masters are in one region. A scope that is of no region,
+// or whose name cannot be read, may.
+func (h *holes) matters(scope string) bool {
+	parts := strings.Split(scope, "/")
+	if len(parts) < 2 || h.region == "" {
+		return true
+	}
+	switch kind, name := parts[len(parts)-2], parts[len(parts)-1]; kind {
+	case "zones":
+		return replica.RegionOf(name) == h.region
+	case "regions":
+		return name == h.region
+	}
+	return true
 }
 
 func sortedKeys[V any](m map[string]V) []string {

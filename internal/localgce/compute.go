@@ -126,7 +126,7 @@ func (c *ComputeServer) resources(r *http.Request, listing bool) (list []resourc
 
 // selected are the resources that a list's filter keeps; it answers itself where it returns false.
 func (c *ComputeServer) selected(w http.ResponseWriter, r *http.Request) ([]resource, bool) {
-	if !c.checkProject(w, r) {
+	if !c.checkProject(w, r) || c.unreachable(w, r, r.PathValue("zone")) {
 		return nil, false
 	}
 	all, ok := c.resources(r, true)
@@ -150,6 +150,15 @@ func (c *ComputeServer) checkProject(w http.ResponseWriter, r *http.Request) boo
 	return false
 }
 
+// unreachable answers in place of a zone that is, and says whether it did.
+func (c *ComputeServer) unreachable(w http.ResponseWriter, r *http.Request, zone string) bool {
+	if zone == "" || zone != faultOf(r).Zone {
+		return false
+	}
+	apiError(w, http.StatusServiceUnavailable, "backendError", "The zone '"+zone+"' is currently unreachable.")
+	return true
+}
+
 func (c *ComputeServer) list(w http.ResponseWriter, r *http.Request) {
 	all, ok := c.selected(w, r)
 	if !ok {
@@ -165,8 +174,19 @@ func (c *ComputeServer) aggregated(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	away := faultOf(r).Zone
+	if partial := r.URL.Query().Get("returnPartialSuccess") == "true"; !partial && c.unreachable(w, r, away) {
+		return
+	}
+	body := map[string]any{}
 	items := map[string]any{}
 	for _, zone := range c.zones(r) {
+		if zone == away {
+			items["zones/"+zone] = map[string]any{"warning": map[string]any{
+				"code": "UNREACHABLE", "message": "The zone '" + zone + "' is currently unreachable."}}
+			body["unreachables"] = []string{"projects/" + ProjectID + "/zones/" + zone}
+			continue
+		}
 		inZone := slices.DeleteFunc(slices.Clone(all), func(x resource) bool { return x.zone() != zone })
 		if len(inZone) > 0 {
 			items["zones/"+zone] = map[string]any{r.PathValue("kind"): inZone}
@@ -177,12 +197,13 @@ func (c *ComputeServer) aggregated(w http.ResponseWriter, r *http.Request) {
 				"' on this page.",
 		}}
 	}
-	answer(w, map[string]any{"kind": "compute#" + singular(r) + "AggregatedList", "id": r.URL.Path[1:], "items": items,
-		"selfLink": self(r)})
+	body["kind"], body["id"] = "compute#"+singular(r)+"AggregatedList", r.URL.Path[1:]
+	body["items"], body["selfLink"] = items, self(r)
+	answer(w, body)
 }
 
 func (c *ComputeServer) get(w http.ResponseWriter, r *http.Request) {
-	if !c.checkProject(w, r) {
+	if !c.checkProject(w, r) || c.unreachable(w, r, r.PathValue("zone")) {
 		return
 	}
 	all, ok := c.resources(r, false)
@@ -201,8 +222,11 @@ func (c *ComputeServer) missing(w http.ResponseWriter, zone, kind, name string) 
 		ProjectID, zone, kind, name))
 }
 
-// zones are those that have VMs.
+// zones are those that have VMs, and the one that is unreachable.
 func (c *ComputeServer) zones(r *http.Request) (zones []string) {
+	if away := faultOf(r).Zone; away != "" {
+		zones = append(zones, away)
+	}
 	for _, i := range c.current(r, false) {
 		if !slices.Contains(zones, i.Zone) {
 			zones = append(zones, i.Zone)

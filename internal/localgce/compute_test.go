@@ -164,6 +164,38 @@ func TestComputeAPIListsWhatIsNotSo(t *testing.T) {
 	}
 }
 
+// A zone that is away fails the list of all zones, unless it asks for what there is.
+func TestComputeAPIWithoutAZone(t *testing.T) {
+	setFault, c, _ := computeAPI(t)
+	for _, zone := range []string{"us-central1-b", "europe-west1-d"} {
+		if err := setFault(localgce.Fault{Kind: "unreachable", Zone: zone}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Disks.AggregatedList(localgce.ProjectID).Do(); err == nil {
+			t.Errorf("%s: a whole list", zone)
+		}
+		list, err := c.Disks.AggregatedList(localgce.ProjectID).Do(googleapi.QueryParameter("returnPartialSuccess",
+			"true"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		away := list.Items["zones/"+zone]
+		if len(list.Items["zones/us-central1-a"].Disks) != 2 || len(away.Disks) != 0 || away.Warning == nil ||
+			away.Warning.Code != "UNREACHABLE" || len(list.Unreachables) != 1 {
+			t.Errorf("%s: %+v, unreachable %q", zone, list.Items, list.Unreachables)
+		}
+		if _, err := c.Instances.List(localgce.ProjectID, zone).Do(); err == nil {
+			t.Errorf("%s: it is listed", zone)
+		}
+		if _, err := c.Instances.Get(localgce.ProjectID, "us-central1-a", "master-1").Do(); err != nil {
+			t.Errorf("%s: %v", zone, err)
+		}
+	}
+	if _, err := c.Instances.Get(localgce.ProjectID, "europe-west1-d", "node-1").Do(); err == nil {
+		t.Error("a VM of a zone that is away is found")
+	}
+}
+
 func TestAnOrderToStopIsRefusedWhereNobodyMay(t *testing.T) {
 	_, c, _ := computeAPI(t)
 	_, err := c.Instances.Stop(localgce.ProjectID, "us-central1-a", "master-1").Do()

@@ -32,12 +32,16 @@ type Fault struct {
 	// name); and the latter: stale (answers as of the moment at which the fault was set), and of VMs, whatever they
 	// really are, missing (they and their disks are in no answer), unlisted (they are in no list, as without their
 	// labels, while each is still found by its name), absent (they are in no answer, while their data disks are),
-	// terminated or stopped (they are called so, and their disks are attached to them). Empty: the service is well.
+	// terminated or stopped (they are called so, and their disks are attached to them); unreachable (a Zone does not
+	// answer: a list that does not ask for partial success fails, one that does says so); and ratelimited (403, as
+	// until the minute ends). Empty: the service is well.
 	Kind string
 	// Delay comes before the answer of every kind.
 	Delay time.Duration
 	// VMs are those that a lie is about.
 	VMs []string
+	// Zone is the one that is unreachable; it needs no VM, and may be of another region.
+	Zone string
 	// LastStop is when those that are terminated or stopped were stopped: the moment at which the fault was set where
 	// it is zero.
 	LastStop time.Time
@@ -49,7 +53,8 @@ type Fault struct {
 
 var (
 	faultKinds = []string{"slow", "silent", "away", "html", "forbidden", "notfound", "unavailable", "readonly"}
-	lies       = map[Service][]string{Metadata: nil, Compute: append([]string{"empty", "stale"}, vmLies...),
+	lies       = map[Service][]string{Metadata: nil, Compute: append([]string{"empty", "stale", "unreachable",
+		"ratelimited"}, vmLies...),
 		Storage: {"empty"}}
 	vmLies = []string{"missing", "unlisted", "absent", "terminated", "stopped"}
 )
@@ -69,6 +74,8 @@ func (f Fault) validate(s Service) error {
 	case slices.Contains(vmLies, f.Kind) != (len(f.VMs) > 0):
 		return fmt.Errorf("%s fault %q with %d vms: %s need some, and nothing else does", s, f.Kind, len(f.VMs),
 			listed(vmLies))
+	case (f.Kind == "unreachable") != (f.Zone != ""):
+		return fmt.Errorf("%s fault %q of zone %q: unreachable needs one, and nothing else does", s, f.Kind, f.Zone)
 	case f.Detached && f.Kind != "absent" || !f.LastStop.IsZero() && !stops:
 		return fmt.Errorf("%s fault %q: detached is for absent, a last stop for terminated and stopped", s, f.Kind)
 	}
@@ -165,6 +172,9 @@ func (f Fault) strike(w http.ResponseWriter, r *http.Request) bool {
 			return false
 		}
 		apiError(w, http.StatusForbidden, "forbidden", "The caller does not have permission to write")
+	case "ratelimited":
+		apiError(w, http.StatusForbidden, "rateLimitExceeded", "Quota exceeded for quota metric 'Queries' and limit "+
+			"'Queries per minute' of service 'compute.googleapis.com'")
 	case "notfound":
 		apiError(w, http.StatusNotFound, "notFound", "The resource was not found")
 	case "unavailable":

@@ -31,7 +31,7 @@ func (o *order) fields() *flag.FlagSet {
 	}
 	f.StringVar(&o.vm, "vm", "", "a VM's name")
 	f.StringVar(&o.to, "to", "", "another VM's name")
-	f.StringVar(&o.zone, "zone", "", "where a new VM or a disk is")
+	f.StringVar(&o.zone, "zone", "", "where a new VM or a disk is; of a fault, the one that is unreachable")
 	f.StringVar(&o.disk, "disk", "", "a disk's name; of a host error, fenced (what the former boot syncs fails) or "+
 		"copy (it has one of its own)")
 	f.StringVar(&o.snapshot, "snapshot", "", "a snapshot's name")

@@ -97,10 +97,11 @@ var verbs = []verb{
 		func(ctx context.Context, p *Project, o *order) (string, error) {
 			return p.TruncateDisk(ctx, o.vm, o.path, o.size)
 		}},
-	{"fault", "service [vm kind delay vms stopped-for detached]",
+	{"fault", "service [vm kind delay vms zone stopped-for detached]",
 		"make one of Google's services fail, for one VM or for all; without a kind it is well again",
 		act(func(_ context.Context, p *Project, o *order) error {
-			f := Fault{Who: o.vm, Kind: o.kind, Delay: o.delay, VMs: o.vms, Detached: o.detached}
+			f := Fault{Who: o.vm, Kind: o.kind, Delay: o.delay, VMs: o.vms, Zone: o.zone,
+				Detached: o.detached}
 			if o.stoppedFor != 0 {
 				f.LastStop = time.Now().Add(-o.stoppedFor)
 			}
