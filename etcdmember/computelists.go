@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/table"
@@ -12,7 +13,7 @@ import (
 )
 
 // computeLists is what the Compute API has said of the cluster's VMs and disks, and what an agent remembers of that
-// from one poll to the next. Only the loop touches it.
+// from one poll to the next. Only the loop touches it; what makes a list reads who this VM is, and nothing else.
 type computeLists struct {
 	api    ComputeAPI
 	me     replica.Identity
@@ -22,6 +23,8 @@ type computeLists struct {
 	vms       []replica.VM         // of the newest list, with their addresses
 	instances map[string]bool      // all that the record ever named
 	runs      map[string]table.Run // of lists that say of an instance that it is absent, or stopped
+
+	making *listMaking // in the background; nil: none is
 }
 
 func newComputeLists(api ComputeAPI, me replica.Identity, diskID func() string) *computeLists {
@@ -36,34 +39,128 @@ func (c *computeLists) ownDisk() string {
 	return c.diskID()
 }
 
-// list lists what exists, at most once a listPeriod. A list that failed is asked for again at once: while
-// nothing is formed it says whom to ask, and nobody seeds without.
+// list makes a list of what exists, at most once a listPeriod, and waits for it for listPatience: what takes longer is
+// taken by a later call. A list that failed is made again at once: while nothing is formed it says whom to ask, and
+// nobody seeds without.
 func (c *computeLists) list(ctx context.Context, v record.View) {
-	if c.compute.Second.Err == nil && time.Since(c.compute.Second.Time) < listPeriod {
+	if c.making != nil && time.Since(c.making.begun) > listKept {
+		c.drop() // nobody came for it
+	}
+	if c.making == nil && !c.begin(v) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
-	l := table.Listing{Time: time.Now()}
-	vms, at, err := c.api.VMs(ctx)
-	l.Err = err
-	if err == nil {
-		l.ServerTime = at
+	patience := time.NewTimer(listPatience)
+	defer patience.Stop()
+	select {
+	case <-c.making.done:
+		c.take()
+	case <-patience.C:
+		c.miss()
+	case <-ctx.Done():
 	}
-	for _, vm := range vms {
-		i := table.Instance{Place: vm.Place, InstanceID: vm.InstanceID, Status: vm.Status, LastStop: vm.LastStop}
-		l.Instances = append(l.Instances, i)
+}
+
+// collect takes the list that is made, if it is there, and does not wait for it.
+func (c *computeLists) collect() {
+	select {
+	case <-c.making.done:
+		c.take()
+	default:
 	}
-	if err == nil {
-		l.Instances = append(l.Instances, c.notListed(ctx, v, l)...)
+}
+
+// begin makes a list in the background, unless the newest is younger than a listPeriod.
+func (c *computeLists) begin(v record.View) bool {
+	if c.compute.Second.Err == nil && time.Since(c.compute.Second.Time) < listPeriod {
+		return false
 	}
-	c.listDisks(ctx, v, &l)
+	ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
+	m := &listMaking{begun: time.Now(), view: v, done: make(chan struct{}), cancel: cancel}
+	c.making = m
+	go func() {
+		defer close(m.done)
+		m.listing, m.vms = c.ask(ctx, v, m.begun)
+	}()
+	return true
+}
+
+// take has what the list that is made has come to, which is waited for. NoteRuns is given what the record said before.
+func (c *computeLists) take() {
+	m := c.making
+	m.drop()
+	c.making = nil
+	c.put(m.listing)
+	c.vms = m.vms
+	table.NoteRuns(c.runs, m.listing, m.view, c.me.InstanceID)
+}
+
+// miss notes that a list takes longer than is waited for. The lists that there are hold for a while.
+func (c *computeLists) miss() {
+	if s := c.compute.Second; s.Err != nil || time.Since(s.Time) >= listKept {
+		c.put(table.Listing{Time: c.making.begun, Err: fmt.Errorf("no answer yet, after %s",
+			time.Since(c.making.begun).Round(time.Second))})
+	}
+}
+
+// put makes a list the newest, and the newest that was whole the one before.
+func (c *computeLists) put(l table.Listing) {
 	if c.compute.Second.Err == nil && !c.compute.Second.Time.IsZero() {
 		c.compute.First = c.compute.Second
 	}
 	c.compute.Second = l
-	c.vms = vms
-	table.NoteRuns(c.runs, l, v, c.me.InstanceID)
+}
+
+// drop breaks off the list that is made; nothing of it counts.
+func (c *computeLists) drop() {
+	if c.making != nil {
+		c.making.drop()
+		c.making = nil
+	}
+}
+
+// listMaking is a list that is made. Its results are read once done is closed.
+type listMaking struct {
+	begun   time.Time
+	view    record.View // as it was when the list was begun
+	done    chan struct{}
+	cancel  context.CancelFunc
+	listing table.Listing
+	vms     []replica.VM
+}
+
+// drop ends the questions, and waits for their end.
+func (m *listMaking) drop() {
+	m.cancel()
+	<-m.done
+}
+
+// ask asks for VMs and disks at the same time, and then for what the record knows in addition: each question takes GCE
+// up to some seconds. It changes nothing of the lists' own.
+func (c *computeLists) ask(ctx context.Context, v record.View, begun time.Time) (table.Listing, []replica.VM) {
+	var vmsListed, disksListed table.Listing
+	var vms []replica.VM
+	var both sync.WaitGroup
+	both.Go(func() { vmsListed, vms = c.listVMs(ctx, v) })
+	both.Go(func() { c.listDisks(ctx, v, &disksListed) })
+	both.Wait()
+	l := vmsListed
+	l.Time, l.Disks, l.Users, l.DisksErr = begun, disksListed.Disks, disksListed.Users, disksListed.DisksErr
+	return l, vms
+}
+
+// listVMs lists the VMs: those with the cluster's label, then those that the record names in addition.
+func (c *computeLists) listVMs(ctx context.Context, v record.View) (l table.Listing, vms []replica.VM) {
+	vms, at, err := c.api.VMs(ctx)
+	if err != nil {
+		return table.Listing{Err: err}, nil
+	}
+	l.ServerTime = at
+	for _, vm := range vms {
+		i := table.Instance{Place: vm.Place, InstanceID: vm.InstanceID, Status: vm.Status, LastStop: vm.LastStop}
+		l.Instances = append(l.Instances, i)
+	}
+	l.Instances = append(l.Instances, c.notListed(ctx, v, l)...)
+	return l, vms
 }
 
 // notListed are the instances of the record that the list by label lacks and that may exist nevertheless: a label can
@@ -72,30 +169,49 @@ func (c *computeLists) list(ctx context.Context, v record.View) {
 // either knows nothing.
 func (c *computeLists) notListed(ctx context.Context, v record.View, l table.Listing) []table.Instance {
 	var out []table.Instance
-	trusted, asked := false, false
 	for _, want := range currentInstances(v) {
-		if want.InstanceID == c.me.InstanceID || table.InList(l, want.InstanceID) {
-			continue // a list that lacks this very VM is none, and stays none
+		if want.InstanceID != c.me.InstanceID && !table.InList(l, want.InstanceID) {
+			out = append(out, want) // a list that lacks this very VM is none, and stays none
 		}
-		if !asked {
-			asked = true
-			me, found, err := c.api.VM(ctx, c.me.Place)
-			trusted = err == nil && found && me.InstanceID == c.me.InstanceID
-		}
-		if trusted {
-			vm, found, err := c.api.VM(ctx, want.Place)
-			another := err == nil && found && vm.InstanceID != want.InstanceID &&
-				!mayPrecede(v, want.Place, vm.InstanceID, want.InstanceID)
-			if err == nil && !found || another {
-				continue
-			}
-			if err == nil && vm.InstanceID == want.InstanceID {
-				want.Status, want.LastStop = vm.Status, vm.LastStop
-			}
-		}
-		out = append(out, want)
 	}
-	return out
+	if len(out) == 0 {
+		return nil
+	}
+	trusted, gone := false, make([]bool, len(out))
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		me, found, err := c.api.VM(ctx, c.me.Place)
+		trusted = err == nil && found && me.InstanceID == c.me.InstanceID
+	})
+	answers := slices.Clone(out)
+	for n := range answers {
+		asked.Go(func() { gone[n] = c.byName(ctx, v, &answers[n]) })
+	}
+	asked.Wait()
+	if !trusted {
+		return out
+	}
+	for n := len(gone) - 1; n >= 0; n-- {
+		if gone[n] {
+			answers = slices.Delete(answers, n, n+1)
+		}
+	}
+	return answers
+}
+
+// byName asks for an instance by its name: either it is gone, or its state is as the API says.
+func (c *computeLists) byName(ctx context.Context, v record.View, want *table.Instance) (gone bool) {
+	vm, found, err := c.api.VM(ctx, want.Place)
+	switch {
+	case err != nil:
+		return false
+	case !found:
+		return true
+	case vm.InstanceID == want.InstanceID:
+		want.Status, want.LastStop = vm.Status, vm.LastStop
+		return false
+	}
+	return !mayPrecede(v, want.Place, vm.InstanceID, want.InstanceID)
 }
 
 // currentInstances are the newest of each place by the record, and the seeder of the newest claim.
@@ -126,11 +242,12 @@ func mayPrecede(v record.View, p replica.Place, instanceID, wanted string) bool 
 		(!had || slices.ContainsFunc(all[first:], func(i record.Incarnation) bool { return i.InstanceID == wanted }))
 }
 
-// noteInstances forgets both lists when the record names an instance that it did not name before. Two lists that lack
-// an instance prove it gone only if it had been made when they were: lists from before that would let a replica that
-// boots later, and is then out of reach for a minute, be taken for one that was deleted. And when it names a restore
-// that it did not: a VM that was TERMINATED in lists from before the order, or from before it was accepted, which is
-// when it begins to stop anybody, may have been started since, without having seen that.
+// noteInstances forgets both lists, and one that is made, when the record names an instance that it did not name
+// before. Two lists that lack an instance prove it gone only if it had been made when they were: lists from before
+// that would let a replica that boots later, and is then out of reach for a minute, be taken for one that was
+// deleted. And when it names a restore that it did not: a VM that was TERMINATED in lists from before the order, or
+// from before it was accepted, which is when it begins to stop anybody, may have been started since, without having
+// seen that.
 func (c *computeLists) noteInstances(v record.View) {
 	unknown := false
 	see := func(id string) {
@@ -153,6 +270,7 @@ func (c *computeLists) noteInstances(v record.View) {
 		}
 	}
 	if unknown {
+		c.drop()
 		c.compute = table.Compute{}
 		table.ForgetStops(c.runs)
 	}

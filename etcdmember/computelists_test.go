@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -21,7 +25,7 @@ type countedCompute struct {
 	names map[replica.Place]replica.VM
 	err   error // of the single answers
 	lists int
-	asked int
+	asked int32 // atomic
 	// disks are those of the list, unlabelled those that are found by their ids; users is what each is attached to.
 	disks, unlabelled []string
 	users             map[string][]replica.Place
@@ -153,7 +157,7 @@ func TestAListSaysWhenItWasAnsweredWhoWasStoppedAndWhoHasWhichDisk(t *testing.T)
 }
 
 func (c *countedCompute) VM(_ context.Context, p replica.Place) (replica.VM, bool, error) {
-	c.asked++
+	atomic.AddInt32(&c.asked, 1)
 	vm, found := c.names[p]
 	return vm, found, c.err
 }
@@ -288,4 +292,133 @@ func TestASeederWhosePlaceHasAnotherInstanceIsGone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// slowCompute is a Compute API on which each question takes a time, as on GCE, and which counts those at one time.
+type slowCompute struct {
+	etcdtest.Compute
+	takes, list time.Duration // a question; the list of VMs, where that takes longer
+	mu          sync.Mutex
+	now, most   int
+}
+
+func (c *slowCompute) ask(ctx context.Context, takes time.Duration) error {
+	c.mu.Lock()
+	c.now++
+	c.most = max(c.most, c.now)
+	c.mu.Unlock()
+	err := backoff.Sleep(ctx, takes)
+	c.mu.Lock()
+	c.now--
+	c.mu.Unlock()
+	return err
+}
+
+func (c *slowCompute) VMs(ctx context.Context) ([]replica.VM, time.Time, error) {
+	if err := c.ask(ctx, max(c.takes, c.list)); err != nil {
+		return nil, time.Time{}, err
+	}
+	return c.Compute.VMs(ctx)
+}
+
+func (c *slowCompute) VM(ctx context.Context, p replica.Place) (replica.VM, bool, error) {
+	if err := c.ask(ctx, c.takes); err != nil {
+		return replica.VM{}, false, err
+	}
+	return c.Compute.VM(ctx, p)
+}
+
+func (c *slowCompute) Disks(ctx context.Context) ([]replica.Disk, error) {
+	if err := c.ask(ctx, c.takes); err != nil {
+		return nil, err
+	}
+	return c.Compute.Disks(ctx)
+}
+
+func (c *slowCompute) Disk(ctx context.Context, id string) (replica.Disk, bool, error) {
+	if err := c.ask(ctx, c.takes); err != nil {
+		return replica.Disk{}, false, err
+	}
+	return c.Compute.Disk(ctx, id)
+}
+
+// With GCE's latency a list that has to ask for everything by name is whole within a poll's patience: no two questions
+// wait for each other but those that need an answer.
+func TestAListOfSlowAnswersIsWholeInOnePoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &slowCompute{takes: 1500 * time.Millisecond,
+			Compute: etcdtest.Compute{{Place: pa, InstanceID: "101", Status: "RUNNING"}}}
+		c := newComputeLists(api, replica.Identity{Place: pa, InstanceID: "101"}, onDisk("d1"))
+		v := record.View{Replicas: map[replica.Place][]record.Incarnation{
+			pa: {{Place: pa, Number: 1, InstanceID: "101", DiskID: "d1"}},
+			pb: {{Place: pb, Number: 1, InstanceID: "102", DiskID: "d2"}},
+			pc: {{Place: pc, Number: 1, InstanceID: "103", DiskID: "d3"}},
+		}}
+		begin := time.Now()
+		c.list(t.Context(), v)
+		if l := c.compute.Second; l.Err != nil || l.DisksErr != nil || len(l.Instances) != 1 || len(l.Disks) != 1 {
+			t.Errorf("%+v", l)
+		}
+		if took := time.Since(begin); took > 3*api.takes || api.most < 4 {
+			t.Errorf("it took %s, with %d questions at one time", took, api.most)
+		}
+	})
+}
+
+// A list that takes longer than a poll waits is taken by a later poll, whole, and counts from its beginning.
+func TestAListThatTakesLongIsTakenLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &slowCompute{Compute: etcdtest.Compute{{Place: pa, InstanceID: "101", Status: "RUNNING"}}}
+		c := newComputeLists(api, replica.Identity{Place: pa, InstanceID: "101"}, nil)
+		v := record.View{Replicas: map[replica.Place][]record.Incarnation{
+			pa: {{Place: pa, Number: 1, InstanceID: "101"}}}}
+		whole := func(l table.Listing) bool { return l.Err == nil && table.InList(l, "101") }
+		c.list(t.Context(), v)
+		first := c.compute.Second
+		time.Sleep(listPeriod)
+
+		api.list = 12 * time.Second
+		begin := time.Now()
+		c.list(t.Context(), v)
+		if took := time.Since(begin); took != listPatience || c.compute.Second.Time != first.Time {
+			t.Errorf("after %s: %+v; want the list before it", took, c.compute)
+		}
+		c.collect()
+		c.list(t.Context(), v)
+		c.list(t.Context(), v)
+		if !whole(c.compute.First) || !whole(c.compute.Second) || c.compute.Second.Time != begin {
+			t.Errorf("in the end: %+v", c.compute)
+		}
+		time.Sleep(listKept)
+
+		api.list = time.Hour // more than a list may take
+		begin = time.Now()
+		c.list(t.Context(), v)
+		if c.compute.Second.Err == nil || !whole(c.compute.First) {
+			t.Errorf("without an answer, and with an old list: %+v", c.compute)
+		}
+		for c.making != nil && time.Since(begin) < time.Minute {
+			c.list(t.Context(), v)
+		}
+		if c.making != nil || c.compute.Second.Time != begin || c.compute.Second.Err == nil {
+			t.Errorf("a list of more than %s: %+v", listTimeout, c.compute.Second)
+		}
+
+		api.list = 8 * time.Second
+		c.list(t.Context(), v)
+		c.noteInstances(record.View{Epochs: []record.Epoch{{Claim: &record.Claim{Seeder: record.Seeder{
+			InstanceID: "107"}}}}})
+		if c.making != nil || !c.compute.Second.Time.IsZero() {
+			t.Error("a list from before an instance was made counts")
+		}
+
+		c.list(t.Context(), v)
+		time.Sleep(time.Hour) // and nobody comes for it
+		begin = time.Now()
+		c.list(t.Context(), v)
+		if c.compute.Second.Time.Before(begin) {
+			t.Errorf("a list of an hour ago: %+v", c.compute.Second)
+		}
+		c.drop()
+	})
 }

@@ -3,6 +3,7 @@ package etcdmember
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
@@ -29,27 +30,35 @@ func (c *computeLists) listDisks(ctx context.Context, v record.View, l *table.Li
 // with it the last copy of what only its member acknowledged, or the last hold of a VM that still runs. A disk counts
 // as listed, and as attached to the VM that had it, unless the API says otherwise of this very id. Whoever does not
 // find this VM's own disk by its id, or, where that is not known, the first that was just listed, knows nothing.
-func (c *computeLists) disksNotListed(ctx context.Context, v record.View, l table.Listing) (out []replica.Disk) {
-	trusted, asked := false, false
-	for _, want := range recordedDisks(v) {
-		if slices.Contains(l.Disks, want.ID) {
-			continue
-		}
-		if !asked {
-			asked = true
-			trusted = c.findsByID(ctx, l)
-		}
-		if trusted {
-			switch d, found, err := c.api.Disk(ctx, want.ID); {
-			case err == nil && !found:
-				continue
-			case err == nil:
-				want = d
-			}
-		}
-		out = append(out, want)
+func (c *computeLists) disksNotListed(ctx context.Context, v record.View, l table.Listing) []replica.Disk {
+	out := slices.DeleteFunc(recordedDisks(v), func(want replica.Disk) bool {
+		return slices.Contains(l.Disks, want.ID)
+	})
+	if len(out) == 0 {
+		return nil
 	}
-	return out
+	trusted, gone := false, make([]bool, len(out))
+	var asked sync.WaitGroup
+	asked.Go(func() { trusted = c.findsByID(ctx, l) })
+	answers := slices.Clone(out)
+	for n, want := range out {
+		asked.Go(func() {
+			d, found, err := c.api.Disk(ctx, want.ID)
+			if gone[n] = err == nil && !found; err == nil {
+				answers[n] = d
+			}
+		})
+	}
+	asked.Wait()
+	if !trusted {
+		return out
+	}
+	for n := len(gone) - 1; n >= 0; n-- {
+		if gone[n] {
+			answers = slices.Delete(answers, n, n+1)
+		}
+	}
+	return answers
 }
 
 // findsByID reports whether the API finds a disk by its id that is known to exist.

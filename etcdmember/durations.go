@@ -74,8 +74,12 @@ const (
 	// slowListPeriod is the time between two lists once a voter has been out of reach for longer than the
 	// troubleWindow.
 	slowListPeriod = time.Minute
-	// listTimeout bounds one list: while nothing is formed everybody waits for it.
-	listTimeout = 5 * time.Second
+	// listTimeout bounds one list: three questions after each other, of which each takes GCE up to some seconds.
+	listTimeout = 20 * time.Second
+	// listPatience is how long a poll waits for it: while nothing is formed there is nothing else to do.
+	listPatience = 5 * time.Second
+	// listKept is how old the newest list may be while another is made, and one that nobody has taken yet.
+	listKept = 3 * listPeriod
 	// listAfter is how long a voter is out of reach before the Compute API is asked whether its VM exists: two lists
 	// are there when the minute is over, and a reboot asks nobody.
 	listAfter = table.DeadAfter - 3*listPeriod

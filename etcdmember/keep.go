@@ -46,6 +46,7 @@ func (m *Membership) Keep(ctx context.Context) error {
 	m.observer.keeping = true
 	k := m.newKeeper()
 	defer k.leader.alarms.forget()
+	defer m.observer.lists.drop()
 	period := tickPeriod
 	tick := time.NewTicker(period)
 	defer tick.Stop()

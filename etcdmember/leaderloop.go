@@ -90,9 +90,13 @@ func (l *leaderLoop) tick(ctx context.Context, now time.Time, s table.MemberStat
 	l.act(ctx, c, now, ring)
 }
 
-// listGone asks the Compute API for what exists, where that is due.
+// listGone asks the Compute API for what exists, where that is due. A list that takes long is waited for once: the
+// other members need this loop.
 func (l *leaderLoop) listGone(ctx context.Context, now time.Time, s table.MemberStatus) {
-	if l.pace.listDue(now, l.lists.compute.Second.Time, s) {
+	switch {
+	case l.lists.making != nil:
+		l.lists.collect()
+	case l.pace.listDue(now, l.lists.compute.Second.Time, s):
 		l.lists.list(ctx, l.previous.Record)
 	}
 }

@@ -56,6 +56,7 @@ func (m *Membership) WaitVoter(ctx context.Context, d time.Duration) bool {
 // whatever else was observed.
 func (m *Membership) loop(ctx context.Context, done func(table.Facts, table.Observation) bool) error {
 	begin, r := time.Now(), m.reconciler
+	defer m.observer.lists.drop()
 	for {
 		f := r.observe(ctx)
 		if ctx.Err() != nil {

@@ -40,6 +40,7 @@ type Compute struct {
 	endpoint string
 	wait     time.Duration
 	api      *compute.Service
+	limit    rateLimit
 }
 
 // NewCompute makes the client; it asks nothing yet, not even for credentials, so a restart works while the cloud is
@@ -75,21 +76,34 @@ func (c *Compute) server() string {
 	return "the Compute API at " + c.endpoint
 }
 
-// ask retries one question.
+// ask retries one question. One that is over the rate limit is asked again once the limit's minute is over, and no
+// other is asked before.
 func (c *Compute) ask(ctx context.Context, asked string, try func(context.Context, *compute.Service) error) error {
-	return retry(ctx, c.wait, c.server(), asked, func(ctx context.Context) error {
-		return judgeCompute(try(ctx, c.api))
-	})
+	for tries := 1; ; tries++ {
+		if err := c.limit.await(ctx); err != nil {
+			return fmt.Errorf("ask %s for %s: %w", c.server(), asked, err)
+		}
+		err := retry(ctx, c.wait, c.server(), asked, func(ctx context.Context) error {
+			return judgeCompute(try(ctx, c.api))
+		})
+		var limited rateLimited
+		if !errors.As(err, &limited) || tries == rateMinutes {
+			return err
+		}
+		c.limit.reached(limited, time.Now())
+	}
 }
 
-// judgeCompute marks the errors that another try would meet again: every refusal but overload and rate limits, and
-// answers that are no JSON.
+// judgeCompute marks the errors that another try would meet again: every refusal but overload, and answers that are no
+// JSON. One over the rate limit meets the same until the minute is over.
 func judgeCompute(err error) error {
 	var status *googleapi.Error
 	var syntax *json.SyntaxError
 	var shape *json.UnmarshalTypeError
 	switch {
-	case errors.As(err, &status) && (passing(status.Code) || rateLimited(status)):
+	case errors.As(err, &status) && overRate(status):
+		return finalError{rateLimited{refusal{status}}}
+	case errors.As(err, &status) && passing(status.Code):
 		return fmt.Errorf("found status %d: %q", status.Code, shorten(text(status)))
 	case errors.As(err, &status):
 		return finalError{refusal{status}}
@@ -112,15 +126,6 @@ func text(status *googleapi.Error) string {
 		return status.Message
 	}
 	return status.Body
-}
-
-func rateLimited(status *googleapi.Error) bool {
-	for _, item := range status.Errors {
-		if item.Reason == "rateLimitExceeded" || item.Reason == "userRateLimitExceeded" {
-			return true
-		}
-	}
-	return false
 }
 
 // lastPart is the name at the end of a resource's URL; most fields hold URLs.

@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -244,7 +245,7 @@ func TestPassingFaultsAreRetried(t *testing.T) {
 		case 1:
 			send(w, 503, "busy")
 		case 2:
-			send(w, 403, apiError(403, "rateLimitExceeded", "Quota exceeded"))
+			send(w, 503, apiError(503, "backendError", "busy"))
 		case 3:
 			send(w, 200, instanceList(m1, `,"unreachables":["zones/us-central1-b"]`))
 		default:
@@ -253,6 +254,46 @@ func TestPassingFaultsAreRetried(t *testing.T) {
 	})
 	if got, _, err := c.VMs(t.Context()); len(got) != 1 || err != nil {
 		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// Who is over the rate limit stays so until the minute is over, by the server's clock: nothing is asked before.
+func TestARateLimitIsWaitedOutToTheMinute(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	second := atomic.Pointer[string]{}
+	c := fakeCompute(t, time.Minute, func(w http.ResponseWriter, _ *http.Request, _ int) {
+		asked.Add(1)
+		if s := second.Swap(nil); s != nil {
+			w.Header().Set("Date", "Mon, 23 Nov 2026 11:00:"+*s+" GMT")
+			send(w, 403, apiError(403, "rateLimitExceeded", "Quota exceeded"))
+			return
+		}
+		send(w, 200, instanceList(`"zones/us-central1-a":`+noResults, ""))
+	})
+	limited := func(at string) { second.Store(&at); asked.Store(0) }
+
+	limited("58")
+	begin := time.Now()
+	_, _, err := c.VMs(t.Context())
+	if took := time.Since(begin); err != nil || asked.Load() != 2 || took < 2*time.Second || took > 10*time.Second {
+		t.Errorf("at second 58: %v after %s and %d questions", err, took, asked.Load())
+	}
+
+	limited("10")
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	begin = time.Now()
+	for range 3 { // and no other question either
+		if _, _, err = c.VMs(short); err == nil || !strings.Contains(err.Error(), "Quota exceeded") {
+			t.Errorf("at second 10: %v", err)
+		}
+	}
+	if _, _, err := c.Disk(short, "77"); err == nil {
+		t.Error("a disk was asked for")
+	}
+	if took := time.Since(begin); asked.Load() != 1 || took > 5*time.Second {
+		t.Errorf("at second 10: %d questions within %s", asked.Load(), took)
 	}
 }
 
