@@ -103,7 +103,7 @@ func (l *leaderLoop) listGone(ctx context.Context, now time.Time, s table.Member
 
 // act decides on what was observed, and takes the step.
 func (l *leaderLoop) act(ctx context.Context, c *clientv3.Client, now time.Time, ring table.Ring) {
-	plan := table.DecideBesideLeader(now, l.previous, ring)
+	plan := table.DecideOnLeader(now, l.previous, ring)
 	l.reported.noteLeader(now, l.previous, ring, plan)
 	l.previous, l.pace.observed = ring, ring.At
 	l.reported.leaderWaits.Only(plan.Blocked, now)

@@ -137,7 +137,7 @@ func TestAnOrderThatIsNotTheNewestAnyMoreIsNotAccepted(t *testing.T) {
 }
 
 // With a quorum there is time; without one everybody waits for the restore.
-func TestATryThatFailedRestsBesideAQuorum(t *testing.T) {
+func TestATryThatFailedRestsWithAQuorum(t *testing.T) {
 	t.Parallel()
 	m := damaged(t, fromSnapshot)
 	m.record.Change(func(v *record.View) { v.Bundle = 1 })

@@ -70,7 +70,7 @@ func walk(seed uint64, by variant) (w *world, err error) {
 
 // TestRandomWalks drives the real deciders through random orders of events and looks for a broken invariant.
 func TestRandomWalks(t *testing.T) {
-	rows, besideRows, injected := map[table.Row]int{}, map[table.Row]int{}, map[string]int{}
+	rows, leaderRows, injected := map[table.Row]int{}, map[table.Row]int{}, map[string]int{}
 	whole, limited, forgetful, copied, stale, purged, passing, unfit := 0, 0, 0, 0, 0, 0, 0, 0
 	for n := range *walkN {
 		seed := *walkSeed + uint64(n)
@@ -88,13 +88,13 @@ func TestRandomWalks(t *testing.T) {
 		copied, stale, purged = copied+w.copied, stale+w.stale, purged+w.purged
 		passing, unfit = passing+w.passing, unfit+w.unfit
 		add(rows, w.rows)
-		add(besideRows, w.besideRows)
+		add(leaderRows, w.leaderRows)
 		add(injected, w.injected)
 	}
 	t.Logf("%d walks from seed %d, %d whole at the end, %d at a known limit, %d starts of an older copy that lost "+
 		"nothing\nrows %v\nbeside the leader %v\nfaults %v\n%d copies of the state arrived, %d of them too late for "+
 		"the log\n%d archives purged, %d writes to a disk failed, %d sources of a restore were refused",
-		*walkN, *walkSeed, whole, limited, forgetful, rows, besideRows, injected, copied, stale, purged, passing, unfit)
+		*walkN, *walkSeed, whole, limited, forgetful, rows, leaderRows, injected, copied, stale, purged, passing, unfit)
 	if *walkN >= 1000 {
 		if purged == 0 {
 			t.Error("no archive was purged")
@@ -105,7 +105,7 @@ func TestRandomWalks(t *testing.T) {
 		if copied == 0 {
 			t.Error("no copy of the state arrived")
 		}
-		walkedEnough(t, rows, besideRows, injected)
+		walkedEnough(t, rows, leaderRows, injected)
 	}
 }
 
@@ -116,7 +116,7 @@ func add[K comparable](sum, one map[K]int) {
 }
 
 // walkedEnough: walks that never come to a row or a fault prove nothing of it.
-func walkedEnough(t *testing.T, rows, besideRows map[table.Row]int, injected map[string]int) {
+func walkedEnough(t *testing.T, rows, leaderRows map[table.Row]int, injected map[string]int) {
 	t.Helper()
 	for _, r := range []table.Row{0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 19, 22, 23, 24, 25, 26, 27, 28,
 		29, 30,
@@ -126,8 +126,8 @@ func walkedEnough(t *testing.T, rows, besideRows map[table.Row]int, injected map
 		}
 	}
 	for _, r := range []table.Row{40, 42, 43, 44, 45, 46, 47, 48, table.RowQuiet} {
-		if besideRows[r] == 0 {
-			t.Errorf("no walk came to row %s beside the leader", r)
+		if leaderRows[r] == 0 {
+			t.Errorf("no walk came to row %s on the leader", r)
 		}
 	}
 	for _, f := range faultsOfWalk {

@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// The agent of the walk: facts are read from the world, the real Classify, Decide and DecideBesideLeader choose, and
+// The agent of the walk: facts are read from the world, the real Classify, Decide and DecideOnLeader choose, and
 // the real Actor takes the act, one write an event, so that anything can happen between two of them.
 
 // variant is what decides in a walk: the real deciders, or ones with a planted fault.
@@ -26,7 +26,7 @@ type variant struct {
 	keepsAlarms bool
 }
 
-var asItIs = variant{decide: table.Decide, beside: table.DecideBesideLeader}
+var asItIs = variant{decide: table.Decide, beside: table.DecideOnLeader}
 
 // indexUnit is how many log entries one entry of the model stands for, so that a lag of three is too long for a
 // promotion.
@@ -331,13 +331,13 @@ func (w *world) decide(v *vm) {
 	w.take(v, f, p)
 }
 
-// beside is a tick beside the leader.
+// beside is a tick on the leader.
 func (w *world) beside(v *vm) {
 	ring := w.ring(v)
 	p := w.by.beside(w.now, v.previous, ring)
 	v.previous = ring
-	w.besideRows[p.Row]++
-	v.besideBlocked = p.Blocked
+	w.leaderRows[p.Row]++
+	v.leaderBlocked = p.Blocked
 	if p.Act == table.ActKeep || p.Act == table.ActWait || p.Act == table.ActHalt {
 		return
 	}
@@ -345,16 +345,16 @@ func (w *world) beside(v *vm) {
 	w.checkAlarmAct(v, p)
 	w.log("%s beside row %s: %s %s", v.id, p.Row, p.Act, p.MemberID)
 	w.begin(v, func() error {
-		v.stands("beside the leader")
+		v.stands("on the leader")
 		if v.etcd != nil {
-			w.changeBeside(v, p)
+			w.changeOnLeader(v, p)
 		}
 		return nil
 	})
 }
 
-// changeBeside is the one write of an act beside the leader.
-func (w *world) changeBeside(v *vm, p table.Plan) {
+// changeOnLeader is the one write of an act on the leader.
+func (w *world) changeOnLeader(v *vm, p table.Plan) {
 	switch p.Act {
 	case table.ActMoveLeader:
 		w.moveLeader(v, p.MemberID)

@@ -99,8 +99,8 @@ func (w *world) wrong() record.MemberID {
 func (w *world) nameWrong() {
 	id := w.wrong()
 	if !slices.ContainsFunc(w.vms, func(v *vm) bool {
-		return v.besideBlocked != nil &&
-			v.besideBlocked.Name == "corrupt"
+		return v.leaderBlocked != nil &&
+			v.leaderBlocked.Name == "corrupt"
 	}) {
 		return
 	}

@@ -34,7 +34,7 @@ func skewed() variant {
 		decide: table.Decide,
 		beside: func(now time.Time, previous, ring table.Ring) table.Plan {
 			d := skewOf(ring.Me.InstanceID)
-			return table.DecideBesideLeader(now.Add(d), skewedRing(previous, d), skewedRing(ring, d))
+			return table.DecideOnLeader(now.Add(d), skewedRing(previous, d), skewedRing(ring, d))
 		},
 	}
 }

@@ -71,7 +71,7 @@ type vm struct {
 	row           table.Row
 	act           table.Act // of the last decision
 	blocked       *replica.Wait
-	besideBlocked *replica.Wait
+	leaderBlocked *replica.Wait
 	strangerSince time.Time
 }
 
@@ -138,7 +138,7 @@ type world struct {
 	limited          bool // it came to what nothing can detect
 	forgetful        int  // starts of an older copy beside a quorum that does not need what it lost
 	copied, stale    int  // copies of the state, and how many arrived too late
-	rows, besideRows map[table.Row]int
+	rows, leaderRows map[table.Row]int
 	injected         map[string]int
 	history          []string
 }
@@ -155,7 +155,7 @@ func newWorldOf(seed uint64, by variant, n int) *world {
 		promises: map[uint64]promise{}, tokens: map[string]record.MemberID{}, ever: map[identity]uint64{},
 		acked:   map[record.MemberID][]uint64{},
 		serving: map[record.MemberID]bool{}, outcomes: map[uint64]bool{}, rows: map[table.Row]int{},
-		besideRows: map[table.Row]int{}, injected: map[string]int{}}
+		leaderRows: map[table.Row]int{}, injected: map[string]int{}}
 	w.view = record.View{Inception: &record.Inception{UID: "uid", Name: testCluster, ProjectNumber: "7",
 		Region: "us-central1", Time: t0.Add(-time.Hour)},
 		Replicas: map[replica.Place][]record.Incarnation{}, Marks: map[record.MemberID]record.Mark{}}
@@ -301,8 +301,8 @@ func (w *world) String() string {
 		if v.blocked != nil {
 			name = v.blocked.Name
 		}
-		if v.besideBlocked != nil {
-			name += " beside:" + v.besideBlocked.Name
+		if v.leaderBlocked != nil {
+			name += " beside:" + v.leaderBlocked.Name
 		}
 		fmt.Fprintf(&b, "\n  %s place %d disk %s on %v row %s %s phase %q", v.id, v.place, v.disk.id, v.on, v.row, name,
 			v.disk.agent.Phase)

@@ -22,7 +22,7 @@ func TestTwoListsAreTwoListsWhateverTheClocksSay(t *testing.T) {
 				goneB(&r)
 				diskGone(&r)
 				r.Compute.First.Time = r.Compute.Second.Time.Add(-gap)
-				p := DecideBesideLeader(t0.Add(d), ringOfClock(r, d), ringOfClock(r, d))
+				p := DecideOnLeader(t0.Add(d), ringOfClock(r, d), ringOfClock(r, d))
 				if (p.Act == ActRemoveMember) != want {
 					t.Errorf("lists %s apart: %s, want a removal: %t", gap, p.Act, want)
 				}
@@ -43,14 +43,14 @@ func TestOrdersOfAnotherClock(t *testing.T) {
 			}
 			r := ringOf([]RingMember{mA, mB}, nil)
 			ringOrder(record.Order{Kind: record.OrderReplicas, Replicas: 2, Time: t0.Add(d)})(&r)
-			if p := DecideBesideLeader(t0, r, r); p.Act != ActWait || p.Blocked.Name != "snapshot-first" {
+			if p := DecideOnLeader(t0, r, r); p.Act != ActWait || p.Blocked.Name != "snapshot-first" {
 				t.Errorf("three to two without a snapshot: %+v", p)
 			}
 			r = threeVoters()
 			ringOrder(record.Order{Kind: record.OrderLeave, Place: &pb, Time: t0.Add(d)})(&r)
 			later := r
 			later.At = t0.Add(leavePatience)
-			if p := DecideBesideLeader(later.At, later, later); p.Act != ActRemoveMember {
+			if p := DecideOnLeader(later.At, later, later); p.Act != ActRemoveMember {
 				t.Errorf("a minute after an order to leave: %+v", p)
 			}
 		})

@@ -37,53 +37,59 @@ type row struct {
 	do      func(o Observation, now time.Time) Plan
 }
 
+// When a row is tested: at a boot, or also while the own member runs (the * of docs/membership.md).
+const (
+	atBoot      = false
+	alsoRunning = true
+)
+
 // rowUnread is the row that start-anyway is for.
 const rowUnread Row = 2
 
 // rows is the table, first match wins. A rule without a number stands where it takes effect: an id in stopped/ before
 // the rows that would start it, `leave` before the rows that would seed or join.
 var rows = []row{
-	{0, true, is(Observation.superseded), doSuperseded},
+	{0, alsoRunning, is(Observation.superseded), doSuperseded},
 
-	{1, true, is(Observation.unreadableButStarted), doStartUnread},
-	{rowUnread, true, inRecord(RUnreadable), doWaitUnread},
-	{3, true, is(Observation.lostButStarted), doStartLost},
-	{4, true, inRecord(RLost), doWaitLost},
-	{RowEndAhead, true, is(Observation.endsAhead), doEndAhead},
-	{5, true, is(Observation.recordBehindValidDisk), doStartAhead},
-	{6, true, is(Observation.recordBehind), doKeepAhead},
+	{1, alsoRunning, is(Observation.unreadableButStarted), doStartUnread},
+	{rowUnread, alsoRunning, inRecord(RUnreadable), doWaitUnread},
+	{3, alsoRunning, is(Observation.lostButStarted), doStartLost},
+	{4, alsoRunning, inRecord(RLost), doWaitLost},
+	{RowEndAhead, alsoRunning, is(Observation.endsAhead), doEndAhead},
+	{5, alsoRunning, is(Observation.recordBehindValidDisk), doStartAhead},
+	{6, alsoRunning, is(Observation.recordBehind), doKeepAhead},
 
-	{7, false, is(Observation.foreignDisk), doForeign},
-	{RowWithdrawing, true, is(Observation.withdraws), doSettleWithdrawal},
-	{8, true, is(Observation.epochEnds), doEnd},
-	{9, true, is(Observation.restoring), doRestoreClaimed},
-	{10, true, is(Observation.diskAbandoned), doArchiveAbandoned},
-	{11, false, is(Observation.mayAbandon), doAbandonSeeder},
-	{12, true, is(Observation.diskOlder), doOlder},
-	{13, false, is(Observation.halfMade), doArchiveHalfMade},
+	{7, atBoot, is(Observation.foreignDisk), doForeign},
+	{RowWithdrawing, alsoRunning, is(Observation.withdraws), doSettleWithdrawal},
+	{8, alsoRunning, is(Observation.epochEnds), doEnd},
+	{9, alsoRunning, is(Observation.restoring), doRestoreClaimed},
+	{10, alsoRunning, is(Observation.diskAbandoned), doArchiveAbandoned},
+	{11, atBoot, is(Observation.seederGone), doAbandonSeeder},
+	{12, alsoRunning, is(Observation.diskOlder), doOlder},
+	{13, atBoot, is(Observation.halfMade), doArchiveHalfMade},
 
-	{RowLeft, false, is(Observation.staysOut), doStayOut},
-	{14, false, is(Observation.maySeed), doClaim},
-	{15, true, is(Observation.unknownCluster), doUnknownCluster},
-	{16, false, is(Observation.claimedEmpty), doSeed},
-	{17, true, is(Observation.seeded), doForm},
-	{18, false, is(Observation.seedBroken), doAbandonOwn},
-	{19, false, is(Observation.seedInProgress), doWaitSeed},
+	{RowLeft, atBoot, is(Observation.staysOut), doStayOut},
+	{14, atBoot, is(Observation.mayClaim), doClaim},
+	{15, alsoRunning, is(Observation.unknownCluster), doUnknownCluster},
+	{16, atBoot, is(Observation.maySeed), doSeed},
+	{17, alsoRunning, is(Observation.seeded), doForm},
+	{18, atBoot, is(Observation.seedBroken), doAbandonOwn},
+	{19, atBoot, is(Observation.seedInProgress), doWaitSeed},
 
-	{22, true, is(Observation.survivorsPolicy), doSurvivors},
+	{22, alsoRunning, is(Observation.survivorsRestore), doSurvivorsRestore},
 
-	{RowPaused, false, is(Observation.pausedBeforeChange), doPause},
-	{23, false, is(Observation.mayJoin), doJoin},
-	{24, false, is(Observation.emptyWithoutQuorum), doWaitEmpty},
-	{RowStoppedID, true, is(Observation.stoppedID), doStoppedID},
-	{25, false, is(Observation.listedAndValid), doStartUnderIncarnation},
-	{26, false, is(Observation.removedWhileAway), doArchiveRemoved},
-	{27, false, is(Observation.saidRemoved), doWaitRemoved},
-	{28, false, is(Observation.neededAndValid), doStartUnderIncarnation},
-	{29, false, is(Observation.brokenWithQuorum), doReplaceOwn},
-	{30, false, is(Observation.brokenWithoutQuorum), doKeepBroken},
+	{RowPaused, atBoot, is(Observation.pausedBeforeChange), doPause},
+	{23, atBoot, is(Observation.mayJoin), doJoin},
+	{24, atBoot, is(Observation.emptyWithoutQuorum), doWaitEmpty},
+	{RowStoppedID, alsoRunning, is(Observation.stoppedID), doStoppedID},
+	{25, atBoot, is(Observation.listedAndValid), doStartUnderIncarnation},
+	{26, atBoot, is(Observation.removedWhileAway), doArchiveRemoved},
+	{27, atBoot, is(Observation.saidRemoved), doWaitRemoved},
+	{28, atBoot, is(Observation.neededAndValid), doStartUnderIncarnation},
+	{29, atBoot, is(Observation.brokenWithQuorum), doReplaceOwn},
+	{30, atBoot, is(Observation.brokenWithoutQuorum), doKeepBroken},
 
-	{RowRunning, true, is(Observation.running), doKeep},
+	{RowRunning, alsoRunning, is(Observation.running), doKeep},
 }
 
 // is makes a row's condition of a predicate that needs no clock.

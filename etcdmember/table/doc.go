@@ -2,7 +2,7 @@
 // leader's agent does about the others. docs/membership.md is the specification, ../DESIGN.md argues why it is safe.
 //
 //	Facts  --Classify-->  Observation  --Decide-->  Plan, one step             rows 0 to 30
-//	Ring, and the one before  --DecideBesideLeader-->  Plan, one step          rows 40 to 49
+//	Ring, and the one before  --DecideOnLeader-->  Plan, one step          rows 40 to 49
 //	PurgeFacts  --DecidePurge-->  one archive that may go
 //	Last  --Explain-->  Explanation, for people
 //

@@ -79,7 +79,7 @@ func (t Last) Explain() *Explanation {
 		Found:     o.found(), Plan: inWords(t.Plan), Waits: t.Plan.Blocked,
 	}
 	if !t.LeaderAt.IsZero() {
-		e.Leader = t.explainBeside()
+		e.Leader = t.explainOnLeader()
 	}
 	return e
 }
@@ -106,13 +106,13 @@ func (t Last) MayStartAnyway() error {
 	return nil
 }
 
-func (t Last) explainBeside() *LeaderExplanation {
+func (t Last) explainOnLeader() *LeaderExplanation {
 	l := &LeaderExplanation{At: t.LeaderAt, Plan: inWords(t.LeaderPlan), Rows: []PlanInWords{}}
-	v := besideViewOf(t.LeaderAt, t.Previous, t.Ring)
+	v := leaderViewOf(t.LeaderAt, t.Previous, t.Ring)
 	if _, stop := v.stands(); stop {
 		return l
 	}
-	for _, r := range besideRows {
+	for _, r := range leaderRows {
 		if p, ok := r.find(v); ok {
 			p.Row = r.number
 			l.Rows = append(l.Rows, inWords(p))

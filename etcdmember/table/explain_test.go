@@ -14,9 +14,9 @@ func TestEachRowAndClassHasItsWords(t *testing.T) {
 			t.Errorf("row %s has no words", r.number)
 		}
 	}
-	for _, r := range besideRows {
+	for _, r := range leaderRows {
 		if rowsInWords[r.number] == "" {
-			t.Errorf("row %s beside the leader has no words", r.number)
+			t.Errorf("row %s on the leader has no words", r.number)
 		}
 	}
 	for _, o := range []Observation{{Local: L0}, {Local: LF}, {Local: L5}, {Local: L2}, {Local: L3}, {Local: L1}} {
@@ -31,7 +31,7 @@ func TestEachRowHasANameOfItsOwn(t *testing.T) {
 	for _, r := range rows {
 		seen[r.number.Name()] = r.number
 	}
-	for _, r := range besideRows {
+	for _, r := range leaderRows {
 		seen[r.number.Name()] = r.number
 	}
 	for name, r := range seen {
@@ -46,11 +46,11 @@ func TestEachRowHasANameOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestBesideTheLeaderEveryRowThatSpeaksIsExplained(t *testing.T) {
+func TestOnTheLeaderEveryRowThatSpeaksIsExplained(t *testing.T) {
 	r := threeVoters()
 	quietB(time.Minute)(&r)
 	ringOrder(record.Order{Kind: record.OrderLeave, Place: &pc})(&r)
-	l := Last{LeaderAt: t0, Ring: r, LeaderPlan: DecideBesideLeader(t0, Ring{}, r)}.explainBeside()
+	l := Last{LeaderAt: t0, Ring: r, LeaderPlan: DecideOnLeader(t0, Ring{}, r)}.explainOnLeader()
 	var rows []string
 	for _, p := range l.Rows {
 		rows = append(rows, p.Row.String()+" "+string(p.Act))

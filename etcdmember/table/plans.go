@@ -217,9 +217,9 @@ func doWaitSeed(o Observation, _ time.Time) Plan {
 			"instances), the claim is abandoned by itself.")
 }
 
-// doSurvivors is row 22. A running member stops first: how far its log reaches, and which changes stand in it, is read
-// from the directory.
-func doSurvivors(o Observation, _ time.Time) Plan {
+// doSurvivorsRestore is row 22. A running member stops first: how far its log reaches, and which changes stand in it,
+// is read from the directory.
+func doSurvivorsRestore(o Observation, _ time.Time) Plan {
 	return o.stopFirst(Plan{Act: ActOrderRestore, Order: o.Names.PolicyOrder, Reason: o.Names.PolicyText})
 }
 

@@ -45,7 +45,7 @@ func (o Observation) epochEnds() bool {
 	if o.Record != Rc && !o.EndedByOrder && (!o.ToAccept || o.goesOnAllTheSame()) {
 		return false
 	}
-	goesOn := o.Record == Rs && (o.Mine && o.HasSource || o.OrderNamesMe && o.mayAbandon())
+	goesOn := o.Record == Rs && (o.Mine && o.HasSource || o.OrderNamesMe && o.seederGone())
 	return !goesOn || !o.silent()
 }
 
@@ -76,7 +76,7 @@ func (o Observation) olderEpoch() bool {
 }
 
 // row 11, also where a directory was being put away for the claim when its holder was lost.
-func (o Observation) mayAbandon() bool {
+func (o Observation) seederGone() bool {
 	// its agent.json is lost: it may be the source of the next claim
 	unknown := o.Local == L2 && o.DiskEpoch == DiskNone
 	if o.Record != Rs || o.Mine || o.Local != L0 && o.Local != L5 && !unknown && !o.olderEpoch() {
@@ -97,7 +97,7 @@ func (o Observation) staysOut() bool {
 }
 
 // row 14
-func (o Observation) maySeed() bool { return o.Record == R0 && o.Local == L0 && o.Remote == Nobody }
+func (o Observation) mayClaim() bool { return o.Record == R0 && o.Local == L0 && o.Remote == Nobody }
 
 // row 15: something answers that is not ours, or it is not known whom to ask.
 func (o Observation) unknownCluster() bool {
@@ -106,7 +106,7 @@ func (o Observation) unknownCluster() bool {
 }
 
 // row 16
-func (o Observation) claimedEmpty() bool { return o.Record == Rs && o.Mine && o.Local == L0 }
+func (o Observation) maySeed() bool { return o.Record == Rs && o.Mine && o.Local == L0 }
 
 // row 17, and the seeder that runs but has not yet written that it read `formed`.
 func (o Observation) seeded() bool {
@@ -126,7 +126,7 @@ func (o Observation) seedInProgress() bool { return o.Record == Rs && !o.Mine }
 func (o Observation) broken() bool { return o.Local == L2 || o.Local == L3 }
 
 // row 22: the configuration lets the agent write the order.
-func (o Observation) survivorsPolicy() bool {
+func (o Observation) survivorsRestore() bool {
 	return o.validWithoutQuorum() && o.Survivors22 == PolicyActs && !o.Paused
 }
 

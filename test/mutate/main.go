@@ -1,5 +1,5 @@
 // mutate asks whether the tests of the membership's table would notice a fault in it. It makes mutants of Classify,
-// Decide, DecideBesideLeader and of what these call in their package. Each mutant has one small fault (operators.go).
+// Decide, DecideOnLeader and of what these call in their package. Each mutant has one small fault (operators.go).
 // A test has to fail with it: one of the table's own, or else a random walk of etcdmember/acts.
 //
 //	go run ./test/mutate [-n 200] [-seed 1] [-only REGEXP] [-walks 300] [-within 20m] [-v]
@@ -31,7 +31,7 @@ const (
 )
 
 // roots are the deciders.
-var roots = []string{"Classify", "Decide", "DecideBesideLeader"}
+var roots = []string{"Classify", "Decide", "DecideOnLeader"}
 
 // flags are the command line's.
 type flags struct {

@@ -12,7 +12,7 @@ const MaxLag = 1000
 
 // stuckLearner is row 43. A learner that is heard of has started, whether it has published its name or not: an idle
 // cluster can hold that back for ever, and promotion ends it.
-func (v besideView) stuckLearner() (Plan, bool) {
+func (v leaderView) stuckLearner() (Plan, bool) {
 	for _, m := range v.learners {
 		if why := v.stuck(m); why != "" {
 			return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: Title(m) + " " + why + "; its agent joins again"},
@@ -22,7 +22,7 @@ func (v besideView) stuckLearner() (Plan, bool) {
 	return Plan{}, false
 }
 
-func (v besideView) stuck(m RingMember) string {
+func (v leaderView) stuck(m RingMember) string {
 	i, known := v.h.IncarnationOf(m.ID)
 	if !m.Started() && !v.reachable(m) {
 		// When it was confirmed, the clock of its VM says, which may be an hour wrong: this replica's own has to
@@ -46,7 +46,7 @@ func (v besideView) stuck(m RingMember) string {
 }
 
 // promotable is row 44 with the rule of section 5.
-func (v besideView) promotable() (Plan, bool) {
+func (v leaderView) promotable() (Plan, bool) {
 	var ready []RingMember
 	why := ""
 	var other []RingMember
@@ -86,11 +86,11 @@ func (v besideView) promotable() (Plan, bool) {
 }
 
 // pair: two replicas, as wanted.
-func (v besideView) pair() bool { return v.h.Wanted() <= 2 && len(v.Members) <= 2 }
+func (v leaderView) pair() bool { return v.h.Wanted() <= 2 && len(v.Members) <= 2 }
 
 // mayGrow is the two-replica rule: one voter becomes two only on the way to three, or to give its place up. It says why
 // not.
-func (v besideView) mayGrow(ready int) string {
+func (v leaderView) mayGrow(ready int) string {
 	switch n := len(v.voters); {
 	case n == 1 && ready < 2 && !v.voterLeaves():
 		return "two voters would survive no failure and have two that can fail, so the second replica stays a learner."
@@ -101,14 +101,14 @@ func (v besideView) mayGrow(ready int) string {
 }
 
 // voterLeaves: the only voter is ordered to leave, so its learner takes over.
-func (v besideView) voterLeaves() bool {
+func (v leaderView) voterLeaves() bool {
 	p, ok := v.placeOf(v.voters[0])
 	return ok && v.h.Orders.Left(p) != nil
 }
 
 // notReady says what a learner lacks to be promoted; empty: nothing. etcd itself would promote one that has been dead
 // for 8 s.
-func (v besideView) notReady(m RingMember) string {
+func (v leaderView) notReady(m RingMember) string {
 	if why := v.lacks(v.Ring, m.ID); why != "" {
 		return why
 	}
@@ -131,7 +131,7 @@ func (v besideView) notReady(m RingMember) string {
 }
 
 // lacks is the part that must hold on two polls.
-func (v besideView) lacks(r Ring, id record.MemberID) string {
+func (v leaderView) lacks(r Ring, id record.MemberID) string {
 	n := slices.IndexFunc(r.Members, func(m RingMember) bool { return m.ID == id })
 	if n < 0 {
 		return "was not there at the poll before"
@@ -153,16 +153,16 @@ func (m RingMember) Lacks(last uint64) string {
 }
 
 // newestConfirmed: the newest confirmed incarnation of the place is for this member.
-func (v besideView) newestConfirmed(i record.Incarnation, id record.MemberID) bool {
+func (v leaderView) newestConfirmed(i record.Incarnation, id record.MemberID) bool {
 	current := v.Record.Current(i.Place)
 	return len(current) > 0 && current[0].Started != nil && current[0].Started.MemberID == id
 }
 
 // sameVersion: the learner's etcd is of the cluster's minor version. etcd itself refuses one that is older (it does not
 // start), and would let a newer one become a voter: that would begin an upgrade with the one member that has no past.
-func (v besideView) sameVersion(m RingMember) bool { return SameMinor(m.Version, v.ClusterVersion) }
+func (v leaderView) sameVersion(m RingMember) bool { return SameMinor(m.Version, v.ClusterVersion) }
 
-func (v besideView) otherVersion(m RingMember) Plan {
+func (v leaderView) otherVersion(m RingMember) Plan {
 	says, cluster := "runs etcd "+m.Version, "the cluster's version is "+v.ClusterVersion
 	if m.Version == "" {
 		says = "does not say which etcd it runs"

@@ -15,7 +15,7 @@ const maxVoters = 7
 
 // isDead: unreachable for a minute and proven gone, or declared so by an override; nobody has come back for its id or
 // disk.
-func (v besideView) isDead(m RingMember) (i record.Incarnation, dead bool) {
+func (v leaderView) isDead(m RingMember) (i record.Incarnation, dead bool) {
 	if v.unreachableFor(m) < DeadAfter {
 		return i, false
 	}
@@ -27,14 +27,14 @@ func (v besideView) isDead(m RingMember) (i record.Incarnation, dead bool) {
 }
 
 // returning: a newer incarnation of its place claims its id or its disk.
-func (v besideView) returning(m RingMember, i record.Incarnation) bool {
+func (v leaderView) returning(m RingMember, i record.Incarnation) bool {
 	return slices.ContainsFunc(v.Record.Replicas[i.Place], func(later record.Incarnation) bool {
 		newer := later.Number > i.Number || later.Number == i.Number && later.InstanceID != i.InstanceID
 		return newer && (IncarnationMember(later) == m.ID || later.DiskID != "" && later.DiskID == i.DiskID)
 	})
 }
 
-func (v besideView) removeDead(m RingMember, why string) (Plan, bool) {
+func (v leaderView) removeDead(m RingMember, why string) (Plan, bool) {
 	if !v.restHasQuorum(m.ID) {
 		return wait(WaitNoQuorumWithoutIt, fmt.Sprintf("%s is gone, but the others that are connected would be no "+
 			"quorum without it.", Title(m)), "It is removed when enough of the others are back."), true
@@ -43,7 +43,7 @@ func (v besideView) removeDead(m RingMember, why string) (Plan, bool) {
 }
 
 // deadVoter is row 40.
-func (v besideView) deadVoter() (Plan, bool) {
+func (v leaderView) deadVoter() (Plan, bool) {
 	for _, m := range v.voters {
 		i, dead := v.isDead(m)
 		if !dead {
@@ -60,7 +60,7 @@ func (v besideView) deadVoter() (Plan, bool) {
 }
 
 // deadVoterWithDisk is row 41.
-func (v besideView) deadVoterWithDisk() (Plan, bool) {
+func (v leaderView) deadVoterWithDisk() (Plan, bool) {
 	for _, m := range v.voters {
 		i, dead := v.isDead(m)
 		if !dead || v.h.GoneWithDisk(i) {
@@ -79,7 +79,7 @@ func (v besideView) deadVoterWithDisk() (Plan, bool) {
 }
 
 // unreachableVoter is row 42.
-func (v besideView) unreachableVoter() (Plan, bool) {
+func (v leaderView) unreachableVoter() (Plan, bool) {
 	for _, m := range v.voters {
 		if _, dead := v.isDead(m); dead || v.unreachableFor(m) < DeadAfter {
 			continue
@@ -97,7 +97,7 @@ func (v besideView) unreachableVoter() (Plan, bool) {
 // leaving is row 45. What section 5 says of three to two is a row of its own below it: a pause holds that back. Of
 // several that are to leave, those that are away go first, because the others count on them in vain; and one that has
 // to wait holds no other up.
-func (v besideView) leaving() (waits Plan, found bool) {
+func (v leaderView) leaving() (waits Plan, found bool) {
 	members := slices.Clone(v.Members)
 	slices.SortStableFunc(members, func(a, b RingMember) int { return cmp.Compare(away(v, a), away(v, b)) })
 	for _, m := range members {
@@ -118,7 +118,7 @@ func (v besideView) leaving() (waits Plan, found bool) {
 }
 
 // away sorts those that the leader does not hear of before the others.
-func away(v besideView, m RingMember) int {
+func away(v leaderView, m RingMember) int {
 	if v.reachable(m) {
 		return 1
 	}
@@ -127,7 +127,7 @@ func away(v besideView, m RingMember) int {
 
 // leaveByOrder is what is done for one member that is ordered to leave: a voter leaves after a snapshot, if one can be
 // had.
-func (v besideView) leaveByOrder(m RingMember, p replica.Place, order record.Order) Plan {
+func (v leaderView) leaveByOrder(m RingMember, p replica.Place, order record.Order) Plan {
 	plan, _ := v.leave(m, fmt.Sprintf("order %d says that %s leaves", order.Number, p))
 	if plan.Act != ActWait && !m.Learner && v.snapshotOld() && !longAgo(v.now, order.Time, leavePatience) {
 		plan = wait(WaitSnapshotFirst, fmt.Sprintf("order %d says that %s leaves, and a snapshot is saved before.",
@@ -140,12 +140,12 @@ func (v besideView) leaveByOrder(m RingMember, p replica.Place, order record.Ord
 }
 
 // snapshotOld reports that there is no snapshot young enough to go before a planned change.
-func (v besideView) snapshotOld() bool {
+func (v leaderView) snapshotOld() bool {
 	return v.SnapshotAt.IsZero() || v.now.Sub(v.SnapshotAt) > SnapshotYoung
 }
 
 // leave removes a member by order. A learner counts for nothing, a voter must leave a quorum behind.
-func (v besideView) leave(m RingMember, why string) (Plan, bool) {
+func (v leaderView) leave(m RingMember, why string) (Plan, bool) {
 	switch {
 	case m.Learner:
 		return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: why}, true
@@ -162,7 +162,7 @@ func (v besideView) leave(m RingMember, why string) (Plan, bool) {
 }
 
 // handOver moves leadership to the reachable voter that is furthest on.
-func (v besideView) handOver(why string) (Plan, bool) {
+func (v leaderView) handOver(why string) (Plan, bool) {
 	others := slices.DeleteFunc(slices.Clone(v.voters), func(m RingMember) bool {
 		return m.ID == v.Leader ||
 			!v.reachable(m)
@@ -178,7 +178,7 @@ func (v besideView) handOver(why string) (Plan, bool) {
 // threeToTwo: two voters are left, two replicas are ordered, and nobody is on the way. The second
 // becomes a warm copy: it is removed and joins again as a learner. Two voters by accident are not asked: nobody ordered
 // two.
-func (v besideView) threeToTwo() (Plan, bool) {
+func (v leaderView) threeToTwo() (Plan, bool) {
 	if v.h.Orders.Replicas != 2 || len(v.voters) != 2 || len(v.learners) > 0 || v.connected(0) != 2 {
 		return Plan{}, false
 	}
@@ -196,7 +196,7 @@ func (v besideView) threeToTwo() (Plan, bool) {
 }
 
 // evenVoters is row 49, and what a number of replicas that was ordered lacks: it names nobody, so it takes nobody out.
-func (v besideView) evenVoters() (Plan, bool) {
+func (v leaderView) evenVoters() (Plan, bool) {
 	n := len(v.voters)
 	if wanted := v.h.Orders.Replicas; wanted > 0 && len(v.Members) > wanted {
 		return wait(WaitReplicasAboveWanted, fmt.Sprintf("%d replicas are ordered, and %d are members.", wanted,

@@ -12,7 +12,7 @@ import (
 // of row 47 names it, whomever the alarms are about.
 
 // corrupt are the ids with a CORRUPT alarm, those of members that are gone too.
-func (v besideView) corrupt() []record.MemberID {
+func (v leaderView) corrupt() []record.MemberID {
 	var out []record.MemberID
 	for _, a := range v.Alarms {
 		if a.Kind == AlarmCorrupt {
@@ -22,12 +22,12 @@ func (v besideView) corrupt() []record.MemberID {
 	return out
 }
 
-func (v besideView) isMember(id record.MemberID) bool {
+func (v leaderView) isMember(id record.MemberID) bool {
 	return slices.ContainsFunc(v.Members, func(m RingMember) bool { return m.ID == id })
 }
 
 // corruptUnknown is row 47: nobody can say who is right, so nothing is done at all, and nothing disarmed.
-func (v besideView) corruptUnknown() (Plan, bool) {
+func (v leaderView) corruptUnknown() (Plan, bool) {
 	ids := v.corrupt()
 	present := slices.DeleteFunc(slices.Clone(ids), func(id record.MemberID) bool { return id != 0 && !v.isMember(id) })
 	if len(present) == 0 {
@@ -52,7 +52,7 @@ func (v besideView) corruptUnknown() (Plan, bool) {
 }
 
 // namedWrong is a member that an override of row 47 names, of those that can go: the last voter is the data.
-func (v besideView) namedWrong() (RingMember, bool) {
+func (v leaderView) namedWrong() (RingMember, bool) {
 	for _, m := range v.Members {
 		if v.h.Orders.Overrides(47, m.ID) && (m.Learner || len(v.voters) > 1) {
 			return m, true
@@ -65,7 +65,7 @@ func (v besideView) namedWrong() (RingMember, bool) {
 // same. Two cases need an override as well, by which a person has said who was wrong, and whose member is gone. One is
 // a single voter, which agrees with itself. The other is an alarm that names nobody while a voter has not given its
 // hash: that one may be the one that differs, and be back in a moment.
-func (v besideView) settled() bool {
+func (v leaderView) settled() bool {
 	named := slices.ContainsFunc(v.h.Orders.All, func(o record.Order) bool {
 		return o.Kind == record.OrderOverride && o.Row == 47 && o.Done == nil && !v.isMember(o.MemberID)
 	})
@@ -74,7 +74,7 @@ func (v besideView) settled() bool {
 }
 
 // noMajority says why the others cannot outvote the corrupt one; empty: they can.
-func (v besideView) noMajority(id record.MemberID) string {
+func (v leaderView) noMajority(id record.MemberID) string {
 	switch {
 	case !slices.ContainsFunc(v.voters, func(m RingMember) bool { return m.ID == id }):
 		return "" // a learner: nobody relies on it
@@ -91,7 +91,7 @@ func (v besideView) noMajority(id record.MemberID) string {
 // sameData says why the voters besides one (0: besides none) are not known to hold the same. One that is out of reach
 // may be dead, and nobody would remove it while all stands still: it is not waited for where a quorum of all voters
 // agrees without it.
-func (v besideView) sameData(besides record.MemberID) string {
+func (v leaderView) sameData(besides record.MemberID) string {
 	if len(v.voters) == 1 {
 		return ""
 	}
@@ -120,7 +120,7 @@ func (v besideView) sameData(besides record.MemberID) string {
 
 // corruptOne is row 46: the one member is removed, its agent puts the directory away and joins again, and then the
 // alarm of the id that is no longer there is disarmed: it blocks writes until then.
-func (v besideView) corruptOne() (Plan, bool) {
+func (v leaderView) corruptOne() (Plan, bool) {
 	ids := v.corrupt()
 	if len(ids) == 0 {
 		return Plan{}, false
@@ -142,7 +142,7 @@ func (v besideView) corruptOne() (Plan, bool) {
 
 // agrees: its hash is the voters'. One that has not given it is not known to agree: it may be the one that differs, out
 // of reach for a moment. A single voter has only itself to agree with.
-func (v besideView) agrees(m RingMember) bool {
+func (v leaderView) agrees(m RingMember) bool {
 	return !m.Learner && len(v.voters) == 1 || m.Hash != 0 &&
 		slices.ContainsFunc(v.voters, func(x RingMember) bool {
 			return x.Hash == m.Hash &&
@@ -150,12 +150,12 @@ func (v besideView) agrees(m RingMember) bool {
 		})
 }
 
-func (v besideView) disarmCorrupt(id record.MemberID, why string) (Plan, bool) {
+func (v leaderView) disarmCorrupt(id record.MemberID, why string) (Plan, bool) {
 	return Plan{Act: ActDisarm, Alarm: Alarm{MemberID: id, Kind: AlarmCorrupt}, MemberID: id, Reason: why}, true
 }
 
 // replaceCorrupt removes a member whose data is wrong; the leader hands over first.
-func (v besideView) replaceCorrupt(m RingMember, why string) (Plan, bool) {
+func (v leaderView) replaceCorrupt(m RingMember, why string) (Plan, bool) {
 	switch {
 	case m.Learner:
 	case m.ID == v.Leader:

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// The guards of what is done beside the leader: whom it counts as connected, whom it removes, promotes or hands over
+// The guards of what is done on the leader: whom it counts as connected, whom it removes, promotes or hands over
 // to.
 
 var (
@@ -71,7 +71,7 @@ func withLearnerC(n int) func() Ring {
 	}
 }
 
-func TestGuardsBesideTheLeader(t *testing.T) {
+func TestGuardsOnTheLeader(t *testing.T) {
 	leave := func(p replica.Place, ago time.Duration) func(*Ring) {
 		return ringOrder(record.Order{Kind: record.OrderLeave, Place: &p, Time: t0.Add(-ago)})
 	}
@@ -331,7 +331,7 @@ func TestGuardsBesideTheLeader(t *testing.T) {
 			}
 			previous := r
 			previous.At = t0.Add(-250 * time.Millisecond)
-			p := DecideBesideLeader(t0, previous, r)
+			p := DecideOnLeader(t0, previous, r)
 			blocked := ""
 			if p.Blocked != nil {
 				if blocked = p.Blocked.Name; p.Blocked.Row != p.Row.String() {
@@ -354,14 +354,14 @@ func TestGuardsOfTheTwoLooks(t *testing.T) {
 	} {
 		r, previous := twoAndOne(), twoAndOne()
 		previous.At = t0.Add(-gap)
-		if p := DecideBesideLeader(t0, previous, r); p.Act != want {
+		if p := DecideOnLeader(t0, previous, r); p.Act != want {
 			t.Errorf("%s apart: %s", gap, p.Act)
 		}
 	}
 	r, previous := twoAndOne(), twoAndOne()
 	previous.At = t0.Add(-250 * time.Millisecond)
 	match(2, 1)(&r)
-	if p := DecideBesideLeader(t0, previous, r); p.Act != ActWait {
+	if p := DecideOnLeader(t0, previous, r); p.Act != ActWait {
 		t.Errorf("it is behind by now: %s", p.Act)
 	}
 }
@@ -371,7 +371,7 @@ func TestGuardsOfSeveralThatLeave(t *testing.T) {
 	r := threeVoters()
 	ringOrder(record.Order{Kind: record.OrderLeave, Place: &pb, Time: t0})(&r)
 	ringOrder(record.Order{Kind: record.OrderLeave, Place: &pc, Time: t0})(&r)
-	if p := DecideBesideLeader(t0, r, r); p.Act != ActWait || p.OrderNumber != 1 || !strings.Contains(p.Reason,
+	if p := DecideOnLeader(t0, r, r); p.Act != ActWait || p.OrderNumber != 1 || !strings.Contains(p.Reason,
 		pb.String()) {
 		t.Errorf("%+v", p)
 	}
@@ -382,14 +382,14 @@ func TestGuardsOfWhatALearnerWaitsFor(t *testing.T) {
 	r := threeFirst()
 	match(1, 1)(&r)
 	match(2, 1)(&r)
-	if p := DecideBesideLeader(t0, r, r); p.Blocked == nil || !strings.Contains(p.Blocked.Reason, pb.String()) ||
+	if p := DecideOnLeader(t0, r, r); p.Blocked == nil || !strings.Contains(p.Blocked.Reason, pb.String()) ||
 		!strings.Contains(p.Blocked.Next, "promoted as soon as") {
 		t.Errorf("%+v", p.Blocked)
 	}
 	r = pairRing()
 	r.Policy.Replicas = 2
 	match(1, 1)(&r)
-	if p := DecideBesideLeader(t0, r, r); p.Blocked == nil || strings.Contains(p.Blocked.Next, "promoted") {
+	if p := DecideOnLeader(t0, r, r); p.Blocked == nil || strings.Contains(p.Blocked.Next, "promoted") {
 		t.Errorf("%+v", p.Blocked)
 	}
 }

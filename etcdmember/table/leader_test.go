@@ -131,7 +131,7 @@ func compacted(r *Ring) {
 	r.CompactedSince = true
 }
 
-func TestRowsBesideTheLeader(t *testing.T) {
+func TestRowsOnTheLeader(t *testing.T) {
 	leaveB := ringOrder(record.Order{Kind: record.OrderLeave, Place: &pb})
 	leaveC := ringOrder(record.Order{Kind: record.OrderLeave, Place: &pc})
 	leaveA := ringOrder(record.Order{Kind: record.OrderLeave, Place: &pa})
@@ -448,7 +448,7 @@ func TestRowsBesideTheLeader(t *testing.T) {
 			}
 			previous := r
 			previous.At = t0.Add(-250 * time.Millisecond)
-			p := DecideBesideLeader(t0, previous, r)
+			p := DecideOnLeader(t0, previous, r)
 			blocked := ""
 			if p.Blocked != nil {
 				blocked = p.Blocked.Name
@@ -459,7 +459,7 @@ func TestRowsBesideTheLeader(t *testing.T) {
 			}
 		})
 	}
-	for _, r := range besideRows {
+	for _, r := range leaderRows {
 		if !seen[r.number] {
 			t.Errorf("row %s has no case", r.number)
 		}
@@ -500,7 +500,7 @@ func TestPromotionNeedsTwoLooks(t *testing.T) {
 			return p
 		},
 	} {
-		if p := DecideBesideLeader(t0, previous(), r); p.Act != ActWait || p.Row != 44 {
+		if p := DecideOnLeader(t0, previous(), r); p.Act != ActWait || p.Row != 44 {
 			t.Errorf("%s: row %s, %s", name, p.Row, p.Act)
 		}
 	}
@@ -510,14 +510,14 @@ func TestPromotionNeedsTwoLooks(t *testing.T) {
 func TestThreeFirstBootsArePromotedBackToBack(t *testing.T) {
 	before, first := threeFirst(), threeFirst()
 	before.At = t0.Add(-250 * time.Millisecond)
-	p := DecideBesideLeader(t0, before, first)
+	p := DecideOnLeader(t0, before, first)
 	if p.Act != ActPromote || p.MemberID != 0xb1 {
 		t.Fatalf("first tick: %s %s", p.Act, p.MemberID)
 	}
 	second := threeFirst()
 	second.At = t0.Add(250 * time.Millisecond)
 	second.Members[1].Learner = false
-	p = DecideBesideLeader(second.At, first, second)
+	p = DecideOnLeader(second.At, first, second)
 	if p.Act != ActPromote || p.MemberID != 0xc3 {
 		t.Fatalf("second tick: %s %s", p.Act, p.MemberID)
 	}

@@ -13,7 +13,7 @@ const (
 )
 
 // noSpace is row 48: compact, defragment the followers and last the leader, disarm.
-func (v besideView) noSpace() (Plan, bool) {
+func (v leaderView) noSpace() (Plan, bool) {
 	alarms := slices.DeleteFunc(slices.Clone(v.Alarms), func(a Alarm) bool { return a.Kind != AlarmNoSpace })
 	if len(alarms) == 0 {
 		return Plan{}, false
@@ -46,7 +46,7 @@ func (v besideView) noSpace() (Plan, bool) {
 		Reason: "every database in reach has room again"}, true
 }
 
-func (v besideView) defragment(m RingMember) (Plan, bool) {
+func (v leaderView) defragment(m RingMember) (Plan, bool) {
 	if v.SnapshotInFlight {
 		return wait(WaitNoSpace, "a database is full, and a member is receiving the state.",
 			"It is defragmented when that is done."), true
@@ -58,7 +58,7 @@ func (v besideView) defragment(m RingMember) (Plan, bool) {
 func full(m RingMember) bool { return m.Quota > 0 && m.DBSize*100 >= m.Quota*fullAt }
 
 // worthDefrag: full, with free pages to give back, reachable, and not just done.
-func (v besideView) worthDefrag(m RingMember) bool {
+func (v leaderView) worthDefrag(m RingMember) bool {
 	since := v.now.Sub(m.DefragmentedAt)
 	again := since > defragAgain || since > defragPause && (m.DBSize-m.DBInUse)*100 >= m.Quota*freePart
 	return full(m) && v.reachable(m) && m.DBInUse*100 < m.Quota*fullAt && again

@@ -11,7 +11,7 @@ import (
 // carriedOut is the end of row 45, and of what an override let rows 40 and 46 do: the order has come true, and the
 // record says so. It is the last of the rows, because nothing waits for it. An order that is done stays in force: a
 // replica that left stays out.
-func (v besideView) carriedOut() (Plan, bool) {
+func (v leaderView) carriedOut() (Plan, bool) {
 	for _, o := range slices.Backward(v.h.Orders.All) {
 		if o.Done != nil {
 			continue
@@ -25,7 +25,7 @@ func (v besideView) carriedOut() (Plan, bool) {
 
 // cameTrue says of an order that can be done what proves that it is. A number of replicas, a pause and its end are
 // orders that last.
-func (v besideView) cameTrue(o record.Order) (string, bool) {
+func (v leaderView) cameTrue(o record.Order) (string, bool) {
 	switch {
 	case o.Kind == record.OrderLeave && o.Place != nil:
 		for _, m := range v.Members {
@@ -50,7 +50,7 @@ func (v besideView) cameTrue(o record.Order) (string, bool) {
 // cameBack: the member of an override of row 42 is heard of. The order was about the time that it was away: years later
 // it would remove a live voter that is slow to reboot. One that has only just gone may still look alive, so a fresh
 // order waits.
-func (v besideView) cameBack(o record.Order) bool {
+func (v leaderView) cameBack(o record.Order) bool {
 	return longAgo(v.now, o.Time, DeadAfter) &&
 		slices.ContainsFunc(v.Members, func(m RingMember) bool { return m.ID == o.MemberID && v.reachable(m) })
 }

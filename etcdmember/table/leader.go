@@ -8,17 +8,17 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// DecideBesideLeader chooses the one step of a tick of the leader loop, rows 40 to 49: the first row that wants one.
+// DecideOnLeader chooses the one step of a tick of the leader loop, rows 40 to 49: the first row that wants one.
 // Where none does, the first that waits is shown. It is pure; previous is what the tick before read. Every act is safe
 // where two believe that they lead: removing a dead voter and disarming are idempotent, etcd refuses what its own view
 // forbids, and the caller lists again before each.
-func DecideBesideLeader(now time.Time, previous, ring Ring) Plan {
-	v := besideViewOf(now, previous, ring)
+func DecideOnLeader(now time.Time, previous, ring Ring) Plan {
+	v := leaderViewOf(now, previous, ring)
 	if p, stop := v.stands(); stop {
 		return p
 	}
 	shown := Plan{Row: RowQuiet, Act: ActKeep, Reason: "nothing needs to be done"}
-	for _, r := range besideRows {
+	for _, r := range leaderRows {
 		p, ok := r.find(v)
 		if !ok {
 			continue
@@ -42,32 +42,32 @@ func DecideBesideLeader(now time.Time, previous, ring Ring) Plan {
 	return shown
 }
 
-// besideRow is one row of the leader loop. paused: a pause holds its steps back.
-type besideRow struct {
+// leaderRow is one row of the leader loop. paused: a pause holds its steps back.
+type leaderRow struct {
 	number Row
 	paused bool
-	find   func(v besideView) (Plan, bool)
+	find   func(v leaderView) (Plan, bool)
 }
 
-// besideRows are tested in this order: what may be wrong with the data stops everything else, orders come before our
+// leaderRows are tested in this order: what may be wrong with the data stops everything else, orders come before our
 // own ideas.
-var besideRows = []besideRow{
-	{47, false, besideView.corruptUnknown},
-	{46, true, besideView.corruptOne},
-	{45, false, besideView.leaving},
-	{45, true, besideView.threeToTwo},
-	{40, true, besideView.deadVoter},
-	{41, true, besideView.deadVoterWithDisk},
-	{42, true, besideView.unreachableVoter},
-	{43, true, besideView.stuckLearner},
-	{44, true, besideView.promotable},
-	{48, false, besideView.noSpace},
-	{49, false, besideView.evenVoters},
-	{45, false, besideView.carriedOut},
+var leaderRows = []leaderRow{
+	{47, false, leaderView.corruptUnknown},
+	{46, true, leaderView.corruptOne},
+	{45, false, leaderView.leaving},
+	{45, true, leaderView.threeToTwo},
+	{40, true, leaderView.deadVoter},
+	{41, true, leaderView.deadVoterWithDisk},
+	{42, true, leaderView.unreachableVoter},
+	{43, true, leaderView.stuckLearner},
+	{44, true, leaderView.promotable},
+	{48, false, leaderView.noSpace},
+	{49, false, leaderView.evenVoters},
+	{45, false, leaderView.carriedOut},
 }
 
-// besideView is a ring with its members sorted out and the record's orders read.
-type besideView struct {
+// leaderView is a ring with its members sorted out and the record's orders read.
+type leaderView struct {
 	Ring
 	now      time.Time
 	previous Ring
@@ -76,8 +76,8 @@ type besideView struct {
 	learners []RingMember
 }
 
-func besideViewOf(now time.Time, previous, ring Ring) besideView {
-	v := besideView{Ring: ring, now: now, previous: previous}
+func leaderViewOf(now time.Time, previous, ring Ring) leaderView {
+	v := leaderView{Ring: ring, now: now, previous: previous}
 	v.h = HistoryOf(Facts{Now: now, Me: ring.Me, Cluster: ring.Cluster, Record: ring.Record, Compute: ring.Compute,
 		Policy: ring.Policy})
 	for _, m := range ring.Members {
@@ -92,7 +92,7 @@ func besideViewOf(now time.Time, previous, ring Ring) besideView {
 
 // stands: nothing is done where the record cannot be read or is damaged, or where the epoch ends: each act asks the
 // record.
-func (v besideView) stands() (Plan, bool) {
+func (v leaderView) stands() (Plan, bool) {
 	p := Plan{}
 	switch {
 	case v.RecordErr != nil:
@@ -117,12 +117,12 @@ func (v besideView) stands() (Plan, bool) {
 }
 
 // reachable: the leader hears of it and both streams to it are up. The leader itself always is.
-func (v besideView) reachable(m RingMember) bool {
+func (v leaderView) reachable(m RingMember) bool {
 	return m.ID == v.Leader || m.RecentActive && m.StreamsActive
 }
 
 // connected counts the reachable voters other than the one left out (0: none is).
-func (v besideView) connected(without record.MemberID) int {
+func (v leaderView) connected(without record.MemberID) int {
 	n := 0
 	for _, m := range v.voters {
 		if m.ID != without && v.reachable(m) {
@@ -133,12 +133,12 @@ func (v besideView) connected(without record.MemberID) int {
 }
 
 // restHasQuorum: without this voter the others are a quorum of themselves, connected now.
-func (v besideView) restHasQuorum(id record.MemberID) bool {
+func (v leaderView) restHasQuorum(id record.MemberID) bool {
 	return len(v.voters) > 1 && v.connected(id) >= QuorumOf(len(v.voters)-1)
 }
 
 // unreachableFor is how long the leader has not heard of it.
-func (v besideView) unreachableFor(m RingMember) time.Duration {
+func (v leaderView) unreachableFor(m RingMember) time.Duration {
 	if v.reachable(m) || m.UnreachableSince.IsZero() {
 		return 0
 	}
@@ -146,7 +146,7 @@ func (v besideView) unreachableFor(m RingMember) time.Duration {
 }
 
 // instance is whose member it is: the VM of the newest incarnation with this id, or the one in its name.
-func (v besideView) instance(m RingMember) (record.Incarnation, bool) {
+func (v leaderView) instance(m RingMember) (record.Incarnation, bool) {
 	if i, ok := v.h.IncarnationOf(m.ID); ok {
 		return i, true
 	}
@@ -155,7 +155,7 @@ func (v besideView) instance(m RingMember) (record.Incarnation, bool) {
 }
 
 // placeOf is the place of a member, by its incarnation, its name, or its peer URL.
-func (v besideView) placeOf(m RingMember) (replica.Place, bool) {
+func (v leaderView) placeOf(m RingMember) (replica.Place, bool) {
 	if i, ok := v.instance(m); ok {
 		return i.Place, true
 	}
