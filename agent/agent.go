@@ -74,8 +74,8 @@ type Cloud struct {
 	Compute etcdmember.ComputeAPI
 	// Reports may be nil: then people outside learn nothing.
 	Reports Reports
-	// DiskID asks for the id of the data disk; an error may pass. Nil: this VM has no data disk of its own.
-	DiskID func(ctx context.Context) (string, error)
+	// DataDisk asks how the cloud shows the data disk; an error may pass. Nil: this VM has no data disk of its own.
+	DataDisk func(ctx context.Context) (replica.Disk, error)
 }
 
 // Notifier reports to the service manager how far the replica is. Its calls return at once, with or without a manager.

@@ -101,7 +101,7 @@ func (a *Agent) open(ctx context.Context, id identity) (identified, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.self, a.cluster, a.reports = id.Self, cluster, cloud.Reports
-	a.disk = dataDisk{exists: cloud.DiskID != nil, id: id.DiskID}
+	a.disk = dataDisk{exists: cloud.DataDisk != nil, id: id.DiskID}
 	a.files = certs.Files{Dir: filepath.Join(cluster.Etcd.DataDir, "pki"), Volatile: filepath.Join(a.cfg.RunDir, "pki")}
 	return identified{id.Self, cluster, cloud, id}, nil
 }
@@ -212,6 +212,9 @@ type recorded struct {
 // etcd has run, with certificates that work, has all that it takes: the record is read when etcd is decided on, and a
 // restart may do without.
 func (a *Agent) readRecord(ctx context.Context, in identified) (recorded, error) {
+	if err := a.awaitOneWriter(ctx); err != nil {
+		return recorded{}, err
+	}
 	m := etcdmember.New(a.memberConfig(in))
 	a.mu.Lock()
 	a.membership = m
@@ -251,6 +254,9 @@ type joined struct{ certified }
 
 // settle takes this replica's place in etcd.
 func (a *Agent) settle(ctx context.Context, in certified) (joined, error) {
+	if err := a.awaitOneWriter(ctx); err != nil { // the answer may have come since the record was read
+		return joined{}, err
+	}
 	if err := in.membership.Settle(ctx); err != nil {
 		return joined{}, err
 	}

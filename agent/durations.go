@@ -37,6 +37,8 @@ const (
 	// The pause between two questions doubles from the first to the last; a permission that is granted late is found
 	// within it.
 	firstDiskPause, lastDiskPause = time.Second, time.Minute
+	// sharedDiskPeriod is the time between two questions while others may write to the disk: a person is at work.
+	sharedDiskPeriod = 10 * time.Second
 )
 
 const (

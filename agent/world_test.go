@@ -30,8 +30,10 @@ type vm struct {
 	record   *fixedRecord
 	bundles  *bundles
 	notify   *notifier
-	// diskID answers for the Compute API; newVM's knows the disk.
-	diskID func(context.Context) (string, error)
+	// diskID answers for the Compute API; newVM's knows the disk. diskMode and diskUsers are what it says besides.
+	diskID    func(context.Context) (string, error)
+	diskMode  string
+	diskUsers []replica.Place
 }
 
 func newVM(t *testing.T) *vm {
@@ -60,13 +62,18 @@ etcd: {dataDir: ` + v.data() + `}
 	return v
 }
 
+func (v *vm) dataDisk(ctx context.Context) (replica.Disk, error) {
+	id, err := v.diskID(ctx)
+	return replica.Disk{ID: id, Mode: v.diskMode, Users: v.diskUsers}, err
+}
+
 func (v *vm) data() string { return filepath.Join(v.dir, "data") }
 
 func (v *vm) config() Config {
 	return Config{
 		Log: slog.New(slog.DiscardHandler), Metadata: v.metadata, Notify: v.notify, Self: "/bin/false",
 		Open: func(context.Context, replica.Identity, *replica.Cluster) (Cloud, error) {
-			return Cloud{Record: v.record, Bundles: v.bundles, Compute: noCompute{}, DiskID: v.diskID}, nil
+			return Cloud{Record: v.record, Bundles: v.bundles, Compute: noCompute{}, DataDisk: v.dataDisk}, nil
 		},
 		Baked: filepath.Join(v.dir, "cluster.yaml"), RunDir: filepath.Join(v.dir, "run"),
 		LogDir:    filepath.Join(v.dir, "log"),

@@ -50,30 +50,33 @@ func openCloud(google *http.Client, self replica.Identity, c *replica.Cluster) (
 	}
 	out := agent.Cloud{Record: store, Bundles: bundles, Compute: compute, Reports: reports}
 	if c.Etcd.DataDisk != "" {
-		out.DiskID = func(ctx context.Context) (string, error) { return diskID(ctx, compute, self, c.Etcd.DataDisk) }
+		out.DataDisk = func(ctx context.Context) (replica.Disk, error) {
+			return dataDisk(ctx, compute, self, c.Etcd.DataDisk)
+		}
 	}
 	return out, nil
 }
 
-// diskID is the Compute API's id of the disk that this VM knows under a device name. The VM is asked for by its name,
-// so that no zone but its own has to answer, and the disk by the URL that its VM has for it, which is a regional disk's
-// region.
-func diskID(ctx context.Context, compute *gce.Compute, self replica.Identity, device string) (string, error) {
+// dataDisk is the disk that this VM knows under a device name, as the Compute API shows it. The VM is asked for by its
+// name, so that no zone but its own has to answer, and the disk by the URL that its VM has for it, which is a regional
+// disk's region.
+func dataDisk(ctx context.Context, compute *gce.Compute, self replica.Identity, device string) (replica.Disk,
+	error) {
 	vm, found, err := compute.VM(ctx, self.Place)
 	switch {
 	case err != nil:
-		return "", err
+		return replica.Disk{}, err
 	case !found:
-		return "", fmt.Errorf("the Compute API has no instance %s", self.Place)
+		return replica.Disk{}, fmt.Errorf("the Compute API has no instance %s", self.Place)
 	case vm.InstanceID != self.InstanceID:
-		return "", fmt.Errorf("the Compute API shows instance %s as %s; this is %s",
+		return replica.Disk{}, fmt.Errorf("the Compute API shows instance %s as %s; this is %s",
 			vm.InstanceID, self.Place, self.InstanceID)
 	}
 	for _, d := range vm.Disks {
 		if d.DeviceName == device {
-			disk, err := compute.Attached(ctx, d)
-			return disk.ID, err
+			return compute.Attached(ctx, d)
 		}
 	}
-	return "", fmt.Errorf("the Compute API shows no disk with the device name %q at %s", device, self.Place)
+	return replica.Disk{}, fmt.Errorf("the Compute API shows no disk with the device name %q at %s", device,
+		self.Place)
 }

@@ -173,9 +173,10 @@ func TestTheDataDisksIDIsFoundByTheOwnVM(t *testing.T) {
 				t.Fatal(err)
 			}
 			self := replica.Identity{Place: replica.Place{Zone: "za", Name: "m1"}, InstanceID: "1"}
-			id, err := diskID(context.Background(), compute, self, tc.device)
+			disk, err := dataDisk(context.Background(), compute, self, tc.device)
+			id := disk.ID
 			if id != tc.id || (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got %q, %v, want %q, %q", id, err, tc.id, tc.want)
+				t.Errorf("got %+v, %v, want %q, %q", disk, err, tc.id, tc.want)
 			}
 		})
 	}

@@ -300,7 +300,7 @@ func TestARateLimitIsWaitedOutToTheMinute(t *testing.T) {
 func TestDisks(t *testing.T) {
 	t.Parallel()
 	body := `{"kind":"compute#diskAggregatedList","items":{"regions/us-central1":` + noResults + `,"zones/us-central1-a":{"disks":[
-		{"name":"m1-pd","id":"77","labels":{"quorate-cluster":"prod"},"users":["https://www.googleapis.com/compute/v1/projects/demo/zones/us-central1-a/instances/m1"]},
+		{"name":"m1-pd","id":"77","accessMode":"READ_WRITE_MANY","labels":{"quorate-cluster":"prod"},"users":["https://www.googleapis.com/compute/v1/projects/demo/zones/us-central1-a/instances/m1"]},
 		{"name":"other","id":"78"}]}}}`
 	c := fakeCompute(t, 300*time.Millisecond, func(w http.ResponseWriter, r *http.Request, n int) {
 		if r.URL.Path != "/compute/v1/projects/demo/aggregated/disks" {
@@ -313,7 +313,7 @@ func TestDisks(t *testing.T) {
 		send(w, 200, body)
 	})
 	got, err := c.Disks(t.Context())
-	if want := "[{77 [us-central1-a.m1]}]"; fmt.Sprint(got) != want || err != nil {
+	if want := "[{77 [us-central1-a.m1] READ_WRITE_MANY}]"; fmt.Sprint(got) != want || err != nil {
 		t.Errorf("got %v, %v, want %s", got, err, want)
 	}
 	if got, err := c.Disks(t.Context()); err == nil || got != nil {
@@ -378,8 +378,8 @@ func TestAnAttachedDiskIsReadWhereItsURLSays(t *testing.T) {
 	})
 	const base = "https://www.googleapis.com/compute/v1/projects/demo/"
 	for _, tc := range []struct{ source, name, want string }{
-		{base + "zones/us-central1-a/disks/m1-pd", "m1-pd", "{77 []}"},
-		{base + "regions/us-central1/disks/m1-pd", "m1-pd", "{78 [us-central1-a.m1]}"},
+		{base + "zones/us-central1-a/disks/m1-pd", "m1-pd", "{77 [] }"},
+		{base + "regions/us-central1/disks/m1-pd", "m1-pd", "{78 [us-central1-a.m1] }"},
 		{base + "zones/us-central1-a/disks/gone", "gone", ""},
 		{base + "zones/us-central1-a/disks/strange", "strange", ""},
 		{base + "global/us-central1/disks/m1-pd", "m1-pd", ""},

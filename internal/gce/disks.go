@@ -52,7 +52,7 @@ func diskOf(zone string, d *compute.Disk) (replica.Disk, error) {
 	if d.Id == 0 || d.Name == "" {
 		return replica.Disk{}, finalError{fmt.Errorf("found a disk %q in %s without name or id", d.Name, zone)}
 	}
-	out := replica.Disk{ID: strconv.FormatUint(d.Id, 10)}
+	out := replica.Disk{ID: strconv.FormatUint(d.Id, 10), Mode: d.AccessMode}
 	for _, user := range d.Users { // …/zones/ZONE/instances/NAME
 		before, name, ok := strings.Cut(user, "/instances/")
 		if !ok || name == "" || strings.Contains(name, "/") {

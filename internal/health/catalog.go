@@ -50,7 +50,7 @@ type entry struct {
 // Groups of causes.
 var (
 	// What keeps a replica from running as it should.
-	noDisk   = []string{"data-disk-missing", "data-disk-damaged", "data-disk-hangs"}
+	noDisk   = []string{"data-disk-missing", "data-disk-damaged", "data-disk-hangs", "data-disk-shared"}
 	badDisk  = join(noDisk, []string{"no-room"})
 	badPlace = []string{"superseded", "foreign-disk", "older-epoch", "stopped-id", "removed", "fault", "halt", "left"}
 	noBundle = []string{"clock-wrong", "bundle-unreadable", "bundle-refused"}
@@ -92,6 +92,7 @@ var catalog = []entry{
 	{name: "data-disk-missing", level: Warn},
 	{name: "data-disk-damaged", level: Warn},
 	{name: "data-disk-hangs", level: Warn},
+	{name: "data-disk-shared", level: Broken},
 	{name: "no-room", level: Warn, here: noDisk},
 	{name: "clock-wrong", level: Warn},
 	{name: "document-refused", level: Warn},

@@ -92,6 +92,10 @@ func (f Fault) disguise(i Instance) Instance {
 		i.Name = ""
 	case f.Kind == "absent":
 		i.hidden = true
+	case f.Kind == "multiwriter":
+		i.accessMode = "READ_WRITE_MANY"
+	case f.Kind == "shared":
+		i.alsoOn = "stranger"
 	default:
 		i.Status, i.LastStop = strings.ToUpper(f.Kind), f.LastStop
 	}

@@ -1,6 +1,7 @@
 package localgce
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -75,6 +76,10 @@ func diskResources(base string, i Instance) []resource {
 		}
 	}
 	data := disk(i.DataDisk.ID, i.DataDisk.Name, i.DataDisk.Bytes, i.DataDisk.Created)
+	data["accessMode"] = cmp.Or(i.accessMode, "READ_WRITE_SINGLE")
+	if i.alsoOn != "" {
+		data["users"] = append(slices.Clone(users), zone+"/instances/"+i.alsoOn)
+	}
 	if i.Name == "" || i.hidden {
 		return []resource{data}
 	}

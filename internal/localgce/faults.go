@@ -32,9 +32,10 @@ type Fault struct {
 	// name); and the latter: stale (answers as of the moment at which the fault was set), and of VMs, whatever they
 	// really are, missing (they and their disks are in no answer), unlisted (they are in no list, as without their
 	// labels, while each is still found by its name), absent (they are in no answer, while their data disks are),
-	// terminated or stopped (they are called so, and their disks are attached to them); unreachable (a Zone does not
-	// answer: a list that does not ask for partial success fails, one that does says so); and ratelimited (403, as
-	// until the minute ends). Empty: the service is well.
+	// terminated or stopped (they are called so, and their disks are attached to them), multiwriter (their data disks
+	// may be attached to several), shared (their data disks are attached to the VM stranger, too); unreachable (a Zone
+	// does not answer: a list that does not ask for partial success fails, one that does says so); and ratelimited
+	// (403, as until the minute ends). Empty: the service is well.
 	Kind string
 	// Delay comes before the answer of every kind.
 	Delay time.Duration
@@ -56,7 +57,7 @@ var (
 	lies       = map[Service][]string{Metadata: nil, Compute: append([]string{"empty", "stale", "unreachable",
 		"ratelimited"}, vmLies...),
 		Storage: {"empty"}}
-	vmLies = []string{"missing", "unlisted", "absent", "terminated", "stopped"}
+	vmLies = []string{"missing", "unlisted", "absent", "terminated", "stopped", "multiwriter", "shared"}
 )
 
 // validate says what a fault lacks, or has too much.

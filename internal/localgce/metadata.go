@@ -30,6 +30,8 @@ type Instance struct {
 
 	// hidden: the Compute API does not show the VM, and its data disk as attached to it all the same.
 	hidden bool
+	// accessMode is the data disk's, and alsoOn a further VM that it is attached to.
+	accessMode, alsoOn string
 }
 
 // Disk is a data disk as Google's APIs show it.

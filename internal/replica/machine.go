@@ -36,7 +36,12 @@ type Disk struct {
 	ID string
 	// Users are the VMs that it is attached to.
 	Users []Place
+	// Mode is who may attach it how; empty, or SingleWriter: one VM, as its only writer.
+	Mode string
 }
+
+// SingleWriter is the mode of a disk that one VM at a time can write to.
+const SingleWriter = "READ_WRITE_SINGLE"
 
 // Interface is a network interface of this VM as its metadata has it.
 type Interface struct {
