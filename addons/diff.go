@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/quorate/quorate/addons/plan"
 )
 
@@ -93,9 +95,13 @@ func (c *cluster) difference(ctx context.Context, s set, step plan.Step) (d Diff
 		return d, true, nil
 	}
 	compared, err := c.compare(ctx, marked(s.manifests[step.Key()], step.Origin))
+	home := plan.Key{Kind: "Namespace", Name: step.Namespace}
 	switch {
 	case unanswered(err):
 		return d, false, err
+	case step.Action == plan.Create && apierrors.IsNotFound(err) && s.manifests[home] != nil:
+		// A dry run makes no namespace. A pass makes it in an earlier stage.
+		d.Reason = "the set makes its namespace first, so it could not be checked"
 	case err != nil:
 		d.Action, d.Reason = string(plan.Fail), err.Error()
 	case compared.same:

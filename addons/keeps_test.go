@@ -36,6 +36,7 @@ func TestAFolderIsKept(t *testing.T) {
 			{"of two versions the newer one stays, whoever was first", twoVersions},
 			{"what an older set has in flight does not outlive it", inFlight},
 			{"of two sets of one version the first one stays", twoOfOneVersion},
+			{"what would be done is shown, and nothing is written", differences},
 			{"the apiserver is shot, and the managers go on", shotAPIServer},
 		} {
 			t.Run(k.name, func(t *testing.T) {
