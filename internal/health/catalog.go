@@ -16,7 +16,7 @@ const (
 const (
 	VMMissing          = "vm-missing"
 	VMNotRunning       = "vm-not-running"
-	ReplicaIsSilent    = "replica-silent"
+	ReplicaNotHeard    = "replica-not-heard"
 	ReplicaIsStopped   = "replica-stopped"
 	ReplicaIsCutOff    = "replica-cut-off"
 	ReplicaIsBooting   = "replica-booting"
@@ -34,7 +34,7 @@ const (
 )
 
 // Own are the findings that no replica's wait names.
-var Own = []string{VMMissing, VMNotRunning, ReplicaIsSilent, ReplicaIsStopped, ReplicaIsCutOff, ReplicaIsBooting,
+var Own = []string{VMMissing, VMNotRunning, ReplicaNotHeard, ReplicaIsStopped, ReplicaIsCutOff, ReplicaIsBooting,
 	ReplicaHasNoReport, ReplicasMissing, NoReports, RecordUnreadHere, VMsUnreadHere, NoLeader, ComponentDown,
 	CertificateExpires, EndpointNotReady, EndpointSilent, Paused}
 
@@ -57,7 +57,7 @@ var (
 	oldKeys  = join(noBundle, []string{"certificates-not-renewed"})
 	badKeys  = join(oldKeys, []string{CertificateExpires})
 	noRecord = []string{"record-lost", "record-rolled-back", "record-unreadable"}
-	absent   = []string{VMMissing, VMNotRunning, ReplicaIsStopped, ReplicaIsSilent, ReplicaHasNoReport}
+	absent   = []string{VMMissing, VMNotRunning, ReplicaIsStopped, ReplicaNotHeard, ReplicaHasNoReport}
 	apart    = []string{"peers-do-not-connect", ReplicaIsCutOff}
 	// How an epoch ends, and what keeps etcd from having a leader.
 	restoring  = []string{"restore-unfit", "source-gone", "restore-waits"}
@@ -117,7 +117,7 @@ var catalog = []entry{
 	{name: "no-space", level: Broken},
 	// Who is away.
 	{name: ReplicaIsStopped, level: Note, here: []string{VMMissing, VMNotRunning}},
-	{name: ReplicaIsSilent, level: Warn, here: []string{VMMissing, VMNotRunning}},
+	{name: ReplicaNotHeard, level: Warn, here: []string{VMMissing, VMNotRunning}},
 	{name: ReplicaHasNoReport, level: Warn, here: []string{VMMissing, VMNotRunning}, anywhere: []string{NoReports}},
 	{name: "peers-do-not-connect", level: Warn, anywhere: absent},
 	{name: ReplicaIsCutOff, level: Warn, here: []string{"peers-do-not-connect"}},

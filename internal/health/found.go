@@ -106,12 +106,12 @@ func (j *judgement) findVM(r Replica) []Finding {
 
 func (j *judgement) describe(r Replica) (name, next, what string) {
 	switch r.State {
-	case ReplicaSilent:
+	case ReplicaUnheard:
 		what = fmt.Sprintf("Its last report is %s old", ageText(r.seen.Age))
 		if j.authority >= 0 && r.seen.Age <= silentAfter {
 			what += ", and etcd's leader hears nothing of its member"
 		}
-		return ReplicaIsSilent,
+		return ReplicaNotHeard,
 			"Start its VM, or shoot it if it hangs, or recreate it under its name. It comes back by " +
 				"itself.", what + ": the VM is off, hangs, or has no network."
 	case ReplicaStopped:

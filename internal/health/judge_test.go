@@ -120,33 +120,33 @@ func TestVerdicts(t *testing.T) {
 	}{
 		"all is well": {func(*Facts) {}, Well, 1, "", "a", "", ""},
 		"a master that does not lead is shot": {func(f *Facts) { f.dies("b", "a") }, Degraded, 0,
-			"us-central1-a us-central1-c", "a", "replica-silent b", "start master-b"},
+			"us-central1-a us-central1-c", "a", "replica-not-heard b", "start master-b"},
 		"the master that leads is shot": {func(f *Facts) { f.dies("a", "c") }, Degraded, 0,
-			"us-central1-b us-central1-c", "c", "replica-silent a", "start master-a"},
+			"us-central1-b us-central1-c", "c", "replica-not-heard a", "start master-a"},
 		"the master that leads is shot, and the endpoint has not noticed yet": {func(f *Facts) {
 			f.dies("a", "c")
 			f.Endpoint = dead
-		}, NotServing, 0, "us-central1-b us-central1-c", "c", "replica-silent a [endpoint-silent]", "start master-a"},
+		}, NotServing, 0, "us-central1-b us-central1-c", "c", "replica-not-heard a [endpoint-silent]", "start master-a"},
 		"a minute later the leader waits for it": {func(f *Facts) {
 			f.dies("b", "a")
 			f.of("b").Age = 2 * time.Minute
 			f.waits("a", "member-unreachable")
-		}, Degraded, 0, "us-central1-a us-central1-c", "a", "replica-silent b [member-unreachable a]",
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "replica-not-heard b [member-unreachable a]",
 			"start master-b"},
 		"a replica that hangs is shot where the Compute API says that it runs": {func(f *Facts) {
 			f.dies("b", "a")
 			f.VMs = []replica.VM{{Place: places["b"], Status: "RUNNING"}}
-		}, Degraded, 0, "us-central1-a us-central1-c", "a", "replica-silent b", "reset master-b"},
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "replica-not-heard b", "reset master-b"},
 		"a VM is off": {func(f *Facts) {
 			f.dies("b", "a")
 			f.VMs = []replica.VM{{Place: places["b"], Status: "TERMINATED"}}
-		}, Degraded, 0, "us-central1-a us-central1-c", "a", "vm-not-running b [replica-silent b]", "start master-b"},
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "vm-not-running b [replica-not-heard b]", "start master-b"},
 		"the Compute API does not answer": {func(f *Facts) { f.UnreadVMs = "403" }, Degraded, 1, "", "a",
 			"vms-unreadable-here", ""},
 		"a VM is deleted": {func(f *Facts) {
 			f.dies("b", "a")
 			f.VMs = []replica.VM{{Place: places["a"], Status: "RUNNING"}}
-		}, Degraded, 0, "us-central1-a us-central1-c", "a", "vm-missing b [replica-silent b]", "recreate master-b"},
+		}, Degraded, 0, "us-central1-a us-central1-c", "a", "vm-missing b [replica-not-heard b]", "recreate master-b"},
 		"two of three are shot": {func(f *Facts) {
 			f.dies("a", "b")
 			f.of("c").Age = 90 * time.Second
@@ -155,8 +155,8 @@ func TestVerdicts(t *testing.T) {
 			f.waits("b", "no-quorum", "component-not-ready")
 			f.Endpoint = &Endpoint{Address: "x", Code: 500}
 		}, NotServing, -1, "", "",
-			"replica-silent a [no-quorum b; no-leader; component-not-ready b; endpoint-not-ready]; " +
-				"replica-silent c", "start master-a"},
+			"replica-not-heard a [no-quorum b; no-leader; component-not-ready b; endpoint-not-ready]; " +
+				"replica-not-heard c", "start master-a"},
 		"no room on two replicas": {func(f *Facts) {
 			f.waits("a", "no-room")
 			f.waits("b", "no-room", "step-failed")
@@ -174,7 +174,8 @@ func TestVerdicts(t *testing.T) {
 				f.Reports[n].Age = time.Hour
 			}
 			f.Endpoint = dead
-		}, NotServing, -1, "", "", "replica-silent a [no-leader; endpoint-silent]; replica-silent b; replica-silent c",
+		}, NotServing, -1, "", "", "replica-not-heard a [no-leader; endpoint-silent]; " +
+			"replica-not-heard b; replica-not-heard c",
 			"start master-a"},
 		"a replica stops in order": {func(f *Facts) {
 			f.of("b").Phase, f.of("b").Ready = "stopping", false

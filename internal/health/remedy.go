@@ -21,7 +21,7 @@ func (j *judgement) remedy(name string, about []replica.Place) []string {
 		return each(c.RecreateVM)
 	case VMNotRunning, ReplicaIsStopped:
 		return each(c.StartVM)
-	case ReplicaIsSilent:
+	case ReplicaNotHeard:
 		return each(j.revive)
 	case Paused, "paused":
 		return []string{c.Quorate("quorate resume")}
@@ -53,7 +53,7 @@ func (j *judgement) revive(p replica.Place) string {
 func (j *judgement) away() []string {
 	out := []string{}
 	for _, r := range j.replicas {
-		if r.State == ReplicaSilent || r.State == ReplicaStopped {
+		if r.State == ReplicaUnheard || r.State == ReplicaStopped {
 			out = append(out, j.revive(r.Place))
 		}
 	}

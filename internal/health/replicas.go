@@ -28,7 +28,7 @@ const (
 	ReplicaBoots   ReplicaState = "booting"
 	ReplicaStops   ReplicaState = "stopping"
 	ReplicaStopped ReplicaState = "stopped" // in order
-	ReplicaSilent  ReplicaState = "silent"
+	ReplicaUnheard ReplicaState = "not heard"
 	ReplicaCutOff  ReplicaState = "cut off" // it reports, and etcd's leader and it do not hear of each other
 	ReplicaUnknown ReplicaState = "no report"
 )
@@ -70,7 +70,7 @@ func (r Replica) away() bool { return r.State != ReplicaReady && r.State != Repl
 
 // speaks reports whether what its report says is of now.
 func (r Replica) speaks() bool {
-	return r.seen != nil && r.State != ReplicaSilent && r.State != ReplicaStopped
+	return r.seen != nil && r.State != ReplicaUnheard && r.State != ReplicaStopped
 }
 
 // current finds which replicas there are, whose view of the membership counts, and how each one is.
@@ -171,7 +171,7 @@ func (j *judgement) stateOf(s report.Sighting, m *report.Member) ReplicaState {
 	case s.Phase == "stopping" && (s.Age > silentAfter || unheard || s.Member == ""):
 		return ReplicaStopped
 	case s.Age > silentAfter, dead:
-		return ReplicaSilent
+		return ReplicaUnheard
 	case s.Phase == "stopping":
 		return ReplicaStops
 	case !s.Ready:
