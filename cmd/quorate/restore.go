@@ -64,8 +64,8 @@ Keep every disk until it is done. A disk that survived holds more than any snaps
 	cmd.Flags().StringArrayVar(&f.Silent, "silent", nil, "the id of an instance that runs nothing any more, on your "+
 		"responsibility; may be given more than once. "+
 		"If it still runs, what it acknowledges is lost")
-	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait for a cluster that served within the last minute, "+
-		"and return once the order is written")
+	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "fail if members served within the last minute, instead of waiting; "+
+		"else return once the order is written")
 	addYes(cmd, &f.yes)
 	return cmd
 }
