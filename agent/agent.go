@@ -10,13 +10,13 @@
 //	   │
 //	etcd ────── seed, join, or go on from the disk          etcdmember decides and acts
 //	   │
-//	control plane ── apiserver, then those that elect       controlplane says how, supervisor runs them
+//	control plane ── apiserver, then the other components   controlplane says how, supervisor runs them
 //	   │
 //	keep ────── READY=1; renew, promote, repair, report     until SIGTERM, then back up the same way
 //
-// Guarantees: once the member runs, nothing but its own state or a person's order ends the agent, and with it the
-// member; a control plane that cannot run is a wait. Every phase can be run again at any time, so a crash anywhere is
-// repaired by starting again. A restart of the agent on a running VM needs no cloud service. No child outlives the
+// Guarantees: once the member runs, only its own state, an order or a signal ends the agent, and with it the member. A
+// control plane that cannot run is a wait. Every phase can be run again at any time, so a crash anywhere is repaired by
+// starting again. A restart of the agent on a running VM needs no cloud service. No child outlives the
 // agent: systemd (KillMode=mixed) or the VM's init sees to that, and of the agent's own runs the kernel (SelfRun).
 //
 // It does not know GCE, systemd or buckets: what it needs of them it states as interfaces, and cmd/quorate hands it the
@@ -180,9 +180,10 @@ func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
 		fitWanted: make(chan struct{}, 1), leasesOpen: make(chan struct{})}
 }
 
-// Run boots the replica and keeps it running until ctx is done. Then it stops what it started, in reverse order. An
-// error names the phase in which the boot ended; systemd retries by starting the program again. A stop that was asked
-// for is no error, whatever the phase.
+// Run boots the replica and keeps it running until ctx is done. The caller makes sure that no other agent runs on this
+// machine. At the end it stops, in this order: what the agent does itself (within stopPatience), the children, the
+// last report, metrics, status. An error of the boot is a PhaseError; systemd starts the program again. A stop that was
+// asked for is no error, whatever the phase.
 func Run(ctx context.Context, cfg Config) (err error) {
 	if err := os.MkdirAll(cfg.RunDir, 0o700); err != nil {
 		return fmt.Errorf("make the agent's folder: %w", err)

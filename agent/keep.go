@@ -15,8 +15,7 @@ import (
 // repair: there is no second way.
 var ErrStartAgain = errors.New("starting again")
 
-// crashLoop is how many starts without coming up are one too many for an etcd member: its directory has to be
-// checked.
+// crashLoop is how often an etcd member may end without getting ready in between. Then its directory is checked.
 const crashLoop = 3
 
 // keepMember maintains the member, its snapshots and its archives until the returned function is called. When the

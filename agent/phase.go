@@ -52,7 +52,7 @@ func (e *PhaseError) Error() string { return string(e.Phase) + ": " + e.Err.Erro
 func (e *PhaseError) Unwrap() error { return e.Err }
 
 // enter runs one phase: a log line at its begin and end, a STATUS= line, a deadline, and its name before its error. The
-// phase's result is the next one's input: the types are the arrows between the phases of Run.
+// phase's result is the next one's input: the types are the arrows between the phases of live.
 func enter[In, Out any](ctx context.Context, a *Agent, phase Phase, in In, do func(context.Context, In) (Out,
 	error)) (Out, error) {
 	a.setPhase(phase)

@@ -17,7 +17,7 @@ import (
 func SocketPath(runDir string) string { return filepath.Join(runDir, "agent.sock") }
 
 // alive takes each lock of what the status shows, and the election's: one that is never given back, which is what a
-// watchdog is for, keeps the answer back too.
+// watchdog is for, keeps the answer back too. It does not check that each loop makes progress.
 func (a *Agent) alive() bool {
 	a.mu.Lock()
 	m := a.membership
