@@ -39,7 +39,7 @@ const (
 	servePause   = 20 * time.Millisecond
 )
 
-// Beside a quorum a try to accept a restore that failed rests for acceptRest times as long as it took, and for
+// With a quorum, a failed try to accept a restore rests for acceptRest times as long as it took, and for
 // mostAcceptRest at most. That a snapshot is damaged is found out by reading all of it: without a rest the replica
 // would do nothing else, and with it the leader loop, which waits for that.
 const (

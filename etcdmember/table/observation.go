@@ -9,7 +9,7 @@ import (
 // LocalClass is what the data disk holds, in the terms of the membership table.
 type LocalClass string
 
-// The classes of the disk, in the order in which they are tested.
+// The classes of the disk. docs/membership.md has the order in which they are tested; some are tested twice.
 const (
 	// L0: no directory.
 	L0 LocalClass = "L0"
