@@ -22,6 +22,7 @@ var pure = map[string][]string{
 	"internal/health":      nil,
 	"internal/record":      nil,
 	"internal/report":      {"unicode", "unicode/utf8"},
+	"internal/setup":       {"path"},
 	"systemd/kubeletwatch": nil,
 	"internal/replica": { // it decodes and validates the Cluster document
 		"bytes", "embed", "encoding/base64", "io", "net/url", "path/filepath", "reflect", "unicode/utf8",

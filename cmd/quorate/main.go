@@ -71,7 +71,7 @@ recreating its VM. The other commands are run from anywhere that reaches the clu
 		SilenceUsage: true, SilenceErrors: true,
 		Version: versionText(),
 	}, newAgent(), newStatus(), newHealth(), newEvents(), newWhy(), newEtcd(), newConfig(), newRecord(), newOrders(),
-		newPause(), newResume(), newOverride(), newBundle(), newKubeconfig(), newSnapshot(), newAddons(),
+		newGCE(), newPause(), newResume(), newOverride(), newBundle(), newKubeconfig(), newSnapshot(), newAddons(),
 		newVersion(imageFile), newRunEtcd(), newMakeDirectory(), newRestore())
 	root.SetVersionTemplate("quorate {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true

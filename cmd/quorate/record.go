@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
@@ -125,22 +126,27 @@ func initRecord(ctx context.Context, out io.Writer, c *replica.Cluster, region, 
 
 func newRecordCheck() *cobra.Command {
 	var f clusterFlags
-	var output string
+	var output, account string
 	cmd := &cobra.Command{Use: "check", Short: "Check that the bucket keeps its promises and that nothing is lost",
 		Args: noArguments,
-		Long: `Check that the bucket keeps its promises and that nothing is lost in it. To see that an object is not overwritten it writes one,
-under checks/.`,
+		Long: `Check that the bucket keeps its promises and that nothing is lost in it. To see that an object is not overwritten it writes one
+under checks/, and tries to delete it. To see whether marks can be overwritten it writes marks/probe.json.
+
+Masters may overwrite marks, and must be refused a deletion under checks/. That is proven only with their rights: with
+--impersonate. 'quorate gce check' checks the rest of the project.`,
+		Example: `  quorate record check --config cluster.yaml
+  quorate record check --config cluster.yaml --impersonate prod-1-master@example.iam.gserviceaccount.com`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := f.open()
+			c, err := f.load()
 			if err != nil {
 				return err
 			}
-			findings := store.Check(cmd.Context())
-			err = printAs(cmd.OutOrStdout(), output, findings, func(w io.Writer) {
-				for _, finding := range findings {
-					fmt.Fprintln(w, finding)
-				}
-			})
+			store, err := openRecordAs(c, account)
+			if err != nil {
+				return err
+			}
+			findings := store.Check(cmd.Context(), account)
+			err = printAs(cmd.OutOrStdout(), output, findings, func(w io.Writer) { showFindings(w, findings) })
 			if failed := countFailed(findings); err == nil && failed > 0 {
 				return recordError("%s: %d of %d checks failed", store, failed, len(findings))
 			}
@@ -148,7 +154,17 @@ under checks/.`,
 		}}
 	f.add(cmd)
 	addOutput(cmd, &output)
+	cmd.Flags().StringVar(&account, "impersonate", "", "act as this service account, the masters'; it takes "+
+		"roles/iam.serviceAccountTokenCreator on it")
 	return cmd
+}
+
+// openRecordAs opens the record as a service account; empty: as whoever runs the command.
+func openRecordAs(c *replica.Cluster, account string) (*bucket.Store, error) {
+	if account == "" {
+		return openRecord(c)
+	}
+	return bucket.Open(c.Record.URL, c.Name, gce.ImpersonatingClient(account))
 }
 
 func countFailed(findings []record.Finding) (n int) {

@@ -23,6 +23,8 @@ func UserClient() *http.Client { return direct(&userCredentials{next: newCloudTr
 // more than one cluster, and a document that names a stand-in may be another person's.
 type userCredentials struct {
 	next http.RoundTripper
+	// detect finds the credentials; nil: the default ones.
+	detect func() (*auth.Credentials, error)
 
 	mu    sync.Mutex
 	found *auth.Credentials
@@ -69,7 +71,13 @@ func (u *userCredentials) find() (*auth.Credentials, error) {
 	if u.found != nil {
 		return u.found, nil
 	}
-	found, err := credentials.DetectDefault(&credentials.DetectOptions{Scopes: []string{cloudScope}})
+	detect := u.detect
+	if detect == nil {
+		detect = func() (*auth.Credentials, error) {
+			return credentials.DetectDefault(&credentials.DetectOptions{Scopes: []string{cloudScope}})
+		}
+	}
+	found, err := detect()
 	if err != nil {
 		return nil, finalError{fmt.Errorf("find the default credentials for Google: %w", err)}
 	}

@@ -24,6 +24,8 @@ import (
 // that it was made; one that was cut short was seen by nobody, and is gone with the process.
 type Buckets struct {
 	folder string
+	// settings are what the buckets say of themselves.
+	settings *Settings
 
 	// mu is held for writing from a change until it is in its file.
 	mu     sync.RWMutex
@@ -37,7 +39,7 @@ const BucketName = "record"
 
 // OpenBuckets serves what is in the folder, and makes BucketName where it is absent.
 func OpenBuckets(folder string) (*Buckets, error) {
-	b := &Buckets{folder: folder}
+	b := &Buckets{folder: folder, settings: localSettings("")}
 	if err := os.MkdirAll(filepath.Join(folder, BucketName), 0o700); err != nil {
 		return nil, fmt.Errorf("make bucket: %w", err)
 	}

@@ -46,6 +46,8 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 func (b *Buckets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
+	case b.serveSettings(w, r):
+		return
 	case reads && strings.Contains(r.URL.Path, "/o/"):
 		b.read(w, r)
 		return

@@ -23,6 +23,8 @@ type ComputeServer struct {
 	caller func(*http.Request) string
 	// stop begins to stop the instance with an id, and calls done when that is over; nil: nobody may.
 	stop func(id uint64, done func(error))
+	// settings are what the project has besides VMs.
+	settings *Settings
 
 	mu         sync.Mutex
 	operations []*operation
@@ -30,7 +32,7 @@ type ComputeServer struct {
 
 // NewComputeServer serves what instances returns at each request.
 func NewComputeServer(instances func() []Instance) *ComputeServer {
-	c := &ComputeServer{instances: instances, routes: http.NewServeMux()}
+	c := &ComputeServer{instances: instances, routes: http.NewServeMux(), settings: &Settings{}}
 	const scope = "/compute/v1/projects/{project}/"
 	const root = "GET " + scope
 	c.routes.HandleFunc(root+"zones/{zone}/{kind}", c.list)
@@ -38,6 +40,9 @@ func NewComputeServer(instances func() []Instance) *ComputeServer {
 	c.routes.HandleFunc(root+"zones/{zone}/operations/{name}", c.getOperation)
 	c.routes.HandleFunc("POST "+scope+"zones/{zone}/instances/{name}/stop", c.stopInstance)
 	c.routes.HandleFunc(root+"aggregated/{kind}", c.aggregated)
+	c.routes.HandleFunc(root+"global/{kind}", c.listSettings)
+	c.routes.HandleFunc(root+"regions/{region}/{kind}", c.listSettings)
+	c.routes.HandleFunc(strings.TrimSuffix(root, "/"), c.getProject)
 	c.routes.HandleFunc(root+"zones", c.listZones)
 	c.routes.HandleFunc(root+"zones/{name}", c.getZone)
 	c.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -48,15 +48,18 @@ func instanceResource(base string, i Instance) resource {
 		"metadata": map[string]any{"kind": "compute#metadata", "items": items},
 		"networkInterfaces": []any{map[string]any{
 			"kind": "compute#networkInterface", "name": "nic0", "networkIP": i.Address.String(), "network": base +
-				"/global/networks/default",
+				"/global/networks/default", "subnetwork": base + "/regions/" + regionOf(i.Zone) +
+				"/subnetworks/default",
 		}},
+		"scheduling": map[string]any{"automaticRestart": true, "onHostMaintenance": "MIGRATE", "preemptible": false,
+			"provisioningModel": "STANDARD", "hostErrorTimeoutSeconds": 90},
 		"serviceAccounts": []any{map[string]any{"email": i.serviceAccount(),
 			"scopes": []string{"https://www.googleapis.com/auth/cloud-platform"}}},
 	}
 	if !i.LastStop.IsZero() {
 		out["lastStopTimestamp"] = timestamp(i.LastStop)
 	}
-	return out
+	return with(out, i.Shown)
 }
 
 // diskResources are an instance's boot disk, as old as the instance, and its data disk; without a name, or where it is
@@ -80,6 +83,7 @@ func diskResources(base string, i Instance) []resource {
 	if i.alsoOn != "" {
 		data["users"] = append(slices.Clone(users), zone+"/instances/"+i.alsoOn)
 	}
+	data = with(data, i.DataDisk.Shown)
 	if i.Name == "" || i.hidden {
 		return []resource{data}
 	}
@@ -87,14 +91,18 @@ func diskResources(base string, i Instance) []resource {
 }
 
 func zoneResource(zones, name string) resource {
-	region, _, _ := strings.Cut(name, "-")
-	if n := strings.LastIndexByte(name, '-'); n > 0 {
-		region = name[:n]
-	}
 	return resource{
 		"kind": "compute#zone", "name": name, "status": "UP", "selfLink": zones + "/" + name,
-		"region": strings.TrimSuffix(zones, "/zones") + "/regions/" + region,
+		"region": strings.TrimSuffix(zones, "/zones") + "/regions/" + regionOf(name),
 	}
+}
+
+// regionOf is the region of a zone.
+func regionOf(zone string) string {
+	if n := strings.LastIndexByte(zone, '-'); n > 0 {
+		return zone[:n]
+	}
+	return zone
 }
 
 // filterTerm is one comparison: field operator value. Google's newer and older spellings of equality are both known.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"strconv"
 	"time"
 )
 
@@ -27,6 +26,8 @@ type Instance struct {
 	DataDisk   Disk
 	// Maintenance is the maintenance-event key: NONE where empty.
 	Maintenance string
+	// Shown are fields of the Compute API's resource in place of the usual ones, for what a person has set otherwise.
+	Shown map[string]any
 
 	// hidden: the Compute API does not show the VM, and its data disk as attached to it all the same.
 	hidden bool
@@ -41,6 +42,8 @@ type Disk struct {
 	Name    string    `json:"name"`
 	Bytes   int64     `json:"bytes"`
 	Created time.Time `json:"created"`
+	// Shown is as Instance's, for the disk's own resource.
+	Shown map[string]any `json:"-"`
 }
 
 const (
@@ -53,7 +56,7 @@ func newID() uint64 { return 1e18 + rand.Uint64N(8e18) }
 
 // serviceAccount is the e-mail address of the VMs' account.
 func (i Instance) serviceAccount() string {
-	return strconv.FormatUint(ProjectNumber, 10) + "-compute@developer.gserviceaccount.com"
+	return MastersAccount()
 }
 
 // named keeps the keys of attributes as they are, where all others are camel-cased in JSON.

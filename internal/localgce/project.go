@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -153,15 +152,11 @@ func (p *Project) runServices() error {
 	}
 	p.compute = NewComputeServer(p.Instances)
 	p.compute.unattached, p.compute.caller, p.compute.stop = p.unattached, p.caller, p.stopForAPI
+	settings := localSettings(p.conf.Cluster)
+	p.compute.settings, p.buckets.settings = settings, settings
 	compute, storage := p.faults.before(Compute, p.caller, p.compute), p.faults.before(Storage, p.caller, p.buckets)
 	p.server = &http.Server{ReadHeaderTimeout: 10 * time.Second,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasPrefix(r.URL.Path, "/compute/") {
-				compute.ServeHTTP(w, r)
-				return
-			}
-			storage.ServeHTTP(w, r)
-		})}
+		Handler: newAPIs(compute, storage, settings)}
 	p.tasks.Go(func() { _ = p.server.Serve(listener) }) // ends with Close
 
 	ctx, cancel := context.WithCancel(context.Background())

@@ -44,12 +44,14 @@ func (v View) LostInception() bool {
 
 // inceptionDamage also stops where there is nothing at all: an agent cannot know whether something was.
 func (v View) inceptionDamage() []Damage {
-	f := Finding{Warn, InceptionKey, "no cluster was ever created here: quorate record init does it"}
+	f := Finding{Level: Warn, Subject: InceptionKey,
+		What: "no cluster was ever created here: quorate record init does it"}
 	switch {
 	case v.Inception != nil:
 		return nil
 	case v.LostInception():
-		f = Finding{Fail, InceptionKey, "it is lost, though the record has other objects: quorate record rebuild"}
+		f = Finding{Level: Fail, Subject: InceptionKey,
+			What: "it is lost, though the record has other objects: quorate record rebuild"}
 	}
 	return []Damage{{Finding: f, Stops: true}}
 }
@@ -66,9 +68,10 @@ func (v View) formedNumber() uint64 {
 func (v View) damaged(epoch uint64, subject string, stops bool, format string, args ...any) Damage {
 	what := fmt.Sprintf(format, args...)
 	if epoch < v.formedNumber() {
-		return Damage{Finding: Finding{Warn, subject, what + "; nothing is decided by it any more"}}
+		return Damage{Finding: Finding{Level: Warn, Subject: subject,
+			What: what + "; nothing is decided by it any more"}}
 	}
-	return Damage{Finding: Finding{Fail, subject, what}, Stops: stops}
+	return Damage{Finding: Finding{Level: Fail, Subject: subject, What: what}, Stops: stops}
 }
 
 // epochDamages judges each epoch by itself and with its successor.

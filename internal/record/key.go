@@ -54,6 +54,8 @@ const (
 	InceptionKey = "inception.json"
 	// SnapshotsFolder is the only folder from which anything is ever deleted.
 	SnapshotsFolder = "snapshots/"
+	// ProbesFolder is where checks write.
+	ProbesFolder = "checks/"
 	// DatabaseSuffix ends the name of the object that holds the compressed database.
 	DatabaseSuffix = ".db.zst"
 )
@@ -119,7 +121,10 @@ func SnapshotKey(name string) string { return SnapshotsFolder + name + DatabaseS
 func SnapshotInfoKey(name string) string { return SnapshotsFolder + name + ".json" }
 
 // ProbeKey is checks/<nonce>.json, the object by which a check tries the store.
-func ProbeKey(nonce string) string { return fmt.Sprintf("checks/%s.json", nonce) }
+func ProbeKey(nonce string) string { return ProbesFolder + nonce + ".json" }
+
+// MarkProbeKey is the object by which a check tries whether a mark can be overwritten.
+const MarkProbeKey = "marks/probe.json"
 
 // ParseKey is strict: only a key that the functions above spell is one of ours, so "epochs/01/claim.json" is not. Nor
 // is one that ends with a slash, such as a console leaves where somebody makes a folder: it hides nothing.
@@ -130,6 +135,8 @@ func ParseKey(key string) Object {
 		return Object{}
 	case key == InceptionKey:
 		return Object{Kind: InceptionObject}
+	case key == MarkProbeKey:
+		return Object{Kind: ProbeObject}
 	case parts[0] == "epochs":
 		return parseEpochKey(parts[1:])
 	case parts[0] == "replicas":

@@ -25,6 +25,7 @@ func TestParseKeyIsTheInverseOfTheKeys(t *testing.T) {
 		VMStopKey(4, "18395952728694776415"): {Kind: VMStopObject, Number: 4, Name: "18395952728694776415"},
 		DiskKey(p, 12):                       {Kind: DiskObject, Place: p, Number: 12},
 		ProbeKey("x"):                        {Kind: ProbeObject},
+		MarkProbeKey:                         {Kind: ProbeObject},
 		"snapshots/2/1234-20260102T030405Z.db.zst": {Kind: SnapshotObject, Epoch: 2, Name: "2/1234-20260102T030405Z"},
 		"snapshots/2/1234-20260102T030405Z.json": {Kind: SnapshotInfoObject, Epoch: 2,
 			Name: "2/1234-20260102T030405Z"},

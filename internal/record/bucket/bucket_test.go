@@ -1,6 +1,8 @@
 package bucket
 
 import (
+	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -78,8 +80,8 @@ func (b *testBucket) count(doing string) int {
 }
 
 // next is the fault for the next request of a sort.
-func (b *testBucket) next(r *http.Request) fault {
-	doing := "read"
+func (b *testBucket) next(r *http.Request) (doing string, f fault) {
+	doing = "read"
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/upload/"):
 		doing = "upload"
@@ -92,7 +94,18 @@ func (b *testBucket) next(r *http.Request) fault {
 	defer b.mu.Unlock()
 	n := b.counts[doing]
 	b.counts[doing]++
-	return b.plan(doing, n)
+	return doing, b.plan(doing, n)
+}
+
+// withUniformAccess adds to a bucket's own words what the server does not know of.
+func withUniformAccess(body *bytes.Buffer) {
+	var bucket map[string]any
+	if json.Unmarshal(body.Bytes(), &bucket) != nil {
+		return
+	}
+	bucket["iamConfiguration"] = map[string]any{"uniformBucketLevelAccess": map[string]any{"enabled": true}}
+	body.Reset()
+	_ = json.NewEncoder(body).Encode(bucket) // what was decoded can be encoded
 }
 
 // slowness is how late a delayed or late request is: well within one try.
@@ -100,7 +113,7 @@ const slowness = 30 * time.Millisecond
 
 // ServeHTTP implements http.Handler.
 func (b *testBucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f := b.next(r)
+	doing, f := b.next(r)
 	switch f {
 	case refused:
 		http.Error(w, "injected", http.StatusServiceUnavailable)
@@ -122,6 +135,9 @@ func (b *testBucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	answer := httptest.NewRecorder()
 	b.server.HTTPHandler().ServeHTTP(answer, r)
+	if doing == "rules" {
+		withUniformAccess(answer.Body)
+	}
 	switch f {
 	case lost:
 		panic(http.ErrAbortHandler) // net/http cuts the connection

@@ -11,20 +11,30 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // Check examines the record as a whole: whether it can be reached, whether its place really keeps objects write-once,
 // what guards it against deletion, and what is missing in it. It is meant for people and for the moment before a
-// cluster is created. It leaves one small object under checks/, because the package deletes nothing but snapshots.
-func (s *Store) Check(ctx context.Context) []record.Finding {
+// cluster is created. master is the masters' account where the client acts as that; empty: as somebody else, of whose
+// rights nothing follows. It leaves a small object under marks/, and one under checks/ where it may not delete that.
+func (s *Store) Check(ctx context.Context, master string) []record.Finding {
 	entries, err := s.list(ctx)
 	if err != nil {
 		return []record.Finding{{Level: record.Fail, Subject: "reach", What: err.Error()}}
 	}
 	out := []record.Finding{{Level: record.OK, Subject: "reach",
 		What: fmt.Sprintf("%s can be listed: %d objects", s, len(entries))}}
-	out = append(out, s.checkWriteOnce(ctx))
-	out = append(out, s.driver.guards(ctx)...)
+	var f setup.Facts
+	s.driver.survey(ctx, &f)
+	key := record.ProbeKey(rand.Text())
+	once := s.checkWriteOnce(ctx, key)
+	out = append(out, once)
+	if once.Level == record.OK {
+		out = append(out, s.checkDeletion(ctx, f.BucketName, key, master),
+			s.checkOverwriting(ctx, f.BucketName, master))
+	}
+	out = append(out, checkBucket(f)...)
 	out = append(out, extras(entries)...)
 	out = append(out, s.checkSnapshots(ctx, entries)...)
 	view, err := s.View(ctx)
@@ -67,9 +77,8 @@ type probe struct {
 }
 
 // checkWriteOnce creates one object twice with different contents: the second must lose and the first must stay.
-func (s *Store) checkWriteOnce(ctx context.Context) record.Finding {
+func (s *Store) checkWriteOnce(ctx context.Context, key string) record.Finding {
 	const subject = "write-once"
-	key := record.ProbeKey(rand.Text())
 	var contents [2][]byte
 	for n := range contents {
 		contents[n], _ = json.Marshal(probe{time.Now().UTC(), rand.Text()}) // strings and a time always encode

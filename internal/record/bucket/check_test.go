@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/fsouza/fake-gcs-server/fakestorage"
+	"google.golang.org/api/googleapi"
 	"google.golang.org/api/storage/v1"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // find returns the findings about a subject as one text.
@@ -42,16 +45,16 @@ func TestCheckOfAWholeRecord(t *testing.T) {
 		v.Replicas[placeB] = v.Replicas[placeB][:1] // without its gap
 		v.Bundle = 1
 		write(t, s, v)
-		for range 2 { // its own probe does not disturb the next one
-			findings := s.Check(t.Context())
-			for subject, want := range map[string]string{"reach": "ok", "write-once": "ok", "deletion": "warn",
+		for range 2 { // its own probes do not disturb the next one
+			findings := s.Check(t.Context(), "")
+			for subject, want := range map[string]string{"reach": "ok", "write-once": "ok", "extra": "",
+				"rights": "warn  rights: not proven here: that masters may not delete",
+
+				"deletion": "ok    deletion: no retention policy", "content": "",
 				"epochs/3": "warn  epochs/3: claimed by z-a.m2"} {
-				if got := find(findings, subject); !strings.HasPrefix(got, want) {
+				if got := find(findings, subject); !strings.HasPrefix(got, want) || want == "" && got != "" {
 					t.Errorf("%s: %q: want %q", subject, got, want)
 				}
-			}
-			if bad := worst(findings); len(bad) != 2 {
-				t.Errorf("%v: want the two warnings only", bad)
 			}
 		}
 		checkView(t, s, v)
@@ -59,9 +62,71 @@ func TestCheckOfAWholeRecord(t *testing.T) {
 }
 
 func TestCheckOfAnEmptyRecord(t *testing.T) {
-	findings := newMemory().store().Check(t.Context())
-	if got := find(findings, record.InceptionKey); !strings.HasPrefix(got, "warn") || len(worst(findings)) != 1 {
-		t.Errorf("%v", findings)
+	findings := newMemory().store().Check(t.Context(), "")
+	if got := find(findings, record.InceptionKey); !strings.HasPrefix(got, "warn") || len(worst(findings)) != 3 {
+		t.Errorf("%v: want this, and that two rights are not proven", findings)
+	}
+}
+
+// ruledMemory refuses, as a bucket does whose rules or whose IAM say so.
+type ruledMemory struct {
+	*memory
+	deletes, overwrites error
+}
+
+func (m ruledMemory) deleteProbe(ctx context.Context, key string) error {
+	if m.deletes != nil {
+		return m.deletes
+	}
+	return m.memory.deleteProbe(ctx, key)
+}
+
+func (m ruledMemory) overwrite(ctx context.Context, key string, data []byte) error {
+	if _, exists := m.memory.objects[key]; exists && m.overwrites != nil {
+		return m.overwrites
+	}
+	return m.memory.overwrite(ctx, key, data)
+}
+
+// What a master may do is proven with its rights alone, and in both directions.
+func TestCheckProvesRightsWithAMastersAlone(t *testing.T) {
+	denied := &googleapi.Error{Code: http.StatusForbidden, Message: "no storage.objects.delete",
+		Errors: []googleapi.ErrorItem{{Reason: "forbidden"}}}
+	kept := &googleapi.Error{Code: http.StatusForbidden, Message: "held", Errors: []googleapi.ErrorItem{
+		{Reason: "retentionPolicyNotMet"}}}
+	away := errors.New("away")
+	const master = "master@demo.iam.gserviceaccount.com"
+	for name, c := range map[string]struct {
+		deletes, overwrites error
+		master              string
+		want                []string
+	}{
+		"a master's rights": {denied, nil, master, []string{"ok    rights: " + master + " is refused a deletion",
+			"ok    rights: " + master + " can overwrite"}},
+		"a master may delete": {nil, nil, master, []string{"fail  rights: " + master + " could delete memory:checks/"}},
+		"a master may not overwrite": {denied, denied, master,
+			[]string{"fail  rights: " + master + " cannot overwrite objects under marks/"}},
+		"a person who may": {nil, nil, "", []string{"warn  rights: not proven here: that masters may not delete",
+			"warn  rights: not proven here: that masters may overwrite"}},
+		"a person who may not": {denied, denied, "", []string{"warn  rights: not proven here: that masters may not " +
+			"delete",
+			"warn  rights: not proven here: that masters may overwrite"}},
+		"a retention policy is no proof, and keeps marks": {kept, kept, master,
+			[]string{"warn  rights: not proven here: that masters may not delete what decides. The bucket's own rules",
+				"fail  rights: an object under marks/ cannot be overwritten: the bucket's own rules"}},
+		"no answer is no proof": {away, away, master, []string{"warn  rights: not proven here: that masters may not " +
+			"delete",
+			"warn  rights: not proven here: that masters may overwrite"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := ruledMemory{newMemory(), c.deletes, c.overwrites}
+			got := find((&Store{driver: m, cluster: "c1"}).Check(t.Context(), c.master), "rights")
+			for _, want := range c.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("%q: want %q", got, want)
+				}
+			}
+		})
 	}
 }
 
@@ -124,7 +189,8 @@ func TestCheckFindsDamage(t *testing.T) {
 		"given up, though a mark proves that it was formed": {func(m *memory) {
 			m.put(record.OutcomeKey(3), `{"abandoned":{"by":"a","why":"b"}}`)
 			m.put(record.MarkKey(1), `{"memberID":"1","epoch":3}`)
-		}, "epochs/3", "fail  epochs/3: outcome.json says that it was given up, and it was formed (a mark of member 1)"},
+		}, "epochs/3", "fail  epochs/3: outcome.json says that it was given up, and it was formed (a mark of member " +
+			"1)"},
 		"newest formed by a mark, no outcome": {func(m *memory) {
 			m.put(record.MarkKey(1),
 				`{"memberID":"1","epoch":3}`)
@@ -146,7 +212,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		m := newMemory()
 		write(t, m.store(), fullView())
 		c.damage(m)
-		if got := find(m.store().Check(t.Context()), c.subject); !strings.Contains(got, c.want) {
+		if got := find(m.store().Check(t.Context(), ""), c.subject); !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q: want %q", name, got, c.want)
 		}
 	}
@@ -172,7 +238,7 @@ func (f forgetful) create(ctx context.Context, key string, data []byte) error {
 func TestCheckFindsAPlaceThatOverwrites(t *testing.T) {
 	for _, lies := range []bool{false, true} {
 		s := &Store{driver: forgetful{newMemory(), lies}, cluster: "c1"}
-		if got := find(s.Check(t.Context()), "write-once"); !strings.HasPrefix(got, "fail") ||
+		if got := find(s.Check(t.Context(), ""), "write-once"); !strings.HasPrefix(got, "fail") ||
 			!strings.Contains(got, "cannot hold a record") {
 			t.Errorf("lies %v: %q", lies, got)
 		}
@@ -183,11 +249,11 @@ func TestCheckAsksTheBucketForItsRules(t *testing.T) {
 	b := newBucket(t)
 	b.server.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: "versioned", VersioningEnabled: true})
 	s := openStore(t, strings.Replace(b.url, "gs://b/", "gs://versioned/", 1))
-	if got := find(s.Check(t.Context()), "deletion"); !strings.HasPrefix(got, "ok") {
+	if got := find(s.Check(t.Context(), ""), "deletion"); !strings.Contains(got, "keeps older versions") {
 		t.Errorf("versioned: %q", got)
 	}
 	b.always("rules", forbidden, 0)
-	if got := find(openStore(t, b.url).Check(t.Context()), "deletion"); !strings.Contains(got,
+	if got := find(openStore(t, b.url).Check(t.Context(), ""), "deletion"); !strings.Contains(got,
 		"warn  deletion: cannot tell whether") {
 		t.Errorf("no permission: %q", got)
 	}
@@ -195,16 +261,27 @@ func TestCheckAsksTheBucketForItsRules(t *testing.T) {
 
 func TestBucketRules(t *testing.T) {
 	const prefix = "p/c1/"
+	const whole = `"iamConfiguration":{"uniformBucketLevelAccess":{"enabled":true},"publicAccessPrevention":"enforced"}`
+	rules := func(fields string) string { return "{" + whole + fields + "}" }
 	rule := func(action, condition string) string {
-		return `{"versioning":{"enabled":true},"lifecycle":{"rule":[{"action":{"type":"` + action + `"},"condition":` +
-			condition + `}]}}`
+		return rules(
+			`,"softDeletePolicy":{"retentionDurationSeconds":"604800"},"lifecycle":{"rule":[{"action":{"type":"` +
+				action + `"},"condition":` + condition + `}]}`)
 	}
+	const softly = `,"softDeletePolicy":{"retentionDurationSeconds":"604800"}`
 	for text, want := range map[string]record.Level{
-		`{}`:                              record.Warn,
-		`{"versioning":{"enabled":true}}`: record.OK,
-		`{"softDeletePolicy":{"retentionDurationSeconds":"604800"}}`:             record.OK,
-		`{"softDeletePolicy":{"retentionDurationSeconds":"0"}}`:                  record.Warn,
-		`{"retentionPolicy":{"retentionPeriod":"86400"}}`:                        record.Warn,
+		rules(``):                               record.Warn,
+		rules(`,"versioning":{"enabled":true}`): record.Warn, // older versions add up
+		rules(`,"versioning":{"enabled":true},"lifecycle":{"rule":[{"action":{"type":"Delete"},` +
+			`"condition":{"isLive":false}}]}`): record.OK,
+		rules(softly): record.OK,
+		rules(`,"softDeletePolicy":{"retentionDurationSeconds":"0"}`):            record.Warn,
+		rules(softly + `,"retentionPolicy":{"retentionPeriod":"86400"}`):         record.Fail,
+		rules(softly + `,"defaultEventBasedHold":true`):                          record.Fail,
+		rules(softly + `,"billing":{"requesterPays":true}`):                      record.Fail,
+		rules(softly + `,"ipFilter":{"mode":"Enabled"}`):                         record.Warn,
+		rules(softly + `,"ipFilter":{"mode":"Disabled"}`):                        record.OK,
+		`{"softDeletePolicy":{"retentionDurationSeconds":"604800"}}`:             record.Fail,
 		rule("Delete", `{"age":30}`):                                             record.Fail,
 		rule("Delete", `{"age":30,"matchesPrefix":["p/"]}`):                      record.Fail,
 		rule("Delete", `{"age":30,"matchesPrefix":["p/c1/orders/"]}`):            record.Fail,
@@ -215,15 +292,16 @@ func TestBucketRules(t *testing.T) {
 		rule("Delete", `{"age":30,"isLive":false}`):                              record.OK,
 		rule("Delete", `{"numNewerVersions":3}`):                                 record.OK,
 		rule("Delete", `{"age":30,"daysSinceNoncurrentTime":7}`):                 record.OK,
-		rule("Delete", `{"age":30,"numNewerVersions":0}`):                        record.Fail, // a live object has as many
-		rule("Delete", `{"daysSinceNoncurrentTime":0}`):                          record.Fail, // no older version stays
-		rule("SetStorageClass", `{"age":30}`):                                    record.OK,
+		rule("Delete", `{"age":30,"numNewerVersions":0}`):                        record.Fail,
+		// a live object has as many
+		rule("Delete", `{"daysSinceNoncurrentTime":0}`): record.Fail, // no older version stays
+		rule("SetStorageClass", `{"age":30}`):           record.OK,
 	} {
 		var rules storage.Bucket
 		if err := json.Unmarshal([]byte(text), &rules); err != nil {
 			t.Fatal(err)
 		}
-		findings := judgeRules(&rules, prefix)
+		findings := setup.JudgeBucket(rulesOf(&rules), "b", prefix, "")
 		worstLevel := record.OK
 		for _, level := range []record.Level{record.Warn, record.Fail} {
 			if slices.ContainsFunc(findings, func(f record.Finding) bool { return f.Level == level }) {

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // driver is a place that holds objects under keys relative to `<cluster>/`. Whatever is transient it has already
-// retried. Only what is under snapshots/ can be deleted. Methods may be called concurrently, also by other processes
+// retried. Only what is under snapshots/ can be deleted, and a probe of a check. Methods may be called concurrently,
+// also by other processes
 // and machines.
 type driver interface {
 	// list returns all keys, sorted. An empty listing is an answer, "nothing was ever written"; a place that cannot be
@@ -35,8 +37,10 @@ type driver interface {
 	readStream(ctx context.Context, key string) (io.ReadCloser, error)
 	// deleteSnapshot removes an object under snapshots/, and refuses any other. One that is not there is no error.
 	deleteSnapshot(ctx context.Context, key string) error
-	// guards reports what protects the objects from being deleted, as far as that can be told.
-	guards(ctx context.Context) []record.Finding
+	// deleteProbe is the same for an object under checks/: to see whether the place refuses it.
+	deleteProbe(ctx context.Context, key string) error
+	// survey asks for what protects the objects: it fills in the facts about the bucket.
+	survey(ctx context.Context, f *setup.Facts)
 	// where spells a key with its place, for messages.
 	where(key string) string
 }
@@ -50,7 +54,15 @@ type entry struct {
 	written time.Time
 }
 
-// onlySnapshots is the one guard of every deletion.
+// onlyProbes guards the deletion that a check tries.
+func onlyProbes(key string) error {
+	if strings.HasPrefix(key, record.ProbesFolder) {
+		return nil
+	}
+	return fmt.Errorf("delete %s: only probes are deleted by a check", key)
+}
+
+// onlySnapshots guards the deletion of what is obsolete.
 func onlySnapshots(key string) error {
 	if strings.HasPrefix(key, record.SnapshotsFolder) && record.ParseKey(key).IsSnapshot() {
 		return nil

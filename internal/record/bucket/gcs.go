@@ -253,6 +253,13 @@ func (g *gcs) deleteSnapshot(ctx context.Context, key string) error {
 	return g.remove(ctx, key)
 }
 
+func (g *gcs) deleteProbe(ctx context.Context, key string) error {
+	if err := onlyProbes(key); err != nil {
+		return err
+	}
+	return g.remove(ctx, key)
+}
+
 // remove deletes an object; one that is not there is no error. Its callers say which objects that may be.
 func (g *gcs) remove(ctx context.Context, key string) error {
 	_, err := do(ctx, g, func(ctx context.Context) (struct{}, error) {

@@ -2,80 +2,115 @@ package bucket
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"net/http"
+	"slices"
 	"strings"
+	"time"
 
+	"google.golang.org/api/googleapi"
 	"google.golang.org/api/storage/v1"
 
-	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/setup"
 )
 
-func (g *gcs) guards(ctx context.Context) []record.Finding {
-	bucket, err := do(ctx, g, func(ctx context.Context) (*storage.Bucket, error) {
-		return g.api.Buckets.Get(g.bucket).Fields("versioning", "retentionPolicy", "softDeletePolicy", "lifecycle").
-			Context(ctx).Do()
-	})
-	if err != nil {
-		return []record.Finding{{Level: record.Warn, Subject: "deletion",
-			What: "cannot tell whether the bucket keeps versions or deletes objects " +
-				"by rule: " +
-				"that needs storage.buckets.get: " + err.Error()}}
-	}
-	return judgeRules(bucket, g.prefix)
+// Survey asks for what setup.Judge judges of the record's bucket. It only reads.
+func (s *Store) Survey(ctx context.Context, f *setup.Facts) {
+	s.driver.survey(ctx, f)
 }
 
-// judgeRules turns what a bucket says of how long objects stay into findings.
-func judgeRules(b *storage.Bucket, prefix string) []record.Finding {
-	var out []record.Finding
-	retained := b.RetentionPolicy != nil && b.RetentionPolicy.RetentionPeriod > 0
-	switch {
-	case b.Versioning != nil && b.Versioning.Enabled:
-		out = append(out, record.Finding{Level: record.OK, Subject: "deletion",
-			What: "the bucket keeps older versions of objects"})
-	case b.SoftDeletePolicy != nil && b.SoftDeletePolicy.RetentionDurationSeconds > 0:
-		out = append(out, record.Finding{Level: record.OK, Subject: "deletion",
-			What: fmt.Sprintf("deleted objects can be restored for %d days",
-				b.SoftDeletePolicy.RetentionDurationSeconds/86400)})
-	case !retained:
-		out = append(out, record.Finding{Level: record.Warn, Subject: "deletion",
-			What: "the bucket keeps neither versions nor deleted objects: " +
-				"turn on object versioning"})
+func (g *gcs) survey(ctx context.Context, f *setup.Facts) {
+	f.BucketName, f.Prefix = g.bucket, g.prefix
+	f.Bucket = asked(do(ctx, g, func(ctx context.Context) (setup.Bucket, error) {
+		b, err := g.api.Buckets.Get(g.bucket).Projection("noAcl").Context(ctx).Do()
+		if err != nil {
+			return setup.Bucket{}, err
+		}
+		return rulesOf(b), nil
+	}))
+	f.BucketPolicy = asked(do(ctx, g, func(ctx context.Context) (setup.Policy, error) {
+		// Only version 3 has conditions.
+		p, err := g.api.Buckets.GetIamPolicy(g.bucket).OptionsRequestedPolicyVersion(3).Context(ctx).Do()
+		if err != nil {
+			return nil, err
+		}
+		return policyOf(p), nil
+	}))
+}
+
+// asked is an answer as the judge takes it.
+func asked[T any](answer T, err error) setup.Asked[T] {
+	if err == nil {
+		return setup.Asked[T]{Answer: answer}
 	}
-	if retained {
-		out = append(out, record.Finding{Level: record.Warn, Subject: "deletion",
-			What: "the bucket's retention policy protects the record, but also " +
-				"refuses " +
-				"to overwrite marks/: object versioning protects it without that"})
+	fault := &setup.Fault{Why: setup.Failed, Text: err.Error()}
+	switch status(err) {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		fault.Why = setup.Refused
+		if hasReason(err, "accessNotConfigured") {
+			fault.Why = setup.Disabled
+		}
+	case http.StatusNotFound:
+		fault.Why = setup.Absent
+	}
+	return setup.Asked[T]{Fault: fault}
+}
+
+// hasReason reports whether Google gives one of these reasons for a refusal.
+func hasReason(err error, reasons ...string) bool {
+	var answered *googleapi.Error
+	return errors.As(err, &answered) && slices.ContainsFunc(answered.Errors, func(i googleapi.ErrorItem) bool {
+		return slices.Contains(reasons, i.Reason)
+	})
+}
+
+// rulesOf translates what a bucket says of itself.
+func rulesOf(b *storage.Bucket) setup.Bucket {
+	out := setup.Bucket{Location: b.Location, LocationType: b.LocationType, EventBasedHold: b.DefaultEventBasedHold,
+		Versioning: b.Versioning != nil && b.Versioning.Enabled, RequesterPays: b.Billing != nil &&
+			b.Billing.RequesterPays,
+		IPFilter: b.IpFilter != nil && b.IpFilter.Mode == "Enabled"}
+	if c := b.IamConfiguration; c != nil {
+		out.UniformAccess = c.UniformBucketLevelAccess != nil && c.UniformBucketLevelAccess.Enabled
+		out.PublicAccessPrevented = c.PublicAccessPrevention == "enforced"
+	}
+	if p := b.RetentionPolicy; p != nil {
+		out.Retention = time.Duration(p.RetentionPeriod) * time.Second
+	}
+	if p := b.SoftDeletePolicy; p != nil {
+		out.SoftDelete = time.Duration(p.RetentionDurationSeconds) * time.Second
 	}
 	if b.Lifecycle == nil {
 		return out
 	}
-	for _, rule := range b.Lifecycle.Rule {
-		if deletesRecord(rule, prefix) {
-			out = append(out, record.Finding{Level: record.Fail, Subject: "deletion",
-				What: fmt.Sprintf("a lifecycle rule deletes objects of the record: "+
-					"limit it to the prefix %ssnapshots/ or remove it", prefix)})
+	for _, r := range b.Lifecycle.Rule {
+		if r.Action != nil && r.Action.Type == "Delete" && r.Condition != nil {
+			out.Lifecycle = append(out.Lifecycle, setup.Rule{Prefixes: r.Condition.MatchesPrefix,
+				OldVersionsOnly: oldVersionsOnly(r.Condition)})
 		}
 	}
 	return out
 }
 
-// deletesRecord reports whether the rule can delete a live object of the record under prefix that is not a snapshot.
-// A number of newer versions that is 0 limits nothing: a live object has as many. Nor does a number of days since
-// there is a newer one: that lets no version stay, and what is deleted by mistake is gone.
-func deletesRecord(r *storage.BucketLifecycleRule, prefix string) bool {
-	if r.Action == nil || r.Action.Type != "Delete" || r.Condition == nil {
-		return false
-	}
-	c := r.Condition
-	if c.DaysSinceNoncurrentTime > 0 || c.NumNewerVersions > 0 || c.IsLive != nil && !*c.IsLive {
-		return false // only older versions
-	}
-	for _, p := range c.MatchesPrefix {
-		if strings.HasPrefix(prefix, p) || (strings.HasPrefix(p, prefix) &&
-			!strings.HasPrefix(p, prefix+"snapshots/")) {
-			return true
+// oldVersionsOnly: a number of newer versions that is 0 limits nothing: a live object has as many. Nor does a number of
+// days since there is a newer one: that lets no version stay, and what is deleted by mistake is gone.
+func oldVersionsOnly(c *storage.BucketLifecycleRuleCondition) bool {
+	return c.DaysSinceNoncurrentTime > 0 || c.NumNewerVersions > 0 || c.IsLive != nil && !*c.IsLive
+}
+
+func policyOf(p *storage.Policy) (out setup.Policy) {
+	for _, b := range p.Bindings {
+		one := setup.Binding{Role: b.Role, Members: b.Members}
+		if b.Condition != nil {
+			one.Condition = b.Condition.Expression
 		}
+		out = append(out, one)
 	}
-	return len(c.MatchesPrefix) == 0
+	return out
+}
+
+// isKept reports whether an object may not be replaced because of the bucket's rules, whoever asks.
+func isKept(err error) bool {
+	return hasReason(err, "retentionPolicyNotMet", "objectUnderActiveHold") ||
+		status(err) == http.StatusForbidden && strings.Contains(err.Error(), "retention policy")
 }

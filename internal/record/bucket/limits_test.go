@@ -119,7 +119,7 @@ func TestAHugeSnapshotInfoDoesNotHideTheOthers(t *testing.T) {
 	if list, err := s.Snapshots(t.Context()); err != nil || len(list) != 1 || list[0].Name != taken.Name {
 		t.Errorf("listed %v, %v, want %s", list, err, taken.Name)
 	}
-	if got := find(s.Check(t.Context()), hugeSnapshotKey); !strings.Contains(got, "too large") {
+	if got := find(s.Check(t.Context(), ""), hugeSnapshotKey); !strings.Contains(got, "too large") {
 		t.Errorf("the check says %q", got)
 	}
 }

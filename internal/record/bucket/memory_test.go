@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // memory is a driver in memory that counts its calls, keeps the write-once rule by itself, and does what a test tells
@@ -132,5 +132,15 @@ func (m *memory) deleteSnapshot(_ context.Context, key string) error {
 	return onlySnapshots(key)
 }
 
-func (m *memory) guards(context.Context) []record.Finding { return nil }
-func (m *memory) where(key string) string                 { return "memory:" + key }
+func (m *memory) deleteProbe(_ context.Context, key string) error {
+	m.remove(key)
+	return onlyProbes(key)
+}
+
+// survey shows a bucket that lacks nothing.
+func (m *memory) survey(_ context.Context, f *setup.Facts) {
+	f.Bucket.Answer = setup.Bucket{UniformAccess: true, PublicAccessPrevented: true, Versioning: true,
+		Lifecycle: []setup.Rule{{OldVersionsOnly: true}}}
+}
+
+func (m *memory) where(key string) string { return "memory:" + key }

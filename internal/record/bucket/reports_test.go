@@ -162,7 +162,7 @@ func TestReportsLieInNoRecord(t *testing.T) {
 	if entries, err := s.list(t.Context()); err != nil || len(entries) != 0 {
 		t.Errorf("the record lists %+v, %v", entries, err)
 	}
-	if findings := s.Check(t.Context()); slices.ContainsFunc(findings,
+	if findings := s.Check(t.Context(), ""); slices.ContainsFunc(findings,
 		func(f record.Finding) bool { return f.Subject == "extra" }) {
 		t.Errorf("%+v", findings)
 	}

@@ -157,7 +157,7 @@ func TestSnapshotThatDoesNotDecodeDoesNotHideTheOthers(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0] != made {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	for _, f := range s.Check(t.Context()) {
+	for _, f := range s.Check(t.Context(), "") {
 		if f.Subject == "snapshots/1/8-20260102T000000.000Z.json" && f.Level == record.Warn {
 			return
 		}

@@ -9,15 +9,18 @@
 //	driver         a bucket: ifGenerationMatch=0, retried here and nowhere else
 //
 // Guarantees:
-//   - An object but a mark is created or it is not: it is never overwritten, and nothing but a snapshot is ever
-//     deleted.
-//   - Of any number of writers of one object, in any number of processes and machines, exactly one wins, and all that
-//     get an answer get the same one. A create whose answer was lost is read back, never assumed.
-//   - "Absent" is concluded from a complete listing only, never from a failed read: gs answers 404 also where the
-//     bucket is gone.
-//   - No more of an object than the limit of its kind is read into memory (limits.go), whatever size its place names.
-//   - A View is the record as it stood at one moment, whole and decoded, or it is an error. A half-read record decides
-//     nothing.
+//   - An object but a mark is created or it is not: it is never overwritten, and nothing but a snapshot and the probe
+//
+// of
+//
+//	  a check is ever deleted.
+//	- Of any number of writers of one object, in any number of processes and machines, exactly one wins, and all that
+//	  get an answer get the same one. A create whose answer was lost is read back, never assumed.
+//	- "Absent" is concluded from a complete listing only, never from a failed read: gs answers 404 also where the
+//	  bucket is gone.
+//	- No more of an object than the limit of its kind is read into memory (limits.go), whatever size its place names.
+//	- A View is the record as it stood at one moment, whole and decoded, or it is an error. A half-read record decides
+//	  nothing.
 //
 // Who retries: this package, a bounded number of times and only what is transient (a refused or cut connection, no
 // answer in time, 408, 429, 5xx), for the bucket and for Cloud KMS. Callers do not retry: they read again at their

@@ -209,7 +209,7 @@ func TestAFolderThatAConsoleMadeIsPassedOver(t *testing.T) {
 	}
 	s := openStore(t, newBucket(t, objects...).url)
 	checkView(t, s, record.View{})
-	if findings := s.Check(t.Context()); slices.ContainsFunc(findings,
+	if findings := s.Check(t.Context(), ""); slices.ContainsFunc(findings,
 		func(f record.Finding) bool { return f.Level == record.Fail }) {
 		t.Errorf("the check fails: %v", findings)
 	}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/internal/gce"
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/record/bucket"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/setup"
+)
+
+func newGCE() *cobra.Command {
+	return group(&cobra.Command{Use: "gce", Short: "Check what a cluster needs of Google Cloud"}, newGCECheck())
+}
+
+func newGCECheck() *cobra.Command {
+	var f gceFlags
+	cmd := &cobra.Command{Use: "check", Short: "Check bucket, key, permissions, VMs, disks and network, and say what " +
+		"mends them",
+		Args: noArguments,
+		Long: `Check what a cluster needs of its Google Cloud project: bucket, key, permissions of the masters' account, VMs, disks,
+firewall, way out, endpoint. Each finding says why it matters, and has the commands that mend it. It only reads.
+
+It can be run before the masters are created, and after. What only a master can see (its metadata, names, time) is in
+docs/first-contact.md, and what only a write can prove is in 'quorate record check --impersonate ACCOUNT'.
+
+Exit code 0: nothing has to be mended; warnings do not count. 1: something has to be.`,
+		Example: `  quorate gce check --config cluster.yaml
+  quorate gce check --config cluster.yaml --project example --region us-central1   # before 'quorate record init'`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			findings, err := f.check(cmd.Context())
+			if err != nil {
+				return err
+			}
+			err = printAs(cmd.OutOrStdout(), f.output, findings, func(w io.Writer) { showFindings(w, findings) })
+			if failed := countFailed(findings); err == nil && failed > 0 {
+				return fmt.Errorf("%d of %d checks failed", failed, len(findings))
+			}
+			return err
+		}}
+	f.add(cmd)
+	addOutput(cmd, &f.output)
+	cmd.Flags().StringVar(&f.project, "project", "", "the project; that of the record where this is not given")
+	cmd.Flags().StringVar(&f.region, "region", "", "the masters' region; that of the record where this is not given")
+	cmd.Flags().StringVar(&f.key, "key", "", "the key, gcpkms://…, where the document says another")
+	cmd.Flags().StringVar(&f.account, "service-account", "",
+		"the masters' service account; that of their VMs where this is not given")
+	return cmd
+}
+
+// gceFlags are the flags of gce check.
+type gceFlags struct {
+	clusterFlags
+	output, project, region, key, account string
+}
+
+// imageDisk is the device name of the data disk that quorate's image mounts.
+const imageDisk = "quorate-data"
+
+// check asks for everything, and judges it.
+func (f *gceFlags) check(ctx context.Context) ([]record.Finding, error) {
+	c, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	if f.key != "" {
+		c.Seal.Key = f.key
+		if err := c.Validate(); err != nil {
+			return nil, &usageError{fmt.Errorf("--key: %w", err)}
+		}
+	}
+	store, err := openRecord(c)
+	if err != nil {
+		return nil, err
+	}
+	begun, err := f.place(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	survey, err := gce.NewSurvey(gce.SurveyConfig{Project: f.project, Region: f.region, Cluster: c.Name,
+		Endpoint: c.Compute.Endpoint, Client: gce.UserClient(), Attribute: agent.ClusterAttribute,
+		ClusterOf: clusterOf})
+	if err != nil {
+		return nil, err
+	}
+	facts := factsOf(c)
+	facts.Region, facts.Account = f.region, f.account
+	store.Survey(ctx, &facts)
+	survey.Ask(ctx, &facts)
+	return append(begun, setup.Judge(facts)...), nil
+}
+
+// place completes project and region from the inception, which also says whether they are the cluster's. It cannot be
+// changed, so a difference is found before anything is made in the wrong place.
+func (f *gceFlags) place(ctx context.Context, store *bucket.Store) ([]record.Finding, error) {
+	v, err := store.View(ctx)
+	missing := func(why string) error {
+		if f.project != "" && f.region != "" {
+			return nil
+		}
+		return &usageError{fmt.Errorf("--project and --region are needed: %s", why)}
+	}
+	switch i := v.Inception; {
+	case err != nil:
+		return nil, missing("the record, which may name them, cannot be read: " + err.Error())
+	case i == nil:
+		return []record.Finding{{Level: record.Warn, Subject: "record", What: "it has not begun",
+			Why: "Without an inception no master forms a cluster. It names region and project for good, so mend " +
+				"first what " +
+				"is found here.",
+			Mend: []string{"quorate record init"}}}, missing("the record has not begun, and does not name them")
+	case f.region != "" && f.region != i.Region:
+		return nil, &usageError{fmt.Errorf("--region %q: the record of cluster %s is of %s", f.region, i.Name,
+			i.Region)}
+	default:
+		f.region = i.Region
+		if f.project == "" {
+			f.project = i.ProjectNumber
+		}
+		return []record.Finding{{Level: record.OK, Subject: "record",
+			What: fmt.Sprintf("it begins on %s, in %s of project %s", when(i.Time), i.Region, i.ProjectNumber)}}, nil
+	}
+}
+
+// factsOf is what a document says that the project has to have.
+func factsOf(c *replica.Cluster) setup.Facts {
+	f := setup.Facts{Cluster: c.Name, DataDisk: c.Etcd.DataDisk, Port: c.Endpoint.Port}
+	if f.DataDisk == "" {
+		f.DataDisk = imageDisk
+	}
+	f.External, _ = netip.ParseAddr(c.Endpoint.ExternalIP) // one that is not given is invalid
+	f.Internal, _ = netip.ParseAddr(c.Endpoint.InternalIP)
+	f.KeyName, _ = strings.CutPrefix(c.Seal.Key, "gcpkms://")
+	if !strings.HasPrefix(c.Seal.Key, "gcpkms://") {
+		f.KeyName = "" // a key that is no name must not be printed
+	}
+	return f
+}
+
+// clusterOf is the cluster that an instance's document names; empty where it cannot be read: then it is nobody's. The
+// image may have the rest of the document, so it is not judged.
+func clusterOf(document string) string {
+	var c struct {
+		Name string `json:"name"`
+	}
+	if yaml.Unmarshal([]byte(document), &c) != nil {
+		return ""
+	}
+	return c.Name
+}
+
+// showFindings prints a finding a line, and below one that is not well why it matters and what mends it.
+func showFindings(w io.Writer, findings []record.Finding) {
+	for _, f := range findings {
+		fmt.Fprintln(w, f)
+		if f.Level == record.OK {
+			continue
+		}
+		printText(w, "      ", f.Why)
+		for _, command := range f.Mend {
+			fmt.Fprintln(w, "        "+command)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package gce
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/cloudkms/v1"
+	"google.golang.org/api/cloudresourcemanager/v1"
+
+	"github.com/quorate/quorate/internal/setup"
+)
+
+// policyVersion is the form of a policy that has conditions.
+const policyVersion = 3
+
+const keysAPI = "Cloud KMS"
+
+func (s *Survey) policies(ctx context.Context, f *setup.Facts) {
+	f.ProjectPolicy = survey(ctx, s, "the Resource Manager", "the policy of project "+s.conf.Project,
+		func(ctx context.Context) (out setup.Policy, err error) {
+			p, err := s.project.Projects.GetIamPolicy(s.conf.Project, &cloudresourcemanager.GetIamPolicyRequest{
+				Options: &cloudresourcemanager.GetPolicyOptions{RequestedPolicyVersion: policyVersion}}).Context(
+				ctx).Do()
+			if err != nil {
+				return nil, err
+			}
+			for _, b := range p.Bindings {
+				one := setup.Binding{Role: b.Role, Members: b.Members}
+				if b.Condition != nil {
+					one.Condition = b.Condition.Expression
+				}
+				out = append(out, one)
+			}
+			return out, nil
+		})
+}
+
+// key asks for the key, its policy and its ring's. The facts name none where the key stands in the document.
+func (s *Survey) key(ctx context.Context, f *setup.Facts) {
+	if f.KeyName == "" {
+		return
+	}
+	rings := s.keys.Projects.Locations.KeyRings
+	f.Key = survey(ctx, s, keysAPI, "key "+f.KeyName, func(ctx context.Context) (out setup.Key, err error) {
+		k, err := rings.CryptoKeys.Get(f.KeyName).Context(ctx).Do()
+		if err != nil {
+			return out, err
+		}
+		out.Purpose = k.Purpose
+		if k.Primary != nil {
+			out.Primary, out.PrimaryName = k.Primary.State, lastPart(k.Primary.Name)
+		}
+		return out, nil
+	})
+	f.KeyPolicy = survey(ctx, s, keysAPI, "the policy of key "+f.KeyName, func(ctx context.Context) (setup.Policy,
+		error) {
+		p, err := rings.CryptoKeys.GetIamPolicy(f.KeyName).OptionsRequestedPolicyVersion(policyVersion).Context(
+			ctx).Do()
+		return keyPolicy(p, err)
+	})
+	ring, _, _ := strings.Cut(f.KeyName, "/cryptoKeys/")
+	f.RingPolicy = survey(ctx, s, keysAPI, "the policy of key ring "+ring, func(ctx context.Context) (setup.Policy,
+		error) {
+		p, err := rings.GetIamPolicy(ring).OptionsRequestedPolicyVersion(policyVersion).Context(ctx).Do()
+		return keyPolicy(p, err)
+	})
+}
+
+func keyPolicy(p *cloudkms.Policy, err error) (out setup.Policy, _ error) {
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range p.Bindings {
+		one := setup.Binding{Role: b.Role, Members: b.Members}
+		if b.Condition != nil {
+			one.Condition = b.Condition.Expression
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// permissions asks what the roles that the policies name permit: Google changes its own, and others are the project's.
+func (s *Survey) permissions(ctx context.Context, f *setup.Facts) {
+	f.Roles = map[string]setup.Asked[[]string]{}
+	for _, policy := range []setup.Policy{f.BucketPolicy.Answer, f.KeyPolicy.Answer, f.RingPolicy.Answer,
+		f.ProjectPolicy.Answer} {
+		for _, b := range policy {
+			if _, asked := f.Roles[b.Role]; !asked {
+				f.Roles[b.Role] = s.role(ctx, b.Role)
+			}
+		}
+	}
+}
+
+func (s *Survey) role(ctx context.Context, name string) setup.Asked[[]string] {
+	return survey(ctx, s, "IAM", "role "+name, func(ctx context.Context) ([]string, error) {
+		switch {
+		case strings.HasPrefix(name, "projects/"):
+			r, err := s.roles.Projects.Roles.Get(name).Context(ctx).Do()
+			if err != nil {
+				return nil, err
+			}
+			return slices.Clone(r.IncludedPermissions), nil
+		case strings.HasPrefix(name, "organizations/"):
+			r, err := s.roles.Organizations.Roles.Get(name).Context(ctx).Do()
+			if err != nil {
+				return nil, err
+			}
+			return slices.Clone(r.IncludedPermissions), nil
+		}
+		r, err := s.roles.Roles.Get(name).Context(ctx).Do()
+		if err != nil {
+			return nil, err
+		}
+		return slices.Clone(r.IncludedPermissions), nil
+	})
+}
