@@ -39,14 +39,11 @@ func kubeconfig(f Files, l Leaf, c *replica.Cluster) ([]byte, error) {
 // longest.
 func AdminKubeconfig(b *Bundle, c *replica.Cluster, server string, lifetime time.Duration, now time.Time) ([]byte,
 	error) {
-	if u, err := url.Parse(server); err != nil || u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("make admin kubeconfig: server %q: a URL such as https://203.0.113.7 is allowed", server)
-	}
 	if lifetime == 0 {
 		lifetime = AdminLifetime
 	}
-	if lifetime < time.Minute || lifetime > LeafLifetime {
-		return nil, fmt.Errorf("make admin kubeconfig: lifetime %s: 1m to %s is allowed", lifetime, LeafLifetime)
+	if err := CheckAdmin(server, lifetime); err != nil {
+		return nil, fmt.Errorf("make admin kubeconfig: %w", err)
 	}
 	p, err := issuePerson(b, Spec{Leaf: admin, CommonName: "quorate:admin", Lifetime: lifetime}, now)
 	if err != nil {
@@ -60,6 +57,17 @@ func AdminKubeconfig(b *Bundle, c *replica.Cluster, server string, lifetime time
 		clientcmdapi.Cluster{Server: server,
 			CertificateAuthorityData: encodeCertificates(b.authorities[Kubernetes].trust()...)},
 		clientcmdapi.AuthInfo{ClientCertificateData: encodeCertificates(p.cert), ClientKeyData: key})
+}
+
+// CheckAdmin says why no kubeconfig can be made for a server and a lifetime.
+func CheckAdmin(server string, lifetime time.Duration) error {
+	if u, err := url.Parse(server); err != nil || u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("server %q: a URL such as https://203.0.113.7 is allowed", server)
+	}
+	if lifetime < time.Minute || lifetime > LeafLifetime {
+		return fmt.Errorf("lifetime %s: 1m to %s is allowed", lifetime, LeafLifetime)
+	}
+	return nil
 }
 
 // issuePerson issues a client certificate of system:masters, whose lifetime the caller bounds.

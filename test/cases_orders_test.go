@@ -87,7 +87,7 @@ func pausedJoin(t *testing.T, c *cluster) {
 func leaveAndReturn(t *testing.T, c *cluster) {
 	vm := c.leader(t)
 	before := c.member(t, vm)
-	leave := c.order(t, "orders", "give", "leave", vm)
+	leave := c.order(t, "orders", "give", "leave", vm, "--yes")
 	soon(t, "the order is done", func() error { return c.orderState(t, leave, "done") })
 	await(t, vm+" has left", func() error { return c.blocked(vm, "left") })
 	for _, other := range c.others(vm) {

@@ -54,7 +54,7 @@ func (c *cluster) resize(t *testing.T, more []string) {
 // dismiss tells a replica to leave, and deletes its VM with its disk once it is out.
 func (c *cluster) dismiss(t *testing.T, vm string) {
 	t.Helper()
-	leave := c.order(t, "orders", "give", "leave", vm)
+	leave := c.order(t, "orders", "give", "leave", vm, "--yes")
 	await(t, vm+" has left", func() error {
 		if err := c.blocked(vm, "left"); err != nil {
 			return err

@@ -146,7 +146,7 @@ start_vms() {
 kubeconfig() {
   say "· asking for an administrator's kubeconfig ($given/admin.kubeconfig)"
   local end=$((SECONDS + bundle_limit)) why
-  until why=$(quorate kubeconfig --config "$state/cluster.yaml" --output "$state/admin.kubeconfig" 2>&1); do
+  until why=$(quorate kubeconfig --config "$state/cluster.yaml" --output "$state/admin.kubeconfig" --force 2>&1); do
     ((SECONDS < end)) || die "no kubeconfig after $bundle_limit s: $why; the agents' logs are in $given/logs"
     sleep 0.2
   done

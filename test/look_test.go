@@ -93,7 +93,7 @@ func (c *cluster) awaitWhole(t *testing.T) {
 	t.Helper()
 	await(t, "whole", c.whole)
 	if _, err := os.Stat(c.kubeconfig()); errors.Is(err, os.ErrNotExist) {
-		_, err := c.quorate(t, "kubeconfig", "--output", c.kubeconfig())
+		_, err := c.quorate(t, "kubeconfig", "--output", c.kubeconfig(), "--force")
 		c.must(t, err)
 	}
 }

@@ -31,7 +31,7 @@ func TestSnapshots(t *testing.T) {
 
 	// As if it had been saved long ago: a replica that leaves wants a younger one.
 	c.must(t, os.RemoveAll(filepath.Join(c.record(), "snapshots")))
-	_, err := c.quorate(t, "orders", "give", "leave", "master-c")
+	_, err := c.quorate(t, "orders", "give", "leave", "master-c", "--yes")
 	c.must(t, err)
 	begin := time.Now()
 	var list []record.Snapshot

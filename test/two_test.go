@@ -24,7 +24,7 @@ func TestTwoReplicas(t *testing.T) {
 	}{
 		{"one is the voter, the other stays a learner, both apiservers are ready", func(t *testing.T) {
 			await(t, "a pair", c.pair)
-			_, err := c.quorate(t, "kubeconfig", "--output", c.kubeconfig())
+			_, err := c.quorate(t, "kubeconfig", "--output", c.kubeconfig(), "--force")
 			c.must(t, err)
 			c.wantOneCluster(t)
 			learner = c.learner(t)

@@ -19,7 +19,7 @@ func newConfig() *cobra.Command {
 	return group(&cobra.Command{Use: "config", Short: "Validate, show or describe a Cluster document",
 		Long: `A Cluster document is the configuration of one cluster, the same for all its masters. It is the image's
 /etc/quorate/cluster.yaml, the instance attribute quorate-cluster, or both: where several files are given here, each is a
-whole document and the later wins field by field, as the attribute wins over the image.`},
+whole document and the later wins field by field, as the attribute wins over the image. The file - is standard input.`},
 		newConfigValidate(), newConfigShow(), newConfigSchema())
 }
 
@@ -39,11 +39,12 @@ func newConfigValidate() *cobra.Command {
 }
 
 func newConfigShow() *cobra.Command {
-	var output string
-	cmd := &cobra.Command{Use: "show FILE...", Short: "Print a document with every default filled in, and no secret",
-		Args: someFiles,
+	var output, run string
+	cmd := &cobra.Command{Use: "show [FILE...]", Short: "Print a document with every default filled in, and no secret",
+		Long: `Print a document with every default filled in, and no secret. On a master, as root, it is the document in
+force where no file is given: the image's and the instance's, as they were at this boot.`,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			c, err := loadCluster(files...)
+			c, err := shownCluster(cmd, files, run)
 			if err != nil {
 				return err
 			}
@@ -61,7 +62,22 @@ func newConfigShow() *cobra.Command {
 			return printAs(cmd.OutOrStdout(), output, v, textOf("%s", document))
 		}}
 	addOutput(cmd, &output)
+	addRunDir(cmd, &run)
 	return cmd
+}
+
+// shownCluster is the document of some files, or the one in force on this machine.
+func shownCluster(cmd *cobra.Command, files []string, run string) (*replica.Cluster, error) {
+	if len(files) > 0 {
+		return loadCluster(files...)
+	}
+	f := clusterFlags{config: namedConfig(), named: func() bool { return os.Getenv(configVariable) != "" }}
+	c, err := f.document(run)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, &usageError{fmt.Errorf("%s needs a file, but on a master, as root (usage: %s)", cmd.CommandPath(),
+			cmd.UseLine())}
+	}
+	return c, err
 }
 
 func newConfigSchema() *cobra.Command {
@@ -76,17 +92,40 @@ func newConfigSchema() *cobra.Command {
 func loadCluster(files ...string) (*replica.Cluster, error) {
 	var sources []replica.Source
 	for _, f := range files {
-		b, err := os.ReadFile(f)
+		s, err := readSource(f)
 		if err != nil {
 			return nil, &configError{fmt.Errorf("read configuration: %w", err)}
 		}
-		sources = append(sources, replica.Source{Name: f, Data: b})
+		sources = append(sources, s)
 	}
 	c, err := controlplane.Load(sources...)
 	if err != nil {
 		return nil, &configError{err}
 	}
 	return c, nil
+}
+
+// standardInput is the name of standard input in place of a file's.
+const standardInput = "-"
+
+func readSource(file string) (replica.Source, error) {
+	if file == standardInput {
+		b, err := io.ReadAll(os.Stdin)
+		return replica.Source{Name: "standard input", Data: b}, err
+	}
+	b, err := os.ReadFile(file)
+	return replica.Source{Name: file, Data: b}, err
+}
+
+// configVariable names the Cluster document where --config does not.
+const configVariable = "QUORATE_CONFIG"
+
+// namedConfig is the document that the environment names, or the image's.
+func namedConfig() string {
+	if file := os.Getenv(configVariable); file != "" {
+		return file
+	}
+	return bakedFile
 }
 
 // clusterFlags are what the operator's commands need to know of a cluster.
@@ -100,9 +139,9 @@ type clusterFlags struct {
 }
 
 func (f *clusterFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.config, "config", bakedFile,
-		"the Cluster document; on a master, as root, its own where this is not given")
-	f.named = func() bool { return cmd.Flags().Changed("config") }
+	cmd.Flags().StringVar(&f.config, "config", namedConfig(),
+		"the Cluster document, or -; "+configVariable+" names it too; on a master, as root, its own where neither does")
+	f.named = func() bool { return cmd.Flags().Changed("config") || os.Getenv(configVariable) != "" }
 	f.emptied = func(flag string) bool { return cmd.Flags().Changed(flag) && cmd.Flag(flag).Value.String() == "" }
 	cmd.Flags().StringVar(&f.record, "record", "",
 		"the record's URL as it is reached from here, where the document says another")

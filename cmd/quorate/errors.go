@@ -78,6 +78,41 @@ func isConfigError(err error) bool {
 	return errors.As(err, &ours) || errors.As(err, &faults)
 }
 
+// errorReport is an error as JSON and YAML show it, on standard error. Its keys are stable.
+type errorReport struct {
+	Error struct {
+		// Message is what a person reads, Code the exit code.
+		Message string `json:"message"`
+		Code    int    `json:"code"`
+		// Faults are those of a Cluster document, one by one.
+		Faults []faultReport `json:"faults,omitempty"`
+	} `json:"error"`
+}
+
+// faultReport is one fault of a document; what is not known of it is left out.
+type faultReport struct {
+	Source  string `json:"source,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Field   string `json:"field,omitempty"`
+	Found   string `json:"found,omitempty"`
+	Allowed string `json:"allowed,omitempty"`
+	// Message is the whole line.
+	Message string `json:"message"`
+}
+
+func reportOf(err error) errorReport {
+	var r errorReport
+	r.Error.Message, r.Error.Code = err.Error(), exitCode(err)
+	var faults replica.Faults
+	if errors.As(err, &faults) {
+		for _, f := range faults {
+			r.Error.Faults = append(r.Error.Faults,
+				faultReport{f.Source, f.Line, f.Field, f.Found, f.Allowed, f.Error()})
+		}
+	}
+	return r
+}
+
 // configError is a Cluster document that cannot be used.
 type configError struct{ err error }
 

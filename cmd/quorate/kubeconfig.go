@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
+	"os"
 	"strconv"
 	"time"
 
@@ -19,10 +23,11 @@ func newKubeconfig() *cobra.Command {
 	var f clusterFlags
 	var server, output string
 	var lifetime time.Duration
+	var force bool
 	cmd := &cobra.Command{Use: "kubeconfig", Short: "Issue an administrator's kubeconfig (system:masters)",
 		Args: noArguments,
 		Long: `Issue an administrator's kubeconfig. It is made from the sealed bundle, so it needs the seal key and no running master. Whoever
-holds the file is an administrator until it expires.`,
+holds the file is an administrator until it expires; when that is, it says. A file that exists is kept, but with --force.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if lifetime <= 0 {
 				return &usageError{fmt.Errorf("--lifetime %s: a time above 0 is needed", lifetime)}
@@ -35,24 +40,31 @@ holds the file is an administrator until it expires.`,
 				if err := checkTarget(output); err != nil {
 					return err
 				}
+				if _, err := os.Lstat(output); err == nil && !force {
+					return errKubeconfigExists(output)
+				}
 			}
 			if server == "" {
 				// Validate has seen to it that there is an address.
 				server = "https://" + net.JoinHostPort(c.EndpointAddresses()[0].String(), strconv.Itoa(c.Endpoint.Port))
 			}
+			if err := certs.CheckAdmin(server, lifetime); err != nil {
+				return &usageError{fmt.Errorf("--%w", err)}
+			}
 			b, err := readBundle(cmd, c)
 			if err != nil {
 				return err
 			}
-			text, err := certs.AdminKubeconfig(b, c, server, lifetime, time.Now())
+			now := time.Now()
+			text, err := certs.AdminKubeconfig(b, c, server, lifetime, now)
 			if err != nil {
 				return err
 			}
-			if output == "" {
-				_, err = cmd.OutOrStdout().Write(text)
+			if err := writeKubeconfig(cmd.OutOrStdout(), output, text, force); err != nil {
 				return err
 			}
-			return durable.WriteFile(output, text, 0o600)
+			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "Good until %s UTC.\n", when(now.Add(lifetime)))
+			return err
 		}}
 	f.add(cmd)
 	cmd.Flags().StringVar(&server, "server", "", "the URL by which you reach the cluster; the endpoint where it is "+
@@ -60,7 +72,28 @@ holds the file is an administrator until it expires.`,
 	cmd.Flags().StringVar(&output, "output", "", "the file to write, with mode 0600; standard output where it is "+
 		"not given")
 	cmd.Flags().DurationVar(&lifetime, "lifetime", certs.AdminLifetime, "how long it is good")
+	cmd.Flags().BoolVar(&force, "force", false, "replace the file of --output")
 	return cmd
+}
+
+// writeKubeconfig never replaces a file that nobody said to replace: it may be the only way into another cluster.
+func writeKubeconfig(out io.Writer, file string, text []byte, force bool) error {
+	switch {
+	case file == "":
+		_, err := out.Write(text)
+		return err
+	case force:
+		return durable.WriteFile(file, text, 0o600)
+	}
+	err := durable.CreateFile(file, text, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return errKubeconfigExists(file)
+	}
+	return err
+}
+
+func errKubeconfigExists(file string) error {
+	return fmt.Errorf("write the kubeconfig: %s exists and is not overwritten; name another file, or add --force", file)
 }
 
 // readBundle reads the generation of the bundle that masters take: the last of those that continue one another. It says

@@ -34,13 +34,15 @@ func execute(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errs)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
 	var verdict *verdictError // printed, with all that there is to say
 	if !errors.As(err, &loggedError{}) && !errors.As(err, &verdict) {
-		complain(errs, err)
+		if printAs(errs, wantedOutput(cmd), reportOf(err), func(io.Writer) { complain(errs, err) }) != nil {
+			complain(errs, err)
+		}
 	}
 	return exitCode(err)
 }

@@ -25,14 +25,17 @@ whether a second replica stays a warm learner (1 and 2) or is promoted with the 
 
 func newGiveLeave() *cobra.Command {
 	var f orderFlags
+	var reason string
 	cmd := &cobra.Command{Use: "leave REPLICA", Short: "Take a replica out of the cluster",
 		Long: `Take a replica out of the cluster, named as ZONE.NAME, or by its name where that is clear. Its etcd member hands over and is
 removed once the others are a quorum without it, its apiserver stops, and its etcd directory is archived. It stays out, also when
-its VM is recreated, until the order is withdrawn; then it joins again by itself.`,
+its VM is recreated, until the order is withdrawn; then it joins again by itself. It asks before the order is given.`,
 		Args: exactly("REPLICA"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return give(cmd, &f, func(l order.Log) (order.Draft, error) { return l.CheckLeave(args[0]) })
+			return give(cmd, &f, func(l order.Log) (order.Draft, error) { return l.CheckLeave(args[0], reason) })
 		}}
 	f.add(cmd)
+	addYes(cmd, &f.yes)
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who read the orders later")
 	return cmd
 }

@@ -23,6 +23,18 @@ func addOutput(cmd *cobra.Command, output *string) {
 	}
 }
 
+// wantedOutput is the form in which a command was asked to print, also where it failed; empty: text.
+func wantedOutput(cmd *cobra.Command) string {
+	// kubeconfig's flag --output is a file, and has no short form.
+	if f := cmd.Flags().Lookup("output"); f != nil && f.Shorthand == "o" {
+		switch v := f.Value.String(); v {
+		case "json", "yaml":
+			return v
+		}
+	}
+	return ""
+}
+
 // printAs prints a value in the wanted form.
 func printAs(w io.Writer, output string, v any, text func(io.Writer)) error {
 	switch output {

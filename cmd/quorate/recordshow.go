@@ -6,10 +6,12 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/etcdmember/order"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -29,12 +31,12 @@ func newRecordShow() *cobra.Command {
 				return err
 			}
 			return printAs(cmd.OutOrStdout(), output, shownOf(v),
-				func(w io.Writer) { showRecord(w, store.String(), v, all) })
+				func(w io.Writer) { showRecord(w, store.String(), v, all, time.Now()) })
 		}}
 	f.add(cmd)
 	addOutput(cmd, &output)
-	cmd.Flags().BoolVar(&all, "all", false, "all incarnations of each replica; without it, the current ones (json "+
-		"and yaml always have all)")
+	cmd.Flags().BoolVar(&all, "all", false, "all incarnations and orders; without it, the current incarnations, "+
+		"and no old orders (json and yaml always have all)")
 	return cmd
 }
 
@@ -97,7 +99,7 @@ func shownOf(v record.View) shownRecord {
 }
 
 // showRecord prints a record for a person.
-func showRecord(w io.Writer, where string, v record.View, all bool) {
+func showRecord(w io.Writer, where string, v record.View, all bool, now time.Time) {
 	switch i := v.Inception; {
 	case v.LostInception():
 		printText(w, "", fmt.Sprintf("%s: %s. Until then no master forms or joins a cluster.", where, inceptionLost))
@@ -124,12 +126,15 @@ func showRecord(w io.Writer, where string, v record.View, all bool) {
 			replicas = append(replicas, incarnationRow(p, n))
 		}
 	}
-	for _, o := range v.Orders {
-		orders = append(orders, orderRow(o))
+	log := order.NewLog(v, now)
+	shown, folded := unfolded(v.Orders, log, all)
+	for _, o := range shown {
+		orders = append(orders, orderRow(o, log))
 	}
 	printTable(w, []string{"EPOCH", "STATE", "ETCD CLUSTER", "SEEDER", "FROM", "SINCE"}, epochs)
 	printTable(w, []string{"REPLICA", "INCARNATION", "INSTANCE", "MEMBER", "EPOCH", "SINCE"}, replicas)
-	printTable(w, []string{"ORDER", "WHAT", "BY", "SINCE", "DONE"}, orders)
+	printTable(w, []string{"ORDER", "WHAT", "BY", "SINCE", "STATE"}, orders)
+	fmt.Fprint(w, foldedText(folded))
 }
 
 func bundleText(generation uint64, masters int) string {
@@ -173,10 +178,14 @@ func incarnationRow(p replica.Place, n record.Incarnation) row {
 		strconv.FormatUint(n.Epoch, 10), when(n.Time)}}
 }
 
-func orderRow(o record.Order) row {
-	done, below := "no", o.Reason
+func orderRow(o record.Order, l order.Log) row {
+	state := order.StateText(l.State(o.Number))
 	if o.Done != nil {
-		done = when(o.Done.Time) + " by " + o.Done.By
+		if l.State(o.Number).State != table.OrderDone {
+			state += ", but done"
+		}
+		state += " at " + when(o.Done.Time) + " by " + o.Done.By
 	}
-	return row{cells: []string{strconv.FormatUint(o.Number, 10), order.Text(o), o.By, when(o.Time), done}, below: below}
+	return row{cells: []string{strconv.FormatUint(o.Number, 10), order.Text(o), o.By, when(o.Time), state},
+		below: o.Reason}
 }

@@ -9,13 +9,13 @@ import (
 )
 
 // CheckLeave checks the order that takes a replica out of the cluster, named as ZONE.NAME or by its name.
-func (l Log) CheckLeave(name string) (Draft, error) {
+func (l Log) CheckLeave(name, reason string) (Draft, error) {
 	p, err := findPlace(l.View, name)
 	if err != nil {
 		return Draft{}, err
 	}
-	d := Draft{Order: record.Order{Kind: record.OrderLeave, Place: &p}, Back: withdrawIt,
-		Then: "; it joins again by itself",
+	d := Draft{Order: record.Order{Kind: record.OrderLeave, Place: &p, Reason: reason}, Back: withdrawIt,
+		Then: "; it joins again by itself", Confirm: fmt.Sprintf("Take %s out of the cluster?", p),
 		Means: "Its etcd member is removed as soon as the others are a quorum without it, its apiserver stops, and " +
 			"its directory is archived."}
 	if o, ok := l.inForce(leaves(p)); ok {

@@ -48,8 +48,15 @@ func parseUntil(text string, now time.Time) (time.Time, error) {
 	if !end.After(now) {
 		return end, Refuse("--until %s: that is %s, which has passed: it is %s now", text, when(end), when(now))
 	}
+	if end.Sub(now) < shortestPause {
+		return end, Refuse("--until %s: that is in %s; a pause of at least %s is needed: the agents read it within 10s",
+			text, end.Sub(now).Round(time.Second), shortestPause)
+	}
 	return end, nil
 }
+
+// shortestPause is well above the time in which every agent has read the order.
+const shortestPause = time.Minute
 
 // CheckResume checks the end of a pause.
 func (l Log) CheckResume(reason string) (Draft, error) {

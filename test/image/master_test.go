@@ -87,7 +87,7 @@ func TestABakedDiskBecomesAMasterWithANode(t *testing.T) {
 		t.Errorf("the data disk is labeled %q", label)
 	}
 	m.until(t, "a kubeconfig", func() bool {
-		_, err := n.try(t, program(t, "quorate"), "kubeconfig", "--config", conf, "--output", kubeconfig,
+		_, err := n.try(t, program(t, "quorate"), "kubeconfig", "--force", "--config", conf, "--output", kubeconfig,
 			"--server", "https://"+address)
 		return err == nil
 	})
