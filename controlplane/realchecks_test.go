@@ -80,6 +80,7 @@ func (p controlPlane) testEndpoints(t *testing.T) {
 }
 
 func (p controlPlane) testLeases(t *testing.T) {
+	lasts := int(p.in.Cluster.ElectionTimes().LeaseDuration.Seconds())
 	for _, l := range Leases(p.in.Cluster) {
 		eventually(t, l.Name, func(context.Context) error {
 			var lease struct {
@@ -93,7 +94,7 @@ func (p controlPlane) testLeases(t *testing.T) {
 				return err
 			}
 			host, _ := os.Hostname()
-			if !strings.HasPrefix(lease.Spec.HolderIdentity, host+"_") || lease.Spec.LeaseDurationSeconds != 8 {
+			if !strings.HasPrefix(lease.Spec.HolderIdentity, host+"_") || lease.Spec.LeaseDurationSeconds != lasts {
 				return fmt.Errorf("the lease is %+v", lease.Spec)
 			}
 			return nil
