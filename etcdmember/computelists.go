@@ -174,29 +174,35 @@ func (c *computeLists) notListed(ctx context.Context, v record.View, l table.Lis
 			out = append(out, want) // a list that lacks this very VM is none, and stays none
 		}
 	}
-	if len(out) == 0 {
+	return askForEach(out, func() bool {
+		me, found, err := c.api.VM(ctx, c.me.Place)
+		return err == nil && found && me.InstanceID == c.me.InstanceID
+	}, func(i *table.Instance) (gone bool) { return c.byName(ctx, v, i) })
+}
+
+// askForEach asks at the same time for each of what a list lacks, and leaves out what is gone. Where the API does not
+// know what is known to exist, so that it cannot be trusted, all of it counts as it was.
+func askForEach[T any](wanted []T, trusted func() bool, ask func(*T) (gone bool)) []T {
+	if len(wanted) == 0 {
 		return nil
 	}
-	trusted, gone := false, make([]bool, len(out))
+	trust, gone, answers := false, make([]bool, len(wanted)), slices.Clone(wanted)
 	var asked sync.WaitGroup
-	asked.Go(func() {
-		me, found, err := c.api.VM(ctx, c.me.Place)
-		trusted = err == nil && found && me.InstanceID == c.me.InstanceID
-	})
-	answers := slices.Clone(out)
+	asked.Go(func() { trust = trusted() })
 	for n := range answers {
-		asked.Go(func() { gone[n] = c.byName(ctx, v, &answers[n]) })
+		asked.Go(func() { gone[n] = ask(&answers[n]) })
 	}
 	asked.Wait()
-	if !trusted {
-		return out
+	if !trust {
+		return wanted
 	}
-	for n := len(gone) - 1; n >= 0; n-- {
-		if gone[n] {
-			answers = slices.Delete(answers, n, n+1)
+	var there []T
+	for n, a := range answers {
+		if !gone[n] {
+			there = append(there, a)
 		}
 	}
-	return answers
+	return there
 }
 
 // byName asks for an instance by its name: either it is gone, or its state is as the API says.

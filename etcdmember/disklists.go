@@ -3,7 +3,6 @@ package etcdmember
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
@@ -34,31 +33,13 @@ func (c *computeLists) disksNotListed(ctx context.Context, v record.View, l tabl
 	out := slices.DeleteFunc(recordedDisks(v), func(want replica.Disk) bool {
 		return slices.Contains(l.Disks, want.ID)
 	})
-	if len(out) == 0 {
-		return nil
-	}
-	trusted, gone := false, make([]bool, len(out))
-	var asked sync.WaitGroup
-	asked.Go(func() { trusted = c.findsByID(ctx, l) })
-	answers := slices.Clone(out)
-	for n, want := range out {
-		asked.Go(func() {
-			d, found, err := c.api.Disk(ctx, want.ID)
-			if gone[n] = err == nil && !found; err == nil {
-				answers[n] = d
-			}
-		})
-	}
-	asked.Wait()
-	if !trusted {
-		return out
-	}
-	for n := len(gone) - 1; n >= 0; n-- {
-		if gone[n] {
-			answers = slices.Delete(answers, n, n+1)
+	return askForEach(out, func() bool { return c.findsByID(ctx, l) }, func(d *replica.Disk) (gone bool) {
+		answer, found, err := c.api.Disk(ctx, d.ID)
+		if err == nil {
+			*d = answer
 		}
-	}
-	return answers
+		return err == nil && !found
+	})
 }
 
 // findsByID reports whether the API finds a disk by its id that is known to exist.
