@@ -121,12 +121,15 @@ func TestWhoMayWriteToADataDisk(t *testing.T) {
 		disk replica.Disk
 		want string // empty: this VM alone
 	}{
-		"this VM alone":                        {replica.Disk{ID: "7", Users: []replica.Place{self}}, ""},
-		"the API says who may, as ever":        {replica.Disk{ID: "7", Mode: "READ_WRITE_SINGLE"}, ""},
-		"a multi-writer disk":                  {replica.Disk{ID: "7", Mode: "READ_WRITE_MANY"}, "data disk 7 has access mode READ_WRITE_MANY"},
-		"a mode of which nothing is known":     {replica.Disk{ID: "7", Mode: "X"}, "data disk 7 has access mode X"},
-		"attached to two":                      {replica.Disk{ID: "7", Users: []replica.Place{self, other}}, "data disk 7 is attached to zb.m1, too"},
-		"attached to another alone (forced)":   {replica.Disk{ID: "7", Users: []replica.Place{other}}, "data disk 7 is attached to zb.m1, too"},
+		"this VM alone":                 {replica.Disk{ID: "7", Users: []replica.Place{self}}, ""},
+		"the API says who may, as ever": {replica.Disk{ID: "7", Mode: "READ_WRITE_SINGLE"}, ""},
+		"a multi-writer disk": {replica.Disk{ID: "7", Mode: "READ_WRITE_MANY"},
+			"data disk 7 has access mode READ_WRITE_MANY"},
+		"a mode of which nothing is known": {replica.Disk{ID: "7", Mode: "X"}, "data disk 7 has access mode X"},
+		"attached to two": {replica.Disk{ID: "7", Users: []replica.Place{self, other}},
+			"data disk 7 is attached to zb.m1, too"},
+		"attached to another alone (forced)": {replica.Disk{ID: "7", Users: []replica.Place{other}},
+			"data disk 7 is attached to zb.m1, too"},
 		"attached to nobody (it was detached)": {replica.Disk{ID: "7"}, ""},
 	} {
 		if got := judgeWriters(tc.disk, self); tc.want == "" && got != "" || !strings.HasPrefix(got, tc.want) {
@@ -142,7 +145,9 @@ func TestADiskOfTwoWriters(t *testing.T) {
 		v := newVM(t)
 		v.diskUsers = []replica.Place{v.self.Place, {Zone: "us-central1-b", Name: "other"}}
 		said := func(a *Agent) bool {
-			return slices.ContainsFunc(a.tracker.All(), func(w replica.Wait) bool { return w.Name == "data-disk-shared" })
+			return slices.ContainsFunc(a.tracker.All(), func(w replica.Wait) bool {
+				return w.Name == "data-disk-shared"
+			})
 		}
 		_, stop := v.learning(t, t.Context())
 		stop()

@@ -27,8 +27,9 @@ func newGCECheck() *cobra.Command {
 	cmd := &cobra.Command{Use: "check", Short: "Check bucket, key, permissions, VMs, disks and network, and say what " +
 		"mends them",
 		Args: noArguments,
-		Long: `Check what a cluster needs of its Google Cloud project: bucket, key, permissions of the masters' account, VMs, disks,
-firewall, way out, endpoint. Each finding says why it matters, and has the commands that mend it. It only reads.
+		Long: `Check what a cluster needs of its Google Cloud project: bucket, key, permissions of the masters'
+account, VMs, disks, firewall, way out, endpoint. Each finding says why it matters, and has the commands that mend it.
+It only reads.
 
 It can be run before the masters are created, and after. What only a master can see (its metadata, names, time) is in
 docs/first-contact.md, and what only a write can prove is in 'quorate record check --impersonate ACCOUNT'.
@@ -115,8 +116,7 @@ func (f *gceFlags) place(ctx context.Context, store *bucket.Store) ([]record.Fin
 	case i == nil:
 		return []record.Finding{{Level: record.Warn, Subject: "record", What: "it has not begun",
 			Why: "Without an inception no master forms a cluster. It names region and project for good, so mend " +
-				"first what " +
-				"is found here.",
+				"first what is found here.",
 			Mend: []string{"quorate record init"}}}, missing("the record has not begun, and does not name them")
 	case f.region != "" && f.region != i.Region:
 		return nil, &usageError{fmt.Errorf("--region %q: the record of cluster %s is of %s", f.region, i.Name,

@@ -26,8 +26,9 @@ func newKubeconfig() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{Use: "kubeconfig", Short: "Issue an administrator's kubeconfig (system:masters)",
 		Args: noArguments,
-		Long: `Issue an administrator's kubeconfig. It is made from the sealed bundle, so it needs the seal key and no running master. Whoever
-holds the file is an administrator until it expires; when that is, it says. A file that exists is kept, but with --force.`,
+		Long: `Issue an administrator's kubeconfig. It is made from the sealed bundle, so it needs the seal key and no
+running master. Whoever holds the file is an administrator until it expires; the command says when that is. A file that
+exists is kept; --force overwrites it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if lifetime <= 0 {
 				return &usageError{fmt.Errorf("--lifetime %s: a time above 0 is needed", lifetime)}

@@ -129,8 +129,9 @@ func newRecordCheck() *cobra.Command {
 	var output, account string
 	cmd := &cobra.Command{Use: "check", Short: "Check that the bucket keeps its promises and that nothing is lost",
 		Args: noArguments,
-		Long: `Check that the bucket keeps its promises and that nothing is lost in it. To see that an object is not overwritten it writes one
-under checks/, and tries to delete it. To see whether marks can be overwritten it writes marks/probe.json.
+		Long: `Check that the bucket keeps its promises and that nothing is lost in it. To see that an object is not
+overwritten it writes one under checks/, and tries to delete it. To see whether marks can be overwritten it writes
+marks/probe.json.
 
 Masters may overwrite marks, and must be refused a deletion under checks/. That is proven only with their rights: with
 --impersonate. 'quorate gce check' checks the rest of the project.`,

@@ -106,8 +106,7 @@ func showRecord(w io.Writer, where string, v record.View, all bool, now time.Tim
 		fmt.Fprintln(w, bundleText(v.Bundle, len(v.Replicas)))
 	case i == nil:
 		printText(w, "", fmt.Sprintf("There is no inception in %s: this cluster has not begun, or this is the wrong "+
-			"place. No master forms "+
-			"a cluster before 'quorate record init'.", where))
+			"place. No master forms a cluster before 'quorate record init'.", where))
 		return
 	default:
 		fmt.Fprintf(w, "cluster %s, since %s, region %s, project %s\n", i.Name, when(i.Time), i.Region, i.ProjectNumber)

@@ -112,8 +112,7 @@ func (f *restoreFlags) check() error {
 	}
 	if f.stopVMs && f.noWait {
 		return order.Refuse("--stop-vms with --no-wait: VMs are stopped only once the order is accepted, which " +
-			"has to " +
-			"be waited for")
+			"has to be waited for")
 	}
 	return nil
 }

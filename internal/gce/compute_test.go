@@ -300,7 +300,8 @@ func TestARateLimitIsWaitedOutToTheMinute(t *testing.T) {
 func TestDisks(t *testing.T) {
 	t.Parallel()
 	body := `{"kind":"compute#diskAggregatedList","items":{"regions/us-central1":` + noResults + `,"zones/us-central1-a":{"disks":[
-		{"name":"m1-pd","id":"77","accessMode":"READ_WRITE_MANY","labels":{"quorate-cluster":"prod"},"users":["https://www.googleapis.com/compute/v1/projects/demo/zones/us-central1-a/instances/m1"]},
+		{"name":"m1-pd","id":"77","accessMode":"READ_WRITE_MANY","labels":{"quorate-cluster":"prod"},
+		 "users":["https://www.googleapis.com/compute/v1/projects/demo/zones/us-central1-a/instances/m1"]},
 		{"name":"other","id":"78"}]}}}`
 	c := fakeCompute(t, 300*time.Millisecond, func(w http.ResponseWriter, r *http.Request, n int) {
 		if r.URL.Path != "/compute/v1/projects/demo/aggregated/disks" {

@@ -50,7 +50,8 @@ func (j *judgement) findUnread() (out []Finding) {
 	switch {
 	case j.Unread != "":
 		out = append(out, j.finding(RecordUnreadHere, "Sign in (`gcloud auth application-default login`) and "+
-			"check the right to list and read the bucket. The replicas may be well.", "The reports cannot be read from here: "+j.Unread))
+			"check the right to list and read the bucket. The replicas may be well.",
+			"The reports cannot be read from here: "+j.Unread))
 	case j.UnreadRecord != "":
 		out = append(out, j.finding(RecordUnreadHere, "Check that you may read the record. Orders in force are not "+
 			"shown.",
@@ -221,8 +222,8 @@ func (j *judgement) findEndpoint() []Finding {
 	case e == nil || e.Serves():
 		return nil
 	case e.Code != 0:
-		return []Finding{j.finding(EndpointNotReady, "Repair the cause that is named with it. Without one: `quorate status` on "+
-			"each master.",
+		return []Finding{j.finding(EndpointNotReady,
+			"Repair the cause that is named with it. Without one: `quorate status` on each master.",
 			fmt.Sprintf("The endpoint %s answers /readyz with HTTP %d.", e.Address, e.Code))}
 	}
 	next := "Start a master; the load balancer takes clients to those that are ready."

@@ -18,8 +18,7 @@ var (
 // former are the fields that quorate no longer has, with what to do instead.
 var former = map[string]string{
 	"restore": "nothing: leave it out. A snapshot or a warm copy is restored by a person alone, with 'quorate " +
-		"restore', " +
-		"which the wait restore-offered names",
+		"restore', which the wait restore-offered names",
 }
 
 // checker walks a document beside the type that it must fit and notes every fault with its line. The yaml module's own

@@ -32,7 +32,8 @@ const MostReplicas = 7
 var takenPorts = map[int]string{
 	22: "sshd", 2379: "etcd's clients", 2380: "etcd's peers", 2381: "etcd's metrics",
 	2382: "etcd's HTTP paths", 8085: Autoscaler,
-	kubeletHealthPort: "the kubelet's health", 10249: "kube-proxy's metrics", 10250: "the kubelet", 10256: "kube-proxy's health",
+	kubeletHealthPort: "the kubelet's health", 10249: "kube-proxy's metrics", 10250: "the kubelet",
+	10256: "kube-proxy's health",
 	10257: ControllerManager, 10259: Scheduler, 10270: "the agent's metrics",
 }
 

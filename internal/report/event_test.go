@@ -93,7 +93,8 @@ func TestNoTextHasASecret(t *testing.T) {
 		"k8s/Zm9v+Q7/pWc1dX0/u9AbT3s/Lr6Kj2H/e5Yg8n0=",
 	} {
 		got := Clean("the thing says: " + secret + " and fails")
-		for _, part := range []string{"c21hbGwg", "MHcC", "c3lzdGVtOnNl", "eyJzdWIi", "a0AfH6", "hunter2", "pWc1dX0", "Lr6Kj2H"} {
+		for _, part := range []string{"c21hbGwg", "MHcC", "c3lzdGVtOnNl", "eyJzdWIi", "a0AfH6", "hunter2", "pWc1dX0",
+			"Lr6Kj2H"} {
 			if strings.Contains(secret, part) && strings.Contains(got, part) {
 				t.Errorf("%q has %q", got, part)
 			}

@@ -55,8 +55,7 @@ func (l *list) access(b Bucket, update updater) {
 // overwriting judges what keeps objects from being replaced: a mark is, each 30 s.
 func (l *list) overwriting(b Bucket, update updater) {
 	const why = "It refuses to overwrite marks/, by which disks that were set back and VMs that still run are " +
-		"noticed. " +
-		"Object versioning protects the record without that."
+		"noticed. Object versioning protects the record without that."
 	before := len(l.found)
 	if b.Retention > 0 {
 		l.add(record.Fail, subjectDeletion, "the bucket has a retention policy of "+days(b.Retention), why,
@@ -85,8 +84,7 @@ func (l *list) deletion(b Bucket, prefix string, update updater) {
 		if rule.deletesRecord(prefix) {
 			l.add(record.Fail, subjectDeletion, "a lifecycle rule deletes objects of the record",
 				"A claim or an outcome that is gone can be written again, with other content. A rule may be limited "+
-					"to the "+
-					"prefix "+prefix+"snapshots/, or to older versions.", update("--clear-lifecycle"))
+					"to the prefix "+prefix+"snapshots/, or to older versions.", update("--clear-lifecycle"))
 		}
 		old = old || rule.OldVersionsOnly
 	}

@@ -83,8 +83,7 @@ func (l *list) master(f Facts, vm VM) {
 	if vm.Spot {
 		l.add(record.Fail, subjectMasters, fmt.Sprintf("%s is a Spot VM", vm.Place),
 			"It can be taken away at any time, together with others, and has 30 s to stop, where a master takes up "+
-				"to 80 s. "+
-				"Recreate it as a standard VM with the same name and disk (docs/install.md, step 8).",
+				"to 80 s. Recreate it as a standard VM with the same name and disk (docs/install.md, step 8).",
 			"gcloud compute instances delete "+name+" --keep-disks=data")
 	} else {
 		l.scheduling(vm, name)

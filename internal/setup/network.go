@@ -242,8 +242,7 @@ func (l *list) endpoint(f Facts) {
 		}
 		l.add(record.Fail, subjectEndpoint, fmt.Sprintf("%s %s is not reserved in %s", want.field, want.ip, f.Region),
 			"An address that is not reserved is lost with what holds it, and it is in every certificate and "+
-				"kubeconfig. A "+
-				"passthrough load balancer needs a regional one.",
+				"kubeconfig. A passthrough load balancer needs a regional one.",
 			fmt.Sprintf("gcloud compute addresses create %s-api --project=%s --region=%s --addresses=%s%s", f.Cluster,
 				f.Project, f.Region, want.ip, want.flags))
 	}

@@ -112,8 +112,7 @@ func (l *list) deletions(g grants, f Facts, policies []Policy) {
 				g.account,
 				b.Role, strings.Join(b.Members, ", ")),
 				"A claim, an outcome or the bundle that is deleted can be written again: everything rests on that "+
-					"they cannot "+
-					"be. docs/iam.md has the roles and conditions that leave out deletion.",
+					"they cannot be. docs/iam.md has the roles and conditions that leave out deletion.",
 				g.remove(b, f))
 			return
 		case !ok:
@@ -134,11 +133,10 @@ func (l *list) deletions(g grants, f Facts, policies []Policy) {
 		if covered[a] || unsure {
 			continue
 		}
-		level, why := record.Warn, "Old snapshots or reports stay, or 'quorate health' shows replicas as silent."
+		level, why := record.Warn, "Old snapshots or reports stay, or 'quorate health' shows replicas as not heard."
 		if a == allowed[0] {
 			level, why = record.Fail, "A mark is overwritten each 30 s, which takes create and delete. Without that "+
-				"a disk "+
-				"that was set back, and a VM that still runs, are not noticed."
+				"a disk that was set back, and a VM that still runs, are not noticed."
 		}
 		l.add(level, subjectRights, fmt.Sprintf("%s may not delete, and so not overwrite, below %s", g.account, a), why,
 			command("gcloud storage buckets add-iam-policy-binding gs://"+f.BucketName,

@@ -32,8 +32,7 @@ func checkBucket(f setup.Facts) []record.Finding {
 func (s *Store) checkDeletion(ctx context.Context, bucket, key, master string) record.Finding {
 	err := s.driver.deleteProbe(ctx, key)
 	const why = "A claim, an outcome or the bundle that is deleted can be written again: everything rests on that " +
-		"they " +
-		"cannot be. docs/iam.md has the roles and conditions that leave out deletion."
+		"they cannot be. docs/iam.md has the roles and conditions that leave out deletion."
 	switch {
 	case err == nil && master != "":
 		return record.Finding{Level: record.Fail, Subject: rights,
@@ -70,8 +69,7 @@ func (s *Store) checkOverwriting(ctx context.Context, bucket, master string) rec
 		}
 	}
 	const why = "Without marks a disk that was set back, and a VM that still runs, are not noticed. To overwrite an " +
-		"object " +
-		"takes storage.objects.create and storage.objects.delete."
+		"object takes storage.objects.create and storage.objects.delete."
 	switch {
 	case err == nil && master != "":
 		return record.Finding{Level: record.OK, Subject: rights, What: master + " can overwrite objects under marks/"}
