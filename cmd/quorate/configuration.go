@@ -74,8 +74,8 @@ func shownCluster(cmd *cobra.Command, files []string, run string) (*replica.Clus
 	f := clusterFlags{config: namedConfig(), named: func() bool { return os.Getenv(configVariable) != "" }}
 	c, err := f.document(run)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, &usageError{fmt.Errorf("%s needs a file, but on a master, as root (usage: %s)", cmd.CommandPath(),
-			cmd.UseLine())}
+		return nil, &usageError{fmt.Errorf("%s needs a file where there is no document in force: that is on a master, "+
+			"for root (usage: %s)", cmd.CommandPath(), cmd.UseLine())}
 	}
 	return c, err
 }

@@ -139,9 +139,8 @@ func factsOf(c *replica.Cluster) setup.Facts {
 	}
 	f.External, _ = netip.ParseAddr(c.Endpoint.ExternalIP) // one that is not given is invalid
 	f.Internal, _ = netip.ParseAddr(c.Endpoint.InternalIP)
-	f.KeyName, _ = strings.CutPrefix(c.Seal.Key, "gcpkms://")
-	if !strings.HasPrefix(c.Seal.Key, "gcpkms://") {
-		f.KeyName = "" // a key that is no name must not be printed
+	if name, ok := strings.CutPrefix(c.Seal.Key, "gcpkms://"); ok {
+		f.KeyName = name // a key that is no name must not be printed
 	}
 	return f
 }
