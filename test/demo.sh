@@ -152,11 +152,12 @@ kubeconfig() {
   done
 }
 
-# voters counts what the first VM that answers says.
+# voters counts what the first VM that answers says. Until that one is well, status prints its answer and fails.
 voters() {
   local n status
   for n in "${names[@]}"; do
-    if status=$(vm exec "$n" quorate status -o json 2>/dev/null); then
+    status=$(vm exec "$n" quorate status -o json 2>/dev/null) || true
+    if [[ $status == *'"verdict": '* ]]; then
       grep -c '"role": "voter"' <<<"$status" || true
       return
     fi

@@ -158,11 +158,18 @@ func anonymous(t *testing.T, c *cluster) {
 // statusKeys checks the keys of `quorate status -o json`, which scripts rely on.
 func statusKeys(t *testing.T, c *cluster) {
 	for _, vm := range c.vms {
+		await(t, vm+" is well", func() error {
+			cmd, err := c.Command(t.Context(), vm, "quorate", "status")
+			if err == nil {
+				_, err = run(cmd)
+			}
+			return err
+		})
 		var s map[string]any
 		text := c.in(t, vm, "quorate status -o json")
 		c.must(t, json.Unmarshal([]byte(text), &s))
 		for path, want := range map[string][]string{
-			"replica": {"zone", "name", "instanceID"}, "cluster": {"name", "epoch", "id"},
+			"": {"verdict", "notWell"}, "replica": {"zone", "name", "instanceID"}, "cluster": {"name", "epoch", "id"},
 			"etcd.members[]": {"name", "id", "role", "leader", "started"}, "components[]": {"name", "state", "since",
 				"restarts", "reason"},
 			"leases[]": {"name", "holder"}, "certificates[]": {"name", "notAfter"},

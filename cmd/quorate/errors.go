@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/gce"
+	"github.com/quorate/quorate/internal/health"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
@@ -29,6 +31,13 @@ const (
 	exitNoAgent = 9  // `status`, `etcd`: no agent answers
 	exitRemoved = 10 // `run-etcd`: the cluster has removed this member
 	exitRunning = 11 // `agent`: another agent runs on this machine
+	exitFile    = 12 // a file or folder that was named is missing, exists already, or cannot be used
+)
+
+// What `health` and `status` found, where it is not well.
+const (
+	exitDegraded   = 1
+	exitNotServing = 2 // also: it is not known whether it does
 )
 
 // exitCauses are the causes that have an exit code of their own, the first match counting: what a person can put right
@@ -68,6 +77,10 @@ func exitCode(err error) int {
 			return c.code
 		}
 	}
+	var file *fileError
+	if errors.As(err, &file) {
+		return exitFile
+	}
 	return exitFailure
 }
 
@@ -76,6 +89,27 @@ func isConfigError(err error) bool {
 	var ours *configError
 	var faults replica.Faults
 	return errors.As(err, &ours) || errors.As(err, &faults)
+}
+
+// verdictError carries a verdict that was printed to its exit code: of "health", which is about the cluster, and of
+// "status", which is about this master.
+type verdictError struct{ state health.State }
+
+func (e *verdictError) Error() string { return "found " + string(e.state) }
+
+// code is the one for degraded, or the one for not serving and not known.
+func (e *verdictError) code() int {
+	if e.state == health.Degraded {
+		return exitDegraded
+	}
+	return exitNotServing
+}
+
+func verdictOf(s health.State) error {
+	if s == health.Well {
+		return nil
+	}
+	return &verdictError{s}
 }
 
 // errorReport is an error as JSON and YAML show it, on standard error. Its keys are stable.
@@ -118,6 +152,23 @@ type configError struct{ err error }
 
 func (e *configError) Error() string { return e.err.Error() }
 func (e *configError) Unwrap() error { return e.err }
+
+// fileError is a file or folder, other than the Cluster document, that a person named and that cannot be used.
+type fileError struct{ err error }
+
+func (e *fileError) Error() string { return e.err.Error() }
+func (e *fileError) Unwrap() error { return e.err }
+
+// atFile says that an error is about a file that a person named; nil stays nil.
+func atFile(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fileError{err}
+}
+
+// fileFault is an error about a file that a person named.
+func fileFault(format string, args ...any) error { return &fileError{fmt.Errorf(format, args...)} }
 
 // usageError is a mistake on the command line.
 type usageError struct{ err error }

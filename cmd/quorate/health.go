@@ -46,7 +46,7 @@ On a master it does not ask the endpoint, which is the master's own apiserver th
 Exit code 0: all is well. 1: degraded. 2: not serving, or not known.`,
 		Example: `  quorate health --config cluster.yaml
   quorate health --config cluster.yaml --wait 5m      # until all is well
-  quorate health --config cluster.yaml --watch        # a line for each change; asks the endpoint each second`,
+  quorate health --config cluster.yaml --watch        # a line for each change`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -71,7 +71,7 @@ Exit code 0: all is well. 1: degraded. 2: not serving, or not known.`,
 				func(w io.Writer) { showHealth(w, v, time.Now()) }); err != nil {
 				return err
 			}
-			return verdictOf(v)
+			return verdictOf(v.State)
 		}}
 	f.add(cmd)
 	addOutput(cmd, &f.output)
@@ -99,26 +99,6 @@ func (f *healthFlags) check() error {
 		return &usageError{fmt.Errorf("--wait %s: want a duration such as 5m", f.wait)}
 	}
 	return nil
-}
-
-// verdictError carries a verdict that was printed to its exit code.
-type verdictError struct{ state health.State }
-
-func (e *verdictError) Error() string { return "the cluster is " + string(e.state) }
-
-// code is 1 for degraded and 2 for not serving or not known, as "health" promises.
-func (e *verdictError) code() int {
-	if e.state == health.Degraded {
-		return 1
-	}
-	return 2
-}
-
-func verdictOf(v health.Verdict) error {
-	if v.State == health.Well {
-		return nil
-	}
-	return &verdictError{v.State}
 }
 
 // observer asks again and again for what health judges by.

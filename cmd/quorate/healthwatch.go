@@ -35,7 +35,7 @@ func (o *observer) follow(ctx context.Context, out io.Writer) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return verdictOf(v)
+			return verdictOf(v.State)
 		case next := <-readings:
 			next.Endpoint = now.Endpoint
 			now = next
@@ -120,4 +120,4 @@ func digest(v health.Verdict) (out []string) {
 	return out
 }
 
-func clockText(t time.Time) string { return t.UTC().Format("15:04:05") }
+func clockText(t time.Time) string { return t.UTC().Format("15:04:05 UTC") }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/internal/health"
 )
 
 // statusTimeout is longer than the agent's own for what it has to ask.
@@ -21,7 +22,10 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{Use: "status", Short: "Say how this master is", Args: noArguments,
 		Long: `Say how this master is: how far its boot has come, what it waits for and what ends the wait, the etcd
 members, the components and who leads. All of that comes from the agent on this machine. The last line says how the
-cluster is, as "quorate health" does. Exit code 9: no agent answers.`,
+cluster is, as "quorate health" does.
+
+Exit code 0: this master is well. 1: degraded, it serves and something is to be done. 2: it does not serve. 9: no agent
+answers. With -o json or yaml the field "verdict" says the same, and "notWell" why.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), statusTimeout)
 			defer cancel()
@@ -29,15 +33,18 @@ cluster is, as "quorate health" does. Exit code 9: no agent answers.`,
 			if err != nil {
 				return explainNoAnswer(err, run, time.Now())
 			}
-			shown := shownStatus{Status: s}
+			shown := judged(s, time.Now())
 			if !s.Replica.Ready {
 				shown.LastEnd = readLastEnd(run)
 			}
 			err = printAs(cmd.OutOrStdout(), output, shown, func(w io.Writer) { showStatus(w, shown, time.Now()) })
-			if err != nil || output != "" {
+			if err == nil && output == "" {
+				err = printAs(cmd.OutOrStdout(), "", nil, textOf("%s", clusterLine(cmd.Context(), run)))
+			}
+			if err != nil {
 				return err
 			}
-			return printAs(cmd.OutOrStdout(), "", nil, textOf("%s", clusterLine(cmd.Context(), run)))
+			return verdictOf(shown.Verdict)
 		}}
 	addOutput(cmd, &output)
 	addRunDir(cmd, &run)
@@ -68,10 +75,22 @@ func clusterLine(ctx context.Context, run string) string {
 	return "\n" + wrapped(text) + "\n"
 }
 
-// shownStatus is the agent's status, and why the agent before it ended.
+// shownStatus is the agent's status, what is to be said of it, and why the agent before it ended.
 type shownStatus struct {
+	// Verdict is how this master is, in a word; NotWell says why it is not well, and is empty while it is.
+	Verdict health.State `json:"verdict"`
+	NotWell []string     `json:"notWell"`
 	agent.Status
 	LastEnd *lastEnd `json:"lastEnd,omitempty"`
+}
+
+// judged adds the verdict to a status.
+func judged(s agent.Status, now time.Time) shownStatus {
+	c, why := condition(s, now)
+	if !s.Replica.Ready {
+		why = append([]string{"its boot is not done: phase " + orNone(s.Replica.Phase)}, why...)
+	}
+	return shownStatus{Verdict: c.State(), NotWell: append([]string{}, why...), Status: s}
 }
 
 // explainNoAnswer says why no agent answers, and what the last one said when it ended.

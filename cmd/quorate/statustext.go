@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/internal/health"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 	"github.com/quorate/quorate/systemd/kubeletwatch"
@@ -222,7 +223,7 @@ func headline(s agent.Status, now time.Time) string {
 	}
 	if s.Replica.Ready {
 		text := fmt.Sprintf("%s is ready, for %s", who, age(now, s.Replica.Since))
-		if wrong := notWell(s, now); len(wrong) > 0 {
+		if _, wrong := condition(s, now); len(wrong) > 0 {
 			text += ", but not well now: " + strings.Join(wrong, ", ")
 		}
 		return text
@@ -237,19 +238,23 @@ func headline(s agent.Status, now time.Time) string {
 // staleLease is twice the longest lease of any election profile: by then another should have taken it.
 const staleLease = 30 * time.Second
 
-// notWell names what is wrong with a replica whose boot is done.
-func notWell(s agent.Status, now time.Time) (wrong []string) {
-	for _, c := range s.Components {
-		if c.State != supervisor.Ready {
-			wrong = append(wrong, fmt.Sprintf("%s is %s", c.Name, stateText(c.State)))
+// condition is how a replica is, and names what is wrong with it. While it boots, components that are not up yet are no
+// fault.
+func condition(s agent.Status, now time.Time) (c health.Condition, wrong []string) {
+	c.Ready = s.Replica.Ready
+	other := func(text string) { c.Other, wrong = true, append(wrong, text) }
+	for _, p := range s.Components {
+		if p.State != supervisor.Ready && (c.Ready || p.State == supervisor.Backoff) {
+			c.Down = append(c.Down, p.Name)
+			wrong = append(wrong, fmt.Sprintf("%s is %s", p.Name, stateText(p.State)))
 		}
 	}
-	if len(s.Etcd.Members) == 0 {
-		wrong = append(wrong, "its etcd member does not answer")
+	if c.Ready && len(s.Etcd.Members) == 0 {
+		other("its etcd member does not answer")
 	}
 	for _, l := range s.Leases {
-		if seconds(l.Age) > staleLease {
-			wrong = append(wrong, fmt.Sprintf("nobody renews the lease %s", l.Name))
+		if c.Ready && seconds(l.Age) > staleLease {
+			other(fmt.Sprintf("nobody renews the lease %s", l.Name))
 		}
 	}
 	for _, b := range s.Blocked {

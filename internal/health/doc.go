@@ -5,6 +5,7 @@
 //	judge.go      Judge: Facts -> Verdict
 //	voters.go     who votes, who is heard of, and what may still be lost
 //	replicas.go   how each replica is
+//	self.go       how one replica is, by what it says of itself
 //	found.go      the findings by themselves
 //	catalog.go    each finding's name, how bad it is, and what it follows from
 //	fold.go       consequences below their cause

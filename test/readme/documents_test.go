@@ -126,16 +126,18 @@ func TestTheExitCodesAreListed(t *testing.T) {
 		t.Fatalf("found only %v in cmd/quorate: this test no longer knows how exit codes are named", declared)
 	}
 	const doc = "docs/runbook.md"
-	listed := exitTable(t, doc)
+	listed, known := exitTable(t, doc), map[int]bool{}
 	for name, code := range declared {
 		if row, ok := listed[code]; used[name] > 0 != ok {
 			t.Errorf("%s: exit code %d (%s) is used %d times in cmd/quorate; its line in the table: %q", doc, code,
 				name, used[name], row)
 		}
-		delete(listed, code)
+		known[code] = true
 	}
 	for code, row := range listed {
-		t.Errorf("%s: exit code %d does not exist: %q", doc, code, row)
+		if !known[code] {
+			t.Errorf("%s: exit code %d does not exist: %q", doc, code, row)
+		}
 	}
 }
 

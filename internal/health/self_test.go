@@ -1,0 +1,25 @@
+package health
+
+import "testing"
+
+func TestAReplicaIsJudgedByItself(t *testing.T) {
+	for name, c := range map[string]struct {
+		Condition
+		want State
+	}{
+		"it is ready and waits for nothing":         {Condition{Ready: true}, Well},
+		"what passes by itself is no fault":         {Condition{Ready: true, Waits: []string{"paused"}}, Well},
+		"a wait that asks for somebody":             {Condition{Ready: true, Waits: []string{"snapshot-overdue"}}, Degraded},
+		"a wait that only a newer version has":      {Condition{Ready: true, Waits: []string{"not-yet-known"}}, Degraded},
+		"a component that is not the apiserver":     {Condition{Ready: true, Down: []string{"kube-scheduler"}}, Degraded},
+		"something that nothing waits for":          {Condition{Ready: true, Other: true}, Degraded},
+		"without an apiserver nobody is served":     {Condition{Ready: true, Down: []string{"kube-apiserver"}}, NotServing},
+		"a boot that is not done serves nobody yet": {Condition{}, NotServing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.State(); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
