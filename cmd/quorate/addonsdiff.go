@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,9 @@ folder and the identity are those of its own manager.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.fill(true); err != nil {
 				return err
+			}
+			if _, err := os.Stat(f.kubeconfig); err != nil {
+				return fileFault("read the kubeconfig: %w", err)
 			}
 			d, err := addons.Diff(cmd.Context(), f.kubeconfig, f.folder)
 			if err != nil {

@@ -42,11 +42,11 @@ func passphraseFrom(cmd *cobra.Command, file string, isNew bool) (string, error)
 	if file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return "", fmt.Errorf("read the passphrase: %w", err)
+			return "", fileFault("read the passphrase: %w", err)
 		}
 		line := strings.TrimRight(string(text), "\r\n")
 		if line == "" || strings.ContainsAny(line, "\r\n") {
-			return "", fmt.Errorf("read the passphrase: %s: one line is needed, and not an empty one", file)
+			return "", fileFault("read the passphrase: %s: one line is needed, and not an empty one", file)
 		}
 		return line, nil
 	}

@@ -50,7 +50,7 @@ the cluster: keep them apart.`,
 				if errors.Is(err, fs.ErrExist) {
 					return errEscrowExists(args[0])
 				}
-				return err
+				return atFile(err)
 			}
 			if err := showFingerprints(cmd.OutOrStdout(), b); err != nil {
 				return err
@@ -65,5 +65,5 @@ the cluster: keep them apart.`,
 }
 
 func errEscrowExists(path string) error {
-	return fmt.Errorf("write the escrow: %s exists and is not overwritten", path)
+	return fileFault("write the escrow: %s exists and is not overwritten", path)
 }

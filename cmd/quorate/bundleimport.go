@@ -40,7 +40,7 @@ with "age --passphrase --armor". The command shows the CAs and asks.`,
 				return err
 			}
 			if err := b.Prove(c, time.Now()); err != nil {
-				return fmt.Errorf("import %s: %w\nnothing was changed", args[0], err)
+				return fileFault("import %s: %w\nnothing was changed", args[0], err)
 			}
 			return importBundle(cmd, c, b, yes)
 		}}
@@ -55,18 +55,18 @@ with "age --passphrase --armor". The command shows the CAs and asks.`,
 func readEscrow(cmd *cobra.Command, path, passphraseFile string) (*certs.Bundle, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the escrow: %w", err)
+		return nil, fileFault("read the escrow: %w", err)
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, certs.MaxEscrow+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the escrow: %w", err)
+		return nil, fileFault("read the escrow: %w", err)
 	}
 	switch {
 	case len(data) > certs.MaxEscrow:
-		return nil, fmt.Errorf("read the escrow: %s has more than %d bytes: that is no bundle", path, certs.MaxEscrow)
+		return nil, fileFault("read the escrow: %s has more than %d bytes: that is no bundle", path, certs.MaxEscrow)
 	case !certs.Encrypted(data):
-		return nil, fmt.Errorf("read the escrow: %s is not encrypted: it is not the file that export wrote", path)
+		return nil, fileFault("read the escrow: %s is not encrypted: it is not the file that export wrote", path)
 	}
 	passphrase, err := passphraseFrom(cmd, passphraseFile, false)
 	if err != nil {
@@ -74,7 +74,7 @@ func readEscrow(cmd *cobra.Command, path, passphraseFile string) (*certs.Bundle,
 	}
 	b, err := certs.OpenEscrow(data, passphrase)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w\nnothing was changed", path, err)
+		return nil, fileFault("read %s: %w\nnothing was changed", path, err)
 	}
 	return b, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -36,7 +37,8 @@ docs/first-contact.md, and what only a write can prove is in 'quorate record che
 
 Exit code 0: nothing has to be mended; warnings do not count. 1: something has to be.`,
 		Example: `  quorate gce check --config cluster.yaml
-  quorate gce check --config cluster.yaml --project example --region us-central1   # before 'quorate record init'`,
+  # Before 'quorate record init':
+  quorate gce check --config cluster.yaml --project example --region us-central1`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			findings, err := f.check(cmd.Context())
 			if err != nil {
@@ -104,20 +106,20 @@ func (f *gceFlags) check(ctx context.Context) ([]record.Finding, error) {
 // changed, so a difference is found before anything is made in the wrong place.
 func (f *gceFlags) place(ctx context.Context, store *bucket.Store) ([]record.Finding, error) {
 	v, err := store.View(ctx)
-	missing := func(why string) error {
-		if f.project != "" && f.region != "" {
-			return nil
-		}
-		return &usageError{fmt.Errorf("--project and --region are needed: %s", why)}
-	}
+	named := f.project != "" && f.region != ""
 	switch i := v.Inception; {
+	case err != nil && named:
+		return nil, nil
 	case err != nil:
-		return nil, missing("the record, which may name them, cannot be read: " + err.Error())
+		return nil, fmt.Errorf("%w: without it --project and --region are needed", err)
+	case i == nil && !named:
+		return nil, &usageError{errors.New("--project and --region are needed: the record has not begun, and does " +
+			"not name them")}
 	case i == nil:
 		return []record.Finding{{Level: record.Warn, Subject: "record", What: "it has not begun",
 			Why: "Without an inception no master forms a cluster. It names region and project for good, so mend " +
 				"first what is found here.",
-			Mend: []string{"quorate record init"}}}, missing("the record has not begun, and does not name them")
+			Mend: []string{"quorate record init"}}}, nil
 	case f.region != "" && f.region != i.Region:
 		return nil, &usageError{fmt.Errorf("--region %q: the record of cluster %s is of %s", f.region, i.Name,
 			i.Region)}

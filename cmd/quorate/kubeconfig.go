@@ -84,17 +84,17 @@ func writeKubeconfig(out io.Writer, file string, text []byte, force bool) error 
 		_, err := out.Write(text)
 		return err
 	case force:
-		return durable.WriteFile(file, text, 0o600)
+		return atFile(durable.WriteFile(file, text, 0o600))
 	}
 	err := durable.CreateFile(file, text, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return errKubeconfigExists(file)
 	}
-	return err
+	return atFile(err)
 }
 
 func errKubeconfigExists(file string) error {
-	return fmt.Errorf("write the kubeconfig: %s exists and is not overwritten; name another file, or add --force", file)
+	return fileFault("write the kubeconfig: %s exists and is not overwritten; name another file, or add --force", file)
 }
 
 // readBundle reads the generation of the bundle that masters take: the last of those that continue one another. It says

@@ -40,7 +40,7 @@ func execute(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	}
 	var verdict *verdictError // printed, with all that there is to say
 	if !errors.As(err, &loggedError{}) && !errors.As(err, &verdict) {
-		if printAs(errs, wantedOutput(cmd), reportOf(err), func(io.Writer) { complain(errs, err) }) != nil {
+		if printAs(errs, wantedOutput(cmd, args), reportOf(err), func(io.Writer) { complain(errs, err) }) != nil {
 			complain(errs, err)
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,14 +11,14 @@ import (
 // would name the temporary file that it begins with.
 func checkTarget(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("write %s: it is a folder; name a file in it", path)
+		return fileFault("write %s: it is a folder; name a file in it", path)
 	}
 	dir := filepath.Dir(path)
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("write %s: there is no folder %s", path, dir)
+		return fileFault("write %s: there is no folder %s", path, dir)
 	case err == nil && !info.IsDir():
-		return fmt.Errorf("write %s: %s is not a folder", path, dir)
+		return fileFault("write %s: %s is not a folder", path, dir)
 	}
 	return nil // whatever else there is, the writing says
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -23,16 +24,45 @@ func addOutput(cmd *cobra.Command, output *string) {
 	}
 }
 
-// wantedOutput is the form in which a command was asked to print, also where it failed; empty: text.
-func wantedOutput(cmd *cobra.Command) string {
-	// kubeconfig's flag --output is a file, and has no short form.
-	if f := cmd.Flags().Lookup("output"); f != nil && f.Shorthand == "o" {
-		switch v := f.Value.String(); v {
-		case "json", "yaml":
-			return v
-		}
+// wantedOutput is the form in which a command was asked to print, also where it failed; empty: text. Where the command
+// line could not be taken apart, its words say it.
+func wantedOutput(cmd *cobra.Command, args []string) string {
+	f := cmd.Flags().Lookup("output")
+	switch {
+	case f != nil && f.Shorthand != "o":
+		return "" // kubeconfig's is a file
+	case f != nil && f.Changed:
+		return structured(f.Value.String())
+	}
+	return structured(outputAmong(args))
+}
+
+// structured is an output that is not text.
+func structured(output string) string {
+	if output == "json" || output == "yaml" {
+		return output
 	}
 	return ""
+}
+
+// outputAmong is the value of the last -o or --output among the words of a command line.
+func outputAmong(args []string) (value string) {
+	for i, arg := range args {
+		switch after := ""; {
+		case arg == "--":
+			return value
+		case arg == "-o" || arg == "--output":
+			value = strings.Join(args[i+1:min(i+2, len(args))], "")
+		default:
+			for _, flag := range []string{"--output=", "-o=", "-o"} {
+				if after, _ = strings.CutPrefix(arg, flag); after != arg {
+					value = after
+					break
+				}
+			}
+		}
+	}
+	return value
 }
 
 // printAs prints a value in the wanted form.

@@ -41,9 +41,9 @@ func collect(cmd *cobra.Command, f rebuildFlags) error {
 	}
 	if err := durable.CreateFile(f.collect, text, 0o600); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("write what this master says: %s exists and is not overwritten", f.collect)
+			return fileFault("write what this master says: %s exists and is not overwritten", f.collect)
 		}
-		return fmt.Errorf("write what this master says: %w", err)
+		return fileFault("write what this master says: %w", err)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: phase %s, epoch %d, member %s; in %s.\n", t, orNone(string(t.Agent.Phase)),
 		t.Agent.Epoch, t.Agent.MemberID, f.collect)
@@ -62,10 +62,10 @@ func testify(cmd *cobra.Command, f rebuildFlags) (t rebuild.Testimony, err error
 			filepath.Join(f.dataDir, "no-member-runs-here.sock"))
 		t.Cluster = c.Name
 		if errors.Is(err, rebuild.ErrNoDisk) {
-			return t, &usageError{fmt.Errorf("--data-dir %s: %w: name the folder at which the data disk is mounted; "+
-				"nothing was written", f.dataDir, err)}
+			return t, fileFault("--data-dir %s: %w: name the folder at which the data disk is mounted; nothing was "+
+				"written", f.dataDir, err)
 		}
-		return t, whatDiskSays(f.dataDir, err)
+		return t, atFile(whatDiskSays(f.dataDir, err))
 	}
 	self, c, disk, ok, err := agent.Remembered(f.run, bakedFile)
 	if err == nil && !ok {

@@ -155,7 +155,7 @@ func readTestimonyFile(in io.Reader, name string) ([]rebuild.Testimony, error) {
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, fmt.Errorf("read what a master said: %w", err)
+			return nil, fileFault("read what a master said: %w", err)
 		}
 		defer file.Close()
 		in = file
@@ -169,9 +169,9 @@ func readTestimonyFile(in io.Reader, name string) ([]rebuild.Testimony, error) {
 		case errors.Is(err, io.EOF) && len(out) > 0:
 			return out, nil
 		case errors.Is(err, io.EOF):
-			return nil, fmt.Errorf("read what a master said: %s is empty", name)
+			return nil, fileFault("read what a master said: %s is empty", name)
 		case err != nil:
-			return nil, fmt.Errorf("read what a master said: %s is not whole, or not what --collect writes: %w", name,
+			return nil, fileFault("read what a master said: %s is not whole, or not what --collect writes: %w", name,
 				err)
 		}
 		out = append(out, t)

@@ -66,7 +66,7 @@ func mebibytes(n int64) string {
 func inTemp(dir string, do func(dir string) error) (err error) {
 	temp, err := os.MkdirTemp(dir, "quorate-snapshot-")
 	if err != nil {
-		return &usageError{fmt.Errorf("--dir: %w", err)}
+		return fileFault("--dir: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 	return do(temp)
