@@ -76,10 +76,10 @@ recreating its VM. The other commands are run from anywhere that reaches the clu
 		newGCE(), newPause(), newResume(), newOverride(), newBundle(), newKubeconfig(), newSnapshot(), newAddons(),
 		newVersion(imageFile), newRunEtcd(), newMakeDirectory(), newRestore())
 	root.SetVersionTemplate("quorate {{.Version}}\n")
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp())
 	root.SetFlagErrorFunc(flagFault)
 	reflowHelp(root)
+	arrange(root)
 	return root
 }
 

@@ -13,8 +13,10 @@ func newOverride() *cobra.Command {
 		Long: `Let the agents do what only a person can answer for. Two rows of the membership's table can be overridden, each for one member,
 which is named by its id as "quorate status" prints it:
 
-  unreachable-voter  the member is unreachable, and nothing proves that its VM is gone: it is removed all the same
-  members-differ     the members' data differ, and no majority says who is wrong: this member is, and it is replaced
+  unreachable-voter  the member is unreachable, and nothing proves that its VM is gone:
+                     it is removed all the same
+  members-differ     the members' data differ, and no majority says who is wrong:
+                     this member is, and it is replaced
 
 The rows' numbers, 42 and 47, are taken, too. It says what that risks, and asks.`,
 		Example: `  quorate override unreachable-voter 8e9e05c52164694d --reason "the zone is lost, ticket 4711"`,

@@ -136,7 +136,8 @@ marks/probe.json.
 Masters may overwrite marks, and must be refused a deletion under checks/. That is proven only with their rights: with
 --impersonate. 'quorate gce check' checks the rest of the project.`,
 		Example: `  quorate record check --config cluster.yaml
-  quorate record check --config cluster.yaml --impersonate prod-1-master@example.iam.gserviceaccount.com`,
+  quorate record check --config cluster.yaml \
+    --impersonate prod-1-master@example.iam.gserviceaccount.com`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := f.load()
 			if err != nil {

@@ -4,9 +4,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
-
-	"github.com/spf13/cobra"
 )
 
 func TestAgeHasItsTwoLargestUnits(t *testing.T) {
@@ -51,19 +48,7 @@ func TestTableIsAligned(t *testing.T) {
 	}
 }
 
-func TestHelpFitsOnAScreen(t *testing.T) {
-	var check func(cmd *cobra.Command)
-	check = func(cmd *cobra.Command) {
-		for line := range strings.Lines(cmd.Long) {
-			if width := utf8.RuneCountInString(line); width > lineWidth+1 && !strings.HasPrefix(line, " ") {
-				t.Errorf("%s: a line of its help is %d columns wide: %s", cmd.CommandPath(), width, line)
-			}
-		}
-		for _, c := range cmd.Commands() {
-			check(c)
-		}
-	}
-	check(newRoot())
+func TestParagraphsAreBrokenAnew(t *testing.T) {
 	const text = "one\ntwo.\n\n  a command as it is\n  and another\n\nthree"
 	if got, want := reflowed(text), "one two.\n\n  a command as it is\n  and another\n\nthree"; got != want {
 		t.Errorf("reflowed as %q, want %q", got, want)
