@@ -67,11 +67,19 @@ func showExplanation(w io.Writer, e table.Explanation, now time.Time) {
 		showPlan(w, e.Leader.Plan, e.Leader.Plan.Waits)
 		var rows []row
 		for _, p := range e.Leader.Rows {
-			rows = append(rows, row{cells: []string{p.Row.Name(), string(p.Act), orNone(p.Member), p.About},
+			rows = append(rows, row{cells: []string{p.Row.Name(), actText(p.Act), orNone(p.Member), p.About},
 				below: p.Reason})
 		}
 		printTable(w, []string{"ROW", "ACT", "MEMBER", "ABOUT"}, rows)
 	}
+}
+
+// actText is an act for a person. JSON has the table's own name of it.
+func actText(a table.Act) string {
+	if a == table.ActKeep {
+		return "running"
+	}
+	return string(a)
 }
 
 // showPlan prints the row that holds and its one step.
@@ -81,11 +89,14 @@ func showPlan(w io.Writer, p table.PlanInWords, waits *replica.Wait) {
 		title += ": " + p.About
 	}
 	printText(w, "", title)
-	step := "Step: " + string(p.Act)
+	step := "Step: " + actText(p.Act)
 	if p.Step > 0 {
 		step += fmt.Sprintf(" (number %d)", p.Step)
 	}
-	if p.Member != "" {
+	switch {
+	case p.Act == table.ActKeep:
+		step = "Step: none, the member is running"
+	case p.Member != "":
 		step += ", member " + p.Member
 	}
 	printText(w, "  ", step)

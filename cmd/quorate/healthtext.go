@@ -72,7 +72,7 @@ func showFinding(w io.Writer, number int, f health.Finding) {
 		fmt.Fprintln(w, "     "+command)
 	}
 	if len(f.Consequences) > 0 {
-		printText(w, "   ", "It brings about: "+strings.Join(consequences(f), ", ")+".")
+		printText(w, "   ", "It also causes: "+strings.Join(consequences(f), ", ")+".")
 	}
 	fmt.Fprintln(w, "   See "+f.Runbook)
 }

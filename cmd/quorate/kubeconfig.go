@@ -64,7 +64,7 @@ exists is kept; --force overwrites it.`,
 			if err := writeKubeconfig(cmd.OutOrStdout(), output, text, force); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "Good until %s UTC.\n", when(now.Add(lifetime)))
+			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "Good until %s.\n", when(now.Add(lifetime)))
 			return err
 		}}
 	f.add(cmd)

@@ -60,13 +60,13 @@ func TestWhatARestoreLosesIsSaid(t *testing.T) {
 		loses string
 	}{
 		{"a whole disk that is behind", order.Wish{}, func(r *order.Restore) { stop(r, placeB, 3, 1015) },
-			"5 entries beyond that (2026-11-21 11:50:00): at least these are LOST"},
+			"(2026-11-21 11:50:00 UTC): at least 5 entries will be LOST"},
 		{"the disk that was furthest on", order.Wish{}, func(r *order.Restore) { empty(r, placeA); empty(r, placeB) },
-			"not behind the cluster's last mark"},
+			"so nothing up to there is lost"},
 		{"a snapshot", order.Wish{On: "master-c"},
 			func(r *order.Restore) { empty(r, placeC); empty(r, placeA); empty(r, placeB) },
-			"Everything after 2026-11-21 10:50:00, revision 77, is LOST. The cluster's last mark is of " +
-				"2026-11-21 11:50:00, 1h0m later and some 620 entries further."},
+			"Everything written after 2026-11-21 10:50:00 UTC (revision 77) will be LOST. The cluster was last heard " +
+				"of at 2026-11-21 11:50:00 UTC, 1h0m later and about 620 entries further."},
 		{"the newest snapshot by its revision: the VM that saved it was an hour behind", order.Wish{On: "master-c"},
 			func(r *order.Restore) {
 				empty(r, placeC)
@@ -75,9 +75,9 @@ func TestWhatARestoreLosesIsSaid(t *testing.T) {
 				behind := r.Snapshots[0]
 				behind.Name, behind.Revision, behind.Time = "1/90-x", 90, behind.Time.Add(-time.Hour)
 				r.Snapshots = append([]record.Snapshot{behind}, r.Snapshots...)
-			}, "revision 90, is LOST"},
+			}, "(revision 90) will be LOST"},
 		{"a disk that has not stopped", order.Wish{From: "directory=master-a", Exact: true}, nil,
-			"20 entries beyond that (2026-11-21 11:50:00): so much may be lost, or nothing"},
+			"(2026-11-21 11:50:00 UTC): up to 20 entries may be lost."},
 	} {
 		r := lostQuorum()
 		if tc.say != nil {
@@ -124,7 +124,7 @@ func TestTheProgressOfARestoreIsTold(t *testing.T) {
 			"(instance 102), us-central1-c.master-c (instance 103). " +
 			"Last heartbeats, by the store's clock: us-central1-b.master-b 34s ago, us-central1-c.master-c 10m0s ago " +
 			"(its VM is stopped). " +
-			"'quorate status' on us-central1-a.master-a names the witness that is awaited, and for how long.",
+			"'quorate status' on us-central1-a.master-a says what it still waits for, and how long.",
 			func(v *record.View) {
 				v.Marks = maps.Clone(v.Marks)
 				v.Marks[0xb1] = record.Mark{MemberID: 0xb1, Epoch: 1, Time: now.Add(-time.Hour),

@@ -86,22 +86,30 @@ func directoryLoses(r order.Restore, c order.Candidate) string {
 	case !ok:
 		return reach + " No mark says how far the others were."
 	case last.Applied <= index:
-		return fmt.Sprintf("%s That is not behind the cluster's last mark (%s, index %d). Lost is at most what the "+
-			"other replicas alone acknowledged after it.", reach, when(last.Time), last.Applied)
+		return fmt.Sprintf("%s The cluster was last known to be at index %d (%s), so nothing up to there is lost. "+
+			"Later writes that only the other replicas have may be lost.", reach, last.Applied, when(last.Time))
 	case !c.Whole():
-		return fmt.Sprintf("%s The cluster's last mark is %d entries beyond that (%s): so much may be lost, or "+
-			"nothing.", reach, last.Applied-index, when(last.Time))
+		return fmt.Sprintf("%s The cluster was last known to be at index %d (%s): up to %s may be lost.", reach,
+			last.Applied, when(last.Time), entries(last.Applied-index))
 	}
-	return fmt.Sprintf("%s The cluster's last mark is %d entries beyond that (%s): at least these are LOST.", reach,
-		last.Applied-index, when(last.Time))
+	return fmt.Sprintf("%s The cluster was last known to be at index %d (%s): at least %s will be LOST.", reach,
+		last.Applied, when(last.Time), entries(last.Applied-index))
+}
+
+// entries counts entries of etcd's log. Each is about one write.
+func entries(n uint64) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return fmt.Sprintf("%d entries", n)
 }
 
 func snapshotLoses(r order.Restore, s record.Snapshot) string {
-	text := fmt.Sprintf("Everything after %s, revision %d, is LOST.", when(s.Time), s.Revision)
+	text := fmt.Sprintf("Everything written after %s (revision %d) will be LOST.", when(s.Time), s.Revision)
 	if m, ok := r.FurthestMark(); ok && m.Time.After(s.Time) {
-		text += fmt.Sprintf(" The cluster's last mark is of %s, %s later", when(m.Time), age(m.Time, s.Time))
+		text += fmt.Sprintf(" The cluster was last heard of at %s, %s later", when(m.Time), age(m.Time, s.Time))
 		if s.Epoch == r.Ends.Number && m.Applied > s.Index {
-			text += fmt.Sprintf(" and some %d entries further", m.Applied-s.Index)
+			text += " and about " + entries(m.Applied-s.Index) + " further"
 		}
 		text += "."
 	}
@@ -190,6 +198,6 @@ func heartbeats(r order.Restore, p order.Progress) string {
 	if len(texts) > 0 {
 		texts = []string{"Last heartbeats, by the store's clock: " + strings.Join(texts, ", ") + "."}
 	}
-	return strings.Join(append(texts, fmt.Sprintf("'quorate status' on %s names the witness that is awaited, and for "+
-		"how long.", p.Order.Restore.Replica)), " ")
+	return strings.Join(append(texts, fmt.Sprintf("'quorate status' on %s says what it still waits for, and how "+
+		"long.", p.Order.Restore.Replica)), " ")
 }

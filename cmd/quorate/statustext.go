@@ -72,9 +72,9 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 
 // pauseText says who holds back all changes of the membership, why, and until when.
 func pauseText(p etcdmember.PauseReport) string {
-	text := fmt.Sprintf("PAUSED by order %d of %s, since %s UTC, until ", p.Order, p.By, when(p.Since))
+	text := fmt.Sprintf("PAUSED by order %d of %s, since %s, until ", p.Order, p.By, when(p.Since))
 	if p.Until != nil {
-		text += when(*p.Until) + " UTC"
+		text += when(*p.Until)
 	} else {
 		text += "'quorate resume'"
 	}
@@ -258,9 +258,11 @@ func condition(s agent.Status, now time.Time) (c health.Condition, wrong []strin
 		}
 	}
 	for _, b := range s.Blocked {
-		wrong = append(wrong, b.Name)
+		if c.Waits = append(c.Waits, b.Name); health.Degrades(b.Name) {
+			wrong = append(wrong, b.Name)
+		}
 	}
-	return wrong
+	return c, wrong
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
@@ -366,7 +368,7 @@ func firstToExpire(list []certs.Expiry) (first certs.Expiry, ok bool) {
 
 func expiry(now, notAfter time.Time) string {
 	if left := notAfter.Sub(now); left > 0 {
-		return fmt.Sprintf("on %s, in %d days", notAfter.Format(time.DateOnly), int(left.Hours()/24))
+		return fmt.Sprintf("on %s, in %d days", notAfter.UTC().Format(time.DateOnly), int(left.Hours()/24))
 	}
-	return fmt.Sprintf("which expired on %s", notAfter.Format(time.DateOnly))
+	return fmt.Sprintf("which expired on %s", notAfter.UTC().Format(time.DateOnly))
 }

@@ -101,8 +101,8 @@ func age(now, then time.Time) string {
 	return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
 }
 
-// when spells a time in UTC, for tables that span months.
-func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+// when spells a time with its zone, for tables that span months.
+func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 func orNone(s string) string {
 	if s == "" {

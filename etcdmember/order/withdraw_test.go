@@ -38,12 +38,12 @@ func TestAnOrderToRestoreIsTakenBackByItsVerdict(t *testing.T) {
 			"Nobody stops for it any more. That is final"},
 		{"it is being carried out", []record.Order{restore(record.Order{Accepted: accepted, Verdict: closing})}, "1",
 			nil, 0,
-			"too late: order 1 is being carried out since 2026-11-21 11:59:00, by us-central1-a.master-a.101, and " +
+			"too late: order 1 is being carried out since 2026-11-21 11:59:00 UTC, by us-central1-a.master-a.101, and " +
 				"cannot be withdrawn any more; the way on is 'quorate restore'; nothing was written"},
 		{"the epoch is closed, by a version without " +
 			"verdicts", []record.Order{restore(record.Order{Accepted: accepted})}, "1",
 			func(r *Restore) { r.Ends.Closed = &record.Closed{By: "a", Time: now} }, 0,
-			"too late: order 1 is being carried out since 2026-11-21 12:00:00, by a,"},
+			"too late: order 1 is being carried out since 2026-11-21 12:00:00 UTC, by a,"},
 		{"its verdict was written, the withdrawal was not", []record.Order{restore(record.Order{Accepted: accepted,
 			Verdict: withdrawn})}, "1", nil, 1, "Nobody stops for it"},
 		{"the withdrawal was written, its verdict was not", []record.Order{restore(record.Order{Accepted: accepted}),

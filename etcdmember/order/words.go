@@ -54,7 +54,7 @@ func StateText(s table.OrderStatus) string {
 func given(o record.Order) string { return fmt.Sprintf("given by %s at %s", o.By, when(o.Time)) }
 
 // when spells a time in UTC.
-func when(t time.Time) string { return t.UTC().Format(time.DateTime) }
+func when(t time.Time) string { return t.UTC().Format(time.DateTime + " UTC") }
 
 // InstanceText names an instance.
 func InstanceText(i record.Incarnation) string {

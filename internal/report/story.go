@@ -72,12 +72,12 @@ func ends(batches []Batch, about replica.Place, since time.Time) (out []Line) {
 				slices.ContainsFunc(b.Events, func(e Event) bool { return e.Kind == Stopping })
 		})
 		text := fmt.Sprintf("ended without being asked to: power lost, killed or crashed. Its next boot began at %s",
-			after.At.UTC().Format(time.TimeOnly))
+			clock(after.At))
 		if at := firstSilence(batches, about, last, after.At); !at.IsZero() {
 			last = at
 		}
 		if stopped {
-			text = "had stopped in order; its next boot began at " + after.At.UTC().Format(time.TimeOnly)
+			text = "had stopped in order; its next boot began at " + clock(after.At)
 		}
 		if after.InstanceID != before.InstanceID {
 			text += fmt.Sprintf(", as another VM: instance %s in place of %s", after.InstanceID, before.InstanceID)
@@ -101,3 +101,5 @@ func firstSilence(batches []Batch, about replica.Place, from, to time.Time) time
 	}
 	return time.Time{}
 }
+
+func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly + " UTC") }

@@ -29,7 +29,7 @@ func TestTheStoryOfAReplicaThatWasShot(t *testing.T) {
 		got = append(got, l.At.Format("05 ")+l.By.Name+" "+l.Text)
 	}
 	want := []string{"01 master-b is ready", "02 master-a hears nothing of it",
-		"02 master-b ended without being asked to: power lost, killed or crashed. Its next boot began at 06:02:00, " +
+		"02 master-b ended without being asked to: power lost, killed or crashed. Its next boot began at 06:02:00 UTC, " +
 			"as another VM: instance 3 in place of 2",
 		"00 master-b its agent began", "05 master-a hears of it again", "06 master-b is a voter"}
 	if !slices.Equal(got, want) {
@@ -38,7 +38,7 @@ func TestTheStoryOfAReplicaThatWasShot(t *testing.T) {
 	batches[1].Events[1] = Event{at(2), Stopping, "", "was asked to stop"}
 	batches[2].InstanceID = "2"
 	story := Story(batches, b, at(60))
-	if len(story) < 2 || story[1].Text != "had stopped in order; its next boot began at 06:02:00" ||
+	if len(story) < 2 || story[1].Text != "had stopped in order; its next boot began at 06:02:00 UTC" ||
 		story[0].Kind != Silent {
 		t.Errorf("after a stop: %+v", story)
 	}
