@@ -21,6 +21,7 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/localgce/buckets"
 )
 
 const (
@@ -241,7 +242,7 @@ func (c *cluster) initRecord(t *testing.T) {
 		c.must(t, begin())
 		return
 	}
-	url, stop, err := localgce.ServeBuckets(filepath.Dir(c.conf.BucketFolder()))
+	url, stop, err := buckets.Serve(filepath.Dir(c.conf.BucketFolder()))
 	c.must(t, err)
 	defer stop()
 	c.must(t, begin("--record", url))

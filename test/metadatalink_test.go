@@ -14,7 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/localgce/instance"
+	"github.com/quorate/quorate/internal/localgce/metadata"
 )
 
 // linkFar is the metadata server's end of the link, in a namespace of its own. What it receives is for the pods' range,
@@ -70,7 +71,7 @@ func (c *cluster) linkMetadata(t *testing.T, vm string) {
 		}
 	})
 	v := c.vm(vm)
-	tokens := localgce.NewMetadataServer(localgce.Instance{Name: vm, Zone: v.Zone,
+	tokens := metadata.New(instance.VM{Name: vm, Zone: v.Zone,
 		Address: netip.MustParseAddr(v.Address)})
 	far(func() error {
 		l, err := net.Listen("tcp4", "169.254.169.254:80")

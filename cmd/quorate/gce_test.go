@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/localgce/buckets"
+	"github.com/quorate/quorate/internal/localgce/instance"
+	"github.com/quorate/quorate/internal/localgce/settings"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -20,22 +23,22 @@ type fields = map[string]any
 
 // checkedProject is a project that lacks nothing, with three masters, until a test breaks it.
 type checkedProject struct {
-	*localgce.Settings
-	masters []localgce.Instance
+	*settings.Settings
+	masters []instance.VM
 }
 
 func wholeProject() *checkedProject {
-	p := &checkedProject{Settings: localgce.WholeSettings("demo")}
+	p := &checkedProject{Settings: settings.Whole("demo")}
 	p.Addresses = []fields{{"kind": "compute#address", "name": "demo-api", "address": "203.0.113.10",
 		"addressType": "EXTERNAL",
 		"status":      "RESERVED"}}
 	for n, zone := range []string{"us-central1-a", "us-central1-b", "us-central1-c"} {
 		name := "master-" + zone[len(zone)-1:]
 		label := map[string]string{"quorate-cluster": "demo"}
-		p.masters = append(p.masters, localgce.Instance{ID: uint64(100 + n), Name: name, Zone: zone, Status: "RUNNING",
+		p.masters = append(p.masters, instance.VM{ID: uint64(100 + n), Name: name, Zone: zone, Status: "RUNNING",
 			Address: netip.AddrFrom4([4]byte{10, 128, 0, byte(11 + n)}), Labels: label,
 			Attributes: map[string]string{"quorate-cluster": "name: demo\n"},
-			DataDisk:   localgce.Disk{ID: uint64(200 + n), Name: name + "-data", Bytes: 50 << 30}})
+			DataDisk:   instance.Disk{ID: uint64(200 + n), Name: name + "-data", Bytes: 50 << 30}})
 	}
 	return p
 }
@@ -47,11 +50,11 @@ func (p *checkedProject) shown(f fields) { p.masters[0].Shown = f }
 func (p *checkedProject) check(t *testing.T, args ...string) (code int, out string) {
 	t.Helper()
 	folder := t.TempDir()
-	buckets, err := localgce.OpenBuckets(folder)
+	served, err := buckets.Open(folder, p.Settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(localgce.NewAPIs(func() []localgce.Instance { return p.masters }, buckets, p.Settings))
+	server := httptest.NewServer(localgce.NewAPIs(func() []instance.VM { return p.masters }, served, p.Settings))
 	t.Cleanup(server.Close)
 	document := filepath.Join(t.TempDir(), "cluster.yaml")
 	text := fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
@@ -61,16 +64,16 @@ endpoint: {externalIP: 203.0.113.10}
 record: {url: "gs://%s?endpoint=%s"}
 seal: {key: gcpkms://projects/%s/locations/us-central1/keyRings/quorate/cryptoKeys/demo}
 compute: {endpoint: %s/compute/v1/}
-`, localgce.BucketName, server.URL, localgce.ProjectID, server.URL)
+`, instance.BucketName, server.URL, instance.ProjectID, server.URL)
 	if err := os.WriteFile(document, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	inception := filepath.Join(folder, localgce.BucketName, "demo", "inception.json")
+	inception := filepath.Join(folder, instance.BucketName, "demo", "inception.json")
 	if err := os.MkdirAll(filepath.Dir(inception), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(inception, fmt.Appendf(nil, `{"uid":"00112233445566778899aabbccddeeff","name":"demo",`+
-		`"projectNumber":"%d","region":"us-central1","time":"2026-11-20T12:00:00Z"}`, localgce.ProjectNumber),
+		`"projectNumber":"%d","region":"us-central1","time":"2026-11-20T12:00:00Z"}`, instance.ProjectNumber),
 		0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +98,8 @@ func TestAWholeProjectIsFoundWhole(t *testing.T) {
 
 // Each setting that people get wrong is named, with the command that mends it. What only warns ends with 0.
 func TestABrokenProjectIsNamedWithItsRemedy(t *testing.T) {
-	instance := "gcloud compute instances "
-	me := []string{"serviceAccount:" + localgce.MastersAccount()}
+	gcloud := "gcloud compute instances "
+	me := []string{"serviceAccount:" + instance.MastersAccount()}
 	for name, c := range map[string]struct {
 		set        func(p *checkedProject)
 		want, mend string
@@ -130,9 +133,9 @@ func TestABrokenProjectIsNamedWithItsRemedy(t *testing.T) {
 		"a bucket elsewhere": {func(p *checkedProject) { p.Bucket["location"] = "EUROPE-WEST1" },
 			"warn  bucket: it is in europe-west1, and the masters are in us-central1", "", true},
 		"masters may delete everything": {func(p *checkedProject) {
-			p.BucketPolicy = []localgce.Binding{{Role: "roles/storage.objectUser", Members: me}}
+			p.BucketPolicy = []settings.Binding{{Role: "roles/storage.objectUser", Members: me}}
 		}, "may delete every object of the bucket (roles/storage.objectUser", "gcloud storage buckets " +
-			"remove-iam-policy-binding gs://record --member=serviceAccount:" + localgce.MastersAccount() +
+			"remove-iam-policy-binding gs://record --member=serviceAccount:" + instance.MastersAccount() +
 			" --role=roles/storage.objectUser --all", false},
 		"masters may delete claims": {func(p *checkedProject) {
 			p.BucketPolicy[1].Condition.Expression = `resource.name.startsWith("projects/_/buckets/record/objects/demo/")`
@@ -156,15 +159,15 @@ func TestABrokenProjectIsNamedWithItsRemedy(t *testing.T) {
 			"fail  key: its purpose is ASYMMETRIC_SIGN", "gcloud kms keys create demo-seal", false},
 		"no key": {func(p *checkedProject) { p.Key = nil }, "fail  key: it does not exist", "", false},
 		"default scopes": {func(p *checkedProject) {
-			p.shown(fields{"serviceAccounts": []any{fields{"email": localgce.MastersAccount(),
+			p.shown(fields{"serviceAccounts": []any{fields{"email": instance.MastersAccount(),
 				"scopes": []string{"https://www.googleapis.com/auth/devstorage.read_only"}}}})
-		}, "lacks the scope cloud-platform (it has: devstorage.read_only)", instance + "set-service-account master-a " +
-			"--zone=us-central1-a --service-account=" + localgce.MastersAccount() + " --scopes=cloud-platform", false},
+		}, "lacks the scope cloud-platform (it has: devstorage.read_only)", gcloud + "set-service-account master-a " +
+			"--zone=us-central1-a --service-account=" + instance.MastersAccount() + " --scopes=cloud-platform", false},
 		"a Spot VM": {func(p *checkedProject) {
 			p.shown(fields{"scheduling": fields{"provisioningModel": "SPOT", "preemptible": true,
 				"onHostMaintenance": "TERMINATE",
 				"automaticRestart":  false}})
-		}, "fail  masters: us-central1-a.master-a is a Spot VM", instance + "delete master-a --zone=us-central1-a " +
+		}, "fail  masters: us-central1-a.master-a is a Spot VM", gcloud + "delete master-a --zone=us-central1-a " +
 			"--keep-disks=data", false},
 		"stopped by maintenance, and stays off": {func(p *checkedProject) {
 			p.shown(fields{"scheduling": fields{"provisioningModel": "STANDARD", "onHostMaintenance": "TERMINATE",
@@ -173,7 +176,7 @@ func TestABrokenProjectIsNamedWithItsRemedy(t *testing.T) {
 			"--restart-on-failure",
 			false},
 		"no label": {func(p *checkedProject) { p.masters[0].Labels = nil },
-			"has a Cluster document of demo, and not the label quorate-cluster=demo", instance +
+			"has a Cluster document of demo, and not the label quorate-cluster=demo", gcloud +
 				"add-labels master-a " +
 				"--zone=us-central1-a --labels=quorate-cluster=demo", false},
 		"another device name": {func(p *checkedProject) {

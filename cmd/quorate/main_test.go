@@ -18,7 +18,7 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/certs"
-	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/localgce/buckets"
 	"github.com/quorate/quorate/internal/record/bucket"
 )
 
@@ -33,7 +33,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
-			b, err := localgce.OpenBuckets(e.WorkDir)
+			b, err := buckets.Open(e.WorkDir, nil)
 			if err != nil {
 				return err
 			}

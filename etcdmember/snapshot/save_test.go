@@ -24,7 +24,7 @@ import (
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
-	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/localgce/instance"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/record/bucket/buckettest"
@@ -90,7 +90,7 @@ func (s *saving) put(n int) (revision int64) {
 
 // stored is the file of a snapshot's database.
 func (s *saving) stored(name string) string {
-	return filepath.Join(s.folder, localgce.BucketName, "test", "snapshots", name+".db.zst")
+	return filepath.Join(s.folder, instance.BucketName, "test", "snapshots", name+".db.zst")
 }
 
 func TestASnapshotOfARealMemberIsSavedAndVerified(t *testing.T) {
@@ -336,7 +336,7 @@ func TestASavingThatIsEndedLeavesNothing(t *testing.T) {
 			t.Errorf("left %s", e.Name())
 		}
 	}
-	if left, _ := filepath.Glob(filepath.Join(s.folder, localgce.BucketName, "test/snapshots/*/*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(s.folder, instance.BucketName, "test/snapshots/*/*")); len(left) > 0 {
 		t.Errorf("left %v", left)
 	}
 	if _, err := Save(t.Context(), s.job); err != nil {

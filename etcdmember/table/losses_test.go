@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/localgce/instance"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/record/bucket/buckettest"
@@ -170,7 +170,7 @@ func TestWhatEachLossDoes(t *testing.T) {
 		folder := t.TempDir()
 		store := buckettest.Serve(t, folder, testCluster)
 		fill(t, store, f.Record)
-		root := filepath.Join(folder, localgce.BucketName, testCluster)
+		root := filepath.Join(folder, instance.BucketName, testCluster)
 		keys := objectsIn(t, root) // before a check, which leaves an object of its own
 		whole := judged(t, store, f, l.epoch, l.seen)
 		fmt.Fprintf(&b, "\n%s\n", strings.ToUpper(l.name))

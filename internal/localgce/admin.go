@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/quorate/quorate/internal/localgce/answer"
 )
 
 // socketName is the admin socket in the state folder.
@@ -53,16 +55,16 @@ func (p *Project) Run(ctx context.Context, up func()) error {
 // admin answers Clients.
 func (p *Project) admin(down context.CancelFunc) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, p.Status()) })
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer.JSON(w, p.Status()) })
 	mux.HandleFunc("POST /v1/down", func(http.ResponseWriter, *http.Request) { down() })
 	mux.HandleFunc("POST /v1/do", func(w http.ResponseWriter, r *http.Request) {
 		said, err := p.carryOut(r)
 		if err != nil {
 			w.WriteHeader(http.StatusConflict)
-			answer(w, reply{Error: err.Error()})
+			answer.JSON(w, reply{Error: err.Error()})
 			return
 		}
-		answer(w, reply{Said: said})
+		answer.JSON(w, reply{Said: said})
 	})
 	return mux
 }

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/quorate/quorate/internal/localgce/names"
 )
 
 // ErrDown is returned by a Client where no project is up.
@@ -101,8 +103,8 @@ func (c *Client) awaitEnd(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, downTimeout)
 	defer cancel()
 	for ctx.Err() == nil {
-		if l, err := takeLock(namesFor(c.state)); err == nil {
-			l.release()
+		if l, err := names.For(c.state).Take(); err == nil {
+			l.Release()
 			return
 		}
 		select {
@@ -142,7 +144,7 @@ func (c *Client) explain(err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("ask the project in %s: %w", c.state, ErrNotRoot)
 	}
-	if pid, ok := namesFor(c.state).owner(); ok {
+	if pid, ok := names.For(c.state).Owner(); ok {
 		return fmt.Errorf("the project in %s (process %d) does not answer: %w", c.state, pid, err)
 	}
 	return fmt.Errorf("%w in %s", ErrDown, c.state)

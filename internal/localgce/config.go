@@ -9,16 +9,24 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/quorate/quorate/internal/localgce/guest"
+	"github.com/quorate/quorate/internal/localgce/instance"
+	"github.com/quorate/quorate/internal/localgce/network"
 )
 
 // What is the same in every project.
 const (
-	// ProjectID and ProjectNumber are what Google's APIs call the project.
-	ProjectID     = "quorate-local"
-	ProjectNumber = 271828182845
-	// DeviceName is a data disk's GCE device name. A VM mounts the disk at mountPoint.
-	DeviceName = "quorate-data"
-	mountPoint = "/var/lib/quorate"
+	ProjectID     = instance.ProjectID
+	ProjectNumber = instance.ProjectNumber
+	BucketName    = instance.BucketName
+	DeviceName    = instance.DeviceName
+)
+
+// Agent and Bind are what a Config takes of a VM's inside.
+type (
+	Agent = guest.Agent
+	Bind  = guest.Bind
 )
 
 // Config describes a project. Only State and VMs have no default.
@@ -51,9 +59,9 @@ type Config struct {
 	// Attributes are instance attributes of every VM.
 	Attributes map[string]string `json:"attributes,omitempty"`
 	// Agent is the one unit that a VM runs.
-	Agent Agent `json:"agent"`
+	Agent guest.Agent `json:"agent"`
 	// Binds are shown to every VM.
-	Binds []Bind `json:"binds,omitempty"`
+	Binds []guest.Bind `json:"binds,omitempty"`
 	// DiskSize is the size of a new data disk in bytes (sparse): 4 GiB where not given.
 	DiskSize int64 `json:"diskSize"`
 	// Reflink puts the data disks where a file is copied at one instant, also while it is written to: TearDiskByCopy
@@ -75,28 +83,6 @@ type VMConfig struct {
 	Address netip.Addr `json:"address,omitzero"`
 	// Attributes are instance attributes of this VM and win over the project's.
 	Attributes map[string]string `json:"attributes,omitempty"`
-}
-
-// Agent is the unit that a VM runs: our own init as systemd would, and systemd as quorate.service of the image. Of
-// SystemdVMs, what is not given is as the image has it.
-type Agent struct {
-	// Command is the program and its arguments: /usr/local/bin/quorate agent where not given.
-	Command []string `json:"command"`
-	// Env is added to PATH, LANG, NOTIFY_SOCKET and, with Watchdog, WATCHDOG_USEC.
-	Env []string `json:"env,omitempty"`
-	// Watchdog is the unit's WatchdogSec: without a ping for so long after READY=1 the agent gets SIGABRT. 0: off, of
-	// ProcessVMs.
-	Watchdog time.Duration `json:"watchdog,omitempty"`
-	// StopTimeout is how long a stop in order may take: 90 s where not given, as GCE gives a VM. Of SystemdVMs, the
-	// power is cut then.
-	StopTimeout time.Duration `json:"stopTimeout"`
-}
-
-// Bind shows a file or folder of the host at a path in the VM.
-type Bind struct {
-	Host     string `json:"host"`
-	Guest    string `json:"guest"`
-	ReadOnly bool   `json:"readOnly,omitempty"`
 }
 
 // withDefaults fills what is not given. It touches no file.
@@ -126,7 +112,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Subnet.Addr().Is4() {
 		c.Subnet = c.Subnet.Masked()
-		fallback(&c.Endpoint, nth(c.Subnet.Addr(), 100))
+		fallback(&c.Endpoint, network.Nth(c.Subnet.Addr(), 100))
 	}
 	return c, nil
 }
@@ -203,7 +189,8 @@ func (c Config) vmFaults() (faults []error) {
 
 // checkAddress says whether a VM may have the address.
 func (c Config) checkAddress(a netip.Addr) error {
-	if !c.Subnet.Contains(a) || a == c.gateway() || a == c.Endpoint || a == c.Subnet.Addr() || a == lastOf(c.Subnet) {
+	if !c.Subnet.Contains(a) || a == c.gateway() || a == c.Endpoint || a == c.Subnet.Addr() ||
+		a == network.LastOf(c.Subnet) {
 		return fmt.Errorf("address %s: it must be a host address in %s other than %s (fabric) and %s (endpoint)", a,
 			c.Subnet, c.gateway(), c.Endpoint)
 	}
@@ -211,10 +198,7 @@ func (c Config) checkAddress(a netip.Addr) error {
 }
 
 // gateway is the fabric's own address.
-func (c Config) gateway() netip.Addr { return nth(c.Subnet.Addr(), 1) }
-
-// hostAddress is the host's end of the one link to the fabric: just outside the range.
-func (c Config) hostAddress() netip.Addr { return nth(lastOf(c.Subnet), 2) }
+func (c Config) gateway() netip.Addr { return network.Gateway(c.Subnet) }
 
 // computeURL is the Compute API's base, as the Cluster document's compute.endpoint wants it.
 func (c Config) computeURL() string {
@@ -222,21 +206,12 @@ func (c Config) computeURL() string {
 }
 
 // BucketFolder is where the bucket's objects are, as files of the same names.
-func (c Config) BucketFolder() string { return filepath.Join(c.State, "buckets", BucketName) }
+func (c Config) BucketFolder() string { return filepath.Join(c.State, "buckets", instance.BucketName) }
 
 // RecordURL is the bucket as the Cluster document's record.url wants it.
 func (c Config) RecordURL() string {
-	return fmt.Sprintf("gs://%s?endpoint=http://%s:%d", BucketName, c.gateway(), servicesPort)
+	return fmt.Sprintf("gs://%s?endpoint=http://%s:%d", instance.BucketName, c.gateway(), servicesPort)
 }
 
 // servicesPort is where the fabric's address serves the Compute API and the bucket.
 const servicesPort = 8080
-
-func nth(a netip.Addr, n int) netip.Addr {
-	b := a.As4()
-	v := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
-	v += uint32(n)
-	return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)})
-}
-
-func lastOf(p netip.Prefix) netip.Addr { return nth(p.Addr(), 1<<(32-p.Bits())-1) }

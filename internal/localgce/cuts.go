@@ -3,8 +3,8 @@ package localgce
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
-	"strings"
 )
 
 // direction is a partition of one direction: what from sends does not reach to.
@@ -66,31 +66,22 @@ func (p *Project) changeCuts(ctx context.Context, change func()) error {
 	defer p.cuts.Unlock()
 	p.mu.Lock()
 	change()
-	script := p.cutScript()
+	silent, pairs := p.whatIsCut()
 	p.mu.Unlock()
-	return nft(ctx, p.names.fabric(), script)
+	return p.fabric.Cut(ctx, silent, pairs)
 }
 
-// cutScript renders the sets of filterTables. p.mu is held.
-func (p *Project) cutScript() string {
-	var silent, pairs []string
-	address := map[string]string{}
+// whatIsCut are the indexes of the VMs that are off the network, and from whom to whom nothing gets. p.mu is held.
+func (p *Project) whatIsCut() (silent []int, pairs [][2]netip.Addr) {
+	address := map[string]netip.Addr{}
 	for _, v := range p.vms {
-		address[v.key()] = v.Address.String()
+		address[v.key()] = v.Address
 		if v.cut || v.frozen {
-			silent = append(silent, `"`+port(v.Index)+`"`)
+			silent = append(silent, v.Index)
 		}
 	}
 	for _, d := range p.partitions {
-		pairs = append(pairs, address[d.From]+" . "+address[d.To])
+		pairs = append(pairs, [2]netip.Addr{address[d.From], address[d.To]})
 	}
-	return setScript("silent", silent) + setScript("pairs", pairs)
-}
-
-func setScript(set string, elements []string) string {
-	script := "flush set bridge localgce " + set + "\n"
-	if len(elements) > 0 {
-		script += "add element bridge localgce " + set + " { " + strings.Join(elements, ", ") + " }\n"
-	}
-	return script
+	return silent, pairs
 }

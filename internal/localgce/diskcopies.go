@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/internal/localgce/disk"
 )
 
 // copyDisk copies a VM's data disk to a new file. Of one that is in use it takes what a power cut would leave, by
@@ -15,23 +17,23 @@ import (
 func (p *Project) copyDisk(v *vm, to string) error {
 	from, target := p.image(v.Disk.Image), p.image(to)
 	if v.machine == nil {
-		if err := ensureDisk(context.Background(), from, v.Disk.Bytes); err != nil {
+		if err := disk.Ensure(context.Background(), from, v.Disk.Bytes); err != nil {
 			return err
 		}
-		return copyImage(from, target)
+		return disk.Copy(from, target)
 	}
-	err := cloneImage(from, target)
-	if !errors.Is(err, errNoReflink) {
+	err := disk.Clone(from, target)
+	if !errors.Is(err, disk.ErrNoReflink) {
 		return err
 	}
 	if v.machine.stall == nil {
-		s, err := freezeMount(p.dataFolder(v))
+		s, err := disk.Freeze(p.dataFolder(v))
 		if err != nil {
 			return err
 		}
-		defer func() { _ = s.end() }() // a thaw fails only where it is thawed already
+		defer func() { _ = s.End() }() // a thaw fails only where it is thawed already
 	}
-	return copyImage(from, target)
+	return disk.Copy(from, target)
 }
 
 // SnapshotDisk keeps a VM's data disk as it is now under a name of the project's.
@@ -87,7 +89,7 @@ func (p *Project) RestoreDisk(name, snap string, sameID bool) error {
 		if err != nil {
 			return fmt.Errorf("restore the disk of %s: %w", name, err)
 		}
-		return p.replaceDisk(v, sameID, func(to string) error { return copyImage(p.image(s.Image), p.image(to)) })
+		return p.replaceDisk(v, sameID, func(to string) error { return disk.Copy(p.image(s.Image), p.image(to)) })
 	})
 }
 

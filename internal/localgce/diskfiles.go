@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 
-	"golang.org/x/sys/unix"
+	"github.com/quorate/quorate/internal/localgce/disk"
 )
 
 // withData calls f with a VM's data disk: as the VM has it mounted while it runs, else mounted aside. v.ops is held.
@@ -28,66 +26,28 @@ func (p *Project) withData(ctx context.Context, v *vm, f func(*os.Root) error) (
 		return open(p.dataFolder(v))
 	}
 	image := p.image(v.Disk.Image)
-	if err := ensureDisk(ctx, image, v.Disk.Bytes); err != nil {
+	if err := disk.Ensure(ctx, image, v.Disk.Bytes); err != nil {
 		return err
 	}
-	l, err := attach(image)
+	l, err := disk.Attach(image)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.detach()) }()
-	return p.names.withMount(l.device, open)
+	defer func() { err = errors.Join(err, l.Detach()) }()
+	return disk.WithMount(p.names.Scratch("aside"), l.Device, open)
 }
 
-// dataFile is the one file of a data disk that fits a path or pattern, relative to where it is mounted: the last in
-// order, which for a WAL is the one that is written.
-func dataFile(root *os.Root, pattern string) (string, error) {
-	if !filepath.IsLocal(pattern) {
-		return "", fmt.Errorf("path %q: it must be relative to the disk's top folder and stay below it", pattern)
-	}
-	found, err := fs.Glob(root.FS(), filepath.ToSlash(filepath.Clean(pattern)))
-	if err != nil {
-		return "", fmt.Errorf("path %q: %w", pattern, err)
-	}
-	for i := len(found) - 1; i >= 0; i-- {
-		if info, err := root.Stat(found[i]); err == nil && info.Mode().IsRegular() {
-			return found[i], nil
-		}
-	}
-	return "", fmt.Errorf("path %q: no file of the disk fits", pattern)
-}
-
-// Corruption says which bits of a file are flipped.
-type Corruption struct {
-	// Path is relative to the disk's top folder; it may be a pattern as path.Match has it, and means the last file in
-	// order that fits.
-	Path string
-	// Offset is where it begins, in bytes; below 0, from the file's end.
-	Offset int64
-	// Bits are flipped in a row: 1 where not given.
-	Bits int
-}
+// Corruption is what CorruptDisk takes.
+type Corruption = disk.Corruption
 
 // CorruptDisk flips bits in a file of a VM's data disk, behind the back of whoever has it open, and returns the file's
 // path.
-func (p *Project) CorruptDisk(ctx context.Context, name string, c Corruption) (path string, err error) {
-	fallback(&c.Bits, 1)
-	err = p.changeFile(ctx, name, c.Path, func(f *os.File, size int64) error {
-		path = f.Name()
-		bytes := (int64(c.Bits) + 7) / 8
-		at := fromEnd(c.Offset, size)
-		if c.Bits < 1 || at < 0 || at+bytes > size {
-			return fmt.Errorf("%d bits at %d: the file has %d bytes", c.Bits, c.Offset, size)
-		}
-		buffer := make([]byte, bytes)
-		if _, err := f.ReadAt(buffer, at); err != nil {
+func (p *Project) CorruptDisk(ctx context.Context, name string, c disk.Corruption) (path string, err error) {
+	err = p.operate(name, "", func(v *vm) error {
+		return p.withData(ctx, v, func(root *os.Root) (err error) {
+			path, err = disk.Corrupt(root, c)
 			return err
-		}
-		for i := range c.Bits {
-			buffer[i/8] ^= 1 << (i % 8)
-		}
-		_, err := f.WriteAt(buffer, at)
-		return err
+		})
 	})
 	if err != nil {
 		return "", fmt.Errorf("corrupt the disk of %s: %w", name, err)
@@ -98,12 +58,11 @@ func (p *Project) CorruptDisk(ctx context.Context, name string, c Corruption) (p
 // TruncateDisk cuts a file of a VM's data disk to a size in bytes, below 0 to so many fewer than it has, and returns
 // its path.
 func (p *Project) TruncateDisk(ctx context.Context, name, pattern string, size int64) (path string, err error) {
-	err = p.changeFile(ctx, name, pattern, func(f *os.File, has int64) error {
-		path = f.Name()
-		if to := fromEnd(size, has); to >= 0 && to < has {
-			return f.Truncate(to)
-		}
-		return fmt.Errorf("cut to %d: the file has %d bytes", size, has)
+	err = p.operate(name, "", func(v *vm) error {
+		return p.withData(ctx, v, func(root *os.Root) (err error) {
+			path, err = disk.Truncate(root, pattern, size)
+			return err
+		})
 	})
 	if err != nil {
 		return "", fmt.Errorf("cut a file on the disk of %s: %w", name, err)
@@ -111,47 +70,11 @@ func (p *Project) TruncateDisk(ctx context.Context, name, pattern string, size i
 	return path, nil
 }
 
-func fromEnd(offset, size int64) int64 {
-	if offset < 0 {
-		return size + offset
-	}
-	return offset
-}
-
-// changeFile changes one file and syncs it.
-func (p *Project) changeFile(ctx context.Context, name, pattern string,
-	change func(f *os.File, size int64) error) error {
-	return p.operate(name, "", func(v *vm) error {
-		return p.withData(ctx, v, func(root *os.Root) error {
-			path, err := dataFile(root, pattern)
-			if err != nil {
-				return err
-			}
-			f, err := root.OpenFile(path, os.O_RDWR, 0)
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			info, err := f.Stat()
-			if err == nil {
-				err = change(f, info.Size())
-			}
-			if err == nil {
-				err = f.Sync()
-			}
-			return err
-		})
-	})
-}
-
-// filler takes a data disk's space where no program looks.
-const filler = "lost+found/localgce-filler"
-
 // FillDisk takes all space of a VM's data disk but so many bytes, until FreeDisk: writes then end in ENOSPC. Files keep
 // the blocks that they have. It stays full over reboots.
 func (p *Project) FillDisk(ctx context.Context, name string, leave int64) error {
 	err := p.operate(name, "", func(v *vm) error {
-		return p.withData(ctx, v, func(root *os.Root) error { return fill(root, leave) })
+		return p.withData(ctx, v, func(root *os.Root) error { return disk.Fill(root, leave) })
 	})
 	if err != nil {
 		return fmt.Errorf("fill the disk of %s: %w", name, err)
@@ -159,49 +82,9 @@ func (p *Project) FillDisk(ctx context.Context, name string, leave int64) error 
 	return nil
 }
 
-func fill(root *os.Root, leave int64) error {
-	var space unix.Statfs_t
-	f, err := root.OpenFile(filler, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := unix.Fstatfs(int(f.Fd()), &space); err != nil {
-		return err
-	}
-	block := int64(space.Bsize)
-	if free := int64(space.Bfree) * block; leave < 0 || leave > free {
-		return fmt.Errorf("leave %d bytes: 0 to %d are free", leave, free)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	end := info.Size()
-	for chunk := int64(1 << 30); chunk >= block; { // the reserved blocks too: root may use them
-		switch err := unix.Fallocate(int(f.Fd()), 0, end, chunk); {
-		case err == nil:
-			end += chunk
-		case errors.Is(err, unix.ENOSPC):
-			chunk /= 2
-		case !errors.Is(err, unix.EINTR):
-			return err
-		}
-	}
-	return errors.Join(f.Truncate(max(0, end-leave)), f.Sync())
-}
-
 // FreeDisk ends FillDisk.
 func (p *Project) FreeDisk(ctx context.Context, name string) error {
-	err := p.operate(name, "", func(v *vm) error {
-		return p.withData(ctx, v, func(root *os.Root) error {
-			err := root.Remove(filler)
-			if errors.Is(err, fs.ErrNotExist) {
-				return errors.New("it was not filled")
-			}
-			return err
-		})
-	})
+	err := p.operate(name, "", func(v *vm) error { return p.withData(ctx, v, disk.Free) })
 	if err != nil {
 		return fmt.Errorf("free the disk of %s: %w", name, err)
 	}

@@ -16,11 +16,15 @@
 // socket in the state folder, for cmd/localgce (Client). A program that calls Start must call RunInitIfAsked first
 // thing in main (or TestMain), because a VM's pid 1 is the same program started again.
 //
+// This package is the project: what VMs, disks and faults there are, and what befalls them. Its parts know nothing of
+// it nor, mostly, of each other: what Google answers (compute, metadata, buckets, settings, resolver; fault is in
+// front of each), what is made of the machine (network, balancer, disk, cgroup, names) and what runs in a VM (guest).
+//
 // There are two kinds of VM (Kind). ProcessVMs have the machine's own tree and localgce's pid 1, which keeps one agent
 // as systemd would: they boot in 0.1 s. SystemdVMs have the tree of a baked image and real systemd, which starts the
 // image's units: the data disk's, containerd, the kubelet, quorate. What of the image would touch the machine is
-// masked, and what a VM without a kernel of its own needs besides is in systemdfiles.go, each line with its reason. All
-// faults befall either kind.
+// masked, and what a VM without a kernel of its own needs besides is in guest/systemdfiles.go, each line with its
+// reason. All faults befall either kind.
 //
 // Faults are real ones: disks that are full, frozen, torn, copied or corrupt (FillDisk, FreezeDisk, TearDisk,
 // TearDiskByCopy, CloneDisk, CorruptDisk ...), VMs that are deleted, or left running behind their successors of another

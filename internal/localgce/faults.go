@@ -1,194 +1,29 @@
 package localgce
 
 import (
-	"bytes"
-	"context"
-	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"slices"
-	"sync"
-	"time"
+
+	"github.com/quorate/quorate/internal/localgce/fault"
 )
 
-// Service is one of Google's that can fail.
-type Service string
+// Service and Fault are what SetFault takes.
+type (
+	Service = fault.Service
+	Fault   = fault.Fault
+)
 
 // The services.
 const (
-	Metadata Service = "metadata"
-	Compute  Service = "compute"
-	Storage  Service = "storage"
+	Metadata = fault.Metadata
+	Compute  = fault.Compute
+	Storage  = fault.Storage
 )
-
-// Fault is a way for a service to fail.
-type Fault struct {
-	// Who meets it: a VM's name, or empty for everybody who has no fault of their own.
-	Who string
-	// Kind is slow (nothing but Delay), silent (no answer), away (the connection breaks instead), html (200 and a page
-	// of HTML, as a captive portal answers), forbidden (403), notfound (404), unavailable (503) or readonly (403 to all
-	// that writes). Storage and the Compute API also lie: empty (lists have no items, while each is still found by its
-	// name); and the latter: stale (answers as of the moment at which the fault was set), and of VMs, whatever they
-	// really are, missing (they and their disks are in no answer), unlisted (they are in no list, as without their
-	// labels, while each is still found by its name), absent (they are in no answer, while their data disks are),
-	// terminated or stopped (they are called so, and their disks are attached to them), multiwriter (their data disks
-	// may be attached to several), shared (their data disks are attached to the VM stranger, too); unreachable (a Zone
-	// does not answer: a list that does not ask for partial success fails, one that does says so); and ratelimited
-	// (403, as until the minute ends). Empty: the service is well.
-	Kind string
-	// Delay comes before the answer of every kind.
-	Delay time.Duration
-	// VMs are those that a lie is about.
-	VMs []string
-	// Zone is the one that is unreachable; it needs no VM, and may be of another region.
-	Zone string
-	// LastStop is when those that are terminated or stopped were stopped: the moment at which the fault was set where
-	// it is zero.
-	LastStop time.Time
-	// Detached: the disks of those that are absent are attached to nobody.
-	Detached bool
-
-	then []Instance // stale: what there was
-}
-
-var (
-	faultKinds = []string{"slow", "silent", "away", "html", "forbidden", "notfound", "unavailable", "readonly"}
-	lies       = map[Service][]string{Metadata: nil, Compute: append([]string{"empty", "stale", "unreachable",
-		"ratelimited"}, vmLies...),
-		Storage: {"empty"}}
-	vmLies = []string{"missing", "unlisted", "absent", "terminated", "stopped", "multiwriter", "shared"}
-)
-
-// validate says what a fault lacks, or has too much.
-func (f Fault) validate(s Service) error {
-	own, ok := lies[s]
-	known := slices.Concat(faultKinds, own)
-	stops := f.Kind == "terminated" || f.Kind == "stopped"
-	switch {
-	case !ok:
-		return fmt.Errorf("service %q: %s, %s and %s are known", s, Metadata, Compute, Storage)
-	case f.Kind != "" && !slices.Contains(known, f.Kind):
-		return fmt.Errorf("%s fault %q: %s or none are known", s, f.Kind, listed(known))
-	case f.Delay < 0 || f.Kind == "slow" && f.Delay == 0:
-		return fmt.Errorf("%s fault %q: a delay of %s makes nothing slow", s, f.Kind, f.Delay)
-	case slices.Contains(vmLies, f.Kind) != (len(f.VMs) > 0):
-		return fmt.Errorf("%s fault %q with %d vms: %s need some, and nothing else does", s, f.Kind, len(f.VMs),
-			listed(vmLies))
-	case (f.Kind == "unreachable") != (f.Zone != ""):
-		return fmt.Errorf("%s fault %q of zone %q: unreachable needs one, and nothing else does", s, f.Kind, f.Zone)
-	case f.Detached && f.Kind != "absent" || !f.LastStop.IsZero() && !stops:
-		return fmt.Errorf("%s fault %q: detached is for absent, a last stop for terminated and stopped", s, f.Kind)
-	}
-	return nil
-}
-
-// faults are those that are set, by service and by who meets them. Safe for concurrent use.
-type faults struct {
-	mu  sync.Mutex
-	set map[Service]map[string]Fault
-}
-
-// put sets a fault, or heals the one that somebody has; for nobody in particular it heals the service for all.
-func (s *faults) put(service Service, f Fault) error {
-	if err := f.validate(service); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.set == nil {
-		s.set = map[Service]map[string]Fault{}
-	}
-	switch {
-	case f.Kind == "" && f.Who == "":
-		delete(s.set, service)
-	case f.Kind == "":
-		delete(s.set[service], f.Who)
-	case s.set[service] == nil:
-		s.set[service] = map[string]Fault{f.Who: f}
-	default:
-		s.set[service][f.Who] = f
-	}
-	return nil
-}
-
-// of is the fault that somebody meets.
-func (s *faults) of(service Service, who string) Fault {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f, ok := s.set[service][who]; ok {
-		return f
-	}
-	return s.set[service][""]
-}
-
-// before puts the faults in front of a service. Its lies it finds with faultOf.
-func (s *faults) before(service Service, who func(*http.Request) string, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := s.of(service, who(r))
-		if f.Delay > 0 || f.Kind == "silent" {
-			f.stall(r)
-		}
-		if !f.strike(w, r) {
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), faultKey{}, f)))
-		}
-	})
-}
-
-type faultKey struct{}
-
-// faultOf is the fault that a request has met on its way here.
-func faultOf(r *http.Request) Fault {
-	f, _ := r.Context().Value(faultKey{}).(Fault)
-	return f
-}
-
-// stall lets the caller wait. Who gives up is noticed only once all that was sent has been read.
-func (f Fault) stall(r *http.Request) {
-	body, _ := io.ReadAll(r.Body) // what is missing, the service misses
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	var over <-chan time.Time // never
-	if f.Kind != "silent" {
-		over = time.After(f.Delay)
-	}
-	select {
-	case <-over:
-	case <-r.Context().Done():
-		panic(http.ErrAbortHandler)
-	}
-}
-
-// strike answers in the service's place, and says whether it did.
-func (f Fault) strike(w http.ResponseWriter, r *http.Request) bool {
-	switch f.Kind {
-	case "away":
-		panic(http.ErrAbortHandler) // net/http breaks the connection
-	case "html":
-		w.Header().Set("Content-Type", "text/html")
-		fmt.Fprint(w, "<!DOCTYPE html>\n<html><title>Welcome</title><p>Please log in to the network.</html>\n")
-	case "forbidden":
-		apiError(w, http.StatusForbidden, "forbidden", "The caller does not have permission")
-	case "readonly":
-		if r.Method == http.MethodGet || r.Method == http.MethodHead {
-			return false
-		}
-		apiError(w, http.StatusForbidden, "forbidden", "The caller does not have permission to write")
-	case "ratelimited":
-		apiError(w, http.StatusForbidden, "rateLimitExceeded", "Quota exceeded for quota metric 'Queries' and limit "+
-			"'Queries per minute' of service 'compute.googleapis.com'")
-	case "notfound":
-		apiError(w, http.StatusNotFound, "notFound", "The resource was not found")
-	case "unavailable":
-		apiError(w, http.StatusServiceUnavailable, "backendError", "The service is currently unavailable.")
-	default:
-		return false
-	}
-	return true
-}
 
 // SetFault makes a service fail from now on, or with an empty Kind be well again: for one VM, also at its next boots
 // and for those that are made in its place, or for everybody.
-func (p *Project) SetFault(s Service, f Fault) error {
+func (p *Project) SetFault(s fault.Service, f fault.Fault) error {
 	for _, name := range append(slices.Clone(f.VMs), f.Who) {
 		if name == "" {
 			continue
@@ -197,7 +32,7 @@ func (p *Project) SetFault(s Service, f Fault) error {
 			return err
 		}
 	}
-	return p.faults.put(s, p.compute.asOfNow(f))
+	return p.faults.Put(s, p.compute.AsOfNow(f))
 }
 
 // caller is the VM that sent a request; empty: it came from elsewhere.

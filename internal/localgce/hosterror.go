@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sys/unix"
+	"github.com/quorate/quorate/internal/localgce/fault"
 )
 
 // HostError says what a VM's former boot still has when its host is lost.
@@ -41,7 +41,7 @@ func (p *Project) HostError(ctx context.Context, name string, h HostError) error
 // successor's. v.ops is held.
 func (p *Project) loseHost(ctx context.Context, v *vm, h HostError) error {
 	next := p.successor(v)
-	if err := p.fabric.isolate(ctx, v.record); err != nil {
+	if err := p.fabric.Isolate(ctx, p.port(v)); err != nil {
 		return fmt.Errorf("host error of %s: %w", v.Name, err)
 	}
 	disk, former := v.Disk, v.Disk
@@ -56,10 +56,10 @@ func (p *Project) loseHost(ctx context.Context, v *vm, h HostError) error {
 		err = p.copyDisk(v, disk.Image)
 	default:
 		former.Image = imageFile(disk.Name) // the file is the successor's; the former boot has its device alone
-		err = v.machine.disk.fence()
+		err = v.machine.disk.Fence()
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("host error of %s: %w", v.Name, err), p.fabric.rejoin(ctx, v.record))
+		return errors.Join(fmt.Errorf("host error of %s: %w", v.Name, err), p.fabric.Rejoin(ctx, p.port(v)))
 	}
 	return p.follow(ctx, v, next, func() {
 		v.Lost, v.Disk = true, former
@@ -71,34 +71,8 @@ func (p *Project) loseHost(ctx context.Context, v *vm, h HostError) error {
 // held.
 func (p *Project) serveBucketTo(ctx context.Context, v *vm) error {
 	gateway := p.conf.gateway()
-	if err := ipBatch(ctx, p.names.vm(v.Slot), fmt.Sprintf("addr add %s/32 dev lo", gateway)); err != nil {
+	if err := p.fabric.AddAddress(ctx, p.port(v), gateway); err != nil {
 		return err
 	}
-	return p.serveIn(v, v.machine, fmt.Sprintf("%s:%d", gateway, servicesPort), Storage, p.buckets)
-}
-
-// isolate takes a VM's link off the bridge for good: nobody hears it and it hears nobody, its address is free for its
-// successor, and its kernel sees a link that is up.
-func (f fabric) isolate(ctx context.Context, v record) error {
-	return ipBatch(ctx, f.names.fabric(), fmt.Sprintf("link set %s nomaster", port(v.Index)))
-}
-
-// rejoin undoes isolate.
-func (f fabric) rejoin(ctx context.Context, v record) error {
-	return ipBatch(ctx, f.names.fabric(), fmt.Sprintf("link set %s master br0", port(v.Index)))
-}
-
-// fence leaves one sector of the device, in which no file system has anything. All I/O behind it fails at once and for
-// good, with EIO, while the device stays in use; where ext4 looks for a folder that is not in memory it says ENOMEM. A
-// file system that is shut down (TearDisk) would also refuse what is in memory, which a fenced disk's does not.
-func (l *loop) fence() error {
-	info, err := unix.IoctlLoopGetStatus64(int(l.hold.Fd()))
-	if err == nil {
-		info.Sizelimit = 512
-		err = unix.IoctlLoopSetStatus64(int(l.hold.Fd()), info)
-	}
-	if err != nil {
-		return fmt.Errorf("fence %s: %w", l.device, err)
-	}
-	return nil
+	return p.serveIn(v, v.machine, fmt.Sprintf("%s:%d", gateway, servicesPort), fault.Storage, p.buckets)
 }

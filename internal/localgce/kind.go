@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"io"
 	"syscall"
+
+	"github.com/quorate/quorate/internal/localgce/disk"
+	"github.com/quorate/quorate/internal/localgce/guest"
 )
 
 // Kind is what a project's VMs are.
@@ -19,17 +22,17 @@ const (
 )
 
 // initSystem is a VM's pid 1 as the project deals with it, and all that the kinds differ in outside of the VM. Inside,
-// boot.go boots the one and systemdboot.go the other.
+// guest/boot.go boots the one and guest/systemdboot.go the other.
 type initSystem interface {
 	// ensureDisk makes the data disk as the VM wants to find it, if it is absent.
 	ensureDisk(ctx context.Context, image string, size int64) error
 	// prepare acquires what the boot needs besides, and says so in its specification. release gives it back when the VM
 	// is dead, or was never started.
-	prepare(s *bootSpec) error
+	prepare(s *guest.Spec) error
 	release()
 	// follow tells of the agent's status whenever it changes, first when the VM has booted, and returns when the VM is
 	// dead. reports is what is written by the stages of the boot.
-	follow(m *machine, reports io.Reader, tell func(AgentStatus))
+	follow(m *machine, reports io.Reader, tell func(guest.Status))
 	// stopSignal asks for an orderly end.
 	stopSignal() syscall.Signal
 	// freezing is called before the VM's processes are frozen, thawed when they go on.
@@ -37,24 +40,24 @@ type initSystem interface {
 	thawed(m *machine)
 }
 
-// ownInit is localgce's own pid 1: init.go.
+// ownInit is localgce's own pid 1: guest/unit.go.
 type ownInit struct{}
 
 // ensureDisk leaves nothing to do to our own init.
 func (ownInit) ensureDisk(ctx context.Context, image string, size int64) error {
-	return ensureDisk(ctx, image, size)
+	return disk.Ensure(ctx, image, size)
 }
 
-func (ownInit) prepare(*bootSpec) error    { return nil }
+func (ownInit) prepare(*guest.Spec) error  { return nil }
 func (ownInit) release()                   {}
 func (ownInit) stopSignal() syscall.Signal { return syscall.SIGTERM }
 func (ownInit) freezing(*machine) error    { return nil }
 func (ownInit) thawed(*machine)            {}
 
 // follow reads what init reports: a value for each change, until it is dead.
-func (ownInit) follow(m *machine, reports io.Reader, tell func(AgentStatus)) {
+func (ownInit) follow(m *machine, reports io.Reader, tell func(guest.Status)) {
 	for decoder := json.NewDecoder(reports); ; {
-		var s AgentStatus
+		var s guest.Status
 		if decoder.Decode(&s) != nil {
 			<-m.done
 			return

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/quorate/quorate/internal/localgce/instance"
 )
 
 // CreateVM creates a VM and starts it. Its data disk is a new empty one, or where a name is given the disk of that name
@@ -56,8 +58,9 @@ func (p *Project) addVM(c VMConfig, disk string) (*vm, error) {
 	maps.Copy(attributes, c.Attributes)
 	p.index++
 	v := &vm{status: statusTerminated, record: record{
-		Name: c.Name, Zone: c.Zone, Index: p.index, Slot: c.Name, ID: newID(), Address: address, Attributes: attributes,
-		Created: time.Now().UTC(), Disk: data,
+		Name: c.Name, Zone: c.Zone, Index: p.index, Slot: c.Name, ID: instance.NewID(), Address: address,
+		Attributes: attributes,
+		Created:    time.Now().UTC(), Disk: data,
 	}}
 	p.vms = append(slices.Clone(p.vms), v)
 	return v, nil

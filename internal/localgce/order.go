@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/internal/localgce/fault"
 )
 
 // order is what a verb is given; each verb reads the fields that it names.
@@ -42,7 +44,7 @@ func (o *order) fields() *flag.FlagSet {
 	f.StringVar(&o.value, "value", "", "an attribute's value")
 	f.StringVar(&o.service, "service", "", "metadata, compute or storage")
 	f.StringVar(&o.kind, "kind", "",
-		listed(faultKinds)+"; of storage also empty, of compute also "+listed(lies[Compute]))
+		listed(fault.Kinds())+"; of storage also empty, of compute also "+listed(fault.Lies(fault.Compute)))
 	f.Func("vms", "the VMs that a fault is about: A,B",
 		func(s string) error { o.vms = strings.Split(s, ","); return nil })
 	f.Func("address", "an address, or auto for the next free one", func(s string) (err error) {

@@ -11,6 +11,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/quorate/quorate/internal/localgce/cgroup"
+	"github.com/quorate/quorate/internal/localgce/disk"
+	"github.com/quorate/quorate/internal/localgce/fault"
+	"github.com/quorate/quorate/internal/localgce/guest"
+	"github.com/quorate/quorate/internal/localgce/instance"
+	"github.com/quorate/quorate/internal/localgce/metadata"
+	"github.com/quorate/quorate/internal/localgce/network"
 )
 
 // bootTimeout is far above the tens of milliseconds that a boot takes: machines under test are busy.
@@ -23,9 +31,9 @@ type machine struct {
 	lifeline *os.File      // init's standard input: closed when the project's process dies
 	booted   chan error    // one value: the boot's outcome
 	done     chan struct{} // closed when init, and so every process of the VM, is dead
-	disk     *loop
-	stall    *stall // nil but while the data disk takes no writes
-	metadata *MetadataServer
+	disk     *disk.Loop
+	stall    *disk.Stall // nil but while the data disk takes no writes
+	metadata *metadata.Server
 	closers  []io.Closer // of what it alone is served
 }
 
@@ -33,7 +41,7 @@ type machine struct {
 func (p *Project) powerOn(ctx context.Context, v *vm) error {
 	m := &machine{init: p.newInit(), booted: make(chan error, 1), done: make(chan struct{})}
 	p.mu.Lock()
-	v.machine, v.frozen, v.agent = m, false, AgentStatus{}
+	v.machine, v.frozen, v.agent = m, false, guest.Status{}
 	v.boots++
 	p.mu.Unlock()
 	err := p.boot(ctx, v, m)
@@ -53,17 +61,17 @@ func (p *Project) boot(ctx context.Context, v *vm, m *machine) error {
 	if err != nil {
 		return err
 	}
-	if m.disk, err = attach(image); err != nil {
+	if m.disk, err = disk.Attach(image); err != nil {
 		return err
 	}
-	if err := p.fabric.plug(ctx, v.record); err != nil {
+	if err := p.fabric.Plug(ctx, p.port(v)); err != nil {
 		return err
 	}
-	if err := p.fabric.shape(ctx, v.record, v.link, Link{}); err != nil {
+	if err := p.fabric.Shape(ctx, p.port(v), v.link, network.Link{}); err != nil {
 		return err
 	}
 	if v.nameless {
-		if err := p.fabric.silenceNames(ctx, v.record, true); err != nil {
+		if err := p.fabric.SilenceNames(ctx, p.port(v), true); err != nil {
 			return err
 		}
 	}
@@ -80,7 +88,7 @@ func (p *Project) boot(ctx context.Context, v *vm, m *machine) error {
 	case err := <-m.booted:
 		return err
 	case <-time.After(bootTimeout):
-		return fmt.Errorf("init did not report within %s; see %s", bootTimeout, p.names.vmLog(v.key()))
+		return fmt.Errorf("init did not report within %s; see %s", bootTimeout, p.names.VMLog(v.key()))
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -89,20 +97,20 @@ func (p *Project) boot(ctx context.Context, v *vm, m *machine) error {
 // serveMetadata opens the VM's 169.254.169.254.
 func (p *Project) serveMetadata(v *vm, m *machine) error {
 	p.mu.Lock()
-	m.metadata = NewMetadataServer(p.instance(v))
+	m.metadata = metadata.New(p.instance(v))
 	p.mu.Unlock()
 	if p.conf.NamesAndTime {
 		if err := p.serveNamesAndTime(v, m); err != nil {
 			return err
 		}
 	}
-	return p.serveIn(v, m, metadataAddress+":80", Metadata, m.metadata)
+	return p.serveIn(v, m, instance.MetadataAddress+":80", fault.Metadata, m.metadata)
 }
 
 // serveIn serves one of Google's services inside a VM's network namespace, to that VM alone.
-func (p *Project) serveIn(v *vm, m *machine, address string, s Service, h http.Handler) error {
+func (p *Project) serveIn(v *vm, m *machine, address string, s fault.Service, h http.Handler) error {
 	var listener net.Listener
-	err := inNamespace(p.names.vm(v.Slot), func() (err error) {
+	err := network.In(p.names.VM(v.Slot), func() (err error) {
 		listener, err = net.Listen("tcp4", address)
 		return err
 	})
@@ -114,7 +122,7 @@ func (p *Project) serveIn(v *vm, m *machine, address string, s Service, h http.H
 		defer p.mu.Unlock()
 		return v.key()
 	}
-	server := &http.Server{Handler: p.faults.before(s, who, h), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: p.faults.Before(s, who, h), ReadHeaderTimeout: 10 * time.Second}
 	m.closers = append(m.closers, server)
 	p.tasks.Go(func() { _ = server.Serve(listener) }) // ends with Close
 	return nil
@@ -124,13 +132,13 @@ func (p *Project) serveIn(v *vm, m *machine, address string, s Service, h http.H
 func (p *Project) powerOff(ctx context.Context, v *vm) error {
 	m := v.machine
 	if m.stall != nil {
-		m.stall.cutPower()
+		m.stall.CutPower()
 	}
 	if m.cmd != nil {
-		if err := p.fabric.silence(ctx, v.record); err != nil {
+		if err := p.fabric.Silence(ctx, p.port(v)); err != nil {
 			p.conf.Log.Warn("silence vm", "vm", v.key(), "error", err)
 		}
-		thawV1(p.names.v1Cgroups(v.Slot))
+		cgroup.ThawV1(cgroup.V1(p.names.Fabric(), v.Slot))
 		_ = m.cmd.Process.Kill() // its only error is that it is dead already
 		<-m.done
 	}
@@ -155,7 +163,7 @@ func (p *Project) release(ctx context.Context, v *vm) error {
 	m := v.machine
 	var errs []error
 	if m.stall != nil {
-		errs = append(errs, m.stall.end())
+		errs = append(errs, m.stall.End())
 	}
 	for _, c := range m.closers {
 		_ = c.Close()
@@ -164,13 +172,13 @@ func (p *Project) release(ctx context.Context, v *vm) error {
 		m.lifeline.Close()
 	}
 	m.init.release()
-	errs = append(errs, removeCgroup(p.vmCgroup(v.Slot)), removeV1(p.names.v1Cgroups(v.Slot)),
-		p.fabric.unplug(ctx, v.record))
+	errs = append(errs, cgroup.Remove(p.vmCgroup(v.Slot)), cgroup.RemoveV1(cgroup.V1(p.names.Fabric(), v.Slot)),
+		p.fabric.Unplug(ctx, p.port(v)))
 	if m.disk != nil {
-		errs = append(errs, m.disk.detach())
+		errs = append(errs, m.disk.Detach())
 	}
 	p.mu.Lock()
-	v.machine, v.frozen, v.agent, v.status = nil, false, AgentStatus{}, statusTerminated
+	v.machine, v.frozen, v.agent, v.status = nil, false, guest.Status{}, statusTerminated
 	v.LastStop = time.Now().UTC()
 	p.mu.Unlock()
 	p.conf.Log.Info("vm is off", "vm", v.key())

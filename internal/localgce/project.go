@@ -14,23 +14,46 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/quorate/quorate/internal/localgce/balancer"
+	"github.com/quorate/quorate/internal/localgce/buckets"
+	"github.com/quorate/quorate/internal/localgce/cgroup"
+	"github.com/quorate/quorate/internal/localgce/compute"
+	"github.com/quorate/quorate/internal/localgce/disk"
+	"github.com/quorate/quorate/internal/localgce/fault"
+	"github.com/quorate/quorate/internal/localgce/guest"
+	"github.com/quorate/quorate/internal/localgce/host"
+	"github.com/quorate/quorate/internal/localgce/instance"
+	"github.com/quorate/quorate/internal/localgce/names"
+	"github.com/quorate/quorate/internal/localgce/network"
+	"github.com/quorate/quorate/internal/localgce/settings"
 	"github.com/quorate/quorate/internal/localgce/tree"
 )
+
+// ErrUp is returned by Start for a state folder whose project is up.
+var ErrUp = names.ErrUp
+
+// PreflightError names everything that the machine lacks.
+type PreflightError = host.PreflightError
+
+// RunInitIfAsked must be the first call of main, and of TestMain in tests, of every program that calls Start: the
+// project starts that program again as pid 1 of its VMs. There, it does not return.
+func RunInitIfAsked() { guest.RunInitIfAsked() }
 
 // Project is a GCE project that is up. Its methods may be called concurrently; operations on one VM wait for each
 // other.
 type Project struct {
 	conf     Config
-	names    names
-	fabric   fabric
+	names    names.Names
+	fabric   network.Fabric
 	cgroup   string
-	lock     *lock
-	depot    depot
+	lock     *names.Lock
+	depot    disk.Depot
 	tree     *tree.Tree // nil but of SystemdVMs
-	balancer *balancer
-	compute  *ComputeServer
-	buckets  *Buckets
-	faults   faults
+	balancer *balancer.Balancer
+	compute  *compute.Server
+	buckets  *buckets.Server
+	settings *settings.Settings
+	faults   fault.Set
 
 	tasks  sync.WaitGroup // every goroutine of the project's own
 	cancel context.CancelFunc
@@ -61,9 +84,9 @@ func Start(ctx context.Context, conf Config) (*Project, error) {
 	if os.Geteuid() != 0 {
 		return nil, ErrNotRoot
 	}
-	p := &Project{conf: conf, names: namesFor(conf.State)}
-	p.fabric = fabric{names: p.names, conf: conf}
-	if p.lock, err = takeLock(p.names); err != nil {
+	p := &Project{conf: conf, names: names.For(conf.State), settings: settings.Local(conf.Cluster)}
+	p.fabric = network.New(p.networkConfig())
+	if p.lock, err = p.names.Take(); err != nil {
 		return nil, err
 	}
 	if err := p.bringUp(ctx); err != nil {
@@ -73,44 +96,44 @@ func Start(ctx context.Context, conf Config) (*Project, error) {
 }
 
 func (p *Project) bringUp(ctx context.Context) (err error) {
-	if err := os.MkdirAll(p.names.state, 0o755); err != nil {
+	if err := os.MkdirAll(p.names.State, 0o755); err != nil {
 		return fmt.Errorf("make state folder: %w", err)
 	}
 	p.conf.Progress("checking the machine")
-	if err := p.names.preflight(ctx, p.conf); err != nil {
+	if err := preflight(ctx, p.names, p.conf); err != nil {
 		return err
 	}
-	if err := p.names.sweep(ctx); err != nil {
+	if err := sweep(ctx, p.names); err != nil {
 		return fmt.Errorf("clean up after an earlier project: %w", err)
 	}
 	if !p.conf.NoHostRoute {
-		if err := freeHostRange(ctx, p.conf); err != nil {
+		if err := freeHostRange(ctx, p.networkConfig()); err != nil {
 			return err
 		}
 	}
 	if err := p.openTree(ctx); err != nil {
 		return err
 	}
-	if p.depot, err = p.names.openDepot(ctx, p.conf.Reflink); err != nil {
+	if p.depot, err = disksOf(p.names).Open(ctx, p.conf.Reflink); err != nil {
 		return err
 	}
-	if p.buckets, err = OpenBuckets(filepath.Dir(p.conf.BucketFolder())); err != nil {
+	if p.buckets, err = buckets.Open(filepath.Dir(p.conf.BucketFolder()), p.settings); err != nil {
 		return err
 	}
 	if err := p.loadVMs(); err != nil {
 		return err
 	}
-	root, err := cgroupRoot()
+	root, err := cgroup.Root()
 	if err != nil {
 		return err
 	}
-	p.cgroup = filepath.Join(root, p.names.fabric())
-	if err := makeCgroup(p.cgroup); err != nil {
+	p.cgroup = filepath.Join(root, p.names.Fabric())
+	if err := cgroup.Make(p.cgroup); err != nil {
 		return err
 	}
-	handDown(p.cgroup)
+	cgroup.HandDown(p.cgroup)
 	p.conf.Progress(fmt.Sprintf("making the network %s", p.conf.Subnet))
-	if err := p.fabric.create(ctx); err != nil {
+	if err := p.fabric.Create(ctx); err != nil {
 		return err
 	}
 	if err := p.runServices(); err != nil {
@@ -143,46 +166,45 @@ func (p *Project) openTree(ctx context.Context) (err error) {
 // runServices starts the Compute API, the bucket and the load balancer.
 func (p *Project) runServices() error {
 	var listener net.Listener
-	err := inNamespace(p.names.fabric(), func() (err error) {
+	err := network.In(p.names.Fabric(), func() (err error) {
 		listener, err = net.Listen("tcp4", fmt.Sprintf("%s:%d", p.conf.gateway(), servicesPort))
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("open Google's services: %w", err)
 	}
-	p.compute = NewComputeServer(p.Instances)
-	p.compute.unattached, p.compute.caller, p.compute.stop = p.unattached, p.caller, p.stopForAPI
-	settings := localSettings(p.conf.Cluster)
-	p.compute.settings, p.buckets.settings = settings, settings
-	compute, storage := p.faults.before(Compute, p.caller, p.compute), p.faults.before(Storage, p.caller, p.buckets)
+	p.compute = compute.New(compute.Config{Instances: p.Instances, Unattached: p.unattached, Caller: p.caller,
+		Stop: p.stopForAPI, Settings: p.settings})
+	compute := p.faults.Before(fault.Compute, p.caller, p.compute)
+	storage := p.faults.Before(fault.Storage, p.caller, p.buckets)
 	p.server = &http.Server{ReadHeaderTimeout: 10 * time.Second,
-		Handler: newAPIs(compute, storage, settings)}
+		Handler: settings.NewAPIs(compute, storage, p.settings)}
 	p.tasks.Go(func() { _ = p.server.Serve(listener) }) // ends with Close
 
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
-	p.balancer = newBalancer(p.fabric)
+	p.balancer = balancer.New(p.names.Fabric(), p.conf.Endpoint)
 	p.tasks.Go(func() {
-		p.balancer.run(ctx, p.targets, func(err error) { p.conf.Log.Error("load balancer", "error", err) })
+		p.balancer.Run(ctx, p.targets, func(err error) { p.conf.Log.Error("load balancer", "error", err) })
 	})
 	return nil
 }
 
-func (p *Project) targets() (list []target) {
+func (p *Project) targets() (list []balancer.Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, v := range p.vms {
 		if v.Left > 0 {
 			continue
 		}
-		list = append(list, target{index: v.Index, name: v.Name, address: v.Address,
-			running: v.status == statusRunning})
+		list = append(list, balancer.Target{Index: v.Index, Name: v.Name, Address: v.Address,
+			Running: v.status == statusRunning})
 	}
 	return list
 }
 
 // Instances are the project's VMs as Google's APIs show them. VMs that were left running are not among them.
-func (p *Project) Instances() (list []Instance) {
+func (p *Project) Instances() (list []instance.VM) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, v := range p.vms {
@@ -194,8 +216,8 @@ func (p *Project) Instances() (list []Instance) {
 }
 
 // instance is a VM as Google's APIs show it. p.mu is held.
-func (p *Project) instance(v *vm) Instance {
-	return Instance{
+func (p *Project) instance(v *vm) instance.VM {
+	return instance.VM{
 		ID: v.ID, Name: v.Name, Zone: v.Zone, Address: v.Address, Endpoint: p.conf.Endpoint, Status: v.status,
 		Attributes: maps.Clone(v.Attributes),
 		Labels:     map[string]string{"quorate-cluster": p.conf.Cluster}, Created: v.Created, DataDisk: v.Disk.Disk,
@@ -205,11 +227,11 @@ func (p *Project) instance(v *vm) Instance {
 }
 
 // unattached are the disks that no VM has, each as the only disk of an instance without a name.
-func (p *Project) unattached() (list []Instance) {
+func (p *Project) unattached() (list []instance.VM) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, d := range p.disks {
-		list = append(list, Instance{Zone: d.Zone, Labels: map[string]string{"quorate-cluster": p.conf.Cluster},
+		list = append(list, instance.VM{Zone: d.Zone, Labels: map[string]string{"quorate-cluster": p.conf.Cluster},
 			DataDisk: d.Disk})
 	}
 	return list
@@ -246,11 +268,11 @@ func (p *Project) Close(ctx context.Context) error {
 		_ = p.server.Close()
 	}
 	p.tasks.Wait()
-	p.depot.close()
-	errs = append(errs, p.names.sweep(ctx))
+	p.depot.Close()
+	errs = append(errs, sweep(ctx, p.names))
 	if p.tree != nil {
 		p.tree.Close()
 	}
-	p.lock.release()
+	p.lock.Release()
 	return errors.Join(errs...)
 }

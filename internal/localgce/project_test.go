@@ -313,7 +313,7 @@ func TestEndpointIsBalancedOverReadyVMs(t *testing.T) {
 	}
 }
 
-// fabricOf is the name of a project's fabric, as namesFor makes it.
+// fabricOf is the name of a project's fabric, as For makes it.
 func fabricOf(state string) string {
 	sum := sha256.Sum256([]byte(state))
 	return "lgce-" + hex.EncodeToString(sum[:3])

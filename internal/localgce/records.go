@@ -6,6 +6,9 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/quorate/quorate/internal/localgce/instance"
+	"github.com/quorate/quorate/internal/localgce/network"
 )
 
 // loadVMs makes the VMs' records, from state.json where it knows them, and writes it.
@@ -27,8 +30,9 @@ func (p *Project) loadVMs() error {
 		r, known := former[c.Name]
 		if !known {
 			p.index++
-			r = record{Name: c.Name, Zone: c.Zone, Index: p.index, Slot: c.Name, ID: newID(), Created: time.Now().UTC(),
-				Disk: p.dataDisk(c)}
+			r = record{Name: c.Name, Zone: c.Zone, Index: p.index, Slot: c.Name, ID: instance.NewID(),
+				Created: time.Now().UTC(),
+				Disk:    p.dataDisk(c)}
 		}
 		r.Attributes = maps.Clone(p.attributes)
 		maps.Copy(r.Attributes, c.Attributes)
@@ -90,7 +94,7 @@ func (p *Project) chooseAddress(wanted, former netip.Addr, taken map[netip.Addr]
 		taken[former] = true
 		return former, nil
 	}
-	for a := nth(p.conf.Subnet.Addr(), firstAddress); p.conf.Subnet.Contains(a); a = a.Next() {
+	for a := network.Nth(p.conf.Subnet.Addr(), firstAddress); p.conf.Subnet.Contains(a); a = a.Next() {
 		if !taken[a] && p.conf.checkAddress(a) == nil {
 			taken[a] = true
 			return a, nil

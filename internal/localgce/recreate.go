@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/quorate/quorate/internal/localgce/instance"
 )
 
 // Recreation says what a recreated VM keeps, and what becomes of the former one.
@@ -76,7 +78,7 @@ func (p *Project) replace(ctx context.Context, v *vm, r Recreation) error {
 	}
 	former := v.Disk.Image
 	p.mu.Lock()
-	v.ID, v.Created, v.boots, v.Address = newID(), time.Now().UTC(), 0, v.promised
+	v.ID, v.Created, v.boots, v.Address = instance.NewID(), time.Now().UTC(), 0, v.promised
 	if r.Wipe {
 		v.Disk = p.newVolume(v.Name, v.Zone)
 	}
@@ -104,7 +106,7 @@ func (p *Project) succeed(ctx context.Context, v *vm, r Recreation) error {
 	next := p.successor(v)
 	return p.follow(ctx, v, next, func() {
 		former, left := v.Name, fmt.Sprintf("%s.%d", v.Name, p.ordinal(v.Name))
-		next.Disk, next.ID, next.Created, next.Address = disk, newID(), time.Now().UTC(), v.promised
+		next.Disk, next.ID, next.Created, next.Address = disk, instance.NewID(), time.Now().UTC(), v.promised
 		v.promised = v.Address
 		for i, d := range p.partitions { // what is broken is the former's way
 			p.partitions[i] = direction{rename(d.From, former, left), rename(d.To, former, left)}
@@ -163,8 +165,8 @@ func (p *Project) ordinal(name string) int {
 
 // moveLogs makes room for the successor's logs: the former VM's files and mounts follow.
 func (p *Project) moveLogs(former, left string) error {
-	for from, to := range map[string]string{p.names.vmLog(former): p.names.vmLog(left),
-		p.names.vmLogFolder(former): p.names.vmLogFolder(left)} {
+	for from, to := range map[string]string{p.names.VMLog(former): p.names.VMLog(left),
+		p.names.VMLogFolder(former): p.names.VMLogFolder(left)} {
 		if err := os.RemoveAll(to); err != nil {
 			return fmt.Errorf("move logs: %w", err)
 		}

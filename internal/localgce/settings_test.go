@@ -15,19 +15,23 @@ import (
 	"google.golang.org/api/storage/v1"
 
 	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/localgce/buckets"
+	"github.com/quorate/quorate/internal/localgce/instance"
+	"github.com/quorate/quorate/internal/localgce/settings"
 )
 
 // Each answer has the fields of Google's own structs and no others: a name that is misspelled would be no setting.
 func TestSettingsHaveTheFieldsOfGooglesAPIs(t *testing.T) {
-	buckets, err := localgce.OpenBuckets(t.TempDir())
+	project := settings.Whole("demo")
+	project.Addresses = []map[string]any{{"name": "a", "address": "203.0.113.10", "addressType": "EXTERNAL"}}
+	project.Routers = []map[string]any{{"name": "r", "nats": []any{map[string]any{"name": "n"}}}}
+	served, err := buckets.Open(t.TempDir(), project)
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := localgce.WholeSettings("demo")
-	settings.Addresses = []map[string]any{{"name": "a", "address": "203.0.113.10", "addressType": "EXTERNAL"}}
-	settings.Routers = []map[string]any{{"name": "r", "nats": []any{map[string]any{"name": "n"}}}}
-	server := httptest.NewServer(localgce.NewAPIs(func() []localgce.Instance { return []localgce.Instance{instance()} },
-		buckets, settings))
+	vm := instance.VM{ID: 1, Name: "master-1", Zone: "us-central1-a", Status: "RUNNING",
+		DataDisk: instance.Disk{ID: 2, Name: "master-1-data", Bytes: 4 << 30}}
+	server := httptest.NewServer(localgce.NewAPIs(func() []instance.VM { return []instance.VM{vm} }, served, project))
 	defer server.Close()
 	const root = "/compute/v1/projects/" + localgce.ProjectID
 	const ring = "/v1/projects/" + localgce.ProjectID + "/locations/l/keyRings/r"
@@ -65,12 +69,12 @@ func TestSettingsHaveTheFieldsOfGooglesAPIs(t *testing.T) {
 }
 
 func TestAnAPIThatIsOffSaysSo(t *testing.T) {
-	buckets, err := localgce.OpenBuckets(t.TempDir())
+	off := &settings.Settings{Disabled: []string{"compute.googleapis.com"}}
+	served, err := buckets.Open(t.TempDir(), off)
 	if err != nil {
 		t.Fatal(err)
 	}
-	apis := localgce.NewAPIs(func() []localgce.Instance { return nil }, buckets, &localgce.Settings{
-		Disabled: []string{"compute.googleapis.com"}})
+	apis := localgce.NewAPIs(func() []instance.VM { return nil }, served, off)
 	w := httptest.NewRecorder()
 	apis.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/compute/v1/projects/"+localgce.ProjectID+"/zones", nil))
 	if w.Code != http.StatusForbidden || !bytes.Contains(w.Body.Bytes(), []byte("accessNotConfigured")) {

@@ -2,22 +2,22 @@ package localgce
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 
 	"github.com/google/uuid"
-	"golang.org/x/sys/unix"
+
+	"github.com/quorate/quorate/internal/localgce/cgroup"
+	"github.com/quorate/quorate/internal/localgce/guest"
+	"github.com/quorate/quorate/internal/localgce/network"
 )
 
 // spawn starts the VM's pid 1 in its network namespace and cgroup, with the other namespaces new.
 func (p *Project) spawn(v *vm, m *machine) error {
-	if err := errors.Join(makeCgroup(p.vmCgroup(v.Slot)), os.MkdirAll(p.names.scratch(v.Slot), 0o755),
-		os.MkdirAll(p.names.vmLogFolder(v.key()), 0o755)); err != nil {
+	if err := errors.Join(cgroup.Make(p.vmCgroup(v.Slot)), os.MkdirAll(p.names.Scratch(v.Slot), 0o755),
+		os.MkdirAll(p.names.VMLogFolder(v.key()), 0o755)); err != nil {
 		return err
 	}
 	cgroup, err := os.Open(p.vmCgroup(v.Slot))
@@ -25,7 +25,7 @@ func (p *Project) spawn(v *vm, m *machine) error {
 		return err
 	}
 	defer cgroup.Close()
-	log, err := os.OpenFile(p.names.vmLog(v.key()), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(p.names.VMLog(v.key()), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return fmt.Errorf("open the log: %w", err)
 	}
@@ -34,7 +34,7 @@ func (p *Project) spawn(v *vm, m *machine) error {
 	if err := m.init.prepare(&boot); err != nil {
 		return err
 	}
-	spec, err := boot.file()
+	spec, err := boot.File()
 	if err != nil {
 		return err
 	}
@@ -50,9 +50,9 @@ func (p *Project) spawn(v *vm, m *machine) error {
 		return err
 	}
 	defer reportEnd.Close()
-	cmd := initCommand(cgroup, log)
+	cmd := guest.Command(cgroup, log)
 	cmd.Stdin, cmd.ExtraFiles = stdin, []*os.File{spec, reportEnd} // specFD, reportFD
-	if err := inNamespace(p.names.vm(v.Slot), cmd.Start); err != nil {
+	if err := network.In(p.names.VM(v.Slot), cmd.Start); err != nil {
 		reports.Close()
 		return fmt.Errorf("start init: %w", err)
 	}
@@ -64,46 +64,20 @@ func (p *Project) spawn(v *vm, m *machine) error {
 	return nil
 }
 
-// initCommand is this program as stage one of a boot.
-func initCommand(cgroup, log *os.File) *exec.Cmd {
-	return &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{bootStage}, Env: []string{"PATH=" + searchPath}, Dir: "/", Stdout: log,
-		Stderr: log,
-		SysProcAttr: &syscall.SysProcAttr{
-			Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
-			Setsid:     true, UseCgroupFD: true, CgroupFD: int(cgroup.Fd()),
-		},
-	}
-}
-
-// bootSpec is what a boot of a VM needs to know, of either kind.
-func (p *Project) bootSpec(v *vm, m *machine) bootSpec {
-	return bootSpec{
+// guest.Spec is what a boot of a VM needs to know, of either kind.
+func (p *Project) bootSpec(v *vm, m *machine) guest.Spec {
+	return guest.Spec{
 		Name: v.Name, Zone: v.Zone, Slot: v.Slot,
 		BootID: uuid.NewString(), MachineID: strings.ReplaceAll(uuid.NewString(), "-", ""),
-		Scratch: p.names.scratch(v.Slot), Loop: m.disk.device,
-		Log: p.names.vmLog(v.key()), Logs: p.names.vmLogFolder(v.key()), Binds: p.conf.Binds, Agent: p.conf.Agent,
+		Scratch: p.names.Scratch(v.Slot), Loop: m.disk.Device,
+		Log: p.names.VMLog(v.key()), Logs: p.names.VMLogFolder(v.key()), Binds: p.conf.Binds, Agent: p.conf.Agent,
 	}
-}
-
-// file hands the specification over in memory, so that there is nothing to clean up.
-func (s bootSpec) file() (*os.File, error) {
-	fd, err := unix.MemfdCreate("localgce-spec", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("write boot specification: %w", err)
-	}
-	f := os.NewFile(uintptr(fd), "localgce-spec")
-	if err := json.NewEncoder(f).Encode(s); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("write boot specification: %w", err)
-	}
-	return f, nil
 }
 
 // listen takes in what is said of a VM's agent, until the VM is dead.
 func (p *Project) listen(v *vm, m *machine, reports *os.File) {
 	defer reports.Close()
-	m.init.follow(m, reports, func(s AgentStatus) {
+	m.init.follow(m, reports, func(s guest.Status) {
 		outcome := error(nil)
 		if s.Error != "" {
 			outcome = errors.New(s.Error)
@@ -120,7 +94,7 @@ func (p *Project) listen(v *vm, m *machine, reports *os.File) {
 	})
 	<-m.done
 	select {
-	case m.booted <- fmt.Errorf("init ended early; see %s", p.names.vmLog(v.key())):
+	case m.booted <- fmt.Errorf("init ended early; see %s", p.names.VMLog(v.key())):
 	default:
 	}
 	p.endedAlone(v, m)

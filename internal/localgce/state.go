@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"os"
 	"time"
+
+	"github.com/quorate/quorate/internal/localgce/names"
 )
 
 // record is what a project remembers of a VM, also over its own death.
@@ -51,8 +53,8 @@ type saved struct {
 	Snapshots []snapshot `json:"snapshots,omitempty"`
 }
 
-func readSaved(n names) (s saved, err error) {
-	b, err := os.ReadFile(n.stateFile())
+func readSaved(n names.Names) (s saved, err error) {
+	b, err := os.ReadFile(n.StateFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
@@ -60,22 +62,22 @@ func readSaved(n names) (s saved, err error) {
 		err = json.Unmarshal(b, &s)
 	}
 	if err != nil {
-		err = fmt.Errorf("read %s: %w", n.stateFile(), err)
+		err = fmt.Errorf("read %s: %w", n.StateFile(), err)
 	}
 	return s, err
 }
 
 // write replaces state.json. It need not survive a power cut: nothing that it tells of does.
-func (s saved) write(n names) error {
+func (s saved) write(n names.Names) error {
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err == nil {
-		err = os.WriteFile(n.stateFile()+".new", b, 0o600)
+		err = os.WriteFile(n.StateFile()+".new", b, 0o600)
 	}
 	if err == nil {
-		err = os.Rename(n.stateFile()+".new", n.stateFile())
+		err = os.Rename(n.StateFile()+".new", n.StateFile())
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", n.stateFile(), err)
+		return fmt.Errorf("write %s: %w", n.StateFile(), err)
 	}
 	return nil
 }

@@ -3,6 +3,9 @@ package localgce
 import (
 	"os"
 	"strconv"
+
+	"github.com/quorate/quorate/internal/localgce/guest"
+	"github.com/quorate/quorate/internal/localgce/instance"
 )
 
 // Status is a project as a person or a script wants to see it.
@@ -25,6 +28,9 @@ type Status struct {
 	VMs        []VMStatus  `json:"vms"`
 }
 
+// AgentStatus is what is known of a VM's agent.
+type AgentStatus = guest.Status
+
 // VMStatus is one VM in a Status.
 type VMStatus struct {
 	Name       string `json:"name"`
@@ -39,8 +45,8 @@ type VMStatus struct {
 	// Boots counts the power-ons of this instance by this project.
 	Boots int `json:"boots"`
 	// InitPID is the VM's pid 1 as the host numbers it; 0 while it is off.
-	InitPID int         `json:"initPID"`
-	Agent   AgentStatus `json:"agent"`
+	InitPID int          `json:"initPID"`
+	Agent   guest.Status `json:"agent"`
 	// Log is the file with what init and agent print; LogFolder is the VM's /var/log/quorate.
 	Log       string `json:"log"`
 	LogFolder string `json:"logFolder"`
@@ -48,11 +54,11 @@ type VMStatus struct {
 
 // Status describes the project.
 func (p *Project) Status() Status {
-	backends, open := p.balancer.members()
+	backends, open := p.balancer.Members()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Status{
-		State: p.conf.State, PID: os.Getpid(), Project: ProjectID, Kind: p.conf.Kind, Cluster: p.conf.Cluster,
+		State: p.conf.State, PID: os.Getpid(), Project: instance.ProjectID, Kind: p.conf.Kind, Cluster: p.conf.Cluster,
 		Subnet: p.conf.Subnet.String(), Endpoint: p.conf.Endpoint.String(), ComputeEndpoint: p.conf.computeURL(),
 		RecordURL: p.conf.RecordURL(),
 		Backends:  append([]string{}, backends...), FailOpen: open, Partitions: append([]direction{}, p.partitions...),
@@ -70,7 +76,7 @@ func (p *Project) vmStatus(v *vm) VMStatus {
 		Name: v.key(), Zone: v.Zone, Address: v.Address.String(),
 		InstanceID: strconv.FormatUint(v.ID, 10), DiskID: strconv.FormatUint(v.Disk.ID, 10),
 		Status: v.status, Frozen: v.frozen, Cut: v.cut || v.Lost, Boots: v.boots, Agent: v.agent,
-		Log: p.names.vmLog(v.key()), LogFolder: p.names.vmLogFolder(v.key()),
+		Log: p.names.VMLog(v.key()), LogFolder: p.names.VMLogFolder(v.key()),
 	}
 	if v.machine != nil && v.machine.cmd != nil {
 		s.InitPID = v.machine.cmd.Process.Pid

@@ -242,34 +242,4 @@ func TestPreflightOfSystemdVMs(t *testing.T) {
 		!strings.Contains(missing[0], "sysctl -w fs.inotify.max_user_instances=1024") {
 		t.Errorf("for a million VMs: %q", missing)
 	}
-	const unified = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n"
-	const hybrid = "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n" +
-		"cgroup /sys/fs/cgroup/systemd cgroup rw,nosuid,xattr,release_agent=/lib/x,name=systemd 0 0\n" +
-		"cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0\n" +
-		"cgroup /sys/fs/cgroup/cpuset cgroup rw,cpuset,clone_children 0 0\n" +
-		"cgroup /sys/fs/cgroup/devices cgroup rw,devices 0 0\ncgroup /sys/fs/cgroup/freezer cgroup rw,freezer 0 0\n" +
-		"cgroup /sys/fs/cgroup/pids cgroup rw,pids 0 0\n"
-	if missing := localgce.MissingControllers(unified, "cpu", "cpuset", "io", "memory", "pids"); len(missing) > 0 {
-		t.Errorf("cgroup2 alone: %q", missing)
-	}
-	if missing := strings.Join(localgce.MissingControllers(hybrid, "memory"), "\n"); strings.Count(missing, "\n") > 0 ||
-		!strings.Contains(missing, "cgroup controller memory") {
-		t.Errorf("version 1 without memory: %q", missing)
-	}
-	if missing := localgce.MissingControllers(unified); len(missing) != 4 {
-		t.Errorf("cgroup2 without controllers: %q", missing)
-	}
-}
-
-func TestAnAgentsSettingsAreADropIn(t *testing.T) {
-	if got := localgce.DropIn(localgce.Agent{}); got != "[Service]\n" {
-		t.Errorf("nothing is given, and the unit is changed: %s", got)
-	}
-	got := localgce.DropIn(localgce.Agent{Command: []string{"/bin/agent", `a "b" $HOME 5%`}, Env: []string{"A=x y"},
-		Watchdog: 1500 * time.Millisecond})
-	want := "[Service]\nExecStart=\nExecStart=\"/bin/agent\" \"a \\\"b\\\" $$HOME 5%%\"\nEnvironment=\"A=x y\"\n" +
-		"WatchdogSec=1500ms\n"
-	if got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
 }

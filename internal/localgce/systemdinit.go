@@ -13,6 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorate/quorate/internal/localgce/cgroup"
+	"github.com/quorate/quorate/internal/localgce/disk"
+	"github.com/quorate/quorate/internal/localgce/guest"
+	"github.com/quorate/quorate/internal/localgce/host"
 	"github.com/quorate/quorate/internal/localgce/unitbus"
 )
 
@@ -41,22 +45,22 @@ type systemdInit struct {
 
 // ensureDisk makes a blank disk, as Google does: the image has a unit that makes a file system on it.
 func (*systemdInit) ensureDisk(_ context.Context, image string, size int64) error {
-	return ensureImage(image, size)
+	return disk.EnsureImage(image, size)
 }
 
 // prepare makes the VM's cgroups of version 1 and its console.
-func (i *systemdInit) prepare(s *bootSpec) error {
+func (i *systemdInit) prepare(s *guest.Spec) error {
 	if missing := missingInotify(1); len(missing) > 0 {
-		return &PreflightError{Missing: missing}
+		return &host.PreflightError{Missing: missing}
 	}
-	list, err := hierarchies()
+	list, err := cgroup.Hierarchies()
 	if err != nil {
 		return err
 	}
 	for _, h := range list {
-		path := filepath.Join(h.Root, i.project.names.fabric(), s.Slot)
+		path := filepath.Join(h.Root, i.project.names.Fabric(), s.Slot)
 		i.cgroups = append(i.cgroups, path)
-		if err := makeV1Cgroup(path); err != nil {
+		if err := cgroup.MakeV1(path); err != nil {
 			return err
 		}
 	}
@@ -67,7 +71,7 @@ func (i *systemdInit) prepare(s *bootSpec) error {
 	if i.console, err = openConsole(log); err != nil {
 		return err
 	}
-	s.Systemd = &systemdSpec{
+	s.Systemd = &guest.SystemdSpec{
 		Tree: i.project.tree.Path, Console: i.console.device, Hierarchies: list, Cgroups: i.cgroups,
 		Masked: i.project.conf.Masked,
 	}
@@ -85,8 +89,8 @@ func (*systemdInit) stopSignal() syscall.Signal { return poweroff }
 
 // follow first reads what the boot's stage reports, which is nothing if it ends in executing systemd, and then listens
 // on the VM's bus. The bus may go and come, as when a person starts it anew.
-func (*systemdInit) follow(m *machine, reports io.Reader, tell func(AgentStatus)) {
-	var s AgentStatus
+func (*systemdInit) follow(m *machine, reports io.Reader, tell func(guest.Status)) {
+	var s guest.Status
 	if json.NewDecoder(reports).Decode(&s) == nil {
 		tell(s)
 		<-m.done
@@ -121,8 +125,8 @@ func (m *machine) bus() string {
 }
 
 // agentStatus says in the words of our own init what systemd says of the unit.
-func agentStatus(u unitbus.State) AgentStatus {
-	s := AgentStatus{PID: u.MainPID, Status: u.StatusText, Restarts: u.NRestarts, LastExit: lastExit(u),
+func agentStatus(u unitbus.State) guest.Status {
+	s := guest.Status{PID: u.MainPID, Status: u.StatusText, Restarts: u.NRestarts, LastExit: lastExit(u),
 		Since: u.StateChange}
 	switch {
 	case u.ActiveState == "active":

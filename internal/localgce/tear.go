@@ -9,14 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-)
-
-const (
-	shutFS = 0x8004587d // FS_IOC_SHUTDOWN of ext4, which golang.org/x/sys/unix does not name
-	// withoutLog (FS_SHUTDOWN_FLAGS_NOLOGFLUSH) writes nothing more, not even the journal: what was synced is on the
-	// disk, the rest is not.
-	withoutLog = 2
+	"github.com/quorate/quorate/internal/localgce/disk"
 )
 
 // TearDisk cuts a VM's power and loses what was not synced: the processes stand still, the file system writes nothing
@@ -28,7 +21,7 @@ func (p *Project) TearDisk(ctx context.Context, name string) error {
 			return fmt.Errorf("tear the disk of %s: %w", name, err)
 		}
 		if err = p.stopProcesses(ctx, v); err == nil {
-			err = shutFileSystem(root)
+			err = disk.Shut(root)
 		}
 		root.Close()
 		if err != nil {
@@ -43,8 +36,8 @@ func (p *Project) TearDisk(ctx context.Context, name string) error {
 // sync is cut in its middle, which TearDisk's is not. Nothing is lost that a program knew to be synced: the network
 // goes and the processes stand before the copy, and they have no time to end what they are in. It needs Config.Reflink.
 func (p *Project) TearDiskByCopy(ctx context.Context, name string) error {
-	if !p.depot.clones {
-		return fmt.Errorf("tear the disk of %s by a copy: %w (Config.Reflink, up --reflink)", name, errNoReflink)
+	if !p.depot.Clones {
+		return fmt.Errorf("tear the disk of %s by a copy: %w (Config.Reflink, up --reflink)", name, disk.ErrNoReflink)
 	}
 	return p.operate(name, statusRunning, func(v *vm) error {
 		torn, frozen := v.Disk, v.frozen
@@ -52,7 +45,7 @@ func (p *Project) TearDiskByCopy(ctx context.Context, name string) error {
 		err := p.setFrozen(ctx, v, true)
 		if err == nil {
 			time.Sleep(standStill)
-			err = cloneImage(p.image(v.Disk.Image), p.image(torn.Image))
+			err = disk.Clone(p.image(v.Disk.Image), p.image(torn.Image))
 		}
 		if err != nil {
 			return errors.Join(fmt.Errorf("tear the disk of %s by a copy: %w", name, err), p.setFrozen(ctx, v, frozen))
@@ -80,14 +73,6 @@ func (p *Project) stopProcesses(ctx context.Context, v *vm) error {
 			return err
 		}
 		time.Sleep(time.Millisecond)
-	}
-	return nil
-}
-
-// shutFileSystem makes every later access fail, and writes nothing more.
-func shutFileSystem(root *os.File) error {
-	if err := unix.IoctlSetPointerInt(int(root.Fd()), shutFS, withoutLog); err != nil {
-		return fmt.Errorf("shut file system: %w", err)
 	}
 	return nil
 }

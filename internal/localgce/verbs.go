@@ -7,6 +7,10 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/quorate/quorate/internal/localgce/disk"
+	"github.com/quorate/quorate/internal/localgce/fault"
+	"github.com/quorate/quorate/internal/localgce/network"
 )
 
 // verb is something that can befall a project, as Clients and `localgce do` name it.
@@ -56,7 +60,7 @@ var verbs = []verb{
 	{"net/limit", "vm [bandwidth delay]", "limit its link in each direction; with neither, no more (a delay needs " +
 		"netem in the kernel)",
 		act(func(ctx context.Context, p *Project, o *order) error {
-			return p.SetLink(ctx, o.vm, Link{Bandwidth: o.bandwidth, Delay: o.delay})
+			return p.SetLink(ctx, o.vm, network.Link{Bandwidth: o.bandwidth, Delay: o.delay})
 		})},
 	{"net/reset", "vm to", "break the TCP connections between two VMs; new ones work",
 		func(ctx context.Context, p *Project, o *order) (string, error) {
@@ -91,7 +95,7 @@ var verbs = []verb{
 		act(func(_ context.Context, p *Project, o *order) error { return p.DeleteDisk(o.disk, o.zone) })},
 	{"disk/corrupt", "vm path [offset bits]", "flip bits in a file of its disk, also while it is in use",
 		func(ctx context.Context, p *Project, o *order) (string, error) {
-			return p.CorruptDisk(ctx, o.vm, Corruption{Path: o.path, Offset: o.offset, Bits: o.bits})
+			return p.CorruptDisk(ctx, o.vm, disk.Corruption{Path: o.path, Offset: o.offset, Bits: o.bits})
 		}},
 	{"disk/truncate", "vm path size", "cut a file of its disk short, also while it is in use",
 		func(ctx context.Context, p *Project, o *order) (string, error) {
@@ -100,12 +104,12 @@ var verbs = []verb{
 	{"fault", "service [vm kind delay vms zone stopped-for detached]",
 		"make one of Google's services fail, for one VM or for all; without a kind it is well again",
 		act(func(_ context.Context, p *Project, o *order) error {
-			f := Fault{Who: o.vm, Kind: o.kind, Delay: o.delay, VMs: o.vms, Zone: o.zone,
+			f := fault.Fault{Who: o.vm, Kind: o.kind, Delay: o.delay, VMs: o.vms, Zone: o.zone,
 				Detached: o.detached}
 			if o.stoppedFor != 0 {
 				f.LastStop = time.Now().Add(-o.stoppedFor)
 			}
-			return p.SetFault(Service(o.service), f)
+			return p.SetFault(fault.Service(o.service), f)
 		})},
 	{"fault/names", "[vm kind]", "make the name server " + NameServerSilent +
 		"; without a kind it says as ever, at once, that there is none",

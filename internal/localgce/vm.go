@@ -10,6 +10,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/quorate/quorate/internal/localgce/guest"
+	"github.com/quorate/quorate/internal/localgce/network"
 )
 
 // The states of a VM, in the Compute API's words.
@@ -26,13 +29,13 @@ type vm struct {
 	record
 	status   string
 	frozen   bool
-	link     Link
+	link     network.Link
 	cut      bool
 	promised netip.Addr // its next address, while it is recreated
 	event    string     // maintenance-event; NONE where empty
 	nameless bool       // its name server is silent
 	boots    int
-	agent    AgentStatus
+	agent    guest.Status
 	machine  *machine // nil while powered off
 }
 

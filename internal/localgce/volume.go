@@ -8,13 +8,15 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/quorate/quorate/internal/localgce/instance"
 )
 
 // volume is a data disk with the file that holds its bytes. No file is ever another volume's again, so that a crash
 // between a change of files and the write of state.json leaves at worst a file that nobody names, which the next Start
 // removes.
 type volume struct {
-	Disk
+	instance.Disk
 	Zone string `json:"zone"`
 	// Image is the file's name in the folder of the disks.
 	Image string `json:"image"`
@@ -22,25 +24,25 @@ type volume struct {
 
 // snapshot is a copy of a disk as it was.
 type snapshot struct {
-	Name    string    `json:"name"`
-	Source  Disk      `json:"source"`
-	Image   string    `json:"image"`
-	Created time.Time `json:"created"`
+	Name    string        `json:"name"`
+	Source  instance.Disk `json:"source"`
+	Image   string        `json:"image"`
+	Created time.Time     `json:"created"`
 }
 
 // newVolume is a disk that has no file yet: a VM's boot makes it.
 func (p *Project) newVolume(vm, zone string) volume {
-	return p.volumeOf(Disk{Name: vm + "-data", Bytes: p.conf.DiskSize}, zone)
+	return p.volumeOf(instance.Disk{Name: vm + "-data", Bytes: p.conf.DiskSize}, zone)
 }
 
 // volumeOf gives a disk an id and a file of its own.
-func (p *Project) volumeOf(d Disk, zone string) volume {
-	d.ID, d.Created = newID(), time.Now().UTC()
+func (p *Project) volumeOf(d instance.Disk, zone string) volume {
+	d.ID, d.Created = instance.NewID(), time.Now().UTC()
 	return volume{Disk: d, Zone: zone, Image: imageFile(d.Name)}
 }
 
 // imageFile is a file name that no volume or snapshot has had.
-func imageFile(name string) string { return fmt.Sprintf("%s-%d.img", name, newID()) }
+func imageFile(name string) string { return fmt.Sprintf("%s-%d.img", name, instance.NewID()) }
 
 // diskNamed finds a disk that no VM has. p.mu is held.
 func (p *Project) diskNamed(name, zone string) int {
@@ -112,3 +114,6 @@ func (p *Project) removeStrayImages() error {
 	}
 	return nil
 }
+
+// image is the path of a disk's file.
+func (p *Project) image(file string) string { return filepath.Join(p.depot.Folder, file) }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/localgce/buckets"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -96,7 +97,7 @@ func (b *bench) quorateWorld(ctx context.Context, n int) (*world, error) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	url, stop, err := localgce.ServeBuckets(filepath.Dir(w.conf().BucketFolder()))
+	url, stop, err := buckets.Serve(filepath.Dir(w.conf().BucketFolder()))
 	if err != nil {
 		return nil, err
 	}

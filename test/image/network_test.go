@@ -17,7 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorate/quorate/internal/gce"
-	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/localgce/buckets"
+	"github.com/quorate/quorate/internal/localgce/compute"
+	cloud "github.com/quorate/quorate/internal/localgce/instance"
+	"github.com/quorate/quorate/internal/localgce/metadata"
 )
 
 // The addresses are those of a subnet of GCE; the machine's own comes by DHCP.
@@ -34,8 +37,8 @@ const (
 // the metadata server, the Compute API and a bucket. Other programs reach the machine from here.
 type network struct {
 	dir      string
-	instance localgce.Instance
-	metadata *localgce.MetadataServer
+	instance cloud.VM
+	metadata *metadata.Server
 	calls    chan func()
 }
 
@@ -57,9 +60,9 @@ opt lease 86400
 `
 
 // newNetwork makes the network of an instance. It is gone when the test ends.
-func newNetwork(t *testing.T, instance localgce.Instance) *network {
+func newNetwork(t *testing.T, instance cloud.VM) *network {
 	t.Helper()
-	n := &network{dir: t.TempDir(), instance: instance, metadata: localgce.NewMetadataServer(instance),
+	n := &network{dir: t.TempDir(), instance: instance, metadata: metadata.New(instance),
 		calls: make(chan func())}
 	go func() {
 		// The thread ends with this goroutine, because it is never unlocked: no other gets its network.
@@ -69,11 +72,11 @@ func newNetwork(t *testing.T, instance localgce.Instance) *network {
 		}
 	}()
 	t.Cleanup(func() { close(n.calls) })
-	buckets, err := localgce.OpenBuckets(filepath.Join(n.dir, "buckets"))
+	served, err := buckets.Open(filepath.Join(n.dir, "buckets"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	compute := localgce.NewComputeServer(func() []localgce.Instance { return []localgce.Instance{instance} })
+	computeAPI := compute.New(compute.Config{Instances: func() []cloud.VM { return []cloud.VM{instance} }})
 	n.do(t, func() error { return unix.Unshare(unix.CLONE_NEWNET) })
 	for _, args := range []string{"link set lo up", "tuntap add dev tap0 mode tap", "link set tap0 mtu 1460 up",
 		"addr add " + gateway + "/24 dev tap0", "addr add 169.254.169.254/32 dev tap0",
@@ -82,13 +85,13 @@ func newNetwork(t *testing.T, instance localgce.Instance) *network {
 	}
 	n.serve(t, services, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/compute/") {
-			compute.ServeHTTP(w, r)
+			computeAPI.ServeHTTP(w, r)
 			return
 		}
-		buckets.ServeHTTP(w, r)
+		served.ServeHTTP(w, r)
 	}))
 	conf := filepath.Join(n.dir, "udhcpd.conf")
-	text := fmt.Sprintf(dhcp, address, n.dir, gateway, instance.Name, localgce.ProjectID)
+	text := fmt.Sprintf(dhcp, address, n.dir, gateway, instance.Name, cloud.ProjectID)
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +136,7 @@ func (n *network) initRecord(t *testing.T) (document string) {
 		t.Fatal(err)
 	}
 	n.must(t, program(t, "quorate"), "record", "init", "--config", document, "--region", "us-central1",
-		"--project-number", fmt.Sprint(localgce.ProjectNumber))
+		"--project-number", fmt.Sprint(cloud.ProjectNumber))
 	return document
 }
 
@@ -190,10 +193,10 @@ func (n *network) serve(t *testing.T, at string, handler http.Handler) {
 }
 
 // masterA is the instance whose network newNetwork makes.
-func masterA() localgce.Instance {
-	return localgce.Instance{Name: "master-a", Zone: "us-central1-a", ID: 1, Status: "RUNNING",
+func masterA() cloud.VM {
+	return cloud.VM{Name: "master-a", Zone: "us-central1-a", ID: 1, Status: "RUNNING",
 		Address: netip.MustParseAddr(address), Endpoint: netip.MustParseAddr(endpoint),
 		Attributes: map[string]string{"quorate-cluster": aDocument()},
 		Labels:     map[string]string{gce.ClusterLabel: cluster}, Created: time.Now(),
-		DataDisk: localgce.Disk{ID: 2, Name: "master-a-data", Bytes: dataSize}}
+		DataDisk: cloud.Disk{ID: 2, Name: "master-a-data", Bytes: dataSize}}
 }

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/localgce/buckets"
 )
 
 // The README is true: its document is valid, its commands exist with the flags that it gives them, and those that need
@@ -175,7 +175,7 @@ func documentFolder(t *testing.T, page string) string {
 
 func TestTheReadmesOperatorCommandsRun(t *testing.T) {
 	dir := documentFolder(t, "README.md")
-	bucket, stop, err := localgce.ServeBuckets(t.TempDir())
+	bucket, stop, err := buckets.Serve(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/localgce/buckets"
+	"github.com/quorate/quorate/internal/localgce/instance"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/report"
 )
@@ -20,7 +21,7 @@ import (
 func reportsAndRecord(t *testing.T) (r *Reports, s *Store, dir string) {
 	t.Helper()
 	folder := t.TempDir()
-	url, stop, err := localgce.ServeBuckets(folder)
+	url, stop, err := buckets.Serve(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func reportsAndRecord(t *testing.T) (r *Reports, s *Store, dir string) {
 	if r, err = OpenReports(url, "c1", nil); err != nil {
 		t.Fatal(err)
 	}
-	return r, openStore(t, url), filepath.Join(folder, localgce.BucketName)
+	return r, openStore(t, url), filepath.Join(folder, instance.BucketName)
 }
 
 func TestAReportIsReadBackWithItsAge(t *testing.T) {

@@ -10,19 +10,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/internal/localgce"
+	"github.com/quorate/quorate/internal/localgce/buckets"
+	"github.com/quorate/quorate/internal/localgce/instance"
 )
 
 // localBucket is a bucket as local projects serve it, and the folder in which the record's objects are files.
 func localBucket(t testing.TB) (recordURL, folder string) {
 	t.Helper()
 	dir := t.TempDir()
-	recordURL, stop, err := localgce.ServeBuckets(dir)
+	recordURL, stop, err := buckets.Serve(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	return recordURL, filepath.Join(dir, localgce.BucketName, "c1")
+	return recordURL, filepath.Join(dir, instance.BucketName, "c1")
 }
 
 // served is such a bucket in a process of its own, which dies and comes back.
@@ -34,7 +35,7 @@ type served struct {
 
 // bucketServer is that process.
 func bucketServer(folder, addr string) {
-	b, err := localgce.OpenBuckets(folder)
+	b, err := buckets.Open(folder, nil)
 	if err != nil {
 		die(err)
 	}
@@ -54,7 +55,7 @@ func newServed(t testing.TB) *served {
 	return s
 }
 
-func (s *served) url() string { return "gs://" + localgce.BucketName + "?endpoint=http://" + s.addr }
+func (s *served) url() string { return "gs://" + instance.BucketName + "?endpoint=http://" + s.addr }
 
 func (s *served) start() {
 	s.process = process(s.t, "bucket", s.folder, s.addr)

@@ -1,0 +1,294 @@
+// Package compute is the part of the Compute API that quorate uses.
+package compute
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/localgce/answer"
+	"github.com/quorate/quorate/internal/localgce/fault"
+	"github.com/quorate/quorate/internal/localgce/instance"
+	"github.com/quorate/quorate/internal/localgce/settings"
+)
+
+// Server answers the part of compute/v1 that quorate uses: instances and disks, by get, list and aggregatedList
+// with filters, and zones; instances.stop, and the operation that it begins. It is an http.Handler whose paths start
+// with /compute/v1/, and needs no Project. Safe for concurrent use.
+type Server struct {
+	conf   Config
+	routes *http.ServeMux
+
+	mu         sync.Mutex
+	operations []*operation
+}
+
+// Config is what a ComputeServer answers from. Only Instances has no default.
+type Config struct {
+	// Instances returns the VMs, at each request.
+	Instances func() []instance.VM
+	// Unattached returns the disks that no VM has, as instances without a name; nil is none.
+	Unattached func() []instance.VM
+	// Caller is the VM that sent a request; empty: it came from elsewhere. It is asked only where Stop is given.
+	Caller func(*http.Request) string
+	// Stop begins to stop the instance with an id, and calls done when that is over; nil: nobody may.
+	Stop func(id uint64, done func(error))
+	// Settings are what the project has besides VMs; nil is nothing.
+	Settings *settings.Settings
+}
+
+// New serves what the Config has.
+func New(conf Config) *Server {
+	if conf.Settings == nil {
+		conf.Settings = &settings.Settings{}
+	}
+	c := &Server{conf: conf, routes: http.NewServeMux()}
+	const scope = "/compute/v1/projects/{project}/"
+	const root = "GET " + scope
+	c.routes.HandleFunc(root+"zones/{zone}/{kind}", c.list)
+	c.routes.HandleFunc(root+"zones/{zone}/{kind}/{name}", c.get)
+	c.routes.HandleFunc(root+"zones/{zone}/operations/{name}", c.getOperation)
+	c.routes.HandleFunc("POST "+scope+"zones/{zone}/instances/{name}/stop", c.stopInstance)
+	c.routes.HandleFunc(root+"aggregated/{kind}", c.aggregated)
+	c.routes.HandleFunc(root+"global/{kind}", c.listSettings)
+	c.routes.HandleFunc(root+"regions/{region}/{kind}", c.listSettings)
+	c.routes.HandleFunc(strings.TrimSuffix(root, "/"), c.getProject)
+	c.routes.HandleFunc(root+"zones", c.listZones)
+	c.routes.HandleFunc(root+"zones/{name}", c.getZone)
+	c.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		answer.Error(w, http.StatusNotFound, "notFound", "The requested URL "+r.URL.Path+" was not found on this server.")
+	})
+	return c
+}
+
+// ServeHTTP implements http.Handler.
+func (c *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.routes.ServeHTTP(w, r) }
+
+// AsOfNow completes a fault that says what was at the moment at which it was set.
+func (c *Server) AsOfNow(f fault.Fault) fault.Fault {
+	switch {
+	case f.Kind == "stale":
+		f.Then = c.all()
+	case (f.Kind == "terminated" || f.Kind == "stopped") && f.LastStop.IsZero():
+		f.LastStop = time.Now()
+	}
+	return f
+}
+
+// current is what there is to show, as the fault lets it be seen.
+func (c *Server) current(r *http.Request, listing bool) []shown {
+	fault := fault.Of(r)
+	switch {
+	case fault.Kind == "stale":
+		then, _ := fault.Then.([]shown)
+		return then
+	case fault.Kind == "missing", fault.Kind == "unlisted" && listing:
+		return slices.DeleteFunc(c.all(), func(i shown) bool {
+			return i.Name != "" &&
+				slices.Contains(fault.VMs, i.Name)
+		})
+	case fault.Kind == "empty" && listing:
+		return nil
+	case fault.AboutVMs() && fault.Kind != "unlisted":
+		all := c.all()
+		for n, i := range all {
+			if i.Name != "" && slices.Contains(fault.VMs, i.Name) {
+				all[n] = i.disguised(fault)
+			}
+		}
+		return all
+	}
+	return c.all()
+}
+
+// shown is an instance as the API shows it.
+type shown struct {
+	instance.VM
+	// hidden: the API does not show the VM, and its data disk as attached to it all the same.
+	hidden bool
+	// accessMode is the data disk's, and alsoOn a further VM that it is attached to.
+	accessMode, alsoOn string
+}
+
+// disguised is one of the fault's VMs as the API shows it.
+func (i shown) disguised(f fault.Fault) shown {
+	switch {
+	case f.Kind == "absent" && f.Detached:
+		i.Name = ""
+	case f.Kind == "absent":
+		i.hidden = true
+	case f.Kind == "multiwriter":
+		i.accessMode = "READ_WRITE_MANY"
+	case f.Kind == "shared":
+		i.alsoOn = "stranger"
+	default:
+		i.Status, i.LastStop = strings.ToUpper(f.Kind), f.LastStop
+	}
+	return i
+}
+
+// all are the instances and, as ones without a name, the disks that no VM has.
+func (c *Server) all() (list []shown) {
+	for _, i := range c.conf.Instances() {
+		list = append(list, shown{VM: i})
+	}
+	if c.conf.Unattached != nil {
+		for _, i := range c.conf.Unattached() {
+			list = append(list, shown{VM: i})
+		}
+	}
+	return list
+}
+
+// resources are the resources of a kind, or false for a kind that is not served.
+func (c *Server) resources(r *http.Request, listing bool) (list []resource, ok bool) {
+	base := "http://" + r.Host + "/compute/v1/projects/" + instance.ProjectID
+	for _, i := range c.current(r, listing) {
+		switch r.PathValue("kind") {
+		case "instances":
+			if i.Name != "" && !i.hidden {
+				list = append(list, instanceResource(base, i.VM))
+			}
+		case "disks":
+			list = append(list, diskResources(base, i)...)
+		default:
+			return nil, false
+		}
+	}
+	return list, r.PathValue("kind") == "instances" || r.PathValue("kind") == "disks"
+}
+
+// selected are the resources that a list's filter keeps; it answers itself where it returns false.
+func (c *Server) selected(w http.ResponseWriter, r *http.Request) ([]resource, bool) {
+	if !c.checkProject(w, r) || c.unreachable(w, r, r.PathValue("zone")) {
+		return nil, false
+	}
+	all, ok := c.resources(r, true)
+	if !ok {
+		answer.Error(w, http.StatusNotFound, "notFound", "localgce does not serve "+r.PathValue("kind"))
+		return nil, false
+	}
+	keep, err := parseFilter(r.URL.Query().Get("filter"))
+	if err != nil {
+		answer.Error(w, http.StatusBadRequest, "invalid", "Invalid value for field 'filter': "+err.Error())
+		return nil, false
+	}
+	return slices.DeleteFunc(all, func(x resource) bool { return !keep(x) }), true
+}
+
+func (c *Server) checkProject(w http.ResponseWriter, r *http.Request) bool {
+	if named := r.PathValue("project"); named == instance.ProjectID || named == answer.Decimal(instance.ProjectNumber) {
+		return true
+	}
+	answer.Error(w, http.StatusNotFound, "notFound", "The resource 'projects/"+r.PathValue("project")+"' was not found")
+	return false
+}
+
+// unreachable answers in place of a zone that is, and says whether it did.
+func (c *Server) unreachable(w http.ResponseWriter, r *http.Request, zone string) bool {
+	if zone == "" || zone != fault.Of(r).Zone {
+		return false
+	}
+	answer.Error(w, http.StatusServiceUnavailable, "backendError", "The zone '"+zone+"' is currently unreachable.")
+	return true
+}
+
+func (c *Server) list(w http.ResponseWriter, r *http.Request) {
+	all, ok := c.selected(w, r)
+	if !ok {
+		return
+	}
+	items := slices.DeleteFunc(all, func(x resource) bool { return x.zone() != r.PathValue("zone") })
+	answer.JSON(w, map[string]any{"kind": "compute#" + singular(r) + "List", "id": r.URL.Path[1:], "items": items,
+		"selfLink": self(r)})
+}
+
+func (c *Server) aggregated(w http.ResponseWriter, r *http.Request) {
+	all, ok := c.selected(w, r)
+	if !ok {
+		return
+	}
+	away := fault.Of(r).Zone
+	if partial := r.URL.Query().Get("returnPartialSuccess") == "true"; !partial && c.unreachable(w, r, away) {
+		return
+	}
+	body := map[string]any{}
+	items := map[string]any{}
+	for _, zone := range c.zones(r) {
+		if zone == away {
+			items["zones/"+zone] = map[string]any{"warning": map[string]any{
+				"code": "UNREACHABLE", "message": "The zone '" + zone + "' is currently unreachable."}}
+			body["unreachables"] = []string{"projects/" + instance.ProjectID + "/zones/" + zone}
+			continue
+		}
+		inZone := slices.DeleteFunc(slices.Clone(all), func(x resource) bool { return x.zone() != zone })
+		if len(inZone) > 0 {
+			items["zones/"+zone] = map[string]any{r.PathValue("kind"): inZone}
+			continue
+		}
+		items["zones/"+zone] = map[string]any{"warning": map[string]any{
+			"code": "NO_RESULTS_ON_PAGE", "message": "There are no results for scope 'zones/" + zone +
+				"' on this page.",
+		}}
+	}
+	body["kind"], body["id"] = "compute#"+singular(r)+"AggregatedList", r.URL.Path[1:]
+	body["items"], body["selfLink"] = items, self(r)
+	answer.JSON(w, body)
+}
+
+func (c *Server) get(w http.ResponseWriter, r *http.Request) {
+	if !c.checkProject(w, r) || c.unreachable(w, r, r.PathValue("zone")) {
+		return
+	}
+	all, ok := c.resources(r, false)
+	name, zone := r.PathValue("name"), r.PathValue("zone")
+	for _, x := range all {
+		if ok && x.zone() == zone && (x["name"] == name || x["id"] == name) {
+			answer.JSON(w, x)
+			return
+		}
+	}
+	c.missing(w, zone, r.PathValue("kind"), name)
+}
+
+func (c *Server) missing(w http.ResponseWriter, zone, kind, name string) {
+	answer.Error(w, http.StatusNotFound, "notFound", fmt.Sprintf("The resource 'projects/%s/zones/%s/%s/%s' was not found",
+		instance.ProjectID, zone, kind, name))
+}
+
+// zones are those that have VMs, and the one that is unreachable.
+func (c *Server) zones(r *http.Request) (zones []string) {
+	if away := fault.Of(r).Zone; away != "" {
+		zones = append(zones, away)
+	}
+	for _, i := range c.current(r, false) {
+		if !slices.Contains(zones, i.Zone) {
+			zones = append(zones, i.Zone)
+		}
+	}
+	slices.Sort(zones)
+	return zones
+}
+
+func (c *Server) listZones(w http.ResponseWriter, r *http.Request) {
+	items := []resource{}
+	for _, z := range c.zones(r) {
+		items = append(items, zoneResource(self(r), z))
+	}
+	answer.JSON(w, map[string]any{"kind": "compute#zoneList", "items": items, "selfLink": self(r)})
+}
+
+func (c *Server) getZone(w http.ResponseWriter, r *http.Request) {
+	if name := r.PathValue("name"); slices.Contains(c.zones(r), name) {
+		answer.JSON(w, zoneResource(strings.TrimSuffix(self(r), "/"+name), name))
+		return
+	}
+	answer.Error(w, http.StatusNotFound, "notFound",
+		"The resource 'projects/"+instance.ProjectID+"/zones/"+r.PathValue("name")+"' was not found")
+}
+
+func singular(r *http.Request) string { return strings.TrimSuffix(r.PathValue("kind"), "s") }
+func self(r *http.Request) string     { return "http://" + r.Host + r.URL.Path }

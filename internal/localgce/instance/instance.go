@@ -1,0 +1,86 @@
+// Package instance is what Google knows of a project's VMs and their disks, as values: the one source of the metadata
+// server's answers and of the Compute API's. It also has what is the same in every project.
+package instance
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What is the same in every project.
+const (
+	// ProjectID and ProjectNumber are what Google's APIs call the project.
+	ProjectID     = "quorate-local"
+	ProjectNumber = 271828182845
+	// DeviceName is a data disk's GCE device name. a VM mounts the disk at MountPoint.
+	DeviceName = "quorate-data"
+	MountPoint = "/var/lib/quorate"
+	// BucketName is the bucket that is always there.
+	BucketName = "record"
+	// MachineType is the VMs'.
+	MachineType = "e2-standard-2"
+	// MTU is the network's, GCE's default.
+	MTU = 1460
+	// MetadataAddress is the metadata server's, in every VM.
+	MetadataAddress = "169.254.169.254"
+)
+
+// VM is a VM as Google's APIs show it: the one source of the metadata server's tree and of the Compute API's
+// resources.
+type VM struct {
+	// ID is never given twice: a recreated VM has a new one.
+	ID         uint64
+	Name, Zone string
+	Address    netip.Addr
+	// Endpoint, if valid, is the balanced address that is forwarded to the VM.
+	Endpoint netip.Addr
+	// Status is the Compute API's: RUNNING, STOPPING, STOPPED, TERMINATED. LastStop is when it was last stopped; zero:
+	// never.
+	Status     string
+	LastStop   time.Time
+	Attributes map[string]string
+	Labels     map[string]string
+	Created    time.Time
+	DataDisk   Disk
+	// Maintenance is the maintenance-event key: NONE where empty.
+	Maintenance string
+	// Shown are fields of the Compute API's resource in place of the usual ones, for what a person has set otherwise.
+	Shown map[string]any
+}
+
+// Disk is a data disk as Google's APIs show it.
+type Disk struct {
+	// ID is never given twice: an emptied disk has a new one.
+	ID      uint64    `json:"id"`
+	Name    string    `json:"name"`
+	Bytes   int64     `json:"bytes"`
+	Created time.Time `json:"created"`
+	// Shown is as Instance's, for the disk's own resource.
+	Shown map[string]any `json:"-"`
+}
+
+// NewID is a random id as GCE's are: numeric, 19 digits at most.
+func NewID() uint64 { return 1e18 + rand.Uint64N(8e18) }
+
+// MAC is GCE's: 42:01 and the address, so that neighbours' caches stay true when a VM is recreated.
+func MAC(a netip.Addr) string {
+	b := a.As4()
+	return fmt.Sprintf("42:01:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])
+}
+
+// MastersAccount is the service account of the VMs.
+func MastersAccount() string {
+	return strconv.FormatUint(ProjectNumber, 10) + "-compute@developer.gserviceaccount.com"
+}
+
+// RegionOf is the region of a zone.
+func RegionOf(zone string) string {
+	if n := strings.LastIndexByte(zone, '-'); n > 0 {
+		return zone[:n]
+	}
+	return zone
+}

@@ -1,0 +1,70 @@
+package metadata
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/quorate/quorate/internal/localgce/instance"
+)
+
+const accountEmail = "default"
+
+// named keeps the keys of attributes as they are, where all others are camel-cased in JSON.
+type named map[string]string
+
+// treeOf is the metadata server's content below /computeMetadata/v1/, with the keys of its paths.
+func treeOf(i instance.VM) map[string]any {
+	zone := fmt.Sprintf("projects/%d/zones/%s", instance.ProjectNumber, i.Zone)
+	account := map[string]any{
+		"aliases": []string{accountEmail}, "email": instance.MastersAccount(),
+		"scopes": []string{"https://www.googleapis.com/auth/cloud-platform"},
+		"token":  accessToken{},
+	}
+	return map[string]any{
+		"instance": map[string]any{
+			"attributes":         named(i.Attributes),
+			"cpu-platform":       "Intel Broadwell",
+			"description":        "",
+			"disks":              diskTree(),
+			"hostname":           i.Name + "." + i.Zone + ".c." + instance.ProjectID + ".internal",
+			"id":                 i.ID,
+			"image":              "",
+			"machine-type":       fmt.Sprintf("projects/%d/machineTypes/%s", instance.ProjectNumber, instance.MachineType),
+			"maintenance-event":  cmp.Or(i.Maintenance, "NONE"),
+			"name":               i.Name,
+			"network-interfaces": []any{interfaceTree(i)},
+			"preempted":          "FALSE",
+			"scheduling": map[string]any{"automatic-restart": "TRUE", "on-host-maintenance": "MIGRATE",
+				"preemptible": "FALSE"},
+			"service-accounts": map[string]any{accountEmail: account, instance.MastersAccount(): account},
+			"tags":             []string{},
+			"zone":             zone,
+		},
+		"project": map[string]any{
+			"attributes":         named{},
+			"numeric-project-id": uint64(instance.ProjectNumber),
+			"project-id":         instance.ProjectID,
+		},
+	}
+}
+
+func diskTree() []any {
+	entry := func(index int, device string) any {
+		return map[string]any{"device-name": device, "index": uint64(index), "interface": "SCSI", "mode": "READ_WRITE",
+			"type": "PERSISTENT-BALANCED"}
+	}
+	return []any{entry(0, "persistent-disk-0"), entry(1, instance.DeviceName)}
+}
+
+func interfaceTree(i instance.VM) any {
+	forwarded := []string{}
+	if i.Endpoint.IsValid() {
+		forwarded = append(forwarded, i.Endpoint.String())
+	}
+	return map[string]any{
+		"access-configs": []any{}, "forwarded-ips": forwarded, "ip": i.Address.String(), "ip-aliases": []string{},
+		"mac": instance.MAC(i.Address), "mtu": uint64(instance.MTU), "network": fmt.Sprintf("projects/%d/networks/default",
+			instance.ProjectNumber),
+		"target-instance-ips": []string{},
+	}
+}
