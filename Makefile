@@ -27,8 +27,11 @@ demo-check:
 demo-down: ## Remove every trace of the demo
 	@test/demo.sh down $(STATE)
 
-test: deps build kubernetes etcd etcd-former ## All tests; those that need root are skipped without it
-	$(GO) test -timeout 45m $(PACKAGES)
+test: deps build kubernetes etcd etcd-former ## All tests but most cases of masters; those that need root are skipped without it
+	$(GO) test -short -timeout 20m $(PACKAGES)
+
+cases: build kubernetes etcd etcd-former ## The cases of masters: losses, disks, networks, clocks, restores (root, a quarter of an hour)
+	$(GO) test -timeout 45m ./addons ./controlplane ./test
 
 check: lint test ## What must pass before a commit
 
@@ -113,4 +116,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo demo-check demo-down test check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos addons bench mutate fuzz lint vuln clean
+.PHONY: help demo demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos addons bench mutate fuzz lint vuln clean

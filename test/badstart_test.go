@@ -22,6 +22,7 @@ const only = "master-a"
 // befall it alone.
 func TestBadStarts(t *testing.T) {
 	t.Parallel()
+	onlyInCases(t)
 	own := t.TempDir()
 	common := programs(t)
 	if err := share(common, own, "quorate", "kube-apiserver", "kube-controller-manager", "etcdctl",

@@ -77,7 +77,7 @@ func TestCase01ThreeFirstBootsAtTheSameMomentGiveOneCluster(t *testing.T) {
 
 func TestCase03SameNameEmptyDiskSameAddress(t *testing.T) {
 	t.Parallel()
-	c, l := threeMembers(t)
+	c, l := membersOf(t, plan{vms: threeVMs, always: true})
 	for _, vm := range []string{c.follower(t), c.leader(t)} {
 		before := c.member(t, vm)
 		c.must(t, c.RecreateVM(t.Context(), vm, localgce.Recreation{Wipe: true}))

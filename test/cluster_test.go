@@ -34,6 +34,8 @@ const (
 // plan says which cluster a scenario wants.
 type plan struct {
 	vms []string // each in a zone of its own
+	// always: `make test` has it too, which shows in five minutes that the parts fit. The others are `make cases`.
+	always bool
 	// replicas is what the Cluster document asks for: as many as there are VMs where it is 0.
 	replicas int
 	programs string // another folder than the common one
@@ -87,6 +89,9 @@ var subnets atomic.Int32
 // begin starts a cluster's VMs and takes all of it away at the test's end.
 func begin(t *testing.T, p plan) *cluster {
 	t.Helper()
+	if !p.always {
+		onlyInCases(t)
+	}
 	c := &cluster{plan: p, subnet: 1 + int(subnets.Add(1))%250, programs: p.programs, state: t.TempDir()}
 	switch {
 	case p.bare && p.programs == "":

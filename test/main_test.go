@@ -24,6 +24,14 @@ func onlyInChaos(t *testing.T, takes string) {
 	}
 }
 
+// onlyInCases skips a case of masters in `make test`.
+func onlyInCases(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a case of masters: make cases, or go test without -short")
+	}
+}
+
 // TestMain is also the pid 1 of the scenarios' VMs, the apiserver of the cases, and a machine's relay.
 func TestMain(m *testing.M) {
 	localgce.RunInitIfAsked()

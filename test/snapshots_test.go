@@ -16,7 +16,7 @@ import (
 // whole, also for somebody who has nothing but the record.
 func TestSnapshots(t *testing.T) {
 	t.Parallel()
-	c := bare(t, plan{vms: threeVMs})
+	c := bare(t, plan{vms: threeVMs, always: true})
 	await(t, "whole", c.membersWhole)
 	out := c.in(t, "master-b", "quorate snapshot save -o json")
 	var saved record.Snapshot

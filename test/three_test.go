@@ -14,7 +14,7 @@ import (
 // TestThreeReplicas takes one cluster of three through what a cluster meets in its life. The cases build on each other:
 // each wants a whole cluster and leaves one behind, and the first that does not ends the test.
 func TestThreeReplicas(t *testing.T) {
-	c := begin(t, plan{vms: []string{"master-a", "master-b", "master-c"}})
+	c := begin(t, plan{vms: []string{"master-a", "master-b", "master-c"}, always: true})
 	for _, scenario := range []struct {
 		name string
 		do   func(*testing.T, *cluster)
