@@ -23,6 +23,7 @@ var pure = map[string][]string{
 	"internal/record":      nil,
 	"internal/report":      {"unicode", "unicode/utf8"},
 	"internal/setup":       {"path"},
+	"internal/support":     {"archive/tar", "bytes", "compress/gzip", "io"}, // a file in memory
 	"systemd/kubeletwatch": nil,
 	"internal/replica": { // it decodes and validates the Cluster document
 		"bytes", "embed", "encoding/base64", "io", "net/url", "path/filepath", "reflect", "unicode/utf8",

@@ -72,9 +72,9 @@ On a master, systemd runs "quorate agent" at boot, and "quorate status" says how
 recreating its VM. The other commands are run from anywhere that reaches the cluster's record.`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: versionText(),
-	}, newAgent(), newStatus(), newHealth(), newEvents(), newWhy(), newEtcd(), newConfig(), newRecord(), newOrders(),
-		newGCE(), newPause(), newResume(), newOverride(), newBundle(), newKubeconfig(), newSnapshot(), newAddons(),
-		newVersion(imageFile), newRunEtcd(), newMakeDirectory(), newRestore())
+	}, newAgent(), newStatus(), newHealth(), newEvents(), newWhy(), newSupport(), newEtcd(), newConfig(), newRecord(),
+		newOrders(), newGCE(), newPause(), newResume(), newOverride(), newBundle(), newKubeconfig(), newSnapshot(),
+		newAddons(), newVersion(imageFile), newRunEtcd(), newMakeDirectory(), newRestore())
 	root.SetVersionTemplate("quorate {{.Version}}\n")
 	root.SetHelpCommand(newHelp())
 	root.SetFlagErrorFunc(flagFault)

@@ -31,6 +31,7 @@ var words = map[string]string{"N": "3", "REPLICA": "master-a", "NAME": "master-a
 // asksNoRecord are commands that take a Cluster document and need no record, with what they do instead.
 var asksNoRecord = map[string]string{
 	"addons examples": "it prints what this program holds",
+	"support":         "what cannot be read is named in its file",
 	"health":          "that the record cannot be read is a part of its verdict",
 	"bundle import":   "it reads its file first, and no test can make one here",
 	"run-etcd":        "its --config is the agent's own file",
@@ -192,7 +193,8 @@ func (b bench) noAgent(path string, cmd *cobra.Command) []string {
 	if os.Geteuid() != 0 && path != "status" {
 		return nil // that it needs root comes first
 	}
-	if cmd.Hidden || cmd.Flags().Lookup("run-dir") == nil || path == "agent" || path == "config show" {
+	if cmd.Hidden || cmd.Flags().Lookup("run-dir") == nil || path == "agent" || path == "config show" ||
+		path == "support" {
 		return nil
 	}
 	added := []string{"--run-dir", b.dir}
