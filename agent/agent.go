@@ -135,6 +135,7 @@ type Agent struct {
 	phase      Phase
 	since      time.Time
 	ready      bool
+	boot       bootTimes
 	snapshots  *SnapshotStatus // what it leads to is never written again
 	archives   *ArchiveStatus
 	addons     *plan.Status // as are the two before it
@@ -150,6 +151,7 @@ type Agent struct {
 	disk       dataDisk
 	disks      diskPlaces
 	reports    Reports
+	nodeEvents *nodeEvents       // nil until the document is known
 	encryption *certs.Encryption // what the apiserver does since its start; nil before
 	// certificates are as ensure last found them; what it leads to is never written again.
 	certificates []certs.Expiry
@@ -174,6 +176,7 @@ type Agent struct {
 func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
 	tracker := waits.New(cfg.Log, filepath.Join(cfg.RunDir, "waits.json"))
 	return &Agent{cfg: cfg, supervisor: children, since: time.Now(), tracker: tracker,
+		boot:         bootTimes{begun: time.Now()},
 		disks:        realDisks,
 		waits:        &agentWaits{Source: tracker.Source("agent", "phase", 0)},
 		runtimeWaits: tracker.Source("runtime", "phase", 0), kubeletWaits: tracker.Source("kubelet", "phase", 0),
@@ -246,6 +249,7 @@ func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 		return err
 	}
 	defer a.keepDocument(ctx, self)()
+	defer a.keepNodeEvents(ctx, self)()
 	defer a.watchKubelet(ctx, self)()
 	if self, err = enter(ctx, a, PhaseDataDisk, self, a.awaitDisk); err != nil {
 		return err

@@ -160,6 +160,8 @@ const callTimeout = 5 * time.Second
 const (
 	eventRetry, eventAge = 5 * time.Second, time.Hour
 	eventsHeld           = 32
+	// eventsAnHour bounds what one master tells: a cluster keeps events for an hour.
+	eventsAnHour = 120
 )
 
 // Background tasks.

@@ -40,6 +40,7 @@ func (a *Agent) keepMember(ctx context.Context, in joined, end context.CancelCau
 // keep says that the boot is done, and waits for the end of what the replica runs on.
 func (a *Agent) keep(ctx context.Context, in joined) error {
 	a.setPhase(PhaseKeep)
+	a.noteReady()
 	a.cfg.Notify.Ready()
 	a.cfg.Log.Info("ready", "replica", in.self.Place.String())
 	<-ctx.Done()

@@ -61,7 +61,8 @@ func TestTheKeysOfTheStatus(t *testing.T) {
 		Replica: ReplicaStatus{Identity: replica.Identity{Place: replica.Place{Zone: "z", Name: "n"}, InstanceID: "1",
 			BootID: "b", Project: "p", ProjectNumber: "7",
 			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}, Phase: "keep", Since: now, Ready: true,
-			Incarnation: 2, DiskID: "d1", DiskIDUnknown: true},
+			Wanted: 3, Incarnation: 2, DiskID: "d1", DiskIDUnknown: true},
+		Version: "v1", Boot: BootStatus{Phases: []PhaseTook{{"identity", 0.1}}, Ready: 2.5},
 		Report: etcdmember.Report{
 			Cluster: etcdmember.ClusterReport{Name: "demo", Epoch: 1, ID: "c1"},
 			Etcd: etcdmember.EtcdReport{Member: "a1", Row: "running", LeaderRow: "44",

@@ -184,10 +184,13 @@ func (a *Agent) leaseStatus(now time.Duration) []LeaseStatus {
 	return out
 }
 
+// roleLeader is the role of who leads.
+const roleLeader = "leader"
+
 // role is what a replica is in an election in which it stands.
 func role(leads bool) string {
 	if leads {
-		return "leader"
+		return roleLeader
 	}
 	return "standby"
 }

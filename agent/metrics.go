@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/quorate/quorate/agent/kubelet"
@@ -25,8 +28,12 @@ type metric struct {
 
 type series func(value float64, labels ...string)
 
-// metrics are all of them. docs/runbook.md lists them; names and labels are part of the interface.
-var metrics = []metric{
+// metrics are all of them, but those of the process. docs/runbook.md lists them; names and labels are part of the
+// interface.
+var metrics = slices.Concat(replicaMetrics, alarmMetrics)
+
+// replicaMetrics say how the replica is.
+var replicaMetrics = []metric{
 	gauge("quorate_ready", "1 once the boot is done.", func(s Status, _ time.Time, is series) {
 		is(truth(s.Replica.Ready))
 	}),
@@ -54,12 +61,13 @@ var metrics = []metric{
 		}),
 	gauge("quorate_record_age_seconds", "How long ago the record was last read. No series: it was not read yet.",
 		func(s Status, now time.Time, is series) { is.age(s.Etcd.RecordRead, now) }),
-	gauge("quorate_snapshot_age_seconds", "How long ago the newest verified snapshot of this epoch was taken. No "+
-		"series: there is none, or it is not known yet.", func(s Status, now time.Time, is series) {
-		if s.Snapshots != nil {
-			is.age(s.Snapshots.Time, now)
-		}
-	}),
+	gauge("quorate_snapshot_age_seconds", "How long ago the newest verified snapshot of this epoch was taken, or this "+
+		"epoch was formed where it has none. No series: it is not known yet.",
+		func(s Status, now time.Time, is series) {
+			if s.Snapshots != nil {
+				is.age(cmp.Or(s.Snapshots.Time, s.Snapshots.NoneSince), now)
+			}
+		}),
 	gauge("quorate_archive_bytes", "What the archived directories of former members take on the data disk. No series: "+
 		"it was not listed yet.", func(s Status, _ time.Time, is series) {
 		if s.Archives != nil {
@@ -192,6 +200,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	s, now := c.report(ctx), time.Now()
 	for _, m := range metrics {
 		m.print(s, now, func(value float64, labels ...string) {
+			for n, label := range labels {
+				labels[n] = strings.ReplaceAll(label, " ", "-") // such as a phase's name
+			}
 			ch <- prometheus.MustNewConstMetric(m.Desc, m.kind, value, labels...)
 		})
 	}
@@ -200,7 +211,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 // metrics answers scrapes in Prometheus' text format.
 func (a *Agent) metrics() http.Handler {
 	r := prometheus.NewRegistry() // of its own: the default one is the process's, and holds what libraries put there
-	r.MustRegister(collector{a})
+	r.MustRegister(collector{a}, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewGoCollector())
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }
 

@@ -3,6 +3,9 @@ package agent
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,13 +19,21 @@ import (
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/report"
 )
 
 // eventsNamespace is where the events of Nodes are.
 const eventsNamespace = "default"
 
+// nodeEvent is an event of this master's Node.
+type nodeEvent struct {
+	at              time.Time
+	reason, message string
+	warning         bool
+}
+
 // nodeEvents are events of this master's Node that the apiserver has not taken yet. Those that it does not take for
-// long are dropped: journal and status have them.
+// long are dropped, and so are those that are too many: the reports have them. Who tells one waits for nobody.
 type nodeEvents struct {
 	self replica.Identity
 	// client opens the apiserver's.
@@ -30,7 +41,9 @@ type nodeEvents struct {
 
 	wanted chan struct{}
 	mu     sync.Mutex
-	queue  []kubelet.Record
+	queue  []nodeEvent
+	// told are when the last ones were told, at most eventsAnHour of them.
+	told []time.Time
 }
 
 func newNodeEvents(files certs.Files, self replica.Identity, port int) *nodeEvents {
@@ -38,12 +51,66 @@ func newNodeEvents(files certs.Files, self replica.Identity, port int) *nodeEven
 	return &nodeEvents{self: self, client: client, wanted: make(chan struct{}, 1)}
 }
 
-// tell queues a record. It does not block.
+// keepNodeEvents hands events to the apiserver until the returned function is called.
+func (a *Agent) keepNodeEvents(ctx context.Context, in identified) (stop func()) {
+	e := newNodeEvents(a.files, in.self, in.cluster.Endpoint.Port)
+	a.mu.Lock()
+	a.nodeEvents = e
+	a.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { e.run(ctx) })
+	return func() { cancel(); running.Wait() }
+}
+
+// openedNodeEvents is nil until the document is known.
+func (a *Agent) openedNodeEvents() *nodeEvents {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.nodeEvents
+}
+
+// tellNode queues what of a report's events is important. It does not block.
+func (a *Agent) tellNode(list []report.Event) {
+	e := a.openedNodeEvents()
+	for _, happened := range list {
+		if e != nil && happened.Important() {
+			e.add(reportedEvent(happened))
+		}
+	}
+}
+
+// tellUnit queues a record of the watch of the kubelet. It does not block.
+func (a *Agent) tellUnit(r kubelet.Record) {
+	if e := a.openedNodeEvents(); e != nil {
+		e.tell(r)
+	}
+}
+
+// reportedEvent is a report's event as one of a Node: its reason is the kind, as Kubernetes spells reasons.
+func reportedEvent(e report.Event) nodeEvent {
+	kind := string(e.Kind)
+	warning := e.Kind == report.Waiting || e.Kind == report.Silent || e.Kind == report.ComponentState
+	return nodeEvent{e.At, "Master" + strings.ToUpper(kind[:1]) + kind[1:], e.Text, warning}
+}
+
+// tell queues a record.
 func (e *nodeEvents) tell(r kubelet.Record) {
+	reasons := map[string]string{kubelet.Ended: "UnitEnded", "restart": "UnitRestarted", "start": "UnitStarted",
+		"park": "UnitParked"}
+	e.add(nodeEvent{r.At, reasons[r.What], r.Text(), true})
+}
+
+func (e *nodeEvents) add(n nodeEvent) {
 	e.mu.Lock()
-	e.queue = append(e.queue, r)
+	defer e.mu.Unlock()
+	e.told = slices.DeleteFunc(e.told, func(at time.Time) bool { return n.at.Sub(at) > time.Hour })
+	if len(e.told) >= eventsAnHour {
+		return
+	}
+	e.told = append(e.told, n.at)
+	e.queue = append(e.queue, n)
 	e.queue = e.queue[max(0, len(e.queue)-eventsHeld):]
-	e.mu.Unlock()
 	select {
 	case e.wanted <- struct{}{}:
 	default:
@@ -58,9 +125,9 @@ func (e *nodeEvents) run(ctx context.Context) {
 			return
 		case <-e.wanted:
 		}
-		for r, ok := e.next(time.Now()); ok; r, ok = e.next(time.Now()) {
-			if e.post(ctx, r) == nil {
-				e.done(r)
+		for n, ok := e.next(time.Now()); ok; n, ok = e.next(time.Now()) {
+			if e.post(ctx, n) == nil {
+				e.done(n)
 			} else if backoff.Sleep(ctx, eventRetry) != nil {
 				return
 			}
@@ -68,52 +135,56 @@ func (e *nodeEvents) run(ctx context.Context) {
 	}
 }
 
-// next is the oldest record that is still worth an event.
-func (e *nodeEvents) next(now time.Time) (r kubelet.Record, ok bool) {
+// next is the oldest that is still worth an event.
+func (e *nodeEvents) next(now time.Time) (n nodeEvent, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for len(e.queue) > 0 && now.Sub(e.queue[0].At) > eventAge {
+	for len(e.queue) > 0 && now.Sub(e.queue[0].at) > eventAge {
 		e.queue = e.queue[1:]
 	}
 	if len(e.queue) == 0 {
-		return r, false
+		return n, false
 	}
 	return e.queue[0], true
 }
 
-func (e *nodeEvents) done(r kubelet.Record) {
+func (e *nodeEvents) done(n nodeEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.queue) > 0 && e.queue[0] == r {
+	if len(e.queue) > 0 && e.queue[0] == n {
 		e.queue = e.queue[1:]
 	}
 }
 
-// post makes the event of a record. Its name is the record's, so that one that is posted again is the same.
-func (e *nodeEvents) post(ctx context.Context, r kubelet.Record) error {
+// post makes the event. Its name is of its time and text, so that one that is posted again is the same.
+func (e *nodeEvents) post(ctx context.Context, n nodeEvent) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	client, err := e.client()
 	if err != nil {
 		return err
 	}
-	_, err = client.Events(eventsNamespace).Create(ctx, eventOf(r, e.self.Name), metav1.CreateOptions{})
+	_, err = client.Events(eventsNamespace).Create(ctx, eventOf(n, e.self.Name), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	return err
 }
 
-// eventOf is a record as an event of a Node.
-func eventOf(r kubelet.Record, node string) *corev1.Event {
-	reasons := map[string]string{kubelet.Ended: "UnitEnded", "restart": "UnitRestarted", "start": "UnitStarted",
-		"park": "UnitParked"}
-	at := metav1.NewTime(r.At)
+// eventOf is the event of a Node.
+func eventOf(n nodeEvent, node string) *corev1.Event {
+	at, kind := metav1.NewTime(n.at), corev1.EventTypeNormal
+	if n.warning {
+		kind = corev1.EventTypeWarning
+	}
+	text := fnv.New32a()
+	text.Write([]byte(n.message))
 	return &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: eventsNamespace, Name: fmt.Sprintf("%s.%x", node, r.At.UnixNano())},
+		ObjectMeta: metav1.ObjectMeta{Namespace: eventsNamespace,
+			Name: fmt.Sprintf("%s.%x.%x", node, n.at.UnixNano(), text.Sum32())},
 		// The kubelet's own events have the name in place of the Node's uid, and kubectl finds them by it.
 		InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: node, UID: types.UID(node)},
-		Reason:         reasons[r.What], Message: r.Text(), Type: corev1.EventTypeWarning, Count: 1,
+		Reason:         n.reason, Message: n.message, Type: kind, Count: 1,
 		FirstTimestamp: at, LastTimestamp: at,
 		Source: corev1.EventSource{Component: "quorate", Host: node}, ReportingController: "quorate.dev/agent",
 		ReportingInstance: node,

@@ -2,9 +2,11 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/quorate/quorate/agent/kubelet"
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/internal/report"
 )
 
 // An event is posted again until the apiserver has taken it, once and in order.
@@ -71,5 +74,38 @@ func TestNodeEventsArePostedUntilTheyAreTaken(t *testing.T) {
 		first.Message != "restart of containerd.service (hung): it is silent; well again after 1s" ||
 		first.Type != "Warning" || got[1].Reason != "UnitEnded" || first.Name == got[1].Name {
 		t.Errorf("the events are %+v", got)
+	}
+}
+
+// What is important of the reports is told at the Node, too, within bounds, and without an apiserver nobody waits.
+func TestReportedEventsAreToldAtTheNodeWithinBounds(t *testing.T) {
+	a := newVM(t).agent()
+	a.tellNode([]report.Event{{Kind: report.Ready}}) // before the document is known
+	e := newNodeEvents(certs.Files{}, a.self, 0)
+	a.nodeEvents = e
+	now := time.Now()
+	a.tellNode([]report.Event{{At: now, Kind: report.Row, Text: "row x holds"},
+		{At: now, Kind: report.ComponentState, Text: "etcd is ready"},
+		{At: now, Kind: report.ComponentState, Text: "etcd is ready, started again: exit code 1"},
+		{At: now, Kind: report.Silent, Text: "hears nothing of master-b any more"}, {At: now, Kind: report.Ready}})
+	var got []string
+	for _, n := range e.queue {
+		got = append(got, fmt.Sprintf("%s %t", n.reason, n.warning))
+	}
+	if want := []string{"MasterComponent true", "MasterSilent true", "MasterReady false"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if first, second := eventOf(e.queue[0], "m"), eventOf(e.queue[1], "m"); first.Name == second.Name {
+		t.Errorf("two events of one moment are called %s", first.Name)
+	}
+	for n := range 1000 {
+		e.add(nodeEvent{at: now.Add(time.Duration(n) * time.Second)})
+	}
+	if len(e.queue) != eventsHeld || len(e.told) != eventsAnHour {
+		t.Errorf("%d are held, %d were told within an hour", len(e.queue), len(e.told))
+	}
+	e.add(nodeEvent{at: now.Add(2 * time.Hour), reason: "later"})
+	if last := e.queue[len(e.queue)-1]; last.reason != "later" || len(e.told) != 1 {
+		t.Errorf("%+v, %d", last, len(e.told))
 	}
 }

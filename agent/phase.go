@@ -69,6 +69,27 @@ func enter[In, Out any](ctx context.Context, a *Agent, phase Phase, in In, do fu
 		}
 		return out, &PhaseError{Phase: phase, Err: err}
 	}
+	a.noteTook(phase, time.Since(begin))
 	a.cfg.Log.Info("phase done", "phase", string(phase), "took", time.Since(begin).Round(time.Millisecond).String())
 	return out, nil
+}
+
+// bootTimes are what of a BootStatus is known; guarded by Agent.mu.
+type bootTimes struct {
+	begun time.Time
+	BootStatus
+}
+
+// noteTook keeps how long a phase took that is done.
+func (a *Agent) noteTook(phase Phase, took time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.boot.Phases = append(a.boot.Phases, PhaseTook{string(phase), took.Seconds()})
+}
+
+// noteReady keeps how long all of the boot took.
+func (a *Agent) noteReady() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.boot.Ready = time.Since(a.boot.begun).Seconds()
 }

@@ -51,10 +51,12 @@ func (a *Agent) report(ctx context.Context) Status {
 		Certificates: append([]certs.Expiry{}, a.certificates...),
 		Encryption:   a.encryption, Snapshots: a.snapshots, Archives: a.archives,
 		Addons: a.addons, PendingRestart: a.pending,
+		Version: a.cfg.Version,
+		Boot:    BootStatus{Phases: append([]PhaseTook{}, a.boot.Phases...), Ready: a.boot.Ready},
 		Blocked: a.tracker.All(),
 	}
 	if a.cluster != nil {
-		s.Cluster.Name = a.cluster.Name
+		s.Cluster.Name, s.Replica.Wanted = a.cluster.Name, a.cluster.Replicas
 	}
 	membership := a.membership
 	a.mu.Unlock()

@@ -33,6 +33,11 @@ func reportOf(s Status, version string, now time.Time) report.Report {
 		r.Components = append(r.Components, report.Component{Name: c.Name, State: string(c.State), Since: c.Since.UTC(),
 			Restarts: c.Restarts, Reason: c.Reason})
 	}
+	for _, l := range s.Leases {
+		if l.Role == roleLeader {
+			r.Elected = append(r.Elected, l.Name)
+		}
+	}
 	if n := s.Snapshots; n != nil {
 		r.Snapshot = &report.Snapshot{Time: n.Time, Due: n.Due, Saving: n.Saving}
 	}

@@ -100,8 +100,9 @@ func (r *reporter) observeOnce(ctx context.Context) {
 	defer cancel()
 	seen := reportOf(r.report(ctx), r.cfg.Version, time.Now())
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.outbox.Observe(seen)
+	happened := r.outbox.Observe(seen)
+	r.mu.Unlock()
+	r.tellNode(happened)
 }
 
 func (r *reporter) write(ctx context.Context) {

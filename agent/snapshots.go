@@ -19,6 +19,8 @@ type snapshotDuty struct {
 	failed error
 	retry  time.Duration // the pause after the last failure; 0: none failed since the last success
 	next   time.Time     // nothing is tried before
+	// failures counts what failed since the agent began.
+	failures uint64
 }
 
 // snapshotTurns says whose turn it is; etcdmember.Membership implements it.
@@ -61,7 +63,7 @@ func (a *Agent) snapshotCheck(d *snapshotDuty, turn snapshot.Turn, now time.Time
 	if save = mine && !now.Before(d.next) && d.saving.IsZero(); save {
 		d.saving = now
 	}
-	a.showSnapshots(shownTurn(turn, !d.saving.IsZero()), d.overdue(turn, now))
+	a.showSnapshots(d.shown(turn), d.overdue(turn, now))
 	return save
 }
 
@@ -83,7 +85,9 @@ func (d *snapshotDuty) end(err error, now time.Time) {
 	d.next = now.Add(d.retry)
 	if err == nil {
 		d.retry, d.next = 0, now.Add(snapshotRetry)
+		return
 	}
+	d.failures++
 }
 
 // linger waits for a saving that was asked to end, but not for one that a frozen disk blocks: the replica stops.
@@ -109,15 +113,17 @@ func (a *Agent) showSnapshots(shown *SnapshotStatus, wait *replica.Wait) {
 	a.waits.Hold(*wait)
 }
 
-// shownTurn is a turn as the status has it; nil where the record shows no open epoch, so that nothing can be said of
-// its snapshots.
-func shownTurn(turn snapshot.Turn, saving bool) *SnapshotStatus {
+// shown is a turn as the status has it; nil where the record shows no open epoch, so that nothing can be said of its
+// snapshots.
+func (d *snapshotDuty) shown(turn snapshot.Turn) *SnapshotStatus {
 	if turn.Why == "" {
 		return nil
 	}
-	shown := &SnapshotStatus{Newest: turn.Newest.Name, Due: turn.Due, Saving: saving}
+	shown := &SnapshotStatus{Newest: turn.Newest.Name, Due: turn.Due, Saving: !d.saving.IsZero(), Failures: d.failures}
 	if shown.Newest != "" {
 		shown.Time = &turn.Newest.Time
+	} else if !turn.Formed.IsZero() {
+		shown.NoneSince = &turn.Formed
 	}
 	if !turn.At.IsZero() {
 		shown.Turn = &turn.At

@@ -92,10 +92,10 @@ func TestAReplicaWithoutATurnSavesNothing(t *testing.T) {
 
 // While the record is lost nothing is known of an epoch's snapshots, so that "none" would be a lie.
 func TestWithoutAnOpenEpochNothingIsSaidOfSnapshots(t *testing.T) {
-	if got := shownTurn(snapshot.Turn{}, false); got != nil {
+	if got := new(snapshotDuty).shown(snapshot.Turn{}); got != nil {
 		t.Errorf("got %+v", got)
 	}
-	if got := shownTurn(snapshot.Turn{Why: snapshot.WhySchedule}, false); got == nil {
+	if got := new(snapshotDuty).shown(snapshot.Turn{Why: snapshot.WhySchedule}); got == nil {
 		t.Error("an epoch without a snapshot is not shown")
 	}
 }

@@ -18,7 +18,11 @@ import (
 // metrics are printed from it. It is plain data; its JSON keys are stable.
 type Status struct {
 	Replica ReplicaStatus `json:"replica"`
+	// Version is quorate's.
+	Version string `json:"version,omitempty"`
 	etcdmember.Report
+	// Boot is how long what is done of this start took.
+	Boot         BootStatus          `json:"boot"`
 	Components   []supervisor.Status `json:"components"`
 	Leases       []LeaseStatus       `json:"leases"`
 	Certificates []certs.Expiry      `json:"certificates"`
@@ -58,12 +62,28 @@ type ReplicaStatus struct {
 	Phase string    `json:"phase"`
 	Since time.Time `json:"since"`
 	Ready bool      `json:"ready"`
+	// Wanted is how many replicas the Cluster document asks for; 0: it is not known yet.
+	Wanted int `json:"wanted,omitempty"`
 	// Incarnation is this replica's incarnation in the record.
 	Incarnation uint64 `json:"incarnation,omitempty"`
 	// DiskID is the Compute API's id of the data disk. DiskIDUnknown: there is such a disk, and the API has not yet
 	// said its id.
 	DiskID        string `json:"diskID,omitempty"`
 	DiskIDUnknown bool   `json:"diskIDUnknown,omitempty"`
+}
+
+// BootStatus says how long a start of the agent took, in seconds.
+type BootStatus struct {
+	// Phases are those that are done, in order.
+	Phases []PhaseTook `json:"phases"`
+	// Ready is how long all of it took; 0: it is not done.
+	Ready float64 `json:"readySeconds,omitempty"`
+}
+
+// PhaseTook is how long one phase took.
+type PhaseTook struct {
+	Phase   string  `json:"phase"`
+	Seconds float64 `json:"seconds"`
 }
 
 // LeaseStatus is one leader election of the control plane.
@@ -86,11 +106,14 @@ type SnapshotStatus struct {
 	// Newest is the name of the newest snapshot of the open epoch, Time when it was taken; nothing where there is none.
 	Newest string     `json:"newest,omitempty"`
 	Time   *time.Time `json:"time,omitempty"`
+	// NoneSince is when the open epoch was formed, where it has no snapshot yet.
+	NoneSince *time.Time `json:"noneSince,omitempty"`
 	// Due is when the next one is; Turn when it is this replica's turn, nothing where it has none.
 	Due  time.Time  `json:"due"`
 	Turn *time.Time `json:"turn,omitempty"`
-	// Saving says that this replica saves one now.
-	Saving bool `json:"saving"`
+	// Saving says that this replica saves one now. Failures counts those that this agent could not save.
+	Saving   bool   `json:"saving"`
+	Failures uint64 `json:"failures,omitempty"`
 }
 
 // ArchiveStatus says what the archived directories of former members take on this replica's data disk.

@@ -37,8 +37,7 @@ func (a *Agent) watchKubelet(ctx context.Context, in identified) (stop func()) {
 		return func() {}
 	}
 	node := a.cfg.OpenNode(k)
-	events := newNodeEvents(a.files, in.self, in.cluster.Endpoint.Port)
-	w, err := kubelet.New(a.kubeletConfig(k, node, events))
+	w, err := kubelet.New(a.kubeletConfig(k, node))
 	if err != nil {
 		// A watch that does not know what it has done could do it without end.
 		a.waits.hold(kubeletNotWatched, err, kubeletNotWatchedNext)
@@ -51,11 +50,10 @@ func (a *Agent) watchKubelet(ctx context.Context, in identified) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var duties sync.WaitGroup
 	duties.Go(func() { w.Run(ctx) })
-	duties.Go(func() { events.run(ctx) })
 	return func() { cancel(); duties.Wait(); node.Close() }
 }
 
-func (a *Agent) kubeletConfig(k replica.Kubelet, node NodeUnits, events *nodeEvents) kubelet.Config {
+func (a *Agent) kubeletConfig(k replica.Kubelet, node NodeUnits) kubelet.Config {
 	return kubelet.Config{
 		Log: a.cfg.Log, KubeletUnit: k.Unit, RuntimeUnit: k.RuntimeUnit,
 		Limits: kubeletwatch.Limits{AnswerWithin: k.AnswerWithin.Duration(), Misses: k.Misses,
@@ -66,7 +64,7 @@ func (a *Agent) kubeletConfig(k replica.Kubelet, node NodeUnits, events *nodeEve
 			return ok && s.State == supervisor.Ready
 		},
 		StatePath:    filepath.Join(a.cfg.RunDir, "kubelet.json"),
-		KubeletWaits: a.kubeletWaits, RuntimeWaits: a.runtimeWaits, Tell: events.tell,
+		KubeletWaits: a.kubeletWaits, RuntimeWaits: a.runtimeWaits, Tell: a.tellUnit,
 	}
 }
 

@@ -29,6 +29,8 @@ type Turn struct {
 	Why string
 	// Newest is the newest snapshot of the open epoch; its Name is empty where there is none.
 	Newest record.Taken
+	// Formed is when the open epoch was formed.
+	Formed time.Time
 }
 
 // Decide needs no lease, and so no apiserver: the record says when the newest snapshot was taken, and all
@@ -40,7 +42,7 @@ func Decide(f Facts) Turn {
 	if epoch == nil {
 		return Turn{}
 	}
-	t := Turn{Why: WhySchedule, Newest: newestSnapshot(f.Record, epoch.Number, f.Now)}
+	t := Turn{Why: WhySchedule, Newest: newestSnapshot(f.Record, epoch.Number, f.Now), Formed: epoch.Outcome.Time}
 	if f.Leader == 0 {
 		return t // nobody can save one, and what there is matters most now
 	}

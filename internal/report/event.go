@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/replica"
@@ -30,6 +31,8 @@ const (
 	// Joined: the own member is what it was not: learner or voter. Leads: another member leads etcd.
 	Joined Kind = "joined"
 	Leads  Kind = "leads"
+	// Elected: a process of the replica leads, or does not lead any more, with the lease that is the subject.
+	Elected Kind = "elected"
 	// Silent and Heard: the leader does not hear of a member, its subject, or hears of it again.
 	Silent Kind = "silent"
 	Heard  Kind = "heard"
@@ -81,6 +84,7 @@ func Changes(before, after Report) []Event {
 	waitChanges(before, after, add)
 	rowChanges(before, after, add)
 	componentChanges(before, after, add)
+	electionChanges(before, after, add)
 	return out
 }
 
@@ -193,6 +197,9 @@ func rowChanges(before, after Report, add adder) {
 	}
 }
 
+// startedAgain is in the text of an event of a component that was.
+const startedAgain = ", started again"
+
 func componentChanges(before, after Report, add adder) {
 	for _, c := range after.Components {
 		i := slices.IndexFunc(before.Components, func(b Component) bool { return b.Name == c.Name })
@@ -206,13 +213,38 @@ func componentChanges(before, after Report, add adder) {
 		text := c.Name + " is " + c.StateText()
 		starts := c.State == "starting" || c.State == "waiting" // that it is not up yet is no news
 		if c.Restarts > was.Restarts {
-			text, starts = text+", started again", false
+			text, starts = text+startedAgain, false
 		}
 		if c.Reason != "" && !starts {
 			text += ": " + c.Reason
 		}
 		add(ComponentState, c.Name, "%s", text)
 	}
+}
+
+func electionChanges(before, after Report, add adder) {
+	for _, lease := range after.Elected {
+		if !slices.Contains(before.Elected, lease) {
+			add(Elected, lease, "leads %s", lease)
+		}
+	}
+	for _, lease := range before.Elected {
+		if !slices.Contains(after.Elected, lease) {
+			add(Elected, lease, "does not see itself lead %s any more", lease)
+		}
+	}
+}
+
+// Important reports whether an event is worth being told where others look, too: the boot, the membership, who leads,
+// and what was started again. What repeats while all is well is not.
+func (e Event) Important() bool {
+	switch e.Kind {
+	case Began, Ready, Stopping, Place, Waiting, Resumed, Did, Joined, Leads, Silent, Heard, Elected:
+		return true
+	case ComponentState:
+		return strings.Contains(e.Text, startedAgain)
+	}
+	return false
 }
 
 func orDash(s string) string {

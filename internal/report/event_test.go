@@ -56,6 +56,8 @@ func TestEachChangeIsAnEvent(t *testing.T) {
 			b.Components[1].State = "waiting"
 			a.Components[1].State, a.Components[1].Reason = "starting", "connection refused"
 		}, []string{"component kube-apiserver is starting"}},
+		"an election": {func(b, a *Report) { b.Elected, a.Elected = []string{"quorate"}, []string{"kube-scheduler"} },
+			[]string{"elected leads kube-scheduler", "elected does not see itself lead quorate any more"}},
 		"another row": {func(_, a *Report) { a.Row = "replace-broken" }, []string{"row row replace-broken holds"}},
 		"a crash": {func(_, a *Report) {
 			a.Components[1] = Component{Name: "kube-apiserver", State: "starting",

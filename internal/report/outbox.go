@@ -54,15 +54,17 @@ type Write struct {
 	Batch  *Batch
 }
 
-// Observe takes in how the replica is now, and notes what happened since the last time.
-func (o *Outbox) Observe(r Report) {
+// Observe takes in how the replica is now, and notes what happened since the last time, which it returns.
+func (o *Outbox) Observe(r Report) []Event {
 	r = r.Cleaned()
 	o.unheard = forgiveOnce(r, o.unheard)
-	for _, e := range Changes(o.last, r) {
+	happened := Changes(o.last, r)
+	for _, e := range happened {
 		o.add(e)
 	}
 	r.EventsDropped = o.dropped
 	o.last = r
+	return happened
 }
 
 // forgiveOnce takes a member for heard of until two observations in a row say the opposite: raft forgets whom it has

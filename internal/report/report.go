@@ -44,8 +44,10 @@ type Report struct {
 	// Steps counts the acts that this agent took.
 	Steps []Step `json:"steps,omitempty"`
 
-	Components []Component    `json:"components,omitempty"`
-	Waits      []replica.Wait `json:"waits,omitempty"`
+	Components []Component `json:"components,omitempty"`
+	// Elected are the leases that this replica's processes hold, as far as it can read them.
+	Elected []string       `json:"elected,omitempty"`
+	Waits   []replica.Wait `json:"waits,omitempty"`
 	// Certificate is the one that expires first; nil: none was issued yet.
 	Certificate *Certificate `json:"certificate,omitempty"`
 	Snapshot    *Snapshot    `json:"snapshot,omitempty"`
@@ -126,6 +128,7 @@ func (r Report) Cleaned() Report {
 		return w
 	})
 	r.Steps = cleaned(r.Steps, func(s Step) Step { return s })
+	r.Elected = cleaned(r.Elected, Clean)
 	return r
 }
 
