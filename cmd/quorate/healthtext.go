@@ -45,6 +45,11 @@ func healthDetails(v health.Verdict, now time.Time) string {
 	if v.Leader != "" {
 		parts = append(parts, v.Leader+" leads etcd.")
 	}
+	for _, r := range v.Replicas {
+		if len(r.Elected) > 0 {
+			parts = append(parts, fmt.Sprintf("%s leads %s.", r.Name, strings.Join(r.Elected, ", ")))
+		}
+	}
 	if e := v.Endpoint; e != nil && e.Serves() {
 		parts = append(parts, fmt.Sprintf("The endpoint %s is ready (%.0fms).", e.Address, e.Took*1000))
 	}
@@ -107,7 +112,10 @@ func commandsFor(c *replica.Cluster, f *clusterFlags, project string) health.Com
 			ResetVM: func(p replica.Place) string {
 				return "bin/localgce vm kill " + p.Name + "; bin/localgce vm start " + p.Name
 			},
-			RecreateVM: func(p replica.Place) string { return "bin/localgce vm recreate " + p.Name },
+			RecreateVM: func(p replica.Place) string {
+				create := fmt.Sprintf("bin/localgce do vm/create vm=%s zone=%s", p.Name, p.Zone)
+				return create + " disk=" + p.Name + "-data || " + create // its former disk, where that is left
+			},
 			On: func(p replica.Place, command string) string {
 				return "bin/localgce vm exec " + p.Name + " -- " + command
 			},

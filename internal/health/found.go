@@ -125,8 +125,13 @@ func (j *judgement) describe(r Replica) (name, next, what string) {
 		return ReplicaIsBooting, "It goes on by itself.",
 			fmt.Sprintf("It boots: phase %s for %s.", r.Phase, ageText(r.seen.At.Sub(r.seen.Since)))
 	case ReplicaUnknown:
+		what = "It is a member of etcd, and has never written a report."
+		if r.seen != nil {
+			what = fmt.Sprintf("Its last report is %s old, and etcd's leader hears of its member: it runs, and cannot "+
+				"write to the bucket.", ageText(r.seen.Age))
+		}
 		return ReplicaHasNoReport, "May its service account write below the reports' folder (docs/iam.md)? Does its " +
-			"agent run?", "It is a member of etcd, and has never written a report."
+			"agent run?", what
 	}
 	return "", "", ""
 }

@@ -157,6 +157,9 @@ func TestVerdicts(t *testing.T) {
 		}, NotServing, -1, "", "",
 			"replica-not-heard a [no-quorum b; no-leader; component-not-ready b; endpoint-not-ready]; " +
 				"replica-not-heard c", "start master-a"},
+		"a replica cannot write reports, and etcd's leader hears of it": {func(f *Facts) {
+			f.of("b").Age = 5 * time.Minute
+		}, Degraded, 1, "", "a", "replica-without-report b", "master-b: quorate status"},
 		"no room on two replicas": {func(f *Facts) {
 			f.waits("a", "no-room")
 			f.waits("b", "no-room", "step-failed")
@@ -260,9 +263,12 @@ func TestVerdicts(t *testing.T) {
 			}
 			f.of("c").Age, f.Wanted = time.Hour, 2
 		}, Well, 0, "us-central1-a us-central1-b", "a", "", ""},
-		"a member that has never reported": {func(f *Facts) { f.drop("c") }, Degraded, 0, "us-central1-a us-central1-b",
-			"a",
-			"replica-without-report c", "master-c: quorate status"},
+		"a member that has never reported, and that etcd's leader hears of": {func(f *Facts) { f.drop("c") }, Degraded, 1,
+			"", "a", "replica-without-report c", "master-c: quorate status"},
+		"a member that has never reported, and of which nobody hears": {func(f *Facts) {
+			f.drop("c")
+			f.of("a").Members[2].Heard = new(false)
+		}, Degraded, 0, "us-central1-a us-central1-b", "a", "replica-without-report c", "master-c: quorate status"},
 		"a third replica is missing": {func(f *Facts) {
 			f.drop("c")
 			for _, name := range []string{"a", "b"} {

@@ -30,6 +30,7 @@ const (
 	ReplicaStopped ReplicaState = "stopped" // in order
 	ReplicaUnheard ReplicaState = "not heard"
 	ReplicaCutOff  ReplicaState = "cut off" // it reports, and etcd's leader and it do not hear of each other
+	// ReplicaUnknown: it has never reported, or not for long, and etcd's leader hears of its member.
 	ReplicaUnknown ReplicaState = "no report"
 )
 
@@ -45,10 +46,14 @@ type Replica struct {
 	// Waits are the names of what it waits for, Down the components that do not run.
 	Waits []string `json:"waits,omitempty"`
 	Down  []string `json:"down,omitempty"`
+	// Elected are the leases that its processes hold.
+	Elected []string `json:"elected,omitempty"`
 	// Age is that of its report, in seconds by the store's clock; nil: it has none.
 	Age *float64 `json:"reportAge,omitempty"`
 
 	seen *report.Sighting
+	// heard: etcd's leader hears of its member now.
+	heard bool
 }
 
 // serves reports whether its apiserver is ready as far as it says itself.
@@ -61,6 +66,8 @@ func (r Replica) votes() bool {
 	switch r.State {
 	case ReplicaReady, ReplicaUnwell, ReplicaBoots, ReplicaStops:
 		return r.seen.Member != "" && r.seen.Leader().ID != ""
+	case ReplicaUnknown:
+		return r.heard
 	}
 	return false
 }
@@ -70,7 +77,7 @@ func (r Replica) away() bool { return r.State != ReplicaReady && r.State != Repl
 
 // speaks reports whether what its report says is of now.
 func (r Replica) speaks() bool {
-	return r.seen != nil && r.State != ReplicaUnheard && r.State != ReplicaStopped
+	return r.seen != nil && r.State != ReplicaUnheard && r.State != ReplicaStopped && r.State != ReplicaUnknown
 }
 
 // current finds which replicas there are, whose view of the membership counts, and how each one is.
@@ -95,6 +102,7 @@ func (j *judgement) current() {
 		r := Replica{Place: s.Place, Phase: s.Phase, Age: &age, seen: s}
 		if m != nil {
 			r.Role, r.Leads = m.Role, m.Leader && fresh
+			r.heard = fresh && m.Heard != nil && *m.Heard
 		}
 		for _, c := range s.Components {
 			if c.State != "ready" {
@@ -104,12 +112,16 @@ func (j *judgement) current() {
 		for _, w := range s.Waits {
 			r.Waits = append(r.Waits, w.Name)
 		}
-		r.State = j.stateOf(*s, m)
+		if r.State = j.stateOf(*s, m); r.State == ReplicaUnheard && r.heard {
+			r.State = ReplicaUnknown // it runs, and cannot write to the bucket
+		}
 		if r.State == ReplicaReady && len(r.Down)+len(r.Waits) > 0 {
 			r.State = ReplicaUnwell
 		}
 		if !r.speaks() {
 			r.Down, r.Waits = nil, nil
+		} else {
+			r.Elected = s.Elected
 		}
 		j.replicas = append(j.replicas, r)
 	}
@@ -117,7 +129,7 @@ func (j *judgement) current() {
 		place, ok := replica.ParsePlace(m.Name)
 		if ok && !slices.ContainsFunc(j.replicas, func(r Replica) bool { return r.Place == place }) {
 			j.replicas = append(j.replicas, Replica{Place: place, State: ReplicaUnknown, Role: m.Role,
-				Leads: m.Leader && fresh})
+				Leads: m.Leader && fresh, heard: fresh && m.Heard != nil && *m.Heard})
 		}
 	}
 	slices.SortFunc(j.replicas, func(a, b Replica) int { return replica.ComparePlaces(a.Place, b.Place) })
