@@ -90,6 +90,9 @@ chaos: build kubernetes etcd etcd-former guest ## 110 random VM losses under loa
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 20m -v -run 'TestDocuments' ./controlplane
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 120m -v ./test
 
+alerts: ## docs/alerts.yaml in Prometheus' own engine, a module of its own
+	cd test/alerts && $(GO) vet . && $(GO) test -count 1 .
+
 addons: kubernetes etcd ## Three managers over a thousand objects, and two versions of a set, and kube-addon-manager (35 minutes)
 	QUORATE_ADDONS=1 $(GO) test -count 1 -timeout 60m -v ./addons
 
@@ -116,4 +119,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos addons bench mutate fuzz lint vuln clean
+.PHONY: help demo demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos alerts addons bench mutate fuzz lint vuln clean
