@@ -63,8 +63,8 @@ func explain(bucket string, err error) error {
 	switch code := status(err); {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return fmt.Errorf("access denied (HTTP %d): the service account needs storage.objects.list, get and create "+
-			"on bucket %s, and delete below marks/, snapshots/ and the reports' folder: %w", code, bucket,
-			inOneLine{err})
+			"on bucket %s, and delete below marks/, snapshots/ and the reports' folder; what was just granted takes "+
+			"effect within 7 minutes: %w", code, bucket, inOneLine{err})
 	case code == http.StatusNotFound && !errors.Is(err, errAbsent):
 		return fmt.Errorf("bucket %s does not exist: create it or correct the record's URL: %w",
 			bucket, inOneLine{err})

@@ -77,11 +77,15 @@ func (k kmsKey) askOnce(ctx context.Context, verb string, data []byte) (answer k
 }
 
 // keyAnswer marks what a key has answered itself. A key server that is away, slow or busy, or does not know who asks,
-// has said nothing about the bundle.
+// has said nothing about the bundle. Nor has one that refuses the caller: Google's permissions take effect minutes
+// after they were granted, so the first boot of a cluster may come too early.
 func keyAnswer(err error) error {
 	switch status(err) {
-	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound:
+	case http.StatusBadRequest, http.StatusNotFound:
 		return marked{err, ErrSealKey}
+	case http.StatusForbidden:
+		return fmt.Errorf("access denied (HTTP 403): the service account may not use the key, or not yet: a permission "+
+			"takes effect within 7 minutes of being granted, at times later: %w", err)
 	}
 	return err
 }
