@@ -25,7 +25,10 @@ func (c *Compute) StopInstance(ctx context.Context, p replica.Place, instanceID 
 		var op *compute.Operation
 		err := c.ask(ctx, asked, func(ctx context.Context, api *compute.Service) (err error) {
 			if name == "" {
-				op, err = api.Instances.Stop(c.project, p.Zone, instanceID).RequestId(request).Context(ctx).Do()
+				// Without the first a VM with Local SSD cannot be stopped, without the other one with a graceful
+				// shutdown goes on for up to an hour.
+				op, err = api.Instances.Stop(c.project, p.Zone, instanceID).DiscardLocalSsd(true).
+					NoGracefulShutdown(true).RequestId(request).Context(ctx).Do()
 			} else {
 				op, err = api.ZoneOperations.Get(c.project, p.Zone, name).Context(ctx).Do()
 			}

@@ -58,6 +58,10 @@ func TestStopInstance(t *testing.T) {
 					send(w, 400, "")
 					return
 				}
+				if q := r.URL.Query(); r.Method == http.MethodPost && (q.Get("discardLocalSsd") != "true" ||
+					q.Get("noGracefulShutdown") != "true") {
+					t.Errorf("question %d: %s: a VM with Local SSD, or with a graceful shutdown, goes on", n, q.Encode())
+				}
 				if id := r.URL.Query().Get("requestId"); r.Method == http.MethodPost {
 					if len(id) != 36 || request != "" && id != request {
 						t.Errorf("request id %q, before %q: want one UUID", id, request)
