@@ -44,5 +44,6 @@ Names: ` + strings.Join(replica.AddonExamples, ", "),
 		},
 	}
 	f.add(cmd)
+	cmd.ValidArgs = replica.AddonExamples
 	return cmd
 }

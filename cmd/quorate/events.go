@@ -52,6 +52,7 @@ where they are kept for 30 days, also when the VM is gone. Times are by the repl
 			return f.print(cmd.OutOrStdout(), lines)
 		}}
 	f.add(cmd)
+	cmd.ValidArgsFunction = completing(f.replicaNames)
 	return cmd
 }
 
@@ -78,6 +79,7 @@ is gone, and over several VMs in the same place. Times are by the replicas' cloc
 			return f.print(cmd.OutOrStdout(), lines)
 		}}
 	f.add(cmd)
+	cmd.ValidArgsFunction = completing(f.replicaNames)
 	return cmd
 }
 

@@ -35,6 +35,7 @@ its VM is recreated, until the order is withdrawn; then it joins again by itself
 			return give(cmd, &f, func(l order.Log) (order.Draft, error) { return l.CheckLeave(args[0], reason) })
 		}}
 	f.add(cmd)
+	cmd.ValidArgsFunction = completing(f.replicaNames)
 	addYes(cmd, &f.yes)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who read the orders later")
 	return cmd

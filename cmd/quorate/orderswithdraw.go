@@ -20,5 +20,6 @@ it completes what is missing.`,
 			return give(cmd, &f, func(l order.Log) (order.Draft, error) { return l.CheckWithdraw(args[0]) })
 		}}
 	f.add(cmd)
+	cmd.ValidArgsFunction = completing(f.ordersToWithdraw)
 	return cmd
 }

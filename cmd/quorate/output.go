@@ -15,6 +15,7 @@ import (
 // is done.
 func addOutput(cmd *cobra.Command, output *string) {
 	cmd.Flags().StringVarP(output, "output", "o", "", "json or yaml; text for people where it is not given")
+	completeFlag(cmd, "output", fixed("json", "yaml"))
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		switch *output {
 		case "", "json", "yaml":

@@ -35,6 +35,7 @@ The rows' numbers, 42 and 47, are taken, too. It says what that risks, and asks.
 			})
 		}}
 	f.add(cmd)
+	cmd.ValidArgsFunction = completing(fixed("unreachable-voter", "members-differ"))
 	addYes(cmd, &f.yes)
 	cmd.Flags().StringVar(&reason, "reason", "", "why you are sure, for those who read the orders later")
 	return cmd

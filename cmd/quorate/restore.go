@@ -67,6 +67,8 @@ Keep every disk until it is done. A disk that survived holds more than any snaps
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "fail if members served within the last minute, instead of waiting; "+
 		"else return once the order is written")
 	addYes(cmd, &f.yes)
+	completeFlag(cmd, "from", f.sources)
+	completeFlag(cmd, "on", f.replicaNames)
 	return cmd
 }
 

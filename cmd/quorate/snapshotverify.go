@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -63,6 +64,9 @@ and the revision that its name says. It needs room for the uncompressed database
 			})
 		}}
 	f.add(cmd)
+	cmd.ValidArgsFunction = completing(func(ctx context.Context) ([]string, error) {
+		return snapshotNames(ctx, f.open)
+	})
 	cmd.Flags().BoolVar(&newest, "newest", false, "the newest snapshot of the newest epoch")
 	cmd.Flags().StringVar(&dir, "dir", os.TempDir(), "where there is room for the uncompressed database")
 	addOutput(cmd, &output)

@@ -36,7 +36,18 @@ func arrange(root *cobra.Command) {
 		}
 	}
 	root.SetCompletionCommandGroupID("program")
+	completeNoFiles(root)
 	root.SetUsageFunc(showUsage)
+}
+
+// completeNoFiles keeps the shell from offering files to commands that take no argument.
+func completeNoFiles(cmd *cobra.Command) {
+	if !strings.Contains(cmd.Use, " ") && cmd.ValidArgsFunction == nil {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	for _, c := range cmd.Commands() {
+		completeNoFiles(c)
+	}
 }
 
 // showUsage prints how a command is called, what is below it, and its flags. It is cobra's own, in lines that fit on a

@@ -22,8 +22,11 @@ type versions struct {
 	Image *image `json:"image,omitempty"`
 }
 
+// release is the version that is worked on. A build that knows its commit or its tag says that in its place.
+const release = "v0.1.0-dev"
+
 func currentVersions() versions {
-	v := versions{Quorate: "devel", Etcd: etcd.Version, Kubernetes: controlplane.KubernetesMinor, Go: runtime.Version()}
+	v := versions{Quorate: release, Etcd: etcd.Version, Kubernetes: controlplane.KubernetesMinor, Go: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		v.Quorate = info.Main.Version
 	}
