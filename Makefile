@@ -24,6 +24,9 @@ demo-check:
 	@test "$(VMS)" != systemd || test -s bin/image/root.tar || $(MAKE) image
 	@QUORATE_DEMO_VMS=$(VMS) test/demo.sh check $(STATE)
 
+demo-watch: ## Write a ConfigMap of the demo and read it back, on and on, while you shoot masters; FOR=10: for 10 s
+	@test/demo.sh watch $(STATE) $(FOR)
+
 demo-down: ## Remove every trace of the demo
 	@test/demo.sh down $(STATE)
 
@@ -119,4 +122,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos alerts addons bench mutate fuzz lint vuln clean
+.PHONY: help demo demo-watch demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos alerts addons bench mutate fuzz lint vuln clean

@@ -35,8 +35,21 @@ kubernetes_ldflags() {
   echo "$ld"
 }
 
+# progress shows one line that moves on a terminal, and elsewhere a line for each quarter.
 progress() {
-  awk '/^[a-zA-Z0-9._\/-]+$/ { if (++n % 200 == 0) { printf "  %d packages compiled\n", n; fflush() } next } /^go: downloading/ { next } { print; fflush() }' >&2
+  local total terminal=0
+  total=$(cd "$what" && go list -deps tool | wc -l)
+  if [[ -t 2 && ${TERM:-dumb} != dumb ]]; then terminal=1; fi
+  awk -v what="$what" -v total="$total" -v terminal=$terminal '
+    /^[a-zA-Z0-9._\/-]+$/ {
+      n++
+      if (terminal) printf "\r\033[K  %s: %d of %d packages compiled", what, n, total
+      else if (n * 4 >= total * (quarter + 1)) { quarter++; printf "  %s: %d of %d packages compiled\n", what, n, total }
+      fflush(); next
+    }
+    /^go: downloading/ { next }
+    { if (terminal && n) print ""; print; fflush() }
+    END { if (terminal && n) print "" }' >&2
 }
 
 ld="-s -w"

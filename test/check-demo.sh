@@ -108,6 +108,28 @@ check_readme() {
   done < <(awk '/^```sh demo$/ {on = 1; next} /^```/ {on = 0} on' README.md)
 }
 
+# check_operator runs the README's commands for an operator as they are pasted on this machine: next to a cluster.yaml, with quorate on
+# the PATH. Left out are those that need a person or another cluster: a first record, and what ends, replaces or brings back.
+check_operator() {
+  local line out dir ran=0
+  dir=$(mktemp -d)
+  cp "$state/cluster.yaml" "$dir/"
+  within "$return_limit" "quorate health says that all is well" "$bin/quorate" health --config "$dir/cluster.yaml"
+  while IFS= read -r line; do
+    case $line in
+    *" init "* | *" restore"* | *" rebuild "* | *" override "* | *" leave "* | *" withdraw "* | *" bundle "* | *--watch* | *--newest*) continue ;;
+    "quorate "*"--config cluster.yaml"* | "quorate config "*) ;;
+    *) continue ;;
+    esac
+    out=$(cd "$dir" && PATH=$bin:$PATH HOME=$dir KUBECONFIG="" timeout 90 bash -c "$line" 2>&1 </dev/null) || die "README: '$line' fails on this machine: $(tail -n 3 <<<"$out" | tr '\n' ' ')"
+    ran=$((ran + 1))
+  done < <(awk '/^```sh( operator)?$/ {on = 1; next} /^```/ {on = 0} on' README.md)
+  rm -r "$dir"
+  ((ran >= 12)) || die "README: only $ran commands for an operator were found"
+  within "$return_limit" "all is well after the operator's commands" whole
+  say "README: $ran commands for an operator work from this machine"
+}
+
 write() { kubectl patch configmap check-demo -n default --type merge -p "{\"data\":{\"n\":\"$1\"}}" >/dev/null 2>&1; }
 stored() { kubectl get configmap check-demo -n default -o 'jsonpath={.data.n}' 2>/dev/null; }
 
@@ -147,6 +169,7 @@ check_leases
 check_deployment
 check_members
 check_readme
+check_operator
 check_shot
 check_readyz
 say "all is as it must be"

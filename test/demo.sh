@@ -2,10 +2,11 @@
 # The demo: three real masters in three zones of a local GCE project.
 #
 #   test/demo.sh check|up|down [STATE]
+#   test/demo.sh watch [STATE [SECONDS]]
 #
 # `up` does what `quorate create` does against Google: writes the cluster's configuration, begins its record, starts the VMs, and asks for
 # an administrator's kubeconfig. Each step is left out where it is done already, so `up` again goes on where it was interrupted, and
-# starts VMs that are off. `check` says whether this machine and this user can have a demo, before anything is built. Everything that it
+# starts VMs that are off. `watch` writes a ConfigMap and reads it back, on and on, and counts for how long that failed. `check` says whether this machine and this user can have a demo, before anything is built. Everything that it
 # makes is in STATE (default _demo) and goes with `down`. QUORATE_DEMO_NET names another range than 10.240.0 (a /24).
 #
 # QUORATE_DEMO_VMS is what the VMs are: process, which run one agent each; systemd, which boot the image that `make image` has baked
@@ -25,7 +26,19 @@ bundle_limit=60 whole_limit=300 pods_limit=120
 # In MiB: what three boots, their logs and a day of tries write.
 room=1024
 
-say() { printf '%s\n' "$*" >&2; }
+# A terminal has one line that moves, with the number of the step; elsewhere each step is a line.
+moving="" steps=7 at_step=0
+on_terminal() { [[ -t 2 && ${TERM:-dumb} != dumb ]]; }
+say() { printf '%s%s\n' "${moving:+$'\r\e[K'}" "$*" >&2; moving=""; }
+step() {
+  at_step=$((at_step + 1))
+  if on_terminal; then move "$*"; else say "· $*"; fi
+}
+move() {
+  on_terminal || return 0
+  printf '\r\e[K[%d/%d] %s' "$at_step" "$steps" "$*" >&2
+  moving=yes
+}
 die() { say "demo: $*"; exit 1; }
 project() { local verb=$1; shift; localgce "$verb" --state "$state" "$@"; }
 vm() { local verb=$1; shift; localgce vm "$verb" --state "$state" "$@"; }
@@ -69,7 +82,7 @@ down() {
 }
 
 configure() {
-  say "· writing the cluster's configuration ($given/cluster.yaml)"
+  step "writing the cluster's configuration ($given/cluster.yaml)"
   (umask 077 && cat >"$state/cluster.yaml.part") <<YAML
 apiVersion: quorate.dev/v1alpha1
 kind: Cluster
@@ -102,7 +115,7 @@ make_project() {
   mkdir -p "$state"
   : >"$state/.demo"
   configure
-  say "· making a project with a network and a bucket"
+  step "making a project with a network and a bucket"
   local code=0
   if [[ $vms_are == systemd || $vms_are == auto && -s $image ]]; then
     say "· its VMs boot the image in bin/image, of $(date -r "$image" '+%F %H:%M'), with systemd and a kubelet; one that is new is unpacked first"
@@ -122,7 +135,7 @@ no_project() {
 
 begin_record() {
   [[ ! -e $state/buckets/record/$name/inception.json ]] || return 0
-  say "· beginning its record ($given/buckets/record)"
+  step "beginning its record ($given/buckets/record)"
   quorate record init --config "$state/cluster.yaml" --region "$region" --project-number "$project_number" >/dev/null
 }
 
@@ -144,7 +157,7 @@ start_vms() {
 }
 
 kubeconfig() {
-  say "· asking for an administrator's kubeconfig ($given/admin.kubeconfig)"
+  step "asking for an administrator's kubeconfig ($given/admin.kubeconfig)"
   local end=$((SECONDS + bundle_limit)) why
   until why=$(quorate kubeconfig --config "$state/cluster.yaml" --output "$state/admin.kubeconfig" --force 2>&1); do
     ((SECONDS < end)) || die "no kubeconfig after $bundle_limit s: $why; the agents' logs are in $given/logs"
@@ -168,17 +181,21 @@ voters() {
 kubectl() { command kubectl --kubeconfig "$state/admin.kubeconfig" --request-timeout 10s "$@"; }
 ready() { kubectl --request-timeout 2s get --raw /readyz --server "https://$1" >/dev/null 2>&1; }
 
+# well says whether a master is, in its own eyes.
+well() { vm exec "$1" quorate status >/dev/null 2>&1; }
+
 await() {
-  say "· waiting for three voters and three apiservers"
-  local end=$((SECONDS + whole_limit)) last="" now n v apiservers
-  while ((SECONDS < end)); do
-    apiservers=0
-    for n in "${names[@]}"; do if ready "${vms[$n]#*@}"; then apiservers=$((apiservers + 1)); fi; done
+  step "waiting for three masters"
+  local begin=$SECONDS n v apiservers fine
+  while ((SECONDS < begin + whole_limit)); do
+    apiservers=0 fine=0
+    for n in "${names[@]}"; do
+      if ready "${vms[$n]#*@}"; then apiservers=$((apiservers + 1)); fi
+      if well "$n"; then fine=$((fine + 1)); fi
+    done
     v=$(voters)
-    now="  $apiservers of 3 apiservers ready, $v of 3 voters"
-    [[ $now == "$last" ]] || say "$now"
-    last=$now
-    if [[ $apiservers == 3 && $v == 3 ]] && ready "$endpoint"; then return 0; fi
+    move "waiting for three masters: $v of 3 voters, $apiservers of 3 apiservers, $fine of 3 well ($((SECONDS - begin)) s)"
+    if [[ $apiservers == 3 && $v == 3 && $fine == 3 ]] && ready "$endpoint"; then return 0; fi
     sleep 0.5
   done
   vm list >&2 || true
@@ -190,7 +207,7 @@ systemd_vms() { [[ $(vm exec master-a cat /proc/1/comm 2>/dev/null) == systemd ]
 
 # run_pods puts a pod on each master, as a person would.
 run_pods() {
-  say "· putting a pod on each master (test/pods.yaml)"
+  step "putting a pod on each master (test/pods.yaml)"
   kubectl apply -f test/pods.yaml >/dev/null || die "the Deployment cannot be created"
   local end=$((SECONDS + pods_limit))
   until [[ $(kubectl get deployment programs -o 'jsonpath={.status.readyReplicas}' 2>/dev/null) == 3 ]]; do
@@ -206,6 +223,41 @@ show_pods() {
   kubectl get pods -o wide | cut -c1-100
 }
 
+milliseconds() { local t=$EPOCHREALTIME; echo $((${t/[.,]/} / 1000)); }
+seconds() { printf '%d.%d s' $(($1 / 1000)) $(($1 % 1000 / 100)); }
+write() { kubectl --request-timeout 3s patch configmap pulse -n default --type merge -p "{\"data\":{\"n\":\"$1\"}}" >/dev/null 2>&1; }
+stored() { kubectl --request-timeout 3s get configmap pulse -n default -o 'jsonpath={.data.n}' 2>/dev/null; }
+
+# watch is what to look at while masters are shot. An acknowledged write that cannot be read back ends it with 1.
+watch() {
+  [[ -s $state/admin.kubeconfig ]] || die "no demo is up in $given: make demo"
+  local n=0 acknowledged=0 read last now pause worst=0 stalled="" end=$((SECONDS + ${1:-1000000})) out=""
+  kubectl create configmap pulse -n default --dry-run=client -o yaml | kubectl apply -f - >/dev/null || die "a ConfigMap cannot be written"
+  trap 'end=0' INT TERM
+  last=$(milliseconds)
+  while ((SECONDS < end)); do
+    n=$((n + 1))
+    if write "$n"; then acknowledged=$n; fi
+    read=$(stored) || read=""
+    now=$(milliseconds) pause=$((now - last))
+    if [[ -n $read ]] && ((read < acknowledged)); then die "write $acknowledged was acknowledged, and $read is stored"; fi
+    if [[ $read == "$n" && $acknowledged == "$n" ]]; then
+      ((pause <= worst)) || worst=$pause
+      [[ -z $stalled ]] || say "  served again, after $(seconds "$pause")"
+      stalled="" last=$now
+    elif [[ -z $stalled ]]; then
+      say "  write $n fails"
+      stalled=yes
+    fi
+    if on_terminal; then
+      printf '\r\e[Kwrite %d, read back: %s; longest pause %s   (^C ends)' "$n" "${read:-nothing}" "$(seconds "$worst")" >&2
+      moving=yes
+    fi
+    sleep 0.2 || true
+  done
+  say "$n writes, the last that was acknowledged is $acknowledged; the longest pause was $(seconds "$worst"); nothing that was acknowledged is lost"
+}
+
 next_pods() {
   cat <<TEXT
   bin/kubectl --kubeconfig _demo/admin.kubeconfig logs deployment/programs
@@ -219,7 +271,8 @@ next() {
 
 Three masters are up$1. Next:
   bin/kubectl --kubeconfig _demo/admin.kubeconfig get --raw '/readyz?verbose'
-  bin/localgce vm exec master-a -- quorate status
+  bin/quorate health --config _demo/cluster.yaml
+  make demo-watch FOR=40                                            # writes and reads on and on; in another terminal:
   bin/localgce vm kill master-b; bin/localgce vm start master-b     # shoot a master, and let it come back
 TEXT
 }
@@ -229,19 +282,20 @@ up() {
   trap 'say ""; say "demo: interrupted; \"make demo\" goes on, \"make demo-down\" removes what is there"; exit 130' INT TERM
   local begin=$SECONDS since=""
   if project status >/dev/null 2>&1; then
-    say "· it is up already: starting what is off"
+    steps=3
+    step "it is up already: starting what is off"
   else
     make_project
     since=yes
   fi
   begin_record
-  [[ -z $since ]] || say "· starting three VMs in three zones"
+  [[ -z $since ]] || step "starting three VMs in three zones"
   start_vms
   [[ -s $state/admin.kubeconfig ]] || kubeconfig
   await
   local pods=""
   if systemd_vms; then
-    pods=yes
+    pods=yes steps=$((steps + 1))
     run_pods
   fi
   [[ -z $since ]] || since=" ($((SECONDS - begin)) s)"
@@ -258,5 +312,6 @@ what_next() {
 
 case $verb in
 check | up | down) "$verb" ;;
-*) die "$verb: unknown; check, up and down are what it does" ;;
+watch) watch "${3:-}" ;;
+*) die "$verb: unknown; check, up, down and watch are what it does" ;;
 esac
