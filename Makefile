@@ -45,6 +45,9 @@ build: ## quorate, localgce and the program of pods' sandboxes, into bin/
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o bin/ ./cmd/quorate ./cmd/localgce ./images/pause
 
+man: build ## The manual pages of quorate's commands, into bin/man/
+	bin/quorate man bin/man
+
 kubernetes: ## The real Kubernetes programs from their source modules, cached by pin
 	@images/build.sh kubernetes bin
 
@@ -122,4 +125,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo demo-watch demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos alerts addons bench mutate fuzz lint vuln clean
+.PHONY: help demo man demo-watch demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos alerts addons bench mutate fuzz lint vuln clean

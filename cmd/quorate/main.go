@@ -74,7 +74,7 @@ recreating its VM. The other commands are run from anywhere that reaches the clu
 		Version: versionText(),
 	}, newAgent(), newStatus(), newHealth(), newEvents(), newWhy(), newSupport(), newEtcd(), newConfig(), newRecord(),
 		newOrders(), newGCE(), newPause(), newResume(), newOverride(), newBundle(), newKubeconfig(), newSnapshot(),
-		newAddons(), newVersion(imageFile), newRunEtcd(), newMakeDirectory(), newRestore())
+		newAddons(), newVersion(imageFile), newRunEtcd(), newMakeDirectory(), newRestore(), newMan())
 	root.SetVersionTemplate("quorate {{.Version}}\n")
 	root.SetHelpCommand(newHelp())
 	root.SetFlagErrorFunc(flagFault)
