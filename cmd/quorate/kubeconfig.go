@@ -23,13 +23,21 @@ func newKubeconfig() *cobra.Command {
 	var f clusterFlags
 	var server, output string
 	var lifetime time.Duration
-	var force bool
+	var m mergeFlags
 	cmd := &cobra.Command{Use: "kubeconfig", Short: "Issue an administrator's kubeconfig (system:masters)",
 		Args: noArguments,
 		Long: `Issue an administrator's kubeconfig. It is made from the sealed bundle, so it needs the seal key and no
 running master. Whoever holds the file is an administrator until it expires; the command says when that is. A file that
-exists is kept; --force overwrites it.`,
+exists is kept; --force overwrites it.
+
+With --merge the cluster is put next to those that you have: into the first file of $KUBECONFIG, or ~/.kube/config,
+under the cluster's name. All else in that file stays, the current context too; --use changes it.`,
+		Example: `  quorate kubeconfig --config cluster.yaml --lifetime 8h --output admin.kubeconfig
+  quorate kubeconfig --config cluster.yaml --merge --use`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := m.check(output); err != nil {
+				return err
+			}
 			if lifetime <= 0 {
 				return &usageError{fmt.Errorf("--lifetime %s: a time above 0 is needed", lifetime)}
 			}
@@ -41,7 +49,7 @@ exists is kept; --force overwrites it.`,
 				if err := checkTarget(output); err != nil {
 					return err
 				}
-				if _, err := os.Lstat(output); err == nil && !force {
+				if _, err := os.Lstat(output); err == nil && !m.force {
 					return errKubeconfigExists(output)
 				}
 			}
@@ -61,7 +69,17 @@ exists is kept; --force overwrites it.`,
 			if err != nil {
 				return err
 			}
-			if err := writeKubeconfig(cmd.OutOrStdout(), output, text, force); err != nil {
+			if m.merge {
+				file, err := personalKubeconfig()
+				if err != nil {
+					return err
+				}
+				done, err := mergeKubeconfig(file, c.Name, text, m)
+				if err != nil {
+					return err
+				}
+				done.say(cmd.ErrOrStderr())
+			} else if err := writeKubeconfig(cmd.OutOrStdout(), output, text, m.force); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "Good until %s.\n", when(now.Add(lifetime)))
@@ -73,7 +91,10 @@ exists is kept; --force overwrites it.`,
 	cmd.Flags().StringVar(&output, "output", "", "the file to write, with mode 0600; standard output where it is "+
 		"not given")
 	cmd.Flags().DurationVar(&lifetime, "lifetime", certs.AdminLifetime, "how long it is good")
-	cmd.Flags().BoolVar(&force, "force", false, "replace the file of --output")
+	cmd.Flags().BoolVar(&m.force, "force", false, "replace the file of --output; with --merge, another cluster of "+
+		"this name")
+	cmd.Flags().BoolVar(&m.merge, "merge", false, "put it into the file that kubectl reads, under the cluster's name")
+	cmd.Flags().BoolVar(&m.use, "use", false, "with --merge: make it the current context")
 	return cmd
 }
 

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/quorate/quorate/internal/durable"
+)
+
+// mergeFlags are those that put a cluster next to the others that a person has.
+type mergeFlags struct{ merge, use, force bool }
+
+func (f mergeFlags) check(output string) error {
+	switch {
+	case f.merge && output != "":
+		return &usageError{errors.New("--merge and --output exclude one another")}
+	case f.use && !f.merge:
+		return &usageError{errors.New("--use needs --merge: it is about the file that kubectl reads")}
+	}
+	return nil
+}
+
+// personalKubeconfig is the file that kubectl would change: the first of KUBECONFIG that exists, else its first, else
+// ~/.kube/config. A link is followed: what it points to is replaced.
+func personalKubeconfig() (string, error) {
+	var files []string
+	for _, file := range filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)) {
+		if file != "" {
+			files = append(files, file)
+		}
+	}
+	if len(files) == 0 {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fileFault("find ~/.kube/config: %w", err)
+		}
+		files = []string{filepath.Join(home, ".kube", "config")}
+	}
+	for _, file := range files {
+		if real, err := filepath.EvalSymlinks(file); err == nil {
+			return real, nil
+		}
+	}
+	return files[0], nil
+}
+
+// merged is what became of a person's kubeconfig.
+type merged struct {
+	file, context, former string // former is the current context before
+	used                  bool
+}
+
+// mergeKubeconfig puts the cluster of an issued kubeconfig into a file, as cluster, user and context of one name. All
+// else in the file stays; another cluster of that name is replaced only by force.
+func mergeKubeconfig(file, name string, issued []byte, f mergeFlags) (m merged, err error) {
+	from, err := clientcmd.Load(issued)
+	if err != nil {
+		return m, err
+	}
+	own := from.Contexts[from.CurrentContext]
+	cluster, user := from.Clusters[own.Cluster], from.AuthInfos[own.AuthInfo]
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return m, atFile(err)
+	}
+	unlock, err := lockKubeconfig(file)
+	if err != nil {
+		return m, err
+	}
+	defer unlock()
+	c := clientcmdapi.NewConfig()
+	switch text, err := os.ReadFile(file); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return m, fileFault("merge the kubeconfig: %w", err)
+	default:
+		if c, err = clientcmd.Load(text); err != nil {
+			return m, fileFault("merge the kubeconfig: read %s: %w; nothing was changed", file, err)
+		}
+	}
+	if was := c.Clusters[name]; was != nil && !f.force &&
+		!bytes.Equal(was.CertificateAuthorityData, cluster.CertificateAuthorityData) {
+		return m, fileFault("merge the kubeconfig: %s has another cluster %q already, at %s: --force replaces it; "+
+			"nothing was changed", file, name, was.Server)
+	}
+	m = merged{file: file, context: name, former: c.CurrentContext, used: f.use}
+	c.Clusters[name], c.AuthInfos[name] = cluster, user
+	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	if f.use {
+		c.CurrentContext = name
+	}
+	text, err := clientcmd.Write(*c)
+	if err != nil {
+		return m, err
+	}
+	return m, atFile(durable.WriteFile(file, text, 0o600))
+}
+
+// lockKubeconfig takes the lock that kubectl takes while it changes the file.
+func lockKubeconfig(file string) (unlock func(), err error) {
+	lock, err := os.OpenFile(file+".lock", os.O_CREATE|os.O_EXCL, 0)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fileFault("merge the kubeconfig: somebody changes %s now: %s.lock is there; nothing was changed", file,
+			file)
+	}
+	if err != nil {
+		return nil, fileFault("merge the kubeconfig: %w", err)
+	}
+	lock.Close()
+	return func() { os.Remove(file + ".lock") }, nil
+}
+
+// say tells how the context is used, and how it is taken back.
+func (m merged) say(w io.Writer) {
+	fmt.Fprintf(w, "%s has the context %s.\n", m.file, m.context)
+	back := ""
+	switch {
+	case !m.used:
+		fmt.Fprintf(w, "To use it: kubectl --context %s get nodes\n", quoted(m.context))
+	case m.former != "" && m.former != m.context:
+		fmt.Fprintf(w, "It is the current one now, in place of %s.\n", m.former)
+		back = "kubectl config use-context " + quoted(m.former) + "; "
+	default:
+		fmt.Fprintln(w, "It is the current one.")
+	}
+	fmt.Fprintf(w, "To take it back: %skubectl config delete-context %[2]s; kubectl config delete-cluster %[2]s; "+
+		"kubectl config delete-user %[2]s\n", back, quoted(m.context))
+}
