@@ -41,7 +41,7 @@ func (c *countdown) end() {
 // terminal that is narrower than the line shows more than one of it, which is not worth asking for its width.
 func (v *visibleWriter) overwrite(line string) bool {
 	f, ok := v.to.(*os.File)
-	if !ok || !isTerminal(f) {
+	if !ok || !isTerminal(f) || os.Getenv("TERM") == "dumb" {
 		return false
 	}
 	_, err := io.WriteString(f, "\r\x1b[K"+visible(line))

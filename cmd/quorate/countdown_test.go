@@ -8,6 +8,7 @@ import (
 )
 
 func TestACountdownIsOneLineOnATerminal(t *testing.T) {
+	t.Setenv("TERM", "xterm")
 	k := newTerminal(t)
 	c := &countdown{out: &visibleWriter{to: k.terminal}}
 	for n := 3; n > 0; n-- {
@@ -28,6 +29,13 @@ func TestACountdownIsOneLineOnATerminal(t *testing.T) {
 	want := fmt.Sprintf(line+line+line, 3, 2, 1) + "\r\nnext\r\n"
 	if got.String() != want {
 		t.Errorf("%q, want %q", got.String(), want)
+	}
+}
+
+func TestATerminalThatCannotMoveTheCursorHasLines(t *testing.T) {
+	t.Setenv("TERM", "dumb")
+	if v := (&visibleWriter{to: newTerminal(t).terminal}); v.overwrite("3 s") {
+		t.Error("it was written over")
 	}
 }
 

@@ -140,7 +140,10 @@ func (j *judgement) downText(r Replica) string {
 	for _, c := range r.seen.Components {
 		if c.Name == r.Down[0] {
 			text := fmt.Sprintf("%s is %s", c.Name, c.StateText())
-			if c.Restarts > 0 {
+			switch {
+			case c.Restarts == 1:
+				text += ", started again once"
+			case c.Restarts > 1:
 				text += fmt.Sprintf(", started again %d times", c.Restarts)
 			}
 			if c.Reason != "" {

@@ -1,6 +1,21 @@
 package health
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/quorate/quorate/internal/report"
+)
+
+func TestRestartsAreCountedInWords(t *testing.T) {
+	for restarts, want := range map[int]string{0: "x is crash-looping.", 1: "x is crash-looping, started again once.",
+		7: "x is crash-looping, started again 7 times."} {
+		c := report.Component{Name: "x", State: "backoff", Restarts: restarts}
+		r := Replica{Down: []string{"x"}, seen: &report.Sighting{Report: report.Report{Components: []report.Component{c}}}}
+		if got := (&judgement{}).downText(r); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
 
 func TestAReplicaIsJudgedByItself(t *testing.T) {
 	for name, c := range map[string]struct {
