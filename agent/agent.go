@@ -146,8 +146,10 @@ type Agent struct {
 	leases     *leases // nil until the agent may use them
 	leaders    leaders
 	elected    openedElection
-	// pending is what the instance's document says otherwise than the one in force; never written into again.
+	// pending is what the instance's document says otherwise than the one in force; never written into again. atOnce
+	// is what of it counts at once; nil: as at the agent's start.
 	pending    []replica.Change
+	atOnce     *atOnce
 	disk       dataDisk
 	disks      diskPlaces
 	reports    Reports
@@ -165,6 +167,8 @@ type Agent struct {
 	kubelet                    *kubelet.Watch
 	kubeletWaits, runtimeWaits *waits.Source
 	programs                   programs
+	// documentChanged says that atOnce is to be read again.
+	documentChanged chan struct{}
 	// fitWanted asks for a comparison of what runs with what has to run.
 	fitWanted chan struct{}
 	// leasesOpen is closed once leases is there.
@@ -180,7 +184,7 @@ func newAgent(cfg Config, children *supervisor.Supervisor) *Agent {
 		disks:        realDisks,
 		waits:        &agentWaits{Source: tracker.Source("agent", "phase", 0)},
 		runtimeWaits: tracker.Source("runtime", "phase", 0), kubeletWaits: tracker.Source("kubelet", "phase", 0),
-		fitWanted: make(chan struct{}, 1), leasesOpen: make(chan struct{})}
+		fitWanted: make(chan struct{}, 1), documentChanged: make(chan struct{}, 1), leasesOpen: make(chan struct{})}
 }
 
 // Run boots the replica and keeps it running until ctx is done. The caller makes sure that no other agent runs on this

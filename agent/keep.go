@@ -31,7 +31,7 @@ func (a *Agent) keepMember(ctx context.Context, in joined, end context.CancelCau
 	var duties sync.WaitGroup
 	duties.Go(func() { decideAgain(in.membership.Keep(ctx)) })
 	duties.Go(func() { decideAgain(a.watchEtcd(ctx)) })
-	duties.Go(func() { a.keepSnapshots(ctx, in.membership) })
+	duties.Go(func() { a.keepSnapshots(ctx, in.cluster, in.membership) })
 	duties.Go(func() { a.keepArchives(ctx, in.membership) })
 	duties.Go(func() { a.forgetStarts(ctx) })
 	return func() { cancel(); duties.Wait() }

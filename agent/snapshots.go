@@ -23,15 +23,15 @@ type snapshotDuty struct {
 	failures uint64
 }
 
-// snapshotTurns says whose turn it is; etcdmember.Membership implements it.
+// snapshotTurns says whose turn it is, with so much time between two; etcdmember.Membership implements it.
 type snapshotTurns interface {
-	SnapshotTurn(ctx context.Context, now time.Time) (turn snapshot.Turn, ok bool)
+	SnapshotTurn(ctx context.Context, now time.Time, interval time.Duration) (turn snapshot.Turn, ok bool)
 }
 
 // keepSnapshots saves a snapshot whenever it is this replica's turn, until ctx is done. It blocks nothing, and nothing
 // but ctx ends it: a saving that fails is tried again, later and later, while the other replicas' turns come. One that
 // hangs is seen by the checks that go on meanwhile.
-func (a *Agent) keepSnapshots(ctx context.Context, m snapshotTurns) {
+func (a *Agent) keepSnapshots(ctx context.Context, started *replica.Cluster, m snapshotTurns) {
 	var d snapshotDuty
 	// room for the one that goes on: a saving that hangs in the kernel is left behind at the end
 	saved := make(chan error, 1)
@@ -44,7 +44,7 @@ func (a *Agent) keepSnapshots(ctx context.Context, m snapshotTurns) {
 			d.end(err, time.Now())
 		case <-time.After(snapshotPeriod):
 		}
-		turn, ok := m.SnapshotTurn(ctx, time.Now())
+		turn, ok := m.SnapshotTurn(ctx, time.Now(), a.inForce(started).snapshots.Duration())
 		if ok && ctx.Err() == nil && a.snapshotCheck(&d, turn, time.Now()) {
 			go func() { saved <- a.saveSnapshot(ctx, turn.Why) }()
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
 )
 
 // schedule is a record that says an hour after each snapshot that the next one is due, and whose turn comes some time
@@ -23,7 +24,7 @@ type schedule struct {
 	away   bool          // nothing can be decided
 }
 
-func (s *schedule) SnapshotTurn(context.Context, time.Time) (snapshot.Turn, bool) {
+func (s *schedule) SnapshotTurn(context.Context, time.Time, time.Duration) (snapshot.Turn, bool) {
 	t := snapshot.Turn{Due: s.begin.Add(time.Hour), Why: snapshot.WhySchedule}
 	if !s.newest.IsZero() {
 		t.Due, t.Newest = s.newest.Add(time.Hour), record.Taken{Name: "1/5-x", Time: s.newest}
@@ -54,7 +55,7 @@ func keeping(t *testing.T, run time.Duration, s *schedule, save func(n int) erro
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), run)
 		defer cancel()
-		a.keepSnapshots(ctx, s)
+		a.keepSnapshots(ctx, &replica.Cluster{}, s)
 		if look != nil {
 			look(t, a)
 		}
@@ -176,7 +177,7 @@ func TestAScrapeMayComeInTheMiddleOfALook(t *testing.T) {
 		defer close(looked)
 		s, d := schedule{begin: time.Now().Add(-2 * time.Hour)}, snapshotDuty{}
 		for range 200 {
-			turn, _ := s.SnapshotTurn(t.Context(), time.Now())
+			turn, _ := s.SnapshotTurn(t.Context(), time.Now(), time.Hour)
 			if a.snapshotCheck(&d, turn, time.Now()) {
 				d.end(errBroken, time.Now())
 			}
@@ -209,7 +210,7 @@ func TestASavingThatHangsIsEndedAndCalledOverdue(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); a.keepSnapshots(ctx, s) }()
+		go func() { defer close(ended); a.keepSnapshots(ctx, &replica.Cluster{}, s) }()
 		at := func(d time.Duration, want int, words ...string) {
 			t.Helper()
 			time.Sleep(d)
@@ -244,7 +245,7 @@ func TestASavingThatDoesNotEndDoesNotHoldTheStopUp(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		begin := time.Now()
-		a.keepSnapshots(ctx, &schedule{begin: time.Now().Add(-time.Hour)})
+		a.keepSnapshots(ctx, &replica.Cluster{}, &schedule{begin: time.Now().Add(-time.Hour)})
 		if took := time.Since(begin); took != time.Minute+savingLinger {
 			t.Errorf("it ended after %s", took)
 		}
@@ -262,7 +263,7 @@ func TestASnapshotThatTheRecordShowsLateIsSavedOnce(t *testing.T) {
 		a.cfg.SaveSnapshot = func(context.Context, string) error { savings++; return nil }
 		ctx, cancel := context.WithTimeout(t.Context(), snapshotRetry-time.Second)
 		defer cancel()
-		a.keepSnapshots(ctx, s)
+		a.keepSnapshots(ctx, &replica.Cluster{}, s)
 		if savings != 1 {
 			t.Errorf("%d savings", savings)
 		}

@@ -7,9 +7,10 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// keepDocument watches the instance's document until the returned function is called. What has changed counts from the
-// agent's next start, and is shown until then: all of a replica is built on its document, and a change that took all
-// masters at once could take all apiservers at once. A document that cannot be used changes nothing.
+// keepDocument watches the instance's document until the returned function is called. What of it counts at once takes
+// effect. The rest counts from the agent's next start, and is shown until then: most of a replica is built on its
+// document, and a change that took all masters at once could take all apiservers at once. A document that cannot be
+// used changes nothing.
 func (a *Agent) keepDocument(ctx context.Context, in identified) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -22,8 +23,35 @@ func (a *Agent) keepDocument(ctx context.Context, in identified) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
+// atOnce is what of the document counts as soon as it changes: nothing that runs is built on it.
+type atOnce struct {
+	// kubelet is how the kubelet and its runtime are watched, snapshots the time between two of them.
+	kubelet   replica.Kubelet
+	snapshots replica.Duration
+}
+
+// atOnceIn is that part of a document.
+func atOnceIn(c *replica.Cluster) atOnce { return atOnce{c.Kubelet, c.Etcd.Snapshots.Interval} }
+
+// with is a document with that part in place of its own.
+func (o atOnce) with(c *replica.Cluster) *replica.Cluster {
+	out := *c
+	out.Kubelet, out.Etcd.Snapshots.Interval = o.kubelet, o.snapshots
+	return &out
+}
+
+// inForce is what is in force of it. started is the document that the agent has started with.
+func (a *Agent) inForce(started *replica.Cluster) atOnce {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.atOnce == nil {
+		return atOnceIn(started)
+	}
+	return *a.atOnce
+}
+
 // takeNote compares the instance's document with the one in force.
-func (a *Agent) takeNote(inForce *replica.Cluster, document string) {
+func (a *Agent) takeNote(started *replica.Cluster, document string) {
 	next, err := loadCluster(a.cfg.Baked, document, a.cfg.ImageDisk)
 	if err != nil {
 		a.mu.Lock()
@@ -33,6 +61,7 @@ func (a *Agent) takeNote(inForce *replica.Cluster, document string) {
 		return
 	}
 	a.waits.Release(documentRefused)
+	inForce := a.takeAtOnce(started, atOnceIn(next))
 	pending := replica.Changes(inForce, next)
 	a.mu.Lock()
 	before := a.pending
@@ -40,13 +69,35 @@ func (a *Agent) takeNote(inForce *replica.Cluster, document string) {
 	a.mu.Unlock()
 	switch {
 	case len(pending) > 0:
-		var texts []string
-		for _, c := range pending {
-			texts = append(texts, c.String())
-		}
-		a.cfg.Log.Warn("the document has changed: it counts from the agent's next start", "changes",
-			strings.Join(texts, "; "))
+		a.cfg.Log.Warn("the document has changed: it counts from the agent's next start", "changes", texts(pending))
 	case len(before) > 0:
 		a.cfg.Log.Info("the document is again the one that is in force")
 	}
+}
+
+// takeAtOnce puts in force what counts at once, and returns the document that is in force then.
+func (a *Agent) takeAtOnce(started *replica.Cluster, next atOnce) *replica.Cluster {
+	inForce := a.inForce(started).with(started)
+	changed := next.with(started)
+	changes := replica.Changes(inForce, changed)
+	if len(changes) == 0 {
+		return inForce
+	}
+	a.mu.Lock()
+	a.atOnce = &next
+	a.mu.Unlock()
+	a.cfg.Log.Info("the document has changed: it counts at once", "changes", texts(changes))
+	select {
+	case a.documentChanged <- struct{}{}:
+	default: // it is to be read anyway
+	}
+	return changed
+}
+
+func texts(changes []replica.Change) string {
+	var all []string
+	for _, c := range changes {
+		all = append(all, c.String())
+	}
+	return strings.Join(all, "; ")
 }

@@ -53,3 +53,43 @@ func TestADocumentThatChangesIsPending(t *testing.T) {
 		}
 	}
 }
+
+// What nothing is built on counts at once, and is not pending; with the rest of a change it is apart. A document that
+// cannot be used changes nothing of it.
+func TestWhatCountsAtOnceIsNotPending(t *testing.T) {
+	t.Parallel()
+	v := newVM(t)
+	documents := make(chan string)
+	v.metadata.documents = documents
+	a, in := v.identified()
+	defer a.keepDocument(t.Context(), in)()
+	former := v.metadata.attributes[ClusterAttribute]
+	const watch = "\nkubelet: {misses: 5, startWithin: 10m}\n"
+	for _, c := range []struct {
+		name, document string
+		misses         int
+		pending        string
+	}{
+		{"as it is", former, 3, ""},
+		{"the watch of the kubelet", former + watch, 5, ""},
+		{"that and another field", former + watch + "survivors: wait\n", 5, "survivors"},
+		{"one that cannot be used", former + "\nkubelet: {misses: 1}\n", 5, ""},
+		{"as it was", former, 3, ""},
+	} {
+		documents <- c.document
+		documents <- c.document // what was sent first is dealt with once this one is taken
+		if got := a.inForce(in.cluster).kubelet.Misses; got != c.misses {
+			t.Errorf("%s: %d misses are in force, want %d", c.name, got, c.misses)
+		}
+		var fields []string
+		for _, p := range a.status(t.Context()).PendingRestart {
+			fields = append(fields, p.Field)
+		}
+		if got := strings.Join(fields, " "); got != c.pending {
+			t.Errorf("%s: pending %q, want %q", c.name, got, c.pending)
+		}
+	}
+	if in.cluster.Kubelet.Misses != 3 {
+		t.Error("the document of the agent's start was written into")
+	}
+}

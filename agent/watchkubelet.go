@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"time"
 
@@ -30,10 +31,41 @@ type NodeUnits struct {
 }
 
 // watchKubelet watches the kubelet and its runtime until the returned function is called. It needs neither the record
-// nor an apiserver, so it begins as soon as the document is known.
+// nor an apiserver, so it begins as soon as the document is known. Where the document changes it begins anew, with what
+// it has done before.
 func (a *Agent) watchKubelet(ctx context.Context, in identified) (stop func()) {
-	k := in.cluster.Kubelet
-	if a.cfg.OpenNode == nil || !*k.Watch {
+	if a.cfg.OpenNode == nil {
+		return func() {}
+	}
+	k := a.inForce(in.cluster).kubelet
+	end := a.beginWatch(ctx, k)
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-ctx.Done():
+				end()
+				return
+			case <-a.documentChanged:
+			}
+			next := a.inForce(in.cluster).kubelet
+			if reflect.DeepEqual(next, k) {
+				continue
+			}
+			end()
+			k, end = next, a.beginWatch(ctx, next)
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// beginWatch begins with the watch that a document wants. The returned function ends it.
+func (a *Agent) beginWatch(ctx context.Context, k replica.Kubelet) (end func()) {
+	a.waits.Release(kubeletNotWatched)
+	if !*k.Watch {
+		a.showWatch(nil)
 		return func() {}
 	}
 	node := a.cfg.OpenNode(k)
@@ -41,16 +73,27 @@ func (a *Agent) watchKubelet(ctx context.Context, in identified) (stop func()) {
 	if err != nil {
 		// A watch that does not know what it has done could do it without end.
 		a.waits.hold(kubeletNotWatched, err, kubeletNotWatchedNext)
+		a.showWatch(nil)
 		node.Close()
 		return func() {}
 	}
-	a.mu.Lock()
-	a.kubelet = w
-	a.mu.Unlock()
+	a.showWatch(w)
 	ctx, cancel := context.WithCancel(ctx)
 	var duties sync.WaitGroup
 	duties.Go(func() { w.Run(ctx) })
 	return func() { cancel(); duties.Wait(); node.Close() }
+}
+
+// showWatch says whose status is shown; nil: nothing is watched, and the units wait for nothing.
+func (a *Agent) showWatch(w *kubelet.Watch) {
+	a.mu.Lock()
+	a.kubelet = w
+	a.mu.Unlock()
+	if w == nil {
+		now := time.Now()
+		a.kubeletWaits.Only(nil, now)
+		a.runtimeWaits.Only(nil, now)
+	}
 }
 
 func (a *Agent) kubeletConfig(k replica.Kubelet, node NodeUnits) kubelet.Config {

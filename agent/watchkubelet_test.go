@@ -91,3 +91,38 @@ func TestTheWatchOfTheKubeletIsInTheStatus(t *testing.T) {
 		})
 	}
 }
+
+// A change of the document begins the watch anew, with other settings; one that switches it off ends it and its waits.
+func TestTheWatchOfTheKubeletFollowsTheDocument(t *testing.T) {
+	v := newVM(t)
+	a, in := v.identified()
+	opened, closed := make(chan replica.Kubelet, 1), make(chan struct{}, 1)
+	a.cfg.OpenNode = func(k replica.Kubelet) NodeUnits {
+		opened <- k
+		node := noUnits{}
+		return NodeUnits{Units: node, Runtime: node, Clock: func() time.Duration { return time.Hour },
+			Close: func() { closed <- struct{}{} }}
+	}
+	stop := a.watchKubelet(t.Context(), in)
+	if k := <-opened; k.Misses != 3 {
+		t.Errorf("it begins with %+v", k)
+	}
+	text := v.metadata.attributes[ClusterAttribute]
+	a.takeNote(in.cluster, text+"\netcd: {snapshots: {interval: 2h}}\n") // of which the watch knows nothing
+	a.takeNote(in.cluster, text+"\nkubelet: {misses: 5}\n")
+	<-closed
+	if k := <-opened; k.Misses != 5 {
+		t.Errorf("it goes on with %+v", k)
+	}
+	eventually(t, "the units are read", func() bool { s := a.kubeletStatus(); return s != nil && len(s.Units) == 2 })
+	a.kubeletWaits.Hold(replica.Wait{Name: "kubelet-hung"})
+	a.takeNote(in.cluster, text+"\nkubelet: {watch: false}\n")
+	<-closed
+	eventually(t, "nothing is watched", func() bool { return a.kubeletStatus() == nil && len(a.tracker.All()) == 0 })
+	a.takeNote(in.cluster, text)
+	if k := <-opened; k.Misses != 3 {
+		t.Errorf("it begins again with %+v", k)
+	}
+	stop()
+	<-closed
+}
