@@ -10,7 +10,7 @@ VMS := auto
 # yes: an image holds the container images of the example add-ons (docs/addons.md).
 EXAMPLES := no
 # What of ./test is about boots, disks and processes; QUORATE_VM=systemd runs any other on systemd VMs too.
-SYSTEMD_CASES := TestMastersOfTheImage|TestThreeReplicas|TestCase03|TestCase14Stalled|TestCase17AgentKilledWhileAMember|TestAHostError|TestCaseTheDataDisk|TestCaseTheKubelet
+SYSTEMD_CASES := TestMastersOfTheImage|TestThreeReplicas|TestCase03|TestCase14Stalled|TestCase17AgentKilledWhileAMember|TestAHostError|TestCaseTheDataDisk|TestCaseTheAgent|TestCaseTheKubelet
 
 .DEFAULT_GOAL := help
 
@@ -79,7 +79,7 @@ image-test: image guest ## The baked image: baked again, booted to a Ready Node 
 cases-systemd: build kubernetes etcd ## The VMs that boot the baked image, and cases of masters in them (root; bakes the image if there is none)
 	@test -s bin/image/root.tar || $(MAKE) image
 	QUORATE_IMAGE=$(CURDIR)/bin/image $(GO) test -count 1 -timeout 10m -v -run Systemd ./internal/localgce
-	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd $(GO) test -count 1 -timeout 60m -v -run "$(SYSTEMD_CASES)" ./test
+	QUORATE_IMAGE=$(CURDIR)/bin/image QUORATE_VM=systemd $(GO) test -count 1 -timeout 90m -v -run "$(SYSTEMD_CASES)" ./test
 
 examples-test: build kubernetes coredns etcd ## The example add-ons on a master of the baked image, as it is if it has them (root; bakes one if there is none)
 	@test -s bin/image/root.tar || $(MAKE) image EXAMPLES=yes

@@ -57,6 +57,8 @@ type plan struct {
 	// containerImages is a folder with those of the example add-ons.
 	image, asBaked  bool
 	containerImages string
+	// noKubelet: the image's kubelet and runtime stay off, as they do where bare.
+	noKubelet bool
 	// namesAndTime: DNS and NTP answer at the metadata server's address.
 	namesAndTime bool
 	// machine: one of the VMs has a kernel and a clock of its own.

@@ -45,7 +45,7 @@ func (c *cluster) bootImage(t *testing.T, conf *localgce.Config) {
 	cache, err := os.UserCacheDir()
 	c.must(t, err)
 	conf.Kind, conf.Image, conf.Cache = localgce.SystemdVMs, imageTree(t), filepath.Join(cache, "quorate", "trees")
-	if c.bare {
+	if c.bare || c.noKubelet {
 		conf.Masked = []string{"kubelet.service", "containerd.service", "quorate-pause-image.timer",
 			"quorate-addon-images.timer"}
 	}

@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -182,6 +183,42 @@ func rooms(t *testing.T) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
+}
+
+// A page that says what a test shows names one that is there.
+func TestTheTestsThatPagesNameExist(t *testing.T) {
+	there := map[string]bool{}
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path != top && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin") {
+			return fs.SkipDir
+		}
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)\w+)\(`).FindAllSubmatch(text, -1) {
+			there[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil || len(there) < 100 {
+		t.Fatalf("%d tests are there: %v", len(there), err)
+	}
+	found := 0
+	for _, doc := range documents(t) {
+		for _, m := range regexp.MustCompile("`((?:Test|Benchmark|Fuzz)[A-Z0-9]\\w+)`").FindAllStringSubmatch(read(t, doc),
+			-1) {
+			found++
+			// A page may name many cases by their beginning.
+			begins := func(name string) bool { return strings.HasPrefix(name, m[1]) }
+			if !there[m[1]] && !slices.ContainsFunc(slices.Collect(maps.Keys(there)), begins) {
+				t.Errorf("%s names %s, which is no test", doc, m[1])
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("found only %d tests in the pages: this test no longer knows how a page names one", found)
+	}
 }
 
 func TestLinksBetweenDocumentsLead(t *testing.T) {
