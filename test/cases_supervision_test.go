@@ -28,6 +28,8 @@ type supervised struct {
 // table of docs/supervision.md leaves to a real systemd. After each there is one process of each kind, no process of
 // before is left of what had to end, and never were there two.
 func TestCaseTheAgent(t *testing.T) {
+	onlyInCases(t)
+	imageTree(t) // or it is skipped
 	own := t.TempDir()
 	if err := share(programs(t), own, append(append([]string{"quorate"}, kubernetes...), tools...)...); err != nil {
 		t.Fatal(err)

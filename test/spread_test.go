@@ -14,9 +14,12 @@ func (s spread) String() string {
 	if len(s) == 0 {
 		return "none"
 	}
-	sorted := slices.Sorted(slices.Values(s))
-	at := func(q float64) time.Duration {
-		return sorted[int(q*float64(len(sorted)-1))].Round(10 * time.Millisecond)
-	}
+	at := func(q float64) time.Duration { return s.at(q).Round(10 * time.Millisecond) }
 	return fmt.Sprintf("%d; min %s, median %s, p90 %s, max %s", len(s), at(0), at(0.5), at(0.9), at(1))
+}
+
+// at is a quantile, 0 to 1, of one time at least.
+func (s spread) at(q float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(s))
+	return sorted[int(q*float64(len(sorted)-1))]
 }
