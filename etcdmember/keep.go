@@ -36,7 +36,7 @@ type keeper struct {
 func (m *Membership) newKeeper() *keeper {
 	return &keeper{cfg: m.cfg, own: m.own, round: m.reconciler, leader: m.newLeaderLoop(),
 		marks: marks{log: m.cfg.Log, record: m.cfg.Record, bootID: m.cfg.Me.BootID, agent: m.disk.agent,
-			reported: m.reported}}
+			reported: m.reported, waits: m.markWaits}}
 }
 
 // Keep looks after the membership while the replica runs: it observes as the boot does and ends when a row wants more

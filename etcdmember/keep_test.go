@@ -1,9 +1,11 @@
 package etcdmember
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/netip"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -132,6 +134,56 @@ func TestAMarkIsNeverAboveTheDisk(t *testing.T) {
 	k.marks.write(t.Context(), table.MemberStatus{MemberID: 0xa2, Term: 3, Applied: 20})
 	if len(certain()) != 2 {
 		t.Errorf("another member's beginning was marked: %+v", m.record.Marked)
+	}
+}
+
+// unmarked is a record that takes no marks while err says why.
+type unmarked struct {
+	Record
+	err error
+}
+
+func (u *unmarked) WriteMark(context.Context, record.Mark) error { return u.err }
+
+// A master that may create objects and not replace them writes its first mark, and no other: nothing else shows it.
+func TestMarksThatCannotBeWrittenAreAWait(t *testing.T) {
+	_, ms, k := kept(t)
+	there := &unmarked{Record: k.marks.record, err: errors.New("no storage.objects.delete")}
+	k.marks.record = there
+	for n, want := range []string{"", table.WaitMarkNotWritten, table.WaitMarkNotWritten, ""} {
+		if n == 3 {
+			there.err = nil
+		}
+		k.marks.write(t.Context(), table.MemberStatus{MemberID: 0xa1, Term: 2, Applied: uint64(n)})
+		if got := blockedName(ms); got != want {
+			t.Errorf("after write %d: %q, want %q", n+1, got, want)
+		}
+	}
+}
+
+// Google's guest agent rewrites the hosts file from what it has read, so the block may be lost at any moment.
+func TestNamesThatAnotherWriterLosesComeBackAtOnce(t *testing.T) {
+	m, ms, k := kept(t)
+	m.record.Change(func(v *record.View) {
+		v.Replicas[pb] = []record.Incarnation{{Place: pb, Number: 1, InstanceID: "102", BootID: "b", Epoch: 1,
+			Addresses: m.me.Addresses}}
+	})
+	s := table.MemberStatus{Members: []table.Member{entry(pa, "101", 0xa1), entry(pb, "102", 0xb1)}}
+	if err := k.reconcile(t.Context(), s); err != nil || k.unknownPeer(s) {
+		t.Fatalf("the names are not there: %v", err)
+	}
+	lease := []byte("127.0.0.1 localhost\n10.240.0.2 a.c.demo.internal a # Added by Google\n")
+	if err := os.WriteFile(ms.cfg.HostsFile, lease, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if !k.unknownPeer(s) {
+		t.Fatal("the next tick does not see that the names are gone")
+	}
+	if err := k.reconcile(t.Context(), s); err != nil || k.unknownPeer(s) {
+		t.Errorf("they are not written again: %v", err)
+	}
+	if text, err := os.ReadFile(ms.cfg.HostsFile); err != nil || !bytes.HasPrefix(text, lease) {
+		t.Errorf("what the other has written is not kept: %q, %v", text, err)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"github.com/quorate/quorate/etcdmember/acts"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/waits"
 )
 
 // marks writes how far this member's disk has certainly come, and that its agent lives. etcd applies an entry while it
@@ -20,8 +22,11 @@ type marks struct {
 	bootID   string
 	agent    *acts.AgentStore
 	reported *lastReported
+	waits    *waits.Source
 
 	next time.Time
+	// failed counts the writes that failed in a row.
+	failed int
 	// former is the status at the former mark, certain the newest mark that follows from two of them.
 	former  table.MemberStatus
 	certain record.Mark
@@ -47,9 +52,28 @@ func (k *marks) write(ctx context.Context, s table.MemberStatus) {
 	}
 	m := k.newest(s.MemberID)
 	m.MemberID, m.Epoch, m.BootID, m.Beat = s.MemberID, k.agent.File.Epoch, k.bootID, now
-	if err := k.record.WriteMark(ctx, m); err != nil {
-		k.log.Warn("write the mark", "err", err.Error())
+	k.tell(k.record.WriteMark(ctx, m))
+}
+
+// tell says that marks cannot be written, from the second failure in a row on: nothing else shows it, and a disk that
+// is put back to an older copy then goes unnoticed.
+func (k *marks) tell(err error) {
+	if err == nil {
+		k.failed = 0
+		k.waits.Release(table.WaitMarkNotWritten)
+		return
 	}
+	k.log.Warn("write the mark", "err", err.Error())
+	if k.failed++; k.failed < 2 {
+		return
+	}
+	k.hold(table.WaitMarkNotWritten, "the mark of this member cannot be written: "+err.Error()+".",
+		"It is tried again every 30 s. The service account needs storage.objects.create and storage.objects.delete "+
+			"below marks/; what was just granted takes effect within 7 minutes.")
+}
+
+func (k *marks) hold(name, reason, next string) {
+	k.waits.Hold(replica.Wait{Name: name, Reason: reason, Next: next})
 }
 
 // newest is what is certain: by this agent, or by an earlier one of this member, whose mark must not be overwritten by

@@ -114,6 +114,8 @@ type Membership struct {
 	// disk is what the data disk says, reported what people are told.
 	disk     *diskState
 	reported *lastReported
+	// markWaits are for marks that cannot be written.
+	markWaits *waits.Source
 	// Only the loop (Claim, Settle, Keep) touches these.
 	observer   *observer
 	reconciler *reconciler
@@ -141,7 +143,8 @@ func New(cfg Config) *Membership {
 	m := &Membership{cfg: cfg, files: &files{durable.WriteFile, durable.Rename, os.Remove},
 		history: cmp.Or(cfg.Tests.History, historyWindow),
 		reported: &lastReported{waits: cfg.Waits.Source("member", "row", 0),
-			leaderWaits: cfg.Waits.Source("leader", "row", leaderPatience)}}
+			leaderWaits: cfg.Waits.Source("leader", "row", leaderPatience)},
+		markWaits: cfg.Waits.Source("marks", "row", 0)}
 	archives := &datadir.Archives{Dir: cfg.dir().Archives()}
 	steps := &diskSteps{cfg: cfg, files: m.files, archives: archives.Read}
 	m.own = &ownMember{cfg: cfg, local: cmp.Or(cfg.Tests.Local, member.Loopback)}

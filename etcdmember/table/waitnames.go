@@ -7,6 +7,7 @@ const (
 	WaitRecordUnreadable = "record-unreadable"
 	WaitRecordLost       = "record-lost"
 	WaitRecordRolledBack = "record-rolled-back"
+	WaitMarkNotWritten   = "mark-not-written"
 	WaitSuperseded       = "superseded"
 	WaitForeignDisk      = "foreign-disk"
 	WaitOlderEpoch       = "older-epoch"
