@@ -57,6 +57,11 @@ type Metadata interface {
 	// WatchInterfaces calls changed with the VM's interfaces, and again when they change, until ctx is done. An answer
 	// of no use goes to refused, and what was said before holds. It calls one of the two at a time.
 	WatchInterfaces(ctx context.Context, changed func([]replica.Interface), refused func(error)) error
+	// WatchMaintenanceEvent calls changed with what the host plans for this VM (NONE: nothing) at once, and again when
+	// it changes, until ctx is done.
+	WatchMaintenanceEvent(ctx context.Context, changed func(event string)) error
+	// Spot says whether the VM may be stopped at any time, with 30 s for it.
+	Spot(ctx context.Context) (bool, error)
 }
 
 // Bundles is the store of the sealed bundle. Create is write-once: it returns what the record holds afterwards.
@@ -143,6 +148,7 @@ type Agent struct {
 	cluster    *replica.Cluster
 	files      certs.Files
 	membership *etcdmember.Membership
+	spot       bool    // a stop may take 30 s alone
 	leases     *leases // nil until the agent may use them
 	leaders    leaders
 	elected    openedElection
@@ -247,6 +253,7 @@ func (a *Agent) liveUntilEnded(ctx context.Context) error {
 // live is the boot, phase after phase, and what follows it. end ends ctx where the replica has to be started again.
 func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 	defer a.keepRoutes(ctx)()
+	defer a.keepMaintenance(ctx)()
 	a.pace(ctx)
 	self, err := enter(ctx, a, PhaseIdentity, nothing{}, a.identify)
 	if err != nil {
@@ -294,9 +301,13 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) err
 	return func(why error) error {
 		a.cfg.Notify.Stopping()
 		a.setPhase(PhaseStopping)
-		if errors.Is(why, member.ErrRemoved) || a.leaderless(run) {
+		switch {
+		case errors.Is(why, member.ErrRemoved), a.leaderless(run):
 			a.giveUp(run)
-		} else {
+		case a.isSpot():
+			a.handOver(run)
+			a.giveUp(run)
+		default:
 			a.leave(run)
 		}
 		cancel()

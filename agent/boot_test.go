@@ -393,6 +393,14 @@ func (d deaf) WatchInterfaces(ctx context.Context, _ func([]replica.Interface), 
 	return ctx.Err()
 }
 
+func (d deaf) Spot(context.Context) (bool, error) { return false, nil }
+
+// WatchMaintenanceEvent never says anything.
+func (d deaf) WatchMaintenanceEvent(ctx context.Context, _ func(string)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 func (d deaf) Identity(context.Context) (replica.Identity, error) {
 	<-d.until
 	return replica.Identity{}, errBroken

@@ -287,4 +287,7 @@ func TestAPlannedStopFitsIntoTheTimeThatGCEGives(t *testing.T) {
 		etcdStopTimeout; takes > 80*time.Second {
 		t.Errorf("it takes %s", takes)
 	}
+	if takes := stopPatience + member.HandOverTimeout + max(orphanTimeout, etcdStopTimeout); takes > 25*time.Second {
+		t.Errorf("of a Spot VM it takes %s", takes)
+	}
 }

@@ -19,6 +19,10 @@ const routePeriod = 2 * time.Second
 // the balancer first, while clients' connections are still open: without the route they would break at once.
 const routeLinger = time.Minute
 
+// maintenancePeriod is the time between two hand-overs of etcd's leadership while the host is about to be maintained:
+// it may come back when another replica fails. A member that does not lead answers at once.
+const maintenancePeriod = 5 * time.Second
+
 // diskPeriod is the time between two looks at a data disk that cannot be used.
 const diskPeriod = time.Second
 

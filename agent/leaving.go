@@ -3,8 +3,6 @@ package agent
 import (
 	"context"
 	"sync"
-
-	"github.com/quorate/quorate/etcdmember/member"
 )
 
 // leave is the first part of a planned stop: etcd's leadership goes to another voter, and leases are freed while there
@@ -16,9 +14,7 @@ func (a *Agent) leave(ctx context.Context) {
 	if _, ok := find(a.supervisor, etcdName); m == nil || !ok {
 		return // nothing was ever started
 	}
-	if err := member.HandOver(ctx, m.StatusSocket()); err != nil {
-		a.cfg.Log.Info("leadership stays here", "reason", err.Error())
-	}
+	a.handOver(ctx)
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
 	a.stopElecting(ctx)

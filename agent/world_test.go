@@ -127,6 +127,10 @@ type metadata struct {
 	// interfaces are what it says next of them; nil: it never says anything.
 	interfaces chan []replica.Interface
 	refusals   chan error
+	// spot: the VM is one.
+	spot bool
+	// events are what the host plans; nil: it never says anything.
+	events chan string
 	// time is its clock's; nil: it is the VM's.
 	time func() (time.Time, error)
 }
@@ -148,6 +152,20 @@ func (m *metadata) WatchInterfaces(ctx context.Context, changed func([]replica.I
 			changed(now)
 		case err := <-m.refusals:
 			refused(err)
+		}
+	}
+}
+
+func (m *metadata) Spot(context.Context) (bool, error) { return m.spot, nil }
+
+// WatchMaintenanceEvent says what events holds.
+func (m *metadata) WatchMaintenanceEvent(ctx context.Context, changed func(string)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case event := <-m.events:
+			changed(event)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestUnitSaysWhatTheAgentReliesOn(t *testing.T) {
 		"Service.Delegate":         "yes",
 		"Service.RuntimeDirectory": "quorate", "Service.RuntimeDirectoryPreserve": "yes",
 		"Service.OOMPolicy": "continue", "Service.OOMScoreAdjust": "-998", "Service.Nice": "-5",
-		"Service.WatchdogSec": "30s", "Service.TimeoutStopSec": "150s",
+		"Service.WatchdogSec": "30s", "Service.TimeoutStopSec": "90s",
 		"Service.Restart": "always", "Service.RestartSec": "1s", "Service.ExecStart": "/usr/local/bin/quorate agent",
 		"Install.WantedBy":        "multi-user.target",
 		"Service.NoNewPrivileges": "yes", "Service.RuntimeDirectoryMode": "0711",

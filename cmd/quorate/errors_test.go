@@ -56,6 +56,14 @@ func (attribute) WatchInterfaces(ctx context.Context, _ func([]replica.Interface
 	return ctx.Err()
 }
 
+func (attribute) Spot(context.Context) (bool, error) { return false, nil }
+
+// WatchMaintenanceEvent never says anything.
+func (attribute) WatchMaintenanceEvent(ctx context.Context, _ func(string)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 func (attribute) Time(context.Context) (time.Time, error) { return time.Now(), nil }
 
 func (a attribute) Watch(ctx context.Context, _ string, _ func(string, bool)) error {

@@ -94,6 +94,20 @@ func (m *Metadata) MaintenanceEvent(ctx context.Context) (string, error) {
 	return strings.TrimSpace(event), err
 }
 
+// Spot says whether Compute Engine may stop this VM at any time, and then cuts its power within 30 s.
+func (m *Metadata) Spot(ctx context.Context) (bool, error) {
+	value, err := m.get(ctx, "instance/scheduling/preemptible")
+	if err != nil {
+		return false, err
+	}
+	switch value = strings.TrimSpace(value); value {
+	case "TRUE", "FALSE":
+		return value == "TRUE", nil
+	}
+	return false, metadataError{fmt.Errorf("%s says that instance/scheduling/preemptible is %q: TRUE and FALSE are known",
+		m.name(), shorten(value))}
+}
+
 // get asks for one value. The getters of the official client that are named after values are not used: they keep what
 // they read for the life of the process, and cut a malformed zone to something that looks like one.
 func (m *Metadata) get(ctx context.Context, path string) (string, error) {

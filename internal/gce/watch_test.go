@@ -120,6 +120,21 @@ func TestWatchRestsWhenTheServerDoesNotHold(t *testing.T) {
 	}
 }
 
+func TestSpot(t *testing.T) {
+	t.Parallel()
+	f := newFakeMetadata(t)
+	m := f.dial(time.Second)
+	for said, want := range map[string]string{"TRUE": "true, <nil>", "FALSE\n": "false, <nil>",
+		"maybe": `false, the metadata server at ` + m.host + ` says that instance/scheduling/preemptible is "maybe": ` +
+			`TRUE and FALSE are known`} {
+		f.set("instance/scheduling/preemptible", said)
+		spot, err := m.Spot(t.Context())
+		if got := fmt.Sprintf("%t, %v", spot, err); got != want {
+			t.Errorf("%q: got %s, want %s", said, got, want)
+		}
+	}
+}
+
 func TestMaintenanceEvent(t *testing.T) {
 	t.Parallel()
 	f := newFakeMetadata(t)

@@ -59,8 +59,8 @@ func (p *Project) addVM(c VMConfig, disk string) (*vm, error) {
 	p.index++
 	v := &vm{status: statusTerminated, record: record{
 		Name: c.Name, Zone: c.Zone, Index: p.index, Slot: c.Name, ID: instance.NewID(), Address: address,
-		Attributes: attributes,
-		Created:    time.Now().UTC(), Disk: data,
+		Attributes: attributes, Spot: c.Spot,
+		Created: time.Now().UTC(), Disk: data,
 	}}
 	p.vms = append(slices.Clone(p.vms), v)
 	return v, nil

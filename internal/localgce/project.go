@@ -222,7 +222,7 @@ func (p *Project) instance(v *vm) instance.VM {
 		Attributes: maps.Clone(v.Attributes),
 		Labels:     map[string]string{"quorate-cluster": p.conf.Cluster}, Created: v.Created, DataDisk: v.Disk.Disk,
 		Maintenance: v.event,
-		LastStop:    v.LastStop,
+		LastStop:    v.LastStop, Spot: v.Spot,
 	}
 }
 

@@ -34,6 +34,7 @@ func (p *Project) loadVMs() error {
 				Created: time.Now().UTC(),
 				Disk:    p.dataDisk(c)}
 		}
+		r.Spot = c.Spot
 		r.Attributes = maps.Clone(p.attributes)
 		maps.Copy(r.Attributes, c.Attributes)
 		if r.Address, err = p.chooseAddress(c.Address, r.Address, taken); err != nil {

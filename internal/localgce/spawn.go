@@ -66,11 +66,13 @@ func (p *Project) spawn(v *vm, m *machine) error {
 
 // guest.Spec is what a boot of a VM needs to know, of either kind.
 func (p *Project) bootSpec(v *vm, m *machine) guest.Spec {
+	agent := p.conf.Agent
+	agent.StopTimeout = p.stopTimeout(v)
 	return guest.Spec{
 		Name: v.Name, Zone: v.Zone, Slot: v.Slot,
 		BootID: uuid.NewString(), MachineID: strings.ReplaceAll(uuid.NewString(), "-", ""),
 		Scratch: p.names.Scratch(v.Slot), Loop: m.disk.Device,
-		Log: p.names.VMLog(v.key()), Logs: p.names.VMLogFolder(v.key()), Binds: p.conf.Binds, Agent: p.conf.Agent,
+		Log: p.names.VMLog(v.key()), Logs: p.names.VMLogFolder(v.key()), Binds: p.conf.Binds, Agent: agent,
 	}
 }
 

@@ -29,6 +29,7 @@ type record struct {
 	Address    netip.Addr        `json:"address"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Created    time.Time         `json:"created"`
+	Spot       bool              `json:"spot,omitempty"`
 	Disk       volume            `json:"disk"`
 	// LastStop is when it was last powered off; zero: never.
 	LastStop time.Time `json:"lastStop,omitzero"`

@@ -32,7 +32,7 @@ var verbs = []verb{
 		act(func(ctx context.Context, p *Project, o *order) error { return p.DeleteVM(ctx, o.vm, o.withDisk) })},
 	{"vm/start", "vm", "power it on: the same instance id, a new boot id", toVM((*Project).StartVM)},
 	{"vm/kill", "vm", "cut its power; what was written is kept", toVM((*Project).KillVM)},
-	{"vm/stop", "vm", "stop it in order, as GCE does: SIGTERM, 90 s", toVM((*Project).StopVM)},
+	{"vm/stop", "vm", "stop it in order, as GCE does: SIGTERM, 120 s, or 30 s of a Spot VM", toVM((*Project).StopVM)},
 	{"vm/freeze", "vm", "stall it wholly and in silence, as when its host hangs", toVM((*Project).FreezeVM)},
 	{"vm/thaw", "vm", "let it go on", toVM((*Project).ThawVM)},
 	{"vm/recreate", "vm [wipe address leave-running]",

@@ -149,7 +149,7 @@ func (p *Project) stopInOrder(ctx context.Context, v *vm) error {
 	p.setStatus(v, statusStopping)
 	// Our own init kills the agent at that time, and ends.
 	const grace = 5 * time.Second
-	ended, err := v.machine.shutDown(ctx, p.conf.Agent.StopTimeout+grace)
+	ended, err := v.machine.shutDown(ctx, p.stopTimeout(v)+grace)
 	if err != nil {
 		p.setStatus(v, statusRunning)
 		return fmt.Errorf("stop %s: %w", v.key(), err)
@@ -158,6 +158,14 @@ func (p *Project) stopInOrder(ctx context.Context, v *vm) error {
 		return p.powerOff(ctx, v)
 	}
 	return p.release(ctx, v)
+}
+
+// stopTimeout is how long a VM has to stop until its power is cut.
+func (p *Project) stopTimeout(v *vm) time.Duration {
+	if v.Spot {
+		return min(p.conf.Agent.StopTimeout, spotStopTimeout)
+	}
+	return p.conf.Agent.StopTimeout
 }
 
 // stopForAPI begins what instances.stop asks for, and says when it is over.

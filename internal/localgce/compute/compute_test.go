@@ -296,3 +296,15 @@ func TestComputeAPICallsARunningVMStoppedOrAbsent(t *testing.T) {
 		t.Errorf("stopped at %s, %v", i.LastStopTimestamp, err)
 	}
 }
+
+func TestComputeAPIShowsASpotVM(t *testing.T) {
+	_, c, all := computeAPI(t)
+	(*all)[1].Spot = true
+	for name, want := range map[string]bool{"us-central1-a/master-1": false, "us-central1-b/node-1": true} {
+		zone, vm, _ := strings.Cut(name, "/")
+		i, err := c.Instances.Get(instance.ProjectID, zone, vm).Do()
+		if err != nil || i.Scheduling.Preemptible != want || (i.Scheduling.ProvisioningModel == "SPOT") != want {
+			t.Errorf("%s: %+v, %v", name, i, err)
+		}
+	}
+}

@@ -54,8 +54,7 @@ func instanceResource(base string, i instance.VM) resource {
 				"/global/networks/default", "subnetwork": base + "/regions/" + instance.RegionOf(i.Zone) +
 				"/subnetworks/default",
 		}},
-		"scheduling": map[string]any{"automaticRestart": true, "onHostMaintenance": "MIGRATE", "preemptible": false,
-			"provisioningModel": "STANDARD", "hostErrorTimeoutSeconds": 90},
+		"scheduling": scheduling(i.Spot),
 		"serviceAccounts": []any{map[string]any{"email": instance.MastersAccount(),
 			"scopes": []string{"https://www.googleapis.com/auth/cloud-platform"}}},
 	}
@@ -63,6 +62,16 @@ func instanceResource(base string, i instance.VM) resource {
 		out["lastStopTimestamp"] = timestamp(i.LastStop)
 	}
 	return answer.With(out, i.Shown)
+}
+
+// scheduling is a VM's: a Spot VM neither moves nor starts again.
+func scheduling(spot bool) map[string]any {
+	if spot {
+		return map[string]any{"automaticRestart": false, "onHostMaintenance": "TERMINATE", "preemptible": true,
+			"provisioningModel": "SPOT", "instanceTerminationAction": "STOP"}
+	}
+	return map[string]any{"automaticRestart": true, "onHostMaintenance": "MIGRATE", "preemptible": false,
+		"provisioningModel": "STANDARD", "hostErrorTimeoutSeconds": 90}
 }
 
 // diskResources are an instance's boot disk, as old as the instance, and its data disk; without a name, or where it is

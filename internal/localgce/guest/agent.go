@@ -12,7 +12,7 @@ type Agent struct {
 	// Watchdog is the unit's WatchdogSec: without a ping for so long after READY=1 the agent gets SIGABRT. 0: off, of
 	// ProcessVMs.
 	Watchdog time.Duration `json:"watchdog,omitempty"`
-	// StopTimeout is how long a stop in order may take: 90 s where not given, as GCE gives a VM. Of SystemdVMs, the
+	// StopTimeout is how long a stop in order may take: 120 s where not given, as GCE gives a VM. Of SystemdVMs, the
 	// power is cut then.
 	StopTimeout time.Duration `json:"stopTimeout"`
 }

@@ -48,6 +48,8 @@ type VM struct {
 	DataDisk   Disk
 	// Maintenance is the maintenance-event key: NONE where empty.
 	Maintenance string
+	// Spot: the VM may be stopped at any time, with 30 s for it.
+	Spot bool
 	// Shown are fields of the Compute API's resource in place of the usual ones, for what a person has set otherwise.
 	Shown map[string]any
 }

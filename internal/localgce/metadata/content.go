@@ -34,11 +34,10 @@ func treeOf(i instance.VM) map[string]any {
 			"name":               i.Name,
 			"network-interfaces": []any{interfaceTree(i)},
 			"preempted":          "FALSE",
-			"scheduling": map[string]any{"automatic-restart": "TRUE", "on-host-maintenance": "MIGRATE",
-				"preemptible": "FALSE"},
-			"service-accounts": map[string]any{accountEmail: account, instance.MastersAccount(): account},
-			"tags":             []string{},
-			"zone":             zone,
+			"scheduling":         scheduling(i.Spot),
+			"service-accounts":   map[string]any{accountEmail: account, instance.MastersAccount(): account},
+			"tags":               []string{},
+			"zone":               zone,
 		},
 		"project": map[string]any{
 			"attributes":         named{},
@@ -46,6 +45,14 @@ func treeOf(i instance.VM) map[string]any {
 			"project-id":         instance.ProjectID,
 		},
 	}
+}
+
+// scheduling is a VM's as GCE shows it: a Spot VM neither moves nor starts again.
+func scheduling(spot bool) map[string]any {
+	if spot {
+		return map[string]any{"automatic-restart": "FALSE", "on-host-maintenance": "TERMINATE", "preemptible": "TRUE"}
+	}
+	return map[string]any{"automatic-restart": "TRUE", "on-host-maintenance": "MIGRATE", "preemptible": "FALSE"}
 }
 
 func diskTree() []any {
