@@ -62,7 +62,7 @@ func (a *Agent) takeNote(started *replica.Cluster, document string) {
 	}
 	a.waits.Release(documentRefused)
 	inForce := a.takeAtOnce(started, atOnceIn(next))
-	pending := replica.Changes(inForce, next)
+	pending := replica.Changes(ofAgents(inForce), ofAgents(next))
 	a.mu.Lock()
 	before := a.pending
 	a.pending = pending
@@ -100,4 +100,11 @@ func texts(changes []replica.Change) string {
 		all = append(all, c.String())
 	}
 	return strings.Join(all, "; ")
+}
+
+// ofAgents is the part of a document that an agent reads: what VMs are made of is for the operator's commands.
+func ofAgents(c *replica.Cluster) *replica.Cluster {
+	part := *c
+	part.GCE = nil
+	return &part
 }

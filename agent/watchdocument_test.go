@@ -32,6 +32,9 @@ func TestADocumentThatChangesIsPending(t *testing.T) {
 		{"a change again", changed, "", 1},
 		{"none at all", "", "no configuration", 0},
 		{"as it was", former, "", 0},
+		{"what VMs are made of, which no agent reads", former + `
+gce: {project: example, region: us-central1, zones: [us-central1-a], image: quorate-master, serviceAccount: ` +
+			"m@example.iam.gserviceaccount.com}\n", "", 0},
 	} {
 		documents <- c.document
 		documents <- c.document // what was sent first is dealt with once this one is taken

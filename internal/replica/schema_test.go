@@ -40,7 +40,7 @@ const durationPattern = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)(([0-9
 func makeSchema(t *testing.T) string {
 	t.Helper()
 	comments := map[commentKey]string{}
-	for _, name := range []string{"cluster.go", "access.go"} {
+	for _, name := range []string{"cluster.go", "access.go", "gce.go"} {
 		readComments(t, name, comments)
 	}
 	r := jsonschema.Reflector{

@@ -73,6 +73,7 @@ func (c *Cluster) Validate() error {
 	c.Record.validate(&f)
 	c.Seal.validate(c.Record, &f)
 	c.Compute.validate(&f)
+	c.validateGCE(&f)
 	if c.Replicas < 1 || c.Replicas > MostReplicas {
 		f.add("replicas", strconv.Itoa(c.Replicas), fmt.Sprintf("1 to %d", MostReplicas))
 	}

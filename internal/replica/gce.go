@@ -1,0 +1,58 @@
+package replica
+
+// GCE says how a master's VM and disks are made. No command reads it yet: those that will make VMs are planned. Agents
+// do not read it either, so a change of it needs no restart.
+type GCE struct {
+	// Project is the project's id, such as example; not its number.
+	Project string `yaml:"project" json:"project"`
+	// Region is the one that all masters are in.
+	Region string `yaml:"region" json:"region"`
+	// Zones are those in which masters are made where no zone is named: the one with the fewest first. All are of the
+	// region.
+	Zones []string `yaml:"zones" json:"zones"`
+	// MachineType is that of each master: e2-standard-4 where it is not given.
+	MachineType string `yaml:"machineType,omitempty" json:"machineType,omitempty"`
+	// Image is what the boot disk is made of: NAME or family/NAME of the project, or
+	// projects/PROJECT/global/images/NAME, or projects/PROJECT/global/images/family/NAME.
+	Image string `yaml:"image" json:"image"`
+	// Network is the VPC network, NAME or projects/PROJECT/global/networks/NAME: default where it is not given.
+	Network string `yaml:"network,omitempty" json:"network,omitempty"`
+	// Subnetwork is NAME or projects/PROJECT/regions/REGION/subnetworks/NAME. A network that makes its subnetworks by
+	// itself needs none.
+	Subnetwork string `yaml:"subnetwork,omitempty" json:"subnetwork,omitempty"`
+	// ServiceAccount is the email of the masters' service account. Its scope is cloud-platform: IAM alone decides.
+	ServiceAccount string `yaml:"serviceAccount" json:"serviceAccount"`
+	// BootDisk goes with its VM: pd-balanced of 20 GB where nothing is given.
+	BootDisk GCEDisk `yaml:"bootDisk,omitempty" json:"bootDisk,omitempty"`
+	// DataDisk outlives its VM: pd-ssd of 50 GB where nothing is given. It must have room for three databases of
+	// etcd.quotaBytes and 1 GiB.
+	DataDisk GCEDisk `yaml:"dataDisk,omitempty" json:"dataDisk,omitempty"`
+	// Tags are the network tags of each master, for firewall rules.
+	Tags []string `yaml:"tags,omitempty" json:"tags,omitempty"`
+	// Labels are put on each master and its disks, in addition to quorate-cluster.
+	Labels map[string]string `yaml:"labels,omitempty" json:"labels,omitempty"`
+}
+
+// GCEDisk is how a disk of a master is made.
+type GCEDisk struct {
+	// Type is the disk's type in its zone.
+	Type string `yaml:"type,omitempty" json:"type,omitempty" jsonschema:"enum=pd-standard,enum=pd-balanced,enum=pd-ssd,enum=pd-extreme,enum=hyperdisk-balanced,enum=hyperdisk-extreme"`
+	// SizeGB is its size in GB of 2^30 bytes, 10 at least.
+	SizeGB int64 `yaml:"sizeGB,omitempty" json:"sizeGB,omitempty" jsonschema:"minimum=10,maximum=65536"`
+}
+
+// setDefaults returns the section with what is not given. The given one is not changed: a copy of the Cluster, such as
+// Show makes, has the same one.
+func (g *GCE) setDefaults() *GCE {
+	if g == nil {
+		return nil
+	}
+	out := *g
+	orElse(&out.MachineType, "e2-standard-4")
+	orElse(&out.Network, "default")
+	orElse(&out.BootDisk.Type, "pd-balanced")
+	orElse(&out.BootDisk.SizeGB, 20)
+	orElse(&out.DataDisk.Type, "pd-ssd")
+	orElse(&out.DataDisk.SizeGB, 50)
+	return &out
+}
