@@ -19,6 +19,7 @@ var pure = map[string][]string{
 	"agent/lease":          nil,
 	"etcdmember/order":     nil,
 	"etcdmember/table":     nil,
+	"fleet/plan":           nil,
 	"internal/health":      nil,
 	"internal/record":      nil,
 	"internal/report":      {"unicode", "unicode/utf8"},

@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// add makes a replica in a place and waits until it has joined. The number is ordered first: whether the new replica
+// has joined depends on it, and by that a command that is run again knows which one was begun.
+func (b *builder) add(p replica.Place) error {
+	wanted := len(b.staying(p)) + 1
+	if wanted > b.Record.Wanted {
+		b.step(Step{Act: OrderReplicas, Replicas: wanted}, "", b.orderBack(),
+			"Order that the cluster has %d replicas.", wanted)
+		b.Record.Wanted = wanted
+	}
+	b.makeReplica(p, "")
+	b.awaitJoined(p)
+	b.warnOf(append(b.staying(p), p))
+	return nil
+}
+
+// orderBack is the command that takes an order for a number of replicas back.
+func (b *builder) orderBack() string {
+	return fmt.Sprintf("quorate orders give replicas %d", b.Record.Wanted)
+}
+
+// warnOf says what is not good about who the replicas will be.
+func (b *builder) warnOf(places []replica.Place) {
+	zones := map[string]int{}
+	for _, p := range places {
+		zones[p.Zone]++
+	}
+	switch n := len(places); {
+	case n == 2:
+		b.warn("Of two replicas one votes and the other is a warm copy: the loss of the voter stops the cluster. " +
+			"Add a third.")
+	case n%2 == 0:
+		b.warn("%d replicas survive no more failures than %d.", n, n-1)
+	}
+	if len(places) > 1 {
+		for _, p := range places {
+			if zones[p.Zone] > len(places)/2 {
+				b.warn("%d of %d replicas are in zone %s: the loss of that zone stops the cluster.", zones[p.Zone],
+					len(places), p.Zone)
+				return
+			}
+		}
+	}
+}
+
+// create makes as many replicas as are wanted, all at once, and waits for them. It goes on where it stopped.
+func (b *builder) create() error {
+	if b.Record.Formed && len(b.places()) == 0 {
+		return refuse(NoSuchReplica,
+			"If its disks are left, make VMs of the same names with them: they go on by themselves.",
+			"The record says that this cluster was formed, and no VM of it is there.")
+	}
+	if n := len(b.Places); n > b.Record.Wanted || n < b.Record.Wanted && !b.Record.Formed {
+		b.step(Step{Act: OrderReplicas, Replicas: n}, "", b.orderBack(), "Order that the cluster has %d replicas.", n)
+		b.Record.Wanted = n
+	}
+	for _, p := range b.Places {
+		if k, known := b.Record.incarnation(p); known {
+			if _, there := b.vm(p); !there {
+				return refuse(ReplicaIsNotDone, "Replace or remove it first.",
+					"Replica %s (%s) has no VM any more.", p, k.InstanceID)
+			}
+			if m, member := b.Members.member(p); member && !m.Heard {
+				return refuse(NotWell, "Repair or remove it first; 'quorate health' says what is wrong with it.",
+					"Replica %s is not well.", p)
+			}
+			continue
+		}
+		b.makeReplica(p, "")
+	}
+	for _, p := range b.Places {
+		b.awaitJoined(p)
+	}
+	b.warnOf(b.Places)
+	return nil
+}

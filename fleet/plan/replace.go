@@ -1,0 +1,163 @@
+package plan
+
+import "github.com/quorate/quorate/internal/replica"
+
+// replace brings a new replica in and takes the old one out; or makes the old one's VM anew under its name.
+func (b *builder) replace() error {
+	if b.InPlace {
+		return b.replaceInPlace()
+	}
+	if _, given := b.Record.leave(b.Place); !given {
+		if err := b.quorumNow(); err != nil {
+			return err
+		}
+		b.makeReplica(b.New, b.InstanceID)
+		b.awaitJoined(b.New)
+	}
+	return b.remove()
+}
+
+// replaceInPlace deletes a VM and makes it anew under its name, with its data disk or with an empty one. Its member
+// stays, or is replaced by its own successor.
+func (b *builder) replaceInPlace() error {
+	p := b.Place
+	if l, left := b.Record.leave(p); left {
+		return refuse(NoSuchReplica, "Withdraw that order first, or add another replica.",
+			"%s was ordered to leave by order %d.", p, l.Number)
+	}
+	v, there := b.vm(p)
+	switch {
+	case there && v.InstanceID == b.InstanceID:
+		if err := b.mayGo(p); err != nil {
+			return err
+		}
+		b.now = b.Members.away(p)
+		b.step(Step{Act: DeleteVM, Place: p, InstanceID: v.InstanceID}, b.interruption(drains),
+			"It is made anew by the next steps.", "Delete VM %s in %s (%s); its data disk is kept.", p.Name, p.Zone,
+			v.InstanceID)
+		return b.remake(p)
+	case !there:
+		return b.remake(p)
+	}
+	b.returns(p)
+	b.keepOld(p)
+	return nil
+}
+
+// mayGo: the VM may be taken away now.
+func (b *builder) mayGo(p replica.Place) error {
+	if err := b.quorumWhileAway(p); err != nil {
+		return err
+	}
+	if err := b.othersAreWell(p); err != nil && !b.away(p) {
+		return err
+	}
+	return nil
+}
+
+// remake makes the VM of a place again, with the disk that the wish says.
+func (b *builder) remake(p replica.Place) error {
+	if b.NewDisk {
+		b.makeVM(p, b.makeDisk(p, b.InstanceID), b.InstanceID)
+	} else {
+		d, ok := b.diskByID(b.DiskID)
+		if !ok {
+			return refuse(DiskNotKnown, "Replace it with a new disk, or have a new one come first.",
+				"Which data disk %s had is not known, or it is gone.", p)
+		}
+		b.makeVM(p, d.Name, b.InstanceID)
+	}
+	b.returns(p)
+	b.keepOld(p)
+	return nil
+}
+
+// returns waits until a place is well again.
+func (b *builder) returns(p replica.Place) {
+	if _, there := b.vm(p); there && b.joined(p) && len(b.plan.Steps) == 0 {
+		return
+	}
+	b.suppose(p)
+	b.step(Step{Act: AwaitJoined, Place: p}, "", "", "Wait until %s is a member again, and ready.", p.Name)
+}
+
+// keepOld says which disk is left where the VM gets another. It is never deleted: it may be the only copy of something.
+func (b *builder) keepOld(p replica.Place) {
+	if d, there := b.diskByID(b.DiskID); there && b.NewDisk && len(b.plan.Steps) > 0 {
+		b.warn("The former data disk of %s, %s in %s, is kept.", p.Name, d.Name, d.Zone)
+	}
+}
+
+// interruption is what clients notice while a replica is away.
+func (b *builder) interruption(otherwise string) string {
+	if b.now.survives() < 0 {
+		return "Nobody is served until it is back."
+	}
+	return otherwise
+}
+
+// roll replaces each VM that is not made of the wanted image, in its place and with its disk, one at a time: etcd's
+// leader last. It goes on only while everybody else is well.
+func (b *builder) roll() error {
+	begun := map[replica.Place]bool{}
+	for _, p := range b.staying(replica.Place{}) { // first what was begun
+		v, there := b.vm(p)
+		if there && (v.Image != b.Image || b.joined(p)) {
+			continue
+		}
+		begun[p] = true
+		if there {
+			b.returns(p)
+			continue
+		}
+		k, known := b.Record.incarnation(p)
+		if d, ok := b.diskByID(k.DiskID); known && ok && d.User == "" {
+			b.makeVM(p, d.Name, k.InstanceID)
+			b.returns(p)
+			continue
+		}
+		return refuse(ReplicaIsNotDone, "Repair or remove it first.",
+			"Replica %s has no VM, and no data disk is left of it.", p)
+	}
+	for _, p := range b.leaderLast() {
+		v, there := b.vm(p)
+		if !there || v.Image == b.Image || begun[p] {
+			continue
+		}
+		k, known := b.Record.incarnation(p)
+		d, ok := b.diskByID(k.DiskID)
+		if !known || !ok {
+			return refuse(DiskNotKnown, "Have a new one come first.", "Which data disk %s has is not known.", p)
+		}
+		if len(b.plan.Steps) == 0 { // what comes later is judged when it is its turn
+			if err := b.othersAreWell(replica.Place{}); err != nil {
+				return err
+			}
+			if err := b.mayGo(p); err != nil {
+				return err
+			}
+		}
+		before := b.now
+		b.now = b.Members.away(p)
+		b.step(Step{Act: DeleteVM, Place: p, InstanceID: v.InstanceID}, b.interruption(drains),
+			"It is made anew by the next steps.", "Delete VM %s in %s (%s); its data disk is kept.", p.Name, p.Zone,
+			v.InstanceID)
+		b.makeVM(p, d.Name, v.InstanceID)
+		b.now = before
+		b.step(Step{Act: AwaitJoined, Place: p}, "", "", "Wait until %s is a member again, and ready.", p.Name)
+	}
+	return nil
+}
+
+// leaderLast are the replicas in the order in which they are rolled.
+func (b *builder) leaderLast() []replica.Place {
+	var first, last []replica.Place
+	for _, p := range b.staying(replica.Place{}) {
+		if m, ok := b.Members.member(p); ok && m.Leads {
+			last = append(last, p)
+		} else {
+			first = append(first, p)
+		}
+	}
+	return append(first, last...)
+}

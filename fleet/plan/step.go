@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// Act is what a step does.
+type Act string
+
+// The acts. Each can be repeated: what it wants done is found done.
+const (
+	CreateDisk    Act = "create-disk"
+	CreateVM      Act = "create-vm"
+	OrderReplicas Act = "order-replicas"
+	OrderLeave    Act = "order-leave"
+	WithdrawLeave Act = "withdraw-leave"
+	// AwaitJoined and AwaitLeft change nothing: they wait for what the agents do.
+	AwaitJoined Act = "await-joined"
+	AwaitLeft   Act = "await-left"
+	DeleteVM    Act = "delete-vm"
+	DeleteDisk  Act = "delete-disk"
+)
+
+// Step is one small thing to do. Its JSON keys are stable.
+type Step struct {
+	Act   Act           `json:"act"`
+	Place replica.Place `json:"place,omitzero"`
+	// InstanceID is the VM that is meant, of one that is deleted; Replaces of one that a new VM takes the place of.
+	InstanceID string `json:"instanceID,omitempty"`
+	Replaces   string `json:"replaces,omitempty"`
+	// Disk is the data disk's name, DiskID its numeric id where one is deleted. Image is what a VM is made of; empty:
+	// what the document says.
+	Disk   string `json:"disk,omitempty"`
+	DiskID string `json:"diskID,omitempty"`
+	Image  string `json:"image,omitempty"`
+	// Replicas is the number that is ordered; Order the number of the order that is withdrawn.
+	Replicas int    `json:"replicas,omitempty"`
+	Order    uint64 `json:"order,omitempty"`
+	// What says it in a sentence.
+	What string `json:"what"`
+	Risk Risk   `json:"risk"`
+}
+
+// Risk is what a step risks: how the cluster stands once it is taken, and how it is taken back.
+type Risk struct {
+	Members int `json:"members"`
+	Voters  int `json:"voters"`
+	// Survives is how many further voters may fail then; -1: there is no quorum then.
+	Survives int `json:"survives"`
+	// Clients says what clients notice; empty: nothing.
+	Clients string `json:"clients,omitempty"`
+	// Undo says how it is taken back; empty: it cannot be.
+	Undo string `json:"undo,omitempty"`
+}
+
+// Plan is what is left to do for a wish; no step: it is done.
+type Plan struct {
+	Steps []Step `json:"steps"`
+	// Warnings are sentences about what the plan leads to, or leaves behind.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Refusal is why no plan is made. Its Name is stable.
+type Refusal struct {
+	Name string
+	// Why and Next are sentences: the reason, and what to do instead.
+	Why, Next string
+}
+
+// Error is the refusal in one line.
+func (r *Refusal) Error() string { return r.Why + " " + r.Next }
+
+func refuse(name, next, why string, args ...any) *Refusal {
+	return &Refusal{Name: name, Why: fmt.Sprintf(why, args...), Next: next}
+}
+
+// The names of refusals.
+const (
+	ListIncomplete   = "list-incomplete"
+	ListContradicts  = "list-contradicts"
+	RecordUnread     = "record-unread"
+	RecordNotBegun   = "record-not-begun"
+	MembershipBusy   = "membership-busy"
+	MembersUnknown   = "members-unknown"
+	WouldLoseQuorum  = "would-lose-quorum"
+	WouldInterrupt   = "would-interrupt"
+	LastReplica      = "last-replica"
+	NotWell          = "not-well"
+	AnotherUnderWay  = "another-under-way"
+	NoSuchReplica    = "no-such-replica"
+	WrongZone        = "wrong-zone"
+	NameTaken        = "name-taken"
+	TooManyReplicas  = "too-many-replicas"
+	DiskNotKnown     = "disk-not-known"
+	ReplicaIsNotDone = "replica-not-ready"
+)
+
+func riskOf(c count, clients, undo string) Risk {
+	return Risk{Members: c.members, Voters: c.voters, Survives: c.survives(), Clients: clients, Undo: undo}
+}

@@ -1,0 +1,55 @@
+package plan
+
+import "slices"
+
+// trust refuses to plan by what may be wrong: a list that is not whole, or that says something else than the record and
+// the leader. An API that answers "there is nothing" is not believed against a member that is heard of.
+func (i Inventory) trust(w Wish) error {
+	r := i.Record
+	switch {
+	case i.Incomplete != "":
+		return refuse(ListIncomplete, "Nothing is done by a list that may lack something: try again.",
+			"The Compute API's list is not whole: %s.", i.Incomplete)
+	case r.Unread != "":
+		return refuse(RecordUnread, "Nothing was changed: check the record with 'quorate record check'.",
+			"The record cannot be gone by: %s.", r.Unread)
+	case !r.Begun:
+		return refuse(RecordNotBegun, "Begin it with 'quorate record init'.",
+			"The record has not begun, so no VM would form a cluster.")
+	}
+	if w.Kind == Delete { // all of it goes, whatever state it is in
+		if i.Members.Unknown == "" {
+			return i.agrees()
+		}
+		return nil
+	}
+	if r.Busy != "" {
+		return refuse(MembershipBusy, "Try again when that is over.", "The membership is to be left alone: %s.", r.Busy)
+	}
+	if !r.Formed && w.Kind == Create {
+		return nil // there is nobody yet
+	}
+	if i.Members.Unknown != "" {
+		return refuse(MembersUnknown, "'quorate health' says what is wrong.",
+			"Who the members are is not known: %s.", i.Members.Unknown)
+	}
+	return i.agrees()
+}
+
+// agrees holds the list of VMs against what the record and the leader say.
+func (i Inventory) agrees() error {
+	const again = "The list is stale, or not whole: try again in a minute."
+	for n, v := range i.VMs {
+		if slices.ContainsFunc(i.VMs[:n], func(o VM) bool { return o.Place == v.Place }) {
+			return refuse(ListContradicts, again, "The Compute API lists %s twice.", v.Place)
+		}
+	}
+	for _, m := range i.Members.List {
+		_, listed := i.vm(m.Place)
+		if m.Heard && !listed {
+			return refuse(ListContradicts, again, "etcd's leader hears of %s, and the Compute API lists no such VM.",
+				m.Place)
+		}
+	}
+	return nil
+}

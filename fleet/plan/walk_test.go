@@ -1,0 +1,316 @@
+package plan_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/quorate/quorate/fleet/plan"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+var (
+	walks = flag.Int("walks", 10_000, "how many random plans are carried out")
+	first = flag.Uint64("seed", 1, "the seed of the first")
+)
+
+// newImage is what a roll wants; all VMs begin with another.
+const newImage = "image-2"
+
+// Each walk makes a random cluster and a random wish, and carries the wish out one step at a time against an API that
+// lies, with steps that fail and a command that crashes and is run again. No VM may go that the wish does not name, no
+// step may cost the quorum, and in the end the wish is fulfilled and nothing is left over.
+func TestRandomPlansRemoveNobodyElseAndLeaveNothing(t *testing.T) {
+	outcome := map[string]int{}
+	for n := range *walks {
+		seed := *first + uint64(n)
+		k := walk{world: newWorld(t, seed)}
+		if err := k.run(); err != nil {
+			t.Fatalf("-seed %d -walks 1: %s %+v:\n%s\n%v", seed, k.wish.Kind, k.wish, strings.Join(k.log, "\n"), err)
+		}
+		outcome[string(k.wish.Kind)+" "+k.end]++
+	}
+	for _, kind := range []plan.Kind{plan.Add, plan.Remove, plan.Replace, plan.Roll, plan.Create, plan.Delete} {
+		if outcome[string(kind)+" done"] < *walks/50 {
+			t.Errorf("only %d of %d walks carried %s out: %v", outcome[string(kind)+" done"], *walks, kind, outcome)
+		}
+	}
+	if outcome["remove "+plan.WouldLoseQuorum] == 0 && *walks >= 10_000 {
+		t.Error("no removal was refused for the quorum: the walks no longer try")
+	}
+	t.Log(outcome)
+}
+
+type walk struct {
+	*world
+	wish plan.Wish
+	log  []string
+	end  string
+	// resolved is the wish as the command that runs now has completed it.
+	resolved plan.Wish
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 7)), vms: map[replica.Place]*vm{}, disks: map[string]*plan.Disk{},
+		member: map[replica.Place]*member{}}
+	n := w.rng.IntN(6)
+	w.rec.Wanted = max(1, n)
+	for k := range n {
+		p := replica.Place{Zone: zones[w.rng.IntN(3)], Name: fmt.Sprintf("master-%c", 'a'+k)}
+		disk := p.Name + "-data"
+		_ = w.take(plan.Step{Act: plan.CreateDisk, Place: p, Disk: disk})
+		w.disks[p.Zone+"/"+disk].Replica = "" // made by hand
+		if err := w.take(plan.Step{Act: plan.CreateVM, Place: p, Disk: disk, Image: "image-1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 5 {
+		w.tick()
+	}
+	for _, p := range w.places() {
+		w.vms[p].dead = w.rng.IntN(8) == 0
+	}
+	return w
+}
+
+func (k *walk) run() error {
+	k.choose()
+	if len(k.member) == 0 && k.wish.Kind != plan.Create {
+		k.wish = plan.Wish{Kind: plan.Create}
+		k.choose()
+	}
+	if err := k.resolve(false); err != nil {
+		return k.refused(err)
+	}
+	for round := range 120 {
+		lies := round < 60 && k.rng.IntN(2) == 0
+		i := k.inventory(lies)
+		p, err := plan.Make(k.resolved, i)
+		if err != nil {
+			k.log = append(k.log, "refused: "+err.Error())
+			if !lies && round > 60 {
+				return k.refused(err)
+			}
+			k.tick()
+			continue
+		}
+		if len(p.Steps) == 0 {
+			if lies {
+				continue
+			}
+			return k.done()
+		}
+		if err := k.act(p.Steps[0], round < 60); err != nil {
+			return err
+		}
+		if k.rng.IntN(3) == 0 {
+			k.tick()
+		}
+		if round < 60 && k.rng.IntN(4) == 0 {
+			k.crash()
+		}
+	}
+	return errors.New("it comes to no end")
+}
+
+// choose draws a wish.
+func (k *walk) choose() {
+	kinds := []plan.Kind{plan.Add, plan.Remove, plan.Replace, plan.Roll, plan.Create, plan.Delete}
+	w := &k.wish
+	if w.Kind == "" {
+		w.Kind = kinds[k.rng.IntN(len(kinds))]
+	}
+	w.Zones, w.Prefix, w.Count = zones, "prod-1-master", 1+k.rng.IntN(5)
+	k.drawSuffixes()
+	all := k.places()
+	switch w.Kind {
+	case plan.Remove, plan.Replace:
+		if len(all) > 0 {
+			p := all[k.rng.IntN(len(all))]
+			w.Name = p.Name
+			if w.Kind == plan.Remove && k.rng.IntN(3) == 0 {
+				w.Name, w.Zone = "", p.Zone
+			}
+		}
+		w.DropDisk, w.Interrupt = k.rng.IntN(2) == 0, k.rng.IntN(2) == 0
+		if w.Kind == plan.Replace && k.rng.IntN(2) == 0 {
+			w.InPlace, w.NewDisk = true, k.rng.IntN(2) == 0
+		}
+	case plan.Roll:
+		w.Image, w.Interrupt = newImage, true
+	case plan.Add:
+		if k.rng.IntN(2) == 0 {
+			w.Name = "extra"
+		} else {
+			w.Zone = zones[k.rng.IntN(3)]
+		}
+	}
+}
+
+// drawSuffixes gives the command that runs other names to choose from than the one before it had.
+func (k *walk) drawSuffixes() {
+	k.wish.Suffixes = nil
+	for range 12 {
+		k.wish.Suffixes = append(k.wish.Suffixes, fmt.Sprintf("%04x", k.rng.IntN(1<<16)))
+	}
+}
+
+func (k *walk) resolve(lies bool) error {
+	r, err := plan.Resolve(k.wish, k.inventory(lies))
+	if err == nil {
+		k.resolved = r
+		k.log = append(k.log, fmt.Sprintf("resolved: %s new %s VM %s disk %s", r.Place, r.New, r.InstanceID, r.DiskID))
+	}
+	return err
+}
+
+// refused ends a walk whose wish cannot be carried out. Nothing may have been lost by then, which act checks.
+func (k *walk) refused(err error) error {
+	var r *plan.Refusal
+	if !errors.As(err, &r) || r.Why == "" || r.Next == "" {
+		return fmt.Errorf("not a refusal with a reason and a next step: %w", err)
+	}
+	k.end = r.Name
+	return nil
+}
+
+// crash has the command run again from the start, with the same words, unless it was done: then it would do it again.
+func (k *walk) crash() {
+	p, err := plan.Make(k.resolved, k.inventory(false))
+	if err != nil || len(p.Steps) == 0 {
+		return
+	}
+	before := k.resolved
+	k.drawSuffixes()
+	if k.resolve(false) != nil {
+		return
+	}
+	if before.Place != k.resolved.Place || before.InstanceID != k.resolved.InstanceID ||
+		before.New != k.resolved.New && len(k.begun(before.New)) > 0 {
+		k.t.Fatalf("after a crash another one is meant:\n%s\n%+v\n%+v", strings.Join(k.log, "\n"), before, k.resolved)
+	}
+}
+
+// begun is what there is of a new replica.
+func (k *walk) begun(p replica.Place) (out []string) {
+	for key, d := range k.disks {
+		if d.Replica == p.Name {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// act takes a step, or fails to before or after its effect, and checks what it did.
+func (k *walk) act(s plan.Step, faults bool) error {
+	k.log = append(k.log, fmt.Sprintf("%+v", s))
+	if faults && k.rng.IntN(6) == 0 {
+		return nil // it failed before its effect
+	}
+	quorum := k.hasQuorum()
+	v := k.vms[s.Place]
+	if s.Act == plan.DeleteVM && v != nil && v.InstanceID == s.InstanceID {
+		if err := k.mayDelete(s, v); err != nil {
+			return err
+		}
+	}
+	if s.Act == plan.DeleteDisk {
+		mine := s.DiskID == k.resolved.DiskID && k.wish.DropDisk && k.member[k.resolved.Place] == nil
+		if k.wish.Kind != plan.Delete && !mine {
+			return fmt.Errorf("the disk %s (%s) is nobody's to delete", s.Disk, s.DiskID)
+		}
+	}
+	err := k.take(s)
+	if err != nil {
+		k.log = append(k.log, "failed: "+err.Error())
+	}
+	voters, _ := k.votes()
+	if quorum && !k.hasQuorum() && k.wish.Kind != plan.Delete && !(voters == 1 && k.wish.Interrupt) {
+		return fmt.Errorf("%s cost the quorum", s.Act)
+	}
+	return nil
+}
+
+// mayDelete says whose VM may go: the one that the wish named, once its member has left, or while its place is kept.
+func (k *walk) mayDelete(s plan.Step, v *vm) error {
+	staysMember := k.wish.InPlace || k.wish.Kind == plan.Roll
+	switch {
+	case k.wish.Kind == plan.Delete:
+	case k.wish.Kind == plan.Roll && v.Image == newImage:
+		return errors.New("a VM was rolled twice")
+	case k.wish.Kind == plan.Roll:
+	case k.wish.Kind != plan.Remove && k.wish.Kind != plan.Replace, s.InstanceID != k.resolved.InstanceID:
+		return fmt.Errorf("VM %s (%s) is nobody's to delete", s.Place, s.InstanceID)
+	case !staysMember && k.member[s.Place] != nil:
+		return fmt.Errorf("VM %s went before its member", s.Place)
+	}
+	return nil
+}
+
+// done checks that the wish is fulfilled and nothing is left over.
+func (k *walk) done() error {
+	k.end = "done"
+	for range 4 {
+		k.tick()
+	}
+	w := k.resolved
+	if p, err := plan.Make(w, k.inventory(false)); err != nil || len(p.Steps) > 0 {
+		return fmt.Errorf("done, and yet: %v %+v", err, p.Steps)
+	}
+	for _, p := range k.places() {
+		if v := k.vms[p]; !v.dead && !k.alive(p) {
+			return fmt.Errorf("VM %s runs and is no member", p)
+		}
+	}
+	for key, d := range k.disks {
+		kept := d.ID == w.DiskID && (w.NewDisk || !w.DropDisk)
+		if d.User == "" && !kept {
+			return fmt.Errorf("disk %s is left over", key)
+		}
+	}
+	switch w.Kind {
+	case plan.Add:
+		return k.isMember(w.New)
+	case plan.Remove:
+		if k.vms[w.Place] != nil || k.member[w.Place] != nil {
+			return fmt.Errorf("%s is still there", w.Place)
+		}
+	case plan.Replace:
+		if w.InPlace {
+			if v := k.vms[w.Place]; v == nil || v.InstanceID == w.InstanceID {
+				return fmt.Errorf("%s was not replaced", w.Place)
+			}
+			return k.isMember(w.Place)
+		}
+		if k.vms[w.Place] != nil {
+			return fmt.Errorf("%s is still there", w.Place)
+		}
+		return k.isMember(w.New)
+	case plan.Roll:
+		for p, v := range k.vms {
+			if v.Image != newImage && k.leave(p) == nil {
+				return fmt.Errorf("%s was not rolled", p)
+			}
+		}
+	case plan.Create:
+		if len(k.vms) < w.Count {
+			return fmt.Errorf("%d of %d VMs are there", len(k.vms), w.Count)
+		}
+	case plan.Delete:
+		if len(k.vms)+len(k.disks) > 0 {
+			return fmt.Errorf("%d VMs and %d disks are left", len(k.vms), len(k.disks))
+		}
+	}
+	return nil
+}
+
+func (k *walk) isMember(p replica.Place) error {
+	m := k.member[p]
+	if m == nil || !k.alive(p) || k.rec.Wanted >= 3 && len(k.member) >= 3 && !m.voter {
+		return fmt.Errorf("%s has not joined", p)
+	}
+	return nil
+}
