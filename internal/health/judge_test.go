@@ -141,6 +141,20 @@ func TestVerdicts(t *testing.T) {
 			f.dies("b", "a")
 			f.VMs = []replica.VM{{Place: places["b"], Status: "TERMINATED"}}
 		}, Degraded, 0, "us-central1-a us-central1-c", "a", "vm-not-running b [replica-not-heard b]", "start master-b"},
+		"two VMs are off, and nobody leads who could notice": {func(f *Facts) {
+			f.leaderless("c")
+			for _, name := range []string{"a", "b"} {
+				f.of(name).Age = 20 * time.Second
+				f.VMs = append(f.VMs, replica.VM{Place: places[name], Status: "TERMINATED"})
+			}
+			f.Endpoint = dead
+		}, NotServing, -1, "", "", "vm-not-running a [replica-not-heard a; no-leader; endpoint-silent]; " +
+			"vm-not-running b [replica-not-heard b]", "start master-a"},
+		"a VM boots, and the Compute API's list is of a moment ago": {func(f *Facts) {
+			f.of("b").Age = time.Second
+			f.VMs = []replica.VM{{Place: places["a"], Status: "RUNNING"}, {Place: places["b"], Status: "TERMINATED"},
+				{Place: places["c"], Status: "RUNNING"}}
+		}, Well, 1, "", "a", "", ""},
 		"the Compute API does not answer": {func(f *Facts) { f.UnreadVMs = "403" }, Degraded, 1, "", "a",
 			"vms-unreadable-here", ""},
 		"a VM is deleted": {func(f *Facts) {

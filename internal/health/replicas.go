@@ -14,6 +14,8 @@ const (
 	// silentAfter is how old a report is of an agent that does not run, or cannot write: two periods and a write that
 	// was slow.
 	silentAfter = 2*report.Period + 15*time.Second
+	// justReported is how old a report is that may be newer than the Compute API's list.
+	justReported = 3 * time.Second
 	// forgottenAfter is how long a replica is shown that is no member and has gone silent.
 	forgottenAfter = 10 * time.Minute
 )
@@ -87,7 +89,7 @@ func (j *judgement) current() {
 	fresh := false // who led a while ago says nothing of now
 	if j.authority >= 0 {
 		members = j.Reports[j.authority].Members
-		fresh = j.Reports[j.authority].Age <= silentAfter
+		fresh = !j.isOld(j.Reports[j.authority])
 	}
 	if fresh {
 		j.leader = j.Reports[j.authority].Leader().Name
@@ -115,6 +117,9 @@ func (j *judgement) current() {
 		if r.State = j.stateOf(*s, m); r.State == ReplicaUnheard && r.heard {
 			r.State = ReplicaUnknown // it runs, and cannot write to the bucket
 		}
+		if r.speaks() && j.isOld(*s) {
+			r.State = ReplicaUnheard // its report is of before its end
+		}
 		if r.State == ReplicaReady && len(r.Down)+len(r.Waits) > 0 {
 			r.State = ReplicaUnwell
 		}
@@ -140,7 +145,7 @@ func (j *judgement) findAuthority() int {
 	best := -1
 	rank := func(s report.Sighting) int {
 		switch {
-		case s.Age > silentAfter:
+		case j.isOld(s):
 			return 0
 		case s.Own().Leader:
 			return 3
@@ -159,6 +164,14 @@ func (j *judgement) findAuthority() int {
 		}
 	}
 	return best
+}
+
+// isOld reports whether a report says nothing of now: nothing newer has come for long, or its VM is off since.
+func (j *judgement) isOld(s report.Sighting) bool {
+	off := slices.ContainsFunc(j.VMs, func(v replica.VM) bool {
+		return v.Place == s.Place && slices.Contains([]string{"TERMINATED", "STOPPED", "SUSPENDED"}, v.Status)
+	})
+	return s.Age > silentAfter || off && s.Age > justReported
 }
 
 func memberAt(members []report.Member, p replica.Place) *report.Member {
