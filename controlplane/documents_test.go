@@ -47,6 +47,15 @@ var documentParts = []part{
 	{"seal.key", []string{"gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k"}, 100, false},
 	{"compute.endpoint", []string{"http://169.254.169.253:8080/compute/v1/"}, 10, false},
 	{"replicas", []string{"1", "3", "7", "8", "2.9"}, 30, false},
+	{"gce", []string{
+		"{project: p-1, region: us-central1, zones: [us-central1-a], image: i, " +
+			"serviceAccount: a@p-1.iam.gserviceaccount.com}",
+		"{project: p-1, region: us-central1, zones: [us-central1-a, us-central1-b], machineType: n2-standard-4, " +
+			"image: family/masters, network: n, subnetwork: s, serviceAccount: a@p-1.iam.gserviceaccount.com, " +
+			"bootDisk: {type: pd-ssd, sizeGB: 10}, dataDisk: {type: pd-balanced, sizeGB: 100}, tags: [master], " +
+			"labels: {team: a}}",
+		"{project: p-1, region: us-central1, zones: [europe-west1-b], image: i, serviceAccount: a}",
+	}, 20, false},
 	{"kubelet", []string{
 		"{watch: false}", "{unit: kubelet.service, runtimeUnit: containerd.service}",
 		"{runtimeSocket: /run/containerd/containerd.sock, healthPort: 10248}",
@@ -358,7 +367,7 @@ func leavesOf(n *yaml.Node, path string, have map[string]bool) {
 		for _, element := range n.Content {
 			leavesOf(element, path, have)
 		}
-	case n.Kind == yaml.MappingNode && !strings.HasSuffix(path, ".env"):
+	case n.Kind == yaml.MappingNode && !strings.HasSuffix(path, ".env") && path != "gce.labels":
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			leavesOf(n.Content[i+1], path+"."+n.Content[i].Value, have)
 		}

@@ -199,6 +199,9 @@ func wantKeys(t *testing.T, value any, path string, keys []string) {
 	t.Helper()
 	list := strings.HasSuffix(path, "[]")
 	for part := range strings.SplitSeq(strings.TrimSuffix(path, "[]"), ".") {
+		if part == "" {
+			continue // the whole
+		}
 		object, _ := value.(map[string]any)
 		value = object[part]
 	}
