@@ -13,6 +13,10 @@ import (
 // followed is how soon an order has to show: it is read within 10 s, and two busy cores have other tests to run.
 const followed = 20 * time.Second
 
+// leaderFollowed is the same for the order that the leader leaves: it hands over first, and the next leader has to come
+// and remove it. It took 15 s in each of three tries, and 36 s on a machine at load 30.
+const leaderFollowed = 30 * time.Second
+
 // order gives an order and returns its number.
 func (c *cluster) order(t *testing.T, args ...string) (number uint64) {
 	t.Helper()
@@ -49,12 +53,17 @@ func (c *cluster) orderState(t *testing.T, number uint64, want string) error {
 // soon waits for what an order wants, and says when it came.
 func soon(t *testing.T, what string, ok func() error) {
 	t.Helper()
+	within(t, followed, what, ok)
+}
+
+func within(t *testing.T, limit time.Duration, what string, ok func() error) {
+	t.Helper()
 	begin := time.Now()
 	await(t, what, ok)
 	took := time.Since(begin)
 	t.Logf("%s: %s after the order", what, took.Round(100*time.Millisecond))
-	if took > followed {
-		t.Errorf("%s took %s, and orders are followed within 10 s", what, took)
+	if took > limit {
+		t.Errorf("%s took %s, and has to come within %s", what, took, limit)
 	}
 }
 
@@ -88,7 +97,7 @@ func leaveAndReturn(t *testing.T, c *cluster) {
 	vm := c.leader(t)
 	before := c.member(t, vm)
 	leave := c.order(t, "orders", "give", "leave", vm, "--yes")
-	soon(t, "the order is done", func() error { return c.orderState(t, leave, "done") })
+	within(t, leaderFollowed, "the order is done", func() error { return c.orderState(t, leave, "done") })
 	await(t, vm+" has left", func() error { return c.blocked(vm, "left") })
 	for _, other := range c.others(vm) {
 		s, err := c.status(other)
