@@ -142,7 +142,8 @@ func TestNoLabelHasASpace(t *testing.T) {
 	a.waits.Hold(replica.Wait{Row: "data disk", Name: "no-room"})
 	got := scraped(t, a)
 	for _, want := range []string{`quorate_phase{phase="data-disk"} 1`,
-		`quorate_boot_phase_seconds{phase="control-plane"} 1`, `row="data-disk"`, "\nprocess_start_time_seconds ", "\ngo_goroutines "} {
+		`quorate_boot_phase_seconds{phase="control-plane"} 1`, `row="data-disk"`,
+		"\nprocess_start_time_seconds ", "\ngo_goroutines "} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
 		}

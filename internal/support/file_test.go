@@ -123,7 +123,8 @@ func TestWhatALogSaysIsKept(t *testing.T) {
 		`time=2026-11-23T17:00:01Z level=WARN msg="no longer blocked" name=no-quorum member=8e9e05c52164694d`,
 		`I1123 17:00:01.123456       1 leaderelection.go:258] attempting to acquire leader lease kube-system/x...`,
 		`E1123 17:00:01.123456       1 reflector.go:204] "Failed to watch" err="Get ` +
-			`\"https://127.0.0.1:443/api/v1/nodes\": dial tcp 127.0.0.1:443: connect: connection refused" reflector="k8s.io/client-go/informers/factory.go:161"`,
+			`\"https://127.0.0.1:443/api/v1/nodes\": dial tcp 127.0.0.1:443: connect: connection refused" ` +
+			`reflector="k8s.io/client-go/informers/factory.go:161"`,
 		`{"level":"warn","ts":"2026-11-23T17:00:01.123Z","caller":"etcdserver/server.go:1144",` +
 			`"msg":"failed to apply request","took":"12.5µs","remote-peer-id":"8e9e05c52164694d","term":7}`,
 		"the disk has 12 MiB left of 2048, 99.4%: no space left on device (/var/lib/quorate/etcd)",
@@ -158,7 +159,8 @@ func TestOnlyListedFieldsAreTakenAndOnlyWhatLooksAsTheySay(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"addresses":["10.0.0.2","…"],` +
-		`"components":{"kube-apiserver":{"env":{"A":"…"},"extraArgs":["--v","--token","…"]}},"diskID":"…","epoch":3,"instanceID":"1234567890123456789","members":[{"id":"8e9e05c52164694d"}],"name":"master-a",` +
+		`"components":{"kube-apiserver":{"env":{"A":"…"},"extraArgs":["--v","--token","…"]}},"diskID":"…",` +
+		`"epoch":3,"instanceID":"1234567890123456789","members":[{"id":"8e9e05c52164694d"}],"name":"master-a",` +
 		`"pendingRestart":[{"field":"network.podCIDR"}],"ready":true,"reason":"etcd has no leader",` +
 		`"record":{"url":"gs://bucket-1"},"seal":{"key":"base64key://…"},"since":"2026-11-23T17:00:00Z",` +
 		`"zone":"us-central1-a"}`

@@ -39,8 +39,8 @@ type file struct{ path, text string }
 func (s Spec) imageFiles() []file {
 	return []file{
 		// DHCP would say it.
-		{"etc/systemd/resolved.conf.d/localgce.conf", "[Resolve]\nDNS=" + instance.MetadataAddress + "\nDomains=" + s.domains() +
-			"\n"},
+		{"etc/systemd/resolved.conf.d/localgce.conf", "[Resolve]\nDNS=" + instance.MetadataAddress +
+			"\nDomains=" + s.domains() + "\n"},
 		// The boot disk is memory. A test may read every line, however many they are.
 		{"etc/systemd/journald.conf.d/zz-localgce.conf",
 			"[Journal]\nStorage=volatile\nRuntimeMaxUse=64M\nRateLimitIntervalSec=0\nReadKMsg=no\n"},

@@ -20,7 +20,11 @@ import (
 const filterTables = `table bridge localgce {
 	set silent { type ifname; }
 	set pairs { type ipv4_addr . ipv4_addr; }
-	chain in { type filter hook prerouting priority 0; policy accept; iifname @silent drop; ip saddr . ip daddr @pairs drop; }
+	chain in {
+		type filter hook prerouting priority 0; policy accept;
+		iifname @silent drop
+		ip saddr . ip daddr @pairs drop
+	}
 	chain out { type filter hook postrouting priority 0; policy accept; oifname @silent drop; }
 }
 table ip localgce {
@@ -126,8 +130,8 @@ func (f Fabric) Plug(ctx context.Context, v Port) error {
 		return err
 	}
 	if err := IP(ctx, f.conf.Namespace,
-		fmt.Sprintf("link add name %s mtu %d type veth peer name eth0 mtu %d address %s netns %s", p, instance.MTU, instance.MTU,
-			instance.MAC(v.Address), ns),
+		fmt.Sprintf("link add name %s mtu %d type veth peer name eth0 mtu %d address %s netns %s",
+			p, instance.MTU, instance.MTU, instance.MAC(v.Address), ns),
 		fmt.Sprintf("link set %s master br0 up", p)); err != nil {
 		return err
 	}
@@ -135,7 +139,8 @@ func (f Fabric) Plug(ctx context.Context, v Port) error {
 		fmt.Sprintf("addr add %s/32 dev lo", instance.MetadataAddress),
 		fmt.Sprintf("addr add %s/32 dev eth0", v.Address),
 		"link set eth0 up",
-		fmt.Sprintf("neigh add %s lladdr %s dev eth0 nud permanent", Gateway(f.conf.Subnet), instance.MAC(Gateway(f.conf.Subnet))),
+		fmt.Sprintf("neigh add %s lladdr %s dev eth0 nud permanent",
+			Gateway(f.conf.Subnet), instance.MAC(Gateway(f.conf.Subnet))),
 		fmt.Sprintf("route add %s dev eth0 scope link", Gateway(f.conf.Subnet)),
 		fmt.Sprintf("route add default via %s dev eth0", Gateway(f.conf.Subnet)))
 }

@@ -126,7 +126,8 @@ func (s server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerPolicy(w, s.settings.KeyPolicy)
 	case verb == "getIamPolicy" && strings.Contains(path, "/keyRings/"):
 		answerPolicy(w, s.settings.RingPolicy)
-	case verb == "getIamPolicy" && (path == "projects/"+instance.ProjectID || path == "projects/"+answer.Decimal(instance.ProjectNumber)):
+	case verb == "getIamPolicy" && (path == "projects/"+instance.ProjectID ||
+		path == "projects/"+answer.Decimal(instance.ProjectNumber)):
 		answerPolicy(w, s.settings.ProjectPolicy)
 	case verb == "" && isKey && s.settings.Key != nil:
 		answer.JSON(w, s.settings.key(path))
