@@ -24,6 +24,8 @@ type leaderPace struct {
 	unreachable map[record.MemberID]time.Time
 	observed    time.Time // when the loop last observed
 	quiet       bool      // and found nothing to do and nothing to wait for
+	// saving is since when a step waits for a snapshot, which a voter saves within a second or so; zero: none does.
+	saving time.Time
 	// again: observe in the next tick. The last observation led to a step, or the leadership is new.
 	again bool
 	since time.Time // when this leadership was first seen
@@ -65,7 +67,18 @@ func (p *leaderPace) due(now time.Time, s table.MemberStatus, taskEnded bool) bo
 	case len(p.learners) > 0 && !p.quiet:
 		return age >= slowPeriod
 	}
-	return p.trouble != "" && now.Sub(p.troubled) < troubleWindow && age >= slowPeriod
+	troubled := p.trouble != "" && now.Sub(p.troubled) < troubleWindow
+	saving := !p.saving.IsZero() && now.Sub(p.saving) < troubleWindow
+	return (troubled || saving) && age >= slowPeriod
+}
+
+// awaitsSnapshot notes whether the last observation waits for a snapshot.
+func (p *leaderPace) awaitsSnapshot(now time.Time, waits bool) {
+	if !waits {
+		p.saving = time.Time{}
+		return
+	}
+	p.saving = cmp.Or(p.saving, now)
 }
 
 // notice follows what the member itself says. It reports that a learner has just caught up, where none had: where one

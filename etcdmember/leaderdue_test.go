@@ -43,6 +43,34 @@ func TestTheLeadersTickFollowsItsLearners(t *testing.T) {
 	}
 }
 
+// The snapshot before an order's step is there within a second, and nobody tells the leader.
+func TestTheLeaderLooksForTheSnapshotThatAStepWaitsFor(t *testing.T) {
+	p := newLeaderPace()
+	p.again = false
+	alone := table.MemberStatus{Members: []table.Member{{ID: 0xa1}}}
+	for _, step := range []struct {
+		name  string
+		at    time.Duration // of an observation
+		waits bool
+		age   time.Duration // of that observation, at the tick
+		due   bool
+	}{
+		{"nothing is waited for", time.Minute, false, time.Minute, false},
+		{"not in every tick", 2 * time.Minute, true, tickPeriod, false},
+		{"but soon", 2 * time.Minute, true, slowPeriod, true},
+		{"and again", 2*time.Minute + slowPeriod, true, slowPeriod, true},
+		{"it cannot be saved: at the pace of the record", 2*time.Minute + troubleWindow, true, slowPeriod, false},
+		{"it is there", 10 * time.Minute, false, slowPeriod, false},
+		{"another, later", 20 * time.Minute, true, slowPeriod, true},
+	} {
+		p.observed = t0.Add(step.at)
+		p.awaitsSnapshot(p.observed, step.waits)
+		if due := p.due(p.observed.Add(step.age), alone, false); due != step.due {
+			t.Errorf("%s: due %t", step.name, due)
+		}
+	}
+}
+
 // A learner is waited for by asking the member on this machine alone. The observation of everything comes when it has
 // caught up, and the second one that a promotion needs not before that means anything.
 func TestTheLeaderObservesWhenALearnerHasCaughtUp(t *testing.T) {

@@ -108,6 +108,7 @@ func (l *leaderLoop) act(ctx context.Context, c *clientv3.Client, now time.Time,
 	l.previous, l.pace.observed = ring, ring.At
 	l.reported.leaderWaits.Only(plan.Blocked, now)
 	l.pace.quiet = plan.Act == table.ActKeep
+	l.pace.awaitsSnapshot(now, plan.Blocked != nil && plan.Blocked.Name == table.WaitSnapshotFirst)
 	switch {
 	case plan.Act == table.ActKeep, plan.Act == table.ActWait, plan.Act == table.ActHalt:
 		l.failing.wentWell()

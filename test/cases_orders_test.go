@@ -14,7 +14,7 @@ import (
 const followed = 20 * time.Second
 
 // leaderFollowed is the same for the order that the leader leaves: it hands over first, and the next leader has to come
-// and remove it. It took 15 s in each of three tries, and 36 s on a machine at load 30.
+// and remove it. Up to 10 s go until the leader reads it, and a snapshot is saved before.
 const leaderFollowed = 30 * time.Second
 
 // order gives an order and returns its number.
