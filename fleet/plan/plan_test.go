@@ -98,6 +98,13 @@ func TestPlans(t *testing.T) {
 			i.Disks = append(i.Disks, plan.Disk{Zone: zones[2], Name: "prod-1-zz-data", ID: "300",
 				Replica: "prod-1-zz"})
 		}), wish(plan.Add), "order-replicas 4; create-vm prod-1-zz; await-joined prod-1-zz"},
+		{"add goes on while the third is a learner", 3, change(func(i *plan.Inventory) {
+			i.Disks[2].Replica, i.Members.List[2].Voter = "master-c", false
+		}), wish(plan.Add), "await-joined master-c"},
+		{"add a third to a pair: its learner has come to its end", 2, change(func(i *plan.Inventory) {
+			i.Disks[1].Replica = "master-b"
+		}), wish(plan.Add),
+			"order-replicas 3; create-disk us-central1-c.prod-1-x1; create-vm prod-1-x1; await-joined prod-1-x1"},
 		{"remove by name: member, number, VM, disk", 3, nil, wish(plan.Remove, named("master-b")),
 			"order-leave master-b; await-left master-b; order-replicas 2; delete-vm master-b 101; delete-disk 201"},
 		{"remove any of a zone", 3, nil, wish(plan.Remove, zone(zones[2])),
@@ -140,6 +147,12 @@ func TestPlans(t *testing.T) {
 			"delete-vm master-b 101; create-vm master-b; await-joined master-b"},
 		{"replace in its place, with a new disk; the old one is kept", 3, nil,
 			wish(plan.Replace, named("master-b"), newDisk),
+			"delete-vm master-b 101; create-disk master-b; create-vm master-b; await-joined master-b"},
+		{"replace in its place, with a new disk once more: one that was kept before is not taken", 3,
+			change(func(i *plan.Inventory) {
+				i.Disks = append(i.Disks, plan.Disk{Zone: zones[1], Name: "master-b-data-90", ID: "300",
+					Replica: "master-b", Replaces: "90"})
+			}), wish(plan.Replace, named("master-b"), newDisk),
 			"delete-vm master-b 101; create-disk master-b; create-vm master-b; await-joined master-b"},
 		{"replace in its place while another is away", 3, change(away(2)),
 			wish(plan.Replace, named("master-b"), inPlace), plan.WouldLoseQuorum},

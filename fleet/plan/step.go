@@ -15,7 +15,6 @@ const (
 	CreateVM      Act = "create-vm"
 	OrderReplicas Act = "order-replicas"
 	OrderLeave    Act = "order-leave"
-	WithdrawLeave Act = "withdraw-leave"
 	// AwaitJoined and AwaitLeft change nothing: they wait for what the agents do.
 	AwaitJoined Act = "await-joined"
 	AwaitLeft   Act = "await-left"
@@ -35,9 +34,8 @@ type Step struct {
 	Disk   string `json:"disk,omitempty"`
 	DiskID string `json:"diskID,omitempty"`
 	Image  string `json:"image,omitempty"`
-	// Replicas is the number that is ordered; Order the number of the order that is withdrawn.
-	Replicas int    `json:"replicas,omitempty"`
-	Order    uint64 `json:"order,omitempty"`
+	// Replicas is the number that is ordered.
+	Replicas int `json:"replicas,omitempty"`
 	// What says it in a sentence.
 	What string `json:"what"`
 	Risk Risk   `json:"risk"`
