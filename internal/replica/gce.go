@@ -36,7 +36,7 @@ type GCE struct {
 // GCEDisk is how a disk of a master is made.
 type GCEDisk struct {
 	// Type is the disk's type in its zone.
-	Type string `yaml:"type,omitempty" json:"type,omitempty" jsonschema:"enum=pd-standard,enum=pd-balanced,enum=pd-ssd,enum=pd-extreme,enum=hyperdisk-balanced,enum=hyperdisk-extreme"`
+	Type string `yaml:"type,omitempty" json:"type,omitempty"`
 	// SizeGB is its size in GB of 2^30 bytes, 10 at least.
 	SizeGB int64 `yaml:"sizeGB,omitempty" json:"sizeGB,omitempty" jsonschema:"minimum=10,maximum=65536"`
 }

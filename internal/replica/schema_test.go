@@ -52,7 +52,12 @@ func makeSchema(t *testing.T) string {
 			return comments[commentKey{t.Name(), field}]
 		},
 	}
-	out, err := json.MarshalIndent(r.ReflectFromType(reflect.TypeFor[replica.Cluster]()), "", "  ")
+	schema := r.ReflectFromType(reflect.TypeFor[replica.Cluster]())
+	diskType, _ := schema.Definitions["GCEDisk"].Properties.Get("type")
+	for _, name := range replica.DiskTypes { // too many for a tag
+		diskType.Enum = append(diskType.Enum, name)
+	}
+	out, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}

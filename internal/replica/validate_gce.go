@@ -23,7 +23,8 @@ const (
 	clusterLabel = "quorate-cluster"
 )
 
-// diskTypes are the types of disk that one VM at a time writes to and that live on without it.
+// diskTypes are the types of disk that one VM at a time writes to and that live on without it. The schema's list is
+// made of this one.
 var diskTypes = []string{"pd-standard", "pd-balanced", "pd-ssd", "pd-extreme", "hyperdisk-balanced",
 	"hyperdisk-extreme"}
 
