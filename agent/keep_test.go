@@ -190,22 +190,33 @@ func sleeper(name string, after ...string) supervisor.Spec {
 	return supervisor.Spec{Name: name, Path: "/bin/sleep", Args: []string{"1000"}, After: after}
 }
 
+// handsOver serves a member's status socket, which says yes to everything. What it is asked goes to the channel.
+func handsOver(t *testing.T, m *etcdmember.Membership) <-chan string {
+	t.Helper()
+	l, err := net.Listen("unix", m.StatusSocket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan string, 16)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method + " " + r.URL.Path
+		w.WriteHeader(http.StatusNoContent)
+	})}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() {
+		server.Close()
+		<-served
+	})
+	return asked
+}
+
 func TestLeavingHandsLeadershipOverFirst(t *testing.T) {
 	v := newVM(t)
 	a, in := v.identified()
 	supervised(t, a)
 	a.membership = membershipOf(a, in)
-	asked := make(chan string, 4)
-	l, err := net.Listen("unix", a.membership.StatusSocket())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked <- r.Method + " " + r.URL.Path
-		w.WriteHeader(http.StatusNoContent)
-	})}
-	go server.Serve(l)
-	defer server.Close()
+	asked := handsOver(t, a.membership)
 	a.leave(t.Context())
 	if len(asked) != 0 {
 		t.Errorf("there is no etcd, and it was asked: %s", <-asked)

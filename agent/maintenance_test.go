@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -23,21 +21,11 @@ func TestAMaintenanceHandsLeadershipOver(t *testing.T) {
 	defer stop()
 	events <- "MIGRATE_ON_HOST_MAINTENANCE" // in the first phase: nothing can be handed over, and nothing fails
 	events <- "NONE"
-	asked := make(chan string, 16)
 	a.mu.Lock()
 	a.membership = membershipOf(a, in)
 	m := a.membership
 	a.mu.Unlock()
-	l, err := net.Listen("unix", m.StatusSocket())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked <- r.Method + " " + r.URL.Path
-		w.WriteHeader(http.StatusNoContent)
-	})}
-	go server.Serve(l)
-	defer server.Close()
+	asked := handsOver(t, m)
 	if err := a.supervisor.Start(sleeper(etcdName)); err != nil {
 		t.Fatal(err)
 	}
