@@ -11,8 +11,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientset "k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
@@ -47,15 +45,7 @@ func manage(args []string) error {
 		_, err := fmt.Println("Kubernetes v1.36.3")
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", flags["kubeconfig"])
-	if err != nil {
-		return err
-	}
-	client, err := clientset.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	host, err := os.Hostname()
+	client, host, err := elector(flags["kubeconfig"])
 	if err != nil {
 		return err
 	}

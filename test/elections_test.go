@@ -86,15 +86,7 @@ func autoscale(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
-	if err != nil {
-		return err
-	}
-	client, err := clientset.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	host, err := os.Hostname()
+	client, host, err := elector(*kubeconfig)
 	if err != nil || !*elect {
 		return fmt.Errorf("elects: %t, %w", *elect, err)
 	}
@@ -113,6 +105,19 @@ func autoscale(args []string) error {
 	health := http.NewServeMux()
 	health.HandleFunc("/health-check", func(http.ResponseWriter, *http.Request) {})
 	return http.ListenAndServe(*address, health)
+}
+
+// elector is what a component that elects itself goes by: kube-apiserver's client, and its host's name.
+func elector(kubeconfig string) (client *clientset.Clientset, host string, err error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, "", err
+	}
+	if client, err = clientset.NewForConfig(config); err != nil {
+		return nil, "", err
+	}
+	host, err = os.Hostname()
+	return client, host, err
 }
 
 // electing is a cluster whose masters run all that is elected.
