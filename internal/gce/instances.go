@@ -36,13 +36,19 @@ func (c *Compute) VMs(ctx context.Context) (list []replica.VM, at time.Time, err
 }
 
 // vmsOf translates one page and lists what says that it is not whole.
-func (c *Compute) vmsOf(list *compute.InstanceAggregatedList) ([]replica.VM, []string, error) {
+func (c *Compute) vmsOf(list *compute.InstanceAggregatedList) (out []replica.VM, problems []string, err error) {
+	problems, err = c.eachInstance(list, func(vm replica.VM, _ *compute.Instance) { out = append(out, vm) })
+	return out, problems, err
+}
+
+// eachInstance goes through one page's VMs of the cluster, and names what makes it incomplete.
+func (c *Compute) eachInstance(list *compute.InstanceAggregatedList, take func(replica.VM, *compute.Instance)) (
+	problems []string, err error) {
 	if err := ofKind(list.Kind, "compute#instanceAggregatedList"); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	missing := holes{region: c.region}
 	missing.unreachable(list.Unreachables)
-	var out []replica.VM
 	for _, scope := range sortedKeys(list.Items) {
 		items := list.Items[scope]
 		if w := items.Warning; w != nil {
@@ -54,15 +60,15 @@ func (c *Compute) vmsOf(list *compute.InstanceAggregatedList) ([]replica.VM, []s
 			}
 			one, err := vmOf(lastPart(scope), i)
 			if err != nil {
-				return nil, nil, finalError{err}
+				return nil, finalError{err}
 			}
-			out = append(out, one)
+			take(one, i)
 		}
 	}
 	if w := list.Warning; w != nil {
 		missing.inAll(w.Code, w.Message)
 	}
-	return out, missing.problems, nil
+	return missing.problems, nil
 }
 
 func vmOf(zone string, i *compute.Instance) (replica.VM, error) {

@@ -1,0 +1,198 @@
+package gce
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/api/compute/v1"
+
+	"github.com/quorate/quorate/internal/replica"
+)
+
+// FleetVM is a VM of the cluster with what a plan needs to know of it.
+type FleetVM struct {
+	replica.VM
+	Labels map[string]string
+	// Image is what its boot disk was made of, as projects/P/global/images/N; empty: of none, or of one that is
+	// deleted.
+	Image string
+	// DataDisk is the name of its data disk; empty: it has none.
+	DataDisk string
+	// MachineType is such as e2-standard-4.
+	MachineType string
+}
+
+// FleetDisk is a data disk of the cluster.
+type FleetDisk struct {
+	Zone, Name string
+	// ID is GCE's numeric id, never given twice.
+	ID     string
+	Labels map[string]string
+	SizeGB int64
+	// Users are the names of the VMs that it is attached to.
+	Users []string
+	// Created is by GCE's clock; zero: it does not say.
+	Created time.Time
+}
+
+// FleetVMs lists every VM that carries the cluster's label, in whatever state. The list is whole or it is an error, as
+// that of VMs. It needs compute.instances.list, compute.disks.list and compute.disks.get.
+func (c *Compute) FleetVMs(ctx context.Context) ([]FleetVM, error) {
+	var out []FleetVM
+	boots := map[string]string{} // the boot disks' links, by VM
+	_, err := c.pages(ctx, "the instances of cluster "+c.cluster, func(ctx context.Context, api *compute.Service,
+		token string) (page, error) {
+		list, err := api.Instances.AggregatedList(c.project).Context(ctx).Filter(c.labelFilter()).PageToken(token).
+			Do(partialSuccess)
+		if err != nil {
+			return page{}, err
+		}
+		var found []FleetVM
+		problems, err := c.eachInstance(list, func(vm replica.VM, i *compute.Instance) {
+			found = append(found, fleetVM(vm, i))
+			boots[vm.InstanceID] = bootDisk(i)
+		})
+		return page{next: list.NextPageToken, problems: problems, take: func() { out = append(out, found...) }}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	images, err := c.diskImages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for n := range out {
+		link := boots[out[n].InstanceID]
+		if link == "" {
+			continue
+		}
+		image, listed := images[partial(link)]
+		if !listed { // it does not carry the label
+			if image, err = c.imageOf(ctx, link); err != nil {
+				return nil, fmt.Errorf("find the image of instance %s: %w", out[n].Place, err)
+			}
+		}
+		out[n].Image = image
+	}
+	return out, nil
+}
+
+func fleetVM(vm replica.VM, i *compute.Instance) FleetVM {
+	out := FleetVM{VM: vm, Labels: i.Labels, MachineType: lastPart(i.MachineType)}
+	for _, d := range i.Disks {
+		if !d.Boot && out.DataDisk == "" {
+			out.DataDisk = lastPart(d.Source)
+		}
+	}
+	return out
+}
+
+// bootDisk is the link of the disk that a VM boots from.
+func bootDisk(i *compute.Instance) string {
+	for _, d := range i.Disks {
+		if d.Boot {
+			return d.Source
+		}
+	}
+	return ""
+}
+
+// diskImages are the images of all disks with the cluster's label, by the disks' partial links.
+func (c *Compute) diskImages(ctx context.Context) (map[string]string, error) {
+	out := map[string]string{}
+	err := c.fleetDisks(ctx, func(_ string, d *compute.Disk) { out[partial(d.SelfLink)] = partial(d.SourceImage) })
+	return out, err
+}
+
+// imageOf is the image that the disk with a link was made of.
+func (c *Compute) imageOf(ctx context.Context, link string) (image string, err error) {
+	get, where, err := c.getter(link)
+	if err != nil {
+		return "", err
+	}
+	err = c.ask(ctx, fmt.Sprintf("disk %s in %s", lastPart(link), where),
+		func(ctx context.Context, api *compute.Service) error {
+			d, err := get(ctx, api)
+			if err != nil {
+				return err
+			}
+			if d.Name != lastPart(link) {
+				return finalError{fmt.Errorf("found a disk %q with id %d", d.Name, d.Id)}
+			}
+			image = partial(d.SourceImage)
+			return nil
+		})
+	return image, err
+}
+
+// FleetDisks lists every data disk that carries the cluster's label, attached or not: all that were not made of an
+// image, as boot disks are. The list is whole or it is an error. It needs compute.disks.list.
+func (c *Compute) FleetDisks(ctx context.Context) ([]FleetDisk, error) {
+	var out []FleetDisk
+	var wrong error
+	err := c.fleetDisks(ctx, func(zone string, d *compute.Disk) {
+		if d.SourceImage != "" {
+			return
+		}
+		one, err := fleetDisk(zone, d)
+		if err != nil {
+			wrong = err
+		}
+		out = append(out, one)
+	})
+	if err == nil {
+		err = wrong
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func fleetDisk(zone string, d *compute.Disk) (FleetDisk, error) {
+	known, err := diskOf(zone, d)
+	if err != nil {
+		return FleetDisk{}, err
+	}
+	out := FleetDisk{Zone: zone, Name: d.Name, ID: strconv.FormatUint(d.Id, 10), Labels: d.Labels, SizeGB: d.SizeGb}
+	for _, u := range known.Users {
+		out.Users = append(out.Users, u.Name)
+	}
+	if at, err := time.Parse(time.RFC3339, d.CreationTimestamp); err == nil {
+		out.Created = at
+	}
+	return out, nil
+}
+
+// fleetDisks goes through all disks of zones that carry the cluster's label, once all pages are whole. A regional disk
+// is no data disk of quorate's.
+func (c *Compute) fleetDisks(ctx context.Context, take func(zone string, d *compute.Disk)) error {
+	type one struct {
+		zone string
+		disk *compute.Disk
+	}
+	var all []one
+	_, err := c.pages(ctx, "the disks of cluster "+c.cluster, func(ctx context.Context, api *compute.Service,
+		token string) (page, error) {
+		list, err := api.Disks.AggregatedList(c.project).Context(ctx).Filter(c.labelFilter()).PageToken(token).
+			Do(partialSuccess)
+		if err != nil {
+			return page{}, err
+		}
+		var found []one
+		problems, err := c.eachDisk(list, func(scope string, d *compute.Disk) error {
+			if zone, ok := strings.CutPrefix(scope, "zones/"); ok && c.labelled(d.Labels) {
+				found = append(found, one{zone, d})
+			}
+			return nil
+		})
+		return page{next: list.NextPageToken, problems: problems, take: func() { all = append(all, found...) }}, err
+	})
+	for _, d := range all {
+		take(d.zone, d.disk)
+	}
+	return err
+}
