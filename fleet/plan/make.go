@@ -13,7 +13,7 @@ func Make(w Wish, i Inventory) (Plan, error) {
 	if err := i.trust(w); err != nil {
 		return Plan{}, err
 	}
-	b := &builder{Wish: w, Inventory: i, now: i.Members.count()}
+	b := &builder{Wish: w, Inventory: i, whoLeads: i.Members, now: i.Members.count()}
 	var err error
 	switch w.Kind {
 	case Add:
@@ -31,6 +31,9 @@ func Make(w Wish, i Inventory) (Plan, error) {
 	default:
 		err = fmt.Errorf("no plan for %q", w.Kind)
 	}
+	if err == nil {
+		err = b.mayBegin()
+	}
 	if err != nil {
 		return Plan{}, err
 	}
@@ -42,6 +45,8 @@ type builder struct {
 	Wish
 	Inventory
 	plan Plan
+	// whoLeads are the members as they were read; those of the Inventory are what is supposed of later steps.
+	whoLeads Members
 	// now is the membership once the steps so far are taken.
 	now count
 }
@@ -150,6 +155,9 @@ func (b *builder) quorumWhileAway(p replica.Place) error {
 	switch {
 	case !member || !m.Voter || !m.Heard || after.survives() >= 0:
 		return nil
+	case b.now.voters == 1 && b.NewDisk:
+		return refuse(WouldLoseQuorum, "Keep its disk, or have the new one come first.",
+			"%s is the only voter: with an empty disk there would be no cluster to come back to.", p)
 	case b.now.voters == 1 && b.Interrupt:
 		return nil
 	case b.now.voters == 1:

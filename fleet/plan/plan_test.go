@@ -57,6 +57,9 @@ func gone(k int) func(*plan.Inventory) {
 	}
 }
 
+// leaderless is a cluster in which nobody says that it leads.
+func leaderless(i *plan.Inventory) { i.Members = plan.Members{Unknown: "nobody leads"} }
+
 func ordered(n int) func(*plan.Inventory) {
 	return func(i *plan.Inventory) { i.Record.Wanted = n }
 }
@@ -166,6 +169,21 @@ func TestPlans(t *testing.T) {
 		{"replace the only one in its place, accepted", 1, nil,
 			wish(plan.Replace, named("master-a"), inPlace, interrupt),
 			"delete-vm master-a 100; create-vm master-a; await-joined master-a"},
+		{"replace the only one in its place, and its VM is gone: it is made, though nobody leads", 1,
+			change(gone(0), leaderless), wish(plan.Replace, named("master-a"), inPlace, interrupt),
+			"create-vm master-a; await-joined master-a"},
+		{"replace the only one in its place, and nobody leads", 1, change(leaderless),
+			wish(plan.Replace, named("master-a"), inPlace, interrupt), plan.MembersUnknown},
+		{"roll the only one, and its VM is gone: it is made, though nobody leads", 1, change(gone(0), leaderless),
+			wish(plan.Roll, image, interrupt), "create-vm master-a; await-joined master-a"},
+		{"roll three that are rolled, and nobody leads: that is not done", 3, change(leaderless,
+			func(i *plan.Inventory) {
+				for n := range i.VMs {
+					i.VMs[n].Image = "image-2"
+				}
+			}), wish(plan.Roll, image), "await-joined master-a; await-joined master-b; await-joined master-c"},
+		{"replace the only one in its place, with a new disk", 1, nil,
+			wish(plan.Replace, named("master-a"), newDisk, interrupt), plan.WouldLoseQuorum},
 		{"replace one that left", 3, change(left(1)), wish(plan.Replace, named("master-b"), inPlace),
 			plan.NoSuchReplica},
 		{"roll: the leader last", 3, nil, wish(plan.Roll, image),

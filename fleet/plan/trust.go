@@ -29,11 +29,31 @@ func (i Inventory) trust(w Wish) error {
 	if !r.Formed && w.Kind == Create {
 		return nil // there is nobody yet
 	}
-	if i.Members.Unknown != "" {
-		return refuse(MembersUnknown, "'quorate health' says what is wrong.",
-			"Who the members are is not known: %s.", i.Members.Unknown)
+	if i.Members.Unknown != "" && !w.staysMember() {
+		return i.nobodyLeads()
 	}
 	return i.agrees()
+}
+
+func (i Inventory) nobodyLeads() error {
+	return refuse(MembersUnknown, "'quorate health' says what is wrong.",
+		"Who the members are is not known: %s.", i.Members.Unknown)
+}
+
+// staysMember: the wish makes VMs anew whose members stay. While the only replica is away for it nobody leads, and what
+// ends that is its own VM.
+func (w Wish) staysMember() bool { return w.Kind == Roll || w.Kind == Replace && w.InPlace }
+
+// mayBegin refuses a plan that does not begin by bringing somebody back, while nobody says who the members are: then
+// nobody is taken away, and nothing counts as done.
+func (b *builder) mayBegin() error {
+	if b.whoLeads.Unknown == "" || !b.staysMember() {
+		return nil
+	}
+	if len(b.plan.Steps) > 0 && slices.Contains([]Act{CreateDisk, CreateVM, AwaitJoined}, b.plan.Steps[0].Act) {
+		return nil
+	}
+	return Inventory{Members: b.whoLeads}.nobodyLeads()
 }
 
 // agrees holds the list of VMs against what the record and the leader say.

@@ -49,6 +49,10 @@ type walk struct {
 	wish plan.Wish
 	log  []string
 	end  string
+	// awaits: the last step was to wait for a replica.
+	awaits bool
+	// began: a VM was deleted for the wish.
+	began bool
 	// resolved is the wish as the command that runs now has completed it.
 	resolved plan.Wish
 }
@@ -113,6 +117,10 @@ func (k *walk) run() error {
 			k.crash()
 		}
 	}
+	if voters, _ := k.votes(); k.awaits && !k.hasQuorum() && !(k.began && voters == 1) {
+		k.end = "waits" // for a cluster that stopped before: a command gives up after a time
+		return nil
+	}
 	return errors.New("it comes to no end")
 }
 
@@ -174,6 +182,10 @@ func (k *walk) refused(err error) error {
 		return fmt.Errorf("not a refusal with a reason and a next step: %w", err)
 	}
 	k.end = r.Name
+	if voters, touch := k.votes(); r.Name == plan.MembersUnknown && k.wish.Interrupt && k.began && voters == 1 &&
+		touch == 0 {
+		return errors.New("the only replica was taken away for its replacement, and stays away")
+	}
 	return nil
 }
 
@@ -210,12 +222,14 @@ func (k *walk) act(s plan.Step, faults bool) error {
 	if faults && k.rng.IntN(6) == 0 {
 		return nil // it failed before its effect
 	}
+	k.awaits = s.Act == plan.AwaitJoined
 	quorum := k.hasQuorum()
 	v := k.vms[s.Place]
 	if s.Act == plan.DeleteVM && v != nil && v.InstanceID == s.InstanceID {
 		if err := k.mayDelete(s, v); err != nil {
 			return err
 		}
+		k.began = true
 	}
 	if s.Act == plan.DeleteDisk {
 		mine := s.DiskID == k.resolved.DiskID && k.wish.DropDisk && k.member[k.resolved.Place] == nil
