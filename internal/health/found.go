@@ -109,7 +109,7 @@ func (j *judgement) describe(r Replica) (name, next, what string) {
 	switch r.State {
 	case ReplicaUnheard:
 		what = fmt.Sprintf("Its last report is %s old", ageText(r.seen.Age))
-		if j.authority >= 0 && r.seen.Age <= silentAfter {
+		if j.authority >= 0 && r.seen.Age <= SilentAfter {
 			what += ", and etcd's leader hears nothing of its member"
 		}
 		return ReplicaNotHeard,

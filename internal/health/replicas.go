@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// silentAfter is how old a report is of an agent that does not run, or cannot write: two periods and a write that
+	// SilentAfter is how old a report is of an agent that does not run, or cannot write: two periods and a write that
 	// was slow.
-	silentAfter = 2*report.Period + 15*time.Second
+	SilentAfter = 2*report.Period + 15*time.Second
 	// justReported is how old a report is that may be newer than the Compute API's list.
 	justReported = 3 * time.Second
 	// forgottenAfter is how long a replica is shown that is no member and has gone silent.
@@ -171,7 +171,7 @@ func (j *judgement) isOld(s report.Sighting) bool {
 	off := slices.ContainsFunc(j.VMs, func(v replica.VM) bool {
 		return v.Place == s.Place && slices.Contains([]string{"TERMINATED", "STOPPED", "SUSPENDED"}, v.Status)
 	})
-	return s.Age > silentAfter || off && s.Age > justReported
+	return s.Age > SilentAfter || off && s.Age > justReported
 }
 
 func memberAt(members []report.Member, p replica.Place) *report.Member {
@@ -193,9 +193,9 @@ func (j *judgement) stateOf(s report.Sighting, m *report.Member) ReplicaState {
 	// A VM that was shot has not noticed that nobody hears of it. One that is cut off has, and says so at once.
 	dead := unheard && s.Leader().ID != ""
 	switch {
-	case s.Phase == "stopping" && (s.Age > silentAfter || unheard || s.Member == ""):
+	case s.Phase == "stopping" && (s.Age > SilentAfter || unheard || s.Member == ""):
 		return ReplicaStopped
-	case s.Age > silentAfter, dead:
+	case s.Age > SilentAfter, dead:
 		return ReplicaUnheard
 	case s.Phase == "stopping":
 		return ReplicaStops

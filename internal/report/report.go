@@ -114,6 +114,8 @@ type Sighting struct {
 	Report
 	// Age is how long ago it was written, by the store's clock alone.
 	Age time.Duration `json:"age"`
+	// Written is when it was written, by the same clock: the same replica's next report has a later one.
+	Written time.Time `json:"-"`
 }
 
 // mostItems bounds each list of a report. A real one has fewer.

@@ -116,7 +116,7 @@ func (r *Reports) sighting(ctx context.Context, place replica.Place, o aged) (*r
 	if err != nil {
 		return nil, r.fault("read", o.key, err)
 	}
-	s := report.Sighting{Age: o.age}
+	s := report.Sighting{Age: o.age, Written: o.written}
 	if json.Unmarshal(data, &s.Report) != nil || s.Place != place {
 		return nil, nil
 	}
@@ -196,10 +196,11 @@ func (g *gcs) deleteEvents(ctx context.Context, key string) error {
 	return g.remove(ctx, key)
 }
 
-// aged is an object of a listing, and how long ago it was written.
+// aged is an object of a listing, and when it was written, by the store's clock.
 type aged struct {
-	key string
-	age time.Duration
+	key     string
+	age     time.Duration
+	written time.Time
 }
 
 // list is what lies below a prefix, from one name on and before another, with each object's age by the store's clock:
@@ -216,7 +217,7 @@ func (r *Reports) list(ctx context.Context, below, from, before string) (out []a
 				return err
 			}
 			// A Date has whole seconds.
-			out = append(out, aged{e.key, max(0, now.Sub(e.written))})
+			out = append(out, aged{e.key, max(0, now.Sub(e.written)), e.written})
 		}
 		return nil
 	})

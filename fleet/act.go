@@ -1,0 +1,59 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/quorate/quorate/etcdmember/order"
+	"github.com/quorate/quorate/fleet/plan"
+)
+
+// take carries out one step. It returns when the step is done, or with an error, after which it may be done.
+func (f *Fleet) take(ctx context.Context, s plan.Step) error {
+	switch s.Act {
+	case plan.CreateDisk:
+		return f.Cloud.InsertDisk(ctx, s.Place.Zone, f.diskSpec(s))
+	case plan.CreateVM:
+		v, err := f.vmSpec(ctx, s)
+		if err != nil {
+			return err
+		}
+		return f.Cloud.InsertVM(ctx, s.Place.Zone, v)
+	case plan.DeleteVM:
+		return f.Cloud.DeleteVM(ctx, s.Place, s.InstanceID)
+	case plan.DeleteDisk:
+		return f.Cloud.DeleteDisk(ctx, s.Place.Zone, s.Disk, s.DiskID)
+	case plan.OrderReplicas:
+		return f.give(ctx, func(l order.Log) (order.Draft, error) { return l.CheckReplicas(strconv.Itoa(s.Replicas)) })
+	case plan.OrderLeave:
+		return f.give(ctx, func(l order.Log) (order.Draft, error) {
+			return l.CheckLeave(s.Place.String(), "its VM is removed by a command")
+		})
+	}
+	return fmt.Errorf("carry out %q: it is not known", s.Act)
+}
+
+// give has an order checked against the record, and writes it unless it is in force already.
+func (f *Fleet) give(ctx context.Context, check func(order.Log) (order.Draft, error)) error {
+	v, err := f.Cluster.View(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := check(order.NewLog(v, time.Now()))
+	if err != nil || d.Already != "" {
+		return err
+	}
+	d.Order.By = f.By
+	_, err = f.Cluster.CreateOrder(ctx, d.Order)
+	return err
+}
+
+// takesAway reports whether a step takes something away.
+func takesAway(a plan.Act) bool {
+	return a == plan.OrderLeave || a == plan.DeleteVM || a == plan.DeleteDisk
+}
+
+// waits reports whether a step only waits for what the agents do.
+func waits(a plan.Act) bool { return a == plan.AwaitJoined || a == plan.AwaitLeft }

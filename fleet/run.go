@@ -1,0 +1,228 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/fleet/plan"
+	"github.com/quorate/quorate/internal/backoff"
+)
+
+const (
+	// period is the time between two readings while something is waited for.
+	period = 2 * time.Second
+	// stepLimit bounds one step: operations of the Compute API take minutes at most.
+	stepLimit = 10 * time.Minute
+	// grace is how long the step under way may go on once the command is interrupted.
+	grace = 30 * time.Second
+)
+
+// Event is something that a person is told while a plan is carried out. Exactly one is set: the step that begins, the
+// text of what is waited for, or the step that has ended and how long it took.
+type Event struct {
+	Begins *plan.Step
+	Waits  string
+	Ended  *plan.Step
+	Took   time.Duration
+}
+
+// Talk is how Run speaks with the operator.
+type Talk struct {
+	// Approve is asked once, with the whole plan, before the first step; an error ends the command.
+	Approve func(plan.Plan) error
+	// Tell is told what happens; nil: nobody wants to know.
+	Tell func(Event)
+}
+
+// ErrStopped is in the error of a command that was interrupted, or that a step failed in.
+var ErrStopped = errors.New("run the command again: it goes on where it stopped")
+
+// Complete fills in what a wish leaves open: the document's zones, the names' beginning, and drawn ends of names.
+func (f *Fleet) Complete(w plan.Wish) plan.Wish {
+	if len(w.Zones) == 0 {
+		w.Zones = f.Document.GCE.Zones
+	}
+	if w.Prefix == "" {
+		w.Prefix = f.Document.Name + "-master"
+	}
+	if len(w.Suffixes) == 0 {
+		for range 32 {
+			w.Suffixes = append(w.Suffixes, strings.ToLower(rand.Text()[:4]))
+		}
+	}
+	return w
+}
+
+// Plan says what Run would do.
+func (f *Fleet) Plan(ctx context.Context, w plan.Wish, tell func(Event)) (plan.Plan, error) {
+	r := &run{Fleet: f, talk: Talk{Tell: tell}}
+	p, _, err := r.begin(ctx, f.Complete(w))
+	return p, err
+}
+
+// Run carries a wish out: it reads, plans, asks, and takes one step after another, each by what is read anew. It
+// returns the plan that it began with.
+func (f *Fleet) Run(ctx context.Context, w plan.Wish, talk Talk) (plan.Plan, error) {
+	r := &run{Fleet: f, talk: talk}
+	p, w, err := r.begin(ctx, f.Complete(w))
+	if err != nil || len(p.Steps) == 0 {
+		return p, err
+	}
+	if err := talk.Approve(p); err != nil {
+		return p, err
+	}
+	return p, r.carryOut(ctx, w)
+}
+
+// run is one command on its way.
+type run struct {
+	*Fleet
+	talk Talk
+	// seen are the reports as they were listed when the last step ended, and said what was told last of a wait.
+	seen Seen
+	said string
+	// gone are the VMs that were deleted, by their ids.
+	gone map[string]bool
+	// waiting are the waits that have not ended, by their keys.
+	waiting map[string]begun
+}
+
+// begun is a wait that has begun, and the step that it is; nil: it comes before a step.
+type begun struct {
+	since time.Time
+	step  *plan.Step
+}
+
+func (r *run) tell(e Event) {
+	if r.talk.Tell != nil {
+		r.talk.Tell(e)
+	}
+}
+
+// begin reads, resolves the wish and makes the whole plan. What passes by itself is waited for.
+func (r *run) begin(ctx context.Context, w plan.Wish) (plan.Plan, plan.Wish, error) {
+	r.waiting = map[string]begun{}
+	for {
+		rd, err := r.read(ctx, r.seen, r.gone)
+		if err != nil {
+			return plan.Plan{}, w, err
+		}
+		if r.seen == nil {
+			r.seen = rd.Seen
+		}
+		resolved, err := plan.Resolve(w, rd.Inventory)
+		var p plan.Plan
+		if err == nil {
+			p, err = plan.Make(resolved, rd.Inventory)
+		}
+		var refusal *plan.Refusal
+		if !errors.As(err, &refusal) || !passes(refusal) {
+			return p, resolved, err
+		}
+		if err := r.pause(ctx, next(resolved, rd, p, err).wait); err != nil {
+			return p, resolved, err
+		}
+	}
+}
+
+// carryOut takes one step after another until none is left.
+func (r *run) carryOut(ctx context.Context, w plan.Wish) error {
+	r.seen, r.gone, r.waiting = nil, map[string]bool{}, map[string]begun{}
+	for {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("interrupted between two steps: %w", ErrStopped)
+		}
+		rd, _ := r.read(ctx, r.seen, r.gone) // what could not be read is waited for
+		if r.seen == nil && rd.fault == nil {
+			r.seen = rd.Seen
+		}
+		p, err := plan.Make(w, rd.Inventory)
+		t := next(w, rd, p, err)
+		ended := r.endWaits(t)
+		if ended {
+			r.seen = rd.Seen
+		}
+		switch {
+		case ended && t.step != nil && takesAway(t.step.Act): // it needs a report that is newer than this reading
+			continue
+		case t.err != nil:
+			return t.err
+		case t.wait != nil:
+			if err := r.pause(ctx, t.wait); err != nil {
+				return err
+			}
+		case t.step != nil:
+			if err := r.step(ctx, *t.step); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// step takes one step. Once it has ended, what counts as new is what is written from then on.
+func (r *run) step(ctx context.Context, s plan.Step) error {
+	began := time.Now()
+	r.tell(Event{Begins: &s})
+	inner, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepLimit)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	defer stop()
+	if err := r.take(inner, s); err != nil {
+		return fmt.Errorf("%s %w: %w", s.What, err, ErrStopped)
+	}
+	if s.Act == plan.DeleteVM {
+		r.gone[s.InstanceID] = true
+	}
+	r.seen = nil
+	r.tell(Event{Ended: &s, Took: time.Since(began)})
+	return nil
+}
+
+// endWaits forgets the waits that a turn shows to be over, and reports whether a step was among them. A reading that
+// failed or contradicts itself shows nothing of a step.
+func (r *run) endWaits(t turn) (stepEnded bool) {
+	for key, w := range r.waiting {
+		unclear := t.wait != nil && t.wait.step == nil && t.wait.key != "leader"
+		switch {
+		case t.wait != nil && t.wait.key == key, w.step != nil && unclear:
+			continue
+		case w.step != nil:
+			stepEnded = true
+			if t.err == nil {
+				r.tell(Event{Ended: w.step, Took: time.Since(w.since)})
+			}
+		}
+		delete(r.waiting, key)
+		r.said = ""
+	}
+	return stepEnded
+}
+
+// pause rests before the next reading, or gives up.
+func (r *run) pause(ctx context.Context, w *wait) error {
+	began, waits := r.waiting[w.key]
+	if !waits {
+		began = begun{since: time.Now(), step: w.step}
+		r.waiting[w.key] = began
+		if w.step != nil {
+			r.tell(Event{Begins: w.step})
+		}
+	}
+	if w.what != r.said {
+		r.said = w.what
+		r.tell(Event{Waits: w.what})
+	}
+	if time.Since(began.since) >= w.limit {
+		return w.otherwise
+	}
+	if backoff.Sleep(ctx, period) != nil {
+		return fmt.Errorf("interrupted while it waited: %w", ErrStopped)
+	}
+	return nil
+}

@@ -1,0 +1,311 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorate/quorate/fleet"
+	"github.com/quorate/quorate/fleet/plan"
+	"github.com/quorate/quorate/internal/replica"
+)
+
+func fleetOf(w *world) *fleet.Fleet {
+	return &fleet.Fleet{Cloud: w, Cluster: w, By: "test", DataDevice: "quorate-data",
+		Metadata: map[string]string{"quorate-cluster": "name: prod-1"},
+		Document: &replica.Cluster{Name: "prod-1", Replicas: 3, GCE: &replica.GCE{Project: "example", Region: region,
+			Zones: zones, Image: "family/quorate", MachineType: "e2-standard-4",
+			Labels: map[string]string{"team": "infra"}}}}
+}
+
+// command is one of the operator's, as it is typed, in a world of some replicas.
+type command struct {
+	name     string
+	replicas int
+	wish     plan.Wish
+	rules    rules
+	// left are how many VMs and voters there are in the end, and how many disks that no VM has.
+	vms, voters, spare int
+	// rolled: all VMs have the new image.
+	rolled bool
+}
+
+var commands = []command{
+	{"create 3", 0, plan.Wish{Kind: plan.Create, Count: 3}, rules{}, 3, 3, 0, false},
+	{"add the second", 1, plan.Wish{Kind: plan.Add}, rules{}, 2, 1, 0, false},
+	{"add the third", 2, plan.Wish{Kind: plan.Add, Zone: zones[2]}, rules{}, 3, 3, 0, false},
+	{"remove by name", 3, plan.Wish{Kind: plan.Remove, Name: "master-b", DropDisk: true},
+		rules{target: "1004", dropDisks: true}, 2, 2, 0, false},
+	{"remove of a zone, its disk is kept", 3, plan.Wish{Kind: plan.Remove, Zone: zones[2]}, rules{target: "1006"}, 2, 2,
+		1, false},
+	{"remove the leader", 3, plan.Wish{Kind: plan.Remove, Name: "master-a", DropDisk: true},
+		rules{target: "1002", dropDisks: true}, 2, 2, 0, false},
+	{"replace", 3, plan.Wish{Kind: plan.Replace, Name: "master-b", DropDisk: true},
+		rules{target: "1004", dropDisks: true}, 3, 3, 0, false},
+	{"replace in its place", 3, plan.Wish{Kind: plan.Replace, Name: "master-a", InPlace: true}, rules{inPlace: true},
+		3, 3, 0, false},
+	{"replace in its place, with a new disk", 3, plan.Wish{Kind: plan.Replace, Name: "master-b", InPlace: true,
+		NewDisk: true}, rules{inPlace: true}, 3, 3, 1, false},
+	{"replace the only one in its place", 1, plan.Wish{Kind: plan.Replace, Name: "master-a", InPlace: true,
+		Interrupt: true}, rules{inPlace: true, interrupts: true}, 1, 1, 0, false},
+	{"roll", 3, plan.Wish{Kind: plan.Roll, Image: newImage}, rules{inPlace: true}, 3, 3, 0, true},
+	{"roll the only one", 1, plan.Wish{Kind: plan.Roll, Image: newImage, Interrupt: true},
+		rules{inPlace: true, interrupts: true}, 1, 1, 0, true},
+	{"delete", 3, plan.Wish{Kind: plan.Delete}, rules{all: true}, 0, -1, 0, false},
+}
+
+// inWorld runs a test in a world whose agents live, in time that passes at once.
+func inWorld(t *testing.T, replicas int, do func(t *testing.T, w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, replicas)
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		go w.live(ctx)
+		time.Sleep(20 * time.Second)
+		do(t, w)
+	})
+}
+
+// talk agrees to everything.
+func talk(tell func(fleet.Event)) fleet.Talk {
+	return fleet.Talk{Approve: func(plan.Plan) error { return nil }, Tell: tell}
+}
+
+func (c command) run(ctx context.Context, w *world) error {
+	w.rules = c.rules
+	_, err := fleetOf(w).Run(ctx, c.wish, talk(nil))
+	return err
+}
+
+// check says what is not as it should be when the command is done.
+func (c command) check(t *testing.T, w *world) {
+	t.Helper()
+	time.Sleep(10 * time.Second)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	voters, touch := w.votes()
+	spare := 0
+	for _, d := range w.disks {
+		if len(d.Users) == 0 {
+			spare++
+		}
+	}
+	if len(w.vms) != c.vms || c.voters >= 0 && (voters != c.voters || touch != c.voters) || spare != c.spare {
+		t.Errorf("%d VMs, %d voters (%d in touch), %d disks that no VM has; want %d, %d, %d", len(w.vms), voters, touch,
+			spare, c.vms, c.voters, c.spare)
+	}
+	for _, p := range w.places() {
+		if c.rolled && w.vms[p].Image != newImage || !w.alive(p) {
+			t.Errorf("VM %s: image %s, takes part: %t", p, w.vms[p].Image, w.alive(p))
+		}
+	}
+}
+
+func TestEachCommandIsCarriedOut(t *testing.T) {
+	for _, c := range commands {
+		t.Run(c.name, func(t *testing.T) {
+			inWorld(t, c.replicas, func(t *testing.T, w *world) {
+				began := time.Now()
+				if err := c.run(t.Context(), w); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); c.rules.interrupts && took > time.Minute {
+					t.Errorf("nobody was served for %s: the VM that was deleted was believed for too long", took)
+				}
+				c.check(t, w)
+				before := w.changes
+				if c.wish.Kind != plan.Add && c.wish.Name == "" && c.wish.Zone == "" { // again is to do nothing
+					if err := c.run(t.Context(), w); err != nil || w.changes != before {
+						t.Errorf("again: %d changes more, %v", w.changes-before, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A call fails before or after its effect, or the operator interrupts it: at each change of each command. Running the
+// command again completes it, and nothing is left over.
+func TestAFaultAtEachStepIsCompletedByRunningAgain(t *testing.T) {
+	lost := errors.New("the connection was lost")
+	for _, c := range commands {
+		changes := 0
+		inWorld(t, c.replicas, func(t *testing.T, w *world) {
+			if err := c.run(t.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+			changes = w.changes
+		})
+		if changes == 0 {
+			t.Fatalf("%s changes nothing", c.name)
+		}
+		for at := 1; at <= changes; at++ {
+			for _, fault := range []string{"fails before", "fails after", "interrupted"} {
+				t.Run(fmt.Sprintf("%s, change %d %s", c.name, at, fault), func(t *testing.T) {
+					inWorld(t, c.replicas, func(t *testing.T, w *world) {
+						ctx, interrupt := context.WithCancel(t.Context())
+						defer interrupt()
+						w.hurt = func(n int, effect bool) error {
+							switch {
+							case n == at && fault == "interrupted":
+								interrupt()
+							case n == at && effect == (fault == "fails after"):
+								return lost
+							case n > at:
+								t.Errorf("change %d was begun after the fault at %d", n, at)
+							}
+							return nil
+						}
+						err := c.run(ctx, w)
+						last := at == changes && fault == "interrupted" // it was done anyway
+						if !last && !errors.Is(err, fleet.ErrStopped) {
+							t.Fatalf("after a fault: %v", err)
+						}
+						if fault != "interrupted" && !errors.Is(err, lost) {
+							t.Errorf("the fault is not said: %v", err)
+						}
+						w.hurt = nil
+						if err := c.again(w); err != nil {
+							t.Fatalf("run again: %v", err)
+						}
+						c.check(t, w)
+					})
+				})
+			}
+		}
+	}
+}
+
+// again runs the command as somebody would who was told to: with the same words, unless it was done. Then a command
+// that names nobody would do another one.
+func (c command) again(w *world) error {
+	if len(w.vms) == c.vms && (c.wish.Kind == plan.Add || c.wish.Name == "" && c.wish.Zone != "") && !w.begun() {
+		return nil
+	}
+	err := c.run(context.Background(), w)
+	var r *plan.Refusal
+	if errors.As(err, &r) && r.Name == plan.NoSuchReplica && len(w.vms) == c.vms {
+		return nil // it was done, and there is nobody of that name any more
+	}
+	return err
+}
+
+// begun: somebody has a VM and has not joined, or leaves and has one.
+func (w *world) begun() bool {
+	for _, p := range w.places() {
+		if !w.alive(p) || w.leaveOf(p) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// The operator interrupts a wait: nothing more is changed, and running it again completes it.
+func TestInterruptedAtAWait(t *testing.T) {
+	for _, c := range commands {
+		for at := 1; ; at++ {
+			waited := false
+			t.Run(fmt.Sprintf("%s, wait %d", c.name, at), func(t *testing.T) {
+				inWorld(t, c.replicas, func(t *testing.T, w *world) {
+					ctx, interrupt := context.WithCancel(t.Context())
+					defer interrupt()
+					waits, changes := 0, 0
+					w.rules = c.rules
+					_, err := fleetOf(w).Run(ctx, c.wish, talk(func(e fleet.Event) {
+						if e.Waits != "" {
+							if waits++; waits == at {
+								waited, changes = true, w.changes
+								interrupt()
+							}
+						}
+					}))
+					if waited && (!errors.Is(err, fleet.ErrStopped) || w.changes != changes) {
+						t.Errorf("%d changes after the interruption, %v", w.changes-changes, err)
+					}
+					if waited {
+						if err := c.again(w); err != nil {
+							t.Fatalf("run again: %v", err)
+						}
+						c.check(t, w)
+					}
+				})
+			})
+			if !waited {
+				break
+			}
+		}
+	}
+}
+
+// The leader's agent cannot write reports: by what it wrote before, nothing is taken away.
+func TestAStaleReportOfTheLeaderTakesNobodyAway(t *testing.T) {
+	for _, c := range commands {
+		if !slices.Contains([]plan.Kind{plan.Remove, plan.Roll}, c.wish.Kind) && !c.wish.InPlace {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			inWorld(t, c.replicas, func(t *testing.T, w *world) {
+				w.mute[w.leader] = true
+				began := time.Now()
+				err := c.run(t.Context(), w)
+				var r *plan.Refusal
+				if !errors.As(err, &r) || r.Name != plan.MembersUnknown || w.changes != 0 {
+					t.Errorf("%d changes, %v", w.changes, err)
+				}
+				if took := time.Since(began); took < 40*time.Second || took > 90*time.Second {
+					t.Errorf("it gave up after %s", took)
+				}
+			})
+		})
+	}
+}
+
+// Two replicas say that they lead: nobody is believed.
+func TestTwoLeadersAreBelievedNothing(t *testing.T) {
+	inWorld(t, 3, func(t *testing.T, w *world) {
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		go func() { // a replica that is cut off goes on reporting that it leads
+			for ctx.Err() == nil {
+				w.mu.Lock()
+				w.mute[place(1)] = true
+				s := w.reports[place(0)]
+				s.Place, s.InstanceID, s.Member = place(1), w.vms[place(1)].InstanceID, w.members[place(1)].id
+				s.Members = slices.Clone(s.Members)
+				for n := range s.Members {
+					s.Members[n].Leader = s.Members[n].ID == s.Member
+				}
+				s.Written = time.Now()
+				w.reports[place(1)] = s
+				w.mu.Unlock()
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Second):
+				}
+			}
+		}()
+		time.Sleep(time.Second)
+		err := command{wish: plan.Wish{Kind: plan.Remove, Name: "master-c"}}.run(t.Context(), w)
+		var r *plan.Refusal
+		if !errors.As(err, &r) || r.Name != plan.MembersUnknown || !strings.Contains(r.Why, "several") || w.changes != 0 {
+			t.Errorf("%d changes, %v", w.changes, err)
+		}
+	})
+}
+
+// What the operator does not agree to is not done.
+func TestWithoutConsentNothingIsDone(t *testing.T) {
+	inWorld(t, 3, func(t *testing.T, w *world) {
+		no := errors.New("no")
+		p, err := fleetOf(w).Run(t.Context(), plan.Wish{Kind: plan.Delete}, fleet.Talk{
+			Approve: func(p plan.Plan) error { return no }})
+		if !errors.Is(err, no) || w.changes != 0 || len(p.Steps) != 6 {
+			t.Errorf("%d changes, %d steps, %v", w.changes, len(p.Steps), err)
+		}
+	})
+}

@@ -1,0 +1,64 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/quorate/quorate/fleet/plan"
+	"github.com/quorate/quorate/internal/gce"
+)
+
+// diskSpec is the data disk that a step makes.
+func (f *Fleet) diskSpec(s plan.Step) gce.DiskSpec {
+	d := f.Document.GCE.DataDisk
+	return gce.DiskSpec{Name: s.Disk, Type: d.Type, SizeGB: d.SizeGB,
+		Labels: f.labels(ReplicaLabel, s.Place.Name, ReplacesLabel, s.Replaces)}
+}
+
+// vmSpec is the VM that a step makes.
+func (f *Fleet) vmSpec(ctx context.Context, s plan.Step) (gce.VMSpec, error) {
+	g := f.Document.GCE
+	image := s.Image
+	if image == "" {
+		var err error
+		if image, err = f.Image(ctx, g.Image); err != nil {
+			return gce.VMSpec{}, err
+		}
+	}
+	v := gce.VMSpec{Name: s.Place.Name, MachineType: g.MachineType, Image: image, ServiceAccount: g.ServiceAccount,
+		Network:  linkTo(g.Network, "projects/"+g.Project+"/global/networks/"),
+		BootDisk: gce.DiskSpec{Type: g.BootDisk.Type, SizeGB: g.BootDisk.SizeGB, Labels: f.labels()},
+		DataDisk: s.Disk, DeviceName: f.DataDevice, Tags: g.Tags,
+		Labels: f.labels(ReplacesLabel, s.Replaces), Metadata: maps.Clone(f.Metadata)}
+	if g.Subnetwork != "" {
+		v.Subnetwork = linkTo(g.Subnetwork, fmt.Sprintf("projects/%s/regions/%s/subnetworks/", g.Project, g.Region))
+	}
+	return v, nil
+}
+
+// Image is the image that a name means now, as the Compute API shows it at a VM.
+func (f *Fleet) Image(ctx context.Context, name string) (string, error) {
+	return f.Cloud.ResolveImage(ctx, linkTo(name, "projects/"+f.Document.GCE.Project+"/global/images/"))
+}
+
+// linkTo completes a name to the link that Google knows it by.
+func linkTo(name, folder string) string {
+	if strings.HasPrefix(name, "projects/") {
+		return name
+	}
+	return folder + name
+}
+
+// labels are the operator's and pairs of quorate's own; those without a value are left out.
+func (f *Fleet) labels(pairs ...string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, f.Document.GCE.Labels)
+	for n := 0; n < len(pairs); n += 2 {
+		if pairs[n+1] != "" {
+			out[pairs[n]] = pairs[n+1]
+		}
+	}
+	return out
+}

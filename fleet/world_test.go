@@ -1,0 +1,450 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/gce"
+	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/report"
+)
+
+const (
+	region   = "us-central1"
+	oldImage = "projects/example/global/images/quorate-1"
+	newImage = "projects/example/global/images/quorate-2"
+)
+
+var zones = []string{region + "-a", region + "-b", region + "-c"}
+
+// world is a project with one cluster, in memory: the Compute API, the bucket, and agents that do in a few lines what
+// quorate's do. It is both Cloud and Cluster of a Fleet. It checks with each change what no command may ever do.
+type world struct {
+	t  *testing.T
+	mu sync.Mutex
+
+	vms     map[replica.Place]*vm
+	disks   map[string]*gce.FleetDisk // by zone and name
+	members map[replica.Place]*member
+	leader  replica.Place
+	// incarnations and orders are the record's.
+	incarnations map[replica.Place][]record.Incarnation
+	orders       []record.Order
+	formed       bool
+	reports      map[replica.Place]report.Sighting
+	ids          int
+
+	// rules are what the wish that is carried out allows.
+	rules rules
+	// changes counts the calls that change something; hurt is asked before and after each.
+	changes    int
+	hurt       func(n int, effect bool) error
+	lastChange time.Time
+	// mute are replicas whose agents cannot write reports.
+	mute map[replica.Place]bool
+}
+
+type rules struct {
+	// all: everything may go. inPlace: VMs may go whose members stay. interrupts: the only voter may go, too.
+	all, inPlace, interrupts bool
+	// target is the VM that may go.
+	target string
+	// dropDisks: data disks may go.
+	dropDisks bool
+}
+
+type vm struct {
+	gce.FleetVM
+	booted time.Time
+}
+
+type member struct {
+	id, disk, runsOn string
+	voter            bool
+}
+
+func newWorld(t *testing.T, replicas int) *world {
+	w := &world{t: t, vms: map[replica.Place]*vm{}, disks: map[string]*gce.FleetDisk{},
+		members: map[replica.Place]*member{}, incarnations: map[replica.Place][]record.Incarnation{},
+		reports: map[replica.Place]report.Sighting{}, mute: map[replica.Place]bool{}}
+	for n := range replicas {
+		p := place(n)
+		disk := p.Name + "-data"
+		w.disks[p.Zone+"/"+disk] = &gce.FleetDisk{Zone: p.Zone, Name: disk, ID: w.id()}
+		w.insertVM(p, gce.VMSpec{Name: p.Name, DataDisk: disk, Image: oldImage})
+	}
+	if replicas > 0 {
+		w.orders = []record.Order{{Number: 1, Kind: record.OrderReplicas, Replicas: replicas}}
+	}
+	return w
+}
+
+func place(n int) replica.Place {
+	return replica.Place{Zone: zones[n%3], Name: fmt.Sprintf("master-%c", 'a'+n)}
+}
+
+// live has the agents work until the context ends.
+func (w *world) live(ctx context.Context) {
+	for ctx.Err() == nil {
+		w.mu.Lock()
+		w.tick()
+		w.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func (w *world) id() string { w.ids++; return strconv.Itoa(1000 + w.ids) }
+
+func (w *world) alive(p replica.Place) bool {
+	v, m := w.vms[p], w.members[p]
+	return v != nil && m != nil && m.runsOn == v.InstanceID
+}
+
+func (w *world) votes() (voters, touch int) {
+	for p, m := range w.members {
+		if m.voter {
+			voters++
+			if w.alive(p) {
+				touch++
+			}
+		}
+	}
+	return voters, touch
+}
+
+func (w *world) hasQuorum() bool {
+	voters, touch := w.votes()
+	return voters > 0 && touch > voters/2
+}
+
+func (w *world) wanted() int {
+	for _, o := range slices.Backward(w.orders) {
+		if o.Kind == record.OrderReplicas {
+			return o.Replicas
+		}
+	}
+	return 3
+}
+
+func (w *world) places() []replica.Place {
+	return slices.SortedFunc(maps.Keys(w.vms), replica.ComparePlaces)
+}
+
+func (w *world) leaveOf(p replica.Place) *record.Order {
+	for n := range w.orders {
+		if o := &w.orders[n]; o.Kind == record.OrderLeave && *o.Place == p {
+			return o
+		}
+	}
+	return nil
+}
+
+// tick lets each agent do what it has to, and report.
+func (w *world) tick() {
+	for _, p := range w.places() {
+		if v := w.vms[p]; w.leaveOf(p) == nil && time.Since(v.booted) > 5*time.Second {
+			w.joins(p, v)
+		}
+	}
+	w.elect()
+	if w.hasQuorum() {
+		for n := range w.orders {
+			if o := &w.orders[n]; o.Kind == record.OrderLeave && o.Done == nil {
+				w.leaves(o)
+			}
+		}
+		if w.wanted() >= 3 && len(w.members) >= 3 {
+			for p, m := range w.members {
+				m.voter = m.voter || w.alive(p)
+			}
+		}
+	}
+	w.elect()
+	for _, p := range w.places() {
+		w.report(p)
+	}
+}
+
+func (w *world) elect() {
+	if !w.hasQuorum() {
+		w.leader = replica.Place{}
+		return
+	}
+	if m := w.members[w.leader]; m != nil && m.voter && w.alive(w.leader) {
+		return
+	}
+	for _, p := range slices.SortedFunc(maps.Keys(w.members), replica.ComparePlaces) {
+		if w.members[p].voter && w.alive(p) {
+			w.leader = p
+			return
+		}
+	}
+}
+
+func (w *world) joins(p replica.Place, v *vm) {
+	d := w.disks[p.Zone+"/"+v.DataDisk]
+	m := w.members[p]
+	switch {
+	case m != nil && m.disk == d.ID && m.runsOn == v.InstanceID:
+		return
+	case m != nil && m.disk == d.ID:
+		m.runsOn = v.InstanceID
+	case !w.formed:
+		w.formed = true
+		w.members[p] = &member{id: "a" + w.id(), voter: true, disk: d.ID, runsOn: v.InstanceID}
+	case w.hasQuorum():
+		w.members[p] = &member{id: "a" + w.id(), disk: d.ID, runsOn: v.InstanceID}
+	default:
+		return
+	}
+	w.incarnations[p] = append(w.incarnations[p], record.Incarnation{Place: p, InstanceID: v.InstanceID,
+		Number: uint64(len(w.incarnations[p]) + 1), Epoch: 1, DiskID: d.ID,
+		Started: &record.Started{Epoch: 1, DiskID: d.ID}})
+}
+
+// leaves is etcd's leader, which removes a member only while the rest is a quorum.
+func (w *world) leaves(o *record.Order) {
+	m := w.members[*o.Place]
+	if m == nil {
+		o.Done = &record.Done{What: "left"}
+		return
+	}
+	delete(w.members, *o.Place)
+	if voters, _ := w.votes(); voters == 0 {
+		for p, other := range w.members {
+			if w.alive(p) {
+				other.voter = true
+				break
+			}
+		}
+	}
+	if !w.hasQuorum() {
+		w.members[*o.Place] = m
+	}
+}
+
+// report writes a replica's report if it has changed, or each 30 s.
+func (w *world) report(p replica.Place) {
+	v, m := w.vms[p], w.members[p]
+	r := report.Report{Place: p, InstanceID: v.InstanceID, Epoch: 1, ClusterID: clusterID.String(), Phase: "etcd"}
+	if w.alive(p) {
+		r.Member, r.Ready, r.Phase = m.id, true, "keep"
+		for _, q := range slices.SortedFunc(maps.Keys(w.members), replica.ComparePlaces) {
+			one := report.Member{Name: q.String(), ID: w.members[q].id, Role: "learner", Started: true,
+				Leader: q == w.leader}
+			if w.members[q].voter {
+				one.Role = "voter"
+			}
+			if p == w.leader {
+				one.Heard = new(w.alive(q))
+			}
+			r.Members = append(r.Members, one)
+		}
+	}
+	last, written := w.reports[p]
+	same := written && fmt.Sprint(texts(last.Report)) == fmt.Sprint(texts(r))
+	if w.mute[p] || same && time.Since(last.Written) < report.Period {
+		return
+	}
+	w.reports[p] = report.Sighting{Report: r, Written: time.Now()}
+}
+
+func texts(r report.Report) (out []string) {
+	out = append(out, r.InstanceID, r.Phase, r.Member)
+	for _, m := range r.Members {
+		out = append(out, fmt.Sprint(m.Name, m.ID, m.Role, m.Leader, m.Heard != nil && *m.Heard))
+	}
+	return out
+}
+
+const clusterID = record.MemberID(0xc1)
+
+// View is the record.
+func (w *world) View(context.Context) (record.View, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v := record.View{Inception: &record.Inception{Name: "prod-1", Region: region, ProjectNumber: "1"}, Bundle: 1,
+		Replicas: map[replica.Place][]record.Incarnation{}, Orders: slices.Clone(w.orders)}
+	if w.formed {
+		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Source: record.Source{Kind: record.SourceEmpty}},
+			Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: clusterID, MemberID: 1}}}}
+	}
+	for p, all := range w.incarnations {
+		v.Replicas[p] = slices.Clone(all)
+	}
+	return v, nil
+}
+
+// All are the reports.
+func (w *world) All(context.Context) (out []report.Sighting, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range slices.SortedFunc(maps.Keys(w.reports), replica.ComparePlaces) {
+		s := w.reports[p]
+		s.Age = time.Since(s.Written)
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func (w *world) FleetVMs(context.Context) (out []gce.FleetVM, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.places() {
+		out = append(out, w.vms[p].FleetVM)
+	}
+	return out, nil
+}
+
+func (w *world) FleetDisks(context.Context) (out []gce.FleetDisk, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(w.disks)) {
+		out = append(out, *w.disks[key])
+	}
+	return out, nil
+}
+
+func (w *world) ResolveImage(_ context.Context, image string) (string, error) {
+	if image == "projects/example/global/images/family/quorate" {
+		return oldImage, nil
+	}
+	return image, nil
+}
+
+// change carries out what changes something, or fails before or after it, and checks that the quorum survives it.
+func (w *world) change(do func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.changes++
+	if w.hurt != nil {
+		if err := w.hurt(w.changes, false); err != nil {
+			return err
+		}
+	}
+	had := w.hasQuorum()
+	voters, _ := w.votes()
+	if err := do(); err != nil {
+		return err
+	}
+	w.lastChange = time.Now()
+	if had && !w.hasQuorum() && !w.rules.all && !(voters == 1 && w.rules.interrupts) {
+		w.t.Error("a step cost the quorum")
+	}
+	if w.hurt != nil {
+		return w.hurt(w.changes, true)
+	}
+	return nil
+}
+
+// proven checks that what takes something away goes by a report that the leader wrote after the change before it.
+func (w *world) proven(what string) {
+	s := w.reports[w.leader]
+	if !w.rules.all && !s.Written.After(w.lastChange) {
+		w.t.Errorf("%s, though the leader (%s) has not reported since the change before", what, w.leader)
+	}
+}
+
+func (w *world) CreateOrder(_ context.Context, o record.Order) (record.Order, error) {
+	err := w.change(func() error {
+		if o.Kind == record.OrderLeave {
+			w.proven("an order to leave")
+		}
+		o.Number = uint64(len(w.orders) + 1)
+		w.orders = append(w.orders, o)
+		return nil
+	})
+	return o, err
+}
+
+func (w *world) InsertDisk(_ context.Context, zone string, d gce.DiskSpec) error {
+	return w.change(func() error {
+		if old := w.disks[zone+"/"+d.Name]; old != nil && !maps.Equal(old.Labels, d.Labels) {
+			return errors.New("another disk has that name")
+		} else if old == nil {
+			w.disks[zone+"/"+d.Name] = &gce.FleetDisk{Zone: zone, Name: d.Name, ID: w.id(), Labels: d.Labels}
+		}
+		return nil
+	})
+}
+
+func (w *world) InsertVM(_ context.Context, zone string, v gce.VMSpec) error {
+	return w.change(func() error {
+		p := replica.Place{Zone: zone, Name: v.Name}
+		if old := w.vms[p]; old != nil {
+			if !maps.Equal(old.Labels, v.Labels) || old.DataDisk != v.DataDisk {
+				return errors.New("another VM has that name")
+			}
+			return nil
+		}
+		if d := w.disks[zone+"/"+v.DataDisk]; d == nil || len(d.Users) > 0 {
+			return fmt.Errorf("disk %s is not free", v.DataDisk)
+		}
+		if v.Metadata["quorate-cluster"] == "" || v.DeviceName != "quorate-data" {
+			w.t.Errorf("VM %s gets no document, or no disk: %+v", v.Name, v)
+		}
+		w.insertVM(p, v)
+		return nil
+	})
+}
+
+func (w *world) insertVM(p replica.Place, v gce.VMSpec) {
+	w.disks[p.Zone+"/"+v.DataDisk].Users = []string{p.Name}
+	one := gce.FleetVM{Labels: v.Labels, Image: v.Image, DataDisk: v.DataDisk}
+	one.VM = replica.VM{Place: p, InstanceID: w.id(), Status: "RUNNING"}
+	w.vms[p] = &vm{FleetVM: one, booted: time.Now()}
+}
+
+func (w *world) DeleteVM(_ context.Context, p replica.Place, id string) error {
+	return w.change(func() error {
+		v := w.vms[p]
+		if v == nil {
+			return nil
+		}
+		if v.InstanceID != id {
+			return errors.New("another VM has that name")
+		}
+		w.proven("a VM is deleted")
+		switch {
+		case w.rules.all:
+		case !w.rules.inPlace && w.rules.target != id:
+			w.t.Errorf("VM %s (%s) is nobody's to delete", p, id)
+		case !w.rules.inPlace && w.members[p] != nil:
+			w.t.Errorf("VM %s goes before its member", p)
+		}
+		w.disks[p.Zone+"/"+v.DataDisk].Users = nil
+		delete(w.vms, p)
+		return nil
+	})
+}
+
+func (w *world) DeleteDisk(_ context.Context, zone, name, id string) error {
+	return w.change(func() error {
+		d := w.disks[zone+"/"+name]
+		switch {
+		case d == nil:
+			return nil
+		case d.ID != id:
+			return errors.New("another disk has that name")
+		case len(d.Users) > 0:
+			return errors.New("the disk is in use")
+		}
+		w.proven("a disk is deleted")
+		if !w.rules.all && !w.rules.dropDisks {
+			w.t.Errorf("disk %s is nobody's to delete", name)
+		}
+		delete(w.disks, zone+"/"+name)
+		return nil
+	})
+}
