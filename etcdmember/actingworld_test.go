@@ -15,9 +15,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
@@ -349,7 +351,7 @@ func makeDirectory(dir string, s *table.MemberStatus) error {
 	if err := makeLog(dir, s.MemberID, s.ClusterID); err != nil {
 		return err
 	}
-	w, err := wal.Open(zap.NewNop(), datadir.LogDir(dir), &walpb.Snapshot{Index: new(uint64), Term: new(uint64)})
+	w, err := openLog(dir)
 	if err != nil {
 		return err
 	}
@@ -382,9 +384,20 @@ func makeLog(dir string, member, of record.MemberID) error {
 	return errors.Join(w.Close(), db.Close())
 }
 
+// openLog opens a log to append to it. Another test may start a program in a network of its own meanwhile. Until that
+// program runs it has every file of this process, so a log that was just closed is still locked for some milliseconds.
+func openLog(dir string) (*wal.WAL, error) {
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		w, err := wal.Open(zap.NewNop(), datadir.LogDir(dir), &walpb.Snapshot{Index: new(uint64), Term: new(uint64)})
+		if !errors.Is(err, fileutil.ErrLocked) || time.Since(began) > time.Minute {
+			return w, err
+		}
+	}
+}
+
 // addVoters appends entries to a stopped member's log that made members voters, all committed.
 func addVoters(dir string, ids ...record.MemberID) error {
-	w, err := wal.Open(zap.NewNop(), datadir.LogDir(dir), &walpb.Snapshot{Index: new(uint64), Term: new(uint64)})
+	w, err := openLog(dir)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func logOf(t *testing.T, change func(file []byte)) savedLog {
 	if err := os.WriteFile(files[0], b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if w, err = wal.Open(zap.NewNop(), dir, start); err != nil {
+	if w, err = wal.OpenForRead(zap.NewNop(), dir, start); err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()

@@ -80,7 +80,8 @@ func Call(ctx context.Context, socket, method, path string, answer any) error {
 var ErrLocked = errors.New("another process holds it")
 
 // Lock takes the lock of a file, which it makes where there is none. The kernel frees the lock when this process ends,
-// however it ends. The children do not inherit it.
+// however it ends. The children do not inherit it. A program that is being started has the file for some milliseconds
+// all the same, so the release does not only close it.
 func Lock(path string) (release func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -93,7 +94,10 @@ func Lock(path string) (release func(), err error) {
 		}
 		return nil, &os.PathError{Op: "lock", Path: path, Err: err}
 	}
-	return func() { f.Close() }, nil
+	return func() {
+		unix.Flock(int(f.Fd()), unix.LOCK_UN)
+		f.Close()
+	}, nil
 }
 
 // Room is how many bytes may still be written to the file system of a folder, and how many it holds in all.

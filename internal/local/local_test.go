@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -12,6 +13,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestAnAnswerARefusalAndSilenceAreToldApart(t *testing.T) {
@@ -97,6 +100,45 @@ func TestALockIsHeldByOneAndNotByItsChildren(t *testing.T) {
 	if _, err := Lock(filepath.Join(path, "below")); err == nil || errors.Is(err, ErrLocked) {
 		t.Errorf("a file that cannot be made: %v", err)
 	}
+}
+
+// A program that is being started has this process' files until it runs, which may take some milliseconds.
+func TestALockIsFreeOnceItIsReleased(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	release, err := Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inherited := inherit(t, path)
+	release()
+	release, err = Lock(path)
+	if err != nil {
+		t.Fatalf("while a program is being started that has the file still: %v", err)
+	}
+	defer release()
+	if err := unix.Close(inherited); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Lock(path); !errors.Is(err, ErrLocked) {
+		t.Errorf("once that program runs, the lock is taken twice: %v", err)
+	}
+}
+
+// inherit has an open file of this process once more, as a program that is being started has it.
+func inherit(t *testing.T, path string) int {
+	t.Helper()
+	for fd := range 1024 {
+		if to, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil || to != path {
+			continue
+		}
+		again, err := unix.Dup(fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return again
+	}
+	t.Fatalf("this process does not have %s open", path)
+	return -1
 }
 
 func TestTheRoomOfAFolder(t *testing.T) {
