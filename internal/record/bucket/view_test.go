@@ -264,7 +264,7 @@ func TestViewReadsPagesOfABucket(t *testing.T) {
 			Content: fmt.Appendf(nil, `{"number":%d,"kind":"resume"}`, n)})
 	}
 	b := newBucket(t, objects...)
-	view, err := openStore(t, b.url).View(t.Context())
+	view, err := patient(openStore(t, b.url)).View(t.Context())
 	if err != nil || len(view.Orders) != 1005 || view.Orders[1004].Number != 1005 {
 		t.Fatalf("%d orders, %v", len(view.Orders), err)
 	}
@@ -281,7 +281,7 @@ func TestViewReadsPagesOfABucket(t *testing.T) {
 		return none
 	}
 	b.mu.Unlock()
-	if view, err := hurry(openStore(t, b.url)).View(t.Context()); err != nil || len(view.Orders) != 1005 {
+	if view, err := patient(openStore(t, b.url)).View(t.Context()); err != nil || len(view.Orders) != 1005 {
 		t.Errorf("with pages that come at the last try: %d orders, %v", len(view.Orders), err)
 	}
 }
