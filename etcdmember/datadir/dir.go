@@ -74,9 +74,9 @@ func Read(dir string) (table.Directory, error) {
 	if _, err := os.Stat(filepath.Join(dir, Marker)); err == nil {
 		d.Marker = true
 	}
-	if err := readWAL(&d, LogDir(dir)); err != nil {
+	if newest, err := readWAL(&d, LogDir(dir)); err != nil {
 		d.OpenErr = fmt.Errorf("read the write-ahead log: %w", err)
-	} else if err := openDatabase(DatabaseFile(dir)); err != nil {
+	} else if err := openNewest(dir, newest); err != nil {
 		d.OpenErr = fmt.Errorf("open the database: %w", err)
 	} else {
 		d.OpenErr = readDamage(dir).Err()
@@ -105,29 +105,25 @@ func mayPass(err error) bool {
 // ErrNoStart: no snapshot that the log names, not even the one at its beginning, is valid.
 var ErrNoStart = errors.New("it holds no valid starting point")
 
-func readWAL(d *table.Directory, dir string) error {
-	lg := zap.NewNop()
-	snaps, err := wal.ValidSnapshotEntries(lg, dir)
+// readWAL reads the log, and returns the snapshot that it begins with.
+func readWAL(d *table.Directory, dir string) (newest *walpb.Snapshot, err error) {
+	newest, err = newestSnapshot(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(snaps) == 0 {
-		return ErrNoStart
-	}
-	newest := snaps[len(snaps)-1]
-	w, err := wal.OpenForRead(lg, dir, &walpb.Snapshot{Index: newest.Index, Term: newest.Term})
+	w, err := wal.OpenForRead(zap.NewNop(), dir, &walpb.Snapshot{Index: newest.Index, Term: newest.Term})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer w.Close()
 	// Opened for reading, a torn last record is no error: etcd repairs it, and nothing in it was acknowledged.
 	meta, state, entries, err := w.ReadAll()
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return err
+		return nil, err
 	}
 	var m etcdserverpb.Metadata
 	if err := proto.Unmarshal(meta, &m); err != nil {
-		return fmt.Errorf("its metadata: %w", err)
+		return nil, fmt.Errorf("its metadata: %w", err)
 	}
 	d.MemberID, d.ClusterID = record.MemberID(m.GetNodeID()), record.MemberID(m.GetClusterID())
 	d.Term, d.Commit = state.GetTerm(), state.GetCommit()
@@ -139,12 +135,12 @@ func readWAL(d *table.Directory, dir string) error {
 		d.Voters, d.Learners = MemberIDs(cs.GetVoters()), MemberIDs(cs.GetLearners())
 	}
 	d.Changes = ConfigChanges(entries)
-	return nil
+	return newest, nil
 }
 
 // openDatabase opens the database read-only: its magic, version and checksums are checked by that, and that it is not
-// shorter than the pages that it says it has, on which etcd would panic.
-func openDatabase(path string) error {
+// shorter than the pages that it says it has, on which etcd would panic, and reaches what the log begins with.
+func openDatabase(path string, newest *walpb.Snapshot) error {
 	if err := readHead(path); err != nil {
 		return err
 	}
@@ -152,7 +148,7 @@ func openDatabase(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(wholeDatabase(db), db.Close())
+	return errors.Join(wholeDatabase(db, newest), db.Close())
 }
 
 // readHead reads what bbolt begins with, by read(2): bbolt maps the file, where a disk that fails is a signal that ends
@@ -174,7 +170,7 @@ func readHead(path string) error {
 	return err
 }
 
-func wholeDatabase(db *bbolt.DB) error {
+func wholeDatabase(db *bbolt.DB, newest *walpb.Snapshot) error {
 	info, err := os.Stat(db.Path())
 	if err != nil {
 		return err
@@ -183,7 +179,7 @@ func wholeDatabase(db *bbolt.DB) error {
 		if info.Size() < tx.Size() {
 			return fmt.Errorf("it has %d bytes, and its pages go up to %d", info.Size(), tx.Size())
 		}
-		return nil
+		return reaches(tx, newest)
 	})
 }
 

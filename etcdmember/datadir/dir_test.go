@@ -35,13 +35,13 @@ func TestADatabaseThatLostItsEndIsFound(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := openDatabase(path); err != nil {
+	if err := openDatabase(path, nil); err != nil {
 		t.Errorf("as it was written: %v", err)
 	}
 	if err := os.Truncate(path, 8192); err != nil {
 		t.Fatal(err)
 	}
-	if err := openDatabase(path); err == nil {
+	if err := openDatabase(path, nil); err == nil {
 		t.Error("cut to two pages it counts as a database")
 	}
 }
@@ -69,7 +69,7 @@ func TestAnErrorThatMayPassIsNoDamage(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := openDatabase(empty); err == nil || mayPass(err) {
+	if err := openDatabase(empty, nil); err == nil || mayPass(err) {
 		t.Errorf("an empty database: %v", err)
 	}
 }

@@ -75,7 +75,7 @@ func TestDamagedPagesAreFound(t *testing.T) {
 			}
 			list := etcdtest.Pages(t, path, c.kind)
 			etcdtest.DamagePage(t, path, list[len(list)/2], c.change)
-			if err := openDatabase(path); err != nil {
+			if err := openDatabase(path, nil); err != nil {
 				t.Errorf("a look at its head finds it: %v", err)
 			}
 			err := CheckPages(t.Context(), path)

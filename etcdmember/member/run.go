@@ -158,6 +158,11 @@ func startMember(ctx context.Context, cfg Config, log *slog.Logger) (*embed.Etcd
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("make etcd's directory: %w", err)
 	}
+	if took, err := datadir.TakeReceived(cfg.Dir); err != nil {
+		return nil, nil, err
+	} else if took {
+		log.Info("the database that a leader sent has its place, which was lost")
+	}
 	port, err := newClientPort(cfg, log)
 	if err != nil {
 		return nil, nil, err

@@ -37,6 +37,9 @@ func (k Job) extract(ctx context.Context, log *slog.Logger) (file string, err er
 	if err := copyTree(k.Directory, dir); err != nil {
 		return "", err
 	}
+	if _, err := datadir.TakeReceived(dir); err != nil {
+		return "", err
+	}
 	last, err := commitAll(datadir.LogDir(dir))
 	if err != nil {
 		return "", fmt.Errorf("raise the commit index of the copy: %w", err)
