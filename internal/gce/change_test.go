@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,7 +63,7 @@ func conversation(t *testing.T, list []exchange) *Compute {
 			if len(id) != 36 || request != "" && id != request {
 				t.Errorf("request id %q, before %q: want one UUID", id, request)
 			}
-			if request = id; list[at-1].status == http.StatusConflict {
+			if request = id; slices.Contains([]int{http.StatusConflict, http.StatusBadRequest}, list[at-1].status) {
 				request = "" // what comes is another order
 			}
 		}
@@ -154,6 +155,10 @@ func TestDeleteDisk(t *testing.T) {
 		"gone meanwhile": {[]exchange{mine, gone, missingDisk("d1")}, "", ""},
 		"made again meanwhile": {[]exchange{mine, gone, {reads, 200, aDisk("78", "READY", "")}},
 			"another one has that name by now (78)", ""},
+		"being deleted already": {[]exchange{mine, {deletes, 400, apiError(400, "resourceNotReady", "… is not ready")},
+			missingDisk("d1")}, "", ""},
+		"being changed": {[]exchange{mine, {deletes, 400, apiError(400, "resourceNotReady", "… is not ready")},
+			mine, {deletes, 200, over}}, "", ""},
 		"not found by its id, and there all the same": {[]exchange{mine, gone, mine}, "disks/77' was not found", ""},
 		"another's": {[]exchange{{reads, 200, aDisk("78", "READY", "")}}, "another one has that name by now (78)",
 			""},
@@ -211,6 +216,7 @@ func TestInsertVM(t *testing.T) {
 		own   = `"quorate-cluster":"prod","quorate-replaces":"41"`
 	)
 	taken := exchange{order, 409, apiError(409, "alreadyExists", "The resource '…/m1' already exists")}
+	used := exchange{order, 400, apiError(400, "resourceInUseByAnotherResource", "by m0")}
 	for name, tc := range map[string]struct {
 		says   []exchange
 		want   string
@@ -228,8 +234,11 @@ func TestInsertVM(t *testing.T) {
 			"take another zone", NoCapacity},
 		"no image": {[]exchange{{order, 404, apiError(404, "notFound",
 			"The resource 'projects/demo/global/images/i1' was not found")}}, "i1' was not found", ImageUnusable},
-		"a disk that another has": {[]exchange{{order, 400, apiError(400, "resourceInUseByAnotherResource", "by m0")}},
-			"by m0", InUse},
+		"a disk that another has": {[]exchange{used, {read, 404, apiError(404, "notFound",
+			"The resource 'projects/demo/zones/us-central1-a/instances/m1' was not found")}}, "by m0", InUse},
+		"made before, by its disk": {[]exchange{used, {read, 200, aVM("RUNNING", "d1", own)}}, "", ""},
+		"another's, by its disk": {[]exchange{used, {read, 200, aVM("RUNNING", "d0", own)}},
+			"it does not have the disk d1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
+	"github.com/quorate/quorate/internal/backoff"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -67,22 +68,31 @@ type standing func(context.Context) (id uint64, found bool, err error)
 
 // remove deletes what has an id. The name is asked for before, to see whether it is that one's; the order has the id,
 // so that it cannot meet a successor. That nothing was found by the id is believed only where the name says so too.
+// While another operation changes it, such as a deletion that was begun before, it waits.
 func (c *Compute) remove(ctx context.Context, r resource, named standing, begin beginning) error {
 	if n, err := strconv.ParseUint(r.id, 10, 64); err != nil || n == 0 {
 		return fmt.Errorf("delete %s %s in %s: found id %q; allowed: a number", r.kind, r.name, r.zone, r.id)
 	}
-	if gone, err := r.isGone(ctx, named); gone || err != nil {
-		return err
-	}
 	asked := fmt.Sprintf("deleting %s %s in %s (%s)", r.kind, r.name, r.zone, r.id)
-	err := c.carryOut(ctx, r.zone, asked, begin)
-	if !isMissing(err, r.kind+"s", r.id) {
-		return explained(err)
+	pause := backoff.Backoff{First: firstPoll, Most: mostPoll}
+	for {
+		if gone, err := r.isGone(ctx, named); gone || err != nil {
+			return err
+		}
+		err := c.carryOut(ctx, r.zone, asked, begin)
+		switch {
+		case isMissing(err, r.kind+"s", r.id):
+			if gone, errNamed := r.isGone(ctx, named); gone || errNamed != nil {
+				return errNamed
+			}
+			return err
+		case !isBusy(err):
+			return explained(err)
+		}
+		if errWait := backoff.Sleep(ctx, pause.Next()); errWait != nil {
+			return fmt.Errorf("wait for another operation: %w (last try: %w)", errWait, err)
+		}
 	}
-	if gone, errNamed := r.isGone(ctx, named); gone || errNamed != nil {
-		return errNamed
-	}
-	return err
 }
 
 // isGone asks by the name whether the resource is there no more. It is an error where another one is.

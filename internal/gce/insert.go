@@ -2,6 +2,7 @@ package gce
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -55,17 +56,23 @@ const (
 // insertTries is how often it is tried to make something whose name is taken and free in turn.
 const insertTries = 5
 
-// insert carries an order to make something out, and where its name is taken, finds out whether that is it.
+// insert carries an order to make something out, and where its name or its disk is taken, finds out whether that is by
+// it: Google does not say which of the two it looks at first.
 func (c *Compute) insert(ctx context.Context, zone, asked string, begin beginning,
 	stands func(context.Context) (site, error)) error {
 	for tries := 1; ; tries++ {
 		err := c.carryOut(ctx, zone, asked, begin)
-		if !alreadyThere(err) {
+		var refused *Refused
+		diskTaken := errors.As(explained(err), &refused) && refused.Reason == InUse
+		if !alreadyThere(err) && !diskTaken {
 			return explained(err)
 		}
 		is, errThere := c.settled(ctx, asked, stands)
-		if errThere != nil || is == done {
+		switch {
+		case errThere != nil, is == done:
 			return explained(errThere)
+		case diskTaken:
+			return refused
 		}
 		if tries == insertTries {
 			return fmt.Errorf("%w, and nothing of that name is there", err)

@@ -156,6 +156,12 @@ func alreadyThere(err error) bool {
 		slices.ContainsFunc(status.Errors, func(i googleapi.ErrorItem) bool { return i.Reason == "alreadyExists" })
 }
 
+// isBusy: another operation changes what an order is about.
+func isBusy(err error) bool {
+	words, _ := saidBy(err)
+	return slices.Contains(words, "resourceNotReady") || slices.Contains(words, "RESOURCE_NOT_READY")
+}
+
 // ownLabels begin like this: they say what a resource is of which cluster. The others are the operator's, who may have
 // changed them since.
 const ownLabels = "quorate-"

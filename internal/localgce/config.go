@@ -23,10 +23,11 @@ const (
 	DeviceName    = instance.DeviceName
 )
 
-// Agent and Bind are what a Config takes of a VM's inside.
+// Agent and Bind are what a Config takes of a VM's inside, Image what a boot disk is made of.
 type (
 	Agent = guest.Agent
 	Bind  = guest.Bind
+	Image = instance.Image
 )
 
 // Config describes a project. Only State and VMs have no default.
@@ -54,6 +55,10 @@ type Config struct {
 	NamesAndTime bool `json:"namesAndTime,omitempty"`
 	// Masked are units of the image that SystemdVMs do without.
 	Masked []string `json:"masked,omitempty"`
+	// Zones are those in which the Compute API makes VMs and disks: any where none is given. Images are those that VMs
+	// can be made of: quorate-master, of a family of the same name, where none is given. All boot the same.
+	Zones  []string `json:"zones,omitempty"`
+	Images []Image  `json:"images,omitempty"`
 	// VMs are created and started by Start.
 	VMs []VMConfig `json:"vms"`
 	// Attributes are instance attributes of every VM.

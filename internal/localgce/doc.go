@@ -30,6 +30,12 @@
 // TearDiskByCopy, CloneDisk, CorruptDisk ...), VMs that are deleted, or left running behind their successors of another
 // (RecreateVM) or the same instance id (HostError), broken links, services that fail or lie.
 //
+// The Compute API makes, stops and deletes VMs and disks as Google's does: by operations that take their time, once for
+// each requestId, and not what another operation is changing. It is for what runs outside of the VMs; they only read.
+// A request that asks for what cannot be had here is refused with the field's name: a VM has a boot disk of an image
+// (all boot the same), a data disk that is there, the one network and the one service account. Its faults meet one
+// request in so many: the nth, its answer alone, its operation (fault.Fault).
+//
 // Guarantees: every name on the machine (namespaces, links, cgroups) is made of a hash of the state folder, so a
 // project that died without a word is swept by the next Start or by Sweep, and two projects with different ranges live
 // side by side; nothing is mounted outside the VMs' own mount namespaces (with Config.Reflink one thing is, in no
@@ -50,8 +56,8 @@
 // yet synced. A write-back cache of the disk's own, which could lose or reorder writes between two flushes, is not
 // emulated.
 //
-// It does not emulate quotas, operations or latency, it does not boot a kernel: all VMs share the machine's kernel and
-// clock, and data written but not synced survives a kill (TearDisk and TearDiskByCopy lose it). In SystemdVMs no
+// It does not emulate quotas or latency but by faults, it does not boot a kernel: all VMs share the machine's kernel
+// and clock, and data written but not synced survives a kill (TearDisk and TearDiskByCopy lose it). In SystemdVMs no
 // process has a lower OOM score than its parent where the machine gives no CAP_SYS_RESOURCE, and memory limits and
 // their ends are those of the machine's cgroup version. On a machine that has cgroup2 alone they have not been tried.
 package localgce

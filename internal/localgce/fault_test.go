@@ -106,7 +106,7 @@ func TestComputeAPIStopsVMs(t *testing.T) {
 	stop := func(name string) {
 		t.Helper()
 		requests++
-		request := fmt.Sprint("request-", requests)
+		request := fmt.Sprintf("00000000-0000-4000-8000-%012d", requests)
 		op, err := api.Instances.Stop("quorate-local", w.vm(name).Zone, w.vm(name).InstanceID).RequestId(request).Do()
 		w.do(err)
 		again, err := api.Instances.Stop("271828182845", w.vm(name).Zone, name).RequestId(request).Do()

@@ -18,7 +18,9 @@ func (p *Project) CreateVM(ctx context.Context, c VMConfig, disk string) error {
 		faults) > 0 {
 		return fmt.Errorf("create vm: %w", faults[0])
 	}
+	p.mu.Lock()
 	v, err := p.addVM(c, disk)
+	p.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("create vm %s: %w", c.Name, err)
 	}
@@ -28,10 +30,8 @@ func (p *Project) CreateVM(ctx context.Context, c VMConfig, disk string) error {
 	return p.StartVM(ctx, v.key())
 }
 
-// addVM makes the record of a new VM, or changes nothing.
+// addVM makes the record of a new VM, or changes nothing. p.mu is held.
 func (p *Project) addVM(c VMConfig, disk string) (*vm, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, v := range p.vms {
 		if v.Name == c.Name {
 			return nil, fmt.Errorf("there is one of that name: %s in %s", v.key(), v.Zone)
@@ -94,25 +94,27 @@ func (p *Project) DeleteVM(ctx context.Context, name string, withDisk bool) erro
 				return err
 			}
 		}
-		keep := !withDisk && v.Left == 0
-		err := p.changeCuts(ctx, func() {
-			v.status = statusDeleted
-			p.vms = slices.DeleteFunc(slices.Clone(p.vms), func(x *vm) bool { return x == v })
-			p.partitions = slices.DeleteFunc(p.partitions, func(d direction) bool {
-				return d.From == name ||
-					d.To == name
-			})
-			if keep {
-				p.disks = append(slices.Clone(p.disks), v.Disk)
-			}
-		})
-		if err != nil {
-			return fmt.Errorf("delete vm %s: %w", name, err)
-		}
-		p.conf.Log.Info("vm is deleted", "vm", name, "disk kept", keep)
-		if keep {
-			return p.save()
-		}
-		return p.forgetImage(v.Disk.Image)
+		return p.forgetVM(ctx, v, withDisk)
 	})
+}
+
+// forgetVM deletes a VM that is off. v.ops is held.
+func (p *Project) forgetVM(ctx context.Context, v *vm, withDisk bool) error {
+	name, keep := v.key(), !withDisk && v.Left == 0
+	err := p.changeCuts(ctx, func() {
+		v.status = statusDeleted
+		p.vms = slices.DeleteFunc(slices.Clone(p.vms), func(x *vm) bool { return x == v })
+		p.partitions = slices.DeleteFunc(p.partitions, func(d direction) bool { return d.From == name || d.To == name })
+		if keep {
+			p.disks = append(slices.Clone(p.disks), v.Disk)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("delete vm %s: %w", name, err)
+	}
+	p.conf.Log.Info("vm is deleted", "vm", name, "disk kept", keep)
+	if keep {
+		return p.save()
+	}
+	return p.forgetImage(v.Disk.Image)
 }

@@ -14,14 +14,15 @@ import (
 
 // order is what a verb is given; each verb reads the fields that it names.
 type order struct {
-	vm, to, zone, disk, snapshot, path, event, key, value, service, kind string
-	vms                                                                  []string
-	address                                                              netip.Addr
-	leave, bandwidth, offset, size                                       int64
-	bits                                                                 int
-	delay, limit, stoppedFor                                             time.Duration
-	newAddress, wipe, withDisk, leaveRunning, hideRecord, oneWay         bool
-	sameID, detached                                                     bool
+	vm, to, zone, disk, snapshot, path, event, key, value        string
+	service, kind, call, code                                    string
+	vms                                                          []string
+	address                                                      netip.Addr
+	leave, bandwidth, offset, size                               int64
+	bits, skip, times                                            int
+	delay, limit, stoppedFor                                     time.Duration
+	newAddress, wipe, withDisk, leaveRunning, hideRecord, oneWay bool
+	sameID, detached                                             bool
 }
 
 // fields are an order's fields by the names that people write. They are flags, because that package reads and explains
@@ -45,6 +46,11 @@ func (o *order) fields() *flag.FlagSet {
 	f.StringVar(&o.service, "service", "", "metadata, compute or storage")
 	f.StringVar(&o.kind, "kind", "",
 		listed(fault.Kinds())+"; of storage also empty, of compute also "+listed(fault.Lies(fault.Compute)))
+	f.StringVar(&o.code, "code", "", "what an operation that fails says, such as QUOTA_EXCEEDED")
+	f.StringVar(&o.call, "call", "", "the requests that a fault is about: a method and the path's last parts, such as "+
+		"'POST disks', 'DELETE instances/*' or 'GET operations/*'; all where not given")
+	f.IntVar(&o.skip, "skip", 0, "how many of these requests pass before")
+	f.IntVar(&o.times, "times", 0, "how many of them are met; all where not given")
 	f.Func("vms", "the VMs that a fault is about: A,B",
 		func(s string) error { o.vms = strings.Split(s, ","); return nil })
 	f.Func("address", "an address, or auto for the next free one", func(s string) (err error) {

@@ -174,7 +174,7 @@ func (p *Project) runServices() error {
 		return fmt.Errorf("open Google's services: %w", err)
 	}
 	p.compute = compute.New(compute.Config{Instances: p.Instances, Unattached: p.unattached, Caller: p.caller,
-		Stop: p.stopForAPI, Settings: p.settings})
+		Changes: changes{p}, Zones: p.conf.Zones, Images: p.conf.Images, Settings: p.settings})
 	compute := p.faults.Before(fault.Compute, p.caller, p.compute)
 	storage := p.faults.Before(fault.Storage, p.caller, p.buckets)
 	p.server = &http.Server{ReadHeaderTimeout: 10 * time.Second,
@@ -220,9 +220,8 @@ func (p *Project) instance(v *vm) instance.VM {
 	return instance.VM{
 		ID: v.ID, Name: v.Name, Zone: v.Zone, Address: v.Address, Endpoint: p.conf.Endpoint, Status: v.status,
 		Attributes: maps.Clone(v.Attributes),
-		Labels:     map[string]string{"quorate-cluster": p.conf.Cluster}, Created: v.Created, DataDisk: v.Disk.Disk,
-		Maintenance: v.event,
-		LastStop:    v.LastStop, Spot: v.Spot,
+		Labels:     p.labels(v), Made: v.Made, Created: v.Created, DataDisk: v.Disk.Disk,
+		Maintenance: v.event, LastStop: v.LastStop, Spot: v.Spot,
 	}
 }
 
@@ -246,6 +245,9 @@ func (p *Project) publish(v *vm) {
 
 // Close powers all VMs off and removes every trace of the project from the machine. The files in the state folder stay.
 func (p *Project) Close(ctx context.Context) error {
+	if p.compute != nil {
+		p.compute.Close()
+	}
 	p.mu.Lock()
 	vms := p.vms
 	p.mu.Unlock()

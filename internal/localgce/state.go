@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/quorate/quorate/internal/localgce/instance"
 	"github.com/quorate/quorate/internal/localgce/names"
 )
 
@@ -31,6 +32,9 @@ type record struct {
 	Created    time.Time         `json:"created"`
 	Spot       bool              `json:"spot,omitempty"`
 	Disk       volume            `json:"disk"`
+	// Labels are its own: the cluster's alone where it was not made by the Compute API. Made is how that was asked.
+	Labels map[string]string `json:"labels,omitempty"`
+	Made   instance.Made     `json:"made,omitzero"`
 	// LastStop is when it was last powered off; zero: never.
 	LastStop time.Time `json:"lastStop,omitzero"`
 }

@@ -101,11 +101,11 @@ var verbs = []verb{
 		func(ctx context.Context, p *Project, o *order) (string, error) {
 			return p.TruncateDisk(ctx, o.vm, o.path, o.size)
 		}},
-	{"fault", "service [vm kind delay vms zone stopped-for detached]",
+	{"fault", "service [vm kind delay vms zone stopped-for detached code call skip times]",
 		"make one of Google's services fail, for one VM or for all; without a kind it is well again",
 		act(func(_ context.Context, p *Project, o *order) error {
 			f := fault.Fault{Who: o.vm, Kind: o.kind, Delay: o.delay, VMs: o.vms, Zone: o.zone,
-				Detached: o.detached}
+				Detached: o.detached, Code: o.code, Call: o.call, Skip: o.skip, Times: o.times}
 			if o.stoppedFor != 0 {
 				f.LastStop = time.Now().Add(-o.stoppedFor)
 			}

@@ -168,36 +168,6 @@ func (p *Project) stopTimeout(v *vm) time.Duration {
 	return p.conf.Agent.StopTimeout
 }
 
-// stopForAPI begins what instances.stop asks for, and says when it is over.
-func (p *Project) stopForAPI(id uint64, done func(error)) {
-	p.tasks.Go(func() { done(p.stopInstance(id)) })
-}
-
-// stopInstance ends a VM in order where it hears that, and cuts its power where it does not, as Google does after some
-// 90 s. One that is off stays so.
-func (p *Project) stopInstance(id uint64) error {
-	name := ""
-	p.mu.Lock()
-	for _, v := range p.vms {
-		if v.ID == id && v.Left == 0 {
-			name = v.key()
-		}
-	}
-	p.mu.Unlock()
-	return p.operate(name, "", func(v *vm) error {
-		switch {
-		case v.ID != id:
-			return fmt.Errorf("instance %d is no more: %s was made again meanwhile", id, name)
-		case v.machine == nil:
-			return nil
-		case v.frozen, v.machine.stall != nil:
-			p.setStatus(v, statusStopping)
-			return p.powerOff(context.Background(), v)
-		}
-		return p.stopInOrder(context.Background(), v)
-	})
-}
-
 // FreezeVM stops a VM's processes and silences its network, as when its host hangs. ThawVM lets it go on.
 func (p *Project) FreezeVM(ctx context.Context, name string) error {
 	return p.operate(name, statusRunning, func(v *vm) error {

@@ -28,11 +28,11 @@ func timestamp(t time.Time) string { return t.Format("2006-01-02T15:04:05.000-07
 
 func instanceResource(base string, i instance.VM) resource {
 	zone := base + "/zones/" + i.Zone
-	disk := func(index int, device, name string) map[string]any {
+	disk := func(index int, device, name string, goes bool) map[string]any {
 		return map[string]any{
 			"kind": "compute#attachedDisk", "type": "PERSISTENT", "mode": "READ_WRITE", "boot": index == 0,
 			"index":      index,
-			"deviceName": device, "source": zone + "/disks/" + name, "interface": "SCSI", "autoDelete": index == 0,
+			"deviceName": device, "source": zone + "/disks/" + name, "interface": "SCSI", "autoDelete": goes,
 		}
 	}
 	items := []map[string]any{}
@@ -45,9 +45,10 @@ func instanceResource(base string, i instance.VM) resource {
 	})
 	out := resource{
 		"kind": "compute#instance", "id": answer.Decimal(i.ID), "name": i.Name, "zone": zone, "status": i.Status,
-		"selfLink": zone + "/instances/" + i.Name, "machineType": zone + "/machineTypes/" + instance.MachineType,
+		"selfLink": zone + "/instances/" + i.Name, "machineType": zone + "/machineTypes/" + i.MachineType(),
 		"creationTimestamp": timestamp(i.Created), "labels": i.Labels, "canIpForward": true,
-		"disks":    []any{disk(0, "persistent-disk-0", i.Name), disk(1, instance.DeviceName, i.DataDisk.Name)},
+		"disks": []any{disk(0, "persistent-disk-0", i.BootDisk().Name, true),
+			disk(1, instance.DeviceName, i.DataDisk.Name, i.Made.DataGoes)},
 		"metadata": map[string]any{"kind": "compute#metadata", "items": items},
 		"networkInterfaces": []any{map[string]any{
 			"kind": "compute#networkInterface", "name": "nic0", "networkIP": i.Address.String(), "network": base +
@@ -58,10 +59,13 @@ func instanceResource(base string, i instance.VM) resource {
 		"serviceAccounts": []any{map[string]any{"email": instance.MastersAccount(),
 			"scopes": []string{"https://www.googleapis.com/auth/cloud-platform"}}},
 	}
+	if len(i.Made.Tags) > 0 {
+		out["tags"] = map[string]any{"items": i.Made.Tags}
+	}
 	if !i.LastStop.IsZero() {
 		out["lastStopTimestamp"] = timestamp(i.LastStop)
 	}
-	return answer.With(out, i.Shown)
+	return answer.With(answer.With(out, i.Made.Shown), i.Shown)
 }
 
 // scheduling is a VM's: a Spot VM neither moves nor starts again.
@@ -82,15 +86,20 @@ func diskResources(base string, i shown) []resource {
 	if i.Name != "" {
 		users = append(users, zone+"/instances/"+i.Name)
 	}
-	disk := func(id uint64, name string, bytes int64, created time.Time) resource {
+	disk := func(d instance.Disk) resource {
+		labels := i.Labels
+		if d.Labels != nil {
+			labels = d.Labels
+		}
 		return resource{
-			"kind": "compute#disk", "id": answer.Decimal(id), "name": name, "zone": zone, "status": "READY",
-			"selfLink": zone + "/disks/" + name, "type": zone + "/diskTypes/pd-balanced", "labels": i.Labels,
-			"sizeGb": strconv.FormatInt(max(1, bytes>>30), 10), "creationTimestamp": timestamp(created),
-			"users": users,
+			"kind": "compute#disk", "id": answer.Decimal(d.ID), "name": d.Name, "zone": zone,
+			"status": "READY", "selfLink": zone + "/disks/" + d.Name, "type": zone + "/diskTypes/" + cmp.Or(d.Type, "pd-balanced"),
+			"labels": labels, "sizeGb": strconv.FormatInt(max(1, d.Bytes>>30), 10),
+			"creationTimestamp": timestamp(d.Created), "users": users,
 		}
 	}
-	data := disk(i.DataDisk.ID, i.DataDisk.Name, i.DataDisk.Bytes, i.DataDisk.Created)
+	data := disk(i.DataDisk)
+	data["status"] = i.diskStatus
 	data["accessMode"] = cmp.Or(i.accessMode, "READ_WRITE_SINGLE")
 	if i.alsoOn != "" {
 		data["users"] = append(slices.Clone(users), zone+"/instances/"+i.alsoOn)
@@ -99,8 +108,13 @@ func diskResources(base string, i shown) []resource {
 	if i.Name == "" || i.hidden {
 		return []resource{data}
 	}
-	return []resource{disk(i.ID-1, i.Name, 10<<30, i.Created), data}
+	boot := disk(i.BootDisk())
+	boot["sourceImage"] = fullLink(cmp.Or(i.Made.Image, instance.ImageLink(instance.ImageName)))
+	return []resource{boot, data}
 }
+
+// fullLink is a partial link as Google answers it.
+func fullLink(partial string) string { return "https://www.googleapis.com/compute/v1/" + partial }
 
 func zoneResource(zones, name string) resource {
 	return resource{

@@ -2,6 +2,7 @@
 package compute
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -16,14 +17,15 @@ import (
 )
 
 // Server answers the part of compute/v1 that quorate uses: instances and disks, by get, list and aggregatedList
-// with filters, and zones; instances.stop, and the operation that it begins. It is an http.Handler whose paths start
-// with /compute/v1/, and needs no Project. Safe for concurrent use.
+// with filters, zones and images; insert and delete of instances and disks, instances.stop, and the operations that
+// these begin. It is an http.Handler whose paths start with /compute/v1/, and needs no Project. Who gives it Changes
+// must Close it. Safe for concurrent use.
 type Server struct {
 	conf   Config
 	routes *http.ServeMux
 
-	mu         sync.Mutex
-	operations []*operation
+	orders     sync.Mutex // one is begun at a time
+	operations operations
 }
 
 // Config is what a ComputeServer answers from. Only Instances has no default.
@@ -32,10 +34,14 @@ type Config struct {
 	Instances func() []instance.VM
 	// Unattached returns the disks that no VM has, as instances without a name; nil is none.
 	Unattached func() []instance.VM
-	// Caller is the VM that sent a request; empty: it came from elsewhere. It is asked only where Stop is given.
+	// Caller is the VM that sent a request; empty: it came from elsewhere. It is asked only where Changes are given.
 	Caller func(*http.Request) string
-	// Stop begins to stop the instance with an id, and calls done when that is over; nil: nobody may.
-	Stop func(id uint64, done func(error))
+	// Changes carry out what changes the project; nil: nobody may.
+	Changes Changes
+	// Zones are those that there are; nil: those that have VMs.
+	Zones []string
+	// Images are what there is to boot; nil: instance.ImageName alone.
+	Images []instance.Image
 	// Settings are what the project has besides VMs; nil is nothing.
 	Settings *settings.Settings
 }
@@ -45,13 +51,25 @@ func New(conf Config) *Server {
 	if conf.Settings == nil {
 		conf.Settings = &settings.Settings{}
 	}
+	if conf.Images == nil {
+		conf.Images = []instance.Image{{Name: instance.ImageName, Family: instance.ImageName}}
+	}
 	c := &Server{conf: conf, routes: http.NewServeMux()}
+	c.operations.ctx, c.operations.cancel = context.WithCancel(context.Background())
 	const scope = "/compute/v1/projects/{project}/"
 	const root = "GET " + scope
 	c.routes.HandleFunc(root+"zones/{zone}/{kind}", c.list)
 	c.routes.HandleFunc(root+"zones/{zone}/{kind}/{name}", c.get)
 	c.routes.HandleFunc(root+"zones/{zone}/operations/{name}", c.getOperation)
+	c.routes.HandleFunc("POST "+scope+"zones/{zone}/operations/{name}/wait", c.waitOperation)
 	c.routes.HandleFunc("POST "+scope+"zones/{zone}/instances/{name}/stop", c.stopInstance)
+	c.routes.HandleFunc("POST "+scope+"zones/{zone}/instances", c.insertInstance)
+	c.routes.HandleFunc("POST "+scope+"zones/{zone}/disks", c.insertDisk)
+	c.routes.HandleFunc("DELETE "+scope+"zones/{zone}/instances/{name}", c.deleteInstance)
+	c.routes.HandleFunc("DELETE "+scope+"zones/{zone}/disks/{name}", c.deleteDisk)
+	c.routes.HandleFunc(root+"global/images", c.listImages)
+	c.routes.HandleFunc(root+"global/images/{name}", c.getImage)
+	c.routes.HandleFunc(root+"global/images/family/{name}", c.getImageFromFamily)
 	c.routes.HandleFunc(root+"aggregated/{kind}", c.aggregated)
 	c.routes.HandleFunc(root+"global/{kind}", c.listSettings)
 	c.routes.HandleFunc(root+"regions/{region}/{kind}", c.listSettings)
@@ -66,6 +84,14 @@ func New(conf Config) *Server {
 
 // ServeHTTP implements http.Handler.
 func (c *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.routes.ServeHTTP(w, r) }
+
+// Close begins no more operations and returns when those that are under way are over.
+func (c *Server) Close() {
+	c.orders.Lock()
+	c.operations.cancel()
+	c.orders.Unlock()
+	c.operations.tasks.Wait()
+}
 
 // AsOfNow completes a fault that says what was at the moment at which it was set.
 func (c *Server) AsOfNow(f fault.Fault) fault.Fault {
@@ -111,6 +137,8 @@ type shown struct {
 	hidden bool
 	// accessMode is the data disk's, and alsoOn a further VM that it is attached to.
 	accessMode, alsoOn string
+	// diskStatus is the data disk's.
+	diskStatus string
 }
 
 // disguised is one of the fault's VMs as the API shows it.
@@ -133,11 +161,12 @@ func (i shown) disguised(f fault.Fault) shown {
 // all are the instances and, as ones without a name, the disks that no VM has.
 func (c *Server) all() (list []shown) {
 	for _, i := range c.conf.Instances() {
-		list = append(list, shown{VM: i})
+		i.Status = c.operations.status("instances", i.ID, i.Status)
+		list = append(list, shown{VM: i, diskStatus: "READY"})
 	}
 	if c.conf.Unattached != nil {
 		for _, i := range c.conf.Unattached() {
-			list = append(list, shown{VM: i})
+			list = append(list, shown{VM: i, diskStatus: c.operations.status("disks", i.DataDisk.ID, "READY")})
 		}
 	}
 	return list
@@ -259,9 +288,10 @@ func (c *Server) missing(w http.ResponseWriter, zone, kind, name string) {
 		instance.ProjectID, zone, kind, name))
 }
 
-// zones are those that have VMs, and the one that is unreachable.
+// zones are those that there are, and the one that is unreachable.
 func (c *Server) zones(r *http.Request) (zones []string) {
-	if away := fault.Of(r).Zone; away != "" {
+	zones = slices.Clone(c.conf.Zones)
+	if away := fault.Of(r).Zone; away != "" && !slices.Contains(zones, away) {
 		zones = append(zones, away)
 	}
 	for _, i := range c.current(r, false) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -39,10 +40,19 @@ type Fault struct {
 	// terminated or stopped (they are called so, and their disks are attached to them), multiwriter (their data disks
 	// may be attached to several), shared (their data disks are attached to the VM stranger, too); unreachable (a Zone
 	// does not answer: a list that does not ask for partial success fails, one that does says so); and ratelimited
-	// (403, as until the minute ends). Empty: the service is well.
+	// (403, as until the minute ends). To what changes the project the Compute API also does this: lost (the operation
+	// begins and the connection breaks), late (the operation begins, and is carried out after Delay), failed (the
+	// operation begins, and after Delay ends with the error Code and without an effect). Empty: the service is well.
 	Kind string
-	// Delay comes before the answer of every kind.
+	// Delay comes before the answer of every kind, and of late and failed after it.
 	Delay time.Duration
+	// Code is such as QUOTA_EXCEEDED, for failed.
+	Code string
+	// Call limits the fault to some requests: a method and the path's last parts, as path.Match knows patterns, such as
+	// "POST disks", "DELETE instances/*" or "GET operations/*".
+	Call string
+	// Skip is how many of these requests pass before, and Times how many are met; 0: all.
+	Skip, Times int
 	// VMs are those that a lie is about.
 	VMs []string
 	// Zone is the one that is unreachable; it needs no VM, and may be of another region.
@@ -60,9 +70,10 @@ type Fault struct {
 var (
 	faultKinds = []string{"slow", "silent", "away", "html", "forbidden", "notfound", "unavailable", "readonly"}
 	lies       = map[Service][]string{Metadata: nil, Compute: append([]string{"empty", "stale", "unreachable",
-		"ratelimited"}, vmLies...),
+		"ratelimited"}, slices.Concat(vmLies, operations)...),
 		Storage: {"empty"}}
-	vmLies = []string{"missing", "unlisted", "absent", "terminated", "stopped", "multiwriter", "shared"}
+	operations = []string{"lost", "late", "failed"}
+	vmLies     = []string{"missing", "unlisted", "absent", "terminated", "stopped", "multiwriter", "shared"}
 )
 
 // Kinds are the kinds of every service, and liesOf those that a service has besides.
@@ -74,6 +85,9 @@ func Lies(s Service) []string { return slices.Clone(lies[s]) }
 // AboutVMs says whether a fault is a lie about VMs.
 func (f Fault) AboutVMs() bool { return slices.Contains(vmLies, f.Kind) }
 
+// AboutOperations says whether a fault is one of the operations that a request begins.
+func (f Fault) AboutOperations() bool { return slices.Contains(operations, f.Kind) }
+
 // validate says what a fault lacks, or has too much.
 func (f Fault) validate(s Service) error {
 	own, ok := lies[s]
@@ -84,7 +98,7 @@ func (f Fault) validate(s Service) error {
 		return fmt.Errorf("service %q: %s, %s and %s are known", s, Metadata, Compute, Storage)
 	case f.Kind != "" && !slices.Contains(known, f.Kind):
 		return fmt.Errorf("%s fault %q: %s or none are known", s, f.Kind, strings.Join(known, ", "))
-	case f.Delay < 0 || f.Kind == "slow" && f.Delay == 0:
+	case f.Delay < 0 || (f.Kind == "slow" || f.Kind == "late") && f.Delay == 0:
 		return fmt.Errorf("%s fault %q: a delay of %s makes nothing slow", s, f.Kind, f.Delay)
 	case f.AboutVMs() != (len(f.VMs) > 0):
 		return fmt.Errorf("%s fault %q with %d vms: %s need some, and nothing else does", s, f.Kind, len(f.VMs),
@@ -93,14 +107,62 @@ func (f Fault) validate(s Service) error {
 		return fmt.Errorf("%s fault %q of zone %q: unreachable needs one, and nothing else does", s, f.Kind, f.Zone)
 	case f.Detached && f.Kind != "absent" || !f.LastStop.IsZero() && !stops:
 		return fmt.Errorf("%s fault %q: detached is for absent, a last stop for terminated and stopped", s, f.Kind)
+	case (f.Kind == "failed") != (f.Code != ""):
+		return fmt.Errorf("%s fault %q with code %q: failed needs one, such as QUOTA_EXCEEDED, and nothing else does", s,
+			f.Kind, f.Code)
+	case f.Skip < 0 || f.Times < 0:
+		return fmt.Errorf("%s fault %q: skip %d and times %d must not be negative", s, f.Kind, f.Skip, f.Times)
+	case f.Call != "" && !isCall(f.Call):
+		return fmt.Errorf("%s fault %q: call %q: a method and the last parts of a path are needed, such as %q", s, f.Kind,
+			f.Call, "POST zones/*/disks")
 	}
 	return nil
+}
+
+// isCall says whether a pattern of requests can be understood.
+func isCall(pattern string) bool {
+	method, parts, ok := strings.Cut(pattern, " ")
+	_, err := path.Match(parts, "")
+	return ok && err == nil && parts != "" && !strings.ContainsAny(parts, " ") && method == strings.ToUpper(method)
+}
+
+// concerns says whether the fault is about a request.
+func (f Fault) concerns(r *http.Request) bool {
+	if f.Call == "" {
+		return true
+	}
+	method, pattern, _ := strings.Cut(f.Call, " ")
+	parts, n := strings.Split(strings.Trim(r.URL.Path, "/"), "/"), strings.Count(pattern, "/")+1
+	if method != r.Method || len(parts) < n {
+		return false
+	}
+	ok, err := path.Match(pattern, strings.Join(parts[len(parts)-n:], "/"))
+	return ok && err == nil
+}
+
+// armed is a fault that is set, with how many requests it has been about and how many it has met.
+type armed struct {
+	Fault
+	seen, met int
+}
+
+// meets says whether the fault meets one more request.
+func (a *armed) meets(r *http.Request) bool {
+	if !a.concerns(r) {
+		return false
+	}
+	a.seen++
+	met := a.seen > a.Skip && (a.Times == 0 || a.seen <= a.Skip+a.Times)
+	if met {
+		a.met++
+	}
+	return met
 }
 
 // Set are those that are set, by service and by who meets them. Safe for concurrent use.
 type Set struct {
 	mu  sync.Mutex
-	set map[Service]map[string]Fault
+	set map[Service]map[string]*armed
 }
 
 // Put sets a fault, or heals the one that somebody has; for nobody in particular it heals the service for all.
@@ -111,7 +173,7 @@ func (s *Set) Put(service Service, f Fault) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.set == nil {
-		s.set = map[Service]map[string]Fault{}
+		s.set = map[Service]map[string]*armed{}
 	}
 	switch {
 	case f.Kind == "" && f.Who == "":
@@ -119,28 +181,42 @@ func (s *Set) Put(service Service, f Fault) error {
 	case f.Kind == "":
 		delete(s.set[service], f.Who)
 	case s.set[service] == nil:
-		s.set[service] = map[string]Fault{f.Who: f}
+		s.set[service] = map[string]*armed{f.Who: {Fault: f}}
 	default:
-		s.set[service][f.Who] = f
+		s.set[service][f.Who] = &armed{Fault: f}
 	}
 	return nil
 }
 
-// of is the fault that somebody meets.
-func (s *Set) of(service Service, who string) Fault {
+// Met is how many requests have met the faults of a service that are set.
+func (s *Set) Met(service Service) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f, ok := s.set[service][who]; ok {
-		return f
+	for _, a := range s.set[service] {
+		n += a.met
 	}
-	return s.set[service][""]
+	return n
+}
+
+// of is the fault that somebody's request meets.
+func (s *Set) of(service Service, who string, r *http.Request) Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, ok := s.set[service][who]
+	if !ok {
+		a, ok = s.set[service][""]
+	}
+	if ok && a.meets(r) {
+		return a.Fault
+	}
+	return Fault{}
 }
 
 // Before puts the faults in front of a service. Its lies it finds with faultOf.
 func (s *Set) Before(service Service, who func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := s.of(service, who(r))
-		if f.Delay > 0 || f.Kind == "silent" {
+		f := s.of(service, who(r), r)
+		if f.Delay > 0 && !f.AboutOperations() || f.Kind == "silent" {
 			f.stall(r)
 		}
 		if !f.strike(w, r) {

@@ -3,6 +3,7 @@
 package instance
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -16,13 +17,14 @@ const (
 	// ProjectID and ProjectNumber are what Google's APIs call the project.
 	ProjectID     = "quorate-local"
 	ProjectNumber = 271828182845
-	// DeviceName is a data disk's GCE device name. a VM mounts the disk at MountPoint.
+	// DeviceName is a data disk's GCE device name. A VM mounts the disk at MountPoint.
 	DeviceName = "quorate-data"
 	MountPoint = "/var/lib/quorate"
 	// BucketName is the bucket that is always there.
 	BucketName = "record"
-	// MachineType is the VMs'.
+	// MachineType is the VMs', where nobody asks for another, ImageName the image of their boot disks.
 	MachineType = "e2-standard-2"
+	ImageName   = "quorate-master"
 	// MTU is the network's, GCE's default.
 	MTU = 1460
 	// MetadataAddress is the metadata server's, in every VM.
@@ -38,20 +40,46 @@ type VM struct {
 	Address    netip.Addr
 	// Endpoint, if valid, is the balanced address that is forwarded to the VM.
 	Endpoint netip.Addr
-	// Status is the Compute API's: RUNNING, STOPPING, STOPPED, TERMINATED. LastStop is when it was last stopped; zero:
-	// never.
+	// Status is the Compute API's: PROVISIONING, RUNNING, STOPPING, STOPPED, TERMINATED. LastStop is when it was last
+	// stopped; zero: never.
 	Status     string
 	LastStop   time.Time
 	Attributes map[string]string
 	Labels     map[string]string
 	Created    time.Time
 	DataDisk   Disk
+	Made       Made
 	// Maintenance is the maintenance-event key: NONE where empty.
 	Maintenance string
 	// Spot: the VM may be stopped at any time, with 30 s for it.
 	Spot bool
 	// Shown are fields of the Compute API's resource in place of the usual ones, for what a person has set otherwise.
 	Shown map[string]any
+}
+
+// Made is how a VM was asked for. Where it is empty, the VM is as localgce's own commands make it.
+type Made struct {
+	// DataGoes: the data disk is deleted with the VM.
+	DataGoes bool `json:"dataGoes,omitempty"`
+	// Image is what the boot disk was made of, as projects/P/global/images/N: ImageName where empty. Of Boot only what
+	// differs from the usual is given; the disk's id is always the VM's less one.
+	Image string `json:"image,omitempty"`
+	Boot  Disk   `json:"boot,omitzero"`
+	// Tags are the network tags, MachineType the last part of its link: MachineType where empty.
+	Tags        []string `json:"tags,omitempty"`
+	MachineType string   `json:"machineType,omitempty"`
+	// Shown are further fields of the Compute API's resource, in place of the usual ones.
+	Shown map[string]any `json:"shown,omitempty"`
+}
+
+// MachineType is the last part of its machine type's link.
+func (i VM) MachineType() string { return cmp.Or(i.Made.MachineType, MachineType) }
+
+// BootDisk is as old as the VM, and has its name and labels where it was not given others.
+func (i VM) BootDisk() Disk {
+	d := i.Made.Boot
+	d.ID, d.Name, d.Bytes, d.Created = i.ID-1, cmp.Or(d.Name, i.Name), cmp.Or(d.Bytes, 10<<30), i.Created
+	return d
 }
 
 // Disk is a data disk as Google's APIs show it.
@@ -61,9 +89,24 @@ type Disk struct {
 	Name    string    `json:"name"`
 	Bytes   int64     `json:"bytes"`
 	Created time.Time `json:"created"`
-	// Shown is as Instance's, for the disk's own resource.
+	// Labels are the disk's own; nil: it has its VM's. Type is such as pd-ssd; empty: pd-balanced.
+	Labels map[string]string `json:"labels,omitempty"`
+	Type   string            `json:"type,omitempty"`
+	// Shown is as a VM's, for the disk's own resource.
 	Shown map[string]any `json:"-"`
 }
+
+// Image is what boot disks are made of. All images boot the same.
+type Image struct {
+	Name string `json:"name"`
+	// Family is the one of which this image is the newest, unless a later one of the list is.
+	Family string `json:"family,omitempty"`
+	// State is ACTIVE where empty, or DEPRECATED or OBSOLETE.
+	State string `json:"state,omitempty"`
+}
+
+// ImageLink is an image's partial link.
+func ImageLink(name string) string { return "projects/" + ProjectID + "/global/images/" + name }
 
 // NewID is a random id as GCE's are: numeric, 19 digits at most.
 func NewID() uint64 { return 1e18 + rand.Uint64N(8e18) }
