@@ -17,7 +17,7 @@ func TestEncryptionIsSwitched(t *testing.T) {
 func encryptionIsSwitched(t *testing.T) {
 	p := controlPlane{in: realInput(t), base: "https://127.0.0.1:443"}
 	addAddresses(t, p.in.Identity.Addresses)
-	p.admin = ensureCertificates(t, p.in)
+	p.enter(t)
 	startEtcd(t, p.in)
 	var running *process
 	for i, step := range []struct {

@@ -46,6 +46,8 @@ type controlPlane struct {
 	in    Input
 	admin *http.Client // of system:masters
 	base  string
+	// adminConfig is admin's.
+	adminConfig *rest.Config
 	// issuer is whose users are let in, where addAccess was called.
 	issuer *issuer
 }
@@ -54,7 +56,7 @@ func realControlPlane(t *testing.T) {
 	p := controlPlane{in: realInput(t), base: "https://127.0.0.1:443"}
 	addAddresses(t, p.in.Identity.Addresses)
 	p.addAccess(t)
-	p.admin = ensureCertificates(t, p.in)
+	p.enter(t)
 	startEtcd(t, p.in)
 	specs := p.specs(t, true)
 	for _, s := range specs {
@@ -74,6 +76,8 @@ func realControlPlane(t *testing.T) {
 	t.Run("secrets are encrypted in etcd", p.testEncryption)
 	t.Run("the audit log has who did what, and no health", p.testAudit)
 	t.Run("a kubelet's certificate is signed", p.testSigning)
+	t.Run("a worker joins with a token", p.testWorkerJoins)
+	t.Run("a token may do nothing else, and expires", p.testTokenMayDoNothingElse)
 	t.Run("an issuer's users are let in", p.testIssuer)
 	t.Run("webhooks add to Node and RBAC", p.testWebhooks)
 	for _, r := range slices.Backward(running) {
@@ -104,8 +108,17 @@ func (p controlPlane) specs(t *testing.T, encrypt bool) []supervisor.Spec {
 	return specs
 }
 
-// ensureCertificates makes the replica's files as an agent does, and returns an administrator's client.
-func ensureCertificates(t *testing.T, in Input) *http.Client {
+// enter makes the replica's files, and an administrator's clients.
+func (p *controlPlane) enter(t *testing.T) {
+	p.adminConfig = ensureCertificates(t, p.in)
+	var err error
+	if p.admin, err = rest.HTTPClientFor(p.adminConfig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ensureCertificates makes the replica's files as an agent does, and returns an administrator's way in.
+func ensureCertificates(t *testing.T, in Input) *rest.Config {
 	now := time.Now()
 	bundle, err := certs.NewBundle("6f1c1c4e-0000-4000-8000-000000000001", now)
 	if err != nil {
@@ -123,11 +136,7 @@ func ensureCertificates(t *testing.T, in Input) *http.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
+	return config
 }
 
 // realInput is the input of a replica whose folders are the test's.

@@ -205,7 +205,7 @@ func documentsStart(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Logf("%s", text)
 			p := controlPlane{in: d.input(t, c), base: fmt.Sprintf("https://127.0.0.1:%d", c.Endpoint.Port)}
-			p.admin = ensureCertificates(t, p.in)
+			p.enter(t)
 			startEtcd(t, p.in)
 			for _, s := range p.specs(t, c.EncryptionAtRest == nil || *c.EncryptionAtRest) {
 				if hasKubernetesVersion(s.Name) {

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,17 +43,11 @@ under the cluster's name. All else in that file stays, the current context too; 
 			if err != nil {
 				return err
 			}
-			if output != "" {
-				if err := checkTarget(output); err != nil {
-					return err
-				}
-				if _, err := os.Lstat(output); err == nil && !m.force {
-					return errKubeconfigExists(output)
-				}
+			if err := checkKubeconfig(output, m.force); err != nil {
+				return err
 			}
 			if server == "" {
-				// Validate has seen to it that there is an address.
-				server = "https://" + net.JoinHostPort(c.EndpointAddresses()[0].String(), strconv.Itoa(c.Endpoint.Port))
+				server = endpointURL(c)
 			}
 			if err := certs.CheckAdmin(server, lifetime); err != nil {
 				return &usageError{fmt.Errorf("--%w", err)}
@@ -96,6 +88,20 @@ under the cluster's name. All else in that file stays, the current context too; 
 	cmd.Flags().BoolVar(&m.merge, "merge", false, "put it into the file that kubectl reads, under the cluster's name")
 	cmd.Flags().BoolVar(&m.use, "use", false, "with --merge: make it the current context")
 	return cmd
+}
+
+// checkKubeconfig finds out before any work whether writeKubeconfig can write.
+func checkKubeconfig(file string, force bool) error {
+	if file == "" {
+		return nil
+	}
+	if err := checkTarget(file); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(file); err == nil && !force {
+		return errKubeconfigExists(file)
+	}
+	return nil
 }
 
 // writeKubeconfig never replaces a file that nobody said to replace: it may be the only way into another cluster.

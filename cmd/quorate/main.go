@@ -73,8 +73,8 @@ recreating its VM. The other commands are run from anywhere that reaches the clu
 		SilenceUsage: true, SilenceErrors: true,
 		Version: versionText(),
 	}, newAgent(), newStatus(), newHealth(), newEvents(), newWhy(), newSupport(), newEtcd(), newConfig(), newRecord(),
-		newOrders(), newGCE(), newPause(), newResume(), newOverride(), newBundle(), newKubeconfig(), newSnapshot(),
-		newAddons(), newVersion(imageFile), newRunEtcd(), newMakeDirectory(), newRestore(), newMan())
+		newOrders(), newGCE(), newPause(), newResume(), newOverride(), newBundle(), newKubeconfig(), newToken(),
+		newSnapshot(), newAddons(), newVersion(imageFile), newRunEtcd(), newMakeDirectory(), newRestore(), newMan())
 	root.SetVersionTemplate("quorate {{.Version}}\n")
 	root.SetHelpCommand(newHelp())
 	root.SetFlagErrorFunc(flagFault)

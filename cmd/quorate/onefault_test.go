@@ -26,7 +26,7 @@ var completed = map[string][]string{
 
 // words stand for an argument of a usage.
 var words = map[string]string{"N": "3", "REPLICA": "master-a", "NAME": "master-a", "MEMBER": "a1", "FILE": "FILE",
-	"FILE...": "FILE", "DIR": "FILE"}
+	"FILE...": "FILE", "DIR": "FILE", "TOKEN": "07401b"}
 
 // asksNoRecord are commands that take a Cluster document and need no record, with what they do instead.
 var asksNoRecord = map[string]string{

@@ -18,7 +18,7 @@ var commandGroups = []struct {
 	{"set-up", "Set up a cluster:", []string{"config", "gce", "record", "create", "delete"}},
 	{"operate", "Change a cluster that runs:", []string{"add", "remove", "replace", "roll", "upgrade", "pause",
 		"resume", "orders", "override"}},
-	{"keys", "Access, keys, add-ons:", []string{"kubeconfig", "bundle", "addons"}},
+	{"keys", "Access, keys, add-ons:", []string{"kubeconfig", "token", "bundle", "addons"}},
 	{"restore", "Save and restore:", []string{"snapshot", "restore"}},
 	{"program", "This program:", []string{"agent", "version", "completion"}},
 }
