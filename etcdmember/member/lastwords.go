@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -69,11 +70,12 @@ func ForgetEnd(socket string) error {
 type lastWords struct {
 	zapcore.Core
 	socket, dir string
+	said        *atomic.Value // the newest text, without what was added to it
 }
 
 // With is the same log with further fields.
 func (l lastWords) With(fields []zapcore.Field) zapcore.Core {
-	return lastWords{l.Core.With(fields), l.socket, l.dir}
+	return lastWords{l.Core.With(fields), l.socket, l.dir, l.said}
 }
 
 // Check lets the log decide for itself what it writes, and adds the last word.
@@ -85,14 +87,22 @@ func (l lastWords) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.Chec
 	return c
 }
 
-// Write is asked only for the last word.
+// Write is asked only for the last word. etcd's scheduler passes a panic on in words of its own ("execute job failed"),
+// with what was said first as a field.
 func (l lastWords) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	text := e.Message
 	for _, f := range fields {
+		if f.Key == "panic" && f.Type == zapcore.StringType {
+			if f.String == l.said.Load() {
+				return nil
+			}
+			text += ": " + f.String
+		}
 		if err, ok := f.Interface.(error); ok {
 			text += ": " + err.Error()
 		}
 	}
+	l.said.Store(e.Message)
 	WriteEnd(l.socket, l.dir, text, e.Time)
 	return nil
 }
@@ -103,8 +113,9 @@ func logWithLastWords(e *embed.Config, socket string) error {
 	dir := e.Dir
 	c := logutil.DefaultZapLoggerConfig
 	c.OutputPaths, c.ErrorOutputPaths = e.LogOutputs, e.LogOutputs
+	said := &atomic.Value{}
 	c.Level = zap.NewAtomicLevelAt(logutil.ConvertToZapLevel(e.LogLevel))
-	log, err := c.Build(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return lastWords{core, socket, dir} }))
+	log, err := c.Build(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return lastWords{core, socket, dir, said} }))
 	if err != nil {
 		return fmt.Errorf("configure etcd: its log: %w", err)
 	}

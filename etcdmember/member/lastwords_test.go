@@ -200,6 +200,17 @@ func TestLastWordsSayTheErrorAndWhatIsNoEndIsNotKept(t *testing.T) {
 		end.Unusable() != "" {
 		t.Errorf("kept: %+v", end)
 	}
+	// as etcd's scheduler does: of a panic of etcd's own, and of the runtime's
+	panics(t, func() { log.Panic("member unknown", zap.String("member", "a1")) })
+	panics(t, func() { log.Panic("execute job failed", zap.Any("panic", "member unknown")) })
+	if end := ReadEnd(socket, dir); end.Text != "member unknown" || end.Times != 2 {
+		t.Errorf("kept of a panic that was passed on: %+v", end)
+	}
+	panics(t, func() { log.Panic("execute job failed", zap.Any("panic", errors.New("nil pointer"))) })
+	panics(t, func() { log.Panic("execute job failed", zap.Any("panic", "assertion failed")) })
+	if end := ReadEnd(socket, dir); end.Text != "execute job failed: assertion failed" {
+		t.Errorf("kept of one that nobody had logged: %+v", end)
+	}
 	written, err := os.ReadFile(filepath.Join(filepath.Dir(socket), "log"))
 	if err != nil || len(written) == 0 {
 		t.Errorf("the log itself: %q, %v", written, err)

@@ -69,6 +69,38 @@ func TestADatabaseThatLacksWhatItsLogLeavesOutIsReplaced(t *testing.T) {
 	}
 }
 
+// A database that has members, but not those that the log goes on to name, is found by what etcd says of it: of a
+// follower that had fallen behind and got the leader's database.
+func TestADatabaseThatLacksAMemberOfItsLogIsReplaced(t *testing.T) {
+	if !etcdtest.InOwnNetwork(t) {
+		return
+	}
+	r, index, before, want := received(t)
+	a := r.agents[pc]
+	putBack(t, a.etcdDir(), index, false)
+	db, err := bbolt.Open(datadir.DatabaseFile(a.etcdDir()), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		return tx.Bucket(schema.Members.Name()).Put([]byte("0000000000000bad"), []byte(`{"id":2989,"peerURLs":["https://127.0.0.3:2380"]}`))
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := datadir.Read(a.etcdDir()); err != nil || d.OpenErr != nil {
+		t.Fatalf("it can be seen before etcd starts: %v, %v", d.OpenErr, err)
+	}
+	a.begin()
+	r.await("the member is replaced", func() error {
+		if s, err := r.status(pc); err != nil || s.MemberID == before {
+			return fmt.Errorf("%+v, %w", s, err)
+		}
+		return r.voters(pa, pb, pc)
+	})
+	r.holds(pc, want)
+}
+
 // received is a ring whose third member got the leader's database and then stopped: where its log begins since then,
 // its id, and what it holds.
 func received(t *testing.T) (r *ring, index uint64, id record.MemberID, want map[string]string) {
