@@ -265,6 +265,7 @@ func (a *Agent) live(ctx context.Context, end context.CancelCauseFunc) error {
 	if self, err = enter(ctx, a, PhaseDataDisk, self, a.awaitDisk); err != nil {
 		return err
 	}
+	defer a.keepRoom(ctx)()
 	a.readPrograms(ctx, self)
 	defer a.learnDisk(ctx, self, a.remember)()
 	recorded, err := enter(ctx, a, PhaseRecord, self, a.readRecord)

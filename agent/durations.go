@@ -29,6 +29,9 @@ const diskPeriod = time.Second
 // diskHangs is how long an observation of the data disk may take. A disk that answers does so within milliseconds.
 const diskHangs = 5 * time.Second
 
+// roomPeriod is the time between two questions how full the data disk is. It fills within minutes at the fastest.
+const roomPeriod = 10 * time.Second
+
 // diskSettles is how long a disk may be attached without being mounted. A blank one is formatted meanwhile.
 const diskSettles = 15 * time.Second
 

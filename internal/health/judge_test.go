@@ -174,11 +174,15 @@ func TestVerdicts(t *testing.T) {
 		"a replica cannot write reports, and etcd's leader hears of it": {func(f *Facts) {
 			f.of("b").Age = 5 * time.Minute
 		}, Degraded, 1, "", "a", "replica-without-report b", "master-b: quorate status"},
+		"a disk fills, and nothing has failed yet": {func(f *Facts) {
+			f.waits("b", "disk-nearly-full", "snapshot-overdue")
+		}, Degraded, 1, "", "a", "disk-nearly-full b [snapshot-overdue b]", "master-b: quorate status"},
 		"no room on two replicas": {func(f *Facts) {
-			f.waits("a", "no-room")
+			f.waits("a", "no-room", "disk-nearly-full")
 			f.waits("b", "no-room", "step-failed")
 			f.of("b").Waits[0].Reason = "Two."
-		}, Degraded, 1, "", "a", "no-room a,b [step-failed b]", "master-a: quorate status; master-b: quorate status"},
+		}, Degraded, 1, "", "a", "no-room a,b [disk-nearly-full a; step-failed b]",
+			"master-a: quorate status; master-b: quorate status"},
 		"a cause on one replica does not hide what two have": {func(f *Facts) {
 			f.waits("a", "no-room", "program-unusable", "component-not-ready")
 			f.waits("b", "component-not-ready")

@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/local"
+)
+
+// The wait for room on the data disk, before anything fails for want of it. In a quiet cluster that takes hours: etcd
+// writes into files that it has made before.
+const (
+	diskNearlyFull     = "disk-nearly-full"
+	diskNearlyFullNext = "Make the data disk larger, or free space in %s: what is not etcd's first, then the oldest " +
+		"directories in its `archive/`, moved to another disk. Leave `etcd/` alone."
+)
+
+const (
+	// leastFree is what two files of etcd's log take, mostFree what a copy of a large database and much of a log do.
+	// Between the two a disk is nearly full with a twentieth of it free.
+	leastFree, mostFree = 128 << 20, 2 << 30
+	freePart            = 20
+)
+
+// isNearlyFull judges how much of a disk is free, in bytes. A disk that was nearly full needs a quarter more to be well
+// again: snapshots come and go.
+func isNearlyFull(free, total int64, was bool) bool {
+	least := min(max(total/freePart, leastFree), mostFree)
+	if was {
+		least += least / 4
+	}
+	return free < least
+}
+
+// keepRoom says where the data disk is nearly full, until the returned function is called.
+func (a *Agent) keepRoom(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.watchRoom(ctx, func() (free, total int64, err error) { return local.Room(a.cluster.Etcd.DataDir) })
+	}()
+	return func() { cancel(); <-done }
+}
+
+// watchRoom asks each roomPeriod. The reason changes when the disk gets fuller by a hundredth, and not with each file.
+func (a *Agent) watchRoom(ctx context.Context, room func() (free, total int64, err error)) {
+	held, said := false, int64(0)
+	for ctx.Err() == nil {
+		free, total, err := room()
+		switch {
+		case err != nil || total <= 0: // what a disk has that cannot be asked is not known
+		case !isNearlyFull(free, total, held):
+			a.waits.Release(diskNearlyFull)
+			held = false
+		default:
+			if part := 100 * free / total; !held || part < said {
+				held, said = true, part
+				a.waits.hold(diskNearlyFull, fmt.Errorf("the data disk is nearly full: %d %% of its %d MiB are free",
+					part, total>>20), fmt.Sprintf(diskNearlyFullNext, a.cluster.Etcd.DataDir))
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(roomPeriod):
+		}
+	}
+}
