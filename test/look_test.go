@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -162,5 +163,20 @@ func (c *cluster) tell(t *testing.T) {
 		}
 		lines := strings.Split(strings.TrimSpace(c.logOf(name)), "\n")
 		t.Logf("the last of its log:\n%s", strings.Join(lines[max(0, len(lines)-50):], "\n"))
+		t.Logf("what etcd warned of last:\n%s", strings.Join(warnings(filepath.Join(v.LogFolder, "etcd.log"), 40), "\n"))
+		names, _ := os.ReadFile(c.guest(name, "/etc/hosts")) // a VM that is off has none
+		t.Logf("its /etc/hosts:\n%s", names)
 	}
+}
+
+// warnings are the newest lines of etcd's log that say more than what it does, each cut to what fits a screen or two.
+func warnings(file string, most int) (found []string) {
+	b, _ := os.ReadFile(file) // there may be none yet
+	for line := range strings.Lines(string(b)) {
+		if !strings.HasPrefix(line, `{"level":"info"`) && !strings.HasPrefix(line, `{"level":"debug"`) {
+			line = strings.TrimSuffix(line, "\n")
+			found = append(found, line[:min(len(line), 400)])
+		}
+	}
+	return found[max(0, len(found)-most):]
 }

@@ -87,8 +87,8 @@ func (l lastWords) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.Chec
 	return c
 }
 
-// Write is asked only for the last word. etcd's scheduler passes a panic on in words of its own ("execute job failed"),
-// with what was said first as a field.
+// Write is asked only for the last word. etcd's scheduler passes a panic on in words of its own ("execute job
+// failed"), with what was said first as a field.
 func (l lastWords) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	text := e.Message
 	for _, f := range fields {
@@ -115,7 +115,8 @@ func logWithLastWords(e *embed.Config, socket string) error {
 	c.OutputPaths, c.ErrorOutputPaths = e.LogOutputs, e.LogOutputs
 	said := &atomic.Value{}
 	c.Level = zap.NewAtomicLevelAt(logutil.ConvertToZapLevel(e.LogLevel))
-	log, err := c.Build(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return lastWords{core, socket, dir, said} }))
+	heard := func(core zapcore.Core) zapcore.Core { return lastWords{core, socket, dir, said} }
+	log, err := c.Build(zap.WrapCore(heard))
 	if err != nil {
 		return fmt.Errorf("configure etcd: its log: %w", err)
 	}

@@ -42,8 +42,8 @@ var aboutTheDirectory = []*regexp.Regexp{
 	// writes entries before it; but what kind a record is stands outside its checksum, and an entry that is read as
 	// such a state is of one index more than the log then has.
 	regexp.MustCompile(`state\.commit \d+ is out of range \[\d+, \d+\]`),
-	// membership/cluster.go UpdateAttributes: the log names a member that the database neither has nor had. Every member
-	// is added before it is named, so the database is older than the index that it says it reaches.
+	// membership/cluster.go UpdateAttributes: the log names a member that the database neither has nor had. Every
+	// member is added before it is named, so the database is older than the index that it says it reaches.
 	regexp.MustCompile(`^failed to update; member unknown$`),
 }
 
