@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/googleapi"
+
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/localgce/fault"
 	"github.com/quorate/quorate/internal/localgce/instance"
@@ -275,6 +278,29 @@ func TestImages(t *testing.T) {
 		}
 		if got, err := w.ResolveImage(w.t.Context(), folder+"master-2"); got != folder+"master-2" {
 			w.t.Errorf("by its name: %s, %v", got, err)
+		}
+	})
+}
+
+// One requestId is one operation, however often it is sent; another of the same name is refused.
+func TestARequestIsCarriedOutOnce(t *testing.T) {
+	in(t, func(w *world) {
+		disks, disk := w.google().Disks, &compute.Disk{Name: "d", SizeGb: 10}
+		const one, other = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"
+		first, err := disks.Insert(instance.ProjectID, zoneA, disk).RequestId(one).Do()
+		w.do(err)
+		time.Sleep(time.Second)
+		again, err := disks.Insert(instance.ProjectID, zoneA, disk).RequestId(one).Do()
+		w.do(err)
+		if again.Name != first.Name || again.Status != "DONE" || len(w.project.unattached()) != 1 {
+			w.t.Errorf("first %+v, then %+v", first, again)
+		}
+		for id, want := range map[string]int{other: 409, "": 409, "one": 400} {
+			_, err = disks.Insert(instance.ProjectID, zoneA, disk).RequestId(id).Do()
+			var refused *googleapi.Error
+			if !errors.As(err, &refused) || refused.Code != want {
+				w.t.Errorf("request %q: %v", id, err)
+			}
 		}
 	})
 }

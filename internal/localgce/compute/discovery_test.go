@@ -197,12 +197,19 @@ func (w *world) wholeConversation() {
 	w.do(steps[3]())
 }
 
-// remainingCalls are those that quorate's client does not make here.
-func (w *world) remainingCalls() {
+// google is Google's own client of the world's API.
+func (w *world) google() *compute.Service {
 	w.t.Helper()
 	api, err := compute.NewService(w.t.Context(), option.WithEndpoint("http://compute/compute/v1/"),
 		option.WithHTTPClient(&http.Client{Transport: w}))
 	w.do(err)
+	return api
+}
+
+// remainingCalls are those that quorate's client does not make here.
+func (w *world) remainingCalls() {
+	w.t.Helper()
+	api := w.google()
 	const project, zone = instance.ProjectID, zoneA
 	for _, call := range []func(...googleapi.CallOption) error{
 		func(o ...googleapi.CallOption) error {
