@@ -177,6 +177,13 @@ func TestVerdicts(t *testing.T) {
 		"a disk fills, and nothing has failed yet": {func(f *Facts) {
 			f.waits("b", "disk-nearly-full", "snapshot-overdue")
 		}, Degraded, 1, "", "a", "disk-nearly-full b [snapshot-overdue b]", "master-b: quorate status"},
+		"the master that led is cut off, and reports after the one that leads now": {func(f *Facts) {
+			f.dies("a", "b")
+			f.leaderless("a")
+			f.of("a").Components[0].State = "degraded"
+			f.of("b").Age = 5 * time.Second
+		}, Degraded, 0, "us-central1-b us-central1-c", "b", "replica-cut-off a",
+			"master-a: quorate status"},
 		"no room on two replicas": {func(f *Facts) {
 			f.waits("a", "no-room", "disk-nearly-full")
 			f.waits("b", "no-room", "step-failed")

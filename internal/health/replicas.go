@@ -188,8 +188,8 @@ func memberAt(members []report.Member, p replica.Place) *report.Member {
 
 // stateOf judges one report; m is the replica's member as the authority has it, nil: it has none.
 func (j *judgement) stateOf(s report.Sighting, m *report.Member) ReplicaState {
-	unheard := m != nil && m.Heard != nil && !*m.Heard && j.Reports[j.authority].Place != s.Place &&
-		j.Reports[j.authority].Age <= s.Age
+	said := m != nil && m.Heard != nil && !*m.Heard && j.Reports[j.authority].Place != s.Place
+	unheard := said && j.Reports[j.authority].Age <= s.Age
 	// A VM that was shot has not noticed that nobody hears of it. One that is cut off has, and says so at once.
 	dead := unheard && s.Leader().ID != ""
 	switch {
@@ -201,7 +201,7 @@ func (j *judgement) stateOf(s report.Sighting, m *report.Member) ReplicaState {
 		return ReplicaStops
 	case !s.Ready:
 		return ReplicaBoots
-	case unheard:
+	case unheard, said && s.Leader().ID == "": // its own report agrees, also where that is the newer one
 		return ReplicaCutOff
 	}
 	return ReplicaReady
