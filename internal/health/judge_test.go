@@ -156,7 +156,7 @@ func TestVerdicts(t *testing.T) {
 				{Place: places["c"], Status: "RUNNING"}}
 		}, Well, 1, "", "a", "", ""},
 		"the Compute API does not answer": {func(f *Facts) { f.UnreadVMs = "403" }, Degraded, 1, "", "a",
-			"vms-unreadable-here", ""},
+			"vms-unreadable-here", "quorate gce check"},
 		"a VM is deleted": {func(f *Facts) {
 			f.dies("b", "a")
 			f.VMs = []replica.VM{{Place: places["a"], Status: "RUNNING"}}

@@ -29,6 +29,8 @@ func (j *judgement) remedy(name string, about []replica.Place) []string {
 		return []string{c.Quorate("quorate orders")}
 	case "record-lost", "record-rolled-back", "record-unreadable", RecordUnreadHere, "bundle-unreadable":
 		return []string{c.Quorate("quorate record check")}
+	case VMsUnreadHere:
+		return []string{c.Quorate("quorate gce check")}
 	case "restore-offered", "survivors-not-enough", "survivor-waits-for-disk", "restore-unfit", "source-gone",
 		"restore-waits":
 		return []string{c.Quorate("quorate restore")}
