@@ -96,6 +96,9 @@ chaos: build kubernetes etcd etcd-former guest ## 110 random VM losses under loa
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 20m -v -run 'TestDocuments' ./controlplane
 	QUORATE_CHAOS=1 $(GO) test -count 1 -timeout 120m -v ./test
 
+faults: build ## Forty faults, of each of which health has to name the cause (root, half an hour)
+	QUORATE_FAULTS=. $(GO) test -count 1 -timeout 90m -v -run TestHealthNames ./test
+
 alerts: ## docs/alerts.yaml in Prometheus' own engine, a module of its own
 	cd test/alerts && $(GO) vet . && $(GO) test -count 1 .
 
@@ -125,4 +128,4 @@ vuln: ## Known vulnerabilities, where the machine can reach their data
 clean: demo-down ## Remove what was built here; the caches outside the repository stay
 	rm -rf bin $(STATE)
 
-.PHONY: help demo man demo-watch demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos alerts addons bench mutate fuzz lint vuln clean
+.PHONY: help demo man demo-watch demo-check demo-down test cases check cases-systemd deps build kubernetes coredns etcd etcd-former image install image-test examples-test race guest chaos faults alerts addons bench mutate fuzz lint vuln clean
