@@ -13,14 +13,12 @@ import (
 // take carries out one step. It returns when the step is done, or with an error, after which it may be done.
 func (f *Fleet) take(ctx context.Context, s plan.Step) error {
 	switch s.Act {
+	case plan.BeginRecord:
+		return f.Begin(ctx)
 	case plan.CreateDisk:
 		return f.Cloud.InsertDisk(ctx, s.Place.Zone, f.diskSpec(s))
 	case plan.CreateVM:
-		v, err := f.vmSpec(ctx, s)
-		if err != nil {
-			return err
-		}
-		return f.Cloud.InsertVM(ctx, s.Place.Zone, v)
+		return f.Cloud.InsertVM(ctx, s.Place.Zone, f.vmSpec(s))
 	case plan.DeleteVM:
 		return f.Cloud.DeleteVM(ctx, s.Place, s.InstanceID)
 	case plan.DeleteDisk:

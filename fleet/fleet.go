@@ -42,4 +42,6 @@ type Fleet struct {
 	DataDevice string
 	// By names the person who gives the orders.
 	By string
+	// Begin writes the record's inception. It is asked only where there is none; after an error it may be there.
+	Begin func(context.Context) error
 }

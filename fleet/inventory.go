@@ -57,7 +57,7 @@ func (f *Fleet) read(ctx context.Context, after Seen, gone map[string]bool) (Rea
 		r.Record.Unread, r.Members.Unknown, r.fault = err.Error(), "the record was not read", err
 		return r, err
 	}
-	r.Record = recordOf(v, f.Document.Replicas, time.Now())
+	r.Record = recordOf(v, f.Document, time.Now())
 	if err := f.readLists(ctx, &r); err != nil {
 		r.Incomplete, r.Members.Unknown, r.fault = err.Error(), "the VMs were not listed", err
 		return r, err
@@ -84,9 +84,12 @@ func (f *Fleet) fits(v record.View) error {
 			return record.AtFault(fmt.Errorf("the record is damaged (%s); nothing is done by it", d))
 		}
 	}
-	if v.Inception.Name != f.Document.Name {
-		return record.AtFault(fmt.Errorf("the record is of cluster %s, and the document of %s", v.Inception.Name,
-			f.Document.Name))
+	switch i, c := v.Inception, f.Document; {
+	case i.Name != c.Name:
+		return record.AtFault(fmt.Errorf("the record is of cluster %s, and the document of %s", i.Name, c.Name))
+	case i.Region != c.GCE.Region:
+		return record.AtFault(fmt.Errorf("the record is of region %s, and gce.region of the document is %s", i.Region,
+			c.GCE.Region))
 	}
 	return nil
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/fleet/plan"
 	"github.com/quorate/quorate/internal/record"
+	"github.com/quorate/quorate/internal/replica"
 )
 
-// recordOf is what of the record a plan needs. replicas is the number that the document wants.
-func recordOf(v record.View, replicas int, now time.Time) plan.Record {
+// recordOf is what of the record a plan needs. What it does not say yet, the document does.
+func recordOf(v record.View, c *replica.Cluster, now time.Time) plan.Record {
 	orders := table.OrdersOf(v.Orders, record.NumberOf(v.NewestFormed()), now)
-	out := plan.Record{Begun: v.Inception != nil, Formed: v.NewestFormed() != nil, Wanted: replicas,
-		Busy: busy(v, orders, now)}
+	out := plan.Record{Begun: v.Inception != nil, Formed: v.NewestFormed() != nil, Region: c.GCE.Region,
+		Wanted: c.Replicas, Busy: busy(v, orders, now)}
 	if v.Inception != nil {
 		out.Region = v.Inception.Region
 	}

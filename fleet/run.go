@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -75,7 +76,11 @@ func (f *Fleet) Run(ctx context.Context, w plan.Wish, talk Talk) (plan.Plan, err
 	if err := talk.Approve(p); err != nil {
 		return p, err
 	}
-	return p, r.carryOut(ctx, w)
+	err = r.carryOut(ctx, w)
+	if err != nil && r.taken > 0 && !errors.Is(err, ErrStopped) {
+		err = fmt.Errorf("%w What was done stays; then %w", err, ErrStopped)
+	}
+	return p, err
 }
 
 // run is one command on its way.
@@ -85,6 +90,8 @@ type run struct {
 	// seen are the reports as they were listed when the last step ended, and said what was told last of a wait.
 	seen Seen
 	said string
+	// taken is how many steps were begun.
+	taken int
 	// gone are the VMs that were deleted, by their ids.
 	gone map[string]bool
 	// waiting are the waits that have not ended, by their keys.
@@ -113,6 +120,9 @@ func (r *run) begin(ctx context.Context, w plan.Wish) (plan.Plan, plan.Wish, err
 		}
 		if r.seen == nil {
 			r.seen = rd.Seen
+			if w, err = r.withImage(ctx, w); err != nil {
+				return plan.Plan{}, w, err
+			}
 		}
 		resolved, err := plan.Resolve(w, rd.Inventory)
 		var p plan.Plan
@@ -127,6 +137,17 @@ func (r *run) begin(ctx context.Context, w plan.Wish) (plan.Plan, plan.Wish, err
 			return p, resolved, err
 		}
 	}
+}
+
+// withImage is a wish with the image that its VMs are made of, once for all of them: a family may get another one
+// while a command runs.
+func (r *run) withImage(ctx context.Context, w plan.Wish) (plan.Wish, error) {
+	if w.Kind == plan.Remove || w.Kind == plan.Delete {
+		return w, nil
+	}
+	var err error
+	w.Image, err = r.image(ctx, cmp.Or(w.Image, r.Document.GCE.Image))
+	return w, err
 }
 
 // carryOut takes one step after another until none is left.
@@ -168,6 +189,7 @@ func (r *run) carryOut(ctx context.Context, w plan.Wish) error {
 // step takes one step. Once it has ended, what counts as new is what is written from then on.
 func (r *run) step(ctx context.Context, s plan.Step) error {
 	began := time.Now()
+	r.taken++
 	r.tell(Event{Begins: &s})
 	inner, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepLimit)
 	defer cancel()

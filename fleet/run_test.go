@@ -16,7 +16,7 @@ import (
 )
 
 func fleetOf(w *world) *fleet.Fleet {
-	return &fleet.Fleet{Cloud: w, Cluster: w, By: "test", DataDevice: "quorate-data",
+	return &fleet.Fleet{Cloud: w, Cluster: w, By: "test", Begin: w.begin, DataDevice: "quorate-data",
 		Metadata: map[string]string{"quorate-cluster": "name: prod-1"},
 		Document: &replica.Cluster{Name: "prod-1", Replicas: 3, GCE: &replica.GCE{Project: "example", Region: region,
 			Zones: zones, Image: "family/quorate", MachineType: "e2-standard-4",

@@ -18,16 +18,9 @@ func (f *Fleet) diskSpec(s plan.Step) gce.DiskSpec {
 }
 
 // vmSpec is the VM that a step makes.
-func (f *Fleet) vmSpec(ctx context.Context, s plan.Step) (gce.VMSpec, error) {
+func (f *Fleet) vmSpec(s plan.Step) gce.VMSpec {
 	g := f.Document.GCE
-	image := s.Image
-	if image == "" {
-		var err error
-		if image, err = f.Image(ctx, g.Image); err != nil {
-			return gce.VMSpec{}, err
-		}
-	}
-	v := gce.VMSpec{Name: s.Place.Name, MachineType: g.MachineType, Image: image, ServiceAccount: g.ServiceAccount,
+	v := gce.VMSpec{Name: s.Place.Name, MachineType: g.MachineType, Image: s.Image, ServiceAccount: g.ServiceAccount,
 		Network:  linkTo(g.Network, "projects/"+g.Project+"/global/networks/"),
 		BootDisk: gce.DiskSpec{Type: g.BootDisk.Type, SizeGB: g.BootDisk.SizeGB, Labels: f.labels()},
 		DataDisk: s.Disk, DeviceName: f.DataDevice, Tags: g.Tags,
@@ -35,11 +28,11 @@ func (f *Fleet) vmSpec(ctx context.Context, s plan.Step) (gce.VMSpec, error) {
 	if g.Subnetwork != "" {
 		v.Subnetwork = linkTo(g.Subnetwork, fmt.Sprintf("projects/%s/regions/%s/subnetworks/", g.Project, g.Region))
 	}
-	return v, nil
+	return v
 }
 
-// Image is the image that a name means now, as the Compute API shows it at a VM.
-func (f *Fleet) Image(ctx context.Context, name string) (string, error) {
+// image is the image that a name means now, as the Compute API shows it at a VM.
+func (f *Fleet) image(ctx context.Context, name string) (string, error) {
 	return f.Cloud.ResolveImage(ctx, linkTo(name, "projects/"+f.Document.GCE.Project+"/global/images/"))
 }
 

@@ -38,6 +38,7 @@ type world struct {
 	// incarnations and orders are the record's.
 	incarnations map[replica.Place][]record.Incarnation
 	orders       []record.Order
+	hasRecord    bool
 	formed       bool
 	reports      map[replica.Place]report.Sighting
 	ids          int
@@ -81,7 +82,7 @@ func newWorld(t *testing.T, replicas int) *world {
 		w.disks[p.Zone+"/"+disk] = &gce.FleetDisk{Zone: p.Zone, Name: disk, ID: w.id()}
 		w.insertVM(p, gce.VMSpec{Name: p.Name, DataDisk: disk, Image: oldImage})
 	}
-	if replicas > 0 {
+	if w.hasRecord = replicas > 0; w.hasRecord {
 		w.orders = []record.Order{{Number: 1, Kind: record.OrderReplicas, Replicas: replicas}}
 	}
 	return w
@@ -200,7 +201,7 @@ func (w *world) joins(p replica.Place, v *vm) {
 		return
 	case m != nil && m.disk == d.ID:
 		m.runsOn = v.InstanceID
-	case !w.formed:
+	case !w.formed && w.hasRecord:
 		w.formed = true
 		w.members[p] = &member{id: "a" + w.id(), voter: true, disk: d.ID, runsOn: v.InstanceID}
 	case w.hasQuorum():
@@ -274,8 +275,10 @@ const clusterID = record.MemberID(0xc1)
 func (w *world) View(context.Context) (record.View, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	v := record.View{Inception: &record.Inception{Name: "prod-1", Region: region, ProjectNumber: "1"}, Bundle: 1,
-		Replicas: map[replica.Place][]record.Incarnation{}, Orders: slices.Clone(w.orders)}
+	v := record.View{Replicas: map[replica.Place][]record.Incarnation{}, Orders: slices.Clone(w.orders)}
+	if w.hasRecord {
+		v.Inception = &record.Inception{Name: "prod-1", Region: region, ProjectNumber: "1"}
+	}
 	if w.formed {
 		v.Epochs = []record.Epoch{{Number: 1, Claim: &record.Claim{Source: record.Source{Kind: record.SourceEmpty}},
 			Outcome: &record.Outcome{Formed: &record.Formed{ClusterID: clusterID, MemberID: 1}}}}
@@ -346,6 +349,17 @@ func (w *world) change(do func() error) error {
 		return w.hurt(w.changes, true)
 	}
 	return nil
+}
+
+// begin writes the inception.
+func (w *world) begin(context.Context) error {
+	return w.change(func() error {
+		if w.hasRecord {
+			return errors.New("the record began already")
+		}
+		w.hasRecord = true
+		return nil
+	})
 }
 
 // proven checks that what takes something away goes by a report that the leader wrote after the change before it.

@@ -63,6 +63,8 @@ type plan struct {
 	namesAndTime bool
 	// machine: one of the VMs has a kernel and a clock of its own.
 	machine *machine
+	// images are those that the Compute API has.
+	images []localgce.Image
 	// noRecord: the operator has not begun the record. noAttribute: the VMs have no Cluster document yet.
 	noRecord, noAttribute bool
 	// age: the record was begun so long ago.
@@ -195,7 +197,7 @@ func (c *cluster) project() localgce.Config {
 	if c.noAttribute {
 		conf.Attributes = nil
 	}
-	conf.NamesAndTime = c.namesAndTime
+	conf.NamesAndTime, conf.Images = c.namesAndTime, c.images
 	if c.containerImages != "" {
 		conf.Binds = append(conf.Binds, localgce.Bind{Host: c.containerImages, Guest: "/usr/share/quorate/images",
 			ReadOnly: true})

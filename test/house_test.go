@@ -23,7 +23,7 @@ var floors = []string{
 	"cmd/quorate", "cmd/localgce",
 	"test/bench", "test",
 	"agent", "agent/kubelet", "agent/election", "agent/lease", "controlplane", "addons", "addons/plan",
-	"addons/examples", "fleet", "fleet/plan", "fleet/token",
+	"addons/examples", "fleet/show", "fleet", "fleet/plan", "fleet/token",
 	"etcdmember/ringtest",
 	"etcdmember", "etcdmember/acts", "etcdmember/rebuild", "etcdmember/snapshot", "etcdmember/restoredir",
 	"etcdmember/member", "etcdmember/datadir", "etcdmember/etcdtest", "etcdmember/hosts",

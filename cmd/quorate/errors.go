@@ -9,6 +9,8 @@ import (
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/order"
+	"github.com/quorate/quorate/fleet"
+	"github.com/quorate/quorate/fleet/plan"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/health"
 	"github.com/quorate/quorate/internal/record"
@@ -32,6 +34,10 @@ const (
 	exitRemoved = 10 // `run-etcd`: the cluster has removed this member
 	exitRunning = 11 // `agent`: another agent runs on this machine
 	exitFile    = 12 // a file or folder that was named is missing, exists already, or cannot be used
+	// a change of the masters is refused as the cluster is now: it would cost the quorum, or who the members are is not
+	// known
+	exitRefused = 13
+	exitStopped = 14 // a change of the masters stopped before its end; running it again goes on
 )
 
 // What `health` and `status` found, where it is not well.
@@ -62,9 +68,14 @@ func exitCode(err error) int {
 	var refusal *order.Refusal
 	var notRoot *notRootError
 	var verdict *verdictError
+	var noPlan *plan.Refusal
 	switch {
 	case errors.As(err, &verdict):
 		return verdict.code()
+	case errors.Is(err, fleet.ErrStopped):
+		return exitStopped
+	case errors.As(err, &noPlan):
+		return refusedCode(noPlan)
 	case errors.As(err, &usage), errors.As(err, &refusal):
 		return exitUsage
 	case errors.As(err, &notRoot):
@@ -82,6 +93,18 @@ func exitCode(err error) int {
 		return exitFile
 	}
 	return exitFailure
+}
+
+// refusedCode is the code of a plan that is not made: the command line is at fault, the record, or how the cluster is.
+func refusedCode(r *plan.Refusal) int {
+	switch r.Name {
+	case plan.NoSuchReplica, plan.WrongZone, plan.NameTaken, plan.TooManyReplicas, plan.LastReplica,
+		plan.WouldInterrupt:
+		return exitUsage
+	case plan.RecordUnread, plan.RecordNotBegun:
+		return exitRecord
+	}
+	return exitRefused
 }
 
 // isConfigError reports whether the Cluster document is at fault: one of ours, or the agent's own reading of it.

@@ -74,7 +74,8 @@ recreating its VM. The other commands are run from anywhere that reaches the clu
 		Version: versionText(),
 	}, newAgent(), newStatus(), newHealth(), newEvents(), newWhy(), newSupport(), newEtcd(), newConfig(), newRecord(),
 		newOrders(), newGCE(), newPause(), newResume(), newOverride(), newBundle(), newKubeconfig(), newToken(),
-		newSnapshot(), newAddons(), newVersion(imageFile), newRunEtcd(), newMakeDirectory(), newRestore(), newMan())
+		newSnapshot(), newAddons(), newVersion(imageFile), newRunEtcd(), newMakeDirectory(), newRestore(), newMan(),
+		newCreate(), newAdd(), newRemove(), newReplace(), newRoll(), newList(), newDelete())
 	root.SetVersionTemplate("quorate {{.Version}}\n")
 	root.SetHelpCommand(newHelp())
 	root.SetFlagErrorFunc(flagFault)

@@ -229,7 +229,10 @@ func makeBench(t *testing.T) bench {
 		"passphrase": "a passphrase of some length\n",
 		"refused.yaml": fmt.Sprintf("apiVersion: quorate.dev/v1alpha1\nkind: Cluster\nname: demo\nreplicas: 3\n"+
 			"endpoint: {externalIP: 10.0.0.1}\nrecord: {url: 'gs://record?endpoint=http://%s'}\n"+
-			"seal: {key: 'base64key://%s='}\n", l.Addr(), strings.Repeat("A", 43)),
+			"seal: {key: 'base64key://%s='}\ncompute: {endpoint: 'http://%s/compute/v1/'}\n"+
+			"gce: {project: example, region: us-central1, zones: [us-central1-a], image: quorate,\n"+
+			"  serviceAccount: prod-1-master@example.iam.gserviceaccount.com}\n", l.Addr(), strings.Repeat("A", 43),
+			l.Addr()),
 	} {
 		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

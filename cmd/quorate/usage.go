@@ -15,9 +15,10 @@ var commandGroups = []struct {
 	commands  []string
 }{
 	{"observe", "How is it, what happened:", []string{"health", "status", "events", "why", "etcd", "support"}},
-	{"set-up", "Set up a cluster:", []string{"config", "gce", "record", "create", "delete"}},
-	{"operate", "Change a cluster that runs:", []string{"add", "remove", "replace", "roll", "upgrade", "pause",
-		"resume", "orders", "override"}},
+	{"set-up", "Set up a cluster:", []string{"config", "gce", "record"}},
+	{"fleet", "Make and delete its masters' VMs:", []string{"create", "add", "remove", "replace", "roll", "list",
+		"delete"}},
+	{"operate", "Change a cluster that runs:", []string{"pause", "resume", "orders", "override"}},
 	{"keys", "Access, keys, add-ons:", []string{"kubeconfig", "token", "bundle", "addons"}},
 	{"restore", "Save and restore:", []string{"snapshot", "restore"}},
 	{"program", "This program:", []string{"agent", "version", "completion"}},

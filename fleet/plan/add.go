@@ -52,10 +52,14 @@ func (b *builder) warnOf(places []replica.Place) {
 
 // create makes as many replicas as are wanted, all at once, and waits for them. It goes on where it stopped.
 func (b *builder) create() error {
-	if b.Record.Formed && len(b.places()) == 0 {
+	if b.Record.Formed && len(b.Known()) == 0 {
 		return refuse(NoSuchReplica,
 			"If its disks are left, make VMs of the same names with them: they go on by themselves.",
 			"The record says that this cluster was formed, and no VM of it is there.")
+	}
+	if !b.Record.Begun {
+		b.step(Step{Act: BeginRecord}, "", "",
+			"Begin the record: cluster %s is created here, on purpose, in %s.", b.Cluster, b.Record.Region)
 	}
 	if n := len(b.Places); n > b.Record.Wanted || n < b.Record.Wanted && !b.Record.Formed {
 		b.step(Step{Act: OrderReplicas, Replicas: n}, "", b.orderBack(), "Order that the cluster has %d replicas.", n)

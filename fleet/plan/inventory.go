@@ -45,7 +45,8 @@ type Record struct {
 	Unread string
 	// Begun: it has an inception. Formed: a cluster was formed.
 	Begun, Formed bool
-	Region        string
+	// Region is the inception's; of a record that has not begun the document's.
+	Region string
 	// Wanted is the number of replicas by the newest order, or else by the document.
 	Wanted int
 	// Busy says why the membership is to be left alone, such as a pause or a restore; empty: it is not.
@@ -151,8 +152,8 @@ func (i Inventory) joined(p replica.Place) bool {
 	return ok && m.Heard && m.Ready && (m.Voter || i.Record.Wanted <= 2)
 }
 
-// places are all that VMs, members and the record know, but for those that have left; in the order of their names.
-func (i Inventory) places() []replica.Place {
+// Known are all that VMs, members and the record know, but for those that have left; in the order of their names.
+func (i Inventory) Known() []replica.Place {
 	var out []replica.Place
 	for _, v := range i.VMs {
 		out = append(out, v.Place)

@@ -161,7 +161,7 @@ func (b *builder) quorumWhileAway(p replica.Place) error {
 	case b.now.voters == 1 && b.Interrupt:
 		return nil
 	case b.now.voters == 1:
-		return refuse(WouldInterrupt, "Have the new one come first, or accept it.",
+		return refuse(WouldInterrupt, "Add another replica first, or accept it with --accept-outage.",
 			"Nobody is served while %s, the only voter, is replaced in its place.", p)
 	}
 	return refuse(WouldLoseQuorum, "Repair first those that are away.",

@@ -212,8 +212,17 @@ func TestPlans(t *testing.T) {
 		{"create of what is there", 3, nil, wish(plan.Create), ""},
 		{"create where a cluster was, and nothing is left", 0, change(ordered(3)), wish(plan.Create),
 			plan.NoSuchReplica},
-		{"create before the record has begun", 0, change(func(i *plan.Inventory) { i.Record.Begun = false }),
-			wish(plan.Create), plan.RecordNotBegun},
+		{"create from nothing begins the record", 0, change(ordered(1), func(i *plan.Inventory) {
+			i.Record.Begun, i.Record.Formed = false, false
+		}), wish(plan.Create, func(w *plan.Wish) { w.Count = 1 }),
+			"begin-record ; create-disk us-central1-a.prod-1-x1; create-vm prod-1-x1; await-joined prod-1-x1"},
+		{"create with another record than that of the VMs", 2, change(func(i *plan.Inventory) {
+			i.Record.Begun, i.Record.Formed, i.Members = false, false, plan.Members{}
+		}), wish(plan.Create), plan.RecordNotBegun},
+		{"create with a disk of a cluster that was", 0, change(func(i *plan.Inventory) {
+			i.Record.Begun, i.Record.Formed = false, false
+			i.Disks = []plan.Disk{{Zone: zones[0], Name: "prod-1-x0-data", ID: "300", Replica: "prod-1-x0"}}
+		}), wish(plan.Create), plan.RecordNotBegun},
 		{"delete all of it", 2, nil, wish(plan.Delete),
 			"delete-vm master-a 100; delete-vm master-b 101; delete-disk 200; delete-disk 201"},
 		{"delete by an empty list, while members are heard of", 3, change(func(i *plan.Inventory) {

@@ -11,6 +11,8 @@ type Act string
 
 // The acts. Each can be repeated: what it wants done is found done.
 const (
+	// BeginRecord writes the inception, on which the first master forms the cluster.
+	BeginRecord   Act = "begin-record"
 	CreateDisk    Act = "create-disk"
 	CreateVM      Act = "create-vm"
 	OrderReplicas Act = "order-replicas"
@@ -29,8 +31,7 @@ type Step struct {
 	// InstanceID is the VM that is meant, of one that is deleted; Replaces of one that a new VM takes the place of.
 	InstanceID string `json:"instanceID,omitempty"`
 	Replaces   string `json:"replaces,omitempty"`
-	// Disk is the data disk's name, DiskID its numeric id where one is deleted. Image is what a VM is made of; empty:
-	// what the document says.
+	// Disk is the data disk's name, DiskID its numeric id where one is deleted. Image is what a VM is made of.
 	Disk   string `json:"disk,omitempty"`
 	DiskID string `json:"diskID,omitempty"`
 	Image  string `json:"image,omitempty"`

@@ -13,9 +13,13 @@ func (i Inventory) trust(w Wish) error {
 	case r.Unread != "":
 		return refuse(RecordUnread, "Nothing was changed: check the record with 'quorate record check'.",
 			"The record cannot be gone by: %s.", r.Unread)
-	case !r.Begun:
-		return refuse(RecordNotBegun, "Begin it with 'quorate record init'.",
-			"The record has not begun, so no VM would form a cluster.")
+	case !r.Begun && w.Kind != Create:
+		return refuse(RecordNotBegun, "'quorate create' begins it.",
+			"The record has not begun, so there is no cluster yet.")
+	case !r.Begun && len(i.VMs)+len(i.Disks) > 0: // as they are where the document names another bucket
+		return refuse(RecordNotBegun, "Check record.url of the document; "+
+			"'quorate record init' begins the record for the VMs that are there.",
+			"The record has not begun, though VMs or data disks of cluster %s are there.", i.Cluster)
 	}
 	if w.Kind == Delete { // all of it goes, whatever state it is in
 		if i.Members.Unknown == "" {

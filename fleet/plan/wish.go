@@ -33,8 +33,7 @@ type Wish struct {
 	Suffixes []string
 	// Count is how many replicas Create makes.
 	Count int
-	// Image is what Roll wants all VMs to be made of, as VM.Image shows it; of a VM that another wish makes, empty is
-	// the document's.
+	// Image is what VMs are made of, as VM.Image shows it. Roll wants all of them to be.
 	Image string
 	// InPlace replaces a VM under its own name. With NewDisk it gets an empty data disk.
 	InPlace, NewDisk bool
@@ -83,7 +82,7 @@ func Resolve(w Wish, i Inventory) (Wish, error) {
 
 // resolveAll finds the places of all replicas that are to be: those that are there or begun, and new ones.
 func (w Wish) resolveAll(i Inventory) (Wish, error) {
-	w.Places = append(i.places(), i.begun("")...)
+	w.Places = append(i.Known(), i.begun("")...)
 	slices.SortFunc(w.Places, replica.ComparePlaces)
 	w.Places = slices.Compact(w.Places)
 	for len(w.Places) < w.Count {
@@ -116,7 +115,7 @@ func (w Wish) resolveNew(i Inventory) (Wish, error) {
 			return w, nil
 		}
 	}
-	if n := len(i.places()); n >= replica.MostReplicas && w.Kind == Add {
+	if n := len(i.Known()); n >= replica.MostReplicas && w.Kind == Add {
 		return w, refuse(TooManyReplicas, "Remove one first.",
 			"There are %d replicas already, and no more than %d make sense.", n, replica.MostReplicas)
 	}
@@ -172,7 +171,7 @@ func (i Inventory) emptiest(zones []string) string {
 	best, least := "", 0
 	for _, z := range zones {
 		n := 0
-		for _, p := range i.places() {
+		for _, p := range i.Known() {
 			if p.Zone == z {
 				n++
 			}
@@ -216,7 +215,7 @@ func (w Wish) resolveOld(i Inventory) (Wish, error) {
 	}
 	switch {
 	case len(fits) == 0:
-		return w, refuse(NoSuchReplica, "There are: "+strings.Join(replica.PlaceNames(i.places()), ", ")+".",
+		return w, refuse(NoSuchReplica, "There are: "+strings.Join(replica.PlaceNames(i.Known()), ", ")+".",
 			"No replica is %s.", w.which())
 	case len(fits) > 1 && w.Name != "":
 		return w, refuse(NoSuchReplica, "Name it as ZONE.NAME.", "Several replicas are %s: %s.", w.which(),
@@ -255,7 +254,7 @@ func (w Wish) which() string {
 // candidates are all who can be removed: also one that has left and still has a VM, or a disk that is to be deleted.
 // Who is named may have nothing left.
 func (i Inventory) candidates(w Wish) []replica.Place {
-	out := i.places()
+	out := i.Known()
 	for _, l := range i.Record.Leaves {
 		k, ok := i.Record.incarnation(l.Place)
 		_, has := i.diskByID(k.DiskID)
@@ -269,7 +268,7 @@ func (i Inventory) candidates(w Wish) []replica.Place {
 
 // staying are the places that neither have left nor leave, without one.
 func (i Inventory) staying(but replica.Place) []replica.Place {
-	return slices.DeleteFunc(i.places(), func(p replica.Place) bool {
+	return slices.DeleteFunc(i.Known(), func(p replica.Place) bool {
 		_, left := i.Record.leave(p)
 		return left || p == but
 	})

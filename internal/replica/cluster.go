@@ -27,7 +27,7 @@ type Cluster struct {
 	Seal Seal `yaml:"seal" json:"seal"`
 	// Compute says where the Compute API is.
 	Compute Compute `yaml:"compute,omitempty" json:"compute,omitempty"`
-	// GCE says how masters' VMs are made. It is checked, and no command reads it yet; agents never do.
+	// GCE says how masters' VMs are made. The operator's commands read it; agents never do.
 	GCE *GCE `yaml:"gce,omitempty" json:"gce,omitempty"`
 	// Replicas is the wanted number of replicas, 1 to 7; 3 where it is not given.
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" jsonschema:"minimum=1,maximum=7"`

@@ -1,7 +1,7 @@
 package replica
 
-// GCE says how a master's VM and disks are made. No command reads it yet: those that will make VMs are planned. Agents
-// do not read it either, so a change of it needs no restart.
+// GCE says how a master's VM and disks are made, for the operator's commands such as "quorate create". Agents do not
+// read it, so a change of it needs no restart.
 type GCE struct {
 	// Project is the project's id, such as example; not its number.
 	Project string `yaml:"project" json:"project"`

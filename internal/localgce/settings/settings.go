@@ -104,19 +104,19 @@ func Local(cluster string) *Settings {
 	return s
 }
 
-// server answers what concerns keys, policies and roles: the paths of Cloud KMS, Resource Manager and IAM do
-// not
-// meet.
+// server answers what concerns keys, policies, roles and the project: the paths of Cloud KMS, Resource Manager and IAM
+// do not meet.
 type server struct{ settings *Settings }
 
 // ServeHTTP implements http.Handler.
 func (s server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, verb, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/"), ":")
 	isKey := strings.Contains(path, "/cryptoKeys/")
+	isProject := path == "projects/"+instance.ProjectID || path == "projects/"+answer.Decimal(instance.ProjectNumber)
 	api := "iam.googleapis.com"
 	if strings.Contains(path, "/keyRings/") {
 		api = "cloudkms.googleapis.com"
-	} else if verb != "" {
+	} else if verb != "" || isProject {
 		api = "cloudresourcemanager.googleapis.com"
 	}
 	role, known := s.settings.Roles[path]
@@ -126,9 +126,11 @@ func (s server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerPolicy(w, s.settings.KeyPolicy)
 	case verb == "getIamPolicy" && strings.Contains(path, "/keyRings/"):
 		answerPolicy(w, s.settings.RingPolicy)
-	case verb == "getIamPolicy" && (path == "projects/"+instance.ProjectID ||
-		path == "projects/"+answer.Decimal(instance.ProjectNumber)):
+	case verb == "getIamPolicy" && isProject:
 		answerPolicy(w, s.settings.ProjectPolicy)
+	case verb == "" && isProject:
+		answer.JSON(w, map[string]any{"projectId": instance.ProjectID, "lifecycleState": "ACTIVE",
+			"projectNumber": answer.Decimal(instance.ProjectNumber), "name": instance.ProjectID})
 	case verb == "" && isKey && s.settings.Key != nil:
 		answer.JSON(w, s.settings.key(path))
 	case verb == "" && known:

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/fleet"
+	"github.com/quorate/quorate/fleet/plan"
+	"github.com/quorate/quorate/fleet/show"
+	"github.com/quorate/quorate/internal/gce"
+	"github.com/quorate/quorate/internal/record/bucket"
+	"github.com/quorate/quorate/internal/replica"
+	"github.com/quorate/quorate/internal/report"
+)
+
+// fleetFlags are what the commands take that make and delete VMs.
+type fleetFlags struct {
+	clusterFlags
+	output      string
+	yes, dryRun bool
+	// number is the project's; empty: it is asked for where it is needed.
+	number string
+}
+
+func (f *fleetFlags) add(cmd *cobra.Command) {
+	f.addDocument(cmd)
+	addOutput(cmd, &f.output)
+	addYes(cmd, &f.yes)
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the plan, and change nothing")
+}
+
+// addDocument adds the flags of a document that has to be a file.
+func (f *fleetFlags) addDocument(cmd *cobra.Command) {
+	f.clusterFlags.add(cmd)
+	config := cmd.Flags().Lookup("config")
+	config.Usage, config.DefValue = "the file of the Cluster document; "+configVariable+" names it too", ""
+}
+
+// planText ends the help of each command that carries out a plan.
+const planText = `
+
+It prints a plan and asks before it carries it out: with each step how many members and voters etcd has then, what
+clients notice, and how it is taken back. After an interruption or a failure run the command again: it goes on where it
+stopped.`
+
+// fleetCluster is the record and the reports of one bucket.
+type fleetCluster struct {
+	*bucket.Store
+	reports *bucket.Reports
+}
+
+// All implements fleet.Cluster.
+func (c fleetCluster) All(ctx context.Context) ([]report.Sighting, error) { return c.reports.All(ctx) }
+
+// open reads the document and makes the clients; it asks nobody yet.
+func (f *fleetFlags) open() (*fleet.Fleet, error) {
+	c, document, err := f.loadFile()
+	if err != nil {
+		return nil, err
+	}
+	if c.GCE == nil {
+		return nil, &configError{fmt.Errorf("%s: it has no section gce, which says what masters' VMs are made of",
+			f.config)}
+	}
+	conf := gce.ComputeConfig{Project: c.GCE.Project, Cluster: c.Name, Region: c.GCE.Region,
+		Endpoint: c.Compute.Endpoint, Client: gce.UserClient()}
+	cloud, err := gce.NewCompute(conf)
+	if err != nil {
+		return nil, err
+	}
+	store, err := openRecord(c)
+	if err != nil {
+		return nil, err
+	}
+	reports, err := openReports(c)
+	if err != nil {
+		return nil, err
+	}
+	device := c.Etcd.DataDisk
+	if device == "" {
+		device = imageDisk
+	}
+	return &fleet.Fleet{Cloud: cloud, Cluster: fleetCluster{store, reports}, Document: c, By: givenBy(),
+		Metadata: map[string]string{agent.ClusterAttribute: document}, DataDevice: device,
+		Begin: func(ctx context.Context) error { return f.begin(ctx, c, conf) }}, nil
+}
+
+// loadFile is the document, and its text, which becomes the masters' instance attribute: so it is a file.
+func (f *fleetFlags) loadFile() (*replica.Cluster, string, error) {
+	if f.config == standardInput || !f.isNamed() {
+		return nil, "", &usageError{fmt.Errorf("name the file of the Cluster document with --config: it becomes the " +
+			"instance attribute of the masters")}
+	}
+	c, err := f.load()
+	if err != nil {
+		return nil, "", err
+	}
+	s, err := readSource(f.config)
+	if err != nil {
+		return nil, "", &configError{fmt.Errorf("read configuration: %w", err)}
+	}
+	return c, string(s.Data), nil
+}
+
+// begin writes the inception, as `record init` does.
+func (f *fleetFlags) begin(ctx context.Context, c *replica.Cluster, conf gce.ComputeConfig) error {
+	number := f.number
+	if number == "" {
+		var err error
+		if number, err = gce.ProjectNumber(ctx, conf); err != nil {
+			return fmt.Errorf("%w; --project-number gives it", err)
+		}
+	}
+	return initRecord(ctx, io.Discard, c, c.GCE.Region, number)
+}
+
+// carryOut plans a wish, shows the plan, asks, and has it carried out.
+func (f *fleetFlags) carryOut(cmd *cobra.Command, w plan.Wish, ask func(plan.Plan) error) error {
+	fl, err := f.open()
+	if err != nil {
+		return err
+	}
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	text := func(w io.Writer) show.Text { return func(indent, text string) { printText(w, indent, text) } }
+	if f.output != "" {
+		out = io.Discard // the answer alone is printed there
+	}
+	answer := show.Answer{Command: string(w.Kind), Cluster: fl.Document.Name}
+	if f.dryRun {
+		answer.Plan, err = fl.Plan(ctx, w, show.NewProgress(answer.Plan, text(out)).Tell)
+		answer.Done = len(answer.Steps) == 0
+	} else {
+		var progress *show.Progress
+		answer.Plan, err = fl.Run(ctx, w, fleet.Talk{
+			Approve: func(p plan.Plan) error {
+				to := out
+				if f.output != "" && !f.yes {
+					to = cmd.ErrOrStderr() // whoever is asked has to see it
+				}
+				show.Plan(p, text(to))
+				progress = show.NewProgress(p, text(out))
+				return ask(p)
+			},
+			Tell: func(e fleet.Event) {
+				if progress == nil {
+					progress = show.NewProgress(plan.Plan{}, text(out))
+				}
+				progress.Tell(e)
+			}})
+		answer.Done = err == nil
+	}
+	if err != nil {
+		return err
+	}
+	if answer.Steps == nil {
+		answer.Steps = []plan.Step{}
+	}
+	return printAs(cmd.OutOrStdout(), f.output, answer, func(w io.Writer) { f.sayEnd(w, answer, text(w)) })
+}
+
+// sayEnd is what a person reads at the end of a command.
+func (f *fleetFlags) sayEnd(w io.Writer, a show.Answer, text show.Text) {
+	switch {
+	case len(a.Steps) == 0:
+		text("", "Nothing is left to do.")
+	case !a.Done:
+		show.Plan(a.Plan, text)
+		text("", "Nothing was changed.")
+	case a.Command == string(plan.Delete):
+		text("", fmt.Sprintf("Cluster %s has no VM and no data disk any more.", a.Cluster))
+	default:
+		fmt.Fprintf(w, "Done. How the cluster is: %s\n", f.again("quorate health"))
+	}
+}
+
+// asking asks for the word yes.
+func (f *fleetFlags) asking(cmd *cobra.Command) func(plan.Plan) error {
+	return func(plan.Plan) error { return confirm(cmd, "", "Carry this plan out?", f.yes) }
+}
+
+// atMost is for commands with one argument that may be left out.
+func atMost(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) <= 1 {
+			return nil
+		}
+		return &usageError{fmt.Errorf("%s takes %s alone, and got %s (usage: %s)", cmd.CommandPath(), name,
+			counted(len(args)), cmd.UseLine())}
+	}
+}
+
+// first is an argument that may be left out.
+func first(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+// checkZones refuses what is no zone of the document's region.
+func checkZones(zones []string) error {
+	for _, z := range zones {
+		if !zoneForm.MatchString(z) {
+			return &usageError{fmt.Errorf("--zone %q: a zone such as us-central1-a is needed", z)}
+		}
+	}
+	return nil
+}
+
+// addZone adds the flag of a zone, which is completed from the document.
+func (f *fleetFlags) addZone(cmd *cobra.Command, zone *string, usage string) {
+	cmd.Flags().StringVar(zone, "zone", "", usage)
+	completeFlag(cmd, "zone", f.zones)
+}
+
+// zones are those of the document.
+func (f *fleetFlags) zones(context.Context) ([]string, error) {
+	c, err := f.load()
+	if err != nil || c.GCE == nil {
+		return nil, err
+	}
+	return slices.Clone(c.GCE.Zones), nil
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/fleet/show"
+)
+
+func newList() *cobra.Command {
+	var f fleetFlags
+	cmd := &cobra.Command{Use: "list", Short: "List the masters: VM, member, image, data disk", Args: noArguments,
+		Long: `List the masters: what the Compute API says of their VMs and disks, and what etcd's leader has reported of the
+members. 'quorate health' says how the cluster is.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fl, err := f.open()
+			if err != nil {
+				return err
+			}
+			r, err := fl.Read(cmd.Context())
+			if err != nil {
+				return err
+			}
+			l := r.List()
+			return printAs(cmd.OutOrStdout(), f.output, l, func(w io.Writer) {
+				var rows []row
+				for _, cells := range show.Rows(l) {
+					rows = append(rows, row{cells: cells})
+				}
+				printTable(w, show.Head, rows)
+				show.Notes(l, func(indent, text string) { printText(w, indent, text) })
+			})
+		}}
+	f.addDocument(cmd)
+	addOutput(cmd, &f.output)
+	return cmd
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/fleet/plan"
+)
+
+func newRemove() *cobra.Command {
+	var f fleetFlags
+	var w plan.Wish
+	cmd := &cobra.Command{Use: "remove [NAME]", Short: "Remove a master: its member first, then its VM",
+		Args: atMost("NAME"),
+		Long: `Remove a master by its name, or any of a zone: rather one that is not well, and etcd's leader last. Its member
+leaves by an order that etcd's leader carries out, while the others are a quorum without it. Then its VM is deleted.
+
+Its data disk is kept, unless --delete-disk is given. A VM that is away, or gone, is removed without its help.` +
+			planText,
+		Example: `  quorate remove prod-1-master-x7k2 --config cluster.yaml
+  quorate remove --zone us-central1-b --config cluster.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w.Kind, w.Name = plan.Remove, first(args)
+			return f.carryOut(cmd, w, f.asking(cmd))
+		}}
+	f.add(cmd)
+	f.addZone(cmd, &w.Zone, "the zone that it is in")
+	addDeleteDisk(cmd, &w.DropDisk)
+	cmd.ValidArgsFunction = completing(f.replicaNames)
+	return cmd
+}
+
+// addDeleteDisk adds the flag that has a data disk deleted.
+func addDeleteDisk(cmd *cobra.Command, drop *bool) {
+	cmd.Flags().BoolVar(drop, "delete-disk", false, "delete the data disk too; it is kept otherwise")
+}

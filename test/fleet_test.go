@@ -1,0 +1,233 @@
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/fleet"
+	"github.com/quorate/quorate/internal/localgce"
+)
+
+// fleetSection is what VMs are made of, as the document says it.
+const fleetSection = `gce:
+  project: quorate-local
+  region: us-central1
+  zones: [us-central1-a, us-central1-b, us-central1-c]
+  image: family/quorate-master
+  serviceAccount: 271828182845-compute@developer.gserviceaccount.com
+  dataDisk: {sizeGB: 30}`
+
+// TestTheFleetsCommands takes a cluster from an empty project to three masters and back, by the operator's commands
+// alone, while clients write and read. A command that is killed, or whose calls fail, is run again and completes.
+func TestTheFleetsCommands(t *testing.T) {
+	t.Parallel()
+	c := bare(t, plan{replicas: 3, noRecord: true, noAttribute: true, more: fleetSection, images: []localgce.Image{
+		{Name: "quorate-1", Family: "quorate-master"}, {Name: "quorate-2"}}})
+	out, err := c.quorate(t, "create", "--dry-run")
+	if err != nil || !strings.Contains(out, "1. Begin the record") || len(c.Status().VMs) > 0 || c.hasRecord() {
+		t.Fatalf("a dry run: %v, %d VMs: %s", err, len(c.Status().VMs), out)
+	}
+	c.killedAt(t, func() bool { return len(c.Status().VMs) == 2 }, "create")
+	c.commanded(t, 0, "create")
+	first := c.wantFleet(t, 3, 0)
+	c.vms = namesOf(first)
+	for _, step := range []struct {
+		name string
+		do   func(t *testing.T)
+	}{
+		{"create again does nothing", func(t *testing.T) {
+			if out := c.commanded(t, 0, "create"); out != "Nothing is left to do.\n" {
+				t.Error(out)
+			}
+		}},
+		{"remove the leader and its disk; add, where an answer is lost and the tool killed", func(t *testing.T) {
+			at := slices.IndexFunc(first, func(r fleet.ListedReplica) bool { return r.Leads })
+			c.commanded(t, 0, "remove", first[at].Name, "--delete-disk")
+			c.wantFleet(t, 2, 0)
+			c.must(t, c.SetFault(localgce.Compute, localgce.Fault{Kind: "lost", Call: "POST zones/*/instances",
+				Times: 1}))
+			c.killedAt(t, func() bool { return len(c.Status().VMs) == 3 }, "add")
+			c.commanded(t, 0, "add")
+			list := c.wantFleet(t, 3, 0)
+			c.vms = namesOf(list)
+			if zones := zonesOf(list); len(zones) != 3 {
+				t.Errorf("in the zones %q", zones)
+			}
+		}},
+		{"an API that fails ends the command, which completes when it is run again", func(t *testing.T) {
+			c.must(t, c.SetFault(localgce.Compute, localgce.Fault{Kind: "failed", Code: "QUOTA_EXCEEDED",
+				Call: "POST disks", Times: 1}))
+			c.commanded(t, 14, "replace", c.vms[0], "--delete-disk")
+			before := c.vms[0]
+			c.commanded(t, 0, "replace", before, "--delete-disk")
+			c.vms = namesOf(c.wantFleet(t, 3, 0))
+			if slices.Contains(c.vms, before) {
+				t.Errorf("%s is still there", before)
+			}
+		}},
+		{"a new disk in its place; the former one is kept", func(t *testing.T) {
+			c.commanded(t, 0, "replace", c.vms[1], "--new-disk")
+			c.wantFleet(t, 3, 1)
+		}},
+		{"roll is interrupted, and goes on", func(t *testing.T) {
+			before := c.madeOf(t)
+			c.interruptedAt(t, func() bool { return len(c.Status().VMs) == 2 }, "roll", "--image", "quorate-2")
+			c.commanded(t, 0, "roll", "--image", "quorate-2")
+			after := c.madeOf(t)
+			if len(before) != 1 || len(after) != 1 || !strings.HasSuffix(after[0], "/quorate-2") {
+				t.Errorf("images %q, then %q", before, after)
+			}
+			c.wantFleet(t, 3, 1)
+		}},
+	} {
+		ok := t.Run(step.name, func(t *testing.T) {
+			l := c.startWriters(t)
+			step.do(t)
+			c.invariants(t, l)
+		})
+		if !ok {
+			t.FailNow()
+		}
+	}
+	c.commanded(t, 0, "delete")
+	left, err := filepath.Glob(filepath.Join(c.conf.State, "disks", "*"))
+	c.must(t, err)
+	if vms := c.Status().VMs; len(vms) > 0 || len(left) > 0 {
+		t.Errorf("left: %+v, disks %q", vms, left)
+	}
+	if out := c.commanded(t, 0, "delete"); out != "Nothing is left to do.\n" || !c.hasRecord() {
+		t.Errorf("the record is there: %t; %s", c.hasRecord(), out)
+	}
+	c.commanded(t, 13, "create") // the record says that there was a cluster, and nobody leads it
+}
+
+func (c *cluster) hasRecord() bool {
+	_, err := os.Stat(filepath.Join(c.record(), "inception.json"))
+	return err == nil
+}
+
+// fleetCommand is a command that asks nobody.
+func (c *cluster) fleetCommand(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, filepath.Join(c.programs, "quorate"), append(args, "--yes", "--config",
+		c.configFile())...)
+}
+
+// commanded runs a command of the fleet, which has to end with a code, and returns what it prints.
+func (c *cluster) commanded(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	began := time.Now()
+	out, err := run(c.fleetCommand(t.Context(), args...))
+	got := 0
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	}
+	if got != code {
+		t.Fatalf("exit code %d, want %d: %v\n%s", got, code, err, out)
+	}
+	t.Logf("quorate %s: %s\n%s", strings.Join(args, " "), time.Since(began).Round(time.Second), out)
+	return out
+}
+
+// killedAt shoots a command when something has come.
+func (c *cluster) killedAt(t *testing.T, at func() bool, args ...string) {
+	t.Helper()
+	if err := c.signalled(t, syscall.SIGKILL, at, args...); err.Signal() != syscall.SIGKILL {
+		t.Fatalf("quorate %s was not killed: %v", strings.Join(args, " "), err)
+	}
+}
+
+// interruptedAt is Ctrl-C when something has come: the command ends in order, and says that it can be run again.
+func (c *cluster) interruptedAt(t *testing.T, at func() bool, args ...string) {
+	t.Helper()
+	if status := c.signalled(t, syscall.SIGINT, at, args...); status.ExitStatus() != 14 {
+		t.Fatalf("quorate %s: exit code %d", strings.Join(args, " "), status.ExitStatus())
+	}
+}
+
+func (c *cluster) signalled(t *testing.T, signal syscall.Signal, at func() bool, args ...string) syscall.WaitStatus {
+	t.Helper()
+	cmd := c.fleetCommand(t.Context(), args...)
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &said
+	c.must(t, cmd.Start())
+	for since := time.Now(); !at(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(since) > patience {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			t.Fatalf("what it was to be stopped at did not come:\n%s", said.String())
+		}
+	}
+	c.must(t, cmd.Process.Signal(signal))
+	_ = cmd.Wait() // the state says how it ended
+	t.Logf("quorate %s, %s:\n%s", strings.Join(args, " "), cmd.ProcessState, said.String())
+	return cmd.ProcessState.Sys().(syscall.WaitStatus)
+}
+
+// wantFleet wants so many masters, each a voter, or of two one a learner, and ready; and so many data disks that no VM
+// has.
+func (c *cluster) wantFleet(t *testing.T, masters, spare int) []fleet.ListedReplica {
+	t.Helper()
+	var l fleet.Listing
+	await(t, fmt.Sprintf("%d masters are listed", masters), func() error {
+		out, err := c.quorate(t, "list", "-o", "json")
+		if err != nil {
+			return err
+		}
+		l = fleet.Listing{}
+		if err := json.Unmarshal([]byte(out), &l); err != nil {
+			return err
+		}
+		leaders, voters := 0, 0
+		for _, r := range l.Replicas {
+			if !r.Ready || r.VM != "RUNNING" {
+				return fmt.Errorf("%+v", r)
+			}
+			if r.Role == fleet.Voter {
+				voters++
+			}
+			if r.Leads {
+				leaders++
+			}
+		}
+		if len(l.Replicas) != masters || leaders != 1 || voters != masters-1+masters%2 || len(l.SpareDisks) != spare {
+			return fmt.Errorf("%+v", l)
+		}
+		return nil
+	})
+	return l.Replicas
+}
+
+func namesOf(list []fleet.ListedReplica) (out []string) {
+	for _, r := range list {
+		out = append(out, r.Name)
+	}
+	return out
+}
+
+func zonesOf(list []fleet.ListedReplica) (out []string) {
+	for _, r := range list {
+		out = append(out, r.Zone)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// madeOf are the images of the masters, each once.
+func (c *cluster) madeOf(t *testing.T) (out []string) {
+	t.Helper()
+	for _, r := range c.wantFleet(t, len(c.vms), 1) {
+		out = append(out, r.Image)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
