@@ -92,6 +92,8 @@ type run struct {
 	said string
 	// taken is how many steps were begun.
 	taken int
+	// last is the step that ended last.
+	last *plan.Step
 	// gone are the VMs that were deleted, by their ids.
 	gone map[string]bool
 	// waiting are the waits that have not ended, by their keys.
@@ -162,7 +164,7 @@ func (r *run) carryOut(ctx context.Context, w plan.Wish) error {
 			r.seen = rd.Seen
 		}
 		p, err := plan.Make(w, rd.Inventory)
-		t := next(w, rd, p, err)
+		t := r.unlessTaken(next(w, rd, p, err))
 		ended := r.endWaits(t)
 		if ended {
 			r.seen = rd.Seen
@@ -186,6 +188,22 @@ func (r *run) carryOut(ctx context.Context, w plan.Wish) error {
 	}
 }
 
+// unlessTaken waits in place of a step that has just been taken: its effect is not in the lists yet.
+func (r *run) unlessTaken(t turn) turn {
+	if t.step == nil || r.last == nil || !same(*t.step, *r.last) {
+		return t
+	}
+	const what = "what was done to be listed"
+	return turn{wait: &wait{key: "listed", what: what, limit: leaderLimit,
+		otherwise: fmt.Errorf("waited %s for %s. The step was: %s %w", leaderLimit, what, r.last.What, ErrStopped)}}
+}
+
+// same reports whether two steps do the same to the same.
+func same(a, b plan.Step) bool {
+	a.What, a.Risk = b.What, b.Risk
+	return a == b
+}
+
 // step takes one step. Once it has ended, what counts as new is what is written from then on.
 func (r *run) step(ctx context.Context, s plan.Step) error {
 	began := time.Now()
@@ -201,7 +219,7 @@ func (r *run) step(ctx context.Context, s plan.Step) error {
 	if s.Act == plan.DeleteVM {
 		r.gone[s.InstanceID] = true
 	}
-	r.seen = nil
+	r.seen, r.last = nil, &s
 	r.tell(Event{Ended: &s, Took: time.Since(began)})
 	return nil
 }

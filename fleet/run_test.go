@@ -184,13 +184,22 @@ func TestAFaultAtEachStepIsCompletedByRunningAgain(t *testing.T) {
 // again runs the command as somebody would who was told to: with the same words, unless it was done. Then a command
 // that names nobody would do another one.
 func (c command) again(w *world) error {
-	if len(w.vms) == c.vms && (c.wish.Kind == plan.Add || c.wish.Name == "" && c.wish.Zone != "") && !w.begun() {
+	if c.isDone(w) {
 		return nil
 	}
-	err := c.run(context.Background(), w)
+	return c.unlessGone(w, c.run(context.Background(), w))
+}
+
+// isDone: the command was done, and would do another one.
+func (c command) isDone(w *world) bool {
+	return len(w.vms) == c.vms && (c.wish.Kind == plan.Add || c.wish.Name == "" && c.wish.Zone != "") && !w.begun()
+}
+
+// unlessGone is an error of the command, unless it was done and there is nobody of that name any more.
+func (c command) unlessGone(w *world, err error) error {
 	var r *plan.Refusal
 	if errors.As(err, &r) && r.Name == plan.NoSuchReplica && len(w.vms) == c.vms {
-		return nil // it was done, and there is nobody of that name any more
+		return nil
 	}
 	return err
 }
