@@ -21,6 +21,8 @@ const module = "github.com/quorate/quorate/"
 // floors is the floor plan, docs/ARCHITECTURE.md: a package imports only what stands below it.
 var floors = []string{
 	"cmd/quorate", "cmd/localgce",
+	"cmd/quorate/cluster", "cmd/quorate/command", "cmd/quorate/terminal", "cmd/quorate/master", "cmd/quorate/version",
+	"cmd/quorate/fault",
 	"test/bench", "test",
 	"agent", "agent/kubelet", "agent/election", "agent/lease", "controlplane", "addons", "addons/plan",
 	"addons/examples", "fleet/show", "fleet", "fleet/plan", "fleet/token",

@@ -1,18 +1,20 @@
 package main
 
 import (
-	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/master"
 	"github.com/quorate/quorate/controlplane"
 )
 
 func newAddons() *cobra.Command {
-	return group(&cobra.Command{Use: "addons", Short: "Compare the add-ons' folder with the cluster",
+	return command.Group(&cobra.Command{Use: "addons", Short: "Compare the add-ons' folder with the cluster",
 		Long: `The add-on manager keeps a folder of manifests applied to the cluster: that of addons.folder in the
 Cluster document, or one with the document's addons.examples. Every master runs one, and 'quorate status' says how it
 stands.`},
@@ -32,22 +34,22 @@ func (f *addonsFlags) fill(wantKubeconfig bool) error {
 	if f.folder != "" && (f.kubeconfig != "" || !wantKubeconfig) {
 		return nil
 	}
-	_, c, _, ok, err := agent.Remembered(runDir, bakedFile)
+	_, c, _, ok, err := agent.Remembered(master.RunDir, master.BakedFile)
 	if err != nil {
-		return &configError{err}
+		return fault.Config("%w", err)
 	}
 	if !ok {
 		needs := "--folder is"
 		if wantKubeconfig {
 			needs = "--folder and --kubeconfig are"
 		}
-		return &usageError{fmt.Errorf("%s needed; on a master they are known to root", needs)}
+		return fault.Usage("%s needed; on a master they are known to root", needs)
 	}
 	if f.folder == "" {
-		f.folder = controlplane.AddonsFolder(c, runDir)
+		f.folder = controlplane.AddonsFolder(c, master.RunDir)
 	}
 	if f.folder == "" {
-		return &usageError{fmt.Errorf("this master's document has no add-ons; name a folder with --folder")}
+		return fault.Usage("this master's document has no add-ons; name a folder with --folder")
 	}
 	if f.kubeconfig == "" {
 		f.kubeconfig = certs.Files{Dir: filepath.Join(c.Etcd.DataDir, "pki")}.Kubeconfig(certs.Addons)

@@ -11,13 +11,16 @@ import (
 
 	"github.com/quorate/quorate/addons"
 	"github.com/quorate/quorate/addons/plan"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 )
 
 func newAddonsDiff() *cobra.Command {
 	var f addonsFlags
 	var output string
 	cmd := &cobra.Command{
-		Use: "diff", Short: "Show what the add-on manager would change in the cluster", Args: noArguments,
+		Use: "diff", Short: "Show what the add-on manager would change in the cluster", Args: command.NoArguments,
 		Long: `Show what the add-on manager would change in the cluster, and which objects it would delete. Nothing
 is written: what would be applied is applied as a dry run. Values of Secrets are not shown. On a master, as root, the
 folder and the identity are those of its own manager.`,
@@ -26,28 +29,28 @@ folder and the identity are those of its own manager.`,
 				return err
 			}
 			if _, err := os.Stat(f.kubeconfig); err != nil {
-				return fileFault("read the kubeconfig: %w", err)
+				return fault.File("read the kubeconfig: %w", err)
 			}
 			d, err := addons.Diff(cmd.Context(), f.kubeconfig, f.folder)
 			if err != nil {
 				return err
 			}
-			return printAs(cmd.OutOrStdout(), output, d, func(w io.Writer) { showDifferences(w, d) })
+			return terminal.PrintAs(cmd.OutOrStdout(), output, d, func(w io.Writer) { showDifferences(w, d) })
 		},
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "who asks the cluster; on a master, as root, its manager "+
 		"where this is not given")
-	addOutput(cmd, &output)
+	command.AddOutput(cmd, &output)
 	return cmd
 }
 
 // showDifferences begins with what keeps the manager from writing at all.
 func showDifferences(w io.Writer, d addons.Differences) {
-	fmt.Fprintf(w, "%s is version %s; the cluster has %s\n", d.Folder, orNone(string(d.Version)),
-		orNone(string(d.Inventory)))
+	fmt.Fprintf(w, "%s is version %s; the cluster has %s\n", d.Folder, terminal.OrNone(string(d.Version)),
+		terminal.OrNone(string(d.Inventory)))
 	for _, fault := range d.Faults {
-		printText(w, "", "FAULT: "+fault)
+		terminal.PrintText(w, "", "FAULT: "+fault)
 	}
 	switch d.Standing {
 	case plan.Older:
@@ -62,7 +65,7 @@ func showDifferences(w io.Writer, d addons.Differences) {
 		}
 		fmt.Fprintln(w, line)
 		if len(o.Changes) == 0 {
-			printText(w, "  ", o.Reason)
+			terminal.PrintText(w, "  ", o.Reason)
 		}
 		for _, c := range o.Changes {
 			fmt.Fprintf(w, "  %s: %s -> %s\n", c.Path, value(c.Before), value(c.After))
@@ -70,7 +73,7 @@ func showDifferences(w io.Writer, d addons.Differences) {
 	}
 	if d.Kept != "" {
 		fmt.Fprintln(w)
-		printText(w, "", "What former sets have made is kept: "+d.Kept)
+		terminal.PrintText(w, "", "What former sets have made is kept: "+d.Kept)
 	}
 	fmt.Fprintf(w, "\nto do: %d; the same: %d\n", len(d.Objects), d.Same)
 }

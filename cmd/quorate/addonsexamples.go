@@ -1,18 +1,19 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/addons/examples"
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/fault"
 	"github.com/quorate/quorate/internal/replica"
 )
 
 func newAddonsExamples() *cobra.Command {
-	var f clusterFlags
+	var f cluster.Flags
 	cmd := &cobra.Command{
 		Use: "examples [NAME...]", Short: "Print the add-ons that quorate brings, for a folder of your own",
 		Long: `Print the manifests of the add-ons that quorate brings, filled with the network of a Cluster document:
@@ -23,11 +24,11 @@ Names: ` + strings.Join(replica.AddonExamples, ", "),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			for _, name := range names {
 				if !slices.Contains(replica.AddonExamples, name) {
-					return &usageError{fmt.Errorf("found %q; allowed: %s", name,
-						strings.Join(replica.AddonExamples, ", "))}
+					return fault.Usage("found %q; allowed: %s", name,
+						strings.Join(replica.AddonExamples, ", "))
 				}
 			}
-			c, err := f.load()
+			c, err := f.Load()
 			if err != nil {
 				return err
 			}
@@ -37,13 +38,13 @@ Names: ` + strings.Join(replica.AddonExamples, ", "),
 			}
 			c.SetDefaults()
 			if err := c.Validate(); err != nil { // the document may have no room for them
-				return &configError{err}
+				return fault.Config("%w", err)
 			}
 			_, err = cmd.OutOrStdout().Write(examples.Set(c))
 			return err
 		},
 	}
-	f.add(cmd)
+	f.Add(cmd)
 	cmd.ValidArgs = replica.AddonExamples
 	return cmd
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/quorate/quorate/addons"
 	"github.com/quorate/quorate/addons/plan"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 )
 
 // addonsUser is the add-on manager in the cluster.
@@ -34,7 +36,7 @@ func newAddonsRole() *cobra.Command {
 	var f addonsFlags
 	var output string
 	cmd := &cobra.Command{
-		Use: "role", Short: "Print the ClusterRole that the folder needs, for kubectl apply", Args: noArguments,
+		Use: "role", Short: "Print the ClusterRole that the folder needs, for kubectl apply", Args: command.NoArguments,
 		Long: `Print what the add-on manager must be allowed to do for a folder, as a ClusterRole and its binding,
 for kubectl apply. The agents grant the same by themselves. It is the least that is enough: each object by its name.
 Nobody is asked.`,
@@ -47,7 +49,7 @@ Nobody is asked.`,
 				fmt.Fprintln(cmd.ErrOrStderr(), "quorate: not in the role: "+fault)
 			}
 			list := roleOf(rules)
-			return printAs(cmd.OutOrStdout(), output, list, func(w io.Writer) {
+			return terminal.PrintAs(cmd.OutOrStdout(), output, list, func(w io.Writer) {
 				for _, item := range list.Items {
 					b, err := yaml.Marshal(item)
 					if err != nil {
@@ -59,7 +61,7 @@ Nobody is asked.`,
 		},
 	}
 	f.add(cmd)
-	addOutput(cmd, &output)
+	command.AddOutput(cmd, &output)
 	return cmd
 }
 

@@ -15,6 +15,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/master"
+	"github.com/quorate/quorate/cmd/quorate/version"
 	"github.com/quorate/quorate/internal/asynclog"
 	"github.com/quorate/quorate/internal/cri"
 	"github.com/quorate/quorate/internal/gce"
@@ -22,21 +26,6 @@ import (
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/supervisor"
 	"github.com/quorate/quorate/systemd"
-)
-
-// The places of a master's own files. They are the image's, so there is nothing to choose.
-const (
-	runDir    = "/run/quorate"
-	logDir    = "/var/log/quorate"
-	bakedFile = "/etc/quorate/cluster.yaml"
-	hostsFile = "/etc/hosts"
-	// diskMount is where the image mounts the data disk whose device name its units give the agent in diskVariable. A
-	// flag would be lost where an operator's drop-in replaces the command.
-	diskMount, diskVariable = "/var/lib/quorate", "QUORATE_DATA_DISK"
-	diskUnit                = "var-lib-quorate.mount"
-	agentUnit               = "quorate.service"
-	// metricsAddress is next to the scheduler's and the controller-manager's, on loopback as etcd's.
-	metricsAddress = "127.0.0.1:10270"
 )
 
 func newAgent() *cobra.Command {
@@ -47,10 +36,10 @@ func newAgent() *cobra.Command {
 		Long: `Boot this master and keep it running.
 
 It reads who it is and which cluster it belongs to from the metadata server, takes its place in etcd, runs the control plane,
-and stays. It needs no argument: systemd's ` + agentUnit + ` starts it. SIGTERM stops everything in reverse order,
-and SIGHUP does the same. The image sets ` + diskVariable + ` to the device name of the disk that it mounts at
-` + diskMount + `: without that disk nothing is started, also where the document does not name it.`,
-		Args: noArguments,
+and stays. It needs no argument: systemd's ` + master.AgentUnit + ` starts it. SIGTERM stops everything in reverse order,
+and SIGHUP does the same. The image sets ` + master.DiskVariable + ` to the device name of the disk that it mounts at
+` + master.DiskMount + `: without that disk nothing is started, also where the document does not name it.`,
+		Args: command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := openAgentLog()
 			if !cmd.Flags().Changed("log-dir") && supervisor.HasJournal() {
@@ -59,23 +48,15 @@ and SIGHUP does the same. The image sets ` + diskVariable + ` to the device name
 			return endLog(log, onlyAgent(cmd.Context(), log, run, logs))
 		},
 	}
-	cmd.Flags().StringVar(&logs, "log-dir", logDir,
+	cmd.Flags().StringVar(&logs, "log-dir", master.LogDir,
 		`where the components' logs go; "" is the journal, which is taken where there is one and nothing is given`)
-	addRunDir(cmd, &run)
+	master.AddRunDir(cmd, &run)
 	return cmd
-}
-
-// addRunDir adds the flag by which the agent and those who ask it find each other. There is nothing to choose on a
-// master.
-func addRunDir(cmd *cobra.Command, run *string) {
-	cmd.Flags().StringVar(run, "run-dir", runDir, "the agent's folder, on a tmpfs: its socket, and what is true of "+
-		"this boot alone")
-	cobra.CheckErr(cmd.Flags().MarkHidden("run-dir"))
 }
 
 // onlyAgent runs the agent, unless this machine has one.
 func onlyAgent(ctx context.Context, log *asynclog.Log, run, logs string) error {
-	if err := requireRoot("the agent"); err != nil {
+	if err := fault.RequireRoot("the agent"); err != nil {
 		return err
 	}
 	release, err := beTheOnlyAgent(run)
@@ -84,7 +65,7 @@ func onlyAgent(ctx context.Context, log *asynclog.Log, run, logs string) error {
 	}
 	defer release()
 	err = runAgent(ctx, log, run, logs)
-	writeLastEnd(run, err, time.Now())
+	master.WriteLastEnd(run, err, exitCode(err), time.Now())
 	return err
 }
 
@@ -107,10 +88,10 @@ func runAgent(ctx context.Context, async *asynclog.Log, run, logs string) error 
 		Log: log, LogLoss: logLoss(async),
 		Metadata: metadata, Open: cloudOpener(metadata), Notify: leanNotifier{notifier, log},
 		LocalRoutes: localroute.Table{}, Account: systemAccount,
-		Baked: bakedFile, RunDir: filepath.Clean(run), LogDir: logs, AuditDir: cmp.Or(logs, logDir),
-		ImageDisk: agent.ImageDisk{Device: os.Getenv(diskVariable), Dir: diskMount, Unit: diskUnit},
-		HostsFile: hostsFile, MetricsAddress: metricsAddress,
-		Self: self, Version: currentVersions().Quorate, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
+		Baked: master.BakedFile, RunDir: filepath.Clean(run), LogDir: logs, AuditDir: cmp.Or(logs, master.LogDir),
+		ImageDisk: agent.ImageDisk{Device: os.Getenv(master.DiskVariable), Dir: master.DiskMount,
+			Unit: master.DiskUnit}, HostsFile: master.HostsFile, MetricsAddress: master.MetricsAddress,
+		Self: self, Version: version.Current().Quorate, Env: os.Environ(), Cgroup: cgroup, AtStep: atStep(run),
 		SaveSnapshot: saverChild(log, self, filepath.Clean(run)), AddonRules: addonRules(log, self),
 	}
 	if systemd.Runs() {

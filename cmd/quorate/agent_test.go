@@ -4,6 +4,8 @@ import (
 	"os"
 	"regexp"
 	"testing"
+
+	"github.com/quorate/quorate/cmd/quorate/master"
 )
 
 // The agent needs the very disk that the image mounts: each of the image's files names it for itself.
@@ -21,11 +23,11 @@ func TestTheImageTellsTheAgentWhichDiskItMounts(t *testing.T) {
 		}
 		return string(found[0][1])
 	}
-	device := value("quorate.service.d/image.conf", "Environment="+diskVariable)
-	if got, want := value(diskUnit, "What"), "/dev/disk/by-id/google-"+device; got != want {
+	device := value("quorate.service.d/image.conf", "Environment="+master.DiskVariable)
+	if got, want := value(master.DiskUnit, "What"), "/dev/disk/by-id/google-"+device; got != want {
 		t.Errorf("the image mounts %s, and its agent waits for %s", got, want)
 	}
-	if got := value(diskUnit, "Where"); got != diskMount {
-		t.Errorf("the image mounts it at %s, and its agent expects it at %s", got, diskMount)
+	if got := value(master.DiskUnit, "Where"); got != master.DiskMount {
+		t.Errorf("the image mounts it at %s, and its agent expects it at %s", got, master.DiskMount)
 	}
 }

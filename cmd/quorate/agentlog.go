@@ -45,17 +45,11 @@ func logLoss(l *asynclog.Log) func() agent.LogLoss {
 	}
 }
 
-// loggedError is an error that the agent's log has already, so that it is not printed again, on a stream that may hang.
-type loggedError struct{ error }
-
-// Unwrap keeps the exit code.
-func (e loggedError) Unwrap() error { return e.error }
-
 // endLog writes why the agent ended to the log, and gives the log a moment to come out.
 func endLog(l *asynclog.Log, err error) error {
 	if err != nil {
 		complain(l, err)
-		err = loggedError{err}
+		err = logged(err)
 	}
 	l.Close()
 	return err

@@ -12,16 +12,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
 func newBundleImport() *cobra.Command {
-	var f clusterFlags
+	var f cluster.Flags
 	var passphraseFile string
 	var yes bool
 	cmd := &cobra.Command{Use: "import FILE", Short: "Bring the bundle back from escrow into the record",
-		Args: exactly("FILE"),
+		Args: command.Exactly("FILE"),
 		Long: `Bring the bundle back from escrow into the record, sealed with the seal key. It must be of this cluster
 (by the uid of its inception, which "quorate record rebuild" brings back too), whole, and good enough to
 issue every certificate of a master. A generation that is there is never replaced.
@@ -31,7 +35,7 @@ the present one knows: masters take it up one after the other, each when its VM 
 issue must have 90 days left, the life of what it issues. Encrypt a generation that was made by hand first,
 with "age --passphrase --armor". The command shows the CAs and asks.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.load()
+			c, err := f.Load()
 			if err != nil {
 				return err
 			}
@@ -40,12 +44,12 @@ with "age --passphrase --armor". The command shows the CAs and asks.`,
 				return err
 			}
 			if err := b.Prove(c, time.Now()); err != nil {
-				return fileFault("import %s: %w\nnothing was changed", args[0], err)
+				return fault.File("import %s: %w\nnothing was changed", args[0], err)
 			}
 			return importBundle(cmd, c, b, yes)
 		}}
-	f.add(cmd)
-	addYes(cmd, &yes)
+	f.Add(cmd)
+	terminal.AddYes(cmd, &yes)
 	cmd.Flags().StringVar(&passphraseFile, "passphrase-file", "",
 		"a file with the passphrase in one line; it is asked for where this is not given")
 	return cmd
@@ -55,26 +59,26 @@ with "age --passphrase --armor". The command shows the CAs and asks.`,
 func readEscrow(cmd *cobra.Command, path, passphraseFile string) (*certs.Bundle, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fileFault("read the escrow: %w", err)
+		return nil, fault.File("read the escrow: %w", err)
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, certs.MaxEscrow+1))
 	if err != nil {
-		return nil, fileFault("read the escrow: %w", err)
+		return nil, fault.File("read the escrow: %w", err)
 	}
 	switch {
 	case len(data) > certs.MaxEscrow:
-		return nil, fileFault("read the escrow: %s has more than %d bytes: that is no bundle", path, certs.MaxEscrow)
+		return nil, fault.File("read the escrow: %s has more than %d bytes: that is no bundle", path, certs.MaxEscrow)
 	case !certs.Encrypted(data):
-		return nil, fileFault("read the escrow: %s is not encrypted: it is not the file that export wrote", path)
+		return nil, fault.File("read the escrow: %s is not encrypted: it is not the file that export wrote", path)
 	}
-	passphrase, err := passphraseFrom(cmd, passphraseFile, false)
+	passphrase, err := terminal.Passphrase(cmd, passphraseFile, false)
 	if err != nil {
 		return nil, err
 	}
 	b, err := certs.OpenEscrow(data, passphrase)
 	if err != nil {
-		return nil, fileFault("read %s: %w\nnothing was changed", path, err)
+		return nil, fault.File("read %s: %w\nnothing was changed", path, err)
 	}
 	return b, nil
 }
@@ -82,7 +86,7 @@ func readEscrow(cmd *cobra.Command, path, passphraseFile string) (*certs.Bundle,
 // importBundle compares the bundle with the record, asks, and creates it.
 func importBundle(cmd *cobra.Command, c *replica.Cluster, b *certs.Bundle, yes bool) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	store, err := openRecord(c)
+	store, err := cluster.OpenRecord(c)
 	if err != nil {
 		return err
 	}
@@ -105,7 +109,7 @@ func importBundle(cmd *cobra.Command, c *replica.Cluster, b *certs.Bundle, yes b
 		return err
 	}
 	fmt.Fprintln(out)
-	if err := confirm(cmd, "", fmt.Sprintf("Create bundle generation %d in %s?", b.Generation, store),
+	if err := terminal.Confirm(cmd, "", fmt.Sprintf("Create bundle generation %d in %s?", b.Generation, store),
 		yes); err != nil {
 		return err
 	}
@@ -118,7 +122,7 @@ func importBundle(cmd *cobra.Command, c *replica.Cluster, b *certs.Bundle, yes b
 		return err
 	}
 	if !bytes.Equal(got, plaintext) {
-		return recordError("import into %s: somebody created another bundle of generation %d meanwhile; it stays",
+		return fault.Record("import into %s: somebody created another bundle of generation %d meanwhile; it stays",
 			store, b.Generation)
 	}
 	fmt.Fprintf(out, "%s holds bundle generation %d. Masters that wait for it go on by themselves.\n", store,
@@ -151,16 +155,16 @@ func mayImport(ctx context.Context, store *bucket.Store, bundles *bucket.Bundles
 	}
 	switch {
 	case v.LostInception():
-		return nil, recordError("import into %s: %s, and the bundle comes after it", store, inceptionLost)
+		return nil, fault.Record("import into %s: %s, and the bundle comes after it", store, inceptionLost)
 	case v.Inception == nil:
-		return nil, recordError("import into %s: no cluster has begun here, or all of its record is lost: check the "+
+		return nil, fault.Record("import into %s: no cluster has begun here, or all of its record is lost: check the "+
 			"record's URL and the cluster's name; a record that is lost is brought back first (quorate record rebuild)",
 			store)
 	case v.Inception.UID != b.ClusterUID:
-		return nil, recordError("import into %s: the bundle is of the cluster with uid %s, the record of %s", store,
+		return nil, fault.Record("import into %s: the bundle is of the cluster with uid %s, the record of %s", store,
 			b.ClusterUID, v.Inception.UID)
 	case b.Generation < v.Bundle:
-		return nil, recordError("import into %s: the record has generation %d, and this is %d: an older one would "+
+		return nil, fault.Record("import into %s: the record has generation %d, and this is %d: an older one would "+
 			"bring dropped CAs and keys back", store, v.Bundle, b.Generation)
 	}
 	all, err := readGenerations(ctx, store, bundles)
@@ -168,7 +172,7 @@ func mayImport(ctx context.Context, store *bucket.Store, bundles *bucket.Bundles
 		return nil, err
 	}
 	if _, refused := certs.Continued(all); refused != nil {
-		return nil, recordError("import into %s: no master takes what comes after a generation that was not "+
+		return nil, fault.Record("import into %s: no master takes what comes after a generation that was not "+
 			"imported: %w", store, refused)
 	}
 	if len(all) > 0 {
@@ -187,7 +191,7 @@ func mayImport(ctx context.Context, store *bucket.Store, bundles *bucket.Bundles
 		}
 	}
 	if err != nil {
-		return nil, recordError("import into %s: %w", store, err)
+		return nil, fault.Record("import into %s: %w", store, err)
 	}
 	return former, nil
 }

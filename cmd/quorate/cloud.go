@@ -20,16 +20,6 @@ func cloudOpener(metadata *gce.Metadata) func(context.Context, replica.Identity,
 	}
 }
 
-// openRecord opens the record for an operator's command: as whoever Google's default credentials stand for.
-func openRecord(c *replica.Cluster) (*bucket.Store, error) {
-	return bucket.Open(c.Record.URL, c.Name, gce.UserClient())
-}
-
-// openReports opens the reports, as openRecord does the record.
-func openReports(c *replica.Cluster) (*bucket.Reports, error) {
-	return bucket.OpenReports(c.Record.URL, c.Name, gce.UserClient())
-}
-
 func openCloud(google *http.Client, self replica.Identity, c *replica.Cluster) (agent.Cloud, error) {
 	store, err := bucket.Open(c.Record.URL, c.Name, google)
 	if err != nil {

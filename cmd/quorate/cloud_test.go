@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -118,7 +119,7 @@ func TestAnAgentIsItsVM(t *testing.T) {
 func TestAnOperatorsTokenGoesToNoStandIn(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/absent")
 	g := &guardedCloud{}
-	store, err := openRecord(g.document(t))
+	store, err := cluster.OpenRecord(g.document(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
 	"github.com/quorate/quorate/fleet/plan"
 )
 
@@ -12,7 +12,7 @@ func newCreate() *cobra.Command {
 	var f fleetFlags
 	var zones []string
 	cmd := &cobra.Command{Use: "create", Short: "Make a cluster: its record, and the VMs and disks of its masters",
-		Args: noArguments,
+		Args: command.NoArguments,
 		Long: `Make a cluster: its record, and the VMs and disks of its masters, as many as replicas of the document says, made as
 its section gce says. It waits until each is a member and ready.
 
@@ -25,7 +25,7 @@ be there: 'quorate gce check' names what is missing.` + planText,
 				return err
 			}
 			if f.number != "" && !projectForm.MatchString(f.number) {
-				return &usageError{fmt.Errorf("--project-number %q: a number such as 271828182845 is needed", f.number)}
+				return fault.Usage("--project-number %q: a number such as 271828182845 is needed", f.number)
 			}
 			c, _, err := f.loadFile()
 			if err != nil {
@@ -34,17 +34,10 @@ be there: 'quorate gce check' names what is missing.` + planText,
 			return f.carryOut(cmd, plan.Wish{Kind: plan.Create, Count: c.Replicas, Zones: zones}, f.asking(cmd))
 		}}
 	f.add(cmd)
-	f.addFile(cmd)
+	f.AddFile(cmd)
 	cmd.Flags().StringArrayVar(&zones, "zone", nil, "a zone in which masters are made, once for each; the document's "+
 		"where it is not given")
-	completeFlag(cmd, "zone", f.zones)
+	command.CompleteFlag(cmd, "zone", f.zones)
 	cmd.Flags().StringVar(&f.number, "project-number", "", "the project's number, where it cannot be asked for")
 	return cmd
-}
-
-// addFile adds another name of the flag --config.
-func (f *fleetFlags) addFile(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.config, "file", "f", f.config, "the same as --config")
-	named := f.named
-	f.named = func() bool { return named() || cmd.Flags().Changed("file") }
 }

@@ -2,11 +2,10 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"syscall"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/cmd/quorate/fault"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/fleet"
@@ -46,6 +45,10 @@ const (
 	exitNotServing = 2 // also: it is not known whether it does
 )
 
+// errRunning says that this machine has an agent: a second one would take its socket and start a second set of
+// children.
+var errRunning = errors.New("another agent runs on this machine")
+
 // exitCauses are the causes that have an exit code of their own, the first match counting: what a person can put right
 // first comes before what follows from it.
 var exitCauses = []struct {
@@ -64,9 +67,9 @@ var exitCauses = []struct {
 
 // exitCode finds the code of an error.
 func exitCode(err error) int {
-	var usage *usageError
+	var usage *fault.UsageError
 	var refusal *order.Refusal
-	var notRoot *notRootError
+	var notRoot *fault.NotRootError
 	var verdict *verdictError
 	var noPlan *plan.Refusal
 	switch {
@@ -88,7 +91,7 @@ func exitCode(err error) int {
 			return c.code
 		}
 	}
-	var file *fileError
+	var file *fault.FileError
 	if errors.As(err, &file) {
 		return exitFile
 	}
@@ -109,7 +112,7 @@ func refusedCode(r *plan.Refusal) int {
 
 // isConfigError reports whether the Cluster document is at fault: one of ours, or the agent's own reading of it.
 func isConfigError(err error) bool {
-	var ours *configError
+	var ours *fault.ConfigError
 	var faults replica.Faults
 	return errors.As(err, &ours) || errors.As(err, &faults)
 }
@@ -128,6 +131,7 @@ func (e *verdictError) code() int {
 	return exitNotServing
 }
 
+// verdictOf is a verdict as an error; nil: all is well.
 func verdictOf(s health.State) error {
 	if s == health.Well {
 		return nil
@@ -168,45 +172,4 @@ func reportOf(err error) errorReport {
 		}
 	}
 	return r
-}
-
-// configError is a Cluster document that cannot be used.
-type configError struct{ err error }
-
-func (e *configError) Error() string { return e.err.Error() }
-func (e *configError) Unwrap() error { return e.err }
-
-// fileError is a file or folder, other than the Cluster document, that a person named and that cannot be used.
-type fileError struct{ err error }
-
-func (e *fileError) Error() string { return e.err.Error() }
-func (e *fileError) Unwrap() error { return e.err }
-
-// atFile says that an error is about a file that a person named; nil stays nil.
-func atFile(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &fileError{err}
-}
-
-// fileFault is an error about a file that a person named.
-func fileFault(format string, args ...any) error { return &fileError{fmt.Errorf(format, args...)} }
-
-// usageError is a mistake on the command line.
-type usageError struct{ err error }
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-// notRootError says that a command needs root.
-type notRootError struct{ what string }
-
-func (e *notRootError) Error() string { return e.what + " needs root: run it with sudo" }
-
-func requireRoot(what string) error {
-	if os.Geteuid() != 0 {
-		return &notRootError{what}
-	}
-	return nil
 }

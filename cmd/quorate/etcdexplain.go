@@ -9,6 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/master"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -17,12 +21,12 @@ func newEtcdExplain() *cobra.Command {
 	var output, run string
 	cmd := &cobra.Command{Use: "explain", Short: "Say what is observed, which row of the membership's table holds, " +
 		"and what would be done next",
-		Args: noArguments,
+		Args: command.NoArguments,
 		Long: `Say what is observed, which row of the membership's table holds, what would be done next, and what that
 waits for. On the master whose etcd leads it also says what the leader loop's rows say. It changes nothing: it
 prints what the agent on this machine observed last, some seconds ago. Exit code 9: no agent answers.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := requireRoot("etcd explain"); err != nil {
+			if err := fault.RequireRoot("etcd explain"); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), statusTimeout)
@@ -36,41 +40,42 @@ prints what the agent on this machine observed last, some seconds ago. Exit code
 				return fmt.Errorf("%w: it is in phase %s and has not observed anything yet", agent.ErrRefused,
 					s.Replica.Phase)
 			}
-			return printAs(cmd.OutOrStdout(), output, e, func(w io.Writer) { showExplanation(w, *e, time.Now()) })
+			return terminal.PrintAs(cmd.OutOrStdout(), output, e,
+				func(w io.Writer) { showExplanation(w, *e, time.Now()) })
 		}}
-	addOutput(cmd, &output)
-	addRunDir(cmd, &run)
+	command.AddOutput(cmd, &output)
+	master.AddRunDir(cmd, &run)
 	return cmd
 }
 
 // showExplanation prints an explanation for a person.
 func showExplanation(w io.Writer, e table.Explanation, now time.Time) {
-	printText(w, "", fmt.Sprintf("%s, as its agent observed it %s ago:", e.Replica, age(now, e.At)))
-	var classes []row
+	terminal.PrintText(w, "", fmt.Sprintf("%s, as its agent observed it %s ago:", e.Replica, terminal.Age(now, e.At)))
+	var classes []terminal.Row
 	for _, c := range []struct {
 		what string
 		table.ClassInWords
 	}{{"disk", e.Disk}, {"its epoch", e.DiskEpoch}, {"record", e.Record}, {"others", e.Remote}} {
-		classes = append(classes, row{cells: []string{c.what, c.Class}, below: c.Means})
+		classes = append(classes, terminal.Row{Cells: []string{c.what, c.Class}, Below: c.Means})
 	}
-	printTable(w, []string{"OBSERVED", "CLASS"}, classes)
+	terminal.PrintTable(w, []string{"OBSERVED", "CLASS"}, classes)
 	if len(e.Found) > 0 {
 		fmt.Fprintln(w)
 	}
 	for _, f := range e.Found {
-		printText(w, "", f)
+		terminal.PrintText(w, "", f)
 	}
 	fmt.Fprintln(w)
 	showPlan(w, e.Plan, e.Waits)
 	if e.Leader != nil {
-		fmt.Fprintf(w, "\nOn the leader, %s ago:\n", age(now, e.Leader.At))
+		fmt.Fprintf(w, "\nOn the leader, %s ago:\n", terminal.Age(now, e.Leader.At))
 		showPlan(w, e.Leader.Plan, e.Leader.Plan.Waits)
-		var rows []row
+		var rows []terminal.Row
 		for _, p := range e.Leader.Rows {
-			rows = append(rows, row{cells: []string{p.Row.Name(), actText(p.Act), orNone(p.Member), p.About},
-				below: p.Reason})
+			rows = append(rows, terminal.Row{Cells: []string{p.Row.Name(), actText(p.Act), terminal.OrNone(p.Member),
+				p.About}, Below: p.Reason})
 		}
-		printTable(w, []string{"ROW", "ACT", "MEMBER", "ABOUT"}, rows)
+		terminal.PrintTable(w, []string{"ROW", "ACT", "MEMBER", "ABOUT"}, rows)
 	}
 }
 
@@ -88,7 +93,7 @@ func showPlan(w io.Writer, p table.PlanInWords, waits *replica.Wait) {
 	if p.About != "" {
 		title += ": " + p.About
 	}
-	printText(w, "", title)
+	terminal.PrintText(w, "", title)
 	step := "Step: " + actText(p.Act)
 	if p.Step > 0 {
 		step += fmt.Sprintf(" (number %d)", p.Step)
@@ -99,12 +104,12 @@ func showPlan(w io.Writer, p table.PlanInWords, waits *replica.Wait) {
 	case p.Member != "":
 		step += ", member " + p.Member
 	}
-	printText(w, "  ", step)
+	terminal.PrintText(w, "  ", step)
 	if p.Reason != "" && (waits == nil || waits.Reason != p.Reason) {
-		printText(w, "  ", "Because: "+p.Reason)
+		terminal.PrintText(w, "  ", "Because: "+p.Reason)
 	}
 	if waits != nil {
-		printText(w, "  ", fmt.Sprintf("Waits: %s. %s", waits.Name, waits.Reason))
-		printText(w, "  ", "Next: "+waits.Next)
+		terminal.PrintText(w, "  ", fmt.Sprintf("Waits: %s. %s", waits.Name, waits.Reason))
+		terminal.PrintText(w, "  ", "Next: "+waits.Next)
 	}
 }

@@ -8,6 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/master"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 )
 
 // startAnywayRisk is what start-anyway risks: what the record would have said cannot be known.
@@ -22,14 +26,14 @@ func newEtcdStartAnyway() *cobra.Command {
 	var run string
 	var yes bool
 	cmd := &cobra.Command{Use: "start-anyway", Short: "Start etcd although the record cannot be read",
-		Args: noArguments,
+		Args: command.NoArguments,
 		Long: `Start etcd on this master although the record cannot be read. It says what that risks, and asks. It
 counts for this boot of this VM only. It is refused where it would change nothing, which is on any row but
 unread-record.
 
-` + wrapped(startAnywayRisk),
+` + terminal.Wrapped(startAnywayRisk),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := requireRoot("etcd start-anyway"); err != nil {
+			if err := fault.RequireRoot("etcd start-anyway"); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), statusTimeout)
@@ -38,7 +42,7 @@ unread-record.
 			if err != nil {
 				return explainNoAnswer(err, run, time.Now())
 			}
-			if err := confirm(cmd, startAnywayRisk, "Start etcd on this master?", yes); err != nil {
+			if err := terminal.Confirm(cmd, startAnywayRisk, "Start etcd on this master?", yes); err != nil {
 				return err
 			}
 			ctx, cancel = context.WithTimeout(cmd.Context(), statusTimeout)
@@ -50,7 +54,7 @@ unread-record.
 				"goes. It counts until the next boot.")
 			return nil
 		}}
-	addYes(cmd, &yes)
-	addRunDir(cmd, &run)
+	terminal.AddYes(cmd, &yes)
+	master.AddRunDir(cmd, &run)
 	return cmd
 }

@@ -9,6 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
@@ -17,14 +21,14 @@ import (
 
 // eventFlags are the flags of events and why.
 type eventFlags struct {
-	clusterFlags
+	cluster.Flags
 	output string
 	since  time.Duration
 }
 
 func (f *eventFlags) add(cmd *cobra.Command) {
-	f.clusterFlags.add(cmd)
-	addOutput(cmd, &f.output)
+	f.Flags.Add(cmd)
+	command.AddOutput(cmd, &f.output)
 	cmd.Flags().DurationVar(&f.since, "since", 24*time.Hour, "how far back, such as 8h; events are kept for 30 days")
 }
 
@@ -52,14 +56,14 @@ where they are kept for 30 days, also when the VM is gone. Times are by the repl
 			return f.print(cmd.OutOrStdout(), lines)
 		}}
 	f.add(cmd)
-	cmd.ValidArgsFunction = completing(f.replicaNames)
+	cmd.ValidArgsFunction = command.Completing(f.ReplicaNames)
 	return cmd
 }
 
 func newWhy() *cobra.Command {
 	var f eventFlags
 	cmd := &cobra.Command{Use: "why NAME", Short: "Tell what happened to a replica, and why",
-		Args: exactly("the name of a replica"),
+		Args: command.Exactly("the name of a replica"),
 		Long: `Tell what happened to a replica, as a story in time: what it noticed itself, what others noticed of it,
 which of its VMs ended without being asked to, and the incarnations that the record has. It is told also where the VM
 is gone, and over several VMs in the same place. Times are by the replicas' clocks, in UTC.`,
@@ -79,7 +83,7 @@ is gone, and over several VMs in the same place. Times are by the replicas' cloc
 			return f.print(cmd.OutOrStdout(), lines)
 		}}
 	f.add(cmd)
-	cmd.ValidArgsFunction = completing(f.replicaNames)
+	cmd.ValidArgsFunction = command.Completing(f.ReplicaNames)
 	return cmd
 }
 
@@ -88,8 +92,8 @@ func atMostOneName(cmd *cobra.Command, args []string) error {
 	if len(args) <= 1 {
 		return nil
 	}
-	return &usageError{fmt.Errorf("%s takes one replica's name at most, and got %s (usage: %s)", cmd.CommandPath(),
-		counted(len(args)), cmd.UseLine())}
+	return fault.Usage("%s takes one replica's name at most, and got %s (usage: %s)", cmd.CommandPath(),
+		command.Counted(len(args)), cmd.UseLine())
 }
 
 // longestBatch is how long before a time a batch may have begun that has events from then on: batches are listed by
@@ -100,13 +104,13 @@ const longestBatch = time.Hour
 func (f *eventFlags) read(ctx context.Context, ago time.Duration, withRecord bool) (batches []report.Batch,
 	v record.View, err error) {
 	if f.since <= 0 {
-		return nil, v, &usageError{fmt.Errorf("--since %s: want how far back, such as 8h", f.since)}
+		return nil, v, fault.Usage("--since %s: want how far back, such as 8h", f.since)
 	}
-	c, err := f.load()
+	c, err := f.Load()
 	if err != nil {
 		return nil, v, err
 	}
-	reports, err := openReports(c)
+	reports, err := cluster.OpenReports(c)
 	if err != nil {
 		return nil, v, err
 	}
@@ -114,7 +118,7 @@ func (f *eventFlags) read(ctx context.Context, ago time.Duration, withRecord boo
 	if err != nil || !withRecord {
 		return batches, v, err
 	}
-	store, err := openRecord(c)
+	store, err := cluster.OpenRecord(c)
 	if err == nil {
 		v, err = store.View(ctx)
 	}
@@ -125,13 +129,13 @@ func (f *eventFlags) print(w io.Writer, lines []report.Line) error {
 	if lines == nil {
 		lines = []report.Line{}
 	}
-	return printAs(w, f.output, lines, func(w io.Writer) {
+	return terminal.PrintAs(w, f.output, lines, func(w io.Writer) {
 		if len(lines) == 0 {
 			fmt.Fprintf(w, "Nothing was noticed in the last %s.\n", f.since)
 			return
 		}
 		for _, l := range lines {
-			printText(w, "", fmt.Sprintf("%s %s %s", when(l.At), l.By.Name, l.Text))
+			terminal.PrintText(w, "", fmt.Sprintf("%s %s %s", terminal.When(l.At), l.By.Name, l.Text))
 		}
 	})
 }
@@ -157,11 +161,11 @@ func findPlace(name string, batches []report.Batch, v record.View) (found replic
 	case 1:
 		return fits[0], nil
 	case 0:
-		return found, &usageError{fmt.Errorf("replica %q: neither the record nor an event has it; known are %v", name,
-			replica.PlaceNames(known))}
+		return found, fault.Usage("replica %q: neither the record nor an event has it; known are %v", name,
+			replica.PlaceNames(known))
 	}
-	return found, &usageError{fmt.Errorf("replica %q: several are called that: name one of %v", name,
-		replica.PlaceNames(fits))}
+	return found, fault.Usage("replica %q: several are called that: name one of %v", name,
+		replica.PlaceNames(fits))
 }
 
 // withIncarnations adds what the record has of the replica's incarnations, in place of what its events say of them.

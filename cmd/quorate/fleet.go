@@ -9,6 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/fleet"
 	"github.com/quorate/quorate/fleet/plan"
 	"github.com/quorate/quorate/fleet/show"
@@ -20,7 +24,7 @@ import (
 
 // fleetFlags are what the commands take that make and delete VMs.
 type fleetFlags struct {
-	clusterFlags
+	cluster.Flags
 	output      string
 	yes, dryRun bool
 	// number is the project's; empty: it is asked for where it is needed.
@@ -29,16 +33,16 @@ type fleetFlags struct {
 
 func (f *fleetFlags) add(cmd *cobra.Command) {
 	f.addDocument(cmd)
-	addOutput(cmd, &f.output)
-	addYes(cmd, &f.yes)
+	command.AddOutput(cmd, &f.output)
+	terminal.AddYes(cmd, &f.yes)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the plan, and change nothing")
 }
 
 // addDocument adds the flags of a document that has to be a file.
 func (f *fleetFlags) addDocument(cmd *cobra.Command) {
-	f.clusterFlags.add(cmd)
+	f.Flags.Add(cmd)
 	config := cmd.Flags().Lookup("config")
-	config.Usage, config.DefValue = "the file of the Cluster document; "+configVariable+" names it too", ""
+	config.Usage, config.DefValue = "the file of the Cluster document; "+cluster.ConfigVariable+" names it too", ""
 }
 
 // planText ends the help of each command that carries out a plan.
@@ -64,8 +68,8 @@ func (f *fleetFlags) open() (*fleet.Fleet, error) {
 		return nil, err
 	}
 	if c.GCE == nil {
-		return nil, &configError{fmt.Errorf("%s: it has no section gce, which says what masters' VMs are made of",
-			f.config)}
+		return nil, fault.Config("%s: it has no section gce, which says what masters' VMs are made of",
+			f.Config)
 	}
 	conf := gce.ComputeConfig{Project: c.GCE.Project, Cluster: c.Name, Region: c.GCE.Region,
 		Endpoint: c.Compute.Endpoint, Client: gce.UserClient()}
@@ -73,11 +77,11 @@ func (f *fleetFlags) open() (*fleet.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := openRecord(c)
+	store, err := cluster.OpenRecord(c)
 	if err != nil {
 		return nil, err
 	}
-	reports, err := openReports(c)
+	reports, err := cluster.OpenReports(c)
 	if err != nil {
 		return nil, err
 	}
@@ -85,24 +89,24 @@ func (f *fleetFlags) open() (*fleet.Fleet, error) {
 	if device == "" {
 		device = imageDisk
 	}
-	return &fleet.Fleet{Cloud: cloud, Cluster: fleetCluster{store, reports}, Document: c, By: givenBy(),
+	return &fleet.Fleet{Cloud: cloud, Cluster: fleetCluster{store, reports}, Document: c, By: cluster.GivenBy(),
 		Metadata: map[string]string{agent.ClusterAttribute: document}, DataDevice: device,
 		Begin: func(ctx context.Context) error { return f.begin(ctx, c, conf) }}, nil
 }
 
 // loadFile is the document, and its text, which becomes the masters' instance attribute: so it is a file.
 func (f *fleetFlags) loadFile() (*replica.Cluster, string, error) {
-	if f.config == standardInput || !f.isNamed() {
-		return nil, "", &usageError{fmt.Errorf("name the file of the Cluster document with --config: it becomes the " +
-			"instance attribute of the masters")}
+	if f.Config == cluster.StandardInput || !f.IsNamed() {
+		return nil, "", fault.Usage("name the file of the Cluster document with --config: it becomes the " +
+			"instance attribute of the masters")
 	}
-	c, err := f.load()
+	c, err := f.Load()
 	if err != nil {
 		return nil, "", err
 	}
-	s, err := readSource(f.config)
+	s, err := cluster.ReadSource(f.Config)
 	if err != nil {
-		return nil, "", &configError{fmt.Errorf("read configuration: %w", err)}
+		return nil, "", fault.Config("read configuration: %w", err)
 	}
 	return c, string(s.Data), nil
 }
@@ -126,7 +130,7 @@ func (f *fleetFlags) carryOut(cmd *cobra.Command, w plan.Wish, ask func(plan.Pla
 		return err
 	}
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	text := func(w io.Writer) show.Text { return func(indent, text string) { printText(w, indent, text) } }
+	text := func(w io.Writer) show.Text { return func(indent, text string) { terminal.PrintText(w, indent, text) } }
 	if f.output != "" {
 		out = io.Discard // the answer alone is printed there
 	}
@@ -160,7 +164,7 @@ func (f *fleetFlags) carryOut(cmd *cobra.Command, w plan.Wish, ask func(plan.Pla
 	if answer.Steps == nil {
 		answer.Steps = []plan.Step{}
 	}
-	return printAs(cmd.OutOrStdout(), f.output, answer, func(w io.Writer) { f.sayEnd(w, answer, text(w)) })
+	return terminal.PrintAs(cmd.OutOrStdout(), f.output, answer, func(w io.Writer) { f.sayEnd(w, answer, text(w)) })
 }
 
 // sayEnd is what a person reads at the end of a command.
@@ -174,13 +178,13 @@ func (f *fleetFlags) sayEnd(w io.Writer, a show.Answer, text show.Text) {
 	case a.Command == string(plan.Delete):
 		text("", fmt.Sprintf("Cluster %s has no VM and no data disk any more.", a.Cluster))
 	default:
-		fmt.Fprintf(w, "Done. How the cluster is: %s\n", f.again("quorate health"))
+		fmt.Fprintf(w, "Done. How the cluster is: %s\n", f.Again("quorate health"))
 	}
 }
 
 // asking asks for the word yes.
 func (f *fleetFlags) asking(cmd *cobra.Command) func(plan.Plan) error {
-	return func(plan.Plan) error { return confirm(cmd, "", "Carry this plan out?", f.yes) }
+	return func(plan.Plan) error { return terminal.Confirm(cmd, "", "Carry this plan out?", f.yes) }
 }
 
 // atMost is for commands with one argument that may be left out.
@@ -189,8 +193,8 @@ func atMost(name string) cobra.PositionalArgs {
 		if len(args) <= 1 {
 			return nil
 		}
-		return &usageError{fmt.Errorf("%s takes %s alone, and got %s (usage: %s)", cmd.CommandPath(), name,
-			counted(len(args)), cmd.UseLine())}
+		return fault.Usage("%s takes %s alone, and got %s (usage: %s)", cmd.CommandPath(), name,
+			command.Counted(len(args)), cmd.UseLine())
 	}
 }
 
@@ -206,7 +210,7 @@ func first(args []string) string {
 func checkZones(zones []string) error {
 	for _, z := range zones {
 		if !zoneForm.MatchString(z) {
-			return &usageError{fmt.Errorf("--zone %q: a zone such as us-central1-a is needed", z)}
+			return fault.Usage("--zone %q: a zone such as us-central1-a is needed", z)
 		}
 	}
 	return nil
@@ -215,12 +219,12 @@ func checkZones(zones []string) error {
 // addZone adds the flag of a zone, which is completed from the document.
 func (f *fleetFlags) addZone(cmd *cobra.Command, zone *string, usage string) {
 	cmd.Flags().StringVar(zone, "zone", "", usage)
-	completeFlag(cmd, "zone", f.zones)
+	command.CompleteFlag(cmd, "zone", f.zones)
 }
 
 // zones are those of the document.
 func (f *fleetFlags) zones(context.Context) ([]string, error) {
-	c, err := f.load()
+	c, err := f.Load()
 	if err != nil || c.GCE == nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/fleet"
 	"github.com/quorate/quorate/fleet/show"
 	"github.com/quorate/quorate/internal/localgce"
@@ -72,11 +73,11 @@ gce:
   serviceAccount: %s
 `, instance.BucketName, server.URL, instance.ProjectID, server.URL, instance.MastersAccount())
 	p.must(os.WriteFile(p.document, []byte(text), 0o600))
-	c, err := loadCluster(p.document)
+	c, err := cluster.Load(p.document)
 	p.must(err)
-	p.store, err = openRecord(c)
+	p.store, err = cluster.OpenRecord(c)
 	p.must(err)
-	p.reports, err = openReports(c)
+	p.reports, err = cluster.OpenReports(c)
 	p.must(err)
 	if masters > 0 {
 		p.form(all.masters)
@@ -278,7 +279,7 @@ func TestRefusalsOfTheFleet(t *testing.T) {
 
 // The document becomes an instance attribute, so it has to be a file, and to say what VMs are made of.
 func TestADocumentForVMs(t *testing.T) {
-	t.Setenv(configVariable, "")
+	t.Setenv(cluster.ConfigVariable, "")
 	lacks := filepath.Join(t.TempDir(), "lacks.yaml")
 	if err := os.WriteFile(lacks, []byte(`apiVersion: quorate.dev/v1alpha1
 kind: Cluster

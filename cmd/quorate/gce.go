@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -12,6 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
@@ -20,14 +23,14 @@ import (
 )
 
 func newGCE() *cobra.Command {
-	return group(&cobra.Command{Use: "gce", Short: "Check what a cluster needs of Google Cloud"}, newGCECheck())
+	return command.Group(&cobra.Command{Use: "gce", Short: "Check what a cluster needs of Google Cloud"}, newGCECheck())
 }
 
 func newGCECheck() *cobra.Command {
 	var f gceFlags
 	cmd := &cobra.Command{Use: "check", Short: "Check bucket, key, permissions, VMs, disks and network, and say what " +
 		"mends them",
-		Args: noArguments,
+		Args: command.NoArguments,
 		Long: `Check what a cluster needs of its Google Cloud project: bucket, key, permissions of the masters'
 account, VMs, disks, firewall, way out, endpoint. Each finding says why it matters, and has the commands that mend it.
 It only reads.
@@ -44,14 +47,15 @@ Exit code 0: nothing has to be mended; warnings do not count. 1: something has t
 			if err != nil {
 				return err
 			}
-			err = printAs(cmd.OutOrStdout(), f.output, findings, func(w io.Writer) { showFindings(w, findings) })
+			err = terminal.PrintAs(cmd.OutOrStdout(), f.output, findings,
+				func(w io.Writer) { showFindings(w, findings) })
 			if failed := countFailed(findings); err == nil && failed > 0 {
 				return fmt.Errorf("%d of %d checks failed", failed, len(findings))
 			}
 			return err
 		}}
-	f.add(cmd)
-	addOutput(cmd, &f.output)
+	f.Add(cmd)
+	command.AddOutput(cmd, &f.output)
 	cmd.Flags().StringVar(&f.project, "project", "", "the project; that of the record where this is not given")
 	cmd.Flags().StringVar(&f.region, "region", "", "the masters' region; that of the record where this is not given")
 	cmd.Flags().StringVar(&f.key, "key", "", "the key, gcpkms://…, where the document says another")
@@ -62,7 +66,7 @@ Exit code 0: nothing has to be mended; warnings do not count. 1: something has t
 
 // gceFlags are the flags of gce check.
 type gceFlags struct {
-	clusterFlags
+	cluster.Flags
 	output, project, region, key, account string
 }
 
@@ -71,17 +75,17 @@ const imageDisk = "quorate-data"
 
 // check asks for everything, and judges it.
 func (f *gceFlags) check(ctx context.Context) ([]record.Finding, error) {
-	c, err := f.load()
+	c, err := f.Load()
 	if err != nil {
 		return nil, err
 	}
 	if f.key != "" {
 		c.Seal.Key = f.key
 		if err := c.Validate(); err != nil {
-			return nil, &usageError{fmt.Errorf("--key: %w", err)}
+			return nil, fault.Usage("--key: %w", err)
 		}
 	}
-	store, err := openRecord(c)
+	store, err := cluster.OpenRecord(c)
 	if err != nil {
 		return nil, err
 	}
@@ -113,23 +117,24 @@ func (f *gceFlags) place(ctx context.Context, store *bucket.Store) ([]record.Fin
 	case err != nil:
 		return nil, fmt.Errorf("%w: without it --project and --region are needed", err)
 	case i == nil && !named:
-		return nil, &usageError{errors.New("--project and --region are needed: the record has not begun, and does " +
-			"not name them")}
+		return nil, fault.Usage("--project and --region are needed: the record has not begun, and does " +
+			"not name them")
 	case i == nil:
 		return []record.Finding{{Level: record.Warn, Subject: "record", What: "it has not begun",
 			Why: "Without an inception no master forms a cluster. It names region and project for good, so mend " +
 				"first what is found here.",
 			Mend: []string{"quorate record init"}}}, nil
 	case f.region != "" && f.region != i.Region:
-		return nil, &usageError{fmt.Errorf("--region %q: the record of cluster %s is of %s", f.region, i.Name,
-			i.Region)}
+		return nil, fault.Usage("--region %q: the record of cluster %s is of %s", f.region, i.Name,
+			i.Region)
 	default:
 		f.region = i.Region
 		if f.project == "" {
 			f.project = i.ProjectNumber
 		}
 		return []record.Finding{{Level: record.OK, Subject: "record",
-			What: fmt.Sprintf("it begins on %s, in %s of project %s", when(i.Time), i.Region, i.ProjectNumber)}}, nil
+			What: fmt.Sprintf("it begins on %s, in %s of project %s", terminal.When(i.Time), i.Region,
+				i.ProjectNumber)}}, nil
 	}
 }
 
@@ -157,18 +162,4 @@ func clusterOf(document string) string {
 		return ""
 	}
 	return c.Name
-}
-
-// showFindings prints a finding a line, and below one that is not well why it matters and what mends it.
-func showFindings(w io.Writer, findings []record.Finding) {
-	for _, f := range findings {
-		fmt.Fprintln(w, f)
-		if f.Level == record.OK {
-			continue
-		}
-		printText(w, "      ", f.Why)
-		for _, command := range f.Mend {
-			fmt.Fprintln(w, "        "+command)
-		}
-	}
 }

@@ -4,14 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/user"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
@@ -19,21 +21,21 @@ import (
 
 // orderFlags are what every command that gives an order takes.
 type orderFlags struct {
-	clusterFlags
+	cluster.Flags
 	output string
 	// yes answers the question of an order that is asked for.
 	yes bool
 }
 
 func (f *orderFlags) add(cmd *cobra.Command) {
-	f.clusterFlags.add(cmd)
-	addOutput(cmd, &f.output)
+	f.Flags.Add(cmd)
+	command.AddOutput(cmd, &f.output)
 }
 
 // give reads the record, has the order checked against it, and writes it, after asking where the draft wants
 // that. Where the check fails nothing is written.
 func give(cmd *cobra.Command, f *orderFlags, check func(order.Log) (order.Draft, error)) error {
-	store, err := f.open()
+	store, err := f.Open()
 	if err != nil {
 		return err
 	}
@@ -43,9 +45,9 @@ func give(cmd *cobra.Command, f *orderFlags, check func(order.Log) (order.Draft,
 	}
 	switch {
 	case v.LostInception():
-		return recordError("%s: %s; nothing was written", store, inceptionLost)
+		return fault.Record("%s: %s; nothing was written", store, inceptionLost)
 	case v.Inception == nil:
-		return recordError("%s: no cluster has begun here, so there is nobody to give an order to; nothing was written",
+		return fault.Record("%s: no cluster has begun here, so there is nobody to give an order to; nothing was written",
 			store)
 	}
 	log := order.NewLog(v, time.Now())
@@ -55,15 +57,15 @@ func give(cmd *cobra.Command, f *orderFlags, check func(order.Log) (order.Draft,
 	}
 	out := cmd.OutOrStdout()
 	if d.Already != "" {
-		return printAs(out, f.output, map[string]any{"written": false, "why": d.Already},
-			textOf("%s Nothing was written.\n", d.Already))
+		return terminal.PrintAs(out, f.output, map[string]any{"written": false, "why": d.Already},
+			terminal.TextOf("%s Nothing was written.\n", d.Already))
 	}
 	if d.Confirm != "" {
-		if err := confirm(cmd, d.Means, d.Confirm, f.yes); err != nil {
+		if err := terminal.Confirm(cmd, d.Means, d.Confirm, f.yes); err != nil {
 			return err
 		}
 	}
-	d.Order.By = givenBy()
+	d.Order.By = cluster.GivenBy()
 	settled := log
 	if d.Settles != 0 {
 		if settled, err = settle(cmd.Context(), store, log, d.Settles); err != nil {
@@ -71,8 +73,8 @@ func give(cmd *cobra.Command, f *orderFlags, check func(order.Log) (order.Draft,
 		}
 	}
 	if d.Completes != "" {
-		return printAs(out, f.output, map[string]any{"written": true, "why": d.Completes},
-			func(w io.Writer) { printText(w, "", d.Completes) })
+		return terminal.PrintAs(out, f.output, map[string]any{"written": true, "why": d.Completes},
+			func(w io.Writer) { terminal.PrintText(w, "", d.Completes) })
 	}
 	written, err := store.CreateOrder(cmd.Context(), d.Order)
 	switch {
@@ -81,13 +83,13 @@ func give(cmd *cobra.Command, f *orderFlags, check func(order.Log) (order.Draft,
 			"orders show who withdrew it", err, d.Settles)
 	case err != nil:
 		return fmt.Errorf("%w\nwhether the order was written is not known: check with '%s' before giving it again", err,
-			f.again("quorate orders"))
+			f.Again("quorate orders"))
 	}
 	after := settled.With(written)
-	if err := printAs(out, f.output, listed(written, after),
+	if err := terminal.PrintAs(out, f.output, listed(written, after),
 		func(w io.Writer) { sayGiven(w, f, d, written, log, after) }); err != nil {
 		return fmt.Errorf("order %d was written, and only what was to be said of it is lost ('%s' shows it): %w",
-			written.Number, f.again("quorate orders"), err)
+			written.Number, f.Again("quorate orders"), err)
 	}
 	return nil
 }
@@ -95,7 +97,7 @@ func give(cmd *cobra.Command, f *orderFlags, check func(order.Log) (order.Draft,
 // settle writes that an order to restore is withdrawn, and reads back which of the two verdicts it has. The log that it
 // returns has it.
 func settle(ctx context.Context, store *bucket.Store, l order.Log, number uint64) (order.Log, error) {
-	v, _, err := store.SettleOrder(ctx, number, record.Verdict{Withdrawn: true, By: givenBy()})
+	v, _, err := store.SettleOrder(ctx, number, record.Verdict{Withdrawn: true, By: cluster.GivenBy()})
 	switch {
 	case err != nil:
 		return l, fmt.Errorf("%w\nwhether order %d was withdrawn is not known: run the command again", err, number)
@@ -115,26 +117,14 @@ func sayGiven(w io.Writer, f *orderFlags, d order.Draft, o record.Order, before,
 	if d.Confirm != "" {
 		means = "" // it was printed before the order was written
 	}
-	printText(w, "", fmt.Sprintf("The agents read it within %s. %s", followedWithin, means))
+	terminal.PrintText(w, "", fmt.Sprintf("The agents read it within %s. %s", followedWithin, means))
 	for _, other := range before.Orders {
 		if now := after.State(other.Number); now != before.State(other.Number) {
 			fmt.Fprintf(w, "Order %d (%s) is %s now.\n", other.Number, order.Text(other), order.StateText(now))
 		}
 	}
 	if d.Back != "" { // a command is in one line, which can be copied
-		fmt.Fprintln(w, "To take it back: "+f.again(
+		fmt.Fprintln(w, "To take it back: "+f.Again(
 			strings.ReplaceAll(d.Back, "%d", strconv.FormatUint(o.Number, 10)))+d.Then)
 	}
-}
-
-// givenBy names the person in front of this machine, for the audit: what the operating system says, not a proof.
-func givenBy() string {
-	who, where := "unknown", "unknown"
-	if u, err := user.Current(); err == nil {
-		who = u.Username
-	}
-	if h, err := os.Hostname(); err == nil {
-		where = h
-	}
-	return who + "@" + where
 }

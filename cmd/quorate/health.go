@@ -3,13 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/gce"
@@ -32,7 +35,7 @@ const (
 func newHealth() *cobra.Command {
 	var f healthFlags
 	cmd := &cobra.Command{Use: "health", Short: "Say whether the cluster serves, what is wrong, and what to do",
-		Args: noArguments,
+		Args: command.NoArguments,
 		Long: `Say whether the cluster serves, how many more failures it survives, what is wrong, the cause before what
 follows from it, and what to do about it.
 
@@ -67,14 +70,14 @@ Exit code 0: all is well. 1: degraded. 2: not serving, or not known.`,
 				}
 				v = o.judge(cmd.Context())
 			}
-			if err := printAs(cmd.OutOrStdout(), f.output, v,
+			if err := terminal.PrintAs(cmd.OutOrStdout(), f.output, v,
 				func(w io.Writer) { showHealth(w, v, time.Now()) }); err != nil {
 				return err
 			}
 			return verdictOf(v.State)
 		}}
-	f.add(cmd)
-	addOutput(cmd, &f.output)
+	f.Add(cmd)
+	command.AddOutput(cmd, &f.output)
 	cmd.Flags().BoolVar(&f.watch, "watch", false, "go on, and say what changes")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait for so long until all is well, such as 5m")
 	cmd.Flags().BoolVar(&f.compute, "compute", false, "ask the Compute API for the VMs, too")
@@ -83,7 +86,7 @@ Exit code 0: all is well. 1: degraded. 2: not serving, or not known.`,
 
 // healthFlags are the flags of health.
 type healthFlags struct {
-	clusterFlags
+	cluster.Flags
 	output         string
 	watch, compute bool
 	wait           time.Duration
@@ -92,11 +95,11 @@ type healthFlags struct {
 func (f *healthFlags) check() error {
 	switch {
 	case f.watch && f.output != "":
-		return &usageError{fmt.Errorf("--watch prints text: leave --output out")}
+		return fault.Usage("--watch prints text: leave --output out")
 	case f.watch && f.wait != 0:
-		return &usageError{fmt.Errorf("--watch and --wait exclude one another")}
+		return fault.Usage("--watch and --wait exclude one another")
 	case f.wait < 0:
-		return &usageError{fmt.Errorf("--wait %s: want a duration such as 5m", f.wait)}
+		return fault.Usage("--wait %s: want a duration such as 5m", f.wait)
 	}
 	return nil
 }
@@ -104,7 +107,7 @@ func (f *healthFlags) check() error {
 // observer asks again and again for what health judges by.
 type observer struct {
 	cluster  *replica.Cluster
-	flags    *clusterFlags
+	flags    *cluster.Flags
 	record   *bucket.Store
 	reports  *bucket.Reports
 	endpoint *endpoint
@@ -112,11 +115,11 @@ type observer struct {
 }
 
 func (f *healthFlags) observer() (*observer, error) {
-	c, err := f.load()
+	c, err := f.Load()
 	if err != nil {
 		return nil, err
 	}
-	o, err := newObserver(c, &f.clusterFlags)
+	o, err := newObserver(c, &f.Flags)
 	if err == nil && f.compute {
 		o.compute = gce.UserClient()
 	}
@@ -124,13 +127,13 @@ func (f *healthFlags) observer() (*observer, error) {
 }
 
 // newObserver asks nobody yet.
-func newObserver(c *replica.Cluster, f *clusterFlags) (*observer, error) {
+func newObserver(c *replica.Cluster, f *cluster.Flags) (*observer, error) {
 	o := &observer{cluster: c, flags: f, endpoint: newEndpoint(c)}
 	var err error
-	if o.record, err = openRecord(c); err != nil {
+	if o.record, err = cluster.OpenRecord(c); err != nil {
 		return nil, err
 	}
-	o.reports, err = openReports(c)
+	o.reports, err = cluster.OpenReports(c)
 	return o, err
 }
 

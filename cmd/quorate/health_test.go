@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/cluster"
 	"github.com/quorate/quorate/internal/health"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -89,7 +90,7 @@ func TestAnAddressOfThisMachineIsNotAsked(t *testing.T) {
 }
 
 func TestCommandsNameTheProjectOfTheRecord(t *testing.T) {
-	c := commandsFor(&replica.Cluster{}, &clusterFlags{}, "12")
+	c := commandsFor(&replica.Cluster{}, &cluster.Flags{}, "12")
 	p := replica.Place{Zone: "us-central1-a", Name: "master-a"}
 	for want, got := range map[string]string{
 		"gcloud compute instances start master-a --zone us-central1-a --project 12":            c.StartVM(p),
@@ -118,7 +119,7 @@ func TestTheEndpointIsWatchedWhileTheBucketHangs(t *testing.T) {
 	}))
 	defer server.Close()
 	o, err := newObserver(&replica.Cluster{Name: "demo", Record: replica.Record{
-		URL: "gs://b?endpoint=" + bucket.URL}}, &clusterFlags{})
+		URL: "gs://b?endpoint=" + bucket.URL}}, &cluster.Flags{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,28 +8,31 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/health"
 	"github.com/quorate/quorate/internal/replica"
 )
 
 // showHealth prints a verdict for a person, on one screen.
 func showHealth(w io.Writer, v health.Verdict, now time.Time) {
-	printText(w, "", v.Headline())
-	printText(w, "", healthDetails(v, now))
-	var rows []row
+	terminal.PrintText(w, "", v.Headline())
+	terminal.PrintText(w, "", healthDetails(v, now))
+	var rows []terminal.Row
 	for _, r := range v.Replicas {
 		reported := "never"
 		if r.Age != nil {
-			reported = age(now, now.Add(-time.Duration(*r.Age*float64(time.Second)))) + " ago"
+			reported = terminal.Age(now, now.Add(-time.Duration(*r.Age*float64(time.Second)))) + " ago"
 		}
-		role := orNone(r.Role)
+		role := terminal.OrNone(r.Role)
 		if r.Leads {
 			role += ", leader"
 		}
 		rows = append(rows,
-			row{cells: []string{r.Name, r.Zone, r.Text(), role, reported, orNone(strings.Join(r.Waits, ", "))}})
+			terminal.Row{Cells: []string{r.Name, r.Zone, r.Text(), role, reported,
+				terminal.OrNone(strings.Join(r.Waits, ", "))}})
 	}
-	printTable(w, []string{"REPLICA", "ZONE", "STATE", "ETCD", "REPORTED", "WAITS"}, rows)
+	terminal.PrintTable(w, []string{"REPLICA", "ZONE", "STATE", "ETCD", "REPORTED", "WAITS"}, rows)
 	for n, f := range v.Findings {
 		showFinding(w, n+1, f)
 	}
@@ -55,7 +58,7 @@ func healthDetails(v health.Verdict, now time.Time) string {
 	}
 	switch {
 	case v.Snapshot != nil:
-		parts = append(parts, fmt.Sprintf("The newest snapshot is %s old.", age(now, *v.Snapshot)))
+		parts = append(parts, fmt.Sprintf("The newest snapshot is %s old.", terminal.Age(now, *v.Snapshot)))
 	case v.Voters.Known:
 		parts = append(parts, "There is no snapshot yet.")
 	}
@@ -69,15 +72,15 @@ func showFinding(w io.Writer, number int, f health.Finding) {
 		head += " on " + strings.Join(f.Replicas, ", ")
 	}
 	fmt.Fprintln(w, head)
-	printText(w, "   ", f.What)
+	terminal.PrintText(w, "   ", f.What)
 	if f.Next != "" {
-		printText(w, "   ", "Next: "+f.Next)
+		terminal.PrintText(w, "   ", "Next: "+f.Next)
 	}
 	for _, command := range f.Remedy {
 		fmt.Fprintln(w, "     "+command)
 	}
 	if len(f.Consequences) > 0 {
-		printText(w, "   ", "It also causes: "+strings.Join(consequences(f), ", ")+".")
+		terminal.PrintText(w, "   ", "It also causes: "+strings.Join(consequences(f), ", ")+".")
 	}
 	fmt.Fprintln(w, "   See "+f.Runbook)
 }
@@ -94,20 +97,20 @@ func consequences(f health.Finding) (out []string) {
 }
 
 func showOrdersInForce(w io.Writer, list []health.Order) {
-	var rows []row
+	var rows []terminal.Row
 	for _, o := range list {
-		rows = append(rows, row{cells: []string{strconv.FormatUint(o.Number, 10), o.What, o.By, when(o.Since)},
-			below: o.Reason})
+		rows = append(rows, terminal.Row{Cells: []string{strconv.FormatUint(o.Number, 10), o.What, o.By,
+			terminal.When(o.Since)}, Below: o.Reason})
 	}
-	printTable(w, []string{"ORDER IN FORCE", "WHAT", "BY", "SINCE"}, rows)
+	terminal.PrintTable(w, []string{"ORDER IN FORCE", "WHAT", "BY", "SINCE"}, rows)
 }
 
 // commandsFor are the commands that a person pastes: gcloud's for a project, or, where the Compute API is a stand-in's,
 // the demo's. Without a project gcloud takes the person's own.
-func commandsFor(c *replica.Cluster, f *clusterFlags, project string) health.Commands {
+func commandsFor(c *replica.Cluster, f *cluster.Flags, project string) health.Commands {
 	if c.Compute.Endpoint != "" {
 		return health.Commands{
-			Quorate: f.again,
+			Quorate: f.Again,
 			StartVM: func(p replica.Place) string { return "bin/localgce vm start " + p.Name },
 			ResetVM: func(p replica.Place) string {
 				return "bin/localgce vm kill " + p.Name + "; bin/localgce vm start " + p.Name
@@ -129,7 +132,7 @@ func commandsFor(c *replica.Cluster, f *clusterFlags, project string) health.Com
 			return fmt.Sprintf("gcloud compute instances %s %s --zone %s%s", verb, p.Name, p.Zone, project)
 		}
 	}
-	return health.Commands{Quorate: f.again, StartVM: at("start"), ResetVM: at("reset"),
+	return health.Commands{Quorate: f.Again, StartVM: at("start"), ResetVM: at("reset"),
 		RecreateVM: at("create --source-instance-template TEMPLATE"),
 		On: func(p replica.Place, command string) string {
 			return fmt.Sprintf("gcloud compute ssh %s --zone %s%s -- sudo %s", p.Name, p.Zone, project, command)

@@ -12,18 +12,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/record/bucket"
 	"github.com/quorate/quorate/internal/replica"
 )
 
 func newKubeconfig() *cobra.Command {
-	var f clusterFlags
+	var f cluster.Flags
 	var server, output string
 	var lifetime time.Duration
 	var m mergeFlags
 	cmd := &cobra.Command{Use: "kubeconfig", Short: "Issue an administrator's kubeconfig (system:masters)",
-		Args: noArguments,
+		Args: command.NoArguments,
 		Long: `Issue an administrator's kubeconfig. It is made from the sealed bundle, so it needs the seal key and no
 running master. Whoever holds the file is an administrator until it expires; the command says when that is. A file that
 exists is kept; --force overwrites it.
@@ -37,9 +41,9 @@ under the cluster's name. All else in that file stays, the current context too; 
 				return err
 			}
 			if lifetime <= 0 {
-				return &usageError{fmt.Errorf("--lifetime %s: a time above 0 is needed", lifetime)}
+				return fault.Usage("--lifetime %s: a time above 0 is needed", lifetime)
 			}
-			c, err := f.load()
+			c, err := f.Load()
 			if err != nil {
 				return err
 			}
@@ -50,7 +54,7 @@ under the cluster's name. All else in that file stays, the current context too; 
 				server = endpointURL(c)
 			}
 			if err := certs.CheckAdmin(server, lifetime); err != nil {
-				return &usageError{fmt.Errorf("--%w", err)}
+				return fault.Usage("--%w", err)
 			}
 			b, err := readBundle(cmd, c)
 			if err != nil {
@@ -74,10 +78,10 @@ under the cluster's name. All else in that file stays, the current context too; 
 			} else if err := writeKubeconfig(cmd.OutOrStdout(), output, text, m.force); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "Good until %s.\n", when(now.Add(lifetime)))
+			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "Good until %s.\n", terminal.When(now.Add(lifetime)))
 			return err
 		}}
-	f.add(cmd)
+	f.Add(cmd)
 	cmd.Flags().StringVar(&server, "server", "", "the URL by which you reach the cluster; the endpoint where it is "+
 		"not given")
 	cmd.Flags().StringVar(&output, "output", "", "the file to write, with mode 0600; standard output where it is "+
@@ -95,7 +99,7 @@ func checkKubeconfig(file string, force bool) error {
 	if file == "" {
 		return nil
 	}
-	if err := checkTarget(file); err != nil {
+	if err := fault.CheckTarget(file); err != nil {
 		return err
 	}
 	if _, err := os.Lstat(file); err == nil && !force {
@@ -111,24 +115,24 @@ func writeKubeconfig(out io.Writer, file string, text []byte, force bool) error 
 		_, err := out.Write(text)
 		return err
 	case force:
-		return atFile(durable.WriteFile(file, text, 0o600))
+		return fault.AtFile(durable.WriteFile(file, text, 0o600))
 	}
 	err := durable.CreateFile(file, text, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return errKubeconfigExists(file)
 	}
-	return atFile(err)
+	return fault.AtFile(err)
 }
 
 func errKubeconfigExists(file string) error {
-	return fileFault("write the kubeconfig: %s exists and is not overwritten; name another file, or add --force", file)
+	return fault.File("write the kubeconfig: %s exists and is not overwritten; name another file, or add --force", file)
 }
 
 // readBundle reads the generation of the bundle that masters take: the last of those that continue one another. It says
 // which one is passed over, and why.
 func readBundle(cmd *cobra.Command, c *replica.Cluster) (*certs.Bundle, error) {
 	ctx := cmd.Context()
-	store, err := openRecord(c)
+	store, err := cluster.OpenRecord(c)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +169,7 @@ func readGenerations(ctx context.Context, store *bucket.Store, bundles *bucket.B
 		}
 		b, err := certs.DecodeGeneration(n, plaintext)
 		if err != nil {
-			return nil, recordError("read the bundle from %s: %w", store, err)
+			return nil, fault.Record("read the bundle from %s: %w", store, err)
 		}
 		all = append(all, b)
 	}
@@ -178,5 +182,5 @@ func noBundle(ctx context.Context, store *bucket.Store) error {
 	if err != nil {
 		return err
 	}
-	return recordError("read the bundle from %s: it holds %s", store, bundleText(0, len(v.Replicas)))
+	return fault.Record("read the bundle from %s: it holds %s", store, bundleText(0, len(v.Replicas)))
 }

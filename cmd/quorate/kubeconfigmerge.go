@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/fault"
 	"github.com/quorate/quorate/internal/durable"
 )
 
@@ -21,9 +23,9 @@ type mergeFlags struct{ merge, use, force bool }
 func (f mergeFlags) check(output string) error {
 	switch {
 	case f.merge && output != "":
-		return &usageError{errors.New("--merge and --output exclude one another")}
+		return fault.Usage("--merge and --output exclude one another")
 	case f.use && !f.merge:
-		return &usageError{errors.New("--use needs --merge: it is about the file that kubectl reads")}
+		return fault.Usage("--use needs --merge: it is about the file that kubectl reads")
 	}
 	return nil
 }
@@ -40,7 +42,7 @@ func personalKubeconfig() (string, error) {
 	if len(files) == 0 {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", fileFault("find ~/.kube/config: %w", err)
+			return "", fault.File("find ~/.kube/config: %w", err)
 		}
 		files = []string{filepath.Join(home, ".kube", "config")}
 	}
@@ -68,7 +70,7 @@ func mergeKubeconfig(file, name string, issued []byte, f mergeFlags) (m merged, 
 	own := from.Contexts[from.CurrentContext]
 	cluster, user := from.Clusters[own.Cluster], from.AuthInfos[own.AuthInfo]
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return m, atFile(err)
+		return m, fault.AtFile(err)
 	}
 	unlock, err := lockKubeconfig(file)
 	if err != nil {
@@ -79,15 +81,15 @@ func mergeKubeconfig(file, name string, issued []byte, f mergeFlags) (m merged, 
 	switch text, err := os.ReadFile(file); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return m, fileFault("merge the kubeconfig: %w", err)
+		return m, fault.File("merge the kubeconfig: %w", err)
 	default:
 		if c, err = clientcmd.Load(text); err != nil {
-			return m, fileFault("merge the kubeconfig: read %s: %w; nothing was changed", file, err)
+			return m, fault.File("merge the kubeconfig: read %s: %w; nothing was changed", file, err)
 		}
 	}
 	if was := c.Clusters[name]; was != nil && !f.force &&
 		!bytes.Equal(was.CertificateAuthorityData, cluster.CertificateAuthorityData) {
-		return m, fileFault("merge the kubeconfig: %s has another cluster %q already, at %s: --force replaces it; "+
+		return m, fault.File("merge the kubeconfig: %s has another cluster %q already, at %s: --force replaces it; "+
 			"nothing was changed", file, name, was.Server)
 	}
 	m = merged{file: file, context: name, former: c.CurrentContext, used: f.use}
@@ -100,18 +102,18 @@ func mergeKubeconfig(file, name string, issued []byte, f mergeFlags) (m merged, 
 	if err != nil {
 		return m, err
 	}
-	return m, atFile(durable.WriteFile(file, text, 0o600))
+	return m, fault.AtFile(durable.WriteFile(file, text, 0o600))
 }
 
 // lockKubeconfig takes the lock that kubectl takes while it changes the file.
 func lockKubeconfig(file string) (unlock func(), err error) {
 	lock, err := os.OpenFile(file+".lock", os.O_CREATE|os.O_EXCL, 0)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, fileFault("merge the kubeconfig: somebody changes %s now: %s.lock is there; nothing was changed", file,
-			file)
+		return nil, fault.File("merge the kubeconfig: somebody changes %s now: %s.lock is there; nothing was changed",
+			file, file)
 	}
 	if err != nil {
-		return nil, fileFault("merge the kubeconfig: %w", err)
+		return nil, fault.File("merge the kubeconfig: %w", err)
 	}
 	lock.Close()
 	return func() { os.Remove(file + ".lock") }, nil
@@ -123,13 +125,13 @@ func (m merged) say(w io.Writer) {
 	back := ""
 	switch {
 	case !m.used:
-		fmt.Fprintf(w, "To use it: kubectl --context %s get nodes\n", quoted(m.context))
+		fmt.Fprintf(w, "To use it: kubectl --context %s get nodes\n", cluster.Quoted(m.context))
 	case m.former != "" && m.former != m.context:
 		fmt.Fprintf(w, "It is the current one now, in place of %s.\n", m.former)
-		back = "kubectl config use-context " + quoted(m.former) + "; "
+		back = "kubectl config use-context " + cluster.Quoted(m.former) + "; "
 	default:
 		fmt.Fprintln(w, "It is the current one.")
 	}
 	fmt.Fprintf(w, "To take it back: %skubectl config delete-context %[2]s; kubectl config delete-cluster %[2]s; "+
-		"kubectl config delete-user %[2]s\n", back, quoted(m.context))
+		"kubectl config delete-user %[2]s\n", back, cluster.Quoted(m.context))
 }

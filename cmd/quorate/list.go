@@ -5,12 +5,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/fleet/show"
 )
 
 func newList() *cobra.Command {
 	var f fleetFlags
-	cmd := &cobra.Command{Use: "list", Short: "List the masters: VM, member, image, data disk", Args: noArguments,
+	cmd := &cobra.Command{Use: "list", Short: "List the masters: VM, member, image, data disk",
+		Args: command.NoArguments,
 		Long: `List the masters: what the Compute API says of their VMs and disks, and what etcd's leader has reported of the
 members. 'quorate health' says how the cluster is.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -23,16 +26,16 @@ members. 'quorate health' says how the cluster is.`,
 				return err
 			}
 			l := r.List()
-			return printAs(cmd.OutOrStdout(), f.output, l, func(w io.Writer) {
-				var rows []row
+			return terminal.PrintAs(cmd.OutOrStdout(), f.output, l, func(w io.Writer) {
+				var rows []terminal.Row
 				for _, cells := range show.Rows(l) {
-					rows = append(rows, row{cells: cells})
+					rows = append(rows, terminal.Row{Cells: cells})
 				}
-				printTable(w, show.Head, rows)
-				show.Notes(l, func(indent, text string) { printText(w, indent, text) })
+				terminal.PrintTable(w, show.Head, rows)
+				show.Notes(l, func(indent, text string) { terminal.PrintText(w, indent, text) })
 			})
 		}}
 	f.addDocument(cmd)
-	addOutput(cmd, &f.output)
+	command.AddOutput(cmd, &f.output)
 	return cmd
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/master"
 	"github.com/quorate/quorate/internal/localgce/buckets"
 	"github.com/quorate/quorate/internal/record/bucket"
 )
@@ -115,9 +117,9 @@ func makeBundle(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(err)
 	}
 	ctx := context.Background()
-	c, err := loadCluster(ts.MkAbs(args[0]))
+	c, err := cluster.Load(ts.MkAbs(args[0]))
 	ts.Check(err)
-	store, err := openRecord(c)
+	store, err := cluster.OpenRecord(c)
 	ts.Check(err)
 	v, err := store.View(ctx)
 	ts.Check(err)
@@ -170,5 +172,5 @@ func holdLock(ts *testscript.TestScript, _ bool, args []string) {
 func ended(ts *testscript.TestScript, _ bool, args []string) {
 	dir := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(dir, 0o700))
-	writeLastEnd(dir, errors.New(args[1]), time.Now())
+	master.WriteLastEnd(dir, errors.New(args[1]), exitFailure, time.Now())
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/etcdmember/restoredir"
 )
 
@@ -16,9 +17,9 @@ func newMakeDirectory() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use: "make-directory", Short: "Make the directory of a restore (the agent's child)", Hidden: true,
-		Args: noArguments,
+		Args: command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := needed(cmd, "config"); err != nil {
+			if err := command.Needed(cmd, "config"); err != nil {
 				return err
 			}
 			work, err := restoredir.LoadJob(path)

@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/version"
 	"github.com/quorate/quorate/internal/durable"
 )
 
@@ -17,11 +20,11 @@ const manWidth = 72
 // newMan writes manual pages. It is hidden: `make man` calls it.
 func newMan() *cobra.Command {
 	return &cobra.Command{Use: "man DIR", Short: "Write the manual pages of all commands into a folder", Hidden: true,
-		Args: exactly("DIR"),
+		Args: command.Exactly("DIR"),
 		Long: "Write the manual pages of all commands into a folder: quorate.1, quorate-health.1 and so on.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
-				return atFile(err)
+				return fault.AtFile(err)
 			}
 			return writePages(cmd.Root(), args[0])
 		}}
@@ -31,7 +34,7 @@ func newMan() *cobra.Command {
 func writePages(cmd *cobra.Command, dir string) error {
 	file := filepath.Join(dir, pageName(cmd)+".1")
 	if err := durable.WriteFile(file, []byte(page(cmd)), 0o644); err != nil {
-		return atFile(err)
+		return fault.AtFile(err)
 	}
 	for _, c := range cmd.Commands() {
 		if !c.IsAvailableCommand() {
@@ -50,14 +53,15 @@ func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.Command
 func page(cmd *cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 \"\" \"quorate %s\" \"quorate\"\n", strings.ToUpper(roff(pageName(cmd))),
-		roff(currentVersions().Quorate))
+		roff(version.Current().Quorate))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n", roff(pageName(cmd)), roff(cmd.Short),
 		roff(cmd.UseLine()))
 	if cmd.Long != "" {
 		fmt.Fprint(&b, ".SH DESCRIPTION\n"+paragraphs(cmd.Long))
 	}
 	if cmd.HasAvailableLocalFlags() {
-		fmt.Fprintf(&b, ".SH OPTIONS\n.nf\n%s\n.fi\n", roff(trimmedLines(cmd.LocalFlags().FlagUsagesWrapped(manWidth))))
+		fmt.Fprintf(&b, ".SH OPTIONS\n.nf\n%s\n.fi\n",
+			roff(command.TrimmedLines(cmd.LocalFlags().FlagUsagesWrapped(manWidth))))
 	}
 	if cmd.HasExample() {
 		fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(cmd.Example))

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/cmd/quorate/cluster"
 )
 
 // completed are the words that a command needs before anything else can be wrong. Of a command that is not here they
@@ -91,7 +93,7 @@ func takesDocument(cmd *cobra.Command) bool {
 
 // TestOneKindOfFaultHasOneCode makes the same mistakes with every command there is.
 func TestOneKindOfFaultHasOneCode(t *testing.T) {
-	t.Setenv(configVariable, "")
+	t.Setenv(cluster.ConfigVariable, "")
 	b := makeBench(t)
 	document := func(name string) func(string, *cobra.Command) []string {
 		return func(_ string, cmd *cobra.Command) []string {

@@ -9,10 +9,6 @@ import (
 	"github.com/quorate/quorate/internal/local"
 )
 
-// errRunning says that this machine has an agent: a second one would take its socket and start a second set of
-// children.
-var errRunning = errors.New("another agent runs on this machine")
-
 // beTheOnlyAgent makes the agent's folder and takes its lock.
 func beTheOnlyAgent(runDir string) (release func(), err error) {
 	if err := os.MkdirAll(runDir, 0o700); err != nil {

@@ -3,6 +3,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/order"
 )
 
@@ -20,13 +22,13 @@ which is named by its id as "quorate status" prints it:
 
 The rows' numbers, 42 and 47, are taken, too. It says what that risks, and asks.`,
 		Example: `  quorate override unreachable-voter 8e9e05c52164694d --reason "the zone is lost, ticket 4711"`,
-		Args:    exactly("ROW", "MEMBER"),
+		Args:    command.Exactly("ROW", "MEMBER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			row, err := order.CheckRow(args[0])
 			if err != nil {
 				return err
 			}
-			if err := needed(cmd, "reason"); err != nil {
+			if err := command.Needed(cmd, "reason"); err != nil {
 				return err
 			}
 			return give(cmd, &f, func(l order.Log) (order.Draft, error) {
@@ -35,8 +37,8 @@ The rows' numbers, 42 and 47, are taken, too. It says what that risks, and asks.
 			})
 		}}
 	f.add(cmd)
-	cmd.ValidArgsFunction = completing(fixed("unreachable-voter", "members-differ"))
-	addYes(cmd, &f.yes)
+	cmd.ValidArgsFunction = command.Completing(command.Fixed("unreachable-voter", "members-differ"))
+	terminal.AddYes(cmd, &f.yes)
 	cmd.Flags().StringVar(&reason, "reason", "", "why you are sure, for those who read the orders later")
 	return cmd
 }

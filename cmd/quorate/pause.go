@@ -3,19 +3,21 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/etcdmember/order"
 )
 
 func newPause() *cobra.Command {
 	var f orderFlags
 	var until, reason string
-	cmd := &cobra.Command{Use: "pause", Short: "Hold back all changes of the etcd membership", Args: noArguments,
+	cmd := &cobra.Command{Use: "pause", Short: "Hold back all changes of the etcd membership",
+		Args: command.NoArguments,
 		Long: `Hold back all changes of the etcd membership: nobody joins, is promoted, removed or replaced until "quorate resume", or until
 the time that --until gives. What runs goes on, members start and restart, and orders to leave and to restore are still followed.`,
 		Example: `  quorate pause --until 2h --reason "network maintenance"
   quorate pause --until 2026-12-01T06:00:00Z`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.emptied("until") {
+			if f.Emptied("until") {
 				return order.Refuse("--until is empty: a time or how long is needed; for a pause until 'quorate " +
 					"resume' " +
 					"leave it out")
@@ -32,7 +34,7 @@ the time that --until gives. What runs goes on, members start and restart, and o
 func newResume() *cobra.Command {
 	var f orderFlags
 	var reason string
-	cmd := &cobra.Command{Use: "resume", Short: "End a pause", Args: noArguments,
+	cmd := &cobra.Command{Use: "resume", Short: "End a pause", Args: command.NoArguments,
 		Long: `End a pause: what it held back goes on.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return give(cmd, &f, func(l order.Log) (order.Draft, error) { return l.CheckResume(reason) })

@@ -12,6 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
@@ -19,53 +23,35 @@ import (
 )
 
 func newRecord() *cobra.Command {
-	return group(&cobra.Command{Use: "record", Short: "Begin, check, show or rebuild a cluster's record",
+	return command.Group(&cobra.Command{Use: "record", Short: "Begin, check, show or rebuild a cluster's record",
 		Long: `The record holds the write-once facts that must outlive a cluster's etcd: that the cluster was created on purpose, who may
 seed it, which incarnation of a replica is current. Without its inception no master seeds and no master makes a CA.`},
 		newRecordInit(), newRecordCheck(), newRecordShow(), newRecordRebuild())
 }
 
-// recordError is an error of a record that answers, but not with what is needed.
-func recordError(format string, args ...any) error {
-	return record.AtFault(fmt.Errorf(format, args...))
-}
-
-// inceptionLost is what a command says of a record that has all but its inception, where it would else say that no
-// cluster has begun.
-const inceptionLost = "the inception is lost, though the record has other objects: 'quorate record rebuild' brings " +
-	"it back"
-
-func (f *clusterFlags) open() (*bucket.Store, error) {
-	c, err := f.load()
-	if err != nil {
-		return nil, err
-	}
-	return openRecord(c)
-}
-
 func newRecordInit() *cobra.Command {
-	var f clusterFlags
+	var f cluster.Flags
 	var region, project string
 	cmd := &cobra.Command{Use: "init", Short: "Write the inception: this cluster begins here, on purpose",
-		Args: noArguments,
+		Args: command.NoArguments,
 		Long: `Write the inception: this cluster begins here, on purpose. The first master that boots afterwards forms the cluster. A master
 of another name, region or project refuses to take part. The inception is written once and never changed.`,
 		Example: `  quorate record init --config cluster.yaml --region us-central1 \
     --project-number $(gcloud projects describe PROJECT --format='value(projectNumber)')`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := needed(cmd, "region", "project-number"); err != nil {
+			if err := command.Needed(cmd, "region", "project-number"); err != nil {
 				return err
 			}
 			if err := checkPlace(region, project); err != nil {
 				return err
 			}
-			c, err := f.load()
+			c, err := f.Load()
 			if err != nil {
 				return err
 			}
 			return initRecord(cmd.Context(), cmd.OutOrStdout(), c, region, project)
 		}}
-	f.add(cmd)
+	f.Add(cmd)
 	cmd.Flags().StringVar(&region, "region", "", "the GCE region that all masters are in, such as us-central1")
 	cmd.Flags().StringVar(&project, "project-number", "",
 		"the number of the GCE project that all masters are in, such as 271828182845")
@@ -83,18 +69,18 @@ var (
 func checkPlace(region, project string) error {
 	switch {
 	case zoneForm.MatchString(region):
-		return &usageError{fmt.Errorf("--region %q is a zone; its region is %s", region, replica.RegionOf(region))}
+		return fault.Usage("--region %q is a zone; its region is %s", region, replica.RegionOf(region))
 	case !regionForm.MatchString(region):
-		return &usageError{fmt.Errorf("--region %q: a region such as us-central1 is needed", region)}
+		return fault.Usage("--region %q: a region such as us-central1 is needed", region)
 	case !projectForm.MatchString(project):
-		return &usageError{fmt.Errorf("--project-number %q: the number is needed, not the id: gcloud projects "+
-			"describe PROJECT --format='value(projectNumber)'", project)}
+		return fault.Usage("--project-number %q: the number is needed, not the id: gcloud projects "+
+			"describe PROJECT --format='value(projectNumber)'", project)
 	}
 	return nil
 }
 
 func initRecord(ctx context.Context, out io.Writer, c *replica.Cluster, region, project string) error {
-	store, err := openRecord(c)
+	store, err := cluster.OpenRecord(c)
 	if err != nil {
 		return err
 	}
@@ -104,7 +90,7 @@ func initRecord(ctx context.Context, out io.Writer, c *replica.Cluster, region, 
 		return fmt.Errorf("%w; nothing was written", err)
 	}
 	if r.LostInception() {
-		return recordError("%s: %s; nothing was changed", store, inceptionLost)
+		return fault.Record("%s: %s; nothing was changed", store, inceptionLost)
 	}
 	uid := make([]byte, 16)
 	rand.Read(uid) // never fails
@@ -114,8 +100,8 @@ func initRecord(ctx context.Context, out io.Writer, c *replica.Cluster, region, 
 		return err
 	}
 	if !won {
-		return recordError("%s: the record began already, on %s (uid %s, region %s, project %s); nothing was changed",
-			store, when(got.Time), got.UID, got.Region, got.ProjectNumber)
+		return fault.Record("%s: the record began already, on %s (uid %s, region %s, project %s); nothing was changed",
+			store, terminal.When(got.Time), got.UID, got.Region, got.ProjectNumber)
 	}
 	fmt.Fprintf(out, "The record of cluster %s begins in %s (uid %s).\n", c.Name, store, got.UID)
 	fmt.Fprintf(out, "Next: boot masters in zones of %s with this document as instance attribute %s. One forms the "+
@@ -125,10 +111,10 @@ func initRecord(ctx context.Context, out io.Writer, c *replica.Cluster, region, 
 }
 
 func newRecordCheck() *cobra.Command {
-	var f clusterFlags
+	var f cluster.Flags
 	var output, account string
 	cmd := &cobra.Command{Use: "check", Short: "Check that the bucket keeps its promises and that nothing is lost",
-		Args: noArguments,
+		Args: command.NoArguments,
 		Long: `Check that the bucket keeps its promises and that nothing is lost in it. To see that an object is not
 overwritten it writes one under checks/, and tries to delete it. To see whether marks can be overwritten it writes
 marks/probe.json.
@@ -139,7 +125,7 @@ Masters may overwrite marks, and must be refused a deletion under checks/. That 
   quorate record check --config cluster.yaml \
     --impersonate prod-1-master@example.iam.gserviceaccount.com`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.load()
+			c, err := f.Load()
 			if err != nil {
 				return err
 			}
@@ -148,14 +134,14 @@ Masters may overwrite marks, and must be refused a deletion under checks/. That 
 				return err
 			}
 			findings := store.Check(cmd.Context(), account)
-			err = printAs(cmd.OutOrStdout(), output, findings, func(w io.Writer) { showFindings(w, findings) })
+			err = terminal.PrintAs(cmd.OutOrStdout(), output, findings, func(w io.Writer) { showFindings(w, findings) })
 			if failed := countFailed(findings); err == nil && failed > 0 {
-				return recordError("%s: %d of %d checks failed", store, failed, len(findings))
+				return fault.Record("%s: %d of %d checks failed", store, failed, len(findings))
 			}
 			return err
 		}}
-	f.add(cmd)
-	addOutput(cmd, &output)
+	f.Add(cmd)
+	command.AddOutput(cmd, &output)
 	cmd.Flags().StringVar(&account, "impersonate", "", "act as this service account, the masters'; it takes "+
 		"roles/iam.serviceAccountTokenCreator on it")
 	return cmd
@@ -164,16 +150,7 @@ Masters may overwrite marks, and must be refused a deletion under checks/. That 
 // openRecordAs opens the record as a service account; empty: as whoever runs the command.
 func openRecordAs(c *replica.Cluster, account string) (*bucket.Store, error) {
 	if account == "" {
-		return openRecord(c)
+		return cluster.OpenRecord(c)
 	}
 	return bucket.Open(c.Record.URL, c.Name, gce.ImpersonatingClient(account))
-}
-
-func countFailed(findings []record.Finding) (n int) {
-	for _, f := range findings {
-		if f.Level == record.Fail {
-			n++
-		}
-	}
-	return n
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/master"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/rebuild"
 	"github.com/quorate/quorate/internal/durable"
@@ -18,11 +21,11 @@ import (
 // collect is the first half of `quorate record rebuild`: what this master's disk and member say. It changes nothing on
 // them.
 func collect(cmd *cobra.Command, f rebuildFlags) error {
-	if err := requireRoot("record rebuild --collect"); err != nil {
+	if err := fault.RequireRoot("record rebuild --collect"); err != nil {
 		return err
 	}
 	if f.collect != "-" {
-		if err := checkTarget(f.collect); err != nil {
+		if err := fault.CheckTarget(f.collect); err != nil {
 			return err
 		}
 	}
@@ -41,12 +44,12 @@ func collect(cmd *cobra.Command, f rebuildFlags) error {
 	}
 	if err := durable.CreateFile(f.collect, text, 0o600); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return fileFault("write what this master says: %s exists and is not overwritten", f.collect)
+			return fault.File("write what this master says: %s exists and is not overwritten", f.collect)
 		}
-		return fileFault("write what this master says: %w", err)
+		return fault.File("write what this master says: %w", err)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: phase %s, epoch %d, member %s; in %s.\n", t, orNone(string(t.Agent.Phase)),
-		t.Agent.Epoch, t.Agent.MemberID, f.collect)
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: phase %s, epoch %d, member %s; in %s.\n", t,
+		terminal.OrNone(string(t.Agent.Phase)), t.Agent.Epoch, t.Agent.MemberID, f.collect)
 	return nil
 }
 
@@ -54,7 +57,7 @@ func collect(cmd *cobra.Command, f rebuildFlags) error {
 // --data-dir, and then nothing is known of the VM that it belongs to.
 func testify(cmd *cobra.Command, f rebuildFlags) (t rebuild.Testimony, err error) {
 	if f.dataDir != "" {
-		c, err := f.cluster.load()
+		c, err := f.cluster.Load()
 		if err != nil {
 			return t, err
 		}
@@ -62,12 +65,12 @@ func testify(cmd *cobra.Command, f rebuildFlags) (t rebuild.Testimony, err error
 			filepath.Join(f.dataDir, "no-member-runs-here.sock"))
 		t.Cluster = c.Name
 		if errors.Is(err, rebuild.ErrNoDisk) {
-			return t, fileFault("--data-dir %s: %w: name the folder at which the data disk is mounted; nothing was "+
+			return t, fault.File("--data-dir %s: %w: name the folder at which the data disk is mounted; nothing was "+
 				"written", f.dataDir, err)
 		}
-		return t, atFile(whatDiskSays(f.dataDir, err))
+		return t, fault.AtFile(whatDiskSays(f.dataDir, err))
 	}
-	self, c, disk, ok, err := agent.Remembered(f.run, bakedFile)
+	self, c, disk, ok, err := agent.Remembered(f.run, master.BakedFile)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: no agent has begun in %s in this boot, so it is not known which disk is meant: name it "+
 			"with --data-dir, and the document with --config",

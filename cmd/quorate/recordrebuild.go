@@ -12,6 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/master"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/rebuild"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
@@ -20,7 +24,7 @@ import (
 
 // rebuildFlags are those of `quorate record rebuild`.
 type rebuildFlags struct {
-	cluster clusterFlags
+	cluster cluster.Flags
 	collect string
 	dataDir string
 	run     string
@@ -49,18 +53,18 @@ The bundle, orders and snapshots are not on the disks: bring the bundle back wit
 		RunE: func(cmd *cobra.Command, files []string) error {
 			switch {
 			case f.collect != "" && len(files) > 0:
-				return &usageError{fmt.Errorf("--collect writes %s, and %q is given too: collect on each master, "+
-					"rebuild with all of the files", f.collect, files[0])}
+				return fault.Usage("--collect writes %s, and %q is given too: collect on each master, "+
+					"rebuild with all of the files", f.collect, files[0])
 			case f.collect != "":
 				return collect(cmd, f)
 			case len(files) == 0:
-				return &usageError{errors.New("files are needed, one of each master that has a data disk: quorate " +
-					"record rebuild --collect FILE, on the master, writes one")}
+				return fault.Usage("files are needed, one of each master that has a data disk: quorate " +
+					"record rebuild --collect FILE, on the master, writes one")
 			}
 			return runRebuild(cmd, f, files)
 		}}
-	f.cluster.add(cmd)
-	addRunDir(cmd, &f.run)
+	f.cluster.Add(cmd)
+	master.AddRunDir(cmd, &f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.collect, "collect", "", "write what this master's disk and member say to this new file, mode "+
 		"0600, or to standard output (-)")
@@ -71,13 +75,13 @@ The bundle, orders and snapshots are not on the disks: bring the bundle back wit
 		"a member whose disk is lost for good, by its id; may be given again")
 	flags.StringVar(&f.seeder, "seeder", "", "the master that formed the epoch, ZONE.NAME, if it is gone; it is "+
 		"checked")
-	addYes(cmd, &f.yes)
+	terminal.AddYes(cmd, &f.yes)
 	return cmd
 }
 
 // rebuild is the second half: from the files to the record.
 func runRebuild(cmd *cobra.Command, f rebuildFlags, files []string) error {
-	c, err := f.cluster.load()
+	c, err := f.cluster.Load()
 	if err != nil {
 		return err
 	}
@@ -89,7 +93,7 @@ func runRebuild(cmd *cobra.Command, f rebuildFlags, files []string) error {
 	if err != nil {
 		return err
 	}
-	store, err := openRecord(c)
+	store, err := cluster.OpenRecord(c)
 	if err != nil {
 		return err
 	}
@@ -99,7 +103,7 @@ func runRebuild(cmd *cobra.Command, f rebuildFlags, files []string) error {
 	}
 	found, err := rebuild.Find(remains, said, wish)
 	if err != nil {
-		return recordError("%w\nnothing was changed", err)
+		return fault.Record("%w\nnothing was changed", err)
 	}
 	out := cmd.OutOrStdout()
 	showRebuilding(out, store.String(), found)
@@ -107,7 +111,7 @@ func runRebuild(cmd *cobra.Command, f rebuildFlags, files []string) error {
 		return nil
 	}
 	question := fmt.Sprintf("Create what is lost (%d objects)?", len(found.Lost))
-	if err := confirm(cmd, "", question, f.yes); err != nil {
+	if err := terminal.Confirm(cmd, "", question, f.yes); err != nil {
 		return err
 	}
 	return createLost(cmd.Context(), out, store, found.Lost)
@@ -117,21 +121,21 @@ func runRebuild(cmd *cobra.Command, f rebuildFlags, files []string) error {
 func (f rebuildFlags) wish(c *replica.Cluster) (w rebuild.Wish, err error) {
 	w = rebuild.Wish{Cluster: c.Name, ProjectNumber: f.project, Replicas: c.Replicas, Now: time.Now().UTC()}
 	if f.project != "" && !projectForm.MatchString(f.project) {
-		return w, &usageError{fmt.Errorf("--project-number %q: the number is needed, not the id", f.project)}
+		return w, fault.Usage("--project-number %q: the number is needed, not the id", f.project)
 	}
 	for _, text := range f.without {
 		id, err := record.ParseMemberID(text)
 		if err != nil || id == 0 {
-			return w, &usageError{fmt.Errorf("--without %q: a member's id is needed, in hexadecimal, such as "+
-				"8e9e05c52164694d", text)}
+			return w, fault.Usage("--without %q: a member's id is needed, in hexadecimal, such as "+
+				"8e9e05c52164694d", text)
 		}
 		w.Without = append(w.Without, id)
 	}
 	if f.seeder != "" {
 		p, ok := replica.ParsePlace(f.seeder)
 		if !ok {
-			return w, &usageError{fmt.Errorf("--seeder %q: ZONE.NAME is needed, such as us-central1-a.master-a",
-				f.seeder)}
+			return w, fault.Usage("--seeder %q: ZONE.NAME is needed, such as us-central1-a.master-a",
+				f.seeder)
 		}
 		w.Seeder = &p
 	}
@@ -155,7 +159,7 @@ func readTestimonyFile(in io.Reader, name string) ([]rebuild.Testimony, error) {
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, fileFault("read what a master said: %w", err)
+			return nil, fault.File("read what a master said: %w", err)
 		}
 		defer file.Close()
 		in = file
@@ -169,9 +173,9 @@ func readTestimonyFile(in io.Reader, name string) ([]rebuild.Testimony, error) {
 		case errors.Is(err, io.EOF) && len(out) > 0:
 			return out, nil
 		case errors.Is(err, io.EOF):
-			return nil, fileFault("read what a master said: %s is empty", name)
+			return nil, fault.File("read what a master said: %s is empty", name)
 		case err != nil:
-			return nil, fileFault("read what a master said: %s is not whole, or not what --collect writes: %w", name,
+			return nil, fault.File("read what a master said: %s is not whole, or not what --collect writes: %w", name,
 				err)
 		}
 		out = append(out, t)
@@ -187,7 +191,7 @@ func showRebuilding(w io.Writer, where string, r rebuild.Result) {
 	}
 	for _, l := range r.Lost {
 		fmt.Fprintf(w, "\n  %s\n", l.Key)
-		printText(w, "    ", "because "+l.Why)
+		terminal.PrintText(w, "    ", "because "+l.Why)
 		text, err := json.Marshal(l.Object)
 		if err == nil {
 			fmt.Fprintf(w, "    %s\n", text)
@@ -197,7 +201,7 @@ func showRebuilding(w io.Writer, where string, r rebuild.Result) {
 		fmt.Fprintln(w)
 	}
 	for _, n := range r.Notes {
-		printText(w, "", n)
+		terminal.PrintText(w, "", n)
 	}
 	if len(r.Lost) > 0 {
 		fmt.Fprintln(w)
@@ -208,7 +212,7 @@ func showRebuilding(w io.Writer, where string, r rebuild.Result) {
 func createLost(ctx context.Context, w io.Writer, store *bucket.Store, lost []rebuild.Lost) error {
 	for n, l := range lost {
 		if err := l.Create(ctx, store); err != nil {
-			return recordError("%w\n%d of %d objects were created; the record stays damaged, and the command can be "+
+			return fault.Record("%w\n%d of %d objects were created; the record stays damaged, and the command can be "+
 				"run again", err, n, len(lost))
 		}
 		fmt.Fprintf(w, "created %s\n", l.Key)

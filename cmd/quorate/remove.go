@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/fleet/plan"
 )
 
@@ -25,7 +26,7 @@ Its data disk is kept, unless --delete-disk is given. A VM that is away, or gone
 	f.add(cmd)
 	f.addZone(cmd, &w.Zone, "the zone that it is in")
 	addDeleteDisk(cmd, &w.DropDisk)
-	cmd.ValidArgsFunction = completing(f.replicaNames)
+	cmd.ValidArgsFunction = command.Completing(f.ReplicaNames)
 	return cmd
 }
 

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
 	"github.com/quorate/quorate/fleet/plan"
 )
 
@@ -12,7 +12,7 @@ func newReplace() *cobra.Command {
 	var f fleetFlags
 	var w plan.Wish
 	cmd := &cobra.Command{Use: "replace NAME", Short: "Replace a master by a new one, or make its VM anew",
-		Args: exactly("NAME"),
+		Args: command.Exactly("NAME"),
 		Long: `Replace a master: a new one is added in its zone, and once that is ready the former is removed.
 
 With --in-place its VM is deleted and made anew under its name, with its data disk; it stays a member meanwhile. With
@@ -23,10 +23,10 @@ With --in-place its VM is deleted and made anew under its name, with its data di
 			w.Kind, w.Name, w.InPlace = plan.Replace, args[0], w.InPlace || w.NewDisk
 			switch {
 			case w.InPlace && w.DropDisk:
-				return &usageError{errors.New("--delete-disk: in its place a master keeps its disk, and with " +
-					"--new-disk the former one is kept; leave it out")}
+				return fault.Usage("--delete-disk: in its place a master keeps its disk, and with " +
+					"--new-disk the former one is kept; leave it out")
 			case !w.InPlace && (w.Interrupt || w.Again):
-				return &usageError{errors.New("--accept-outage and --again are for --in-place and --new-disk alone")}
+				return fault.Usage("--accept-outage and --again are for --in-place and --new-disk alone")
 			}
 			return f.carryOut(cmd, w, f.asking(cmd))
 		}}
@@ -36,7 +36,7 @@ With --in-place its VM is deleted and made anew under its name, with its data di
 	cmd.Flags().BoolVar(&w.Again, "again", false, "begin anew a replacement in its place that has not come to its end")
 	addDeleteDisk(cmd, &w.DropDisk)
 	addAcceptOutage(cmd, &w.Interrupt)
-	cmd.ValidArgsFunction = completing(f.replicaNames)
+	cmd.ValidArgsFunction = command.Completing(f.ReplicaNames)
 	return cmd
 }
 

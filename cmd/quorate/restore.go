@@ -8,6 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
@@ -15,7 +19,7 @@ import (
 
 // restoreFlags are what an operator says of a restore.
 type restoreFlags struct {
-	clusterFlags
+	cluster.Flags
 	order.Wish
 	yes, noWait, stopVMs bool
 }
@@ -23,7 +27,7 @@ type restoreFlags struct {
 func newRestore() *cobra.Command {
 	var f restoreFlags
 	cmd := &cobra.Command{Use: "restore", Short: "Begin a new history from a surviving disk or a snapshot, after " +
-		"quorum is lost for good", Args: noArguments,
+		"quorum is lost for good", Args: command.NoArguments,
 		Long: `Begin a new history from a surviving disk or a snapshot, after quorum is lost for good.
 
 It waits until no member has gone on for a minute. It shows what is there to restore from, what will be lost, and who
@@ -44,13 +48,13 @@ Keep every disk until it is done. A disk that survived holds more than any snaps
   quorate restore --config cluster.yaml --silent 4711`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, flag := range []string{"from", "on"} {
-				if f.emptied(flag) {
+				if f.Emptied(flag) {
 					return order.Refuse("--%s is empty: name what is meant, or leave it out", flag)
 				}
 			}
 			return f.run(cmd)
 		}}
-	f.add(cmd)
+	f.Add(cmd)
 	cmd.Flags().StringVar(&f.From, "from", "", "snapshot, snapshot=NAME or directory=REPLICA; the "+
 		"best there is where it is not given")
 	cmd.Flags().StringVar(&f.On, "on", "", "the replica that restores a snapshot; it may be one that was recreated "+
@@ -66,9 +70,9 @@ Keep every disk until it is done. A disk that survived holds more than any snaps
 		"If it still runs, what it acknowledges is lost")
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "fail if members served within the last minute, instead of waiting; "+
 		"else return once the order is written")
-	addYes(cmd, &f.yes)
-	completeFlag(cmd, "from", f.sources)
-	completeFlag(cmd, "on", f.replicaNames)
+	terminal.AddYes(cmd, &f.yes)
+	command.CompleteFlag(cmd, "from", f.Sources)
+	command.CompleteFlag(cmd, "on", f.ReplicaNames)
 	return cmd
 }
 
@@ -77,7 +81,7 @@ func (f *restoreFlags) run(cmd *cobra.Command) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	store, err := f.open()
+	store, err := f.Open()
 	if err != nil {
 		return err
 	}
@@ -131,8 +135,9 @@ func (f *restoreFlags) goOn(cmd *cobra.Command, store *bucket.Store, r order.Res
 		question := fmt.Sprintf("Give the order to restore cluster %s again, with that?", r.Record.Inception.Name)
 		return f.order(cmd, store, r, c, question, stops)
 	}
-	printText(cmd.OutOrStdout(), "", fmt.Sprintf("Order %d is in force, given by %s at %s: %s. A newer order, with "+
-		"--from, would take its place.", o.Number, o.By, when(o.Time), order.Text(o)))
+	terminal.PrintText(cmd.OutOrStdout(), "",
+		fmt.Sprintf("Order %d is in force, given by %s at %s: %s. A newer order, with "+
+			"--from, would take its place.", o.Number, o.By, terminal.When(o.Time), order.Text(o)))
 	return f.follow(cmd.Context(), cmd.OutOrStdout(), store, r.Ends.Number, stops)
 }
 
@@ -140,10 +145,10 @@ func (f *restoreFlags) goOn(cmd *cobra.Command, store *bucket.Store, r order.Res
 func (f *restoreFlags) order(cmd *cobra.Command, store *bucket.Store, r order.Restore, c order.Choice, question string,
 	stops *vmStops) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	if err := confirmWord(cmd, c.Risk, question, r.Record.Inception.Name, f.yes); err != nil {
+	if err := terminal.ConfirmWord(cmd, c.Risk, question, r.Record.Inception.Name, f.yes); err != nil {
 		return err
 	}
-	o, err := store.CreateOrder(ctx, record.Order{Kind: record.OrderRestore, By: givenBy(), Restore: &c.Order})
+	o, err := store.CreateOrder(ctx, record.Order{Kind: record.OrderRestore, By: cluster.GivenBy(), Restore: &c.Order})
 	if err != nil {
 		return fmt.Errorf("%w\nwhether the order was written is not known: run the command again, it checks first", err)
 	}
@@ -160,14 +165,14 @@ func readRestore(ctx context.Context, store *bucket.Store, now time.Time) (order
 	r := order.RestoreOf(v, now)
 	switch lost := v.Damages(); {
 	case v.LostInception():
-		return r, recordError("%s: %s; nothing was written", store, inceptionLost)
+		return r, fault.Record("%s: %s; nothing was written", store, inceptionLost)
 	case v.Inception == nil:
-		return r, recordError("%s: no cluster has begun here, or its record is lost; nothing was written", store)
+		return r, fault.Record("%s: no cluster has begun here, or its record is lost; nothing was written", store)
 	case len(lost) > 0 && lost[0].Stops:
-		return r, recordError("%s: %s: bring that back first (quorate record rebuild); nothing was written", store,
+		return r, fault.Record("%s: %s: bring that back first (quorate record rebuild); nothing was written", store,
 			lost[0])
 	case r.Ends.Number == 0:
-		return r, recordError("%s: no epoch was ever formed, so there is nothing to restore; nothing was written",
+		return r, fault.Record("%s: no epoch was ever formed, so there is nothing to restore; nothing was written",
 			store)
 	}
 	r.Snapshots, err = store.Snapshots(ctx)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/record/bucket"
 )
@@ -20,7 +21,8 @@ const followPeriod = 2 * time.Second
 func (f *restoreFlags) follow(ctx context.Context, out io.Writer, store *bucket.Store, ends uint64,
 	stops *vmStops) error {
 	if f.noWait {
-		printText(out, "", "The agents read the order within 10s. Run the command again to see how far it has come.")
+		terminal.PrintText(out, "",
+			"The agents read the order within 10s. Run the command again to see how far it has come.")
 		return nil
 	}
 	before, printed := "", time.Time{}
@@ -39,7 +41,7 @@ func (f *restoreFlags) follow(ctx context.Context, out io.Writer, store *bucket.
 			return errNoOrder
 		}
 		if text != before || detail != "" && time.Since(printed) >= detailPeriod {
-			printText(out, "", strings.TrimSpace(text+" "+detail))
+			terminal.PrintText(out, "", strings.TrimSpace(text+" "+detail))
 			before, printed = text, time.Now()
 		}
 		if err == nil && stops != nil {

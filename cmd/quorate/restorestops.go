@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record"
@@ -49,7 +51,7 @@ func (f *restoreFlags) stops(ctx context.Context, store *bucket.Store, r order.R
 	if !f.stopVMs {
 		return nil, nil
 	}
-	c, err := f.load()
+	c, err := f.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +92,7 @@ func (s *vmStops) check(ctx context.Context, out io.Writer, r order.Restore, p o
 			text = fmt.Sprintf("%s is %s already, and not by this command. It is stopped once more: that ends at "+
 				"once, and proves it.", order.InstanceText(stop.Incarnation), stop.VM.Status)
 		}
-		printText(out, "", text)
+		terminal.PrintText(out, "", text)
 		go func() {
 			err := s.api.StopInstance(ctx, stop.VM.Place, stop.InstanceID)
 			select {
@@ -114,9 +116,10 @@ func (s *vmStops) report(out io.Writer, now time.Time) {
 				continue
 			}
 			s.unnoted = append(s.unnoted, e.Incarnation)
-			printText(out, "", fmt.Sprintf("%s is stopped. Once the next epoch is formed, start it: gcloud compute "+
-				"instances start %s --zone %s; it puts its directory away and joins empty.",
-				order.InstanceText(e.Incarnation), e.Place.Name, e.Place.Zone))
+			terminal.PrintText(out, "",
+				fmt.Sprintf("%s is stopped. Once the next epoch is formed, start it: gcloud compute "+
+					"instances start %s --zone %s; it puts its directory away and joins empty.",
+					order.InstanceText(e.Incarnation), e.Place.Name, e.Place.Zone))
 		default:
 			return
 		}
@@ -126,7 +129,7 @@ func (s *vmStops) report(out io.Writer, now time.Time) {
 // note writes of each stop that has ended that it has, for the order that is followed; again until it is written.
 func (s *vmStops) note(ctx context.Context, out io.Writer, number uint64) {
 	s.unnoted = slices.DeleteFunc(s.unnoted, func(i record.Incarnation) bool {
-		_, _, err := s.notes.NoteVMStop(ctx, number, record.VMStop{InstanceID: i.InstanceID, By: givenBy()})
+		_, _, err := s.notes.NoteVMStop(ctx, number, record.VMStop{InstanceID: i.InstanceID, By: cluster.GivenBy()})
 		if err != nil {
 			s.trouble(out, fmt.Sprintf("That %s is stopped could not be noted: %s. It is tried again.",
 				order.InstanceText(i), err))
@@ -137,7 +140,7 @@ func (s *vmStops) note(ctx context.Context, out io.Writer, number uint64) {
 
 func (s *vmStops) trouble(out io.Writer, text string) {
 	if text != s.said {
-		printText(out, "", text)
+		terminal.PrintText(out, "", text)
 	}
 	s.said = text
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -14,26 +15,29 @@ import (
 func showChoice(out io.Writer, r order.Restore, c order.Choice, stops bool) {
 	showSources(out, r)
 	what, loses := choiceText(r, c)
-	printText(out, "", fmt.Sprintf("Epoch %d ends, and the next begins from %s. %s", r.Ends.Number, what, loses))
+	terminal.PrintText(out, "", fmt.Sprintf("Epoch %d ends, and the next begins from %s. %s", r.Ends.Number, what,
+		loses))
 	names := notStoppedNames(r, r.NotStopped(c.Order.Replica))
 	if len(names) == 0 {
 		return
 	}
-	printText(out, "", fmt.Sprintf("These have not said that they have stopped: %s. The agents wait until each "+
-		"has, or is proven silent: its VM is gone or stopped, and it has written no heartbeat for two minutes.",
-		strings.Join(names, ", ")))
+	terminal.PrintText(out, "",
+		fmt.Sprintf("These have not said that they have stopped: %s. The agents wait until each "+
+			"has, or is proven silent: its VM is gone or stopped, and it has written no heartbeat for two minutes.",
+			strings.Join(names, ", ")))
 	if stops {
-		printText(out, "", fmt.Sprintf("Those of them that have not said so %s after %s has accepted the order "+
-			"are stopped through the Compute API.", order.StopAfter, c.Order.Replica))
+		terminal.PrintText(out, "",
+			fmt.Sprintf("Those of them that have not said so %s after %s has accepted the order "+
+				"are stopped through the Compute API.", order.StopAfter, c.Order.Replica))
 		return
 	}
-	printText(out, "", "To have those that cannot be reached stopped through the Compute API add --stop-vms; "+
+	terminal.PrintText(out, "", "To have those that cannot be reached stopped through the Compute API add --stop-vms; "+
 		"or stop them by hand: gcloud compute instances stop NAME --zone ZONE.")
 }
 
 // showSources lists what a restore can be made of.
 func showSources(out io.Writer, r order.Restore) {
-	var rows []row
+	var rows []terminal.Row
 	var former []string
 	for _, c := range r.Candidates() {
 		reach := "unknown"
@@ -43,20 +47,21 @@ func showSources(out io.Writer, r order.Restore) {
 				reach += " or more"
 			}
 		}
-		rows = append(rows, row{cells: []string{"directory=" + c.Place.String(), string(c.State()), reach,
-			when(c.Incarnation.Time)}})
+		rows = append(rows, terminal.Row{Cells: []string{"directory=" + c.Place.String(), string(c.State()), reach,
+			terminal.When(c.Incarnation.Time)}})
 		if c.Emptied != nil {
 			former = append(former, c.Place.String())
 		}
 	}
 	for _, s := range r.Snapshots[max(0, len(r.Snapshots)-3):] {
-		rows = append(rows, row{cells: []string{"snapshot=" + s.Name, "verified when saved",
-			fmt.Sprintf("index %d", s.Index), when(s.Time)}})
+		rows = append(rows, terminal.Row{Cells: []string{"snapshot=" + s.Name, "verified when saved",
+			fmt.Sprintf("index %d", s.Index), terminal.When(s.Time)}})
 	}
-	printTable(out, []string{"SOURCE", "STATE", "REACHES", "SINCE"}, rows)
+	terminal.PrintTable(out, []string{"SOURCE", "STATE", "REACHES", "SINCE"}, rows)
 	if len(former) > 0 {
-		printText(out, "", fmt.Sprintf("The former disks of these may come back, and hold more than any snapshot: %s.",
-			strings.Join(former, ", ")))
+		terminal.PrintText(out, "",
+			fmt.Sprintf("The former disks of these may come back, and hold more than any snapshot: %s.",
+				strings.Join(former, ", ")))
 	}
 }
 
@@ -87,13 +92,14 @@ func directoryLoses(r order.Restore, c order.Candidate) string {
 		return reach + " No mark says how far the others were."
 	case last.Applied <= index:
 		return fmt.Sprintf("%s The cluster was last known to be at index %d (%s), so nothing up to there is lost. "+
-			"Later writes that only the other replicas have may be lost.", reach, last.Applied, when(last.Time))
+			"Later writes that only the other replicas have may be lost.", reach, last.Applied,
+			terminal.When(last.Time))
 	case !c.Whole():
 		return fmt.Sprintf("%s The cluster was last known to be at index %d (%s): up to %s may be lost.", reach,
-			last.Applied, when(last.Time), entries(last.Applied-index))
+			last.Applied, terminal.When(last.Time), entries(last.Applied-index))
 	}
 	return fmt.Sprintf("%s The cluster was last known to be at index %d (%s): at least %s will be LOST.", reach,
-		last.Applied, when(last.Time), entries(last.Applied-index))
+		last.Applied, terminal.When(last.Time), entries(last.Applied-index))
 }
 
 // entries counts entries of etcd's log. Each is about one write.
@@ -105,9 +111,10 @@ func entries(n uint64) string {
 }
 
 func snapshotLoses(r order.Restore, s record.Snapshot) string {
-	text := fmt.Sprintf("Everything written after %s (revision %d) will be LOST.", when(s.Time), s.Revision)
+	text := fmt.Sprintf("Everything written after %s (revision %d) will be LOST.", terminal.When(s.Time), s.Revision)
 	if m, ok := r.FurthestMark(); ok && m.Time.After(s.Time) {
-		text += fmt.Sprintf(" The cluster was last heard of at %s, %s later", when(m.Time), age(m.Time, s.Time))
+		text += fmt.Sprintf(" The cluster was last heard of at %s, %s later", terminal.When(m.Time),
+			terminal.Age(m.Time, s.Time))
 		if s.Epoch == r.Ends.Number && m.Applied > s.Index {
 			text += " and about " + entries(m.Applied-s.Index) + " further"
 		}
@@ -187,7 +194,7 @@ func heartbeats(r order.Restore, p order.Progress) string {
 		text := "none in the record"
 		if i.Started != nil {
 			if m, ok := r.Record.Marks[i.Started.MemberID]; ok && m.Epoch == r.Ends.Number {
-				text = age(r.Now, cmp.Or(m.Written, m.Beat, m.Time)) + " ago"
+				text = terminal.Age(r.Now, cmp.Or(m.Written, m.Beat, m.Time)) + " ago"
 			}
 		}
 		if r.VMStopped(i) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/order"
 	"github.com/quorate/quorate/internal/record/bucket"
 )
@@ -24,13 +25,14 @@ func (f *restoreFlags) untilSilent(ctx context.Context, out io.Writer, store *bu
 	if _, err := r.Choose(f.Wish); err != nil { // that is refused after the wait, too
 		return r, err
 	}
-	printText(out, "", why+" If it has lost its quorum since, that is sure once no member has gone on for a minute: "+
-		"this command waits for it. Nothing is written before.")
-	line := &countdown{out: out}
-	defer line.end()
+	terminal.PrintText(out, "",
+		why+" If it has lost its quorum since, that is sure once no member has gone on for a minute: "+
+			"this command waits for it. Nothing is written before.")
+	line := &terminal.Countdown{Out: out}
+	defer line.End()
 	advances := order.NewAdvances(r.Record)
 	for begin := time.Now(); why != ""; {
-		line.show(time.Now(), fmt.Sprintf("Waiting: another %s without a sign of life. ^C ends this with nothing "+
+		line.Show(time.Now(), fmt.Sprintf("Waiting: another %s without a sign of life. ^C ends this with nothing "+
 			"written.", left))
 		select {
 		case <-ctx.Done():

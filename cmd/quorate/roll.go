@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/fleet/plan"
 )
 
@@ -10,7 +11,7 @@ func newRoll() *cobra.Command {
 	var f fleetFlags
 	var w plan.Wish
 	cmd := &cobra.Command{Use: "roll", Short: "Make the VMs of all masters anew of another image, one at a time",
-		Args: noArguments,
+		Args: command.NoArguments,
 		Long: `Make the VMs of all masters anew that are not made of an image, one at a time, etcd's leader last: each under its
 name and with its data disk, so that its member stays. The next one comes once all are well again; where one is not, the
 command stops.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/command"
 	"github.com/quorate/quorate/etcdmember/hosts"
 	"github.com/quorate/quorate/etcdmember/member"
 )
@@ -19,9 +20,10 @@ import (
 func newRunEtcd() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
-		Use: "run-etcd", Short: "Run this replica's etcd member (the agent's child)", Hidden: true, Args: noArguments,
+		Use: "run-etcd", Short: "Run this replica's etcd member (the agent's child)", Hidden: true,
+		Args: command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := needed(cmd, "config"); err != nil {
+			if err := command.Needed(cmd, "config"); err != nil {
 				return err
 			}
 			cfg, err := member.LoadConfig(path)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/record/bucket"
 )
@@ -15,7 +17,8 @@ import (
 func newSnapshotList() *cobra.Command {
 	var f shelfFlags
 	var output string
-	cmd := &cobra.Command{Use: "list", Short: "List the snapshots in the record, the newest last", Args: noArguments,
+	cmd := &cobra.Command{Use: "list", Short: "List the snapshots in the record, the newest last",
+		Args: command.NoArguments,
 		Example: `  quorate snapshot list --config cluster.yaml
   quorate snapshot list --record gs://example-quorate --cluster prod-1 -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,11 +39,11 @@ func newSnapshotList() *cobra.Command {
 					fmt.Fprintf(cmd.ErrOrStderr(), "quorate: there is no snapshot in %s\n", where)
 				}
 			}
-			return printAs(cmd.OutOrStdout(), output, append([]record.Snapshot{}, list...),
+			return terminal.PrintAs(cmd.OutOrStdout(), output, append([]record.Snapshot{}, list...),
 				func(w io.Writer) { showSnapshots(w, where, list) })
 		}}
 	f.add(cmd)
-	addOutput(cmd, &output)
+	command.AddOutput(cmd, &output)
 	return cmd
 }
 
@@ -63,12 +66,12 @@ func showSnapshots(w io.Writer, where string, list []record.Snapshot) {
 		fmt.Fprintf(w, "There is no snapshot in %s.\n", where)
 		return
 	}
-	var rows []row
+	var rows []terminal.Row
 	for _, s := range list {
-		rows = append(rows, row{cells: []string{s.Name, when(s.Time), strconv.FormatInt(s.Revision, 10),
-			mebibytes(s.Size), mebibytes(s.Stored),
-			orNone(s.EtcdVersion), orNone(s.By), orNone(s.Why)}})
+		rows = append(rows, terminal.Row{Cells: []string{s.Name, terminal.When(s.Time),
+			strconv.FormatInt(s.Revision, 10), terminal.Mebibytes(s.Size), terminal.Mebibytes(s.Stored),
+			terminal.OrNone(s.EtcdVersion), terminal.OrNone(s.By), terminal.OrNone(s.Why)}})
 	}
 	fmt.Fprintf(w, "%d in %s\n", len(list), where)
-	printTable(w, []string{"SNAPSHOT", "TAKEN", "REVISION", "SIZE", "STORED", "ETCD", "BY", "WHY"}, rows)
+	terminal.PrintTable(w, []string{"SNAPSHOT", "TAKEN", "REVISION", "SIZE", "STORED", "ETCD", "BY", "WHY"}, rows)
 }

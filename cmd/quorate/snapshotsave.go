@@ -11,6 +11,10 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/master"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/internal/gce"
 	"github.com/quorate/quorate/internal/record/bucket"
@@ -22,12 +26,12 @@ const whyByHand = "by hand"
 
 func newSnapshotSave() *cobra.Command {
 	var output, run, why string
-	cmd := &cobra.Command{Use: "save", Short: "Save a snapshot now (on a master, as root)", Args: noArguments,
+	cmd := &cobra.Command{Use: "save", Short: "Save a snapshot now (on a master, as root)", Args: command.NoArguments,
 		Long: `Save a snapshot now, through the etcd member of this master. All that was acknowledged before is in it. The database is fetched to the data disk,
 verified, compressed and stored in the record; then what has outlived its retention is deleted. The member must be a voter with a quorum, and the
 data disk must have room for one more database.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := requireRoot("snapshot save"); err != nil {
+			if err := fault.RequireRoot("snapshot save"); err != nil {
 				return err
 			}
 			s, err := saveSnapshot(cmd.Context(), run, why)
@@ -37,12 +41,12 @@ data disk must have room for one more database.`,
 			if s.RetentionError != "" {
 				fmt.Fprintf(cmd.ErrOrStderr(), "quorate: the snapshot is saved, but %s\n", s.RetentionError)
 			}
-			return printAs(cmd.OutOrStdout(), output, s, func(w io.Writer) { showSaved(w, s) })
+			return terminal.PrintAs(cmd.OutOrStdout(), output, s, func(w io.Writer) { showSaved(w, s) })
 		}}
 	cmd.Flags().StringVar(&why, "why", whyByHand, "what is written down as its reason")
 	cobra.CheckErr(cmd.Flags().MarkHidden("why")) // the agent's
-	addOutput(cmd, &output)
-	addRunDir(cmd, &run)
+	command.AddOutput(cmd, &output)
+	master.AddRunDir(cmd, &run)
 	return cmd
 }
 
@@ -57,7 +61,7 @@ type savedSnapshot struct {
 // saveSnapshot saves one through this machine's own member. That old ones could not be deleted does not make the new
 // one less.
 func saveSnapshot(ctx context.Context, run, why string) (out savedSnapshot, err error) {
-	self, c, _, ok, err := agent.Remembered(run, bakedFile)
+	self, c, _, ok, err := agent.Remembered(run, master.BakedFile)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: none has begun in %s in this boot: snapshots are saved on a master, through its own "+
 			"etcd member", agent.ErrNoAgent, run)
@@ -97,7 +101,7 @@ func snapshotJob(self replica.Identity, c *replica.Cluster, store *bucket.Store,
 
 func showSaved(w io.Writer, s savedSnapshot) {
 	fmt.Fprintf(w, "Saved snapshot %s: revision %d, %s (%s stored), in %.1f s.\n", s.Name, s.Revision,
-		mebibytes(s.Size), mebibytes(s.Stored), s.Took)
+		terminal.Mebibytes(s.Size), terminal.Mebibytes(s.Stored), s.Took)
 	if s.Local != "" {
 		fmt.Fprintf(w, "A copy stays on this machine: %s\n", s.Local)
 	}

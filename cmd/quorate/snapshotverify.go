@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/datadir"
 	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/internal/record"
@@ -28,8 +31,8 @@ and the revision that its name says. It needs room for the uncompressed database
 		Example: `  quorate snapshot verify --newest --config cluster.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || newest == (len(args) == 1) {
-				return &usageError{errors.New("either the name of one snapshot or --newest is needed (quorate " +
-					"snapshot list has the names)")}
+				return fault.Usage("either the name of one snapshot or --newest is needed (quorate " +
+					"snapshot list has the names)")
 			}
 			return nil
 		},
@@ -56,20 +59,20 @@ and the revision that its name says. It needs room for the uncompressed database
 				return err
 			}
 			v.Took = time.Since(begin).Seconds()
-			return printAs(cmd.OutOrStdout(), output, v, func(w io.Writer) {
+			return terminal.PrintAs(cmd.OutOrStdout(), output, v, func(w io.Writer) {
 				fmt.Fprintf(w, "Snapshot %s of %s is whole: revision %d, %d key revisions, %s (%s stored), checked "+
 					"in %.1f s.\n",
-					s.Name, when(s.Time), v.Database.Revision, v.Database.Entries, mebibytes(s.Size),
-					mebibytes(s.Stored), v.Took)
+					s.Name, terminal.When(s.Time), v.Database.Revision, v.Database.Entries, terminal.Mebibytes(s.Size),
+					terminal.Mebibytes(s.Stored), v.Took)
 			})
 		}}
 	f.add(cmd)
-	cmd.ValidArgsFunction = completing(func(ctx context.Context) ([]string, error) {
-		return snapshotNames(ctx, f.open)
+	cmd.ValidArgsFunction = command.Completing(func(ctx context.Context) ([]string, error) {
+		return cluster.Snapshots(ctx, f.open)
 	})
 	cmd.Flags().BoolVar(&newest, "newest", false, "the newest snapshot of the newest epoch")
 	cmd.Flags().StringVar(&dir, "dir", os.TempDir(), "where there is room for the uncompressed database")
-	addOutput(cmd, &output)
+	command.AddOutput(cmd, &output)
 	return cmd
 }
 
@@ -83,7 +86,7 @@ type verified struct {
 // chosen is the snapshot that is named, or the newest one.
 func chosen(store *bucket.Store, list []record.Snapshot, args []string) (record.Snapshot, error) {
 	if len(list) == 0 {
-		return record.Snapshot{}, recordError("there is no snapshot in %s", store)
+		return record.Snapshot{}, fault.Record("there is no snapshot in %s", store)
 	}
 	last := list[len(list)-1]
 	if len(args) == 0 {
@@ -95,6 +98,6 @@ func chosen(store *bucket.Store, list []record.Snapshot, args []string) (record.
 			return s, nil
 		}
 	}
-	return record.Snapshot{}, recordError("%s has no snapshot %q; the newest of its %d is %s (quorate snapshot list "+
+	return record.Snapshot{}, fault.Record("%s has no snapshot %q; the newest of its %d is %s (quorate snapshot list "+
 		"has all)", store, args[0], len(list), last.Name)
 }

@@ -11,6 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/master"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/health"
 )
 
@@ -19,7 +24,7 @@ const statusTimeout = 5 * time.Second
 
 func newStatus() *cobra.Command {
 	var output, run string
-	cmd := &cobra.Command{Use: "status", Short: "Say how this master is", Args: noArguments,
+	cmd := &cobra.Command{Use: "status", Short: "Say how this master is", Args: command.NoArguments,
 		Long: `Say how this master is: how far its boot has come, what it waits for and what ends the wait, the etcd
 members, the components and who leads. All of that comes from the agent on this machine. The last line says how the
 cluster is, as "quorate health" does.
@@ -35,19 +40,21 @@ answers. With -o json or yaml the field "verdict" says the same, and "notWell" w
 			}
 			shown := judged(s, time.Now())
 			if !s.Replica.Ready {
-				shown.LastEnd = readLastEnd(run)
+				shown.LastEnd = master.ReadLastEnd(run)
 			}
-			err = printAs(cmd.OutOrStdout(), output, shown, func(w io.Writer) { showStatus(w, shown, time.Now()) })
+			err = terminal.PrintAs(cmd.OutOrStdout(), output, shown,
+				func(w io.Writer) { showStatus(w, shown, time.Now()) })
 			if err == nil && output == "" {
-				err = printAs(cmd.OutOrStdout(), "", nil, textOf("%s", clusterLine(cmd.Context(), run)))
+				err = terminal.PrintAs(cmd.OutOrStdout(), "", nil,
+					terminal.TextOf("%s", clusterLine(cmd.Context(), run)))
 			}
 			if err != nil {
 				return err
 			}
 			return verdictOf(shown.Verdict)
 		}}
-	addOutput(cmd, &output)
-	addRunDir(cmd, &run)
+	command.AddOutput(cmd, &output)
+	master.AddRunDir(cmd, &run)
 	return cmd
 }
 
@@ -57,13 +64,13 @@ const clusterLineTimeout = 3 * time.Second
 // clusterLine says how the cluster is, by what the replicas report; empty: this machine does not know which one it
 // belongs to. It does not ask the endpoint: on a master that is the master's own apiserver.
 func clusterLine(ctx context.Context, run string) string {
-	_, c, _, known, err := agent.Remembered(run, bakedFile)
+	_, c, _, known, err := agent.Remembered(run, master.BakedFile)
 	if !known || err != nil {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, clusterLineTimeout)
 	defer cancel()
-	o, err := newObserver(c, &clusterFlags{})
+	o, err := newObserver(c, &cluster.Flags{})
 	if err != nil {
 		return ""
 	}
@@ -72,7 +79,7 @@ func clusterLine(ctx context.Context, run string) string {
 	if len(v.Findings) > 0 {
 		text += " The first finding: " + v.Findings[0].Name + ". For all: quorate health"
 	}
-	return "\n" + wrapped(text) + "\n"
+	return "\n" + terminal.Wrapped(text) + "\n"
 }
 
 // shownStatus is the agent's status, what is to be said of it, and why the agent before it ended.
@@ -81,14 +88,14 @@ type shownStatus struct {
 	Verdict health.State `json:"verdict"`
 	NotWell []string     `json:"notWell"`
 	agent.Status
-	LastEnd *lastEnd `json:"lastEnd,omitempty"`
+	LastEnd *master.LastEnd `json:"lastEnd,omitempty"`
 }
 
 // judged adds the verdict to a status.
 func judged(s agent.Status, now time.Time) shownStatus {
 	c, why := condition(s, now)
 	if !s.Replica.Ready {
-		why = append([]string{"its boot is not done: phase " + orNone(s.Replica.Phase)}, why...)
+		why = append([]string{"its boot is not done: phase " + terminal.OrNone(s.Replica.Phase)}, why...)
 	}
 	return shownStatus{Verdict: c.State(), NotWell: append([]string{}, why...), Status: s}
 }
@@ -100,16 +107,16 @@ func explainNoAnswer(err error, run string, now time.Time) error {
 	case !errors.Is(err, agent.ErrNoAgent):
 		return err
 	case errors.Is(err, os.ErrPermission):
-		return &notRootError{"status"}
+		return fault.NotRoot("status")
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%w: nothing came from %s within %s", agent.ErrNoAgent, socket, statusTimeout)
 	default:
 		err = fmt.Errorf("%w: nothing listens at %s (on a master: systemctl status %s)", agent.ErrNoAgent, socket,
-			agentUnit)
+			master.AgentUnit)
 	}
-	if end := readLastEnd(run); end != nil {
-		err = fmt.Errorf("%w\nthe last agent ended %s ago with exit code %d: %s", err, age(now, end.Time), end.Code,
-			end.Error)
+	if end := master.ReadLastEnd(run); end != nil {
+		err = fmt.Errorf("%w\nthe last agent ended %s ago with exit code %d: %s", err, terminal.Age(now, end.Time),
+			end.Code, end.Error)
 	}
 	return err
 }

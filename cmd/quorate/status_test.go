@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember/table"
 )
 
@@ -57,7 +58,7 @@ func compareTexts(t *testing.T, dir string, show func(w io.Writer, input []byte,
 			}
 			compareGolden(t, strings.TrimSuffix(input, ".json")+".golden", out.String())
 			for line := range strings.Lines(out.String()) {
-				if utf8.RuneCountInString(line) > lineWidth+1 || strings.HasSuffix(line, " \n") {
+				if utf8.RuneCountInString(line) > terminal.LineWidth+1 || strings.HasSuffix(line, " \n") {
 					t.Errorf("a line that is too long, or ends with a space: %q", line)
 				}
 			}

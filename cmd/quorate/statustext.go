@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/agent/kubelet"
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/etcdmember"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/health"
@@ -22,45 +23,45 @@ import (
 
 // showStatus prints a status for a person: first whether all is well, then what is not, then everything else.
 func showStatus(w io.Writer, s shownStatus, now time.Time) {
-	printText(w, "", headline(s.Status, now))
-	printText(w, "", cluster(s.Status))
+	terminal.PrintText(w, "", headline(s.Status, now))
+	terminal.PrintText(w, "", clusterText(s.Status))
 	if p := s.Cluster.Pause; p != nil {
 		fmt.Fprintln(w)
-		printText(w, "", pauseText(*p))
+		terminal.PrintText(w, "", pauseText(*p))
 	}
 	for _, b := range s.Blocked {
-		fmt.Fprintf(w, "\nBLOCKED for %s: %s%s\n", age(now, b.Since), b.Name, rowText(b))
-		printText(w, "  ", b.Reason)
-		printText(w, "  ", "Next: "+b.Next)
+		fmt.Fprintf(w, "\nBLOCKED for %s: %s%s\n", terminal.Age(now, b.Since), b.Name, rowText(b))
+		terminal.PrintText(w, "  ", b.Reason)
+		terminal.PrintText(w, "  ", "Next: "+b.Next)
 	}
 	if end := s.LastEnd; end != nil {
 		fmt.Fprintf(w, "\nSTARTED AGAIN: the agent before this one ended %s ago with exit code %d\n",
-			age(now, end.Time), end.Code)
-		printText(w, "  ", end.Error)
+			terminal.Age(now, end.Time), end.Code)
+		terminal.PrintText(w, "  ", end.Error)
 	}
 	showMembers(w, s.Etcd)
 	showComponents(w, s.Components, now)
 	showKubelet(w, s.Kubelet, now)
-	var leases []row
+	var leases []terminal.Row
 	for _, l := range s.Leases {
-		leases = append(leases, row{cells: []string{l.Name, orNone(holder(l.Holder)), orNone(l.Role),
-			age(now, now.Add(-seconds(l.Age))) + " ago"}})
+		leases = append(leases, terminal.Row{Cells: []string{l.Name, terminal.OrNone(holder(l.Holder)),
+			terminal.OrNone(l.Role), terminal.Age(now, now.Add(-seconds(l.Age))) + " ago"}})
 	}
-	printTable(w, []string{"LEASE", "HOLDER", "HERE", "RENEWED"}, leases)
+	terminal.PrintTable(w, []string{"LEASE", "HOLDER", "HERE", "RENEWED"}, leases)
 	if first, ok := firstToExpire(s.Certificates); ok {
 		fmt.Fprintf(w, "\n%d certificates; the first to expire is %s, %s\n", len(s.Certificates), first.Name,
 			expiry(now, first.NotAfter))
 	}
 	if s.Encryption != nil {
 		fmt.Fprintln(w)
-		printText(w, "", encryptionText(s.Encryption))
+		terminal.PrintText(w, "", encryptionText(s.Encryption))
 	}
 	if s.Snapshots != nil {
 		fmt.Fprintf(w, "\n%s\n", snapshotText(s.Snapshots, now))
 	}
 	if s.Addons != nil {
 		fmt.Fprintln(w)
-		printText(w, "", addonsText(s.Addons))
+		terminal.PrintText(w, "", addonsText(s.Addons))
 		showAddonObjects(w, s.Addons, now)
 	}
 	if s.Archives != nil && s.Archives.Count > 0 {
@@ -72,9 +73,9 @@ func showStatus(w io.Writer, s shownStatus, now time.Time) {
 
 // pauseText says who holds back all changes of the membership, why, and until when.
 func pauseText(p etcdmember.PauseReport) string {
-	text := fmt.Sprintf("PAUSED by order %d of %s, since %s, until ", p.Order, p.By, when(p.Since))
+	text := fmt.Sprintf("PAUSED by order %d of %s, since %s, until ", p.Order, p.By, terminal.When(p.Since))
 	if p.Until != nil {
-		text += when(*p.Until)
+		text += terminal.When(*p.Until)
 	} else {
 		text += "'quorate resume'"
 	}
@@ -99,20 +100,20 @@ func showKubelet(w io.Writer, s *kubelet.Status, now time.Time) {
 	if s == nil || len(s.Units) == 0 {
 		return
 	}
-	var units []row
+	var units []terminal.Row
 	for _, u := range s.Units {
-		r := row{cells: []string{u.Unit, string(u.State), age(now, u.Since), strconv.Itoa(u.Ended),
+		r := terminal.Row{Cells: []string{u.Unit, string(u.State), terminal.Age(now, u.Since), strconv.Itoa(u.Ended),
 			strconv.Itoa(u.Restart + u.Start + u.Park)}}
 		if u.State != kubeletwatch.Running {
-			r.below = u.Reason
+			r.Below = u.Reason
 		}
 		units = append(units, r)
 	}
-	printTable(w, []string{"WATCHED UNIT", "STATE", "FOR", "ENDED", "ACTED ON"}, units)
+	terminal.PrintTable(w, []string{"WATCHED UNIT", "STATE", "FOR", "ENDED", "ACTED ON"}, units)
 	if n := len(s.Records); n > 0 {
 		last := s.Records[n-1]
 		fmt.Fprintln(w)
-		printText(w, "", fmt.Sprintf("%s ago: %s", age(now, last.At), last.Text()))
+		terminal.PrintText(w, "", fmt.Sprintf("%s ago: %s", terminal.Age(now, last.At), last.Text()))
 	}
 }
 
@@ -124,7 +125,7 @@ func showLosses(w io.Writer, s agent.Status) {
 			text += "; it cannot be written: " + l.Error
 		}
 		fmt.Fprintln(w)
-		printText(w, "", text)
+		terminal.PrintText(w, "", text)
 	}
 	for _, c := range s.Components {
 		if c.OutputDropped > 0 {
@@ -146,7 +147,7 @@ func encryptionText(e *certs.Encryption) string {
 func snapshotText(s *agent.SnapshotStatus, now time.Time) string {
 	text := "no snapshot of this epoch yet"
 	if s.Time != nil {
-		text = fmt.Sprintf("the newest snapshot is %s, %s old", s.Newest, age(now, *s.Time))
+		text = fmt.Sprintf("the newest snapshot is %s, %s old", s.Newest, terminal.Age(now, *s.Time))
 	}
 	switch {
 	case s.Saving:
@@ -154,14 +155,14 @@ func snapshotText(s *agent.SnapshotStatus, now time.Time) string {
 	case s.Due.IsZero():
 		return text
 	case now.Before(s.Due):
-		return text + "; the next is due in " + age(s.Due, now)
+		return text + "; the next is due in " + terminal.Age(s.Due, now)
 	}
-	return text + "; the next has been due for " + age(now, s.Due)
+	return text + "; the next has been due for " + terminal.Age(now, s.Due)
 }
 
 // addonsText says how much of the add-ons' folder is in the cluster.
 func addonsText(s *plan.Status) string {
-	text := fmt.Sprintf("add-ons, version %s of %s: ", orNone(string(s.Version)), s.Folder)
+	text := fmt.Sprintf("add-ons, version %s of %s: ", terminal.OrNone(string(s.Version)), s.Folder)
 	switch {
 	case s.Standing == "":
 		text += "nothing is applied yet"
@@ -222,13 +223,14 @@ func headline(s agent.Status, now time.Time) string {
 		who = s.Replica.Name + " in " + s.Replica.Zone
 	}
 	if s.Replica.Ready {
-		text := fmt.Sprintf("%s is ready, for %s", who, age(now, s.Replica.Since))
+		text := fmt.Sprintf("%s is ready, for %s", who, terminal.Age(now, s.Replica.Since))
 		if _, wrong := condition(s, now); len(wrong) > 0 {
 			text += ", but not well now: " + strings.Join(wrong, ", ")
 		}
 		return text
 	}
-	text := fmt.Sprintf("%s is not ready: phase %s for %s", who, orNone(s.Replica.Phase), age(now, s.Replica.Since))
+	text := fmt.Sprintf("%s is not ready: phase %s for %s", who, terminal.OrNone(s.Replica.Phase),
+		terminal.Age(now, s.Replica.Since))
 	if what, ok := doing[agent.Phase(s.Replica.Phase)]; ok {
 		text += ", " + what
 	}
@@ -267,8 +269,8 @@ func condition(s agent.Status, now time.Time) (c health.Condition, wrong []strin
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// cluster names the cluster and this replica's incarnation in it, as far as they are known.
-func cluster(s agent.Status) string {
+// clusterText names the cluster and this replica's incarnation in it, as far as they are known.
+func clusterText(s agent.Status) string {
 	var parts []string
 	if s.Cluster.Name != "" {
 		parts = append(parts, "cluster "+s.Cluster.Name)
@@ -298,7 +300,7 @@ func cluster(s agent.Status) string {
 }
 
 func showMembers(w io.Writer, e etcdmember.EtcdReport) {
-	var rows []row
+	var rows []terminal.Row
 	members := slices.SortedFunc(slices.Values(e.Members),
 		func(a, b etcdmember.MemberReport) int { return strings.Compare(a.Name, b.Name) })
 	for _, m := range members {
@@ -315,9 +317,9 @@ func showMembers(w io.Writer, e etcdmember.EtcdReport) {
 		if m.Lag != nil {
 			lag = strconv.FormatUint(*m.Lag, 10)
 		}
-		rows = append(rows, row{cells: []string{memberPlace(m.Name), role, lag, m.ID}})
+		rows = append(rows, terminal.Row{Cells: []string{memberPlace(m.Name), role, lag, m.ID}})
 	}
-	printTable(w, []string{"ETCD MEMBER", "ROLE", "LAG", "ID"}, rows)
+	terminal.PrintTable(w, []string{"ETCD MEMBER", "ROLE", "LAG", "ID"}, rows)
 }
 
 // memberPlace is a member's name without the instance id, which says nothing to a person.
@@ -325,22 +327,23 @@ func memberPlace(name string) string {
 	if place, _, ok := table.ParseMemberName(name); ok {
 		return place.String()
 	}
-	return orNone(name)
+	return terminal.OrNone(name)
 }
 
 // showComponents gives a reason where there is something to explain.
 func showComponents(w io.Writer, list []supervisor.Status, now time.Time) {
-	var rows []row
+	var rows []terminal.Row
 	for _, c := range list {
-		r := row{cells: []string{c.Name, stateText(c.State), age(now, c.Since), strconv.Itoa(c.Restarts)}}
+		r := terminal.Row{Cells: []string{c.Name, stateText(c.State), terminal.Age(now, c.Since),
+			strconv.Itoa(c.Restarts)}}
 		if c.State != supervisor.Ready {
-			r.below = c.Reason
+			r.Below = c.Reason
 		} else if c.Unlimited != "" {
-			r.below = c.Unlimited
+			r.Below = c.Unlimited
 		}
 		rows = append(rows, r)
 	}
-	printTable(w, []string{"COMPONENT", "STATE", "FOR", "RESTARTS"}, rows)
+	terminal.PrintTable(w, []string{"COMPONENT", "STATE", "FOR", "RESTARTS"}, rows)
 }
 
 // stateText is a component's state for a person. JSON has the supervisor's own name of it.

@@ -13,13 +13,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/master"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/internal/durable"
 	"github.com/quorate/quorate/internal/support"
 )
 
 // supportFlags are the flags of support.
 type supportFlags struct {
-	clusterFlags
+	cluster.Flags
 	output, run, logs, to string
 	since                 time.Duration
 }
@@ -46,11 +51,11 @@ that age key can open it: age --decrypt -i KEYFILE FILE | tar xz`,
 			}
 			return f.support(cmd.Context(), cmd.OutOrStdout(), args, time.Now())
 		}}
-	f.add(cmd)
-	addOutput(cmd, &f.output)
-	addRunDir(cmd, &f.run)
+	f.Add(cmd)
+	command.AddOutput(cmd, &f.output)
+	master.AddRunDir(cmd, &f.run)
 	cmd.Flags().StringVar(&f.logs, "log-dir", "", "on a master, the folder of the logs, where they are not in the "+
-		"journal (default "+logDir+")")
+		"journal (default "+master.LogDir+")")
 	cmd.Flags().DurationVar(&f.since, "since", 72*time.Hour, "how far back the events go, such as 8h")
 	cmd.Flags().StringVar(&f.to, "to", "", "the age public key of whoever may open the file")
 	return cmd
@@ -59,21 +64,21 @@ that age key can open it: age --decrypt -i KEYFILE FILE | tar xz`,
 func atMostOneFile(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 1:
-		return &usageError{fmt.Errorf("%s takes one file at most, and got %s (usage: %s)", cmd.CommandPath(),
-			counted(len(args)), cmd.UseLine())}
-	case len(args) == 1 && args[0] == standardInput:
-		return &usageError{errors.New("support writes a new file, and - is none: name one, or leave it out")}
+		return fault.Usage("%s takes one file at most, and got %s (usage: %s)", cmd.CommandPath(),
+			command.Counted(len(args)), cmd.UseLine())
+	case len(args) == 1 && args[0] == cluster.StandardInput:
+		return fault.Usage("support writes a new file, and - is none: name one, or leave it out")
 	}
 	return nil
 }
 
 func (f *supportFlags) check() error {
 	if f.since <= 0 {
-		return &usageError{fmt.Errorf("--since %s: want how far back, such as 8h", f.since)}
+		return fault.Usage("--since %s: want how far back, such as 8h", f.since)
 	}
 	if f.to != "" {
 		if err := certs.ParseRecipient(f.to); err != nil {
-			return &usageError{fmt.Errorf("--to: %w", err)}
+			return fault.Usage("--to: %w", err)
 		}
 	}
 	return nil
@@ -82,7 +87,7 @@ func (f *supportFlags) check() error {
 // support gathers in memory, so that an end by Ctrl-C leaves nothing.
 func (f *supportFlags) support(ctx context.Context, out io.Writer, args []string, now time.Time) error {
 	if _, err := os.ReadDir(f.run); errors.Is(err, fs.ErrPermission) {
-		return &notRootError{"support, on a master,"}
+		return fault.NotRoot("support, on a master,")
 	}
 	g := &gathering{supportFlags: f, now: now}
 	path, err := f.target(args, g)
@@ -106,7 +111,7 @@ func (f *supportFlags) support(ctx context.Context, out io.Writer, args []string
 	if err := durable.CreateFile(path, packed, 0o600); err != nil {
 		return writeFault(path, len(packed), err)
 	}
-	return printAs(out, f.output, struct {
+	return terminal.PrintAs(out, f.output, struct {
 		File  string `json:"file"`
 		Bytes int    `json:"bytes"`
 		support.Manifest
@@ -125,7 +130,7 @@ func (f *supportFlags) target(args []string, g *gathering) (string, error) {
 	if len(args) == 1 {
 		path = args[0]
 	}
-	if err := checkTarget(path); err != nil {
+	if err := fault.CheckTarget(path); err != nil {
 		return "", err
 	}
 	if _, err := os.Lstat(path); err == nil {
@@ -138,20 +143,21 @@ func (f *supportFlags) target(args []string, g *gathering) (string, error) {
 func writeFault(path string, size int, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return fileFault("write %s: it exists and is not overwritten; name another file", path)
+		return fault.File("write %s: it exists and is not overwritten; name another file", path)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fileFault("write %s: you may not write there; name a file in a folder of yours", path)
+		return fault.File("write %s: you may not write there; name a file in a folder of yours", path)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("write %s: the disk has no room for %d KiB; nothing is left of it; name a file on another "+
 			"disk, such as one in /run: %w", path, size>>10+1, syscall.ENOSPC)
 	}
-	return atFile(err)
+	return fault.AtFile(err)
 }
 
 func showSupport(w io.Writer, path string, size int, m support.Manifest) {
 	fmt.Fprintf(w, "Written to %s: %d parts, %d KiB.\n", path, len(m.Parts), size>>10+1)
 	for _, missing := range m.Missing {
-		printText(w, "", fmt.Sprintf("Not in it: %s (%s)", missing.Part, missing.Why))
+		terminal.PrintText(w, "", fmt.Sprintf("Not in it: %s (%s)", missing.Part, missing.Why))
 	}
-	printText(w, "", "Secrets are left out. Read it before you send it: names and addresses of the cluster are in it.")
+	terminal.PrintText(w, "",
+		"Secrets are left out. Read it before you send it: names and addresses of the cluster are in it.")
 }

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorate/quorate/agent"
+	"github.com/quorate/quorate/cmd/quorate/master"
+	"github.com/quorate/quorate/cmd/quorate/version"
 	"github.com/quorate/quorate/internal/local"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -40,11 +42,11 @@ type gathering struct {
 
 // know finds out which cluster it is about. A master gives what it has also without a document, unless one was named.
 func (g *gathering) know() error {
-	if self, _, _, known, _ := agent.Remembered(g.run, bakedFile); known {
+	if self, _, _, known, _ := agent.Remembered(g.run, master.BakedFile); known {
 		g.self = &self
 	}
-	g.cluster, g.fault = g.load()
-	if g.fault != nil && (g.isNamed() || !g.onMaster()) {
+	g.cluster, g.fault = g.Load()
+	if g.fault != nil && (g.IsNamed() || !g.onMaster()) {
 		return g.fault
 	}
 	return nil
@@ -82,7 +84,7 @@ func (g *gathering) gather(ctx context.Context) (*support.File, error) {
 	if g.cluster != nil {
 		facts = g.readBucket(asking)
 	}
-	g.file = support.NewFile(support.NewFilter(g.names(facts), g.configured()), g.on(), versionText(), g.now)
+	g.file = support.NewFile(support.NewFilter(g.names(facts), g.configured()), g.on(), version.Text(), g.now)
 	g.file.Document("versions.json", g.versions())
 	if g.cluster != nil {
 		g.file.Document("document.json", g.cluster)
@@ -107,9 +109,9 @@ func (g *gathering) on() string {
 	return "elsewhere"
 }
 
-func (g *gathering) versions() versions {
-	v := currentVersions()
-	if i, err := readImage(imageFile); err == nil {
+func (g *gathering) versions() version.Versions {
+	v := version.Current()
+	if i, err := version.ReadImage(version.ImageFile); err == nil {
 		v.Image = &i
 	}
 	return v
@@ -129,7 +131,7 @@ type bucketReading struct {
 
 func (g *gathering) readBucket(ctx context.Context) *bucketReading {
 	out := &bucketReading{}
-	o, err := newObserver(g.cluster, &g.clusterFlags)
+	o, err := newObserver(g.cluster, &g.Flags)
 	if err != nil {
 		out.observeErr = err
 		return out
@@ -241,18 +243,19 @@ func (g *gathering) addMaster(ctx context.Context) {
 	} else {
 		g.file.Lacks("status.json", g.silent)
 	}
-	if end := readLastEnd(g.run); end != nil {
+	if end := master.ReadLastEnd(g.run); end != nil {
 		g.file.Document("last-end.json", end)
 	}
 	g.file.Document("machine.json", machineFacts())
-	for part, address := range map[string]string{"metrics.txt": metricsAddress, "etcd-metrics.txt": "127.0.0.1:2381"} {
+	for part, address := range map[string]string{"metrics.txt": master.MetricsAddress,
+		"etcd-metrics.txt": "127.0.0.1:2381"} {
 		g.addMetrics(ctx, part, address)
 	}
 	if g.logs == "" && supervisor.HasJournal() {
 		g.addJournal(ctx)
 		return
 	}
-	dir := cmp.Or(g.logs, logDir)
+	dir := cmp.Or(g.logs, master.LogDir)
 	files, _ := filepath.Glob(filepath.Join(dir, "*.log")) // the pattern is right
 	if len(files) == 0 {
 		g.file.Lacks("logs", fmt.Errorf("no log is in %s", dir))
@@ -277,7 +280,7 @@ func (g *gathering) addLog(path string) {
 const journalLines = "5000"
 
 func (g *gathering) addJournal(ctx context.Context) {
-	sources := map[string][]string{"agent": {"-u", agentUnit}, "kubelet": {"-u", "kubelet"},
+	sources := map[string][]string{"agent": {"-u", master.AgentUnit}, "kubelet": {"-u", "kubelet"},
 		"containerd": {"-u", "containerd"}, "kernel": {"-k"}}
 	if g.status != nil {
 		for _, c := range g.status.Components {

@@ -17,6 +17,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/quorate/quorate/certs"
+	"github.com/quorate/quorate/cmd/quorate/cluster"
+	"github.com/quorate/quorate/cmd/quorate/command"
+	"github.com/quorate/quorate/cmd/quorate/fault"
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 	"github.com/quorate/quorate/fleet/token"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -29,7 +33,7 @@ const (
 )
 
 func newToken() *cobra.Command {
-	return group(&cobra.Command{Use: "token", Short: "Make, list or delete the tokens by which workers join",
+	return command.Group(&cobra.Command{Use: "token", Short: "Make, list or delete the tokens by which workers join",
 		Long: `A bootstrap token is what a new worker's kubelet shows until it has a certificate of its own. It is good for
 that alone, for as many workers as show it, until it expires or is deleted. Workers that have joined stay.
 
@@ -40,12 +44,12 @@ sealed bundle, which needs the seal key, or with --kubeconfig.`},
 
 // apiFlags say which cluster's apiserver is asked, and as whom.
 type apiFlags struct {
-	clusterFlags
+	cluster.Flags
 	server, kubeconfig string
 }
 
 func (f *apiFlags) add(cmd *cobra.Command) {
-	f.clusterFlags.add(cmd)
+	f.Flags.Add(cmd)
 	cmd.Flags().StringVar(&f.server, "server", "", "the URL by which the cluster is reached; the endpoint where it is "+
 		"not given")
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "an administrator's kubeconfig, in place of the seal key")
@@ -53,7 +57,7 @@ func (f *apiFlags) add(cmd *cobra.Command) {
 
 // open makes the client of an administrator. Nothing is asked of the cluster yet.
 func (f *apiFlags) open(cmd *cobra.Command) (*replica.Cluster, *rest.Config, *token.Client, error) {
-	c, err := f.load()
+	c, err := f.Load()
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -61,7 +65,7 @@ func (f *apiFlags) open(cmd *cobra.Command) (*replica.Cluster, *rest.Config, *to
 		f.server = endpointURL(c)
 	}
 	if err := certs.CheckAdmin(f.server, visitLifetime); err != nil {
-		return nil, nil, nil, &usageError{fmt.Errorf("--%w", err)}
+		return nil, nil, nil, fault.Usage("--%w", err)
 	}
 	config, err := f.restConfig(cmd, c)
 	if err != nil {
@@ -76,11 +80,11 @@ func (f *apiFlags) restConfig(cmd *cobra.Command, c *replica.Cluster) (*rest.Con
 	if f.kubeconfig != "" {
 		text, err := os.ReadFile(f.kubeconfig)
 		if err != nil {
-			return nil, fileFault("read --kubeconfig: %w", err)
+			return nil, fault.File("read --kubeconfig: %w", err)
 		}
 		config, err := clientcmd.RESTConfigFromKubeConfig(text)
 		if err != nil {
-			return nil, fileFault("read --kubeconfig %s: %w", f.kubeconfig, err)
+			return nil, fault.File("read --kubeconfig %s: %w", f.kubeconfig, err)
 		}
 		if !cmd.Flags().Changed("server") {
 			f.server = config.Host
@@ -118,15 +122,15 @@ func newTokenCreate() *cobra.Command {
 	var lifetime time.Duration
 	var force bool
 	cmd := &cobra.Command{Use: "create", Short: "Make a token, and print the kubeconfig that a worker's kubelet takes",
-		Args: noArguments,
+		Args: command.NoArguments,
 		Long: `Make a bootstrap token, and print what a worker's kubelet takes as --bootstrap-kubeconfig. The first one also
 grants the roles by which kubelets get and renew their certificates: kubeadm's, by its names. docs/workers.md has a whole
 worker.`,
 		Example: `  quorate token create --config cluster.yaml --lifetime 1h --output bootstrap-kubelet.conf`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			made, err := token.New(lifetime, cmp.Or(description, "made by "+givenBy()), time.Now())
+			made, err := token.New(lifetime, cmp.Or(description, "made by "+cluster.GivenBy()), time.Now())
 			if err != nil {
-				return &usageError{fmt.Errorf("--%w", err)}
+				return fault.Usage("--%w", err)
 			}
 			if err := checkKubeconfig(output, force); err != nil {
 				return err
@@ -137,7 +141,7 @@ worker.`,
 			}
 			text, err := token.Kubeconfig(c.Name, f.server, config, made)
 			if err != nil {
-				return fileFault("%w", err)
+				return fault.File("%w", err)
 			}
 			if err := client.Create(cmd.Context(), made); err != nil {
 				return f.fault(err)
@@ -146,7 +150,7 @@ worker.`,
 				return fmt.Errorf("%w; token %s was made, and 'quorate token delete %[2]s' takes it back", err, made.ID)
 			}
 			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "Token %s is good until %s, for as many workers as show it.\n"+
-				"To take it back: quorate token delete %[1]s\n", made.ID, when(made.Expires))
+				"To take it back: quorate token delete %[1]s\n", made.ID, terminal.When(made.Expires))
 			return err
 		}}
 	f.add(cmd)
@@ -162,7 +166,7 @@ func newTokenList() *cobra.Command {
 	var f apiFlags
 	var output string
 	cmd := &cobra.Command{Use: "list", Short: "List the tokens of workers, the next to expire first; never a secret",
-		Args: noArguments,
+		Args: command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, _, client, err := f.open(cmd)
 			if err != nil {
@@ -172,11 +176,11 @@ func newTokenList() *cobra.Command {
 			if err != nil {
 				return f.fault(err)
 			}
-			return printAs(cmd.OutOrStdout(), output, append([]token.Token{}, list...),
+			return terminal.PrintAs(cmd.OutOrStdout(), output, append([]token.Token{}, list...),
 				func(w io.Writer) { showTokens(w, list) })
 		}}
 	f.add(cmd)
-	addOutput(cmd, &output)
+	command.AddOutput(cmd, &output)
 	return cmd
 }
 
@@ -185,25 +189,25 @@ func showTokens(w io.Writer, list []token.Token) {
 		fmt.Fprintln(w, "There is no token.")
 		return
 	}
-	var rows []row
+	var rows []terminal.Row
 	for _, t := range list {
 		expires := "never"
 		if !t.Expires.IsZero() {
-			expires = when(t.Expires)
+			expires = terminal.When(t.Expires)
 		}
-		rows = append(rows, row{cells: []string{t.ID, expires, orNone(t.Description)}})
+		rows = append(rows, terminal.Row{Cells: []string{t.ID, expires, terminal.OrNone(t.Description)}})
 	}
-	printTable(w, []string{"TOKEN", "EXPIRES", "DESCRIPTION"}, rows)
+	terminal.PrintTable(w, []string{"TOKEN", "EXPIRES", "DESCRIPTION"}, rows)
 }
 
 func newTokenDelete() *cobra.Command {
 	var f apiFlags
 	cmd := &cobra.Command{Use: "delete TOKEN", Short: "Take a token back; workers that have joined stay",
-		Args:    exactly("TOKEN"),
+		Args:    command.Exactly("TOKEN"),
 		Example: `  quorate token delete 07401b --config cluster.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := token.CheckID(args[0]); err != nil {
-				return &usageError{err}
+				return fault.Usage("%w", err)
 			}
 			_, _, client, err := f.open(cmd)
 			if err != nil {
@@ -216,7 +220,7 @@ func newTokenDelete() *cobra.Command {
 			return err
 		}}
 	f.add(cmd)
-	cmd.ValidArgsFunction = completing(func(ctx context.Context) ([]string, error) {
+	cmd.ValidArgsFunction = command.Completing(func(ctx context.Context) ([]string, error) {
 		cmd.SetContext(ctx)
 		_, _, client, err := f.open(cmd)
 		if err != nil {

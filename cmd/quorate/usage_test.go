@@ -3,8 +3,11 @@ package main
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/cmd/quorate/terminal"
 )
 
 // everyCommand calls do with each command of the tree, also with those that cobra adds by itself.
@@ -38,8 +41,9 @@ func TestHelpFitsOnAScreen(t *testing.T) {
 			return // cobra's own texts
 		}
 		for line := range strings.Lines(b.String()) {
-			if width := columns(line); width > lineWidth {
-				t.Errorf("%s --help: a line of %d columns, more than %d: %s", cmd.CommandPath(), width, lineWidth, line)
+			if width := columns(line); width > terminal.LineWidth {
+				t.Errorf("%s --help: a line of %d columns, more than %d: %s", cmd.CommandPath(), width,
+					terminal.LineWidth, line)
 			}
 			if strings.HasSuffix(line, " \n") {
 				t.Errorf("%s --help: a line ends with a space: %q", cmd.CommandPath(), line)
@@ -55,7 +59,10 @@ func TestEveryCommandIsInAGroup(t *testing.T) {
 	root := newRoot()
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() && c.GroupID == "" {
-			t.Errorf("quorate %s is in no group: usage.go", c.Name())
+			t.Errorf("quorate %s is in no group: main.go", c.Name())
 		}
 	}
 }
+
+// columns is the width of a line.
+func columns(line string) int { return utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) }

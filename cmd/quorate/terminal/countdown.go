@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -10,40 +10,40 @@ import (
 // countdownPeriod is the time between two lines of a countdown that nobody sees on a terminal.
 const countdownPeriod = 10 * time.Second
 
-// countdown is one line that changes with time: written over on a terminal, and elsewhere a line each countdownPeriod.
-type countdown struct {
-	out     io.Writer
+// Countdown is one line that changes with time: written over on a terminal, and elsewhere a line each countdownPeriod.
+type Countdown struct {
+	Out     io.Writer
 	printed time.Time // when the last line was printed, where there is no terminal
 	open    bool      // the terminal's line has no end yet
 }
 
-// show shows the line as it is now.
-func (c *countdown) show(now time.Time, line string) {
-	if v, ok := c.out.(*visibleWriter); ok && v.overwrite(line) {
+// Show shows the line as it is now.
+func (c *Countdown) Show(now time.Time, line string) {
+	if v, ok := c.Out.(*VisibleWriter); ok && v.overwrite(line) {
 		c.open = true
 		return
 	}
 	if now.Sub(c.printed) >= countdownPeriod {
-		fmt.Fprintln(c.out, visible(line))
+		fmt.Fprintln(c.Out, Visible(line))
 		c.printed = now
 	}
 }
 
-// end ends the line. It may be called more than once.
-func (c *countdown) end() {
+// End ends the line. It may be called more than once.
+func (c *Countdown) End() {
 	if c.open {
-		fmt.Fprintln(c.out)
+		fmt.Fprintln(c.Out)
 	}
 	c.open = false
 }
 
 // overwrite writes a line over the one in which the cursor is; false: this is no terminal, and nothing was written. A
 // terminal that is narrower than the line shows more than one of it, which is not worth asking for its width.
-func (v *visibleWriter) overwrite(line string) bool {
-	f, ok := v.to.(*os.File)
+func (v *VisibleWriter) overwrite(line string) bool {
+	f, ok := v.To.(*os.File)
 	if !ok || !isTerminal(f) || os.Getenv("TERM") == "dumb" {
 		return false
 	}
-	_, err := io.WriteString(f, "\r\x1b[K"+visible(line))
+	_, err := io.WriteString(f, "\r\x1b[K"+Visible(line))
 	return err == nil
 }

@@ -1,33 +1,30 @@
-package main
+package command
 
 import (
-	"bufio"
-	"encoding/json"
-	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
+
+	"github.com/quorate/quorate/cmd/quorate/fault"
 )
 
-// addOutput adds the flag that all commands with an answer share. A value that is not known is refused before anything
+// AddOutput adds the flag that all commands with an answer share. A value that is not known is refused before anything
 // is done.
-func addOutput(cmd *cobra.Command, output *string) {
+func AddOutput(cmd *cobra.Command, output *string) {
 	cmd.Flags().StringVarP(output, "output", "o", "", "json or yaml; text for people where it is not given")
-	completeFlag(cmd, "output", fixed("json", "yaml"))
+	CompleteFlag(cmd, "output", Fixed("json", "yaml"))
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		switch *output {
 		case "", "json", "yaml":
 			return nil
 		}
-		return &usageError{fmt.Errorf("--output %q: json and yaml are allowed", *output)}
+		return fault.Usage("--output %q: json and yaml are allowed", *output)
 	}
 }
 
-// wantedOutput is the form in which a command was asked to print, also where it failed; empty: text. Where the command
+// WantedOutput is the form in which a command was asked to print, also where it failed; empty: text. Where the command
 // line could not be taken apart, its words say it.
-func wantedOutput(cmd *cobra.Command, args []string) string {
+func WantedOutput(cmd *cobra.Command, args []string) string {
 	f := cmd.Flags().Lookup("output")
 	switch {
 	case f != nil && f.Shorthand != "o":
@@ -64,32 +61,4 @@ func outputAmong(args []string) (value string) {
 		}
 	}
 	return value
-}
-
-// printAs prints a value in the wanted form.
-func printAs(w io.Writer, output string, v any, text func(io.Writer)) error {
-	switch output {
-	case "json":
-		b, err := json.MarshalIndent(v, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(w, "%s\n", b)
-		return err
-	case "yaml":
-		b, err := yaml.Marshal(v)
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(b)
-		return err
-	}
-	buffered := bufio.NewWriter(w)
-	text(buffered)
-	return buffered.Flush()
-}
-
-// textOf is a text of printAs that is one format.
-func textOf(format string, args ...any) func(io.Writer) {
-	return func(w io.Writer) { fmt.Fprintf(w, format, args...) }
 }

@@ -1,4 +1,4 @@
-package main
+package master
 
 import (
 	"encoding/json"
@@ -10,9 +10,9 @@ import (
 	"github.com/quorate/quorate/internal/durable"
 )
 
-// lastEnd is why the agent ended the last time in this boot. An agent that cannot go on ends and is started again a
+// LastEnd is why the agent ended the last time in this boot. An agent that cannot go on ends and is started again a
 // second later, so at most moments nobody could be asked why: `quorate status` reads it here.
-type lastEnd struct {
+type LastEnd struct {
 	Time  time.Time `json:"time"`
 	Code  int       `json:"code"`
 	Error string    `json:"error"`
@@ -20,26 +20,26 @@ type lastEnd struct {
 
 func lastEndPath(runDir string) string { return filepath.Join(runDir, "last-end.json") }
 
-// writeLastEnd keeps the error of an agent that ends; nil, an end in order, removes what an earlier one left. What
+// WriteLastEnd keeps the error of an agent that ends; nil, an end in order, removes what an earlier one left. What
 // fails here only makes a status poorer.
-func writeLastEnd(runDir string, err error, now time.Time) {
+func WriteLastEnd(runDir string, err error, code int, now time.Time) {
 	if err == nil {
 		_ = os.Remove(lastEndPath(runDir))
 		return
 	}
-	b, encodeErr := json.Marshal(lastEnd{Time: now.UTC(), Code: exitCode(err), Error: strings.TrimSpace(err.Error())})
+	b, encodeErr := json.Marshal(LastEnd{Time: now.UTC(), Code: code, Error: strings.TrimSpace(err.Error())})
 	if encodeErr == nil {
 		_ = durable.WriteFile(lastEndPath(runDir), b, 0o600)
 	}
 }
 
-// readLastEnd returns nil where no agent of this boot has ended with an error.
-func readLastEnd(runDir string) *lastEnd {
+// ReadLastEnd returns nil where no agent of this boot has ended with an error.
+func ReadLastEnd(runDir string) *LastEnd {
 	b, err := os.ReadFile(lastEndPath(runDir))
 	if err != nil {
 		return nil
 	}
-	var end lastEnd
+	var end LastEnd
 	if json.Unmarshal(b, &end) != nil {
 		return nil
 	}

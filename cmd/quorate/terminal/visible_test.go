@@ -1,12 +1,9 @@
-package main
+package terminal
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"testing"
-
-	"github.com/spf13/cobra"
 )
 
 // attacks are texts that an object of the record can hold, and what a person is to see of them.
@@ -26,12 +23,12 @@ var attacks = map[string]string{
 
 func TestWhatATerminalWouldObeyIsSpelledOut(t *testing.T) {
 	for text, want := range attacks {
-		if got := visible(text); got != want {
+		if got := Visible(text); got != want {
 			t.Errorf("visible(%q) = %q, want %q", text, got, want)
 		}
 		var table, paragraph bytes.Buffer
-		printTable(&table, []string{"NAME", "NEXT"}, []row{{cells: []string{text, "x"}, below: text}})
-		printText(&paragraph, "", text)
+		PrintTable(&table, []string{"NAME", "NEXT"}, []Row{{Cells: []string{text, "x"}, Below: text}})
+		PrintText(&paragraph, "", text)
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("a table with %q: %q", text, table.String())
 		}
@@ -45,18 +42,18 @@ func TestWhatATerminalWouldObeyIsSpelledOut(t *testing.T) {
 
 func TestACellIsOneLine(t *testing.T) {
 	var b bytes.Buffer
-	printTable(&b, []string{"NAME", "NEXT"}, []row{{cells: []string{"m-1\nm-2  fine\ta", "x"}}})
+	PrintTable(&b, []string{"NAME", "NEXT"}, []Row{{Cells: []string{"m-1\nm-2  fine\ta", "x"}}})
 	if want := "\nNAME                       NEXT\nm-1\\u000am-2  fine\\u0009a  x\n"; b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 }
 
-// Whatever command prints it, and however the text is cut into writes.
-func TestTheStreamsOfEveryCommandAreVisible(t *testing.T) {
+// However the text is cut into writes.
+func TestAStreamIsVisible(t *testing.T) {
 	for text, want := range attacks {
 		for _, step := range []int{1, 2, 3, 1000} {
 			var b bytes.Buffer
-			v := &visibleWriter{to: &b}
+			v := &VisibleWriter{To: &b}
 			for rest := "line\n\t" + text; rest != ""; {
 				n, err := v.Write([]byte(rest[:min(step, len(rest))]))
 				if err != nil || n != min(step, len(rest)) {
@@ -68,19 +65,5 @@ func TestTheStreamsOfEveryCommandAreVisible(t *testing.T) {
 				t.Errorf("%q in steps of %d: %q, want %q: %v", text, step, b.String(), want, err)
 			}
 		}
-	}
-	var stdout, stderr bytes.Buffer
-	root := &cobra.Command{Use: "quorate", SilenceErrors: true, SilenceUsage: true}
-	root.RunE = func(cmd *cobra.Command, _ []string) error {
-		cmd.Print("on stderr \x1b[31m")
-		cmd.OutOrStdout().Write([]byte("on stdout \x1b[31m"))
-		return errors.New("an error \x1b[31m")
-	}
-	if code := execute(root, nil, &stdout, &stderr); code != exitFailure {
-		t.Errorf("code %d", code)
-	}
-	if got := stdout.String() + stderr.String(); strings.Contains(got, "\x1b") ||
-		strings.Count(got, `\u001b[31m`) != 3 {
-		t.Errorf("got %q", got)
 	}
 }

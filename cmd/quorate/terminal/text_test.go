@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ func TestAgeHasItsTwoLargestUnits(t *testing.T) {
 		3599 * time.Second: "59m59s",
 		time.Hour:          "1h0m", 25*time.Hour + 59*time.Minute: "1d1h", 400 * 24 * time.Hour: "400d0h",
 	} {
-		if got := age(now, now.Add(-d)); got != want {
+		if got := Age(now, now.Add(-d)); got != want {
 			t.Errorf("age of %s: %q, want %q", d, got, want)
 		}
 	}
@@ -21,14 +21,14 @@ func TestAgeHasItsTwoLargestUnits(t *testing.T) {
 
 func TestLongTextIsBroken(t *testing.T) {
 	var b strings.Builder
-	printText(&b, "  ", strings.Repeat("word ", 60)+"\n"+strings.Repeat("x", 2*lineWidth)+"\n\n")
+	PrintText(&b, "  ", strings.Repeat("word ", 60)+"\n"+strings.Repeat("x", 2*LineWidth)+"\n\n")
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	if len(lines) != 5 || strings.Join(strings.Fields(b.String()), " ") != strings.TrimSpace(strings.Repeat("word ",
-		60))+" "+strings.Repeat("x", 2*lineWidth) {
+		60))+" "+strings.Repeat("x", 2*LineWidth) {
 		t.Fatalf("%d lines: %q", len(lines), lines)
 	}
 	for _, l := range lines[:4] {
-		if len(l) > lineWidth || !strings.HasPrefix(l, "  word") {
+		if len(l) > LineWidth || !strings.HasPrefix(l, "  word") {
 			t.Errorf("line %q", l)
 		}
 	}
@@ -36,21 +36,21 @@ func TestLongTextIsBroken(t *testing.T) {
 
 func TestTableIsAligned(t *testing.T) {
 	var b strings.Builder
-	printTable(&b, []string{"A", "LONGER", "C"}, []row{{cells: []string{"wide cell", "x", "y"}, below: "why"},
-		{cells: []string{"ü", "x", "y"}}})
+	PrintTable(&b, []string{"A", "LONGER", "C"}, []Row{{Cells: []string{"wide cell", "x", "y"}, Below: "why"},
+		{Cells: []string{"ü", "x", "y"}}})
 	want := "\nA          LONGER  C\nwide cell  x       y\n    why\nü          x       y\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 	b.Reset()
-	if printTable(&b, []string{"A"}, nil); b.String() != "" {
+	if PrintTable(&b, []string{"A"}, nil); b.String() != "" {
 		t.Errorf("an empty table prints %q", b.String())
 	}
 }
 
 func TestParagraphsAreBrokenAnew(t *testing.T) {
 	const text = "one\ntwo.\n\n  a command as it is\n  and another\n\nthree"
-	if got, want := reflowed(text), "one two.\n\n  a command as it is\n  and another\n\nthree"; got != want {
+	if got, want := Reflowed(text), "one two.\n\n  a command as it is\n  and another\n\nthree"; got != want {
 		t.Errorf("reflowed as %q, want %q", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package cluster
 
 import (
 	"encoding/json"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/cmd/quorate/fault"
 )
 
 // What a status tells a person to run must run where it was read: on a master whose document is an attribute, and
@@ -36,14 +38,14 @@ func TestOnAMasterTheDocumentIsItsOwn(t *testing.T) {
 		"no master":              {run: t.TempDir()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var f clusterFlags
+			var f Flags
 			cmd := &cobra.Command{}
-			f.add(cmd)
+			f.Add(cmd)
 			if err := cmd.ParseFlags(append(tc.args, "--record", "gs://record?endpoint=http://192.0.2.1")); err != nil {
 				t.Fatal(err)
 			}
 			if tc.args == nil {
-				f.config = "absent.yaml" // whatever this machine has
+				f.Config = "absent.yaml" // whatever this machine has
 			}
 			c, err := f.document(tc.run)
 			if (err == nil) != (tc.want != "") || err == nil && c.Name != tc.want {
@@ -64,13 +66,13 @@ func TestAHintNamesWhatWasGiven(t *testing.T) {
 		{[]string{"--config", "it's a.yaml", "--record", "gs://b"},
 			`quorate resume --config 'it'\''s a.yaml' --record gs://b`},
 	} {
-		var f clusterFlags
+		var f Flags
 		cmd := &cobra.Command{}
-		f.add(cmd)
+		f.Add(cmd)
 		if err := cmd.ParseFlags(tc.args); err != nil {
 			t.Fatal(err)
 		}
-		if got := f.again("quorate resume"); got != tc.want {
+		if got := f.Again("quorate resume"); got != tc.want {
 			t.Errorf("%v: %s, want %s", tc.args, got, tc.want)
 		}
 	}
@@ -78,14 +80,14 @@ func TestAHintNamesWhatWasGiven(t *testing.T) {
 
 func TestAnEmptyFlagIsRefused(t *testing.T) {
 	for _, flag := range []string{"config", "record"} {
-		var f clusterFlags
+		var f Flags
 		cmd := &cobra.Command{}
-		f.add(cmd)
+		f.Add(cmd)
 		if err := cmd.ParseFlags([]string{"--" + flag + "="}); err != nil {
 			t.Fatal(err)
 		}
-		var usage *usageError
-		if _, err := f.load(); !errors.As(err, &usage) || !strings.Contains(err.Error(), "--"+flag+" is empty") {
+		var usage *fault.UsageError
+		if _, err := f.Load(); !errors.As(err, &usage) || !strings.Contains(err.Error(), "--"+flag+" is empty") {
 			t.Errorf("--%s=: %v", flag, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"context"
@@ -113,7 +113,7 @@ func endOf(t *testing.T, ended <-chan error) error {
 	}
 }
 
-func sure(cmd *cobra.Command) error { return confirm(cmd, "", "Sure?", false) }
+func sure(cmd *cobra.Command) error { return Confirm(cmd, "", "Sure?", false) }
 
 func TestOnlyTheWordIsAYes(t *testing.T) {
 	for typed, want := range map[string]error{
@@ -160,7 +160,7 @@ func TestAPassphraseIsNotShown(t *testing.T) {
 	k := newTerminal(t)
 	var got string
 	out, ended := asking(t, t.Context(), k, func(cmd *cobra.Command) (err error) {
-		got, err = passphraseFrom(cmd, "", true)
+		got, err = Passphrase(cmd, "", true)
 		return err
 	})
 	for _, prompt := range []string{"Passphrase: ", "The same again: "} {
@@ -179,7 +179,7 @@ func TestACommandThatEndsAtThePassphraseLeavesTheTerminalAsItWas(t *testing.T) {
 	k := newTerminal(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	out, ended := asking(t, ctx, k, func(cmd *cobra.Command) error {
-		_, err := passphraseFrom(cmd, "",
+		_, err := Passphrase(cmd, "",
 			false)
 		return err
 	})

@@ -1,4 +1,4 @@
-package main
+package version
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// imageFile is where images/master/files.sh writes an image.
-const imageFile = "/usr/lib/quorate/image.json"
+// ImageFile is where images/master/files.sh writes an image.
+const ImageFile = "/usr/lib/quorate/image.json"
 
 // image says what this machine was made from.
 type image struct {
@@ -23,19 +23,20 @@ type image struct {
 	Pinned time.Time `json:"pinned"`
 }
 
-func (i image) print(w io.Writer) {
+// Print prints it for a person.
+func (i image) Print(w io.Writer) {
 	fmt.Fprintf(w, "image: commit %s, manifest %s, packages of %s\n", i.Commit, i.Manifest,
 		i.Pinned.Format(time.RFC3339))
 }
 
-// errNoImage is a machine that is no master, or was made one by other means.
-var errNoImage = errors.New("this machine was not made from an image of quorate, nor by images/install.sh")
+// ErrNoImage is a machine that is no master, or was made one by other means.
+var ErrNoImage = errors.New("this machine was not made from an image of quorate, nor by images/install.sh")
 
-// readImage reads the file; errNoImage where there is none.
-func readImage(path string) (image, error) {
+// ReadImage reads the file; ErrNoImage where there is none.
+func ReadImage(path string) (image, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return image{}, fmt.Errorf("%w: there is no %s", errNoImage, path)
+		return image{}, fmt.Errorf("%w: there is no %s", ErrNoImage, path)
 	}
 	if err != nil {
 		return image{}, fmt.Errorf("read what this machine was made from: %w", err)

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -7,18 +7,20 @@ import (
 	"time"
 )
 
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
 func TestACountdownIsOneLineOnATerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	k := newTerminal(t)
-	c := &countdown{out: &visibleWriter{to: k.terminal}}
+	c := &Countdown{Out: &VisibleWriter{To: k.terminal}}
 	for n := 3; n > 0; n-- {
-		c.show(now, fmt.Sprintf("another %d s\x1b[31m", n))
+		c.Show(noon, fmt.Sprintf("another %d s\x1b[31m", n))
 	}
-	c.end()
-	c.end()
+	c.End()
+	c.End()
 	fmt.Fprintln(k.terminal, "next")
 	var got strings.Builder
-	for b := make([]byte, 1024); !strings.Contains(got.String(), "next"); {
+	for b := make([]byte, 1024); !strings.Contains(got.String(), "next\r\n"); {
 		n, err := k.Read(b)
 		if err != nil {
 			t.Fatal(err)
@@ -34,18 +36,18 @@ func TestACountdownIsOneLineOnATerminal(t *testing.T) {
 
 func TestATerminalThatCannotMoveTheCursorHasLines(t *testing.T) {
 	t.Setenv("TERM", "dumb")
-	if v := (&visibleWriter{to: newTerminal(t).terminal}); v.overwrite("3 s") {
+	if v := (&VisibleWriter{To: newTerminal(t).terminal}); v.overwrite("3 s") {
 		t.Error("it was written over")
 	}
 }
 
 func TestACountdownIsALineEachTenSecondsElsewhere(t *testing.T) {
 	var out strings.Builder
-	c := &countdown{out: &visibleWriter{to: &out}}
+	c := &Countdown{Out: &VisibleWriter{To: &out}}
 	for n := range 25 {
-		c.show(now.Add(time.Duration(n)*time.Second), fmt.Sprint(n))
+		c.Show(noon.Add(time.Duration(n)*time.Second), fmt.Sprint(n))
 	}
-	c.end()
+	c.End()
 	if out.String() != "0\n10\n20\n" {
 		t.Errorf("%q", out.String())
 	}

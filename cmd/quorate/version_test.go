@@ -10,8 +10,8 @@ import (
 
 const anImage = `{"commit": "0123abc", "manifest": "sha256:ff", "pinned": "2026-11-22T21:46:11Z"}`
 
-// version runs the command on a machine whose image says text; nothing where it is empty.
-func version(t *testing.T, text string, args ...string) (string, error) {
+// runVersion runs the command on a machine whose image says text; nothing where it is empty.
+func runVersion(t *testing.T, text string, args ...string) (string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "image.json")
 	if text != "" {
@@ -50,7 +50,7 @@ func TestAMachineSaysWhatImageItWasMadeFrom(t *testing.T) {
 			[]string{"-o", "json"}, `"manifest": "sha256:ff"`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out, err := version(t, c.text, c.args...)
+			out, err := runVersion(t, c.text, c.args...)
 			if !strings.Contains(out, c.want) || (c.want == "") != (out == "") {
 				t.Errorf("it prints %q, want %q", out, c.want)
 			}
@@ -59,7 +59,7 @@ func TestAMachineSaysWhatImageItWasMadeFrom(t *testing.T) {
 			}
 		})
 	}
-	if out, err := version(t, "", "-o", "json"); err != nil || strings.Contains(out, "image") {
+	if out, err := runVersion(t, "", "-o", "json"); err != nil || strings.Contains(out, "image") {
 		t.Errorf("without an image: %v: %s", err, out)
 	}
 }

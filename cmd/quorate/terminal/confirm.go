@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"errors"
@@ -7,27 +7,29 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/cmd/quorate/fault"
 )
 
-// confirm says what a step risks and asks for the word yes. Where nobody can be asked, the flag --yes must be given. A
+// Confirm says what a step risks and asks for the word yes. Where nobody can be asked, the flag --yes must be given. A
 // ^C, or another end of the command, is a no.
-func confirm(cmd *cobra.Command, risk, question string, yes bool) error {
-	return confirmWord(cmd, risk, question, "yes", yes)
+func Confirm(cmd *cobra.Command, risk, question string, yes bool) error {
+	return ConfirmWord(cmd, risk, question, "yes", yes)
 }
 
-// confirmWord is confirm where another word is asked for.
-func confirmWord(cmd *cobra.Command, risk, question, word string, yes bool) error {
+// ConfirmWord is confirm where another word is asked for.
+func ConfirmWord(cmd *cobra.Command, risk, question, word string, yes bool) error {
 	out := cmd.ErrOrStderr()
 	if risk != "" {
-		printText(out, "", risk)
+		PrintText(out, "", risk)
 	}
 	if yes {
 		return nil
 	}
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !isTerminal(in) {
-		return &usageError{fmt.Errorf("%s There is no terminal to ask on; add --yes if you are sure; nothing was "+
-			"changed", question)}
+		return fault.Usage("%s There is no terminal to ask on; add --yes if you are sure; nothing was "+
+			"changed", question)
 	}
 	fmt.Fprintf(out, "%s Type %s: ", question, word)
 	answer, err := readLine(cmd.Context(), in)
@@ -40,8 +42,8 @@ func confirmWord(cmd *cobra.Command, risk, question, word string, yes bool) erro
 	return nil
 }
 
-// addYes adds the flag that answers the question beforehand.
-func addYes(cmd *cobra.Command, yes *bool) {
+// AddYes adds the flag that answers the question beforehand.
+func AddYes(cmd *cobra.Command, yes *bool) {
 	cmd.Flags().BoolVar(yes, "yes", false, "do not ask: you know what it risks")
 }
 

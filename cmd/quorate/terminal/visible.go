@@ -1,4 +1,6 @@
-package main
+// Package terminal asks and tells the person in front of quorate: texts, tables and structured output, without what a
+// terminal would obey; the questions that are answered with a word, and the passphrase.
+package terminal
 
 import (
 	"fmt"
@@ -8,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// visible is a text whose control characters, ANSI sequences and directional marks are spelled out. Names and reasons
+// Visible is a text whose control characters, ANSI sequences and directional marks are spelled out. Names and reasons
 // come out of the record, and whoever may write there could move the cursor, hide a line or retitle a terminal. Line
 // breaks and tabs are escaped as well: in a cell they would pass for another row.
-func visible(s string) string {
+func Visible(s string) string {
 	if !strings.ContainsFunc(s, hidden) && utf8.ValidString(s) {
 		return s
 	}
@@ -41,16 +43,16 @@ func writeVisible(b *strings.Builder, r rune, encoded string) {
 	}
 }
 
-// visibleWriter stands before the terminal, whatever a command prints: it passes on line breaks and tabs, which our own
+// VisibleWriter stands before the terminal, whatever a command prints: it passes on line breaks and tabs, which our own
 // texts have, and spells out what is hidden.
-type visibleWriter struct {
-	to io.Writer
+type VisibleWriter struct {
+	To io.Writer
 	// rest is the begin of a character whose end comes with the next write.
 	rest string
 }
 
 // Write implements io.Writer.
-func (v *visibleWriter) Write(p []byte) (int, error) {
+func (v *VisibleWriter) Write(p []byte) (int, error) {
 	text := v.rest + string(p)
 	v.rest = ""
 	var b strings.Builder
@@ -67,18 +69,18 @@ func (v *visibleWriter) Write(p []byte) (int, error) {
 		}
 		text = text[size:]
 	}
-	if _, err := io.WriteString(v.to, b.String()); err != nil {
+	if _, err := io.WriteString(v.To, b.String()); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
 // Close writes the begin of a character that never ended. The stream stays open.
-func (v *visibleWriter) Close() error {
+func (v *VisibleWriter) Close() error {
 	if v.rest == "" {
 		return nil // even a write of nothing waits behind one that hangs
 	}
-	_, err := io.WriteString(v.to, visible(v.rest))
+	_, err := io.WriteString(v.To, Visible(v.rest))
 	v.rest = ""
 	return err
 }
