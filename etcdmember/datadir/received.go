@@ -86,12 +86,10 @@ func reaches(tx *bbolt.Tx, newest *walpb.Snapshot) error {
 	if index < newest.GetIndex() {
 		return fmt.Errorf("it ends with entry %d, and the log begins after entry %d", index, newest.GetIndex())
 	}
-	members := tx.Bucket(schema.Members.Name())
-	if members == nil {
-		return fmt.Errorf("it says that entry %d is in it, and has no member", index)
+	if members := tx.Bucket(schema.Members.Name()); members != nil {
+		if first, _ := members.Cursor().First(); first != nil {
+			return nil
+		}
 	}
-	if first, _ := members.Cursor().First(); first == nil {
-		return fmt.Errorf("it says that entry %d is in it, and has no member", index)
-	}
-	return nil
+	return fmt.Errorf("it says that entry %d is in it, and has no member", index)
 }

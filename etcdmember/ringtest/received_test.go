@@ -83,7 +83,8 @@ func TestADatabaseThatLacksAMemberOfItsLogIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		return tx.Bucket(schema.Members.Name()).Put([]byte("0000000000000bad"), []byte(`{"id":2989,"peerURLs":["https://127.0.0.3:2380"]}`))
+		stranger := []byte(`{"id":2989,"peerURLs":["https://127.0.0.3:2380"]}`)
+		return tx.Bucket(schema.Members.Name()).Put([]byte("0000000000000bad"), stranger)
 	})
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
@@ -136,9 +137,10 @@ func logBegins(t *testing.T, dir string) uint64 {
 func putBack(t *testing.T, dir string, index uint64, keep bool) {
 	t.Helper()
 	path := datadir.DatabaseFile(dir)
-	err := os.Rename(path, filepath.Join(filepath.Dir(path), fmt.Sprintf("%016x.snap.db", index)))
+	received := filepath.Join(filepath.Dir(path), fmt.Sprintf("%016x.snap.db", index)) // etcd's name for it
+	err := os.Rename(path, received)
 	if err == nil && !keep {
-		err = os.Remove(filepath.Join(filepath.Dir(path), fmt.Sprintf("%016x.snap.db", index)))
+		err = os.Remove(received)
 	}
 	if err != nil {
 		t.Fatal(err)
