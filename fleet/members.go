@@ -77,8 +77,7 @@ func (w witnesses) isOfNow(s report.Sighting) bool {
 	if at < 0 {
 		return true // the list may lack it: the plan finds the contradiction
 	}
-	off := slices.Contains([]string{"TERMINATED", "STOPPED", "SUSPENDED"}, w.vms[at].Status)
-	return w.vms[at].InstanceID == s.InstanceID && !off
+	return w.vms[at].InstanceID == s.InstanceID && !health.IsOff(w.vms[at].Status)
 }
 
 // membersBy are the members as the leader lists them. Of two of one place that which has started comes first: the

@@ -42,8 +42,12 @@ type Talk struct {
 // ErrStopped is in the error of a command that was interrupted, or that a step failed in.
 var ErrStopped = errors.New("run the command again: it goes on where it stopped")
 
-// Complete fills in what a wish leaves open: the document's zones, the names' beginning, and drawn ends of names.
-func (f *Fleet) Complete(w plan.Wish) plan.Wish {
+// complete fills in what a wish leaves open: the document's replicas and zones, the names' beginning, and drawn ends of
+// names.
+func (f *Fleet) complete(w plan.Wish) plan.Wish {
+	if w.Kind == plan.Create {
+		w.Count = cmp.Or(w.Count, f.Document.Replicas)
+	}
 	if len(w.Zones) == 0 {
 		w.Zones = f.Document.GCE.Zones
 	}
@@ -61,7 +65,7 @@ func (f *Fleet) Complete(w plan.Wish) plan.Wish {
 // Plan says what Run would do.
 func (f *Fleet) Plan(ctx context.Context, w plan.Wish, tell func(Event)) (plan.Plan, error) {
 	r := &run{Fleet: f, talk: Talk{Tell: tell}}
-	p, _, err := r.begin(ctx, f.Complete(w))
+	p, _, err := r.begin(ctx, f.complete(w))
 	return p, err
 }
 
@@ -69,7 +73,7 @@ func (f *Fleet) Plan(ctx context.Context, w plan.Wish, tell func(Event)) (plan.P
 // returns the plan that it began with.
 func (f *Fleet) Run(ctx context.Context, w plan.Wish, talk Talk) (plan.Plan, error) {
 	r := &run{Fleet: f, talk: talk}
-	p, w, err := r.begin(ctx, f.Complete(w))
+	p, w, err := r.begin(ctx, f.complete(w))
 	if err != nil || len(p.Steps) == 0 {
 		return p, err
 	}

@@ -13,8 +13,8 @@ func newCreate() *cobra.Command {
 	var zones []string
 	cmd := &cobra.Command{Use: "create", Short: "Make a cluster: its record, and the VMs and disks of its masters",
 		Args: command.NoArguments,
-		Long: `Make a cluster: its record, and the VMs and disks of its masters, as many as replicas of the document says, made as
-its section gce says. It waits until each is a member and ready.
+		Long: `Make a cluster: its record, and the VMs and disks of its masters, as many as replicas of the document says,
+made as its section gce says. It waits until each is a member and ready.
 
 The bucket, the key, the service account, the endpoint's address and its load balancer, and the firewall rules have to
 be there: 'quorate gce check' names what is missing.` + planText,
@@ -27,11 +27,7 @@ be there: 'quorate gce check' names what is missing.` + planText,
 			if f.number != "" && !projectForm.MatchString(f.number) {
 				return fault.Usage("--project-number %q: a number such as 271828182845 is needed", f.number)
 			}
-			c, _, err := f.loadFile()
-			if err != nil {
-				return err
-			}
-			return f.carryOut(cmd, plan.Wish{Kind: plan.Create, Count: c.Replicas, Zones: zones}, f.asking(cmd))
+			return f.carryOut(cmd, plan.Wish{Kind: plan.Create, Zones: zones}, f.asking(cmd))
 		}}
 	f.add(cmd)
 	f.AddFile(cmd)

@@ -12,8 +12,8 @@ func newDelete() *cobra.Command {
 	var f fleetFlags
 	cmd := &cobra.Command{Use: "delete", Short: "Delete a cluster: the VMs and data disks of all its masters",
 		Args: command.NoArguments,
-		Long: `Delete a cluster: the VMs of all its masters, and every data disk that has its label, with etcd's data. The record
-stays, and with it the snapshots and the sealed CA keys. It asks for the cluster's name.` + planText,
+		Long: `Delete a cluster: the VMs of all its masters, and every data disk that has its label, with etcd's data. The
+record stays, and with it the snapshots and the sealed CA keys. It asks for the cluster's name.` + planText,
 		Example: `  quorate delete --config cluster.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.carryOut(cmd, plan.Wish{Kind: plan.Delete}, func(plan.Plan) error {

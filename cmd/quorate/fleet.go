@@ -135,11 +135,12 @@ func (f *fleetFlags) carryOut(cmd *cobra.Command, w plan.Wish, ask func(plan.Pla
 		out = io.Discard // the answer alone is printed there
 	}
 	answer := show.Answer{Command: string(w.Kind), Cluster: fl.Document.Name}
+	progress := show.NewProgress(plan.Plan{}, text(out)) // of what is waited for before there is a plan
+	tell := func(e fleet.Event) { progress.Tell(e) }
 	if f.dryRun {
-		answer.Plan, err = fl.Plan(ctx, w, show.NewProgress(answer.Plan, text(out)).Tell)
+		answer.Plan, err = fl.Plan(ctx, w, tell)
 		answer.Done = len(answer.Steps) == 0
 	} else {
-		var progress *show.Progress
 		answer.Plan, err = fl.Run(ctx, w, fleet.Talk{
 			Approve: func(p plan.Plan) error {
 				to := out
@@ -150,12 +151,7 @@ func (f *fleetFlags) carryOut(cmd *cobra.Command, w plan.Wish, ask func(plan.Pla
 				progress = show.NewProgress(p, text(out))
 				return ask(p)
 			},
-			Tell: func(e fleet.Event) {
-				if progress == nil {
-					progress = show.NewProgress(plan.Plan{}, text(out))
-				}
-				progress.Tell(e)
-			}})
+			Tell: tell})
 		answer.Done = err == nil
 	}
 	if err != nil {

@@ -12,9 +12,9 @@ func newRoll() *cobra.Command {
 	var w plan.Wish
 	cmd := &cobra.Command{Use: "roll", Short: "Make the VMs of all masters anew of another image, one at a time",
 		Args: command.NoArguments,
-		Long: `Make the VMs of all masters anew that are not made of an image, one at a time, etcd's leader last: each under its
-name and with its data disk, so that its member stays. The next one comes once all are well again; where one is not, the
-command stops.
+		Long: `Make the VMs of all masters anew that are not made of an image, one at a time, etcd's leader last: each under
+its name and with its data disk, so that its member stays. The next one comes once all are well again; where one is not,
+the command stops.
 
 The image is --image, or gce.image of the document: a family is the newest image of it. Give the document the same
 image, so that masters that are added later have it too.` + planText,

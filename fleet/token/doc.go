@@ -1,7 +1,7 @@
 // Package token lets workers join: it makes the bootstrap tokens by which a kubelet gets its first certificate, lists
 // and deletes them.
 //
-//	New ──▶ Client.Create: the grants, then the token ──▶ Kubeconfig: what a kubelet takes as --bootstrap-kubeconfig
+//	New ──▶ Client.Create: the grants, then the token ──▶ Kubeconfig: a kubelet's --bootstrap-kubeconfig
 //
 // A token is Kubernetes' own: a Secret in kube-system that says who somebody is until it expires
 // (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/). What it may do follows kubeadm: ask for

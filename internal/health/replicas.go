@@ -166,10 +166,15 @@ func (j *judgement) findAuthority() int {
 	return best
 }
 
+// IsOff reports whether a VM of this status, which is GCE's word, does not run.
+func IsOff(status string) bool {
+	return slices.Contains([]string{"TERMINATED", "STOPPED", "SUSPENDED"}, status)
+}
+
 // isOld reports whether a report says nothing of now: nothing newer has come for long, or its VM is off since.
 func (j *judgement) isOld(s report.Sighting) bool {
 	off := slices.ContainsFunc(j.VMs, func(v replica.VM) bool {
-		return v.Place == s.Place && slices.Contains([]string{"TERMINATED", "STOPPED", "SUSPENDED"}, v.Status)
+		return v.Place == s.Place && IsOff(v.Status)
 	})
 	return s.Age > SilentAfter || off && s.Age > justReported
 }
