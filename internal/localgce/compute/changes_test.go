@@ -211,13 +211,15 @@ func TestWhatCannotBeMadeIsRefused(t *testing.T) {
 				return w.InsertVM(w.t.Context(), zoneA, v)
 			}
 		}
+		const images = "projects/quorate-local/global/images/"
+		noZone := func() error { return w.InsertDisk(w.t.Context(), "us-central1-q", diskSpec()) }
 		before := fmt.Sprint(w.project.unattached())
 		for want, do := range map[string]func() error{
 			"resource.name': 'New'":              disk(func(d *gce.DiskSpec) { d.Name = "New" }),
 			"Disk size cannot be smaller than":   disk(func(d *gce.DiskSpec) { d.SizeGB = 9 }),
 			"resource.type'":                     disk(func(d *gce.DiskSpec) { d.Type = "pd-golden" }),
 			"resource.labels': 'team=A'":         disk(func(d *gce.DiskSpec) { d.Labels = map[string]string{"team": "A"} }),
-			"zones/us-central1-q' was not found": func() error { return w.InsertDisk(w.t.Context(), "us-central1-q", diskSpec()) },
+			"zones/us-central1-q' was not found": noZone,
 			"resource.machineType'":              vm(func(v *gce.VMSpec) { v.MachineType = "" }),
 			"networks/other' was not found":      vm(func(v *gce.VMSpec) { v.Network = "global/networks/other" }),
 			"subnetworks/default' was not found": vm(func(v *gce.VMSpec) {
@@ -227,13 +229,10 @@ func TestWhatCannotBeMadeIsRefused(t *testing.T) {
 			"disks[1].deviceName":                   vm(func(v *gce.VMSpec) { v.DeviceName = "data" }),
 			"resource.disks': '1'":                  vm(func(v *gce.VMSpec) { v.DataDisk = "" }),
 			"disks/absent' was not found":           vm(func(v *gce.VMSpec) { v.DataDisk = "absent" }),
-			"images/master-9' was not found":        vm(func(v *gce.VMSpec) { v.Image = "projects/quorate-local/global/images/master-9" }),
-			"disks[0].initializeParams.sourceImage": vm(func(v *gce.VMSpec) { v.Image = "projects/quorate-local/global/images/master-1" }),
+			"images/master-9' was not found":        vm(func(v *gce.VMSpec) { v.Image = images + "master-9" }),
+			"disks[0].initializeParams.sourceImage": vm(func(v *gce.VMSpec) { v.Image = images + "master-1" }),
 			"initializeParams.diskType":             vm(func(v *gce.VMSpec) { v.BootDisk.Type = "pd-golden" }),
 		} {
-			if do == nil {
-				continue
-			}
 			if err := do(); err == nil || !strings.Contains(err.Error(), want) {
 				w.t.Errorf("%v; want %s", err, want)
 			}

@@ -93,7 +93,8 @@ func diskResources(base string, i shown) []resource {
 		}
 		return resource{
 			"kind": "compute#disk", "id": answer.Decimal(d.ID), "name": d.Name, "zone": zone,
-			"status": "READY", "selfLink": zone + "/disks/" + d.Name, "type": zone + "/diskTypes/" + cmp.Or(d.Type, "pd-balanced"),
+			"status": "READY", "selfLink": zone + "/disks/" + d.Name,
+			"type":   zone + "/diskTypes/" + cmp.Or(d.Type, "pd-balanced"),
 			"labels": labels, "sizeGb": strconv.FormatInt(max(1, d.Bytes>>30), 10),
 			"creationTimestamp": timestamp(d.Created), "users": users,
 		}
