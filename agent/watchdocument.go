@@ -28,15 +28,19 @@ type atOnce struct {
 	// kubelet is how the kubelet and its runtime are watched, snapshots the time between two of them.
 	kubelet   replica.Kubelet
 	snapshots replica.Duration
+	// balancer is the load balancer that this replica attaches itself to.
+	balancer replica.LoadBalancer
 }
 
 // atOnceIn is that part of a document.
-func atOnceIn(c *replica.Cluster) atOnce { return atOnce{c.Kubelet, c.Etcd.Snapshots.Interval} }
+func atOnceIn(c *replica.Cluster) atOnce {
+	return atOnce{c.Kubelet, c.Etcd.Snapshots.Interval, c.LoadBalancer()}
+}
 
 // with is a document with that part in place of its own.
 func (o atOnce) with(c *replica.Cluster) *replica.Cluster {
-	out := *c
-	out.Kubelet, out.Etcd.Snapshots.Interval = o.kubelet, o.snapshots
+	out := *ofAgents(c)
+	out.Kubelet, out.Etcd.Snapshots.Interval, out.GCE.LoadBalancer = o.kubelet, o.snapshots, o.balancer
 	return &out
 }
 
@@ -105,6 +109,6 @@ func texts(changes []replica.Change) string {
 // ofAgents is the part of a document that an agent reads: what VMs are made of is for the operator's commands.
 func ofAgents(c *replica.Cluster) *replica.Cluster {
 	part := *c
-	part.GCE = nil
+	part.GCE = &replica.GCE{LoadBalancer: c.LoadBalancer()}
 	return &part
 }

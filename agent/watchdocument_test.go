@@ -68,6 +68,8 @@ func TestWhatCountsAtOnceIsNotPending(t *testing.T) {
 	defer a.keepDocument(t.Context(), in)()
 	former := v.metadata.attributes[ClusterAttribute]
 	const watch = "\nkubelet: {misses: 5, startWithin: 10m}\n"
+	const balanced = "\ngce: {project: example, region: us-central1, zones: [us-central1-a], image: quorate-master, " +
+		"serviceAccount: m@example.iam.gserviceaccount.com, loadBalancer: {type: internal, name: lb}}\n"
 	for _, c := range []struct {
 		name, document string
 		misses         int
@@ -78,11 +80,20 @@ func TestWhatCountsAtOnceIsNotPending(t *testing.T) {
 		{"that and another field", former + watch + "survivors: wait\n", 5, "survivors"},
 		{"one that cannot be used", former + "\nkubelet: {misses: 1}\n", 5, ""},
 		{"as it was", former, 3, ""},
+		{"the load balancer", former + balanced, 3, ""},
+		{"none again", former, 3, ""},
 	} {
 		documents <- c.document
 		documents <- c.document // what was sent first is dealt with once this one is taken
 		if got := a.inForce(in.cluster).kubelet.Misses; got != c.misses {
 			t.Errorf("%s: %d misses are in force, want %d", c.name, got, c.misses)
+		}
+		var want replica.LoadBalancer
+		if strings.Contains(c.document, "loadBalancer") {
+			want = replica.LoadBalancer{Type: "internal", Name: "lb"}
+		}
+		if got := a.inForce(in.cluster).balancer; got != want {
+			t.Errorf("%s: the load balancer in force is %+v, want %+v", c.name, got, want)
 		}
 		var fields []string
 		for _, p := range a.status(t.Context()).PendingRestart {

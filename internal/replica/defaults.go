@@ -57,7 +57,7 @@ func (c *Cluster) SetDefaults() {
 	}
 	orElse(&c.Network.PodCIDR, "10.244.0.0/16")
 	orElse(&c.Network.DNSDomain, "cluster.local")
-	c.GCE = c.GCE.setDefaults()
+	c.GCE = c.GCE.setDefaults(c.Name)
 	c.Etcd.setDefaults()
 	c.Kubelet.setDefaults()
 	orElse(&c.Election, ElectionFast)

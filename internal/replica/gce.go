@@ -1,7 +1,7 @@
 package replica
 
-// GCE says how a master's VM and disks are made, for the operator's commands such as "quorate create". Agents do not
-// read it, so a change of it needs no restart.
+// GCE says how a master's VM and disks are made, for the operator's commands such as "quorate create". Agents read
+// nothing of it but loadBalancer, a change of which counts at once: no change of the section needs a restart.
 type GCE struct {
 	// Project is the project's id, such as example; not its number.
 	Project string `yaml:"project" json:"project"`
@@ -31,6 +31,27 @@ type GCE struct {
 	Tags []string `yaml:"tags,omitempty" json:"tags,omitempty"`
 	// Labels are put on each master and its disks, in addition to quorate-cluster.
 	Labels map[string]string `yaml:"labels,omitempty" json:"labels,omitempty"`
+	// LoadBalancer is the one of the endpoint.
+	LoadBalancer LoadBalancer `yaml:"loadBalancer,omitempty" json:"loadBalancer,omitempty"`
+}
+
+// The types of load balancer.
+const (
+	ExternalBalancer = "external"
+	InternalBalancer = "internal"
+	NoBalancer       = "none"
+)
+
+// LoadBalancer is the passthrough load balancer that the masters of a cluster are behind. Its backends are zonal network
+// endpoint groups of type GCE_VM_IP, one in each zone with masters. Each master attaches itself to the group of its
+// zone, and detaches itself before it stops.
+type LoadBalancer struct {
+	// Type is where clients come from: external (anywhere) or internal (the VPC network). With none, the default,
+	// quorate touches no load balancer.
+	Type string `yaml:"type,omitempty" json:"type,omitempty" jsonschema:"enum=external,enum=internal,enum=none"`
+	// Name is that of the load balancer's parts: forwarding rule, backend service, health check, and the endpoint group
+	// of each zone. The cluster's name where it is not given.
+	Name string `yaml:"name,omitempty" json:"name,omitempty"`
 }
 
 // GCEDisk is how a disk of a master is made.
@@ -43,7 +64,7 @@ type GCEDisk struct {
 
 // setDefaults returns the section with what is not given. The given one is not changed: a copy of the Cluster, such as
 // Show makes, has the same one.
-func (g *GCE) setDefaults() *GCE {
+func (g *GCE) setDefaults(cluster string) *GCE {
 	if g == nil {
 		return nil
 	}
@@ -54,5 +75,17 @@ func (g *GCE) setDefaults() *GCE {
 	orElse(&out.BootDisk.SizeGB, 20)
 	orElse(&out.DataDisk.Type, "pd-ssd")
 	orElse(&out.DataDisk.SizeGB, 50)
+	orElse(&out.LoadBalancer.Type, NoBalancer)
+	if out.LoadBalancer.Type != NoBalancer {
+		orElse(&out.LoadBalancer.Name, cluster)
+	}
 	return &out
+}
+
+// LoadBalancer is what the document says of the load balancer; nothing where quorate touches none.
+func (c *Cluster) LoadBalancer() LoadBalancer {
+	if c.GCE == nil || c.GCE.LoadBalancer.Type == NoBalancer {
+		return LoadBalancer{}
+	}
+	return c.GCE.LoadBalancer
 }

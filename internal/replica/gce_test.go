@@ -36,8 +36,38 @@ func TestWhatVMsAreMadeOfHasDefaults(t *testing.T) {
 	if got := g.SubnetworkPath(); got != "" {
 		t.Errorf("the subnetwork is %s", got)
 	}
+	if got := c.LoadBalancer(); g.LoadBalancer.Type != replica.NoBalancer || got != (replica.LoadBalancer{}) {
+		t.Errorf("the load balancer is %+v, which quorate touches as %+v", g.LoadBalancer, got)
+	}
 	if valid().GCE != nil {
 		t.Error("a document without the section gets one")
+	}
+}
+
+// A load balancer has the cluster's name, or its own. Without a section for VMs there is none.
+func TestWhichLoadBalancerTheMastersAreBehind(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		document, want replica.LoadBalancer
+	}{
+		{"nothing is said", replica.LoadBalancer{}, replica.LoadBalancer{}},
+		{"none, with a name", replica.LoadBalancer{Type: "none", Name: "lb"}, replica.LoadBalancer{}},
+		{"an external one", replica.LoadBalancer{Type: "external"}, replica.LoadBalancer{Type: "external", Name: "demo"}},
+		{"an internal one with a name", replica.LoadBalancer{Type: "internal", Name: "lb"},
+			replica.LoadBalancer{Type: "internal", Name: "lb"}},
+	} {
+		c := withGCE()
+		c.GCE.LoadBalancer = tc.document
+		c.SetDefaults()
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if got := c.LoadBalancer(); got != tc.want {
+			t.Errorf("%s: it is %+v, want %+v", tc.name, got, tc.want)
+		}
+	}
+	if got := valid().LoadBalancer(); got != (replica.LoadBalancer{}) {
+		t.Errorf("without the section it is %+v", got)
 	}
 }
 
@@ -121,6 +151,9 @@ func TestWhatVMsCannotBeMadeOf(t *testing.T) {
 		}},
 		{"quorate's own label", "gce.labels.quorate-cluster",
 			func(g *replica.GCE) { g.Labels = map[string]string{"quorate-cluster": "other"} }},
+		{"an unknown load balancer", "gce.loadBalancer.type", func(g *replica.GCE) { g.LoadBalancer.Type = "global" }},
+		{"a load balancer's name in capitals", "gce.loadBalancer.name",
+			func(g *replica.GCE) { g.LoadBalancer = replica.LoadBalancer{Type: "external", Name: "LB"} }},
 		{"a label in capitals", "gce.labels.Team", func(g *replica.GCE) { g.Labels = map[string]string{"Team": "x"} }},
 		{"a label's value in capitals", "gce.labels.team",
 			func(g *replica.GCE) { g.Labels = map[string]string{"team": "X"} }},
@@ -152,12 +185,15 @@ func TestEachFaultOfTheSectionIsNamedWithItsLine(t *testing.T) {
   image: quorate-master
   serviceAccount: root
   dataDisk: {sizeGB: 0}
+  loadBalancer: {type: global, endpointGroup: x}
 `)})
 	for _, want := range []string{
 		"gce.zone: found an unknown field (did you mean gce.zones?)",
 		"gce.machinetype: found an unknown field (did you mean gce.machineType?)",
 		`gce.serviceAccount: found "root"; allowed: the email of a service account`,
 		`gce.dataDisk.sizeGB: found "0"; allowed: a whole number above 0; leave the field out to take the default`,
+		`gce.loadBalancer.type: found "global"; allowed: external, internal, none`,
+		"gce.loadBalancer.endpointGroup: found an unknown field",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%v", want, err)

@@ -72,6 +72,10 @@ func (c *Cluster) validateGCE(f *Faults) {
 	}
 	g.validateTags(f)
 	g.validateLabels(f)
+	oneOf(f, "gce.loadBalancer.type", g.LoadBalancer.Type, ExternalBalancer, InternalBalancer, NoBalancer)
+	if name := g.LoadBalancer.Name; name != "" {
+		matches("loadBalancer.name", name, gceName, gceNameRule+"; the cluster's name where it is not given")
+	}
 }
 
 func (g *GCE) validateZones(f *Faults) {
