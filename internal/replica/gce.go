@@ -42,9 +42,9 @@ const (
 	NoBalancer       = "none"
 )
 
-// LoadBalancer is the passthrough load balancer that the masters of a cluster are behind. Its backends are zonal network
-// endpoint groups of type GCE_VM_IP, one in each zone with masters. Each master attaches itself to the group of its
-// zone, and detaches itself before it stops.
+// LoadBalancer is the passthrough load balancer that the masters of a cluster are behind. Its backends are zonal
+// network endpoint groups of type GCE_VM_IP, one in each zone with masters. Each master attaches itself to the group of
+// its zone, and detaches itself before it stops.
 type LoadBalancer struct {
 	// Type is where clients come from: external (anywhere) or internal (the VPC network). With none, the default,
 	// quorate touches no load balancer.
