@@ -53,7 +53,7 @@ func throughAPI(t *testing.T, w *world) (*fleet.Fleet, *api) {
 	g := f.Document.GCE
 	f.Cloud = cloud
 	g.Project, g.Network, g.ServiceAccount = instance.ProjectID, "default", instance.MastersAccount()
-	g.BootDisk, g.DataDisk = replica.GCEDisk{SizeGB: 20}, replica.GCEDisk{Type: "pd-ssd", SizeGB: 50}
+	g.BootDisk, g.DataDisk = replica.GCEDisk{Type: "pd-ssd", SizeGB: 20}, replica.GCEDisk{Type: "pd-ssd", SizeGB: 50}
 	return f, a
 }
 
@@ -107,7 +107,9 @@ func (a *api) instances() (out []instance.VM) {
 		v := a.vms[p]
 		out = append(out, instance.VM{ID: number(v.InstanceID), Name: p.Name, Zone: p.Zone, Status: v.Status,
 			Labels: labelled(v.Labels), Created: v.booted, DataDisk: a.disk(a.disks[p.Zone+"/"+v.DataDisk]),
-			Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(10 + n)}), Made: instance.Made{Image: theirs(v.Image)}})
+			Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(10 + n)}), Attributes: v.Metadata,
+			Made: instance.Made{Image: theirs(v.Image), MachineType: v.MachineType, Tags: v.Tags,
+				Boot: instance.Disk{Type: v.Boot.Type, Bytes: v.Boot.SizeGB << 30}}})
 	}
 	return out
 }
@@ -127,7 +129,9 @@ func (a *api) unattached() (out []instance.VM) {
 func (a *api) AddInstance(i instance.VM) error {
 	return a.change(func() error {
 		p := replica.Place{Zone: i.Zone, Name: i.Name}
-		a.insertVM(p, gce.VMSpec{Name: i.Name, DataDisk: i.DataDisk.Name, Image: ours(i.Made.Image), Labels: i.Labels})
+		a.insertVM(p, gce.VMSpec{Name: i.Name, DataDisk: i.DataDisk.Name, Image: ours(i.Made.Image), Labels: i.Labels,
+			MachineType: i.Made.MachineType, Tags: i.Made.Tags, Metadata: i.Attributes,
+			BootDisk: gce.DiskSpec{Type: i.Made.Boot.Type, SizeGB: i.Made.Boot.Bytes >> 30}})
 		a.vms[p].InstanceID = strconv.FormatUint(i.ID, 10)
 		if i.Attributes["quorate-cluster"] == "" {
 			a.t.Errorf("VM %s gets no document: %+v", i.Name, i)

@@ -106,7 +106,7 @@ func (f *Fleet) readLists(ctx context.Context, r *Reading) error {
 	r.VMs = vms
 	for _, v := range vms {
 		r.Inventory.VMs = append(r.Inventory.VMs, plan.VM{Place: v.Place, InstanceID: v.InstanceID, Status: v.Status,
-			Image: v.Image, DataDisk: v.DataDisk, Replaces: v.Labels[ReplacesLabel]})
+			Image: v.Image, DataDisk: v.DataDisk, Replaces: v.Labels[ReplacesLabel], Differs: f.differences(v, disks)})
 	}
 	for _, d := range disks {
 		out := plan.Disk{Zone: d.Zone, Name: d.Name, ID: d.ID, Replica: d.Labels[ReplicaLabel],

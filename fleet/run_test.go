@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/fleet"
 	"github.com/quorate/quorate/fleet/plan"
+	"github.com/quorate/quorate/internal/localgce/instance"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -19,7 +20,8 @@ func fleetOf(w *world) *fleet.Fleet {
 	return &fleet.Fleet{Cloud: w, Cluster: w, By: "test", Begin: w.begin, DataDevice: "quorate-data",
 		Metadata: map[string]string{"quorate-cluster": "name: prod-1"},
 		Document: &replica.Cluster{Name: "prod-1", Replicas: 3, GCE: &replica.GCE{Project: "example", Region: region,
-			Zones: zones, Image: "family/quorate", MachineType: "e2-standard-4",
+			Zones: zones, Image: "family/quorate", MachineType: "e2-standard-4", Network: "default",
+			ServiceAccount: instance.MastersAccount(), Tags: []string{"masters", "infra"},
 			Labels: map[string]string{"team": "infra"}}}}
 }
 
@@ -31,32 +33,33 @@ type command struct {
 	rules    rules
 	// left are how many VMs and voters there are in the end, and how many disks that no VM has.
 	vms, voters, spare int
-	// rolled: all VMs have the new image.
-	rolled bool
+	// rolled is the image that all VMs have then, and they are made as the document says.
+	rolled string
 }
 
 var commands = []command{
-	{"create 3", 0, plan.Wish{Kind: plan.Create, Count: 3}, rules{}, 3, 3, 0, false},
-	{"add the second", 1, plan.Wish{Kind: plan.Add}, rules{}, 2, 1, 0, false},
-	{"add the third", 2, plan.Wish{Kind: plan.Add, Zone: zones[2]}, rules{}, 3, 3, 0, false},
+	{"create 3", 0, plan.Wish{Kind: plan.Create, Count: 3}, rules{}, 3, 3, 0, ""},
+	{"add the second", 1, plan.Wish{Kind: plan.Add}, rules{}, 2, 1, 0, ""},
+	{"add the third", 2, plan.Wish{Kind: plan.Add, Zone: zones[2]}, rules{}, 3, 3, 0, ""},
 	{"remove by name", 3, plan.Wish{Kind: plan.Remove, Name: "master-b", DropDisk: true},
-		rules{target: "1004", dropDisks: true}, 2, 2, 0, false},
+		rules{target: "1004", dropDisks: true}, 2, 2, 0, ""},
 	{"remove of a zone, its disk is kept", 3, plan.Wish{Kind: plan.Remove, Zone: zones[2]}, rules{target: "1006"}, 2, 2,
-		1, false},
+		1, ""},
 	{"remove the leader", 3, plan.Wish{Kind: plan.Remove, Name: "master-a", DropDisk: true},
-		rules{target: "1002", dropDisks: true}, 2, 2, 0, false},
+		rules{target: "1002", dropDisks: true}, 2, 2, 0, ""},
 	{"replace", 3, plan.Wish{Kind: plan.Replace, Name: "master-b", DropDisk: true},
-		rules{target: "1004", dropDisks: true}, 3, 3, 0, false},
+		rules{target: "1004", dropDisks: true}, 3, 3, 0, ""},
 	{"replace in its place", 3, plan.Wish{Kind: plan.Replace, Name: "master-a", InPlace: true}, rules{inPlace: true},
-		3, 3, 0, false},
+		3, 3, 0, ""},
 	{"replace in its place, with a new disk", 3, plan.Wish{Kind: plan.Replace, Name: "master-b", InPlace: true,
-		NewDisk: true}, rules{inPlace: true}, 3, 3, 1, false},
+		NewDisk: true}, rules{inPlace: true}, 3, 3, 1, ""},
 	{"replace the only one in its place", 1, plan.Wish{Kind: plan.Replace, Name: "master-a", InPlace: true,
-		Interrupt: true}, rules{inPlace: true, interrupts: true}, 1, 1, 0, false},
-	{"roll", 3, plan.Wish{Kind: plan.Roll, Image: newImage}, rules{inPlace: true}, 3, 3, 0, true},
+		Interrupt: true}, rules{inPlace: true, interrupts: true}, 1, 1, 0, ""},
+	{"roll", 3, plan.Wish{Kind: plan.Roll, Image: newImage}, rules{inPlace: true}, 3, 3, 0, newImage},
+	{"roll to what the document says", 3, plan.Wish{Kind: plan.Roll}, rules{inPlace: true}, 3, 3, 0, oldImage},
 	{"roll the only one", 1, plan.Wish{Kind: plan.Roll, Image: newImage, Interrupt: true},
-		rules{inPlace: true, interrupts: true}, 1, 1, 0, true},
-	{"delete", 3, plan.Wish{Kind: plan.Delete}, rules{all: true}, 0, -1, 0, false},
+		rules{inPlace: true, interrupts: true}, 1, 1, 0, newImage},
+	{"delete", 3, plan.Wish{Kind: plan.Delete}, rules{all: true}, 0, -1, 0, ""},
 }
 
 // inWorld runs a test in a world whose agents live, in time that passes at once.
@@ -100,8 +103,11 @@ func (c command) check(t *testing.T, w *world) {
 			spare, c.vms, c.voters, c.spare)
 	}
 	for _, p := range w.places() {
-		if c.rolled && w.vms[p].Image != newImage || !w.alive(p) {
-			t.Errorf("VM %s: image %s, takes part: %t", p, w.vms[p].Image, w.alive(p))
+		v := w.vms[p]
+		as := v.Image == c.rolled && v.MachineType == "e2-standard-4" && len(v.Tags) == 2 && v.Labels["team"] == "infra" &&
+			v.Metadata["quorate-cluster"] != ""
+		if c.rolled != "" && !as || !w.alive(p) {
+			t.Errorf("VM %s takes part: %t; %+v", p, w.alive(p), v.FleetVM)
 		}
 	}
 }

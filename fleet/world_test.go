@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/gce"
+	"github.com/quorate/quorate/internal/localgce/instance"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 	"github.com/quorate/quorate/internal/report"
@@ -80,7 +81,8 @@ func newWorld(t *testing.T, replicas int) *world {
 		p := place(n)
 		disk := p.Name + "-data"
 		w.disks[p.Zone+"/"+disk] = &gce.FleetDisk{Zone: p.Zone, Name: disk, ID: w.id()}
-		w.insertVM(p, gce.VMSpec{Name: p.Name, DataDisk: disk, Image: oldImage})
+		w.insertVM(p, gce.VMSpec{Name: p.Name, DataDisk: disk, Image: oldImage, MachineType: "e2-standard-2",
+			Network: "projects/example/global/networks/default", ServiceAccount: instance.MastersAccount()})
 	}
 	if w.hasRecord = replicas > 0; w.hasRecord {
 		w.orders = []record.Order{{Number: 1, Kind: record.OrderReplicas, Replicas: replicas}}
@@ -415,7 +417,9 @@ func (w *world) InsertVM(_ context.Context, zone string, v gce.VMSpec) error {
 
 func (w *world) insertVM(p replica.Place, v gce.VMSpec) {
 	w.disks[p.Zone+"/"+v.DataDisk].Users = []string{p.Name}
-	one := gce.FleetVM{Labels: v.Labels, Image: v.Image, DataDisk: v.DataDisk}
+	one := gce.FleetVM{Labels: v.Labels, Image: v.Image, DataDisk: v.DataDisk, MachineType: v.MachineType,
+		Boot: v.BootDisk, Network: v.Network, Subnetwork: v.Subnetwork, ServiceAccount: v.ServiceAccount, Tags: v.Tags,
+		Metadata: v.Metadata}
 	one.VM = replica.VM{Place: p, InstanceID: w.id(), Status: "RUNNING"}
 	w.vms[p] = &vm{FleetVM: one, booted: time.Now()}
 }

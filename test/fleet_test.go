@@ -89,6 +89,23 @@ func TestTheFleetsCommands(t *testing.T) {
 			}
 			c.wantFleet(t, 3, 1)
 		}},
+		{"roll takes another machine type and another tag", func(t *testing.T) {
+			text, err := os.ReadFile(c.configFile())
+			c.must(t, err)
+			changed := strings.Replace(string(text), "  image: family/quorate-master\n",
+				"  image: quorate-2\n  machineType: e2-highmem-4\n  tags: [masters]\n", 1)
+			c.must(t, os.WriteFile(c.configFile(), []byte(changed), 0o600))
+			out := c.commanded(t, 0, "roll", "--dry-run")
+			if !strings.Contains(out, ": gce.machineType is e2-standard-4; e2-highmem-4 is wanted.") ||
+				!strings.Contains(out, ": gce.tags is not given; masters is wanted.") {
+				t.Error(out)
+			}
+			c.commanded(t, 0, "roll")
+			c.wantFleet(t, 3, 1)
+			if out := c.commanded(t, 0, "roll"); out != "Nothing is left to do.\n" {
+				t.Error(out)
+			}
+		}},
 	} {
 		ok := t.Run(step.name, func(t *testing.T) {
 			l := c.startWriters(t)

@@ -195,7 +195,9 @@ func TestPlansArePrinted(t *testing.T) {
 			6},
 		{3, "replace master-b --new-disk", []string{"1. Delete VM master-b in us-central1-b (101); its data disk is kept.",
 			"2. Make data disk master-b-data-101 in us-central1-b."}, 4},
-		{3, "roll --image quorate-2", []string{"1. Delete VM master-b", "7. Delete VM master-a"}, 9},
+		{3, "roll --image quorate-2", []string{"us-central1-a.master-a: gce.image is ",
+			"us-central1-a.master-a: gce.machineType is e2-standard-2; e2-standard-4 is wanted.", "1. Delete VM master-b",
+			"7. Delete VM master-a"}, 9},
 		{3, "delete", []string{"Delete VM master-a", "Note: Its record, with the snapshots"}, 6},
 	} {
 		t.Run(tc.args, func(t *testing.T) {

@@ -25,6 +25,8 @@ type VM struct {
 	InstanceID, Status string
 	// Image is what its boot disk was made of. DataDisk is the name of its data disk; empty: none is attached.
 	Image, DataDisk string
+	// Differs is what else of it is not as the Cluster document says.
+	Differs []Difference
 	// Replaces is the numeric id of the VM in whose place this one was made by a command; empty: in nobody's.
 	Replaces string
 }

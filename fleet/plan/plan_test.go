@@ -79,6 +79,7 @@ func TestPlans(t *testing.T) {
 	newDisk := func(w *plan.Wish) { w.InPlace, w.NewDisk = true, true }
 	interrupt := func(w *plan.Wish) { w.Interrupt = true }
 	image := func(w *plan.Wish) { w.Image = "image-2" }
+	sameImage := func(w *plan.Wish) { w.Image = "image-1" }
 	change := func(list ...func(*plan.Inventory)) []func(*plan.Inventory) { return list }
 	for _, tc := range []struct {
 		name string
@@ -205,6 +206,14 @@ func TestPlans(t *testing.T) {
 			}
 		}), wish(plan.Roll, image), ""},
 		{"roll the only one", 1, nil, wish(plan.Roll, image), plan.WouldInterrupt},
+		{"roll the one whose machine type is another", 3, change(differs(1, "gce.machineType")),
+			wish(plan.Roll, sameImage), "delete-vm master-b 101; create-vm master-b; await-joined master-b"},
+		{"roll one whose data disk alone is another: that is kept", 3, change(differs(1, "gce.dataDisk.sizeGB")),
+			wish(plan.Roll, sameImage), ""},
+		{"roll into another network", 3, change(differs(1, "gce.network")), wish(plan.Roll, sameImage),
+			plan.OtherNetwork},
+		{"roll what is not as it was asked for, though this command has made it", 3, change(differs(1, "gce.tags")),
+			wish(plan.Roll, sameImage, func(w *plan.Wish) { w.Old = []string{"99"} }), plan.StillDiffers},
 		{"create three", 0, change(ordered(3), func(i *plan.Inventory) { i.Record.Formed = false }), wish(plan.Create),
 			"create-disk us-central1-a.prod-1-x1; create-vm prod-1-x1; create-disk us-central1-b.prod-1-x2; " +
 				"create-vm prod-1-x2; create-disk us-central1-c.prod-1-x3; create-vm prod-1-x3; " +
@@ -242,9 +251,35 @@ func TestPlans(t *testing.T) {
 	}
 }
 
+// differs has a replica's VM differ from the document in a field.
+func differs(k int, field string) func(*plan.Inventory) {
+	return func(i *plan.Inventory) {
+		i.VMs[k].Differs = []plan.Difference{{Replica: place(k), Field: field, Found: "a", Wanted: "b"}}
+	}
+}
+
+// A plan to roll says of each master what differs, also where the image is the same.
+func TestARollSaysWhatDiffers(t *testing.T) {
+	i := wellOff(3)
+	differs(2, "gce.machineType")(&i)
+	i.VMs[0].Image = "image-0"
+	w, err := plan.Resolve(plan.Wish{Kind: plan.Roll, Image: "image-1"}, i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.Make(w, i)
+	const want = "[{us-central1-a.master-a gce.image image-0 image-1} {us-central1-c.master-c gce.machineType a b}]"
+	if got := fmt.Sprint(p.Differences); err != nil || got != want || len(p.Steps) != 6 {
+		t.Errorf("%v, %d steps\ngot  %s\nwant %s", err, len(p.Steps), got, want)
+	}
+}
+
 // carriedOut is a plan in words, or the name of its refusal.
 func carriedOut(w plan.Wish, i plan.Inventory) string {
-	w, err := plan.Resolve(w, i)
+	var err error
+	if w.Old == nil {
+		w, err = plan.Resolve(w, i)
+	}
 	var p plan.Plan
 	if err == nil {
 		p, err = plan.Make(w, i)

@@ -96,13 +96,16 @@ func (b *builder) interruption(otherwise string) string {
 	return otherwise
 }
 
-// roll replaces each VM that is not made of the wanted image, in its place and with its disk, one at a time: etcd's
-// leader last. It goes on only while everybody else is well.
+// roll replaces each VM that is not as it is wanted, in its place and with its disk, one at a time: etcd's leader last.
+// It goes on only while everybody else is well.
 func (b *builder) roll() error {
+	if err := b.showDifferences(); err != nil {
+		return err
+	}
 	begun := map[replica.Place]bool{}
 	for _, p := range b.staying(replica.Place{}) { // first what was begun
 		v, there := b.vm(p)
-		if there && (v.Image != b.Image || b.joined(p)) {
+		if there && (b.isOld(v) || b.joined(p)) {
 			continue
 		}
 		begun[p] = true
@@ -121,7 +124,7 @@ func (b *builder) roll() error {
 	}
 	for _, p := range b.leaderLast() {
 		v, there := b.vm(p)
-		if !there || v.Image == b.Image || begun[p] {
+		if !there || !b.isOld(v) || begun[p] {
 			continue
 		}
 		k, known := b.Record.incarnation(p)
@@ -146,7 +149,7 @@ func (b *builder) roll() error {
 		b.now = before
 		b.step(Step{Act: AwaitJoined, Place: p}, "", "", "Wait until %s is a member again, and ready.", p.Name)
 	}
-	return nil
+	return b.allAsWanted()
 }
 
 // leaderLast are the replicas in the order in which they are rolled.

@@ -59,6 +59,8 @@ type Plan struct {
 	Steps []Step `json:"steps"`
 	// Warnings are sentences about what the plan leads to, or leaves behind.
 	Warnings []string `json:"warnings,omitempty"`
+	// Differences are why a roll makes VMs anew.
+	Differences []Difference `json:"differences,omitempty"`
 }
 
 // Refusal is why no plan is made. Its Name is stable.
@@ -94,6 +96,8 @@ const (
 	TooManyReplicas  = "too-many-replicas"
 	DiskNotKnown     = "disk-not-known"
 	ReplicaIsNotDone = "replica-not-ready"
+	OtherNetwork     = "other-network"
+	StillDiffers     = "still-differs"
 )
 
 func riskOf(c count, clients, undo string) Risk {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ var (
 	first = flag.Uint64("seed", 1, "the seed of the first")
 )
 
-// newImage is what a roll wants; all VMs begin with another.
+// newImage is what most rolls want; all VMs begin with another.
 const newImage = "image-2"
 
 // Each walk makes a random cluster and a random wish, and carries the wish out one step at a time against an API that
@@ -76,6 +77,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	for _, p := range w.places() {
 		w.vms[p].dead = w.rng.IntN(8) == 0
+		if w.rng.IntN(2) == 0 {
+			w.vms[p].Differs = []plan.Difference{{Replica: p, Field: "gce.machineType", Found: "small", Wanted: "large"}}
+		}
 	}
 	return w
 }
@@ -121,7 +125,15 @@ func (k *walk) run() error {
 		k.end = "waits" // for a cluster that stopped before: a command gives up after a time
 		return nil
 	}
+	if k.awaits && k.wish.Kind == plan.Roll && k.someoneIsDead() {
+		k.end = "waits" // for one that was as it is wanted, and may come
+		return nil
+	}
 	return errors.New("it comes to no end")
+}
+
+func (k *walk) someoneIsDead() bool {
+	return slices.ContainsFunc(k.places(), func(p replica.Place) bool { return k.vms[p].dead })
 }
 
 // choose draws a wish.
@@ -149,6 +161,9 @@ func (k *walk) choose() {
 		}
 	case plan.Roll:
 		w.Image, w.Interrupt = newImage, true
+		if k.rng.IntN(3) == 0 {
+			w.Image = "image-1"
+		}
 	case plan.Add:
 		if k.rng.IntN(2) == 0 {
 			w.Name = "extra"
@@ -253,7 +268,7 @@ func (k *walk) mayDelete(s plan.Step, v *vm) error {
 	staysMember := k.wish.InPlace || k.wish.Kind == plan.Roll
 	switch {
 	case k.wish.Kind == plan.Delete:
-	case k.wish.Kind == plan.Roll && v.Image == newImage:
+	case k.wish.Kind == plan.Roll && v.Image == k.wish.Image && v.Differs == nil:
 		return errors.New("a VM was rolled twice")
 	case k.wish.Kind == plan.Roll:
 	case k.wish.Kind != plan.Remove && k.wish.Kind != plan.Replace, s.InstanceID != k.resolved.InstanceID:
@@ -305,7 +320,7 @@ func (k *walk) done() error {
 		return k.isMember(w.New)
 	case plan.Roll:
 		for p, v := range k.vms {
-			if v.Image != newImage && k.leave(p) == nil {
+			if (v.Image != w.Image || v.Differs != nil) && k.leave(p) == nil {
 				return fmt.Errorf("%s was not rolled", p)
 			}
 		}

@@ -33,7 +33,7 @@ type Wish struct {
 	Suffixes []string
 	// Count is how many replicas Create makes.
 	Count int
-	// Image is what VMs are made of, as VM.Image shows it. Roll wants all of them to be.
+	// Image is what VMs are made of, as VM.Image shows it. Roll wants that of all, and all to be as the document says.
 	Image string
 	// InPlace replaces a VM under its own name. With NewDisk it gets an empty data disk.
 	InPlace, NewDisk bool
@@ -52,6 +52,8 @@ type Wish struct {
 	Places     []replica.Place
 	// InstanceID and DiskID are the VM and the data disk that Place has as the wish is resolved; empty: none.
 	InstanceID, DiskID string
+	// Old are the numeric ids of the VMs that Roll makes anew.
+	Old []string
 	// Wanted is the number of replicas that is ordered once a removal is done; 0: nothing is ordered.
 	Wanted int
 }
@@ -74,6 +76,8 @@ func Resolve(w Wish, i Inventory) (Wish, error) {
 		}
 		w.Zone, w.Name, w.Wanted = w.Place.Zone, "", 0
 		return w.resolveNew(i)
+	case Roll:
+		return w.resolveRoll(i), nil
 	case Create:
 		return w.resolveAll(i)
 	}

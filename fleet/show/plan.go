@@ -7,8 +7,12 @@ import (
 	"github.com/quorate/quorate/fleet/plan"
 )
 
-// Plan says what will be done, step by step: how the cluster stands then, what clients notice, how it is taken back.
+// Plan says why VMs are made anew, and what will be done, step by step: how the cluster stands then, what clients
+// notice, how it is taken back.
 func Plan(p plan.Plan, out Text) {
+	for _, d := range p.Differences {
+		out("", fmt.Sprintf("%s: %s is %s; %s is wanted.", d.Replica, d.Field, orNothing(d.Found), orNothing(d.Wanted)))
+	}
 	for n, s := range p.Steps {
 		out("", fmt.Sprintf("%d. %s", n+1, s.What))
 		out("   ", strings.Join(risk(s), " "))
@@ -53,6 +57,13 @@ func margin(survives int) string {
 		return "one further voter may fail"
 	}
 	return fmt.Sprintf("%d further voters may fail", survives)
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "not given"
+	}
+	return s
 }
 
 func counted(n int, one, more string) string {

@@ -38,8 +38,12 @@ func compare(t *testing.T, got, want string) {
 func TestAPlanSaysWhatEachStepRisks(t *testing.T) {
 	var l lines
 	show.Plan(plan.Plan{Steps: []plan.Step{{Act: plan.BeginRecord, What: "Begin the record."}, order, leaves, gone,
-		joins}, Warnings: []string{"Its data disk is kept."}}, l.text)
+		joins}, Warnings: []string{"Its data disk is kept."}, Differences: []plan.Difference{
+		{Replica: placeB, Field: "gce.machineType", Found: "e2-standard-2", Wanted: "e2-standard-4"},
+		{Replica: placeB, Field: "gce.tags", Found: "", Wanted: "masters"}}}, l.text)
 	compare(t, l.String(), `
+us-central1-b.prod-1-b: gce.machineType is e2-standard-2; e2-standard-4 is wanted.
+us-central1-b.prod-1-b: gce.tags is not given; masters is wanted.
 1. Begin the record.
    Then etcd has no member. Clients notice nothing. It cannot be undone.
 2. Order prod-1-b to leave.

@@ -23,6 +23,15 @@ type FleetVM struct {
 	DataDisk string
 	// MachineType is such as e2-standard-4.
 	MachineType string
+	// Boot is its boot disk: of its name, type and size what is known.
+	Boot DiskSpec
+	// Network and Subnetwork are partial links, as in VMSpec.
+	Network, Subnetwork string
+	// ServiceAccount is an email; empty: it has none.
+	ServiceAccount string
+	// Tags are its network tags, Metadata its instance attributes.
+	Tags     []string
+	Metadata map[string]string
 }
 
 // FleetDisk is a data disk of the cluster.
@@ -31,6 +40,8 @@ type FleetDisk struct {
 	// ID is GCE's numeric id, never given twice.
 	ID     string
 	Labels map[string]string
+	// Type is such as pd-ssd.
+	Type   string
 	SizeGB int64
 	// Users are the names of the VMs that it is attached to.
 	Users []string
@@ -60,7 +71,7 @@ func (c *Compute) FleetVMs(ctx context.Context) ([]FleetVM, error) {
 	if err != nil {
 		return nil, err
 	}
-	images, err := c.diskImages(ctx)
+	known, err := c.bootDisks(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -69,13 +80,13 @@ func (c *Compute) FleetVMs(ctx context.Context) ([]FleetVM, error) {
 		if link == "" {
 			continue
 		}
-		image, listed := images[partial(link)]
+		boot, listed := known[partial(link)]
 		if !listed { // it does not carry the label
-			if image, err = c.imageOf(ctx, link); err != nil {
-				return nil, fmt.Errorf("find the image of instance %s: %w", out[n].Place, err)
+			if boot, err = c.bootDiskAt(ctx, link); err != nil {
+				return nil, fmt.Errorf("find the boot disk of instance %s: %w", out[n].Place, err)
 			}
 		}
-		out[n].Image = image
+		out[n].Image, out[n].Boot = boot.image, boot.DiskSpec
 	}
 	return out, nil
 }
@@ -87,7 +98,35 @@ func fleetVM(vm replica.VM, i *compute.Instance) FleetVM {
 			out.DataDisk = lastPart(d.Source)
 		}
 	}
+	for _, nic := range i.NetworkInterfaces[:min(1, len(i.NetworkInterfaces))] {
+		out.Network, out.Subnetwork = partial(nic.Network), partial(nic.Subnetwork)
+	}
+	for _, a := range i.ServiceAccounts[:min(1, len(i.ServiceAccounts))] {
+		out.ServiceAccount = a.Email
+	}
+	if i.Tags != nil {
+		out.Tags = i.Tags.Items
+	}
+	if i.Metadata != nil {
+		out.Metadata = map[string]string{}
+		for _, item := range i.Metadata.Items {
+			if item.Value != nil {
+				out.Metadata[item.Key] = *item.Value
+			}
+		}
+	}
 	return out
+}
+
+// boot is a boot disk, and the image that it was made of.
+type boot struct {
+	DiskSpec
+	image string
+}
+
+func bootOf(d *compute.Disk) boot {
+	return boot{DiskSpec{Name: d.Name, Type: lastPart(d.Type), SizeGB: d.SizeGb, Labels: d.Labels},
+		partial(d.SourceImage)}
 }
 
 // bootDisk is the link of the disk that a VM boots from.
@@ -100,18 +139,18 @@ func bootDisk(i *compute.Instance) string {
 	return ""
 }
 
-// diskImages are the images of all disks with the cluster's label, by the disks' partial links.
-func (c *Compute) diskImages(ctx context.Context) (map[string]string, error) {
-	out := map[string]string{}
-	err := c.fleetDisks(ctx, func(_ string, d *compute.Disk) { out[partial(d.SelfLink)] = partial(d.SourceImage) })
+// bootDisks are all disks with the cluster's label, as if VMs booted from them, by their partial links.
+func (c *Compute) bootDisks(ctx context.Context) (map[string]boot, error) {
+	out := map[string]boot{}
+	err := c.fleetDisks(ctx, func(_ string, d *compute.Disk) { out[partial(d.SelfLink)] = bootOf(d) })
 	return out, err
 }
 
-// imageOf is the image that the disk with a link was made of.
-func (c *Compute) imageOf(ctx context.Context, link string) (image string, err error) {
+// bootDiskAt is the disk with a link.
+func (c *Compute) bootDiskAt(ctx context.Context, link string) (found boot, err error) {
 	get, where, err := c.getter(link)
 	if err != nil {
-		return "", err
+		return boot{}, err
 	}
 	err = c.ask(ctx, fmt.Sprintf("disk %s in %s", lastPart(link), where),
 		func(ctx context.Context, api *compute.Service) error {
@@ -122,10 +161,10 @@ func (c *Compute) imageOf(ctx context.Context, link string) (image string, err e
 			if d.Name != lastPart(link) {
 				return finalError{fmt.Errorf("found a disk %q with id %d", d.Name, d.Id)}
 			}
-			image = partial(d.SourceImage)
+			found = bootOf(d)
 			return nil
 		})
-	return image, err
+	return found, err
 }
 
 // FleetDisks lists every data disk that carries the cluster's label, attached or not: all that were not made of an
@@ -157,7 +196,8 @@ func fleetDisk(zone string, d *compute.Disk) (FleetDisk, error) {
 	if err != nil {
 		return FleetDisk{}, err
 	}
-	out := FleetDisk{Zone: zone, Name: d.Name, ID: strconv.FormatUint(d.Id, 10), Labels: d.Labels, SizeGB: d.SizeGb}
+	out := FleetDisk{Zone: zone, Name: d.Name, ID: strconv.FormatUint(d.Id, 10), Labels: d.Labels,
+		Type: lastPart(d.Type), SizeGB: d.SizeGb}
 	for _, u := range known.Users {
 		out.Users = append(out.Users, u.Name)
 	}
