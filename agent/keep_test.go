@@ -25,6 +25,7 @@ import (
 	"github.com/quorate/quorate/agent/kubelet"
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember"
+	"github.com/quorate/quorate/etcdmember/explain"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
@@ -70,7 +71,7 @@ func TestTheKeysOfTheStatus(t *testing.T) {
 					{Name: "z.n.1", ID: "a1", Role: "voter", Leader: true, Started: true, Lag: &lag}},
 				RecordRead:  &now,
 				Steps:       []etcdmember.StepCount{{Act: table.ActSeed, Outcome: "done", Count: 1}},
-				Explanation: &table.Explanation{At: now, Found: []string{"f"}}},
+				Explanation: &explain.Explanation{At: now, Found: []string{"f"}}},
 		},
 		Components: []supervisor.Status{{Name: "etcd", State: supervisor.Ready, Since: now, Restarts: 1, Reason: "r",
 			PID: 7}},

@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/etcdmember/acts"
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -38,7 +39,7 @@ func (w *alarmWork) forget() {
 }
 
 // observe finds out what the rows of the alarms want to know: nothing where none stands. revision is the leader's.
-func (w *alarmWork) observe(ctx context.Context, now time.Time, revision int64, r *table.Ring) {
+func (w *alarmWork) observe(ctx context.Context, now time.Time, revision int64, r *leader.Ring) {
 	has := func(k table.AlarmKind) bool {
 		return slices.ContainsFunc(r.Alarms, func(a table.Alarm) bool { return a.Kind == k })
 	}
@@ -55,7 +56,7 @@ func (w *alarmWork) observe(ctx context.Context, now time.Time, revision int64, 
 }
 
 // findSizes asks each member for its database's size, its use and its quota. One that does not answer has none.
-func (w *alarmWork) findSizes(ctx context.Context, r *table.Ring) {
+func (w *alarmWork) findSizes(ctx context.Context, r *leader.Ring) {
 	var wg sync.WaitGroup
 	for i := range r.Members {
 		m := &r.Members[i]
@@ -77,11 +78,11 @@ func (w *alarmWork) findSizes(ctx context.Context, r *table.Ring) {
 
 // askHashes asks the voters that are heard of for their hash at the leader's revision, which all of them reach: a
 // CORRUPT alarm refuses writes.
-func (w *alarmWork) askHashes(members []table.RingMember, revision int64) {
+func (w *alarmWork) askHashes(members []leader.RingMember, revision int64) {
 	var mu sync.Mutex
 	found := map[record.MemberID]dataHash{}
 	about := w.hashes.about
-	members = slices.DeleteFunc(slices.Clone(members), func(m table.RingMember) bool { return !asked(m) })
+	members = slices.DeleteFunc(slices.Clone(members), func(m leader.RingMember) bool { return !asked(m) })
 	w.task = startTask("compare the members' data", func(ctx context.Context) error {
 		var wg sync.WaitGroup
 		errs := make([]error, len(members))
@@ -90,7 +91,7 @@ func (w *alarmWork) askHashes(members []table.RingMember, revision int64) {
 				errs[i] = w.asks.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
 					resp, err := c.HashKV(ctx, endpoint, revision)
 					if err != nil {
-						return fmt.Errorf("ask %s for its hash at revision %d: %w", table.Title(m), revision, err)
+						return fmt.Errorf("ask %s for its hash at revision %d: %w", leader.Title(m), revision, err)
 					}
 					mu.Lock()
 					defer mu.Unlock()
@@ -107,7 +108,7 @@ func (w *alarmWork) askHashes(members []table.RingMember, revision int64) {
 		}
 		for _, m := range members {
 			h := found[m.ID]
-			w.cfg.Log.Info("hash of a member's data", "member", table.Title(m), "id", m.ID.String(), "hash", h.value,
+			w.cfg.Log.Info("hash of a member's data", "member", leader.Title(m), "id", m.ID.String(), "hash", h.value,
 				"revision", h.revision, "compacted", h.compacted)
 		}
 	})
@@ -168,8 +169,8 @@ func (w *alarmWork) compact() error {
 }
 
 // defragment lets one member give its free pages back. It serves nothing meanwhile, so it is done one member at a time.
-func (w *alarmWork) defragment(m table.RingMember) {
-	w.task = startTask("defragment "+table.Title(m), func(ctx context.Context) error {
+func (w *alarmWork) defragment(m leader.RingMember) {
+	w.task = startTask("defragment "+leader.Title(m), func(ctx context.Context) error {
 		return w.asks.onMember(m.Member, func(c *clientv3.Client, endpoint string) error {
 			return w.cfg.at(acts.StepDefragment, func() error {
 				_, err := c.Defragment(ctx, endpoint)
@@ -179,7 +180,7 @@ func (w *alarmWork) defragment(m table.RingMember) {
 	}, func(now time.Time, err error) {
 		w.defragmented[m.ID] = now // also where it failed: the others come first
 		if err == nil {
-			w.cfg.Log.Info("defragmented a member", "member", table.Title(m), "bytes", m.DBSize, "used", m.DBInUse)
+			w.cfg.Log.Info("defragmented a member", "member", leader.Title(m), "bytes", m.DBSize, "used", m.DBInUse)
 		}
 	})
 }

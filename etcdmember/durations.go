@@ -3,7 +3,7 @@ package etcdmember
 import (
 	"time"
 
-	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/etcdmember/leader"
 )
 
 // This page has the durations that the membership names, in the order of a replica's life. Those that decide are
@@ -82,7 +82,7 @@ const (
 	listKept = 3 * listPeriod
 	// listAfter is how long a voter is out of reach before the Compute API is asked whether its VM exists: two lists
 	// are there when the minute is over, and a reboot asks nobody.
-	listAfter = table.DeadAfter - 3*listPeriod
+	listAfter = leader.DeadAfter - 3*listPeriod
 )
 
 // Changes of the member list.

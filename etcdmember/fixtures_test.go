@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -117,25 +118,25 @@ func answerThrough(f *table.Facts, list ...table.Member) {
 }
 
 // ringOf is the three as their leader, a, sees them: voters first, then learners, all reachable and caught up.
-func ringOf(voters, learners []table.RingMember) table.Ring {
+func ringOf(voters, learners []leader.RingMember) leader.Ring {
 	f := three()
-	r := table.Ring{At: t0, Me: f.Me, Cluster: testCluster, Leader: 0xa1, LastIndex: 5000, Record: f.Record,
+	r := leader.Ring{At: t0, Me: f.Me, Cluster: testCluster, Leader: 0xa1, LastIndex: 5000, Record: f.Record,
 		Compute: f.Compute, Policy: table.Policy{Replicas: 3}, ClusterVersion: "3.7.0"}
 	r.Members = append(append(r.Members, voters...), learners...)
 	return r
 }
 
-func voter(p replica.Place, instance string, id record.MemberID) table.RingMember {
-	return table.RingMember{Member: entry(p, instance, id), Match: 5000, State: table.ProgressReplicate,
+func voter(p replica.Place, instance string, id record.MemberID) leader.RingMember {
+	return leader.RingMember{Member: entry(p, instance, id), Match: 5000, State: leader.ProgressReplicate,
 		RecentActive: true, StreamsActive: true, MovedAt: t0}
 }
 
-func learner(p replica.Place, instance string, id record.MemberID) table.RingMember {
+func learner(p replica.Place, instance string, id record.MemberID) leader.RingMember {
 	m := voter(p, instance, id)
 	m.Learner, m.Version = true, "3.7.3"
 	return m
 }
 
-func threeVoters() table.Ring {
-	return ringOf([]table.RingMember{voter(pa, "101", 0xa1), voter(pb, "102", 0xb1), voter(pc, "103", 0xc3)}, nil)
+func threeVoters() leader.Ring {
+	return ringOf([]leader.RingMember{voter(pa, "101", 0xa1), voter(pb, "102", 0xb1), voter(pc, "103", 0xc3)}, nil)
 }

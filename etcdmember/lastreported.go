@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/explain"
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -23,7 +25,7 @@ type lastReported struct {
 	// cluster is what is known of the cluster, also by agent.json alone.
 	cluster     clusterKnown
 	incarnation uint64
-	last        table.Last
+	last        explain.Last
 	steps       []StepCount
 }
 
@@ -70,7 +72,7 @@ func (l *lastReported) noteDecision(f table.Facts, o table.Observation, plan tab
 }
 
 // noteLeader keeps an observation of the leader loop; a zero time: this member does not lead.
-func (l *lastReported) noteLeader(at time.Time, previous, ring table.Ring, plan table.Plan) {
+func (l *lastReported) noteLeader(at time.Time, previous, ring leader.Ring, plan table.Plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last.LeaderAt, l.last.Previous, l.last.Ring, l.last.LeaderPlan = at, previous, ring, plan
@@ -103,7 +105,7 @@ func (l *lastReported) noteWait(now time.Time, wait *replica.Wait, incarnation u
 }
 
 // explained is the last observation and what was decided on it.
-func (l *lastReported) explained() table.Last {
+func (l *lastReported) explained() explain.Last {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.last

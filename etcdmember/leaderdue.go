@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -58,7 +59,7 @@ func (p *leaderPace) due(now time.Time, s table.MemberStatus, taskEnded bool) bo
 	switch {
 	case arrives: // the first of the two observations that its promotion needs
 		return true
-	case age < table.PollGap: // one in between would only be the one before the next, and too near to it
+	case age < leader.PollGap: // one in between would only be the one before the next, and too near to it
 		return false
 	case p.again || taskEnded:
 		return true

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/etcdtest"
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -110,7 +111,7 @@ func TestTheLeaderObservesWhenALearnerHasCaughtUp(t *testing.T) {
 		{"that takes long", 80 * time.Second, status(0, 1), true, tickPeriod},
 		{"and is not observed in every tick", 80*time.Second + tickPeriod, status(0, 1), false, tickPeriod},
 		{"until it is there", 80*time.Second + 2*tickPeriod, status(0, 5000), true, learnerPeriod},
-		{"and has its second observation", 80*time.Second + 2*tickPeriod + table.PollGap, status(0, 5000), true,
+		{"and has its second observation", 80*time.Second + 2*tickPeriod + leader.PollGap, status(0, 5000), true,
 			learnerPeriod},
 	} {
 		due := p.due(t0.Add(step.at), step.s, false)

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/etcdmember/acts"
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/member"
 	"github.com/quorate/quorate/etcdmember/snapshot"
 	"github.com/quorate/quorate/etcdmember/table"
@@ -28,7 +29,7 @@ type leaderLoop struct {
 	reported *lastReported
 
 	pace     leaderPace
-	previous table.Ring
+	previous leader.Ring
 	moved    map[record.MemberID]movement
 	versions learnerVersions
 	alarms   alarmWork
@@ -53,12 +54,12 @@ func (m *Membership) newLeaderLoop() *leaderLoop {
 
 // forget is for a member that does not lead, or not any more.
 func (l *leaderLoop) forget() {
-	l.pace, l.previous, l.moved = newLeaderPace(), table.Ring{}, map[record.MemberID]movement{}
+	l.pace, l.previous, l.moved = newLeaderPace(), leader.Ring{}, map[record.MemberID]movement{}
 	l.versions.of = map[record.MemberID]string{}
 	l.failing.wentWell()
 	l.alarms.forget()
 	l.reported.leaderWaits.Only(nil, time.Now())
-	l.reported.noteLeader(time.Time{}, table.Ring{}, table.Ring{}, table.Plan{})
+	l.reported.noteLeader(time.Time{}, leader.Ring{}, leader.Ring{}, table.Plan{})
 }
 
 // tick takes at most one step. observed: the record was just read for this replica itself.
@@ -102,8 +103,8 @@ func (l *leaderLoop) listGone(ctx context.Context, now time.Time, s table.Member
 }
 
 // act decides on what was observed, and takes the step.
-func (l *leaderLoop) act(ctx context.Context, c *clientv3.Client, now time.Time, ring table.Ring) {
-	plan := table.DecideOnLeader(now, l.previous, ring)
+func (l *leaderLoop) act(ctx context.Context, c *clientv3.Client, now time.Time, ring leader.Ring) {
+	plan := leader.Decide(now, l.previous, ring)
 	l.reported.noteLeader(now, l.previous, ring, plan)
 	l.previous, l.pace.observed = ring, ring.At
 	l.reported.leaderWaits.Only(plan.Blocked, now)
@@ -122,9 +123,9 @@ func (l *leaderLoop) act(ctx context.Context, c *clientv3.Client, now time.Time,
 }
 
 // observe reads the list, the record and the leader's view of each member.
-func (l *leaderLoop) observe(ctx context.Context, c *clientv3.Client, now time.Time, s table.MemberStatus) (table.Ring,
+func (l *leaderLoop) observe(ctx context.Context, c *clientv3.Client, now time.Time, s table.MemberStatus) (leader.Ring,
 	error) {
-	r := table.Ring{At: now, Me: l.cfg.Me, Cluster: l.cfg.Cluster.Name, Leader: s.MemberID, Alarms: s.Alarms,
+	r := leader.Ring{At: now, Me: l.cfg.Me, Cluster: l.cfg.Cluster.Name, Leader: s.MemberID, Alarms: s.Alarms,
 		Compute: l.lists.compute, Policy: table.Policy{Replicas: l.cfg.Cluster.Replicas}}
 	_, list, err := member.List(ctx, c)
 	if err != nil {
@@ -146,7 +147,7 @@ func (l *leaderLoop) observe(ctx context.Context, c *clientv3.Client, now time.T
 		if !ok {
 			continue // added since the status was read: the next tick sees it
 		}
-		r.SnapshotInFlight = r.SnapshotInFlight || p.State == string(table.ProgressSnapshot)
+		r.SnapshotInFlight = r.SnapshotInFlight || p.State == string(leader.ProgressSnapshot)
 		r.Members = append(r.Members, l.member(e, p, now))
 	}
 	l.versions.observe(ctx, &r)
@@ -155,7 +156,7 @@ func (l *leaderLoop) observe(ctx context.Context, c *clientv3.Client, now time.T
 }
 
 // member is one member of the ring, with since when it is out of reach and since when its log stands still.
-func (l *leaderLoop) member(e table.Member, p table.PeerProgress, now time.Time) table.RingMember {
+func (l *leaderLoop) member(e table.Member, p table.PeerProgress, now time.Time) leader.RingMember {
 	if before, ok := l.moved[e.ID]; !ok || before.match != p.Match {
 		l.moved[e.ID] = movement{p.Match, now}
 	}
@@ -166,8 +167,8 @@ func (l *leaderLoop) member(e table.Member, p table.PeerProgress, now time.Time)
 }
 
 // ringMember is what the leader's raft says of a member at this moment.
-func ringMember(e table.Member, p table.PeerProgress) table.RingMember {
-	return table.RingMember{Member: e, Match: p.Match, State: table.ProgressState(p.State),
+func ringMember(e table.Member, p table.PeerProgress) leader.RingMember {
+	return leader.RingMember{Member: e, Match: p.Match, State: leader.ProgressState(p.State),
 		RecentActive:    p.RecentActive,
 		PendingSnapshot: p.PendingSnapshot, StreamsActive: p.StreamsActive}
 }
@@ -209,7 +210,7 @@ func (l *leaderLoop) change(ctx context.Context, c *clientv3.Client, p table.Pla
 	case table.ActCompact:
 		return l.alarms.compact()
 	case table.ActDefragment:
-		n := slices.IndexFunc(l.previous.Members, func(m table.RingMember) bool { return m.ID == p.MemberID })
+		n := slices.IndexFunc(l.previous.Members, func(m leader.RingMember) bool { return m.ID == p.MemberID })
 		if n >= 0 { // not removed since
 			l.alarms.defragment(l.previous.Members[n])
 		}

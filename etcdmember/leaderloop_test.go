@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/etcdmember/etcdtest"
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -25,7 +26,7 @@ func TestALostLeadershipIsForgotten(t *testing.T) {
 	if got := blockedName(ms); got != "learner-not-ready" {
 		t.Errorf("it shows %q", got)
 	}
-	l.act(t.Context(), nil, t0, table.Ring{At: t0})
+	l.act(t.Context(), nil, t0, leader.Ring{At: t0})
 	if !l.pace.observed.Equal(t0) || !l.previous.At.Equal(t0) {
 		t.Errorf("observed at %s, and the observation is of %s", l.pace.observed, l.previous.At)
 	}

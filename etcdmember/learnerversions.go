@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -18,8 +19,8 @@ type learnerVersions struct {
 }
 
 // observe finds those of the ring's members that are not known, and gives them to the ring.
-func (l *learnerVersions) observe(ctx context.Context, r *table.Ring) {
-	var ask []*table.RingMember
+func (l *learnerVersions) observe(ctx context.Context, r *leader.Ring) {
+	var ask []*leader.RingMember
 	for i := range r.Members {
 		m := &r.Members[i]
 		switch {
@@ -40,7 +41,7 @@ func (l *learnerVersions) observe(ctx context.Context, r *table.Ring) {
 
 // ask asks the leader's own member for the cluster's version and the learners for theirs, all at once: one that hangs
 // takes no time from the others.
-func (l *learnerVersions) ask(ctx context.Context, own table.Member, learners []*table.RingMember) {
+func (l *learnerVersions) ask(ctx context.Context, own table.Member, learners []*leader.RingMember) {
 	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
 	defer cancel()
 	says := make([]string, len(learners))

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/certs"
 	"github.com/quorate/quorate/etcdmember/etcdtest"
 	"github.com/quorate/quorate/etcdmember/hosts"
-	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -47,8 +47,8 @@ func TestALearnerThatHangsKeepsNoOtherFromBeingAsked(t *testing.T) {
 	if _, err := hosts.Write(names, testCluster, peers); err != nil {
 		t.Fatal(err)
 	}
-	ring := ringOf([]table.RingMember{voter(pa, "101", 0xa1)},
-		[]table.RingMember{learner(pb, "102", 0xb1), learner(pc, "103", 0xc3)})
+	ring := ringOf([]leader.RingMember{voter(pa, "101", 0xa1)},
+		[]leader.RingMember{learner(pb, "102", 0xb1), learner(pc, "103", 0xc3)})
 	ring.ClusterVersion, ring.Members[1].Version, ring.Members[2].Version = "", "", ""
 	versions := learnerVersions{asks: &asker{hosts: names, files: ask}, of: map[record.MemberID]string{}}
 	versions.observe(t.Context(), &ring)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -38,7 +39,7 @@ func (h *memberHashes) isAbout(alarms []table.Alarm) {
 }
 
 // give gives each voter the hash that it reported last, where that still counts and can be compared with the leader's.
-func (h *memberHashes) give(now time.Time, r *table.Ring) {
+func (h *memberHashes) give(now time.Time, r *leader.Ring) {
 	if now.Sub(h.at) >= hashCounts {
 		return
 	}
@@ -53,12 +54,12 @@ func (h *memberHashes) give(now time.Time, r *table.Ring) {
 
 // due: what was reported counts no longer, or lacks a voter that is heard of now: it was restarting when it was asked,
 // or had not compacted as far as the leader.
-func (h *memberHashes) due(now time.Time, r table.Ring) bool {
-	lacks := slices.ContainsFunc(r.Members, func(m table.RingMember) bool { return asked(m) && m.HashRevision == 0 })
+func (h *memberHashes) due(now time.Time, r leader.Ring) bool {
+	lacks := slices.ContainsFunc(r.Members, func(m leader.RingMember) bool { return asked(m) && m.HashRevision == 0 })
 	since := now.Sub(h.at)
 	return since >= hashCounts || lacks && since >= hashAgain
 }
 
 // asked: a member is one of those whose hash is asked for. A learner refuses the question, and a call to one that is
 // out of reach waits for it to come back, to the end of the task.
-func asked(m table.RingMember) bool { return !m.Learner && m.RecentActive && m.StreamsActive }
+func asked(m leader.RingMember) bool { return !m.Learner && m.RecentActive && m.StreamsActive }

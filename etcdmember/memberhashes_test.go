@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -11,10 +12,10 @@ import (
 // A member that is out of reach would keep the hashes of all from being known until the task's time is up, and a
 // learner refuses the question.
 func TestHashesAreAskedOfTheVotersThatAreHeardOf(t *testing.T) {
-	for name, change := range map[string]func(*table.RingMember){
-		"not heard of":         func(m *table.RingMember) { m.RecentActive = false },
-		"its streams are down": func(m *table.RingMember) { m.StreamsActive = false },
-		"a learner":            func(m *table.RingMember) { m.Learner = true },
+	for name, change := range map[string]func(*leader.RingMember){
+		"not heard of":         func(m *leader.RingMember) { m.RecentActive = false },
+		"its streams are down": func(m *leader.RingMember) { m.StreamsActive = false },
+		"a learner":            func(m *leader.RingMember) { m.Learner = true },
 	} {
 		m := threeVoters().Members[1]
 		if change(&m); asked(m) {
@@ -38,7 +39,7 @@ func TestHashesAreAskedAgain(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(map[record.MemberID]dataHash)
-		member func(*table.RingMember)
+		member func(*leader.RingMember)
 		since  time.Duration
 		due    bool
 		told   int
@@ -47,9 +48,9 @@ func TestHashesAreAskedAgain(t *testing.T) {
 		{"all have told, long ago", nil, nil, hashCounts, true, 0},
 		{"one has not, a moment ago", lacksB, nil, hashAgain - time.Second, false, 2},
 		{"one has not", lacksB, nil, hashAgain, true, 2},
-		{"one has not, and is out of reach", lacksB, func(m *table.RingMember) { m.RecentActive = false },
+		{"one has not, and is out of reach", lacksB, func(m *leader.RingMember) { m.RecentActive = false },
 			hashCounts - time.Second, false, 2},
-		{"a learner has not", lacksB, func(m *table.RingMember) { m.Learner = true }, hashCounts - time.Second, false,
+		{"a learner has not", lacksB, func(m *leader.RingMember) { m.Learner = true }, hashCounts - time.Second, false,
 			2},
 		{"one had compacted less", func(h map[record.MemberID]dataHash) { h[0xb1] = dataHash{8, 100, 40} }, nil,
 			hashAgain, true, 2},

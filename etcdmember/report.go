@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/explain"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -51,7 +52,7 @@ type EtcdReport struct {
 	// Steps counts the acts that this agent took.
 	Steps []StepCount `json:"steps"`
 	// Explanation is of the last observation; nil: there was none yet.
-	Explanation *table.Explanation `json:"explanation,omitempty"`
+	Explanation *explain.Explanation `json:"explanation,omitempty"`
 }
 
 // MemberReport is one member of the cluster.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -41,7 +42,7 @@ func TestTheReportSaysWhatWasDone(t *testing.T) {
 	if r.Etcd.Row != "1" || !r.Etcd.RecordRead.Equal(before) || ms.taken(table.ActAbandon, "failed") != 1 {
 		t.Errorf("with a record that fails: %+v", r)
 	}
-	ms.reported.noteLeader(t0, table.Ring{}, threeVoters(), table.Plan{Row: 45})
+	ms.reported.noteLeader(t0, leader.Ring{}, threeVoters(), table.Plan{Row: 45})
 	if r := ms.Report(t.Context()); r.Etcd.LeaderRow != "45" || r.Etcd.Explanation.Leader.Plan.Row != 45 {
 		t.Errorf("of the leader loop: %+v", r)
 	}

@@ -29,7 +29,7 @@ var floors = []string{
 	"etcdmember/ringtest",
 	"etcdmember", "etcdmember/acts", "etcdmember/rebuild", "etcdmember/snapshot", "etcdmember/restoredir",
 	"etcdmember/member", "etcdmember/datadir", "etcdmember/etcdtest", "etcdmember/hosts",
-	"etcdmember/order", "etcdmember/table",
+	"etcdmember/order", "etcdmember/explain", "etcdmember/leader", "etcdmember/table",
 	"certs", "systemd", "systemd/kubeletwatch", "supervisor", "images",
 	"internal/record/bucket/buckettest", "internal/record/bucket", "internal/gce", "internal/setup", "internal/record",
 	"internal/health", "internal/report", "internal/support",

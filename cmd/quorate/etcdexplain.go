@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/fault"
 	"github.com/quorate/quorate/cmd/quorate/master"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
+	"github.com/quorate/quorate/etcdmember/explain"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -49,12 +50,12 @@ prints what the agent on this machine observed last, some seconds ago. Exit code
 }
 
 // showExplanation prints an explanation for a person.
-func showExplanation(w io.Writer, e table.Explanation, now time.Time) {
+func showExplanation(w io.Writer, e explain.Explanation, now time.Time) {
 	terminal.PrintText(w, "", fmt.Sprintf("%s, as its agent observed it %s ago:", e.Replica, terminal.Age(now, e.At)))
 	var classes []terminal.Row
 	for _, c := range []struct {
 		what string
-		table.ClassInWords
+		explain.ClassInWords
 	}{{"disk", e.Disk}, {"its epoch", e.DiskEpoch}, {"record", e.Record}, {"others", e.Remote}} {
 		classes = append(classes, terminal.Row{Cells: []string{c.what, c.Class}, Below: c.Means})
 	}
@@ -88,7 +89,7 @@ func actText(a table.Act) string {
 }
 
 // showPlan prints the row that holds and its one step.
-func showPlan(w io.Writer, p table.PlanInWords, waits *replica.Wait) {
+func showPlan(w io.Writer, p explain.PlanInWords, waits *replica.Wait) {
 	title := "ROW " + p.Row.Name()
 	if p.About != "" {
 		title += ": " + p.About

@@ -13,7 +13,7 @@ import (
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/cmd/quorate/terminal"
-	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/etcdmember/explain"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -32,7 +32,7 @@ func TestStatusText(t *testing.T) {
 // TestExplanationText: a leader with an order to follow, and a replica that waits for a quorum.
 func TestExplanationText(t *testing.T) {
 	compareTexts(t, "testdata/explain", func(w io.Writer, input []byte, now time.Time) error {
-		var e table.Explanation
+		var e explain.Explanation
 		err := json.Unmarshal(input, &e)
 		showExplanation(w, e, now)
 		return err

@@ -6,19 +6,20 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
 
-// The agent of the walk: facts are read from the world, the real Classify, Decide and DecideOnLeader choose, and
-// the real Actor takes the act, one write an event, so that anything can happen between two of them.
+// The agent of the walk: facts are read from the world, the real deciders of table and leader choose, and the real
+// Actor takes the act, one write an event, so that anything can happen between two of them.
 
 // variant is what decides in a walk: the real deciders, or ones with a planted fault.
 type variant struct {
 	classify func(f table.Facts) table.Observation // nil: Classify
 	decide   func(now time.Time, o table.Observation) table.Plan
-	beside   func(now time.Time, previous, ring table.Ring) table.Plan
+	beside   func(now time.Time, previous, ring leader.Ring) table.Plan
 	facts    func(f *table.Facts)       // what is wrong with the facts; nil: nothing
 	reads    func(commit, last int) int // how much of its source a restore reads; nil: all
 	purge    func(f *table.PurgeFacts)  // what is wrong with the facts of a purge; nil: nothing
@@ -26,7 +27,7 @@ type variant struct {
 	keepsAlarms bool
 }
 
-var asItIs = variant{decide: table.Decide, beside: table.DecideOnLeader}
+var asItIs = variant{decide: table.Decide, beside: leader.Decide}
 
 // indexUnit is how many log entries one entry of the model stands for, so that a lag of three is too long for a
 // promotion.
@@ -289,7 +290,7 @@ func (w *world) step(v *vm) {
 	if v.etcd != nil && v.etcd.leads && !v.fenced {
 		w.beside(v)
 	} else {
-		v.previous, v.silent, v.compacted, v.defragmented = table.Ring{}, nil, time.Time{}, nil
+		v.previous, v.silent, v.compacted, v.defragmented = leader.Ring{}, nil, time.Time{}, nil
 	}
 	if !v.busy() && (v.etcd == nil || w.calm || w.chance(30)) {
 		w.decide(v)
@@ -371,12 +372,12 @@ func (w *world) changeOnLeader(v *vm, p table.Plan) {
 	}
 }
 
-func (w *world) ring(v *vm) table.Ring {
+func (w *world) ring(v *vm) leader.Ring {
 	w.note(v)
 	w.list(v)
 	v.view = nil
 	e := v.etcd
-	r := table.Ring{At: w.now, Me: w.me(v), Cluster: testCluster, Leader: e.id,
+	r := leader.Ring{At: w.now, Me: w.me(v), Cluster: testCluster, Leader: e.id,
 		LastIndex: uint64(len(e.log)) * indexUnit,
 		Record:    w.view,
 		RecordErr: w.unreadable(v), Compute: v.compute, Policy: w.policy(), ClusterVersion: "3.7.0"}
@@ -405,7 +406,7 @@ func (w *world) ring(v *vm) table.Ring {
 		}
 		state, pending := e.progress(m.ID)
 		r.SnapshotInFlight = r.SnapshotInFlight || pending != 0
-		r.Members = append(r.Members, table.RingMember{Member: m, Version: "3.7.3", Match: match, State: state,
+		r.Members = append(r.Members, leader.RingMember{Member: m, Version: "3.7.3", Match: match, State: state,
 			PendingSnapshot: pending, RecentActive: heard, StreamsActive: heard,
 			UnreachableSince: v.silent[m.ID], MovedAt: v.moved[m.ID].at})
 	}

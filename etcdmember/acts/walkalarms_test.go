@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -109,7 +110,7 @@ func (w *world) differing(l *vm) (out []record.MemberID) {
 }
 
 // alarmed finds what the leader's agent asks the members for, where an alarm stands.
-func (w *world) alarmed(v *vm, r *table.Ring) {
+func (w *world) alarmed(v *vm, r *leader.Ring) {
 	r.Alarms = v.etcd.conf.alarms
 	r.CompactedSince = !v.compacted.IsZero() && w.now.Sub(v.compacted) < compactionCounts
 	for i := range r.Members {

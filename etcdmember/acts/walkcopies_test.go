@@ -3,7 +3,7 @@ package acts
 import (
 	"slices"
 
-	"github.com/quorate/quorate/etcdmember/table"
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -68,9 +68,9 @@ func (w *world) install(u *vm, c *stateCopy, log []logEntry) {
 func (e *etcd) copying(id record.MemberID) bool { return e.copies[id] != nil }
 
 // progress is what the leader's raft says of a member.
-func (e *etcd) progress(id record.MemberID) (table.ProgressState, uint64) {
+func (e *etcd) progress(id record.MemberID) (leader.ProgressState, uint64) {
 	if c := e.copies[id]; c != nil {
-		return table.ProgressSnapshot, uint64(c.index) * indexUnit
+		return leader.ProgressSnapshot, uint64(c.index) * indexUnit
 	}
-	return table.ProgressReplicate, 0
+	return leader.ProgressReplicate, 0
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -54,15 +55,15 @@ var planted = []plantedFault{
 					Source: record.Source{Kind: record.SourceEmpty}}
 			}
 			return p
-		}, beside: table.DecideOnLeader}},
+		}, beside: leader.Decide}},
 	{"a rolled-back disk starts (L3)", "S2", 0, variant{decide: func(now time.Time, o table.Observation) table.Plan {
 		if o.Local == table.L3 {
 			o.Local = table.L1
 		}
 		return table.Decide(now, o)
-	}, beside: table.DecideOnLeader}},
+	}, beside: leader.Decide}},
 	{"what the leader says of an older copy is not heard", "S2", 1015,
-		variant{decide: table.Decide, beside: table.DecideOnLeader, facts: func(f *table.Facts) {
+		variant{decide: table.Decide, beside: leader.Decide, facts: func(f *table.Facts) {
 			for i := range f.Answers {
 				f.Answers[i].Acknowledged = 0
 			}
@@ -75,19 +76,19 @@ var planted = []plantedFault{
 				return table.Plan{Row: 23, Act: table.ActStartJoined, MemberID: o.Names.MemberID}
 			}
 			return table.Decide(now, o)
-		}, beside: table.DecideOnLeader}},
+		}, beside: leader.Decide}},
 	{"a dead learner is promoted", "S3", 0, variant{decide: table.Decide, beside: func(now time.Time, previous,
-		ring table.Ring) table.Plan {
+		ring leader.Ring) table.Plan {
 		for _, m := range ring.Members {
 			if m.Learner && !m.StreamsActive {
 				return table.Plan{Row: 44, Act: table.ActPromote, MemberID: m.ID}
 			}
 		}
-		return table.DecideOnLeader(now, previous, ring)
+		return leader.Decide(now, previous, ring)
 	}}},
 	{"a voter is removed because it is unreachable (row 42)", "S3", 0,
-		variant{decide: table.Decide, beside: func(now time.Time, previous, ring table.Ring) table.Plan {
-			p := table.DecideOnLeader(now, previous, ring)
+		variant{decide: table.Decide, beside: func(now time.Time, previous, ring leader.Ring) table.Plan {
+			p := leader.Decide(now, previous, ring)
 			for _, m := range ring.Members {
 				if p.Act == table.ActKeep && !m.Learner && m.ID != ring.Leader && !m.RecentActive {
 					return table.Plan{Row: 42, Act: table.ActRemoveMember, MemberID: m.ID}
@@ -102,11 +103,11 @@ var planted = []plantedFault{
 			return table.Plan{Row: 23, Act: table.ActWait}
 		}
 		return p
-	}, beside: table.DecideOnLeader}},
+	}, beside: leader.Decide}},
 	{"the second of two replicas is promoted", "S3", 0, variant{decide: table.Decide,
 		beside: func(now time.Time, previous,
-			ring table.Ring) table.Plan {
-			p := table.DecideOnLeader(now, previous, ring)
+			ring leader.Ring) table.Plan {
+			p := leader.Decide(now, previous, ring)
 			for _, m := range ring.Members {
 				if p.Act == table.ActKeep && m.Learner && m.StreamsActive {
 					return table.Plan{Row: 44, Act: table.ActPromote, MemberID: m.ID}
@@ -115,8 +116,8 @@ var planted = []plantedFault{
 			return p
 		}}},
 	{"a voter leaves by order although the rest would be no quorum", "S3", 343,
-		variant{decide: table.Decide, beside: func(now time.Time, previous, ring table.Ring) table.Plan {
-			p := table.DecideOnLeader(now, previous, ring)
+		variant{decide: table.Decide, beside: func(now time.Time, previous, ring leader.Ring) table.Plan {
+			p := leader.Decide(now, previous, ring)
 			orders := table.OrdersOf(ring.Record.Orders, record.NumberOf(ring.Record.NewestFormed()), now)
 			for _, m := range ring.Members {
 				place, _, ok := table.ParseMemberName(m.Name)
@@ -127,8 +128,8 @@ var planted = []plantedFault{
 			return p
 		}}},
 	{"two voters by accident are made one without an order", "S3", 34,
-		variant{decide: table.Decide, beside: func(now time.Time, previous, ring table.Ring) table.Plan {
-			p := table.DecideOnLeader(now, previous, ring)
+		variant{decide: table.Decide, beside: func(now time.Time, previous, ring leader.Ring) table.Plan {
+			p := leader.Decide(now, previous, ring)
 			for _, m := range ring.Members {
 				if len(ring.Members) == 2 && !m.Learner && m.ID != ring.Leader && p.Row == 49 {
 					return table.Plan{Row: 45, Act: table.ActRemoveMember, MemberID: m.ID}
@@ -136,13 +137,13 @@ var planted = []plantedFault{
 			}
 			return p
 		}}},
-	{"a restore loses the end of its snapshot", "S2", 0, variant{decide: table.Decide, beside: table.DecideOnLeader,
+	{"a restore loses the end of its snapshot", "S2", 0, variant{decide: table.Decide, beside: leader.Decide,
 		reads: func(_, last int) int { return last * 9 / 10 }}},
 	{"an epoch is closed while others could still serve", "S1", 68,
 		variant{decide: func(now time.Time, o table.Observation) table.Plan {
 			o.Unproven = nil
 			return table.Decide(now, o)
-		}, beside: table.DecideOnLeader}},
+		}, beside: leader.Decide}},
 	{"an id in stopped/ starts again, and so does an epoch that was closed", "S1", 12,
 		variant{decide: func(now time.Time, o table.Observation) table.Plan {
 			if o.Record == table.Rc && o.Local == table.L1 && o.Remote != table.Quorum {
@@ -150,7 +151,7 @@ var planted = []plantedFault{
 					MemberID: o.Names.MemberID}
 			}
 			return table.Decide(now, o)
-		}, beside: table.DecideOnLeader}},
+		}, beside: leader.Decide}},
 	{"row 22 takes any directory for enough", "S2", 915, variant{decide: func(now time.Time,
 		o table.Observation) table.Plan {
 		if o.Survivors22 == table.PolicyNotEnough && !o.Running {
@@ -160,9 +161,9 @@ var planted = []plantedFault{
 					From:    record.Source{Kind: record.SourceDirectory, MemberID: o.Names.MemberID}}}
 		}
 		return table.Decide(now, o)
-	}, beside: table.DecideOnLeader}},
+	}, beside: leader.Decide}},
 	{"an archive goes by a snapshot of any age", "S4", 4703, variant{decide: table.Decide,
-		beside: table.DecideOnLeader,
+		beside: leader.Decide,
 		purge: func(f *table.PurgeFacts) {
 			for i := range f.Snapshots {
 				late := f.Now.Add(2 * table.ArchiveAge)
@@ -171,15 +172,15 @@ var planted = []plantedFault{
 		}}},
 	{"a caught-up learner is never promoted", "S5", 0, variant{decide: table.Decide,
 		beside: func(now time.Time, previous,
-			ring table.Ring) table.Plan {
-			p := table.DecideOnLeader(now, previous, ring)
+			ring leader.Ring) table.Plan {
+			p := leader.Decide(now, previous, ring)
 			if p.Act == table.ActPromote {
 				return table.Plan{Row: table.RowQuiet, Act: table.ActKeep}
 			}
 			return p
 		}}},
 	{"NOSPACE is disarmed without a look at the sizes", "S5", 0,
-		besides(func(now time.Time, previous, ring table.Ring) (table.Plan, bool) {
+		besides(func(now time.Time, previous, ring leader.Ring) (table.Plan, bool) {
 			n := slices.IndexFunc(ring.Alarms, func(a table.Alarm) bool { return a.Kind == table.AlarmNoSpace })
 			if n < 0 {
 				return table.Plan{}, false
@@ -187,12 +188,12 @@ var planted = []plantedFault{
 			return table.Plan{Row: 48, Act: table.ActDisarm, Alarm: ring.Alarms[n],
 				MemberID: ring.Alarms[n].MemberID}, true
 		})},
-	{"NOSPACE stays, and so nobody writes", "S5", 0, besides(func(now time.Time, previous, ring table.Ring) (table.Plan,
+	{"NOSPACE stays, and so nobody writes", "S5", 0, besides(func(now time.Time, previous, ring leader.Ring) (table.Plan,
 		bool) {
-		p := table.DecideOnLeader(now, previous, ring)
+		p := leader.Decide(now, previous, ring)
 		return table.Plan{Row: table.RowQuiet, Act: table.ActKeep}, p.Row == 48
 	})},
-	{"the leader is defragmented as any other (row 48)", "S3", 17, seenOnLeader(func(r *table.Ring) {
+	{"the leader is defragmented as any other (row 48)", "S3", 17, seenOnLeader(func(r *leader.Ring) {
 		for i := range r.Members {
 			if len(r.Members) > 1 && r.Members[i].ID != r.Leader {
 				r.Members[i].DBSize = 0
@@ -202,16 +203,16 @@ var planted = []plantedFault{
 		}
 	})},
 	{"databases are defragmented while a copy of the state is on its way", "S3", 1129,
-		seenOnLeader(func(r *table.Ring) { r.SnapshotInFlight = false })},
+		seenOnLeader(func(r *leader.Ring) { r.SnapshotInFlight = false })},
 	{"CORRUPT is disarmed to get writes back", "S2", 17, besides(func(now time.Time, previous,
-		ring table.Ring) (table.Plan, bool) {
+		ring leader.Ring) (table.Plan, bool) {
 		n := slices.IndexFunc(ring.Alarms, func(a table.Alarm) bool { return a.Kind == table.AlarmCorrupt })
 		if n < 0 {
 			return table.Plan{}, false
 		}
 		return table.Plan{Row: 46, Act: table.ActDisarm, Alarm: ring.Alarms[n], MemberID: ring.Alarms[n].MemberID}, true
 	})},
-	{"row 46 believes etcd without the others' hashes", "S3", 3410, seenOnLeader(func(r *table.Ring) {
+	{"row 46 believes etcd without the others' hashes", "S3", 3410, seenOnLeader(func(r *leader.Ring) {
 		for i := range r.Members {
 			r.Members[i].Hash, r.Members[i].HashRevision = 1, 1
 			if slices.Contains(r.Alarms, table.Alarm{MemberID: r.Members[i].ID, Kind: table.AlarmCorrupt}) {
@@ -219,31 +220,31 @@ var planted = []plantedFault{
 			}
 		}
 	})},
-	{"row 47 does not stand still", "S2", 17, seenOnLeader(func(r *table.Ring) {
+	{"row 47 does not stand still", "S2", 17, seenOnLeader(func(r *leader.Ring) {
 		r.Alarms = slices.DeleteFunc(slices.Clone(r.Alarms),
 			func(a table.Alarm) bool { return a.Kind == table.AlarmCorrupt })
 	})},
 	{"an override of row 47 names one, and nothing is done about what etcd names", "S5", 17,
-		seenOnLeader(func(r *table.Ring) {
+		seenOnLeader(func(r *leader.Ring) {
 			r.Record.Orders = slices.DeleteFunc(slices.Clone(r.Record.Orders),
 				func(o record.Order) bool { return o.Kind == record.OrderOverride && o.Row == 47 })
 		})},
 	{"a restore keeps the alarms of its source", "S5", 1287, variant{decide: table.Decide,
-		beside:      table.DecideOnLeader,
+		beside:      leader.Decide,
 		keepsAlarms: true}},
 	{"a learner is removed as stuck while a copy of the state is on its way (row 43)", "S3", 0,
-		seenOnLeader(func(r *table.Ring) {
+		seenOnLeader(func(r *leader.Ring) {
 			r.SnapshotInFlight = false
 			for i := range r.Members {
-				r.Members[i].PendingSnapshot, r.Members[i].State = 0, table.ProgressReplicate
+				r.Members[i].PendingSnapshot, r.Members[i].State = 0, leader.ProgressReplicate
 			}
 		})},
 	{"a learner is promoted on Match alone, as etcd allows it", "S3", 587,
-		besides(func(now time.Time, previous, ring table.Ring) (table.Plan, bool) {
-			p := table.DecideOnLeader(now, previous, ring)
+		besides(func(now time.Time, previous, ring leader.Ring) (table.Plan, bool) {
+			p := leader.Decide(now, previous, ring)
 			for _, m := range ring.Members {
 				voters := slices.DeleteFunc(slices.Clone(ring.Members),
-					func(m table.RingMember) bool { return m.Learner })
+					func(m leader.RingMember) bool { return m.Learner })
 				if len(voters) > 1 && p.Act == table.ActWait && m.Learner && m.StreamsActive &&
 					m.Match*10 >= ring.LastIndex*9 {
 					return table.Plan{Row: 44, Act: table.ActPromote, MemberID: m.ID}, true
@@ -257,25 +258,25 @@ var planted = []plantedFault{
 				o.Local = table.L1
 			}
 			return table.Decide(now, o)
-		}, beside: table.DecideOnLeader}},
+		}, beside: leader.Decide}},
 }
 
 // besides is a fault on the leader: where it has nothing to say, the real decider does.
-func besides(fault func(now time.Time, previous, ring table.Ring) (table.Plan, bool)) variant {
-	return variant{decide: table.Decide, beside: func(now time.Time, previous, ring table.Ring) table.Plan {
+func besides(fault func(now time.Time, previous, ring leader.Ring) (table.Plan, bool)) variant {
+	return variant{decide: table.Decide, beside: func(now time.Time, previous, ring leader.Ring) table.Plan {
 		if p, ok := fault(now, previous, ring); ok {
 			return p
 		}
-		return table.DecideOnLeader(now, previous, ring)
+		return leader.Decide(now, previous, ring)
 	}}
 }
 
 // seenOnLeader is a fault in what is seen on the leader.
-func seenOnLeader(wrong func(r *table.Ring)) variant {
-	return variant{decide: table.Decide, beside: func(now time.Time, previous, ring table.Ring) table.Plan {
+func seenOnLeader(wrong func(r *leader.Ring)) variant {
+	return variant{decide: table.Decide, beside: func(now time.Time, previous, ring leader.Ring) table.Plan {
 		ring.Members, previous.Members = slices.Clone(ring.Members), slices.Clone(previous.Members)
 		wrong(&ring)
-		return table.DecideOnLeader(now, previous, ring)
+		return leader.Decide(now, previous, ring)
 	}}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -144,23 +145,23 @@ func factsS2(f *table.Facts) {
 var reverted = []plantedFault{
 	{"H1: a join goes on under an incarnation that has ended", "S1", 778,
 		variant{classify: classifyH1, decide: table.Decide,
-			beside: table.DecideOnLeader}},
+			beside: leader.Decide}},
 	{"H2: an empty disk speaks for the member of the disk that was there before", "S5", 0,
-		variant{classify: classifyH2, decide: decideH2, beside: table.DecideOnLeader}},
+		variant{classify: classifyH2, decide: decideH2, beside: leader.Decide}},
 	{"H4: a snapshot is offered while the disk that holds everything exists", "S2", 17294,
-		variant{decide: table.Decide, beside: table.DecideOnLeader, facts: factsH4}},
+		variant{decide: table.Decide, beside: leader.Decide, facts: factsH4}},
 	{"H5: a directory without agent.json is no source", "S5", 0, variant{classify: classifyH5, decide: table.Decide,
-		beside: table.DecideOnLeader}},
+		beside: leader.Decide}},
 	{"H6: a former VM removes its successor's voter", "S3", 991,
-		variant{decide: table.Decide, beside: table.DecideOnLeader,
+		variant{decide: table.Decide, beside: leader.Decide,
 			facts: factsH6}},
-	{"the race of withdrawing with closing", "S1", 11647, variant{decide: decideRace, beside: table.DecideOnLeader,
+	{"the race of withdrawing with closing", "S1", 11647, variant{decide: decideRace, beside: leader.Decide,
 		facts: factsRace}},
 	{"S1: an older boot of an instance goes on", "S1", 0, variant{classify: classifyS1, decide: table.Decide,
-		beside: table.DecideOnLeader}},
+		beside: leader.Decide}},
 	{"S2: silence needs no other witness than the lists of VMs", "S1", 2108,
-		variant{decide: table.Decide, beside: table.DecideOnLeader, facts: factsS2}},
+		variant{decide: table.Decide, beside: leader.Decide, facts: factsS2}},
 	{"a restore reads a surviving directory up to the commit index that was saved", "S2", 10370,
-		variant{decide: table.Decide, beside: table.DecideOnLeader,
+		variant{decide: table.Decide, beside: leader.Decide,
 			reads: func(commit, _ int) int { return commit }}},
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -87,7 +88,7 @@ func (w *world) checkChange(l *vm, p table.Plan) {
 	switch p.Act {
 	case table.ActPromote:
 		if u := w.peer(l, p.MemberID); u != nil && (l.etcd.copying(p.MemberID) ||
-			(len(l.etcd.log)-len(u.etcd.log))*indexUnit > table.MaxLag) {
+			(len(l.etcd.log)-len(u.etcd.log))*indexUnit > leader.MaxLag) {
 			w.fail("S3", "learner %s is promoted, and lacks what the cluster has written", p.MemberID)
 		}
 		if w.peer(l, p.MemberID) == nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 )
 
@@ -32,9 +33,9 @@ func skewed() variant {
 			}
 		},
 		decide: table.Decide,
-		beside: func(now time.Time, previous, ring table.Ring) table.Plan {
+		beside: func(now time.Time, previous, ring leader.Ring) table.Plan {
 			d := skewOf(ring.Me.InstanceID)
-			return table.DecideOnLeader(now.Add(d), skewedRing(previous, d), skewedRing(ring, d))
+			return leader.Decide(now.Add(d), skewedRing(previous, d), skewedRing(ring, d))
 		},
 	}
 }
@@ -50,7 +51,7 @@ func skewedCompute(c table.Compute, d time.Duration) table.Compute {
 
 // skewedRing is what the same replica's clock says of what it saw itself. When a snapshot was taken is the record's
 // word.
-func skewedRing(r table.Ring, d time.Duration) table.Ring {
+func skewedRing(r leader.Ring, d time.Duration) leader.Ring {
 	r.At, r.Compute, r.Members = shifted(r.At, d), skewedCompute(r.Compute, d), slices.Clone(r.Members)
 	for i := range r.Members {
 		m := &r.Members[i]

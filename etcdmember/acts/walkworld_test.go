@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
@@ -63,7 +64,7 @@ type vm struct {
 	fails         time.Time // when its host fails for good; zero: it does not
 	stoppedAt     time.Time
 	foundAgain    time.Time // when the API listed it again; a leader that waits asks once a minute
-	previous      table.Ring
+	previous      leader.Ring
 	silent        map[record.MemberID]time.Time
 	moved         map[record.MemberID]movement
 	compacted     time.Time // by this leader's agent
@@ -212,7 +213,7 @@ func (w *world) boot(v *vm) {
 func (w *world) crash(v *vm) {
 	v.breakOff()
 	v.etcd, v.compute, v.read, v.seen, v.previous, v.silent = nil, table.Compute{}, table.Directory{},
-		map[string]bool{}, table.Ring{}, nil
+		map[string]bool{}, leader.Ring{}, nil
 	v.runs, v.beats, v.listed, v.view = map[string]table.Run{}, map[table.BeatKey]table.Beat{}, nil, nil
 	v.tries, v.silences = table.Tries{}, table.Silences{}
 	v.blocked, v.strangerSince, v.compacted, v.defragmented = nil, time.Time{}, time.Time{}, nil

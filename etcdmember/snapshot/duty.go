@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/leader"
 	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
@@ -83,7 +84,7 @@ func (f Facts) orderBefore(newest time.Time) (out record.Order, ok bool) {
 		if o.Time.After(f.Now) {
 			o.Time = f.Now // by the clock of a person's machine
 		}
-		if planned && states[o.Number].State == table.OrderInForce && o.Time.Sub(newest) > table.SnapshotYoung {
+		if planned && states[o.Number].State == table.OrderInForce && o.Time.Sub(newest) > leader.SnapshotYoung {
 			out, ok = o, true
 		}
 	}

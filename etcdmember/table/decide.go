@@ -43,8 +43,8 @@ const (
 	alsoRunning = true
 )
 
-// rowUnread is the row that start-anyway is for.
-const rowUnread Row = 2
+// RowUnread is the row that start-anyway is for.
+const RowUnread Row = 2
 
 // rows is the table, first match wins. A rule without a number stands where it takes effect: an id in stopped/ before
 // the rows that would start it, `leave` before the rows that would seed or join.
@@ -52,7 +52,7 @@ var rows = []row{
 	{0, alsoRunning, is(Observation.superseded), doSuperseded},
 
 	{1, alsoRunning, is(Observation.unreadableButStarted), doStartUnread},
-	{rowUnread, alsoRunning, inRecord(RUnreadable), doWaitUnread},
+	{RowUnread, alsoRunning, inRecord(RUnreadable), doWaitUnread},
 	{3, alsoRunning, is(Observation.lostButStarted), doStartLost},
 	{4, alsoRunning, inRecord(RLost), doWaitLost},
 	{RowEndAhead, alsoRunning, is(Observation.endsAhead), doEndAhead},

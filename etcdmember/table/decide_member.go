@@ -118,11 +118,11 @@ func doWaitRemoved(o Observation, _ time.Time) Plan {
 		"It is put away and joins again as soon as a quorum answers.")
 }
 
-func doReplaceOwn(o Observation, _ time.Time) Plan { return o.replaceOwn(o.brokenText()) }
+func doReplaceOwn(o Observation, _ time.Time) Plan { return o.replaceOwn(o.BrokenText()) }
 
 func doKeepBroken(o Observation, _ time.Time) Plan {
 	return o.WithOffer(wait(WaitNeededButBroken, "the cluster has no quorum, and this replica's directory cannot "+
-		"be used: "+o.brokenText()+".",
+		"be used: "+o.BrokenText()+".",
 		"The bytes are kept. Start the other replicas with their disks; if they are lost, `quorate restore` begins a "+
 			"new history."))
 }

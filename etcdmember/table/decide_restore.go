@@ -75,7 +75,8 @@ func (o Observation) sourceGone() Plan {
 		"Bring its disk back, or give a newer order: `quorate restore --from SOURCE`.")
 }
 
-func (o Observation) unprovenText() string {
+// UnprovenText names the VMs that could still serve the old history, and says of each what would prove otherwise.
+func (o Observation) UnprovenText() string {
 	var texts []string
 	for _, u := range o.Unproven {
 		texts = append(texts, u.String())
@@ -89,7 +90,7 @@ func (o Observation) restore() Plan {
 	switch {
 	case len(o.Unproven) > 0:
 		p.Act, p.Step = ActWait, restoreSilence
-		return p.Waiting(WaitRestoreWaits, "these could still serve the old history: "+o.unprovenText()+".",
+		return p.Waiting(WaitRestoreWaits, "these could still serve the old history: "+o.UnprovenText()+".",
 			"Each must write that it has stopped, or be proven silent. `quorate restore --stop-vms` stops VMs that "+
 				"cannot be reached; "+
 				"`quorate restore --silent INSTANCE` says on your responsibility that one runs nothing any more.")

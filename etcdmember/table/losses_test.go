@@ -130,7 +130,7 @@ var viewers = map[string]func(f Facts, epoch uint64) string{
 	},
 	// leads: its member leads, and the learners and the dead are waited for.
 	"leads": func(f Facts, _ uint64) string {
-		p, stands := leaderViewOf(t0, Ring{}, Ring{Me: f.Me, Record: f.Record, RecordErr: f.RecordErr}).stands()
+		p, stands := HistoryOf(Facts{Now: t0, Me: f.Me, Record: f.Record, RecordErr: f.RecordErr}).Standstill(false)
 		if stands {
 			return p.Blocked.Name
 		}

@@ -57,3 +57,18 @@ func (s MemberStatus) Successor() (best record.MemberID, alone bool) {
 	}
 	return best, alone
 }
+
+// Alarm is etcd's alarm on one member, or on id 0 where no majority says who is corrupt.
+type Alarm struct {
+	MemberID record.MemberID `json:"memberID"`
+	Kind     AlarmKind       `json:"kind"`
+}
+
+// AlarmKind is what an alarm is about.
+type AlarmKind string
+
+// The alarms of etcd.
+const (
+	AlarmCorrupt AlarmKind = "CORRUPT"
+	AlarmNoSpace AlarmKind = "NOSPACE"
+)

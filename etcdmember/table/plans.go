@@ -208,7 +208,7 @@ func doForm(o Observation, _ time.Time) Plan {
 
 func doAbandonOwn(o Observation, _ time.Time) Plan {
 	return Plan{Act: ActAbandon, Epoch: o.Names.NewestEpoch, Reason: "the directory of the seed cannot be used (" +
-		o.brokenText() + "), and one token never seeds twice"}
+		o.BrokenText() + "), and one token never seeds twice"}
 }
 
 func doWaitSeed(o Observation, _ time.Time) Plan {
@@ -228,7 +228,8 @@ func doPause(o Observation, _ time.Time) Plan {
 		"`quorate resume` lets it go on.")
 }
 
-func (o Observation) brokenText() string {
+// BrokenText says why the directory of class L2 or L3, or one that etcd refuses, cannot be used.
+func (o Observation) BrokenText() string {
 	switch {
 	case o.Local == L3:
 		return "it is rolled back: " + o.Names.RolledBack

@@ -28,11 +28,12 @@ const (
 	leastRun = 30 * time.Second
 )
 
-// killersOf are the table's own tests and, for what survives these, the random walks. The walks see more at once, and
-// take longer to compile and to run.
+// killersOf are the own tests of the two packages and, for what survives these, the random walks. The walks see more at
+// once, and take longer to compile and to run.
 func killersOf(folder, overlay string, f flags) []killer {
 	out := []killer{{name: "the table's tests", pkg: tablePackage, binary: filepath.Join(folder, "table.test"),
-		overlay: overlay}}
+		overlay: overlay}, {name: "the leader's tests", pkg: leaderPackage,
+		binary: filepath.Join(folder, "leader.test"), overlay: overlay}}
 	if f.walks > 0 {
 		out = append(out, killer{name: "the walks", pkg: walkPackage, binary: filepath.Join(folder, "walk.test"),
 			overlay: overlay, args: []string{"-test.run", "^(TestRandomWalks|TestOrdersOfEvents.*)$",

@@ -1,13 +1,13 @@
-// mutate asks whether the tests of the membership's table would notice a fault in it. It makes mutants of Classify,
-// Decide, DecideOnLeader and of what these call in their package. Each mutant has one small fault (operators.go).
-// A test has to fail with it: one of the table's own, or else a random walk of etcdmember/acts.
+// mutate asks whether the tests of the membership's table would notice a fault in it. It makes mutants of its Classify
+// and Decide, of the leader's Decide, and of what these call in the two packages. Each mutant has one small fault
+// (operators.go). A test has to fail with it: one of the packages' own, or else a random walk of etcdmember/acts.
 //
 //	go run ./test/mutate [-n 200] [-seed 1] [-only REGEXP] [-walks 300] [-within 20m] [-v]
 //
 // A mutant that no test can kill because it decides the same is listed in equivalent.txt, with the reason. What
 // survives and is not listed fails the run. So does what is listed and killed, or is listed and no longer there.
 //
-// All mutants are compiled into one test binary, and QUORATE_MUTANT names the one that is active. To build one binary
+// All mutants are compiled into each test binary, and QUORATE_MUTANT names the one that is active. To build one binary
 // for each would take ten times as long. The tools at hand do that, and none of them drops operands or swaps rows.
 package main
 
@@ -20,18 +20,17 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 )
 
 // What is mutated, and what walks through it.
 const (
-	tablePackage = "./etcdmember/table"
-	walkPackage  = "./etcdmember/acts"
+	tablePackage  = "./etcdmember/table"
+	leaderPackage = "./etcdmember/leader"
+	walkPackage   = "./etcdmember/acts"
 )
-
-// roots are the deciders.
-var roots = []string{"Classify", "Decide", "DecideOnLeader"}
 
 // flags are the command line's.
 type flags struct {
@@ -87,23 +86,23 @@ func (f flags) say(format string, args ...any) {
 // mutate makes the mutants, lets the tests loose on them, and says what came of it.
 func mutate(ctx context.Context, f flags) error {
 	began := time.Now()
-	source, err := load(ctx, tablePackage)
+	table, leader, err := deciders(ctx)
 	if err != nil {
 		return err
 	}
-	s := schemataOf(source, source.reachable(roots))
+	all := slices.Concat(table.mutants, leader.mutants)
 	listed, err := parseListed(equivalent)
 	if err != nil {
 		return err
 	}
-	faults := listed.unknown(s.mutants)
-	chosen := choose(s.mutants, f)
+	faults := listed.unknown(all)
+	chosen := choose(all, f)
 	folder, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return fmt.Errorf("make a folder for the test binaries: %w", err)
 	}
 	defer os.RemoveAll(folder)
-	overlay, err := s.write(folder, source.dir)
+	overlay, err := write(folder, table, leader)
 	if err != nil {
 		return err
 	}
@@ -114,7 +113,24 @@ func mutate(ctx context.Context, f flags) error {
 		}
 	}
 	faults = append(faults, r.judge(survivors, listed)...)
-	fmt.Printf("%d mutants, %d tried: %s, %d equivalent, %d at fault (%s)\n", len(s.mutants), len(chosen), r.killed(),
+	fmt.Printf("%d mutants, %d tried: %s, %d equivalent, %d at fault (%s)\n", len(all), len(chosen), r.killed(),
 		r.equivalent, len(faults), time.Since(began).Round(time.Second))
 	return errors.Join(faults...)
+}
+
+// deciders are the table's and the leader's functions with their mutants. What the leader calls of the table decides
+// there, too.
+func deciders(ctx context.Context) (table, leader *schemata, err error) {
+	ofTable, err := load(ctx, tablePackage)
+	if err != nil {
+		return nil, nil, err
+	}
+	ofLeader, err := load(ctx, leaderPackage)
+	if err != nil {
+		return nil, nil, err
+	}
+	roots := append([]string{"Classify", "Decide"}, ofLeader.calls(tablePackage)...)
+	table = schemataOf(ofTable, ofTable.reachable(roots), "", 0)
+	leader = schemataOf(ofLeader, ofLeader.reachable([]string{"Decide"}), "leader.", len(table.mutants))
+	return table, leader, nil
 }

@@ -137,7 +137,7 @@ func (s *schemata) table(v *ast.ValueSpec) (*ast.CompositeLit, bool) {
 
 // rows gives a table the numbers that mutantRows expects: first one for each row that goes, then one for each pair.
 func (s *schemata) rows(table *ast.CompositeLit) {
-	first := len(s.mutants) + 1
+	first := s.after + len(s.mutants) + 1
 	for _, row := range table.Elts {
 		s.add("drop row `"+s.oneLine(row)+"`", row)
 	}

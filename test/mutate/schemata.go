@@ -28,6 +28,8 @@ func (m mutant) String() string {
 // schemata is the package with all its mutants in it, each asleep until isMutant says its number.
 type schemata struct {
 	*source
+	prefix  string // of the mutants' names
+	after   int    // the numbers that another package has
 	name    string // of the declaration that is operated on
 	mutants []mutant
 	edits   map[string][]edit
@@ -40,8 +42,8 @@ type edit struct {
 	prefix, suffix string
 }
 
-func schemataOf(src *source, found []declaration) *schemata {
-	s := &schemata{source: src, edits: map[string][]edit{}, names: map[string]int{}}
+func schemataOf(src *source, found []declaration, prefix string, after int) *schemata {
+	s := &schemata{source: src, prefix: prefix, after: after, edits: map[string][]edit{}, names: map[string]int{}}
 	for _, d := range found {
 		s.operate(d)
 	}
@@ -54,12 +56,12 @@ func (s *schemata) plant(operator string, x ast.Expr, prefix, suffix string) {
 }
 
 func (s *schemata) add(what string, at ast.Node) (number int) {
-	name := s.name + ": " + what
+	name := s.prefix + s.name + ": " + what
 	s.names[name]++
 	if n := s.names[name]; n > 1 {
 		name += fmt.Sprintf(" (%d)", n)
 	}
-	number = len(s.mutants) + 1
+	number = s.after + len(s.mutants) + 1
 	s.mutants = append(s.mutants, mutant{number, name, s.fset.Position(at.Pos())})
 	return number
 }
@@ -129,21 +131,24 @@ func mutantRows[T any](first int, rows []T) []T {
 // activeMutant is the environment variable that names the active mutant; 0: none.
 const activeMutant = "QUORATE_MUTANT"
 
-// write puts the package with its mutants into a folder, and says to the go command where: nothing in the repository
+// write puts the packages with their mutants into a folder, and says to the go command where: nothing in the repository
 // is touched.
-func (s *schemata) write(folder, dir string) (overlay string, err error) {
+func write(folder string, packages ...*schemata) (overlay string, err error) {
 	replace := map[string]string{}
-	put := func(name string, text []byte) error {
-		replace[filepath.Join(dir, name)] = filepath.Join(folder, name)
-		return os.WriteFile(filepath.Join(folder, name), text, 0o600)
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.edits)) {
-		if err := put(name, apply(s.text[name], s.edits[name])); err != nil {
+	for _, s := range packages {
+		put := func(name string, text []byte) error {
+			to := filepath.Join(folder, s.types.Name()+"_"+name)
+			replace[filepath.Join(s.dir, name)] = to
+			return os.WriteFile(to, text, 0o600)
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.edits)) {
+			if err := put(name, apply(s.text[name], s.edits[name])); err != nil {
+				return "", fmt.Errorf("write the mutants: %w", err)
+			}
+		}
+		if err := put("mutants_awake.go", fmt.Appendf(nil, awake, s.types.Name())); err != nil {
 			return "", fmt.Errorf("write the mutants: %w", err)
 		}
-	}
-	if err := put("mutants_awake.go", fmt.Appendf(nil, awake, s.types.Name())); err != nil {
-		return "", fmt.Errorf("write the mutants: %w", err)
 	}
 	b, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {

@@ -91,7 +91,7 @@ type declaration struct {
 	node ast.Node
 }
 
-// reachable are the declarations that the roots come to, in the order of the files.
+// reachable are the declarations that the roots, by their names, come to, in the order of the files.
 func (s *source) reachable(roots []string) (out []declaration) {
 	all := map[types.Object]declaration{}
 	var order []types.Object
@@ -118,13 +118,31 @@ func (s *source) reachable(roots []string) (out []declaration) {
 			return true
 		})
 	}
-	for _, name := range roots {
-		visit(s.types.Scope().Lookup(name))
+	for _, o := range order {
+		if slices.Contains(roots, all[o].name) {
+			visit(o)
+		}
 	}
 	for _, o := range order {
 		if seen[o] {
 			out = append(out, all[o])
 		}
+	}
+	return out
+}
+
+// calls are the functions and methods of another package that are named here.
+func (s *source) calls(path string) (out []string) {
+	for _, o := range s.info.Uses {
+		f, ok := o.(*types.Func)
+		if !ok || f.Pkg() == nil || !strings.HasSuffix(f.Pkg().Path(), strings.TrimPrefix(path, ".")) {
+			continue
+		}
+		name := f.Name()
+		if recv := f.Signature().Recv(); recv != nil {
+			name = types.TypeString(recv.Type(), func(*types.Package) string { return "" }) + "." + name
+		}
+		out = append(out, strings.TrimPrefix(name, "*"))
 	}
 	return out
 }

@@ -70,8 +70,9 @@ func TestASymptomLeadsToEachEntryOfTheRunbook(t *testing.T) {
 // agent of hold.
 func blockedNames(t *testing.T) []string {
 	constants, found := map[string]string{}, map[string]bool{}
-	files := slices.Concat(parseFolder(t, "etcdmember"), parseFolder(t, "etcdmember/table"), parseFolder(t, "agent"),
-		parseFolder(t, "agent/kubelet"), parseFolder(t, "addons/plan"))
+	files := slices.Concat(parseFolder(t, "etcdmember"), parseFolder(t, "etcdmember/table"),
+		parseFolder(t, "etcdmember/leader"), parseFolder(t, "agent"), parseFolder(t, "agent/kubelet"),
+		parseFolder(t, "addons/plan"))
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == len(v.Names) {

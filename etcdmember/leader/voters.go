@@ -1,4 +1,4 @@
-package table
+package leader
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
 )
@@ -15,7 +16,7 @@ const maxVoters = 7
 
 // isDead: unreachable for a minute and proven gone, or declared so by an override; nobody has come back for its id or
 // disk.
-func (v leaderView) isDead(m RingMember) (i record.Incarnation, dead bool) {
+func (v view) isDead(m RingMember) (i record.Incarnation, dead bool) {
 	if v.unreachableFor(m) < DeadAfter {
 		return i, false
 	}
@@ -27,23 +28,24 @@ func (v leaderView) isDead(m RingMember) (i record.Incarnation, dead bool) {
 }
 
 // returning: a newer incarnation of its place claims its id or its disk.
-func (v leaderView) returning(m RingMember, i record.Incarnation) bool {
+func (v view) returning(m RingMember, i record.Incarnation) bool {
 	return slices.ContainsFunc(v.Record.Replicas[i.Place], func(later record.Incarnation) bool {
 		newer := later.Number > i.Number || later.Number == i.Number && later.InstanceID != i.InstanceID
-		return newer && (IncarnationMember(later) == m.ID || later.DiskID != "" && later.DiskID == i.DiskID)
+		return newer && (table.IncarnationMember(later) == m.ID || later.DiskID != "" && later.DiskID == i.DiskID)
 	})
 }
 
-func (v leaderView) removeDead(m RingMember, why string) (Plan, bool) {
+func (v view) removeDead(m RingMember, why string) (table.Plan, bool) {
 	if !v.restHasQuorum(m.ID) {
-		return wait(WaitNoQuorumWithoutIt, fmt.Sprintf("%s is gone, but the others that are connected would be no "+
-			"quorum without it.", Title(m)), "It is removed when enough of the others are back."), true
+		return wait(table.WaitNoQuorumWithoutIt,
+			fmt.Sprintf("%s is gone, but the others that are connected would be no "+
+				"quorum without it.", Title(m)), "It is removed when enough of the others are back."), true
 	}
-	return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: Title(m) + " " + why}, true
+	return table.Plan{Act: table.ActRemoveMember, MemberID: m.ID, Reason: Title(m) + " " + why}, true
 }
 
 // deadVoter is row 40.
-func (v leaderView) deadVoter() (Plan, bool) {
+func (v view) deadVoter() (table.Plan, bool) {
 	for _, m := range v.voters {
 		i, dead := v.isDead(m)
 		if !dead {
@@ -56,11 +58,11 @@ func (v leaderView) deadVoter() (Plan, bool) {
 			return v.removeDead(m, "is proven gone with its disk")
 		}
 	}
-	return Plan{}, false
+	return table.Plan{}, false
 }
 
 // deadVoterWithDisk is row 41.
-func (v leaderView) deadVoterWithDisk() (Plan, bool) {
+func (v view) deadVoterWithDisk() (table.Plan, bool) {
 	for _, m := range v.voters {
 		i, dead := v.isDead(m)
 		if !dead || v.h.GoneWithDisk(i) {
@@ -69,35 +71,36 @@ func (v leaderView) deadVoterWithDisk() (Plan, bool) {
 		if len(v.learners) > 0 || v.unreachableFor(m) >= diskWait {
 			return v.removeDead(m, "is proven gone, and its disk has not come back or a replacement is waiting")
 		}
-		return wait(WaitMemberDiskLeft, fmt.Sprintf("%s is proven gone, and its data disk still exists or is "+
+		return wait(table.WaitMemberDiskLeft, fmt.Sprintf("%s is proven gone, and its data disk still exists or is "+
 				"not known.", Title(m)),
 				"Recreate the VM with its disk. After ten minutes, or when a replacement joins, the member is "+
 					"removed."),
 			true
 	}
-	return Plan{}, false
+	return table.Plan{}, false
 }
 
 // unreachableVoter is row 42.
-func (v leaderView) unreachableVoter() (Plan, bool) {
+func (v view) unreachableVoter() (table.Plan, bool) {
 	for _, m := range v.voters {
 		if _, dead := v.isDead(m); dead || v.unreachableFor(m) < DeadAfter {
 			continue
 		}
-		return wait(WaitMemberUnreachable, fmt.Sprintf("%s has been unreachable for %s, and nothing proves that it "+
-			"is gone.", Title(m), v.unreachableFor(m).Round(time.Second)),
+		return wait(table.WaitMemberUnreachable,
+			fmt.Sprintf("%s has been unreachable for %s, and nothing proves that it "+
+				"is gone.", Title(m), v.unreachableFor(m).Round(time.Second)),
 			fmt.Sprintf("Run `quorate status` on that replica first: it says what its member waits for, "+
 				"such as a full disk. Else repair or recreate its VM. "+
 				"Only if it can never come back, `quorate override unreachable-voter %s "+
 				"--reason TEXT` removes it.", m.ID)), true
 	}
-	return Plan{}, false
+	return table.Plan{}, false
 }
 
 // leaving is row 45. What section 5 says of three to two is a row of its own below it: a pause holds that back. Of
 // several that are to leave, those that are away go first, because the others count on them in vain; and one that has
 // to wait holds no other up.
-func (v leaderView) leaving() (waits Plan, found bool) {
+func (v view) leaving() (waits table.Plan, found bool) {
 	members := slices.Clone(v.Members)
 	slices.SortStableFunc(members, func(a, b RingMember) int { return cmp.Compare(away(v, a), away(v, b)) })
 	for _, m := range members {
@@ -107,7 +110,7 @@ func (v leaderView) leaving() (waits Plan, found bool) {
 			continue
 		}
 		plan := v.leaveByOrder(m, p, *order)
-		if plan.Act != ActWait {
+		if plan.Act != table.ActWait {
 			return plan, true
 		}
 		if !found {
@@ -118,7 +121,7 @@ func (v leaderView) leaving() (waits Plan, found bool) {
 }
 
 // away sorts those that the leader does not hear of before the others.
-func away(v leaderView, m RingMember) int {
+func away(v view, m RingMember) int {
 	if v.reachable(m) {
 		return 1
 	}
@@ -127,11 +130,12 @@ func away(v leaderView, m RingMember) int {
 
 // leaveByOrder is what is done for one member that is ordered to leave: a voter leaves after a snapshot, if one can be
 // had.
-func (v leaderView) leaveByOrder(m RingMember, p replica.Place, order record.Order) Plan {
+func (v view) leaveByOrder(m RingMember, p replica.Place, order record.Order) table.Plan {
 	plan, _ := v.leave(m, fmt.Sprintf("order %d says that %s leaves", order.Number, p))
-	if plan.Act != ActWait && !m.Learner && v.snapshotOld() && !longAgo(v.now, order.Time, leavePatience) {
-		plan = wait(WaitSnapshotFirst, fmt.Sprintf("order %d says that %s leaves, and a snapshot is saved before.",
-			order.Number, p),
+	if plan.Act != table.ActWait && !m.Learner && v.snapshotOld() && !longAgo(v.now, order.Time, leavePatience) {
+		plan = wait(table.WaitSnapshotFirst,
+			fmt.Sprintf("order %d says that %s leaves, and a snapshot is saved before.",
+				order.Number, p),
 			fmt.Sprintf("A voter saves one by itself. Without one %s leaves %s after the order was given.", p,
 				leavePatience))
 	}
@@ -140,77 +144,82 @@ func (v leaderView) leaveByOrder(m RingMember, p replica.Place, order record.Ord
 }
 
 // snapshotOld reports that there is no snapshot young enough to go before a planned change.
-func (v leaderView) snapshotOld() bool {
+func (v view) snapshotOld() bool {
 	return v.SnapshotAt.IsZero() || v.now.Sub(v.SnapshotAt) > SnapshotYoung
 }
 
 // leave removes a member by order. A learner counts for nothing, a voter must leave a quorum behind.
-func (v leaderView) leave(m RingMember, why string) (Plan, bool) {
+func (v view) leave(m RingMember, why string) (table.Plan, bool) {
 	switch {
 	case m.Learner:
-		return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: why}, true
+		return table.Plan{Act: table.ActRemoveMember, MemberID: m.ID, Reason: why}, true
 	case len(v.voters) == 1:
-		return wait(WaitLeaveLastVoter, Title(m)+" is the only voter.",
+		return wait(table.WaitLeaveLastVoter, Title(m)+" is the only voter.",
 			"Add a replica: it is promoted in its place. Or take the order back: `quorate orders withdraw N`."), true
 	case !v.restHasQuorum(m.ID):
-		return wait(WaitLeaveNeedsQuorum, "without "+Title(m)+" the voters that are connected would be no quorum.",
+		return wait(table.WaitLeaveNeedsQuorum,
+			"without "+Title(m)+" the voters that are connected would be no quorum.",
 			"Bring the others back, or take the order back: `quorate orders withdraw N`."), true
 	case m.ID == v.Leader:
 		return v.handOver(why)
 	}
-	return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: why}, true
+	return table.Plan{Act: table.ActRemoveMember, MemberID: m.ID, Reason: why}, true
 }
 
 // handOver moves leadership to the reachable voter that is furthest on.
-func (v leaderView) handOver(why string) (Plan, bool) {
+func (v view) handOver(why string) (table.Plan, bool) {
 	others := slices.DeleteFunc(slices.Clone(v.voters), func(m RingMember) bool {
 		return m.ID == v.Leader ||
 			!v.reachable(m)
 	})
 	if len(others) == 0 {
-		return wait(WaitNoSuccessor, "leadership should be handed over ("+why+"), and no other voter is reachable.",
+		return wait(table.WaitNoSuccessor,
+			"leadership should be handed over ("+why+"), and no other voter is reachable.",
 			"Bring another voter back."), true
 	}
 	best := slices.MaxFunc(others, func(a, b RingMember) int { return cmp.Compare(a.Match, b.Match) })
-	return Plan{Act: ActMoveLeader, MemberID: best.ID, Reason: why}, true
+	return table.Plan{Act: table.ActMoveLeader, MemberID: best.ID, Reason: why}, true
 }
 
 // threeToTwo: two voters are left, two replicas are ordered, and nobody is on the way. The second
 // becomes a warm copy: it is removed and joins again as a learner. Two voters by accident are not asked: nobody ordered
 // two.
-func (v leaderView) threeToTwo() (Plan, bool) {
+func (v view) threeToTwo() (table.Plan, bool) {
 	if v.h.Orders.Replicas != 2 || len(v.voters) != 2 || len(v.learners) > 0 || v.connected(0) != 2 {
-		return Plan{}, false
+		return table.Plan{}, false
 	}
 	if v.snapshotOld() {
-		return wait(WaitSnapshotFirst, "two replicas are ordered, and the second voter becomes a learner after a "+
-			"snapshot.", "A voter saves one by itself; `quorate snapshot save` on one saves one now."), true
+		return wait(table.WaitSnapshotFirst,
+			"two replicas are ordered, and the second voter becomes a learner after a "+
+				"snapshot.", "A voter saves one by itself; `quorate snapshot save` on one saves one now."), true
 	}
 	for _, m := range v.voters {
 		if m.ID != v.Leader {
-			return Plan{Act: ActRemoveMember, MemberID: m.ID,
+			return table.Plan{Act: table.ActRemoveMember, MemberID: m.ID,
 				Reason: "two replicas are ordered: the second joins again as a learner"}, true
 		}
 	}
-	return Plan{}, false
+	return table.Plan{}, false
 }
 
 // evenVoters is row 49, and what a number of replicas that was ordered lacks: it names nobody, so it takes nobody out.
-func (v leaderView) evenVoters() (Plan, bool) {
+func (v view) evenVoters() (table.Plan, bool) {
 	n := len(v.voters)
 	if wanted := v.h.Orders.Replicas; wanted > 0 && len(v.Members) > wanted {
-		return wait(WaitReplicasAboveWanted, fmt.Sprintf("%d replicas are ordered, and %d are members.", wanted,
+		return wait(table.WaitReplicasAboveWanted, fmt.Sprintf("%d replicas are ordered, and %d are members.", wanted,
 			len(v.Members)),
 			"Say which one leaves: `quorate orders give leave REPLICA`."), true
 	}
 	pending := len(v.learners) > 0 || v.connected(0) < n
 	if pending || n%2 == 1 && n <= maxVoters {
-		return Plan{}, false
+		return table.Plan{}, false
 	}
 	if n%2 == 0 {
-		return wait(WaitEvenVoters, fmt.Sprintf("there are %d voters: they survive no more failures than %d would.", n,
-			n-1), "Add or remove a replica."), true
+		return wait(table.WaitEvenVoters,
+			fmt.Sprintf("there are %d voters: they survive no more failures than %d would.", n,
+				n-1), "Add or remove a replica."), true
 	}
-	return wait(WaitManyVoters, fmt.Sprintf("there are %d voters: more than %d make writes slower and survive too "+
-		"little more.", n, maxVoters), "Remove replicas."), true
+	return wait(table.WaitManyVoters,
+		fmt.Sprintf("there are %d voters: more than %d make writes slower and survive too "+
+			"little more.", n, maxVoters), "Remove replicas."), true
 }

@@ -1,31 +1,32 @@
-package table
+package leader
 
 import (
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
 // carriedOut is the end of row 45, and of what an override let rows 40 and 46 do: the order has come true, and the
 // record says so. It is the last of the rows, because nothing waits for it. An order that is done stays in force: a
 // replica that left stays out.
-func (v leaderView) carriedOut() (Plan, bool) {
+func (v view) carriedOut() (table.Plan, bool) {
 	for _, o := range slices.Backward(v.h.Orders.All) {
 		if o.Done != nil {
 			continue
 		}
 		if why, ok := v.cameTrue(o); ok {
-			return Plan{Act: ActCompleteOrder, OrderNumber: o.Number, Reason: why}, true
+			return table.Plan{Act: table.ActCompleteOrder, OrderNumber: o.Number, Reason: why}, true
 		}
 	}
-	return Plan{}, false
+	return table.Plan{}, false
 }
 
 // cameTrue says of an order that can be done what proves that it is. A number of replicas, a pause and its end are
 // orders that last.
-func (v leaderView) cameTrue(o record.Order) (string, bool) {
+func (v view) cameTrue(o record.Order) (string, bool) {
 	switch {
 	case o.Kind == record.OrderLeave && o.Place != nil:
 		for _, m := range v.Members {
@@ -41,7 +42,7 @@ func (v leaderView) cameTrue(o record.Order) (string, bool) {
 		return "etcd calls no member corrupt any more", len(v.corrupt()) == 0 &&
 			(!v.isMember(o.MemberID) || v.now.Sub(o.Time) >= DeadAfter)
 	case o.Kind == record.OrderOverride:
-		alarmed := slices.ContainsFunc(v.Alarms, func(a Alarm) bool { return a.MemberID == o.MemberID })
+		alarmed := slices.ContainsFunc(v.Alarms, func(a table.Alarm) bool { return a.MemberID == o.MemberID })
 		return fmt.Sprintf("member %s is not in the list", o.MemberID), !v.isMember(o.MemberID) && !alarmed
 	}
 	return "", false
@@ -50,7 +51,7 @@ func (v leaderView) cameTrue(o record.Order) (string, bool) {
 // cameBack: the member of an override of row 42 is heard of. The order was about the time that it was away: years later
 // it would remove a live voter that is slow to reboot. One that has only just gone may still look alive, so a fresh
 // order waits.
-func (v leaderView) cameBack(o record.Order) bool {
+func (v view) cameBack(o record.Order) bool {
 	return longAgo(v.now, o.Time, DeadAfter) &&
 		slices.ContainsFunc(v.Members, func(m RingMember) bool { return m.ID == o.MemberID && v.reachable(m) })
 }

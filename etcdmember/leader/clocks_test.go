@@ -1,4 +1,4 @@
-package table
+package leader
 
 import (
 	"maps"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -16,14 +17,14 @@ var clocks = map[string]time.Duration{"an hour behind": -time.Hour, "right": 0, 
 func TestTwoListsAreTwoListsWhateverTheClocksSay(t *testing.T) {
 	for name, d := range clocks {
 		t.Run(name, func(t *testing.T) {
-			for gap, want := range map[time.Duration]bool{listingGap: true, listingGap - time.Second: false} {
+			for gap, want := range map[time.Duration]bool{10 * time.Second: true, 9 * time.Second: false} {
 				r := threeVoters()
 				quietB(time.Minute)(&r)
 				goneB(&r)
 				diskGone(&r)
 				r.Compute.First.Time = r.Compute.Second.Time.Add(-gap)
-				p := DecideOnLeader(t0.Add(d), ringOfClock(r, d), ringOfClock(r, d))
-				if (p.Act == ActRemoveMember) != want {
+				p := Decide(t0.Add(d), ringOfClock(r, d), ringOfClock(r, d))
+				if (p.Act == table.ActRemoveMember) != want {
 					t.Errorf("lists %s apart: %s, want a removal: %t", gap, p.Act, want)
 				}
 			}
@@ -37,20 +38,21 @@ func TestOrdersOfAnotherClock(t *testing.T) {
 	until := t0.Add(10 * time.Minute)
 	for name, d := range clocks {
 		t.Run(name, func(t *testing.T) {
-			paused := OrdersOf([]record.Order{{Number: 1, Kind: record.OrderPause, Until: &until}}, 1, t0.Add(d)).Paused
+			paused := table.OrdersOf([]record.Order{{Number: 1, Kind: record.OrderPause, Until: &until}}, 1,
+				t0.Add(d)).Paused
 			if paused != (d <= 0) {
 				t.Errorf("paused: %t", paused)
 			}
 			r := ringOf([]RingMember{mA, mB}, nil)
 			ringOrder(record.Order{Kind: record.OrderReplicas, Replicas: 2, Time: t0.Add(d)})(&r)
-			if p := DecideOnLeader(t0, r, r); p.Act != ActWait || p.Blocked.Name != "snapshot-first" {
+			if p := Decide(t0, r, r); p.Act != table.ActWait || p.Blocked.Name != "snapshot-first" {
 				t.Errorf("three to two without a snapshot: %+v", p)
 			}
 			r = threeVoters()
 			ringOrder(record.Order{Kind: record.OrderLeave, Place: &pb, Time: t0.Add(d)})(&r)
 			later := r
 			later.At = t0.Add(leavePatience)
-			if p := DecideOnLeader(later.At, later, later); p.Act != ActRemoveMember {
+			if p := Decide(later.At, later, later); p.Act != table.ActRemoveMember {
 				t.Errorf("a minute after an order to leave: %+v", p)
 			}
 		})

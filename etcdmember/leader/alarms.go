@@ -1,6 +1,7 @@
-package table
+package leader
 
 import (
+	"github.com/quorate/quorate/etcdmember/table"
 	"slices"
 )
 
@@ -13,13 +14,14 @@ const (
 )
 
 // noSpace is row 48: compact, defragment the followers and last the leader, disarm.
-func (v leaderView) noSpace() (Plan, bool) {
-	alarms := slices.DeleteFunc(slices.Clone(v.Alarms), func(a Alarm) bool { return a.Kind != AlarmNoSpace })
+func (v view) noSpace() (table.Plan, bool) {
+	alarms := slices.DeleteFunc(slices.Clone(v.Alarms),
+		func(a table.Alarm) bool { return a.Kind != table.AlarmNoSpace })
 	if len(alarms) == 0 {
-		return Plan{}, false
+		return table.Plan{}, false
 	}
 	if !v.CompactedSince {
-		return Plan{Act: ActCompact, Reason: "NOSPACE: old revisions are given up first"}, true
+		return table.Plan{Act: table.ActCompact, Reason: "NOSPACE: old revisions are given up first"}, true
 	}
 	for _, m := range v.Members {
 		if m.ID != v.Leader && v.worthDefrag(m) {
@@ -38,27 +40,30 @@ func (v leaderView) noSpace() (Plan, bool) {
 		// One that is out of reach must not keep the cluster from writing until it is back: if it is full then, etcd
 		// raises the alarm again.
 		if v.reachable(m) && (m.Quota == 0 || full(m)) {
-			return wait(WaitNoSpace, Title(m)+"'s database is at its quota, or its size is not known, and writes are "+
-				"refused.", "Raise etcd.quotaBytes, or delete what fills it."), true
+			return wait(table.WaitNoSpace,
+				Title(m)+"'s database is at its quota, or its size is not known, and writes are "+
+					"refused.", "Raise etcd.quotaBytes, or delete what fills it."), true
 		}
 	}
-	return Plan{Act: ActDisarm, Alarm: alarms[0], MemberID: alarms[0].MemberID,
+	return table.Plan{Act: table.ActDisarm, Alarm: alarms[0], MemberID: alarms[0].MemberID,
 		Reason: "every database in reach has room again"}, true
 }
 
-func (v leaderView) defragment(m RingMember) (Plan, bool) {
+func (v view) defragment(m RingMember) (table.Plan, bool) {
 	if v.SnapshotInFlight {
-		return wait(WaitNoSpace, "a database is full, and a member is receiving the state.",
+		return wait(table.WaitNoSpace, "a database is full, and a member is receiving the state.",
 			"It is defragmented when that is done."), true
 	}
-	return Plan{Act: ActDefragment, MemberID: m.ID, Reason: "NOSPACE: " + Title(m) + " has room to give back"}, true
+	return table.Plan{Act: table.ActDefragment, MemberID: m.ID, Reason: "NOSPACE: " + Title(m) +
+			" has room to give back"},
+		true
 }
 
 // full: at nine tenths of the quota or more.
 func full(m RingMember) bool { return m.Quota > 0 && m.DBSize*100 >= m.Quota*fullAt }
 
 // worthDefrag: full, with free pages to give back, reachable, and not just done.
-func (v leaderView) worthDefrag(m RingMember) bool {
+func (v view) worthDefrag(m RingMember) bool {
 	since := v.now.Sub(m.DefragmentedAt)
 	again := since > defragAgain || since > defragPause && (m.DBSize-m.DBInUse)*100 >= m.Quota*freePart
 	return full(m) && v.reachable(m) && m.DBInUse*100 < m.Quota*fullAt && again

@@ -1,26 +1,12 @@
-package table
+package leader
 
 import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 	"github.com/quorate/quorate/internal/replica"
-)
-
-// Alarm is etcd's alarm on one member, or on id 0 where no majority says who is corrupt.
-type Alarm struct {
-	MemberID record.MemberID `json:"memberID"`
-	Kind     AlarmKind       `json:"kind"`
-}
-
-// AlarmKind is what an alarm is about.
-type AlarmKind string
-
-// The alarms of etcd.
-const (
-	AlarmCorrupt AlarmKind = "CORRUPT"
-	AlarmNoSpace AlarmKind = "NOSPACE"
 )
 
 // ProgressState is how the leader's raft feeds a follower: also "probe", for which no row asks.
@@ -53,10 +39,10 @@ type Ring struct {
 	// Ahead: agent.json here has seen more than the record holds, so the record was rolled back: what it says of orders
 	// and replicas is the past.
 	Ahead   bool
-	Compute Compute
-	Alarms  []Alarm
+	Compute table.Compute
+	Alarms  []table.Alarm
 	// Policy is the configuration's; an order may say otherwise.
-	Policy Policy
+	Policy table.Policy
 	// SnapshotInFlight: the leader is sending its state to somebody, or did less than 30 s ago.
 	SnapshotInFlight bool
 	// CompactedSince: history was compacted a moment ago, so that doing it again would give nothing up.
@@ -67,7 +53,7 @@ type Ring struct {
 
 // RingMember is one member as the leader sees it.
 type RingMember struct {
-	Member
+	table.Member
 	// Match, State, RecentActive are the leader's raft progress; PendingSnapshot is the index of a snapshot on its way,
 	// 0: none.
 	Match           uint64
@@ -93,10 +79,10 @@ type RingMember struct {
 }
 
 // Own is the leader's entry.
-func (r Ring) Own() Member {
+func (r Ring) Own() table.Member {
 	i := slices.IndexFunc(r.Members, func(m RingMember) bool { return m.ID == r.Leader })
 	if i < 0 {
-		return Member{}
+		return table.Member{}
 	}
 	return r.Members[i].Member
 }

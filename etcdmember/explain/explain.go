@@ -1,10 +1,14 @@
-package table
+// Package explain says in words what a replica observed of its membership, which row holds, and what it would do next:
+// for `quorate etcd explain`. It decides nothing. Packages table and leader do, and it is as pure as they are.
+package explain
 
 import (
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate/etcdmember/leader"
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/replica"
 )
 
@@ -37,9 +41,9 @@ type ClassInWords struct {
 
 // PlanInWords is a row that holds, what the row is about, and its one step.
 type PlanInWords struct {
-	Row    Row           `json:"row"`
+	Row    table.Row     `json:"row"`
 	About  string        `json:"about"`
-	Act    Act           `json:"act"`
+	Act    table.Act     `json:"act"`
 	Step   int           `json:"step,omitempty"`
 	Member string        `json:"member,omitempty"`
 	Reason string        `json:"reason"`
@@ -57,11 +61,11 @@ type LeaderExplanation struct {
 // Last is the last observation of this replica, and the last two of the leader loop.
 type Last struct {
 	At             time.Time
-	Observation    Observation
-	Plan           Plan
+	Observation    table.Observation
+	Plan           table.Plan
 	LeaderAt       time.Time // zero: this member does not lead
-	Previous, Ring Ring
-	LeaderPlan     Plan
+	Previous, Ring leader.Ring
+	LeaderPlan     table.Plan
 }
 
 // Explain describes the last observation, which is at most some seconds old; nil: there was none yet.
@@ -72,11 +76,11 @@ func (t Last) Explain() *Explanation {
 	o := t.Observation
 	e := &Explanation{
 		At: t.At, Replica: o.Names.Place, Running: o.Running,
-		Disk:      ClassInWords{string(o.Local), o.diskInWords()},
+		Disk:      ClassInWords{string(o.Local), diskInWords(o)},
 		DiskEpoch: ClassInWords{string(o.DiskEpoch), diskEpochWords[o.DiskEpoch]},
-		Record:    ClassInWords{string(o.Record), o.recordInWords()},
+		Record:    ClassInWords{string(o.Record), recordInWords(o)},
 		Remote:    ClassInWords{string(o.Remote), remoteWords[o.Remote]},
-		Found:     o.found(), Plan: inWords(t.Plan), Waits: t.Plan.Blocked,
+		Found:     found(o), Plan: inWords(t.Plan), Waits: t.Plan.Blocked,
 	}
 	if !t.LeaderAt.IsZero() {
 		e.Leader = t.explainOnLeader()
@@ -91,14 +95,14 @@ func (t Last) MayStartAnyway() error {
 	switch {
 	case t.At.IsZero():
 		return errors.New("the agent has not observed anything yet; ask again in a moment")
-	case t.Plan.Row != rowUnread:
+	case t.Plan.Row != table.RowUnread:
 		return fmt.Errorf("row %s holds (%s); start-anyway is for row %s, where etcd does not start because the "+
-			"record cannot be read", t.Plan.Row.Name(), rowsInWords[t.Plan.Row], rowUnread.Name())
+			"record cannot be read", t.Plan.Row.Name(), rowsInWords[t.Plan.Row], table.RowUnread.Name())
 	case o.Running:
 		return errors.New("etcd runs already")
-	case o.Local != L1:
-		return fmt.Errorf("there is nothing that could be started: %s", o.diskInWords())
-	case o.Phase != PhaseStarted:
+	case o.Local != table.L1:
+		return fmt.Errorf("there is nothing that could be started: %s", diskInWords(o))
+	case o.Phase != table.PhaseStarted:
 		return fmt.Errorf("etcd never served from this directory: agent.json says %q", o.Phase)
 	case o.Ended:
 		return errors.New("the member on this disk has stopped for a restore, which may rely on that")
@@ -108,20 +112,13 @@ func (t Last) MayStartAnyway() error {
 
 func (t Last) explainOnLeader() *LeaderExplanation {
 	l := &LeaderExplanation{At: t.LeaderAt, Plan: inWords(t.LeaderPlan), Rows: []PlanInWords{}}
-	v := leaderViewOf(t.LeaderAt, t.Previous, t.Ring)
-	if _, stop := v.stands(); stop {
-		return l
-	}
-	for _, r := range leaderRows {
-		if p, ok := r.find(v); ok {
-			p.Row = r.number
-			l.Rows = append(l.Rows, inWords(p))
-		}
+	for _, p := range leader.Rows(t.LeaderAt, t.Previous, t.Ring) {
+		l.Rows = append(l.Rows, inWords(p))
 	}
 	return l
 }
 
-func inWords(p Plan) PlanInWords {
+func inWords(p table.Plan) PlanInWords {
 	w := PlanInWords{Row: p.Row, About: rowsInWords[p.Row], Act: p.Wants(), Step: p.Step, Reason: p.Reason,
 		Waits: p.Blocked}
 	if p.MemberID != 0 {

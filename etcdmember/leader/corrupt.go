@@ -1,9 +1,10 @@
-package table
+package leader
 
 import (
 	"fmt"
 	"slices"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -12,29 +13,29 @@ import (
 // of row 47 names it, whomever the alarms are about.
 
 // corrupt are the ids with a CORRUPT alarm, those of members that are gone too.
-func (v leaderView) corrupt() []record.MemberID {
+func (v view) corrupt() []record.MemberID {
 	var out []record.MemberID
 	for _, a := range v.Alarms {
-		if a.Kind == AlarmCorrupt {
+		if a.Kind == table.AlarmCorrupt {
 			out = append(out, a.MemberID)
 		}
 	}
 	return out
 }
 
-func (v leaderView) isMember(id record.MemberID) bool {
+func (v view) isMember(id record.MemberID) bool {
 	return slices.ContainsFunc(v.Members, func(m RingMember) bool { return m.ID == id })
 }
 
 // corruptUnknown is row 47: nobody can say who is right, so nothing is done at all, and nothing disarmed.
-func (v leaderView) corruptUnknown() (Plan, bool) {
+func (v view) corruptUnknown() (table.Plan, bool) {
 	ids := v.corrupt()
 	present := slices.DeleteFunc(slices.Clone(ids), func(id record.MemberID) bool { return id != 0 && !v.isMember(id) })
 	if len(present) == 0 {
-		return Plan{}, false
+		return table.Plan{}, false
 	}
 	if _, ok := v.namedWrong(); ok || v.settled() {
-		return Plan{}, false
+		return table.Plan{}, false
 	}
 	text := ""
 	switch {
@@ -44,15 +45,16 @@ func (v leaderView) corruptUnknown() (Plan, bool) {
 		text = fmt.Sprintf("%d members are corrupt.", len(present))
 	default:
 		if text = v.noMajority(present[0]); text == "" {
-			return Plan{}, false
+			return table.Plan{}, false
 		}
 	}
-	return halt(WaitCorrupt, text, "All automation stands still, and the alarm is not disarmed. Compare the members, "+
-		"then `quorate override members-differ MEMBER --reason TEXT` or `quorate restore`."), true
+	return table.Plan{Act: table.ActHalt}.Waiting(table.WaitCorrupt, text,
+		"All automation stands still, and the alarm is not disarmed. Compare the members, "+
+			"then `quorate override members-differ MEMBER --reason TEXT` or `quorate restore`."), true
 }
 
 // namedWrong is a member that an override of row 47 names, of those that can go: the last voter is the data.
-func (v leaderView) namedWrong() (RingMember, bool) {
+func (v view) namedWrong() (RingMember, bool) {
 	for _, m := range v.Members {
 		if v.h.Orders.Overrides(47, m.ID) && (m.Learner || len(v.voters) > 1) {
 			return m, true
@@ -65,7 +67,7 @@ func (v leaderView) namedWrong() (RingMember, bool) {
 // same. Two cases need an override as well, by which a person has said who was wrong, and whose member is gone. One is
 // a single voter, which agrees with itself. The other is an alarm that names nobody while a voter has not given its
 // hash: that one may be the one that differs, and be back in a moment.
-func (v leaderView) settled() bool {
+func (v view) settled() bool {
 	named := slices.ContainsFunc(v.h.Orders.All, func(o record.Order) bool {
 		return o.Kind == record.OrderOverride && o.Row == 47 && o.Done == nil && !v.isMember(o.MemberID)
 	})
@@ -74,7 +76,7 @@ func (v leaderView) settled() bool {
 }
 
 // noMajority says why the others cannot outvote the corrupt one; empty: they can.
-func (v leaderView) noMajority(id record.MemberID) string {
+func (v view) noMajority(id record.MemberID) string {
 	switch {
 	case !slices.ContainsFunc(v.voters, func(m RingMember) bool { return m.ID == id }):
 		return "" // a learner: nobody relies on it
@@ -91,7 +93,7 @@ func (v leaderView) noMajority(id record.MemberID) string {
 // sameData says why the voters besides one (0: besides none) are not known to hold the same. One that is out of reach
 // may be dead, and nobody would remove it while all stands still: it is not waited for where a quorum of all voters
 // agrees without it.
-func (v leaderView) sameData(besides record.MemberID) string {
+func (v view) sameData(besides record.MemberID) string {
 	if len(v.voters) == 1 {
 		return ""
 	}
@@ -112,7 +114,7 @@ func (v leaderView) sameData(besides record.MemberID) string {
 			given++
 		}
 	}
-	if given < QuorumOf(len(v.voters)) {
+	if given < table.QuorumOf(len(v.voters)) {
 		return silent + " has not given its hash"
 	}
 	return ""
@@ -120,10 +122,10 @@ func (v leaderView) sameData(besides record.MemberID) string {
 
 // corruptOne is row 46: the one member is removed, its agent puts the directory away and joins again, and then the
 // alarm of the id that is no longer there is disarmed: it blocks writes until then.
-func (v leaderView) corruptOne() (Plan, bool) {
+func (v view) corruptOne() (table.Plan, bool) {
 	ids := v.corrupt()
 	if len(ids) == 0 {
-		return Plan{}, false
+		return table.Plan{}, false
 	}
 	if m, ok := v.namedWrong(); ok {
 		return v.replaceCorrupt(m, fmt.Sprintf("an operator's override says that member %s is the one that is wrong",
@@ -142,7 +144,7 @@ func (v leaderView) corruptOne() (Plan, bool) {
 
 // agrees: its hash is the voters'. One that has not given it is not known to agree: it may be the one that differs, out
 // of reach for a moment. A single voter has only itself to agree with.
-func (v leaderView) agrees(m RingMember) bool {
+func (v view) agrees(m RingMember) bool {
 	return !m.Learner && len(v.voters) == 1 || m.Hash != 0 &&
 		slices.ContainsFunc(v.voters, func(x RingMember) bool {
 			return x.Hash == m.Hash &&
@@ -150,19 +152,20 @@ func (v leaderView) agrees(m RingMember) bool {
 		})
 }
 
-func (v leaderView) disarmCorrupt(id record.MemberID, why string) (Plan, bool) {
-	return Plan{Act: ActDisarm, Alarm: Alarm{MemberID: id, Kind: AlarmCorrupt}, MemberID: id, Reason: why}, true
+func (v view) disarmCorrupt(id record.MemberID, why string) (table.Plan, bool) {
+	return table.Plan{Act: table.ActDisarm, Alarm: table.Alarm{MemberID: id, Kind: table.AlarmCorrupt}, MemberID: id,
+		Reason: why}, true
 }
 
 // replaceCorrupt removes a member whose data is wrong; the leader hands over first.
-func (v leaderView) replaceCorrupt(m RingMember, why string) (Plan, bool) {
+func (v view) replaceCorrupt(m RingMember, why string) (table.Plan, bool) {
 	switch {
 	case m.Learner:
 	case m.ID == v.Leader:
 		return v.handOver(why)
 	case !v.restHasQuorum(m.ID):
-		return wait(WaitCorruptMember, why+", but those that are connected would be no quorum without it.",
+		return wait(table.WaitCorruptMember, why+", but those that are connected would be no quorum without it.",
 			"Bring the others back."), true
 	}
-	return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: why}, true
+	return table.Plan{Act: table.ActRemoveMember, MemberID: m.ID, Reason: why}, true
 }

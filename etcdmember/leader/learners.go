@@ -1,9 +1,10 @@
-package table
+package leader
 
 import (
 	"fmt"
 	"slices"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
@@ -12,17 +13,18 @@ const MaxLag = 1000
 
 // stuckLearner is row 43. A learner that is heard of has started, whether it has published its name or not: an idle
 // cluster can hold that back for ever, and promotion ends it.
-func (v leaderView) stuckLearner() (Plan, bool) {
+func (v view) stuckLearner() (table.Plan, bool) {
 	for _, m := range v.learners {
 		if why := v.stuck(m); why != "" {
-			return Plan{Act: ActRemoveMember, MemberID: m.ID, Reason: Title(m) + " " + why + "; its agent joins again"},
+			return table.Plan{Act: table.ActRemoveMember, MemberID: m.ID,
+					Reason: Title(m) + " " + why + "; its agent joins again"},
 				true
 		}
 	}
-	return Plan{}, false
+	return table.Plan{}, false
 }
 
-func (v leaderView) stuck(m RingMember) string {
+func (v view) stuck(m RingMember) string {
 	i, known := v.h.IncarnationOf(m.ID)
 	if !m.Started() && !v.reachable(m) {
 		// When it was confirmed, the clock of its VM says, which may be an hour wrong: this replica's own has to
@@ -46,7 +48,7 @@ func (v leaderView) stuck(m RingMember) string {
 }
 
 // promotable is row 44 with the rule of section 5.
-func (v leaderView) promotable() (Plan, bool) {
+func (v view) promotable() (table.Plan, bool) {
 	var ready []RingMember
 	why := ""
 	var other []RingMember
@@ -65,32 +67,33 @@ func (v leaderView) promotable() (Plan, bool) {
 			return v.otherVersion(other[0]), true
 		}
 		if why == "" {
-			return Plan{}, false
+			return table.Plan{}, false
 		}
 		next := "It is promoted as soon as it is ready."
 		if v.pair() {
 			next = "As one of two replicas it stays a learner; it catches up by itself as soon as it is heard of."
 		}
-		return wait(WaitLearnerNotReady, why+".", next), true
+		return wait(table.WaitLearnerNotReady, why+".", next), true
 	}
 	if w := v.mayGrow(len(ready)); w != "" {
 		if v.pair() {
-			return Plan{}, false // the learner is where it belongs
+			return table.Plan{}, false // the learner is where it belongs
 		}
 		if len(other) > 0 {
 			return v.otherVersion(other[0]), true
 		}
-		return wait(WaitThirdReplicaMissing, w, "Both are promoted as soon as a third replica has caught up."), true
+		return wait(table.WaitThirdReplicaMissing, w, "Both are promoted as soon as a third replica has caught up."),
+			true
 	}
-	return Plan{Act: ActPromote, MemberID: ready[0].ID, Reason: Title(ready[0]) + " has caught up"}, true
+	return table.Plan{Act: table.ActPromote, MemberID: ready[0].ID, Reason: Title(ready[0]) + " has caught up"}, true
 }
 
 // pair: two replicas, as wanted.
-func (v leaderView) pair() bool { return v.h.Wanted() <= 2 && len(v.Members) <= 2 }
+func (v view) pair() bool { return v.h.Wanted() <= 2 && len(v.Members) <= 2 }
 
 // mayGrow is the two-replica rule: one voter becomes two only on the way to three, or to give its place up. It says why
 // not.
-func (v leaderView) mayGrow(ready int) string {
+func (v view) mayGrow(ready int) string {
 	switch n := len(v.voters); {
 	case n == 1 && ready < 2 && !v.voterLeaves():
 		return "two voters would survive no failure and have two that can fail, so the second replica stays a learner."
@@ -101,14 +104,14 @@ func (v leaderView) mayGrow(ready int) string {
 }
 
 // voterLeaves: the only voter is ordered to leave, so its learner takes over.
-func (v leaderView) voterLeaves() bool {
+func (v view) voterLeaves() bool {
 	p, ok := v.placeOf(v.voters[0])
 	return ok && v.h.Orders.Left(p) != nil
 }
 
 // notReady says what a learner lacks to be promoted; empty: nothing. etcd itself would promote one that has been dead
 // for 8 s.
-func (v leaderView) notReady(m RingMember) string {
+func (v view) notReady(m RingMember) string {
 	if why := v.lacks(v.Ring, m.ID); why != "" {
 		return why
 	}
@@ -122,16 +125,16 @@ func (v leaderView) notReady(m RingMember) string {
 		return "is not the member that its place's newest confirmed incarnation names"
 	case v.h.Orders.Left(i.Place) != nil:
 		return "is ordered to leave"
-	case slices.ContainsFunc(v.Alarms, func(a Alarm) bool { return a.MemberID == m.ID }):
+	case slices.ContainsFunc(v.Alarms, func(a table.Alarm) bool { return a.MemberID == m.ID }):
 		return "has an alarm"
-	case v.connected(0)+1 < QuorumOf(len(v.voters)+1):
+	case v.connected(0)+1 < table.QuorumOf(len(v.voters)+1):
 		return "would make a quorum necessary that is not connected"
 	}
 	return ""
 }
 
 // lacks is the part that must hold on two polls.
-func (v leaderView) lacks(r Ring, id record.MemberID) string {
+func (v view) lacks(r Ring, id record.MemberID) string {
 	n := slices.IndexFunc(r.Members, func(m RingMember) bool { return m.ID == id })
 	if n < 0 {
 		return "was not there at the poll before"
@@ -153,16 +156,16 @@ func (m RingMember) Lacks(last uint64) string {
 }
 
 // newestConfirmed: the newest confirmed incarnation of the place is for this member.
-func (v leaderView) newestConfirmed(i record.Incarnation, id record.MemberID) bool {
+func (v view) newestConfirmed(i record.Incarnation, id record.MemberID) bool {
 	current := v.Record.Current(i.Place)
 	return len(current) > 0 && current[0].Started != nil && current[0].Started.MemberID == id
 }
 
 // sameVersion: the learner's etcd is of the cluster's minor version. etcd itself refuses one that is older (it does not
 // start), and would let a newer one become a voter: that would begin an upgrade with the one member that has no past.
-func (v leaderView) sameVersion(m RingMember) bool { return SameMinor(m.Version, v.ClusterVersion) }
+func (v view) sameVersion(m RingMember) bool { return table.SameMinor(m.Version, v.ClusterVersion) }
 
-func (v leaderView) otherVersion(m RingMember) Plan {
+func (v view) otherVersion(m RingMember) table.Plan {
 	says, cluster := "runs etcd "+m.Version, "the cluster's version is "+v.ClusterVersion
 	if m.Version == "" {
 		says = "does not say which etcd it runs"
@@ -170,7 +173,7 @@ func (v leaderView) otherVersion(m RingMember) Plan {
 	if v.ClusterVersion == "" {
 		cluster = "the cluster's version is not decided yet"
 	}
-	return wait(WaitLearnerOtherVersion, fmt.Sprintf("%s %s, and %s.", Title(m), says, cluster),
+	return wait(table.WaitLearnerOtherVersion, fmt.Sprintf("%s %s, and %s.", Title(m), says, cluster),
 		"It is promoted once it runs the version of the others: recreate its VM with their image, or upgrade those "+
 			"with their disks.")
 }

@@ -1,23 +1,24 @@
-package table
+package explain
 
 import (
 	"fmt"
 	"slices"
 
+	"github.com/quorate/quorate/etcdmember/table"
 	"github.com/quorate/quorate/internal/record"
 )
 
 // diskInWords says what the disk's class means, with what proves it.
-func (o Observation) diskInWords() string {
+func diskInWords(o table.Observation) string {
 	switch o.Local {
-	case L0:
+	case table.L0:
 		return "no etcd directory"
-	case LF:
+	case table.LF:
 		return "the disk is another replica's"
-	case L5:
+	case table.L5:
 		return "the directory is half made, or half put away: nothing on it was ever acknowledged"
-	case L2, L3:
-		return o.brokenText()
+	case table.L2, table.L3:
+		return o.BrokenText()
 	}
 	if o.Running {
 		return "etcd runs on the directory"
@@ -25,46 +26,46 @@ func (o Observation) diskInWords() string {
 	return "log and database are valid"
 }
 
-var diskEpochWords = map[DiskEpoch]string{
-	DiskNone:         "the disk belongs to no epoch, or it is not known to which",
-	DiskCurrent:      "the newest epoch that is formed or claimed",
-	DiskBelowClaimed: "older than the newest epoch, which is claimed and not formed yet",
-	DiskBelowFormed:  "older than the newest formed epoch",
-	DiskAbandoned:    "an epoch that was abandoned",
-	DiskAbove:        "newer than any that the record knows",
+var diskEpochWords = map[table.DiskEpoch]string{
+	table.DiskNone:         "the disk belongs to no epoch, or it is not known to which",
+	table.DiskCurrent:      "the newest epoch that is formed or claimed",
+	table.DiskBelowClaimed: "older than the newest epoch, which is claimed and not formed yet",
+	table.DiskBelowFormed:  "older than the newest formed epoch",
+	table.DiskAbandoned:    "an epoch that was abandoned",
+	table.DiskAbove:        "newer than any that the record knows",
 }
 
 // recordInWords says what the record's class means, with what proves it.
-func (o Observation) recordInWords() string {
+func recordInWords(o table.Observation) string {
 	switch o.Record {
-	case RUnreadable:
+	case table.RUnreadable:
 		return "it cannot be read: " + o.Names.RecordErr
-	case RLost:
+	case table.RLost:
 		return "lost, damaged, or the wrong bucket: " + o.Names.Damage
-	case R0:
+	case table.R0:
 		return "nothing was ever formed"
-	case Rs:
+	case table.Rs:
 		whose := "by " + o.Names.Seeder
 		if o.Mine {
 			whose += ", which counts as this replica's"
 		}
 		return fmt.Sprintf("epoch %d is claimed %s, without outcome", o.Names.NewestEpoch, whose)
-	case Rf:
+	case table.Rf:
 		return fmt.Sprintf("epoch %d is formed and open", o.Names.FormedEpoch)
-	case Rc:
+	case table.Rc:
 		return fmt.Sprintf("epoch %d is closed, and nothing newer is formed or claimed", o.Names.FormedEpoch)
 	}
 	return string(o.Record)
 }
 
-var remoteWords = map[RemoteClass]string{
-	Quorum:  "a member of this epoch answers through quorum",
-	Answers: "something answers, but nothing through quorum",
-	Nobody:  "nobody answers",
+var remoteWords = map[table.RemoteClass]string{
+	table.Quorum:  "a member of this epoch answers through quorum",
+	table.Answers: "something answers, but nothing through quorum",
+	table.Nobody:  "nobody answers",
 }
 
 // found are the predicates that hold, as sentences in the order in which the rows ask for them.
-func (o Observation) found() []string {
+func found(o table.Observation) []string {
 	n := o.Names
 	out := []string{}
 	say := func(holds bool, format string, args ...any) {
@@ -89,16 +90,16 @@ func (o Observation) found() []string {
 	say(o.ToAccept, "Restore order %d ends nothing before this replica has found that it can carry it out.",
 		n.RestoreNumber)
 	say(o.OrderNamesMe, "It names this replica.")
-	say(len(o.Unproven) > 0, "These could still serve the epoch that is to end: %s.", o.unprovenText())
+	say(len(o.Unproven) > 0, "These could still serve the epoch that is to end: %s.", o.UnprovenText())
 	say(o.Left, "The newest order for this replica is leave.")
 	say(o.Paused, "Changes of the membership are paused by order.")
 	say(o.Ended, "The disk's incarnation has ended, as it said itself.")
-	say(o.Remote == Quorum && n.MemberID != 0 && o.Listed, "The member list has the disk's member.")
-	say(o.Remote == Quorum && n.MemberID != 0 && !o.Listed, "The member list does not have the disk's member.")
+	say(o.Remote == table.Quorum && n.MemberID != 0 && o.Listed, "The member list has the disk's member.")
+	say(o.Remote == table.Quorum && n.MemberID != 0 && !o.Listed, "The member list does not have the disk's member.")
 	say(o.Listed && !o.OwnPlace, "Its entry is of another place.")
 	say(o.Removed, "A peer says that the disk's member was removed.")
 	former := slices.DeleteFunc(slices.Clone(o.Former), func(id record.MemberID) bool {
-		return o.Local == L1 &&
+		return o.Local == table.L1 &&
 			id == n.MemberID
 	})
 	say(len(former) > 0, "Entries of this place's past are in the member list: %v.", former)
@@ -112,7 +113,7 @@ func (o Observation) found() []string {
 }
 
 // rowsInWords says what each row is about.
-var rowsInWords = map[Row]string{
+var rowsInWords = map[table.Row]string{
 	0: "a newer VM has this place", 1: "the record cannot be read, and etcd ran in this boot",
 	2: "the record cannot be read",
 	3: "the record is damaged, and etcd ran in this boot", 4: "the record is lost or damaged",
@@ -134,10 +135,10 @@ var rowsInWords = map[Row]string{
 	45: "orders: who leaves, and two of three",
 	46: "one member is corrupt and the others agree", 47: "members differ, and nobody can say who is wrong",
 	48: "a database is full",
-	49: "the number of voters", RowHalt: "no row covers it", RowFault: "an error before any row",
-	RowStoppedID:   "the disk's member has stopped for an order that nothing shows",
-	RowEndAhead:    "the record was rolled back, and by it the epoch ends",
-	RowWithdrawing: "an order to restore is being taken back",
-	RowLeft:        "ordered to leave", RowPaused: "paused by order", RowRunning: "the member runs",
-	RowQuiet: "nothing needs to be done",
+	49: "the number of voters", table.RowHalt: "no row covers it", table.RowFault: "an error before any row",
+	table.RowStoppedID:   "the disk's member has stopped for an order that nothing shows",
+	table.RowEndAhead:    "the record was rolled back, and by it the epoch ends",
+	table.RowWithdrawing: "an order to restore is being taken back",
+	table.RowLeft:        "ordered to leave", table.RowPaused: "paused by order", table.RowRunning: "the member runs",
+	table.RowQuiet: "nothing needs to be done",
 }
