@@ -220,6 +220,12 @@ func TestVerdicts(t *testing.T) {
 			f.of("b").Phase, f.of("b").Ready, f.of("b").Age = "record", false, 0
 			f.of("b").Members, f.of("b").Member = nil, ""
 		}, Degraded, 0, "us-central1-a us-central1-c", "a", "replica-booting b", ""},
+		"two of three were promoted after their reports": {func(f *Facts) {
+			for _, name := range []string{"b", "c"} {
+				f.of(name).Phase, f.of(name).Ready = "etcd", false
+				f.of(name).Members, f.of(name).Member = nil, ""
+			}
+		}, Degraded, 1, "", "a", "replica-booting b; replica-booting c", ""},
 		"a replica is cut off from the others, and says so": {func(f *Facts) {
 			f.dies("b", "a")
 			f.leaderless("b")

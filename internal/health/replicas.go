@@ -54,8 +54,8 @@ type Replica struct {
 	Age *float64 `json:"reportAge,omitempty"`
 
 	seen *report.Sighting
-	// heard: etcd's leader hears of its member now.
-	heard bool
+	// heard: etcd's leader hears of its member now. since: and said so after the replica's own report.
+	heard, since bool
 }
 
 // serves reports whether its apiserver is ready as far as it says itself.
@@ -66,7 +66,9 @@ func (r Replica) serves() bool {
 // votes reports whether its member takes part.
 func (r Replica) votes() bool {
 	switch r.State {
-	case ReplicaReady, ReplicaUnwell, ReplicaBoots, ReplicaStops:
+	case ReplicaBoots: // its report may be of before its member was started, or promoted
+		return r.seen.Member != "" && r.seen.Leader().ID != "" || r.since && len(r.Waits) == 0
+	case ReplicaReady, ReplicaUnwell, ReplicaStops:
 		return r.seen.Member != "" && r.seen.Leader().ID != ""
 	case ReplicaUnknown:
 		return r.heard
@@ -105,6 +107,7 @@ func (j *judgement) current() {
 		if m != nil {
 			r.Role, r.Leads = m.Role, m.Leader && fresh
 			r.heard = fresh && m.Heard != nil && *m.Heard
+			r.since = r.heard && j.Reports[j.authority].Age < s.Age
 		}
 		for _, c := range s.Components {
 			if c.State != "ready" {
