@@ -82,7 +82,10 @@ func shownCluster(cmd *cobra.Command, files []string, run string) (*replica.Clus
 		return cluster.Load(files...)
 	}
 	c, err := cluster.InForce(run)
-	if errors.Is(err, os.ErrNotExist) {
+	switch {
+	case errors.Is(err, os.ErrNotExist) && master.IsClosed(run):
+		return nil, fault.NotRoot("config show, on a master and without a file,")
+	case errors.Is(err, os.ErrNotExist):
 		return nil, fault.Usage("%s needs a file where there is no document in force: that is on a master, "+
 			"for root (usage: %s)", cmd.CommandPath(), cmd.UseLine())
 	}

@@ -83,28 +83,44 @@ func asNobody(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: as-nobody CODE TEXT ARG...")
 	}
-	dir, err := os.MkdirTemp("", "quorate-as-nobody") // the script's own folder is closed to others
+	run, err := nobody(ts.Defer)
 	ts.Check(err)
-	ts.Defer(func() { os.RemoveAll(dir) })
-	ts.Check(os.Chmod(dir, 0o755))
+	code, out, err := run(args[2:]...)
+	ts.Check(err)
+	if strconv.Itoa(code) != args[0] || out != args[1]+"\n" {
+		ts.Fatalf("exit code %d, %q; want %s, %q", code, out, args[0], args[1])
+	}
+}
+
+// nobody returns what runs quorate without root, from a folder that others can read.
+func nobody(defers func(func())) (run func(args ...string) (code int, out string, err error), err error) {
+	dir, err := os.MkdirTemp("", "quorate-as-nobody")
+	if err != nil {
+		return nil, err
+	}
+	defers(func() { os.RemoveAll(dir) })
 	self, err := os.Executable()
-	ts.Check(err)
+	if err != nil {
+		return nil, err
+	}
 	program := filepath.Join(dir, "quorate")
 	// By another process: a file that this one has open for writing cannot be run while any of its tests forks.
-	ts.Check(exec.Command("cp", self, program).Run())
-	ts.Check(os.Chmod(program, 0o755))
-	cmd := exec.Command(program, args[2:]...)
-	cmd.Dir = "/"
-	if os.Geteuid() == 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if err := errors.Join(os.Chmod(dir, 0o755), exec.Command("cp", self, program).Run(),
+		os.Chmod(program, 0o755)); err != nil {
+		return nil, err
 	}
-	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState == nil {
-		ts.Fatalf("%v", err)
-	}
-	if code := strconv.Itoa(cmd.ProcessState.ExitCode()); code != args[0] || string(out) != args[1]+"\n" {
-		ts.Fatalf("exit code %s, %q; want %s, %q", code, out, args[0], args[1])
-	}
+	return func(args ...string) (int, string, error) {
+		cmd := exec.Command(program, args...)
+		cmd.Dir = "/"
+		if os.Geteuid() == 0 {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		}
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil {
+			return 0, "", err
+		}
+		return cmd.ProcessState.ExitCode(), string(out), nil
+	}, nil
 }
 
 // bundle FILE [GENERATION [DAYS]]: make the cluster's first bundle, as its first master would, DAYS ago; of another

@@ -182,6 +182,41 @@ func TestOneKindOfFaultHasOneCode(t *testing.T) {
 	}
 }
 
+// TestWhoIsNotRootIsTold runs each command that speaks with a master's agent as a user who may not.
+func TestWhoIsNotRootIsTold(t *testing.T) {
+	run, err := nobody(t.Cleanup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := makeBench(t)
+	closed := t.TempDir()
+	if err := os.Chmod(closed, 0); err != nil {
+		t.Fatal(err)
+	}
+	leaves(newRoot(), nil, func(path string, cmd *cobra.Command) {
+		if cmd.Hidden || cmd.Flags().Lookup("run-dir") == nil {
+			return
+		}
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			args := append(b.good(t, path, cmd, "said.json"), "--run-dir", closed)
+			switch path {
+			case "etcd start-anyway":
+				args = append(args, "--yes")
+			case "record rebuild":
+				args = []string{"record", "rebuild", "--collect", "-", "--run-dir", closed}
+			}
+			code, out, err := run(args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if code != exitNotRoot || !strings.Contains(out, "root") {
+				t.Errorf("quorate %s: exit code %d, want %d: %s", strings.Join(args, " "), code, exitNotRoot, out)
+			}
+		})
+	})
+}
+
 // unreachable is a document with a record that nobody serves.
 func (b bench) unreachable(path string, cmd *cobra.Command) []string {
 	if !takesDocument(cmd) || asksNoRecord[path] != "" {

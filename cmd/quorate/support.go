@@ -86,7 +86,7 @@ func (f *supportFlags) check() error {
 
 // support gathers in memory, so that an end by Ctrl-C leaves nothing.
 func (f *supportFlags) support(ctx context.Context, out io.Writer, args []string, now time.Time) error {
-	if _, err := os.ReadDir(f.run); errors.Is(err, fs.ErrPermission) {
+	if master.IsClosed(f.run) {
 		return fault.NotRoot("support, on a master,")
 	}
 	g := &gathering{supportFlags: f, now: now}

@@ -2,7 +2,13 @@
 // and why its agent ended the last time.
 package master
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+)
 
 // The places of a master's own files. They are the image's, so there is nothing to choose.
 const (
@@ -25,4 +31,10 @@ func AddRunDir(cmd *cobra.Command, run *string) {
 	cmd.Flags().StringVar(run, "run-dir", RunDir, "the agent's folder, on a tmpfs: its socket, and what is true of "+
 		"this boot alone")
 	cobra.CheckErr(cmd.Flags().MarkHidden("run-dir"))
+}
+
+// IsClosed reports whether the agent's folder is there, for root alone.
+func IsClosed(run string) bool {
+	_, err := os.ReadDir(run)
+	return errors.Is(err, fs.ErrPermission)
 }
