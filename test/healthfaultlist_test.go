@@ -1,12 +1,18 @@
 package test
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/agent"
 	"github.com/quorate/quorate/internal/localgce"
@@ -147,6 +153,51 @@ func damaged(path string) func(*testing.T, *cluster, string) error {
 	})
 }
 
+// quotaUsedUp is a client that writes without end, each time another key, so that nothing can be compacted away and
+// what defragmenting gives back is filled again. It is healed by its end and by deleting what it wrote: the rest is the
+// agents'.
+func quotaUsedUp() injectedFault {
+	var stop context.CancelFunc
+	ended := make(chan struct{})
+	return injectedFault{name: "etcd's quota is used up", inject: func(t *testing.T, c *cluster, vm string) error {
+		ctx, cancel := context.WithCancel(t.Context())
+		stop = cancel
+		client, err := dial(ctx, c.vm(vm).Address, c.etcdTLS(t))
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer close(ended)
+			defer client.Close()
+			value := strings.Repeat("x", 256<<10)
+			for n := 0; ctx.Err() == nil; n++ {
+				if _, err := client.Put(ctx, fmt.Sprintf("big/%d", n), value); err != nil {
+					time.Sleep(100 * time.Millisecond) // it is refused, or somebody else leads
+				}
+			}
+		}()
+		return nil
+	}, anywhere: true, passes: true, causes: []string{"no-space"}, heal: func(t *testing.T, c *cluster, vm string) error {
+		stop()
+		<-ended
+		c.withMember(t, vm, func(ctx context.Context, client *clientv3.Client) error {
+			_, err := client.Delete(ctx, "big/", clientv3.WithPrefix())
+			return err
+		})
+		return nil
+	}, story: []string{"no-space"}}
+}
+
+func orderedToLeave() injectedFault {
+	var number uint64
+	return injectedFault{name: "a replica was ordered to leave", inject: func(t *testing.T, c *cluster, vm string) error {
+		number = c.order(t, "orders", "give", "leave", vm, "--reason", "it goes", "--yes")
+		return nil
+	}, causes: []string{"left"}, heal: func(t *testing.T, c *cluster, vm string) error {
+		return order("orders", "withdraw", fmt.Sprint(number))(t, c, vm)
+	}, story: []string{"left|leave|remove"}}
+}
+
 // injectedFaults are all that health, events and why are tried with. What no process VM has is not in it: a clock and a
 // kubelet of its own. TestCase16AReplicaWhoseClockIsAnHourOff has the clock, cases_kubelet_test.go the kubelet.
 var injectedFaults = []injectedFault{
@@ -243,6 +294,10 @@ var injectedFaults = []injectedFault{
 	{name: "a VM cannot reach the bucket", inject: serviceFails(localgce.Storage, "unavailable", false),
 		causes: []string{"replica-without-report"}, heal: serviceWell(localgce.Storage),
 		story: []string{"record-unreadable"}},
+	{name: "a VM may not write to the bucket", inject: serviceFails(localgce.Storage, "readonly", false),
+		causes: []string{"replica-without-report"}, heal: serviceWell(localgce.Storage)},
+	{name: "the bucket hangs for a VM", inject: serviceFails(localgce.Storage, "silent", false), leader: true,
+		causes: []string{"replica-without-report", "replica-not-heard"}, heal: serviceWell(localgce.Storage)},
 	{name: "the bucket does not answer anybody", inject: serviceFails(localgce.Storage, "unavailable", true),
 		anywhere: true, causes: []string{"record-unreadable-here"}, heal: serviceWell(localgce.Storage)},
 	{name: "the bucket answers everybody with a page", inject: serviceFails(localgce.Storage, "html", true),
@@ -255,7 +310,21 @@ var injectedFaults = []injectedFault{
 		anywhere: true, causes: []string{"vms-unreadable-here"}, heal: serviceWell(localgce.Compute)},
 	{name: "the Compute API does not answer", inject: serviceFails(localgce.Compute, "unavailable", true), compute: true,
 		anywhere: true, causes: []string{"vms-unreadable-here"}, heal: serviceWell(localgce.Compute)},
+	{name: "a VM boots without its metadata", inject: restarted(serviceFails(localgce.Metadata, "notfound", false)),
+		compute: true, causes: []string{"replica-not-heard"}, heal: serviceWell(localgce.Metadata),
+		story: []string{lostPower}},
+	{name: "the metadata server hangs for a VM that boots", leader: true,
+		inject: restarted(serviceFails(localgce.Metadata, "silent", false)), compute: true,
+		causes: []string{"replica-not-heard"}, heal: serviceWell(localgce.Metadata), story: []string{lostPower}},
 	// Documents, keys and certificates.
+	{name: "a VM is recreated with another seal key", inject: func(t *testing.T, c *cluster, vm string) error {
+		key := "base64key://" + base64.URLEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
+		other := regexp.MustCompile(`base64key://\S+`).ReplaceAllString(c.document, key)
+		if err := c.SetAttribute(vm, agent.ClusterAttribute, &other); err != nil {
+			return err
+		}
+		return c.RecreateVM(t.Context(), vm, localgce.Recreation{Wipe: true})
+	}, causes: []string{"bundle-unreadable"}, heal: documentAgain, story: []string{"bundle-unreadable"}},
 	{name: "the document is broken", inject: document("replicas: 3", "replcas: 3"), causes: []string{"document-refused"},
 		heal: documentAgain, story: []string{"document-refused"}},
 	{name: "a certificate is damaged, and the VM boots", inject: restarted(func(t *testing.T, c *cluster,
@@ -266,12 +335,15 @@ var injectedFaults = []injectedFault{
 	// Orders.
 	{name: "changes are paused", inject: order("pause", "--reason", "network maintenance"), anywhere: true,
 		causes: []string{"membership-paused"}, mends: true},
+	orderedToLeave(),
 	// Components.
 	{name: "the apiserver's program is another version", inject: program("#!/bin/sh\necho Kubernetes v1.37.0\n", 0o755),
 		causes: []string{"program-unusable"}, heal: programAgain, story: []string{"program-unusable"}},
 	{name: "the apiserver's program is missing", inject: program("", 0), causes: []string{"program-unusable"},
 		heal: programAgain, story: []string{"program-unusable"}},
 	{name: "the apiserver ends at once", inject: program(asksVersion+"exit 3\n", 0o755),
+		causes: []string{"component-not-ready", "component-down"}, heal: programAgain, story: []string{"kube-apiserver"}},
+	{name: "the apiserver hangs at its start", inject: program(asksVersion+"exec sleep 100000\n", 0o755), leader: true,
 		causes: []string{"component-not-ready", "component-down"}, heal: programAgain, story: []string{"kube-apiserver"}},
 	{name: "etcd is killed", inject: func(t *testing.T, c *cluster, vm string) error {
 		c.kill(t, vm, c.processes(vm)["etcd"][0])
@@ -281,6 +353,7 @@ var injectedFaults = []injectedFault{
 		c.kill(t, vm, c.processes(vm)["agent"][0])
 		return nil
 	}, story: []string{isReady}},
+	quotaUsedUp(),
 }
 
 func freed(ctx context.Context, c *cluster, vm, _ string) error { return c.FreeDisk(ctx, vm) }

@@ -24,7 +24,7 @@ const seenWithin = 3 * time.Minute
 // Whatever befalls a master, health names the cause first, from outside and also while no apiserver answers; the
 // remedy that it prints runs as it is pasted; and the events tell what happened. injectedFaults is the list.
 //
-// It takes half an hour. QUORATE_FAULTS names those to inject, as a regular expression; make faults injects all.
+// It takes 40 minutes. QUORATE_FAULTS names those to inject, as a regular expression; make faults injects all.
 func TestHealthNamesTheCauseOfEachInjectedFault(t *testing.T) {
 	only, err := regexp.Compile(wantedFaults(t))
 	if err != nil {
@@ -50,7 +50,7 @@ func wantedFaults(t *testing.T) string {
 	t.Helper()
 	wanted := os.Getenv("QUORATE_FAULTS")
 	if wanted == "" {
-		t.Skip("half an hour; with QUORATE_FAULTS=.")
+		t.Skip("40 minutes; with QUORATE_FAULTS=.")
 	}
 	return wanted
 }
