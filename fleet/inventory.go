@@ -104,11 +104,17 @@ func (f *Fleet) readLists(ctx context.Context, r *Reading) error {
 		return err
 	}
 	r.VMs = vms
+	boots := map[replica.Place]bool{} // by the disks' zones and names
 	for _, v := range vms {
+		boots[replica.Place{Zone: v.Zone, Name: v.Boot.Name}] = true
 		r.Inventory.VMs = append(r.Inventory.VMs, plan.VM{Place: v.Place, InstanceID: v.InstanceID, Status: v.Status,
-			Image: v.Image, DataDisk: v.DataDisk, Replaces: v.Labels[ReplacesLabel], Differs: f.differences(v, disks)})
+			Image: v.Image, DataDisk: v.DataDisk, Replaces: v.Labels[ReplacesLabel], Differs: f.differences(v, disks),
+			Young: time.Since(v.Created) < time.Hour})
 	}
 	for _, d := range disks {
+		if boots[replica.Place{Zone: d.Zone, Name: d.Name}] {
+			continue
+		}
 		out := plan.Disk{Zone: d.Zone, Name: d.Name, ID: d.ID, Replica: d.Labels[ReplicaLabel],
 			Replaces: d.Labels[ReplacesLabel]}
 		if len(d.Users) > 0 {

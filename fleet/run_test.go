@@ -324,3 +324,36 @@ func TestWithoutConsentNothingIsDone(t *testing.T) {
 		}
 	})
 }
+
+// A command that gave up while the replacement joined is run again when it has joined: that is done. With --again, and
+// after more than an hour, another one is meant.
+func TestAReplacementThatHasJoinedMeanwhileIsDone(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		inWorld(t, 3, func(t *testing.T, w *world) {
+			w.rules = rules{inPlace: true}
+			wish := plan.Wish{Kind: plan.Replace, Name: "master-b", InPlace: true, NewDisk: true}
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			_, err := fleetOf(w).Run(ctx, wish, talk(func(e fleet.Event) {
+				if e.Begins != nil && e.Begins.Act == plan.AwaitJoined {
+					interrupt()
+				}
+			}))
+			if !errors.Is(err, fleet.ErrStopped) {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Minute)
+			before := w.changes
+			wish.Again = again
+			p, err := fleetOf(w).Run(t.Context(), wish, talk(nil))
+			if done := w.changes == before && len(p.Warnings) == 1; err != nil || done == again {
+				t.Errorf("again %t: %d changes, %q, %v", again, w.changes-before, p.Warnings, err)
+			}
+			before, wish.Again = w.changes, false
+			time.Sleep(2 * time.Hour)
+			if _, err := fleetOf(w).Run(t.Context(), wish, talk(nil)); err != nil || w.changes != before+3 {
+				t.Errorf("two hours later: %d changes, %v", w.changes-before, err)
+			}
+		})
+	}
+}

@@ -420,6 +420,7 @@ func (w *world) insertVM(p replica.Place, v gce.VMSpec) {
 	one := gce.FleetVM{Labels: v.Labels, Image: v.Image, DataDisk: v.DataDisk, MachineType: v.MachineType,
 		Boot: v.BootDisk, Network: v.Network, Subnetwork: v.Subnetwork, ServiceAccount: v.ServiceAccount, Tags: v.Tags,
 		Metadata: v.Metadata}
+	one.Created = time.Now()
 	one.VM = replica.VM{Place: p, InstanceID: w.id(), Status: "RUNNING"}
 	w.vms[p] = &vm{FleetVM: one, booted: time.Now()}
 }

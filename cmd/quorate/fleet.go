@@ -168,6 +168,9 @@ func (f *fleetFlags) sayEnd(w io.Writer, a show.Answer, text show.Text) {
 	switch {
 	case len(a.Steps) == 0:
 		text("", "Nothing is left to do.")
+		for _, w := range a.Warnings {
+			text("", "Note: "+w)
+		}
 	case !a.Done:
 		show.Plan(a.Plan, text)
 		text("", "Nothing was changed.")

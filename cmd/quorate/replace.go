@@ -33,7 +33,8 @@ With --in-place its VM is deleted and made anew under its name, with its data di
 	f.add(cmd)
 	cmd.Flags().BoolVar(&w.InPlace, "in-place", false, "make its VM anew under its name, with its data disk")
 	cmd.Flags().BoolVar(&w.NewDisk, "new-disk", false, "make its VM anew under its name, with an empty data disk")
-	cmd.Flags().BoolVar(&w.Again, "again", false, "begin anew a replacement in its place that has not come to its end")
+	cmd.Flags().BoolVar(&w.Again, "again", false, "make it anew although that was done within "+
+		"the last hour, or has not come to its end")
 	addDeleteDisk(cmd, &w.DropDisk)
 	addAcceptOutage(cmd, &w.Interrupt)
 	cmd.ValidArgsFunction = command.Completing(f.ReplicaNames)

@@ -52,6 +52,10 @@ func TestPlansWhereMoreIsAmiss(t *testing.T) {
 	inPlace := func(w *plan.Wish) { w.InPlace = true }
 	again := func(w *plan.Wish) { w.InPlace, w.Again = true, true }
 	newImage := func(i *plan.Inventory) { i.VMs[1].Image = "image-2" }
+	newDisk := func(w *plan.Wish) { w.InPlace, w.NewDisk = true, true }
+	young := func(i *plan.Inventory) {
+		i.VMs[1].InstanceID, i.VMs[1].Replaces, i.VMs[1].Young = "900", "101", true
+	}
 	for _, tc := range []struct {
 		name string
 		n    int
@@ -137,6 +141,14 @@ func TestPlansWhereMoreIsAmiss(t *testing.T) {
 			i.VMs[1].InstanceID, i.VMs[1].Replaces = "900", "101"
 		}}, plan.Replace, wishes{named("master-b"), inPlace},
 			"delete-vm master-b 900; create-vm master-b; await-joined master-b"},
+		{"replace in its place one that was replaced just now and is well", 3, changes{young}, plan.Replace,
+			wishes{named("master-b"), inPlace}, ""},
+		{"a new disk for one that got its VM just now, and kept its disk", 3, changes{young}, plan.Replace,
+			wishes{named("master-b"), newDisk},
+			"delete-vm master-b 900; create-disk master-b; create-vm master-b; await-joined master-b"},
+		{"a new disk for one that got it just now", 3, changes{young, func(i *plan.Inventory) {
+			i.Disks[1].Replaces = "101"
+		}}, plan.Replace, wishes{named("master-b"), newDisk}, ""},
 
 		{"roll where a VM and its disk are gone", 3, changes{newImage, away(1), gone(1), noDisk(1)}, plan.Roll,
 			wishes{image}, plan.ReplicaIsNotDone},

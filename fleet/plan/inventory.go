@@ -29,6 +29,8 @@ type VM struct {
 	Differs []Difference
 	// Replaces is the numeric id of the VM in whose place this one was made by a command; empty: in nobody's.
 	Replaces string
+	// Young: it was made within the last hour.
+	Young bool
 }
 
 // Disk is a data disk. Replica is the name of the VM that a command made it for; empty: a command of ours did not.

@@ -41,6 +41,9 @@ func (b *builder) replaceInPlace() error {
 	}
 	b.returns(p)
 	b.keepOld(p)
+	if len(b.plan.Steps) == 0 {
+		b.warn("VM %s was made anew within the last hour; with --again it is made once more.", p.Name)
+	}
 	return nil
 }
 
@@ -83,7 +86,7 @@ func (b *builder) returns(p replica.Place) {
 
 // keepOld says which disk is left where the VM gets another. It is never deleted: it may be the only copy of something.
 func (b *builder) keepOld(p replica.Place) {
-	if d, there := b.diskByID(b.DiskID); there && b.NewDisk && len(b.plan.Steps) > 0 {
+	if d, there := b.diskByID(b.DiskID); there && b.NewDisk && len(b.plan.Steps) > 0 && d.Replaces != b.InstanceID {
 		b.warn("The former data disk of %s, %s in %s, is kept.", p.Name, d.Name, d.Zone)
 	}
 }

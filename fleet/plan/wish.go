@@ -42,7 +42,8 @@ type Wish struct {
 	DropDisk bool
 	// Interrupt accepts that nobody is served while the only replica is replaced in its place.
 	Interrupt bool
-	// Again begins a replacement in its place anew, although one was begun that has not come to its end.
+	// Again begins a replacement in its place anew, although one was begun within the last hour, or one that has not
+	// come to its end.
 	Again bool
 
 	// What follows is Resolve's.
@@ -233,8 +234,8 @@ func (w Wish) resolveOld(i Inventory) (Wish, error) {
 	}
 	if v, ok := i.vm(w.Place); ok {
 		w.InstanceID = v.InstanceID
-		if v.Replaces != "" && !i.joined(v.Place) && w.Kind == Replace && w.InPlace && !w.Again {
-			w.InstanceID = v.Replaces // the replacement that was begun goes on
+		if w.wasBegun(v, i) {
+			w.InstanceID = v.Replaces
 		}
 		if d, ok := i.disk(v.Zone, v.DataDisk); ok && w.DiskID == "" {
 			w.DiskID = d.ID
@@ -242,6 +243,16 @@ func (w Wish) resolveOld(i Inventory) (Wish, error) {
 	}
 	w.Wanted = max(1, min(i.Record.Wanted, len(i.staying(w.Place))))
 	return w, nil
+}
+
+// wasBegun: a VM was made by a replacement in its place such as is wished for, which goes on: it has not come to its
+// end, or it has since the command ended with an error.
+func (w Wish) wasBegun(v VM, i Inventory) bool {
+	if w.Kind != Replace || !w.InPlace || w.Again || v.Replaces == "" {
+		return false
+	}
+	d, _ := i.disk(v.Zone, v.DataDisk)
+	return (v.Young || !i.joined(v.Place)) && (!w.NewDisk || d.Replaces == v.Replaces)
 }
 
 // which is who was asked for, for a sentence.

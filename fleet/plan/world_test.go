@@ -163,7 +163,7 @@ func (w *world) take(s plan.Step) error {
 		}
 		d.User = s.Place.Name
 		w.vms[s.Place] = &vm{VM: plan.VM{Place: s.Place, InstanceID: w.id(), Status: "RUNNING", Image: s.Image,
-			DataDisk: s.Disk, Replaces: s.Replaces}}
+			DataDisk: s.Disk, Replaces: s.Replaces, Young: true}}
 	case plan.OrderReplicas:
 		w.rec.Wanted = s.Replicas
 	case plan.OrderLeave:

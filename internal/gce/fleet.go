@@ -23,6 +23,8 @@ type FleetVM struct {
 	DataDisk string
 	// MachineType is such as e2-standard-4.
 	MachineType string
+	// Created is by GCE's clock; zero: it does not say.
+	Created time.Time
 	// Boot is its boot disk: of its name, type and size what is known.
 	Boot DiskSpec
 	// Network and Subnetwork are partial links, as in VMSpec.
@@ -93,6 +95,9 @@ func (c *Compute) FleetVMs(ctx context.Context) ([]FleetVM, error) {
 
 func fleetVM(vm replica.VM, i *compute.Instance) FleetVM {
 	out := FleetVM{VM: vm, Labels: i.Labels, MachineType: lastPart(i.MachineType)}
+	if at, err := time.Parse(time.RFC3339, i.CreationTimestamp); err == nil {
+		out.Created = at
+	}
 	for _, d := range i.Disks {
 		if !d.Boot && out.DataDisk == "" {
 			out.DataDisk = lastPart(d.Source)
@@ -167,13 +172,19 @@ func (c *Compute) bootDiskAt(ctx context.Context, link string) (found boot, err 
 	return found, err
 }
 
-// FleetDisks lists every data disk that carries the cluster's label, attached or not: all that were not made of an
-// image, as boot disks are. The list is whole or it is an error. It needs compute.disks.list.
+// canBoot: the disk was made of an image, or of a snapshot of such a disk, which has an image's features or licenses.
+func canBoot(d *compute.Disk) bool {
+	return d.SourceImage != "" || len(d.GuestOsFeatures) > 0 || len(d.Licenses) > 0
+}
+
+// FleetDisks lists every data disk that carries the cluster's label, attached or not: all that are not made to boot
+// from. One that a VM boots from all the same is known by FleetVM.Boot. The list is whole or it is an error. It needs
+// compute.disks.list.
 func (c *Compute) FleetDisks(ctx context.Context) ([]FleetDisk, error) {
 	var out []FleetDisk
 	var wrong error
 	err := c.fleetDisks(ctx, func(zone string, d *compute.Disk) {
-		if d.SourceImage != "" {
+		if canBoot(d) {
 			return
 		}
 		one, err := fleetDisk(zone, d)

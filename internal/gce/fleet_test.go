@@ -53,7 +53,9 @@ func TestTheFleet(t *testing.T) {
 		`"zones/us-central1-a":{"disks":[` +
 		fleetDiskOf("m1", "71", `,"sourceImage":"`+links+`global/images/i1"`) + `,` +
 		fleetDiskOf("m1-data", "72", `,"users":["`+links+`zones/us-central1-a/instances/m1"]`) + `,` +
-		fleetDiskOf("kept", "73", "") + `]}`
+		fleetDiskOf("kept", "73", "") + `,` +
+		fleetDiskOf("copied", "74", `,"sourceSnapshot":"s","guestOsFeatures":[{"type":"UEFI_COMPATIBLE"}]`) + `,` +
+		fleetDiskOf("licensed", "75", `,"sourceSnapshot":"s","licenses":["l"]`) + `]}`
 	c := cloudOf(t, vms, disks)
 	got, err := c.FleetVMs(t.Context())
 	if err != nil || len(got) != 2 {
