@@ -10,9 +10,10 @@
 //     sixth of that, and the error says which server, which question, how long and the last thing that went wrong.
 //   - The caller does not retry again.
 //
-// What changes a project (InsertDisk, InsertVM, DeleteVM, DeleteDisk, StopInstance) begins an operation and waits for
-// it. Each can be repeated after whatever happened: what is done is found done. What is deleted is named by its numeric
-// id, so a successor under its name is never meant. A failure that an operator can do something about is a *Refused.
+// What changes a project (InsertDisk, InsertVM, DeleteVM, DeleteDisk, StopInstance, Attach, Detach) begins an operation
+// and waits for it. Each can be repeated after whatever happened: what is done is found done. What is deleted is named
+// by its numeric id, so a successor under its name is never meant. A failure that an operator can do something about is
+// a *Refused.
 //
 // The metadata client ignores GCE_METADATA_HOST, proxies and redirects: whoever could set those would decide who this
 // replica is. Only MetadataConfig.Host, which cmd sets, leads it elsewhere. Which of the two clients is used follows

@@ -31,7 +31,9 @@
 // (RecreateVM) or the same instance id (HostError), broken links, services that fail or lie.
 //
 // The Compute API makes, stops and deletes VMs and disks as Google's does: by operations that take their time, once for
-// each requestId, and not what another operation is changing. It is for what runs outside of the VMs; they only read.
+// each requestId, and not what another operation is changing. It is for what runs outside of the VMs; they only read,
+// and attach themselves to endpoint groups and detach themselves where their account's roles allow it. In a zone with
+// such a group the load balancer serves what is attached, elsewhere every VM. Groups are lost when the project ends.
 // A request that asks for what cannot be had here is refused with the field's name: a VM has a boot disk of an image
 // (all boot the same), a data disk that is there, the one network and the one service account. Its faults meet one
 // request in so many: the nth, its answer alone, its operation (fault.Fault).

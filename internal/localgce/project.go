@@ -7,8 +7,10 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -173,8 +175,10 @@ func (p *Project) runServices() error {
 	if err != nil {
 		return fmt.Errorf("open Google's services: %w", err)
 	}
+	p.balancer = balancer.New(p.names.Fabric(), p.conf.Endpoint)
 	p.compute = compute.New(compute.Config{Instances: p.Instances, Unattached: p.unattached, Caller: p.caller,
-		Changes: changes{p}, Zones: p.conf.Zones, Images: p.conf.Images, Settings: p.settings})
+		Changes: changes{p}, Zones: p.conf.Zones, Images: p.conf.Images, Settings: p.settings,
+		EndpointsChanged: p.publishAll, Healthy: p.healthy})
 	compute := p.faults.Before(fault.Compute, p.caller, p.compute)
 	storage := p.faults.Before(fault.Storage, p.caller, p.buckets)
 	p.server = &http.Server{ReadHeaderTimeout: 10 * time.Second,
@@ -183,7 +187,6 @@ func (p *Project) runServices() error {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
-	p.balancer = balancer.New(p.names.Fabric(), p.conf.Endpoint)
 	p.tasks.Go(func() {
 		p.balancer.Run(ctx, p.targets, func(err error) { p.conf.Log.Error("load balancer", "error", err) })
 	})
@@ -194,7 +197,7 @@ func (p *Project) targets() (list []balancer.Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, v := range p.vms {
-		if v.Left > 0 {
+		if v.Left > 0 || !p.serves(v) {
 			continue
 		}
 		list = append(list, balancer.Target{Index: v.Index, Name: v.Name, Address: v.Address,
@@ -215,10 +218,18 @@ func (p *Project) Instances() (list []instance.VM) {
 	return list
 }
 
-// instance is a VM as Google's APIs show it. p.mu is held.
+// serves says whether the load balancer sends anything to a VM: where its zone has endpoint groups, it is attached to
+// one of them.
+func (p *Project) serves(v *vm) bool { return p.compute == nil || p.compute.Serves(v.Zone, v.ID) }
+
+// instance is a VM as Google's APIs show it: the endpoint is forwarded to what the load balancer serves. p.mu is held.
 func (p *Project) instance(v *vm) instance.VM {
+	endpoint := p.conf.Endpoint
+	if !p.serves(v) {
+		endpoint = netip.Addr{}
+	}
 	return instance.VM{
-		ID: v.ID, Name: v.Name, Zone: v.Zone, Address: v.Address, Endpoint: p.conf.Endpoint, Status: v.status,
+		ID: v.ID, Name: v.Name, Zone: v.Zone, Address: v.Address, Endpoint: endpoint, Status: v.status,
 		Attributes: maps.Clone(v.Attributes),
 		Labels:     p.labels(v), Made: v.Made, Created: v.Created, DataDisk: v.Disk.Disk,
 		Maintenance: v.event, LastStop: v.LastStop, Spot: v.Spot,
@@ -240,6 +251,21 @@ func (p *Project) unattached() (list []instance.VM) {
 func (p *Project) publish(v *vm) {
 	if v.machine != nil && v.machine.metadata != nil {
 		v.machine.metadata.Set(p.instance(v))
+	}
+}
+
+// healthy says whether a VM gets connections because it passes its health check.
+func (p *Project) healthy(name string) bool {
+	members, open := p.balancer.Members()
+	return !open && slices.Contains(members, name)
+}
+
+// publishAll does so for all VMs.
+func (p *Project) publishAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, v := range p.vms {
+		p.publish(v)
 	}
 }
 

@@ -164,7 +164,10 @@ func TestRequestsAndAnswersAreGoogles(t *testing.T) {
 	})
 	want := []string{"disks.aggregatedList", "disks.delete", "disks.get", "disks.insert", "disks.list", "images.get",
 		"images.getFromFamily", "images.list", "instances.aggregatedList", "instances.delete", "instances.get",
-		"instances.insert", "instances.list", "instances.stop", "zoneOperations.get", "zoneOperations.wait", "zones.get",
+		"instances.insert", "instances.list", "instances.stop", "networkEndpointGroups.attachNetworkEndpoints",
+		"networkEndpointGroups.delete", "networkEndpointGroups.detachNetworkEndpoints", "networkEndpointGroups.get",
+		"networkEndpointGroups.insert", "networkEndpointGroups.list", "networkEndpointGroups.listNetworkEndpoints",
+		"zoneOperations.get", "zoneOperations.wait", "zones.get",
 		"zones.list"}
 	if got := slices.Sorted(maps.Keys(called)); !slices.Equal(got, want) {
 		t.Errorf("called %q", got)
@@ -193,6 +196,7 @@ func (w *world) wholeConversation() {
 	}
 	_, _ = w.ResolveImage(ctx, image+"master-3") // deprecated
 	w.remainingCalls()
+	w.groupCalls()
 	w.do(steps[2]())
 	w.do(steps[3]())
 }

@@ -121,7 +121,8 @@ func (s *operations) status(resource string, id uint64, is string) string {
 
 // getOperation answers zoneOperations.get.
 func (c *Server) getOperation(w http.ResponseWriter, r *http.Request) {
-	if !c.checkProject(w, r) || c.unreachable(w, r, r.PathValue("zone")) {
+	if !c.checkProject(w, r) || c.unreachable(w, r, r.PathValue("zone")) ||
+		!c.checkPermissions(w, r, "compute.zoneOperations.get") {
 		return
 	}
 	if o, ok := c.operation(r); ok {

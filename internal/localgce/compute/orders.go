@@ -45,15 +45,40 @@ type preparation func() (job, *refusal)
 // isRequestID is what Google allows as a requestId: a UUID.
 var isRequestID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// order answers a request that changes something: with a new operation, or the one that the same request has begun
-// before. It is refused to the VMs themselves, whose agents only ever read.
+// order answers a request that changes something, as orderBy does.
 func (c *Server) order(w http.ResponseWriter, r *http.Request, kind, permission string, prepare preparation) {
+	c.orderBy(w, r, kind, []string{permission}, prepare)
+}
+
+// checkPermissions refuses a VM what its account's roles do not allow; others may do anything. It answers itself where
+// it returns false.
+func (c *Server) checkPermissions(w http.ResponseWriter, r *http.Request, permissions ...string) bool {
+	if c.conf.Caller == nil || c.conf.Caller(r) == "" {
+		return true
+	}
+	for _, permission := range permissions {
+		if !c.conf.Settings.Grants(instance.MastersAccount(), permission) {
+			answer.Error(w, http.StatusForbidden, "forbidden",
+				"Required '"+permission+"' permission for 'projects/"+instance.ProjectID+"'")
+			return false
+		}
+	}
+	return true
+}
+
+// orderBy answers a request that changes something: with a new operation, or the one that the same request has begun
+// before. All the permissions are needed.
+func (c *Server) orderBy(w http.ResponseWriter, r *http.Request, kind string, permissions []string,
+	prepare preparation) {
 	if !c.checkProject(w, r) || c.unreachable(w, r, r.PathValue("zone")) {
 		return
 	}
-	if c.conf.Changes == nil || c.conf.Caller(r) != "" {
+	if c.conf.Changes == nil {
 		answer.Error(w, http.StatusForbidden, "forbidden",
-			"Required '"+permission+"' permission for 'projects/"+instance.ProjectID+"'")
+			"Required '"+permissions[0]+"' permission for 'projects/"+instance.ProjectID+"'")
+		return
+	}
+	if !c.checkPermissions(w, r, permissions...) {
 		return
 	}
 	refused, o := checkQuery(r), operation{}

@@ -17,13 +17,15 @@ import (
 )
 
 // Server answers the part of compute/v1 that quorate uses: instances and disks, by get, list and aggregatedList
-// with filters, zones and images; insert and delete of instances and disks, instances.stop, and the operations that
-// these begin. It is an http.Handler whose paths start with /compute/v1/, and needs no Project. Who gives it Changes
-// must Close it. Safe for concurrent use.
+// with filters, zones and images; insert and delete of instances and disks, instances.stop; endpoint groups and what
+// is attached to them; and the operations that these begin.
+// It is an http.Handler whose paths start with /compute/v1/, and needs no Project. Who gives it Changes must Close it.
+// Safe for concurrent use.
 type Server struct {
 	conf   Config
 	routes *http.ServeMux
 
+	groups     groups
 	orders     sync.Mutex // one is begun at a time
 	operations operations
 }
@@ -44,6 +46,10 @@ type Config struct {
 	Images []instance.Image
 	// Settings are what the project has besides VMs; nil is nothing.
 	Settings *settings.Settings
+	// Healthy says whether a VM of a name passes the load balancer's health check; nil: nobody asks them.
+	Healthy func(name string) bool
+	// EndpointsChanged is called where VMs were attached to endpoint groups or detached; it may be nil.
+	EndpointsChanged func()
 }
 
 // New serves what the Config has.
@@ -67,6 +73,7 @@ func New(conf Config) *Server {
 	c.routes.HandleFunc("POST "+scope+"zones/{zone}/disks", c.insertDisk)
 	c.routes.HandleFunc("DELETE "+scope+"zones/{zone}/instances/{name}", c.deleteInstance)
 	c.routes.HandleFunc("DELETE "+scope+"zones/{zone}/disks/{name}", c.deleteDisk)
+	c.routeGroups(scope)
 	c.routes.HandleFunc(root+"global/images", c.listImages)
 	c.routes.HandleFunc(root+"global/images/{name}", c.getImage)
 	c.routes.HandleFunc(root+"global/images/family/{name}", c.getImageFromFamily)

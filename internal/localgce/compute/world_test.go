@@ -17,6 +17,7 @@ import (
 	local "github.com/quorate/quorate/internal/localgce/compute"
 	"github.com/quorate/quorate/internal/localgce/fault"
 	"github.com/quorate/quorate/internal/localgce/instance"
+	"github.com/quorate/quorate/internal/localgce/settings"
 )
 
 // memory is a project whose VMs are records. It holds what is asked of it to what was promised: no disk is attached
@@ -141,6 +142,11 @@ type world struct {
 	project *memory
 	t       *testing.T
 	faults  fault.Set
+	// caller is the VM that asks; empty: an operator does. settings are the project's, and may be changed.
+	caller   string
+	settings *settings.Settings
+	server   *local.Server
+	changed  int // how often the project heard of endpoints
 	// api answers requests as a server does; each is in asked.
 	api   http.Handler
 	mu    sync.Mutex
@@ -162,13 +168,14 @@ func in(t *testing.T, f func(*world)) {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{project: &memory{}, t: t}
-	nobody := func(*http.Request) string { return "" }
-	server := local.New(local.Config{Instances: w.project.instances, Unattached: w.project.unattached, Caller: nobody,
+	w := &world{project: &memory{}, t: t, settings: settings.Whole("demo")}
+	caller := func(*http.Request) string { return w.caller }
+	server := local.New(local.Config{Instances: w.project.instances, Unattached: w.project.unattached, Caller: caller,
 		Changes: w.project, Zones: []string{"us-central1-a", "us-central1-b"}, Images: []instance.Image{
 			{Name: "master-1", Family: "master", State: "OBSOLETE"}, {Name: "master-2", Family: "master"},
-			{Name: "master-3", Family: "master", State: "DEPRECATED"}}})
-	w.api = w.faults.Before(fault.Compute, nobody, server)
+			{Name: "master-3", Family: "master", State: "DEPRECATED"}}, Settings: w.settings,
+		Healthy: func(string) bool { return true }, EndpointsChanged: func() { w.changed++ }})
+	w.server, w.api = server, w.faults.Before(fault.Compute, caller, server)
 	t.Cleanup(func() {
 		server.Close()
 		if len(w.project.wrong) > 0 {

@@ -38,7 +38,7 @@ type VM struct {
 	ID         uint64
 	Name, Zone string
 	Address    netip.Addr
-	// Endpoint, if valid, is the balanced address that is forwarded to the VM.
+	// Endpoint, if valid, is the balanced address that is forwarded to the VM; not valid while it is no backend.
 	Endpoint netip.Addr
 	// Status is the Compute API's: PROVISIONING, RUNNING, STOPPING, STOPPED, TERMINATED. LastStop is when it was last
 	// stopped; zero: never.

@@ -12,8 +12,9 @@ import (
 	"github.com/quorate/quorate/internal/localgce/instance"
 )
 
-// Settings are what a project is set up with besides its VMs, in the JSON form of Google's APIs. Nothing of it is in
-// force: it is what people get wrong, and what `quorate gce check` reads. It must not be changed while it is served.
+// Settings are what a project is set up with besides its VMs, in the JSON form of Google's APIs. It is what people get
+// wrong, and what `quorate gce check` reads. Of it only Grants is in force, for endpoint groups. It must not be changed
+// while it is served.
 type Settings struct {
 	// Bucket are the fields of a bucket (storage/v1), Project those of the project (compute/v1).
 	Bucket, Project map[string]any
@@ -74,13 +75,18 @@ func Whole(cluster string) *Settings {
 			{Role: role("quorateRecordDelete"), Members: me, Condition: below(cluster+"/marks/",
 				cluster+"/snapshots/")},
 			{Role: role("quorateRecordDelete"), Members: me, Condition: below(cluster + ".reports/")}},
-		KeyPolicy:     []Binding{{Role: "roles/cloudkms.cryptoKeyEncrypterDecrypter", Members: me}},
-		ProjectPolicy: []Binding{{Role: role("quorateCompute"), Members: me}},
+		KeyPolicy: []Binding{{Role: "roles/cloudkms.cryptoKeyEncrypterDecrypter", Members: me}},
+		ProjectPolicy: []Binding{{Role: role("quorateCompute"), Members: me},
+			{Role: role("quorateEndpoint"), Members: me}},
 		Roles: map[string][]string{
 			role("quorateRecord"):       {"storage.objects.list", "storage.objects.get", "storage.objects.create"},
 			role("quorateRecordDelete"): {"storage.objects.delete"},
 			role("quorateCompute"): {"compute.instances.list", "compute.instances.get", "compute.disks.list",
 				"compute.disks.get"},
+			role("quorateEndpoint"): {"compute.networkEndpointGroups.get", "compute.networkEndpointGroups.list",
+				"compute.networkEndpointGroups.attachNetworkEndpoints",
+				"compute.networkEndpointGroups.detachNetworkEndpoints", "compute.instances.use",
+				"compute.zoneOperations.get"},
 			"roles/cloudkms.cryptoKeyEncrypterDecrypter": {"cloudkms.cryptoKeyVersions.useToDecrypt",
 				"cloudkms.cryptoKeyVersions.useToEncrypt"},
 			"roles/storage.objectUser": {"storage.objects.create", "storage.objects.delete", "storage.objects.get",
@@ -161,6 +167,13 @@ func (s *Settings) Refuses(w http.ResponseWriter, api string) bool {
 	answer.Error(w, http.StatusForbidden, "accessNotConfigured", api+" has not been used in project "+instance.ProjectID+
 		" before or it is disabled.")
 	return true
+}
+
+// Grants says whether the project's policy gives an account a permission. Of conditions it knows nothing.
+func (s *Settings) Grants(account, permission string) bool {
+	return slices.ContainsFunc(s.ProjectPolicy, func(b Binding) bool {
+		return slices.Contains(b.Members, "serviceAccount:"+account) && slices.Contains(s.Roles[b.Role], permission)
+	})
 }
 
 // Listed are the lists of compute/v1 that are settings, and what one item is called.
