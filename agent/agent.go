@@ -79,6 +79,8 @@ type Cloud struct {
 	Compute etcdmember.ComputeAPI
 	// Reports may be nil: then people outside learn nothing.
 	Reports Reports
+	// Balancer may be nil: then nobody is attached to the load balancer.
+	Balancer Balancer
 	// DataDisk asks how the cloud shows the data disk; an error may pass. Nil: this VM has no data disk of its own.
 	DataDisk func(ctx context.Context) (replica.Disk, error)
 }
@@ -161,6 +163,7 @@ type Agent struct {
 	reports    Reports
 	nodeEvents *nodeEvents       // nil until the document is known
 	encryption *certs.Encryption // what the apiserver does since its start; nil before
+	endpoint   endpointPlace
 	// certificates are as ensure last found them; what it leads to is never written again.
 	certificates []certs.Expiry
 
@@ -302,6 +305,7 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) err
 	return func(why error) error {
 		a.cfg.Notify.Stopping()
 		a.setPhase(PhaseStopping)
+		gone := a.leaveBalancer(run)
 		switch {
 		case errors.Is(why, member.ErrRemoved), a.leaderless(run):
 			a.giveUp(run)
@@ -311,6 +315,7 @@ func (a *Agent) superviseChildren(ctx context.Context) (stop func(why error) err
 		default:
 			a.leave(run)
 		}
+		gone() // before the apiserver stops, unless that could not wait
 		cancel()
 		return <-done
 	}

@@ -101,6 +101,7 @@ func (a *Agent) open(ctx context.Context, id identity) (identified, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.self, a.cluster, a.reports = id.Self, cluster, cloud.Reports
+	a.endpoint.open(cloud.Balancer)
 	a.disk = dataDisk{exists: cloud.DataDisk != nil, id: id.DiskID}
 	a.files = certs.Files{Dir: filepath.Join(cluster.Etcd.DataDir, "pki"), Volatile: filepath.Join(a.cfg.RunDir, "pki")}
 	return identified{id.Self, cluster, cloud, id}, nil

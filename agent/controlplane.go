@@ -34,6 +34,7 @@ func (a *Agent) keepControlPlane(ctx context.Context, in joined) (stop func()) {
 	duties.Go(func() { a.keepLeaders(ctx) })
 	duties.Go(func() { a.standForElection(ctx, in) })
 	duties.Go(func() { a.keepAddons(ctx, in) })
+	duties.Go(func() { a.keepEndpoint(ctx, in.identified, a.apiServerReady) })
 	return func() { cancel(); duties.Wait() }
 }
 

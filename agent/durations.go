@@ -1,6 +1,10 @@
 package agent
 
-import "time"
+import (
+	"time"
+
+	"github.com/quorate/quorate/etcdmember/member"
+)
 
 // This page has the durations that the agent names, in the order of a replica's life. The limits of the
 // phases stand with them (deadlines).
@@ -159,6 +163,18 @@ const (
 	firstGrantRetry, lastGrantRetry = time.Second, 30 * time.Second
 )
 
+// The load balancer.
+
+const (
+	// endpointPeriod is about the time between two questions whether this VM is a backend, and the longest pause after
+	// a failure. A VM that a person took out, or whose group was made anew, is back within it.
+	endpointPeriod = 30 * time.Second
+	// firstAttachRetry is the pause after the first failure; the call itself has been repeated by then.
+	firstAttachRetry = time.Second
+	// attachTimeout bounds one try: a list, and an operation that takes Google up to half a minute.
+	attachTimeout = 90 * time.Second
+)
+
 // callTimeout bounds one call to the apiserver on this machine.
 const callTimeout = 5 * time.Second
 
@@ -236,6 +252,10 @@ const stopPatience = 8 * time.Second
 // The limits of a planned stop. GCE cuts the power about 90 s after it asked.
 const (
 	releaseTimeout = 10 * time.Second
+	// detachTimeout is for leaving the load balancer, at the same time as etcd's leadership is handed over and leases
+	// are released. Google takes 5 to 30 s. An operation that is not over by then goes on, and after it the apiserver
+	// still serves for 5 s.
+	detachTimeout = member.HandOverTimeout + releaseTimeout
 	// orphanTimeout is how long an apiserver may take to stop whose member was removed or has no quorum: it can answer
 	// nobody any more, and waits in vain for etcd until its own limit of 35 s. Within this much load balancers see that
 	// it is not ready.

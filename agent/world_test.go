@@ -34,6 +34,7 @@ type vm struct {
 	diskID    func(context.Context) (string, error)
 	diskMode  string
 	diskUsers []replica.Place
+	balancer  Balancer
 }
 
 func newVM(t *testing.T) *vm {
@@ -73,7 +74,8 @@ func (v *vm) config() Config {
 	return Config{
 		Log: slog.New(slog.DiscardHandler), Metadata: v.metadata, Notify: v.notify, Self: "/bin/false",
 		Open: func(context.Context, replica.Identity, *replica.Cluster) (Cloud, error) {
-			return Cloud{Record: v.record, Bundles: v.bundles, Compute: noCompute{}, DataDisk: v.dataDisk}, nil
+			return Cloud{Record: v.record, Bundles: v.bundles, Compute: noCompute{}, DataDisk: v.dataDisk,
+				Balancer: v.balancer}, nil
 		},
 		Baked: filepath.Join(v.dir, "cluster.yaml"), RunDir: filepath.Join(v.dir, "run"),
 		LogDir:    filepath.Join(v.dir, "log"),

@@ -38,13 +38,30 @@ func openCloud(google *http.Client, self replica.Identity, c *replica.Cluster) (
 	if err != nil {
 		return agent.Cloud{}, err
 	}
-	out := agent.Cloud{Record: store, Bundles: bundles, Compute: compute, Reports: reports}
+	out := agent.Cloud{Record: store, Bundles: bundles, Compute: compute, Reports: reports,
+		Balancer: balancer{compute, self}}
 	if c.Etcd.DataDisk != "" {
 		out.DataDisk = func(ctx context.Context) (replica.Disk, error) {
 			return dataDisk(ctx, compute, self, c.Etcd.DataDisk)
 		}
 	}
 	return out, nil
+}
+
+// balancer is an agent's VM in the endpoint group of its zone.
+type balancer struct {
+	compute *gce.Compute
+	self    replica.Identity
+}
+
+// Attach implements agent.Balancer.
+func (b balancer) Attach(ctx context.Context, group string) (attached bool, err error) {
+	return b.compute.Attach(ctx, group, gce.Endpoint{Place: b.self.Place, Address: b.self.Address()})
+}
+
+// Detach implements agent.Balancer.
+func (b balancer) Detach(ctx context.Context, group string) (detached bool, err error) {
+	return b.compute.Detach(ctx, group, b.self.Place)
 }
 
 // dataDisk is the disk that this VM knows under a device name, as the Compute API shows it. The VM is asked for by its

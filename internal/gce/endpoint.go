@@ -18,9 +18,9 @@ type Endpoint struct {
 	Address netip.Addr
 }
 
-// Attach makes sure that a VM is in the network endpoint group of a name in its zone, and says whether it had to
-// attach it. Where the group has another address of the VM, a former VM of its name has left it: it is detached. No
-// other VM is touched. A group or a permission that is missing is a *Refused. It needs compute.networkEndpointGroups.get,
+// Attach makes sure that a VM is in the network endpoint group of a name in its zone, and says whether it had to attach
+// it. Where the group has another address of the VM, a former VM of its name has left it: it is detached. No other VM
+// is touched. A group or a permission that is missing is a *Refused. It needs compute.networkEndpointGroups.get,
 // compute.networkEndpointGroups.attachNetworkEndpoints, compute.instances.use and compute.zoneOperations.get.
 func (c *Compute) Attach(ctx context.Context, group string, e Endpoint) (attached bool, err error) {
 	there, err := c.endpointsOf(ctx, group, e.Place)

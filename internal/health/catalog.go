@@ -66,6 +66,7 @@ var (
 	survivors  = []string{"survivor-waits-for-disk", "survivors-not-enough", "restore-offered"}
 	quorumless = join(noQuorum, []string{"no-quorum-empty-disk"}, survivors)
 	noVotes    = join(quorumless, []string{NoLeader})
+	noBackend  = []string{"endpoint-route-missing", "endpoint-not-attached"}
 	// What keeps the members from serving, and the components.
 	badMember = []string{"etcd-does-not-stay-up", "needed-but-broken", "step-failed"}
 	badData   = []string{"corrupt", "corrupt-member", "no-space"}
@@ -162,10 +163,11 @@ var catalog = []entry{
 	// The way in.
 	{name: "endpoint-route-missing", level: Warn},
 	{name: "endpoint-route-left", level: Note},
+	{name: "endpoint-not-attached", level: Warn, here: noServer},
 	{name: EndpointNotReady, level: Broken, anywhere: join(noVotes, badData, ending, noServer, absent, apart, badDisk,
-		badKeys, badMember, []string{"endpoint-route-missing", NoReports, RecordUnreadHere, ReplicaIsBooting})},
+		badKeys, badMember, noBackend, []string{NoReports, RecordUnreadHere, ReplicaIsBooting})},
 	{name: EndpointSilent, level: Broken, anywhere: join(noVotes, badData, ending, noServer, absent, apart, badDisk,
-		badKeys, badMember, []string{"endpoint-route-missing", NoReports, RecordUnreadHere, ReplicaIsBooting})},
+		badKeys, badMember, noBackend, []string{NoReports, RecordUnreadHere, ReplicaIsBooting})},
 	// What the leader says of the others.
 	{name: "member-unreachable", level: Warn, anywhere: join(absent, apart, badMember, badDisk)},
 	{name: "member-disk-left", level: Note, anywhere: absent},

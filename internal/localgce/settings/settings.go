@@ -83,7 +83,7 @@ func Whole(cluster string) *Settings {
 			role("quorateRecordDelete"): {"storage.objects.delete"},
 			role("quorateCompute"): {"compute.instances.list", "compute.instances.get", "compute.disks.list",
 				"compute.disks.get"},
-			role("quorateEndpoint"): {"compute.networkEndpointGroups.get", "compute.networkEndpointGroups.list",
+			role("quorateEndpoint"): {"compute.networkEndpointGroups.get",
 				"compute.networkEndpointGroups.attachNetworkEndpoints",
 				"compute.networkEndpointGroups.detachNetworkEndpoints", "compute.instances.use",
 				"compute.zoneOperations.get"},
